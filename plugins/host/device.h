@@ -1,0 +1,159 @@
+// RAII handles over the device and kernel tables. Every function throws plugins::host::Error.
+#ifndef PLUGINS_HOST_DEVICE_H_
+#define PLUGINS_HOST_DEVICE_H_
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "plugins/host/operation.h"
+#include "plugins/host/plugin.h"
+
+namespace plugins::host {
+
+class Device;
+
+// Device or pinned host memory; freed by the destructor. Keeps its device open. Movable.
+class Memory {
+ public:
+  Memory() = default;
+  Memory(std::shared_ptr<Device> device, uint64_t bytes, int32_t kind);
+  Memory(Memory&& other) noexcept;
+  Memory& operator=(Memory&& other) noexcept;
+  ~Memory();
+  void* data() const { return address_; }
+  uint64_t bytes() const { return bytes_; }
+  explicit operator bool() const { return address_ != nullptr; }
+
+ private:
+  std::shared_ptr<Device> device_;
+  void* address_ = nullptr;
+  uint64_t bytes_ = 0;
+  int32_t kind_ = RT_MEMORY_DEVICE;
+};
+
+// An in-order queue of work; calls on one stream must be serialized by the caller. Movable.
+class Stream {
+ public:
+  explicit Stream(std::shared_ptr<Device> device);
+  Stream(Stream&& other) noexcept;
+  Stream& operator=(Stream&& other) noexcept;
+  ~Stream();
+  void copy(void* destination, const void* source, uint64_t bytes);  // see rt_device_api.copy
+  void fill(void* destination, int value, uint64_t bytes);
+  void synchronize();
+  rt_stream* get() const { return stream_; }
+  const std::shared_ptr<Device>& device() const { return device_; }
+
+ private:
+  std::shared_ptr<Device> device_;
+  rt_stream* stream_ = nullptr;
+};
+
+class Event {
+ public:
+  explicit Event(std::shared_ptr<Device> device);
+  Event(Event&& other) noexcept;
+  Event& operator=(Event&& other) noexcept;
+  ~Event();
+  void record(Stream& stream);
+  void wait(Stream& stream);  // the stream waits, not the caller
+  void synchronize();         // the caller waits
+  bool query();
+  static std::chrono::nanoseconds elapsed(Event& begin, Event& end);
+
+ private:
+  std::shared_ptr<Device> device_;
+  rt_event* event_ = nullptr;
+};
+
+// A kernel plan. Movable. launch() may be called concurrently on different streams.
+class Kernel {
+ public:
+  Kernel() = default;
+  Kernel(std::shared_ptr<Device> device, const Operation& operation);
+  Kernel(Kernel&& other) noexcept;
+  Kernel& operator=(Kernel&& other) noexcept;
+  ~Kernel();
+  const rt_plan_info& info() const { return info_; }
+  const rt_plan* get() const { return plan_; }
+  // Allocates nothing. `launch` is checked by the plugin, not here.
+  void launch(Stream& stream, const rt_launch& launch);
+  explicit operator bool() const { return plan_ != nullptr; }
+
+ private:
+  std::shared_ptr<Device> device_;
+  rt_plan* plan_ = nullptr;
+  rt_plan_info info_{};
+};
+
+// Answer of Device::query.
+struct Support {
+  int32_t level = RT_SUPPORT_REFUSED;
+  uint32_t post_ops_fused = 0;
+  bool deterministic = false;
+  double tolerance = 0;
+  int32_t reason_operand = -1;
+  std::string reason;
+  std::vector<rt_candidate> candidates;
+};
+
+// A device as listed, opened or not.
+struct DeviceInfo {
+  std::string plugin;
+  int32_t index = 0;
+  rt_device_properties properties{};
+  std::string id() const { return plugin + ":" + std::to_string(index); }  // "cuda:0"
+  bool usable() const { return (properties.flags & RT_DEVICE_USABLE) != 0; }
+};
+
+// Devices of a plugin, usable or not. Empty if it has no device table.
+std::vector<DeviceInfo> list_devices(const Plugin& plugin);
+
+struct DeviceOptions {
+  int32_t threads = 0;                         // 0: the device decides
+  std::map<std::string, std::string> options;  // [device.<plugin>]
+};
+
+// An opened device. Thread-safe as the contract says.
+class Device : public std::enable_shared_from_this<Device> {
+ public:
+  // An index that does not exist is an Error that lists those that do; an unusable device one with
+  // its reason.
+  static std::shared_ptr<Device> open(std::shared_ptr<Plugin> plugin, int32_t index,
+                                      const DeviceOptions& options = {});
+  ~Device();
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  const std::string& id() const { return id_; }  // "cpu:0"
+  const Plugin& plugin() const { return *plugin_; }
+  const rt_device_properties& properties() const { return properties_; }
+  bool is_inline() const { return (properties_.flags & RT_DEVICE_INLINE) != 0; }
+  bool host_memory() const { return (properties_.flags & RT_DEVICE_HOST_MEMORY) != 0; }
+
+  Memory allocate(uint64_t bytes, int32_t kind = RT_MEMORY_DEVICE);
+  Stream create_stream();
+  Event create_event();
+  rt_memory_info memory_info();
+
+  Support query(const Operation& operation);
+  Kernel create_kernel(const Operation& operation);
+  uint64_t layout_bytes(const rt_tensor_desc& tensor);
+  std::string layout_name(const rt_tensor_desc& tensor);
+
+  rt_device* get() const { return device_; }
+
+ private:
+  Device(std::shared_ptr<Plugin> plugin, int32_t index);
+  std::shared_ptr<Plugin> plugin_;
+  std::string id_;
+  rt_device_properties properties_{};
+  rt_device* device_ = nullptr;
+};
+
+}  // namespace plugins::host
+
+#endif  // PLUGINS_HOST_DEVICE_H_

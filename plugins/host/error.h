@@ -1,0 +1,32 @@
+// The exception that the host side throws when a plugin refuses, fails or cannot be loaded.
+#ifndef PLUGINS_HOST_ERROR_H_
+#define PLUGINS_HOST_ERROR_H_
+
+#include <stdexcept>
+#include <string>
+
+#include "rt/common.h"
+
+namespace plugins::host {
+
+class Error : public std::runtime_error {
+ public:
+  Error(rt_status code, const std::string& message, int32_t scope = RT_SCOPE_PROCESS)
+      : std::runtime_error(message), code_(code), scope_(scope) {}
+  rt_status code() const { return code_; }
+  int32_t scope() const { return scope_; }
+
+ private:
+  rt_status code_;
+  int32_t scope_;
+};
+
+// An empty rt_error to pass to a plugin.
+rt_error make_error();
+
+// Throws Error unless `status` is RT_OK; `what` says what was tried, e.g. "cpu:0: allocate".
+void check(rt_status status, const rt_error& error, const std::string& what);
+
+}  // namespace plugins::host
+
+#endif  // PLUGINS_HOST_ERROR_H_

@@ -1,0 +1,62 @@
+// C++ values for the descriptions that cross the border, and the C view of them.
+#ifndef PLUGINS_HOST_OPERATION_H_
+#define PLUGINS_HOST_OPERATION_H_
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "rt/kernel.h"
+
+namespace plugins::host {
+
+// Dense tensor description; see rt_tensor_desc.
+rt_tensor_desc make_tensor_desc(rt_dtype dtype, const std::vector<int64_t>& dims,
+                                uint64_t layout = RT_LAYOUT_CANONICAL);
+
+struct Attribute {
+  std::string name;
+  std::variant<int64_t, double> value;
+  bool operator==(const Attribute&) const = default;
+};
+
+struct PostOp {
+  int32_t kind = 0;      // RT_POST_*
+  int32_t function = 0;  // RT_ACTIVATION_* for the two activation kinds
+  int32_t operand = -1;  // index into Operation::inputs, -1: none
+  bool operator==(const PostOp&) const = default;
+};
+
+// An operation on fixed shapes; owns everything that rt_op_desc points to.
+struct Operation {
+  std::string name;  // RT_OP_*
+  std::vector<rt_tensor_desc> inputs;
+  std::vector<rt_tensor_desc> outputs;
+  std::vector<Attribute> attributes;
+  std::vector<PostOp> post_ops;
+  const rt_plan* forward = nullptr;
+  uint64_t algorithm = 0;
+  uint32_t flags = 0;
+};
+
+// The C view of an Operation, valid while the Operation lives and does not change.
+class OperationView {
+ public:
+  explicit OperationView(const Operation& operation);
+  OperationView(const OperationView&) = delete;
+  OperationView& operator=(const OperationView&) = delete;
+  const rt_op_desc* get() const { return &desc_; }
+
+ private:
+  std::vector<const rt_tensor_desc*> inputs_, outputs_;
+  std::vector<rt_attribute> attributes_;
+  std::vector<const rt_attribute*> attribute_pointers_;
+  std::vector<rt_post_op> post_ops_;
+  std::vector<const rt_post_op*> post_op_pointers_;
+  rt_op_desc desc_;
+};
+
+}  // namespace plugins::host
+
+#endif  // PLUGINS_HOST_OPERATION_H_

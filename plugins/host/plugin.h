@@ -1,0 +1,64 @@
+// One loaded plugin: the library, its instance and its tables.
+#ifndef PLUGINS_HOST_PLUGIN_H_
+#define PLUGINS_HOST_PLUGIN_H_
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rt/communicator.h"
+#include "rt/device.h"
+#include "rt/kernel.h"
+#include "rt/plugin.h"
+
+namespace plugins::host {
+
+// What the host offers to its plugins. Copied; the functions may be called from any thread. Empty
+// ones are not offered.
+struct HostServices {
+  std::function<void(int32_t level, const std::string& component, const std::string& text)> log;
+};
+
+// Never unloaded from the process (dlclose is unsafe with thread pools); the *instance* is shut
+// down by the destructor. Thread-safe: immutable after loading.
+class Plugin {
+ public:
+  // Loads the library at `path` (absolute) and makes an instance. Throws Error naming the path and
+  // the loader's words, both versions, or the missing slot. Refuses a world-writable file (or one
+  // in a world-writable folder without the sticky bit) and a path with "..".
+  static std::shared_ptr<Plugin> load(const std::filesystem::path& path,
+                                      const HostServices& services);
+  ~Plugin();
+  Plugin(const Plugin&) = delete;
+  Plugin& operator=(const Plugin&) = delete;
+
+  const std::string& name() const;
+  const std::string& vendor() const;
+  const std::string& version() const;
+  const std::string& build_id() const;
+  const std::string& description() const;
+  const std::filesystem::path& path() const;
+  void* self() const;
+
+  // Tables, complete and checked; nullptr if the plugin does not offer the interface.
+  const rt_device_api* device_api() const;
+  const rt_kernel_api* kernel_api() const;
+  const rt_communicator_api* communicator_api() const;
+
+  struct OptionSpec {
+    std::string key, default_value, description;
+    int32_t type;
+  };
+  const std::vector<OptionSpec>& options() const;
+
+ private:
+  struct State;
+  explicit Plugin(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace plugins::host
+
+#endif  // PLUGINS_HOST_PLUGIN_H_

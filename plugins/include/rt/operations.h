@@ -1,0 +1,108 @@
+/* Names of the operations, their attributes and their enumerated attribute values. Shapes, formulas
+ * and gradients are in plugins/operations.md; backends/reference is the executable definition. */
+#ifndef RT_OPERATIONS_H_
+#define RT_OPERATIONS_H_
+
+/* Linear algebra and convolution */
+#define RT_OP_MATMUL "matmul"
+#define RT_OP_CONV2D "conv2d"
+#define RT_OP_CONV2D_BACKWARD_DATA "conv2d_backward_data"
+#define RT_OP_CONV2D_BACKWARD_WEIGHTS "conv2d_backward_weights"
+/* Pooling */
+#define RT_OP_MAX_POOL2D "max_pool2d"
+#define RT_OP_MAX_POOL2D_BACKWARD "max_pool2d_backward"
+#define RT_OP_AVG_POOL2D "avg_pool2d"
+#define RT_OP_AVG_POOL2D_BACKWARD "avg_pool2d_backward"
+#define RT_OP_GLOBAL_AVG_POOL "global_avg_pool"
+#define RT_OP_GLOBAL_AVG_POOL_BACKWARD "global_avg_pool_backward"
+/* Element by element */
+#define RT_OP_ACTIVATION "activation"
+#define RT_OP_ACTIVATION_BACKWARD "activation_backward"
+#define RT_OP_ADD "add"
+#define RT_OP_SUBTRACT "subtract"
+#define RT_OP_MULTIPLY "multiply"
+#define RT_OP_DIVIDE "divide"
+#define RT_OP_SCALE "scale"
+#define RT_OP_DROPOUT "dropout"
+/* Reductions */
+#define RT_OP_REDUCE "reduce"
+#define RT_OP_SQUARE_SUM "square_sum"
+#define RT_OP_CLIP_SCALE "clip_scale"
+/* Softmax and losses */
+#define RT_OP_SOFTMAX "softmax"
+#define RT_OP_SOFTMAX_BACKWARD "softmax_backward"
+#define RT_OP_LOG_SOFTMAX "log_softmax"
+#define RT_OP_LOG_SOFTMAX_BACKWARD "log_softmax_backward"
+#define RT_OP_CROSS_ENTROPY "cross_entropy"
+#define RT_OP_CROSS_ENTROPY_BACKWARD "cross_entropy_backward"
+#define RT_OP_MEAN_SQUARED_ERROR "mean_squared_error"
+#define RT_OP_MEAN_SQUARED_ERROR_BACKWARD "mean_squared_error_backward"
+#define RT_OP_CORRECT_COUNT "correct_count"
+/* Normalisation */
+#define RT_OP_BATCH_NORM "batch_norm"
+#define RT_OP_BATCH_NORM_INFERENCE "batch_norm_inference"
+#define RT_OP_BATCH_NORM_BACKWARD "batch_norm_backward"
+#define RT_OP_LAYER_NORM "layer_norm"
+#define RT_OP_LAYER_NORM_BACKWARD "layer_norm_backward"
+/* Look-up and data movement */
+#define RT_OP_EMBEDDING "embedding"
+#define RT_OP_EMBEDDING_BACKWARD "embedding_backward"
+#define RT_OP_TRANSPOSE "transpose"
+#define RT_OP_CONCAT "concat"
+#define RT_OP_SLICE "slice"
+#define RT_OP_PAD "pad"
+#define RT_OP_CAST "cast"
+#define RT_OP_COPY "copy"
+#define RT_OP_FILL "fill"
+/* Optimizers, in place */
+#define RT_OP_SGD "sgd"
+#define RT_OP_ADAMW "adamw"
+
+/* Attribute "function" of activation, activation_backward; rt_post_op.function */
+#define RT_ACTIVATION_RELU 1
+#define RT_ACTIVATION_GELU 2      /* x * Phi(x), Phi by erf */
+#define RT_ACTIVATION_GELU_TANH 3 /* the tanh approximation */
+#define RT_ACTIVATION_TANH 4
+#define RT_ACTIVATION_SIGMOID 5
+
+/* Attribute "function" of reduce */
+#define RT_REDUCE_SUM 1
+#define RT_REDUCE_MEAN 2
+#define RT_REDUCE_MAX 3
+
+/* Attribute names: I integer, N number; default in brackets where one exists */
+#define RT_ATTR_TRANSPOSE_A "transpose_a"             /* I [0] matmul */
+#define RT_ATTR_TRANSPOSE_B "transpose_b"             /* I [0] matmul */
+#define RT_ATTR_STRIDE_H "stride_h"                   /* I [1] convolution, pooling */
+#define RT_ATTR_STRIDE_W "stride_w"                   /* I [1] */
+#define RT_ATTR_PAD_TOP "pad_top"                     /* I [0] */
+#define RT_ATTR_PAD_BOTTOM "pad_bottom"               /* I [0] */
+#define RT_ATTR_PAD_LEFT "pad_left"                   /* I [0] */
+#define RT_ATTR_PAD_RIGHT "pad_right"                 /* I [0] */
+#define RT_ATTR_DILATION_H "dilation_h"               /* I [1] convolution; 1: dense */
+#define RT_ATTR_DILATION_W "dilation_w"               /* I [1] */
+#define RT_ATTR_GROUPS "groups"                       /* I [1] convolution */
+#define RT_ATTR_KERNEL_H "kernel_h"                   /* I pooling */
+#define RT_ATTR_KERNEL_W "kernel_w"                   /* I pooling */
+#define RT_ATTR_COUNT_INCLUDE_PAD "count_include_pad" /* I [1] avg_pool2d */
+#define RT_ATTR_FUNCTION "function"                   /* I activation, reduce */
+#define RT_ATTR_ALPHA "alpha"                         /* N [1] scale */
+#define RT_ATTR_BETA "beta"                           /* N [0] scale */
+#define RT_ATTR_VALUE "value"                         /* N [0] fill */
+#define RT_ATTR_AXES "axes"                           /* I mask of 1 << axis: reduce */
+#define RT_ATTR_AXIS "axis"                           /* I concat, slice, pad */
+#define RT_ATTR_START "start"                         /* I [0] slice, pad */
+#define RT_ATTR_PERMUTATION \
+  "permutation"                   /* I transpose: axis of input at output axis i in bits 4i..4i+3 */
+#define RT_ATTR_EPSILON "epsilon" /* N normalisations, adamw */
+#define RT_ATTR_MOMENTUM "momentum"         /* N batch_norm [0.1], sgd [0] */
+#define RT_ATTR_PROBABILITY "probability"   /* N dropout */
+#define RT_ATTR_SEED "seed"                 /* I dropout */
+#define RT_ATTR_STREAM "stream"             /* I dropout: which layer */
+#define RT_ATTR_NESTEROV "nesterov"         /* I [0] sgd */
+#define RT_ATTR_WEIGHT_DECAY "weight_decay" /* N [0] sgd, adamw */
+#define RT_ATTR_BETA1 "beta1"               /* N adamw */
+#define RT_ATTR_BETA2 "beta2"               /* N adamw */
+#define RT_ATTR_MAX_NORM "max_norm"         /* N clip_scale */
+
+#endif /* RT_OPERATIONS_H_ */

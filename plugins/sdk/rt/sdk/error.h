@@ -1,0 +1,96 @@
+// Errors at the C border: throw inside a plugin, return a status outside.
+#ifndef RT_SDK_ERROR_H_
+#define RT_SDK_ERROR_H_
+
+#include <cstdarg>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "rt/common.h"
+
+namespace rt::sdk {
+
+// What plugin code throws; guard() turns it into a status and an rt_error.
+class Error : public std::exception {
+ public:
+  Error(rt_status code, std::string message, int32_t scope = RT_SCOPE_OPERATION)
+      : code_(code), scope_(scope), message_(std::move(message)) {}
+  // Adds the code of the vendor's library.
+  Error& native(const char* domain, int64_t code) {
+    native_domain_ = domain;
+    native_code_ = code;
+    return *this;
+  }
+  const char* what() const noexcept override { return message_.c_str(); }
+  rt_status code() const { return code_; }
+  int32_t scope() const { return scope_; }
+  int64_t native_code() const { return native_code_; }
+  const std::string& native_domain() const { return native_domain_; }
+
+ private:
+  rt_status code_;
+  int32_t scope_;
+  int64_t native_code_ = 0;
+  std::string native_domain_;
+  std::string message_;
+};
+
+// printf into a std::string.
+__attribute__((format(printf, 1, 2))) inline std::string format(const char* pattern, ...) {
+  char text[1024];
+  std::va_list arguments;
+  va_start(arguments, pattern);
+  std::vsnprintf(text, sizeof(text), pattern, arguments);
+  va_end(arguments);
+  return text;
+}
+
+// Copies `text` into a fixed array, cut to fit, always terminated.
+template <std::size_t N>
+void copy_text(char (&destination)[N], const std::string& text) {
+  const std::size_t length = text.size() < N - 1 ? text.size() : N - 1;
+  std::memcpy(destination, text.data(), length);
+  destination[length] = '\0';
+}
+
+// Fills the caller's error object, if there is one, and returns its code.
+inline rt_status fill_error(rt_error* error, const Error& from) noexcept {
+  if (error != nullptr && error->size >= sizeof(rt_error)) {
+    error->code = from.code();
+    error->scope = from.scope();
+    error->native_code = from.native_code();
+    copy_text(error->native_domain, from.native_domain());
+    copy_text(error->message, from.what());
+  }
+  return from.code();
+}
+
+// Runs `body` (void, or returning rt_status); no exception passes.
+template <typename Body>
+rt_status guard(rt_error* error, Body&& body) noexcept {
+  try {
+    if constexpr (std::is_same_v<decltype(body()), void>) {
+      body();
+      return RT_OK;
+    } else {
+      return body();
+    }
+  } catch (const Error& e) {
+    return fill_error(error, e);
+  } catch (const std::bad_alloc&) {
+    return fill_error(error, Error(RT_ERROR_OUT_OF_MEMORY, "out of host memory"));
+  } catch (const std::exception& e) {
+    return fill_error(error, Error(RT_ERROR_INTERNAL, e.what()));
+  } catch (...) {
+    return fill_error(error, Error(RT_ERROR_INTERNAL, "unknown exception"));
+  }
+}
+
+}  // namespace rt::sdk
+
+#endif  // RT_SDK_ERROR_H_
