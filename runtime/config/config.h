@@ -1,0 +1,181 @@
+// The typed form of a configuration file. Every key, its default and its meaning is in
+// configs/README.md; the schema in schema.h is the one list that the parser, the JSON schema and
+// that document come from.
+#ifndef RUNTIME_CONFIG_CONFIG_H_
+#define RUNTIME_CONFIG_CONFIG_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace runtime::config {
+
+// Where a value was written; line and column count from 1. `file` is "--set" for command-line
+// overrides.
+struct Location {
+  std::string file;
+  int line = 0;
+  int column = 0;
+  std::string text() const;  // "lenet.toml:12:9"
+};
+
+// How initial values are drawn. kind: "default" (PyTorch's), "normal" (mean 0, value = standard
+// deviation), "uniform"
+// (-value..value), "constant" (value), "xavier_uniform", "xavier_normal", "kaiming_uniform",
+// "kaiming_normal". In TOML: init = "default" | "xavier_uniform" | { normal = 0.01 } | { uniform =
+// 0.1 } | { constant = 0 }.
+struct Init {
+  std::string kind = "default";
+  double value = 0;
+  bool operator==(const Init&) const = default;
+};
+
+// One layer as written: `type`, common keys, keys of the type with defaults filled in, and nested
+// layers. Numbers, integers and strings of the type's own keys are in the three maps, each key in
+// exactly one.
+struct Layer {
+  std::string type;
+  std::string name;        // "" if not given
+  std::string activation;  // "" | "relu" | "gelu" | "gelu_tanh" | "tanh" | "sigmoid"
+  int64_t repeat = 1;
+  double l2 = 0;
+  std::optional<Init> init;
+  std::map<std::string, int64_t> integers;  // booleans are 0 and 1
+  std::map<std::string, double> numbers;
+  std::map<std::string, std::string> strings;
+  std::vector<Layer> layers;    // residual, block
+  std::vector<Layer> shortcut;  // residual; empty: identity
+  Location location;
+};
+
+struct Job {
+  std::string description;
+  std::string dump_folder;  // "" in the file: outputs/<config name>/<time>
+};
+
+struct Plugins {
+  std::vector<std::string> path;  // absolute after loading (relative to the file that says it)
+  std::vector<std::string> require;
+};
+
+struct Device {
+  std::string backend = "auto";
+  int index = 0;               // "auto" is 0
+  int threads = 0;             // "auto" is 0: the device decides
+  std::string tune = "quick";  // off | quick | full
+  std::map<std::string, std::map<std::string, std::string>>
+      options;  // [device.<plugin>], values as text
+};
+
+struct Model {
+  std::string preset;  // "" or a name of configs/presets
+  std::vector<int64_t>
+      input;  // shape of a sample: [channels, height, width] or [features]; tokens: [length]
+  std::vector<Layer> layers;  // of the preset where one is named
+  Init init;
+  std::string init_from;  // weights file, "" for none
+  std::vector<std::string> freeze;
+};
+
+struct Dataset {
+  std::string name;    // fashion_mnist | mnist | cifar10 | synthetic, or "" with format + path
+  std::string format;  // idx | cifar10 | csv | npy | synthetic
+  std::string path;    // files; meaning by format, see configs/README.md
+  std::string target_path;
+  std::string validation_path;
+  std::string validation_target_path;
+  std::vector<std::string> features;    // csv columns; empty: all but the target
+  std::string target;                   // csv column
+  std::string task = "classification";  // classification | regression
+  bool shuffle = true;
+  std::string last_batch = "keep";  // drop | pad | keep
+  double validation_split = 0;      // 0..1: the last samples, before shuffling (Keras)
+  int prefetch = 2;                 // batches
+  int64_t samples = 0;              // synthetic: number of samples
+  int classes = 0;                  // 0: from the data; synthetic: required for classification
+  std::vector<int64_t> resize;      // [height, width]; empty: no
+  std::vector<double> mean,
+      std;                   // per channel, after scaling to 0..1; empty: none. csv: "standardize"
+  bool standardize = false;  // csv, npy: per column, from the training part
+};
+
+struct Training {
+  int64_t global_batch_size = 0;  // required
+  int64_t epochs = 0;             // epochs or steps; both 0: epochs = 1
+  int64_t steps = 0;
+  std::string dtype = "float32";  // float32 | float64
+  double max_norm = 0;            // gradient clipping; 0: off
+  std::string loss = "auto";      // auto | cross_entropy | mean_squared_error
+};
+
+struct Optimizer {
+  std::string name = "sgd";  // sgd | adamw
+  double lr = 0.01;
+  double momentum = 0;
+  bool nesterov = false;
+  std::vector<double> betas = {0.9, 0.999};
+  double eps = 1e-8;
+  double weight_decay = 0;
+};
+
+struct LrScheduler {
+  std::string name = "constant";  // constant | step
+  int64_t step_size = 1;          // epochs between decays
+  double gamma = 0.1;
+  int64_t warmup_steps = 0;
+};
+
+struct Validation {
+  int64_t every_epochs = 1;  // 0: never
+};
+
+struct Metrics {
+  int64_t log_every_steps = 50;
+  std::string progress = "auto";  // auto | bar | lines | off
+  bool jsonl = true;
+};
+
+struct Debug {
+  uint64_t seed = 42;
+  bool deterministic = false;
+  std::string nan = "stop";  // stop | warn
+};
+
+struct Config {
+  std::string name;  // of the file, without folder and ".toml"
+  Job job;
+  Plugins plugins;
+  Device device;
+  Model model;
+  Dataset dataset;
+  Training training;
+  Optimizer optimizer;
+  LrScheduler lr_scheduler;
+  Validation validation;
+  Metrics metrics;
+  Debug debug;
+};
+
+// One --set section.key=value; the value is TOML, or a bare word taken as a string.
+struct Override {
+  std::string key;
+  std::string value;
+};
+
+// Reads, merges `extends`, applies overrides, fills presets, checks everything. Throws
+// ConfigurationError whose text has file:line:column, the key, the actual and expected value and
+// the nearest valid key. Opens no plugin and no data. `preset_folder` holds <preset>.toml files.
+Config load(const std::string& path, const std::vector<Override>& overrides,
+            const std::string& preset_folder);
+
+// The resolved configuration as TOML that loads to the same Config without other files.
+std::string to_toml(const Config& config);
+
+// JSON schema (draft 2020-12) for editors.
+std::string json_schema();
+
+}  // namespace runtime::config
+
+#endif  // RUNTIME_CONFIG_CONFIG_H_

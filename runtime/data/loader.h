@@ -1,0 +1,69 @@
+// Batches of a data set: order, prefetch, the last batch.
+#ifndef RUNTIME_DATA_LOADER_H_
+#define RUNTIME_DATA_LOADER_H_
+
+#include <cstdint>
+#include <memory>
+#include <memory_resource>
+#include <vector>
+
+#include "runtime/data/dataset.h"
+
+namespace runtime::data {
+
+enum class LastBatch {
+  kDrop,  // an incomplete batch is left out
+  kPad,   // filled up with samples of weight 0
+  kKeep,  // smaller
+};
+
+// One batch on the host. Rows 0..valid-1 are real samples; with kPad rows valid..rows-1 repeat the
+// last real one.
+struct Batch {
+  int64_t rows = 0;
+  int64_t valid = 0;
+  int64_t epoch = 0;                 // from 0
+  int64_t index = 0;                 // of the batch within the epoch
+  std::pmr::vector<float> features;  // [rows, shape...]
+  std::pmr::vector<int32_t> labels;  // [rows], classification
+  std::pmr::vector<float> targets;   // [rows, targets], regression
+};
+
+struct LoaderOptions {
+  int64_t batch_size = 1;
+  bool shuffle = true;
+  uint64_t seed = 0;
+  LastBatch last_batch = LastBatch::kKeep;
+  int prefetch = 2;  // batches prepared ahead in a background thread; 0: in next()
+  int64_t first_epoch = 0;
+};
+
+// The order of epoch e is a permutation that depends on seed and e only (Philox-keyed
+// Fisher-Yates).
+std::vector<int64_t> epoch_order(int64_t size, bool shuffle, uint64_t seed, int64_t epoch);
+
+// Endless: after the last batch of an epoch comes the first of the next. next() from one thread;
+// the destructor joins the background thread. An exception of the data set is rethrown by next().
+class Loader {
+ public:
+  Loader(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options,
+         std::pmr::memory_resource* memory = std::pmr::get_default_resource());
+  ~Loader();
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
+
+  int64_t batches_per_epoch() const;
+  int64_t rows_of_batch(int64_t index) const;  // batch sizes that occur: full, and the last
+
+  // The next batch; valid until the following call (its memory is used again, so that a step
+  // allocates nothing).
+  const Batch& next();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace runtime::data
+
+#endif  // RUNTIME_DATA_LOADER_H_
