@@ -1,0 +1,58 @@
+// The state of one opened cpu device: how many threads, how fast, which providers. Nothing here is
+// shared between opened devices.
+#ifndef BACKENDS_CPU_ENGINE_H_
+#define BACKENDS_CPU_ENGINE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backends/cpu/provider.h"
+
+namespace backends::cpu {
+
+struct EngineOptions {
+  int threads = 1;         // resolved: at least 1
+  bool winograd = true;    // offer Winograd convolutions (less exact, faster)
+  double gigahertz = 2.5;  // for cost estimates only
+};
+
+// Thread-safe: immutable but for the counter and for what providers lock themselves.
+class Engine {
+ public:
+  explicit Engine(const EngineOptions& options);
+  ~Engine();
+
+  int threads() const { return options_.threads; }
+  bool winograd() const { return options_.winograd; }
+
+  // For estimates: float32 multiply-adds at the machine's peak, in FLOP per ns over all threads,
+  // and bytes per ns from memory.
+  double peak_flops_per_ns() const { return peak_; }
+  double bytes_per_ns() const { return bandwidth_; }
+
+  // Makes the calling thread's OpenMP regions (oneDNN's and ours) use threads(). Cheap.
+  void bind_calling_thread() const;
+
+  Answer query(const Operation& op);  // candidates carry global algorithm numbers
+  // `algorithm` as in rt_op_desc: 0, or a number that global_algorithm made.
+  std::unique_ptr<Plan> create(const Operation& op);
+
+  // Bytes of a tensor in its layout, canonical or foreign; throws for an unknown layout id.
+  uint64_t layout_bytes(const rt_tensor_desc& tensor) const;
+  std::string layout_name(const rt_tensor_desc& tensor) const;
+  bool layout_is_elementwise(const rt_tensor_desc& tensor) const;
+
+  std::atomic<uint64_t> allocated_bytes{0};
+
+ private:
+  EngineOptions options_;
+  double peak_ = 1, bandwidth_ = 10;
+  std::vector<std::unique_ptr<Provider>> providers_;
+};
+
+}  // namespace backends::cpu
+
+#endif  // BACKENDS_CPU_ENGINE_H_

@@ -1,0 +1,52 @@
+// Loops over OpenMP threads, and the attribute that compiles a kernel for several instruction sets.
+#ifndef BACKENDS_CPU_PARALLEL_H_
+#define BACKENDS_CPU_PARALLEL_H_
+
+#include <omp.h>
+
+#include <algorithm>
+#include <cstdint>
+
+namespace backends::cpu {
+
+// A kernel compiled three times, chosen when the plugin is loaded. Only for plain functions over a
+// range: an OpenMP region inside would be outlined for the default instruction set.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define CPU_KERNEL
+#else
+#define CPU_KERNEL __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#endif
+
+// Runs body(part, begin, end) for `threads` parts of 0..count, each a multiple of `multiple` long
+// but the last. Fewer than `grain` items in all run serially in the caller (part 0): a parallel
+// region costs 2 to 5 microseconds. A region always has exactly `threads` threads, because libgomp
+// ends the surplus threads of a pool when a smaller region follows, and makes them again later.
+template <typename Body>
+void parallel_parts(int threads, int64_t count, int64_t grain, int64_t multiple, Body&& body) {
+  if (threads <= 1 || count < grain) {
+    if (count > 0) body(0, int64_t{0}, count);
+    return;
+  }
+  const int64_t units = (count + multiple - 1) / multiple;
+#pragma omp parallel num_threads(threads)
+  {
+    const int64_t part = omp_get_thread_num();
+    const int64_t parts = omp_get_num_threads();
+    const int64_t begin = std::min(count, units * part / parts * multiple);
+    const int64_t end = std::min(count, units * (part + 1) / parts * multiple);
+    if (begin < end) body(static_cast<int>(part), begin, end);
+  }
+}
+
+// As parallel_parts, for bodies that do not care which part they are: body(begin, end).
+template <typename Body>
+void parallel_for(int threads, int64_t count, int64_t grain, Body&& body) {
+  parallel_parts(threads, count, grain, 1, [&](int, int64_t b, int64_t e) { body(b, e); });
+}
+
+// Elements of a flat float array below which one thread is faster.
+inline constexpr int64_t kElementGrain = 16384;
+
+}  // namespace backends::cpu
+
+#endif  // BACKENDS_CPU_PARALLEL_H_
