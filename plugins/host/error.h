@@ -24,6 +24,9 @@ class Error : public std::runtime_error {
 // An empty rt_error to pass to a plugin.
 rt_error make_error();
 
+// "RT_ERROR_TIMEOUT"; "status 77" for a code that the contract does not know.
+std::string status_name(rt_status status);
+
 // Throws Error unless `status` is RT_OK; `what` says what was tried, e.g. "cpu:0: allocate".
 void check(rt_status status, const rt_error& error, const std::string& what);
 

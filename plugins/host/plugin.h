@@ -2,6 +2,7 @@
 #ifndef PLUGINS_HOST_PLUGIN_H_
 #define PLUGINS_HOST_PLUGIN_H_
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -15,10 +16,17 @@
 
 namespace plugins::host {
 
-// What the host offers to its plugins. Copied; the functions may be called from any thread. Empty
-// ones are not offered.
+// What the host offers to its plugins; see rt_host. Copied; the functions may be called from any
+// thread. Empty ones are not offered.
 struct HostServices {
-  std::function<void(int32_t level, const std::string& component, const std::string& text)> log;
+  std::function<void(int32_t level, const std::string& component, const std::string& text)> log =
+      nullptr;
+  std::function<void(const std::string& key, const std::string& value)> kv_set = nullptr;
+  // Waits until the key exists; throws Error (RT_ERROR_TIMEOUT) when the deadline has passed.
+  std::function<std::string(const std::string& key, std::chrono::nanoseconds timeout)> kv_get =
+      nullptr;
+  std::function<void(const char* name)> span_begin = nullptr;
+  std::function<void()> span_end = nullptr;
 };
 
 // Never unloaded from the process (dlclose is unsafe with thread pools); the *instance* is shut
@@ -52,6 +60,10 @@ class Plugin {
     int32_t type;
   };
   const std::vector<OptionSpec>& options() const;
+
+  // Says something about this plugin through HostServices::log, if there is one. Never throws: the
+  // destructors of the handles report here what a plugin threw at them.
+  void log(int32_t level, const std::string& text) const noexcept;
 
  private:
   struct State;

@@ -1,0 +1,77 @@
+// How the host calls into a plugin: exceptions stop here, errors become plugins::host::Error.
+#ifndef PLUGINS_HOST_CALL_H_
+#define PLUGINS_HOST_CALL_H_
+
+#include <exception>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "plugins/host/error.h"
+#include "plugins/host/plugin.h"
+
+namespace plugins::host {
+
+// Throws Error (RT_ERROR_INTERNAL) that says that `what` let an exception cross the border.
+[[noreturn]] inline void throw_crossed(const std::string& what, const char* text) {
+  throw Error(RT_ERROR_INTERNAL, what + ": the plugin let an exception cross the C border: " +
+                                     text + "; plugins must answer with a status");
+}
+
+// Calls `body(rt_error*)`, and returns its status unless it threw. Only the header of the rt_error
+// is written beforehand: it is 1 KiB, and launches are short. `describe` is called for an error
+// only, so that the way without one allocates nothing.
+template <typename Describe, typename Body>
+rt_status call_status(rt_error& error, Describe&& describe, Body&& body) {
+  error.size = sizeof(rt_error);
+  error.code = RT_OK;
+  error.scope = RT_SCOPE_OPERATION;
+  error.reserved = 0;
+  error.native_code = 0;
+  error.native_domain[0] = '\0';
+  error.message[0] = '\0';
+  try {
+    return body(&error);
+  } catch (const std::exception& e) {
+    throw_crossed(describe(), e.what());
+  } catch (...) {
+    throw_crossed(describe(), "not a std::exception");
+  }
+}
+
+// As above; throws Error unless the status is RT_OK.
+template <typename Describe, typename Body>
+void call(Describe&& describe, Body&& body) {
+  rt_error error;
+  const rt_status status = call_status(error, describe, std::forward<Body>(body));
+  if (status != RT_OK) [[unlikely]] {
+    check(status, error, describe());
+  }
+}
+
+// For questions whose answer may be RT_NOT_READY: false then, true for RT_OK.
+template <typename Describe, typename Body>
+bool call_ready(Describe&& describe, Body&& body) {
+  rt_error error;
+  const rt_status status = call_status(error, describe, std::forward<Body>(body));
+  if (status == RT_NOT_READY) return false;
+  if (status != RT_OK) check(status, error, describe());
+  return true;
+}
+
+// For destructors: `body` has no way to fail in the contract; what it throws all the same is
+// logged.
+template <typename Body>
+void call_release(const Plugin& plugin, const char* what, Body&& body) noexcept {
+  try {
+    body();
+  } catch (const std::exception& e) {
+    plugin.log(RT_LOG_ERROR, std::string(what) + " threw an exception: " + e.what());
+  } catch (...) {
+    plugin.log(RT_LOG_ERROR, std::string(what) + " threw something that is not a std::exception");
+  }
+}
+
+}  // namespace plugins::host
+
+#endif  // PLUGINS_HOST_CALL_H_

@@ -1,0 +1,386 @@
+#include "plugins/host/device.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "plugins/host/call.h"
+#include "plugins/host/error.h"
+#include "plugins/host/nearest.h"
+
+namespace plugins::host {
+namespace {
+
+// "cpu:0: allocate 64 bytes", built only when a call fails.
+auto during(const Device& device, const char* what) {
+  return [&device, what] { return device.id() + ": " + what; };
+}
+
+auto during(const Device& device, const char* what, uint64_t bytes) {
+  return [&device, what, bytes] {
+    return device.id() + ": " + what + " " + std::to_string(bytes) + " bytes";
+  };
+}
+
+template <typename T>
+T* require_result(T* result, const std::string& what) {
+  if (result == nullptr) throw Error(RT_ERROR_INTERNAL, what + ": answered RT_OK without a result");
+  return result;
+}
+
+// Fixed texts of properties may lack their NUL.
+template <std::size_t N>
+void terminate(char (&text)[N]) {
+  text[N - 1] = '\0';
+}
+
+int32_t count_devices(const Plugin& plugin) {
+  int32_t count = 0;
+  call([&] { return plugin.name() + ": count devices"; },
+       [&](rt_error* e) { return plugin.device_api()->count(plugin.self(), &count, e); });
+  return count;
+}
+
+rt_device_properties properties_of(const Plugin& plugin, int32_t index) {
+  rt_device_properties properties{};
+  properties.size = sizeof(properties);
+  call([&] { return plugin.name() + ":" + std::to_string(index) + ": properties"; },
+       [&](rt_error* e) {
+         return plugin.device_api()->properties(plugin.self(), index, &properties, e);
+       });
+  terminate(properties.name);
+  terminate(properties.stable_id);
+  terminate(properties.unusable_reason);
+  return properties;
+}
+
+// "cpu:0, cpu:1"
+std::string existing(const Plugin& plugin, int32_t count) {
+  std::vector<std::string> ids;
+  for (int32_t i = 0; i < count; ++i) ids.push_back(plugin.name() + ":" + std::to_string(i));
+  return join_names(ids);
+}
+
+void check_index(const Plugin& plugin, int32_t index) {
+  if (plugin.device_api() == nullptr) {
+    throw Error(RT_ERROR_UNAVAILABLE, "plugin '" + plugin.name() + "' offers no devices");
+  }
+  const int32_t count = count_devices(plugin);
+  if (index >= 0 && index < count) return;
+  throw Error(RT_ERROR_UNAVAILABLE, "there is no device " + plugin.name() + ":" +
+                                        std::to_string(index) +
+                                        "; these exist: " + existing(plugin, count));
+}
+
+void check_usable(const std::string& id, const rt_device_properties& properties) {
+  if (properties.flags & RT_DEVICE_USABLE) return;
+  throw Error(RT_ERROR_UNAVAILABLE,
+              "device " + id + " cannot be used: " + properties.unusable_reason);
+}
+
+void check_options(const Plugin& plugin, const std::map<std::string, std::string>& options) {
+  std::vector<std::string> known;
+  for (const auto& option : plugin.options()) known.push_back(option.key);
+  for (const auto& [key, value] : options) {
+    if (std::find(known.begin(), known.end(), key) != known.end()) continue;
+    const std::string nearest = nearest_name(key, known);
+    throw Error(RT_ERROR_INVALID_ARGUMENT,
+                "plugin '" + plugin.name() + "' has no option '" + key + "'" +
+                    (nearest.empty() ? "" : "; did you mean '" + nearest + "'?") +
+                    " Known options: " + join_names(known));
+  }
+}
+
+rt_device* open_device(const Plugin& plugin, const std::string& id, int32_t index,
+                       const DeviceOptions& options) {
+  std::vector<rt_option> values;
+  for (const auto& [key, value] : options.options) {
+    values.push_back({sizeof(rt_option), 0, key.c_str(), value.c_str()});
+  }
+  std::vector<const rt_option*> pointers;
+  for (const rt_option& value : values) pointers.push_back(&value);
+  rt_device_options c{};
+  c.size = sizeof(c);
+  c.threads = options.threads;
+  c.options = pointers.data();
+  c.option_count = static_cast<uint32_t>(pointers.size());
+  rt_device* device = nullptr;
+  call(
+      [&] { return id + ": open"; },
+      [&](rt_error* e) { return plugin.device_api()->open(plugin.self(), index, &c, &device, e); });
+  return require_result(device, id + ": open");
+}
+
+const rt_kernel_api& kernels_of(const Device& device) {
+  const rt_kernel_api* api = device.plugin().kernel_api();
+  if (api == nullptr) {
+    throw Error(RT_ERROR_UNSUPPORTED,
+                device.id() + ": plugin '" + device.plugin().name() + "' offers no kernels");
+  }
+  return *api;
+}
+
+}  // namespace
+
+Memory::Memory(std::shared_ptr<Device> device, uint64_t bytes, int32_t kind)
+    : device_(std::move(device)), bytes_(bytes), kind_(kind) {
+  call(during(*device_, "allocate", bytes), [&](rt_error* e) {
+    return device_->plugin().device_api()->allocate(device_->get(), bytes, kind, &address_, e);
+  });
+  require_result(address_, device_->id() + ": allocate");
+}
+
+Memory::Memory(Memory&& other) noexcept { *this = std::move(other); }
+
+Memory& Memory::operator=(Memory&& other) noexcept {
+  std::swap(device_, other.device_);
+  std::swap(address_, other.address_);
+  std::swap(bytes_, other.bytes_);
+  std::swap(kind_, other.kind_);
+  return *this;
+}
+
+Memory::~Memory() {
+  if (address_ == nullptr) return;
+  const Plugin& plugin = device_->plugin();
+  call_release(plugin, "free", [&] { plugin.device_api()->free(device_->get(), address_, kind_); });
+}
+
+Stream::Stream(std::shared_ptr<Device> device) : device_(std::move(device)) {
+  call(during(*device_, "create a stream"), [&](rt_error* e) {
+    return device_->plugin().device_api()->stream_create(device_->get(), &stream_, e);
+  });
+  require_result(stream_, device_->id() + ": create a stream");
+}
+
+Stream::Stream(Stream&& other) noexcept { *this = std::move(other); }
+
+Stream& Stream::operator=(Stream&& other) noexcept {
+  std::swap(device_, other.device_);
+  std::swap(stream_, other.stream_);
+  return *this;
+}
+
+Stream::~Stream() {
+  if (stream_ == nullptr) return;
+  const Plugin& plugin = device_->plugin();
+  call_release(plugin, "stream_destroy", [&] { plugin.device_api()->stream_destroy(stream_); });
+}
+
+void Stream::copy(void* destination, const void* source, uint64_t bytes) {
+  call(during(*device_, "copy", bytes), [&](rt_error* e) {
+    return device_->plugin().device_api()->copy(stream_, destination, source, bytes, e);
+  });
+}
+
+void Stream::fill(void* destination, int value, uint64_t bytes) {
+  call(during(*device_, "fill", bytes), [&](rt_error* e) {
+    return device_->plugin().device_api()->fill(stream_, destination, value, bytes, e);
+  });
+}
+
+void Stream::synchronize() {
+  call(during(*device_, "synchronize a stream"),
+       [&](rt_error* e) { return device_->plugin().device_api()->stream_synchronize(stream_, e); });
+}
+
+Event::Event(std::shared_ptr<Device> device) : device_(std::move(device)) {
+  call(during(*device_, "create an event"), [&](rt_error* e) {
+    return device_->plugin().device_api()->event_create(device_->get(), &event_, e);
+  });
+  require_result(event_, device_->id() + ": create an event");
+}
+
+Event::Event(Event&& other) noexcept { *this = std::move(other); }
+
+Event& Event::operator=(Event&& other) noexcept {
+  std::swap(device_, other.device_);
+  std::swap(event_, other.event_);
+  return *this;
+}
+
+Event::~Event() {
+  if (event_ == nullptr) return;
+  const Plugin& plugin = device_->plugin();
+  call_release(plugin, "event_destroy", [&] { plugin.device_api()->event_destroy(event_); });
+}
+
+void Event::record(Stream& stream) {
+  call(during(*device_, "record an event"), [&](rt_error* e) {
+    return device_->plugin().device_api()->event_record(event_, stream.get(), e);
+  });
+}
+
+void Event::wait(Stream& stream) {
+  call(during(*device_, "make a stream wait for an event"), [&](rt_error* e) {
+    return device_->plugin().device_api()->event_wait(event_, stream.get(), e);
+  });
+}
+
+void Event::synchronize() {
+  call(during(*device_, "wait for an event"),
+       [&](rt_error* e) { return device_->plugin().device_api()->event_synchronize(event_, e); });
+}
+
+bool Event::query() {
+  return call_ready(during(*device_, "query an event"), [&](rt_error* e) {
+    return device_->plugin().device_api()->event_query(event_, e);
+  });
+}
+
+std::chrono::nanoseconds Event::elapsed(Event& begin, Event& end) {
+  int64_t nanoseconds = 0;
+  call(during(*begin.device_, "time between two events"), [&](rt_error* e) {
+    return begin.device_->plugin().device_api()->event_elapsed(begin.event_, end.event_,
+                                                               &nanoseconds, e);
+  });
+  return std::chrono::nanoseconds(nanoseconds);
+}
+
+Kernel::Kernel(std::shared_ptr<Device> device, const Operation& operation)
+    : device_(std::move(device)) {
+  const rt_kernel_api& api = kernels_of(*device_);
+  const OperationView view(operation);
+  const auto what = [&] { return device_->id() + ": create a plan for " + operation.name; };
+  call(what, [&](rt_error* e) { return api.create(device_->get(), view.get(), &plan_, e); });
+  require_result(plan_, what());
+  info_.size = sizeof(info_);
+  try {
+    call(what, [&](rt_error* e) { return api.info(plan_, &info_, e); });
+  } catch (...) {
+    call_release(device_->plugin(), "destroy", [&] { api.destroy(plan_); });
+    throw;
+  }
+  terminate(info_.implementation);
+}
+
+Kernel::Kernel(Kernel&& other) noexcept { *this = std::move(other); }
+
+Kernel& Kernel::operator=(Kernel&& other) noexcept {
+  std::swap(device_, other.device_);
+  std::swap(plan_, other.plan_);
+  std::swap(info_, other.info_);
+  return *this;
+}
+
+Kernel::~Kernel() {
+  if (plan_ == nullptr) return;
+  const Plugin& plugin = device_->plugin();
+  call_release(plugin, "destroy", [&] { plugin.kernel_api()->destroy(plan_); });
+}
+
+void Kernel::launch(Stream& stream, const rt_launch& launch) {
+  call([&] { return device_->id() + ": launch " + info_.implementation; },
+       [&](rt_error* e) {
+         return device_->plugin().kernel_api()->launch(plan_, stream.get(), &launch, e);
+       });
+}
+
+std::vector<DeviceInfo> list_devices(const Plugin& plugin) {
+  std::vector<DeviceInfo> devices;
+  if (plugin.device_api() == nullptr) return devices;
+  const int32_t count = count_devices(plugin);
+  for (int32_t i = 0; i < count; ++i) {
+    devices.push_back({plugin.name(), i, properties_of(plugin, i)});
+  }
+  return devices;
+}
+
+std::shared_ptr<Device> Device::open(std::shared_ptr<Plugin> plugin, int32_t index,
+                                     const DeviceOptions& options) {
+  check_index(*plugin, index);
+  check_options(*plugin, options.options);
+  std::shared_ptr<Device> device(new Device(std::move(plugin), index));
+  device->properties_ = properties_of(*device->plugin_, index);
+  check_usable(device->id_, device->properties_);
+  device->device_ = open_device(*device->plugin_, device->id_, index, options);
+  return device;
+}
+
+Device::Device(std::shared_ptr<Plugin> plugin, int32_t index)
+    : plugin_(std::move(plugin)), id_(plugin_->name() + ":" + std::to_string(index)) {}
+
+Device::~Device() {
+  if (device_ == nullptr) return;
+  call_release(*plugin_, "close", [&] { plugin_->device_api()->close(device_); });
+}
+
+Memory Device::allocate(uint64_t bytes, int32_t kind) {
+  return Memory(shared_from_this(), bytes, kind);
+}
+Stream Device::create_stream() { return Stream(shared_from_this()); }
+Event Device::create_event() { return Event(shared_from_this()); }
+
+rt_memory_info Device::memory_info() {
+  rt_memory_info info{};
+  info.size = sizeof(info);
+  call(during(*this, "memory information"),
+       [&](rt_error* e) { return plugin_->device_api()->memory_info(device_, &info, e); });
+  return info;
+}
+
+std::optional<int> Device::compute_percent() {
+  if (plugin_->device_api()->utilisation == nullptr) return std::nullopt;
+  rt_utilisation utilisation{.size = sizeof(rt_utilisation), .compute_percent = -1};
+  call(during(*this, "utilisation"),
+       [&](rt_error* e) { return plugin_->device_api()->utilisation(device_, &utilisation, e); });
+  if (utilisation.compute_percent < 0) return std::nullopt;
+  return utilisation.compute_percent;
+}
+
+Support Device::query(const Operation& operation) {
+  const rt_kernel_api& api = kernels_of(*this);
+  const OperationView view(operation);
+  const auto what = [&] { return id_ + ": query " + operation.name; };
+  Support support;
+  rt_support c{};
+  // Usually the first pass is enough; a backend with more candidates is asked once more.
+  support.candidates.resize(8);
+  for (int pass = 0; pass < 2; ++pass) {
+    for (rt_candidate& candidate : support.candidates) {
+      candidate = {};
+      candidate.size = sizeof(candidate);
+    }
+    c = {};
+    c.size = sizeof(c);
+    c.reason_operand = -1;
+    c.candidates = support.candidates.data();
+    c.candidate_capacity = static_cast<uint32_t>(support.candidates.size());
+    call(what, [&](rt_error* e) { return api.query(device_, view.get(), &c, e); });
+    if (c.candidate_count <= c.candidate_capacity) break;
+    if (pass == 0) support.candidates.resize(std::min<uint32_t>(c.candidate_count, 1024));
+  }
+  support.candidates.resize(std::min(c.candidate_count, c.candidate_capacity));
+  for (rt_candidate& candidate : support.candidates) terminate(candidate.implementation);
+  terminate(c.reason);
+  support.level = c.level;
+  support.post_ops_fused = c.post_ops_fused;
+  support.deterministic = c.deterministic != 0;
+  support.tolerance = c.tolerance;
+  support.reason_operand = c.reason_operand;
+  support.reason = c.reason;
+  return support;
+}
+
+Kernel Device::create_kernel(const Operation& operation) {
+  return Kernel(shared_from_this(), operation);
+}
+
+uint64_t Device::layout_bytes(const rt_tensor_desc& tensor) {
+  uint64_t bytes = 0;
+  const rt_kernel_api& api = kernels_of(*this);
+  call(during(*this, "bytes of a layout"),
+       [&](rt_error* e) { return api.layout_bytes(device_, &tensor, &bytes, e); });
+  return bytes;
+}
+
+std::string Device::layout_name(const rt_tensor_desc& tensor) {
+  char name[128] = {};
+  const rt_kernel_api& api = kernels_of(*this);
+  call(during(*this, "name of a layout"),
+       [&](rt_error* e) { return api.layout_name(device_, &tensor, name, sizeof(name), e); });
+  terminate(name);
+  return name;
+}
+
+}  // namespace plugins::host

@@ -1,0 +1,56 @@
+#include "plugins/host/error.h"
+
+#include <array>
+#include <cstring>
+
+namespace plugins::host {
+namespace {
+
+// A plugin may forget the terminating NUL; never read past the array.
+template <std::size_t N>
+std::string bounded_text(const char (&text)[N]) {
+  return std::string(text, strnlen(text, N));
+}
+
+}  // namespace
+
+rt_error make_error() {
+  rt_error error{};
+  error.size = sizeof(rt_error);
+  return error;
+}
+
+std::string status_name(rt_status status) {
+  static constexpr std::array<const char*, 13> kNames = {"RT_OK",
+                                                         "RT_ERROR_INVALID_ARGUMENT",
+                                                         "RT_ERROR_UNSUPPORTED",
+                                                         "RT_ERROR_OUT_OF_MEMORY",
+                                                         "RT_ERROR_UNAVAILABLE",
+                                                         "RT_ERROR_TIMEOUT",
+                                                         "RT_ERROR_ABORTED",
+                                                         "RT_ERROR_DEVICE",
+                                                         "RT_ERROR_COMMUNICATION",
+                                                         "RT_ERROR_TOO_NEW",
+                                                         "RT_ERROR_VERSION",
+                                                         "RT_ERROR_INTERNAL",
+                                                         "RT_NOT_READY"};
+  if (status < 0 || status >= static_cast<rt_status>(kNames.size())) {
+    return "status " + std::to_string(status);
+  }
+  return kNames[static_cast<std::size_t>(status)];
+}
+
+void check(rt_status status, const rt_error& error, const std::string& what) {
+  if (status == RT_OK) return;
+  std::string text = bounded_text(error.message);
+  if (text.empty()) text = "the plugin gave no message";
+  std::string message = what + ": " + text + " [" + status_name(status);
+  const std::string domain = bounded_text(error.native_domain);
+  if (!domain.empty() || error.native_code != 0) {
+    message +=
+        ", " + (domain.empty() ? "native" : domain) + " code " + std::to_string(error.native_code);
+  }
+  throw Error(status, message + "]", error.scope);
+}
+
+}  // namespace plugins::host

@@ -1,0 +1,295 @@
+#include "plugins/host/plugin.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <optional>
+
+#include "plugins/host/call.h"
+#include "plugins/host/error.h"
+#include "plugins/host/loader.h"
+#include "plugins/host/tables.h"
+
+namespace plugins::host {
+namespace {
+
+// Names fit rt_comm_properties.device_plugin with its NUL.
+constexpr std::size_t kMaxNameLength = 31;
+
+// The functions of rt_host. No exception of ours may reach the plugin.
+template <typename Body>
+rt_status answer(rt_error* error, Body&& body) noexcept {
+  const auto fill = [error](rt_status code, const char* text) {
+    if (error != nullptr && error->size >= sizeof(rt_error)) {
+      error->code = code;
+      error->scope = RT_SCOPE_OPERATION;
+      std::strncpy(error->message, text, sizeof(error->message) - 1);
+    }
+    return code;
+  };
+  try {
+    return body();
+  } catch (const Error& e) {
+    return fill(e.code(), e.what());
+  } catch (const std::exception& e) {
+    return fill(RT_ERROR_INTERNAL, e.what());
+  } catch (...) {
+    return fill(RT_ERROR_INTERNAL, "the host failed for an unknown reason");
+  }
+}
+
+const HostServices& services_of(void* context) { return *static_cast<HostServices*>(context); }
+
+void host_log(void* context, int32_t level, const char* component, const char* text) {
+  answer(nullptr, [&] {
+    services_of(context).log(level, component != nullptr ? component : "",
+                             text != nullptr ? text : "");
+    return RT_OK;
+  });
+}
+
+rt_status host_kv_set(void* context, const char* key, const void* value, uint64_t bytes,
+                      rt_error* error) {
+  return answer(error, [&] {
+    services_of(context).kv_set(key, std::string(static_cast<const char*>(value), bytes));
+    return RT_OK;
+  });
+}
+
+rt_status host_kv_get(void* context, const char* key, void* value, uint64_t* bytes,
+                      int64_t timeout_ns, rt_error* error) {
+  return answer(error, [&] {
+    const std::string stored =
+        services_of(context).kv_get(key, std::chrono::nanoseconds(timeout_ns));
+    const uint64_t capacity = *bytes;
+    *bytes = stored.size();
+    if (stored.size() > capacity) {
+      throw Error(RT_ERROR_INVALID_ARGUMENT, std::string("kv_get: the value of '") + key +
+                                                 "' has " + std::to_string(stored.size()) +
+                                                 " bytes, the buffer " + std::to_string(capacity));
+    }
+    std::memcpy(value, stored.data(), stored.size());
+    return RT_OK;
+  });
+}
+
+void host_span_begin(void* context, const char* name) {
+  answer(nullptr, [&] {
+    services_of(context).span_begin(name);
+    return RT_OK;
+  });
+}
+
+void host_span_end(void* context) {
+  answer(nullptr, [&] {
+    services_of(context).span_end();
+    return RT_OK;
+  });
+}
+
+rt_host make_host(HostServices& services) {
+  rt_host host{};
+  host.size = sizeof(host);
+  host.context = &services;
+  if (services.log) host.log = host_log;
+  if (services.kv_set) host.kv_set = host_kv_set;
+  if (services.kv_get) host.kv_get = host_kv_get;
+  if (services.span_begin && services.span_end) {
+    host.span_begin = host_span_begin;
+    host.span_end = host_span_end;
+  }
+  return host;
+}
+
+// "1" or "1 to 2"
+std::string versions(uint32_t first, uint32_t last) {
+  return first == last ? std::to_string(first)
+                       : std::to_string(first) + " to " + std::to_string(last);
+}
+
+std::string other_version(const rt_negotiation& negotiation) {
+  return "speaks version " + std::to_string(negotiation.plugin_major) +
+         " of the plugin contract, this host speaks version " +
+         versions(negotiation.host_major_min, negotiation.host_major_max) +
+         "; rebuild the plugin with the headers of this runtime";
+}
+
+bool speaks(const rt_negotiation& n) {
+  return n.plugin_major >= n.host_major_min && n.plugin_major <= n.host_major_max;
+}
+
+// Runs the entry; returns an instance of a version that the host speaks.
+const rt_plugin* enter(rt_plugin_entry_fn entry, const rt_host& host, const std::string& who) {
+  rt_negotiation negotiation{.size = sizeof(rt_negotiation),
+                             .host_major_min = RT_ABI_MAJOR,
+                             .host_major_max = RT_ABI_MAJOR,
+                             .plugin_major = 0};
+  const rt_plugin* plugin = nullptr;
+  rt_error error;
+  const auto describe = [&] { return who + ": " RT_PLUGIN_ENTRY_SYMBOL; };
+  const rt_status status = call_status(
+      error, describe, [&](rt_error* e) { return entry(&host, &negotiation, &plugin, e); });
+  if (status == RT_ERROR_VERSION || (status == RT_OK && !speaks(negotiation))) {
+    // An instance of another version cannot be shut down either: its struct is unknown here.
+    throw Error(RT_ERROR_VERSION, who + ": " + other_version(negotiation));
+  }
+  check(status, error, describe());
+  if (plugin == nullptr) {
+    throw Error(RT_ERROR_INTERNAL, describe() + " answered RT_OK without a plugin");
+  }
+  return plugin;
+}
+
+// What the instance's struct must have before anything in it is used. Appended fields are copied
+// only as far as the plugin has them.
+rt_plugin copy_instance(const rt_plugin& offered, const std::string& who) {
+  if (offered.size < sizeof(rt_plugin)) {
+    throw Error(RT_ERROR_VERSION, who + ": its rt_plugin has " + std::to_string(offered.size) +
+                                      " bytes; version " + std::to_string(RT_ABI_MAJOR) +
+                                      " of the contract has " + std::to_string(sizeof(rt_plugin)) +
+                                      "; rebuild the plugin with the headers of this runtime");
+  }
+  rt_plugin plugin{};
+  std::memcpy(&plugin, &offered, sizeof(plugin));
+  return plugin;
+}
+
+template <typename Slot>
+void require_slot(Slot slot, const char* name, const std::string& who) {
+  if (slot == nullptr) {
+    throw Error(RT_ERROR_VERSION,
+                who + ": its rt_plugin has an empty slot '" + name + "'; every slot is mandatory");
+  }
+}
+
+bool valid_name(const std::string& name) {
+  const auto lower = [](char c) { return c >= 'a' && c <= 'z'; };
+  const auto allowed = [&](char c) { return lower(c) || (c >= '0' && c <= '9') || c == '_'; };
+  return !name.empty() && name.size() <= kMaxNameLength && lower(name[0]) &&
+         std::all_of(name.begin(), name.end(), allowed);
+}
+
+void check_instance(const rt_plugin& plugin, const std::string& who) {
+  require_slot(plugin.name, "name", who);
+  require_slot(plugin.vendor, "vendor", who);
+  require_slot(plugin.version, "version", who);
+  require_slot(plugin.build_id, "build_id", who);
+  require_slot(plugin.description, "description", who);
+  require_slot(plugin.get_interface, "get_interface", who);
+  require_slot(plugin.options, "options", who);
+  const std::string name(plugin.name, strnlen(plugin.name, 256));
+  if (!valid_name(name)) {
+    throw Error(RT_ERROR_INVALID_ARGUMENT, who + ": its name is '" + name +
+                                               "'; expected [a-z][a-z0-9_]*, at most " +
+                                               std::to_string(kMaxNameLength) + " characters");
+  }
+}
+
+Plugin::OptionSpec copy_option(const rt_option_spec* spec, const std::string& who) {
+  if (spec == nullptr || spec->size < sizeof(rt_option_spec) || spec->key == nullptr ||
+      spec->default_value == nullptr || spec->description == nullptr ||
+      spec->type < RT_OPTION_BOOLEAN || spec->type > RT_OPTION_STRING) {
+    throw Error(RT_ERROR_INVALID_ARGUMENT,
+                who +
+                    ": one of its option descriptions is too short, has an empty text or an "
+                    "unknown type");
+  }
+  return {spec->key, spec->default_value, spec->description, spec->type};
+}
+
+std::vector<Plugin::OptionSpec> copy_options(const rt_plugin& plugin, const std::string& who) {
+  uint32_t count = 0;
+  const rt_option_spec* const* specs = nullptr;
+  call([&] { return who + ": options"; },
+       [&](rt_error*) {
+         specs = plugin.options(plugin.self, &count);
+         return RT_OK;
+       });
+  if (specs == nullptr) return {};
+  std::vector<Plugin::OptionSpec> options;
+  for (uint32_t i = 0; i < count; ++i) options.push_back(copy_option(specs[i], who));
+  return options;
+}
+
+}  // namespace
+
+struct Plugin::State {
+  std::filesystem::path path;
+  HostServices services;
+  rt_host host{};
+  std::optional<rt_plugin> instance;  // set: shutdown is due
+  std::string name, vendor, version, build_id, description;
+  Tables tables;
+  std::vector<OptionSpec> options;
+
+  void log(int32_t level, const std::string& text) const noexcept {
+    answer(nullptr, [&] {
+      if (services.log) services.log(level, name, text);
+      return RT_OK;
+    });
+  }
+
+  ~State() {
+    if (!instance) return;
+    const auto say = [this](const std::string& text) {
+      log(RT_LOG_ERROR, "shutdown threw " + text);
+    };
+    try {
+      instance->shutdown(instance->self);
+    } catch (const std::exception& e) {
+      say(e.what());
+    } catch (...) {
+      say("something that is not a std::exception");
+    }
+  }
+};
+
+std::shared_ptr<Plugin> Plugin::load(const std::filesystem::path& path,
+                                     const HostServices& services) {
+  const std::string who = "plugin " + path.string();
+  check_library_path(path);
+  auto state = std::make_unique<State>();
+  state->path = path;
+  state->services = services;
+  state->host = make_host(state->services);
+  const rt_plugin copy = copy_instance(*enter(open_library(path), state->host, who), who);
+  require_slot(copy.shutdown, "shutdown", who);
+  state->instance = copy;  // from here on a refusal shuts it down
+  check_instance(copy, who);
+  state->name = copy.name;
+  state->vendor = copy.vendor;
+  state->version = copy.version;
+  state->build_id = copy.build_id;
+  state->description = copy.description;
+  state->tables = adopt_tables(copy, who);
+  state->options = copy_options(copy, who);
+  return std::shared_ptr<Plugin>(new Plugin(std::move(state)));
+}
+
+Plugin::Plugin(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Plugin::~Plugin() = default;
+
+const std::string& Plugin::name() const { return state_->name; }
+const std::string& Plugin::vendor() const { return state_->vendor; }
+const std::string& Plugin::version() const { return state_->version; }
+const std::string& Plugin::build_id() const { return state_->build_id; }
+const std::string& Plugin::description() const { return state_->description; }
+const std::filesystem::path& Plugin::path() const { return state_->path; }
+void* Plugin::self() const { return state_->instance->self; }
+
+const rt_device_api* Plugin::device_api() const {
+  return state_->tables.device ? &*state_->tables.device : nullptr;
+}
+const rt_kernel_api* Plugin::kernel_api() const {
+  return state_->tables.kernel ? &*state_->tables.kernel : nullptr;
+}
+const rt_communicator_api* Plugin::communicator_api() const {
+  return state_->tables.communicator ? &*state_->tables.communicator : nullptr;
+}
+const std::vector<Plugin::OptionSpec>& Plugin::options() const { return state_->options; }
+
+void Plugin::log(int32_t level, const std::string& text) const noexcept {
+  state_->log(level, text);
+}
+
+}  // namespace plugins::host

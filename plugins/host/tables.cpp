@@ -1,0 +1,149 @@
+#include "plugins/host/tables.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <span>
+
+#include "plugins/host/error.h"
+
+namespace plugins::host {
+namespace {
+
+using Slot = void (*)();
+
+struct SlotSpec {
+  const char* name;
+  bool mandatory = true;
+};
+
+constexpr SlotSpec kDeviceSlots[] = {{"count"},
+                                     {"properties"},
+                                     {"open"},
+                                     {"close"},
+                                     {"allocate"},
+                                     {"free"},
+                                     {"stream_create"},
+                                     {"stream_destroy"},
+                                     {"stream_synchronize"},
+                                     {"copy"},
+                                     {"fill"},
+                                     {"event_create"},
+                                     {"event_destroy"},
+                                     {"event_record"},
+                                     {"event_wait"},
+                                     {"event_synchronize"},
+                                     {"event_query"},
+                                     {"event_elapsed"},
+                                     {"memory_info"},
+                                     {"utilisation", false}};
+constexpr SlotSpec kKernelSlots[] = {{"query"},  {"create"},       {"destroy"},    {"info"},
+                                     {"launch"}, {"layout_bytes"}, {"layout_name"}};
+constexpr SlotSpec kCommunicatorSlots[] = {
+    {"properties"},        {"capabilities"}, {"create"},       {"split"},
+    {"destroy"},           {"group_begin"},  {"group_end"},    {"enqueue"},
+    {"work_poll"},         {"work_wait"},    {"work_destroy"}, {"abort"},
+    {"asynchronous_error"}};
+
+// Every table begins with its size and version; function pointers follow.
+struct Header {
+  uint32_t size;
+  uint32_t version;
+};
+
+struct Interface {
+  const char* name;
+  uint32_t version;
+  std::span<const SlotSpec> slots;
+  uint32_t host_size;
+};
+
+[[noreturn]] void refuse(const std::string& who, const Interface& interface,
+                         const std::string& reason) {
+  throw Error(RT_ERROR_VERSION, who + ": table " + interface.name + " " + reason +
+                                    "; rebuild the plugin with the headers of this runtime");
+}
+
+void check_header(const Header& header, const Interface& interface, const std::string& who) {
+  if (header.version != interface.version) {
+    refuse(who, interface,
+           "was asked for in version " + std::to_string(interface.version) + " and says version " +
+               std::to_string(header.version));
+  }
+  const auto is_mandatory = [](const SlotSpec& slot) { return slot.mandatory; };
+  const auto mandatory =
+      std::count_if(interface.slots.begin(), interface.slots.end(), is_mandatory);
+  const std::size_t least = sizeof(Header) + static_cast<std::size_t>(mandatory) * sizeof(Slot);
+  if (header.size < least) {
+    refuse(who, interface,
+           "has " + std::to_string(header.size) + " bytes; version " +
+               std::to_string(interface.version) + " has at least " + std::to_string(least));
+  }
+}
+
+// `table` is the host-sized copy.
+void check_slots(const std::byte* table, const Interface& interface, const std::string& who) {
+  for (std::size_t i = 0; i < interface.slots.size(); ++i) {
+    Slot slot;
+    std::memcpy(&slot, table + sizeof(Header) + i * sizeof(Slot), sizeof(slot));
+    if (slot == nullptr && interface.slots[i].mandatory) {
+      refuse(who, interface, std::string("has an empty slot '") + interface.slots[i].name + "'");
+    }
+  }
+}
+
+const void* ask(const rt_plugin& plugin, const Interface& interface, const std::string& who) {
+  try {
+    return plugin.get_interface(plugin.self, interface.name, interface.version);
+  } catch (...) {
+    throw Error(RT_ERROR_INTERNAL, who + ": get_interface(\"" + interface.name +
+                                       "\") let an exception cross the C border; plugins must "
+                                       "answer with a table or NULL");
+  }
+}
+
+// nullopt: not offered. Slots that precede the last mandatory one are mandatory in all tables.
+template <typename Table>
+std::optional<Table> adopt(const rt_plugin& plugin, const char* name, uint32_t version,
+                           std::span<const SlotSpec> slots, const std::string& who) {
+  const Interface interface { name, version, slots, sizeof(Table) };
+  const void* offered = ask(plugin, interface, who);
+  if (offered == nullptr) return std::nullopt;
+  Header header;
+  std::memcpy(&header, offered, sizeof(header));
+  check_header(header, interface, who);
+  Table table{};
+  std::memcpy(&table, offered, std::min<std::size_t>(header.size, sizeof(Table)));
+  table.size = std::min<uint32_t>(header.size, sizeof(Table));
+  check_slots(reinterpret_cast<const std::byte*>(&table), interface, who);
+  return table;
+}
+
+static_assert(sizeof(rt_device_api) == sizeof(Header) + std::size(kDeviceSlots) * sizeof(Slot));
+static_assert(sizeof(rt_kernel_api) == sizeof(Header) + std::size(kKernelSlots) * sizeof(Slot));
+static_assert(sizeof(rt_communicator_api) ==
+              sizeof(Header) + std::size(kCommunicatorSlots) * sizeof(Slot));
+
+}  // namespace
+
+Tables adopt_tables(const rt_plugin& plugin, const std::string& who) {
+  Tables tables;
+  tables.device =
+      adopt<rt_device_api>(plugin, RT_INTERFACE_DEVICE, RT_DEVICE_API_VERSION, kDeviceSlots, who);
+  tables.kernel =
+      adopt<rt_kernel_api>(plugin, RT_INTERFACE_KERNEL, RT_KERNEL_API_VERSION, kKernelSlots, who);
+  tables.communicator = adopt<rt_communicator_api>(
+      plugin, RT_INTERFACE_COMMUNICATOR, RT_COMMUNICATOR_API_VERSION, kCommunicatorSlots, who);
+  if (!tables.device && !tables.kernel && !tables.communicator) {
+    throw Error(RT_ERROR_UNAVAILABLE, who +
+                                          ": offers none of the interfaces rt.device, rt.kernel, "
+                                          "rt.communicator in a version that this host knows");
+  }
+  if (tables.kernel && !tables.device) {
+    throw Error(RT_ERROR_INVALID_ARGUMENT,
+                who + ": offers rt.kernel without rt.device; kernels need a device to run on");
+  }
+  return tables;
+}
+
+}  // namespace plugins::host
