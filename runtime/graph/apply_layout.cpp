@@ -1,0 +1,120 @@
+// Rewrites a graph for the layouts that were decided: algorithms, foreign values, copies.
+#include <map>
+
+#include "runtime/graph/layout.h"
+
+namespace runtime::graph {
+
+namespace {
+
+class LayoutApplication {
+ public:
+  LayoutApplication(Graph& graph, Target& target) : graph_(graph), target_(target) {}
+
+  void run(const LayoutDecision& decision) {
+    std::vector<Node> pack, rest;
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      Node node = std::move(graph_.nodes[i]);
+      const Candidate& c = decision[i];
+      node.algorithm = c.algorithm;
+      node.estimated_ns = c.ns;
+      node.implementation = c.implementation;
+      for (size_t k = 0; k < node.inputs.size(); ++k) {
+        node.inputs[k] =
+            in_layout(node.inputs[k], c.input_layouts[k], c.input_bytes[k], node, pack, rest);
+      }
+      std::vector<Node> after;
+      for (size_t k = 0; k < node.outputs.size(); ++k) {
+        node.outputs[k] =
+            written_in(node.outputs[k], c.output_layouts[k], c.output_bytes[k], node, after);
+      }
+      const Phase phase = node.phase;
+      rest.push_back(std::move(node));
+      for (Node& copy : after) {
+        copy.phase = phase;
+        rest.push_back(std::move(copy));
+      }
+    }
+    graph_.nodes = std::move(pack);
+    std::move(rest.begin(), rest.end(), std::back_inserter(graph_.nodes));
+  }
+
+ private:
+  Node copy_node(ValueId from, ValueId to, const Node& because) const {
+    Node copy;
+    copy.op = RT_OP_COPY;
+    copy.layer = because.layer;
+    copy.phase = because.phase;
+    copy.inputs = {from};
+    copy.outputs = {to};
+    copy.estimated_ns =
+        target_.reorder_ns(graph_.value(from), graph_.value(from).layout, graph_.value(to).layout);
+    return copy;
+  }
+
+  ValueId variant(ValueId of, uint64_t layout, uint64_t bytes) {
+    Value value = graph_.value(of);
+    value.kind = ValueKind::kTemporary;
+    value.layout = layout;
+    value.bytes = layout == RT_LAYOUT_CANONICAL ? canonical_bytes(value) : bytes;
+    value.base = kNone;
+    value.offset = 0;
+    return graph_.add_value(std::move(value));
+  }
+
+  // The value, or its copy in the wanted layout (one copy for all readers).
+  ValueId in_layout(ValueId v, uint64_t layout, uint64_t bytes, const Node& reader,
+                    std::vector<Node>& pack, std::vector<Node>& rest) {
+    // A view of something that now lies in a foreign layout reads from a canonical copy of it.
+    if (const ValueId s = graph_.storage(v);
+        s != v && graph_.value(s).layout != RT_LAYOUT_CANONICAL) {
+      const ValueId plain = in_layout(s, RT_LAYOUT_CANONICAL, 0, reader, pack, rest);
+      Value view = graph_.value(v);
+      view.base = plain;
+      v = graph_.add_value(std::move(view));
+    }
+    if (graph_.value(v).layout == layout) return v;
+    const auto [it, inserted] = copies_.try_emplace({v, layout}, kNone);
+    if (!inserted) return it->second;
+    const ValueId copy = variant(v, layout, bytes);
+    it->second = copy;
+    Node node = copy_node(v, copy, reader);
+    if (graph_.value(graph_.storage(v)).kind == ValueKind::kParameter) {
+      Value& packed = graph_.value(copy);
+      packed.kind = ValueKind::kPacked;
+      packed.name += "#" + std::to_string(layout);
+      node.phase = Phase::kPack;
+      pack.push_back(std::move(node));
+    } else {
+      rest.push_back(std::move(node));
+    }
+    return copy;
+  }
+
+  // Makes the node write in `layout`: the value itself takes it, or a temporary that is copied
+  // afterwards.
+  ValueId written_in(ValueId v, uint64_t layout, uint64_t bytes, const Node& writer,
+                     std::vector<Node>& after) {
+    if (layout == RT_LAYOUT_CANONICAL) return v;
+    if (graph_.value(v).kind == ValueKind::kTemporary && graph_.value(v).base == kNone) {
+      graph_.value(v).layout = layout;
+      graph_.value(v).bytes = bytes;
+      return v;
+    }
+    const ValueId temporary = variant(v, layout, bytes);
+    after.push_back(copy_node(temporary, v, writer));
+    return temporary;
+  }
+
+  Graph& graph_;
+  Target& target_;
+  std::map<std::pair<ValueId, uint64_t>, ValueId> copies_;
+};
+
+}  // namespace
+
+void apply_layouts(Graph& graph, Target& target, const LayoutDecision& decision) {
+  LayoutApplication(graph, target).run(decision);
+}
+
+}  // namespace runtime::graph

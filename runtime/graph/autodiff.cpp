@@ -1,0 +1,294 @@
+#include "runtime/graph/autodiff.h"
+
+#include <functional>
+#include <unordered_map>
+
+#include "runtime/error.h"
+#include "runtime/graph/build.h"
+
+namespace runtime::graph {
+
+namespace {
+
+// One differentiation: the gradients found so far, by storage value.
+class Differentiation {
+ public:
+  Differentiation(Graph& graph, const std::vector<ValueId>& wanted) : graph_(graph), build_(graph) {
+    build_.phase = Phase::kBackward;
+    for (ValueId v : wanted) needs_.insert_or_assign(graph.storage(v), true);
+    for (const Node& n : graph.nodes) {
+      bool any = false;
+      for (ValueId v : n.inputs) any |= needs(v);
+      if (any) {
+        for (ValueId v : n.outputs) needs_.insert_or_assign(graph.storage(v), true);
+      }
+    }
+  }
+
+  bool needs(ValueId v) const { return needs_.contains(graph_.storage(v)); }
+  const Dims& dims(ValueId v) const { return graph_.value(v).dims; }
+  Build& build() { return build_; }
+
+  void add(ValueId v, ValueId gradient) {
+    const ValueId target = graph_.storage(v);
+    gradient = graph_.reshape(gradient, Dims(dims(target)));
+    const auto [it, inserted] = gradients_.try_emplace(target, gradient);
+    if (!inserted) it->second = build_.add(it->second, gradient);
+  }
+
+  // kNone if nothing has flowed into it.
+  ValueId gradient(ValueId v) {
+    const auto it = gradients_.find(graph_.storage(v));
+    return it == gradients_.end() ? kNone : graph_.reshape(it->second, Dims(dims(v)));
+  }
+
+  // Sums a gradient over the axes along which `v` was broadcast.
+  ValueId unbroadcast(ValueId gradient, ValueId v) {
+    const Dims from = dims(gradient), to = dims(v);
+    const size_t extra = from.size() - to.size();
+    uint64_t axes = 0;
+    bool keep = false;
+    for (size_t i = 0; i < from.size(); ++i) {
+      const bool inner = i >= extra && to[i - extra] == 1 && from[i] != 1;
+      keep |= inner;
+      if (i < extra || inner) axes |= uint64_t{1} << i;
+    }
+    if (axes == 0) return graph_.reshape(gradient, to);
+    return graph_.reshape(build_.reduce(gradient, RT_REDUCE_SUM, axes, keep), to);
+  }
+
+  // A new buffer that `forward` fills and `backward` (the last node) reads.
+  void save(size_t forward) {
+    if (graph_.nodes[forward].saved == kNone) {
+      Value saved;
+      saved.name = graph_.nodes[forward].layer + ".saved";
+      saved.dtype = RT_UINT8;
+      saved.dims = {0};
+      graph_.nodes[forward].saved = graph_.add_value(std::move(saved));
+    }
+    graph_.nodes.back().saved = graph_.nodes[forward].saved;
+  }
+
+  Graph& graph() { return graph_; }
+
+ private:
+  Graph& graph_;
+  Build build_;
+  std::unordered_map<ValueId, bool> needs_;
+  std::unordered_map<ValueId, ValueId> gradients_;
+};
+
+using Rule = std::function<void(Differentiation&, size_t node, const Node&, ValueId dy)>;
+
+// [..., K] -> [rows, K]
+ValueId as_matrix(Graph& graph, ValueId v) {
+  const Dims& d = graph.value(v).dims;
+  return graph.reshape(v, {element_count(d) / d.back(), d.back()});
+}
+
+// c = op(a) op(b); Goodfellow et al., "Deep Learning", 6.5.6
+void matmul_rule(Differentiation& d, size_t, const Node& n, ValueId dc) {
+  ValueId a = n.inputs[0], b = n.inputs[1];
+  const bool ta = integer_attribute(n, RT_ATTR_TRANSPOSE_A, 0),
+             tb = integer_attribute(n, RT_ATTR_TRANSPOSE_B, 0);
+  Build& build = d.build();
+  if (d.needs(a)) {
+    d.add(a, ta ? build.matmul(b, dc, tb, true) : build.matmul(dc, b, false, !tb));
+  }
+  if (!d.needs(b)) return;
+  if (d.dims(a).size() > 2 && d.dims(b).size() == 2) {
+    if (ta)
+      throw Error(ExitCode::kConfiguration,
+                  "matmul: no gradient for a transposed batch of matrices times one matrix");
+    a = as_matrix(d.graph(), a);
+    dc = as_matrix(d.graph(), dc);
+  }
+  d.add(b, tb ? build.matmul(dc, a, true, ta) : build.matmul(a, dc, !ta, false));
+}
+
+void conv2d_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
+  const ValueId x = n.inputs[0], w = n.inputs[1];
+  const std::vector<Attribute> attributes = n.attributes;
+  if (d.needs(w))
+    d.add(w, d.build().node1(RT_OP_CONV2D_BACKWARD_WEIGHTS, {x, dy}, Dims(d.dims(w)), attributes));
+  if (d.needs(x))
+    d.add(x, d.build().node1(RT_OP_CONV2D_BACKWARD_DATA, {dy, w}, Dims(d.dims(x)), attributes));
+}
+
+// One input x; the backward is an operation of (dy) or (dy, operand) -> dx with the same
+// attributes.
+Rule unary(const char* backward, std::function<ValueId(const Node&)> operand, bool saves = false) {
+  return [=](Differentiation& d, size_t index, const Node& n, ValueId dy) {
+    std::vector<ValueId> inputs = {dy};
+    if (operand) inputs.push_back(operand(n));
+    const ValueId dx = d.build().node1(backward, inputs, Dims(d.dims(n.inputs[0])), n.attributes);
+    if (saves) d.save(index);
+    d.add(n.inputs[0], dx);
+  };
+}
+
+ValueId output(const Node& n) { return n.outputs[0]; }
+
+ValueId activation_operand(const Node& n) {
+  const int64_t f = integer_attribute(n, RT_ATTR_FUNCTION, 0);
+  return f == RT_ACTIVATION_GELU || f == RT_ACTIVATION_GELU_TANH ? n.inputs[0] : n.outputs[0];
+}
+
+void add_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
+  for (ValueId v : {n.inputs[0], n.inputs[1]}) {
+    if (d.needs(v)) d.add(v, d.unbroadcast(dy, v));
+  }
+}
+
+void multiply_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
+  const ValueId a = n.inputs[0], b = n.inputs[1];
+  if (d.needs(a)) d.add(a, d.unbroadcast(d.build().multiply(dy, b), a));
+  if (d.needs(b)) d.add(b, d.unbroadcast(d.build().multiply(dy, a), b));
+}
+
+void scale_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
+  d.add(n.inputs[0], d.build().scale(dy, number_attribute(n, RT_ATTR_ALPHA, 1)));
+}
+
+void square_sum_rule(Differentiation& d, size_t, const Node& n, ValueId ds) {
+  d.add(n.inputs[0], d.build().multiply(d.build().scale(n.inputs[0], 2), ds));
+}
+
+void dropout_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
+  d.add(n.inputs[0], d.build().node1(RT_OP_DROPOUT, {dy, n.inputs[1], n.inputs[2]},
+                                     Dims(d.dims(dy)), n.attributes));
+}
+
+// (dy, x, gamma, saved) -> dx, dgamma, dbeta for batch_norm and layer_norm
+Rule normalisation(const char* backward) {
+  return [=](Differentiation& d, size_t index, const Node& n, ValueId dy) {
+    const ValueId x = n.inputs[0], gamma = n.inputs[1], beta = n.inputs[2];
+    const std::vector<ValueId> gradients = d.build().node(
+        backward, {dy, x, gamma}, {d.dims(x), d.dims(gamma), d.dims(beta)}, n.attributes);
+    d.save(index);
+    d.add(x, gradients[0]);
+    d.add(gamma, gradients[1]);
+    d.add(beta, gradients[2]);
+  };
+}
+
+Rule loss(const char* backward, ValueId dloss) {
+  return [=](Differentiation& d, size_t, const Node& n, ValueId) {
+    const ValueId y = n.inputs[0];
+    d.add(y, d.build().node1(backward, {y, n.inputs[1], n.inputs[2], dloss}, Dims(d.dims(y))));
+  };
+}
+
+void embedding_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
+  const ValueId table = n.inputs[1];
+  d.add(table, d.build().node1(RT_OP_EMBEDDING_BACKWARD, {n.inputs[0], dy}, Dims(d.dims(table)), {},
+                               d.graph().value(dy).dtype));
+}
+
+void transpose_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
+  const int64_t packed = integer_attribute(n, RT_ATTR_PERMUTATION, 0);
+  std::vector<int> inverse(d.dims(dy).size());
+  for (size_t i = 0; i < inverse.size(); ++i) inverse[packed >> (4 * i) & 15] = static_cast<int>(i);
+  d.add(n.inputs[0], d.build().transpose(dy, inverse));
+}
+
+void concat_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
+  const int64_t axis = integer_attribute(n, RT_ATTR_AXIS, 0);
+  int64_t start = 0;
+  for (ValueId x : n.inputs) {
+    const Dims shape = d.dims(x);
+    if (d.needs(x))
+      d.add(x, d.build().node1(RT_OP_SLICE, {dy}, shape,
+                               {{RT_ATTR_AXIS, axis}, {RT_ATTR_START, start}}));
+    start += shape.at(axis);
+  }
+}
+
+Rule slice_or_pad(const char* inverse) {
+  return [=](Differentiation& d, size_t, const Node& n, ValueId dy) {
+    d.add(n.inputs[0], d.build().node1(inverse, {dy}, Dims(d.dims(n.inputs[0])), n.attributes));
+  };
+}
+
+void cast_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
+  d.add(n.inputs[0], d.build().cast(dy, d.graph().value(n.inputs[0]).dtype));
+}
+
+// Sum or mean: every element of x gets its share of dy.
+void reduce_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
+  const int64_t function = integer_attribute(n, RT_ATTR_FUNCTION, 0);
+  if (function == RT_REDUCE_MAX)
+    throw Error(ExitCode::kConfiguration, "reduce max has no gradient");
+  const ValueId x = n.inputs[0];
+  const Dims shape = d.dims(x);
+  Dims kept = shape;
+  for (size_t i = 0; i < kept.size(); ++i) {
+    if (integer_attribute(n, RT_ATTR_AXES, 0) >> i & 1) kept[i] = 1;
+  }
+  const double share = function == RT_REDUCE_MEAN ? static_cast<double>(element_count(kept)) /
+                                                        static_cast<double>(element_count(shape))
+                                                  : 1;
+  const ValueId zeros =
+      d.build().node1(RT_OP_FILL, {}, shape, {{RT_ATTR_VALUE, 0.0}}, d.graph().value(x).dtype);
+  d.add(x, d.build().add(zeros,
+                         d.graph().reshape(share == 1 ? dy : d.build().scale(dy, share), kept)));
+}
+
+std::unordered_map<std::string, Rule> make_rules(ValueId dloss) {
+  return {
+      {RT_OP_MATMUL, matmul_rule},
+      {RT_OP_CONV2D, conv2d_rule},
+      {RT_OP_MAX_POOL2D, unary(RT_OP_MAX_POOL2D_BACKWARD, nullptr, true)},
+      {RT_OP_AVG_POOL2D, unary(RT_OP_AVG_POOL2D_BACKWARD, nullptr)},
+      {RT_OP_GLOBAL_AVG_POOL, unary(RT_OP_GLOBAL_AVG_POOL_BACKWARD, nullptr)},
+      {RT_OP_ACTIVATION, unary(RT_OP_ACTIVATION_BACKWARD, activation_operand)},
+      {RT_OP_SOFTMAX, unary(RT_OP_SOFTMAX_BACKWARD, output)},
+      {RT_OP_LOG_SOFTMAX, unary(RT_OP_LOG_SOFTMAX_BACKWARD, output)},
+      {RT_OP_ADD, add_rule},
+      {RT_OP_MULTIPLY, multiply_rule},
+      {RT_OP_SCALE, scale_rule},
+      {RT_OP_SQUARE_SUM, square_sum_rule},
+      {RT_OP_REDUCE, reduce_rule},
+      {RT_OP_DROPOUT, dropout_rule},
+      {RT_OP_BATCH_NORM, normalisation(RT_OP_BATCH_NORM_BACKWARD)},
+      {RT_OP_LAYER_NORM, normalisation(RT_OP_LAYER_NORM_BACKWARD)},
+      {RT_OP_CROSS_ENTROPY, loss(RT_OP_CROSS_ENTROPY_BACKWARD, dloss)},
+      {RT_OP_MEAN_SQUARED_ERROR, loss(RT_OP_MEAN_SQUARED_ERROR_BACKWARD, dloss)},
+      {RT_OP_EMBEDDING, embedding_rule},
+      {RT_OP_TRANSPOSE, transpose_rule},
+      {RT_OP_CONCAT, concat_rule},
+      {RT_OP_SLICE, slice_or_pad(RT_OP_PAD)},
+      {RT_OP_PAD, slice_or_pad(RT_OP_SLICE)},
+      {RT_OP_CAST, cast_rule},
+  };
+}
+
+}  // namespace
+
+std::map<ValueId, ValueId> differentiate(Graph& graph, ValueId loss_value, ValueId dloss,
+                                         const std::vector<ValueId>& wanted) {
+  Differentiation d(graph, wanted);
+  const auto rules = make_rules(dloss);
+  d.add(loss_value, dloss);
+  for (size_t i = graph.nodes.size(); i-- > 0;) {
+    const Node n = graph.nodes[i];  // a copy: the rules append nodes
+    if (n.outputs.empty() || !d.needs(n.outputs[0])) continue;
+    d.build().layer = n.layer;
+    const ValueId dy = d.gradient(n.outputs[0]);
+    if (dy == kNone) continue;
+    const auto rule = rules.find(n.op);
+    if (rule == rules.end()) {
+      throw Error(ExitCode::kConfiguration,
+                  "layer '" + n.layer + "': operation " + n.op + " has no gradient");
+    }
+    rule->second(d, i, n, dy);
+  }
+  std::map<ValueId, ValueId> result;
+  for (ValueId v : wanted) {
+    const ValueId g = d.gradient(v);
+    if (g != kNone) result.emplace(v, g);
+  }
+  return result;
+}
+
+}  // namespace runtime::graph

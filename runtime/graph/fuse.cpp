@@ -1,0 +1,168 @@
+#include "runtime/graph/fuse.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <unordered_map>
+
+namespace runtime::graph {
+
+namespace {
+
+bool takes_post_ops(const Node& node) {
+  static constexpr const char* kOps[] = {RT_OP_MATMUL,
+                                         RT_OP_CONV2D,
+                                         RT_OP_CONV2D_BACKWARD_DATA,
+                                         RT_OP_MAX_POOL2D,
+                                         RT_OP_AVG_POOL2D,
+                                         RT_OP_ADD,
+                                         RT_OP_MAX_POOL2D_BACKWARD,
+                                         RT_OP_AVG_POOL2D_BACKWARD,
+                                         RT_OP_BATCH_NORM,
+                                         RT_OP_BATCH_NORM_INFERENCE};
+  return std::any_of(std::begin(kOps), std::end(kOps),
+                     [&](const char* op) { return node.op == op; });
+}
+
+// Post-operations are fused one consumer at a time; the fused node moves to the place of the
+// consumer.
+class Fusion {
+ public:
+  Fusion(Graph& graph, Target& target) : graph_(graph), target_(target), dead_(graph.nodes.size()) {
+    for (size_t i = 0; i < graph.nodes.size(); ++i) {
+      for (ValueId v : graph.nodes[i].inputs) readers_[graph.storage(v)].push_back(i);
+    }
+  }
+
+  void run() {
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      size_t at = i;
+      while (!dead_[at] && takes_post_ops(graph_.nodes[at])) {
+        const std::optional<size_t> next = try_fuse(at);
+        if (!next) break;
+        at = *next;
+      }
+    }
+    fuse_bias_gradients();
+    compact();
+  }
+
+ private:
+  // The only reader of the node's first output, if that is a plain temporary.
+  std::optional<size_t> only_reader(const Node& node) const {
+    const ValueId v = node.outputs[0];
+    const Value& value = graph_.value(v);
+    if (value.kind != ValueKind::kTemporary || value.base != kNone) return std::nullopt;
+    const auto it = readers_.find(v);
+    if (it == readers_.end() || it->second.size() != 1) return std::nullopt;
+    return it->second[0];
+  }
+
+  // The post-operation that `reader` is to its operand v, and that post-operation's own operand.
+  std::optional<std::pair<PostOp, ValueId>> as_post_op(const Node& reader, ValueId v) const {
+    if (!reader.post_ops.empty() || !std::count(reader.inputs.begin(), reader.inputs.end(), v))
+      return std::nullopt;
+    const Dims& dims = graph_.value(v).dims;
+    const auto function = static_cast<int32_t>(integer_attribute(reader, RT_ATTR_FUNCTION, 0));
+    if (reader.op == RT_OP_ACTIVATION) return {{{RT_POST_ACTIVATION, function, -1}, kNone}};
+    if (reader.op == RT_OP_ACTIVATION_BACKWARD && reader.inputs[0] == v && reader.inputs[1] != v) {
+      return {{{RT_POST_ACTIVATION_BACKWARD, function, 0}, reader.inputs[1]}};
+    }
+    if (reader.op != RT_OP_ADD || graph_.value(reader.outputs[0]).dims != dims) return std::nullopt;
+    const ValueId other = reader.inputs[0] == v ? reader.inputs[1] : reader.inputs[0];
+    const Dims& other_dims = graph_.value(other).dims;
+    if (other_dims == dims) return {{{RT_POST_RESIDUAL_ADD, 0, 0}, other}};
+    if (other_dims.size() == 1 && other_dims[0] == dims.back())
+      return {{{RT_POST_BIAS, 0, 0}, other}};
+    return std::nullopt;
+  }
+
+  std::optional<size_t> try_fuse(size_t at) {
+    const Node& node = graph_.nodes[at];
+    const std::optional<size_t> reader = only_reader(node);
+    if (!reader || dead_[*reader]) return std::nullopt;
+    const Node& next = graph_.nodes[*reader];
+    auto post_op = as_post_op(next, node.outputs[0]);
+    if (!post_op || next.phase != node.phase) return std::nullopt;
+    Node fused = node;
+    if (post_op->first.operand >= 0) {
+      post_op->first.operand = static_cast<int32_t>(fused.inputs.size());
+      fused.inputs.push_back(post_op->second);
+    }
+    fused.post_ops.push_back(post_op->first);
+    fused.outputs[0] = next.outputs[0];
+    const Support support = target_.support(graph_, fused);
+    if (!support.supported || support.post_ops_fused < fused.post_ops.size()) return std::nullopt;
+    for (ValueId v : node.inputs)
+      std::replace(readers_[graph_.storage(v)].begin(), readers_[graph_.storage(v)].end(), at,
+                   *reader);
+    graph_.nodes[*reader] = std::move(fused);
+    dead_[at] = true;
+    return reader;
+  }
+
+  // conv2d_backward_weights(x, dy) and reduce(sum over all but the last axis)(dy)
+  void fuse_bias_gradients() {
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      if (dead_[i] || graph_.nodes[i].op != RT_OP_CONV2D_BACKWARD_WEIGHTS) continue;
+      const ValueId dy = graph_.nodes[i].inputs[1];
+      const auto all_but_last = static_cast<int64_t>((1 << (graph_.value(dy).dims.size() - 1)) - 1);
+      for (size_t j : readers_[graph_.storage(dy)]) {
+        const Node& reduce = graph_.nodes[j];
+        if (dead_[j] || reduce.op != RT_OP_REDUCE || reduce.inputs[0] != dy ||
+            integer_attribute(reduce, RT_ATTR_FUNCTION, 0) != RT_REDUCE_SUM ||
+            integer_attribute(reduce, RT_ATTR_AXES, 0) != all_but_last) {
+          continue;
+        }
+        Node fused = graph_.nodes[i];
+        fused.outputs.push_back(reduce.outputs[0]);
+        if (!target_.support(graph_, fused).supported) continue;
+        // The earlier place: whoever reads either result comes later.
+        dead_[std::max(i, j)] = true;
+        graph_.nodes[std::min(i, j)] = std::move(fused);
+        break;
+      }
+    }
+  }
+
+  void compact() {
+    std::vector<Node> kept;
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      if (!dead_[i]) kept.push_back(std::move(graph_.nodes[i]));
+    }
+    graph_.nodes = std::move(kept);
+  }
+
+  Graph& graph_;
+  Target& target_;
+  std::vector<char> dead_;
+  std::unordered_map<ValueId, std::vector<size_t>> readers_;
+};
+
+}  // namespace
+
+void fuse(Graph& graph, Target& target) { Fusion(graph, target).run(); }
+
+void remove_dead_nodes(Graph& graph) {
+  std::set<ValueId> needed;
+  std::vector<char> keep(graph.nodes.size());
+  for (size_t i = graph.nodes.size(); i-- > 0;) {
+    const Node& node = graph.nodes[i];
+    const bool used = std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId v) {
+      const ValueId s = graph.storage(v);
+      return graph.value(s).kind != ValueKind::kTemporary ||
+             graph.value(v).kind != ValueKind::kTemporary || needed.contains(s);
+    });
+    keep[i] = used || (node.saved != kNone && needed.contains(node.saved));
+    if (!keep[i]) continue;
+    for (ValueId v : node.inputs) needed.insert(graph.storage(v));
+    if (node.is_backward() && node.saved != kNone) needed.insert(node.saved);
+  }
+  std::vector<Node> kept;
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    if (keep[i]) kept.push_back(std::move(graph.nodes[i]));
+  }
+  graph.nodes = std::move(kept);
+}
+
+}  // namespace runtime::graph

@@ -1,0 +1,102 @@
+#include "runtime/graph/graph.h"
+
+#include "runtime/error.h"
+
+namespace runtime::graph {
+
+int64_t element_count(const Dims& dims) {
+  int64_t count = 1;
+  for (int64_t d : dims) count *= d;
+  return count;
+}
+
+uint64_t dtype_bytes(rt_dtype dtype) {
+  switch (dtype) {
+    case RT_FLOAT64:
+    case RT_INT64:
+      return 8;
+    case RT_FLOAT32:
+    case RT_INT32:
+      return 4;
+    case RT_FLOAT16:
+    case RT_BFLOAT16:
+      return 2;
+    default:
+      return 1;
+  }
+}
+
+uint64_t canonical_bytes(const Value& value) {
+  return static_cast<uint64_t>(element_count(value.dims)) * dtype_bytes(value.dtype);
+}
+
+std::string to_string(const Dims& dims) {
+  std::string text = "[";
+  for (size_t i = 0; i < dims.size(); ++i) text += (i ? ", " : "") + std::to_string(dims[i]);
+  return text + "]";
+}
+
+ValueId Graph::add_value(Value value) {
+  if (value.bytes == 0 && value.layout == RT_LAYOUT_CANONICAL) value.bytes = canonical_bytes(value);
+  values.push_back(std::move(value));
+  return static_cast<ValueId>(values.size()) - 1;
+}
+
+ValueId Graph::storage(ValueId id) const {
+  while (values[id].base != kNone) id = values[id].base;
+  return id;
+}
+
+ValueId Graph::reshape(ValueId id, Dims dims) {
+  const Value& from = value(id);
+  if (from.dims == dims) return id;
+  if (element_count(from.dims) != element_count(dims)) {
+    throw Error(ExitCode::kConfiguration, "reshape of '" + from.name + "' from " +
+                                              to_string(from.dims) + " to " + to_string(dims) +
+                                              ": the number of elements differs");
+  }
+  Value view;
+  view.name = from.name;
+  view.dtype = from.dtype;
+  view.dims = std::move(dims);
+  view.base = id;
+  return add_value(std::move(view));
+}
+
+const Attribute* find_attribute(const Node& node, std::string_view name) {
+  for (const Attribute& a : node.attributes) {
+    if (a.name == name) return &a;
+  }
+  return nullptr;
+}
+
+int64_t integer_attribute(const Node& node, std::string_view name, int64_t fallback) {
+  const Attribute* a = find_attribute(node, name);
+  return a && std::holds_alternative<int64_t>(a->value) ? std::get<int64_t>(a->value) : fallback;
+}
+
+double number_attribute(const Node& node, std::string_view name, double fallback) {
+  const Attribute* a = find_attribute(node, name);
+  return a && std::holds_alternative<double>(a->value) ? std::get<double>(a->value) : fallback;
+}
+
+double flops(const Graph& graph, const Node& node) {
+  const auto dims = [&](ValueId id) -> const Dims& { return graph.value(id).dims; };
+  const auto count = [&](ValueId id) { return static_cast<double>(element_count(dims(id))); };
+  if (node.op == RT_OP_MATMUL) {
+    const Dims& a = dims(node.inputs[0]);
+    const int64_t k = integer_attribute(node, RT_ATTR_TRANSPOSE_A, 0) ? a[a.size() - 2] : a.back();
+    return 2.0 * count(node.outputs[0]) * static_cast<double>(k);
+  }
+  // Each output (or dy) element meets one filter: KH KW C/G multiply-adds.
+  const auto filter = [&](ValueId w) { return count(w) / static_cast<double>(dims(w)[0]); };
+  if (node.op == RT_OP_CONV2D) return 2.0 * count(node.outputs[0]) * filter(node.inputs[1]);
+  if (node.op == RT_OP_CONV2D_BACKWARD_DATA)
+    return 2.0 * count(node.inputs[0]) * filter(node.inputs[1]);
+  if (node.op == RT_OP_CONV2D_BACKWARD_WEIGHTS)
+    return 2.0 * count(node.inputs[1]) * filter(node.outputs[0]);
+  if (node.op == RT_OP_COPY || node.op == RT_OP_FILL || node.outputs.empty()) return 0;
+  return count(node.outputs[0]);
+}
+
+}  // namespace runtime::graph

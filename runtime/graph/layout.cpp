@@ -1,0 +1,316 @@
+#include "runtime/graph/layout.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <set>
+#include <unordered_map>
+
+#include "runtime/error.h"
+
+namespace runtime::graph {
+
+namespace {
+
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
+// Enough for every algorithm of a node in the few layouts that its neighbours offer.
+constexpr size_t kMaxCandidates = 24;
+constexpr int kMaxSweeps = 12;
+
+// A use of a value: operand `operand` of node `node`.
+struct Use {
+  size_t node;
+  size_t operand;
+};
+
+bool may_be_foreign(const Graph& graph, ValueId v) {
+  const Value& value = graph.value(v);
+  return value.kind == ValueKind::kTemporary && value.base == kNone;
+}
+
+class LayoutChoice {
+ public:
+  LayoutChoice(const Graph& graph, Target& target, const LayoutOptions& options)
+      : graph_(graph),
+        target_(target),
+        candidates_(graph.nodes.size()),
+        partner_(graph.nodes.size(), graph.nodes.size()) {
+    find_uses();
+    find_partners();
+    collect_candidates();
+    if (options.measure) measure();
+  }
+
+  LayoutDecision run() {
+    std::vector<size_t> best;
+    double best_cost = kInfinite;
+    for (int start = 0; start < 3; ++start) {
+      initialise(start);
+      improve();
+      const double cost = total_cost();
+      if (cost < best_cost) {
+        best_cost = cost;
+        best = chosen_;
+      }
+    }
+    chosen_ = best;
+    LayoutDecision decision;
+    for (size_t i = 0; i < node_count(); ++i) decision.push_back(choice(i));
+    return decision;
+  }
+
+ private:
+  size_t node_count() const { return graph_.nodes.size(); }
+  bool has_partner(size_t i) const { return partner_[i] < node_count(); }
+  const Candidate& choice(size_t i) const { return candidates_[i][chosen_[i]]; }
+
+  void find_uses() {
+    uses_.resize(graph_.values.size());
+    written_by_.resize(graph_.values.size(), {node_count(), 0});
+    viewed_.resize(graph_.values.size());
+    for (size_t i = 0; i < node_count(); ++i) {
+      const Node& n = graph_.nodes[i];
+      for (size_t k = 0; k < n.inputs.size(); ++k) {
+        uses_[n.inputs[k]].push_back({i, k});
+        if (graph_.value(n.inputs[k]).base != kNone) viewed_[graph_.storage(n.inputs[k])] = true;
+      }
+      for (size_t k = 0; k < n.outputs.size(); ++k) {
+        written_by_[n.outputs[k]] = {i, k};
+        if (graph_.value(n.outputs[k]).base != kNone) viewed_[graph_.storage(n.outputs[k])] = true;
+      }
+    }
+  }
+
+  // A backward node that reads what forward saved follows the layouts of its forward node.
+  void find_partners() {
+    std::unordered_map<ValueId, size_t> forward;
+    for (size_t i = 0; i < node_count(); ++i) {
+      const Node& n = graph_.nodes[i];
+      if (n.saved == kNone) continue;
+      if (!n.is_backward()) {
+        forward.emplace(n.saved, i);
+      } else if (const auto it = forward.find(n.saved); it != forward.end()) {
+        partner_[it->second] = i;
+        follows_.insert(i);
+      }
+    }
+  }
+
+  // Whether the layouts of the forward candidate f and the backward candidate b of one layer agree:
+  // dy like y, dx like x.
+  bool compatible(size_t forward, const Candidate& f, const Candidate& b) const {
+    if (b.input_layouts[0] != f.output_layouts[0] || b.output_layouts[0] != f.input_layouts[0])
+      return false;
+    return graph_.nodes[forward].op != RT_OP_BATCH_NORM || b.input_layouts[1] == f.input_layouts[0];
+  }
+
+  // The costliest nodes first: the target may stop measuring when its time is up.
+  void measure() {
+    std::vector<size_t> order(node_count());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+      return candidates_[a][0].ns > candidates_[b][0].ns;
+    });
+    for (size_t i : order) {
+      if (candidates_[i].size() > 1) target_.measure(graph_, graph_.nodes[i], candidates_[i]);
+    }
+  }
+
+  void merge(std::vector<Candidate>& into, std::vector<Candidate> more) {
+    for (Candidate& c : more) {
+      const bool known = std::any_of(into.begin(), into.end(), [&](const Candidate& o) {
+        return o.algorithm == c.algorithm && o.input_layouts == c.input_layouts &&
+               o.output_layouts == c.output_layouts;
+      });
+      if (!known && into.size() < kMaxCandidates) into.push_back(std::move(c));
+    }
+  }
+
+  void collect_candidates() {
+    std::vector<std::set<uint64_t>> seen(graph_.values.size());
+    for (size_t i = 0; i < node_count(); ++i) {
+      const Node& n = graph_.nodes[i];
+      const std::vector<uint64_t> any_in(n.inputs.size(), RT_LAYOUT_ANY),
+          any_out(n.outputs.size(), RT_LAYOUT_ANY);
+      const std::vector<uint64_t> plain_in(n.inputs.size(), RT_LAYOUT_CANONICAL),
+          plain_out(n.outputs.size(), RT_LAYOUT_CANONICAL);
+      merge(candidates_[i], target_.candidates(graph_, n, plain_in, plain_out));
+      merge(candidates_[i], target_.candidates(graph_, n, any_in, any_out));
+      for (size_t k = 0; k < n.inputs.size(); ++k) {
+        for (uint64_t layout : seen[n.inputs[k]]) {
+          std::vector<uint64_t> in = any_in;
+          in[k] = layout;
+          merge(candidates_[i], target_.candidates(graph_, n, in, any_out));
+        }
+      }
+      if (candidates_[i].empty()) {
+        throw DeviceError("layer '" + n.layer + "': " + target_.name() + " supports " + n.op +
+                          " but offers no layout for it; this is a defect of the plugin");
+      }
+      for (const Candidate& c : candidates_[i]) {
+        for (size_t k = 0; k < n.outputs.size(); ++k) {
+          if (c.output_layouts[k] != RT_LAYOUT_CANONICAL && may_be_foreign(graph_, n.outputs[k]))
+            seen[n.outputs[k]].insert(c.output_layouts[k]);
+        }
+      }
+    }
+    drop_widowed();
+  }
+
+  // Forward candidates for which no backward candidate fits cannot be chosen.
+  void drop_widowed() {
+    for (size_t i = 0; i < node_count(); ++i) {
+      if (!has_partner(i)) continue;
+      std::erase_if(candidates_[i], [&](const Candidate& f) {
+        return best_partner(i, f) == candidates_[partner_[i]].size();
+      });
+      if (candidates_[i].empty()) {
+        throw DeviceError("layer '" + graph_.nodes[i].layer + "': " + target_.name() +
+                          " offers no layout in which both " + graph_.nodes[i].op +
+                          " and its backward run; this is a defect of the plugin");
+      }
+    }
+  }
+
+  size_t best_partner(size_t forward, const Candidate& f) const {
+    const std::vector<Candidate>& list = candidates_[partner_[forward]];
+    size_t best = list.size();
+    for (size_t k = 0; k < list.size(); ++k) {
+      if (compatible(forward, f, list[k]) && (best == list.size() || list[k].ns < list[best].ns))
+        best = k;
+    }
+    return best;
+  }
+
+  void choose(size_t i, size_t candidate) {
+    chosen_[i] = candidate;
+    if (has_partner(i)) chosen_[partner_[i]] = best_partner(i, candidates_[i][candidate]);
+  }
+
+  // The layout in which the value lies in memory, given the present choices.
+  uint64_t home(ValueId v) const {
+    if (!may_be_foreign(graph_, v) || written_by_[v].node == node_count())
+      return RT_LAYOUT_CANONICAL;
+    return choice(written_by_[v].node).output_layouts[written_by_[v].operand];
+  }
+
+  // All copies that the present choices need for this value.
+  double copy_cost(ValueId v) const {
+    const uint64_t at = home(v);
+    double cost = 0;
+    if (written_by_[v].node != node_count()) {
+      const uint64_t written = choice(written_by_[v].node).output_layouts[written_by_[v].operand];
+      if (written != at) cost += target_.reorder_ns(graph_.value(v), written, at);
+    }
+    std::vector<uint64_t> wanted;
+    if (viewed_[v]) wanted.push_back(RT_LAYOUT_CANONICAL);
+    for (const Use& use : uses_[v]) wanted.push_back(choice(use.node).input_layouts[use.operand]);
+    std::sort(wanted.begin(), wanted.end());
+    wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
+    for (uint64_t layout : wanted) {
+      if (layout != at) cost += target_.reorder_ns(graph_.value(v), at, layout);
+    }
+    return cost;
+  }
+
+  // Everything that depends on the choice at node i.
+  double local_cost(size_t i) const {
+    double cost = node_cost(i);
+    if (has_partner(i)) cost += node_cost(partner_[i]);
+    std::set<ValueId> touched;
+    const auto touch = [&](size_t n) {
+      touched.insert(graph_.nodes[n].inputs.begin(), graph_.nodes[n].inputs.end());
+      touched.insert(graph_.nodes[n].outputs.begin(), graph_.nodes[n].outputs.end());
+    };
+    touch(i);
+    if (has_partner(i)) touch(partner_[i]);
+    for (ValueId v : touched) cost += copy_cost(v);
+    return cost;
+  }
+
+  double node_cost(size_t i) const { return std::max(choice(i).ns, 0.0); }
+
+  double total_cost() const {
+    double cost = 0;
+    for (size_t i = 0; i < node_count(); ++i) cost += node_cost(i);
+    for (size_t v = 0; v < graph_.values.size() && v < uses_.size(); ++v) {
+      if (!uses_[v].empty() || written_by_[v].node != node_count())
+        cost += copy_cost(static_cast<ValueId>(v));
+    }
+    return cost;
+  }
+
+  // Start 0: everything canonical. 1: the fastest candidate of each node. 2: in order, counting
+  // copies of the inputs.
+  void initialise(int start) {
+    chosen_.assign(node_count(), 0);
+    for (size_t i = 0; i < node_count(); ++i) {
+      if (has_partner(i)) choose(i, 0);
+    }
+    if (start == 0) return;
+    for (size_t i = 0; i < node_count(); ++i) {
+      if (follows_.contains(i)) continue;
+      size_t best = 0;
+      double best_cost = kInfinite;
+      for (size_t k = 0; k < candidates_[i].size(); ++k) {
+        double cost = std::max(candidates_[i][k].ns, 0.0);
+        for (size_t o = 0; start == 2 && o < graph_.nodes[i].inputs.size(); ++o) {
+          const ValueId v = graph_.nodes[i].inputs[o];
+          const uint64_t at = home(v), wanted = candidates_[i][k].input_layouts[o];
+          if (at != wanted) cost += target_.reorder_ns(graph_.value(v), at, wanted);
+        }
+        if (cost < best_cost) {
+          best_cost = cost;
+          best = k;
+        }
+      }
+      choose(i, best);
+    }
+  }
+
+  void improve() {
+    for (int sweep = 0; sweep < kMaxSweeps; ++sweep) {
+      bool changed = false;
+      for (size_t k = 0; k < node_count(); ++k) {
+        // Forwards and backwards in turn, so that a good layout travels along a chain in one sweep.
+        const size_t i = sweep % 2 == 0 ? k : node_count() - 1 - k;
+        if (!follows_.contains(i)) changed |= improve_node(i);
+      }
+      if (!changed && sweep > 0) return;
+    }
+  }
+
+  bool improve_node(size_t i) {
+    const size_t before = chosen_[i];
+    size_t best = before;
+    double best_cost = local_cost(i);
+    for (size_t k = 0; k < candidates_[i].size(); ++k) {
+      choose(i, k);
+      // A hair of margin, so that equal costs do not make it wander.
+      if (const double cost = local_cost(i); cost < best_cost * (1 - 1e-9)) {
+        best_cost = cost;
+        best = k;
+      }
+    }
+    choose(i, best);
+    return best != before;
+  }
+
+  const Graph& graph_;
+  Target& target_;
+  std::vector<std::vector<Candidate>> candidates_;
+  std::vector<size_t> chosen_;
+  std::vector<size_t> partner_;  // of a forward node: its backward node, else node_count()
+  std::set<size_t> follows_;     // nodes whose choice follows their forward node
+  std::vector<std::vector<Use>> uses_;
+  std::vector<Use> written_by_;
+  std::vector<char> viewed_;
+};
+
+}  // namespace
+
+LayoutDecision decide_layouts(const Graph& graph, Target& target, const LayoutOptions& options) {
+  return LayoutChoice(graph, target, options).run();
+}
+
+}  // namespace runtime::graph

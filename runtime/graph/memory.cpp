@@ -1,0 +1,57 @@
+#include "runtime/graph/memory.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace runtime::graph {
+
+namespace {
+
+uint64_t align_up(uint64_t value, uint64_t alignment) {
+  return (value + alignment - 1) / alignment * alignment;
+}
+
+uint64_t peak(const std::vector<BufferRequest>& requests, uint64_t alignment) {
+  int end = 0;
+  for (const BufferRequest& r : requests) end = std::max(end, r.last + 1);
+  std::vector<int64_t> delta(end + 1, 0);
+  for (const BufferRequest& r : requests) {
+    const auto bytes = static_cast<int64_t>(align_up(r.bytes, alignment));
+    delta[r.first] += bytes;
+    delta[r.last + 1] -= bytes;
+  }
+  int64_t alive = 0, highest = 0;
+  for (int64_t d : delta) highest = std::max(highest, alive += d);
+  return static_cast<uint64_t>(highest);
+}
+
+}  // namespace
+
+MemoryPlan plan_memory(const std::vector<BufferRequest>& requests, uint64_t alignment) {
+  MemoryPlan plan;
+  plan.offsets.assign(requests.size(), 0);
+  plan.lower_bound = peak(requests, alignment);
+  std::vector<size_t> order(requests.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return requests[a].bytes > requests[b].bytes; });
+  std::vector<size_t> placed;  // sorted by offset
+  for (size_t i : order) {
+    uint64_t offset = 0;
+    for (size_t j : placed) {
+      const bool overlaps =
+          requests[j].first <= requests[i].last && requests[i].first <= requests[j].last;
+      if (!overlaps) continue;
+      if (offset + requests[i].bytes <= plan.offsets[j]) break;
+      offset = std::max(offset, align_up(plan.offsets[j] + requests[j].bytes, alignment));
+    }
+    plan.offsets[i] = offset;
+    plan.bytes = std::max(plan.bytes, align_up(offset + requests[i].bytes, alignment));
+    placed.insert(std::upper_bound(placed.begin(), placed.end(), offset,
+                                   [&](uint64_t o, size_t j) { return o < plan.offsets[j]; }),
+                  i);
+  }
+  return plan;
+}
+
+}  // namespace runtime::graph

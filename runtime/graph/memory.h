@@ -1,0 +1,29 @@
+// Memory plan: offsets of all temporaries in one arena, reused by lifetime.
+#ifndef RUNTIME_GRAPH_MEMORY_H_
+#define RUNTIME_GRAPH_MEMORY_H_
+
+#include <cstdint>
+#include <vector>
+
+namespace runtime::graph {
+
+// A buffer that must exist while steps first..last (inclusive) run.
+struct BufferRequest {
+  uint64_t bytes = 0;
+  int first = 0;
+  int last = 0;
+};
+
+struct MemoryPlan {
+  std::vector<uint64_t> offsets;  // of each request, multiples of the alignment
+  uint64_t bytes = 0;             // of the arena
+  uint64_t lower_bound = 0;       // largest sum of sizes alive at one step: no plan can need less
+};
+
+// Greedy by size (Pisarchyk and Lee, "Efficient memory management for deep neural net inference",
+// 2020): the largest buffer first, each at the lowest offset that is free during its whole life.
+MemoryPlan plan_memory(const std::vector<BufferRequest>& requests, uint64_t alignment);
+
+}  // namespace runtime::graph
+
+#endif  // RUNTIME_GRAPH_MEMORY_H_

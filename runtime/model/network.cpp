@@ -1,0 +1,288 @@
+#include "runtime/model/network.h"
+
+#include <map>
+#include <set>
+
+#include "runtime/error.h"
+#include "runtime/graph/build.h"
+
+namespace runtime::model {
+
+namespace {
+
+using graph::Dims;
+using graph::Phase;
+using graph::Value;
+using graph::ValueId;
+using graph::ValueKind;
+
+// Padding that makes the output ceil(input / stride), more of it behind than before.
+void same_padding(int64_t input, int64_t kernel, int64_t stride, int64_t dilation, int64_t* before,
+                  int64_t* after) {
+  const int64_t output = (input + stride - 1) / stride;
+  const int64_t total =
+      std::max<int64_t>(0, (output - 1) * stride + dilation * (kernel - 1) + 1 - input);
+  *before = total / 2;
+  *after = total - total / 2;
+}
+
+class NetworkBuilder {
+ public:
+  NetworkBuilder(const Model& model, const NetworkOptions& options)
+      : model_(model), options_(options), build_(net_.graph) {}
+
+  Network run() {
+    add_input();
+    if (model_.layers.empty())
+      throw ConfigurationError("the model has no layers; give [model] layers or a preset");
+    ValueId x = net_.features;
+    sequence(model_.layers, "", &x);
+    net_.output = x;
+    return std::move(net_);
+  }
+
+ private:
+  const Dims& dims(ValueId v) const { return net_.graph.value(v).dims; }
+
+  void add_input() {
+    Dims shape = model_.input;
+    if (shape.size() == 3) shape = {shape[1], shape[2], shape[0]};
+    shape.insert(shape.begin(), options_.batch);
+    net_.features = input("features", shape, options_.integer_input ? RT_INT32 : options_.dtype);
+  }
+
+  ValueId input(const std::string& name, Dims shape, rt_dtype dtype) {
+    Value value;
+    value.name = name;
+    value.kind = ValueKind::kInput;
+    value.dtype = dtype;
+    value.dims = std::move(shape);
+    return net_.graph.add_value(std::move(value));
+  }
+
+  // `unnamed` goes before the names of layers that have none of their own.
+  void sequence(const std::vector<Layer>& layers, const std::string& prefix, ValueId* x,
+                const std::string& unnamed = "") {
+    std::map<std::string, int> counts;
+    for (const Layer& layer : layers) {
+      const std::string base =
+          layer.name.empty() ? unnamed + default_name(layer, counts) : layer.name;
+      for (int64_t i = 0; i < layer.repeat; ++i) {
+        const std::string name = prefix + base + (layer.repeat > 1 ? "." + std::to_string(i) : "");
+        *x = apply(layer, name, *x);
+      }
+    }
+  }
+
+  static std::string default_name(const Layer& layer, std::map<std::string, int>& counts) {
+    static constexpr const char* kNames[] = {
+        "conv",    "fc", "pool", "global_pool", "flatten", "activation", "softmax",
+        "dropout", "bn", "ln",   "embedding",   "block",   "residual"};
+    const std::string base = kNames[layer.kind.index()];
+    return base + std::to_string(++counts[base]);
+  }
+
+  ValueId apply(const Layer& layer, const std::string& name, ValueId x) {
+    build_.layer = name;
+    x = std::visit([&](const auto& kind) { return emit(kind, layer, name, x); }, layer.kind);
+    if (layer.activation != 0) {
+      build_.layer = name;
+      x = build_.activation(x, layer.activation);
+    }
+    return x;
+  }
+
+  // ---- parameters
+
+  ValueId parameter(const std::string& name, Dims shape, Init init, bool trainable = true) {
+    if (!names_.insert(name).second) {
+      throw ConfigurationError("two layers make a parameter named '" + name +
+                               "'; give the layers different names");
+    }
+    Value value;
+    value.name = name;
+    value.kind = trainable ? ValueKind::kParameter : ValueKind::kState;
+    value.dtype = options_.dtype;
+    value.dims = shape;
+    Parameter p;
+    p.name = name;
+    p.value = net_.graph.add_value(std::move(value));
+    p.view = p.file_dims = shape;
+    for (size_t i = 0; i < shape.size(); ++i) p.permutation.push_back(static_cast<int>(i));
+    p.init = std::move(init);
+    p.trainable = trainable;
+    net_.parameters.push_back(std::move(p));
+    return net_.parameters.back().value;
+  }
+
+  ValueId weight(const Layer& layer, const std::string& name, Dims shape, int64_t fan_in,
+                 int64_t fan_out) {
+    const ValueId v =
+        parameter(name + ".weight", std::move(shape), layer.init.value_or(model_.init));
+    net_.parameters.back().fan_in = fan_in;
+    net_.parameters.back().fan_out = fan_out;
+    net_.parameters.back().l2 = layer.l2;
+    return v;
+  }
+
+  // PyTorch's default bias depends on the weight's fan-in; every other scheme starts it at zero.
+  ValueId bias(const Layer& layer, const std::string& name, int64_t size, int64_t fan_in) {
+    Init init = layer.init.value_or(model_.init);
+    if (init.kind != "default") init = {"constant", 0};
+    const ValueId v = parameter(name + ".bias", {size}, init);
+    net_.parameters.back().fan_in = fan_in;
+    return v;
+  }
+
+  // ---- layers
+
+  ValueId emit(const Conv2d& conv, const Layer& layer, const std::string& name, ValueId x) {
+    const Dims in = dims(x);
+    if (in.size() != 4)
+      fail("conv2d needs an image [N, H, W, C], its input is " + graph::to_string(in));
+    graph::Convolution c = conv.convolution;
+    if (c.groups < 1 || in[3] % c.groups != 0 || conv.channels % c.groups != 0) {
+      fail("conv2d from " + std::to_string(in[3]) + " to " + std::to_string(conv.channels) +
+           " channels: both must be multiples of groups = " + std::to_string(c.groups));
+    }
+    if (conv.same_padding) {
+      same_padding(in[1], conv.kernel_h, c.stride_h, c.dilation_h, &c.padding.top,
+                   &c.padding.bottom);
+      same_padding(in[2], conv.kernel_w, c.stride_w, c.dilation_w, &c.padding.left,
+                   &c.padding.right);
+    }
+    const int64_t window = conv.kernel_h * conv.kernel_w, in_channels = in[3] / c.groups;
+    const ValueId w =
+        weight(layer, name, {conv.channels, conv.kernel_h, conv.kernel_w, in_channels},
+               in_channels * window, conv.channels / c.groups * window);
+    Parameter& p = net_.parameters.back();
+    p.permutation = {0, 3, 1, 2};
+    p.file_dims = {conv.channels, in_channels, conv.kernel_h, conv.kernel_w};
+    ValueId y = build_.conv2d(x, w, c);
+    if (conv.bias) y = build_.add(y, bias(layer, name, conv.channels, in_channels * window));
+    return y;
+  }
+
+  ValueId emit(const Linear& linear, const Layer& layer, const std::string& name, ValueId x) {
+    const Dims in = dims(x);
+    if (in.size() == 4)
+      fail("linear needs vectors, its input is the image " + graph::to_string(in) +
+           "; put a flatten or global_avg_pool before it");
+    const int64_t features = in.back();
+    const ValueId w = weight(layer, name, {linear.features, features}, features, linear.features);
+    if (!image_.empty() && graph::element_count(image_) == features) {
+      // The flattened image is H,W,C here and C,H,W in PyTorch: the weight's columns are permuted
+      // in files.
+      net_.parameters.back().view = {linear.features, image_[0], image_[1], image_[2]};
+      net_.parameters.back().permutation = {0, 3, 1, 2};
+    }
+    image_.clear();
+    ValueId y = build_.matmul(x, w, false, true);
+    if (linear.bias) y = build_.add(y, bias(layer, name, linear.features, features));
+    return y;
+  }
+
+  ValueId emit(const Pool2d& pool, const Layer&, const std::string&, ValueId x) {
+    return pool.max ? build_.max_pool2d(x, pool.pooling) : build_.avg_pool2d(x, pool.pooling);
+  }
+
+  ValueId emit(const GlobalAvgPool&, const Layer&, const std::string&, ValueId x) {
+    return build_.global_avg_pool(x);
+  }
+
+  ValueId emit(const Flatten&, const Layer&, const std::string&, ValueId x) {
+    const Dims in = dims(x);
+    if (in.size() == 4 && in[1] * in[2] > 1) image_ = {in[1], in[2], in[3]};
+    return net_.graph.reshape(x, {in[0], graph::element_count(in) / in[0]});
+  }
+
+  ValueId emit(const Activation& a, const Layer&, const std::string&, ValueId x) {
+    return build_.activation(x, a.function);
+  }
+
+  ValueId emit(const Softmax&, const Layer&, const std::string&, ValueId x) {
+    return build_.softmax(x);
+  }
+
+  ValueId emit(const Dropout& d, const Layer&, const std::string&, ValueId x) {
+    const int64_t stream =
+        dropouts_++;  // counted in evaluation too, so that the streams stay the same
+    if (!options_.training || d.probability == 0) return x;
+    if (net_.step == graph::kNone) {
+      net_.step = input("step", {1}, RT_INT64);
+      net_.sample_base = input("sample_base", {1}, RT_INT64);
+    }
+    return build_.dropout(x, net_.step, net_.sample_base, d.probability, options_.seed, stream);
+  }
+
+  ValueId emit(const BatchNorm& bn, const Layer&, const std::string& name, ValueId x) {
+    const int64_t c = dims(x).back();
+    const ValueId gamma = parameter(name + ".weight", {c}, {"constant", 1}),
+                  beta = parameter(name + ".bias", {c}, {"constant", 0});
+    const ValueId mean = parameter(name + ".running_mean", {c}, {"constant", 0}, false);
+    const ValueId var = parameter(name + ".running_var", {c}, {"constant", 1}, false);
+    return options_.training ? build_.batch_norm(x, gamma, beta, mean, var, bn.epsilon, bn.momentum)
+                             : build_.batch_norm_inference(x, gamma, beta, mean, var, bn.epsilon);
+  }
+
+  ValueId emit(const LayerNorm& ln, const Layer&, const std::string& name, ValueId x) {
+    if (!image_.empty())
+      fail(
+          "layer_norm of a flattened image is not supported; put it before the flatten, or after a "
+          "linear layer");
+    const int64_t d = dims(x).back();
+    const ValueId gamma = parameter(name + ".weight", {d}, {"constant", 1}),
+                  beta = parameter(name + ".bias", {d}, {"constant", 0});
+    return build_.layer_norm(x, gamma, beta, ln.epsilon);
+  }
+
+  ValueId emit(const Embedding& e, const Layer& layer, const std::string& name, ValueId x) {
+    if (net_.graph.value(x).dtype != RT_INT32)
+      fail("embedding needs token indices (int32); it must be the first layer");
+    Layer with_init = layer;
+    // PyTorch's nn.Embedding draws from N(0, 1).
+    if (with_init.init.value_or(model_.init).kind == "default") with_init.init = Init{"normal", 1};
+    return build_.embedding(
+        x, weight(with_init, name, {e.vocabulary, e.features}, e.features, e.vocabulary));
+  }
+
+  ValueId emit(const Block& block, const Layer&, const std::string& name, ValueId x) {
+    sequence(block.layers, name + ".", &x);
+    return x;
+  }
+
+  ValueId emit(const Residual& residual, const Layer&, const std::string& name, ValueId x) {
+    const Dims image = image_;
+    ValueId main = x, shortcut = x;
+    sequence(residual.layers, name + ".", &main);
+    image_ = image;
+    sequence(residual.shortcut, name + ".", &shortcut, "shortcut.");
+    build_.layer = name;
+    if (dims(main) != dims(shortcut)) {
+      fail("residual: layers give " + graph::to_string(dims(main)) + ", the shortcut " +
+           graph::to_string(dims(shortcut)) +
+           "; give the shortcut a 1x1 conv2d with the same stride and channels");
+    }
+    return build_.add(main, shortcut);
+  }
+
+  [[noreturn]] void fail(const std::string& message) const {
+    throw ConfigurationError("layer '" + build_.layer + "': " + message);
+  }
+
+  const Model& model_;
+  const NetworkOptions& options_;
+  Network net_;
+  graph::Build build_;
+  std::set<std::string> names_;
+  Dims image_;  // [H, W, C] of an image that was flattened and has met no linear layer yet
+  int64_t dropouts_ = 0;
+};
+
+}  // namespace
+
+Network build_network(const Model& model, const NetworkOptions& options) {
+  return NetworkBuilder(model, options).run();
+}
+
+}  // namespace runtime::model
