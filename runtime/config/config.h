@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace runtime::config {
@@ -34,7 +35,8 @@ struct Init {
 
 // One layer as written: `type`, common keys, keys of the type with defaults filled in, and nested
 // layers. Numbers, integers and strings of the type's own keys are in the three maps, each key in
-// exactly one.
+// exactly one. Keys with two values are two integers: kernel_h, kernel_w, stride_h, stride_w,
+// padding_h, padding_w, dilation_h, dilation_w; padding = "same" is strings["padding"] instead.
 struct Layer {
   std::string type;
   std::string name;        // "" if not given
@@ -75,7 +77,7 @@ struct Model {
       input;  // shape of a sample: [channels, height, width] or [features]; tokens: [length]
   std::vector<Layer> layers;  // of the preset where one is named
   Init init;
-  std::string init_from;  // weights file, "" for none
+  std::string init_from;  // weights file, absolute after loading, "" for none
   std::vector<std::string> freeze;
 };
 
@@ -170,7 +172,14 @@ struct Override {
 Config load(const std::string& path, const std::vector<Override>& overrides,
             const std::string& preset_folder);
 
-// The resolved configuration as TOML that loads to the same Config without other files.
+// As load(), from a text instead of a file; messages call it <name>.toml. It may not extend files;
+// relative paths in it are taken from the working folder.
+Config load_text(std::string_view text, const std::string& name,
+                 const std::vector<Override>& overrides = {},
+                 const std::string& preset_folder = "");
+
+// The resolved configuration as TOML, with the documentation of every key, that loads to the same
+// Config without other files. (A preset is written out as layers, so `preset` is then empty.)
 std::string to_toml(const Config& config);
 
 // JSON schema (draft 2020-12) for editors.

@@ -1,0 +1,156 @@
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/config/format.h"
+#include "runtime/config/read.h"
+
+namespace runtime::config {
+namespace {
+
+using Kind = Value::Kind;
+
+const std::vector<std::string>& init_names() {
+  static const std::vector<std::string> names = {"default", "xavier_uniform", "xavier_normal",
+                                                 "kaiming_uniform", "kaiming_normal"};
+  return names;
+}
+
+const std::vector<std::string>& init_tables() {
+  static const std::vector<std::string> names = {"normal", "uniform", "constant"};
+  return names;
+}
+
+[[noreturn]] void wrong(const Value& value, const Key& key, const std::string& path) {
+  fail(value.position, path,
+       "wrong value: got " + describe(value) + ", expected " + describe_type(key));
+}
+
+void check_number(const Value& value, const Key& key, const std::string& path, bool integer) {
+  const bool whole = value.is(Kind::kInteger);
+  if (!whole && (integer || !value.is(Kind::kNumber))) wrong(value, key, path);
+  const double number = whole ? static_cast<double>(value.integer) : value.number;
+  if (!std::isfinite(number)) {
+    fail(value.position, path,
+         "wrong value: got " + describe(value) + ", expected a finite number");
+  }
+  if (!key.range.contains(number)) {
+    fail(value.position, path,
+         "out of range: got " + describe(value) + ", expected " + key.range.text());
+  }
+}
+
+void check_string(const Value& value, const Key& key, const std::string& path) {
+  if (!value.is(Kind::kString)) wrong(value, key, path);
+  const bool control = std::any_of(value.string.begin(), value.string.end(), [](char c) {
+    return static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t';
+  });
+  if (control) {
+    fail(value.position, path,
+         "wrong value: got " + describe(value) + ", expected text without control characters");
+  }
+  if (key.choices.empty()) return;
+  if (std::find(key.choices.begin(), key.choices.end(), value.string) != key.choices.end()) return;
+  const std::string near = nearest(value.string, key.choices);
+  fail(value.position, path,
+       "unknown choice: got " + describe(value) + ", expected " + describe_type(key) +
+           (near.empty() ? "" : ", did you mean \"" + near + "\"?"));
+}
+
+template <class CheckItem>
+void check_list(const Value& value, const Key& key, const std::string& path, CheckItem check_item) {
+  if (!value.is(Kind::kArray)) wrong(value, key, path);
+  if (value.items.size() > key.max_items) {
+    fail(value.position, path,
+         "list too long: got " + std::to_string(value.items.size()) + " items, expected at most " +
+             std::to_string(key.max_items));
+  }
+  for (size_t i = 0; i < value.items.size(); ++i) {
+    check_item(value.items[i], key, path + "[" + std::to_string(i) + "]");
+  }
+}
+
+void check_integer(const Value& value, const Key& key, const std::string& path) {
+  check_number(value, key, path, true);
+}
+
+void check_pair(const Value& value, const Key& key, const std::string& path) {
+  if (!value.is(Kind::kArray)) return check_integer(value, key, path);
+  if (value.items.size() != 2) wrong(value, key, path);
+  for (const Value& item : value.items) check_integer(item, key, path);
+}
+
+void check_init(const Value& value, const std::string& path) {
+  const Key names = {.name = "init", .choices = init_names()};
+  if (value.is(Kind::kString)) return check_string(value, names, path);
+  if (!value.is(Kind::kTable) || value.members.size() != 1) {
+    fail(value.position, path,
+         "wrong value: got " + describe(value) + ", expected a name (" + join(init_names()) +
+             ") or a table with one of " + join(init_tables()) + ", like { normal = 0.01 }");
+  }
+  const Member& member = value.members.front();
+  const auto& tables = init_tables();
+  if (std::find(tables.begin(), tables.end(), member.key) == tables.end()) {
+    fail(member.position, path,
+         "unknown key \"" + shorten(member.key) + "\"" + suggestion(member.key, tables));
+  }
+  const Range range = member.key == "constant" ? Range{} : Range{.minimum = 0};
+  const Key number = {.name = member.key, .type = Type::kNumber, .range = range};
+  check_number(member.value, number, path + "." + member.key, false);
+}
+
+}  // namespace
+
+void check_value(const Value& value, const Key& key, const std::string& path) {
+  switch (key.type) {
+    case Type::kBoolean:
+      if (!value.is(Kind::kBoolean)) wrong(value, key, path);
+      return;
+    case Type::kInteger:
+      return check_integer(value, key, path);
+    case Type::kIntegerOrAuto:
+      if (value.is(Kind::kString) && value.string == "auto") return;
+      return check_integer(value, key, path);
+    case Type::kNumber:
+      return check_number(value, key, path, false);
+    case Type::kString:
+    case Type::kPath:
+      return check_string(value, key, path);
+    case Type::kIntegers:
+      return check_list(value, key, path, check_integer);
+    case Type::kNumbers:
+      return check_list(value, key, path,
+                        [](const Value& item, const Key& k, const std::string& p) {
+                          check_number(item, k, p, false);
+                        });
+    case Type::kStrings:
+    case Type::kPaths:
+      return check_list(value, key, path, check_string);
+    case Type::kInit:
+      return check_init(value, path);
+    case Type::kPair:
+      return check_pair(value, key, path);
+    case Type::kPadding:
+      if (value.is(Kind::kString) && value.string == "same") return;
+      return check_pair(value, key, path);
+    case Type::kLayers:
+      if (!value.is(Kind::kArray)) wrong(value, key, path);
+      return;
+  }
+}
+
+void check_known(const Value& table, const std::vector<Key>& keys, const std::string& path) {
+  for (const Member& member : table.members) {
+    if (find_key(keys, member.key) != nullptr) continue;
+    fail(member.position, path + "." + shorten(member.key),
+         "unknown key" + suggestion(member.key, names_of(keys)));
+  }
+}
+
+Init read_init(const Value& value) {
+  if (value.is(Kind::kString)) return {value.string, 0};
+  const Member& member = value.members.front();
+  const bool whole = member.value.is(Kind::kInteger);
+  return {member.key, whole ? static_cast<double>(member.value.integer) : member.value.number};
+}
+
+}  // namespace runtime::config

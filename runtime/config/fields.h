@@ -1,0 +1,89 @@
+// Where each key of the schema lives in Config. Reading, writing and the tests walk this one list.
+#ifndef RUNTIME_CONFIG_FIELDS_H_
+#define RUNTIME_CONFIG_FIELDS_H_
+
+#include "runtime/config/config.h"
+
+namespace runtime::config {
+
+// Calls field(section, key, member) for every key in the order of the schema; `C` is Config or
+// const Config. device.options has no fixed keys and is left out.
+template <class C, class Field>
+void visit_model(C& c, Field&& field) {
+  field("model", "preset", c.model.preset);
+  field("model", "input", c.model.input);
+  field("model", "layers", c.model.layers);
+  field("model", "init", c.model.init);
+  field("model", "init_from", c.model.init_from);
+  field("model", "freeze", c.model.freeze);
+}
+
+template <class C, class Field>
+void visit_dataset(C& c, Field&& field) {
+  field("dataset", "name", c.dataset.name);
+  field("dataset", "format", c.dataset.format);
+  field("dataset", "path", c.dataset.path);
+  field("dataset", "target_path", c.dataset.target_path);
+  field("dataset", "validation_path", c.dataset.validation_path);
+  field("dataset", "validation_target_path", c.dataset.validation_target_path);
+  field("dataset", "features", c.dataset.features);
+  field("dataset", "target", c.dataset.target);
+  field("dataset", "task", c.dataset.task);
+  field("dataset", "shuffle", c.dataset.shuffle);
+  field("dataset", "last_batch", c.dataset.last_batch);
+  field("dataset", "validation_split", c.dataset.validation_split);
+  field("dataset", "prefetch", c.dataset.prefetch);
+  field("dataset", "samples", c.dataset.samples);
+  field("dataset", "classes", c.dataset.classes);
+  field("dataset", "resize", c.dataset.resize);
+  field("dataset", "mean", c.dataset.mean);
+  field("dataset", "std", c.dataset.std);
+  field("dataset", "standardize", c.dataset.standardize);
+}
+
+template <class C, class Field>
+void visit_training(C& c, Field&& field) {
+  field("training", "global_batch_size", c.training.global_batch_size);
+  field("training", "epochs", c.training.epochs);
+  field("training", "steps", c.training.steps);
+  field("training", "dtype", c.training.dtype);
+  field("training", "max_norm", c.training.max_norm);
+  field("training", "loss", c.training.loss);
+  field("optimizer", "name", c.optimizer.name);
+  field("optimizer", "lr", c.optimizer.lr);
+  field("optimizer", "momentum", c.optimizer.momentum);
+  field("optimizer", "nesterov", c.optimizer.nesterov);
+  field("optimizer", "betas", c.optimizer.betas);
+  field("optimizer", "eps", c.optimizer.eps);
+  field("optimizer", "weight_decay", c.optimizer.weight_decay);
+  field("lr_scheduler", "name", c.lr_scheduler.name);
+  field("lr_scheduler", "step_size", c.lr_scheduler.step_size);
+  field("lr_scheduler", "gamma", c.lr_scheduler.gamma);
+  field("lr_scheduler", "warmup_steps", c.lr_scheduler.warmup_steps);
+}
+
+template <class C, class Field>
+void visit_fields(C& c, Field&& field) {
+  field("job", "description", c.job.description);
+  field("job", "dump_folder", c.job.dump_folder);
+  field("plugins", "path", c.plugins.path);
+  field("plugins", "require", c.plugins.require);
+  field("device", "backend", c.device.backend);
+  field("device", "index", c.device.index);
+  field("device", "threads", c.device.threads);
+  field("device", "tune", c.device.tune);
+  visit_model(c, field);
+  visit_dataset(c, field);
+  visit_training(c, field);
+  field("validation", "every_epochs", c.validation.every_epochs);
+  field("metrics", "log_every_steps", c.metrics.log_every_steps);
+  field("metrics", "progress", c.metrics.progress);
+  field("metrics", "jsonl", c.metrics.jsonl);
+  field("debug", "seed", c.debug.seed);
+  field("debug", "deterministic", c.debug.deterministic);
+  field("debug", "nan", c.debug.nan);
+}
+
+}  // namespace runtime::config
+
+#endif  // RUNTIME_CONFIG_FIELDS_H_

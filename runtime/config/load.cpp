@@ -1,0 +1,34 @@
+#include <filesystem>
+
+#include "runtime/config/config.h"
+#include "runtime/config/read.h"
+#include "runtime/config/source.h"
+#include "runtime/config/validate.h"
+
+namespace runtime::config {
+namespace {
+
+Config finish(Value root, const std::string& name, const std::vector<Override>& overrides,
+              const std::string& preset_folder) {
+  merge(root, read_overrides(overrides));
+  expand_preset(root, preset_folder);
+  Config config = read_config(root);
+  config.name = name;
+  validate(config, root);
+  return config;
+}
+
+}  // namespace
+
+Config load(const std::string& path, const std::vector<Override>& overrides,
+            const std::string& preset_folder) {
+  const std::string name = std::filesystem::path(path).stem().string();
+  return finish(read_file(path), name, overrides, preset_folder);
+}
+
+Config load_text(std::string_view text, const std::string& name,
+                 const std::vector<Override>& overrides, const std::string& preset_folder) {
+  return finish(read_text(text, name + ".toml"), name, overrides, preset_folder);
+}
+
+}  // namespace runtime::config

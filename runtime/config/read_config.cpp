@@ -1,0 +1,105 @@
+#include "runtime/config/fields.h"
+#include "runtime/config/format.h"
+#include "runtime/config/read.h"
+
+namespace runtime::config {
+namespace {
+
+using Kind = Value::Kind;
+
+double to_double(const Value& value) {
+  return value.is(Kind::kInteger) ? static_cast<double>(value.integer) : value.number;
+}
+
+// One overload per type of field; the value was checked against the schema.
+void assign(const Value& value, std::string& target, const std::string&) { target = value.string; }
+void assign(const Value& value, bool& target, const std::string&) { target = value.boolean; }
+void assign(const Value& value, double& target, const std::string&) { target = to_double(value); }
+void assign(const Value& value, Init& target, const std::string&) { target = read_init(value); }
+
+void assign(const Value& value, int64_t& target, const std::string&) { target = value.integer; }
+
+void assign(const Value& value, uint64_t& target, const std::string&) {
+  target = static_cast<uint64_t>(value.integer);
+}
+
+// "auto" has integer 0. The schema bounds every int below 2^31.
+void assign(const Value& value, int& target, const std::string&) {
+  target = static_cast<int>(value.integer);
+}
+
+void assign(const Value& value, std::vector<Layer>& target, const std::string& path) {
+  target = read_layers(value, path);
+}
+
+template <class Item>
+void assign(const Value& value, std::vector<Item>& target, const std::string& path) {
+  target.assign(value.items.size(), Item{});
+  for (size_t i = 0; i < value.items.size(); ++i) assign(value.items[i], target[i], path);
+}
+
+class Reader {
+ public:
+  explicit Reader(const Value& root) : root_(root) {}
+
+  template <class Target>
+  void operator()(const char* section, const char* key_name, Target& target) const {
+    const Section& schema = *find_section(section);
+    const Key& key = *find_key(schema.keys, key_name);
+    const std::string path = std::string(section) + "." + key_name;
+    const Member* table = root_.find(section);
+    const Member* member = table == nullptr ? nullptr : table->value.find(key_name);
+    if (member != nullptr) {
+      check_value(member->value, key, path);
+      assign(member->value, target, path);
+    } else if (key.required) {
+      fail(table == nullptr ? root_.position : table->value.position, path,
+           "missing: it has no default; expected " + describe_type(key));
+    }
+  }
+
+ private:
+  const Value& root_;
+};
+
+std::string option_text(const Value& value, const std::string& path) {
+  switch (value.kind) {
+    case Kind::kString:
+      return value.string;
+    case Kind::kInteger:
+      return std::to_string(value.integer);
+    case Kind::kNumber:
+      return toml_number(value.number);
+    case Kind::kBoolean:
+      return value.boolean ? "true" : "false";
+    default:
+      break;
+  }
+  fail(value.position, path,
+       "wrong value: got " + describe(value) + ", expected a string, a number or a boolean");
+}
+
+// [device.<plugin>]: every table in [device]; the plugin knows its keys.
+void read_device_options(const Value& root, Device& device) {
+  const Member* section = root.find("device");
+  if (section == nullptr) return;
+  for (const Member& plugin : section->value.members) {
+    if (!plugin.value.is(Kind::kTable)) continue;
+    auto& options = device.options[plugin.key];
+    for (const Member& option : plugin.value.members) {
+      options[option.key] =
+          option_text(option.value, "device." + shorten(plugin.key) + "." + option.key);
+    }
+  }
+}
+
+}  // namespace
+
+Config read_config(const Value& root) {
+  Config config;
+  visit_fields(config, Reader(root));
+  read_device_options(root, config.device);
+  return config;
+}
+
+}  // namespace runtime::config

@@ -1,0 +1,375 @@
+#include "runtime/config/schema.h"
+
+namespace runtime::config {
+namespace {
+
+constexpr double kMaxInt = 2147483647;
+constexpr double kMaxCount = 1e15;  // epochs, steps, samples; exact as double
+
+Range at_least(double minimum, double maximum = std::numeric_limits<double>::infinity()) {
+  return {.minimum = minimum, .maximum = maximum};
+}
+
+Range from_zero_to_below(double maximum) {
+  return {.minimum = 0, .maximum = maximum, .open_maximum = true};
+}
+
+Range above_zero() { return {.minimum = 0, .open_minimum = true}; }
+
+Section job() {
+  return {"job",
+          "What the run is called and where its files go.",
+          {{.name = "description",
+            .default_text = "\"\"",
+            .documentation = "free text, kept with the run"},
+           {.name = "dump_folder",
+            .default_text = "\"\"",
+            .documentation = "folder of the run's files, relative to where the program was "
+                             "started; empty: outputs/<config name>/<time>"}}};
+}
+
+Section plugins() {
+  return {"plugins",
+          "Which plugins are loaded, besides RUNTIME_PLUGIN_PATH and the program's own.",
+          {{.name = "path",
+            .type = Type::kPaths,
+            .default_text = "[]",
+            .documentation = "plugin files or folders, relative to the file that says it"},
+           {.name = "require",
+            .type = Type::kStrings,
+            .default_text = "[]",
+            .documentation = "names of plugins without which the run must not start"}}};
+}
+
+Section device() {
+  return {
+      "device",
+      "The hardware. A table [device.<plugin>] holds keys of that plugin's own: strings, "
+      "numbers and booleans, which the plugin checks.",
+      {{.name = "backend",
+        .default_text = "\"auto\"",
+        .documentation = "\"auto\" (the best usable one), \"cpu\", \"reference\" or the name "
+                         "of any device plugin"},
+       {.name = "index",
+        .type = Type::kIntegerOrAuto,
+        .default_text = "\"auto\"",
+        .range = at_least(0, 1023),
+        .documentation = "which device of the backend; \"auto\" is the first"},
+       {.name = "threads",
+        .type = Type::kIntegerOrAuto,
+        .default_text = "\"auto\"",
+        .range = at_least(0, 4096),
+        .documentation = "threads of a CPU backend; \"auto\" or 0: the backend decides"},
+       {.name = "tune",
+        .default_text = "\"quick\"",
+        .choices = {"off", "quick", "full"},
+        .documentation = "how long layouts and algorithms are measured when the plan is made"}}};
+}
+
+Section model() {
+  return {
+      "model",
+      "The layers: either the name of a preset or a list.",
+      {{.name = "preset",
+        .default_text = "\"\"",
+        .documentation = "name of a file of configs/presets, which gives input and layers; input, "
+                         "init and the keys below may still be set"},
+       {.name = "input",
+        .type = Type::kIntegers,
+        .required = true,
+        .range = at_least(1, 16777216),
+        .max_items = 4,
+        .documentation = "shape of one sample: [channels, height, width], [features], or [length] "
+                         "for tokens; a preset gives it"},
+       {.name = "layers",
+        .type = Type::kLayers,
+        .documentation = "list of layer tables, see below; or a preset"},
+       {.name = "init",
+        .type = Type::kInit,
+        .default_text = "\"default\"",
+        .documentation = "initial weights: \"default\" (as PyTorch), \"xavier_uniform\", "
+                         "\"xavier_normal\", \"kaiming_uniform\", \"kaiming_normal\", "
+                         "{ normal = standard deviation }, { uniform = bound } or "
+                         "{ constant = value }; a layer's own init goes before"},
+       {.name = "init_from",
+        .type = Type::kPath,
+        .default_text = "\"\"",
+        .documentation = "safetensors file to start from, relative to the file that says it"},
+       {.name = "freeze",
+        .type = Type::kStrings,
+        .default_text = "[]",
+        .documentation = "patterns of parameter names that are not trained, * matches any text"}}};
+}
+
+std::vector<Key> dataset_files() {
+  return {
+      {.name = "name",
+       .default_text = "\"\"",
+       .choices = {"", "fashion_mnist", "mnist", "cifar10", "synthetic"},
+       .documentation = "a known data set, found in the folders of RUNTIME_DATA_PATH; or give "
+                        "format and path"},
+      {.name = "format",
+       .default_text = "\"\"",
+       .choices = {"", "idx", "cifar10", "csv", "npy", "synthetic"},
+       .documentation = "format of path"},
+      {.name = "path",
+       .default_text = "\"\"",
+       .documentation = "training samples, absolute or in a folder of RUNTIME_DATA_PATH. idx: the "
+                        "image file; cifar10: the folder; csv: the file; npy: the features"},
+      {.name = "target_path", .default_text = "\"\"", .documentation = "idx, npy: the targets"},
+      {.name = "validation_path",
+       .default_text = "\"\"",
+       .documentation = "validation samples, as path; empty: see validation_split"},
+      {.name = "validation_target_path",
+       .default_text = "\"\"",
+       .documentation = "idx, npy: the targets of validation_path"},
+      {.name = "features",
+       .type = Type::kStrings,
+       .default_text = "[]",
+       .documentation = "csv: columns that are features; empty: all but the target"},
+      {.name = "target", .default_text = "\"\"", .documentation = "csv: the column to predict"},
+      {.name = "task",
+       .default_text = "\"classification\"",
+       .choices = {"classification", "regression"},
+       .documentation = "csv, npy, synthetic: whether a target is a class or a number"}};
+}
+
+std::vector<Key> dataset_batches() {
+  return {
+      {.name = "shuffle",
+       .type = Type::kBoolean,
+       .default_text = "true",
+       .documentation = "a new order every epoch, from debug.seed"},
+      {.name = "last_batch",
+       .default_text = "\"keep\"",
+       .choices = {"drop", "pad", "keep"},
+       .documentation = "the last, smaller batch of an epoch: left out, filled up with samples of "
+                        "weight 0, or kept smaller"},
+      {.name = "validation_split",
+       .type = Type::kNumber,
+       .default_text = "0.0",
+       .range = from_zero_to_below(1),
+       .documentation = "share of the training samples, the last ones, kept for validation"},
+      {.name = "prefetch",
+       .type = Type::kInteger,
+       .default_text = "2",
+       .range = at_least(0, 64),
+       .documentation = "batches prepared ahead in the background"},
+      {.name = "samples",
+       .type = Type::kInteger,
+       .default_text = "0",
+       .range = at_least(0, kMaxCount),
+       .documentation = "synthetic: number of samples (required there)"},
+      {.name = "classes",
+       .type = Type::kInteger,
+       .default_text = "0",
+       .range = at_least(0, 16777216),
+       .documentation = "number of classes; 0: from the data. synthetic classification needs it"},
+      {.name = "resize",
+       .type = Type::kIntegers,
+       .default_text = "[]",
+       .range = at_least(1, 16384),
+       .max_items = 2,
+       .documentation = "images: [height, width] to scale to; empty: as they are"},
+      {.name = "mean",
+       .type = Type::kNumbers,
+       .default_text = "[]",
+       .documentation = "images: subtracted from each channel after scaling to 0..1"},
+      {.name = "std",
+       .type = Type::kNumbers,
+       .default_text = "[]",
+       .range = above_zero(),
+       .documentation = "images: each channel is divided by it, after mean"},
+      {.name = "standardize",
+       .type = Type::kBoolean,
+       .default_text = "false",
+       .documentation = "csv, npy: each column to mean 0 and deviation 1 of the training part"}};
+}
+
+Section dataset() {
+  Section section{"dataset", "The samples: the name of a known data set, or format and path.",
+                  dataset_files()};
+  for (Key& key : dataset_batches()) section.keys.push_back(std::move(key));
+  return section;
+}
+
+Section training() {
+  return {"training",
+          "How long, in which steps and on which loss.",
+          {{.name = "global_batch_size",
+            .type = Type::kInteger,
+            .required = true,
+            .range = at_least(1, 16777216),
+            .documentation = "samples in a step"},
+           {.name = "epochs",
+            .type = Type::kInteger,
+            .default_text = "0",
+            .range = at_least(0, kMaxCount),
+            .documentation = "passes over the training samples; or steps; without both, 1 epoch"},
+           {.name = "steps",
+            .type = Type::kInteger,
+            .default_text = "0",
+            .range = at_least(0, kMaxCount),
+            .documentation = "number of steps, instead of epochs"},
+           {.name = "dtype",
+            .default_text = "\"float32\"",
+            .choices = {"float32", "float64"},
+            .documentation = "type of weights and activations; float64 where the device has it"},
+           {.name = "max_norm",
+            .type = Type::kNumber,
+            .default_text = "0.0",
+            .range = at_least(0),
+            .documentation = "gradients with a larger global norm are scaled down to it; 0: never"},
+           {.name = "loss",
+            .default_text = "\"auto\"",
+            .choices = {"auto", "cross_entropy", "mean_squared_error"},
+            .documentation = "\"auto\": cross_entropy for classification, mean_squared_error for "
+                             "regression"}}};
+}
+
+Section optimizer() {
+  return {"optimizer",
+          "The update of the weights.",
+          {{.name = "name",
+            .default_text = "\"sgd\"",
+            .choices = {"sgd", "adamw"},
+            .documentation = "the rule, as in PyTorch"},
+           {.name = "lr",
+            .type = Type::kNumber,
+            .default_text = "0.01",
+            .range = at_least(0),
+            .documentation = "learning rate before the schedule"},
+           {.name = "momentum",
+            .type = Type::kNumber,
+            .default_text = "0.0",
+            .range = from_zero_to_below(1),
+            .documentation = "sgd: momentum"},
+           {.name = "nesterov",
+            .type = Type::kBoolean,
+            .default_text = "false",
+            .documentation = "sgd: Nesterov's momentum"},
+           {.name = "betas",
+            .type = Type::kNumbers,
+            .default_text = "[0.9, 0.999]",
+            .range = from_zero_to_below(1),
+            .max_items = 2,
+            .documentation = "adamw: decay of the first and the second moment"},
+           {.name = "eps",
+            .type = Type::kNumber,
+            .default_text = "1e-08",
+            .range = above_zero(),
+            .documentation = "adamw: added to the root of the second moment"},
+           {.name = "weight_decay",
+            .type = Type::kNumber,
+            .default_text = "0.0",
+            .range = at_least(0),
+            .documentation = "sgd: adds weight_decay * w to the gradient; adamw: decoupled"}}};
+}
+
+Section lr_scheduler() {
+  return {"lr_scheduler",
+          "The learning rate over time.",
+          {{.name = "name",
+            .default_text = "\"constant\"",
+            .choices = {"constant", "step"},
+            .documentation = "\"step\": multiplied by gamma every step_size epochs"},
+           {.name = "step_size",
+            .type = Type::kInteger,
+            .default_text = "1",
+            .range = at_least(1, kMaxCount),
+            .documentation = "step: epochs between two decays"},
+           {.name = "gamma",
+            .type = Type::kNumber,
+            .default_text = "0.1",
+            .range = {.minimum = 0, .maximum = 1, .open_minimum = true},
+            .documentation = "step: factor of a decay"},
+           {.name = "warmup_steps",
+            .type = Type::kInteger,
+            .default_text = "0",
+            .range = at_least(0, kMaxCount),
+            .documentation = "steps in which the rate rises linearly to lr at the start"}}};
+}
+
+Section validation() {
+  return {"validation",
+          "When the validation samples are evaluated.",
+          {{.name = "every_epochs",
+            .type = Type::kInteger,
+            .default_text = "1",
+            .range = at_least(0, kMaxCount),
+            .documentation = "epochs between evaluations; 0: never"}}};
+}
+
+Section metrics() {
+  return {"metrics",
+          "What is reported while it trains.",
+          {{.name = "log_every_steps",
+            .type = Type::kInteger,
+            .default_text = "50",
+            .range = at_least(1, kMaxCount),
+            .documentation = "steps between two reports"},
+           {.name = "progress",
+            .default_text = "\"auto\"",
+            .choices = {"auto", "bar", "lines", "off"},
+            .documentation = "\"auto\": a bar on a terminal, else JSON lines"},
+           {.name = "jsonl",
+            .type = Type::kBoolean,
+            .default_text = "true",
+            .documentation = "write metrics.jsonl into the run's folder"}}};
+}
+
+Section debug() {
+  return {"debug",
+          "Repeatability and checks.",
+          {{.name = "seed",
+            .type = Type::kInteger,
+            .default_text = "42",
+            .range = at_least(0),
+            .documentation = "of initial weights, shuffles and dropout"},
+           {.name = "deterministic",
+            .type = Type::kBoolean,
+            .default_text = "false",
+            .documentation = "never measure layouts, so that every run takes the same path"},
+           {.name = "nan",
+            .default_text = "\"stop\"",
+            .choices = {"stop", "warn"},
+            .documentation = "when the loss is not a number"}}};
+}
+
+}  // namespace
+
+const std::vector<Section>& sections() {
+  static const std::vector<Section> all = {job(),        plugins(),  device(),    model(),
+                                           dataset(),    training(), optimizer(), lr_scheduler(),
+                                           validation(), metrics(),  debug()};
+  return all;
+}
+
+const std::vector<Exclusive>& exclusives() {
+  static const std::vector<Exclusive> all = {
+      {"model", "preset", "layers"},
+      {"dataset", "name", "format"},
+      {"dataset", "validation_path", "validation_split"},
+      {"training", "epochs", "steps"},
+  };
+  return all;
+}
+
+const Key& extends_key() {
+  static const Key key = {.name = "extends",
+                          .type = Type::kPaths,
+                          .default_text = "[]",
+                          .max_items = 16,
+                          .documentation =
+                              "files merged before this one, in order, relative to "
+                              "it; arrays and layer lists replace"};
+  return key;
+}
+
+const std::vector<std::string>& unsupported_sections() {
+  static const std::vector<std::string> all = {"parallelism", "comm",           "launch",
+                                               "checkpoint",  "early_stopping", "profiling"};
+  return all;
+}
+
+}  // namespace runtime::config

@@ -1,0 +1,188 @@
+#include "runtime/config/schema.h"
+
+namespace runtime::config {
+namespace {
+
+constexpr double kMaxWidth = 16777216;  // channels, features; far above any real layer
+constexpr double kMaxWindow = 4096;     // kernel, stride, padding, dilation
+
+enum Common : unsigned { kActivation = 1, kRepeat = 2, kWeights = 4 };
+
+Key width(const std::string& name, const std::string& documentation) {
+  return {.name = name,
+          .type = Type::kInteger,
+          .required = true,
+          .range = {.minimum = 1, .maximum = kMaxWidth},
+          .documentation = documentation};
+}
+
+Key window(const std::string& name, double minimum, const std::string& default_text,
+           const std::string& documentation) {
+  return {.name = name,
+          .type = Type::kPair,
+          .default_text = default_text,
+          .required = name == "kernel",
+          .range = {.minimum = minimum, .maximum = kMaxWindow},
+          .documentation = documentation + ", an integer or [h, w]"};
+}
+
+Key flag(const std::string& name, const std::string& default_text,
+         const std::string& documentation) {
+  return {.name = name,
+          .type = Type::kBoolean,
+          .default_text = default_text,
+          .documentation = documentation};
+}
+
+Key positive(const std::string& name, const std::string& default_text, double maximum,
+             const std::string& documentation) {
+  return {.name = name,
+          .type = Type::kNumber,
+          .default_text = default_text,
+          .range = {.minimum = 0, .maximum = maximum, .open_minimum = true},
+          .documentation = documentation};
+}
+
+Key list(const std::string& name, bool required, const std::string& documentation) {
+  return {.name = name,
+          .type = Type::kLayers,
+          .default_text = required ? "" : "[]",
+          .required = required,
+          .documentation = documentation};
+}
+
+Key name_key() {
+  return {.name = "name",
+          .default_text = "\"\"",
+          .documentation =
+              "part of the parameters' names, unique in its list; letters, digits, _ "
+              "and -, parts joined by dots"};
+}
+
+Key activation_key() {
+  return {.name = "activation",
+          .default_text = "\"\"",
+          .choices = {"", "relu", "gelu", "gelu_tanh", "tanh", "sigmoid"},
+          .documentation = "applied to the result"};
+}
+
+Key repeat_key() {
+  return {.name = "repeat",
+          .type = Type::kInteger,
+          .default_text = "1",
+          .range = {.minimum = 1, .maximum = 1000},
+          .documentation = "that many of it in a row, each with weights of its own"};
+}
+
+Key l2_key() {
+  return {.name = "l2",
+          .type = Type::kNumber,
+          .default_text = "0.0",
+          .range = {.minimum = 0},
+          .documentation = "adds l2 * sum(w^2) of its weights to the loss"};
+}
+
+Key init_key() {
+  return {.name = "init",
+          .type = Type::kInit,
+          .documentation = "initial weights, instead of model.init"};
+}
+
+LayerType layer(const std::string& name, const std::string& documentation, std::vector<Key> keys,
+                unsigned common = 0) {
+  if (common & kActivation) keys.push_back(activation_key());
+  if (common & kRepeat) keys.push_back(repeat_key());
+  if (common & kWeights) keys.push_back(l2_key());
+  if (common & kWeights) keys.push_back(init_key());
+  keys.push_back(name_key());
+  return {name, documentation, std::move(keys)};
+}
+
+LayerType conv2d() {
+  Key padding = window("padding", 0, "0", "zeros on each side");
+  padding.type = Type::kPadding;
+  padding.documentation += ", or \"same\" (the size stays; stride 1)";
+  Key groups = {.name = "groups",
+                .type = Type::kInteger,
+                .default_text = "1",
+                .range = {.minimum = 1, .maximum = kMaxWidth},
+                .documentation = "divides the channels of input and output"};
+  return layer("conv2d", "Convolution of images.",
+               {width("channels", "output channels"), window("kernel", 1, "", "window"),
+                window("stride", 1, "1", "step of the window"), padding,
+                window("dilation", 1, "1", "distance of the window's elements"), groups,
+                flag("bias", "true", "add a number per channel")},
+               kActivation | kRepeat | kWeights);
+}
+
+LayerType pool(const std::string& name, const std::string& documentation, bool average) {
+  std::vector<Key> keys = {window("kernel", 1, "", "window"),
+                           window("stride", 1, "", "step of the window; without it, the kernel"),
+                           window("padding", 0, "0", "elements on each side, below the kernel")};
+  if (average) keys.push_back(flag("count_include_pad", "true", "padding counts in the mean"));
+  return layer(name, documentation, std::move(keys), kRepeat);
+}
+
+LayerType dropout() {
+  Key probability = {.name = "probability",
+                     .type = Type::kNumber,
+                     .default_text = "0.5",
+                     .range = {.minimum = 0, .maximum = 1, .open_maximum = true},
+                     .documentation = "share of the elements set to 0 in training"};
+  return layer("dropout", "Random zeros in training, nothing in evaluation.", {probability});
+}
+
+LayerType embedding() {
+  return layer("embedding", "A row of a table for each token.",
+               {width("vocabulary", "rows: number of different tokens"),
+                width("features", "length of a row")},
+               kWeights);
+}
+
+LayerType residual() {
+  return layer("residual", "layers(x) + shortcut(x).",
+               {list("layers", true, "the branch"),
+                list("shortcut", false, "the other branch; empty: x itself")},
+               kActivation | kRepeat);
+}
+
+std::vector<LayerType> make_layer_types() {
+  std::vector<LayerType> all = {
+      conv2d(),
+      layer(
+          "linear", "Fully connected, over the last dimension.",
+          {width("features", "output features"), flag("bias", "true", "add a number per feature")},
+          kActivation | kRepeat | kWeights),
+      pool("max_pool2d", "Largest element of each window.", false),
+      pool("avg_pool2d", "Mean of each window.", true),
+      layer("global_avg_pool", "Mean over height and width: images to vectors.", {}),
+      layer("flatten", "Samples to vectors, in the order channels, height, width.", {}),
+      layer("relu", "max(x, 0).", {}),
+      layer("gelu", "x * normal distribution(x).", {}),
+      layer("gelu_tanh", "gelu by the tanh formula.", {}),
+      layer("tanh", "Hyperbolic tangent.", {}),
+      layer("sigmoid", "1 / (1 + exp(-x)).", {}),
+      layer("softmax", "Over the last dimension; the loss cross_entropy has its own.", {}),
+      dropout(),
+      layer("batch_norm", "Normalisation over the batch, per channel.",
+            {positive("momentum", "0.1", 1, "weight of a new batch in the running statistics"),
+             positive("eps", "1e-05", 1, "added to the variance")},
+            kActivation),
+      layer("layer_norm", "Normalisation over the last dimension.",
+            {positive("eps", "1e-05", 1, "added to the variance")}, kActivation),
+      embedding(),
+      residual(),
+      layer("block", "Layers in a row under one name.", {list("layers", true, "the layers")},
+            kRepeat),
+  };
+  return all;
+}
+
+}  // namespace
+
+const std::vector<LayerType>& layer_types() {
+  static const std::vector<LayerType> all = make_layer_types();
+  return all;
+}
+
+}  // namespace runtime::config

@@ -1,0 +1,103 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "runtime/config/format.h"
+#include "runtime/config/schema.h"
+
+namespace runtime::config {
+namespace {
+
+template <class Items>
+auto find_named(const Items& items, std::string_view name) -> decltype(items.data()) {
+  const auto found =
+      std::find_if(items.begin(), items.end(), [&](const auto& item) { return item.name == name; });
+  return found == items.end() ? nullptr : &*found;
+}
+
+template <class Items>
+std::vector<std::string> names(const Items& items) {
+  std::vector<std::string> result;
+  for (const auto& item : items) result.push_back(item.name);
+  return result;
+}
+
+std::string bound(double value) {
+  const bool whole = value == std::floor(value) && std::abs(value) < 1e18;
+  return whole ? std::to_string(static_cast<int64_t>(value)) : toml_number(value);
+}
+
+std::string type_text(Type type) {
+  switch (type) {
+    case Type::kBoolean:
+      return "true or false";
+    case Type::kInteger:
+      return "integer";
+    case Type::kIntegerOrAuto:
+      return "integer or \"auto\"";
+    case Type::kNumber:
+      return "number";
+    case Type::kString:
+      return "string";
+    case Type::kPath:
+      return "path";
+    case Type::kIntegers:
+      return "list of integers";
+    case Type::kNumbers:
+      return "list of numbers";
+    case Type::kStrings:
+      return "list of strings";
+    case Type::kPaths:
+      return "list of paths";
+    case Type::kInit:
+      return "name or { kind = value }";
+    case Type::kPair:
+      return "integer or [h, w]";
+    case Type::kPadding:
+      return "integer, [h, w] or \"same\"";
+    case Type::kLayers:
+      break;
+  }
+  return "list of layers";
+}
+
+std::string quoted_choices(const std::vector<std::string>& choices) {
+  std::string result;
+  for (const std::string& choice : choices) {
+    if (choice.empty()) continue;  // "not given"
+    result += (result.empty() ? "" : ", ") + toml_string(choice);
+  }
+  return result;
+}
+
+}  // namespace
+
+bool Range::contains(double value) const {
+  const bool above = open_minimum ? value > minimum : value >= minimum;
+  const bool below = open_maximum ? value < maximum : value <= maximum;
+  return above && below;
+}
+
+std::string Range::text() const {
+  if (std::isinf(minimum) && std::isinf(maximum)) return "";
+  const std::string least = (open_minimum ? "above " : "at least ") + bound(minimum);
+  if (std::isinf(maximum)) return least;
+  return least + ", " + (open_maximum ? "below " : "at most ") + bound(maximum);
+}
+
+const Section* find_section(std::string_view name) { return find_named(sections(), name); }
+const LayerType* find_layer_type(std::string_view name) { return find_named(layer_types(), name); }
+const Key* find_key(const std::vector<Key>& keys, std::string_view name) {
+  return find_named(keys, name);
+}
+std::vector<std::string> names_of(const std::vector<Section>& all) { return names(all); }
+std::vector<std::string> names_of(const std::vector<LayerType>& all) { return names(all); }
+std::vector<std::string> names_of(const std::vector<Key>& keys) { return names(keys); }
+
+std::string describe_type(const Key& key) {
+  if (!key.choices.empty()) return "one of " + quoted_choices(key.choices);
+  const std::string range = key.range.text();
+  return type_text(key.type) + (range.empty() ? "" : ", " + range);
+}
+
+}  // namespace runtime::config

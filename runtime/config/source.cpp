@@ -1,0 +1,312 @@
+#include "runtime/config/source.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "runtime/config/check_source.h"
+#include "runtime/config/format.h"
+#include "runtime/config/read.h"
+#include "runtime/config/schema.h"
+#include "runtime/error.h"
+
+namespace runtime::config {
+namespace {
+
+namespace fs = std::filesystem;
+using Kind = Value::Kind;
+
+constexpr int kMaxFiles = 64;  // read for one configuration; extends may fan out
+
+std::string read_bytes(const std::string& path, const std::string& tried) {
+  std::error_code error;
+  if (fs::is_directory(path, error)) {
+    throw ConfigurationError(tried + ": it is a folder, expected a TOML file");
+  }
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream) {
+    throw ConfigurationError(tried + ": it does not exist or cannot be read; check the path");
+  }
+  // One byte above the limit is enough for parse_toml to refuse it; devices may be endless.
+  std::string text(kMaxTextBytes + 1, '\0');
+  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(stream.gcount()));
+  return text;
+}
+
+std::string absolute_in(const fs::path& folder, const std::string& path) {
+  if (path.empty()) return path;
+  return (folder / path).lexically_normal().string();
+}
+
+void make_absolute(Value& value, const fs::path& folder) {
+  if (value.is(Kind::kString)) value.string = absolute_in(folder, value.string);
+  for (Value& item : value.items) make_absolute(item, folder);
+}
+
+void make_paths_absolute(Value& root, const fs::path& folder) {
+  for (const Section& section : sections()) {
+    Member* member = root.find(section.name);
+    if (member == nullptr) continue;
+    for (const Key& key : section.keys) {
+      if (key.type != Type::kPath && key.type != Type::kPaths) continue;
+      if (Member* path = member->value.find(key.name)) {
+        check_value(path->value, key, section.name + "." + key.name);
+        make_absolute(path->value, folder);
+      }
+    }
+  }
+}
+
+// extends may be one path or a list of them.
+std::vector<const Value*> extended_files(const Value& root) {
+  const Member* member = root.find(extends_key().name);
+  if (member == nullptr) return {};
+  if (member->value.is(Kind::kString)) return {&member->value};
+  check_value(member->value, extends_key(), extends_key().name);
+  std::vector<const Value*> files;
+  for (const Value& item : member->value.items) files.push_back(&item);
+  return files;
+}
+
+class FileReader {
+ public:
+  Value read(const std::string& path, const std::string& tried) {
+    const fs::path full = fs::absolute(path).lexically_normal();
+    Value root = parse_toml(read_bytes(path, tried), path);
+    check_source(root);
+    make_paths_absolute(root, full.parent_path());
+    open_.push_back(full);
+    Value merged = read_extended(root, full.parent_path());
+    open_.pop_back();
+    root.remove(extends_key().name);
+    const Position position = root.position;
+    merge(merged, std::move(root));
+    merged.position = position;
+    return merged;
+  }
+
+ private:
+  Value read_extended(const Value& root, const fs::path& folder) {
+    Value merged;
+    for (const Value* item : extended_files(root)) {
+      const std::string path = absolute_in(folder, item->string);
+      check_open(*item, path);
+      const std::string where = item->position.location().text();
+      merge(merged, read(path, where + ": extends: cannot read " + path));
+    }
+    return merged;
+  }
+
+  void check_open(const Value& item, const fs::path& path) {
+    const auto same = [&](const fs::path& other) {
+      std::error_code error;
+      return other == path || fs::equivalent(other, path, error);
+    };
+    if (item.string.empty() || std::any_of(open_.begin(), open_.end(), same)) {
+      fail(item.position, "extends",
+           "got " + describe(item) + ", a cycle: that file is being read already; remove it");
+    }
+    if (++files_ > kMaxFiles) {
+      fail(item.position, "extends",
+           "more than " + std::to_string(kMaxFiles) + " files are extended; merge some of them");
+    }
+  }
+
+  std::vector<fs::path> open_;  // files whose extends is being read, outermost first
+  int files_ = 0;
+};
+
+void place(Value& value, const Position& position) {
+  value.position = position;
+  for (Value& item : value.items) place(item, position);
+  for (Member& member : value.members) {
+    member.position = position;
+    place(member.value, position);
+  }
+}
+
+// A text that is no TOML value is a string, unless it begins like something longer.
+Value override_value(const Override& override, const Position& position) {
+  const std::string& text = override.value;
+  const bool one_line = text.find_first_of("\r\n#") == std::string::npos;
+  try {
+    Value parsed = parse_toml("value = " + text, "--set");
+    if (one_line && parsed.members.size() == 1) return parsed.members.front().value;
+  } catch (const ConfigurationError&) {
+  }
+  if (text.empty() || !one_line || text.find_first_of("[{\"'") == 0) {
+    fail(position, override.key,
+         "got " + toml_string(shorten(text)) +
+             ", expected a TOML value on one line, like 3, 0.1, true, word, [1, 2] or \"a text\"");
+  }
+  Value word;
+  word.kind = Kind::kString;
+  word.string = text;
+  return word;
+}
+
+std::vector<std::string> key_parts(const Override& override, const Position& position) {
+  std::vector<std::string> parts(1);
+  for (const char c : override.key) {
+    if (c == '.') {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  const bool empty =
+      std::any_of(parts.begin(), parts.end(), [](const std::string& part) { return part.empty(); });
+  if (empty || parts.size() < 2 || parts.size() > 3) {
+    fail(position, override.key, "wrong key, expected section.key=value, like training.epochs=3");
+  }
+  return parts;
+}
+
+// Wraps a value into one table per part: {a: {b: value}}.
+Value wrap(const std::vector<std::string>& parts, Value value, const Position& position) {
+  for (size_t i = parts.size(); i-- > 0;) {
+    Value table;
+    table.members.push_back({parts[i], position, std::move(value)});
+    value = std::move(table);
+  }
+  place(value, position);
+  return value;
+}
+
+// Of an exclusive pair the key in `later` replaces the other one in `base`, with what belongs to
+// it: the input of other layers, the files of another data set.
+void drop_replaced(Value& base, const Value& later, const std::string& section) {
+  for (const Exclusive& pair : exclusives()) {
+    if (pair.section != section) continue;
+    if (later.find(pair.first) != nullptr) base.remove(pair.second);
+    if (later.find(pair.second) != nullptr) base.remove(pair.first);
+  }
+  if (section == "model" && later.find("preset") != nullptr) base.remove("input");
+  if (section == "dataset" && later.find("name") != nullptr) {
+    for (const char* key : {"path", "target_path", "validation_path", "validation_target_path",
+                            "target", "features"}) {
+      base.remove(key);
+    }
+  }
+}
+
+void put(Value& table, Member member) {
+  if (Member* old = table.find(member.key)) {
+    *old = std::move(member);
+  } else {
+    table.members.push_back(std::move(member));
+  }
+}
+
+void merge_section(Member& base, Member later) {
+  drop_replaced(base.value, later.value, base.key);
+  for (Member& member : later.value.members) {
+    Member* old = base.value.find(member.key);
+    const bool options = base.key == "device" && old != nullptr && old->value.is(Kind::kTable) &&
+                         member.value.is(Kind::kTable);
+    if (!options) {
+      put(base.value, std::move(member));
+      continue;
+    }
+    for (Member& option : member.value.members) put(old->value, std::move(option));
+  }
+  base.value.position = later.value.position;
+}
+
+std::vector<std::string> presets_in(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    if (entry.path().extension() == ".toml") names.push_back(entry.path().stem().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string preset_file(const Value& name, const std::string& folder) {
+  const std::vector<std::string> known = presets_in(folder);
+  if (std::find(known.begin(), known.end(), name.string) == known.end()) {
+    fail(name.position, "model.preset",
+         "unknown preset " + toml_string(shorten(name.string)) + suggestion(name.string, known) +
+             " (files of \"" + folder + "\")");
+  }
+  return (fs::path(folder) / (name.string + ".toml")).string();
+}
+
+}  // namespace
+
+Value read_file(const std::string& path) {
+  return FileReader().read(path, "cannot read configuration " + path);
+}
+
+Value read_text(std::string_view text, const std::string& file) {
+  Value root = parse_toml(text, file);
+  check_source(root);
+  for (const Value* item : extended_files(root)) {
+    fail(item->position, "extends",
+         "got " + describe(*item) + ", but a text that is not in a file cannot extend others");
+  }
+  root.remove(extends_key().name);
+  make_paths_absolute(root, fs::current_path());
+  return root;
+}
+
+Value read_overrides(const std::vector<Override>& overrides) {
+  const auto file = std::make_shared<const std::string>("--set");
+  Value all;
+  all.position = {file, 1, 1};
+  for (size_t i = 0; i < overrides.size(); ++i) {
+    const Position position{file, static_cast<int>(i) + 1, 1};
+    const auto parts = key_parts(overrides[i], position);
+    Value one = wrap(parts, override_value(overrides[i], position), position);
+    check_source(one);
+    Member& section = one.members.front();
+    if (Member* old = all.find(section.key)) {
+      Member option = std::move(section.value.members.front());
+      Member* table = parts.size() == 3 ? old->value.find(option.key) : nullptr;
+      if (table != nullptr && table->value.is(Kind::kTable) && section.key == "device") {
+        put(table->value, std::move(option.value.members.front()));
+      } else {
+        put(old->value, std::move(option));
+      }
+    } else {
+      all.members.push_back(std::move(section));
+    }
+  }
+  check_source(all);
+  make_paths_absolute(all, fs::current_path());
+  return all;
+}
+
+void merge(Value& base, Value later) {
+  for (Member& section : later.members) {
+    if (Member* old = base.find(section.key)) {
+      merge_section(*old, std::move(section));
+    } else {
+      base.members.push_back(std::move(section));
+    }
+  }
+}
+
+void expand_preset(Value& root, const std::string& preset_folder) {
+  Member* model = root.find("model");
+  Member* name = model == nullptr ? nullptr : model->value.find("preset");
+  if (name == nullptr) return;
+  check_value(name->value, *find_key(find_section("model")->keys, "preset"), "model.preset");
+  if (name->value.string.empty()) return;
+  const std::string path = preset_file(name->value, preset_folder);
+  Value preset = parse_toml(read_bytes(path, "cannot read preset " + path), path);
+  check_source(preset);
+  for (const Member& member : preset.members) {
+    if (member.key == "model" && member.value.find("preset") == nullptr) continue;
+    fail(member.position, member.key, "a preset holds only [model] with input and layers");
+  }
+  if (Member* layers = preset.find("model")) {
+    for (Member& member : layers->value.members) {
+      if (model->value.find(member.key) == nullptr) model->value.members.push_back(member);
+    }
+  }
+}
+
+}  // namespace runtime::config

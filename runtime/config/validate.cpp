@@ -1,0 +1,128 @@
+#include "runtime/config/validate.h"
+
+#include "runtime/config/read.h"
+
+namespace runtime::config {
+namespace {
+
+class Rules {
+ public:
+  Rules(const Config& config, const Value& root) : config_(config), root_(root) {}
+
+  void check() const {
+    check_model();
+    check_data_set();
+    check_synthetic();
+    check_files();
+    check_images();
+    check_loss();
+    check_optimizer();
+  }
+
+ private:
+  void require(bool condition, const std::string& section, const std::string& key,
+               const std::string& message) const {
+    if (condition) return;
+    const Member* table = root_.find(section);
+    const Member* member = table == nullptr ? nullptr : table->value.find(key);
+    const Position& position = member != nullptr  ? member->value.position
+                               : table != nullptr ? table->value.position
+                                                  : root_.position;
+    fail(position, section + "." + key, message);
+  }
+
+  void check_model() const {
+    const Model& model = config_.model;
+    require(!model.layers.empty(), "model", "layers",
+            "missing: the model has no layers; give a list of layers or a preset");
+    require(!model.input.empty() && model.input.size() <= 3, "model", "input",
+            "got " + std::to_string(model.input.size()) +
+                " numbers, expected [channels, height, width], [features] or [length]");
+    require(expanded_size(model.layers) <= kMaxLayers, "model", "layers",
+            "too many layers: with every repeat written out there are more than " +
+                std::to_string(kMaxLayers) + "; repeat less");
+  }
+
+  void check_data_set() const {
+    const Dataset& data = config_.dataset;
+    require(!data.name.empty() || !data.format.empty(), "dataset", "name",
+            "missing: no data set is given; set name, or format and path");
+    require(data.name.empty() || data.path.empty(), "dataset", "path",
+            "both name and path are given; a named data set is found through RUNTIME_DATA_PATH, "
+            "for other files set format and path");
+    const bool needs_path = !data.format.empty() && data.format != "synthetic";
+    require(!needs_path || !data.path.empty(), "dataset", "path",
+            "missing: format \"" + data.format + "\" needs the path of its files");
+  }
+
+  void check_synthetic() const {
+    const Dataset& data = config_.dataset;
+    if (data.name != "synthetic" && data.format != "synthetic") return;
+    require(data.samples > 0, "dataset", "samples",
+            "missing: synthetic data needs the number of samples, at least 1");
+    require(data.classes > 0 || data.task == "regression", "dataset", "classes",
+            "missing: synthetic classification needs the number of classes, at least 1");
+  }
+
+  void check_files() const {
+    const Dataset& data = config_.dataset;
+    require(data.format != "csv" || !data.target.empty(), "dataset", "target",
+            "missing: format \"csv\" needs the column to predict");
+    require((data.format != "idx" && data.format != "npy") || !data.target_path.empty(), "dataset",
+            "target_path", "missing: format \"" + data.format + "\" needs the file of targets");
+    require(data.target_path.empty() || data.validation_path.empty() ||
+                !data.validation_target_path.empty(),
+            "dataset", "validation_target_path",
+            "missing: validation_path needs its own file of targets, as path has");
+    require(data.task == "classification" || !data.format.empty() || data.name == "synthetic",
+            "dataset", "task", "got \"regression\", but " + data.name + " holds classes");
+    require(!data.standardize || data.format == "csv" || data.format == "npy", "dataset",
+            "standardize",
+            "got true, but only the formats csv and npy have columns; use mean and "
+            "std for images");
+  }
+
+  void check_images() const {
+    const Dataset& data = config_.dataset;
+    require(data.mean.size() == data.std.size() || data.mean.empty() || data.std.empty(), "dataset",
+            "std",
+            "got " + std::to_string(data.std.size()) + " numbers, expected one per channel as in " +
+                "mean, " + std::to_string(data.mean.size()));
+    require(data.resize.empty() || data.resize.size() == 2, "dataset", "resize",
+            "got " + std::to_string(data.resize.size()) + " number, expected [height, width]");
+  }
+
+  void check_loss() const {
+    const std::string& loss = config_.training.loss;
+    const bool regression = config_.dataset.task == "regression";
+    require(loss != "cross_entropy" || !regression, "training", "loss",
+            "got \"cross_entropy\", but dataset.task is \"regression\"; use \"auto\"");
+    require(loss != "mean_squared_error" || regression, "training", "loss",
+            "got \"mean_squared_error\", but dataset.task is \"classification\"; use \"auto\"");
+  }
+
+  void check_optimizer() const {
+    const Optimizer& optimizer = config_.optimizer;
+    const Optimizer defaults;
+    const bool sgd = optimizer.name == "sgd";
+    const std::string other = "is not used by " + optimizer.name + "; remove it, or set ";
+    require(sgd || optimizer.momentum == 0, "optimizer", "momentum", other + "it to 0");
+    require(sgd || !optimizer.nesterov, "optimizer", "nesterov", other + "it to false");
+    require(!sgd || optimizer.betas == defaults.betas, "optimizer", "betas",
+            other + "name = \"adamw\"");
+    require(!sgd || optimizer.eps == defaults.eps, "optimizer", "eps", other + "name = \"adamw\"");
+    require(optimizer.betas.size() == 2, "optimizer", "betas",
+            "got " + std::to_string(optimizer.betas.size()) + " numbers, expected 2");
+    require(!optimizer.nesterov || optimizer.momentum > 0, "optimizer", "nesterov",
+            "got true, but momentum is 0; set momentum above 0");
+  }
+
+  const Config& config_;
+  const Value& root_;
+};
+
+}  // namespace
+
+void validate(const Config& config, const Value& root) { Rules(config, root).check(); }
+
+}  // namespace runtime::config
