@@ -1,0 +1,159 @@
+#include "runtime/data/array.h"
+
+#include <cmath>
+#include <limits>
+
+#include "runtime/error.h"
+
+namespace runtime::data {
+namespace {
+
+// Calls visitor(const T*) with the elements in their own type.
+template <class Visitor>
+void visit_elements(const Array& array, const Visitor& visitor) {
+  const void* data = array.bytes.data.get();
+  switch (array.type) {
+    case ElementType::kUint8:
+      return visitor(static_cast<const uint8_t*>(data));
+    case ElementType::kInt8:
+      return visitor(static_cast<const int8_t*>(data));
+    case ElementType::kUint16:
+      return visitor(static_cast<const uint16_t*>(data));
+    case ElementType::kInt16:
+      return visitor(static_cast<const int16_t*>(data));
+    case ElementType::kUint32:
+      return visitor(static_cast<const uint32_t*>(data));
+    case ElementType::kInt32:
+      return visitor(static_cast<const int32_t*>(data));
+    case ElementType::kUint64:
+      return visitor(static_cast<const uint64_t*>(data));
+    case ElementType::kInt64:
+      return visitor(static_cast<const int64_t*>(data));
+    case ElementType::kFloat32:
+      return visitor(static_cast<const float*>(data));
+    case ElementType::kFloat64:
+      return visitor(static_cast<const double*>(data));
+  }
+}
+
+[[noreturn]] void fail_at_element(const Array& array, int64_t index, const std::string& message) {
+  fail_at(array.name, array.data_offset + static_cast<uint64_t>(index) * element_size(array.type),
+          message);
+}
+
+uint64_t checked_size(const Source& source, const Array& array) {
+  uint64_t size = element_size(array.type);
+  for (const int64_t dim : array.dims) {
+    if (__builtin_mul_overflow(size, static_cast<uint64_t>(dim), &size)) {
+      source.fail("the header says shape " + shape_text(array.dims) +
+                  ", more bytes than can be counted; the header is damaged");
+    }
+  }
+  if (size > source.limit()) {
+    source.fail("the header says shape " + shape_text(array.dims) + " of " +
+                element_name(array.type) + ", " + std::to_string(size) +
+                " bytes, but the file can hold no more than " + std::to_string(source.limit()) +
+                " from here; the file is cut or its header damaged, fetch it again");
+  }
+  return size;
+}
+
+}  // namespace
+
+std::size_t element_size(ElementType type) {
+  switch (type) {
+    case ElementType::kUint8:
+    case ElementType::kInt8:
+      return 1;
+    case ElementType::kUint16:
+    case ElementType::kInt16:
+      return 2;
+    case ElementType::kUint32:
+    case ElementType::kInt32:
+    case ElementType::kFloat32:
+      return 4;
+    case ElementType::kUint64:
+    case ElementType::kInt64:
+    case ElementType::kFloat64:
+      return 8;
+  }
+  return 0;
+}
+
+const char* element_name(ElementType type) {
+  static constexpr const char* kNames[] = {"uint8", "int8",   "uint16", "int16",   "uint32",
+                                           "int32", "uint64", "int64",  "float32", "float64"};
+  return kNames[static_cast<int>(type)];
+}
+
+bool is_floating(ElementType type) {
+  return type == ElementType::kFloat32 || type == ElementType::kFloat64;
+}
+
+int64_t Array::elements() const { return static_cast<int64_t>(bytes.size / element_size(type)); }
+
+std::string shape_text(const std::vector<int64_t>& dims) {
+  std::string text;
+  for (const int64_t dim : dims) {
+    if (!text.empty()) text += 'x';
+    text += std::to_string(dim);
+  }
+  return text.empty() ? "scalar" : text;
+}
+
+void read_elements(Source& source, Array& array) {
+  const uint64_t size = checked_size(source, array);
+  array.name = source.name();
+  array.data_offset = source.offset();
+  array.bytes = make_bytes(size);
+  source.read_exactly(array.bytes.data.get(), size,
+                      "the elements (shape " + shape_text(array.dims) + ")");
+  source.expect_end();
+}
+
+std::vector<float> to_floats(const Array& array) {
+  std::vector<float> numbers(static_cast<std::size_t>(array.elements()));
+  visit_elements(array, [&](const auto* elements) {
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      const double value = static_cast<double>(elements[i]);
+      // Negated, so that NaN fails as well.
+      if (!(std::abs(value) <= static_cast<double>(std::numeric_limits<float>::max()))) {
+        fail_at_element(array, static_cast<int64_t>(i),
+                        "element " + std::to_string(i) + " is " + std::to_string(value) +
+                            "; expected a finite number in the range of float32");
+      }
+      numbers[i] = static_cast<float>(elements[i]);
+    }
+  });
+  return numbers;
+}
+
+std::vector<int32_t> to_labels(const Array& array, int64_t classes) {
+  if (is_floating(array.type)) {
+    fail_at(array.name, 0,
+            std::string("labels are ") + element_name(array.type) +
+                "; expected integers (for numbers to predict, say task = \"regression\")");
+  }
+  const bool column = array.dims.size() == 2 && array.dims[1] == 1;
+  if (array.dims.size() != 1 && !column) {
+    fail_at(array.name, 0,
+            "labels have shape " + shape_text(array.dims) + "; expected one label per sample");
+  }
+  const uint64_t bound = static_cast<uint64_t>(classes > 0 ? classes : kMaxClasses);
+  std::vector<int32_t> labels(static_cast<std::size_t>(array.elements()));
+  visit_elements(array, [&](const auto* elements) {
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+      // A negative label becomes huge.
+      if (static_cast<uint64_t>(elements[i]) >= bound) {
+        fail_at_element(array, static_cast<int64_t>(i),
+                        "label of sample " + std::to_string(i) + " is " +
+                            std::to_string(elements[i]) + "; expected 0.." +
+                            std::to_string(bound - 1) + (classes > 0 ? " (dataset.classes)" : ""));
+      }
+      labels[i] = static_cast<int32_t>(elements[i]);
+    }
+  });
+  return labels;
+}
+
+}  // namespace runtime::data

@@ -1,0 +1,70 @@
+// IDX and NPY: features and targets in two files of one array each.
+#include <future>
+
+#include "runtime/data/formats.h"
+#include "runtime/data/idx.h"
+#include "runtime/data/npy.h"
+#include "runtime/error.h"
+
+namespace runtime::data {
+namespace {
+
+using Reader = Array (*)(const std::string&);
+
+struct Arrays {
+  Array features;
+  Array targets;
+};
+
+Arrays read_arrays(Reader read, const FilePair& files) {
+  Arrays arrays{read(files.features), read(files.targets)};
+  check_counts(arrays.features, arrays.targets);
+  return arrays;
+}
+
+Part make_part(Arrays arrays, const DatasetOptions& options, int64_t classes) {
+  Targets targets = options.classification ? classification_targets(arrays.targets, classes)
+                                           : regression_targets(arrays.targets);
+  Part part = features_of(std::move(arrays.features));
+  part.targets = std::move(targets);
+  return part;
+}
+
+void check_same_shape(const Part& train, const Part& validation) {
+  if (train.shape == validation.shape &&
+      train.targets.per_sample == validation.targets.per_sample) {
+    return;
+  }
+  throw DataError(validation.title + ": samples have shape " + shape_text(validation.shape) +
+                  " and " + std::to_string(validation.targets.per_sample) + " targets; expected " +
+                  shape_text(train.shape) + " and " + std::to_string(train.targets.per_sample) +
+                  " as in " + train.title);
+}
+
+// The two parts are read at the same time: decompression is most of the time it takes to start.
+Parts load_arrays(Reader read, const FilePair& train, const FilePair* validation,
+                  const DatasetOptions& options) {
+  std::future<Arrays> pending;
+  if (validation != nullptr) {
+    pending = std::async(std::launch::async, [&] { return read_arrays(read, *validation); });
+  }
+  Parts parts;
+  parts.train = make_part(read_arrays(read, train), options, options.classes);
+  if (validation != nullptr) {
+    parts.validation = make_part(pending.get(), options, parts.train.targets.classes);
+    check_same_shape(parts.train, *parts.validation);
+  }
+  return parts;
+}
+
+}  // namespace
+
+Parts load_idx(const FilePair& train, const FilePair* validation, const DatasetOptions& options) {
+  return load_arrays(read_idx, train, validation, options);
+}
+
+Parts load_npy(const FilePair& train, const FilePair* validation, const DatasetOptions& options) {
+  return load_arrays(read_npy, train, validation, options);
+}
+
+}  // namespace runtime::data

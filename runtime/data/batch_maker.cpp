@@ -1,0 +1,117 @@
+#include "runtime/data/batch_maker.h"
+
+#include <algorithm>
+
+#include "runtime/data/order.h"
+#include "runtime/error.h"
+
+namespace runtime::data {
+namespace {
+
+int64_t count_batches(int64_t size, const LoaderOptions& options) {
+  const int64_t full = size / options.batch_size;
+  const bool partial = size % options.batch_size != 0;
+  return full + (partial && options.last_batch != LastBatch::kDrop ? 1 : 0);
+}
+
+int64_t count_features(const SampleSpec& spec) {
+  int64_t count = 1;
+  for (const int64_t dim : spec.shape) count *= dim;
+  return count;
+}
+
+void check_options(const Dataset& dataset, const LoaderOptions& options) {
+  if (dataset.size() < 1) {
+    throw DataError("the data set " + dataset.description() + " is empty; expected samples");
+  }
+  if (options.batch_size < 1 || options.prefetch < 0) {
+    throw DataError("cannot load batches of " + std::to_string(options.batch_size) +
+                    " samples with prefetch " + std::to_string(options.prefetch) +
+                    "; expected a batch size of at least 1 and a prefetch of at least 0");
+  }
+  if (count_batches(dataset.size(), options) == 0) {
+    throw DataError("no batch of " + std::to_string(options.batch_size) +
+                    " can be made with last_batch = \"drop\" from the data set " +
+                    dataset.description() + "; choose a smaller batch, \"keep\" or \"pad\"");
+  }
+}
+
+}  // namespace
+
+BatchMaker::BatchMaker(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options,
+                       std::pmr::memory_resource* memory)
+    : dataset_(std::move(dataset)),
+      options_(options),
+      memory_(memory),
+      size_(dataset_->size()),
+      features_(count_features(dataset_->spec())),
+      epoch_(options.first_epoch),
+      order_(memory) {
+  check_options(*dataset_, options_);
+  batches_ = count_batches(size_, options_);
+  order_.resize(static_cast<std::size_t>(size_));
+}
+
+int64_t BatchMaker::rows_of_batch(int64_t index) const {
+  if (options_.last_batch != LastBatch::kKeep) return options_.batch_size;
+  return std::min(options_.batch_size, size_ - index * options_.batch_size);
+}
+
+Batch BatchMaker::make_batch() const {
+  const SampleSpec& spec = dataset_->spec();
+  const auto rows = static_cast<std::size_t>(rows_of_batch(0));
+  Batch batch{.features = std::pmr::vector<float>(memory_),
+              .labels = std::pmr::vector<int32_t>(memory_),
+              .targets = std::pmr::vector<float>(memory_)};
+  batch.features.resize(rows * static_cast<std::size_t>(features_));
+  if (spec.classes > 0) batch.labels.resize(rows);
+  if (spec.targets > 0) batch.targets.resize(rows * static_cast<std::size_t>(spec.targets));
+  return batch;
+}
+
+void BatchMaker::fill(Batch& batch) {
+  const SampleSpec& spec = dataset_->spec();
+  if (index_ == 0) fill_epoch_order(order_, options_.shuffle, options_.seed, epoch_);
+  const int64_t first = index_ * options_.batch_size;
+  batch.rows = rows_of_batch(index_);
+  batch.valid = std::min(batch.rows, size_ - first);
+  batch.epoch = epoch_;
+  batch.index = index_;
+  const auto rows = static_cast<std::size_t>(batch.rows);
+  batch.features.resize(rows * static_cast<std::size_t>(features_));
+  if (spec.classes > 0) batch.labels.resize(rows);
+  if (spec.targets > 0) batch.targets.resize(rows * static_cast<std::size_t>(spec.targets));
+  for (int64_t row = 0; row < batch.valid; ++row) {
+    read_row(batch, row, order_[static_cast<std::size_t>(first + row)]);
+  }
+  for (int64_t row = batch.valid; row < batch.rows; ++row) repeat_row(batch, batch.valid - 1, row);
+  advance();
+}
+
+void BatchMaker::read_row(Batch& batch, int64_t row, int64_t sample) const {
+  const SampleSpec& spec = dataset_->spec();
+  dataset_->read_features(sample, batch.features.data() + row * features_);
+  if (spec.classes > 0) batch.labels[static_cast<std::size_t>(row)] = dataset_->label(sample);
+  if (spec.targets > 0) dataset_->read_targets(sample, batch.targets.data() + row * spec.targets);
+}
+
+void BatchMaker::repeat_row(Batch& batch, int64_t from, int64_t to) const {
+  const SampleSpec& spec = dataset_->spec();
+  float* features = batch.features.data();
+  std::copy_n(features + from * features_, features_, features + to * features_);
+  if (spec.classes > 0) {
+    batch.labels[static_cast<std::size_t>(to)] = batch.labels[static_cast<std::size_t>(from)];
+  }
+  float* targets = batch.targets.data();
+  if (spec.targets > 0) {
+    std::copy_n(targets + from * spec.targets, spec.targets, targets + to * spec.targets);
+  }
+}
+
+void BatchMaker::advance() {
+  if (++index_ < batches_) return;
+  index_ = 0;
+  ++epoch_;
+}
+
+}  // namespace runtime::data

@@ -1,0 +1,111 @@
+#include "runtime/data/memory_dataset.h"
+
+#include <algorithm>
+
+#include "runtime/error.h"
+
+namespace runtime::data {
+namespace {
+
+void check(const Normalization& normalization, int64_t channels) {
+  for (const auto* values : {&normalization.mean, &normalization.std}) {
+    if (values->size() > 1 && static_cast<int64_t>(values->size()) != channels) {
+      throw ConfigurationError("dataset.mean and dataset.std have " +
+                               std::to_string(values->size()) + " numbers; expected one, or " +
+                               std::to_string(channels) + " (the channels of the data set)");
+    }
+  }
+  if (std::any_of(normalization.std.begin(), normalization.std.end(),
+                  [](double value) { return !(value > 0); })) {
+    throw ConfigurationError("dataset.std has a number that is not above 0; expected deviations");
+  }
+}
+
+float value_for(const std::vector<double>& values, std::size_t channel, double fallback) {
+  if (values.empty()) return static_cast<float>(fallback);
+  return static_cast<float>(values[values.size() == 1 ? 0 : channel]);
+}
+
+bool is_identity(const Normalization& n) { return n.mean.empty() && n.std.empty(); }
+
+}  // namespace
+
+MemoryDataset::MemoryDataset(Part& part)
+    : size_(part.samples),
+      features_(part.features()),
+      title_(std::move(part.title)),
+      targets_(std::move(part.targets)) {
+  spec_.shape = part.shape;
+  spec_.classes = targets_.classes;
+  spec_.targets = targets_.per_sample;
+}
+
+int32_t MemoryDataset::label(int64_t index) const {
+  return targets_.labels[static_cast<std::size_t>(index)];
+}
+
+void MemoryDataset::read_targets(int64_t index, float* out) const {
+  const int64_t count = targets_.per_sample;
+  std::copy_n(targets_.values.data() + index * count, count, out);
+}
+
+std::string MemoryDataset::description() const { return describe(title_, size_, spec_); }
+
+ByteDataset::ByteDataset(Part part, const Normalization& normalization)
+    : MemoryDataset(part), bytes_(std::move(part.bytes)) {
+  check(normalization, channels());
+  const std::size_t count =
+      std::max({std::size_t{1}, normalization.mean.size(), normalization.std.size()});
+  tables_.resize(count);
+  for (std::size_t channel = 0; channel < count; ++channel) {
+    const float mean = value_for(normalization.mean, channel, 0);
+    const float deviation = value_for(normalization.std, channel, 1);
+    for (std::size_t x = 0; x < 256; ++x) {
+      tables_[channel][x] = (static_cast<float>(x) / 255.0f - mean) / deviation;
+    }
+  }
+}
+
+void ByteDataset::read_features(int64_t index, float* out) const {
+  const uint8_t* bytes = bytes_.data.get() + index * features();
+  const std::size_t count = static_cast<std::size_t>(features());
+  if (tables_.size() == 1) {
+    const float* table = tables_[0].data();
+    for (std::size_t i = 0; i < count; ++i) out[i] = table[bytes[i]];
+    return;
+  }
+  const std::size_t channels = tables_.size();
+  for (std::size_t i = 0; i < count; i += channels) {
+    for (std::size_t c = 0; c < channels; ++c) out[i + c] = tables_[c][bytes[i + c]];
+  }
+}
+
+FloatDataset::FloatDataset(Part part, const Normalization& normalization)
+    : MemoryDataset(part), floats_(std::move(part.floats)) {
+  check(normalization, channels());
+  if (is_identity(normalization)) return;
+  const auto count = static_cast<std::size_t>(channels());
+  for (std::size_t i = 0; i < floats_.size(); ++i) {
+    const std::size_t channel = i % count;
+    floats_[i] = (floats_[i] - value_for(normalization.mean, channel, 0)) /
+                 value_for(normalization.std, channel, 1);
+  }
+}
+
+void FloatDataset::read_features(int64_t index, float* out) const {
+  std::copy_n(floats_.data() + index * features(), features(), out);
+}
+
+std::shared_ptr<const Dataset> make_memory_dataset(Part part, const Normalization& normalization) {
+  if (part.bytes.data) return std::make_shared<ByteDataset>(std::move(part), normalization);
+  return std::make_shared<FloatDataset>(std::move(part), normalization);
+}
+
+std::string describe(const std::string& title, int64_t size, const SampleSpec& spec) {
+  const std::string target = spec.classes > 0 ? std::to_string(spec.classes) + " classes"
+                                              : std::to_string(spec.targets) + " targets";
+  return title + ", " + std::to_string(size) + " samples of " + shape_text(spec.shape) + ", " +
+         target;
+}
+
+}  // namespace runtime::data

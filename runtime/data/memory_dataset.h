@@ -1,0 +1,73 @@
+// Data sets whose samples are in memory.
+#ifndef RUNTIME_DATA_MEMORY_DATASET_H_
+#define RUNTIME_DATA_MEMORY_DATASET_H_
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/data/dataset.h"
+#include "runtime/data/part.h"
+
+namespace runtime::data {
+
+// (x - mean) / std per channel, the last dimension; empty: not applied. One number: all channels.
+struct Normalization {
+  std::vector<double> mean;
+  std::vector<double> std;
+};
+
+// What both kinds share: targets and description.
+class MemoryDataset : public Dataset {
+ public:
+  const SampleSpec& spec() const override { return spec_; }
+  int64_t size() const override { return size_; }
+  int32_t label(int64_t index) const override;
+  void read_targets(int64_t index, float* out) const override;
+  std::string description() const override;
+
+ protected:
+  explicit MemoryDataset(Part& part);
+  int64_t features() const { return features_; }
+  int64_t channels() const { return spec_.shape.back(); }
+
+ private:
+  SampleSpec spec_;
+  int64_t size_;
+  int64_t features_;
+  std::string title_;
+  Targets targets_;
+};
+
+// Features stay bytes; reading looks every byte up in the table of its channel, so that the result
+// is exactly float(x / 255 - mean) / std and costs no arithmetic.
+class ByteDataset final : public MemoryDataset {
+ public:
+  ByteDataset(Part part, const Normalization& normalization);
+  void read_features(int64_t index, float* out) const override;
+
+ private:
+  Bytes bytes_;
+  std::vector<std::array<float, 256>> tables_;  // one, or one per channel
+};
+
+// Features are float32, normalised at construction.
+class FloatDataset final : public MemoryDataset {
+ public:
+  FloatDataset(Part part, const Normalization& normalization);
+  void read_features(int64_t index, float* out) const override;
+
+ private:
+  std::vector<float> floats_;
+};
+
+// The class that fits the part.
+std::shared_ptr<const Dataset> make_memory_dataset(Part part, const Normalization& normalization);
+
+// Text "<title>, <size> samples of 28x28x1, 10 classes".
+std::string describe(const std::string& title, int64_t size, const SampleSpec& spec);
+
+}  // namespace runtime::data
+
+#endif  // RUNTIME_DATA_MEMORY_DATASET_H_

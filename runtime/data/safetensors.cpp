@@ -1,0 +1,121 @@
+#include "runtime/data/safetensors.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "runtime/data/atomic_file.h"
+#include "runtime/data/safetensors_header.h"
+#include "runtime/data/source.h"
+#include "runtime/error.h"
+
+namespace runtime::data {
+namespace {
+
+constexpr std::size_t kLengthSize = 8;
+// The limit of the safetensors library; a header of this size names a million tensors.
+constexpr uint64_t kMaxHeader = 100'000'000;
+
+uint64_t read_header_size(Source& source) {
+  uint8_t bytes[kLengthSize] = {};
+  source.read_exactly(bytes, sizeof bytes, "the size of the safetensors header");
+  uint64_t size = 0;
+  for (std::size_t i = 0; i < kLengthSize; ++i) size |= uint64_t{bytes[i]} << (8 * i);
+  const uint64_t bound = std::min(source.limit(), kMaxHeader);
+  if (size < 2 || size > bound) {
+    fail_at(source.name(), 0,
+            "the safetensors header has " + std::to_string(size) + " bytes; expected 2.." +
+                std::to_string(bound) + "; this is no safetensors file, or it is cut");
+  }
+  return size;
+}
+
+TensorFile parse(Source& source) {
+  std::string text(read_header_size(source), '\0');
+  source.read_exactly(text.data(), text.size(), "the safetensors header");
+  TensorHeader header = parse_tensor_header(text, source.name(), kLengthSize, source.limit());
+  TensorFile file;
+  file.metadata = std::move(header.metadata);
+  for (TensorEntry& entry : header.entries) {  // in the order of the data
+    HostTensor tensor{entry.dtype, std::move(entry.dims), {}};
+    tensor.bytes.resize(entry.end - entry.begin);
+    source.read_exactly(tensor.bytes.data(), tensor.bytes.size(), "tensor '" + entry.name + "'");
+    file.tensors.emplace(std::move(entry.name), std::move(tensor));
+  }
+  source.expect_end();
+  return file;
+}
+
+using Named = std::pair<const std::string, HostTensor>;
+
+void check_tensor(const std::string& path, const Named& named) {
+  uint64_t size = dtype_size(named.second.dtype);
+  if (size == 0) {
+    throw DataError("cannot write " + path + ": tensor '" + named.first + "' has type number " +
+                    std::to_string(named.second.dtype) + ", which safetensors does not know");
+  }
+  for (const int64_t dim : named.second.dims) size *= static_cast<uint64_t>(dim);
+  if (size == named.second.bytes.size()) return;
+  throw DataError("cannot write " + path + ": tensor '" + named.first + "' has " +
+                  std::to_string(named.second.bytes.size()) + " bytes; expected " +
+                  std::to_string(size) + " for its shape");
+}
+
+// Wide types first, then by name, as the safetensors library does: every tensor is aligned.
+std::vector<const Named*> file_order(const std::string& path, const TensorFile& file) {
+  std::vector<const Named*> order;
+  for (const Named& named : file.tensors) {
+    check_tensor(path, named);
+    order.push_back(&named);
+  }
+  std::stable_sort(order.begin(), order.end(), [](const Named* a, const Named* b) {
+    return dtype_size(a->second.dtype) > dtype_size(b->second.dtype);
+  });
+  return order;
+}
+
+std::string header_text(const std::string& path, const TensorFile& file,
+                        const std::vector<const Named*>& order) {
+  nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  if (!file.metadata.empty()) header["__metadata__"] = file.metadata;
+  uint64_t offset = 0;
+  for (const Named* named : order) {
+    const uint64_t end = offset + named->second.bytes.size();
+    header[named->first] = {{"dtype", dtype_name(named->second.dtype)},
+                            {"shape", named->second.dims},
+                            {"data_offsets", {offset, end}}};
+    offset = end;
+  }
+  try {
+    std::string text = header.dump();
+    text.resize((text.size() + kLengthSize - 1) / kLengthSize * kLengthSize, ' ');
+    return text;
+  } catch (const nlohmann::json::exception& error) {
+    throw DataError("cannot write " + path + ": a name or metadata is not UTF-8: " + error.what());
+  }
+}
+
+}  // namespace
+
+TensorFile read_safetensors(const std::string& path) { return parse(*open_file(path)); }
+
+TensorFile parse_safetensors(const std::byte* data, std::size_t size, const std::string& name) {
+  return parse(*memory_source(data, size, name));
+}
+
+void write_safetensors(const std::string& path, const TensorFile& file) {
+  const std::vector<const Named*> order = file_order(path, file);
+  const std::string header = header_text(path, file, order);
+  AtomicFile out(path);
+  uint8_t length[kLengthSize];
+  for (std::size_t i = 0; i < kLengthSize; ++i) {
+    length[i] = static_cast<uint8_t>(uint64_t{header.size()} >> (8 * i));
+  }
+  out.write(length, sizeof length);
+  out.write(header.data(), header.size());
+  for (const Named* named : order) {
+    out.write(named->second.bytes.data(), named->second.bytes.size());
+  }
+  out.commit();
+}
+
+}  // namespace runtime::data

@@ -1,0 +1,136 @@
+#include "runtime/data/source.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+
+#include "runtime/error.h"
+
+namespace runtime::data {
+namespace {
+
+std::string remedy_for(int error) {
+  if (error == ENOENT || error == ENOTDIR) return "; check the path";
+  if (error == EACCES) return "; give this user permission to read it (chmod, chown)";
+  return "";
+}
+
+[[noreturn]] void fail_to_open(const std::string& path, int error) {
+  throw DataError("cannot open data file " + path + ": " + std::generic_category().message(error) +
+                  remedy_for(error));
+}
+
+class FileSource final : public RawSource {
+ public:
+  // O_NONBLOCK: opening a pipe must not wait for a writer; it is refused just below.
+  explicit FileSource(const std::string& path)
+      : RawSource(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+    if (fd_ < 0) fail_to_open(path, errno);
+    struct stat info = {};
+    if (::fstat(fd_, &info) != 0) refuse(std::generic_category().message(errno));
+    if (S_ISDIR(info.st_mode)) refuse("it is a folder; expected a file");
+    if (!S_ISREG(info.st_mode)) refuse("it is a device or a pipe; expected a regular file");
+    size_ = static_cast<uint64_t>(info.st_size);
+  }
+  ~FileSource() override { ::close(fd_); }
+
+  uint64_t limit() const override { return size_ > offset() ? size_ - offset() : 0; }
+  void rewind() override {
+    if (::lseek(fd_, 0, SEEK_SET) != 0) fail(std::generic_category().message(errno));
+    set_offset(0);
+  }
+
+ protected:
+  std::size_t do_read(uint8_t* out, std::size_t size) override {
+    std::size_t done = 0;
+    while (done < size) {
+      const ssize_t got = ::read(fd_, out + done, std::min(size - done, kMaxCall));
+      if (got == 0) break;
+      if (got > 0) done += static_cast<std::size_t>(got);
+      if (got < 0 && errno != EINTR)
+        fail("reading failed: " + std::generic_category().message(errno));
+    }
+    return done;
+  }
+
+ private:
+  static constexpr std::size_t kMaxCall = std::size_t{1} << 30;
+
+  [[noreturn]] void refuse(const std::string& why) {
+    ::close(fd_);
+    throw DataError("cannot read data file " + name() + ": " + why);
+  }
+
+  int fd_;
+  uint64_t size_ = 0;
+};
+
+class MemorySource final : public RawSource {
+ public:
+  MemorySource(const void* data, std::size_t size, std::string name)
+      : RawSource(std::move(name)), data_(static_cast<const uint8_t*>(data)), size_(size) {}
+  uint64_t limit() const override { return size_ - offset(); }
+  void rewind() override { set_offset(0); }
+
+ protected:
+  std::size_t do_read(uint8_t* out, std::size_t size) override {
+    const std::size_t count = std::min<std::size_t>(size, limit());
+    if (count > 0) std::memcpy(out, data_ + offset(), count);
+    return count;
+  }
+
+ private:
+  const uint8_t* data_;
+  std::size_t size_;
+};
+
+}  // namespace
+
+Bytes make_bytes(std::size_t size) {
+  return {std::make_unique_for_overwrite<uint8_t[]>(size), size};
+}
+
+void fail_at(const std::string& name, uint64_t offset, const std::string& message) {
+  throw DataError(name + ": at byte " + std::to_string(offset) + ": " + message);
+}
+
+std::size_t Source::read(void* out, std::size_t size) {
+  const std::size_t count = do_read(static_cast<uint8_t*>(out), size);
+  offset_ += count;
+  return count;
+}
+
+void Source::read_exactly(void* out, std::size_t size, const std::string& what) {
+  const uint64_t begin = offset_;
+  const std::size_t count = read(out, size);
+  if (count == size) return;
+  fail_at(name_, begin + count,
+          "the data end within " + what + ": expected " + std::to_string(size) +
+              " bytes from byte " + std::to_string(begin) + ", found " + std::to_string(count) +
+              "; the file is cut, fetch it again");
+}
+
+void Source::expect_end() {
+  const uint64_t end = offset_;
+  uint8_t extra = 0;
+  if (read(&extra, 1) != 0) {
+    fail_at(name_, end, "trailing bytes: expected the end here, as the header says");
+  }
+}
+
+void Source::fail(const std::string& message) const { fail_at(name_, offset_, message); }
+
+std::unique_ptr<RawSource> open_file(const std::string& path) {
+  return std::make_unique<FileSource>(path);
+}
+
+std::unique_ptr<RawSource> memory_source(const void* data, std::size_t size, std::string name) {
+  return std::make_unique<MemorySource>(data, size, std::move(name));
+}
+
+}  // namespace runtime::data

@@ -1,0 +1,70 @@
+// Bytes read from front to back: of a file, of memory, decompressed. All file formats of this room
+// are parsed from a Source, so that fuzzers feed the same code as files do.
+#ifndef RUNTIME_DATA_SOURCE_H_
+#define RUNTIME_DATA_SOURCE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace runtime::data {
+
+// Uninitialised memory of a known size: no page is touched before data arrive in it.
+struct Bytes {
+  std::unique_ptr<uint8_t[]> data;
+  std::size_t size = 0;
+};
+Bytes make_bytes(std::size_t size);
+
+// Not thread-safe. All errors are DataError with name and offset.
+class Source {
+ public:
+  explicit Source(std::string name) : name_(std::move(name)) {}
+  virtual ~Source() = default;
+  Source(const Source&) = delete;
+  Source& operator=(const Source&) = delete;
+
+  const std::string& name() const { return name_; }
+  // Bytes read so far.
+  uint64_t offset() const { return offset_; }
+  // No more than this many bytes can still come: the bound for every allocation.
+  virtual uint64_t limit() const = 0;
+  // Fewer than `size` only at the end.
+  std::size_t read(void* out, std::size_t size);
+  // Throws when the data end early; `what` says what was being read, e.g. "the header".
+  void read_exactly(void* out, std::size_t size, const std::string& what);
+  // Throws when there are further bytes. Decompression checks its checksum here.
+  void expect_end();
+  // Throws DataError "<name>: at byte <offset>: <message>".
+  [[noreturn]] void fail(const std::string& message) const;
+
+ protected:
+  virtual std::size_t do_read(uint8_t* out, std::size_t size) = 0;
+  void set_offset(uint64_t offset) { offset_ = offset; }
+
+ private:
+  std::string name_;
+  uint64_t offset_ = 0;
+};
+
+// A source that can start again.
+class RawSource : public Source {
+ public:
+  using Source::Source;
+  virtual void rewind() = 0;
+};
+
+[[noreturn]] void fail_at(const std::string& name, uint64_t offset, const std::string& message);
+
+// Throws DataError for a missing or unreadable file, a folder, a device or a pipe.
+std::unique_ptr<RawSource> open_file(const std::string& path);
+// The memory is borrowed; it stays with the caller.
+std::unique_ptr<RawSource> memory_source(const void* data, std::size_t size, std::string name);
+// Decompresses where the first two bytes are those of gzip, whatever the file is called; offsets
+// then count decompressed bytes.
+std::unique_ptr<Source> gunzip_if_needed(std::unique_ptr<RawSource> raw);
+
+}  // namespace runtime::data
+
+#endif  // RUNTIME_DATA_SOURCE_H_

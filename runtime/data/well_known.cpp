@@ -1,0 +1,108 @@
+// Data sets that are known by name: where their files may lie and what to do when they are missing.
+#include <algorithm>
+#include <filesystem>
+
+#include "runtime/data/formats.h"
+#include "runtime/error.h"
+
+namespace runtime::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct WellKnown {
+  const char* name;
+  const char* format;
+  std::vector<std::string> folders;  // below a folder of the search path
+  const char* file;                  // one of its files
+  const char* remedy;
+};
+
+const std::vector<WellKnown>& well_known() {
+  static const std::vector<WellKnown> kAll = {
+      {"fashion_mnist",
+       "idx",
+       {"fashion-mnist", "fashion_mnist", "FashionMNIST", "FashionMNIST/raw"},
+       "train-images-idx3-ubyte",
+       "install Debian's package dataset-fashion-mnist (apt install dataset-fashion-mnist)"},
+      {"mnist",
+       "idx",
+       {"mnist", "MNIST", "MNIST/raw"},
+       "train-images-idx3-ubyte",
+       "put MNIST's four IDX files (plain or .gz) into a folder mnist there"},
+      {"cifar10",
+       "cifar10",
+       {"cifar10", "cifar-10", "CIFAR10", "cifar-10-batches-bin"},
+       "data_batch_1.bin",
+       "put the files of CIFAR-10's binary version into a folder cifar10 there"}};
+  return kAll;
+}
+
+bool holds(const fs::path& folder, const WellKnown& set) {
+  std::error_code ignored;  // a folder that cannot be read is one without the file
+  return fs::exists(folder / set.file, ignored) ||
+         fs::exists(folder / (std::string(set.file) + ".gz"), ignored);
+}
+
+// A folder of the search path that is itself called like the data set counts as well.
+bool is_named(const fs::path& folder, const WellKnown& set) {
+  return std::find(set.folders.begin(), set.folders.end(), folder.filename().string()) !=
+         set.folders.end();
+}
+
+std::string find_folder(const WellKnown& set, const std::vector<std::string>& search_path) {
+  std::string searched;
+  for (const std::string& entry : search_path) {
+    if (is_named(entry, set) && holds(entry, set)) return entry;
+    for (const std::string& folder : set.folders) {
+      const fs::path candidate = fs::path(entry) / folder;
+      if (holds(candidate, set)) return candidate.string();
+    }
+    searched.append(searched.empty() ? "" : ", ").append(entry);
+  }
+  throw DataError("data set " + std::string(set.name) + " not found: no " + set.file +
+                  " (or .gz) in a folder " + set.folders.front() + " below " +
+                  (searched.empty() ? "(empty search path)" : searched) + "; " + set.remedy +
+                  ", name the folders to search in RUNTIME_DATA_PATH, or give dataset.path");
+}
+
+}  // namespace
+
+DatasetOptions resolve_well_known(const DatasetOptions& options) {
+  constexpr int64_t kClasses = 10;
+  for (const WellKnown& set : well_known()) {
+    if (options.name != set.name) continue;
+    DatasetOptions resolved = options;
+    resolved.format = set.format;
+    resolved.classes = kClasses;
+    if (resolved.path.empty()) resolved.path = find_folder(set, options.search_path);
+    return resolved;
+  }
+  throw ConfigurationError("unknown dataset.name \"" + options.name +
+                           "\"; expected fashion_mnist, mnist, cifar10 or synthetic, or "
+                           "dataset.format with dataset.path");
+}
+
+FilePair mnist_files(const std::string& folder, const std::string& prefix) {
+  const auto find = [&](const std::string& rest) {
+    const std::string plain = (fs::path(folder) / (prefix + rest)).string();
+    std::error_code ignored;
+    const bool compressed = !fs::exists(plain, ignored) && fs::exists(plain + ".gz", ignored);
+    return compressed ? plain + ".gz" : plain;
+  };
+  return {find("-images-idx3-ubyte"), find("-labels-idx1-ubyte")};
+}
+
+std::vector<std::string> split_search_path(const char* value) {
+  if (value == nullptr) return {"/usr/local/share/datasets", "/usr/share/datasets"};
+  std::vector<std::string> folders;
+  const std::string text(value);
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(':', begin), text.size());
+    if (end > begin) folders.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return folders;
+}
+
+}  // namespace runtime::data
