@@ -1,20 +1,27 @@
-# runtime_add_plugin(<target> SOURCES <file>... [LIBRARIES <library>...])
+# runtime_add_plugin(<target> SOURCES <file>... [LIBRARIES <library>...] [OUTPUT_DIRECTORY <folder>] [NO_INSTALL])
 #
 # A shared library that exports rt_plugin_entry and nothing else, links everything that it needs (undefined symbols are
-# an error of the link, not of a training step), and lands in <build>/lib/runtime/plugins.
+# an error of the link, not of a training step), lands in <build>/lib/runtime/plugins unless OUTPUT_DIRECTORY says
+# otherwise, and is installed to <prefix>/lib/runtime/plugins unless NO_INSTALL is given.
 set(RUNTIME_PLUGIN_EXPORT_MAP ${CMAKE_CURRENT_LIST_DIR}/plugin_exports.map)
 
 function(runtime_add_plugin target)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "NO_INSTALL" "OUTPUT_DIRECTORY" "SOURCES;LIBRARIES")
+  if(NOT arg_OUTPUT_DIRECTORY)
+    set(arg_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib/runtime/plugins)
+  endif()
   add_library(${target} MODULE ${arg_SOURCES})
   target_link_libraries(${target} PRIVATE runtime::plugin ${arg_LIBRARIES})
   set_target_properties(${target} PROPERTIES
     C_VISIBILITY_PRESET hidden
     CXX_VISIBILITY_PRESET hidden
     VISIBILITY_INLINES_HIDDEN ON
-    LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib/runtime/plugins)
+    LIBRARY_OUTPUT_DIRECTORY ${arg_OUTPUT_DIRECTORY})
   target_link_options(${target} PRIVATE -Wl,--version-script=${RUNTIME_PLUGIN_EXPORT_MAP})
   if(NOT RUNTIME_SANITIZE)
     target_link_options(${target} PRIVATE -Wl,-z,defs)
+  endif()
+  if(NOT arg_NO_INSTALL)
+    install(TARGETS ${target} LIBRARY DESTINATION lib/runtime/plugins COMPONENT plugins)
   endif()
 endfunction()
