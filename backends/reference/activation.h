@@ -1,0 +1,74 @@
+// The activation functions and their derivatives, in double.
+#ifndef BACKENDS_REFERENCE_ACTIVATION_H_
+#define BACKENDS_REFERENCE_ACTIVATION_H_
+
+#include <cmath>
+#include <cstdint>
+
+#include "backends/reference/check.h"
+
+namespace backends::reference {
+
+inline constexpr double kSqrtHalf = 0.70710678118654752440;          // sqrt(1/2)
+inline constexpr double kSqrtTwoOverPi = 0.79788456080286535588;     // sqrt(2/pi)
+inline constexpr double kInverseSqrtTwoPi = 0.39894228040143267794;  // 1/sqrt(2 pi)
+// Cubic coefficient of gelu's tanh approximation: Hendrycks and Gimpel, "Gaussian Error Linear
+// Units", 2016.
+inline constexpr double kGeluCubic = 0.044715;
+
+struct Relu {
+  static double value(double x) { return x > 0 ? x : (x != x ? x : 0.0); }  // NaN stays NaN
+  static double backward(double dy, double y) { return y > 0 ? dy : 0.0; }
+};
+
+struct Gelu {
+  static double phi(double x) { return 0.5 * (1.0 + std::erf(x * kSqrtHalf)); }
+  static double value(double x) { return x * phi(x); }
+  static double backward(double dy, double x) {
+    return dy * (phi(x) + x * kInverseSqrtTwoPi * std::exp(-0.5 * x * x));
+  }
+};
+
+struct GeluTanh {
+  static double inner(double x) { return std::tanh(kSqrtTwoOverPi * (x + kGeluCubic * x * x * x)); }
+  static double value(double x) { return 0.5 * x * (1.0 + inner(x)); }
+  static double backward(double dy, double x) {
+    const double t = inner(x);
+    const double slope = kSqrtTwoOverPi * (1.0 + 3.0 * kGeluCubic * x * x);
+    return dy * (0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * slope);
+  }
+};
+
+struct Tanh {
+  static double value(double x) { return std::tanh(x); }
+  static double backward(double dy, double y) { return dy * (1.0 - y * y); }
+};
+
+struct Sigmoid {
+  static double value(double x) { return 1.0 / (1.0 + std::exp(-x)); }
+  static double backward(double dy, double y) { return dy * y * (1.0 - y); }
+};
+
+// Fails unless `function` is one of RT_ACTIVATION_*.
+void expect_activation(const Operation& op, int64_t function);
+
+// Calls body(Function{}) with one of the structs above.
+template <typename Body>
+void with_activation(int64_t function, Body&& body) {
+  switch (function) {
+    case RT_ACTIVATION_RELU:
+      return body(Relu{});
+    case RT_ACTIVATION_GELU:
+      return body(Gelu{});
+    case RT_ACTIVATION_GELU_TANH:
+      return body(GeluTanh{});
+    case RT_ACTIVATION_TANH:
+      return body(Tanh{});
+    case RT_ACTIVATION_SIGMOID:
+      return body(Sigmoid{});
+  }
+}
+
+}  // namespace backends::reference
+
+#endif  // BACKENDS_REFERENCE_ACTIVATION_H_

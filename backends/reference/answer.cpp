@@ -1,0 +1,175 @@
+#include "backends/reference/answer.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace backends::reference {
+
+using rt::sdk::copy_text;
+using rt::sdk::Error;
+using rt::sdk::format;
+using rt::sdk::Operation;
+
+namespace {
+
+constexpr uint64_t kOnlyAlgorithm = 1;
+constexpr char kImplementation[] = "reference";
+// Relative, in the norm of an output: the reference is what the others are compared with.
+constexpr double kTolerance = 0.0;
+
+// The description without its post-operations and their operands.
+rt_op_desc without_post_operations(const Operation& op) {
+  rt_op_desc desc = op.desc();
+  desc.input_count = op.own_input_count();
+  desc.post_op_count = 0;
+  return desc;
+}
+
+void fill_candidate(const Operation& op, rt_candidate& candidate) {
+  const uint32_t size = candidate.size;
+  candidate = rt_candidate{};
+  candidate.size = size;
+  candidate.algorithm = kOnlyAlgorithm;
+  for (uint32_t i = 0; i < op.input_count(); ++i) {
+    candidate.input_bytes[i] = tensor_bytes(op.input(i));
+  }
+  for (uint32_t i = 0; i < op.output_count(); ++i) {
+    candidate.output_bytes[i] = tensor_bytes(op.output(i));
+  }
+  copy_text(candidate.implementation, kImplementation);
+}
+
+void check_output_struct(uint32_t size, uint64_t known_size, const char* what) {
+  if (size >= known_size) return;
+  throw Error(RT_ERROR_INVALID_ARGUMENT, format("%s has size %u, expected at least %llu", what,
+                                                size, static_cast<unsigned long long>(known_size)));
+}
+
+void accept(const Operation& op, uint32_t post_ops_fused, rt_support* support) {
+  support->level = RT_SUPPORT_NATIVE;
+  support->post_ops_fused = post_ops_fused;
+  support->deterministic = 1;
+  support->candidate_count = 1;
+  if (support->candidates == nullptr || support->candidate_capacity == 0) return;
+  check_output_struct(support->candidates[0].size, sizeof(rt_candidate), "rt_candidate");
+  fill_candidate(op, support->candidates[0]);
+}
+
+}  // namespace
+
+void check_struct(const void* data, uint64_t known_size, const char* what) {
+  uint32_t size = 0;
+  if (data != nullptr) std::memcpy(&size, data, sizeof(size));
+  if (size < known_size) {
+    throw Error(RT_ERROR_INVALID_ARGUMENT,
+                format("%s is missing or has size %u, expected at least %llu", what, size,
+                       static_cast<unsigned long long>(known_size)));
+  }
+  const auto* bytes = static_cast<const unsigned char*>(data);
+  if (std::any_of(bytes + known_size, bytes + size, [](unsigned char b) { return b != 0; })) {
+    throw Error(RT_ERROR_TOO_NEW,
+                format("%s has size %u and uses fields behind the %llu bytes that this plugin "
+                       "knows; update the plugin",
+                       what, size, static_cast<unsigned long long>(known_size)));
+  }
+}
+
+void check_description(const rt_op_desc* op) {
+  check_struct(op, "rt_op_desc");
+  const Operation checked(op);
+  for (uint32_t i = 0; i < op->input_count; ++i) check_struct(op->inputs[i], "rt_tensor_desc");
+  for (uint32_t i = 0; i < op->output_count; ++i) check_struct(op->outputs[i], "rt_tensor_desc");
+  for (uint32_t i = 0; i < op->attribute_count; ++i) {
+    check_struct(op->attributes[i], "rt_attribute");
+  }
+  for (uint32_t i = 0; i < op->post_op_count; ++i) check_struct(op->post_ops[i], "rt_post_op");
+}
+
+uint64_t tensor_bytes(const rt_tensor_desc& tensor) {
+  return static_cast<uint64_t>(rt::sdk::element_count(tensor)) * rt::sdk::dtype_bytes(tensor.dtype);
+}
+
+void answer_query(const rt_op_desc* desc, rt_support* support) {
+  check_description(desc);
+  if (support == nullptr) throw Error(RT_ERROR_INVALID_ARGUMENT, "rt_support is missing");
+  check_output_struct(support->size, sizeof(rt_support), "rt_support");
+  support->level = RT_SUPPORT_REFUSED;
+  support->post_ops_fused = 0;
+  support->deterministic = 0;
+  support->tolerance = kTolerance;
+  support->reason_operand = -1;
+  support->candidate_count = 0;
+  support->reason[0] = '\0';
+  const Operation op(desc);
+  try {
+    if (op.post_op_count() > 0 && !takes_post_operations(desc->name)) {
+      const rt_op_desc plain = without_post_operations(op);
+      make_kernel(Operation(&plain));
+      accept(op, 0, support);
+    } else {
+      make_kernel(op);
+      accept(op, op.post_op_count(), support);
+    }
+  } catch (const Refusal& refusal) {
+    support->reason_operand = refusal.operand();
+    copy_text(support->reason, refusal.what());
+  }
+}
+
+Planned::Planned(const rt_op_desc* desc, const Planned* forward) {
+  check_description(desc);
+  const Operation op(desc);
+  name_ = desc->name;
+  for (uint32_t i = 0; i < op.input_count(); ++i) {
+    if (op.input(i).layout == RT_LAYOUT_ANY) op.fail("a plan needs a layout for every operand");
+    input_bytes_.push_back(tensor_bytes(op.input(i)));
+  }
+  for (uint32_t i = 0; i < op.output_count(); ++i) {
+    if (op.output(i).layout == RT_LAYOUT_ANY) op.fail("a plan needs a layout for every output");
+    output_bytes_.push_back(tensor_bytes(op.output(i)));
+  }
+  if (desc->algorithm > kOnlyAlgorithm) {
+    op.fail(format("algorithm %llu is not one of the candidates (1)",
+                   static_cast<unsigned long long>(desc->algorithm)));
+  }
+  kernel_ = make_kernel(op);
+  if (kernel_.reads_saved == 0) return;
+  if (forward == nullptr) op.fail("reads what its forward saved; give the forward plan");
+  if (forward->kernel_.saved_bytes != kernel_.reads_saved) {
+    op.fail(format("expects %llu saved bytes, but the given forward plan (%s) saves %llu",
+                   static_cast<unsigned long long>(kernel_.reads_saved), forward->name_.c_str(),
+                   static_cast<unsigned long long>(forward->kernel_.saved_bytes)));
+  }
+}
+
+void Planned::fill_info(rt_plan_info* info) const {
+  if (info == nullptr) throw Error(RT_ERROR_INVALID_ARGUMENT, "rt_plan_info is missing");
+  check_output_struct(info->size, sizeof(rt_plan_info), "rt_plan_info");
+  info->flags = RT_PLAN_DETERMINISTIC;
+  info->workspace_bytes = kernel_.workspace_bytes;
+  info->saved_bytes = kernel_.saved_bytes;
+  std::copy(kernel_.in_place.begin(), kernel_.in_place.end(), info->in_place);
+  copy_text(info->implementation, kImplementation);
+}
+
+void Planned::check_launch(const rt_launch* launch) const {
+  check_struct(launch, "rt_launch");
+  const auto fail = [&](const std::string& message) {
+    throw Error(RT_ERROR_INVALID_ARGUMENT, name_ + ": " + message);
+  };
+  if (launch->input_count != input_bytes_.size() || launch->output_count != output_bytes_.size()) {
+    fail(format("launched with %u inputs and %u outputs, the plan has %zu and %zu",
+                launch->input_count, launch->output_count, input_bytes_.size(),
+                output_bytes_.size()));
+  }
+  for (uint32_t i = 0; i < launch->input_count; ++i) {
+    if (launch->inputs[i] == nullptr && input_bytes_[i] > 0) fail(format("input %u is NULL", i));
+  }
+  for (uint32_t i = 0; i < launch->output_count; ++i) {
+    if (launch->outputs[i] == nullptr && output_bytes_[i] > 0) fail(format("output %u is NULL", i));
+  }
+  if (launch->workspace == nullptr && kernel_.workspace_bytes > 0) fail("the workspace is NULL");
+  if (launch->saved == nullptr && saved_bytes() > 0) fail("the saved buffer is NULL");
+}
+
+}  // namespace backends::reference

@@ -1,0 +1,198 @@
+// The device table: one device, reference:0, which is the host itself. Everything runs in the
+// calling thread before the call returns.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include "backends/reference/objects.h"
+
+namespace backends::reference {
+namespace {
+
+using rt::sdk::copy_text;
+using rt::sdk::Error;
+using rt::sdk::format;
+using rt::sdk::guard;
+
+constexpr uint64_t kAlignment = 64;  // a cache line, and the widest vector register
+constexpr uint64_t kStored = RT_DTYPE_BIT(RT_FLOAT32) | RT_DTYPE_BIT(RT_FLOAT64) |
+                             RT_DTYPE_BIT(RT_INT32) | RT_DTYPE_BIT(RT_INT64) |
+                             RT_DTYPE_BIT(RT_UINT8) | RT_DTYPE_BIT(RT_INT8);
+constexpr uint64_t kComputed = RT_DTYPE_BIT(RT_FLOAT32) | RT_DTYPE_BIT(RT_FLOAT64);
+
+uint64_t pages(int name) {
+  const long count = sysconf(name), size = sysconf(_SC_PAGESIZE);
+  return count > 0 && size > 0 ? static_cast<uint64_t>(count) * static_cast<uint64_t>(size) : 0;
+}
+
+// Fails unless `output` has room for a T of version 1.
+template <typename T>
+void expect_room(const T* output, const char* what) {
+  if (output != nullptr && output->size >= sizeof(T)) return;
+  throw Error(RT_ERROR_INVALID_ARGUMENT,
+              format("%s is missing or shorter than %zu bytes", what, sizeof(T)));
+}
+
+void expect_index(int32_t index) {
+  if (index == 0) return;
+  throw Error(RT_ERROR_INVALID_ARGUMENT,
+              format("device index %d does not exist; there is reference:0 only", index),
+              RT_SCOPE_DEVICE);
+}
+
+rt_status count(void*, int32_t* count, rt_error*) {
+  *count = 1;
+  return RT_OK;
+}
+
+rt_status properties(void*, int32_t index, rt_device_properties* p, rt_error* error) {
+  return guard(error, [&] {
+    expect_index(index);
+    expect_room(p, "rt_device_properties");
+    const uint32_t size = p->size;
+    *p = rt_device_properties{};
+    p->size = size;
+    p->flags = RT_DEVICE_USABLE | RT_DEVICE_INLINE | RT_DEVICE_HOST_MEMORY;
+    copy_text(p->name, "reference (host, 1 thread)");
+    copy_text(p->stable_id, "reference:0");
+    p->memory_bytes = pages(_SC_PHYS_PAGES);
+    p->storage_dtypes = kStored;
+    p->compute_dtypes = kComputed;
+    p->alignment = kAlignment;
+  });
+}
+
+rt_status open(void*, int32_t index, const rt_device_options* options, rt_device** device,
+               rt_error* error) {
+  return guard(error, [&] {
+    expect_index(index);
+    check_struct(options, "rt_device_options");
+    *device = new rt_device;
+  });
+}
+
+void close(rt_device* device) { delete device; }
+
+rt_status allocate(rt_device* device, uint64_t bytes, int32_t kind, void** address,
+                   rt_error* error) {
+  return guard(error, [&] {
+    if (bytes == 0) throw Error(RT_ERROR_INVALID_ARGUMENT, "allocate: 0 bytes asked for");
+    if (kind != RT_MEMORY_DEVICE && kind != RT_MEMORY_PINNED_HOST) {
+      throw Error(RT_ERROR_INVALID_ARGUMENT, format("allocate: memory kind %d is unknown", kind));
+    }
+    const uint64_t room = UINT64_MAX - kAlignment;
+    const uint64_t rounded = (std::min(bytes, room) + kAlignment - 1) / kAlignment * kAlignment;
+    void* memory = bytes > room ? nullptr : std::aligned_alloc(kAlignment, rounded);
+    if (memory == nullptr) {
+      throw Error(RT_ERROR_OUT_OF_MEMORY,
+                  format("reference:0: allocate %llu bytes failed, %llu bytes are free",
+                         static_cast<unsigned long long>(bytes),
+                         static_cast<unsigned long long>(pages(_SC_AVPHYS_PAGES))),
+                  RT_SCOPE_DEVICE);
+    }
+    std::unique_ptr<void, decltype(&std::free)> owner(memory, &std::free);
+    const std::lock_guard lock(device->mutex);
+    device->allocations.emplace(memory, bytes);
+    device->allocated_bytes += bytes;
+    *address = owner.release();
+  });
+}
+
+void free_memory(rt_device* device, void* address, int32_t) {
+  {
+    const std::lock_guard lock(device->mutex);
+    const auto found = device->allocations.find(address);
+    if (found == device->allocations.end()) return;
+    device->allocated_bytes -= found->second;
+    device->allocations.erase(found);
+  }
+  std::free(address);
+}
+
+rt_status stream_create(rt_device* device, rt_stream** stream, rt_error* error) {
+  return guard(error, [&] { *stream = new rt_stream{device}; });
+}
+void stream_destroy(rt_stream* stream) { delete stream; }
+rt_status stream_synchronize(rt_stream*, rt_error*) { return RT_OK; }
+
+rt_status copy(rt_stream*, void* destination, const void* source, uint64_t bytes, rt_error*) {
+  if (bytes > 0) std::memcpy(destination, source, bytes);
+  return RT_OK;
+}
+rt_status fill(rt_stream*, void* destination, int32_t value, uint64_t bytes, rt_error*) {
+  if (bytes > 0) std::memset(destination, value, bytes);
+  return RT_OK;
+}
+
+rt_status event_create(rt_device*, rt_event** event, rt_error* error) {
+  return guard(error, [&] { *event = new rt_event; });
+}
+void event_destroy(rt_event* event) { delete event; }
+rt_status event_record(rt_event* event, rt_stream*, rt_error*) {
+  event->recorded = std::chrono::steady_clock::now();
+  event->ever_recorded = true;
+  return RT_OK;
+}
+rt_status event_wait(rt_event*, rt_stream*, rt_error*) { return RT_OK; }
+rt_status event_synchronize(rt_event*, rt_error*) { return RT_OK; }
+rt_status event_query(rt_event*, rt_error*) { return RT_OK; }
+rt_status event_elapsed(rt_event* begin, rt_event* end, int64_t* nanoseconds, rt_error* error) {
+  return guard(error, [&] {
+    if (!begin->ever_recorded || !end->ever_recorded) {
+      throw Error(RT_ERROR_INVALID_ARGUMENT, "event_elapsed: an event was never recorded");
+    }
+    *nanoseconds =
+        std::chrono::duration_cast<std::chrono::nanoseconds>(end->recorded - begin->recorded)
+            .count();
+  });
+}
+
+rt_status memory_info(rt_device* device, rt_memory_info* info, rt_error* error) {
+  return guard(error, [&] {
+    expect_room(info, "rt_memory_info");
+    info->total_bytes = pages(_SC_PHYS_PAGES);
+    info->free_bytes = pages(_SC_AVPHYS_PAGES);
+    const std::lock_guard lock(device->mutex);
+    info->allocated_bytes = device->allocated_bytes;
+  });
+}
+
+rt_status utilisation(rt_device*, rt_utilisation* utilisation, rt_error* error) {
+  return guard(error, [&] {
+    expect_room(utilisation, "rt_utilisation");
+    utilisation->compute_percent = -1;
+  });
+}
+
+}  // namespace
+
+const rt_device_api* device_table() {
+  static const rt_device_api table = {sizeof(rt_device_api),
+                                      RT_DEVICE_API_VERSION,
+                                      count,
+                                      properties,
+                                      open,
+                                      close,
+                                      allocate,
+                                      free_memory,
+                                      stream_create,
+                                      stream_destroy,
+                                      stream_synchronize,
+                                      copy,
+                                      fill,
+                                      event_create,
+                                      event_destroy,
+                                      event_record,
+                                      event_wait,
+                                      event_synchronize,
+                                      event_query,
+                                      event_elapsed,
+                                      memory_info,
+                                      utilisation};
+  return &table;
+}
+
+}  // namespace backends::reference

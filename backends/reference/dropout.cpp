@@ -1,0 +1,65 @@
+// dropout: x [N,...], step int64 [1], base int64 [1] -> y. The mask depends on the global index of
+// the sample, base + n, so that it is the same however a batch is split.
+#include "backends/reference/check.h"
+#include "backends/reference/families.h"
+#include "backends/reference/philox.h"
+
+namespace backends::reference {
+namespace {
+
+struct Dropout {
+  int64_t samples, sample_elements;
+  double probability;
+  PhiloxKey key;
+  uint32_t stream;
+};
+
+template <typename T>
+void dropout(const Dropout& d, const Buffers& b) {
+  const T* x = b.input<T>(0);
+  const auto step = static_cast<uint32_t>(*b.input<int64_t>(1));
+  const int64_t base = *b.input<int64_t>(2);
+  T* y = b.output<T>(0);
+  const double keep_scale = 1.0 / (1.0 - d.probability);
+  for (int64_t n = 0; n < d.samples; ++n) {
+    PhiloxCounter words{};
+    for (int64_t e = 0; e < d.sample_elements; ++e) {
+      if (e % 4 == 0) {
+        words = philox4x32_10(
+            {static_cast<uint32_t>(e / 4), static_cast<uint32_t>(base + n), step, d.stream}, d.key);
+      }
+      const double u = (words[e % 4] >> 8) * 0x1p-24;
+      const int64_t i = n * d.sample_elements + e;
+      y[i] = u >= d.probability ? static_cast<T>(x[i] * keep_scale) : T(0);
+    }
+  }
+}
+
+}  // namespace
+
+Kernel make_dropout(const Operation& op) {
+  const rt_dtype dtype = floating_input(op, 0, "x");
+  expect_counts(op, 3, 1);
+  const Dims x = dims_of(input_of_min_rank(op, 0, "x", 1));
+  expect_input(op, 1, "step", RT_INT64, {1});
+  expect_input(op, 2, "base", RT_INT64, {1});
+  expect_output(op, 0, "y", dtype, x);
+  Dropout d{};
+  d.samples = x[0];
+  d.sample_elements = product(Dims(x.begin() + 1, x.end()));
+  d.probability = op.number(RT_ATTR_PROBABILITY);
+  if (!(d.probability >= 0 && d.probability < 1)) {
+    op.fail(rt::sdk::format("probability is %g, expected 0 <= probability < 1", d.probability));
+  }
+  const auto seed = static_cast<uint64_t>(op.integer(RT_ATTR_SEED));
+  d.key = {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)};
+  d.stream = static_cast<uint32_t>(op.integer(RT_ATTR_STREAM));
+  return for_floating(dtype, [&]<typename T>() {
+    Kernel kernel;
+    kernel.in_place[0] = 1u << 0;
+    kernel.run = [d](const Buffers& b) { dropout<T>(d, b); };
+    return kernel;
+  });
+}
+
+}  // namespace backends::reference

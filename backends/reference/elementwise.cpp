@@ -1,0 +1,143 @@
+// activation, activation_backward, add, subtract, multiply, divide, scale
+#include "backends/reference/activation.h"
+#include "backends/reference/families.h"
+#include "backends/reference/strided.h"
+
+namespace backends::reference {
+
+void expect_activation(const Operation& op, int64_t function) {
+  if (function >= RT_ACTIVATION_RELU && function <= RT_ACTIVATION_SIGMOID) return;
+  op.fail(rt::sdk::format("activation function is %lld, expected 1 (relu) to 5 (sigmoid)",
+                          static_cast<long long>(function)));
+}
+
+namespace {
+
+// Strides with which `operand` is read when it is broadcast to `result`; 0 where it repeats.
+Dims broadcast_strides(const Operation& op, uint32_t i, const char* name, const Dims& operand,
+                       const Dims& result) {
+  const auto fail = [&] {
+    op.fail(
+        rt::sdk::format("operand %u (%s) has dims %s, which do not broadcast to the result's "
+                        "%s: each dimension, counted from the last, must be equal or 1",
+                        i, name, to_string(operand).c_str(), to_string(result).c_str()));
+  };
+  if (operand.size() > result.size()) fail();
+  Dims strides(result.size(), 0);
+  const Dims own = strides_of(operand);
+  const size_t shift = result.size() - operand.size();
+  for (size_t d = 0; d < operand.size(); ++d) {
+    if (operand[d] != 1 && operand[d] != result[shift + d]) fail();
+    strides[shift + d] = operand[d] == 1 ? 0 : own[d];
+  }
+  return strides;
+}
+
+template <typename T, typename Function>
+std::function<void(const Buffers&)> binary(const Dims& dims, const Dims& a, const Dims& b,
+                                           Function function) {
+  return [rows = StridedRows<2>(dims, {a, b}), function](const Buffers& buffers) {
+    const T* left = buffers.input<T>(0);
+    const T* right = buffers.input<T>(1);
+    T* result = buffers.output<T>(0);
+    rows.for_each([&](int64_t out, const std::array<int64_t, 2>& in) {
+      const int64_t step_a = rows.step(0), step_b = rows.step(1);
+      for (int64_t i = 0; i < rows.length(); ++i) {
+        result[out + i] = function(left[in[0] + i * step_a], right[in[1] + i * step_b]);
+      }
+    });
+  };
+}
+
+template <typename T>
+std::function<void(const Buffers&)> arithmetic(const Operation& op, const Dims& dims, const Dims& a,
+                                               const Dims& b) {
+  if (op.is(RT_OP_ADD)) return binary<T>(dims, a, b, [](T x, T y) { return x + y; });
+  if (op.is(RT_OP_SUBTRACT)) return binary<T>(dims, a, b, [](T x, T y) { return x - y; });
+  if (op.is(RT_OP_MULTIPLY)) return binary<T>(dims, a, b, [](T x, T y) { return x * y; });
+  return binary<T>(dims, a, b, [](T x, T y) { return x / y; });
+}
+
+}  // namespace
+
+Kernel make_activation(const Operation& op) {
+  const rt_dtype dtype = floating_input(op, 0, "x");
+  expect_counts(op, 1, 1);
+  expect_output(op, 0, "y", dtype, dims_of(op.input(0)));
+  const int64_t function = op.integer(RT_ATTR_FUNCTION);
+  expect_activation(op, function);
+  const int64_t count = rt::sdk::element_count(op.input(0));
+  return for_floating(dtype, [&]<typename T>() {
+    Kernel kernel;
+    kernel.in_place[0] = 1u << 0;
+    kernel.run = [count, function](const Buffers& b) {
+      with_activation(function, [&](auto f) {
+        const T* x = b.input<T>(0);
+        T* y = b.output<T>(0);
+        for (int64_t i = 0; i < count; ++i) y[i] = static_cast<T>(f.value(x[i]));
+      });
+    };
+    return kernel;
+  });
+}
+
+Kernel make_activation_backward(const Operation& op) {
+  const rt_dtype dtype = floating_input(op, 0, "dy");
+  expect_counts(op, 2, 1);
+  expect_input(op, 1, "s", dtype, dims_of(op.input(0)));
+  expect_output(op, 0, "dx", dtype, dims_of(op.input(0)));
+  const int64_t function = op.integer(RT_ATTR_FUNCTION);
+  expect_activation(op, function);
+  const int64_t count = rt::sdk::element_count(op.input(0));
+  return for_floating(dtype, [&]<typename T>() {
+    Kernel kernel;
+    kernel.in_place[0] = 1u << 0 | 1u << 1;
+    kernel.run = [count, function](const Buffers& b) {
+      with_activation(function, [&](auto f) {
+        const T* dy = b.input<T>(0);
+        const T* s = b.input<T>(1);
+        T* dx = b.output<T>(0);
+        for (int64_t i = 0; i < count; ++i) dx[i] = static_cast<T>(f.backward(dy[i], s[i]));
+      });
+    };
+    return kernel;
+  });
+}
+
+Kernel make_arithmetic(const Operation& op) {
+  const rt_dtype dtype = floating_input(op, 0, "a");
+  expect_counts(op, 2, 1);
+  expect_input(op, 1, "b", dtype, dims_of(op.input(1)));
+  const Dims dims = dims_of(op.output(0));
+  expect_output(op, 0, "c", dtype, dims);
+  const Dims a = broadcast_strides(op, 0, "a", dims_of(op.input(0)), dims);
+  const Dims b = broadcast_strides(op, 1, "b", dims_of(op.input(1)), dims);
+  return for_floating(dtype, [&]<typename T>() {
+    Kernel kernel;
+    for (uint32_t i = 0; i < 2; ++i) {
+      if (dims_of(op.input(i)) == dims) kernel.in_place[0] |= 1u << i;
+    }
+    kernel.run = arithmetic<T>(op, dims, a, b);
+    return kernel;
+  });
+}
+
+Kernel make_scale(const Operation& op) {
+  const rt_dtype dtype = floating_input(op, 0, "x");
+  expect_counts(op, 1, 1);
+  expect_output(op, 0, "y", dtype, dims_of(op.input(0)));
+  const double alpha = op.number(RT_ATTR_ALPHA, 1.0), beta = op.number(RT_ATTR_BETA, 0.0);
+  const int64_t count = rt::sdk::element_count(op.input(0));
+  return for_floating(dtype, [&]<typename T>() {
+    Kernel kernel;
+    kernel.in_place[0] = 1u << 0;
+    kernel.run = [=](const Buffers& b) {
+      const T* x = b.input<T>(0);
+      T* y = b.output<T>(0);
+      for (int64_t i = 0; i < count; ++i) y[i] = static_cast<T>(alpha * x[i] + beta);
+    };
+    return kernel;
+  });
+}
+
+}  // namespace backends::reference

@@ -1,0 +1,72 @@
+// embedding and its gradient. Indices outside 0..V-1 are refused where data is read, before they
+// reach a kernel.
+#include <algorithm>
+
+#include "backends/reference/check.h"
+#include "backends/reference/families.h"
+
+namespace backends::reference {
+namespace {
+
+struct Shape {
+  int64_t count, rows, width;
+};
+
+// indices [...], table [V,D], looked-up rows [...,D]
+Shape read_shape(const Operation& op, const rt_tensor_desc& table) {
+  const Dims indices = dims_of(op.input(0));
+  expect_input(op, 0, "indices", RT_INT32, indices);
+  return {product(indices), table.dims[0], table.dims[1]};
+}
+
+Dims row_dims(const Operation& op, const Shape& s) {
+  Dims dims = dims_of(op.input(0));
+  dims.push_back(s.width);
+  return dims;
+}
+
+}  // namespace
+
+Kernel make_embedding(const Operation& op) {
+  const rt_dtype dtype = floating_input(op, 1, "table");
+  expect_counts(op, 2, 1);
+  const Shape s = read_shape(op, input_of_rank(op, 1, "table", 2));
+  expect_output(op, 0, "y", dtype, row_dims(op, s));
+  return for_floating(dtype, [&]<typename T>() {
+    Kernel kernel;
+    kernel.run = [s](const Buffers& b) {
+      const int32_t* indices = b.input<int32_t>(0);
+      for (int64_t i = 0; i < s.count; ++i) {
+        std::copy_n(b.input<T>(1) + indices[i] * s.width, s.width, b.output<T>(0) + i * s.width);
+      }
+    };
+    return kernel;
+  });
+}
+
+Kernel make_embedding_backward(const Operation& op) {
+  const rt_dtype dtype = floating_input(op, 1, "dy");
+  expect_counts(op, 2, 1);
+  const Shape s = read_shape(op, output_of_rank(op, 0, "dtable", 2));
+  expect_input(op, 1, "dy", dtype, row_dims(op, s));
+  expect_output(op, 0, "dtable", dtype, {s.rows, s.width});
+  return for_floating(dtype, [&]<typename T>() {
+    Kernel kernel;
+    kernel.workspace_bytes = s.rows * s.width * sizeof(double);
+    kernel.run = [s](const Buffers& b) {
+      const int32_t* indices = b.input<int32_t>(0);
+      const T* dy = b.input<T>(1);
+      double* sums = b.scratch<double>();
+      std::fill_n(sums, s.rows * s.width, 0.0);
+      for (int64_t i = 0; i < s.count; ++i) {
+        double* row = sums + indices[i] * s.width;
+        for (int64_t j = 0; j < s.width; ++j) row[j] += static_cast<double>(dy[i * s.width + j]);
+      }
+      T* dtable = b.output<T>(0);
+      for (int64_t i = 0; i < s.rows * s.width; ++i) dtable[i] = static_cast<T>(sums[i]);
+    };
+    return kernel;
+  });
+}
+
+}  // namespace backends::reference

@@ -1,0 +1,188 @@
+// cross_entropy, mean_squared_error, their gradients, and correct_count. Rows are what the leading
+// dimensions count; `weight` has one number a row.
+#include <algorithm>
+#include <cmath>
+
+#include "backends/reference/check.h"
+#include "backends/reference/families.h"
+#include "backends/reference/row.h"
+
+namespace backends::reference {
+namespace {
+
+struct Shape {
+  int64_t rows, width;
+};
+
+// logits [...,C], labels [...], weight [...]
+Shape classification_shape(const Operation& op, rt_dtype dtype) {
+  const Dims logits = dims_of(input_of_min_rank(op, 0, "logits", 1));
+  const Dims rows(logits.begin(), logits.end() - 1);
+  if (logits.back() < 1) op.fail("operand 0 (logits) has no class, expected at least one");
+  expect_input(op, 1, "labels", RT_INT32, rows);
+  expect_input(op, 2, "weight", dtype, rows);
+  return {product(rows), logits.back()};
+}
+
+// y [N,...], target [N,...], weight [N]
+Shape regression_shape(const Operation& op, rt_dtype dtype) {
+  const Dims y = dims_of(input_of_min_rank(op, 0, "y", 1));
+  expect_input(op, 1, "target", dtype, y);
+  expect_input(op, 2, "weight", dtype, {y[0]});
+  return {y[0], product(Dims(y.begin() + 1, y.end()))};
+}
+
+template <typename T>
+void cross_entropy(const Shape& s, const Buffers& b) {
+  const T* logits = b.input<T>(0);
+  const int32_t* labels = b.input<int32_t>(1);
+  const T* weight = b.input<T>(2);
+  double loss = 0;
+  for (int64_t i = 0; i < s.rows; ++i) {
+    const T* row = logits + i * s.width;
+    // A padding row may hold anything, NaN included.
+    if (weight[i] == T(0)) continue;
+    loss += weight[i] * (log_sum_exp(row, s.width) - static_cast<double>(row[labels[i]]));
+  }
+  *b.output<T>(0) = static_cast<T>(loss);
+}
+
+template <typename T>
+void cross_entropy_backward(const Shape& s, const Buffers& b) {
+  const T* logits = b.input<T>(0);
+  const int32_t* labels = b.input<int32_t>(1);
+  const T* weight = b.input<T>(2);
+  const double dloss = *b.input<T>(3);
+  for (int64_t i = 0; i < s.rows; ++i) {
+    const T* row = logits + i * s.width;
+    T* result = b.output<T>(0) + i * s.width;
+    if (weight[i] == T(0)) {
+      std::fill_n(result, s.width, T(0));
+      continue;
+    }
+    const double log_sum = log_sum_exp(row, s.width);
+    for (int64_t j = 0; j < s.width; ++j) {
+      const double probability = std::exp(static_cast<double>(row[j]) - log_sum);
+      result[j] = static_cast<T>(weight[i] * dloss * (probability - (j == labels[i] ? 1.0 : 0.0)));
+    }
+  }
+}
+
+template <typename T>
+void mean_squared_error(const Shape& s, const Buffers& b) {
+  const T* y = b.input<T>(0);
+  const T* target = b.input<T>(1);
+  const T* weight = b.input<T>(2);
+  double loss = 0;
+  for (int64_t i = 0; i < s.rows; ++i) {
+    if (weight[i] == T(0)) continue;
+    double sum = 0;
+    for (int64_t j = i * s.width; j < (i + 1) * s.width; ++j) {
+      const double difference = static_cast<double>(y[j]) - target[j];
+      sum += difference * difference;
+    }
+    loss += weight[i] * sum / static_cast<double>(s.width);
+  }
+  *b.output<T>(0) = static_cast<T>(loss);
+}
+
+template <typename T>
+void mean_squared_error_backward(const Shape& s, const Buffers& b) {
+  const T* y = b.input<T>(0);
+  const T* target = b.input<T>(1);
+  const T* weight = b.input<T>(2);
+  const double dloss = *b.input<T>(3);
+  for (int64_t i = 0; i < s.rows; ++i) {
+    const double factor = weight[i] * dloss * 2.0 / static_cast<double>(s.width);
+    for (int64_t j = i * s.width; j < (i + 1) * s.width; ++j) {
+      const double difference = static_cast<double>(y[j]) - target[j];
+      b.output<T>(0)[j] = weight[i] == T(0) ? T(0) : static_cast<T>(factor * difference);
+    }
+  }
+}
+
+template <typename T>
+void correct_count(const Shape& s, const Buffers& b) {
+  const T* logits = b.input<T>(0);
+  const int32_t* labels = b.input<int32_t>(1);
+  const T* weight = b.input<T>(2);
+  int64_t count = 0;
+  for (int64_t i = 0; i < s.rows; ++i) {
+    const T* row = logits + i * s.width;
+    const bool correct = std::max_element(row, row + s.width) - row == labels[i];
+    if (weight[i] > T(0) && correct) ++count;
+  }
+  *b.output<T>(0) = static_cast<T>(count);
+}
+
+// A loss [1] or count [1] from three operands.
+using Check = Shape (*)(const Operation&, rt_dtype);
+
+Shape check_scalar(const Operation& op, rt_dtype dtype, Check check, const char* result) {
+  expect_counts(op, 3, 1);
+  const Shape s = check(op, dtype);
+  expect_output(op, 0, result, dtype, {1});
+  return s;
+}
+
+Shape check_gradient(const Operation& op, rt_dtype dtype, Check check, const char* result) {
+  expect_counts(op, 4, 1);
+  const Shape s = check(op, dtype);
+  expect_input(op, 3, "dloss", dtype, {1});
+  expect_output(op, 0, result, dtype, dims_of(op.input(0)));
+  return s;
+}
+
+}  // namespace
+
+Kernel make_cross_entropy(const Operation& op) {
+  const rt_dtype dtype = floating_input(op, 0, "logits");
+  const Shape s = check_scalar(op, dtype, classification_shape, "loss");
+  return for_floating(dtype, [&]<typename T>() {
+    Kernel kernel;
+    kernel.run = [s](const Buffers& b) { cross_entropy<T>(s, b); };
+    return kernel;
+  });
+}
+
+Kernel make_cross_entropy_backward(const Operation& op) {
+  const rt_dtype dtype = floating_input(op, 0, "logits");
+  const Shape s = check_gradient(op, dtype, classification_shape, "dlogits");
+  return for_floating(dtype, [&]<typename T>() {
+    Kernel kernel;
+    kernel.run = [s](const Buffers& b) { cross_entropy_backward<T>(s, b); };
+    return kernel;
+  });
+}
+
+Kernel make_mean_squared_error(const Operation& op) {
+  const rt_dtype dtype = floating_input(op, 0, "y");
+  const Shape s = check_scalar(op, dtype, regression_shape, "loss");
+  return for_floating(dtype, [&]<typename T>() {
+    Kernel kernel;
+    kernel.run = [s](const Buffers& b) { mean_squared_error<T>(s, b); };
+    return kernel;
+  });
+}
+
+Kernel make_mean_squared_error_backward(const Operation& op) {
+  const rt_dtype dtype = floating_input(op, 0, "y");
+  const Shape s = check_gradient(op, dtype, regression_shape, "dy");
+  return for_floating(dtype, [&]<typename T>() {
+    Kernel kernel;
+    kernel.run = [s](const Buffers& b) { mean_squared_error_backward<T>(s, b); };
+    return kernel;
+  });
+}
+
+Kernel make_correct_count(const Operation& op) {
+  const rt_dtype dtype = floating_input(op, 0, "logits");
+  const Shape s = check_scalar(op, dtype, classification_shape, "count");
+  return for_floating(dtype, [&]<typename T>() {
+    Kernel kernel;
+    kernel.run = [s](const Buffers& b) { correct_count<T>(s, b); };
+    return kernel;
+  });
+}
+
+}  // namespace backends::reference

@@ -1,0 +1,136 @@
+// sgd and adamw. Output i may share the memory of the input of the same name.
+#include <cmath>
+
+#include "backends/reference/check.h"
+#include "backends/reference/families.h"
+
+namespace backends::reference {
+namespace {
+
+// param, grad, lr, scale: the operands that every optimizer begins with.
+void expect_common(const Operation& op, rt_dtype dtype) {
+  const Dims dims = dims_of(op.input(0));
+  expect_input(op, 1, "grad", dtype, dims);
+  expect_input(op, 2, "lr", dtype, {1});
+  expect_input(op, 3, "scale", dtype, {1});
+  expect_output(op, 0, "param", dtype, dims);
+}
+
+struct Sgd {
+  int64_t count;
+  double momentum, weight_decay;
+  bool nesterov;
+};
+
+template <typename T>
+void sgd(const Sgd& s, const Buffers& b) {
+  const T* param = b.input<T>(0);
+  const T* grad = b.input<T>(1);
+  const double lr = *b.input<T>(2), scale = *b.input<T>(3);
+  T* result = b.output<T>(0);
+  for (int64_t i = 0; i < s.count; ++i) {
+    const double g = scale * grad[i] + s.weight_decay * param[i];
+    result[i] = static_cast<T>(param[i] - lr * g);
+  }
+}
+
+template <typename T>
+void sgd_momentum(const Sgd& s, const Buffers& b) {
+  const T* param = b.input<T>(0);
+  const T* grad = b.input<T>(1);
+  const double lr = *b.input<T>(2), scale = *b.input<T>(3);
+  const T* velocity = b.input<T>(4);
+  T* result = b.output<T>(0);
+  T* new_velocity = b.output<T>(1);
+  for (int64_t i = 0; i < s.count; ++i) {
+    const double g = scale * grad[i] + s.weight_decay * param[i];
+    const double v = s.momentum * velocity[i] + g;
+    result[i] = static_cast<T>(param[i] - lr * (s.nesterov ? g + s.momentum * v : v));
+    new_velocity[i] = static_cast<T>(v);
+  }
+}
+
+struct AdamW {
+  int64_t count;
+  double beta1, beta2, epsilon, weight_decay;
+};
+
+// Loshchilov and Hutter, "Decoupled weight decay regularization", 2019.
+template <typename T>
+void adamw(const AdamW& a, const Buffers& b) {
+  const T* param = b.input<T>(0);
+  const T* grad = b.input<T>(1);
+  const double lr = *b.input<T>(2), scale = *b.input<T>(3);
+  const T* m = b.input<T>(4);
+  const T* v = b.input<T>(5);
+  const double step = static_cast<double>(*b.input<int64_t>(6));
+  const double correction1 = 1.0 - std::pow(a.beta1, step);
+  const double correction2 = 1.0 - std::pow(a.beta2, step);
+  for (int64_t i = 0; i < a.count; ++i) {
+    const double g = scale * grad[i];
+    const double decayed = param[i] - lr * a.weight_decay * param[i];
+    const double new_m = a.beta1 * m[i] + (1.0 - a.beta1) * g;
+    const double new_v = a.beta2 * v[i] + (1.0 - a.beta2) * g * g;
+    const double step_size = (new_m / correction1) / (std::sqrt(new_v / correction2) + a.epsilon);
+    b.output<T>(0)[i] = static_cast<T>(decayed - lr * step_size);
+    b.output<T>(1)[i] = static_cast<T>(new_m);
+    b.output<T>(2)[i] = static_cast<T>(new_v);
+  }
+}
+
+void expect_beta(const Operation& op, const char* name, double beta) {
+  if (!(beta >= 0 && beta < 1)) {
+    op.fail(rt::sdk::format("%s is %g, expected 0 <= %s < 1", name, beta, name));
+  }
+}
+
+}  // namespace
+
+Kernel make_sgd(const Operation& op) {
+  const rt_dtype dtype = floating_input(op, 0, "param");
+  Sgd s{};
+  s.count = rt::sdk::element_count(op.input(0));
+  s.momentum = op.number(RT_ATTR_MOMENTUM, 0.0);
+  s.weight_decay = op.number(RT_ATTR_WEIGHT_DECAY, 0.0);
+  s.nesterov = op.integer(RT_ATTR_NESTEROV, 0) != 0;
+  const bool momentum = s.momentum != 0.0;
+  expect_counts(op, momentum ? 5 : 4, momentum ? 2 : 1);
+  expect_common(op, dtype);
+  if (momentum) {
+    expect_input(op, 4, "velocity", dtype, dims_of(op.input(0)));
+    expect_output(op, 1, "velocity", dtype, dims_of(op.input(0)));
+  }
+  return for_floating(dtype, [&]<typename T>() {
+    Kernel kernel;
+    kernel.in_place[0] = 1u << 0;
+    if (momentum) kernel.in_place[1] = 1u << 4;
+    kernel.run = [s, momentum](const Buffers& b) {
+      momentum ? sgd_momentum<T>(s, b) : sgd<T>(s, b);
+    };
+    return kernel;
+  });
+}
+
+Kernel make_adamw(const Operation& op) {
+  const rt_dtype dtype = floating_input(op, 0, "param");
+  expect_counts(op, 7, 3);
+  expect_common(op, dtype);
+  const Dims dims = dims_of(op.input(0));
+  expect_input(op, 4, "m", dtype, dims);
+  expect_input(op, 5, "v", dtype, dims);
+  expect_input(op, 6, "step", RT_INT64, {1});
+  expect_output(op, 1, "m", dtype, dims);
+  expect_output(op, 2, "v", dtype, dims);
+  const AdamW a{product(dims), op.number(RT_ATTR_BETA1), op.number(RT_ATTR_BETA2),
+                op.number(RT_ATTR_EPSILON), op.number(RT_ATTR_WEIGHT_DECAY, 0.0)};
+  expect_beta(op, RT_ATTR_BETA1, a.beta1);
+  expect_beta(op, RT_ATTR_BETA2, a.beta2);
+  return for_floating(dtype, [&]<typename T>() {
+    Kernel kernel;
+    kernel.in_place = {1u << 0, 1u << 4, 1u << 5};
+    kernel.run = [a](const Buffers& b) { adamw<T>(a, b); };
+    return kernel;
+  });
+}
+
+}  // namespace backends::reference

@@ -1,0 +1,66 @@
+// The entry of the plugin `reference`.
+#include "rt/plugin.h"
+
+#include <string_view>
+
+#include "backends/reference/objects.h"
+
+namespace backends::reference {
+namespace {
+
+const void* get_interface(void*, const char* name, uint32_t version) {
+  if (std::string_view(name) == RT_INTERFACE_DEVICE && version == RT_DEVICE_API_VERSION) {
+    return device_table();
+  }
+  if (std::string_view(name) == RT_INTERFACE_KERNEL && version == RT_KERNEL_API_VERSION) {
+    return kernel_table();
+  }
+  return nullptr;
+}
+
+const rt_option_spec* const* options(void*, uint32_t* count) {
+  *count = 0;
+  return nullptr;
+}
+
+void shutdown(void* self) { delete static_cast<rt_plugin*>(self); }
+
+rt_plugin* make_plugin() {
+  auto* plugin = new rt_plugin{};
+  plugin->size = sizeof(rt_plugin);
+  plugin->self = plugin;
+  plugin->name = "reference";
+  plugin->vendor = "runtime";
+  plugin->version = "0.1.0";
+  plugin->build_id = "reference-1";
+  plugin->description = "plain C++ on one thread: the definition of every operation";
+  plugin->get_interface = get_interface;
+  plugin->options = options;
+  plugin->shutdown = shutdown;
+  return plugin;
+}
+
+void negotiate(rt_negotiation* negotiation) {
+  check_struct(negotiation, "rt_negotiation");
+  negotiation->plugin_major = RT_ABI_MAJOR;
+  if (negotiation->host_major_min <= RT_ABI_MAJOR && RT_ABI_MAJOR <= negotiation->host_major_max) {
+    return;
+  }
+  throw rt::sdk::Error(
+      RT_ERROR_VERSION,
+      rt::sdk::format("plugin 'reference' speaks version %d of the contract, the host %u to %u; "
+                      "use a plugin and a host of one release",
+                      RT_ABI_MAJOR, negotiation->host_major_min, negotiation->host_major_max),
+      RT_SCOPE_PROCESS);
+}
+
+}  // namespace
+}  // namespace backends::reference
+
+rt_status rt_plugin_entry(const rt_host*, rt_negotiation* negotiation, const rt_plugin** plugin,
+                          rt_error* error) {
+  return rt::sdk::guard(error, [&] {
+    backends::reference::negotiate(negotiation);
+    *plugin = backends::reference::make_plugin();
+  });
+}

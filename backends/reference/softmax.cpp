@@ -1,0 +1,91 @@
+// softmax, log_softmax and their gradients, over the last dimension.
+#include <cmath>
+
+#include "backends/reference/check.h"
+#include "backends/reference/families.h"
+#include "backends/reference/row.h"
+
+namespace backends::reference {
+namespace {
+
+struct Shape {
+  int64_t rows, width;
+};
+
+Shape read_shape(const Operation& op, rt_dtype dtype, const char* name) {
+  const Dims dims = dims_of(input_of_min_rank(op, 0, name, 1));
+  if (dims.back() < 1) op.fail("the last dimension is 0, expected at least 1");
+  expect_output(op, 0, op.own_input_count() == 1 ? "y" : "dx", dtype, dims);
+  return {product(dims) / dims.back(), dims.back()};
+}
+
+// y[j] = function(x[j] - log(sum of exp(x)))
+template <typename Function>
+Kernel forward(const Operation& op, Function function) {
+  const rt_dtype dtype = floating_input(op, 0, "x");
+  expect_counts(op, 1, 1);
+  const Shape s = read_shape(op, dtype, "x");
+  return for_floating(dtype, [&]<typename T>() {
+    Kernel kernel;
+    kernel.in_place[0] = 1u << 0;
+    kernel.run = [s, function](const Buffers& b) {
+      for (int64_t i = 0; i < s.rows; ++i) {
+        const T* x = b.input<T>(0) + i * s.width;
+        T* y = b.output<T>(0) + i * s.width;
+        const double log_sum = log_sum_exp(x, s.width);
+        for (int64_t j = 0; j < s.width; ++j) {
+          y[j] = static_cast<T>(function(static_cast<double>(x[j]) - log_sum));
+        }
+      }
+    };
+    return kernel;
+  });
+}
+
+// dx[j] = last(dy[j], y[j], sum over j of term(dy[j], y[j]))
+template <typename Term, typename Last>
+Kernel backward(const Operation& op, Term term, Last last) {
+  const rt_dtype dtype = floating_input(op, 0, "dy");
+  expect_counts(op, 2, 1);
+  expect_input(op, 1, "y", dtype, dims_of(op.input(0)));
+  const Shape s = read_shape(op, dtype, "dy");
+  return for_floating(dtype, [&]<typename T>() {
+    Kernel kernel;
+    kernel.in_place[0] = 1u << 0 | 1u << 1;
+    kernel.run = [s, term, last](const Buffers& b) {
+      for (int64_t i = 0; i < s.rows; ++i) {
+        const T* dy = b.input<T>(0) + i * s.width;
+        const T* y = b.input<T>(1) + i * s.width;
+        T* dx = b.output<T>(0) + i * s.width;
+        double sum = 0;
+        for (int64_t j = 0; j < s.width; ++j) sum += term(dy[j], y[j]);
+        for (int64_t j = 0; j < s.width; ++j) dx[j] = static_cast<T>(last(dy[j], y[j], sum));
+      }
+    };
+    return kernel;
+  });
+}
+
+}  // namespace
+
+Kernel make_softmax(const Operation& op) {
+  return forward(op, [](double x) { return std::exp(x); });
+}
+
+Kernel make_log_softmax(const Operation& op) {
+  return forward(op, [](double x) { return x; });
+}
+
+Kernel make_softmax_backward(const Operation& op) {
+  return backward(
+      op, [](double dy, double y) { return dy * y; },
+      [](double dy, double y, double sum) { return y * (dy - sum); });
+}
+
+Kernel make_log_softmax_backward(const Operation& op) {
+  return backward(
+      op, [](double dy, double) { return dy; },
+      [](double dy, double y, double sum) { return dy - std::exp(y) * sum; });
+}
+
+}  // namespace backends::reference
