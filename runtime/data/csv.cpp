@@ -1,0 +1,255 @@
+#include "runtime/data/csv.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "runtime/data/csv_reader.h"
+#include "runtime/data/source.h"
+#include "runtime/error.h"
+
+namespace runtime::data {
+namespace {
+
+// A first line in which no field is a number: then it cannot be a sample.
+bool is_header(const CsvRecord& record) {
+  return std::none_of(record.fields.begin(), record.fields.end(),
+                      [](const std::string& field) { return to_number(field).has_value(); });
+}
+
+class CsvParser {
+ public:
+  CsvParser(std::string_view text, const std::string& name, const CsvOptions& options,
+            const CsvTable* known)
+      : reader_(text, name), name_(name), options_(options), known_(known) {}
+
+  CsvTable parse() {
+    CsvRecord record;
+    if (!reader_.next(record)) throw DataError(name_ + ": the file is empty; expected a table");
+    width_ = record.fields.size();
+    const bool header = is_header(record);
+    if (header) header_ = record.fields;
+    choose_columns();
+    if (!header) add(record);
+    while (reader_.next(record)) add(record);
+    if (table_.part.samples == 0) {
+      throw DataError(name_ + ": no line behind the header; expected at least one sample");
+    }
+    finish();
+    return std::move(table_);
+  }
+
+ private:
+  std::string column_list() const {
+    if (header_.empty()) return "numbers 0.." + std::to_string(width_ - 1) + " (no header line)";
+    std::string list;
+    for (const std::string& column : header_) {
+      if (!list.empty()) list += ", ";
+      list += quoted_for_message(column);
+      if (list.size() > 300) return list + ", ...";
+    }
+    return list;
+  }
+
+  std::size_t find_column(const std::string& wanted) const {
+    const auto matches = std::count(header_.begin(), header_.end(), wanted);
+    if (matches == 1) {
+      return static_cast<std::size_t>(std::find(header_.begin(), header_.end(), wanted) -
+                                      header_.begin());
+    }
+    const int64_t width = static_cast<int64_t>(width_);
+    const auto number = to_integer(wanted);
+    if (matches == 0 && number && *number >= -width && *number < width) {
+      return static_cast<std::size_t>(*number < 0 ? *number + width : *number);
+    }
+    throw DataError(name_ + ": " + (matches > 1 ? "more than one column " : "there is no column ") +
+                    quoted_for_message(wanted) + "; the columns are " + column_list());
+  }
+
+  void choose_columns() {
+    target_ = find_column(options_.target);
+    for (const std::string& feature : options_.features) add_feature(find_column(feature));
+    if (options_.features.empty()) {
+      for (std::size_t i = 0; i < width_; ++i) {
+        if (i != target_) add_feature(i);
+      }
+    }
+    if (features_.empty()) {
+      throw DataError(name_ +
+                      ": no column is left for features; expected a column beside the "
+                      "target, the separator is a comma");
+    }
+    if (known_ != nullptr && known_->columns != table_.columns) {
+      throw DataError(name_ + ": the feature columns differ from those of " + known_->part.title +
+                      "; expected the same columns in the same order");
+    }
+  }
+
+  void add_feature(std::size_t column) {
+    if (column == target_ ||
+        std::find(features_.begin(), features_.end(), column) != features_.end()) {
+      throw DataError(
+          name_ + ": column " + std::to_string(column + 1) +
+          (column == target_ ? " is the target and a feature" : " is twice in dataset.features") +
+          "; expected each column once");
+    }
+    features_.push_back(column);
+    table_.columns.push_back(header_.empty() ? std::to_string(column) : header_[column]);
+  }
+
+  float number_in(const CsvRecord& record, std::size_t column) const {
+    const std::string& field = record.fields[column];
+    const auto value = to_number(field);
+    if (!value) {
+      fail_at_cell(name_, record.line, column,
+                   field.empty() ? "the field is empty; expected a number"
+                                 : quoted_for_message(field) + " is not a number");
+    }
+    // Negated, so that NaN fails as well.
+    if (!(std::abs(*value) <= static_cast<double>(std::numeric_limits<float>::max()))) {
+      fail_at_cell(name_, record.line, column,
+                   field + "; expected a finite number in the range of float32");
+    }
+    return static_cast<float>(*value);
+  }
+
+  void add(const CsvRecord& record) {
+    if (record.fields.size() != width_) {
+      fail_at_cell(name_, record.line, std::min(record.fields.size(), width_),
+                   "the line has " + std::to_string(record.fields.size()) + " fields; expected " +
+                       std::to_string(width_) + " as in the first line");
+    }
+    Part& part = table_.part;
+    for (const std::size_t column : features_) part.floats.push_back(number_in(record, column));
+    if (options_.classification) {
+      add_label(record);
+    } else {
+      part.targets.values.push_back(number_in(record, target_));
+    }
+    ++part.samples;
+  }
+
+  // Labels are numbered in the order of appearance first.
+  void add_label(const CsvRecord& record) {
+    const std::string& field = record.fields[target_];
+    if (field.empty()) fail_at_cell(name_, record.line, target_, "the label is empty");
+    const auto next = static_cast<int32_t>(classes_.size());
+    const auto [found, is_new] = classes_.try_emplace(field, Seen{next, record.line});
+    if (is_new && next == kMaxClasses) {
+      fail_at_cell(name_, record.line, target_,
+                   "more than " + std::to_string(kMaxClasses) + " different labels");
+    }
+    table_.part.targets.labels.push_back(found->second.number);
+  }
+
+  void finish() {
+    Part& part = table_.part;
+    part.title = name_;
+    part.shape = {static_cast<int64_t>(features_.size())};
+    if (!options_.classification) {
+      part.targets.per_sample = 1;
+      return;
+    }
+    const std::vector<int32_t> final_number = number_classes();
+    for (int32_t& label : part.targets.labels)
+      label = final_number[static_cast<std::size_t>(label)];
+  }
+
+  // Class by order of appearance -> class number.
+  std::vector<int32_t> number_classes() {
+    const bool integers =
+        known_ != nullptr ? known_->class_names.empty()
+                          : std::all_of(classes_.begin(), classes_.end(), [](const auto& entry) {
+                              return to_integer(entry.first).has_value();
+                            });
+    if (!integers && known_ == nullptr) name_classes();
+    if (known_ != nullptr) table_.class_names = known_->class_names;
+    const int64_t known_classes = known_ != nullptr ? known_->part.targets.classes : 0;
+    const int64_t classes = known_classes > 0 ? known_classes : options_.classes;
+    std::vector<int32_t> numbers(classes_.size());
+    int64_t largest = 0;
+    for (const auto& [label, seen] : classes_) {
+      const int64_t number =
+          integers ? integer_class(label, seen.line, classes) : named_class(label, seen.line);
+      numbers[static_cast<std::size_t>(seen.number)] = static_cast<int32_t>(number);
+      largest = std::max(largest, number);
+    }
+    table_.part.targets.classes = classes > 0 ? classes : largest + 1;
+    return numbers;
+  }
+
+  int64_t integer_class(const std::string& label, int64_t line, int64_t classes) const {
+    const int64_t bound = classes > 0 ? classes : kMaxClasses;
+    const auto number = to_integer(label);
+    if (!number || *number < 0 || *number >= bound) {
+      fail_at_cell(name_, line, target_,
+                   "label " + quoted_for_message(label) + "; expected an integer in 0.." +
+                       std::to_string(bound - 1));
+    }
+    return *number;
+  }
+
+  int64_t named_class(const std::string& label, int64_t line) const {
+    const std::vector<std::string>& names = table_.class_names;
+    const auto found = std::lower_bound(names.begin(), names.end(), label);
+    if (found == names.end() || *found != label) {
+      fail_at_cell(name_, line, target_,
+                   "label " + quoted_for_message(label) + " does not occur in the training part");
+    }
+    return found - names.begin();
+  }
+
+  // std::map is sorted: class numbers do not depend on the order of the lines.
+  void name_classes() {
+    bool numbers = true;
+    for (const auto& [label, seen] : classes_) {
+      table_.class_names.push_back(label);
+      numbers = numbers && to_number(label).has_value();
+    }
+    if (numbers) {
+      throw DataError(name_ + ": the target column holds numbers such as " +
+                      table_.class_names.front() +
+                      "; expected integers or names as labels (to predict numbers, say "
+                      "dataset.task = \"regression\")");
+    }
+    const auto found = static_cast<int64_t>(table_.class_names.size());
+    if (options_.classes > 0 && found > options_.classes) {
+      throw DataError(name_ + ": the target column has " + std::to_string(found) +
+                      " different labels; expected at most dataset.classes = " +
+                      std::to_string(options_.classes));
+    }
+  }
+
+  struct Seen {
+    int32_t number;
+    int64_t line;
+  };
+
+  CsvReader reader_;
+  const std::string& name_;
+  const CsvOptions& options_;
+  const CsvTable* known_;
+  std::vector<std::string> header_;
+  std::size_t width_ = 0;
+  std::size_t target_ = 0;
+  std::vector<std::size_t> features_;
+  std::map<std::string, Seen> classes_;
+  CsvTable table_;
+};
+
+}  // namespace
+
+CsvTable parse_csv(std::string_view text, const std::string& name, const CsvOptions& options,
+                   const CsvTable* known) {
+  return CsvParser(text, name, options, known).parse();
+}
+
+CsvTable read_csv(const std::string& path, const CsvOptions& options, const CsvTable* known) {
+  const auto source = open_file(path);
+  std::string text(source->limit(), '\0');
+  source->read_exactly(text.data(), text.size(), "the table");
+  return parse_csv(text, path, options, known);
+}
+
+}  // namespace runtime::data

@@ -1,0 +1,145 @@
+#include "runtime/data/open.h"
+
+#include <cmath>
+
+#include "runtime/data/formats.h"
+#include "runtime/data/memory_dataset.h"
+#include "runtime/data/standardize.h"
+#include "runtime/data/synthetic.h"
+#include "runtime/data/views.h"
+#include "runtime/error.h"
+
+namespace runtime::data {
+namespace {
+
+[[noreturn]] void refuse(const std::string& message) { throw ConfigurationError(message); }
+
+void need(const std::string& value, const std::string& key, const std::string& format) {
+  if (value.empty())
+    refuse("dataset." + key + " is missing; expected a path, for format " + format);
+}
+
+void check_options(const DatasetOptions& options) {
+  if (!(options.validation_split >= 0 && options.validation_split < 1)) {
+    refuse("dataset.validation_split is " + std::to_string(options.validation_split) +
+           "; expected 0 or more, and less than 1");
+  }
+  if (options.validation_split > 0 && !options.validation_path.empty()) {
+    refuse("dataset.validation_split and dataset.validation_path are both given; expected one");
+  }
+  if (options.standardize && !(options.mean.empty() && options.std.empty())) {
+    refuse("dataset.standardize and dataset.mean or dataset.std are both given; expected one");
+  }
+  if (!options.resize.empty() && options.resize.size() != 2) {
+    refuse("dataset.resize has " + std::to_string(options.resize.size()) +
+           " numbers; expected [height, width]");
+  }
+}
+
+Parts load_two_files(const DatasetOptions& options) {
+  need(options.path, "path", options.format);
+  need(options.target_path, "target_path", options.format);
+  const FilePair train{options.path, options.target_path};
+  const FilePair validation{options.validation_path, options.validation_target_path};
+  const FilePair* second = nullptr;
+  if (!validation.features.empty()) {
+    need(validation.targets, "validation_target_path", options.format);
+    second = &validation;
+  }
+  return options.format == "npy" ? load_npy(train, second, options)
+                                 : load_idx(train, second, options);
+}
+
+// A folder with the four files under MNIST's names.
+Parts load_mnist_folder(const DatasetOptions& options) {
+  const FilePair train = mnist_files(options.path, "train");
+  const FilePair test = mnist_files(options.path, "t10k");
+  return load_idx(train, options.validation_split > 0 ? nullptr : &test, options);
+}
+
+Parts load_parts(const DatasetOptions& options) {
+  if (options.format == "idx" && options.target_path.empty()) {
+    need(options.path, "path", options.format);
+    return load_mnist_folder(options);
+  }
+  if (options.format == "idx" || options.format == "npy") return load_two_files(options);
+  need(options.path, "path", options.format);
+  if (options.format == "csv") return load_csv(options.path, options.validation_path, options);
+  return load_cifar10(options.path, options.validation_split == 0);
+}
+
+// Keras's rule: the training part is what is left of floor(n * (1 - split)).
+int64_t training_samples(int64_t samples, double split) {
+  const auto training =
+      static_cast<int64_t>(std::floor(static_cast<double>(samples) * (1 - split)));
+  if (split == 0 || (training > 0 && training < samples)) return split == 0 ? samples : training;
+  throw DataError("dataset.validation_split = " + std::to_string(split) + " of " +
+                  std::to_string(samples) +
+                  " samples leaves one part empty; expected samples in both");
+}
+
+DatasetPair split(std::shared_ptr<const Dataset> all, int64_t training) {
+  if (training == all->size()) return {std::move(all), nullptr};
+  auto validation = range_of(all, training, all->size());
+  return {range_of(std::move(all), 0, training), std::move(validation)};
+}
+
+void standardize_parts(Parts& parts, int64_t training) {
+  make_floats(parts.train);
+  const FeatureStatistics statistics = measure(parts.train, training);
+  standardize(parts.train, statistics);
+  if (!parts.validation) return;
+  make_floats(*parts.validation);
+  standardize(*parts.validation, statistics);
+}
+
+DatasetPair open_parts(Parts parts, const DatasetOptions& options) {
+  if (options.name == "fashion_mnist") parts.train.title = "Fashion-MNIST";
+  if (options.name == "mnist") parts.train.title = "MNIST";
+  if (parts.validation && !options.name.empty()) parts.validation->title = parts.train.title;
+  const int64_t training = training_samples(parts.train.samples, options.validation_split);
+  if (options.standardize) standardize_parts(parts, training);
+  const Normalization normalization{options.mean, options.std};
+  DatasetPair pair = split(make_memory_dataset(std::move(parts.train), normalization), training);
+  if (parts.validation) {
+    pair.validation = make_memory_dataset(std::move(*parts.validation), normalization);
+  }
+  return pair;
+}
+
+DatasetPair open_synthetic(const DatasetOptions& options) {
+  SyntheticOptions synthetic{options.shape, options.samples, 0, 0, options.seed};
+  (options.classification ? synthetic.classes : synthetic.targets) =
+      options.classification ? options.classes : options.targets;
+  auto all = make_synthetic(synthetic);
+  const int64_t training = training_samples(all->size(), options.validation_split);
+  return split(std::move(all), training);
+}
+
+DatasetOptions resolve(const DatasetOptions& options) {
+  DatasetOptions resolved = options;
+  if (options.name == "synthetic") resolved.format = "synthetic";
+  if (!options.name.empty() && options.name != "synthetic") resolved = resolve_well_known(options);
+  for (const char* format : {"idx", "cifar10", "csv", "npy", "synthetic"}) {
+    if (resolved.format == format) return resolved;
+  }
+  refuse("dataset.format is \"" + resolved.format +
+         "\"; expected idx, cifar10, csv, npy or synthetic, or dataset.name");
+}
+
+}  // namespace
+
+DatasetPair open_dataset(const DatasetOptions& options) {
+  check_options(options);
+  const DatasetOptions resolved = resolve(options);
+  DatasetPair pair = resolved.format == "synthetic" ? open_synthetic(resolved)
+                                                    : open_parts(load_parts(resolved), resolved);
+  if (!resolved.resize.empty()) {
+    for (auto* part : {&pair.train, &pair.validation}) {
+      if (*part) *part = resized(std::move(*part), resolved.resize[0], resolved.resize[1]);
+    }
+  }
+  return pair;
+}
+
+}  // namespace runtime::data

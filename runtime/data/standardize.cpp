@@ -1,0 +1,56 @@
+#include "runtime/data/standardize.h"
+
+#include <cmath>
+
+namespace runtime::data {
+namespace {
+
+// Adds to sums[feature] what `term` makes of every value.
+template <class Term>
+void sum_features(const Part& part, int64_t samples, std::vector<double>& sums, const Term& term) {
+  const float* value = part.floats.data();
+  for (int64_t sample = 0; sample < samples; ++sample) {
+    for (std::size_t feature = 0; feature < sums.size(); ++feature) {
+      sums[feature] += term(feature, static_cast<double>(*value++));
+    }
+  }
+}
+
+}  // namespace
+
+void make_floats(Part& part) {
+  if (!part.bytes.data) return;
+  part.floats.resize(part.bytes.size);
+  for (std::size_t i = 0; i < part.bytes.size; ++i) {
+    part.floats[i] = static_cast<float>(part.bytes.data[i]) / 255.0f;
+  }
+  part.bytes = {};
+}
+
+// Two passes: a sum of squares would cancel where the mean is large.
+FeatureStatistics measure(const Part& part, int64_t samples) {
+  const auto features = static_cast<std::size_t>(part.features());
+  FeatureStatistics result{std::vector<double>(features), std::vector<double>(features)};
+  const auto count = static_cast<double>(samples);
+  sum_features(part, samples, result.mean, [](std::size_t, double value) { return value; });
+  for (double& mean : result.mean) mean /= count;
+  sum_features(part, samples, result.deviation, [&](std::size_t feature, double value) {
+    return (value - result.mean[feature]) * (value - result.mean[feature]);
+  });
+  for (double& deviation : result.deviation) {
+    deviation = deviation > 0 ? std::sqrt(deviation / count) : 1.0;
+  }
+  return result;
+}
+
+void standardize(Part& part, const FeatureStatistics& statistics) {
+  const std::size_t features = statistics.mean.size();
+  for (std::size_t i = 0; i < part.floats.size(); ++i) {
+    const std::size_t feature = i % features;
+    part.floats[i] =
+        static_cast<float>((static_cast<double>(part.floats[i]) - statistics.mean[feature]) /
+                           statistics.deviation[feature]);
+  }
+}
+
+}  // namespace runtime::data
