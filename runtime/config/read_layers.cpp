@@ -122,11 +122,6 @@ class LayerReader {
            "wrong value: got " + std::to_string(integer("groups")) + ", expected a divisor of " +
                "channels, " + std::to_string(integer("channels")));
     }
-    const bool strided = integer("stride_h") != 1 || integer("stride_w") != 1;
-    if (layer_.strings.contains("padding") && strided) {
-      fail(position("padding"), path("padding"),
-           "wrong value: \"same\" needs stride 1; give the padding as a number");
-    }
   }
 
   void check_pool_padding() const {

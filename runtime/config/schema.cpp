@@ -114,8 +114,10 @@ std::vector<Key> dataset_files() {
        .documentation = "format of path"},
       {.name = "path",
        .default_text = "\"\"",
-       .documentation = "training samples, absolute or in a folder of RUNTIME_DATA_PATH. idx: the "
-                        "image file; cifar10: the folder; csv: the file; npy: the features"},
+       .documentation =
+           "training samples. idx: the image file, or a folder with the four files under "
+           "MNIST's names; cifar10: the folder; csv: the table; npy: the features; "
+           "with a name: the folder, empty to search RUNTIME_DATA_PATH"},
       {.name = "target_path", .default_text = "\"\"", .documentation = "idx, npy: the targets"},
       {.name = "validation_path",
        .default_text = "\"\"",
@@ -126,8 +128,10 @@ std::vector<Key> dataset_files() {
       {.name = "features",
        .type = Type::kStrings,
        .default_text = "[]",
-       .documentation = "csv: columns that are features; empty: all but the target"},
-      {.name = "target", .default_text = "\"\"", .documentation = "csv: the column to predict"},
+       .documentation = "csv: feature columns by name or number from 0; empty: all but the target"},
+      {.name = "target",
+       .default_text = "\"\"",
+       .documentation = "csv: the column to predict, by name or number from 0; \"-1\" is the last"},
       {.name = "task",
        .default_text = "\"classification\"",
        .choices = {"classification", "regression"},
@@ -149,7 +153,9 @@ std::vector<Key> dataset_batches() {
        .type = Type::kNumber,
        .default_text = "0.0",
        .range = from_zero_to_below(1),
-       .documentation = "share of the training samples, the last ones, kept for validation"},
+       .documentation =
+           "share of the training samples, the last ones, kept for validation instead of the data "
+           "set's own validation part"},
       {.name = "prefetch",
        .type = Type::kInteger,
        .default_text = "2",
@@ -183,7 +189,8 @@ std::vector<Key> dataset_batches() {
       {.name = "standardize",
        .type = Type::kBoolean,
        .default_text = "false",
-       .documentation = "csv, npy: each column to mean 0 and deviation 1 of the training part"}};
+       .documentation =
+           "each feature to mean 0 and deviation 1 of the training part; not with mean and std"}};
 }
 
 Section dataset() {

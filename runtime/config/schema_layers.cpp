@@ -71,7 +71,8 @@ Key repeat_key() {
           .type = Type::kInteger,
           .default_text = "1",
           .range = {.minimum = 1, .maximum = 1000},
-          .documentation = "that many of it in a row, each with weights of its own"};
+          .documentation =
+              "that many in a row, each with weights of its own, named <name>.0, <name>.1, ..."};
 }
 
 Key l2_key() {
@@ -101,7 +102,7 @@ LayerType layer(const std::string& name, const std::string& documentation, std::
 LayerType conv2d() {
   Key padding = window("padding", 0, "0", "zeros on each side");
   padding.type = Type::kPadding;
-  padding.documentation += ", or \"same\" (the size stays; stride 1)";
+  padding.documentation += ", or \"same\" (size / stride, rounded up)";
   Key groups = {.name = "groups",
                 .type = Type::kInteger,
                 .default_text = "1",

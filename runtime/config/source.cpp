@@ -177,6 +177,8 @@ Value wrap(const std::vector<std::string>& parts, Value value, const Position& p
 // Of an exclusive pair the key in `later` replaces the other one in `base`, with what belongs to
 // it: the input of other layers, the files of another data set.
 void drop_replaced(Value& base, const Value& later, const std::string& section) {
+  const bool other_data =
+      section == "dataset" && base.find("format") != nullptr && later.find("name") != nullptr;
   for (const Exclusive& pair : exclusives()) {
     if (pair.section != section) continue;
     if (later.find(pair.first) != nullptr) base.remove(pair.second);

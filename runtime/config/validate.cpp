@@ -1,5 +1,6 @@
 #include "runtime/config/validate.h"
 
+#include "runtime/config/format.h"
 #include "runtime/config/read.h"
 
 namespace runtime::config {
@@ -47,9 +48,6 @@ class Rules {
     const Dataset& data = config_.dataset;
     require(!data.name.empty() || !data.format.empty(), "dataset", "name",
             "missing: no data set is given; set name, or format and path");
-    require(data.name.empty() || data.path.empty(), "dataset", "path",
-            "both name and path are given; a named data set is found through RUNTIME_DATA_PATH, "
-            "for other files set format and path");
     const bool needs_path = !data.format.empty() && data.format != "synthetic";
     require(!needs_path || !data.path.empty(), "dataset", "path",
             "missing: format \"" + data.format + "\" needs the path of its files");
@@ -58,6 +56,9 @@ class Rules {
   void check_synthetic() const {
     const Dataset& data = config_.dataset;
     if (data.name != "synthetic" && data.format != "synthetic") return;
+    require(
+        data.path.empty(), "dataset", "path",
+        "got " + toml_string(shorten(data.path)) + ", but synthetic data has no files; remove it");
     require(data.samples > 0, "dataset", "samples",
             "missing: synthetic data needs the number of samples, at least 1");
     require(data.classes > 0 || data.task == "regression", "dataset", "classes",
@@ -68,18 +69,16 @@ class Rules {
     const Dataset& data = config_.dataset;
     require(data.format != "csv" || !data.target.empty(), "dataset", "target",
             "missing: format \"csv\" needs the column to predict");
-    require((data.format != "idx" && data.format != "npy") || !data.target_path.empty(), "dataset",
-            "target_path", "missing: format \"" + data.format + "\" needs the file of targets");
+    require(data.format != "npy" || !data.target_path.empty(), "dataset", "target_path",
+            "missing: format \"npy\" needs the file of targets");
     require(data.target_path.empty() || data.validation_path.empty() ||
                 !data.validation_target_path.empty(),
             "dataset", "validation_target_path",
             "missing: validation_path needs its own file of targets, as path has");
     require(data.task == "classification" || !data.format.empty() || data.name == "synthetic",
             "dataset", "task", "got \"regression\", but " + data.name + " holds classes");
-    require(!data.standardize || data.format == "csv" || data.format == "npy", "dataset",
-            "standardize",
-            "got true, but only the formats csv and npy have columns; use mean and "
-            "std for images");
+    require(!data.standardize || (data.mean.empty() && data.std.empty()), "dataset", "standardize",
+            "got true, but mean or std are given too; remove the one that is not meant");
   }
 
   void check_images() const {

@@ -1,0 +1,50 @@
+#include "runtime/config/reference.h"
+
+#include "runtime/config/schema.h"
+
+namespace runtime::config {
+namespace {
+
+std::string default_of(const Key& key) {
+  if (key.required) return "required";
+  return key.default_text.empty() ? "none" : "`" + key.default_text + "`";
+}
+
+std::string row(const Key& key) {
+  return "| `" + key.name + "` | " + describe_type(key) + " | " + default_of(key) + " | " +
+         key.documentation + " |\n";
+}
+
+std::string table(const std::vector<Key>& keys) {
+  std::string text = "| key | type and range | default | meaning |\n|---|---|---|---|\n";
+  for (const Key& key : keys) text += row(key);
+  return text + "\n";
+}
+
+std::string exclusive_notes(const std::string& section) {
+  std::string text;
+  for (const Exclusive& pair : exclusives()) {
+    if (pair.section != section) continue;
+    text += "Either `" + pair.first + "` or `" + pair.second +
+            "`: both in one file are an error, in a later file the one replaces the other.\n\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string reference_markdown() {
+  std::string text = "\n## Before the sections\n\n" + table({extends_key()});
+  for (const Section& section : sections()) {
+    text += "## [" + section.name + "]\n\n" + section.documentation + "\n\n" +
+            exclusive_notes(section.name) + table(section.keys);
+  }
+  text += "## Layers\n\nA layer is a table with `type` and the keys of that type.\n\n";
+  for (const LayerType& type : layer_types()) {
+    text += "### " + type.name + "\n\n" + type.documentation + "\n\n" + table(type.keys);
+  }
+  text.pop_back();
+  return text;
+}
+
+}  // namespace runtime::config

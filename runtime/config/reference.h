@@ -1,0 +1,17 @@
+// The reference of every key in Markdown: the second part of configs/README.md.
+#ifndef RUNTIME_CONFIG_REFERENCE_H_
+#define RUNTIME_CONFIG_REFERENCE_H_
+
+#include <string>
+
+namespace runtime::config {
+
+// The line of configs/README.md after which everything is reference_markdown().
+inline constexpr char kReferenceMark[] =
+    "<!-- From here on written by config_reference out of the schema; do not edit. -->\n";
+
+std::string reference_markdown();
+
+}  // namespace runtime::config
+
+#endif  // RUNTIME_CONFIG_REFERENCE_H_

@@ -1,0 +1,165 @@
+#include <algorithm>
+
+#include "runtime/config/fields.h"
+#include "runtime/config/format.h"
+#include "runtime/config/schema.h"
+
+namespace runtime::config {
+namespace {
+
+std::string text_of(const std::string& value) { return toml_string(value); }
+std::string text_of(bool value) { return value ? "true" : "false"; }
+std::string text_of(double value) { return toml_number(value); }
+std::string text_of(int value) { return std::to_string(value); }
+std::string text_of(int64_t value) { return std::to_string(value); }
+std::string text_of(uint64_t value) { return std::to_string(value); }
+
+std::string text_of(const Init& init) {
+  const bool table = init.kind == "normal" || init.kind == "uniform" || init.kind == "constant";
+  if (!table) return toml_string(init.kind);
+  return std::string("{ ").append(init.kind) + " = " + toml_number(init.value) + " }";
+}
+
+template <class Item>
+std::string text_of(const std::vector<Item>& items) {
+  std::string text;
+  for (const Item& item : items) text += (text.empty() ? "" : ", ") + text_of(item);
+  return std::string("[").append(text) + "]";
+}
+
+std::string text_of_layers(const std::vector<Layer>& layers, int indent);
+
+// A layer on one line; nested lists take a line for each of their layers.
+class LayerWriter {
+ public:
+  LayerWriter(const Layer& layer, int indent) : layer_(layer), indent_(indent) {}
+
+  std::string write() {
+    text_ = std::string("{ type = ").append(toml_string(layer_.type));
+    for (const Key& key : find_layer_type(layer_.type)->keys) write_key(key);
+    return text_ + " }";
+  }
+
+ private:
+  void add(const std::string& key, const std::string& value) {
+    text_ += ", " + key + " = " + value;
+  }
+
+  // Common keys are left out where they say nothing.
+  void write_key(const Key& key) {
+    if (key.name == "name") {
+      if (!layer_.name.empty()) add("name", toml_string(layer_.name));
+    } else if (key.name == "activation") {
+      if (!layer_.activation.empty()) add("activation", toml_string(layer_.activation));
+    } else if (key.name == "repeat") {
+      if (layer_.repeat != 1) add("repeat", std::to_string(layer_.repeat));
+    } else if (key.name == "l2") {
+      if (layer_.l2 != 0) add("l2", toml_number(layer_.l2));
+    } else if (key.type == Type::kInit) {
+      if (layer_.init) add("init", text_of(*layer_.init));
+    } else {
+      write_own(key);
+    }
+  }
+
+  void write_own(const Key& key) {
+    if (key.type == Type::kLayers) {
+      const auto& list = key.name == "layers" ? layer_.layers : layer_.shortcut;
+      if (!list.empty()) add(key.name, text_of_layers(list, indent_ + 2));
+    } else if (layer_.strings.contains(key.name)) {
+      add(key.name, toml_string(layer_.strings.at(key.name)));
+    } else if (key.type == Type::kNumber) {
+      add(key.name, toml_number(layer_.numbers.at(key.name)));
+    } else if (key.type == Type::kBoolean) {
+      add(key.name, layer_.integers.at(key.name) != 0 ? "true" : "false");
+    } else if (key.type == Type::kInteger) {
+      add(key.name, std::to_string(layer_.integers.at(key.name)));
+    } else {
+      write_pair(key.name);
+    }
+  }
+
+  void write_pair(const std::string& key) {
+    const int64_t h = layer_.integers.at(key + "_h");
+    const int64_t w = layer_.integers.at(key + "_w");
+    add(key, h == w ? std::to_string(h) : text_of(std::vector<int64_t>{h, w}));
+  }
+
+  const Layer& layer_;
+  int indent_;
+  std::string text_;
+};
+
+std::string text_of_layers(const std::vector<Layer>& layers, int indent) {
+  std::string text = "[\n";
+  for (const Layer& layer : layers) {
+    text += std::string(indent, ' ') + LayerWriter(layer, indent).write() + ",\n";
+  }
+  return text + std::string(indent - 2, ' ') + "]";
+}
+
+// Line breaks would end the comment.
+std::string comment(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return std::string("# ").append(text);
+}
+
+class Writer {
+ public:
+  template <class Member>
+  void operator()(const std::string& section, const std::string& key, const Member& member) {
+    open(section);
+    // Two keys of an exclusive pair cannot both be written; the one left out has its default.
+    if (is_exclusive(section, key) && member == Member{}) return;
+    if (section == "model" && key == "preset") return;  // written out as layers
+    line(key, text_of(member));
+  }
+
+  void operator()(const std::string& section, const std::string& key,
+                  const std::vector<Layer>& layers) {
+    open(section);
+    line(key, text_of_layers(layers, 2));
+  }
+
+  void options(const std::string& plugin, const std::map<std::string, std::string>& options) {
+    text_ += "\n[device." + toml_string(plugin) + "]\n";
+    for (const auto& [key, value] : options) {
+      text_ += toml_string(key) + " = " + toml_string(value) + "\n";
+    }
+  }
+
+  std::string text() const { return text_; }
+
+ private:
+  static bool is_exclusive(const std::string& section, const std::string& key) {
+    return std::any_of(exclusives().begin(), exclusives().end(), [&](const Exclusive& pair) {
+      return pair.section == section && (pair.first == key || pair.second == key);
+    });
+  }
+
+  void open(const std::string& section) {
+    if (section_ != nullptr && section_->name == section) return;
+    section_ = find_section(section);
+    text_ +=
+        (text_.empty() ? "" : "\n") + comment(section_->documentation) + "\n[" + section + "]\n";
+  }
+
+  void line(const std::string& key, const std::string& value) {
+    const Key& schema = *find_key(section_->keys, key);
+    text_ += comment(schema.documentation) + "\n" + key + " = " + value + "\n";
+  }
+
+  const Section* section_ = nullptr;
+  std::string text_;
+};
+
+}  // namespace
+
+std::string to_toml(const Config& config) {
+  Writer writer;
+  visit_fields(config, writer);
+  for (const auto& [plugin, options] : config.device.options) writer.options(plugin, options);
+  return writer.text();
+}
+
+}  // namespace runtime::config
