@@ -1,0 +1,112 @@
+#include "runtime/exec/decision_cache.h"
+
+#include <unistd.h>
+
+#include <cinttypes>
+#include <cstdio>
+#include <fstream>
+#include <iomanip>
+#include <limits>
+#include <sstream>
+
+#include "runtime/exec/device_target.h"
+
+namespace runtime::exec {
+
+namespace {
+
+constexpr const char* kMagic = "runtime-layouts 1";
+
+// FNV-1a, 64 bit (http://www.isthe.com/chongo/tech/comp/fnv/)
+uint64_t hash(const std::string& text) {
+  uint64_t h = 14695981039346656037u;
+  for (unsigned char c : text) h = (h ^ c) * 1099511628211u;
+  return h;
+}
+
+void write_operands(std::ostream& out, const std::vector<uint64_t>& layouts,
+                    const std::vector<uint64_t>& bytes) {
+  out << ' ' << layouts.size();
+  for (size_t i = 0; i < layouts.size(); ++i) out << ' ' << layouts[i] << ' ' << bytes[i];
+}
+
+bool read_operands(std::istream& in, std::vector<uint64_t>* layouts, std::vector<uint64_t>* bytes) {
+  size_t count = 0;
+  if (!(in >> count) || count > RT_MAX_INPUTS) return false;
+  layouts->resize(count);
+  bytes->resize(count);
+  for (size_t i = 0; i < count; ++i) {
+    if (!(in >> (*layouts)[i] >> (*bytes)[i])) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+DecisionCache::DecisionCache(std::filesystem::path folder, std::string key) : key_(std::move(key)) {
+  if (folder.empty()) return;
+  char name[40];
+  std::snprintf(name, sizeof(name), "layouts-%016" PRIx64, hash(key_));
+  file_ = folder / name;
+}
+
+std::optional<graph::LayoutDecision> DecisionCache::read(size_t nodes) const {
+  std::ifstream in(file_);
+  std::string line;
+  if (!in || !std::getline(in, line) || line != kMagic || !std::getline(in, line) ||
+      line != std::to_string(hash(key_ + "."))) {
+    return std::nullopt;
+  }
+  graph::LayoutDecision decision;
+  while (decision.size() < nodes && std::getline(in, line)) {
+    std::istringstream fields(line);
+    graph::Candidate c;
+    if (!(fields >> c.algorithm >> c.ns >> std::quoted(c.implementation)) ||
+        !read_operands(fields, &c.input_layouts, &c.input_bytes) ||
+        !read_operands(fields, &c.output_layouts, &c.output_bytes)) {
+      return std::nullopt;
+    }
+    decision.push_back(std::move(c));
+  }
+  if (decision.size() != nodes) return std::nullopt;
+  return decision;
+}
+
+void DecisionCache::write(const graph::LayoutDecision& decision) const {
+  if (file_.empty()) return;
+  std::error_code ignored;
+  std::filesystem::create_directories(file_.parent_path(), ignored);
+  const std::filesystem::path temporary = file_.string() + "." + std::to_string(getpid());
+  {
+    std::ofstream out(temporary);
+    out.precision(std::numeric_limits<double>::max_digits10);
+    out << kMagic << '\n' << hash(key_ + ".") << '\n';
+    for (const graph::Candidate& c : decision) {
+      out << c.algorithm << ' ' << c.ns << ' ' << std::quoted(c.implementation);
+      write_operands(out, c.input_layouts, c.input_bytes);
+      write_operands(out, c.output_layouts, c.output_bytes);
+      out << '\n';
+    }
+    if (!out.flush()) {
+      std::filesystem::remove(temporary, ignored);
+      return;
+    }
+  }
+  std::filesystem::rename(temporary, file_, ignored);
+}
+
+std::string decision_key(const plugins::host::Device& device, const graph::Graph& graph,
+                         const std::string& tune) {
+  std::string key = device.plugin().name() + '\n' + device.plugin().build_id() + '\n' +
+                    device.properties().stable_id + '\n' + device.properties().name + '\n' + tune +
+                    '\n';
+  for (const graph::Node& node : graph.nodes) {
+    key += signature(graph, node);
+    for (graph::ValueId v : node.inputs) key += ' ' + std::to_string(v);
+    for (graph::ValueId v : node.outputs) key += ' ' + std::to_string(v);
+    key += '\n';
+  }
+  return key;
+}
+
+}  // namespace runtime::exec

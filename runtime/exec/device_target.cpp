@@ -1,0 +1,197 @@
+#include "runtime/exec/device_target.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace runtime::exec {
+
+namespace {
+
+using graph::Graph;
+using graph::Node;
+using plugins::host::Operation;
+
+// Enough to hide the clock's resolution and one disturbance, few enough for the budget.
+constexpr int kMeasuredLaunches = 3;
+// Bytes per second that a reorder reads or writes, until it has been measured.
+constexpr double kReorderBandwidth = 8e9;
+
+rt_tensor_desc describe(const graph::Value& value) {
+  return plugins::host::make_tensor_desc(value.dtype, value.dims, value.layout);
+}
+
+std::string layouts_text(const std::vector<uint64_t>& layouts) {
+  std::string text;
+  for (uint64_t l : layouts) text += ":" + std::to_string(l);
+  return text;
+}
+
+graph::Candidate to_candidate(const rt_candidate& c, size_t inputs, size_t outputs) {
+  graph::Candidate out;
+  out.algorithm = c.algorithm;
+  out.ns = c.estimated_ns;
+  out.input_layouts.assign(c.input_layouts, c.input_layouts + inputs);
+  out.output_layouts.assign(c.output_layouts, c.output_layouts + outputs);
+  out.input_bytes.assign(c.input_bytes, c.input_bytes + inputs);
+  out.output_bytes.assign(c.output_bytes, c.output_bytes + outputs);
+  out.implementation = c.implementation;
+  return out;
+}
+
+}  // namespace
+
+Operation to_operation(const Graph& graph, const Node& node, const rt_plan* forward) {
+  Operation op;
+  op.name = node.op;
+  for (graph::ValueId v : node.inputs) op.inputs.push_back(describe(graph.value(v)));
+  for (graph::ValueId v : node.outputs) op.outputs.push_back(describe(graph.value(v)));
+  for (const graph::Attribute& a : node.attributes) op.attributes.push_back({a.name, a.value});
+  for (const graph::PostOp& p : node.post_ops)
+    op.post_ops.push_back({p.kind, p.function, p.operand});
+  op.forward = forward;
+  op.algorithm = node.algorithm;
+  return op;
+}
+
+std::string signature(const Graph& graph, const Node& node) {
+  std::string text = node.op;
+  const auto operand = [&](char kind, graph::ValueId v) {
+    const graph::Value& value = graph.value(v);
+    text += kind + std::to_string(value.dtype) + graph::to_string(value.dims);
+  };
+  for (graph::ValueId v : node.inputs) operand('<', v);
+  for (graph::ValueId v : node.outputs) operand('>', v);
+  for (const graph::Attribute& a : node.attributes) {
+    text += ' ' + a.name + '=';
+    text += std::visit([](auto x) { return std::to_string(x); }, a.value);
+  }
+  for (const graph::PostOp& p : node.post_ops) {
+    text += " +" + std::to_string(p.kind) + '.' + std::to_string(p.function) + '.' +
+            std::to_string(p.operand);
+  }
+  return text;
+}
+
+DeviceTarget::DeviceTarget(std::shared_ptr<plugins::host::Device> device, bool deterministic,
+                           std::chrono::nanoseconds measure_budget)
+    : device_(std::move(device)),
+      stream_(device_->create_stream()),
+      deterministic_(deterministic),
+      budget_(measure_budget) {}
+
+Operation DeviceTarget::operation(const Graph& graph, const Node& node) const {
+  Operation op = to_operation(graph, node);
+  if (deterministic_) op.flags |= RT_OP_DETERMINISTIC;
+  return op;
+}
+
+graph::Support DeviceTarget::support(const Graph& graph, const Node& node) {
+  const std::string key = signature(graph, node);
+  const auto it = supports_.find(key);
+  if (it != supports_.end()) return it->second;
+  Operation op = operation(graph, node);
+  for (rt_tensor_desc& d : op.inputs) d.layout = RT_LAYOUT_ANY;
+  for (rt_tensor_desc& d : op.outputs) d.layout = RT_LAYOUT_ANY;
+  const plugins::host::Support answer = device_->query(op);
+  graph::Support support;
+  support.supported = answer.level != RT_SUPPORT_REFUSED;
+  support.post_ops_fused = answer.post_ops_fused;
+  support.reason = answer.reason;
+  return supports_[key] = support;
+}
+
+std::vector<graph::Candidate> DeviceTarget::candidates(
+    const Graph& graph, const Node& node, const std::vector<uint64_t>& input_layouts,
+    const std::vector<uint64_t>& output_layouts) {
+  const std::string key =
+      signature(graph, node) + layouts_text(input_layouts) + '>' + layouts_text(output_layouts);
+  const auto it = candidates_.find(key);
+  if (it != candidates_.end()) return it->second;
+  Operation op = operation(graph, node);
+  for (size_t i = 0; i < op.inputs.size(); ++i) op.inputs[i].layout = input_layouts[i];
+  for (size_t i = 0; i < op.outputs.size(); ++i) op.outputs[i].layout = output_layouts[i];
+  std::vector<graph::Candidate> list;
+  const plugins::host::Support answer = device_->query(op);
+  if (answer.level != RT_SUPPORT_REFUSED) {
+    for (const rt_candidate& c : answer.candidates)
+      list.push_back(to_candidate(c, op.inputs.size(), op.outputs.size()));
+  }
+  return candidates_[key] = list;
+}
+
+void DeviceTarget::measure(const Graph& graph, const Node& node,
+                           std::vector<graph::Candidate>& candidates) {
+  // A backward plan needs its forward plan; its candidates follow the forward's layout anyway.
+  if (node.saved != graph::kNone && node.is_backward()) return;
+  std::vector<double> times;
+  for (const graph::Candidate& c : candidates) {
+    const std::string key = signature(graph, node) + '@' + std::to_string(c.algorithm) +
+                            layouts_text(c.input_layouts) + '>' + layouts_text(c.output_layouts);
+    const auto it = measured_.find(key);
+    if (it == measured_.end() && budget_.count() <= 0)
+      return;  // estimates and times are not mixed within a node
+    const auto begin = std::chrono::steady_clock::now();
+    times.push_back(it != measured_.end()
+                        ? it->second
+                        : measured_[key] = measure_one(operation(graph, node), c));
+    budget_ -= std::chrono::steady_clock::now() - begin;
+  }
+  for (size_t i = 0; i < candidates.size(); ++i) candidates[i].ns = times[i];
+}
+
+double DeviceTarget::measure_one(Operation op, const graph::Candidate& candidate) {
+  std::vector<plugins::host::Memory> memory;
+  std::vector<const void*> inputs;
+  std::vector<void*> outputs;
+  const auto buffer = [&](uint64_t bytes) {
+    memory.push_back(device_->allocate(std::max<uint64_t>(bytes, 1)));
+    stream_.fill(memory.back().data(), 0, std::max<uint64_t>(bytes, 1));
+    return memory.back().data();
+  };
+  for (size_t i = 0; i < op.inputs.size(); ++i) {
+    op.inputs[i].layout = candidate.input_layouts[i];
+    inputs.push_back(buffer(candidate.input_bytes[i]));
+  }
+  for (size_t i = 0; i < op.outputs.size(); ++i) {
+    op.outputs[i].layout = candidate.output_layouts[i];
+    outputs.push_back(buffer(candidate.output_bytes[i]));
+  }
+  op.algorithm = candidate.algorithm;
+  plugins::host::Kernel kernel = device_->create_kernel(op);
+  rt_launch launch{};
+  launch.size = sizeof(launch);
+  launch.inputs = inputs.data();
+  launch.input_count = static_cast<uint32_t>(inputs.size());
+  launch.outputs = outputs.data();
+  launch.output_count = static_cast<uint32_t>(outputs.size());
+  launch.workspace =
+      kernel.info().workspace_bytes ? buffer(kernel.info().workspace_bytes) : nullptr;
+  launch.saved = kernel.info().saved_bytes ? buffer(kernel.info().saved_bytes) : nullptr;
+  kernel.launch(stream_, launch);
+  stream_.synchronize();
+  double best = 0;
+  for (int i = 0; i < kMeasuredLaunches; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    kernel.launch(stream_, launch);
+    stream_.synchronize();
+    const std::chrono::duration<double, std::nano> time = std::chrono::steady_clock::now() - begin;
+    best = i == 0 ? time.count() : std::min(best, time.count());
+  }
+  return best;
+}
+
+double DeviceTarget::reorder_ns(const graph::Value& value, uint64_t from, uint64_t to) {
+  const std::string key = std::to_string(value.dtype) + graph::to_string(value.dims) + ':' +
+                          std::to_string(from) + ':' + std::to_string(to);
+  const auto it = reorders_.find(key);
+  if (it != reorders_.end()) return it->second;
+  return reorders_[key] = static_cast<double>(layout_bytes(value, from) + layout_bytes(value, to)) /
+                          kReorderBandwidth * 1e9;
+}
+
+uint64_t DeviceTarget::layout_bytes(const graph::Value& value, uint64_t layout) {
+  if (layout == RT_LAYOUT_CANONICAL) return graph::canonical_bytes(value);
+  return device_->layout_bytes(plugins::host::make_tensor_desc(value.dtype, value.dims, layout));
+}
+
+}  // namespace runtime::exec

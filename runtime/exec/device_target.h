@@ -1,0 +1,57 @@
+// The passes' view of a device: support, candidates, measured times, over the kernel table of a
+// plugin.
+#ifndef RUNTIME_EXEC_DEVICE_TARGET_H_
+#define RUNTIME_EXEC_DEVICE_TARGET_H_
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include "plugins/host/device.h"
+#include "runtime/graph/target.h"
+
+namespace runtime::exec {
+
+// The plugin's description of a node. Layouts are those of the values; `forward` is the plan whose
+// saved data it reads.
+plugins::host::Operation to_operation(const graph::Graph& graph, const graph::Node& node,
+                                      const rt_plan* forward = nullptr);
+
+// Text that identifies a node up to names: operation, types, shapes, attributes, post-operations.
+std::string signature(const graph::Graph& graph, const graph::Node& node);
+
+// Not thread-safe. Answers are kept, since layers repeat.
+class DeviceTarget : public graph::Target {
+ public:
+  // `measure_budget` bounds the time that measure() spends in all; nodes that come later keep their
+  // estimates.
+  DeviceTarget(std::shared_ptr<plugins::host::Device> device, bool deterministic,
+               std::chrono::nanoseconds measure_budget);
+
+  std::string name() const override { return device_->id(); }
+  graph::Support support(const graph::Graph& graph, const graph::Node& node) override;
+  std::vector<graph::Candidate> candidates(const graph::Graph& graph, const graph::Node& node,
+                                           const std::vector<uint64_t>& input_layouts,
+                                           const std::vector<uint64_t>& output_layouts) override;
+  void measure(const graph::Graph& graph, const graph::Node& node,
+               std::vector<graph::Candidate>& candidates) override;
+  double reorder_ns(const graph::Value& value, uint64_t from, uint64_t to) override;
+  uint64_t layout_bytes(const graph::Value& value, uint64_t layout) override;
+
+ private:
+  plugins::host::Operation operation(const graph::Graph& graph, const graph::Node& node) const;
+  double measure_one(plugins::host::Operation operation, const graph::Candidate& candidate);
+
+  std::shared_ptr<plugins::host::Device> device_;
+  plugins::host::Stream stream_;
+  bool deterministic_;
+  std::chrono::nanoseconds budget_;
+  std::unordered_map<std::string, graph::Support> supports_;
+  std::unordered_map<std::string, std::vector<graph::Candidate>> candidates_;
+  std::unordered_map<std::string, double> measured_, reorders_;
+};
+
+}  // namespace runtime::exec
+
+#endif  // RUNTIME_EXEC_DEVICE_TARGET_H_

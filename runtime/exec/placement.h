@@ -1,0 +1,44 @@
+// Lifetimes of a graph's values and workspaces, and their offsets in the arena.
+#ifndef RUNTIME_EXEC_PLACEMENT_H_
+#define RUNTIME_EXEC_PLACEMENT_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/graph/graph.h"
+
+namespace runtime::exec {
+
+// What the kernels need that the graph does not know.
+struct NodeNeeds {
+  uint64_t workspace_bytes = 0;
+  // Bit i of in_place[j]: output j may share the memory of input i.
+  std::vector<uint32_t> in_place;
+};
+
+// A buffer of the arena: one value, or several that share it in place.
+struct PlacedBuffer {
+  std::vector<graph::ValueId> values;  // empty: a workspace
+  uint64_t bytes = 0, offset = 0;
+  int first = 0, last = 0;
+};
+
+struct Placement {
+  static constexpr uint64_t kNowhere = UINT64_MAX;
+  std::vector<uint64_t> value_offsets;      // by value; kNowhere for persistent values and views
+  std::vector<uint64_t> workspace_offsets;  // by node; kNowhere without workspace
+  std::vector<PlacedBuffer> buffers;
+  uint64_t arena_bytes = 0, lower_bound = 0;
+};
+
+bool is_persistent(graph::ValueKind kind);
+
+// Every value that is not persistent gets a place. Inputs and outputs of the graph live during the
+// whole program. An output takes over the memory of an input where the kernel allows it and the
+// input ends there.
+Placement place_values(const graph::Graph& graph, const std::vector<NodeNeeds>& needs,
+                       uint64_t alignment);
+
+}  // namespace runtime::exec
+
+#endif  // RUNTIME_EXEC_PLACEMENT_H_

@@ -1,0 +1,168 @@
+#include "runtime/exec/program.h"
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+
+#include "runtime/exec/device_target.h"
+#include "runtime/exec/placement.h"
+
+namespace runtime::exec {
+
+using graph::kNone;
+using graph::Node;
+using graph::Phase;
+using graph::Value;
+using graph::ValueId;
+using graph::ValueKind;
+
+Program::Program(graph::Graph graph, std::shared_ptr<plugins::host::Device> device,
+                 Storage& storage, Arena& arena)
+    : graph_(std::move(graph)), device_(std::move(device)), storage_(storage), arena_(arena) {
+  create_kernels();
+  place();
+}
+
+Program::~Program() {
+  // Backward plans go before the forward plans that they were made from.
+  while (!kernels_.empty()) kernels_.pop_back();
+}
+
+void Program::create_kernels() {
+  std::vector<const rt_plan*> forward_plans(graph_.values.size(), nullptr);  // by saved value
+  kernels_.reserve(graph_.nodes.size());
+  for (Node& node : graph_.nodes) {
+    const bool backward = node.saved != kNone && node.is_backward();
+    kernels_.emplace_back(
+        device_, to_operation(graph_, node, backward ? forward_plans[node.saved] : nullptr));
+    const plugins::host::Kernel& kernel = kernels_.back();
+    if (node.implementation.empty()) node.implementation = kernel.info().implementation;
+    if (node.saved != kNone && !backward) {
+      forward_plans[node.saved] = kernel.get();
+      graph_.value(node.saved).bytes = kernel.info().saved_bytes;
+    }
+    updates_parameters_ |= node.phase == Phase::kUpdate;
+  }
+}
+
+void Program::place() {
+  std::vector<NodeNeeds> needs(kernels_.size());
+  for (size_t i = 0; i < kernels_.size(); ++i) {
+    const rt_plan_info& info = kernels_[i].info();
+    needs[i].workspace_bytes = info.workspace_bytes;
+    needs[i].in_place.assign(info.in_place, info.in_place + RT_MAX_OUTPUTS);
+    memory_.largest_workspace = std::max(memory_.largest_workspace, info.workspace_bytes);
+  }
+  const Placement placement = place_values(graph_, needs, device_->properties().alignment);
+  slots_.resize(graph_.values.size());
+  packed_versions_.assign(graph_.nodes.size(), nullptr);
+  std::set<ValueId> used;
+  for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+    const Node& node = graph_.nodes[i];
+    for (ValueId v : node.inputs) used.insert(graph_.storage(v));
+    for (ValueId v : node.outputs) used.insert(graph_.storage(v));
+    if (node.phase == Phase::kPack)
+      packed_versions_[i] = &storage_.packed_version(graph_.value(node.outputs[0]).name);
+  }
+  for (ValueId v : used) {
+    const Value& value = graph_.value(v);
+    if (!is_persistent(value.kind)) continue;
+    slots_[v].persistent = storage_.buffer(value.name, value.bytes);
+    memory_.buffers.push_back(
+        {value.name, value.kind, value.bytes, 0, 0, static_cast<int>(graph_.nodes.size()) - 1});
+    (value.kind == ValueKind::kParameter ? memory_.parameters
+     : value.kind == ValueKind::kPacked  ? memory_.packed
+                                         : memory_.gradients_and_state) += value.bytes;
+  }
+  for (size_t v = 0; v < slots_.size(); ++v) {
+    if (placement.value_offsets[v] == Placement::kNowhere) continue;
+    slots_[v].offset = placement.value_offsets[v];
+    slots_[v].placed = true;
+  }
+  for (const PlacedBuffer& b : placement.buffers) {
+    const ValueId first = b.values.empty() ? kNone : b.values.front();
+    const std::string name =
+        first == kNone ? graph_.nodes[b.first].layer + "." + graph_.nodes[b.first].op + " workspace"
+                       : graph_.value(first).name;
+    memory_.buffers.push_back({name,
+                               first == kNone ? ValueKind::kTemporary : graph_.value(first).kind,
+                               b.bytes, b.offset, b.first, b.last});
+  }
+  workspace_offsets_ = placement.workspace_offsets;
+  memory_.arena = placement.arena_bytes;
+  memory_.lower_bound = placement.lower_bound;
+  arena_.reserve(placement.arena_bytes);
+}
+
+void* Program::resolve(ValueId id) const {
+  uint64_t offset = 0;
+  while (graph_.values[id].base != kNone) {
+    offset += graph_.values[id].offset;
+    id = graph_.values[id].base;
+  }
+  const Slot& slot = slots_[id];
+  if (slot.persistent != nullptr) return static_cast<std::byte*>(slot.persistent) + offset;
+  return slot.placed ? arena_.data() + slot.offset + offset : nullptr;
+}
+
+void* Program::address(ValueId id) { return resolve(id); }
+
+void Program::bind() {
+  if (bound_ && bound_arena_ == arena_.data()) return;
+  inputs_.resize(graph_.nodes.size());
+  outputs_.resize(graph_.nodes.size());
+  launches_.resize(graph_.nodes.size());
+  for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+    const Node& node = graph_.nodes[i];
+    inputs_[i].clear();
+    outputs_[i].clear();
+    for (ValueId v : node.inputs) inputs_[i].push_back(resolve(v));
+    for (ValueId v : node.outputs) outputs_[i].push_back(resolve(v));
+    rt_launch& launch = launches_[i];
+    launch = rt_launch{};
+    launch.size = sizeof(rt_launch);
+    launch.input_count = static_cast<uint32_t>(inputs_[i].size());
+    launch.output_count = static_cast<uint32_t>(outputs_[i].size());
+    launch.inputs = inputs_[i].data();
+    launch.outputs = outputs_[i].data();
+    if (workspace_offsets_[i] != Placement::kNowhere)
+      launch.workspace = arena_.data() + workspace_offsets_[i];
+    if (node.saved != kNone && graph_.value(node.saved).bytes > 0)
+      launch.saved = resolve(node.saved);
+  }
+  bound_arena_ = arena_.data();
+  bound_ = true;
+}
+
+bool Program::pack_is_stale(size_t node) {
+  uint64_t* version = packed_versions_[node];
+  if (*version == storage_.parameter_version()) return false;
+  *version = storage_.parameter_version();
+  return true;
+}
+
+void Program::launch(size_t node, plugins::host::Stream& stream) {
+  if (packed_versions_[node] != nullptr && !pack_is_stale(node)) return;
+  kernels_[node].launch(stream, launches_[node]);
+}
+
+void Program::run(plugins::host::Stream& stream) {
+  bind();
+  for (size_t i = 0; i < launches_.size(); ++i) launch(i, stream);
+  if (updates_parameters_) storage_.parameters_changed();
+}
+
+void Program::run_timed(plugins::host::Stream& stream, std::vector<double>& ns) {
+  bind();
+  ns.resize(launches_.size());
+  for (size_t i = 0; i < launches_.size(); ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    launch(i, stream);
+    stream.synchronize();
+    ns[i] +=
+        std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count();
+  }
+  if (updates_parameters_) storage_.parameters_changed();
+}
+
+}  // namespace runtime::exec

@@ -1,0 +1,89 @@
+// A graph made executable on one device: kernels, addresses, order. Running it allocates nothing.
+#ifndef RUNTIME_EXEC_PROGRAM_H_
+#define RUNTIME_EXEC_PROGRAM_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "plugins/host/device.h"
+#include "runtime/exec/storage.h"
+#include "runtime/graph/graph.h"
+
+namespace runtime::exec {
+
+// One buffer of the memory plan, for `runtime plan`.
+struct BufferInfo {
+  std::string name;
+  graph::ValueKind kind = graph::ValueKind::kTemporary;
+  uint64_t bytes = 0;
+  uint64_t offset = 0;      // in the arena; persistent buffers have memory of their own
+  int first = 0, last = 0;  // nodes between which it is alive
+};
+
+// Where the bytes of a program go.
+struct MemoryReport {
+  uint64_t parameters = 0, gradients_and_state = 0, packed = 0;
+  uint64_t arena = 0;        // what temporaries, inputs, outputs and workspaces take together
+  uint64_t lower_bound = 0;  // the most bytes alive at one node: no arena can be smaller
+  uint64_t largest_workspace = 0;
+  std::vector<BufferInfo> buffers;
+};
+
+// One thread at a time. Storage and arena outlive it.
+class Program {
+ public:
+  // The graph has been through the passes (see compile.h). Creates all kernels and places all
+  // buffers.
+  Program(graph::Graph graph, std::shared_ptr<plugins::host::Device> device, Storage& storage,
+          Arena& arena);
+  ~Program();
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  // Queues one step on the stream: packs parameters that changed, then every node in order.
+  // Allocates nothing.
+  void run(plugins::host::Stream& stream);
+  // The same, waiting after every node; adds each node's time to `ns` (one entry a node). For
+  // measuring.
+  void run_timed(plugins::host::Stream& stream, std::vector<double>& ns);
+
+  // Address of a value: valid until a program with a larger arena is made; ask again before use.
+  void* address(graph::ValueId id);
+  const graph::Graph& graph() const { return graph_; }
+  const plugins::host::Kernel& kernel(size_t node) const { return kernels_[node]; }
+  const MemoryReport& memory() const { return memory_; }
+
+ private:
+  struct Slot {  // where a storage value lives
+    void* persistent = nullptr;
+    uint64_t offset = 0;  // in the arena
+    bool placed = false;
+  };
+  void create_kernels();
+  void place();
+  void bind();
+  void launch(size_t node, plugins::host::Stream& stream);
+  bool pack_is_stale(size_t node);
+  void* resolve(graph::ValueId id) const;
+
+  graph::Graph graph_;
+  std::shared_ptr<plugins::host::Device> device_;
+  Storage& storage_;
+  Arena& arena_;
+  std::vector<plugins::host::Kernel> kernels_;
+  std::vector<Slot> slots_;                  // by value
+  std::vector<uint64_t> workspace_offsets_;  // by node
+  std::vector<std::vector<const void*>> inputs_;
+  std::vector<std::vector<void*>> outputs_;
+  std::vector<rt_launch> launches_;
+  std::vector<uint64_t*> packed_versions_;  // by node; null unless it packs
+  const std::byte* bound_arena_ = nullptr;
+  bool bound_ = false;
+  bool updates_parameters_ = false;
+  MemoryReport memory_;
+};
+
+}  // namespace runtime::exec
+
+#endif  // RUNTIME_EXEC_PROGRAM_H_
