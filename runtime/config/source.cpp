@@ -185,11 +185,10 @@ void drop_replaced(Value& base, const Value& later, const std::string& section) 
     if (later.find(pair.second) != nullptr) base.remove(pair.first);
   }
   if (section == "model" && later.find("preset") != nullptr) base.remove("input");
-  if (section == "dataset" && later.find("name") != nullptr) {
-    for (const char* key : {"path", "target_path", "validation_path", "validation_target_path",
-                            "target", "features"}) {
-      base.remove(key);
-    }
+  if (!other_data) return;
+  for (const char* key :
+       {"path", "target_path", "validation_path", "validation_target_path", "target", "features"}) {
+    base.remove(key);
   }
 }
 

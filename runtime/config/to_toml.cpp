@@ -22,9 +22,12 @@ std::string text_of(const Init& init) {
 
 template <class Item>
 std::string text_of(const std::vector<Item>& items) {
-  std::string text;
-  for (const Item& item : items) text += (text.empty() ? "" : ", ") + text_of(item);
-  return std::string("[").append(text) + "]";
+  std::string text = "[";
+  for (const Item& item : items) {
+    if (text.size() > 1) text += ", ";
+    text += text_of(item);
+  }
+  return text + "]";
 }
 
 std::string text_of_layers(const std::vector<Layer>& layers, int indent);
@@ -140,8 +143,8 @@ class Writer {
   void open(const std::string& section) {
     if (section_ != nullptr && section_->name == section) return;
     section_ = find_section(section);
-    text_ +=
-        (text_.empty() ? "" : "\n") + comment(section_->documentation) + "\n[" + section + "]\n";
+    if (!text_.empty()) text_ += "\n";
+    text_ += comment(section_->documentation) + "\n[" + section + "]\n";
   }
 
   void line(const std::string& key, const std::string& value) {
