@@ -1,0 +1,57 @@
+// conv2d and conv2d_backward_data in the batch-blocked layout: the same register tiles over
+// different taps.
+#ifndef BACKENDS_CPU_BATCH_BLOCKED_CONVOLUTION_H_
+#define BACKENDS_CPU_BATCH_BLOCKED_CONVOLUTION_H_
+
+#include <vector>
+
+#include "backends/cpu/batch_blocked/shapes.h"
+
+namespace backends::cpu::batch_blocked {
+
+enum class Direction { kForward, kBackwardData };
+
+// Immutable after construction; run() may be called in several threads at once with different
+// buffers.
+//
+// Output pixels with the same set of taps inside the image form a class; register tiles never mix
+// classes. So taps that fall on padding, or between the pixels of a strided gradient, cost nothing.
+class Convolution {
+ public:
+  Convolution(const ConvShape& shape, Direction direction, int threads,
+              const KernelTable& kernels = best_kernels());
+
+  // For the packed weights; contents are lost after run().
+  uint64_t workspace_bytes() const;
+
+  // in, out: x and y (forward) or dy and dx, blocked. weights: canonical [O,KH,KW,C]. Bias of
+  // `post` has one element for each channel of `out`. All 64-byte aligned. Allocates nothing.
+  void run(const float* in, const float* weights, float* out, void* workspace,
+           const PostOps& post) const;
+
+ private:
+  struct Axis;
+  Axis axis(int64_t out, int64_t in, int64_t k, int64_t stride, int64_t pad,
+            int64_t dilation) const;
+  void build_tiles(const Axis& rows, const Axis& columns);
+  void add_runs(const Axis& rows, int row_class, const Axis& columns, int column_class);
+  void pack(const float* weights, float* packed, int64_t begin, int64_t end) const;
+  void run_unit(const float* in, const float* packed, float* out, const PostOps& post,
+                int64_t unit) const;
+
+  ConvShape shape_;
+  Direction direction_;
+  int threads_;
+  const ConvKernel* kernel_;
+  int64_t in_channels_, out_channels_, in_pixels_, out_pixels_, in_width_;
+  int64_t channel_tiles_;
+  int64_t channel_splits_ = 1;  // units of work into which the channel tiles are cut
+  std::vector<Run> runs_;
+  std::vector<PixelTile> tiles_;
+  std::vector<int32_t>
+      strips_;  // tiles_[strips_[i] .. strips_[i + 1]): a few rows, that stay in the cache
+};
+
+}  // namespace backends::cpu::batch_blocked
+
+#endif  // BACKENDS_CPU_BATCH_BLOCKED_CONVOLUTION_H_

@@ -1,0 +1,28 @@
+// 16 registers of 8 floats; a block of 16 samples is two passes.
+#include "backends/cpu/batch_blocked/kernel_table.h"
+
+namespace backends::cpu::batch_blocked {
+namespace {
+#define BB_LANES 8
+// The order matters.
+// clang-format off
+#include "backends/cpu/batch_blocked/vector_kernels.inc"
+#include "backends/cpu/batch_blocked/conv_kernels.inc"
+#include "backends/cpu/batch_blocked/weight_kernels.inc"
+#include "backends/cpu/batch_blocked/other_kernels.inc"
+#include "backends/cpu/batch_blocked/small_register_tables.inc"
+// clang-format on
+}  // namespace
+
+extern const KernelTable kAvx2Kernels;
+const KernelTable kAvx2Kernels = {
+    "avx2",     kLanes,
+    kConv,      sizeof(kConv) / sizeof(kConv[0]),
+    kWeights,   sizeof(kWeights) / sizeof(kWeights[0]),
+    sum_lanes,  avg_pool,
+    max_pool,   max_pool_backward,
+    apply_post, to_block,
+    from_block,
+};
+
+}  // namespace backends::cpu::batch_blocked

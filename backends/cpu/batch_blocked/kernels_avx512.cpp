@@ -1,0 +1,52 @@
+// 32 registers of 16 floats. A tile of P x T takes P T accumulators, P inputs and one broadcast
+// weight.
+#include "backends/cpu/batch_blocked/kernel_table.h"
+
+namespace backends::cpu::batch_blocked {
+namespace {
+#define BB_LANES 16
+// The order matters.
+// clang-format off
+#include "backends/cpu/batch_blocked/vector_kernels.inc"
+#include "backends/cpu/batch_blocked/conv_kernels.inc"
+#include "backends/cpu/batch_blocked/weight_kernels.inc"
+#include "backends/cpu/batch_blocked/other_kernels.inc"
+// clang-format on
+
+const ConvKernel kConv[] = {
+    {8, 3, {conv_tile<1, 8>, conv_tile<2, 8>, conv_tile<3, 8>}},
+    {6, 4, {conv_tile<1, 6>, conv_tile<2, 6>, conv_tile<3, 6>, conv_tile<4, 6>}},
+    {5, 5, {conv_tile<1, 5>, conv_tile<2, 5>, conv_tile<3, 5>, conv_tile<4, 5>, conv_tile<5, 5>}},
+    {4,
+     6,
+     {conv_tile<1, 4>, conv_tile<2, 4>, conv_tile<3, 4>, conv_tile<4, 4>, conv_tile<5, 4>,
+      conv_tile<6, 4>}},
+    {3,
+     7,
+     {conv_tile<1, 3>, conv_tile<2, 3>, conv_tile<3, 3>, conv_tile<4, 3>, conv_tile<5, 3>,
+      conv_tile<6, 3>, conv_tile<7, 3>}},
+};
+
+const WeightKernel kWeights[] = {
+    {5, 1, 5, 1, weight_tile<5, 1, 5, 1>}, {2, 3, 3, 1, weight_tile<2, 3, 3, 1>},
+    {8, 1, 3, 1, weight_tile<8, 1, 3, 1>}, {4, 1, 3, 2, weight_tile<4, 1, 3, 2>},
+    {5, 1, 1, 5, weight_tile<5, 1, 1, 5>}, {8, 1, 1, 3, weight_tile<8, 1, 1, 3>},
+    {4, 1, 1, 6, weight_tile<4, 1, 1, 6>}, {4, 1, 1, 4, weight_tile<4, 1, 1, 4>},
+    {8, 1, 1, 1, weight_tile<8, 1, 1, 1>}, {1, 1, 1, 8, weight_tile<1, 1, 1, 8>},
+    {2, 1, 1, 2, weight_tile<2, 1, 1, 2>}, {1, 1, 1, 1, weight_tile<1, 1, 1, 1>},
+};
+
+}  // namespace
+
+extern const KernelTable kAvx512Kernels;
+const KernelTable kAvx512Kernels = {
+    "avx512",   kLanes,
+    kConv,      sizeof(kConv) / sizeof(kConv[0]),
+    kWeights,   sizeof(kWeights) / sizeof(kWeights[0]),
+    sum_lanes,  avg_pool,
+    max_pool,   max_pool_backward,
+    apply_post, to_block,
+    from_block,
+};
+
+}  // namespace backends::cpu::batch_blocked

@@ -1,0 +1,29 @@
+// What the compiler makes for the processor that the whole project is built for; correct
+// everywhere, SSE2 on x86.
+#include "backends/cpu/batch_blocked/kernel_table.h"
+
+namespace backends::cpu::batch_blocked {
+namespace {
+#define BB_LANES 4
+// The order matters.
+// clang-format off
+#include "backends/cpu/batch_blocked/vector_kernels.inc"
+#include "backends/cpu/batch_blocked/conv_kernels.inc"
+#include "backends/cpu/batch_blocked/weight_kernels.inc"
+#include "backends/cpu/batch_blocked/other_kernels.inc"
+#include "backends/cpu/batch_blocked/small_register_tables.inc"
+// clang-format on
+}  // namespace
+
+extern const KernelTable kGenericKernels;
+const KernelTable kGenericKernels = {
+    "generic",  kLanes,
+    kConv,      sizeof(kConv) / sizeof(kConv[0]),
+    kWeights,   sizeof(kWeights) / sizeof(kWeights[0]),
+    sum_lanes,  avg_pool,
+    max_pool,   max_pool_backward,
+    apply_post, to_block,
+    from_block,
+};
+
+}  // namespace backends::cpu::batch_blocked

@@ -1,0 +1,212 @@
+#include "backends/cpu/batch_blocked/weight_gradient.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace backends::cpu::batch_blocked {
+
+namespace {
+
+// The slices of x and dy that the taps of one tile share should stay in the second-level cache.
+constexpr int64_t kSliceBytes = 512 * 1024;
+// More accumulators than this are not kept over chunks of samples; then each tile goes over all
+// samples at once.
+constexpr int64_t kKeptBytes = 16 << 20;
+// A share of tiles may be this much larger than the mean before samples are split as well.
+constexpr double kImbalance = 1.15;
+
+int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace
+
+// Tiles tile_begin..tile_end over sample blocks block_begin..block_end.
+struct WeightGradient::Share {
+  int64_t group, tile_begin, tile_end, block_begin, block_end;
+};
+
+WeightGradient::WeightGradient(const ConvShape& shape, int threads, const KernelTable& kernels)
+    : shape_(shape), threads_(std::max(1, threads)), kernels_(&kernels) {
+  choose_kernel(kernels);
+  choose_split();
+  const int64_t rest = shape.n % kBlock;
+  for (int i = 0; i < kBlock; ++i) mask_[i] = rest == 0 || i < rest ? -1 : 0;
+}
+
+void WeightGradient::choose_kernel(const KernelTable& kernels) {
+  double best = std::numeric_limits<double>::infinity();
+  for (int32_t i = 0; i < kernels.weights_count; ++i) {
+    const WeightKernel& k = kernels.weights[i];
+    const bool slides = k.columns > 1;
+    if (slides && (shape_.kw != k.columns || shape_.kh % k.rows != 0 || shape_.stride_w != 1 ||
+                   shape_.dilation_w != 1)) {
+      continue;
+    }
+    if (k.outputs > shape_.o || k.inputs > shape_.c) continue;
+    const int64_t o = divide_up(shape_.o, k.outputs), c = divide_up(shape_.c, k.inputs);
+    const int64_t kh = shape_.kh / k.rows, kw = shape_.kw / k.columns;
+    // Cycles for a pixel: a product each, and what of the loads cannot hide behind them (a load
+    // takes half the time of a product; a few cycles of loop). Few accumulators wait for the 4
+    // cycles that a product takes.
+    const int products = k.outputs * k.rows * k.columns * k.inputs;
+    const int loads = k.outputs + k.rows * k.inputs;
+    const double cycles = std::max({double(products), 4.0, 1.2 * loads}) + 0.15 * loads;
+    const double cost = static_cast<double>(o * c * kh * kw) * cycles;
+    if (cost < best) {
+      best = cost;
+      kernel_ = &k;
+      o_tiles_ = o, c_tiles_ = c, kh_tiles_ = kh, kw_tiles_ = kw;
+    }
+  }
+  tiles_ = o_tiles_ * c_tiles_ * kh_tiles_ * kw_tiles_;
+}
+
+void WeightGradient::choose_split() {
+  const int64_t blocks = sample_blocks(shape_.n);
+  for (groups_ = 1; groups_ < threads_ && groups_ < blocks; ++groups_) {
+    const int64_t members = divide_up(threads_, groups_);
+    const double largest =
+        static_cast<double>(divide_up(tiles_, members)) * divide_up(blocks, groups_);
+    if (largest * threads_ <= kImbalance * static_cast<double>(tiles_ * blocks)) break;
+  }
+  const int64_t slice =
+      (shape_.p * shape_.q * kernel_->outputs + shape_.h * shape_.w * kernel_->inputs) * kBlock * 4;
+  chunk_ = std::clamp<int64_t>(kSliceBytes / slice, 1, blocks);
+  keeps_all_ = chunk_ < blocks;
+  if (keeps_all_ && groups_ * tiles_ * acc_floats() * 4 > kKeptBytes) {
+    chunk_ = blocks;
+    keeps_all_ = false;
+  }
+}
+
+double WeightGradient::waste() const {
+  return static_cast<double>(o_tiles_ * kernel_->outputs * c_tiles_ * kernel_->inputs) /
+         static_cast<double>(shape_.o * shape_.c);
+}
+
+int64_t WeightGradient::acc_floats() const {
+  return static_cast<int64_t>(kernel_->outputs) *
+         (kernel_->rows * kernel_->columns * kernel_->inputs + 1) * kBlock;
+}
+
+uint64_t WeightGradient::workspace_bytes() const {
+  const int64_t acc = (keeps_all_ ? groups_ * tiles_ : threads_) * acc_floats();
+  return static_cast<uint64_t>(acc + (groups_ > 1 ? groups_ * result_floats() : 0)) * sizeof(float);
+}
+
+// Filter rows innermost: they read the same slices of x and dy.
+WeightGradient::Tile WeightGradient::tile(int64_t index) const {
+  Tile t{};
+  t.kh = index % kh_tiles_ * kernel_->rows;
+  index /= kh_tiles_;
+  t.kw = index % kw_tiles_ * kernel_->columns;
+  index /= kw_tiles_;
+  t.first_c = index % c_tiles_ * kernel_->inputs;
+  t.first_o = index / c_tiles_ * kernel_->outputs;
+  t.c = std::min<int64_t>(t.first_c, shape_.c - kernel_->inputs);
+  t.o = std::min<int64_t>(t.first_o, shape_.o - kernel_->outputs);
+  return t;
+}
+
+WeightGradient::Share WeightGradient::share(int64_t part, int64_t parts) const {
+  const int64_t groups = std::min(groups_, parts);
+  const int64_t group = part * groups / parts;
+  const int64_t first = divide_up(group * parts, groups),
+                next = divide_up((group + 1) * parts, groups);
+  const int64_t members = next - first, member = part - first;
+  const int64_t blocks = sample_blocks(shape_.n);
+  return {group, tiles_ * member / members, tiles_ * (member + 1) / members,
+          blocks * group / groups, blocks * (group + 1) / groups};
+}
+
+void WeightGradient::accumulate(const Tile& at, const float* x, const float* dy,
+                                int64_t block_begin, int64_t block_end, float* acc,
+                                bool bias) const {
+  const int64_t x_block = shape_.h * shape_.w * shape_.c * kBlock;
+  const int64_t dy_block = shape_.p * shape_.q * shape_.o * kBlock;
+  WeightTile t{};
+  t.acc = acc;
+  t.bias = bias ? acc + acc_floats() - kernel_->outputs * kBlock : nullptr;
+  t.row_end = static_cast<int32_t>(shape_.p);
+  t.out_width = static_cast<int32_t>(shape_.q);
+  t.height = static_cast<int32_t>(shape_.h);
+  t.width = static_cast<int32_t>(shape_.w);
+  t.x_pixel = static_cast<int32_t>(shape_.c * kBlock);
+  t.dy_pixel = static_cast<int32_t>(shape_.o * kBlock);
+  t.stride_h = static_cast<int32_t>(shape_.stride_h);
+  t.stride_w = static_cast<int32_t>(shape_.stride_w);
+  t.dilation_h = static_cast<int32_t>(shape_.dilation_h);
+  t.dilation_w = static_cast<int32_t>(shape_.dilation_w);
+  t.top = static_cast<int32_t>(at.kh * shape_.dilation_h - shape_.pad_top);
+  t.left = static_cast<int32_t>(at.kw * shape_.dilation_w - shape_.pad_left);
+  for (int64_t block = block_begin; block < block_end; ++block) {
+    const bool partial = (block + 1) * kBlock > shape_.n;
+    t.lane_mask = partial ? mask_ : nullptr;
+    t.x = x + block * x_block + at.c * kBlock;
+    t.dy = dy + block * dy_block + at.o * kBlock;
+    kernel_->kernel(t);
+  }
+}
+
+void WeightGradient::write(const Tile& at, const float* acc, float* dw, float* db) const {
+  const int64_t ot = kernel_->outputs, rows = kernel_->rows, columns = kernel_->columns;
+  const int64_t ct = kernel_->inputs, skip_c = at.first_c - at.c;
+  for (int64_t o = at.first_o - at.o; o < ot; ++o) {
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t k = 0; k < columns; ++k) {
+        const int64_t from = ((o * rows + r) * columns + k) * ct + skip_c;
+        const int64_t to =
+            (((at.o + o) * shape_.kh + at.kh + r) * shape_.kw + at.kw + k) * shape_.c + at.first_c;
+        kernels_->sum_lanes(acc + from * kBlock, dw + to, ct - skip_c);
+      }
+    }
+    if (db && at.first_c == 0 && at.kh == 0 && at.kw == 0) {
+      kernels_->sum_lanes(acc + acc_floats() - (ot - o) * kBlock, db + at.o + o, 1);
+    }
+  }
+}
+
+void WeightGradient::run_share(const Share& s, const float* x, const float* dy, float* dw,
+                               float* db, float* acc) const {
+  for (int64_t begin = s.block_begin; begin < s.block_end; begin += chunk_) {
+    const int64_t end = std::min(s.block_end, begin + chunk_);
+    for (int64_t i = s.tile_begin; i < s.tile_end; ++i) {
+      const Tile at = tile(i);
+      float* tile_acc = keeps_all_ ? acc + (i - s.tile_begin) * acc_floats() : acc;
+      if (begin == s.block_begin) std::fill(tile_acc, tile_acc + acc_floats(), 0.0f);
+      const bool bias = db && at.first_c == 0 && at.kh == 0 && at.kw == 0;
+      accumulate(at, x, dy, begin, end, tile_acc, bias);
+      if (end == s.block_end) write(at, tile_acc, dw, db);
+    }
+  }
+}
+
+void WeightGradient::run(const float* x, const float* dy, float* dw, float* db,
+                         void* workspace) const {
+  auto* acc = static_cast<float*>(workspace);
+  float* const copies = acc + (keeps_all_ ? groups_ * tiles_ : threads_) * acc_floats();
+  const int64_t weights = shape_.o * shape_.kh * shape_.kw * shape_.c;
+#pragma omp parallel num_threads(threads_)
+  {
+    const int64_t part = omp_get_thread_num(), parts = omp_get_num_threads();
+    const Share s = share(part, parts);
+    const int64_t slot = keeps_all_ ? s.group * tiles_ + s.tile_begin : part;
+    float* const to = groups_ > 1 ? copies + s.group * result_floats() : dw;
+    float* const bias = !db ? nullptr : groups_ > 1 ? to + weights : db;
+    run_share(s, x, dy, to, bias, acc + slot * acc_floats());
+    if (groups_ > 1) {
+#pragma omp barrier
+      const int64_t groups = std::min(groups_, parts);
+      for (int64_t i = result_floats() * part / parts; i < result_floats() * (part + 1) / parts;
+           ++i) {
+        if (i >= weights && !db) break;
+        float sum = copies[i];
+        for (int64_t g = 1; g < groups; ++g) sum += copies[g * result_floats() + i];
+        (i < weights ? dw[i] : db[i - weights]) = sum;
+      }
+    }
+  }
+}
+
+}  // namespace backends::cpu::batch_blocked

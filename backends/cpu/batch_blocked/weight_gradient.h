@@ -1,0 +1,57 @@
+// conv2d_backward_weights, with the bias gradient, in the batch-blocked layout.
+#ifndef BACKENDS_CPU_BATCH_BLOCKED_WEIGHT_GRADIENT_H_
+#define BACKENDS_CPU_BATCH_BLOCKED_WEIGHT_GRADIENT_H_
+
+#include "backends/cpu/batch_blocked/shapes.h"
+
+namespace backends::cpu::batch_blocked {
+
+// Immutable after construction; run() may be called in several threads at once with different
+// buffers. The result is the same bits every time for a given number of threads. Padding lanes of x
+// and dy may hold anything.
+class WeightGradient {
+ public:
+  WeightGradient(const ConvShape& shape, int threads, const KernelTable& kernels = best_kernels());
+
+  uint64_t workspace_bytes() const;
+
+  // x, dy: blocked. dw: canonical [O,KH,KW,C]; db: [O] or null. Allocates nothing.
+  void run(const float* x, const float* dy, float* dw, float* db, void* workspace) const;
+
+  // Multiply-adds that the chosen tiles do for one that is asked for, at least 1.
+  double waste() const;
+
+ private:
+  struct Tile {
+    int64_t o, c, kh, kw;      // where the tile begins; shifted back at the end of O and C
+    int64_t first_o, first_c;  // what earlier tiles have not written yet
+  };
+  struct Share;
+  void choose_kernel(const KernelTable& kernels);
+  void choose_split();
+  Tile tile(int64_t index) const;
+  Share share(int64_t part, int64_t parts) const;
+  void accumulate(const Tile& tile, const float* x, const float* dy, int64_t block_begin,
+                  int64_t block_end, float* acc, bool bias) const;
+  void write(const Tile& tile, const float* acc, float* dw, float* db) const;
+  void run_share(const Share& share, const float* x, const float* dy, float* dw, float* db,
+                 float* acc) const;
+
+  int64_t acc_floats() const;  // of one tile, with its bias
+  int64_t result_floats() const { return shape_.o * shape_.kh * shape_.kw * shape_.c + shape_.o; }
+
+  ConvShape shape_;
+  int threads_;
+  const KernelTable* kernels_;
+  const WeightKernel* kernel_ = nullptr;
+  int64_t o_tiles_, c_tiles_, kh_tiles_, kw_tiles_, tiles_;
+  int64_t groups_ =
+      1;  // of sample blocks, each summed apart, when there are too few tiles for all threads
+  int64_t chunk_ = 1;      // sample blocks for which a slice of x and dy stays in the cache
+  bool keeps_all_ = true;  // accumulators of all tiles live through the chunks
+  alignas(64) int32_t mask_[kBlock];
+};
+
+}  // namespace backends::cpu::batch_blocked
+
+#endif  // BACKENDS_CPU_BATCH_BLOCKED_WEIGHT_GRADIENT_H_

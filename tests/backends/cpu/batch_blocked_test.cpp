@@ -1,0 +1,390 @@
+// The batch-blocked kernels against plain loops, for every instruction set that this machine can
+// run.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backends/cpu/batch_blocked/convolution.h"
+#include "backends/cpu/batch_blocked/pooling.h"
+#include "backends/cpu/batch_blocked/reorder.h"
+#include "backends/cpu/batch_blocked/weight_gradient.h"
+
+namespace backends::cpu::batch_blocked {
+namespace {
+
+// 64-byte aligned floats, filled with NaN: what is not written shows.
+class Buffer {
+ public:
+  explicit Buffer(int64_t count)
+      : count_(count),
+        data_(static_cast<float*>(std::aligned_alloc(64, (count * 4 + 127) / 64 * 64)), std::free) {
+    for (int64_t i = 0; i < count; ++i) data_.get()[i] = std::numeric_limits<float>::quiet_NaN();
+  }
+  float* get() { return data_.get(); }
+  int64_t size() const { return count_; }
+  float& operator[](int64_t i) { return data_.get()[i]; }
+
+ private:
+  int64_t count_;
+  std::unique_ptr<float, decltype(&std::free)> data_;
+};
+
+using Values = std::vector<float>;
+
+Values numbers(int64_t count, uint32_t seed) {
+  Values values(static_cast<size_t>(count));
+  uint32_t state = seed * 2654435761u + 12345u;
+  for (float& v : values) {
+    state = state * 1664525u + 1013904223u;
+    v = static_cast<float>(state >> 8) / 8388608.0f - 1.0f;
+  }
+  return values;
+}
+
+// Canonical -> blocked by the definition of the layout; padding lanes get `padding`.
+Buffer block(const Values& canonical, int64_t n, float padding = std::nanf("")) {
+  const int64_t elements = static_cast<int64_t>(canonical.size()) / n;
+  Buffer blocked(sample_blocks(n) * elements * kBlock);
+  for (int64_t i = 0; i < blocked.size(); ++i) {
+    const int64_t sample = i / (elements * kBlock) * kBlock + i % kBlock;
+    const int64_t element = i / kBlock % elements;
+    blocked[i] = sample < n ? canonical[static_cast<size_t>(sample * elements + element)] : padding;
+  }
+  return blocked;
+}
+
+Values unblock(Buffer& blocked, int64_t n) {
+  const int64_t elements = blocked.size() / (sample_blocks(n) * kBlock);
+  Values canonical(static_cast<size_t>(n * elements));
+  for (int64_t s = 0; s < n; ++s) {
+    for (int64_t e = 0; e < elements; ++e) {
+      canonical[static_cast<size_t>(s * elements + e)] =
+          blocked[(s / kBlock * elements + e) * kBlock + s % kBlock];
+    }
+  }
+  return canonical;
+}
+
+// Relative to the norm of `expected`.
+void expect_near(const Values& actual, const Values& expected, const std::string& what) {
+  ASSERT_EQ(actual.size(), expected.size()) << what;
+  double difference = 0, norm = 0;
+  for (size_t i = 0; i < actual.size(); ++i) {
+    ASSERT_TRUE(std::isfinite(actual[i])) << what << ": element " << i << " is " << actual[i];
+    difference += std::pow(actual[i] - expected[i], 2.0);
+    norm += std::pow(expected[i], 2.0);
+  }
+  EXPECT_LE(std::sqrt(difference), 2e-6 * std::sqrt(norm) + 1e-12) << what;
+}
+
+// Calls visit(x index, w index, y index) for every product of a convolution.
+template <typename Visit>
+void for_products(const ConvShape& s, Visit visit) {
+  for (int64_t n = 0; n < s.n; ++n)
+    for (int64_t p = 0; p < s.p; ++p)
+      for (int64_t q = 0; q < s.q; ++q)
+        for (int64_t i = 0; i < s.kh; ++i)
+          for (int64_t j = 0; j < s.kw; ++j) {
+            const int64_t h = p * s.stride_h - s.pad_top + i * s.dilation_h;
+            const int64_t w = q * s.stride_w - s.pad_left + j * s.dilation_w;
+            if (h < 0 || h >= s.h || w < 0 || w >= s.w) continue;
+            for (int64_t o = 0; o < s.o; ++o)
+              for (int64_t c = 0; c < s.c; ++c)
+                visit(static_cast<size_t>(((n * s.h + h) * s.w + w) * s.c + c),
+                      static_cast<size_t>(((o * s.kh + i) * s.kw + j) * s.c + c),
+                      static_cast<size_t>(((n * s.p + p) * s.q + q) * s.o + o));
+          }
+}
+
+struct Case {
+  ConvShape shape;
+  std::string name;
+};
+
+ConvShape conv(int64_t n, int64_t h, int64_t w, int64_t c, int64_t o, int64_t kh, int64_t kw,
+               int64_t pad_top = 0, int64_t pad_left = 0, int64_t stride = 1, int64_t dilation = 1,
+               int64_t pad_end = 0) {
+  ConvShape s{n, h, w, c, o, kh, kw, 0, 0};
+  s.stride_h = s.stride_w = stride;
+  s.dilation_h = s.dilation_w = dilation;
+  s.pad_top = pad_top;
+  s.pad_left = pad_left;
+  s.p = (h + pad_top + pad_end - dilation * (kh - 1) - 1) / stride + 1;
+  s.q = (w + pad_left + pad_end - dilation * (kw - 1) - 1) / stride + 1;
+  return s;
+}
+
+std::vector<ConvShape> conv_shapes() {
+  return {
+      conv(5, 12, 12, 1, 20, 3, 3),              // LeNet's first, small
+      conv(17, 13, 13, 20, 50, 5, 5),            // LeNet's second
+      conv(1, 5, 7, 3, 4, 3, 3, 1, 1, 1, 1, 1),  // one sample, padded
+      conv(16, 9, 9, 16, 16, 3, 3, 1, 1, 1, 1, 1),
+      conv(20, 9, 8, 7, 11, 3, 3, 1, 1, 2, 1, 1),  // stride 2, odd channels
+      conv(3, 11, 11, 2, 3, 3, 3, 2, 2, 1, 2, 2),  // dilated
+      conv(3, 11, 10, 2, 3, 3, 2, 2, 0, 2, 2, 1),  // dilated and strided, uneven padding
+      conv(2, 6, 6, 8, 1, 1, 1),
+      conv(2, 7, 7, 6, 13, 1, 1, 0, 0, 2),  // pixels that no output reads
+      conv(4, 6, 6, 5, 9, 5, 5, 2, 2, 1, 1, 2),
+      conv(2, 40, 40, 64, 8, 3, 3, 1, 1, 1, 1, 1),  // several strips
+      conv(250, 4, 4, 3, 5, 2, 2),
+      conv(2, 4, 9, 4, 5, 1, 5, 0, 2, 1, 1, 2),
+      conv(2, 3, 3, 2, 2, 3, 3, 2, 2, 3, 1, 2),  // a stride over the filter's size
+  };
+}
+
+std::string describe(const KernelTable& k, const ConvShape& s, int threads) {
+  return std::string(k.name) + " n" + std::to_string(s.n) + " " + std::to_string(s.h) + "x" +
+         std::to_string(s.w) + "x" + std::to_string(s.c) + " -> " + std::to_string(s.o) +
+         " filter " + std::to_string(s.kh) + "x" + std::to_string(s.kw) + " stride " +
+         std::to_string(s.stride_h) + " dilation " + std::to_string(s.dilation_h) + " threads " +
+         std::to_string(threads);
+}
+
+template <typename Check>
+void for_all(Check check) {
+  for (const KernelTable* const* k = usable_kernels(); *k; ++k) {
+    for (const ConvShape& shape : conv_shapes()) {
+      for (const int threads : {1, 3}) {
+        SCOPED_TRACE(describe(**k, shape, threads));
+        check(**k, shape, threads);
+      }
+    }
+  }
+}
+
+struct Data {
+  Values x, w, y;
+  explicit Data(const ConvShape& s)
+      : x(numbers(s.n * s.h * s.w * s.c, 1)),
+        w(numbers(s.o * s.kh * s.kw * s.c, 2)),
+        y(numbers(s.n * s.p * s.q * s.o, 3)) {}
+};
+
+Buffer copy(const Values& values) {
+  Buffer buffer(static_cast<int64_t>(values.size()));
+  std::copy(values.begin(), values.end(), buffer.get());
+  return buffer;
+}
+
+Values run(const Convolution& op, Buffer& in, Buffer& w, int64_t out_elements, int64_t n,
+           const PostOps& post) {
+  Buffer out(sample_blocks(n) * kBlock * out_elements);
+  Buffer workspace(static_cast<int64_t>(op.workspace_bytes() / 4));
+  op.run(in.get(), w.get(), out.get(), workspace.get(), post);
+  return unblock(out, n);
+}
+
+TEST(BatchBlocked, ForwardWithBiasAndRelu) {
+  for_all([](const KernelTable& k, const ConvShape& s, int threads) {
+    const Data data(s);
+    const Values bias = numbers(s.o, 4);
+    Values expected(data.y.size());
+    for_products(s, [&](size_t x, size_t w, size_t y) { expected[y] += data.x[x] * data.w[w]; });
+    for (size_t i = 0; i < expected.size(); ++i) {
+      expected[i] = std::max(0.0f, expected[i] + bias[i % bias.size()]);
+    }
+    Buffer x = block(data.x, s.n), w = copy(data.w), b = copy(bias);
+    PostOps post;
+    post.ops[post.count++] = {Post::kBias, b.get()};
+    post.ops[post.count++] = {Post::kRelu, nullptr};
+    const Convolution op(s, Direction::kForward, threads, k);
+    expect_near(run(op, x, w, s.p * s.q * s.o, s.n, post), expected, "y");
+  });
+}
+
+TEST(BatchBlocked, ForwardWithResidualAndTanhBackward) {
+  for_all([](const KernelTable& k, const ConvShape& s, int threads) {
+    const Data data(s);
+    const Values residual = numbers(static_cast<int64_t>(data.y.size()), 5), saved = data.y;
+    Values expected(data.y.size());
+    for_products(s, [&](size_t x, size_t w, size_t y) { expected[y] += data.x[x] * data.w[w]; });
+    for (size_t i = 0; i < expected.size(); ++i) {
+      expected[i] = (expected[i] + residual[i]) * (1 - saved[i] * saved[i]);
+    }
+    Buffer x = block(data.x, s.n), w = copy(data.w), r = block(residual, s.n),
+           y = block(saved, s.n);
+    PostOps post;
+    post.ops[post.count++] = {Post::kResidualAdd, r.get()};
+    post.ops[post.count++] = {Post::kTanhBackward, y.get()};
+    const Convolution op(s, Direction::kForward, threads, k);
+    expect_near(run(op, x, w, s.p * s.q * s.o, s.n, post), expected, "y");
+  });
+}
+
+TEST(BatchBlocked, BackwardDataWithReluBackward) {
+  for_all([](const KernelTable& k, const ConvShape& s, int threads) {
+    const Data data(s);
+    Values expected(data.x.size());
+    for_products(s, [&](size_t x, size_t w, size_t y) { expected[x] += data.y[y] * data.w[w]; });
+    for (size_t i = 0; i < expected.size(); ++i) expected[i] = data.x[i] > 0 ? expected[i] : 0.0f;
+    Buffer dy = block(data.y, s.n), w = copy(data.w), saved = block(data.x, s.n);
+    PostOps post;
+    post.ops[post.count++] = {Post::kReluBackward, saved.get()};
+    const Convolution op(s, Direction::kBackwardData, threads, k);
+    expect_near(run(op, dy, w, s.h * s.w * s.c, s.n, post), expected, "dx");
+  });
+}
+
+// Padding lanes are NaN: not one of them may reach the sums.
+TEST(BatchBlocked, BackwardWeightsIgnoresPaddingLanes) {
+  for_all([](const KernelTable& k, const ConvShape& s, int threads) {
+    const Data data(s);
+    std::vector<double> sums(data.w.size()), bias_sums(static_cast<size_t>(s.o));
+    for_products(s,
+                 [&](size_t x, size_t w, size_t y) { sums[w] += double(data.x[x]) * data.y[y]; });
+    for (size_t i = 0; i < data.y.size(); ++i) bias_sums[i % bias_sums.size()] += data.y[i];
+    Buffer x = block(data.x, s.n), dy = block(data.y, s.n);
+    for (const bool with_bias : {true, false}) {
+      Buffer dw(static_cast<int64_t>(sums.size())), db(s.o);
+      const WeightGradient op(s, threads, k);
+      Buffer workspace(static_cast<int64_t>(op.workspace_bytes() / 4));
+      op.run(x.get(), dy.get(), dw.get(), with_bias ? db.get() : nullptr, workspace.get());
+      expect_near(Values(dw.get(), dw.get() + dw.size()), Values(sums.begin(), sums.end()), "dw");
+      if (!with_bias) continue;
+      expect_near(Values(db.get(), db.get() + s.o), Values(bias_sums.begin(), bias_sums.end()),
+                  "db");
+    }
+  });
+}
+
+TEST(BatchBlocked, GradientsAreTheSameBitsEveryTime) {
+  const ConvShape s = conv(40, 9, 9, 6, 10, 5, 5);
+  const Data data(s);
+  Buffer x = block(data.x, s.n), dy = block(data.y, s.n);
+  std::vector<Values> results;
+  for (int i = 0; i < 3; ++i) {
+    const WeightGradient op(s, 3);
+    Buffer dw(static_cast<int64_t>(data.w.size()));
+    Buffer workspace(static_cast<int64_t>(op.workspace_bytes() / 4));
+    op.run(x.get(), dy.get(), dw.get(), nullptr, workspace.get());
+    results.emplace_back(dw.get(), dw.get() + dw.size());
+  }
+  EXPECT_EQ(results[0], results[1]);
+  EXPECT_EQ(results[0], results[2]);
+}
+
+// Enough threads for one tile each: samples are split into groups, which are added.
+TEST(BatchBlocked, BackwardWeightsSplitsSamplesWhenTilesAreFew) {
+  const ConvShape s = conv(100, 6, 6, 1, 2, 1, 1);
+  const Data data(s);
+  Values expected(data.w.size());
+  for_products(s, [&](size_t x, size_t w, size_t y) { expected[w] += data.x[x] * data.y[y]; });
+  Buffer x = block(data.x, s.n), dy = block(data.y, s.n), dw(s.o), db(s.o);
+  const WeightGradient op(s, 4);
+  Buffer workspace(static_cast<int64_t>(op.workspace_bytes() / 4));
+  op.run(x.get(), dy.get(), dw.get(), db.get(), workspace.get());
+  expect_near(Values(dw.get(), dw.get() + s.o), expected, "dw");
+}
+
+std::vector<PoolShape> pool_shapes() {
+  std::vector<PoolShape> shapes = {
+      {16, 8, 8, 20, 4, 4, 2, 2, 2, 2, 0, 0, true}, {5, 9, 9, 5, 4, 4, 2, 2, 2, 2, 0, 0, true},
+      {17, 9, 7, 3, 5, 4, 3, 3, 2, 2, 1, 1, true},  {1, 6, 6, 2, 4, 4, 3, 3, 1, 1, 0, 0, true},
+      {33, 7, 7, 1, 4, 4, 3, 2, 2, 2, 1, 0, false}, {3, 8, 8, 2, 2, 2, 2, 2, 4, 4, 0, 0, false},
+  };
+  return shapes;
+}
+
+// visit(x index, y index, position, elements that are no padding) for every element of every
+// window.
+template <typename Visit>
+void for_windows(const PoolShape& s, Visit visit) {
+  for (int64_t n = 0; n < s.n; ++n)
+    for (int64_t p = 0; p < s.p; ++p)
+      for (int64_t q = 0; q < s.q; ++q)
+        for (int64_t c = 0; c < s.c; ++c) {
+          std::vector<std::pair<size_t, int64_t>> inside;
+          for (int64_t i = 0; i < s.kernel_h; ++i)
+            for (int64_t j = 0; j < s.kernel_w; ++j) {
+              const int64_t h = p * s.stride_h - s.pad_top + i, w = q * s.stride_w - s.pad_left + j;
+              if (h < 0 || h >= s.h || w < 0 || w >= s.w) continue;
+              inside.emplace_back(((n * s.h + h) * s.w + w) * s.c + c, i * s.kernel_w + j);
+            }
+          for (const auto& [x, position] : inside) {
+            visit(x, static_cast<size_t>(((n * s.p + p) * s.q + q) * s.c + c), position,
+                  static_cast<int64_t>(inside.size()));
+          }
+        }
+}
+
+TEST(BatchBlocked, AveragePoolingAndItsGradient) {
+  for (const KernelTable* const* k = usable_kernels(); *k; ++k) {
+    for (const PoolShape& s : pool_shapes()) {
+      SCOPED_TRACE(std::string((*k)->name) + " kernel " + std::to_string(s.kernel_h));
+      const Values x = numbers(s.n * s.h * s.w * s.c, 1), dy = numbers(s.n * s.p * s.q * s.c, 2);
+      Values y(dy.size()), dx(x.size());
+      for_windows(s, [&](size_t xi, size_t yi, int64_t, int64_t inside) {
+        const auto divisor =
+            static_cast<float>(s.count_include_pad ? s.kernel_h * s.kernel_w : inside);
+        y[yi] += x[xi] / divisor;
+        dx[xi] += dy[yi] / divisor;
+      });
+      for (float& v : y) v = std::max(v, 0.0f);
+      for (size_t i = 0; i < dx.size(); ++i) dx[i] = x[i] > 0 ? dx[i] : 0.0f;
+      Buffer bx = block(x, s.n), bdy = block(dy, s.n), by(bdy.size()), bdx(bx.size());
+      const Pooling op(s, PoolKind::kAverage, 2, **k);
+      op.forward(bx.get(), by.get(), nullptr, {1, {{Post::kRelu, nullptr}}});
+      expect_near(unblock(by, s.n), y, "y");
+      if (!Pooling::supports_backward(s, PoolKind::kAverage)) continue;
+      op.backward(bdy.get(), nullptr, bdx.get(), {1, {{Post::kReluBackward, bx.get()}}});
+      expect_near(unblock(bdx, s.n), dx, "dx");
+    }
+  }
+}
+
+TEST(BatchBlocked, MaxPoolingAndItsGradient) {
+  for (const KernelTable* const* k = usable_kernels(); *k; ++k) {
+    for (const PoolShape& s : pool_shapes()) {
+      SCOPED_TRACE(std::string((*k)->name) + " kernel " + std::to_string(s.kernel_h));
+      Values x = numbers(s.n * s.h * s.w * s.c, 1), dy = numbers(s.n * s.p * s.q * s.c, 2);
+      for (float& v : x) v = std::round(v * 4) / 4;  // ties: the first wins
+      Values y(dy.size(), -2.0f), dx(x.size());
+      std::vector<uint8_t> winners(y.size()), saved(y.size());
+      std::vector<size_t> from(y.size());
+      for_windows(s, [&](size_t xi, size_t yi, int64_t position, int64_t) {
+        if (x[xi] <= y[yi]) return;
+        y[yi] = x[xi];
+        winners[yi] = static_cast<uint8_t>(position);
+        from[yi] = xi;
+      });
+      for (size_t i = 0; i < y.size(); ++i) dx[from[i]] += dy[i];
+      Buffer bx = block(x, s.n), bdy = block(dy, s.n), by(bdy.size()), bdx(bx.size());
+      const Pooling op(s, PoolKind::kMax, 2, **k);
+      op.forward(bx.get(), by.get(), saved.data(), {});
+      EXPECT_EQ(unblock(by, s.n), y);
+      EXPECT_EQ(saved, winners);
+      op.backward(bdy.get(), saved.data(), bdx.get(), {});
+      expect_near(unblock(bdx, s.n), dx, "dx");
+    }
+  }
+}
+
+TEST(BatchBlocked, ReorderBothWaysKeepsEveryElement) {
+  for (const KernelTable* const* k = usable_kernels(); *k; ++k) {
+    for (const int64_t n : {1, 5, 16, 17, 250}) {
+      for (const int64_t elements : {1, 15, 16, 50, 300}) {
+        SCOPED_TRACE(std::string((*k)->name) + " n" + std::to_string(n) + " elements " +
+                     std::to_string(elements));
+        const Values x = numbers(n * elements, 1);
+        Buffer canonical = copy(x), blocked(sample_blocks(n) * kBlock * elements),
+               back(n * elements);
+        to_blocked(canonical.get(), n, elements, blocked.get(), 2, **k);
+        Buffer expected = block(x, n, 0.0f);
+        EXPECT_EQ(Values(blocked.get(), blocked.get() + blocked.size()),
+                  Values(expected.get(), expected.get() + expected.size()));
+        from_blocked(blocked.get(), n, elements, back.get(), 2, **k);
+        EXPECT_EQ(Values(back.get(), back.get() + back.size()), x);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace backends::cpu::batch_blocked

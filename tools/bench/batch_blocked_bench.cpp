@@ -1,0 +1,286 @@
+// Speed of the batch-blocked kernels beside oneDNN's NHWC and blocked primitives and the
+// processor's FMA peak, all in one run. Every figure is a median; the kernels of one shape are
+// timed in turn, so that a change of the clock or a busy neighbour touches all of them.
+//
+//   batch_blocked_bench [threads = 1] [rounds = 9] [substring of the shape's name]
+
+#include <omp.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <oneapi/dnnl/dnnl.hpp>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "backends/cpu/batch_blocked/convolution.h"
+#include "backends/cpu/batch_blocked/weight_gradient.h"
+
+namespace {
+
+using backends::cpu::batch_blocked::Convolution;
+using backends::cpu::batch_blocked::ConvShape;
+using backends::cpu::batch_blocked::Direction;
+using backends::cpu::batch_blocked::kBlock;
+using backends::cpu::batch_blocked::PostOps;
+using backends::cpu::batch_blocked::sample_blocks;
+using backends::cpu::batch_blocked::WeightGradient;
+
+// Aligned, filled with numbers around zero.
+class Buffer {
+ public:
+  explicit Buffer(int64_t count)
+      : data_(static_cast<float*>(std::aligned_alloc(64, (count * 4 + 63) / 64 * 64)), std::free) {
+    for (int64_t i = 0; i < count; ++i) data_.get()[i] = static_cast<float>(i * 7 % 13 - 6) / 8;
+  }
+  float* get() { return data_.get(); }
+
+ private:
+  std::unique_ptr<float, decltype(&std::free)> data_;
+};
+
+struct Contender {
+  std::string name;
+  std::function<void()> run;
+  std::vector<double> seconds;
+};
+
+// Runs all contenders in turn, `rounds` times after one to warm up.
+void time_all(std::vector<Contender>& contenders, int rounds) {
+  for (int round = -1; round < rounds; ++round) {
+    for (Contender& c : contenders) {
+      const auto start = std::chrono::steady_clock::now();
+      c.run();
+      const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+      if (round >= 0) c.seconds.push_back(took.count());
+    }
+  }
+}
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+  return values[values.size() / 2];
+}
+
+constexpr int64_t kPeakRounds = 2'000'000;
+constexpr int kAccumulators = 12;
+
+// FLOP of one call of the peak loop on one thread: 12 independent chains, enough for 4 cycles of
+// latency.
+__attribute__((target("avx512f"))) double fma_loop_512() {
+  typedef float V __attribute__((vector_size(64)));
+  V acc[kAccumulators] = {};
+  V a = {}, b = {};
+  asm volatile("" : "+v"(a), "+v"(b));
+  for (int64_t i = 0; i < kPeakRounds; ++i) {
+#pragma GCC unroll 16
+    for (int j = 0; j < kAccumulators; ++j)
+      asm volatile("vfmadd231ps %1, %2, %0" : "+v"(acc[j]) : "v"(a), "v"(b));
+  }
+  return 2.0 * 16 * kAccumulators * kPeakRounds;
+}
+
+__attribute__((target("avx2,fma"))) double fma_loop_256() {
+  typedef float V __attribute__((vector_size(32)));
+  V acc[kAccumulators] = {};
+  V a = {}, b = {};
+  asm volatile("" : "+x"(a), "+x"(b));
+  for (int64_t i = 0; i < kPeakRounds; ++i) {
+#pragma GCC unroll 16
+    for (int j = 0; j < kAccumulators; ++j)
+      asm volatile("vfmadd231ps %1, %2, %0" : "+x"(acc[j]) : "x"(a), "x"(b));
+  }
+  return 2.0 * 8 * kAccumulators * kPeakRounds;
+}
+
+void peak_loop(int threads, double* flops) {
+  double total = 0;
+#pragma omp parallel num_threads(threads) reduction(+ : total)
+  total += __builtin_cpu_supports("avx512f") ? fma_loop_512() : fma_loop_256();
+  *flops = total;
+}
+
+// oneDNN's convolutions over its own memory, in the layouts asked for.
+class OneDnn {
+ public:
+  using Memory = dnnl::memory;
+  OneDnn(const ConvShape& s, bool nhwc) : s_(s) {
+    image_ = nhwc ? Memory::format_tag::nhwc : Memory::format_tag::any;
+  }
+
+  std::function<void()> forward() {
+    return make(forward_desc(), [](const Forward& d, auto& args, auto memory) {
+      args = {{DNNL_ARG_SRC, memory(d.src_desc())},
+              {DNNL_ARG_WEIGHTS, memory(d.weights_desc())},
+              {DNNL_ARG_DST, memory(d.dst_desc())}};
+      return dnnl::primitive(dnnl::convolution_forward(d));
+    });
+  }
+  std::function<void()> backward_data() {
+    const dnnl::convolution_backward_data::desc desc(dnnl::algorithm::convolution_direct, x(), w(),
+                                                     y(), strides(), pads(), pads());
+    return make(dnnl::convolution_backward_data::primitive_desc(desc, engine_, forward_desc()),
+                [](const auto& d, auto& args, auto memory) {
+                  args = {{DNNL_ARG_DIFF_DST, memory(d.diff_dst_desc())},
+                          {DNNL_ARG_WEIGHTS, memory(d.weights_desc())},
+                          {DNNL_ARG_DIFF_SRC, memory(d.diff_src_desc())}};
+                  return dnnl::primitive(dnnl::convolution_backward_data(d));
+                });
+  }
+  std::function<void()> backward_weights() {
+    const dnnl::convolution_backward_weights::desc desc(dnnl::algorithm::convolution_direct, x(),
+                                                        w(), b(), y(), strides(), pads(), pads());
+    return make(dnnl::convolution_backward_weights::primitive_desc(desc, engine_, forward_desc()),
+                [](const auto& d, auto& args, auto memory) {
+                  args = {{DNNL_ARG_SRC, memory(d.src_desc())},
+                          {DNNL_ARG_DIFF_DST, memory(d.diff_dst_desc())},
+                          {DNNL_ARG_DIFF_WEIGHTS, memory(d.diff_weights_desc())},
+                          {DNNL_ARG_DIFF_BIAS, memory(d.diff_bias_desc())}};
+                  return dnnl::primitive(dnnl::convolution_backward_weights(d));
+                });
+  }
+
+ private:
+  using Forward = dnnl::convolution_forward::primitive_desc;
+  Memory::desc desc(Memory::dims dims, Memory::format_tag tag) const {
+    return {dims, Memory::data_type::f32, tag};
+  }
+  Memory::desc x() const { return desc({s_.n, s_.c, s_.h, s_.w}, image_); }
+  Memory::desc y() const { return desc({s_.n, s_.o, s_.p, s_.q}, image_); }
+  Memory::desc w() const { return desc({s_.o, s_.c, s_.kh, s_.kw}, Memory::format_tag::any); }
+  Memory::desc b() const { return desc({s_.o}, Memory::format_tag::x); }
+  Memory::dims strides() const { return {s_.stride_h, s_.stride_w}; }
+  Memory::dims pads() const { return {s_.pad_top, s_.pad_left}; }
+  Forward forward_desc() const {
+    return Forward({dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct, x(),
+                    w(), y(), strides(), pads(), pads()},
+                   engine_);
+  }
+  template <typename Desc, typename Bind>
+  std::function<void()> make(const Desc& desc, Bind bind) {
+    std::unordered_map<int, Memory> args;
+    auto memory = [this](const Memory::desc& d) {
+      buffers_.emplace_back(static_cast<int64_t>(d.get_size() / 4));
+      return Memory(d, engine_, buffers_.back().get());
+    };
+    dnnl::primitive primitive = bind(desc, args, memory);
+    return [this, primitive, args]() mutable {
+      primitive.execute(stream_, args);
+      stream_.wait();
+    };
+  }
+
+  ConvShape s_;
+  Memory::format_tag image_;
+  dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
+  dnnl::stream stream_{engine_};
+  std::vector<Buffer> buffers_;
+};
+
+struct Named {
+  const char* name;
+  ConvShape shape;
+};
+
+ConvShape conv(int64_t n, int64_t size, int64_t c, int64_t o, int64_t k, int64_t pad,
+               int64_t stride = 1) {
+  const int64_t out = (size + 2 * pad - k) / stride + 1;
+  ConvShape s{n, size, size, c, o, k, k, out, out};
+  s.stride_h = s.stride_w = stride;
+  s.pad_top = s.pad_left = pad;
+  return s;
+}
+
+// Multiply-adds that are no products with padding: what the figures of all contenders are counted
+// with.
+double useful_flops(const ConvShape& s) {
+  double rows = 0, columns = 0;
+  for (int64_t p = 0; p < s.p; ++p) {
+    for (int64_t k = 0; k < s.kh; ++k) {
+      const int64_t at = p * s.stride_h - s.pad_top + k;
+      rows += at >= 0 && at < s.h;
+    }
+  }
+  for (int64_t q = 0; q < s.q; ++q) {
+    for (int64_t k = 0; k < s.kw; ++k) {
+      const int64_t at = q * s.stride_w - s.pad_left + k;
+      columns += at >= 0 && at < s.w;
+    }
+  }
+  return 2.0 * s.n * rows * columns * s.c * s.o;
+}
+
+void report(const char* shape, const char* operation, const ConvShape& s,
+            std::vector<Contender> contenders, int threads, int rounds) {
+  double peak_flops = 0;
+  contenders.push_back({"peak", [&] { peak_loop(threads, &peak_flops); }, {}});
+  time_all(contenders, rounds);
+  const double peak = peak_flops / median(contenders.back().seconds);
+  std::printf("%-22s %-8s", shape, operation);
+  for (const Contender& c : contenders) {
+    const double seconds = median(c.seconds);
+    const double flops = c.name == "peak" ? peak_flops : useful_flops(s);
+    std::printf("  %s %6.2f ms %5.1f GF/s %3.0f%%", c.name.c_str(), seconds * 1e3,
+                flops / seconds / 1e9, 100 * flops / seconds / peak);
+  }
+  std::printf("\n");
+  std::fflush(stdout);
+}
+
+void bench_convolution(const Named& named, int threads, int rounds) {
+  const ConvShape& s = named.shape;
+  OneDnn nhwc(s, true), blocked(s, false);
+  const int64_t padded = sample_blocks(s.n) * kBlock;
+  Buffer x(padded * s.h * s.w * s.c), y(padded * s.p * s.q * s.o), w(s.o * s.kh * s.kw * s.c);
+  const PostOps none;
+  for (const Direction direction : {Direction::kForward, Direction::kBackwardData}) {
+    const bool forward = direction == Direction::kForward;
+    Convolution own(s, direction, threads);
+    Buffer workspace(static_cast<int64_t>(own.workspace_bytes() / 4));
+    auto run = [&] {
+      forward ? own.run(x.get(), w.get(), y.get(), workspace.get(), none)
+              : own.run(y.get(), w.get(), x.get(), workspace.get(), none);
+    };
+    report(named.name, forward ? "forward" : "data", s,
+           {{"own", run, {}},
+            {"nhwc", forward ? nhwc.forward() : nhwc.backward_data(), {}},
+            {"blocked", forward ? blocked.forward() : blocked.backward_data(), {}}},
+           threads, rounds);
+  }
+  WeightGradient own(s, threads);
+  Buffer workspace(static_cast<int64_t>(own.workspace_bytes() / 4)), db(s.o);
+  report(named.name, "weights", s,
+         {{"own", [&] { own.run(x.get(), y.get(), w.get(), db.get(), workspace.get()); }, {}},
+          {"nhwc", nhwc.backward_weights(), {}},
+          {"blocked", blocked.backward_weights(), {}}},
+         threads, rounds);
+}
+
+const Named kShapes[] = {
+    {"lenet_conv1", conv(256, 28, 1, 20, 3, 0)},
+    {"lenet_conv2", conv(256, 13, 20, 50, 5, 0)},
+    {"cifar_3_64", conv(64, 32, 3, 64, 3, 1)},
+    {"cifar_16_16", conv(64, 32, 16, 16, 3, 1)},
+    {"cifar_32_32", conv(64, 16, 32, 32, 3, 1)},
+    {"cifar_64_64", conv(64, 32, 64, 64, 3, 1)},
+    {"cifar_64_128_s2", conv(64, 32, 64, 128, 3, 1, 2)},
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int threads = argc > 1 ? std::atoi(argv[1]) : 1;
+  const int rounds = argc > 2 ? std::atoi(argv[2]) : 9;
+  const std::string filter = argc > 3 ? argv[3] : "";
+  omp_set_num_threads(threads);
+  for (const Named& named : kShapes) {
+    if (std::string(named.name).find(filter) != std::string::npos) {
+      bench_convolution(named, threads, rounds);
+    }
+  }
+  return 0;
+}
