@@ -1,0 +1,114 @@
+// Builds cases; used by the files that list them.
+#ifndef PLUGINS_CONFORMANCE_BUILDER_H_
+#define PLUGINS_CONFORMANCE_BUILDER_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "plugins/conformance/conformance.h"
+#include "rt/operations.h"
+#include "rt/sdk/operation.h"
+
+namespace plugins::conformance {
+
+using Dims = std::vector<int64_t>;
+using Cases = std::vector<Case>;
+
+// Operands are of the case's type and filled with seed (index + 1) unless said otherwise.
+class Builder {
+ public:
+  Builder(const std::string& operation, rt_dtype dtype, const std::string& label) {
+    case_.name = operation + "/" + rt::sdk::to_string(dtype) + "/" + label;
+    case_.operation.name = operation;
+    case_.dtype = dtype;
+  }
+  Builder& in(const Dims& dims, Values values = {}) {
+    return in_of(case_.dtype, dims, seeded(values));
+  }
+  Builder& in_of(rt_dtype dtype, const Dims& dims, Values values) {
+    case_.operation.inputs.push_back(host::make_tensor_desc(dtype, dims));
+    case_.inputs.push_back(values);
+    return *this;
+  }
+  Builder& out(const Dims& dims) { return out_of(case_.dtype, dims); }
+  Builder& out_of(rt_dtype dtype, const Dims& dims) {
+    case_.operation.outputs.push_back(host::make_tensor_desc(dtype, dims));
+    return *this;
+  }
+  Builder& integer(const std::string& name, int64_t value) {
+    case_.operation.attributes.push_back({name, value});
+    return *this;
+  }
+  Builder& number(const std::string& name, double value) {
+    case_.operation.attributes.push_back({name, value});
+    return *this;
+  }
+  Builder& attributes(const std::vector<host::Attribute>& more) {
+    auto& all = case_.operation.attributes;
+    all.insert(all.end(), more.begin(), more.end());
+    return *this;
+  }
+  // Post-operations on output 0; their operands become the next inputs.
+  Builder& bias() { return post(RT_POST_BIAS, 0, {result_dims().back()}); }
+  Builder& activation(int32_t function) {
+    case_.operation.post_ops.push_back({RT_POST_ACTIVATION, function, -1});
+    return *this;
+  }
+  Builder& residual() { return post(RT_POST_RESIDUAL_ADD, 0, result_dims()); }
+  Builder& activation_backward(int32_t function) {
+    return post(RT_POST_ACTIVATION_BACKWARD, function, result_dims());
+  }
+  Builder& mandatory() {
+    case_.mandatory = true;
+    return *this;
+  }
+  Builder& rename(const std::string& suffix) {
+    case_.name += " " + suffix;
+    return *this;
+  }
+  // The forward whose saved data is read.
+  Builder& forward(const Case& forward) {
+    case_.forward = forward.operation;
+    case_.forward_inputs = forward.inputs;
+    return *this;
+  }
+  const Case& get() const { return case_; }
+  operator Case() const { return case_; }
+
+ private:
+  Values seeded(Values values) const {
+    if (values.seed == 1) values.seed = case_.inputs.size() + 1;
+    return values;
+  }
+  Dims result_dims() const {
+    const rt_tensor_desc& y = case_.operation.outputs.at(0);
+    return Dims(y.dims, y.dims + y.rank);
+  }
+  Builder& post(int32_t kind, int32_t function, const Dims& operand) {
+    const auto index = static_cast<int32_t>(case_.operation.inputs.size());
+    in(operand);
+    case_.operation.post_ops.push_back({kind, function, index});
+    return *this;
+  }
+
+  Case case_;
+};
+
+// "2x5x5x3"
+std::string label(const Dims& dims);
+
+// The lists, each in the file of that name.
+void add_matmul(Cases& cases, rt_dtype dtype);         // cases_linear.cpp
+void add_convolution(Cases& cases, rt_dtype dtype);    // cases_linear.cpp
+void add_pooling(Cases& cases, rt_dtype dtype);        // cases_pooling.cpp
+void add_elementwise(Cases& cases, rt_dtype dtype);    // cases_elementwise.cpp
+void add_reductions(Cases& cases, rt_dtype dtype);     // cases_elementwise.cpp
+void add_losses(Cases& cases, rt_dtype dtype);         // cases_losses.cpp
+void add_normalisation(Cases& cases, rt_dtype dtype);  // cases_normalisation.cpp
+void add_movement(Cases& cases, rt_dtype dtype);       // cases_movement.cpp
+void add_optimizers(Cases& cases, rt_dtype dtype);     // cases_optimizers.cpp
+
+}  // namespace plugins::conformance
+
+#endif  // PLUGINS_CONFORMANCE_BUILDER_H_

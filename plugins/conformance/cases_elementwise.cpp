@@ -1,0 +1,141 @@
+// Element by element, and the reductions
+#include "plugins/conformance/builder.h"
+
+namespace plugins::conformance {
+namespace {
+
+const std::vector<Dims>& shapes() {
+  static const std::vector<Dims> list = {{1},      {7},          {1000},        {3, 5},
+                                         {64, 10}, {2, 3, 5, 7}, {2, 4, 4, 20}, {}};
+  return list;
+}
+
+void add_activations(Cases& cases, rt_dtype dtype) {
+  const Values wide{-4.0, 4.0};
+  for (int64_t f = RT_ACTIVATION_RELU; f <= RT_ACTIVATION_SIGMOID; ++f) {
+    for (const Dims& dims : shapes()) {
+      const std::string name = std::to_string(f) + " " + label(dims);
+      cases.push_back(Builder(RT_OP_ACTIVATION, dtype, name)
+                          .in(dims, wide)
+                          .out(dims)
+                          .integer(RT_ATTR_FUNCTION, f)
+                          .mandatory());
+      cases.push_back(Builder(RT_OP_ACTIVATION_BACKWARD, dtype, name)
+                          .in(dims)
+                          .in(dims, Values{-1.0, 1.0, 9})
+                          .out(dims)
+                          .integer(RT_ATTR_FUNCTION, f)
+                          .mandatory());
+    }
+  }
+}
+
+void add_arithmetic(Cases& cases, rt_dtype dtype) {
+  struct Operands {
+    Dims a, b, c;
+  };
+  const std::vector<Operands> list = {
+      {{5}, {5}, {5}},
+      {{3, 4}, {4}, {3, 4}},
+      {{4}, {3, 4}, {3, 4}},
+      {{3, 1}, {1, 4}, {3, 4}},
+      {{2, 3, 4, 5}, {2, 3, 4, 5}, {2, 3, 4, 5}},
+      {{2, 3, 4, 5}, {5}, {2, 3, 4, 5}},
+      {{2, 1, 4, 1}, {3, 1, 5}, {2, 3, 4, 5}},
+      {{6, 7}, {}, {6, 7}},
+      {{1, 7}, {1, 7}, {6, 7}},  // both repeat: how the core spreads a gradient
+      {{}, {}, {}},
+  };
+  for (const char* op : {RT_OP_ADD, RT_OP_SUBTRACT, RT_OP_MULTIPLY, RT_OP_DIVIDE}) {
+    for (const Operands& o : list) {
+      cases.push_back(Builder(op, dtype, label(o.a) + " " + label(o.b) + " " + label(o.c))
+                          .in(o.a)
+                          .in(o.b, Values{0.5, 2.0})  // no division by nearly 0
+                          .out(o.c)
+                          .mandatory());
+    }
+  }
+  const Dims dims = {2, 4, 4, 6};
+  cases.push_back(
+      Builder(RT_OP_ADD, dtype, "relu").in(dims).in(dims).out(dims).activation(RT_ACTIVATION_RELU));
+  cases.push_back(Builder(RT_OP_ADD, dtype, "relu backward")
+                      .in(dims)
+                      .in(dims)
+                      .out(dims)
+                      .activation_backward(RT_ACTIVATION_RELU));
+}
+
+void add_dropout(Cases& cases, rt_dtype dtype) {
+  for (const Dims& dims : {Dims{5}, Dims{4, 7}, Dims{3, 4, 4, 5}}) {
+    for (const double probability : {0.0, 0.25, 0.5}) {
+      cases.push_back(Builder(RT_OP_DROPOUT, dtype, label(dims) + " " + std::to_string(probability))
+                          .in(dims)
+                          .in_of(RT_INT64, {1}, Values{0, 1000, 3})
+                          .in_of(RT_INT64, {1}, Values{0, 5000000000.0, 4})  // beyond 32 bits
+                          .out(dims)
+                          .number(RT_ATTR_PROBABILITY, probability)
+                          .integer(RT_ATTR_SEED, 0x123456789ABCDEF)
+                          .integer(RT_ATTR_STREAM, 3));
+    }
+  }
+}
+
+}  // namespace
+
+void add_elementwise(Cases& cases, rt_dtype dtype) {
+  add_activations(cases, dtype);
+  add_arithmetic(cases, dtype);
+  for (const Dims& dims : shapes()) {
+    cases.push_back(Builder(RT_OP_SCALE, dtype, label(dims))
+                        .in(dims)
+                        .out(dims)
+                        .number(RT_ATTR_ALPHA, -1.5)
+                        .number(RT_ATTR_BETA, 0.25)
+                        .mandatory());
+  }
+  add_dropout(cases, dtype);
+}
+
+void add_reductions(Cases& cases, rt_dtype dtype) {
+  struct Shape {
+    Dims x;
+    int64_t axes;
+    Dims y;
+  };
+  const std::vector<Shape> list = {
+      {{7}, 1, {1}},
+      {{7}, 1, {}},
+      {{5, 6}, 1, {6}},
+      {{5, 6}, 2, {5, 1}},
+      {{5, 6}, 3, {}},
+      {{64, 50}, 1, {1, 50}},
+      {{2, 3, 4, 5}, 7, {5}},
+      {{2, 3, 4, 5}, 6, {2, 5}},
+      {{2, 3, 4, 5}, 8, {2, 3, 4}},
+      {{2, 3, 4, 5}, 5, {1, 3, 1, 5}},
+      {{2, 3}, 0, {2, 3}},
+  };
+  for (const int64_t function : {RT_REDUCE_SUM, RT_REDUCE_MEAN, RT_REDUCE_MAX}) {
+    for (const Shape& s : list) {
+      cases.push_back(Builder(RT_OP_REDUCE, dtype,
+                              std::to_string(function) + " " + label(s.x) + " to " + label(s.y) +
+                                  " axes " + std::to_string(s.axes))
+                          .in(s.x)
+                          .out(s.y)
+                          .integer(RT_ATTR_FUNCTION, function)
+                          .integer(RT_ATTR_AXES, s.axes)
+                          .mandatory());
+    }
+  }
+  for (const Dims& dims : shapes()) {
+    cases.push_back(Builder(RT_OP_SQUARE_SUM, dtype, label(dims)).in(dims).out({1}));
+  }
+  for (const double max_norm : {0.5, 100.0}) {
+    cases.push_back(Builder(RT_OP_CLIP_SCALE, dtype, std::to_string(max_norm))
+                        .in({1}, Values{4.0, 9.0})
+                        .out({1})
+                        .number(RT_ATTR_MAX_NORM, max_norm));
+  }
+}
+
+}  // namespace plugins::conformance

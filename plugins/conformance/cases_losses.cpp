@@ -1,0 +1,49 @@
+// Softmax and the losses
+#include "plugins/conformance/builder.h"
+
+namespace plugins::conformance {
+namespace {
+
+const Values kLogits{-5.0, 5.0};
+const Values kWeight{0.1, 1.0, 3, 4};  // every fourth row is padding
+
+Builder classification(const char* op, rt_dtype dtype, const Dims& logits) {
+  const Dims rows(logits.begin(), logits.end() - 1);
+  const Values labels{0.0, static_cast<double>(logits.back()), 2};
+  Builder b(op, dtype, label(logits));
+  b.in(logits, kLogits).in_of(RT_INT32, rows, labels).in(rows, kWeight);
+  return b.mandatory();
+}
+
+Builder regression(const char* op, rt_dtype dtype, const Dims& y) {
+  Builder b(op, dtype, label(y));
+  b.in(y).in(y).in({y[0]}, kWeight);
+  return b;
+}
+
+}  // namespace
+
+void add_losses(Cases& cases, rt_dtype dtype) {
+  const std::vector<Dims> shapes = {{1, 1}, {5, 3}, {64, 10}, {3, 4, 17}, {7, 1000}};
+  for (const Dims& dims : shapes) {
+    const std::string name = label(dims);
+    for (const char* op : {RT_OP_SOFTMAX, RT_OP_LOG_SOFTMAX}) {
+      cases.push_back(Builder(op, dtype, name).in(dims, kLogits).out(dims));
+    }
+    cases.push_back(
+        Builder(RT_OP_SOFTMAX_BACKWARD, dtype, name).in(dims).in(dims, Values{0.0, 0.2}).out(dims));
+    cases.push_back(Builder(RT_OP_LOG_SOFTMAX_BACKWARD, dtype, name)
+                        .in(dims)
+                        .in(dims, Values{-5.0, -1.0})
+                        .out(dims));
+    cases.push_back(classification(RT_OP_CROSS_ENTROPY, dtype, dims).out({1}));
+    cases.push_back(classification(RT_OP_CROSS_ENTROPY_BACKWARD, dtype, dims).in({1}).out(dims));
+    cases.push_back(classification(RT_OP_CORRECT_COUNT, dtype, dims).out({1}));
+  }
+  for (const Dims& dims : {Dims{5}, Dims{6, 1}, Dims{64, 10}, Dims{2, 3, 4, 5}}) {
+    cases.push_back(regression(RT_OP_MEAN_SQUARED_ERROR, dtype, dims).out({1}));
+    cases.push_back(regression(RT_OP_MEAN_SQUARED_ERROR_BACKWARD, dtype, dims).in({1}).out(dims));
+  }
+}
+
+}  // namespace plugins::conformance

@@ -1,0 +1,64 @@
+// Batch and layer normalisation
+#include "plugins/conformance/builder.h"
+
+namespace plugins::conformance {
+namespace {
+
+constexpr double kEpsilon = 1e-5;
+// Seeds of operands that forward and backward share.
+const Values kX{-2.0, 3.0, 11};
+const Values kGamma{0.5, 1.5, 12};
+
+Builder batch_norm(rt_dtype dtype, const Dims& x) {
+  const Dims c = {x.back()};
+  Builder b(RT_OP_BATCH_NORM, dtype, label(x));
+  b.in(x, kX).in(c, kGamma).in(c).in(c).in(c, Values{0.5, 2.0}).out(x).out(c).out(c);
+  return b.number(RT_ATTR_EPSILON, kEpsilon).number(RT_ATTR_MOMENTUM, 0.2);
+}
+
+Builder batch_norm_inference(rt_dtype dtype, const Dims& x) {
+  const Dims c = {x.back()};
+  Builder b(RT_OP_BATCH_NORM_INFERENCE, dtype, label(x));
+  b.in(x, kX).in(c, kGamma).in(c).in(c).in(c, Values{0.5, 2.0}).out(x);
+  return b.number(RT_ATTR_EPSILON, kEpsilon);
+}
+
+Builder layer_norm(rt_dtype dtype, const Dims& x) {
+  const Dims d = {x.back()};
+  Builder b(RT_OP_LAYER_NORM, dtype, label(x));
+  return b.in(x, kX).in(d, kGamma).in(d).out(x).number(RT_ATTR_EPSILON, kEpsilon);
+}
+
+Builder backward(const char* op, rt_dtype dtype, const Dims& x, const Case& forward) {
+  const Dims d = {x.back()};
+  Builder b(op, dtype, label(x));
+  b.in(x, Values{-1.0, 1.0, 13}).in(x, kX).in(d, kGamma).out(x).out(d).out(d);
+  return b.number(RT_ATTR_EPSILON, kEpsilon).forward(forward);
+}
+
+}  // namespace
+
+void add_normalisation(Cases& cases, rt_dtype dtype) {
+  for (const Dims& x : {Dims{6, 5}, Dims{64, 50}, Dims{2, 5, 7, 3}, Dims{3, 4, 4, 64},
+                        Dims{2, 3, 20}, Dims{1, 3, 3, 1}}) {
+    const Builder forward = batch_norm(dtype, x);
+    cases.push_back(forward);
+    cases.push_back(backward(RT_OP_BATCH_NORM_BACKWARD, dtype, x, forward));
+    cases.push_back(batch_norm_inference(dtype, x));
+  }
+  const Dims image = {2, 4, 4, 16};
+  cases.push_back(batch_norm(dtype, image).rename("relu").activation(RT_ACTIVATION_RELU));
+  cases.push_back(
+      batch_norm(dtype, image).rename("residual relu").residual().activation(RT_ACTIVATION_RELU));
+  cases.push_back(batch_norm_inference(dtype, image)
+                      .rename("residual relu")
+                      .residual()
+                      .activation(RT_ACTIVATION_RELU));
+  for (const Dims& x : {Dims{6, 5}, Dims{4, 128}, Dims{2, 3, 50}, Dims{7}, Dims{2, 3, 3, 20}}) {
+    const Builder forward = layer_norm(dtype, x);
+    cases.push_back(forward);
+    cases.push_back(backward(RT_OP_LAYER_NORM_BACKWARD, dtype, x, forward));
+  }
+}
+
+}  // namespace plugins::conformance

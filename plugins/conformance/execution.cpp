@@ -1,0 +1,157 @@
+#include "plugins/conformance/execution.h"
+
+#include <algorithm>
+
+#include "rt/operations.h"
+#include "rt/sdk/operation.h"
+
+namespace plugins::conformance {
+namespace {
+
+constexpr uint64_t kGuardBytes = 256;
+constexpr int kGuardValue = 0xA5;
+constexpr int kFreshValue = 0xFF;  // four or eight of them are a NaN
+
+host::Operation with_forward(const host::Operation& operation, const Execution* forward) {
+  host::Operation result = operation;
+  if (forward != nullptr) result.forward = forward->plan();
+  return result;
+}
+
+}  // namespace
+
+GuardedBuffer::GuardedBuffer(host::Device& device, host::Stream& stream, uint64_t bytes)
+    : bytes_(bytes), memory_(device.allocate(bytes + kGuardBytes)) {
+  if (bytes > 0) stream.fill(memory_.data(), kFreshValue, bytes);
+  stream.fill(static_cast<std::byte*>(memory_.data()) + bytes, kGuardValue, kGuardBytes);
+}
+
+void GuardedBuffer::upload(host::Stream& stream, const Bytes& data) {
+  if (data.size() > bytes_) {
+    throw Violation(
+        rt::sdk::format("an operand takes %llu bytes in its layout, but has %zu bytes "
+                        "of elements",
+                        static_cast<unsigned long long>(bytes_), data.size()));
+  }
+  if (!data.empty()) stream.copy(memory_.data(), data.data(), data.size());
+}
+
+Bytes GuardedBuffer::download(host::Stream& stream, const std::string& what) const {
+  Bytes all(bytes_ + kGuardBytes);
+  stream.copy(all.data(), memory_.data(), all.size());
+  stream.synchronize();
+  const auto guard = all.begin() + static_cast<std::ptrdiff_t>(bytes_);
+  const auto hit =
+      std::find_if(guard, all.end(), [](std::byte b) { return b != std::byte{kGuardValue}; });
+  if (hit != all.end()) {
+    throw Violation(rt::sdk::format("%s: a byte %lld behind its %llu bytes was written",
+                                    what.c_str(), static_cast<long long>(hit - guard),
+                                    static_cast<unsigned long long>(bytes_)));
+  }
+  all.resize(bytes_);
+  return all;
+}
+
+Execution::Execution(host::Device& device, const host::Operation& operation, Execution* forward)
+    : device_(device),
+      operation_(with_forward(operation, forward)),
+      forward_(forward),
+      stream_(device.create_stream()),
+      kernel_(device.create_kernel(operation_)) {}
+
+GuardedBuffer Execution::load(const rt_tensor_desc& tensor, const Bytes& data) {
+  GuardedBuffer canonical(device_, stream_, data.size());
+  canonical.upload(stream_, data);
+  if (tensor.layout == RT_LAYOUT_CANONICAL) return canonical;
+  GuardedBuffer foreign = reorder(canonical, tensor, RT_LAYOUT_CANONICAL, tensor.layout);
+  stream_.synchronize();  // `canonical` is freed here
+  return foreign;
+}
+
+Bytes Execution::store(const rt_tensor_desc& tensor, const GuardedBuffer& buffer,
+                       const std::string& what) {
+  Bytes data = buffer.download(stream_, what);
+  if (tensor.layout == RT_LAYOUT_CANONICAL) return data;
+  return reorder(buffer, tensor, tensor.layout, RT_LAYOUT_CANONICAL)
+      .download(stream_, what + " after its reorder");
+}
+
+GuardedBuffer Execution::reorder(const GuardedBuffer& from, const rt_tensor_desc& tensor,
+                                 uint64_t from_layout, uint64_t to_layout) {
+  host::Operation copy;
+  copy.name = RT_OP_COPY;
+  copy.inputs = {tensor};
+  copy.outputs = {tensor};
+  copy.inputs[0].layout = from_layout;
+  copy.outputs[0].layout = to_layout;
+  host::Kernel kernel = device_.create_kernel(copy);
+  GuardedBuffer result(device_, stream_, device_.layout_bytes(copy.outputs[0]));
+  const GuardedBuffer workspace(device_, stream_, kernel.info().workspace_bytes);
+  const void* input = from.data();
+  void* output = result.data();
+  rt_launch launch{};
+  launch.size = sizeof(launch);
+  launch.inputs = &input;
+  launch.input_count = 1;
+  launch.outputs = &output;
+  launch.output_count = 1;
+  launch.workspace = kernel.info().workspace_bytes > 0 ? workspace.data() : nullptr;
+  kernel.launch(stream_, launch);
+  workspace.download(stream_, "the workspace of copy");
+  return result;
+}
+
+void Execution::launch(const std::vector<const void*>& inputs, const std::vector<void*>& outputs) {
+  const GuardedBuffer workspace(device_, stream_, info().workspace_bytes);
+  rt_launch launch{};
+  launch.size = sizeof(launch);
+  launch.inputs = inputs.data();
+  launch.input_count = static_cast<uint32_t>(inputs.size());
+  launch.outputs = outputs.data();
+  launch.output_count = static_cast<uint32_t>(outputs.size());
+  launch.workspace = info().workspace_bytes > 0 ? workspace.data() : nullptr;
+  launch.saved = forward_ != nullptr ? forward_->saved() : saved();
+  kernel_.launch(stream_, launch);
+  workspace.download(stream_, "the workspace");
+}
+
+std::vector<Bytes> Execution::run(const std::vector<Bytes>& inputs, const InPlace& in_place) {
+  std::vector<GuardedBuffer> in, out;
+  std::vector<const void*> in_addresses;
+  std::vector<void*> out_addresses;
+  std::vector<Bytes> before;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    in.push_back(load(operation_.inputs[i], inputs[i]));
+    before.push_back(in.back().download(stream_, "input " + std::to_string(i)));
+    in_addresses.push_back(in.back().data());
+  }
+  for (uint32_t j = 0; j < operation_.outputs.size(); ++j) {
+    out.emplace_back(device_, stream_, device_.layout_bytes(operation_.outputs[j]));
+    const auto shared = in_place.find(j);
+    out_addresses.push_back(shared == in_place.end() ? out.back().data()
+                                                     : in[shared->second].data());
+  }
+  saved_.clear();
+  if (info().saved_bytes > 0) saved_.emplace_back(device_, stream_, info().saved_bytes);
+  stream_.synchronize();
+  launch(in_addresses, out_addresses);
+  if (!saved_.empty()) saved_.front().download(stream_, "the saved buffer");
+
+  std::vector<Bytes> results;
+  std::vector<bool> overwritten(in.size(), false);
+  for (uint32_t j = 0; j < out.size(); ++j) {
+    const auto shared = in_place.find(j);
+    const GuardedBuffer& buffer = shared == in_place.end() ? out[j] : in[shared->second];
+    if (shared != in_place.end()) overwritten[shared->second] = true;
+    results.push_back(store(operation_.outputs[j], buffer, "output " + std::to_string(j)));
+  }
+  for (size_t i = 0; i < in.size(); ++i) {
+    const std::string what = "input " + std::to_string(i);
+    if (!overwritten[i] && in[i].download(stream_, what) != before[i]) {
+      throw Violation(what + " was written, though it shares its memory with no output");
+    }
+  }
+  return results;
+}
+
+}  // namespace plugins::conformance

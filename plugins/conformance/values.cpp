@@ -1,0 +1,81 @@
+#include "plugins/conformance/values.h"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "rt/sdk/operation.h"
+
+namespace plugins::conformance {
+namespace {
+
+// SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014), used as
+// a hash of (seed, index).
+double uniform(uint64_t seed, uint64_t index) {
+  uint64_t z = (seed * 0x9E3779B97F4A7C15u) ^ ((index + 1) * 0xBF58476D1CE4E5B9u);
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+  z ^= z >> 31;
+  return static_cast<double>(z >> 11) * 0x1p-53;
+}
+
+template <typename T>
+Bytes make(int64_t count, const Values& v) {
+  Bytes bytes(static_cast<size_t>(count) * sizeof(T));
+  for (int64_t i = 0; i < count; ++i) {
+    double value = v.low + (v.high - v.low) * uniform(v.seed, static_cast<uint64_t>(i));
+    if (v.zero_every > 0 && i % v.zero_every == v.zero_every - 1) value = 0.0;
+    if (std::numeric_limits<T>::is_integer) value = std::floor(value);
+    const T element = static_cast<T>(value);
+    std::memcpy(bytes.data() + static_cast<size_t>(i) * sizeof(T), &element, sizeof(T));
+  }
+  return bytes;
+}
+
+template <typename T>
+double norm_error(const Bytes& actual, const Bytes& expected) {
+  double difference = 0.0, norm = 0.0;
+  for (size_t offset = 0; offset < expected.size(); offset += sizeof(T)) {
+    T a, e;
+    std::memcpy(&a, actual.data() + offset, sizeof(T));
+    std::memcpy(&e, expected.data() + offset, sizeof(T));
+    if (!std::isfinite(a) || !std::isfinite(e)) {
+      const bool same = a == e || (std::isnan(a) && std::isnan(e));
+      if (!same) return std::numeric_limits<double>::infinity();
+      continue;
+    }
+    const double d = static_cast<double>(a) - static_cast<double>(e);
+    difference += d * d;
+    norm += static_cast<double>(e) * static_cast<double>(e);
+  }
+  return std::sqrt(difference) / (norm > 0 ? std::sqrt(norm) : 1.0);
+}
+
+}  // namespace
+
+Bytes make_values(const rt_tensor_desc& tensor, const Values& values) {
+  const int64_t count = rt::sdk::element_count(tensor);
+  switch (tensor.dtype) {
+    case RT_FLOAT64:
+      return make<double>(count, values);
+    case RT_INT32:
+      return make<int32_t>(count, values);
+    case RT_INT64:
+      return make<int64_t>(count, values);
+    case RT_UINT8:
+      return make<uint8_t>(count, values);
+    case RT_INT8:
+      return make<int8_t>(count, values);
+    default:
+      return make<float>(count, values);
+  }
+}
+
+double relative_error(rt_dtype dtype, const Bytes& actual, const Bytes& expected) {
+  if (actual.size() != expected.size()) return std::numeric_limits<double>::infinity();
+  if (dtype == RT_FLOAT32) return norm_error<float>(actual, expected);
+  if (dtype == RT_FLOAT64) return norm_error<double>(actual, expected);
+  return actual == expected ? 0.0 : std::numeric_limits<double>::infinity();
+}
+
+}  // namespace plugins::conformance
