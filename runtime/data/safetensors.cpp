@@ -11,6 +11,7 @@
 namespace runtime::data {
 namespace {
 
+constexpr char kMetadata[] = "__metadata__";
 constexpr std::size_t kLengthSize = 8;
 // The limit of the safetensors library; a header of this size names a million tensors.
 constexpr uint64_t kMaxHeader = 100'000'000;
@@ -48,15 +49,18 @@ TensorFile parse(Source& source) {
 using Named = std::pair<const std::string, HostTensor>;
 
 void check_tensor(const std::string& path, const Named& named) {
+  const std::string what = "cannot write " + path + ": tensor '" + named.first + "' has ";
+  if (named.first == kMetadata) {
+    throw DataError(what + "the name that safetensors keeps for metadata; rename it");
+  }
   uint64_t size = dtype_size(named.second.dtype);
   if (size == 0) {
-    throw DataError("cannot write " + path + ": tensor '" + named.first + "' has type number " +
-                    std::to_string(named.second.dtype) + ", which safetensors does not know");
+    throw DataError(what + "type number " + std::to_string(named.second.dtype) +
+                    ", which safetensors does not know; cast it first");
   }
   for (const int64_t dim : named.second.dims) size *= static_cast<uint64_t>(dim);
   if (size == named.second.bytes.size()) return;
-  throw DataError("cannot write " + path + ": tensor '" + named.first + "' has " +
-                  std::to_string(named.second.bytes.size()) + " bytes; expected " +
+  throw DataError(what + std::to_string(named.second.bytes.size()) + " bytes; expected " +
                   std::to_string(size) + " for its shape");
 }
 
@@ -76,7 +80,7 @@ std::vector<const Named*> file_order(const std::string& path, const TensorFile& 
 std::string header_text(const std::string& path, const TensorFile& file,
                         const std::vector<const Named*>& order) {
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
-  if (!file.metadata.empty()) header["__metadata__"] = file.metadata;
+  if (!file.metadata.empty()) header[kMetadata] = file.metadata;
   uint64_t offset = 0;
   for (const Named* named : order) {
     const uint64_t end = offset + named->second.bytes.size();

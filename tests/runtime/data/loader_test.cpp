@@ -1,0 +1,188 @@
+#include "runtime/data/loader.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "runtime/error.h"
+
+namespace runtime::data {
+namespace {
+
+using testing::ElementsAre;
+
+// Sample i: features i and i + 0.5, label i modulo 3, targets -i. Throws for sample `bad`.
+class Counting final : public Dataset {
+ public:
+  explicit Counting(int64_t size, bool regression = false, int64_t bad = -1)
+      : size_(size), bad_(bad) {
+    spec_.shape = {2};
+    (regression ? spec_.targets : spec_.classes) = regression ? 1 : 3;
+  }
+  const SampleSpec& spec() const override { return spec_; }
+  int64_t size() const override { return size_; }
+  void read_features(int64_t index, float* out) const override {
+    if (index == bad_) throw DataError("sample is bad");
+    out[0] = static_cast<float>(index);
+    out[1] = out[0] + 0.5f;
+  }
+  int32_t label(int64_t index) const override { return static_cast<int32_t>(index % 3); }
+  void read_targets(int64_t index, float* out) const override { *out = -static_cast<float>(index); }
+  std::string description() const override { return "counting"; }
+
+ private:
+  SampleSpec spec_;
+  int64_t size_, bad_;
+};
+
+std::shared_ptr<const Dataset> counting(int64_t size, bool regression = false, int64_t bad = -1) {
+  return std::make_shared<Counting>(size, regression, bad);
+}
+
+// All that the loader asks for is counted.
+class CountingMemory final : public std::pmr::memory_resource {
+ public:
+  int64_t allocations() const { return allocations_; }
+
+ private:
+  void* do_allocate(std::size_t bytes, std::size_t alignment) override {
+    ++allocations_;
+    return std::pmr::new_delete_resource()->allocate(bytes, alignment);
+  }
+  void do_deallocate(void* memory, std::size_t bytes, std::size_t alignment) override {
+    std::pmr::new_delete_resource()->deallocate(memory, bytes, alignment);
+  }
+  bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
+
+  std::atomic<int64_t> allocations_ = 0;
+};
+
+LoaderOptions options(int64_t batch, LastBatch last, int prefetch, bool shuffle = false) {
+  return {
+      .batch_size = batch, .shuffle = shuffle, .seed = 9, .last_batch = last, .prefetch = prefetch};
+}
+
+class LoaderTest : public testing::TestWithParam<int> {};  // the prefetch
+INSTANTIATE_TEST_SUITE_P(Prefetch, LoaderTest, testing::Values(0, 1, 2, 5));
+
+TEST_P(LoaderTest, KeepsTheSmallerLastBatch) {
+  Loader loader(counting(5), options(2, LastBatch::kKeep, GetParam()));
+  EXPECT_EQ(loader.batches_per_epoch(), 3);
+  EXPECT_EQ(loader.rows_of_batch(0), 2);
+  EXPECT_EQ(loader.rows_of_batch(2), 1);
+  loader.next();
+  EXPECT_THAT(loader.next().features, ElementsAre(2, 2.5, 3, 3.5));
+  const Batch& last = loader.next();
+  EXPECT_THAT(last.features, ElementsAre(4, 4.5));
+  EXPECT_THAT(last.labels, ElementsAre(1));
+  EXPECT_TRUE(last.targets.empty());
+  EXPECT_EQ(last.rows, 1);
+  EXPECT_EQ(last.valid, 1);
+  EXPECT_EQ(last.index, 2);
+  const Batch& next_epoch = loader.next();
+  EXPECT_EQ(next_epoch.epoch, 1);
+  EXPECT_EQ(next_epoch.index, 0);
+  EXPECT_THAT(next_epoch.labels, ElementsAre(0, 1));
+}
+
+TEST_P(LoaderTest, DropsTheSmallerLastBatch) {
+  Loader loader(counting(5), options(2, LastBatch::kDrop, GetParam()));
+  EXPECT_EQ(loader.batches_per_epoch(), 2);
+  EXPECT_EQ(loader.rows_of_batch(1), 2);
+  loader.next();
+  loader.next();
+  const Batch& next_epoch = loader.next();
+  EXPECT_EQ(next_epoch.epoch, 1);
+  EXPECT_THAT(next_epoch.features, ElementsAre(0, 0.5, 1, 1.5));
+}
+
+TEST_P(LoaderTest, PadsTheLastBatchWithTheLastSample) {
+  Loader loader(counting(4, true), options(3, LastBatch::kPad, GetParam()));
+  EXPECT_EQ(loader.batches_per_epoch(), 2);
+  EXPECT_EQ(loader.rows_of_batch(1), 3);
+  loader.next();
+  const Batch& last = loader.next();
+  EXPECT_EQ(last.rows, 3);
+  EXPECT_EQ(last.valid, 1);
+  EXPECT_THAT(last.features, ElementsAre(3, 3.5, 3, 3.5, 3, 3.5));
+  EXPECT_THAT(last.targets, ElementsAre(-3, -3, -3));
+  EXPECT_TRUE(last.labels.empty());
+}
+
+TEST_P(LoaderTest, BatchMayBeLargerThanTheDataSet) {
+  Loader keep(counting(2), options(8, LastBatch::kKeep, GetParam()));
+  EXPECT_EQ(keep.next().rows, 2);
+  Loader pad(counting(2), options(8, LastBatch::kPad, GetParam()));
+  EXPECT_EQ(pad.next().labels.size(), 8u);
+}
+
+TEST_P(LoaderTest, FollowsTheEpochOrderWhateverThePrefetch) {
+  constexpr int64_t kSize = 23, kBatch = 4;
+  LoaderOptions shuffled = options(kBatch, LastBatch::kKeep, GetParam(), true);
+  shuffled.first_epoch = 5;
+  Loader loader(counting(kSize), shuffled);
+  for (int64_t epoch = 5; epoch < 8; ++epoch) {
+    std::vector<int64_t> seen;
+    for (int64_t i = 0; i < loader.batches_per_epoch(); ++i) {
+      const Batch& batch = loader.next();
+      EXPECT_EQ(batch.epoch, epoch);
+      for (int64_t row = 0; row < batch.rows; ++row) {
+        const float value = batch.features[static_cast<std::size_t>(2 * row)];
+        seen.push_back(static_cast<int64_t>(value));
+        EXPECT_EQ(batch.labels[static_cast<std::size_t>(row)], seen.back() % 3);
+      }
+    }
+    EXPECT_EQ(seen, epoch_order(kSize, true, 9, epoch));
+  }
+}
+
+TEST_P(LoaderTest, AllocatesNothingAfterConstruction) {
+  CountingMemory memory;
+  Loader loader(counting(50), options(8, LastBatch::kKeep, GetParam(), true), &memory);
+  const int64_t before = memory.allocations();
+  EXPECT_GT(before, 0);
+  std::vector<const float*> places;
+  for (int i = 0; i < 40; ++i) places.push_back(loader.next().features.data());
+  EXPECT_EQ(memory.allocations(), before);
+  std::sort(places.begin(), places.end());
+  places.erase(std::unique(places.begin(), places.end()), places.end());
+  EXPECT_EQ(places.size(), static_cast<std::size_t>(GetParam()) + 1);
+}
+
+TEST_P(LoaderTest, BatchStaysUntilTheNextCall) {
+  Loader loader(counting(100), options(10, LastBatch::kKeep, GetParam()));
+  for (int i = 0; i < 30; ++i) {
+    const Batch& batch = loader.next();
+    const std::vector<float> copy(batch.features.begin(), batch.features.end());
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+    EXPECT_TRUE(std::equal(copy.begin(), copy.end(), batch.features.begin()));
+  }
+}
+
+TEST_P(LoaderTest, RethrowsWhatTheDataSetThrows) {
+  Loader loader(counting(10, false, 5), options(2, LastBatch::kKeep, GetParam()));
+  EXPECT_THAT(loader.next().features, ElementsAre(0, 0.5, 1, 1.5));
+  EXPECT_THAT(loader.next().features, ElementsAre(2, 2.5, 3, 3.5));
+  EXPECT_THROW(loader.next(), DataError);
+  EXPECT_THROW(loader.next(), DataError);
+}
+
+TEST_P(LoaderTest, CanBeDestroyedAtAnyTime) {
+  for (int calls = 0; calls < 20; ++calls) {
+    Loader loader(counting(7), options(2, LastBatch::kKeep, GetParam()));
+    for (int i = 0; i < calls; ++i) loader.next();
+  }
+}
+
+TEST(LoaderErrors, NoBatch) {
+  EXPECT_THROW(Loader(counting(3), options(4, LastBatch::kDrop, 0)), DataError);
+  EXPECT_THROW(Loader(counting(0), options(4, LastBatch::kKeep, 0)), DataError);
+  EXPECT_THROW(Loader(counting(3), options(0, LastBatch::kKeep, 0)), DataError);
+  EXPECT_THROW(Loader(counting(3), options(1, LastBatch::kKeep, -1)), DataError);
+}
+
+}  // namespace
+}  // namespace runtime::data

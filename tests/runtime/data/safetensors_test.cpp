@@ -1,0 +1,140 @@
+#include "runtime/data/safetensors.h"
+
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <thread>
+
+#include "tests/runtime/data/files.h"
+
+namespace runtime::data {
+namespace {
+
+HostTensor tensor(rt_dtype dtype, std::vector<int64_t> dims, std::size_t bytes, int fill = 1) {
+  return {dtype, std::move(dims), std::vector<std::byte>(bytes, static_cast<std::byte>(fill))};
+}
+
+std::string content_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void expect_equal(const TensorFile& a, const TensorFile& b) {
+  EXPECT_EQ(a.metadata, b.metadata);
+  ASSERT_EQ(a.tensors.size(), b.tensors.size());
+  for (const auto& [name, expected] : a.tensors) {
+    ASSERT_TRUE(b.tensors.contains(name)) << name;
+    const HostTensor& actual = b.tensors.at(name);
+    EXPECT_EQ(actual.dtype, expected.dtype) << name;
+    EXPECT_EQ(actual.dims, expected.dims) << name;
+    EXPECT_EQ(actual.bytes, expected.bytes) << name;
+  }
+}
+
+TensorFile example() {
+  TensorFile file;
+  file.tensors["a.f64"] = tensor(RT_FLOAT64, {3}, 24, 2);
+  file.tensors["b.u8"] = tensor(RT_UINT8, {5}, 5, 3);
+  file.tensors["c.f32"] = tensor(RT_FLOAT32, {2, 2}, 16, 4);
+  file.tensors["d.f16"] = tensor(RT_FLOAT16, {3}, 6, 5);
+  file.tensors["e.bf16"] = tensor(RT_BFLOAT16, {1}, 2, 6);
+  file.tensors["f.i64"] = tensor(RT_INT64, {1, 1}, 8, 7);
+  file.tensors["g.i32"] = tensor(RT_INT32, {1}, 4, 8);
+  file.tensors["h.i8"] = tensor(RT_INT8, {3}, 3, 9);
+  file.tensors["scalar"] = tensor(RT_FLOAT32, {}, 4, 10);
+  file.tensors["empty"] = tensor(RT_FLOAT32, {4, 0}, 0);
+  file.metadata = {{"format", "pt"}, {"quote", "\"\\\n\u00e4"}};
+  return file;
+}
+
+TEST(Safetensors, WritesWhatItReads) {
+  const test::TempFolder folder;
+  const std::string path = folder.path("a.safetensors");
+  write_safetensors(path, example());
+  expect_equal(example(), read_safetensors(path));
+}
+
+TEST(Safetensors, HeaderIsAlignedAndWideTypesComeFirst) {
+  const test::TempFolder folder;
+  const std::string path = folder.path("a.safetensors");
+  write_safetensors(path, example());
+  const std::string content = content_of(path);
+  uint64_t header = 0;
+  std::memcpy(&header, content.data(), sizeof header);
+  EXPECT_EQ(header % 8, 0u);
+  EXPECT_EQ(content[8], '{');
+  EXPECT_EQ(static_cast<uint8_t>(content[8 + header]), 2);  // the float64 tensor
+}
+
+TEST(Safetensors, EmptyFileOfTensors) {
+  const test::TempFolder folder;
+  write_safetensors(folder.path("a"), {});
+  expect_equal({}, read_safetensors(folder.path("a")));
+}
+
+TEST(Safetensors, ReplacesAndLeavesNoOtherFile) {
+  const test::TempFolder folder;
+  const std::string path = folder.path("a.safetensors");
+  write_safetensors(path, {});
+  write_safetensors(path, example());
+  expect_equal(example(), read_safetensors(path));
+  const auto files = std::filesystem::directory_iterator(folder.path());
+  EXPECT_EQ(std::distance(begin(files), end(files)), 1);
+}
+
+TEST(Safetensors, RefusedWriteKeepsTheOldFile) {
+  const test::TempFolder folder;
+  const std::string path = folder.path("a.safetensors");
+  write_safetensors(path, example());
+  TensorFile wrong;
+  wrong.tensors["w"] = tensor(RT_FLOAT32, {2}, 7);
+  EXPECT_THAT(test::message_of([&] { write_safetensors(path, wrong); }),
+              testing::HasSubstr("tensor 'w' has 7 bytes; expected 8"));
+  wrong.tensors["w"] = tensor(77, {2}, 8);
+  EXPECT_THAT(test::message_of([&] { write_safetensors(path, wrong); }),
+              testing::HasSubstr("type number 77"));
+  wrong.tensors.clear();
+  wrong.tensors["\xff"] = tensor(RT_FLOAT32, {1}, 4);
+  EXPECT_THAT(test::message_of([&] { write_safetensors(path, wrong); }),
+              testing::HasSubstr("not UTF-8"));
+  wrong.tensors.clear();
+  wrong.tensors["__metadata__"] = tensor(RT_FLOAT32, {1}, 4);
+  EXPECT_THAT(test::message_of([&] { write_safetensors(path, wrong); }),
+              testing::HasSubstr("__metadata__"));
+  expect_equal(example(), read_safetensors(path));
+}
+
+TEST(Safetensors, MissingFolderIsNamed) {
+  const test::TempFolder folder;
+  EXPECT_THAT(test::message_of([&] { write_safetensors(folder.path("no/a"), {}); }),
+              testing::AllOf(testing::HasSubstr("no/a"), testing::HasSubstr("create the folder")));
+}
+
+TEST(Safetensors, ThreadsMayWriteTheSameFile) {
+  const test::TempFolder folder;
+  const std::string path = folder.path("a.safetensors");
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) threads.emplace_back([&] { write_safetensors(path, example()); });
+  for (std::thread& thread : threads) thread.join();
+  expect_equal(example(), read_safetensors(path));
+}
+
+TEST(Safetensors, ReadsAHandWrittenFile) {
+  const std::string file = test::safetensors(
+      R"({"flag":{"dtype":"BOOL","shape":[2],"data_offsets":[4,6]},)"
+      R"("w":{"data_offsets":[0,4],"shape":[1,1],"dtype":"F32"},"__metadata__":{"k":"v"}}   )",
+      std::string("\x00\x00\x80\x3f\x01\x00", 6));
+  const TensorFile read =
+      parse_safetensors(reinterpret_cast<const std::byte*>(file.data()), file.size(), "x");
+  float one = 0;
+  std::memcpy(&one, read.tensors.at("w").bytes.data(), sizeof one);
+  EXPECT_EQ(one, 1.0f);
+  EXPECT_EQ(read.tensors.at("flag").dtype, RT_UINT8);
+  EXPECT_EQ(read.metadata.at("k"), "v");
+}
+
+}  // namespace
+}  // namespace runtime::data
