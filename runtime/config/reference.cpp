@@ -10,9 +10,22 @@ std::string default_of(const Key& key) {
   return key.default_text.empty() ? "none" : "`" + key.default_text + "`";
 }
 
+// Angle brackets would be taken for HTML.
+std::string escaped(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    if (c == '<') {
+      result += "&lt;";
+    } else {
+      result += c;
+    }
+  }
+  return result;
+}
+
 std::string row(const Key& key) {
   return "| `" + key.name + "` | " + describe_type(key) + " | " + default_of(key) + " | " +
-         key.documentation + " |\n";
+         escaped(key.documentation) + " |\n";
 }
 
 std::string table(const std::vector<Key>& keys) {

@@ -3,7 +3,6 @@
 namespace runtime::config {
 namespace {
 
-constexpr double kMaxInt = 2147483647;
 constexpr double kMaxCount = 1e15;  // epochs, steps, samples; exact as double
 
 Range at_least(double minimum, double maximum = std::numeric_limits<double>::infinity()) {

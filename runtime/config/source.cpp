@@ -157,7 +157,7 @@ std::vector<std::string> key_parts(const Override& override, const Position& pos
   }
   const bool empty =
       std::any_of(parts.begin(), parts.end(), [](const std::string& part) { return part.empty(); });
-  if (empty || parts.size() < 2 || parts.size() > 3) {
+  if (empty || parts.size() < 2 || parts.size() > 3 || parts[0] == extends_key().name) {
     fail(position, override.key, "wrong key, expected section.key=value, like training.epochs=3");
   }
   return parts;

@@ -1,0 +1,144 @@
+// Every file of configs/ loads, and its resolved form loads to the same configuration.
+#include <gmock/gmock.h>
+
+#include <set>
+
+#include "runtime/config/fields.h"
+#include "tests/runtime/config/support.h"
+
+namespace runtime::config::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+void expect_same(const std::vector<Layer>& a, const std::vector<Layer>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) {
+    EXPECT_EQ(a[i].type, b[i].type);
+    EXPECT_EQ(a[i].name, b[i].name);
+    EXPECT_EQ(a[i].activation, b[i].activation);
+    EXPECT_EQ(a[i].repeat, b[i].repeat);
+    EXPECT_EQ(a[i].l2, b[i].l2);
+    EXPECT_EQ(a[i].init, b[i].init);
+    EXPECT_EQ(a[i].integers, b[i].integers);
+    EXPECT_EQ(a[i].numbers, b[i].numbers);
+    EXPECT_EQ(a[i].strings, b[i].strings);
+    expect_same(a[i].layers, b[i].layers);
+    expect_same(a[i].shortcut, b[i].shortcut);
+  }
+}
+
+// Walks the fields of one configuration and compares them with those of another, in step.
+struct Compare {
+  const Config& other;
+
+  template <class Member>
+  void operator()(const std::string& section, const std::string& key, const Member& member) const {
+    if (key == "preset") return;  // written out as layers
+    visit_fields(other, [&](const std::string& s, const std::string& k, const auto& value) {
+      if constexpr (std::is_same_v<std::decay_t<decltype(value)>, Member>) {
+        if (s == section && k == key) same(member, value, s + "." + k);
+      }
+    });
+  }
+
+  template <class Member>
+  static void same(const Member& a, const Member& b, const std::string& key) {
+    EXPECT_EQ(a, b) << key;
+  }
+  static void same(const std::vector<Layer>& a, const std::vector<Layer>& b, const std::string&) {
+    expect_same(a, b);
+  }
+};
+
+void expect_round_trip(const Config& config) {
+  const std::string text = to_toml(config);
+  const Config again = load_text(text, config.name);
+  visit_fields(config, Compare{again});
+  EXPECT_EQ(config.device.options, again.device.options);
+  EXPECT_EQ(to_toml(again), text);
+}
+
+std::vector<std::string> config_files() {
+  std::vector<std::string> files;
+  for (const auto& entry : fs::directory_iterator(CONFIGS_FOLDER)) {
+    if (entry.path().extension() == ".toml") files.push_back(entry.path().string());
+  }
+  return files;
+}
+
+TEST(Files, EveryConfigurationLoadsAndReadsBackTheSame) {
+  const auto files = config_files();
+  EXPECT_GE(files.size(), 9u);
+  for (const std::string& file : files) {
+    SCOPED_TRACE(file);
+    expect_round_trip(load(file, {}, presets()));
+  }
+}
+
+TEST(Files, EveryKeyReadsBackTheSame) {
+  expect_round_trip(read(R"(
+job = { description = "d\n\"e\"", dump_folder = "out" }
+plugins = { path = ["p", "/q"], require = ["cpu"] }
+device = { backend = "x", index = 1, threads = 2, tune = "off", "a.b" = { c = 1.5, "d e" = "f\\" } }
+validation.every_epochs = 0
+metrics = { log_every_steps = 5, progress = "lines", jsonl = false }
+debug = { seed = 1, deterministic = true, nan = "warn" }
+optimizer = { lr = 0.1, momentum = 0.3333333333333333, nesterov = true, weight_decay = 1e-300 }
+lr_scheduler = { name = "step", step_size = 3, gamma = 0.5, warmup_steps = 7 }
+training = { global_batch_size = 1, steps = 9, dtype = "float64", max_norm = 0.5, loss = "auto" }
+[dataset]
+format = "npy"
+path = "x.npy"
+target_path = "y.npy"
+validation_path = "vx.npy"
+validation_target_path = "vy.npy"
+last_batch = "pad"
+shuffle = false
+prefetch = 0
+classes = 3
+resize = [4, 5]
+mean = [0.1, 0.2]
+std = [1, 2.5]
+[model]
+input = [2, 8, 8]
+init = { constant = -1 }
+init_from = "w.safetensors"
+freeze = ["a*", "b"]
+layers = [
+  { type = "conv2d", channels = 4, kernel = [3, 5], stride = [1, 2], padding = "same", groups = 2, bias = false, activation = "gelu", name = "c", l2 = 0.25, repeat = 2, init = { uniform = 0.1 }, dilation = 2 },
+  { type = "max_pool2d", kernel = 3, padding = [1, 2] },
+  { type = "avg_pool2d", kernel = 2, stride = 1, count_include_pad = false },
+  { type = "residual", layers = [{ type = "block", layers = [{ type = "relu" }], repeat = 3 }], shortcut = [{ type = "batch_norm", eps = 1e-3 }], activation = "tanh" },
+  { type = "embedding", vocabulary = 7, features = 3, init = "xavier_normal" },
+  { type = "dropout", probability = 0 }, { type = "layer_norm" }, { type = "softmax" },
+]
+)"));
+}
+
+TEST(Files, ResnetHasTorchvisionsNames) {
+  const Config config = load(CONFIGS_FOLDER "/cifar10_resnet18.toml", {}, presets());
+  std::set<std::string> names;
+  const auto collect = [&](const auto& self, const std::vector<Layer>& layers,
+                           const std::string& prefix) -> void {
+    for (const Layer& layer : layers) {
+      const std::string name = prefix + layer.name;
+      if (layer.type == "conv2d" || layer.type == "batch_norm" || layer.type == "linear") {
+        EXPECT_TRUE(names.insert(name).second) << name;
+      }
+      self(self, layer.layers, name + ".");
+      self(self, layer.shortcut, name + ".");
+    }
+  };
+  collect(collect, config.model.layers, "");
+  // 17 convolutions and batch norms, 3 of each in shortcuts, and the last layer.
+  EXPECT_EQ(names.size(), 2u * (17 + 3) + 1);
+  for (const char* name :
+       {"conv1", "bn1", "layer1.0.conv1", "layer1.1.bn2", "layer2.0.downsample.0",
+        "layer4.0.downsample.1", "layer4.1.conv2", "fc"}) {
+    EXPECT_TRUE(names.contains(name)) << name;
+  }
+}
+
+}  // namespace
+}  // namespace runtime::config::test
