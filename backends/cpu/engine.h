@@ -13,10 +13,17 @@
 
 namespace backends::cpu {
 
+class Layouts;
+
 struct EngineOptions {
   int threads = 1;         // resolved: at least 1
   bool winograd = true;    // offer Winograd convolutions (less exact, faster)
-  double gigahertz = 2.5;  // for cost estimates only
+  double gigahertz = 3.5;  // for cost estimates only
+};
+
+// The answers of all providers as one, and the device-wide number of each candidate.
+struct EngineAnswer : Answer {
+  std::vector<uint64_t> algorithms;
 };
 
 // Thread-safe: immutable but for the counter and for what providers lock themselves.
@@ -36,8 +43,8 @@ class Engine {
   // Makes the calling thread's OpenMP regions (oneDNN's and ours) use threads(). Cheap.
   void bind_calling_thread() const;
 
-  Answer query(const Operation& op);  // candidates carry global algorithm numbers
-  // `algorithm` as in rt_op_desc: 0, or a number that global_algorithm made.
+  EngineAnswer query(const Operation& op);
+  // `algorithm` as in rt_op_desc: 0, or one of EngineAnswer::algorithms.
   std::unique_ptr<Plan> create(const Operation& op);
 
   // Bytes of a tensor in its layout, canonical or foreign; throws for an unknown layout id.
@@ -50,6 +57,7 @@ class Engine {
  private:
   EngineOptions options_;
   double peak_ = 1, bandwidth_ = 10;
+  std::unique_ptr<Layouts> layouts_;
   std::vector<std::unique_ptr<Provider>> providers_;
 };
 

@@ -117,7 +117,7 @@ struct KernelTable {
   int32_t conv_count;
   const WeightKernel* weights;
   int32_t weights_count;
-  // to[i] = sum of the lanes of acc[i][0..15], in a fixed tree
+  // to[i] = sum of the lanes of acc[i][0..15], in a fixed tree; count: a multiple of kBlock
   void (*sum_lanes)(const float* acc, float* to, int64_t count);
   void (*avg_pool)(const PoolWindow&);  // forward and backward
   void (*max_pool)(const PoolWindow&);

@@ -10,12 +10,13 @@ namespace backends::cpu::batch_blocked {
 namespace {
 
 // The slices of x and dy that the taps of one tile share should stay in the second-level cache.
-constexpr int64_t kSliceBytes = 512 * 1024;
+constexpr int64_t kSliceBytes = 128 * 1024;
 // More accumulators than this are not kept over chunks of samples; then each tile goes over all
 // samples at once.
 constexpr int64_t kKeptBytes = 16 << 20;
 // A share of tiles may be this much larger than the mean before samples are split as well.
 constexpr double kImbalance = 1.15;
+constexpr int kMaxTileVectors = 64;
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -72,7 +73,8 @@ void WeightGradient::choose_split() {
   }
   const int64_t slice =
       (shape_.p * shape_.q * kernel_->outputs + shape_.h * shape_.w * kernel_->inputs) * kBlock * 4;
-  chunk_ = std::clamp<int64_t>(kSliceBytes / slice, 1, blocks);
+  const int64_t chunks = divide_up(blocks, std::clamp<int64_t>(kSliceBytes / slice, 1, blocks));
+  chunk_ = divide_up(blocks, chunks);
   keeps_all_ = chunk_ < blocks;
   if (keeps_all_ && groups_ * tiles_ * acc_floats() * 4 > kKeptBytes) {
     chunk_ = blocks;
@@ -85,9 +87,16 @@ double WeightGradient::waste() const {
          static_cast<double>(shape_.o * shape_.c);
 }
 
+// Whole groups of kBlock vectors, as sum_lanes takes them.
 int64_t WeightGradient::acc_floats() const {
-  return static_cast<int64_t>(kernel_->outputs) *
-         (kernel_->rows * kernel_->columns * kernel_->inputs + 1) * kBlock;
+  const int64_t vectors = static_cast<int64_t>(kernel_->outputs) *
+                          (kernel_->rows * kernel_->columns * kernel_->inputs + 1);
+  return divide_up(vectors, kBlock) * kBlock * kBlock;
+}
+
+int64_t WeightGradient::bias_vector() const {
+  return static_cast<int64_t>(kernel_->outputs) * kernel_->rows * kernel_->columns *
+         kernel_->inputs;
 }
 
 uint64_t WeightGradient::workspace_bytes() const {
@@ -127,7 +136,7 @@ void WeightGradient::accumulate(const Tile& at, const float* x, const float* dy,
   const int64_t dy_block = shape_.p * shape_.q * shape_.o * kBlock;
   WeightTile t{};
   t.acc = acc;
-  t.bias = bias ? acc + acc_floats() - kernel_->outputs * kBlock : nullptr;
+  t.bias = bias ? acc + bias_vector() * kBlock : nullptr;
   t.row_end = static_cast<int32_t>(shape_.p);
   t.out_width = static_cast<int32_t>(shape_.q);
   t.height = static_cast<int32_t>(shape_.h);
@@ -151,19 +160,17 @@ void WeightGradient::accumulate(const Tile& at, const float* x, const float* dy,
 
 void WeightGradient::write(const Tile& at, const float* acc, float* dw, float* db) const {
   const int64_t ot = kernel_->outputs, rows = kernel_->rows, columns = kernel_->columns;
-  const int64_t ct = kernel_->inputs, skip_c = at.first_c - at.c;
+  const int64_t ct = kernel_->inputs;
+  alignas(64) float sums[kMaxTileVectors];
+  kernels_->sum_lanes(acc, sums, acc_floats() / kBlock);
   for (int64_t o = at.first_o - at.o; o < ot; ++o) {
-    for (int64_t r = 0; r < rows; ++r) {
-      for (int64_t k = 0; k < columns; ++k) {
-        const int64_t from = ((o * rows + r) * columns + k) * ct + skip_c;
-        const int64_t to =
-            (((at.o + o) * shape_.kh + at.kh + r) * shape_.kw + at.kw + k) * shape_.c + at.first_c;
-        kernels_->sum_lanes(acc + from * kBlock, dw + to, ct - skip_c);
-      }
+    for (int64_t tap = 0; tap < rows * columns; ++tap) {
+      const int64_t kh = at.kh + tap / columns, kw = at.kw + tap % columns;
+      float* to = dw + (((at.o + o) * shape_.kh + kh) * shape_.kw + kw) * shape_.c + at.c;
+      const float* from = sums + (o * rows * columns + tap) * ct;
+      for (int64_t c = at.first_c - at.c; c < ct; ++c) to[c] = from[c];
     }
-    if (db && at.first_c == 0 && at.kh == 0 && at.kw == 0) {
-      kernels_->sum_lanes(acc + acc_floats() - (ot - o) * kBlock, db + at.o + o, 1);
-    }
+    if (has_bias(at) && db) db[at.o + o] = sums[bias_vector() + o];
   }
 }
 
@@ -175,8 +182,8 @@ void WeightGradient::run_share(const Share& s, const float* x, const float* dy, 
       const Tile at = tile(i);
       float* tile_acc = keeps_all_ ? acc + (i - s.tile_begin) * acc_floats() : acc;
       if (begin == s.block_begin) std::fill(tile_acc, tile_acc + acc_floats(), 0.0f);
-      const bool bias = db && at.first_c == 0 && at.kh == 0 && at.kw == 0;
-      accumulate(at, x, dy, begin, end, tile_acc, bias);
+  
+      accumulate(at, x, dy, begin, end, tile_acc, db && has_bias(at));
       if (end == s.block_end) write(at, tile_acc, dw, db);
     }
   }

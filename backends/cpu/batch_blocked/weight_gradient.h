@@ -37,7 +37,12 @@ class WeightGradient {
   void run_share(const Share& share, const float* x, const float* dy, float* dw, float* db,
                  float* acc) const;
 
-  int64_t acc_floats() const;  // of one tile, with its bias
+  int64_t acc_floats() const;   // of one tile, with its bias
+  int64_t bias_vector() const;  // where in these its bias begins
+  // The bias gradient is the business of the tiles of the first tap and channel.
+  static bool has_bias(const Tile& tile) {
+    return tile.first_c == 0 && tile.kh == 0 && tile.kw == 0;
+  }
   int64_t result_floats() const { return shape_.o * shape_.kh * shape_.kw * shape_.c + shape_.o; }
 
   ConvShape shape_;

@@ -1,0 +1,391 @@
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "backends/cpu/onednn_provider.h"
+#include "backends/cpu/primitive_plan.h"
+#include "backends/cpu/window.h"
+#include "rt/operations.h"
+
+namespace backends::cpu {
+namespace {
+
+enum class Pass { kForward, kBackwardData, kBackwardWeights };
+enum Role : size_t { kSource, kWeights, kDestination, kRoles };
+
+constexpr uint32_t kDirect = 1;
+constexpr uint32_t kWinograd = 2;
+
+// A convolution in oneDNN's words. Weights dims are [G,]O,I,KH,KW.
+struct Problem {
+  Pass pass;
+  Dims strides, dilates, padding_begin, padding_end;
+  std::array<MemoryDesc, kRoles> canonical;
+  std::array<uint64_t, kRoles> layouts;  // of the description
+  std::array<std::pair<Slot::Kind, uint32_t>, kRoles> operands;
+  int64_t output_channels = 0;
+  bool bias_gradient = false;
+  int64_t kernel_h = 0, kernel_w = 0, out_h = 0, out_w = 0;
+};
+
+// One primitive description that exists.
+struct Variant {
+  uint32_t algorithm = kDirect;
+  dnnl::primitive_desc_base desc;
+  std::array<MemoryDesc, kRoles> actual;   // what the primitive works on
+  std::array<uint64_t, kRoles> layouts{};  // what the operands of the plan have
+  PrimitivePostOps post;
+  double estimated_ns = 0;
+  std::string name;
+  bool slow_reference = false;
+};
+
+Problem parse(const Operation& op) {
+  Problem p;
+  constexpr auto in = Slot::Kind::kInput, out = Slot::Kind::kOutput;
+  const bool forward = op.is(RT_OP_CONV2D), data = op.is(RT_OP_CONV2D_BACKWARD_DATA);
+  p.pass = forward ? Pass::kForward : data ? Pass::kBackwardData : Pass::kBackwardWeights;
+  if (forward) p.operands = {{{in, 0}, {in, 1}, {out, 0}}};
+  if (data) p.operands = {{{out, 0}, {in, 1}, {in, 0}}};
+  if (!forward && !data) p.operands = {{{in, 0}, {out, 0}, {in, 1}}};
+  const auto tensor = [&](Role role) -> const rt_tensor_desc& {
+    const auto [kind, index] = p.operands[role];
+    return kind == in ? op.input(index) : op.output(index);
+  };
+  const rt_tensor_desc &x = tensor(kSource), &w = tensor(kWeights), &y = tensor(kDestination);
+  const Window window = convolution_window(op, x, w, y);
+  const int64_t groups = op.integer(RT_ATTR_GROUPS, 1);
+  p.strides = {window.stride_h, window.stride_w};
+  p.dilates = {window.dilation_h - 1, window.dilation_w - 1};
+  p.padding_begin = {window.pad_top, window.pad_left};
+  p.padding_end = {window.pad_bottom, window.pad_right};
+  p.canonical = {image_desc(x), weights_desc(w, groups), image_desc(y)};
+  for (size_t role = 0; role < kRoles; ++role) p.layouts[role] = tensor(Role(role)).layout;
+  p.output_channels = w.dims[0];
+  p.bias_gradient = p.pass == Pass::kBackwardWeights && op.output_count() > 1;
+  p.kernel_h = w.dims[1], p.kernel_w = w.dims[2];
+  p.out_h = y.dims[1], p.out_w = y.dims[2];
+  return p;
+}
+
+MemoryDesc any_desc(const MemoryDesc& desc) {
+  return MemoryDesc(take_apart(desc).dims, dnnl::memory::data_type::f32,
+                    dnnl::memory::format_tag::any);
+}
+
+MemoryDesc vector_desc(int64_t count) { return strided_desc({count}, {1}); }
+
+dnnl::algorithm onednn_algorithm(uint32_t algorithm) {
+  return algorithm == kWinograd ? dnnl::algorithm::convolution_winograd
+                                : dnnl::algorithm::convolution_direct;
+}
+
+using Descs = std::array<MemoryDesc, kRoles>;
+
+// Fills desc and actual; false: oneDNN has no such primitive.
+bool describe(const OnednnContext& context, const Problem& p, const Descs& m,
+              const dnnl::primitive_attr& attr, bool bias, Variant& v) {
+  const auto algorithm = onednn_algorithm(v.algorithm);
+  const MemoryDesc bias_desc =
+      bias || p.bias_gradient ? vector_desc(p.output_channels) : MemoryDesc();
+  const auto hint = make_desc<dnnl::convolution_forward>(
+      context.onednn, p.pass == Pass::kForward ? attr : default_attributes(),
+      dnnl::prop_kind::forward_training, algorithm, m[kSource], m[kWeights], bias_desc,
+      m[kDestination], p.strides, p.dilates, p.padding_begin, p.padding_end);
+  if (!exists(hint)) return false;
+  if (p.pass == Pass::kForward) {
+    v.desc = hint;
+    v.actual = {hint.src_desc(), hint.weights_desc(), hint.dst_desc()};
+    return true;
+  }
+  if (p.pass == Pass::kBackwardData) {
+    const auto desc = make_backward_desc<dnnl::convolution_backward_data>(
+        context.onednn, attr, hint, algorithm, m[kSource], m[kWeights], m[kDestination], p.strides,
+        p.dilates, p.padding_begin, p.padding_end);
+    if (!exists(desc)) return false;
+    v.desc = desc;
+    v.actual = {desc.diff_src_desc(), desc.weights_desc(), desc.diff_dst_desc()};
+    return true;
+  }
+  const auto desc = make_backward_desc<dnnl::convolution_backward_weights>(
+      context.onednn, attr, hint, algorithm, m[kSource], m[kWeights], bias_desc, m[kDestination],
+      p.strides, p.dilates, p.padding_begin, p.padding_end);
+  if (!exists(desc)) return false;
+  v.desc = desc;
+  v.actual = {desc.src_desc(), desc.diff_weights_desc(), desc.diff_dst_desc()};
+  return true;
+}
+
+uint64_t moved_bytes(const Problem& p, const Variant& v) {
+  uint64_t bytes = 0;
+  for (size_t role = 0; role < kRoles; ++role) {
+    if (v.layouts[role] == RT_LAYOUT_CANONICAL && !same_memory(v.actual[role], p.canonical[role])) {
+      bytes += v.actual[role].get_size();
+    }
+  }
+  return bytes;
+}
+
+// Rates relative to the peak, from measurements of oneDNN 2.6 (see README.md).
+double estimate(const Engine& engine, const Problem& p, const Variant& v, uint32_t chained) {
+  double multiply_adds = static_cast<double>(p.out_h * p.out_w);
+  for (const int64_t d : take_apart(v.actual[kWeights]).padded_dims) {
+    multiply_adds *= static_cast<double>(d);
+  }
+  multiply_adds *= static_cast<double>(take_apart(v.actual[kSource]).dims[0]);
+  const auto contains = [&](std::string_view text) {
+    return v.name.find(text) != std::string::npos;
+  };
+  double rate = take_apart(v.actual[kDestination]).inner_blocks.empty() ? 0.72 : 0.95;
+  if (contains("ref")) rate = 0.01;
+  if (contains("gemm")) rate = 0.5;
+  if (v.algorithm == kWinograd) {
+    const auto round4 = [](int64_t n) { return (n + 3) / 4 * 4; };
+    rate = 2.0 * static_cast<double>(p.out_h * p.out_w) /
+           static_cast<double>(round4(p.out_h) * round4(p.out_w));
+  }
+  double bytes = 0;
+  for (const MemoryDesc& md : v.actual) bytes += static_cast<double>(md.get_size());
+  bytes += 2.0 * chained * static_cast<double>(v.actual[kDestination].get_size());
+  const double compute = 2.0 * multiply_adds / (rate * engine.peak_flops_per_ns());
+  const uint64_t moved = moved_bytes(p, v);
+  return 3000.0 + std::max(compute, bytes / engine.bytes_per_ns()) +
+         (moved ? reorder_ns(engine, moved) : 0.0);
+}
+
+// Tries to put as many post-operations as possible into the primitive itself.
+bool describe_with_post_ops(const OnednnContext& context, const Operation& op, const Problem& p,
+                            const Descs& m, Variant& v) {
+  if (p.pass != Pass::kForward || op.post_op_count() == 0) {
+    v.post = PrimitivePostOps{};
+    return describe(context, p, m, default_attributes(), false, v);
+  }
+  // The operand of a binary post-operation needs the final layout of the output.
+  Descs fixed = m;
+  if (!describe(context, p, m, default_attributes(), false, v)) return false;
+  fixed[kDestination] = v.actual[kDestination];
+  const std::string plain_name = v.desc.impl_info_str();
+  struct Attempt {
+    Residual residual;
+    bool activations;
+  };
+  for (const Attempt a : {Attempt{Residual::kBinary, true}, Attempt{Residual::kSum, true},
+                          Attempt{Residual::kNone, true}, Attempt{Residual::kNone, false}}) {
+    v.post = primitive_post_ops(op, fixed[kDestination], a.residual, a.activations);
+    const bool bias = v.post.bias_input >= 0;
+    if (describe(context, p, fixed, v.post.attributes, bias, v) &&
+        plain_name == v.desc.impl_info_str()) {
+      return true;
+    }
+  }
+  v.post = PrimitivePostOps{};
+  return describe(context, p, fixed, default_attributes(), false, v);
+}
+
+// `choice[role]`: let oneDNN choose that operand's layout.
+std::optional<Variant> make_variant(const OnednnContext& context, const Operation& op,
+                                    const Problem& p, uint32_t algorithm,
+                                    const std::array<bool, kRoles>& choice) {
+  Descs m;
+  for (size_t role = 0; role < kRoles; ++role) {
+    const uint64_t given = p.layouts[role];
+    if (choice[role]) {
+      m[role] = any_desc(p.canonical[role]);
+    } else if (given == RT_LAYOUT_CANONICAL || given == RT_LAYOUT_ANY) {
+      m[role] = p.canonical[role];
+    } else {
+      const Layout* layout = context.layouts.find(given);
+      if (layout == nullptr || !same_memory(layout->canonical, p.canonical[role])) {
+        return std::nullopt;
+      }
+      m[role] = layout->foreign;
+    }
+  }
+  Variant v;
+  v.algorithm = algorithm;
+  if (!describe_with_post_ops(context, op, p, m, v)) return std::nullopt;
+  for (size_t role = 0; role < kRoles; ++role) {
+    v.layouts[role] = p.layouts[role] == RT_LAYOUT_ANY
+                          ? context.layouts.add(v.actual[role], p.canonical[role])
+                          : p.layouts[role];
+  }
+  const std::string implementation = v.desc.impl_info_str();
+  v.slow_reference = implementation.find("ref") != std::string::npos;
+  v.name =
+      "onednn:" + std::string(algorithm == kWinograd ? "winograd:" : "direct:") + implementation;
+  v.estimated_ns = estimate(context.engine, p, v, op.post_op_count() - v.post.taken);
+  return v;
+}
+
+bool wants_winograd(const OnednnContext& context, const Problem& p) {
+  return context.engine.winograd() && p.kernel_h == 3 && p.kernel_w == 3 &&
+         p.strides == Dims{1, 1} && p.dilates == Dims{0, 0};
+}
+
+void add_unless_known(std::vector<Variant>& variants, Variant variant) {
+  for (const Variant& known : variants) {
+    if (known.algorithm == variant.algorithm && known.layouts == variant.layouts) return;
+  }
+  variants.push_back(std::move(variant));
+}
+
+std::vector<Variant> variants(const OnednnContext& context, const Operation& op, const Problem& p) {
+  std::vector<Variant> found;
+  const bool foreign_weights =
+      p.layouts[kWeights] != RT_LAYOUT_CANONICAL && p.layouts[kWeights] != RT_LAYOUT_ANY;
+  const auto attempt = [&](uint32_t algorithm, bool source, bool destination, bool slow) {
+    auto v = make_variant(context, op, p, algorithm, {source, !foreign_weights, destination});
+    if (v && (slow || !v->slow_reference)) add_unless_known(found, std::move(*v));
+  };
+  for (const uint32_t algorithm : {kDirect, kWinograd}) {
+    if (algorithm == kWinograd && !wants_winograd(context, p)) continue;
+    for (const bool source : {false, true}) {
+      for (const bool destination : {false, true}) {
+        if (source && p.layouts[kSource] != RT_LAYOUT_ANY) continue;
+        if (destination && p.layouts[kDestination] != RT_LAYOUT_ANY) continue;
+        attempt(algorithm, source, destination, false);
+      }
+    }
+  }
+  // Only slow kernels take these layouts: reorder inside the plan, and as a last resort accept
+  // them.
+  const auto direct = [](const Variant& v) { return v.algorithm == kDirect; };
+  if (std::none_of(found.begin(), found.end(), direct)) attempt(kDirect, true, true, false);
+  if (std::none_of(found.begin(), found.end(), direct)) attempt(kDirect, false, false, true);
+  return found;
+}
+
+// Whatever the primitive does not take, PostChain does.
+uint32_t fused_prefix(const Operation& op, const Problem& p, const Variant& v) {
+  const Role output = p.pass == Pass::kBackwardData ? kSource : kDestination;
+  return std::max(v.post.taken, chain_prefix(op, v.layouts[output], v.post.taken));
+}
+
+Candidate to_candidate(const Operation& op, const Problem& p, const Variant& v) {
+  Candidate c;
+  c.algorithm = v.algorithm;
+  c.estimated_ns = v.estimated_ns;
+  c.implementation = v.name;
+  for (size_t role = 0; role < kRoles; ++role) {
+    const auto [kind, index] = p.operands[role];
+    (kind == Slot::Kind::kInput ? c.input_layouts[index] : c.output_layouts[index]) =
+        v.layouts[role];
+  }
+  for (uint32_t i = 0; i < op.post_op_count(); ++i) {  // operands shaped like the output
+    const rt_post_op& post = op.post_op(i);
+    if (post.operand >= 0 && post.kind != RT_POST_BIAS) {
+      c.input_layouts[static_cast<size_t>(post.operand)] = c.output_layouts[0];
+    }
+  }
+  return c;
+}
+
+bool respects_operands(const Operation& op, const Candidate& c) {
+  for (uint32_t i = 0; i < op.input_count(); ++i) {
+    const uint64_t given = op.input(i).layout;
+    if (given != RT_LAYOUT_ANY && given != c.input_layouts[i]) return false;
+  }
+  return true;
+}
+
+void add_bindings(PrimitivePlan& plan, const Operation& op, const Problem& p, const Variant& v) {
+  constexpr int kArguments[3][kRoles] = {{DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST},
+                                         {DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_DST},
+                                         {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST}};
+  std::vector<std::pair<int, size_t>> arguments;
+  std::pair<size_t, size_t> move_out{0, 0};
+  bool moves_out = false;
+  for (size_t role = 0; role < kRoles; ++role) {
+    const auto [kind, index] = p.operands[role];
+    const bool internal =
+        v.layouts[role] == RT_LAYOUT_CANONICAL && !same_memory(v.actual[role], p.canonical[role]);
+    size_t memory = plan.operand(internal ? p.canonical[role] : v.actual[role], kind, index);
+    if (internal) {
+      const size_t inside = plan.temporary(v.actual[role]);
+      if (kind == Slot::Kind::kInput) plan.reorder(memory, inside);
+      if (kind == Slot::Kind::kOutput) move_out = {inside, memory}, moves_out = true;
+      memory = inside;
+    }
+    arguments.emplace_back(kArguments[static_cast<size_t>(p.pass)][role], memory);
+  }
+  const MemoryDesc vector = vector_desc(p.output_channels);
+  if (v.post.bias_input >= 0) {
+    arguments.emplace_back(DNNL_ARG_BIAS, plan.operand(vector, Slot::Kind::kInput,
+                                                       static_cast<uint32_t>(v.post.bias_input)));
+  }
+  if (p.bias_gradient) {
+    arguments.emplace_back(DNNL_ARG_DIFF_BIAS, plan.operand(vector, Slot::Kind::kOutput, 1));
+  }
+  for (size_t i = 0; i < v.post.binary_inputs.size(); ++i) {
+    const size_t memory = plan.operand(v.actual[kDestination], Slot::Kind::kInput,
+                                       static_cast<uint32_t>(v.post.binary_inputs[i]));
+    arguments.emplace_back(
+        DNNL_ARG_ATTR_MULTIPLE_POST_OP(v.post.binary_positions[i]) | DNNL_ARG_SRC_1, memory);
+  }
+  plan.step(dnnl::primitive(v.desc.get()), v.desc.scratchpad_desc(), arguments);
+  if (moves_out) plan.reorder(move_out.first, move_out.second);
+  if (v.post.sum_input >= 0) {
+    plan.preload_output(static_cast<uint32_t>(v.post.sum_input), v.actual[kDestination].get_size());
+  }
+  if (v.post.taken < op.post_op_count()) {
+    const Role output = p.pass == Pass::kBackwardData ? kSource : kDestination;
+    const rt_tensor_desc& y = op.output(0);
+    const uint64_t bytes = v.layouts[output] == RT_LAYOUT_CANONICAL ? p.canonical[output].get_size()
+                                                                    : v.actual[output].get_size();
+    plan.finish_with(PostChain(op, v.post.taken, y.dims[y.rank - 1]),
+                     static_cast<int64_t>(bytes / sizeof(float)));
+  }
+}
+
+// An output that is reordered inside the plan cannot take part in post-operations of the primitive
+// that read an operand in the caller's layout.
+bool usable(const Operation& op, const Problem& p, const Variant& v) {
+  const bool output_moves = v.layouts[kDestination] == RT_LAYOUT_CANONICAL &&
+                            !same_memory(v.actual[kDestination], p.canonical[kDestination]);
+  return !(p.pass == Pass::kForward && output_moves &&
+           (!v.post.binary_inputs.empty() || v.post.sum_input >= 0) && op.post_op_count() > 0);
+}
+
+}  // namespace
+
+Answer query_convolution(const OnednnContext& context, const Operation& op) {
+  check_post_ops(op);
+  const Problem p = parse(op);
+  Answer answer;
+  answer.post_ops_fused = op.post_op_count();
+  answer.tolerance = 2e-5;
+  for (const Variant& v : variants(context, op, p)) {
+    const Candidate candidate = to_candidate(op, p, v);
+    if (!usable(op, p, v) || !respects_operands(op, candidate)) continue;
+    answer.post_ops_fused = std::min(answer.post_ops_fused, fused_prefix(op, p, v));
+    if (v.algorithm == kWinograd) answer.tolerance = 5e-4;
+    answer.candidates.push_back(candidate);
+  }
+  answer.level = answer.candidates.empty() ? RT_SUPPORT_REFUSED : RT_SUPPORT_NATIVE;
+  if (answer.candidates.empty()) {
+    answer.reason = std::string(op.name()) +
+                    ": oneDNN has no convolution for these layouts; nearest supported: the "
+                    "canonical layout for every operand";
+  }
+  return answer;
+}
+
+std::unique_ptr<Plan> create_convolution(const OnednnContext& context, const Operation& op,
+                                         uint32_t algorithm) {
+  check_post_ops(op);
+  const Problem p = parse(op);
+  const uint32_t wanted = algorithm == 0 ? kDirect : algorithm;
+  for (const Variant& v : variants(context, op, p)) {
+    if (v.algorithm != wanted || !usable(op, p, v)) continue;
+    auto plan = std::make_unique<PrimitivePlan>(context.engine, context.onednn, v.name);
+    add_bindings(*plan, op, p, v);
+    return plan;
+  }
+  if (algorithm == 0) return nullptr;
+  throw rt::sdk::Error(RT_ERROR_UNSUPPORTED,
+                       rt::sdk::format("%s: algorithm %u does not exist for these layouts; create "
+                                       "only what a query listed",
+                                       op.desc().name, algorithm));
+}
+
+}  // namespace backends::cpu

@@ -1,0 +1,158 @@
+#include "backends/cpu/engine.h"
+
+#include <omp.h>
+
+#include "backends/cpu/layouts.h"
+#include "backends/cpu/native_provider.h"
+#include "backends/cpu/onednn_provider.h"
+#include "backends/cpu/parallel.h"
+
+namespace backends::cpu {
+namespace {
+
+// Algorithm numbers of the device: provider (from 1) in the high half, the provider's own below.
+uint64_t global_algorithm(size_t provider, uint32_t own) {
+  return (static_cast<uint64_t>(provider + 1) << 32) | own;
+}
+
+double peak_flops(const EngineOptions& options) {
+  const double per_cycle = __builtin_cpu_supports("avx2") ? 32.0 : 8.0;
+  return per_cycle * options.gigahertz * options.threads;
+}
+
+// The first operand whose type this device does not compute in; -1: none.
+int32_t unsupported_operand(const Operation& op) {
+  const auto bad = [](const rt_tensor_desc& tensor) {
+    return tensor.dtype == RT_FLOAT64 || tensor.dtype == RT_FLOAT16 ||
+           tensor.dtype == RT_BFLOAT16 || tensor.dtype == RT_INT8;
+  };
+  for (uint32_t i = 0; i < op.input_count(); ++i) {
+    if (bad(op.input(i))) return static_cast<int32_t>(i);
+  }
+  for (uint32_t i = 0; i < op.output_count(); ++i) {
+    if (bad(op.output(i))) return static_cast<int32_t>(100 + i);
+  }
+  return -1;
+}
+
+Answer refuse_type(const Operation& op, int32_t operand) {
+  const rt_tensor_desc& tensor = operand < 100 ? op.input(static_cast<uint32_t>(operand))
+                                               : op.output(static_cast<uint32_t>(operand - 100));
+  Answer answer;
+  answer.reason_operand = operand;
+  answer.reason =
+      tensor.dtype == RT_FLOAT64
+          ? "the cpu backend computes in float32; use device.backend = \"reference\" for float64"
+          : std::string(op.name()) + ": operand is " + rt::sdk::to_string(tensor) +
+                "; the cpu backend computes in float32";
+  return answer;
+}
+
+}  // namespace
+
+Engine::Engine(const EngineOptions& options)
+    : options_(options), layouts_(std::make_unique<Layouts>()) {
+  peak_ = peak_flops(options);
+  bandwidth_ = 10.0 + 5.0 * std::min(options.threads, 8);
+  providers_.push_back(std::make_unique<OnednnProvider>(*this, *layouts_));
+  providers_.push_back(std::make_unique<NativeProvider>(*this, *layouts_));
+}
+
+Engine::~Engine() = default;
+
+void Engine::bind_calling_thread() const {
+  if (omp_get_max_threads() != options_.threads) omp_set_num_threads(options_.threads);
+}
+
+EngineAnswer Engine::query(const Operation& op) {
+  bind_calling_thread();
+  if (const int32_t operand = unsupported_operand(op); operand >= 0) {
+    return {refuse_type(op, operand), {}};
+  }
+  EngineAnswer merged;
+  for (size_t i = 0; i < providers_.size(); ++i) {
+    Answer answer = providers_[i]->query(op);
+    for (Candidate& c : answer.candidates) c.estimated_ns = std::max(c.estimated_ns, 1.0);
+    if (answer.level == RT_SUPPORT_REFUSED) {
+      if (merged.level == RT_SUPPORT_REFUSED && merged.reason.empty()) {
+        merged.reason = answer.reason;
+        merged.reason_operand = answer.reason_operand;
+      }
+      continue;
+    }
+    const bool first = merged.level == RT_SUPPORT_REFUSED;
+    if (!first && answer.post_ops_fused < merged.post_ops_fused) continue;
+    if (first) {
+      merged.level = answer.level;
+      merged.post_ops_fused = answer.post_ops_fused;
+      merged.tolerance = answer.tolerance;
+      merged.reason.clear();
+      merged.reason_operand = -1;
+    }
+    merged.tolerance = std::max(merged.tolerance, answer.tolerance);
+    for (Candidate& c : answer.candidates) {
+      merged.candidates.push_back(std::move(c));
+      merged.algorithms.push_back(global_algorithm(i, merged.candidates.back().algorithm));
+    }
+  }
+  if (merged.level == RT_SUPPORT_REFUSED && merged.reason.empty()) {
+    merged.reason = std::string(op.name()) +
+                    ": the cpu backend does not know this operation with these layouts; the list "
+                    "is in plugins/operations.md";
+  }
+  return merged;
+}
+
+std::unique_ptr<Plan> Engine::create(const Operation& op) {
+  bind_calling_thread();
+  if (const int32_t operand = unsupported_operand(op); operand >= 0) {
+    throw rt::sdk::Error(RT_ERROR_UNSUPPORTED, refuse_type(op, operand).reason);
+  }
+  const uint64_t algorithm = op.desc().algorithm;
+  if (algorithm != 0) {
+    const uint64_t provider = (algorithm >> 32) - 1;
+    if ((algorithm >> 32) == 0 || provider >= providers_.size()) {
+      op.fail(rt::sdk::format("algorithm %lu is not one that a query listed", algorithm));
+    }
+    auto plan = providers_[provider]->create(op, static_cast<uint32_t>(algorithm));
+    if (plan) return plan;
+  }
+  for (const auto& provider : providers_) {
+    if (algorithm != 0) break;
+    if (auto plan = provider->create(op, 0)) return plan;
+  }
+  throw rt::sdk::Error(RT_ERROR_UNSUPPORTED, query(op).reason);
+}
+
+uint64_t Engine::layout_bytes(const rt_tensor_desc& tensor) const {
+  if (tensor.layout == RT_LAYOUT_CANONICAL) {
+    return static_cast<uint64_t>(rt::sdk::element_count(tensor)) *
+           rt::sdk::dtype_bytes(tensor.dtype);
+  }
+  for (const auto& provider : providers_) {
+    if (const auto bytes = provider->layout_bytes(tensor)) return *bytes;
+  }
+  throw rt::sdk::Error(
+      RT_ERROR_INVALID_ARGUMENT,
+      rt::sdk::format("layout %016lx of ", tensor.layout) + rt::sdk::to_string(tensor) +
+          " is unknown to this opened device; query the operation that uses it first");
+}
+
+std::string Engine::layout_name(const rt_tensor_desc& tensor) const {
+  if (tensor.layout == RT_LAYOUT_CANONICAL) return "canonical";
+  for (const auto& provider : providers_) {
+    if (const auto name = provider->layout_name(tensor)) return *name;
+  }
+  layout_bytes(tensor);  // throws
+  return {};
+}
+
+bool Engine::layout_is_elementwise(const rt_tensor_desc& tensor) const {
+  if (tensor.layout == RT_LAYOUT_CANONICAL) return true;
+  for (const auto& provider : providers_) {
+    if (provider->layout_bytes(tensor)) return provider->layout_is_elementwise(tensor);
+  }
+  return false;
+}
+
+}  // namespace backends::cpu

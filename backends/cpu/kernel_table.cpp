@@ -1,0 +1,158 @@
+// rt.kernel: the C border of Engine and Plan.
+#include <algorithm>
+#include <cstring>
+
+#include "backends/cpu/objects.h"
+#include "rt/sdk/error.h"
+
+namespace backends::cpu {
+namespace {
+
+using rt::sdk::Error;
+using rt::sdk::format;
+using rt::sdk::guard;
+
+rt_tensor_desc with_layout(rt_tensor_desc tensor, uint64_t layout) {
+  tensor.layout = layout;
+  return tensor;
+}
+
+rt_candidate to_c(const Engine& engine, const Operation& op, const Candidate& candidate,
+                  uint64_t algorithm, uint32_t size) {
+  rt_candidate c{};
+  c.size = size;
+  c.algorithm = algorithm;
+  c.estimated_ns = candidate.estimated_ns;
+  rt::sdk::copy_text(c.implementation, candidate.implementation);
+  for (uint32_t i = 0; i < op.input_count(); ++i) {
+    c.input_layouts[i] = candidate.input_layouts[i];
+    c.input_bytes[i] = engine.layout_bytes(with_layout(op.input(i), c.input_layouts[i]));
+  }
+  for (uint32_t i = 0; i < op.output_count(); ++i) {
+    c.output_layouts[i] = candidate.output_layouts[i];
+    c.output_bytes[i] = engine.layout_bytes(with_layout(op.output(i), c.output_layouts[i]));
+  }
+  return c;
+}
+
+void write_candidates(const Engine& engine, const Operation& op, const EngineAnswer& answer,
+                      rt_support& support) {
+  support.candidate_count = static_cast<uint32_t>(answer.candidates.size());
+  if (support.candidates == nullptr) return;
+  const uint32_t stride = support.candidate_capacity > 0 ? support.candidates[0].size : 0;
+  if (support.candidate_capacity > 0 && stride == 0) {
+    throw Error(RT_ERROR_INVALID_ARGUMENT, "size of the first candidate is 0");
+  }
+  const size_t count = std::min<size_t>(answer.candidates.size(), support.candidate_capacity);
+  for (size_t i = 0; i < count; ++i) {
+    const rt_candidate c = to_c(engine, op, answer.candidates[i], answer.algorithms[i], stride);
+    auto* at = reinterpret_cast<char*>(support.candidates) + i * stride;
+    std::memcpy(at, &c, std::min<size_t>(stride, sizeof(c)));
+  }
+}
+
+rt_status query(rt_device* device, const rt_op_desc* desc, rt_support* support, rt_error* error) {
+  return guard(error, [&] {
+    if (support == nullptr || support->size < sizeof(rt_support)) {
+      throw Error(RT_ERROR_INVALID_ARGUMENT, "rt_support is missing or too short");
+    }
+    const Operation op(desc);
+    const EngineAnswer answer = device->engine.query(op);
+    support->level = answer.level;
+    support->post_ops_fused = answer.level == RT_SUPPORT_REFUSED ? 0 : answer.post_ops_fused;
+    support->deterministic = 1;
+    support->tolerance = answer.tolerance;
+    support->reason_operand = answer.reason_operand;
+    rt::sdk::copy_text(support->reason, answer.reason);
+    write_candidates(device->engine, op, answer, *support);
+  });
+}
+
+void check_concrete(const Operation& op) {
+  for (uint32_t i = 0; i < op.input_count(); ++i) {
+    if (op.input(i).layout == RT_LAYOUT_ANY) op.fail(format("input %u has RT_LAYOUT_ANY", i));
+  }
+  for (uint32_t i = 0; i < op.output_count(); ++i) {
+    if (op.output(i).layout == RT_LAYOUT_ANY) op.fail(format("output %u has RT_LAYOUT_ANY", i));
+  }
+}
+
+rt_status create(rt_device* device, const rt_op_desc* desc, rt_plan** plan, rt_error* error) {
+  return guard(error, [&] {
+    const Operation op(desc);
+    check_concrete(op);
+    auto made = std::make_unique<rt_plan>();
+    made->plan = device->engine.create(op);
+    made->input_count = op.input_count();
+    made->output_count = op.output_count();
+    *plan = made.release();
+  });
+}
+
+void destroy(rt_plan* plan) { delete plan; }
+
+rt_status info(const rt_plan* plan, rt_plan_info* answer, rt_error* error) {
+  return guard(error, [&] {
+    const PlanInfo& from = plan->plan->info();
+    rt_plan_info i{};
+    i.size = answer->size;
+    i.flags = RT_PLAN_DETERMINISTIC;
+    i.workspace_bytes = from.workspace_bytes;
+    i.saved_bytes = from.saved_bytes;
+    std::copy(from.in_place.begin(), from.in_place.end(), i.in_place);
+    rt::sdk::copy_text(i.implementation, from.implementation);
+    std::memcpy(answer, &i, std::min<size_t>(answer->size, sizeof(i)));
+  });
+}
+
+rt_status launch(rt_plan* plan, rt_stream*, const rt_launch* given, rt_error* error) {
+  return guard(error, [&] {
+    if (given->input_count != plan->input_count || given->output_count != plan->output_count) {
+      throw Error(RT_ERROR_INVALID_ARGUMENT,
+                  format("launch of %s with %u inputs and %u outputs; the plan has %u and %u",
+                         plan->plan->info().implementation.c_str(), given->input_count,
+                         given->output_count, plan->input_count, plan->output_count));
+    }
+    if (plan->plan->info().workspace_bytes > 0 && given->workspace == nullptr) {
+      throw Error(RT_ERROR_INVALID_ARGUMENT, "launch without the workspace that the plan needs");
+    }
+    plan->plan->launch(*given);
+  });
+}
+
+rt_status layout_bytes(rt_device* device, const rt_tensor_desc* tensor, uint64_t* bytes,
+                       rt_error* error) {
+  return guard(error, [&] { *bytes = device->engine.layout_bytes(*tensor); });
+}
+
+rt_status layout_name(rt_device* device, const rt_tensor_desc* tensor, char* name,
+                      uint64_t capacity, rt_error* error) {
+  return guard(error, [&] {
+    if (capacity == 0) return;
+    const std::string text = device->engine.layout_name(*tensor);
+    const size_t length = std::min<size_t>(text.size(), capacity - 1);
+    std::memcpy(name, text.data(), length);
+    name[length] = '\0';
+  });
+}
+
+}  // namespace
+
+const Plan* forward_plan(const Operation& op) {
+  return op.desc().forward == nullptr ? nullptr : op.desc().forward->plan.get();
+}
+
+const rt_kernel_api& kernel_api() {
+  static const rt_kernel_api api = {sizeof(rt_kernel_api),
+                                    RT_KERNEL_API_VERSION,
+                                    query,
+                                    create,
+                                    destroy,
+                                    info,
+                                    launch,
+                                    layout_bytes,
+                                    layout_name};
+  return api;
+}
+
+}  // namespace backends::cpu

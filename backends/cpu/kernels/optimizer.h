@@ -1,0 +1,26 @@
+// Serial optimizer updates over a range of one parameter; formulas in plugins/operations.md.
+#ifndef BACKENDS_CPU_KERNELS_OPTIMIZER_H_
+#define BACKENDS_CPU_KERNELS_OPTIMIZER_H_
+
+#include <cstdint>
+
+namespace backends::cpu::kernels {
+
+struct Sgd {
+  float lr, scale, weight_decay, momentum;
+  bool nesterov;
+};
+void sgd(const Sgd& s, const float* param, const float* grad, float* out, int64_t count);
+void sgd_momentum(const Sgd& s, const float* param, const float* grad, const float* velocity,
+                  float* param_out, float* velocity_out, int64_t count);
+
+struct AdamW {
+  float lr, scale, beta1, beta2, epsilon, weight_decay;
+  float correction1, correction2;  // 1 / (1 - beta^step)
+};
+void adamw(const AdamW& s, const float* param, const float* grad, const float* m, const float* v,
+           float* param_out, float* m_out, float* v_out, int64_t count);
+
+}  // namespace backends::cpu::kernels
+
+#endif  // BACKENDS_CPU_KERNELS_OPTIMIZER_H_

@@ -1,0 +1,133 @@
+#include "backends/cpu/kernels/rows.h"
+
+#include <cmath>
+#include <cstddef>
+
+#include "backends/cpu/kernels/math.h"
+#include "backends/cpu/parallel.h"
+
+namespace backends::cpu::kernels {
+namespace {
+
+CPU_INLINE float row_max(const float* x, int64_t columns) {
+  float largest = x[0];
+#pragma omp simd reduction(max : largest)
+  for (int64_t i = 0; i < columns; ++i) largest = x[i] > largest ? x[i] : largest;
+  return largest;
+}
+
+// y = exp(x - largest); returns the sum.
+CPU_INLINE float row_exp(const float* x, float largest, float* y, int64_t columns) {
+  float sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t i = 0; i < columns; ++i) {
+    const float e = fast_exp(x[i] - largest);
+    y[i] = e;
+    sum += e;
+  }
+  return sum;
+}
+
+CPU_INLINE float row_exp_sum(const float* x, float largest, int64_t columns) {
+  float sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t i = 0; i < columns; ++i) sum += fast_exp(x[i] - largest);
+  return sum;
+}
+
+}  // namespace
+
+CPU_KERNEL void softmax_rows(const float* x, float* y, int64_t rows, int64_t columns) {
+  for (int64_t r = 0; r < rows; ++r, x += columns, y += columns) {
+    const float scale = 1.0f / row_exp(x, row_max(x, columns), y, columns);
+    for (int64_t i = 0; i < columns; ++i) y[i] *= scale;
+  }
+}
+
+CPU_KERNEL void log_softmax_rows(const float* x, float* y, int64_t rows, int64_t columns) {
+  for (int64_t r = 0; r < rows; ++r, x += columns, y += columns) {
+    const float largest = row_max(x, columns);
+    const float log_sum = std::log(row_exp_sum(x, largest, columns));
+    for (int64_t i = 0; i < columns; ++i) y[i] = (x[i] - largest) - log_sum;
+  }
+}
+
+CPU_KERNEL void softmax_backward_rows(const float* dy, const float* y, float* dx, int64_t rows,
+                                      int64_t columns) {
+  for (int64_t r = 0; r < rows; ++r, dy += columns, y += columns, dx += columns) {
+    float sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < columns; ++i) sum += dy[i] * y[i];
+    for (int64_t i = 0; i < columns; ++i) dx[i] = y[i] * (dy[i] - sum);
+  }
+}
+
+CPU_KERNEL void log_softmax_backward_rows(const float* dy, const float* y, float* dx, int64_t rows,
+                                          int64_t columns) {
+  for (int64_t r = 0; r < rows; ++r, dy += columns, y += columns, dx += columns) {
+    float sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < columns; ++i) sum += dy[i];
+    for (int64_t i = 0; i < columns; ++i) dx[i] = dy[i] - fast_exp(y[i]) * sum;
+  }
+}
+
+CPU_KERNEL double cross_entropy_rows(const float* logits, const int32_t* labels,
+                                     const float* weight, int64_t rows, int64_t columns) {
+  double loss = 0;
+  for (int64_t r = 0; r < rows; ++r, logits += columns) {
+    const float largest = row_max(logits, columns);
+    const float log_sum = std::log(row_exp_sum(logits, largest, columns));
+    const float row = log_sum - (logits[labels[r]] - largest);
+    // A padding row may hold anything, also infinities: weight 0 must drop it.
+    if (weight[r] != 0.0f) loss += static_cast<double>(weight[r]) * row;
+  }
+  return loss;
+}
+
+CPU_KERNEL void cross_entropy_backward_rows(const float* logits, const int32_t* labels,
+                                            const float* weight, float dloss, float* dlogits,
+                                            int64_t rows, int64_t columns) {
+  for (int64_t r = 0; r < rows; ++r, logits += columns, dlogits += columns) {
+    const float factor = weight[r] * dloss;
+    const float scale = factor / row_exp(logits, row_max(logits, columns), dlogits, columns);
+    for (int64_t i = 0; i < columns; ++i) dlogits[i] *= scale;
+    dlogits[labels[r]] -= factor;
+  }
+}
+
+CPU_KERNEL int64_t correct_rows(const float* logits, const int32_t* labels, const float* weight,
+                                int64_t rows, int64_t columns) {
+  int64_t correct = 0;
+  for (int64_t r = 0; r < rows; ++r, logits += columns) {
+    int64_t best = 0;
+    for (int64_t i = 1; i < columns; ++i) best = logits[i] > logits[best] ? i : best;
+    correct += weight[r] > 0.0f && best == labels[r];
+  }
+  return correct;
+}
+
+CPU_KERNEL double squared_error_rows(const float* y, const float* target, const float* weight,
+                                     int64_t rows, int64_t columns) {
+  double loss = 0;
+  for (int64_t r = 0; r < rows; ++r, y += columns, target += columns) {
+    float sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < columns; ++i) sum += (y[i] - target[i]) * (y[i] - target[i]);
+    if (weight[r] != 0.0f) {
+      loss += static_cast<double>(weight[r]) * sum / static_cast<double>(columns);
+    }
+  }
+  return loss;
+}
+
+CPU_KERNEL void squared_error_backward_rows(const float* y, const float* target,
+                                            const float* weight, float dloss, float* dy,
+                                            int64_t rows, int64_t columns) {
+  for (int64_t r = 0; r < rows; ++r, y += columns, target += columns, dy += columns) {
+    const float factor = 2.0f * weight[r] * dloss / static_cast<float>(columns);
+    for (int64_t i = 0; i < columns; ++i) dy[i] = factor * (y[i] - target[i]);
+  }
+}
+
+}  // namespace backends::cpu::kernels

@@ -1,0 +1,32 @@
+// Serial kernels over rows of length `columns`: softmax and the losses.
+#ifndef BACKENDS_CPU_KERNELS_ROWS_H_
+#define BACKENDS_CPU_KERNELS_ROWS_H_
+
+#include <cstdint>
+
+namespace backends::cpu::kernels {
+
+void softmax_rows(const float* x, float* y, int64_t rows, int64_t columns);
+void log_softmax_rows(const float* x, float* y, int64_t rows, int64_t columns);
+void softmax_backward_rows(const float* dy, const float* y, float* dx, int64_t rows,
+                           int64_t columns);
+void log_softmax_backward_rows(const float* dy, const float* y, float* dx, int64_t rows,
+                               int64_t columns);
+
+// Sum over rows of weight (logsumexp - logit of the label).
+double cross_entropy_rows(const float* logits, const int32_t* labels, const float* weight,
+                          int64_t rows, int64_t columns);
+void cross_entropy_backward_rows(const float* logits, const int32_t* labels, const float* weight,
+                                 float dloss, float* dlogits, int64_t rows, int64_t columns);
+int64_t correct_rows(const float* logits, const int32_t* labels, const float* weight, int64_t rows,
+                     int64_t columns);
+
+// Sum over rows of weight times the mean of (y - target)^2.
+double squared_error_rows(const float* y, const float* target, const float* weight, int64_t rows,
+                          int64_t columns);
+void squared_error_backward_rows(const float* y, const float* target, const float* weight,
+                                 float dloss, float* dy, int64_t rows, int64_t columns);
+
+}  // namespace backends::cpu::kernels
+
+#endif  // BACKENDS_CPU_KERNELS_ROWS_H_

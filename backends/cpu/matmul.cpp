@@ -1,0 +1,232 @@
+#include <algorithm>
+
+#include "backends/cpu/onednn_provider.h"
+#include "backends/cpu/primitive_plan.h"
+#include "rt/operations.h"
+
+namespace backends::cpu {
+namespace {
+
+constexpr uint32_t kPlain = 1;
+
+// a, b, c in oneDNN's words, of one rank.
+struct Problem {
+  MemoryDesc a, b, c;
+  bool shared_b = false;  // b is 2-D: it may be packed
+  double multiply_adds = 0;
+  int64_t columns = 0;
+  size_t rank = 2;
+};
+
+Dims dense_strides(const Dims& dims) {
+  Dims strides(dims.size(), 1);
+  for (size_t i = dims.size(); i-- > 1;)
+    strides[i - 1] = strides[i] * std::max<int64_t>(dims[i], 1);
+  return strides;
+}
+
+// The operand as [batch..., rows, columns] after the transposition its attribute asks for.
+MemoryDesc matrix(const Dims& stored, bool transposed) {
+  Dims dims = stored, strides = dense_strides(stored);
+  if (transposed) {
+    std::swap(dims[dims.size() - 1], dims[dims.size() - 2]);
+    std::swap(strides[dims.size() - 1], strides[dims.size() - 2]);
+  }
+  return strided_desc(dims, strides);
+}
+
+Dims dims_of(const rt_tensor_desc& t) { return Dims(t.dims, t.dims + t.rank); }
+
+// [leading..., r, c] with at most one leading dimension; oneDNN wants few.
+Dims collapse(const Dims& dims) {
+  if (dims.size() <= 3) return dims;
+  int64_t batch = 1;
+  for (size_t i = 0; i + 2 < dims.size(); ++i) batch *= dims[i];
+  return {batch, dims[dims.size() - 2], dims[dims.size() - 1]};
+}
+
+[[noreturn]] void refuse_shapes(const Operation& op) {
+  op.fail("shapes do not fit: a " + rt::sdk::to_string(op.input(0)) + ", b " +
+          rt::sdk::to_string(op.input(1)) + ", c " + rt::sdk::to_string(op.output(0)) +
+          "; expected [...,M,K] [...,K,N] -> [...,M,N] after transpositions");
+}
+
+void check_shapes(const Operation& op, const MemoryDesc& a, const MemoryDesc& b,
+                  const MemoryDesc& c) {
+  const Dims x = take_apart(a).dims, y = take_apart(b).dims, z = take_apart(c).dims;
+  const size_t r = z.size();
+  const bool fits = x.size() == r && y.size() == r && x[r - 1] == y[r - 2] &&
+                    x[r - 2] == z[r - 2] && y[r - 1] == z[r - 1] &&
+                    (r == 2 || (x[0] == z[0] && (y[0] == z[0] || y[0] == 1)));
+  if (!fits) refuse_shapes(op);
+}
+
+Problem parse(const Operation& op) {
+  const bool ta = op.integer(RT_ATTR_TRANSPOSE_A, 0) != 0;
+  const bool tb = op.integer(RT_ATTR_TRANSPOSE_B, 0) != 0;
+  Dims a = dims_of(op.input(0)), b = dims_of(op.input(1)), c = dims_of(op.output(0));
+  if (a.size() < 2 || b.size() < 2 || c.size() != a.size()) refuse_shapes(op);
+  if (b.size() > 2 && (b.size() != a.size() || !std::equal(a.begin(), a.end() - 2, b.begin()))) {
+    refuse_shapes(op);
+  }
+  if (!std::equal(a.begin(), a.end() - 2, c.begin())) refuse_shapes(op);
+  Problem p;
+  p.shared_b = b.size() == 2 && (a.size() == 2 || !ta);
+  if (p.shared_b && a.size() > 2) {  // rows of all batches below each other
+    const auto flatten = [](const Dims& d) {
+      int64_t rows = 1;
+      for (size_t i = 0; i + 1 < d.size(); ++i) rows *= d[i];
+      return Dims{rows, d.back()};
+    };
+    a = flatten(a), c = flatten(c);
+  }
+  a = collapse(a), b = collapse(b), c = collapse(c);
+  if (a.size() > b.size()) b.insert(b.begin(), 1);
+  p.a = matrix(a, ta), p.b = matrix(b, tb), p.c = matrix(c, false);
+  check_shapes(op, p.a, p.b, p.c);
+  p.rank = c.size();
+  p.columns = c.back();
+  p.multiply_adds = static_cast<double>(take_apart(p.a).dims.back());
+  for (const int64_t d : c) p.multiply_adds *= static_cast<double>(d);
+  return p;
+}
+
+struct Variant {
+  dnnl::primitive_desc_base desc;
+  MemoryDesc b;
+  uint64_t layout = RT_LAYOUT_CANONICAL;
+  PrimitivePostOps post;
+};
+
+MemoryDesc bias_desc(const Problem& p) {
+  Dims dims(p.rank, 1);
+  dims.back() = p.columns;
+  return strided_desc(dims, dense_strides(dims));
+}
+
+// `b`: the description the weights must have, or format "any".
+std::optional<Variant> describe(const OnednnContext& context, const Operation& op, const Problem& p,
+                                const MemoryDesc& b) {
+  for (const Residual residual : {Residual::kBinary, Residual::kSum, Residual::kNone}) {
+    Variant v;
+    v.post = primitive_post_ops(op, p.c, residual, true);
+    const auto desc =
+        make_desc<dnnl::matmul>(context.onednn, v.post.attributes, p.a, b,
+                                v.post.bias_input >= 0 ? bias_desc(p) : MemoryDesc(), p.c);
+    if (!exists(desc)) continue;
+    const bool reference = std::string(desc.impl_info_str()).find("ref") != std::string::npos;
+    if (reference && residual != Residual::kNone) continue;
+    v.desc = desc;
+    v.b = desc.weights_desc();
+    v.layout = context.layouts.add(v.b, p.b);
+    return v;
+  }
+  return std::nullopt;
+}
+
+double estimate(const Engine& engine, const Problem& p, const Variant& v) {
+  const bool reference = std::string(v.desc.impl_info_str()).find("ref") != std::string::npos;
+  const double rate = reference ? 0.01 : v.layout == RT_LAYOUT_CANONICAL ? 0.75 : 0.85;
+  const double compute = 2.0 * p.multiply_adds / (rate * engine.peak_flops_per_ns());
+  const double bytes = static_cast<double>(p.a.get_size() + v.b.get_size() + p.c.get_size());
+  return 2000.0 + std::max(compute, bytes / engine.bytes_per_ns());
+}
+
+std::vector<Variant> variants(const OnednnContext& context, const Operation& op, const Problem& p) {
+  std::vector<Variant> found;
+  const uint64_t given = op.input(1).layout;
+  const auto add = [&](const MemoryDesc& b) {
+    auto v = describe(context, op, p, b);
+    if (!v) return;
+    for (const Variant& known : found) {
+      if (known.layout == v->layout) return;
+    }
+    found.push_back(std::move(*v));
+  };
+  if (given == RT_LAYOUT_CANONICAL || given == RT_LAYOUT_ANY) add(p.b);
+  if (given == RT_LAYOUT_ANY && p.shared_b) {
+    add(MemoryDesc(take_apart(p.b).dims, dnnl::memory::data_type::f32,
+                   dnnl::memory::format_tag::any));
+  }
+  if (given != RT_LAYOUT_CANONICAL && given != RT_LAYOUT_ANY) {
+    const Layout* layout = context.layouts.find(given);
+    if (layout != nullptr && same_memory(layout->canonical, p.b)) add(layout->foreign);
+  }
+  return found;
+}
+
+bool others_canonical(const Operation& op) {
+  const auto plain = [](uint64_t layout) {
+    return layout == RT_LAYOUT_CANONICAL || layout == RT_LAYOUT_ANY;
+  };
+  for (uint32_t i = 0; i < op.input_count(); ++i) {
+    if (i != 1 && !plain(op.input(i).layout)) return false;
+  }
+  return plain(op.output(0).layout);
+}
+
+}  // namespace
+
+Answer query_matmul(const OnednnContext& context, const Operation& op) {
+  check_post_ops(op);
+  const Problem p = parse(op);
+  Answer answer;
+  answer.post_ops_fused = op.post_op_count();  // PostChain does the rest: c is canonical
+  if (others_canonical(op)) {
+    for (const Variant& v : variants(context, op, p)) {
+      Candidate c;
+      c.algorithm = kPlain;
+      c.estimated_ns = estimate(context.engine, p, v);
+      c.implementation = std::string("onednn:matmul:") + v.desc.impl_info_str();
+      c.input_layouts[1] = v.layout;
+      answer.candidates.push_back(std::move(c));
+    }
+  }
+  answer.level = answer.candidates.empty() ? RT_SUPPORT_REFUSED : RT_SUPPORT_NATIVE;
+  if (answer.candidates.empty()) {
+    answer.reason =
+        "matmul: only operand b may have a foreign layout, one that a query of this "
+        "matmul offered";
+  }
+  return answer;
+}
+
+std::unique_ptr<Plan> create_matmul(const OnednnContext& context, const Operation& op,
+                                    uint32_t algorithm) {
+  check_post_ops(op);
+  const Problem p = parse(op);
+  auto found = variants(context, op, p);
+  if (found.empty() || !others_canonical(op)) {
+    if (algorithm == 0) return nullptr;
+    throw rt::sdk::Error(RT_ERROR_UNSUPPORTED,
+                         "matmul: this algorithm does not exist for these layouts; create only "
+                         "what a query listed");
+  }
+  const Variant& v = found.front();
+  auto plan = std::make_unique<PrimitivePlan>(
+      context.engine, context.onednn, std::string("onednn:matmul:") + v.desc.impl_info_str());
+  constexpr auto in = Slot::Kind::kInput;
+  std::vector<std::pair<int, size_t>> arguments = {
+      {DNNL_ARG_SRC, plan->operand(p.a, in, 0)},
+      {DNNL_ARG_WEIGHTS, plan->operand(v.b, in, 1)},
+      {DNNL_ARG_DST, plan->operand(p.c, Slot::Kind::kOutput, 0)}};
+  if (v.post.bias_input >= 0) {
+    arguments.emplace_back(
+        DNNL_ARG_BIAS, plan->operand(bias_desc(p), in, static_cast<uint32_t>(v.post.bias_input)));
+  }
+  for (size_t i = 0; i < v.post.binary_inputs.size(); ++i) {
+    arguments.emplace_back(
+        DNNL_ARG_ATTR_MULTIPLE_POST_OP(v.post.binary_positions[i]) | DNNL_ARG_SRC_1,
+        plan->operand(p.c, in, static_cast<uint32_t>(v.post.binary_inputs[i])));
+  }
+  plan->step(dnnl::primitive(v.desc.get()), v.desc.scratchpad_desc(), arguments);
+  if (v.post.sum_input >= 0) {
+    plan->preload_output(static_cast<uint32_t>(v.post.sum_input), p.c.get_size());
+  }
+  if (v.post.taken < op.post_op_count()) {
+    plan->finish_with(PostChain(op, v.post.taken, p.columns), rt::sdk::element_count(op.output(0)));
+  }
+  return plan;
+}
+
+}  // namespace backends::cpu

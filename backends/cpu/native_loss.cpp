@@ -1,0 +1,213 @@
+// Softmax, losses and the count of right answers: rows over the last dimension.
+#include "backends/cpu/kernels/rows.h"
+#include "backends/cpu/native.h"
+#include "backends/cpu/parallel.h"
+#include "rt/operations.h"
+
+namespace backends::cpu {
+namespace {
+
+// Rows that are worth a parallel region when each costs about `columns` exponentials.
+int64_t row_grain(int64_t columns) { return kElementGrain / 4 / (columns + 1) + 1; }
+
+// One number a thread, a cache line apart; added in the order of the threads.
+struct Partials {
+  static constexpr int64_t kStride = 8;
+  double* data;
+  double sum(int threads) const {
+    double total = 0;
+    for (int i = 0; i < threads; ++i) total += data[i * kStride];
+    return total;
+  }
+};
+uint64_t partial_bytes(int threads) {
+  return static_cast<uint64_t>(threads) * Partials::kStride * sizeof(double);
+}
+
+// Sums body(begin, end) over the parts of 0..rows.
+template <typename Body>
+double sum_parts(int threads, int64_t rows, int64_t grain, void* workspace, Body&& body) {
+  const Partials partials{static_cast<double*>(workspace)};
+  for (int i = 0; i < threads; ++i) partials.data[i * Partials::kStride] = 0;
+  parallel_parts(threads, rows, grain, 1, [&](int part, int64_t begin, int64_t end) {
+    partials.data[part * Partials::kStride] = static_cast<double>(body(begin, end));
+  });
+  return partials.sum(threads);
+}
+
+using UnaryRows = void (*)(const float*, float*, int64_t, int64_t);
+using BinaryRows = void (*)(const float*, const float*, float*, int64_t, int64_t);
+
+std::unique_ptr<Plan> make_softmax(const NativeContext& context, const Operation& op) {
+  expect_counts(op, 1, 1);
+  expect_float(op);
+  expect_same_dims(op, op.input(0), op.output(0));
+  const int64_t rows = row_count(op.input(0)), columns = last_dim(op.input(0));
+  const UnaryRows run = op.is(RT_OP_SOFTMAX) ? kernels::softmax_rows : kernels::log_softmax_rows;
+  auto plan = make_plan(
+      context, "native:softmax", [=, threads = context.engine.threads()](const rt_launch& l) {
+        parallel_for(threads, rows, row_grain(columns), [&](int64_t b, int64_t e) {
+          run(input<float>(l, 0) + b * columns, output<float>(l, 0) + b * columns, e - b, columns);
+        });
+      });
+  plan->edit().in_place[0] = 0x1;
+  return plan;
+}
+
+std::unique_ptr<Plan> make_softmax_backward(const NativeContext& context, const Operation& op) {
+  expect_counts(op, 2, 1);
+  expect_float(op);
+  expect_same_dims(op, op.input(0), op.output(0));
+  expect_same_dims(op, op.input(1), op.output(0));
+  const int64_t rows = row_count(op.input(0)), columns = last_dim(op.input(0));
+  const BinaryRows run = op.is(RT_OP_SOFTMAX_BACKWARD) ? kernels::softmax_backward_rows
+                                                       : kernels::log_softmax_backward_rows;
+  auto plan =
+      make_plan(context, "native:softmax_backward",
+                [=, threads = context.engine.threads()](const rt_launch& l) {
+                  parallel_for(threads, rows, row_grain(columns), [&](int64_t b, int64_t e) {
+                    run(input<float>(l, 0) + b * columns, input<float>(l, 1) + b * columns,
+                        output<float>(l, 0) + b * columns, e - b, columns);
+                  });
+                });
+  plan->edit().in_place[0] = 0x3;
+  return plan;
+}
+
+// logits, labels, weight, then what the operation adds. Returns the number of rows.
+int64_t check_classes(const Operation& op, uint32_t inputs) {
+  expect_counts(op, inputs, 1);
+  const int64_t rows = row_count(op.input(0));
+  expect_dtype(op, op.input(0), RT_FLOAT32, "logits");
+  expect_dtype(op, op.input(1), RT_INT32, "labels");
+  expect_dtype(op, op.input(2), RT_FLOAT32, "weight");
+  expect_elements(op, op.input(1), rows, "labels");
+  expect_elements(op, op.input(2), rows, "weight");
+  expect_dtype(op, op.output(0), RT_FLOAT32, "output 0");
+  if (last_dim(op.input(0)) < 1) op.fail("logits need at least one class");
+  return rows;
+}
+
+std::unique_ptr<Plan> make_cross_entropy(const NativeContext& context, const Operation& op) {
+  const int64_t rows = check_classes(op, 3), columns = last_dim(op.input(0));
+  expect_elements(op, op.output(0), 1, "loss");
+  auto plan = make_plan(
+      context, "native:cross_entropy", [=, threads = context.engine.threads()](const rt_launch& l) {
+        *output<float>(l, 0) = static_cast<float>(
+            sum_parts(threads, rows, row_grain(columns), l.workspace, [&](int64_t b, int64_t e) {
+              return kernels::cross_entropy_rows(input<float>(l, 0) + b * columns,
+                                                 input<int32_t>(l, 1) + b, input<float>(l, 2) + b,
+                                                 e - b, columns);
+            }));
+      });
+  plan->edit().workspace_bytes = partial_bytes(context.engine.threads());
+  return plan;
+}
+
+std::unique_ptr<Plan> make_cross_entropy_backward(const NativeContext& context,
+                                                  const Operation& op) {
+  const int64_t rows = check_classes(op, 4), columns = last_dim(op.input(0));
+  expect_elements(op, op.input(3), 1, "dloss");
+  expect_same_dims(op, op.input(0), op.output(0));
+  auto plan = make_plan(
+      context, "native:cross_entropy_backward",
+      [=, threads = context.engine.threads()](const rt_launch& l) {
+        const float dloss = *input<float>(l, 3);
+        parallel_for(threads, rows, row_grain(columns), [&](int64_t b, int64_t e) {
+          kernels::cross_entropy_backward_rows(
+              input<float>(l, 0) + b * columns, input<int32_t>(l, 1) + b, input<float>(l, 2) + b,
+              dloss, output<float>(l, 0) + b * columns, e - b, columns);
+        });
+      });
+  plan->edit().in_place[0] = 0x1;
+  return plan;
+}
+
+std::unique_ptr<Plan> make_correct_count(const NativeContext& context, const Operation& op) {
+  const int64_t rows = check_classes(op, 3), columns = last_dim(op.input(0));
+  expect_elements(op, op.output(0), 1, "count");
+  auto plan = make_plan(
+      context, "native:correct_count", [=, threads = context.engine.threads()](const rt_launch& l) {
+        *output<float>(l, 0) = static_cast<float>(sum_parts(
+            threads, rows, kElementGrain / columns + 1, l.workspace, [&](int64_t b, int64_t e) {
+              return kernels::correct_rows(input<float>(l, 0) + b * columns,
+                                           input<int32_t>(l, 1) + b, input<float>(l, 2) + b, e - b,
+                                           columns);
+            }));
+      });
+  plan->edit().workspace_bytes = partial_bytes(context.engine.threads());
+  return plan;
+}
+
+// y and target [N, ...]: rows are samples here.
+struct Samples {
+  int64_t rows, columns;
+};
+Samples check_samples(const Operation& op, uint32_t inputs) {
+  expect_counts(op, inputs, 1);
+  expect_float(op);
+  expect_same_dims(op, op.input(0), op.input(1));
+  if (op.input(0).rank < 1) op.fail("y needs a batch dimension");
+  const int64_t rows = op.input(0).dims[0];
+  expect_elements(op, op.input(2), rows, "weight");
+  const int64_t count = rt::sdk::element_count(op.input(0));
+  return {rows, rows == 0 ? 1 : count / rows};
+}
+
+std::unique_ptr<Plan> make_squared_error(const NativeContext& context, const Operation& op) {
+  const Samples s = check_samples(op, 3);
+  expect_elements(op, op.output(0), 1, "loss");
+  auto plan =
+      make_plan(context, "native:mean_squared_error",
+                [=, threads = context.engine.threads()](const rt_launch& l) {
+                  *output<float>(l, 0) = static_cast<float>(sum_parts(
+                      threads, s.rows, kElementGrain / (s.columns + 1) + 1, l.workspace,
+                      [&](int64_t b, int64_t e) {
+                        return kernels::squared_error_rows(
+                            input<float>(l, 0) + b * s.columns, input<float>(l, 1) + b * s.columns,
+                            input<float>(l, 2) + b, e - b, s.columns);
+                      }));
+                });
+  plan->edit().workspace_bytes = partial_bytes(context.engine.threads());
+  return plan;
+}
+
+std::unique_ptr<Plan> make_squared_error_backward(const NativeContext& context,
+                                                  const Operation& op) {
+  const Samples s = check_samples(op, 4);
+  expect_elements(op, op.input(3), 1, "dloss");
+  expect_same_dims(op, op.input(0), op.output(0));
+  auto plan =
+      make_plan(context, "native:mean_squared_error_backward",
+                [=, threads = context.engine.threads()](const rt_launch& l) {
+                  const float dloss = *input<float>(l, 3);
+                  parallel_for(threads, s.rows, kElementGrain / (s.columns + 1) + 1,
+                               [&](int64_t b, int64_t e) {
+                                 kernels::squared_error_backward_rows(
+                                     input<float>(l, 0) + b * s.columns,
+                                     input<float>(l, 1) + b * s.columns, input<float>(l, 2) + b,
+                                     dloss, output<float>(l, 0) + b * s.columns, e - b, s.columns);
+                               });
+                });
+  plan->edit().in_place[0] = 0x3;
+  return plan;
+}
+
+constexpr auto kCanonical = LayoutRule::kCanonical;
+constexpr NativeKernel kKernels[] = {
+    {RT_OP_SOFTMAX, kCanonical, make_softmax},
+    {RT_OP_SOFTMAX_BACKWARD, kCanonical, make_softmax_backward},
+    {RT_OP_LOG_SOFTMAX, kCanonical, make_softmax},
+    {RT_OP_LOG_SOFTMAX_BACKWARD, kCanonical, make_softmax_backward},
+    {RT_OP_CROSS_ENTROPY, kCanonical, make_cross_entropy},
+    {RT_OP_CROSS_ENTROPY_BACKWARD, kCanonical, make_cross_entropy_backward},
+    {RT_OP_MEAN_SQUARED_ERROR, kCanonical, make_squared_error},
+    {RT_OP_MEAN_SQUARED_ERROR_BACKWARD, kCanonical, make_squared_error_backward},
+    {RT_OP_CORRECT_COUNT, kCanonical, make_correct_count},
+};
+
+}  // namespace
+
+KernelTable loss_kernels() { return {kKernels, std::size(kKernels)}; }
+
+}  // namespace backends::cpu

@@ -1,0 +1,93 @@
+// sgd and adamw: in place, settings that change from step to step are read from memory at launch.
+#include <cmath>
+
+#include "backends/cpu/kernels/optimizer.h"
+#include "backends/cpu/native.h"
+#include "backends/cpu/parallel.h"
+#include "rt/operations.h"
+
+namespace backends::cpu {
+namespace {
+
+// Inputs 0 .. tensors-1 but for lr and scale (2, 3) are shaped like the parameter.
+void check_update(const Operation& op, uint32_t inputs, uint32_t outputs) {
+  expect_counts(op, inputs, outputs);
+  for (uint32_t i = 0; i < inputs; ++i) {
+    if (i == 6) continue;  // step
+    expect_dtype(op, op.input(i), RT_FLOAT32, ("input " + std::to_string(i)).c_str());
+    if (i == 2 || i == 3) {
+      expect_elements(op, op.input(i), 1, i == 2 ? "lr" : "scale");
+    } else {
+      expect_same_dims(op, op.input(i), op.input(0));
+    }
+  }
+  for (uint32_t i = 0; i < outputs; ++i) expect_same_dims(op, op.output(i), op.input(0));
+}
+
+std::unique_ptr<Plan> make_sgd(const NativeContext& context, const Operation& op) {
+  const auto momentum = static_cast<float>(op.number(RT_ATTR_MOMENTUM, 0.0));
+  const bool with_velocity = momentum != 0.0f;
+  check_update(op, with_velocity ? 5 : 4, with_velocity ? 2 : 1);
+  const int64_t count = rt::sdk::element_count(op.input(0));
+  const auto decay = static_cast<float>(op.number(RT_ATTR_WEIGHT_DECAY, 0.0));
+  const bool nesterov = op.integer(RT_ATTR_NESTEROV, 0) != 0;
+  auto plan = make_plan(
+      context, with_velocity ? "native:sgd_momentum" : "native:sgd",
+      [=, threads = context.engine.threads()](const rt_launch& l) {
+        const kernels::Sgd s{*input<float>(l, 2), *input<float>(l, 3), decay, momentum, nesterov};
+        const float *param = input<float>(l, 0), *grad = input<float>(l, 1);
+        parallel_parts(threads, count, kElementGrain, 16, [&](int, int64_t b, int64_t e) {
+          if (with_velocity) {
+            kernels::sgd_momentum(s, param + b, grad + b, input<float>(l, 4) + b,
+                                  output<float>(l, 0) + b, output<float>(l, 1) + b, e - b);
+          } else {
+            kernels::sgd(s, param + b, grad + b, output<float>(l, 0) + b, e - b);
+          }
+        });
+      });
+  plan->edit().in_place[0] = 1u << 0;
+  plan->edit().in_place[1] = with_velocity ? 1u << 4 : 0;
+  return plan;
+}
+
+std::unique_ptr<Plan> make_adamw(const NativeContext& context, const Operation& op) {
+  check_update(op, 7, 3);
+  expect_dtype(op, op.input(6), RT_INT64, "step");
+  expect_elements(op, op.input(6), 1, "step");
+  const int64_t count = rt::sdk::element_count(op.input(0));
+  const double beta1 = op.number(RT_ATTR_BETA1), beta2 = op.number(RT_ATTR_BETA2);
+  const auto epsilon = static_cast<float>(op.number(RT_ATTR_EPSILON));
+  const auto decay = static_cast<float>(op.number(RT_ATTR_WEIGHT_DECAY, 0.0));
+  auto plan = make_plan(
+      context, "native:adamw", [=, threads = context.engine.threads()](const rt_launch& l) {
+        const auto step = static_cast<double>(*input<int64_t>(l, 6));
+        const kernels::AdamW s{*input<float>(l, 2),
+                               *input<float>(l, 3),
+                               static_cast<float>(beta1),
+                               static_cast<float>(beta2),
+                               epsilon,
+                               decay,
+                               static_cast<float>(1.0 / (1.0 - std::pow(beta1, step))),
+                               static_cast<float>(1.0 / (1.0 - std::pow(beta2, step)))};
+        parallel_parts(threads, count, kElementGrain / 2, 16, [&](int, int64_t b, int64_t e) {
+          kernels::adamw(s, input<float>(l, 0) + b, input<float>(l, 1) + b, input<float>(l, 4) + b,
+                         input<float>(l, 5) + b, output<float>(l, 0) + b, output<float>(l, 1) + b,
+                         output<float>(l, 2) + b, e - b);
+        });
+      });
+  plan->edit().in_place[0] = 1u << 0;
+  plan->edit().in_place[1] = 1u << 4;
+  plan->edit().in_place[2] = 1u << 5;
+  return plan;
+}
+
+constexpr NativeKernel kKernels[] = {
+    {RT_OP_SGD, LayoutRule::kCanonical, make_sgd},
+    {RT_OP_ADAMW, LayoutRule::kCanonical, make_adamw},
+};
+
+}  // namespace
+
+KernelTable optimizer_kernels() { return {kKernels, std::size(kKernels)}; }
+
+}  // namespace backends::cpu

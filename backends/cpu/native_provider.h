@@ -1,0 +1,25 @@
+// The provider of our own kernels.
+#ifndef BACKENDS_CPU_NATIVE_PROVIDER_H_
+#define BACKENDS_CPU_NATIVE_PROVIDER_H_
+
+#include "backends/cpu/native.h"
+
+namespace backends::cpu {
+
+class NativeProvider : public Provider {
+ public:
+  NativeProvider(Engine& engine, Layouts& layouts) : context_{engine, layouts} {}
+  Answer query(const Operation& op) override;
+  std::unique_ptr<Plan> create(const Operation& op, uint32_t algorithm) override;
+  // It owns no layouts; it works on those of others.
+  std::optional<uint64_t> layout_bytes(const rt_tensor_desc&) const override { return {}; }
+  std::optional<std::string> layout_name(const rt_tensor_desc&) const override { return {}; }
+  bool layout_is_elementwise(const rt_tensor_desc&) const override { return false; }
+
+ private:
+  NativeContext context_;
+};
+
+}  // namespace backends::cpu
+
+#endif  // BACKENDS_CPU_NATIVE_PROVIDER_H_

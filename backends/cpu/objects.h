@@ -1,0 +1,39 @@
+// The opaque structs of the contract, and the two tables of this plugin.
+#ifndef BACKENDS_CPU_OBJECTS_H_
+#define BACKENDS_CPU_OBJECTS_H_
+
+#include <chrono>
+#include <memory>
+
+#include "backends/cpu/engine.h"
+#include "rt/device.h"
+#include "rt/kernel.h"
+
+struct rt_device {
+  explicit rt_device(const backends::cpu::EngineOptions& options) : engine(options) {}
+  backends::cpu::Engine engine;
+};
+
+struct rt_stream {
+  rt_device* device;
+};
+
+struct rt_event {
+  std::chrono::steady_clock::time_point recorded{};
+  bool was_recorded = false;
+};
+
+struct rt_plan {
+  std::unique_ptr<backends::cpu::Plan> plan;
+  uint32_t input_count;
+  uint32_t output_count;
+};
+
+namespace backends::cpu {
+
+const rt_device_api& device_api();
+const rt_kernel_api& kernel_api();
+
+}  // namespace backends::cpu
+
+#endif  // BACKENDS_CPU_OBJECTS_H_

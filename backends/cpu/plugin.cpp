@@ -1,0 +1,80 @@
+// rt_plugin_entry: names the plugin and hands out its tables. Instances have no state.
+#include "rt/plugin.h"
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "backends/cpu/objects.h"
+#include "backends/cpu/onednn.h"
+#include "rt/sdk/error.h"
+
+namespace backends::cpu {
+namespace {
+
+// Raise when a kernel or layout of ours changes: tuning results of older builds are then ignored.
+constexpr const char* kKernelRevision = "1";
+
+struct Instance {
+  std::string version;
+  std::string build_id;
+  rt_option_spec winograd{};
+  const rt_option_spec* specs[1] = {};
+  rt_plugin plugin{};
+};
+
+const void* get_interface(void*, const char* name, uint32_t version) {
+  const std::string_view wanted = name;
+  if (wanted == RT_INTERFACE_DEVICE && version == RT_DEVICE_API_VERSION) return &device_api();
+  if (wanted == RT_INTERFACE_KERNEL && version == RT_KERNEL_API_VERSION) return &kernel_api();
+  return nullptr;
+}
+
+const rt_option_spec* const* options(void* self, uint32_t* count) {
+  *count = 1;
+  return static_cast<Instance*>(self)->specs;
+}
+
+void shutdown(void* self) { delete static_cast<Instance*>(self); }
+
+std::unique_ptr<Instance> make_instance() {
+  auto instance = std::make_unique<Instance>();
+  const dnnl_version_t* onednn = dnnl_version();
+  instance->version =
+      rt::sdk::format("0.1.0 (oneDNN %d.%d.%d)", onednn->major, onednn->minor, onednn->patch);
+  instance->build_id = std::string("cpu-") + kKernelRevision + "-onednn-" + onednn->hash;
+  instance->winograd = {sizeof(rt_option_spec), RT_OPTION_BOOLEAN, "winograd", "true",
+                        "offer Winograd convolutions: faster, less exact"};
+  instance->specs[0] = &instance->winograd;
+  instance->plugin = {sizeof(rt_plugin),
+                      0,
+                      instance.get(),
+                      "cpu",
+                      "runtime",
+                      instance->version.c_str(),
+                      instance->build_id.c_str(),
+                      "x86-64 processors by oneDNN and own vectorised kernels",
+                      get_interface,
+                      options,
+                      shutdown};
+  return instance;
+}
+
+}  // namespace
+}  // namespace backends::cpu
+
+rt_status rt_plugin_entry(const rt_host*, rt_negotiation* negotiation, const rt_plugin** plugin,
+                          rt_error* error) {
+  return rt::sdk::guard(error, [&] {
+    negotiation->plugin_major = RT_ABI_MAJOR;
+    if (negotiation->host_major_min > RT_ABI_MAJOR || negotiation->host_major_max < RT_ABI_MAJOR) {
+      throw rt::sdk::Error(
+          RT_ERROR_VERSION,
+          rt::sdk::format("plugin cpu speaks contract version %d, the host %u to %u; rebuild one "
+                          "of them",
+                          RT_ABI_MAJOR, negotiation->host_major_min, negotiation->host_major_max),
+          RT_SCOPE_PROCESS);
+    }
+    *plugin = &backends::cpu::make_instance().release()->plugin;
+  });
+}

@@ -1,0 +1,20 @@
+// What Linux tells about this machine.
+#ifndef BACKENDS_CPU_SYSTEM_H_
+#define BACKENDS_CPU_SYSTEM_H_
+
+#include <cstdint>
+#include <string>
+
+namespace backends::cpu {
+
+int usable_cores();                // that this process may run on (sched_getaffinity)
+std::string processor_name();      // "AMD EPYC 9B14"; "x86-64 processor" if unknown
+std::string processor_identity();  // vendor, family, model, stepping and widest vectors
+struct SystemMemory {
+  uint64_t total_bytes = 0, available_bytes = 0;
+};
+SystemMemory system_memory();
+
+}  // namespace backends::cpu
+
+#endif  // BACKENDS_CPU_SYSTEM_H_
