@@ -3,8 +3,6 @@
 # A shared library that exports rt_plugin_entry and nothing else, links everything that it needs (undefined symbols are
 # an error of the link, not of a training step), lands in <build>/lib/runtime/plugins unless OUTPUT_DIRECTORY says
 # otherwise, and is installed to <prefix>/lib/runtime/plugins unless NO_INSTALL is given.
-set(RUNTIME_PLUGIN_EXPORT_MAP ${CMAKE_CURRENT_LIST_DIR}/plugin_exports.map)
-
 function(runtime_add_plugin target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "NO_INSTALL" "OUTPUT_DIRECTORY" "SOURCES;LIBRARIES")
   if(NOT arg_OUTPUT_DIRECTORY)
@@ -17,7 +15,7 @@ function(runtime_add_plugin target)
     CXX_VISIBILITY_PRESET hidden
     VISIBILITY_INLINES_HIDDEN ON
     LIBRARY_OUTPUT_DIRECTORY ${arg_OUTPUT_DIRECTORY})
-  target_link_options(${target} PRIVATE -Wl,--version-script=${RUNTIME_PLUGIN_EXPORT_MAP})
+  target_link_options(${target} PRIVATE -Wl,--version-script=${CMAKE_CURRENT_FUNCTION_LIST_DIR}/plugin_exports.map)
   if(NOT RUNTIME_SANITIZE)
     target_link_options(${target} PRIVATE -Wl,-z,defs)
   endif()

@@ -1,0 +1,19 @@
+/* The contract as C11: every header alone and together, and its layout. Compiling is the test. */
+#include <stddef.h>
+
+#include "rt/common.h"
+#include "rt/communicator.h"
+#include "rt/device.h"
+#include "rt/kernel.h"
+#include "rt/operations.h"
+#include "rt/plugin.h"
+
+#define STRUCT(type, bytes) _Static_assert(sizeof(type) == (bytes), "size of " #type);
+#define FIELD(type, field, at, bytes)                                           \
+  _Static_assert(offsetof(type, field) == (at), "offset of " #type "." #field); \
+  _Static_assert(sizeof(((type*)0)->field) == (bytes), "size of " #type "." #field);
+#include "layout.inc"
+
+/* An ISO C file may not be empty. */
+int contract_compiles_as_c(void);
+int contract_compiles_as_c(void) { return RT_ABI_MAJOR; }
