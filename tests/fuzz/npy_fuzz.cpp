@@ -1,0 +1,8 @@
+// Any bytes either are NPY data of the size that they say, or are refused with a DataError.
+#include "runtime/data/npy.h"
+#include "tests/fuzz/array_fuzz.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  fuzz_array([&] { return runtime::data::parse_npy(data, size, "fuzz"); });
+  return 0;
+}
