@@ -26,7 +26,7 @@ struct Convolution::Axis {
 
 Convolution::Convolution(const ConvShape& shape, Direction direction, int threads,
                          const KernelTable& kernels)
-    : shape_(shape), direction_(direction), threads_(std::max(1, threads)) {
+    : shape_(shape), lanes_(kernels.lanes), direction_(direction), threads_(std::max(1, threads)) {
   const bool forward = direction == Direction::kForward;
   in_channels_ = forward ? shape.c : shape.o;
   out_channels_ = forward ? shape.o : shape.c;
@@ -138,6 +138,19 @@ void Convolution::build_tiles(const Axis& rows, const Axis& columns) {
     }
     strips_.push_back(static_cast<int32_t>(tiles_.size()));
   }
+}
+
+double Convolution::cycles() const {
+  double sum = 0;
+  for (const PixelTile& tile : tiles_) {
+    const double pixels = tile.count, width = kernel_->width;
+    // Input vectors take a load each, broadcasts half of one; a product has 4 cycles of latency.
+    const double step = std::max({pixels * width, pixels + 0.5 * width, 4.0});
+    double length = 0;
+    for (int32_t i = 0; i < tile.run_count; ++i) length += runs_[tile.first_run + i].length;
+    sum += length * step + 8.0 * tile.run_count + 2 * pixels * width + 30;
+  }
+  return sum * static_cast<double>(channel_tiles_ * sample_blocks(shape_.n) * (kBlock / lanes_));
 }
 
 uint64_t Convolution::workspace_bytes() const {

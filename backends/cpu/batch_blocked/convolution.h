@@ -29,6 +29,9 @@ class Convolution {
   void run(const float* in, const float* weights, float* out, void* workspace,
            const PostOps& post) const;
 
+  // Estimate for one core that does one vector product a cycle, memory aside.
+  double cycles() const;
+
  private:
   struct Axis;
   Axis axis(int64_t out, int64_t in, int64_t k, int64_t stride, int64_t pad,
@@ -40,6 +43,7 @@ class Convolution {
                 int64_t unit) const;
 
   ConvShape shape_;
+  int32_t lanes_;
   Direction direction_;
   int threads_;
   const ConvKernel* kernel_;

@@ -57,6 +57,7 @@ void WeightGradient::choose_kernel(const KernelTable& kernels) {
     if (cost < best) {
       best = cost;
       kernel_ = &k;
+      pixel_cycles_ = cycles;
       o_tiles_ = o, c_tiles_ = c, kh_tiles_ = kh, kw_tiles_ = kw;
     }
   }
@@ -82,9 +83,11 @@ void WeightGradient::choose_split() {
   }
 }
 
-double WeightGradient::waste() const {
-  return static_cast<double>(o_tiles_ * kernel_->outputs * c_tiles_ * kernel_->inputs) /
-         static_cast<double>(shape_.o * shape_.c);
+double WeightGradient::cycles() const {
+  const double row = static_cast<double>(shape_.q) * pixel_cycles_ + 20 + 3 * kernel_->columns;
+  const auto tile_blocks =
+      static_cast<double>(tiles_ * sample_blocks(shape_.n) * (kBlock / kernels_->lanes));
+  return tile_blocks * (static_cast<double>(shape_.p) * row + 150);
 }
 
 // Whole groups of kBlock vectors, as sum_lanes takes them.
@@ -182,7 +185,7 @@ void WeightGradient::run_share(const Share& s, const float* x, const float* dy, 
       const Tile at = tile(i);
       float* tile_acc = keeps_all_ ? acc + (i - s.tile_begin) * acc_floats() : acc;
       if (begin == s.block_begin) std::fill(tile_acc, tile_acc + acc_floats(), 0.0f);
-  
+
       accumulate(at, x, dy, begin, end, tile_acc, db && has_bias(at));
       if (end == s.block_end) write(at, tile_acc, dw, db);
     }

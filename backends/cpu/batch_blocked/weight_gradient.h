@@ -18,8 +18,8 @@ class WeightGradient {
   // x, dy: blocked. dw: canonical [O,KH,KW,C]; db: [O] or null. Allocates nothing.
   void run(const float* x, const float* dy, float* dw, float* db, void* workspace) const;
 
-  // Multiply-adds that the chosen tiles do for one that is asked for, at least 1.
-  double waste() const;
+  // Estimate for one core that does one vector product a cycle, memory aside.
+  double cycles() const;
 
  private:
   struct Tile {
@@ -49,6 +49,7 @@ class WeightGradient {
   int threads_;
   const KernelTable* kernels_;
   const WeightKernel* kernel_ = nullptr;
+  double pixel_cycles_ = 0;  // of one tile
   int64_t o_tiles_, c_tiles_, kh_tiles_, kw_tiles_, tiles_;
   int64_t groups_ =
       1;  // of sample blocks, each summed apart, when there are too few tiles for all threads

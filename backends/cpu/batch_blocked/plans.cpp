@@ -1,0 +1,256 @@
+#include "backends/cpu/batch_blocked/plans.h"
+
+#include <algorithm>
+#include <array>
+
+#include "backends/cpu/batch_blocked/convolution.h"
+#include "backends/cpu/batch_blocked/pooling.h"
+#include "backends/cpu/batch_blocked/reorder.h"
+#include "backends/cpu/batch_blocked/weight_gradient.h"
+#include "backends/cpu/window.h"
+#include "rt/operations.h"
+
+namespace backends::cpu::batch_blocked {
+
+namespace {
+
+const float* input(const rt_launch& launch, size_t i) {
+  return static_cast<const float*>(launch.inputs[i]);
+}
+float* output(const rt_launch& launch, size_t i) { return static_cast<float*>(launch.outputs[i]); }
+
+bool to_post(const rt_post_op& post, Post& kind) {
+  const int32_t f = post.function;
+  switch (post.kind) {
+    case RT_POST_BIAS:
+      kind = Post::kBias;
+      return true;
+    case RT_POST_RESIDUAL_ADD:
+      kind = Post::kResidualAdd;
+      return true;
+    case RT_POST_ACTIVATION:
+      kind = Post::kRelu;
+      return f == RT_ACTIVATION_RELU;
+    case RT_POST_ACTIVATION_BACKWARD:
+      kind = f == RT_ACTIVATION_RELU   ? Post::kReluBackward
+             : f == RT_ACTIVATION_TANH ? Post::kTanhBackward
+                                       : Post::kSigmoidBackward;
+      return f == RT_ACTIVATION_RELU || f == RT_ACTIVATION_TANH || f == RT_ACTIVATION_SIGMOID;
+    default:
+      return false;
+  }
+}
+
+// Post-operations with the inputs that they read, to be bound in each launch.
+class PostPlan {
+ public:
+  explicit PostPlan(const Operation& op) : count_(fused_prefix(op)) {
+    for (uint32_t i = 0; i < count_; ++i) {
+      to_post(op.post_op(i), kinds_[i]);
+      operands_[i] = op.post_op(i).operand;
+    }
+  }
+  PostOps bind(const rt_launch& launch) const {
+    PostOps post;
+    for (uint32_t i = 0; i < count_; ++i) {
+      const bool none = kinds_[i] == Post::kRelu;
+      post.ops[i] = {kinds_[i], none ? nullptr : input(launch, static_cast<size_t>(operands_[i]))};
+    }
+    post.count = static_cast<int32_t>(count_);
+    return post;
+  }
+  // Operands that are read at an element just before it is written: the output may share their
+  // memory.
+  uint32_t in_place_mask() const {
+    uint32_t mask = 0;
+    for (uint32_t i = 0; i < count_; ++i) {
+      if (kinds_[i] != Post::kRelu && kinds_[i] != Post::kBias) mask |= 1u << operands_[i];
+    }
+    return mask;
+  }
+
+ private:
+  uint32_t count_;
+  std::array<Post, kMaxPostOps> kinds_{};
+  std::array<int32_t, kMaxPostOps> operands_{};
+};
+
+ConvShape conv_shape(const Operation& op, const rt_tensor_desc& x, const rt_tensor_desc& w,
+                     const rt_tensor_desc& y) {
+  const Window window = convolution_window(op, x, w, y);
+  ConvShape s{x.dims[0], x.dims[1], x.dims[2], x.dims[3], y.dims[3],
+              w.dims[1], w.dims[2], y.dims[1], y.dims[2]};
+  s.stride_h = window.stride_h;
+  s.stride_w = window.stride_w;
+  s.pad_top = window.pad_top;
+  s.pad_left = window.pad_left;
+  s.dilation_h = window.dilation_h;
+  s.dilation_w = window.dilation_w;
+  return s;
+}
+
+bool is_backward_pool(const Operation& op) {
+  return op.is(RT_OP_AVG_POOL2D_BACKWARD) || op.is(RT_OP_MAX_POOL2D_BACKWARD);
+}
+
+PoolKind pool_kind(const Operation& op) {
+  const bool average = op.is(RT_OP_AVG_POOL2D) || op.is(RT_OP_AVG_POOL2D_BACKWARD);
+  return average ? PoolKind::kAverage : PoolKind::kMax;
+}
+
+PoolShape pool_shape(const Operation& op) {
+  const rt_tensor_desc& x = is_backward_pool(op) ? op.output(0) : op.input(0);
+  const rt_tensor_desc& y = is_backward_pool(op) ? op.input(0) : op.output(0);
+  const Window window = pooling_window(op, x, y);
+  PoolShape s{x.dims[0], x.dims[1], x.dims[2],       x.dims[3],
+              y.dims[1], y.dims[2], window.kernel_h, window.kernel_w};
+  s.stride_h = window.stride_h;
+  s.stride_w = window.stride_w;
+  s.pad_top = window.pad_top;
+  s.pad_left = window.pad_left;
+  s.count_include_pad = op.integer(RT_ATTR_COUNT_INCLUDE_PAD, 1) != 0;
+  return s;
+}
+
+double bytes_of(const Operation& op) {
+  double bytes = 0;
+  const auto add = [&](const rt_tensor_desc& t) {
+    const int64_t n = std::max<int64_t>(t.dims[0], 1);
+    const int64_t padded = t.rank == 4 ? sample_blocks(n) * kBlock : n;
+    bytes += 4.0 * static_cast<double>(rt::sdk::element_count(t) / n * padded);
+  };
+  for (uint32_t i = 0; i < op.input_count(); ++i) add(op.input(i));
+  for (uint32_t i = 0; i < op.output_count(); ++i) add(op.output(i));
+  return bytes;
+}
+
+constexpr double kLaunchNs = 4000;  // parallel region and barrier
+
+double memory_ns(const Engine& engine, const Operation& op) {
+  return bytes_of(op) / engine.bytes_per_ns();
+}
+
+// Products and memory hide each other only in part.
+double price(const Engine& engine, const Operation& op, double cycles) {
+  const double compute = cycles * 2 * best_kernels().lanes / engine.peak_flops_per_ns();
+  const double memory = memory_ns(engine, op);
+  return kLaunchNs + std::max(compute, memory) + 0.3 * std::min(compute, memory);
+}
+
+template <typename Body>
+class BodyPlan : public Plan {
+ public:
+  BodyPlan(const char* operation, uint64_t workspace, Body body) : body_(std::move(body)) {
+    info_.workspace_bytes = workspace;
+    info_.implementation = std::string("batch_blocked:") + operation + ":" + best_kernels().name;
+  }
+  PlanInfo& edit() { return info_; }
+  void launch(const rt_launch& launch) override { body_(launch); }
+
+ private:
+  Body body_;
+};
+
+template <typename Body>
+std::unique_ptr<BodyPlan<Body>> make_plan(const char* operation, uint64_t workspace, Body body) {
+  return std::make_unique<BodyPlan<Body>>(operation, workspace, std::move(body));
+}
+
+}  // namespace
+
+uint32_t fused_prefix(const Operation& op) {
+  uint32_t count = 0;
+  Post kind;
+  while (count < op.post_op_count() && count < kMaxPostOps && to_post(op.post_op(count), kind)) {
+    ++count;
+  }
+  return count;
+}
+
+Priced make_convolution(const Engine& engine, const Operation& op) {
+  const bool forward = op.is(RT_OP_CONV2D);
+  const rt_tensor_desc& x = forward ? op.input(0) : op.output(0);
+  const rt_tensor_desc& y = forward ? op.output(0) : op.input(0);
+  const Convolution kernel(conv_shape(op, x, op.input(1), y),
+                           forward ? Direction::kForward : Direction::kBackwardData,
+                           engine.threads());
+  const PostPlan post(op);
+  Priced result;
+  result.estimated_ns = price(engine, op, kernel.cycles());
+  auto plan = make_plan(op.desc().name, kernel.workspace_bytes(), [=](const rt_launch& l) {
+    kernel.run(input(l, 0), input(l, 1), output(l, 0), l.workspace, post.bind(l));
+  });
+  plan->edit().in_place[0] = post.in_place_mask();
+  result.plan = std::move(plan);
+  return result;
+}
+
+Priced make_weight_gradient(const Engine& engine, const Operation& op) {
+  const WeightGradient kernel(conv_shape(op, op.input(0), op.output(0), op.input(1)),
+                              engine.threads());
+  const bool bias = op.output_count() > 1;
+  Priced result;
+  result.estimated_ns = price(engine, op, kernel.cycles());
+  result.plan = make_plan(op.desc().name, kernel.workspace_bytes(), [=](const rt_launch& l) {
+    kernel.run(input(l, 0), input(l, 1), output(l, 0), bias ? output(l, 1) : nullptr, l.workspace);
+  });
+  return result;
+}
+
+std::string pooling_refusal(const Operation& op) {
+  const PoolShape shape = pool_shape(op);
+  if (pool_kind(op) == PoolKind::kMax &&
+      max_pool_saved_element_bytes(shape.kernel_h, shape.kernel_w) != 1) {
+    return rt::sdk::format("a window of %ld x %ld, at most 256 elements",
+                           static_cast<long>(shape.kernel_h), static_cast<long>(shape.kernel_w));
+  }
+  if (is_backward_pool(op) && !Pooling::supports_backward(shape, pool_kind(op))) {
+    return "padding that does not count, without its gradient";
+  }
+  return {};
+}
+
+Priced make_pooling(const Engine& engine, const Operation& op) {
+  const PoolShape shape = pool_shape(op);
+  const PoolKind kind = pool_kind(op);
+  const Pooling kernel(shape, kind, engine.threads());
+  const PostPlan post(op);
+  const bool backward = is_backward_pool(op), max = kind == PoolKind::kMax;
+  Priced result;
+  // The positions of max are kept for each sample apart: 2 ns an element and core.
+  const double scattered =
+      max ? 2.0 * static_cast<double>(shape.n * shape.p * shape.q * shape.c) / engine.threads() : 0;
+  result.estimated_ns = kLaunchNs + memory_ns(engine, op) + scattered;
+  auto plan = make_plan(op.desc().name, 0, [=](const rt_launch& l) {
+    auto* saved = static_cast<uint8_t*>(l.saved);
+    if (backward) {
+      kernel.backward(input(l, 0), saved, output(l, 0), post.bind(l));
+    } else {
+      kernel.forward(input(l, 0), output(l, 0), saved, post.bind(l));
+    }
+  });
+  if (max && !backward) {
+    plan->edit().saved_bytes = static_cast<uint64_t>(shape.n * shape.p * shape.q * shape.c);
+  }
+  // The gradient of max clears its output before it reads any operand.
+  if (!(max && backward)) plan->edit().in_place[0] = post.in_place_mask();
+  result.plan = std::move(plan);
+  return result;
+}
+
+Priced make_copy(const Engine& engine, const Operation& op) {
+  const rt_tensor_desc& from = op.input(0);
+  const int64_t samples = from.dims[0];
+  const int64_t elements = from.dims[1] * from.dims[2] * from.dims[3];
+  const bool block = from.layout == RT_LAYOUT_CANONICAL;
+  const int threads = engine.threads();
+  Priced result;
+  result.estimated_ns = kLaunchNs + 1.3 * memory_ns(engine, op);
+  result.plan = make_plan(block ? "to_n16hwc16n" : "from_n16hwc16n", 0, [=](const rt_launch& l) {
+    block ? to_blocked(input(l, 0), samples, elements, output(l, 0), threads)
+          : from_blocked(input(l, 0), samples, elements, output(l, 0), threads);
+  });
+  return result;
+}
+
+}  // namespace backends::cpu::batch_blocked

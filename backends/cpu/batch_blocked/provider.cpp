@@ -1,0 +1,206 @@
+#include "backends/cpu/batch_blocked/provider.h"
+
+#include "backends/cpu/batch_blocked/kernel_table.h"
+#include "backends/cpu/batch_blocked/plans.h"
+#include "backends/cpu/post_chain.h"
+#include "rt/operations.h"
+
+namespace backends::cpu {
+
+using batch_blocked::kBlock;
+using batch_blocked::kLayout;
+using batch_blocked::Priced;
+
+namespace {
+
+// Elements of one sample, so that every offset within a sample block fits into 31 bits.
+constexpr int64_t kMaxSampleElements = int64_t{1} << 26;
+
+enum class Family { kNone, kConvolution, kWeightGradient, kPooling, kCopy };
+
+Family family(const Operation& op) {
+  if (op.is(RT_OP_CONV2D) || op.is(RT_OP_CONV2D_BACKWARD_DATA)) return Family::kConvolution;
+  if (op.is(RT_OP_CONV2D_BACKWARD_WEIGHTS)) return Family::kWeightGradient;
+  if (op.is(RT_OP_AVG_POOL2D) || op.is(RT_OP_AVG_POOL2D_BACKWARD) || op.is(RT_OP_MAX_POOL2D) ||
+      op.is(RT_OP_MAX_POOL2D_BACKWARD)) {
+    return Family::kPooling;
+  }
+  return op.is(RT_OP_COPY) ? Family::kCopy : Family::kNone;
+}
+
+// Inputs and outputs that the operation itself has, without post-operations.
+bool counts_fit(const Operation& op, Family family) {
+  const bool two = family == Family::kConvolution || family == Family::kWeightGradient;
+  const uint32_t outputs = op.output_count();
+  return op.own_input_count() == (two ? 2u : 1u) &&
+         (outputs == 1 || (family == Family::kWeightGradient && outputs == 2));
+}
+
+bool is_post_bias(const Operation& op, uint32_t input) {
+  for (uint32_t i = 0; i < op.post_op_count(); ++i) {
+    const rt_post_op& post = op.post_op(i);
+    if (post.kind == RT_POST_BIAS && post.operand == static_cast<int32_t>(input)) return true;
+  }
+  return false;
+}
+
+// Does this operand have the blocked layout? Weights and everything else stay canonical.
+bool is_blocked_input(const Operation& op, Family family, uint32_t i) {
+  if (i < op.own_input_count()) return i == 0 || family == Family::kWeightGradient;
+  return !is_post_bias(op, i);
+}
+
+std::optional<uint64_t> settle(const rt_tensor_desc& tensor, uint64_t wanted) {
+  if (tensor.layout != RT_LAYOUT_ANY && tensor.layout != wanted) return std::nullopt;
+  return wanted;
+}
+
+// Index of the first operand (outputs from 100) whose layout is fixed to another one; -1: all fit.
+int32_t settle_layouts(const Operation& op, Family family, Candidate& c) {
+  for (uint32_t i = 0; i < op.input_count(); ++i) {
+    const uint64_t wanted = is_blocked_input(op, family, i) ? kLayout : RT_LAYOUT_CANONICAL;
+    const auto layout = settle(op.input(i), wanted);
+    if (!layout) return static_cast<int32_t>(i);
+    c.input_layouts[i] = *layout;
+  }
+  for (uint32_t i = 0; i < op.output_count(); ++i) {
+    const auto layout =
+        settle(op.output(i), family == Family::kWeightGradient ? RT_LAYOUT_CANONICAL : kLayout);
+    if (!layout) return static_cast<int32_t>(100 + i);
+    c.output_layouts[i] = *layout;
+  }
+  return -1;
+}
+
+// Float32 images of at least one element, small enough for 32-bit offsets.
+bool image_fits(const rt_tensor_desc& t) {
+  if (t.dtype != RT_FLOAT32 || t.rank != 4) return false;
+  int64_t sample = 1;
+  for (int32_t i = 1; i < 4; ++i) {
+    if (t.dims[i] < 1 || t.dims[i] > kMaxSampleElements) return false;
+    sample *= t.dims[i];
+    if (sample > kMaxSampleElements) return false;
+  }
+  return t.dims[0] >= 1;
+}
+
+std::string shape_refusal(const Operation& op, Family family) {
+  if (!counts_fit(op, family)) return "another number of operands";
+  for (uint32_t i = 0; i < op.own_input_count(); ++i) {
+    if (!image_fits(op.input(i))) return "input " + std::to_string(i) + " of this type or size";
+  }
+  if (!image_fits(op.output(0))) return "an output of this type or size";
+  if (op.output_count() > 1 && op.output(1).dtype != RT_FLOAT32) {
+    return "a bias gradient of this type";
+  }
+  if (family == Family::kPooling) return batch_blocked::pooling_refusal(op);
+  if (family != Family::kCopy && op.integer(RT_ATTR_GROUPS, 1) != 1) return "groups";
+  return {};
+}
+
+Priced make(const Engine& engine, const Operation& op, Family family) {
+  switch (family) {
+    case Family::kConvolution:
+      return batch_blocked::make_convolution(engine, op);
+    case Family::kWeightGradient:
+      return batch_blocked::make_weight_gradient(engine, op);
+    case Family::kPooling:
+      return batch_blocked::make_pooling(engine, op);
+    default:
+      return batch_blocked::make_copy(engine, op);
+  }
+}
+
+bool mentions_layout(const Operation& op) {
+  return op.input(0).layout == kLayout || op.output(0).layout == kLayout;
+}
+
+// One side is ours, the other canonical.
+bool copy_fits(const Operation& op) {
+  const uint64_t from = op.input(0).layout, to = op.output(0).layout;
+  return (from == kLayout && to == RT_LAYOUT_CANONICAL) ||
+         (from == RT_LAYOUT_CANONICAL && to == kLayout);
+}
+
+}  // namespace
+
+Answer BatchBlockedProvider::query(const Operation& op) {
+  Answer answer;
+  const Family kind = family(op);
+  if (kind == Family::kNone) return answer;
+  if (kind == Family::kCopy &&
+      (op.input_count() != 1 || op.output_count() != 1 || !copy_fits(op))) {
+    return answer;
+  }
+  const std::string refusal = shape_refusal(op, kind);
+  if (!refusal.empty()) {
+    if (mentions_layout(op)) {
+      answer.reason = rt::sdk::format(
+          "%s: the layout n16hwc16n does not take %s; nearest supported: "
+          "canonical layouts",
+          op.desc().name, refusal.c_str());
+    }
+    return answer;
+  }
+  check_post_ops(op);
+  Candidate candidate;
+  if (kind == Family::kCopy) {
+    candidate.input_layouts[0] = op.input(0).layout;
+    candidate.output_layouts[0] = op.output(0).layout;
+    answer.tolerance = 0;
+  } else if (const int32_t operand = settle_layouts(op, kind, candidate); operand >= 0) {
+    if (!mentions_layout(op)) return answer;
+    answer.reason_operand = operand;
+    answer.reason = rt::sdk::format(
+        "%s: %s %d has another layout than n16hwc16n images and canonical weights; nearest "
+        "supported: "
+        "images all in n16hwc16n or all canonical",
+        op.desc().name, operand < 100 ? "input" : "output", operand % 100);
+    return answer;
+  }
+  const Priced priced = make(engine_, op, kind);
+  candidate.algorithm = 1;
+  candidate.estimated_ns = priced.estimated_ns;
+  candidate.implementation = priced.plan->info().implementation;
+  answer.level = RT_SUPPORT_NATIVE;
+  const bool fuses = kind == Family::kConvolution || kind == Family::kPooling;
+  answer.post_ops_fused = fuses ? batch_blocked::fused_prefix(op) : 0;
+  answer.candidates.push_back(std::move(candidate));
+  return answer;
+}
+
+std::unique_ptr<Plan> BatchBlockedProvider::create(const Operation& op, uint32_t algorithm) {
+  const Answer answer = query(op);
+  if (answer.level == RT_SUPPORT_REFUSED) {
+    if (algorithm == 0) return nullptr;
+    throw rt::sdk::Error(RT_ERROR_UNSUPPORTED,
+                         answer.reason.empty() ? std::string(op.desc().name) +
+                                                     ": not an operation of the layout n16hwc16n; "
+                                                     "take a candidate of query"
+                                               : answer.reason);
+  }
+  if (answer.post_ops_fused < op.post_op_count()) {
+    throw rt::sdk::Error(
+        RT_ERROR_UNSUPPORTED,
+        rt::sdk::format("%s: %u post-operations asked for, %u can be fused; give only those",
+                        op.desc().name, op.post_op_count(), answer.post_ops_fused));
+  }
+  return make(engine_, op, family(op)).plan;
+}
+
+std::optional<uint64_t> BatchBlockedProvider::layout_bytes(const rt_tensor_desc& tensor) const {
+  if (tensor.layout != kLayout || tensor.rank != 4 || tensor.dtype != RT_FLOAT32) return {};
+  const int64_t samples = (tensor.dims[0] + kBlock - 1) / kBlock * kBlock;
+  return static_cast<uint64_t>(samples * tensor.dims[1] * tensor.dims[2] * tensor.dims[3]) * 4;
+}
+
+std::optional<std::string> BatchBlockedProvider::layout_name(const rt_tensor_desc& tensor) const {
+  if (tensor.layout != kLayout) return {};
+  return "n16hwc16n";
+}
+
+bool BatchBlockedProvider::layout_is_elementwise(const rt_tensor_desc& tensor) const {
+  return layout_bytes(tensor).has_value();
+}
+
+}  // namespace backends::cpu
