@@ -53,6 +53,8 @@ INSTANTIATE_TEST_SUITE_P(
         Broken{"integer_too_large", whole("debug.seed = 99999999999999999999"),
                "test.toml:4:34: not valid TOML"},
         Broken{"bad_utf8", whole("job.description = \"\xC3\x28\""), "not valid TOML"},
+        Broken{"letter_after_value", whole("training.epochs = 1\u0401"),
+               "test.toml:4:20: not valid"},
         Broken{"nul_byte", std::string("a\0b = 1", 7), "test.toml:1:2: not valid TOML"},
         Broken{"deep_array", std::string("a = ") + repeated("[", 100000),
                "test.toml:1:69: values nested deeper than 64; flatten it"},
