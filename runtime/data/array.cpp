@@ -41,14 +41,16 @@ void visit_elements(const Array& array, const Visitor& visitor) {
           message);
 }
 
+// Every product of leading dimensions fits into int64, also where a later dimension is 0.
 uint64_t checked_size(const Source& source, const Array& array) {
-  uint64_t size = element_size(array.type);
+  auto signed_size = static_cast<int64_t>(element_size(array.type));
   for (const int64_t dim : array.dims) {
-    if (__builtin_mul_overflow(size, static_cast<uint64_t>(dim), &size)) {
+    if (__builtin_mul_overflow(signed_size, dim, &signed_size)) {
       source.fail("the header says shape " + shape_text(array.dims) +
                   ", more bytes than can be counted; the header is damaged");
     }
   }
+  const auto size = static_cast<uint64_t>(signed_size);
   if (size > source.limit()) {
     source.fail("the header says shape " + shape_text(array.dims) + " of " +
                 element_name(array.type) + ", " + std::to_string(size) +

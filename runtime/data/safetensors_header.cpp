@@ -132,14 +132,14 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
     }
     entry_.begin = offsets_[0];
     entry_.end = offsets_[1];
-    uint64_t size = dtype_size(entry_.dtype);
+    auto size = static_cast<int64_t>(dtype_size(entry_.dtype));
     for (const uint64_t dim : shape_) {
       if (dim > INT64_MAX || __builtin_mul_overflow(size, dim, &size)) {
         bad("the shape has more elements than can be counted");
       }
       entry_.dims.push_back(static_cast<int64_t>(dim));
     }
-    if (size != entry_.end - entry_.begin) {
+    if (static_cast<uint64_t>(size) != entry_.end - entry_.begin) {
       bad("data_offsets span " + std::to_string(entry_.end - entry_.begin) + " bytes; expected " +
           std::to_string(size) + " for its type and shape");
     }
