@@ -1,0 +1,53 @@
+// The memory of one simulated device: seen by the host as addresses that fault, by the kernels
+// through a second mapping of the same pages.
+#ifndef TESTS_BACKENDS_SIMULATED_ARENA_H_
+#define TESTS_BACKENDS_SIMULATED_ARENA_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+
+namespace backends::simulated {
+
+// Thread-safe.
+class Arena {
+ public:
+  static constexpr uint64_t kAlignment = 256;
+
+  // Throws rt::sdk::Error if the system gives no address space.
+  Arena(uint64_t bytes, bool poison);
+  ~Arena();
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+
+  // A host-side address, which faults when the host touches it; nullptr if no free block is large
+  // enough.
+  void* allocate(uint64_t bytes);
+  // False if `address` is not the beginning of an allocation.
+  bool release(void* address);
+
+  // Whether the address lies in the arena, allocated or not.
+  bool contains(const void* address) const;
+  // The readable and writable address of [address, address + bytes), or nullptr unless that range
+  // lies within one allocation.
+  std::byte* translate(const void* address, uint64_t bytes) const;
+
+  uint64_t total_bytes() const { return bytes_; }
+  uint64_t allocated_bytes() const;
+
+ private:
+  uint64_t offset_of(const void* address) const;
+
+  uint64_t bytes_;
+  bool poison_;
+  std::byte* host_ = nullptr;    // PROT_NONE
+  std::byte* device_ = nullptr;  // read and write
+  mutable std::mutex mutex_;
+  std::map<uint64_t, uint64_t> blocks_;  // offset -> bytes, guarded by mutex_
+  uint64_t allocated_ = 0;               // rounded to the alignment, guarded by mutex_
+};
+
+}  // namespace backends::simulated
+
+#endif  // TESTS_BACKENDS_SIMULATED_ARENA_H_

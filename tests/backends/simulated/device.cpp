@@ -1,0 +1,145 @@
+#include "tests/backends/simulated/device.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "rt/sdk/error.h"
+
+namespace backends::simulated {
+
+using rt::sdk::Error;
+using rt::sdk::format;
+
+std::string Simulator::device_names() const {
+  std::string names;
+  for (int32_t i = 0; i < device_count_; ++i) {
+    names.append(i > 0 ? ", " : "").append("simulated:").append(std::to_string(i));
+  }
+  return names;
+}
+
+void Simulator::add(const Device* device) {
+  const std::lock_guard lock(mutex_);
+  devices_.push_back(device);
+}
+
+void Simulator::remove(const Device* device) {
+  const std::lock_guard lock(mutex_);
+  std::erase(devices_, device);
+}
+
+std::string Simulator::owner_of(const void* address) const {
+  const std::lock_guard lock(mutex_);
+  for (const Device* device : devices_) {
+    if (device->arena().contains(address)) return device->id();
+  }
+  return "no device";
+}
+
+Device::Device(Simulator& simulator, int32_t index, const Options& options)
+    : simulator_(simulator),
+      id_("simulated:" + std::to_string(index)),
+      options_(options),
+      arena_(options.memory_mb << 20, options.poison) {
+  simulator_.add(this);
+}
+
+Device::~Device() {
+  simulator_.remove(this);
+  for (const auto& [address, bytes] : pinned_) std::free(const_cast<std::byte*>(address));
+}
+
+void* Device::allocate(uint64_t bytes, int32_t kind) {
+  if (bytes == 0) throw Error(RT_ERROR_INVALID_ARGUMENT, id_ + ": allocate: 0 bytes asked for");
+  if (kind == RT_MEMORY_PINNED_HOST) return allocate_pinned(bytes);
+  if (kind != RT_MEMORY_DEVICE) {
+    throw Error(RT_ERROR_INVALID_ARGUMENT,
+                format("%s: allocate: memory kind %d is unknown", id_.c_str(), kind));
+  }
+  void* address = arena_.allocate(bytes);
+  if (address == nullptr) {
+    throw Error(
+        RT_ERROR_OUT_OF_MEMORY,
+        format("%s: allocate %llu bytes failed: %llu of %llu bytes are free; use a smaller "
+               "batch or raise memory_mb",
+               id_.c_str(), static_cast<unsigned long long>(bytes),
+               static_cast<unsigned long long>(arena_.total_bytes() - arena_.allocated_bytes()),
+               static_cast<unsigned long long>(arena_.total_bytes())),
+        RT_SCOPE_DEVICE);
+  }
+  return address;
+}
+
+void Device::release(void* address, int32_t kind) {
+  if (kind == RT_MEMORY_PINNED_HOST) return release_pinned(address);
+  arena_.release(address);
+}
+
+void* Device::allocate_pinned(uint64_t bytes) {
+  auto* address = static_cast<std::byte*>(std::malloc(bytes));
+  if (address == nullptr) {
+    throw Error(RT_ERROR_OUT_OF_MEMORY,
+                format("%s: allocate %llu bytes of pinned host memory "
+                       "failed",
+                       id_.c_str(), static_cast<unsigned long long>(bytes)));
+  }
+  if (options_.poison) std::memset(address, 0xFF, bytes);
+  const std::lock_guard lock(mutex_);
+  pinned_.emplace(address, bytes);
+  return address;
+}
+
+void Device::release_pinned(void* address) {
+  const std::lock_guard lock(mutex_);
+  if (pinned_.erase(static_cast<const std::byte*>(address)) > 0) std::free(address);
+}
+
+std::byte* Device::device_range(const void* address, uint64_t bytes,
+                                const std::string& what) const {
+  std::byte* const translated = arena_.translate(address, bytes);
+  if (translated != nullptr) return translated;
+  const std::string owner = simulator_.owner_of(address);
+  const std::string problem =
+      arena_.contains(address)
+          ? format(
+                "%llu bytes at %p are not within one allocation of %s; were they freed too early?",
+                static_cast<unsigned long long>(bytes), address, id_.c_str())
+          : format("%p belongs to %s, expected memory of %s; copy it there first", address,
+                   owner.c_str(), id_.c_str());
+  throw Error(RT_ERROR_INVALID_ARGUMENT, id_ + ": " + what + ": " + problem, RT_SCOPE_STREAM);
+}
+
+std::byte* Device::any_range(const void* address, uint64_t bytes, const std::string& what) const {
+  const bool nobodys = simulator_.owner_of(address) == "no device";
+  if (!nobodys) return device_range(address, bytes, what);
+  return static_cast<std::byte*>(const_cast<void*>(address));
+}
+
+bool Device::is_pageable(const void* address) const {
+  if (arena_.contains(address)) return false;
+  const std::lock_guard lock(mutex_);
+  auto block = pinned_.upper_bound(static_cast<const std::byte*>(address));
+  if (block == pinned_.begin()) return true;
+  --block;
+  return static_cast<const std::byte*>(address) >= block->first + block->second;
+}
+
+void Device::count_launch(const std::string& operation) {
+  if (options_.fail_after < 0) return;
+  if (!options_.fail_launch.empty() && options_.fail_launch != operation) return;
+  const std::lock_guard lock(mutex_);
+  if (++launches_ <= options_.fail_after) return;
+  throw Error(RT_ERROR_DEVICE,
+              format("%s: %s: injected fault in launch %lld (fail_after = %lld)", id_.c_str(),
+                     operation.c_str(), static_cast<long long>(launches_),
+                     static_cast<long long>(options_.fail_after)),
+              RT_SCOPE_STREAM);
+}
+
+uint64_t Device::next_stream_seed() {
+  const std::lock_guard lock(mutex_);
+  return options_.seed * 1000003 + streams_++;
+}
+
+}  // namespace backends::simulated

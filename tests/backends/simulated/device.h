@@ -1,0 +1,81 @@
+// One opened simulated device, and the plugin instance that knows all of them.
+#ifndef TESTS_BACKENDS_SIMULATED_DEVICE_H_
+#define TESTS_BACKENDS_SIMULATED_DEVICE_H_
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "tests/backends/simulated/arena.h"
+#include "tests/backends/simulated/options.h"
+
+namespace backends::simulated {
+
+class Device;
+
+// A plugin instance. Thread-safe.
+class Simulator {
+ public:
+  explicit Simulator(int32_t device_count) : device_count_(device_count) {}
+  int32_t device_count() const { return device_count_; }
+  // "simulated:0, simulated:1"
+  std::string device_names() const;
+  void add(const Device* device);
+  void remove(const Device* device);
+  // "simulated:1", or "no device" for an address that is nobody's.
+  std::string owner_of(const void* address) const;
+
+ private:
+  const int32_t device_count_;
+  mutable std::mutex mutex_;
+  std::vector<const Device*> devices_;  // guarded by mutex_
+};
+
+// Thread-safe.
+class Device {
+ public:
+  Device(Simulator& simulator, int32_t index, const Options& options);
+  ~Device();
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  const std::string& id() const { return id_; }
+  const Options& options() const { return options_; }
+  const Arena& arena() const { return arena_; }
+
+  void* allocate(uint64_t bytes, int32_t kind);
+  void release(void* address, int32_t kind);
+
+  // Where kernels find [address, address + bytes). Error naming this device and the one the
+  // address belongs to unless the range is allocated here. `what` is for the message.
+  std::byte* device_range(const void* address, uint64_t bytes, const std::string& what) const;
+
+  // For copies: device memory of this device, or host memory. Error for memory of another device.
+  std::byte* any_range(const void* address, uint64_t bytes, const std::string& what) const;
+  // Host memory that was not allocated as pinned here.
+  bool is_pageable(const void* address) const;
+
+  // Counts the launch; throws the injected fault when it is due.
+  void count_launch(const std::string& operation);
+  // Number for the delays of a new stream.
+  uint64_t next_stream_seed();
+
+ private:
+  void* allocate_pinned(uint64_t bytes);
+  void release_pinned(void* address);
+
+  Simulator& simulator_;
+  const std::string id_;
+  const Options options_;
+  Arena arena_;
+  mutable std::mutex mutex_;
+  std::map<const std::byte*, uint64_t> pinned_;  // address -> bytes, guarded by mutex_
+  int64_t launches_ = 0;                         // guarded by mutex_
+  uint64_t streams_ = 0;                         // guarded by mutex_
+};
+
+}  // namespace backends::simulated
+
+#endif  // TESTS_BACKENDS_SIMULATED_DEVICE_H_

@@ -1,0 +1,34 @@
+// The objects behind the opaque types of the contract, and the tables over them.
+#ifndef TESTS_BACKENDS_SIMULATED_OBJECTS_H_
+#define TESTS_BACKENDS_SIMULATED_OBJECTS_H_
+
+#include <memory>
+
+#include "tests/backends/simulated/stream.h"
+
+struct rt_device {
+  rt_device(backends::simulated::Simulator& simulator, int32_t index,
+            const backends::simulated::Options& options)
+      : device(simulator, index, options) {}
+  backends::simulated::Device device;
+};
+struct rt_stream {
+  explicit rt_stream(backends::simulated::Device& device) : stream(device) {}
+  backends::simulated::Stream stream;
+};
+// Queued work keeps what it needs of events and plans alive by itself.
+struct rt_event {
+  std::shared_ptr<backends::simulated::Event> event;
+};
+struct rt_plan {
+  std::shared_ptr<const backends::reference::Planned> planned;
+};
+
+namespace backends::simulated {
+
+const rt_device_api* device_table();
+const rt_kernel_api* kernel_table();
+
+}  // namespace backends::simulated
+
+#endif  // TESTS_BACKENDS_SIMULATED_OBJECTS_H_

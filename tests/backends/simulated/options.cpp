@@ -1,0 +1,95 @@
+#include "tests/backends/simulated/options.h"
+
+#include <charconv>
+#include <limits>
+#include <sstream>
+#include <string_view>
+
+#include "rt/sdk/error.h"
+
+namespace backends::simulated {
+namespace {
+
+constexpr rt_option_spec kMaxDelay = {sizeof(rt_option_spec), RT_OPTION_INTEGER, "max_delay_us",
+                                      "50", "longest random delay before each piece of work"};
+constexpr rt_option_spec kSeed = {sizeof(rt_option_spec), RT_OPTION_INTEGER, "seed", "1",
+                                  "seed of the delays"};
+constexpr rt_option_spec kMemory = {sizeof(rt_option_spec), RT_OPTION_INTEGER, "memory_mb", "1024",
+                                    "device memory in MiB"};
+constexpr rt_option_spec kPoison = {sizeof(rt_option_spec), RT_OPTION_BOOLEAN, "poison", "false",
+                                    "fill fresh and freed memory with NaN"};
+constexpr rt_option_spec kFailLaunch = {sizeof(rt_option_spec), RT_OPTION_STRING, "fail_launch", "",
+                                        "operation whose launches fail"};
+constexpr rt_option_spec kFailAfter = {sizeof(rt_option_spec), RT_OPTION_INTEGER, "fail_after",
+                                       "-1", "launches that succeed before they fail"};
+constexpr rt_option_spec kRefuse = {sizeof(rt_option_spec), RT_OPTION_STRING, "refuse", "",
+                                    "operations that are refused, separated by commas"};
+constexpr const rt_option_spec* kSpecs[] = {&kMaxDelay,   &kSeed,      &kMemory, &kPoison,
+                                            &kFailLaunch, &kFailAfter, &kRefuse};
+
+[[noreturn]] void fail(const rt_option& option, const char* expected) {
+  throw rt::sdk::Error(
+      RT_ERROR_INVALID_ARGUMENT,
+      rt::sdk::format("option %s is '%s', expected %s", option.key, option.value, expected),
+      RT_SCOPE_DEVICE);
+}
+
+int64_t integer(const rt_option& option, int64_t minimum, const char* expected) {
+  const std::string_view text = option.value;
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < minimum) {
+    fail(option, expected);
+  }
+  return value;
+}
+
+bool boolean(const rt_option& option) {
+  const std::string_view text = option.value;
+  if (text != "true" && text != "false") fail(option, "true or false");
+  return text == "true";
+}
+
+std::vector<std::string> list(const char* text) {
+  std::vector<std::string> names;
+  std::istringstream stream(text);
+  for (std::string name; std::getline(stream, name, ',');) names.push_back(name);
+  return names;
+}
+
+void apply(const rt_option& option, Options& result) {
+  const std::string_view key = option.key;
+  if (key == kMaxDelay.key) {
+    result.max_delay_us = integer(option, 0, "a number of microseconds >= 0");
+  } else if (key == kSeed.key) {
+    result.seed = static_cast<uint64_t>(integer(option, 0, "a number >= 0"));
+  } else if (key == kMemory.key) {
+    result.memory_mb = static_cast<uint64_t>(integer(option, 1, "a number of MiB >= 1"));
+  } else if (key == kPoison.key) {
+    result.poison = boolean(option);
+  } else if (key == kFailLaunch.key) {
+    result.fail_launch = option.value;
+  } else if (key == kFailAfter.key) {
+    result.fail_after = integer(option, -1, "a number of launches >= -1");
+  } else if (key == kRefuse.key) {
+    result.refuse = list(option.value);
+  } else {
+    fail(option, "a key that the plugin lists");
+  }
+}
+
+}  // namespace
+
+Options parse_options(const rt_device_options& options) {
+  Options result;
+  for (uint32_t i = 0; i < options.option_count; ++i) apply(*options.options[i], result);
+  if (!result.fail_launch.empty() && result.fail_after < 0) result.fail_after = 0;
+  return result;
+}
+
+const rt_option_spec* const* option_specs(uint32_t* count) {
+  *count = static_cast<uint32_t>(std::size(kSpecs));
+  return kSpecs;
+}
+
+}  // namespace backends::simulated

@@ -1,0 +1,33 @@
+// The settings of a simulated device, from [device.simulated].
+#ifndef TESTS_BACKENDS_SIMULATED_OPTIONS_H_
+#define TESTS_BACKENDS_SIMULATED_OPTIONS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "rt/device.h"
+#include "rt/plugin.h"
+
+namespace backends::simulated {
+
+struct Options {
+  int64_t max_delay_us = 50;  // before each piece of work, uniform in 0..max
+  uint64_t seed = 1;          // of the delays
+  uint64_t memory_mb = 1024;
+  bool poison = false;              // 0xFF (NaN) into fresh and freed memory
+  std::string fail_launch;          // only launches of this operation fail; empty: any
+  int64_t fail_after = -1;          // launches (of fail_launch) that succeed first; -1: none fails,
+                                    // or with fail_launch the first one
+  std::vector<std::string> refuse;  // operations that query refuses
+};
+
+// Throws rt::sdk::Error naming key, value and what is expected.
+Options parse_options(const rt_device_options& options);
+
+// For rt_plugin.options.
+const rt_option_spec* const* option_specs(uint32_t* count);
+
+}  // namespace backends::simulated
+
+#endif  // TESTS_BACKENDS_SIMULATED_OPTIONS_H_

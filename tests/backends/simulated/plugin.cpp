@@ -1,0 +1,88 @@
+// The entry of the plugin `simulated`.
+#include "rt/plugin.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
+
+#include "tests/backends/simulated/objects.h"
+
+namespace backends::simulated {
+namespace {
+
+// Devices are counted before any option is known, so their number comes from the environment.
+constexpr char kCountVariable[] = "RUNTIME_SIMULATED_DEVICES";
+constexpr int32_t kDefaultCount = 2, kMostDevices = 64;
+
+struct Instance : Simulator {
+  using Simulator::Simulator;
+  rt_plugin plugin{};
+};
+
+int32_t device_count() {
+  const char* text = std::getenv(kCountVariable);
+  if (text == nullptr) return kDefaultCount;
+  char* end = nullptr;
+  const long count = std::strtol(text, &end, 10);
+  if (*text == '\0' || *end != '\0' || count < 0 || count > kMostDevices) {
+    throw rt::sdk::Error(RT_ERROR_INVALID_ARGUMENT,
+                         rt::sdk::format("%s is '%s', expected a number from 0 to %d",
+                                         kCountVariable, text, kMostDevices),
+                         RT_SCOPE_PROCESS);
+  }
+  return static_cast<int32_t>(count);
+}
+
+const void* get_interface(void*, const char* name, uint32_t version) {
+  if (std::string_view(name) == RT_INTERFACE_DEVICE && version == RT_DEVICE_API_VERSION) {
+    return device_table();
+  }
+  if (std::string_view(name) == RT_INTERFACE_KERNEL && version == RT_KERNEL_API_VERSION) {
+    return kernel_table();
+  }
+  return nullptr;
+}
+
+const rt_option_spec* const* options(void*, uint32_t* count) { return option_specs(count); }
+
+void shutdown(void* self) { delete static_cast<Instance*>(static_cast<Simulator*>(self)); }
+
+const rt_plugin* make_plugin() {
+  auto* instance = new Instance(device_count());
+  rt_plugin& plugin = instance->plugin;
+  plugin.size = sizeof(rt_plugin);
+  plugin.self = static_cast<Simulator*>(instance);
+  plugin.name = "simulated";
+  plugin.vendor = "runtime";
+  plugin.version = "0.1.0";
+  plugin.build_id = "simulated-1";
+  plugin.description = "accelerators made of the reference kernels, for tests";
+  plugin.get_interface = get_interface;
+  plugin.options = options;
+  plugin.shutdown = shutdown;
+  return &plugin;
+}
+
+void negotiate(rt_negotiation* negotiation) {
+  reference::check_struct(negotiation, "rt_negotiation");
+  negotiation->plugin_major = RT_ABI_MAJOR;
+  if (negotiation->host_major_min <= RT_ABI_MAJOR && RT_ABI_MAJOR <= negotiation->host_major_max) {
+    return;
+  }
+  throw rt::sdk::Error(
+      RT_ERROR_VERSION,
+      rt::sdk::format("plugin 'simulated' speaks version %d of the contract, the host %u to %u",
+                      RT_ABI_MAJOR, negotiation->host_major_min, negotiation->host_major_max),
+      RT_SCOPE_PROCESS);
+}
+
+}  // namespace
+}  // namespace backends::simulated
+
+rt_status rt_plugin_entry(const rt_host*, rt_negotiation* negotiation, const rt_plugin** plugin,
+                          rt_error* error) {
+  return rt::sdk::guard(error, [&] {
+    backends::simulated::negotiate(negotiation);
+    *plugin = backends::simulated::make_plugin();
+  });
+}

@@ -1,0 +1,156 @@
+#include "tests/backends/simulated/stream.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace backends::simulated {
+
+uint64_t Event::arm() {
+  const std::lock_guard lock(mutex_);
+  return ++armed_;
+}
+
+uint64_t Event::latest() const {
+  const std::lock_guard lock(mutex_);
+  return armed_;
+}
+
+void Event::complete(uint64_t record) {
+  const std::lock_guard lock(mutex_);
+  if (record <= completed_) return;
+  completed_ = record;
+  time_ = std::chrono::steady_clock::now();
+  changed_.notify_all();
+}
+
+bool Event::is_complete(uint64_t record) const {
+  const std::lock_guard lock(mutex_);
+  return completed_ >= record;
+}
+
+void Event::wait(uint64_t record) const {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return completed_ >= record; });
+}
+
+std::optional<Event::Time> Event::time() const {
+  const std::lock_guard lock(mutex_);
+  return completed_ > 0 && completed_ == armed_ ? std::optional(time_) : std::nullopt;
+}
+
+Stream::Stream(Device& device)
+    : device_(device),
+      random_(device.next_stream_seed()),
+      ring_(1024),
+      worker_([this] { work(); }) {}
+
+Stream::~Stream() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  queued_.notify_one();
+  worker_.join();
+}
+
+void Stream::submit(Task task) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (count_ == ring_.size()) {
+      std::rotate(ring_.begin(), ring_.begin() + static_cast<std::ptrdiff_t>(head_), ring_.end());
+      head_ = 0;
+      ring_.resize(2 * ring_.size());
+    }
+    ring_[(head_ + count_) % ring_.size()] = std::move(task);
+    ++count_;
+  }
+  queued_.notify_one();
+}
+
+void Stream::synchronize() {
+  std::unique_lock lock(mutex_);
+  idle_.wait(lock, [&] { return count_ == 0 && !busy_; });
+  if (const auto error = std::exchange(error_, std::nullopt)) throw *error;
+}
+
+bool Stream::pop(Task& task) {
+  std::unique_lock lock(mutex_);
+  queued_.wait(lock, [&] { return count_ > 0 || stop_; });
+  if (count_ == 0) return false;
+  task = std::exchange(ring_[head_], Task{});
+  head_ = (head_ + 1) % ring_.size();
+  --count_;
+  busy_ = true;
+  return true;
+}
+
+void Stream::work() {
+  std::uniform_int_distribution<int64_t> delay(0, device_.options().max_delay_us);
+  for (Task task; pop(task);) {
+    if (const int64_t us = delay(random_); us > 0) {
+      std::this_thread::sleep_for(std::chrono::microseconds(us));
+    }
+    run(task);
+    task = Task{};
+    const std::lock_guard lock(mutex_);
+    busy_ = false;
+    if (count_ == 0) idle_.notify_all();
+  }
+}
+
+void Stream::run(const Task& task) {
+  if (const auto* record = std::get_if<RecordTask>(&task)) {
+    return record->event->complete(record->record);
+  }
+  if (const auto* wait = std::get_if<WaitTask>(&task)) return wait->event->wait(wait->record);
+  {
+    const std::lock_guard lock(mutex_);
+    if (error_) return;
+  }
+  try {
+    if (const auto* launch = std::get_if<LaunchTask>(&task)) run(*launch);
+    if (const auto* copy = std::get_if<CopyTask>(&task)) run(*copy);
+    if (const auto* fill = std::get_if<FillTask>(&task)) run(*fill);
+  } catch (const rt::sdk::Error& error) {
+    const std::lock_guard lock(mutex_);
+    error_ = error;
+  }
+}
+
+void Stream::run(const LaunchTask& task) {
+  const reference::Planned& plan = *task.planned;
+  device_.count_launch(plan.name());
+  const auto find = [&](const void* address, uint64_t bytes, const char* what, size_t i) {
+    if (bytes == 0) return static_cast<std::byte*>(nullptr);
+    return device_.device_range(address, bytes,
+                                rt::sdk::format("%s: %s %zu", plan.name().c_str(), what, i));
+  };
+  std::array<const void*, RT_MAX_INPUTS> inputs{};
+  std::array<void*, RT_MAX_OUTPUTS> outputs{};
+  for (size_t i = 0; i < plan.input_bytes().size(); ++i) {
+    inputs[i] = find(task.inputs[i], plan.input_bytes()[i], "input", i);
+  }
+  for (size_t i = 0; i < plan.output_bytes().size(); ++i) {
+    outputs[i] = find(task.outputs[i], plan.output_bytes()[i], "output", i);
+  }
+  plan.kernel().run({inputs.data(), outputs.data(),
+                     find(task.workspace, plan.kernel().workspace_bytes, "workspace", 0),
+                     find(task.saved, plan.saved_bytes(), "saved buffer", 0)});
+}
+
+void Stream::run(const CopyTask& task) {
+  if (task.bytes == 0) return;
+  const std::byte* source = task.staged.empty()
+                                ? device_.any_range(task.source, task.bytes, "copy: source")
+                                : task.staged.data();
+  std::memcpy(device_.any_range(task.destination, task.bytes, "copy: destination"), source,
+              task.bytes);
+}
+
+void Stream::run(const FillTask& task) {
+  if (task.bytes == 0) return;
+  std::memset(device_.any_range(task.destination, task.bytes, "fill"), task.value, task.bytes);
+}
+
+}  // namespace backends::simulated
