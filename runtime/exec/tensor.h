@@ -1,0 +1,112 @@
+// A tensor that lives on a device, with the device semantics of PyTorch:
+//
+//   runtime::Context context;  // finds the plugins
+//   if (context.device_count("cuda") > 0) {
+//     auto a = runtime::Tensor::from_vector<float>(context, {1, 2, 3, 4}, {2, 2}, "cuda:0");
+//     auto b = runtime::Tensor::full(context, {2}, -5.0, "cuda:0");
+//     auto c = relu(matmul(a, a) + b);  // runs on cuda:0, stays there
+//     std::vector<float> values = c.cpu().to_vector<float>();  // {2, 5, 10, 17}
+//   }
+#ifndef RUNTIME_EXEC_TENSOR_H_
+#define RUNTIME_EXEC_TENSOR_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/exec/tensor_context.h"
+
+namespace runtime {
+
+namespace detail {
+class TensorStorage;
+class TensorOps;
+}  // namespace detail
+
+enum class Dtype { kFloat32, kFloat64 };
+std::string to_string(Dtype dtype);  // "float32"
+
+// Row-major; {} is a scalar of one element.
+using Shape = std::vector<int64_t>;
+
+// A value: no operation changes a tensor, copies share its memory. Results are on the device of the
+// operands and have their type. Work is queued on the device in the order of the calls, and waits
+// for nothing; to_vector, item and moves to another device wait. Any thread may use any tensor.
+//
+// Errors are runtime::DeviceError: an unknown device (with those that exist), operands on two
+// devices, of two types or of shapes that do not fit, an operation that the device lacks, memory.
+class Tensor {
+ public:
+  // Values of the host, row-major, copied to the device. T: float or double, which sets the type.
+  template <typename T>
+  static Tensor from_vector(const Context& context, const std::vector<T>& values,
+                            const Shape& shape, const std::string& device = "cpu");
+  static Tensor zeros(const Context& context, const Shape& shape, const std::string& device = "cpu",
+                      Dtype dtype = Dtype::kFloat32);
+  static Tensor full(const Context& context, const Shape& shape, double value,
+                     const std::string& device = "cpu", Dtype dtype = Dtype::kFloat32);
+
+  const Shape& shape() const { return shape_; }
+  Dtype dtype() const { return dtype_; }
+  int64_t size() const;        // number of elements
+  std::string device() const;  // "cuda:0"
+
+  // The tensor on another device: a copy, unless it is there already; then it shares its memory.
+  Tensor to(const std::string& device) const;
+  // to("cpu"); an error that says so where there is no plugin of that name.
+  Tensor cpu() const;
+  bool shares_memory_with(const Tensor& other) const { return storage_ == other.storage_; }
+
+  // The values, in the host's memory, wherever the tensor is. T must be its type.
+  template <typename T>
+  std::vector<T> to_vector() const;
+  double item() const;  // of a tensor of one element
+
+  // The same elements in another shape of the same size; shares memory.
+  Tensor reshape(const Shape& shape) const;
+
+  // Over `axes` (negative: from the last; none given: all of them), which are left out of the
+  // result, or kept with length 1.
+  Tensor sum(const std::vector<int>& axes = {}, bool keep_dims = false) const;
+  Tensor mean(const std::vector<int>& axes = {}, bool keep_dims = false) const;
+  Tensor max(const std::vector<int>& axes = {}, bool keep_dims = false) const;
+
+ private:
+  friend class detail::TensorOps;
+  Tensor(std::shared_ptr<detail::TensorStorage> storage, Shape shape, Dtype dtype);
+
+  std::shared_ptr<detail::TensorStorage> storage_;
+  Shape shape_;
+  Dtype dtype_;
+};
+
+// Element by element; shapes are broadcast as in numpy.
+Tensor operator+(const Tensor& a, const Tensor& b);
+Tensor operator-(const Tensor& a, const Tensor& b);
+Tensor operator*(const Tensor& a, const Tensor& b);
+Tensor operator/(const Tensor& a, const Tensor& b);
+Tensor operator+(const Tensor& a, double b);
+Tensor operator-(const Tensor& a, double b);
+Tensor operator*(const Tensor& a, double b);
+Tensor operator/(const Tensor& a, double b);
+Tensor operator+(double a, const Tensor& b);
+Tensor operator-(double a, const Tensor& b);
+Tensor operator*(double a, const Tensor& b);
+Tensor operator-(const Tensor& a);
+
+// a [..., M, K], b [..., K, N] with the same leading dimensions, or [K, N] -> [..., M, N]
+Tensor matmul(const Tensor& a, const Tensor& b);
+
+Tensor relu(const Tensor& x);
+Tensor gelu(const Tensor& x);  // x Phi(x), by erf
+Tensor tanh(const Tensor& x);
+Tensor sigmoid(const Tensor& x);
+
+// Over the last dimension.
+Tensor softmax(const Tensor& x);
+Tensor log_softmax(const Tensor& x);
+
+}  // namespace runtime
+
+#endif  // RUNTIME_EXEC_TENSOR_H_
