@@ -1,4 +1,6 @@
-// runtime::Tensor on two devices: "reference:0" of the build and "example:0", the C example plugin.
+// runtime::Tensor on three kinds of devices: "reference:0" of the build, "example:0", the C example
+// plugin, and the simulated accelerator, whose memory the host cannot touch and whose streams run
+// later.
 #include "runtime/exec/tensor.h"
 
 #include <gmock/gmock.h>
@@ -22,8 +24,10 @@ using ::testing::Pointwise;
 
 const std::string kReference = "reference";
 const std::string kExample = "example";
+const std::string kSimulated = "simulated:1";
+const std::vector<std::string> kDevices = {"reference:0", "example:0", kSimulated};
 
-Context make_context() { return Context({EXAMPLE_PLUGIN}); }
+Context make_context() { return Context({EXAMPLE_PLUGIN, SIMULATED_PLUGIN}); }
 
 template <typename Body>
 std::string message_of(Body&& body) {
@@ -39,7 +43,7 @@ std::string message_of(Body&& body) {
 class TensorTest : public ::testing::Test {
  protected:
   Tensor floats(const std::vector<float>& values, const Shape& shape,
-                const std::string& device = kReference) {
+                const std::string& device = kSimulated) {
     return Tensor::from_vector(context_, values, shape, device);
   }
   Context context_ = make_context();
@@ -86,7 +90,8 @@ TEST_F(TensorTest, MovesByCopyUnlessItIsThereAlready) {
   EXPECT_EQ(moved.device(), "example:0");
   EXPECT_FALSE(moved.shares_memory_with(x));
   EXPECT_THAT(moved.to_vector<float>(), ElementsAre(1, 2, 3));
-  EXPECT_THAT(moved.to(kReference).to_vector<float>(), ElementsAre(1, 2, 3));
+  const Tensor around = moved.to("simulated:0").to("simulated:1").to(kReference);
+  EXPECT_THAT(around.to_vector<float>(), ElementsAre(1, 2, 3));
 }
 
 TEST_F(TensorTest, CpuMovesToThePluginOfThatNameOrSaysThatThereIsNone) {
@@ -126,10 +131,10 @@ TEST_F(TensorTest, ANameThatIsNoDeviceIsRefused) {
 }
 
 TEST_F(TensorTest, ArithmeticBroadcastsAndStaysOnItsDevice) {
-  for (const std::string& device : {kReference, kExample}) {
+  for (const std::string& device : kDevices) {
     const Tensor column = floats({10, 20}, {2, 1}, device), row = floats({1, 2, 4}, {3}, device);
     const Tensor sum = column + row;
-    EXPECT_EQ(sum.device(), device + ":0");
+    EXPECT_EQ(sum.device(), device);
     EXPECT_EQ(sum.shape(), (Shape{2, 3}));
     EXPECT_THAT(sum.to_vector<float>(), ElementsAre(11, 12, 14, 21, 22, 24));
     EXPECT_THAT((column - row).to_vector<float>(), ElementsAre(9, 8, 6, 19, 18, 16));
@@ -143,7 +148,7 @@ TEST_F(TensorTest, ArithmeticBroadcastsAndStaysOnItsDevice) {
 }
 
 TEST_F(TensorTest, MultipliesMatrices) {
-  for (const std::string& device : {kReference, kExample}) {
+  for (const std::string& device : kDevices) {
     const Tensor a = floats({1, 2, 3, 4}, {2, 2}, device), b = floats({5, 6}, {2, 1}, device);
     EXPECT_THAT(matmul(a, b).to_vector<float>(), ElementsAre(17, 39));
     const Tensor batch = a.reshape({2, 1, 2});
@@ -154,12 +159,12 @@ TEST_F(TensorTest, MultipliesMatrices) {
 
 TEST_F(TensorTest, ExampleOfTheHeader) {
   const Tensor a = floats({1, 2, 3, 4}, {2, 2});
-  const Tensor b = Tensor::full(context_, {2}, -5.0, kReference);
+  const Tensor b = Tensor::full(context_, {2}, -5.0, kSimulated);
   EXPECT_THAT(relu(matmul(a, a) + b).to_vector<float>(), ElementsAre(2, 5, 10, 17));
 }
 
 TEST_F(TensorTest, Reduces) {
-  for (const std::string& device : {kReference, kExample}) {
+  for (const std::string& device : kDevices) {
     const Tensor x = floats({1, 2, 3, 4, 5, 6}, {2, 3}, device);
     EXPECT_EQ(x.sum().item(), 21.0);
     EXPECT_EQ(x.mean().shape(), Shape{});
@@ -184,8 +189,8 @@ TEST_F(TensorTest, AppliesFunctions) {
 }
 
 TEST_F(TensorTest, ComputesInFloat64) {
-  const Tensor third = Tensor::from_vector<double>(context_, {1.0}, {1}, kReference) /
-                       Tensor::from_vector<double>(context_, {3.0}, {1}, kReference);
+  const Tensor third = Tensor::from_vector<double>(context_, {1.0}, {1}, kSimulated) /
+                       Tensor::from_vector<double>(context_, {3.0}, {1}, kSimulated);
   EXPECT_EQ(third.dtype(), Dtype::kFloat64);
   EXPECT_EQ(third.to_vector<double>()[0], 1.0 / 3.0);
   EXPECT_THAT(message_of([&] { third.to_vector<float>(); }), HasSubstr("float64"));
@@ -235,7 +240,7 @@ TEST_F(TensorTest, MayBeEmpty) {
 
 TEST(TensorLifetime, ATensorOutlivesItsContext) {
   auto context = std::make_unique<Context>(make_context());
-  const Tensor x = Tensor::full(*context, {4}, 2.0, kReference);
+  const Tensor x = Tensor::full(*context, {4}, 2.0, kSimulated);
   context.reset();
   EXPECT_EQ((x * x).sum().item(), 16.0);
 }
@@ -248,13 +253,13 @@ TEST(TensorLifetime, TensorsOfTwoContextsDoNotMix) {
 
 // Memory of dead tensors is used again; results must not depend on that.
 TEST_F(TensorTest, ReusedMemoryHoldsNoOldValues) {
-  Tensor x = Tensor::zeros(context_, {1000}, kReference);
-  for (int i = 0; i < 200; ++i) x = x + Tensor::full(context_, {1000}, 1.0, kReference);
+  Tensor x = Tensor::zeros(context_, {1000}, kSimulated);
+  for (int i = 0; i < 200; ++i) x = x + Tensor::full(context_, {1000}, 1.0, kSimulated);
   EXPECT_EQ(x.mean().item(), 200.0);
 }
 
 TEST_F(TensorTest, MayBeUsedByThreads) {
-  const Tensor x = Tensor::full(context_, {100}, 1.0, kReference);
+  const Tensor x = Tensor::full(context_, {100}, 1.0, kSimulated);
   std::vector<std::thread> threads;
   for (int t = 1; t <= 4; ++t) {
     threads.emplace_back([&, t] {
