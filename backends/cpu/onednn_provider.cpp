@@ -1,5 +1,8 @@
 #include "backends/cpu/onednn_provider.h"
 
+#include <cstring>
+
+#include "backends/cpu/native.h"
 #include "backends/cpu/primitive_plan.h"
 #include "rt/operations.h"
 
@@ -65,6 +68,45 @@ std::unique_ptr<Plan> create_copy(const OnednnContext& context, const Operation&
   return plan;
 }
 
+// A batch of no samples, or a sum over nothing: oneDNN 2.6 divides by zero on some of these.
+bool sums_nothing(const Operation& op) {
+  for (uint32_t i = 0; i < op.own_input_count(); ++i) {
+    if (rt::sdk::element_count(op.input(i)) == 0) return true;
+  }
+  return rt::sdk::element_count(op.output(0)) == 0;
+}
+
+Answer query_empty(const Operation& op) {
+  Answer answer;
+  check_post_ops(op);
+  answer.level = RT_SUPPORT_NATIVE;
+  answer.post_ops_fused = op.post_op_count();
+  Candidate candidate;
+  candidate.algorithm = 1;
+  candidate.estimated_ns = 100;
+  candidate.implementation = "native:empty";
+  answer.candidates.push_back(std::move(candidate));
+  return answer;
+}
+
+// Zeros, then the post-operations.
+std::unique_ptr<Plan> create_empty(const OnednnContext& context, const Operation& op) {
+  std::vector<int64_t> counts;
+  for (uint32_t i = 0; i < op.output_count(); ++i) {
+    counts.push_back(rt::sdk::element_count(op.output(i)));
+  }
+  const PostChain chain(op, 0, last_dim(op.output(0)));
+  auto body = [=](const rt_launch& launch) {
+    for (uint32_t i = 0; i < counts.size(); ++i) {
+      if (counts[i] == 0) continue;
+      std::memset(launch.outputs[i], 0, static_cast<size_t>(counts[i]) * sizeof(float));
+    }
+    if (counts[0] > 0) chain.apply(output<float>(launch, 0), 0, counts[0], launch.inputs);
+  };
+  return std::make_unique<FunctionPlan<decltype(body)>>(context.engine, "native:empty",
+                                                        std::move(body));
+}
+
 dnnl::algorithm eltwise(int32_t function) {
   switch (function) {
     case RT_ACTIVATION_RELU:
@@ -120,6 +162,7 @@ OnednnProvider::OnednnProvider(Engine& engine, Layouts& layouts)
 
 Answer OnednnProvider::query(const Operation& op) {
   return call_onednn(op.desc().name, [&]() -> Answer {
+    if ((is_convolution(op) || op.is(RT_OP_MATMUL)) && sums_nothing(op)) return query_empty(op);
     if (is_convolution(op)) return query_convolution(context_, op);
     if (op.is(RT_OP_MATMUL)) return query_matmul(context_, op);
     return query_copy(context_, op);
@@ -128,6 +171,9 @@ Answer OnednnProvider::query(const Operation& op) {
 
 std::unique_ptr<Plan> OnednnProvider::create(const Operation& op, uint32_t algorithm) {
   return call_onednn(op.desc().name, [&]() -> std::unique_ptr<Plan> {
+    if ((is_convolution(op) || op.is(RT_OP_MATMUL)) && sums_nothing(op)) {
+      return create_empty(context_, op);
+    }
     if (is_convolution(op)) return create_convolution(context_, op, algorithm);
     if (op.is(RT_OP_MATMUL)) return create_matmul(context_, op, algorithm);
     return create_copy(context_, op);

@@ -24,6 +24,17 @@ struct Convolution::Axis {
   std::vector<int32_t> base;      // input position of the first tap
 };
 
+const ConvKernel& best_width(const KernelTable& kernels, int64_t channels) {
+  const auto padded = [&](const ConvKernel& k) {
+    return (channels + k.width - 1) / k.width * k.width;
+  };
+  const ConvKernel* best = &kernels.conv[0];
+  for (int32_t i = 1; i < kernels.conv_count; ++i) {
+    if (padded(kernels.conv[i]) < padded(*best)) best = &kernels.conv[i];
+  }
+  return *best;
+}
+
 Convolution::Convolution(const ConvShape& shape, Direction direction, int threads,
                          const KernelTable& kernels)
     : shape_(shape), lanes_(kernels.lanes), direction_(direction), threads_(std::max(1, threads)) {
@@ -33,13 +44,7 @@ Convolution::Convolution(const ConvShape& shape, Direction direction, int thread
   in_pixels_ = forward ? shape.h * shape.w : shape.p * shape.q;
   out_pixels_ = forward ? shape.p * shape.q : shape.h * shape.w;
   in_width_ = forward ? shape.w : shape.q;
-  kernel_ = &kernels.conv[0];
-  for (int32_t i = 1; i < kernels.conv_count; ++i) {
-    const auto padded = [&](const ConvKernel& k) {
-      return (out_channels_ + k.width - 1) / k.width * k.width;
-    };
-    if (padded(kernels.conv[i]) < padded(*kernel_)) kernel_ = &kernels.conv[i];
-  }
+  kernel_ = &best_width(kernels, out_channels_);
   channel_tiles_ = (out_channels_ + kernel_->width - 1) / kernel_->width;
   build_tiles(axis(forward ? shape.p : shape.h, forward ? shape.h : shape.p, shape.kh,
                    shape.stride_h, shape.pad_top, shape.dilation_h),

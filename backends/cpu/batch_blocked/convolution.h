@@ -11,6 +11,9 @@ namespace backends::cpu::batch_blocked {
 
 enum class Direction { kForward, kBackwardData };
 
+// The channel tile that wastes least on this number of output channels.
+const ConvKernel& best_width(const KernelTable& kernels, int64_t channels);
+
 // Immutable after construction; run() may be called in several threads at once with different
 // buffers.
 //

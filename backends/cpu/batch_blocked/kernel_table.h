@@ -110,6 +110,32 @@ struct PoolWindow {
   int32_t first, pitch;  // position of the first element that is no padding, and from row to row
 };
 
+// A patch of an image and its Winograd transform, for `channels` channels of one sample block.
+struct WinogradPatch {
+  float* image;         // first pixel of the sample block, at the first of the channels
+  int64_t row, column;  // of the patch; parts outside the image read as 0 and are not written
+  int64_t height, width;
+  int64_t pixel;  // floats from pixel to pixel
+  int64_t channels;
+  float* spectral;        // first position of the transform, at the first channel
+  int64_t position_step;  // floats from position to position
+  const PostOps* post;    // output only
+  int64_t image_offset;   // of `image` from the beginning of the tensor, output only
+  int32_t first_channel;  // of the tensor, output only
+};
+using WinogradTransform = void (*)(const WinogradPatch&);
+
+// F(m x m, r x r): m x m outputs of an r x r filter by (m + r - 1)^2 products.
+struct WinogradKernel {
+  int32_t outputs, filter;
+  WinogradTransform input;           // forward: patch of x -> spectral
+  WinogradTransform output;          // forward: spectral -> patch of y, with post-operations
+  WinogradTransform input_adjoint;   // spectral -> added to patch of dx
+  WinogradTransform output_adjoint;  // patch of dy -> spectral
+  // `count` <= kBlock adjacent channels of taps w[tap * tap_step] -> spectral[position][kBlock]
+  void (*weights)(const float* w, int64_t tap_step, int32_t count, float* spectral);
+};
+
 struct KernelTable {
   const char* name;  // "avx512", "avx2", "generic"
   int32_t lanes;
@@ -117,6 +143,8 @@ struct KernelTable {
   int32_t conv_count;
   const WeightKernel* weights;
   int32_t weights_count;
+  const WinogradKernel* winograd;
+  int32_t winograd_count;
   // to[i] = sum of the lanes of acc[i][0..15], in a fixed tree; count: a multiple of kBlock
   void (*sum_lanes)(const float* acc, float* to, int64_t count);
   void (*avg_pool)(const PoolWindow&);  // forward and backward

@@ -11,6 +11,7 @@ namespace {
 #include "backends/cpu/batch_blocked/conv_kernels.inc"
 #include "backends/cpu/batch_blocked/weight_kernels.inc"
 #include "backends/cpu/batch_blocked/other_kernels.inc"
+#include "backends/cpu/batch_blocked/winograd_kernels.inc"
 // clang-format on
 
 const ConvKernel kConv[] = {
@@ -43,6 +44,7 @@ const KernelTable kAvx512Kernels = {
     "avx512",   kLanes,
     kConv,      sizeof(kConv) / sizeof(kConv[0]),
     kWeights,   sizeof(kWeights) / sizeof(kWeights[0]),
+    kWinograd,  sizeof(kWinograd) / sizeof(kWinograd[0]),
     sum_lanes,  avg_pool,
     max_pool,   max_pool_backward,
     apply_post, to_block,

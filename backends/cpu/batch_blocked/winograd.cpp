@@ -1,0 +1,251 @@
+#include "backends/cpu/batch_blocked/winograd.h"
+
+#include <omp.h>
+
+#include <algorithm>
+
+namespace backends::cpu::batch_blocked {
+
+namespace {
+
+// The transformed inputs of a group, read once for each channel tile, take about this much of the
+// second-level cache.
+constexpr int64_t kGroupBytes = 600 * 1024;
+
+int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+const WinogradKernel* find(const ConvShape& s, const KernelTable& kernels) {
+  if (s.kh != s.kw || s.stride_h != 1 || s.stride_w != 1 || s.dilation_h != 1 ||
+      s.dilation_w != 1) {
+    return nullptr;
+  }
+  for (int32_t i = 0; i < kernels.winograd_count; ++i) {
+    if (kernels.winograd[i].filter == s.kh) return &kernels.winograd[i];
+  }
+  return nullptr;
+}
+
+// Products of `count` tiles as pixels of a convolution with one tap.
+std::vector<PixelTile> product_tiles(int64_t count, const ConvKernel& kernel, int64_t channels) {
+  std::vector<PixelTile> result;
+  const int64_t parts = divide_up(count, kernel.max_pixels);
+  for (int64_t part = 0; part < parts; ++part) {
+    PixelTile tile{};
+    tile.run_count = 1;
+    for (int64_t i = count * part / parts; i < count * (part + 1) / parts; ++i) {
+      tile.x[tile.count] = static_cast<int32_t>(i * channels);
+      tile.y[tile.count++] = static_cast<int32_t>(i * kernel.width);
+    }
+    result.push_back(tile);
+  }
+  return result;
+}
+
+}  // namespace
+
+// Tiles begin..end of a sample block, and where they are worked on.
+struct Winograd::Group {
+  int64_t begin, end;
+  float* in;  // sample block of the input
+  float* out;
+  int64_t out_offset;
+  float* spectral_in;   // [position][tile][input channel][kBlock]
+  float* spectral_out;  // [position][tile][width][kBlock]
+  const std::vector<PixelTile>* products;
+  int64_t count() const { return end - begin; }
+};
+
+bool Winograd::supports(const ConvShape& shape, const KernelTable& kernels) {
+  return find(shape, kernels) != nullptr;
+}
+
+Winograd::Winograd(const ConvShape& shape, Direction direction, int threads,
+                   const KernelTable& kernels)
+    : shape_(shape),
+      direction_(direction),
+      threads_(std::max(1, threads)),
+      kernels_(&kernels),
+      winograd_(find(shape, kernels)) {
+  size_ = winograd_->outputs + winograd_->filter - 1;
+  in_channels_ = forward() ? shape.c : shape.o;
+  out_channels_ = forward() ? shape.o : shape.c;
+  product_ = &best_width(kernels, out_channels_);
+  channel_tiles_ = divide_up(out_channels_, product_->width);
+  tile_columns_ = divide_up(shape.q, winograd_->outputs);
+  tiles_ = tile_columns_ * divide_up(shape.p, winograd_->outputs);
+  const int64_t tile_bytes = positions() * in_channels_ * kBlock * 4;
+  const int64_t most = std::clamp<int64_t>(kGroupBytes / tile_bytes, 1, tiles_);
+  groups_ = divide_up(tiles_, most);
+  group_tiles_ = divide_up(tiles_, groups_);
+  groups_ = divide_up(tiles_, group_tiles_);
+  products_ = product_tiles(group_tiles_, *product_, in_channels_);
+  remainder_ = product_tiles(tiles_ - (groups_ - 1) * group_tiles_, *product_, in_channels_);
+}
+
+int64_t Winograd::packed_floats() const {
+  return divide_up(channel_tiles_ * product_->width * positions() * in_channels_, kBlock) * kBlock;
+}
+
+int64_t Winograd::spectral_in_floats() const {
+  return positions() * group_tiles_ * in_channels_ * kBlock;
+}
+
+int64_t Winograd::spectral_out_floats() const {
+  return positions() * group_tiles_ * product_->width * kBlock;
+}
+
+uint64_t Winograd::workspace_bytes() const {
+  return static_cast<uint64_t>(packed_floats() +
+                               threads_ * (spectral_in_floats() + spectral_out_floats())) *
+         sizeof(float);
+}
+
+double Winograd::cycles() const {
+  const double width = product_->width;
+  double products = 0;  // of one group, position and channel tile
+  for (const PixelTile& tile : products_) {
+    const double pixels = tile.count;
+    products += static_cast<double>(in_channels_) * std::max(pixels * width, pixels + 0.5 * width) +
+                2 * pixels * width + 40;
+  }
+  // A transform of n x n by n x n takes 2 n^3 products less the zeros, and goes through memory
+  // twice.
+  const double n = static_cast<double>(size_), m = winograd_->outputs;
+  const double big = 1.6 * n * n * n + 3 * n * n;
+  const double small = 1.6 * n * m * (n + m) + 3 * n * n;
+  const double in = forward() ? big : small, out = forward() ? small : big + 2 * n * n;
+  const double group =
+      static_cast<double>(channel_tiles_ * positions()) * products +
+      static_cast<double>(group_tiles_) *
+          (static_cast<double>(in_channels_) * in + static_cast<double>(out_channels_) * out);
+  return group *
+         static_cast<double>(groups_ * sample_blocks(shape_.n) * (kBlock / kernels_->lanes));
+}
+
+// Transformed weights as [channel tile][position][input channel][width]; begin..end: output
+// channels.
+void Winograd::pack(const float* weights, float* packed, int64_t begin, int64_t end) const {
+  const int64_t taps = shape_.kh * shape_.kw, width = product_->width;
+  alignas(64) float spectral[8 * 8 * kBlock];
+  for (int64_t o = begin; o < end; ++o) {
+    for (int64_t c = 0; c < shape_.c; c += kBlock) {
+      const auto count = static_cast<int32_t>(std::min<int64_t>(kBlock, shape_.c - c));
+      winograd_->weights(weights + o * taps * shape_.c + c, shape_.c, count, spectral);
+      for (int64_t position = 0; position < positions(); ++position) {
+        for (int64_t i = 0; i < count; ++i) {
+          const int64_t out = forward() ? o : c + i, in = forward() ? c + i : o;
+          packed[((out / width * positions() + position) * in_channels_ + in) * width +
+                 out % width] = spectral[position * kBlock + i];
+        }
+      }
+    }
+  }
+}
+
+void Winograd::transform_inputs(const Group& g) const {
+  WinogradPatch patch{};
+  patch.image = g.in;
+  patch.height = forward() ? shape_.h : shape_.p;
+  patch.width = forward() ? shape_.w : shape_.q;
+  patch.pixel = in_channels_ * kBlock;
+  patch.channels = in_channels_;
+  patch.position_step = g.count() * in_channels_ * kBlock;
+  for (int64_t t = g.begin; t < g.end; ++t) {
+    patch.row = t / tile_columns_ * winograd_->outputs - (forward() ? shape_.pad_top : 0);
+    patch.column = t % tile_columns_ * winograd_->outputs - (forward() ? shape_.pad_left : 0);
+    patch.spectral = g.spectral_in + (t - g.begin) * in_channels_ * kBlock;
+    forward() ? winograd_->input(patch) : winograd_->output_adjoint(patch);
+  }
+}
+
+void Winograd::multiply(const Group& g, const float* packed_tile) const {
+  const PostOps none;
+  const Run all{0, 0, static_cast<int32_t>(in_channels_)};
+  ConvTile tile{};
+  tile.runs = &all;
+  tile.post = &none;
+  tile.channels = product_->width;
+  for (int64_t position = 0; position < positions(); ++position) {
+    tile.x = g.spectral_in + position * g.count() * in_channels_ * kBlock;
+    tile.w = packed_tile + position * in_channels_ * product_->width;
+    tile.y = g.spectral_out + position * g.count() * product_->width * kBlock;
+    for (const PixelTile& pixels : *g.products) {
+      tile.pixels = &pixels;
+      product_->kernels[pixels.count - 1](tile);
+    }
+  }
+}
+
+void Winograd::transform_outputs(const Group& g, int64_t channel, const PostOps& post) const {
+  WinogradPatch patch{};
+  patch.image = g.out + channel * kBlock;
+  patch.image_offset = g.out_offset + channel * kBlock;
+  patch.first_channel = static_cast<int32_t>(channel);
+  patch.height = forward() ? shape_.p : shape_.h;
+  patch.width = forward() ? shape_.q : shape_.w;
+  patch.pixel = out_channels_ * kBlock;
+  patch.channels = std::min<int64_t>(product_->width, out_channels_ - channel);
+  patch.position_step = g.count() * product_->width * kBlock;
+  patch.post = &post;
+  for (int64_t t = g.begin; t < g.end; ++t) {
+    patch.row = t / tile_columns_ * winograd_->outputs - (forward() ? 0 : shape_.pad_top);
+    patch.column = t % tile_columns_ * winograd_->outputs - (forward() ? 0 : shape_.pad_left);
+    patch.spectral = g.spectral_out + (t - g.begin) * product_->width * kBlock;
+    forward() ? winograd_->output(patch) : winograd_->input_adjoint(patch);
+  }
+}
+
+void Winograd::run_group(const Group& group, const float* packed, const PostOps& post) const {
+  transform_inputs(group);
+  const int64_t tile_floats = positions() * in_channels_ * product_->width;
+  for (int64_t t = 0; t < channel_tiles_; ++t) {
+    multiply(group, packed + t * tile_floats);
+    transform_outputs(group, t * product_->width, post);
+  }
+}
+
+// Forward: a group of tiles. Data gradient: a whole sample block, as the patches of dx overlap.
+void Winograd::run_unit(const float* in, const float* packed, float* out, float* scratch,
+                        const PostOps& post, int64_t unit) const {
+  const int64_t in_pixels = forward() ? shape_.h * shape_.w : shape_.p * shape_.q;
+  const int64_t out_pixels = forward() ? shape_.p * shape_.q : shape_.h * shape_.w;
+  const int64_t block = forward() ? unit / groups_ : unit;
+  const int64_t first = forward() ? unit % groups_ : 0;
+  const int64_t out_size = out_pixels * out_channels_ * kBlock;
+  Group group{};
+  group.in = const_cast<float*>(in) + block * in_pixels * in_channels_ * kBlock;
+  group.out_offset = block * out_size;
+  group.out = out + group.out_offset;
+  group.spectral_in = scratch;
+  group.spectral_out = scratch + spectral_in_floats();
+  if (!forward()) std::fill(group.out, group.out + out_size, 0.0f);
+  for (int64_t i = first; i < (forward() ? first + 1 : groups_); ++i) {
+    group.begin = i * group_tiles_;
+    group.end = std::min(tiles_, group.begin + group_tiles_);
+    group.products = i + 1 == groups_ ? &remainder_ : &products_;
+    run_group(group, packed, post);
+  }
+  if (!forward() && post.count > 0) {
+    kernels_->apply_post(group.out, group.out_offset, out_size, static_cast<int32_t>(out_channels_),
+                         post);
+  }
+}
+
+void Winograd::run(const float* in, const float* weights, float* out, void* workspace,
+                   const PostOps& post) const {
+  auto* packed = static_cast<float*>(workspace);
+  const int64_t units = sample_blocks(shape_.n) * (forward() ? groups_ : 1);
+  const int64_t scratch_floats = spectral_in_floats() + spectral_out_floats();
+#pragma omp parallel num_threads(threads_)
+  {
+    const int64_t part = omp_get_thread_num(), parts = omp_get_num_threads();
+    float* scratch = packed + packed_floats() + part * scratch_floats;
+    pack(weights, packed, shape_.o * part / parts, shape_.o * (part + 1) / parts);
+#pragma omp barrier
+    for (int64_t unit = units * part / parts; unit < units * (part + 1) / parts; ++unit) {
+      run_unit(in, packed, out, scratch, post, unit);
+    }
+  }
+}
+
+}  // namespace backends::cpu::batch_blocked

@@ -1,0 +1,60 @@
+// conv2d and conv2d_backward_data by Winograd's algorithm in the batch-blocked layout: every
+// transform works on vectors of 16 samples, so no lane is wasted, whatever the number of channels.
+#ifndef BACKENDS_CPU_BATCH_BLOCKED_WINOGRAD_H_
+#define BACKENDS_CPU_BATCH_BLOCKED_WINOGRAD_H_
+
+#include <vector>
+
+#include "backends/cpu/batch_blocked/convolution.h"
+
+namespace backends::cpu::batch_blocked {
+
+// Immutable after construction; run() may be called in several threads at once with different
+// buffers.
+class Winograd {
+ public:
+  // Square filters of 3 or 5, stride 1, no dilation.
+  static bool supports(const ConvShape& shape, const KernelTable& kernels = best_kernels());
+
+  Winograd(const ConvShape& shape, Direction direction, int threads,
+           const KernelTable& kernels = best_kernels());
+
+  uint64_t workspace_bytes() const;
+  // Estimate for one core that does one vector product a cycle, memory aside.
+  double cycles() const;
+  // As Convolution::run.
+  void run(const float* in, const float* weights, float* out, void* workspace,
+           const PostOps& post) const;
+
+ private:
+  struct Group;
+  bool forward() const { return direction_ == Direction::kForward; }
+  int64_t positions() const { return size_ * size_; }
+  int64_t packed_floats() const;
+  int64_t spectral_in_floats() const;   // of a group of tiles, all input channels
+  int64_t spectral_out_floats() const;  // of a group of tiles, one channel tile
+  void pack(const float* weights, float* packed, int64_t begin, int64_t end) const;
+  void transform_inputs(const Group& group) const;
+  void multiply(const Group& group, const float* packed_tile) const;
+  void transform_outputs(const Group& group, int64_t channel, const PostOps& post) const;
+  void run_group(const Group& group, const float* packed, const PostOps& post) const;
+  void run_unit(const float* in, const float* packed, float* out, float* scratch,
+                const PostOps& post, int64_t unit) const;
+
+  ConvShape shape_;
+  Direction direction_;
+  int threads_;
+  const KernelTable* kernels_;
+  const WinogradKernel* winograd_;
+  const ConvKernel* product_;
+  int64_t size_;  // of the transform, along each dimension
+  int64_t in_channels_, out_channels_, channel_tiles_;
+  int64_t tile_columns_, tiles_;      // of one sample block
+  int64_t group_tiles_, groups_;      // transformed together, so that they stay in the cache
+  std::vector<PixelTile> products_;   // of a full group
+  std::vector<PixelTile> remainder_;  // of the last one
+};
+
+}  // namespace backends::cpu::batch_blocked
+
+#endif  // BACKENDS_CPU_BATCH_BLOCKED_WINOGRAD_H_

@@ -1,0 +1,48 @@
+// The cpu backend against the reference: every conformance case in every layout and algorithm that
+// it offers, one test an operation.
+#include "plugins/conformance/conformance.h"
+
+#include <gtest/gtest.h>
+
+namespace {
+
+namespace conformance = plugins::conformance;
+namespace host = plugins::host;
+
+std::shared_ptr<host::Device> open(const char* library, const host::DeviceOptions& options = {}) {
+  return host::Device::open(host::Plugin::load(library, {}), 0, options);
+}
+
+bool computes_in_float64(const host::Operation& operation) {
+  const auto wide = [](const rt_tensor_desc& tensor) { return tensor.dtype == RT_FLOAT64; };
+  return std::any_of(operation.inputs.begin(), operation.inputs.end(), wide) ||
+         std::any_of(operation.outputs.begin(), operation.outputs.end(), wide);
+}
+
+class CpuConformance : public testing::TestWithParam<std::string> {
+ protected:
+  void check(const host::DeviceOptions& options) {
+    const auto device = open(CPU_PLUGIN, options);
+    const auto reference = open(REFERENCE_PLUGIN);
+    int passed = 0;
+    for (const conformance::Case& c : conformance::cases_of(GetParam())) {
+      const conformance::Result result = run_case(*device, *reference, c);
+      if (computes_in_float64(c.operation)) {
+        EXPECT_EQ(result.outcome, conformance::Outcome::kSkipped) << c.name << ": " << result.detail;
+        continue;
+      }
+      EXPECT_EQ(result.outcome, conformance::Outcome::kPassed) << c.name << ": " << result.detail;
+      passed += result.outcome == conformance::Outcome::kPassed;
+    }
+    EXPECT_GT(passed, 0);
+  }
+};
+
+TEST_P(CpuConformance, AgreesWithTheReferenceOnOneThread) { check({1, {}}); }
+TEST_P(CpuConformance, AgreesWithTheReferenceOnThreeThreads) { check({3, {}}); }
+
+INSTANTIATE_TEST_SUITE_P(Operations, CpuConformance,
+                         testing::ValuesIn(conformance::covered_operations()),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
