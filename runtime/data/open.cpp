@@ -1,6 +1,8 @@
 #include "runtime/data/open.h"
 
+#include <algorithm>
 #include <cmath>
+#include <initializer_list>
 
 #include "runtime/data/formats.h"
 #include "runtime/data/memory_dataset.h"
@@ -34,6 +36,36 @@ void check_options(const DatasetOptions& options) {
     refuse("dataset.resize has " + std::to_string(options.resize.size()) +
            " numbers; expected [height, width]");
   }
+}
+
+bool any_of(const std::string& wanted, std::initializer_list<const char*> names) {
+  return std::find(names.begin(), names.end(), wanted) != names.end();
+}
+
+// A key that the format does not read is a misunderstanding, not something to pass over.
+void check_unused(const DatasetOptions& options) {
+  const std::string& format = options.format;
+  const bool folder = format == "cifar10" || (format == "idx" && options.target_path.empty());
+  const bool well_known = !options.name.empty() && format != "synthetic";
+  const auto refuse_if = [&](bool given, const char* key) {
+    if (!given) return;
+    refuse(std::string("dataset.") + key + " is given, but is not used with " +
+           (options.name.empty() ? "format " + format : "the data set " + options.name) +
+           "; remove it");
+  };
+  const bool two_files = any_of(format, {"idx", "npy"}) && !well_known;
+  refuse_if(!options.target_path.empty() && !two_files, "target_path");
+  refuse_if(!options.validation_path.empty() && (folder || format == "synthetic"),
+            "validation_path");
+  refuse_if(!options.validation_target_path.empty() && (folder || !two_files),
+            "validation_target_path");
+  refuse_if(!options.features.empty() && format != "csv", "features");
+  refuse_if(!options.target.empty() && format != "csv", "target");
+  refuse_if(!options.path.empty() && format == "synthetic", "path");
+  refuse_if(options.samples != 0 && format != "synthetic", "samples");
+  const bool normalised = !(options.mean.empty() && options.std.empty()) || options.standardize;
+  refuse_if(normalised && format == "synthetic", "mean, dataset.std or dataset.standardize");
+  refuse_if(!options.classification && format == "cifar10", "task = \"regression\"");
 }
 
 Parts load_two_files(const DatasetOptions& options) {
@@ -132,6 +164,7 @@ DatasetOptions resolve(const DatasetOptions& options) {
 DatasetPair open_dataset(const DatasetOptions& options) {
   check_options(options);
   const DatasetOptions resolved = resolve(options);
+  check_unused(resolved);
   DatasetPair pair = resolved.format == "synthetic" ? open_synthetic(resolved)
                                                     : open_parts(load_parts(resolved), resolved);
   if (!resolved.resize.empty()) {

@@ -230,6 +230,34 @@ TEST(OpenDataset, OptionsThatDoNotBelongTogether) {
   EXPECT_THAT(refusal_of(options), HasSubstr("[height, width]"));
 }
 
+TEST(OpenDataset, KeysThatTheFormatDoesNotRead) {
+  DatasetOptions synthetic;
+  synthetic.name = "synthetic";
+  const auto refused = [](DatasetOptions options, auto change) {
+    change(options);
+    return refusal_of(options);
+  };
+  EXPECT_THAT(refused(synthetic, [](auto& o) { o.path = "x"; }),
+              HasSubstr("dataset.path is given, but is not used with the data set synthetic"));
+  EXPECT_THAT(refused(synthetic, [](auto& o) { o.standardize = true; }), HasSubstr("standardize"));
+  DatasetOptions cifar;
+  cifar.format = "cifar10";
+  cifar.path = "x";
+  EXPECT_THAT(refused(cifar, [](auto& o) { o.classification = false; }), HasSubstr("regression"));
+  EXPECT_THAT(refused(cifar, [](auto& o) { o.validation_path = "v"; }),
+              HasSubstr("dataset.validation_path"));
+  DatasetOptions mnist;
+  mnist.name = "mnist";
+  mnist.path = "x";
+  EXPECT_THAT(refused(mnist, [](auto& o) { o.target_path = "y"; }), HasSubstr("target_path"));
+  EXPECT_THAT(refused(mnist, [](auto& o) { o.validation_path = "v"; }),
+              HasSubstr("validation_path"));
+  EXPECT_THAT(refused(mnist, [](auto& o) { o.target = "y"; }),
+              HasSubstr("dataset.target is given"));
+  EXPECT_THAT(refused(mnist, [](auto& o) { o.features = {"y"}; }), HasSubstr("dataset.features"));
+  EXPECT_THAT(refused(mnist, [](auto& o) { o.samples = 5; }), HasSubstr("dataset.samples"));
+}
+
 TEST(OpenDataset, Synthetic) {
   DatasetOptions options;
   options.name = "synthetic";
