@@ -14,6 +14,7 @@
 #include "backends/cpu/batch_blocked/pooling.h"
 #include "backends/cpu/batch_blocked/reorder.h"
 #include "backends/cpu/batch_blocked/weight_gradient.h"
+#include "backends/cpu/batch_blocked/winograd.h"
 
 namespace backends::cpu::batch_blocked {
 namespace {
@@ -72,7 +73,8 @@ Values unblock(Buffer& blocked, int64_t n) {
 }
 
 // Relative to the norm of `expected`.
-void expect_near(const Values& actual, const Values& expected, const std::string& what) {
+void expect_near(const Values& actual, const Values& expected, const std::string& what,
+                 double tolerance = 2e-6) {
   ASSERT_EQ(actual.size(), expected.size()) << what;
   double difference = 0, norm = 0;
   for (size_t i = 0; i < actual.size(); ++i) {
@@ -80,7 +82,7 @@ void expect_near(const Values& actual, const Values& expected, const std::string
     difference += std::pow(actual[i] - expected[i], 2.0);
     norm += std::pow(expected[i], 2.0);
   }
-  EXPECT_LE(std::sqrt(difference), 2e-6 * std::sqrt(norm) + 1e-12) << what;
+  EXPECT_LE(std::sqrt(difference), tolerance * std::sqrt(norm) + 1e-12) << what;
 }
 
 // Calls visit(x index, w index, y index) for every product of a convolution.
@@ -173,7 +175,8 @@ Buffer copy(const Values& values) {
   return buffer;
 }
 
-Values run(const Convolution& op, Buffer& in, Buffer& w, int64_t out_elements, int64_t n,
+template <typename Op>
+Values run(const Op& op, Buffer& in, Buffer& w, int64_t out_elements, int64_t n,
            const PostOps& post) {
   Buffer out(sample_blocks(n) * kBlock * out_elements);
   Buffer workspace(static_cast<int64_t>(op.workspace_bytes() / 4));
@@ -229,6 +232,42 @@ TEST(BatchBlocked, BackwardDataWithReluBackward) {
     post.ops[post.count++] = {Post::kReluBackward, saved.get()};
     const Convolution op(s, Direction::kBackwardData, threads, k);
     expect_near(run(op, dy, w, s.h * s.w * s.c, s.n, post), expected, "dx");
+  });
+}
+
+constexpr double kWinogradTolerance = 1e-5;
+
+TEST(BatchBlocked, WinogradForwardWithBiasAndRelu) {
+  for_all([](const KernelTable& k, const ConvShape& s, int threads) {
+    if (!Winograd::supports(s, k)) return;
+    const Data data(s);
+    const Values bias = numbers(s.o, 4);
+    Values expected(data.y.size());
+    for_products(s, [&](size_t x, size_t w, size_t y) { expected[y] += data.x[x] * data.w[w]; });
+    for (size_t i = 0; i < expected.size(); ++i) {
+      expected[i] = std::max(0.0f, expected[i] + bias[i % bias.size()]);
+    }
+    Buffer x = block(data.x, s.n), w = copy(data.w), b = copy(bias);
+    PostOps post;
+    post.ops[post.count++] = {Post::kBias, b.get()};
+    post.ops[post.count++] = {Post::kRelu, nullptr};
+    const Winograd op(s, Direction::kForward, threads, k);
+    expect_near(run(op, x, w, s.p * s.q * s.o, s.n, post), expected, "y", kWinogradTolerance);
+  });
+}
+
+TEST(BatchBlocked, WinogradBackwardDataWithReluBackward) {
+  for_all([](const KernelTable& k, const ConvShape& s, int threads) {
+    if (!Winograd::supports(s, k)) return;
+    const Data data(s);
+    Values expected(data.x.size());
+    for_products(s, [&](size_t x, size_t w, size_t y) { expected[x] += data.y[y] * data.w[w]; });
+    for (size_t i = 0; i < expected.size(); ++i) expected[i] = data.x[i] > 0 ? expected[i] : 0.0f;
+    Buffer dy = block(data.y, s.n), w = copy(data.w), saved = block(data.x, s.n);
+    PostOps post;
+    post.ops[post.count++] = {Post::kReluBackward, saved.get()};
+    const Winograd op(s, Direction::kBackwardData, threads, k);
+    expect_near(run(op, dy, w, s.h * s.w * s.c, s.n, post), expected, "dx", kWinogradTolerance);
   });
 }
 
