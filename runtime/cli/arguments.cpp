@@ -1,0 +1,45 @@
+#include <cstdio>
+#include <filesystem>
+
+#include "runtime/cli/commands.h"
+#include "runtime/error.h"
+
+namespace runtime::cli {
+
+void ConfigArguments::add_to(CLI::App& app) {
+  app.add_option("CONFIG", path, "TOML file; see configs/README.md for every key")->required();
+  app.add_option("--set", overrides, "section.key=value, overrides the file; may be repeated")
+      ->allow_extra_args(false);
+}
+
+config::Config ConfigArguments::load() const {
+  std::vector<config::Override> list;
+  for (const std::string& text : overrides) {
+    const size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      throw ConfigurationError("--set " + text +
+                               ": expected section.key=value, for example --set optimizer.lr=0.1");
+    }
+    list.push_back({text.substr(0, equals), text.substr(equals + 1)});
+  }
+  return config::load(path, list, preset_folder());
+}
+
+std::string preset_folder() {
+  return (std::filesystem::read_symlink("/proc/self/exe").parent_path() /
+          "../share/runtime/configs/presets")
+      .lexically_normal()
+      .string();
+}
+
+plugins::host::HostServices host_services() {
+  plugins::host::HostServices services;
+  services.log = [](int32_t level, const std::string& component, const std::string& text) {
+    if (level < RT_LOG_WARNING) return;
+    std::fprintf(stderr, "%s: %s: %s\n", level == RT_LOG_WARNING ? "warning" : "error",
+                 component.c_str(), text.c_str());
+  };
+  return services;
+}
+
+}  // namespace runtime::cli

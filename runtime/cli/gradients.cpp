@@ -1,0 +1,76 @@
+#include <cstring>
+#include <iostream>
+
+#include "runtime/cli/commands.h"
+#include "runtime/cli/session.h"
+#include "runtime/error.h"
+#include "runtime/train/open.h"
+
+namespace runtime::cli {
+
+namespace {
+
+struct GradientsArguments {
+  ConfigArguments config;
+  std::string weights, output;
+  int64_t batch = 0;
+};
+
+template <typename T>
+data::HostTensor tensor(rt_dtype dtype, std::vector<int64_t> dims, const T* from, size_t count) {
+  data::HostTensor t{dtype, std::move(dims), std::vector<std::byte>(count * sizeof(T))};
+  std::memcpy(t.bytes.data(), from, t.bytes.size());
+  return t;
+}
+
+void add_batch(const data::Batch& batch, const data::SampleSpec& spec, data::TensorFile& file) {
+  std::vector<int64_t> dims = spec.shape;
+  dims.insert(dims.begin(), batch.rows);
+  file.tensors["features"] = tensor(RT_FLOAT32, dims, batch.features.data(), batch.features.size());
+  if (spec.classes > 0) {
+    file.tensors["labels"] =
+        tensor(RT_INT32, {batch.rows}, batch.labels.data(), batch.labels.size());
+  } else {
+    file.tensors["targets"] =
+        tensor(RT_FLOAT32, {batch.rows, spec.targets}, batch.targets.data(), batch.targets.size());
+  }
+}
+
+void run_gradients(const GradientsArguments& arguments) {
+  config::Config config = arguments.config.load();
+  if (!arguments.weights.empty()) config.model.init_from = arguments.weights;
+  Session session(std::move(config));
+  data::Loader loader(session.data.train, train::train_loader_options(session.config));
+  const data::Batch* batch = &loader.next();
+  for (int64_t i = 0; i < arguments.batch; ++i) batch = &loader.next();
+  data::TensorFile file = session.trainer->gradients(*batch);
+  for (auto& [name, t] : session.trainer->weights().tensors)
+    file.tensors["weights." + name] = std::move(t);
+  add_batch(*batch, session.data.train->spec(), file);
+  data::write_safetensors(arguments.output, file);
+  std::cout << arguments.output << ": " << file.tensors.size() << " tensors of batch "
+            << arguments.batch << std::endl;
+}
+
+}  // namespace
+
+void add_gradients(CLI::App& app, Outcome&) {
+  auto arguments = std::make_shared<GradientsArguments>();
+  CLI::App* command = app.add_subcommand(
+      "gradients",
+      "Write loss, logits and gradients of one batch, to compare with another framework");
+  arguments->config.add_to(*command);
+  command->add_option("--weights", arguments->weights, "safetensors file to take the weights from");
+  command->add_option("--batch", arguments->batch, "Which batch of the run, from 0")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--output", arguments->output, "safetensors file to write")->required();
+  command->footer(
+      "The file holds every parameter's gradient under its name, `loss`, `logits`, the batch "
+      "(`features` in N,H,W,C, `labels` or\n"
+      "`targets`) and the weights as `weights.<name>`.\n"
+      "Example:\n  runtime gradients configs/fashion_mnist_lenet.toml --batch 3 --output "
+      "step3.safetensors");
+  command->callback([arguments] { run_gradients(*arguments); });
+}
+
+}  // namespace runtime::cli

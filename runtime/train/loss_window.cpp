@@ -1,0 +1,37 @@
+#include "runtime/train/loss_window.h"
+
+#include <cstring>
+
+namespace runtime::train {
+
+LossWindow::LossWindow(std::shared_ptr<plugins::host::Device> device, rt_dtype dtype)
+    : dtype_(dtype), memory_(device->allocate(kSize * 8, RT_MEMORY_PINNED_HOST)) {
+  for (int64_t i = 0; i < kSize; ++i) events_.push_back(device->create_event());
+}
+
+void LossWindow::push(plugins::host::Stream& stream, const void* address) {
+  stream.copy(slot(pushed_), address, dtype_ == RT_FLOAT64 ? 8 : 4);
+  events_[pushed_ % kSize].record(stream);
+  ++pushed_;
+}
+
+std::optional<double> LossWindow::pop(bool wait) {
+  if (popped_ == pushed_) return std::nullopt;
+  plugins::host::Event& event = events_[popped_ % kSize];
+  if (wait) {
+    event.synchronize();
+  } else if (!event.query()) {
+    return std::nullopt;
+  }
+  const std::byte* from = slot(popped_++);
+  if (dtype_ == RT_FLOAT64) {
+    double value;
+    std::memcpy(&value, from, sizeof(value));
+    return value;
+  }
+  float value;
+  std::memcpy(&value, from, sizeof(value));
+  return value;
+}
+
+}  // namespace runtime::train

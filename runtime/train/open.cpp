@@ -1,0 +1,144 @@
+#include "runtime/train/open.h"
+
+#include <algorithm>
+
+#include "plugins/host/error.h"
+#include "runtime/error.h"
+
+namespace runtime::train {
+
+namespace {
+
+using plugins::host::DeviceInfo;
+using plugins::host::Plugin;
+using plugins::host::Registry;
+
+// Fastest first; plugins that are not named here come last, in the order in which they were found.
+constexpr const char* kPreference[] = {"cuda", "rocm", "cpu", "reference"};
+
+std::vector<std::shared_ptr<Plugin>> by_preference(const Registry& registry) {
+  std::vector<std::shared_ptr<Plugin>> order;
+  const auto take = [&](const std::shared_ptr<Plugin>& p) {
+    if (p->device_api() != nullptr && std::find(order.begin(), order.end(), p) == order.end())
+      order.push_back(p);
+  };
+  for (const char* name : kPreference) {
+    for (const auto& p : registry.plugins()) {
+      if (p->name() == name) take(p);
+    }
+  }
+  for (const auto& p : registry.plugins()) take(p);
+  return order;
+}
+
+std::shared_ptr<Plugin> choose_backend(const Registry& registry, int index, std::string* choice) {
+  std::string passed;
+  for (const auto& plugin : by_preference(registry)) {
+    const std::vector<DeviceInfo> devices = plugins::host::list_devices(*plugin);
+    if (index < static_cast<int>(devices.size()) && devices[index].usable()) {
+      if (choice != nullptr)
+        *choice = "device.backend = \"auto\" takes " + devices[index].id() + passed;
+      return plugin;
+    }
+    const std::string reason =
+        devices.empty()
+            ? "no device"
+            : devices[std::min<size_t>(index, devices.size() - 1)].properties.unusable_reason;
+    passed += "; not " + plugin->name() + ": " + (reason.empty() ? "no such index" : reason);
+  }
+  throw plugins::host::Error(RT_ERROR_UNAVAILABLE,
+                             "device.backend = \"auto\": no plugin has a usable device" + passed +
+                                 "; `runtime devices` lists what was found and why not");
+}
+
+void check_options(const Plugin& plugin, const std::map<std::string, std::string>& options) {
+  for (const auto& [key, value] : options) {
+    const auto& specs = plugin.options();
+    if (std::any_of(specs.begin(), specs.end(), [&](const auto& s) { return s.key == key; }))
+      continue;
+    std::string known;
+    for (const auto& s : specs) known += (known.empty() ? "" : ", ") + s.key;
+    throw ConfigurationError(
+        "device." + plugin.name() + "." + key + " = " + value +
+        ": the plugin has no such key; it has: " + (known.empty() ? "none" : known));
+  }
+}
+
+}  // namespace
+
+plugins::host::SearchPath plugin_search_path(const config::Config& config) {
+  return plugins::host::SearchPath::standard(
+      {config.plugins.path.begin(), config.plugins.path.end()});
+}
+
+std::shared_ptr<plugins::host::Device> open_device(const config::Config& config,
+                                                   const Registry& registry, std::string* choice) {
+  for (const std::string& name : config.plugins.require) registry.require(name);
+  const std::shared_ptr<Plugin> plugin = config.device.backend == "auto"
+                                             ? choose_backend(registry, config.device.index, choice)
+                                             : registry.require(config.device.backend);
+  plugins::host::DeviceOptions options;
+  options.threads = config.device.threads;
+  if (const auto it = config.device.options.find(plugin->name()); it != config.device.options.end())
+    options.options = it->second;
+  check_options(*plugin, options.options);
+  return plugins::host::Device::open(plugin, config.device.index, options);
+}
+
+data::DatasetPair open_data(const config::Config& config, const char* search_path) {
+  const config::Dataset& d = config.dataset;
+  data::DatasetOptions o;
+  o.name = d.name;
+  o.format = d.format;
+  o.path = d.path;
+  o.target_path = d.target_path;
+  o.validation_path = d.validation_path;
+  o.validation_target_path = d.validation_target_path;
+  o.features = d.features;
+  o.target = d.target;
+  o.classification = d.task == "classification";
+  o.validation_split = d.validation_split;
+  o.samples = d.samples;
+  o.classes = d.classes;
+  // Written as [channels, height, width]; samples are [height, width, channels].
+  o.shape = config.model.input;
+  if (o.shape.size() == 3) o.shape = {o.shape[1], o.shape[2], o.shape[0]};
+  o.resize = d.resize;
+  o.mean = d.mean;
+  o.std = d.std;
+  o.standardize = d.standardize;
+  o.seed = config.debug.seed;
+  o.search_path = data::split_search_path(search_path);
+  return data::open_dataset(o);
+}
+
+exec::CompileOptions compile_options(const config::Config& config) {
+  exec::CompileOptions o;
+  o.tune = config.device.tune == "off"    ? exec::Tune::kOff
+           : config.device.tune == "full" ? exec::Tune::kFull
+                                          : exec::Tune::kQuick;
+  o.deterministic = config.debug.deterministic;
+  o.cache_folder = exec::default_cache_folder();
+  return o;
+}
+
+data::LoaderOptions train_loader_options(const config::Config& config) {
+  data::LoaderOptions o;
+  o.batch_size = config.training.global_batch_size;
+  o.shuffle = config.dataset.shuffle;
+  o.seed = config.debug.seed;
+  o.last_batch = config.dataset.last_batch == "drop"  ? data::LastBatch::kDrop
+                 : config.dataset.last_batch == "pad" ? data::LastBatch::kPad
+                                                      : data::LastBatch::kKeep;
+  o.prefetch = config.dataset.prefetch;
+  return o;
+}
+
+data::LoaderOptions validation_loader_options(const config::Config& config) {
+  data::LoaderOptions o = train_loader_options(config);
+  o.shuffle = false;
+  o.last_batch = data::LastBatch::kKeep;  // each sample counts once
+  return o;
+}
+
+}  // namespace runtime::train

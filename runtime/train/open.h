@@ -1,0 +1,38 @@
+// What a run needs from outside, opened as the configuration says: the device and the data sets.
+#ifndef RUNTIME_TRAIN_OPEN_H_
+#define RUNTIME_TRAIN_OPEN_H_
+
+#include <memory>
+#include <string>
+
+#include "plugins/host/device.h"
+#include "plugins/host/registry.h"
+#include "runtime/config/config.h"
+#include "runtime/data/loader.h"
+#include "runtime/data/open.h"
+#include "runtime/exec/compile.h"
+
+namespace runtime::train {
+
+// The search path of [plugins] and the environment.
+plugins::host::SearchPath plugin_search_path(const config::Config& config);
+
+// The device of [device]. backend = "auto": the first usable one of cuda, rocm, cpu, reference,
+// then of any other plugin; `choice` (may be null) gets a line that says what was taken and what
+// was passed over. Throws plugins::host::Error, or ConfigurationError for options in
+// [device.<plugin>] that the plugin does not declare.
+std::shared_ptr<plugins::host::Device> open_device(const config::Config& config,
+                                                   const plugins::host::Registry& registry,
+                                                   std::string* choice);
+
+// `search_path`: the value of RUNTIME_DATA_PATH, null if unset.
+data::DatasetPair open_data(const config::Config& config, const char* search_path);
+
+exec::CompileOptions compile_options(const config::Config& config);
+
+data::LoaderOptions train_loader_options(const config::Config& config);
+data::LoaderOptions validation_loader_options(const config::Config& config);
+
+}  // namespace runtime::train
+
+#endif  // RUNTIME_TRAIN_OPEN_H_

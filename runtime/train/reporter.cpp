@@ -1,0 +1,166 @@
+#include "runtime/train/reporter.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "runtime/error.h"
+
+namespace runtime::train {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kRedrawInterval = std::chrono::milliseconds(100);
+constexpr int kBarWidth = 24;
+
+std::string duration_text(double seconds) {
+  const auto s = static_cast<int64_t>(seconds + 0.5);
+  char text[32];
+  if (s >= 3600) {
+    std::snprintf(text, sizeof(text), "%ld:%02ld:%02ld", s / 3600, s / 60 % 60, s % 60);
+  } else {
+    std::snprintf(text, sizeof(text), "%ld:%02ld", s / 60, s % 60);
+  }
+  return text;
+}
+
+class ProgressBar : public Reporter {
+ public:
+  ProgressBar(std::ostream& out, int64_t epochs, int64_t total_steps)
+      : out_(out), epochs_(epochs), total_steps_(total_steps) {}
+
+  ~ProgressBar() override { clear(); }
+
+  void note(const std::string& text) override {
+    clear();
+    out_ << text << std::endl;
+  }
+
+  void step(const Metrics& m, int64_t step_in_epoch, int64_t steps_per_epoch) override {
+    const Clock::time_point now = Clock::now();
+    if (now - last_ < kRedrawInterval) return;
+    last_ = now;
+    const auto filled =
+        static_cast<int>(kBarWidth * step_in_epoch / std::max<int64_t>(steps_per_epoch, 1));
+    const std::chrono::duration<double> elapsed = now - begin_;
+    const double remaining = elapsed.count() / static_cast<double>(std::max<int64_t>(m.step, 1)) *
+                             static_cast<double>(total_steps_ - m.step);
+    char text[256];
+    std::snprintf(text, sizeof(text),
+                  "epoch %ld/%ld [%s%s] %ld/%ld  loss %.4f  %.0f samples/s  ETA %s", m.epoch + 1,
+                  epochs_, std::string(filled, '=').c_str(),
+                  std::string(kBarWidth - filled, ' ').c_str(), step_in_epoch, steps_per_epoch,
+                  m.loss, m.samples_per_second, duration_text(remaining).c_str());
+    out_ << '\r' << text << "\x1b[K" << std::flush;
+    drawn_ = true;
+  }
+
+  // Only the ends of epochs stay on the screen.
+  void line(const Metrics& m) override {
+    if (!m.validation_loss) return;
+    clear();
+    char text[256];
+    std::snprintf(text, sizeof(text), "epoch %ld/%ld  step %ld  loss %.4f  validation loss %.4f",
+                  m.epoch + 1, epochs_, m.step, m.loss, *m.validation_loss);
+    out_ << text;
+    if (m.validation_accuracy) {
+      std::snprintf(text, sizeof(text), "  accuracy %.4f", *m.validation_accuracy);
+      out_ << text;
+    }
+    std::snprintf(text, sizeof(text), "  %.0f samples/s", m.samples_per_second);
+    out_ << text << std::endl;
+  }
+
+ private:
+  void clear() {
+    if (drawn_) out_ << "\r\x1b[K" << std::flush;
+    drawn_ = false;
+  }
+
+  std::ostream& out_;
+  int64_t epochs_, total_steps_;
+  Clock::time_point begin_ = Clock::now(), last_{};
+  bool drawn_ = false;
+};
+
+class JsonLines : public Reporter {
+ public:
+  JsonLines(std::ostream& out, std::ostream& notes) : out_(out), notes_(notes) {}
+  void note(const std::string& text) override { notes_ << text << std::endl; }
+  void step(const Metrics&, int64_t, int64_t) override {}
+  void line(const Metrics& metrics) override { out_ << to_json(metrics) << std::endl; }
+
+ private:
+  std::ostream& out_;
+  std::ostream& notes_;
+};
+
+class MetricsFile : public Reporter {
+ public:
+  explicit MetricsFile(const std::string& path) : out_(path, std::ios::app) {
+    if (!out_)
+      throw DataError(
+          path +
+          ": cannot be opened for writing; set job.dump_folder to a folder that can be written");
+  }
+  void note(const std::string&) override {}
+  void step(const Metrics&, int64_t, int64_t) override {}
+  void line(const Metrics& metrics) override { out_ << to_json(metrics) << std::endl; }
+
+ private:
+  std::ofstream out_;
+};
+
+class Tee : public Reporter {
+ public:
+  explicit Tee(std::vector<std::unique_ptr<Reporter>> reporters)
+      : reporters_(std::move(reporters)) {}
+  void note(const std::string& text) override {
+    for (auto& r : reporters_) r->note(text);
+  }
+  void step(const Metrics& m, int64_t step, int64_t steps) override {
+    for (auto& r : reporters_) r->step(m, step, steps);
+  }
+  void line(const Metrics& m) override {
+    for (auto& r : reporters_) r->line(m);
+  }
+
+ private:
+  std::vector<std::unique_ptr<Reporter>> reporters_;
+};
+
+}  // namespace
+
+std::string to_json(const Metrics& m) {
+  nlohmann::ordered_json j;
+  j["step"] = m.step;
+  j["epoch"] = m.epoch;
+  j["loss"] = m.loss;
+  j["lr"] = m.lr;
+  j["samples_per_second"] = m.samples_per_second;
+  if (m.validation_loss) j["validation_loss"] = *m.validation_loss;
+  if (m.validation_accuracy) j["validation_accuracy"] = *m.validation_accuracy;
+  return j.dump();
+}
+
+std::unique_ptr<Reporter> make_progress_bar(std::ostream& out, int64_t epochs,
+                                            int64_t total_steps) {
+  return std::make_unique<ProgressBar>(out, epochs, total_steps);
+}
+
+std::unique_ptr<Reporter> make_json_lines(std::ostream& out, std::ostream& notes) {
+  return std::make_unique<JsonLines>(out, notes);
+}
+
+std::unique_ptr<Reporter> make_metrics_file(const std::string& path) {
+  return std::make_unique<MetricsFile>(path);
+}
+
+std::unique_ptr<Reporter> make_tee(std::vector<std::unique_ptr<Reporter>> reporters) {
+  return std::make_unique<Tee>(std::move(reporters));
+}
+
+}  // namespace runtime::train

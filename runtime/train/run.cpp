@@ -1,0 +1,168 @@
+#include "runtime/train/run.h"
+
+#include <chrono>
+#include <cmath>
+#include <ctime>
+#include <fstream>
+
+#include "runtime/error.h"
+#include "runtime/train/open.h"
+#include "runtime/train/schedule.h"
+
+namespace runtime::train {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+class Run {
+ public:
+  Run(const config::Config& config, const data::DatasetPair& data, Trainer& trainer,
+      Reporter& reporter, const RunOptions& options)
+      : config_(config),
+        trainer_(trainer),
+        reporter_(reporter),
+        options_(options),
+        loader_(data.train, train_loader_options(config)),
+        steps_per_epoch_(loader_.batches_per_epoch()),
+        total_(total_steps(config, steps_per_epoch_)) {
+    if (options.max_steps) total_ = std::min(total_, *options.max_steps);
+    if (data.validation != nullptr && config.validation.every_epochs > 0) {
+      validation_.emplace(data.validation, validation_loader_options(config));
+    }
+  }
+
+  RunResult run() {
+    mark_ = Clock::now();
+    while (trainer_.steps_done() < total_ && result_.signal == 0) {
+      one_step();
+      if (options_.stop) result_.signal = options_.stop();
+      if (trainer_.steps_done() % steps_per_epoch_ == 0)
+        end_epoch(trainer_.steps_done() / steps_per_epoch_ - 1);
+    }
+    take_results(true);
+    if (interval_steps_ > 0) log();
+    result_.steps = trainer_.steps_done();
+    return result_;
+  }
+
+ private:
+  void one_step() {
+    const data::Batch& batch = loader_.next();
+    metrics_.epoch = batch.epoch;
+    metrics_.lr =
+        learning_rate(config_.optimizer, config_.lr_scheduler, trainer_.steps_done(), batch.epoch);
+    trainer_.step(batch, metrics_.lr);
+    interval_samples_ += batch.valid;
+    take_results(false);
+    metrics_.step = trainer_.steps_done();
+    reporter_.step(current(), batch.index + 1, steps_per_epoch_);
+    if (metrics_.step % config_.metrics.log_every_steps == 0) log();
+  }
+
+  void take_results(bool wait) {
+    while (const std::optional<StepResult> r = trainer_.next_result(wait)) {
+      result_.last_loss = r->loss;
+      if (!std::isfinite(r->loss)) not_finite(*r);
+      interval_loss_ += r->loss;
+      ++interval_steps_;
+    }
+  }
+
+  void not_finite(const StepResult& r) {
+    const std::string text =
+        "the loss of step " + std::to_string(r.step + 1) + " is " + std::to_string(r.loss) +
+        "; lower optimizer.lr, clip gradients with training.max_norm, or check the data";
+    if (config_.debug.nan == "stop") throw NumericError(text);
+    if (!warned_) reporter_.note("warning: " + text);
+    warned_ = true;
+  }
+
+  // Loss and speed since the last line.
+  Metrics current() const {
+    Metrics m = metrics_;
+    if (interval_samples_ == 0) return m;
+    const std::chrono::duration<double> elapsed = Clock::now() - mark_;
+    if (interval_steps_ > 0) m.loss = interval_loss_ / static_cast<double>(interval_steps_);
+    m.samples_per_second = static_cast<double>(interval_samples_) / std::max(elapsed.count(), 1e-9);
+    return m;
+  }
+
+  void log() {
+    metrics_ = current();
+    reporter_.line(metrics_);
+    restart_interval();
+  }
+
+  void restart_interval() {
+    interval_loss_ = 0;
+    interval_steps_ = interval_samples_ = 0;
+    mark_ = Clock::now();
+  }
+
+  void end_epoch(int64_t epoch) {
+    if (!validation_ || (epoch + 1) % config_.validation.every_epochs != 0) return;
+    take_results(true);
+    metrics_ = current();
+    const Evaluation e = trainer_.evaluate(*validation_);
+    result_.validation = e;
+    Metrics m = metrics_;
+    m.validation_loss = e.loss;
+    if (trainer_.classification()) m.validation_accuracy = e.accuracy;
+    reporter_.line(m);
+    restart_interval();
+  }
+
+  const config::Config& config_;
+  Trainer& trainer_;
+  Reporter& reporter_;
+  const RunOptions& options_;
+  data::Loader loader_;
+  std::optional<data::Loader> validation_;
+  int64_t steps_per_epoch_, total_;
+  Metrics metrics_;
+  RunResult result_;
+  Clock::time_point mark_;
+  double interval_loss_ = 0;
+  int64_t interval_steps_ = 0, interval_samples_ = 0;
+  bool warned_ = false;
+};
+
+}  // namespace
+
+int64_t total_steps(const config::Config& config, int64_t steps_per_epoch) {
+  if (config.training.steps > 0) return config.training.steps;
+  return std::max<int64_t>(config.training.epochs, 1) * steps_per_epoch;
+}
+
+RunResult run_training(const config::Config& config, const data::DatasetPair& data,
+                       Trainer& trainer, Reporter& reporter, const RunOptions& options) {
+  return Run(config, data, trainer, reporter, options).run();
+}
+
+std::filesystem::path make_run_folder(const config::Config& config) {
+  std::filesystem::path folder = config.job.dump_folder;
+  if (folder.empty()) {
+    const std::time_t now = std::time(nullptr);
+    std::tm local{};
+    localtime_r(&now, &local);
+    char time[32];
+    std::strftime(time, sizeof(time), "%Y%m%d-%H%M%S", &local);
+    folder = std::filesystem::path("outputs") / config.name / time;
+    for (int i = 2; std::filesystem::exists(folder); ++i)
+      folder = std::filesystem::path("outputs") / config.name /
+               (std::string(time) + "-" + std::to_string(i));
+  }
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  std::ofstream out(folder / "config.toml");
+  out << config::to_toml(config);
+  if (!out.flush()) {
+    throw DataError(folder.string() + ": cannot write the folder of the run" +
+                    (error ? " (" + error.message() + ")" : "") +
+                    "; set job.dump_folder to a folder that can be written");
+  }
+  return folder;
+}
+
+}  // namespace runtime::train

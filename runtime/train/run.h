@@ -1,0 +1,42 @@
+// The training loop.
+#ifndef RUNTIME_TRAIN_RUN_H_
+#define RUNTIME_TRAIN_RUN_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+
+#include "runtime/config/config.h"
+#include "runtime/data/open.h"
+#include "runtime/train/reporter.h"
+#include "runtime/train/trainer.h"
+
+namespace runtime::train {
+
+struct RunOptions {
+  std::optional<int64_t> max_steps;  // stops earlier than the configuration says
+  std::function<int()> stop;         // asked after every step; not 0: the signal that ends the run
+};
+
+struct RunResult {
+  int64_t steps = 0;
+  double last_loss = 0;
+  std::optional<Evaluation> validation;  // the last one
+  int signal = 0;                        // that stopped it, 0 if it ran to its end
+};
+
+// Steps that the configuration asks for.
+int64_t total_steps(const config::Config& config, int64_t steps_per_epoch);
+
+// Trains. Throws NumericError when a loss is not a number (debug.nan = "stop").
+RunResult run_training(const config::Config& config, const data::DatasetPair& data,
+                       Trainer& trainer, Reporter& reporter, const RunOptions& options);
+
+// Makes the folder of a run (job.dump_folder, or outputs/<config name>/<time>) and writes
+// config.toml into it.
+std::filesystem::path make_run_folder(const config::Config& config);
+
+}  // namespace runtime::train
+
+#endif  // RUNTIME_TRAIN_RUN_H_

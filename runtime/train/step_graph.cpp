@@ -1,0 +1,244 @@
+#include "runtime/train/step_graph.h"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+
+#include "runtime/error.h"
+#include "runtime/graph/autodiff.h"
+#include "runtime/graph/build.h"
+
+namespace runtime::train {
+
+namespace {
+
+using graph::Build;
+using graph::Dims;
+using graph::Graph;
+using graph::kNone;
+using graph::Phase;
+using graph::Value;
+using graph::ValueId;
+using graph::ValueKind;
+
+// Parameters begin on cache lines, whatever the type.
+constexpr uint64_t kParameterAlignment = 64;
+
+class StepBuilder {
+ public:
+  StepBuilder(const model::Model& model, const StepOptions& options)
+      : options_(options), build_(step_.graph) {
+    model::NetworkOptions network;
+    network.batch = options.batch;
+    network.dtype = options.dtype;
+    network.training = options.purpose != Purpose::kEvaluation;
+    network.integer_input = options.integer_input;
+    network.seed = options.seed;
+    model::Network net = model::build_network(model, network);
+    step_.graph = std::move(net.graph);
+    step_.features = net.features;
+    step_.output = net.output;
+    step_.dropout_step = net.step;
+    step_.sample_base = net.sample_base;
+    step_.parameters = std::move(net.parameters);
+  }
+
+  StepGraph run() {
+    add_loss();
+    if (options_.purpose == Purpose::kEvaluation) {
+      place_parameters();
+      return std::move(step_);
+    }
+    add_gradients();
+    place_parameters();
+    place_gradients();
+    if (options_.purpose == Purpose::kTraining) add_update();
+    return std::move(step_);
+  }
+
+ private:
+  ValueId value(const std::string& name, ValueKind kind, Dims dims, rt_dtype dtype) {
+    Value v;
+    v.name = name;
+    v.kind = kind;
+    v.dims = std::move(dims);
+    v.dtype = dtype;
+    return step_.graph.add_value(std::move(v));
+  }
+
+  bool classification() const { return options_.loss == "cross_entropy"; }
+
+  void add_loss() {
+    const Dims out = step_.graph.value(step_.output).dims;
+    build_.layer = "loss";
+    step_.weight = value("weight", ValueKind::kInput, {options_.batch}, options_.dtype);
+    if (classification()) {
+      step_.target = value("labels", ValueKind::kInput, Dims(out.begin(), out.end() - 1), RT_INT32);
+      step_.loss = build_.cross_entropy(step_.output, step_.target, step_.weight);
+    } else {
+      step_.target =
+          value("targets", ValueKind::kInput, {options_.batch, options_.targets}, options_.dtype);
+      step_.loss = build_.mean_squared_error(step_.output, step_.target, step_.weight);
+    }
+    if (options_.purpose == Purpose::kEvaluation) {
+      if (classification()) {
+        step_.correct = build_.correct_count(step_.output, step_.target, step_.weight);
+        step_.graph.value(step_.correct).kind = ValueKind::kOutput;
+      }
+    } else {
+      add_l2();
+    }
+    if (options_.purpose == Purpose::kGradients)
+      step_.graph.value(step_.output).kind = ValueKind::kOutput;
+    step_.graph.value(step_.loss).kind = ValueKind::kOutput;
+  }
+
+  void add_l2() {
+    for (const model::Parameter& p : step_.parameters) {
+      if (p.l2 > 0)
+        step_.loss = build_.add(step_.loss, build_.scale(build_.square_sum(p.value), p.l2));
+    }
+  }
+
+  bool frozen(const std::string& name) const {
+    return std::any_of(
+        options_.freeze.begin(), options_.freeze.end(),
+        [&](const std::string& pattern) { return fnmatch(pattern.c_str(), name.c_str(), 0) == 0; });
+  }
+
+  void add_gradients() {
+    for (const std::string& pattern : options_.freeze) check_pattern(pattern);
+    std::vector<ValueId> wanted;
+    for (const model::Parameter& p : step_.parameters) {
+      if (p.trainable && !frozen(p.name)) wanted.push_back(p.value);
+    }
+    if (wanted.empty()) throw ConfigurationError("model.freeze leaves no parameter to train");
+    step_.one = value("one", ValueKind::kState, {1}, options_.dtype);
+    const auto gradients = graph::differentiate(step_.graph, step_.loss, step_.one, wanted);
+    for (const model::Parameter& p : step_.parameters) {
+      const auto it = gradients.find(p.value);
+      step_.gradients.push_back(it == gradients.end() ? kNone : it->second);
+    }
+  }
+
+  void check_pattern(const std::string& pattern) const {
+    for (const model::Parameter& p : step_.parameters) {
+      if (fnmatch(pattern.c_str(), p.name.c_str(), 0) == 0) return;
+    }
+    throw ConfigurationError("model.freeze: no parameter matches '" + pattern +
+                             "'; the first one is named '" +
+                             (step_.parameters.empty() ? "" : step_.parameters.front().name) + "'");
+  }
+
+  // One buffer for all that are trained, one for those that are not; the same in every step of a
+  // model.
+  void place_parameters() {
+    uint64_t sizes[2] = {0, 0};
+    offsets_.assign(step_.parameters.size(), 0);
+    for (size_t i = 0; i < step_.parameters.size(); ++i) {
+      const model::Parameter& p = step_.parameters[i];
+      if (!p.trainable) continue;
+      uint64_t& size = sizes[frozen(p.name)];
+      offsets_[i] = size;
+      const uint64_t bytes = graph::canonical_bytes(step_.graph.value(p.value));
+      size += (bytes + kParameterAlignment - 1) / kParameterAlignment * kParameterAlignment;
+    }
+    const uint64_t element = graph::dtype_bytes(options_.dtype);
+    parameters_ = value("parameters", ValueKind::kParameter,
+                        {static_cast<int64_t>(sizes[0] / element)}, options_.dtype);
+    const ValueId fixed = value("frozen", ValueKind::kParameter,
+                                {static_cast<int64_t>(sizes[1] / element)}, options_.dtype);
+    for (size_t i = 0; i < step_.parameters.size(); ++i) {
+      if (!step_.parameters[i].trainable) continue;
+      Value& v = step_.graph.value(step_.parameters[i].value);
+      v.base = frozen(step_.parameters[i].name) ? fixed : parameters_;
+      v.offset = offsets_[i];
+    }
+  }
+
+  void place_gradients() {
+    gradients_ = value("gradients", ValueKind::kState, Dims(step_.graph.value(parameters_).dims),
+                       options_.dtype);
+    build_.phase = Phase::kBackward;
+    for (size_t i = 0; i < step_.gradients.size(); ++i) {
+      ValueId& g = step_.gradients[i];
+      if (g == kNone) continue;
+      build_.layer = step_.parameters[i].name;
+      // A view, or a value that serves two parameters, cannot be moved: it is copied.
+      const ValueId s = step_.graph.storage(g);
+      if (s != g || s == step_.one || !is_first_use(i)) {
+        const ValueId copy = value(step_.parameters[i].name + ".gradient", ValueKind::kTemporary,
+                                   Dims(step_.graph.value(g).dims), options_.dtype);
+        build_.node_into(RT_OP_COPY, {g}, {copy});
+        g = copy;
+      }
+      step_.graph.value(g).base = gradients_;
+      step_.graph.value(g).offset = offsets_[i];
+      step_.graph.value(g).name = step_.parameters[i].name + ".gradient";
+    }
+  }
+
+  bool is_first_use(size_t i) const {
+    return std::find(
+               step_.gradients.begin(), step_.gradients.begin() + static_cast<std::ptrdiff_t>(i),
+               step_.gradients[i]) == step_.gradients.begin() + static_cast<std::ptrdiff_t>(i);
+  }
+
+  ValueId state(const std::string& name) {
+    return value(name, ValueKind::kState, Dims(step_.graph.value(parameters_).dims),
+                 options_.dtype);
+  }
+
+  void add_update() {
+    build_.phase = Phase::kUpdate;
+    build_.layer = "optimizer";
+    step_.learning_rate = value("learning_rate", ValueKind::kInput, {1}, options_.dtype);
+    ValueId scale = step_.one;
+    if (options_.max_norm > 0) {
+      scale = build_.node1(RT_OP_CLIP_SCALE, {build_.square_sum(gradients_)}, {1},
+                           {{RT_ATTR_MAX_NORM, options_.max_norm}});
+    }
+    options_.optimizer.name == "adamw" ? add_adamw(scale) : add_sgd(scale);
+  }
+
+  void add_sgd(ValueId scale) {
+    const config::Optimizer& o = options_.optimizer;
+    std::vector<ValueId> inputs = {parameters_, gradients_, step_.learning_rate, scale};
+    std::vector<ValueId> outputs = {parameters_};
+    if (o.momentum != 0) {
+      inputs.push_back(state("momentum"));
+      outputs.push_back(inputs.back());
+    }
+    build_.node_into(RT_OP_SGD, inputs, outputs,
+                     {{RT_ATTR_MOMENTUM, o.momentum},
+                      {RT_ATTR_NESTEROV, int64_t{o.nesterov}},
+                      {RT_ATTR_WEIGHT_DECAY, o.weight_decay}});
+  }
+
+  void add_adamw(ValueId scale) {
+    const config::Optimizer& o = options_.optimizer;
+    const ValueId m = state("adam_m"), v = state("adam_v");
+    step_.step = value("optimizer_step", ValueKind::kInput, {1}, RT_INT64);
+    build_.node_into(RT_OP_ADAMW,
+                     {parameters_, gradients_, step_.learning_rate, scale, m, v, step_.step},
+                     {parameters_, m, v},
+                     {{RT_ATTR_BETA1, o.betas.at(0)},
+                      {RT_ATTR_BETA2, o.betas.at(1)},
+                      {RT_ATTR_EPSILON, o.eps},
+                      {RT_ATTR_WEIGHT_DECAY, o.weight_decay}});
+  }
+
+  const StepOptions& options_;
+  StepGraph step_;
+  Build build_;
+  std::vector<uint64_t> offsets_;  // bytes into the flat buffer, by parameter
+  ValueId parameters_ = kNone, gradients_ = kNone;
+};
+
+}  // namespace
+
+StepGraph build_step(const model::Model& model, const StepOptions& options) {
+  return StepBuilder(model, options).run();
+}
+
+}  // namespace runtime::train

@@ -1,0 +1,62 @@
+// The whole graph of a step: model, loss, gradients, optimizer.
+#ifndef RUNTIME_TRAIN_STEP_GRAPH_H_
+#define RUNTIME_TRAIN_STEP_GRAPH_H_
+
+#include <string>
+#include <vector>
+
+#include "runtime/config/config.h"
+#include "runtime/data/dataset.h"
+#include "runtime/model/network.h"
+
+namespace runtime::train {
+
+// What a step is for.
+enum class Purpose {
+  kTraining,    // forward, backward, update
+  kGradients,   // forward, backward; gradients and output are kept for reading
+  kEvaluation,  // forward in inference mode, loss, number of correct answers
+};
+
+struct StepOptions {
+  Purpose purpose = Purpose::kTraining;
+  int64_t batch = 1;
+  rt_dtype dtype = RT_FLOAT32;
+  std::string loss = "cross_entropy";  // or "mean_squared_error"
+  int64_t targets = 0;                 // regression: numbers a sample
+  config::Optimizer optimizer;
+  double max_norm = 0;
+  uint64_t seed = 0;
+  std::vector<std::string> freeze;  // patterns of parameter names, * and ? as in a shell
+  bool integer_input = false;
+};
+
+// Values that the caller writes before a step (kInput) and reads after it (kOutput). kNone where a
+// step has none.
+//
+// All trained parameters lie in one persistent buffer "parameters" and their gradients, in the same
+// places, in "gradients", so that the optimizer is one launch. Optimizer state: "momentum", or
+// "adam_m" and "adam_v".
+struct StepGraph {
+  graph::Graph graph;
+  graph::ValueId features = graph::kNone;
+  graph::ValueId target = graph::kNone;   // labels int32 [N], or targets [N, D]
+  graph::ValueId weight = graph::kNone;   // [N], see plugins/operations.md, "Softmax and losses"
+  graph::ValueId loss = graph::kNone;     // [1]
+  graph::ValueId correct = graph::kNone;  // [1], evaluation of a classification
+  graph::ValueId output = graph::kNone;
+  graph::ValueId learning_rate = graph::kNone;  // [1]
+  graph::ValueId step = graph::kNone;           // int64 [1], from 1 for adamw
+  graph::ValueId dropout_step = graph::kNone;   // int64 [1]
+  graph::ValueId sample_base = graph::kNone;    // int64 [1]
+  graph::ValueId one = graph::kNone;            // persistent [1] that must hold 1
+  std::vector<model::Parameter>
+      parameters;  // views into "parameters" or "frozen", or statistics of their own
+  std::vector<graph::ValueId> gradients;  // by parameter; kNone: not trained
+};
+
+StepGraph build_step(const model::Model& model, const StepOptions& options);
+
+}  // namespace runtime::train
+
+#endif  // RUNTIME_TRAIN_STEP_GRAPH_H_

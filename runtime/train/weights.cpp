@@ -1,0 +1,194 @@
+#include "runtime/train/weights.h"
+
+#include <cmath>
+#include <cstring>
+#include <numbers>
+#include <set>
+
+#include "runtime/data/philox.h"
+#include "runtime/error.h"
+#include "runtime/graph/graph.h"
+
+namespace runtime::train {
+
+namespace {
+
+using model::Parameter;
+
+// Distinguishes these numbers from those of runtime/data and of dropout under the same seed.
+constexpr uint32_t kInitialisation = 0x77656967;
+
+// FNV-1a, 32 bit
+uint32_t name_hash(const std::string& name) {
+  uint32_t h = 2166136261u;
+  for (unsigned char c : name) h = (h ^ c) * 16777619u;
+  return h;
+}
+
+// Four words for the numbers 4*block .. 4*block+3 of a parameter.
+data::PhiloxCounter words(const std::string& name, uint64_t seed, uint64_t block) {
+  return data::philox4x32({static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32),
+                           name_hash(name), kInitialisation},
+                          {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)});
+}
+
+// (0, 1): the middle of one of 2^32 intervals
+double unit(uint32_t word) { return (word + 0.5) * 0x1p-32; }
+
+// Uniform in (-bound, bound).
+std::vector<double> uniform(const Parameter& p, int64_t count, uint64_t seed, double bound) {
+  std::vector<double> out(count);
+  for (int64_t i = 0; i < count; ++i)
+    out[i] = (2 * unit(words(p.name, seed, i / 4)[i % 4]) - 1) * bound;
+  return out;
+}
+
+// Box and Muller, "A note on the generation of random normal deviates", 1958.
+std::vector<double> normal(const Parameter& p, int64_t count, uint64_t seed, double deviation) {
+  std::vector<double> out(count);
+  for (int64_t i = 0; i < count; ++i) {
+    const data::PhiloxCounter w = words(p.name, seed, i / 4);
+    const int pair = static_cast<int>(i % 4) / 2 * 2;
+    const double radius = std::sqrt(-2 * std::log(unit(w[pair]))),
+                 angle = 2 * std::numbers::pi * unit(w[pair + 1]);
+    out[i] = deviation * radius * (i % 2 == 0 ? std::cos(angle) : std::sin(angle));
+  }
+  return out;
+}
+
+// Calls f(file index, canonical index) for every element.
+template <typename F>
+void for_each_element(const Parameter& p, F&& f) {
+  const size_t rank = p.view.size();
+  std::vector<int64_t> strides(rank, 1), index(rank, 0);
+  for (size_t i = rank; i-- > 1;) strides[i - 1] = strides[i] * p.view[i];
+  const int64_t count = graph::element_count(p.view);
+  for (int64_t file = 0; file < count; ++file) {
+    int64_t canonical = 0;
+    for (size_t i = 0; i < rank; ++i) canonical += index[i] * strides[p.permutation[i]];
+    f(file, canonical);
+    for (size_t i = rank; i-- > 0;) {
+      if (++index[i] < p.view[p.permutation[i]]) break;
+      index[i] = 0;
+    }
+  }
+}
+
+float half_to_float(uint16_t h) {
+  const int exponent = h >> 10 & 31, mantissa = h & 1023;
+  const float sign = h >> 15 ? -1.0f : 1.0f;
+  if (exponent == 31) return mantissa ? NAN : sign * INFINITY;
+  return sign * (exponent ? std::ldexp(1.0f + static_cast<float>(mantissa) / 1024, exponent - 15)
+                          : std::ldexp(static_cast<float>(mantissa) / 1024, -14));
+}
+
+double number_at(const data::HostTensor& tensor, size_t i) {
+  const std::byte* bytes = tensor.bytes.data() + i * graph::dtype_bytes(tensor.dtype);
+  if (tensor.dtype == RT_FLOAT64) {
+    double v;
+    std::memcpy(&v, bytes, sizeof(v));
+    return v;
+  }
+  if (tensor.dtype == RT_FLOAT32) {
+    float v;
+    std::memcpy(&v, bytes, sizeof(v));
+    return v;
+  }
+  uint16_t raw;
+  std::memcpy(&raw, bytes, sizeof(raw));
+  if (tensor.dtype == RT_FLOAT16) return half_to_float(raw);
+  const uint32_t widened = static_cast<uint32_t>(raw) << 16;
+  float v;
+  std::memcpy(&v, &widened, sizeof(v));
+  return v;
+}
+
+bool is_floating(rt_dtype dtype) {
+  return dtype == RT_FLOAT32 || dtype == RT_FLOAT64 || dtype == RT_FLOAT16 || dtype == RT_BFLOAT16;
+}
+
+}  // namespace
+
+std::vector<double> initial_values(const Parameter& p, int64_t count, uint64_t seed) {
+  const std::string& kind = p.init.kind;
+  const double fan_in = static_cast<double>(p.fan_in), fan_out = static_cast<double>(p.fan_out);
+  if (kind == "constant") return std::vector<double>(count, p.init.value);
+  if (kind == "uniform") return uniform(p, count, seed, p.init.value);
+  if (kind == "normal") return normal(p, count, seed, p.init.value);
+  // torch.nn.Linear and Conv2d: kaiming_uniform with a = sqrt(5), which is 1 / sqrt(fan_in), for
+  // weight and bias.
+  if (kind == "default") return uniform(p, count, seed, 1 / std::sqrt(fan_in));
+  // Glorot and Bengio, 2010; He et al., 2015 (gain of ReLU).
+  if (kind == "xavier_uniform") return uniform(p, count, seed, std::sqrt(6 / (fan_in + fan_out)));
+  if (kind == "xavier_normal") return normal(p, count, seed, std::sqrt(2 / (fan_in + fan_out)));
+  if (kind == "kaiming_uniform") return uniform(p, count, seed, std::sqrt(6 / fan_in));
+  if (kind == "kaiming_normal") return normal(p, count, seed, std::sqrt(2 / fan_in));
+  throw ConfigurationError("parameter '" + p.name + "': init '" + kind + "' is unknown");
+}
+
+std::vector<std::byte> to_file_order(const Parameter& p, const std::vector<std::byte>& canonical,
+                                     uint64_t element) {
+  std::vector<std::byte> file(canonical.size());
+  for_each_element(p, [&](int64_t f, int64_t c) {
+    std::memcpy(&file[f * element], &canonical[c * element], element);
+  });
+  return file;
+}
+
+std::vector<std::byte> from_file_order(const Parameter& p, const std::vector<std::byte>& file,
+                                       uint64_t element) {
+  std::vector<std::byte> canonical(file.size());
+  for_each_element(p, [&](int64_t f, int64_t c) {
+    std::memcpy(&canonical[c * element], &file[f * element], element);
+  });
+  return canonical;
+}
+
+std::vector<std::byte> encode(const std::vector<double>& values, rt_dtype dtype) {
+  std::vector<std::byte> bytes(values.size() * graph::dtype_bytes(dtype));
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (dtype == RT_FLOAT64) {
+      std::memcpy(&bytes[i * 8], &values[i], 8);
+    } else {
+      const auto v = static_cast<float>(values[i]);
+      std::memcpy(&bytes[i * 4], &v, 4);
+    }
+  }
+  return bytes;
+}
+
+std::vector<std::byte> converted(const data::HostTensor& tensor, rt_dtype dtype) {
+  if (tensor.dtype == dtype) return tensor.bytes;
+  std::vector<double> values(graph::element_count(tensor.dims));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = number_at(tensor, i);
+  return encode(values, dtype);
+}
+
+void check_weights(const data::TensorFile& file, const std::vector<Parameter>& parameters,
+                   const std::string& path) {
+  std::string problems;
+  std::set<std::string> known;
+  for (const Parameter& p : parameters) {
+    known.insert(p.name);
+    const auto it = file.tensors.find(p.name);
+    if (it == file.tensors.end()) {
+      problems += "\n  missing: " + p.name + " " + graph::to_string(p.file_dims);
+    } else if (it->second.dims != p.file_dims) {
+      problems += "\n  " + p.name + " is " + graph::to_string(it->second.dims) +
+                  ", the model has " + graph::to_string(p.file_dims);
+    } else if (!is_floating(it->second.dtype)) {
+      problems += "\n  " + p.name + " is not of a floating type";
+    }
+  }
+  for (const auto& [name, tensor] : file.tensors) {
+    // PyTorch's batch norm keeps a counter that nothing here needs.
+    if (!known.contains(name) && !name.ends_with("num_batches_tracked"))
+      problems += "\n  not in the model: " + name;
+  }
+  if (!problems.empty()) {
+    throw DataError(path + ": the weights do not fit the model:" + problems +
+                    "\nUse the configuration that the file was made with.");
+  }
+}
+
+}  // namespace runtime::train

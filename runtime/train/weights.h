@@ -1,0 +1,36 @@
+// Parameters between device memory and files: initial values, PyTorch's layouts.
+#ifndef RUNTIME_TRAIN_WEIGHTS_H_
+#define RUNTIME_TRAIN_WEIGHTS_H_
+
+#include <string>
+#include <vector>
+
+#include "runtime/data/safetensors.h"
+#include "runtime/model/network.h"
+
+namespace runtime::train {
+
+// The initial value in the order of the file (PyTorch's layout), `count` numbers. Drawn with
+// Philox, keyed by seed and the parameter's name only, so it depends on no backend, thread or rank.
+std::vector<double> initial_values(const model::Parameter& parameter, int64_t count, uint64_t seed);
+
+// Canonical -> file order and back; `element` is the size of one number in bytes.
+std::vector<std::byte> to_file_order(const model::Parameter& parameter,
+                                     const std::vector<std::byte>& canonical, uint64_t element);
+std::vector<std::byte> from_file_order(const model::Parameter& parameter,
+                                       const std::vector<std::byte>& file, uint64_t element);
+
+// Numbers as dtype (float32 or float64).
+std::vector<std::byte> encode(const std::vector<double>& values, rt_dtype dtype);
+
+// Checks that the file has exactly these parameters, with these shapes, in a floating type. Throws
+// DataError that lists what is missing, what is unexpected, and shapes that differ.
+void check_weights(const data::TensorFile& file, const std::vector<model::Parameter>& parameters,
+                   const std::string& path);
+
+// The tensor's numbers converted to `dtype` (from float16, bfloat16, float32 or float64).
+std::vector<std::byte> converted(const data::HostTensor& tensor, rt_dtype dtype);
+
+}  // namespace runtime::train
+
+#endif  // RUNTIME_TRAIN_WEIGHTS_H_
