@@ -1,0 +1,38 @@
+// Serial kernels of the normalisations. "Pixels" lie `stride` floats apart and have `channels`
+// neighbouring channels each.
+#ifndef BACKENDS_CPU_KERNELS_NORM_H_
+#define BACKENDS_CPU_KERNELS_NORM_H_
+
+#include <cstdint>
+
+namespace backends::cpu::kernels {
+
+// Adds `pixels` pixels to running statistics of `before` pixels: mean and sum of squared
+// differences of every channel (Chan, Golub, LeVeque, "Algorithms for computing the sample
+// variance", 1983). The pixels are read twice: they should fit the first-level cache.
+void add_statistics(const float* x, int64_t stride, int64_t pixels, int64_t channels,
+                    int64_t before, double* mean, double* squares);
+
+// y = (x - mean) factor + shift, each by channel.
+void normalise(const float* x, int64_t stride, int64_t pixels, int64_t channels, const float* mean,
+               const float* factor, const float* shift, float* y);
+
+// sum += dy, product += dy (x - mean), by channel.
+void add_gradient_sums(const float* dy, const float* x, int64_t stride, int64_t pixels,
+                       int64_t channels, const float* mean, double* sum, double* product);
+// dx = factor (dy - offset - (x - mean) slope), each by channel.
+void normalise_backward(const float* dy, const float* x, int64_t stride, int64_t pixels,
+                        int64_t channels, const float* mean, const float* factor,
+                        const float* offset, const float* slope, float* dx);
+
+// Rows of `columns`: saved holds mean and 1 / sqrt(var + epsilon) of each row.
+void layer_norm_rows(const float* x, const float* gamma, const float* beta, float epsilon, float* y,
+                     float* saved, int64_t rows, int64_t columns);
+// sums: [2][columns], dgamma and dbeta of these rows are added to it.
+void layer_norm_backward_rows(const float* dy, const float* x, const float* gamma,
+                              const float* saved, float* dx, double* sums, int64_t rows,
+                              int64_t columns);
+
+}  // namespace backends::cpu::kernels
+
+#endif  // BACKENDS_CPU_KERNELS_NORM_H_

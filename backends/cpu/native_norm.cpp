@@ -1,0 +1,315 @@
+// Batch and layer normalisation, by own kernels: two passes over memory forward and two backward,
+// post-operations included, in every image layout.
+#include <algorithm>
+#include <cmath>
+
+#include "backends/cpu/kernels/norm.h"
+#include "backends/cpu/native.h"
+#include "backends/cpu/parallel.h"
+#include "backends/cpu/post_chain.h"
+#include "rt/operations.h"
+
+namespace backends::cpu {
+namespace {
+
+// The image cut into pieces of pixels that fit the first-level cache. NHWC is one row of pixels.
+struct Pieces {
+  ImageView view;
+  int64_t image_pixels, piece_pixels, per_image;
+
+  explicit Pieces(const ImageView& v) : view(v) {
+    if (v.blocks == 1 && v.block == v.c) view = {1, 1, v.n * v.h * v.w, v.c, v.c, 1};
+    image_pixels = view.h * view.w;
+    piece_pixels = std::max<int64_t>(8, 4096 / std::max<int64_t>(view.block, 1));
+    per_image = (image_pixels + piece_pixels - 1) / piece_pixels;
+  }
+  int64_t count() const { return view.n * per_image; }
+  int64_t pixels() const { return view.n * image_pixels; }
+  int64_t channels() const { return view.blocks * view.block; }  // padding included
+  int64_t grain() const { return kElementGrain / (piece_pixels * channels() + 1) + 1; }
+
+  // body(first channel, offset, pixels) for every block of piece `index`.
+  template <typename Body>
+  void each_block(int64_t index, Body&& body) const {
+    const int64_t n = index / per_image, first = index % per_image * piece_pixels;
+    const int64_t length = std::min(piece_pixels, image_pixels - first);
+    for (int64_t b = 0; b < view.blocks; ++b) {
+      body(b * view.block, view.offset(n, b, first), length);
+    }
+  }
+};
+
+// The workspace: per thread two arrays of double over the channels and a count; then four of float.
+struct Scratch {
+  int threads;
+  int64_t channels;
+  char* base = nullptr;
+
+  int64_t row() const { return 2 * channels + 8; }
+  double* first(int part) const { return reinterpret_cast<double*>(base) + part * row(); }
+  double* second(int part) const { return first(part) + channels; }
+  double& pixels(int part) const { return first(part)[2 * channels]; }
+  float* vector(int i) const {
+    return reinterpret_cast<float*>(first(threads)) + i * (channels + 16);
+  }
+  uint64_t bytes() const {
+    return static_cast<uint64_t>(threads * row()) * sizeof(double) +
+           static_cast<uint64_t>(4 * (channels + 16)) * sizeof(float);
+  }
+  Scratch at(void* workspace) const { return {threads, channels, static_cast<char*>(workspace)}; }
+  void clear() const {
+    std::fill(first(0), first(threads), 0.0);
+    std::fill(vector(0), vector(4), 0.0f);  // padding channels stay zero
+  }
+};
+
+void check_vectors(const Operation& op, uint32_t begin, uint32_t end, int64_t channels) {
+  for (uint32_t i = begin; i < end; ++i) {
+    if (op.input(i).rank == 1 && op.input(i).dims[0] == channels) continue;
+    op.fail("input " + std::to_string(i) + " is " + rt::sdk::to_string(op.input(i)) +
+            rt::sdk::format("; expected [%ld]", static_cast<long>(channels)));
+  }
+}
+
+// Mean and biased variance of every channel, into first(0) and second(0).
+void batch_statistics(const Pieces& pieces, const Scratch& s, const float* x) {
+  parallel_parts(
+      s.threads, pieces.count(), pieces.grain(), 1, [&](int part, int64_t begin, int64_t end) {
+        int64_t before = 0;
+        for (int64_t i = begin; i < end; ++i) {
+          int64_t length = 0;
+          pieces.each_block(i, [&](int64_t c, int64_t offset, int64_t pixels) {
+            kernels::add_statistics(x + offset, pieces.view.block, pixels, pieces.view.block,
+                                    before, s.first(part) + c, s.second(part) + c);
+            length = pixels;
+          });
+          before += length;
+        }
+        s.pixels(part) = static_cast<double>(before);
+      });
+  for (int part = 1; part < s.threads; ++part) {
+    const double a = s.pixels(0), b = s.pixels(part);
+    if (b == 0) continue;
+    for (int64_t c = 0; c < s.channels; ++c) {
+      const double delta = s.first(part)[c] - s.first(0)[c];
+      s.first(0)[c] += delta * b / (a + b);
+      s.second(0)[c] += s.second(part)[c] + delta * delta * a * b / (a + b);
+    }
+    s.pixels(0) = a + b;
+  }
+  const double count = std::max(s.pixels(0), 1.0);
+  for (int64_t c = 0; c < s.channels; ++c) s.second(0)[c] /= count;
+}
+
+void apply_normalisation(const Pieces& pieces, const Scratch& s, const PostChain& chain,
+                         const rt_launch& l) {
+  const float* x = input<float>(l, 0);
+  float* y = output<float>(l, 0);
+  parallel_for(s.threads, pieces.count(), pieces.grain(), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      pieces.each_block(i, [&](int64_t c, int64_t offset, int64_t pixels) {
+        const int64_t block = pieces.view.block;
+        kernels::normalise(x + offset, block, pixels, block, s.vector(0) + c, s.vector(1) + c,
+                           s.vector(2) + c, y + offset);
+        chain.apply(y + offset, offset, pixels * block, l.inputs);
+      });
+    }
+  });
+}
+
+// running = (1 - momentum) running + momentum value
+void update_running(const rt_launch& l, uint32_t from, uint32_t to, const double* value,
+                    double factor, double momentum, int64_t channels) {
+  const float* before = input<float>(l, from);
+  float* after = output<float>(l, to);
+  for (int64_t c = 0; c < channels; ++c) {
+    after[c] = static_cast<float>((1.0 - momentum) * before[c] + momentum * factor * value[c]);
+  }
+}
+
+std::unique_ptr<Plan> make_batch_norm(const NativeContext& context, const Operation& op) {
+  expect_counts(op, 5, 3);
+  expect_float(op);
+  expect_same_dims(op, op.input(0), op.output(0));
+  const int64_t channels = last_dim(op.input(0));
+  check_vectors(op, 1, 5, channels);
+  const double epsilon = op.number(RT_ATTR_EPSILON), momentum = op.number(RT_ATTR_MOMENTUM, 0.1);
+  const Pieces pieces(context.view(op, op.input(0)));
+  const Scratch layout{context.engine.threads(), pieces.channels()};
+  const PostChain chain(op, 0, channels);
+  auto plan = make_plan(context, "native:batch_norm", [=](const rt_launch& l) {
+    const Scratch s = layout.at(l.workspace);
+    s.clear();
+    batch_statistics(pieces, s, input<float>(l, 0));
+    const double *mean = s.first(0), *variance = s.second(0);
+    auto* saved = static_cast<float*>(l.saved);
+    for (int64_t c = 0; c < channels; ++c) {
+      const double inverse = 1.0 / std::sqrt(variance[c] + epsilon);
+      saved[c] = s.vector(0)[c] = static_cast<float>(mean[c]);
+      saved[channels + c] = static_cast<float>(inverse);
+      s.vector(1)[c] = static_cast<float>(inverse * input<float>(l, 1)[c]);
+      s.vector(2)[c] = input<float>(l, 2)[c];
+    }
+    apply_normalisation(pieces, s, chain, l);
+    const auto n = static_cast<double>(pieces.pixels());
+    const double keep = n > 0 ? momentum : 0.0;  // an empty batch says nothing
+    update_running(l, 3, 1, mean, 1.0, keep, channels);
+    update_running(l, 4, 2, variance, n > 1 ? n / (n - 1) : 1.0, keep, channels);
+  });
+  plan->edit().workspace_bytes = layout.bytes();
+  plan->edit().saved_bytes = static_cast<uint64_t>(2 * channels) * sizeof(float);
+  plan->edit().in_place = {1u << 0, 1u << 3, 1u << 4};
+  return plan;
+}
+
+std::unique_ptr<Plan> make_batch_norm_inference(const NativeContext& context, const Operation& op) {
+  expect_counts(op, 5, 1);
+  expect_float(op);
+  expect_same_dims(op, op.input(0), op.output(0));
+  const int64_t channels = last_dim(op.input(0));
+  check_vectors(op, 1, 5, channels);
+  const double epsilon = op.number(RT_ATTR_EPSILON);
+  const Pieces pieces(context.view(op, op.input(0)));
+  const Scratch layout{context.engine.threads(), pieces.channels()};
+  const PostChain chain(op, 0, channels);
+  auto plan = make_plan(context, "native:batch_norm_inference", [=](const rt_launch& l) {
+    const Scratch s = layout.at(l.workspace);
+    s.clear();
+    for (int64_t c = 0; c < channels; ++c) {
+      const double inverse = 1.0 / std::sqrt(static_cast<double>(input<float>(l, 4)[c]) + epsilon);
+      s.vector(0)[c] = input<float>(l, 3)[c];
+      s.vector(1)[c] = static_cast<float>(inverse * input<float>(l, 1)[c]);
+      s.vector(2)[c] = input<float>(l, 2)[c];
+    }
+    apply_normalisation(pieces, s, chain, l);
+  });
+  plan->edit().workspace_bytes = layout.bytes();
+  plan->edit().in_place[0] = 1u << 0;
+  return plan;
+}
+
+// Sums of dy and of dy (x - mean) into first(0) and second(0).
+void gradient_sums(const Pieces& pieces, const Scratch& s, const rt_launch& l) {
+  const float *dy = input<float>(l, 0), *x = input<float>(l, 1);
+  parallel_parts(s.threads, pieces.count(), pieces.grain(), 1,
+                 [&](int part, int64_t begin, int64_t end) {
+                   for (int64_t i = begin; i < end; ++i) {
+                     pieces.each_block(i, [&](int64_t c, int64_t offset, int64_t pixels) {
+                       kernels::add_gradient_sums(dy + offset, x + offset, pieces.view.block,
+                                                  pixels, pieces.view.block, s.vector(0) + c,
+                                                  s.first(part) + c, s.second(part) + c);
+                     });
+                   }
+                 });
+  for (int part = 1; part < s.threads; ++part) {
+    for (int64_t c = 0; c < 2 * s.channels; ++c) s.first(0)[c] += s.first(part)[c];
+  }
+}
+
+std::unique_ptr<Plan> make_batch_norm_backward(const NativeContext& context, const Operation& op) {
+  expect_counts(op, 3, 3);
+  expect_float(op);
+  expect_same_dims(op, op.input(0), op.output(0));
+  expect_same_dims(op, op.input(1), op.output(0));
+  const int64_t channels = last_dim(op.input(0));
+  check_vectors(op, 2, 3, channels);
+  const Pieces pieces(context.view(op, op.output(0)));
+  const Scratch layout{context.engine.threads(), pieces.channels()};
+  auto plan = make_plan(context, "native:batch_norm_backward", [=](const rt_launch& l) {
+    const Scratch s = layout.at(l.workspace);
+    s.clear();
+    const auto* saved = static_cast<const float*>(l.saved);
+    std::copy(saved, saved + channels, s.vector(0));
+    gradient_sums(pieces, s, l);
+    const double n = std::max<double>(static_cast<double>(pieces.pixels()), 1.0);
+    for (int64_t c = 0; c < channels; ++c) {
+      const double inverse = saved[channels + c], sum = s.first(0)[c], product = s.second(0)[c];
+      s.vector(1)[c] = static_cast<float>(input<float>(l, 2)[c] * inverse);
+      s.vector(2)[c] = static_cast<float>(sum / n);
+      s.vector(3)[c] = static_cast<float>(product * inverse * inverse / n);
+      output<float>(l, 1)[c] = static_cast<float>(product * inverse);
+      output<float>(l, 2)[c] = static_cast<float>(sum);
+    }
+    const float *dy = input<float>(l, 0), *x = input<float>(l, 1);
+    float* dx = output<float>(l, 0);
+    parallel_for(s.threads, pieces.count(), pieces.grain(), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        pieces.each_block(i, [&](int64_t c, int64_t offset, int64_t pixels) {
+          kernels::normalise_backward(dy + offset, x + offset, pieces.view.block, pixels,
+                                      pieces.view.block, s.vector(0) + c, s.vector(1) + c,
+                                      s.vector(2) + c, s.vector(3) + c, dx + offset);
+        });
+      }
+    });
+  });
+  plan->edit().workspace_bytes = layout.bytes();
+  plan->edit().in_place[0] = 0x3;
+  return plan;
+}
+
+std::unique_ptr<Plan> make_layer_norm(const NativeContext& context, const Operation& op) {
+  expect_counts(op, 3, 1);
+  expect_float(op);
+  expect_same_dims(op, op.input(0), op.output(0));
+  const int64_t rows = row_count(op.input(0)), columns = last_dim(op.input(0));
+  check_vectors(op, 1, 3, columns);
+  const auto epsilon = static_cast<float>(op.number(RT_ATTR_EPSILON));
+  auto plan = make_plan(
+      context, "native:layer_norm", [=, threads = context.engine.threads()](const rt_launch& l) {
+        auto* saved = static_cast<float*>(l.saved);
+        parallel_for(threads, rows, kElementGrain / (columns + 1) + 1, [&](int64_t b, int64_t e) {
+          kernels::layer_norm_rows(input<float>(l, 0) + b * columns, input<float>(l, 1),
+                                   input<float>(l, 2), epsilon, output<float>(l, 0) + b * columns,
+                                   saved + 2 * b, e - b, columns);
+        });
+      });
+  plan->edit().saved_bytes = static_cast<uint64_t>(2 * rows) * sizeof(float);
+  plan->edit().in_place[0] = 0x1;
+  return plan;
+}
+
+std::unique_ptr<Plan> make_layer_norm_backward(const NativeContext& context, const Operation& op) {
+  expect_counts(op, 3, 3);
+  expect_float(op);
+  expect_same_dims(op, op.input(0), op.output(0));
+  expect_same_dims(op, op.input(1), op.output(0));
+  const int64_t rows = row_count(op.input(0)), columns = last_dim(op.input(0));
+  check_vectors(op, 2, 3, columns);
+  const int threads = context.engine.threads();
+  auto plan = make_plan(context, "native:layer_norm_backward", [=](const rt_launch& l) {
+    auto* sums = static_cast<double*>(l.workspace);
+    std::fill(sums, sums + threads * 2 * columns, 0.0);
+    const auto* saved = static_cast<const float*>(l.saved);
+    parallel_parts(
+        threads, rows, kElementGrain / (columns + 1) + 1, 1, [&](int part, int64_t b, int64_t e) {
+          kernels::layer_norm_backward_rows(input<float>(l, 0) + b * columns,
+                                            input<float>(l, 1) + b * columns, input<float>(l, 2),
+                                            saved + 2 * b, output<float>(l, 0) + b * columns,
+                                            sums + part * 2 * columns, e - b, columns);
+        });
+    for (int part = 1; part < threads; ++part) {
+      for (int64_t c = 0; c < 2 * columns; ++c) sums[c] += sums[part * 2 * columns + c];
+    }
+    for (int64_t c = 0; c < columns; ++c) {
+      output<float>(l, 1)[c] = static_cast<float>(sums[c]);
+      output<float>(l, 2)[c] = static_cast<float>(sums[columns + c]);
+    }
+  });
+  plan->edit().workspace_bytes = static_cast<uint64_t>(threads * 2 * columns) * sizeof(double);
+  plan->edit().in_place[0] = 0x3;
+  return plan;
+}
+
+constexpr NativeKernel kKernels[] = {
+    {RT_OP_BATCH_NORM, LayoutRule::kSameImage, make_batch_norm, true},
+    {RT_OP_BATCH_NORM_INFERENCE, LayoutRule::kSameImage, make_batch_norm_inference, true},
+    {RT_OP_BATCH_NORM_BACKWARD, LayoutRule::kSameImage, make_batch_norm_backward},
+    {RT_OP_LAYER_NORM, LayoutRule::kCanonical, make_layer_norm},
+    {RT_OP_LAYER_NORM_BACKWARD, LayoutRule::kCanonical, make_layer_norm_backward},
+};
+
+}  // namespace
+
+KernelTable norm_kernels() { return {kKernels, std::size(kKernels)}; }
+
+}  // namespace backends::cpu
