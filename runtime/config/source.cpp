@@ -174,21 +174,31 @@ Value wrap(const std::vector<std::string>& parts, Value value, const Position& p
   return value;
 }
 
+bool names_other_data(const Value& base, const Value& later) {
+  const auto text = [](const Value& table, const char* key) {
+    const Member* member = table.find(key);
+    return member == nullptr ? std::string() : member->value.string;
+  };
+  const bool named = later.find("name") != nullptr || later.find("format") != nullptr;
+  return named && (text(base, "name") != text(later, "name") ||
+                   text(base, "format") != text(later, "format"));
+}
+
 // Of an exclusive pair the key in `later` replaces the other one in `base`, with what belongs to
-// it: the input of other layers, the files of another data set.
+// it: the input of other layers, all that describes another data set.
 void drop_replaced(Value& base, const Value& later, const std::string& section) {
-  const bool other_data =
-      section == "dataset" && base.find("format") != nullptr && later.find("name") != nullptr;
+  if (section == "model" && later.find("preset") != nullptr) base.remove("input");
+  if (section == "dataset" && names_other_data(base, later)) {
+    for (const char* key :
+         {"path", "target_path", "validation_path", "validation_target_path", "features", "target",
+          "task", "samples", "classes", "mean", "std", "standardize"}) {
+      base.remove(key);
+    }
+  }
   for (const Exclusive& pair : exclusives()) {
     if (pair.section != section) continue;
     if (later.find(pair.first) != nullptr) base.remove(pair.second);
     if (later.find(pair.second) != nullptr) base.remove(pair.first);
-  }
-  if (section == "model" && later.find("preset") != nullptr) base.remove("input");
-  if (!other_data) return;
-  for (const char* key :
-       {"path", "target_path", "validation_path", "validation_target_path", "target", "features"}) {
-    base.remove(key);
   }
 }
 

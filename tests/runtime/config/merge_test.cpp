@@ -60,14 +60,23 @@ TEST_F(Merge, APresetReplacesLayersAndTheirInput) {
   EXPECT_EQ(config.model.layers.size(), 4u);
 }
 
-TEST_F(Merge, ANamedDataSetReplacesTheFilesOfAnother) {
+TEST_F(Merge, AnotherDataSetReplacesWhatDescribesTheFirst) {
   folder_.write("a.toml", kModel + kTraining +
-                              "dataset = { format = \"npy\", path = \"x\", "
-                              "target_path = \"y\", last_batch = \"drop\" }\n");
+                              "dataset = { format = \"npy\", path = \"x\", target_path = \"y\", "
+                              "mean = [1], last_batch = \"drop\", validation_split = 0.5 }\n");
   const Config config = load_file("extends = \"../a.toml\"\n" + kDataset);
   EXPECT_EQ(config.dataset.name, "fashion_mnist");
+  EXPECT_EQ(config.dataset.format, "");
   EXPECT_EQ(config.dataset.path, "");
+  EXPECT_TRUE(config.dataset.mean.empty());
   EXPECT_EQ(config.dataset.last_batch, "drop");
+  EXPECT_EQ(config.dataset.validation_split, 0.5);
+}
+
+TEST_F(Merge, TheSameDataSetKeepsWhatDescribesIt) {
+  folder_.write("a.toml", kWhole + "dataset.mean = [0.5]\n");
+  const Config config = load_file("extends = \"../a.toml\"\n" + kDataset);
+  EXPECT_EQ(config.dataset.mean, std::vector<double>{0.5});
 }
 
 TEST_F(Merge, WhatTheModelSaysGoesBeforeThePreset) {
@@ -90,7 +99,7 @@ TEST_F(Merge, OverridesAreTomlOrBareWords) {
   const Config config = load_file(kWhole, {{"optimizer.lr", "1e-3"},
                                            {"device.backend", "reference"},
                                            {"job.description", "two words"},
-                                           {"job.dump_folder", "/tmp/a-b.c"},
+                                           {"job.dump_folder", "/var/a-b.c"},
                                            {"dataset.mean", "[0.5]"},
                                            {"model.init", "{ normal = 0.01 }"},
                                            {"debug.deterministic", "true"},
@@ -99,7 +108,7 @@ TEST_F(Merge, OverridesAreTomlOrBareWords) {
   EXPECT_EQ(config.optimizer.lr, 1e-3);
   EXPECT_EQ(config.device.backend, "reference");
   EXPECT_EQ(config.job.description, "two words");
-  EXPECT_EQ(config.job.dump_folder, "/tmp/a-b.c");
+  EXPECT_EQ(config.job.dump_folder, "/var/a-b.c");
   EXPECT_THAT(config.dataset.mean, ElementsAre(0.5));
   EXPECT_EQ(config.model.init, (Init{"normal", 0.01}));
   EXPECT_TRUE(config.debug.deterministic);
