@@ -42,7 +42,7 @@ void cross_entropy(const Shape& s, const Buffers& b) {
     const T* row = logits + i * s.width;
     // A padding row may hold anything, NaN included.
     if (weight[i] == T(0)) continue;
-    loss += weight[i] * (log_sum_exp(row, s.width) - static_cast<double>(row[labels[i]]));
+    loss -= weight[i] * sum_row(row, s.width).log_probability(row[labels[i]]);
   }
   *b.output<T>(0) = static_cast<T>(loss);
 }
@@ -60,9 +60,9 @@ void cross_entropy_backward(const Shape& s, const Buffers& b) {
       std::fill_n(result, s.width, T(0));
       continue;
     }
-    const double log_sum = log_sum_exp(row, s.width);
+    const RowSum sum = sum_row(row, s.width);
     for (int64_t j = 0; j < s.width; ++j) {
-      const double probability = std::exp(static_cast<double>(row[j]) - log_sum);
+      const double probability = std::exp(sum.log_probability(row[j]));
       result[j] = static_cast<T>(weight[i] * dloss * (probability - (j == labels[i] ? 1.0 : 0.0)));
     }
   }

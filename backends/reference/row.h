@@ -8,13 +8,21 @@
 
 namespace backends::reference {
 
-// log(sum of exp(row[j])); `width` >= 1.
+// log(softmax(row)[j]) = (row[j] - largest) - log_sum, in this order: largest + log_sum would round
+// away what a large row has in common.
+struct RowSum {
+  double largest;
+  double log_sum;  // log(sum of exp(row[j] - largest))
+  double log_probability(double x) const { return (x - largest) - log_sum; }
+};
+
+// `width` >= 1.
 template <typename T>
-double log_sum_exp(const T* row, int64_t width) {
+RowSum sum_row(const T* row, int64_t width) {
   const double largest = static_cast<double>(*std::max_element(row, row + width));
   double sum = 0;
   for (int64_t j = 0; j < width; ++j) sum += std::exp(static_cast<double>(row[j]) - largest);
-  return largest + std::log(sum);
+  return {largest, std::log(sum)};
 }
 
 }  // namespace backends::reference

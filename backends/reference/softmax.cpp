@@ -19,7 +19,7 @@ Shape read_shape(const Operation& op, rt_dtype dtype, const char* name) {
   return {product(dims) / dims.back(), dims.back()};
 }
 
-// y[j] = function(x[j] - log(sum of exp(x)))
+// y[j] = function(log(softmax(x)[j]))
 template <typename Function>
 Kernel forward(const Operation& op, Function function) {
   const rt_dtype dtype = floating_input(op, 0, "x");
@@ -32,9 +32,9 @@ Kernel forward(const Operation& op, Function function) {
       for (int64_t i = 0; i < s.rows; ++i) {
         const T* x = b.input<T>(0) + i * s.width;
         T* y = b.output<T>(0) + i * s.width;
-        const double log_sum = log_sum_exp(x, s.width);
+        const RowSum sum = sum_row(x, s.width);
         for (int64_t j = 0; j < s.width; ++j) {
-          y[j] = static_cast<T>(function(static_cast<double>(x[j]) - log_sum));
+          y[j] = static_cast<T>(function(sum.log_probability(x[j])));
         }
       }
     };

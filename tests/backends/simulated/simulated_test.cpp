@@ -89,8 +89,8 @@ TEST_F(SimulatedTest, HostReadOfDeviceMemoryFaults) {
       {
         const Memory memory = open()->allocate(kBytes);
         std::fputs("will read", stderr);
-        const float value = *static_cast<volatile float*>(memory.data());
-        std::exit(value == 0.0f ? 0 : 1);
+        static_cast<void>(*static_cast<volatile float*>(memory.data()));
+        std::exit(0);
       },
       "will read");
 }

@@ -1,0 +1,272 @@
+// Gradients of everything but products and windows, against float64 central differences.
+#include <gtest/gtest.h>
+
+#include "tests/backends/reference/harness.h"
+
+namespace backends::reference::testing {
+namespace {
+
+using plugins::host::make_tensor_desc;
+using plugins::host::Operation;
+
+bool reads_output(int64_t function) {
+  return function != RT_ACTIVATION_GELU && function != RT_ACTIVATION_GELU_TANH;
+}
+
+TEST(Gradient, Activations) {
+  const Dims dims = {3, 7};
+  const Array x = random_array(dims, 1, -3, 3), dy = random_array(dims, 2);
+  for (int64_t f = RT_ACTIVATION_RELU; f <= RT_ACTIVATION_SIGMOID; ++f) {
+    const Attributes function = {{RT_ATTR_FUNCTION, f}};
+    const Operation forward = operation(RT_OP_ACTIVATION, {dims}, {dims}, function);
+    const Array s = reads_output(f) ? run1(forward, {x}) : x;
+    const Array dx =
+        run1(operation(RT_OP_ACTIVATION_BACKWARD, {dims, dims}, {dims}, function), {dy, s});
+    expect_gradient([&](const Array& v) { return run1(forward, {v}); }, x, dy, dx,
+                    "function " + std::to_string(f));
+  }
+}
+
+// The post-operation is activation_backward on top of what the operation gives.
+TEST(Gradient, ActivationBackwardAsPostOperation) {
+  const Dims dims = {3, 5};
+  const Array a = random_array(dims, 1), b = random_array(dims, 2), s = random_array(dims, 3, 0, 1);
+  for (int32_t f = RT_ACTIVATION_RELU; f <= RT_ACTIVATION_SIGMOID; ++f) {
+    Operation fused = operation(RT_OP_ADD, {dims, dims, dims}, {dims});
+    fused.post_ops = {{RT_POST_ACTIVATION_BACKWARD, f, 2}};
+    const Array sum = run1(operation(RT_OP_ADD, {dims, dims}, {dims}), {a, b});
+    const Operation separate = operation(RT_OP_ACTIVATION_BACKWARD, {dims, dims}, {dims},
+                                         {{RT_ATTR_FUNCTION, int64_t{f}}});
+    EXPECT_EQ(run1(fused, {a, b, s}), run1(separate, {sum, s}));
+  }
+}
+
+struct Broadcast {
+  Dims a, b, c;
+  int64_t a_axes, b_axes;  // of c, along which the operand repeats
+};
+
+// Sum over the axes along which an operand was repeated.
+Array reduced(const Array& gradient, const Dims& from, const Dims& to, int64_t axes) {
+  return run1(operation(RT_OP_REDUCE, {from}, {to},
+                        {{RT_ATTR_FUNCTION, int64_t{RT_REDUCE_SUM}}, {RT_ATTR_AXES, axes}}),
+              {gradient});
+}
+
+TEST(Gradient, ArithmeticWithBroadcasting) {
+  const std::vector<Broadcast> list = {{{2, 3}, {2, 3}, {2, 3}, 0, 0},
+                                       {{2, 3, 4}, {4}, {2, 3, 4}, 0, 3},
+                                       {{3, 1}, {1, 4}, {3, 4}, 2, 1}};
+  for (const Broadcast& l : list) {
+    const Array a = random_array(l.a, 1), b = random_array(l.b, 2, 0.5, 2),
+                dc = random_array(l.c, 3);
+    const auto with = [&](const char* op, const Array& x, const Array& y, const Dims& y_dims) {
+      return run1(operation(op, {l.c, y_dims}, {l.c}), {x, y});
+    };
+    const Array minus = run1(operation(RT_OP_SCALE, {l.c}, {l.c}, {{RT_ATTR_ALPHA, -1.0}}), {dc});
+    struct Row {
+      const char* op;
+      Array da, db;
+    };
+    const Array over_b = with(RT_OP_DIVIDE, dc, b, l.b);
+    const Array quotient = with(RT_OP_MULTIPLY, with(RT_OP_DIVIDE, minus, b, l.b), a, l.a);
+    const std::vector<Row> rows = {
+        {RT_OP_ADD, dc, dc},
+        {RT_OP_SUBTRACT, dc, minus},
+        {RT_OP_MULTIPLY, with(RT_OP_MULTIPLY, dc, b, l.b), with(RT_OP_MULTIPLY, dc, a, l.a)},
+        {RT_OP_DIVIDE, over_b, with(RT_OP_DIVIDE, quotient, b, l.b)}};
+    for (const Row& row : rows) {
+      const Operation forward = operation(row.op, {l.a, l.b}, {l.c});
+      expect_gradient(
+          [&](const Array& v) {
+            return run1(forward, {v, b});
+          },
+          a, dc, reduced(row.da, l.c, l.a, l.a_axes), std::string(row.op) + " da");
+      expect_gradient(
+          [&](const Array& v) {
+            return run1(forward, {a, v});
+          },
+          b, dc, reduced(row.db, l.c, l.b, l.b_axes), std::string(row.op) + " db");
+    }
+  }
+}
+
+TEST(Gradient, Scale) {
+  const Dims dims = {7};
+  const Array x = random_array(dims, 1), dy = random_array(dims, 2);
+  const Operation forward =
+      operation(RT_OP_SCALE, {dims}, {dims}, {{RT_ATTR_ALPHA, -1.5}, {RT_ATTR_BETA, 0.25}});
+  const Array dx = run1(operation(RT_OP_SCALE, {dims}, {dims}, {{RT_ATTR_ALPHA, -1.5}}), {dy});
+  expect_gradient([&](const Array& v) { return run1(forward, {v}); }, x, dy, dx, "dx");
+}
+
+TEST(Gradient, SumAndMean) {
+  const Dims x_dims = {3, 4, 2}, y_dims = {3, 1, 2};
+  const Array x = random_array(x_dims, 1), dy = random_array(y_dims, 2);
+  for (const int64_t f : {RT_REDUCE_SUM, RT_REDUCE_MEAN}) {
+    const Operation forward = operation(RT_OP_REDUCE, {x_dims}, {y_dims},
+                                        {{RT_ATTR_FUNCTION, f}, {RT_ATTR_AXES, int64_t{2}}});
+    const Array zeros(static_cast<size_t>(count(x_dims)), 0.0);
+    const Array spread = run1(operation(RT_OP_ADD, {x_dims, y_dims}, {x_dims}), {zeros, dy});
+    const double factor = f == RT_REDUCE_MEAN ? 0.25 : 1.0;
+    const Array dx =
+        run1(operation(RT_OP_SCALE, {x_dims}, {x_dims}, {{RT_ATTR_ALPHA, factor}}), {spread});
+    expect_gradient([&](const Array& v) { return run1(forward, {v}); }, x, dy, dx, "dx");
+  }
+}
+
+TEST(Gradient, SquareSum) {
+  const Dims dims = {3, 5};
+  const Array x = random_array(dims, 1);
+  Array dx = x;
+  for (double& v : dx) v *= 2 * 0.7;
+  const Operation forward = operation(RT_OP_SQUARE_SUM, {dims}, {{1}});
+  expect_gradient([&](const Array& v) { return run1(forward, {v}); }, x, {0.7}, dx, "2 x ds");
+}
+
+TEST(Gradient, Softmaxes) {
+  const Dims dims = {3, 2, 5};
+  const Array x = random_array(dims, 1, -2, 2), dy = random_array(dims, 2);
+  for (const auto& [name, backward] : {std::pair{RT_OP_SOFTMAX, RT_OP_SOFTMAX_BACKWARD},
+                                       std::pair{RT_OP_LOG_SOFTMAX, RT_OP_LOG_SOFTMAX_BACKWARD}}) {
+    const Operation forward = operation(name, {dims}, {dims});
+    const Array dx = run1(operation(backward, {dims, dims}, {dims}), {dy, run1(forward, {x})});
+    expect_gradient([&](const Array& v) { return run1(forward, {v}); }, x, dy, dx, name);
+  }
+}
+
+TEST(Gradient, CrossEntropy) {
+  const Dims dims = {5, 4};
+  const Array x = random_array(dims, 1, -2, 2), labels = {0, 3, 1, 1, 2};
+  const Array weight = {0.2, 0.2, 0, 0.3, 0.2};
+  Operation forward = operation(RT_OP_CROSS_ENTROPY, {dims, {5}, {5}}, {{1}});
+  forward.inputs[1].dtype = RT_INT32;
+  Operation backward = operation(RT_OP_CROSS_ENTROPY_BACKWARD, {dims, {5}, {5}, {1}}, {dims});
+  backward.inputs[1].dtype = RT_INT32;
+  const Array dx = run1(backward, {x, labels, weight, {1.7}});
+  expect_gradient(
+      [&](const Array& v) {
+        return run1(forward, {v, labels, weight});
+      },
+      x, {1.7}, dx, "dlogits");
+}
+
+TEST(Gradient, MeanSquaredError) {
+  for (const Dims& dims : {Dims{4, 3, 2}, Dims{6}}) {
+    const Array y = random_array(dims, 1), target = random_array(dims, 2);
+    const Array weight = random_array({dims[0]}, 3, 0, 1);
+    const Operation forward = operation(RT_OP_MEAN_SQUARED_ERROR, {dims, dims, {dims[0]}}, {{1}});
+    const Array dy =
+        run1(operation(RT_OP_MEAN_SQUARED_ERROR_BACKWARD, {dims, dims, {dims[0]}, {1}}, {dims}),
+             {y, target, weight, {0.6}});
+    expect_gradient(
+        [&](const Array& v) {
+          return run1(forward, {v, target, weight});
+        },
+        y, {0.6}, dy, "dy");
+  }
+}
+
+// Gradients of a normalisation with respect to x, gamma and beta.
+void check_normalisation(const Operation& forward, const char* backward_name,
+                         const std::vector<Array>& inputs) {
+  const rt_tensor_desc& d = forward.inputs[0];
+  const Dims x_dims(d.dims, d.dims + d.rank), c = {x_dims.back()};
+  const Array dy = random_array(x_dims, 9);
+  Saved saved;
+  run(forward, inputs, &saved);
+  const auto gradients =
+      run(operation(backward_name, {x_dims, x_dims, c}, {x_dims, c, c}, {{RT_ATTR_EPSILON, 1e-3}}),
+          {dy, inputs[0], inputs[1]}, &saved);
+  for (size_t i = 0; i < 3; ++i) {
+    const auto function = [&](const Array& v) {
+      std::vector<Array> changed = inputs;
+      changed[i] = v;
+      return run1(forward, changed);
+    };
+    expect_gradient(function, inputs[i], dy, gradients[i], "input " + std::to_string(i));
+  }
+}
+
+TEST(Gradient, BatchNorm) {
+  for (const Dims& x : {Dims{3, 2, 4, 3}, Dims{7, 2}}) {
+    const Dims c = {x.back()};
+    const Operation forward =
+        operation(RT_OP_BATCH_NORM, {x, c, c, c, c}, {x, c, c}, {{RT_ATTR_EPSILON, 1e-3}});
+    check_normalisation(forward, RT_OP_BATCH_NORM_BACKWARD,
+                        {random_array(x, 1), random_array(c, 2), random_array(c, 3),
+                         random_array(c, 4), random_array(c, 5, 0.5, 2)});
+  }
+}
+
+TEST(Gradient, LayerNorm) {
+  for (const Dims& x : {Dims{3, 2, 5}, Dims{4, 7}}) {
+    const Dims d = {x.back()};
+    const Operation forward =
+        operation(RT_OP_LAYER_NORM, {x, d, d}, {x}, {{RT_ATTR_EPSILON, 1e-3}});
+    check_normalisation(forward, RT_OP_LAYER_NORM_BACKWARD,
+                        {random_array(x, 1), random_array(d, 2), random_array(d, 3)});
+  }
+}
+
+TEST(Gradient, Embedding) {
+  const Dims indices_dims = {2, 3}, table_dims = {4, 5}, y_dims = {2, 3, 5};
+  const Array indices = {1, 3, 1, 0, 1, 3}, table = random_array(table_dims, 1);
+  const Array dy = random_array(y_dims, 2);
+  Operation forward = operation(RT_OP_EMBEDDING, {indices_dims, table_dims}, {y_dims});
+  forward.inputs[0].dtype = RT_INT32;
+  Operation backward = operation(RT_OP_EMBEDDING_BACKWARD, {indices_dims, y_dims}, {table_dims});
+  backward.inputs[0].dtype = RT_INT32;
+  expect_gradient(
+      [&](const Array& v) {
+        return run1(forward, {indices, v});
+      },
+      table, dy, run1(backward, {indices, dy}), "dtable");
+}
+
+TEST(Gradient, TransposeByTheInverse) {
+  const Dims x_dims = {2, 3, 4}, y_dims = {4, 2, 3};
+  const Array x = random_array(x_dims, 1), dy = random_array(y_dims, 2);
+  // y axis i is x axis p[i]: p = (2, 0, 1), its inverse (1, 2, 0).
+  const Operation forward =
+      operation(RT_OP_TRANSPOSE, {x_dims}, {y_dims}, {{RT_ATTR_PERMUTATION, int64_t{0x102}}});
+  const Operation inverse =
+      operation(RT_OP_TRANSPOSE, {y_dims}, {x_dims}, {{RT_ATTR_PERMUTATION, int64_t{0x021}}});
+  expect_gradient([&](const Array& v) { return run1(forward, {v}); }, x, dy, run1(inverse, {dy}),
+                  "dx");
+}
+
+TEST(Gradient, ConcatSliceAndPad) {
+  const Attributes axis = {{RT_ATTR_AXIS, int64_t{1}}};
+  const Attributes second = {{RT_ATTR_AXIS, int64_t{1}}, {RT_ATTR_START, int64_t{2}}};
+  const Dims a_dims = {2, 2, 3}, b_dims = {2, 4, 3}, c_dims = {2, 6, 3};
+  const Array a = random_array(a_dims, 1), b = random_array(b_dims, 2),
+              dc = random_array(c_dims, 3);
+  const Operation concat = operation(RT_OP_CONCAT, {a_dims, b_dims}, {c_dims}, axis);
+  const Operation slice = operation(RT_OP_SLICE, {c_dims}, {b_dims}, second);
+  const Operation pad = operation(RT_OP_PAD, {b_dims}, {c_dims}, second);
+  expect_gradient(
+      [&](const Array& v) {
+        return run1(concat, {a, v});
+      },
+      b, dc, run1(slice, {dc}), "concat");
+  expect_gradient([&](const Array& v) { return run1(slice, {v}); }, dc, b, run1(pad, {b}), "slice");
+  expect_gradient([&](const Array& v) { return run1(pad, {v}); }, b, dc, run1(slice, {dc}), "pad");
+}
+
+TEST(Gradient, Dropout) {
+  const Dims dims = {3, 7};
+  const Array x = random_array(dims, 1), dy = random_array(dims, 2);
+  Operation op = operation(
+      RT_OP_DROPOUT, {dims, {1}, {1}}, {dims},
+      {{RT_ATTR_PROBABILITY, 0.4}, {RT_ATTR_SEED, int64_t{5}}, {RT_ATTR_STREAM, int64_t{2}}});
+  op.inputs[1].dtype = op.inputs[2].dtype = RT_INT64;
+  expect_gradient(
+      [&](const Array& v) {
+        return run1(op, {v, {3}, {10}});
+      },
+      x, dy, run1(op, {dy, {3}, {10}}), "dx");
+}
+
+}  // namespace
+}  // namespace backends::reference::testing

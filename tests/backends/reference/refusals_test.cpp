@@ -1,0 +1,127 @@
+// What is wrong with an operation is said with actual and expected values.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "backends/reference/kernel.h"
+#include "tests/backends/reference/harness.h"
+
+namespace backends::reference::testing {
+namespace {
+
+using plugins::host::Operation;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+TEST(Refusal, MatmulShapes) {
+  EXPECT_THAT(refusal(operation(RT_OP_MATMUL, {{2, 3}, {4, 5}}, {{2, 5}})),
+              AllOf(HasSubstr("matmul: operand 1 (b) is float64 [4, 5]"),
+                    HasSubstr("expected float64 [3, 5]")));
+  EXPECT_THAT(refusal(operation(RT_OP_MATMUL, {{2, 3}, {3, 5}}, {{5, 2}})),
+              AllOf(HasSubstr("output 0 (c) is float64 [5, 2]"), HasSubstr("[2, 5]")));
+  EXPECT_THAT(refusal(operation(RT_OP_MATMUL, {{3}, {3, 5}}, {{5}})),
+              HasSubstr("operand 0 (a) is float64 [3], expected at least 2 dimensions"));
+  EXPECT_THAT(refusal(operation(RT_OP_MATMUL, {{2, 3}}, {{2, 2}})), HasSubstr("1 inputs"));
+}
+
+TEST(Refusal, MixedTypes) {
+  Operation op = operation(RT_OP_ADD, {{2}, {2}}, {{2}});
+  op.inputs[1].dtype = RT_FLOAT32;
+  EXPECT_THAT(refusal(op),
+              AllOf(HasSubstr("operand 1 (b) is float32 [2]"), HasSubstr("expected float64 [2]")));
+}
+
+TEST(Refusal, UnsupportedTypeNamesTheOperandAndTheRemedy) {
+  const Operation op = operation(RT_OP_MATMUL, {{2, 3}, {3, 5}}, {{2, 5}}, {}, RT_FLOAT16);
+  EXPECT_THAT(refusal(op), AllOf(HasSubstr("operand 0 (a) is float16"),
+                                 HasSubstr("float32 and float64"), HasSubstr("cast")));
+}
+
+TEST(Refusal, Convolution) {
+  const Dims x = {1, 5, 5, 4}, y = {1, 3, 3, 2};
+  EXPECT_THAT(refusal(operation(RT_OP_CONV2D, {x, {2, 3, 3, 3}}, {y})),
+              AllOf(HasSubstr("[2, 3, 3, 3]"), HasSubstr("4 image channels")));
+  EXPECT_THAT(refusal(operation(RT_OP_CONV2D, {x, {2, 7, 3, 4}}, {y})),
+              AllOf(HasSubstr("covers 7 along height"), HasSubstr("padded image has 5")));
+  EXPECT_THAT(refusal(operation(RT_OP_CONV2D, {x, {2, 3, 3, 4}}, {{1, 4, 3, 2}})),
+              AllOf(HasSubstr("output 0 (y) is float64 [1, 4, 3, 2]"), HasSubstr("[1, 3, 3, 2]")));
+  EXPECT_THAT(
+      refusal(operation(RT_OP_CONV2D, {x, {2, 3, 3, 4}}, {y}, {{RT_ATTR_STRIDE_H, int64_t{0}}})),
+      HasSubstr("stride_h is 0, expected at least 1"));
+  EXPECT_THAT(refusal(operation(RT_OP_CONV2D, {{5, 5, 4}, {2, 3, 3, 4}}, {y})),
+              HasSubstr("3 dimensions, expected 4"));
+}
+
+TEST(Refusal, Pooling) {
+  const Attributes too_much_padding = {{RT_ATTR_KERNEL_H, int64_t{2}},
+                                       {RT_ATTR_KERNEL_W, int64_t{2}},
+                                       {RT_ATTR_PAD_TOP, int64_t{2}}};
+  EXPECT_THAT(
+      refusal(operation(RT_OP_MAX_POOL2D, {{1, 4, 4, 1}}, {{1, 5, 3, 1}}, too_much_padding)),
+      HasSubstr("pad_top is 2, expected less than the kernel's 2"));
+  EXPECT_THAT(refusal(operation(RT_OP_AVG_POOL2D, {{1, 4, 4, 1}}, {{1, 3, 3, 1}})),
+              HasSubstr("attribute 'kernel_h' is missing"));
+}
+
+TEST(Refusal, Attributes) {
+  EXPECT_THAT(refusal(operation(RT_OP_ACTIVATION, {{2}}, {{2}}, {{RT_ATTR_FUNCTION, int64_t{9}}})),
+              HasSubstr("activation function is 9, expected 1 (relu) to 5 (sigmoid)"));
+  EXPECT_THAT(refusal(operation(RT_OP_REDUCE, {{2}}, {{1}},
+                                {{RT_ATTR_FUNCTION, int64_t{1}}, {RT_ATTR_AXES, int64_t{2}}})),
+              HasSubstr("axes is the mask 0x2"));
+  EXPECT_THAT(refusal(operation(RT_OP_TRANSPOSE, {{2, 3}}, {{2, 3}},
+                                {{RT_ATTR_PERMUTATION, int64_t{0x11}}})),
+              HasSubstr("permutation 0x11 names axis 1 at place 1"));
+  EXPECT_THAT(refusal(operation(RT_OP_SLICE, {{4}}, {{3}},
+                                {{RT_ATTR_AXIS, int64_t{0}}, {RT_ATTR_START, int64_t{2}}})),
+              HasSubstr("[3] from 2 along axis 0 does not fit [4]"));
+  EXPECT_THAT(refusal(operation(RT_OP_CONCAT, {{4}}, {{4}}, {{RT_ATTR_AXIS, int64_t{1}}})),
+              HasSubstr("axis is 1, expected 0..0"));
+}
+
+TEST(Refusal, Broadcasting) {
+  EXPECT_THAT(refusal(operation(RT_OP_MULTIPLY, {{2, 3}, {2}}, {{2, 3}})),
+              AllOf(HasSubstr("operand 1 (b) has dims [2]"), HasSubstr("[2, 3]")));
+}
+
+TEST(Refusal, EmptyBatchOfBatchNorm) {
+  EXPECT_THAT(refusal(operation(RT_OP_BATCH_NORM, {{0, 2}, {2}, {2}, {2}, {2}}, {{0, 2}, {2}, {2}},
+                                {{RT_ATTR_EPSILON, 1e-5}})),
+              HasSubstr("no sample"));
+}
+
+TEST(Refusal, Labels) {
+  EXPECT_THAT(
+      refusal(operation(RT_OP_CROSS_ENTROPY, {{4, 3}, {4}, {4}}, {{1}})),
+      AllOf(HasSubstr("operand 1 (labels) is float64 [4]"), HasSubstr("expected int32 [4]")));
+}
+
+TEST(Refusal, PostOperations) {
+  Operation bias = operation(RT_OP_MATMUL, {{2, 3}, {3, 5}, {4}}, {{2, 5}});
+  bias.post_ops = {{RT_POST_BIAS, 0, 2}};
+  EXPECT_THAT(refusal(bias), AllOf(HasSubstr("operand 2 (bias) is float64 [4]"), HasSubstr("[5]")));
+  Operation missing = operation(RT_OP_MATMUL, {{2, 3}, {3, 5}}, {{2, 5}});
+  missing.post_ops = {{RT_POST_RESIDUAL_ADD, 0, 7}};
+  EXPECT_THAT(refusal(missing), HasSubstr("names operand 7, but there are 2 inputs"));
+  Operation scale = operation(RT_OP_SCALE, {{2}}, {{2}});
+  scale.post_ops = {{RT_POST_ACTIVATION, RT_ACTIVATION_RELU, -1}};
+  EXPECT_THAT(refusal(scale), HasSubstr("takes no post-operations"));
+}
+
+TEST(Refusal, UnknownOperationAndForeignLayout) {
+  EXPECT_THAT(refusal(operation("fft", {{2}}, {{2}})), HasSubstr("'fft' is not in the list"));
+  Operation foreign = operation(RT_OP_COPY, {{2}}, {{2}});
+  foreign.inputs[0].layout = 7;
+  EXPECT_THAT(refusal(foreign),
+              AllOf(HasSubstr("operand 0 has layout 0x7"), HasSubstr("canonical")));
+}
+
+TEST(Refusal, SizesThatOverflow) {
+  const int64_t huge = int64_t{1} << 40;
+  EXPECT_THAT(refusal(operation(RT_OP_COPY, {{huge, huge}}, {{huge, huge}})),
+              HasSubstr("fits the address space"));
+}
+
+TEST(Refusal, EveryOperationOfTheListIsThere) { EXPECT_EQ(operation_names().size(), 46u); }
+
+}  // namespace
+}  // namespace backends::reference::testing
