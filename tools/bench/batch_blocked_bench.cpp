@@ -20,17 +20,21 @@
 #include "backends/cpu/batch_blocked/convolution.h"
 #include "backends/cpu/batch_blocked/weight_gradient.h"
 #include "backends/cpu/batch_blocked/winograd.h"
+#include "backends/cpu/batch_blocked/winograd_gradient.h"
 
 namespace {
 
+using backends::cpu::batch_blocked::best_kernels;
 using backends::cpu::batch_blocked::Convolution;
 using backends::cpu::batch_blocked::ConvShape;
 using backends::cpu::batch_blocked::Direction;
+using backends::cpu::batch_blocked::find_winograd;
 using backends::cpu::batch_blocked::kBlock;
 using backends::cpu::batch_blocked::PostOps;
 using backends::cpu::batch_blocked::sample_blocks;
 using backends::cpu::batch_blocked::WeightGradient;
 using backends::cpu::batch_blocked::Winograd;
+using backends::cpu::batch_blocked::WinogradGradient;
 
 // Aligned, filled with numbers around zero.
 class Buffer {
@@ -251,7 +255,7 @@ void bench_convolution(const Named& named, int threads, int rounds) {
         {"own", run, {}},
         {"nhwc", forward ? nhwc.forward() : nhwc.backward_data(), {}},
         {"blocked", forward ? blocked.forward() : blocked.backward_data(), {}}};
-    if (Winograd::supports(s)) {
+    if (find_winograd(s, best_kernels())) {
       auto winograd = std::make_shared<Winograd>(s, direction, threads);
       auto scratch =
           std::make_shared<Buffer>(static_cast<int64_t>(winograd->workspace_bytes() / 4));
@@ -266,11 +270,20 @@ void bench_convolution(const Named& named, int threads, int rounds) {
   }
   WeightGradient own(s, threads);
   Buffer workspace(static_cast<int64_t>(own.workspace_bytes() / 4)), db(s.o);
-  report(named.name, "weights", s,
-         {{"own", [&] { own.run(x.get(), y.get(), w.get(), db.get(), workspace.get()); }, {}},
-          {"nhwc", nhwc.backward_weights(), {}},
-          {"blocked", blocked.backward_weights(), {}}},
-         threads, rounds);
+  std::vector<Contender> contenders = {
+      {"own", [&] { own.run(x.get(), y.get(), w.get(), db.get(), workspace.get()); }, {}},
+      {"nhwc", nhwc.backward_weights(), {}},
+      {"blocked", blocked.backward_weights(), {}}};
+  if (find_winograd(s, best_kernels())) {
+    auto winograd = std::make_shared<WinogradGradient>(s, threads);
+    auto scratch = std::make_shared<Buffer>(static_cast<int64_t>(winograd->workspace_bytes() / 4));
+    contenders.push_back({"winograd",
+                          [=, &x, &y, &w, &db] {
+                            winograd->run(x.get(), y.get(), w.get(), db.get(), scratch->get());
+                          },
+                          {}});
+  }
+  report(named.name, "weights", s, contenders, threads, rounds);
 }
 
 const Named kShapes[] = {

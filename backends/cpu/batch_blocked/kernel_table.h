@@ -125,6 +125,9 @@ struct WinogradPatch {
 };
 using WinogradTransform = void (*)(const WinogradPatch&);
 
+// Position (kSumPosition, kSumPosition) of output_adjoint's result is the sum of the patch.
+constexpr int64_t kSumPosition = 1;
+
 // F(m x m, r x r): m x m outputs of an r x r filter by (m + r - 1)^2 products.
 struct WinogradKernel {
   int32_t outputs, filter;
@@ -134,6 +137,8 @@ struct WinogradKernel {
   WinogradTransform output_adjoint;  // patch of dy -> spectral
   // `count` <= kBlock adjacent channels of taps w[tap * tap_step] -> spectral[position][kBlock]
   void (*weights)(const float* w, int64_t tap_step, int32_t count, float* spectral);
+  // The adjoint: spectral -> w
+  void (*weights_adjoint)(const float* spectral, float* w, int64_t tap_step, int32_t count);
 };
 
 struct KernelTable {

@@ -27,6 +27,14 @@ struct WeightGradient::Share {
   int64_t group, tile_begin, tile_end, block_begin, block_end;
 };
 
+double pixel_cycles(const WeightKernel& k) {
+  const int products = k.outputs * k.rows * k.columns * k.inputs;
+  const int loads = k.outputs + k.rows * k.inputs;
+  // Few accumulators wait for the 4 cycles that a product takes; a part of the loads does not hide
+  // behind products.
+  return std::max({static_cast<double>(products), 4.0, 1.2 * loads}) + 0.15 * loads;
+}
+
 WeightGradient::WeightGradient(const ConvShape& shape, int threads, const KernelTable& kernels)
     : shape_(shape), threads_(std::max(1, threads)), kernels_(&kernels) {
   choose_kernel(kernels);
@@ -47,12 +55,7 @@ void WeightGradient::choose_kernel(const KernelTable& kernels) {
     if (k.outputs > shape_.o || k.inputs > shape_.c) continue;
     const int64_t o = divide_up(shape_.o, k.outputs), c = divide_up(shape_.c, k.inputs);
     const int64_t kh = shape_.kh / k.rows, kw = shape_.kw / k.columns;
-    // Cycles for a pixel: a product each, and what of the loads cannot hide behind them (a load
-    // takes half the time of a product; a few cycles of loop). Few accumulators wait for the 4
-    // cycles that a product takes.
-    const int products = k.outputs * k.rows * k.columns * k.inputs;
-    const int loads = k.outputs + k.rows * k.inputs;
-    const double cycles = std::max({double(products), 4.0, 1.2 * loads}) + 0.15 * loads;
+    const double cycles = pixel_cycles(k);
     const double cost = static_cast<double>(o * c * kh * kw) * cycles;
     if (cost < best) {
       best = cost;

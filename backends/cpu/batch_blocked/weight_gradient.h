@@ -6,6 +6,9 @@
 
 namespace backends::cpu::batch_blocked {
 
+// Cycles that a tile takes for one pixel, by a core that does one vector product a cycle.
+double pixel_cycles(const WeightKernel& kernel);
+
 // Immutable after construction; run() may be called in several threads at once with different
 // buffers. The result is the same bits every time for a given number of threads. Padding lanes of x
 // and dy may hold anything.

@@ -14,17 +14,6 @@ constexpr int64_t kGroupBytes = 600 * 1024;
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-const WinogradKernel* find(const ConvShape& s, const KernelTable& kernels) {
-  if (s.kh != s.kw || s.stride_h != 1 || s.stride_w != 1 || s.dilation_h != 1 ||
-      s.dilation_w != 1) {
-    return nullptr;
-  }
-  for (int32_t i = 0; i < kernels.winograd_count; ++i) {
-    if (kernels.winograd[i].filter == s.kh) return &kernels.winograd[i];
-  }
-  return nullptr;
-}
-
 // Products of `count` tiles as pixels of a convolution with one tap.
 std::vector<PixelTile> product_tiles(int64_t count, const ConvKernel& kernel, int64_t channels) {
   std::vector<PixelTile> result;
@@ -55,8 +44,15 @@ struct Winograd::Group {
   int64_t count() const { return end - begin; }
 };
 
-bool Winograd::supports(const ConvShape& shape, const KernelTable& kernels) {
-  return find(shape, kernels) != nullptr;
+const WinogradKernel* find_winograd(const ConvShape& s, const KernelTable& kernels) {
+  if (s.kh != s.kw || s.stride_h != 1 || s.stride_w != 1 || s.dilation_h != 1 ||
+      s.dilation_w != 1) {
+    return nullptr;
+  }
+  for (int32_t i = 0; i < kernels.winograd_count; ++i) {
+    if (kernels.winograd[i].filter == s.kh) return &kernels.winograd[i];
+  }
+  return nullptr;
 }
 
 Winograd::Winograd(const ConvShape& shape, Direction direction, int threads,
@@ -65,7 +61,7 @@ Winograd::Winograd(const ConvShape& shape, Direction direction, int threads,
       direction_(direction),
       threads_(std::max(1, threads)),
       kernels_(&kernels),
-      winograd_(find(shape, kernels)) {
+      winograd_(find_winograd(shape, kernels)) {
   size_ = winograd_->outputs + winograd_->filter - 1;
   in_channels_ = forward() ? shape.c : shape.o;
   out_channels_ = forward() ? shape.o : shape.c;

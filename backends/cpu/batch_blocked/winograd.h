@@ -9,13 +9,14 @@
 
 namespace backends::cpu::batch_blocked {
 
+// The kernel for square filters of 3 or 5, stride 1, no dilation; null for others.
+const WinogradKernel* find_winograd(const ConvShape& shape, const KernelTable& kernels);
+
 // Immutable after construction; run() may be called in several threads at once with different
 // buffers.
 class Winograd {
  public:
-  // Square filters of 3 or 5, stride 1, no dilation.
-  static bool supports(const ConvShape& shape, const KernelTable& kernels = best_kernels());
-
+  // find_winograd(shape, kernels) is not null.
   Winograd(const ConvShape& shape, Direction direction, int threads,
            const KernelTable& kernels = best_kernels());
 

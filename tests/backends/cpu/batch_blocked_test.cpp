@@ -15,6 +15,7 @@
 #include "backends/cpu/batch_blocked/reorder.h"
 #include "backends/cpu/batch_blocked/weight_gradient.h"
 #include "backends/cpu/batch_blocked/winograd.h"
+#include "backends/cpu/batch_blocked/winograd_gradient.h"
 
 namespace backends::cpu::batch_blocked {
 namespace {
@@ -239,7 +240,7 @@ constexpr double kWinogradTolerance = 1e-5;
 
 TEST(BatchBlocked, WinogradForwardWithBiasAndRelu) {
   for_all([](const KernelTable& k, const ConvShape& s, int threads) {
-    if (!Winograd::supports(s, k)) return;
+    if (!find_winograd(s, k)) return;
     const Data data(s);
     const Values bias = numbers(s.o, 4);
     Values expected(data.y.size());
@@ -258,7 +259,7 @@ TEST(BatchBlocked, WinogradForwardWithBiasAndRelu) {
 
 TEST(BatchBlocked, WinogradBackwardDataWithReluBackward) {
   for_all([](const KernelTable& k, const ConvShape& s, int threads) {
-    if (!Winograd::supports(s, k)) return;
+    if (!find_winograd(s, k)) return;
     const Data data(s);
     Values expected(data.x.size());
     for_products(s, [&](size_t x, size_t w, size_t y) { expected[x] += data.y[y] * data.w[w]; });
@@ -271,25 +272,36 @@ TEST(BatchBlocked, WinogradBackwardDataWithReluBackward) {
   });
 }
 
+template <typename Op>
+void check_weight_gradient(const Op& op, const ConvShape& s, double tolerance) {
+  const Data data(s);
+  std::vector<double> sums(data.w.size()), bias_sums(static_cast<size_t>(s.o));
+  for_products(
+      s, [&](size_t x, size_t w, size_t y) { sums[w] += double(data.x[x]) * double(data.y[y]); });
+  for (size_t i = 0; i < data.y.size(); ++i) bias_sums[i % bias_sums.size()] += data.y[i];
+  Buffer x = block(data.x, s.n), dy = block(data.y, s.n);
+  for (const bool with_bias : {true, false}) {
+    Buffer dw(static_cast<int64_t>(sums.size())), db(s.o);
+    Buffer workspace(static_cast<int64_t>(op.workspace_bytes() / 4));
+    op.run(x.get(), dy.get(), dw.get(), with_bias ? db.get() : nullptr, workspace.get());
+    expect_near(Values(dw.get(), dw.get() + dw.size()), Values(sums.begin(), sums.end()), "dw",
+                tolerance);
+    if (!with_bias) continue;
+    expect_near(Values(db.get(), db.get() + s.o), Values(bias_sums.begin(), bias_sums.end()), "db");
+  }
+}
+
 // Padding lanes are NaN: not one of them may reach the sums.
 TEST(BatchBlocked, BackwardWeightsIgnoresPaddingLanes) {
   for_all([](const KernelTable& k, const ConvShape& s, int threads) {
-    const Data data(s);
-    std::vector<double> sums(data.w.size()), bias_sums(static_cast<size_t>(s.o));
-    for_products(s,
-                 [&](size_t x, size_t w, size_t y) { sums[w] += double(data.x[x]) * data.y[y]; });
-    for (size_t i = 0; i < data.y.size(); ++i) bias_sums[i % bias_sums.size()] += data.y[i];
-    Buffer x = block(data.x, s.n), dy = block(data.y, s.n);
-    for (const bool with_bias : {true, false}) {
-      Buffer dw(static_cast<int64_t>(sums.size())), db(s.o);
-      const WeightGradient op(s, threads, k);
-      Buffer workspace(static_cast<int64_t>(op.workspace_bytes() / 4));
-      op.run(x.get(), dy.get(), dw.get(), with_bias ? db.get() : nullptr, workspace.get());
-      expect_near(Values(dw.get(), dw.get() + dw.size()), Values(sums.begin(), sums.end()), "dw");
-      if (!with_bias) continue;
-      expect_near(Values(db.get(), db.get() + s.o), Values(bias_sums.begin(), bias_sums.end()),
-                  "db");
-    }
+    check_weight_gradient(WeightGradient(s, threads, k), s, 2e-6);
+  });
+}
+
+TEST(BatchBlocked, WinogradBackwardWeightsIgnoresPaddingLanes) {
+  for_all([](const KernelTable& k, const ConvShape& s, int threads) {
+    if (!find_winograd(s, k)) return;
+    check_weight_gradient(WinogradGradient(s, threads, k), s, kWinogradTolerance);
   });
 }
 
