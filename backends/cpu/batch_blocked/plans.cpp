@@ -7,6 +7,8 @@
 #include "backends/cpu/batch_blocked/pooling.h"
 #include "backends/cpu/batch_blocked/reorder.h"
 #include "backends/cpu/batch_blocked/weight_gradient.h"
+#include "backends/cpu/batch_blocked/winograd.h"
+#include "backends/cpu/batch_blocked/winograd_gradient.h"
 #include "backends/cpu/window.h"
 #include "rt/operations.h"
 
@@ -140,9 +142,9 @@ double price(const Engine& engine, const Operation& op, double cycles) {
 template <typename Body>
 class BodyPlan : public Plan {
  public:
-  BodyPlan(const char* operation, uint64_t workspace, Body body) : body_(std::move(body)) {
+  BodyPlan(const char* name, uint64_t workspace, Body body) : body_(std::move(body)) {
     info_.workspace_bytes = workspace;
-    info_.implementation = std::string("batch_blocked:") + operation + ":" + best_kernels().name;
+    info_.implementation = std::string("batch_blocked:") + name + ":" + best_kernels().name;
   }
   PlanInfo& edit() { return info_; }
   void launch(const rt_launch& launch) override { body_(launch); }
@@ -152,8 +154,8 @@ class BodyPlan : public Plan {
 };
 
 template <typename Body>
-std::unique_ptr<BodyPlan<Body>> make_plan(const char* operation, uint64_t workspace, Body body) {
-  return std::make_unique<BodyPlan<Body>>(operation, workspace, std::move(body));
+std::unique_ptr<BodyPlan<Body>> make_plan(const char* name, uint64_t workspace, Body body) {
+  return std::make_unique<BodyPlan<Body>>(name, workspace, std::move(body));
 }
 
 }  // namespace
@@ -167,34 +169,54 @@ uint32_t fused_prefix(const Operation& op) {
   return count;
 }
 
-Priced make_convolution(const Engine& engine, const Operation& op) {
-  const bool forward = op.is(RT_OP_CONV2D);
-  const rt_tensor_desc& x = forward ? op.input(0) : op.output(0);
-  const rt_tensor_desc& y = forward ? op.output(0) : op.input(0);
-  const Convolution kernel(conv_shape(op, x, op.input(1), y),
-                           forward ? Direction::kForward : Direction::kBackwardData,
-                           engine.threads());
-  const PostPlan post(op);
-  Priced result;
-  result.estimated_ns = price(engine, op, kernel.cycles());
-  auto plan = make_plan(op.desc().name, kernel.workspace_bytes(), [=](const rt_launch& l) {
-    kernel.run(input(l, 0), input(l, 1), output(l, 0), l.workspace, post.bind(l));
-  });
-  plan->edit().in_place[0] = post.in_place_mask();
-  result.plan = std::move(plan);
-  return result;
+namespace {
+
+ConvShape conv_shape(const Operation& op) {
+  if (op.is(RT_OP_CONV2D)) return conv_shape(op, op.input(0), op.input(1), op.output(0));
+  if (op.is(RT_OP_CONV2D_BACKWARD_DATA)) {
+    return conv_shape(op, op.output(0), op.input(1), op.input(0));
+  }
+  return conv_shape(op, op.input(0), op.output(0), op.input(1));
 }
 
-Priced make_weight_gradient(const Engine& engine, const Operation& op) {
-  const WeightGradient kernel(conv_shape(op, op.input(0), op.output(0), op.input(1)),
-                              engine.threads());
+template <typename Kernel>
+Priced convolution_plan(const Engine& engine, const Operation& op, const char* name) {
+  const Direction direction = op.is(RT_OP_CONV2D) ? Direction::kForward : Direction::kBackwardData;
+  const Kernel kernel(conv_shape(op), direction, engine.threads());
+  const PostPlan post(op);
+  auto plan = make_plan(name, kernel.workspace_bytes(), [=](const rt_launch& l) {
+    kernel.run(input(l, 0), input(l, 1), output(l, 0), l.workspace, post.bind(l));
+  });
+  // The data gradient of Winograd adds to its output before it reads any operand.
+  const bool adds = std::is_same_v<Kernel, Winograd> && direction == Direction::kBackwardData;
+  if (!adds) plan->edit().in_place[0] = post.in_place_mask();
+  return {std::move(plan), price(engine, op, kernel.cycles())};
+}
+
+template <typename Kernel>
+Priced gradient_plan(const Engine& engine, const Operation& op, const char* name) {
+  const Kernel kernel(conv_shape(op), engine.threads());
   const bool bias = op.output_count() > 1;
-  Priced result;
-  result.estimated_ns = price(engine, op, kernel.cycles());
-  result.plan = make_plan(op.desc().name, kernel.workspace_bytes(), [=](const rt_launch& l) {
+  auto plan = make_plan(name, kernel.workspace_bytes(), [=](const rt_launch& l) {
     kernel.run(input(l, 0), input(l, 1), output(l, 0), bias ? output(l, 1) : nullptr, l.workspace);
   });
-  return result;
+  return {std::move(plan), price(engine, op, kernel.cycles())};
+}
+
+}  // namespace
+
+bool winograd_fits(const Operation& op) {
+  return find_winograd(conv_shape(op), best_kernels()) != nullptr;
+}
+
+Priced make_convolution(const Engine& engine, const Operation& op, uint32_t algorithm) {
+  return algorithm == kWinogradAlgorithm ? convolution_plan<Winograd>(engine, op, "winograd")
+                                         : convolution_plan<Convolution>(engine, op, "direct");
+}
+
+Priced make_weight_gradient(const Engine& engine, const Operation& op, uint32_t algorithm) {
+  return algorithm == kWinogradAlgorithm ? gradient_plan<WinogradGradient>(engine, op, "winograd")
+                                         : gradient_plan<WeightGradient>(engine, op, "direct");
 }
 
 std::string pooling_refusal(const Operation& op) {

@@ -26,10 +26,15 @@ struct Priced {
   double estimated_ns = 0;
 };
 
+// Algorithms of the convolutions; everything else has only the first.
+inline constexpr uint32_t kDirect = 1, kWinogradAlgorithm = 2;
+// May this convolution, checked as below, take kWinogradAlgorithm?
+bool winograd_fits(const Operation& op);
+
 // Shapes, types and groups were checked; post-operations are applied as far as fused_prefix goes.
-// Of layouts only those of a copy are looked at.
-Priced make_convolution(const Engine& engine, const Operation& op);  // forward and data gradient
-Priced make_weight_gradient(const Engine& engine, const Operation& op);
+// Of layouts only those of a copy are looked at. Convolutions: forward and data gradient.
+Priced make_convolution(const Engine& engine, const Operation& op, uint32_t algorithm);
+Priced make_weight_gradient(const Engine& engine, const Operation& op, uint32_t algorithm);
 Priced make_pooling(const Engine& engine, const Operation& op);
 Priced make_copy(const Engine& engine, const Operation& op);
 

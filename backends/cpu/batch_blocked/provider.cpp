@@ -1,5 +1,7 @@
 #include "backends/cpu/batch_blocked/provider.h"
 
+#include <algorithm>
+
 #include "backends/cpu/batch_blocked/kernel_table.h"
 #include "backends/cpu/batch_blocked/plans.h"
 #include "backends/cpu/post_chain.h"
@@ -98,16 +100,40 @@ std::string shape_refusal(const Operation& op, Family family) {
   return {};
 }
 
-Priced make(const Engine& engine, const Operation& op, Family family) {
+Priced make(const Engine& engine, const Operation& op, Family family, uint32_t algorithm) {
   switch (family) {
     case Family::kConvolution:
-      return batch_blocked::make_convolution(engine, op);
+      return batch_blocked::make_convolution(engine, op, algorithm);
     case Family::kWeightGradient:
-      return batch_blocked::make_weight_gradient(engine, op);
+      return batch_blocked::make_weight_gradient(engine, op, algorithm);
     case Family::kPooling:
       return batch_blocked::make_pooling(engine, op);
     default:
       return batch_blocked::make_copy(engine, op);
+  }
+}
+
+// The direct algorithm first: it is the default, being the more exact one.
+std::vector<uint32_t> algorithms(const Engine& engine, const Operation& op, Family family) {
+  const bool convolution = family == Family::kConvolution || family == Family::kWeightGradient;
+  if (convolution && engine.winograd() && batch_blocked::winograd_fits(op)) {
+    return {batch_blocked::kDirect, batch_blocked::kWinogradAlgorithm};
+  }
+  return {batch_blocked::kDirect};
+}
+
+// Rounding, relative to the norm of the result: sums in another order; Winograd's transforms.
+constexpr double kDirectTolerance = 1e-5, kWinogradTolerance = 1e-4;
+
+void add_candidates(const Engine& engine, const Operation& op, Family family, Candidate candidate,
+                    Answer& answer) {
+  for (const uint32_t algorithm : algorithms(engine, op, family)) {
+    const Priced priced = make(engine, op, family, algorithm);
+    candidate.algorithm = algorithm;
+    candidate.estimated_ns = priced.estimated_ns;
+    candidate.implementation = priced.plan->info().implementation;
+    answer.candidates.push_back(candidate);
+    if (algorithm == batch_blocked::kWinogradAlgorithm) answer.tolerance = kWinogradTolerance;
   }
 }
 
@@ -143,6 +169,7 @@ Answer BatchBlockedProvider::query(const Operation& op) {
     return answer;
   }
   check_post_ops(op);
+  answer.tolerance = kDirectTolerance;
   Candidate candidate;
   if (kind == Family::kCopy) {
     candidate.input_layouts[0] = op.input(0).layout;
@@ -158,14 +185,10 @@ Answer BatchBlockedProvider::query(const Operation& op) {
         op.desc().name, operand < 100 ? "input" : "output", operand % 100);
     return answer;
   }
-  const Priced priced = make(engine_, op, kind);
-  candidate.algorithm = 1;
-  candidate.estimated_ns = priced.estimated_ns;
-  candidate.implementation = priced.plan->info().implementation;
   answer.level = RT_SUPPORT_NATIVE;
   const bool fuses = kind == Family::kConvolution || kind == Family::kPooling;
   answer.post_ops_fused = fuses ? batch_blocked::fused_prefix(op) : 0;
-  answer.candidates.push_back(std::move(candidate));
+  add_candidates(engine_, op, kind, std::move(candidate), answer);
   return answer;
 }
 
@@ -185,7 +208,17 @@ std::unique_ptr<Plan> BatchBlockedProvider::create(const Operation& op, uint32_t
         rt::sdk::format("%s: %u post-operations asked for, %u can be fused; give only those",
                         op.desc().name, op.post_op_count(), answer.post_ops_fused));
   }
-  return make(engine_, op, family(op)).plan;
+  const bool offered =
+      algorithm == 0 || std::any_of(answer.candidates.begin(), answer.candidates.end(),
+                                    [&](const Candidate& c) { return c.algorithm == algorithm; });
+  if (!offered) {
+    throw rt::sdk::Error(
+        RT_ERROR_UNSUPPORTED,
+        rt::sdk::format("%s: algorithm %u of the layout n16hwc16n is not offered for these shapes; "
+                        "take a candidate of query",
+                        op.desc().name, algorithm));
+  }
+  return make(engine_, op, family(op), algorithm).plan;
 }
 
 std::optional<uint64_t> BatchBlockedProvider::layout_bytes(const rt_tensor_desc& tensor) const {
