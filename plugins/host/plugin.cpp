@@ -131,7 +131,9 @@ const rt_plugin* enter(rt_plugin_entry_fn entry, const rt_host& host, const std:
       error, describe, [&](rt_error* e) { return entry(&host, &negotiation, &plugin, e); });
   if (status == RT_ERROR_VERSION || (status == RT_OK && !speaks(negotiation))) {
     // An instance of another version cannot be shut down either: its struct is unknown here.
-    throw Error(RT_ERROR_VERSION, who + ": " + other_version(negotiation));
+    const std::string words(error.message, strnlen(error.message, sizeof(error.message)));
+    throw Error(RT_ERROR_VERSION, who + ": " + other_version(negotiation) +
+                                      (words.empty() ? "" : "; its own words: " + words));
   }
   check(status, error, describe());
   if (plugin == nullptr) {

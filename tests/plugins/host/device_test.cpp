@@ -164,6 +164,30 @@ TEST(TensorDesc, RefusesWhatCannotBe) {
   EXPECT_THROW(make_tensor_desc(RT_FLOAT32, {2, -1}), Error);
 }
 
+TEST(Template, HasAWholeDeviceAndOneOperation) {
+  const auto device = Device::open(Plugin::load(fixture("template_device"), {}), 0);
+  Stream stream = device->create_stream();
+  Operation operation;
+  operation.name = RT_OP_SCALE;
+  operation.inputs = operation.outputs = {make_tensor_desc(RT_FLOAT32, {3})};
+  operation.attributes = {{RT_ATTR_ALPHA, 2.0}, {RT_ATTR_BETA, 1.0}};
+  EXPECT_EQ(device->query(operation).level, RT_SUPPORT_NATIVE);
+  Kernel kernel = device->create_kernel(operation);
+  Memory memory = device->allocate(12);
+  float values[] = {1, 2, 3};
+  stream.copy(memory.data(), values, sizeof(values));
+  const void* inputs[] = {memory.data()};
+  void* outputs[] = {memory.data()};  // in place, as the plan allows
+  ASSERT_EQ(kernel.info().in_place[0], 1u);
+  kernel.launch(stream, {sizeof(rt_launch), 1, inputs, outputs, 1, 0, nullptr, nullptr});
+  stream.copy(values, memory.data(), sizeof(values));
+  stream.synchronize();
+  EXPECT_THAT(values, ::testing::ElementsAre(3, 5, 7));
+  const Support refused = device->query(add_of(4));
+  EXPECT_EQ(refused.level, RT_SUPPORT_REFUSED);
+  EXPECT_THAT(refused.reason, HasSubstr("asked for add"));
+}
+
 // A plugin that breaks the rule "no exception crosses".
 TEST(Thrower, CreateIsCaughtAtTheBorder) {
   const auto device = open_thrower();

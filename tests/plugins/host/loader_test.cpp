@@ -37,8 +37,9 @@ INSTANTIATE_TEST_SUITE_P(
         Broken{"broken_major",
                RT_ERROR_VERSION,
                {"version 2", "this host speaks version 1", "rebuild"}},
-        Broken{
-            "broken_major_refused", RT_ERROR_VERSION, {"version 3", "this host speaks version 1"}},
+        Broken{"broken_major_refused",
+               RT_ERROR_VERSION,
+               {"version 3", "this host speaks version 1", "needs a newer host"}},
         Broken{"broken_short_instance",
                RT_ERROR_VERSION,
                {"rt_plugin has 64 bytes", "has 80", "rebuild"}},

@@ -137,7 +137,8 @@ TEST(Decoy, IsNeverOpened) {
 
 // Our plugins, all that are built, export the entry and nothing else.
 TEST(Exports, AreTheEntryAlone) {
-  std::vector<fs::path> libraries = {fixture("example"), fixture("fake_communicator")};
+  std::vector<fs::path> libraries = {fixture("example"), fixture("fake_communicator"),
+                                     fixture("template_device")};
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(BUILT_IN_FOLDER, error))
     libraries.push_back(entry.path());

@@ -1,0 +1,56 @@
+// The entry. Several instances may live in one process (ranks as threads): keep state in one of
+// them, not in globals.
+#include <cstring>
+
+#include "rt/sdk/error.h"
+#include "template.h"
+
+namespace {
+
+struct Instance {
+  rt_plugin view{};
+  const rt_host* host = nullptr;  // host->log(...) for what people should know
+};
+
+const void* get_interface(void*, const char* name, uint32_t version) {
+  if (std::strcmp(name, RT_INTERFACE_DEVICE) == 0 && version == RT_DEVICE_API_VERSION) {
+    return &template_device::kDeviceApi;
+  }
+  if (std::strcmp(name, RT_INTERFACE_KERNEL) == 0 && version == RT_KERNEL_API_VERSION) {
+    return &template_device::kKernelApi;
+  }
+  return nullptr;
+}
+
+const rt_option_spec* const* options(void*, uint32_t* count) {
+  *count = 0;
+  return nullptr;
+}
+
+void shutdown(void* self) { delete static_cast<Instance*>(self); }
+
+}  // namespace
+
+extern "C" rt_status rt_plugin_entry(const rt_host* host, rt_negotiation* negotiation,
+                                     const rt_plugin** plugin, rt_error* error) {
+  return rt::sdk::guard(error, [&] {
+    negotiation->plugin_major = RT_ABI_MAJOR;
+    if (RT_ABI_MAJOR < negotiation->host_major_min || RT_ABI_MAJOR > negotiation->host_major_max) {
+      throw rt::sdk::Error(RT_ERROR_VERSION,
+                           rt::sdk::format("this plugin speaks version %d", RT_ABI_MAJOR));
+    }
+    auto* self = new Instance;
+    self->host = host;
+    self->view.size = sizeof(rt_plugin);
+    self->view.self = self;
+    self->view.name = "template";  // [a-z][a-z0-9_]*: device.backend = "template"
+    self->view.vendor = "your name";
+    self->view.version = "1.0.0";
+    self->view.build_id = "template-1.0.0";  // change it whenever a kernel or a layout changes
+    self->view.description = "a device to start from";
+    self->view.get_interface = get_interface;
+    self->view.options = options;
+    self->view.shutdown = shutdown;
+    *plugin = &self->view;
+  });
+}

@@ -1,0 +1,24 @@
+// What the three files share.
+#ifndef TEMPLATE_H_
+#define TEMPLATE_H_
+
+#include "rt/device.h"
+#include "rt/kernel.h"
+#include "rt/plugin.h"
+
+namespace template_device {
+
+extern const rt_device_api kDeviceApi;
+extern const rt_kernel_api kKernelApi;
+
+// Gives an output struct to the host: the smaller of the two sizes counts.
+template <typename T>
+void write_output(T* output, T value) {
+  value.size = output->size;
+  const std::size_t bytes = output->size < sizeof(T) ? output->size : sizeof(T);
+  __builtin_memcpy(output, &value, bytes);
+}
+
+}  // namespace template_device
+
+#endif  // TEMPLATE_H_
