@@ -128,15 +128,18 @@ uint64_t moved_bytes(const Problem& p, const Variant& v) {
 
 // Rates relative to the peak, from measurements of oneDNN 2.6 (see README.md).
 double estimate(const Engine& engine, const Problem& p, const Variant& v, uint32_t chained) {
+  // Kernels for blocked images work on whole blocks of channels, those for NHWC do not.
+  const bool blocked = !take_apart(v.actual[kDestination]).inner_blocks.empty();
+  const MemoryParts weights = take_apart(v.actual[kWeights]);
   double multiply_adds = static_cast<double>(p.out_h * p.out_w);
-  for (const int64_t d : take_apart(v.actual[kWeights]).padded_dims) {
+  for (const int64_t d : blocked ? weights.padded_dims : weights.dims) {
     multiply_adds *= static_cast<double>(d);
   }
   multiply_adds *= static_cast<double>(take_apart(v.actual[kSource]).dims[0]);
   const auto contains = [&](std::string_view text) {
     return v.name.find(text) != std::string::npos;
   };
-  double rate = take_apart(v.actual[kDestination]).inner_blocks.empty() ? 0.72 : 0.95;
+  double rate = blocked ? 0.95 : 0.72;
   if (contains("ref")) rate = 0.01;
   if (contains("gemm")) rate = 0.5;
   if (v.algorithm == kWinograd) {

@@ -2,6 +2,7 @@
 
 #include <omp.h>
 
+#include "backends/cpu/batch_blocked/provider.h"
 #include "backends/cpu/layouts.h"
 #include "backends/cpu/native_provider.h"
 #include "backends/cpu/onednn_provider.h"
@@ -56,6 +57,7 @@ Engine::Engine(const EngineOptions& options)
   bandwidth_ = 10.0 + 5.0 * std::min(options.threads, 8);
   providers_.push_back(std::make_unique<OnednnProvider>(*this, *layouts_));
   providers_.push_back(std::make_unique<NativeProvider>(*this, *layouts_));
+  providers_.push_back(std::make_unique<BatchBlockedProvider>(*this));
 }
 
 Engine::~Engine() = default;

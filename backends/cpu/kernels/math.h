@@ -74,7 +74,7 @@ inline constexpr float kGeluTanhCubic = 0.044715f;
 template <int32_t kFunction>
 CPU_INLINE float activate(float x) {
   if constexpr (kFunction == RT_ACTIVATION_RELU) {
-    return x > 0.0f ? x : 0.0f;
+    return x < 0.0f ? 0.0f : x;  // keeps NaN
   } else if constexpr (kFunction == RT_ACTIVATION_GELU) {
     return 0.5f * x * (1.0f + fast_erf(x * kSqrtHalf));
   } else if constexpr (kFunction == RT_ACTIVATION_GELU_TANH) {
