@@ -107,7 +107,7 @@ TEST(Loader, NamesAMissingFile) {
 
 TEST(Loader, RefusesRelativePathsAndParentFolders) {
   EXPECT_THAT(error_of([] { Plugin::load("libexample.so", {}); }).what(), HasSubstr("relative"));
-  EXPECT_THAT(error_of([] { Plugin::load("/usr/../tmp/libexample.so", {}); }).what(),
+  EXPECT_THAT(error_of([] { Plugin::load("/usr/../lib/libexample.so", {}); }).what(),
               HasSubstr("'..'"));
 }
 
