@@ -14,9 +14,10 @@ struct MatrixView {
   int64_t row, column;
 };
 
-// Columns of b that are multiplied together; 4 x 4 sums in double fit the registers of every
-// machine.
-inline constexpr int64_t kPanel = 4;
+// Rows of a and columns of b that are multiplied together: 2 x 8 sums in double are half of the
+// vector registers that every x86-64 has, the other half holds operands.
+inline constexpr int kRows = 2;
+inline constexpr int64_t kPanel = 8;
 
 // Doubles of scratch that multiply() needs for an inner dimension of k.
 inline int64_t panel_elements(int64_t k) { return k * kPanel; }
@@ -49,10 +50,10 @@ void multiply(int64_t m, int64_t n, int64_t k, MatrixView<T> a, MatrixView<T> b,
       }
     }
     int64_t i = 0;
-    for (; i + 4 <= m; i += 4) {
-      double sums[4][kPanel];
-      dot_panel<4>(a.data + i * a.row, a.row, a.column, k, panel, sums);
-      for (int64_t r = 0; r < 4; ++r) {
+    for (; i + kRows <= m; i += kRows) {
+      double sums[kRows][kPanel];
+      dot_panel<kRows>(a.data + i * a.row, a.row, a.column, k, panel, sums);
+      for (int64_t r = 0; r < kRows; ++r) {
         for (int64_t j = 0; j < width; ++j) store(i + r, j0 + j, sums[r][j]);
       }
     }

@@ -22,10 +22,15 @@ constexpr rt_option_spec kFailLaunch = {sizeof(rt_option_spec), RT_OPTION_STRING
                                         "operation whose launches fail"};
 constexpr rt_option_spec kFailAfter = {sizeof(rt_option_spec), RT_OPTION_INTEGER, "fail_after",
                                        "-1", "launches that succeed before they fail"};
+constexpr rt_option_spec kCorrupt = {sizeof(rt_option_spec), RT_OPTION_STRING, "corrupt", "",
+                                     "operation that leaves a NaN in its first element"};
+constexpr rt_option_spec kOverrun = {sizeof(rt_option_spec), RT_OPTION_STRING, "overrun", "",
+                                     "operation that writes behind its output"};
 constexpr rt_option_spec kRefuse = {sizeof(rt_option_spec), RT_OPTION_STRING, "refuse", "",
                                     "operations that are refused, separated by commas"};
-constexpr const rt_option_spec* kSpecs[] = {&kMaxDelay,   &kSeed,      &kMemory, &kPoison,
-                                            &kFailLaunch, &kFailAfter, &kRefuse};
+constexpr const rt_option_spec* kSpecs[] = {&kMaxDelay, &kSeed,       &kMemory,
+                                            &kPoison,   &kFailLaunch, &kFailAfter,
+                                            &kCorrupt,  &kOverrun,    &kRefuse};
 
 [[noreturn]] void fail(const rt_option& option, const char* expected) {
   throw rt::sdk::Error(
@@ -71,6 +76,10 @@ void apply(const rt_option& option, Options& result) {
     result.fail_launch = option.value;
   } else if (key == kFailAfter.key) {
     result.fail_after = integer(option, -1, "a number of launches >= -1");
+  } else if (key == kCorrupt.key) {
+    result.corrupt = option.value;
+  } else if (key == kOverrun.key) {
+    result.overrun = option.value;
   } else if (key == kRefuse.key) {
     result.refuse = list(option.value);
   } else {

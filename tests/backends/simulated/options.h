@@ -15,10 +15,12 @@ struct Options {
   int64_t max_delay_us = 50;  // before each piece of work, uniform in 0..max
   uint64_t seed = 1;          // of the delays
   uint64_t memory_mb = 1024;
-  bool poison = false;              // 0xFF (NaN) into fresh and freed memory
-  std::string fail_launch;          // only launches of this operation fail; empty: any
-  int64_t fail_after = -1;          // launches (of fail_launch) that succeed first; -1: none fails,
-                                    // or with fail_launch the first one
+  bool poison = false;      // 0xFF (NaN) into fresh and freed memory
+  std::string fail_launch;  // only launches of this operation fail; empty: any
+  int64_t fail_after = -1;  // launches (of fail_launch) that succeed first; -1: none fails,
+                            // or with fail_launch the first one
+  std::string corrupt;  // launches of this operation leave a NaN in the first element of output 0
+  std::string overrun;  // launches of this operation write one byte behind output 0
   std::vector<std::string> refuse;  // operations that query refuses
 };
 

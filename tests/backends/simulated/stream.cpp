@@ -137,6 +137,16 @@ void Stream::run(const LaunchTask& task) {
   plan.kernel().run({inputs.data(), outputs.data(),
                      find(task.workspace, plan.kernel().workspace_bytes, "workspace", 0),
                      find(task.saved, plan.saved_bytes(), "saved buffer", 0)});
+  damage(plan, outputs[0]);
+}
+
+void Stream::damage(const reference::Planned& plan, void* output) const {
+  const uint64_t bytes = plan.output_bytes()[0];
+  auto* data = static_cast<unsigned char*>(output);
+  if (device_.options().corrupt == plan.name()) {
+    std::fill_n(data, std::min<uint64_t>(bytes, sizeof(double)), 0xFF);
+  }
+  if (device_.options().overrun == plan.name() && bytes > 0) data[bytes] ^= 0xFF;
 }
 
 void Stream::run(const CopyTask& task) {

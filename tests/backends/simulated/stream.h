@@ -87,6 +87,8 @@ class Stream {
   void run(const LaunchTask& task);
   void run(const CopyTask& task);
   void run(const FillTask& task);
+  // The damage that options ask for, to output 0 of an operation that has run.
+  void damage(const reference::Planned& plan, void* output) const;
   bool pop(Task& task);
 
   Device& device_;
