@@ -41,14 +41,14 @@ PrimitivePlan::PrimitivePlan(const Engine& engine, dnnl::engine onednn, std::str
 }
 
 size_t PrimitivePlan::operand(const MemoryDesc& desc, Slot::Kind kind, uint32_t index) {
-  memories_.emplace_back(dnnl::memory(desc, onednn_, nullptr), Slot{kind, index, 0});
+  memories_.push_back({dnnl::memory(desc, onednn_, nullptr), Slot{kind, index, 0}});
   return memories_.size() - 1;
 }
 
 size_t PrimitivePlan::temporary(const MemoryDesc& desc) {
   const Slot slot{Slot::Kind::kWorkspace, 0, info_.workspace_bytes};
   info_.workspace_bytes += (desc.get_size() + kAlignment - 1) / kAlignment * kAlignment;
-  memories_.emplace_back(dnnl::memory(desc, onednn_, nullptr), slot);
+  memories_.push_back({dnnl::memory(desc, onednn_, nullptr), slot});
   return memories_.size() - 1;
 }
 
@@ -56,18 +56,18 @@ void PrimitivePlan::step(const dnnl::primitive& primitive, const MemoryDesc& scr
                          const std::vector<std::pair<int, size_t>>& arguments) {
   Step step{primitive, {}};
   for (const auto& [argument, memory] : arguments) {
-    step.arguments.push_back({argument, memories_[memory].first.get()});
+    step.arguments.push_back({argument, memories_[memory].memory.get()});
   }
   if (scratchpad.get_size() > 0) {
     const size_t memory = temporary(scratchpad);
-    step.arguments.push_back({DNNL_ARG_SCRATCHPAD, memories_[memory].first.get()});
+    step.arguments.push_back({DNNL_ARG_SCRATCHPAD, memories_[memory].memory.get()});
   }
   steps_.push_back(std::move(step));
 }
 
 void PrimitivePlan::reorder(size_t from, size_t to) {
-  const MemoryDesc source = memories_[from].first.get_desc();
-  const MemoryDesc target = memories_[to].first.get_desc();
+  const MemoryDesc source = memories_[from].memory.get_desc();
+  const MemoryDesc target = memories_[to].memory.get_desc();
   const dnnl::reorder::primitive_desc desc(onednn_, source, onednn_, target, user_scratchpad(),
                                            /*allow_empty=*/true);
   if (exists(desc)) {
@@ -95,7 +95,7 @@ void PrimitivePlan::finish_with(PostChain chain, int64_t count) {
 }
 
 void PrimitivePlan::set_addresses(const rt_launch& launch) {
-  for (auto& [memory, slot] : memories_) {
+  for (auto& [memory, slot, current] : memories_) {
     void* address = nullptr;
     switch (slot.kind) {
       case Slot::Kind::kInput:
@@ -108,7 +108,9 @@ void PrimitivePlan::set_addresses(const rt_launch& launch) {
         address = static_cast<char*>(launch.workspace) + slot.offset;
         break;
     }
+    if (address == current) continue;
     check(set_handle(memory.get(), address, stream_.get()), "setting the address of an operand");
+    current = address;
   }
 }
 

@@ -59,7 +59,14 @@ class PrimitivePlan : public Plan {
   dnnl::engine onednn_;
   dnnl::stream stream_;
   std::mutex mutex_;
-  std::vector<std::pair<dnnl::memory, Slot>> memories_;
+  // `address` is what the memory object has now. Setting it again would make oneDNN 2.x write the
+  // padding of the tensor once more; whoever wrote the tensor has done that.
+  struct Bound {
+    dnnl::memory memory;
+    Slot slot;
+    void* address = nullptr;
+  };
+  std::vector<Bound> memories_;
   std::vector<Step> steps_;
   int64_t preload_ = -1;
   uint64_t preload_bytes_ = 0;
@@ -67,7 +74,7 @@ class PrimitivePlan : public Plan {
   int64_t chain_count_ = 0;
 };
 
-// Bytes/ns a reorder of `bytes` costs is 2 bytes / bandwidth; used by estimates.
+// Estimated time of a reorder of `bytes`.
 double reorder_ns(const Engine& engine, uint64_t bytes);
 
 }  // namespace backends::cpu

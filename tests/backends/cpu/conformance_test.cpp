@@ -28,7 +28,8 @@ class CpuConformance : public testing::TestWithParam<std::string> {
     for (const conformance::Case& c : conformance::cases_of(GetParam())) {
       const conformance::Result result = run_case(*device, *reference, c);
       if (computes_in_float64(c.operation)) {
-        EXPECT_EQ(result.outcome, conformance::Outcome::kSkipped) << c.name << ": " << result.detail;
+        EXPECT_EQ(result.outcome, conformance::Outcome::kSkipped)
+            << c.name << ": " << result.detail;
         continue;
       }
       EXPECT_EQ(result.outcome, conformance::Outcome::kPassed) << c.name << ": " << result.detail;

@@ -1,0 +1,103 @@
+// The number of threads that was asked for is the number that works; plans and devices may be used
+// by several threads at once.
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <filesystem>
+#include <thread>
+
+#include "plugins/host/error.h"
+#include "tests/backends/cpu/support.h"
+
+namespace tests::cpu {
+namespace {
+
+int threads_of_this_process() {
+  const std::filesystem::directory_iterator tasks("/proc/self/task");
+  return static_cast<int>(std::distance(begin(tasks), end(tasks)));
+}
+
+// Threads that exist after a convolution (oneDNN) and an activation (own kernel) on a device with
+// that option, more than before. Works in a thread of its own, whose OpenMP pool ends with it.
+int extra_threads(int32_t option, bool on_one_core = false) {
+  int extra = -1;
+  std::thread([&] {
+    if (on_one_core) {
+      cpu_set_t usable, one;
+      ASSERT_EQ(sched_getaffinity(0, sizeof(usable), &usable), 0);
+      CPU_ZERO(&one);
+      for (int core = 0; core < CPU_SETSIZE; ++core) {
+        if (!CPU_ISSET(core, &usable)) continue;
+        CPU_SET(core, &one);
+        break;
+      }
+      ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
+    }
+    const int before = threads_of_this_process();
+    const auto device = open({option, {}});
+    const host::Operation op = convolution();
+    run(*device, op, ramps(op));
+    host::Operation activation;
+    activation.name = RT_OP_ACTIVATION;
+    activation.inputs = activation.outputs = {tensor({1 << 18})};
+    activation.attributes = {{RT_ATTR_FUNCTION, int64_t{RT_ACTIVATION_TANH}}};
+    run(*device, activation, {ramp(1 << 18)});
+    extra = threads_of_this_process() - before;
+  }).join();
+  return extra;
+}
+
+TEST(CpuThreads, OneMeansNoOther) { EXPECT_EQ(extra_threads(1), 0); }
+TEST(CpuThreads, AsManyAsAskedFor) {
+  EXPECT_EQ(extra_threads(2), 1);
+  EXPECT_EQ(extra_threads(4), 3);
+}
+TEST(CpuThreads, NoneGivenMeansTheUsableCores) {
+  EXPECT_EQ(extra_threads(0, /*on_one_core=*/true), 0);
+}
+
+TEST(CpuThreads, RefusesNegativeNumbers) {
+  try {
+    open({-1, {}});
+    FAIL() << "opened";
+  } catch (const host::Error& e) {
+    EXPECT_EQ(e.code(), RT_ERROR_INVALID_ARGUMENT);
+    EXPECT_NE(std::string(e.what()).find("-1 threads; expected 1 to"), std::string::npos)
+        << e.what();
+  }
+}
+
+TEST(CpuThreads, OnePlanLaunchedFromTwoThreads) {
+  const auto device = open({2, {}});
+  const host::Operation op = convolution(12, 20);
+  host::Kernel kernel = device->create_kernel(op);
+  const std::vector<Floats> first = ramps(op), second = {ramp(count(op.inputs[0]), 7), first[1]};
+  const Floats expected[2] = {run(*device, op, first), run(*device, op, second)};
+  const auto repeat = [&](const std::vector<Floats>& inputs, const Floats& right) {
+    host::Stream stream = device->create_stream();
+    for (int i = 0; i < 20; ++i) {
+      const Buffers buffers(*device, op, kernel, inputs);
+      kernel.launch(stream, buffers.launch());
+      ASSERT_EQ(buffers.output(0), right);
+    }
+  };
+  std::thread other([&] { repeat(first, expected[0]); });
+  repeat(second, expected[1]);
+  other.join();
+}
+
+TEST(CpuThreads, RanksAsThreadsWithDevicesOfTheirOwn) {
+  const host::Operation op = convolution(12, 20);
+  const Floats expected = run(*open({2, {}}), op, ramps(op));
+  std::vector<std::thread> ranks;
+  for (int rank = 0; rank < 3; ++rank) {
+    ranks.emplace_back([&] {
+      const auto device = open({2, {}});
+      for (int i = 0; i < 5; ++i) EXPECT_EQ(run(*device, op, ramps(op)), expected);
+    });
+  }
+  for (std::thread& rank : ranks) rank.join();
+}
+
+}  // namespace
+}  // namespace tests::cpu
