@@ -11,6 +11,42 @@ std::string label(const Dims& dims) {
   return text;
 }
 
+namespace {
+
+// What a rank does that has no sample of a small last batch: nothing, or zeros where it adds up.
+// Not mandatory.
+void add_empty_batches(Cases& cases, rt_dtype dtype) {
+  const Dims x = {0, 6, 6, 4}, w = {8, 3, 3, 4}, y = {0, 4, 4, 8}, pooled = {0, 3, 3, 4};
+  const std::vector<host::Attribute> window = {{RT_ATTR_KERNEL_H, int64_t{2}},
+                                               {RT_ATTR_KERNEL_W, int64_t{2}},
+                                               {RT_ATTR_STRIDE_H, int64_t{2}},
+                                               {RT_ATTR_STRIDE_W, int64_t{2}}};
+  const auto empty = [dtype](const char* op) { return Builder(op, dtype, "empty batch"); };
+  cases.push_back(empty(RT_OP_CONV2D).in(x).in(w).out(y));
+  cases.push_back(empty(RT_OP_CONV2D_BACKWARD_DATA).in(y).in(w).out(x));
+  cases.push_back(empty(RT_OP_CONV2D_BACKWARD_WEIGHTS).in(x).in(y).out(w));
+  cases.push_back(empty(RT_OP_AVG_POOL2D).in(x).out(pooled).attributes(window));
+  cases.push_back(empty(RT_OP_AVG_POOL2D_BACKWARD).in(pooled).out(x).attributes(window));
+  cases.push_back(empty(RT_OP_MATMUL)
+                      .in({0, 3})
+                      .in({0, 4})
+                      .out({3, 4})
+                      .integer(RT_ATTR_TRANSPOSE_A, 1));  // the gradient of weights
+  cases.push_back(empty(RT_OP_ACTIVATION).in(x).out(x).integer(RT_ATTR_FUNCTION, 1));
+  cases.push_back(empty(RT_OP_ADD).in(x).in({4}).out(x));
+  cases.push_back(empty(RT_OP_REDUCE)
+                      .in({0, 6})
+                      .out({6})
+                      .integer(RT_ATTR_FUNCTION, RT_REDUCE_SUM)
+                      .integer(RT_ATTR_AXES, 1));
+  cases.push_back(
+      empty(RT_OP_CROSS_ENTROPY).in({0, 10}).in_of(RT_INT32, {0}, Values{0, 10}).in({0}).out({1}));
+  cases.push_back(empty(RT_OP_SQUARE_SUM).in({0}).out({1}));
+  cases.push_back(empty(RT_OP_COPY).in({0, 3}).out({0, 3}));
+}
+
+}  // namespace
+
 std::vector<Case> all_cases() {
   Cases cases;
   for (const rt_dtype dtype : {RT_FLOAT32, RT_FLOAT64}) {
@@ -23,6 +59,7 @@ std::vector<Case> all_cases() {
     add_normalisation(cases, dtype);
     add_movement(cases, dtype);
     add_optimizers(cases, dtype);
+    add_empty_batches(cases, dtype);
   }
   return cases;
 }

@@ -124,6 +124,19 @@ struct Run {
   Result& result;
 };
 
+// Sharing memory makes sense only between operands of the same size.
+void expect_equal_sizes(host::Device& device, const host::Operation& operation,
+                        const InPlace& pairs) {
+  for (const auto& [output, input] : pairs) {
+    const uint64_t out = device.layout_bytes(operation.outputs[output]);
+    const uint64_t in = device.layout_bytes(operation.inputs[input]);
+    if (out == in) continue;
+    throw Violation(format("offers output %u (%llu bytes) in the memory of input %u (%llu bytes)",
+                           output, static_cast<unsigned long long>(out), input,
+                           static_cast<unsigned long long>(in)));
+  }
+}
+
 void compare(const Run& run, const std::vector<Bytes>& actual, const std::string& where) {
   for (size_t j = 0; j < actual.size(); ++j) {
     const double error =
@@ -179,6 +192,7 @@ void run_variant(const Run& run, const host::Operation& operation, Execution* fo
     throw Violation(where + ": claims to be deterministic, but two runs differ");
   }
   for (const InPlace& pair : in_place_pairs(execution)) {
+    expect_equal_sizes(run.device, operation, pair);
     const auto [output, input] = *pair.begin();
     compare(run, execution.run(run.inputs, pair),
             where + format(" with output %u in the memory of input %u", output, input));

@@ -16,7 +16,7 @@ class SimulatedConformance : public testing::TestWithParam<std::string> {};
 
 TEST_P(SimulatedConformance, AgreesWithTheReference) {
   const auto device =
-      open(SIMULATED_PLUGIN, {0, {{"max_delay_us", "20"}, {"poison", "true"}, {"seed", "5"}}});
+      open(SIMULATED_PLUGIN, {0, {{"max_delay_us", "5"}, {"poison", "true"}, {"seed", "5"}}});
   const auto reference = open(REFERENCE_PLUGIN);
   const conformance::Summary summary =
       run_cases(*device, *reference, conformance::cases_of(GetParam()));
