@@ -2,7 +2,6 @@
 // calling thread before the call returns.
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -83,9 +82,10 @@ rt_status allocate(rt_device* device, uint64_t bytes, int32_t kind, void** addre
     if (kind != RT_MEMORY_DEVICE && kind != RT_MEMORY_PINNED_HOST) {
       throw Error(RT_ERROR_INVALID_ARGUMENT, format("allocate: memory kind %d is unknown", kind));
     }
-    const uint64_t room = UINT64_MAX - kAlignment;
-    const uint64_t rounded = (std::min(bytes, room) + kAlignment - 1) / kAlignment * kAlignment;
-    void* memory = bytes > room ? nullptr : std::aligned_alloc(kAlignment, rounded);
+    // More than the machine has would be granted (overcommitment) and fail at the first touch.
+    const bool fits = bytes <= pages(_SC_PHYS_PAGES);
+    const uint64_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    void* memory = fits ? std::aligned_alloc(kAlignment, rounded) : nullptr;
     if (memory == nullptr) {
       throw Error(RT_ERROR_OUT_OF_MEMORY,
                   format("reference:0: allocate %llu bytes failed, %llu bytes are free",
