@@ -95,8 +95,7 @@ void Device::release_pinned(void* address) {
   if (pinned_.erase(static_cast<const std::byte*>(address)) > 0) std::free(address);
 }
 
-std::byte* Device::device_range(const void* address, uint64_t bytes,
-                                const std::string& what) const {
+std::byte* Device::device_range(const void* address, uint64_t bytes, const Place& place) const {
   std::byte* const translated = arena_.translate(address, bytes);
   if (translated != nullptr) return translated;
   const std::string owner = simulator_.owner_of(address);
@@ -107,12 +106,15 @@ std::byte* Device::device_range(const void* address, uint64_t bytes,
                 static_cast<unsigned long long>(bytes), address, id_.c_str())
           : format("%p belongs to %s, expected memory of %s; copy it there first", address,
                    owner.c_str(), id_.c_str());
-  throw Error(RT_ERROR_INVALID_ARGUMENT, id_ + ": " + what + ": " + problem, RT_SCOPE_STREAM);
+  throw Error(RT_ERROR_INVALID_ARGUMENT,
+              format("%s: %s: %s %zu: ", id_.c_str(), place.operation, place.operand, place.index) +
+                  problem,
+              RT_SCOPE_STREAM);
 }
 
-std::byte* Device::any_range(const void* address, uint64_t bytes, const std::string& what) const {
+std::byte* Device::any_range(const void* address, uint64_t bytes, const Place& place) const {
   const bool nobodys = simulator_.owner_of(address) == "no device";
-  if (!nobodys) return device_range(address, bytes, what);
+  if (!nobodys) return device_range(address, bytes, place);
   return static_cast<std::byte*>(const_cast<void*>(address));
 }
 

@@ -33,6 +33,13 @@ class Simulator {
   std::vector<const Device*> devices_;  // guarded by mutex_
 };
 
+// Which address an error message speaks of: "matmul: input 1". No text is made unless it fails.
+struct Place {
+  const char* operation;
+  const char* operand;
+  size_t index = 0;
+};
+
 // Thread-safe.
 class Device {
  public:
@@ -49,11 +56,11 @@ class Device {
   void release(void* address, int32_t kind);
 
   // Where kernels find [address, address + bytes). Error naming this device and the one the
-  // address belongs to unless the range is allocated here. `what` is for the message.
-  std::byte* device_range(const void* address, uint64_t bytes, const std::string& what) const;
+  // address belongs to unless the range is allocated here.
+  std::byte* device_range(const void* address, uint64_t bytes, const Place& place) const;
 
   // For copies: device memory of this device, or host memory. Error for memory of another device.
-  std::byte* any_range(const void* address, uint64_t bytes, const std::string& what) const;
+  std::byte* any_range(const void* address, uint64_t bytes, const Place& place) const;
   // Host memory that was not allocated as pinned here.
   bool is_pageable(const void* address) const;
 

@@ -87,7 +87,7 @@ rt_status copy(rt_stream* stream, void* destination, const void* source, uint64_
     const Device& device = s.device();
     CopyTask task{destination, source, bytes, {}};
     if (bytes > 0 && device.is_pageable(source)) {
-      const std::byte* begin = device.any_range(source, bytes, "copy: source");
+      const std::byte* begin = device.any_range(source, bytes, {"copy", "source"});
       task.staged.assign(begin, begin + bytes);
     }
     s.submit(std::move(task));

@@ -123,8 +123,7 @@ void Stream::run(const LaunchTask& task) {
   device_.count_launch(plan.name());
   const auto find = [&](const void* address, uint64_t bytes, const char* what, size_t i) {
     if (bytes == 0) return static_cast<std::byte*>(nullptr);
-    return device_.device_range(address, bytes,
-                                rt::sdk::format("%s: %s %zu", plan.name().c_str(), what, i));
+    return device_.device_range(address, bytes, {plan.name().c_str(), what, i});
   };
   std::array<const void*, RT_MAX_INPUTS> inputs{};
   std::array<void*, RT_MAX_OUTPUTS> outputs{};
@@ -152,15 +151,16 @@ void Stream::damage(const reference::Planned& plan, void* output) const {
 void Stream::run(const CopyTask& task) {
   if (task.bytes == 0) return;
   const std::byte* source = task.staged.empty()
-                                ? device_.any_range(task.source, task.bytes, "copy: source")
+                                ? device_.any_range(task.source, task.bytes, {"copy", "source"})
                                 : task.staged.data();
-  std::memcpy(device_.any_range(task.destination, task.bytes, "copy: destination"), source,
+  std::memcpy(device_.any_range(task.destination, task.bytes, {"copy", "destination"}), source,
               task.bytes);
 }
 
 void Stream::run(const FillTask& task) {
   if (task.bytes == 0) return;
-  std::memset(device_.any_range(task.destination, task.bytes, "fill"), task.value, task.bytes);
+  std::memset(device_.any_range(task.destination, task.bytes, {"fill", "destination"}), task.value,
+              task.bytes);
 }
 
 }  // namespace backends::simulated
