@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# Installs what the project needs from the distribution's packages (Debian 12, Ubuntu 24.04 or newer).
+#
+#   tools/setup.sh --minimal   to build and to train
+#   tools/setup.sh             the same, and what the tests need
+#   tools/setup.sh --dev       the same, and clang: fuzzing, formatting, linting
+#
+# What is there already is left alone; when nothing is missing, neither the network nor root is needed.
+. "$(dirname "$0")/common.sh"
+
+train=(ca-certificates cmake ninja-build g++ libdnnl-dev libtomlplusplus-dev libcli11-dev libfmt-dev
+  nlohmann-json3-dev zlib1g-dev dataset-fashion-mnist)
+tests=(libgtest-dev libgmock-dev python3)
+# Tests that need these say that they are skipped where a distribution has no such package.
+optional_tests=(python3-numpy python3-torch strace)
+dev=(clang clang-format clang-tidy libclang-rt-dev ccache git)
+
+wanted=("${train[@]}" "${tests[@]}")
+optional=("${optional_tests[@]}")
+case "${1:-}" in
+  --minimal) wanted=("${train[@]}") optional=() ;;
+  --dev) wanted+=("${dev[@]}") ;;
+  "") ;;
+  *) die "unknown argument $1; expected --minimal, --dev or nothing" ;;
+esac
+
+as_root() {
+  if [ "$(id -u)" = 0 ]; then
+    "$@"
+  elif command -v sudo >/dev/null; then
+    sudo "$@"
+  else
+    die "packages are missing, and this is neither root nor is sudo there; as root: $*"
+  fi
+}
+
+apt() { as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y "$@" </dev/null; }
+
+installed() { dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null | grep -qx installed; }
+
+# available <package>: has a version that can be installed.
+available() { apt-cache policy "$1" 2>/dev/null | grep -q 'Candidate: [^(]'; }
+
+missing=()
+for package in "${wanted[@]}"; do
+  installed "$package" || missing+=("$package")
+done
+absent=()
+for package in "${optional[@]}"; do
+  installed "$package" || absent+=("$package")
+done
+
+if [ ${#missing[@]} -gt 0 ] || [ ${#absent[@]} -gt 0 ]; then
+  command -v apt-get >/dev/null ||
+    die "no apt-get on this machine; install what these Debian packages hold: ${missing[*]} ${absent[*]}"
+  say "Installing: ${missing[*]} ${absent[*]}"
+  # Without a fresh list of packages what is there may still be enough; the install below tells.
+  apt update || echo "warning: the list of packages could not be updated; going on with the one that is there"
+  for package in "${absent[@]}"; do
+    if available "$package"; then
+      missing+=("$package")
+    else
+      echo "skipped: no package $package in this distribution; the tests that need it will be skipped"
+    fi
+  done
+  [ ${#missing[@]} -eq 0 ] || apt install --no-install-recommends "${missing[@]}"
+else
+  say "All packages are installed"
+fi
+
+version=$(cmake --version | sed -n '1s/.* //p')
+[ "$(printf '%s\n' 3.25 "$version" | sort -V | head -1)" = 3.25 ] ||
+  die "CMake is $version, expected 3.25 or newer; Debian 12 and Ubuntu 24.04 have it"

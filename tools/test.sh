@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Builds everything and runs all tests: the unit tests with AddressSanitizer and UndefinedBehaviorSanitizer in a Debug
+# build (build-debug/), then every test in a Release build (build/).
+#
+#   tools/test.sh            all of it
+#   tools/test.sh --quick    without the sanitizers
+. "$(dirname "$0")/common.sh"
+
+quick=
+case "${1:-}" in
+  --quick) quick=1 ;;
+  "") ;;
+  *) die "unknown argument $1; expected --quick or nothing" ;;
+esac
+
+tools/setup.sh
+
+run_tests() { ctest --test-dir "$1" --parallel "$(nproc)" --output-on-failure --no-tests=error "${@:2}" </dev/null; }
+
+# optional_part <name> <what was looked for>, found when the command in the rest succeeds.
+optional_part() {
+  local name=$1 wanted=$2
+  shift 2
+  if "$@" >/dev/null 2>&1; then echo "found:   $name"; else echo "skipped: $name ($wanted not found)"; fi
+}
+
+say "Release build"
+configure release -DRUNTIME_BUILD_TESTS=ON
+build release
+
+failed=0
+if [ -z "$quick" ]; then
+  say "Debug build with sanitizers: unit tests"
+  configure debug
+  build debug unit_tests
+  run_tests build-debug --label-regex '^unit$' || failed=1
+fi
+
+say "Optional parts"
+optional_part "parity with PyTorch" "python3-torch" python3 -c 'import torch, numpy'
+optional_part "plugin cpu" "oneDNN" test -e build/lib/runtime/plugins/libbackend_cpu.so
+optional_part "Fashion-MNIST" "package dataset-fashion-mnist" test -d /usr/share/datasets/fashion-mnist
+optional_part "fuzzing with tools/fuzz.sh" "clang" command -v clang++
+
+say "Release: all tests"
+run_tests build || failed=1
+[ $failed = 0 ] || echo "error: tests failed; see above" >&2
+exit $failed
