@@ -48,7 +48,7 @@ class NetworkBuilder {
     Dims shape = model_.input;
     if (shape.size() == 3) shape = {shape[1], shape[2], shape[0]};
     shape.insert(shape.begin(), options_.batch);
-    net_.features = input("features", shape, options_.integer_input ? RT_INT32 : options_.dtype);
+    net_.features = input("features", shape, options_.dtype);
   }
 
   ValueId input(const std::string& name, Dims shape, rt_dtype dtype) {
@@ -237,8 +237,8 @@ class NetworkBuilder {
   }
 
   ValueId emit(const Embedding& e, const Layer& layer, const std::string& name, ValueId x) {
-    if (net_.graph.value(x).dtype != RT_INT32)
-      fail("embedding needs token indices (int32); it must be the first layer");
+    // Data sets give numbers; token indices are exact in float32 up to 2^24.
+    x = build_.cast(x, RT_INT32);
     Layer with_init = layer;
     // PyTorch's nn.Embedding draws from N(0, 1).
     if (with_init.init.value_or(model_.init).kind == "default") with_init.init = Init{"normal", 1};

@@ -30,7 +30,6 @@ struct NetworkOptions {
   int64_t batch = 1;
   rt_dtype dtype = RT_FLOAT32;
   bool training = true;        // false: no dropout, batch norm by running statistics
-  bool integer_input = false;  // token indices instead of numbers
   uint64_t seed = 0;           // of dropout
 };
 
@@ -38,7 +37,7 @@ struct NetworkOptions {
 // training with dropout, `step` and `sample_base` (kInput, int64 [1]).
 struct Network {
   graph::Graph graph;
-  graph::ValueId features = graph::kNone;  // [N, H, W, C], [N, D] or int32 [N, L]
+  graph::ValueId features = graph::kNone;  // [N, H, W, C], [N, D] or tokens [N, L]
   graph::ValueId output = graph::kNone;    // logits or predictions
   graph::ValueId step = graph::kNone;      // kNone: no layer needs it
   graph::ValueId sample_base = graph::kNone;

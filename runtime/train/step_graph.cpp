@@ -32,7 +32,6 @@ class StepBuilder {
     network.batch = options.batch;
     network.dtype = options.dtype;
     network.training = options.purpose != Purpose::kEvaluation;
-    network.integer_input = options.integer_input;
     network.seed = options.seed;
     model::Network net = model::build_network(model, network);
     step_.graph = std::move(net.graph);

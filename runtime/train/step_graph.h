@@ -28,7 +28,6 @@ struct StepOptions {
   double max_norm = 0;
   uint64_t seed = 0;
   std::vector<std::string> freeze;  // patterns of parameter names, * and ? as in a shell
-  bool integer_input = false;
 };
 
 // Values that the caller writes before a step (kInput) and reads after it (kOutput). kNone where a

@@ -1,0 +1,271 @@
+#!/usr/bin/env python3
+"""Compares logits, loss and every gradient with PyTorch's, weights made equal before each of 10 steps.
+
+usage: pytorch_parity.py RUNTIME BACKEND [MODEL...]     (models: lenet mlp residual transformer; default all)
+
+For each model and step k: the weights go from PyTorch to `runtime gradients --batch k` as a safetensors file; the batch,
+logits, loss and gradients come back the same way. Every tensor must agree by norm: |ours - theirs| <= 1e-4 |theirs|, where
+PyTorch computes in float64 from the same float32 weights. (In float32 it may round an activation near zero to the other
+side of a ReLU, which alone changes a gradient of the residual net by 1e-3; that difference is printed beside.)
+Exit code 0: all agree, 1: some differ, 77: PyTorch is absent (skipped).
+"""
+import copy
+import json
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+
+try:
+    import numpy as np
+    import torch
+    from torch import nn
+except ImportError as error:
+    print(f"skipped: {error}; install python3-torch to run this comparison")
+    sys.exit(77)
+
+STEPS = 10
+TOLERANCE = 1e-4
+DTYPES = {"F32": np.float32, "F64": np.float64, "I32": np.int32, "I64": np.int64}
+
+
+def read_safetensors(path):
+    with open(path, "rb") as file:
+        (size,) = struct.unpack("<Q", file.read(8))
+        header = json.loads(file.read(size))
+        data = file.read()
+    tensors = {}
+    for name, entry in header.items():
+        if name == "__metadata__":
+            continue
+        begin, end = entry["data_offsets"]
+        tensors[name] = np.frombuffer(data[begin:end], DTYPES[entry["dtype"]]).reshape(entry["shape"])
+    return tensors
+
+
+def write_safetensors(path, tensors):
+    header, blobs, offset = {}, [], 0
+    for name, array in tensors.items():
+        blob = np.ascontiguousarray(array, dtype=np.float32).tobytes()
+        header[name] = {"dtype": "F32", "shape": list(array.shape), "data_offsets": [offset, offset + len(blob)]}
+        blobs.append(blob)
+        offset += len(blob)
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text + b"".join(blobs))
+
+
+class LeNet(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.conv2 = nn.Conv2d(1, 20, 3), nn.Conv2d(20, 50, 5)
+        self.fc1, self.fc2 = nn.Linear(800, 128), nn.Linear(128, 10)
+        self.pool = nn.AvgPool2d(2)
+
+    def forward(self, x):
+        x = self.pool(torch.relu(self.conv1(x)))
+        x = self.pool(torch.relu(self.conv2(x)))
+        return self.fc2(torch.relu(self.fc1(x.flatten(1))))
+
+
+class Mlp(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc1, self.fc2, self.fc3 = nn.Linear(784, 1024), nn.Linear(1024, 1024), nn.Linear(1024, 10)
+
+    def forward(self, x):
+        return self.fc3(torch.relu(self.fc2(torch.relu(self.fc1(x.flatten(1))))))
+
+
+class Block(nn.Module):
+    def __init__(self, inputs, outputs, stride):
+        super().__init__()
+        self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(outputs)
+        self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(outputs)
+        self.downsample = None
+        if stride != 1 or inputs != outputs:
+            self.downsample = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
+
+    def forward(self, x):
+        y = self.bn2(self.conv2(torch.relu(self.bn1(self.conv1(x)))))
+        return torch.relu(y + (x if self.downsample is None else self.downsample(x)))
+
+
+class Residual(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.bn1 = nn.Conv2d(3, 16, 3, 1, 1, bias=False), nn.BatchNorm2d(16)
+        self.pool = nn.MaxPool2d(3, 2, 1)
+        self.block1, self.block2 = Block(16, 16, 1), Block(16, 32, 2)
+        self.fc = nn.Linear(32, 10)
+
+    def forward(self, x):
+        x = self.block2(self.block1(self.pool(torch.relu(self.bn1(self.conv1(x))))))
+        return self.fc(x.mean((2, 3)))
+
+
+class Transformer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(50, 32)
+        self.ln1, self.up, self.down = nn.LayerNorm(32), nn.Linear(32, 128), nn.Linear(128, 32)
+        self.ln2, self.head = nn.LayerNorm(32), nn.Linear(16 * 32, 10)
+
+    def forward(self, x):
+        x = self.embedding(x.long())
+        x = x + self.down(nn.functional.gelu(self.up(self.ln1(x))))
+        return self.head(self.ln2(x).flatten(1))
+
+
+def residual_layers(channels, stride):
+    text = ('layers = [ { type = "conv2d", name = "conv1", channels = %d, kernel = 3, stride = %d, padding = 1, bias = false }, '
+            '{ type = "batch_norm", name = "bn1", activation = "relu" }, '
+            '{ type = "conv2d", name = "conv2", channels = %d, kernel = 3, padding = 1, bias = false }, '
+            '{ type = "batch_norm", name = "bn2" } ]' % (channels, stride, channels))
+    if stride != 1:
+        text += (', shortcut = [ { type = "conv2d", name = "downsample.0", channels = %d, kernel = 1, stride = %d, bias = false }, '
+                 '{ type = "batch_norm", name = "downsample.1" } ]' % (channels, stride))
+    return text
+
+
+RESIDUAL_LAYERS = """
+[model]
+input = [3, 24, 24]
+layers = [
+  { type = "conv2d", name = "conv1", channels = 16, kernel = 3, padding = 1, bias = false },
+  { type = "batch_norm", name = "bn1", activation = "relu" },
+  { type = "max_pool2d", kernel = 3, stride = 2, padding = 1 },
+  { type = "residual", name = "block1", activation = "relu", %s },
+  { type = "residual", name = "block2", activation = "relu", %s },
+  { type = "global_avg_pool" },
+  { type = "linear", name = "fc", features = 10 },
+]
+""" % (residual_layers(16, 1), residual_layers(32, 2))
+TRANSFORMER_LAYERS = """
+[model]
+input = [16]
+layers = [
+  { type = "embedding", name = "embedding", vocabulary = 50, features = 32 },
+  { type = "residual", name = "mlp", layers = [ { type = "layer_norm", name = "ln1" }, { type = "linear", name = "up", features = 128, activation = "gelu" }, { type = "linear", name = "down", features = 32 } ] },
+  { type = "layer_norm", name = "ln2" },
+  { type = "flatten" },
+  { type = "linear", name = "head", features = 10 },
+]
+"""
+# Names of the transformer's parameters that stand inside the residual.
+TRANSFORMER_NAMES = {n: "mlp." + n for n in ("ln1.weight", "ln1.bias", "up.weight", "up.bias", "down.weight", "down.bias")}
+
+MODELS = {
+    "lenet": (LeNet, '[model]\npreset = "lenet"\n', {}),
+    "mlp": (Mlp, '[model]\npreset = "mlp"\n', {}),
+    "residual": (Residual, RESIDUAL_LAYERS, {}),
+    "transformer": (Transformer, TRANSFORMER_LAYERS, TRANSFORMER_NAMES),
+}
+
+
+def write_data(name, folder):
+    """Samples as NPY files, so that no data set needs to be installed."""
+    random = np.random.default_rng(1)
+    samples = 64 * STEPS
+    if name == "transformer":
+        features = random.integers(0, 50, (samples, 16)).astype(np.float32)
+    elif name == "residual":
+        features = random.standard_normal((samples, 24, 24, 3)).astype(np.float32)
+    else:
+        features = random.standard_normal((samples, 28, 28, 1)).astype(np.float32)
+    np.save(os.path.join(folder, "x.npy"), features)
+    np.save(os.path.join(folder, "y.npy"), random.integers(0, 10, samples).astype(np.int64))
+
+
+def write_config(name, folder):
+    text = MODELS[name][1] + """
+[dataset]
+format = "npy"
+path = "x.npy"
+target_path = "y.npy"
+classes = 10
+[training]
+global_batch_size = 64
+steps = 1
+[validation]
+every_epochs = 0
+"""
+    path = os.path.join(folder, name + ".toml")
+    with open(path, "w") as file:
+        file.write(text)
+    return path
+
+
+def relative_error(ours, theirs):
+    return float(np.linalg.norm(ours.astype(np.float64) - theirs) / max(np.linalg.norm(theirs), 1e-30))
+
+
+def gradients(model, features, labels, dtype):
+    """Logits, loss and gradients of a copy of the model in another type."""
+    model = copy.deepcopy(model).to(dtype)
+    logits = model(features.to(dtype))
+    loss = nn.functional.cross_entropy(logits, labels)
+    loss.backward()
+    found = {name: parameter.grad.double().numpy() for name, parameter in model.named_parameters()}
+    return {"logits": logits.detach().double().numpy(), "loss": np.array([loss.item()]), **found}
+
+
+def compare_step(model, names, ours):
+    """Relative differences from PyTorch in float64 and in float32; then one step of gradient descent."""
+    features = torch.from_numpy(ours["features"].copy())
+    if features.dim() == 4:
+        features = features.permute(0, 3, 1, 2)
+    labels = torch.from_numpy(ours["labels"].astype(np.int64))
+    exact = gradients(model, features, labels, torch.float64)
+    single = gradients(model, features, labels, torch.float32)
+    errors = {name: relative_error(ours[names.get(name, name)], theirs) for name, theirs in exact.items()}
+    single_errors = [relative_error(ours[names.get(name, name)], theirs) for name, theirs in single.items()]
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter -= 0.1 * torch.from_numpy(exact[name]).float()
+    return errors, max(single_errors), exact["loss"][0]
+
+
+def compare(runtime, backend, name, folder):
+    torch.manual_seed(0)
+    model = MODELS[name][0]()
+    names = MODELS[name][2]
+    write_data(name, folder)
+    config = write_config(name, folder)
+    worst, worst_single, losses = ("", 0.0), 0.0, []
+    for step in range(STEPS):
+        weights = os.path.join(folder, "weights.safetensors")
+        output = os.path.join(folder, "step.safetensors")
+        state = {k: v for k, v in model.state_dict().items() if not k.endswith("num_batches_tracked")}
+        write_safetensors(weights, {names.get(k, k): v.numpy() for k, v in state.items()})
+        subprocess.run([runtime, "gradients", config, "--set", f"device.backend={backend}", "--weights", weights, "--batch",
+                        str(step), "--output", output], check=True, stdout=subprocess.DEVNULL, cwd=folder)
+        errors, single, loss = compare_step(model, names, read_safetensors(output))
+        worst_single = max(worst_single, single)
+        losses.append(loss)
+        worst = max([worst] + list(errors.items()), key=lambda item: item[1])
+    verdict = "ok" if worst[1] <= TOLERANCE else "DIFFERS"
+    print(f"{name:12} on {backend}: {STEPS} steps, loss {losses[0]:.4f} -> {losses[-1]:.4f}, largest relative difference "
+          f"{worst[1]:.2e} ({worst[0]}; float32: {worst_single:.2e}): {verdict}", flush=True)
+    return worst[1] <= TOLERANCE
+
+
+def main():
+    if len(sys.argv) < 3:
+        print(__doc__)
+        return 2
+    runtime, backend = os.path.abspath(sys.argv[1]), sys.argv[2]
+    torch.set_num_threads(2)
+    good = True
+    for name in sys.argv[3:] or MODELS:
+        with tempfile.TemporaryDirectory() as folder:
+            good &= compare(runtime, backend, name, folder)
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
