@@ -99,6 +99,34 @@ void Convolution::add_runs(const Axis& rows, int row_class, const Axis& columns,
   }
 }
 
+// Pixels (row, column) of one class as register tiles of nearly equal size.
+void Convolution::add_tiles(const std::vector<std::pair<int64_t, int64_t>>& pixels,
+                            int32_t first_run, int32_t run_count, const Axis& rows,
+                            const Axis& columns) {
+  const auto count = static_cast<int64_t>(pixels.size());
+  const auto width = static_cast<int64_t>(columns.class_of.size());
+  const int64_t parts = (count + kernel_->max_pixels - 1) / kernel_->max_pixels;
+  for (int64_t part = 0; part < parts; ++part) {
+    PixelTile tile{};
+    tile.first_run = first_run;
+    tile.run_count = run_count;
+    for (int64_t i = count * part / parts; i < count * (part + 1) / parts; ++i) {
+      const auto [r, c] = pixels[i];
+      tile.x[tile.count] =
+          static_cast<int32_t>((rows.base[r] * in_width_ + columns.base[c]) * in_channels_);
+      tile.y[tile.count++] = static_cast<int32_t>((r * width + c) * out_channels_);
+    }
+    tiles_.push_back(tile);
+  }
+}
+
+// Rows of the output over whose input all channel tiles go before the next rows.
+int64_t Convolution::strip_rows(int64_t height) const {
+  const int64_t row_bytes = in_width_ * in_channels_ * kBlock * 4;
+  const int64_t in_rows = std::max<int64_t>(1, kStripBytes / row_bytes - shape_.kh + 1);
+  return std::clamp<int64_t>(in_rows * height / (in_pixels_ / in_width_), 1, height);
+}
+
 void Convolution::build_tiles(const Axis& rows, const Axis& columns) {
   const auto height = static_cast<int64_t>(rows.class_of.size());
   const auto width = static_cast<int64_t>(columns.class_of.size());
@@ -111,35 +139,17 @@ void Convolution::build_tiles(const Axis& rows, const Axis& columns) {
   }
   first_run.push_back(static_cast<int32_t>(runs_.size()));
 
-  const int64_t in_height = in_pixels_ / in_width_;
-  const int64_t row_bytes = in_width_ * in_channels_ * kBlock * 4;
-  const int64_t in_rows = std::max<int64_t>(1, kStripBytes / row_bytes - shape_.kh + 1);
-  const int64_t strip = std::clamp<int64_t>(in_rows * height / in_height, 1, height);
+  const int64_t strip = strip_rows(height);
   strips_.push_back(0);
   for (int64_t begin = 0; begin < height; begin += strip) {
-    for (size_t key = 0; key + 1 < first_run.size(); ++key) {
-      std::vector<std::pair<int64_t, int64_t>> pixels;
-      for (int64_t r = begin; r < std::min(height, begin + strip); ++r) {
-        for (int64_t c = 0; c < width; ++c) {
-          if (rows.class_of[r] * columns.classes.size() + columns.class_of[c] == key) {
-            pixels.emplace_back(r, c);
-          }
-        }
+    std::vector<std::vector<std::pair<int64_t, int64_t>>> pixels(first_run.size() - 1);
+    for (int64_t r = begin; r < std::min(height, begin + strip); ++r) {
+      for (int64_t c = 0; c < width; ++c) {
+        pixels[rows.class_of[r] * columns.classes.size() + columns.class_of[c]].emplace_back(r, c);
       }
-      const auto count = static_cast<int64_t>(pixels.size());
-      const int64_t parts = (count + kernel_->max_pixels - 1) / kernel_->max_pixels;
-      for (int64_t part = 0; part < parts; ++part) {
-        PixelTile tile{};
-        tile.first_run = first_run[key];
-        tile.run_count = first_run[key + 1] - first_run[key];
-        for (int64_t i = count * part / parts; i < count * (part + 1) / parts; ++i) {
-          const auto [r, c] = pixels[i];
-          tile.x[tile.count] =
-              static_cast<int32_t>((rows.base[r] * in_width_ + columns.base[c]) * in_channels_);
-          tile.y[tile.count++] = static_cast<int32_t>((r * width + c) * out_channels_);
-        }
-        tiles_.push_back(tile);
-      }
+    }
+    for (size_t key = 0; key < pixels.size(); ++key) {
+      add_tiles(pixels[key], first_run[key], first_run[key + 1] - first_run[key], rows, columns);
     }
     strips_.push_back(static_cast<int32_t>(tiles_.size()));
   }
@@ -155,7 +165,9 @@ double Convolution::cycles() const {
     for (int32_t i = 0; i < tile.run_count; ++i) length += runs_[tile.first_run + i].length;
     sum += length * step + 8.0 * tile.run_count + 2 * pixels * width + 30;
   }
-  return sum * static_cast<double>(channel_tiles_ * sample_blocks(shape_.n) * (kBlock / lanes_));
+  const auto weights = static_cast<double>(shape_.o * shape_.kh * shape_.kw * shape_.c);
+  return sum * static_cast<double>(channel_tiles_ * sample_blocks(shape_.n) * (kBlock / lanes_)) +
+         2 * weights;  // packing
 }
 
 uint64_t Convolution::workspace_bytes() const {

@@ -3,6 +3,7 @@
 #ifndef BACKENDS_CPU_BATCH_BLOCKED_CONVOLUTION_H_
 #define BACKENDS_CPU_BATCH_BLOCKED_CONVOLUTION_H_
 
+#include <utility>
 #include <vector>
 
 #include "backends/cpu/batch_blocked/shapes.h"
@@ -39,6 +40,9 @@ class Convolution {
   struct Axis;
   Axis axis(int64_t out, int64_t in, int64_t k, int64_t stride, int64_t pad,
             int64_t dilation) const;
+  void add_tiles(const std::vector<std::pair<int64_t, int64_t>>& pixels, int32_t first_run,
+                 int32_t run_count, const Axis& rows, const Axis& columns);
+  int64_t strip_rows(int64_t height) const;
   void build_tiles(const Axis& rows, const Axis& columns);
   void add_runs(const Axis& rows, int row_class, const Axis& columns, int column_class);
   void pack(const float* weights, float* packed, int64_t begin, int64_t end) const;

@@ -211,8 +211,11 @@ Priced gradient_plan(const Engine& engine, const Operation& op, const char* name
 
 }  // namespace
 
-bool winograd_fits(const Operation& op) {
-  return find_winograd(conv_shape(op), best_kernels()) != nullptr;
+bool winograd_fits(const Engine& engine, const Operation& op) {
+  const ConvShape shape = conv_shape(op);
+  if (!find_winograd(shape, best_kernels())) return false;
+  return !op.is(RT_OP_CONV2D_BACKWARD_WEIGHTS) ||
+         WinogradGradient(shape, engine.threads()).fits_memory();
 }
 
 Priced make_convolution(const Engine& engine, const Operation& op, uint32_t algorithm) {

@@ -29,7 +29,7 @@ struct Priced {
 // Algorithms of the convolutions; everything else has only the first.
 inline constexpr uint32_t kDirect = 1, kWinogradAlgorithm = 2;
 // May this convolution, checked as below, take kWinogradAlgorithm?
-bool winograd_fits(const Operation& op);
+bool winograd_fits(const Engine& engine, const Operation& op);
 
 // Shapes, types and groups were checked; post-operations are applied as far as fused_prefix goes.
 // Of layouts only those of a copy are looked at. Convolutions: forward and data gradient.

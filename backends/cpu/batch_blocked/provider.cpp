@@ -116,14 +116,14 @@ Priced make(const Engine& engine, const Operation& op, Family family, uint32_t a
 // The direct algorithm first: it is the default, being the more exact one.
 std::vector<uint32_t> algorithms(const Engine& engine, const Operation& op, Family family) {
   const bool convolution = family == Family::kConvolution || family == Family::kWeightGradient;
-  if (convolution && engine.winograd() && batch_blocked::winograd_fits(op)) {
+  if (convolution && engine.winograd() && batch_blocked::winograd_fits(engine, op)) {
     return {batch_blocked::kDirect, batch_blocked::kWinogradAlgorithm};
   }
   return {batch_blocked::kDirect};
 }
 
 // Rounding, relative to the norm of the result: sums in another order; Winograd's transforms.
-constexpr double kDirectTolerance = 1e-5, kWinogradTolerance = 1e-4;
+constexpr double kDirectTolerance = 1e-5, kWinogradTolerance = 2e-5;
 
 void add_candidates(const Engine& engine, const Operation& op, Family family, Candidate candidate,
                     Answer& answer) {

@@ -15,6 +15,8 @@ namespace {
 // push the transformed inputs of one position, read once for each output tile, out of the
 // first-level cache; fewer would spend the time on loading and storing accumulators.
 constexpr int64_t kPixels = 18;
+// Of one thread; most are accumulators, (m + r - 1)^2 vectors for each pair of channels.
+constexpr int64_t kMostScratchBytes = 64 << 20;
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -53,6 +55,10 @@ int64_t WinogradGradient::scratch_floats() const {
   return spectral + acc_vectors() * (kBlock + 1);
 }
 
+bool WinogradGradient::fits_memory() const {
+  return scratch_floats() * static_cast<int64_t>(sizeof(float)) <= kMostScratchBytes;
+}
+
 uint64_t WinogradGradient::workspace_bytes() const {
   return static_cast<uint64_t>(threads_ * scratch_floats()) * sizeof(float);
 }
@@ -76,8 +82,9 @@ double WinogradGradient::cycles() const {
       static_cast<double>(positions() * o_tiles_ * c_tiles_) / static_cast<double>(chunk_);
   const double call = static_cast<double>(chunk_ * tiles_) * pixel_cycles(*kernel_) +
                       static_cast<double>(tile_vectors()) * 8 + 40;
-  return (transforms + calls * call) *
-         static_cast<double>(sample_blocks(shape_.n) * (kBlock / kernels_->lanes));
+  const double finish = static_cast<double>(shape_.o * shape_.c * threads_) * 5 * n * n;
+  return finish + (transforms + calls * call) *
+                      static_cast<double>(sample_blocks(shape_.n) * (kBlock / kernels_->lanes));
 }
 
 // Lanes without a sample would reach the sums.

@@ -16,6 +16,8 @@ class WinogradGradient {
   WinogradGradient(const ConvShape& shape, int threads,
                    const KernelTable& kernels = best_kernels());
 
+  // With very many channels it would need too much; WeightGradient is the one to take then.
+  bool fits_memory() const;
   uint64_t workspace_bytes() const;
   // Estimate for one core that does one vector product a cycle, memory aside.
   double cycles() const;
