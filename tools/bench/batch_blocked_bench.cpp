@@ -7,9 +7,9 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <functional>
 #include <memory>
 #include <oneapi/dnnl/dnnl.hpp>
@@ -18,6 +18,8 @@
 #include <vector>
 
 #include "backends/cpu/batch_blocked/convolution.h"
+#include "backends/cpu/batch_blocked/pooling.h"
+#include "backends/cpu/batch_blocked/reorder.h"
 #include "backends/cpu/batch_blocked/weight_gradient.h"
 #include "backends/cpu/batch_blocked/winograd.h"
 #include "backends/cpu/batch_blocked/winograd_gradient.h"
@@ -29,9 +31,15 @@ using backends::cpu::batch_blocked::Convolution;
 using backends::cpu::batch_blocked::ConvShape;
 using backends::cpu::batch_blocked::Direction;
 using backends::cpu::batch_blocked::find_winograd;
+using backends::cpu::batch_blocked::from_blocked;
 using backends::cpu::batch_blocked::kBlock;
+using backends::cpu::batch_blocked::Pooling;
+using backends::cpu::batch_blocked::PoolKind;
+using backends::cpu::batch_blocked::PoolShape;
+using backends::cpu::batch_blocked::Post;
 using backends::cpu::batch_blocked::PostOps;
 using backends::cpu::batch_blocked::sample_blocks;
+using backends::cpu::batch_blocked::to_blocked;
 using backends::cpu::batch_blocked::WeightGradient;
 using backends::cpu::batch_blocked::Winograd;
 using backends::cpu::batch_blocked::WinogradGradient;
@@ -55,14 +63,21 @@ struct Contender {
   std::vector<double> seconds;
 };
 
+// One thread: its processor time, which busy neighbours touch through the caches only. More: the
+// wall clock.
+double seconds_now(int threads) {
+  timespec time{};
+  clock_gettime(threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
 // Runs all contenders in turn, `rounds` times after one to warm up.
-void time_all(std::vector<Contender>& contenders, int rounds) {
+void time_all(std::vector<Contender>& contenders, int threads, int rounds) {
   for (int round = -1; round < rounds; ++round) {
     for (Contender& c : contenders) {
-      const auto start = std::chrono::steady_clock::now();
+      const double start = seconds_now(threads);
       c.run();
-      const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-      if (round >= 0) c.seconds.push_back(took.count());
+      if (round >= 0) c.seconds.push_back(seconds_now(threads) - start);
     }
   }
 }
@@ -224,7 +239,7 @@ void report(const char* shape, const char* operation, const ConvShape& s,
             std::vector<Contender> contenders, int threads, int rounds) {
   double peak_flops = 0;
   contenders.push_back({"peak", [&] { peak_loop(threads, &peak_flops); }, {}});
-  time_all(contenders, rounds);
+  time_all(contenders, threads, rounds);
   const double peak = peak_flops / best(contenders.back().seconds);
   std::printf("%-22s %-8s", shape, operation);
   for (const Contender& c : contenders) {
@@ -296,6 +311,74 @@ const Named kShapes[] = {
     {"cifar_64_128_s2", conv(64, 32, 64, 128, 3, 1, 2)},
 };
 
+// oneDNN's average pooling over NHWC, forward or backward.
+class OneDnnPool {
+ public:
+  OneDnnPool(const PoolShape& s, bool forward) {
+    using dnnl::memory;
+    const auto nhwc = memory::format_tag::nhwc;
+    const memory::desc x({s.n, s.c, s.h, s.w}, memory::data_type::f32, nhwc);
+    const memory::desc y({s.n, s.c, s.p, s.q}, memory::data_type::f32, nhwc);
+    const memory::dims stride = {s.stride_h, s.stride_w}, kernel = {s.kernel_h, s.kernel_w};
+    const memory::dims pads = {0, 0};
+    const auto average = dnnl::algorithm::pooling_avg_include_padding;
+    const dnnl::pooling_forward::primitive_desc desc(
+        {dnnl::prop_kind::forward_training, average, x, y, stride, kernel, pads, pads}, engine_);
+    const memory of_x(x, engine_), of_y(y, engine_);
+    if (forward) {
+      primitive_ = dnnl::pooling_forward(desc);
+      args_ = {{DNNL_ARG_SRC, of_x}, {DNNL_ARG_DST, of_y}};
+    } else {
+      primitive_ = dnnl::pooling_backward(dnnl::pooling_backward::primitive_desc(
+          {average, x, y, stride, kernel, pads, pads}, engine_, desc));
+      args_ = {{DNNL_ARG_DIFF_DST, of_y}, {DNNL_ARG_DIFF_SRC, of_x}};
+    }
+  }
+  void run() {
+    primitive_.execute(stream_, args_);
+    stream_.wait();
+  }
+
+ private:
+  dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
+  dnnl::stream stream_{engine_};
+  dnnl::primitive primitive_;
+  std::unordered_map<int, dnnl::memory> args_;
+};
+
+void report_times(const char* name, std::vector<Contender> contenders, int threads, int rounds) {
+  time_all(contenders, threads, rounds);
+  std::printf("%-22s", name);
+  for (const Contender& c : contenders) {
+    std::printf("  %s %6.3f ms", c.name.c_str(), best(c.seconds) * 1e3);
+  }
+  std::printf("\n");
+}
+
+// LeNet's first pooling, alone and with the gradient of the ReLU before it; and the reorder of its
+// input images.
+void bench_memory_bound(int threads, int rounds) {
+  PoolShape s{256, 26, 26, 20, 13, 13, 2, 2};
+  s.stride_h = s.stride_w = 2;
+  Buffer x(s.n * s.h * s.w * s.c), dx(s.n * s.h * s.w * s.c), y(s.n * s.p * s.q * s.c);
+  const Pooling pool(s, PoolKind::kAverage, threads);
+  const PostOps none, relu{1, {{Post::kReluBackward, x.get()}}};
+  OneDnnPool forward(s, true), backward(s, false);
+  report_times("lenet_pool1 forward",
+               {{"own", [&] { pool.forward(x.get(), y.get(), nullptr, none); }, {}},
+                {"nhwc", [&] { forward.run(); }, {}}},
+               threads, rounds);
+  report_times("lenet_pool1 data",
+               {{"own", [&] { pool.backward(y.get(), nullptr, dx.get(), none); }, {}},
+                {"own with ReLU", [&] { pool.backward(y.get(), nullptr, dx.get(), relu); }, {}},
+                {"nhwc without", [&] { backward.run(); }, {}}},
+               threads, rounds);
+  report_times("reorder 256x784",
+               {{"to blocked", [&] { to_blocked(x.get(), 256, 784, dx.get(), threads); }, {}},
+                {"from blocked", [&] { from_blocked(dx.get(), 256, 784, x.get(), threads); }, {}}},
+               threads, rounds);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -308,5 +391,6 @@ int main(int argc, char** argv) {
       bench_convolution(named, threads, rounds);
     }
   }
+  if (filter.empty()) bench_memory_bound(threads, rounds);
   return 0;
 }
