@@ -86,6 +86,21 @@ bool image_fits(const rt_tensor_desc& t) {
   return t.dims[0] >= 1;
 }
 
+// What no other check sees: both sides of a copy, and the bias gradient.
+void check_dims(const Operation& op, Family family) {
+  if (family == Family::kCopy && !rt::sdk::same_dims(op.input(0), op.output(0))) {
+    op.fail("dims of " + rt::sdk::to_string(op.input(0)) + " and " +
+            rt::sdk::to_string(op.output(0)) + " differ");
+  }
+  if (op.output_count() < 2) return;
+  const rt_tensor_desc &db = op.output(1), &dy = op.input(1);
+  if (db.rank != 1 || db.dims[0] != dy.dims[3]) {
+    op.fail("bias gradient is " + rt::sdk::to_string(db) +
+            ", expected one element for each of the " + std::to_string(dy.dims[3]) +
+            " channels of " + rt::sdk::to_string(dy));
+  }
+}
+
 std::string shape_refusal(const Operation& op, Family family) {
   if (!counts_fit(op, family)) return "another number of operands";
   for (uint32_t i = 0; i < op.own_input_count(); ++i) {
@@ -95,6 +110,7 @@ std::string shape_refusal(const Operation& op, Family family) {
   if (op.output_count() > 1 && op.output(1).dtype != RT_FLOAT32) {
     return "a bias gradient of this type";
   }
+  check_dims(op, family);
   if (family == Family::kPooling) return batch_blocked::pooling_refusal(op);
   if (family != Family::kCopy && op.integer(RT_ATTR_GROUPS, 1) != 1) return "groups";
   return {};
