@@ -1,7 +1,7 @@
 #include "runtime/exec/device_target.h"
 
 #include <algorithm>
-#include <cstring>
+#include <limits>
 
 namespace runtime::exec {
 
@@ -13,8 +13,8 @@ using plugins::host::Operation;
 
 // Enough to hide the clock's resolution and one disturbance, few enough for the budget.
 constexpr int kMeasuredLaunches = 3;
-// Bytes per second that a reorder reads or writes, until it has been measured.
-constexpr double kReorderBandwidth = 8e9;
+// Bytes per second that a copy reads and writes, where the device gives no estimate.
+constexpr double kCopyBandwidth = 8e9;
 
 rt_tensor_desc describe(const graph::Value& value) {
   return plugins::host::make_tensor_desc(value.dtype, value.dims, value.layout);
@@ -180,13 +180,24 @@ double DeviceTarget::measure_one(Operation op, const graph::Candidate& candidate
   return best;
 }
 
-double DeviceTarget::reorder_ns(const graph::Value& value, uint64_t from, uint64_t to) {
-  const std::string key = std::to_string(value.dtype) + graph::to_string(value.dims) + ':' +
-                          std::to_string(from) + ':' + std::to_string(to);
-  const auto it = reorders_.find(key);
-  if (it != reorders_.end()) return it->second;
-  return reorders_[key] = static_cast<double>(layout_bytes(value, from) + layout_bytes(value, to)) /
-                          kReorderBandwidth * 1e9;
+double DeviceTarget::copy_ns(const graph::Value& value, uint64_t from, uint64_t to) {
+  const std::string key =
+      std::to_string(value.dtype) + graph::to_string(value.dims) + layouts_text({from, to});
+  const auto it = copies_.find(key);
+  if (it != copies_.end()) return it->second;
+  Operation op;
+  op.name = RT_OP_COPY;
+  op.inputs = {plugins::host::make_tensor_desc(value.dtype, value.dims, from)};
+  op.outputs = {plugins::host::make_tensor_desc(value.dtype, value.dims, to)};
+  const plugins::host::Support answer = device_->query(op);
+  double ns = std::numeric_limits<double>::infinity();
+  if (answer.level != RT_SUPPORT_REFUSED && !answer.candidates.empty()) {
+    ns = answer.candidates[0].estimated_ns;
+    if (ns <= 0)
+      ns = static_cast<double>(layout_bytes(value, from) + layout_bytes(value, to)) /
+           kCopyBandwidth * 1e9;
+  }
+  return copies_[key] = ns;
 }
 
 uint64_t DeviceTarget::layout_bytes(const graph::Value& value, uint64_t layout) {

@@ -36,7 +36,7 @@ class DeviceTarget : public graph::Target {
                                            const std::vector<uint64_t>& output_layouts) override;
   void measure(const graph::Graph& graph, const graph::Node& node,
                std::vector<graph::Candidate>& candidates) override;
-  double reorder_ns(const graph::Value& value, uint64_t from, uint64_t to) override;
+  double copy_ns(const graph::Value& value, uint64_t from, uint64_t to) override;
   uint64_t layout_bytes(const graph::Value& value, uint64_t layout) override;
 
  private:
@@ -49,7 +49,7 @@ class DeviceTarget : public graph::Target {
   std::chrono::nanoseconds budget_;
   std::unordered_map<std::string, graph::Support> supports_;
   std::unordered_map<std::string, std::vector<graph::Candidate>> candidates_;
-  std::unordered_map<std::string, double> measured_, reorders_;
+  std::unordered_map<std::string, double> measured_, copies_;
 };
 
 }  // namespace runtime::exec

@@ -1,4 +1,5 @@
 // Rewrites a graph for the layouts that were decided: algorithms, foreign values, copies.
+#include <cmath>
 #include <map>
 
 #include "runtime/graph/layout.h"
@@ -48,7 +49,7 @@ class LayoutApplication {
     copy.inputs = {from};
     copy.outputs = {to};
     copy.estimated_ns =
-        target_.reorder_ns(graph_.value(from), graph_.value(from).layout, graph_.value(to).layout);
+        target_.copy_ns(graph_.value(from), graph_.value(from).layout, graph_.value(to).layout);
     return copy;
   }
 
@@ -74,11 +75,14 @@ class LayoutApplication {
       v = graph_.add_value(std::move(view));
     }
     if (graph_.value(v).layout == layout) return v;
-    const auto [it, inserted] = copies_.try_emplace({v, layout}, kNone);
-    if (!inserted) return it->second;
+    if (const auto known = copies_.find({v, layout}); known != copies_.end()) return known->second;
+    ValueId from = v;
+    if (!std::isfinite(target_.copy_ns(graph_.value(v), graph_.value(v).layout, layout))) {
+      from = in_layout(v, RT_LAYOUT_CANONICAL, 0, reader, pack, rest);
+    }
     const ValueId copy = variant(v, layout, bytes);
-    it->second = copy;
-    Node node = copy_node(v, copy, reader);
+    copies_[{v, layout}] = copy;
+    Node node = copy_node(from, copy, reader);
     if (graph_.value(graph_.storage(v)).kind == ValueKind::kParameter) {
       Value& packed = graph_.value(copy);
       packed.kind = ValueKind::kPacked;

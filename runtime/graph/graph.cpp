@@ -1,5 +1,7 @@
 #include "runtime/graph/graph.h"
 
+#include <algorithm>
+
 #include "runtime/error.h"
 
 namespace runtime::graph {
@@ -80,6 +82,13 @@ double number_attribute(const Node& node, std::string_view name, double fallback
   return a && std::holds_alternative<double>(a->value) ? std::get<double>(a->value) : fallback;
 }
 
+static bool moves_data_only(const Node& node) {
+  static constexpr const char* kOps[] = {RT_OP_COPY,  RT_OP_FILL, RT_OP_TRANSPOSE, RT_OP_CONCAT,
+                                         RT_OP_SLICE, RT_OP_PAD,  RT_OP_EMBEDDING};
+  return std::any_of(std::begin(kOps), std::end(kOps),
+                     [&](const char* op) { return node.op == op; });
+}
+
 double flops(const Graph& graph, const Node& node) {
   const auto dims = [&](ValueId id) -> const Dims& { return graph.value(id).dims; };
   const auto count = [&](ValueId id) { return static_cast<double>(element_count(dims(id))); };
@@ -95,7 +104,7 @@ double flops(const Graph& graph, const Node& node) {
     return 2.0 * count(node.inputs[0]) * filter(node.inputs[1]);
   if (node.op == RT_OP_CONV2D_BACKWARD_WEIGHTS)
     return 2.0 * count(node.inputs[1]) * filter(node.outputs[0]);
-  if (node.op == RT_OP_COPY || node.op == RT_OP_FILL || node.outputs.empty()) return 0;
+  if (moves_data_only(node) || node.outputs.empty()) return 0;
   return count(node.outputs[0]);
 }
 

@@ -28,6 +28,14 @@ bool may_be_foreign(const Graph& graph, ValueId v) {
   return value.kind == ValueKind::kTemporary && value.base == kNone;
 }
 
+// Between two foreign layouts the copy may have to go through the canonical one.
+double reorder_ns(Target& target, const Value& value, uint64_t from, uint64_t to) {
+  const double direct = target.copy_ns(value, from, to);
+  if (from == RT_LAYOUT_CANONICAL || to == RT_LAYOUT_CANONICAL) return direct;
+  return std::min(direct, target.copy_ns(value, from, RT_LAYOUT_CANONICAL) +
+                              target.copy_ns(value, RT_LAYOUT_CANONICAL, to));
+}
+
 class LayoutChoice {
  public:
   LayoutChoice(const Graph& graph, Target& target, const LayoutOptions& options)
@@ -200,7 +208,7 @@ class LayoutChoice {
     double cost = 0;
     if (written_by_[v].node != node_count()) {
       const uint64_t written = choice(written_by_[v].node).output_layouts[written_by_[v].operand];
-      if (written != at) cost += target_.reorder_ns(graph_.value(v), written, at);
+      if (written != at) cost += reorder_ns(target_, graph_.value(v), written, at);
     }
     std::vector<uint64_t> wanted;
     if (viewed_[v]) wanted.push_back(RT_LAYOUT_CANONICAL);
@@ -208,7 +216,7 @@ class LayoutChoice {
     std::sort(wanted.begin(), wanted.end());
     wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
     for (uint64_t layout : wanted) {
-      if (layout != at) cost += target_.reorder_ns(graph_.value(v), at, layout);
+      if (layout != at) cost += reorder_ns(target_, graph_.value(v), at, layout);
     }
     return cost;
   }
@@ -257,7 +265,7 @@ class LayoutChoice {
         for (size_t o = 0; start == 2 && o < graph_.nodes[i].inputs.size(); ++o) {
           const ValueId v = graph_.nodes[i].inputs[o];
           const uint64_t at = home(v), wanted = candidates_[i][k].input_layouts[o];
-          if (at != wanted) cost += target_.reorder_ns(graph_.value(v), at, wanted);
+          if (at != wanted) cost += reorder_ns(target_, graph_.value(v), at, wanted);
         }
         if (cost < best_cost) {
           best_cost = cost;

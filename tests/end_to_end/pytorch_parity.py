@@ -27,6 +27,7 @@ except ImportError as error:
 
 STEPS = 10
 TOLERANCE = 1e-4
+EXTRA = os.environ.get("PARITY_ARGUMENTS", "").split()  # more arguments of `runtime gradients`
 DTYPES = {"F32": np.float32, "F64": np.float64, "I32": np.int32, "I64": np.int64}
 
 
@@ -242,7 +243,7 @@ def compare(runtime, backend, name, folder):
         output = os.path.join(folder, "step.safetensors")
         state = {k: v for k, v in model.state_dict().items() if not k.endswith("num_batches_tracked")}
         write_safetensors(weights, {names.get(k, k): v.numpy() for k, v in state.items()})
-        subprocess.run([runtime, "gradients", config, "--set", f"device.backend={backend}", "--weights", weights, "--batch",
+        subprocess.run([runtime, "gradients", config, "--set", f"device.backend={backend}", *EXTRA, "--weights", weights, "--batch",
                         str(step), "--output", output], check=True, stdout=subprocess.DEVNULL, cwd=folder)
         errors, single, loss = compare_step(model, names, read_safetensors(output))
         worst_single = max(worst_single, single)
