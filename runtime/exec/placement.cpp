@@ -98,7 +98,9 @@ class Placer {
       return false;
     }
     PlacedBuffer& buffer = placement_.buffers[buffer_of_[from]];
-    if (buffer.last != i || buffer.bytes != graph_.value(to).bytes) return false;
+    // Another output of the node may have taken it, and end here too because nobody reads it.
+    if (buffer.last != i || buffer.values.back() != from || buffer.bytes != graph_.value(to).bytes)
+      return false;
     buffer.values.push_back(to);
     buffer.last = lives_[to].last;
     buffer_of_[to] = buffer_of_[from];

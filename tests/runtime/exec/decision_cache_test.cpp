@@ -1,0 +1,144 @@
+#include "runtime/exec/decision_cache.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "runtime/exec/compile.h"
+#include "tests/runtime/support/devices.h"
+#include "tests/runtime/support/graph_run.h"
+
+namespace runtime::exec {
+namespace {
+
+namespace fs = std::filesystem;
+
+graph::LayoutDecision decision() {
+  graph::Candidate a;
+  a.algorithm = 3;
+  a.ns = 1234.56789012345678;
+  a.implementation = "jit \"quoted\" \\ name";
+  a.input_layouts = {0, 0xF00000000000001Bu};
+  a.input_bytes = {4096, 8192};
+  a.output_layouts = {7};
+  a.output_bytes = {1000};
+  graph::Candidate b;
+  b.algorithm = 1;
+  return {a, b};
+}
+
+void expect_same(const graph::LayoutDecision& a, const graph::LayoutDecision& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) {
+    EXPECT_EQ(a[i].algorithm, b[i].algorithm);
+    EXPECT_EQ(a[i].ns, b[i].ns);
+    EXPECT_EQ(a[i].implementation, b[i].implementation);
+    EXPECT_EQ(a[i].input_layouts, b[i].input_layouts);
+    EXPECT_EQ(a[i].input_bytes, b[i].input_bytes);
+    EXPECT_EQ(a[i].output_layouts, b[i].output_layouts);
+    EXPECT_EQ(a[i].output_bytes, b[i].output_bytes);
+  }
+}
+
+class DecisionCacheTest : public testing::Test {
+ protected:
+  DecisionCache cache(const std::string& key = "key") const {
+    return DecisionCache(folder_.path() / "new", key);
+  }
+  fs::path only_file() const { return fs::directory_iterator(folder_.path() / "new")->path(); }
+  test::TemporaryFolder folder_;
+};
+
+TEST_F(DecisionCacheTest, RoundTrip) {
+  EXPECT_FALSE(cache().read(2));
+  cache().write(decision());
+  const auto read = cache().read(2);
+  ASSERT_TRUE(read);
+  expect_same(*read, decision());
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path() / "new"), fs::directory_iterator()),
+            1);
+}
+
+TEST_F(DecisionCacheTest, AnotherKeyOrLengthIsAnotherDecision) {
+  cache().write(decision());
+  EXPECT_FALSE(cache("other").read(2));
+  EXPECT_FALSE(cache().read(3));
+  EXPECT_FALSE(cache().read(1));
+}
+
+TEST_F(DecisionCacheTest, AFileOfAnotherKeyUnderThisNameIsRefused) {
+  cache().write(decision());
+  const fs::path here = only_file();
+  cache("other").write(decision());
+  for (const auto& entry : fs::directory_iterator(folder_.path() / "new")) {
+    if (entry.path() != here)
+      fs::copy_file(entry.path(), here, fs::copy_options::overwrite_existing);
+  }
+  EXPECT_FALSE(cache().read(2));
+}
+
+TEST_F(DecisionCacheTest, ACutFileIsNoDecision) {
+  cache().write(decision());
+  const std::string whole = test::read_text(only_file());
+  for (size_t size = 0; size + 1 < whole.size(); ++size) {  // without the last newline it is whole
+    std::ofstream(only_file(), std::ios::trunc) << whole.substr(0, size);
+    EXPECT_FALSE(cache().read(2)) << "cut to " << size << " of " << whole.size();
+  }
+}
+
+TEST_F(DecisionCacheTest, NonsenseIsNoDecision) {
+  cache().write(decision());
+  const std::string whole = test::read_text(only_file());
+  const size_t second_line = whole.find('\n', whole.find('\n') + 1) + 1;
+  for (const char* line : {"x\n", "3 1 \"a\" 999999999999 1\n", "3 1 \"a\" 2 0\n", "-\n\n\n"}) {
+    std::ofstream(only_file(), std::ios::trunc) << whole.substr(0, second_line) << line << line;
+    EXPECT_FALSE(cache().read(2)) << line;
+  }
+}
+
+TEST_F(DecisionCacheTest, WithoutFolderNothingIsKept) {
+  const DecisionCache none({}, "key");
+  none.write(decision());
+  EXPECT_FALSE(none.read(2));
+}
+
+TEST_F(DecisionCacheTest, AFolderThatCannotBeWrittenIsNoError) {
+  const std::string file = folder_.write("file", "");
+  const DecisionCache cache(fs::path(file) / "below", "key");
+  cache.write(decision());
+  EXPECT_FALSE(cache.read(2));
+}
+
+// A file whose bytes were changed by hand is measured again: too small a buffer would be overrun.
+TEST_F(DecisionCacheTest, ADecisionThatTheDeviceDoesNotOfferIsMadeAgain) {
+  graph::Graph g;
+  graph::Build build(g);
+  const graph::ValueId x = test::add_value(g, "x", graph::ValueKind::kInput, {64, 64});
+  const graph::ValueId y = build.scale(build.scale(x, 2), 3);
+  g.value(y).kind = graph::ValueKind::kOutput;
+  const auto device = test::open_device("reference");
+  Storage storage(device);
+  Arena arena(device);
+  const CompileOptions options = {Tune::kQuick, false, folder_.path() / "new"};
+  compile(g, device, storage, arena, options);
+  std::string text = test::read_text(only_file());
+  for (size_t at; (at = text.find("32768")) != std::string::npos;) text.replace(at, 5, "64");
+  std::ofstream(only_file(), std::ios::trunc) << text;
+  compile(g, device, storage, arena, options);
+  EXPECT_NE(test::read_text(only_file()), text);
+}
+
+TEST_F(DecisionCacheTest, TheKeyKnowsShapesAndTuning) {
+  const auto key = [](int64_t rows, const std::string& tune) {
+    graph::Graph g;
+    graph::Build build(g);
+    build.scale(test::add_value(g, "x", graph::ValueKind::kInput, {rows, 4}), 2);
+    return decision_key(*test::open_device("reference"), g, tune);
+  };
+  EXPECT_EQ(key(4, "quick"), key(4, "quick"));
+  EXPECT_NE(key(4, "quick"), key(5, "quick"));
+  EXPECT_NE(key(4, "quick"), key(4, "full"));
+}
+
+}  // namespace
+}  // namespace runtime::exec

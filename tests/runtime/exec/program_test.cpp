@@ -1,0 +1,208 @@
+#include "runtime/exec/program.h"
+
+#include <gtest/gtest.h>
+
+#include "runtime/exec/placement.h"
+#include "runtime/graph/autodiff.h"
+#include "tests/runtime/support/devices.h"
+#include "tests/runtime/support/graph_run.h"
+
+namespace runtime::exec {
+namespace {
+
+using graph::Build;
+using graph::Graph;
+using graph::Phase;
+using graph::ValueId;
+using graph::ValueKind;
+using test::GraphRun;
+using test::Numbers;
+
+// Loss and gradients of a small network with every kind of saved data.
+struct Example {
+  Graph graph;
+  std::map<ValueId, Numbers> given;
+  std::vector<ValueId> outputs;
+
+  Example() {
+    Build build(graph);
+    const auto value = [&](const char* name, ValueKind kind, graph::Dims dims) {
+      const ValueId v = test::add_value(graph, name, kind, dims, RT_FLOAT32);
+      given[v] = test::random_numbers(graph::element_count(dims), given.size() + 1);
+      return v;
+    };
+    const ValueId x = value("x", ValueKind::kInput, {4, 8, 8, 3});
+    const ValueId w = value("w", ValueKind::kParameter, {6, 3, 3, 3});
+    const ValueId gamma = value("gamma", ValueKind::kParameter, {6});
+    const ValueId beta = value("beta", ValueKind::kParameter, {6});
+    const ValueId mean = value("mean", ValueKind::kState, {6});
+    const ValueId var = value("var", ValueKind::kState, {6});
+    const ValueId fc = value("fc", ValueKind::kParameter, {5, 54});
+    const ValueId one = value("one", ValueKind::kState, {1});
+    const ValueId h = build.batch_norm(build.conv2d(x, w, {}), gamma, beta, mean, var, 1e-5, 0.1);
+    const ValueId p =
+        build.max_pool2d(build.activation(h, RT_ACTIVATION_RELU), {2, 2, 2, 2, {}, true});
+    const ValueId y = build.matmul(graph.reshape(p, {4, 54}), fc, false, true);
+    const ValueId loss = build.square_sum(build.softmax(y));
+    for (const auto& [v, g] : graph::differentiate(graph, loss, one, {w, gamma, beta, fc}))
+      outputs.push_back(test::add_output(graph, g, "d" + graph.value(v).name));
+    outputs.push_back(test::add_output(graph, loss, "loss"));
+    outputs.push_back(mean);
+  }
+
+  std::vector<Numbers> run_on(std::shared_ptr<plugins::host::Device> device) {
+    GraphRun run(graph, std::move(device));
+    for (const auto& [v, numbers] : given) run.set(v, numbers);
+    run.run();
+    run.run();  // what the first run left in the arena must not matter
+    std::vector<Numbers> results;
+    for (ValueId v : outputs) results.push_back(run.get(v));
+    return results;
+  }
+};
+
+TEST(Program, TheSimulatedAcceleratorGivesTheSameNumbers) {
+  Example example;
+  const auto expected = example.run_on(test::open_device("reference"));
+  for (int index : {0, 1}) {
+    EXPECT_EQ(example.run_on(test::open_device(
+                  "simulated", {{"poison", "true"}, {"max_delay_us", "200"}}, index)),
+              expected);
+  }
+}
+
+// y = x packed(w); `update` also subtracts 1 from w.
+class PackedTest : public testing::Test {
+ protected:
+  Graph make(bool update) {
+    Graph g;
+    Build build(g);
+    const ValueId x = test::add_value(g, "x", ValueKind::kInput, {2, 2}, RT_FLOAT32);
+    const ValueId w = test::add_value(g, "w", ValueKind::kParameter, {2, 2}, RT_FLOAT32);
+    const ValueId packed = test::add_value(g, "w#1", ValueKind::kPacked, {2, 2}, RT_FLOAT32);
+    build.phase = Phase::kPack;
+    build.node_into(RT_OP_COPY, {w}, {packed});
+    build.phase = Phase::kForward;
+    const ValueId y = build.matmul(x, packed);
+    g.value(y).kind = ValueKind::kOutput;
+    if (update) {
+      build.phase = Phase::kUpdate;
+      build.node_into(RT_OP_SCALE, {w}, {w}, {{RT_ATTR_ALPHA, 1.0}, {RT_ATTR_BETA, -1.0}});
+    }
+    x_ = x;
+    w_ = w;
+    y_ = y;
+    return g;
+  }
+  void set(Program& p, ValueId id, std::vector<float> numbers) {
+    stream_.copy(p.address(id), numbers.data(), numbers.size() * sizeof(float));
+    stream_.synchronize();
+  }
+  // Runs with x = identity, so that y is what was packed.
+  std::vector<float> run(Program& p) {
+    set(p, x_, {1, 0, 0, 1});
+    p.run(stream_);
+    std::vector<float> y(4);
+    stream_.copy(y.data(), p.address(y_), 4 * sizeof(float));
+    stream_.synchronize();
+    return y;
+  }
+
+  std::shared_ptr<plugins::host::Device> device_ = test::open_device("reference");
+  plugins::host::Stream stream_ = device_->create_stream();
+  Storage storage_{device_};
+  Arena arena_{device_};
+  ValueId x_ = 0, w_ = 0, y_ = 0;
+};
+
+using Floats = std::vector<float>;
+
+TEST_F(PackedTest, EvaluationDoesNotPackAgain) {
+  Program evaluation(make(false), device_, storage_, arena_);
+  set(evaluation, w_, {1, 2, 3, 4});
+  EXPECT_EQ(run(evaluation), (Floats{1, 2, 3, 4}));
+  set(evaluation, w_, {5, 6, 7, 8});  // nobody said so
+  EXPECT_EQ(run(evaluation), (Floats{1, 2, 3, 4}));
+  storage_.parameters_changed();
+  EXPECT_EQ(run(evaluation), (Floats{5, 6, 7, 8}));
+}
+
+TEST_F(PackedTest, EveryUpdateIsSeenByEveryProgram) {
+  Program training(make(true), device_, storage_, arena_);
+  Program evaluation(make(false), device_, storage_, arena_);
+  set(training, w_, {10, 20, 30, 40});
+  EXPECT_EQ(run(training), (Floats{10, 20, 30, 40}));
+  EXPECT_EQ(run(training), (Floats{9, 19, 29, 39}));
+  EXPECT_EQ(run(evaluation), (Floats{8, 18, 28, 38}));
+  EXPECT_EQ(run(evaluation), (Floats{8, 18, 28, 38}));
+  EXPECT_EQ(run(training), (Floats{8, 18, 28, 38}));
+  EXPECT_EQ(run(evaluation), (Floats{7, 17, 27, 37}));
+}
+
+Graph doubled(int64_t count, ValueId* in, ValueId* out) {
+  Graph g;
+  Build build(g);
+  *in = test::add_value(g, "in", ValueKind::kInput, {count}, RT_FLOAT64);
+  *out = build.scale(build.scale(*in, 2), 3);
+  g.value(*out).kind = ValueKind::kOutput;
+  return g;
+}
+
+TEST(Program, ALargerProgramMovesTheArenaOfASmallerOne) {
+  const auto device = test::open_device("simulated", {{"poison", "true"}});
+  Storage storage(device);
+  Arena arena(device);
+  ValueId in = 0, out = 0;
+  plugins::host::Stream stream = device->create_stream();
+  Program small(doubled(10, &in, &out), device, storage, arena);
+  const auto check = [&](Program& p, size_t count) {
+    const Numbers numbers = test::random_numbers(count, 1);
+    Numbers result(count);
+    stream.copy(p.address(in), numbers.data(), count * 8);
+    p.run(stream);
+    stream.copy(result.data(), p.address(out), count * 8);
+    stream.synchronize();
+    for (size_t i = 0; i < count; ++i) EXPECT_EQ(result[i], 6 * numbers[i]);
+  };
+  check(small, 10);
+  const uint64_t before = arena.bytes();
+  Program large(doubled(100000, &in, &out), device, storage, arena);
+  EXPECT_GT(arena.bytes(), before);
+  check(large, 100000);
+  check(small, 10);
+  check(large, 100000);
+}
+
+TEST(Program, TellsWhereTheMemoryGoes) {
+  const auto device = test::open_device("reference");
+  Storage storage(device);
+  Arena arena(device);
+  Example example;
+  const Compiled c = compile(example.graph, device, storage, arena, {Tune::kOff, false, {}});
+  const MemoryReport& m = c.program->memory();
+  EXPECT_EQ(m.parameters, 4u * (6 * 27 + 6 + 6 + 5 * 54));
+  EXPECT_EQ(m.gradients_and_state, 4u * (6 + 6 + 1));
+  EXPECT_EQ(m.packed, 0u);
+  EXPECT_GE(m.arena, m.lower_bound);
+  EXPECT_GT(m.lower_bound, 0u);
+  EXPECT_LE(m.arena, arena.bytes());
+  for (const BufferInfo& b : m.buffers) {
+    EXPECT_TRUE(is_persistent(b.kind) || b.offset + b.bytes <= m.arena) << b.name;
+  }
+}
+
+TEST(Storage, OneBufferForEachName) {
+  const auto device = test::open_device("reference");
+  Storage storage(device);
+  void* a = storage.buffer("a", 64);
+  EXPECT_EQ(storage.buffer("a", 64), a);
+  EXPECT_EQ(storage.find("b"), nullptr);
+  EXPECT_EQ(storage.bytes("a"), 64u);
+  storage.buffer("b", 100);
+  EXPECT_EQ(storage.total_bytes(), 164u);
+  EXPECT_EQ(*static_cast<const char*>(a), 0);
+  EXPECT_ANY_THROW(storage.buffer("a", 65));
+}
+
+}  // namespace
+}  // namespace runtime::exec

@@ -1,0 +1,263 @@
+// Gradients of whole small graphs against central differences, through all passes on the reference
+// in float64.
+#include "runtime/graph/autodiff.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "runtime/error.h"
+#include "tests/runtime/support/devices.h"
+#include "tests/runtime/support/graph_run.h"
+
+namespace runtime::graph {
+namespace {
+
+using test::GraphRun;
+using test::Numbers;
+
+// Central differences of a float64 loss of about 1: rounding 1e-16 / kStep, truncation kStep^2.
+constexpr double kStep = 1e-5;
+constexpr double kTolerance = 1e-7;
+
+// A graph under construction whose parameters are differentiated.
+class GradientTest : public testing::Test {
+ protected:
+  GradientTest() { build_.layer = "test"; }
+
+  ValueId parameter(const std::string& name, Dims dims, double low = -1, double high = 1) {
+    const ValueId v = test::add_value(graph_, name, ValueKind::kParameter, dims);
+    parameters_.push_back(v);
+    numbers_[v] = test::random_numbers(element_count(dims), 7 * parameters_.size() + 1, low, high);
+    return v;
+  }
+  ValueId constant(const std::string& name, Dims dims, Numbers numbers,
+                   rt_dtype dtype = RT_FLOAT64) {
+    const ValueId v = test::add_value(graph_, name, ValueKind::kState, std::move(dims), dtype);
+    numbers_[v] = std::move(numbers);
+    return v;
+  }
+  // A sum in which every element of x has another weight, so that no error cancels.
+  ValueId weighted_sum(ValueId x) {
+    const Dims dims = graph_.value(x).dims;
+    const int64_t n = element_count(dims);
+    const ValueId w = constant("weights of the sum" + std::to_string(graph_.values.size()), {1, n},
+                               test::random_numbers(n, 99, 0.1, 1));
+    return graph_.reshape(
+        build_.reduce(build_.multiply(graph_.reshape(x, {1, n}), w), RT_REDUCE_SUM, 0b10), {1});
+  }
+
+  double loss_at(GraphRun& run, ValueId loss) {
+    run.run();
+    return run.get(loss)[0];
+  }
+
+  // Differentiates and compares every element of every parameter's gradient.
+  void expect_gradients(ValueId loss) {
+    const ValueId one = constant("one", {1}, {1.0});
+    const auto gradients = differentiate(graph_, loss, one, parameters_);
+    ASSERT_EQ(gradients.size(), parameters_.size());
+    std::map<ValueId, ValueId> outputs;
+    for (const auto& [v, g] : gradients) {
+      EXPECT_EQ(graph_.value(g).dims, graph_.value(v).dims);
+      outputs[v] = test::add_output(graph_, g, "d" + graph_.value(v).name);
+    }
+    const ValueId loss_out = test::add_output(graph_, loss, "loss");
+    GraphRun run(graph_, test::open_device("reference"));
+    for (const auto& [v, numbers] : numbers_) run.set(v, numbers);
+    loss_at(run, loss_out);
+    std::map<ValueId, Numbers> found;  // all of them before anything moves
+    for (const auto& [v, out] : outputs) found[v] = run.get(out);
+    for (const auto& [v, gradient] : found) {
+      Numbers expected(gradient.size()), x = numbers_[v];
+      for (size_t i = 0; i < x.size(); ++i) {
+        const double at = x[i];
+        x[i] = at + kStep;
+        run.set(v, x);
+        const double above = loss_at(run, loss_out);
+        x[i] = at - kStep;
+        run.set(v, x);
+        expected[i] = (above - loss_at(run, loss_out)) / (2 * kStep);
+        x[i] = at;
+      }
+      run.set(v, x);
+      double norm = 0;
+      for (double e : expected) norm += e * e;
+      EXPECT_GT(norm, 0) << graph_.value(v).name << " does not matter: nothing is tested";
+      EXPECT_LT(test::relative_error(gradient, expected), kTolerance) << graph_.value(v).name;
+    }
+  }
+
+  Graph graph_;
+  Build build_{graph_};
+  std::vector<ValueId> parameters_;
+  std::map<ValueId, Numbers> numbers_;
+};
+
+TEST_F(GradientTest, ConvolutionWithBiasReluAndPooling) {
+  const ValueId x = parameter("x", {2, 7, 6, 4});
+  Convolution c;
+  c.stride_h = 2;
+  c.padding = {1, 0, 2, 1};
+  c.groups = 2;
+  const ValueId w = parameter("w", {6, 3, 2, 2}), b = parameter("b", {6});
+  const ValueId y = build_.activation(build_.add(build_.conv2d(x, w, c), b), RT_ACTIVATION_RELU);
+  Pooling max{2, 2, 1, 2, {1, 0, 0, 1}, true};
+  Pooling average{2, 2, 1, 1, {1, 0, 0, 1}, false};
+  expect_gradients(weighted_sum(build_.avg_pool2d(build_.max_pool2d(y, max), average)));
+}
+
+TEST_F(GradientTest, DilatedConvolutionAndGlobalAveragePool) {
+  const ValueId x = parameter("x", {2, 6, 6, 2}), w = parameter("w", {3, 2, 2, 2});
+  Convolution c;
+  c.dilation_h = 2;
+  c.dilation_w = 3;
+  expect_gradients(weighted_sum(build_.global_avg_pool(build_.conv2d(x, w, c))));
+}
+
+TEST_F(GradientTest, ResidualBlockWithBatchNorm) {
+  const ValueId x = parameter("x", {3, 4, 4, 2}), w = parameter("w", {2, 3, 3, 2});
+  const ValueId gamma = parameter("gamma", {2}, 0.5, 1.5), beta = parameter("beta", {2});
+  const ValueId mean = constant("mean", {2}, {0, 0}), var = constant("var", {2}, {1, 1});
+  Convolution c;
+  c.padding = {1, 1, 1, 1};
+  const ValueId y = build_.batch_norm(build_.conv2d(x, w, c), gamma, beta, mean, var, 1e-3, 0.1);
+  const ValueId sum = build_.activation(build_.add(y, x), RT_ACTIVATION_TANH);
+  expect_gradients(weighted_sum(sum));
+}
+
+TEST_F(GradientTest, LayerNormGeluAndLinearOnSequences) {
+  const ValueId x = parameter("x", {2, 3, 4});
+  const ValueId gamma = parameter("gamma", {4}, 0.5, 1.5), beta = parameter("beta", {4});
+  const ValueId up = parameter("up", {5, 4}), bias = parameter("bias", {5});
+  const ValueId n = build_.layer_norm(x, gamma, beta, 1e-3);
+  const ValueId h = build_.add(build_.matmul(n, up, false, true), bias);
+  const ValueId y = build_.add(build_.activation(h, RT_ACTIVATION_GELU),
+                               build_.activation(h, RT_ACTIVATION_GELU_TANH));
+  expect_gradients(weighted_sum(build_.activation(y, RT_ACTIVATION_SIGMOID)));
+}
+
+TEST_F(GradientTest, MatmulInAllTranspositions) {
+  ValueId sum = kNone;
+  for (const bool ta : {false, true}) {
+    for (const bool tb : {false, true}) {
+      const std::string name = std::string(ta ? "t" : "n") + (tb ? "t" : "n");
+      const ValueId a = parameter("a" + name, ta ? Dims{4, 3} : Dims{3, 4});
+      const ValueId b = parameter("b" + name, tb ? Dims{2, 4} : Dims{4, 2});
+      const ValueId c = build_.matmul(a, b, ta, tb);
+      sum = sum == kNone ? c : build_.add(sum, build_.multiply(c, c));
+    }
+  }
+  expect_gradients(weighted_sum(sum));
+}
+
+TEST_F(GradientTest, MatmulOfBatches) {
+  const ValueId a = parameter("a", {2, 3, 4}), b = parameter("b", {2, 5, 4});
+  const ValueId scores = build_.softmax(build_.matmul(a, b, false, true));  // [2, 3, 5]
+  expect_gradients(weighted_sum(build_.matmul(scores, b)));
+}
+
+TEST_F(GradientTest, Embedding) {
+  const ValueId table = parameter("table", {5, 3});
+  const ValueId tokens = constant("tokens", {2, 3}, {0, 4, 4, 1, 0, 2}, RT_INT32);
+  const ValueId y = build_.embedding(tokens, table);
+  expect_gradients(weighted_sum(build_.multiply(y, y)));
+}
+
+TEST_F(GradientTest, TransposeConcatSlicePad) {
+  const ValueId a = parameter("a", {2, 3, 4}), b = parameter("b", {3, 2, 4});
+  const ValueId t = build_.transpose(a, {1, 0, 2});       // [3, 2, 4]
+  const ValueId turned = build_.transpose(t, {2, 0, 1});  // [4, 3, 2], not its own inverse
+  const ValueId joined =
+      build_.node1(RT_OP_CONCAT, {t, b, t}, {3, 6, 4}, {{RT_ATTR_AXIS, int64_t{1}}});
+  const ValueId part = build_.node1(RT_OP_SLICE, {joined}, {3, 3, 4},
+                                    {{RT_ATTR_AXIS, int64_t{1}}, {RT_ATTR_START, int64_t{1}}});
+  const ValueId padded = build_.node1(RT_OP_PAD, {part}, {3, 6, 4},
+                                      {{RT_ATTR_AXIS, int64_t{1}}, {RT_ATTR_START, int64_t{2}}});
+  expect_gradients(build_.add(weighted_sum(build_.multiply(padded, joined)),
+                              weighted_sum(build_.multiply(turned, turned))));
+}
+
+TEST_F(GradientTest, BroadcastAddAndMultiply) {
+  const ValueId x = parameter("x", {2, 3, 4}), row = parameter("row", {4});
+  const ValueId column = parameter("column", {3, 1}), batch = parameter("batch", {2, 1, 4});
+  const ValueId scalar = parameter("scalar", {1});
+  const ValueId y = build_.multiply(build_.add(build_.multiply(x, row), column), batch);
+  expect_gradients(weighted_sum(build_.multiply(build_.add(scalar, y), y)));
+}
+
+TEST_F(GradientTest, ReduceSumAndMean) {
+  const ValueId x = parameter("x", {2, 3, 4});
+  const ValueId sum = build_.reduce(x, RT_REDUCE_SUM, 0b010);          // [2, 4]
+  const ValueId mean = build_.reduce(x, RT_REDUCE_MEAN, 0b101, true);  // [1, 3, 1]
+  const ValueId squares = build_.multiply(sum, sum);
+  expect_gradients(build_.add(weighted_sum(squares), weighted_sum(build_.multiply(mean, mean))));
+}
+
+TEST_F(GradientTest, SoftmaxAndLogSoftmax) {
+  const ValueId x = parameter("x", {3, 4}, -2, 2);
+  const ValueId p = build_.softmax(x);
+  const ValueId l = build_.node1(RT_OP_LOG_SOFTMAX, {x}, {3, 4});
+  expect_gradients(weighted_sum(build_.multiply(p, l)));
+}
+
+TEST_F(GradientTest, CrossEntropyWithL2) {
+  const ValueId x = constant("x", {4, 3}, test::random_numbers(12, 5));
+  const ValueId w = parameter("w", {5, 3});
+  const ValueId labels = constant("labels", {4}, {0, 4, 2, 2}, RT_INT32);
+  const ValueId weight = constant("weight", {4}, {0.5, 0.25, 0, 0.25});
+  const ValueId loss = build_.cross_entropy(build_.matmul(x, w, false, true), labels, weight);
+  expect_gradients(build_.add(loss, build_.scale(build_.square_sum(w), 0.01)));
+}
+
+TEST_F(GradientTest, MeanSquaredErrorThroughReshapes) {
+  const ValueId w = parameter("w", {2, 6});
+  const ValueId y =
+      graph_.reshape(build_.activation(graph_.reshape(w, {3, 4}), RT_ACTIVATION_TANH), {4, 3});
+  const ValueId target = constant("target", {4, 3}, test::random_numbers(12, 6));
+  const ValueId weight = constant("weight", {4}, {0.25, 0.25, 0.4, 0.1});
+  expect_gradients(build_.mean_squared_error(y, target, weight));
+}
+
+TEST_F(GradientTest, DropoutUsesTheSameMaskBackwards) {
+  const ValueId x = parameter("x", {4, 8});
+  const ValueId step = constant("step", {1}, {3}, RT_INT64);
+  const ValueId base = constant("base", {1}, {64}, RT_INT64);
+  const ValueId y = build_.dropout(x, step, base, 0.4, 11, 2);
+  expect_gradients(weighted_sum(build_.multiply(y, y)));
+}
+
+TEST_F(GradientTest, AValueReadManyTimesGetsTheSum) {
+  const ValueId x = parameter("x", {3, 3});
+  const ValueId y = build_.matmul(x, build_.matmul(x, build_.add(x, x)));
+  expect_gradients(weighted_sum(build_.multiply(y, x)));
+}
+
+TEST_F(GradientTest, WhatTheLossDoesNotDependOnIsLeftOut) {
+  const ValueId used = parameter("used", {2}), unused = parameter("unused", {2});
+  build_.add(unused, unused);
+  const ValueId loss = weighted_sum(used);
+  const auto gradients = differentiate(graph_, loss, constant("one", {1}, {1}), {used, unused});
+  EXPECT_TRUE(gradients.contains(used));
+  EXPECT_FALSE(gradients.contains(unused));
+}
+
+TEST_F(GradientTest, NoBackwardIsMadeForInputs) {
+  const ValueId x = test::add_value(graph_, "x", ValueKind::kInput, {2, 5, 5, 1});
+  const ValueId w = parameter("w", {2, 3, 3, 1});
+  const ValueId loss = weighted_sum(build_.conv2d(x, w, {}));
+  differentiate(graph_, loss, constant("one", {1}, {1}), {w});
+  for (const Node& n : graph_.nodes) EXPECT_NE(n.op, RT_OP_CONV2D_BACKWARD_DATA);
+}
+
+TEST_F(GradientTest, MaximumHasNone) {
+  const ValueId x = parameter("x", {2, 3});
+  const ValueId loss = graph_.reshape(build_.reduce(x, RT_REDUCE_MAX, 0b11), {1});
+  const ValueId one = constant("one", {1}, {1});
+  const std::string message =
+      test::message_of<Error>([&] { differentiate(graph_, loss, one, {x}); });
+  EXPECT_NE(message.find("reduce max has no gradient"), std::string::npos) << message;
+}
+
+}  // namespace
+}  // namespace runtime::graph

@@ -1,0 +1,137 @@
+// A device made of tables, so that a test decides what it can do and what that costs.
+#ifndef TESTS_RUNTIME_GRAPH_FAKE_TARGET_H_
+#define TESTS_RUNTIME_GRAPH_FAKE_TARGET_H_
+
+#include <functional>
+#include <limits>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "runtime/graph/target.h"
+
+namespace runtime::graph {
+
+class FakeTarget : public Target {
+ public:
+  // ---- what it can do
+
+  std::map<std::string, uint32_t> fuses;  // post-operations fused by an operation; else none
+  std::set<int32_t> post_kinds = {RT_POST_BIAS, RT_POST_ACTIVATION, RT_POST_RESIDUAL_ADD,
+                                  RT_POST_ACTIVATION_BACKWARD};
+  std::set<std::string> refuses;
+  bool bias_gradients = true;  // conv2d_backward_weights with a second output
+  // Foreign ways of an operation beside the canonical one, which costs `plain_ns`.
+  struct Way {
+    double ns = 0;
+    std::vector<uint64_t> inputs, outputs;
+    uint64_t algorithm = 2;
+  };
+  std::map<std::string, std::vector<Way>> ways;
+  std::map<std::string, double> plain_ns;
+  std::set<std::string> only_foreign;   // operations that have no canonical way
+  std::map<std::string, bool> follows;  // takes any layout, the same for all operands
+  double reorder = 10;
+  bool foreign_copies = true;  // from one foreign layout to another without the canonical one
+  int measured = 0;
+
+  // ---- Target
+
+  std::string name() const override { return "fake:0"; }
+
+  Support support(const Graph&, const Node& node) override {
+    if (refuses.contains(node.op)) return {false, 0, "it is refused here"};
+    if (node.op == RT_OP_CONV2D_BACKWARD_WEIGHTS && node.outputs.size() == 2 && !bias_gradients)
+      return {false, 0, "no bias gradient"};
+    const auto it = fuses.find(node.op);
+    uint32_t prefix = 0;
+    while (it != fuses.end() && prefix < it->second && prefix < node.post_ops.size() &&
+           post_kinds.contains(node.post_ops[prefix].kind))
+      ++prefix;
+    return {true, prefix, ""};
+  }
+
+  std::vector<Candidate> candidates(const Graph& graph, const Node& node,
+                                    const std::vector<uint64_t>& inputs,
+                                    const std::vector<uint64_t>& outputs) override {
+    std::vector<Way> all = ways[node.op];
+    if (!only_foreign.contains(node.op))
+      all.push_back({plain_ns[node.op], std::vector<uint64_t>(inputs.size(), 0),
+                     std::vector<uint64_t>(outputs.size(), 0), 1});
+    if (follows[node.op]) {
+      for (uint64_t layout : inputs) {
+        if (layout != RT_LAYOUT_CANONICAL && layout != RT_LAYOUT_ANY)
+          all.push_back({plain_ns[node.op], std::vector<uint64_t>(inputs.size(), layout),
+                         std::vector<uint64_t>(outputs.size(), layout), 1});
+      }
+    }
+    std::vector<Candidate> list;
+    for (const Way& way : all) {
+      if (fits(way.inputs, inputs) && fits(way.outputs, outputs))
+        list.push_back(candidate(graph, node, way));
+    }
+    return list;
+  }
+
+  void measure(const Graph&, const Node&, std::vector<Candidate>& candidates) override {
+    ++measured;
+    for (Candidate& c : candidates) c.ns = measured_ns ? measured_ns(c) : c.ns;
+  }
+  std::function<double(const Candidate&)> measured_ns;
+
+  double copy_ns(const Value&, uint64_t, uint64_t) override { return reorder; }
+  uint64_t layout_bytes(const Value& value, uint64_t layout) override {
+    return canonical_bytes(value) + (layout == RT_LAYOUT_CANONICAL ? 0 : kPadding);
+  }
+
+  static constexpr uint64_t kPadding = 256;
+
+ private:
+  static bool fits(const std::vector<uint64_t>& way, const std::vector<uint64_t>& asked) {
+    for (size_t i = 0; i < asked.size(); ++i) {
+      if (i >= way.size() || (asked[i] != RT_LAYOUT_ANY && asked[i] != way[i])) return false;
+    }
+    return true;
+  }
+
+  Candidate candidate(const Graph& graph, const Node& node, const Way& way) {
+    Candidate c;
+    c.algorithm = way.algorithm;
+    c.ns = way.ns;
+    c.implementation = "fake";
+    c.input_layouts = way.inputs;
+    c.output_layouts = way.outputs;
+    for (size_t i = 0; i < node.inputs.size(); ++i)
+      c.input_bytes.push_back(layout_bytes(graph.value(node.inputs[i]), way.inputs[i]));
+    for (size_t i = 0; i < node.outputs.size(); ++i)
+      c.output_bytes.push_back(layout_bytes(graph.value(node.outputs[i]), way.outputs[i]));
+    return c;
+  }
+};
+
+// The operations in order, "conv2d activation ...".
+inline std::string operations(const Graph& graph) {
+  std::string text;
+  for (const Node& n : graph.nodes) text += (text.empty() ? "" : " ") + n.op;
+  return text;
+}
+
+// Empty if every node reads only what inputs, persistent values or earlier nodes have written.
+inline std::string order_fault(const Graph& graph) {
+  std::set<ValueId> written;
+  for (const Node& n : graph.nodes) {
+    for (ValueId v : n.inputs) {
+      const ValueId s = graph.storage(v);
+      const ValueKind kind = graph.value(s).kind;
+      if ((kind == ValueKind::kTemporary || kind == ValueKind::kOutput) && !written.contains(s))
+        return n.op + " of " + n.layer + " reads " + graph.value(v).name + " before it is written";
+    }
+    for (ValueId v : n.outputs) written.insert(graph.storage(v));
+  }
+  return "";
+}
+
+}  // namespace runtime::graph
+
+#endif  // TESTS_RUNTIME_GRAPH_FAKE_TARGET_H_

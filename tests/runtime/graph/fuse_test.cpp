@@ -1,0 +1,241 @@
+#include "runtime/graph/fuse.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "runtime/graph/autodiff.h"
+#include "runtime/graph/build.h"
+#include "tests/runtime/graph/fake_target.h"
+#include "tests/runtime/support/graph_run.h"
+
+namespace runtime::graph {
+namespace {
+
+using testing::ElementsAre;
+
+class FuseTest : public testing::Test {
+ protected:
+  FuseTest() { build_.layer = "test"; }
+  ValueId value(const std::string& name, Dims dims, ValueKind kind = ValueKind::kParameter) {
+    return test::add_value(graph_, name, kind, std::move(dims), RT_FLOAT32);
+  }
+  ValueId image(const std::string& name = "x") {
+    return value(name, {2, 6, 6, 4}, ValueKind::kInput);
+  }
+  // 3x3, 4 to 4 channels, same size
+  ValueId convolution(ValueId x, const std::string& name = "w") {
+    Convolution c;
+    c.padding = {1, 1, 1, 1};
+    return build_.conv2d(x, value(name, {4, 3, 3, 4}), c);
+  }
+  ValueId output(ValueId v) {
+    graph_.value(v).kind = ValueKind::kOutput;
+    return v;
+  }
+  std::vector<int32_t> post_kinds(size_t node) const {
+    std::vector<int32_t> kinds;
+    for (const PostOp& p : graph_.nodes.at(node).post_ops) kinds.push_back(p.kind);
+    return kinds;
+  }
+  void fuse_graph() {
+    fuse(graph_, target_);
+    remove_dead_nodes(graph_);
+    EXPECT_EQ(order_fault(graph_), "");
+  }
+
+  Graph graph_;
+  Build build_{graph_};
+  FakeTarget target_;
+};
+
+TEST_F(FuseTest, BiasAndActivationGoIntoTheConvolution) {
+  target_.fuses[RT_OP_CONV2D] = 8;
+  const ValueId b = value("b", {4});
+  const ValueId y =
+      output(build_.activation(build_.add(convolution(image()), b), RT_ACTIVATION_TANH));
+  fuse_graph();
+  EXPECT_EQ(operations(graph_), "conv2d");
+  const Node& n = graph_.nodes[0];
+  EXPECT_THAT(post_kinds(0), ElementsAre(RT_POST_BIAS, RT_POST_ACTIVATION));
+  EXPECT_EQ(n.inputs.at(n.post_ops[0].operand), b);
+  EXPECT_EQ(n.post_ops[1].function, RT_ACTIVATION_TANH);
+  EXPECT_EQ(n.post_ops[1].operand, -1);
+  EXPECT_THAT(n.outputs, ElementsAre(y));
+}
+
+TEST_F(FuseTest, OnlyThePrefixThatTheTargetFuses) {
+  target_.fuses[RT_OP_CONV2D] = 1;
+  output(build_.activation(build_.add(convolution(image()), value("b", {4})), RT_ACTIVATION_RELU));
+  fuse_graph();
+  EXPECT_EQ(operations(graph_), "conv2d activation");
+  EXPECT_THAT(post_kinds(0), ElementsAre(RT_POST_BIAS));
+}
+
+TEST_F(FuseTest, NothingAfterAPostOperationThatIsRefused) {
+  target_.fuses = {{RT_OP_CONV2D, 8}};
+  target_.post_kinds = {RT_POST_ACTIVATION};  // no bias, so the activation after it stays as well
+  output(build_.activation(build_.add(convolution(image()), value("b", {4})), RT_ACTIVATION_RELU));
+  fuse_graph();
+  EXPECT_EQ(operations(graph_), "conv2d add activation");
+}
+
+TEST_F(FuseTest, TheAddTakesTheActivationWhereTheConvolutionTakesNothing) {
+  target_.fuses[RT_OP_ADD] = 1;
+  output(build_.activation(build_.add(convolution(image()), value("b", {4})), RT_ACTIVATION_RELU));
+  fuse_graph();
+  EXPECT_EQ(operations(graph_), "conv2d add");
+  EXPECT_THAT(post_kinds(1), ElementsAre(RT_POST_ACTIVATION));
+}
+
+TEST_F(FuseTest, AValueWithTwoReadersStays) {
+  target_.fuses[RT_OP_CONV2D] = 8;
+  const ValueId y = convolution(image());
+  output(build_.activation(y, RT_ACTIVATION_RELU));
+  output(build_.activation(y, RT_ACTIVATION_TANH));
+  fuse_graph();
+  EXPECT_EQ(operations(graph_), "conv2d activation activation");
+}
+
+TEST_F(FuseTest, AValueAddedToItselfStays) {
+  target_.fuses[RT_OP_CONV2D] = 8;
+  const ValueId y = convolution(image());
+  output(build_.add(y, y));
+  fuse_graph();
+  EXPECT_EQ(operations(graph_), "conv2d add");
+}
+
+TEST_F(FuseTest, AnOutputOfTheGraphStays) {
+  target_.fuses[RT_OP_CONV2D] = 8;
+  const ValueId y = output(convolution(image()));
+  output(build_.activation(y, RT_ACTIVATION_RELU));
+  fuse_graph();
+  EXPECT_EQ(operations(graph_), "conv2d activation");
+}
+
+TEST_F(FuseTest, AValueReadThroughAViewStays) {
+  target_.fuses[RT_OP_CONV2D] = 8;
+  const ValueId y = convolution(image());
+  output(build_.activation(graph_.reshape(y, {2, 144}), RT_ACTIVATION_RELU));
+  fuse_graph();
+  EXPECT_EQ(operations(graph_), "conv2d activation");
+}
+
+// main = conv(x); shortcut = conv(x); the sum needs both, whichever is written first.
+TEST_F(FuseTest, ResidualAddComesAfterBothProducers) {
+  for (const bool main_first : {true, false}) {
+    graph_ = Graph();
+    target_.fuses[RT_OP_CONV2D] = 8;
+    const ValueId x = image();
+    const ValueId a = convolution(x, "first"), b = convolution(x, "second");
+    output(build_.activation(main_first ? build_.add(a, b) : build_.add(b, a), RT_ACTIVATION_RELU));
+    fuse_graph();
+    EXPECT_EQ(operations(graph_), "conv2d conv2d");
+    EXPECT_TRUE(graph_.nodes[0].post_ops.empty());
+    EXPECT_THAT(post_kinds(1), ElementsAre(RT_POST_RESIDUAL_ADD, RT_POST_ACTIVATION));
+    const Node& sum = graph_.nodes[1];
+    EXPECT_EQ(sum.inputs.at(sum.post_ops[0].operand), graph_.nodes[0].outputs[0]);
+  }
+}
+
+TEST_F(FuseTest, ABroadcastThatIsNoBiasStays) {
+  target_.fuses[RT_OP_CONV2D] = 8;
+  output(build_.add(convolution(image()), value("plane", {6, 6, 1})));
+  fuse_graph();
+  EXPECT_EQ(operations(graph_), "conv2d add");
+}
+
+TEST_F(FuseTest, PhasesAreNotMixed) {
+  target_.fuses[RT_OP_CONV2D] = 8;
+  const ValueId y = convolution(image());
+  build_.phase = Phase::kBackward;
+  output(build_.activation(y, RT_ACTIVATION_RELU));
+  fuse_graph();
+  EXPECT_EQ(operations(graph_), "conv2d activation");
+}
+
+class TrainingFuseTest : public FuseTest {
+ protected:
+  // conv + bias + relu, conv + bias -> loss, with gradients of all parameters
+  void make() {
+    const ValueId x = image();
+    const ValueId w1 = value("w1", {4, 3, 3, 4}), b1 = value("b1", {4});
+    const ValueId w2 = value("w2", {4, 3, 3, 4}), b2 = value("b2", {4});
+    Convolution c;
+    c.padding = {1, 1, 1, 1};
+    const ValueId h =
+        build_.activation(build_.add(build_.conv2d(x, w1, c), b1), RT_ACTIVATION_RELU);
+    const ValueId y = build_.add(build_.conv2d(h, w2, c), b2);
+    const ValueId loss = output(build_.square_sum(y));
+    for (const auto& [v, g] :
+         differentiate(graph_, loss, value("one", {1}, ValueKind::kState), {w1, b1, w2, b2}))
+      output(g);
+  }
+};
+
+TEST_F(TrainingFuseTest, BiasGradientsBecomeASecondOutput) {
+  make();
+  fuse_graph();
+  int fused = 0;
+  for (const Node& n : graph_.nodes) {
+    EXPECT_NE(n.op, RT_OP_REDUCE);
+    if (n.op != RT_OP_CONV2D_BACKWARD_WEIGHTS) continue;
+    ASSERT_EQ(n.outputs.size(), 2u);
+    EXPECT_EQ(graph_.value(n.outputs[1]).dims, Dims{4});
+    ++fused;
+  }
+  EXPECT_EQ(fused, 2);
+}
+
+TEST_F(TrainingFuseTest, BiasGradientsStayWhereTheTargetRefuses) {
+  make();
+  target_.bias_gradients = false;
+  fuse_graph();
+  EXPECT_EQ(std::count_if(graph_.nodes.begin(), graph_.nodes.end(),
+                          [](const Node& n) { return n.op == RT_OP_REDUCE; }),
+            2);
+}
+
+TEST_F(TrainingFuseTest, ActivationBackwardGoesIntoTheDataGradient) {
+  make();
+  target_.fuses[RT_OP_CONV2D_BACKWARD_DATA] = 1;
+  fuse_graph();
+  bool found = false;
+  for (const Node& n : graph_.nodes) {
+    EXPECT_NE(n.op, RT_OP_ACTIVATION_BACKWARD);
+    if (n.op != RT_OP_CONV2D_BACKWARD_DATA) continue;
+    found = true;
+    ASSERT_EQ(n.post_ops.size(), 1u);
+    EXPECT_EQ(n.post_ops[0].kind, RT_POST_ACTIVATION_BACKWARD);
+    EXPECT_EQ(n.post_ops[0].function, RT_ACTIVATION_RELU);
+    // The relu's output, not its input.
+    EXPECT_EQ(graph_.value(n.inputs.at(n.post_ops[0].operand)).name, "test.activation");
+  }
+  EXPECT_TRUE(found);
+}
+
+TEST_F(FuseTest, DeadNodesGo) {
+  const ValueId x = image();
+  output(build_.activation(x, RT_ACTIVATION_RELU));
+  build_.activation(build_.activation(x, RT_ACTIVATION_TANH), RT_ACTIVATION_TANH);
+  build_.node_into(RT_OP_COPY, {x}, {value("kept", {2, 6, 6, 4}, ValueKind::kState)});
+  fuse_graph();
+  EXPECT_EQ(operations(graph_), "activation copy");
+}
+
+TEST_F(FuseTest, AForwardWhoseSavedDataIsReadStays) {
+  const ValueId x = image();
+  const Pooling p{2, 2, 2, 2, {}, true};
+  const ValueId y = build_.max_pool2d(x, p);
+  Value saved;
+  saved.dtype = RT_UINT8;
+  saved.dims = {0};
+  graph_.nodes.back().saved = graph_.add_value(saved);
+  const ValueId dy = value("dy", Dims(graph_.value(y).dims), ValueKind::kInput);
+  output(build_.node1(RT_OP_MAX_POOL2D_BACKWARD, {dy}, {2, 6, 6, 4}, attributes(p)));
+  graph_.nodes.back().saved = graph_.nodes.front().saved;
+  fuse_graph();
+  EXPECT_EQ(operations(graph_), "max_pool2d max_pool2d_backward");
+}
+
+}  // namespace
+}  // namespace runtime::graph

@@ -1,0 +1,270 @@
+#include "runtime/graph/layout.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "runtime/error.h"
+#include "runtime/graph/build.h"
+#include "tests/runtime/graph/fake_target.h"
+#include "tests/runtime/support/devices.h"
+#include "tests/runtime/support/graph_run.h"
+
+namespace runtime::graph {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr uint64_t kBlocked = 7, kWeights = 9;
+constexpr double kPlain = 1000, kFast = 100;
+
+class LayoutTest : public testing::Test {
+ protected:
+  LayoutTest() {
+    build_.layer = "test";
+    target_.plain_ns[RT_OP_CONV2D] = kPlain;
+  }
+  ValueId value(const std::string& name, Dims dims, ValueKind kind) {
+    return test::add_value(graph_, name, kind, std::move(dims), RT_FLOAT32);
+  }
+  ValueId image() { return value("x", {2, 6, 6, 4}, ValueKind::kInput); }
+  ValueId convolution(ValueId x, const std::string& name) {
+    Convolution c;
+    c.padding = {1, 1, 1, 1};
+    return build_.conv2d(x, value(name, {4, 3, 3, 4}, ValueKind::kParameter), c);
+  }
+  ValueId relu(ValueId x) { return build_.activation(x, RT_ACTIVATION_RELU); }
+  // A fast convolution in the blocked layout, weights in one of their own.
+  void offer_blocked(double ns = kFast) {
+    target_.ways[RT_OP_CONV2D] = {{ns, {kBlocked, kWeights}, {kBlocked}}};
+    target_.follows[RT_OP_ACTIVATION] = true;
+    target_.follows[RT_OP_ADD] = true;
+  }
+  void apply() {
+    apply_layouts(graph_, target_, decide_layouts(graph_, target_, {false}));
+    check();
+  }
+  // What must hold after any decision.
+  void check() {
+    EXPECT_EQ(order_fault(graph_), "");
+    for (const Value& v : graph_.values) {
+      if (v.layout == RT_LAYOUT_CANONICAL) continue;
+      EXPECT_TRUE(v.kind == ValueKind::kTemporary || v.kind == ValueKind::kPacked) << v.name;
+      EXPECT_EQ(v.base, kNone) << v.name;
+      EXPECT_EQ(v.bytes, canonical_bytes(v) + FakeTarget::kPadding) << v.name;
+    }
+    for (const Node& n : graph_.nodes) {
+      for (ValueId v : n.inputs) {
+        const Value& view = graph_.value(v);
+        if (view.base == kNone) continue;
+        EXPECT_EQ(graph_.value(graph_.storage(v)).layout, RT_LAYOUT_CANONICAL) << n.op;
+      }
+    }
+  }
+  int copies() const {
+    return static_cast<int>(
+        std::count_if(graph_.nodes.begin(), graph_.nodes.end(),
+                      [](const Node& n) { return n.op == RT_OP_COPY && n.phase != Phase::kPack; }));
+  }
+  const Node& node(const std::string& op, int number = 0) const {
+    for (const Node& n : graph_.nodes) {
+      if (n.op == op && number-- == 0) return n;
+    }
+    throw std::out_of_range(op);
+  }
+  uint64_t layout_of_output(const std::string& op, int number = 0) const {
+    return graph_.value(node(op, number).outputs[0]).layout;
+  }
+
+  Graph graph_;
+  Build build_{graph_};
+  FakeTarget target_;
+};
+
+TEST_F(LayoutTest, AChainTakesTheForeignLayoutWhenItPays) {
+  offer_blocked();
+  const ValueId y = relu(convolution(relu(convolution(image(), "w1")), "w2"));
+  graph_.value(y).kind = ValueKind::kOutput;
+  apply();
+  EXPECT_EQ(layout_of_output(RT_OP_CONV2D, 0), kBlocked);
+  EXPECT_EQ(layout_of_output(RT_OP_ACTIVATION, 0), kBlocked);
+  EXPECT_EQ(layout_of_output(RT_OP_CONV2D, 1), kBlocked);
+  EXPECT_EQ(node(RT_OP_CONV2D).algorithm, 2u);
+  EXPECT_EQ(copies(), 2);  // into the chain and out of it
+  EXPECT_EQ(graph_.value(y).layout, RT_LAYOUT_CANONICAL);
+}
+
+TEST_F(LayoutTest, AChainStaysCanonicalWhenCopiesCostMore) {
+  offer_blocked(kPlain - 15);  // saves 15, copies cost 2 x 10
+  const ValueId y = convolution(image(), "w1");
+  graph_.value(y).kind = ValueKind::kOutput;
+  apply();
+  EXPECT_EQ(copies(), 0);
+  EXPECT_EQ(node(RT_OP_CONV2D).algorithm, 1u);
+}
+
+// Two convolutions save 15 each; alone neither is worth its copies, together they share them.
+TEST_F(LayoutTest, LooksFurtherThanOneNode) {
+  offer_blocked(kPlain - 25);
+  target_.ways[RT_OP_CONV2D][0].inputs[1] = 0;  // no packing, so only the activations count
+  const ValueId y = convolution(convolution(convolution(image(), "w1"), "w2"), "w3");
+  graph_.value(y).kind = ValueKind::kOutput;
+  target_.reorder = 30;  // 2 x 30 < 3 x 25, but 60 > 25
+  apply();
+  EXPECT_EQ(copies(), 2);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(node(RT_OP_CONV2D, i).algorithm, 2u);
+}
+
+TEST_F(LayoutTest, ReadersShareACopy) {
+  offer_blocked();
+  const ValueId x = image();
+  const ValueId y = build_.add(convolution(x, "w1"), convolution(x, "w2"));
+  graph_.value(y).kind = ValueKind::kOutput;
+  apply();
+  EXPECT_EQ(copies(), 2);  // x once, y once
+  EXPECT_EQ(node(RT_OP_CONV2D, 0).inputs[0], node(RT_OP_CONV2D, 1).inputs[0]);
+}
+
+TEST_F(LayoutTest, ParametersArePackedInFront) {
+  offer_blocked();
+  const ValueId y = convolution(image(), "w1");
+  graph_.value(y).kind = ValueKind::kOutput;
+  apply();
+  const Node& pack = graph_.nodes.front();
+  EXPECT_EQ(pack.phase, Phase::kPack);
+  EXPECT_EQ(pack.op, RT_OP_COPY);
+  const Value& packed = graph_.value(pack.outputs[0]);
+  EXPECT_EQ(packed.kind, ValueKind::kPacked);
+  EXPECT_EQ(packed.layout, kWeights);
+  EXPECT_THAT(packed.name, HasSubstr("w1"));
+  EXPECT_EQ(graph_.value(pack.inputs[0]).name, "w1");
+  EXPECT_EQ(node(RT_OP_CONV2D).inputs[1], pack.outputs[0]);
+}
+
+TEST_F(LayoutTest, PartsOfTheFlatParameterArePackedToo) {
+  offer_blocked();
+  const ValueId flat = value("parameters", {1000}, ValueKind::kParameter);
+  const ValueId y = convolution(image(), "w1");
+  Value& w = graph_.value(graph_.nodes[0].inputs[1]);
+  w.base = flat;
+  w.offset = 64;
+  graph_.value(y).kind = ValueKind::kOutput;
+  apply();
+  EXPECT_EQ(graph_.nodes.front().phase, Phase::kPack);
+  EXPECT_EQ(graph_.value(graph_.nodes.front().outputs[0]).base, kNone);
+}
+
+TEST_F(LayoutTest, AViewReadsACanonicalCopy) {
+  offer_blocked();
+  const ValueId h = convolution(image(), "w1");
+  const ValueId w = value("fc", {10, 144}, ValueKind::kParameter);
+  const ValueId y = build_.matmul(graph_.reshape(h, {2, 144}), w, false, true);
+  graph_.value(y).kind = ValueKind::kOutput;
+  apply();
+  EXPECT_EQ(layout_of_output(RT_OP_CONV2D), kBlocked);
+  const ValueId read = node(RT_OP_MATMUL).inputs[0];
+  EXPECT_EQ(graph_.value(read).dims, (Dims{2, 144}));
+  EXPECT_NE(graph_.storage(read), node(RT_OP_CONV2D).outputs[0]);
+}
+
+// The second convolution speaks another foreign layout; nothing copies between the two directly.
+TEST_F(LayoutTest, BetweenForeignLayoutsThroughTheCanonicalOne) {
+  constexpr uint64_t kOther = 8;
+  offer_blocked();
+  target_.foreign_copies = false;
+  target_.only_foreign = {RT_OP_CONV2D, RT_OP_MATMUL};
+  target_.ways[RT_OP_MATMUL] = {{kFast, {kOther, kWeights}, {kOther}}};
+  const ValueId h = convolution(image(), "w1");
+  const ValueId y = build_.matmul(h, value("fc", {4, 5}, ValueKind::kParameter));
+  graph_.value(y).kind = ValueKind::kOutput;
+  apply();
+  for (const Node& n : graph_.nodes) {
+    if (n.op != RT_OP_COPY) continue;
+    EXPECT_TRUE(graph_.value(n.inputs[0]).layout == RT_LAYOUT_CANONICAL ||
+                graph_.value(n.outputs[0]).layout == RT_LAYOUT_CANONICAL);
+  }
+  EXPECT_EQ(graph_.value(node(RT_OP_MATMUL).inputs[0]).layout, kOther);
+}
+
+// max pooling: the backward's dy and dx have the layouts of the forward's y and x.
+class PoolingLayoutTest : public LayoutTest {
+ protected:
+  void make() {
+    const ValueId x = convolution(image(), "w1");
+    const Pooling p{2, 2, 2, 2, {}, true};
+    const ValueId y = build_.max_pool2d(x, p);
+    Value saved;
+    saved.dtype = RT_UINT8;
+    saved.dims = {0};
+    graph_.nodes.back().saved = graph_.add_value(saved);
+    const ValueId keep = graph_.nodes.back().saved;
+    graph_.value(relu(y)).kind = ValueKind::kOutput;
+    const ValueId dy = value("dy", {2, 3, 3, 4}, ValueKind::kInput);
+    const ValueId dx = build_.node1(RT_OP_MAX_POOL2D_BACKWARD, {dy}, {2, 6, 6, 4}, attributes(p));
+    graph_.nodes.back().saved = keep;
+    graph_.value(relu(dx)).kind = ValueKind::kOutput;
+  }
+  void offer_pooling(double forward, double backward) {
+    offer_blocked();
+    target_.plain_ns[RT_OP_MAX_POOL2D] = target_.plain_ns[RT_OP_MAX_POOL2D_BACKWARD] = 100;
+    target_.ways[RT_OP_MAX_POOL2D] = {{forward, {kBlocked}, {kBlocked}}};
+    target_.ways[RT_OP_MAX_POOL2D_BACKWARD] = {{backward, {kBlocked}, {kBlocked}}};
+  }
+};
+
+TEST_F(PoolingLayoutTest, BackwardFollowsForward) {
+  offer_pooling(10, 10);
+  make();
+  apply();
+  EXPECT_EQ(layout_of_output(RT_OP_MAX_POOL2D), kBlocked);
+  EXPECT_EQ(layout_of_output(RT_OP_MAX_POOL2D_BACKWARD), kBlocked);
+}
+
+TEST_F(PoolingLayoutTest, TheBackwardCountsInTheChoice) {
+  offer_pooling(10, 100000);  // forward alone would be blocked
+  make();
+  apply();
+  EXPECT_EQ(layout_of_output(RT_OP_MAX_POOL2D), RT_LAYOUT_CANONICAL);
+  EXPECT_EQ(layout_of_output(RT_OP_MAX_POOL2D_BACKWARD), RT_LAYOUT_CANONICAL);
+}
+
+TEST_F(PoolingLayoutTest, AForwardLayoutWithoutBackwardIsNotTaken) {
+  offer_pooling(10, 10);
+  target_.ways[RT_OP_MAX_POOL2D_BACKWARD].clear();
+  make();
+  apply();
+  EXPECT_EQ(layout_of_output(RT_OP_MAX_POOL2D), RT_LAYOUT_CANONICAL);
+}
+
+TEST_F(LayoutTest, StateWrittenInAForeignLayoutIsCopiedBack) {
+  target_.ways[RT_OP_CONV2D] = {{kFast, {kBlocked, kWeights}, {kBlocked}}};
+  target_.only_foreign = {RT_OP_CONV2D};
+  const ValueId y = convolution(image(), "w1");
+  graph_.value(y).kind = ValueKind::kState;
+  apply();
+  EXPECT_EQ(graph_.value(y).layout, RT_LAYOUT_CANONICAL);
+  EXPECT_EQ(graph_.nodes.back().op, RT_OP_COPY);
+  EXPECT_THAT(graph_.nodes.back().outputs, ElementsAre(y));
+  EXPECT_EQ(graph_.nodes.back().phase, Phase::kForward);
+}
+
+TEST_F(LayoutTest, MeasuredTimesReplaceEstimates) {
+  offer_blocked();
+  graph_.value(convolution(image(), "w1")).kind = ValueKind::kOutput;
+  target_.measured_ns = [](const Candidate& c) { return c.algorithm == 2 ? 5000.0 : 10.0; };
+  const LayoutDecision decision = decide_layouts(graph_, target_, {true});
+  EXPECT_EQ(target_.measured, 1);
+  EXPECT_EQ(decision[0].algorithm, 1u);
+}
+
+TEST_F(LayoutTest, NoCandidateAtAllIsAFaultOfThePlugin) {
+  convolution(image(), "w1");
+  target_.only_foreign = {RT_OP_CONV2D};
+  const std::string message =
+      test::message_of<DeviceError>([&] { decide_layouts(graph_, target_, {false}); });
+  EXPECT_THAT(message, HasSubstr("offers no layout"));
+  EXPECT_THAT(message, HasSubstr("layer 'test'"));
+}
+
+}  // namespace
+}  // namespace runtime::graph

@@ -1,0 +1,207 @@
+#include "runtime/model/network.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "runtime/error.h"
+#include "runtime/train/model_from_config.h"
+#include "tests/runtime/support/devices.h"
+
+namespace runtime::model {
+namespace {
+
+using graph::Dims;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+Model preset(const std::string& name) {
+  return train::model_from_config(test::parse("model.preset = \"" + name +
+                                              "\"\ndataset.name = \"synthetic\"\n"
+                                              "dataset.samples = 4\ndataset.classes = 10\n"
+                                              "training.global_batch_size = 4\n")
+                                      .model);
+}
+
+Model model(const std::string& toml) {
+  return train::model_from_config(test::parse("dataset.name = \"synthetic\"\ndataset.samples = 4\n"
+                                              "dataset.classes = 10\n"
+                                              "training.global_batch_size = 4\n[model]\n" +
+                                              toml)
+                                      .model);
+}
+
+Network build(const Model& m, bool training = true) {
+  NetworkOptions options;
+  options.batch = 4;
+  options.training = training;
+  return build_network(m, options);
+}
+
+std::string refusal(const std::string& toml) {
+  return test::message_of<ConfigurationError>([&] { build(model(toml)); });
+}
+
+std::vector<std::string> names(const Network& n) {
+  std::vector<std::string> list;
+  for (const Parameter& p : n.parameters) list.push_back(p.name);
+  return list;
+}
+
+int64_t trained_numbers(const Network& n) {
+  int64_t count = 0;
+  for (const Parameter& p : n.parameters) count += p.trainable ? graph::element_count(p.view) : 0;
+  return count;
+}
+
+const Parameter& parameter(const Network& n, const std::string& name) {
+  for (const Parameter& p : n.parameters) {
+    if (p.name == name) return p;
+  }
+  throw std::out_of_range(name);
+}
+
+TEST(Network, LeNet) {
+  const Network n = build(preset("lenet"));
+  EXPECT_THAT(names(n), ElementsAre("conv1.weight", "conv1.bias", "conv2.weight", "conv2.bias",
+                                    "fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias"));
+  EXPECT_EQ(n.graph.value(n.features).dims, (Dims{4, 28, 28, 1}));
+  EXPECT_EQ(n.graph.value(n.output).dims, (Dims{4, 10}));
+  EXPECT_EQ(parameter(n, "conv2.weight").file_dims, (Dims{50, 20, 5, 5}));
+  EXPECT_EQ(n.graph.value(parameter(n, "conv2.weight").value).dims, (Dims{50, 5, 5, 20}));
+  EXPECT_EQ(parameter(n, "fc1.weight").file_dims, (Dims{128, 800}));
+  // 20*9+20 + 50*20*25+50 + 800*128+128 + 1280+10
+  EXPECT_EQ(trained_numbers(n), 129068);
+  EXPECT_EQ(n.step, graph::kNone);
+}
+
+TEST(Network, Mlp) {
+  const Network n = build(preset("mlp"));
+  EXPECT_EQ(n.graph.value(n.output).dims, (Dims{4, 10}));
+  EXPECT_EQ(trained_numbers(n), 784 * 1024 + 1024 + 1024 * 1024 + 1024 + 10240 + 10);
+}
+
+TEST(Network, ResNet18HasTorchvisionsNamesAndSize) {
+  const Network n = build(preset("resnet18_cifar"));
+  EXPECT_EQ(trained_numbers(n), 11173962);
+  EXPECT_EQ(n.graph.value(n.output).dims, (Dims{4, 10}));
+  EXPECT_EQ(parameter(n, "layer2.0.downsample.0.weight").file_dims, (Dims{128, 64, 1, 1}));
+  EXPECT_EQ(parameter(n, "layer4.1.bn2.running_var").file_dims, Dims{512});
+  EXPECT_FALSE(parameter(n, "layer4.1.bn2.running_var").trainable);
+  EXPECT_EQ(n.parameters.size(), 62u + 2 * 20);  // torchvision's, and the statistics of 20 norms
+}
+
+TEST(Network, KernelThatDoesNotFit) {
+  EXPECT_THAT(refusal("input = [1, 4, 4]\nlayers = [ { type = \"conv2d\", name = \"wide\", "
+                      "channels = 2, kernel = 5 } ]"),
+              AllOf(HasSubstr("layer 'wide'"), HasSubstr("5x5"), HasSubstr("4x4")));
+}
+
+TEST(Network, LinearOnAnImage) {
+  EXPECT_THAT(refusal("input = [1, 4, 4]\nlayers = [ { type = \"linear\", features = 5 } ]"),
+              AllOf(HasSubstr("layer 'fc1'"), HasSubstr("[4, 4, 4, 1]"), HasSubstr("flatten")));
+}
+
+TEST(Network, ConvolutionOfAVector) {
+  EXPECT_THAT(refusal("input = [16]\nlayers = [ { type = \"conv2d\", channels = 5, kernel = 1 } ]"),
+              AllOf(HasSubstr("layer 'conv1'"), HasSubstr("needs an image")));
+}
+
+TEST(Network, ResidualWhoseSidesDiffer) {
+  EXPECT_THAT(
+      refusal("input = [3, 8, 8]\nlayers = [ { type = \"residual\", name = \"block\", layers = [ "
+              "{ type = \"conv2d\", channels = 6, kernel = 3, padding = 1, stride = 2 } ] } ]"),
+      AllOf(HasSubstr("layer 'block'"), HasSubstr("[4, 4, 4, 6]"), HasSubstr("[4, 8, 8, 3]"),
+            HasSubstr("1x1 conv2d")));
+}
+
+TEST(Network, TwoParametersOfOneName) {
+  EXPECT_THAT(
+      refusal("input = [4]\nlayers = [ { type = \"linear\", name = \"a.b\", features = 4 }, "
+              "{ type = \"block\", name = \"a\", layers = [ { type = \"linear\", name = "
+              "\"b\", features = 4 } ] } ]"),
+      AllOf(HasSubstr("'a.b.weight'"), HasSubstr("different names")));
+}
+
+TEST(Network, GroupsThatDoNotDivide) {
+  EXPECT_THAT(refusal("input = [3, 8, 8]\nlayers = [ { type = \"conv2d\", channels = 4, kernel = "
+                      "3, groups = 2 } ]"),
+              AllOf(HasSubstr("layer 'conv1'"), HasSubstr("groups = 2")));
+}
+
+TEST(Network, NoLayers) {
+  EXPECT_THAT(test::message_of<ConfigurationError>([] {
+                build(Model{{4}, {}, {}});
+              }),
+              HasSubstr("no layers"));
+}
+
+TEST(Network, SamePaddingKeepsTheSize) {
+  const Network n = build(
+      model("input = [2, 7, 6]\nlayers = [ { type = \"conv2d\", channels = 3, kernel = [4, 3], "
+            "stride = [2, 1], padding = \"same\" } ]"));
+  EXPECT_EQ(n.graph.value(n.output).dims, (Dims{4, 4, 6, 3}));
+}
+
+// Canonical [O, H, W, C] and PyTorch's [O, C, H, W] of the columns after a flatten.
+TEST(Network, FlattenPermutesTheNextLinearLayerOnly) {
+  const Network n = build(
+      model("input = [3, 4, 5]\nlayers = [ { type = \"flatten\" }, { type = \"linear\", features = "
+            "7 }, { type = \"linear\", features = 60 }, { type = \"linear\", features = 2 } ]"));
+  EXPECT_EQ(parameter(n, "fc1.weight").view, (Dims{7, 4, 5, 3}));
+  EXPECT_THAT(parameter(n, "fc1.weight").permutation, ElementsAre(0, 3, 1, 2));
+  EXPECT_EQ(parameter(n, "fc1.weight").file_dims, (Dims{7, 60}));
+  EXPECT_THAT(parameter(n, "fc3.weight").permutation, ElementsAre(0, 1));
+}
+
+TEST(Network, RepeatNumbersTheCopies) {
+  const Network n = build(model(
+      "input = [8]\nlayers = [ { type = \"block\", name = \"body\", repeat = 2, layers = [ { type "
+      "= \"linear\", features = 8, bias = false }, { type = \"linear\", name = \"last\", features "
+      "= 8, bias = false } ] }, { type = \"linear\", features = 8, repeat = 2, bias = false } ]"));
+  EXPECT_THAT(names(n), ElementsAre("body.0.fc1.weight", "body.0.last.weight", "body.1.fc1.weight",
+                                    "body.1.last.weight", "fc1.0.weight", "fc1.1.weight"));
+}
+
+TEST(Network, EvaluationHasNoDropoutAndUsesStatistics) {
+  const Model m = model(
+      "input = [8]\nlayers = [ { type = \"linear\", features = 8 }, { type = \"batch_norm\" }, "
+      "{ type = \"dropout\", probability = 0.5 } ]");
+  const auto operations = [](const Network& n) {
+    std::string text;
+    for (const graph::Node& node : n.graph.nodes) text += node.op + " ";
+    return text;
+  };
+  EXPECT_EQ(operations(build(m)), "matmul add batch_norm dropout ");
+  EXPECT_NE(build(m).step, graph::kNone);
+  EXPECT_EQ(operations(build(m, false)), "matmul add batch_norm_inference ");
+  EXPECT_EQ(build(m, false).step, graph::kNone);
+}
+
+TEST(Network, InitAndL2OfALayerGoBeforeTheModels) {
+  const Network n = build(model(
+      "init = { normal = 0.01 }\ninput = [8]\nlayers = [ { type = \"linear\", features = 8 }, "
+      "{ type = \"linear\", features = 8, init = \"xavier_uniform\", l2 = 0.5 } ]"));
+  EXPECT_EQ(parameter(n, "fc1.weight").init.kind, "normal");
+  EXPECT_EQ(parameter(n, "fc1.weight").init.value, 0.01);
+  EXPECT_EQ(parameter(n, "fc1.bias").init.kind, "constant");
+  EXPECT_EQ(parameter(n, "fc1.weight").l2, 0);
+  EXPECT_EQ(parameter(n, "fc2.weight").init.kind, "xavier_uniform");
+  EXPECT_EQ(parameter(n, "fc2.weight").l2, 0.5);
+  EXPECT_EQ(parameter(n, "fc2.bias").l2, 0);  // weights only
+}
+
+TEST(Network, TransformerBlock) {
+  const Network n = build(
+      model("input = [16]\nlayers = [ { type = \"embedding\", vocabulary = 50, features = 32 }, "
+            "{ type = \"residual\", name = \"mlp\", layers = [ { type = \"layer_norm\" }, "
+            "{ type = \"linear\", features = 64, activation = \"gelu\" }, "
+            "{ type = \"linear\", features = 32 } ] }, { type = \"flatten\" }, "
+            "{ type = \"linear\", features = 10 } ]"));
+  EXPECT_EQ(n.graph.value(n.output).dims, (Dims{4, 10}));
+  EXPECT_EQ(parameter(n, "embedding1.weight").file_dims, (Dims{50, 32}));
+  EXPECT_EQ(parameter(n, "mlp.fc1.weight").file_dims, (Dims{64, 32}));
+}
+
+}  // namespace
+}  // namespace runtime::model

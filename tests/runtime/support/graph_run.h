@@ -1,0 +1,47 @@
+// Compiles a small graph for a device and moves numbers in and out of it as double.
+#ifndef TESTS_RUNTIME_SUPPORT_GRAPH_RUN_H_
+#define TESTS_RUNTIME_SUPPORT_GRAPH_RUN_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/exec/compile.h"
+#include "runtime/graph/build.h"
+
+namespace runtime::test {
+
+using Numbers = std::vector<double>;
+
+// A value of the caller's: kInput, kParameter, kState or kOutput.
+graph::ValueId add_value(graph::Graph& graph, const std::string& name, graph::ValueKind kind,
+                         graph::Dims dims, rt_dtype dtype = RT_FLOAT64);
+// Copies `id` into a new output, so that it can be read after the run.
+graph::ValueId add_output(graph::Graph& graph, graph::ValueId id, const std::string& name);
+
+class GraphRun {
+ public:
+  GraphRun(graph::Graph graph, std::shared_ptr<plugins::host::Device> device);
+  void set(graph::ValueId id, const Numbers& numbers);  // float64, float32, int32 or int64
+  Numbers get(graph::ValueId id);
+  void run();
+  exec::Program& program() { return *compiled_.program; }
+  const std::vector<std::string>& notes() const { return compiled_.notes; }
+  exec::Storage& storage() { return storage_; }
+
+ private:
+  graph::Graph graph_;  // as given: the program's has other values behind it
+  plugins::host::Stream stream_;
+  exec::Storage storage_;
+  exec::Arena arena_;
+  exec::Compiled compiled_;
+};
+
+// Uniform in [low, high), the same on every machine.
+Numbers random_numbers(size_t count, uint64_t seed, double low = -1, double high = 1);
+// Norm of the difference over the norm of `expected`.
+double relative_error(const Numbers& actual, const Numbers& expected);
+
+}  // namespace runtime::test
+
+#endif  // TESTS_RUNTIME_SUPPORT_GRAPH_RUN_H_
