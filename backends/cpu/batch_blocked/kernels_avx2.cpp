@@ -1,4 +1,6 @@
 // 16 registers of 8 floats; a block of 16 samples is two passes.
+#include <utility>
+
 #include "backends/cpu/batch_blocked/kernel_table.h"
 
 namespace backends::cpu::batch_blocked {

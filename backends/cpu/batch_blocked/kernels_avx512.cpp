@@ -1,5 +1,7 @@
 // 32 registers of 16 floats. A tile of P x T takes P T accumulators, P inputs and one broadcast
 // weight.
+#include <utility>
+
 #include "backends/cpu/batch_blocked/kernel_table.h"
 
 namespace backends::cpu::batch_blocked {

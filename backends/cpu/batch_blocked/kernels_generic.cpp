@@ -1,5 +1,7 @@
 // What the compiler makes for the processor that the whole project is built for; correct
 // everywhere, SSE2 on x86.
+#include <utility>
+
 #include "backends/cpu/batch_blocked/kernel_table.h"
 
 namespace backends::cpu::batch_blocked {
