@@ -36,7 +36,8 @@ bool is_offered(const graph::Graph& graph, DeviceTarget& target,
       return false;
     const auto matches = [&](const graph::Candidate& c) {
       return c.algorithm == wanted.algorithm && c.input_layouts == wanted.input_layouts &&
-             c.output_layouts == wanted.output_layouts;
+             c.output_layouts == wanted.output_layouts && c.input_bytes == wanted.input_bytes &&
+             c.output_bytes == wanted.output_bytes;
     };
     const std::vector<uint64_t> any_in(node.inputs.size(), RT_LAYOUT_ANY),
         any_out(node.outputs.size(), RT_LAYOUT_ANY);

@@ -15,7 +15,8 @@ namespace runtime::exec {
 
 namespace {
 
-constexpr const char* kMagic = "runtime-layouts 1";
+constexpr const char* kMagic = "runtime-layouts 2";
+constexpr const char* kEnd = "end";  // a file without it was cut
 
 // FNV-1a, 64 bit (http://www.isthe.com/chongo/tech/comp/fnv/)
 uint64_t hash(const std::string& text) {
@@ -68,7 +69,7 @@ std::optional<graph::LayoutDecision> DecisionCache::read(size_t nodes) const {
     }
     decision.push_back(std::move(c));
   }
-  if (decision.size() != nodes) return std::nullopt;
+  if (decision.size() != nodes || !std::getline(in, line) || line != kEnd) return std::nullopt;
   return decision;
 }
 
@@ -87,6 +88,7 @@ void DecisionCache::write(const graph::LayoutDecision& decision) const {
       write_operands(out, c.output_layouts, c.output_bytes);
       out << '\n';
     }
+    out << kEnd << '\n';
     if (!out.flush()) {
       std::filesystem::remove(temporary, ignored);
       return;

@@ -12,9 +12,9 @@
 
 namespace runtime::exec {
 
-// Format: text, line 1 "runtime-layouts 1", line 2 the full key (compared on reading), then one
-// line a node: algorithm, ns, implementation, number of inputs and outputs, and layout:bytes of
-// each. Written to a temporary file and renamed.
+// Format: text, line 1 "runtime-layouts 2", line 2 a hash of the key (not the one in the file's
+// name), then one line a node: algorithm, ns, implementation, number of inputs and outputs, and
+// layout and bytes of each; the last line is "end". Written to a temporary file and renamed.
 class DecisionCache {
  public:
   // An empty folder: nothing is found and nothing kept.
