@@ -37,7 +37,7 @@ const ConvKernel& best_width(const KernelTable& kernels, int64_t channels) {
 
 Convolution::Convolution(const ConvShape& shape, Direction direction, int threads,
                          const KernelTable& kernels)
-    : shape_(shape), lanes_(kernels.lanes), direction_(direction), threads_(std::max(1, threads)) {
+    : shape_(shape), kernels_(&kernels), direction_(direction), threads_(std::max(1, threads)) {
   const bool forward = direction == Direction::kForward;
   in_channels_ = forward ? shape.c : shape.o;
   out_channels_ = forward ? shape.o : shape.c;
@@ -166,7 +166,7 @@ double Convolution::cycles() const {
     sum += length * step + 8.0 * tile.run_count + 2 * pixels * width + 30;
   }
   const auto weights = static_cast<double>(shape_.o * shape_.kh * shape_.kw * shape_.c);
-  return sum * static_cast<double>(channel_tiles_ * sample_blocks(shape_.n) * (kBlock / lanes_)) +
+  return sum * static_cast<double>(channel_tiles_ * sample_vectors(shape_.n, *kernels_)) +
          2 * weights;  // packing
 }
 

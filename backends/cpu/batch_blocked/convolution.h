@@ -50,7 +50,7 @@ class Convolution {
                 int64_t unit) const;
 
   ConvShape shape_;
-  int32_t lanes_;
+  const KernelTable* kernels_;
   Direction direction_;
   int threads_;
   const ConvKernel* kernel_;

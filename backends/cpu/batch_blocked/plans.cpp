@@ -119,7 +119,8 @@ double bytes_of(const Operation& op) {
   const auto add = [&](const rt_tensor_desc& t) {
     const int64_t n = std::max<int64_t>(t.dims[0], 1);
     const int64_t padded = t.rank == 4 ? sample_blocks(n) * kBlock : n;
-    bytes += 4.0 * static_cast<double>(rt::sdk::element_count(t) / n * padded);
+    const int64_t elements = rt::sdk::element_count(t) / n * padded;
+    bytes += 4.0 * static_cast<double>(elements);
   };
   for (uint32_t i = 0; i < op.input_count(); ++i) add(op.input(i));
   for (uint32_t i = 0; i < op.output_count(); ++i) add(op.output(i));

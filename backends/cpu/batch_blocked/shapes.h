@@ -10,6 +10,11 @@ namespace backends::cpu::batch_blocked {
 
 inline int64_t sample_blocks(int64_t samples) { return (samples + kBlock - 1) / kBlock; }
 
+// Vectors of the instruction set that all sample blocks make up, for each element of a sample.
+inline int64_t sample_vectors(int64_t samples, const KernelTable& kernels) {
+  return sample_blocks(samples) * (kBlock / kernels.lanes);
+}
+
 // x [N,H,W,C] * w [O,KH,KW,C] -> y [N,P,Q,O], one group.
 struct ConvShape {
   int64_t n, h, w, c, o, kh, kw, p, q;

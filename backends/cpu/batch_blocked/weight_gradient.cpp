@@ -88,8 +88,7 @@ void WeightGradient::choose_split() {
 
 double WeightGradient::cycles() const {
   const double row = static_cast<double>(shape_.q) * pixel_cycles_ + 20 + 3 * kernel_->columns;
-  const auto tile_blocks =
-      static_cast<double>(tiles_ * sample_blocks(shape_.n) * (kBlock / kernels_->lanes));
+  const auto tile_blocks = static_cast<double>(tiles_ * sample_vectors(shape_.n, *kernels_));
   return tile_blocks * (static_cast<double>(shape_.p) * row + 150);
 }
 

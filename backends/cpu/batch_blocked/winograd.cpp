@@ -115,8 +115,7 @@ double Winograd::cycles() const {
       static_cast<double>(group_tiles_) *
           (static_cast<double>(in_channels_) * in + static_cast<double>(out_channels_) * out);
   const double weights = static_cast<double>(shape_.o * shape_.c) * 2 * n * n;
-  return weights + group * static_cast<double>(groups_ * sample_blocks(shape_.n) *
-                                               (kBlock / kernels_->lanes));
+  return weights + group * static_cast<double>(groups_ * sample_vectors(shape_.n, *kernels_));
 }
 
 // Transformed weights as [channel tile][position][input channel][width]; begin..end: output

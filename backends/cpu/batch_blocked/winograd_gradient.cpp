@@ -83,8 +83,8 @@ double WinogradGradient::cycles() const {
   const double call = static_cast<double>(chunk_ * tiles_) * pixel_cycles(*kernel_) +
                       static_cast<double>(tile_vectors()) * 8 + 40;
   const double finish = static_cast<double>(shape_.o * shape_.c * threads_) * 5 * n * n;
-  return finish + (transforms + calls * call) *
-                      static_cast<double>(sample_blocks(shape_.n) * (kBlock / kernels_->lanes));
+  return finish +
+         (transforms + calls * call) * static_cast<double>(sample_vectors(shape_.n, *kernels_));
 }
 
 // Lanes without a sample would reach the sums.
