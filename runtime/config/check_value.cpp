@@ -114,6 +114,7 @@ void check_value(const Value& value, const Key& key, const std::string& path) {
       return check_number(value, key, path, false);
     case Type::kString:
     case Type::kPath:
+    case Type::kDataPath:
       return check_string(value, key, path);
     case Type::kIntegers:
       return check_list(value, key, path, check_integer);

@@ -70,6 +70,7 @@ Json type_of(const Key& key) {
       return {{"type", "array"}, {"items", reference("layer")}};
     case Type::kString:
     case Type::kPath:
+    case Type::kDataPath:
       break;
   }
   return text;

@@ -112,16 +112,24 @@ std::vector<Key> dataset_files() {
        .choices = {"", "idx", "cifar10", "csv", "npy", "synthetic"},
        .documentation = "format of path"},
       {.name = "path",
+       .type = Type::kDataPath,
        .default_text = "\"\"",
        .documentation =
            "training samples. idx: the image file, or a folder with the four files under "
            "MNIST's names; cifar10: the folder; csv: the table; npy: the features; "
-           "with a name: the folder, empty to search RUNTIME_DATA_PATH"},
-      {.name = "target_path", .default_text = "\"\"", .documentation = "idx, npy: the targets"},
+           "with a name: the folder, empty to search RUNTIME_DATA_PATH. Relative paths here: "
+           "beside "
+           "the file that says it, else in the working folder, else in RUNTIME_DATA_PATH"},
+      {.name = "target_path",
+       .type = Type::kDataPath,
+       .default_text = "\"\"",
+       .documentation = "idx, npy: the targets"},
       {.name = "validation_path",
+       .type = Type::kDataPath,
        .default_text = "\"\"",
        .documentation = "validation samples, as path; empty: see validation_split"},
       {.name = "validation_target_path",
+       .type = Type::kDataPath,
        .default_text = "\"\"",
        .documentation = "idx, npy: the targets of validation_path"},
       {.name = "features",

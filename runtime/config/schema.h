@@ -16,7 +16,8 @@ enum class Type {
   kIntegerOrAuto,  // "auto" is stored as 0
   kNumber,
   kString,
-  kPath,  // relative to the folder of the file that says it; absolute after loading
+  kPath,      // relative to the folder of the file that says it; absolute after loading
+  kDataPath,  // the same where the file is there; else it stays relative, to be searched for
   kIntegers,
   kNumbers,
   kStrings,

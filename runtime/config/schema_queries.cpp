@@ -40,6 +40,7 @@ std::string type_text(Type type) {
     case Type::kString:
       return "string";
     case Type::kPath:
+    case Type::kDataPath:
       return "path";
     case Type::kIntegers:
       return "list of integers";

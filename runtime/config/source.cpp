@@ -44,15 +44,24 @@ void make_absolute(Value& value, const fs::path& folder) {
   for (Value& item : value.items) make_absolute(item, folder);
 }
 
+// A data file may also lie in the working folder or below RUNTIME_DATA_PATH: whoever opens it
+// searches.
+void make_absolute_if_there(Value& value, const fs::path& folder) {
+  std::error_code ignored;  // a folder that cannot be read is one without the file
+  if (!value.string.empty() && fs::exists(folder / value.string, ignored))
+    value.string = absolute_in(folder, value.string);
+}
+
 void make_paths_absolute(Value& root, const fs::path& folder) {
   for (const Section& section : sections()) {
     Member* member = root.find(section.name);
     if (member == nullptr) continue;
     for (const Key& key : section.keys) {
-      if (key.type != Type::kPath && key.type != Type::kPaths) continue;
+      const bool data = key.type == Type::kDataPath;
+      if (!data && key.type != Type::kPath && key.type != Type::kPaths) continue;
       if (Member* path = member->value.find(key.name)) {
         check_value(path->value, key, section.name + "." + key.name);
-        make_absolute(path->value, folder);
+        data ? make_absolute_if_there(path->value, folder) : make_absolute(path->value, folder);
       }
     }
   }

@@ -1,6 +1,7 @@
 #include "runtime/train/open.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "plugins/host/error.h"
 #include "runtime/error.h"
@@ -64,6 +65,23 @@ void check_options(const Plugin& plugin, const std::map<std::string, std::string
   }
 }
 
+// Where a path of [dataset] leads. One beside the configuration file is absolute already; a
+// relative one is looked for in the working folder, then in the folders of the search path.
+std::string find_data(const std::string& key, const std::string& path,
+                      const std::vector<std::string>& search_path) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;  // a folder that cannot be read is one without the file
+  if (path.empty() || fs::path(path).is_absolute() || fs::exists(path, ignored)) return path;
+  std::string tried = "the folder of the configuration file, " + fs::current_path(ignored).string();
+  for (const std::string& folder : search_path) {
+    const fs::path candidate = fs::path(folder) / path;
+    if (fs::exists(candidate, ignored)) return candidate.string();
+    tried += ", " + folder;
+  }
+  throw DataError("dataset." + key + " = \"" + path + "\": found in none of " + tried +
+                  "; correct the path, or name the folder that holds it in RUNTIME_DATA_PATH");
+}
+
 }  // namespace
 
 plugins::host::SearchPath plugin_search_path(const config::Config& config) {
@@ -90,10 +108,12 @@ data::DatasetPair open_data(const config::Config& config, const char* search_pat
   data::DatasetOptions o;
   o.name = d.name;
   o.format = d.format;
-  o.path = d.path;
-  o.target_path = d.target_path;
-  o.validation_path = d.validation_path;
-  o.validation_target_path = d.validation_target_path;
+  o.search_path = data::split_search_path(search_path);
+  o.path = find_data("path", d.path, o.search_path);
+  o.target_path = find_data("target_path", d.target_path, o.search_path);
+  o.validation_path = find_data("validation_path", d.validation_path, o.search_path);
+  o.validation_target_path =
+      find_data("validation_target_path", d.validation_target_path, o.search_path);
   o.features = d.features;
   o.target = d.target;
   o.classification = d.task == "classification";
@@ -108,7 +128,6 @@ data::DatasetPair open_data(const config::Config& config, const char* search_pat
   o.std = d.std;
   o.standardize = d.standardize;
   o.seed = config.debug.seed;
-  o.search_path = data::split_search_path(search_path);
   return data::open_dataset(o);
 }
 

@@ -40,6 +40,20 @@ TEST_F(Merge, PathsBelongToTheFileThatSaysThem) {
   EXPECT_EQ(config.model.init_from, folder_.path() + "/sub/w.safetensors");
 }
 
+TEST_F(Merge, DataBesideTheFileThatSaysThemAreFoundThereElseTheirPathStays) {
+  folder_.write("base/x.npy", "");
+  folder_.write("sub/y.npy", "");
+  folder_.write("base/a.toml", kModel + kTraining +
+                                   "[dataset]\nformat = \"npy\"\npath = \"x.npy\"\n"
+                                   "target_path = \"y.npy\"\nvalidation_path = \"../sub/y.npy\"\n"
+                                   "validation_target_path = \"/x.npy\"\n");
+  const Config config = load_file("extends = \"../base/a.toml\"\n");
+  EXPECT_EQ(config.dataset.path, folder_.path() + "/base/x.npy");
+  EXPECT_EQ(config.dataset.target_path, "y.npy");
+  EXPECT_EQ(config.dataset.validation_path, folder_.path() + "/sub/y.npy");
+  EXPECT_EQ(config.dataset.validation_target_path, "/x.npy");
+}
+
 TEST_F(Merge, OneOfTwoExclusiveKeysReplacesTheOtherInALaterFile) {
   folder_.write("a.toml", kWhole + "training.epochs = 3\n");
   const Config config = load_file(

@@ -1,0 +1,97 @@
+// Where the files of [dataset] are searched.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "runtime/config/config.h"
+#include "runtime/error.h"
+#include "runtime/train/open.h"
+
+namespace runtime::train {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::HasSubstr;
+
+class OpenData : public testing::Test {
+ protected:
+  OpenData() : folder_(fs::temp_directory_path() / ("open_data_test_" + std::to_string(getpid()))) {
+    fs::create_directories(folder_ / "first");
+    fs::create_directories(folder_ / "second" / "tables");
+    search_path_ = (folder_ / "first").string() + ":" + (folder_ / "second").string();
+  }
+  ~OpenData() override { fs::remove_all(folder_); }
+
+  // A table of so many rows.
+  void write(const std::string& name, int rows) const {
+    std::ofstream file(folder_ / name);
+    file << "x,y\n";
+    for (int i = 0; i < rows; ++i) file << i << "," << 2 * i << "\n";
+  }
+
+  static config::Config table(const std::string& path, const std::string& validation = "") {
+    return config::load_text(
+        "model = { input = [1], layers = [{ type = \"linear\", features = 1 }] }\n"
+        "training.global_batch_size = 2\n[dataset]\nformat = \"csv\"\ntarget = \"y\"\n"
+        "task = \"regression\"\npath = \"" +
+            path + "\"\nvalidation_path = \"" + validation + "\"\n",
+        "test", {}, "");
+  }
+
+  std::string message_of(const config::Config& config) const {
+    try {
+      open_data(config, search_path_.c_str());
+    } catch (const DataError& error) {
+      return error.what();
+    }
+    return "";
+  }
+
+  fs::path folder_;
+  std::string search_path_;
+};
+
+TEST_F(OpenData, RelativeFilesAreFoundInTheSearchPath) {
+  write("second/tables/a.csv", 3);
+  write("first/v.csv", 5);
+  const data::DatasetPair pair = open_data(table("tables/a.csv", "v.csv"), search_path_.c_str());
+  EXPECT_EQ(pair.train->size(), 3);
+  EXPECT_EQ(pair.validation->size(), 5);
+}
+
+TEST_F(OpenData, TheFirstFolderWins) {
+  write("second/a.csv", 3);
+  write("first/a.csv", 4);
+  EXPECT_EQ(open_data(table("a.csv"), search_path_.c_str()).train->size(), 4);
+}
+
+TEST_F(OpenData, TheWorkingFolderGoesBeforeTheSearchPath) {
+  write("a.csv", 2);
+  write("first/a.csv", 4);
+  const fs::path before = fs::current_path();
+  fs::current_path(folder_);
+  const data::DatasetPair pair = open_data(table("a.csv"), search_path_.c_str());
+  fs::current_path(before);
+  EXPECT_EQ(pair.train->size(), 2);
+}
+
+TEST_F(OpenData, AnAbsolutePathIsTakenAsItIs) {
+  write("a.csv", 6);
+  EXPECT_EQ(open_data(table((folder_ / "a.csv").string()), "").train->size(), 6);
+}
+
+TEST_F(OpenData, AMissingFileNamesAllPlacesThatWereTried) {
+  write("first/a.csv", 3);
+  EXPECT_THAT(message_of(table("a.csv", "none.csv")),
+              AllOf(HasSubstr("dataset.validation_path = \"none.csv\""),
+                    HasSubstr("the folder of the configuration file"),
+                    HasSubstr(fs::current_path().string()), HasSubstr(folder_.string() + "/first"),
+                    HasSubstr(folder_.string() + "/second"), HasSubstr("RUNTIME_DATA_PATH")));
+}
+
+}  // namespace
+}  // namespace runtime::train

@@ -1,0 +1,203 @@
+// Optimizers, clipping, l2 and frozen parameters against loops by hand, in float64.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "runtime/error.h"
+#include "tests/runtime/train/job.h"
+
+namespace runtime::train {
+namespace {
+
+constexpr double kTolerance = 1e-12;
+constexpr int kSteps = 6;
+
+using Tensors = std::map<std::string, Numbers>;
+
+Tensors all_numbers(const data::TensorFile& file) {
+  Tensors tensors;
+  for (const auto& [name, t] : file.tensors) tensors[name] = numbers(t);
+  return tensors;
+}
+
+void expect_near(const Tensors& actual, const Tensors& expected) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (const auto& [name, values] : expected)
+    EXPECT_LT(test::relative_error(actual.at(name), values), kTolerance) << name;
+}
+
+// Trains kTiny with these settings and calls update(step from 1, weight, gradient, state) for each
+// number by hand; the weights must agree.
+struct NumberState {
+  double a = 0, b = 0;
+};
+template <typename Update>
+void compare(const std::vector<config::Override>& overrides, Update update, double max_norm = 0) {
+  Job job(kTiny, "reference", overrides);
+  Tensors weights = all_numbers(job.trainer->weights());
+  std::map<std::string, std::vector<NumberState>> states;
+  for (const auto& [name, w] : weights) states[name].resize(w.size());
+  for (int step = 1; step <= kSteps; ++step) {
+    const data::Batch& batch = job.loader->next();
+    const Tensors gradients = all_numbers(job.trainer->gradients(batch));
+    double squares = 0;
+    for (const auto& [name, w] : weights) {
+      for (double g : gradients.at(name)) squares += g * g;
+    }
+    const double scale = max_norm > 0 ? std::min(1.0, max_norm / (std::sqrt(squares) + 1e-6)) : 1;
+    if (max_norm > 0) EXPECT_LT(scale, 1) << "nothing is clipped";
+    for (auto& [name, w] : weights) {
+      for (size_t i = 0; i < w.size(); ++i)
+        update(step, w[i], scale * gradients.at(name)[i], states[name][i]);
+    }
+    job.trainer->step(batch, job.config.optimizer.lr);
+    expect_near(all_numbers(job.trainer->weights()), weights);
+  }
+}
+
+TEST(Optimizer, SgdWithWeightDecay) {
+  compare({{"optimizer.weight_decay", "0.1"}},
+          [](int, double& w, double g, NumberState&) { w -= 0.1 * (g + 0.1 * w); });
+}
+
+TEST(Optimizer, Momentum) {
+  compare({{"optimizer.momentum", "0.9"}, {"optimizer.weight_decay", "0.01"}},
+          [](int, double& w, double g, NumberState& s) {
+            s.a = 0.9 * s.a + g + 0.01 * w;
+            w -= 0.1 * s.a;
+          });
+}
+
+TEST(Optimizer, Nesterov) {
+  compare({{"optimizer.momentum", "0.8"}, {"optimizer.nesterov", "true"}},
+          [](int, double& w, double g, NumberState& s) {
+            s.a = 0.8 * s.a + g;
+            w -= 0.1 * (g + 0.8 * s.a);
+          });
+}
+
+TEST(Optimizer, AdamW) {
+  compare({{"optimizer.name", "adamw"},
+           {"optimizer.betas", "[0.8, 0.95]"},
+           {"optimizer.eps", "1e-4"},
+           {"optimizer.weight_decay", "0.2"}},
+          [](int step, double& w, double g, NumberState& s) {
+            w -= 0.1 * 0.2 * w;
+            s.a = 0.8 * s.a + 0.2 * g;
+            s.b = 0.95 * s.b + 0.05 * g * g;
+            w -= 0.1 * (s.a / (1 - std::pow(0.8, step))) /
+                 (std::sqrt(s.b / (1 - std::pow(0.95, step))) + 1e-4);
+          });
+}
+
+TEST(Optimizer, ClippingScalesAllGradientsByOneFactor) {
+  compare(
+      {{"training.max_norm", "0.05"}}, [](int, double& w, double g, NumberState&) { w -= 0.1 * g; },
+      0.05);
+}
+
+TEST(Optimizer, L2AddsItsFormula) {
+  const std::string layers =
+      "[ { type = \"linear\", features = 5, l2 = 0.03 }, { type = \"linear\", features = 3 } ]";
+  std::string plain = layers;
+  plain.erase(plain.find(", l2 = 0.03"), 11);
+  Job with(kTiny, "reference", {{"model.layers", layers}});
+  Job without(kTiny, "reference", {{"model.layers", plain}});
+  const data::Batch& batch = with.loader->next();
+  Tensors a = all_numbers(with.trainer->gradients(batch));
+  const Tensors b = all_numbers(without.trainer->gradients(batch));
+  const Numbers w = numbers(with.trainer->weights().tensors.at("fc1.weight"));
+  double sum = 0;
+  for (size_t i = 0; i < w.size(); ++i) {
+    sum += w[i] * w[i];
+    EXPECT_NEAR(a["fc1.weight"][i] - b.at("fc1.weight")[i], 2 * 0.03 * w[i], kTolerance);
+  }
+  EXPECT_NEAR(a["loss"][0] - b.at("loss")[0], 0.03 * sum, kTolerance);
+  for (const char* name : {"fc1.bias", "fc2.weight", "fc2.bias", "logits"})
+    EXPECT_EQ(a[name], b.at(name)) << name;
+}
+
+TEST(Optimizer, FrozenParametersDoNotChange) {
+  Job job(kTiny, "reference", {{"model.freeze", "[\"fc1.*\"]"}, {"optimizer.weight_decay", "0.1"}});
+  const Tensors before = all_numbers(job.trainer->weights());
+  EXPECT_FALSE(job.trainer->gradients(job.loader->next()).tensors.contains("fc1.weight"));
+  job.step(3);
+  const Tensors after = all_numbers(job.trainer->weights());
+  for (const char* name : {"fc1.weight", "fc1.bias"}) EXPECT_EQ(after.at(name), before.at(name));
+  for (const char* name : {"fc2.weight", "fc2.bias"}) EXPECT_NE(after.at(name), before.at(name));
+}
+
+TEST(Optimizer, ThePartThatIsNotFrozenLearnsAsIfAlone) {
+  Job whole(kTiny, "reference"), part(kTiny, "reference", {{"model.freeze", "[\"fc1.weight\"]"}});
+  const data::Batch& batch = whole.loader->next();
+  const Tensors a = all_numbers(whole.trainer->gradients(batch));
+  Tensors b = all_numbers(part.trainer->gradients(batch));
+  for (const auto& [name, gradient] : b) EXPECT_EQ(a.at(name), gradient) << name;
+}
+
+TEST(Optimizer, PatternsOfFreezeMustMatch) {
+  EXPECT_THAT(test::message_of<ConfigurationError>([] {
+                Job job(kTiny, "reference", {{"model.freeze", "[\"conv*\"]"}});
+              }),
+              testing::AllOf(testing::HasSubstr("'conv*'"), testing::HasSubstr("fc1.weight")));
+  EXPECT_THAT(test::message_of<ConfigurationError>([] {
+                Job job(kTiny, "reference", {{"model.freeze", "[\"*\"]"}});
+              }),
+              testing::HasSubstr("no parameter to train"));
+}
+
+// A padded batch and the same samples alone give the same gradients and the same step.
+class LastBatchTest : public testing::Test {
+ protected:
+  static std::vector<config::Override> with(const std::string& mode) {
+    return {{"dataset.last_batch", mode}, {"dataset.shuffle", "false"}};
+  }
+  // 20 samples, batches of 8: the third has 4
+  static const data::Batch& third(Job& job) {
+    job.loader->next();
+    job.loader->next();
+    return job.loader->next();
+  }
+};
+
+TEST_F(LastBatchTest, PaddingCountsNothing) {
+  Job keep(kTiny, "reference", with("keep")), pad(kTiny, "reference", with("pad"));
+  const data::Batch& small = third(keep);
+  const data::Batch& padded = third(pad);
+  ASSERT_EQ(small.rows, 4);
+  ASSERT_EQ(padded.rows, 8);
+  const Tensors a = all_numbers(keep.trainer->gradients(small));
+  Tensors b = all_numbers(pad.trainer->gradients(padded));
+  b["logits"].resize(a.at("logits").size());
+  expect_near(b, a);
+  keep.trainer->step(small, 0.1);
+  pad.trainer->step(padded, 0.1);
+  EXPECT_NEAR(keep.losses()[0], pad.losses()[0], kTolerance);
+  expect_near(all_numbers(pad.trainer->weights()), all_numbers(keep.trainer->weights()));
+}
+
+TEST_F(LastBatchTest, DropHasTwoBatches) {
+  Job drop(kTiny, "reference", with("drop"));
+  EXPECT_EQ(drop.loader->batches_per_epoch(), 2);
+  EXPECT_EQ(third(drop).epoch, 1);
+}
+
+// Every sample counts once, whatever the batches.
+TEST_F(LastBatchTest, EvaluationDoesNotDependOnTheBatchSize) {
+  Job job(kTiny, "reference");
+  Evaluation whole;
+  for (int64_t rows : {20, 8, 7, 1}) {
+    data::LoaderOptions options = validation_loader_options(job.config);
+    options.batch_size = rows;
+    data::Loader loader(job.data.train, options);
+    const Evaluation e = job.trainer->evaluate(loader);
+    if (rows == 20) whole = e;
+    EXPECT_EQ(e.samples, 20);
+    EXPECT_NEAR(e.loss, whole.loss, kTolerance);
+    EXPECT_NEAR(e.accuracy, whole.accuracy, kTolerance);
+  }
+}
+
+}  // namespace
+}  // namespace runtime::train
