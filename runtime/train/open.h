@@ -25,8 +25,8 @@ std::shared_ptr<plugins::host::Device> open_device(const config::Config& config,
                                                    const plugins::host::Registry& registry,
                                                    std::string* choice);
 
-// `search_path`: the value of RUNTIME_DATA_PATH, null if unset. Relative files of [dataset] that are
-// not in the working folder are looked for there too; throws DataError with all places tried.
+// `search_path`: the value of RUNTIME_DATA_PATH, null if unset. Relative files of [dataset] that
+// are not in the working folder are looked for there too; throws DataError with all places tried.
 data::DatasetPair open_data(const config::Config& config, const char* search_path);
 
 exec::CompileOptions compile_options(const config::Config& config);
