@@ -185,18 +185,17 @@ bool describe_with_post_ops(const OnednnContext& context, const Operation& op, c
   return describe(context, p, fixed, default_attributes(), false, v);
 }
 
-// `choice[role]`: let oneDNN choose that operand's layout.
+// `choice[role]`: let oneDNN choose that operand's layout (a canonical one is then reordered in the
+// plan).
 std::optional<Variant> make_variant(const OnednnContext& context, const Operation& op,
                                     const Problem& p, uint32_t algorithm,
                                     const std::array<bool, kRoles>& choice) {
   Descs m;
   for (size_t role = 0; role < kRoles; ++role) {
     const uint64_t given = p.layouts[role];
-    if (choice[role]) {
-      m[role] = any_desc(p.canonical[role]);
-    } else if (given == RT_LAYOUT_CANONICAL || given == RT_LAYOUT_ANY) {
-      m[role] = p.canonical[role];
-    } else {
+    if (given == RT_LAYOUT_CANONICAL || given == RT_LAYOUT_ANY) {
+      m[role] = choice[role] ? any_desc(p.canonical[role]) : p.canonical[role];
+    } else {  // never a choice; it may also be another provider's
       const Layout* layout = context.layouts.find(given);
       if (layout == nullptr || !same_memory(layout->canonical, p.canonical[role])) {
         return std::nullopt;
