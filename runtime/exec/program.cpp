@@ -41,6 +41,14 @@ void Program::create_kernels() {
       forward_plans[node.saved] = kernel.get();
       graph_.value(node.saved).bytes = kernel.info().saved_bytes;
     }
+    // Nobody reads what this forward keeps (evaluation), but its kernel writes it.
+    if (node.saved == kNone && kernel.info().saved_bytes > 0) {
+      Value unread;
+      unread.name = node.layer + ".saved";
+      unread.dtype = RT_UINT8;
+      unread.dims = {static_cast<int64_t>(kernel.info().saved_bytes)};
+      node.saved = graph_.add_value(std::move(unread));
+    }
     updates_parameters_ |= node.phase == Phase::kUpdate;
   }
 }

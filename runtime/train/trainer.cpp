@@ -83,6 +83,7 @@ struct Trainer::State {
     if (it != programs.end()) return it->second;
     StepGraph step = build_step(model, step_options(purpose, rows));
     check_classes(step);
+    stream.synchronize();  // a larger arena replaces the one that queued work still uses
     exec::Compiled compiled = exec::compile(step.graph, device, storage, arena, options);
     for (std::string& note : compiled.notes) {
       if (std::find(notes.begin(), notes.end(), note) == notes.end())

@@ -191,6 +191,19 @@ TEST(Program, TellsWhereTheMemoryGoes) {
   }
 }
 
+// A forward that keeps something for a backward that this program does not have.
+TEST(Program, SavedDataThatNobodyReadsHasAPlace) {
+  Graph g;
+  Build build(g);
+  const ValueId x = test::add_value(g, "x", ValueKind::kInput, {1, 2, 2, 1});
+  const ValueId y = build.max_pool2d(x, {2, 2, 2, 2, {}, true});
+  g.value(y).kind = ValueKind::kOutput;
+  GraphRun run(g, test::open_device("simulated", {{"poison", "true"}}));
+  run.set(x, {1, 4, 3, 2});
+  run.run();
+  EXPECT_EQ(run.get(y), Numbers{4});
+}
+
 TEST(Storage, OneBufferForEachName) {
   const auto device = test::open_device("reference");
   Storage storage(device);

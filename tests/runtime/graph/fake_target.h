@@ -80,7 +80,10 @@ class FakeTarget : public Target {
   }
   std::function<double(const Candidate&)> measured_ns;
 
-  double copy_ns(const Value&, uint64_t, uint64_t) override { return reorder; }
+  double copy_ns(const Value&, uint64_t from, uint64_t to) override {
+    const bool foreign = from != RT_LAYOUT_CANONICAL && to != RT_LAYOUT_CANONICAL;
+    return foreign && !foreign_copies ? std::numeric_limits<double>::infinity() : reorder;
+  }
   uint64_t layout_bytes(const Value& value, uint64_t layout) override {
     return canonical_bytes(value) + (layout == RT_LAYOUT_CANONICAL ? 0 : kPadding);
   }

@@ -1,0 +1,232 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <csignal>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "runtime/error.h"
+#include "runtime/train/loss_window.h"
+#include "runtime/train/run.h"
+#include "runtime/train/schedule.h"
+#include "runtime/train/stop_signal.h"
+#include "tests/runtime/train/job.h"
+
+namespace runtime::train {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+TEST(Schedule, Constant) {
+  config::Optimizer o;
+  o.lr = 0.5;
+  for (int64_t step : {0, 7, 1000}) EXPECT_EQ(learning_rate(o, {}, step, step / 10), 0.5);
+}
+
+TEST(Schedule, StepDecays) {
+  config::Optimizer o;
+  o.lr = 1;
+  config::LrScheduler s;
+  s.name = "step";
+  s.step_size = 3;
+  s.gamma = 0.1;
+  EXPECT_EQ(learning_rate(o, s, 0, 2), 1);
+  EXPECT_DOUBLE_EQ(learning_rate(o, s, 0, 3), 0.1);
+  EXPECT_DOUBLE_EQ(learning_rate(o, s, 0, 8), 0.01);
+}
+
+TEST(Schedule, WarmUpIsLinear) {
+  config::Optimizer o;
+  o.lr = 0.8;
+  config::LrScheduler s;
+  s.warmup_steps = 4;
+  EXPECT_DOUBLE_EQ(learning_rate(o, s, 0, 0), 0.2);
+  EXPECT_DOUBLE_EQ(learning_rate(o, s, 3, 0), 0.8);
+  EXPECT_DOUBLE_EQ(learning_rate(o, s, 4, 0), 0.8);
+}
+
+TEST(LossWindowTest, KeepsTheOrderWhileTheDeviceRuns) {
+  const auto device = test::open_device("simulated", {{"max_delay_us", "1000"}});
+  plugins::host::Stream stream = device->create_stream();
+  plugins::host::Memory memory = device->allocate(8);
+  LossWindow window(device, RT_FLOAT64);
+  EXPECT_EQ(window.pop(true), std::nullopt);
+  std::vector<double> popped;
+  for (int i = 0; i < 10; ++i) {
+    if (window.full()) popped.push_back(*window.pop(true));
+    const double loss = i;
+    stream.copy(memory.data(), &loss, sizeof(loss));
+    window.push(stream, memory.data());
+  }
+  EXPECT_TRUE(window.full());
+  while (const auto loss = window.pop(true)) popped.push_back(*loss);
+  EXPECT_THAT(popped, ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9));
+}
+
+TEST(LossWindowTest, DoesNotWaitUnlessAsked) {
+  const auto device = test::open_device("simulated", {{"max_delay_us", "100000"}});
+  plugins::host::Stream stream = device->create_stream();
+  plugins::host::Memory memory = device->allocate(8);
+  LossWindow window(device, RT_FLOAT32);
+  const float loss = 2.5f;
+  stream.copy(memory.data(), &loss, sizeof(loss));
+  window.push(stream, memory.data());
+  std::optional<double> popped;
+  while (!(popped = window.pop(false))) usleep(1000);
+  EXPECT_EQ(popped, 2.5);
+}
+
+// ---- reporters
+
+TEST(Reporter, JsonHasTheStableKeys) {
+  Metrics m{12, 1, 0.25, 0.1, 1000, std::nullopt, std::nullopt};
+  const auto line = nlohmann::json::parse(to_json(m));
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : line.items()) keys.push_back(key);
+  EXPECT_THAT(keys,
+              testing::UnorderedElementsAre("step", "epoch", "loss", "lr", "samples_per_second"));
+  EXPECT_EQ(line["step"], 12);
+  EXPECT_EQ(line["loss"], 0.25);
+  m.validation_loss = 1;
+  m.validation_accuracy = 0.5;
+  EXPECT_EQ(nlohmann::json::parse(to_json(m))["validation_accuracy"], 0.5);
+  EXPECT_EQ(nlohmann::json::parse(to_json(m))["validation_loss"], 1);
+}
+
+TEST(Reporter, JsonOfANanIsStillJson) {
+  Metrics m;
+  m.loss = NAN;
+  EXPECT_TRUE(nlohmann::json::parse(to_json(m))["loss"].is_null());
+}
+
+TEST(Reporter, TheBarShowsTheRunAndCleansUp) {
+  std::ostringstream out;
+  {
+    const auto bar = make_progress_bar(out, 3, 300);
+    bar->step({50, 0, 0.5, 0.1, 2000, std::nullopt, std::nullopt}, 50, 100);
+    bar->line({100, 0, 0.25, 0.1, 2000, 0.5, 0.875});
+  }
+  EXPECT_THAT(out.str(), HasSubstr("epoch 1/3 [============            ] 50/100  loss 0.5000"));
+  EXPECT_THAT(out.str(), HasSubstr("ETA"));
+  EXPECT_THAT(out.str(), HasSubstr("accuracy 0.8750"));
+}
+
+TEST(Reporter, MetricsFileAppends) {
+  test::TemporaryFolder folder;
+  const std::string file = (folder.path() / "metrics.jsonl").string();
+  make_metrics_file(file)->line({1, 0, 1, 1, 1, std::nullopt, std::nullopt});
+  make_metrics_file(file)->line({2, 0, 1, 1, 1, std::nullopt, std::nullopt});
+  std::istringstream lines(test::read_text(file));
+  std::string line;
+  for (int step = 1; step <= 2; ++step) {
+    ASSERT_TRUE(std::getline(lines, line));
+    EXPECT_EQ(nlohmann::json::parse(line)["step"], step);
+  }
+  EXPECT_THAT(test::message_of<DataError>([&] { make_metrics_file(file + "/below"); }),
+              HasSubstr("job.dump_folder"));
+}
+
+// ---- the loop
+
+class Recorder : public Reporter {
+ public:
+  void note(const std::string& text) override { notes.push_back(text); }
+  void step(const Metrics& m, int64_t, int64_t) override { rates.push_back(m.lr); }
+  void line(const Metrics& m) override { lines.push_back(m); }
+  std::vector<std::string> notes;
+  std::vector<double> rates;
+  std::vector<Metrics> lines;
+};
+
+RunResult train_job(Job& job, Recorder& recorder, const RunOptions& options = {}) {
+  return run_training(job.config, job.data, *job.trainer, recorder, options);
+}
+
+TEST(Run, EpochsStepsAndValidation) {
+  // 16 samples in batches of 8: two steps an epoch; 4 samples for validation
+  Job job(kTiny, "reference",
+          {{"training.epochs", "3"},
+           {"dataset.validation_split", "0.2"},
+           {"metrics.log_every_steps", "2"},
+           {"lr_scheduler.name", "step"},
+           {"lr_scheduler.gamma", "0.5"}});
+  Recorder recorder;
+  const RunResult result = train_job(job, recorder);
+  EXPECT_EQ(result.steps, 6);
+  EXPECT_EQ(result.signal, 0);
+  ASSERT_TRUE(result.validation);
+  EXPECT_EQ(result.validation->samples, 4);
+  EXPECT_THAT(recorder.rates, ElementsAre(0.1, 0.1, 0.05, 0.05, 0.025, 0.025));
+  std::vector<int64_t> validated;
+  for (const Metrics& m : recorder.lines) {
+    EXPECT_GT(m.loss, 0) << "step " << m.step;
+    if (m.validation_loss) validated.push_back(m.step);
+  }
+  EXPECT_THAT(validated, ElementsAre(2, 4, 6));
+  EXPECT_EQ(recorder.lines.back().validation_loss, result.validation->loss);
+}
+
+TEST(Run, MaxStepsAndStepsOfTheConfiguration) {
+  Job job(kTiny, "reference", {{"training.steps", "100"}});
+  Recorder recorder;
+  RunOptions options;
+  options.max_steps = 5;
+  EXPECT_EQ(train_job(job, recorder, options).steps, 5);
+  EXPECT_EQ(total_steps(job.config, 3), 100);
+}
+
+TEST(Run, StopsAtASignal) {
+  Job job(kTiny, "reference", {{"training.steps", "1000"}});
+  Recorder recorder;
+  RunOptions options;
+  options.stop = [&] { return job.trainer->steps_done() == 4 ? SIGTERM : 0; };
+  const RunResult result = train_job(job, recorder, options);
+  EXPECT_EQ(result.signal, SIGTERM);
+  EXPECT_EQ(result.steps, 4);
+}
+
+TEST(Run, ALossThatIsNoNumberIsAnErrorOrAWarning) {
+  const std::vector<config::Override> diverging = {
+      {"optimizer.lr", "1e200"}, {"optimizer.weight_decay", "1"}, {"training.steps", "20"}};
+  Job job(kTiny, "reference", diverging);
+  Recorder recorder;
+  const std::string message = test::message_of<NumericError>([&] { train_job(job, recorder); });
+  EXPECT_THAT(message, HasSubstr("the loss of step"));
+  EXPECT_THAT(message, HasSubstr("optimizer.lr"));
+  auto warned = diverging;
+  warned.push_back({"debug.nan", "warn"});
+  Job other(kTiny, "reference", warned);
+  EXPECT_EQ(train_job(other, recorder).steps, 20);
+  EXPECT_THAT(recorder.notes, ElementsAre(HasSubstr("warning: the loss of step")));
+}
+
+TEST(StopSignalTest, TakesASignalOnce) {
+  StopSignal stop;
+  EXPECT_EQ(stop.pending(), 0);
+  raise(SIGINT);  // to this thread: others may not block it
+  EXPECT_EQ(stop.pending(), SIGINT);
+  EXPECT_EQ(stop.pending(), SIGINT);
+  sigset_t blocked;
+  pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
+  EXPECT_FALSE(sigismember(&blocked, SIGINT)) << "the next one must end the process";
+}
+
+TEST(RunFolder, HoldsTheResolvedConfiguration) {
+  test::TemporaryFolder folder;
+  config::Config c = test::parse(kTiny);
+  c.job.dump_folder = (folder.path() / "a" / "b").string();
+  EXPECT_EQ(make_run_folder(c), c.job.dump_folder);
+  const config::Config again =
+      test::parse(test::read_text(folder.path() / "a" / "b" / "config.toml"));
+  EXPECT_EQ(again.model.layers.size(), 2u);
+  EXPECT_EQ(again.optimizer.lr, 0.1);
+  c.job.dump_folder = folder.write("file", "") + "/below";
+  EXPECT_THAT(test::message_of<DataError>([&] { make_run_folder(c); }),
+              HasSubstr("job.dump_folder"));
+}
+
+}  // namespace
+}  // namespace runtime::train
