@@ -6,6 +6,7 @@
 #include <new>
 
 #include "plugins/host/error.h"
+#include "plugins/host/nearest.h"
 #include "runtime/cli/commands.h"
 #include "runtime/error.h"
 
@@ -26,6 +27,18 @@ int report(const char* what, int code) {
   return code;
 }
 
+// CLI11 would only say that a command is missing.
+void check_command(const CLI::App& app, const std::string& word) {
+  if (word.starts_with('-') || app.get_subcommand_no_throw(word) != nullptr) return;
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(command->get_name());
+  const std::string near = plugins::host::nearest_name(word, names);
+  throw runtime::ConfigurationError(
+      "command '" + word + "' is unknown" + (near.empty() ? "" : ", did you mean '" + near + "'?") +
+      "; commands: " + plugins::host::join_names(names) + " (runtime --help)");
+}
+
 int run(int argc, char** argv) {
   CLI::App app{"Trains deep-learning models on the hardware that plugins provide."};
   app.name("runtime");
@@ -41,6 +54,7 @@ int run(int argc, char** argv) {
   runtime::cli::add_devices(app, outcome);
   runtime::cli::add_plugins(app, outcome);
   runtime::cli::add_config(app, outcome);
+  if (argc > 1) check_command(app, argv[1]);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
