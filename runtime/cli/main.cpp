@@ -1,5 +1,6 @@
 // runtime: trains deep-learning models on the hardware that plugins provide.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <iostream>
@@ -29,10 +30,10 @@ int report(const char* what, int code) {
 
 // CLI11 would only say that a command is missing.
 void check_command(const CLI::App& app, const std::string& word) {
-  if (word.starts_with('-') || app.get_subcommand_no_throw(word) != nullptr) return;
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
     names.push_back(command->get_name());
+  if (word.starts_with('-') || std::find(names.begin(), names.end(), word) != names.end()) return;
   const std::string near = plugins::host::nearest_name(word, names);
   throw runtime::ConfigurationError(
       "command '" + word + "' is unknown" + (near.empty() ? "" : ", did you mean '" + near + "'?") +

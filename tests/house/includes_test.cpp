@@ -1,0 +1,150 @@
+// Who may include whom.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+#include <regex>
+#include <set>
+
+#include "tests/house/source_files.h"
+
+namespace house {
+namespace {
+
+// "runtime/graph/graph.h" -> "runtime/graph", "rt/kernel.h" -> "plugins/include", "rt/sdk/error.h"
+// -> "plugins/sdk"; "" for everything outside the tree.
+std::string room_of_include(const std::string& include) {
+  if (include.starts_with("rt/sdk/")) return "plugins/sdk";
+  if (include.starts_with("rt/")) return "plugins/include";
+  for (const char* top :
+       {"runtime/", "plugins/", "backends/", "collectives/", "tests/", "tools/"}) {
+    if (include.starts_with(top)) return SourceFile{include, {}}.room();
+  }
+  return "";
+}
+
+using Rooms = std::map<std::string, std::set<std::string>>;
+
+Rooms include_graph(const std::string& folder) {
+  Rooms graph;
+  for (const SourceFile& file : source_files(folder)) {
+    for (const std::string& include : file.includes()) {
+      const std::string to = room_of_include(include);
+      if (!to.empty() && to != file.room()) graph[file.room()].insert(to);
+    }
+  }
+  return graph;
+}
+
+// Every room may include runtime/error.h. config, data and graph know none of the others.
+const Rooms kAllowed = {
+    {"runtime/config", {}},
+    {"runtime/data", {"plugins/include"}},
+    {"runtime/graph", {"plugins/include"}},
+    {"runtime/model", {"runtime/graph"}},
+    {"runtime/parallel", {"runtime/graph"}},
+    {"runtime/exec", {"runtime/graph", "plugins/host", "plugins/include"}},
+    {"runtime/train",
+     {"runtime/config", "runtime/data", "runtime/model", "runtime/parallel", "runtime/exec",
+      "runtime/graph", "plugins/host"}},
+    {"runtime/launch", {"runtime/train", "runtime/config"}},
+    {"runtime/cli",
+     {"runtime/launch", "runtime/train", "runtime/config", "runtime/data", "plugins/host"}},
+    {"plugins/include", {}},
+    {"plugins/sdk", {"plugins/include"}},
+    {"plugins/host", {"plugins/include"}},
+    {"plugins/conformance", {"plugins/host", "plugins/include", "plugins/sdk"}},
+    {"plugins/examples", {"plugins/include", "plugins/sdk"}},
+};
+
+void expect_allowed(const std::string& folder) {
+  for (const auto& [room, targets] : include_graph(folder)) {
+    if (room == "runtime/error.h") continue;
+    const auto allowed = kAllowed.find(room);
+    ASSERT_NE(allowed, kAllowed.end()) << room << " is a new room: say here what it may include";
+    for (const std::string& to : targets) {
+      if (to == "runtime/error.h" && room.starts_with("runtime/")) continue;
+      EXPECT_TRUE(allowed->second.contains(to)) << room << " includes " << to;
+    }
+  }
+}
+
+TEST(Includes, RoomsOfTheRuntimeKnowOnlyTheirNeighbours) { expect_allowed("runtime"); }
+TEST(Includes, TheContractDependsOnNothing) { expect_allowed("plugins"); }
+
+TEST(Includes, NoCircles) {
+  Rooms graph = include_graph("runtime");
+  std::set<std::string> done, open;
+  const std::function<void(const std::string&)> visit = [&](const std::string& room) {
+    if (done.contains(room)) return;
+    ASSERT_TRUE(open.insert(room).second) << "a circle through " << room;
+    for (const std::string& to : graph[room]) visit(to);
+    open.erase(room);
+    done.insert(room);
+  };
+  for (const auto& [room, targets] : include_graph("runtime")) visit(room);
+}
+
+TEST(Includes, BackendsAndCollectivesKnowTheContractOnly) {
+  for (const char* folder : {"backends", "collectives"}) {
+    for (const auto& [room, targets] : include_graph(folder)) {
+      for (const std::string& to : targets)
+        EXPECT_TRUE(to == "plugins/include" || to == "plugins/sdk") << room << " includes " << to;
+    }
+  }
+}
+
+// What runtime/ and plugins/ may use besides the standard library, POSIX and the tree itself, and
+// where.
+const std::map<std::string, std::vector<std::string>> kLibraries = {
+    {"toml++/", {"runtime/config/"}},
+    {"nlohmann/",
+     {"runtime/config/json_schema.cpp", "runtime/data/", "runtime/train/", "runtime/cli/"}},
+    {"fmt/", {"runtime/cli/"}},
+    {"CLI/", {"runtime/cli/"}},
+    {"zlib.h", {"runtime/data/"}},
+    {"dlfcn.h", {"plugins/host/"}},
+    {"link.h", {"plugins/host/"}},
+};
+const std::set<std::string> kPosix = {"fcntl.h", "fnmatch.h", "pthread.h", "unistd.h",
+                                      "errno.h", "time.h",    "signal.h",  "poll.h"};
+
+bool is_standard(const std::string& include) {
+  static const std::regex c_plus_plus("[a-z_0-9]+"), sys("sys/[a-z]+\\.h"),
+      c("(math|stdarg|stdatomic|stddef|stdint|stdio|stdlib|string|limits|float|assert)\\.h");
+  return std::regex_match(include, c_plus_plus) || std::regex_match(include, sys) ||
+         std::regex_match(include, c) || kPosix.contains(include);
+}
+
+TEST(Includes, NoHeaderOfAVendor) {
+  for (const char* folder : {"runtime", "plugins"}) {
+    for (const SourceFile& file : source_files(folder)) {
+      if (file.path.starts_with("plugins/examples/"))
+        continue;  // they include their own files by name
+      for (const std::string& include : file.includes()) {
+        if (is_standard(include) || !room_of_include(include).empty() ||
+            include.find("%s") != std::string::npos)
+          continue;
+        bool allowed = false;
+        for (const auto& [prefix, places] : kLibraries) {
+          if (!include.starts_with(prefix)) continue;
+          for (const std::string& place : places) allowed |= file.path.starts_with(place);
+        }
+        EXPECT_TRUE(allowed) << file.path << " includes " << include;
+      }
+    }
+  }
+}
+
+// Nor one of its functions, declared by hand.
+TEST(Includes, NoNameOfAVendor) {
+  static const std::regex names(
+      R"(\b(dnnl_|dnnl::|cuda[A-Z]|cudnn[A-Z]|cublas|hip[A-Z][a-z]+[A-Z]|miopen|nccl[A-Z]|rccl[A-Z]|MPI_|gloo::))");
+  for (const SourceFile& file : source_files("runtime")) {
+    for (size_t i = 0; i < file.lines.size(); ++i)
+      EXPECT_FALSE(std::regex_search(file.lines[i], names)) << file.path << ":" << i + 1;
+  }
+}
+
+}  // namespace
+}  // namespace house

@@ -1,0 +1,67 @@
+// How large things may be.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tests/house/source_files.h"
+
+namespace house {
+namespace {
+
+constexpr size_t kFileLines = 600;
+constexpr size_t kHeaderLines = 150;
+// One list or one table each, which two files would only tear apart.
+const std::set<std::string> kLongHeaders = {
+    "backends/cpu/onednn.h",           // RAII handles of one library
+    "plugins/host/device.h",           // the handles over one table of the contract
+    "plugins/include/rt/kernel.h",     // one table of the contract
+    "plugins/sdk/rt/sdk/operation.h",  // header-only by design
+    "runtime/config/config.h",         // one struct for each section
+};
+constexpr size_t kLongHeaderLines = 200;
+// Lines of code (comments and blank lines not counted) of runtime/ and of the contract with its host
+// side. The aim is about 12,000, so this is a ceiling on the way back: lower it when code goes, and
+// say why when it has to rise.
+constexpr size_t kCoreLines = 14000;
+
+std::vector<SourceFile> all_files() {
+  std::vector<SourceFile> files;
+  for (const char* folder : {"plugins", "backends", "collectives", "runtime", "tests", "tools"}) {
+    for (SourceFile& file : source_files(folder)) files.push_back(std::move(file));
+  }
+  return files;
+}
+
+TEST(Sizes, NoFileAboveSixHundredLines) {
+  for (const SourceFile& file : all_files())
+    EXPECT_LE(file.lines.size(), kFileLines) << file.path << " is two files";
+}
+
+TEST(Sizes, HeadersHoldOneConcept) {
+  for (const SourceFile& file : all_files()) {
+    if (!file.is_header()) continue;
+    const size_t limit = kLongHeaders.contains(file.path) ? kLongHeaderLines : kHeaderLines;
+    EXPECT_LE(file.lines.size(), limit) << file.path;
+  }
+}
+
+TEST(Sizes, ExceptionsAreStillNeeded) {
+  std::set<std::string> needed;
+  for (const SourceFile& file : all_files()) {
+    if (file.is_header() && file.lines.size() > kHeaderLines) needed.insert(file.path);
+  }
+  for (const std::string& path : kLongHeaders) EXPECT_TRUE(needed.contains(path)) << path;
+}
+
+TEST(Sizes, TheCoreIsSmall) {
+  size_t lines = 0;
+  for (const char* folder : {"runtime", "plugins/include", "plugins/sdk", "plugins/host"}) {
+    for (const SourceFile& file : source_files(folder)) lines += file.code_lines();
+  }
+  RecordProperty("core_lines", static_cast<int>(lines));
+  EXPECT_GT(lines, 5000u) << "the files were not found";
+  EXPECT_LE(lines, kCoreLines);
+}
+
+}  // namespace
+}  // namespace house

@@ -1,0 +1,192 @@
+#include <signal.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "runtime/data/safetensors.h"
+#include "tests/runtime/cli/program.h"
+
+namespace runtime::cli {
+namespace {
+
+using nlohmann::json;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+class Commands : public ProgramTest {};
+
+TEST_F(Commands, EveryCommandExplainsItself) {
+  EXPECT_THAT(output({"--help"}),
+              AllOf(HasSubstr("train"), HasSubstr("Exit codes"), HasSubstr("Examples")));
+  for (const char* command :
+       {"train", "evaluate", "gradients", "plan", "bench", "devices", "plugins", "config"}) {
+    const std::string help = output({command, "--help"});
+    EXPECT_THAT(help, HasSubstr("Example")) << command;
+    EXPECT_THAT(help, HasSubstr(std::string("runtime ") + command)) << command;
+  }
+  EXPECT_THAT(output({"--version"}), testing::MatchesRegex("[0-9]+\\.[0-9]+\\.[0-9]+\n"));
+}
+
+TEST_F(Commands, TrainWritesWeightsMetricsAndConfiguration) {
+  const test::ProcessResult r = run({"train", job_, "--set", "job.dump_folder=run"});
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  EXPECT_THAT(r.err, AllOf(HasSubstr("training tiny on reference:0"), HasSubstr("53 parameters"),
+                           HasSubstr("done: 12 steps"), HasSubstr("next: runtime evaluate")));
+  // Standard output is JSON lines only, where it is no terminal.
+  std::istringstream lines(r.out);
+  std::string line, last;
+  while (std::getline(lines, line)) {
+    const json j = json::parse(line);
+    for (const char* key : {"step", "epoch", "loss", "lr", "samples_per_second"})
+      EXPECT_TRUE(j.contains(key)) << line;
+    last = line;
+  }
+  EXPECT_EQ(json::parse(last)["step"], 12);
+  EXPECT_TRUE(json::parse(last).contains("validation_accuracy"));
+  EXPECT_EQ(test::read_text(folder_.path() / "run/metrics.jsonl"), r.out);
+  EXPECT_EQ(
+      data::read_safetensors((folder_.path() / "run/weights.safetensors").string()).tensors.size(),
+      4u);
+  output({"config", "check", "run/config.toml"});
+  EXPECT_EQ(files(), (std::set<std::string>{"tiny.toml", "run", "cache"}));
+}
+
+TEST_F(Commands, WithoutDumpFolderTheRunGoesIntoOutputs) {
+  output({"train", job_, "--max-steps", "1"});
+  output({"train", job_, "--max-steps", "1"});  // perhaps in the same second
+  int runs = 0;
+  for (const auto& e : std::filesystem::directory_iterator(folder_.path() / "outputs/tiny")) {
+    EXPECT_TRUE(std::filesystem::exists(e.path() / "weights.safetensors"));
+    ++runs;
+  }
+  EXPECT_EQ(runs, 2);
+}
+
+TEST_F(Commands, EvaluateGivesTheAccuracyOfTheEndOfTraining) {
+  const std::string out = output({"train", job_, "--set", "job.dump_folder=run"});
+  const json last = json::parse(out.substr(out.rfind('\n', out.size() - 2) + 1));
+  const json e = json::parse(output({"evaluate", job_, "--weights", "run/weights.safetensors"}));
+  EXPECT_EQ(e["samples"], 12);
+  EXPECT_EQ(e["accuracy"], last["validation_accuracy"]);
+  EXPECT_EQ(e["loss"], last["validation_loss"]);
+  EXPECT_EQ(e["device"], "reference:0");
+  const json train = json::parse(
+      output({"evaluate", job_, "--weights", "run/weights.safetensors", "--part", "train"}));
+  EXPECT_EQ(train["samples"], 48);
+}
+
+TEST_F(Commands, TrainingGoesOnFromWeights) {
+  output({"train", job_, "--set", "job.dump_folder=run", "--max-steps", "3"});
+  output({"train", job_, "--set", "job.dump_folder=again", "--set", "optimizer.lr=0", "--max-steps",
+          "1", "--weights", "run/weights.safetensors"});
+  EXPECT_EQ(test::read_text(folder_.path() / "again/weights.safetensors"),
+            test::read_text(folder_.path() / "run/weights.safetensors"));
+}
+
+TEST_F(Commands, TheSameJobGivesTheSameFile) {
+  for (const char* name : {"a", "b"})
+    output({"train", job_, "--set", std::string("job.dump_folder=") + name});
+  EXPECT_EQ(test::read_text(folder_.path() / "a/weights.safetensors"),
+            test::read_text(folder_.path() / "b/weights.safetensors"));
+}
+
+TEST_F(Commands, GradientsWritesABatchWithItsGradients) {
+  output({"gradients", job_, "--batch", "2", "--output", "g.safetensors"});
+  const data::TensorFile file = data::read_safetensors((folder_.path() / "g.safetensors").string());
+  for (const char* name : {"fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias", "loss", "logits",
+                           "features", "labels", "weights.fc1.weight"})
+    EXPECT_TRUE(file.tensors.contains(name)) << name;
+  EXPECT_EQ(file.tensors.at("features").dims, (std::vector<int64_t>{8, 6}));
+}
+
+TEST_F(Commands, Devices) {
+  const std::string out = output({"devices"});
+  EXPECT_THAT(out, HasSubstr("reference:0    usable"));
+  EXPECT_THAT(
+      output({"devices", "--path", SIMULATED_FOLDER}, {{"RUNTIME_SIMULATED_DEVICES", "3"}}),
+      AllOf(HasSubstr("simulated:0"), HasSubstr("simulated:2"), Not(HasSubstr("simulated:3"))));
+  EXPECT_THAT(output({"devices", "--path", FIXTURE_FOLDER "/libbroken_major.so"}),
+              AllOf(HasSubstr("rejected: "), HasSubstr("libbroken_major.so")));
+}
+
+TEST_F(Commands, Plugins) {
+  EXPECT_THAT(output({"plugins", "list"}), HasSubstr("reference"));
+  EXPECT_THAT(output({"plugins", "info", "reference"}),
+              AllOf(HasSubstr("name         reference"), HasSubstr("rt.device, rt.kernel"),
+                    HasSubstr("device       reference:0 usable")));
+  EXPECT_THAT(output({"plugins", "--path", SIMULATED_FOLDER, "info", "simulated"}),
+              HasSubstr("device.simulated.fail_launch"));
+}
+
+TEST_F(Commands, ConfigShowResolvesAndLoadsAgain) {
+  const std::string shown = output({"config", "show", job_, "--set", "optimizer.lr=0.125"});
+  EXPECT_THAT(shown, AllOf(HasSubstr("lr = 0.125"), HasSubstr("momentum")));
+  folder_.write("shown.toml", shown);
+  EXPECT_EQ(output({"config", "show", "shown.toml"}), shown);
+  EXPECT_THAT(output({"config", "check", job_}), HasSubstr("tiny.toml: ok"));
+}
+
+TEST_F(Commands, ConfigSchemaIsJson) {
+  const json schema = json::parse(output({"config", "schema"}));
+  EXPECT_TRUE(schema["properties"].contains("training"));
+}
+
+TEST_F(Commands, PlanTellsOperationsMemoryAndFlops) {
+  EXPECT_THAT(
+      output({"plan", job_}),
+      AllOf(HasSubstr("tiny on reference:0"), HasSubstr("53 parameters"), HasSubstr("matmul"),
+            HasSubstr("bias, activation"), HasSubstr("sgd"), HasSubstr("FLOP a step"),
+            HasSubstr("activations and workspace"), HasSubstr("gradients, optimizer, state")));
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "outputs"));
+}
+
+TEST_F(Commands, BenchPrintsOneJsonObject) {
+  const json j = json::parse(output({"bench", job_, "--steps", "5", "--json"}));
+  for (const char* key : {"step_ms_median", "samples_per_second", "flops_per_second",
+                          "peak_memory_bytes", "device", "world_size"})
+    EXPECT_TRUE(j.contains(key)) << key;
+  EXPECT_GT(j["step_ms_median"], 0);
+  EXPECT_EQ(j["device"], "reference:0");
+  EXPECT_THAT(output({"bench", job_, "--steps", "5", "--layers"}), HasSubstr("matmul"));
+}
+
+TEST_F(Commands, DecisionsAreKeptInTheCacheOnly) {
+  if (!test::has_backend("cpu")) GTEST_SKIP() << "the cpu backend was not built";
+  output({"train", job_, "--set", "device.backend=cpu", "--set", "job.dump_folder=run"});
+  EXPECT_EQ(files(), (std::set<std::string>{"tiny.toml", "run", "cache"}));
+  EXPECT_FALSE(std::filesystem::is_empty(folder_.path() / "cache/runtime"));
+}
+
+TEST_F(Commands, AutoTakesADeviceAndSaysWhich) {
+  const test::ProcessResult r =
+      run({"train", job_, "--set", "device.backend=auto", "--max-steps", "1"});
+  EXPECT_EQ(r.exit_code, 0);
+  EXPECT_THAT(r.err, HasSubstr("device.backend = \"auto\" takes "));
+}
+
+// ---- signals
+
+class Signals : public ProgramTest {
+ protected:
+  // Starts a long run, sends the signal when it steps, and expects weights saved.
+  void expect_saved(int signal, int code) {
+    test::RuntimeProcess process(folder_.path(),
+                                 {"train", job_, "--set", "training.epochs=100000000", "--set",
+                                  "validation.every_epochs=0", "--set", "job.dump_folder=run"});
+    ASSERT_TRUE(process.wait_for_text("\"step\":100,", std::chrono::seconds(60)));
+    process.send(signal);
+    const test::ProcessResult r = process.wait();
+    EXPECT_EQ(r.exit_code, code);
+    EXPECT_THAT(r.err, AllOf(HasSubstr("stopped by"), HasSubstr("weights saved")));
+    EXPECT_EQ(data::read_safetensors((folder_.path() / "run/weights.safetensors").string())
+                  .tensors.size(),
+              4u);
+  }
+};
+
+TEST_F(Signals, SigtermSavesAndExits143) { expect_saved(SIGTERM, 143); }
+TEST_F(Signals, SigintSavesAndExits130) { expect_saved(SIGINT, 130); }
+
+}  // namespace
+}  // namespace runtime::cli

@@ -1,0 +1,49 @@
+// Every file in configs/ trains two steps; where its data set is not installed, on synthetic data
+// of the same shape.
+#include <algorithm>
+
+#include "tests/runtime/cli/program.h"
+
+namespace runtime::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> config_names() {
+  std::vector<std::string> names;
+  for (const auto& e : fs::directory_iterator(CONFIGS_FOLDER)) {
+    if (e.path().extension() == ".toml") names.push_back(e.path().stem().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+class Configs : public ProgramTest, public testing::WithParamInterface<std::string> {};
+
+TEST_P(Configs, TrainsTwoSteps) {
+  const std::string file = CONFIGS_FOLDER "/" + GetParam() + ".toml";
+  const std::vector<std::string> common = {
+      "train",          file, "--max-steps", "2", "--set", "job.dump_folder=run", "--set",
+      "device.tune=off"};
+  std::vector<std::string> arguments = common;
+  // Not more than needed of the large ones.
+  if (GetParam().find("resnet") != std::string::npos)
+    arguments.insert(arguments.end(), {"--set", "training.global_batch_size=4"});
+  test::ProcessResult r = run(arguments);
+  if (r.exit_code == 5 && r.err.find("RUNTIME_DATA_PATH") != std::string::npos) {
+    arguments.insert(arguments.end(), {"--set", "dataset.name=synthetic", "--set",
+                                       "dataset.samples=64", "--set", "dataset.classes=10"});
+    r = run(arguments);
+  }
+  EXPECT_EQ(r.exit_code, 0) << r.err;
+  EXPECT_THAT(r.out, testing::HasSubstr("\"step\":2,"));
+  EXPECT_TRUE(fs::exists(folder_.path() / "run/weights.safetensors"));
+  for (const std::string& name : files())
+    EXPECT_TRUE(name == "run" || name == "tiny.toml" || name == "cache") << name;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Configs, testing::ValuesIn(config_names()),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace runtime::cli
