@@ -86,6 +86,16 @@ TEST(CpuLayouts, ActivationFollowsItsInput) {
   EXPECT_EQ(support.candidates[0].output_layouts[0], blocked);
 }
 
+// A provider once took another provider's layout for its own choice and read beyond the tensor.
+TEST(CpuLayouts, ConvolutionIsNotOfferedInAnUnknownLayout) {
+  const auto device = open({1, {}});
+  for (size_t operand : {0u, 1u}) {
+    host::Operation op = any_layouts(convolution());
+    op.inputs[operand].layout = 0x1234;
+    EXPECT_TRUE(device->query(op).candidates.empty()) << "operand " << operand;
+  }
+}
+
 bool offers_winograd(host::Device& device) {
   for (const rt_candidate& c : device.query(any_layouts(convolution())).candidates) {
     if (std::string(c.implementation).find("winograd") != std::string::npos) return true;
