@@ -1,0 +1,125 @@
+#!/usr/bin/python3
+"""PyTorch's side of compare_pytorch.py: trains one model in one memory layout, prints one JSON line.
+
+The models are those of configs/presets; the step is zero_grad, forward, cross-entropy, backward, SGD.
+"""
+
+import argparse
+import gzip
+import json
+import os
+import statistics
+import time
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+
+class Block(nn.Module):
+    """Basic residual block (He et al. 2015)."""
+
+    def __init__(self, inputs, outputs, stride):
+        super().__init__()
+        self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(outputs)
+        self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(outputs)
+        self.downsample = None
+        if stride != 1 or inputs != outputs:
+            self.downsample = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False),
+                                            nn.BatchNorm2d(outputs))
+
+    def forward(self, x):
+        y = functional.relu(self.bn1(self.conv1(x)), inplace=True)
+        y = self.bn2(self.conv2(y))
+        y += x if self.downsample is None else self.downsample(x)
+        return functional.relu(y, inplace=True)
+
+
+def lenet():
+    return nn.Sequential(nn.Conv2d(1, 20, 3), nn.ReLU(True), nn.AvgPool2d(2), nn.Conv2d(20, 50, 5),
+                         nn.ReLU(True), nn.AvgPool2d(2), nn.Flatten(), nn.Linear(800, 128),
+                         nn.ReLU(True), nn.Linear(128, 10))
+
+
+def mlp():
+    return nn.Sequential(nn.Flatten(), nn.Linear(784, 1024), nn.ReLU(True), nn.Linear(1024, 1024),
+                         nn.ReLU(True), nn.Linear(1024, 10))
+
+
+def resnet18():
+    layers = [nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.BatchNorm2d(64), nn.ReLU(True)]
+    inputs = 64
+    for outputs, stride in ((64, 1), (128, 2), (256, 2), (512, 2)):
+        layers += [Block(inputs, outputs, stride), Block(outputs, outputs, 1)]
+        inputs = outputs
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10))
+
+
+# name: (model, shape of a sample, batch, momentum); as configs/bench_*.toml
+MODELS = {"lenet": (lenet, (1, 28, 28), 256, 0.0),
+          "mlp": (mlp, (1, 28, 28), 256, 0.0),
+          "resnet18": (resnet18, (3, 32, 32), 64, 0.9)}
+
+
+def fashion_mnist(folder, batch):
+    """The whole training set is read, as a training needs it; one random batch is returned."""
+    with gzip.open(os.path.join(folder, "train-images-idx3-ubyte.gz")) as f:
+        images = torch.frombuffer(bytearray(f.read()), dtype=torch.uint8, offset=16).view(-1, 1, 28, 28)
+    with gzip.open(os.path.join(folder, "train-labels-idx1-ubyte.gz")) as f:
+        labels = torch.frombuffer(bytearray(f.read()), dtype=torch.uint8, offset=8)
+    chosen = torch.randperm(len(images))[:batch]
+    return images[chosen].float() / 255, labels[chosen].long()
+
+
+def loaded_blas():
+    """The BLAS that PyTorch's matmuls call: decides the speed of its linear layers."""
+    with open("/proc/self/maps", encoding="utf-8") as f:
+        files = {line.split()[-1] for line in f if "libblas.so" in line or "libmkl_rt" in line}
+    return sorted(os.path.basename(os.path.dirname(name)) for name in files)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("model", choices=MODELS)
+    parser.add_argument("--layout", choices=("nchw", "nhwc"), default="nchw")
+    parser.add_argument("--steps", type=int, default=50)
+    parser.add_argument("--warm-up", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=8, help="stop after so long, but not before 3 steps")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--fashion-mnist", metavar="FOLDER", help="real data instead of random")
+    arguments = parser.parse_args()
+
+    torch.set_num_threads(arguments.threads)
+    torch.manual_seed(42)
+    make, shape, batch, momentum = MODELS[arguments.model]
+    if arguments.fashion_mnist:
+        images, labels = fashion_mnist(arguments.fashion_mnist, batch)
+    else:
+        images, labels = torch.randn(batch, *shape), torch.randint(0, 10, (batch,))
+    model = make().train()
+    if arguments.layout == "nhwc":
+        model = model.to(memory_format=torch.channels_last)
+        images = images.contiguous(memory_format=torch.channels_last)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=momentum)
+
+    times, end = [], time.perf_counter() + arguments.seconds
+    for step in range(arguments.warm_up + arguments.steps):
+        begin = time.perf_counter()
+        optimizer.zero_grad(set_to_none=True)
+        loss = functional.cross_entropy(model(images), labels)
+        loss.backward()
+        optimizer.step()
+        loss.item()
+        if step >= arguments.warm_up:
+            times.append(time.perf_counter() - begin)
+        if len(times) >= 3 and time.perf_counter() > end:
+            break
+    seconds = statistics.median(times)
+    print(json.dumps({"step_ms_median": seconds * 1e3, "samples_per_second": batch / seconds,
+                      "steps": len(times), "loss": loss.item(), "blas": loaded_blas()}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
