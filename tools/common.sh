@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Shared by the scripts beside it: `. "$(dirname "$0")/common.sh"`. Moves to the top of the tree.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
