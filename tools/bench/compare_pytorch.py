@@ -34,8 +34,9 @@ def blas_variants(arguments):
 
 
 def contenders(arguments, model):
-    """Name: (command, environment); the first is runtime."""
-    result = {"runtime": (measure.bench_command(arguments, model, STEPS[model]), {})}
+    """Name: (command, environment)."""
+    bench = measure.bench_command(arguments, model, STEPS[model])
+    result = {"runtime": (bench, {}), "runtime, tune=full": (bench + ["--set", "device.tune=full"], {})}
     for layout in LAYOUTS[model]:
         for blas, environment in blas_variants(arguments).items():
             result[f"PyTorch {layout.upper()}, {blas}"] = (pytorch_command(arguments, model, layout), environment)
@@ -45,8 +46,10 @@ def contenders(arguments, model):
 def compare_speed(arguments):
     all_contenders = {model: contenders(arguments, model) for model in arguments.models}
     series = {m: {name: measure.Series() for name in c} for m, c in all_contenders.items()}
-    for model in arguments.models:  # fills the tuning cache
-        measure.run(measure.bench_command(arguments, model, 1))
+    for commands in all_contenders.values():  # fills the tuning cache
+        for command, _ in commands.values():
+            if "bench" in command:
+                measure.run(command)
     for _ in range(arguments.rounds):
         for model, commands in all_contenders.items():
             for name, (command, environment) in commands.items():
@@ -55,7 +58,7 @@ def compare_speed(arguments):
 
 
 def ratio(by_name):
-    best = max(s.median() for name, s in by_name.items() if name != "runtime")
+    best = max(s.median() for name, s in by_name.items() if name.startswith("PyTorch"))
     return by_name["runtime"].median() / best
 
 
