@@ -244,7 +244,8 @@ def compare(runtime, backend, name, folder):
         state = {k: v for k, v in model.state_dict().items() if not k.endswith("num_batches_tracked")}
         write_safetensors(weights, {names.get(k, k): v.numpy() for k, v in state.items()})
         subprocess.run([runtime, "gradients", config, "--set", f"device.backend={backend}", *EXTRA, "--weights", weights, "--batch",
-                        str(step), "--output", output], check=True, stdout=subprocess.DEVNULL, cwd=folder)
+                        str(step), "--output", output], check=True, stdout=subprocess.DEVNULL, cwd=folder,
+                       env=dict(os.environ, XDG_CACHE_HOME=folder))
         errors, single, loss = compare_step(model, names, read_safetensors(output))
         worst_single = max(worst_single, single)
         losses.append(loss)

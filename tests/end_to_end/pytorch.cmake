@@ -1,0 +1,28 @@
+# Comparison with PyTorch. The system's Python is the one that has Debian's python3-torch; without it the tests are skipped.
+find_program(SYSTEM_PYTHON python3 PATHS /usr/bin NO_DEFAULT_PATH)
+
+# pytorch_parity_test(<name> <backend> <model> [ENVIRONMENT <variable=value>])
+function(pytorch_parity_test name backend model)
+  add_test(NAME end_to_end.pytorch.${name}
+    COMMAND ${SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/pytorch_parity.py $<TARGET_FILE:runtime> ${backend} ${model})
+  set_tests_properties(end_to_end.pytorch.${name} PROPERTIES LABELS end_to_end TIMEOUT 300 SKIP_RETURN_CODE 77)
+  cmake_parse_arguments(PARSE_ARGV 3 arg "" "ENVIRONMENT" "")
+  if(arg_ENVIRONMENT)
+    set_tests_properties(end_to_end.pytorch.${name} PROPERTIES ENVIRONMENT "${arg_ENVIRONMENT}")
+  endif()
+endfunction()
+
+if(SYSTEM_PYTHON AND NOT RUNTIME_SANITIZE)
+  foreach(model lenet mlp residual transformer)
+    pytorch_parity_test(reference.${model} reference ${model})
+    if(TARGET backend_cpu)
+      pytorch_parity_test(cpu.${model} cpu ${model})
+    endif()
+  endforeach()
+  if(TARGET backend_cpu)
+    foreach(model lenet residual)
+      pytorch_parity_test(cpu_without_winograd.${model} cpu ${model}
+        ENVIRONMENT "PARITY_ARGUMENTS=--set device.cpu.winograd=false")
+    endforeach()
+  endif()
+endif()
