@@ -82,12 +82,16 @@ double number_attribute(const Node& node, std::string_view name, double fallback
   return a && std::holds_alternative<double>(a->value) ? std::get<double>(a->value) : fallback;
 }
 
-static bool moves_data_only(const Node& node) {
+namespace {
+
+bool moves_data_only(const Node& node) {
   static constexpr const char* kOps[] = {RT_OP_COPY,  RT_OP_FILL, RT_OP_TRANSPOSE, RT_OP_CONCAT,
                                          RT_OP_SLICE, RT_OP_PAD,  RT_OP_EMBEDDING};
   return std::any_of(std::begin(kOps), std::end(kOps),
                      [&](const char* op) { return node.op == op; });
 }
+
+}  // namespace
 
 double flops(const Graph& graph, const Node& node) {
   const auto dims = [&](ValueId id) -> const Dims& { return graph.value(id).dims; };
