@@ -69,8 +69,9 @@ TEST(Allocation, AStepInFloat64AllocatesNothing) {
   EXPECT_EQ(allocations_per_step("reference", "float64"), 0);
 }
 
-// What is left there is oneDNN's own; our code is the same as in the test above.
-TEST(Allocation, OfOneDnnAreReported) {
+// The core does the same as in the tests above; what is counted here is the backend's and oneDNN's
+// together.
+TEST(Allocation, OfTheCpuBackendAreReported) {
   if (!test::has_backend("cpu")) GTEST_SKIP() << "the cpu backend was not built";
   const double count = allocations_per_step("cpu", "float32");
   std::printf("cpu backend: %.1f allocations a step\n", count);
