@@ -39,8 +39,8 @@ class Target {
   // `node`.
   virtual void measure(const Graph& graph, const Node& node,
                        std::vector<Candidate>& candidates) = 0;
-  // Time of a copy of the value between two layouts; infinite if the device has no such copy. Canonical
-  // to foreign always exists, and back for everything that a node writes.
+  // Time of a copy of the value between two layouts; infinite if the device has no such copy.
+  // Canonical to foreign always exists, and back for everything that a node writes.
   virtual double copy_ns(const Value& value, uint64_t from, uint64_t to) = 0;
   virtual uint64_t layout_bytes(const Value& value, uint64_t layout) = 0;
 };

@@ -29,8 +29,8 @@ struct Parameter {
 struct NetworkOptions {
   int64_t batch = 1;
   rt_dtype dtype = RT_FLOAT32;
-  bool training = true;        // false: no dropout, batch norm by running statistics
-  uint64_t seed = 0;           // of dropout
+  bool training = true;  // false: no dropout, batch norm by running statistics
+  uint64_t seed = 0;     // of dropout
 };
 
 // The forward pass in a graph. Values that the caller provides: `features` (kInput) and, if
