@@ -19,6 +19,7 @@ if(SYSTEM_PYTHON AND NOT RUNTIME_SANITIZE)
       pytorch_parity_test(cpu.${model} cpu ${model})
     endif()
   endforeach()
+  pytorch_parity_test(reference.residual_relu reference residual_relu)
   if(TARGET backend_cpu)
     foreach(model lenet residual)
       pytorch_parity_test(cpu_without_winograd.${model} cpu ${model}

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Compares logits, loss and every gradient with PyTorch's, weights made equal before each of 10 steps.
 
-usage: pytorch_parity.py RUNTIME BACKEND [MODEL...]     (models: lenet mlp residual transformer; default all)
+usage: pytorch_parity.py RUNTIME BACKEND [MODEL...]     (models: lenet mlp residual residual_relu transformer; default all)
 
 For each model and step k: the weights go from PyTorch to `runtime gradients --batch k` as a safetensors file; the batch,
 logits, loss and gradients come back the same way. Every tensor must agree by norm: |ours - theirs| <= 1e-4 |theirs|, where
-PyTorch computes in float64 from the same float32 weights. (In float32 it may round an activation near zero to the other
-side of a ReLU, which alone changes a gradient of the residual net by 1e-3; that difference is printed beside. So may we:
-in one of the steps a tensor may differ by up to 2e-2. A fault would show in every step.)
+PyTorch computes in float64 from the same float32 weights; the difference from its float32 is printed beside.
+
+In float32 one activation that rounding puts on the other side of a ReLU changes a gradient of the residual net, in which
+batch norm makes large terms cancel, by 1e-3 to 1e-2, in PyTorch as here. So `residual` has tanh and is compared on every
+backend; `residual_relu` is for the reference, whose sums in double leave no such difference.
 Exit code 0: all agree, 1: some differ, 77: PyTorch is absent (skipped).
 """
 import copy
@@ -28,7 +30,6 @@ except ImportError as error:
 
 STEPS = 10
 TOLERANCE = 1e-4
-KINK_TOLERANCE, KINK_STEPS = 2e-2, 1  # of the residual net: one activation on the other side of zero
 EXTRA = os.environ.get("PARITY_ARGUMENTS", "").split()  # more arguments of `runtime gradients`
 DTYPES = {"F32": np.float32, "F64": np.float64, "I32": np.int32, "I64": np.int64}
 
@@ -83,8 +84,9 @@ class Mlp(nn.Module):
 
 
 class Block(nn.Module):
-    def __init__(self, inputs, outputs, stride):
+    def __init__(self, inputs, outputs, stride, activation):
         super().__init__()
+        self.activation = activation
         self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
         self.bn1 = nn.BatchNorm2d(outputs)
         self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
@@ -94,20 +96,21 @@ class Block(nn.Module):
             self.downsample = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
 
     def forward(self, x):
-        y = self.bn2(self.conv2(torch.relu(self.bn1(self.conv1(x)))))
-        return torch.relu(y + (x if self.downsample is None else self.downsample(x)))
+        y = self.bn2(self.conv2(self.activation(self.bn1(self.conv1(x)))))
+        return self.activation(y + (x if self.downsample is None else self.downsample(x)))
 
 
 class Residual(nn.Module):
-    def __init__(self):
+    def __init__(self, activation=torch.tanh):
         super().__init__()
+        self.activation = activation
         self.conv1, self.bn1 = nn.Conv2d(3, 16, 3, 1, 1, bias=False), nn.BatchNorm2d(16)
         self.pool = nn.MaxPool2d(3, 2, 1)
-        self.block1, self.block2 = Block(16, 16, 1), Block(16, 32, 2)
+        self.block1, self.block2 = Block(16, 16, 1, activation), Block(16, 32, 2, activation)
         self.fc = nn.Linear(32, 10)
 
     def forward(self, x):
-        x = self.block2(self.block1(self.pool(torch.relu(self.bn1(self.conv1(x))))))
+        x = self.block2(self.block1(self.pool(self.activation(self.bn1(self.conv1(x))))))
         return self.fc(x.mean((2, 3)))
 
 
@@ -124,30 +127,33 @@ class Transformer(nn.Module):
         return self.head(self.ln2(x).flatten(1))
 
 
-def residual_layers(channels, stride):
+def block_layers(channels, stride, activation):
     text = ('layers = [ { type = "conv2d", name = "conv1", channels = %d, kernel = 3, stride = %d, padding = 1, bias = false }, '
-            '{ type = "batch_norm", name = "bn1", activation = "relu" }, '
+            '{ type = "batch_norm", name = "bn1", activation = "%s" }, '
             '{ type = "conv2d", name = "conv2", channels = %d, kernel = 3, padding = 1, bias = false }, '
-            '{ type = "batch_norm", name = "bn2" } ]' % (channels, stride, channels))
+            '{ type = "batch_norm", name = "bn2" } ]' % (channels, stride, activation, channels))
     if stride != 1:
         text += (', shortcut = [ { type = "conv2d", name = "downsample.0", channels = %d, kernel = 1, stride = %d, bias = false }, '
                  '{ type = "batch_norm", name = "downsample.1" } ]' % (channels, stride))
     return text
 
 
-RESIDUAL_LAYERS = """
+def residual_layers(activation):
+    return """
 [model]
 input = [3, 24, 24]
 layers = [
   { type = "conv2d", name = "conv1", channels = 16, kernel = 3, padding = 1, bias = false },
-  { type = "batch_norm", name = "bn1", activation = "relu" },
+  { type = "batch_norm", name = "bn1", activation = "%s" },
   { type = "max_pool2d", kernel = 3, stride = 2, padding = 1 },
-  { type = "residual", name = "block1", activation = "relu", %s },
-  { type = "residual", name = "block2", activation = "relu", %s },
+  { type = "residual", name = "block1", activation = "%s", %s },
+  { type = "residual", name = "block2", activation = "%s", %s },
   { type = "global_avg_pool" },
   { type = "linear", name = "fc", features = 10 },
 ]
-""" % (residual_layers(16, 1), residual_layers(32, 2))
+""" % (activation, activation, block_layers(16, 1, activation), activation, block_layers(32, 2, activation))
+
+
 TRANSFORMER_LAYERS = """
 [model]
 input = [16]
@@ -165,7 +171,8 @@ TRANSFORMER_NAMES = {n: "mlp." + n for n in ("ln1.weight", "ln1.bias", "up.weigh
 MODELS = {
     "lenet": (LeNet, '[model]\npreset = "lenet"\n', {}),
     "mlp": (Mlp, '[model]\npreset = "mlp"\n', {}),
-    "residual": (Residual, RESIDUAL_LAYERS, {}),
+    "residual": (Residual, residual_layers("tanh"), {}),
+    "residual_relu": (lambda: Residual(torch.relu), residual_layers("relu"), {}),
     "transformer": (Transformer, TRANSFORMER_LAYERS, TRANSFORMER_NAMES),
 }
 
@@ -176,7 +183,7 @@ def write_data(name, folder):
     samples = 64 * STEPS
     if name == "transformer":
         features = random.integers(0, 50, (samples, 16)).astype(np.float32)
-    elif name == "residual":
+    elif name.startswith("residual"):
         features = random.standard_normal((samples, 24, 24, 3)).astype(np.float32)
     else:
         features = random.standard_normal((samples, 28, 28, 1)).astype(np.float32)
@@ -239,7 +246,7 @@ def compare(runtime, backend, name, folder):
     names = MODELS[name][2]
     write_data(name, folder)
     config = write_config(name, folder)
-    worst, worst_single, losses, over = ("", 0.0), 0.0, [], 0
+    worst, worst_single, losses = ("", 0.0), 0.0, []
     for step in range(STEPS):
         weights = os.path.join(folder, "weights.safetensors")
         output = os.path.join(folder, "step.safetensors")
@@ -251,13 +258,11 @@ def compare(runtime, backend, name, folder):
         errors, single, loss = compare_step(model, names, read_safetensors(output))
         worst_single = max(worst_single, single)
         losses.append(loss)
-        over += max(errors.values()) > TOLERANCE
         worst = max([worst] + list(errors.items()), key=lambda item: item[1])
-    good = over == 0 or (name == "residual" and over <= KINK_STEPS and worst[1] <= KINK_TOLERANCE)
-    verdict = f"ok, {over} steps above {TOLERANCE}" if good else "DIFFERS"
-    print(f"{name:12} on {backend}: {STEPS} steps, loss {losses[0]:.4f} -> {losses[-1]:.4f}, largest relative difference "
+    verdict = "ok" if worst[1] <= TOLERANCE else "DIFFERS"
+    print(f"{name:13} on {backend}: {STEPS} steps, loss {losses[0]:.4f} -> {losses[-1]:.4f}, largest relative difference "
           f"{worst[1]:.2e} ({worst[0]}; float32: {worst_single:.2e}): {verdict}", flush=True)
-    return good
+    return worst[1] <= TOLERANCE
 
 
 def main():
