@@ -2,9 +2,11 @@
 
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass
 
@@ -33,18 +35,22 @@ def busy_seconds():
 
 def run(command, env=None):
     """Exits with the child's error output if it fails: no figure without a measurement."""
-    busy, begin = busy_seconds(), time.monotonic()
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                             cwd=ROOT, env={**os.environ, **(env or {})})
+    if shutil.which(command[0]) is None:
+        sys.exit(f"{command[0]} is not there or cannot be started; build with -DRUNTIME_BUILD_BENCHMARKS=ON and name "
+                 "the folder of the programs with --bin")
     lines, times = [], []
-    for line in child.stdout:
-        times.append(time.monotonic() - begin)
-        lines.append(line)
-    errors = child.stderr.read()
-    _, status, usage = os.wait4(child.pid, 0)
-    child.returncode = os.waitstatus_to_exitcode(status)
-    if child.returncode != 0 or not lines:
-        sys.exit(f"'{' '.join(command)}' ended with {child.returncode}, expected 0 and a result:\n{errors}")
+    with tempfile.TemporaryFile("w+") as errors:
+        busy, begin = busy_seconds(), time.monotonic()
+        child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=ROOT,
+                                 env={**os.environ, **(env or {})})
+        for line in child.stdout:
+            times.append(time.monotonic() - begin)
+            lines.append(line)
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        if child.returncode != 0 or not lines:
+            errors.seek(0)
+            sys.exit(f"'{' '.join(command)}' ended with {child.returncode}, expected 0 and a result:\n{errors.read()}")
     wall = time.monotonic() - begin
     foreign = busy_seconds() - busy - usage.ru_utime - usage.ru_stime
     return Run(lines, times, usage.ru_maxrss / 1024, max(0.0, foreign / wall / os.cpu_count()))
