@@ -144,7 +144,7 @@ double estimate(const Engine& engine, const Problem& p, const Variant& v, uint32
   if (contains("gemm")) rate = 0.5;
   if (v.algorithm == kWinograd) {
     const auto round4 = [](int64_t n) { return (n + 3) / 4 * 4; };
-    rate = 2.0 * static_cast<double>(p.out_h * p.out_w) /
+    rate = 2.2 * static_cast<double>(p.out_h * p.out_w) /
            static_cast<double>(round4(p.out_h) * round4(p.out_w));
   }
   double bytes = 0;

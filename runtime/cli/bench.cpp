@@ -76,17 +76,19 @@ void print_layers(Session& s, int64_t steps) {
     program.run_timed(s.trainer->stream(), ns);
     for (size_t n = 0; n < ns.size() && i >= kWarmUp; ++n) times[n].push_back(ns[n]);
   }
-  fmt::print("{:<22} {:<26} {:<34} {:>10} {:>10}\n", "layer", "operation", "implementation", "us",
-             "GFLOP/s");
-  double total = 0;
+  fmt::print("{:<22} {:<26} {:<38} {:>10} {:>10} {:>10}\n", "layer", "operation", "implementation",
+             "us", "planned us", "GFLOP/s");
+  double total = 0, planned = 0;
   for (size_t n = 0; n < times.size(); ++n) {
     const graph::Node& node = program.graph().nodes[n];
     const double ns = median(times[n]);
     total += ns;
-    fmt::print("{:<22} {:<26} {:<34} {:>10.1f} {:>10.1f}\n", node.layer, node.op,
-               node.implementation, ns / 1e3, graph::flops(program.graph(), node) / ns);
+    planned += node.estimated_ns;
+    fmt::print("{:<22} {:<26} {:<38} {:>10.1f} {:>10.1f} {:>10.1f}\n", node.layer, node.op,
+               node.implementation, ns / 1e3, node.estimated_ns / 1e3,
+               graph::flops(program.graph(), node) / ns);
   }
-  fmt::print("{:<84} {:>10.1f}\n", "sum", total / 1e3);
+  fmt::print("{:<88} {:>10.1f} {:>10.1f}\n", "sum", total / 1e3, planned / 1e3);
 }
 
 void run_bench(const BenchArguments& arguments) {
@@ -125,7 +127,9 @@ void add_bench(CLI::App& app, Outcome&) {
   command->add_option("--steps", arguments->steps, "Measured steps (after a warm-up)")
       ->check(CLI::Range(1, 1000000));
   command->add_flag("--json", arguments->json, "One JSON object");
-  command->add_flag("--layers", arguments->layers, "A table: time and FLOP/s of each operation");
+  command->add_flag(
+      "--layers", arguments->layers,
+      "A table: time, time that the plan reckoned with, and FLOP/s of each operation");
   command->footer(
       "Examples:\n  runtime bench configs/bench_lenet.toml --steps 100 --json\n  runtime bench "
       "configs/bench_resnet18.toml --layers --steps 10");

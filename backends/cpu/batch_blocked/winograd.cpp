@@ -114,7 +114,8 @@ double Winograd::cycles() const {
       static_cast<double>(channel_tiles_ * positions()) * products +
       static_cast<double>(group_tiles_) *
           (static_cast<double>(in_channels_) * in + static_cast<double>(out_channels_) * out);
-  const double weights = static_cast<double>(shape_.o * shape_.c) * 2 * n * n;
+  // Measured; the data gradient writes them with a stride.
+  const double weights = static_cast<double>(shape_.o * shape_.c) * (forward() ? 4 : 10) * n * n;
   return weights + group * static_cast<double>(groups_ * sample_vectors(shape_.n, *kernels_));
 }
 

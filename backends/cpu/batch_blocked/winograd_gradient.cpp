@@ -3,6 +3,7 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "backends/cpu/batch_blocked/weight_gradient.h"
@@ -83,8 +84,13 @@ double WinogradGradient::cycles() const {
   const double call = static_cast<double>(chunk_ * tiles_) * pixel_cycles(*kernel_) +
                       static_cast<double>(tile_vectors()) * 8 + 40;
   const double finish = static_cast<double>(shape_.o * shape_.c * threads_) * 5 * n * n;
-  return finish +
-         (transforms + calls * call) * static_cast<double>(sample_vectors(shape_.n, *kernels_));
+  // Accumulators that share the cache with the images come slower: measured 1.5 times the cycles
+  // for 9 MB (64 to 64 channels), 1.9 times for 38 MB (128 to 128).
+  const double accumulators =
+      static_cast<double>(shape_.o * shape_.c) * n * n * kBlock * sizeof(float);
+  const double crowded = 1 + 0.35 * std::max(0.0, std::log2(accumulators / (4 << 20)));
+  return finish + crowded * (transforms + calls * call) *
+                      static_cast<double>(sample_vectors(shape_.n, *kernels_));
 }
 
 // Lanes without a sample would reach the sums.
