@@ -8,7 +8,5 @@ say "Building into build/"
 # tools/test.sh builds the tests as well.
 configure release -DRUNTIME_BUILD_TESTS=OFF
 build release
-# Nothing is measured to choose algorithms: README's losses and accuracies come out, whatever else the machine does.
-set -- --set device.tune=off "$@"
 say "build/bin/runtime train configs/fashion_mnist_lenet.toml $*"
 build/bin/runtime train configs/fashion_mnist_lenet.toml "$@" </dev/null

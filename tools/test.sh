@@ -34,8 +34,8 @@ if [ -z "$quick" ]; then
   # Line numbers are enough for reports; whole debug information costs a tenth of the build.
   configure debug ${CI:+-DCMAKE_C_FLAGS_DEBUG=-g1 -DCMAKE_CXX_FLAGS_DEBUG=-g1}
   build debug unit_tests
-  # Whole models on every backend take minutes unoptimised: Release only. Where a thread with an OpenMP team has ended,
-  # LeakSanitizer of gcc 12 itself faults at the end of the program: those tests run without it.
+  # Whole models on every backend take minutes unoptimised: Release only. LeakSanitizer of gcc 12 itself faults at the end
+  # of the tests in which threads with an OpenMP team have ended: those run without it.
   run_tests build-debug --label-regex '^unit$' --exclude-regex 'train_test\.Backends\.|CpuThreads\.' || failed=1
   ASAN_OPTIONS=detect_leaks=0 run_tests build-debug --tests-regex 'CpuThreads\.' || failed=1
 fi
