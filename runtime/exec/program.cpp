@@ -102,7 +102,7 @@ void Program::place() {
   arena_.reserve(placement.arena_bytes);
 }
 
-void* Program::resolve(ValueId id) const {
+void* Program::address(ValueId id) const {
   uint64_t offset = 0;
   while (graph_.values[id].base != kNone) {
     offset += graph_.values[id].offset;
@@ -113,8 +113,6 @@ void* Program::resolve(ValueId id) const {
   return slot.placed ? arena_.data() + slot.offset + offset : nullptr;
 }
 
-void* Program::address(ValueId id) { return resolve(id); }
-
 void Program::bind() {
   if (bound_ && bound_arena_ == arena_.data()) return;
   inputs_.resize(graph_.nodes.size());
@@ -124,8 +122,8 @@ void Program::bind() {
     const Node& node = graph_.nodes[i];
     inputs_[i].clear();
     outputs_[i].clear();
-    for (ValueId v : node.inputs) inputs_[i].push_back(resolve(v));
-    for (ValueId v : node.outputs) outputs_[i].push_back(resolve(v));
+    for (ValueId v : node.inputs) inputs_[i].push_back(address(v));
+    for (ValueId v : node.outputs) outputs_[i].push_back(address(v));
     rt_launch& launch = launches_[i];
     launch = rt_launch{};
     launch.size = sizeof(rt_launch);
@@ -136,7 +134,7 @@ void Program::bind() {
     if (workspace_offsets_[i] != Placement::kNowhere)
       launch.workspace = arena_.data() + workspace_offsets_[i];
     if (node.saved != kNone && graph_.value(node.saved).bytes > 0)
-      launch.saved = resolve(node.saved);
+      launch.saved = address(node.saved);
   }
   bound_arena_ = arena_.data();
   bound_ = true;

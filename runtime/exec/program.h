@@ -49,7 +49,7 @@ class Program {
   void run_timed(plugins::host::Stream& stream, std::vector<double>& ns);
 
   // Address of a value: valid until a program with a larger arena is made; ask again before use.
-  void* address(graph::ValueId id);
+  void* address(graph::ValueId id) const;
   const graph::Graph& graph() const { return graph_; }
   const plugins::host::Kernel& kernel(size_t node) const { return kernels_[node]; }
   const MemoryReport& memory() const { return memory_; }
@@ -65,7 +65,6 @@ class Program {
   void bind();
   void launch(size_t node, plugins::host::Stream& stream);
   bool pack_is_stale(size_t node);
-  void* resolve(graph::ValueId id) const;
 
   graph::Graph graph_;
   std::shared_ptr<plugins::host::Device> device_;

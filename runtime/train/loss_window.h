@@ -2,10 +2,10 @@
 #ifndef RUNTIME_TRAIN_LOSS_WINDOW_H_
 #define RUNTIME_TRAIN_LOSS_WINDOW_H_
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "plugins/host/device.h"
 
