@@ -40,6 +40,13 @@ class DeviceError : public Error {
   explicit DeviceError(const std::string& message) : Error(ExitCode::kPlugin, message) {}
 };
 
+// Rendezvous, a lost or stuck rank, ranks that disagree (exit 4).
+class CommunicationError : public Error {
+ public:
+  explicit CommunicationError(const std::string& message)
+      : Error(ExitCode::kCommunication, message) {}
+};
+
 // Data set, weights file or checkpoint (exit 5).
 class DataError : public Error {
  public:
