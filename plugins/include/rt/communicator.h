@@ -20,8 +20,8 @@ extern "C" {
 typedef struct rt_communicator rt_communicator;
 typedef struct rt_work rt_work;
 
-/* Collectives. `count` is in elements; with world size R: */
-#define RT_ALL_REDUCE 1     /* send [count] -> receive [count] on every rank */
+/* Collectives. `count` is in elements and may be 0; with world size R: */
+#define RT_ALL_REDUCE 1     /* send [count] -> receive [count], the same bits on every rank */
 #define RT_REDUCE_SCATTER 2 /* send [R*count] -> receive [count], rank r gets part r */
 #define RT_ALL_GATHER 3     /* send [count] -> receive [R*count], in the order of ranks */
 #define RT_BROADCAST 4      /* send [count] on `peer` -> receive [count] on every rank */
@@ -31,17 +31,20 @@ typedef struct rt_work rt_work;
 #define RT_RECEIVE 8        /* receive [count] from `peer` */
 #define RT_BARRIER 9
 
+/* float16 and bfloat16 are added in float32 and rounded once, at the end. RT_AVERAGE is the sum
+ * divided by R; of integers the quotient is truncated towards zero (the sum itself must fit). */
 #define RT_SUM 1
 #define RT_AVERAGE 2
 #define RT_MIN 3
 #define RT_MAX 4
 
 /* rt_comm_capability.flags */
-#define RT_COMM_IN_PLACE 0x1u   /* send and receive may be the same address */
+#define RT_COMM_IN_PLACE 0x1u   /* `send` and `receive` may share memory, as rt_collective says */
 #define RT_COMM_ON_STREAM 0x2u  /* runs on a device stream; else the host inserts the waits */
 #define RT_COMM_CAPTURABLE 0x4u /* may be captured into a graph of the device */
 
-/* One row of what a plugin can do. */
+/* One row of what a plugin can do: each of its types with each of its reductions. A collective may
+ * have several rows, e.g. for types with other reductions. */
 typedef struct rt_comm_capability {
   uint32_t size;
   int32_t collective;
@@ -82,7 +85,11 @@ typedef struct rt_comm_options {
   uint32_t reserved;
 } rt_comm_options;
 
-/* One call of a collective. Buffers stay valid and untouched until the work has completed. */
+/* One call of a collective. Buffers stay valid and untouched until the work has completed. In place
+ * means receive == send; for RT_REDUCE_SCATTER receive == own part of send, for RT_ALL_GATHER send
+ * == own part of receive. A buffer that a rank has no use for (send of a broadcast anywhere but on
+ * `peer`, receive of a reduce) is ignored and may be NULL. Sends and receives between the same two
+ * ranks match in order, whatever else is enqueued between them. */
 typedef struct rt_collective {
   uint32_t size;
   int32_t kind; /* RT_ALL_REDUCE ... */
@@ -91,9 +98,9 @@ typedef struct rt_collective {
   const void* send;
   void* receive;
   uint64_t count;
-  int32_t peer; /* root, destination or source; -1 where there is none */
-  int32_t memory_kind;
-  rt_stream* stream; /* queued after the work on it; NULL: now */
+  int32_t peer;        /* root, destination or source; -1 where there is none */
+  int32_t memory_kind; /* of both; RT_MEMORY_PINNED_HOST: any host memory, if no device was given */
+  rt_stream* stream;   /* queued after the work on it; NULL: now */
 } rt_collective;
 
 typedef struct rt_communicator_api {
@@ -115,15 +122,16 @@ typedef struct rt_communicator_api {
   void (*destroy)(rt_communicator* communicator);
 
   /* Between the two calls, enqueued sends, receives and collectives are started together and cannot
-   * wait for another. */
+   * wait for another. Outside, a plugin may carry out the calls of a communicator one after the
+   * other. Works of an open group are not polled or waited for. */
   rt_status (*group_begin)(rt_communicator* communicator, rt_error* error);
   rt_status (*group_end)(rt_communicator* communicator, rt_error* error);
 
   /* Starts a collective; does not wait for it. *work is freed with work_destroy, also after an
-   * error of the work. */
+   * error of the work; freed before it has completed, the collective goes on. */
   rt_status (*enqueue)(rt_communicator* communicator, const rt_collective* collective,
                        rt_work** work, rt_error* error);
-  /* RT_OK, RT_NOT_READY, or how it failed. */
+  /* RT_OK, RT_NOT_READY, or how it failed. Polling alone is enough for a work to complete. */
   rt_status (*work_poll)(rt_work* work, rt_error* error);
   /* As poll, but waits; RT_ERROR_TIMEOUT when the deadline has passed, the work goes on. */
   rt_status (*work_wait)(rt_work* work, int64_t timeout_ns, rt_error* error);

@@ -1,0 +1,46 @@
+// float16 and bfloat16 as their 16 bits, to and from float: rounded to nearest, ties to even; NaN
+// stays NaN. Without branches, so that loops over them become vector instructions.
+#ifndef RT_SDK_FLOAT16_H_
+#define RT_SDK_FLOAT16_H_
+
+#include <bit>
+#include <cstdint>
+
+namespace rt::sdk {
+
+inline float from_bfloat16(uint16_t bits) {
+  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+}
+
+inline uint16_t to_bfloat16(float value) {
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  const uint32_t rounded = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
+  const bool nan = (bits & 0x7fffffffu) > 0x7f800000u;
+  return static_cast<uint16_t>(nan ? bits >> 16 | 0x40u : rounded);
+}
+
+inline float from_float16(uint16_t bits) {
+  // Moved into the fields of a float the exponent is 112 too small; the product also makes
+  // subnormals right. Exponent 31 means infinity or NaN.
+  const uint32_t magnitude = (bits & 0x7fffu) << 13;
+  const uint32_t finite = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) * 0x1p112f);
+  const uint32_t special = (bits & 0x7c00u) == 0x7c00u ? 0x7f800000u : 0u;
+  return std::bit_cast<float>(finite | special | (bits & 0x8000u) << 16);
+}
+
+inline uint16_t to_float16(float value) {
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  const uint32_t magnitude = bits & 0x7fffffffu;
+  const uint32_t normal = (magnitude + 0xfffu + (magnitude >> 13 & 1u) - (112u << 23)) >> 13;
+  // Below 2^-14: the unit of 0.5f is 2^-24, that of the subnormals, so the addition rounds.
+  const uint32_t subnormal =
+      std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u;
+  uint32_t result = magnitude < 0x38800000u ? subnormal : normal;
+  result = magnitude >= 0x477ff000u ? 0x7c00u : result;  // from 65520 on: infinity
+  result = magnitude > 0x7f800000u ? 0x7e00u : result;
+  return static_cast<uint16_t>(result | (bits >> 16 & 0x8000u));
+}
+
+}  // namespace rt::sdk
+
+#endif  // RT_SDK_FLOAT16_H_
