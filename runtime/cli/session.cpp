@@ -14,7 +14,7 @@ Session::Session(config::Config c)
   std::future<data::DatasetPair> reading = std::async(std::launch::async, [this] {
     return train::open_data(config, std::getenv("RUNTIME_DATA_PATH"));
   });
-  device = train::open_device(config, registry, &choice);
+  device = train::open_device(config, registry, 0, &choice);
   data = reading.get();
   trainer = std::make_unique<train::Trainer>(config, data.train->spec(), device,
                                              train::compile_options(config));

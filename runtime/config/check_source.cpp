@@ -11,7 +11,7 @@ namespace {
 
 using Kind = Value::Kind;
 
-constexpr size_t kMaxPlugins = 64;  // tables in [device]
+constexpr size_t kMaxPlugins = 64;  // tables in [device] or [comm]
 constexpr size_t kMaxOptions = 256;
 
 std::string listed_sections() {
@@ -36,14 +36,14 @@ std::string listed_sections() {
            "; known: " + listed_sections());
 }
 
-void check_device(const Value& table, const Section& section) {
+void check_with_plugins(const Value& table, const Section& section) {
   Value keys;
   size_t plugins = 0;
   for (const Member& member : table.members) {
     if (!member.value.is(Kind::kTable) || find_key(section.keys, member.key) != nullptr) {
       keys.members.push_back({member.key, member.position, {}});
     } else if (++plugins > kMaxPlugins || member.value.members.size() > kMaxOptions) {
-      fail(member.position, "device." + shorten(member.key),
+      fail(member.position, section.name + "." + shorten(member.key),
            "too many plugin keys; expected at most " + std::to_string(kMaxPlugins) + " tables of " +
                std::to_string(kMaxOptions));
     }
@@ -59,7 +59,8 @@ void check_section(const Member& member) {
         member.position, member.key,
         "wrong value: got " + describe(member.value) + ", expected a section [" + member.key + "]");
   }
-  if (member.key == "device") return check_device(member.value, *section);
+  if (member.key == "device" || member.key == "comm")
+    return check_with_plugins(member.value, *section);
   check_known(member.value, section->keys, section->name);
 }
 

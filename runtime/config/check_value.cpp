@@ -110,6 +110,10 @@ void check_value(const Value& value, const Key& key, const std::string& path) {
     case Type::kIntegerOrAuto:
       if (value.is(Kind::kString) && value.string == "auto") return;
       return check_integer(value, key, path);
+    case Type::kIntegersOrAuto:
+      if (value.is(Kind::kString) && value.string == "auto") return;
+      if (!value.is(Kind::kArray)) return check_integer(value, key, path);
+      return check_list(value, key, path, check_integer);
     case Type::kNumber:
       return check_number(value, key, path, false);
     case Type::kString:

@@ -62,13 +62,15 @@ struct Plugins {
   std::vector<std::string> require;
 };
 
+// Keys of plugins' own, [device.<plugin>] or [comm.<plugin>]: by plugin, by key, values as text.
+using PluginOptions = std::map<std::string, std::map<std::string, std::string>>;
+
 struct Device {
   std::string backend = "auto";
-  int index = 0;               // "auto" is 0
+  std::vector<int64_t> index;  // "auto" is empty; several: one for each rank on this machine
   int threads = 0;             // "auto" is 0: the device decides
   std::string tune = "quick";  // off | quick | full
-  std::map<std::string, std::map<std::string, std::string>>
-      options;  // [device.<plugin>], values as text
+  PluginOptions options;
 };
 
 struct Model {
@@ -104,8 +106,10 @@ struct Dataset {
 };
 
 struct Training {
-  int64_t global_batch_size = 0;  // required
-  int64_t epochs = 0;             // epochs or steps; both 0: epochs = 1
+  int64_t global_batch_size = 0;  // this or the next
+  int64_t batch_size_per_rank = 0;
+  int micro_batch_size = 0;  // "auto" is 0: a rank's whole share
+  int64_t epochs = 0;        // epochs or steps; both 0: epochs = 1
   int64_t steps = 0;
   std::string dtype = "float32";  // float32 | float64
   double max_norm = 0;            // gradient clipping; 0: off
@@ -127,6 +131,37 @@ struct LrScheduler {
   int64_t step_size = 1;          // epochs between decays
   double gamma = 0.1;
   int64_t warmup_steps = 0;
+  std::string scale_with_batch = "none";  // none | linear | sqrt
+  int64_t reference_batch_size = 0;
+};
+
+struct Parallelism {
+  int data = -1;  // -1: all ranks
+  int zero_stage = 0;
+  bool sync_batch_norm = false;
+  std::string update = "synchronous";  // synchronous | asynchronous
+  int64_t max_staleness = 0;
+  std::string share = "equal";  // equal | by_speed
+};
+
+struct Comm {
+  std::string backend = "auto";
+  std::string rendezvous = "auto";  // auto | file | redis | pmix | env
+  std::string rendezvous_address;
+  double bucket_mb = 25;  // MiB
+  bool overlap = true;
+  std::string interface = "lo";
+  double init_timeout_s = 60;
+  double timeout_s = 300;
+  bool check = false;
+  PluginOptions options;
+};
+
+struct Launch {
+  int ranks = 1;
+  std::vector<std::string> devices;
+  int max_restarts = 0;
+  std::string mpiexec = "mpiexec";
 };
 
 struct Validation {
@@ -142,6 +177,8 @@ struct Metrics {
 struct Debug {
   uint64_t seed = 42;
   bool deterministic = false;
+  int virtual_shards = 12;
+  int64_t check_replicas_every = 0;
   std::string nan = "stop";  // stop | warn
 };
 
@@ -155,6 +192,9 @@ struct Config {
   Training training;
   Optimizer optimizer;
   LrScheduler lr_scheduler;
+  Parallelism parallelism;
+  Comm comm;
+  Launch launch;
   Validation validation;
   Metrics metrics;
   Debug debug;

@@ -7,7 +7,7 @@
 namespace runtime::config {
 
 // Calls field(section, key, member) for every key in the order of the schema; `C` is Config or
-// const Config. device.options has no fixed keys and is left out.
+// const Config. device.options and comm.options have no fixed keys and are left out.
 template <class C, class Field>
 void visit_model(C& c, Field&& field) {
   field("model", "preset", c.model.preset);
@@ -44,6 +44,8 @@ void visit_dataset(C& c, Field&& field) {
 template <class C, class Field>
 void visit_training(C& c, Field&& field) {
   field("training", "global_batch_size", c.training.global_batch_size);
+  field("training", "batch_size_per_rank", c.training.batch_size_per_rank);
+  field("training", "micro_batch_size", c.training.micro_batch_size);
   field("training", "epochs", c.training.epochs);
   field("training", "steps", c.training.steps);
   field("training", "dtype", c.training.dtype);
@@ -60,6 +62,31 @@ void visit_training(C& c, Field&& field) {
   field("lr_scheduler", "step_size", c.lr_scheduler.step_size);
   field("lr_scheduler", "gamma", c.lr_scheduler.gamma);
   field("lr_scheduler", "warmup_steps", c.lr_scheduler.warmup_steps);
+  field("lr_scheduler", "scale_with_batch", c.lr_scheduler.scale_with_batch);
+  field("lr_scheduler", "reference_batch_size", c.lr_scheduler.reference_batch_size);
+}
+
+template <class C, class Field>
+void visit_ranks(C& c, Field&& field) {
+  field("parallelism", "data", c.parallelism.data);
+  field("parallelism", "zero_stage", c.parallelism.zero_stage);
+  field("parallelism", "sync_batch_norm", c.parallelism.sync_batch_norm);
+  field("parallelism", "update", c.parallelism.update);
+  field("parallelism", "max_staleness", c.parallelism.max_staleness);
+  field("parallelism", "share", c.parallelism.share);
+  field("comm", "backend", c.comm.backend);
+  field("comm", "rendezvous", c.comm.rendezvous);
+  field("comm", "rendezvous_address", c.comm.rendezvous_address);
+  field("comm", "bucket_mb", c.comm.bucket_mb);
+  field("comm", "overlap", c.comm.overlap);
+  field("comm", "interface", c.comm.interface);
+  field("comm", "init_timeout_s", c.comm.init_timeout_s);
+  field("comm", "timeout_s", c.comm.timeout_s);
+  field("comm", "check", c.comm.check);
+  field("launch", "ranks", c.launch.ranks);
+  field("launch", "devices", c.launch.devices);
+  field("launch", "max_restarts", c.launch.max_restarts);
+  field("launch", "mpiexec", c.launch.mpiexec);
 }
 
 template <class C, class Field>
@@ -75,12 +102,15 @@ void visit_fields(C& c, Field&& field) {
   visit_model(c, field);
   visit_dataset(c, field);
   visit_training(c, field);
+  visit_ranks(c, field);
   field("validation", "every_epochs", c.validation.every_epochs);
   field("metrics", "log_every_steps", c.metrics.log_every_steps);
   field("metrics", "progress", c.metrics.progress);
   field("metrics", "jsonl", c.metrics.jsonl);
   field("debug", "seed", c.debug.seed);
   field("debug", "deterministic", c.debug.deterministic);
+  field("debug", "virtual_shards", c.debug.virtual_shards);
+  field("debug", "check_replicas_every", c.debug.check_replicas_every);
   field("debug", "nan", c.debug.nan);
 }
 

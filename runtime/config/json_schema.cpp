@@ -51,6 +51,10 @@ Json type_of(const Key& key) {
       return bounded("integer", key.range);
     case Type::kIntegerOrAuto:
       return any_of({bounded("integer", key.range), {{"const", "auto"}}});
+    case Type::kIntegersOrAuto:
+      return any_of({list_of(bounded("integer", key.range), 0, key.max_items),
+                     bounded("integer", key.range),
+                     {{"const", "auto"}}});
     case Type::kNumber:
       return bounded("number", key.range);
     case Type::kIntegers:
@@ -95,7 +99,7 @@ Json section_schema(const Section& section) {
                {"description", section.documentation},
                {"properties", properties(section.keys)},
                {"additionalProperties", false}};
-  if (section.name == "device") {
+  if (section.name == "device" || section.name == "comm") {
     const Json option = {{"type", Json::array({"string", "number", "boolean"})}};
     json["additionalProperties"] = {{"type", "object"}, {"additionalProperties", option}};
   }

@@ -34,6 +34,11 @@ void assign(const Value& value, std::vector<Layer>& target, const std::string& p
 
 template <class Item>
 void assign(const Value& value, std::vector<Item>& target, const std::string& path) {
+  if (value.is(Kind::kString)) return target.clear();  // "auto"
+  if (!value.is(Kind::kArray)) {
+    target.assign(1, Item{});
+    return assign(value, target[0], path);
+  }
   target.assign(value.items.size(), Item{});
   for (size_t i = 0; i < value.items.size(); ++i) assign(value.items[i], target[i], path);
 }
@@ -79,18 +84,20 @@ std::string option_text(const Value& value, const std::string& path) {
        "wrong value: got " + describe(value) + ", expected a string, a number or a boolean");
 }
 
-// [device.<plugin>]: every table in [device]; the plugin knows its keys.
-void read_device_options(const Value& root, Device& device) {
-  const Member* section = root.find("device");
-  if (section == nullptr) return;
+// [device.<plugin>], [comm.<plugin>]: every table in the section; the plugin knows its keys.
+PluginOptions read_plugin_options(const Value& root, const std::string& section_name) {
+  PluginOptions all;
+  const Member* section = root.find(section_name);
+  if (section == nullptr) return all;
   for (const Member& plugin : section->value.members) {
     if (!plugin.value.is(Kind::kTable)) continue;
-    auto& options = device.options[plugin.key];
+    auto& options = all[plugin.key];
     for (const Member& option : plugin.value.members) {
       options[option.key] =
-          option_text(option.value, "device." + shorten(plugin.key) + "." + option.key);
+          option_text(option.value, section_name + "." + shorten(plugin.key) + "." + option.key);
     }
   }
+  return all;
 }
 
 }  // namespace
@@ -98,7 +105,8 @@ void read_device_options(const Value& root, Device& device) {
 Config read_config(const Value& root) {
   Config config;
   visit_fields(config, Reader(root));
-  read_device_options(root, config.device);
+  config.device.options = read_plugin_options(root, "device");
+  config.comm.options = read_plugin_options(root, "comm");
   return config;
 }
 

@@ -50,10 +50,11 @@ Section device() {
         .documentation = "\"auto\" (the best usable one), \"cpu\", \"reference\" or the name "
                          "of any device plugin"},
        {.name = "index",
-        .type = Type::kIntegerOrAuto,
+        .type = Type::kIntegersOrAuto,
         .default_text = "\"auto\"",
         .range = at_least(0, 1023),
-        .documentation = "which device of the backend; \"auto\" is the first"},
+        .documentation = "which device of the backend; \"auto\" or [] is the first; a list gives "
+                         "one to each rank on this machine"},
        {.name = "threads",
         .type = Type::kIntegerOrAuto,
         .default_text = "\"auto\"",
@@ -212,9 +213,21 @@ Section training() {
           "How long, in which steps and on which loss.",
           {{.name = "global_batch_size",
             .type = Type::kInteger,
-            .required = true,
+            .default_text = "0",
             .range = at_least(1, 16777216),
-            .documentation = "samples in a step"},
+            .documentation = "samples in a step, of all ranks together; or batch_size_per_rank"},
+           {.name = "batch_size_per_rank",
+            .type = Type::kInteger,
+            .default_text = "0",
+            .range = at_least(1, 16777216),
+            .documentation = "samples in a step of each rank: the global batch grows with the "
+                             "ranks; see lr_scheduler.scale_with_batch"},
+           {.name = "micro_batch_size",
+            .type = Type::kIntegerOrAuto,
+            .default_text = "\"auto\"",
+            .range = at_least(0, 16777216),
+            .documentation = "samples that a rank computes at once; a larger share of a batch is "
+                             "cut, and gradients are added up; \"auto\": the whole share"},
            {.name = "epochs",
             .type = Type::kInteger,
             .default_text = "0",
@@ -301,7 +314,122 @@ Section lr_scheduler() {
             .type = Type::kInteger,
             .default_text = "0",
             .range = at_least(0, kMaxCount),
-            .documentation = "steps in which the rate rises linearly to lr at the start"}}};
+            .documentation = "steps in which the rate rises linearly to lr at the start"},
+           {.name = "scale_with_batch",
+            .default_text = "\"none\"",
+            .choices = {"none", "linear", "sqrt"},
+            .documentation = "multiplies the rate by global batch / reference_batch_size, or by "
+                             "its square root"},
+           {.name = "reference_batch_size",
+            .type = Type::kInteger,
+            .default_text = "0",
+            .range = at_least(0, 16777216),
+            .documentation = "global batch for which optimizer.lr was chosen; scale_with_batch "
+                             "needs it"}}};
+}
+
+Section parallelism() {
+  return {"parallelism",
+          "How the work is split over the ranks.",
+          {{.name = "data",
+            .type = Type::kInteger,
+            .default_text = "-1",
+            .range = at_least(-1, 65536),
+            .documentation = "ranks that share a batch; -1: all there are"},
+           {.name = "zero_stage",
+            .type = Type::kInteger,
+            .default_text = "0",
+            .range = at_least(0, 1),
+            .documentation = "1: each rank holds and applies its part of the optimizer's state"},
+           {.name = "sync_batch_norm",
+            .type = Type::kBoolean,
+            .default_text = "false",
+            .documentation = "batch normalisation over the global batch instead of each rank's "
+                             "share; costs two small collectives a layer"},
+           {.name = "update",
+            .default_text = "\"synchronous\"",
+            .choices = {"synchronous", "asynchronous"},
+            .documentation = "asynchronous: gradients are applied as they arrive; see "
+                             "runtime/train/README.md for what it does to convergence"},
+           {.name = "max_staleness",
+            .type = Type::kInteger,
+            .default_text = "0",
+            .range = at_least(0, 1024),
+            .documentation = "asynchronous: steps that a rank may be ahead of the slowest; 0: "
+                             "none, which is the synchronous update"},
+           {.name = "share",
+            .default_text = "\"equal\"",
+            .choices = {"equal", "by_speed"},
+            .documentation = "a rank's share of a batch: the same for all, or in proportion to "
+                             "the speed measured at the start"}}};
+}
+
+Section comm() {
+  return {
+      "comm",
+      "How the ranks talk. A table [comm.<plugin>] holds keys of that plugin's own.",
+      {{.name = "backend",
+        .default_text = "\"auto\"",
+        .documentation = "\"local\" (ranks are threads of one process), \"gloo\", \"mpi\", "
+                         "\"nccl\" or any communication plugin; \"auto\": mpi under mpirun, local "
+                         "for ranks on one machine, else gloo"},
+       {.name = "rendezvous",
+        .default_text = "\"auto\"",
+        .choices = {"auto", "file", "redis", "pmix", "env"},
+        .documentation = "where the ranks find each other; \"env\": RUNTIME_RENDEZVOUS says it"},
+       {.name = "rendezvous_address",
+        .default_text = "\"\"",
+        .documentation = "file: a folder that all ranks share; redis: host:port"},
+       {.name = "bucket_mb",
+        .type = Type::kNumber,
+        .default_text = "25.0",
+        .range = above_zero(),
+        .documentation = "MiB of gradients that are reduced together; the first bucket is smaller"},
+       {.name = "overlap",
+        .type = Type::kBoolean,
+        .default_text = "true",
+        .documentation = "buckets are reduced while the backward pass goes on"},
+       {.name = "interface",
+        .default_text = "\"lo\"",
+        .documentation = "network interface or address that the ranks talk over"},
+       {.name = "init_timeout_s",
+        .type = Type::kNumber,
+        .default_text = "60.0",
+        .range = above_zero(),
+        .documentation = "seconds within which all ranks must have come"},
+       {.name = "timeout_s",
+        .type = Type::kNumber,
+        .default_text = "300.0",
+        .range = above_zero(),
+        .documentation = "seconds within which each collective must be done"},
+       {.name = "check",
+        .type = Type::kBoolean,
+        .default_text = "false",
+        .documentation = "compare every collective across the ranks before it starts (slow)"}}};
+}
+
+Section launch() {
+  return {"launch",
+          "Ranks on this machine.",
+          {{.name = "ranks",
+            .type = Type::kInteger,
+            .default_text = "1",
+            .range = at_least(1, 4096),
+            .documentation = "ranks to start (--nproc): threads with comm.backend = \"local\", "
+                             "else processes"},
+           {.name = "devices",
+            .type = Type::kStrings,
+            .default_text = "[]",
+            .documentation = "device of each rank on this machine as \"backend\" or "
+                             "\"backend:index\", instead of device.backend and device.index"},
+           {.name = "max_restarts",
+            .type = Type::kInteger,
+            .default_text = "0",
+            .range = at_least(0, 1000000),
+            .documentation = "times that all ranks are started again after one was lost"},
+           {.name = "mpiexec",
+            .default_text = "\"mpiexec\"",
+            .documentation = "program that starts the ranks of comm.backend = \"mpi\""}}};
 }
 
 Section validation() {
@@ -333,29 +461,43 @@ Section metrics() {
 }
 
 Section debug() {
-  return {"debug",
-          "Repeatability and checks.",
-          {{.name = "seed",
-            .type = Type::kInteger,
-            .default_text = "42",
-            .range = at_least(0),
-            .documentation = "of initial weights, shuffles and dropout"},
-           {.name = "deterministic",
-            .type = Type::kBoolean,
-            .default_text = "false",
-            .documentation = "never measure layouts, so that every run takes the same path"},
-           {.name = "nan",
-            .default_text = "\"stop\"",
-            .choices = {"stop", "warn"},
-            .documentation = "when the loss is not a number"}}};
+  return {
+      "debug",
+      "Repeatability and checks.",
+      {{.name = "seed",
+        .type = Type::kInteger,
+        .default_text = "42",
+        .range = at_least(0),
+        .documentation = "of initial weights, shuffles and dropout"},
+       {.name = "deterministic",
+        .type = Type::kBoolean,
+        .default_text = "false",
+        .documentation = "the same bits on any number of ranks: a batch is cut in "
+                         "virtual_shards, layouts are never measured, a CPU computes with one "
+                         "thread unless device.threads says how many"},
+       {.name = "virtual_shards",
+        .type = Type::kInteger,
+        .default_text = "12",
+        .range = at_least(1, 4096),
+        .documentation = "deterministic: parts of a batch whose gradients are added in one "
+                         "fixed tree; not fewer than ranks"},
+       {.name = "check_replicas_every",
+        .type = Type::kInteger,
+        .default_text = "0",
+        .range = at_least(0, kMaxCount),
+        .documentation = "steps after which the parameters of all ranks are compared; 0: never"},
+       {.name = "nan",
+        .default_text = "\"stop\"",
+        .choices = {"stop", "warn"},
+        .documentation = "when the loss is not a number"}}};
 }
 
 }  // namespace
 
 const std::vector<Section>& sections() {
-  static const std::vector<Section> all = {job(),        plugins(),  device(),    model(),
-                                           dataset(),    training(), optimizer(), lr_scheduler(),
-                                           validation(), metrics(),  debug()};
+  static const std::vector<Section> all = {
+      job(),          plugins(),     device(), model(),  dataset(),    training(), optimizer(),
+      lr_scheduler(), parallelism(), comm(),   launch(), validation(), metrics(),  debug()};
   return all;
 }
 
@@ -365,6 +507,7 @@ const std::vector<Exclusive>& exclusives() {
       {"dataset", "name", "format"},
       {"dataset", "validation_path", "validation_split"},
       {"training", "epochs", "steps"},
+      {"training", "global_batch_size", "batch_size_per_rank"},
   };
   return all;
 }
@@ -381,8 +524,7 @@ const Key& extends_key() {
 }
 
 const std::vector<std::string>& unsupported_sections() {
-  static const std::vector<std::string> all = {"parallelism", "comm",           "launch",
-                                               "checkpoint",  "early_stopping", "profiling"};
+  static const std::vector<std::string> all = {"checkpoint", "early_stopping", "profiling"};
   return all;
 }
 

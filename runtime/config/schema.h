@@ -13,7 +13,8 @@ namespace runtime::config {
 enum class Type {
   kBoolean,
   kInteger,
-  kIntegerOrAuto,  // "auto" is stored as 0
+  kIntegerOrAuto,   // "auto" is stored as 0
+  kIntegersOrAuto,  // a list, or one integer; "auto" is the empty list
   kNumber,
   kString,
   kPath,      // relative to the folder of the file that says it; absolute after loading

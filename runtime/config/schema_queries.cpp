@@ -35,6 +35,8 @@ std::string type_text(Type type) {
       return "integer";
     case Type::kIntegerOrAuto:
       return "integer or \"auto\"";
+    case Type::kIntegersOrAuto:
+      return "integer, list of integers or \"auto\"";
     case Type::kNumber:
       return "number";
     case Type::kString:

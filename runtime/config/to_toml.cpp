@@ -124,10 +124,11 @@ class Writer {
     line(key, text_of_layers(layers, 2));
   }
 
-  void options(const std::string& plugin, const std::map<std::string, std::string>& options) {
-    text_ += "\n[device." + toml_string(plugin) + "]\n";
-    for (const auto& [key, value] : options) {
-      text_ += toml_string(key) + " = " + toml_string(value) + "\n";
+  void options(const std::string& section, const PluginOptions& all) {
+    for (const auto& [plugin, options] : all) {
+      text_ += "\n[" + section + "." + toml_string(plugin) + "]\n";
+      for (const auto& [key, value] : options)
+        text_ += toml_string(key) + " = " + toml_string(value) + "\n";
     }
   }
 
@@ -161,7 +162,8 @@ class Writer {
 std::string to_toml(const Config& config) {
   Writer writer;
   visit_fields(config, writer);
-  for (const auto& [plugin, options] : config.device.options) writer.options(plugin, options);
+  writer.options("device", config.device.options);
+  writer.options("comm", config.comm.options);
   return writer.text();
 }
 

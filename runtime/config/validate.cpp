@@ -18,6 +18,8 @@ class Rules {
     check_images();
     check_loss();
     check_optimizer();
+    check_batch();
+    check_ranks();
   }
 
  private:
@@ -114,6 +116,50 @@ class Rules {
             "got " + std::to_string(optimizer.betas.size()) + " numbers, expected 2");
     require(!optimizer.nesterov || optimizer.momentum > 0, "optimizer", "nesterov",
             "got true, but momentum is 0; set momentum above 0");
+  }
+
+  void check_batch() const {
+    const Training& training = config_.training;
+    require(training.global_batch_size > 0 || training.batch_size_per_rank > 0, "training",
+            "global_batch_size",
+            "missing: it has no default; expected integer, at least 1, or batch_size_per_rank");
+    const LrScheduler& schedule = config_.lr_scheduler;
+    require(schedule.scale_with_batch == "none" || schedule.reference_batch_size > 0,
+            "lr_scheduler", "reference_batch_size",
+            "missing: scale_with_batch needs the batch size that optimizer.lr was chosen for");
+  }
+
+  void check_ranks() const {
+    const Parallelism& parallelism = config_.parallelism;
+    const bool asynchronous = parallelism.update == "asynchronous";
+    require(parallelism.data != 0, "parallelism", "data", "got 0, expected -1 or at least 1");
+    require(asynchronous || parallelism.max_staleness == 0, "parallelism", "max_staleness",
+            "is not used by update = \"synchronous\"; remove it, or set update = \"asynchronous\"");
+    require(
+        !asynchronous || parallelism.zero_stage == 0, "parallelism", "zero_stage",
+        "is not used by update = \"asynchronous\", whose ranks each own a part anyway; remove it");
+    require(!asynchronous || !parallelism.sync_batch_norm, "parallelism", "sync_batch_norm",
+            "got true, but with update = \"asynchronous\" ranks do not wait for each other");
+    require(!asynchronous || config_.training.max_norm == 0, "training", "max_norm",
+            "is not possible with parallelism.update = \"asynchronous\": no rank sees the whole "
+            "gradient; set it to 0");
+    const Debug& debug = config_.debug;
+    require(!debug.deterministic || !asynchronous, "debug", "deterministic",
+            "got true, but parallelism.update = \"asynchronous\" depends on timing");
+    require(!debug.deterministic || parallelism.share == "equal", "parallelism", "share",
+            "got \"by_speed\", but debug.deterministic needs shares that do not depend on timing");
+    require(
+        !debug.deterministic || config_.training.micro_batch_size == 0, "training",
+        "micro_batch_size",
+        "got " + std::to_string(config_.training.micro_batch_size) +
+            ", but debug.deterministic cuts the batch itself; set debug.virtual_shards instead");
+    require(!debug.deterministic || parallelism.zero_stage == 0 || config_.training.max_norm == 0,
+            "training", "max_norm",
+            "with zero_stage = 1 the norm is added in an order that depends on the ranks, but "
+            "debug.deterministic is true; set zero_stage = 0");
+    const size_t devices = config_.launch.devices.size();
+    require(devices == 0 || config_.device.index.empty(), "launch", "devices",
+            "given together with device.index; remove one of them");
   }
 
   const Config& config_;

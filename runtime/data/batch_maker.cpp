@@ -1,6 +1,7 @@
 #include "runtime/data/batch_maker.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "runtime/data/order.h"
 #include "runtime/error.h"
@@ -50,6 +51,14 @@ BatchMaker::BatchMaker(std::shared_ptr<const Dataset> dataset, const LoaderOptio
   check_options(*dataset_, options_);
   batches_ = count_batches(size_, options_);
   order_.resize(static_cast<std::size_t>(size_));
+  for (const int64_t rows : {rows_of_batch(0), rows_of_batch(batches_ - 1)}) {
+    if (options_.part) {
+      parts_[rows] = options_.part(rows);
+    } else {
+      parts_[rows].resize(static_cast<std::size_t>(rows));
+      std::iota(parts_[rows].begin(), parts_[rows].end(), int64_t{0});
+    }
+  }
 }
 
 int64_t BatchMaker::rows_of_batch(int64_t index) const {
@@ -59,10 +68,13 @@ int64_t BatchMaker::rows_of_batch(int64_t index) const {
 
 Batch BatchMaker::make_batch() const {
   const SampleSpec& spec = dataset_->spec();
-  const auto rows = static_cast<std::size_t>(rows_of_batch(0));
-  Batch batch{.features = std::pmr::vector<float>(memory_),
+  std::size_t rows = 0;
+  for (const auto& [global_rows, part] : parts_) rows = std::max(rows, part.size());
+  Batch batch{.positions = std::pmr::vector<int64_t>(memory_),
+              .features = std::pmr::vector<float>(memory_),
               .labels = std::pmr::vector<int32_t>(memory_),
               .targets = std::pmr::vector<float>(memory_)};
+  batch.positions.resize(rows);
   batch.features.resize(rows * static_cast<std::size_t>(features_));
   if (spec.classes > 0) batch.labels.resize(rows);
   if (spec.targets > 0) batch.targets.resize(rows * static_cast<std::size_t>(spec.targets));
@@ -73,18 +85,25 @@ void BatchMaker::fill(Batch& batch) {
   const SampleSpec& spec = dataset_->spec();
   if (index_ == 0) fill_epoch_order(order_, options_.shuffle, options_.seed, epoch_);
   const int64_t first = index_ * options_.batch_size;
-  batch.rows = rows_of_batch(index_);
-  batch.valid = std::min(batch.rows, size_ - first);
+  batch.global_rows = rows_of_batch(index_);
+  batch.global_valid = std::min(batch.global_rows, size_ - first);
+  const std::vector<int64_t>& part = parts_.at(batch.global_rows);
+  batch.rows = static_cast<int64_t>(part.size());
+  batch.valid = 0;
   batch.epoch = epoch_;
   batch.index = index_;
   const auto rows = static_cast<std::size_t>(batch.rows);
   batch.features.resize(rows * static_cast<std::size_t>(features_));
   if (spec.classes > 0) batch.labels.resize(rows);
   if (spec.targets > 0) batch.targets.resize(rows * static_cast<std::size_t>(spec.targets));
-  for (int64_t row = 0; row < batch.valid; ++row) {
-    read_row(batch, row, order_[static_cast<std::size_t>(first + row)]);
+  batch.positions.assign(part.begin(), part.end());
+  for (int64_t row = 0; row < batch.rows; ++row) {
+    int64_t& position = batch.positions[static_cast<std::size_t>(row)];
+    if (position >= batch.global_valid) position = -1;
+    batch.valid += position >= 0 ? 1 : 0;
+    const int64_t source = position >= 0 ? position : batch.global_valid - 1;
+    read_row(batch, row, order_[static_cast<std::size_t>(first + source)]);
   }
-  for (int64_t row = batch.valid; row < batch.rows; ++row) repeat_row(batch, batch.valid - 1, row);
   advance();
 }
 
@@ -93,19 +112,6 @@ void BatchMaker::read_row(Batch& batch, int64_t row, int64_t sample) const {
   dataset_->read_features(sample, batch.features.data() + row * features_);
   if (spec.classes > 0) batch.labels[static_cast<std::size_t>(row)] = dataset_->label(sample);
   if (spec.targets > 0) dataset_->read_targets(sample, batch.targets.data() + row * spec.targets);
-}
-
-void BatchMaker::repeat_row(Batch& batch, int64_t from, int64_t to) const {
-  const SampleSpec& spec = dataset_->spec();
-  float* features = batch.features.data();
-  std::copy_n(features + from * features_, features_, features + to * features_);
-  if (spec.classes > 0) {
-    batch.labels[static_cast<std::size_t>(to)] = batch.labels[static_cast<std::size_t>(from)];
-  }
-  float* targets = batch.targets.data();
-  if (spec.targets > 0) {
-    std::copy_n(targets + from * spec.targets, spec.targets, targets + to * spec.targets);
-  }
 }
 
 void BatchMaker::advance() {

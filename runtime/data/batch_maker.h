@@ -2,6 +2,7 @@
 #ifndef RUNTIME_DATA_BATCH_MAKER_H_
 #define RUNTIME_DATA_BATCH_MAKER_H_
 
+#include <map>
 #include <memory>
 #include <memory_resource>
 #include <vector>
@@ -17,7 +18,7 @@ class BatchMaker {
              std::pmr::memory_resource* memory);
 
   int64_t batches_per_epoch() const { return batches_; }
-  int64_t rows_of_batch(int64_t index) const;
+  int64_t rows_of_batch(int64_t index) const;  // of the global batch
   // A batch with memory for the largest one, so that fill() never allocates.
   Batch make_batch() const;
   // The next batch in order; when the data set throws, the same one is tried again.
@@ -25,7 +26,6 @@ class BatchMaker {
 
  private:
   void read_row(Batch& batch, int64_t row, int64_t sample) const;
-  void repeat_row(Batch& batch, int64_t from, int64_t to) const;
   void advance();
 
   std::shared_ptr<const Dataset> dataset_;
@@ -37,6 +37,7 @@ class BatchMaker {
   int64_t epoch_;
   int64_t index_ = 0;
   std::pmr::vector<int64_t> order_;
+  std::map<int64_t, std::vector<int64_t>> parts_;  // by rows of the global batch
 };
 
 }  // namespace runtime::data

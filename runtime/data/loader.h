@@ -3,6 +3,7 @@
 #define RUNTIME_DATA_LOADER_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <memory_resource>
 #include <vector>
@@ -17,16 +18,18 @@ enum class LastBatch {
   kKeep,  // smaller
 };
 
-// One batch on the host. Rows 0..valid-1 are real samples; with kPad rows valid..rows-1 repeat the
-// last real one.
+// A rank's part of a global batch, on the host. Padding rows repeat the last real sample of the
+// global batch; their position is -1.
 struct Batch {
   int64_t rows = 0;
-  int64_t valid = 0;
-  int64_t epoch = 0;                 // from 0
-  int64_t index = 0;                 // of the batch within the epoch
-  std::pmr::vector<float> features;  // [rows, shape...]
-  std::pmr::vector<int32_t> labels;  // [rows], classification
-  std::pmr::vector<float> targets;   // [rows, targets], regression
+  int64_t valid = 0;                          // rows that are no padding
+  int64_t global_rows = 0, global_valid = 0;  // the same of the global batch
+  int64_t epoch = 0;                          // from 0
+  int64_t index = 0;                          // of the batch within the epoch
+  std::pmr::vector<int64_t> positions;        // [rows], of each row in the global batch
+  std::pmr::vector<float> features;           // [rows, shape...]
+  std::pmr::vector<int32_t> labels;           // [rows], classification
+  std::pmr::vector<float> targets;            // [rows, targets], regression
 };
 
 struct LoaderOptions {
@@ -36,6 +39,9 @@ struct LoaderOptions {
   LastBatch last_batch = LastBatch::kKeep;
   int prefetch = 2;  // batches prepared ahead in a background thread; 0: in next()
   int64_t first_epoch = 0;
+  // The rank's rows of a global batch of so many rows, by position in it; -1 is padding. Empty: all
+  // rows. The answer depends on the argument only.
+  std::function<std::vector<int64_t>(int64_t global_rows)> part = nullptr;
 };
 
 // The order of epoch e is a permutation that depends on seed and e only (Philox-keyed
@@ -53,7 +59,7 @@ class Loader {
   Loader& operator=(const Loader&) = delete;
 
   int64_t batches_per_epoch() const;
-  int64_t rows_of_batch(int64_t index) const;  // batch sizes that occur: full, and the last
+  int64_t rows_of_batch(int64_t index) const;  // of the global batch: full, and the last
 
   // The next batch; valid until the following call (its memory is used again, so that a step
   // allocates nothing).

@@ -4,6 +4,7 @@
 #define RUNTIME_GRAPH_GRAPH_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -53,6 +54,16 @@ struct PostOp {
   int32_t operand = -1;  // index into Node::inputs
 };
 
+// A collective among the ranks, in place of a kernel: one node starts it, a later one waits for it.
+// Both name what is sent as input and what is received as output, so that neither is touched in
+// between. Elements are counted as rt/communicator.h says, of the smaller operand.
+struct Collective {
+  int32_t kind = 0;       // RT_ALL_REDUCE ...
+  int32_t reduction = 0;  // RT_SUM ... where it reduces
+  bool wait = false;      // waits for the one that was started with this token
+  int32_t token = 0;      // unique in the graph
+};
+
 enum class Phase { kForward, kBackward, kUpdate, kPack };
 
 struct Node {
@@ -68,6 +79,7 @@ struct Node {
   uint64_t algorithm = 0;  // chosen by the layout pass
   double estimated_ns = 0;
   std::string implementation;
+  std::optional<Collective> collective;  // then `op` is a name for people
 
   bool is_backward() const { return op.ends_with("_backward"); }
 };

@@ -65,6 +65,36 @@ void check_options(const Plugin& plugin, const std::map<std::string, std::string
   }
 }
 
+// The item of a list that belongs to a rank on this machine.
+template <class Item>
+const Item& item_of_rank(const std::vector<Item>& items, int local_rank, const char* key) {
+  if (local_rank < static_cast<int>(items.size())) return items[local_rank];
+  throw ConfigurationError(std::string(key) + " has " + std::to_string(items.size()) +
+                           " items, but there is a rank " + std::to_string(local_rank) +
+                           " on this machine; give one for each rank, or start fewer ranks");
+}
+
+// Backend and index.
+std::pair<std::string, int> device_of_rank(const config::Config& config, int local_rank) {
+  const config::Device& device = config.device;
+  if (config.launch.devices.empty()) {
+    if (device.index.size() <= 1)
+      return {device.backend, device.index.empty() ? 0 : static_cast<int>(device.index[0])};
+    return {device.backend,
+            static_cast<int>(item_of_rank(device.index, local_rank, "device.index"))};
+  }
+  const std::string& text = item_of_rank(config.launch.devices, local_rank, "launch.devices");
+  const size_t colon = text.find(':');
+  if (colon == std::string::npos) return {text, 0};
+  const std::string digits = text.substr(colon + 1);
+  if (digits.empty() || digits.size() > 4 ||
+      digits.find_first_not_of("0123456789") != std::string::npos) {
+    throw ConfigurationError("launch.devices: \"" + text +
+                             "\" is no device; expected backend or backend:index, like \"cpu:0\"");
+  }
+  return {text.substr(0, colon), std::stoi(digits)};
+}
+
 // Where a path of [dataset] leads. One beside the configuration file is absolute already; a
 // relative one is looked for in the working folder, then in the folders of the search path.
 std::string find_data(const std::string& key, const std::string& path,
@@ -90,17 +120,19 @@ plugins::host::SearchPath plugin_search_path(const config::Config& config) {
 }
 
 std::shared_ptr<plugins::host::Device> open_device(const config::Config& config,
-                                                   const Registry& registry, std::string* choice) {
+                                                   const Registry& registry, int local_rank,
+                                                   std::string* choice) {
   for (const std::string& name : config.plugins.require) registry.require(name);
-  const std::shared_ptr<Plugin> plugin = config.device.backend == "auto"
-                                             ? choose_backend(registry, config.device.index, choice)
-                                             : registry.require(config.device.backend);
+  const auto [backend, index] = device_of_rank(config, local_rank);
+  const std::shared_ptr<Plugin> plugin =
+      backend == "auto" ? choose_backend(registry, index, choice) : registry.require(backend);
   plugins::host::DeviceOptions options;
   options.threads = config.device.threads;
+  if (config.debug.deterministic) options.threads = std::max(1, options.threads);
   if (const auto it = config.device.options.find(plugin->name()); it != config.device.options.end())
     options.options = it->second;
   check_options(*plugin, options.options);
-  return plugins::host::Device::open(plugin, config.device.index, options);
+  return plugins::host::Device::open(plugin, index, options);
 }
 
 data::DatasetPair open_data(const config::Config& config, const char* search_path) {

@@ -17,13 +17,13 @@ namespace runtime::train {
 // The search path of [plugins] and the environment.
 plugins::host::SearchPath plugin_search_path(const config::Config& config);
 
-// The device of [device]. backend = "auto": the first usable one of cuda, rocm, cpu, reference,
-// then of any other plugin; `choice` (may be null) gets a line that says what was taken and what
-// was passed over. Throws plugins::host::Error, or ConfigurationError for options in
-// [device.<plugin>] that the plugin does not declare.
+// The device of [device], or that of launch.devices, for a rank on this machine. backend = "auto":
+// the first usable one of cuda, rocm, cpu, reference, then of any other plugin; `choice` (may be
+// null) gets a line that says what was taken and what was passed over. Throws plugins::host::Error,
+// or ConfigurationError for options in [device.<plugin>] that the plugin does not declare.
 std::shared_ptr<plugins::host::Device> open_device(const config::Config& config,
                                                    const plugins::host::Registry& registry,
-                                                   std::string* choice);
+                                                   int local_rank, std::string* choice);
 
 // `search_path`: the value of RUNTIME_DATA_PATH, null if unset. Relative files of [dataset] that
 // are not in the working folder are looked for there too; throws DataError with all places tried.

@@ -72,8 +72,8 @@ INSTANTIATE_TEST_SUITE_P(
             "misspelt_section", whole("[optimiser]"),
             "test.toml:4:2: unknown section [optimiser], did you mean [optimizer]?; known: [job]"},
         Broken{"unknown_section", whole("[zzz]"), "test.toml:4:2: unknown section [zzz]; known:"},
-        Broken{"section_of_the_wider_design", whole("[parallelism]\ndata = 2"),
-               "test.toml:4:2: section [parallelism] is not supported by this version; remove it, "
+        Broken{"section_of_the_wider_design", whole("[profiling]\nwait = 2"),
+               "test.toml:4:2: section [profiling] is not supported by this version; remove it, "
                "supported are [job]"},
         Broken{"checkpoint_section", whole("checkpoint.folder = \"x\""),
                "test.toml:4:1: section [checkpoint] is not supported by this version"},
@@ -138,8 +138,8 @@ INSTANTIATE_TEST_SUITE_P(
                "test.toml:4:22: dataset.last_batch: unknown choice: got string \"dorp\", expected "
                "one of \"drop\", \"pad\", \"keep\", did you mean \"drop\"?"},
         Broken{"index_word", whole("device.index = \"first\""),
-               "test.toml:4:16: device.index: wrong value: got string \"first\", expected integer "
-               "or \"auto\""},
+               "test.toml:4:16: device.index: wrong value: got string \"first\", expected integer, "
+               "list of integers or \"auto\""},
         Broken{"control_character", whole("job.dump_folder = \"a\\u0000b\""),
                "test.toml:4:19: job.dump_folder: wrong value: got string \"a\\u0000b\", expected "
                "text without control characters"},
@@ -382,8 +382,8 @@ INSTANTIATE_TEST_SUITE_P(
         BrokenOverride{
             "extends", {{"extends.a", "b"}}, "extends.a: wrong key, expected section.key=value"},
         BrokenOverride{"unsupported",
-                       {{"parallelism.data", "2"}},
-                       "section [parallelism] is not supported by this version"}),
+                       {{"profiling.wait", "2"}},
+                       "section [profiling] is not supported by this version"}),
     [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

@@ -54,7 +54,7 @@ layers = [{ type = "linear", features = 1 }]
 )");
   EXPECT_EQ(config.job.dump_folder, "out");
   EXPECT_THAT(config.plugins.path, ElementsAre("/p"));
-  EXPECT_EQ(config.device.index, 1);
+  EXPECT_EQ(config.device.index, std::vector<int64_t>{1});
   EXPECT_EQ(config.device.options.at("cpu").at("winograd"), "true");
   EXPECT_EQ(config.device.options.at("cpu").at("n"), "3");
   EXPECT_EQ(config.debug.seed, 9223372036854775807u);
