@@ -96,6 +96,7 @@ KernelTable loss_kernels();
 KernelTable reduction_kernels();
 KernelTable optimizer_kernels();
 KernelTable norm_kernels();
+KernelTable norm_parts_kernels();
 KernelTable data_kernels();
 
 }  // namespace backends::cpu

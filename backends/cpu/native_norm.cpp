@@ -79,7 +79,8 @@ void batch_statistics(const Pieces& pieces, const Scratch& s, const float* x) {
         for (int64_t i = begin; i < end; ++i) {
           int64_t length = 0;
           pieces.each_block(i, [&](int64_t c, int64_t offset, int64_t pixels) {
-            kernels::add_statistics(x + offset, pieces.view.block, pixels, pieces.view.block,
+            constexpr int64_t kOnlyRow = 0;
+            kernels::add_statistics(x + offset, &kOnlyRow, pixels, 0, pixels, pieces.view.block,
                                     before, s.first(part) + c, s.second(part) + c);
             length = pixels;
           });

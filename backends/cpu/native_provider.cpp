@@ -13,7 +13,7 @@ bool foreign(uint64_t layout) { return layout != RT_LAYOUT_CANONICAL && layout !
 const NativeKernel* find_kernel(const Operation& op) {
   for (const KernelTable table :
        {elementwise_kernels(), pooling_kernels(), loss_kernels(), reduction_kernels(),
-        optimizer_kernels(), norm_kernels(), data_kernels()}) {
+        optimizer_kernels(), norm_kernels(), norm_parts_kernels(), data_kernels()}) {
     for (size_t i = 0; i < table.count; ++i) {
       if (op.is(table.begin[i].name)) return &table.begin[i];
     }

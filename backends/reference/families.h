@@ -50,6 +50,12 @@ Kernel make_batch_norm_inference(const rt::sdk::Operation& op);
 Kernel make_batch_norm_backward(const rt::sdk::Operation& op);
 Kernel make_layer_norm(const rt::sdk::Operation& op);
 Kernel make_layer_norm_backward(const rt::sdk::Operation& op);
+// batch_norm_parts.cpp
+Kernel make_batch_norm_statistics(const rt::sdk::Operation& op);
+Kernel make_batch_norm_merge(const rt::sdk::Operation& op);
+Kernel make_batch_norm_apply(const rt::sdk::Operation& op);
+Kernel make_batch_norm_backward_statistics(const rt::sdk::Operation& op);
+Kernel make_batch_norm_backward_apply(const rt::sdk::Operation& op);
 // movement.cpp
 Kernel make_transpose(const rt::sdk::Operation& op);
 Kernel make_concat(const rt::sdk::Operation& op);

@@ -99,15 +99,16 @@ class Builder {
 std::string label(const Dims& dims);
 
 // The lists, each in the file of that name.
-void add_matmul(Cases& cases, rt_dtype dtype);         // cases_linear.cpp
-void add_convolution(Cases& cases, rt_dtype dtype);    // cases_linear.cpp
-void add_pooling(Cases& cases, rt_dtype dtype);        // cases_pooling.cpp
-void add_elementwise(Cases& cases, rt_dtype dtype);    // cases_elementwise.cpp
-void add_reductions(Cases& cases, rt_dtype dtype);     // cases_elementwise.cpp
-void add_losses(Cases& cases, rt_dtype dtype);         // cases_losses.cpp
-void add_normalisation(Cases& cases, rt_dtype dtype);  // cases_normalisation.cpp
-void add_movement(Cases& cases, rt_dtype dtype);       // cases_movement.cpp
-void add_optimizers(Cases& cases, rt_dtype dtype);     // cases_optimizers.cpp
+void add_matmul(Cases& cases, rt_dtype dtype);            // cases_linear.cpp
+void add_convolution(Cases& cases, rt_dtype dtype);       // cases_linear.cpp
+void add_pooling(Cases& cases, rt_dtype dtype);           // cases_pooling.cpp
+void add_elementwise(Cases& cases, rt_dtype dtype);       // cases_elementwise.cpp
+void add_reductions(Cases& cases, rt_dtype dtype);        // cases_elementwise.cpp
+void add_losses(Cases& cases, rt_dtype dtype);            // cases_losses.cpp
+void add_normalisation(Cases& cases, rt_dtype dtype);     // cases_normalisation.cpp
+void add_batch_norm_parts(Cases& cases, rt_dtype dtype);  // cases_batch_norm_parts.cpp
+void add_movement(Cases& cases, rt_dtype dtype);          // cases_movement.cpp
+void add_optimizers(Cases& cases, rt_dtype dtype);        // cases_optimizers.cpp
 
 }  // namespace plugins::conformance
 

@@ -14,22 +14,32 @@ constexpr int64_t kTile = 64;
 
 }  // namespace
 
-CPU_KERNEL void add_statistics(const float* x, int64_t stride, int64_t pixels, int64_t channels,
-                               int64_t before, double* mean, double* squares) {
+CPU_KERNEL void add_statistics(const float* x, const int64_t* rows, int64_t row_pixels,
+                               int64_t first, int64_t pixels, int64_t channels, int64_t before,
+                               double* mean, double* squares) {
   const auto count = static_cast<double>(pixels);
   const double total = count + static_cast<double>(before);
+  const int64_t last = first + pixels, first_row = first / row_pixels;
   for (int64_t c = 0; c < channels; c += kTile) {
     const int64_t width = std::min(kTile, channels - c);
     float sum[kTile] = {}, center[kTile], square[kTile] = {};
-    for (int64_t p = 0; p < pixels; ++p) {
-      for (int64_t i = 0; i < width; ++i) sum[i] += x[p * stride + c + i];
+    for (int64_t at = first, row = first_row; at < last; ++row) {
+      const float* pixel = x + ((rows[row] - row) * row_pixels + at) * channels + c;
+      for (const int64_t end = std::min(last, (row + 1) * row_pixels); at < end; ++at) {
+        for (int64_t i = 0; i < width; ++i) sum[i] += pixel[i];
+        pixel += channels;
+      }
     }
     const float inverse = 1.0f / static_cast<float>(pixels);
     for (int64_t i = 0; i < width; ++i) center[i] = sum[i] * inverse;
-    for (int64_t p = 0; p < pixels; ++p) {
-      for (int64_t i = 0; i < width; ++i) {
-        const float d = x[p * stride + c + i] - center[i];
-        square[i] += d * d;
+    for (int64_t at = first, row = first_row; at < last; ++row) {
+      const float* pixel = x + ((rows[row] - row) * row_pixels + at) * channels + c;
+      for (const int64_t end = std::min(last, (row + 1) * row_pixels); at < end; ++at) {
+        for (int64_t i = 0; i < width; ++i) {
+          const float d = pixel[i] - center[i];
+          square[i] += d * d;
+        }
+        pixel += channels;
       }
     }
     for (int64_t i = 0; i < width; ++i) {
@@ -37,6 +47,22 @@ CPU_KERNEL void add_statistics(const float* x, int64_t stride, int64_t pixels, i
       mean[c + i] += delta * count / total;
       squares[c + i] += square[i] + delta * delta * (total - count) * count / total;
     }
+  }
+}
+
+CPU_KERNEL void merge_statistics(const double* part, double count, int64_t channels, double before,
+                                 double* total) {
+  if (before == 0) {
+    std::copy_n(part, 2 * channels, total);
+    return;
+  }
+  const double share = count / (before + count);
+  const double* squares = part + channels;
+  double* total_squares = total + channels;
+  for (int64_t c = 0; c < channels; ++c) {
+    const double delta = part[c] - total[c];
+    total[c] += delta * share;
+    total_squares[c] += squares[c] + delta * delta * before * share;
   }
 }
 

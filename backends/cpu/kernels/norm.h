@@ -9,9 +9,16 @@ namespace backends::cpu::kernels {
 
 // Adds `pixels` pixels to running statistics of `before` pixels: mean and sum of squared
 // differences of every channel (Chan, Golub, LeVeque, "Algorithms for computing the sample
-// variance", 1983). The pixels are read twice: they should fit the first-level cache.
-void add_statistics(const float* x, int64_t stride, int64_t pixels, int64_t channels,
-                    int64_t before, double* mean, double* squares);
+// variance", 1983). The pixels are read twice: they should fit the first-level cache. They are
+// dense, and counted from `first` as if the listed rows of `row_pixels` pixels of x followed each
+// other.
+void add_statistics(const float* x, const int64_t* rows, int64_t row_pixels, int64_t first,
+                    int64_t pixels, int64_t channels, int64_t before, double* mean,
+                    double* squares);
+// Adds statistics [2][channels] of `count` > 0 pixels to those of `before` pixels; without any, the
+// result is a copy.
+void merge_statistics(const double* part, double count, int64_t channels, double before,
+                      double* total);
 
 // y = (x - mean) factor + shift, each by channel.
 void normalise(const float* x, int64_t stride, int64_t pixels, int64_t channels, const float* mean,

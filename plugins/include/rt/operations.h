@@ -42,6 +42,11 @@
 #define RT_OP_BATCH_NORM "batch_norm"
 #define RT_OP_BATCH_NORM_INFERENCE "batch_norm_inference"
 #define RT_OP_BATCH_NORM_BACKWARD "batch_norm_backward"
+#define RT_OP_BATCH_NORM_STATISTICS "batch_norm_statistics"
+#define RT_OP_BATCH_NORM_MERGE "batch_norm_merge"
+#define RT_OP_BATCH_NORM_APPLY "batch_norm_apply"
+#define RT_OP_BATCH_NORM_BACKWARD_STATISTICS "batch_norm_backward_statistics"
+#define RT_OP_BATCH_NORM_BACKWARD_APPLY "batch_norm_backward_apply"
 #define RT_OP_LAYER_NORM "layer_norm"
 #define RT_OP_LAYER_NORM_BACKWARD "layer_norm_backward"
 /* Look-up and data movement */
@@ -95,7 +100,7 @@
 #define RT_ATTR_PERMUTATION \
   "permutation"                   /* I transpose: axis of input at output axis i in bits 4i..4i+3 */
 #define RT_ATTR_EPSILON "epsilon" /* N normalisations, adamw */
-#define RT_ATTR_MOMENTUM "momentum"         /* N batch_norm [0.1], sgd [0] */
+#define RT_ATTR_MOMENTUM "momentum"         /* N batch_norm, batch_norm_merge [0.1], sgd [0] */
 #define RT_ATTR_PROBABILITY "probability"   /* N dropout */
 #define RT_ATTR_SEED "seed"                 /* I dropout */
 #define RT_ATTR_STREAM "stream"             /* I dropout: which layer */

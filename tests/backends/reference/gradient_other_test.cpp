@@ -199,6 +199,46 @@ TEST(Gradient, BatchNorm) {
   }
 }
 
+// One part; the sum is over real rows only, as a loss is.
+TEST(Gradient, BatchNormInParts) {
+  for (const Dims& x_dims : {Dims{3, 2, 4, 3}, Dims{7, 2}}) {
+    const Dims c = {x_dims.back()}, twice = {2 * c[0]}, moments = {2 * c[0] + 1};
+    const Attributes epsilon = {{RT_ATTR_EPSILON, 1e-3}};
+    Array weight = random_array({x_dims[0]}, 8, 0.1, 1), dy = random_array(x_dims, 9);
+    weight[1] = 0;
+    const int64_t row = count(x_dims) / x_dims[0];
+    std::fill_n(dy.begin() + row, row, 0.0);
+    const auto moments_of = [&](const Array& x) {
+      const Array part =
+          run1(operation(RT_OP_BATCH_NORM_STATISTICS, {x_dims, {x_dims[0]}}, {{1, moments[0]}}),
+               {x, weight});
+      const Array zeros(static_cast<size_t>(c[0]), 0.0);
+      return run(operation(RT_OP_BATCH_NORM_MERGE, {{1, moments[0]}, c, c}, {moments, c, c}),
+                 {part, zeros, zeros})[0];
+    };
+    const Operation apply =
+        operation(RT_OP_BATCH_NORM_APPLY, {x_dims, c, c, moments}, {x_dims}, epsilon);
+    const Array x = random_array(x_dims, 1), gamma = random_array(c, 2), beta = random_array(c, 3);
+    const auto forward = [&](const Array& v, const Array& g, const Array& b) {
+      return run1(apply, {v, g, b, moments_of(v)});
+    };
+    const Array m = moments_of(x);
+    const Array sums = run1(operation(RT_OP_BATCH_NORM_BACKWARD_STATISTICS,
+                                      {x_dims, x_dims, moments}, {{1, twice[0]}}, epsilon),
+                            {dy, x, m});
+    const Array dx =
+        run1(operation(RT_OP_BATCH_NORM_BACKWARD_APPLY,
+                       {x_dims, x_dims, c, moments, twice, {x_dims[0]}}, {x_dims}, epsilon),
+             {dy, x, gamma, m, sums, weight});
+    const auto middle = sums.begin() + c[0];
+    expect_gradient([&](const Array& v) { return forward(v, gamma, beta); }, x, dy, dx, "x");
+    expect_gradient([&](const Array& v) { return forward(x, v, beta); }, gamma, dy,
+                    Array(middle, sums.end()), "gamma");
+    expect_gradient([&](const Array& v) { return forward(x, gamma, v); }, beta, dy,
+                    Array(sums.begin(), middle), "beta");
+  }
+}
+
 TEST(Gradient, LayerNorm) {
   for (const Dims& x : {Dims{3, 2, 5}, Dims{4, 7}}) {
     const Dims d = {x.back()};

@@ -198,6 +198,34 @@ TEST(KnownAnswer, BatchNormInference) {
   EXPECT_THAT(run1(op, {{1, 3}, {3}, {1}, {1}, {4}}), ElementsAre(1, 4));
 }
 
+TEST(KnownAnswer, BatchNormInParts) {
+  // Two real rows of [2 positions, 1 channel] around a padded one that holds no number.
+  const Operation statistics = operation(RT_OP_BATCH_NORM_STATISTICS, {{3, 2, 1}, {3}}, {{1, 3}});
+  EXPECT_THAT(run1(statistics, {{1, 3, NAN, NAN, 5, 7}, {0.5, 0, 0.5}}), ElementsAre(4, 20, 4));
+  EXPECT_THAT(run1(statistics, {{1, 3, 5, 7, 9, 11}, {0, 0, 0}}), ElementsAre(0, 0, 0));
+  // The same rows from two ranks, and a third rank without a sample.
+  const Operation merge = operation(RT_OP_BATCH_NORM_MERGE, {{3, 3}, {1}, {1}}, {{3}, {1}, {1}});
+  const auto merged = run(merge, {{2, 2, 2, 9, 9, 0, 6, 2, 2}, {10}, {1}});
+  EXPECT_THAT(merged[0], ElementsAre(4, 5, 4));
+  EXPECT_THAT(merged[1], Pointwise(DoubleNear(1e-15), {9.4}));  // 0.9 * 10 + 0.1 * 4
+  EXPECT_THAT(merged[2], Pointwise(DoubleNear(1e-15), {0.9 + 0.1 * 20 / 3}));
+  const Operation apply = operation(RT_OP_BATCH_NORM_APPLY, {{2, 1}, {1}, {1}, {3}}, {{2, 1}},
+                                    {{RT_ATTR_EPSILON, 4.0}});
+  EXPECT_THAT(run1(apply, {{4, 10}, {2}, {1}, {4, 5, 4}}), ElementsAre(1, 5));
+}
+
+TEST(KnownAnswer, BatchNormInPartsWithoutSamples) {
+  const Operation merge = operation(RT_OP_BATCH_NORM_MERGE, {{2, 3}, {1}, {1}}, {{3}, {1}, {1}});
+  const auto merged = run(merge, {{5, 5, 0, 7, 7, 0}, {0.3}, {0.7}});
+  EXPECT_THAT(merged[0], ElementsAre(0, 0, 0));
+  EXPECT_THAT(merged[1], ElementsAre(0.3));
+  EXPECT_THAT(merged[2], ElementsAre(0.7));
+  const Operation backward =
+      operation(RT_OP_BATCH_NORM_BACKWARD_APPLY, {{2, 1}, {2, 1}, {1}, {3}, {2}, {2}}, {{2, 1}},
+                {{RT_ATTR_EPSILON, 1e-5}});
+  EXPECT_THAT(run1(backward, {{0, 0}, {1, 2}, {1}, {0, 0, 0}, {0, 0}, {0, 0}}), ElementsAre(0, 0));
+}
+
 TEST(KnownAnswer, LayerNorm) {
   const Operation op =
       operation(RT_OP_LAYER_NORM, {{1, 2}, {2}, {2}}, {{1, 2}}, {{RT_ATTR_EPSILON, 0.0}});
