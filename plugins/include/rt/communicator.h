@@ -115,8 +115,8 @@ typedef struct rt_communicator_api {
    * missing ranks). */
   rt_status (*create)(void* self, const rt_comm_options* options, rt_communicator** communicator,
                       rt_error* error);
-  /* Ranks of the same colour form a new communicator, ordered by `key`; colour < 0: none (*result =
-   * NULL). Collective. */
+  /* Ranks of the same colour form a new communicator, ordered by `key`, then by rank; colour < 0:
+   * none (*result = NULL). Collective. */
   rt_status (*split)(rt_communicator* communicator, int32_t color, int32_t key, int64_t timeout_ns,
                      rt_communicator** result, rt_error* error);
   void (*destroy)(rt_communicator* communicator);

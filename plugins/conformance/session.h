@@ -1,0 +1,124 @@
+// What the cases of the communicator checks are written with: the rank's session, groups of ranks,
+// and one collective in flight with its buffers.
+#ifndef PLUGINS_CONFORMANCE_SESSION_H_
+#define PLUGINS_CONFORMANCE_SESSION_H_
+
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "plugins/conformance/communicator.h"
+#include "plugins/conformance/values.h"
+
+namespace plugins::conformance {
+
+// Thrown by Session::require; the same on every rank, because capabilities are.
+class Skip : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+struct Call {
+  int32_t kind = RT_BARRIER;
+  rt_dtype dtype = RT_FLOAT32;
+  int32_t reduction = 0;
+  uint64_t count = 0;
+  int32_t peer = -1;
+  bool in_place = false;
+};
+
+std::string describe(const Call& call);
+const char* collective_name(int32_t kind);
+const char* reduction_name(int32_t reduction);
+bool has_reduction(int32_t kind);
+bool has_root(int32_t kind);  // broadcast and reduce
+
+// Ranks that communicate: all of them, or a part by split.
+struct Team {
+  std::shared_ptr<host::Communicator> communicator;
+  int32_t rank = 0;              // in `communicator`
+  std::vector<int32_t> members;  // by rank: the rank in the world, from which its data are made
+  int32_t size() const { return static_cast<int32_t>(members.size()); }
+};
+
+// One run of a case on this rank. Wrong data are noted rather than thrown, so that the ranks stay
+// in step.
+class Session {
+ public:
+  explicit Session(const CommunicatorWorld& world);
+
+  const CommunicatorWorld& world() const { return world_; }
+  const Team& team() const { return team_; }
+  uint32_t flags() const { return flags_; }
+  int32_t memory_kind() const;
+
+  bool claims(const Call& call) const;
+  void require(const Call& call) const;        // Skip unless claimed
+  void require_ranks(int32_t smallest) const;  // Skip in a smaller world
+  void expect(bool holds, const std::string& otherwise);
+  const std::vector<std::string>& findings() const { return findings_; }
+
+  // Collective over the world. Colour and key of every rank; nullopt for a rank without a team.
+  std::optional<Team> split(const Team& parent, const std::vector<int32_t>& colors,
+                            const std::vector<int32_t>& keys);
+
+ private:
+  CommunicatorWorld world_;
+  Team team_;
+  std::vector<rt_comm_capability> rows_;
+  uint32_t flags_ = 0;
+  std::vector<std::string> findings_;
+};
+
+// Memory where the communicator wants it, with guard bytes behind it. Empty: no memory, NULL.
+class CommunicatorBuffer {
+ public:
+  CommunicatorBuffer(host::Device* device, uint64_t bytes);
+  std::byte* data() const;  // what is passed to the communicator
+  Bytes& host() { return host_; }
+  void upload();
+  bool download();  // false: a guard byte has changed
+ private:
+  uint64_t bytes_;
+  Bytes host_;
+  std::shared_ptr<host::Device> device_;
+  host::Memory memory_;
+};
+
+// A collective with its buffers. start() and finish(), and several may be in flight. It must
+// outlive its work.
+class Exchange {
+ public:
+  Exchange(Session& session, const Team& team, const Call& call);
+  void start();
+  bool poll() { return work_.poll(); }
+  void wait(std::chrono::nanoseconds timeout) { work_.wait(timeout); }
+  void check();   // once completed: what arrived, the guards, that `send` is as it was
+  void finish();  // waits, then checks
+  void run();     // all of it
+  const Bytes& received() { return receive_.host(); }
+
+ private:
+  uint64_t sent_count() const;
+  uint64_t received_count() const;
+  Session& session_;
+  Team team_;
+  Call call_;
+  CommunicatorBuffer send_, receive_;              // in place: all is in `receive_`
+  uint64_t send_offset_ = 0, receive_offset_ = 0;  // elements
+  host::Work work_;
+};
+
+// The error that `call` fails with.
+std::optional<host::Error> error_of(const std::function<void()>& call);
+
+// Parts of communicator_cases(): every collective with every type; works, groups and errors;
+// communicators made by split.
+std::vector<CommunicatorCase> data_cases();
+std::vector<CommunicatorCase> behaviour_cases();
+std::vector<CommunicatorCase> split_cases();
+
+}  // namespace plugins::conformance
+
+#endif  // PLUGINS_CONFORMANCE_SESSION_H_
