@@ -172,6 +172,37 @@ Rule normalisation(const char* backward) {
   };
 }
 
+// The weights of the rows that the statistics of x were made with.
+ValueId weight_of_statistics(const Graph& graph, const Node& apply) {
+  for (const Node& n : graph.nodes) {
+    if (n.op == RT_OP_BATCH_NORM_STATISTICS && n.inputs[0] == apply.inputs[0]) return n.inputs[1];
+  }
+  throw Error(ExitCode::kConfiguration, "layer '" + apply.layer +
+                                            "': batch_norm_apply has no gradient without the "
+                                            "batch_norm_statistics of its input");
+}
+
+// From y to x through the statistics as well. The own sums are dbeta and dgamma; dx needs those of
+// all ranks, which is where a pass puts them between the sums and their reduction.
+void batch_norm_apply_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
+  const ValueId x = n.inputs[0], gamma = n.inputs[1], beta = n.inputs[2], moments = n.inputs[3];
+  Build& build = d.build();
+  const Dims c = d.dims(gamma), both = {2 * c[0]};
+  const ValueId sums = build.node1(RT_OP_BATCH_NORM_BACKWARD_STATISTICS, {dy, x, moments},
+                                   {1, both[0]}, n.attributes);
+  const auto block = [&](int64_t start) {
+    return build.node1(RT_OP_SLICE, {d.graph().reshape(sums, both)}, c,
+                       {{RT_ATTR_AXIS, int64_t{0}}, {RT_ATTR_START, start}});
+  };
+  if (d.needs(beta)) d.add(beta, block(0));
+  if (d.needs(gamma)) d.add(gamma, block(c[0]));
+  if (!d.needs(x)) return;
+  const ValueId total = build.reduce(sums, RT_REDUCE_SUM, 0b1);
+  d.add(x, build.node1(RT_OP_BATCH_NORM_BACKWARD_APPLY,
+                       {dy, x, gamma, moments, total, weight_of_statistics(d.graph(), n)},
+                       Dims(d.dims(x)), n.attributes));
+}
+
 Rule loss(const char* backward, ValueId dloss) {
   return [=](Differentiation& d, size_t, const Node& n, ValueId) {
     const ValueId y = n.inputs[0];
@@ -251,6 +282,7 @@ std::unordered_map<std::string, Rule> make_rules(ValueId dloss) {
       {RT_OP_REDUCE, reduce_rule},
       {RT_OP_DROPOUT, dropout_rule},
       {RT_OP_BATCH_NORM, normalisation(RT_OP_BATCH_NORM_BACKWARD)},
+      {RT_OP_BATCH_NORM_APPLY, batch_norm_apply_rule},
       {RT_OP_LAYER_NORM, normalisation(RT_OP_LAYER_NORM_BACKWARD)},
       {RT_OP_CROSS_ENTROPY, loss(RT_OP_CROSS_ENTROPY_BACKWARD, dloss)},
       {RT_OP_MEAN_SQUARED_ERROR, loss(RT_OP_MEAN_SQUARED_ERROR_BACKWARD, dloss)},

@@ -228,6 +228,22 @@ ValueId Build::batch_norm(ValueId x, ValueId gamma, ValueId beta, ValueId runnin
   return out;
 }
 
+ValueId Build::batch_norm_in_parts(ValueId x, ValueId weight, ValueId gamma, ValueId beta,
+                                   ValueId running_mean, ValueId running_var, double epsilon,
+                                   double momentum) {
+  const int64_t width = 2 * dims(x).back() + 1;
+  const ValueId part = node1(RT_OP_BATCH_NORM_STATISTICS, {x, weight}, {1, width});
+  Value m;
+  m.name = layer + ".moments";
+  m.dtype = graph_.value(x).dtype;
+  m.dims = {width};
+  const ValueId moments = graph_.add_value(std::move(m));
+  node_into(RT_OP_BATCH_NORM_MERGE, {part, running_mean, running_var},
+            {moments, running_mean, running_var}, {{RT_ATTR_MOMENTUM, momentum}});
+  return node1(RT_OP_BATCH_NORM_APPLY, {x, gamma, beta, moments}, Dims(dims(x)),
+               {{RT_ATTR_EPSILON, epsilon}});
+}
+
 ValueId Build::batch_norm_inference(ValueId x, ValueId gamma, ValueId beta, ValueId mean,
                                     ValueId var, double epsilon) {
   return node1(RT_OP_BATCH_NORM_INFERENCE, {x, gamma, beta, mean, var}, Dims(dims(x)),

@@ -71,6 +71,11 @@ class Build {
   // running_mean and running_var are updated in place.
   ValueId batch_norm(ValueId x, ValueId gamma, ValueId beta, ValueId running_mean,
                      ValueId running_var, double epsilon, double momentum);
+  // The same in parts: statistics of the rows with weight > 0 (weight: [N]), merge, apply. What a
+  // pass puts between the first two gives the parts of all ranks [R, 2C+1] for the own [1, 2C+1].
+  ValueId batch_norm_in_parts(ValueId x, ValueId weight, ValueId gamma, ValueId beta,
+                              ValueId running_mean, ValueId running_var, double epsilon,
+                              double momentum);
   ValueId batch_norm_inference(ValueId x, ValueId gamma, ValueId beta, ValueId mean, ValueId var,
                                double epsilon);
   ValueId layer_norm(ValueId x, ValueId gamma, ValueId beta, double epsilon);

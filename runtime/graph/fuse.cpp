@@ -19,7 +19,8 @@ bool takes_post_ops(const Node& node) {
                                          RT_OP_MAX_POOL2D_BACKWARD,
                                          RT_OP_AVG_POOL2D_BACKWARD,
                                          RT_OP_BATCH_NORM,
-                                         RT_OP_BATCH_NORM_INFERENCE};
+                                         RT_OP_BATCH_NORM_INFERENCE,
+                                         RT_OP_BATCH_NORM_APPLY};
   return std::any_of(std::begin(kOps), std::end(kOps),
                      [&](const char* op) { return node.op == op; });
 }

@@ -221,8 +221,14 @@ class NetworkBuilder {
                   beta = parameter(name + ".bias", {c}, {"constant", 0});
     const ValueId mean = parameter(name + ".running_mean", {c}, {"constant", 0}, false);
     const ValueId var = parameter(name + ".running_var", {c}, {"constant", 1}, false);
-    return options_.training ? build_.batch_norm(x, gamma, beta, mean, var, bn.epsilon, bn.momentum)
-                             : build_.batch_norm_inference(x, gamma, beta, mean, var, bn.epsilon);
+    if (!options_.training)
+      return build_.batch_norm_inference(x, gamma, beta, mean, var, bn.epsilon);
+    if (!options_.split_batch_norm)
+      return build_.batch_norm(x, gamma, beta, mean, var, bn.epsilon, bn.momentum);
+    if (net_.weight == graph::kNone)
+      net_.weight = input("weight", {options_.batch}, options_.dtype);
+    return build_.batch_norm_in_parts(x, net_.weight, gamma, beta, mean, var, bn.epsilon,
+                                      bn.momentum);
   }
 
   ValueId emit(const LayerNorm& ln, const Layer&, const std::string& name, ValueId x) {

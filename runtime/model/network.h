@@ -31,16 +31,20 @@ struct NetworkOptions {
   rt_dtype dtype = RT_FLOAT32;
   bool training = true;  // false: no dropout, batch norm by running statistics
   uint64_t seed = 0;     // of dropout
+  // Training: batch norm in parts, which leaves out padded rows and can span ranks.
+  bool split_batch_norm = false;
 };
 
 // The forward pass in a graph. Values that the caller provides: `features` (kInput) and, if
-// training with dropout, `step` and `sample_base` (kInput, int64 [1]).
+// training with dropout, `step` and `sample_base` (kInput, int64 [1]), with split batch norm
+// `weight` (kInput, [batch], see plugins/operations.md, "Softmax and losses").
 struct Network {
   graph::Graph graph;
   graph::ValueId features = graph::kNone;  // [N, H, W, C], [N, D] or tokens [N, L]
   graph::ValueId output = graph::kNone;    // logits or predictions
   graph::ValueId step = graph::kNone;      // kNone: no layer needs it
   graph::ValueId sample_base = graph::kNone;
+  graph::ValueId weight = graph::kNone;
   std::vector<Parameter> parameters;  // in the order of the layers
 };
 

@@ -39,6 +39,7 @@ class StepBuilder {
     step_.output = net.output;
     step_.dropout_step = net.step;
     step_.sample_base = net.sample_base;
+    step_.weight = net.weight;
     step_.parameters = std::move(net.parameters);
   }
 
@@ -70,7 +71,8 @@ class StepBuilder {
   void add_loss() {
     const Dims out = step_.graph.value(step_.output).dims;
     build_.layer = "loss";
-    step_.weight = value("weight", ValueKind::kInput, {options_.batch}, options_.dtype);
+    if (step_.weight == kNone)
+      step_.weight = value("weight", ValueKind::kInput, {options_.batch}, options_.dtype);
     if (classification()) {
       step_.target = value("labels", ValueKind::kInput, Dims(out.begin(), out.end() - 1), RT_INT32);
       step_.loss = build_.cross_entropy(step_.output, step_.target, step_.weight);

@@ -126,6 +126,31 @@ TEST_F(GradientTest, ResidualBlockWithBatchNorm) {
   expect_gradients(weighted_sum(sum));
 }
 
+// The gradient of padded rows that reaches the normalisation is zero, as that of a loss is.
+TEST_F(GradientTest, BatchNormInPartsWithAPaddedRow) {
+  const ValueId x = parameter("x", {4, 3, 3, 2}), w = parameter("w", {2, 3, 3, 2});
+  const ValueId gamma = parameter("gamma", {2}, 0.5, 1.5), beta = parameter("beta", {2});
+  const ValueId mean = constant("mean", {2}, {0, 0}), var = constant("var", {2}, {1, 1});
+  const ValueId weight = constant("weight", {4}, {0.5, 0, 0.25, 0.25});
+  Convolution c;
+  c.padding = {1, 1, 1, 1};
+  const ValueId y =
+      build_.batch_norm_in_parts(build_.conv2d(x, w, c), weight, gamma, beta, mean, var, 1e-3, 0.1);
+  const ValueId sum = build_.activation(build_.add(y, x), RT_ACTIVATION_TANH);
+  const ValueId real = constant("real", {4, 1, 1, 1}, {1, 0, 1, 1});
+  expect_gradients(weighted_sum(build_.multiply(sum, real)));
+}
+
+TEST_F(GradientTest, BatchNormAppliedToOtherMomentsHasNone) {
+  const ValueId x = parameter("x", {4, 2}), gamma = parameter("gamma", {2});
+  const ValueId beta = parameter("beta", {2}), moments = constant("moments", {5}, {0, 0, 1, 1, 4});
+  const ValueId y = build_.node1(RT_OP_BATCH_NORM_APPLY, {x, gamma, beta, moments}, {4, 2});
+  const ValueId loss = weighted_sum(y), one = constant("one", {1}, {1});
+  const std::string message =
+      test::message_of<Error>([&] { differentiate(graph_, loss, one, {x}); });
+  EXPECT_NE(message.find("without the batch_norm_statistics"), std::string::npos) << message;
+}
+
 TEST_F(GradientTest, LayerNormGeluAndLinearOnSequences) {
   const ValueId x = parameter("x", {2, 3, 4});
   const ValueId gamma = parameter("gamma", {4}, 0.5, 1.5), beta = parameter("beta", {4});

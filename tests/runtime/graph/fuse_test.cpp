@@ -63,6 +63,21 @@ TEST_F(FuseTest, BiasAndActivationGoIntoTheConvolution) {
   EXPECT_THAT(n.outputs, ElementsAre(y));
 }
 
+TEST_F(FuseTest, ResidualAddAndActivationGoIntoBatchNormInParts) {
+  target_.fuses[RT_OP_BATCH_NORM_APPLY] = 8;
+  const ValueId x = image(), weight = value("weight", {2}, ValueKind::kInput);
+  const ValueId gamma = value("gamma", {4}), beta = value("beta", {4});
+  const ValueId mean = value("mean", {4}, ValueKind::kState);
+  const ValueId var = value("var", {4}, ValueKind::kState);
+  const ValueId y =
+      build_.batch_norm_in_parts(convolution(x), weight, gamma, beta, mean, var, 1e-5, 0.1);
+  output(build_.activation(build_.add(y, x), RT_ACTIVATION_RELU));
+  fuse_graph();
+  EXPECT_EQ(operations(graph_), "conv2d batch_norm_statistics batch_norm_merge batch_norm_apply");
+  EXPECT_THAT(post_kinds(3), ElementsAre(RT_POST_RESIDUAL_ADD, RT_POST_ACTIVATION));
+  EXPECT_EQ(graph_.nodes[3].inputs.at(4), x);
+}
+
 TEST_F(FuseTest, OnlyThePrefixThatTheTargetFuses) {
   target_.fuses[RT_OP_CONV2D] = 1;
   output(build_.activation(build_.add(convolution(image()), value("b", {4})), RT_ACTIVATION_RELU));
