@@ -1,0 +1,103 @@
+// The last collectives of a rank, kept where the rank's watchdog, and survivors on this machine
+// when the rank is gone, can read them.
+#ifndef RUNTIME_EXEC_FLIGHT_RECORDER_H_
+#define RUNTIME_EXEC_FLIGHT_RECORDER_H_
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rt/communicator.h"
+
+namespace runtime::exec {
+
+// Times in nanoseconds of the monotonic clock, which processes of one machine share.
+struct CollectiveRecord {
+  uint64_t sequence = 0;  // 1, 2, ... in the order in which the rank began them
+  int32_t kind = 0;       // RT_ALL_REDUCE ...
+  int32_t dtype = 0;
+  int32_t reduction = 0;
+  int32_t peer = -1;
+  uint64_t count = 0;
+  uint64_t communicator = 0;  // the caller's number of it: 0 for the whole job
+  int64_t start_ns = 0;
+  int64_t wait_ns = 0;  // since when the rank's thread waits for it; 0: it computes meanwhile
+  int64_t end_ns = 0;   // when the rank saw that it had completed; 0: it has not
+};
+
+// How far a rank is: every collective up to `completed` is over, those up to `started` have begun.
+struct Position {
+  uint64_t started = 0;
+  uint64_t completed = 0;
+};
+
+// What is known of one rank, ordered by sequence number.
+struct RankRecords {
+  int rank = 0;
+  int64_t origin_ns = 0;  // when its recorder was made
+  std::vector<CollectiveRecord> records;
+  Position position() const;
+};
+
+int64_t monotonic_ns();
+// "all_reduce #17 (431080 float32)"; "collective 77 ..." for what no header knows.
+std::string describe(const CollectiveRecord& record);
+// A line for each of the last 64, and for each that still runs; times from the rank's start.
+std::string dump(const RankRecords& records, int64_t now_ns);
+
+// begin, running, waiting and end belong to the rank's thread and are a few stores each: no lock,
+// no system call, no allocation. The others: any thread.
+class FlightRecorder {
+ public:
+  // As many may be in flight at once; a power of two, 64 KiB of records.
+  static constexpr size_t kSlots = 1024;
+
+  // With a folder (the launcher's private one, on this machine) the records live in a file of it,
+  // which outlives the process. CommunicationError when that cannot be made.
+  explicit FlightRecorder(int rank, const std::filesystem::path& folder = {});
+
+  // Before it is enqueued. Counts as waiting until running() says otherwise, so that an enqueue
+  // that never returns is seen. CommunicationError when kSlots are in flight.
+  uint64_t begin(const rt_collective& collective, uint64_t communicator = 0);
+  void running(uint64_t sequence);  // enqueued; the rank's thread goes on with other work
+  void waiting(uint64_t sequence);  // the rank's thread waits for it from now on
+  void end(uint64_t sequence);      // it has completed
+
+  int rank() const { return rank_; }
+  Position position() const;
+  RankRecords records() const;
+  // The oldest collective that has not completed; sequence 0: none.
+  CollectiveRecord oldest_pending() const;
+
+ private:
+  using Slot = std::array<std::atomic<uint64_t>, sizeof(CollectiveRecord) / sizeof(uint64_t)>;
+  struct Memory {
+    Slot header;  // see write_header
+    std::array<Slot, kSlots> slots;
+  };
+  struct Unmap {
+    void operator()(Memory* memory) const;
+  };
+  friend std::map<int, RankRecords> read_recorders(const std::filesystem::path& folder);
+
+  Slot& slot(uint64_t sequence) const { return memory_->slots[sequence % kSlots]; }
+  static CollectiveRecord read(const Slot& slot);
+
+  int rank_;
+  std::unique_ptr<Memory, Unmap> memory_;
+  std::atomic<uint64_t> started_ = 0, completed_ = 0;
+};
+
+// The recorders in a folder, by rank; files that are no recorder, and records that make no sense,
+// are left out. Works while their owners run, are stopped, or are gone.
+std::map<int, RankRecords> read_recorders(const std::filesystem::path& folder);
+
+}  // namespace runtime::exec
+
+#endif  // RUNTIME_EXEC_FLIGHT_RECORDER_H_

@@ -1,0 +1,59 @@
+// Where ranks tell each other why they leave, so that all of them name the same cause.
+#ifndef RUNTIME_EXEC_JOB_BOARD_H_
+#define RUNTIME_EXEC_JOB_BOARD_H_
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "runtime/exec/flight_recorder.h"
+
+namespace runtime::exec {
+
+// A rank's last words; each rank leaves at most one.
+struct Note {
+  enum class Kind : int {
+    kDone = 0,             // its work is over
+    kOwnError = 1,         // an error of its own; `text` is the message
+    kBecauseOfOthers = 2,  // a collective failed or was late; `text` says which and how
+    kLost = 3,             // by the launcher for a rank that died without a word: `text` says how
+  };
+  int rank = 0;
+  Kind kind = Kind::kDone;
+  std::string text = {};
+  Position position = {};
+};
+
+// Functions may block, for as long as the store behind them takes to find that it cannot be
+// reached, and throw; the watchdog calls them from a thread that nothing else depends on. Any
+// thread.
+class JobBoard {
+ public:
+  virtual ~JobBoard() = default;
+  virtual int world_size() const = 0;
+  virtual void post(const Note& note) = 0;
+  // Whether any rank has posted something else than kDone. Asked by each rank some 20 times a
+  // second for as long as the job runs, so it must cost little.
+  virtual bool alarm() = 0;
+  virtual std::vector<Note> notes() = 0;  // of the ranks that have posted one, by rank
+};
+
+// For ranks that are threads of one process.
+class MemoryJobBoard : public JobBoard {
+ public:
+  explicit MemoryJobBoard(int world_size) : world_size_(world_size) {}
+  int world_size() const override { return world_size_; }
+  void post(const Note& note) override;
+  bool alarm() override;
+  std::vector<Note> notes() override;
+
+ private:
+  const int world_size_;
+  std::mutex mutex_;
+  std::map<int, Note> notes_;
+};
+
+}  // namespace runtime::exec
+
+#endif  // RUNTIME_EXEC_JOB_BOARD_H_

@@ -1,0 +1,116 @@
+// Ends a rank whose job cannot go on: with exit 4 and the name of the lost rank, never by a hang.
+//
+// Use, with a watchdog that lives longer than the communicators (one per rank, world size > 1):
+//   watchdog.run([&] { ... the rank's whole work, rendezvous included ... });
+// and in it, for each collective:
+//   const uint64_t sequence = recorder.begin(collective);
+//   work = communicator->enqueue(collective);   // an Error: watchdog.fail(error.what())
+//   recorder.running(sequence);
+//   ... other work ...
+//   recorder.waiting(sequence);
+//   for (;;)                                    // work.wait in slices of Watchdog::kSlice
+//     { done -> break; timeout -> watchdog.check(); other Error -> watchdog.fail(error.what()) }
+//   recorder.end(sequence);
+#ifndef RUNTIME_EXEC_WATCHDOG_H_
+#define RUNTIME_EXEC_WATCHDOG_H_
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "runtime/error.h"
+#include "runtime/exec/diagnose.h"
+#include "runtime/exec/flight_recorder.h"
+#include "runtime/exec/job_board.h"
+
+namespace runtime::exec {
+
+struct WatchdogOptions {
+  std::chrono::nanoseconds timeout;  // comm.timeout_s: of a collective, from its start
+  // Of the recorders of this machine's ranks; "": only this rank's is known.
+  std::filesystem::path job_folder = {};
+  // Gets rank-<k>-collectives.txt when something goes wrong; "": they go to stderr.
+  std::filesystem::path run_folder = {};
+};
+
+class BoardLink;
+
+class Watchdog {
+ public:
+  // How long a waiting rank goes without looking at check(), and how often the watchdog looks: with
+  // the 300 ms for the answers of the others well inside the second within which a rank must be
+  // named, and still some 20 wake-ups a second.
+  static constexpr std::chrono::milliseconds kSlice{50};
+  // After that the process is ended from here: time to unwind, and the second is kept.
+  static constexpr std::chrono::milliseconds kGrace{500};
+  // After an error of the rank's own nobody waits for it.
+  static constexpr std::chrono::milliseconds kOwnErrorGrace{5000};
+
+  // Recorder and board must outlive it.
+  Watchdog(FlightRecorder& recorder, JobBoard& board, WatchdogOptions options);
+  ~Watchdog();
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+
+  // Runs the rank's work and tells the others how it ended. Errors of communicators become the
+  // CommunicationError of fail(); all others are posted and rethrown.
+  void run(const std::function<void()>& work);
+
+  // Throws CommunicationError once this rank cannot go on. One atomic load.
+  void check() const {
+    if (failed_.load(std::memory_order_acquire)) throw CommunicationError(message_);
+  }
+  // A communicator reported `error`: finds the cause (up to 600 ms) and throws CommunicationError.
+  [[noreturn]] void fail(const std::string& error);
+
+  // A deadline of its own for what is not a collective: rendezvous, split, shutdown. Not nested; by
+  // the rank's thread. `what` must outlive it.
+  class Phase {
+   public:
+    Phase(Watchdog& watchdog, const char* what, std::chrono::nanoseconds timeout);
+    ~Phase();
+    Phase(const Phase&) = delete;
+    Phase& operator=(const Phase&) = delete;
+
+   private:
+    Watchdog& watchdog_;
+  };
+
+ private:
+  Incident pending() const;
+  std::optional<Incident> late() const;
+  void conclude(const Incident& incident);
+  void leave(const std::string& text, ExitCode code);
+  std::string write_dumps(const Evidence& evidence) const;
+  void end_at(std::chrono::milliseconds grace, const std::string& message, ExitCode code);
+  void watch();
+
+  FlightRecorder& recorder_;
+  const WatchdogOptions options_;
+  std::atomic<bool> failed_ = false;  // set once, after message_
+  std::string message_;
+  std::mutex concluding_;
+  bool over_ = false;  // the rank has posted its note; guarded by concluding_
+  std::atomic<const char*> phase_ = nullptr;
+  std::atomic<int64_t> phase_start_ns_ = 0, phase_timeout_ns_ = 0;
+
+  std::mutex mutex_;  // of the rest
+  std::condition_variable wake_;
+  bool stop_ = false;
+  int64_t end_ns_ = 0;  // when to end the process; 0: not
+  std::string last_words_;
+  ExitCode exit_code_ = ExitCode::kCommunication;
+  std::unique_ptr<BoardLink> link_;
+  std::thread thread_;
+};
+
+}  // namespace runtime::exec
+
+#endif  // RUNTIME_EXEC_WATCHDOG_H_
