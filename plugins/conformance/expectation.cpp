@@ -53,7 +53,7 @@ T narrow(double value) {
 // added in.
 template <typename T>
 constexpr double kRounding = std::is_same_v<T, Float16>    ? 0x1.01p-11
-                             : std::is_same_v<T, BFloat16> ? 0x1.01p-9
+                             : std::is_same_v<T, BFloat16> ? 0x1.01p-8
                              : std::is_same_v<T, double>   ? 0x1p-53
                                                            : 0x1p-24;
 template <typename T>
