@@ -1,0 +1,301 @@
+#include "collectives.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <vector>
+
+#include "rt/device.h"
+#include "rt/sdk/float16.h"
+#include "rt/sdk/operation.h"
+#include "status.h"
+
+namespace collectives::mpi {
+namespace {
+
+using rt::sdk::Error;
+using rt::sdk::format;
+
+// Elements that are copied into memory of our own at a time: 4 MiB of float32.
+constexpr uint64_t kStagedElements = uint64_t{1} << 20;
+
+bool is_half(rt_dtype dtype) { return dtype == RT_FLOAT16 || dtype == RT_BFLOAT16; }
+
+// The type that is added in: 16-bit numbers travel as float32, so that they are rounded once.
+rt_dtype wide_type(rt_dtype dtype) { return is_half(dtype) ? RT_FLOAT32 : dtype; }
+
+MPI_Op mpi_op(int32_t reduction) {
+  return reduction == RT_MIN ? MPI_MIN : reduction == RT_MAX ? MPI_MAX : MPI_SUM;
+}
+
+const std::byte* at(const void* base, uint64_t elements, rt_dtype dtype) {
+  return static_cast<const std::byte*>(base) + elements * rt::sdk::dtype_bytes(dtype);
+}
+std::byte* at(void* base, uint64_t elements, rt_dtype dtype) {
+  return static_cast<std::byte*>(base) + elements * rt::sdk::dtype_bytes(dtype);
+}
+
+// From the type of the call to the one that travels, which is the same or float32.
+void widen(rt_dtype dtype, rt_dtype wide_dtype, const void* from, int n, void* to) {
+  if (dtype == wide_dtype) {
+    std::memcpy(to, from, static_cast<std::size_t>(n) * rt::sdk::dtype_bytes(dtype));
+    return;
+  }
+  const auto* bits = static_cast<const uint16_t*>(from);
+  auto* wide = static_cast<float*>(to);
+  if (dtype == RT_FLOAT16) {
+    for (int i = 0; i < n; ++i) wide[i] = rt::sdk::from_float16(bits[i]);
+  } else {
+    for (int i = 0; i < n; ++i) wide[i] = rt::sdk::from_bfloat16(bits[i]);
+  }
+}
+
+void narrow(rt_dtype dtype, rt_dtype wide_dtype, const void* from, int n, void* to) {
+  if (dtype == wide_dtype) {
+    std::memcpy(to, from, static_cast<std::size_t>(n) * rt::sdk::dtype_bytes(dtype));
+    return;
+  }
+  const auto* wide = static_cast<const float*>(from);
+  auto* bits = static_cast<uint16_t*>(to);
+  if (dtype == RT_FLOAT16) {
+    for (int i = 0; i < n; ++i) bits[i] = rt::sdk::to_float16(wide[i]);
+  } else {
+    for (int i = 0; i < n; ++i) bits[i] = rt::sdk::to_bfloat16(wide[i]);
+  }
+}
+
+template <typename T>
+void divide(void* data, int n, int divisor) {
+  T* values = static_cast<T*>(data);
+  for (int i = 0; i < n; ++i) values[i] = static_cast<T>(values[i] / static_cast<T>(divisor));
+}
+
+// An average is the sum, then divided; integers in int, so that no divisor is cut to 8 bits.
+void divide(rt_dtype wide, void* data, int n, int divisor) {
+  switch (wide) {
+    case RT_FLOAT32:
+      return divide<float>(data, n, divisor);
+    case RT_FLOAT64:
+      return divide<double>(data, n, divisor);
+    case RT_INT32:
+      return divide<int32_t>(data, n, divisor);
+    case RT_INT64:
+      return divide<int64_t>(data, n, divisor);
+    case RT_UINT8: {
+      auto* values = static_cast<uint8_t*>(data);
+      for (int i = 0; i < n; ++i) values[i] = static_cast<uint8_t>(values[i] / divisor);
+      return;
+    }
+    default: {
+      auto* values = static_cast<int8_t*>(data);
+      for (int i = 0; i < n; ++i) values[i] = static_cast<int8_t>(values[i] / divisor);
+    }
+  }
+}
+
+// One all-reduce or reduce of `n` elements of a type that MPI knows. `receive` matters where the
+// result is wanted.
+void reduce_part(const Team& team, const rt_collective& call, const void* send, void* receive,
+                 int n) {
+  const rt_dtype wide = wide_type(call.dtype);
+  const bool mine = call.kind == RT_ALL_REDUCE || call.peer == team.rank;
+  const void* source = mine && send == receive ? MPI_IN_PLACE : send;
+  if (call.kind == RT_ALL_REDUCE) {
+    check(MPI_Allreduce(source, receive, n, mpi_type(wide), mpi_op(call.reduction), team.comm),
+          "MPI_Allreduce");
+  } else {
+    check(MPI_Reduce(source, mine ? receive : nullptr, n, mpi_type(wide), mpi_op(call.reduction),
+                     call.peer, team.comm),
+          "MPI_Reduce");
+  }
+  if (mine && call.reduction == RT_AVERAGE) divide(wide, receive, n, team.size);
+}
+
+void reduce(const Team& team, const rt_collective& call) {
+  const bool mine = call.kind == RT_ALL_REDUCE || call.peer == team.rank;
+  if (!is_half(call.dtype)) {
+    in_parts(call.count, team.largest_count, [&](uint64_t offset, int n) {
+      reduce_part(team, call, at(call.send, offset, call.dtype),
+                  mine ? at(call.receive, offset, call.dtype) : nullptr, n);
+    });
+    return;
+  }
+  const uint64_t part = std::min({team.largest_count, kStagedElements, call.count});
+  std::vector<float> wide(part);
+  in_parts(call.count, part, [&](uint64_t offset, int n) {
+    widen(call.dtype, RT_FLOAT32, at(call.send, offset, call.dtype), n, wide.data());
+    reduce_part(team, call, wide.data(), wide.data(), n);
+    if (mine) narrow(call.dtype, RT_FLOAT32, wide.data(), n, at(call.receive, offset, call.dtype));
+  });
+}
+
+// Reduce-scatter, all-gather or all-to-all with `n` elements for each rank, out of place.
+void exchange_part(const Team& team, const rt_collective& call, const void* send, void* receive,
+                   int n) {
+  if (call.kind == RT_REDUCE_SCATTER) {
+    const rt_dtype wide = wide_type(call.dtype);
+    check(MPI_Reduce_scatter_block(send, receive, n, mpi_type(wide), mpi_op(call.reduction),
+                                   team.comm),
+          "MPI_Reduce_scatter_block");
+    if (call.reduction == RT_AVERAGE) divide(wide, receive, n, team.size);
+    return;
+  }
+  const MPI_Datatype type = mpi_type(call.dtype);
+  if (call.kind == RT_ALL_GATHER) {
+    check(MPI_Allgather(send, n, type, receive, n, type, team.comm), "MPI_Allgather");
+  } else {
+    check(MPI_Alltoall(send, n, type, receive, n, type, team.comm), "MPI_Alltoall");
+  }
+}
+
+// The same through memory of our own, a piece of every rank's part at a time: for counts that are
+// too large for MPI, for 16-bit numbers that are added, and in place.
+void exchange_staged(const Team& team, const rt_collective& call) {
+  const auto ranks = static_cast<uint64_t>(team.size);
+  const uint64_t sent_parts = call.kind == RT_ALL_GATHER ? 1 : ranks;
+  const uint64_t received_parts = call.kind == RT_REDUCE_SCATTER ? 1 : ranks;
+  const bool adds = call.kind == RT_REDUCE_SCATTER;
+  const rt_dtype wide = adds ? wide_type(call.dtype) : call.dtype;
+  const uint64_t largest =
+      std::max<uint64_t>(1, std::min(team.largest_count, kStagedElements) / ranks);
+  const uint64_t part = std::min(largest, call.count);
+  std::vector<std::byte> out(sent_parts * part * rt::sdk::dtype_bytes(wide));
+  std::vector<std::byte> in(received_parts * part * rt::sdk::dtype_bytes(wide));
+  in_parts(call.count, part, [&](uint64_t offset, int n) {
+    const auto length = static_cast<uint64_t>(n);
+    for (uint64_t i = 0; i < sent_parts; ++i) {
+      const std::byte* from = at(call.send, i * call.count + offset, call.dtype);
+      std::byte* to = at(out.data(), i * length, wide);
+      widen(call.dtype, wide, from, n, to);
+    }
+    exchange_part(team, call, out.data(), in.data(), n);
+    for (uint64_t i = 0; i < received_parts; ++i) {
+      const std::byte* from = at(in.data(), i * length, wide);
+      narrow(call.dtype, wide, from, n, at(call.receive, i * call.count + offset, call.dtype));
+    }
+  });
+}
+
+void exchange(const Team& team, const rt_collective& call) {
+  const auto ranks = static_cast<uint64_t>(team.size);
+  const std::byte* send = at(call.send, 0, call.dtype);
+  const std::byte* own_part =
+      at(call.receive, static_cast<uint64_t>(team.rank) * call.count, call.dtype);
+  const bool adds = call.kind == RT_REDUCE_SCATTER;
+  const bool in_place =
+      adds
+          ? call.receive == at(call.send, static_cast<uint64_t>(team.rank) * call.count, call.dtype)
+          : send == call.receive;
+  if (call.count > team.largest_count / ranks || (adds && is_half(call.dtype)) ||
+      (in_place && call.kind == RT_ALL_TO_ALL)) {
+    return exchange_staged(team, call);
+  }
+  const auto n = static_cast<int>(call.count);
+  if (call.kind == RT_ALL_GATHER && send == own_part) {
+    return exchange_part(team, call, MPI_IN_PLACE, call.receive, n);
+  }
+  if (adds && in_place) {
+    std::vector<std::byte> part(call.count * rt::sdk::dtype_bytes(call.dtype));
+    exchange_part(team, call, call.send, part.data(), n);
+    std::memcpy(call.receive, part.data(), part.size());
+    return;
+  }
+  exchange_part(team, call, call.send, call.receive, n);
+}
+
+void broadcast(const Team& team, const rt_collective& call) {
+  const bool root = call.peer == team.rank;
+  void* data = root ? const_cast<void*>(call.send) : call.receive;
+  in_parts(call.count, team.largest_count, [&](uint64_t offset, int n) {
+    check(MPI_Bcast(at(data, offset, call.dtype), n, mpi_type(call.dtype), call.peer, team.comm),
+          "MPI_Bcast");
+  });
+  if (root && call.receive != call.send) {
+    std::memcpy(call.receive, call.send, call.count * rt::sdk::dtype_bytes(call.dtype));
+  }
+}
+
+bool reduces(int32_t kind) {
+  return kind == RT_ALL_REDUCE || kind == RT_REDUCE_SCATTER || kind == RT_REDUCE;
+}
+
+[[noreturn]] void refuse(const std::string& message, rt_status code = RT_ERROR_INVALID_ARGUMENT) {
+  throw Error(code, message);
+}
+
+void check_buffers(const Team& team, const rt_collective& call) {
+  const bool root = call.peer == team.rank;
+  const bool sends = call.kind != RT_RECEIVE && (call.kind != RT_BROADCAST || root);
+  const bool receives = call.kind != RT_SEND && (call.kind != RT_REDUCE || root);
+  if (call.count == 0) return;
+  if ((sends && call.send == nullptr) || (receives && call.receive == nullptr)) {
+    refuse(format("collective %d of %llu elements: %s is NULL", call.kind,
+                  static_cast<unsigned long long>(call.count),
+                  sends && call.send == nullptr ? "send" : "receive"));
+  }
+  if (call.memory_kind != RT_MEMORY_PINNED_HOST || call.stream != nullptr) {
+    refuse(format("memory of kind %d%s; MPI reads host memory (kind %d) without a stream",
+                  call.memory_kind, call.stream != nullptr ? " on a stream" : "",
+                  RT_MEMORY_PINNED_HOST),
+           RT_ERROR_UNSUPPORTED);
+  }
+}
+
+}  // namespace
+
+MPI_Datatype mpi_type(rt_dtype dtype) {
+  switch (dtype) {
+    case RT_FLOAT32:
+      return MPI_FLOAT;
+    case RT_FLOAT64:
+      return MPI_DOUBLE;
+    case RT_FLOAT16:
+    case RT_BFLOAT16:
+      return MPI_UINT16_T;
+    case RT_INT32:
+      return MPI_INT32_T;
+    case RT_INT64:
+      return MPI_INT64_T;
+    case RT_UINT8:
+      return MPI_UINT8_T;
+    case RT_INT8:
+      return MPI_INT8_T;
+    default:
+      return MPI_DATATYPE_NULL;
+  }
+}
+
+void check_call(const Team& team, const rt_collective& call) {
+  if (call.kind < RT_ALL_REDUCE || call.kind > RT_BARRIER) {
+    refuse(format("collective %d; expected 1 to %d", call.kind, RT_BARRIER));
+  }
+  if (call.kind == RT_BARRIER) return;
+  if (rt::sdk::dtype_bytes(call.dtype) == 0) {
+    refuse("elements of " + rt::sdk::to_string(call.dtype), RT_ERROR_UNSUPPORTED);
+  }
+  if (reduces(call.kind) && (call.reduction < RT_SUM || call.reduction > RT_MAX)) {
+    refuse(format("reduction %d; expected %d to %d", call.reduction, RT_SUM, RT_MAX));
+  }
+  const bool has_peer = call.kind == RT_BROADCAST || call.kind == RT_REDUCE ||
+                        call.kind == RT_SEND || call.kind == RT_RECEIVE;
+  if (has_peer && (call.peer < 0 || call.peer >= team.size)) {
+    refuse(format("collective %d with peer %d; expected 0 to %d", call.kind, call.peer,
+                  team.size - 1));
+  }
+  check_buffers(team, call);
+}
+
+void carry_out(const Team& team, const rt_collective& call) {
+  if (call.count == 0) return;
+  switch (call.kind) {
+    case RT_ALL_REDUCE:
+    case RT_REDUCE:
+      return reduce(team, call);
+    case RT_BROADCAST:
+      return broadcast(team, call);
+    default:
+      return exchange(team, call);
+  }
+}
+
+}  // namespace collectives::mpi

@@ -1,0 +1,41 @@
+// The collectives as blocking calls of MPI.
+#ifndef COLLECTIVES_MPI_COLLECTIVES_H_
+#define COLLECTIVES_MPI_COLLECTIVES_H_
+
+#include <mpi.h>
+
+#include <cstdint>
+
+#include "rt/communicator.h"
+
+namespace collectives::mpi {
+
+// Ranks that communicate, and this process's place among them.
+struct Team {
+  MPI_Comm comm = MPI_COMM_NULL;
+  int rank = 0;
+  int size = 1;
+  // Most elements that one call of MPI is given (its counts are int); larger ones are cut.
+  uint64_t largest_count = uint64_t{1} << 30;
+};
+
+MPI_Datatype mpi_type(rt_dtype dtype);
+
+// Throws rt::sdk::Error RT_ERROR_INVALID_ARGUMENT or RT_ERROR_UNSUPPORTED, naming what is wrong
+// with a call. What passes does not fail later for its arguments.
+void check_call(const Team& team, const rt_collective& call);
+
+// Any kind but send, receive and barrier. Blocks, and burns its core, until all ranks have come.
+void carry_out(const Team& team, const rt_collective& call);
+
+// Calls body(offset, elements) for parts of at most `largest` elements.
+template <typename Body>
+void in_parts(uint64_t count, uint64_t largest, Body&& body) {
+  for (uint64_t offset = 0; offset < count; offset += largest) {
+    body(offset, static_cast<int>(count - offset < largest ? count - offset : largest));
+  }
+}
+
+}  // namespace collectives::mpi
+
+#endif  // COLLECTIVES_MPI_COLLECTIVES_H_

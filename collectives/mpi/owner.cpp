@@ -1,0 +1,286 @@
+#include "owner.h"
+
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "rt/sdk/operation.h"
+#include "status.h"
+
+namespace collectives::mpi {
+namespace {
+
+using namespace std::chrono_literals;
+using rt::sdk::Error;
+
+constexpr int kTag = 1;
+constexpr auto kGrace = 1s;  // for what is under way when a communicator is destroyed
+
+// How the thread looks for what it waits for: first all the time, then after naps that grow with
+// the time already waited, so that they delay by a small part of it. While nobody waits for this
+// rank's result, its processor has better things to do.
+constexpr Clock::duration kSpin = 5us;
+constexpr Clock::duration kShortestNap = 20us;
+constexpr Clock::duration kLongestNap = 200us;
+constexpr Clock::duration kLongestNapOfWaiter = 50us;
+constexpr int kNapFraction = 8;
+
+bool is_message(const Call& call) {
+  return !call.task && (call.collective.kind == RT_SEND || call.collective.kind == RT_RECEIVE);
+}
+
+// True once the request is done; it is null then. Throws if it failed, or brought too little.
+bool is_done(MPI_Request& request, const rt_collective& call, uint64_t expected) {
+  int done = 0, count = 0;
+  MPI_Status status;
+  check(MPI_Test(&request, &done, &status), "MPI_Test", RT_SCOPE_OPERATION);
+  if (done == 0 || call.kind != RT_RECEIVE) return done != 0;
+  MPI_Get_count(&status, mpi_type(call.dtype), &count);
+  if (static_cast<uint64_t>(count) == expected) return true;
+  throw Error(RT_ERROR_COMMUNICATION,
+              rt::sdk::format("rank %d sent %d elements, %llu were expected", call.peer, count,
+                              static_cast<unsigned long long>(expected)));
+}
+
+}  // namespace
+
+std::shared_ptr<Owner> Owner::start(const Team& team) {
+  std::shared_ptr<Owner> owner(new Owner(team));
+  // The thread shares the owner: one that hangs in MPI is left behind by close().
+  owner->thread_ = std::thread([owner] { owner->run(); });
+  return owner;
+}
+
+std::shared_ptr<Call> Owner::submit(const rt_collective& collective) {
+  auto call = std::make_shared<Call>();
+  call->collective = collective;
+  return submit(std::move(call));
+}
+
+std::shared_ptr<Call> Owner::submit(std::function<void()> task, bool meets) {
+  auto call = std::make_shared<Call>();
+  call->task = std::move(task);
+  call->meets = meets;
+  return submit(std::move(call));
+}
+
+std::shared_ptr<Call> Owner::submit(std::shared_ptr<Call> call) {
+  const std::lock_guard lock(mutex_);
+  if (failure_) throw Error(*failure_);
+  fresh_.push_back(call);
+  wake_.notify_one();
+  return call;
+}
+
+bool Owner::wait(const std::shared_ptr<Call>& call, Clock::time_point deadline) {
+  std::unique_lock lock(mutex_);
+  if (!call->done && deadline > Clock::now()) {
+    ++waiters_;
+    wake_.notify_one();
+    finished_.wait_until(lock, deadline, [&] { return call->done; });
+    --waiters_;
+  }
+  if (call->done && call->error) throw Error(*call->error);
+  return call->done;
+}
+
+void Owner::fail(const Error& error) {
+  const std::lock_guard lock(mutex_);
+  if (!failure_) failure_ = error;
+  wake_.notify_one();
+}
+
+void Owner::abort() {
+  fail(Error(RT_ERROR_ABORTED, "the communicator was aborted", RT_SCOPE_COMMUNICATOR));
+}
+
+std::optional<Error> Owner::failure() {
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+bool Owner::close() {
+  std::unique_lock lock(mutex_);
+  closing_ = true;
+  wake_.notify_one();
+  const bool ended = finished_.wait_for(lock, 2 * kGrace, [&] { return ended_; });
+  lock.unlock();
+  if (ended) {
+    thread_.join();
+  } else {
+    thread_.detach();
+  }
+  return ended && clean_;
+}
+
+void Owner::run() {
+  prctl(PR_SET_TIMERSLACK, 1000UL);  // ns; by default naps last 50 us longer
+  auto active = Clock::now();
+  Clock::time_point end = Clock::time_point::max();
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    const bool busy = !collectives_.empty() || !messages_.empty();
+    if (!busy) wake_.wait(lock, [&] { return closing_ || !fresh_.empty(); });
+    if (closing_ && end == Clock::time_point::max()) end = Clock::now() + kGrace;
+    if (closing_ && ((!busy && fresh_.empty()) || failure_ || Clock::now() >= end)) break;
+    if (!busy) active = Clock::now();
+    const bool failed = failure_.has_value();
+    const auto fresh = std::exchange(fresh_, {});
+    const bool closing = closing_;
+    lock.unlock();
+    for (const auto& call : fresh) accept(call);
+    if (failed) fail_pending();
+    if (closing) cancel_receives();
+    const bool progress = step();
+    const auto now = Clock::now();
+    if (progress) active = now;
+    lock.lock();
+    if (now - active > kSpin) sleep(lock, now - active);
+  }
+  lock.unlock();
+  free_communicator();
+  lock.lock();
+  ended_ = true;
+  finished_.notify_all();
+}
+
+void Owner::sleep(std::unique_lock<std::mutex>& lock, Clock::duration idle) {
+  if (!fresh_.empty() || (collectives_.empty() && messages_.empty())) return;
+  const auto longest = waiters_ > 0 ? kLongestNapOfWaiter : kLongestNap;
+  wake_.wait_for(lock, std::clamp(idle / kNapFraction, kShortestNap, longest));
+}
+
+void Owner::finish(Call& call, std::optional<Error> error) {
+  const std::lock_guard lock(mutex_);
+  call.error = std::move(error);
+  call.done = true;
+  finished_.notify_all();
+}
+
+void Owner::accept(const std::shared_ptr<Call>& call) {
+  if (!is_message(*call)) {
+    collectives_.push_back(call);
+    return;
+  }
+  try {
+    post(call);
+  } catch (const Error& error) {
+    finish(*call, error);
+  }
+}
+
+void Owner::post(const std::shared_ptr<Call>& call) {
+  const rt_collective& c = call->collective;
+  const uint64_t bytes = rt::sdk::dtype_bytes(c.dtype);
+  Message message{call, {}, std::nullopt};
+  in_parts(c.count, team_.largest_count, [&](uint64_t offset, int n) {
+    message.requests.push_back(MPI_REQUEST_NULL);
+    MPI_Request* request = &message.requests.back();
+    if (c.kind == RT_SEND) {
+      check(MPI_Isend(static_cast<const char*>(c.send) + offset * bytes, n, mpi_type(c.dtype),
+                      c.peer, kTag, team_.comm, request),
+            "MPI_Isend", RT_SCOPE_OPERATION);
+    } else {
+      check(MPI_Irecv(static_cast<char*>(c.receive) + offset * bytes, n, mpi_type(c.dtype), c.peer,
+                      kTag, team_.comm, request),
+            "MPI_Irecv", RT_SCOPE_OPERATION);
+    }
+  });
+  messages_.push_back(std::move(message));
+}
+
+bool Owner::step() {
+  const bool messages = test_messages();
+  return step_collectives() || messages;
+}
+
+bool Owner::test_messages() {
+  const std::size_t before = messages_.size();
+  messages_.remove_if([&](Message& message) {
+    if (!test(message)) return false;
+    finish(*message.call, message.error);
+    return true;
+  });
+  return messages_.size() < before;
+}
+
+// The parts of a message arrive in order, so one that has not hides the rest.
+bool Owner::test(Message& message) {
+  const rt_collective& c = message.call->collective;
+  uint64_t left = c.count;
+  for (MPI_Request& request : message.requests) {
+    const uint64_t expected = std::min(left, team_.largest_count);
+    left -= expected;
+    if (request == MPI_REQUEST_NULL) continue;
+    try {
+      if (!is_done(request, c, expected)) return false;
+    } catch (const Error& error) {
+      message.error = error;
+    }
+  }
+  return true;
+}
+
+bool Owner::arrived(const Call& call) {
+  if (!call.meets || team_.size == 1) return true;
+  if (arrival_ == MPI_REQUEST_NULL) check(MPI_Ibarrier(team_.comm, &arrival_), "MPI_Ibarrier");
+  int done = 0;
+  check(MPI_Test(&arrival_, &done, MPI_STATUS_IGNORE), "MPI_Ibarrier");
+  return done != 0;
+}
+
+bool Owner::step_collectives() {
+  if (collectives_.empty()) return false;
+  const std::shared_ptr<Call> call = collectives_.front();
+  std::optional<Error> error;
+  try {
+    if (!arrived(*call)) return false;
+    if (call->task) {
+      call->task();
+    } else if (call->collective.kind != RT_BARRIER) {
+      carry_out(team_, call->collective);
+    }
+  } catch (const Error& failed) {
+    error = failed;
+  } catch (const std::exception& failed) {
+    error = Error(RT_ERROR_INTERNAL, failed.what());
+  }
+  collectives_.pop_front();
+  // The ranks cannot know how far this one came: what follows would not match.
+  if (error && !call->task) fail(*error);
+  finish(*call, error);
+  return true;
+}
+
+void Owner::cancel_receives() {
+  messages_.remove_if([&](Message& message) {
+    if (message.call->collective.kind != RT_RECEIVE) return false;
+    for (MPI_Request& request : message.requests) {
+      if (request == MPI_REQUEST_NULL) continue;
+      MPI_Cancel(&request);
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    finish(*message.call,
+           Error(RT_ERROR_ABORTED, "the receive was given up", RT_SCOPE_COMMUNICATOR));
+    return true;
+  });
+}
+
+void Owner::fail_pending() {
+  const Error error = *failure();
+  cancel_receives();
+  for (const auto& call : collectives_) finish(*call, error);
+  collectives_.clear();
+  left_over_ = left_over_ || arrival_ != MPI_REQUEST_NULL;
+}
+
+void Owner::free_communicator() {
+  const bool idle = messages_.empty() && collectives_.empty() && fresh_.empty() && !left_over_;
+  const auto failed = failure();
+  clean_ = idle && (!failed || failed->code() == RT_ERROR_ABORTED);
+  if (!clean_ || team_.comm == MPI_COMM_NULL || team_.comm == MPI_COMM_WORLD) return;
+  MPI_Comm_free(&team_.comm);
+}
+
+}  // namespace collectives::mpi

@@ -1,0 +1,349 @@
+// "mpi": the communicator table over MPI.
+#include "rt/plugin.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "process.h"
+#include "rt/communicator.h"
+#include "rt/device.h"
+#include "status.h"
+
+using rt::sdk::Error;
+using rt::sdk::format;
+using rt::sdk::guard;
+namespace mpi = collectives::mpi;
+using collectives::mpi::Call;
+using collectives::mpi::Clock;
+using collectives::mpi::Owner;
+using collectives::mpi::Process;
+using collectives::mpi::Team;
+
+struct rt_communicator {
+  std::shared_ptr<Process> process;
+  std::shared_ptr<Owner> owner;
+  int open_groups = 0;
+};
+
+struct rt_work {
+  std::shared_ptr<Owner> owner;
+  std::shared_ptr<Call> call;
+};
+
+namespace {
+
+struct Instance {
+  rt_plugin view{};
+  std::string version, build_id;
+  const rt_host* host = nullptr;
+  std::shared_ptr<Process> process;  // kept until shutdown: MPI starts once
+};
+
+constexpr rt_option_spec kFinalizeTimeout = {
+    sizeof(rt_option_spec), RT_OPTION_INTEGER, "finalize_timeout_s", "600",
+    "how long the end of an undisturbed run waits for the other ranks"};
+constexpr rt_option_spec kLargestCount = {
+    sizeof(rt_option_spec), RT_OPTION_INTEGER, "largest_count", "1073741824",
+    "most elements that one call of MPI is given; larger collectives are cut"};
+constexpr const rt_option_spec* kOptions[] = {&kFinalizeTimeout, &kLargestCount};
+
+int64_t option(const rt_comm_options& options, const rt_option_spec& spec) {
+  std::string_view text = spec.default_value;
+  for (uint32_t i = 0; i < options.option_count; ++i) {
+    if (std::strcmp(options.options[i]->key, spec.key) == 0) text = options.options[i]->value;
+  }
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < 1 || value > 1 << 30) {
+    throw Error(RT_ERROR_INVALID_ARGUMENT,
+                format("option %s is '%s'; expected a whole number from 1 to 1073741824", spec.key,
+                       std::string(text).c_str()));
+  }
+  return value;
+}
+
+Clock::time_point deadline_in(int64_t timeout_ns) {
+  constexpr int64_t kYear = int64_t{365} * 24 * 3600 * 1000000000;  // an addition must not overflow
+  return Clock::now() + std::chrono::nanoseconds(std::clamp<int64_t>(timeout_ns, 0, kYear));
+}
+
+rt_status properties(void*, rt_comm_properties* result, rt_error* error) {
+  return guard(error, [&] {
+    result->flags = RT_COMM_ONCE_A_PROCESS;
+    rt::sdk::copy_text(result->device_plugin, "");
+    rt::sdk::copy_text(result->description, "processes started by mpirun; " + mpi::library());
+  });
+}
+
+rt_status capabilities(void*, rt_comm_capability* rows, uint32_t* count, rt_error* error) {
+  return guard(error, [&] {
+    constexpr uint32_t kKinds = RT_BARRIER;  // kinds are 1..RT_BARRIER
+    const uint32_t capacity = *count;
+    *count = rows == nullptr ? kKinds : std::min(capacity, kKinds);
+    if (rows == nullptr) return;
+    for (uint32_t i = 0; i < *count; ++i) {
+      rows[i] = {};
+      rows[i].size = sizeof(rt_comm_capability);
+      rows[i].collective = static_cast<int32_t>(i) + 1;
+      for (rt_dtype type = RT_FLOAT32; type <= RT_INT8; ++type)
+        rows[i].dtypes |= RT_DTYPE_BIT(type);
+      rows[i].reductions = 1u << RT_SUM | 1u << RT_AVERAGE | 1u << RT_MIN | 1u << RT_MAX;
+      rows[i].memory_kinds = 1u << RT_MEMORY_PINNED_HOST;
+      rows[i].flags = RT_COMM_IN_PLACE;
+    }
+  });
+}
+
+// MPI itself cannot tell who is missing; where the host has a store, ranks leave a mark in it.
+class Marks {
+ public:
+  Marks(const rt_host& host, const rt_comm_options& options) : host_(host), options_(options) {
+    if (!available()) return;
+    host_.kv_set(host_.context, key(options.rank).c_str(), "here", 4, nullptr);
+  }
+
+  std::string missing() const {
+    if (!available()) return "the host has no store that could tell which";
+    std::string ranks;
+    for (int32_t rank = 0; rank < options_.world_size; ++rank) {
+      char mark[8];
+      uint64_t bytes = sizeof(mark);
+      if (host_.kv_get(host_.context, key(rank).c_str(), mark, &bytes, 0, nullptr) == RT_OK) {
+        continue;
+      }
+      ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
+    }
+    return ranks.empty() ? "all have started, not all have arrived" : ranks;
+  }
+
+ private:
+  bool available() const { return host_.kv_set != nullptr && host_.kv_get != nullptr; }
+  std::string key(int32_t rank) const {
+    return std::string(options_.prefix) + "/mpi/" + std::to_string(rank);
+  }
+  const rt_host& host_;
+  const rt_comm_options& options_;
+};
+
+[[noreturn]] void refuse_world(const rt_comm_options& options, const std::string& found) {
+  const int32_t ranks = options.world_size;
+  throw Error(RT_ERROR_UNAVAILABLE,
+              format("rank %d of %d was asked for, but %s; start the ranks with `mpirun -n %d "
+                     "runtime train ...` or `runtime train ... --nproc %d`, with the mpirun of "
+                     "%s, which this plugin was built with",
+                     options.rank, ranks, found.c_str(), ranks, ranks, mpi::library().c_str()),
+              RT_SCOPE_PROCESS);
+}
+
+void check_world(const rt_comm_options& options, const Team& world) {
+  if (world.rank == options.rank && world.size == options.world_size) return;
+  refuse_world(options, format("MPI says that this is rank %d of %d", world.rank, world.size));
+}
+
+// Ranks that create different communicators would pair them wrongly. FNV-1a of the prefix, least
+// and greatest over the ranks.
+void check_prefix(MPI_Comm comm, const std::string& prefix) {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (const char c : prefix) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  uint64_t bounds[2] = {hash, ~hash};
+  mpi::check(MPI_Allreduce(MPI_IN_PLACE, bounds, 2, MPI_UINT64_T, MPI_MIN, comm), "MPI_Allreduce");
+  if (bounds[0] == ~bounds[1]) return;
+  throw Error(RT_ERROR_INVALID_ARGUMENT,
+              "the ranks create different communicators at the same time; this one's prefix is '" +
+                  prefix + "'. Create them in the same order on every rank");
+}
+
+Team team_of(MPI_Comm comm, uint64_t largest_count) {
+  Team team{.comm = comm, .largest_count = largest_count};
+  mpi::check(MPI_Comm_rank(comm, &team.rank), "MPI_Comm_rank");
+  mpi::check(MPI_Comm_size(comm, &team.size), "MPI_Comm_size");
+  return team;
+}
+
+// Runs `make`, which is collective over `parent` and returns the communicator that it has made, on
+// the parent's thread. False: the deadline passed first.
+bool derive(Owner& parent, std::function<MPI_Comm()> make, uint64_t largest_count,
+            Clock::time_point deadline, std::shared_ptr<Owner>& result) {
+  // Shared with the task, which may run after a deadline that has passed.
+  const auto made = std::make_shared<MPI_Comm>(MPI_COMM_NULL);
+  const auto call = parent.submit([made, make = std::move(make)] { *made = make(); }, true);
+  if (!parent.wait(call, deadline)) return false;
+  if (*made != MPI_COMM_NULL) result = Owner::start(team_of(*made, largest_count));
+  return true;
+}
+
+rt_status create(void* self, const rt_comm_options* options, rt_communicator** result,
+                 rt_error* error) {
+  return guard(error, [&] {
+    auto& instance = *static_cast<Instance*>(self);
+    const auto deadline = deadline_in(options->timeout_ns);
+    const auto largest_count = static_cast<uint64_t>(option(*options, kLargestCount));
+    const mpi::Start start{options->interface == nullptr ? "" : options->interface,
+                           std::chrono::seconds(option(*options, kFinalizeTimeout))};
+    if (options->world_size > 1 && !mpi::has_launcher()) {
+      refuse_world(*options, "no launcher of MPI has started this process");
+    }
+    const Marks marks(*instance.host, *options);
+    auto communicator = std::make_unique<rt_communicator>();
+    try {
+      instance.process = Process::join(start, deadline);
+      Owner& world = instance.process->world();
+      check_world(*options, world.team());
+      const auto duplicate = [prefix = std::string(options->prefix)] {
+        MPI_Comm comm = MPI_COMM_NULL;
+        mpi::check(MPI_Comm_dup(MPI_COMM_WORLD, &comm), "MPI_Comm_dup");
+        check_prefix(comm, prefix);
+        return comm;
+      };
+      if (!derive(world, duplicate, largest_count, deadline, communicator->owner)) {
+        world.abort();  // the others may still come: the next one would be paired wrongly
+        instance.process->give_up();
+        throw Error(RT_ERROR_TIMEOUT, "MPI_Comm_dup did not begin in time", RT_SCOPE_PROCESS);
+      }
+    } catch (const Error& e) {
+      if (e.code() != RT_ERROR_TIMEOUT) throw;
+      throw Error(e.code(),
+                  std::string(e.what()) + "; these ranks did not join in time: " + marks.missing(),
+                  e.scope());
+    }
+    communicator->process = instance.process;
+    *result = communicator.release();
+  });
+}
+
+rt_status split(rt_communicator* parent, int32_t color, int32_t key, int64_t timeout_ns,
+                rt_communicator** result, rt_error* error) {
+  return guard(error, [&] {
+    const Team team = parent->owner->team();
+    const auto divide = [comm = team.comm, color, key] {
+      MPI_Comm part = MPI_COMM_NULL;
+      mpi::check(MPI_Comm_split(comm, color < 0 ? MPI_UNDEFINED : color, key, &part),
+                 "MPI_Comm_split");
+      return part;
+    };
+    std::shared_ptr<Owner> owner;
+    if (!derive(*parent->owner, divide, team.largest_count, deadline_in(timeout_ns), owner)) {
+      parent->owner->abort();  // the next collective would be paired with the others' split
+      throw Error(RT_ERROR_TIMEOUT, "not all ranks came to the split in time",
+                  RT_SCOPE_COMMUNICATOR);
+    }
+    *result = owner ? new rt_communicator{parent->process, std::move(owner)} : nullptr;
+  });
+}
+
+void destroy(rt_communicator* communicator) {
+  if (!communicator->owner->close()) communicator->process->give_up();
+  delete communicator;
+}
+
+rt_status group_begin(rt_communicator* communicator, rt_error* error) {
+  return guard(error, [&] { ++communicator->open_groups; });
+}
+
+// Sends and receives never wait for another call, so a group has nothing to hold back.
+rt_status group_end(rt_communicator* communicator, rt_error* error) {
+  return guard(error, [&] {
+    if (communicator->open_groups == 0) {
+      throw Error(RT_ERROR_INVALID_ARGUMENT, "group_end without group_begin");
+    }
+    --communicator->open_groups;
+  });
+}
+
+rt_status enqueue(rt_communicator* communicator, const rt_collective* collective, rt_work** work,
+                  rt_error* error) {
+  return guard(error, [&] {
+    mpi::check_call(communicator->owner->team(), *collective);
+    *work = new rt_work{communicator->owner, communicator->owner->submit(*collective)};
+  });
+}
+
+rt_status work_poll(rt_work* work, rt_error* error) {
+  return guard(error, [&] {
+    return work->owner->wait(work->call, Clock::time_point::min()) ? RT_OK : RT_NOT_READY;
+  });
+}
+
+rt_status work_wait(rt_work* work, int64_t timeout_ns, rt_error* error) {
+  return guard(error, [&] {
+    if (work->owner->wait(work->call, deadline_in(timeout_ns))) return;
+    throw Error(RT_ERROR_TIMEOUT, "not all ranks came to the collective, or it went on too long");
+  });
+}
+
+void work_destroy(rt_work* work) { delete work; }
+
+rt_status abort(rt_communicator* communicator, rt_error* error) {
+  return guard(error, [&] { communicator->owner->abort(); });
+}
+
+rt_status asynchronous_error(rt_communicator* communicator, rt_error* error) {
+  return guard(error, [&] {
+    if (const auto failure = communicator->owner->failure()) throw Error(*failure);
+  });
+}
+
+constexpr rt_communicator_api kApi = {sizeof(rt_communicator_api),
+                                      RT_COMMUNICATOR_API_VERSION,
+                                      properties,
+                                      capabilities,
+                                      create,
+                                      split,
+                                      destroy,
+                                      group_begin,
+                                      group_end,
+                                      enqueue,
+                                      work_poll,
+                                      work_wait,
+                                      work_destroy,
+                                      abort,
+                                      asynchronous_error};
+
+const void* get_interface(void*, const char* name, uint32_t version) {
+  const bool known =
+      std::strcmp(name, RT_INTERFACE_COMMUNICATOR) == 0 && version == RT_COMMUNICATOR_API_VERSION;
+  return known ? &kApi : nullptr;
+}
+
+const rt_option_spec* const* list_options(void*, uint32_t* count) {
+  *count = std::size(kOptions);
+  return kOptions;
+}
+
+void shutdown(void* self) { delete static_cast<Instance*>(self); }
+
+}  // namespace
+
+extern "C" rt_status rt_plugin_entry(const rt_host* host, rt_negotiation* negotiation,
+                                     const rt_plugin** plugin, rt_error* error) {
+  return guard(error, [&] {
+    negotiation->plugin_major = RT_ABI_MAJOR;
+    if (negotiation->host_major_min > RT_ABI_MAJOR || negotiation->host_major_max < RT_ABI_MAJOR) {
+      throw Error(RT_ERROR_VERSION,
+                  format("plugin mpi speaks contract version %d, the host %u to %u; rebuild one of "
+                         "them",
+                         RT_ABI_MAJOR, negotiation->host_major_min, negotiation->host_major_max),
+                  RT_SCOPE_PROCESS);
+    }
+    auto* self = new Instance;
+    self->host = host;
+    self->version = "0.1.0 (" + mpi::library() + ")";
+    self->build_id = "mpi-" + mpi::library();
+    self->view = {sizeof(rt_plugin),
+                  0,
+                  self,
+                  "mpi",
+                  "runtime",
+                  self->version.c_str(),
+                  self->build_id.c_str(),
+                  "ranks are processes, started by mpirun",
+                  get_interface,
+                  list_options,
+                  shutdown};
+    *plugin = &self->view;
+  });
+}

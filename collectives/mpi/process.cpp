@@ -1,0 +1,109 @@
+#include "process.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <mutex>
+
+#include "status.h"
+
+namespace collectives::mpi {
+namespace {
+
+using rt::sdk::Error;
+
+// The variables that the MPI libraries read are the only way to tell them; what the user or
+// mpiexec has set stays.
+void set_default(const char* name, const std::string& value) {
+  setenv(name, value.c_str(), /*overwrite=*/0);
+}
+
+void initialise(const Start& start) {
+  if (!start.interface.empty()) {
+    set_default("OMPI_MCA_btl_tcp_if_include", start.interface);
+    set_default("UCX_NET_DEVICES", start.interface);
+  }
+  // One process without mpiexec: Open MPI would start a daemon for it.
+  if (!has_launcher()) set_default("OMPI_MCA_ess_singleton_isolated", "1");
+  int provided = MPI_THREAD_SINGLE;
+  check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread",
+        RT_SCOPE_PROCESS);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+  if (provided < MPI_THREAD_MULTIPLE) {
+    throw Error(RT_ERROR_UNAVAILABLE,
+                rt::sdk::format("this MPI library offers thread level %d, needed is %d "
+                                "(MPI_THREAD_MULTIPLE); use one that was built with it",
+                                provided, MPI_THREAD_MULTIPLE),
+                RT_SCOPE_PROCESS);
+  }
+}
+
+}  // namespace
+
+bool has_launcher() {
+  return std::getenv("PMIX_RANK") != nullptr || std::getenv("PMI_RANK") != nullptr;
+}
+
+std::string library() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+  int length = 0;
+  MPI_Get_library_version(text, &length);
+  std::string name(text);
+  name.resize(std::min(name.find_first_of(",\n"), name.size()));
+  std::replace(name.begin(), name.end(), '\t', ' ');
+  return name;
+}
+
+std::shared_ptr<Process> Process::join(const Start& start, Clock::time_point deadline) {
+  // MPI belongs to the process and starts once, and so does this: the one global of this plugin.
+  static std::mutex mutex;
+  static std::weak_ptr<Process> current;
+  static bool used = false;
+  std::shared_ptr<Process> process;
+  {
+    const std::lock_guard lock(mutex);
+    process = current.lock();
+    if (!process && used) {
+      throw Error(RT_ERROR_UNAVAILABLE,
+                  "MPI was ended in this process already, and can start once only; keep the plugin "
+                  "until no communicator is needed any more",
+                  RT_SCOPE_PROCESS);
+    }
+    if (!process) {
+      process = std::make_shared<Process>(start);
+      current = process;
+      used = true;
+    }
+  }
+  if (!process->world_->wait(process->started_, deadline)) {
+    process->give_up();
+    throw Error(RT_ERROR_TIMEOUT, "MPI_Init_thread did not return in time", RT_SCOPE_PROCESS);
+  }
+  return process;
+}
+
+Process::Process(const Start& start) : world_(Owner::start({})), finalize_(start.finalize) {
+  started_ = world_->submit(
+      [world = world_.get(), start] {
+        initialise(start);
+        Team team{.comm = MPI_COMM_WORLD};
+        check(MPI_Comm_rank(MPI_COMM_WORLD, &team.rank), "MPI_Comm_rank");
+        check(MPI_Comm_size(MPI_COMM_WORLD, &team.size), "MPI_Comm_size");
+        world->set_team(team);
+      },
+      /*meets=*/false);
+}
+
+Process::~Process() {
+  try {
+    if (orderly_ && !world_->failure()) {
+      const auto finalized = world_->submit([] { MPI_Finalize(); }, /*meets=*/false);
+      world_->wait(finalized, Clock::now() + finalize_);
+    }
+  } catch (const Error&) {
+    // The end goes on without MPI_Finalize; mpiexec reports it.
+  }
+  world_->close();
+}
+
+}  // namespace collectives::mpi
