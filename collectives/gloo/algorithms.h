@@ -1,0 +1,17 @@
+// The collectives, blocking, on the calling thread.
+#ifndef COLLECTIVES_GLOO_ALGORITHMS_H_
+#define COLLECTIVES_GLOO_ALGORITHMS_H_
+
+#include <memory>
+
+#include "mesh.h"
+#include "rt/communicator.h"
+
+namespace collectives::gloo {
+
+// Everything but sends and receives. `call` was checked. Throws what Gloo and Wires throw.
+void carry_out(const std::shared_ptr<Mesh>& mesh, const rt_collective& call);
+
+}  // namespace collectives::gloo
+
+#endif  // COLLECTIVES_GLOO_ALGORITHMS_H_

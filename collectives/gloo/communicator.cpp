@@ -1,0 +1,256 @@
+#include "communicator.h"
+
+#include <gloo/common/error.h>
+
+#include <algorithm>
+
+#include "algorithms.h"
+#include "combine.h"
+
+namespace collectives::gloo {
+namespace {
+
+using rt::sdk::format;
+
+constexpr uint64_t kTransferSlot = uint64_t{0x43} << 56;
+
+// Last words. A rank that gives up because it lost rank k says kLost + k, so that all ranks name
+// the same one.
+constexpr int32_t kLeaves = 1, kGaveUp = 2, kLost = 3;
+
+bool is_transfer(int32_t kind) { return kind == RT_SEND || kind == RT_RECEIVE; }
+
+void append(std::string& list, const std::string& item) {
+  list += (list.empty() ? "" : ", ") + item;
+}
+
+}  // namespace
+
+Communicator::Communicator(const rt_host& host, const Membership& membership,
+                           std::vector<int> names, Device device, Deadline deadline)
+    : host_(host),
+      membership_(membership),
+      names_(std::move(names)),
+      mesh_(std::make_shared<Mesh>(host, membership, std::move(device), deadline)),
+      last_word_(kLeaves) {
+  if (mesh_->size == 1) return;
+  const BlockedSignals inherited(BlockedSignals::kAll);
+  watcher_ = std::thread(&Communicator::watch, this);
+}
+
+Communicator::~Communicator() {
+  if (unfinished_ > 0) abort();
+  mesh_->wires().interrupt();
+  if (watcher_.joinable()) watcher_.join();
+  lanes_.clear();
+}
+
+// Sleeps in farewells_; leaves when this rank does, or when there is nobody left.
+void Communicator::watch() {
+  try {
+    for (int others = mesh_->size - 1; others > 0; --others) {
+      mesh_->wait_last_word();
+      for (int rank = 0; rank < mesh_->size; ++rank) {
+        if (mesh_->last_word(rank) > kLeaves) fail_lost("");
+      }
+    }
+  } catch (const Interrupted&) {
+  } catch (const std::exception& e) {
+    fail_lost(e.what());
+  }
+  std::unique_lock lock(failure_mutex_);
+  const int32_t last_word = last_word_;
+  lock.unlock();
+  mesh_->leave(last_word);
+}
+
+void Communicator::end_group() {
+  if (open_groups_ == 0) throw Error(RT_ERROR_INVALID_ARGUMENT, "group_end without group_begin");
+  --open_groups_;
+}
+
+// Also after another failure: the others may have been faster to abort.
+void Communicator::abort() {
+  std::string text = "the communicator was aborted";
+  std::unique_lock lock(failure_mutex_);
+  if (failure_) text += std::string(", after: ") + failure_->what();
+  if (!failure_) last_word_ = kGaveUp;
+  if (!failure_ || failure_->code() != RT_ERROR_ABORTED) {
+    failure_ = Error(RT_ERROR_ABORTED, text, RT_SCOPE_COMMUNICATOR);
+  }
+  lock.unlock();
+  mesh_->wires().interrupt();
+}
+
+std::optional<Error> Communicator::failure() {
+  const std::lock_guard lock(failure_mutex_);
+  return failure_;
+}
+
+void Communicator::fail(Error error, int32_t last_word) {
+  {
+    const std::lock_guard lock(failure_mutex_);
+    if (failure_) return;
+    failure_ = std::move(error);
+    last_word_ = last_word;
+  }
+  mesh_->wires().interrupt();
+}
+
+void Communicator::fail_lost(const std::string& why) {
+  if (failure()) return;  // then this rank itself has closed the connections
+  int32_t last_word = kGaveUp;
+  const Error error = describe_loss(why, last_word);
+  fail(error, last_word);
+}
+
+Error Communicator::describe_loss(const std::string& why, int32_t& last_word) {
+  std::string lost, gave_up, left;
+  for (int rank = 0; rank < mesh_->size; ++rank) {
+    if (rank == mesh_->rank) continue;
+    const bool is_lost = mesh_->wires().is_lost(rank);  // before its last word, which comes first
+    const int32_t word = mesh_->last_word(rank);
+    if (word >= kLost && word < kLost + mesh_->size) {
+      last_word = word;
+      lost = name(word - kLost);
+      break;
+    }
+    if (word == 0 && is_lost && lost.empty()) last_word = kLost + rank;
+    if (word == kGaveUp || is_lost)
+      append(word == 0 ? lost : word == kLeaves ? left : gave_up, name(rank));
+  }
+  std::string text = format("rank %s of communicator '%s': ", name(mesh_->rank).c_str(),
+                            membership_.prefix.c_str());
+  if (!lost.empty()) {
+    text += "lost rank " + lost + "; see its output for how it ended";
+  } else if (!gave_up.empty()) {
+    text += "rank " + gave_up + " gave up; see its output for why";
+  } else {
+    text += "rank " + left + " has left the communicator already";
+  }
+  return Error(RT_ERROR_COMMUNICATION, why.empty() ? text : text + " (" + why + ")",
+               RT_SCOPE_COMMUNICATOR);
+}
+
+void Communicator::check(const rt_collective& call) {
+  if (call.kind < RT_ALL_REDUCE || call.kind > RT_BARRIER) {
+    throw Error(RT_ERROR_UNSUPPORTED, format("collective %d; expected 1 to 9", call.kind));
+  }
+  if (call.kind == RT_BARRIER) return;
+  bytes_of(call.dtype);
+  if (call.kind == RT_ALL_REDUCE || call.kind == RT_REDUCE_SCATTER || call.kind == RT_REDUCE) {
+    combine_of(call.dtype, call.reduction);
+  }
+  const bool has_peer =
+      is_transfer(call.kind) || call.kind == RT_BROADCAST || call.kind == RT_REDUCE;
+  if (has_peer && (call.peer < 0 || call.peer >= mesh_->size ||
+                   (is_transfer(call.kind) && call.peer == mesh_->rank))) {
+    throw Error(RT_ERROR_INVALID_ARGUMENT, format("collective %d with peer %d on rank %d of %d",
+                                                  call.kind, call.peer, mesh_->rank, mesh_->size));
+  }
+  if (call.stream != nullptr || call.memory_kind != RT_MEMORY_PINNED_HOST) {
+    throw Error(
+        RT_ERROR_UNSUPPORTED,
+        format("memory of kind %d%s; this plugin reads host memory only (kind %d, no stream)",
+               call.memory_kind, call.stream != nullptr ? " on a stream" : "",
+               RT_MEMORY_PINNED_HOST));
+  }
+}
+
+std::shared_ptr<Completion> Communicator::enqueue(const rt_collective& call) {
+  check(call);
+  if (const auto error = failure()) throw *error;
+  if (is_transfer(call.kind)) return transfer(call);
+  auto completion = std::make_shared<Completion>();
+  ++unfinished_;
+  lane(-1, 0).enqueue(
+      [this, completion, call] { run(*completion, [&] { carry_out(mesh_, call); }); });
+  return completion;
+}
+
+// Same peer, same direction: same slot, so they match and complete in order.
+std::shared_ptr<Completion> Communicator::transfer(const rt_collective& call) {
+  const bool sends = call.kind == RT_SEND;
+  void* memory = sends ? const_cast<void*>(call.send) : call.receive;
+  auto completion = std::make_shared<Completion>();
+  auto buffer = std::make_shared<std::unique_ptr<::gloo::transport::UnboundBuffer>>(
+      mesh_->createUnboundBuffer(memory, call.count * bytes_of(call.dtype)));
+  try {
+    const BlockedSignals pipe(BlockedSignals::kPipe);
+    sends ? (*buffer)->send(call.peer, kTransferSlot) : (*buffer)->recv(call.peer, kTransferSlot);
+  } catch (const std::exception& e) {
+    fail_lost(e.what());
+    throw *failure();
+  }
+  ++unfinished_;
+  lane(call.peer, call.kind).enqueue([this, completion, buffer, sends] {
+    run(*completion, [&] {
+      const auto owned = std::move(*buffer);  // gone before the caller may free its memory
+      sends ? owned->waitSend() : owned->waitRecv();
+    });
+  });
+  return completion;
+}
+
+Lane& Communicator::lane(int peer, int kind) {
+  auto& lane = lanes_[{peer, kind}];
+  if (!lane) lane = std::make_unique<Lane>();
+  return *lane;
+}
+
+void Communicator::run(Completion& completion, const Lane::Task& body) {
+  std::optional<Error> error;
+  try {
+    body();
+  } catch (const Interrupted&) {
+    error = failure();
+  } catch (const ::gloo::IoException& e) {
+    fail_lost(e.what());
+    error = failure();
+  } catch (const std::exception& e) {
+    fail(Error(RT_ERROR_INTERNAL, e.what(), RT_SCOPE_COMMUNICATOR), kGaveUp);
+    error = failure();
+  }
+  --unfinished_;
+  completion.finish(std::move(error));
+}
+
+std::unique_ptr<Communicator> Communicator::split(int32_t color, int32_t key, Deadline deadline) {
+  using Place = std::array<int32_t, 2>;  // colour, key
+  const Place mine{color, key};
+  std::vector<Place> all(static_cast<std::size_t>(mesh_->size));
+  rt_collective call{};
+  call.kind = RT_ALL_GATHER;
+  call.dtype = RT_INT32;
+  call.send = mine.data();
+  call.receive = all.data();
+  call.count = 2;
+  call.memory_kind = RT_MEMORY_PINNED_HOST;
+  const auto gathered = enqueue(call);
+  if (!gathered->wait(deadline)) {
+    fail(Error(RT_ERROR_TIMEOUT, "not all ranks came to the split", RT_SCOPE_COMMUNICATOR),
+         kGaveUp);
+    gathered->wait(Deadline::max());  // throws, once nobody writes to `all` any more
+  }
+  const int number = splits_++;
+  if (color < 0) return nullptr;
+  std::vector<std::pair<int32_t, int>> members;  // key, rank
+  for (int rank = 0; rank < mesh_->size; ++rank) {
+    const Place& place = all[static_cast<std::size_t>(rank)];
+    if (place[0] == color) members.emplace_back(place[1], rank);
+  }
+  std::sort(members.begin(), members.end());
+  Membership membership;
+  membership.size = static_cast<int>(members.size());
+  membership.prefix =
+      membership_.prefix + "/split" + std::to_string(number) + "/" + std::to_string(color);
+  std::vector<int> names;
+  for (const auto& [k, rank] : members) {
+    if (rank == mesh_->rank) membership.rank = static_cast<int>(names.size());
+    names.push_back(names_[static_cast<std::size_t>(rank)]);
+  }
+  return std::make_unique<Communicator>(host_, membership, std::move(names), mesh_->getDevice(),
+                                        deadline);
+}
+
+}  // namespace collectives::gloo

@@ -1,0 +1,76 @@
+#include "lane.h"
+
+#include <ctime>
+
+namespace collectives::gloo {
+
+void Completion::finish(std::optional<rt::sdk::Error> error) {
+  const std::lock_guard lock(mutex_);
+  error_ = std::move(error);
+  done_ = true;
+  finished_.notify_all();
+}
+
+bool Completion::wait(std::chrono::steady_clock::time_point deadline) {
+  std::unique_lock lock(mutex_);
+  finished_.wait_until(lock, deadline, [&] { return done_; });
+  if (error_) throw *error_;
+  return done_;
+}
+
+Lane::Lane() {
+  const BlockedSignals inherited(BlockedSignals::kAll);
+  thread_ = std::thread(&Lane::run, this);
+}
+
+Lane::~Lane() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+    changed_.notify_one();
+  }
+  thread_.join();
+}
+
+void Lane::enqueue(Task task) {
+  const std::lock_guard lock(mutex_);
+  tasks_.push_back(std::move(task));
+  changed_.notify_one();
+}
+
+void Lane::run() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [&] { return ending_ || !tasks_.empty(); });
+    if (tasks_.empty()) return;
+    {
+      const Task task = std::move(tasks_.front());
+      tasks_.pop_front();
+      lock.unlock();
+      task();
+    }
+    lock.lock();
+  }
+}
+
+BlockedSignals::BlockedSignals(Which which) {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGPIPE);
+  if (which == kAll) sigfillset(&set);
+  pthread_sigmask(SIG_BLOCK, &set, &before_);
+}
+
+BlockedSignals::~BlockedSignals() {
+  if (sigismember(&before_, SIGPIPE) == 0) {
+    sigset_t pipe;
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    const timespec now{};
+    while (sigtimedwait(&pipe, nullptr, &now) > 0) {
+    }
+  }
+  pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
+}  // namespace collectives::gloo

@@ -1,0 +1,67 @@
+// How the ranks of a communicator find each other: addresses through the host's key-value store,
+// then one TCP connection for each pair of ranks.
+#ifndef COLLECTIVES_GLOO_MESH_H_
+#define COLLECTIVES_GLOO_MESH_H_
+
+#include <gloo/context.h>
+#include <gloo/transport/device.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rt/plugin.h"
+#include "wires.h"
+
+namespace collectives::gloo {
+
+using Deadline = std::chrono::steady_clock::time_point;
+using Device = std::shared_ptr<::gloo::transport::Device>;
+
+Deadline deadline_in(int64_t timeout_ns);
+
+// Who joins what.
+struct Membership {
+  int rank = 0;
+  int size = 1;
+  std::string prefix;  // of the keys, unique to the communicator
+};
+
+// A device that listens on `interface`: the name of a network interface or a numeric address, ""
+// for 127.0.0.1. Throws rt::sdk::Error for the address of all interfaces, since Gloo's traffic is
+// neither authenticated nor encrypted.
+Device open_device(const std::string& interface);
+
+// Gloo's context over Wires. Not rendezvous::Context of Gloo, whose deadline counts for each step
+// and five times.
+class Mesh : public ::gloo::Context {
+ public:
+  // Returns when all ranks are connected and have said so. Throws rt::sdk::Error, RT_ERROR_TIMEOUT
+  // once the deadline has passed, naming the ranks that are missing.
+  Mesh(const rt_host& host, const Membership& membership, Device device, Deadline deadline);
+
+  Wires& wires() { return *wires_; }
+
+  // A rank that leaves says why, as its last word (never 0). 0: `rank` has said nothing yet.
+  int32_t last_word(int rank);
+  // Waits until one more rank has said its last word. Throws what Wires throws, also when a rank is
+  // lost.
+  void wait_last_word();
+  // Says it to all, and closes the connections.
+  void leave(int32_t last_word);
+
+ private:
+  void publish_addresses(const rt_host& host, const Membership& membership);
+  void connect_pairs(const rt_host& host, const Membership& membership, Deadline deadline);
+  void greet(const Membership& membership, Deadline deadline);
+
+  std::shared_ptr<::gloo::transport::Context> transport_;
+  std::shared_ptr<Wires> wires_;
+  std::vector<int32_t> last_words_;  // by rank; written by Gloo's thread
+  std::unique_ptr<::gloo::transport::UnboundBuffer> farewells_;
+};
+
+}  // namespace collectives::gloo
+
+#endif  // COLLECTIVES_GLOO_MESH_H_

@@ -1,0 +1,189 @@
+// "gloo": ranks are processes joined by TCP, over the Gloo library. The tables of the contract;
+// what they do is in communicator.h.
+#include "rt/plugin.h"
+
+#include <cstring>
+#include <memory>
+#include <numeric>
+
+#include "communicator.h"
+#include "rt/sdk/error.h"
+
+using collectives::gloo::BlockedSignals;
+using collectives::gloo::Communicator;
+using collectives::gloo::Completion;
+using collectives::gloo::deadline_in;
+using rt::sdk::Error;
+using rt::sdk::guard;
+
+struct rt_communicator {
+  std::unique_ptr<Communicator> it;
+};
+
+struct rt_work {
+  std::shared_ptr<Completion> completion;
+};
+
+namespace {
+
+struct Instance {
+  rt_plugin view{};
+  const rt_host* host = nullptr;
+};
+
+rt_status properties(void*, rt_comm_properties* result, rt_error* error) {
+  return guard(error, [&] {
+    result->flags = RT_COMM_ABORT_WAKES;
+    rt::sdk::copy_text(result->device_plugin, "");
+    rt::sdk::copy_text(result->description, "ranks as processes joined by TCP (Gloo)");
+  });
+}
+
+// Every collective does the same: kinds are 1..RT_BARRIER.
+rt_status capabilities(void*, rt_comm_capability* rows, uint32_t* count, rt_error* error) {
+  return guard(error, [&] {
+    constexpr uint32_t kKinds = RT_BARRIER;
+    const uint32_t capacity = *count;
+    *count = kKinds;
+    if (rows == nullptr) return;
+    *count = capacity < kKinds ? capacity : kKinds;
+    for (uint32_t i = 0; i < *count; ++i) {
+      rows[i] = {};
+      rows[i].size = sizeof(rt_comm_capability);
+      rows[i].collective = static_cast<int32_t>(i) + 1;
+      for (rt_dtype dtype = RT_FLOAT32; dtype <= RT_INT8; ++dtype) {
+        rows[i].dtypes |= RT_DTYPE_BIT(dtype);
+      }
+      rows[i].reductions = 1u << RT_SUM | 1u << RT_AVERAGE | 1u << RT_MIN | 1u << RT_MAX;
+      rows[i].memory_kinds = 1u << RT_MEMORY_PINNED_HOST;
+      rows[i].flags = RT_COMM_IN_PLACE;
+    }
+  });
+}
+
+rt_status create(void* self, const rt_comm_options* options, rt_communicator** result,
+                 rt_error* error) {
+  return guard(error, [&] {
+    const auto deadline = deadline_in(options->timeout_ns);
+    const rt_host& host = *static_cast<Instance*>(self)->host;
+    if (host.kv_set == nullptr || host.kv_get == nullptr) {
+      throw Error(RT_ERROR_UNAVAILABLE, "the host offers no key-value store to meet in");
+    }
+    if (options->rank < 0 || options->rank >= options->world_size) {
+      throw Error(RT_ERROR_INVALID_ARGUMENT,
+                  rt::sdk::format("rank %d of %d", options->rank, options->world_size));
+    }
+    const BlockedSignals pipe(BlockedSignals::kPipe);
+    std::vector<int> names(static_cast<std::size_t>(options->world_size));
+    std::iota(names.begin(), names.end(), 0);
+    *result = new rt_communicator{std::make_unique<Communicator>(
+        host, collectives::gloo::Membership{options->rank, options->world_size, options->prefix},
+        std::move(names),
+        collectives::gloo::open_device(options->interface == nullptr ? "" : options->interface),
+        deadline)};
+  });
+}
+
+rt_status split(rt_communicator* parent, int32_t color, int32_t key, int64_t timeout_ns,
+                rt_communicator** result, rt_error* error) {
+  return guard(error, [&] {
+    const BlockedSignals pipe(BlockedSignals::kPipe);
+    auto part = parent->it->split(color, key, deadline_in(timeout_ns));
+    *result = part ? new rt_communicator{std::move(part)} : nullptr;
+  });
+}
+
+void destroy(rt_communicator* communicator) { delete communicator; }
+
+rt_status group_begin(rt_communicator* communicator, rt_error* error) {
+  return guard(error, [&] { communicator->it->begin_group(); });
+}
+
+// Sends and receives never wait for another call, so a group has nothing to hold back.
+rt_status group_end(rt_communicator* communicator, rt_error* error) {
+  return guard(error, [&] { communicator->it->end_group(); });
+}
+
+rt_status enqueue(rt_communicator* communicator, const rt_collective* call, rt_work** work,
+                  rt_error* error) {
+  return guard(error, [&] { *work = new rt_work{communicator->it->enqueue(*call)}; });
+}
+
+rt_status work_poll(rt_work* work, rt_error* error) {
+  return guard(error, [&] {
+    return work->completion->wait(std::chrono::steady_clock::time_point::min()) ? RT_OK
+                                                                                : RT_NOT_READY;
+  });
+}
+
+rt_status work_wait(rt_work* work, int64_t timeout_ns, rt_error* error) {
+  return guard(error, [&] {
+    if (!work->completion->wait(deadline_in(timeout_ns))) {
+      throw Error(RT_ERROR_TIMEOUT, "not all ranks came to the collective in time");
+    }
+  });
+}
+
+void work_destroy(rt_work* work) { delete work; }
+
+rt_status abort(rt_communicator* communicator, rt_error* error) {
+  return guard(error, [&] { communicator->it->abort(); });
+}
+
+rt_status asynchronous_error(rt_communicator* communicator, rt_error* error) {
+  return guard(error, [&] {
+    if (const auto failure = communicator->it->failure()) throw *failure;
+  });
+}
+
+constexpr rt_communicator_api kApi = {sizeof(rt_communicator_api),
+                                      RT_COMMUNICATOR_API_VERSION,
+                                      properties,
+                                      capabilities,
+                                      create,
+                                      split,
+                                      destroy,
+                                      group_begin,
+                                      group_end,
+                                      enqueue,
+                                      work_poll,
+                                      work_wait,
+                                      work_destroy,
+                                      abort,
+                                      asynchronous_error};
+
+const void* get_interface(void*, const char* name, uint32_t version) {
+  const bool known =
+      std::strcmp(name, RT_INTERFACE_COMMUNICATOR) == 0 && version == RT_COMMUNICATOR_API_VERSION;
+  return known ? &kApi : nullptr;
+}
+
+const rt_option_spec* const* options(void*, uint32_t* count) {
+  *count = 0;
+  return nullptr;
+}
+
+void shutdown(void* self) { delete static_cast<Instance*>(self); }
+
+}  // namespace
+
+extern "C" rt_status rt_plugin_entry(const rt_host* host, rt_negotiation* negotiation,
+                                     const rt_plugin** plugin, rt_error* error) {
+  return guard(error, [&] {
+    negotiation->plugin_major = RT_ABI_MAJOR;
+    auto* self = new Instance;
+    self->host = host;
+    self->view = {sizeof(rt_plugin),
+                  0,
+                  self,
+                  "gloo",
+                  "runtime",
+                  "1",
+                  "1",
+                  "ranks as processes joined by TCP, over Gloo; host memory",
+                  get_interface,
+                  options,
+                  shutdown};
+    *plugin = &self->view;
+  });
+}

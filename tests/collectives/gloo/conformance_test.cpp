@@ -1,0 +1,18 @@
+// The checks that every communicator must pass, over processes joined by Gloo.
+#include <gtest/gtest.h>
+
+#include "tests/collectives/support/job.h"
+
+namespace collectives::testing {
+namespace {
+
+class GlooConformance : public ::testing::TestWithParam<int> {};
+
+TEST_P(GlooConformance, EveryCase) {
+  expect_success({.command = {CONFORMANCE_RANK, GLOO_PLUGIN}, .ranks = GetParam()});
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, GlooConformance, ::testing::Values(1, 2, 3, 4, 5));
+
+}  // namespace
+}  // namespace collectives::testing
