@@ -1,0 +1,161 @@
+#include "runtime/launch/environment.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <optional>
+#include <string_view>
+
+#include "runtime/error.h"
+
+namespace runtime::launch {
+
+namespace {
+
+// A row counts when `marker` is set; then `rank` and `world_size` must be.
+struct Launcher {
+  const char* name;
+  const char* marker;
+  const char* rank;
+  const char* world_size;
+  const char* local_rank;
+  const char* local_size;  // a number, or Slurm's list over nodes: "2(x3),1"
+  const char* node;        // index into such a list; "" if local_size is a number
+  bool binds;
+};
+
+// Documented by the launchers: mpirun(1) of Open MPI 4.1, Hydra's wiki, srun(1), torchrun's manual,
+// the PMIx standard. SLURM_STEP_NUM_TASKS, not SLURM_NTASKS: a batch script has the latter too.
+constexpr Launcher kLaunchers[] = {
+    {"runtime --nproc", "RUNTIME_RANK", "RUNTIME_RANK", "RUNTIME_WORLD_SIZE", "RUNTIME_LOCAL_RANK",
+     "RUNTIME_LOCAL_SIZE", "", false},
+    {"torchrun", "TORCHELASTIC_RUN_ID", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "",
+     false},
+    {"Open MPI's mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+     "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", "", true},
+    {"MPICH's mpiexec", "MPI_LOCALNRANKS", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID",
+     "MPI_LOCALNRANKS", "", true},
+    {"srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID",
+     "SLURM_STEP_TASKS_PER_NODE", "SLURM_NODEID", true},
+    {"a PMI launcher", "PMI_RANK", "PMI_RANK", "PMI_SIZE", "", "", "", true},
+    {"a PMIx launcher", "PMIX_RANK", "PMIX_RANK", "RUNTIME_WORLD_SIZE", "RUNTIME_LOCAL_RANK",
+     "RUNTIME_LOCAL_SIZE", "", true},
+    {"RANK and WORLD_SIZE", "RANK", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "",
+     false},
+};
+
+constexpr int kMostRanks = 1 << 20;
+
+bool set(const GetVariable& get, const char* name) { return *name != '\0' && get(name) != nullptr; }
+
+std::optional<int> parse(std::string_view text) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+[[noreturn]] void refuse(const Launcher& launcher, const char* name, const std::string& value,
+                         const std::string& expected) {
+  throw ConfigurationError(std::string("rank from the environment (") + launcher.name + ": " +
+                           launcher.marker + " is set): " + name + " = '" + value + "', expected " +
+                           expected + "; start all ranks with one launcher, or unset " +
+                           launcher.marker + " for a run of one rank");
+}
+
+int number(const Launcher& launcher, const GetVariable& get, const char* name, int low, int high) {
+  const char* text = get(name);
+  const std::string range = "a number from " + std::to_string(low) + " to " + std::to_string(high);
+  if (text == nullptr) refuse(launcher, name, "", range);
+  const std::optional<int> value = parse(text);
+  if (!value || *value < low || *value > high) refuse(launcher, name, text, range);
+  return *value;
+}
+
+// The entry of `node` in "2(x3),1": nodes 0 to 2 have 2, node 3 has 1.
+std::optional<int> entry_of_node(std::string_view list, int node) {
+  while (!list.empty()) {
+    const std::string_view item = list.substr(0, list.find(','));
+    list.remove_prefix(std::min(list.size(), item.size() + 1));
+    const size_t times = item.find("(x");
+    if (times != item.npos && !item.ends_with(')')) return std::nullopt;
+    const auto value = parse(item.substr(0, times));
+    const auto count = times == item.npos ? std::optional<int>(1)
+                                          : parse(item.substr(times + 2, item.size() - times - 3));
+    if (!value || !count || *count < 1) return std::nullopt;
+    if (node < *count) return value;
+    node -= *count;
+  }
+  return std::nullopt;
+}
+
+int local_size(const Launcher& launcher, const GetVariable& get, int world_size) {
+  if (*launcher.node == '\0') return number(launcher, get, launcher.local_size, 1, world_size);
+  const int node = number(launcher, get, launcher.node, 0, kMostRanks);
+  const std::string list = get(launcher.local_size);
+  const std::optional<int> size = entry_of_node(list, node);
+  if (!size || *size < 1 || *size > world_size) {
+    refuse(launcher, launcher.local_size, list,
+           std::string("the tasks of each node such as '2(x3),1' with an entry for ") +
+               launcher.node + " = " + std::to_string(node));
+  }
+  return *size;
+}
+
+void read_local(const Launcher& launcher, const GetVariable& get, RankEnvironment& result) {
+  const bool has_rank = set(get, launcher.local_rank), has_size = set(get, launcher.local_size);
+  if (!has_rank && !has_size) return;
+  if (!has_rank || !has_size) {
+    refuse(launcher, has_rank ? launcher.local_size : launcher.local_rank, "",
+           std::string("a number, because ") +
+               (has_rank ? launcher.local_rank : launcher.local_size) + " is set");
+  }
+  result.local_size = local_size(launcher, get, result.world_size);
+  result.local_rank = number(launcher, get, launcher.local_rank, 0, result.local_size - 1);
+}
+
+RankEnvironment read(const Launcher& launcher, const GetVariable& get) {
+  RankEnvironment result;
+  result.source = launcher.name;
+  result.launcher_binds = launcher.binds;
+  result.world_size = number(launcher, get, launcher.world_size, 1, kMostRanks);
+  result.rank = number(launcher, get, launcher.rank, 0, result.world_size - 1);
+  read_local(launcher, get, result);
+  return result;
+}
+
+void check_expected(const GetVariable& get, const RankEnvironment& found) {
+  if (!set(get, kExpectedVariable)) return;
+  const std::string expected = get(kExpectedVariable);
+  if (parse(expected) == found.world_size) return;
+  throw ConfigurationError(
+      "mpiexec was to start " + expected + " ranks; its variables tell this process of " +
+      std::to_string(found.world_size) +
+      (found.source.empty() ? " (no known variable is set)" : " (those of " + found.source + ")") +
+      "; set launch.mpiexec to the mpiexec of Open MPI or MPICH");
+}
+
+}  // namespace
+
+RankEnvironment detect(const GetVariable& get) {
+  const auto launcher = std::find_if(std::begin(kLaunchers), std::end(kLaunchers),
+                                     [&](const Launcher& l) { return set(get, l.marker); });
+  const RankEnvironment result =
+      launcher == std::end(kLaunchers) ? RankEnvironment() : read(*launcher, get);
+  check_expected(get, result);
+  return result;
+}
+
+RankEnvironment detect() {
+  return detect([](const char* name) { return std::getenv(name); });
+}
+
+std::map<std::string, std::string> variables_of(const RankEnvironment& rank) {
+  const Launcher& own = kLaunchers[0];
+  return {{own.rank, std::to_string(rank.rank)},
+          {own.world_size, std::to_string(rank.world_size)},
+          {own.local_rank, std::to_string(rank.local_rank)},
+          {own.local_size, std::to_string(rank.local_size)}};
+}
+
+}  // namespace runtime::launch

@@ -1,0 +1,158 @@
+#include "runtime/launch/processes.h"
+
+#include <errno.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <map>
+
+#include "runtime/error.h"
+#include "runtime/launch/environment.h"
+#include "runtime/launch/supervisor.h"
+
+namespace runtime::launch {
+
+namespace {
+
+constexpr int kLostRank = static_cast<int>(ExitCode::kCommunication);
+constexpr int kHighestExitCode = static_cast<int>(ExitCode::kNumeric);
+
+// Private to this user, gone with the object.
+class RendezvousFolder {
+ public:
+  RendezvousFolder() {
+    const char* base = std::getenv("TMPDIR");
+    path_ = std::string(base == nullptr || *base == '\0' ? "/tmp" : base) + "/runtime-XXXXXX";
+    if (mkdtemp(path_.data()) == nullptr) {
+      throw CommunicationError("cannot make a rendezvous folder " + path_ + ": " +
+                               std::strerror(errno) + "; set TMPDIR to a folder that is writable");
+    }
+  }
+  ~RendezvousFolder() {
+    std::error_code error;
+    std::filesystem::remove_all(path_, error);
+  }
+  RendezvousFolder(const RendezvousFolder&) = delete;
+  RendezvousFolder& operator=(const RendezvousFolder&) = delete;
+  std::string address() const { return "file:" + path_; }
+
+ private:
+  std::string path_;
+};
+
+using Variables = std::map<std::string, std::string>;
+
+// Variables of this process, and those of `changes` in their place.
+std::vector<std::string> environment_with(const Variables& changes) {
+  std::vector<std::string> list;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    if (!changes.contains(text.substr(0, text.find('=')))) list.push_back(text);
+  }
+  for (const auto& [name, value] : changes) list.push_back(name + "=" + value);
+  return list;
+}
+
+std::string path_of_this_program() {
+  std::error_code error;
+  const std::string path = std::filesystem::read_symlink("/proc/self/exe", error).string();
+  return error ? "/proc/self/exe" : path;
+}
+
+std::vector<std::string> words(std::vector<std::string> first,
+                               const std::vector<std::string>& arguments) {
+  first.insert(first.end(), arguments.begin(), arguments.end());
+  return first;
+}
+
+ChildSpec rank_of(const LaunchOptions& options, int rank, const std::string& rendezvous) {
+  Variables variables =
+      variables_of({rank, options.ranks, rank, options.ranks, std::string(), false});
+  variables[kRendezvousVariable] = rendezvous;
+  const std::string prefix = "[rank " + std::to_string(rank) + "] ";
+  ChildSpec spec;
+  spec.name = "rank " + std::to_string(rank);
+  spec.program = "/proc/self/exe";  // also when the file has been replaced since
+  spec.arguments = words({path_of_this_program()}, options.arguments);
+  spec.environment = environment_with(variables);
+  spec.remedy = "see that /proc is mounted and that the program may be executed";
+  spec.pipe_out = rank != 0 || isatty(STDOUT_FILENO) == 0;
+  spec.out_prefix = rank == 0 ? "" : prefix;
+  spec.err_prefix = prefix;
+  return spec;
+}
+
+// Names of Open MPI 4 (mpirun(1), ompi_info); Hydra ignores them. What the user has set counts.
+Variables mpi_variables(const LaunchOptions& options) {
+  Variables variables = {
+      {"OMPI_MCA_rmaps_base_oversubscribe", "1"},       // more ranks than cores
+      {"OMPI_MCA_hwloc_base_binding_policy", "none"}};  // cores.h shares them out
+  if (geteuid() == 0) {  // Open MPI refuses root otherwise, also in a container
+    variables["OMPI_ALLOW_RUN_AS_ROOT"] = "1";
+    variables["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1";
+  }
+  std::erase_if(variables, [](const auto& v) { return std::getenv(v.first.c_str()) != nullptr; });
+  variables[kExpectedVariable] = std::to_string(options.ranks);
+  return variables;
+}
+
+ChildSpec mpiexec_of(const LaunchOptions& options, const std::string& rendezvous) {
+  Variables variables = mpi_variables(options);
+  variables[kRendezvousVariable] = rendezvous;
+  ChildSpec spec;
+  spec.name = spec.program = options.mpiexec;
+  spec.arguments =
+      words({options.mpiexec, "-n", std::to_string(options.ranks), path_of_this_program()},
+            options.arguments);
+  spec.environment = environment_with(variables);
+  spec.remedy =
+      "install Open MPI or MPICH, set launch.mpiexec to its mpiexec, or use another comm.backend";
+  spec.pipe_out = spec.pipe_err = false;
+  spec.end_signal = SIGTERM;
+  return spec;
+}
+
+using MakeSpecs = std::function<std::vector<ChildSpec>(const std::string& rendezvous)>;
+
+int run(const LaunchOptions& options, const MakeSpecs& make_specs, bool through_mpiexec) {
+  std::fflush(nullptr);
+  const Signals signals;
+  for (int restart = 1;; ++restart) {
+    const RendezvousFolder folder;
+    Ending ending = supervise(make_specs(folder.address()), signals);
+    // mpiexec says 128 + signal, or the bare signal, for a rank that was killed.
+    const bool known = ending.exit_code <= kHighestExitCode || ending.asked;
+    if (through_mpiexec && !known) ending.exit_code = kLostRank;
+    if (ending.exit_code != kLostRank || ending.asked || restart > options.max_restarts)
+      return ending.exit_code;
+    std::fprintf(stderr, "restart %d of %d\n", restart, options.max_restarts);
+  }
+}
+
+}  // namespace
+
+int launch_processes(const LaunchOptions& options) {
+  const auto specs = [&](const std::string& rendezvous) {
+    std::vector<ChildSpec> list;
+    for (int rank = 0; rank < options.ranks; ++rank)
+      list.push_back(rank_of(options, rank, rendezvous));
+    return list;
+  };
+  return run(options, specs, false);
+}
+
+int launch_mpi(const LaunchOptions& options) {
+  const auto specs = [&](const std::string& rendezvous) {
+    return std::vector<ChildSpec>{mpiexec_of(options, rendezvous)};
+  };
+  return run(options, specs, true);
+}
+
+void end_with_parent() { prctl(PR_SET_PDEATHSIG, SIGKILL); }
+
+}  // namespace runtime::launch

@@ -1,0 +1,269 @@
+#include "runtime/launch/supervisor.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <optional>
+
+#include "runtime/error.h"
+#include "runtime/launch/line_output.h"
+#include "runtime/launch/process_tree.h"
+
+namespace runtime::launch {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kLostRank = static_cast<int>(ExitCode::kCommunication);
+constexpr int kStops[] = {SIGINT, SIGTERM, SIGHUP};
+
+// How a process has ended: its exit code, or the signal that killed it.
+struct Status {
+  bool killed = false;
+  int value = 0;
+
+  explicit Status(int status)
+      : killed(WIFSIGNALED(status)), value(killed ? WTERMSIG(status) : WEXITSTATUS(status)) {}
+  int exit_code() const { return killed ? kLostRank : value; }
+  // What a rank says that has lost another one; any other failure is nearer to the cause.
+  bool is_consequence() const { return !killed && value == kLostRank; }
+  std::string text() const {
+    if (!killed) return "ended with exit code " + std::to_string(value);
+    const char* name = sigabbrev_np(value);
+    return "was killed by signal " + std::to_string(value) +
+           (name == nullptr ? "" : " (SIG" + std::string(name) + ")");
+  }
+};
+
+bool is_stop_code(int exit_code) {
+  for (const int signal : kStops)
+    if (exit_code == 128 + signal) return true;
+  return false;
+}
+
+struct Stream {
+  FileDescriptor fd;
+  LineCutter lines;
+};
+
+class Supervisor {
+ public:
+  explicit Supervisor(const Signals& signals) : signals_(signals) {}
+  Ending run(const std::vector<ChildSpec>& specs);
+
+ private:
+  // kFailed: one has failed, the others have time. kEnding: how the others end counts no more.
+  enum class Phase { kRunning, kFailed, kEnding };
+
+  void add(const ChildSpec& spec);
+  void step();
+  void read_some(Stream& stream);
+  void on_signal(int signal);
+  void on_stop(int signal);
+  void on_deaths();
+  void judge(const Child& child, Status status);
+  void on_deadline();
+  void finish_output();
+  void end_children(Phase phase, std::optional<int> signal);
+  std::string running_names() const;
+  int timeout_ms() const;
+
+  const Signals& signals_;
+  Sink out_{STDOUT_FILENO}, err_{STDERR_FILENO};
+  ProcessTree tree_;
+  std::vector<Child> children_;  // those that run
+  std::vector<Stream> streams_;
+  Phase phase_ = Phase::kRunning;
+  std::optional<Clock::time_point> deadline_;
+  std::optional<Status> cause_;
+  int asked_ = 0;    // the first signal of the user's
+  int stops_ = 0;    // how many came
+  int stopped_ = 0;  // 128 + signal when a process has ended as one that was told to stop
+  std::array<char, 64 * 1024> buffer_;
+};
+
+void Supervisor::add(const ChildSpec& spec) {
+  Child child = start(spec);
+  if (child.out.get() >= 0)
+    streams_.push_back({std::move(child.out), LineCutter(spec.out_prefix, out_)});
+  if (child.err.get() >= 0)
+    streams_.push_back({std::move(child.err), LineCutter(spec.err_prefix, err_)});
+  children_.push_back(std::move(child));
+}
+
+int Supervisor::timeout_ms() const {
+  if (!deadline_) return -1;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline_ - Clock::now());
+  return static_cast<int>(std::max<int64_t>(left.count(), 0));
+}
+
+// Waits until something happens, and handles it.
+void Supervisor::step() {
+  std::vector<pollfd> polled = {{signals_.fd(), POLLIN, 0},
+                                {out_.waiting() ? out_.fd() : -1, POLLOUT, 0},
+                                {err_.waiting() ? err_.fd() : -1, POLLOUT, 0}};
+  const size_t first = polled.size();
+  for (const Stream& stream : streams_)
+    polled.push_back({stream.lines.sink().full() ? -1 : stream.fd.get(), POLLIN, 0});
+  if (poll(polled.data(), polled.size(), timeout_ms()) < 0 && errno != EINTR)
+    throw CommunicationError(std::string("waiting for the ranks: poll: ") + std::strerror(errno));
+  if (polled[1].revents != 0) out_.write_some();
+  if (polled[2].revents != 0) err_.write_some();
+  for (size_t i = 0; i < streams_.size(); ++i)
+    if (polled[first + i].revents != 0) read_some(streams_[i]);
+  while (const int signal = signals_.take()) on_signal(signal);
+  if (deadline_ && Clock::now() >= *deadline_) on_deadline();
+}
+
+// Closes the stream at its end, and when nobody reads the output: then a rank that goes on writing
+// gets SIGPIPE, as it would without us.
+void Supervisor::read_some(Stream& stream) {
+  const ssize_t bytes = read(stream.fd.get(), buffer_.data(), buffer_.size());
+  if (bytes < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (bytes > 0) stream.lines.add({buffer_.data(), static_cast<size_t>(bytes)});
+  if (bytes > 0 && !stream.lines.sink().broken()) return;
+  stream.lines.finish();
+  stream.fd.close();
+}
+
+void Supervisor::on_signal(int signal) {
+  if (signal == SIGCHLD) return on_deaths();
+  if (signal != SIGTSTP) return on_stop(signal);
+  tree_.send(SIGSTOP);
+  raise(SIGSTOP);
+  tree_.send(SIGCONT);
+}
+
+// The first lets the ranks save, the second ends them.
+void Supervisor::on_stop(int signal) {
+  if (++stops_ == 1) {
+    asked_ = signal;
+    if (!tree_.send_to_ranks(signal))
+      for (const Child& child : children_) kill(child.pid, signal);
+  } else {
+    stopped_ = 128 + asked_;
+    end_children(Phase::kEnding, std::nullopt);
+  }
+}
+
+void Supervisor::on_deaths() {
+  std::erase_if(children_, [&](const Child& child) {
+    int status = 0;
+    if (waitpid(child.pid, &status, WNOHANG) != child.pid) return false;
+    judge(child, Status(status));
+    return true;
+  });
+}
+
+void Supervisor::judge(const Child& child, Status status) {
+  if (phase_ == Phase::kEnding || (!status.killed && status.value == 0)) return;
+  if (status.killed ? status.value == asked_ : is_stop_code(status.value)) {
+    stopped_ = status.killed ? 128 + status.value : status.value;
+    return;
+  }
+  if (cause_ && (!cause_->is_consequence() || status.is_consequence())) return;
+  cause_ = status;
+  err_.add("error: " + child.name + " (pid " + std::to_string(child.pid) + ") " + status.text() +
+           "\n");
+  if (phase_ == Phase::kRunning) {
+    phase_ = Phase::kFailed;
+    deadline_ = Clock::now() + kGrace;
+  }
+}
+
+// SIGTERM, or for each child the signal that ends it at once.
+void Supervisor::end_children(Phase phase, std::optional<int> signal) {
+  phase_ = phase;
+  deadline_ = Clock::now() + kTermination;
+  for (const Child& child : children_) kill(child.pid, signal.value_or(child.end_signal));
+}
+
+std::string Supervisor::running_names() const {
+  std::string names;
+  for (const Child& child : children_) names += (names.empty() ? "" : ", ") + child.name;
+  return names;
+}
+
+void Supervisor::on_deadline() {
+  deadline_.reset();
+  if (phase_ == Phase::kFailed) {
+    end_children(Phase::kEnding, SIGTERM);
+  } else {
+    err_.add("error: " + running_names() + " did not end after SIGTERM: killed\n");
+    tree_.end();
+    children_.clear();
+  }
+}
+
+// All processes have ended: what is still in their pipes, then what waits for a reader of ours. A
+// reader that does not read is given up at the next signal.
+void Supervisor::finish_output() {
+  for (Stream& stream : streams_) {
+    ssize_t bytes = 0;
+    while (stream.fd.get() >= 0 &&
+           (bytes = read(stream.fd.get(), buffer_.data(), buffer_.size())) > 0)
+      stream.lines.add({buffer_.data(), static_cast<size_t>(bytes)});
+    stream.lines.finish();
+  }
+  streams_.clear();
+  const int stops = stops_;
+  while ((out_.waiting() || err_.waiting()) && stops_ == stops) step();
+}
+
+Ending Supervisor::run(const std::vector<ChildSpec>& specs) {
+  for (const ChildSpec& spec : specs) add(spec);
+  while (!children_.empty()) step();
+  deadline_.reset();
+  tree_.end();
+  finish_output();
+  return {cause_ ? cause_->exit_code() : stopped_, asked_ != 0};
+}
+
+}  // namespace
+
+Signals::Signals() {
+  signal(SIGCHLD,
+         SIG_DFL);  // who starts us may have it ignored, and then no child can be waited for
+  sigset_t read, blocked;
+  sigemptyset(&read);
+  sigaddset(&read, SIGCHLD);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGTSTP}) {
+    struct sigaction action;
+    if (sigaction(signal, nullptr, &action) == 0 && action.sa_handler != SIG_IGN)
+      sigaddset(&read, signal);
+  }
+  blocked = read;
+  sigaddset(&blocked, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &blocked, &before_);
+  fd_ = FileDescriptor(signalfd(-1, &read, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (fd_.get() < 0)
+    throw CommunicationError(std::string("cannot start ranks: signalfd: ") + std::strerror(errno));
+}
+
+Signals::~Signals() {
+  sigset_t pipe;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  const timespec no_wait{};
+  while (sigtimedwait(&pipe, nullptr, &no_wait) > 0) {
+  }
+  pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
+int Signals::take() const {
+  signalfd_siginfo info;
+  return read(fd_.get(), &info, sizeof(info)) == sizeof(info) ? static_cast<int>(info.ssi_signo)
+                                                              : 0;
+}
+
+Ending supervise(const std::vector<ChildSpec>& specs, const Signals& signals) {
+  return Supervisor(signals).run(specs);
+}
+
+}  // namespace runtime::launch

@@ -1,0 +1,46 @@
+// Watches over the processes of one attempt to run all ranks, from their start until none is left.
+#ifndef RUNTIME_LAUNCH_SUPERVISOR_H_
+#define RUNTIME_LAUNCH_SUPERVISOR_H_
+
+#include <chrono>
+#include <csignal>
+#include <vector>
+
+#include "runtime/launch/child.h"
+
+namespace runtime::launch {
+
+// After the first failure: time for the other ranks to notice it and say so themselves, then from
+// SIGTERM to SIGKILL.
+inline constexpr std::chrono::seconds kGrace{2}, kTermination{2};
+
+// While it lives, the signals that a launcher handles are blocked in this thread and threads made
+// later, and are read from fd(): those that stop (SIGINT, SIGTERM, SIGHUP), SIGTSTP and SIGCHLD.
+// SIGPIPE is blocked: a reader of our output that is gone shows as an error of write().
+class Signals {
+ public:
+  Signals();
+  ~Signals();
+  Signals(const Signals&) = delete;
+  Signals& operator=(const Signals&) = delete;
+  int fd() const { return fd_.get(); }
+  int take() const;  // the next signal that has come, 0 if none
+
+ private:
+  sigset_t before_;
+  FileDescriptor fd_;
+};
+
+struct Ending {
+  int exit_code = 0;
+  bool asked = false;  // the user has sent a signal
+};
+
+// Starts all, forwards their output, ends them as README.md says, and returns when no process below
+// this one is left. The exit code: 0 when all have ended with 0; the code of the process that has
+// failed first (4 if a signal killed it); 128 + signal after a stop that was asked for.
+Ending supervise(const std::vector<ChildSpec>& specs, const Signals& signals);
+
+}  // namespace runtime::launch
+
+#endif  // RUNTIME_LAUNCH_SUPERVISOR_H_

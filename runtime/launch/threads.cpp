@@ -1,0 +1,105 @@
+#include "runtime/launch/threads.h"
+
+#include <csignal>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "plugins/host/error.h"
+#include "runtime/error.h"
+#include "runtime/launch/cores.h"
+
+namespace runtime::launch {
+
+namespace {
+
+// Of the exception being handled: whether it may only say that another rank is gone.
+bool is_consequence() {
+  try {
+    throw;
+  } catch (const Error& e) {
+    return e.exit_code() == ExitCode::kCommunication;
+  } catch (const plugins::host::Error& e) {
+    return e.code() == RT_ERROR_COMMUNICATION || e.code() == RT_ERROR_TIMEOUT ||
+           e.code() == RT_ERROR_ABORTED;
+  } catch (...) {
+    return false;
+  }
+}
+
+// The exception that says why the ranks have ended.
+class Cause {
+ public:
+  explicit Cause(const std::function<void()>& abort_all) : abort_all_(abort_all) {}
+
+  // Of the exception being handled.
+  void add() {
+    const bool consequence = is_consequence();
+    bool first = false;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      first = kept_ == nullptr;
+      if (first || (kept_is_consequence_ && !consequence)) {
+        kept_ = std::current_exception();
+        kept_is_consequence_ = consequence;
+      }
+    }
+    if (first && abort_all_) abort_all_();
+  }
+
+  void rethrow() const {
+    if (kept_ != nullptr) std::rethrow_exception(kept_);
+  }
+
+ private:
+  const std::function<void()>& abort_all_;
+  std::mutex mutex_;
+  std::exception_ptr kept_;
+  bool kept_is_consequence_ = false;
+};
+
+// New threads inherit the mask of the thread that makes them.
+class BlockedStopSignals {
+ public:
+  BlockedStopSignals() {
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &signals, &before_);
+  }
+  ~BlockedStopSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  BlockedStopSignals(const BlockedStopSignals&) = delete;
+  BlockedStopSignals& operator=(const BlockedStopSignals&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+}  // namespace
+
+void run_rank_threads(int ranks, const std::function<void(int rank)>& body,
+                      const std::function<void()>& abort_all) {
+  const Cores cores = allowed_cores();
+  Cause cause(abort_all);
+  std::vector<std::jthread> running;  // joined at the end, whatever happens
+  const auto run = [&](int rank) {
+    try {
+      apply(share_of(cores, rank, ranks));
+      body(rank);
+    } catch (...) {
+      cause.add();
+    }
+  };
+  try {
+    const BlockedStopSignals blocked;
+    running.reserve(static_cast<size_t>(ranks));
+    for (int rank = 0; rank < ranks; ++rank) running.emplace_back(run, rank);
+  } catch (...) {  // the system gives no more threads
+    cause.add();
+  }
+  running.clear();
+  cause.rethrow();
+}
+
+}  // namespace runtime::launch

@@ -1,0 +1,143 @@
+#include "runtime/launch/environment.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "runtime/error.h"
+
+namespace runtime::launch {
+namespace {
+
+using Variables = std::map<std::string, std::string>;
+
+RankEnvironment detect_in(const Variables& variables) {
+  return detect([&](const char* name) {
+    const auto found = variables.find(name);
+    return found == variables.end() ? nullptr : found->second.c_str();
+  });
+}
+
+std::string text(const RankEnvironment& e) {
+  return std::to_string(e.rank) + "/" + std::to_string(e.world_size) + " " +
+         std::to_string(e.local_rank) + "/" + std::to_string(e.local_size) + " " + e.source;
+}
+
+Variables merged(Variables a, const Variables& b) {
+  a.insert(b.begin(), b.end());
+  return a;
+}
+
+const Variables kOwn = variables_of({1, 4, 1, 4, "", false});
+const Variables kTorchrun = {{"TORCHELASTIC_RUN_ID", "none"},
+                             {"RANK", "3"},
+                             {"WORLD_SIZE", "4"},
+                             {"LOCAL_RANK", "1"},
+                             {"LOCAL_WORLD_SIZE", "2"},
+                             {"MASTER_ADDR", "10.0.0.1"}};
+const Variables kOpenMpi = {{"OMPI_COMM_WORLD_RANK", "2"},
+                            {"OMPI_COMM_WORLD_SIZE", "6"},
+                            {"OMPI_COMM_WORLD_LOCAL_RANK", "0"},
+                            {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
+                            {"PMIX_RANK", "2"}};
+const Variables kMpich = {
+    {"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "2"}};
+const Variables kBatchScript = {{"SLURM_JOB_ID", "7"}, {"SLURM_NTASKS", "4"},
+                                {"SLURM_PROCID", "0"}, {"SLURM_LOCALID", "0"},
+                                {"SLURM_NODEID", "0"}, {"SLURM_TASKS_PER_NODE", "4"}};
+const Variables kSrun = {{"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_TASKS", "7"},
+                         {"SLURM_NTASKS", "7"},  {"SLURM_PROCID", "6"},
+                         {"SLURM_LOCALID", "0"}, {"SLURM_NODEID", "3"},
+                         {"PMIX_RANK", "6"},     {"SLURM_STEP_TASKS_PER_NODE", "2(x3),1"}};
+
+TEST(Environment, EachLauncherIsKnown) {
+  EXPECT_EQ(text(detect_in({})), "0/1 0/1 ");
+  EXPECT_EQ(text(detect_in(kOwn)), "1/4 1/4 runtime --nproc");
+  EXPECT_EQ(text(detect_in(kTorchrun)), "3/4 1/2 torchrun");
+  EXPECT_EQ(text(detect_in(kOpenMpi)), "2/6 0/2 Open MPI's mpirun");
+  EXPECT_EQ(text(detect_in(kMpich)), "1/2 1/2 MPICH's mpiexec");
+  EXPECT_EQ(text(detect_in(kSrun)), "6/7 0/1 srun");
+  EXPECT_EQ(text(detect_in({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}})), "1/2 0/1 a PMI launcher");
+  EXPECT_EQ(text(detect_in({{"PMIX_RANK", "1"}, {"RUNTIME_WORLD_SIZE", "2"}})),
+            "1/2 0/1 a PMIx launcher");
+  EXPECT_EQ(text(detect_in({{"RANK", "1"}, {"WORLD_SIZE", "2"}})), "1/2 0/1 RANK and WORLD_SIZE");
+}
+
+TEST(Environment, ABatchScriptIsOneRank) {
+  EXPECT_EQ(text(detect_in(kBatchScript)), "0/1 0/1 ");
+  // An salloc shell that Slurm runs as an interactive step.
+  EXPECT_EQ(detect_in(merged(kBatchScript,
+                             {{"SLURM_STEP_NUM_TASKS", "1"}, {"SLURM_STEP_TASKS_PER_NODE", "1"}}))
+                .world_size,
+            1);
+}
+
+TEST(Environment, AnInnerLauncherComesFirst) {
+  EXPECT_EQ(detect_in(merged(kOpenMpi, kSrun)).source, "Open MPI's mpirun");
+  EXPECT_EQ(detect_in(merged(kMpich, kSrun)).source, "MPICH's mpiexec");
+  EXPECT_EQ(detect_in(merged(kTorchrun, kSrun)).source, "torchrun");
+  EXPECT_EQ(detect_in(merged(kOwn, merged(kTorchrun, kOpenMpi))).source, "runtime --nproc");
+  // An operator sets these for each machine; mpirun then starts the ranks on it.
+  EXPECT_EQ(detect_in(merged(kOpenMpi, {{"RANK", "0"}, {"WORLD_SIZE", "1"}})).world_size, 6);
+}
+
+TEST(Environment, TasksOfANode) {
+  const auto local_size = [](const std::string& list, const std::string& node) {
+    Variables variables = kSrun;
+    variables["SLURM_STEP_TASKS_PER_NODE"] = list;
+    variables["SLURM_NODEID"] = node;
+    return detect_in(variables).local_size;
+  };
+  EXPECT_EQ(local_size("4", "0"), 4);
+  EXPECT_EQ(local_size("2(x3),1", "2"), 2);
+  EXPECT_EQ(local_size("2(x3),1", "3"), 1);
+  EXPECT_EQ(local_size("1,2(x2),3", "3"), 3);
+  for (const char* list : {"", "2(x3", "x", "2(x0),1", "0", "9", ",", "(x2)", "-1"})
+    EXPECT_THROW(local_size(list, "0"), ConfigurationError) << list;
+  EXPECT_THROW(local_size("2(x3),1", "4"), ConfigurationError);
+}
+
+TEST(Environment, BrokenVariablesAreNamedWithTheirValue) {
+  struct Case {
+    const Variables& variables;
+    const char* name;
+    const char* value;  // "" removes it
+  };
+  const Case cases[] = {
+      {kOwn, "RUNTIME_RANK", "4"},
+      {kOwn, "RUNTIME_RANK", "-1"},
+      {kOwn, "RUNTIME_RANK", "1x"},
+      {kOwn, "RUNTIME_WORLD_SIZE", "0"},
+      {kOwn, "RUNTIME_WORLD_SIZE", "99999999999999999999"},
+      {kOwn, "RUNTIME_WORLD_SIZE", ""},
+      {kOwn, "RUNTIME_LOCAL_RANK", "4"},
+      {kOwn, "RUNTIME_LOCAL_RANK", ""},
+      {kOwn, "RUNTIME_LOCAL_SIZE", "5"},
+      {kTorchrun, "RANK", ""},
+      {kTorchrun, "LOCAL_WORLD_SIZE", ""},
+      {kOpenMpi, "OMPI_COMM_WORLD_SIZE", " 6"},
+      {kMpich, "PMI_SIZE", "two"},
+      {kSrun, "SLURM_NODEID", ""},
+      {kSrun, "SLURM_PROCID", "7"},
+  };
+  for (const Case& c : cases) {
+    Variables variables = c.variables;
+    variables.erase(c.name);
+    if (*c.value != '\0') variables[c.name] = c.value;
+    try {
+      detect_in(variables);
+      ADD_FAILURE() << c.name << " = '" << c.value << "' was accepted";
+    } catch (const ConfigurationError& e) {
+      EXPECT_THAT(e.what(), testing::HasSubstr(std::string(c.name) + " = '" + c.value + "'"));
+      EXPECT_THAT(e.what(), testing::HasSubstr("expected "));
+    }
+  }
+}
+
+TEST(Environment, WhatMpiexecWasToStartMustBeThere) {
+  EXPECT_EQ(detect_in(merged(kOpenMpi, {{kExpectedVariable, "6"}})).world_size, 6);
+  EXPECT_THROW(detect_in(merged(kOpenMpi, {{kExpectedVariable, "2"}})), ConfigurationError);
+  EXPECT_THROW(detect_in({{kExpectedVariable, "2"}}), ConfigurationError);
+}
+
+}  // namespace
+}  // namespace runtime::launch

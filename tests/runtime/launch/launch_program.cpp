@@ -1,0 +1,145 @@
+// launch_program processes|mpi RANKS MAX_RESTARTS ACTION...
+//   starts RANKS ranks of itself; exits as the launcher says.
+// launch_program rank ACTION...
+//   is a rank. An action is WORD, WORD=VALUE or RANK:WORD=VALUE, the latter for this rank only.
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "runtime/error.h"
+#include "runtime/launch/cores.h"
+#include "runtime/launch/environment.h"
+#include "runtime/launch/processes.h"
+#include "runtime/train/stop_signal.h"
+
+namespace {
+
+using runtime::launch::RankEnvironment;
+
+void sleep_ms(int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
+
+std::string numbered(size_t i, size_t length) {
+  return std::to_string(i) + std::string(length, static_cast<char>('a' + i % 26)) + "\n";
+}
+
+// Written in pieces that do not end where lines end.
+void write_lines(int count) {
+  std::string text;
+  for (int i = 0; i < count; ++i) text += numbered(static_cast<size_t>(i), 90);
+  for (size_t at = 0; at < text.size();) {
+    const ssize_t bytes =
+        write(STDOUT_FILENO, text.data() + at, std::min<size_t>(777, text.size() - at));
+    if (bytes > 0) at += static_cast<size_t>(bytes);
+  }
+}
+
+// As training: "saves" for VALUE ms after the first signal. A second one would kill it.
+void train_until_stopped(int save_ms) {
+  runtime::train::StopSignal stop;
+  std::cout << "training" << std::endl;
+  while (stop.pending() == 0) sleep_ms(2);
+  sleep_ms(save_ms);
+  std::cerr << "saved" << std::endl;
+  std::_Exit(128 + stop.pending());
+}
+
+void start_child() {
+  const pid_t child = fork();
+  if (child == 0) {
+    setsid();
+    sleep_ms(50'000);
+    std::_Exit(0);
+  }
+  std::cerr << "child " << child << std::endl;
+}
+
+// Fails until there are VALUE files in the working folder.
+void fail_until(int times, int exit_code) {
+  for (int i = 0; i < times; ++i) {
+    const std::string file = "failed" + std::to_string(i);
+    if (std::ifstream(file).good()) continue;
+    std::ofstream(file) << getenv(runtime::launch::kRendezvousVariable);
+    std::_Exit(exit_code);
+  }
+}
+
+void show(const RankEnvironment& e) {
+  const char* rendezvous = getenv(runtime::launch::kRendezvousVariable);
+  const auto share = runtime::launch::share_of(e);
+  std::cerr << "rank " << e.rank << " of " << e.world_size << ", local " << e.local_rank << " of "
+            << e.local_size << ", " << share.threads << " threads, pid " << getpid() << ", group "
+            << getpgrp() << ", rendezvous " << (rendezvous == nullptr ? "none" : rendezvous)
+            << std::endl;
+}
+
+void act(const RankEnvironment& environment, const std::string& word, const std::string& value) {
+  const int number = std::atoi(value.c_str());
+  const std::map<std::string, std::function<void()>> actions = {
+      {"show", [&] { show(environment); }},
+      {"out", [&] { std::cout << value << std::endl; }},
+      {"err", [&] { std::cerr << value << std::endl; }},
+      {"partial", [&] { std::cout << value << std::flush; }},
+      {"long", [&] { std::cout << std::string(static_cast<size_t>(number), 'x') << std::endl; }},
+      {"lines", [&] { write_lines(number); }},
+      {"terminal", [&] { std::cout << (isatty(1) ? "a terminal" : "no terminal") << std::endl; }},
+      {"sleep", [&] { sleep_ms(number); }},
+      {"exit", [&] { std::exit(number); }},
+      {"raise", [&] { raise(number); }},
+      {"ignore", [&] { signal(number, SIG_IGN); }},
+      {"train", [&] { train_until_stopped(number); }},
+      {"child", [] { start_child(); }},
+      {"fail_once", [&] { fail_until(1, number); }},
+      {"fail_twice", [&] { fail_until(2, number); }},
+      {"with_parent", [] { runtime::launch::end_with_parent(); }},
+  };
+  actions.at(word)();
+}
+
+int run_rank(const std::vector<std::string>& actions) {
+  const RankEnvironment environment = runtime::launch::detect();
+  for (std::string action : actions) {
+    if (const size_t colon = action.find(':'); colon != std::string::npos) {
+      if (std::atoi(action.c_str()) != environment.rank) continue;
+      action = action.substr(colon + 1);
+    }
+    const size_t equal = action.find('=');
+    act(environment, action.substr(0, equal),
+        equal == std::string::npos ? "" : action.substr(equal + 1));
+  }
+  return 0;
+}
+
+int run_launcher(const std::string& kind, const std::vector<std::string>& words) {
+  runtime::launch::LaunchOptions options;
+  options.ranks = std::atoi(words.at(0).c_str());
+  options.max_restarts = std::atoi(words.at(1).c_str());
+  options.arguments = {"rank"};
+  options.arguments.insert(options.arguments.end(), words.begin() + 2, words.end());
+  if (kind == "processes") return runtime::launch::launch_processes(options);
+  if (const char* mpiexec = getenv("TEST_MPIEXEC")) options.mpiexec = mpiexec;
+  return runtime::launch::launch_mpi(options);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> words(argv + 2, argv + argc);
+  try {
+    return std::strcmp(argv[1], "rank") == 0 ? run_rank(words) : run_launcher(argv[1], words);
+  } catch (const runtime::Error& e) {
+    std::fprintf(stderr, "error: %s\n", e.what());
+    return static_cast<int>(e.exit_code());
+  }
+}

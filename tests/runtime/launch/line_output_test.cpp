@@ -1,0 +1,79 @@
+#include "runtime/launch/line_output.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+namespace runtime::launch {
+namespace {
+
+// What is written after each call, through a pipe.
+class LineOutput : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_EQ(pipe2(ends_, O_NONBLOCK), 0); }
+  void TearDown() override {
+    close(ends_[0]);
+    close(ends_[1]);
+  }
+  std::string written(Sink& sink) {
+    std::string text;
+    char buffer[4096];
+    while (sink.waiting()) {
+      sink.write_some();
+      for (ssize_t n = 0; (n = read(ends_[0], buffer, sizeof(buffer))) > 0;)
+        text.append(buffer, static_cast<size_t>(n));
+    }
+    return text;
+  }
+  int ends_[2];
+};
+
+TEST_F(LineOutput, LinesAreForwardedWhenTheyAreComplete) {
+  Sink sink(ends_[1]);
+  LineCutter cutter("[rank 1] ", sink);
+  cutter.add("one\ntw");
+  EXPECT_EQ(written(sink), "[rank 1] one\n");
+  cutter.add("o\n\nthree");
+  EXPECT_EQ(written(sink), "[rank 1] two\n[rank 1] \n");
+  cutter.finish();
+  EXPECT_EQ(written(sink), "[rank 1] three\n");
+  cutter.finish();
+  EXPECT_FALSE(sink.waiting());
+}
+
+TEST_F(LineOutput, WithoutPrefixALongLineStaysAsItIs) {
+  Sink sink(ends_[1]);
+  LineCutter cutter("", sink);
+  const std::string text = std::string(LineCutter::kLongestLine + 7, 'x') + "\ny";
+  cutter.add(text);
+  cutter.finish();
+  EXPECT_EQ(written(sink), text + "\n");
+}
+
+TEST_F(LineOutput, ALongLineIsCut) {
+  Sink sink(ends_[1]);
+  LineCutter cutter("> ", sink);
+  const std::string full(LineCutter::kLongestLine, 'x');
+  cutter.add(full);
+  EXPECT_FALSE(sink.waiting());
+  cutter.add("\n" + full + "x\n");
+  EXPECT_EQ(written(sink), "> " + full + "\n> " + full + "\n> x\n");
+}
+
+TEST_F(LineOutput, AReaderThatIsGoneBreaksTheSink) {
+  signal(SIGPIPE, SIG_IGN);
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  close(ends[0]);
+  Sink sink(ends[1]);
+  sink.add("text");
+  sink.write_some();
+  EXPECT_TRUE(sink.broken());
+  sink.add("more");
+  EXPECT_FALSE(sink.waiting());
+  close(ends[1]);
+  signal(SIGPIPE, SIG_DFL);
+}
+
+}  // namespace
+}  // namespace runtime::launch
