@@ -18,7 +18,8 @@ void set_default(const char* name, const std::string& value) {
 }
 
 void initialise(const Start& start) {
-  if (!start.interface.empty()) {
+  // Over the loopback interface ranks of one host could talk, and they have shared memory for that.
+  if (!start.interface.empty() && start.interface != "lo") {
     set_default("OMPI_MCA_btl_tcp_if_include", start.interface);
     set_default("UCX_NET_DEVICES", start.interface);
   }

@@ -1,0 +1,36 @@
+// The checks that every communicator must pass, with each MPI library.
+#include <gtest/gtest.h>
+
+#include "tests/collectives/mpi/library.h"
+
+namespace collectives::testing {
+namespace {
+
+class MpiConformance : public ::testing::TestWithParam<std::tuple<MpiLibrary, int>> {};
+
+TEST_P(MpiConformance, EveryCase) {
+  const auto& [library, ranks] = GetParam();
+  expect_success(mpi_job(library, ranks, {CONFORMANCE_RANK, library.plugin}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, MpiConformance,
+                         ::testing::Combine(::testing::ValuesIn(mpi_libraries()),
+                                            ::testing::Values(1, 2, 3, 4, 5)),
+                         [](const auto& info) {
+                           return std::get<0>(info.param).name + "_" +
+                                  std::to_string(std::get<1>(info.param));
+                         });
+
+class MpiInParts : public ::testing::TestWithParam<MpiLibrary> {};
+
+// What has more elements than a call of MPI may have takes other ways.
+TEST_P(MpiInParts, EveryCase) {
+  expect_success(
+      mpi_job(GetParam(), 3, {CONFORMANCE_RANK, GetParam().plugin, "largest_count=1000"}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Libraries, MpiInParts, ::testing::ValuesIn(mpi_libraries()),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace collectives::testing
