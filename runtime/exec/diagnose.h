@@ -17,6 +17,9 @@ struct Incident {
   uint64_t sequence = 0;     // of the pending collective; 0: none, or not a collective
   double late_after_s = 0;   // the deadline that has passed; 0: none has
   std::string error = {};    // the communicator's words
+
+  Note::Kind kind() const;
+  std::string text() const;  // for the note
 };
 
 struct Evidence {

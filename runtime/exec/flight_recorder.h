@@ -72,8 +72,9 @@ class FlightRecorder {
   int rank() const { return rank_; }
   Position position() const;
   RankRecords records() const;
-  // The oldest collective that has not completed; sequence 0: none.
-  CollectiveRecord oldest_pending() const;
+  // The oldest collective that has not completed, or of those the oldest that the rank's thread
+  // waits for; sequence 0: none.
+  CollectiveRecord pending(bool waited_for) const;
 
  private:
   using Slot = std::array<std::atomic<uint64_t>, sizeof(CollectiveRecord) / sizeof(uint64_t)>;

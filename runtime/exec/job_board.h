@@ -2,8 +2,6 @@
 #ifndef RUNTIME_EXEC_JOB_BOARD_H_
 #define RUNTIME_EXEC_JOB_BOARD_H_
 
-#include <map>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -14,10 +12,12 @@ namespace runtime::exec {
 // A rank's last words; each rank leaves at most one.
 struct Note {
   enum class Kind : int {
-    kDone = 0,             // its work is over
-    kOwnError = 1,         // an error of its own; `text` is the message
-    kBecauseOfOthers = 2,  // a collective failed or was late; `text` says which and how
-    kLost = 3,             // by the launcher for a rank that died without a word: `text` says how
+    kDone = 0,      // its work is over
+    kOwnError = 1,  // an error of its own; `text` is the message
+    kLost = 2,      // by the launcher, for a rank that died without a note: `text` says how
+    kFailed = 3,    // its communicator failed; `text` says in what and how
+    kLate = 4,      // a deadline has passed; `text` says in what
+    kTold = 5,      // others have left
   };
   int rank = 0;
   Kind kind = Kind::kDone;
@@ -37,21 +37,6 @@ class JobBoard {
   // second for as long as the job runs, so it must cost little.
   virtual bool alarm() = 0;
   virtual std::vector<Note> notes() = 0;  // of the ranks that have posted one, by rank
-};
-
-// For ranks that are threads of one process.
-class MemoryJobBoard : public JobBoard {
- public:
-  explicit MemoryJobBoard(int world_size) : world_size_(world_size) {}
-  int world_size() const override { return world_size_; }
-  void post(const Note& note) override;
-  bool alarm() override;
-  std::vector<Note> notes() override;
-
- private:
-  const int world_size_;
-  std::mutex mutex_;
-  std::map<int, Note> notes_;
 };
 
 }  // namespace runtime::exec

@@ -94,10 +94,12 @@ class Watchdog {
 
   FlightRecorder& recorder_;
   const WatchdogOptions options_;
+  const int world_size_;
   std::atomic<bool> failed_ = false;  // set once, after message_
   std::string message_;
   std::mutex concluding_;
-  bool over_ = false;  // the rank has posted its note; guarded by concluding_
+  bool done_ = false;  // its work is; guarded by concluding_
+  bool over_ = false;  // why it ends is known; guarded by concluding_
   std::atomic<const char*> phase_ = nullptr;
   std::atomic<int64_t> phase_start_ns_ = 0, phase_timeout_ns_ = 0;
 
