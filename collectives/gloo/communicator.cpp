@@ -14,9 +14,9 @@ using rt::sdk::format;
 
 constexpr uint64_t kTransferSlot = uint64_t{0x43} << 56;
 
-// Last words. A rank that gives up because it lost rank k says kLost + k, so that all ranks name
-// the same one.
-constexpr int32_t kLeaves = 1, kGaveUp = 2, kLost = 3;
+// Last words. A rank that gives up because it lost rank k says kLost + k, or kMissed - k if k had
+// left before, so that all ranks name the same one.
+constexpr int32_t kLeaves = 1, kGaveUp = 2, kLost = 3, kMissed = -1;
 
 bool is_transfer(int32_t kind) { return kind == RT_SEND || kind == RT_RECEIVE; }
 
@@ -51,7 +51,8 @@ void Communicator::watch() {
     for (int others = mesh_->size - 1; others > 0; --others) {
       mesh_->wait_last_word();
       for (int rank = 0; rank < mesh_->size; ++rank) {
-        if (mesh_->last_word(rank) > kLeaves) fail_lost("");
+        const int32_t word = mesh_->last_word(rank);
+        if (word != 0 && word != kLeaves) fail_lost("");
       }
     }
   } catch (const Interrupted&) {
@@ -110,14 +111,15 @@ Error Communicator::describe_loss(const std::string& why, int32_t& last_word) {
     if (rank == mesh_->rank) continue;
     const bool is_lost = mesh_->wires().is_lost(rank);  // before its last word, which comes first
     const int32_t word = mesh_->last_word(rank);
-    if (word >= kLost && word < kLost + mesh_->size) {
+    if (word >= kLost || word < 0) {
       last_word = word;
-      lost = name(word - kLost);
+      (word >= kLost ? lost : left) = name(word >= kLost ? word - kLost : kMissed - word);
       break;
     }
-    if (word == 0 && is_lost && lost.empty()) last_word = kLost + rank;
-    if (word == kGaveUp || is_lost)
-      append(word == 0 ? lost : word == kLeaves ? left : gave_up, name(rank));
+    if (word == kGaveUp) append(gave_up, name(rank));
+    if (!is_lost || word == kGaveUp) continue;
+    append(word == kLeaves ? left : lost, name(rank));
+    last_word = word == kLeaves ? kMissed - rank : kLost + rank;
   }
   std::string text = format("rank %s of communicator '%s': ", name(mesh_->rank).c_str(),
                             membership_.prefix.c_str());

@@ -58,7 +58,7 @@ class Communicator {
   Error describe_loss(const std::string& why, int32_t& last_word);
   void watch();
   std::string name(int rank) const {
-    return std::to_string(names_[static_cast<std::size_t>(rank)]);
+    return std::to_string(names_.at(static_cast<std::size_t>(rank)));
   }
 
   const rt_host& host_;

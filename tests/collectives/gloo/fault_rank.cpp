@@ -1,0 +1,282 @@
+// fault_rank <plugin> <scenario> : one rank of a job in which something goes wrong. Exits with 0 if
+// it saw what it had to.
+#include <arpa/inet.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "tests/collectives/support/rank.h"
+
+namespace collectives::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using plugins::host::Communicator;
+using plugins::host::Error;
+using plugins::host::HostServices;
+using plugins::host::make_collective;
+using plugins::host::Plugin;
+using plugins::host::Work;
+using Clock = std::chrono::steady_clock;
+using Joined = std::shared_ptr<Communicator>;
+
+constexpr auto kLong = 60s;  // reached only by a test that fails
+
+struct Scene {
+  RankPlace place;
+  std::string plugin;
+  HostServices store;
+
+  Joined join(std::chrono::nanoseconds timeout = kLong) const {
+    return testing::join(place, plugin, {}, timeout);
+  }
+  int last() const { return place.size - 1; }  // whom it hits
+  bool is_last() const { return place.rank == last(); }
+};
+
+void expect(bool condition, const std::string& text) {
+  if (!condition) throw std::runtime_error("expected: " + text);
+}
+
+void expect_in(const std::string& message, const std::string& part) {
+  expect(message.find(part) != std::string::npos, "'" + part + "' in: " + message);
+}
+
+void expect_within(Clock::time_point since, std::chrono::milliseconds limit) {
+  const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - since);
+  expect(took < limit, std::to_string(limit.count()) + " ms, took " + std::to_string(took.count()));
+}
+
+template <typename Body>
+Error error_of(Body&& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    std::printf("%s\n", error.what());
+    return error;
+  }
+  throw std::runtime_error("expected an error, but there was none");
+}
+
+Work all_reduce(const Joined& joined, std::vector<float>& data) {
+  return joined->enqueue(
+      make_collective(RT_ALL_REDUCE, RT_FLOAT32, data.data(), data.data(), data.size(), RT_SUM));
+}
+
+// The monotonic clock is the same in all processes.
+void die(const Scene& scene) {
+  scene.store.kv_set("death", std::to_string(Clock::now().time_since_epoch().count()));
+  ::raise(SIGKILL);
+}
+
+void expect_death_seen(const Scene& scene, const Error& error) {
+  expect(error.code() == RT_ERROR_COMMUNICATION, "RT_ERROR_COMMUNICATION");
+  const Clock::duration death(std::stoll(scene.store.kv_get("death", kLong)));
+  expect_within(Clock::time_point(death), 1000ms);
+  expect_in(error.what(), "lost rank " + std::to_string(scene.last()) + ";");
+}
+
+// The last rank is killed somewhere in a series of reductions.
+void killed_reducing(const Scene& scene) {
+  const Joined joined = scene.join();
+  std::vector<float> data(1 << 20, 1.0f);
+  std::thread killer;
+  if (scene.is_last()) {
+    killer = std::thread([&] {
+      std::mt19937 random(std::random_device{}());
+      std::this_thread::sleep_for(std::chrono::milliseconds(random() % 200));
+      die(scene);
+    });
+  }
+  expect_death_seen(scene, error_of([&] {
+                      for (;;) all_reduce(joined, data).wait(kLong);
+                    }));
+  expect(joined->asynchronous_error().has_value(), "an asynchronous error");
+  const auto before = Clock::now();
+  error_of([&] { all_reduce(joined, data); });
+  expect_within(before, 100ms);
+}
+
+// Nobody waits for the last rank when it is killed.
+void killed_idle(const Scene& scene) {
+  const Joined joined = scene.join();
+  if (scene.is_last()) die(scene);
+  while (!joined->asynchronous_error()) std::this_thread::sleep_for(5ms);
+  expect_death_seen(scene, *joined->asynchronous_error());
+}
+
+// In a split the message has the number that the rank has in the job.
+void killed_in_split(const Scene& scene) {
+  const Joined joined = scene.join();
+  const Joined part = joined->split(scene.place.rank == 0 ? 0 : 1, -scene.place.rank, kLong);
+  if (scene.is_last()) die(scene);
+  if (scene.place.rank == 0) return;
+  std::vector<float> data(10);
+  expect_death_seen(scene, error_of([&] { all_reduce(part, data).wait(kLong); }));
+}
+
+// The last rank stops; the others wait until their deadline, and get away.
+void stopped(const Scene& scene) {
+  const Joined joined = scene.join();
+  std::vector<float> data(4 << 20, 1.0f);
+  all_reduce(joined, data).wait(kLong);
+  if (scene.is_last()) ::raise(SIGSTOP);
+  Work work = all_reduce(joined, data);
+  auto before = Clock::now();
+  const Error late = error_of([&] { work.wait(500ms); });
+  expect(late.code() == RT_ERROR_TIMEOUT, "RT_ERROR_TIMEOUT");
+  expect(Clock::now() - before >= 500ms, "a wait of 500 ms");
+  expect_within(before, 1500ms);
+  expect(!work.poll(), "work that goes on");
+  scene.store.kv_set("late/" + std::to_string(scene.place.rank), "");
+  for (int rank = 0; rank < scene.last(); ++rank)
+    scene.store.kv_get("late/" + std::to_string(rank), kLong);
+  before = Clock::now();
+  joined->abort();
+  const rt_status code = error_of([&] { work.wait(kLong); }).code();  // or another was faster
+  expect(code == RT_ERROR_ABORTED || code == RT_ERROR_COMMUNICATION, "aborted work");
+  expect_within(before, 1000ms);
+}
+
+void absent(const Scene& scene) {
+  if (scene.is_last()) return;
+  const auto before = Clock::now();
+  const Error error = error_of([&] { scene.join(700ms); });
+  expect(error.code() == RT_ERROR_TIMEOUT, "RT_ERROR_TIMEOUT");
+  expect_in(error.what(), ": " + std::to_string(scene.last()) + ";");
+  expect_within(before, 2000ms);
+}
+
+// A rank that ends its part while others are not done; no error until somebody needs it.
+void left(const Scene& scene) {
+  const Joined joined = scene.join();
+  if (scene.is_last()) return;
+  std::this_thread::sleep_for(300ms);
+  expect(!joined->asynchronous_error(), "no error because a rank left");
+  std::vector<float> data(10);
+  expect_in(error_of([&] { all_reduce(joined, data).wait(kLong); }).what(),
+            "left the communicator");
+}
+
+// A communicator with work that can never complete is destroyed.
+void destroyed(const Scene& scene) {
+  Joined joined = scene.join();
+  std::vector<float> data(1 << 20);
+  if (scene.is_last()) {
+    expect_in(error_of([&] { all_reduce(joined, data).wait(kLong); }).what(), "gave up");
+    return;
+  }
+  rt_collective receive =
+      make_collective(RT_RECEIVE, RT_FLOAT32, nullptr, data.data(), data.size());
+  receive.peer = scene.last();
+  joined->enqueue(receive);
+  const auto before = Clock::now();
+  joined.reset();
+  expect_within(before, 1000ms);
+}
+
+// Messages pass a collective that waits for a rank.
+void passing(const Scene& scene) {
+  const Joined joined = scene.join();
+  std::vector<float> data(100, 1.0f), message(100, 2.0f);
+  Work reduction;
+  if (scene.place.rank == 0) reduction = all_reduce(joined, data);
+  for (int turn = 0; turn < 20; ++turn) {
+    const bool sends = (turn % 2 == 0) == (scene.place.rank == 0);
+    rt_collective call = make_collective(sends ? RT_SEND : RT_RECEIVE, RT_FLOAT32, message.data(),
+                                         message.data(), message.size());
+    call.peer = 1 - scene.place.rank;
+    joined->enqueue(call).wait(kLong);
+  }
+  if (scene.place.rank != 0) reduction = all_reduce(joined, data);
+  reduction.wait(kLong);
+  expect(data[99] == 2.0f, "the sum of both ranks");
+}
+
+void refused_interfaces(const Scene& scene) {
+  const auto plugin = Plugin::load(scene.plugin, scene.store);
+  const auto create = [&](const char* interface) {
+    return Communicator::create(plugin, {.prefix = "alone", .interface = interface});
+  };
+  for (const char* all : {"0.0.0.0", "::", "::0"})
+    expect_in(error_of([&] { create(all); }).what(), "all interfaces");
+  expect_in(error_of([&] { create("nosuch0"); }).what(), "lo");
+  expect_in(error_of([&] { create("192.0.2.1"); }).what(), "192.0.2.1");
+  create("lo");
+  create("127.0.0.2");
+}
+
+// Connects to every port that `rank` has published, and writes noise.
+void spoil(const Scene& scene, int rank) {
+  const std::string addresses = scene.store.kv_get("test/" + std::to_string(rank), kLong);
+  sockaddr_in address{};
+  std::memcpy(&address, addresses.data(), sizeof(address));  // there are two ranks: one address
+  const int connection = ::socket(AF_INET, SOCK_STREAM, 0);
+  expect(::connect(connection, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0,
+         "a port that listens");
+  std::mt19937 random(20);
+  char noise[1000];
+  for (char& c : noise) c = static_cast<char>(random());
+  expect(::send(connection, noise, sizeof(noise), MSG_NOSIGNAL) == sizeof(noise), "noise sent");
+}
+
+// Ranks 0 and 1 join, the third process is a stranger who is faster than both.
+void strangers(const Scene& scene) {
+  if (scene.is_last()) {
+    spoil(scene, 0);
+    spoil(scene, 1);
+    scene.store.kv_set("spoiled", "");
+    ::pause();  // keeps the connections, until it is killed
+  }
+  HostServices slow = scene.store;
+  slow.kv_get = [&](const std::string& key, std::chrono::nanoseconds timeout) {
+    scene.store.kv_get("spoiled", kLong);
+    return scene.store.kv_get(key, timeout);
+  };
+  const auto plugin = Plugin::load(scene.plugin, slow);
+  const auto before = Clock::now();
+  const Error error = error_of([&] {
+    Communicator::create(
+        plugin, {.rank = scene.place.rank, .world_size = 2, .prefix = "test", .timeout = 2s});
+  });
+  expect_in(error.what(), ": " + std::to_string(1 - scene.place.rank));
+  expect_within(before, 4000ms);
+}
+
+int run(const char* plugin, const std::string& name) {
+  const std::map<std::string, void (*)(const Scene&)> scenarios = {
+      {"killed_reducing", killed_reducing},
+      {"killed_idle", killed_idle},
+      {"killed_in_split", killed_in_split},
+      {"stopped", stopped},
+      {"absent", absent},
+      {"left", left},
+      {"destroyed", destroyed},
+      {"passing", passing},
+      {"strangers", strangers},
+      {"refused_interfaces", refused_interfaces}};
+  const RankPlace place = rank_place();
+  scenarios.at(name)({place, plugin, file_store(place.store)});
+  return 0;
+}
+
+}  // namespace
+}  // namespace collectives::testing
+
+int main(int argc, char** argv) {
+  try {
+    std::setvbuf(stdout, nullptr, _IONBF, 0);
+    if (argc == 3) return collectives::testing::run(argv[1], argv[2]);
+    std::fprintf(stderr, "usage: %s <plugin> <scenario>\n", argv[0]);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+  }
+  return 1;
+}
