@@ -1,0 +1,60 @@
+// One collective in the making: the calls of its ranks, and how far it is carried out.
+#ifndef COLLECTIVES_LOCAL_MEETING_H_
+#define COLLECTIVES_LOCAL_MEETING_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rt/communicator.h"
+
+namespace collectives::local {
+class Group;
+struct Meeting;
+}  // namespace collectives::local
+
+// A rank's place in a meeting; part of it, so that starting a collective allocates nothing.
+struct rt_work {
+  collectives::local::Group* group = nullptr;
+  collectives::local::Meeting* meeting = nullptr;
+  std::size_t place = 0;
+};
+
+namespace collectives::local {
+
+// A new communicator and the rank in it; empty for a rank without a colour.
+struct Seat {
+  std::shared_ptr<Group> group;
+  int32_t rank = 0;
+};
+
+enum class State { kGathering, kReady, kDone, kFailed };
+
+// From the first rank's call until the last rank has freed its work; then used again. Guarded by
+// the group's mutex unless atomic. What carrying it out needs is fixed once `state` is kReady,
+// `status` and `message` once it is kFailed.
+struct Meeting {
+  std::atomic<State> state{State::kGathering};
+  std::vector<int32_t> ranks;        // by place: all, or the sender and the receiver
+  std::vector<rt_collective> calls;  // by place
+  std::vector<bool> arrived;         // by place
+  std::vector<rt_work> works;        // by place
+  std::vector<Seat> seats;           // by place: the result of a split
+  std::size_t arrivals = 0;
+  std::size_t first = 0;  // place of the first to come
+  std::size_t users = 0;  // works that are not freed
+  rt_status status = RT_OK;
+  std::string message;
+  uint64_t chunks = 0;
+  std::atomic<uint64_t> next{0};      // the first chunk that nobody has claimed
+  std::atomic<uint64_t> finished{0};  // chunks
+  uint64_t claimed = 0;               // when it was stopped
+
+  bool complete() const { return arrivals == ranks.size(); }
+};
+
+}  // namespace collectives::local
+
+#endif  // COLLECTIVES_LOCAL_MEETING_H_
