@@ -57,7 +57,7 @@ Measurement measure(Session& s, int64_t steps) {
   Measurement m;
   m.step_ms = median(times);
   exec::Program& program =
-      s.trainer->program(train::Purpose::kTraining, s.config.training.global_batch_size);
+      s.trainer->program(s.config.training.global_batch_size);
   for (const graph::Node& node : program.graph().nodes)
     m.flops += graph::flops(program.graph(), node);
   return m;
@@ -66,12 +66,12 @@ Measurement measure(Session& s, int64_t steps) {
 void print_layers(Session& s, int64_t steps) {
   data::Loader loader(s.data.train, train::train_loader_options(s.config));
   const int64_t rows = s.config.training.global_batch_size;
-  exec::Program& program = s.trainer->program(train::Purpose::kTraining, rows);
+  exec::Program& program = s.trainer->program(rows);
   std::vector<std::vector<double>> times(program.graph().nodes.size());
   for (int64_t i = 0; i < steps + kWarmUp; ++i) {
     const data::Batch* batch = &loader.next();
     if (batch->rows != rows) batch = &loader.next();
-    s.trainer->upload(train::Purpose::kTraining, *batch, s.config.optimizer.lr);
+    s.trainer->upload(*batch, s.config.optimizer.lr);
     std::vector<double> ns;
     program.run_timed(s.trainer->stream(), ns);
     for (size_t n = 0; n < ns.size() && i >= kWarmUp; ++n) times[n].push_back(ns[n]);

@@ -90,7 +90,7 @@ void print_memory(const exec::MemoryReport& m, bool buffers) {
 void run_plan(const ConfigArguments& arguments) {
   Session session(arguments.load());
   const int64_t rows = session.config.training.global_batch_size;
-  exec::Program& program = session.trainer->program(train::Purpose::kTraining, rows);
+  exec::Program& program = session.trainer->program(rows);
   fmt::print("{} on {} ({}), batch {}, {} parameters\n\n", session.config.name,
              session.device->id(), session.device->properties().name, rows,
              session.trainer->parameter_count());

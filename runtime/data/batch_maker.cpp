@@ -50,6 +50,8 @@ BatchMaker::BatchMaker(std::shared_ptr<const Dataset> dataset, const LoaderOptio
       order_(memory) {
   check_options(*dataset_, options_);
   batches_ = count_batches(size_, options_);
+  options_.first_batch = std::min(options_.first_batch, batches_ - 1);
+  index_ = options_.first_batch;
   order_.resize(static_cast<std::size_t>(size_));
   for (const int64_t rows : {rows_of_batch(0), rows_of_batch(batches_ - 1)}) {
     if (options_.part) {
@@ -83,7 +85,7 @@ Batch BatchMaker::make_batch() const {
 
 void BatchMaker::fill(Batch& batch) {
   const SampleSpec& spec = dataset_->spec();
-  if (index_ == 0) fill_epoch_order(order_, options_.shuffle, options_.seed, epoch_);
+  if (index_ == options_.first_batch) fill_epoch_order(order_, options_.shuffle, options_.seed, epoch_);
   const int64_t first = index_ * options_.batch_size;
   batch.global_rows = rows_of_batch(index_);
   batch.global_valid = std::min(batch.global_rows, size_ - first);
@@ -115,8 +117,9 @@ void BatchMaker::read_row(Batch& batch, int64_t row, int64_t sample) const {
 }
 
 void BatchMaker::advance() {
-  if (++index_ < batches_) return;
-  index_ = 0;
+  index_ += options_.batch_stride;
+  if (index_ < batches_) return;
+  index_ = options_.first_batch;
   ++epoch_;
 }
 

@@ -39,6 +39,9 @@ struct LoaderOptions {
   LastBatch last_batch = LastBatch::kKeep;
   int prefetch = 2;  // batches prepared ahead in a background thread; 0: in next()
   int64_t first_epoch = 0;
+  // Of the batches of an epoch, those with these indices only: first, first + stride, ... A rank
+  // beyond the last batch loads one that nobody asks for.
+  int64_t first_batch = 0, batch_stride = 1;
   // The rank's rows of a global batch of so many rows, by position in it; -1 is padding. Empty: all
   // rows. The answer depends on the argument only.
   std::function<std::vector<int64_t>(int64_t global_rows)> part = nullptr;

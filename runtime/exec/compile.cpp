@@ -62,7 +62,8 @@ graph::LayoutDecision decide(const graph::Graph& graph, DeviceTarget& target,
 }  // namespace
 
 Compiled compile(graph::Graph graph, std::shared_ptr<plugins::host::Device> device,
-                 Storage& storage, Arena& arena, const CompileOptions& options) {
+                 Storage& storage, Arena& arena, const CompileOptions& options,
+                 const std::function<void(graph::Graph&)>& distribute) {
   const bool measure = options.tune != Tune::kOff && !options.deterministic;
   DeviceTarget target(device, options.deterministic,
                       measure ? budget(options.tune) : std::chrono::nanoseconds(0));
@@ -75,7 +76,9 @@ Compiled compile(graph::Graph graph, std::shared_ptr<plugins::host::Device> devi
       options.cache_folder,
       decision_key(*device, graph, options.tune == Tune::kFull ? "full" : "quick"));
   graph::apply_layouts(graph, target, decide(graph, target, cache, measure));
-  result.program = std::make_unique<Program>(std::move(graph), device, storage, arena);
+  if (distribute) distribute(graph);
+  result.program =
+      std::make_unique<Program>(std::move(graph), device, storage, arena, options.collectives);
   return result;
 }
 

@@ -3,6 +3,7 @@
 #define RUNTIME_EXEC_COMPILE_H_
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,6 +24,8 @@ struct CompileOptions {
   // Where measured decisions are kept: one for each (backend build, device, threads, graph). Empty:
   // not kept.
   std::filesystem::path cache_folder;
+  // Of the rank, where there are several; outlives the programs.
+  Collectives* collectives = nullptr;
 };
 
 struct Compiled {
@@ -32,8 +35,10 @@ struct Compiled {
 
 // Lowering, fusion, removal of dead nodes, layouts, kernels, memory plan. Throws DeviceError or
 // plugins::host::Error.
+// `distribute` (may be empty) rewrites the graph when kernels and layouts have been chosen.
 Compiled compile(graph::Graph graph, std::shared_ptr<plugins::host::Device> device,
-                 Storage& storage, Arena& arena, const CompileOptions& options);
+                 Storage& storage, Arena& arena, const CompileOptions& options,
+                 const std::function<void(graph::Graph&)>& distribute = nullptr);
 
 // $XDG_CACHE_HOME/runtime, else ~/.cache/runtime; empty if neither variable is set.
 std::filesystem::path default_cache_folder();

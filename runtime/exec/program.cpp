@@ -17,8 +17,12 @@ using graph::ValueId;
 using graph::ValueKind;
 
 Program::Program(graph::Graph graph, std::shared_ptr<plugins::host::Device> device,
-                 Storage& storage, Arena& arena)
-    : graph_(std::move(graph)), device_(std::move(device)), storage_(storage), arena_(arena) {
+                 Storage& storage, Arena& arena, Collectives* collectives)
+    : graph_(std::move(graph)),
+      device_(std::move(device)),
+      storage_(storage),
+      arena_(arena),
+      collectives_(collectives) {
   create_kernels();
   place();
 }
@@ -32,6 +36,14 @@ void Program::create_kernels() {
   std::vector<const rt_plan*> forward_plans(graph_.values.size(), nullptr);  // by saved value
   kernels_.reserve(graph_.nodes.size());
   for (Node& node : graph_.nodes) {
+    updates_parameters_ |= node.phase == Phase::kUpdate;
+    if (node.collective) {
+      kernels_.emplace_back();
+      if (node.collective->wait) continue;
+      calls_.resize(std::max<size_t>(calls_.size(), node.collective->token + 1));
+      calls_[node.collective->token] = collectives_->prepare(graph_, node, device_);
+      continue;
+    }
     const bool backward = node.saved != kNone && node.is_backward();
     kernels_.emplace_back(
         device_, to_operation(graph_, node, backward ? forward_plans[node.saved] : nullptr));
@@ -49,13 +61,16 @@ void Program::create_kernels() {
       unread.dims = {static_cast<int64_t>(kernel.info().saved_bytes)};
       node.saved = graph_.add_value(std::move(unread));
     }
-    updates_parameters_ |= node.phase == Phase::kUpdate;
   }
 }
 
 void Program::place() {
   std::vector<NodeNeeds> needs(kernels_.size());
   for (size_t i = 0; i < kernels_.size(); ++i) {
+    if (graph_.nodes[i].collective) {
+      needs[i].in_place.assign(RT_MAX_OUTPUTS, 0);
+      continue;
+    }
     const rt_plan_info& info = kernels_[i].info();
     needs[i].workspace_bytes = info.workspace_bytes;
     needs[i].in_place.assign(info.in_place, info.in_place + RT_MAX_OUTPUTS);
@@ -124,6 +139,12 @@ void Program::bind() {
     outputs_[i].clear();
     for (ValueId v : node.inputs) inputs_[i].push_back(address(v));
     for (ValueId v : node.outputs) outputs_[i].push_back(address(v));
+    if (node.collective) {
+      rt_collective& collective = calls_[node.collective->token].collective;
+      collective.send = inputs_[i][0];
+      collective.receive = outputs_[i][0];
+      continue;
+    }
     rt_launch& launch = launches_[i];
     launch = rt_launch{};
     launch.size = sizeof(rt_launch);
@@ -147,7 +168,16 @@ bool Program::pack_is_stale(size_t node) {
   return true;
 }
 
+void Program::launch_collective(const Node& node, plugins::host::Stream& stream) {
+  CollectiveCall& call = calls_[node.collective->token];
+  node.collective->wait ? collectives_->wait(call, stream) : collectives_->start(call, stream);
+}
+
 void Program::launch(size_t node, plugins::host::Stream& stream) {
+  if (collectives_ != nullptr) {
+    if (graph_.nodes[node].collective) return launch_collective(graph_.nodes[node], stream);
+    collectives_->progress();
+  }
   if (packed_versions_[node] != nullptr && !pack_is_stale(node)) return;
   kernels_[node].launch(stream, launches_[node]);
 }
@@ -169,6 +199,15 @@ void Program::run_timed(plugins::host::Stream& stream, std::vector<double>& ns) 
         std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count();
   }
   if (updates_parameters_) storage_.parameters_changed();
+}
+
+std::vector<std::string> Program::collective_list() const {
+  std::vector<std::string> list;
+  for (const Node& node : graph_.nodes) {
+    if (node.collective && !node.collective->wait)
+      list.push_back(describe(calls_[node.collective->token]));
+  }
+  return list;
 }
 
 }  // namespace runtime::exec

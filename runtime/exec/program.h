@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "plugins/host/device.h"
+#include "runtime/exec/collectives.h"
 #include "runtime/exec/storage.h"
 #include "runtime/graph/graph.h"
 
@@ -30,13 +31,13 @@ struct MemoryReport {
   std::vector<BufferInfo> buffers;
 };
 
-// One thread at a time. Storage and arena outlive it.
+// One thread at a time. Storage, arena and collectives outlive it.
 class Program {
  public:
   // The graph has been through the passes (see compile.h). Creates all kernels and places all
-  // buffers.
+  // buffers. `collectives` may be null when the graph has none.
   Program(graph::Graph graph, std::shared_ptr<plugins::host::Device> device, Storage& storage,
-          Arena& arena);
+          Arena& arena, Collectives* collectives = nullptr);
   ~Program();
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
@@ -53,6 +54,8 @@ class Program {
   const graph::Graph& graph() const { return graph_; }
   const plugins::host::Kernel& kernel(size_t node) const { return kernels_[node]; }
   const MemoryReport& memory() const { return memory_; }
+  // What the ranks must agree on, in order, as text.
+  std::vector<std::string> collective_list() const;
 
  private:
   struct Slot {  // where a storage value lives
@@ -64,12 +67,15 @@ class Program {
   void place();
   void bind();
   void launch(size_t node, plugins::host::Stream& stream);
+  void launch_collective(const graph::Node& node, plugins::host::Stream& stream);
   bool pack_is_stale(size_t node);
 
   graph::Graph graph_;
   std::shared_ptr<plugins::host::Device> device_;
   Storage& storage_;
   Arena& arena_;
+  Collectives* collectives_;
+  std::vector<CollectiveCall> calls_;  // by token
   std::vector<plugins::host::Kernel> kernels_;
   std::vector<Slot> slots_;                  // by value
   std::vector<uint64_t> workspace_offsets_;  // by node

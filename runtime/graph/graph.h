@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "rt/common.h"
+#include "rt/communicator.h"
 #include "rt/kernel.h"
 #include "rt/operations.h"
 
@@ -60,6 +61,7 @@ struct PostOp {
 struct Collective {
   int32_t kind = 0;       // RT_ALL_REDUCE ...
   int32_t reduction = 0;  // RT_SUM ... where it reduces
+  int32_t communicator = 0;  // index; collectives of one communicator run in order
   bool wait = false;      // waits for the one that was started with this token
   int32_t token = 0;      // unique in the graph
 };

@@ -173,7 +173,8 @@ exec::CompileOptions compile_options(const config::Config& config) {
   return o;
 }
 
-data::LoaderOptions train_loader_options(const config::Config& config) {
+data::LoaderOptions train_loader_options(const config::Config& config,
+                                         const parallel::BatchSplit& split) {
   data::LoaderOptions o;
   o.batch_size = config.training.global_batch_size;
   o.shuffle = config.dataset.shuffle;
@@ -182,13 +183,18 @@ data::LoaderOptions train_loader_options(const config::Config& config) {
                  : config.dataset.last_batch == "pad" ? data::LastBatch::kPad
                                                       : data::LastBatch::kKeep;
   o.prefetch = config.dataset.prefetch;
+  o.part = [split](int64_t rows) { return parallel::rows_of_rank(rows, split); };
   return o;
 }
 
-data::LoaderOptions validation_loader_options(const config::Config& config) {
+data::LoaderOptions validation_loader_options(const config::Config& config, int rank,
+                                              int world_size) {
   data::LoaderOptions o = train_loader_options(config);
+  o.part = nullptr;
   o.shuffle = false;
   o.last_batch = data::LastBatch::kKeep;  // each sample counts once
+  o.first_batch = rank;
+  o.batch_stride = world_size;
   return o;
 }
 

@@ -11,6 +11,7 @@
 #include "runtime/data/loader.h"
 #include "runtime/data/open.h"
 #include "runtime/exec/compile.h"
+#include "runtime/parallel/batch_split.h"
 
 namespace runtime::train {
 
@@ -31,8 +32,12 @@ data::DatasetPair open_data(const config::Config& config, const char* search_pat
 
 exec::CompileOptions compile_options(const config::Config& config);
 
-data::LoaderOptions train_loader_options(const config::Config& config);
-data::LoaderOptions validation_loader_options(const config::Config& config);
+// Of the rank that `split` is of.
+data::LoaderOptions train_loader_options(const config::Config& config,
+                                         const parallel::BatchSplit& split = {});
+// Of a rank: whole batches in turn.
+data::LoaderOptions validation_loader_options(const config::Config& config, int rank = 0,
+                                              int world_size = 1);
 
 }  // namespace runtime::train
 

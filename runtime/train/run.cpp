@@ -23,12 +23,13 @@ class Run {
         trainer_(trainer),
         reporter_(reporter),
         options_(options),
-        loader_(data.train, train_loader_options(config)),
+        loader_(data.train, train_loader_options(config, trainer.split())),
         steps_per_epoch_(loader_.batches_per_epoch()),
         total_(total_steps(config, steps_per_epoch_)) {
     if (options.max_steps) total_ = std::min(total_, *options.max_steps);
     if (data.validation != nullptr && config.validation.every_epochs > 0) {
-      validation_.emplace(data.validation, validation_loader_options(config));
+      validation_.emplace(data.validation, validation_loader_options(config, trainer.split().rank,
+                                                                     trainer.split().world_size));
     }
   }
 
@@ -50,12 +51,14 @@ class Run {
   void one_step() {
     const data::Batch& batch = loader_.next();
     metrics_.epoch = batch.epoch;
-    metrics_.lr =
-        learning_rate(config_.optimizer, config_.lr_scheduler, trainer_.steps_done(), batch.epoch);
+    metrics_.lr = learning_rate(config_, trainer_.steps_done(), batch.epoch);
     trainer_.step(batch, metrics_.lr);
-    interval_samples_ += batch.valid;
+    interval_samples_ += batch.global_valid;
     take_results(false);
     metrics_.step = trainer_.steps_done();
+    if (config_.debug.check_replicas_every > 0 &&
+        metrics_.step % config_.debug.check_replicas_every == 0)
+      trainer_.check_replicas();
     reporter_.step(current(), batch.index + 1, steps_per_epoch_);
     if (metrics_.step % config_.metrics.log_every_steps == 0) log();
   }

@@ -21,9 +21,6 @@ using graph::Value;
 using graph::ValueId;
 using graph::ValueKind;
 
-// Parameters begin on cache lines, whatever the type.
-constexpr uint64_t kParameterAlignment = 64;
-
 class StepBuilder {
  public:
   StepBuilder(const model::Model& model, const StepOptions& options)
@@ -33,12 +30,14 @@ class StepBuilder {
     network.dtype = options.dtype;
     network.training = options.purpose != Purpose::kEvaluation;
     network.seed = options.seed;
+    network.split_batch_norm = options.split_batch_norm;
     model::Network net = model::build_network(model, network);
     step_.graph = std::move(net.graph);
     step_.features = net.features;
     step_.output = net.output;
     step_.dropout_step = net.step;
     step_.sample_base = net.sample_base;
+    step_.weight = net.weight;
     step_.weight = net.weight;
     step_.parameters = std::move(net.parameters);
   }
@@ -72,7 +71,8 @@ class StepBuilder {
     const Dims out = step_.graph.value(step_.output).dims;
     build_.layer = "loss";
     if (step_.weight == kNone)
-      step_.weight = value("weight", ValueKind::kInput, {options_.batch}, options_.dtype);
+      if (step_.weight == kNone)
+        step_.weight = value("weight", ValueKind::kInput, {options_.batch}, options_.dtype);
     if (classification()) {
       step_.target = value("labels", ValueKind::kInput, Dims(out.begin(), out.end() - 1), RT_INT32);
       step_.loss = build_.cross_entropy(step_.output, step_.target, step_.weight);
@@ -97,7 +97,8 @@ class StepBuilder {
   void add_l2() {
     for (const model::Parameter& p : step_.parameters) {
       if (p.l2 > 0)
-        step_.loss = build_.add(step_.loss, build_.scale(build_.square_sum(p.value), p.l2));
+        step_.loss = build_.add(step_.loss,
+                                build_.scale(build_.square_sum(p.value), p.l2 * options_.l2_share));
     }
   }
 
@@ -134,32 +135,40 @@ class StepBuilder {
   // One buffer for all that are trained, one for those that are not; the same in every step of a
   // model.
   void place_parameters() {
-    uint64_t sizes[2] = {0, 0};
-    offsets_.assign(step_.parameters.size(), 0);
+    buffers_.layout = place("parameters", false, options_.flat);
+    place("frozen", true, {});
+    step_.buffers.loss = step_.loss;
+  }
+
+  parallel::FlatLayout place(const std::string& name, bool of_frozen,
+                             const parallel::FlatLayoutOptions& options) {
+    std::vector<uint64_t> bytes;
+    std::vector<size_t> which;
     for (size_t i = 0; i < step_.parameters.size(); ++i) {
       const model::Parameter& p = step_.parameters[i];
-      if (!p.trainable) continue;
-      uint64_t& size = sizes[frozen(p.name)];
-      offsets_[i] = size;
-      const uint64_t bytes = graph::canonical_bytes(step_.graph.value(p.value));
-      size += (bytes + kParameterAlignment - 1) / kParameterAlignment * kParameterAlignment;
+      if (!p.trainable || frozen(p.name) != of_frozen) continue;
+      which.push_back(i);
+      bytes.push_back(graph::canonical_bytes(step_.graph.value(p.value)));
     }
-    const uint64_t element = graph::dtype_bytes(options_.dtype);
-    parameters_ = value("parameters", ValueKind::kParameter,
-                        {static_cast<int64_t>(sizes[0] / element)}, options_.dtype);
-    const ValueId fixed = value("frozen", ValueKind::kParameter,
-                                {static_cast<int64_t>(sizes[1] / element)}, options_.dtype);
-    for (size_t i = 0; i < step_.parameters.size(); ++i) {
-      if (!step_.parameters[i].trainable) continue;
-      Value& v = step_.graph.value(step_.parameters[i].value);
-      v.base = frozen(step_.parameters[i].name) ? fixed : parameters_;
-      v.offset = offsets_[i];
+    const parallel::FlatLayout layout = parallel::lay_out(bytes, options);
+    const ValueId flat =
+        value(name, ValueKind::kParameter, {elements(layout.bytes)}, options_.dtype);
+    if (!of_frozen) buffers_.parameters = flat;
+    offsets_.resize(step_.parameters.size());
+    for (size_t k = 0; k < which.size(); ++k) {
+      Value& v = step_.graph.value(step_.parameters[which[k]].value);
+      v.base = flat;
+      v.offset = offsets_[which[k]] = layout.offsets[k];
     }
+    return layout;
+  }
+
+  int64_t elements(uint64_t bytes) const {
+    return static_cast<int64_t>(bytes / graph::dtype_bytes(options_.dtype));
   }
 
   void place_gradients() {
-    gradients_ = value("gradients", ValueKind::kState, Dims(step_.graph.value(parameters_).dims),
-                       options_.dtype);
+    buffers_.gradients = state("gradients");
     build_.phase = Phase::kBackward;
     for (size_t i = 0; i < step_.gradients.size(); ++i) {
       ValueId& g = step_.gradients[i];
@@ -173,7 +182,7 @@ class StepBuilder {
         build_.node_into(RT_OP_COPY, {g}, {copy});
         g = copy;
       }
-      step_.graph.value(g).base = gradients_;
+      step_.graph.value(g).base = buffers_.gradients;
       step_.graph.value(g).offset = offsets_[i];
       step_.graph.value(g).name = step_.parameters[i].name + ".gradient";
     }
@@ -186,7 +195,7 @@ class StepBuilder {
   }
 
   ValueId state(const std::string& name) {
-    return value(name, ValueKind::kState, Dims(step_.graph.value(parameters_).dims),
+    return value(name, ValueKind::kState, Dims(step_.graph.value(buffers_.parameters).dims),
                  options_.dtype);
   }
 
@@ -196,7 +205,11 @@ class StepBuilder {
     step_.learning_rate = value("learning_rate", ValueKind::kInput, {1}, options_.dtype);
     ValueId scale = step_.one;
     if (options_.max_norm > 0) {
-      scale = build_.node1(RT_OP_CLIP_SCALE, {build_.square_sum(gradients_)}, {1},
+      // Without the padding at the end, whose size depends on the number of ranks.
+      const ValueId all =
+          value("", ValueKind::kTemporary, {elements(buffers_.layout.used_bytes)}, options_.dtype);
+      step_.graph.value(all).base = buffers_.gradients;
+      scale = build_.node1(RT_OP_CLIP_SCALE, {build_.square_sum(all)}, {1},
                            {{RT_ATTR_MAX_NORM, options_.max_norm}});
     }
     options_.optimizer.name == "adamw" ? add_adamw(scale) : add_sgd(scale);
@@ -204,8 +217,9 @@ class StepBuilder {
 
   void add_sgd(ValueId scale) {
     const config::Optimizer& o = options_.optimizer;
-    std::vector<ValueId> inputs = {parameters_, gradients_, step_.learning_rate, scale};
-    std::vector<ValueId> outputs = {parameters_};
+    std::vector<ValueId> inputs = {buffers_.parameters, buffers_.gradients, step_.learning_rate,
+                                   scale};
+    std::vector<ValueId> outputs = {buffers_.parameters};
     if (o.momentum != 0) {
       inputs.push_back(state("momentum"));
       outputs.push_back(inputs.back());
@@ -220,20 +234,21 @@ class StepBuilder {
     const config::Optimizer& o = options_.optimizer;
     const ValueId m = state("adam_m"), v = state("adam_v");
     step_.step = value("optimizer_step", ValueKind::kInput, {1}, RT_INT64);
-    build_.node_into(RT_OP_ADAMW,
-                     {parameters_, gradients_, step_.learning_rate, scale, m, v, step_.step},
-                     {parameters_, m, v},
-                     {{RT_ATTR_BETA1, o.betas.at(0)},
-                      {RT_ATTR_BETA2, o.betas.at(1)},
-                      {RT_ATTR_EPSILON, o.eps},
-                      {RT_ATTR_WEIGHT_DECAY, o.weight_decay}});
+    build_.node_into(
+        RT_OP_ADAMW,
+        {buffers_.parameters, buffers_.gradients, step_.learning_rate, scale, m, v, step_.step},
+        {buffers_.parameters, m, v},
+        {{RT_ATTR_BETA1, o.betas.at(0)},
+         {RT_ATTR_BETA2, o.betas.at(1)},
+         {RT_ATTR_EPSILON, o.eps},
+         {RT_ATTR_WEIGHT_DECAY, o.weight_decay}});
   }
 
   const StepOptions& options_;
   StepGraph step_;
   Build build_;
   std::vector<uint64_t> offsets_;  // bytes into the flat buffer, by parameter
-  ValueId parameters_ = kNone, gradients_ = kNone;
+  parallel::StepBuffers& buffers_ = step_.buffers;
 };
 
 }  // namespace

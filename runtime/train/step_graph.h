@@ -8,12 +8,14 @@
 #include "runtime/config/config.h"
 #include "runtime/data/dataset.h"
 #include "runtime/model/network.h"
+#include "runtime/parallel/distribute.h"
 
 namespace runtime::train {
 
 // What a step is for.
 enum class Purpose {
   kTraining,    // forward, backward, update
+  kMicroStep,   // forward, backward: one of several whose gradients are added up
   kGradients,   // forward, backward; gradients and output are kept for reading
   kEvaluation,  // forward in inference mode, loss, number of correct answers
 };
@@ -28,14 +30,17 @@ struct StepOptions {
   double max_norm = 0;
   uint64_t seed = 0;
   std::vector<std::string> freeze;  // patterns of parameter names, * and ? as in a shell
+  parallel::FlatLayoutOptions flat;
+  bool split_batch_norm = false;  // see model::NetworkOptions
+  double l2_share = 1;  // part of the penalty that this step adds: over all steps and ranks it is 1
 };
 
 // Values that the caller writes before a step (kInput) and reads after it (kOutput). kNone where a
 // step has none.
 //
 // All trained parameters lie in one persistent buffer "parameters" and their gradients, in the same
-// places, in "gradients", so that the optimizer is one launch. Optimizer state: "momentum", or
-// "adam_m" and "adam_v".
+// places, in "gradients", so that the optimizer is one launch and buckets are ranges. Optimizer
+// state: "momentum", or "adam_m" and "adam_v".
 struct StepGraph {
   graph::Graph graph;
   graph::ValueId features = graph::kNone;
@@ -52,6 +57,7 @@ struct StepGraph {
   std::vector<model::Parameter>
       parameters;  // views into "parameters" or "frozen", or statistics of their own
   std::vector<graph::ValueId> gradients;  // by parameter; kNone: not trained
+  parallel::StepBuffers buffers;
 };
 
 StepGraph build_step(const model::Model& model, const StepOptions& options);

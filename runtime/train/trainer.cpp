@@ -1,31 +1,55 @@
 #include "runtime/train/trainer.h"
 
 #include <algorithm>
-#include <cstring>
+#include <chrono>
 #include <deque>
-#include <tuple>
+#include <set>
 
 #include "runtime/error.h"
 #include "runtime/train/loss_window.h"
-#include "runtime/train/model_from_config.h"
+#include "runtime/train/step_programs.h"
 #include "runtime/train/weights.h"
 
 namespace runtime::train {
 
-namespace {
-
 using graph::kNone;
 using graph::ValueId;
 
-// A step's graph and its program.
-struct StepProgram {
-  StepGraph step;
-  std::unique_ptr<exec::Program> program;
-};
+namespace {
 
-rt_dtype to_dtype(const std::string& name) { return name == "float64" ? RT_FLOAT64 : RT_FLOAT32; }
+// Of which the fastest counts, after one that is not measured.
+constexpr int kProbeSteps = 3;
 
 }  // namespace
+
+config::Config resolve_ranks(config::Config config, int world_size) {
+  const std::string ranks = std::to_string(world_size);
+  config::Training& training = config.training;
+  if (training.batch_size_per_rank > 0) {
+    training.global_batch_size = training.batch_size_per_rank * world_size;
+    training.batch_size_per_rank = 0;
+  }
+  if (training.global_batch_size < world_size) {
+    throw ConfigurationError("training.global_batch_size is " +
+                             std::to_string(training.global_batch_size) + ", but there are " +
+                             ranks +
+                             " ranks, so that some would never have a sample; start at "
+                             "most that many ranks, or choose a larger batch");
+  }
+  if (config.parallelism.data != -1 && config.parallelism.data != world_size) {
+    throw ConfigurationError("parallelism.data is " + std::to_string(config.parallelism.data) +
+                             ", but there are " + ranks + " ranks; set it to -1 or to " + ranks +
+                             ", or start " + std::to_string(config.parallelism.data) +
+                             " ranks (--nproc)");
+  }
+  if (config.debug.deterministic && config.debug.virtual_shards < world_size) {
+    throw ConfigurationError("debug.virtual_shards is " +
+                             std::to_string(config.debug.virtual_shards) + ", but there are " +
+                             ranks + " ranks; every rank needs a shard: set it to at least " +
+                             ranks);
+  }
+  return config;
+}
 
 std::string resolve_loss(const config::Training& training, const data::SampleSpec& spec) {
   const std::string natural = spec.classes > 0 ? "cross_entropy" : "mean_squared_error";
@@ -36,186 +60,122 @@ std::string resolve_loss(const config::Training& training, const data::SampleSpe
                            natural + "\" or \"auto\"");
 }
 
-struct Trainer::State {
-  State(const config::Config& c, const data::SampleSpec& s,
-        std::shared_ptr<plugins::host::Device> d, const exec::CompileOptions& o)
-      : config(c),
-        spec(s),
-        device(std::move(d)),
-        options(o),
-        model(model_from_config(c.model)),
-        dtype(to_dtype(c.training.dtype)),
-        loss(resolve_loss(c.training, s)),
-        stream(device->create_stream()),
-        storage(device),
-        arena(device),
-        losses(device, dtype) {
-    check_input();
+struct Trainer::State : StepPrograms {
+  using StepPrograms::StepPrograms;
+
+  exec::Collectives* collectives() const { return options.collectives; }
+  StepProgram& any_program() { return get(whole(Purpose::kTraining, nominal_rows())); }
+
+  // Of each shard, for a full batch.
+  int64_t nominal_rows() const {
+    const auto rows = static_cast<int64_t>(
+        parallel::rows_of_rank(config.training.global_batch_size, split).size());
+    const int64_t steps = parallel::micro_steps(config.training.global_batch_size, split);
+    return rows / (steps * split.shards_of_rank());
   }
 
-  // The model's input as the data set has it: [H, W, C] -> [C, H, W].
-  void check_input() const {
-    std::vector<int64_t> given = spec.shape;
-    if (given.size() == 3) given = {given[2], given[0], given[1]};
-    if (given != model.input) {
-      throw ConfigurationError("model.input is " + graph::to_string(model.input) +
-                               ", the data set has samples of " + graph::to_string(given) +
-                               "; set model.input, or dataset.resize for images");
-    }
-  }
+  void initialise();
+  void broadcast_parameters();
+  void measure_speed();
+  void agree(const data::Batch& batch, const std::vector<StepKey>& keys);
+  std::vector<const model::Parameter*> statistics();
 
-  StepOptions step_options(Purpose purpose, int64_t rows) const {
-    StepOptions o;
-    o.purpose = purpose;
-    o.batch = rows;
-    o.dtype = dtype;
-    o.loss = loss;
-    o.targets = spec.targets;
-    o.optimizer = config.optimizer;
-    o.max_norm = config.training.max_norm;
-    o.seed = config.debug.seed;
-    o.freeze = config.model.freeze;
-    return o;
-  }
-
-  StepProgram& get(Purpose purpose, int64_t rows) {
-    const auto it = programs.find({purpose, rows});
-    if (it != programs.end()) return it->second;
-    StepGraph step = build_step(model, step_options(purpose, rows));
-    check_classes(step);
-    stream.synchronize();  // a larger arena replaces the one that queued work still uses
-    exec::Compiled compiled = exec::compile(step.graph, device, storage, arena, options);
-    for (std::string& note : compiled.notes) {
-      if (std::find(notes.begin(), notes.end(), note) == notes.end())
-        notes.push_back(std::move(note));
-    }
-    if (step.one != kNone)
-      write(storage.buffer("one", graph::dtype_bytes(dtype)), encode({1.0}, dtype));
-    return programs
-        .emplace(std::pair(purpose, rows),
-                 StepProgram{std::move(step), std::move(compiled.program)})
-        .first->second;
-  }
-
-  void check_classes(const StepGraph& step) const {
-    const graph::Dims& out = step.graph.value(step.output).dims;
-    if (loss == "cross_entropy" && out.back() < spec.classes) {
-      throw ConfigurationError("the model's last layer has " + std::to_string(out.back()) +
-                               " outputs, the data set " + std::to_string(spec.classes) +
-                               " classes; give the last layer at least that many features");
-    }
-  }
-
-  void write(void* address, const std::vector<std::byte>& bytes) {
-    stream.copy(address, bytes.data(), bytes.size());
-    stream.synchronize();
-  }
-
-  std::vector<std::byte> read(const void* address, uint64_t bytes) {
-    std::vector<std::byte> out(bytes);
-    stream.copy(out.data(), address, bytes);
-    stream.synchronize();
-    return out;
-  }
-
-  void upload_scalar(StepProgram& p, ValueId id, double value) {
-    if (id == kNone) return;
-    alignas(8) std::byte bytes[8];
-    uint64_t size = 8;
-    if (p.step.graph.value(id).dtype == RT_INT64) {
-      const auto v = static_cast<int64_t>(value);
-      std::memcpy(bytes, &v, 8);
-    } else if (dtype == RT_FLOAT64) {
-      std::memcpy(bytes, &value, 8);
-    } else {
-      const auto v = static_cast<float>(value);
-      std::memcpy(bytes, &v, size = 4);
-    }
-    stream.copy(p.program->address(id), bytes, size);
-  }
-
-  // Copies float32 numbers of the host into a value of the training type.
-  void upload_numbers(StepProgram& p, ValueId id, const float* from, size_t count) {
-    if (dtype == RT_FLOAT32) {
-      stream.copy(p.program->address(id), from, count * sizeof(float));
-      return;
-    }
-    widened.assign(from, from + count);
-    stream.copy(p.program->address(id), widened.data(), count * sizeof(double));
-  }
-
-  void upload(StepProgram& p, const data::Batch& batch, double learning_rate) {
-    upload_numbers(p, p.step.features, batch.features.data(), batch.features.size());
-    if (spec.classes > 0) {
-      stream.copy(p.program->address(p.step.target), batch.labels.data(),
-                  batch.labels.size() * sizeof(int32_t));
-    } else {
-      upload_numbers(p, p.step.target, batch.targets.data(), batch.targets.size());
-    }
-    weight.assign(batch.rows, 0.0f);
-    weight_wide.assign(batch.rows, 0.0);
-    for (int64_t i = 0; i < batch.valid; ++i) {
-      weight_wide[i] = 1.0 / static_cast<double>(batch.valid);
-      weight[i] = static_cast<float>(weight_wide[i]);
-    }
-    if (dtype == RT_FLOAT64) {
-      stream.copy(p.program->address(p.step.weight), weight_wide.data(),
-                  batch.rows * sizeof(double));
-    } else {
-      stream.copy(p.program->address(p.step.weight), weight.data(), batch.rows * sizeof(float));
-    }
-    upload_scalar(p, p.step.learning_rate, learning_rate);
-    upload_scalar(p, p.step.step, static_cast<double>(steps + 1));
-    upload_scalar(p, p.step.dropout_step, static_cast<double>(steps));
-    upload_scalar(p, p.step.sample_base, 0);
-  }
-
-  config::Config config;
-  data::SampleSpec spec;
-  std::shared_ptr<plugins::host::Device> device;
-  exec::CompileOptions options;
-  model::Model model;
-  rt_dtype dtype;
-  std::string loss;
-  plugins::host::Stream stream;
-  exec::Storage storage;
-  exec::Arena arena;
-  LossWindow losses;
-  std::map<std::pair<Purpose, int64_t>, StepProgram> programs;
-  std::vector<std::string> notes;
-  std::vector<double> widened, weight_wide;
-  std::vector<float> weight;
+  std::unique_ptr<LossWindow> losses;
+  std::set<int64_t> agreed;      // global batch sizes whose collectives have been compared
   std::deque<StepResult> early;  // results taken out of the window to make room
   int64_t steps = 0, results = 0;
 };
 
-Trainer::Trainer(const config::Config& config, const data::SampleSpec& spec,
-                 std::shared_ptr<plugins::host::Device> device, const exec::CompileOptions& options)
-    : state_(std::make_unique<State>(config, spec, std::move(device), options)) {
-  // The graph of any batch size tells the parameters; this one will be needed.
-  StepProgram& p = state_->get(Purpose::kTraining, config.training.global_batch_size);
+void Trainer::State::initialise() {
+  StepProgram& p = any_program();
   for (const model::Parameter& parameter : p.step.parameters) {
     const std::vector<double> values =
         initial_values(parameter, graph::element_count(parameter.view), config.debug.seed);
     void* address = p.program->address(parameter.value);
     if (address == nullptr) continue;
-    state_->write(address, from_file_order(parameter, encode(values, state_->dtype),
-                                           graph::dtype_bytes(state_->dtype)));
+    write(address, from_file_order(parameter, encode(values, dtype), graph::dtype_bytes(dtype)));
   }
-  state_->storage.parameters_changed();
+  storage.parameters_changed();
+}
+
+// They are the same already, unless the ranks' files or programs differ.
+void Trainer::State::broadcast_parameters() {
+  if (collectives() == nullptr) return;
+  StepProgram& p = any_program();
+  for (const model::Parameter& parameter : p.step.parameters) {
+    const uint64_t size = graph::canonical_bytes(p.step.graph.value(parameter.value));
+    std::vector<std::byte> bytes = read(p.program->address(parameter.value), size);
+    collectives()->broadcast(bytes.data(), bytes.size(), 0);
+    write(p.program->address(parameter.value), bytes);
+  }
+  storage.parameters_changed();
+}
+
+// Shares in proportion to the samples a second of each rank alone, on equal shares.
+void Trainer::State::measure_speed() {
+  const int64_t rows = nominal_rows();
+  StepProgram& p = get(whole(Purpose::kMicroStep, rows));
+  double seconds = 0;
+  for (int i = 0; i <= kProbeSteps; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    p.program->run(stream);
+    stream.synchronize();
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
+    if (i == 1 || (i > 1 && elapsed.count() < seconds)) seconds = elapsed.count();
+  }
+  const double speed = static_cast<double>(rows) / seconds;
+  split.weights.resize(split.world_size);
+  collectives()->all_gather(&speed, split.weights.data(), sizeof(double));
+}
+
+void Trainer::State::agree(const data::Batch& batch, const std::vector<StepKey>& keys) {
+  if (collectives() == nullptr || !agreed.insert(batch.global_rows).second) return;
+  std::vector<std::string> list;
+  for (const StepKey& key : keys) {
+    for (std::string& item : get(key).program->collective_list()) list.push_back(std::move(item));
+  }
+  collectives()->compare(
+      "collective (of a step of " + std::to_string(batch.global_rows) + " samples)", list);
+}
+
+std::vector<const model::Parameter*> Trainer::State::statistics() {
+  std::vector<const model::Parameter*> result;
+  for (const model::Parameter& parameter : any_program().step.parameters) {
+    if (!parameter.trainable) result.push_back(&parameter);
+  }
+  return result;
+}
+
+Trainer::Trainer(const config::Config& config, const data::SampleSpec& spec,
+                 std::shared_ptr<plugins::host::Device> device, const exec::CompileOptions& options)
+    : state_(std::make_unique<State>(config, spec, std::move(device), options)) {
+  State& s = *state_;
+  s.losses = std::make_unique<LossWindow>(s.device, s.dtype);
+  if (s.collectives() != nullptr && config.parallelism.share == "by_speed") s.measure_speed();
+  s.initialise();
   if (!config.model.init_from.empty())
     set_weights(data::read_safetensors(config.model.init_from), config.model.init_from);
+  s.broadcast_parameters();
 }
 
 Trainer::~Trainer() = default;
 
+const parallel::BatchSplit& Trainer::split() const { return state_->split; }
+
 void Trainer::step(const data::Batch& batch, double learning_rate) {
   State& s = *state_;
-  StepProgram& p = s.get(Purpose::kTraining, batch.rows);
-  s.upload(p, batch, learning_rate);
-  p.program->run(s.stream);
-  if (s.losses.full()) s.early.push_back({s.results++, *s.losses.pop(true)});
-  s.losses.push(s.stream, p.program->address(p.step.loss));
+  const std::vector<StepKey> keys = s.keys(Purpose::kTraining, batch);
+  s.agree(batch, keys);
+  int64_t row = 0;
+  for (const StepKey& key : keys) {
+    StepProgram& p = s.get(key);
+    s.upload(p, batch, row, learning_rate, s.steps);
+    p.program->run(s.stream);
+    row += key.rows * s.split.shards_of_rank();
+  }
+  StepProgram& last = s.get(keys.back());
+  if (s.losses->full()) s.early.push_back({s.results++, *s.losses->pop(true)});
+  s.losses->push(s.stream, last.program->address(last.values.loss));
   ++s.steps;
 }
 
@@ -226,62 +186,72 @@ std::optional<StepResult> Trainer::next_result(bool wait) {
     s.early.pop_front();
     return result;
   }
-  const std::optional<double> loss = s.losses.pop(wait);
+  const std::optional<double> loss = s.losses->pop(wait);
   if (!loss) return std::nullopt;
   return StepResult{s.results++, *loss};
 }
 
 Evaluation Trainer::evaluate(data::Loader& loader) {
   State& s = *state_;
-  Evaluation total;
-  for (int64_t i = 0; i < loader.batches_per_epoch(); ++i) {
+  share_statistics();
+  const int64_t batches = loader.batches_per_epoch();
+  std::vector<double> sums(3 * batches, 0.0);  // of each batch: loss, correct answers, samples
+  for (int64_t i = s.rank(); i < batches; i += s.world_size()) {
     const data::Batch& batch = loader.next();
-    StepProgram& p = s.get(Purpose::kEvaluation, batch.rows);
-    s.upload(p, batch, 0);
+    StepProgram& p = s.get(s.whole(Purpose::kEvaluation, batch.rows));
+    s.upload(p, batch, 0, 0, s.steps);
     p.program->run(s.stream);
-    const auto scalar = [&](ValueId id) {
-      const std::vector<std::byte> bytes =
-          s.read(p.program->address(id), graph::dtype_bytes(s.dtype));
-      return s.dtype == RT_FLOAT64
-                 ? *reinterpret_cast<const double*>(bytes.data())
-                 : static_cast<double>(*reinterpret_cast<const float*>(bytes.data()));
-    };
-    total.loss += scalar(p.step.loss) * static_cast<double>(batch.valid);
-    if (p.step.correct != kNone) total.accuracy += scalar(p.step.correct);
-    total.samples += batch.valid;
+    sums[3 * i] = s.read_scalar(p, p.values.loss) * static_cast<double>(batch.valid);
+    if (p.step.correct != kNone) sums[3 * i + 1] = s.read_scalar(p, p.step.correct);
+    sums[3 * i + 2] = static_cast<double>(batch.valid);
   }
-  const auto samples = static_cast<double>(std::max<int64_t>(total.samples, 1));
-  total.loss /= samples;
-  total.accuracy /= samples;
-  return total;
+  if (s.collectives() != nullptr) s.collectives()->all_reduce(sums.data(), sums.size(), RT_SUM);
+  double loss = 0, correct = 0, samples = 0;
+  for (int64_t i = 0; i < batches; ++i) {
+    loss += sums[3 * i];
+    correct += sums[3 * i + 1];
+    samples += sums[3 * i + 2];
+  }
+  const double divisor = std::max(samples, 1.0);
+  return {loss / divisor, correct / divisor, static_cast<int64_t>(samples)};
 }
 
 data::TensorFile Trainer::gradients(const data::Batch& batch) {
   State& s = *state_;
-  StepProgram& p = s.get(Purpose::kGradients, batch.rows);
-  s.upload(p, batch, 0);
-  p.program->run(s.stream);
+  const std::vector<StepKey> keys = s.keys(Purpose::kGradients, batch);
+  int64_t row = 0;
+  for (const StepKey& key : keys) {
+    StepProgram& p = s.get(key);
+    s.upload(p, batch, row, 0, s.steps);
+    p.program->run(s.stream);
+    row += key.rows * s.split.shards_of_rank();
+  }
+  StepProgram& p = s.get(keys.back());
   data::TensorFile file;
-  const auto tensor = [&](ValueId id) {
-    const graph::Value& value = p.step.graph.value(id);
+  const auto tensor = [&](ValueId id, const void* address) {
+    const graph::Value& value = p.program->graph().value(id);
     return data::HostTensor{value.dtype, value.dims,
-                            s.read(p.program->address(id), graph::canonical_bytes(value))};
+                            s.read(address, graph::canonical_bytes(value))};
   };
+  // The reduced ones, whatever buffer a shard's or a micro-step's own were written to.
+  const auto* reduced = static_cast<const std::byte*>(p.program->address(p.step.buffers.gradients));
   for (size_t i = 0; i < p.step.parameters.size(); ++i) {
-    if (p.step.gradients[i] == kNone) continue;
-    data::HostTensor t = tensor(p.step.gradients[i]);
+    const ValueId id = p.step.gradients[i];
+    if (id == kNone) continue;
+    data::HostTensor t = tensor(id, reduced + p.step.graph.value(id).offset);
     t.bytes = to_file_order(p.step.parameters[i], t.bytes, graph::dtype_bytes(t.dtype));
     t.dims = p.step.parameters[i].file_dims;
     file.tensors.emplace(p.step.parameters[i].name, std::move(t));
   }
-  file.tensors.emplace("logits", tensor(p.step.output));
-  file.tensors.emplace("loss", tensor(p.step.loss));
+  if (s.world_size() == 1 && keys.size() == 1 && p.values.shards.size() == 1)
+    file.tensors.emplace("logits", tensor(p.step.output, p.program->address(p.step.output)));
+  file.tensors.emplace("loss", tensor(p.values.loss, p.program->address(p.values.loss)));
   return file;
 }
 
 data::TensorFile Trainer::weights() {
   State& s = *state_;
-  StepProgram& p = s.get(Purpose::kTraining, s.config.training.global_batch_size);
+  StepProgram& p = s.any_program();
   data::TensorFile file;
   for (const model::Parameter& parameter : p.step.parameters) {
     const graph::Value& value = p.step.graph.value(parameter.value);
@@ -298,7 +268,7 @@ data::TensorFile Trainer::weights() {
 
 void Trainer::set_weights(const data::TensorFile& file, const std::string& path) {
   State& s = *state_;
-  StepProgram& p = s.get(Purpose::kTraining, s.config.training.global_batch_size);
+  StepProgram& p = s.any_program();
   check_weights(file, p.step.parameters, path);
   for (const model::Parameter& parameter : p.step.parameters) {
     const std::vector<std::byte> bytes = converted(file.tensors.at(parameter.name), s.dtype);
@@ -308,14 +278,62 @@ void Trainer::set_weights(const data::TensorFile& file, const std::string& path)
   s.storage.parameters_changed();
 }
 
-exec::Program& Trainer::program(Purpose purpose, int64_t rows) {
-  return *state_->get(purpose, rows).program;
+void Trainer::share_statistics() {
+  State& s = *state_;
+  if (s.collectives() == nullptr) return;
+  StepProgram& p = s.any_program();
+  std::vector<std::byte> all;
+  for (const model::Parameter* parameter : s.statistics()) {
+    const std::vector<std::byte> one =
+        s.read(p.program->address(parameter->value),
+               graph::canonical_bytes(p.step.graph.value(parameter->value)));
+    all.insert(all.end(), one.begin(), one.end());
+  }
+  if (all.empty()) return;
+  s.collectives()->broadcast(all.data(), all.size(), 0);
+  const std::byte* from = all.data();
+  for (const model::Parameter* parameter : s.statistics()) {
+    const uint64_t bytes = graph::canonical_bytes(p.step.graph.value(parameter->value));
+    s.write(p.program->address(parameter->value), {from, from + bytes});
+    from += bytes;
+  }
+}
+
+void Trainer::check_replicas() {
+  State& s = *state_;
+  if (s.collectives() == nullptr) return;
+  StepProgram& p = s.any_program();
+  const std::vector<std::byte> bytes =
+      s.read(p.program->address(p.step.buffers.parameters), p.step.buffers.layout.bytes);
+  const uint64_t hash =
+      std::hash<std::string_view>()({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  std::vector<uint64_t> hashes(s.world_size());
+  s.collectives()->all_gather(&hash, hashes.data(), sizeof(hash));
+  for (int r = 1; r < s.world_size(); ++r) {
+    if (hashes[r] == hashes[0]) continue;
+    throw NumericError("after step " + std::to_string(s.steps) + " the parameters of rank " +
+                       std::to_string(r) +
+                       " differ from those of rank 0; look for faulty memory "
+                       "or ranks with different devices or programs, and start again from weights "
+                       "saved before");
+  }
+}
+
+exec::Program& Trainer::program(int64_t rows) {
+  return *state_->get(state_->whole(Purpose::kTraining, rows)).program;
 }
 
 plugins::host::Stream& Trainer::stream() { return state_->stream; }
 
-void Trainer::upload(Purpose purpose, const data::Batch& batch, double learning_rate) {
-  state_->upload(state_->get(purpose, batch.rows), batch, learning_rate);
+void Trainer::upload(const data::Batch& batch, double learning_rate) {
+  State& s = *state_;
+  s.upload(s.get(s.whole(Purpose::kTraining, batch.rows / s.split.shards_of_rank())), batch, 0,
+           learning_rate, s.steps);
+}
+
+exec::CollectiveTimes Trainer::take_collective_times() {
+  return state_->collectives() == nullptr ? exec::CollectiveTimes{}
+                                          : state_->collectives()->take_times();
 }
 
 const std::vector<std::string>& Trainer::notes() const { return state_->notes; }
@@ -326,11 +344,8 @@ bool Trainer::classification() const { return state_->spec.classes > 0; }
 
 int64_t Trainer::parameter_count() const {
   int64_t count = 0;
-  for (const auto& [key, p] : state_->programs) {
-    for (const model::Parameter& parameter : p.step.parameters) {
-      if (parameter.trainable) count += graph::element_count(parameter.file_dims);
-    }
-    break;
+  for (const model::Parameter& parameter : state_->any_program().step.parameters) {
+    if (parameter.trainable) count += graph::element_count(parameter.file_dims);
   }
   return count;
 }

@@ -14,7 +14,7 @@
 #include "runtime/data/loader.h"
 #include "runtime/data/safetensors.h"
 #include "runtime/exec/compile.h"
-#include "runtime/train/step_graph.h"
+#include "runtime/parallel/batch_split.h"
 
 namespace runtime::train {
 
@@ -30,36 +30,52 @@ struct StepResult {
   double loss = 0;
 };
 
-// One thread at a time; several trainers may live in one process. Everything throws the errors of
-// runtime/error.h and plugins::host::Error.
+// One rank; one thread at a time; several trainers may live in one process. Every rank of a job
+// makes the same calls in the same order. Everything throws the errors of runtime/error.h and
+// plugins::host::Error.
 class Trainer {
  public:
-  // Makes parameters with their initial values (or model.init_from's). Programs are made when their
-  // batch size comes up.
+  // Makes parameters with their initial values (or model.init_from's), rank 0's on every rank.
+  // `options.collectives` makes it one of several ranks. Programs are made when their batch size
+  // comes up. `config` is resolved (see resolve_ranks).
   Trainer(const config::Config& config, const data::SampleSpec& spec,
           std::shared_ptr<plugins::host::Device> device, const exec::CompileOptions& options);
   ~Trainer();
 
-  // Queues one optimizer step. Allocates nothing after the first step of its batch size.
+  // How global batches are cut; loaders of training batches give this rank's part.
+  const parallel::BatchSplit& split() const;
+
+  // Queues one optimizer step on this rank's part of a global batch. Allocates nothing after the
+  // first step of its batch size, before which the ranks compare their collectives.
   void step(const data::Batch& batch, double learning_rate);
   // Losses of finished steps, in order. `wait`: waits for the oldest unfinished one; nullopt if
   // none is outstanding.
   std::optional<StepResult> next_result(bool wait);
 
+  // Every sample once: the ranks take whole batches of the data set in turn. The same numbers on
+  // any number of ranks, and on every rank.
+  // The loader is one of validation_loader_options().
   Evaluation evaluate(data::Loader& loader);
 
-  // Forward and backward without update: the gradient of every trained parameter, PyTorch's names
-  // and layouts, and "logits" and "loss" beside them.
+  // Forward and backward without update: the gradient of every trained parameter over all ranks,
+  // PyTorch's names and layouts, and "loss" (and on one rank "logits") beside them.
   data::TensorFile gradients(const data::Batch& batch);
 
   data::TensorFile weights();
   void set_weights(const data::TensorFile& file, const std::string& path);
 
-  // The program of a purpose and batch size (made if there is none yet), for `plan` and `bench`.
-  exec::Program& program(Purpose purpose, int64_t rows);
+  // Rank 0's running statistics of batch normalisation to all ranks.
+  void share_statistics();
+  // Throws NumericError naming the first rank whose parameters differ from rank 0's.
+  void check_replicas();
+
+  // The program of a whole step of so many rows of this rank (made if there is none yet), for
+  // `plan` and `bench`.
+  exec::Program& program(int64_t rows);
   plugins::host::Stream& stream();
-  // Copies a batch to where the program reads it.
-  void upload(Purpose purpose, const data::Batch& batch, double learning_rate);
+  // Copies a batch to where that program reads it.
+  void upload(const data::Batch& batch, double learning_rate);
+  exec::CollectiveTimes take_collective_times();
   const std::vector<std::string>& notes() const;
   int64_t steps_done() const;
   int64_t parameter_count() const;
@@ -69,6 +85,10 @@ class Trainer {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+// What depends on the number of ranks: training.global_batch_size. Throws ConfigurationError where
+// the configuration does not fit so many.
+config::Config resolve_ranks(config::Config config, int world_size);
 
 // The loss that `auto` stands for.
 std::string resolve_loss(const config::Training& training, const data::SampleSpec& spec);

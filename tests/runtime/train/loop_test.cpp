@@ -21,31 +21,41 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 TEST(Schedule, Constant) {
-  config::Optimizer o;
-  o.lr = 0.5;
-  for (int64_t step : {0, 7, 1000}) EXPECT_EQ(learning_rate(o, {}, step, step / 10), 0.5);
+  config::Config c;
+  c.optimizer.lr = 0.5;
+  for (int64_t step : {0, 7, 1000}) EXPECT_EQ(learning_rate(c, step, step / 10), 0.5);
 }
 
 TEST(Schedule, StepDecays) {
-  config::Optimizer o;
-  o.lr = 1;
-  config::LrScheduler s;
-  s.name = "step";
-  s.step_size = 3;
-  s.gamma = 0.1;
-  EXPECT_EQ(learning_rate(o, s, 0, 2), 1);
-  EXPECT_DOUBLE_EQ(learning_rate(o, s, 0, 3), 0.1);
-  EXPECT_DOUBLE_EQ(learning_rate(o, s, 0, 8), 0.01);
+  config::Config c;
+  c.optimizer.lr = 1;
+  c.lr_scheduler.name = "step";
+  c.lr_scheduler.step_size = 3;
+  c.lr_scheduler.gamma = 0.1;
+  EXPECT_EQ(learning_rate(c, 0, 2), 1);
+  EXPECT_DOUBLE_EQ(learning_rate(c, 0, 3), 0.1);
+  EXPECT_DOUBLE_EQ(learning_rate(c, 0, 8), 0.01);
 }
 
 TEST(Schedule, WarmUpIsLinear) {
-  config::Optimizer o;
-  o.lr = 0.8;
-  config::LrScheduler s;
-  s.warmup_steps = 4;
-  EXPECT_DOUBLE_EQ(learning_rate(o, s, 0, 0), 0.2);
-  EXPECT_DOUBLE_EQ(learning_rate(o, s, 3, 0), 0.8);
-  EXPECT_DOUBLE_EQ(learning_rate(o, s, 4, 0), 0.8);
+  config::Config c;
+  c.optimizer.lr = 0.8;
+  c.lr_scheduler.warmup_steps = 4;
+  EXPECT_DOUBLE_EQ(learning_rate(c, 0, 0), 0.2);
+  EXPECT_DOUBLE_EQ(learning_rate(c, 3, 0), 0.8);
+  EXPECT_DOUBLE_EQ(learning_rate(c, 4, 0), 0.8);
+}
+
+TEST(Schedule, ScalesWithTheGlobalBatch) {
+  config::Config c;
+  c.optimizer.lr = 0.1;
+  c.training.global_batch_size = 400;
+  c.lr_scheduler.reference_batch_size = 100;
+  EXPECT_DOUBLE_EQ(learning_rate(c, 0, 0), 0.1);
+  c.lr_scheduler.scale_with_batch = "linear";
+  EXPECT_DOUBLE_EQ(learning_rate(c, 0, 0), 0.4);
+  c.lr_scheduler.scale_with_batch = "sqrt";
+  EXPECT_DOUBLE_EQ(learning_rate(c, 0, 0), 0.2);
 }
 
 TEST(LossWindowTest, KeepsTheOrderWhileTheDeviceRuns) {

@@ -1,0 +1,224 @@
+#include "runtime/exec/collectives.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "runtime/error.h"
+
+namespace runtime::exec {
+
+using graph::Graph;
+using graph::Node;
+using graph::Value;
+using plugins::host::Device;
+using plugins::host::Stream;
+
+namespace {
+
+constexpr size_t kItemBytes = 160;  // of one item of compare(), as it travels
+
+uint64_t count_of(const Graph& graph, const Node& node, int world_size) {
+  const auto elements = [&](graph::ValueId v) {
+    return static_cast<uint64_t>(graph::element_count(graph.value(v).dims));
+  };
+  const uint64_t sent = elements(node.inputs[0]), received = elements(node.outputs[0]);
+  return node.collective->kind == RT_ALL_TO_ALL ? sent / world_size : std::min(sent, received);
+}
+
+CollectiveRecord record_of(const rt_collective& c) {
+  CollectiveRecord record;
+  record.kind = c.kind;
+  record.dtype = c.dtype;
+  record.reduction = c.reduction;
+  record.peer = c.peer;
+  record.count = c.count;
+  return record;
+}
+
+}  // namespace
+
+std::string describe(const CollectiveCall& call) {
+  std::string text = describe(record_of(call.collective));
+  if (call.collective.reduction != 0)
+    text += ", reduction " + std::to_string(call.collective.reduction);
+  return call.name + ": " + text + ", communicator " + std::to_string(call.communicator);
+}
+
+Collectives::Collectives(std::vector<std::shared_ptr<plugins::host::Communicator>> communicators,
+                         int rank, int world_size, FlightRecorder& recorder, Watchdog& watchdog,
+                         bool check)
+    : communicators_(std::move(communicators)),
+      rank_(rank),
+      world_size_(world_size),
+      recorder_(recorder),
+      watchdog_(watchdog),
+      check_(check) {}
+
+Collectives::~Collectives() = default;
+
+// Turns what a communicator reports into the cause that the ranks find out together.
+template <class Function>
+void Collectives::guarded(Function&& function) {
+  try {
+    function();
+  } catch (const plugins::host::Error& error) {
+    watchdog_.fail(error.what());
+  }
+}
+
+CollectiveCall Collectives::prepare(const Graph& graph, const Node& node,
+                                    const std::shared_ptr<Device>& device) const {
+  const Value& sent = graph.value(node.inputs[0]);
+  const Value& received = graph.value(node.outputs[0]);
+  CollectiveCall call;
+  call.name = node.layer;
+  call.communicator = node.collective->communicator;
+  call.collective = plugins::host::make_collective(node.collective->kind, sent.dtype, nullptr,
+                                                   nullptr, count_of(graph, node, world_size_),
+                                                   node.collective->reduction);
+  call.send_bytes = graph::canonical_bytes(sent);
+  call.receive_bytes = graph::canonical_bytes(received);
+  if (!device->is_inline()) {
+    call.computed.emplace(device);
+    call.copied.emplace(device);
+  }
+  if (staged(*device)) {
+    call.send_copy = device->allocate(call.send_bytes, RT_MEMORY_PINNED_HOST);
+    call.receive_copy = device->allocate(call.receive_bytes, RT_MEMORY_PINNED_HOST);
+  }
+  return call;
+}
+
+void Collectives::start(CollectiveCall& call, Stream& stream) {
+  if (!call.computed) return enqueue(call);
+  call.computed->record(stream);
+  if (!copies_) copies_.emplace(stream.device());
+  call.computed->wait(*copies_);
+  if (call.send_copy) copies_->copy(call.send_copy.data(), call.collective.send, call.send_bytes);
+  call.copied->record(*copies_);
+  call.queued = true;
+  queue_.push_back(&call);
+  progress();
+}
+
+void Collectives::progress() {
+  while (!queue_.empty() && queue_.front()->copied->query()) {
+    CollectiveCall& call = *queue_.front();
+    queue_.pop_front();
+    call.queued = false;
+    enqueue(call);
+  }
+}
+
+void Collectives::enqueue(CollectiveCall& call) {
+  rt_collective collective = call.collective;
+  if (call.send_copy) {
+    collective.send = call.send_copy.data();
+    collective.receive = call.receive_copy.data();
+  }
+  if (check_) check_call(call);
+  call.sequence = recorder_.begin(collective, static_cast<uint64_t>(call.communicator));
+  guarded([&] { call.work = communicators_[call.communicator]->enqueue(collective); });
+  recorder_.running(call.sequence);
+  times_.bytes += call.send_bytes;
+  ++times_.calls;
+}
+
+void Collectives::wait(CollectiveCall& call, Stream& stream) {
+  while (call.queued) {
+    queue_.front()->copied->synchronize();
+    progress();
+  }
+  wait_for(call.work, call.sequence);
+  call.work = {};
+  if (call.receive_copy) {
+    copies_->copy(call.collective.receive, call.receive_copy.data(), call.receive_bytes);
+    call.copied->record(*copies_);
+    call.copied->wait(stream);
+  }
+}
+
+void Collectives::wait_for(plugins::host::Work& work, uint64_t sequence) {
+  const auto begin = std::chrono::steady_clock::now();
+  recorder_.waiting(sequence);
+  for (bool done = false; !done;) {
+    try {
+      work.wait(Watchdog::kSlice);
+      done = true;
+    } catch (const plugins::host::Error& error) {
+      if (error.code() != RT_ERROR_TIMEOUT) watchdog_.fail(error.what());
+      watchdog_.check();
+    }
+  }
+  recorder_.end(sequence);
+  times_.exposed_ns +=
+      std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count();
+}
+
+CollectiveTimes Collectives::take_times() { return std::exchange(times_, {}); }
+
+void Collectives::run(rt_collective collective, uint64_t bytes, const char* name) {
+  CollectiveCall call;
+  call.name = name;
+  call.collective = collective;
+  call.send_bytes = bytes;
+  const uint64_t sequence = recorder_.begin(collective, 0);
+  guarded([&] { call.work = communicators_[0]->enqueue(collective); });
+  wait_for(call.work, sequence);
+}
+
+void Collectives::all_gather(const void* send, void* receive, uint64_t bytes) {
+  run(plugins::host::make_collective(RT_ALL_GATHER, RT_UINT8, send, receive, bytes), bytes,
+      "all_gather");
+}
+
+void Collectives::all_reduce(double* values, uint64_t count, int32_t reduction) {
+  run(plugins::host::make_collective(RT_ALL_REDUCE, RT_FLOAT64, values, values, count, reduction),
+      count * sizeof(double), "all_reduce");
+}
+
+void Collectives::broadcast(void* data, uint64_t bytes, int root) {
+  rt_collective c = plugins::host::make_collective(RT_BROADCAST, RT_UINT8, data, data, bytes);
+  c.peer = root;
+  run(c, bytes, "broadcast");
+}
+
+void Collectives::check_call(const CollectiveCall& call) {
+  compare("collective", {describe(call)});
+}
+
+void Collectives::compare(const std::string& what, const std::vector<std::string>& items) {
+  const auto gather = [&](const std::string& mine) {
+    std::vector<char> all(kItemBytes * world_size_, '\0'), own(kItemBytes, '\0');
+    std::copy_n(mine.begin(), std::min(mine.size(), kItemBytes - 1), own.begin());
+    all_gather(own.data(), all.data(), kItemBytes);
+    std::vector<std::string> texts;
+    for (int r = 0; r < world_size_; ++r) texts.emplace_back(all.data() + r * kItemBytes);
+    return texts;
+  };
+  const auto require_equal = [&](const std::vector<std::string>& texts, const std::string& item) {
+    for (int r = 1; r < world_size_; ++r) {
+      if (texts[r] == texts[0]) continue;
+      throw CommunicationError("the ranks disagree on " + item + ": rank 0 has \"" + texts[0] +
+                               "\", rank " + std::to_string(r) + " has \"" + texts[r] +
+                               "\"; start all ranks with the same configuration, data and program");
+    }
+  };
+  std::string joined;
+  for (const std::string& item : items) joined += item + '\n';
+  const size_t hash = std::hash<std::string>()(joined);
+  const std::vector<std::string> hashes =
+      gather(std::to_string(items.size()) + "/" + std::to_string(hash));
+  if (std::all_of(hashes.begin(), hashes.end(), [&](auto& h) { return h == hashes[0]; })) return;
+  size_t longest = 0;
+  for (const std::string& h : hashes) longest = std::max<size_t>(longest, std::stoull(h));
+  for (size_t i = 0; i < longest; ++i) {
+    require_equal(gather(i < items.size() ? items[i] : "nothing"),
+                  what + " " + std::to_string(i + 1));
+  }
+  require_equal(hashes, what);
+}
+
+}  // namespace runtime::exec

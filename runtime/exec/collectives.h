@@ -1,0 +1,107 @@
+// The collectives of a rank: those that a program's nodes ask for, and a few on host memory.
+#ifndef RUNTIME_EXEC_COLLECTIVES_H_
+#define RUNTIME_EXEC_COLLECTIVES_H_
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plugins/host/communicator.h"
+#include "runtime/exec/watchdog.h"
+#include "runtime/graph/graph.h"
+
+namespace runtime::exec {
+
+// One collective of a program. When the communicator cannot read the device's memory, what is sent
+// and received goes through pinned host memory of its own.
+struct CollectiveCall {
+  std::string name;  // "bucket 0"
+  int communicator = 0;
+  rt_collective collective{};  // with the addresses of the device's buffers
+  uint64_t send_bytes = 0, receive_bytes = 0;
+  // Staging; empty where it is not needed.
+  plugins::host::Memory send_copy, receive_copy;
+  std::optional<plugins::host::Event> computed, copied;
+  // While it is under way.
+  plugins::host::Work work;
+  uint64_t sequence = 0;
+  bool queued = false;  // waits for what the device still computes
+};
+
+// What the collectives of some steps took.
+struct CollectiveTimes {
+  double exposed_ns = 0;  // for which the rank waited in wait()
+  uint64_t bytes = 0;     // sent
+  int64_t calls = 0;
+};
+
+// One rank's; one thread. Every failure is a CommunicationError that names the rank that was lost
+// or is late (see watchdog.h).
+class Collectives {
+ public:
+  // The communicators by graph::Collective::communicator. `check`: every call is compared across
+  // the ranks before it starts.
+  // Recorder and watchdog are the rank's own and live longer.
+  Collectives(std::vector<std::shared_ptr<plugins::host::Communicator>> communicators, int rank,
+              int world_size, FlightRecorder& recorder, Watchdog& watchdog, bool check);
+  ~Collectives();
+  Collectives(const Collectives&) = delete;
+  Collectives& operator=(const Collectives&) = delete;
+
+  int rank() const { return rank_; }
+  int world_size() const { return world_size_; }
+  const std::shared_ptr<plugins::host::Communicator>& communicator(int i) const {
+    return communicators_.at(i);
+  }
+
+  // The call of a node, without addresses yet. `staged` says whether it needs copies to the host.
+  CollectiveCall prepare(const graph::Graph& graph, const graph::Node& node,
+                         const std::shared_ptr<plugins::host::Device>& device) const;
+  static bool staged(const plugins::host::Device& device) { return !device.host_memory(); }
+
+  // Starts it behind what is queued on the stream; does not wait for the stream.
+  void start(CollectiveCall& call, plugins::host::Stream& stream);
+  // Returns when it is done, for an inline device; else what is queued on the stream from now on
+  // sees its result.
+  void wait(CollectiveCall& call, plugins::host::Stream& stream);
+  // Starts what was queued and may start now. Cheap when there is nothing.
+  void progress();
+  CollectiveTimes take_times();
+
+  // On host memory, blocking, outside of programs.
+  void all_gather(const void* send, void* receive, uint64_t bytes);
+  void all_reduce(double* values, uint64_t count, int32_t reduction);
+  void broadcast(void* data, uint64_t bytes, int root);
+
+  // Throws CommunicationError naming two ranks and their first different items if the lists are not
+  // the same on every rank. Every rank calls it.
+  void compare(const std::string& what, const std::vector<std::string>& items);
+
+ private:
+  void enqueue(CollectiveCall& call);
+  void finish(CollectiveCall& call);
+  void run(rt_collective collective, uint64_t bytes, const char* name);
+  void check_call(const CollectiveCall& call);
+  void wait_for(plugins::host::Work& work, uint64_t sequence);
+  template <class Function>
+  void guarded(Function&& function);
+
+  std::vector<std::shared_ptr<plugins::host::Communicator>> communicators_;
+  int rank_, world_size_;
+  FlightRecorder& recorder_;
+  Watchdog& watchdog_;
+  bool check_;
+  std::deque<CollectiveCall*> queue_;  // in the order of their start
+  std::optional<plugins::host::Stream> copies_;
+  CollectiveTimes times_;
+};
+
+// "bucket 0: all_reduce float32 x 431080 sum", for messages and for compare().
+std::string describe(const CollectiveCall& call);
+
+}  // namespace runtime::exec
+
+#endif  // RUNTIME_EXEC_COLLECTIVES_H_

@@ -1,0 +1,256 @@
+#include "runtime/parallel/distribute.h"
+
+#include <algorithm>
+
+#include "runtime/error.h"
+#include "runtime/parallel/replicate.h"
+#include "runtime/parallel/update.h"
+
+namespace runtime::parallel {
+
+namespace {
+
+using graph::Dims;
+using graph::Graph;
+using graph::kNone;
+using graph::Node;
+using graph::Phase;
+using graph::ValueId;
+using graph::ValueKind;
+
+class Distribute {
+ public:
+  Distribute(Graph& graph, const StepBuffers& buffers, const ShardValues& inputs,
+             const DistributeOptions& options)
+      : graph_(graph), buffers_(buffers), inputs_(inputs), options_(options), emit_(graph) {}
+
+  Distributed run() {
+    make_targets();
+    NodeList updates;
+    for (const Node& n : graph_.nodes) {
+      if (n.phase == Phase::kUpdate) updates.push_back(n);
+    }
+    Replicate replicate(graph_, emit_, buffers_, inputs_, options_, targets_);
+    nodes_ = replicate.run();
+    for (size_t s = 0; s < shard_count(); ++s) {
+      const auto of = [&](ValueId v) { return replicate.of(static_cast<int>(s), v); };
+      result_.shards.push_back(
+          {of(inputs_.features), of(inputs_.target), of(inputs_.weight), of(inputs_.sample_base)});
+      losses_.push_back(of(buffers_.loss));
+    }
+    after_.resize(nodes_.size());
+    if (buffers_.gradients != kNone) {
+      reduce_loss();
+      for (size_t b = buffers_.layout.buckets.size(); b-- > 0;) reduce_bucket(b);
+    } else {
+      result_.loss = losses_[0];
+    }
+    assemble(std::move(updates));
+    return std::move(result_);
+  }
+
+ private:
+  bool deterministic() const { return options_.shards > 0; }
+  bool communicates() const { return options_.reduce && options_.world_size > 1; }
+  size_t shard_count() const { return static_cast<size_t>(std::max(1, options_.shards)); }
+  int64_t elements(uint64_t bytes) const {
+    return static_cast<int64_t>(bytes / graph::dtype_bytes(graph_.value(buffers_.gradients).dtype));
+  }
+
+  // Where the backward pass writes: the gradients, or a buffer of their shape for each shard or for
+  // what is added to them.
+  void make_targets() {
+    if (buffers_.gradients == kNone || (!deterministic() && !options_.accumulate)) {
+      targets_.assign(shard_count(), buffers_.gradients);
+      return;
+    }
+    for (size_t s = 0; s < shard_count(); ++s) {
+      const std::string name =
+          deterministic() ? "shard_gradients." + std::to_string(s) : "added_gradients";
+      targets_.push_back(emit_.value(name, ValueKind::kState, buffers_.gradients,
+                                     {elements(buffers_.layout.bytes)}));
+    }
+  }
+
+  // The last node that writes into the range of a shard's gradients.
+  size_t ready(const Bucket& bucket) const {
+    size_t last = 0;
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      for (ValueId v : nodes_[i].outputs) {
+        if (v != kNone && writes(v, bucket)) last = i;
+      }
+    }
+    return last;
+  }
+
+  bool writes(ValueId v, const Bucket& bucket) const {
+    uint64_t offset = 0;
+    for (; graph_.value(v).base != kNone; v = graph_.value(v).base)
+      offset += graph_.value(v).offset;
+    return std::find(targets_.begin(), targets_.end(), v) != targets_.end() &&
+           offset >= bucket.begin && offset < bucket.end;
+  }
+
+  size_t last_writer(const std::vector<ValueId>& values) const {
+    size_t last = 0;
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      for (ValueId v : nodes_[i].outputs) {
+        if (std::find(values.begin(), values.end(), v) != values.end()) last = i;
+      }
+    }
+    return last;
+  }
+
+  // Starts the collective behind node `at`, or behind the last one without overlap; waits for it
+  // before the update.
+  void communicate(int32_t kind, int32_t reduction, ValueId send, ValueId receive, size_t at,
+                   const std::string& layer) {
+    Emit::Pair pair =
+        emit_.collective(kind, reduction, send, receive, kGradientsCommunicator, layer);
+    after_[options_.overlap ? at : nodes_.size() - 1].push_back(std::move(pair.start));
+    waits_.push_back(std::move(pair.wait));
+  }
+
+  // Micro-steps add up. Adding goes through a temporary: no kernel has to work in place.
+  void accumulate(ValueId what, ValueId into, size_t at) {
+    if (what == into) return;
+    if (!options_.accumulate) {
+      after_[at].push_back(emit_.copy(what, into, "accumulate"));
+      return;
+    }
+    const ValueId sum = emit_.temporary(into, graph_.value(into).dims);
+    after_[at].push_back(emit_.add(into, what, sum, "accumulate"));
+    after_[at].push_back(emit_.copy(sum, into, "accumulate"));
+  }
+
+  void reduce_loss() {
+    const size_t at = last_writer(losses_);
+    ValueId loss = losses_[0];
+    if (deterministic()) return gather_losses(at);
+    if (options_.accumulate || !options_.reduce) {
+      const ValueId sum = emit_.value("loss_sum", ValueKind::kState, loss, {1});
+      accumulate(loss, sum, at);
+      loss = sum;
+    }
+    if (communicates()) communicate(RT_ALL_REDUCE, RT_SUM, loss, loss, at, "loss");
+    result_.loss = loss;
+  }
+
+  // Every shard's loss to every rank, added by one kernel of the same shape on any number of ranks.
+  void gather_losses(size_t at) {
+    const auto own = static_cast<int64_t>(shard_count());
+    const ValueId rows = emit_.temporary(losses_[0], {own});
+    for (int64_t s = 0; s < own; ++s) {
+      const uint64_t bytes = graph::dtype_bytes(graph_.value(rows).dtype);
+      after_[at].push_back(emit_.copy(losses_[s], emit_.view(rows, s * bytes, 1), "loss"));
+    }
+    ValueId all = rows;
+    if (options_.world_size > 1) {
+      all = emit_.temporary(rows, {own * options_.world_size});
+      communicate(RT_ALL_GATHER, 0, rows, all, at, "loss");
+    }
+    result_.loss = emit_.value("loss_sum", ValueKind::kOutput, rows, {1});
+    Node sum = emit_.node(RT_OP_REDUCE, "loss", Phase::kBackward,
+                          {emit_.view(all, 0, int64_t{options_.total_shards})}, {result_.loss});
+    sum.attributes = {{RT_ATTR_FUNCTION, int64_t{RT_REDUCE_SUM}}, {RT_ATTR_AXES, int64_t{1}}};
+    waits_.push_back(std::move(sum));
+  }
+
+  void reduce_bucket(size_t b) {
+    const Bucket& bucket = buffers_.layout.buckets[b];
+    const std::string layer = "bucket " + std::to_string(buffers_.layout.buckets.size() - 1 - b);
+    ready_ = std::max(ready_, ready(bucket));
+    if (deterministic()) return add_shards(bucket, layer);
+    const ValueId whole = view(buffers_.gradients, bucket);
+    if (options_.accumulate) accumulate(view(targets_[0], bucket), whole, ready_);
+    if (!communicates()) return;
+    if (options_.zero_stage == 0) {
+      communicate(RT_ALL_REDUCE, RT_SUM, whole, whole, ready_, layer);
+    } else {
+      communicate(RT_REDUCE_SCATTER, RT_SUM, whole, view(buffers_.gradients, own_part(bucket)),
+                  ready_, layer);
+    }
+  }
+
+  ValueId view(ValueId base, const Bucket& range) {
+    return emit_.view(base, range.begin, elements(range.bytes()));
+  }
+
+  Bucket own_part(const Bucket& bucket) const {
+    const uint64_t bytes = bucket.bytes() / options_.world_size;
+    return {bucket.begin + options_.rank * bytes, bucket.begin + (options_.rank + 1) * bytes};
+  }
+
+  // Each rank owns a part of the bucket: it gets that part of all shards and adds them.
+  void add_shards(const Bucket& bucket, const std::string& layer) {
+    const uint64_t part = bucket.bytes() / options_.world_size;
+    std::vector<ValueId> shards(options_.total_shards, kNone);
+    for (int s = 0; s < options_.shards; ++s) {
+      ValueId received = view(targets_[s], bucket);
+      if (options_.world_size > 1) {
+        const ValueId sent = received;
+        received = emit_.temporary(sent, graph_.value(sent).dims);
+        communicate(RT_ALL_TO_ALL, 0, sent, received, ready_, layer);
+      }
+      for (int r = 0; r < options_.world_size; ++r) {
+        const int shard = r * options_.shards + s;
+        if (shard < options_.total_shards)
+          shards[shard] = emit_.view(received, r * part, elements(part));
+      }
+    }
+    const ValueId own = view(buffers_.gradients, own_part(bucket));
+    add_tree(shards, own, layer);
+    if (options_.world_size > 1 && options_.zero_stage == 0) {
+      Emit::Pair gather = emit_.collective(RT_ALL_GATHER, 0, own, view(buffers_.gradients, bucket),
+                                           kGradientsCommunicator, layer);
+      waits_.push_back(std::move(gather.start));
+      waits_.push_back(std::move(gather.wait));
+    }
+  }
+
+  // ((0+1)+(2+3))+...: the same order of additions for any number of ranks.
+  void add_tree(std::vector<ValueId> level, ValueId result, const std::string& layer) {
+    if (level.size() == 1) waits_.push_back(emit_.copy(level[0], result, layer));
+    while (level.size() > 1) {
+      std::vector<ValueId> next;
+      for (size_t i = 0; i + 1 < level.size(); i += 2) {
+        const ValueId sum =
+            level.size() == 2 ? result : emit_.temporary(result, graph_.value(result).dims);
+        waits_.push_back(emit_.add(level[i], level[i + 1], sum, layer));
+        next.push_back(sum);
+      }
+      if (level.size() % 2 == 1) next.push_back(level.back());
+      level = std::move(next);
+    }
+  }
+
+  void assemble(NodeList updates) {
+    graph_.nodes.clear();
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      graph_.nodes.push_back(std::move(nodes_[i]));
+      for (Node& n : after_[i]) graph_.nodes.push_back(std::move(n));
+    }
+    distribute_update(graph_, emit_, buffers_, options_, std::move(waits_), std::move(updates));
+  }
+
+  Graph& graph_;
+  const StepBuffers& buffers_;
+  const ShardValues& inputs_;
+  const DistributeOptions& options_;
+  Emit emit_;
+  std::vector<ValueId> targets_, losses_;  // by shard
+  NodeList nodes_;
+  std::vector<NodeList> after_;  // by node: what follows it
+  NodeList waits_;               // between backward and update
+  size_t ready_ = 0;             // of the buckets so far: they start in order
+  Distributed result_;
+};
+
+}  // namespace
+
+Distributed distribute(Graph& graph, const StepBuffers& buffers, const ShardValues& inputs,
+                       const DistributeOptions& options) {
+  return Distribute(graph, buffers, inputs, options).run();
+}
+
+}  // namespace runtime::parallel

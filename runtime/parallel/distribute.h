@@ -1,0 +1,63 @@
+// The data-parallel pass: one rank's step -> the same step as part of a job of several ranks.
+#ifndef RUNTIME_PARALLEL_DISTRIBUTE_H_
+#define RUNTIME_PARALLEL_DISTRIBUTE_H_
+
+#include <vector>
+
+#include "runtime/graph/graph.h"
+#include "runtime/parallel/flat_layout.h"
+
+namespace runtime::parallel {
+
+// Communicators of a job, by use. Those of statistics are small and the forward or backward pass
+// waits for them: they must not queue behind gradients.
+inline constexpr int kGradientsCommunicator = 0;
+inline constexpr int kStatisticsCommunicator = 1;
+
+// What a rank writes before a step and reads after it, once for each shard.
+struct ShardValues {
+  graph::ValueId features = graph::kNone, target = graph::kNone, weight = graph::kNone;
+  graph::ValueId sample_base = graph::kNone;
+};
+
+struct DistributeOptions {
+  int rank = 0, world_size = 1;
+  bool overlap = true;           // else all collectives start after the backward pass
+  int zero_stage = 0;            // 1: optimizer state sharded
+  bool sync_batch_norm = false;  // statistics over all ranks
+  // Deterministic over ranks: the graph becomes `shards` copies that run in lockstep, of
+  // `total_shards` in the job. 0: not.
+  int shards = 0, total_shards = 0;
+  // Micro-steps: gradients are added to those of the steps before, and only the last reduces them.
+  bool accumulate = false, reduce = true;
+};
+
+// The flat buffers of the step and where things lie in them.
+struct StepBuffers {
+  FlatLayout layout;
+  graph::ValueId parameters = graph::kNone;
+  graph::ValueId gradients = graph::kNone;  // kNone: no backward pass
+  graph::ValueId loss = graph::kNone;       // [1], this rank's part of the mean
+};
+
+struct Distributed {
+  std::vector<ShardValues> shards;
+  graph::ValueId loss = graph::kNone;  // [1], over all ranks where the step reduces it
+};
+
+// Rewrites a graph that has been through all other passes (kernels may be shared by shards, but
+// are never chosen anew). Parts of it:
+// - `batch_norm_statistics` and `batch_norm_backward_statistics` are gathered before they are
+//   merged (over shards, and with sync_batch_norm over ranks);
+// - each bucket is all-reduced as soon as its last gradient is there, the last parameters first;
+//   with zero_stage 1 it is reduce-scattered, and the parameters are gathered after the update;
+// - with shards, every rank sends its shards' gradients to the ranks that own the part of the
+//   buffer, and the owner adds them in one fixed binary tree;
+// - the update is split by bucket where the norm of the whole gradient is not needed.
+// Throws Error when the graph has operations that it cannot split.
+Distributed distribute(graph::Graph& graph, const StepBuffers& buffers, const ShardValues& inputs,
+                       const DistributeOptions& options);
+
+}  // namespace runtime::parallel
+
+#endif  // RUNTIME_PARALLEL_DISTRIBUTE_H_

@@ -1,0 +1,80 @@
+#include "runtime/parallel/emit.h"
+
+namespace runtime::parallel {
+
+using graph::Dims;
+using graph::Node;
+using graph::Phase;
+using graph::Value;
+using graph::ValueId;
+
+namespace {
+
+const char* name_of(int32_t kind) {
+  switch (kind) {
+    case RT_ALL_REDUCE:
+      return "all_reduce";
+    case RT_REDUCE_SCATTER:
+      return "reduce_scatter";
+    case RT_ALL_GATHER:
+      return "all_gather";
+    default:
+      return "all_to_all";
+  }
+}
+
+}  // namespace
+
+ValueId Emit::view(ValueId base, uint64_t offset, int64_t count) {
+  return view(base, offset, Dims{count});
+}
+
+ValueId Emit::view(ValueId base, uint64_t offset, Dims dims) {
+  Value v;
+  v.dtype = graph_.value(base).dtype;
+  v.dims = std::move(dims);
+  v.base = base;
+  v.offset = offset;
+  return graph_.add_value(std::move(v));
+}
+
+ValueId Emit::value(const std::string& name, graph::ValueKind kind, ValueId like, Dims dims) {
+  Value v;
+  v.name = name;
+  v.kind = kind;
+  v.dtype = graph_.value(like).dtype;
+  v.dims = std::move(dims);
+  return graph_.add_value(std::move(v));
+}
+
+Node Emit::node(const char* op, const std::string& layer, Phase phase, std::vector<ValueId> inputs,
+                std::vector<ValueId> outputs) const {
+  Node n;
+  n.op = op;
+  n.layer = layer;
+  n.phase = phase;
+  n.inputs = std::move(inputs);
+  n.outputs = std::move(outputs);
+  return n;
+}
+
+Node Emit::add(ValueId a, ValueId b, ValueId out, const std::string& layer) const {
+  return node(RT_OP_ADD, layer, Phase::kBackward, {a, b}, {out});
+}
+
+Node Emit::copy(ValueId from, ValueId to, const std::string& layer) const {
+  return node(RT_OP_COPY, layer, Phase::kBackward, {from}, {to});
+}
+
+Emit::Pair Emit::collective(int32_t kind, int32_t reduction, ValueId send, ValueId receive,
+                            int communicator, const std::string& layer) {
+  Node n = node(name_of(kind), layer, Phase::kBackward, {send}, {receive});
+  n.collective = {kind, reduction, communicator, false, token_++};
+  Pair pair{n, n};
+  pair.wait.op = std::string("wait ").append(n.op);
+  pair.wait.inputs = {send, receive};
+  pair.wait.collective->wait = true;
+  return pair;
+}
+
+}  // namespace runtime::parallel

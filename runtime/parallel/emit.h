@@ -1,0 +1,50 @@
+// Makes views, temporaries and nodes for the passes of this folder; their place in the order of
+// nodes is the pass's own business.
+#ifndef RUNTIME_PARALLEL_EMIT_H_
+#define RUNTIME_PARALLEL_EMIT_H_
+
+#include <string>
+#include <vector>
+
+#include "runtime/graph/graph.h"
+
+namespace runtime::parallel {
+
+using NodeList = std::vector<graph::Node>;
+
+class Emit {
+ public:
+  explicit Emit(graph::Graph& graph) : graph_(graph) {}
+
+  // `count` elements of `base` from byte `offset`, as a vector.
+  graph::ValueId view(graph::ValueId base, uint64_t offset, int64_t count);
+  // The same with dims.
+  graph::ValueId view(graph::ValueId base, uint64_t offset, graph::Dims dims);
+  // A new value like `like` but for dims, kind and name.
+  graph::ValueId value(const std::string& name, graph::ValueKind kind, graph::ValueId like,
+                       graph::Dims dims);
+  graph::ValueId temporary(graph::ValueId like, graph::Dims dims) {
+    return value("", graph::ValueKind::kTemporary, like, std::move(dims));
+  }
+
+  graph::Node node(const char* op, const std::string& layer, graph::Phase phase,
+                   std::vector<graph::ValueId> inputs, std::vector<graph::ValueId> outputs) const;
+  graph::Node add(graph::ValueId a, graph::ValueId b, graph::ValueId out,
+                  const std::string& layer) const;
+  graph::Node copy(graph::ValueId from, graph::ValueId to, const std::string& layer) const;
+
+  // Start and wait of a collective on communicator `communicator`.
+  struct Pair {
+    graph::Node start, wait;
+  };
+  Pair collective(int32_t kind, int32_t reduction, graph::ValueId send, graph::ValueId receive,
+                  int communicator, const std::string& layer);
+
+ private:
+  graph::Graph& graph_;
+  int32_t token_ = 0;
+};
+
+}  // namespace runtime::parallel
+
+#endif  // RUNTIME_PARALLEL_EMIT_H_

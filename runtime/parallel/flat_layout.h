@@ -1,0 +1,38 @@
+// Where parameters, gradients and optimizer state lie in their flat buffers, and how these are cut
+// in buckets.
+#ifndef RUNTIME_PARALLEL_FLAT_LAYOUT_H_
+#define RUNTIME_PARALLEL_FLAT_LAYOUT_H_
+
+#include <cstdint>
+#include <vector>
+
+namespace runtime::parallel {
+
+// A range of bytes of the flat buffers that is reduced together.
+struct Bucket {
+  uint64_t begin = 0, end = 0;
+  uint64_t bytes() const { return end - begin; }
+};
+
+struct FlatLayout {
+  std::vector<uint64_t> offsets;  // of each parameter, in bytes
+  std::vector<Bucket> buckets;    // in the order of the buffer; the whole of it
+  uint64_t bytes = 0;             // of a buffer, with the padding that collectives need
+  uint64_t used_bytes = 0;        // up to the end of the last parameter
+};
+
+struct FlatLayoutOptions {
+  int world_size = 1;
+  uint64_t bucket_bytes = UINT64_MAX;
+  // Of the bucket that is ready first: it holds the *last* parameters, since the backward pass goes
+  // from the end. Small, so that the network has work early (PyTorch's DDP: 1 MiB).
+  uint64_t first_bucket_bytes = UINT64_MAX;
+};
+
+// Parameters (bytes of each, in the order of the layers) begin on cache lines. Each bucket can be
+// cut into world_size equal parts of whole cache lines.
+FlatLayout lay_out(const std::vector<uint64_t>& parameter_bytes, const FlatLayoutOptions& options);
+
+}  // namespace runtime::parallel
+
+#endif  // RUNTIME_PARALLEL_FLAT_LAYOUT_H_

@@ -1,0 +1,116 @@
+#include "runtime/parallel/replicate.h"
+
+#include <algorithm>
+
+namespace runtime::parallel {
+
+using graph::Dims;
+using graph::kNone;
+using graph::Node;
+using graph::Phase;
+using graph::Value;
+using graph::ValueId;
+using graph::ValueKind;
+
+namespace {
+
+bool makes_rows(const Node& node) {
+  return node.op == RT_OP_BATCH_NORM_STATISTICS || node.op == RT_OP_BATCH_NORM_BACKWARD_STATISTICS;
+}
+
+}  // namespace
+
+Replicate::Replicate(graph::Graph& graph, Emit& emit, const StepBuffers& buffers,
+                     const ShardValues& inputs, const DistributeOptions& options,
+                     std::vector<ValueId> gradients)
+    : graph_(graph),
+      emit_(emit),
+      buffers_(buffers),
+      inputs_(inputs),
+      options_(options),
+      count_(std::max(1, options.shards)),
+      gradients_(std::move(gradients)),
+      copies_(count_) {}
+
+bool Replicate::is_shared(ValueId storage) const {
+  const ValueKind kind = graph_.value(storage).kind;
+  if (shared_.contains(storage) || kind == ValueKind::kParameter || kind == ValueKind::kPacked ||
+      kind == ValueKind::kState)
+    return true;
+  return kind == ValueKind::kInput && storage != inputs_.features && storage != inputs_.target &&
+         storage != inputs_.weight && storage != inputs_.sample_base;
+}
+
+ValueId Replicate::of(int shard, ValueId v) {
+  if (v == kNone) return kNone;
+  if (v == buffers_.gradients) return gradients_[shard];
+  if (const auto it = copies_[shard].find(v); it != copies_[shard].end()) return it->second;
+  const ValueId base = graph_.value(v).base;
+  const ValueId new_base = of(shard, base);
+  const bool same = base != kNone ? new_base == base : shard == 0 || is_shared(v);
+  if (same) return v;
+  Value copy = graph_.value(v);
+  if (shard > 0 && !copy.name.empty()) copy.name += "." + std::to_string(shard);
+  copy.base = new_base;
+  return copies_[shard][v] = graph_.add_value(std::move(copy));
+}
+
+void Replicate::copy_node(const Node& node, int shard, NodeList& out) {
+  Node copy = node;
+  for (ValueId& v : copy.inputs) v = of(shard, v);
+  for (ValueId& v : copy.outputs) v = of(shard, v);
+  copy.saved = of(shard, copy.saved);
+  out.push_back(std::move(copy));
+}
+
+// Gives the shards' statistics places one after the other.
+void Replicate::gather_rows(const Node& node) {
+  const ValueId one = node.outputs[0];
+  const Dims dims = graph_.value(one).dims;
+  const int64_t row = graph::element_count(dims);
+  const ValueId rows = emit_.temporary(one, {count_, row});
+  rows_[one] = rows;
+  for (int s = 0; s < count_; ++s)
+    copies_[s][one] = emit_.view(rows, s * graph::canonical_bytes(graph_.value(one)), dims);
+}
+
+bool Replicate::merges(const Node& node) const {
+  return !node.inputs.empty() && rows_.contains(node.inputs[0]) &&
+         (node.op == RT_OP_BATCH_NORM_MERGE || node.op == RT_OP_REDUCE);
+}
+
+// One for all shards: over their rows, and with sync_batch_norm over those of all ranks.
+void Replicate::emit_merge(Node node, NodeList& out) {
+  ValueId rows = rows_.at(node.inputs[0]);
+  const int64_t width = graph_.value(rows).dims[1];
+  if (options_.sync_batch_norm && options_.world_size > 1) {
+    const ValueId all = emit_.temporary(rows, {int64_t{count_} * options_.world_size, width});
+    const Emit::Pair gather =
+        emit_.collective(RT_ALL_GATHER, 0, rows, all, kStatisticsCommunicator, node.layer);
+    out.push_back(gather.start);
+    out.push_back(gather.wait);
+    rows = options_.shards > 0 ? emit_.view(all, 0, Dims{options_.total_shards, width}) : all;
+  }
+  node.inputs[0] = rows;
+  for (ValueId v : node.outputs) shared_.insert(graph_.storage(v));
+  out.push_back(std::move(node));
+}
+
+NodeList Replicate::run() {
+  NodeList out;
+  const NodeList nodes = std::move(graph_.nodes);
+  for (const Node& node : nodes) {
+    if (node.phase == Phase::kUpdate) continue;
+    if (node.phase == Phase::kPack) {
+      out.push_back(node);
+    } else if (merges(node)) {
+      emit_merge(node, out);
+    } else {
+      if (makes_rows(node)) gather_rows(node);
+      for (int s = 0; s < count_; ++s) copy_node(node, s, out);
+    }
+  }
+  return out;
+}
+
+}  // namespace runtime::parallel

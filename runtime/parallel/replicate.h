@@ -1,0 +1,50 @@
+// One shard's step -> copies of it that run in lockstep, and what they and the ranks tell each
+// other about batch normalisation.
+#ifndef RUNTIME_PARALLEL_REPLICATE_H_
+#define RUNTIME_PARALLEL_REPLICATE_H_
+
+#include <map>
+#include <set>
+#include <vector>
+
+#include "runtime/parallel/distribute.h"
+#include "runtime/parallel/emit.h"
+
+namespace runtime::parallel {
+
+// Writes the nodes of forward and backward again, once for each shard. Parameters, packed weights,
+// inputs that are no sample's and merged statistics are shared; everything else is a shard's own.
+class Replicate {
+ public:
+  // `gradients`: the buffer that each shard's gradients go to instead of buffers.gradients.
+  Replicate(graph::Graph& graph, Emit& emit, const StepBuffers& buffers, const ShardValues& inputs,
+            const DistributeOptions& options, std::vector<graph::ValueId> gradients);
+
+  // Nodes of phase kUpdate are left out.
+  NodeList run();
+  // A value of the step as shard `shard` has it.
+  graph::ValueId of(int shard, graph::ValueId value);
+
+ private:
+  bool is_shared(graph::ValueId storage) const;
+  bool merges(const graph::Node& node) const;
+  void copy_node(const graph::Node& node, int shard, NodeList& out);
+  void gather_rows(const graph::Node& node);
+  void emit_merge(graph::Node node, NodeList& out);
+
+  graph::Graph& graph_;
+  Emit& emit_;
+  const StepBuffers& buffers_;
+  const ShardValues& inputs_;
+  const DistributeOptions& options_;
+  const int count_;
+  std::vector<graph::ValueId> gradients_;
+  std::vector<std::map<graph::ValueId, graph::ValueId>> copies_;  // by shard
+  std::set<graph::ValueId> shared_;
+  // Statistics of a layer: value of one shard -> [shards, n] with a row for each.
+  std::map<graph::ValueId, graph::ValueId> rows_;
+};
+
+}  // namespace runtime::parallel
+
+#endif  // RUNTIME_PARALLEL_REPLICATE_H_

@@ -1,0 +1,19 @@
+// The optimizer's part of the data-parallel pass.
+#ifndef RUNTIME_PARALLEL_UPDATE_H_
+#define RUNTIME_PARALLEL_UPDATE_H_
+
+#include "runtime/parallel/distribute.h"
+#include "runtime/parallel/emit.h"
+
+namespace runtime::parallel {
+
+// Appends `waits` and `updates` (nodes of phase kUpdate of the undistributed step) to the graph:
+// bucket by bucket as they arrive where the update allows it; with zero_stage 1 for the rank's own
+// parts only, whose parameters are gathered afterwards. Throws Error if the update has an operation
+// that cannot be cut.
+void distribute_update(graph::Graph& graph, Emit& emit, const StepBuffers& buffers,
+                       const DistributeOptions& options, NodeList waits, NodeList updates);
+
+}  // namespace runtime::parallel
+
+#endif  // RUNTIME_PARALLEL_UPDATE_H_
