@@ -99,13 +99,18 @@ void reduce_part(const Team& team, const rt_collective& call, const void* send, 
                  int n) {
   const rt_dtype wide = wide_type(call.dtype);
   const bool mine = call.kind == RT_ALL_REDUCE || call.peer == team.rank;
-  const void* source = mine && send == receive ? MPI_IN_PLACE : send;
+  const bool in_place = mine && send == receive;
   if (call.kind == RT_ALL_REDUCE) {
-    check(MPI_Allreduce(source, receive, n, mpi_type(wide), mpi_op(call.reduction), team.comm),
+    check(MPI_Allreduce(in_place ? MPI_IN_PLACE : send, receive, n, mpi_type(wide),
+                        mpi_op(call.reduction), team.comm),
           "MPI_Allreduce");
   } else {
-    check(MPI_Reduce(source, mine ? receive : nullptr, n, mpi_type(wide), mpi_op(call.reduction),
-                     call.peer, team.comm),
+    // A copy, as MPICH 4.0.2 takes the address MPI_IN_PLACE for that of data where the root is not
+    // the first rank of its host.
+    std::vector<std::byte> copy;
+    if (in_place) copy.assign(at(send, 0, wide), at(send, static_cast<uint64_t>(n), wide));
+    check(MPI_Reduce(in_place ? copy.data() : send, mine ? receive : nullptr, n, mpi_type(wide),
+                     mpi_op(call.reduction), call.peer, team.comm),
           "MPI_Reduce");
   }
   if (mine && call.reduction == RT_AVERAGE) divide(wide, receive, n, team.size);
