@@ -47,7 +47,7 @@ const Rooms kAllowed = {
     {"runtime/train",
      {"runtime/config", "runtime/data", "runtime/model", "runtime/parallel", "runtime/exec",
       "runtime/graph", "plugins/host"}},
-    {"runtime/launch", {"runtime/train", "runtime/config"}},
+    {"runtime/launch", {"runtime/train", "runtime/config", "plugins/host"}},
     {"runtime/cli",
      {"runtime/launch", "runtime/train", "runtime/config", "runtime/data", "plugins/host"}},
     {"plugins/include", {}},
@@ -103,6 +103,8 @@ const std::map<std::string, std::vector<std::string>> kLibraries = {
     {"fmt/", {"runtime/cli/"}},
     {"CLI/", {"runtime/cli/"}},
     {"zlib.h", {"runtime/data/"}},
+    {"hiredis/", {"runtime/launch/"}},
+    {"pmix.h", {"runtime/launch/"}},
     {"dlfcn.h", {"plugins/host/"}},
     {"link.h", {"plugins/host/"}},
 };

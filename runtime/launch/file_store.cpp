@@ -1,0 +1,129 @@
+#include "runtime/launch/file_store.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cctype>
+#include <cerrno>
+#include <fstream>
+#include <iterator>
+#include <system_error>
+
+#include "runtime/launch/nonce.h"
+
+namespace runtime::launch {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Every file of ours begins so; nothing else in the folder is touched.
+constexpr const char* kBegin = "rt-store.";
+// File systems take names of 255 bytes.
+constexpr std::size_t kLongestName = 255;
+// No rendezvous lasts so long, and clocks of hosts differ by less.
+constexpr auto kOld = std::chrono::hours(24);
+
+// Letters, digits and '-' stay; other bytes become "_2f".
+std::string encoded(const std::string& key) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  for (const unsigned char c : key) {
+    if (std::isalnum(c) != 0 || c == '-') {
+      text += static_cast<char>(c);
+    } else {
+      text += {'_', kDigits[c >> 4], kDigits[c & 15]};
+    }
+  }
+  return text;
+}
+
+// NFS remembers that a name was not there until the folder is opened again.
+void refresh(const fs::path& folder) {
+  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd >= 0) ::close(fd);
+}
+
+}  // namespace
+
+FileStore::FileStore(const fs::path& folder)
+    : folder_(folder), temporary_(kBegin + std::string(".") + make_nonce() + ".") {
+  std::error_code error;
+  if (folder_.has_parent_path()) fs::create_directories(folder_.parent_path(), error);
+  const bool made = ::mkdir(folder_.c_str(), 0700) == 0;
+  const int reason = errno;
+  if (!made && !fs::is_directory(folder_, error)) {
+    fail("making it", reason, "give comm.rendezvous_address a folder that can be written");
+  }
+  remove_old_files();
+}
+
+void FileStore::fail(const std::string& doing, int error, const std::string& remedy) const {
+  throw CommunicationError("rendezvous " + description() + ": " + doing + ": " +
+                           std::generic_category().message(error) + "; " + remedy);
+}
+
+// Ranks do this at the same time: a file that is gone already is no error.
+void FileStore::remove_old_files() const {
+  std::error_code ignored;
+  for (fs::directory_iterator entry(folder_, ignored), end; entry != end;
+       entry.increment(ignored)) {
+    if (!entry->path().filename().string().starts_with(kBegin)) continue;
+    const auto written = entry->last_write_time(ignored);
+    if (!ignored && fs::file_time_type::clock::now() - written > kOld) {
+      fs::remove(entry->path(), ignored);
+    }
+    if (ignored) ignored.clear();
+  }
+}
+
+fs::path FileStore::path_of(const std::string& key) const {
+  const std::string name = kBegin + encoded(key);
+  if (name.size() > kLongestName) {
+    fail("key '" + key + "'", ENAMETOOLONG, "shorten the names of the run or of the communicator");
+  }
+  return folder_ / name;
+}
+
+void FileStore::set(const std::string& key, const std::string& value) {
+  const fs::path path = path_of(key), temporary = folder_ / (temporary_ + std::to_string(count_++));
+  const char* const remedy = "see that the folder is still there, and the disk not full";
+  errno = 0;
+  std::ofstream file(temporary, std::ios::binary);
+  file << value;
+  file.close();
+  if (!file) {
+    const int error = errno;
+    ::unlink(temporary.c_str());
+    fail("writing " + temporary.string(), error, remedy);
+  }
+  if (::rename(temporary.c_str(), path.c_str()) != 0) {
+    const int error = errno;
+    ::unlink(temporary.c_str());
+    fail("renaming to " + path.string(), error, remedy);
+  }
+}
+
+std::optional<std::string> FileStore::try_get(const std::string& key) {
+  const fs::path path = path_of(key);
+  refresh(folder_);
+  struct stat information = {};
+  if (::stat(path.c_str(), &information) != 0) {
+    // ESTALE: another host has just replaced it.
+    if (errno == ENOENT && ::access(folder_.c_str(), F_OK) == 0) return std::nullopt;
+    if (errno == ESTALE) return std::nullopt;
+    fail("reading " + path.string(), errno, "see that the folder is still there and can be read");
+  }
+  const char* const remedy = "no rank has written this: remove it, or choose another folder";
+  if (!S_ISREG(information.st_mode)) fail(path.string() + " is no file", EINVAL, remedy);
+  if (static_cast<std::size_t>(information.st_size) > kLargestValue) {
+    fail(path.string() + " has " + std::to_string(information.st_size) + " bytes", EFBIG, remedy);
+  }
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  std::string value(std::istreambuf_iterator<char>(file), {});
+  if (!file) fail("reading " + path.string(), errno, "see that the file can be read");
+  return value;
+}
+
+}  // namespace runtime::launch

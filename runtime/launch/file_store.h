@@ -1,0 +1,33 @@
+// A folder as a store: one file a key. The folder may be on a file system that several hosts share.
+#ifndef RUNTIME_LAUNCH_FILE_STORE_H_
+#define RUNTIME_LAUNCH_FILE_STORE_H_
+
+#include <atomic>
+#include <filesystem>
+
+#include "runtime/launch/store.h"
+
+namespace runtime::launch {
+
+class FileStore : public Store {
+ public:
+  // Makes the folder, for this user alone, if there is none. Removes what stores have left in it
+  // more than a day ago.
+  explicit FileStore(const std::filesystem::path& folder);
+  void set(const std::string& key, const std::string& value) override;
+  std::optional<std::string> try_get(const std::string& key) override;
+  std::string description() const override { return "folder " + folder_.string(); }
+
+ private:
+  std::filesystem::path path_of(const std::string& key) const;
+  void remove_old_files() const;
+  [[noreturn]] void fail(const std::string& doing, int error, const std::string& remedy) const;
+
+  std::filesystem::path folder_;
+  std::string temporary_;  // begin of the names that only this store uses
+  std::atomic<unsigned> count_ = 0;
+};
+
+}  // namespace runtime::launch
+
+#endif  // RUNTIME_LAUNCH_FILE_STORE_H_

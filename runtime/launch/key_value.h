@@ -1,0 +1,20 @@
+// Offers a store to the plugins.
+#ifndef RUNTIME_LAUNCH_KEY_VALUE_H_
+#define RUNTIME_LAUNCH_KEY_VALUE_H_
+
+#include <memory>
+#include <string>
+
+#include "plugins/host/plugin.h"
+#include "runtime/launch/store.h"
+
+namespace runtime::launch {
+
+// Fills kv_set and kv_get of `services`; their keys are kept under `prefix`, see join(). They throw
+// plugins::host::Error: RT_ERROR_TIMEOUT for a key that has not come, else RT_ERROR_COMMUNICATION.
+void offer_store(plugins::host::HostServices& services, std::shared_ptr<Store> store,
+                 const std::string& prefix);
+
+}  // namespace runtime::launch
+
+#endif  // RUNTIME_LAUNCH_KEY_VALUE_H_

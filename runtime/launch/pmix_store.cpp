@@ -1,0 +1,147 @@
+#include "runtime/launch/pmix_store.h"
+
+#include <pmix.h>
+
+#include <array>
+#include <charconv>
+#include <condition_variable>
+#include <mutex>
+#include <numeric>
+
+namespace runtime::launch {
+namespace {
+
+// A process on another host that has not set anything yet is answered for when it has; an answer
+// that exists comes within a few milliseconds.
+constexpr auto kAnswer = std::chrono::milliseconds(200);
+
+// What is asked of some processes at once. PMIx reads and fills it from a thread of its own.
+struct Question {
+  std::string key;
+  std::array<pmix_info_t, 2> directives;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::size_t open = 0;
+  std::optional<std::string> value;
+  pmix_status_t trouble = PMIX_SUCCESS;  // the server cannot be reached
+
+  explicit Question(const std::string& asked) : key(asked) {
+    // Not what this process has kept of an earlier answer; PMIx counts in seconds.
+    const bool yes = true;
+    const int limit = 1;
+    PMIX_INFO_LOAD(&directives[0], PMIX_GET_REFRESH_CACHE, &yes, PMIX_BOOL);
+    PMIX_INFO_LOAD(&directives[1], PMIX_TIMEOUT, &limit, PMIX_INT);
+  }
+  void answer(pmix_status_t status, const pmix_value_t* found) {
+    const std::lock_guard lock(mutex);
+    --open;
+    if (status == PMIX_SUCCESS && found != nullptr && found->type == PMIX_BYTE_OBJECT)
+      value.emplace(found->data.bo.bytes, found->data.bo.size);
+    if (status == PMIX_ERR_UNREACH || status == PMIX_ERR_LOST_CONNECTION ||
+        status == PMIX_ERR_COMM_FAILURE || status == PMIX_ERR_INIT)
+      trouble = status;
+    changed.notify_all();
+  }
+};
+
+using Handle = std::shared_ptr<Question>;
+
+// Who asked may have gone by now: the question lives until all have answered.
+void on_answer(pmix_status_t status, pmix_value_t* value, void* context) {
+  const std::unique_ptr<Handle> question(static_cast<Handle*>(context));
+  (*question)->answer(status, value);
+}
+
+pmix_proc_t process(const std::string& space, pmix_rank_t rank) {
+  pmix_proc_t result;
+  PMIX_LOAD_PROCID(&result, space.c_str(), rank);
+  return result;
+}
+
+}  // namespace
+
+PmixStore::PmixStore(int world_size) : all_(static_cast<std::size_t>(world_size)) {
+  std::iota(all_.begin(), all_.end(), 0U);
+  const char* const variable = std::getenv("PMIX_NAMESPACE");
+  space_ = variable == nullptr ? "(PMIX_NAMESPACE is not set)" : variable;
+  pmix_proc_t own;
+  const pmix_status_t status = PMIx_Init(&own, nullptr, 0);
+  if (status != PMIX_SUCCESS) fail("joining", status);
+  space_ = own.nspace;
+  try {
+    check_size(static_cast<uint32_t>(world_size));
+    // Who has set something can be asked for anything without waiting.
+    set("here", "");
+  } catch (...) {
+    PMIx_Finalize(nullptr, 0);
+    throw;
+  }
+}
+
+PmixStore::~PmixStore() { PMIx_Finalize(nullptr, 0); }
+
+void PmixStore::fail(const std::string& doing, int status) const {
+  throw CommunicationError(description() + ": " + doing + ": " + PMIx_Error_string(status) +
+                           "; start the ranks with mpirun or srun --mpi=pmix, or set "
+                           "comm.rendezvous to \"file\" or \"redis\"");
+}
+
+void PmixStore::check_size(uint32_t expected) const {
+  const pmix_proc_t job = process(space_, PMIX_RANK_WILDCARD);
+  pmix_value_t* value = nullptr;
+  const pmix_status_t status = PMIx_Get(&job, PMIX_JOB_SIZE, nullptr, 0, &value);
+  if (status != PMIX_SUCCESS) fail("asking for the number of processes", status);
+  const uint32_t size = value->type == PMIX_UINT32 ? value->data.uint32 : 0;
+  PMIX_VALUE_RELEASE(value);
+  if (size == expected) return;
+  throw CommunicationError(description() + ": the launcher has started " + std::to_string(size) +
+                           " processes, this rank was told of " + std::to_string(expected) +
+                           "; start all ranks with one launcher, or set comm.rendezvous to "
+                           "\"file\" or \"redis\"");
+}
+
+void PmixStore::set(const std::string& key, const std::string& value) {
+  if (key.size() > PMIX_MAX_KEYLEN) fail("key '" + key + "' is too long", PMIX_ERR_BAD_PARAM);
+  pmix_value_t object{};
+  object.type = PMIX_BYTE_OBJECT;
+  object.data.bo.bytes = const_cast<char*>(value.data());  // copied
+  object.data.bo.size = value.size();
+  pmix_status_t status = PMIx_Put(PMIX_GLOBAL, key.c_str(), &object);
+  if (status == PMIX_SUCCESS) status = PMIx_Commit();
+  if (status != PMIX_SUCCESS) fail("setting '" + key + "'", status);
+}
+
+std::optional<std::string> PmixStore::ask(const std::string& key,
+                                          const std::vector<uint32_t>& ranks) const {
+  const auto question = std::make_shared<Question>(key);
+  question->open = ranks.size();
+  for (const uint32_t rank : ranks) {
+    const pmix_proc_t whom = process(space_, rank);
+    auto handle = std::make_unique<Handle>(question);
+    const pmix_status_t status =
+        PMIx_Get_nb(&whom, question->key.c_str(), question->directives.data(),
+                    question->directives.size(), on_answer, handle.get());
+    if (status == PMIX_SUCCESS) {
+      (void)handle.release();  // on_answer frees it
+    } else {
+      question->answer(status, nullptr);
+    }
+  }
+  std::unique_lock lock(question->mutex);
+  question->changed.wait_for(lock, kAnswer, [&] { return question->value || question->open == 0; });
+  if (!question->value && question->trouble != PMIX_SUCCESS)
+    fail("asking for '" + key + "'", question->trouble);
+  return question->value;
+}
+
+std::optional<std::string> PmixStore::try_get(const std::string& key) {
+  uint32_t owner = 0;
+  const char* const end = key.data() + key.size();
+  const auto [stop, error] = std::from_chars(key.data() + key.rfind('/') + 1, end, owner);
+  if (error == std::errc() && stop == end && owner < all_.size()) {
+    if (auto value = ask(key, {owner})) return value;
+  }
+  return ask(key, all_);
+}
+
+}  // namespace runtime::launch

@@ -1,0 +1,40 @@
+// The key-value store of the launcher (mpirun, srun --mpi=pmix), through PMIx.
+#ifndef RUNTIME_LAUNCH_PMIX_STORE_H_
+#define RUNTIME_LAUNCH_PMIX_STORE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/launch/store.h"
+
+namespace runtime::launch {
+
+// PMIx keeps values by the process that has set them; here any process may have. The one whose rank
+// the key ends in is asked first, then all. (Its publish and lookup, which would not need that, are
+// missing in Slurm.) Each process of the namespace that opens the store can be asked.
+class PmixStore : public Store {
+ public:
+  // PMIx counts its users in the process: MPI may be another. CommunicationError if the launcher
+  // has not started `world_size` processes.
+  explicit PmixStore(int world_size);
+  ~PmixStore() override;
+  PmixStore(const PmixStore&) = delete;
+  PmixStore& operator=(const PmixStore&) = delete;
+
+  void set(const std::string& key, const std::string& value) override;
+  std::optional<std::string> try_get(const std::string& key) override;
+  std::string description() const override { return "PMIx namespace " + space_; }
+  bool fresh() const override { return true; }  // each job has a namespace of its own
+
+ private:
+  std::optional<std::string> ask(const std::string& key, const std::vector<uint32_t>& ranks) const;
+  void check_size(uint32_t expected) const;
+  [[noreturn]] void fail(const std::string& doing, int status) const;
+
+  std::string space_;
+  std::vector<uint32_t> all_;
+};
+
+}  // namespace runtime::launch
+
+#endif  // RUNTIME_LAUNCH_PMIX_STORE_H_

@@ -1,0 +1,50 @@
+// A Redis server as a store.
+#ifndef RUNTIME_LAUNCH_REDIS_STORE_H_
+#define RUNTIME_LAUNCH_REDIS_STORE_H_
+
+#include <mutex>
+#include <vector>
+
+#include "runtime/launch/store.h"
+
+struct redisContext;
+struct redisReply;
+
+namespace runtime::launch {
+
+class RedisStore : public Store {
+ public:
+  // Connects to "host:port" or "redis://host:port". The server must answer each command within
+  // `answer`. ConfigurationError for another form of address.
+  explicit RedisStore(const std::string& address,
+                      std::chrono::nanoseconds answer = std::chrono::seconds(5));
+  ~RedisStore() override;
+  // Values vanish after an hour: a server serves many jobs, and what a killed one has left must go.
+  void set(const std::string& key, const std::string& value) override;
+  std::optional<std::string> try_get(const std::string& key) override;
+  std::string description() const override;
+
+ private:
+  using Deadline = std::chrono::steady_clock::time_point;
+  struct Free {
+    void operator()(redisContext* context) const;
+    void operator()(redisReply* reply) const;
+  };
+  using Reply = std::unique_ptr<redisReply, Free>;
+
+  void connect(Deadline deadline);
+  void send(const std::string& bytes, Deadline deadline);
+  Reply receive(Deadline deadline);
+  Reply command(const std::vector<std::string>& words);
+  [[noreturn]] void fail(const std::string& what, const std::string& remedy) const;
+
+  std::string host_;
+  int port_ = 0;
+  std::chrono::nanoseconds answer_;
+  std::mutex mutex_;
+  std::unique_ptr<redisContext, Free> connection_;  // none after an error
+};
+
+}  // namespace runtime::launch
+
+#endif  // RUNTIME_LAUNCH_REDIS_STORE_H_

@@ -1,0 +1,261 @@
+#include "runtime/launch/rendezvous.h"
+
+#include <unistd.h>
+
+#include <map>
+#include <sstream>
+#include <vector>
+
+#include "runtime/launch/nonce.h"
+#include "runtime/launch/poll.h"
+
+namespace runtime::launch {
+namespace {
+
+// What every process tells about itself: rank 0 under "current", the others under their run.
+struct Notice {
+  std::string nonce;
+  int world_size = 0;
+  std::string process;  // "process 123 on host a"
+};
+
+constexpr int kMostRanks = 4096;  // that an absurd number is taken for
+
+constexpr const char* kNoticeMagic = "rt-notice-1";
+
+std::string write(const Notice& notice) {
+  return std::string(kNoticeMagic) + " " + notice.nonce + " " + std::to_string(notice.world_size) +
+         " " + notice.process;
+}
+
+// Anything else that is in the store is as good as nothing.
+std::optional<Notice> read(const std::optional<std::string>& text) {
+  std::istringstream in(text.value_or(""));
+  std::string magic;
+  Notice notice;
+  in >> magic >> notice.nonce >> notice.world_size;
+  if (!in || magic != kNoticeMagic || !is_nonce(notice.nonce)) return std::nullopt;
+  std::getline(in >> std::ws, notice.process);
+  return notice;
+}
+
+// Longer than the starts of a job's processes are apart, shorter than anybody minds.
+constexpr auto kFarewell = std::chrono::seconds(1);
+
+// Rank 0's word to one process, under a key with that process's nonce; else why the run has failed.
+constexpr const char* kSeen = "seen";
+constexpr const char* kGo = "go";
+
+std::string process_name() {
+  char host[256] = "";
+  ::gethostname(host, sizeof host - 1);
+  return "process " + std::to_string(::getpid()) + " on " + host;
+}
+
+// "rank 3", "ranks 2 and 3", "ranks 1, 2 and 5", "ranks 1, 2, ..., 8 and 55 more"
+std::string names(const std::vector<int>& ranks) {
+  constexpr std::size_t kNamed = 8;
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  const std::size_t named = std::min(ranks.size(), kNamed);
+  for (std::size_t i = 0; i < named; ++i) {
+    if (i > 0) text += i + 1 == ranks.size() ? " and " : ", ";
+    text += std::to_string(ranks[i]);
+  }
+  if (ranks.size() > named) text += " and " + std::to_string(ranks.size() - named) + " more";
+  return text;
+}
+
+class Handshake {
+ public:
+  Handshake(Store& store, int rank, int world_size, std::chrono::nanoseconds timeout,
+            const std::string& run_hint)
+      : store_(store),
+        rank_(rank),
+        timeout_(timeout),
+        current_((run_hint.empty() ? "" : run_hint + "/") + "current"),
+        own_{make_nonce(), world_size, process_name()},
+        largest_(world_size) {}
+
+  std::string lead();
+  std::string follow();
+
+ private:
+  static std::string run_of(const Notice& leader) { return "run-" + leader.nonce; }
+  static std::string rank_key(const Notice& leader, int rank) {
+    return run_of(leader) + "/joined/" + std::to_string(rank);
+  }
+  static std::string reply_key(const Notice& leader, const Notice& process) {
+    return run_of(leader) + "/reply/" + process.nonce;
+  }
+  static std::string failed_key(const Notice& leader) { return run_of(leader) + "/failed"; }
+
+  std::string where() const { return "rendezvous in " + store_.description() + ": "; }
+  std::string missing_text(const std::vector<int>& missing) const;
+  std::string doubled_text(int rank, const std::string& one, const std::string& other) const;
+  std::vector<int> missing() const;
+
+  void look_for(int rank);
+  void look_for_failures();
+  void tell_all(const std::string& verdict);
+  [[noreturn]] void fail(const std::string& text, std::chrono::nanoseconds farewell = kFarewell);
+
+  void register_under(const Notice& leader);
+  bool answered(const Notice& leader);
+  std::string deadline_text() const;
+
+  Store& store_;
+  const int rank_;
+  const std::chrono::nanoseconds timeout_;
+  const std::string current_;
+  const Notice own_;
+  // Rank 0 only: who has come, and the largest number of ranks that anybody speaks of.
+  std::map<int, Notice> joined_;
+  int largest_;
+  std::vector<Notice> leaders_;  // the others: the rank 0s they have registered under; newest last
+  bool seen_ = false;            // ... and whether the newest has answered
+};
+
+std::string Handshake::missing_text(const std::vector<int>& missing) const {
+  return where() + names(missing) + " of " + std::to_string(own_.world_size) +
+         (missing.size() == 1 ? " has" : " have") + " not come within " + seconds(timeout_) +
+         "; see the output of what is missing, that all ranks were given this rendezvous and the "
+         "same job, or raise comm.init_timeout_s";
+}
+
+std::string Handshake::doubled_text(int rank, const std::string& one,
+                                    const std::string& other) const {
+  return where() + "two processes say that they are rank " + std::to_string(rank) + ": " + one +
+         " and " + other +
+         "; give each process a rank of its own, and jobs that run at the same time different "
+         "values of RUNTIME_RUN_ID";
+}
+
+std::vector<int> Handshake::missing() const {
+  std::vector<int> ranks;
+  for (int rank = 1; rank < largest_; ++rank)
+    if (!joined_.contains(rank)) ranks.push_back(rank);
+  return ranks;
+}
+
+void Handshake::tell_all(const std::string& verdict) {
+  for (const auto& [rank, notice] : joined_) store_.set(reply_key(own_, notice), verdict);
+}
+
+// Others may come in this moment, and would wait in vain: rank 0 stays a little to tell them too.
+void Handshake::fail(const std::string& text, std::chrono::nanoseconds farewell) {
+  store_.set(failed_key(own_), text);
+  tell_all(text);
+  poll_until(farewell, [&] {
+    for (int rank = 1; rank < largest_; ++rank) {
+      const std::optional<Notice> notice = read(store_.try_get(rank_key(own_, rank)));
+      if (!notice) continue;
+      joined_.insert_or_assign(rank, *notice);
+      store_.set(reply_key(own_, *notice), text);
+    }
+    return missing().empty();
+  });
+  throw CommunicationError(text);
+}
+
+void Handshake::look_for(int rank) {
+  const std::optional<Notice> notice = read(store_.try_get(rank_key(own_, rank)));
+  if (!notice) return;
+  const auto [entry, is_new] = joined_.try_emplace(rank, *notice);
+  if (notice->nonce != entry->second.nonce)
+    fail(doubled_text(rank, entry->second.process, notice->process));
+  if (!is_new) return;
+  largest_ = std::min(std::max(largest_, notice->world_size), kMostRanks);
+  if (notice->world_size != own_.world_size) {
+    fail(where() + "rank 0 (" + own_.process + ") says that there are " +
+         std::to_string(own_.world_size) + " ranks, rank " + std::to_string(rank) + " (" +
+         notice->process + ") says " + std::to_string(notice->world_size) +
+         "; start all ranks with the same number of ranks");
+  }
+  store_.set(reply_key(own_, *notice), kSeen);
+}
+
+void Handshake::look_for_failures() {
+  if (const auto text = store_.try_get(failed_key(own_))) fail(*text);
+  const std::optional<Notice> leader = read(store_.try_get(current_));
+  if (!leader || leader->nonce == own_.nonce) return;
+  const std::string text = doubled_text(0, own_.process, leader->process);
+  store_.set(failed_key(*leader), text);
+  fail(text);
+}
+
+std::string Handshake::lead() {
+  store_.set(current_, write(own_));
+  const bool complete = poll_until(timeout_, [&] {
+    for (int rank = 1; rank < own_.world_size; ++rank) look_for(rank);
+    look_for_failures();
+    return missing().empty();
+  });
+  if (!complete) fail(missing_text(missing()), std::chrono::seconds(0));
+  tell_all(kGo);
+  return run_of(own_);
+}
+
+void Handshake::register_under(const Notice& leader) {
+  if (!leaders_.empty() && leaders_.back().nonce == leader.nonce) return;
+  store_.set(rank_key(leader, rank_), write(own_));
+  leaders_.push_back(leader);
+  seen_ = false;
+}
+
+// True: rank 0 lets all go.
+bool Handshake::answered(const Notice& leader) {
+  const std::string reply = store_.try_get(reply_key(leader, own_)).value_or("");
+  if (reply == kGo) return true;
+  seen_ = reply == kSeen;
+  if (!seen_ && !reply.empty()) throw CommunicationError(reply);
+  const std::optional<Notice> other = read(store_.try_get(rank_key(leader, rank_)));
+  if (other && other->nonce != own_.nonce) {
+    const std::string text = doubled_text(rank_, own_.process, other->process);
+    store_.set(failed_key(leader), text);
+    throw CommunicationError(text);
+  }
+  return false;
+}
+
+// Who has seen this rank is alive: then others are missing.
+std::string Handshake::deadline_text() const {
+  if (leaders_.empty()) return missing_text({0});
+  const Notice& leader = leaders_.back();
+  if (!seen_) {
+    const auto end = store_.try_get(failed_key(leader));
+    return missing_text({0}) + "; what is in the store says that " + leader.process +
+           " was rank 0 of " + std::to_string(leader.world_size) + " and does not answer rank " +
+           std::to_string(rank_) + ": an earlier run, or one that is complete" +
+           (end ? ", which ended with: " + *end : "");
+  }
+  std::vector<int> missing;
+  for (int rank = 1; rank < own_.world_size; ++rank)
+    if (!read(store_.try_get(rank_key(leader, rank)))) missing.push_back(rank);
+  return missing_text(missing.empty() ? std::vector<int>{0} : missing);
+}
+
+std::string Handshake::follow() {
+  std::string run;
+  const bool complete = poll_until(timeout_, [&] {
+    const std::optional<Notice> newest = read(store_.try_get(current_));
+    if (newest) register_under(*newest);
+    for (const Notice& leader : leaders_)
+      if (run.empty() && answered(leader)) run = run_of(leader);
+    return !run.empty();
+  });
+  if (complete) return run;
+  const std::string text = deadline_text();
+  if (seen_) store_.set(failed_key(leaders_.back()), text);
+  throw CommunicationError(text);
+}
+
+}  // namespace
+
+std::string join(Store& store, int rank, int world_size, std::chrono::nanoseconds timeout,
+                 const std::string& run_hint) {
+  if (world_size == 1 || store.fresh()) return "run";
+  Handshake handshake(store, rank, world_size, timeout, run_hint);
+  return rank == 0 ? handshake.lead() : handshake.follow();
+}
+
+}  // namespace runtime::launch

@@ -1,0 +1,181 @@
+#include "runtime/launch/stores.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+#include "runtime/launch/file_store.h"
+#include "runtime/launch/memory_store.h"
+#ifdef RUNTIME_HAS_REDIS
+#include "runtime/launch/redis_store.h"
+#endif
+#ifdef RUNTIME_HAS_PMIX
+#include "runtime/launch/pmix_store.h"
+#endif
+
+namespace runtime::launch {
+namespace {
+
+using Kind = StoreChoice::Kind;
+
+constexpr const char* kFileScheme = "file:";
+constexpr const char* kForms = "a folder that all ranks share, or host:port of a Redis server";
+
+// What is the same for all ranks of a job, and differs between jobs; each by one launcher or more.
+constexpr const char* kJobVariables[] = {"RUNTIME_RUN_ID", "TORCHELASTIC_RUN_ID", "MASTER_ADDR",
+                                         "MASTER_PORT",    "SLURM_JOB_ID",        "SLURM_STEP_ID",
+                                         "PMIX_NAMESPACE"};
+
+std::string run_hint(const GetVariable& get) {
+  std::string hint;
+  for (const char* name : kJobVariables) {
+    if (const char* value = get(name)) hint += (hint.empty() ? "" : "-") + std::string(value);
+  }
+  return hint;
+}
+
+std::string text_of(const GetVariable& get, const char* name) {
+  const char* const value = get(name);
+  return value == nullptr ? "" : value;
+}
+
+// "file:/a", "/a", "./a", "a/b" -> file; "redis://host:port", "host:port" -> Redis.
+StoreChoice from_address(const std::string& address, const std::string& source) {
+  if (address.starts_with(kFileScheme))
+    return {.kind = Kind::kFile, .address = address.substr(std::string(kFileScheme).size())};
+  if (address.starts_with("redis://")) return {.kind = Kind::kRedis, .address = address};
+  if (address.find('/') != address.npos || address == "." || address == "..")
+    return {.kind = Kind::kFile, .address = address};
+  if (address.find(':') != address.npos) return {.kind = Kind::kRedis, .address = address};
+  throw ConfigurationError(source + ": got '" + address + "', expected " + kForms +
+                           "; write a folder of the working folder as './" + address + "'");
+}
+
+// `rendezvous` is "file" or "redis".
+StoreChoice of_kind(const std::string& rendezvous, const std::string& address,
+                    const GetVariable& get) {
+  const Kind kind = rendezvous == "file" ? Kind::kFile : Kind::kRedis;
+  if (!address.empty()) {
+    const bool scheme = kind == Kind::kFile && address.starts_with(kFileScheme);
+    return scheme ? from_address(address, "") : StoreChoice{.kind = kind, .address = address};
+  }
+  const std::string said = text_of(get, kRendezvousVariable);
+  if (!said.empty()) {
+    StoreChoice choice = from_address(said, kRendezvousVariable);
+    if (choice.kind == kind) return choice;
+  }
+  throw ConfigurationError(
+      "comm.rendezvous = \"" + rendezvous + "\": comm.rendezvous_address is empty; give it " +
+      (kind == Kind::kFile ? "a folder that all ranks share" : "host:port of a Redis server"));
+}
+
+// torchrun in a step of srun leaves srun's namespace in the environment: then it is not the ranks'.
+// The launchers that may give a rank its cores are those that start the ranks themselves.
+bool offers_pmix(const RankEnvironment& ranks, const GetVariable& get) {
+  return has_pmix() && ranks.launcher_binds && get("PMIX_NAMESPACE") != nullptr;
+}
+
+StoreChoice found(const std::string& address, const RankEnvironment& ranks,
+                  const GetVariable& get) {
+  const std::string said = text_of(get, kRendezvousVariable);
+  if (!said.empty()) return from_address(said, kRendezvousVariable);
+  if (!address.empty()) return from_address(address, "comm.rendezvous_address");
+  if (offers_pmix(ranks, get)) return {.kind = Kind::kPmix};
+  if (ranks.local_size == ranks.world_size)
+    return {.kind = Kind::kFile,
+            .address =
+                (std::filesystem::temp_directory_path() / ("runtime-" + std::to_string(::getuid())))
+                    .string(),
+            .own_folder = true};
+  throw ConfigurationError("no rendezvous for " + std::to_string(ranks.world_size) + " ranks, " +
+                           std::to_string(ranks.local_size) +
+                           " of them on this machine: set comm.rendezvous_address to " + kForms +
+                           (has_pmix() ? ", or start the ranks with mpirun or srun --mpi=pmix"
+                                       : "; this build has no PMIx"));
+}
+
+// Another user could have made it to speak for our ranks.
+void make_own_folder(const std::string& folder) {
+  struct stat information = {};
+  const bool made = ::mkdir(folder.c_str(), 0700) == 0 || errno == EEXIST;
+  if (!made || ::lstat(folder.c_str(), &information) != 0)
+    throw CommunicationError("rendezvous: cannot make the folder " + folder + ": " +
+                             std::generic_category().message(errno) +
+                             "; set TMPDIR or comm.rendezvous_address to a folder of yours");
+  if (!S_ISDIR(information.st_mode) || information.st_uid != ::geteuid() ||
+      (information.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+    throw CommunicationError("rendezvous: " + folder +
+                             " is not a folder of this user that only this user can write; remove "
+                             "it, or set comm.rendezvous_address to a folder of yours");
+}
+
+[[noreturn]] [[maybe_unused]] void not_built(const char* what, const char* package) {
+  throw ConfigurationError(
+      std::string("comm.rendezvous: this build has no ") + what +
+      "; use \"file\" with a folder that all ranks share, or build again where " + package +
+      " is installed");
+}
+
+}  // namespace
+
+bool has_redis() {
+#ifdef RUNTIME_HAS_REDIS
+  return true;
+#else
+  return false;
+#endif
+}
+
+bool has_pmix() {
+#ifdef RUNTIME_HAS_PMIX
+  return true;
+#else
+  return false;
+#endif
+}
+
+StoreChoice choose_store(const std::string& rendezvous, const std::string& address,
+                         const RankEnvironment& ranks, const GetVariable& get) {
+  if (ranks.world_size == 1) return {};
+  StoreChoice choice;
+  if (rendezvous == "pmix") {
+    choice.kind = Kind::kPmix;
+  } else if (rendezvous == "file" || rendezvous == "redis") {
+    choice = of_kind(rendezvous, address, get);
+  } else {
+    choice = found(rendezvous == "env" ? "" : address, ranks, get);
+  }
+  choice.run_hint = run_hint(get);
+  // Ranks on one machine that nothing else tells apart: those of one mpiexec have one parent.
+  if (choice.own_folder && choice.run_hint.empty())
+    choice.run_hint = "parent-" + std::to_string(::getppid());
+  return choice;
+}
+
+std::shared_ptr<Store> open_store(const StoreChoice& choice, [[maybe_unused]] int world_size) {
+  switch (choice.kind) {
+    case Kind::kMemory:
+      return std::make_shared<MemoryStore>();
+    case Kind::kFile:
+      if (choice.own_folder) make_own_folder(choice.address);
+      return std::make_shared<FileStore>(choice.address);
+    case Kind::kRedis:
+#ifdef RUNTIME_HAS_REDIS
+      return std::make_shared<RedisStore>(choice.address);
+#else
+      not_built("Redis", "libhiredis-dev");
+#endif
+    case Kind::kPmix:
+#ifdef RUNTIME_HAS_PMIX
+      return std::make_shared<PmixStore>(world_size);
+#else
+      not_built("PMIx", "libpmix-dev");
+#endif
+  }
+  throw ConfigurationError("comm.rendezvous: unknown kind of store");
+}
+
+}  // namespace runtime::launch

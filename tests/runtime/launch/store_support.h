@@ -1,0 +1,67 @@
+// What the tests of the stores and of the rendezvous share.
+#ifndef TESTS_RUNTIME_LAUNCH_STORE_SUPPORT_H_
+#define TESTS_RUNTIME_LAUNCH_STORE_SUPPORT_H_
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "runtime/error.h"
+
+namespace runtime::launch::test {
+
+// A folder of its own, removed at the end.
+class TempFolder {
+ public:
+  TempFolder() : path_(std::filesystem::temp_directory_path() / "runtime-store-XXXXXX") {
+    std::string name = path_.string();
+    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp " + name);
+    path_ = name;
+  }
+  ~TempFolder() { std::filesystem::remove_all(path_); }
+  TempFolder(const TempFolder&) = delete;
+  TempFolder& operator=(const TempFolder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+// The message of the error that `action` must throw.
+template <class Kind = CommunicationError, class Action>
+std::string message_of(const Action& action) {
+  try {
+    action();
+  } catch (const Kind& error) {
+    return error.what();
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return "";
+}
+
+// Runs `body(i)` for i < count in threads; what each returned, or "error: " and what it threw.
+inline std::vector<std::string> in_threads(int count, const std::function<std::string(int)>& body) {
+  std::vector<std::string> results(static_cast<std::size_t>(count));
+  std::vector<std::thread> threads;
+  for (int i = 0; i < count; ++i) {
+    threads.emplace_back([&, i] {
+      try {
+        results[static_cast<std::size_t>(i)] = body(i);
+      } catch (const std::exception& error) {
+        results[static_cast<std::size_t>(i)] = std::string("error: ") + error.what();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return results;
+}
+
+}  // namespace runtime::launch::test
+
+#endif  // TESTS_RUNTIME_LAUNCH_STORE_SUPPORT_H_

@@ -1,0 +1,133 @@
+#include "runtime/launch/stores.h"
+
+#include <unistd.h>
+
+#include "tests/runtime/launch/store_support.h"
+
+namespace runtime::launch::test {
+namespace {
+
+using ::testing::HasSubstr;
+using Kind = StoreChoice::Kind;
+using Variables = std::map<std::string, std::string>;
+
+GetVariable from(const Variables& variables) {
+  return [variables](const char* name) -> const char* {
+    const auto found = variables.find(name);
+    return found == variables.end() ? nullptr : found->second.c_str();
+  };
+}
+
+// Four ranks, started by something like mpirun or by something like torchrun.
+RankEnvironment started(int local_size, bool by_mpirun = false) {
+  RankEnvironment ranks;
+  ranks.world_size = 4;
+  ranks.local_size = local_size;
+  ranks.launcher_binds = by_mpirun;
+  return ranks;
+}
+
+const RankEnvironment kHere = started(4), kHosts = started(2);
+const RankEnvironment kMpirunHere = started(4, true), kMpirunHosts = started(2, true);
+const Variables kPmix = {{"PMIX_NAMESPACE", "77"}};
+const Variables kLauncher = {{"RUNTIME_RENDEZVOUS", "file:/l"}};
+const Variables kBoth = {{"PMIX_NAMESPACE", "77"}, {"RUNTIME_RENDEZVOUS", "file:/l"}};
+
+struct Case {
+  std::string rendezvous, address;
+  RankEnvironment ranks;
+  Variables variables;
+  Kind kind;
+  std::string expected;
+};
+
+TEST(Stores, AreChosenInOrder) {
+  const Kind pmix_or_file = has_pmix() ? Kind::kPmix : Kind::kFile;
+  const std::string temporary =
+      (std::filesystem::temp_directory_path() / ("runtime-" + std::to_string(::getuid()))).string();
+  const std::vector<Case> cases = {
+      {"auto", "/f", kHere, {}, Kind::kFile, "/f"},
+      {"auto", "./f", kHosts, {}, Kind::kFile, "./f"},
+      {"auto", "file:f", kHosts, {}, Kind::kFile, "f"},
+      {"auto", "h:1", kHosts, {}, Kind::kRedis, "h:1"},
+      {"auto", "redis://h:1", kHosts, {}, Kind::kRedis, "redis://h:1"},
+      {"auto", "", kHere, {}, Kind::kFile, temporary},
+      {"auto", "", kHere, kLauncher, Kind::kFile, "/l"},
+      {"auto", "h:1", kHere, kLauncher, Kind::kFile, "/l"},
+      {"auto", "", kMpirunHere, kPmix, pmix_or_file, has_pmix() ? "" : temporary},
+      {"auto", "h:1", kMpirunHosts, kPmix, Kind::kRedis, "h:1"},
+      {"auto", "", kMpirunHere, kBoth, Kind::kFile, "/l"},
+      // The namespace is that of srun, torchrun has started the ranks.
+      {"auto", "", kHere, kPmix, Kind::kFile, temporary},
+      {"env", "h:1", kHere, {}, Kind::kFile, temporary},
+      {"env", "h:1", kHosts, kLauncher, Kind::kFile, "/l"},
+      {"env", "", kHosts, {{"RUNTIME_RENDEZVOUS", "h:1"}}, Kind::kRedis, "h:1"},
+      {"file", "f", kHosts, kBoth, Kind::kFile, "f"},
+      {"file", "file:f", kHosts, {}, Kind::kFile, "f"},
+      {"file", "", kHosts, kLauncher, Kind::kFile, "/l"},
+      {"redis", "h:1", kHere, kBoth, Kind::kRedis, "h:1"},
+      {"redis", "", kHosts, {{"RUNTIME_RENDEZVOUS", "h:1"}}, Kind::kRedis, "h:1"},
+      {"pmix", "h:1", kHosts, kLauncher, Kind::kPmix, ""},
+      {"redis", "", RankEnvironment(), {}, Kind::kMemory, ""},
+  };
+  for (const Case& c : cases) {
+    const StoreChoice choice = choose_store(c.rendezvous, c.address, c.ranks, from(c.variables));
+    const std::string what = c.rendezvous + " '" + c.address + "' expects " + c.expected;
+    EXPECT_EQ(choice.kind, c.kind) << what;
+    EXPECT_EQ(choice.address, c.expected) << what;
+    EXPECT_EQ(choice.own_folder, c.expected == temporary) << what;
+  }
+}
+
+TEST(Stores, RefusalsSayWhatCouldBeGiven) {
+  const auto refusal = [](const std::string& rendezvous, const std::string& address,
+                          const Variables& variables) {
+    return message_of<ConfigurationError>(
+        [&] { choose_store(rendezvous, address, kHosts, from(variables)); });
+  };
+  EXPECT_THAT(refusal("auto", "", {}), HasSubstr("4 ranks, 2 of them on this machine"));
+  EXPECT_THAT(refusal("auto", "", {}), HasSubstr("a folder that all ranks share, or host:port"));
+  EXPECT_THAT(refusal("env", "/f", {}), HasSubstr("comm.rendezvous_address"));
+  EXPECT_THAT(refusal("auto", "name", {}), HasSubstr("'./name'"));
+  EXPECT_THAT(refusal("auto", "", {{"RUNTIME_RENDEZVOUS", "x"}}), HasSubstr("RUNTIME_RENDEZVOUS"));
+  EXPECT_THAT(refusal("file", "", {}), HasSubstr("give it a folder"));
+  EXPECT_THAT(refusal("redis", "", kLauncher), HasSubstr("give it host:port"));
+}
+
+TEST(Stores, RunsAreToldApartByTheVariablesOfTheirLauncher) {
+  const auto hint = [](const RankEnvironment& ranks, const Variables& variables) {
+    return choose_store("auto", "", ranks, from(variables)).run_hint;
+  };
+  EXPECT_EQ(hint(kHere, {{"TORCHELASTIC_RUN_ID", "none"}, {"MASTER_PORT", "29500"}}), "none-29500");
+  EXPECT_EQ(hint(kHere, {{"SLURM_JOB_ID", "7"}, {"SLURM_STEP_ID", "0"}}), "7-0");
+  EXPECT_EQ(hint(kHere, {}), "parent-" + std::to_string(::getppid()));
+  EXPECT_EQ(choose_store("file", "/f", kHosts, from({})).run_hint, "");
+}
+
+TEST(Stores, TheFolderOfAUserIsHisAlone) {
+  const TempFolder folder;
+  const StoreChoice choice{
+      .kind = Kind::kFile, .address = folder.path() / "own", .own_folder = true};
+  open_store(choice, 2)->set("key", "value");
+  EXPECT_EQ(open_store(choice, 2)->try_get("key"), "value");
+  std::filesystem::permissions(choice.address, std::filesystem::perms::all);
+  EXPECT_THAT(message_of([&] { open_store(choice, 2); }), HasSubstr("only this user can write"));
+  std::filesystem::remove_all(choice.address);
+  std::filesystem::create_symlink(folder.path(), choice.address);
+  EXPECT_THAT(message_of([&] { open_store(choice, 2); }), HasSubstr("is not a folder"));
+}
+
+TEST(Stores, AKindThatThisBuildDoesNotHaveIsAnError) {
+  if (!has_redis()) {
+    EXPECT_THAT(message_of<ConfigurationError>([] { open_store({.kind = Kind::kRedis}, 2); }),
+                HasSubstr("libhiredis-dev"));
+  }
+  if (!has_pmix()) {
+    EXPECT_THAT(message_of<ConfigurationError>([] { open_store({.kind = Kind::kPmix}, 2); }),
+                HasSubstr("libpmix-dev"));
+  }
+  EXPECT_NE(open_store({}, 1), nullptr);
+}
+
+}  // namespace
+}  // namespace runtime::launch::test
