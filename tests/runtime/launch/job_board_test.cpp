@@ -1,0 +1,88 @@
+#include "runtime/launch/job_board.h"
+
+#include <gmock/gmock.h>
+#include <signal.h>
+
+#include "runtime/launch/file_store.h"
+#include "runtime/launch/memory_store.h"
+#include "tests/runtime/exec/ranks.h"
+
+namespace runtime::launch {
+namespace {
+
+using exec::Note;
+using testing::HasSubstr;
+
+TEST(StoreJobBoard, KeepsNotesAsTheyAre) {
+  MemoryStore store;
+  StoreJobBoard board(store, 3, "run-1/");
+  EXPECT_TRUE(board.notes().empty());
+  const Note done{0, Note::Kind::kDone, "", {7, 7}};
+  const Note error{2, Note::Kind::kOwnError, "two\nlines\n", {UINT64_MAX, 16}};
+  board.post(done);
+  EXPECT_FALSE(board.alarm());
+  board.post(error);
+  EXPECT_TRUE(board.alarm());
+  const std::vector<Note> notes = board.notes();
+  ASSERT_EQ(notes.size(), 2u);
+  EXPECT_EQ(notes[0].rank, 0);
+  EXPECT_EQ(notes[0].kind, Note::Kind::kDone);
+  EXPECT_EQ(notes[1].rank, 2);
+  EXPECT_EQ(notes[1].kind, Note::Kind::kOwnError);
+  EXPECT_EQ(notes[1].text, error.text);
+  EXPECT_EQ(notes[1].position.started, UINT64_MAX);
+  EXPECT_EQ(notes[1].position.completed, 16u);
+}
+
+TEST(StoreJobBoard, AttemptsDoNotSeeEachOther) {
+  MemoryStore store;
+  StoreJobBoard first(store, 2, "run-1/"), second(store, 2, "run-2/");
+  first.post({0, Note::Kind::kLate, "late", {}});
+  EXPECT_FALSE(second.alarm());
+  EXPECT_TRUE(second.notes().empty());
+}
+
+// Whoever wrote it was there.
+TEST(StoreJobBoard, ANoteThatCannotBeReadIsStillAnAnswer) {
+  MemoryStore store;
+  StoreJobBoard board(store, 1);
+  for (const char* bad : {"", "\n", "x", "1 2", "99 1 1\ntext", "-1 1 1\ntext", "1 2 3 text",
+                          "1 99999999999999999999 1\ntext"}) {
+    store.set("board/0", bad);
+    const std::vector<Note> notes = board.notes();
+    ASSERT_EQ(notes.size(), 1u) << bad;
+    EXPECT_EQ(notes[0].kind, Note::Kind::kTold) << bad;
+    EXPECT_EQ(notes[0].text, "") << bad;
+  }
+}
+
+// Ranks wait for what never comes, until the launcher says that one of them has died.
+TEST(StoreJobBoard, TheLauncherSpeaksForARankThatDied) {
+  const exec::Folder folder;
+  exec::Processes ranks(3, folder.path(), [&](int rank) {
+    FileStore store(folder.path() / "store");
+    StoreJobBoard board(store, 3);
+    exec::FlightRecorder recorder(rank, folder.path());
+    exec::Watchdog watchdog(recorder, board, {.timeout = std::chrono::seconds(60)});
+    watchdog.run([&] {
+      recorder.begin(exec::all_reduce());
+      exec::becomes_true([&] { return watchdog.check(), false; });
+    });
+  });
+  for (const int rank : {0, 1, 2})
+    ASSERT_TRUE(exec::becomes_true([&] {
+      const auto known = exec::read_recorders(folder.path());
+      return known.contains(rank) && known.at(rank).position().started == 1;
+    }));
+  ranks.signal(2, SIGKILL);
+  EXPECT_EQ(ranks.exit_code(2), -1);
+  FileStore store(folder.path() / "store");
+  StoreJobBoard(store, 3).post({2, Note::Kind::kLost, "killed by signal 9 (Killed)", {}});
+  for (const int rank : {0, 1}) {
+    EXPECT_EQ(ranks.exit_code(rank), 4);
+    EXPECT_THAT(ranks.errors(rank), HasSubstr("rank 2 of 3 is lost: killed by signal 9 (Killed)"));
+  }
+}
+
+}  // namespace
+}  // namespace runtime::launch
