@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 using rt::sdk::Error;
 
 constexpr int kTag = 1;
-constexpr auto kGrace = 1s;  // for what is under way when a communicator is destroyed
+constexpr auto kGrace = 250ms;  // for what is under way when a communicator is destroyed
 
 // How the thread looks for what it waits for: first all the time, then after naps that grow with
 // the time already waited, so that they delay by a small part of it. While nobody waits for this

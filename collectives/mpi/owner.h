@@ -57,8 +57,8 @@ class Owner {
   void abort();
   std::optional<rt::sdk::Error> failure();
 
-  // Ends the thread, waiting at most a second for what has been started. False: something is left,
-  // in this process or in MPI, and MPI cannot be ended in order.
+  // Ends the thread, waiting at most half a second for what has been started. False: something is
+  // left, in this process or in MPI, and MPI cannot be ended in order.
   bool close();
 
  private:

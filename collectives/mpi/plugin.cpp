@@ -133,8 +133,8 @@ class Marks {
   const int32_t ranks = options.world_size;
   throw Error(RT_ERROR_UNAVAILABLE,
               format("rank %d of %d was asked for, but %s; start the ranks with `mpirun -n %d "
-                     "runtime train ...` or `runtime train ... --nproc %d`, with the mpirun of "
-                     "%s, which this plugin was built with",
+                     "runtime train ...` (under Slurm srun --mpi=pmix) or `runtime train ... "
+                     "--nproc %d`, with the launcher of %s, which this plugin was built with",
                      options.rank, ranks, found.c_str(), ranks, ranks, mpi::library().c_str()),
               RT_SCOPE_PROCESS);
 }

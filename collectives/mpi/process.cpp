@@ -97,7 +97,7 @@ Process::Process(const Start& start) : world_(Owner::start({})), finalize_(start
 
 Process::~Process() {
   try {
-    if (orderly_ && !world_->failure()) {
+    if (orderly_ && !world_->failure() && world_->team().comm != MPI_COMM_NULL) {
       const auto finalized = world_->submit([] { MPI_Finalize(); }, /*meets=*/false);
       world_->wait(finalized, Clock::now() + finalize_);
     }
