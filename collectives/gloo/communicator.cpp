@@ -18,6 +18,9 @@ constexpr uint64_t kTransferSlot = uint64_t{0x43} << 56;
 // left before, so that all ranks name the same one.
 constexpr int32_t kLeaves = 1, kGaveUp = 2, kLost = 3, kMissed = -1;
 
+// Waits of at least kRollCall ask who is late when kAnswer is left.
+constexpr std::chrono::milliseconds kRollCall{1000}, kAnswer{200};
+
 bool is_transfer(int32_t kind) { return kind == RT_SEND || kind == RT_RECEIVE; }
 
 void append(std::string& list, const std::string& item) {
@@ -32,6 +35,7 @@ Communicator::Communicator(const rt_host& host, const Membership& membership,
       membership_(membership),
       names_(std::move(names)),
       mesh_(std::make_shared<Mesh>(host, membership, std::move(device), deadline)),
+      roll_call_(*mesh_),
       last_word_(kLeaves) {
   if (mesh_->size == 1) return;
   const BlockedSignals inherited(BlockedSignals::kAll);
@@ -165,9 +169,29 @@ std::shared_ptr<Completion> Communicator::enqueue(const rt_collective& call) {
   if (is_transfer(call.kind)) return transfer(call);
   auto completion = std::make_shared<Completion>();
   ++unfinished_;
+  roll_call_.came();
   lane(-1, 0).enqueue(
       [this, completion, call] { run(*completion, [&] { carry_out(mesh_, call); }); });
   return completion;
+}
+
+void Communicator::wait(Completion& completion, std::chrono::nanoseconds timeout) {
+  const Deadline deadline = deadline_in(timeout.count());
+  bool asked = false;
+  if (timeout >= kRollCall && !completion.wait(deadline - kAnswer)) {
+    try {
+      const BlockedSignals pipe(BlockedSignals::kPipe);
+      asked = roll_call_.ask();
+    } catch (const std::exception&) {  // a connection is lost, as the wait below will say
+    }
+  }
+  if (completion.wait(deadline)) return;
+  std::string late = asked ? roll_call_.describe(names_) : "";
+  if (late.empty()) late = "not all ranks have come, or the connection is slow";
+  throw Error(RT_ERROR_TIMEOUT,
+              format("rank %s of communicator '%s': not complete after %.3g s: %s",
+                     name(mesh_->rank).c_str(), membership_.prefix.c_str(),
+                     std::chrono::duration<double>(timeout).count(), late.c_str()));
 }
 
 // Same peer, same direction: same slot, so they match and complete in order.

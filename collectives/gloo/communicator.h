@@ -14,6 +14,7 @@
 
 #include "lane.h"
 #include "mesh.h"
+#include "roll_call.h"
 #include "rt/communicator.h"
 #include "rt/sdk/error.h"
 
@@ -42,6 +43,8 @@ class Communicator {
   std::unique_ptr<Communicator> split(int32_t color, int32_t key, Deadline deadline);
 
   std::shared_ptr<Completion> enqueue(const rt_collective& call);
+  // Throws RT_ERROR_TIMEOUT, naming who is late, when the time has passed; or the task's error.
+  void wait(Completion& completion, std::chrono::nanoseconds timeout);
   void begin_group() { ++open_groups_; }
   void end_group();
 
@@ -65,6 +68,7 @@ class Communicator {
   const Membership membership_;
   const std::vector<int> names_;
   const std::shared_ptr<Mesh> mesh_;
+  RollCall roll_call_;
   int open_groups_ = 0;
   int splits_ = 0;
   std::atomic<int> unfinished_ = 0;

@@ -26,6 +26,7 @@ using Milliseconds = std::chrono::milliseconds;
 
 constexpr uint64_t kGreetingSlot = uint64_t{0x51} << 56;
 constexpr uint64_t kFarewellSlot = uint64_t{0x52} << 56;
+constexpr uint64_t kHeardSlot = uint64_t{0x54} << 56;
 constexpr uint64_t kMagic = 0x314f4f4c47545200;  // "\0RTGLOO1"
 
 struct Greeting {
@@ -242,11 +243,13 @@ void Mesh::greet(const Membership& membership, Deadline deadline) {
   };
   farewells_ =
       wires_->createUnboundBuffer(last_words_.data(), last_words_.size() * sizeof(int32_t));
+  heard_ = transport_->createUnboundBuffer(last_words_.data(), 1);
   try {
     for (int peer = 0; peer < size; ++peer) {
       if (peer == rank) continue;
       farewells_->recv(peer, kFarewellSlot, static_cast<std::size_t>(peer) * sizeof(int32_t),
                        sizeof(int32_t));
+      heard_->send(peer, kHeardSlot);
       receive->recv(peer, kGreetingSlot, static_cast<std::size_t>(peer) * sizeof(Greeting),
                     sizeof(Greeting));
       send->send(peer, kGreetingSlot);
@@ -269,14 +272,43 @@ void Mesh::greet(const Membership& membership, Deadline deadline) {
   }
 }
 
+char* Mesh::scratch(std::size_t bytes) {
+  if (bytes > scratch_bytes_) {
+    scratch_ = std::make_unique_for_overwrite<char[]>(bytes);
+    scratch_bytes_ = bytes;
+  }
+  return scratch_.get();
+}
+
 int32_t Mesh::last_word(int peer) {
   return std::atomic_ref(last_words_[static_cast<std::size_t>(peer)]).load();
 }
 
 void Mesh::wait_last_word() { farewells_->waitRecv(); }
 
+// A connection that is closed with unread data in it may take away what its peer has not read yet.
+// So the connection is closed after the peer's I/O thread, which handles messages in order, has
+// carried out a send that it keeps open for this purpose.
 void Mesh::leave(int32_t last_word) {
   wires_->say(last_word, kFarewellSlot);
+  char answer = 0;
+  std::vector<std::unique_ptr<::gloo::transport::UnboundBuffer>> answers;
+  const auto try_with = [](const auto& body) {
+    try {
+      body();
+    } catch (const ::gloo::Exception&) {  // this peer is gone, or the time is over
+    }
+  };
+  for (int peer = 0; peer < size; ++peer) {
+    auto buffer = transport_->createUnboundBuffer(&answer, sizeof(answer));
+    try_with([&] {
+      if (peer == rank) return;
+      buffer->recv(peer, kHeardSlot);
+      answers.push_back(std::move(buffer));
+    });
+  }
+  const Deadline deadline = Clock::now() + Milliseconds(200);
+  for (const auto& buffer : answers) try_with([&] { buffer->waitRecv(left(deadline)); });
   wires_->close();
 }
 

@@ -43,12 +43,16 @@ class Mesh : public ::gloo::Context {
 
   Wires& wires() { return *wires_; }
 
+  // Memory for the collective that runs, kept for the next: fresh pages cost as much as sending
+  // them.
+  char* scratch(std::size_t bytes);
+
   // A rank that leaves says why, as its last word (never 0). 0: `rank` has said nothing yet.
   int32_t last_word(int rank);
   // Waits until one more rank has said its last word. Throws what Wires throws, also when a rank is
   // lost.
   void wait_last_word();
-  // Says it to all, and closes the connections.
+  // Says it to all, and closes the connections once they have heard it, or 200 ms later.
   void leave(int32_t last_word);
 
  private:
@@ -58,8 +62,10 @@ class Mesh : public ::gloo::Context {
 
   std::shared_ptr<::gloo::transport::Context> transport_;
   std::shared_ptr<Wires> wires_;
+  std::unique_ptr<char[]> scratch_;
+  std::size_t scratch_bytes_ = 0;
   std::vector<int32_t> last_words_;  // by rank; written by Gloo's thread
-  std::unique_ptr<::gloo::transport::UnboundBuffer> farewells_;
+  std::unique_ptr<::gloo::transport::UnboundBuffer> farewells_, heard_;
 };
 
 }  // namespace collectives::gloo

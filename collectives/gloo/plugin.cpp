@@ -17,10 +17,11 @@ using rt::sdk::Error;
 using rt::sdk::guard;
 
 struct rt_communicator {
-  std::unique_ptr<Communicator> it;
+  std::shared_ptr<Communicator> it;
 };
 
 struct rt_work {
+  std::weak_ptr<Communicator> communicator;
   std::shared_ptr<Completion> completion;
 };
 
@@ -106,7 +107,9 @@ rt_status group_end(rt_communicator* communicator, rt_error* error) {
 
 rt_status enqueue(rt_communicator* communicator, const rt_collective* call, rt_work** work,
                   rt_error* error) {
-  return guard(error, [&] { *work = new rt_work{communicator->it->enqueue(*call)}; });
+  return guard(error, [&] {
+    *work = new rt_work{communicator->it, communicator->it->enqueue(*call)};
+  });
 }
 
 rt_status work_poll(rt_work* work, rt_error* error) {
@@ -118,8 +121,11 @@ rt_status work_poll(rt_work* work, rt_error* error) {
 
 rt_status work_wait(rt_work* work, int64_t timeout_ns, rt_error* error) {
   return guard(error, [&] {
-    if (!work->completion->wait(deadline_in(timeout_ns))) {
-      throw Error(RT_ERROR_TIMEOUT, "not all ranks came to the collective in time");
+    const auto communicator = work->communicator.lock();
+    if (communicator) {
+      communicator->wait(*work->completion, std::chrono::nanoseconds(timeout_ns));
+    } else {  // it completed all its work before it went
+      work->completion->wait(deadline_in(timeout_ns));
     }
   });
 }

@@ -10,7 +10,7 @@ constexpr uint64_t kPartSlot = uint64_t{0x41} << 56;
 constexpr uint64_t kResultSlot = uint64_t{0x42} << 56;
 
 // While one segment is combined the next is on its way. Measured with tools/bench/bare_gloo.cpp.
-constexpr std::size_t kSegmentBytes = 512 * 1024;
+constexpr std::size_t kSegmentBytes = 1024 * 1024;
 
 std::size_t ceil_divide(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
 
@@ -37,9 +37,9 @@ Reduction::Reduction(Mesh& mesh, const rt_collective& call, std::vector<Range> p
   segment_ = overlapping_ ? largest : std::min(largest, kSegmentBytes / element_);
   if (size_ == 1) return;
   const std::size_t half = segment_ * element_ * static_cast<std::size_t>(size_ - 1);
-  scratch_ = std::make_unique_for_overwrite<char[]>(2 * half);
-  received_ = {mesh_.createUnboundBuffer(scratch_.get(), half),
-               mesh_.createUnboundBuffer(scratch_.get() + half, half)};
+  char* scratch = mesh_.scratch(2 * half);
+  received_ = {mesh_.createUnboundBuffer(scratch, half),
+               mesh_.createUnboundBuffer(scratch + half, half)};
   input_ = mesh_.createUnboundBuffer(const_cast<char*>(send_), end * element_);
 }
 

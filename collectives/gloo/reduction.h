@@ -54,8 +54,7 @@ class Reduction {
   const char* const send_;
   std::size_t segment_ = 0;  // elements
   bool overlapping_ = false;
-  std::unique_ptr<char[]> scratch_;  // 2 halves of R - 1 segments
-  std::array<Buffer, 2> received_;
+  std::array<Buffer, 2> received_;  // R - 1 segments each, in the scratch of the mesh
   Buffer input_, output_, result_;
   std::size_t sends_ = 0, result_sends_ = 0, result_receives_ = 0;
   bool shares_ = false;
