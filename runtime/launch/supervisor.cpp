@@ -59,7 +59,8 @@ class Supervisor {
 
  private:
   // kFailed: one has failed, the others have time. kEnding: how the others end counts no more.
-  enum class Phase { kRunning, kFailed, kEnding };
+  // kOver: nor does what they have said.
+  enum class Phase { kRunning, kFailed, kEnding, kOver };
 
   void add(const ChildSpec& spec);
   void step();
@@ -192,7 +193,9 @@ std::string Supervisor::running_names() const {
 
 void Supervisor::on_deadline() {
   deadline_.reset();
-  if (phase_ == Phase::kFailed) {
+  if (children_.empty()) {
+    phase_ = Phase::kOver;
+  } else if (phase_ == Phase::kFailed) {
     end_children(Phase::kEnding, SIGTERM);
   } else {
     err_.add("error: " + running_names() + " did not end after SIGTERM: killed\n");
@@ -202,7 +205,7 @@ void Supervisor::on_deadline() {
 }
 
 // All processes have ended: what is still in their pipes, then what waits for a reader of ours. A
-// reader that does not read is given up at the next signal.
+// reader that does not read is given up at a signal, or a while after one.
 void Supervisor::finish_output() {
   for (Stream& stream : streams_) {
     ssize_t bytes = 0;
@@ -213,7 +216,8 @@ void Supervisor::finish_output() {
   }
   streams_.clear();
   const int stops = stops_;
-  while ((out_.waiting() || err_.waiting()) && stops_ == stops) step();
+  if (asked_ != 0) deadline_ = Clock::now() + kGrace;
+  while ((out_.waiting() || err_.waiting()) && stops_ == stops && phase_ != Phase::kOver) step();
 }
 
 Ending Supervisor::run(const std::vector<ChildSpec>& specs) {

@@ -78,23 +78,22 @@ class BlockedStopSignals {
 
 }  // namespace
 
-void run_rank_threads(int ranks, const std::function<void(int rank)>& body,
-                      const std::function<void()>& abort_all) {
+void run_rank_threads(const RankThreads& threads) {
   const Cores cores = allowed_cores();
-  Cause cause(abort_all);
+  Cause cause(threads.abort_all);
   std::vector<std::jthread> running;  // joined at the end, whatever happens
   const auto run = [&](int rank) {
     try {
-      apply(share_of(cores, rank, ranks));
-      body(rank);
+      apply(share_of(cores, rank, threads.ranks));
+      threads.body(rank);
     } catch (...) {
       cause.add();
     }
   };
   try {
     const BlockedStopSignals blocked;
-    running.reserve(static_cast<size_t>(ranks));
-    for (int rank = 0; rank < ranks; ++rank) running.emplace_back(run, rank);
+    running.reserve(static_cast<size_t>(threads.ranks));
+    for (int rank = 0; rank < threads.ranks; ++rank) running.emplace_back(run, rank);
   } catch (...) {  // the system gives no more threads
     cause.add();
   }

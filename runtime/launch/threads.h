@@ -6,15 +6,20 @@
 
 namespace runtime::launch {
 
+struct RankThreads {
+  int ranks = 1;
+  std::function<void(int rank)> body;
+  // Makes the waits of all ranks fail. Called once, in the thread of the first rank that throws;
+  // must not throw itself.
+  std::function<void()> abort_all;
+};
+
 // Runs body(0) to body(ranks - 1) at the same time, each thread pinned to its share of the cores of
-// the calling thread; waits for all. The first exception of any rank calls abort_all once, in that
-// rank's thread; it makes the waits of the others fail, and must not throw. Then the exception that
-// is the cause is thrown: the first, but one that says that another rank is gone (communication,
-// timeout) gives way to a later one that says more, because others may notice that a rank is gone
-// while its exception still unwinds its stack.
-// SIGINT and SIGTERM are blocked in every rank's thread, as train::StopSignal needs it.
-void run_rank_threads(int ranks, const std::function<void(int rank)>& body,
-                      const std::function<void()>& abort_all);
+// the calling thread; waits for all. Then throws the exception that is the cause: the first, but
+// one that says that another rank is gone (communication, timeout) gives way to a later one that
+// says more, because others may notice that a rank is gone while its exception still unwinds its
+// stack. SIGINT and SIGTERM are blocked in every rank's thread, as train::StopSignal needs it.
+void run_rank_threads(const RankThreads& threads);
 
 }  // namespace runtime::launch
 

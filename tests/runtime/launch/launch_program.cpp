@@ -14,6 +14,7 @@
 #include <functional>
 #include <iostream>
 #include <map>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -78,10 +79,11 @@ void fail_until(int times, int exit_code) {
 void show(const RankEnvironment& e) {
   const char* rendezvous = getenv(runtime::launch::kRendezvousVariable);
   const auto share = runtime::launch::share_of(e);
-  std::cerr << "rank " << e.rank << " of " << e.world_size << ", local " << e.local_rank << " of "
-            << e.local_size << ", " << share.threads << " threads, pid " << getpid() << ", group "
-            << getpgrp() << ", rendezvous " << (rendezvous == nullptr ? "none" : rendezvous)
-            << std::endl;
+  std::ostringstream text;  // one write: the ranks of an mpiexec share the output
+  text << "rank " << e.rank << " of " << e.world_size << ", local " << e.local_rank << " of "
+       << e.local_size << ", " << share.threads << " threads, pid " << getpid() << ", group "
+       << getpgrp() << ", rendezvous " << (rendezvous == nullptr ? "none" : rendezvous) << "\n";
+  std::cerr << text.str();
 }
 
 void act(const RankEnvironment& environment, const std::string& word, const std::string& value) {

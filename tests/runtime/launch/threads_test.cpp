@@ -40,7 +40,7 @@ class Waiting {
 
 std::string error_of(int ranks, const std::function<void(int)>& body, Waiting& waiting) {
   try {
-    run_rank_threads(ranks, body, [&] { waiting.abort(); });
+    run_rank_threads({ranks, body, [&] { waiting.abort(); }});
   } catch (const std::exception& e) {
     return e.what();
   }
@@ -52,14 +52,12 @@ TEST(RankThreadsTest, EveryRankRunsInAThreadOfItsOwn) {
   std::set<int> ranks;
   std::set<std::thread::id> threads = {std::this_thread::get_id()};
   int aborts = 0;
-  run_rank_threads(
-      5,
-      [&](int rank) {
-        const std::lock_guard<std::mutex> lock(mutex);
-        ranks.insert(rank);
-        threads.insert(std::this_thread::get_id());
-      },
-      [&] { ++aborts; });
+  const auto body = [&](int rank) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    ranks.insert(rank);
+    threads.insert(std::this_thread::get_id());
+  };
+  run_rank_threads({5, body, [&] { ++aborts; }});
   EXPECT_EQ(ranks, (std::set<int>{0, 1, 2, 3, 4}));
   EXPECT_EQ(threads.size(), 6);
   EXPECT_EQ(aborts, 0);
@@ -114,13 +112,13 @@ TEST(RankThreadsTest, AloneACommunicationErrorIsTheCause) {
 
 TEST(RankThreadsTest, StopSignalsAreForTheThreadThatAsks) {
   std::atomic<int> blocked = 0;
-  run_rank_threads(2,
-                   [&](int) {
-                     sigset_t mask;
-                     pthread_sigmask(SIG_BLOCK, nullptr, &mask);
-                     blocked += sigismember(&mask, SIGINT) + sigismember(&mask, SIGTERM);
-                   },
-                   {});
+  run_rank_threads({2,
+                    [&](int) {
+                      sigset_t mask;
+                      pthread_sigmask(SIG_BLOCK, nullptr, &mask);
+                      blocked += sigismember(&mask, SIGINT) + sigismember(&mask, SIGTERM);
+                    },
+                    {}});
   EXPECT_EQ(blocked, 4);
   sigset_t mask;
   pthread_sigmask(SIG_BLOCK, nullptr, &mask);
