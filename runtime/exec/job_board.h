@@ -23,6 +23,7 @@ struct Note {
   Kind kind = Kind::kDone;
   std::string text = {};
   Position position = {};
+  int exit_code = 4;  // kOwnError: of the program, see runtime/error.h
 };
 
 // Functions may block, for as long as the store behind them takes to find that it cannot be

@@ -183,7 +183,8 @@ void Watchdog::leave(const std::string& text, ExitCode code) {
   link_->post({.rank = recorder_.rank(),
                .kind = done ? Note::Kind::kDone : Note::Kind::kOwnError,
                .text = text,
-               .position = recorder_.position()});
+               .position = recorder_.position(),
+               .exit_code = static_cast<int>(code)});
   if (!done) end_at(kOwnErrorGrace, text, code);
 }
 
@@ -250,7 +251,12 @@ void Watchdog::conclude(const Incident& incident) {
   if (!options_.job_folder.empty()) evidence.recorders = read_recorders(options_.job_folder);
   message_ = diagnose(incident, evidence) + write_dumps(evidence);
   failed_.store(true, std::memory_order_release);
-  end_at(kGrace, message_, ExitCode::kCommunication);
+  // An error of a rank's own is the job's; with ranks that are threads this is that rank's process.
+  auto code = ExitCode::kCommunication;
+  for (const Note& n : evidence.notes) {
+    if (n.kind == Note::Kind::kOwnError) code = static_cast<ExitCode>(n.exit_code);
+  }
+  end_at(kGrace, message_, code);
 }
 
 // This rank's collectives, and by the first of the survivors those of ranks that cannot write them.

@@ -1,8 +1,10 @@
 // Ends a rank whose job cannot go on: with exit 4 and the name of the lost rank, never by a hang.
 //
-// Use, with a watchdog that lives longer than the communicators (one per rank, world size > 1):
+// One per rank, where there are several. Communicators are declared after it and before run(),
+// which makes them: they end after the others know why this rank leaves, and while it is still
+// watched.
 //   watchdog.run([&] { ... the rank's whole work, rendezvous included ... });
-// and in it, for each collective:
+// In it, for each collective:
 //   const uint64_t sequence = recorder.begin(collective);
 //   work = communicator->enqueue(collective);   // an Error: watchdog.fail(error.what())
 //   recorder.running(sequence);
@@ -48,7 +50,8 @@ class Watchdog {
   // the 300 ms for the answers of the others well inside the second within which a rank must be
   // named, and still some 20 wake-ups a second.
   static constexpr std::chrono::milliseconds kSlice{50};
-  // After that the process is ended from here: time to unwind, and the second is kept.
+  // After that the process is ended from here: time to unwind, and the second is kept. With exit 4,
+  // or with the code of the rank whose own error it was.
   static constexpr std::chrono::milliseconds kGrace{500};
   // After an error of the rank's own nobody waits for it.
   static constexpr std::chrono::milliseconds kOwnErrorGrace{5000};

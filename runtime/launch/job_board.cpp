@@ -7,11 +7,11 @@ namespace {
 
 using exec::Note;
 
-// "kind started completed", and from the second line on the text.
+// "kind exit-code started completed", and from the second line on the text.
 std::string to_text(const Note& note) {
   std::ostringstream text;
-  text << static_cast<int>(note.kind) << ' ' << note.position.started << ' '
-       << note.position.completed << '\n'
+  text << static_cast<int>(note.kind) << ' ' << note.exit_code << ' ' << note.position.started
+       << ' ' << note.position.completed << '\n'
        << note.text;
   return text.str();
 }
@@ -20,12 +20,13 @@ std::string to_text(const Note& note) {
 Note from_text(int rank, const std::string& text) {
   Note note{.rank = rank, .kind = Note::Kind::kTold};
   std::istringstream stream(text);
-  int kind = 0;
+  int kind = 0, exit_code = 0;
   exec::Position position;
-  if (!(stream >> kind >> position.started >> position.completed) || stream.get() != '\n' ||
-      kind < 0 || kind > static_cast<int>(Note::Kind::kTold))
+  if (!(stream >> kind >> exit_code >> position.started >> position.completed) ||
+      stream.get() != '\n' || kind < 0 || kind > static_cast<int>(Note::Kind::kTold))
     return note;
   note.kind = static_cast<Note::Kind>(kind);
+  note.exit_code = exit_code;
   note.position = position;
   note.text = text.substr(text.find('\n') + 1);
   return note;

@@ -47,7 +47,7 @@ const Rooms kAllowed = {
     {"runtime/train",
      {"runtime/config", "runtime/data", "runtime/model", "runtime/parallel", "runtime/exec",
       "runtime/graph", "plugins/host"}},
-    {"runtime/launch", {"runtime/train", "runtime/config", "plugins/host"}},
+    {"runtime/launch", {"runtime/train", "runtime/config", "runtime/exec", "plugins/host"}},
     {"runtime/cli",
      {"runtime/launch", "runtime/train", "runtime/config", "runtime/data", "plugins/host"}},
     {"plugins/include", {}},

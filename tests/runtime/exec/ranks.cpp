@@ -41,6 +41,7 @@ void SharedBoard::post(const Note& note) {
   if (slot.written) throw std::runtime_error("two notes of one rank");
   slot.kind = note.kind;
   slot.position = note.position;
+  slot.exit_code = note.exit_code;
   note.text.copy(slot.text.data(), slot.text.size() - 1);
   slot.written = true;
 }
@@ -56,7 +57,7 @@ std::vector<Note> SharedBoard::notes() {
     for (const int i : {1, 0}) {
       const Slot& slot = (*slots_)[rank][i];
       if (!slot.written) continue;
-      notes.push_back({rank, slot.kind, slot.text.data(), slot.position});
+      notes.push_back({rank, slot.kind, slot.text.data(), slot.position, slot.exit_code});
       break;
     }
   }

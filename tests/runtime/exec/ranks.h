@@ -38,6 +38,7 @@ class SharedBoard : public JobBoard {
     std::atomic<bool> written;
     Note::Kind kind;
     Position position;
+    int exit_code;
     std::array<char, 2000> text;
   };
   // By rank: that it is done, and what may come after that.

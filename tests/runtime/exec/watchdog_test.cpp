@@ -303,7 +303,7 @@ TEST(WatchdogProcesses, AnUnwindingThatHangsIsEndedFromOutside) {
       wait_in_vain(rank.watchdog);
     });
   });
-  EXPECT_EQ(processes.exit_code(0), 4);
+  EXPECT_EQ(processes.exit_code(0), 6) << "the code of the error that it names";
   EXPECT_THAT(processes.errors(0), StartsWith("error: rank 1 of 2 ended with: the loss is nan"));
   EXPECT_EQ(processes.exit_code(1), 6);
   EXPECT_EQ(processes.errors(1), "error: the loss is nan\n");

@@ -18,7 +18,7 @@ TEST(StoreJobBoard, KeepsNotesAsTheyAre) {
   StoreJobBoard board(store, 3, "run-1/");
   EXPECT_TRUE(board.notes().empty());
   const Note done{0, Note::Kind::kDone, "", {7, 7}};
-  const Note error{2, Note::Kind::kOwnError, "two\nlines\n", {UINT64_MAX, 16}};
+  const Note error{2, Note::Kind::kOwnError, "two\nlines\n", {UINT64_MAX, 16}, 6};
   board.post(done);
   EXPECT_FALSE(board.alarm());
   board.post(error);
@@ -32,6 +32,7 @@ TEST(StoreJobBoard, KeepsNotesAsTheyAre) {
   EXPECT_EQ(notes[1].text, error.text);
   EXPECT_EQ(notes[1].position.started, UINT64_MAX);
   EXPECT_EQ(notes[1].position.completed, 16u);
+  EXPECT_EQ(notes[1].exit_code, 6);
 }
 
 TEST(StoreJobBoard, AttemptsDoNotSeeEachOther) {
@@ -46,8 +47,8 @@ TEST(StoreJobBoard, AttemptsDoNotSeeEachOther) {
 TEST(StoreJobBoard, ANoteThatCannotBeReadIsStillAnAnswer) {
   MemoryStore store;
   StoreJobBoard board(store, 1);
-  for (const char* bad : {"", "\n", "x", "1 2", "99 1 1\ntext", "-1 1 1\ntext", "1 2 3 text",
-                          "1 99999999999999999999 1\ntext"}) {
+  for (const char* bad : {"", "\n", "x", "1 2", "99 4 1 1\ntext", "-1 4 1 1\ntext", "1 4 2 3 text",
+                          "1 4 99999999999999999999 1\ntext"}) {
     store.set("board/0", bad);
     const std::vector<Note> notes = board.notes();
     ASSERT_EQ(notes.size(), 1u) << bad;
