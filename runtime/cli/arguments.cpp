@@ -12,8 +12,16 @@ void ConfigArguments::add_to(CLI::App& app) {
       ->allow_extra_args(false);
 }
 
+void ConfigArguments::add_ranks_to(CLI::App& app) {
+  app.add_option("--nproc", ranks,
+                 "Ranks on this machine (launch.ranks): threads with comm.backend=local, the "
+                 "default, else processes")
+      ->check(CLI::PositiveNumber);
+}
+
 config::Config ConfigArguments::load() const {
   std::vector<config::Override> list;
+  if (ranks > 0) list.push_back({"launch.ranks", std::to_string(ranks)});
   for (const std::string& text : overrides) {
     const size_t equals = text.find('=');
     if (equals == std::string::npos || equals == 0) {

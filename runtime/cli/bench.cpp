@@ -42,7 +42,7 @@ struct Measurement {
 };
 
 Measurement measure(Session& s, int64_t steps) {
-  data::LoaderOptions options = train::train_loader_options(s.config);
+  data::LoaderOptions options = train::train_loader_options(s.config, s.trainer->split());
   options.last_batch = data::LastBatch::kDrop;
   data::Loader loader(s.data.train, options);
   std::vector<double> times;
@@ -56,8 +56,7 @@ Measurement measure(Session& s, int64_t steps) {
   }
   Measurement m;
   m.step_ms = median(times);
-  exec::Program& program =
-      s.trainer->program(s.config.training.global_batch_size);
+  exec::Program& program = s.trainer->program(s.config.training.global_batch_size);
   for (const graph::Node& node : program.graph().nodes)
     m.flops += graph::flops(program.graph(), node);
   return m;
@@ -91,10 +90,10 @@ void print_layers(Session& s, int64_t steps) {
   fmt::print("{:<88} {:>10.1f} {:>10.1f}\n", "sum", total / 1e3, planned / 1e3);
 }
 
-void run_bench(const BenchArguments& arguments) {
-  Session s(arguments.config.load());
+void bench_rank(Session& s, const BenchArguments& arguments) {
   if (arguments.layers) return print_layers(s, arguments.steps);
   const Measurement m = measure(s, arguments.steps);
+  if (!s.rank.main()) return;
   const double samples = static_cast<double>(s.config.training.global_batch_size) / m.step_ms * 1e3;
   if (!arguments.json) {
     fmt::print(
@@ -107,7 +106,7 @@ void run_bench(const BenchArguments& arguments) {
   nlohmann::ordered_json j;
   j["config"] = s.config.name;
   j["device"] = s.device->id();
-  j["world_size"] = 1;
+  j["world_size"] = s.rank.place.world_size;
   j["global_batch_size"] = s.config.training.global_batch_size;
   j["steps"] = arguments.steps;
   j["step_ms_median"] = m.step_ms;
@@ -117,13 +116,18 @@ void run_bench(const BenchArguments& arguments) {
   std::cout << j.dump() << std::endl;
 }
 
+void run_bench(const BenchArguments& arguments, Outcome& outcome) {
+  run_sessions(arguments.config, outcome, [&](Session& s) { bench_rank(s, arguments); });
+}
+
 }  // namespace
 
-void add_bench(CLI::App& app, Outcome&) {
+void add_bench(CLI::App& app, Outcome& outcome) {
   auto arguments = std::make_shared<BenchArguments>();
   CLI::App* command =
       app.add_subcommand("bench", "Step time, samples/s, FLOP/s and peak memory of training");
   arguments->config.add_to(*command);
+  arguments->config.add_ranks_to(*command);
   command->add_option("--steps", arguments->steps, "Measured steps (after a warm-up)")
       ->check(CLI::Range(1, 1000000));
   command->add_flag("--json", arguments->json, "One JSON object");
@@ -133,7 +137,7 @@ void add_bench(CLI::App& app, Outcome&) {
   command->footer(
       "Examples:\n  runtime bench configs/bench_lenet.toml --steps 100 --json\n  runtime bench "
       "configs/bench_resnet18.toml --layers --steps 10");
-  command->callback([arguments] { run_bench(*arguments); });
+  command->callback([arguments, &outcome] { run_bench(*arguments, outcome); });
 }
 
 }  // namespace runtime::cli

@@ -12,17 +12,20 @@
 
 namespace runtime::cli {
 
-// What a command leaves behind for main().
+// What a command leaves behind for main(), and the words of the command line, without the program.
 struct Outcome {
   int exit_code = 0;
+  std::vector<std::string> arguments;
 };
 
 // CONFIG and --set, which most commands take.
 struct ConfigArguments {
   std::string path;
   std::vector<std::string> overrides;
+  int ranks = 0;  // --nproc; 0: not given
 
   void add_to(CLI::App& app);
+  void add_ranks_to(CLI::App& app);
   config::Config load() const;
 };
 

@@ -16,18 +16,18 @@ struct EvaluateArguments {
   std::string part = "validation";
 };
 
-void run_evaluate(const EvaluateArguments& arguments) {
-  config::Config config = arguments.config.load();
-  config.model.init_from = arguments.weights;
-  Session session(std::move(config));
+void evaluate_rank(Session& session, const EvaluateArguments& arguments) {
   const auto& dataset = arguments.part == "train" ? session.data.train : session.data.validation;
   if (dataset == nullptr) {
     throw ConfigurationError(
         "the data set has no validation part; set dataset.validation_split or "
         "dataset.validation_path, or use --part train");
   }
-  data::Loader loader(dataset, train::validation_loader_options(session.config));
+  const launch::RankEnvironment& place = session.rank.place;
+  data::Loader loader(
+      dataset, train::validation_loader_options(session.config, place.rank, place.world_size));
   const train::Evaluation e = session.trainer->evaluate(loader);
+  if (!session.rank.main()) return;
   nlohmann::ordered_json j;
   j["samples"] = e.samples;
   j["loss"] = e.loss;
@@ -36,13 +36,21 @@ void run_evaluate(const EvaluateArguments& arguments) {
   std::cout << j.dump() << std::endl;
 }
 
+void run_evaluate(const EvaluateArguments& arguments, Outcome& outcome) {
+  launch::RunRanks run;
+  run.config = arguments.config.load();
+  run.config.model.init_from = arguments.weights;
+  run_sessions(run, outcome, [&](Session& session) { evaluate_rank(session, arguments); });
+}
+
 }  // namespace
 
-void add_evaluate(CLI::App& app, Outcome&) {
+void add_evaluate(CLI::App& app, Outcome& outcome) {
   auto arguments = std::make_shared<EvaluateArguments>();
   CLI::App* command =
       app.add_subcommand("evaluate", "Loss and accuracy of saved weights, as one JSON object");
   arguments->config.add_to(*command);
+  arguments->config.add_ranks_to(*command);
   command->add_option("--weights", arguments->weights, "safetensors file with the model's weights")
       ->required();
   command->add_option("--part", arguments->part, "Which samples: validation or train")
@@ -50,7 +58,7 @@ void add_evaluate(CLI::App& app, Outcome&) {
   command->footer(
       "Example:\n  runtime evaluate configs/fashion_mnist_lenet.toml --weights "
       "outputs/run/weights.safetensors");
-  command->callback([arguments] { run_evaluate(*arguments); });
+  command->callback([arguments, &outcome] { run_evaluate(*arguments, outcome); });
 }
 
 }  // namespace runtime::cli

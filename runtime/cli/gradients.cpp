@@ -36,41 +36,48 @@ void add_batch(const data::Batch& batch, const data::SampleSpec& spec, data::Ten
   }
 }
 
-void run_gradients(const GradientsArguments& arguments) {
-  config::Config config = arguments.config.load();
-  if (!arguments.weights.empty()) config.model.init_from = arguments.weights;
-  Session session(std::move(config));
-  data::Loader loader(session.data.train, train::train_loader_options(session.config));
+void write_gradients(Session& session, const GradientsArguments& arguments) {
+  data::Loader loader(session.data.train,
+                      train::train_loader_options(session.config, session.trainer->split()));
   const data::Batch* batch = &loader.next();
   for (int64_t i = 0; i < arguments.batch; ++i) batch = &loader.next();
   data::TensorFile file = session.trainer->gradients(*batch);
+  if (!session.rank.main()) return;
   for (auto& [name, t] : session.trainer->weights().tensors)
     file.tensors["weights." + name] = std::move(t);
-  add_batch(*batch, session.data.train->spec(), file);
+  if (session.rank.place.world_size == 1) add_batch(*batch, session.data.train->spec(), file);
   data::write_safetensors(arguments.output, file);
   std::cout << arguments.output << ": " << file.tensors.size() << " tensors of batch "
             << arguments.batch << std::endl;
 }
 
+void run_gradients(const GradientsArguments& arguments, Outcome& outcome) {
+  launch::RunRanks run;
+  run.config = arguments.config.load();
+  if (!arguments.weights.empty()) run.config.model.init_from = arguments.weights;
+  run_sessions(run, outcome, [&](Session& session) { write_gradients(session, arguments); });
+}
+
 }  // namespace
 
-void add_gradients(CLI::App& app, Outcome&) {
+void add_gradients(CLI::App& app, Outcome& outcome) {
   auto arguments = std::make_shared<GradientsArguments>();
   CLI::App* command = app.add_subcommand(
       "gradients",
       "Write loss, logits and gradients of one batch, to compare with another framework");
   arguments->config.add_to(*command);
+  arguments->config.add_ranks_to(*command);
   command->add_option("--weights", arguments->weights, "safetensors file to take the weights from");
   command->add_option("--batch", arguments->batch, "Which batch of the run, from 0")
       ->check(CLI::NonNegativeNumber);
   command->add_option("--output", arguments->output, "safetensors file to write")->required();
   command->footer(
-      "The file holds every parameter's gradient under its name, `loss`, `logits`, the batch "
-      "(`features` in N,H,W,C, `labels` or\n"
-      "`targets`) and the weights as `weights.<name>`.\n"
+      "The file holds every parameter's gradient under its name, over all ranks, `loss`, the "
+      "weights as `weights.<name>`, and on one\n"
+      "rank `logits` and the batch (`features` in N,H,W,C, `labels` or `targets`).\n"
       "Example:\n  runtime gradients configs/fashion_mnist_lenet.toml --batch 3 --output "
       "step3.safetensors");
-  command->callback([arguments] { run_gradients(*arguments); });
+  command->callback([arguments, &outcome] { run_gradients(*arguments, outcome); });
 }
 
 }  // namespace runtime::cli

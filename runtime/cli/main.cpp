@@ -47,6 +47,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   app.set_version_flag("--version", RUNTIME_VERSION);
   runtime::cli::Outcome outcome;
+  outcome.arguments.assign(argv + 1, argv + argc);
   runtime::cli::add_train(app, outcome);
   runtime::cli::add_evaluate(app, outcome);
   runtime::cli::add_gradients(app, outcome);

@@ -87,8 +87,7 @@ void print_memory(const exec::MemoryReport& m, bool buffers) {
   }
 }
 
-void run_plan(const ConfigArguments& arguments) {
-  Session session(arguments.load());
+void print_plan(Session& session) {
   const int64_t rows = session.config.training.global_batch_size;
   exec::Program& program = session.trainer->program(rows);
   fmt::print("{} on {} ({}), batch {}, {} parameters\n\n", session.config.name,
@@ -103,9 +102,16 @@ void run_plan(const ConfigArguments& arguments) {
   for (const std::string& note : session.trainer->notes()) fmt::print("note: {}\n", note);
 }
 
+void run_plan(const ConfigArguments& arguments, Outcome& outcome) {
+  launch::RunRanks run;
+  run.config = arguments.load();
+  run.config.launch.ranks = 1;
+  run_sessions(run, outcome, print_plan);
+}
+
 }  // namespace
 
-void add_plan(CLI::App& app, Outcome&) {
+void add_plan(CLI::App& app, Outcome& outcome) {
   auto arguments = std::make_shared<ConfigArguments>();
   CLI::App* command = app.add_subcommand(
       "plan",
@@ -113,7 +119,7 @@ void add_plan(CLI::App& app, Outcome&) {
   arguments->add_to(*command);
   command->footer(
       "Example:\n  runtime plan configs/fashion_mnist_lenet.toml --set device.backend=cpu");
-  command->callback([arguments] { run_plan(*arguments); });
+  command->callback([arguments, &outcome] { run_plan(*arguments, outcome); });
 }
 
 }  // namespace runtime::cli

@@ -2,22 +2,70 @@
 
 #include <cstdlib>
 #include <future>
+#include <set>
+#include <sstream>
 
-#include "runtime/cli/commands.h"
 #include "runtime/train/open.h"
 
 namespace runtime::cli {
 
-Session::Session(config::Config c)
-    : config(std::move(c)), registry(train::plugin_search_path(config), host_services()) {
+namespace {
+
+// What all ranks must have the same: the configuration but for what belongs to a machine, and the
+// size of the data.
+std::vector<std::string> common_items(const Session& s) {
+  const std::set<std::string> own = {"[job]", "[plugins]", "[device", "[launch]", "[metrics]"};
+  std::vector<std::string> items;
+  std::istringstream text(config::to_toml(s.config));
+  std::string section;
+  for (std::string line; std::getline(text, line);) {
+    if (line.starts_with('[')) section = line.substr(0, line.find('.'));
+    if (line.empty() || line.starts_with('#') || own.contains(section)) continue;
+    items.push_back(line);
+  }
+  items.push_back("training data: " + s.data.train->description());
+  return items;
+}
+
+}  // namespace
+
+data::DatasetPair Datasets::get(const config::Config& config) {
+  std::call_once(once_,
+                 [&] { pair_ = train::open_data(config, std::getenv("RUNTIME_DATA_PATH")); });
+  return pair_;
+}
+
+Session::Session(const launch::Rank& r, Datasets& datasets)
+    : rank(r), config(train::resolve_ranks(r.config, r.place.world_size)) {
   // Reading the data and opening the device take about as long, and do not need each other.
-  std::future<data::DatasetPair> reading = std::async(std::launch::async, [this] {
-    return train::open_data(config, std::getenv("RUNTIME_DATA_PATH"));
-  });
-  device = train::open_device(config, registry, 0, &choice);
+  std::future<data::DatasetPair> reading =
+      std::async(std::launch::async, [&] { return datasets.get(config); });
+  device = train::open_device(config, *rank.registry, rank.place.local_rank, &choice);
   data = reading.get();
-  trainer = std::make_unique<train::Trainer>(config, data.train->spec(), device,
-                                             train::compile_options(config));
+  if (rank.collectives != nullptr)
+    rank.collectives->compare("item of the configuration", common_items(*this));
+  exec::CompileOptions options = train::compile_options(config);
+  options.collectives = rank.collectives;
+  trainer = std::make_unique<train::Trainer>(config, data.train->spec(), device, options);
+}
+
+void run_sessions(launch::RunRanks run, Outcome& outcome,
+                  const std::function<void(Session&)>& body) {
+  Datasets datasets;
+  run.arguments = outcome.arguments;
+  run.services = host_services();
+  run.body = [&](launch::Rank& rank) {
+    Session session(rank, datasets);
+    body(session);
+  };
+  if (const int code = launch::run_ranks(run); code != 0) outcome.exit_code = code;
+}
+
+void run_sessions(const ConfigArguments& arguments, Outcome& outcome,
+                  const std::function<void(Session&)>& body) {
+  launch::RunRanks run;
+  run.config = arguments.load();
+  run_sessions(std::move(run), outcome, body);
 }
 
 }  // namespace runtime::cli

@@ -2,6 +2,7 @@
 
 #include <csignal>
 #include <iostream>
+#include <optional>
 
 #include "runtime/cli/commands.h"
 #include "runtime/cli/session.h"
@@ -44,45 +45,80 @@ int64_t steps_per_epoch(const Session& session) {
   return counter.batches_per_epoch();
 }
 
-void announce(const Session& s, const std::filesystem::path& folder, train::Reporter& reporter) {
+// Fewer samples leave most of a device's lanes idle, and the communication is not worth it.
+constexpr int64_t kFewSamples = 16;
+
+void announce(const Session& s, train::Reporter& reporter) {
   if (!s.choice.empty()) reporter.note(s.choice);
   reporter.note("training " + s.config.name + " on " + s.device->id() + " (" +
                 s.device->properties().name + "): " + std::to_string(s.trainer->parameter_count()) +
                 " parameters, " + s.data.train->description());
+  const int ranks = s.rank.place.world_size;
+  if (ranks > 1) {
+    const int64_t global = s.config.training.global_batch_size;
+    reporter.note(std::to_string(ranks) + " ranks over " + s.rank.backend + ", global batch " +
+                  std::to_string(global));
+    if (exec::Collectives::staged(*s.device))
+      reporter.note("note: " + s.rank.backend + " cannot read the memory of " + s.device->id() +
+                    "; collectives go through pinned host memory");
+    if (global / ranks < kFewSamples)
+      reporter.note("hint: a rank gets " + std::to_string(global / ranks) +
+                    " samples a step; below " + std::to_string(kFewSamples) +
+                    " a device is mostly idle: use a larger batch or fewer ranks");
+  }
   for (const std::string& note : s.trainer->notes()) reporter.note("note: " + note);
-  reporter.note("run folder: " + folder.string());
+  reporter.note("run folder: " + s.rank.run_folder);
 }
 
-void run_train(const TrainArguments& arguments, Outcome& outcome) {
-  train::StopSignal stop;  // before any thread is made
-  config::Config config = arguments.config.load();
-  if (!arguments.weights.empty()) config.model.init_from = arguments.weights;
-  Session session(std::move(config));
-  const std::filesystem::path folder = train::make_run_folder(session.config);
-  const int64_t per_epoch = steps_per_epoch(session);
-  int64_t steps = train::total_steps(session.config, per_epoch);
-  if (arguments.max_steps > 0) steps = std::min(steps, arguments.max_steps);
-  const auto reporter =
-      make_reporter(session.config, folder, (steps + per_epoch - 1) / per_epoch, steps);
-  announce(session, folder, *reporter);
-
-  train::RunOptions options;
-  if (arguments.max_steps > 0) options.max_steps = arguments.max_steps;
-  options.stop = [&] { return stop.pending(); };
-  const train::RunResult result =
-      train::run_training(session.config, session.data, *session.trainer, *reporter, options);
-  const std::filesystem::path file = folder / "weights.safetensors";
-  data::write_safetensors(file.string(), session.trainer->weights());
+void finish(const Session& s, const TrainArguments& arguments, const train::RunResult& result,
+            train::Reporter& reporter, Outcome& outcome) {
+  s.trainer->share_statistics();
+  if (!s.rank.main()) {
+    // Threads leave that to rank 0.
+    if (result.signal != 0 && s.rank.backend != "local") outcome.exit_code = 128 + result.signal;
+    return;
+  }
+  const std::string file = s.rank.run_folder + "/weights.safetensors";
+  data::write_safetensors(file, s.trainer->weights());
   if (result.signal != 0) {
-    reporter->note("stopped by " + std::string(result.signal == SIGINT ? "SIGINT" : "SIGTERM") +
-                   " after step " + std::to_string(result.steps) +
-                   "; weights saved: " + file.string());
+    reporter.note("stopped by " + std::string(result.signal == SIGINT ? "SIGINT" : "SIGTERM") +
+                  " after step " + std::to_string(result.steps) + "; weights saved: " + file);
     outcome.exit_code = 128 + result.signal;
     return;
   }
-  reporter->note("done: " + std::to_string(result.steps) + " steps, weights: " + file.string() +
-                 "\nnext: runtime evaluate " + arguments.config.path + " --weights " +
-                 file.string());
+  reporter.note("done: " + std::to_string(result.steps) + " steps, weights: " + file +
+                "\nnext: runtime evaluate " + arguments.config.path + " --weights " + file);
+}
+
+void train_rank(Session& session, const TrainArguments& arguments, train::StopSignal& stop,
+                Outcome& outcome) {
+  const int64_t per_epoch = steps_per_epoch(session);
+  int64_t steps = train::total_steps(session.config, per_epoch);
+  if (arguments.max_steps > 0) steps = std::min(steps, arguments.max_steps);
+  const auto reporter = session.rank.main()
+                            ? make_reporter(session.config, session.rank.run_folder,
+                                            (steps + per_epoch - 1) / per_epoch, steps)
+                            : train::make_tee({});
+  announce(session, *reporter);
+  train::RunOptions options;
+  if (arguments.max_steps > 0) options.max_steps = arguments.max_steps;
+  // Ranks that are threads have one signal between them.
+  if (session.rank.main() || session.rank.backend != "local")
+    options.stop = [&] { return stop.pending(); };
+  const train::RunResult result =
+      train::run_training(session.config, session.data, *session.trainer, *reporter, options);
+  finish(session, arguments, result, *reporter, outcome);
+}
+
+void run_train(const TrainArguments& arguments, Outcome& outcome) {
+  launch::RunRanks run;
+  run.config = arguments.config.load();
+  if (!arguments.weights.empty()) run.config.model.init_from = arguments.weights;
+  std::optional<train::StopSignal> stop;
+  run.prepare = [&] { stop.emplace(); };
+  run.make_run_folder = [&] { return train::make_run_folder(run.config).string(); };
+  run_sessions(run, outcome,
+               [&](Session& session) { train_rank(session, arguments, *stop, outcome); });
 }
 
 }  // namespace
@@ -91,6 +127,7 @@ void add_train(CLI::App& app, Outcome& outcome) {
   auto arguments = std::make_shared<TrainArguments>();
   CLI::App* command = app.add_subcommand("train", "Train a model as a TOML file says");
   arguments->config.add_to(*command);
+  arguments->config.add_ranks_to(*command);
   command->add_option("--weights", arguments->weights,
                       "Start from the weights of this safetensors file");
   command->add_option("--max-steps", arguments->max_steps, "Stop after so many steps")
@@ -101,7 +138,10 @@ void add_train(CLI::App& app, Outcome& outcome) {
       "  runtime train configs/fashion_mnist_lenet.toml --set optimizer.lr=0.1 --set "
       "training.epochs=3\n"
       "  runtime train configs/cifar10_resnet18.toml --weights resnet18.safetensors --max-steps "
-      "100");
+      "100\n"
+      "  runtime train configs/fashion_mnist_lenet.toml --nproc 2\n"
+      "  runtime train configs/fashion_mnist_lenet.toml --nproc 2 --set comm.backend=gloo\n"
+      "  mpirun -n 4 runtime train configs/fashion_mnist_lenet.toml");
   command->callback([arguments, &outcome] { run_train(*arguments, outcome); });
 }
 

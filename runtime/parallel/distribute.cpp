@@ -139,11 +139,7 @@ class Distribute {
   // Every shard's loss to every rank, added by one kernel of the same shape on any number of ranks.
   void gather_losses(size_t at) {
     const auto own = static_cast<int64_t>(shard_count());
-    const ValueId rows = emit_.temporary(losses_[0], {own});
-    for (int64_t s = 0; s < own; ++s) {
-      const uint64_t bytes = graph::dtype_bytes(graph_.value(rows).dtype);
-      after_[at].push_back(emit_.copy(losses_[s], emit_.view(rows, s * bytes, 1), "loss"));
-    }
+    const ValueId rows = emit_.concat(losses_, "loss", after_[at]);
     ValueId all = rows;
     if (options_.world_size > 1) {
       all = emit_.temporary(rows, {own * options_.world_size});

@@ -1,5 +1,7 @@
 #include "runtime/parallel/emit.h"
 
+#include <algorithm>
+
 namespace runtime::parallel {
 
 using graph::Dims;
@@ -64,6 +66,25 @@ Node Emit::add(ValueId a, ValueId b, ValueId out, const std::string& layer) cons
 
 Node Emit::copy(ValueId from, ValueId to, const std::string& layer) const {
   return node(RT_OP_COPY, layer, Phase::kBackward, {from}, {to});
+}
+
+ValueId Emit::concat(std::vector<ValueId> values, const std::string& layer, NodeList& out) {
+  while (values.size() > 1) {
+    std::vector<ValueId> next;
+    for (size_t i = 0; i < values.size(); i += RT_MAX_INPUTS) {
+      const auto end = values.begin() + std::min(i + RT_MAX_INPUTS, values.size());
+      const std::vector<ValueId> group(values.begin() + i, end);
+      Dims dims = graph_.value(group[0]).dims;
+      dims[0] = 0;
+      for (ValueId v : group) dims[0] += graph_.value(v).dims[0];
+      next.push_back(temporary(group[0], std::move(dims)));
+      Node n = node(RT_OP_CONCAT, layer, Phase::kBackward, group, {next.back()});
+      n.attributes = {{RT_ATTR_AXIS, int64_t{0}}};
+      out.push_back(std::move(n));
+    }
+    values = std::move(next);
+  }
+  return values[0];
 }
 
 Emit::Pair Emit::collective(int32_t kind, int32_t reduction, ValueId send, ValueId receive,

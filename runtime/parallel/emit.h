@@ -33,6 +33,10 @@ class Emit {
                   const std::string& layer) const;
   graph::Node copy(graph::ValueId from, graph::ValueId to, const std::string& layer) const;
 
+  // The values one after the other along dimension 0; itself if it is one. Nodes go to `out`.
+  graph::ValueId concat(std::vector<graph::ValueId> values, const std::string& layer,
+                        NodeList& out);
+
   // Start and wait of a collective on communicator `communicator`.
   struct Pair {
     graph::Node start, wait;

@@ -63,17 +63,6 @@ void Replicate::copy_node(const Node& node, int shard, NodeList& out) {
   out.push_back(std::move(copy));
 }
 
-// Gives the shards' statistics places one after the other.
-void Replicate::gather_rows(const Node& node) {
-  const ValueId one = node.outputs[0];
-  const Dims dims = graph_.value(one).dims;
-  const int64_t row = graph::element_count(dims);
-  const ValueId rows = emit_.temporary(one, {count_, row});
-  rows_[one] = rows;
-  for (int s = 0; s < count_; ++s)
-    copies_[s][one] = emit_.view(rows, s * graph::canonical_bytes(graph_.value(one)), dims);
-}
-
 bool Replicate::merges(const Node& node) const {
   return !node.inputs.empty() && rows_.contains(node.inputs[0]) &&
          (node.op == RT_OP_BATCH_NORM_MERGE || node.op == RT_OP_REDUCE);
@@ -81,7 +70,9 @@ bool Replicate::merges(const Node& node) const {
 
 // One for all shards: over their rows, and with sync_batch_norm over those of all ranks.
 void Replicate::emit_merge(Node node, NodeList& out) {
-  ValueId rows = rows_.at(node.inputs[0]);
+  std::vector<ValueId> parts;
+  for (int s = 0; s < count_; ++s) parts.push_back(of(s, node.inputs[0]));
+  ValueId rows = emit_.concat(std::move(parts), node.layer, out);
   const int64_t width = graph_.value(rows).dims[1];
   if (options_.sync_batch_norm && options_.world_size > 1) {
     const ValueId all = emit_.temporary(rows, {int64_t{count_} * options_.world_size, width});
@@ -106,7 +97,7 @@ NodeList Replicate::run() {
     } else if (merges(node)) {
       emit_merge(node, out);
     } else {
-      if (makes_rows(node)) gather_rows(node);
+      if (makes_rows(node)) rows_.insert(node.outputs[0]);
       for (int s = 0; s < count_; ++s) copy_node(node, s, out);
     }
   }

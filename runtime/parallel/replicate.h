@@ -29,7 +29,6 @@ class Replicate {
   bool is_shared(graph::ValueId storage) const;
   bool merges(const graph::Node& node) const;
   void copy_node(const graph::Node& node, int shard, NodeList& out);
-  void gather_rows(const graph::Node& node);
   void emit_merge(graph::Node node, NodeList& out);
 
   graph::Graph& graph_;
@@ -41,8 +40,7 @@ class Replicate {
   std::vector<graph::ValueId> gradients_;
   std::vector<std::map<graph::ValueId, graph::ValueId>> copies_;  // by shard
   std::set<graph::ValueId> shared_;
-  // Statistics of a layer: value of one shard -> [shards, n] with a row for each.
-  std::map<graph::ValueId, graph::ValueId> rows_;
+  std::set<graph::ValueId> rows_;  // statistics of one shard
 };
 
 }  // namespace runtime::parallel

@@ -15,6 +15,33 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// Ranks that get a signal in different steps stop after the same one. They look for it together,
+// every quarter of a second, so that it costs next to nothing.
+class StopAgreement {
+ public:
+  explicit StopAgreement(Trainer& trainer) : trainer_(trainer) {}
+
+  int ask(const std::function<int()>& stop, int64_t step) {
+    const int signal = stop ? stop() : 0;
+    if (trainer_.split().world_size == 1) return signal;
+    if (signal != 0) pending_ = signal;
+    if (step < next_) return 0;
+    const std::chrono::duration<double> elapsed = Clock::now() - mark_;
+    const double per_step = elapsed.count() / static_cast<double>(std::max<int64_t>(1, step - last_));
+    const std::vector<double> all = trainer_.maximum({static_cast<double>(pending_), per_step});
+    last_ = step;
+    next_ = step + std::clamp<int64_t>(static_cast<int64_t>(0.25 / all[1]), 1, 10000);
+    mark_ = Clock::now();
+    return static_cast<int>(all[0]);
+  }
+
+ private:
+  Trainer& trainer_;
+  int pending_ = 0;
+  int64_t last_ = 0, next_ = 1;
+  Clock::time_point mark_ = Clock::now();
+};
+
 class Run {
  public:
   Run(const config::Config& config, const data::DatasetPair& data, Trainer& trainer,
@@ -23,6 +50,7 @@ class Run {
         trainer_(trainer),
         reporter_(reporter),
         options_(options),
+        stop_(trainer),
         loader_(data.train, train_loader_options(config, trainer.split())),
         steps_per_epoch_(loader_.batches_per_epoch()),
         total_(total_steps(config, steps_per_epoch_)) {
@@ -37,7 +65,7 @@ class Run {
     mark_ = Clock::now();
     while (trainer_.steps_done() < total_ && result_.signal == 0) {
       one_step();
-      if (options_.stop) result_.signal = options_.stop();
+      result_.signal = stop_.ask(options_.stop, trainer_.steps_done());
       if (trainer_.steps_done() % steps_per_epoch_ == 0)
         end_epoch(trainer_.steps_done() / steps_per_epoch_ - 1);
     }
@@ -120,6 +148,7 @@ class Run {
   Trainer& trainer_;
   Reporter& reporter_;
   const RunOptions& options_;
+  StopAgreement stop_;
   data::Loader loader_;
   std::optional<data::Loader> validation_;
   int64_t steps_per_epoch_, total_;

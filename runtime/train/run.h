@@ -16,7 +16,8 @@ namespace runtime::train {
 
 struct RunOptions {
   std::optional<int64_t> max_steps;  // stops earlier than the configuration says
-  std::function<int()> stop;         // asked after every step; not 0: the signal that ends the run
+  // Asked after every step; not 0: the signal that ends the run, of all ranks after the same step.
+  std::function<int()> stop;
 };
 
 struct RunResult {

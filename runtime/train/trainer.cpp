@@ -299,6 +299,12 @@ void Trainer::share_statistics() {
   }
 }
 
+std::vector<double> Trainer::maximum(std::vector<double> values) {
+  if (state_->collectives() != nullptr)
+    state_->collectives()->all_reduce(values.data(), values.size(), RT_MAX);
+  return values;
+}
+
 void Trainer::check_replicas() {
   State& s = *state_;
   if (s.collectives() == nullptr) return;

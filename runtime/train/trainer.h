@@ -66,6 +66,8 @@ class Trainer {
 
   // Rank 0's running statistics of batch normalisation to all ranks.
   void share_statistics();
+  // The largest of each number over the ranks; waits for all of them.
+  std::vector<double> maximum(std::vector<double> values);
   // Throws NumericError naming the first rank whose parameters differ from rank 0's.
   void check_replicas();
 

@@ -1,0 +1,262 @@
+#include "runtime/launch/run_ranks.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <mutex>
+
+#include "plugins/host/communicator.h"
+#include "plugins/host/nearest.h"
+#include "runtime/error.h"
+#include "runtime/launch/cores.h"
+#include "runtime/launch/job_board.h"
+#include "runtime/launch/key_value.h"
+#include "runtime/launch/memory_store.h"
+#include "runtime/launch/processes.h"
+#include "runtime/launch/rendezvous.h"
+#include "runtime/launch/stores.h"
+#include "runtime/launch/threads.h"
+#include "runtime/train/open.h"
+
+namespace runtime::launch {
+
+namespace {
+
+using plugins::host::Communicator;
+using plugins::host::Registry;
+
+std::chrono::nanoseconds seconds(double value) {
+  return std::chrono::nanoseconds(static_cast<int64_t>(value * 1e9));
+}
+
+std::vector<std::string> communication_plugins(const Registry& registry) {
+  std::vector<std::string> names;
+  for (const auto& plugin : registry.plugins()) {
+    if (plugin->communicator_api() != nullptr) names.push_back(plugin->name());
+  }
+  return names;
+}
+
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+bool by_mpi(const RankEnvironment& place) {
+  return place.source.find("MPI") != std::string::npos ||
+         place.source.find("Hydra") != std::string::npos;
+}
+
+// What the ranks of a process share, and where they meet those of others.
+struct Meeting {
+  std::shared_ptr<Store> store;
+  std::string prefix;
+  std::shared_ptr<Registry> registry;
+  std::string backend, run_folder, job_folder;
+};
+
+plugins::host::CommunicatorOptions communicator_options(const config::Config& config,
+                                                        const Meeting& meeting,
+                                                        const RankEnvironment& place) {
+  plugins::host::CommunicatorOptions o;
+  o.rank = place.rank;
+  o.world_size = place.world_size;
+  o.local_rank = place.local_rank;
+  o.prefix = meeting.prefix + "job";
+  if (config.comm.interface != "lo") o.interface = config.comm.interface;
+  o.timeout = seconds(config.comm.init_timeout_s);
+  const auto options = config.comm.options.find(meeting.backend);
+  if (options != config.comm.options.end()) o.options = options->second;
+  return o;
+}
+
+void check_options(const plugins::host::Plugin& plugin, const config::Config& config) {
+  const auto found = config.comm.options.find(plugin.name());
+  if (found == config.comm.options.end()) return;
+  std::vector<std::string> known;
+  for (const auto& option : plugin.options()) known.push_back(option.key);
+  for (const auto& [key, value] : found->second) {
+    if (!contains(known, key)) {
+      throw ConfigurationError("comm." + plugin.name() + "." + key + " = " + value +
+                               ": the plugin has no such key; it has: " +
+                               (known.empty() ? "none" : plugins::host::join_names(known)));
+    }
+  }
+}
+
+// Statistics of batch norm have a communicator of their own, see parallel/distribute.h.
+std::vector<std::shared_ptr<Communicator>> communicators(const config::Config& config,
+                                                         const Meeting& meeting,
+                                                         const RankEnvironment& place) {
+  const auto plugin = meeting.registry->require(meeting.backend);
+  check_options(*plugin, config);
+  std::vector<std::shared_ptr<Communicator>> list = {
+      Communicator::create(plugin, communicator_options(config, meeting, place))};
+  if (config.parallelism.sync_batch_norm)
+    list.push_back(list[0]->split(0, place.rank, seconds(config.comm.init_timeout_s)));
+  return list;
+}
+
+exec::WatchdogOptions watchdog_options(const config::Config& config, const Meeting& meeting) {
+  exec::WatchdogOptions o;
+  o.timeout = seconds(config.comm.timeout_s);
+  o.job_folder = meeting.job_folder;
+  o.run_folder = meeting.run_folder;
+  return o;
+}
+
+Rank make_rank(const RunRanks& run, const Meeting& meeting, const RankEnvironment& place) {
+  Rank rank{place, run.config, meeting.registry, meeting.backend, nullptr, meeting.run_folder};
+  return rank;
+}
+
+// One of several ranks. `created` gets the communicators, for a thread that aborts them.
+void run_one_of(const RunRanks& run, const Meeting& meeting, const RankEnvironment& place,
+                int threads, const std::function<void(std::shared_ptr<Communicator>)>& created) {
+  exec::FlightRecorder recorder(place.rank, meeting.job_folder);
+  StoreJobBoard board(*meeting.store, place.world_size, meeting.prefix);
+  exec::Watchdog watchdog(recorder, board, watchdog_options(run.config, meeting));
+  watchdog.run([&] {
+    auto list = communicators(run.config, meeting, place);
+    if (created) {
+      for (const auto& c : list) created(c);
+    }
+    exec::Collectives collectives(std::move(list), place.rank, place.world_size, recorder, watchdog,
+                                  run.config.comm.check);
+    Rank rank = make_rank(run, meeting, place);
+    if (rank.config.device.threads == 0) rank.config.device.threads = threads;
+    rank.collectives = &collectives;
+    run.body(rank);
+  });
+}
+
+int run_alone(const RunRanks& run) {
+  Meeting meeting;
+  meeting.registry =
+      std::make_shared<Registry>(train::plugin_search_path(run.config), run.services);
+  if (run.make_run_folder) meeting.run_folder = run.make_run_folder();
+  Rank rank = make_rank(run, meeting, {});
+  run.body(rank);
+  return 0;
+}
+
+int run_threads(const RunRanks& run, std::shared_ptr<Registry> registry) {
+  Meeting meeting;
+  meeting.store = std::make_shared<MemoryStore>();
+  meeting.registry = std::move(registry);
+  meeting.backend = "local";
+  if (run.make_run_folder) meeting.run_folder = run.make_run_folder();
+  std::mutex mutex;
+  std::vector<std::shared_ptr<Communicator>> all;
+  const int ranks = run.config.launch.ranks;
+  const int share = share_of(allowed_cores(), 0, ranks).threads;
+  const auto body = [&](int r) {
+    run_one_of(run, meeting, {r, ranks, r, ranks, "", false}, share,
+               [&](std::shared_ptr<Communicator> c) {
+                 const std::lock_guard lock(mutex);
+                 all.push_back(std::move(c));
+               });
+  };
+  const auto abort_all = [&] {
+    const std::lock_guard lock(mutex);
+    for (const auto& c : all) c->abort();
+  };
+  run_rank_threads({ranks, body, abort_all});
+  return 0;
+}
+
+int start_processes(const RunRanks& run, const std::string& backend) {
+  LaunchOptions o;
+  o.ranks = run.config.launch.ranks;
+  o.arguments = run.arguments;
+  o.max_restarts = run.config.launch.max_restarts;
+  o.mpiexec = run.config.launch.mpiexec;
+  return backend == "mpi" ? launch_mpi(o) : launch_processes(o);
+}
+
+// This process is a rank among others.
+int run_as_rank(const RunRanks& run, const RankEnvironment& place) {
+  if (by_mpi(place)) end_with_parent();
+  const CoreShare share = share_of(place);
+  apply(share);
+  const GetVariable get = [](const char* name) { return std::getenv(name); };
+  const StoreChoice choice =
+      choose_store(run.config.comm.rendezvous, run.config.comm.rendezvous_address, place, get);
+  Meeting meeting;
+  meeting.store = open_store(choice, place.world_size);
+  meeting.prefix = join(*meeting.store, place.rank, place.world_size,
+                        seconds(run.config.comm.init_timeout_s), choice.run_hint);
+  plugins::host::HostServices services = run.services;
+  offer_store(services, meeting.store, meeting.prefix);
+  meeting.registry = std::make_shared<Registry>(train::plugin_search_path(run.config), services);
+  meeting.backend = choose_backend(run.config, place, *meeting.registry);
+  if (std::getenv(kRendezvousVariable) != nullptr && choice.kind == StoreChoice::Kind::kFile)
+    meeting.job_folder = choice.address;
+  if (run.make_run_folder) {
+    const std::string key = meeting.prefix + "run_folder";
+    if (place.rank == 0) meeting.store->set(key, run.make_run_folder());
+    meeting.run_folder = meeting.store->get(key, seconds(run.config.comm.init_timeout_s));
+  }
+  run_one_of(run, meeting, place, share.threads, nullptr);
+  return 0;
+}
+
+}  // namespace
+
+std::string choose_backend(const config::Config& config, const RankEnvironment& place,
+                           const Registry& registry) {
+  const std::vector<std::string> names = communication_plugins(registry);
+  std::string wanted = config.comm.backend;
+  if (wanted == "auto") {
+    const bool starts_them = place.world_size == 1;
+    wanted = starts_them                               ? "local"
+             : by_mpi(place) && contains(names, "mpi") ? "mpi"
+             : contains(names, "gloo")                 ? "gloo"
+                                                       : "mpi";
+  }
+  if (!contains(names, wanted)) {
+    std::string reasons;
+    for (const auto& rejection : registry.rejections()) {
+      if (rejection.path.string().find(wanted) != std::string::npos)
+        reasons += "; " + rejection.path.string() + ": " + rejection.reason;
+    }
+    throw plugins::host::Error(
+        RT_ERROR_UNAVAILABLE,
+        "comm.backend = \"" + config.comm.backend + "\": there is no communication plugin '" +
+            wanted + "' here" + reasons + "; set comm.backend to one of: " +
+            (names.empty() ? "none found" : plugins::host::join_names(names)) +
+            " (runtime plugins list)");
+  }
+  if (wanted == "local" && place.world_size > 1) {
+    throw ConfigurationError(
+        "comm.backend = \"local\" is for ranks that are threads of one "
+        "process, but this is rank " +
+        std::to_string(place.rank) + " of " + std::to_string(place.world_size) + ", started by " +
+        place.source + "; set it to \"gloo\" or \"mpi\", or use --nproc");
+  }
+  return wanted;
+}
+
+int run_ranks(const RunRanks& run) {
+  const RankEnvironment place = detect();
+  const auto prepare = [&] {
+    if (run.prepare) run.prepare();
+  };
+  if (place.world_size > 1) {
+    prepare();
+    return run_as_rank(run, place);
+  }
+  if (run.config.launch.ranks == 1 || !place.source.empty()) {
+    prepare();
+    return run_alone(run);
+  }
+  auto registry = std::make_shared<Registry>(train::plugin_search_path(run.config), run.services);
+  const std::string backend = choose_backend(run.config, place, *registry);
+  if (backend == "local") {
+    prepare();
+    return run_threads(run, std::move(registry));
+  }
+  registry.reset();
+  return start_processes(run, backend);
+}
+
+}  // namespace runtime::launch
