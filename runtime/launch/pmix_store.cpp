@@ -5,8 +5,8 @@
 #include <array>
 #include <charconv>
 #include <condition_variable>
+#include <cstdlib>
 #include <mutex>
-#include <numeric>
 
 namespace runtime::launch {
 namespace {
@@ -14,6 +14,9 @@ namespace {
 // A process on another host that has not set anything yet is answered for when it has; an answer
 // that exists comes within a few milliseconds.
 constexpr auto kAnswer = std::chrono::milliseconds(200);
+// Requests that follow each other at once wait 40 ms for TCP's delayed acknowledgement; so who has
+// been asked gets this long before the next one is asked.
+constexpr auto kTurn = std::chrono::milliseconds(5);
 
 // What is asked of some processes at once. PMIx reads and fills it from a thread of its own.
 struct Question {
@@ -21,11 +24,11 @@ struct Question {
   std::array<pmix_info_t, 2> directives;
   std::mutex mutex;
   std::condition_variable changed;
-  std::size_t open = 0;
+  std::size_t answered = 0;
   std::optional<std::string> value;
   pmix_status_t trouble = PMIX_SUCCESS;  // the server cannot be reached
 
-  explicit Question(const std::string& asked) : key(asked) {
+  explicit Question(const std::string& name) : key(name) {
     // Not what this process has kept of an earlier answer; PMIx counts in seconds.
     const bool yes = true;
     const int limit = 1;
@@ -34,13 +37,19 @@ struct Question {
   }
   void answer(pmix_status_t status, const pmix_value_t* found) {
     const std::lock_guard lock(mutex);
-    --open;
+    ++answered;
     if (status == PMIX_SUCCESS && found != nullptr && found->type == PMIX_BYTE_OBJECT)
       value.emplace(found->data.bo.bytes, found->data.bo.size);
     if (status == PMIX_ERR_UNREACH || status == PMIX_ERR_LOST_CONNECTION ||
         status == PMIX_ERR_COMM_FAILURE || status == PMIX_ERR_INIT)
       trouble = status;
     changed.notify_all();
+  }
+  // Until there is a value (true) or there are `count` answers.
+  bool wait(std::size_t count, std::chrono::steady_clock::time_point deadline) {
+    std::unique_lock lock(mutex);
+    changed.wait_until(lock, deadline, [&] { return value || answered >= count; });
+    return value.has_value();
   }
 };
 
@@ -58,10 +67,28 @@ pmix_proc_t process(const std::string& space, pmix_rank_t rank) {
   return result;
 }
 
+void ask(const Handle& question, const pmix_proc_t& whom) {
+  auto handle = std::make_unique<Handle>(question);
+  const pmix_status_t status =
+      PMIx_Get_nb(&whom, question->key.c_str(), question->directives.data(),
+                  question->directives.size(), on_answer, handle.get());
+  if (status == PMIX_SUCCESS) {
+    (void)handle.release();  // on_answer frees it
+  } else {
+    question->answer(status, nullptr);
+  }
+}
+
+// The number that the key ends in, 0 if none.
+uint32_t likely_owner(const std::string& key) {
+  uint32_t owner = 0;
+  std::from_chars(key.data() + key.rfind('/') + 1, key.data() + key.size(), owner);
+  return owner;
+}
+
 }  // namespace
 
-PmixStore::PmixStore(int world_size) : all_(static_cast<std::size_t>(world_size)) {
-  std::iota(all_.begin(), all_.end(), 0U);
+PmixStore::PmixStore(int world_size) : size_(static_cast<uint32_t>(world_size)) {
   const char* const variable = std::getenv("PMIX_NAMESPACE");
   space_ = variable == nullptr ? "(PMIX_NAMESPACE is not set)" : variable;
   pmix_proc_t own;
@@ -69,7 +96,7 @@ PmixStore::PmixStore(int world_size) : all_(static_cast<std::size_t>(world_size)
   if (status != PMIX_SUCCESS) fail("joining", status);
   space_ = own.nspace;
   try {
-    check_size(static_cast<uint32_t>(world_size));
+    check_size();
     // Who has set something can be asked for anything without waiting.
     set("here", "");
   } catch (...) {
@@ -86,16 +113,16 @@ void PmixStore::fail(const std::string& doing, int status) const {
                            "comm.rendezvous to \"file\" or \"redis\"");
 }
 
-void PmixStore::check_size(uint32_t expected) const {
+void PmixStore::check_size() const {
   const pmix_proc_t job = process(space_, PMIX_RANK_WILDCARD);
   pmix_value_t* value = nullptr;
   const pmix_status_t status = PMIx_Get(&job, PMIX_JOB_SIZE, nullptr, 0, &value);
   if (status != PMIX_SUCCESS) fail("asking for the number of processes", status);
   const uint32_t size = value->type == PMIX_UINT32 ? value->data.uint32 : 0;
   PMIX_VALUE_RELEASE(value);
-  if (size == expected) return;
+  if (size == size_) return;
   throw CommunicationError(description() + ": the launcher has started " + std::to_string(size) +
-                           " processes, this rank was told of " + std::to_string(expected) +
+                           " processes, this rank was told of " + std::to_string(size_) +
                            "; start all ranks with one launcher, or set comm.rendezvous to "
                            "\"file\" or \"redis\"");
 }
@@ -111,37 +138,20 @@ void PmixStore::set(const std::string& key, const std::string& value) {
   if (status != PMIX_SUCCESS) fail("setting '" + key + "'", status);
 }
 
-std::optional<std::string> PmixStore::ask(const std::string& key,
-                                          const std::vector<uint32_t>& ranks) const {
+std::optional<std::string> PmixStore::try_get(const std::string& key) {
+  const auto begin = std::chrono::steady_clock::now();
   const auto question = std::make_shared<Question>(key);
-  question->open = ranks.size();
-  for (const uint32_t rank : ranks) {
-    const pmix_proc_t whom = process(space_, rank);
-    auto handle = std::make_unique<Handle>(question);
-    const pmix_status_t status =
-        PMIx_Get_nb(&whom, question->key.c_str(), question->directives.data(),
-                    question->directives.size(), on_answer, handle.get());
-    if (status == PMIX_SUCCESS) {
-      (void)handle.release();  // on_answer frees it
-    } else {
-      question->answer(status, nullptr);
-    }
+  const uint32_t owner = likely_owner(key) % size_;
+  bool found = false;
+  for (uint32_t i = 0; i < size_ && !found; ++i) {
+    ask(question, process(space_, (owner + i) % size_));
+    found = question->wait(i + 1, std::chrono::steady_clock::now() + kTurn);
   }
+  question->wait(size_, begin + kAnswer);
   std::unique_lock lock(question->mutex);
-  question->changed.wait_for(lock, kAnswer, [&] { return question->value || question->open == 0; });
   if (!question->value && question->trouble != PMIX_SUCCESS)
     fail("asking for '" + key + "'", question->trouble);
   return question->value;
-}
-
-std::optional<std::string> PmixStore::try_get(const std::string& key) {
-  uint32_t owner = 0;
-  const char* const end = key.data() + key.size();
-  const auto [stop, error] = std::from_chars(key.data() + key.rfind('/') + 1, end, owner);
-  if (error == std::errc() && stop == end && owner < all_.size()) {
-    if (auto value = ask(key, {owner})) return value;
-  }
-  return ask(key, all_);
 }
 
 }  // namespace runtime::launch

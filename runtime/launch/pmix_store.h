@@ -3,15 +3,14 @@
 #define RUNTIME_LAUNCH_PMIX_STORE_H_
 
 #include <cstdint>
-#include <vector>
 
 #include "runtime/launch/store.h"
 
 namespace runtime::launch {
 
 // PMIx keeps values by the process that has set them; here any process may have. The one whose rank
-// the key ends in is asked first, then all. (Its publish and lookup, which would not need that, are
-// missing in Slurm.) Each process of the namespace that opens the store can be asked.
+// the key ends in is asked first, then the others. (Its publish and lookup, which would not need
+// that, are missing in Slurm.) Each process of the namespace that opens the store can be asked.
 class PmixStore : public Store {
  public:
   // PMIx counts its users in the process: MPI may be another. CommunicationError if the launcher
@@ -27,12 +26,11 @@ class PmixStore : public Store {
   bool fresh() const override { return true; }  // each job has a namespace of its own
 
  private:
-  std::optional<std::string> ask(const std::string& key, const std::vector<uint32_t>& ranks) const;
-  void check_size(uint32_t expected) const;
+  void check_size() const;
   [[noreturn]] void fail(const std::string& doing, int status) const;
 
   std::string space_;
-  std::vector<uint32_t> all_;
+  uint32_t size_;
 };
 
 }  // namespace runtime::launch

@@ -152,7 +152,7 @@ RedisStore::Reply RedisStore::command(const std::vector<std::string>& words) {
     } catch (const std::system_error& error) {
       connection_.reset();
       if (!reused || error.code().value() == ETIMEDOUT)
-        fail(words[0] + ": " + error.what() + " (limit " + seconds(answer_) + ")", kNoRedis);
+        fail(words[0] + ": " + error.what() + " (limit " + seconds_text(answer_) + ")", kNoRedis);
     } catch (...) {
       connection_.reset();
       throw;

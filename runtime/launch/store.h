@@ -41,7 +41,7 @@ class Store {
 };
 
 // "30 s", "0.25 s"
-std::string seconds(std::chrono::nanoseconds time);
+std::string seconds_text(std::chrono::nanoseconds time);
 
 }  // namespace runtime::launch
 
