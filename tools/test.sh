@@ -41,11 +41,17 @@ if [ -z "$quick" ]; then
 fi
 
 say "Optional parts"
-for part in "plugin cuda" "plugin rocm" "communication by MPI, NCCL or Gloo"; do
+for part in "plugin cuda" "plugin rocm" "plugin nccl"; do
   echo "skipped: $part (not part of this version)"
 done
+plugins=build/lib/runtime/plugins
+optional_part "plugin gloo" "libgloo-dev" test -e $plugins/libcollectives_gloo.so
+optional_part "plugin mpi" "libopenmpi-dev or libmpich-dev" test -e $plugins/libcollectives_mpi.so
+optional_part "conformance of mpi with MPICH" "libmpich-dev" command -v mpicc.mpich
+optional_part "rendezvous by Redis" "libhiredis-dev, redis-server" command -v redis-server
+optional_part "rendezvous by PMIx" "libpmix-dev" sh -c "ls /usr/lib/*/pmix2/include/pmix.h || ls /usr/include/pmix.h"
 optional_part "parity with PyTorch" "python3-torch" python3 -c 'import torch, numpy'
-optional_part "plugin cpu" "oneDNN" test -e build/lib/runtime/plugins/libbackend_cpu.so
+optional_part "plugin cpu" "oneDNN" test -e $plugins/libbackend_cpu.so
 optional_part "Fashion-MNIST" "package dataset-fashion-mnist" test -d /usr/share/datasets/fashion-mnist
 optional_part "fuzzing with tools/fuzz.sh" "clang" command -v clang++
 

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <mutex>
+#include <optional>
 
 #include "plugins/host/communicator.h"
 #include "plugins/host/nearest.h"
@@ -115,16 +116,19 @@ void run_one_of(const RunRanks& run, const Meeting& meeting, const RankEnvironme
   exec::FlightRecorder recorder(place.rank, meeting.job_folder);
   StoreJobBoard board(*meeting.store, place.world_size, meeting.prefix);
   exec::Watchdog watchdog(recorder, board, watchdog_options(run.config, meeting));
+  // Outside of run(): what it posts about this rank must not wait for their destructors.
+  std::vector<std::shared_ptr<Communicator>> list;
+  std::optional<exec::Collectives> collectives;
   watchdog.run([&] {
-    auto list = communicators(run.config, meeting, place);
+    list = communicators(run.config, meeting, place);
     if (created) {
       for (const auto& c : list) created(c);
     }
-    exec::Collectives collectives(std::move(list), place.rank, place.world_size, recorder, watchdog,
-                                  run.config.comm.check);
+    collectives.emplace(list, place.rank, place.world_size, recorder, watchdog,
+                        run.config.comm.check);
     Rank rank = make_rank(run, meeting, place);
     if (rank.config.device.threads == 0) rank.config.device.threads = threads;
-    rank.collectives = &collectives;
+    rank.collectives = &*collectives;
     run.body(rank);
   });
 }
