@@ -87,6 +87,7 @@ struct Difference {
   std::function<void(rt_collective&)> make;
   const char* words;
 };
+void PrintTo(const Difference& difference, std::ostream* out) { *out << difference.name; }
 
 class LocalDisagreement : public ::testing::TestWithParam<Difference> {};
 

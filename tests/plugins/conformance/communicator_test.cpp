@@ -18,6 +18,7 @@ struct Fault {
   const char* name;
   const char* found_by;  // the name of a case
 };
+void PrintTo(const Fault& fault, std::ostream* out) { *out << fault.name; }
 
 // Without the large data, which have their time elsewhere.
 std::vector<CommunicatorCase> small_cases() {

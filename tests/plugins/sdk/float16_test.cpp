@@ -15,6 +15,7 @@ struct Format {
   int exponent_bits, mantissa_bits;
   uint32_t infinity() const { return ((1u << exponent_bits) - 1) << mantissa_bits; }
 };
+void PrintTo(const Format& format, std::ostream* out) { *out << format.mantissa_bits << " bits"; }
 
 constexpr Format kFloat16{from_float16, to_float16, 5, 10};
 constexpr Format kBFloat16{from_bfloat16, to_bfloat16, 8, 7};
