@@ -56,17 +56,14 @@ typedef struct rt_comm_capability {
 } rt_comm_capability;
 
 /* rt_comm_properties.flags */
-#define RT_COMM_ABORT_WAKES \
-  0x1u /* abort makes waiters return; else only the end of the process does */
-#define RT_COMM_SINGLE_THREAD \
-  0x2u /* all calls of the process must come from one thread at a time */
+#define RT_COMM_ABORT_WAKES 0x1u    /* abort makes waiters return; else the end of the process */
+#define RT_COMM_SINGLE_THREAD 0x2u  /* calls of the process come from one thread at a time */
 #define RT_COMM_ONCE_A_PROCESS 0x4u /* cannot be started again after shutdown (MPI) */
 
 typedef struct rt_comm_properties {
   uint32_t size;
   uint32_t flags;
-  char device_plugin[32]; /* name of the device plugin whose memory it reads, "" for host memory
-                             only */
+  char device_plugin[32]; /* whose memory it reads, by name; "": what the host may touch */
   char description[128];
 } rt_comm_properties;
 
