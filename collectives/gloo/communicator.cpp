@@ -115,9 +115,10 @@ Error Communicator::describe_loss(const std::string& why, int32_t& last_word) {
     if (rank == mesh_->rank) continue;
     const bool is_lost = mesh_->wires().is_lost(rank);  // before its last word, which comes first
     const int32_t word = mesh_->last_word(rank);
-    if (word >= kLost || word < 0) {
+    const int32_t culprit = word >= kLost ? word - kLost : kMissed - word;
+    if ((word >= kLost || word < 0) && culprit < mesh_->size) {
       last_word = word;
-      (word >= kLost ? lost : left) = name(word >= kLost ? word - kLost : kMissed - word);
+      (word >= kLost ? lost : left) = name(culprit);
       break;
     }
     if (word == kGaveUp) append(gave_up, name(rank));

@@ -4,20 +4,19 @@
 #define COLLECTIVES_GLOO_MESH_H_
 
 #include <gloo/context.h>
-#include <gloo/transport/device.h>
 
 #include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "device.h"
 #include "rt/plugin.h"
 #include "wires.h"
 
 namespace collectives::gloo {
 
 using Deadline = std::chrono::steady_clock::time_point;
-using Device = std::shared_ptr<::gloo::transport::Device>;
 
 Deadline deadline_in(int64_t timeout_ns);
 
@@ -27,11 +26,6 @@ struct Membership {
   int size = 1;
   std::string prefix;  // of the keys, unique to the communicator
 };
-
-// A device that listens on `interface`: the name of a network interface or a numeric address, ""
-// for 127.0.0.1. Throws rt::sdk::Error for the address of all interfaces, since Gloo's traffic is
-// neither authenticated nor encrypted.
-Device open_device(const std::string& interface);
 
 // Gloo's context over Wires. Not rendezvous::Context of Gloo, whose deadline counts for each step
 // and five times.

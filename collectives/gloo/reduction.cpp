@@ -9,7 +9,9 @@ namespace {
 constexpr uint64_t kPartSlot = uint64_t{0x41} << 56;
 constexpr uint64_t kResultSlot = uint64_t{0x42} << 56;
 
-// While one segment is combined the next is on its way. Measured with tools/bench/bare_gloo.cpp.
+// While one segment is combined the next is on its way; Gloo's ring has segments of the same size.
+// Measured with tools/bench/bare_gloo.cpp: 4 MiB cost a quarter more time on idle cores (and a
+// quarter less where the cores are busy with something else).
 constexpr std::size_t kSegmentBytes = 1024 * 1024;
 
 std::size_t ceil_divide(std::size_t a, std::size_t b) { return (a + b - 1) / b; }

@@ -1,0 +1,73 @@
+#include "device.h"
+
+#include <arpa/inet.h>
+#include <gloo/common/logging.h>
+#include <gloo/transport/tcp/device.h>
+#include <net/if.h>
+
+#include "lane.h"
+#include "rt/sdk/error.h"
+
+namespace collectives::gloo {
+namespace {
+
+using rt::sdk::Error;
+using rt::sdk::format;
+
+bool is_any_address(const std::string& text) {
+  in_addr four{};
+  in6_addr six{};
+  if (inet_pton(AF_INET, text.c_str(), &four) == 1) return four.s_addr == INADDR_ANY;
+  if (inet_pton(AF_INET6, text.c_str(), &six) == 1) return IN6_IS_ADDR_UNSPECIFIED(&six);
+  return false;
+}
+
+bool is_address(const std::string& text) {
+  unsigned char bytes[sizeof(in6_addr)];
+  return inet_pton(AF_INET, text.c_str(), bytes) == 1 ||
+         inet_pton(AF_INET6, text.c_str(), bytes) == 1;
+}
+
+std::string interface_names() {
+  std::string names;
+  struct if_nameindex* all = if_nameindex();
+  for (auto* i = all; i != nullptr && i->if_name != nullptr; ++i) {
+    names += (names.empty() ? "" : ", ") + std::string(i->if_name);
+  }
+  if_freenameindex(all);
+  return names;
+}
+
+}  // namespace
+
+Device open_device(const std::string& interface) {
+  ::gloo::transport::tcp::attr attributes;
+  if (interface.empty()) {
+    attributes.hostname = "127.0.0.1";
+  } else if (is_any_address(interface)) {
+    throw Error(RT_ERROR_INVALID_ARGUMENT,
+                format("interface '%s' means all interfaces, but traffic is neither authenticated "
+                       "nor encrypted; name one of %s, or one address",
+                       interface.c_str(), interface_names().c_str()));
+  } else if (if_nametoindex(interface.c_str()) != 0) {
+    attributes.iface = interface;
+  } else if (is_address(interface)) {
+    attributes.hostname = interface;
+  } else {
+    throw Error(RT_ERROR_INVALID_ARGUMENT,
+                format("interface '%s' is neither an interface nor an address of this machine; "
+                       "its interfaces are %s",
+                       interface.c_str(), interface_names().c_str()));
+  }
+  try {
+    const BlockedSignals inherited(BlockedSignals::kAll);  // by Gloo's thread
+    return ::gloo::transport::tcp::CreateDevice(attributes);
+  } catch (const std::exception& e) {
+    throw Error(RT_ERROR_INVALID_ARGUMENT,
+                format("cannot listen on interface '%s': %s; interfaces of this machine are %s",
+                       interface.empty() ? "127.0.0.1" : interface.c_str(), e.what(),
+                       interface_names().c_str()));
+  }
+}
+
+}  // namespace collectives::gloo
