@@ -140,7 +140,7 @@ void check_expected(const GetVariable& get, const RankEnvironment& found) {
 RankEnvironment detect(const GetVariable& get) {
   const auto launcher = std::find_if(std::begin(kLaunchers), std::end(kLaunchers),
                                      [&](const Launcher& l) { return set(get, l.marker); });
-  const RankEnvironment result =
+  RankEnvironment result =
       launcher == std::end(kLaunchers) ? RankEnvironment() : read(*launcher, get);
   check_expected(get, result);
   return result;

@@ -139,6 +139,7 @@ int run(const LaunchOptions& options, const MakeSpecs& make_specs, bool through_
 int launch_processes(const LaunchOptions& options) {
   const auto specs = [&](const std::string& rendezvous) {
     std::vector<ChildSpec> list;
+    list.reserve(static_cast<size_t>(options.ranks));
     for (int rank = 0; rank < options.ranks; ++rank)
       list.push_back(rank_of(options, rank, rendezvous));
     return list;
