@@ -25,8 +25,7 @@ class MpiInParts : public ::testing::TestWithParam<MpiLibrary> {};
 
 // What has more elements than a call of MPI may have takes other ways.
 TEST_P(MpiInParts, EveryCase) {
-  expect_success(
-      mpi_job(GetParam(), 3, {CONFORMANCE_RANK, GetParam().plugin, "largest_count=1000"}));
+  expect_success(mpi_job(GetParam(), 3, {FAULTS_RANK, GetParam().plugin, "in_parts"}));
 }
 
 INSTANTIATE_TEST_SUITE_P(Libraries, MpiInParts, ::testing::ValuesIn(mpi_libraries()),

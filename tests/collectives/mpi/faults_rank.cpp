@@ -1,5 +1,5 @@
-// mpi_faults_rank <plugin library> <scene> : one rank of a scene in which something goes wrong.
-// What it says on standard output is read by faults_test.cpp.
+// mpi_faults_rank <plugin library> <scene> : one rank of a scene in which something goes wrong, or
+// is out of the ordinary. What it says on standard output is read by faults_test.cpp.
 #include <unistd.h>
 
 #include <csignal>
@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "plugins/conformance/communicator.h"
 #include "tests/collectives/support/rank.h"
 
 namespace {
@@ -118,6 +119,19 @@ void aborted(const RankPlace& place, const Communicator& communicator) {
   barrier(communicator);
 }
 
+// The conformance checks where a call of MPI is given few elements; 64 MiB would take too long so.
+void in_parts(const RankPlace& place, const char* plugin) {
+  namespace conformance = plugins::conformance;
+  auto cases = conformance::communicator_cases();
+  std::erase_if(cases, [](const auto& c) { return c.name.starts_with("large/"); });
+  const auto communicator =
+      collectives::testing::join(place, plugin, {{"largest_count", "1000"}}, kLong);
+  const auto summary =
+      conformance::run_communicator_cases({communicator, place.rank, place.size}, cases);
+  say(place, summary.text());
+  if (summary.failed > 0) throw host::Error(RT_ERROR_INTERNAL, "a check failed");
+}
+
 // MPI starts once a process.
 void again(const RankPlace& place, const char* plugin) {
   join(place, plugin, "first", kLong).reset();
@@ -133,6 +147,7 @@ int run(const char* plugin, const std::string& scene) {
   const RankPlace place = collectives::testing::rank_place();
   try {
     if (scene == "again") return again(place, plugin), 0;
+    if (scene == "in_parts") return in_parts(place, plugin), 0;
     if (scene == "missing") return missing(place, plugin), 0;
     RankPlace asked = place;
     if (scene == "wrong_size") asked.size += 1;
