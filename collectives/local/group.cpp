@@ -1,6 +1,7 @@
 #include "collectives/local/group.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <numeric>
 #include <thread>
@@ -132,7 +133,7 @@ Meeting& Group::find_meeting(int32_t rank, const rt_collective& call, std::size_
   const int32_t source = place == 0 ? rank : call.peer, destination = place == 0 ? call.peer : rank;
   Queue& queue = pairs_[static_cast<std::size_t>(source * size_ + destination)];
   if (!queue.empty() && !queue.front()->arrived[place]) return *queue.front();
-  queue.push_back(&take_spare({source, destination}));
+  queue.push_back(&take_spare(std::array{source, destination}));
   return *queue.back();
 }
 
@@ -148,15 +149,16 @@ void Group::arrive(Meeting& meeting, std::size_t place, const rt_collective& cal
   }
   if (!meeting.complete()) return;
   if (is_pair(call)) {
-    pairs_[static_cast<std::size_t>(meeting.ranks[0] * size_ + meeting.ranks[1])].pop_front();
+    Queue& queue = pairs_[static_cast<std::size_t>(meeting.ranks[0] * size_ + meeting.ranks[1])];
+    queue.erase(queue.begin());
   } else {  // ranks come to collectives in order, so the first open one is completed first
-    open_.pop_front();
+    open_.erase(open_.begin());
     ++first_open_;
   }
   if (state_of(meeting) == State::kGathering) begin(meeting);
 }
 
-Meeting& Group::take_spare(const std::vector<int32_t>& ranks) {
+Meeting& Group::take_spare(std::span<const int32_t> ranks) {
   if (spare_.empty()) {
     meetings_.push_back(std::make_unique<Meeting>());
     spare_.push_back(meetings_.back().get());
@@ -164,7 +166,7 @@ Meeting& Group::take_spare(const std::vector<int32_t>& ranks) {
   Meeting& meeting = *spare_.back();
   spare_.pop_back();
   meeting.state.store(State::kGathering, std::memory_order_relaxed);
-  meeting.ranks = ranks;
+  meeting.ranks.assign(ranks.begin(), ranks.end());
   meeting.calls.resize(ranks.size());
   meeting.arrived.assign(ranks.size(), false);
   meeting.works.resize(ranks.size());

@@ -5,9 +5,9 @@
 
 #include <chrono>
 #include <condition_variable>
-#include <deque>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -40,10 +40,10 @@ class Group {
   void throw_if_broken();
 
  private:
-  using Queue = std::deque<Meeting*>;
+  using Queue = std::vector<Meeting*>;
   Meeting& find_meeting(int32_t rank, const rt_collective& call, std::size_t place);
   void arrive(Meeting& meeting, std::size_t place, const rt_collective& call);
-  Meeting& take_spare(const std::vector<int32_t>& ranks);
+  Meeting& take_spare(std::span<const int32_t> ranks);
   void begin(Meeting& meeting);
   void seat(Meeting& meeting);
   void carry_out(Meeting& meeting);
