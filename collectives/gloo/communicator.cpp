@@ -130,13 +130,13 @@ Error Communicator::describe_loss(const std::string& why, int32_t& last_word) {
                             membership_.prefix.c_str());
   if (!lost.empty()) {
     text += "lost rank " + lost + "; see its output for how it ended";
+    if (!why.empty()) text += " (" + why + ")";
   } else if (!gave_up.empty()) {
     text += "rank " + gave_up + " gave up; see its output for why";
   } else {
     text += "rank " + left + " has left the communicator already";
   }
-  return Error(RT_ERROR_COMMUNICATION, why.empty() ? text : text + " (" + why + ")",
-               RT_SCOPE_COMMUNICATOR);
+  return Error(RT_ERROR_COMMUNICATION, text, RT_SCOPE_COMMUNICATOR);
 }
 
 void Communicator::check(const rt_collective& call) {

@@ -13,7 +13,9 @@ void Completion::finish(std::optional<rt::sdk::Error> error) {
 
 bool Completion::wait(std::chrono::steady_clock::time_point deadline) {
   std::unique_lock lock(mutex_);
-  finished_.wait_until(lock, deadline, [&] { return done_; });
+  if (deadline > std::chrono::steady_clock::time_point::min()) {
+    finished_.wait_until(lock, deadline, [&] { return done_; });
+  }
   if (error_) throw *error_;
   return done_;
 }

@@ -22,7 +22,7 @@ namespace collectives::gloo {
 class Completion {
  public:
   void finish(std::optional<rt::sdk::Error> error);  // nullopt: well
-  // False: not before the deadline. Throws the task's error.
+  // False: not before the deadline (time_point::min(): does not wait). Throws the task's error.
   bool wait(std::chrono::steady_clock::time_point deadline);
 
  private:
