@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/config/ranks.h"
+
 namespace runtime::config {
 
 // Where a value was written; line and column count from 1. `file` is "--set" for command-line
@@ -61,9 +63,6 @@ struct Plugins {
   std::vector<std::string> path;  // absolute after loading (relative to the file that says it)
   std::vector<std::string> require;
 };
-
-// Keys of plugins' own, [device.<plugin>] or [comm.<plugin>]: by plugin, by key, values as text.
-using PluginOptions = std::map<std::string, std::map<std::string, std::string>>;
 
 struct Device {
   std::string backend = "auto";
@@ -133,35 +132,6 @@ struct LrScheduler {
   int64_t warmup_steps = 0;
   std::string scale_with_batch = "none";  // none | linear | sqrt
   int64_t reference_batch_size = 0;
-};
-
-struct Parallelism {
-  int data = -1;  // -1: all ranks
-  int zero_stage = 0;
-  bool sync_batch_norm = false;
-  std::string update = "synchronous";  // synchronous | asynchronous
-  int64_t max_staleness = 0;
-  std::string share = "equal";  // equal | by_speed
-};
-
-struct Comm {
-  std::string backend = "auto";
-  std::string rendezvous = "auto";  // auto | file | redis | pmix | env
-  std::string rendezvous_address;
-  double bucket_mb = 25;  // MiB
-  bool overlap = true;
-  std::string interface = "lo";
-  double init_timeout_s = 60;
-  double timeout_s = 300;
-  bool check = false;
-  PluginOptions options;
-};
-
-struct Launch {
-  int ranks = 1;
-  std::vector<std::string> devices;
-  int max_restarts = 0;
-  std::string mpiexec = "mpiexec";
 };
 
 struct Validation {

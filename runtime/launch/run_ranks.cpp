@@ -1,5 +1,7 @@
 #include "runtime/launch/run_ranks.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -172,6 +174,9 @@ int start_processes(const RunRanks& run, const std::string& backend) {
   LaunchOptions o;
   o.ranks = run.config.launch.ranks;
   o.arguments = run.arguments;
+  // mpiexec gives rank 0 a terminal of its own, whatever this program writes to.
+  if (backend == "mpi" && run.config.metrics.progress == "auto" && isatty(STDOUT_FILENO) == 0)
+    o.arguments.insert(o.arguments.end(), {"--set", "metrics.progress=lines"});
   o.max_restarts = run.config.launch.max_restarts;
   o.mpiexec = run.config.launch.mpiexec;
   return backend == "mpi" ? launch_mpi(o) : launch_processes(o);

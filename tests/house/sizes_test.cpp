@@ -12,17 +12,19 @@ constexpr size_t kFileLines = 600;
 constexpr size_t kHeaderLines = 150;
 // One list or one table each, which two files would only tear apart.
 const std::set<std::string> kLongHeaders = {
-    "backends/cpu/onednn.h",           // RAII handles of one library
-    "plugins/host/device.h",           // the handles over one table of the contract
-    "plugins/include/rt/kernel.h",     // one table of the contract
-    "plugins/sdk/rt/sdk/operation.h",  // header-only by design
-    "runtime/config/config.h",         // one struct for each section
+    "backends/cpu/onednn.h",              // RAII handles of one library
+    "plugins/host/device.h",              // the handles over one table of the contract
+    "plugins/include/rt/communicator.h",  // one table of the contract
+    "plugins/include/rt/kernel.h",        // one table of the contract
+    "plugins/sdk/rt/sdk/operation.h",     // header-only by design
+    "runtime/config/config.h",            // one struct for each section
 };
 constexpr size_t kLongHeaderLines = 200;
 // Lines of code (comments and blank lines not counted) of runtime/ and of the contract with its
-// host side. The aim is about 12,000, so this is a ceiling on the way back: lower it when code
-// goes, and say why when it has to rise.
-constexpr size_t kCoreLines = 14000;
+// host side. The aim was about 12,000 and is missed: rendezvous, launching ranks, watching over
+// them and the data-parallel pass took 6,000 beside the 13,600 of one rank. This is a ceiling on
+// the way back: lower it when code goes, and say why when it has to rise.
+constexpr size_t kCoreLines = 21000;
 
 std::vector<SourceFile> all_files() {
   std::vector<SourceFile> files;
