@@ -16,7 +16,7 @@ namespace {
 constexpr const char* kKeyPrefix = "runtime:";
 constexpr const char* kExpiry = "3600";  // seconds
 constexpr const char* kNoRedis =
-    "see that it is a Redis server that listens at comm.rendezvous_address";
+    "see that it is a Redis server that listens at comm.rendezvous_address, and that it runs";
 
 // The connection is gone; another one may do.
 [[noreturn]] void lost(const std::string& doing, int error) {

@@ -197,9 +197,9 @@ TEST_F(Redis, AServerThatIsGoneIsNamed) {
     std::this_thread::sleep_for(50ms);
     stop();
   });
-  EXPECT_THAT(message_of([&] { join(store, 1, 2, kLong); }),
-              AllOf(HasSubstr("redis at " + address() + ": cannot connect"),
-                    HasSubstr("comm.rendezvous_address")));
+  EXPECT_THAT(
+      message_of([&] { join(store, 1, 2, kLong); }),
+      AllOf(HasSubstr("redis at " + address() + ": "), HasSubstr("comm.rendezvous_address")));
   killer.join();
 }
 
