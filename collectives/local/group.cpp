@@ -17,9 +17,10 @@ namespace {
 using rt::sdk::Error;
 using Clock = std::chrono::steady_clock;
 
-// Waking a thread that sleeps takes longer than this; spinning longer would take the core from a
-// rank that still computes.
-constexpr auto kSpin = std::chrono::microseconds(5);
+// About twice what it costs to sleep and be woken. With less, two ranks that call at the same pace
+// keep sending each other to sleep (and may be woken on the same core); with more, a waiting rank
+// takes the core from one that computes.
+constexpr auto kSpin = std::chrono::microseconds(20);
 // The last rank to come carries out so little itself, at once: quicker than waking another.
 constexpr uint64_t kFewChunks = 2;
 constexpr uint64_t kNoMoreChunks = uint64_t{1} << 62;
