@@ -4,6 +4,9 @@
 #include <gloo/common/logging.h>
 #include <gloo/transport/tcp/device.h>
 #include <net/if.h>
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "lane.h"
 #include "rt/sdk/error.h"
@@ -22,10 +25,17 @@ bool is_any_address(const std::string& text) {
   return false;
 }
 
-bool is_address(const std::string& text) {
-  unsigned char bytes[sizeof(in6_addr)];
-  return inet_pton(AF_INET, text.c_str(), bytes) == 1 ||
-         inet_pton(AF_INET6, text.c_str(), bytes) == 1;
+// Asked here, since Gloo leaks memory when it finds out.
+bool is_address_of_this_machine(const std::string& text) {
+  addrinfo hints{}, *found = nullptr;
+  hints.ai_flags = AI_NUMERICHOST;
+  hints.ai_socktype = SOCK_STREAM;
+  if (getaddrinfo(text.c_str(), nullptr, &hints, &found) != 0) return false;
+  const int file = ::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const bool bound = file >= 0 && ::bind(file, found->ai_addr, found->ai_addrlen) == 0;
+  if (file >= 0) ::close(file);
+  freeaddrinfo(found);
+  return bound;
 }
 
 std::string interface_names() {
@@ -51,7 +61,7 @@ Device open_device(const std::string& interface) {
                        interface.c_str(), interface_names().c_str()));
   } else if (if_nametoindex(interface.c_str()) != 0) {
     attributes.iface = interface;
-  } else if (is_address(interface)) {
+  } else if (is_address_of_this_machine(interface)) {
     attributes.hostname = interface;
   } else {
     throw Error(RT_ERROR_INVALID_ARGUMENT,
