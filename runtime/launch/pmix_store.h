@@ -10,7 +10,8 @@ namespace runtime::launch {
 
 // PMIx keeps values by the process that has set them; here any process may have. The one whose rank
 // the key ends in is asked first, then the others. (Its publish and lookup, which would not need
-// that, are missing in Slurm.) Each process of the namespace that opens the store can be asked.
+// that, are missing in Slurm.) Each process of the namespace that opens the store can be asked,
+// until it ends: what it has set is then lost to ranks on other hosts that have not asked yet.
 class PmixStore : public Store {
  public:
   // PMIx counts its users in the process: MPI may be another. CommunicationError if the launcher
