@@ -19,7 +19,7 @@ void ConfigArguments::add_ranks_to(CLI::App& app) {
       ->check(CLI::PositiveNumber);
 }
 
-config::Config ConfigArguments::load() const {
+std::vector<config::Override> ConfigArguments::all_overrides() const {
   std::vector<config::Override> list;
   if (ranks > 0) list.push_back({"launch.ranks", std::to_string(ranks)});
   for (const std::string& text : overrides) {
@@ -30,7 +30,11 @@ config::Config ConfigArguments::load() const {
     }
     list.push_back({text.substr(0, equals), text.substr(equals + 1)});
   }
-  return config::load(path, list, preset_folder());
+  return list;
+}
+
+config::Config ConfigArguments::load() const {
+  return config::load(path, all_overrides(), preset_folder());
 }
 
 std::string preset_folder() {

@@ -6,9 +6,12 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "runtime/cli/bench_scaling.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/session.h"
+#include "runtime/error.h"
 #include "runtime/train/open.h"
+#include "runtime/train/scaling.h"
 
 namespace runtime::cli {
 
@@ -19,7 +22,8 @@ using Clock = std::chrono::steady_clock;
 struct BenchArguments {
   ConfigArguments config;
   int64_t steps = 50;
-  bool json = false, layers = false;
+  bool json = false, layers = false, weak = false;
+  std::vector<int> scaling;
 };
 
 double median(std::vector<double> values) {
@@ -36,45 +40,43 @@ uint64_t peak_memory_bytes() {
 // Enough that caches, pages and clock rates have settled.
 constexpr int kWarmUp = 5;
 
-struct Measurement {
-  double step_ms = 0;
-  double flops = 0;
-};
-
-Measurement measure(Session& s, int64_t steps) {
+// Of full batches.
+data::Loader make_loader(const Session& s) {
   data::LoaderOptions options = train::train_loader_options(s.config, s.trainer->split());
   options.last_batch = data::LastBatch::kDrop;
-  data::Loader loader(s.data.train, options);
-  std::vector<double> times;
+  return {s.data.train, options};
+}
+
+// Medians of this rank.
+train::StepCost measure(Session& s, int64_t steps) {
+  data::Loader loader = make_loader(s);
+  std::vector<double> times, exposed;
   for (int64_t i = 0; i < steps + kWarmUp; ++i) {
     const auto begin = Clock::now();
     s.trainer->step(loader.next(), s.config.optimizer.lr);
     while (s.trainer->next_result(true)) {
     }
-    if (i >= kWarmUp)
-      times.push_back(std::chrono::duration<double, std::milli>(Clock::now() - begin).count());
+    const std::chrono::duration<double> elapsed = Clock::now() - begin;
+    const double waited = s.trainer->take_collective_times().exposed_ns * 1e-9;
+    if (i < kWarmUp) continue;
+    times.push_back(elapsed.count());
+    exposed.push_back(waited);
   }
-  Measurement m;
-  m.step_ms = median(times);
-  exec::Program& program = s.trainer->program(s.config.training.global_batch_size);
-  for (const graph::Node& node : program.graph().nodes)
-    m.flops += graph::flops(program.graph(), node);
-  return m;
+  return {steps, median(times), median(exposed)};
 }
 
+// All ranks run the steps, rank 0 prints.
 void print_layers(Session& s, int64_t steps) {
-  data::Loader loader(s.data.train, train::train_loader_options(s.config));
-  const int64_t rows = s.config.training.global_batch_size;
-  exec::Program& program = s.trainer->program(rows);
+  data::Loader loader = make_loader(s);
+  exec::Program& program = s.trainer->program();
   std::vector<std::vector<double>> times(program.graph().nodes.size());
   for (int64_t i = 0; i < steps + kWarmUp; ++i) {
-    const data::Batch* batch = &loader.next();
-    if (batch->rows != rows) batch = &loader.next();
-    s.trainer->upload(*batch, s.config.optimizer.lr);
+    s.trainer->upload(loader.next(), s.config.optimizer.lr);
     std::vector<double> ns;
     program.run_timed(s.trainer->stream(), ns);
     for (size_t n = 0; n < ns.size() && i >= kWarmUp; ++n) times[n].push_back(ns[n]);
   }
+  if (!s.rank.main()) return;
   fmt::print("{:<22} {:<26} {:<38} {:>10} {:>10} {:>10}\n", "layer", "operation", "implementation",
              "us", "planned us", "GFLOP/s");
   double total = 0, planned = 0;
@@ -90,17 +92,34 @@ void print_layers(Session& s, int64_t steps) {
   fmt::print("{:<88} {:>10.1f} {:>10.1f}\n", "sum", total / 1e3, planned / 1e3);
 }
 
-void bench_rank(Session& s, const BenchArguments& arguments) {
-  if (arguments.layers) return print_layers(s, arguments.steps);
-  const Measurement m = measure(s, arguments.steps);
-  if (!s.rank.main()) return;
-  const double samples = static_cast<double>(s.config.training.global_batch_size) / m.step_ms * 1e3;
+// Over all ranks; those of "local" are one process.
+struct Totals {
+  double flops = 0, peak_memory = 0;
+};
+
+Totals totals(const Session& s) {
+  const int64_t passes =
+      parallel::micro_steps(s.config.training.global_batch_size, s.trainer->split());
+  double values[] = {train::step_flops(s.trainer->program().graph(), passes),
+                     static_cast<double>(peak_memory_bytes())};
+  if (s.rank.collectives != nullptr)
+    s.rank.collectives->all_reduce(values, s.rank.backend == "local" ? 1 : 2, RT_SUM);
+  if (s.rank.backend == "local") return {values[0], static_cast<double>(peak_memory_bytes())};
+  return {values[0], values[1]};
+}
+
+void print_bench(const Session& s, const BenchArguments& arguments, double step_s,
+                 const Totals& all, const std::optional<train::Scaling>& scaling) {
+  const double samples = static_cast<double>(s.config.training.global_batch_size) / step_s;
   if (!arguments.json) {
+    const std::string ranks =
+        scaling ? fmt::format(", {} ranks over {}", s.rank.place.world_size, s.rank.backend) : "";
     fmt::print(
-        "{} on {}: {:.3f} ms a step (median of {}), {:.0f} samples/s, {:.1f} GFLOP/s, peak memory "
-        "{:.0f} MiB\n",
-        s.config.name, s.device->id(), m.step_ms, arguments.steps, samples,
-        m.flops / m.step_ms / 1e6, static_cast<double>(peak_memory_bytes()) / (1 << 20));
+        "{} on {}{}: {:.3f} ms a step (median of {}), {:.0f} samples/s, {:.1f} GFLOP/s, peak "
+        "memory {:.0f} MiB\n",
+        s.config.name, s.device->id(), ranks, step_s * 1e3, arguments.steps, samples,
+        all.flops / step_s / 1e9, all.peak_memory / (1 << 20));
+    if (scaling) fmt::print("{}\n", train::explain(*scaling));
     return;
   }
   nlohmann::ordered_json j;
@@ -109,14 +128,40 @@ void bench_rank(Session& s, const BenchArguments& arguments) {
   j["world_size"] = s.rank.place.world_size;
   j["global_batch_size"] = s.config.training.global_batch_size;
   j["steps"] = arguments.steps;
-  j["step_ms_median"] = m.step_ms;
+  j["step_ms_median"] = step_s * 1e3;
   j["samples_per_second"] = samples;
-  j["flops_per_second"] = m.flops / m.step_ms * 1e3;
+  j["flops_per_second"] = all.flops / step_s;
   j["peak_memory_bytes"] = peak_memory_bytes();
+  j["peak_memory_bytes_all_ranks"] = static_cast<uint64_t>(all.peak_memory);
+  if (scaling) j["scaling"] = nlohmann::ordered_json::parse(train::to_json(*scaling));
   std::cout << j.dump() << std::endl;
 }
 
+void bench_rank(Session& s, const BenchArguments& arguments) {
+  if (arguments.layers) return print_layers(s, arguments.steps);
+  const train::StepCost cost = measure(s, arguments.steps);
+  std::optional<train::Scaling> scaling;
+  if (s.rank.collectives != nullptr)
+    scaling =
+        train::measure_scaling(s.config, *s.trainer, *s.rank.collectives, s.rank.backend, cost);
+  const Totals all = totals(s);
+  if (s.rank.main()) print_bench(s, arguments, cost.seconds, all, scaling);
+}
+
 void run_bench(const BenchArguments& arguments, Outcome& outcome) {
+  if (arguments.config.path.empty())
+    throw ConfigurationError(
+        "bench: CONFIG is missing; for example runtime bench "
+        "configs/bench_lenet.toml, or runtime bench comm");
+  if (!arguments.scaling.empty()) {
+    ScalingBench bench;
+    bench.config = arguments.config;
+    bench.ranks = arguments.scaling;
+    bench.steps = arguments.steps;
+    bench.weak = arguments.weak;
+    bench.json = arguments.json;
+    return run_scaling_bench(bench);
+  }
   run_sessions(arguments.config, outcome, [&](Session& s) { bench_rank(s, arguments); });
 }
 
@@ -127,17 +172,36 @@ void add_bench(CLI::App& app, Outcome& outcome) {
   CLI::App* command =
       app.add_subcommand("bench", "Step time, samples/s, FLOP/s and peak memory of training");
   arguments->config.add_to(*command);
+  command->get_option("CONFIG")->required(false);
   arguments->config.add_ranks_to(*command);
   command->add_option("--steps", arguments->steps, "Measured steps (after a warm-up)")
       ->check(CLI::Range(1, 1000000));
   command->add_flag("--json", arguments->json, "One JSON object");
-  command->add_flag(
+  CLI::Option* layers = command->add_flag(
       "--layers", arguments->layers,
-      "A table: time, time that the plan reckoned with, and FLOP/s of each operation");
+      "A table: time, time that the plan reckoned with, and FLOP/s of each operation of rank 0");
+  CLI::Option* scaling =
+      command
+          ->add_option("--scaling", arguments->scaling,
+                       "Numbers of ranks, e.g. 1,2,4: one run of this program each, the same "
+                       "threads for every rank, and a table: does adding ranks pay?")
+          ->delimiter(',')
+          ->check(CLI::Range(1, 4096))
+          ->excludes(layers)
+          ->excludes("--nproc");
+  command
+      ->add_flag("--weak", arguments->weak,
+                 "With --scaling: the batch per rank is fixed, not the global batch")
+      ->needs(scaling);
   command->footer(
       "Examples:\n  runtime bench configs/bench_lenet.toml --steps 100 --json\n  runtime bench "
-      "configs/bench_resnet18.toml --layers --steps 10");
-  command->callback([arguments, &outcome] { run_bench(*arguments, outcome); });
+      "configs/bench_resnet18.toml --layers --steps 10\n  runtime bench configs/bench_lenet.toml "
+      "--scaling 1,2,4\n  runtime bench configs/bench_mlp.toml --scaling 1,2 --weak --set "
+      "comm.backend=gloo\n  runtime bench comm --nproc 4");
+  add_bench_comm(*command, outcome);
+  command->callback([arguments, command, &outcome] {
+    if (command->get_subcommands().empty()) run_bench(*arguments, outcome);
+  });
 }
 
 }  // namespace runtime::cli

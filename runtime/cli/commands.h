@@ -26,6 +26,7 @@ struct ConfigArguments {
 
   void add_to(CLI::App& app);
   void add_ranks_to(CLI::App& app);
+  std::vector<config::Override> all_overrides() const;
   config::Config load() const;
 };
 
@@ -40,6 +41,7 @@ void add_evaluate(CLI::App& app, Outcome& outcome);
 void add_gradients(CLI::App& app, Outcome& outcome);
 void add_plan(CLI::App& app, Outcome& outcome);
 void add_bench(CLI::App& app, Outcome& outcome);
+void add_bench_comm(CLI::App& bench, Outcome& outcome);
 void add_devices(CLI::App& app, Outcome& outcome);
 void add_plugins(CLI::App& app, Outcome& outcome);
 void add_config(CLI::App& app, Outcome& outcome);

@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <fstream>
 #include <iostream>
 #include <optional>
 
@@ -70,16 +71,23 @@ void announce(const Session& s, train::Reporter& reporter) {
   reporter.note("run folder: " + s.rank.run_folder);
 }
 
-void finish(const Session& s, const TrainArguments& arguments, const train::RunResult& result,
-            train::Reporter& reporter, Outcome& outcome) {
-  s.trainer->share_statistics();
-  if (!s.rank.main()) {
-    // Threads leave that to rank 0.
-    if (result.signal != 0 && s.rank.backend != "local") outcome.exit_code = 128 + result.signal;
-    return;
-  }
-  const std::string file = s.rank.run_folder + "/weights.safetensors";
-  data::write_safetensors(file, s.trainer->weights());
+// Whether the ranks were worth it. All ranks call it.
+void report_scaling(const Session& s, const train::RunResult& result, train::Reporter& reporter) {
+  if (s.rank.collectives == nullptr || result.cost.steps == 0 || result.signal != 0) return;
+  const train::Scaling scaling = train::measure_scaling(s.config, *s.trainer, *s.rank.collectives,
+                                                        s.rank.backend, result.cost);
+  if (!s.rank.main()) return;
+  reporter.note(train::explain(scaling));
+  const std::string file = s.rank.run_folder + "/scaling.json";
+  std::ofstream out(file);
+  out << train::to_json(scaling) << "\n";
+  if (!out.flush())
+    throw DataError(file + ": cannot be written; see how full the file system is (df)");
+}
+
+// On rank 0; the others have nothing to say.
+void finish(const TrainArguments& arguments, const train::RunResult& result,
+            const std::string& file, train::Reporter& reporter, Outcome& outcome) {
   if (result.signal != 0) {
     reporter.note("stopped by " + std::string(result.signal == SIGINT ? "SIGINT" : "SIGTERM") +
                   " after step " + std::to_string(result.steps) + "; weights saved: " + file);
@@ -107,7 +115,14 @@ void train_rank(Session& session, const TrainArguments& arguments, train::StopSi
     options.stop = [&] { return stop.pending(); };
   const train::RunResult result =
       train::run_training(session.config, session.data, *session.trainer, *reporter, options);
-  finish(session, arguments, result, *reporter, outcome);
+  session.trainer->share_statistics();
+  const std::string file = session.rank.run_folder + "/weights.safetensors";
+  if (session.rank.main()) data::write_safetensors(file, session.trainer->weights());
+  report_scaling(session, result, *reporter);
+  if (session.rank.main()) return finish(arguments, result, file, *reporter, outcome);
+  // Threads leave that to rank 0.
+  if (result.signal != 0 && session.rank.backend != "local")
+    outcome.exit_code = 128 + result.signal;
 }
 
 void run_train(const TrainArguments& arguments, Outcome& outcome) {

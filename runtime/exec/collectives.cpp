@@ -27,6 +27,22 @@ uint64_t count_of(const Graph& graph, const Node& node, int world_size) {
   return node.collective->kind == RT_ALL_TO_ALL ? sent / world_size : std::min(sent, received);
 }
 
+// Adds the time for which it lives.
+class Timer {
+ public:
+  explicit Timer(double& sum_ns) : sum_ns_(sum_ns) {}
+  ~Timer() {
+    sum_ns_ +=
+        std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin_).count();
+  }
+  Timer(const Timer&) = delete;
+  Timer& operator=(const Timer&) = delete;
+
+ private:
+  double& sum_ns_;
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
 CollectiveRecord record_of(const rt_collective& c) {
   CollectiveRecord record;
   record.kind = c.kind;
@@ -113,6 +129,7 @@ void Collectives::progress() {
 }
 
 void Collectives::enqueue(CollectiveCall& call) {
+  const Timer timer(times_.exposed_ns);
   rt_collective collective = call.collective;
   if (call.send_copy) {
     collective.send = call.send_copy.data();
@@ -131,6 +148,8 @@ void Collectives::wait(CollectiveCall& call, Stream& stream) {
     queue_.front()->copied->synchronize();
     progress();
   }
+  // What the device still computed is not communication.
+  const Timer timer(times_.exposed_ns);
   wait_for(call.work, call.sequence);
   call.work = {};
   if (call.receive_copy) {
@@ -141,7 +160,6 @@ void Collectives::wait(CollectiveCall& call, Stream& stream) {
 }
 
 void Collectives::wait_for(plugins::host::Work& work, uint64_t sequence) {
-  const auto begin = std::chrono::steady_clock::now();
   recorder_.waiting(sequence);
   for (bool done = false; !done;) {
     try {
@@ -153,36 +171,29 @@ void Collectives::wait_for(plugins::host::Work& work, uint64_t sequence) {
     }
   }
   recorder_.end(sequence);
-  times_.exposed_ns +=
-      std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count();
 }
 
 CollectiveTimes Collectives::take_times() { return std::exchange(times_, {}); }
 
-void Collectives::run(rt_collective collective, uint64_t bytes, const char* name) {
-  CollectiveCall call;
-  call.name = name;
-  call.collective = collective;
-  call.send_bytes = bytes;
+void Collectives::run(const rt_collective& collective) {
   const uint64_t sequence = recorder_.begin(collective, 0);
-  guarded([&] { call.work = communicators_[0]->enqueue(collective); });
-  wait_for(call.work, sequence);
+  plugins::host::Work work;
+  guarded([&] { work = communicators_[0]->enqueue(collective); });
+  wait_for(work, sequence);
 }
 
 void Collectives::all_gather(const void* send, void* receive, uint64_t bytes) {
-  run(plugins::host::make_collective(RT_ALL_GATHER, RT_UINT8, send, receive, bytes), bytes,
-      "all_gather");
+  run(plugins::host::make_collective(RT_ALL_GATHER, RT_UINT8, send, receive, bytes));
 }
 
 void Collectives::all_reduce(double* values, uint64_t count, int32_t reduction) {
-  run(plugins::host::make_collective(RT_ALL_REDUCE, RT_FLOAT64, values, values, count, reduction),
-      count * sizeof(double), "all_reduce");
+  run(plugins::host::make_collective(RT_ALL_REDUCE, RT_FLOAT64, values, values, count, reduction));
 }
 
 void Collectives::broadcast(void* data, uint64_t bytes, int root) {
   rt_collective c = plugins::host::make_collective(RT_BROADCAST, RT_UINT8, data, data, bytes);
   c.peer = root;
-  run(c, bytes, "broadcast");
+  run(c);
 }
 
 void Collectives::check_call(const CollectiveCall& call) {

@@ -31,9 +31,9 @@ struct CollectiveCall {
   bool queued = false;  // waits for what the device still computes
 };
 
-// What the collectives of some steps took.
+// What the collectives of programs took.
 struct CollectiveTimes {
-  double exposed_ns = 0;  // for which the rank waited in wait()
+  double exposed_ns = 0;  // for which the rank's thread started them or waited
   uint64_t bytes = 0;     // sent
   int64_t calls = 0;
 };
@@ -56,6 +56,7 @@ class Collectives {
   const std::shared_ptr<plugins::host::Communicator>& communicator(int i) const {
     return communicators_.at(i);
   }
+  Watchdog& watchdog() const { return watchdog_; }
 
   // The call of a node, without addresses yet. `staged` says whether it needs copies to the host.
   CollectiveCall prepare(const graph::Graph& graph, const graph::Node& node,
@@ -72,6 +73,7 @@ class Collectives {
   CollectiveTimes take_times();
 
   // On host memory, blocking, outside of programs.
+  void run(const rt_collective& collective);
   void all_gather(const void* send, void* receive, uint64_t bytes);
   void all_reduce(double* values, uint64_t count, int32_t reduction);
   void broadcast(void* data, uint64_t bytes, int root);
@@ -83,7 +85,6 @@ class Collectives {
  private:
   void enqueue(CollectiveCall& call);
   void finish(CollectiveCall& call);
-  void run(rt_collective collective, uint64_t bytes, const char* name);
   void check_call(const CollectiveCall& call);
   void wait_for(plugins::host::Work& work, uint64_t sequence);
   template <class Function>

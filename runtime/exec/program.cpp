@@ -4,6 +4,7 @@
 #include <chrono>
 #include <set>
 
+#include "runtime/error.h"
 #include "runtime/exec/device_target.h"
 #include "runtime/exec/placement.h"
 
@@ -39,7 +40,7 @@ void Program::create_kernels() {
     updates_parameters_ |= node.phase == Phase::kUpdate;
     if (node.collective) {
       kernels_.emplace_back();
-      if (node.collective->wait) continue;
+      if (node.collective->wait || collectives_ == nullptr) continue;
       calls_.resize(std::max<size_t>(calls_.size(), node.collective->token + 1));
       calls_[node.collective->token] = collectives_->prepare(graph_, node, device_);
       continue;
@@ -140,6 +141,10 @@ void Program::bind() {
     for (ValueId v : node.inputs) inputs_[i].push_back(address(v));
     for (ValueId v : node.outputs) outputs_[i].push_back(address(v));
     if (node.collective) {
+      if (collectives_ == nullptr) {
+        throw CommunicationError("a step of several ranks was planned without communicators: '" +
+                                 node.op + "' cannot run; start the ranks (--nproc)");
+      }
       rt_collective& collective = calls_[node.collective->token].collective;
       collective.send = inputs_[i][0];
       collective.receive = outputs_[i][0];
@@ -199,6 +204,14 @@ void Program::run_timed(plugins::host::Stream& stream, std::vector<double>& ns) 
         std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count();
   }
   if (updates_parameters_) storage_.parameters_changed();
+}
+
+void Program::run_collectives(plugins::host::Stream& stream) {
+  bind();
+  for (const Node& node : graph_.nodes) {
+    if (node.collective) launch_collective(node, stream);
+  }
+  stream.synchronize();
 }
 
 std::vector<std::string> Program::collective_list() const {

@@ -35,7 +35,7 @@ struct MemoryReport {
 class Program {
  public:
   // The graph has been through the passes (see compile.h). Creates all kernels and places all
-  // buffers. `collectives` may be null when the graph has none.
+  // buffers. Without `collectives` a graph that has some is planned only: it cannot run.
   Program(graph::Graph graph, std::shared_ptr<plugins::host::Device> device, Storage& storage,
           Arena& arena, Collectives* collectives = nullptr);
   ~Program();
@@ -48,6 +48,10 @@ class Program {
   // The same, waiting after every node; adds each node's time to `ns` (one entry a node). For
   // measuring.
   void run_timed(plugins::host::Stream& stream, std::vector<double>& ns);
+
+  // The collectives alone, on what the buffers hold: gradients are spoiled, parameters stay as they
+  // are. For measuring.
+  void run_collectives(plugins::host::Stream& stream);
 
   // Address of a value: valid until a program with a larger arena is made; ask again before use.
   void* address(graph::ValueId id) const;

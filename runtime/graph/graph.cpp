@@ -108,7 +108,7 @@ double flops(const Graph& graph, const Node& node) {
     return 2.0 * count(node.inputs[0]) * filter(node.inputs[1]);
   if (node.op == RT_OP_CONV2D_BACKWARD_WEIGHTS)
     return 2.0 * count(node.inputs[1]) * filter(node.outputs[0]);
-  if (moves_data_only(node) || node.outputs.empty()) return 0;
+  if (node.collective || moves_data_only(node) || node.outputs.empty()) return 0;
   return count(node.outputs[0]);
 }
 

@@ -81,7 +81,7 @@ struct Node {
   uint64_t algorithm = 0;  // chosen by the layout pass
   double estimated_ns = 0;
   std::string implementation;
-  std::optional<Collective> collective;  // then `op` is a name for people
+  std::optional<Collective> collective = {};  // then `op` is a name for people
 
   bool is_backward() const { return op.ends_with("_backward"); }
 };

@@ -79,6 +79,11 @@ class Update {
     return {bucket.begin + options_.rank * bytes, bucket.begin + (options_.rank + 1) * bytes};
   }
 
+  // Of the work on the whole buffer.
+  double share(const Bucket& part) const {
+    return static_cast<double>(part.bytes()) / static_cast<double>(buffers_.layout.bytes);
+  }
+
   ValueId view(ValueId base, uint64_t begin, const Bucket& range) {
     return emit_.view(base, begin, static_cast<int64_t>(range.bytes() / element_));
   }
@@ -95,6 +100,7 @@ class Update {
     for (const Node& node : updates) {
       if (!is_optimizer(node)) continue;
       Node piece = node;
+      piece.estimated_ns *= share(part);
       const auto cut = [&](ValueId& v) {
         if (v == buffers_.parameters || v == buffers_.gradients) {
           v = view(v, part.begin, part);
@@ -143,6 +149,7 @@ class Update {
       const Bucket part = own_part(buffers_.layout.buckets[b]);
       const ValueId square = emit_.temporary(total, {1});
       Node piece = node;
+      piece.estimated_ns *= share(part);
       piece.inputs = {view(buffers_.gradients, part.begin, part)};
       piece.outputs = {square};
       graph_.nodes.push_back(std::move(piece));

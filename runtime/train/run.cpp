@@ -42,6 +42,32 @@ class StopAgreement {
   Clock::time_point mark_ = Clock::now();
 };
 
+// What a step costs once caches, plans and clock rates have settled.
+class CostMeter {
+ public:
+  void begin(Trainer& trainer, int64_t total) {
+    trainer_ = &trainer;
+    warm_up_ = std::min<int64_t>(kWarmUp, total / 2);
+    trainer.take_collective_times();
+  }
+  void add(Clock::time_point step_begin) {
+    if (++steps_ == warm_up_) trainer_->take_collective_times();
+    if (steps_ > warm_up_) seconds_ += Clock::now() - step_begin;
+  }
+  StepCost end() {
+    const double exposed = trainer_->take_collective_times().exposed_ns * 1e-9;
+    if (steps_ <= warm_up_) return {};
+    const auto measured = static_cast<double>(steps_ - warm_up_);
+    return {steps_ - warm_up_, seconds_.count() / measured, exposed / measured};
+  }
+
+ private:
+  static constexpr int64_t kWarmUp = 5;
+  Trainer* trainer_ = nullptr;
+  int64_t warm_up_ = 0, steps_ = 0;
+  std::chrono::duration<double> seconds_{0};
+};
+
 class Run {
  public:
   Run(const config::Config& config, const data::DatasetPair& data, Trainer& trainer,
@@ -63,8 +89,11 @@ class Run {
 
   RunResult run() {
     mark_ = Clock::now();
+    cost_.begin(trainer_, total_);
     while (trainer_.steps_done() < total_ && result_.signal == 0) {
+      const auto begin = Clock::now();
       one_step();
+      cost_.add(begin);
       result_.signal = stop_.ask(options_.stop, trainer_.steps_done());
       if (trainer_.steps_done() % steps_per_epoch_ == 0)
         end_epoch(trainer_.steps_done() / steps_per_epoch_ - 1);
@@ -72,6 +101,7 @@ class Run {
     take_results(true);
     if (interval_steps_ > 0) log();
     result_.steps = trainer_.steps_done();
+    result_.cost = cost_.end();
     return result_;
   }
 
@@ -154,6 +184,7 @@ class Run {
   int64_t steps_per_epoch_, total_;
   Metrics metrics_;
   RunResult result_;
+  CostMeter cost_;
   Clock::time_point mark_;
   double interval_loss_ = 0;
   int64_t interval_steps_ = 0, interval_samples_ = 0;

@@ -10,6 +10,7 @@
 #include "runtime/config/config.h"
 #include "runtime/data/open.h"
 #include "runtime/train/reporter.h"
+#include "runtime/train/scaling.h"
 #include "runtime/train/trainer.h"
 
 namespace runtime::train {
@@ -24,6 +25,7 @@ struct RunResult {
   int64_t steps = 0;
   double last_loss = 0;
   std::optional<Evaluation> validation;  // the last one
+  StepCost cost;                         // without warm-up and validation
   int signal = 0;                        // that stopped it, 0 if it ran to its end
 };
 

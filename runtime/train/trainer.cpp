@@ -64,16 +64,6 @@ struct Trainer::State : StepPrograms {
   using StepPrograms::StepPrograms;
 
   exec::Collectives* collectives() const { return options.collectives; }
-  StepProgram& any_program() { return get(whole(Purpose::kTraining, nominal_rows())); }
-
-  // Of each shard, for a full batch.
-  int64_t nominal_rows() const {
-    const auto rows = static_cast<int64_t>(
-        parallel::rows_of_rank(config.training.global_batch_size, split).size());
-    const int64_t steps = parallel::micro_steps(config.training.global_batch_size, split);
-    return rows / (steps * split.shards_of_rank());
-  }
-
   void initialise();
   void broadcast_parameters();
   void measure_speed();
@@ -325,16 +315,24 @@ void Trainer::check_replicas() {
   }
 }
 
-exec::Program& Trainer::program(int64_t rows) {
-  return *state_->get(state_->whole(Purpose::kTraining, rows)).program;
+exec::Program& Trainer::program() { return *state_->any_program().program; }
+
+void Trainer::run_collectives() {
+  State& s = *state_;
+  data::Batch full;
+  full.global_rows = s.config.training.global_batch_size;
+  const std::vector<int64_t> rows = parallel::rows_of_rank(full.global_rows, s.split);
+  full.rows = static_cast<int64_t>(rows.size());
+  full.valid = full.rows - std::count(rows.begin(), rows.end(), -1);
+  for (const StepKey& key : s.keys(Purpose::kTraining, full))
+    s.get(key).program->run_collectives(s.stream);
 }
 
 plugins::host::Stream& Trainer::stream() { return state_->stream; }
 
 void Trainer::upload(const data::Batch& batch, double learning_rate) {
   State& s = *state_;
-  s.upload(s.get(s.whole(Purpose::kTraining, batch.rows / s.split.shards_of_rank())), batch, 0,
-           learning_rate, s.steps);
+  s.upload(s.any_program(), batch, 0, learning_rate, s.steps);
 }
 
 exec::CollectiveTimes Trainer::take_collective_times() {
@@ -345,6 +343,8 @@ exec::CollectiveTimes Trainer::take_collective_times() {
 const std::vector<std::string>& Trainer::notes() const { return state_->notes; }
 
 int64_t Trainer::steps_done() const { return state_->steps; }
+
+StepPrograms& Trainer::programs() { return *state_; }
 
 bool Trainer::classification() const { return state_->spec.classes > 0; }
 

@@ -18,6 +18,8 @@
 
 namespace runtime::train {
 
+class StepPrograms;
+
 struct Evaluation {
   double loss = 0;      // mean over the samples
   double accuracy = 0;  // classification only
@@ -71,15 +73,17 @@ class Trainer {
   // Throws NumericError naming the first rank whose parameters differ from rank 0's.
   void check_replicas();
 
-  // The program of a whole step of so many rows of this rank (made if there is none yet), for
-  // `plan` and `bench`.
-  exec::Program& program(int64_t rows);
+  // The program of a full step's last pass (of its only one, without micro-steps).
+  exec::Program& program();
+  // The collectives of a full step, without what it computes, for measuring. Gradients are spoiled.
+  void run_collectives();
   plugins::host::Stream& stream();
-  // Copies a batch to where that program reads it.
+  // Copies the first rows of a full batch to where that program reads them.
   void upload(const data::Batch& batch, double learning_rate);
   exec::CollectiveTimes take_collective_times();
   const std::vector<std::string>& notes() const;
   int64_t steps_done() const;
+  StepPrograms& programs();  // for what is no step
   int64_t parameter_count() const;
   bool classification() const;
 

@@ -1,0 +1,202 @@
+#include "runtime/cli/bench_scaling.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "runtime/error.h"
+#include "runtime/launch/child.h"
+#include "runtime/launch/cores.h"
+#include "runtime/launch/environment.h"
+#include "runtime/train/scaling.h"
+
+namespace runtime::cli {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+struct Row {
+  ordered_json bench;  // what the run printed
+  parallel::StepTimes times;
+  double samples_per_second = 0, predicted_efficiency = 0;
+};
+
+struct Plan {
+  const ScalingBench& bench;
+  int threads = 0;            // of each rank
+  int64_t batch = 0;          // of all ranks, or of each with --weak
+  bool batch_is_set = false;  // by CONFIG, for each rank
+
+  std::vector<std::string> arguments(int ranks) const;
+};
+
+std::vector<std::string> Plan::arguments(int ranks) const {
+  std::vector<std::string> list = {"runtime", "bench", bench.config.path, "--json"};
+  const auto add = [&](const char* option, std::string value) {
+    list.push_back(option);
+    list.push_back(std::move(value));
+  };
+  add("--steps", std::to_string(bench.steps));
+  add("--nproc", std::to_string(ranks));
+  for (const std::string& text : bench.config.overrides) add("--set", text);
+  add("--set", "device.threads=" + std::to_string(threads));
+  if (bench.weak && !batch_is_set)
+    add("--set", "training.global_batch_size=" + std::to_string(batch * ranks));
+  return list;
+}
+
+Plan make_plan(const ScalingBench& bench, int most_ranks) {
+  const config::Config config = bench.config.load();
+  if (const std::string source = launch::detect().source; !source.empty()) {
+    throw ConfigurationError("--scaling starts the ranks itself, but this process is a rank that " +
+                             source + " has started; run it without");
+  }
+  Plan plan{bench};
+  plan.threads = config.device.threads > 0
+                     ? config.device.threads
+                     : launch::share_of(launch::allowed_cores(), 0, most_ranks).threads;
+  plan.batch_is_set = config.training.batch_size_per_rank > 0;
+  plan.batch =
+      plan.batch_is_set ? config.training.batch_size_per_rank : config.training.global_batch_size;
+  if (plan.batch_is_set && !bench.weak) {
+    throw ConfigurationError(
+        "--scaling keeps the global batch, but the configuration has training.batch_size_per_rank; "
+        "add --weak, which keeps the batch per rank, or set training.global_batch_size");
+  }
+  return plan;
+}
+
+std::string read_all(int fd) {
+  std::string text;
+  char buffer[4096];
+  for (;;) {
+    const ssize_t bytes = read(fd, buffer, sizeof(buffer));
+    if (bytes == 0) return text;
+    if (bytes > 0) {
+      text.append(buffer, static_cast<size_t>(bytes));
+    } else {
+      pollfd wait{fd, POLLIN, 0};
+      poll(&wait, 1, -1);
+    }
+  }
+}
+
+ordered_json run_bench(const Plan& plan, int ranks) {
+  launch::ChildSpec spec;
+  spec.name = "the run of " + std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks");
+  spec.program = std::filesystem::read_symlink("/proc/self/exe").string();
+  spec.arguments = plan.arguments(ranks);
+  for (char** variable = environ; *variable != nullptr; ++variable)
+    spec.environment.emplace_back(*variable);
+  spec.remedy = "start it where this program can be read";
+  spec.pipe_err = false;
+  spec.end_signal = SIGTERM;
+  const launch::Child child = launch::start(spec);
+  const std::string out = read_all(child.out.get());
+  int status = 0;
+  while (waitpid(child.pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+    throw Error(
+        WIFEXITED(status) ? static_cast<ExitCode>(WEXITSTATUS(status)) : ExitCode::kCommunication,
+        spec.name + " failed, see above; try it alone: runtime bench CONFIG --nproc " +
+            std::to_string(ranks));
+  }
+  return ordered_json::parse(out);
+}
+
+Row make_row(ordered_json bench, const Row* one) {
+  Row row;
+  row.samples_per_second = bench["samples_per_second"];
+  row.times.ranks = bench["world_size"];
+  row.times.compute = row.times.compute_alone = bench["step_ms_median"].get<double>() / 1e3;
+  row.predicted_efficiency = 1;
+  if (bench.contains("scaling")) {
+    const ordered_json& s = bench["scaling"];
+    row.times.compute = s["t_comp_ms"].get<double>() / 1e3;
+    row.times.sync = s["t_sync_ms"].get<double>() / 1e3;
+    row.times.exposed = s["exposed_t_sync_ms"].get<double>() / 1e3;
+    row.times.compute_alone = one->times.compute;
+    row.predicted_efficiency =
+        s["predicted_efficiency"].is_null() ? 0 : s["predicted_efficiency"].get<double>();
+  }
+  row.bench = std::move(bench);
+  return row;
+}
+
+void print_json(const Plan& plan, const std::vector<Row>& rows) {
+  ordered_json j;
+  j["config"] = rows[0].bench["config"];
+  j["device"] = rows[0].bench["device"];
+  j["mode"] = plan.bench.weak ? "fixed_batch_per_rank" : "fixed_global_batch";
+  j["threads_per_rank"] = plan.threads;
+  j["runs"] = ordered_json::array();
+  for (const Row& row : rows) {
+    const double speed_up = row.samples_per_second / rows[0].samples_per_second;
+    ordered_json r;
+    r["ranks"] = row.times.ranks;
+    r["global_batch_size"] = row.bench["global_batch_size"];
+    r["step_ms"] = row.bench["step_ms_median"];
+    r["samples_per_second"] = row.samples_per_second;
+    r["speed_up"] = speed_up;
+    r["efficiency"] = speed_up / row.times.ranks;
+    r["t_comp_ms"] = row.times.compute * 1e3;
+    r["t_sync_ms"] = row.times.sync * 1e3;
+    r["exposed_t_sync_ms"] = row.times.exposed * 1e3;
+    r["predicted_efficiency"] = nullptr;
+    if (row.predicted_efficiency > 0) r["predicted_efficiency"] = row.predicted_efficiency;
+    if (row.times.ranks > 1)
+      r["pays"] = plan.bench.weak ? row.times.pays_per_rank() : row.times.pays();
+    j["runs"].push_back(std::move(r));
+  }
+  std::cout << j.dump() << std::endl;
+}
+
+void print_table(const Plan& plan, const std::vector<Row>& rows) {
+  fmt::print("{} on {}, {}, {} {} a rank, median of {} steps; times in ms\n\n",
+             rows[0].bench["config"].get<std::string>(), rows[0].bench["device"].get<std::string>(),
+             plan.bench.weak ? "fixed batch per rank" : "fixed global batch", plan.threads,
+             plan.threads == 1 ? "thread" : "threads", plan.bench.steps);
+  fmt::print("{:>5} {:>8} {:>10} {:>11} {:>9} {:>11} {:>10} {:>10} {:>10} {:>10}\n", "ranks",
+             "batch", "step", "samples/s", "speed-up", "efficiency", "T_comp", "T_sync", "exposed",
+             "predicted");
+  for (const Row& row : rows) {
+    const double speed_up = row.samples_per_second / rows[0].samples_per_second;
+    fmt::print("{:>5} {:>8} {:>10.3f} {:>11.0f} {:>9.2f} {:>11.2f} {:>10.3f} {:>10.3f} {:>10.3f} ",
+               row.times.ranks, row.bench["global_batch_size"].get<int64_t>(),
+               row.bench["step_ms_median"].get<double>(), row.samples_per_second, speed_up,
+               speed_up / row.times.ranks, row.times.compute * 1e3, row.times.sync * 1e3,
+               row.times.exposed * 1e3);
+    fmt::print("{:>10}\n", row.predicted_efficiency > 0
+                               ? fmt::format("{:.2f}", row.predicted_efficiency)
+                               : "unknown");
+  }
+  fmt::print("\n");
+  for (const Row& row : rows) {
+    if (row.times.ranks > 1)
+      fmt::print("{} ranks, {}\n", row.times.ranks, parallel::decide(row.times, !plan.bench.weak));
+  }
+}
+
+}  // namespace
+
+void run_scaling_bench(const ScalingBench& bench) {
+  std::set<int> ranks(bench.ranks.begin(), bench.ranks.end());
+  ranks.insert(1);
+  const Plan plan = make_plan(bench, *ranks.rbegin());
+  std::vector<Row> rows;
+  for (const int r : ranks)
+    rows.push_back(make_row(run_bench(plan, r), rows.empty() ? nullptr : &rows.front()));
+  bench.json ? print_json(plan, rows) : print_table(plan, rows);
+}
+
+}  // namespace runtime::cli

@@ -1,0 +1,190 @@
+#include "runtime/parallel/efficiency.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace runtime::parallel {
+
+using graph::Graph;
+using graph::Node;
+using graph::Phase;
+
+namespace {
+
+// A step that waits longer than this part of its time can gain from other settings.
+constexpr double kMuchExposed = 0.1;
+
+// Messages that follow each other.
+double rounds(int32_t kind, int ranks) {
+  switch (kind) {
+    case RT_ALL_REDUCE:
+      return 2.0 * (ranks - 1);
+    case RT_REDUCE_SCATTER:
+    case RT_ALL_GATHER:
+    case RT_ALL_TO_ALL:
+      return ranks - 1;
+    default:
+      return std::ceil(std::log2(ranks));
+  }
+}
+
+uint64_t bytes_of(const Graph& graph, const Node& node) {
+  return std::max(graph::canonical_bytes(graph.value(node.inputs[0])),
+                  graph::canonical_bytes(graph.value(node.outputs[0])));
+}
+
+struct Compute {
+  double pass = 0;  // forward and backward
+  double update = 0;
+};
+
+Compute compute_of(const Graph& graph) {
+  Compute c;
+  for (const Node& node : graph.nodes) {
+    if (node.collective) continue;
+    (node.phase == Phase::kUpdate ? c.update : c.pass) += std::max(0.0, node.estimated_ns) * 1e-9;
+  }
+  return c;
+}
+
+// Plays a pass: two clocks, the rank's and each communicator's.
+class Timeline {
+ public:
+  Timeline(const Graph& graph, const PredictOptions& options) : graph_(graph), options_(options) {}
+
+  Prediction run() {
+    for (const Node& node : graph_.nodes) {
+      if (!node.collective) {
+        now_ += std::max(0.0, node.estimated_ns) * 1e-9;
+      } else if (!node.collective->wait) {
+        start(node);
+      } else {
+        const double done = done_.at(node.collective->token);
+        result_.times.exposed += std::max(0.0, done - now_);
+        now_ = std::max(now_, done);
+      }
+    }
+    if (!options_.link.in_background) result_.times.exposed = result_.times.sync;
+    return std::move(result_);
+  }
+
+ private:
+  void start(const Node& node) {
+    const int32_t kind = node.collective->kind;
+    const uint64_t bytes = bytes_of(graph_, node);
+    const double seconds = collective_seconds(kind, bytes, options_.ranks, options_.link);
+    result_.collectives.push_back({node.op + ", " + node.layer, bytes,
+                                   static_cast<double>(bytes) * bus_factor(kind, options_.ranks),
+                                   seconds});
+    result_.times.sync += seconds;
+    double& free = free_[node.collective->communicator];
+    free = std::max(free, now_) + seconds;
+    done_[node.collective->token] = free;
+  }
+
+  const Graph& graph_;
+  const PredictOptions& options_;
+  double now_ = 0;
+  std::map<int, double> free_;      // when a communicator has nothing more to do
+  std::map<int32_t, double> done_;  // by token
+  Prediction result_;
+};
+
+std::string ms(double seconds) { return fmt::format("{:.3f} ms", seconds * 1e3); }
+
+std::string next_step(const Explanation& e) {
+  const StepTimes& t = e.times;
+  // What is computed shrinks with the batch, what is sent does not.
+  const double gain = t.compute_alone - t.compute;
+  if (!t.pays() && gain <= 0)
+    return "one rank is as fast without the others: use fewer ranks, or a larger batch that keeps "
+           "them busy";
+  if (!t.pays())
+    return fmt::format(
+        "a global batch above {:.0f} would pay, if communication stays as exposed; or use fewer "
+        "ranks, or a comm.backend with less latency (runtime bench comm)",
+        std::ceil(static_cast<double>(e.global_batch) * t.exposed / gain));
+  if (t.exposed > kMuchExposed * t.step() && t.exposed > 2 * t.sync)
+    return "most of the wait is for ranks that come late, not for communication: leave each rank "
+           "cores of its own, or set parallelism.share = \"by_speed\"";
+  if (t.exposed > kMuchExposed * t.step())
+    return fmt::format(
+        "{:.0f}% of a step waits for communication: a larger batch, comm.overlap = true with a "
+        "smaller comm.bucket_mb, or a faster comm.backend (runtime bench comm)",
+        100 * t.exposed / t.step());
+  return fmt::format("little waits for communication; runtime bench CONFIG --scaling 1,{},{}",
+                     t.ranks, 2 * t.ranks);
+}
+
+}  // namespace
+
+Link default_link(const std::string& plugin) {
+  if (plugin == "local") return {5e-6, 8e9, false};
+  if (plugin == "gloo") return {50e-6, 1e9, true};
+  return {10e-6, 2e9, true};
+}
+
+double bus_factor(int32_t kind, int ranks) {
+  const double others = (ranks - 1.0) / ranks;
+  switch (kind) {
+    case RT_ALL_REDUCE:
+      return 2 * others;
+    case RT_REDUCE_SCATTER:
+    case RT_ALL_GATHER:
+    case RT_ALL_TO_ALL:
+      return others;
+    default:
+      return 1;
+  }
+}
+
+double collective_seconds(int32_t kind, uint64_t bytes, int ranks, const Link& link) {
+  if (ranks < 2) return 0;
+  return rounds(kind, ranks) * link.latency_s +
+         static_cast<double>(bytes) * bus_factor(kind, ranks) / link.bytes_per_second;
+}
+
+Prediction predict(const Graph& graph, const PredictOptions& options) {
+  Prediction result = Timeline(graph, options).run();
+  const Compute c = compute_of(graph);
+  StepTimes& t = result.times;
+  t.ranks = options.ranks;
+  t.compute = static_cast<double>(options.passes) * c.pass + c.update;
+  t.compute_alone = t.compute * alone_ratio(graph, options);
+  return result;
+}
+
+double alone_ratio(const Graph& graph, const PredictOptions& options) {
+  const Compute c = compute_of(graph);
+  const double passes = static_cast<double>(options.passes) * c.pass;
+  if (passes + c.update <= 0) return 1 / options.share;
+  const double update = c.update * (options.sharded_update ? options.ranks : 1);
+  return (passes / options.share + update) / (passes + c.update);
+}
+
+std::string decide(const StepTimes& t, bool fixed_global_batch) {
+  const bool pays = fixed_global_batch ? t.pays() : t.pays_per_rank();
+  const char* sign = pays ? "<" : ">=";
+  const char* answer = pays ? "adding ranks pays" : "adding ranks does not pay";
+  if (fixed_global_batch)
+    return fmt::format(
+        "fixed global batch: {}: T_comp(B/R) + exposed T_sync = {} {} T_comp(B) = {}", answer,
+        ms(t.step()), sign, ms(t.compute_alone));
+  return fmt::format("fixed batch per rank: {}: (T_comp + T_sync) / R = {} {} T_comp = {}", answer,
+                     ms((t.compute + t.sync) / t.ranks), sign, ms(t.compute));
+}
+
+std::string explain(const Explanation& e) {
+  const StepTimes& t = e.times;
+  return fmt::format(
+      "{} ranks, global batch {}: T_comp {} + exposed T_sync {} = {} a step (T_sync alone {})\n"
+      "efficiency {:.2f}{}, speed-up {:.2f} over one such rank (T_comp(B) {})\n{}\n{}\nnext: {}",
+      t.ranks, e.global_batch, ms(t.compute), ms(t.exposed), ms(t.step()), ms(t.sync),
+      t.efficiency(), e.predicted ? fmt::format(", predicted {:.2f}", *e.predicted) : "",
+      t.speed_up(), e.alone, decide(t, true), decide(t, false), next_step(e));
+}
+
+}  // namespace runtime::parallel

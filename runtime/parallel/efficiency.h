@@ -1,0 +1,99 @@
+// Does adding ranks pay? What a step of several ranks costs, from estimates or from measurements.
+#ifndef RUNTIME_PARALLEL_EFFICIENCY_H_
+#define RUNTIME_PARALLEL_EFFICIENCY_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/graph/graph.h"
+
+namespace runtime::parallel {
+
+// How ranks reach each other: a message of n bytes takes latency + n / bandwidth (Hockney's
+// alpha-beta model).
+struct Link {
+  double latency_s = 0;         // alpha
+  double bytes_per_second = 1;  // 1 / beta, of one rank that sends and receives at once
+  bool in_background = true;    // else ranks communicate only while they wait
+};
+
+// Between ranks on one machine, by communication plugin: a first guess of the order of magnitude.
+// `runtime bench comm` measures both numbers.
+Link default_link(const std::string& plugin);
+
+// Bytes that each rank has to send and receive for each byte of the larger of its two buffers: what
+// NVIDIA's nccl-tests multiply with to get the bus bandwidth (doc/PERFORMANCE.md there).
+double bus_factor(int32_t kind, int ranks);
+
+// Seconds of one collective on `bytes` (of its larger buffer) by the ring, tree and pairwise
+// algorithms that Thakur, Rabenseifner and Gropp compare ("Optimization of Collective Communication
+// Operations in MPICH", 2005), adding up not counted. 0 for one rank.
+double collective_seconds(int32_t kind, uint64_t bytes, int ranks, const Link& link);
+
+// Seconds of a step.
+struct StepTimes {
+  int ranks = 1;
+  double compute = 0;        // T_comp: a rank computes its share, T_comp(B/R)
+  double compute_alone = 0;  // T_comp(B): one such rank computes the whole global batch
+  double sync = 0;           // T_sync: the collectives alone
+  double exposed = 0;        // the part of T_sync for which a rank waits
+
+  double step() const { return compute + exposed; }
+  double speed_up() const { return compute_alone / step(); }
+  double efficiency() const { return speed_up() / ranks; }
+  // For a fixed global batch: T_comp(B/R) + exposed T_sync < T_comp(B).
+  bool pays() const { return step() < compute_alone; }
+  // For a fixed batch per rank, whose throughput grows with the ranks, even if nothing is hidden:
+  // (T_comp + T_sync) / R < T_comp.
+  bool pays_per_rank() const { return (compute + sync) / ranks < compute; }
+};
+
+struct CollectiveCost {
+  std::string name;  // "all_reduce, bucket 0"
+  uint64_t bytes = 0;
+  double wire_bytes = 0;  // that each rank sends
+  double seconds = 0;
+};
+
+struct Prediction {
+  std::vector<CollectiveCost> collectives;  // of a step's last pass, in their order
+  StepTimes times;
+};
+
+struct PredictOptions {
+  int ranks = 1;
+  int64_t passes = 1;  // micro-steps, of which the last reduces gradients
+  double share = 1;    // of the global batch, that the rank computes
+  bool sharded_update = false;
+  Link link;
+};
+
+// From a rank's distributed graph, its nodes' estimated times and the order of its nodes: a
+// collective begins when its start is reached and the one before it on the same communicator is
+// done. The work of one rank is the rank's own, in proportion to the samples. Compute times are 0
+// where the device does not estimate.
+Prediction predict(const graph::Graph& graph, const PredictOptions& options);
+
+// T_comp(B) / T_comp(B/R) by the same estimates; 1 / share where there are none.
+double alone_ratio(const graph::Graph& graph, const PredictOptions& options);
+
+// "fixed global batch: adding ranks pays: ... = 1.2 ms < ... = 2.0 ms", or the same of a fixed
+// batch per rank.
+std::string decide(const StepTimes& times, bool fixed_global_batch);
+
+struct Explanation {
+  StepTimes times;
+  int64_t global_batch = 0;
+  std::string alone;                // where compute_alone is from: "estimated"
+  std::optional<double> predicted;  // efficiency
+};
+
+// The numbers, both inequalities with their values, whether adding ranks pays, and what to do next:
+// lines for people.
+std::string explain(const Explanation& e);
+
+}  // namespace runtime::parallel
+
+#endif  // RUNTIME_PARALLEL_EFFICIENCY_H_

@@ -1,0 +1,259 @@
+#include "runtime/train/step_programs.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/error.h"
+#include "runtime/train/model_from_config.h"
+#include "runtime/train/trainer.h"
+#include "runtime/train/weights.h"
+
+namespace runtime::train {
+
+namespace {
+
+using graph::kNone;
+using graph::ValueId;
+
+// PyTorch's DistributedDataParallel begins with as much.
+constexpr uint64_t kFirstBucketBytes = 1 << 20;
+
+rt_dtype to_dtype(const std::string& name) { return name == "float64" ? RT_FLOAT64 : RT_FLOAT32; }
+
+bool contains_batch_norm(const std::vector<model::Layer>& layers) {
+  return std::any_of(layers.begin(), layers.end(), [](const model::Layer& layer) {
+    if (const auto* block = std::get_if<model::Block>(&layer.kind))
+      return contains_batch_norm(block->layers);
+    if (const auto* residual = std::get_if<model::Residual>(&layer.kind))
+      return contains_batch_norm(residual->layers) || contains_batch_norm(residual->shortcut);
+    return std::holds_alternative<model::BatchNorm>(layer.kind);
+  });
+}
+
+// The model's input as the data set has it: [H, W, C] -> [C, H, W].
+void check_input(const model::Model& model, const data::SampleSpec& spec) {
+  std::vector<int64_t> given = spec.shape;
+  if (given.size() == 3) given = {given[2], given[0], given[1]};
+  if (given == model.input) return;
+  throw ConfigurationError("model.input is " + graph::to_string(model.input) +
+                           ", the data set has samples of " + graph::to_string(given) +
+                           "; set model.input, or dataset.resize for images");
+}
+
+parallel::BatchSplit make_split(const config::Config& config,
+                                const exec::Collectives* collectives) {
+  parallel::BatchSplit split;
+  if (collectives != nullptr) {
+    split.rank = collectives->rank();
+    split.world_size = collectives->world_size();
+  }
+  split.micro_batch = config.training.micro_batch_size;
+  if (config.debug.deterministic) split.virtual_shards = config.debug.virtual_shards;
+  return split;
+}
+
+}  // namespace
+
+StepPrograms::StepPrograms(const config::Config& c, const data::SampleSpec& s,
+                           std::shared_ptr<plugins::host::Device> d, const exec::CompileOptions& o)
+    : config(c),
+      spec(s),
+      device(std::move(d)),
+      options(o),
+      model(model_from_config(c.model)),
+      dtype(to_dtype(c.training.dtype)),
+      loss(resolve_loss(c.training, s)),
+      split(make_split(c, o.collectives)),
+      stream(device->create_stream()),
+      storage(device),
+      arena(device),
+      has_batch_norm_(contains_batch_norm(model.layers)) {
+  check_input(model, spec);
+}
+
+StepKey StepPrograms::whole(Purpose purpose, int64_t rows) const {
+  StepKey key{purpose, rows};
+  if (purpose == Purpose::kEvaluation) return key;
+  const bool shards = split.virtual_shards > 0;
+  key.split_batch_norm =
+      has_batch_norm_ && (shards || (several() && config.parallelism.sync_batch_norm));
+  key.l2_share = 1.0 / (shards ? split.virtual_shards : split.world_size);
+  return key;
+}
+
+std::vector<StepKey> StepPrograms::keys(Purpose purpose, const data::Batch& batch) const {
+  const int64_t steps = parallel::micro_steps(batch.global_rows, split);
+  StepKey key = whole(purpose, batch.rows / (steps * split.shards_of_rank()));
+  key.split_batch_norm |= has_batch_norm_ && batch.valid < batch.rows;
+  key.l2_share /= static_cast<double>(steps);
+  std::vector<StepKey> keys(steps, key);
+  for (int64_t i = 0; i < steps; ++i) {
+    keys[i].accumulate = i > 0;
+    if (i + 1 < steps) keys[i].purpose = Purpose::kMicroStep;
+  }
+  return keys;
+}
+
+StepOptions StepPrograms::step_options(const StepKey& key) const {
+  StepOptions o;
+  o.purpose = key.purpose;
+  o.batch = key.rows;
+  o.dtype = dtype;
+  o.loss = loss;
+  o.targets = spec.targets;
+  o.optimizer = config.optimizer;
+  o.max_norm = config.training.max_norm;
+  o.seed = config.debug.seed;
+  o.freeze = config.model.freeze;
+  o.split_batch_norm = key.split_batch_norm;
+  o.l2_share = key.l2_share;
+  o.flat.world_size = split.world_size;
+  if (several() && split.virtual_shards == 0) {
+    o.flat.bucket_bytes = static_cast<uint64_t>(config.comm.bucket_mb * (1 << 20));
+    o.flat.first_bucket_bytes = std::min(o.flat.bucket_bytes, kFirstBucketBytes);
+  }
+  return o;
+}
+
+parallel::DistributeOptions StepPrograms::distribute_options(const StepKey& key) const {
+  parallel::DistributeOptions o;
+  o.rank = split.rank;
+  o.world_size = split.world_size;
+  o.overlap = config.comm.overlap;
+  if (key.purpose == Purpose::kTraining) o.zero_stage = config.parallelism.zero_stage;
+  o.sync_batch_norm = config.parallelism.sync_batch_norm;
+  o.accumulate = key.accumulate;
+  o.reduce = key.purpose != Purpose::kMicroStep;
+  if (split.virtual_shards > 0 && key.purpose != Purpose::kEvaluation) {
+    o.shards = split.shards_of_rank();
+    o.total_shards = split.virtual_shards;
+  }
+  return o;
+}
+
+StepProgram& StepPrograms::get(const StepKey& key) {
+  const auto it = programs_.find(key);
+  if (it != programs_.end()) return it->second;
+  StepProgram p;
+  p.step = build_step(model, step_options(key));
+  check_classes(p.step);
+  stream.synchronize();  // a larger arena replaces the one that queued work still uses
+  const auto distribute = [&](graph::Graph& graph) {
+    p.values = parallel::distribute(
+        graph, p.step.buffers, {p.step.features, p.step.target, p.step.weight, p.step.sample_base},
+        distribute_options(key));
+  };
+  exec::Compiled compiled =
+      exec::compile(p.step.graph, device, storage, arena, options, distribute);
+  p.program = std::move(compiled.program);
+  for (std::string& note : compiled.notes) {
+    if (std::find(notes.begin(), notes.end(), note) == notes.end())
+      notes.push_back(std::move(note));
+  }
+  if (p.step.one != kNone)
+    write(storage.buffer("one", graph::dtype_bytes(dtype)), encode({1.0}, dtype));
+  return programs_.emplace(key, std::move(p)).first->second;
+}
+
+StepProgram& StepPrograms::any_program() {
+  return get(whole(Purpose::kTraining, nominal_rows()));
+}
+
+int64_t StepPrograms::nominal_rows() const {
+  const auto rows =
+      static_cast<int64_t>(parallel::rows_of_rank(config.training.global_batch_size, split).size());
+  const int64_t steps = parallel::micro_steps(config.training.global_batch_size, split);
+  return rows / (steps * split.shards_of_rank());
+}
+
+void StepPrograms::check_classes(const StepGraph& step) const {
+  const graph::Dims& out = step.graph.value(step.output).dims;
+  if (loss == "cross_entropy" && out.back() < spec.classes) {
+    throw ConfigurationError("the model's last layer has " + std::to_string(out.back()) +
+                             " outputs, the data set " + std::to_string(spec.classes) +
+                             " classes; give the last layer at least that many features");
+  }
+}
+
+void StepPrograms::write(void* address, const std::vector<std::byte>& bytes) {
+  stream.copy(address, bytes.data(), bytes.size());
+  stream.synchronize();
+}
+
+std::vector<std::byte> StepPrograms::read(const void* address, uint64_t bytes) {
+  std::vector<std::byte> out(bytes);
+  stream.copy(out.data(), address, bytes);
+  stream.synchronize();
+  return out;
+}
+
+double StepPrograms::read_scalar(const StepProgram& p, ValueId id) {
+  const std::vector<std::byte> bytes = read(p.program->address(id), graph::dtype_bytes(dtype));
+  if (dtype == RT_FLOAT64) return *reinterpret_cast<const double*>(bytes.data());
+  return *reinterpret_cast<const float*>(bytes.data());
+}
+
+void StepPrograms::upload_scalar(StepProgram& p, ValueId id, double value) {
+  if (id == kNone) return;
+  alignas(8) std::byte bytes[8];
+  uint64_t size = 8;
+  if (p.program->graph().value(id).dtype == RT_INT64) {
+    const auto v = static_cast<int64_t>(value);
+    std::memcpy(bytes, &v, 8);
+  } else if (dtype == RT_FLOAT64) {
+    std::memcpy(bytes, &value, 8);
+  } else {
+    const auto v = static_cast<float>(value);
+    std::memcpy(bytes, &v, size = 4);
+  }
+  stream.copy(p.program->address(id), bytes, size);
+}
+
+// Copies float32 numbers of the host into a value of the training type.
+void StepPrograms::upload_numbers(StepProgram& p, ValueId id, const float* from, size_t count) {
+  if (dtype == RT_FLOAT32) {
+    stream.copy(p.program->address(id), from, count * sizeof(float));
+    return;
+  }
+  widened_.assign(from, from + count);
+  stream.copy(p.program->address(id), widened_.data(), count * sizeof(double));
+}
+
+void StepPrograms::upload_weights(StepProgram& p, ValueId id, const data::Batch& batch,
+                                  int64_t first_row, int64_t rows) {
+  weight_wide_.assign(rows, 0.0);
+  for (int64_t i = 0; i < rows; ++i) {
+    if (batch.positions[first_row + i] >= 0)
+      weight_wide_[i] = 1.0 / static_cast<double>(batch.global_valid);
+  }
+  weight_.assign(weight_wide_.begin(), weight_wide_.end());
+  const void* from =
+      dtype == RT_FLOAT64 ? static_cast<const void*>(weight_wide_.data()) : weight_.data();
+  stream.copy(p.program->address(id), from, rows * graph::dtype_bytes(dtype));
+}
+
+void StepPrograms::upload(StepProgram& p, const data::Batch& batch, int64_t first_row,
+                          double learning_rate, int64_t step) {
+  const int64_t rows = p.step.graph.value(p.step.weight).dims[0];
+  const size_t features = batch.features.size() / batch.rows;
+  const size_t targets = batch.targets.size() / batch.rows;
+  for (const parallel::ShardValues& shard : p.values.shards) {
+    upload_numbers(p, shard.features, batch.features.data() + first_row * features,
+                   rows * features);
+    if (spec.classes > 0) {
+      stream.copy(p.program->address(shard.target), batch.labels.data() + first_row,
+                  rows * sizeof(int32_t));
+    } else {
+      upload_numbers(p, shard.target, batch.targets.data() + first_row * targets, rows * targets);
+    }
+    upload_weights(p, shard.weight, batch, first_row, rows);
+    upload_scalar(p, shard.sample_base,
+                  static_cast<double>(std::max<int64_t>(0, batch.positions[first_row])));
+    first_row += rows;
+  }
+  upload_scalar(p, p.step.learning_rate, learning_rate);
+  upload_scalar(p, p.step.step, static_cast<double>(step + 1));
+  upload_scalar(p, p.step.dropout_step, static_cast<double>(step));
+}
+
+}  // namespace runtime::train

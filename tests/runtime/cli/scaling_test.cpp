@@ -1,0 +1,212 @@
+// Does adding ranks pay: what train, bench and plan say about several ranks.
+#include <nlohmann/json.hpp>
+
+#include "tests/runtime/cli/program.h"
+
+namespace runtime::cli {
+namespace {
+
+using nlohmann::json;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+class Scaling : public ProgramTest {
+ protected:
+  static void expect_keys(const json& j, const std::vector<const char*>& keys) {
+    for (const char* key : keys) EXPECT_TRUE(j.contains(key)) << key << " in " << j.dump();
+  }
+  void expect_refused(const std::vector<std::string>& arguments, const std::string& part) {
+    const test::ProcessResult r = run(arguments);
+    EXPECT_EQ(r.exit_code, 2) << r.err;
+    EXPECT_THAT(r.err, HasSubstr(part));
+  }
+  bool scaling_file_exists() const {
+    return std::filesystem::exists(folder_.path() / "run/scaling.json");
+  }
+};
+
+const std::vector<const char*> kTimes = {"ranks",
+                                         "backend",
+                                         "global_batch_size",
+                                         "step_ms",
+                                         "t_comp_ms",
+                                         "t_comp_alone_ms",
+                                         "t_sync_ms",
+                                         "exposed_t_sync_ms",
+                                         "speed_up",
+                                         "efficiency",
+                                         "predicted_efficiency",
+                                         "pays",
+                                         "pays_per_rank"};
+
+void expect_consistent(const json& s) {
+  const auto number = [&](const char* key) { return s[key].get<double>(); };
+  EXPECT_NEAR(number("t_comp_ms") + number("exposed_t_sync_ms"), number("step_ms"), 1e-9);
+  EXPECT_NEAR(number("t_comp_alone_ms") / number("step_ms"), number("speed_up"), 1e-9);
+  EXPECT_NEAR(number("speed_up") / number("ranks"), number("efficiency"), 1e-9);
+  EXPECT_EQ(s["pays"], number("step_ms") < number("t_comp_alone_ms"));
+  EXPECT_EQ(s["pays_per_rank"],
+            (number("t_comp_ms") + number("t_sync_ms")) / number("ranks") < number("t_comp_ms"));
+  EXPECT_GT(number("t_sync_ms"), 0);
+}
+
+TEST_F(Scaling, ARunOfSeveralRanksSaysWhetherTheyPay) {
+  const test::ProcessResult r =
+      run({"train", job_, "--set", "job.dump_folder=run", "--nproc", "2"});
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  EXPECT_THAT(r.err,
+              AllOf(HasSubstr("2 ranks, global batch 8: T_comp "), HasSubstr("efficiency "),
+                    HasSubstr("fixed global batch: adding ranks "),
+                    HasSubstr("fixed batch per rank: adding ranks "), HasSubstr("done: 12 steps")));
+  const json s = json::parse(test::read_text(folder_.path() / "run/scaling.json"));
+  expect_keys(s, kTimes);
+  expect_consistent(s);
+  EXPECT_EQ(s["ranks"], 2);
+  EXPECT_EQ(s["backend"], "local");
+  EXPECT_TRUE(s["predicted_efficiency"].is_null());  // reference does not estimate
+}
+
+TEST_F(Scaling, OneRankSaysNothing) {
+  const test::ProcessResult r = run({"train", job_, "--set", "job.dump_folder=run"});
+  EXPECT_THAT(r.err, Not(HasSubstr("adding ranks")));
+  EXPECT_FALSE(scaling_file_exists());
+}
+
+TEST_F(Scaling, ProgressOffIsQuietButTheFileIsThere) {
+  const test::ProcessResult r = run({"train", job_, "--set", "job.dump_folder=run", "--nproc", "2",
+                                     "--set", "metrics.progress=off"});
+  EXPECT_EQ(r.exit_code, 0);
+  EXPECT_THAT(r.err, Not(HasSubstr("adding ranks")));
+  EXPECT_TRUE(scaling_file_exists());
+}
+
+TEST_F(Scaling, BenchOfSeveralRanks) {
+  const json j = json::parse(output({"bench", job_, "--nproc", "3", "--steps", "5", "--json"}));
+  EXPECT_EQ(j["world_size"], 3);
+  expect_keys(j, {"peak_memory_bytes", "peak_memory_bytes_all_ranks", "scaling"});
+  expect_keys(j["scaling"], kTimes);
+  expect_consistent(j["scaling"]);
+  // Ranks that are threads share a process.
+  EXPECT_EQ(j["peak_memory_bytes"], j["peak_memory_bytes_all_ranks"]);
+  // All the work of a batch whatever the number of ranks, but for the update, which each does.
+  const json one = json::parse(output({"bench", job_, "--steps", "5", "--json"}));
+  const auto flops = [](const json& b) {
+    return b["flops_per_second"].get<double>() * b["step_ms_median"].get<double>();
+  };
+  EXPECT_GT(flops(j) / flops(one), 1);
+  EXPECT_LT(flops(j) / flops(one), 2);
+  EXPECT_THAT(output({"bench", job_, "--nproc", "2", "--steps", "5"}),
+              AllOf(HasSubstr("2 ranks over local"), HasSubstr("adding ranks")));
+}
+
+TEST_F(Scaling, LayersOfSeveralRanksArePrintedOnce) {
+  const std::string out = output({"bench", job_, "--nproc", "2", "--steps", "5", "--layers"});
+  EXPECT_THAT(out, AllOf(HasSubstr("wait all_reduce"), HasSubstr("matmul")));
+  EXPECT_EQ(out.find("implementation"), out.rfind("implementation"));
+}
+
+TEST_F(Scaling, TableOverNumbersOfRanks) {
+  const json j = json::parse(output({"bench", job_, "--scaling", "2,3", "--steps", "5", "--json"}));
+  expect_keys(j, {"config", "device", "mode", "threads_per_rank", "runs"});
+  EXPECT_EQ(j["mode"], "fixed_global_batch");
+  ASSERT_EQ(j["runs"].size(), 3u);
+  for (size_t i = 0; i < 3; ++i) {
+    const json& r = j["runs"][i];
+    EXPECT_EQ(r["ranks"], i + 1);
+    EXPECT_EQ(r["global_batch_size"], 8);
+    expect_keys(r, {"step_ms", "samples_per_second", "speed_up", "efficiency", "t_comp_ms",
+                    "t_sync_ms", "exposed_t_sync_ms", "predicted_efficiency"});
+    EXPECT_EQ(r.contains("pays"), i > 0);
+  }
+  EXPECT_EQ(j["runs"][0]["speed_up"], 1);
+  const std::string table = output({"bench", job_, "--scaling", "1,2", "--steps", "5", "--weak"});
+  EXPECT_THAT(table, AllOf(HasSubstr("fixed batch per rank"), HasSubstr("speed-up"),
+                           HasSubstr("    2       16 "),
+                           HasSubstr("2 ranks, fixed batch per rank: "
+                                     "adding ranks ")));
+}
+
+TEST_F(Scaling, BenchComm) {
+  const json j = json::parse(output(
+      {"bench", "comm", "--nproc", "3", "--min-bytes", "1K", "--max-bytes", "16K", "--json"}));
+  expect_keys(j, {"world_size", "backend", "results", "latency_us", "bandwidth_gbps"});
+  EXPECT_EQ(j["world_size"], 3);
+  ASSERT_EQ(j["results"].size(), 6u * 3);
+  for (const json& r : j["results"]) {
+    expect_keys(r, {"collective", "bytes", "count", "type", "time_us", "algorithm_bandwidth_gb_s",
+                    "bus_bandwidth_gb_s", "wrong"});
+    EXPECT_EQ(r["wrong"], 0) << r.dump();
+    EXPECT_LE(r["bytes"], 16384);
+    const double factor = r["collective"] == "all_reduce"                                 ? 4.0 / 3
+                          : r["collective"] == "broadcast" || r["collective"] == "reduce" ? 1
+                                                                                          : 2.0 / 3;
+    EXPECT_NEAR(r["bus_bandwidth_gb_s"].get<double>(),
+                factor * r["algorithm_bandwidth_gb_s"].get<double>(), 1e-9);
+  }
+  EXPECT_THAT(
+      output({"bench", "comm", job_, "--collective", "all_reduce,broadcast", "--max-bytes", "4K"}),
+      AllOf(HasSubstr("2 ranks over local"), HasSubstr("all_reduce"), HasSubstr("busbw"),
+            HasSubstr("#wrong"), HasSubstr("--latency-us"), Not(HasSubstr("all_to_all"))));
+}
+
+TEST_F(Scaling, PlanOfARankOfMany) {
+  const std::string out =
+      output({"plan", job_, "--world-size", "4", "--set", "parallelism.zero_stage=1",
+              "--latency-us", "100", "--bandwidth-gbps", "1", "--set", "optimizer.momentum=0.9"});
+  EXPECT_THAT(out,
+              AllOf(HasSubstr("batch 8, rank 0 of 4"), HasSubstr("53 parameters"),
+                    HasSubstr("reduce_scatter, bucket 0"), HasSubstr("all_gather, parameters"),
+                    HasSubstr("on the wire"), HasSubstr("latency 100.0 us, bandwidth 1.0 Gbit"),
+                    HasSubstr("gradients 0."), HasSubstr("does not estimate times")));
+}
+
+TEST_F(Scaling, PlanPredictsWhereTheDeviceEstimates) {
+  if (!test::has_backend("cpu")) GTEST_SKIP() << "the cpu backend was not built";
+  const std::vector<std::string> plan = {
+      "plan", job_, "--world-size", "2", "--set", "device.backend=cpu", "--set", "device.tune=off"};
+  EXPECT_THAT(output(plan), AllOf(HasSubstr("efficiency "), HasSubstr("T_comp(B/R)")));
+  std::vector<std::string> slow = plan;
+  slow.insert(slow.end(), {"--latency-us", "1000000"});
+  EXPECT_THAT(output(slow), HasSubstr("fixed global batch: adding ranks does not pay"));
+}
+
+TEST_F(Scaling, OneRanksPlanIsAsBefore) {
+  EXPECT_EQ(output({"plan", job_}), output({"plan", job_, "--world-size", "1"}));
+  EXPECT_THAT(output({"plan", job_}), Not(HasSubstr("link (")));
+}
+
+TEST_F(Scaling, BadInput) {
+  expect_refused({"bench"}, "CONFIG is missing");
+  expect_refused({"bench", job_, "--scaling", "1,x"}, "--scaling");
+  expect_refused({"bench", job_, "--scaling", "0"}, "--scaling");
+  expect_refused({"bench", job_, "--scaling", "1,2", "--nproc", "2"}, "--nproc");
+  expect_refused({"bench", job_, "--scaling", "1,2", "--layers"}, "--layers");
+  expect_refused({"bench", job_, "--weak"}, "--scaling");
+  expect_refused({"bench", job_, "--scaling", "16", "--steps", "1"}, "--nproc 16");
+  expect_refused({"bench", "comm", "--collective", "all_reduse"}, "all_reduse");
+  expect_refused({"bench", "comm", "--min-bytes", "1M", "--max-bytes", "1K"}, "--min-bytes");
+  expect_refused({"bench", "comm", "--min-bytes", "much"}, "--min-bytes");
+  expect_refused({"bench", "comm", "--nproc", "1"}, "--nproc 2");
+  expect_refused({"bench", "comm", "absent.toml"}, "absent.toml");
+  expect_refused({"plan", job_, "--world-size", "0"}, "--world-size");
+  expect_refused({"plan", job_, "--world-size", "9"}, "training.global_batch_size");
+  expect_refused({"plan", job_, "--latency-us", "5"}, "--world-size");
+  expect_refused({"plan", job_, "--world-size", "2", "--bandwidth-gbps", "-1"}, "bandwidth-gbps");
+}
+
+TEST_F(Scaling, ABatchPerRankIsWeakScaling) {
+  folder_.write("weak.toml", [] {
+    std::string text = kTinyJob;
+    const std::string from = "global_batch_size = 8";
+    return text.replace(text.find(from), from.size(), "batch_size_per_rank = 8");
+  }());
+  expect_refused({"bench", "weak.toml", "--scaling", "1,2"}, "--weak");
+  const json j = json::parse(
+      output({"bench", "weak.toml", "--scaling", "1,2", "--weak", "--steps", "5", "--json"}));
+  EXPECT_EQ(j["mode"], "fixed_batch_per_rank");
+  EXPECT_EQ(j["runs"][1]["global_batch_size"], 16);
+}
+
+}  // namespace
+}  // namespace runtime::cli
