@@ -92,7 +92,8 @@ Child start(const ChildSpec& spec) {
   }
   for (const Pipe* pipe : {&out, &err})
     if (pipe->read_end.get() >= 0) fcntl(pipe->read_end.get(), F_SETFL, O_NONBLOCK);
-  return {spec.name, pid, spec.end_signal, std::move(out.read_end), std::move(err.read_end)};
+  return {
+      spec.name, spec.rank, pid, spec.end_signal, std::move(out.read_end), std::move(err.read_end)};
 }
 
 }  // namespace runtime::launch

@@ -30,6 +30,7 @@ class FileDescriptor {
 
 struct ChildSpec {
   std::string name;                    // for messages: "rank 2"
+  int rank = -1;                       // -1: it is none, but starts them
   std::string program;                 // a path, or a name that is looked for in PATH
   std::vector<std::string> arguments;  // with the program's name as the first
   std::vector<std::string> environment;
@@ -43,9 +44,11 @@ struct ChildSpec {
 
 struct Child {
   std::string name;
+  int rank = -1;
   pid_t pid = -1;
   int end_signal = SIGKILL;
   FileDescriptor out, err;  // the reading ends, non-blocking; none without pipes
+  bool given_up = false;    // killed by the launcher: how it ends says nothing
 };
 
 // Starts the program in a process group of its own, with /dev/null as its input and no signal

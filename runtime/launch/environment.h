@@ -17,6 +17,8 @@ struct RankEnvironment {
   bool launcher_binds = false;  // the launcher is one that may give each rank its cores
 };
 
+inline constexpr const char* kOpenMpi = "Open MPI's mpirun";  // RankEnvironment::source
+
 // As std::getenv: nullptr for a variable that is not set.
 using GetVariable = std::function<const char*(const char*)>;
 

@@ -1,6 +1,9 @@
 #include "runtime/launch/job_board.h"
 
+#include <algorithm>
 #include <sstream>
+
+#include "runtime/launch/file_store.h"
 
 namespace runtime::launch {
 namespace {
@@ -45,7 +48,45 @@ std::vector<Note> StoreJobBoard::notes() {
     if (const auto text = store_.try_get(prefix_ + std::to_string(rank)))
       notes.push_back(from_text(rank, *text));
   }
+  if (launcher_ == nullptr || !launcher_->alarm()) return notes;
+  for (Note& lost : launcher_->notes()) {
+    const auto at = std::lower_bound(notes.begin(), notes.end(), lost.rank,
+                                     [](const Note& n, int rank) { return n.rank < rank; });
+    if (at == notes.end() || at->rank != lost.rank)
+      notes.insert(at, std::move(lost));
+    else if (at->kind != Note::Kind::kOwnError)
+      *at = std::move(lost);
+  }
   return notes;
+}
+
+namespace {
+
+// A board with its store.
+class LauncherBoard : public StoreJobBoard {
+ public:
+  LauncherBoard(std::unique_ptr<Store> store, int world_size)
+      : StoreJobBoard(*store, world_size, "launcher/"), store_(std::move(store)) {}
+
+ private:
+  const std::unique_ptr<Store> store_;
+};
+
+}  // namespace
+
+std::shared_ptr<exec::JobBoard> launcher_board(const std::string& folder, int world_size) {
+  return std::make_shared<LauncherBoard>(std::make_unique<FileStore>(folder), world_size);
+}
+
+std::optional<std::string> AttendedStore::try_get(const std::string& key) {
+  if (launcher_->alarm()) {
+    for (const Note& note : launcher_->notes())
+      throw CommunicationError("rank " + std::to_string(note.rank) + " of " +
+                               std::to_string(launcher_->world_size()) + " is lost: " + note.text +
+                               "; look at its output, then start the job again, or let "
+                               "launch.max_restarts do it");
+  }
+  return store_->try_get(key);
 }
 
 }  // namespace runtime::launch

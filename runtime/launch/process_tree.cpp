@@ -35,20 +35,28 @@ bool runs_this_program(pid_t process) {
          own.st_dev == other.st_dev && own.st_ino == other.st_ino;
 }
 
-}  // namespace
+// Of /proc/<pid>/stat, the third and fourth field; the second, the name, may hold blanks and ends
+// with the last ')'.
+struct Stat {
+  char state = 0;
+  pid_t parent = 0;
+};
 
-// The fourth field of /proc/<pid>/stat; the second, the name, may hold blanks and ends with the
-// last
-// ')'.
-pid_t parent_of(pid_t process) {
+Stat stat_of(pid_t process) {
   std::ifstream file("/proc/" + std::to_string(process) + "/stat");
   std::string line;
   std::getline(file, line);
-  char state = 0;
-  int parent = 0;
-  std::sscanf(line.c_str() + std::min(line.size(), line.rfind(')') + 1), " %c %d", &state, &parent);
-  return parent;
+  Stat stat;
+  std::sscanf(line.c_str() + std::min(line.size(), line.rfind(')') + 1), " %c %d", &stat.state,
+              &stat.parent);
+  return stat;
 }
+
+}  // namespace
+
+pid_t parent_of(pid_t process) { return stat_of(process).parent; }
+
+bool is_stopped(pid_t process) { return stat_of(process).state == 'T'; }
 
 ProcessTree::ProcessTree() {
   const auto children = children_by_parent();

@@ -10,6 +10,7 @@
 namespace runtime::launch {
 
 pid_t parent_of(pid_t process);  // 0 if there is no such process
+bool is_stopped(pid_t process);  // by SIGSTOP or its like
 
 // While it lives, processes below this one that lose their parent become its children, so that none
 // can be lost sight of: ranks of an mpiexec that was killed, a rank's own children. Children that

@@ -13,6 +13,7 @@
 
 #include "runtime/error.h"
 #include "runtime/launch/environment.h"
+#include "runtime/launch/job_board.h"
 #include "runtime/launch/supervisor.h"
 
 namespace runtime::launch {
@@ -40,6 +41,7 @@ class RendezvousFolder {
   RendezvousFolder(const RendezvousFolder&) = delete;
   RendezvousFolder& operator=(const RendezvousFolder&) = delete;
   std::string address() const { return "file:" + path_; }
+  const std::string& path() const { return path_; }
 
  private:
   std::string path_;
@@ -77,6 +79,7 @@ ChildSpec rank_of(const LaunchOptions& options, int rank, const std::string& ren
   const std::string prefix = "[rank " + std::to_string(rank) + "] ";
   ChildSpec spec;
   spec.name = "rank " + std::to_string(rank);
+  spec.rank = rank;
   spec.program = "/proc/self/exe";  // also when the file has been replaced since
   spec.arguments = words({path_of_this_program()}, options.arguments);
   spec.environment = environment_with(variables);
@@ -117,6 +120,16 @@ ChildSpec mpiexec_of(const LaunchOptions& options, const std::string& rendezvous
   return spec;
 }
 
+// Those who wait for the rank learn it from the board; without it, they notice it by themselves.
+void post_loss(const RendezvousFolder& folder, int ranks, int rank, const std::string& how) {
+  try {
+    launcher_board(folder.path(), ranks)
+        ->post({.rank = rank, .kind = exec::Note::Kind::kLost, .text = how});
+  } catch (const Error& error) {
+    std::fprintf(stderr, "warning: %s\n", error.what());
+  }
+}
+
 using MakeSpecs = std::function<std::vector<ChildSpec>(const std::string& rendezvous)>;
 
 int run(const LaunchOptions& options, const MakeSpecs& make_specs, bool through_mpiexec) {
@@ -124,9 +137,13 @@ int run(const LaunchOptions& options, const MakeSpecs& make_specs, bool through_
   const Signals signals;
   for (int restart = 1;; ++restart) {
     const RendezvousFolder folder;
-    Ending ending = supervise(make_specs(folder.address()), signals);
+    Ending ending = supervise(
+        make_specs(folder.address()), signals,
+        [&](int rank, const std::string& how) { post_loss(folder, options.ranks, rank, how); });
     // mpiexec says 128 + signal, or the bare signal, for a rank that was killed.
-    const bool known = ending.exit_code <= kHighestExitCode || ending.asked;
+    // The codes of ranks that were told to stop, and have, are their own.
+    const bool known =
+        ending.exit_code <= kHighestExitCode || ending.asked || is_stop_code(ending.exit_code);
     if (through_mpiexec && !known) ending.exit_code = kLostRank;
     if (ending.exit_code != kLostRank || ending.asked || restart > options.max_restarts)
       return ending.exit_code;

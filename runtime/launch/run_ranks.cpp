@@ -52,6 +52,7 @@ bool by_mpi(const RankEnvironment& place) {
 // What the ranks of a process share, and where they meet those of others.
 struct Meeting {
   std::shared_ptr<Store> store;
+  std::shared_ptr<exec::JobBoard> launcher;  // nullptr: nothing of ours has started them
   std::string prefix;
   std::shared_ptr<Registry> registry;
   std::string backend, run_folder, job_folder;
@@ -109,6 +110,9 @@ exec::WatchdogOptions watchdog_options(const config::Config& config, const Meeti
 
 Rank make_rank(const RunRanks& run, const Meeting& meeting, const RankEnvironment& place) {
   Rank rank{place, run.config, meeting.registry, meeting.backend, nullptr, meeting.run_folder};
+  // Its ranks always see a terminal, whatever mpirun writes to.
+  if (place.source == kOpenMpi && rank.config.metrics.progress == "auto")
+    rank.config.metrics.progress = "lines";
   return rank;
 }
 
@@ -116,7 +120,7 @@ Rank make_rank(const RunRanks& run, const Meeting& meeting, const RankEnvironmen
 void run_one_of(const RunRanks& run, const Meeting& meeting, const RankEnvironment& place,
                 int threads, const std::function<void(std::shared_ptr<Communicator>)>& created) {
   exec::FlightRecorder recorder(place.rank, meeting.job_folder);
-  StoreJobBoard board(*meeting.store, place.world_size, meeting.prefix);
+  StoreJobBoard board(*meeting.store, place.world_size, meeting.prefix, meeting.launcher);
   exec::Watchdog watchdog(recorder, board, watchdog_options(run.config, meeting));
   // Outside of run(): what it posts about this rank must not wait for their destructors.
   std::vector<std::shared_ptr<Communicator>> list;
@@ -153,17 +157,20 @@ int run_threads(const RunRanks& run, std::shared_ptr<Registry> registry) {
   if (run.make_run_folder) meeting.run_folder = run.make_run_folder();
   std::mutex mutex;
   std::vector<std::shared_ptr<Communicator>> all;
+  bool aborted = false;
   const int ranks = run.config.launch.ranks;
   const int share = share_of(allowed_cores(), 0, ranks).threads;
   const auto body = [&](int r) {
     run_one_of(run, meeting, {r, ranks, r, ranks, "", false}, share,
                [&](std::shared_ptr<Communicator> c) {
                  const std::lock_guard lock(mutex);
+                 if (aborted) c->abort();
                  all.push_back(std::move(c));
                });
   };
   const auto abort_all = [&] {
     const std::lock_guard lock(mutex);
+    aborted = true;
     for (const auto& c : all) c->abort();
   };
   run_rank_threads({ranks, body, abort_all});
@@ -174,9 +181,12 @@ int start_processes(const RunRanks& run, const std::string& backend) {
   LaunchOptions o;
   o.ranks = run.config.launch.ranks;
   o.arguments = run.arguments;
-  // mpiexec gives rank 0 a terminal of its own, whatever this program writes to.
-  if (backend == "mpi" && run.config.metrics.progress == "auto" && isatty(STDOUT_FILENO) == 0)
-    o.arguments.insert(o.arguments.end(), {"--set", "metrics.progress=lines"});
+  // Ranks of mpiexec cannot know what they write to.
+  if (backend == "mpi" && run.config.metrics.progress == "auto") {
+    const bool terminal = isatty(STDOUT_FILENO) != 0;
+    o.arguments.insert(o.arguments.end(),
+                       {"--set", terminal ? "metrics.progress=bar" : "metrics.progress=lines"});
+  }
   o.max_restarts = run.config.launch.max_restarts;
   o.mpiexec = run.config.launch.mpiexec;
   return backend == "mpi" ? launch_mpi(o) : launch_processes(o);
@@ -192,20 +202,31 @@ int run_as_rank(const RunRanks& run, const RankEnvironment& place) {
       choose_store(run.config.comm.rendezvous, run.config.comm.rendezvous_address, place, get);
   Meeting meeting;
   meeting.store = open_store(choice, place.world_size);
-  meeting.prefix = join(*meeting.store, place.rank, place.world_size,
+  // Whoever waits in it learns at once from our launcher that a rank is gone.
+  std::shared_ptr<Store> store = meeting.store;
+  if (std::getenv(kRendezvousVariable) != nullptr && choice.kind == StoreChoice::Kind::kFile) {
+    meeting.job_folder = choice.address;
+    meeting.launcher = launcher_board(choice.address, place.world_size);
+    store = std::make_shared<AttendedStore>(store, meeting.launcher);
+  }
+  meeting.prefix = join(*store, place.rank, place.world_size,
                         seconds(run.config.comm.init_timeout_s), choice.run_hint);
   plugins::host::HostServices services = run.services;
-  offer_store(services, meeting.store, meeting.prefix);
+  offer_store(services, store, meeting.prefix);
   meeting.registry = std::make_shared<Registry>(train::plugin_search_path(run.config), services);
   meeting.backend = choose_backend(run.config, place, *meeting.registry);
-  if (std::getenv(kRendezvousVariable) != nullptr && choice.kind == StoreChoice::Kind::kFile)
-    meeting.job_folder = choice.address;
   if (run.make_run_folder) {
     const std::string key = meeting.prefix + "run_folder";
     if (place.rank == 0) meeting.store->set(key, run.make_run_folder());
-    meeting.run_folder = meeting.store->get(key, seconds(run.config.comm.init_timeout_s));
+    meeting.run_folder = store->get(key, seconds(run.config.comm.init_timeout_s));
   }
-  run_one_of(run, meeting, place, share.threads, nullptr);
+  try {
+    run_one_of(run, meeting, place, share.threads, nullptr);
+  } catch (const NumericError& error) {
+    // All ranks have it, or rank 0 says whose it is: once is enough.
+    if (place.rank == 0) throw;
+    return static_cast<int>(error.exit_code());
+  }
   return 0;
 }
 

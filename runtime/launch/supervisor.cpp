@@ -41,12 +41,6 @@ struct Status {
   }
 };
 
-bool is_stop_code(int exit_code) {
-  for (const int signal : kStops)
-    if (exit_code == 128 + signal) return true;
-  return false;
-}
-
 struct Stream {
   FileDescriptor fd;
   LineCutter lines;
@@ -54,7 +48,8 @@ struct Stream {
 
 class Supervisor {
  public:
-  explicit Supervisor(const Signals& signals) : signals_(signals) {}
+  Supervisor(const Signals& signals, const OnLoss& on_loss)
+      : signals_(signals), on_loss_(on_loss) {}
   Ending run(const std::vector<ChildSpec>& specs);
 
  private:
@@ -69,6 +64,7 @@ class Supervisor {
   void on_stop(int signal);
   void on_deaths();
   void judge(const Child& child, Status status);
+  void end_stopped();
   void on_deadline();
   void finish_output();
   void end_children(Phase phase, std::optional<int> signal);
@@ -76,6 +72,7 @@ class Supervisor {
   int timeout_ms() const;
 
   const Signals& signals_;
+  const OnLoss& on_loss_;
   Sink out_{STDOUT_FILENO}, err_{STDERR_FILENO};
   ProcessTree tree_;
   std::vector<Child> children_;  // those that run
@@ -160,21 +157,35 @@ void Supervisor::on_deaths() {
     judge(child, Status(status));
     return true;
   });
+  end_stopped();
 }
 
 void Supervisor::judge(const Child& child, Status status) {
-  if (phase_ == Phase::kEnding || (!status.killed && status.value == 0)) return;
+  if (phase_ == Phase::kEnding || child.given_up || (!status.killed && status.value == 0)) return;
   if (status.killed ? status.value == asked_ : is_stop_code(status.value)) {
     stopped_ = status.killed ? 128 + status.value : status.value;
     return;
   }
   if (cause_ && (!cause_->is_consequence() || status.is_consequence())) return;
   cause_ = status;
+  if (on_loss_ && child.rank >= 0) on_loss_(child.rank, "it " + status.text());
   err_.add("error: " + child.name + " (pid " + std::to_string(child.pid) + ") " + status.text() +
            "\n");
   if (phase_ == Phase::kRunning) {
     phase_ = Phase::kFailed;
     deadline_ = Clock::now() + kGrace;
+  }
+}
+
+// After a failure, ranks that cannot notice it.
+void Supervisor::end_stopped() {
+  if (phase_ != Phase::kFailed) return;
+  for (Child& child : children_) {
+    if (child.rank < 0 || child.given_up || !is_stopped(child.pid)) continue;
+    child.given_up = true;
+    err_.add("error: " + child.name + " (pid " + std::to_string(child.pid) +
+             ") is stopped, as by SIGSTOP: killed\n");
+    kill(child.pid, SIGKILL);
   }
 }
 
@@ -231,6 +242,12 @@ Ending Supervisor::run(const std::vector<ChildSpec>& specs) {
 
 }  // namespace
 
+bool is_stop_code(int exit_code) {
+  for (const int signal : kStops)
+    if (exit_code == 128 + signal) return true;
+  return false;
+}
+
 Signals::Signals() {
   signal(SIGCHLD,
          SIG_DFL);  // who starts us may have it ignored, and then no child can be waited for
@@ -266,8 +283,9 @@ int Signals::take() const {
                                                               : 0;
 }
 
-Ending supervise(const std::vector<ChildSpec>& specs, const Signals& signals) {
-  return Supervisor(signals).run(specs);
+Ending supervise(const std::vector<ChildSpec>& specs, const Signals& signals,
+                 const OnLoss& on_loss) {
+  return Supervisor(signals, on_loss).run(specs);
 }
 
 }  // namespace runtime::launch

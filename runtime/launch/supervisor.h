@@ -4,6 +4,8 @@
 
 #include <chrono>
 #include <csignal>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "runtime/launch/child.h"
@@ -13,6 +15,9 @@ namespace runtime::launch {
 // After the first failure: time for the other ranks to notice it and say so themselves, then from
 // SIGTERM to SIGKILL.
 inline constexpr std::chrono::seconds kGrace{2}, kTermination{2};
+
+// 128 + a signal that asks to stop.
+bool is_stop_code(int exit_code);
 
 // While it lives, the signals that a launcher handles are blocked in this thread and threads made
 // later, and are read from fd(): those that stop (SIGINT, SIGTERM, SIGHUP), SIGTSTP and SIGCHLD.
@@ -36,10 +41,15 @@ struct Ending {
   bool asked = false;  // the user has sent a signal
 };
 
+// A rank has died, or ended with an error of its own: the others should know at once. Must not
+// throw.
+using OnLoss = std::function<void(int rank, const std::string& how)>;
+
 // Starts all, forwards their output, ends them as README.md says, and returns when no process below
 // this one is left. The exit code: 0 when all have ended with 0; the code of the process that has
 // failed first (4 if a signal killed it); 128 + signal after a stop that was asked for.
-Ending supervise(const std::vector<ChildSpec>& specs, const Signals& signals);
+Ending supervise(const std::vector<ChildSpec>& specs, const Signals& signals,
+                 const OnLoss& on_loss = nullptr);
 
 }  // namespace runtime::launch
 
