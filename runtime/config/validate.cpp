@@ -143,6 +143,9 @@ class Rules {
     require(!asynchronous || config_.training.max_norm == 0, "training", "max_norm",
             "is not possible with parallelism.update = \"asynchronous\": no rank sees the whole "
             "gradient; set it to 0");
+    require(!asynchronous || parallelism.share == "equal", "parallelism", "share",
+            "is not used by update = \"asynchronous\", where a faster rank takes more parts of "
+            "steps anyway; remove it");
     const Debug& debug = config_.debug;
     require(!debug.deterministic || !asynchronous, "debug", "deterministic",
             "got true, but parallelism.update = \"asynchronous\" depends on timing");

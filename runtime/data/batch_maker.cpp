@@ -54,11 +54,14 @@ BatchMaker::BatchMaker(std::shared_ptr<const Dataset> dataset, const LoaderOptio
   index_ = options_.first_batch;
   order_.resize(static_cast<std::size_t>(size_));
   for (const int64_t rows : {rows_of_batch(0), rows_of_batch(batches_ - 1)}) {
-    if (options_.part) {
-      parts_[rows] = options_.part(rows);
-    } else {
-      parts_[rows].resize(static_cast<std::size_t>(rows));
-      std::iota(parts_[rows].begin(), parts_[rows].end(), int64_t{0});
+    for (int part = 0; part < options_.parts; ++part) {
+      std::vector<int64_t>& list = parts_[{rows, part}];
+      if (options_.part) {
+        list = options_.part(rows, part);
+      } else {
+        list.resize(static_cast<std::size_t>(rows));
+        std::iota(list.begin(), list.end(), int64_t{0});
+      }
     }
   }
 }
@@ -71,7 +74,7 @@ int64_t BatchMaker::rows_of_batch(int64_t index) const {
 Batch BatchMaker::make_batch() const {
   const SampleSpec& spec = dataset_->spec();
   std::size_t rows = 0;
-  for (const auto& [global_rows, part] : parts_) rows = std::max(rows, part.size());
+  for (const auto& [key, part] : parts_) rows = std::max(rows, part.size());
   Batch batch{.positions = std::pmr::vector<int64_t>(memory_),
               .features = std::pmr::vector<float>(memory_),
               .labels = std::pmr::vector<int32_t>(memory_),
@@ -84,16 +87,30 @@ Batch BatchMaker::make_batch() const {
 }
 
 void BatchMaker::fill(Batch& batch) {
+  if (!options_.pick) {
+    fill(batch, epoch_, index_, 0);
+    return advance();
+  }
+  if (const std::optional<Pick> pick = options_.pick()) {
+    fill(batch, options_.first_epoch + pick->batch / batches_, pick->batch % batches_, pick->part);
+  } else {
+    batch.rows = 0;
+  }
+}
+
+void BatchMaker::fill(Batch& batch, int64_t epoch, int64_t index, int number) {
   const SampleSpec& spec = dataset_->spec();
-  if (index_ == options_.first_batch) fill_epoch_order(order_, options_.shuffle, options_.seed, epoch_);
-  const int64_t first = index_ * options_.batch_size;
-  batch.global_rows = rows_of_batch(index_);
+  if (order_epoch_ != epoch) fill_epoch_order(order_, options_.shuffle, options_.seed, epoch);
+  order_epoch_ = epoch;
+  const int64_t first = index * options_.batch_size;
+  batch.global_rows = rows_of_batch(index);
   batch.global_valid = std::min(batch.global_rows, size_ - first);
-  const std::vector<int64_t>& part = parts_.at(batch.global_rows);
+  const std::vector<int64_t>& part = parts_.at({batch.global_rows, number});
   batch.rows = static_cast<int64_t>(part.size());
   batch.valid = 0;
-  batch.epoch = epoch_;
-  batch.index = index_;
+  batch.epoch = epoch;
+  batch.index = index;
+  batch.part = number;
   const auto rows = static_cast<std::size_t>(batch.rows);
   batch.features.resize(rows * static_cast<std::size_t>(features_));
   if (spec.classes > 0) batch.labels.resize(rows);
@@ -106,7 +123,6 @@ void BatchMaker::fill(Batch& batch) {
     const int64_t source = position >= 0 ? position : batch.global_valid - 1;
     read_row(batch, row, order_[static_cast<std::size_t>(first + source)]);
   }
-  advance();
 }
 
 void BatchMaker::read_row(Batch& batch, int64_t row, int64_t sample) const {

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <memory_resource>
+#include <utility>
 #include <vector>
 
 #include "runtime/data/loader.h"
@@ -21,10 +22,12 @@ class BatchMaker {
   int64_t rows_of_batch(int64_t index) const;  // of the global batch
   // A batch with memory for the largest one, so that fill() never allocates.
   Batch make_batch() const;
-  // The next batch in order; when the data set throws, the same one is tried again.
+  // The next batch in order, or what was picked; when the data set throws, the next in order is
+  // tried again.
   void fill(Batch& batch);
 
  private:
+  void fill(Batch& batch, int64_t epoch, int64_t index, int part);
   void read_row(Batch& batch, int64_t row, int64_t sample) const;
   void advance();
 
@@ -37,7 +40,9 @@ class BatchMaker {
   int64_t epoch_;
   int64_t index_ = 0;
   std::pmr::vector<int64_t> order_;
-  std::map<int64_t, std::vector<int64_t>> parts_;  // by rows of the global batch
+  int64_t order_epoch_ = -1;  // whose order that is
+  // By rows of the global batch and part.
+  std::map<std::pair<int64_t, int>, std::vector<int64_t>> parts_;
 };
 
 }  // namespace runtime::data

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <memory_resource>
+#include <optional>
 #include <vector>
 
 #include "runtime/data/dataset.h"
@@ -26,10 +27,17 @@ struct Batch {
   int64_t global_rows = 0, global_valid = 0;  // the same of the global batch
   int64_t epoch = 0;                          // from 0
   int64_t index = 0;                          // of the batch within the epoch
+  int part = 0;                               // where parts are picked: which one
   std::pmr::vector<int64_t> positions;        // [rows], of each row in the global batch
   std::pmr::vector<float> features;           // [rows, shape...]
   std::pmr::vector<int32_t> labels;           // [rows], classification
   std::pmr::vector<float> targets;            // [rows, targets], regression
+};
+
+// A part of a global batch.
+struct Pick {
+  int64_t batch = 0;  // from the first batch of the first epoch on
+  int part = 0;
 };
 
 struct LoaderOptions {
@@ -42,9 +50,13 @@ struct LoaderOptions {
   // Of the batches of an epoch, those with these indices only: first, first + stride, ... A rank
   // beyond the last batch loads one that nobody asks for.
   int64_t first_batch = 0, batch_stride = 1;
-  // The rank's rows of a global batch of so many rows, by position in it; -1 is padding. Empty: all
-  // rows. The answer depends on the argument only.
-  std::function<std::vector<int64_t>(int64_t global_rows)> part = nullptr;
+  // The rows of a part (without `pick`: the rank's own, 0) of a global batch of so many rows, by
+  // position in it; -1 is padding. Empty: all rows. The answer depends on the arguments only.
+  std::function<std::vector<int64_t>(int64_t global_rows, int part)> part = nullptr;
+  // What to load next, in place of one batch after the other: one of `parts` parts, or nothing,
+  // which becomes a batch of 0 rows. Called by the thread that loads; may wait.
+  std::function<std::optional<Pick>()> pick = nullptr;
+  int parts = 1;
 };
 
 // The order of epoch e is a permutation that depends on seed and e only (Philox-keyed

@@ -19,6 +19,7 @@
 #include "runtime/launch/rendezvous.h"
 #include "runtime/launch/stores.h"
 #include "runtime/launch/threads.h"
+#include "runtime/train/asynchronous.h"
 #include "runtime/train/open.h"
 
 namespace runtime::launch {
@@ -87,7 +88,8 @@ void check_options(const plugins::host::Plugin& plugin, const config::Config& co
   }
 }
 
-// Statistics of batch norm have a communicator of their own, see parallel/distribute.h.
+// Statistics of batch norm and asynchronous updates have one of their own, see
+// parallel/distribute.h.
 std::vector<std::shared_ptr<Communicator>> communicators(const config::Config& config,
                                                          const Meeting& meeting,
                                                          const RankEnvironment& place) {
@@ -95,7 +97,7 @@ std::vector<std::shared_ptr<Communicator>> communicators(const config::Config& c
   check_options(*plugin, config);
   std::vector<std::shared_ptr<Communicator>> list = {
       Communicator::create(plugin, communicator_options(config, meeting, place))};
-  if (config.parallelism.sync_batch_norm)
+  if (config.parallelism.sync_batch_norm || train::is_asynchronous(config, place.world_size))
     list.push_back(list[0]->split(0, place.rank, seconds(config.comm.init_timeout_s)));
   return list;
 }

@@ -13,6 +13,8 @@ namespace runtime::parallel {
 // waits for them: they must not queue behind gradients.
 inline constexpr int kGradientsCommunicator = 0;
 inline constexpr int kStatisticsCommunicator = 1;
+// Of asynchronous updates, which have no statistics over ranks.
+inline constexpr int kUpdatesCommunicator = 1;
 
 // What a rank writes before a step and reads after it, once for each shard.
 struct ShardValues {

@@ -183,7 +183,7 @@ data::LoaderOptions train_loader_options(const config::Config& config,
                  : config.dataset.last_batch == "pad" ? data::LastBatch::kPad
                                                       : data::LastBatch::kKeep;
   o.prefetch = config.dataset.prefetch;
-  o.part = [split](int64_t rows) { return parallel::rows_of_rank(rows, split); };
+  o.part = [split](int64_t rows, int) { return parallel::rows_of_rank(rows, split); };
   return o;
 }
 

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "runtime/error.h"
+#include "runtime/train/asynchronous.h"
 #include "runtime/train/open.h"
 #include "runtime/train/schedule.h"
 
@@ -27,7 +28,8 @@ class StopAgreement {
     if (signal != 0) pending_ = signal;
     if (step < next_) return 0;
     const std::chrono::duration<double> elapsed = Clock::now() - mark_;
-    const double per_step = elapsed.count() / static_cast<double>(std::max<int64_t>(1, step - last_));
+    const double per_step =
+        elapsed.count() / static_cast<double>(std::max<int64_t>(1, step - last_));
     const std::vector<double> all = trainer_.maximum({static_cast<double>(pending_), per_step});
     last_ = step;
     next_ = step + std::clamp<int64_t>(static_cast<int64_t>(0.25 / all[1]), 1, 10000);
@@ -77,8 +79,7 @@ class Run {
         reporter_(reporter),
         options_(options),
         stop_(trainer),
-        loader_(data.train, train_loader_options(config, trainer.split())),
-        steps_per_epoch_(loader_.batches_per_epoch()),
+        steps_per_epoch_(open_training_data(data.train)),
         total_(total_steps(config, steps_per_epoch_)) {
     if (options.max_steps) total_ = std::min(total_, *options.max_steps);
     if (data.validation != nullptr && config.validation.every_epochs > 0) {
@@ -91,13 +92,12 @@ class Run {
     mark_ = Clock::now();
     cost_.begin(trainer_, total_);
     while (trainer_.steps_done() < total_ && result_.signal == 0) {
-      const auto begin = Clock::now();
-      one_step();
-      cost_.add(begin);
-      result_.signal = stop_.ask(options_.stop, trainer_.steps_done());
-      if (trainer_.steps_done() % steps_per_epoch_ == 0)
-        end_epoch(trainer_.steps_done() / steps_per_epoch_ - 1);
+      const int64_t epoch = trainer_.steps_done() / steps_per_epoch_;
+      const int64_t end = (epoch + 1) * steps_per_epoch_;
+      asynchronous_ ? parts_until(std::min(end, total_)) : steps_until(std::min(end, total_));
+      if (trainer_.steps_done() == end) end_epoch(epoch);
     }
+    if (asynchronous_) asynchronous_->close();
     take_results(true);
     if (interval_steps_ > 0) log();
     result_.steps = trainer_.steps_done();
@@ -106,8 +106,17 @@ class Run {
   }
 
  private:
+  void steps_until(int64_t end) {
+    while (trainer_.steps_done() < end && result_.signal == 0) {
+      const auto begin = Clock::now();
+      one_step();
+      cost_.add(begin);
+      result_.signal = stop_.ask(options_.stop, trainer_.steps_done());
+    }
+  }
+
   void one_step() {
-    const data::Batch& batch = loader_.next();
+    const data::Batch& batch = loader_->next();
     metrics_.epoch = batch.epoch;
     metrics_.lr = learning_rate(config_, trainer_.steps_done(), batch.epoch);
     trainer_.step(batch, metrics_.lr);
@@ -119,6 +128,38 @@ class Run {
       trainer_.check_replicas();
     reporter_.step(current(), batch.index + 1, steps_per_epoch_);
     if (metrics_.step % config_.metrics.log_every_steps == 0) log();
+  }
+
+  // Every rank on its own, together at the end.
+  void parts_until(int64_t end) {
+    result_.signal = asynchronous_->run(end, [this](const Part& part) { return part_done(part); });
+    take_progress();
+    metrics_.step = trainer_.steps_done();
+    if (config_.debug.check_replicas_every > 0) trainer_.check_replicas();
+  }
+
+  int part_done(const Part& part) {
+    if (!std::isfinite(part.loss)) not_finite({part.step, part.loss});
+    metrics_.epoch = part.epoch;
+    metrics_.lr = part.learning_rate;
+    take_progress();
+    reporter_.step(current(), metrics_.step - part.epoch * steps_per_epoch_, steps_per_epoch_);
+    return options_.stop ? options_.stop() : 0;
+  }
+
+  // What the ranks have done counts in parts of steps.
+  void take_progress() {
+    const PartProgress p = asynchronous_->take_progress();
+    if (p.parts == 0) return;
+    const int ranks = trainer_.split().world_size;
+    interval_loss_ += p.loss * ranks;
+    interval_steps_ += p.parts;
+    interval_samples_ += p.samples;
+    result_.last_loss = p.loss * ranks / static_cast<double>(p.parts);
+    parts_ += p.parts;
+    const int64_t lines = metrics_.step / config_.metrics.log_every_steps;
+    metrics_.step = parts_ / ranks;
+    if (metrics_.step / config_.metrics.log_every_steps > lines) log();
   }
 
   void take_results(bool wait) {
@@ -161,6 +202,16 @@ class Run {
     mark_ = Clock::now();
   }
 
+  // Returns the steps of an epoch.
+  int64_t open_training_data(const std::shared_ptr<const data::Dataset>& train) {
+    if (is_asynchronous(config_, trainer_.split().world_size)) {
+      asynchronous_.emplace(config_, train, trainer_);
+      return asynchronous_->batches_per_epoch();
+    }
+    loader_.emplace(train, train_loader_options(config_, trainer_.split()));
+    return loader_->batches_per_epoch();
+  }
+
   void end_epoch(int64_t epoch) {
     if (!validation_ || (epoch + 1) % config_.validation.every_epochs != 0) return;
     take_results(true);
@@ -179,7 +230,8 @@ class Run {
   Reporter& reporter_;
   const RunOptions& options_;
   StopAgreement stop_;
-  data::Loader loader_;
+  std::optional<data::Loader> loader_;  // one of the two
+  std::optional<Asynchronous> asynchronous_;
   std::optional<data::Loader> validation_;
   int64_t steps_per_epoch_, total_;
   Metrics metrics_;
@@ -187,7 +239,7 @@ class Run {
   CostMeter cost_;
   Clock::time_point mark_;
   double interval_loss_ = 0;
-  int64_t interval_steps_ = 0, interval_samples_ = 0;
+  int64_t interval_steps_ = 0, interval_samples_ = 0, parts_ = 0;
   bool warned_ = false;
 };
 

@@ -7,6 +7,7 @@
 #include "runtime/error.h"
 #include "runtime/graph/autodiff.h"
 #include "runtime/graph/build.h"
+#include "runtime/train/update_graph.h"
 
 namespace runtime::train {
 
@@ -212,36 +213,9 @@ class StepBuilder {
       scale = build_.node1(RT_OP_CLIP_SCALE, {build_.square_sum(all)}, {1},
                            {{RT_ATTR_MAX_NORM, options_.max_norm}});
     }
-    options_.optimizer.name == "adamw" ? add_adamw(scale) : add_sgd(scale);
-  }
-
-  void add_sgd(ValueId scale) {
-    const config::Optimizer& o = options_.optimizer;
-    std::vector<ValueId> inputs = {buffers_.parameters, buffers_.gradients, step_.learning_rate,
-                                   scale};
-    std::vector<ValueId> outputs = {buffers_.parameters};
-    if (o.momentum != 0) {
-      inputs.push_back(state("momentum"));
-      outputs.push_back(inputs.back());
-    }
-    build_.node_into(RT_OP_SGD, inputs, outputs,
-                     {{RT_ATTR_MOMENTUM, o.momentum},
-                      {RT_ATTR_NESTEROV, int64_t{o.nesterov}},
-                      {RT_ATTR_WEIGHT_DECAY, o.weight_decay}});
-  }
-
-  void add_adamw(ValueId scale) {
-    const config::Optimizer& o = options_.optimizer;
-    const ValueId m = state("adam_m"), v = state("adam_v");
-    step_.step = value("optimizer_step", ValueKind::kInput, {1}, RT_INT64);
-    build_.node_into(
-        RT_OP_ADAMW,
-        {buffers_.parameters, buffers_.gradients, step_.learning_rate, scale, m, v, step_.step},
-        {buffers_.parameters, m, v},
-        {{RT_ATTR_BETA1, o.betas.at(0)},
-         {RT_ATTR_BETA2, o.betas.at(1)},
-         {RT_ATTR_EPSILON, o.eps},
-         {RT_ATTR_WEIGHT_DECAY, o.weight_decay}});
+    UpdateValues values{buffers_.parameters, buffers_.gradients, step_.learning_rate, scale};
+    train::add_update(build_, options_.optimizer, values);
+    step_.step = values.step;
   }
 
   const StepOptions& options_;

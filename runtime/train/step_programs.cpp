@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "runtime/error.h"
+#include "runtime/train/asynchronous.h"
 #include "runtime/train/model_from_config.h"
 #include "runtime/train/trainer.h"
 #include "runtime/train/weights.h"
@@ -156,7 +157,8 @@ StepProgram& StepPrograms::get(const StepKey& key) {
 }
 
 StepProgram& StepPrograms::any_program() {
-  return get(whole(Purpose::kTraining, nominal_rows()));
+  const bool apart = is_asynchronous(config, world_size());  // owners update the parameters
+  return get(whole(apart ? Purpose::kMicroStep : Purpose::kTraining, nominal_rows()));
 }
 
 int64_t StepPrograms::nominal_rows() const {

@@ -344,6 +344,8 @@ const std::vector<std::string>& Trainer::notes() const { return state_->notes; }
 
 int64_t Trainer::steps_done() const { return state_->steps; }
 
+void Trainer::set_steps_done(int64_t steps) { state_->steps = steps; }
+
 StepPrograms& Trainer::programs() { return *state_; }
 
 bool Trainer::classification() const { return state_->spec.classes > 0; }

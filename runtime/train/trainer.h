@@ -83,7 +83,9 @@ class Trainer {
   exec::CollectiveTimes take_collective_times();
   const std::vector<std::string>& notes() const;
   int64_t steps_done() const;
-  StepPrograms& programs();  // for what is no step
+  // For what is no step(): see asynchronous.h.
+  StepPrograms& programs();
+  void set_steps_done(int64_t steps);
   int64_t parameter_count() const;
   bool classification() const;
 

@@ -162,6 +162,35 @@ TEST_P(LoaderTest, BatchStaysUntilTheNextCall) {
   }
 }
 
+// Parts of batches of 2, each of one row, in any order, over epochs, with pauses.
+TEST_P(LoaderTest, LoadsWhatIsPicked) {
+  const std::vector<std::optional<Pick>> picks = {Pick{1, 1}, Pick{0, 0}, std::nullopt,
+                                                  Pick{4, 0}, Pick{2, 1}, Pick{3, 0}};
+  std::atomic<size_t> picked = 0;
+  LoaderOptions o = options(2, LastBatch::kKeep, GetParam(), true);
+  o.parts = 2;
+  o.part = [](int64_t rows, int part) {
+    return std::vector<int64_t>{part < rows ? int64_t{part} : -1};
+  };
+  o.pick = [&]() -> std::optional<Pick> {
+    const size_t i = picked++;
+    return i < picks.size() ? picks[i] : std::nullopt;
+  };
+  Loader loader(counting(5), o);
+  for (const std::optional<Pick>& pick : picks) {
+    const Batch& batch = loader.next();
+    ASSERT_EQ(batch.rows, pick ? 1 : 0);
+    if (!pick) continue;
+    EXPECT_EQ(batch.epoch, pick->batch / 3);
+    EXPECT_EQ(batch.index, pick->batch % 3);
+    EXPECT_EQ(batch.part, pick->part);
+    const bool padding = batch.index == 2 && pick->part == 1;  // of the last batch, with one sample
+    EXPECT_EQ(batch.valid, padding ? 0 : 1);
+    const std::vector<int64_t> order = epoch_order(5, true, 9, batch.epoch);
+    EXPECT_EQ(batch.features[0], order[2 * batch.index + (padding ? 0 : pick->part)]);
+  }
+}
+
 TEST_P(LoaderTest, RethrowsWhatTheDataSetThrows) {
   Loader loader(counting(10, false, 5), options(2, LastBatch::kKeep, GetParam()));
   EXPECT_THAT(loader.next().features, ElementsAre(0, 0.5, 1, 1.5));

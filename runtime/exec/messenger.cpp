@@ -1,0 +1,200 @@
+#include "runtime/exec/messenger.h"
+
+#include <algorithm>
+#include <string>
+
+#include "runtime/error.h"
+
+namespace runtime::exec {
+
+namespace {
+
+using plugins::host::make_collective;
+using std::chrono::microseconds;
+
+constexpr int64_t kClose = -1;  // the last message
+// How long the thread sleeps after something has happened, and at most: 250 us are some 2% of the
+// time of a core, and of the time of a step that takes 10 ms.
+constexpr microseconds kShortNap{30}, kLongNap{250};
+
+}  // namespace
+
+Messenger::Messenger(std::shared_ptr<plugins::host::Communicator> communicator, int rank,
+                     int world_size, uint64_t largest_payload, Watchdog& watchdog,
+                     Receiver receiver)
+    : communicator_(std::move(communicator)),
+      rank_(rank),
+      largest_payload_(largest_payload),
+      watchdog_(watchdog),
+      receiver_(std::move(receiver)),
+      incoming_(world_size) {
+  incoming_[rank].closed = true;
+  thread_ = std::thread([this] { run(); });
+}
+
+Messenger::~Messenger() {
+  bool orderly = false;
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+    orderly = over_ && failure_ == nullptr;
+  }
+  wake_.notify_all();
+  thread_.join();
+  if (orderly) return;
+  try {
+    communicator_->abort();
+  } catch (const plugins::host::Error&) {
+    // It is beyond use, which is what was wanted.
+  }
+}
+
+void Messenger::send(int to, Message message) {
+  const std::lock_guard lock(mutex_);
+  outbox_.emplace_back(to, std::move(message));
+  wake_.notify_all();
+}
+
+void Messenger::check() {
+  const std::lock_guard lock(mutex_);
+  if (failure_ != nullptr) std::rethrow_exception(failure_);
+}
+
+void Messenger::close() {
+  for (int to = 0; to < static_cast<int>(incoming_.size()); ++to) {
+    if (to != rank_) send(to, {.kind = kClose});
+  }
+  std::unique_lock lock(mutex_);
+  closing_ = true;
+  while (!ended_.wait_for(lock, Watchdog::kSlice, [this] { return over_; })) watchdog_.check();
+  if (failure_ != nullptr) std::rethrow_exception(failure_);
+}
+
+void Messenger::run() {
+  std::exception_ptr failure;
+  try {
+    for (int from = 0; from < static_cast<int>(incoming_.size()); ++from) {
+      if (from != rank_) receive(from, &incoming_[from].header, sizeof(Header));
+    }
+    microseconds nap = kShortNap;
+    while (!finished()) {
+      if (progress()) {
+        nap = kShortNap;
+        continue;
+      }
+      std::unique_lock lock(mutex_);
+      wake_.wait_for(lock, nap, [this] { return stop_ || !outbox_.empty(); });
+      nap = std::min(2 * nap, kLongNap);
+    }
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  const std::lock_guard lock(mutex_);
+  failure_ = failure;
+  over_ = true;
+  ended_.notify_all();
+}
+
+bool Messenger::finished() {
+  const std::lock_guard lock(mutex_);
+  if (stop_) return true;
+  return closing_ && outbox_.empty() && outgoing_.empty() &&
+         std::all_of(incoming_.begin(), incoming_.end(), [](auto& i) { return i.closed; });
+}
+
+// Whether anything has happened. What the communicator reports becomes the cause that the ranks
+// find out together.
+bool Messenger::progress() {
+  bool moved = start_sends();
+  moved |= poll_sends();
+  for (int from = 0; from < static_cast<int>(incoming_.size()); ++from) moved |= poll(from);
+  return moved;
+}
+
+bool Messenger::start_sends() {
+  std::vector<std::pair<int, Message>> messages;
+  {
+    const std::lock_guard lock(mutex_);
+    messages.swap(outbox_);
+  }
+  for (auto& [to, message] : messages) {
+    if (to == rank_) {
+      receiver_(rank_, std::move(message));
+      continue;
+    }
+    Outgoing& out = outgoing_.emplace_back();
+    out.header = {message.kind, message.number, message.count, message.value,
+                  message.payload.size()};
+    out.payload = std::move(message.payload);
+    const auto start = [&, peer = to](const void* data, uint64_t bytes) {
+      rt_collective c = make_collective(RT_SEND, RT_UINT8, data, nullptr, bytes);
+      c.peer = peer;
+      return communicator_->enqueue(c);
+    };
+    try {
+      out.works[0] = start(&out.header, sizeof(Header));
+      if (!out.payload.empty()) out.works[1] = start(out.payload.data(), out.payload.size());
+    } catch (const plugins::host::Error& error) {
+      watchdog_.fail(error.what());
+    }
+  }
+  return !messages.empty();
+}
+
+bool Messenger::poll_sends() {
+  try {
+    const auto done = [](plugins::host::Work& work) { return !work || work.poll(); };
+    return std::erase_if(outgoing_,
+                         [&](Outgoing& o) { return done(o.works[0]) && done(o.works[1]); }) > 0;
+  } catch (const plugins::host::Error& error) {
+    watchdog_.fail(error.what());
+  }
+}
+
+bool Messenger::arrived(int from) {
+  try {
+    return incoming_[from].work.poll();
+  } catch (const plugins::host::Error& error) {
+    watchdog_.fail(error.what());
+  }
+}
+
+void Messenger::receive(int from, void* data, uint64_t bytes) {
+  rt_collective c = make_collective(RT_RECEIVE, RT_UINT8, nullptr, data, bytes);
+  c.peer = from;
+  try {
+    incoming_[from].work = communicator_->enqueue(c);
+  } catch (const plugins::host::Error& error) {
+    watchdog_.fail(error.what());
+  }
+}
+
+bool Messenger::poll(int from) {
+  Incoming& in = incoming_[from];
+  if (in.closed || !arrived(from)) return false;
+  if (!in.in_payload && in.header.bytes > 0) {
+    if (in.header.bytes > largest_payload_) {
+      throw CommunicationError("rank " + std::to_string(from) + " sent a message of " +
+                               std::to_string(in.header.bytes) + " bytes, expected at most " +
+                               std::to_string(largest_payload_) +
+                               "; start all ranks with the same configuration and program");
+    }
+    in.payload.resize(in.header.bytes);
+    in.in_payload = true;
+    receive(from, in.payload.data(), in.payload.size());
+    return true;
+  }
+  in.in_payload = false;
+  Message message{in.header.kind, in.header.number, in.header.count, in.header.value,
+                  std::exchange(in.payload, {})};
+  in.closed = message.kind == kClose;
+  if (in.closed) {
+    in.work = {};
+    return true;
+  }
+  receive(from, &in.header, sizeof(Header));
+  receiver_(from, std::move(message));
+  return true;
+}
+
+}  // namespace runtime::exec

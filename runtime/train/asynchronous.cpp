@@ -1,0 +1,155 @@
+#include "runtime/train/asynchronous.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "runtime/train/open.h"
+#include "runtime/train/schedule.h"
+#include "runtime/train/step_programs.h"
+
+namespace runtime::train {
+
+namespace {
+
+constexpr const char* kWaiting = "an asynchronous update";  // for the watchdog's message
+
+// Around everything that waits for other ranks.
+exec::Watchdog::Phase deadline(const config::Config& config, exec::Watchdog& watchdog) {
+  return {watchdog, kWaiting,
+          std::chrono::nanoseconds(static_cast<int64_t>(config.comm.timeout_s * 1e9))};
+}
+
+// Of the flat buffers.
+const std::byte* start_of(const StepProgram& p, graph::ValueId buffer) {
+  return static_cast<const std::byte*>(p.program->address(buffer));
+}
+
+}  // namespace
+
+bool is_asynchronous(const config::Config& config, int world_size) {
+  return config.parallelism.update == "asynchronous" && config.parallelism.max_staleness > 0 &&
+         world_size > 1;
+}
+
+Asynchronous::Asynchronous(const config::Config& config,
+                           std::shared_ptr<const data::Dataset> dataset, Trainer& trainer)
+    : config_(config),
+      trainer_(trainer),
+      programs_(trainer.programs()),
+      collectives_(*programs_.options.collectives) {
+  const StepProgram& p = programs_.any_program();
+  const uint64_t bytes = p.step.buffers.layout.bytes / programs_.world_size();
+  const std::byte* own = start_of(p, p.step.buffers.parameters) + programs_.rank() * bytes;
+  shard_ =
+      std::make_unique<ShardUpdate>(config.optimizer, programs_.read(own, bytes), programs_.dtype,
+                                    programs_.world_size(), programs_.device, programs_.options);
+  exchange_ = std::make_unique<PartExchange>(
+      collectives_.communicator(parallel::kUpdatesCommunicator), collectives_.watchdog(),
+      PartExchange::Options{programs_.rank(), programs_.world_size(),
+                            config.parallelism.max_staleness, bytes,
+                            [this](const Bytes& gradient, double learning_rate) {
+                              shard_->apply(gradient, learning_rate);
+                              return shard_->parameters();
+                            }});
+  loader_ = std::make_unique<data::Loader>(std::move(dataset), loader_options());
+}
+
+Asynchronous::~Asynchronous() { exchange_->release(); }
+
+data::LoaderOptions Asynchronous::loader_options() {
+  data::LoaderOptions o = train_loader_options(config_);
+  o.prefetch = std::min(o.prefetch, 1);  // what waits here is missing elsewhere
+  o.parts = programs_.world_size();
+  o.part = [split = programs_.split](int64_t rows, int part) mutable {
+    split.rank = part;
+    return parallel::rows_of_rank(rows, split);
+  };
+  o.pick = [this]() -> std::optional<data::Pick> {
+    const std::optional<int64_t> part = exchange_->next_part();
+    if (!part) return std::nullopt;
+    return data::Pick{*part / programs_.world_size(),
+                      static_cast<int>(*part % programs_.world_size())};
+  };
+  return o;
+}
+
+int Asynchronous::run(int64_t end, const std::function<int(const Part&)>& done) {
+  exchange_->open(end * programs_.world_size());
+  for (bool pushed = false;; pushed = true) {
+    const data::Batch& batch = next_batch();
+    if (pushed) receive_parameters();
+    if (batch.rows == 0) break;
+    const Part part = compute(batch);
+    if (const int signal = done(part); signal != 0) exchange_->stop(signal);
+  }
+  return synchronise();
+}
+
+const data::Batch& Asynchronous::next_batch() {
+  const auto watched = deadline(config_, collectives_.watchdog());
+  return loader_->next();
+}
+
+Part Asynchronous::compute(const data::Batch& batch) {
+  Part part;
+  part.epoch = batch.epoch;
+  part.step = batch.epoch * batches_per_epoch() + batch.index;
+  part.learning_rate = learning_rate(config_, part.step, part.epoch);
+  int64_t row = 0;
+  StepProgram* p = nullptr;
+  for (const StepKey& key : programs_.keys(Purpose::kMicroStep, batch)) {
+    p = &programs_.get(key);
+    programs_.upload(*p, batch, row, 0, part.step);
+    p->program->run(programs_.stream);
+    row += key.rows;
+  }
+  part.loss = programs_.read_scalar(*p, p->values.loss);
+  PartGradient gradient{part.step * programs_.world_size() + batch.part,
+                        part.learning_rate,
+                        part.loss,
+                        batch.valid,
+                        {}};
+  const std::byte* from = start_of(*p, p->step.buffers.gradients);
+  for (int owner = 0; owner < programs_.world_size(); ++owner, from += shard_->bytes())
+    gradient.shards.push_back(programs_.read(from, shard_->bytes()));
+  exchange_->push(std::move(gradient));
+  return part;
+}
+
+void Asynchronous::receive_parameters() {
+  const auto watched = deadline(config_, collectives_.watchdog());
+  write_parameters(exchange_->pull());
+}
+
+void Asynchronous::write_parameters(const std::vector<Bytes>& shards) {
+  const StepProgram& p = programs_.any_program();
+  auto* to = static_cast<std::byte*>(p.program->address(p.step.buffers.parameters));
+  for (const Bytes& shard : shards) {
+    programs_.write(to, shard);
+    to += shard.size();
+  }
+  programs_.storage.parameters_changed();
+}
+
+// All parts that were taken have been applied when rank 0 comes to the collective.
+int Asynchronous::synchronise() {
+  {
+    const auto watched = deadline(config_, collectives_.watchdog());
+    exchange_->drain();
+  }
+  const std::vector<double> agreed = trainer_.maximum(
+      {static_cast<double>(exchange_->signal()), static_cast<double>(exchange_->taken())});
+  Bytes all(shard_->bytes() * programs_.world_size());
+  collectives_.all_gather(shard_->parameters().data(), all.data(), shard_->bytes());
+  write_parameters({all});
+  trainer_.set_steps_done(static_cast<int64_t>(agreed[1]) / programs_.world_size());
+  return static_cast<int>(agreed[0]);
+}
+
+void Asynchronous::close() {
+  exchange_->release();
+  const auto watched = deadline(config_, collectives_.watchdog());
+  exchange_->close();
+}
+
+}  // namespace runtime::train

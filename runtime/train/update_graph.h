@@ -1,0 +1,30 @@
+// The optimizer's part of a step, and a graph that is nothing but it.
+#ifndef RUNTIME_TRAIN_UPDATE_GRAPH_H_
+#define RUNTIME_TRAIN_UPDATE_GRAPH_H_
+
+#include "runtime/config/config.h"
+#include "runtime/graph/build.h"
+
+namespace runtime::train {
+
+// What is updated, and with what. `scale` [1] multiplies the gradient.
+struct UpdateValues {
+  graph::ValueId parameters = graph::kNone, gradients = graph::kNone;
+  graph::ValueId learning_rate = graph::kNone, scale = graph::kNone;
+  graph::ValueId step = graph::kNone;  // int64 [1], from 1, for adamw; made by add_update
+};
+
+// Appends the update; optimizer state: "momentum", or "adam_m" and "adam_v".
+void add_update(graph::Build& build, const config::Optimizer& optimizer, UpdateValues& values);
+
+// The update of so many parameters alone. Persistent: "parameters", "gradients", "scale".
+struct UpdateGraph {
+  graph::Graph graph;
+  UpdateValues values;
+};
+
+UpdateGraph build_update(const config::Optimizer& optimizer, int64_t elements, rt_dtype dtype);
+
+}  // namespace runtime::train
+
+#endif  // RUNTIME_TRAIN_UPDATE_GRAPH_H_

@@ -1,0 +1,58 @@
+// The ranks of a job as threads over the communicator `local`, each with its watchdog.
+#ifndef TESTS_RUNTIME_EXEC_LOCAL_RANKS_H_
+#define TESTS_RUNTIME_EXEC_LOCAL_RANKS_H_
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "plugins/host/communicator.h"
+#include "runtime/exec/collectives.h"
+#include "tests/runtime/exec/ranks.h"
+
+namespace runtime::exec {
+
+using Communicators = std::vector<std::shared_ptr<plugins::host::Communicator>>;
+
+struct LocalRank {
+  int rank, world_size;
+  Watchdog& watchdog;
+  Collectives& collectives;  // communicators 0 and, split from it, 1
+};
+
+// Runs `body` on every rank; returns what they threw ("" for nothing), by rank. As in launch, a
+// rank that fails aborts the communicators of all.
+inline std::vector<std::string> on_local_ranks(int world_size,
+                                               const std::function<void(LocalRank&)>& body) {
+  const auto plugin = plugins::host::Plugin::load(LOCAL_PLUGIN, {});
+  SharedBoard board(world_size);
+  std::vector<std::string> errors(world_size);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < world_size; ++rank) {
+    threads.emplace_back([&, rank] {
+      FlightRecorder recorder(rank);
+      Watchdog watchdog(recorder, board, {.timeout = std::chrono::seconds(60)});
+      const auto job = plugins::host::Communicator::create(
+          plugin, {.rank = rank, .world_size = world_size, .prefix = "test"});
+      const Communicators list = {job, job->split(0, rank, std::chrono::seconds(30))};
+      Collectives collectives(list, rank, world_size, recorder, watchdog, false);
+      errors[rank] = message_of([&] {
+        watchdog.run([&] {
+          LocalRank local{rank, world_size, watchdog, collectives};
+          body(local);
+        });
+      });
+      if (errors[rank].empty()) return;
+      for (const auto& communicator : list) communicator->abort();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return errors;
+}
+
+}  // namespace runtime::exec
+
+#endif  // TESTS_RUNTIME_EXEC_LOCAL_RANKS_H_

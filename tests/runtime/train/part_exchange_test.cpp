@@ -1,0 +1,205 @@
+// Parts and gradients between ranks that are threads, with a model of one number a shard.
+#include "runtime/train/part_exchange.h"
+
+#include <gmock/gmock.h>
+
+#include <csignal>
+#include <cstring>
+#include <map>
+#include <random>
+
+#include "runtime/error.h"
+#include "tests/runtime/exec/local_ranks.h"
+
+namespace runtime::train {
+namespace {
+
+using exec::LocalRank;
+using exec::on_local_ranks;
+using testing::Each;
+using testing::HasSubstr;
+
+Bytes to_bytes(double value) {
+  Bytes bytes(sizeof(value));
+  std::memcpy(bytes.data(), &value, sizeof(value));
+  return bytes;
+}
+
+double to_number(const Bytes& bytes) {
+  double value = 0;
+  std::memcpy(&value, bytes.data(), sizeof(value));
+  return value;
+}
+
+// What happened in the whole job.
+struct Record {
+  std::mutex mutex;
+  std::map<int64_t, int> taken, applied;  // by part: how often, by how many owners
+
+  // All parts of the steps up to `step` have been applied by all owners.
+  bool is_applied_up_to(int64_t step, int ranks) {
+    for (int64_t part = 0; part < (step + 1) * ranks; ++part) {
+      if (applied[part] != ranks) return false;
+    }
+    return true;
+  }
+};
+
+// One shard: a number, to which gradients are added.
+struct Shard {
+  Record& record;
+  double value = 0;
+  Bytes apply(const Bytes& gradient) {
+    const double part = to_number(gradient);  // the gradient of part p is p + 1
+    value += part;
+    const std::lock_guard lock(record.mutex);
+    ++record.applied[static_cast<int64_t>(part) - 1];
+    return to_bytes(value);
+  }
+};
+
+PartExchange::Options options(const LocalRank& r, int64_t staleness, Shard& shard) {
+  return {r.rank, r.world_size, staleness, sizeof(double),
+          [&](const Bytes& gradient, double) { return shard.apply(gradient); }};
+}
+
+PartGradient gradient(int64_t part, int ranks) {
+  return {part, 0.1, 0.5, 3, std::vector<Bytes>(ranks, to_bytes(static_cast<double>(part + 1)))};
+}
+
+// As between stretches of a run, and before its end: answers may still be under way until then.
+void meet(LocalRank& r, PartExchange& exchange) {
+  exchange.drain();
+  double all = 0;
+  r.collectives.all_reduce(&all, 1, RT_SUM);
+}
+
+struct Case {
+  int ranks;
+  int64_t staleness;
+};
+
+class PartExchangeTest : public testing::TestWithParam<Case> {};
+INSTANTIATE_TEST_SUITE_P(Jobs, PartExchangeTest,
+                         testing::Values(Case{2, 1}, Case{2, 4}, Case{3, 1}, Case{3, 2},
+                                         Case{5, 1}),
+                         [](const auto& info) {
+                           return std::to_string(info.param.ranks) + "ranks" +
+                                  std::to_string(info.param.staleness) + "stale";
+                         });
+
+// Ranks of very different and changing speed, over two stretches of steps.
+TEST_P(PartExchangeTest, EveryPartOnceAndTheBoundHolds) {
+  const auto [ranks, staleness] = GetParam();
+  constexpr int64_t kHalf = 12, kSteps = 25;
+  Record record;
+  const auto errors = on_local_ranks(ranks, [&, n = ranks, stale = staleness](LocalRank& r) {
+    Shard shard{record};
+    PartExchange exchange(r.collectives.communicator(1), r.watchdog, options(r, stale, shard));
+    std::mt19937 random(r.rank);
+    for (const int64_t end : {kHalf, kSteps}) {
+      exchange.open(end * n);
+      while (const auto part = exchange.next_part()) {
+        {
+          const std::lock_guard lock(record.mutex);
+          ++record.taken[*part];
+          EXPECT_LT(*part, end * n);
+          EXPECT_TRUE(record.is_applied_up_to(*part / n - 1 - stale, n)) << "part " << *part;
+        }
+        std::this_thread::sleep_for(std::chrono::microseconds(random() % 1000 * (1 + 2 * r.rank)));
+        exchange.push(gradient(*part, n));
+        for (const Bytes& s : exchange.pull()) EXPECT_GE(to_number(s), *part + 1);
+      }
+      meet(r, exchange);
+      EXPECT_EQ(shard.value, static_cast<double>(end * n * (end * n + 1)) / 2);
+    }
+    const PartProgress progress = exchange.take_progress();
+    EXPECT_EQ(progress.parts, r.rank == 0 ? kSteps * n : 0);
+    EXPECT_EQ(progress.samples, 3 * progress.parts);
+    EXPECT_EQ(progress.loss, 0.5 * static_cast<double>(progress.parts));
+    exchange.close();
+  });
+  EXPECT_THAT(errors, Each(""));
+  EXPECT_EQ(record.taken.size(), static_cast<size_t>(kSteps * ranks));
+  for (const auto& [part, count] : record.taken) EXPECT_EQ(count, 1) << "part " << part;
+}
+
+// A rank that holds a part back holds the others back, as far as the bound says and no sooner.
+TEST(PartExchange, GoesAheadAsFarAsTheBoundAllows) {
+  constexpr int64_t kStale = 3;
+  Record record;
+  std::atomic<bool> held = false, go_on = false;
+  const auto errors = on_local_ranks(2, [&](LocalRank& r) {
+    Shard shard{record};
+    PartExchange exchange(r.collectives.communicator(1), r.watchdog, options(r, kStale, shard));
+    exchange.open(40);
+    EXPECT_TRUE(r.rank == 1 || exec::becomes_true([&] { return held.load(); }));
+    while (const auto part = exchange.next_part()) {
+      if (r.rank == 1 && !held.exchange(true)) {
+        EXPECT_EQ(*part, 0);
+        EXPECT_TRUE(exec::becomes_true([&] { return go_on.load(); }));
+      }
+      exchange.push(gradient(*part, 2));
+      exchange.pull();
+      // The rest of step 0, and steps 1 to 3.
+      if (r.rank == 0 && *part == 2 * (kStale + 1) - 1) go_on = true;
+      EXPECT_TRUE(*part < 2 * (kStale + 1) || go_on) << "part " << *part;
+    }
+    meet(r, exchange);
+    exchange.close();
+  });
+  EXPECT_THAT(errors, Each(""));
+  EXPECT_EQ(record.applied.size(), 40u);
+}
+
+TEST(PartExchange, StopEndsAllRanks) {
+  Record record;
+  const auto errors = on_local_ranks(3, [&](LocalRank& r) {
+    Shard shard{record};
+    PartExchange exchange(r.collectives.communicator(1), r.watchdog, options(r, 2, shard));
+    exchange.open(1'000'000'000);
+    while (const auto part = exchange.next_part()) {
+      exchange.push(gradient(*part, 3));
+      exchange.pull();
+      if (r.rank == 2) exchange.stop(SIGTERM);
+    }
+    meet(r, exchange);
+    EXPECT_EQ(exchange.signal(), r.rank == 0 ? SIGTERM : 0);
+    exchange.close();
+  });
+  EXPECT_THAT(errors, Each(""));
+}
+
+TEST(PartExchange, ReleaseEndsAWaitForParts) {
+  const auto errors = on_local_ranks(2, [&](LocalRank& r) {
+    Record record;
+    Shard shard{record};
+    PartExchange exchange(r.collectives.communicator(1), r.watchdog, options(r, 2, shard));
+    std::thread asks([&] { EXPECT_EQ(exchange.next_part(), std::nullopt); });
+    exchange.release();
+    asks.join();
+    exchange.close();
+  });
+  EXPECT_THAT(errors, Each(""));
+}
+
+TEST(PartExchange, AnUpdateThatFailsEndsTheJob) {
+  Record record;
+  const auto errors = on_local_ranks(2, [&](LocalRank& r) {
+    Shard shard{record};
+    PartExchange::Options o = options(r, 2, shard);
+    if (r.rank == 1)
+      o.apply = [](const Bytes&, double) -> Bytes { throw DeviceError("no memory"); };
+    PartExchange exchange(r.collectives.communicator(1), r.watchdog, o);
+    exchange.open(100);
+    while (const auto part = exchange.next_part()) {
+      exchange.push(gradient(*part, 2));
+      exchange.pull();
+    }
+  });
+  EXPECT_EQ(errors[1], "no memory");
+  EXPECT_THAT(errors[0], HasSubstr("rank 1 of 2 ended with: no memory"));
+}
+
+}  // namespace
+}  // namespace runtime::train

@@ -1,0 +1,88 @@
+#include "runtime/train/shard_update.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "runtime/train/weights.h"
+#include "tests/runtime/support/devices.h"
+#include "tests/runtime/support/graph_run.h"
+
+namespace runtime::train {
+namespace {
+
+using test::Numbers;
+
+Numbers decode(const std::vector<std::byte>& bytes) {
+  Numbers numbers(bytes.size() / sizeof(double));
+  std::copy_n(reinterpret_cast<const double*>(bytes.data()), numbers.size(), numbers.begin());
+  return numbers;
+}
+
+class ShardUpdateTest : public testing::TestWithParam<std::string> {
+ protected:
+  ShardUpdate make(const config::Optimizer& optimizer, int parts) {
+    return {optimizer, encode(start_, RT_FLOAT64),    RT_FLOAT64,
+            parts,     test::open_device(GetParam()), {exec::Tune::kOff, false, {}}};
+  }
+  const Numbers start_ = test::random_numbers(40, 1);
+};
+INSTANTIATE_TEST_SUITE_P(Devices, ShardUpdateTest, testing::Values("reference", "simulated"));
+
+// v = mu v + (R g + wd w), w -= lr / R v, for each part.
+TEST_P(ShardUpdateTest, Sgd) {
+  config::Optimizer optimizer;
+  optimizer.momentum = 0.9;
+  optimizer.weight_decay = 0.01;
+  constexpr int kParts = 4;
+  ShardUpdate shard = make(optimizer, kParts);
+  Numbers w = start_, v(w.size(), 0.0);
+  for (int i = 0; i < 6; ++i) {
+    const Numbers g = test::random_numbers(w.size(), 10 + i);
+    const double lr = 0.1 * (i + 1);
+    shard.apply(encode(g, RT_FLOAT64), lr);
+    for (size_t k = 0; k < w.size(); ++k) {
+      v[k] = 0.9 * v[k] + kParts * g[k] + 0.01 * w[k];
+      w[k] -= lr / kParts * v[k];
+    }
+  }
+  EXPECT_LT(test::relative_error(decode(shard.parameters()), w), 1e-13);
+}
+
+// Kingma and Ba's formulas with decoupled decay, on the gradient of the part alone.
+TEST_P(ShardUpdateTest, AdamW) {
+  config::Optimizer optimizer;
+  optimizer.name = "adamw";
+  optimizer.weight_decay = 0.1;
+  constexpr int kParts = 3;
+  ShardUpdate shard = make(optimizer, kParts);
+  const double beta1 = optimizer.betas[0], beta2 = optimizer.betas[1], lr = 0.03 / kParts;
+  Numbers w = start_, m(w.size(), 0.0), v(w.size(), 0.0);
+  for (int i = 1; i <= 5; ++i) {
+    const Numbers g = test::random_numbers(w.size(), 20 + i);
+    shard.apply(encode(g, RT_FLOAT64), 0.03);
+    for (size_t k = 0; k < w.size(); ++k) {
+      const double whole = kParts * g[k];
+      m[k] = beta1 * m[k] + (1 - beta1) * whole;
+      v[k] = beta2 * v[k] + (1 - beta2) * whole * whole;
+      const double m_hat = m[k] / (1 - std::pow(beta1, i));
+      const double v_hat = v[k] / (1 - std::pow(beta2, i));
+      w[k] = w[k] * (1 - lr * 0.1) - lr * m_hat / (std::sqrt(v_hat) + optimizer.eps);
+    }
+  }
+  EXPECT_LT(test::relative_error(decode(shard.parameters()), w), 1e-13);
+}
+
+// The parts of a step add up to the step, without momentum to the last rounding.
+TEST_P(ShardUpdateTest, PartsAddUpToAStep) {
+  const Numbers g = test::random_numbers(start_.size(), 3);
+  Numbers half = g;
+  for (double& x : half) x /= 2;
+  ShardUpdate whole = make({}, 1), parts = make({}, 2);
+  whole.apply(encode(g, RT_FLOAT64), 0.5);
+  for (int i = 0; i < 2; ++i) parts.apply(encode(half, RT_FLOAT64), 0.5);
+  EXPECT_LT(test::relative_error(decode(parts.parameters()), decode(whole.parameters())), 1e-15);
+}
+
+}  // namespace
+}  // namespace runtime::train
