@@ -1,0 +1,186 @@
+// Ranks that are killed or stopped (faults 9 and 10 of the table in the README).
+#include <signal.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <thread>
+
+#include "tests/end_to_end/faults/job.h"
+
+namespace runtime::faults {
+namespace {
+
+using std::chrono::seconds;
+using testing::HasSubstr;
+
+// An ending that the ranks do not come to by themselves takes the launcher 2 s and more.
+constexpr double kNoticed = 2;
+
+std::string lost(int rank, int ranks) {
+  return "rank " + std::to_string(rank) + " of " + std::to_string(ranks) + " is lost";
+}
+
+int count_of(const std::string& text, const std::string& part) {
+  int count = 0;
+  for (size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+// RUNTIME_FAULT_KILLS and RUNTIME_FAULT_SEED ask for more, or for others.
+int from_environment(const char* name, int otherwise) {
+  const char* const text = std::getenv(name);
+  return text == nullptr ? otherwise : std::atoi(text);
+}
+
+class Kills : public JobTest {
+ protected:
+  struct Kill {
+    std::string backend;
+    int ranks, victim;
+    double after_s;
+  };
+
+  // How long a job of so many ranks takes that nobody disturbs.
+  double undisturbed(const std::string& backend, int count) {
+    double& known = undisturbed_[backend + std::to_string(count)];
+    if (known == 0) {
+      const auto begin = Clock::now();
+      EXPECT_EQ(ranks(backend, count, short_run())->wait(seconds(60)).exit_code, 0);
+      known = seconds_since(begin);
+    }
+    return known;
+  }
+
+  Words short_run() { return {"training.epochs=15", "comm.timeout_s=10"}; }
+
+  Kill draw(std::mt19937& random) {
+    Kill k;
+    k.backend = has_plugin("mpi") && random() % 5 == 0 ? "mpi" : "gloo";
+    k.ranks = static_cast<int>(2 + random() % 3);
+    k.victim = static_cast<int>(random() % static_cast<unsigned>(k.ranks));
+    k.after_s = undisturbed(k.backend, k.ranks) * static_cast<double>(random() % 1000) / 1000;
+    return k;
+  }
+
+  // False: it came too late, or too early, to hit anybody.
+  bool run(const Kill& k) {
+    std::filesystem::remove_all(path("run"));
+    const Process job = ranks(k.backend, k.ranks, short_run());
+    std::this_thread::sleep_for(std::chrono::duration<double>(k.after_s));
+    const pid_t victim = pid_of(k.victim, std::chrono::milliseconds(100));
+    const bool hit = victim != 0 && kill(victim, SIGKILL) == 0;
+    const auto begin = Clock::now();
+    const ProcessResult result = job->wait(seconds(20));
+    const double took = seconds_since(begin);
+    if (hit) worst_[k.backend] = std::max(worst_[k.backend], took);
+    if (!hit || result.exit_code == 0) {
+      EXPECT_EQ(result.exit_code, 0) << result.err;
+      return false;
+    }
+    EXPECT_EQ(result.exit_code, 4) << result.err;
+    if (k.backend == "gloo") check_gloo(k, result, took);
+    EXPECT_TRUE(processes().empty());
+    return true;
+  }
+
+  void check_gloo(const Kill& k, const ProcessResult& result, double took) {
+    EXPECT_LT(took, kNoticed) << result.err;
+    EXPECT_THAT(result.err, HasSubstr("error: rank " + std::to_string(k.victim) + " (pid "));
+    EXPECT_THAT(result.err, HasSubstr("was killed by signal 9 (SIGKILL)"));
+    EXPECT_EQ(count_of(result.err, " did not end after SIGTERM"), 0) << result.err;
+    // A survivor says nothing only if its own work was over.
+    if (std::filesystem::exists(path("run/weights.safetensors"))) return;
+    EXPECT_EQ(count_of(result.err, lost(k.victim, k.ranks)), k.ranks - 1) << result.err;
+  }
+
+  std::map<std::string, double> undisturbed_, worst_;
+};
+
+TEST_F(Kills, AtAnyTimeTheOthersEndAndNameTheLostRank) {
+  if (!has_plugin("gloo")) GTEST_SKIP() << "the plugin gloo was not built";
+  const int kills = from_environment("RUNTIME_FAULT_KILLS", 15);
+  const int seed = from_environment("RUNTIME_FAULT_SEED", 1);
+  std::mt19937 random(static_cast<unsigned>(seed));
+  int hits = 0;
+  for (int i = 0; i < kills && !HasFailure(); ++i) {
+    const Kill k = draw(random);
+    SCOPED_TRACE("kill " + std::to_string(i) + " of seed " + std::to_string(seed) + ": rank " +
+                 std::to_string(k.victim) + " of " + std::to_string(k.ranks) + " over " +
+                 k.backend + " after " + std::to_string(k.after_s) + " s");
+    hits += run(k) ? 1 : 0;
+  }
+  EXPECT_GT(hits, kills / 2);
+  std::printf("%d kills, %d hit a rank at work; until all had ended: gloo %.2f s, mpi %.2f s\n",
+              kills, hits, worst_["gloo"], worst_["mpi"]);
+}
+
+class LostRank : public JobTest, public testing::WithParamInterface<const char*> {
+ protected:
+  void SetUp() override {
+    if (!has_plugin(GetParam())) GTEST_SKIP() << "the plugin " << GetParam() << " was not built";
+  }
+  // Training, with a line written already.
+  Process training(int count, Words settings = {}) {
+    settings.push_back(kEndless);
+    Process job = ranks(GetParam(), count, settings);
+    EXPECT_TRUE(job->wait_for_text("\"step\":60,", seconds(30)));
+    return job;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Backends, LostRank, testing::Values("gloo", "mpi"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST_P(LostRank, AStoppedRankIsNamedAfterTheDeadlineAndAllCollectivesAreKept) {
+  const Process job = training(3);
+  kill(pid_of(1), SIGSTOP);
+  const auto begin = Clock::now();
+  EXPECT_TRUE(job->wait_for_text(lost(1, 3), seconds(5)));
+  EXPECT_GE(seconds_since(begin), 1.5);
+  const ProcessResult result = job->wait(seconds(5));
+  EXPECT_EQ(result.exit_code, 4) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("did not complete within 2 s"));
+  for (int rank = 0; rank < 3; ++rank) {
+    const std::string text = run_file("rank-" + std::to_string(rank) + "-collectives.txt");
+    EXPECT_THAT(text, HasSubstr("rank " + std::to_string(rank) + ": "));
+    EXPECT_GE(count_of(text, "\n  #"), 64) << text;
+  }
+}
+
+TEST_P(LostRank, AllStartAgainAsOftenAsAllowed) {
+  const Process job = ranks(GetParam(), 2, {"training.epochs=1200", "launch.max_restarts=1"});
+  ASSERT_TRUE(job->wait_for_text("\"step\":", seconds(30)));
+  kill(pid_of(1), SIGKILL);
+  const ProcessResult result = job->wait(seconds(60));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(count_of(result.err, "restart 1 of 1"), 1) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("done: 7200 steps"));
+}
+
+class InRendezvous : public JobTest {
+ protected:
+  // Whether the rank was stopped before all had come; the first makes the folder of the run then.
+  bool kill_first_rank(ProcessResult& result) {
+    const Process job = ranks("gloo", 3, {kEndless, "comm.init_timeout_s=60"});
+    kill(pid_of(0), SIGSTOP);
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    kill(pid_of(0), SIGKILL);
+    const auto begin = Clock::now();
+    result = job->wait(seconds(20));
+    EXPECT_LT(seconds_since(begin), kNoticed);
+    return !std::filesystem::remove_all(path("run"));
+  }
+};
+
+TEST_F(InRendezvous, TheOthersFailWithTheSameWords) {
+  if (!has_plugin("gloo")) GTEST_SKIP() << "the plugin gloo was not built";
+  ProcessResult result;
+  for (int i = 0; i < 5 && !kill_first_rank(result); ++i) {
+  }
+  EXPECT_EQ(result.exit_code, 4);
+  EXPECT_EQ(count_of(result.err, lost(0, 3) + ": it was killed by signal 9"), 2) << result.err;
+}
+
+}  // namespace
+}  // namespace runtime::faults
