@@ -22,6 +22,7 @@ using Clock = std::chrono::steady_clock;
 struct BenchArguments {
   ConfigArguments config;
   int64_t steps = 50;
+  int rounds = 1;
   bool json = false, layers = false, weak = false;
   std::vector<int> scaling;
 };
@@ -158,6 +159,7 @@ void run_bench(const BenchArguments& arguments, Outcome& outcome) {
     bench.config = arguments.config;
     bench.ranks = arguments.scaling;
     bench.steps = arguments.steps;
+    bench.rounds = arguments.rounds;
     bench.weak = arguments.weak;
     bench.json = arguments.json;
     return run_scaling_bench(bench);
@@ -193,10 +195,16 @@ void add_bench(CLI::App& app, Outcome& outcome) {
       ->add_flag("--weak", arguments->weak,
                  "With --scaling: the batch per rank is fixed, not the global batch")
       ->needs(scaling);
+  command
+      ->add_option("--rounds", arguments->rounds,
+                   "With --scaling: all numbers of ranks so often, in turn; the median run counts")
+      ->check(CLI::Range(1, 1000))
+      ->needs(scaling);
   command->footer(
       "Examples:\n  runtime bench configs/bench_lenet.toml --steps 100 --json\n  runtime bench "
       "configs/bench_resnet18.toml --layers --steps 10\n  runtime bench configs/bench_lenet.toml "
-      "--scaling 1,2,4\n  runtime bench configs/bench_mlp.toml --scaling 1,2 --weak --set "
+      "--scaling 1,2,4 --rounds 5\n  runtime bench configs/bench_mlp.toml --scaling 1,2 --weak "
+      "--set "
       "comm.backend=gloo\n  runtime bench comm --nproc 4");
   add_bench_comm(*command, outcome);
   command->callback([arguments, command, &outcome] {

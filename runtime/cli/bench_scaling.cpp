@@ -7,8 +7,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <iostream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -83,9 +85,12 @@ std::string read_all(int fd) {
     if (bytes == 0) return text;
     if (bytes > 0) {
       text.append(buffer, static_cast<size_t>(bytes));
-    } else {
+    } else if (errno == EAGAIN || errno == EINTR) {
       pollfd wait{fd, POLLIN, 0};
       poll(&wait, 1, -1);
+    } else {
+      throw CommunicationError(std::string("cannot read what a run prints: ") +
+                               std::strerror(errno) + "; start the runs alone (--nproc)");
     }
   }
 }
@@ -139,6 +144,7 @@ void print_json(const Plan& plan, const std::vector<Row>& rows) {
   j["device"] = rows[0].bench["device"];
   j["mode"] = plan.bench.weak ? "fixed_batch_per_rank" : "fixed_global_batch";
   j["threads_per_rank"] = plan.threads;
+  j["rounds"] = plan.bench.rounds;
   j["runs"] = ordered_json::array();
   for (const Row& row : rows) {
     const double speed_up = row.samples_per_second / rows[0].samples_per_second;
@@ -162,10 +168,10 @@ void print_json(const Plan& plan, const std::vector<Row>& rows) {
 }
 
 void print_table(const Plan& plan, const std::vector<Row>& rows) {
-  fmt::print("{} on {}, {}, {} {} a rank, median of {} steps; times in ms\n\n",
+  fmt::print("{} on {}, {}, {} {} a rank, median of {} steps in {} rounds; times in ms\n\n",
              rows[0].bench["config"].get<std::string>(), rows[0].bench["device"].get<std::string>(),
              plan.bench.weak ? "fixed batch per rank" : "fixed global batch", plan.threads,
-             plan.threads == 1 ? "thread" : "threads", plan.bench.steps);
+             plan.threads == 1 ? "thread" : "threads", plan.bench.steps, plan.bench.rounds);
   fmt::print("{:>5} {:>8} {:>10} {:>11} {:>9} {:>11} {:>10} {:>10} {:>10} {:>10}\n", "ranks",
              "batch", "step", "samples/s", "speed-up", "efficiency", "T_comp", "T_sync", "exposed",
              "predicted");
@@ -193,9 +199,19 @@ void run_scaling_bench(const ScalingBench& bench) {
   std::set<int> ranks(bench.ranks.begin(), bench.ranks.end());
   ranks.insert(1);
   const Plan plan = make_plan(bench, *ranks.rbegin());
+  // In turn, so that a machine whose speed drifts treats all alike.
+  std::map<int, std::vector<ordered_json>> runs;
+  for (int round = 0; round < bench.rounds; ++round) {
+    for (const int r : ranks) runs[r].push_back(run_bench(plan, r));
+  }
   std::vector<Row> rows;
-  for (const int r : ranks)
-    rows.push_back(make_row(run_bench(plan, r), rows.empty() ? nullptr : &rows.front()));
+  for (auto& [r, all] : runs) {
+    const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
+    std::nth_element(all.begin(), middle, all.end(), [](const auto& a, const auto& b) {
+      return a["step_ms_median"] < b["step_ms_median"];
+    });
+    rows.push_back(make_row(std::move(*middle), rows.empty() ? nullptr : &rows.front()));
+  }
   bench.json ? print_json(plan, rows) : print_table(plan, rows);
 }
 

@@ -12,12 +12,13 @@ struct ScalingBench {
   ConfigArguments config;
   std::vector<int> ranks;  // 1 is always measured
   int64_t steps = 50;
+  int rounds = 1;
   bool weak = false;  // the batch per rank is fixed
   bool json = false;
 };
 
-// Runs `bench --json` of this program for each number of ranks, one after the other, and prints the
-// table and whether adding ranks pays.
+// Runs `bench --json` of this program for each number of ranks in turn, `rounds` times, and prints
+// a table of the median runs and whether adding ranks pays.
 void run_scaling_bench(const ScalingBench& bench);
 
 }  // namespace runtime::cli

@@ -1,9 +1,8 @@
 #include "runtime/parallel/efficiency.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <map>
 
 namespace runtime::parallel {
@@ -93,7 +92,13 @@ class Timeline {
   Prediction result_;
 };
 
-std::string ms(double seconds) { return fmt::format("{:.3f} ms", seconds * 1e3); }
+std::string fixed(double value, int digits) {
+  char text[64];
+  std::snprintf(text, sizeof(text), "%.*f", digits, value);
+  return text;
+}
+
+std::string ms(double seconds) { return fixed(seconds * 1e3, 3) + " ms"; }
 
 std::string next_step(const Explanation& e) {
   const StepTimes& t = e.times;
@@ -103,20 +108,19 @@ std::string next_step(const Explanation& e) {
     return "one rank is as fast without the others: use fewer ranks, or a larger batch that keeps "
            "them busy";
   if (!t.pays())
-    return fmt::format(
-        "a global batch above {:.0f} would pay, if communication stays as exposed; or use fewer "
-        "ranks, or a comm.backend with less latency (runtime bench comm)",
-        std::ceil(static_cast<double>(e.global_batch) * t.exposed / gain));
+    return "a global batch above " +
+           fixed(std::ceil(static_cast<double>(e.global_batch) * t.exposed / gain), 0) +
+           " would pay, if communication stays as exposed; or use fewer ranks, or a comm.backend "
+           "with less latency (runtime bench comm)";
   if (t.exposed > kMuchExposed * t.step() && t.exposed > 2 * t.sync)
     return "most of the wait is for ranks that come late, not for communication: leave each rank "
            "cores of its own, or set parallelism.share = \"by_speed\"";
   if (t.exposed > kMuchExposed * t.step())
-    return fmt::format(
-        "{:.0f}% of a step waits for communication: a larger batch, comm.overlap = true with a "
-        "smaller comm.bucket_mb, or a faster comm.backend (runtime bench comm)",
-        100 * t.exposed / t.step());
-  return fmt::format("little waits for communication; runtime bench CONFIG --scaling 1,{},{}",
-                     t.ranks, 2 * t.ranks);
+    return fixed(100 * t.exposed / t.step(), 0) +
+           "% of a step waits for communication: a larger batch, comm.overlap = true with a "
+           "smaller comm.bucket_mb, or a faster comm.backend (runtime bench comm)";
+  return "little waits for communication; runtime bench CONFIG --scaling 1," +
+         std::to_string(t.ranks) + "," + std::to_string(2 * t.ranks);
 }
 
 }  // namespace
@@ -167,24 +171,25 @@ double alone_ratio(const Graph& graph, const PredictOptions& options) {
 
 std::string decide(const StepTimes& t, bool fixed_global_batch) {
   const bool pays = fixed_global_batch ? t.pays() : t.pays_per_rank();
-  const char* sign = pays ? "<" : ">=";
-  const char* answer = pays ? "adding ranks pays" : "adding ranks does not pay";
+  const std::string answer = pays ? ": adding ranks pays: " : ": adding ranks does not pay: ";
+  const std::string sign = pays ? " < " : " >= ";
   if (fixed_global_batch)
-    return fmt::format(
-        "fixed global batch: {}: T_comp(B/R) + exposed T_sync = {} {} T_comp(B) = {}", answer,
-        ms(t.step()), sign, ms(t.compute_alone));
-  return fmt::format("fixed batch per rank: {}: (T_comp + T_sync) / R = {} {} T_comp = {}", answer,
-                     ms((t.compute + t.sync) / t.ranks), sign, ms(t.compute));
+    return "fixed global batch" + answer + "T_comp(B/R) + exposed T_sync = " + ms(t.step()) + sign +
+           "T_comp(B) = " + ms(t.compute_alone);
+  return "fixed batch per rank" + answer +
+         "(T_comp + T_sync) / R = " + ms((t.compute + t.sync) / t.ranks) + sign +
+         "T_comp = " + ms(t.compute);
 }
 
 std::string explain(const Explanation& e) {
   const StepTimes& t = e.times;
-  return fmt::format(
-      "{} ranks, global batch {}: T_comp {} + exposed T_sync {} = {} a step (T_sync alone {})\n"
-      "efficiency {:.2f}{}, speed-up {:.2f} over one such rank (T_comp(B) {})\n{}\n{}\nnext: {}",
-      t.ranks, e.global_batch, ms(t.compute), ms(t.exposed), ms(t.step()), ms(t.sync),
-      t.efficiency(), e.predicted ? fmt::format(", predicted {:.2f}", *e.predicted) : "",
-      t.speed_up(), e.alone, decide(t, true), decide(t, false), next_step(e));
+  std::string text =
+      std::to_string(t.ranks) + " ranks, global batch " + std::to_string(e.global_batch) +
+      ": T_comp " + ms(t.compute) + " + exposed T_sync " + ms(t.exposed) + " = " + ms(t.step()) +
+      " a step (T_sync alone " + ms(t.sync) + ")\nefficiency " + fixed(t.efficiency(), 2);
+  if (e.predicted) text += ", predicted " + fixed(*e.predicted, 2);
+  return text + ", speed-up " + fixed(t.speed_up(), 2) + " over one such rank (T_comp(B) " +
+         e.alone + ")\n" + decide(t, true) + "\n" + decide(t, false) + "\nnext: " + next_step(e);
 }
 
 }  // namespace runtime::parallel

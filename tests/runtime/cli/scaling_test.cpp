@@ -107,8 +107,9 @@ TEST_F(Scaling, LayersOfSeveralRanksArePrintedOnce) {
 }
 
 TEST_F(Scaling, TableOverNumbersOfRanks) {
-  const json j = json::parse(output({"bench", job_, "--scaling", "2,3", "--steps", "5", "--json"}));
-  expect_keys(j, {"config", "device", "mode", "threads_per_rank", "runs"});
+  const json j = json::parse(
+      output({"bench", job_, "--scaling", "2,3", "--steps", "5", "--rounds", "3", "--json"}));
+  expect_keys(j, {"config", "device", "mode", "threads_per_rank", "rounds", "runs"});
   EXPECT_EQ(j["mode"], "fixed_global_batch");
   ASSERT_EQ(j["runs"].size(), 3u);
   for (size_t i = 0; i < 3; ++i) {
@@ -183,6 +184,7 @@ TEST_F(Scaling, BadInput) {
   expect_refused({"bench", job_, "--scaling", "1,2", "--nproc", "2"}, "--nproc");
   expect_refused({"bench", job_, "--scaling", "1,2", "--layers"}, "--layers");
   expect_refused({"bench", job_, "--weak"}, "--scaling");
+  expect_refused({"bench", job_, "--rounds", "2"}, "--scaling");
   expect_refused({"bench", job_, "--scaling", "16", "--steps", "1"}, "--nproc 16");
   expect_refused({"bench", "comm", "--collective", "all_reduse"}, "all_reduse");
   expect_refused({"bench", "comm", "--min-bytes", "1M", "--max-bytes", "1K"}, "--min-bytes");
