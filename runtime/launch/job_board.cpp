@@ -83,8 +83,7 @@ std::optional<std::string> AttendedStore::try_get(const std::string& key) {
     for (const Note& note : launcher_->notes())
       throw CommunicationError("rank " + std::to_string(note.rank) + " of " +
                                std::to_string(launcher_->world_size()) + " is lost: " + note.text +
-                               "; look at its output, then start the job again, or let "
-                               "launch.max_restarts do it");
+                               "; look at its output, then start the job again");
   }
   return store_->try_get(key);
 }
