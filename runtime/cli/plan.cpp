@@ -4,6 +4,7 @@
 
 #include "runtime/cli/commands.h"
 #include "runtime/cli/session.h"
+#include "runtime/train/asynchronous.h"
 #include "runtime/train/open.h"
 #include "runtime/train/scaling.h"
 #include "runtime/train/step_programs.h"
@@ -195,7 +196,7 @@ void plan_rank_zero(const launch::Rank& rank, const PlanArguments& arguments) {
   print_collectives(prediction);
   print_memory(program.memory());
   for (const std::string& note : programs.notes) fmt::print("note: {}\n", note);
-  if (config.parallelism.update == "synchronous") print_efficiency(programs, prediction);
+  if (!train::is_asynchronous(config, arguments.world_size)) print_efficiency(programs, prediction);
 }
 
 void run_plan(const PlanArguments& arguments, Outcome& outcome) {

@@ -186,6 +186,9 @@ TEST_F(Scaling, BadInput) {
   expect_refused({"bench", job_, "--weak"}, "--scaling");
   expect_refused({"bench", job_, "--rounds", "2"}, "--scaling");
   expect_refused({"bench", job_, "--scaling", "16", "--steps", "1"}, "--nproc 16");
+  expect_refused({"bench", job_, "--nproc", "2", "--set", "parallelism.update=asynchronous",
+                  "--set", "parallelism.max_staleness=2"},
+                 "synchronous steps");
   expect_refused({"bench", "comm", "--collective", "all_reduse"}, "all_reduse");
   expect_refused({"bench", "comm", "--min-bytes", "1M", "--max-bytes", "1K"}, "--min-bytes");
   expect_refused({"bench", "comm", "--min-bytes", "much"}, "--min-bytes");
