@@ -57,12 +57,41 @@ TEST(StoreJobBoard, ANoteThatCannotBeReadIsStillAnAnswer) {
   }
 }
 
+TEST(StoreJobBoard, TheLauncherSpeaksUnlessTheRankHasAnErrorOfItsOwn) {
+  MemoryStore store, launchers;
+  const auto launcher = std::make_shared<StoreJobBoard>(launchers, 4);
+  StoreJobBoard board(store, 4, "run-1/", launcher);
+  board.post({1, Note::Kind::kOwnError, "own", {}});
+  board.post({2, Note::Kind::kDone, "", {}});
+  for (const int rank : {0, 1, 2}) launcher->post({rank, Note::Kind::kLost, "killed", {}});
+  EXPECT_TRUE(board.alarm());
+  std::vector<std::string> texts;
+  for (const Note& note : board.notes()) texts.push_back(std::to_string(note.rank) + note.text);
+  EXPECT_THAT(texts, testing::ElementsAre("0killed", "1own", "2killed"));
+}
+
+TEST(AttendedStore, FailsOnceARankIsGone) {
+  MemoryStore launchers;
+  const auto launcher = std::make_shared<StoreJobBoard>(launchers, 2);
+  AttendedStore store(std::make_shared<MemoryStore>(), launcher);
+  store.set("key", "value");
+  EXPECT_EQ(store.try_get("key"), "value");
+  EXPECT_EQ(store.try_get("other"), std::nullopt);
+  launcher->post({1, Note::Kind::kLost, "it was killed", {}});
+  try {
+    store.get("other", std::chrono::hours(1));
+    FAIL() << "expected an error";
+  } catch (const CommunicationError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("rank 1 of 2 is lost: it was killed"));
+  }
+}
+
 // Ranks wait for what never comes, until the launcher says that one of them has died.
 TEST(StoreJobBoard, TheLauncherSpeaksForARankThatDied) {
   const exec::Folder folder;
   exec::Processes ranks(3, folder.path(), [&](int rank) {
     FileStore store(folder.path() / "store");
-    StoreJobBoard board(store, 3);
+    StoreJobBoard board(store, 3, "run-1/", launcher_board(folder.path() / "store", 3));
     exec::FlightRecorder recorder(rank, folder.path());
     exec::Watchdog watchdog(recorder, board, {.timeout = std::chrono::seconds(60)});
     watchdog.run([&] {
@@ -77,8 +106,8 @@ TEST(StoreJobBoard, TheLauncherSpeaksForARankThatDied) {
     }));
   ranks.signal(2, SIGKILL);
   EXPECT_EQ(ranks.exit_code(2), -1);
-  FileStore store(folder.path() / "store");
-  StoreJobBoard(store, 3).post({2, Note::Kind::kLost, "killed by signal 9 (Killed)", {}});
+  launcher_board(folder.path() / "store", 3)
+      ->post({2, Note::Kind::kLost, "killed by signal 9 (Killed)", {}});
   for (const int rank : {0, 1}) {
     EXPECT_EQ(ranks.exit_code(rank), 4);
     EXPECT_THAT(ranks.errors(rank), HasSubstr("rank 2 of 3 is lost: killed by signal 9 (Killed)"));
