@@ -1,0 +1,70 @@
+// Measuring what ranks cost each other, and planning a rank that nobody starts.
+#include "runtime/train/scaling.h"
+
+#include <gmock/gmock.h>
+
+#include "runtime/error.h"
+#include "runtime/train/run.h"
+#include "runtime/train/step_programs.h"
+#include "tests/runtime/exec/local_ranks.h"
+#include "tests/runtime/train/job.h"
+
+namespace runtime::train {
+namespace {
+
+using testing::Each;
+using testing::SizeIs;
+
+class Forms : public testing::TestWithParam<std::vector<config::Override>> {};
+
+TEST_P(Forms, MeasuringKeepsParameters) {
+  const auto errors = exec::on_local_ranks(3, [](exec::LocalRank& r) {
+    const config::Config config = test::parse(kTiny, GetParam());
+    const data::DatasetPair data = open_data(config, nullptr);
+    exec::CompileOptions options{exec::Tune::kOff, false, {}};
+    options.collectives = &r.collectives;
+    Trainer trainer(config, data.train->spec(), test::open_device("reference"), options);
+    const auto reporter = make_tee({});
+    RunOptions run;
+    run.max_steps = 4;
+    const RunResult result = run_training(config, data, trainer, *reporter, run);
+    EXPECT_EQ(result.cost.steps, 2);  // half of so few are warm-up
+    EXPECT_GT(result.cost.seconds, result.cost.exposed);
+    EXPECT_GT(result.cost.exposed, 0);
+    const data::TensorFile before = trainer.weights();
+    const Scaling s = measure_scaling(config, trainer, r.collectives, "local", result.cost);
+    EXPECT_EQ(s.measured.ranks, 3);
+    EXPECT_GT(s.measured.sync, 0);
+    EXPECT_GT(s.measured.compute_alone, s.measured.compute);
+    const data::TensorFile after = trainer.weights();
+    for (const auto& [name, tensor] : before.tensors)
+      EXPECT_EQ(tensor.bytes, after.tensors.at(name).bytes) << name;
+  });
+  EXPECT_THAT(errors, Each(""));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Steps, Forms,
+    testing::Values(std::vector<config::Override>{},
+                    std::vector<config::Override>{{"parallelism.zero_stage", "1"}},
+                    std::vector<config::Override>{{"training.micro_batch_size", "1"}},
+                    std::vector<config::Override>{{"debug.deterministic", "true"},
+                                                  {"debug.virtual_shards", "4"}}));
+
+TEST(Planning, ARankWithoutCommunicatorsHasMemoryAndCollectivesButDoesNotRun) {
+  const config::Config config = test::parse(kTiny, {});
+  const data::DatasetPair data = open_data(config, nullptr);
+  StepPrograms programs(config, data.train->spec(), test::open_device("reference"),
+                        {exec::Tune::kOff, false, {}});
+  programs.split.world_size = 4;
+  exec::Program& program = *programs.any_program().program;
+  EXPECT_GT(program.memory().parameters, 0u);
+  const parallel::Prediction p = parallel::predict(
+      program.graph(), predict_options(config, programs.split, parallel::default_link("gloo")));
+  EXPECT_THAT(p.collectives, SizeIs(2));  // the loss and one bucket
+  EXPECT_GT(p.times.sync, 0);
+  EXPECT_THROW(program.run(programs.stream), CommunicationError);
+}
+
+}  // namespace
+}  // namespace runtime::train
