@@ -21,6 +21,7 @@ std::vector<std::string> common_items(const Session& s) {
   for (std::string line; std::getline(text, line);) {
     if (line.starts_with('[')) section = line.substr(0, line.find('.'));
     if (line.empty() || line.starts_with('#') || own.contains(section)) continue;
+    if (section == "[comm]" && line.starts_with("interface")) continue;
     items.push_back(line);
   }
   items.push_back("training data: " + s.data.train->description());
