@@ -1,0 +1,160 @@
+#include "tests/runtime/train/ranks_trace.h"
+
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <stdexcept>
+
+#include "runtime/launch/run_ranks.h"
+#include "runtime/train/open.h"
+#include "runtime/train/step_programs.h"
+#include "runtime/train/trainer.h"
+#include "tests/runtime/train/job.h"
+
+namespace runtime::train {
+
+namespace {
+
+std::string step_name(int step, const std::string& what) {
+  char text[16];
+  std::snprintf(text, sizeof(text), "%03d ", step);
+  return text + what;
+}
+
+data::HostTensor vector(const std::vector<double>& values) {
+  data::HostTensor t{RT_FLOAT64, {static_cast<int64_t>(values.size())}, {}};
+  t.bytes.resize(values.size() * sizeof(double));
+  std::memcpy(t.bytes.data(), values.data(), t.bytes.size());
+  return t;
+}
+
+// Compiles the step's program again, without the collective of one bucket.
+void leave_out(Trainer& trainer, const config::Config& config, const StepKey& key,
+               const std::string& bucket) {
+  StepPrograms& programs = trainer.programs();
+  StepProgram& p = programs.get(key);
+  parallel::DistributeOptions o;
+  o.rank = programs.rank();
+  o.world_size = programs.world_size();
+  o.sync_batch_norm = config.parallelism.sync_batch_norm;
+  size_t removed = 0;
+  exec::Compiled compiled =
+      exec::compile(p.step.graph, programs.device, programs.storage, programs.arena,
+                    programs.options, [&](graph::Graph& graph) {
+                      p.values = parallel::distribute(
+                          graph, p.step.buffers,
+                          {p.step.features, p.step.target, p.step.weight, p.step.sample_base}, o);
+                      removed = std::erase_if(graph.nodes, [&](const graph::Node& node) {
+                        return node.collective && node.layer == bucket;
+                      });
+                    });
+  p.program = std::move(compiled.program);
+  if (removed != 2) throw std::runtime_error("there is no collective of '" + bucket + "'");
+}
+
+void flip_a_bit(Trainer& trainer) {
+  data::TensorFile weights = trainer.weights();
+  std::vector<std::byte>& bytes = weights.tensors.begin()->second.bytes;
+  bytes[bytes.size() / 2] ^= std::byte{1};
+  trainer.set_weights(weights, "memory");
+}
+
+class Recorder {
+ public:
+  Recorder(const TraceOptions& options, launch::Rank& rank)
+      : options_(options),
+        rank_(rank),
+        config_(resolve_ranks(rank.config, rank.place.world_size)),
+        data_(open_data(config_, nullptr)) {
+    exec::CompileOptions compile{exec::Tune::kOff, config_.debug.deterministic, {}};
+    compile.collectives = rank.collectives;
+    trainer_ = std::make_unique<Trainer>(
+        config_, data_.train->spec(),
+        open_device(config_, *rank.registry, rank.place.local_rank, nullptr), compile);
+  }
+
+  TraceResult run() {
+    data::Loader loader(data_.train, train_loader_options(config_, trainer_->split()));
+    for (int step = 0; step < options_.steps; ++step) one_step(step, loader.next());
+    const int64_t batch = config_.training.global_batch_size;
+    result_.share = parallel::shares(batch, trainer_->split())[rank_.place.rank];
+    if (data_.validation != nullptr) validate();
+    return std::move(result_);
+  }
+
+ private:
+  void one_step(int step, const data::Batch& batch) {
+    if (!options_.left_out.empty()) {
+      for (const Purpose purpose : {Purpose::kGradients, Purpose::kTraining})
+        leave_out(*trainer_, config_, trainer_->programs().keys(purpose, batch)[0],
+                  options_.left_out);
+    }
+    data::TensorFile gradients = trainer_->gradients(batch);
+    gradients.tensors.erase("logits");
+    keep("loss of gradients", step, gradients.tensors.extract("loss").mapped());
+    for (auto& [name, tensor] : gradients.tensors) keep("gradient " + name, step, tensor);
+    trainer_->step(batch, config_.optimizer.lr);
+    keep("loss", step, vector({trainer_->next_result(true)->loss}));
+    for (auto& [name, tensor] : trainer_->weights().tensors) keep("weight " + name, step, tensor);
+    if (step == options_.flip_after) {
+      if (rank_.place.rank == 1) flip_a_bit(*trainer_);
+      trainer_->check_replicas();
+    }
+  }
+
+  void validate() {
+    data::Loader loader(data_.validation, validation_loader_options(config_, rank_.place.rank,
+                                                                    rank_.place.world_size));
+    const Evaluation e = trainer_->evaluate(loader);
+    result_.trace.tensors.emplace("validation",
+                                  vector({e.loss, e.accuracy, static_cast<double>(e.samples)}));
+  }
+
+  void keep(const std::string& what, int step, data::HostTensor tensor) {
+    result_.trace.tensors.emplace(step_name(step, what), std::move(tensor));
+  }
+
+  const TraceOptions& options_;
+  launch::Rank& rank_;
+  config::Config config_;
+  data::DatasetPair data_;
+  std::unique_ptr<Trainer> trainer_;
+  TraceResult result_;
+};
+
+}  // namespace
+
+TraceResult record(const TraceOptions& options) {
+  TraceResult result;
+  launch::RunRanks run;
+  run.config = options.config;
+  run.arguments = options.arguments;
+  run.body = [&](launch::Rank& rank) {
+    TraceResult own = Recorder(options, rank).run();
+    if (rank.main()) result = std::move(own);
+  };
+  result.exit_code = launch::run_ranks(run);
+  return result;
+}
+
+Difference largest_difference(const Trace& actual, const Trace& expected) {
+  if (actual.tensors.size() != expected.tensors.size() || expected.tensors.empty())
+    throw std::runtime_error("traces of " + std::to_string(actual.tensors.size()) + " and " +
+                             std::to_string(expected.tensors.size()) + " tensors");
+  Difference largest;
+  for (const auto& [name, tensor] : expected.tensors) {
+    const double error = test::relative_error(numbers(actual.tensors.at(name)), numbers(tensor));
+    if (!(error <= largest.relative)) largest = {name, error};  // NaN too
+    if (std::isnan(error)) return largest;
+  }
+  return largest;
+}
+
+double mean_loss(const Trace& trace, int first, int count) {
+  double sum = 0;
+  for (int i = first; i < first + count; ++i)
+    sum += numbers(trace.tensors.at(step_name(i, "loss")))[0];
+  return sum / count;
+}
+
+}  // namespace runtime::train
