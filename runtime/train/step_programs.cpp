@@ -82,12 +82,16 @@ StepKey StepPrograms::whole(Purpose purpose, int64_t rows) const {
   return key;
 }
 
-std::vector<StepKey> StepPrograms::keys(Purpose purpose, const data::Batch& batch) const {
+const std::vector<StepKey>& StepPrograms::keys(Purpose purpose, const data::Batch& batch) {
+  const bool padded = batch.valid < batch.rows;
+  const auto [known, is_new] = keys_.try_emplace({purpose, batch.global_rows, batch.rows, padded});
+  std::vector<StepKey>& keys = known->second;
+  if (!is_new) return keys;
   const int64_t steps = parallel::micro_steps(batch.global_rows, split);
   StepKey key = whole(purpose, batch.rows / (steps * split.shards_of_rank()));
-  key.split_batch_norm |= has_batch_norm_ && batch.valid < batch.rows;
+  key.split_batch_norm |= has_batch_norm_ && padded;
   key.l2_share /= static_cast<double>(steps);
-  std::vector<StepKey> keys(steps, key);
+  keys.assign(steps, key);
   for (int64_t i = 0; i < steps; ++i) {
     keys[i].accumulate = i > 0;
     if (i + 1 < steps) keys[i].purpose = Purpose::kMicroStep;

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "runtime/config/config.h"
@@ -39,7 +40,7 @@ class StepPrograms {
                std::shared_ptr<plugins::host::Device> device, const exec::CompileOptions& options);
 
   // The micro-steps of a rank's part of a global batch, in order.
-  std::vector<StepKey> keys(Purpose purpose, const data::Batch& batch) const;
+  const std::vector<StepKey>& keys(Purpose purpose, const data::Batch& batch);
   StepKey whole(Purpose purpose, int64_t rows) const;
   StepProgram& get(const StepKey& key);
   // The last pass of a full training step.
@@ -82,6 +83,8 @@ class StepPrograms {
 
   bool has_batch_norm_ = false;
   std::map<StepKey, StepProgram> programs_;
+  // By purpose, rows of the global batch and of this rank's part, and whether rows are padding.
+  std::map<std::tuple<Purpose, int64_t, int64_t, bool>, std::vector<StepKey>> keys_;
   // Copied from when a step is queued; until that is done they are not written again.
   std::vector<double> widened_, weight_wide_;
   std::vector<float> weight_;

@@ -154,7 +154,7 @@ const parallel::BatchSplit& Trainer::split() const { return state_->split; }
 
 void Trainer::step(const data::Batch& batch, double learning_rate) {
   State& s = *state_;
-  const std::vector<StepKey> keys = s.keys(Purpose::kTraining, batch);
+  const std::vector<StepKey>& keys = s.keys(Purpose::kTraining, batch);
   s.agree(batch, keys);
   int64_t row = 0;
   for (const StepKey& key : keys) {
@@ -208,7 +208,7 @@ Evaluation Trainer::evaluate(data::Loader& loader) {
 
 data::TensorFile Trainer::gradients(const data::Batch& batch) {
   State& s = *state_;
-  const std::vector<StepKey> keys = s.keys(Purpose::kGradients, batch);
+  const std::vector<StepKey>& keys = s.keys(Purpose::kGradients, batch);
   int64_t row = 0;
   for (const StepKey& key : keys) {
     StepProgram& p = s.get(key);
