@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds everything and runs all tests: the unit tests with AddressSanitizer and UndefinedBehaviorSanitizer in a Debug
-# build (build-debug/), then every test in a Release build (build/).
+# build (build-debug/), ranks as threads with ThreadSanitizer (build-tsan/), then every test in a Release build (build/).
 #
 #   tools/test.sh            all of it
 #   tools/test.sh --quick    without the sanitizers
@@ -38,6 +38,11 @@ if [ -z "$quick" ]; then
   # of the tests in which threads with an OpenMP team have ended: those run without it.
   run_tests build-debug --label-regex '^unit$' --exclude-regex 'train_test\.Backends\.|CpuThreads\.' || failed=1
   ASAN_OPTIONS=detect_leaks=0 run_tests build-debug --tests-regex 'CpuThreads\.' || failed=1
+
+  say "Build with ThreadSanitizer: ranks as threads"
+  configure tsan ${CI:+-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O2\ -g1}
+  build tsan faults_threads_test local_communicator_test watchdog_test
+  run_tests build-tsan --tests-regex '^(faults_threads_test|local_communicator_test|watchdog_test)\.' || failed=1
 fi
 
 say "Optional parts"
