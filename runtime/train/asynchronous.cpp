@@ -75,13 +75,18 @@ data::LoaderOptions Asynchronous::loader_options() {
 
 int Asynchronous::run(int64_t end, const std::function<int(const Part&)>& done) {
   exchange_->open(end * programs_.world_size());
-  for (bool pushed = false;; pushed = true) {
+  // A gradient travels while the next part is computed.
+  bool pushed = false;
+  for (;; pushed = true) {
     const data::Batch& batch = next_batch();
-    if (pushed) receive_parameters();
     if (batch.rows == 0) break;
     const Part part = compute(batch);
+    PartGradient gradient = gradient_of(part, batch);
+    if (pushed) receive_parameters();
+    exchange_->push(std::move(gradient));
     if (const int signal = done(part); signal != 0) exchange_->stop(signal);
   }
+  if (pushed) receive_parameters();
   return synchronise();
 }
 
@@ -96,24 +101,27 @@ Part Asynchronous::compute(const data::Batch& batch) {
   part.step = batch.epoch * batches_per_epoch() + batch.index;
   part.learning_rate = learning_rate(config_, part.step, part.epoch);
   int64_t row = 0;
-  StepProgram* p = nullptr;
   for (const StepKey& key : programs_.keys(Purpose::kMicroStep, batch)) {
-    p = &programs_.get(key);
-    programs_.upload(*p, batch, row, 0, part.step);
-    p->program->run(programs_.stream);
+    StepProgram& p = programs_.get(key);
+    programs_.upload(p, batch, row, 0, part.step);
+    p.program->run(programs_.stream);
     row += key.rows;
+    part.loss = programs_.read_scalar(p, p.values.loss);  // of the rows so far
   }
-  part.loss = programs_.read_scalar(*p, p->values.loss);
+  return part;
+}
+
+PartGradient Asynchronous::gradient_of(const Part& part, const data::Batch& batch) {
   PartGradient gradient{part.step * programs_.world_size() + batch.part,
                         part.learning_rate,
                         part.loss,
                         batch.valid,
                         {}};
-  const std::byte* from = start_of(*p, p->step.buffers.gradients);
+  const StepProgram& p = programs_.any_program();
+  const std::byte* from = start_of(p, p.step.buffers.gradients);
   for (int owner = 0; owner < programs_.world_size(); ++owner, from += shard_->bytes())
     gradient.shards.push_back(programs_.read(from, shard_->bytes()));
-  exchange_->push(std::move(gradient));
-  return part;
+  return gradient;
 }
 
 void Asynchronous::receive_parameters() {

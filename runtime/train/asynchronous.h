@@ -50,6 +50,7 @@ class Asynchronous {
   data::LoaderOptions loader_options();
   const data::Batch& next_batch();
   Part compute(const data::Batch& batch);
+  PartGradient gradient_of(const Part& part, const data::Batch& batch);
   void receive_parameters();
   void write_parameters(const std::vector<Bytes>& shards);
   int synchronise();
