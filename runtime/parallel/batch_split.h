@@ -11,7 +11,7 @@ namespace runtime::parallel {
 struct BatchSplit {
   int rank = 0, world_size = 1;
   // Parts of each rank, in proportion; empty: equal. Any positive numbers.
-  std::vector<double> weights;
+  std::vector<double> weights = {};
   // Rows that are computed at once; 0: the whole share.
   int64_t micro_batch = 0;
   // > 0: the batch is cut in so many shards whatever the number of ranks, and a rank computes

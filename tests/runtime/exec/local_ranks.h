@@ -26,7 +26,8 @@ struct LocalRank {
 // Runs `body` on every rank; returns what they threw ("" for nothing), by rank. As in launch, a
 // rank that fails aborts the communicators of all.
 inline std::vector<std::string> on_local_ranks(int world_size,
-                                               const std::function<void(LocalRank&)>& body) {
+                                               const std::function<void(LocalRank&)>& body,
+                                               bool check = false) {
   const auto plugin = plugins::host::Plugin::load(LOCAL_PLUGIN, {});
   SharedBoard board(world_size);
   std::vector<std::string> errors(world_size);
@@ -38,7 +39,7 @@ inline std::vector<std::string> on_local_ranks(int world_size,
       const auto job = plugins::host::Communicator::create(
           plugin, {.rank = rank, .world_size = world_size, .prefix = "test"});
       const Communicators list = {job, job->split(0, rank, std::chrono::seconds(30))};
-      Collectives collectives(list, rank, world_size, recorder, watchdog, false);
+      Collectives collectives(list, rank, world_size, recorder, watchdog, check);
       errors[rank] = message_of([&] {
         watchdog.run([&] {
           LocalRank local{rank, world_size, watchdog, collectives};

@@ -20,6 +20,7 @@ int run(int count, char** words) {
   std::vector<Override> overrides;
   for (int i = 5; i < count; ++i) {
     const std::string word = words[i];
+    if (word == "--set") continue;  // the launcher's own settings
     const size_t equals = word.find('=');
     overrides.push_back({word.substr(0, equals), word.substr(equals + 1)});
   }

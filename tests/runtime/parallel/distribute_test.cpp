@@ -1,0 +1,158 @@
+// The pass on a step made by hand: three parameters in buckets of their own, the last one's
+// gradient ready first.
+#include "runtime/parallel/distribute.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace runtime::parallel {
+namespace {
+
+using graph::Graph;
+using graph::Node;
+using graph::Phase;
+using graph::ValueId;
+using graph::ValueKind;
+
+constexpr int kParameters = 3;
+
+struct Step {
+  Graph graph;
+  StepBuffers buffers;
+  ShardValues inputs;
+};
+
+ValueId add(Graph& graph, const std::string& name, ValueKind kind, graph::Dims dims) {
+  graph::Value value;
+  value.name = name;
+  value.kind = kind;
+  value.dims = std::move(dims);
+  value.bytes = graph::canonical_bytes(value);
+  return graph.add_value(value);
+}
+
+Node node(const char* op, Phase phase, std::vector<ValueId> inputs, std::vector<ValueId> outputs) {
+  Node n;
+  n.op = op;
+  n.layer = op;
+  n.phase = phase;
+  n.inputs = std::move(inputs);
+  n.outputs = std::move(outputs);
+  return n;
+}
+
+Step make_step(int ranks) {
+  Step s;
+  Graph& g = s.graph;
+  s.buffers.layout = lay_out({128, 128, 128}, {ranks, 1, 1});
+  const auto elements = static_cast<int64_t>(s.buffers.layout.bytes / 4);
+  s.inputs.features = add(g, "features", ValueKind::kInput, {2, 4});
+  s.inputs.target = add(g, "target", ValueKind::kInput, {2});
+  s.inputs.weight = add(g, "weight", ValueKind::kInput, {2});
+  s.inputs.sample_base = add(g, "sample_base", ValueKind::kInput, {1});
+  s.buffers.parameters = add(g, "parameters", ValueKind::kParameter, {elements});
+  s.buffers.gradients = add(g, "gradients", ValueKind::kState, {elements});
+  s.buffers.loss = add(g, "loss", ValueKind::kOutput, {1});
+  const ValueId rate = add(g, "rate", ValueKind::kInput, {1});
+  g.nodes.push_back(node("forward", Phase::kForward,
+                         {s.inputs.features, s.inputs.target, s.inputs.weight}, {s.buffers.loss}));
+  for (int p = kParameters; p-- > 0;) {
+    graph::Value view;
+    view.dims = {32};
+    view.bytes = 128;
+    view.base = s.buffers.gradients;
+    view.offset = s.buffers.layout.offsets[p];
+    const ValueId gradient = g.add_value(view);
+    g.nodes.push_back(node(("backward" + std::to_string(p)).c_str(), Phase::kBackward,
+                           {s.inputs.features}, {gradient}));
+  }
+  g.nodes.push_back(node(RT_OP_SGD, Phase::kUpdate,
+                         {s.buffers.parameters, s.buffers.gradients, rate},
+                         {s.buffers.parameters}));
+  return s;
+}
+
+// "start <layer>", "wait ...", or the operation.
+std::vector<std::string> order(const Graph& graph) {
+  std::vector<std::string> list;
+  for (const Node& n : graph.nodes) {
+    list.push_back(!n.collective ? n.op : (n.collective->wait ? "wait " : "start ") + n.layer);
+  }
+  return list;
+}
+
+std::vector<std::string> distributed(const DistributeOptions& options) {
+  Step s = make_step(options.world_size);
+  distribute(s.graph, s.buffers, s.inputs, options);
+  return order(s.graph);
+}
+
+using Order = std::vector<std::string>;
+
+TEST(Distribute, OneRankCommunicatesNothing) {
+  EXPECT_EQ(distributed({}), (Order{"forward", "backward2", "backward1", "backward0", RT_OP_SGD,
+                                    RT_OP_SGD, RT_OP_SGD}));
+}
+
+TEST(Distribute, EachBucketStartsBehindItsGradientAndIsUpdatedBehindItsWait) {
+  EXPECT_EQ(distributed({.world_size = 2}),
+            (Order{"forward", "start loss", "backward2", "start bucket 0", "backward1",
+                   "start bucket 1", "backward0", "start bucket 2", "wait loss", "wait bucket 0",
+                   RT_OP_SGD, "wait bucket 1", RT_OP_SGD, "wait bucket 2", RT_OP_SGD}));
+}
+
+TEST(Distribute, WithoutOverlapAllStartBehindTheBackwardPass) {
+  EXPECT_EQ(distributed({.world_size = 2, .overlap = false}),
+            (Order{"forward", "backward2", "backward1", "backward0", "start loss", "start bucket 0",
+                   "start bucket 1", "start bucket 2", "wait loss", "wait bucket 0", RT_OP_SGD,
+                   "wait bucket 1", RT_OP_SGD, "wait bucket 2", RT_OP_SGD}));
+}
+
+TEST(Distribute, ZeroScattersGradientsAndGathersParameters) {
+  Step s = make_step(2);
+  distribute(s.graph, s.buffers, s.inputs, {.rank = 1, .world_size = 2, .zero_stage = 1});
+  int scatters = 0, gathers = 0, updates = 0;
+  for (const Node& n : s.graph.nodes) {
+    if (n.op == RT_OP_SGD) {
+      ++updates;  // of half a bucket, the second
+      const graph::Value& gradient = s.graph.value(n.inputs[1]);
+      EXPECT_EQ(gradient.dims, (graph::Dims{16}));
+      EXPECT_EQ(gradient.offset % 128, 64u);
+    }
+    if (!n.collective || n.collective->wait) continue;
+    scatters += n.collective->kind == RT_REDUCE_SCATTER;
+    gathers += n.collective->kind == RT_ALL_GATHER;
+  }
+  EXPECT_EQ(scatters, kParameters);
+  EXPECT_EQ(gathers, kParameters);
+  EXPECT_EQ(updates, kParameters);
+}
+
+TEST(Distribute, MicroStepsReduceNothing) {
+  Step s = make_step(2);
+  distribute(s.graph, s.buffers, s.inputs, {.world_size = 2, .accumulate = true, .reduce = false});
+  for (const Node& n : s.graph.nodes) EXPECT_FALSE(n.collective) << n.layer;
+}
+
+TEST(Distribute, EveryStartHasItsWaitBehindIt) {
+  for (const DistributeOptions& o :
+       {DistributeOptions{.world_size = 3}, DistributeOptions{.world_size = 3, .zero_stage = 1},
+        DistributeOptions{.world_size = 3, .shards = 2, .total_shards = 5}}) {
+    Step s = make_step(3);
+    distribute(s.graph, s.buffers, s.inputs, o);
+    std::vector<int32_t> open;
+    for (const Node& n : s.graph.nodes) {
+      if (!n.collective) continue;
+      if (!n.collective->wait) {
+        open.push_back(n.collective->token);
+      } else {
+        EXPECT_EQ(std::erase(open, n.collective->token), 1u) << n.layer;
+      }
+    }
+    EXPECT_TRUE(open.empty());
+  }
+}
+
+}  // namespace
+}  // namespace runtime::parallel

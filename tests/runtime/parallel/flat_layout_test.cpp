@@ -1,0 +1,52 @@
+#include "runtime/parallel/flat_layout.h"
+
+#include <gtest/gtest.h>
+
+namespace runtime::parallel {
+namespace {
+
+TEST(FlatLayout, OneBucketHoldsAll) {
+  const FlatLayout layout = lay_out({100, 4, 64}, {});
+  EXPECT_EQ(layout.offsets, (std::vector<uint64_t>{0, 128, 192}));
+  ASSERT_EQ(layout.buckets.size(), 1u);
+  EXPECT_EQ(layout.buckets[0].bytes(), 256u);
+  EXPECT_EQ(layout.used_bytes, 256u);
+}
+
+TEST(FlatLayout, TheFirstBucketToBeReadyHoldsTheLastParametersAndIsSmall) {
+  const FlatLayout layout =
+      lay_out({256, 256, 256, 64}, {.bucket_bytes = 512, .first_bucket_bytes = 64});
+  ASSERT_EQ(layout.buckets.size(), 3u);
+  EXPECT_EQ(layout.buckets[2].bytes(), 64u);
+  EXPECT_EQ(layout.buckets[1].bytes(), 512u);
+  EXPECT_EQ(layout.buckets[0].bytes(), 256u);
+}
+
+TEST(FlatLayout, BucketsCoverTheBufferAndCanBeCut) {
+  const std::vector<uint64_t> sizes = {4, 700, 64, 1, 129, 3000, 8};
+  for (const int ranks : {1, 2, 3, 4, 7}) {
+    for (const uint64_t bucket : {1, 100, 1000, 100000}) {
+      const FlatLayout layout =
+          lay_out(sizes, {.world_size = ranks, .bucket_bytes = bucket, .first_bucket_bytes = 1});
+      uint64_t at = 0;
+      for (const Bucket& b : layout.buckets) {
+        EXPECT_EQ(b.begin, at);
+        EXPECT_EQ(b.bytes() % (64 * static_cast<uint64_t>(ranks)), 0u);
+        at = b.end;
+      }
+      EXPECT_EQ(at, layout.bytes);
+      for (size_t i = 0; i < sizes.size(); ++i) {
+        EXPECT_EQ(layout.offsets[i] % 64, 0u);
+        EXPECT_LE(layout.offsets[i] + sizes[i],
+                  i + 1 < sizes.size() ? layout.offsets[i + 1] : layout.used_bytes);
+      }
+    }
+  }
+}
+
+TEST(FlatLayout, NothingHasNoBucket) {
+  EXPECT_TRUE(lay_out({}, {.world_size = 2}).buckets.empty());
+}
+
+}  // namespace
+}  // namespace runtime::parallel

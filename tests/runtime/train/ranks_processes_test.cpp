@@ -1,0 +1,121 @@
+// Ranks that are processes, started by our launcher and by mpirun, compute what one rank computes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "tests/runtime/train/job.h"
+#include "tests/runtime/train/ranks_nets.h"
+
+namespace runtime::train {
+namespace {
+
+constexpr double kTolerance = 1e-9;
+
+bool has_plugin(const std::string& name) {
+  return std::filesystem::exists(std::string(PLUGIN_FOLDER) + "/libcollectives_" + name + ".so");
+}
+
+const Settings kDeterministic = {{"debug.deterministic", "true"}};
+
+class RanksProcesses : public testing::Test {
+ protected:
+  RanksProcesses() { std::filesystem::create_directory(folder_.path() / "tmp"); }
+  // No rendezvous folder of a launcher is left.
+  void TearDown() override {
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.path() / "tmp"))
+      EXPECT_FALSE(entry.path().filename().string().starts_with("runtime-")) << entry.path();
+  }
+
+  // Rank 0's trace of the probe, started with `launcher` before it.
+  Trace probe(const std::string& launcher, const std::string& toml, int steps, Settings settings) {
+    const std::string config = folder_.write("job.toml", toml);
+    const std::string file = (folder_.path() / "trace.safetensors").string();
+    std::filesystem::remove(file);
+    std::string command = "TMPDIR=" + (folder_.path() / "tmp").string() + " timeout -k 5 60 " +
+                          launcher + RANKS_PROBE " " + file + " " + std::to_string(steps) + " - " +
+                          config;
+    settings.push_back({"plugins.path", plugin_folders()});
+    for (const auto& [key, value] : settings) command += " '" + key + "=" + value + "'";
+    const std::string output = (folder_.path() / "output").string();
+    const int status = std::system((command + " >" + output + " 2>&1").c_str());
+    EXPECT_EQ(status, 0) << command << "\n" << test::read_text(output);
+    return status == 0 ? data::read_safetensors(file) : Trace{};
+  }
+
+  Trace launched(const std::string& backend, int ranks, const std::string& toml, int steps,
+                 const Settings& settings = {}) {
+    return probe(
+        "", toml, steps,
+        settings + Settings{{"comm.backend", backend}, {"launch.ranks", std::to_string(ranks)}});
+  }
+
+  Trace by_mpirun(int ranks, const std::string& toml, int steps, const Settings& settings = {}) {
+    std::string launcher =
+        "env OMPI_MCA_rmaps_base_oversubscribe=1 "
+        "OMPI_MCA_hwloc_base_binding_policy=none ";
+    if (geteuid() == 0) launcher += "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 ";
+    return probe(launcher + "mpirun -n " + std::to_string(ranks) + " ", toml, steps, settings);
+  }
+
+  // In float64 within the tolerance, and with debug.deterministic bit for bit.
+  template <class Run>
+  void expect_equal_to_one_rank(const std::vector<int>& ranks, Run run) {
+    for (const std::string& toml : {kSmallLeNet, kSmallResNet}) {
+      const Trace one = trace(toml, 1, 20), fixed = trace(toml, 1, 20, kDeterministic);
+      for (const int n : ranks) {
+        const Difference d = largest_difference(run(n, toml, Settings{}), one);
+        EXPECT_LT(d.relative, kTolerance) << n << " ranks: " << d.name;
+        EXPECT_TRUE(same_bits(run(n, toml, kDeterministic), fixed)) << n << " ranks";
+      }
+    }
+  }
+
+  test::TemporaryFolder folder_;
+};
+
+TEST_F(RanksProcesses, GlooEqualsOneRank) {
+  if (!has_plugin("gloo")) GTEST_SKIP() << "no plugin gloo here";
+  expect_equal_to_one_rank({2, 3, 4}, [&](int n, const std::string& toml, const Settings& s) {
+    return launched("gloo", n, toml, 20, s);
+  });
+}
+
+TEST_F(RanksProcesses, MpiEqualsOneRank) {
+  if (!has_plugin("mpi")) GTEST_SKIP() << "no plugin mpi here";
+  expect_equal_to_one_rank({2, 3}, [&](int n, const std::string& toml, const Settings& s) {
+    return launched("mpi", n, toml, 20, s);
+  });
+}
+
+TEST_F(RanksProcesses, FourRanksOfMpirunEqualOneRank) {
+  if (!has_plugin("mpi")) GTEST_SKIP() << "no plugin mpi here";
+  expect_equal_to_one_rank({4}, [&](int n, const std::string& toml, const Settings& s) {
+    return by_mpirun(n, toml, 20, s);
+  });
+}
+
+TEST_F(RanksProcesses, MixedDevicesOverGloo) {
+  if (!has_plugin("gloo")) GTEST_SKIP() << "no plugin gloo here";
+  const Settings slow = {{"device.simulated.poison", "true"},
+                         {"device.simulated.max_delay_us", "200"},
+                         {"launch.devices", "[\"simulated:0\", \"simulated:1\"]"}};
+  const Settings beside = {{"launch.devices", "[\"reference\", \"simulated\", \"reference\"]"}};
+  for (const std::string& toml : {kSmallLeNet, kSmallResNet}) {
+    EXPECT_TRUE(same_bits(launched("gloo", 2, toml, 5, slow), launched("gloo", 2, toml, 5)));
+    EXPECT_TRUE(same_bits(launched("gloo", 3, toml, 5, beside + kDeterministic),
+                          trace(toml, 1, 5, kDeterministic)));
+  }
+  if (!test::has_backend("cpu")) return;
+  const Settings float32 = {{"training.dtype", "float32"}};
+  const Difference d = largest_difference(
+      launched("gloo", 2, kSmallLeNet, 3,
+               float32 + Settings{{"launch.devices", "[\"cpu\", \"reference\"]"}}),
+      trace(kSmallLeNet, 1, 3, float32));
+  EXPECT_LT(d.relative, 1e-4) << d.name;
+}
+
+}  // namespace
+}  // namespace runtime::train
