@@ -177,9 +177,9 @@ void Supervisor::judge(const Child& child, Status status) {
   }
 }
 
-// After a failure, ranks that cannot notice it.
+// Once others have failed, or have ended because they were told to: ranks that cannot notice it.
 void Supervisor::end_stopped() {
-  if (phase_ != Phase::kFailed) return;
+  if (phase_ != Phase::kFailed && stopped_ == 0) return;
   for (Child& child : children_) {
     if (child.rank < 0 || child.given_up || !is_stopped(child.pid)) continue;
     child.given_up = true;

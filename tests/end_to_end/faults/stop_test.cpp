@@ -10,6 +10,7 @@
 namespace runtime::faults {
 namespace {
 
+using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::HasSubstr;
 using testing::Not;
@@ -65,6 +66,20 @@ TEST_P(Ending, ASecondSignalDoesNotWait) {
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   job->send(SIGTERM);
   EXPECT_EQ(job->wait(seconds(10)).exit_code, 143);
+}
+
+// The others are told and end; this one cannot.
+TEST_P(Ending, ARankThatIsStoppedDoesNotKeepTheLauncher) {
+  if (std::string(GetParam()) != "gloo") GTEST_SKIP() << "ranks that our launcher starts only";
+  const Process job = training();
+  kill(pid_of(1), SIGSTOP);
+  job->send(SIGTERM);  // both wait for rank 1, and have not saved ...
+  std::this_thread::sleep_for(milliseconds(500));
+  for (const int rank : {0, 2}) kill(pid_of(rank), SIGTERM);  // ... and end by the second one
+  const ProcessResult result = job->wait(seconds(10));
+  EXPECT_EQ(result.exit_code, 143) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("rank 1 (pid "));
+  EXPECT_THAT(result.err, HasSubstr("is stopped, as by SIGSTOP: killed"));
 }
 
 class DataOfOneRank : public JobTest {};
