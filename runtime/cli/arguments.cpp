@@ -17,11 +17,15 @@ void ConfigArguments::add_ranks_to(CLI::App& app) {
                  "Ranks on this machine (launch.ranks): threads with comm.backend=local, the "
                  "default, else processes")
       ->check(CLI::PositiveNumber);
+  app.add_option("--max-restarts", max_restarts,
+                 "Start all ranks again so many times after one was lost (launch.max_restarts)")
+      ->check(CLI::NonNegativeNumber);
 }
 
 std::vector<config::Override> ConfigArguments::all_overrides() const {
   std::vector<config::Override> list;
   if (ranks > 0) list.push_back({"launch.ranks", std::to_string(ranks)});
+  if (max_restarts >= 0) list.push_back({"launch.max_restarts", std::to_string(max_restarts)});
   for (const std::string& text : overrides) {
     const size_t equals = text.find('=');
     if (equals == std::string::npos || equals == 0) {

@@ -22,7 +22,8 @@ struct Outcome {
 struct ConfigArguments {
   std::string path;
   std::vector<std::string> overrides;
-  int ranks = 0;  // --nproc; 0: not given
+  int ranks = 0;          // --nproc; 0: not given
+  int max_restarts = -1;  // --max-restarts; -1: not given
 
   void add_to(CLI::App& app);
   void add_ranks_to(CLI::App& app);

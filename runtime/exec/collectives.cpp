@@ -197,7 +197,7 @@ void Collectives::broadcast(void* data, uint64_t bytes, int root) {
 }
 
 void Collectives::check_call(const CollectiveCall& call) {
-  compare("collective", {describe(call)});
+  compare("call " + std::to_string(++checked_), {describe(call)});
 }
 
 void Collectives::compare(const std::string& what, const std::vector<std::string>& items) {

@@ -95,6 +95,7 @@ class Collectives {
   FlightRecorder& recorder_;
   Watchdog& watchdog_;
   bool check_;
+  uint64_t checked_ = 0;               // calls that were compared so far
   std::deque<CollectiveCall*> queue_;  // in the order of their start
   std::optional<plugins::host::Stream> copies_;
   CollectiveTimes times_;

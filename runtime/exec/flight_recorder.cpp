@@ -137,7 +137,8 @@ Position RankRecords::position() const {
 }
 
 std::string describe(const CollectiveRecord& r) {
-  std::string name = kind_name(r.kind) + " #" + std::to_string(r.sequence);
+  std::string name = kind_name(r.kind);
+  if (r.sequence > 0) name += " #" + std::to_string(r.sequence);
   if (r.kind == RT_BARRIER) return name;
   return name + " (" + std::to_string(r.count) + " " + dtype_name(r.dtype) + ")";
 }
