@@ -59,11 +59,11 @@ struct PostOp {
 // Both name what is sent as input and what is received as output, so that neither is touched in
 // between. Elements are counted as rt/communicator.h says, of the smaller operand.
 struct Collective {
-  int32_t kind = 0;       // RT_ALL_REDUCE ...
-  int32_t reduction = 0;  // RT_SUM ... where it reduces
+  int32_t kind = 0;          // RT_ALL_REDUCE ...
+  int32_t reduction = 0;     // RT_SUM ... where it reduces
   int32_t communicator = 0;  // index; collectives of one communicator run in order
-  bool wait = false;      // waits for the one that was started with this token
-  int32_t token = 0;      // unique in the graph
+  bool wait = false;         // waits for the one that was started with this token
+  int32_t token = 0;         // unique in the graph
 };
 
 enum class Phase { kForward, kBackward, kUpdate, kPack };
