@@ -21,8 +21,8 @@ const std::set<std::string> kLongHeaders = {
 constexpr size_t kLongHeaderLines = 200;
 // Lines of code (comments and blank lines not counted) of runtime/ and of the contract with its
 // host side. The aim was about 12,000 and is missed: rendezvous, launching ranks, watching over
-// them and the data-parallel pass took 6,000 beside the 13,600 of one rank. This is a ceiling on
-// the way back: lower it when code goes, and say why when it has to rise.
+// them, the data-parallel and the asynchronous training took 7,400 beside the 13,600 of one rank.
+// This is a ceiling on the way back: lower it when code goes, and say why when it has to rise.
 constexpr size_t kCoreLines = 21000;
 
 std::vector<SourceFile> all_files() {
