@@ -41,7 +41,7 @@ if [ -z "$quick" ]; then
   ASAN_OPTIONS=detect_leaks=0 run_tests build-debug --tests-regex "$openmp" || failed=1
 
   say "Build with ThreadSanitizer: ranks as threads"
-  configure tsan ${CI:+-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O2\ -g1}
+  configure tsan ${CI:+-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1\ -g1}
   build tsan faults_threads_test local_communicator_test watchdog_test
   run_tests build-tsan --tests-regex '^(faults_threads_test|local_communicator_test|watchdog_test)\.' || failed=1
 fi
