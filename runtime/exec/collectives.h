@@ -58,9 +58,10 @@ class Collectives {
   }
   Watchdog& watchdog() const { return watchdog_; }
 
-  // The call of a node, without addresses yet. `staged` says whether it needs copies to the host.
+  // The call of a node, without addresses yet.
   CollectiveCall prepare(const graph::Graph& graph, const graph::Node& node,
                          const std::shared_ptr<plugins::host::Device>& device) const;
+  // Whether collectives on this device's memory go through the host.
   static bool staged(const plugins::host::Device& device) { return !device.host_memory(); }
 
   // Starts it behind what is queued on the stream; does not wait for the stream.
@@ -84,7 +85,6 @@ class Collectives {
 
  private:
   void enqueue(CollectiveCall& call);
-  void finish(CollectiveCall& call);
   void check_call(const CollectiveCall& call);
   void wait_for(plugins::host::Work& work, uint64_t sequence);
   template <class Function>
@@ -101,7 +101,8 @@ class Collectives {
   CollectiveTimes times_;
 };
 
-// "bucket 0: all_reduce float32 x 431080 sum", for messages and for compare().
+// "bucket 0: all_reduce (431080 float32), reduction 1, communicator 0", for messages and for
+// compare().
 std::string describe(const CollectiveCall& call);
 
 }  // namespace runtime::exec

@@ -173,8 +173,7 @@ class Distribute {
   }
 
   Bucket own_part(const Bucket& bucket) const {
-    const uint64_t bytes = bucket.bytes() / options_.world_size;
-    return {bucket.begin + options_.rank * bytes, bucket.begin + (options_.rank + 1) * bytes};
+    return bucket.part(options_.rank, options_.world_size);
   }
 
   // Each rank owns a part of the bucket: it gets that part of all shards and adds them.

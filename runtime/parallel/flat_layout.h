@@ -12,6 +12,11 @@ namespace runtime::parallel {
 struct Bucket {
   uint64_t begin = 0, end = 0;
   uint64_t bytes() const { return end - begin; }
+  // What `rank` owns when it is cut into equal parts.
+  Bucket part(int rank, int world_size) const {
+    const uint64_t size = bytes() / world_size;
+    return {begin + rank * size, begin + (rank + 1) * size};
+  }
 };
 
 struct FlatLayout {

@@ -17,12 +17,6 @@ using graph::ValueKind;
 
 bool is_optimizer(const Node& node) { return node.op == RT_OP_SGD || node.op == RT_OP_ADAMW; }
 
-// A range of the flat buffers that is updated at once, and where its optimizer state begins.
-struct Piece {
-  Bucket range;
-  uint64_t state_begin = 0;
-};
-
 class Update {
  public:
   Update(Graph& graph, Emit& emit, const StepBuffers& buffers, const DistributeOptions& options)
@@ -74,9 +68,7 @@ class Update {
   }
 
   Bucket own_part(const Bucket& bucket) const {
-    if (!sharded()) return bucket;
-    const uint64_t bytes = bucket.bytes() / options_.world_size;
-    return {bucket.begin + options_.rank * bytes, bucket.begin + (options_.rank + 1) * bytes};
+    return sharded() ? bucket.part(options_.rank, options_.world_size) : bucket;
   }
 
   // Of the work on the whole buffer.

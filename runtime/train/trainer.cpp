@@ -68,6 +68,8 @@ struct Trainer::State : StepPrograms {
   void broadcast_parameters();
   void measure_speed();
   void agree(const data::Batch& batch, const std::vector<StepKey>& keys);
+  StepProgram& run(const std::vector<StepKey>& keys, const data::Batch& batch,
+                   double learning_rate);
   std::vector<const model::Parameter*> statistics();
 
   std::unique_ptr<LossWindow> losses;
@@ -128,6 +130,19 @@ void Trainer::State::agree(const data::Batch& batch, const std::vector<StepKey>&
       "collective (of a step of " + std::to_string(batch.global_rows) + " samples)", list);
 }
 
+// Queues the micro-steps of a batch; the last one's program holds what they give.
+StepProgram& Trainer::State::run(const std::vector<StepKey>& keys, const data::Batch& batch,
+                                 double learning_rate) {
+  int64_t row = 0;
+  for (const StepKey& key : keys) {
+    StepProgram& p = get(key);
+    upload(p, batch, row, learning_rate, steps);
+    p.program->run(stream);
+    row += key.rows * split.shards_of_rank();
+  }
+  return get(keys.back());
+}
+
 std::vector<const model::Parameter*> Trainer::State::statistics() {
   std::vector<const model::Parameter*> result;
   for (const model::Parameter& parameter : any_program().step.parameters) {
@@ -156,14 +171,7 @@ void Trainer::step(const data::Batch& batch, double learning_rate) {
   State& s = *state_;
   const std::vector<StepKey>& keys = s.keys(Purpose::kTraining, batch);
   s.agree(batch, keys);
-  int64_t row = 0;
-  for (const StepKey& key : keys) {
-    StepProgram& p = s.get(key);
-    s.upload(p, batch, row, learning_rate, s.steps);
-    p.program->run(s.stream);
-    row += key.rows * s.split.shards_of_rank();
-  }
-  StepProgram& last = s.get(keys.back());
+  StepProgram& last = s.run(keys, batch, learning_rate);
   if (s.losses->full()) s.early.push_back({s.results++, *s.losses->pop(true)});
   s.losses->push(s.stream, last.program->address(last.values.loss));
   ++s.steps;
@@ -209,14 +217,7 @@ Evaluation Trainer::evaluate(data::Loader& loader) {
 data::TensorFile Trainer::gradients(const data::Batch& batch) {
   State& s = *state_;
   const std::vector<StepKey>& keys = s.keys(Purpose::kGradients, batch);
-  int64_t row = 0;
-  for (const StepKey& key : keys) {
-    StepProgram& p = s.get(key);
-    s.upload(p, batch, row, 0, s.steps);
-    p.program->run(s.stream);
-    row += key.rows * s.split.shards_of_rank();
-  }
-  StepProgram& p = s.get(keys.back());
+  StepProgram& p = s.run(keys, batch, 0);
   data::TensorFile file;
   const auto tensor = [&](ValueId id, const void* address) {
     const graph::Value& value = p.program->graph().value(id);
