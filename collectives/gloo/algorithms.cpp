@@ -14,9 +14,10 @@ namespace {
 
 using Bytes = uint8_t;
 
-// Up to here every rank computes the whole result from all vectors: more bytes, but one exchange
-// instead of two.
+// Up to here every rank computes the whole result from all vectors: one exchange instead of two.
+// Among more than two ranks that takes more bytes.
 constexpr std::size_t kWholeBytes = 16 * 1024;
+constexpr std::size_t kWholeBytesOfTwo = 1024 * 1024;
 
 std::size_t size_of(const Mesh& mesh) { return static_cast<std::size_t>(mesh.size); }
 std::size_t rank_of(const Mesh& mesh) { return static_cast<std::size_t>(mesh.rank); }
@@ -36,7 +37,8 @@ char* at(void* memory, std::size_t bytes) { return static_cast<char*>(memory) + 
 
 void all_reduce(Mesh& mesh, const rt_collective& call) {
   const std::size_t ranks = size_of(mesh);
-  if (data_bytes(call) * (ranks - 1) <= kWholeBytes) {
+  const std::size_t limit = ranks == 2 ? kWholeBytesOfTwo : kWholeBytes / (ranks - 1);
+  if (data_bytes(call) <= limit) {
     Reduction(mesh, call, std::vector<Range>(ranks, {0, call.count})).run(call.receive);
     return;
   }

@@ -25,6 +25,7 @@ class Distribute {
       : graph_(graph), buffers_(buffers), inputs_(inputs), options_(options), emit_(graph) {}
 
   Distributed run() {
+    if (has_room_for_loss()) add_room_for_loss();
     make_targets();
     NodeList updates;
     for (const Node& n : graph_.nodes) {
@@ -52,9 +53,23 @@ class Distribute {
  private:
   bool deterministic() const { return options_.shards > 0; }
   bool communicates() const { return options_.reduce && options_.world_size > 1; }
+  // The loss is all-reduced with the bucket that is ready first, which spares a collective.
+  bool loss_travels() const { return options_.zero_stage == 0 && has_room_for_loss(); }
+  bool has_room_for_loss() const {
+    return options_.world_size > 1 && !deterministic() && buffers_.gradients != kNone &&
+           !buffers_.layout.buckets.empty() &&
+           graph_.value(buffers_.loss).dtype == graph_.value(buffers_.gradients).dtype;
+  }
   size_t shard_count() const { return static_cast<size_t>(std::max(1, options_.shards)); }
   int64_t elements(uint64_t bytes) const {
     return static_cast<int64_t>(bytes / graph::dtype_bytes(graph_.value(buffers_.gradients).dtype));
+  }
+
+  // Behind the last bucket, in every step of a model alike.
+  void add_room_for_loss() {
+    graph::Value& gradients = graph_.value(buffers_.gradients);
+    gradients.dims = {elements(buffers_.layout.bytes) + 1};
+    gradients.bytes = graph::canonical_bytes(gradients);
   }
 
   // Where the backward pass writes: the gradients, or a buffer of their shape for each shard or for
@@ -132,8 +147,11 @@ class Distribute {
       accumulate(loss, sum, at);
       loss = sum;
     }
-    if (communicates()) communicate(RT_ALL_REDUCE, RT_SUM, loss, loss, at, "loss");
     result_.loss = loss;
+    if (!communicates()) return;
+    if (!loss_travels()) return communicate(RT_ALL_REDUCE, RT_SUM, loss, loss, at, "loss");
+    result_.loss = emit_.view(buffers_.gradients, buffers_.layout.bytes, 1);
+    after_[at].push_back(emit_.copy(loss, result_.loss, "loss"));
   }
 
   // Every shard's loss to every rank, added by one kernel of the same shape on any number of ranks.
@@ -161,7 +179,10 @@ class Distribute {
     if (options_.accumulate) accumulate(view(targets_[0], bucket), whole, ready_);
     if (!communicates()) return;
     if (options_.zero_stage == 0) {
-      communicate(RT_ALL_REDUCE, RT_SUM, whole, whole, ready_, layer);
+      const bool with_loss = loss_travels() && b + 1 == buffers_.layout.buckets.size();
+      const ValueId sent =
+          emit_.view(buffers_.gradients, bucket.begin, elements(bucket.bytes()) + with_loss);
+      communicate(RT_ALL_REDUCE, RT_SUM, sent, sent, ready_, layer);
     } else {
       communicate(RT_REDUCE_SCATTER, RT_SUM, whole, view(buffers_.gradients, own_part(bucket)),
                   ready_, layer);

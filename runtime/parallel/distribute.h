@@ -38,8 +38,9 @@ struct DistributeOptions {
 struct StepBuffers {
   FlatLayout layout;
   graph::ValueId parameters = graph::kNone;
-  graph::ValueId gradients = graph::kNone;  // kNone: no backward pass
-  graph::ValueId loss = graph::kNone;       // [1], this rank's part of the mean
+  // kNone: no backward pass. The pass adds room for the loss behind layout.bytes.
+  graph::ValueId gradients = graph::kNone;
+  graph::ValueId loss = graph::kNone;  // [1], this rank's part of the mean
 };
 
 struct Distributed {
@@ -51,8 +52,9 @@ struct Distributed {
 // are never chosen anew). Parts of it:
 // - `batch_norm_statistics` and `batch_norm_backward_statistics` are gathered before they are
 //   merged (over shards, and with sync_batch_norm over ranks);
-// - each bucket is all-reduced as soon as its last gradient is there, the last parameters first;
-//   with zero_stage 1 it is reduce-scattered, and the parameters are gathered after the update;
+// - each bucket is all-reduced as soon as its last gradient is there, the last parameters first,
+//   the loss with the first of them;
+// - with zero_stage 1 it is reduce-scattered, and the parameters are gathered after the update;
 // - with shards, every rank sends its shards' gradients to the ranks that own the part of the
 //   buffer, and the owner adds them in one fixed binary tree;
 // - the update is split by bucket where the norm of the whole gradient is not needed.

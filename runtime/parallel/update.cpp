@@ -29,6 +29,9 @@ class Update {
         std::any_of(updates.begin(), updates.end(), [](const Node& n) { return !is_optimizer(n); });
     if (!sharded() && (norm || options_.shards > 0 || buffers_.layout.buckets.size() == 1)) {
       append(std::move(waits));
+      const ValueId gradients = whole_gradients();
+      for (Node& n : updates)
+        std::replace(n.inputs.begin(), n.inputs.end(), buffers_.gradients, gradients);
       return append(std::move(updates));
     }
     if (sharded()) shrink_state(updates);
@@ -78,6 +81,13 @@ class Update {
 
   ValueId view(ValueId base, uint64_t begin, const Bucket& range) {
     return emit_.view(base, begin, static_cast<int64_t>(range.bytes() / element_));
+  }
+
+  // Without what travels behind them.
+  ValueId whole_gradients() {
+    const uint64_t bytes = buffers_.layout.bytes;
+    if (graph_.value(buffers_.gradients).bytes == bytes) return buffers_.gradients;
+    return view(buffers_.gradients, 0, Bucket{0, bytes});
   }
 
   bool is_flat_state(ValueId v) const {

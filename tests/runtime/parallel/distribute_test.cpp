@@ -97,16 +97,29 @@ TEST(Distribute, OneRankCommunicatesNothing) {
 
 TEST(Distribute, EachBucketStartsBehindItsGradientAndIsUpdatedBehindItsWait) {
   EXPECT_EQ(distributed({.world_size = 2}),
-            (Order{"forward", "start loss", "backward2", "start bucket 0", "backward1",
-                   "start bucket 1", "backward0", "start bucket 2", "wait loss", "wait bucket 0",
-                   RT_OP_SGD, "wait bucket 1", RT_OP_SGD, "wait bucket 2", RT_OP_SGD}));
+            (Order{"forward", RT_OP_COPY, "backward2", "start bucket 0", "backward1",
+                   "start bucket 1", "backward0", "start bucket 2", "wait bucket 0", RT_OP_SGD,
+                   "wait bucket 1", RT_OP_SGD, "wait bucket 2", RT_OP_SGD}));
 }
 
 TEST(Distribute, WithoutOverlapAllStartBehindTheBackwardPass) {
   EXPECT_EQ(distributed({.world_size = 2, .overlap = false}),
-            (Order{"forward", "backward2", "backward1", "backward0", "start loss", "start bucket 0",
-                   "start bucket 1", "start bucket 2", "wait loss", "wait bucket 0", RT_OP_SGD,
-                   "wait bucket 1", RT_OP_SGD, "wait bucket 2", RT_OP_SGD}));
+            (Order{"forward", RT_OP_COPY, "backward2", "backward1", "backward0", "start bucket 0",
+                   "start bucket 1", "start bucket 2", "wait bucket 0", RT_OP_SGD, "wait bucket 1",
+                   RT_OP_SGD, "wait bucket 2", RT_OP_SGD}));
+}
+
+TEST(Distribute, TheLossTravelsBehindTheBucketThatIsReadyFirst) {
+  Step s = make_step(2);
+  const uint64_t bytes = s.buffers.layout.bytes;
+  const Distributed d = distribute(s.graph, s.buffers, s.inputs, {.world_size = 2});
+  EXPECT_EQ(s.graph.storage(d.loss), s.buffers.gradients);
+  EXPECT_EQ(s.graph.value(d.loss).offset, bytes);
+  for (const Node& n : s.graph.nodes) {
+    if (!n.collective || n.layer != "bucket 0") continue;
+    const graph::Value& sent = s.graph.value(n.inputs[0]);
+    EXPECT_EQ(sent.offset + graph::canonical_bytes(sent), bytes + 4);
+  }
 }
 
 TEST(Distribute, ZeroScattersGradientsAndGathersParameters) {
