@@ -6,15 +6,9 @@
 
 #include "runtime/graph/graph.h"
 #include "runtime/parallel/flat_layout.h"
+#include "runtime/parallel/mesh.h"
 
 namespace runtime::parallel {
-
-// Communicators of a job, by use. Those of statistics are small and the forward or backward pass
-// waits for them: they must not queue behind gradients.
-inline constexpr int kGradientsCommunicator = 0;
-inline constexpr int kStatisticsCommunicator = 1;
-// Of asynchronous updates, which have no statistics over ranks.
-inline constexpr int kUpdatesCommunicator = 1;
 
 // What a rank writes before a step and reads after it, once for each shard.
 struct ShardValues {
