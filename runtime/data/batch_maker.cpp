@@ -81,7 +81,7 @@ Batch BatchMaker::make_batch() const {
               .targets = std::pmr::vector<float>(memory_)};
   batch.positions.resize(rows);
   batch.features.resize(rows * static_cast<std::size_t>(features_));
-  if (spec.classes > 0) batch.labels.resize(rows);
+  if (spec.classes > 0) batch.labels.resize(rows * static_cast<std::size_t>(spec.labels));
   if (spec.targets > 0) batch.targets.resize(rows * static_cast<std::size_t>(spec.targets));
   return batch;
 }
@@ -113,7 +113,7 @@ void BatchMaker::fill(Batch& batch, int64_t epoch, int64_t index, int number) {
   batch.part = number;
   const auto rows = static_cast<std::size_t>(batch.rows);
   batch.features.resize(rows * static_cast<std::size_t>(features_));
-  if (spec.classes > 0) batch.labels.resize(rows);
+  if (spec.classes > 0) batch.labels.resize(rows * static_cast<std::size_t>(spec.labels));
   if (spec.targets > 0) batch.targets.resize(rows * static_cast<std::size_t>(spec.targets));
   batch.positions.assign(part.begin(), part.end());
   for (int64_t row = 0; row < batch.rows; ++row) {
@@ -128,7 +128,7 @@ void BatchMaker::fill(Batch& batch, int64_t epoch, int64_t index, int number) {
 void BatchMaker::read_row(Batch& batch, int64_t row, int64_t sample) const {
   const SampleSpec& spec = dataset_->spec();
   dataset_->read_features(sample, batch.features.data() + row * features_);
-  if (spec.classes > 0) batch.labels[static_cast<std::size_t>(row)] = dataset_->label(sample);
+  if (spec.classes > 0) dataset_->read_labels(sample, batch.labels.data() + row * spec.labels);
   if (spec.targets > 0) dataset_->read_targets(sample, batch.targets.data() + row * spec.targets);
 }
 

@@ -28,6 +28,8 @@ Parts load_csv(const std::string& train, const std::string& validation,
                const DatasetOptions& options);
 // CIFAR-10's binary files: data_batch_1.bin .. data_batch_5.bin and test_batch.bin in `folder`.
 Parts load_cifar10(const std::string& folder, bool with_validation);
+// Formats text and tokens.
+DatasetPair open_text(const DatasetOptions& options);
 
 // Searches `options.search_path` for a well-known data set, and fills in its folder and constants.
 // Throws DataError naming every folder searched and what to install.

@@ -30,7 +30,7 @@ struct Batch {
   int part = 0;                               // where parts are picked: which one
   std::pmr::vector<int64_t> positions;        // [rows], of each row in the global batch
   std::pmr::vector<float> features;           // [rows, shape...]
-  std::pmr::vector<int32_t> labels;           // [rows], classification
+  std::pmr::vector<int32_t> labels;           // [rows, labels], classification
   std::pmr::vector<float> targets;            // [rows, targets], regression
 };
 

@@ -8,6 +8,7 @@
 #include "runtime/data/memory_dataset.h"
 #include "runtime/data/standardize.h"
 #include "runtime/data/synthetic.h"
+#include "runtime/data/tokens.h"
 #include "runtime/data/views.h"
 #include "runtime/error.h"
 
@@ -64,7 +65,11 @@ void check_unused(const DatasetOptions& options) {
   refuse_if(!options.path.empty() && format == "synthetic", "path");
   refuse_if(options.samples != 0 && format != "synthetic", "samples");
   const bool normalised = !(options.mean.empty() && options.std.empty()) || options.standardize;
-  refuse_if(normalised && format == "synthetic", "mean, dataset.std or dataset.standardize");
+  const bool text = is_text(options);
+  refuse_if(normalised && (format == "synthetic" || text),
+            "mean, dataset.std or dataset.standardize");
+  refuse_if(!options.resize.empty() && text, "resize");
+  refuse_if(!options.classification && text, "task = \"regression\"");
   refuse_if(!options.classification && format == "cifar10", "task = \"regression\"");
 }
 
@@ -139,7 +144,30 @@ DatasetPair open_parts(Parts parts, const DatasetOptions& options) {
   return pair;
 }
 
+DatasetPair open_synthetic_tokens(const DatasetOptions& options) {
+  if (options.shape.size() != 1 || options.samples < 1 || options.classes < 1 ||
+      options.classes > kMaxVocabulary || options.samples > (int64_t{1} << 40)) {
+    refuse("synthetic tokens: dataset.samples = " + std::to_string(options.samples) +
+           ", dataset.classes = " + std::to_string(options.classes) + ", model.input = " +
+           shape_text(options.shape) + "; expected at least 1 of each, and one length");
+  }
+  const int64_t context = options.shape[0];
+  const int64_t training = training_samples(options.samples, options.validation_split);
+  SampleSpec spec;
+  spec.classes = options.classes;
+  const auto part = [&](int64_t begin, int64_t end) {
+    const Windows windows{begin * context, end * context + 1, context, context};
+    return make_token_dataset(
+        make_synthetic_tokens(options.samples * context + 1, options.classes, options.seed),
+        windows, spec, "synthetic");
+  };
+  DatasetPair pair{part(0, training), nullptr};
+  if (training < options.samples) pair.validation = part(training, options.samples);
+  return pair;
+}
+
 DatasetPair open_synthetic(const DatasetOptions& options) {
+  if (options.next_token) return open_synthetic_tokens(options);
   SyntheticOptions synthetic{options.shape, options.samples, 0, 0, options.seed};
   (options.classification ? synthetic.classes : synthetic.targets) =
       options.classification ? options.classes : options.targets;
@@ -152,11 +180,12 @@ DatasetOptions resolve(const DatasetOptions& options) {
   DatasetOptions resolved = options;
   if (options.name == "synthetic") resolved.format = "synthetic";
   if (!options.name.empty() && options.name != "synthetic") resolved = resolve_well_known(options);
-  for (const char* format : {"idx", "cifar10", "csv", "npy", "synthetic"}) {
+  if (resolved.format == "text" && resolved.tokenizer.empty()) resolved.tokenizer = "char";
+  for (const char* format : {"idx", "cifar10", "csv", "npy", "text", "tokens", "synthetic"}) {
     if (resolved.format == format) return resolved;
   }
   refuse("dataset.format is \"" + resolved.format +
-         "\"; expected idx, cifar10, csv, npy or synthetic, or dataset.name");
+         "\"; expected idx, cifar10, csv, npy, text, tokens or synthetic, or dataset.name");
 }
 
 }  // namespace
@@ -165,6 +194,10 @@ DatasetPair open_dataset(const DatasetOptions& options) {
   check_options(options);
   const DatasetOptions resolved = resolve(options);
   check_unused(resolved);
+  if (is_text(resolved)) {
+    need(resolved.path, "path", resolved.format);
+    return open_text(resolved);
+  }
   DatasetPair pair = resolved.format == "synthetic" ? open_synthetic(resolved)
                                                     : open_parts(load_parts(resolved), resolved);
   if (!resolved.resize.empty()) {

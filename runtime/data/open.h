@@ -13,10 +13,10 @@ namespace runtime::data {
 
 // [dataset] of the configuration in this room's words; names and defaults are the same there.
 struct DatasetOptions {
-  std::string name;    // fashion_mnist | mnist | cifar10 | synthetic, or "" with a format
-  std::string format;  // idx | cifar10 | csv | npy | synthetic
+  std::string name;    // of a known data set or synthetic, or "" with a format
+  std::string format;  // idx | cifar10 | csv | npy | text | tokens | synthetic
   // idx: images, or a folder with the four files under MNIST's names. cifar10: folder. csv: table.
-  // npy: features. With one of the three well-known names: the folder, "" to search for it.
+  // npy: features. text, tokens: the file. With a well-known name: the folder, "" to search for it.
   std::string path;
   std::string target_path;  // idx: labels; npy: labels or targets
   std::string validation_path;
@@ -24,15 +24,21 @@ struct DatasetOptions {
   std::vector<std::string> features;  // csv columns by name or number from 0; empty: all but target
   std::string target;                 // csv column by name or number from 0, -1: the last one
   bool classification = true;         // else regression
+  bool next_token = false;            // synthetic: tokens
   double validation_split = 0;        // 0..1: the last samples of the training part
   int64_t samples = 0;                // synthetic
   int64_t classes = 0;                // 0: from the data
   int64_t targets = 1;                // synthetic regression: numbers per sample
   std::vector<int64_t> shape;         // synthetic: [height, width, channels], [features]...
+                                      // text, tokens: [context length]
   std::vector<int64_t> resize;        // [height, width]
   std::vector<double> mean, std;      // per channel
   bool standardize = false;           // mean and deviation per feature, from the training part
   uint64_t seed = 0;                  // synthetic
+  std::string tokenizer;              // text: char | byte | gpt2; tokens: byte | gpt2 | ""
+  std::string tokenizer_path;         // gpt2: folder of vocab.json and merges.txt
+  std::string token_type = "uint16";  // tokens: or uint32
+  int64_t stride = 0;                 // text, tokens: between training samples; 0: the context
   std::vector<std::string> search_path;  // folders to search for well-known data sets
 };
 
@@ -44,6 +50,9 @@ struct DatasetPair {
 // Throws DataError for files, ConfigurationError for options that do not belong together. A
 // validation_split replaces the validation part that a well-known data set comes with.
 DatasetPair open_dataset(const DatasetOptions& options);
+
+// Whether the samples are those of a language model.
+bool is_text(const DatasetOptions& options);
 
 // The folders in RUNTIME_DATA_PATH (separated by colons); `value` null: /usr/local/share/datasets
 // and /usr/share/datasets.

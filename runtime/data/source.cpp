@@ -27,47 +27,18 @@ std::string remedy_for(int error) {
 
 class FileSource final : public RawSource {
  public:
-  // O_NONBLOCK: opening a pipe must not wait for a writer; it is refused just below.
-  explicit FileSource(const std::string& path)
-      : RawSource(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
-    if (fd_ < 0) fail_to_open(path, errno);
-    struct stat info = {};
-    if (::fstat(fd_, &info) != 0) refuse(std::generic_category().message(errno));
-    if (S_ISDIR(info.st_mode)) refuse("it is a folder; expected a file");
-    if (!S_ISREG(info.st_mode)) refuse("it is a device or a pipe; expected a regular file");
-    size_ = static_cast<uint64_t>(info.st_size);
-  }
-  ~FileSource() override { ::close(fd_); }
+  explicit FileSource(const std::string& path) : RawSource(path), file_(path) {}
 
-  uint64_t limit() const override { return size_ > offset() ? size_ - offset() : 0; }
-  void rewind() override {
-    if (::lseek(fd_, 0, SEEK_SET) != 0) fail(std::generic_category().message(errno));
-    set_offset(0);
-  }
+  uint64_t limit() const override { return file_.size() > offset() ? file_.size() - offset() : 0; }
+  void rewind() override { set_offset(0); }
 
  protected:
   std::size_t do_read(uint8_t* out, std::size_t size) override {
-    std::size_t done = 0;
-    while (done < size) {
-      const ssize_t got = ::read(fd_, out + done, std::min(size - done, kMaxCall));
-      if (got == 0) break;
-      if (got > 0) done += static_cast<std::size_t>(got);
-      if (got < 0 && errno != EINTR)
-        fail("reading failed: " + std::generic_category().message(errno));
-    }
-    return done;
+    return file_.read_at(offset(), out, size);
   }
 
  private:
-  static constexpr std::size_t kMaxCall = std::size_t{1} << 30;
-
-  [[noreturn]] void refuse(const std::string& why) {
-    ::close(fd_);
-    throw DataError("cannot read data file " + name() + ": " + why);
-  }
-
-  int fd_;
-  uint64_t size_ = 0;
+  File file_;
 };
 
 class MemorySource final : public RawSource {
@@ -89,7 +60,46 @@ class MemorySource final : public RawSource {
   std::size_t size_;
 };
 
+[[noreturn]] void refuse(const std::string& path, const std::string& why) {
+  throw DataError("cannot read data file " + path + ": " + why);
+}
+
 }  // namespace
+
+// O_NONBLOCK: opening a pipe must not wait for a writer; it is refused just below.
+File::File(std::string path)
+    : path_(std::move(path)), fd_(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+  if (fd_ < 0) fail_to_open(path_, errno);
+  struct stat info = {};
+  std::string why;
+  if (::fstat(fd_, &info) != 0) {
+    why = std::generic_category().message(errno);
+  } else if (S_ISDIR(info.st_mode)) {
+    why = "it is a folder; expected a file";
+  } else if (!S_ISREG(info.st_mode)) {
+    why = "it is a device or a pipe; expected a regular file";
+  }
+  size_ = static_cast<uint64_t>(info.st_size);
+  if (why.empty()) return;
+  ::close(fd_);
+  refuse(path_, why);
+}
+
+File::~File() { ::close(fd_); }
+
+std::size_t File::read_at(uint64_t offset, void* out, std::size_t size) const {
+  constexpr std::size_t kMaxCall = std::size_t{1} << 30;
+  std::size_t done = 0;
+  while (done < size) {
+    const ssize_t got = ::pread(fd_, static_cast<uint8_t*>(out) + done,
+                                std::min(size - done, kMaxCall), static_cast<off_t>(offset + done));
+    if (got == 0) break;
+    if (got > 0) done += static_cast<std::size_t>(got);
+    if (got < 0 && errno != EINTR)
+      fail_at(path_, offset + done, "reading failed: " + std::generic_category().message(errno));
+  }
+  return done;
+}
 
 Bytes make_bytes(std::size_t size) {
   return {std::make_unique_for_overwrite<uint8_t[]>(size), size};
@@ -127,6 +137,20 @@ void Source::fail(const std::string& message) const { fail_at(name_, offset_, me
 
 std::unique_ptr<RawSource> open_file(const std::string& path) {
   return std::make_unique<FileSource>(path);
+}
+
+std::string read_text(const std::string& path) {
+  constexpr std::size_t kBlock = std::size_t{1} << 20;
+  const std::unique_ptr<Source> source = gunzip_if_needed(open_file(path));
+  std::string text;
+  for (std::size_t got = kBlock; got == kBlock;) {
+    const std::size_t begin = text.size();
+    text.resize(begin + kBlock);
+    got = source->read(text.data() + begin, kBlock);
+    text.resize(begin + got);
+  }
+  source->expect_end();
+  return text;
 }
 
 std::unique_ptr<RawSource> memory_source(const void* data, std::size_t size, std::string name) {

@@ -17,6 +17,26 @@ struct Bytes {
 };
 Bytes make_bytes(std::size_t size);
 
+// A regular file, open for reading. Throws DataError for a missing or unreadable one, a folder, a
+// device or a pipe. Any thread.
+class File {
+ public:
+  explicit File(std::string path);
+  ~File();
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+
+  const std::string& path() const { return path_; }
+  uint64_t size() const { return size_; }
+  // Fewer than `size` bytes only at the end.
+  std::size_t read_at(uint64_t offset, void* out, std::size_t size) const;
+
+ private:
+  std::string path_;
+  int fd_;
+  uint64_t size_ = 0;
+};
+
 // Not thread-safe. All errors are DataError with name and offset.
 class Source {
  public:
@@ -57,8 +77,10 @@ class RawSource : public Source {
 
 [[noreturn]] void fail_at(const std::string& name, uint64_t offset, const std::string& message);
 
-// Throws DataError for a missing or unreadable file, a folder, a device or a pipe.
+// Throws as File does.
 std::unique_ptr<RawSource> open_file(const std::string& path);
+// All of a file, decompressed if it is gzip.
+std::string read_text(const std::string& path);
 // The memory is borrowed; it stays with the caller.
 std::unique_ptr<RawSource> memory_source(const void* data, std::size_t size, std::string name);
 // Decompresses where the first two bytes are those of gzip, whatever the file is called; offsets

@@ -15,6 +15,7 @@ struct WellKnown {
   const char* format;
   std::vector<std::string> folders;  // below a folder of the search path
   const char* file;                  // one of its files
+  int64_t classes;                   // 0: from the data
   const char* remedy;
 };
 
@@ -24,17 +25,27 @@ const std::vector<WellKnown>& well_known() {
        "idx",
        {"fashion-mnist", "fashion_mnist", "FashionMNIST", "FashionMNIST/raw"},
        "train-images-idx3-ubyte",
+       10,
        "install Debian's package dataset-fashion-mnist (apt install dataset-fashion-mnist)"},
       {"mnist",
        "idx",
        {"mnist", "MNIST", "MNIST/raw"},
        "train-images-idx3-ubyte",
+       10,
        "put MNIST's four IDX files (plain or .gz) into a folder mnist there"},
       {"cifar10",
        "cifar10",
        {"cifar10", "cifar-10", "CIFAR10", "cifar-10-batches-bin"},
        "data_batch_1.bin",
-       "put the files of CIFAR-10's binary version into a folder cifar10 there"}};
+       10,
+       "put the files of CIFAR-10's binary version into a folder cifar10 there"},
+      {"tiny_shakespeare",
+       "text",
+       {"tinyshakespeare", "tiny_shakespeare", "."},
+       "input.txt",
+       0,
+       "put the text of char-rnn's tinyshakespeare as input.txt into a folder tinyshakespeare "
+       "there"}};
   return kAll;
 }
 
@@ -42,6 +53,11 @@ bool holds(const fs::path& folder, const WellKnown& set) {
   std::error_code ignored;  // a folder that cannot be read is one without the file
   return fs::exists(folder / set.file, ignored) ||
          fs::exists(folder / (std::string(set.file) + ".gz"), ignored);
+}
+
+bool is_folder(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
 }
 
 // A folder of the search path that is itself called like the data set counts as well.
@@ -69,18 +85,19 @@ std::string find_folder(const WellKnown& set, const std::vector<std::string>& se
 }  // namespace
 
 DatasetOptions resolve_well_known(const DatasetOptions& options) {
-  constexpr int64_t kClasses = 10;
   for (const WellKnown& set : well_known()) {
     if (options.name != set.name) continue;
     DatasetOptions resolved = options;
     resolved.format = set.format;
-    resolved.classes = kClasses;
+    if (set.classes > 0) resolved.classes = set.classes;
     if (resolved.path.empty()) resolved.path = find_folder(set, options.search_path);
+    if (is_text(resolved) && is_folder(resolved.path))
+      resolved.path = (fs::path(resolved.path) / set.file).lexically_normal().string();
     return resolved;
   }
   throw ConfigurationError("unknown dataset.name \"" + options.name +
-                           "\"; expected fashion_mnist, mnist, cifar10 or synthetic, or "
-                           "dataset.format with dataset.path");
+                           "\"; expected fashion_mnist, mnist, cifar10, tiny_shakespeare or "
+                           "synthetic, or dataset.format with dataset.path");
 }
 
 FilePair mnist_files(const std::string& folder, const std::string& prefix) {

@@ -1,0 +1,232 @@
+// Byte-pair encoding as GPT-2 does it (Radford et al., "Language Models are Unsupervised Multitask
+// Learners", 2019): text is split into pieces, the bytes of a piece are its first symbols, and of
+// two neighbours that a merge names those of the earliest merge become one, until none is left.
+#include <algorithm>
+#include <array>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <queue>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/data/source.h"
+#include "runtime/data/tokenizer.h"
+#include "runtime/data/utf8.h"
+
+namespace runtime::data {
+namespace {
+
+// The files write a byte as a visible character: printable ones of Latin-1 as themselves, the
+// others as U+0100, U+0101, ... in their order.
+std::array<char32_t, 256> byte_characters() {
+  std::array<char32_t, 256> table{};
+  char32_t next = 256;
+  for (char32_t b = 0; b < 256; ++b) {
+    const bool visible = (b > 0x20 && b < 0x7F) || (b > 0xA0 && b != 0xAD);
+    table[b] = visible ? b : next++;
+  }
+  return table;
+}
+
+// The pattern of GPT-2:
+//   's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
+// with \p{L}, \p{N} and \s as classify() has them.
+class Splitter {
+ public:
+  Splitter(std::string_view text, const std::string& name) : text_(text), name_(name) {}
+
+  // Where the piece that begins at `begin` ends.
+  std::size_t end_of_piece(std::size_t begin) const {
+    for (const std::string_view suffix : {"'s", "'t", "'re", "'ve", "'m", "'ll", "'d"}) {
+      if (text_.substr(begin, suffix.size()) == suffix) return begin + suffix.size();
+    }
+    const std::size_t word = begin + (text_[begin] == ' ' ? 1 : 0);
+    const CharacterClass kind = class_at(word);
+    return kind == CharacterClass::kSpace ? end_of_space(begin) : end_of_run(word, kind);
+  }
+
+ private:
+  CharacterClass class_at(std::size_t at) const {
+    return at < text_.size() ? classify(next_code_point(text_, at, name_)) : CharacterClass::kSpace;
+  }
+
+  std::size_t end_of_run(std::size_t at, CharacterClass kind) const {
+    while (at < text_.size() && class_at(at) == kind) next_code_point(text_, at, name_);
+    return at;
+  }
+
+  // The last space before a word is the word's.
+  std::size_t end_of_space(std::size_t begin) const {
+    std::size_t at = begin, last = begin;
+    while (at < text_.size() && class_at(at) == CharacterClass::kSpace) {
+      last = at;
+      next_code_point(text_, at, name_);
+    }
+    return at == text_.size() || last == begin ? at : last;
+  }
+
+  std::string_view text_;
+  const std::string& name_;
+};
+
+struct Merge {
+  int32_t rank, id;
+};
+
+// A list in an array: symbols that were merged into the one before them have the id -1.
+struct Symbol {
+  int32_t id;
+  int64_t before, after;  // -1: none
+};
+
+struct Candidate {
+  int32_t rank;
+  int64_t left;
+  int32_t left_id, right_id;
+  bool operator<(const Candidate& other) const {  // the queue's top: earliest merge, then leftmost
+    return std::tie(rank, left) > std::tie(other.rank, other.left);
+  }
+};
+
+class Gpt2Tokenizer final : public Tokenizer {
+ public:
+  Gpt2Tokenizer(const NamedText& vocabulary, const NamedText& merges) {
+    const std::map<std::string, int32_t> ids = read_vocabulary(vocabulary);
+    const std::array<char32_t, 256> characters = byte_characters();
+    std::unordered_map<char32_t, uint8_t> bytes;
+    for (std::size_t b = 0; b < 256; ++b) {
+      std::string symbol;
+      append_utf8(symbol, characters[b]);
+      const auto it = ids.find(symbol);
+      if (it == ids.end())
+        fail_at(vocabulary.name, 0, "no token is the byte " + std::to_string(b) + " alone");
+      byte_ids_[b] = it->second;
+      bytes[characters[b]] = static_cast<uint8_t>(b);
+    }
+    texts_.resize(ids.size());
+    for (const auto& [token, id] : ids) texts_[id] = bytes_of(token, bytes, vocabulary.name);
+    read_merges(merges, ids);
+  }
+
+  int64_t vocabulary() const override { return static_cast<int64_t>(texts_.size()); }
+
+  void encode(std::string_view text, const std::string& name, const Emit& emit) const override {
+    const Splitter splitter(text, name);
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t end = splitter.end_of_piece(at);
+      encode_piece(text.substr(at, end - at), emit);
+      at = end;
+    }
+  }
+
+  std::string decode(int32_t id) const override { return texts_[static_cast<std::size_t>(id)]; }
+
+ private:
+  // Every id from 0 on once.
+  static std::map<std::string, int32_t> read_vocabulary(const NamedText& file) {
+    const nlohmann::json json = nlohmann::json::parse(file.text, nullptr, false);
+    if (!json.is_object()) fail_at(file.name, 0, "no JSON object; expected {\"token\": id, ...}");
+    std::map<std::string, int32_t> ids;
+    std::vector<bool> seen(json.size());
+    for (const auto& [token, id] : json.items()) {
+      const bool valid = id.is_number_unsigned() && id.get<uint64_t>() < seen.size();
+      if (!valid || seen[id.get<uint64_t>()]) {
+        fail_at(file.name, 0,
+                "token \"" + token + "\" has the id " + id.dump() + "; expected each of 0.." +
+                    std::to_string(seen.size() - 1) + " once");
+      }
+      seen[id.get<uint64_t>()] = true;
+      ids.emplace(token, id.get<int32_t>());
+    }
+    return ids;
+  }
+
+  static std::string bytes_of(const std::string& token,
+                              const std::unordered_map<char32_t, uint8_t>& bytes,
+                              const std::string& name) {
+    std::string text;
+    for (std::size_t at = 0; at < token.size();) {
+      const auto it = bytes.find(next_code_point(token, at, name));
+      if (it == bytes.end())
+        fail_at(name, 0, "token \"" + token + "\" has a character for no byte");
+      text += static_cast<char>(it->second);
+    }
+    return text;
+  }
+
+  // Lines "left right", the earliest merge first, after a line with the version.
+  void read_merges(const NamedText& file, const std::map<std::string, int32_t>& ids) {
+    int32_t rank = 0;
+    for (std::size_t at = 0; at < file.text.size();) {
+      const std::size_t end = std::min(file.text.find('\n', at), file.text.size());
+      const std::string line = file.text.substr(at, end - at);
+      if (!line.empty() && !line.starts_with("#version")) {
+        const std::size_t space = line.find(' ');
+        const std::string left = line.substr(0, space);
+        const std::string right = space == std::string::npos ? "" : line.substr(space + 1);
+        const auto l = ids.find(left), r = ids.find(right), both = ids.find(left + right);
+        if (l == ids.end() || r == ids.end() || both == ids.end()) {
+          fail_at(file.name, at,
+                  "the line \"" + line.substr(0, 80) +
+                      "\" is no merge; expected two tokens of vocab.json, with a space between "
+                      "them, that make a third");
+        }
+        merges_.emplace(key(l->second, r->second), Merge{rank++, both->second});
+      }
+      at = end + 1;
+    }
+  }
+
+  static uint64_t key(int32_t left, int32_t right) {
+    return static_cast<uint64_t>(left) << 32 | static_cast<uint32_t>(right);
+  }
+
+  // The queue keeps a piece of n bytes at n log n, whatever it holds.
+  void encode_piece(std::string_view piece, const Emit& emit) const {
+    std::vector<Symbol> symbols;
+    const auto size = static_cast<int64_t>(piece.size());
+    for (int64_t i = 0; i < size; ++i) {
+      const int32_t id = byte_ids_[static_cast<uint8_t>(piece[static_cast<std::size_t>(i)])];
+      symbols.push_back({id, i - 1, i + 1 < size ? i + 1 : -1});
+    }
+    std::priority_queue<Candidate> queue;
+    const auto consider = [&](int64_t left) {
+      if (left < 0 || symbols[left].after < 0) return;
+      const int32_t l = symbols[left].id, r = symbols[symbols[left].after].id;
+      const auto it = merges_.find(key(l, r));
+      if (it != merges_.end()) queue.push({it->second.rank, left, l, r});
+    };
+    for (int64_t i = 0; i < size; ++i) consider(i);
+    while (!queue.empty()) {
+      const Candidate c = queue.top();
+      queue.pop();
+      Symbol& left = symbols[c.left];
+      // One of the two may have become part of another since.
+      if (left.id != c.left_id || left.after < 0 || symbols[left.after].id != c.right_id) continue;
+      Symbol& right = symbols[left.after];
+      left.id = merges_.at(key(c.left_id, c.right_id)).id;
+      right.id = -1;
+      left.after = right.after;
+      if (left.after >= 0) symbols[left.after].before = c.left;
+      consider(left.before);
+      consider(c.left);
+    }
+    for (const Symbol& symbol : symbols) {
+      if (symbol.id >= 0) emit(symbol.id);
+    }
+  }
+
+  std::array<int32_t, 256> byte_ids_{};
+  std::vector<std::string> texts_;  // bytes, by id
+  std::unordered_map<uint64_t, Merge> merges_;
+};
+
+}  // namespace
+
+std::unique_ptr<const Tokenizer> make_gpt2_tokenizer(const NamedText& vocabulary,
+                                                     const NamedText& merges) {
+  return std::make_unique<Gpt2Tokenizer>(vocabulary, merges);
+}
+
+}  // namespace runtime::data

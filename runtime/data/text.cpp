@@ -1,0 +1,97 @@
+// Samples of language models: texts, files of token ids, generated tokens.
+#include <cmath>
+#include <filesystem>
+#include <limits>
+
+#include "runtime/data/formats.h"
+#include "runtime/data/source.h"
+#include "runtime/data/tokenizer.h"
+#include "runtime/data/tokens.h"
+#include "runtime/error.h"
+
+namespace runtime::data {
+namespace {
+
+// All token ids of the files, which are opened but not cut into samples yet.
+struct Text {
+  std::shared_ptr<const Tokens> train, validation;  // validation null: no file of its own
+  SampleSpec spec;                                  // vocabulary and characters
+};
+
+std::shared_ptr<const Tokens> tokens_of(const std::string& text, const std::string& name,
+                                        const Tokenizer& tokenizer) {
+  std::vector<uint16_t> ids;
+  tokenizer.encode(text, name, [&](int32_t id) { ids.push_back(static_cast<uint16_t>(id)); });
+  return make_tokens(std::move(ids));
+}
+
+Text read_texts(const DatasetOptions& options) {
+  Text result;
+  const std::string text = read_text(options.path);
+  if (options.tokenizer == "char") result.spec.characters = characters_of(text, options.path);
+  const auto tokenizer = make_tokenizer(options, result.spec.characters, 0);
+  result.spec.classes = tokenizer->vocabulary();
+  if (result.spec.classes > std::numeric_limits<uint16_t>::max() + 1) {
+    throw DataError(options.path + ": " + std::to_string(result.spec.classes) +
+                    " different tokens; expected at most 65536; use dataset.tokenizer = \"byte\"");
+  }
+  result.train = tokens_of(text, options.path, *tokenizer);
+  if (!options.validation_path.empty()) {
+    result.validation =
+        tokens_of(read_text(options.validation_path), options.validation_path, *tokenizer);
+  }
+  return result;
+}
+
+Text open_token_files(const DatasetOptions& options) {
+  Text result;
+  const auto open = [&](const std::string& path, int64_t vocabulary) {
+    return open_token_file(path, options.token_type == "uint16" ? 2 : 4, vocabulary);
+  };
+  int64_t& vocabulary = result.spec.classes;
+  if (vocabulary = options.classes; vocabulary == 0 && !options.tokenizer.empty())
+    vocabulary = make_tokenizer(options, "", 0)->vocabulary();
+  if (vocabulary == 0) vocabulary = count_vocabulary(*open(options.path, kMaxVocabulary));
+  result.train = open(options.path, vocabulary);
+  if (!options.validation_path.empty())
+    result.validation = open(options.validation_path, vocabulary);
+  return result;
+}
+
+}  // namespace
+
+bool is_text(const DatasetOptions& options) {
+  return options.name == "tiny_shakespeare" || options.format == "text" ||
+         options.format == "tokens";
+}
+
+DatasetPair open_text(const DatasetOptions& options) {
+  if (options.shape.size() != 1) {
+    throw ConfigurationError("model.input is " + shape_text(options.shape) +
+                             "; expected [length], the tokens that a language model sees at once");
+  }
+  Text text = options.format == "text" ? read_texts(options) : open_token_files(options);
+  if (options.classes > 0 && options.classes < text.spec.classes) {
+    throw ConfigurationError("dataset.classes is " + std::to_string(options.classes) +
+                             ", but the text has " + std::to_string(text.spec.classes) +
+                             " different tokens; expected at least as many, or 0");
+  }
+  const std::string title = std::filesystem::path(options.path).filename().string();
+  const int64_t size = text.train->size(), context = options.shape[0];
+  const auto training =
+      static_cast<int64_t>(std::floor(static_cast<double>(size) * (1 - options.validation_split)));
+  const int64_t stride = options.stride > 0 ? options.stride : context;
+  DatasetPair pair;
+  pair.train = make_token_dataset(text.train, {0, training, context, stride}, text.spec, title);
+  if (text.validation != nullptr) {
+    const int64_t end = text.validation->size();
+    pair.validation =
+        make_token_dataset(text.validation, {0, end, context, context}, text.spec, title);
+  } else if (training < size) {
+    pair.validation =
+        make_token_dataset(text.train, {training, size, context, context}, text.spec, title);
+  }
+  return pair;
+}
+
+}  // namespace runtime::data

@@ -1,0 +1,118 @@
+#include "runtime/data/tokenizer.h"
+
+#include <charconv>
+#include <filesystem>
+#include <vector>
+
+#include "runtime/data/source.h"
+#include "runtime/data/utf8.h"
+#include "runtime/error.h"
+
+namespace runtime::data {
+namespace {
+
+class CharacterTokenizer final : public Tokenizer {
+ public:
+  explicit CharacterTokenizer(const std::string& characters) : ids_(kMaxCodePoint + 1, -1) {
+    for (std::size_t at = 0; at < characters.size();) {
+      const std::size_t begin = at;
+      int32_t& id = ids_[next_code_point(characters, at, "the characters of the vocabulary")];
+      if (id >= 0) fail_at("the characters of the vocabulary", begin, "one that was there before");
+      id = static_cast<int32_t>(texts_.size());
+      texts_.push_back(characters.substr(begin, at - begin));
+    }
+  }
+
+  int64_t vocabulary() const override { return static_cast<int64_t>(texts_.size()); }
+
+  void encode(std::string_view text, const std::string& name, const Emit& emit) const override {
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t begin = at;
+      const int32_t id = ids_[next_code_point(text, at, name)];
+      if (id < 0) {
+        fail_at(name, begin,
+                "the character '" + std::string(text.substr(begin, at - begin)) +
+                    "' is none of the " + std::to_string(vocabulary()) +
+                    " of the training text; leave it out, or train with tokenizer = \"byte\"");
+      }
+      emit(id);
+    }
+  }
+
+  std::string decode(int32_t id) const override { return texts_[static_cast<std::size_t>(id)]; }
+
+ private:
+  std::vector<int32_t> ids_;  // by code point; -1: not in the vocabulary
+  std::vector<std::string> texts_;
+};
+
+class ByteTokenizer final : public Tokenizer {
+ public:
+  int64_t vocabulary() const override { return 256; }
+  void encode(std::string_view text, const std::string&, const Emit& emit) const override {
+    for (const char c : text) emit(static_cast<uint8_t>(c));
+  }
+  std::string decode(int32_t id) const override { return std::string(1, static_cast<char>(id)); }
+};
+
+class NumberTokenizer final : public Tokenizer {
+ public:
+  explicit NumberTokenizer(int64_t vocabulary) : vocabulary_(vocabulary) {}
+  int64_t vocabulary() const override { return vocabulary_; }
+
+  void encode(std::string_view text, const std::string& name, const Emit& emit) const override {
+    for (std::size_t at = 0; at < text.size();) {
+      if (text[at] == ' ' || text[at] == '\n') {
+        ++at;
+        continue;
+      }
+      int32_t id = -1;
+      const char* begin = text.data() + at;
+      const auto [end, error] = std::from_chars(begin, text.data() + text.size(), id);
+      if (error != std::errc() || id < 0 || id >= vocabulary_) {
+        fail_at(name, at,
+                "no token id; expected numbers in 0.." + std::to_string(vocabulary_ - 1) +
+                    " with spaces between them, or text and dataset.tokenizer");
+      }
+      emit(id);
+      at += static_cast<std::size_t>(end - begin);
+    }
+  }
+
+  std::string decode(int32_t id) const override { return std::to_string(id) + " "; }
+
+ private:
+  int64_t vocabulary_;
+};
+
+NamedText read_named(const std::filesystem::path& path) {
+  return {path.string(), read_text(path.string())};
+}
+
+}  // namespace
+
+std::string characters_of(std::string_view text, const std::string& name) {
+  std::vector<bool> seen(kMaxCodePoint + 1);
+  for (std::size_t at = 0; at < text.size();) seen[next_code_point(text, at, name)] = true;
+  std::string characters;
+  for (char32_t c = 0; c <= kMaxCodePoint; ++c) {
+    if (seen[c]) append_utf8(characters, c);
+  }
+  return characters;
+}
+
+std::unique_ptr<const Tokenizer> make_tokenizer(const DatasetOptions& options,
+                                                const std::string& characters, int64_t vocabulary) {
+  if (options.tokenizer == "char") return std::make_unique<CharacterTokenizer>(characters);
+  if (options.tokenizer == "byte") return std::make_unique<ByteTokenizer>();
+  if (options.tokenizer == "") return std::make_unique<NumberTokenizer>(vocabulary);
+  if (options.tokenizer != "gpt2" || options.tokenizer_path.empty()) {
+    throw ConfigurationError("dataset.tokenizer is \"" + options.tokenizer +
+                             "\"; expected char, byte, or gpt2 with dataset.tokenizer_path, the "
+                             "folder of vocab.json and merges.txt");
+  }
+  const std::filesystem::path folder = options.tokenizer_path;
+  return make_gpt2_tokenizer(read_named(folder / "vocab.json"), read_named(folder / "merges.txt"));
+}
+
+}  // namespace runtime::data

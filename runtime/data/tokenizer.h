@@ -1,0 +1,44 @@
+// Text <-> token ids.
+#ifndef RUNTIME_DATA_TOKENIZER_H_
+#define RUNTIME_DATA_TOKENIZER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "runtime/data/open.h"
+
+namespace runtime::data {
+
+// Immutable; any thread.
+class Tokenizer {
+ public:
+  using Emit = std::function<void(int32_t id)>;
+  virtual ~Tokenizer() = default;
+  virtual int64_t vocabulary() const = 0;  // ids are 0..vocabulary()-1
+  // Throws DataError "<name>: at byte <n>: ..." for text that has no ids.
+  virtual void encode(std::string_view text, const std::string& name, const Emit& emit) const = 0;
+  // The bytes of a token, which may begin or end within a character.
+  virtual std::string decode(int32_t id) const = 0;
+};
+
+// The different characters of a UTF-8 text, in the order of their code points.
+std::string characters_of(std::string_view text, const std::string& name);
+
+// options.tokenizer; "char" by these characters, in the order of their ids; "" means numbers,
+// separated by spaces, below `vocabulary`.
+std::unique_ptr<const Tokenizer> make_tokenizer(const DatasetOptions& options,
+                                                const std::string& characters, int64_t vocabulary);
+
+// GPT-2's byte-pair encoding, by its two files' contents; the names are for messages.
+struct NamedText {
+  std::string name, text;
+};
+std::unique_ptr<const Tokenizer> make_gpt2_tokenizer(const NamedText& vocabulary,
+                                                     const NamedText& merges);
+
+}  // namespace runtime::data
+
+#endif  // RUNTIME_DATA_TOKENIZER_H_
