@@ -19,6 +19,14 @@ using rt::sdk::format;
 // Elements that are copied into memory of our own at a time: 4 MiB of float32.
 constexpr uint64_t kStagedElements = uint64_t{1} << 20;
 
+// Between hosts, from here on: the ring below.
+constexpr std::size_t kRingBytes = 64 * 1024;
+// Bytes of one message. Those of up to 64 KiB Open MPI sends over TCP without asking; the answer to
+// a question would wait behind the data that fill the queue of a slow link.
+constexpr uint64_t kRingPiece = 60 * 1024;
+constexpr uint64_t kRingPieces = 8;  // under way at a time
+constexpr int kRingTag = 2;
+
 bool is_half(rt_dtype dtype) { return dtype == RT_FLOAT16 || dtype == RT_BFLOAT16; }
 
 // The type that is added in: 16-bit numbers travel as float32, so that they are rounded once.
@@ -93,6 +101,88 @@ void divide(rt_dtype wide, void* data, int n, int divisor) {
   }
 }
 
+// Reduce-scatter, then all-gather around a ring (Patarasuk and Yuan, "Bandwidth optimal all-reduce
+// algorithms for clusters of workstations", 2009), in place: every rank sends and receives all the
+// time. Open MPI 4.1 lets two ranks on two hosts take turns, which takes twice as long.
+class Ring {
+ public:
+  Ring(const Team& team, rt_dtype dtype, MPI_Op op, void* data, int n)
+      : team_(team), dtype_(dtype), op_(op), data_(data), n_(n) {}
+
+  void all_reduce() {
+    for (int step = 0; step < team_.size - 1; ++step) pass(team_.rank - step, true);
+    for (int step = 0; step < team_.size - 1; ++step) pass(team_.rank + 1 - step, false);
+  }
+
+ private:
+  uint64_t begin(int part) const {
+    return static_cast<uint64_t>(n_) * static_cast<uint64_t>(part) /
+           static_cast<uint64_t>(team_.size);
+  }
+  int wrapped(int rank) const { return (rank + 2 * team_.size) % team_.size; }
+
+  // Sends a part to the next rank while the part before it comes from the previous one.
+  void pass(int part, bool adds) {
+    const int sent = wrapped(part), received = wrapped(part - 1);
+    const uint64_t to_send = begin(sent + 1) - begin(sent);
+    const uint64_t to_receive = begin(received + 1) - begin(received);
+    const uint64_t window = kRingPieces * kRingPiece / rt::sdk::dtype_bytes(dtype_);
+    if (adds) incoming_.resize(kRingPieces * kRingPiece);
+    for (uint64_t offset = 0; offset < std::max(to_send, to_receive); offset += window) {
+      std::byte* target = at(data_, begin(received) + offset, dtype_);
+      const uint64_t n = part_of(to_receive, offset, window);
+      post(adds ? incoming_.data() : target, n, [&](void* to, int count, MPI_Request* request) {
+        return MPI_Irecv(to, count, mpi_type(dtype_), wrapped(team_.rank - 1), kRingTag, team_.comm,
+                         request);
+      });
+      post(at(data_, begin(sent) + offset, dtype_), part_of(to_send, offset, window),
+           [&](const void* from, int count, MPI_Request* request) {
+             return MPI_Isend(from, count, mpi_type(dtype_), wrapped(team_.rank + 1), kRingTag,
+                              team_.comm, request);
+           });
+      check(MPI_Waitall(static_cast<int>(requests_.size()), requests_.data(), MPI_STATUSES_IGNORE),
+            "MPI_Waitall");
+      requests_.clear();
+      if (!adds) continue;
+      check(MPI_Reduce_local(incoming_.data(), target, static_cast<int>(n), mpi_type(dtype_), op_),
+            "MPI_Reduce_local");
+    }
+  }
+
+  template <typename Start>
+  void post(std::byte* data, uint64_t count, const Start& start) {
+    in_parts(count, kRingPiece / rt::sdk::dtype_bytes(dtype_), [&](uint64_t offset, int n) {
+      requests_.push_back(MPI_REQUEST_NULL);
+      check(start(at(data, offset, dtype_), n, &requests_.back()), "MPI_Isend or MPI_Irecv");
+    });
+  }
+
+  static uint64_t part_of(uint64_t count, uint64_t offset, uint64_t window) {
+    return offset >= count ? 0 : std::min(window, count - offset);
+  }
+
+  const Team& team_;
+  rt_dtype dtype_;
+  MPI_Op op_;
+  void* data_;
+  int n_;
+  std::vector<std::byte> incoming_;
+  std::vector<MPI_Request> requests_;
+};
+
+void all_reduce(const Team& team, rt_dtype dtype, MPI_Op op, const void* send, void* receive,
+                int n) {
+  const std::size_t bytes = static_cast<std::size_t>(n) * rt::sdk::dtype_bytes(dtype);
+  if (!team.ring || bytes < kRingBytes) {
+    check(MPI_Allreduce(send == receive ? MPI_IN_PLACE : send, receive, n, mpi_type(dtype), op,
+                        team.comm),
+          "MPI_Allreduce");
+    return;
+  }
+  if (send != receive) std::memcpy(receive, send, bytes);
+  Ring(team, dtype, op, receive, n).all_reduce();
+}
+
 // One all-reduce or reduce of `n` elements of a type that MPI knows. `receive` matters where the
 // result is wanted.
 void reduce_part(const Team& team, const rt_collective& call, const void* send, void* receive,
@@ -101,9 +191,7 @@ void reduce_part(const Team& team, const rt_collective& call, const void* send, 
   const bool mine = call.kind == RT_ALL_REDUCE || call.peer == team.rank;
   const bool in_place = mine && send == receive;
   if (call.kind == RT_ALL_REDUCE) {
-    check(MPI_Allreduce(in_place ? MPI_IN_PLACE : send, receive, n, mpi_type(wide),
-                        mpi_op(call.reduction), team.comm),
-          "MPI_Allreduce");
+    all_reduce(team, wide, mpi_op(call.reduction), send, receive, n);
   } else {
     // A copy, as MPICH 4.0.2 takes the address MPI_IN_PLACE for that of data where the root is not
     // the first rank of its host.
@@ -119,13 +207,13 @@ void reduce_part(const Team& team, const rt_collective& call, const void* send, 
 void reduce(const Team& team, const rt_collective& call) {
   const bool mine = call.kind == RT_ALL_REDUCE || call.peer == team.rank;
   if (!is_half(call.dtype)) {
-    in_parts(call.count, team.largest_count, [&](uint64_t offset, int n) {
+    in_parts(call.count, team.limits.largest_count, [&](uint64_t offset, int n) {
       reduce_part(team, call, at(call.send, offset, call.dtype),
                   mine ? at(call.receive, offset, call.dtype) : nullptr, n);
     });
     return;
   }
-  const uint64_t part = std::min({team.largest_count, kStagedElements, call.count});
+  const uint64_t part = std::min({team.limits.largest_count, kStagedElements, call.count});
   std::vector<float> wide(part);
   in_parts(call.count, part, [&](uint64_t offset, int n) {
     widen(call.dtype, RT_FLOAT32, at(call.send, offset, call.dtype), n, wide.data());
@@ -162,7 +250,7 @@ void exchange_staged(const Team& team, const rt_collective& call) {
   const bool adds = call.kind == RT_REDUCE_SCATTER;
   const rt_dtype wide = adds ? wide_type(call.dtype) : call.dtype;
   const uint64_t largest =
-      std::max<uint64_t>(1, std::min(team.largest_count, kStagedElements) / ranks);
+      std::max<uint64_t>(1, std::min(team.limits.largest_count, kStagedElements) / ranks);
   const uint64_t part = std::min(largest, call.count);
   std::vector<std::byte> out(sent_parts * part * rt::sdk::dtype_bytes(wide));
   std::vector<std::byte> in(received_parts * part * rt::sdk::dtype_bytes(wide));
@@ -191,7 +279,7 @@ void exchange(const Team& team, const rt_collective& call) {
       adds
           ? call.receive == at(call.send, static_cast<uint64_t>(team.rank) * call.count, call.dtype)
           : send == call.receive;
-  if (call.count > team.largest_count / ranks || (adds && is_half(call.dtype)) ||
+  if (call.count > team.limits.largest_count / ranks || (adds && is_half(call.dtype)) ||
       (in_place && call.kind == RT_ALL_TO_ALL)) {
     return exchange_staged(team, call);
   }
@@ -211,7 +299,7 @@ void exchange(const Team& team, const rt_collective& call) {
 void broadcast(const Team& team, const rt_collective& call) {
   const bool root = call.peer == team.rank;
   void* data = root ? const_cast<void*>(call.send) : call.receive;
-  in_parts(call.count, team.largest_count, [&](uint64_t offset, int n) {
+  in_parts(call.count, team.limits.largest_count, [&](uint64_t offset, int n) {
     check(MPI_Bcast(at(data, offset, call.dtype), n, mpi_type(call.dtype), call.peer, team.comm),
           "MPI_Bcast");
   });
@@ -247,6 +335,22 @@ void check_buffers(const Team& team, const rt_collective& call) {
 }
 
 }  // namespace
+
+Team team_of(MPI_Comm comm, const Limits& limits) {
+  Team team{.comm = comm, .limits = limits};
+  check(MPI_Comm_rank(comm, &team.rank), "MPI_Comm_rank");
+  check(MPI_Comm_size(comm, &team.size), "MPI_Comm_size");
+  MPI_Comm host = MPI_COMM_NULL;
+  check(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host),
+        "MPI_Comm_split_type");
+  int ranks_of_host = 0;
+  check(MPI_Comm_size(host, &ranks_of_host), "MPI_Comm_size");
+  check(MPI_Comm_free(&host), "MPI_Comm_free");
+  // Hosts may have different numbers of ranks, all of them fewer than there are.
+  team.ring = limits.ring == Limits::Ring::kAlways ||
+              (limits.ring == Limits::Ring::kBetweenHosts && ranks_of_host < team.size);
+  return team;
+}
 
 MPI_Datatype mpi_type(rt_dtype dtype) {
   switch (dtype) {

@@ -10,14 +10,25 @@
 
 namespace collectives::mpi {
 
+// What a communicator of this plugin, and all split from it, were asked for.
+struct Limits {
+  // Most elements that one call of MPI is given (its counts are int); larger ones are cut.
+  uint64_t largest_count = uint64_t{1} << 30;
+  enum class Ring { kNever, kBetweenHosts, kAlways };
+  Ring ring = Ring::kBetweenHosts;  // the way that large all-reduces go
+};
+
 // Ranks that communicate, and this process's place among them.
 struct Team {
   MPI_Comm comm = MPI_COMM_NULL;
   int rank = 0;
   int size = 1;
-  // Most elements that one call of MPI is given (its counts are int); larger ones are cut.
-  uint64_t largest_count = uint64_t{1} << 30;
+  Limits limits = {};
+  bool ring = false;  // large all-reduces go around one
 };
+
+// Collective over the ranks of `comm`.
+Team team_of(MPI_Comm comm, const Limits& limits);
 
 MPI_Datatype mpi_type(rt_dtype dtype);
 

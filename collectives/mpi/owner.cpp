@@ -174,7 +174,7 @@ void Owner::post(const std::shared_ptr<Call>& call) {
   const rt_collective& c = call->collective;
   const uint64_t bytes = rt::sdk::dtype_bytes(c.dtype);
   Message message{call, {}, std::nullopt};
-  in_parts(c.count, team_.largest_count, [&](uint64_t offset, int n) {
+  in_parts(c.count, team_.limits.largest_count, [&](uint64_t offset, int n) {
     message.requests.push_back(MPI_REQUEST_NULL);
     MPI_Request* request = &message.requests.back();
     if (c.kind == RT_SEND) {
@@ -210,7 +210,7 @@ bool Owner::test(Message& message) {
   const rt_collective& c = message.call->collective;
   uint64_t left = c.count;
   for (MPI_Request& request : message.requests) {
-    const uint64_t expected = std::min(left, team_.largest_count);
+    const uint64_t expected = std::min(left, team_.limits.largest_count);
     left -= expected;
     if (request == MPI_REQUEST_NULL) continue;
     try {

@@ -49,13 +49,20 @@ constexpr rt_option_spec kFinalizeTimeout = {
 constexpr rt_option_spec kLargestCount = {
     sizeof(rt_option_spec), RT_OPTION_INTEGER, "largest_count", "1073741824",
     "most elements that one call of MPI is given; larger collectives are cut"};
-constexpr const rt_option_spec* kOptions[] = {&kFinalizeTimeout, &kLargestCount};
+constexpr rt_option_spec kRing = {
+    sizeof(rt_option_spec), RT_OPTION_STRING, "ring", "auto",
+    "large all-reduces go around a ring: on, off, auto (where there are several hosts)"};
+constexpr const rt_option_spec* kOptions[] = {&kFinalizeTimeout, &kLargestCount, &kRing};
 
-int64_t option(const rt_comm_options& options, const rt_option_spec& spec) {
-  std::string_view text = spec.default_value;
+std::string_view text_of(const rt_comm_options& options, const rt_option_spec& spec) {
   for (uint32_t i = 0; i < options.option_count; ++i) {
-    if (std::strcmp(options.options[i]->key, spec.key) == 0) text = options.options[i]->value;
+    if (std::strcmp(options.options[i]->key, spec.key) == 0) return options.options[i]->value;
   }
+  return spec.default_value;
+}
+
+int64_t number_of(const rt_comm_options& options, const rt_option_spec& spec) {
+  const std::string_view text = text_of(options, spec);
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || value < 1 || value > 1 << 30) {
@@ -64,6 +71,19 @@ int64_t option(const rt_comm_options& options, const rt_option_spec& spec) {
                        std::string(text).c_str()));
   }
   return value;
+}
+
+mpi::Limits limits_of(const rt_comm_options& options) {
+  using Ring = mpi::Limits::Ring;
+  const std::string_view ring = text_of(options, kRing);
+  if (ring != "auto" && ring != "on" && ring != "off") {
+    throw Error(RT_ERROR_INVALID_ARGUMENT,
+                format("option ring is '%s'; expected on, off or auto", std::string(ring).c_str()));
+  }
+  return {static_cast<uint64_t>(number_of(options, kLargestCount)), ring == "auto"
+                                                                        ? Ring::kBetweenHosts
+                                                                    : ring == "on" ? Ring::kAlways
+                                                                                   : Ring::kNever};
 }
 
 Clock::time_point deadline_in(int64_t timeout_ns) {
@@ -157,22 +177,18 @@ void check_prefix(MPI_Comm comm, const std::string& prefix) {
                   prefix + "'. Create them in the same order on every rank");
 }
 
-Team team_of(MPI_Comm comm, uint64_t largest_count) {
-  Team team{.comm = comm, .largest_count = largest_count};
-  mpi::check(MPI_Comm_rank(comm, &team.rank), "MPI_Comm_rank");
-  mpi::check(MPI_Comm_size(comm, &team.size), "MPI_Comm_size");
-  return team;
-}
-
 // Runs `make`, which is collective over `parent` and returns the communicator that it has made, on
 // the parent's thread. False: the deadline passed first.
-bool derive(Owner& parent, std::function<MPI_Comm()> make, uint64_t largest_count,
+bool derive(Owner& parent, std::function<MPI_Comm()> make, const mpi::Limits& limits,
             Clock::time_point deadline, std::shared_ptr<Owner>& result) {
   // Shared with the task, which may run after a deadline that has passed.
-  const auto made = std::make_shared<MPI_Comm>(MPI_COMM_NULL);
-  const auto call = parent.submit([made, make = std::move(make)] { *made = make(); }, true);
-  if (!parent.wait(call, deadline)) return false;
-  if (*made != MPI_COMM_NULL) result = Owner::start(team_of(*made, largest_count));
+  const auto made = std::make_shared<Team>();
+  const auto task = [made, limits, make = std::move(make)] {
+    const MPI_Comm comm = make();
+    if (comm != MPI_COMM_NULL) *made = mpi::team_of(comm, limits);
+  };
+  if (!parent.wait(parent.submit(task, true), deadline)) return false;
+  if (made->comm != MPI_COMM_NULL) result = Owner::start(*made);
   return true;
 }
 
@@ -181,9 +197,9 @@ rt_status create(void* self, const rt_comm_options* options, rt_communicator** r
   return guard(error, [&] {
     auto& instance = *static_cast<Instance*>(self);
     const auto deadline = deadline_in(options->timeout_ns);
-    const auto largest_count = static_cast<uint64_t>(option(*options, kLargestCount));
+    const mpi::Limits limits = limits_of(*options);
     const mpi::Start start{options->interface == nullptr ? "" : options->interface,
-                           std::chrono::seconds(option(*options, kFinalizeTimeout))};
+                           std::chrono::seconds(number_of(*options, kFinalizeTimeout))};
     if (options->world_size > 1 && !mpi::has_launcher()) {
       refuse_world(*options, "no launcher of MPI has started this process");
     }
@@ -199,7 +215,7 @@ rt_status create(void* self, const rt_comm_options* options, rt_communicator** r
         check_prefix(comm, prefix);
         return comm;
       };
-      if (!derive(world, duplicate, largest_count, deadline, communicator->owner)) {
+      if (!derive(world, duplicate, limits, deadline, communicator->owner)) {
         world.abort();  // the others may still come: the next one would be paired wrongly
         instance.process->give_up();
         throw Error(RT_ERROR_TIMEOUT, "MPI_Comm_dup did not begin in time", RT_SCOPE_PROCESS);
@@ -226,7 +242,7 @@ rt_status split(rt_communicator* parent, int32_t color, int32_t key, int64_t tim
       return part;
     };
     std::shared_ptr<Owner> owner;
-    if (!derive(*parent->owner, divide, team.largest_count, deadline_in(timeout_ns), owner)) {
+    if (!derive(*parent->owner, divide, team.limits, deadline_in(timeout_ns), owner)) {
       parent->owner->abort();  // the next collective would be paired with the others' split
       throw Error(RT_ERROR_TIMEOUT, "not all ranks came to the split in time",
                   RT_SCOPE_COMMUNICATOR);

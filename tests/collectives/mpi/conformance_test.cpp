@@ -21,14 +21,18 @@ INSTANTIATE_TEST_SUITE_P(Ranks, MpiConformance,
                                   std::to_string(std::get<1>(info.param));
                          });
 
-class MpiInParts : public ::testing::TestWithParam<MpiLibrary> {};
+class MpiOptions : public ::testing::TestWithParam<MpiLibrary> {};
 
 // What has more elements than a call of MPI may have takes other ways.
-TEST_P(MpiInParts, EveryCase) {
+TEST_P(MpiOptions, InParts) {
   expect_success(mpi_job(GetParam(), 3, {FAULTS_RANK, GetParam().plugin, "in_parts"}));
 }
 
-INSTANTIATE_TEST_SUITE_P(Libraries, MpiInParts, ::testing::ValuesIn(mpi_libraries()),
+TEST_P(MpiOptions, AroundTheRing) {
+  expect_success(mpi_job(GetParam(), 3, {FAULTS_RANK, GetParam().plugin, "ring"}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Libraries, MpiOptions, ::testing::ValuesIn(mpi_libraries()),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace
