@@ -20,7 +20,10 @@ constexpr auto kGrace = 250ms;  // for what is under way when a communicator is 
 // How the thread looks for what it waits for: first all the time, then after naps that grow with
 // the time already waited, so that they delay by a small part of it. While nobody waits for this
 // rank's result, its processor has better things to do.
+// Who waits for it leaves the processor idle: then the thread goes on looking, since an idle core
+// takes 50 us and more to come back.
 constexpr Clock::duration kSpin = 5us;
+constexpr Clock::duration kSpinOfWaiter = 1ms;
 constexpr Clock::duration kShortestNap = 20us;
 constexpr Clock::duration kLongestNap = 200us;
 constexpr Clock::duration kLongestNapOfWaiter = 50us;
@@ -147,6 +150,12 @@ void Owner::run() {
 
 void Owner::sleep(std::unique_lock<std::mutex>& lock, Clock::duration idle) {
   if (!fresh_.empty() || (collectives_.empty() && messages_.empty())) return;
+  if (waiters_ > 0 && idle < kSpinOfWaiter) {
+    lock.unlock();
+    std::this_thread::yield();
+    lock.lock();
+    return;
+  }
   const auto longest = waiters_ > 0 ? kLongestNapOfWaiter : kLongestNap;
   wake_.wait_for(lock, std::clamp(idle / kNapFraction, kShortestNap, longest));
 }
