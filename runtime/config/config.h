@@ -83,15 +83,19 @@ struct Model {
 };
 
 struct Dataset {
-  std::string name;    // fashion_mnist | mnist | cifar10 | synthetic, or "" with format + path
-  std::string format;  // idx | cifar10 | csv | npy | synthetic
+  std::string name;    // of a known data set, or "" with format + path
+  std::string format;  // idx | cifar10 | csv | npy | text | tokens | synthetic
   std::string path;    // files; meaning by format, see configs/README.md
   std::string target_path;
   std::string validation_path;
   std::string validation_target_path;
   std::vector<std::string> features;    // csv columns; empty: all but the target
   std::string target;                   // csv column
-  std::string task = "classification";  // classification | regression
+  std::string task = "classification";  // classification | regression | next_token (synthetic)
+  std::string tokenizer;                // char | byte | gpt2; "": char for text, none for tokens
+  std::string tokenizer_path;           // gpt2: folder of vocab.json and merges.txt
+  std::string token_type = "uint16";    // tokens: uint16 | uint32
+  int64_t stride = 0;                   // text, tokens: between windows; 0: the context length
   bool shuffle = true;
   std::string last_batch = "keep";  // drop | pad | keep
   double validation_split = 0;      // 0..1: the last samples, before shuffling (Keras)
@@ -135,7 +139,8 @@ struct LrScheduler {
 };
 
 struct Validation {
-  int64_t every_epochs = 1;  // 0: never
+  int64_t every_epochs = 1;  // 0: not at the ends of epochs
+  int64_t every_steps = 0;   // 0: not by steps
 };
 
 struct Metrics {

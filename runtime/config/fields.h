@@ -29,6 +29,10 @@ void visit_dataset(C& c, Field&& field) {
   field("dataset", "features", c.dataset.features);
   field("dataset", "target", c.dataset.target);
   field("dataset", "task", c.dataset.task);
+  field("dataset", "tokenizer", c.dataset.tokenizer);
+  field("dataset", "tokenizer_path", c.dataset.tokenizer_path);
+  field("dataset", "token_type", c.dataset.token_type);
+  field("dataset", "stride", c.dataset.stride);
   field("dataset", "shuffle", c.dataset.shuffle);
   field("dataset", "last_batch", c.dataset.last_batch);
   field("dataset", "validation_split", c.dataset.validation_split);
@@ -104,6 +108,7 @@ void visit_fields(C& c, Field&& field) {
   visit_training(c, field);
   visit_ranks(c, field);
   field("validation", "every_epochs", c.validation.every_epochs);
+  field("validation", "every_steps", c.validation.every_steps);
   field("metrics", "log_every_steps", c.metrics.log_every_steps);
   field("metrics", "progress", c.metrics.progress);
   field("metrics", "jsonl", c.metrics.jsonl);

@@ -105,19 +105,20 @@ std::vector<Key> dataset_files() {
   return {
       {.name = "name",
        .default_text = "\"\"",
-       .choices = {"", "fashion_mnist", "mnist", "cifar10", "synthetic"},
+       .choices = {"", "fashion_mnist", "mnist", "cifar10", "tiny_shakespeare", "synthetic"},
        .documentation = "a known data set, found in the folders of RUNTIME_DATA_PATH; or give "
                         "format and path"},
       {.name = "format",
        .default_text = "\"\"",
-       .choices = {"", "idx", "cifar10", "csv", "npy", "synthetic"},
+       .choices = {"", "idx", "cifar10", "csv", "npy", "text", "tokens", "synthetic"},
        .documentation = "format of path"},
       {.name = "path",
        .type = Type::kDataPath,
        .default_text = "\"\"",
        .documentation =
            "training samples. idx: the image file, or a folder with the four files under "
-           "MNIST's names; cifar10: the folder; csv: the table; npy: the features; "
+           "MNIST's names; cifar10: the folder; csv: the table; npy: the features; text: the text; "
+           "tokens: token ids, nothing else; "
            "with a name: the folder, empty to search RUNTIME_DATA_PATH. Relative paths here: "
            "beside "
            "the file that says it, else in the working folder, else in RUNTIME_DATA_PATH"},
@@ -142,8 +143,32 @@ std::vector<Key> dataset_files() {
        .documentation = "csv: the column to predict, by name or number from 0; \"-1\" is the last"},
       {.name = "task",
        .default_text = "\"classification\"",
-       .choices = {"classification", "regression"},
-       .documentation = "csv, npy, synthetic: whether a target is a class or a number"}};
+       .choices = {"classification", "regression", "next_token"},
+       .documentation = "csv, npy, synthetic: whether a target is a class or a number; "
+                        "\"next_token\": synthetic tokens, of `classes` kinds, for a language "
+                        "model"},
+      {.name = "tokenizer",
+       .default_text = "\"\"",
+       .choices = {"", "char", "byte", "gpt2"},
+       .documentation = "text, tokens: what a token is. \"char\", the default for text: the "
+                        "characters of the (UTF-8) text in the order of their code points, kept "
+                        "with the weights; \"byte\": 256; \"gpt2\": byte-pair encoding. tokens: "
+                        "how `predict` reads and writes text; \"\": as numbers"},
+      {.name = "tokenizer_path",
+       .type = Type::kDataPath,
+       .default_text = "\"\"",
+       .documentation = "gpt2: the folder that holds vocab.json and merges.txt"},
+      {.name = "token_type",
+       .default_text = "\"uint16\"",
+       .choices = {"uint16", "uint32"},
+       .documentation = "tokens: type of an id in the file, little-endian"},
+      {.name = "stride",
+       .type = Type::kInteger,
+       .default_text = "0",
+       .range = at_least(0, kMaxCount),
+       .documentation = "text, tokens: tokens between the beginnings of two training samples, "
+                        "windows of model.input tokens; 0: that length, 1: every offset. "
+                        "Validation samples never overlap"}};
 }
 
 std::vector<Key> dataset_batches() {
@@ -162,8 +187,8 @@ std::vector<Key> dataset_batches() {
        .default_text = "0.0",
        .range = from_zero_to_below(1),
        .documentation =
-           "share of the training samples, the last ones, kept for validation instead of the data "
-           "set's own validation part"},
+           "share of the training samples (text, tokens: of the tokens), the last ones, kept for "
+           "validation instead of the data set's own validation part"},
       {.name = "prefetch",
        .type = Type::kInteger,
        .default_text = "2",
@@ -178,7 +203,8 @@ std::vector<Key> dataset_batches() {
        .type = Type::kInteger,
        .default_text = "0",
        .range = at_least(0, 16777216),
-       .documentation = "number of classes; 0: from the data. synthetic classification needs it"},
+       .documentation = "number of classes, or of different tokens; 0: from the data. synthetic "
+                        "classes and tokens need it"},
       {.name = "resize",
        .type = Type::kIntegers,
        .default_text = "[]",
@@ -439,7 +465,12 @@ Section validation() {
             .type = Type::kInteger,
             .default_text = "1",
             .range = at_least(0, kMaxCount),
-            .documentation = "epochs between evaluations; 0: never"}}};
+            .documentation = "epochs between evaluations; 0: not at the ends of epochs"},
+           {.name = "every_steps",
+            .type = Type::kInteger,
+            .default_text = "0",
+            .range = at_least(0, kMaxCount),
+            .documentation = "steps between evaluations, besides those of every_epochs; 0: none"}}};
 }
 
 Section metrics() {

@@ -15,6 +15,7 @@ class Rules {
     check_data_set();
     check_synthetic();
     check_files();
+    check_text();
     check_images();
     check_loss();
     check_optimizer();
@@ -77,10 +78,33 @@ class Rules {
                 !data.validation_target_path.empty(),
             "dataset", "validation_target_path",
             "missing: validation_path needs its own file of targets, as path has");
-    require(data.task == "classification" || !data.format.empty() || data.name == "synthetic",
+    require(data.task != "regression" || !data.format.empty() || data.name == "synthetic",
             "dataset", "task", "got \"regression\", but " + data.name + " holds classes");
     require(!data.standardize || (data.mean.empty() && data.std.empty()), "dataset", "standardize",
             "got true, but mean or std are given too; remove the one that is not meant");
+  }
+
+  void check_text() const {
+    const Dataset& data = config_.dataset;
+    const bool tokens = data.format == "tokens";
+    const bool text = data.format == "text" || data.name == "tiny_shakespeare";
+    const bool either = tokens || text || data.task == "next_token";
+    const std::string other = "is not used by " + data.name + data.format + "; remove it";
+    require(tokens || text || data.tokenizer.empty(), "dataset", "tokenizer", other);
+    require(tokens || text || data.stride == 0, "dataset", "stride", other);
+    require(tokens || data.token_type == Dataset().token_type, "dataset", "token_type", other);
+    require(!tokens || data.tokenizer != "char", "dataset", "tokenizer",
+            "got \"char\", but the characters of a file of tokens are not known; expected "
+            "\"byte\", \"gpt2\" or \"\"");
+    require((data.tokenizer == "gpt2") == !data.tokenizer_path.empty(), "dataset", "tokenizer_path",
+            data.tokenizer == "gpt2" ? "missing: it must name the folder of vocab.json and "
+                                       "merges.txt"
+                                     : "is used by tokenizer = \"gpt2\" only; remove it");
+    require(data.task != "next_token" || data.name == "synthetic" || data.format == "synthetic",
+            "dataset", "task", "got \"next_token\", which is for synthetic data; remove it");
+    require(!either || config_.model.input.size() == 1, "model", "input",
+            "got " + std::to_string(config_.model.input.size()) +
+                " numbers, expected [length]: the tokens that a language model sees at once");
   }
 
   void check_images() const {
@@ -99,7 +123,8 @@ class Rules {
     require(loss != "cross_entropy" || !regression, "training", "loss",
             "got \"cross_entropy\", but dataset.task is \"regression\"; use \"auto\"");
     require(loss != "mean_squared_error" || regression, "training", "loss",
-            "got \"mean_squared_error\", but dataset.task is \"classification\"; use \"auto\"");
+            "got \"mean_squared_error\", but dataset.task is \"" + config_.dataset.task +
+                "\"; use \"auto\"");
   }
 
   void check_optimizer() const {
@@ -143,6 +168,10 @@ class Rules {
     require(!asynchronous || config_.training.max_norm == 0, "training", "max_norm",
             "is not possible with parallelism.update = \"asynchronous\": no rank sees the whole "
             "gradient; set it to 0");
+    require(
+        !asynchronous || config_.validation.every_steps == 0, "validation", "every_steps",
+        "is not possible with parallelism.update = \"asynchronous\", whose ranks meet at the ends "
+        "of epochs only; use every_epochs");
     require(!asynchronous || parallelism.share == "equal", "parallelism", "share",
             "is not used by update = \"asynchronous\", where a faster rank takes more parts of "
             "steps anyway; remove it");

@@ -135,7 +135,7 @@ std::shared_ptr<plugins::host::Device> open_device(const config::Config& config,
   return plugins::host::Device::open(plugin, index, options);
 }
 
-data::DatasetPair open_data(const config::Config& config, const char* search_path) {
+data::DatasetOptions data_options(const config::Config& config, const char* search_path) {
   const config::Dataset& d = config.dataset;
   data::DatasetOptions o;
   o.name = d.name;
@@ -148,7 +148,12 @@ data::DatasetPair open_data(const config::Config& config, const char* search_pat
       find_data("validation_target_path", d.validation_target_path, o.search_path);
   o.features = d.features;
   o.target = d.target;
-  o.classification = d.task == "classification";
+  o.classification = d.task != "regression";
+  o.next_token = d.task == "next_token";
+  o.tokenizer = d.tokenizer;
+  o.tokenizer_path = find_data("tokenizer_path", d.tokenizer_path, o.search_path);
+  o.token_type = d.token_type;
+  o.stride = d.stride;
   o.validation_split = d.validation_split;
   o.samples = d.samples;
   o.classes = d.classes;
@@ -160,7 +165,11 @@ data::DatasetPair open_data(const config::Config& config, const char* search_pat
   o.std = d.std;
   o.standardize = d.standardize;
   o.seed = config.debug.seed;
-  return data::open_dataset(o);
+  return o;
+}
+
+data::DatasetPair open_data(const config::Config& config, const char* search_path) {
+  return data::open_dataset(data_options(config, search_path));
 }
 
 exec::CompileOptions compile_options(const config::Config& config) {

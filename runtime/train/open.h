@@ -28,6 +28,7 @@ std::shared_ptr<plugins::host::Device> open_device(const config::Config& config,
 
 // `search_path`: the value of RUNTIME_DATA_PATH, null if unset. Relative files of [dataset] that
 // are not in the working folder are looked for there too; throws DataError with all places tried.
+data::DatasetOptions data_options(const config::Config& config, const char* search_path);
 data::DatasetPair open_data(const config::Config& config, const char* search_path);
 
 exec::CompileOptions compile_options(const config::Config& config);

@@ -82,7 +82,7 @@ class Run {
         steps_per_epoch_(open_training_data(data.train)),
         total_(total_steps(config, steps_per_epoch_)) {
     if (options.max_steps) total_ = std::min(total_, *options.max_steps);
-    if (data.validation != nullptr && config.validation.every_epochs > 0) {
+    if (data.validation != nullptr) {
       validation_.emplace(data.validation, validation_loader_options(config, trainer.split().rank,
                                                                      trainer.split().world_size));
     }
@@ -95,7 +95,8 @@ class Run {
       const int64_t epoch = trainer_.steps_done() / steps_per_epoch_;
       const int64_t end = (epoch + 1) * steps_per_epoch_;
       asynchronous_ ? parts_until(std::min(end, total_)) : steps_until(std::min(end, total_));
-      if (trainer_.steps_done() == end) end_epoch(epoch);
+      const int64_t every = config_.validation.every_epochs;
+      if (trainer_.steps_done() == end && every > 0 && (epoch + 1) % every == 0) validate();
     }
     if (asynchronous_) asynchronous_->close();
     take_results(true);
@@ -111,6 +112,8 @@ class Run {
       const auto begin = Clock::now();
       one_step();
       cost_.add(begin);
+      const int64_t every = config_.validation.every_steps;
+      if (every > 0 && trainer_.steps_done() % every == 0) validate();
       result_.signal = stop_.ask(options_.stop, trainer_.steps_done());
     }
   }
@@ -212,8 +215,9 @@ class Run {
     return loader_->batches_per_epoch();
   }
 
-  void end_epoch(int64_t epoch) {
-    if (!validation_ || (epoch + 1) % config_.validation.every_epochs != 0) return;
+  void validate() {
+    if (!validation_ || validated_ == trainer_.steps_done()) return;
+    validated_ = trainer_.steps_done();
     take_results(true);
     metrics_ = current();
     const Evaluation e = trainer_.evaluate(*validation_);
@@ -240,6 +244,7 @@ class Run {
   Clock::time_point mark_;
   double interval_loss_ = 0;
   int64_t interval_steps_ = 0, interval_samples_ = 0, parts_ = 0;
+  int64_t validated_ = 0;  // after how many steps, the last time
   bool warned_ = false;
 };
 

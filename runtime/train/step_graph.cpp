@@ -71,9 +71,16 @@ class StepBuilder {
   void add_loss() {
     const Dims out = step_.graph.value(step_.output).dims;
     build_.layer = "loss";
-    if (step_.weight == kNone)
-      if (step_.weight == kNone)
-        step_.weight = value("weight", ValueKind::kInput, {options_.batch}, options_.dtype);
+    const Dims rows(out.begin(), classification() ? out.end() - 1 : out.begin() + 1);
+    if (step_.weight == kNone) {
+      step_.weight = value("weight", ValueKind::kInput, rows, options_.dtype);
+    } else if (rows.size() > 1) {
+      throw ConfigurationError(
+          "batch_norm in a model with several predictions a sample cannot leave out padding or "
+          "span "
+          "ranks; use layer_norm, or neither last_batch = \"pad\", sync_batch_norm nor "
+          "debug.deterministic");
+    }
     if (classification()) {
       step_.target = value("labels", ValueKind::kInput, Dims(out.begin(), out.end() - 1), RT_INT32);
       step_.loss = build_.cross_entropy(step_.output, step_.target, step_.weight);
@@ -90,7 +97,7 @@ class StepBuilder {
     } else {
       add_l2();
     }
-    if (options_.purpose == Purpose::kGradients)
+    if (options_.purpose == Purpose::kGradients || options_.purpose == Purpose::kEvaluation)
       step_.graph.value(step_.output).kind = ValueKind::kOutput;
     step_.graph.value(step_.loss).kind = ValueKind::kOutput;
   }

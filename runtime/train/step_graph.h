@@ -17,7 +17,7 @@ enum class Purpose {
   kTraining,    // forward, backward, update
   kMicroStep,   // forward, backward: one of several whose gradients are added up
   kGradients,   // forward, backward; gradients and output are kept for reading
-  kEvaluation,  // forward in inference mode, loss, number of correct answers
+  kEvaluation,  // forward in inference mode, loss, number of correct answers; output is kept
 };
 
 struct StepOptions {
@@ -44,8 +44,9 @@ struct StepOptions {
 struct StepGraph {
   graph::Graph graph;
   graph::ValueId features = graph::kNone;
-  graph::ValueId target = graph::kNone;   // labels int32 [N], or targets [N, D]
-  graph::ValueId weight = graph::kNone;   // [N], see plugins/operations.md, "Softmax and losses"
+  graph::ValueId target = graph::kNone;  // labels int32 [N] or [N, T], or targets [N, D]
+  // [N] or [N, T], see plugins/operations.md, "Softmax and losses"
+  graph::ValueId weight = graph::kNone;
   graph::ValueId loss = graph::kNone;     // [1]
   graph::ValueId correct = graph::kNone;  // [1], evaluation of a classification
   graph::ValueId output = graph::kNone;

@@ -142,6 +142,7 @@ StepProgram& StepPrograms::get(const StepKey& key) {
   StepProgram p;
   p.step = build_step(model, step_options(key));
   check_classes(p.step);
+  check_tokens(p.step);
   stream.synchronize();  // a larger arena replaces the one that queued work still uses
   const auto distribute = [&](graph::Graph& graph) {
     p.values = parallel::distribute(
@@ -174,10 +175,36 @@ int64_t StepPrograms::nominal_rows() const {
 
 void StepPrograms::check_classes(const StepGraph& step) const {
   const graph::Dims& out = step.graph.value(step.output).dims;
-  if (loss == "cross_entropy" && out.back() < spec.classes) {
+  if (loss != "cross_entropy") return;
+  const int64_t predictions = graph::element_count(out) / (out[0] * out.back());
+  if (predictions != spec.labels) {
+    throw ConfigurationError(
+        "the model's output is " + graph::to_string(out) + ", " + std::to_string(predictions) +
+        (predictions == 1 ? " prediction" : " predictions") + " a sample, the data set has " +
+        std::to_string(spec.labels) + (spec.labels == 1 ? " label" : " labels") +
+        " a sample; a language model keeps the positions of its input, a classifier ends with "
+        "vectors");
+  }
+  if (out.back() < spec.classes) {
     throw ConfigurationError("the model's last layer has " + std::to_string(out.back()) +
                              " outputs, the data set " + std::to_string(spec.classes) +
                              " classes; give the last layer at least that many features");
+  }
+}
+
+// Ids must be rows of the table that they are looked up in.
+void StepPrograms::check_tokens(const StepGraph& step) const {
+  if (spec.labels == 1) return;
+  graph::ValueId ids = step.features;
+  for (const graph::Node& node : step.graph.nodes) {
+    if (node.op == RT_OP_CAST && node.inputs[0] == step.features) ids = node.outputs[0];
+    if (node.op != RT_OP_EMBEDDING || node.inputs[0] != ids) continue;
+    const int64_t rows = step.graph.value(node.inputs[1]).dims[0];
+    if (rows >= spec.classes) continue;
+    throw ConfigurationError("layer '" + node.layer + "' has a vocabulary of " +
+                             std::to_string(rows) + ", the data set " +
+                             std::to_string(spec.classes) +
+                             " different tokens; give the layer at least that vocabulary");
   }
 }
 
@@ -227,15 +254,16 @@ void StepPrograms::upload_numbers(StepProgram& p, ValueId id, const float* from,
 
 void StepPrograms::upload_weights(StepProgram& p, ValueId id, const data::Batch& batch,
                                   int64_t first_row, int64_t rows) {
-  weight_wide_.assign(rows, 0.0);
+  weight_wide_.assign(rows * spec.labels, 0.0);
   for (int64_t i = 0; i < rows; ++i) {
     if (batch.positions[first_row + i] >= 0)
-      weight_wide_[i] = 1.0 / static_cast<double>(batch.global_valid);
+      std::fill_n(weight_wide_.begin() + i * spec.labels, spec.labels,
+                  1.0 / static_cast<double>(batch.global_valid * spec.labels));
   }
   weight_.assign(weight_wide_.begin(), weight_wide_.end());
   const void* from =
       dtype == RT_FLOAT64 ? static_cast<const void*>(weight_wide_.data()) : weight_.data();
-  stream.copy(p.program->address(id), from, rows * graph::dtype_bytes(dtype));
+  stream.copy(p.program->address(id), from, weight_.size() * graph::dtype_bytes(dtype));
 }
 
 void StepPrograms::upload(StepProgram& p, const data::Batch& batch, int64_t first_row,
@@ -247,8 +275,8 @@ void StepPrograms::upload(StepProgram& p, const data::Batch& batch, int64_t firs
     upload_numbers(p, shard.features, batch.features.data() + first_row * features,
                    rows * features);
     if (spec.classes > 0) {
-      stream.copy(p.program->address(shard.target), batch.labels.data() + first_row,
-                  rows * sizeof(int32_t));
+      stream.copy(p.program->address(shard.target), batch.labels.data() + first_row * spec.labels,
+                  rows * spec.labels * sizeof(int32_t));
     } else {
       upload_numbers(p, shard.target, batch.targets.data() + first_row * targets, rows * targets);
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <deque>
 #include <set>
 
@@ -19,6 +20,16 @@ namespace {
 
 // Of which the fastest counts, after one that is not measured.
 constexpr int kProbeSteps = 3;
+
+// Other characters would give the tokens another meaning.
+void check_characters(const data::TensorFile& file, const std::string& characters,
+                      const std::string& path) {
+  const auto it = file.metadata.find("characters");
+  if (it == file.metadata.end() || characters.empty() || it->second == characters) return;
+  throw DataError(path + ": the weights were trained on the characters \"" + it->second +
+                  "\", the data set has \"" + characters +
+                  "\"; use a text with the same characters, or tokenizer = \"byte\"");
+}
 
 }  // namespace
 
@@ -211,7 +222,23 @@ Evaluation Trainer::evaluate(data::Loader& loader) {
     samples += sums[3 * i + 2];
   }
   const double divisor = std::max(samples, 1.0);
-  return {loss / divisor, correct / divisor, static_cast<int64_t>(samples)};
+  return {loss / divisor, correct / (divisor * static_cast<double>(s.spec.labels)),
+          static_cast<int64_t>(samples)};
+}
+
+std::vector<double> Trainer::outputs(const data::Batch& batch) {
+  State& s = *state_;
+  StepProgram& p = s.get(s.whole(Purpose::kEvaluation, batch.rows));
+  s.upload(p, batch, 0, 0, s.steps);
+  p.program->run(s.stream);
+  const graph::Value& value = p.program->graph().value(p.step.output);
+  const std::vector<std::byte> bytes =
+      converted({value.dtype, value.dims,
+                 s.read(p.program->address(p.step.output), graph::canonical_bytes(value))},
+                RT_FLOAT64);
+  std::vector<double> numbers(bytes.size() / sizeof(double));
+  std::memcpy(numbers.data(), bytes.data(), bytes.size());
+  return numbers;
 }
 
 data::TensorFile Trainer::gradients(const data::Batch& batch) {
@@ -254,12 +281,14 @@ data::TensorFile Trainer::weights() {
                          to_file_order(parameter, bytes, graph::dtype_bytes(value.dtype))});
   }
   file.metadata["format"] = "pt";
+  if (!s.spec.characters.empty()) file.metadata["characters"] = s.spec.characters;
   return file;
 }
 
 void Trainer::set_weights(const data::TensorFile& file, const std::string& path) {
   State& s = *state_;
   StepProgram& p = s.any_program();
+  check_characters(file, s.spec.characters, path);
   check_weights(file, p.step.parameters, path);
   for (const model::Parameter& parameter : p.step.parameters) {
     const std::vector<std::byte> bytes = converted(file.tensors.at(parameter.name), s.dtype);

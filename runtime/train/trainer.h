@@ -21,7 +21,7 @@ namespace runtime::train {
 class StepPrograms;
 
 struct Evaluation {
-  double loss = 0;      // mean over the samples
+  double loss = 0;      // mean over the samples, and the labels of each
   double accuracy = 0;  // classification only
   int64_t samples = 0;
 };
@@ -58,6 +58,9 @@ class Trainer {
   // any number of ranks, and on every rank.
   // The loader is one of validation_loader_options().
   Evaluation evaluate(data::Loader& loader);
+
+  // The model's output in inference mode for the rows of a batch, [rows, ...]; of this rank alone.
+  std::vector<double> outputs(const data::Batch& batch);
 
   // Forward and backward without update: the gradient of every trained parameter over all ranks,
   // PyTorch's names and layouts, and "loss" (and on one rank "logits") beside them.
