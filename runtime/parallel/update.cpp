@@ -86,7 +86,8 @@ class Update {
   // Without what travels behind them.
   ValueId whole_gradients() {
     const uint64_t bytes = buffers_.layout.bytes;
-    if (graph_.value(buffers_.gradients).bytes == bytes) return buffers_.gradients;
+    if (buffers_.gradients == kNone || graph_.value(buffers_.gradients).bytes == bytes)
+      return buffers_.gradients;
     return view(buffers_.gradients, 0, Bucket{0, bytes});
   }
 
