@@ -19,11 +19,17 @@ namespace {
 
 constexpr size_t kItemBytes = 160;  // of one item of compare(), as it travels
 
+// The first of them; nullptr if there is none.
+const Value* operand(const Graph& graph, const std::vector<graph::ValueId>& values) {
+  return values.empty() ? nullptr : &graph.value(values[0]);
+}
+
 uint64_t count_of(const Graph& graph, const Node& node, int world_size) {
-  const auto elements = [&](graph::ValueId v) {
-    return static_cast<uint64_t>(graph::element_count(graph.value(v).dims));
+  const auto elements = [](const Value* v) {
+    return v == nullptr ? UINT64_MAX : static_cast<uint64_t>(graph::element_count(v->dims));
   };
-  const uint64_t sent = elements(node.inputs[0]), received = elements(node.outputs[0]);
+  const uint64_t sent = elements(operand(graph, node.inputs)),
+                 received = elements(operand(graph, node.outputs));
   return node.collective->kind == RT_ALL_TO_ALL ? sent / world_size : std::min(sent, received);
 }
 
@@ -86,23 +92,24 @@ void Collectives::guarded(Function&& function) {
 
 CollectiveCall Collectives::prepare(const Graph& graph, const Node& node,
                                     const std::shared_ptr<Device>& device) const {
-  const Value& sent = graph.value(node.inputs[0]);
-  const Value& received = graph.value(node.outputs[0]);
+  const Value* const sent = operand(graph, node.inputs);
+  const Value* const received = operand(graph, node.outputs);
   CollectiveCall call;
   call.name = node.layer;
   call.communicator = node.collective->communicator;
-  call.collective = plugins::host::make_collective(node.collective->kind, sent.dtype, nullptr,
-                                                   nullptr, count_of(graph, node, world_size_),
-                                                   node.collective->reduction);
-  call.send_bytes = graph::canonical_bytes(sent);
-  call.receive_bytes = graph::canonical_bytes(received);
+  call.collective = plugins::host::make_collective(
+      node.collective->kind, (sent ? sent : received)->dtype, nullptr, nullptr,
+      count_of(graph, node, world_size_), node.collective->reduction);
+  call.collective.peer = node.collective->peer;
+  if (sent) call.send_bytes = graph::canonical_bytes(*sent);
+  if (received) call.receive_bytes = graph::canonical_bytes(*received);
   if (!device->is_inline()) {
     call.computed.emplace(device);
     call.copied.emplace(device);
   }
   if (staged(*device)) {
-    call.send_copy = device->allocate(call.send_bytes, RT_MEMORY_PINNED_HOST);
-    call.receive_copy = device->allocate(call.receive_bytes, RT_MEMORY_PINNED_HOST);
+    if (sent) call.send_copy = device->allocate(call.send_bytes, RT_MEMORY_PINNED_HOST);
+    if (received) call.receive_copy = device->allocate(call.receive_bytes, RT_MEMORY_PINNED_HOST);
   }
   return call;
 }
@@ -131,10 +138,8 @@ void Collectives::progress() {
 void Collectives::enqueue(CollectiveCall& call) {
   const Timer timer(times_.exposed_ns);
   rt_collective collective = call.collective;
-  if (call.send_copy) {
-    collective.send = call.send_copy.data();
-    collective.receive = call.receive_copy.data();
-  }
+  if (call.send_copy) collective.send = call.send_copy.data();
+  if (call.receive_copy) collective.receive = call.receive_copy.data();
   if (check_) check_call(call);
   call.sequence = recorder_.begin(collective, static_cast<uint64_t>(call.communicator));
   guarded([&] { call.work = communicators_[call.communicator]->enqueue(collective); });

@@ -146,8 +146,8 @@ void Program::bind() {
                                  node.op + "' cannot run; start the ranks (--nproc)");
       }
       rt_collective& collective = calls_[node.collective->token].collective;
-      collective.send = inputs_[i][0];
-      collective.receive = outputs_[i][0];
+      if (!inputs_[i].empty()) collective.send = inputs_[i][0];
+      if (!outputs_[i].empty()) collective.receive = outputs_[i][0];
       continue;
     }
     rt_launch& launch = launches_[i];

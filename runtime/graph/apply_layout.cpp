@@ -46,6 +46,7 @@ class LayoutApplication {
     copy.op = RT_OP_COPY;
     copy.layer = because.layer;
     copy.phase = because.phase;
+    copy.origin = because.origin;
     copy.inputs = {from};
     copy.outputs = {to};
     copy.estimated_ns =

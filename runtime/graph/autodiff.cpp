@@ -299,6 +299,7 @@ std::unordered_map<std::string, Rule> make_rules(ValueId dloss) {
 
 std::map<ValueId, ValueId> differentiate(Graph& graph, ValueId loss_value, ValueId dloss,
                                          const std::vector<ValueId>& wanted) {
+  for (size_t i = 0; i < graph.nodes.size(); ++i) graph.nodes[i].origin = static_cast<int32_t>(i);
   Differentiation d(graph, wanted);
   const auto rules = make_rules(dloss);
   d.add(loss_value, dloss);
@@ -313,7 +314,9 @@ std::map<ValueId, ValueId> differentiate(Graph& graph, ValueId loss_value, Value
       throw Error(ExitCode::kConfiguration,
                   "layer '" + n.layer + "': operation " + n.op + " has no gradient");
     }
+    const size_t first = graph.nodes.size();
     rule->second(d, i, n, dy);
+    for (size_t k = first; k < graph.nodes.size(); ++k) graph.nodes[k].origin = n.origin;
   }
   std::map<ValueId, ValueId> result;
   for (ValueId v : wanted) {

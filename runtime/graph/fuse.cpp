@@ -92,6 +92,7 @@ class Fusion {
     }
     fused.post_ops.push_back(post_op->first);
     fused.outputs[0] = next.outputs[0];
+    fused.origin = next.origin;  // it runs where that ran
     const Support support = target_.support(graph_, fused);
     if (!support.supported || support.post_ops_fused < fused.post_ops.size()) return std::nullopt;
     for (ValueId v : node.inputs)
@@ -154,7 +155,8 @@ void remove_dead_nodes(Graph& graph) {
       return graph.value(s).kind != ValueKind::kTemporary ||
              graph.value(v).kind != ValueKind::kTemporary || needed.contains(s);
     });
-    keep[i] = used || (node.saved != kNone && needed.contains(node.saved));
+    keep[i] = used || (node.saved != kNone && needed.contains(node.saved)) ||
+              (node.collective && node.collective->is_transfer());  // the other rank counts on it
     if (!keep[i]) continue;
     for (ValueId v : node.inputs) needed.insert(graph.storage(v));
     if (node.is_backward() && node.saved != kNone) needed.insert(node.saved);

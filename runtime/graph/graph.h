@@ -57,13 +57,17 @@ struct PostOp {
 
 // A collective among the ranks, in place of a kernel: one node starts it, a later one waits for it.
 // Both name what is sent as input and what is received as output, so that neither is touched in
-// between. Elements are counted as rt/communicator.h says, of the smaller operand.
+// between. Elements are counted as rt/communicator.h says, of the smaller operand. A send has no
+// output, the start of a receive no input.
 struct Collective {
   int32_t kind = 0;          // RT_ALL_REDUCE ...
   int32_t reduction = 0;     // RT_SUM ... where it reduces
   int32_t communicator = 0;  // index; collectives of one communicator run in order
   bool wait = false;         // waits for the one that was started with this token
   int32_t token = 0;         // unique in the graph
+  int32_t peer = -1;         // root, destination or source, where there is one
+
+  bool is_transfer() const { return kind == RT_SEND || kind == RT_RECEIVE; }
 };
 
 enum class Phase { kForward, kBackward, kUpdate, kPack };
@@ -82,6 +86,9 @@ struct Node {
   double estimated_ns = 0;
   std::string implementation;
   std::optional<Collective> collective = {};  // then `op` is a name for people
+  // The forward node that it is, differentiates or computes again, by its index when the gradients
+  // were made.
+  int32_t origin = kNone;
 
   bool is_backward() const { return op.ends_with("_backward"); }
 };

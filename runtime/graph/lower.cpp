@@ -95,7 +95,9 @@ std::vector<std::string> lower(Graph& graph, Target& target) {
     }
     build.layer = node.layer;
     build.phase = node.phase;
+    const size_t first = graph.nodes.size();
     composition->second(build, node);
+    for (size_t i = first; i < graph.nodes.size(); ++i) graph.nodes[i].origin = node.origin;
     report.insert(node.op + " is composed of other operations: " + target.name() + " refuses it (" +
                   support.reason + ")");
   }
