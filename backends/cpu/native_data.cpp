@@ -17,18 +17,22 @@ using rt::sdk::format;
 
 // --- embedding ---
 
-void check_indices(const int32_t* indices, int64_t count, int64_t rows) {
-  for (int64_t i = 0; i < count; ++i) {
-    if (indices[i] >= 0 && indices[i] < rows) continue;
-    throw rt::sdk::Error(RT_ERROR_INVALID_ARGUMENT,
-                         format("embedding: index %d at position %ld; the table has rows 0 to %ld",
-                                indices[i], static_cast<long>(i), static_cast<long>(rows - 1)));
-  }
-}
-
 struct Lookup {
   int64_t count, rows, columns;
+  int64_t first_row;  // -1: the table is whole
+
+  // The table's row of an index; outside 0..rows - 1: in another part of the table.
+  int64_t row_of(int32_t index) const { return first_row < 0 ? index : index - first_row; }
 };
+
+void check_indices(const int32_t* indices, const Lookup& s) {
+  for (int64_t i = 0; i < s.count && s.first_row < 0; ++i) {
+    if (indices[i] >= 0 && indices[i] < s.rows) continue;
+    throw rt::sdk::Error(RT_ERROR_INVALID_ARGUMENT,
+                         format("embedding: index %d at position %ld; the table has rows 0 to %ld",
+                                indices[i], static_cast<long>(i), static_cast<long>(s.rows - 1)));
+  }
+}
 
 Lookup check_embedding(const Operation& op, const rt_tensor_desc& table,
                        const rt_tensor_desc& values) {
@@ -39,7 +43,7 @@ Lookup check_embedding(const Operation& op, const rt_tensor_desc& table,
   const int64_t count = rt::sdk::element_count(indices);
   if (table.rank != 2) op.fail("table must be [V,D]; given " + rt::sdk::to_string(table));
   expect_elements(op, values, count * table.dims[1], "values");
-  return {count, table.dims[0], table.dims[1]};
+  return {count, table.dims[0], table.dims[1], op.integer(RT_ATTR_FIRST_ROW, -1)};
 }
 
 std::unique_ptr<Plan> make_embedding(const NativeContext& context, const Operation& op) {
@@ -50,11 +54,16 @@ std::unique_ptr<Plan> make_embedding(const NativeContext& context, const Operati
                      const int32_t* indices = input<int32_t>(l, 0);
                      const float* table = input<float>(l, 1);
                      float* y = output<float>(l, 0);
-                     check_indices(indices, s.count, s.rows);
+                     check_indices(indices, s);
                      parallel_for(threads, s.count, kElementGrain / (s.columns + 1) + 1,
                                   [&](int64_t b, int64_t e) {
                                     for (int64_t i = b; i < e; ++i) {
-                                      std::memcpy(y + i * s.columns, table + indices[i] * s.columns,
+                                      const int64_t row = s.row_of(indices[i]);
+                                      if (row < 0 || row >= s.rows) {
+                                        kernels::fill(y + i * s.columns, 0.0f, s.columns);
+                                        continue;
+                                      }
+                                      std::memcpy(y + i * s.columns, table + row * s.columns,
                                                   static_cast<size_t>(s.columns) * sizeof(float));
                                     }
                                   });
@@ -71,14 +80,15 @@ std::unique_ptr<Plan> make_embedding_backward(const NativeContext& context, cons
                      const int32_t* indices = input<int32_t>(l, 0);
                      const float* dy = input<float>(l, 1);
                      float* table = output<float>(l, 0);
-                     check_indices(indices, s.count, s.rows);
+                     check_indices(indices, s);
                      parallel_for(threads, s.rows, kElementGrain / (s.columns + 1) + 1,
                                   [&](int64_t b, int64_t e) {
                                     kernels::fill(table + b * s.columns, 0.0f, (e - b) * s.columns);
                                     for (int64_t i = 0; i < s.count; ++i) {
-                                      if (indices[i] < b || indices[i] >= e) continue;
-                                      kernels::add_to(table + indices[i] * s.columns,
-                                                      dy + i * s.columns, s.columns);
+                                      const int64_t row = s.row_of(indices[i]);
+                                      if (row < b || row >= e) continue;
+                                      kernels::add_to(table + row * s.columns, dy + i * s.columns,
+                                                      s.columns);
                                     }
                                   });
                    });
@@ -362,16 +372,27 @@ std::unique_ptr<Plan> make_dropout(const NativeContext& context, const Operation
   const auto stream = static_cast<uint32_t>(op.integer(RT_ATTR_STREAM));
   const int64_t samples = op.input(0).dims[0];
   const int64_t elements = samples == 0 ? 0 : rt::sdk::element_count(op.input(0)) / samples;
+  // Columns first_column.. of rows of `whole_columns`; a whole sample is one row.
+  const int64_t columns =
+      op.integer(RT_ATTR_COLUMNS, 0) > 0 ? op.integer(RT_ATTR_COLUMNS) : elements;
+  const int64_t whole_columns = op.integer(RT_ATTR_WHOLE_COLUMNS, columns);
+  const int64_t first_column = op.integer(RT_ATTR_FIRST_COLUMN, 0);
+  if (columns > 0 && elements % columns != 0) {
+    op.fail(format("columns %ld do not divide the %ld elements of a sample",
+                   static_cast<long>(columns), static_cast<long>(elements)));
+  }
   constexpr int64_t kChunk = 4096;  // elements; a multiple of 4
-  const int64_t chunks = (elements + kChunk - 1) / kChunk;
+  const int64_t chunks = (columns + kChunk - 1) / kChunk;
+  const int64_t rows = columns == 0 ? 0 : elements / columns;  // of a sample
   auto plan = make_plan(
       context, "native:dropout", [=, threads = context.engine.threads()](const rt_launch& l) {
         const auto step = static_cast<uint32_t>(*input<int64_t>(l, 1));
         const int64_t base = *input<int64_t>(l, 2);
-        const int64_t grain = kElementGrain / 8 / (std::min(elements, kChunk) + 1) + 1;
-        parallel_for(threads, samples * chunks, grain, [&](int64_t b, int64_t e) {
+        const int64_t grain = kElementGrain / 8 / (std::min(columns, kChunk) + 1) + 1;
+        parallel_for(threads, samples * rows * chunks, grain, [&](int64_t b, int64_t e) {
           for (int64_t unit = b; unit < e; ++unit) {
-            const int64_t n = unit / chunks, first = unit % chunks * kChunk;
+            const int64_t n = unit / chunks / rows, row = unit / chunks % rows;
+            const int64_t first = unit % chunks * kChunk;
             const kernels::DropoutKey key{static_cast<uint32_t>(seed),
                                           static_cast<uint32_t>(seed >> 32),
                                           static_cast<uint32_t>(base + n),
@@ -379,9 +400,10 @@ std::unique_ptr<Plan> make_dropout(const NativeContext& context, const Operation
                                           stream,
                                           static_cast<float>(probability),
                                           static_cast<float>(1.0 / (1.0 - probability))};
-            const int64_t at = n * elements + first;
-            kernels::dropout(key, first / 4, input<float>(l, 0) + at, output<float>(l, 0) + at,
-                             std::min(kChunk, elements - first));
+            const int64_t at = n * elements + row * columns + first;
+            kernels::dropout(key, row * whole_columns + first_column + first,
+                             input<float>(l, 0) + at, output<float>(l, 0) + at,
+                             std::min(kChunk, columns - first));
           }
         });
       });

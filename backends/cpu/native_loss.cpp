@@ -123,6 +123,65 @@ std::unique_ptr<Plan> make_cross_entropy_backward(const NativeContext& context,
   return plan;
 }
 
+std::unique_ptr<Plan> make_cross_entropy_statistics(const NativeContext& context,
+                                                    const Operation& op) {
+  expect_counts(op, 2, 1);
+  const int64_t rows = row_count(op.input(0)), columns = last_dim(op.input(0));
+  expect_dtype(op, op.input(0), RT_FLOAT32, "logits");
+  expect_dtype(op, op.input(1), RT_INT32, "labels");
+  expect_elements(op, op.input(1), rows, "labels");
+  expect_dtype(op, op.output(0), RT_FLOAT32, "part");
+  expect_elements(op, op.output(0), 3 * rows, "part");
+  if (columns < 1) op.fail("logits need at least one class");
+  const int64_t first_class = op.integer(RT_ATTR_FIRST_CLASS, 0);
+  return make_plan(context, "native:cross_entropy_statistics",
+                   [=, threads = context.engine.threads()](const rt_launch& l) {
+                     parallel_for(threads, rows, row_grain(columns), [&](int64_t b, int64_t e) {
+                       kernels::cross_entropy_part_rows(
+                           input<float>(l, 0) + b * columns, input<int32_t>(l, 1) + b, first_class,
+                           output<float>(l, 0) + 3 * b, e - b, columns);
+                     });
+                   });
+}
+
+// A few numbers a row: one thread.
+std::unique_ptr<Plan> make_cross_entropy_merge(const NativeContext& context, const Operation& op) {
+  expect_counts(op, 2, 2);
+  expect_float(op);
+  const int64_t rows = rt::sdk::element_count(op.input(1));
+  const int64_t groups = op.input(0).rank == 3 ? op.input(0).dims[0] : 0;
+  if (groups < 1) op.fail("parts must be [G,R,3]; given " + rt::sdk::to_string(op.input(0)));
+  expect_elements(op, op.input(0), groups * rows * 3, "parts");
+  expect_elements(op, op.output(0), 1, "loss");
+  expect_elements(op, op.output(1), 2 * rows, "rows");
+  return make_plan(context, "native:cross_entropy_merge", [=](const rt_launch& l) {
+    *output<float>(l, 0) = static_cast<float>(kernels::cross_entropy_merge_rows(
+        input<float>(l, 0), input<float>(l, 1), output<float>(l, 1), groups, rows));
+  });
+}
+
+std::unique_ptr<Plan> make_cross_entropy_backward_apply(const NativeContext& context,
+                                                        const Operation& op) {
+  const int64_t rows = check_classes(op, 5), columns = last_dim(op.input(0));
+  expect_elements(op, op.input(3), 1, "dloss");
+  expect_elements(op, op.input(4), 2 * rows, "rows");
+  expect_same_dims(op, op.input(0), op.output(0));
+  const int64_t first_class = op.integer(RT_ATTR_FIRST_CLASS, 0);
+  auto plan =
+      make_plan(context, "native:cross_entropy_backward_apply",
+                [=, threads = context.engine.threads()](const rt_launch& l) {
+                  const float dloss = *input<float>(l, 3);
+                  parallel_for(threads, rows, row_grain(columns), [&](int64_t b, int64_t e) {
+                    kernels::cross_entropy_backward_apply_rows(
+                        input<float>(l, 0) + b * columns, input<int32_t>(l, 1) + b,
+                        input<float>(l, 2) + b, dloss, input<float>(l, 4) + 2 * b, first_class,
+                        output<float>(l, 0) + b * columns, e - b, columns);
+                  });
+                });
+  plan->edit().in_place[0] = 0x1;
+  return plan;
+}
+
 std::unique_ptr<Plan> make_correct_count(const NativeContext& context, const Operation& op) {
   const int64_t rows = check_classes(op, 3), columns = last_dim(op.input(0));
   expect_elements(op, op.output(0), 1, "count");
@@ -201,6 +260,9 @@ constexpr NativeKernel kKernels[] = {
     {RT_OP_LOG_SOFTMAX_BACKWARD, kCanonical, make_softmax_backward},
     {RT_OP_CROSS_ENTROPY, kCanonical, make_cross_entropy},
     {RT_OP_CROSS_ENTROPY_BACKWARD, kCanonical, make_cross_entropy_backward},
+    {RT_OP_CROSS_ENTROPY_STATISTICS, kCanonical, make_cross_entropy_statistics},
+    {RT_OP_CROSS_ENTROPY_MERGE, kCanonical, make_cross_entropy_merge},
+    {RT_OP_CROSS_ENTROPY_BACKWARD_APPLY, kCanonical, make_cross_entropy_backward_apply},
     {RT_OP_MEAN_SQUARED_ERROR, kCanonical, make_squared_error},
     {RT_OP_MEAN_SQUARED_ERROR_BACKWARD, kCanonical, make_squared_error_backward},
     {RT_OP_CORRECT_COUNT, kCanonical, make_correct_count},

@@ -12,6 +12,12 @@ struct Dropout {
   double probability;
   PhiloxKey key;
   uint32_t stream;
+  int64_t columns, whole_columns, first_column;  // columns = 0: samples are whole
+
+  // Where element e of a sample stands in the whole sample.
+  int64_t number_of(int64_t e) const {
+    return columns == 0 ? e : e / columns * whole_columns + first_column + e % columns;
+  }
 };
 
 template <typename T>
@@ -23,12 +29,15 @@ void dropout(const Dropout& d, const Buffers& b) {
   const double keep_scale = 1.0 / (1.0 - d.probability);
   for (int64_t n = 0; n < d.samples; ++n) {
     PhiloxCounter words{};
+    int64_t group = -1;
     for (int64_t e = 0; e < d.sample_elements; ++e) {
-      if (e % 4 == 0) {
+      const int64_t number = d.number_of(e);
+      if (number / 4 != group) {
+        group = number / 4;
         words = philox4x32_10(
-            {static_cast<uint32_t>(e / 4), static_cast<uint32_t>(base + n), step, d.stream}, d.key);
+            {static_cast<uint32_t>(group), static_cast<uint32_t>(base + n), step, d.stream}, d.key);
       }
-      const double u = (words[e % 4] >> 8) * 0x1p-24;
+      const double u = (words[number % 4] >> 8) * 0x1p-24;
       const int64_t i = n * d.sample_elements + e;
       y[i] = u >= d.probability ? static_cast<T>(x[i] * keep_scale) : T(0);
     }
@@ -51,6 +60,10 @@ Kernel make_dropout(const Operation& op) {
   if (!(d.probability >= 0 && d.probability < 1)) {
     op.fail(rt::sdk::format("probability is %g, expected 0 <= probability < 1", d.probability));
   }
+  d.columns = integer_at_least(op, RT_ATTR_COLUMNS, 0, 0);
+  d.first_column = integer_at_least(op, RT_ATTR_FIRST_COLUMN, 0, 0);
+  d.whole_columns =
+      integer_at_least(op, RT_ATTR_WHOLE_COLUMNS, d.columns, d.first_column + d.columns);
   const auto seed = static_cast<uint64_t>(op.integer(RT_ATTR_SEED));
   d.key = {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)};
   d.stream = static_cast<uint32_t>(op.integer(RT_ATTR_STREAM));

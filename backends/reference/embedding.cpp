@@ -10,13 +10,22 @@ namespace {
 
 struct Shape {
   int64_t count, rows, width;
+  int64_t first_row;  // -1: the table is whole
+
+  // The table's row of an index; -1: in another part of the table.
+  int64_t row_of(int32_t index) const {
+    if (first_row < 0) return index;
+    const int64_t row = index - first_row;
+    return row >= 0 && row < rows ? row : -1;
+  }
 };
 
 // indices [...], table [V,D], looked-up rows [...,D]
 Shape read_shape(const Operation& op, const rt_tensor_desc& table) {
   const Dims indices = dims_of(op.input(0));
   expect_input(op, 0, "indices", RT_INT32, indices);
-  return {product(indices), table.dims[0], table.dims[1]};
+  return {product(indices), table.dims[0], table.dims[1],
+          integer_at_least(op, RT_ATTR_FIRST_ROW, -1, -1)};
 }
 
 Dims row_dims(const Operation& op, const Shape& s) {
@@ -37,7 +46,13 @@ Kernel make_embedding(const Operation& op) {
     kernel.run = [s](const Buffers& b) {
       const int32_t* indices = b.input<int32_t>(0);
       for (int64_t i = 0; i < s.count; ++i) {
-        std::copy_n(b.input<T>(1) + indices[i] * s.width, s.width, b.output<T>(0) + i * s.width);
+        T* y = b.output<T>(0) + i * s.width;
+        const int64_t row = s.row_of(indices[i]);
+        if (row < 0) {
+          std::fill_n(y, s.width, T(0));
+        } else {
+          std::copy_n(b.input<T>(1) + row * s.width, s.width, y);
+        }
       }
     };
     return kernel;
@@ -59,8 +74,10 @@ Kernel make_embedding_backward(const Operation& op) {
       double* sums = b.scratch<double>();
       std::fill_n(sums, s.rows * s.width, 0.0);
       for (int64_t i = 0; i < s.count; ++i) {
-        double* row = sums + indices[i] * s.width;
-        for (int64_t j = 0; j < s.width; ++j) row[j] += static_cast<double>(dy[i * s.width + j]);
+        const int64_t row = s.row_of(indices[i]);
+        if (row < 0) continue;
+        double* sum = sums + row * s.width;
+        for (int64_t j = 0; j < s.width; ++j) sum[j] += static_cast<double>(dy[i * s.width + j]);
       }
       T* dtable = b.output<T>(0);
       for (int64_t i = 0; i < s.rows * s.width; ++i) dtable[i] = static_cast<T>(sums[i]);

@@ -56,6 +56,10 @@ Kernel make_batch_norm_merge(const rt::sdk::Operation& op);
 Kernel make_batch_norm_apply(const rt::sdk::Operation& op);
 Kernel make_batch_norm_backward_statistics(const rt::sdk::Operation& op);
 Kernel make_batch_norm_backward_apply(const rt::sdk::Operation& op);
+// cross_entropy_parts.cpp
+Kernel make_cross_entropy_statistics(const rt::sdk::Operation& op);
+Kernel make_cross_entropy_merge(const rt::sdk::Operation& op);
+Kernel make_cross_entropy_backward_apply(const rt::sdk::Operation& op);
 // movement.cpp
 Kernel make_transpose(const rt::sdk::Operation& op);
 Kernel make_concat(const rt::sdk::Operation& op);

@@ -65,17 +65,26 @@ void add_arithmetic(Cases& cases, rt_dtype dtype) {
                       .activation_backward(RT_ACTIVATION_RELU));
 }
 
+Builder dropout(rt_dtype dtype, const Dims& dims, double probability, const std::string& what) {
+  Builder b(RT_OP_DROPOUT, dtype, label(dims) + " " + what);
+  b.in(dims).in_of(RT_INT64, {1}, Values{0, 1000, 3});
+  b.in_of(RT_INT64, {1}, Values{0, 5000000000.0, 4}).out(dims);  // beyond 32 bits
+  b.number(RT_ATTR_PROBABILITY, probability).integer(RT_ATTR_SEED, 0x123456789ABCDEF);
+  return b.integer(RT_ATTR_STREAM, 3);
+}
+
 void add_dropout(Cases& cases, rt_dtype dtype) {
+  for (const int64_t first : {0, 3, 8}) {
+    for (const int64_t columns : {1, 4, 7}) {
+      cases.push_back(dropout(dtype, {3, 4, columns}, 0.5, "from " + std::to_string(first))
+                          .integer(RT_ATTR_COLUMNS, columns)
+                          .integer(RT_ATTR_WHOLE_COLUMNS, 17)
+                          .integer(RT_ATTR_FIRST_COLUMN, first));
+    }
+  }
   for (const Dims& dims : {Dims{5}, Dims{4, 7}, Dims{3, 4, 4, 5}}) {
     for (const double probability : {0.0, 0.25, 0.5}) {
-      cases.push_back(Builder(RT_OP_DROPOUT, dtype, label(dims) + " " + std::to_string(probability))
-                          .in(dims)
-                          .in_of(RT_INT64, {1}, Values{0, 1000, 3})
-                          .in_of(RT_INT64, {1}, Values{0, 5000000000.0, 4})  // beyond 32 bits
-                          .out(dims)
-                          .number(RT_ATTR_PROBABILITY, probability)
-                          .integer(RT_ATTR_SEED, 0x123456789ABCDEF)
-                          .integer(RT_ATTR_STREAM, 3));
+      cases.push_back(dropout(dtype, dims, probability, std::to_string(probability)));
     }
   }
 }

@@ -21,6 +21,34 @@ Builder regression(const char* op, rt_dtype dtype, const Dims& y) {
   return b;
 }
 
+// Three classes of another part before these.
+void add_cross_entropy_in_parts(Cases& cases, rt_dtype dtype, const Dims& logits) {
+  const Dims labels(logits.begin(), logits.end() - 1);
+  int64_t rows = 1;
+  for (const int64_t d : labels) rows *= d;
+  const Values classes{0.0, static_cast<double>(logits.back() + 5), 2};
+  const std::string name = label(logits);
+  cases.push_back(Builder(RT_OP_CROSS_ENTROPY_STATISTICS, dtype, name)
+                      .in(logits, kLogits)
+                      .in_of(RT_INT32, labels, classes)
+                      .out({1, rows, 3})
+                      .integer(RT_ATTR_FIRST_CLASS, 3));
+  // Sums of exponentials are positive.
+  cases.push_back(Builder(RT_OP_CROSS_ENTROPY_MERGE, dtype, name)
+                      .in({logits.back(), rows, 3}, Values{0.5, 2.0})
+                      .in(labels, kWeight)
+                      .out({1})
+                      .out({rows, 2}));
+  cases.push_back(Builder(RT_OP_CROSS_ENTROPY_BACKWARD_APPLY, dtype, name)
+                      .in(logits, kLogits)
+                      .in_of(RT_INT32, labels, classes)
+                      .in(labels, kWeight)
+                      .in({1})
+                      .in({rows, 2}, Values{3.0, 5.0})
+                      .out(logits)
+                      .integer(RT_ATTR_FIRST_CLASS, 3));
+}
+
 }  // namespace
 
 void add_losses(Cases& cases, rt_dtype dtype) {
@@ -39,6 +67,7 @@ void add_losses(Cases& cases, rt_dtype dtype) {
     cases.push_back(classification(RT_OP_CROSS_ENTROPY, dtype, dims).out({1}));
     cases.push_back(classification(RT_OP_CROSS_ENTROPY_BACKWARD, dtype, dims).in({1}).out(dims));
     cases.push_back(classification(RT_OP_CORRECT_COUNT, dtype, dims).out({1}));
+    add_cross_entropy_in_parts(cases, dtype, dims);
   }
   for (const Dims& dims : {Dims{5}, Dims{6, 1}, Dims{64, 10}, Dims{2, 3, 4, 5}}) {
     cases.push_back(regression(RT_OP_MEAN_SQUARED_ERROR, dtype, dims).out({1}));

@@ -22,6 +22,18 @@ void add_embedding(Cases& cases, rt_dtype dtype) {
                         .in_of(RT_INT32, l.indices, indices)
                         .in(y)
                         .out(table));
+    // Of a larger table: some indices lie before it, some behind.
+    const Values others{0.0, static_cast<double>(l.rows + 4), 5};
+    cases.push_back(Builder(RT_OP_EMBEDDING, dtype, name + " a part")
+                        .in_of(RT_INT32, l.indices, others)
+                        .in(table)
+                        .out(y)
+                        .integer(RT_ATTR_FIRST_ROW, 2));
+    cases.push_back(Builder(RT_OP_EMBEDDING_BACKWARD, dtype, name + " a part")
+                        .in_of(RT_INT32, l.indices, others)
+                        .in(y)
+                        .out(table)
+                        .integer(RT_ATTR_FIRST_ROW, 2));
   }
 }
 

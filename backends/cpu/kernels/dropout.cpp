@@ -1,5 +1,7 @@
 #include "backends/cpu/kernels/dropout.h"
 
+#include <algorithm>
+
 #include "backends/cpu/kernels/math.h"
 #include "backends/cpu/parallel.h"
 
@@ -24,21 +26,30 @@ CPU_INLINE float keep(const DropoutKey& key, uint32_t random, float x) {
   return u >= key.probability ? x * key.scale : 0.0f;
 }
 
+// At most four elements, of one group.
+CPU_INLINE void some(const DropoutKey& key, int64_t group, int64_t begin, const float* x, float* y,
+                     int64_t count) {
+  uint32_t c[4] = {static_cast<uint32_t>(group), key.sample, key.step, key.stream};
+  philox(key.key_low, key.key_high, c);
+  for (int64_t i = 0; i < count; ++i) y[i] = keep(key, c[begin + i], x[i]);
+}
+
 }  // namespace
 
-CPU_KERNEL void dropout(const DropoutKey& given, int64_t first_group, const float* x, float* y,
+CPU_KERNEL void dropout(const DropoutKey& given, int64_t first, const float* x, float* y,
                         int64_t count) {
   const DropoutKey key = given;
+  const int64_t head = std::min((4 - first % 4) % 4, count);
+  if (head > 0) some(key, first / 4, first % 4, x, y, head);
+  first += head, x += head, y += head, count -= head;
   const int64_t groups = count / 4;
   for (int64_t g = 0; g < groups; ++g) {
-    uint32_t c[4] = {static_cast<uint32_t>(first_group + g), key.sample, key.step, key.stream};
+    uint32_t c[4] = {static_cast<uint32_t>(first / 4 + g), key.sample, key.step, key.stream};
     philox(key.key_low, key.key_high, c);
     for (int i = 0; i < 4; ++i) y[4 * g + i] = keep(key, c[i], x[4 * g + i]);
   }
-  if (groups * 4 == count) return;
-  uint32_t c[4] = {static_cast<uint32_t>(first_group + groups), key.sample, key.step, key.stream};
-  philox(key.key_low, key.key_high, c);
-  for (int64_t i = groups * 4; i < count; ++i) y[i] = keep(key, c[i - groups * 4], x[i]);
+  const int64_t done = groups * 4;
+  if (done < count) some(key, first / 4 + groups, 0, x + done, y + done, count - done);
 }
 
 }  // namespace backends::cpu::kernels

@@ -12,8 +12,8 @@ struct DropoutKey {
   float probability, scale;  // scale: 1 / (1 - probability)
 };
 
-// Elements 4 first_group .. 4 first_group + count of one sample; x and y point at the first.
-void dropout(const DropoutKey& key, int64_t first_group, const float* x, float* y, int64_t count);
+// Elements first .. first + count of one sample; x and y point at the first.
+void dropout(const DropoutKey& key, int64_t first, const float* x, float* y, int64_t count);
 
 }  // namespace backends::cpu::kernels
 

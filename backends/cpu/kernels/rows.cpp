@@ -1,5 +1,6 @@
 #include "backends/cpu/kernels/rows.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 
@@ -93,6 +94,56 @@ CPU_KERNEL void cross_entropy_backward_rows(const float* logits, const int32_t* 
     const float scale = factor / row_exp(logits, row_max(logits, columns), dlogits, columns);
     for (int64_t i = 0; i < columns; ++i) dlogits[i] *= scale;
     dlogits[labels[r]] -= factor;
+  }
+}
+
+CPU_KERNEL void cross_entropy_part_rows(const float* logits, const int32_t* labels,
+                                        int64_t first_class, float* part, int64_t rows,
+                                        int64_t columns) {
+  for (int64_t r = 0; r < rows; ++r, logits += columns, part += 3) {
+    const int64_t label = labels[r] - first_class;
+    part[0] = row_max(logits, columns);
+    part[1] = row_exp_sum(logits, part[0], columns);
+    part[2] = label >= 0 && label < columns ? logits[label] : 0.0f;
+  }
+}
+
+double cross_entropy_merge_rows(const float* parts, const float* weight, float* merged,
+                                int64_t groups, int64_t rows) {
+  double loss = 0;
+  for (int64_t r = 0; r < rows; ++r, parts += 3, merged += 2) {
+    merged[0] = merged[1] = 0.0f;
+    // A padding row may hold anything, also infinities: weight 0 must drop it.
+    if (weight[r] == 0.0f) continue;
+    float largest = parts[0];
+    for (int64_t g = 1; g < groups; ++g) largest = std::max(largest, parts[3 * rows * g]);
+    double sum = 0, label = 0;
+    for (int64_t g = 0; g < groups; ++g) {
+      const float* p = parts + 3 * rows * g;
+      sum += p[1] * std::exp(static_cast<double>(p[0]) - largest);
+      label += p[2];
+    }
+    merged[0] = largest;
+    merged[1] = static_cast<float>(std::log(sum));
+    loss += weight[r] * (std::log(sum) - (label - largest));
+  }
+  return loss;
+}
+
+CPU_KERNEL void cross_entropy_backward_apply_rows(const float* logits, const int32_t* labels,
+                                                  const float* weight, float dloss,
+                                                  const float* merged, int64_t first_class,
+                                                  float* dlogits, int64_t rows, int64_t columns) {
+  for (int64_t r = 0; r < rows; ++r, logits += columns, dlogits += columns, merged += 2) {
+    const float factor = weight[r] * dloss, largest = merged[0], log_sum = merged[1];
+    if (weight[r] == 0.0f) {
+      for (int64_t i = 0; i < columns; ++i) dlogits[i] = 0.0f;
+      continue;
+    }
+    for (int64_t i = 0; i < columns; ++i)
+      dlogits[i] = factor * fast_exp((logits[i] - largest) - log_sum);
+    const int64_t label = labels[r] - first_class;
+    if (label >= 0 && label < columns) dlogits[label] -= factor;
   }
 }
 

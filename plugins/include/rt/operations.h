@@ -35,6 +35,9 @@
 #define RT_OP_LOG_SOFTMAX_BACKWARD "log_softmax_backward"
 #define RT_OP_CROSS_ENTROPY "cross_entropy"
 #define RT_OP_CROSS_ENTROPY_BACKWARD "cross_entropy_backward"
+#define RT_OP_CROSS_ENTROPY_STATISTICS "cross_entropy_statistics"
+#define RT_OP_CROSS_ENTROPY_MERGE "cross_entropy_merge"
+#define RT_OP_CROSS_ENTROPY_BACKWARD_APPLY "cross_entropy_backward_apply"
 #define RT_OP_MEAN_SQUARED_ERROR "mean_squared_error"
 #define RT_OP_MEAN_SQUARED_ERROR_BACKWARD "mean_squared_error_backward"
 #define RT_OP_CORRECT_COUNT "correct_count"
@@ -100,10 +103,15 @@
 #define RT_ATTR_PERMUTATION \
   "permutation"                   /* I transpose: axis of input at output axis i in bits 4i..4i+3 */
 #define RT_ATTR_EPSILON "epsilon" /* N normalisations, adamw */
-#define RT_ATTR_MOMENTUM "momentum"         /* N batch_norm, batch_norm_merge [0.1], sgd [0] */
-#define RT_ATTR_PROBABILITY "probability"   /* N dropout */
-#define RT_ATTR_SEED "seed"                 /* I dropout */
-#define RT_ATTR_STREAM "stream"             /* I dropout: which layer */
+#define RT_ATTR_MOMENTUM "momentum"           /* N batch_norm, batch_norm_merge [0.1], sgd [0] */
+#define RT_ATTR_PROBABILITY "probability"     /* N dropout */
+#define RT_ATTR_SEED "seed"                   /* I dropout */
+#define RT_ATTR_STREAM "stream"               /* I dropout: which layer */
+#define RT_ATTR_COLUMNS "columns"             /* I dropout: of a part of a sample; 0 [0]: whole */
+#define RT_ATTR_WHOLE_COLUMNS "whole_columns" /* I dropout: of the whole sample */
+#define RT_ATTR_FIRST_COLUMN "first_column"   /* I [0] dropout: where the part begins */
+#define RT_ATTR_FIRST_ROW "first_row"       /* I [-1] embedding: of a part of a table; -1: whole */
+#define RT_ATTR_FIRST_CLASS "first_class"   /* I [0] cross_entropy_statistics, _backward_apply */
 #define RT_ATTR_NESTEROV "nesterov"         /* I [0] sgd */
 #define RT_ATTR_WEIGHT_DECAY "weight_decay" /* N [0] sgd, adamw */
 #define RT_ATTR_BETA1 "beta1"               /* N adamw */

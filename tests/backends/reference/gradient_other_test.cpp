@@ -151,6 +151,48 @@ TEST(Gradient, CrossEntropy) {
       x, {1.7}, dx, "dlogits");
 }
 
+// Two ranks have three classes and two of five: loss and gradient are those of the whole.
+TEST(Gradient, CrossEntropyInParts) {
+  const Dims dims = {5, 5}, rows = {5};
+  const Array x = random_array(dims, 1, -2, 2), labels = {0, 3, 1, 2, 4};
+  const Array weight = {0.2, 0.2, 0, 0.3, 0.2};
+  const int64_t begin[] = {0, 3, 5};
+  const auto part_of = [&](const Array& all, int64_t rank) {
+    return run1(operation(RT_OP_SLICE, {dims}, {{5, begin[rank + 1] - begin[rank]}},
+                          {{RT_ATTR_AXIS, int64_t{1}}, {RT_ATTR_START, begin[rank]}}),
+                {all});
+  };
+  const auto merged = [&](const Array& all) {
+    Array parts;
+    for (int64_t rank = 0; rank < 2; ++rank) {
+      Operation op =
+          operation(RT_OP_CROSS_ENTROPY_STATISTICS, {{5, begin[rank + 1] - begin[rank]}, rows},
+                    {{1, 5, 3}}, {{RT_ATTR_FIRST_CLASS, begin[rank]}});
+      op.inputs[1].dtype = RT_INT32;
+      const Array part = run1(op, {part_of(all, rank), labels});
+      parts.insert(parts.end(), part.begin(), part.end());
+    }
+    return run(operation(RT_OP_CROSS_ENTROPY_MERGE, {{2, 5, 3}, rows}, {{1}, {5, 2}}),
+               {parts, weight});
+  };
+  Operation whole = operation(RT_OP_CROSS_ENTROPY, {dims, rows, rows}, {{1}});
+  Operation whole_backward =
+      operation(RT_OP_CROSS_ENTROPY_BACKWARD, {dims, rows, rows, {1}}, {dims});
+  whole.inputs[1].dtype = whole_backward.inputs[1].dtype = RT_INT32;
+  EXPECT_LT(relative_error(merged(x)[0], run1(whole, {x, labels, weight})), 1e-14);
+  const Array dx = run1(whole_backward, {x, labels, weight, {1.7}});
+  for (int64_t rank = 0; rank < 2; ++rank) {
+    const Dims own = {5, begin[rank + 1] - begin[rank]};
+    Operation op = operation(RT_OP_CROSS_ENTROPY_BACKWARD_APPLY, {own, rows, rows, {1}, {5, 2}},
+                             {own}, {{RT_ATTR_FIRST_CLASS, begin[rank]}});
+    op.inputs[1].dtype = RT_INT32;
+    EXPECT_LT(relative_error(run1(op, {part_of(x, rank), labels, weight, {1.7}, merged(x)[1]}),
+                             part_of(dx, rank)),
+              1e-14);
+  }
+  expect_gradient([&](const Array& v) { return merged(v)[0]; }, x, {1.7}, dx, "dlogits");
+}
+
 TEST(Gradient, MeanSquaredError) {
   for (const Dims& dims : {Dims{4, 3, 2}, Dims{6}}) {
     const Array y = random_array(dims, 1), target = random_array(dims, 2);

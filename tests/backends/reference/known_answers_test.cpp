@@ -232,6 +232,17 @@ TEST(KnownAnswer, LayerNorm) {
   EXPECT_THAT(run1(op, {{1, 3}, {2, 4}, {1, 1}}), ElementsAre(-1, 5));
 }
 
+TEST(KnownAnswer, EmbeddingOfAPartOfTheTableGivesZerosForOtherRows) {
+  Operation op =
+      operation(RT_OP_EMBEDDING, {{4}, {2, 1}}, {{4, 1}}, {{RT_ATTR_FIRST_ROW, int64_t{2}}});
+  op.inputs[0].dtype = RT_INT32;
+  EXPECT_THAT(run1(op, {{1, 2, 3, 4}, {5, 6}}), ElementsAre(0, 5, 6, 0));
+  Operation backward = operation(RT_OP_EMBEDDING_BACKWARD, {{4}, {4, 1}}, {{2, 1}},
+                                 {{RT_ATTR_FIRST_ROW, int64_t{2}}});
+  backward.inputs[0].dtype = RT_INT32;
+  EXPECT_THAT(run1(backward, {{1, 2, 3, 2}, {1, 2, 4, 8}}), ElementsAre(10, 4));
+}
+
 TEST(KnownAnswer, EmbeddingBackwardAddsRepeatedRows) {
   Operation op = operation(RT_OP_EMBEDDING_BACKWARD, {{3}, {3, 1}}, {{2, 1}});
   op.inputs[0].dtype = RT_INT32;

@@ -62,6 +62,22 @@ TEST(Dropout, MaskDoesNotDependOnTheSplitOverRanks) {
   EXPECT_EQ(parts, whole);
 }
 
+TEST(Dropout, MaskDoesNotDependOnTheSplitOfFeatures) {
+  const Array whole = mask({3, 5, 7}, 4, 1000);
+  for (const auto& [first, columns] : {std::pair{int64_t{0}, int64_t{3}}, {3, 2}, {5, 2}}) {
+    Operation op = dropout({3, 5, columns}, 0.5);
+    op.attributes.push_back({RT_ATTR_COLUMNS, columns});
+    op.attributes.push_back({RT_ATTR_WHOLE_COLUMNS, int64_t{7}});
+    op.attributes.push_back({RT_ATTR_FIRST_COLUMN, first});
+    const Array ones(static_cast<size_t>(15 * columns), 1.0);
+    const Array part = run1(op, {ones, {4}, {1000}});
+    for (int64_t i = 0; i < 15; ++i) {
+      for (int64_t j = 0; j < columns; ++j)
+        EXPECT_EQ(part[i * columns + j], whole[i * 7 + first + j]) << i << " " << j;
+    }
+  }
+}
+
 TEST(Dropout, MaskDependsOnStepStreamAndSample) {
   const Array first = mask({4, 50}, 1, 0);
   EXPECT_NE(first, mask({4, 50}, 2, 0));
