@@ -10,6 +10,7 @@
 #include "runtime/error.h"
 #include "runtime/train/open.h"
 #include "runtime/train/run.h"
+#include "runtime/train/schedule.h"
 #include "runtime/train/stop_signal.h"
 
 namespace runtime::cli {

@@ -114,9 +114,10 @@ struct Training {
   int micro_batch_size = 0;  // "auto" is 0: a rank's whole share
   int64_t epochs = 0;        // epochs or steps; both 0: epochs = 1
   int64_t steps = 0;
-  std::string dtype = "float32";  // float32 | float64
-  double max_norm = 0;            // gradient clipping; 0: off
-  std::string loss = "auto";      // auto | cross_entropy | mean_squared_error
+  std::string dtype = "float32";   // float32 | float64
+  double max_norm = 0;             // gradient clipping; 0: off
+  std::string recompute = "none";  // none | blocks
+  std::string loss = "auto";       // auto | cross_entropy | mean_squared_error
 };
 
 struct Optimizer {
@@ -130,12 +131,16 @@ struct Optimizer {
 };
 
 struct LrScheduler {
-  std::string name = "constant";  // constant | step
-  int64_t step_size = 1;          // epochs between decays
+  std::string weight_decay_on = "all";  // all | matrices
+  std::string name = "constant";    // constant | step | multi_step | cosine | linear
+  int64_t step_size = 1;            // epochs between decays
+  std::vector<int64_t> milestones;  // epochs of decays
   double gamma = 0.1;
   int64_t warmup_steps = 0;
   std::string scale_with_batch = "none";  // none | linear | sqrt
   int64_t reference_batch_size = 0;
+  int64_t decay_steps = 0;  // cosine, linear: step at which min_lr is reached; 0: the last
+  double min_lr = 0;
 };
 
 struct Validation {

@@ -60,6 +60,7 @@ void visit_training(C& c, Field&& field) {
   field("optimizer", "momentum", c.optimizer.momentum);
   field("optimizer", "nesterov", c.optimizer.nesterov);
   field("optimizer", "betas", c.optimizer.betas);
+  field("training", "recompute", c.training.recompute);
   field("optimizer", "eps", c.optimizer.eps);
   field("optimizer", "weight_decay", c.optimizer.weight_decay);
   field("lr_scheduler", "name", c.lr_scheduler.name);
@@ -68,9 +69,13 @@ void visit_training(C& c, Field&& field) {
   field("lr_scheduler", "warmup_steps", c.lr_scheduler.warmup_steps);
   field("lr_scheduler", "scale_with_batch", c.lr_scheduler.scale_with_batch);
   field("lr_scheduler", "reference_batch_size", c.lr_scheduler.reference_batch_size);
+  field("optimizer", "weight_decay_on", c.optimizer.weight_decay_on);
 }
 
+  field("lr_scheduler", "milestones", c.lr_scheduler.milestones);
 template <class C, class Field>
+  field("lr_scheduler", "decay_steps", c.lr_scheduler.decay_steps);
+  field("lr_scheduler", "min_lr", c.lr_scheduler.min_lr);
 void visit_ranks(C& c, Field&& field) {
   field("parallelism", "data", c.parallelism.data);
   field("parallelism", "zero_stage", c.parallelism.zero_stage);

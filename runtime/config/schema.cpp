@@ -311,12 +311,23 @@ Section optimizer() {
             .type = Type::kNumber,
             .default_text = "1e-08",
             .range = above_zero(),
+           {.name = "recompute",
+            .default_text = "\"none\"",
+            .choices = {"none", "blocks"},
+            .documentation = "\"blocks\": what is inside a residual or a repeated block is "
+                             "computed again for the backward pass instead of being kept: less "
+                             "memory, about a third more work, the same results"},
             .documentation = "adamw: added to the root of the second moment"},
            {.name = "weight_decay",
             .type = Type::kNumber,
             .default_text = "0.0",
             .range = at_least(0),
-            .documentation = "sgd: adds weight_decay * w to the gradient; adamw: decoupled"}}};
+            .documentation = "sgd: adds weight_decay * w to the gradient; adamw: decoupled"},
+           {.name = "weight_decay_on",
+            .default_text = "\"all\"",
+            .choices = {"all", "matrices"},
+            .documentation = "\"matrices\": parameters of two or more dimensions only, so neither "
+                             "biases nor normalisations"}}};
 }
 
 Section lr_scheduler() {
@@ -324,23 +335,43 @@ Section lr_scheduler() {
           "The learning rate over time.",
           {{.name = "name",
             .default_text = "\"constant\"",
-            .choices = {"constant", "step"},
-            .documentation = "\"step\": multiplied by gamma every step_size epochs"},
+            .choices = {"constant", "step", "multi_step", "cosine", "linear"},
+            .documentation = "the factor f below, with which step s (from 0) in epoch e (from 0) "
+                             "has the rate max(min_lr, lr * f); p = (s - warmup_steps) / "
+                             "(decay_steps - warmup_steps), within 0..1"},
            {.name = "step_size",
             .type = Type::kInteger,
             .default_text = "1",
             .range = at_least(1, kMaxCount),
-            .documentation = "step: epochs between two decays"},
+            .documentation = "step: epochs between two decays, f = gamma^floor(e / step_size)"},
+           {.name = "milestones",
+            .type = Type::kIntegers,
+            .default_text = "[]",
+            .range = at_least(1, kMaxCount),
+            .documentation = "multi_step: epochs of the decays, f = gamma^(how many are <= e)"},
            {.name = "gamma",
             .type = Type::kNumber,
             .default_text = "0.1",
             .range = {.minimum = 0, .maximum = 1, .open_minimum = true},
-            .documentation = "step: factor of a decay"},
+            .documentation = "step, multi_step: factor of a decay"},
+           {.name = "decay_steps",
+            .type = Type::kInteger,
+            .default_text = "0",
+            .range = at_least(0, kMaxCount),
+            .documentation =
+                "cosine: rate min_lr + (lr - min_lr) * (1 + cos(pi * p)) / 2; linear: lr + "
+                "(min_lr - lr) * p; so min_lr from step decay_steps on. 0: all steps of the run"},
+           {.name = "min_lr",
+            .type = Type::kNumber,
+            .default_text = "0.0",
+            .range = at_least(0),
+            .documentation = "the rate does not fall below it; at most optimizer.lr"},
            {.name = "warmup_steps",
             .type = Type::kInteger,
             .default_text = "0",
             .range = at_least(0, kMaxCount),
-            .documentation = "steps in which the rate rises linearly to lr at the start"},
+            .documentation = "during the first so many steps the rate is multiplied by (s + 1) / "
+                             "warmup_steps"},
            {.name = "scale_with_batch",
             .default_text = "\"none\"",
             .choices = {"none", "linear", "sqrt"},

@@ -1,5 +1,7 @@
 #include "runtime/config/validate.h"
 
+#include <algorithm>
+
 #include "runtime/config/format.h"
 #include "runtime/config/read.h"
 
@@ -19,6 +21,7 @@ class Rules {
     check_images();
     check_loss();
     check_optimizer();
+    check_schedule();
     check_batch();
     check_ranks();
   }
@@ -147,6 +150,27 @@ class Rules {
     const Training& training = config_.training;
     require(training.global_batch_size > 0 || training.batch_size_per_rank > 0, "training",
             "global_batch_size",
+  void check_schedule() const {
+    const LrScheduler& schedule = config_.lr_scheduler;
+    const std::string unused = "is not used by name = \"" + schedule.name + "\"; remove it";
+    const bool steps = schedule.name == "multi_step";
+    const std::vector<int64_t>& milestones = schedule.milestones;
+    require(steps || milestones.empty(), "lr_scheduler", "milestones", unused);
+    require(!steps || !milestones.empty(), "lr_scheduler", "milestones",
+            "missing: name = \"multi_step\" needs the epochs of its decays");
+    require(std::is_sorted(milestones.begin(), milestones.end()), "lr_scheduler", "milestones",
+            "expected epochs in rising order");
+    const bool smooth = schedule.name == "cosine" || schedule.name == "linear";
+    require(smooth || schedule.decay_steps == 0, "lr_scheduler", "decay_steps", unused);
+    require(schedule.decay_steps == 0 || schedule.decay_steps > schedule.warmup_steps,
+            "lr_scheduler", "decay_steps",
+            "got " + std::to_string(schedule.decay_steps) + ", expected more than warmup_steps, " +
+                std::to_string(schedule.warmup_steps));
+    require(schedule.min_lr <= config_.optimizer.lr, "lr_scheduler", "min_lr",
+            "got " + toml_number(schedule.min_lr) + ", expected at most optimizer.lr, " +
+                toml_number(config_.optimizer.lr));
+  }
+
             "missing: it has no default; expected integer, at least 1, or batch_size_per_rank");
     const LrScheduler& schedule = config_.lr_scheduler;
     require(schedule.scale_with_batch == "none" || schedule.reference_batch_size > 0,

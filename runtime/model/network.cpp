@@ -252,12 +252,19 @@ class NetworkBuilder {
         x, weight(with_init, name, {e.vocabulary, e.features}, e.features, e.vocabulary));
   }
 
-  ValueId emit(const Block& block, const Layer&, const std::string& name, ValueId x) {
+  void add_block(const std::string& name) {
+    if (net_.blocks.empty() || !name.starts_with(net_.blocks.back() + "."))
+      net_.blocks.push_back(name);
+  }
+
+  ValueId emit(const Block& block, const Layer& layer, const std::string& name, ValueId x) {
+    if (layer.repeat > 1) add_block(name);
     sequence(block.layers, name + ".", &x);
     return x;
   }
 
   ValueId emit(const Residual& residual, const Layer&, const std::string& name, ValueId x) {
+    add_block(name);
     const Dims image = image_;
     ValueId main = x, shortcut = x;
     sequence(residual.layers, name + ".", &main);

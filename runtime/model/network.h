@@ -46,6 +46,8 @@ struct Network {
   graph::ValueId sample_base = graph::kNone;
   graph::ValueId weight = graph::kNone;
   std::vector<Parameter> parameters;  // in the order of the layers
+  // Residuals and repeated blocks that lie in no other: their nodes' layers are <name> or <name>.*
+  std::vector<std::string> blocks;
 };
 
 // Throws ConfigurationError naming the layer, its input shape and what it needs.

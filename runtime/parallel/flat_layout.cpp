@@ -29,24 +29,48 @@ std::vector<size_t> buckets_from_the_end(const std::vector<uint64_t>& parameter_
 
 }  // namespace
 
-FlatLayout lay_out(const std::vector<uint64_t>& parameter_bytes, const FlatLayoutOptions& options) {
+bool FlatLayout::has_vectors() const {
+  return std::any_of(buckets.begin(), buckets.end(),
+                     [](const Bucket& bucket) { return bucket.vectors < bucket.end; });
+}
+
+FlatLayout lay_out(const std::vector<uint64_t>& parameter_bytes, const FlatLayoutOptions& options,
+                   const std::vector<bool>& vectors) {
   const std::vector<size_t> bucket = buckets_from_the_end(parameter_bytes, options);
   const uint64_t unit = kCacheLine * static_cast<uint64_t>(options.world_size);
+  const size_t count = parameter_bytes.size();
   FlatLayout layout;
-  uint64_t at = 0, begin = 0;
-  for (size_t i = 0; i < parameter_bytes.size(); ++i) {
-    if (i > 0 && bucket[i] != bucket[i - 1]) {
-      at = begin + round_up(at - begin, unit);
-      layout.buckets.push_back({begin, at});
-      begin = at;
-    }
-    layout.offsets.push_back(at);
-    at += round_up(parameter_bytes[i], kCacheLine);
+  layout.offsets.resize(count);
+  for (size_t first = 0, next = 0; first < count; first = next) {
+    while (next < count && bucket[next] == bucket[first]) ++next;
+    Bucket b{layout.bytes, layout.bytes};
+    const auto place = [&](bool of_vectors) {
+      for (size_t i = first; i < next; ++i) {
+        if ((!vectors.empty() && vectors[i]) != of_vectors) continue;
+        layout.offsets[i] = b.end;
+        b.end += round_up(parameter_bytes[i], kCacheLine);
+      }
+    };
+    place(false);
+    const uint64_t border = b.end;
+    place(true);
+    if (border < b.end) b.vectors = border;
+    layout.used_bytes = b.end;
+    b.end = layout.bytes = b.begin + round_up(b.end - b.begin, unit);
+    layout.buckets.push_back(b);
   }
-  layout.used_bytes = at;
-  layout.bytes = begin + round_up(at - begin, unit);
-  if (layout.bytes > 0) layout.buckets.push_back({begin, layout.bytes});
   return layout;
+}
+
+FlatLayout part_of(const FlatLayout& layout, int rank, int world_size) {
+  const Bucket own = Bucket{0, layout.bytes}.part(rank, world_size);
+  const auto at = [&](uint64_t place) { return std::clamp(place, own.begin, own.end) - own.begin; };
+  FlatLayout part;
+  part.bytes = part.used_bytes = own.bytes();
+  for (const Bucket& b : layout.buckets) {
+    if (at(b.begin) < at(b.end)) part.buckets.push_back({at(b.begin), at(b.end), at(b.vectors)});
+  }
+  return part;
 }
 
 }  // namespace runtime::parallel

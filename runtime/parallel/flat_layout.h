@@ -11,11 +11,13 @@ namespace runtime::parallel {
 // A range of bytes of the flat buffers that is reduced together.
 struct Bucket {
   uint64_t begin = 0, end = 0;
+  // Where its vectors begin, behind everything else; at or behind `end`: none are told apart.
+  uint64_t vectors = UINT64_MAX;
   uint64_t bytes() const { return end - begin; }
   // What `rank` owns when it is cut into equal parts.
   Bucket part(int rank, int world_size) const {
     const uint64_t size = bytes() / world_size;
-    return {begin + rank * size, begin + (rank + 1) * size};
+    return {begin + rank * size, begin + (rank + 1) * size, vectors};
   }
 };
 
@@ -24,6 +26,7 @@ struct FlatLayout {
   std::vector<Bucket> buckets;    // in the order of the buffer; the whole of it
   uint64_t bytes = 0;             // of a buffer, with the padding that collectives need
   uint64_t used_bytes = 0;        // up to the end of the last parameter
+  bool has_vectors() const;
 };
 
 struct FlatLayoutOptions {
@@ -35,8 +38,14 @@ struct FlatLayoutOptions {
 };
 
 // Parameters (bytes of each, in the order of the layers) begin on cache lines. Each bucket can be
-// cut into world_size equal parts of whole cache lines.
-FlatLayout lay_out(const std::vector<uint64_t>& parameter_bytes, const FlatLayoutOptions& options);
+// cut into world_size equal parts of whole cache lines. `vectors` says of each parameter whether it
+// goes behind the others of its bucket (because it is updated in another way); empty: none.
+FlatLayout lay_out(const std::vector<uint64_t>& parameter_bytes, const FlatLayoutOptions& options,
+                   const std::vector<bool>& vectors = {});
+
+// What `rank` owns when the whole buffer is cut into equal parts, counted from there; without
+// offsets.
+FlatLayout part_of(const FlatLayout& layout, int rank, int world_size);
 
 }  // namespace runtime::parallel
 

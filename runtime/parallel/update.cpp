@@ -27,7 +27,8 @@ class Update {
   void run(NodeList waits, NodeList updates) {
     const bool norm =
         std::any_of(updates.begin(), updates.end(), [](const Node& n) { return !is_optimizer(n); });
-    if (!sharded() && (norm || options_.shards > 0 || buffers_.layout.buckets.size() == 1)) {
+    const bool in_one_go = norm || options_.shards > 0 || buffers_.layout.buckets.size() == 1;
+    if (!sharded() && in_one_go && !buffers_.layout.has_vectors()) {
       append(std::move(waits));
       const ValueId gradients = whole_gradients();
       for (Node& n : updates)
@@ -100,20 +101,15 @@ class Update {
     const Bucket& bucket = buffers_.layout.buckets[b];
     const Bucket part = own_part(bucket);
     const uint64_t state = sharded() ? bucket.begin / options_.world_size : bucket.begin;
+    const uint64_t border = std::clamp(part.vectors, part.begin, part.end);
     for (const Node& node : updates) {
       if (!is_optimizer(node)) continue;
-      Node piece = node;
-      piece.estimated_ns *= share(part);
-      const auto cut = [&](ValueId& v) {
-        if (v == buffers_.parameters || v == buffers_.gradients) {
-          v = view(v, part.begin, part);
-        } else if (is_flat_state(v)) {
-          v = view(v, state, part);
-        }
-      };
-      for (ValueId& v : piece.inputs) cut(v);
-      for (ValueId& v : piece.outputs) cut(v);
-      graph_.nodes.push_back(std::move(piece));
+      update_range(node, {part.begin, border}, state);
+      Node vectors = node;
+      for (graph::Attribute& a : vectors.attributes) {
+        if (a.name == RT_ATTR_WEIGHT_DECAY) a.value = 0.0;
+      }
+      update_range(vectors, {border, part.end}, state + border - part.begin);
     }
     if (!sharded()) return;
     Emit::Pair gather = emit_.collective(
@@ -122,6 +118,22 @@ class Update {
     gather.start.phase = gather.wait.phase = Phase::kUpdate;
     graph_.nodes.push_back(std::move(gather.start));
     gathers_.push_back(std::move(gather.wait));
+  }
+
+  // `state`: where the optimizer state of the range begins.
+  void update_range(Node node, const Bucket& range, uint64_t state) {
+    if (range.bytes() == 0) return;
+    node.estimated_ns *= share(range);
+    const auto cut = [&](ValueId& v) {
+      if (v == buffers_.parameters || v == buffers_.gradients) {
+        v = view(v, range.begin, range);
+      } else if (is_flat_state(v)) {
+        v = view(v, state, range);
+      }
+    };
+    for (ValueId& v : node.inputs) cut(v);
+    for (ValueId& v : node.outputs) cut(v);
+    graph_.nodes.push_back(std::move(node));
   }
 
   void shrink_state(const NodeList& updates) {
@@ -183,6 +195,13 @@ class Update {
 void distribute_update(Graph& graph, Emit& emit, const StepBuffers& buffers,
                        const DistributeOptions& options, NodeList waits, NodeList updates) {
   Update(graph, emit, buffers, options).run(std::move(waits), std::move(updates));
+}
+
+void cut_update(Graph& graph, const StepBuffers& buffers) {
+  Emit emit(graph);
+  NodeList updates = std::move(graph.nodes);
+  graph.nodes.clear();
+  distribute_update(graph, emit, buffers, {}, {}, std::move(updates));
 }
 
 }  // namespace runtime::parallel

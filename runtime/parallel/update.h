@@ -9,10 +9,13 @@ namespace runtime::parallel {
 
 // Appends `waits` and `updates` (nodes of phase kUpdate of the undistributed step) to the graph:
 // bucket by bucket as they arrive where the update allows it; with zero_stage 1 for the rank's own
-// parts only, whose parameters are gathered afterwards. Throws Error if the update has an operation
-// that cannot be cut.
+// parts only, whose parameters are gathered afterwards. Vectors (Bucket::vectors) get no weight
+// decay. Throws Error if the update has an operation that cannot be cut.
 void distribute_update(graph::Graph& graph, Emit& emit, const StepBuffers& buffers,
                        const DistributeOptions& options, NodeList waits, NodeList updates);
+
+// The same for a graph that is nothing but an update on one rank.
+void cut_update(graph::Graph& graph, const StepBuffers& buffers);
 
 }  // namespace runtime::parallel
 

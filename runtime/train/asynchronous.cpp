@@ -38,11 +38,13 @@ Asynchronous::Asynchronous(const config::Config& config,
       programs_(trainer.programs()),
       collectives_(*programs_.options.collectives) {
   const StepProgram& p = programs_.any_program();
-  const uint64_t bytes = p.step.buffers.layout.bytes / programs_.world_size();
+  const parallel::FlatLayout layout =
+      parallel::part_of(p.step.buffers.layout, programs_.rank(), programs_.world_size());
+  const uint64_t bytes = layout.bytes;
   const std::byte* own = start_of(p, p.step.buffers.parameters) + programs_.rank() * bytes;
-  shard_ =
-      std::make_unique<ShardUpdate>(config.optimizer, programs_.read(own, bytes), programs_.dtype,
-                                    programs_.world_size(), programs_.device, programs_.options);
+  shard_ = std::make_unique<ShardUpdate>(config.optimizer, programs_.read(own, bytes),
+                                         programs_.dtype, programs_.world_size(), programs_.device,
+                                         programs_.options, layout);
   exchange_ = std::make_unique<PartExchange>(
       collectives_.communicator(parallel::kUpdatesCommunicator), collectives_.watchdog(),
       PartExchange::Options{programs_.rank(), programs_.world_size(),
@@ -99,7 +101,7 @@ Part Asynchronous::compute(const data::Batch& batch) {
   Part part;
   part.epoch = batch.epoch;
   part.step = batch.epoch * batches_per_epoch() + batch.index;
-  part.learning_rate = learning_rate(config_, part.step, part.epoch);
+  part.learning_rate = learning_rate(config_, part.step, batches_per_epoch());
   int64_t row = 0;
   for (const StepKey& key : programs_.keys(Purpose::kMicroStep, batch)) {
     StepProgram& p = programs_.get(key);

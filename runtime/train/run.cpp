@@ -121,7 +121,7 @@ class Run {
   void one_step() {
     const data::Batch& batch = loader_->next();
     metrics_.epoch = batch.epoch;
-    metrics_.lr = learning_rate(config_, trainer_.steps_done(), batch.epoch);
+    metrics_.lr = learning_rate(config_, trainer_.steps_done(), steps_per_epoch_);
     trainer_.step(batch, metrics_.lr);
     interval_samples_ += batch.global_valid;
     take_results(false);
@@ -249,11 +249,6 @@ class Run {
 };
 
 }  // namespace
-
-int64_t total_steps(const config::Config& config, int64_t steps_per_epoch) {
-  if (config.training.steps > 0) return config.training.steps;
-  return std::max<int64_t>(config.training.epochs, 1) * steps_per_epoch;
-}
 
 RunResult run_training(const config::Config& config, const data::DatasetPair& data,
                        Trainer& trainer, Reporter& reporter, const RunOptions& options) {

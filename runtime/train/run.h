@@ -29,9 +29,6 @@ struct RunResult {
   int signal = 0;                        // that stopped it, 0 if it ran to its end
 };
 
-// Steps that the configuration asks for.
-int64_t total_steps(const config::Config& config, int64_t steps_per_epoch);
-
 // Trains. Throws NumericError when a loss is not a number (debug.nan = "stop").
 RunResult run_training(const config::Config& config, const data::DatasetPair& data,
                        Trainer& trainer, Reporter& reporter, const RunOptions& options);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/exec/compile.h"
+#include "runtime/parallel/flat_layout.h"
 #include "runtime/train/update_graph.h"
 
 namespace runtime::train {
@@ -19,10 +20,11 @@ namespace runtime::train {
 // of SGD, of weight decay, and of AdamW, for which the size of a gradient does not matter.
 class ShardUpdate {
  public:
+  // `layout`: of the shard (parallel::part_of); none: no vectors to tell from matrices.
   // `options.collectives` is not used.
   ShardUpdate(const config::Optimizer& optimizer, std::vector<std::byte> parameters, rt_dtype dtype,
               int parts, std::shared_ptr<plugins::host::Device> device,
-              exec::CompileOptions options);
+              exec::CompileOptions options, const parallel::FlatLayout& layout = {});
 
   // `gradient`: what a part adds to that of its step; `learning_rate`: of the step.
   void apply(const std::vector<std::byte>& gradient, double learning_rate);

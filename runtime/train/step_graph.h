@@ -58,6 +58,7 @@ struct StepGraph {
   std::vector<model::Parameter>
       parameters;  // views into "parameters" or "frozen", or statistics of their own
   std::vector<graph::ValueId> gradients;  // by parameter; kNone: not trained
+  std::vector<std::string> blocks;        // see model::Network
   parallel::StepBuffers buffers;
 };
 

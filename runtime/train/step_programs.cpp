@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "runtime/error.h"
+#include "runtime/graph/recompute.h"
 #include "runtime/train/asynchronous.h"
 #include "runtime/train/model_from_config.h"
 #include "runtime/train/trainer.h"
@@ -143,8 +144,10 @@ StepProgram& StepPrograms::get(const StepKey& key) {
   p.step = build_step(model, step_options(key));
   check_classes(p.step);
   check_tokens(p.step);
+  check_recompute(p.step);
   stream.synchronize();  // a larger arena replaces the one that queued work still uses
   const auto distribute = [&](graph::Graph& graph) {
+    if (config.training.recompute == "blocks") graph::recompute(graph, p.step.blocks);
     p.values = parallel::distribute(
         graph, p.step.buffers, {p.step.features, p.step.target, p.step.weight, p.step.sample_base},
         distribute_options(key));
@@ -190,6 +193,13 @@ void StepPrograms::check_classes(const StepGraph& step) const {
                              " outputs, the data set " + std::to_string(spec.classes) +
                              " classes; give the last layer at least that many features");
   }
+}
+
+void StepPrograms::check_recompute(const StepGraph& step) const {
+  if (config.training.recompute == "none" || !step.blocks.empty()) return;
+  throw ConfigurationError(
+      "training.recompute = \"blocks\", but the model has neither a residual nor a repeated block; "
+      "set it to \"none\", or repeat a block of layers");
 }
 
 // Ids must be rows of the table that they are looked up in.

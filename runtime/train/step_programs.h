@@ -77,6 +77,7 @@ class StepPrograms {
   parallel::DistributeOptions distribute_options(const StepKey& key) const;
   void check_classes(const StepGraph& step) const;
   void check_tokens(const StepGraph& step) const;
+  void check_recompute(const StepGraph& step) const;
   void upload_scalar(StepProgram& p, graph::ValueId id, double value);
   void upload_numbers(StepProgram& p, graph::ValueId id, const float* from, size_t count);
   void upload_weights(StepProgram& p, graph::ValueId id, const data::Batch& batch,

@@ -44,6 +44,33 @@ TEST(FlatLayout, BucketsCoverTheBufferAndCanBeCut) {
   }
 }
 
+TEST(FlatLayout, VectorsGoBehindTheOthersOfTheirBucket) {
+  const FlatLayout layout = lay_out({64, 8, 256, 64, 128, 4},
+                                    {.world_size = 2, .bucket_bytes = 400, .first_bucket_bytes = 1},
+                                    {false, true, false, true, false, true});
+  EXPECT_EQ(layout.offsets, (std::vector<uint64_t>{0, 64, 128, 512, 384, 640}));
+  ASSERT_EQ(layout.buckets.size(), 3u);
+  EXPECT_EQ(layout.buckets[0].vectors, 64u);
+  EXPECT_EQ(layout.buckets[1].vectors, 512u);
+  EXPECT_EQ(layout.buckets[2].vectors, 640u);
+  EXPECT_EQ(layout.buckets[2].end, 768u);
+  EXPECT_TRUE(layout.has_vectors());
+  EXPECT_FALSE(lay_out({64, 8}, {}).has_vectors());
+}
+
+TEST(FlatLayout, APartOfTheWholeHasPartsOfBuckets) {
+  FlatLayout layout;
+  layout.bytes = 1024;
+  layout.buckets = {{0, 256, 128}, {256, 768, 640}, {768, 1024}};
+  const FlatLayout part = part_of(layout, 1, 2);  // bytes 512..1023
+  EXPECT_EQ(part.bytes, 512u);
+  ASSERT_EQ(part.buckets.size(), 2u);
+  EXPECT_EQ(part.buckets[0].end, 256u);
+  EXPECT_EQ(part.buckets[0].vectors, 128u);
+  EXPECT_EQ(part.buckets[1].begin, 256u);
+  EXPECT_GE(part.buckets[1].vectors, part.buckets[1].end);
+}
+
 TEST(FlatLayout, NothingHasNoBucket) {
   EXPECT_TRUE(lay_out({}, {.world_size = 2}).buckets.empty());
 }

@@ -20,44 +20,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-TEST(Schedule, Constant) {
-  config::Config c;
-  c.optimizer.lr = 0.5;
-  for (int64_t step : {0, 7, 1000}) EXPECT_EQ(learning_rate(c, step, step / 10), 0.5);
-}
-
-TEST(Schedule, StepDecays) {
-  config::Config c;
-  c.optimizer.lr = 1;
-  c.lr_scheduler.name = "step";
-  c.lr_scheduler.step_size = 3;
-  c.lr_scheduler.gamma = 0.1;
-  EXPECT_EQ(learning_rate(c, 0, 2), 1);
-  EXPECT_DOUBLE_EQ(learning_rate(c, 0, 3), 0.1);
-  EXPECT_DOUBLE_EQ(learning_rate(c, 0, 8), 0.01);
-}
-
-TEST(Schedule, WarmUpIsLinear) {
-  config::Config c;
-  c.optimizer.lr = 0.8;
-  c.lr_scheduler.warmup_steps = 4;
-  EXPECT_DOUBLE_EQ(learning_rate(c, 0, 0), 0.2);
-  EXPECT_DOUBLE_EQ(learning_rate(c, 3, 0), 0.8);
-  EXPECT_DOUBLE_EQ(learning_rate(c, 4, 0), 0.8);
-}
-
-TEST(Schedule, ScalesWithTheGlobalBatch) {
-  config::Config c;
-  c.optimizer.lr = 0.1;
-  c.training.global_batch_size = 400;
-  c.lr_scheduler.reference_batch_size = 100;
-  EXPECT_DOUBLE_EQ(learning_rate(c, 0, 0), 0.1);
-  c.lr_scheduler.scale_with_batch = "linear";
-  EXPECT_DOUBLE_EQ(learning_rate(c, 0, 0), 0.4);
-  c.lr_scheduler.scale_with_batch = "sqrt";
-  EXPECT_DOUBLE_EQ(learning_rate(c, 0, 0), 0.2);
-}
-
 TEST(LossWindowTest, KeepsTheOrderWhileTheDeviceRuns) {
   const auto device = test::open_device("simulated", {{"max_delay_us", "1000"}});
   plugins::host::Stream stream = device->create_stream();

@@ -31,13 +31,15 @@ void expect_near(const Tensors& actual, const Tensors& expected) {
 // number by hand; the weights must agree.
 struct NumberState {
   double a = 0, b = 0;
+  bool matrix = false;  // else of a bias
 };
 template <typename Update>
 void compare(const std::vector<config::Override>& overrides, Update update, double max_norm = 0) {
   Job job(kTiny, "reference", overrides);
   Tensors weights = all_numbers(job.trainer->weights());
   std::map<std::string, std::vector<NumberState>> states;
-  for (const auto& [name, w] : weights) states[name].resize(w.size());
+  for (const auto& [name, w] : weights)
+    states[name].resize(w.size(), {0, 0, name.ends_with(".weight")});
   for (int step = 1; step <= kSteps; ++step) {
     const data::Batch& batch = job.loader->next();
     const Tensors gradients = all_numbers(job.trainer->gradients(batch));
@@ -89,6 +91,46 @@ TEST(Optimizer, AdamW) {
             w -= 0.1 * (s.a / (1 - std::pow(0.8, step))) /
                  (std::sqrt(s.b / (1 - std::pow(0.95, step))) + 1e-4);
           });
+}
+
+// As PyTorch with two parameter groups, of which one has weight_decay = 0.
+TEST(Optimizer, WeightDecayOnMatricesOnly) {
+  const config::Override matrices = {"optimizer.weight_decay_on", "matrices"};
+  const auto momentum = [](int, double& w, double g, NumberState& s) {
+    s.a = 0.9 * s.a + g + (s.matrix ? 0.1 * w : 0);
+    w -= 0.1 * s.a;
+  };
+  compare({{"optimizer.momentum", "0.9"}, {"optimizer.weight_decay", "0.1"}, matrices}, momentum);
+  compare({{"optimizer.momentum", "0.9"},
+           {"optimizer.weight_decay", "0.1"},
+           {"training.max_norm", "0.05"},
+           matrices},
+          momentum, 0.05);
+  compare({{"optimizer.name", "adamw"}, {"optimizer.weight_decay", "0.2"}, matrices},
+          [](int step, double& w, double g, NumberState& s) {
+            if (s.matrix) w -= 0.1 * 0.2 * w;
+            s.a = 0.9 * s.a + 0.1 * g;
+            s.b = 0.999 * s.b + 0.001 * g * g;
+            w -= 0.1 * (s.a / (1 - std::pow(0.9, step))) /
+                 (std::sqrt(s.b / (1 - std::pow(0.999, step))) + 1e-8);
+          });
+}
+
+TEST(Optimizer, WeightDecayOnMatricesIsTheSameOnTheCpu) {
+  if (!test::has_backend("cpu")) GTEST_SKIP() << "the cpu backend was not built";
+  for (const char* name : {"sgd", "adamw"}) {
+    const std::vector<config::Override> settings = {{"training.dtype", "float32"},
+                                                    {"optimizer.name", name},
+                                                    {"optimizer.weight_decay", "0.2"},
+                                                    {"optimizer.weight_decay_on", "matrices"},
+                                                    {"model.freeze", "[\"fc2.bias\"]"}};
+    Job reference(kTiny, "reference", settings), cpu(kTiny, "cpu", settings);
+    reference.step(kSteps);
+    cpu.step(kSteps);
+    const Tensors expected = all_numbers(reference.trainer->weights());
+    for (const auto& [tensor, values] : all_numbers(cpu.trainer->weights()))
+      EXPECT_LT(test::relative_error(values, expected.at(tensor)), 1e-5) << name << " " << tensor;
+  }
 }
 
 TEST(Optimizer, ClippingScalesAllGradientsByOneFactor) {

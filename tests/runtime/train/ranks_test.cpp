@@ -71,6 +71,8 @@ const Settings kMomentum = {{"optimizer.momentum", "0.9"}, {"optimizer.weight_de
 const Settings kAdamw = {{"optimizer.name", "adamw"}, {"optimizer.lr", "0.01"}};
 const Settings kZero = {{"parallelism.zero_stage", "1"}};
 const Settings kClip = {{"training.max_norm", "0.05"}};
+const Settings kMatrices = {{"optimizer.weight_decay", "0.1"},
+                            {"optimizer.weight_decay_on", "matrices"}};
 const Settings kManyBuckets = {{"comm.bucket_mb", "0.0005"}};
 
 class Forms : public testing::TestWithParam<Form> {};
@@ -82,6 +84,10 @@ INSTANTIATE_TEST_SUITE_P(
         Form{"ZeroAdamw", kZero + kAdamw + kManyBuckets},
         Form{"ZeroMomentumClipped", kZero + kMomentum + kClip + kManyBuckets},
         Form{"ZeroAdamwClipped", kZero + kAdamw + kClip}, Form{"Clipped", kClip + kManyBuckets},
+        Form{"Matrices", kMatrices + kManyBuckets}, Form{"MatricesClipped", kMatrices + kClip},
+        Form{"ZeroMatrices", kZero + kAdamw + kMatrices},
+        Form{"ZeroMatricesBuckets", kZero + kMomentum + kMatrices + kManyBuckets},
+        Form{"DeterministicMatrices", kDeterministic + kMatrices},
         Form{"NoOverlap", Settings{{"comm.overlap", "false"}} + kManyBuckets},
         Form{"ManyBuckets", kManyBuckets},
         Form{"MicroSteps", Settings{{"training.micro_batch_size", "1"}} + kManyBuckets},
@@ -121,6 +127,16 @@ TEST(RanksJob, EvaluationIsTheSameOnAnyNumberOfRanks) {
     EXPECT_EQ(one.at(2), 31);  // every sample once
     for (const int n : {2, 3, 4})
       EXPECT_EQ(numbers(trace(toml, n, 3, settings).tensors.at("validation")), one) << n;
+  }
+}
+
+// Shards of a batch, statistics over all ranks, running statistics that are updated once.
+TEST(RanksJob, RecomputationChangesNothing) {
+  const Settings recompute = {{"training.recompute", "blocks"}};
+  const Settings sync = {{"parallelism.sync_batch_norm", "true"}};
+  for (const Settings& settings : {kDeterministic, sync, kZero + kManyBuckets}) {
+    const Trace expected = trace(kSmallResNet, 2, 4, settings);
+    EXPECT_TRUE(same_bits(trace(kSmallResNet, 2, 4, settings + recompute), expected));
   }
 }
 

@@ -73,6 +73,30 @@ TEST_P(ShardUpdateTest, AdamW) {
   EXPECT_LT(test::relative_error(decode(shard.parameters()), w), 1e-13);
 }
 
+// Two shards of a buffer of two buckets: of the first the last 8 numbers are vectors, of the second
+// the last 16, and the shards are cut between.
+TEST_P(ShardUpdateTest, VectorsHaveNoWeightDecay) {
+  config::Optimizer optimizer;
+  optimizer.weight_decay = 0.5;
+  parallel::FlatLayout whole;
+  whole.bytes = 80 * sizeof(double);
+  whole.buckets = {{0, 48 * 8, 40 * 8}, {48 * 8, 80 * 8, 64 * 8}};
+  for (const int rank : {0, 1}) {
+    const parallel::FlatLayout layout = parallel::part_of(whole, rank, 2);
+    ShardUpdate shard(optimizer, encode(start_, RT_FLOAT64), RT_FLOAT64, 1,
+                      test::open_device(GetParam()), {exec::Tune::kOff, false, {}}, layout);
+    const Numbers g = test::random_numbers(40, 5);
+    shard.apply(encode(g, RT_FLOAT64), 0.1);
+    Numbers w = start_;
+    for (int k = 0; k < 40; ++k) {
+      const int at = rank * 40 + k;
+      const bool vector = (at >= 40 && at < 48) || at >= 64;
+      w[k] -= 0.1 * (g[k] + (vector ? 0 : 0.5 * w[k]));
+    }
+    EXPECT_LT(test::relative_error(decode(shard.parameters()), w), 1e-15) << rank;
+  }
+}
+
 // The parts of a step add up to the step, without momentum to the last rounding.
 TEST_P(ShardUpdateTest, PartsAddUpToAStep) {
   const Numbers g = test::random_numbers(start_.size(), 3);
