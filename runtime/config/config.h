@@ -128,19 +128,19 @@ struct Optimizer {
   std::vector<double> betas = {0.9, 0.999};
   double eps = 1e-8;
   double weight_decay = 0;
+  std::string weight_decay_on = "all";  // all | matrices
 };
 
 struct LrScheduler {
-  std::string weight_decay_on = "all";  // all | matrices
   std::string name = "constant";    // constant | step | multi_step | cosine | linear
   int64_t step_size = 1;            // epochs between decays
   std::vector<int64_t> milestones;  // epochs of decays
   double gamma = 0.1;
+  int64_t decay_steps = 0;  // cosine, linear: step at which min_lr is reached; 0: the last
+  double min_lr = 0;
   int64_t warmup_steps = 0;
   std::string scale_with_batch = "none";  // none | linear | sqrt
   int64_t reference_batch_size = 0;
-  int64_t decay_steps = 0;  // cosine, linear: step at which min_lr is reached; 0: the last
-  double min_lr = 0;
 };
 
 struct Validation {

@@ -54,28 +54,28 @@ void visit_training(C& c, Field&& field) {
   field("training", "steps", c.training.steps);
   field("training", "dtype", c.training.dtype);
   field("training", "max_norm", c.training.max_norm);
+  field("training", "recompute", c.training.recompute);
   field("training", "loss", c.training.loss);
   field("optimizer", "name", c.optimizer.name);
   field("optimizer", "lr", c.optimizer.lr);
   field("optimizer", "momentum", c.optimizer.momentum);
   field("optimizer", "nesterov", c.optimizer.nesterov);
   field("optimizer", "betas", c.optimizer.betas);
-  field("training", "recompute", c.training.recompute);
   field("optimizer", "eps", c.optimizer.eps);
   field("optimizer", "weight_decay", c.optimizer.weight_decay);
+  field("optimizer", "weight_decay_on", c.optimizer.weight_decay_on);
   field("lr_scheduler", "name", c.lr_scheduler.name);
   field("lr_scheduler", "step_size", c.lr_scheduler.step_size);
+  field("lr_scheduler", "milestones", c.lr_scheduler.milestones);
   field("lr_scheduler", "gamma", c.lr_scheduler.gamma);
+  field("lr_scheduler", "decay_steps", c.lr_scheduler.decay_steps);
+  field("lr_scheduler", "min_lr", c.lr_scheduler.min_lr);
   field("lr_scheduler", "warmup_steps", c.lr_scheduler.warmup_steps);
   field("lr_scheduler", "scale_with_batch", c.lr_scheduler.scale_with_batch);
   field("lr_scheduler", "reference_batch_size", c.lr_scheduler.reference_batch_size);
-  field("optimizer", "weight_decay_on", c.optimizer.weight_decay_on);
 }
 
-  field("lr_scheduler", "milestones", c.lr_scheduler.milestones);
 template <class C, class Field>
-  field("lr_scheduler", "decay_steps", c.lr_scheduler.decay_steps);
-  field("lr_scheduler", "min_lr", c.lr_scheduler.min_lr);
 void visit_ranks(C& c, Field&& field) {
   field("parallelism", "data", c.parallelism.data);
   field("parallelism", "zero_stage", c.parallelism.zero_stage);

@@ -273,6 +273,12 @@ Section training() {
             .default_text = "0.0",
             .range = at_least(0),
             .documentation = "gradients with a larger global norm are scaled down to it; 0: never"},
+           {.name = "recompute",
+            .default_text = "\"none\"",
+            .choices = {"none", "blocks"},
+            .documentation = "\"blocks\": what is inside a residual or a repeated block is "
+                             "computed again for the backward pass instead of being kept: less "
+                             "memory, about a third more work, the same results"},
            {.name = "loss",
             .default_text = "\"auto\"",
             .choices = {"auto", "cross_entropy", "mean_squared_error"},
@@ -311,12 +317,6 @@ Section optimizer() {
             .type = Type::kNumber,
             .default_text = "1e-08",
             .range = above_zero(),
-           {.name = "recompute",
-            .default_text = "\"none\"",
-            .choices = {"none", "blocks"},
-            .documentation = "\"blocks\": what is inside a residual or a repeated block is "
-                             "computed again for the backward pass instead of being kept: less "
-                             "memory, about a third more work, the same results"},
             .documentation = "adamw: added to the root of the second moment"},
            {.name = "weight_decay",
             .type = Type::kNumber,

@@ -146,10 +146,6 @@ class Rules {
             "got true, but momentum is 0; set momentum above 0");
   }
 
-  void check_batch() const {
-    const Training& training = config_.training;
-    require(training.global_batch_size > 0 || training.batch_size_per_rank > 0, "training",
-            "global_batch_size",
   void check_schedule() const {
     const LrScheduler& schedule = config_.lr_scheduler;
     const std::string unused = "is not used by name = \"" + schedule.name + "\"; remove it";
@@ -171,6 +167,10 @@ class Rules {
                 toml_number(config_.optimizer.lr));
   }
 
+  void check_batch() const {
+    const Training& training = config_.training;
+    require(training.global_batch_size > 0 || training.batch_size_per_rank > 0, "training",
+            "global_batch_size",
             "missing: it has no default; expected integer, at least 1, or batch_size_per_rank");
     const LrScheduler& schedule = config_.lr_scheduler;
     require(schedule.scale_with_batch == "none" || schedule.reference_batch_size > 0,

@@ -39,9 +39,9 @@ class StepBuilder {
     step_.dropout_step = net.step;
     step_.sample_base = net.sample_base;
     step_.weight = net.weight;
-    step_.blocks = std::move(net.blocks);
     step_.weight = net.weight;
     step_.parameters = std::move(net.parameters);
+    step_.blocks = std::move(net.blocks);
   }
 
   StepGraph run() {
@@ -147,19 +147,19 @@ class StepBuilder {
     buffers_.layout = place("parameters", false, options_.flat);
     place("frozen", true, {});
     step_.buffers.loss = step_.loss;
-    std::vector<bool> vectors;
   }
 
   parallel::FlatLayout place(const std::string& name, bool of_frozen,
                              const parallel::FlatLayoutOptions& options) {
     std::vector<uint64_t> bytes;
-      vectors.push_back(vectors_apart() && p.file_dims.size() < 2);
     std::vector<size_t> which;
+    std::vector<bool> vectors;
     for (size_t i = 0; i < step_.parameters.size(); ++i) {
       const model::Parameter& p = step_.parameters[i];
       if (!p.trainable || frozen(p.name) != of_frozen) continue;
       which.push_back(i);
       bytes.push_back(graph::canonical_bytes(step_.graph.value(p.value)));
+      vectors.push_back(vectors_apart() && p.file_dims.size() < 2);
     }
     const parallel::FlatLayout layout = parallel::lay_out(bytes, options, vectors);
     const ValueId flat =
@@ -168,14 +168,14 @@ class StepBuilder {
     offsets_.resize(step_.parameters.size());
     for (size_t k = 0; k < which.size(); ++k) {
       Value& v = step_.graph.value(step_.parameters[which[k]].value);
-  bool vectors_apart() const {
-    return options_.optimizer.weight_decay != 0 && options_.optimizer.weight_decay_on == "matrices";
-  }
-
       v.base = flat;
       v.offset = offsets_[which[k]] = layout.offsets[k];
     }
     return layout;
+  }
+
+  bool vectors_apart() const {
+    return options_.optimizer.weight_decay != 0 && options_.optimizer.weight_decay_on == "matrices";
   }
 
   int64_t elements(uint64_t bytes) const {
