@@ -98,6 +98,7 @@ KernelTable optimizer_kernels();
 KernelTable norm_kernels();
 KernelTable norm_parts_kernels();
 KernelTable data_kernels();
+KernelTable attention_kernels();
 
 }  // namespace backends::cpu
 

@@ -11,9 +11,9 @@ namespace {
 bool foreign(uint64_t layout) { return layout != RT_LAYOUT_CANONICAL && layout != RT_LAYOUT_ANY; }
 
 const NativeKernel* find_kernel(const Operation& op) {
-  for (const KernelTable table :
-       {elementwise_kernels(), pooling_kernels(), loss_kernels(), reduction_kernels(),
-        optimizer_kernels(), norm_kernels(), norm_parts_kernels(), data_kernels()}) {
+  for (const KernelTable table : {elementwise_kernels(), pooling_kernels(), loss_kernels(),
+                                  reduction_kernels(), optimizer_kernels(), norm_kernels(),
+                                  norm_parts_kernels(), data_kernels(), attention_kernels()}) {
     for (size_t i = 0; i < table.count; ++i) {
       if (op.is(table.begin[i].name)) return &table.begin[i];
     }

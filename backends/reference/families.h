@@ -60,6 +60,9 @@ Kernel make_batch_norm_backward_apply(const rt::sdk::Operation& op);
 Kernel make_cross_entropy_statistics(const rt::sdk::Operation& op);
 Kernel make_cross_entropy_merge(const rt::sdk::Operation& op);
 Kernel make_cross_entropy_backward_apply(const rt::sdk::Operation& op);
+// attention.cpp
+Kernel make_attention(const rt::sdk::Operation& op);
+Kernel make_attention_backward(const rt::sdk::Operation& op);
 // movement.cpp
 Kernel make_transpose(const rt::sdk::Operation& op);
 Kernel make_concat(const rt::sdk::Operation& op);

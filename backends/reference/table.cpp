@@ -59,6 +59,8 @@ const std::map<std::string, Entry, std::less<>>& table() {
       {RT_OP_BATCH_NORM_BACKWARD_APPLY, {make_batch_norm_backward_apply}},
       {RT_OP_LAYER_NORM, {make_layer_norm}},
       {RT_OP_LAYER_NORM_BACKWARD, {make_layer_norm_backward}},
+      {RT_OP_ATTENTION, {make_attention}},
+      {RT_OP_ATTENTION_BACKWARD, {make_attention_backward}},
       {RT_OP_EMBEDDING, {make_embedding}},
       {RT_OP_EMBEDDING_BACKWARD, {make_embedding_backward}},
       {RT_OP_TRANSPOSE, {make_transpose}},

@@ -107,6 +107,7 @@ void add_reductions(Cases& cases, rt_dtype dtype);        // cases_elementwise.c
 void add_losses(Cases& cases, rt_dtype dtype);            // cases_losses.cpp
 void add_normalisation(Cases& cases, rt_dtype dtype);     // cases_normalisation.cpp
 void add_batch_norm_parts(Cases& cases, rt_dtype dtype);  // cases_batch_norm_parts.cpp
+void add_attention(Cases& cases, rt_dtype dtype);         // cases_attention.cpp
 void add_movement(Cases& cases, rt_dtype dtype);          // cases_movement.cpp
 void add_optimizers(Cases& cases, rt_dtype dtype);        // cases_optimizers.cpp
 

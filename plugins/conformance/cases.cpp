@@ -58,6 +58,7 @@ std::vector<Case> all_cases() {
     add_losses(cases, dtype);
     add_normalisation(cases, dtype);
     add_batch_norm_parts(cases, dtype);
+    add_attention(cases, dtype);
     add_movement(cases, dtype);
     add_optimizers(cases, dtype);
     add_empty_batches(cases, dtype);

@@ -216,6 +216,14 @@ void embedding_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
                                d.graph().value(dy).dtype));
 }
 
+void attention_rule(Differentiation& d, size_t index, const Node& n, ValueId dy) {
+  const ValueId qkv = n.inputs[0];
+  const ValueId dqkv = d.build().node1(RT_OP_ATTENTION_BACKWARD, {dy, qkv, n.outputs[0]},
+                                       Dims(d.dims(qkv)), n.attributes);
+  d.save(index);
+  d.add(qkv, dqkv);
+}
+
 void transpose_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
   const int64_t packed = integer_attribute(n, RT_ATTR_PERMUTATION, 0);
   std::vector<int> inverse(d.dims(dy).size());
@@ -286,6 +294,7 @@ std::unordered_map<std::string, Rule> make_rules(ValueId dloss) {
       {RT_OP_LAYER_NORM, normalisation(RT_OP_LAYER_NORM_BACKWARD)},
       {RT_OP_CROSS_ENTROPY, loss(RT_OP_CROSS_ENTROPY_BACKWARD, dloss)},
       {RT_OP_MEAN_SQUARED_ERROR, loss(RT_OP_MEAN_SQUARED_ERROR_BACKWARD, dloss)},
+      {RT_OP_ATTENTION, attention_rule},
       {RT_OP_EMBEDDING, embedding_rule},
       {RT_OP_TRANSPOSE, transpose_rule},
       {RT_OP_CONCAT, concat_rule},

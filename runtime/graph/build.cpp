@@ -254,6 +254,17 @@ ValueId Build::layer_norm(ValueId x, ValueId gamma, ValueId beta, double epsilon
   return node1(RT_OP_LAYER_NORM, {x, gamma, beta}, Dims(dims(x)), {{RT_ATTR_EPSILON, epsilon}});
 }
 
+ValueId Build::attention(ValueId qkv, int64_t heads, bool causal) {
+  const Dims& d = dims(qkv);
+  if (d.size() != 3 || heads < 1 || d[2] % (3 * heads) != 0) {
+    fail("attention of " + std::to_string(heads) + " heads on " + to_string(d) +
+         ": expected [samples, length, features], the features q, k and v side by side, a " +
+         "multiple of 3 times the heads");
+  }
+  return node1(RT_OP_ATTENTION, {qkv}, {d[0], d[1], d[2] / 3},
+               {{RT_ATTR_HEADS, heads}, {RT_ATTR_CAUSAL, static_cast<int64_t>(causal)}});
+}
+
 ValueId Build::embedding(ValueId indices, ValueId table) {
   Dims out = dims(indices);
   out.push_back(dims(table).at(1));

@@ -79,6 +79,8 @@ class Build {
   ValueId batch_norm_inference(ValueId x, ValueId gamma, ValueId beta, ValueId mean, ValueId var,
                                double epsilon);
   ValueId layer_norm(ValueId x, ValueId gamma, ValueId beta, double epsilon);
+  // qkv: [N,T,3C], q, k and v side by side; gives [N,T,C].
+  ValueId attention(ValueId qkv, int64_t heads, bool causal);
   ValueId embedding(ValueId indices, ValueId table);
   ValueId transpose(ValueId x, const std::vector<int>& permutation);
   ValueId cross_entropy(ValueId logits, ValueId labels, ValueId weight);

@@ -52,6 +52,9 @@
 #define RT_OP_BATCH_NORM_BACKWARD_APPLY "batch_norm_backward_apply"
 #define RT_OP_LAYER_NORM "layer_norm"
 #define RT_OP_LAYER_NORM_BACKWARD "layer_norm_backward"
+/* Attention */
+#define RT_OP_ATTENTION "attention"
+#define RT_OP_ATTENTION_BACKWARD "attention_backward"
 /* Look-up and data movement */
 #define RT_OP_EMBEDDING "embedding"
 #define RT_OP_EMBEDDING_BACKWARD "embedding_backward"
@@ -98,6 +101,8 @@
 #define RT_ATTR_BETA "beta"                           /* N [0] scale */
 #define RT_ATTR_VALUE "value"                         /* N [0] fill */
 #define RT_ATTR_AXES "axes"                           /* I mask of 1 << axis: reduce */
+#define RT_ATTR_HEADS "heads"                         /* I attention */
+#define RT_ATTR_CAUSAL "causal"                       /* I [0] attention */
 #define RT_ATTR_AXIS "axis"                           /* I concat, slice, pad */
 #define RT_ATTR_START "start"                         /* I [0] slice, pad */
 #define RT_ATTR_PERMUTATION \

@@ -291,6 +291,22 @@ TEST(Gradient, LayerNorm) {
   }
 }
 
+TEST(Gradient, Attention) {
+  for (const bool causal : {false, true}) {
+    const Dims qkv_dims = {2, 5, 3 * 6}, y_dims = {2, 5, 6};
+    const Attributes attributes = {{RT_ATTR_HEADS, int64_t{2}}, {RT_ATTR_CAUSAL, int64_t{causal}}};
+    const Array qkv = random_array(qkv_dims, 1, -2, 2), dy = random_array(y_dims, 2);
+    const Operation forward = operation(RT_OP_ATTENTION, {qkv_dims}, {y_dims}, attributes);
+    Saved saved;
+    const Array y = run(forward, {qkv}, &saved)[0];
+    const Array dqkv =
+        run(operation(RT_OP_ATTENTION_BACKWARD, {y_dims, qkv_dims, y_dims}, {qkv_dims}, attributes),
+            {dy, qkv, y}, &saved)[0];
+    expect_gradient([&](const Array& x) { return run1(forward, {x}); }, qkv, dy, dqkv,
+                    causal ? "causal" : "all");
+  }
+}
+
 TEST(Gradient, Embedding) {
   const Dims indices_dims = {2, 3}, table_dims = {4, 5}, y_dims = {2, 3, 5};
   const Array indices = {1, 3, 1, 0, 1, 3}, table = random_array(table_dims, 1);

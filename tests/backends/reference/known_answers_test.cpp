@@ -243,6 +243,17 @@ TEST(KnownAnswer, EmbeddingOfAPartOfTheTableGivesZerosForOtherRows) {
   EXPECT_THAT(run1(backward, {{1, 2, 3, 2}, {1, 2, 4, 8}}), ElementsAre(10, 4));
 }
 
+// Queries of zero see all their keys alike.
+TEST(KnownAnswer, AttentionOfEqualScoresIsTheMean) {
+  const auto y = [](int64_t causal) {
+    return run1(operation(RT_OP_ATTENTION, {{1, 3, 6}}, {{1, 3, 2}},
+                          {{RT_ATTR_HEADS, int64_t{2}}, {RT_ATTR_CAUSAL, causal}}),
+                {{0, 0, 7, 9, 3, 10, /**/ 0, 0, -5, 1, 5, 20, /**/ 0, 0, 2, 4, 10, 60}});
+  };
+  EXPECT_THAT(y(0), Pointwise(DoubleNear(1e-14), {6., 30., 6., 30., 6., 30.}));
+  EXPECT_THAT(y(1), Pointwise(DoubleNear(1e-14), {3., 10., 4., 15., 6., 30.}));
+}
+
 TEST(KnownAnswer, EmbeddingBackwardAddsRepeatedRows) {
   Operation op = operation(RT_OP_EMBEDDING_BACKWARD, {{3}, {3, 1}}, {{2, 1}});
   op.inputs[0].dtype = RT_INT32;

@@ -89,6 +89,16 @@ TEST(Refusal, EmptyBatchOfBatchNorm) {
               HasSubstr("no sample"));
 }
 
+TEST(Refusal, Attention) {
+  const Attributes two = {{RT_ATTR_HEADS, int64_t{2}}};
+  EXPECT_THAT(refusal(operation(RT_OP_ATTENTION, {{2, 4, 9}}, {{2, 4, 3}}, two)),
+              AllOf(HasSubstr("qkv has 9 features"), HasSubstr("a multiple of 6")));
+  EXPECT_THAT(refusal(operation(RT_OP_ATTENTION, {{2, 4, 12}}, {{2, 4, 12}}, two)),
+              HasSubstr("expected float64 [2, 4, 4]"));
+  EXPECT_THAT(refusal(operation(RT_OP_ATTENTION, {{2, 4, 12}}, {{2, 4, 4}})),
+              HasSubstr("heads is 0, expected at least 1"));
+}
+
 TEST(Refusal, Labels) {
   EXPECT_THAT(
       refusal(operation(RT_OP_CROSS_ENTROPY, {{4, 3}, {4}, {4}}, {{1}})),
@@ -121,7 +131,7 @@ TEST(Refusal, SizesThatOverflow) {
               HasSubstr("fits the address space"));
 }
 
-TEST(Refusal, EveryOperationOfTheListIsThere) { EXPECT_EQ(operation_names().size(), 54u); }
+TEST(Refusal, EveryOperationOfTheListIsThere) { EXPECT_EQ(operation_names().size(), 56u); }
 
 }  // namespace
 }  // namespace backends::reference::testing

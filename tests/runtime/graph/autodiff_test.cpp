@@ -182,6 +182,13 @@ TEST_F(GradientTest, MatmulOfBatches) {
   expect_gradients(weighted_sum(build_.matmul(scores, b)));
 }
 
+TEST_F(GradientTest, Attention) {
+  const ValueId x = parameter("x", {2, 5, 4}), w = parameter("w", {12, 4});
+  const ValueId qkv = build_.matmul(x, w, false, true);
+  expect_gradients(build_.add(weighted_sum(build_.attention(qkv, 2, true)),
+                              weighted_sum(build_.attention(qkv, 1, false))));
+}
+
 TEST_F(GradientTest, Embedding) {
   const ValueId table = parameter("table", {5, 3});
   const ValueId tokens = constant("tokens", {2, 3}, {0, 4, 4, 1, 0, 2}, RT_INT32);

@@ -38,6 +38,7 @@ TEST_F(BuildTest, InfersShapes) {
   EXPECT_EQ(graph_.value(build_.reduce(x, RT_REDUCE_SUM, 0b0110)).dims, (Dims{8, 3}));
   EXPECT_EQ(graph_.value(build_.reduce(x, RT_REDUCE_SUM, 0b0110, true)).dims, (Dims{8, 1, 1, 3}));
   EXPECT_EQ(graph_.value(build_.add(value({4, 1}), value({3}))).dims, (Dims{4, 3}));
+  EXPECT_EQ(graph_.value(build_.attention(value({2, 5, 24}), 4, true)).dims, (Dims{2, 5, 8}));
 }
 
 TEST_F(BuildTest, WindowOutput) {
@@ -76,6 +77,7 @@ TEST_F(BuildTest, RefusesShapesThatDoNotFit) {
         build_.mean_squared_error(value({4, 2}), value({4, 1}), value({4}));
       },
       "one feature for each target");
+  expect_refused([&] { build_.attention(value({2, 5, 20}), 4, true); }, "4 heads on [2, 5, 20]");
 }
 
 TEST_F(BuildTest, ViewsOfViewsHaveOneStorage) {
@@ -90,6 +92,8 @@ TEST_F(BuildTest, CountsFlops) {
   EXPECT_DOUBLE_EQ(flops(graph_, graph_.nodes.back()), 2.0 * 2 * 4 * 4 * 8 * 3 * 3 * 4);
   build_.matmul(value({5, 6}), value({7, 6}), false, true);
   EXPECT_DOUBLE_EQ(flops(graph_, graph_.nodes.back()), 2.0 * 5 * 6 * 7);
+  build_.attention(value({2, 5, 24}), 4, true);
+  EXPECT_DOUBLE_EQ(flops(graph_, graph_.nodes.back()), 2 * 2.0 * 2 * 5 * 8 * 3);
   build_.transpose(value({5, 6}), {1, 0});
   EXPECT_DOUBLE_EQ(flops(graph_, graph_.nodes.back()), 0);
 }

@@ -1,0 +1,15 @@
+// What the compiler makes for the processor that the whole project is built for; SSE2 on x86.
+#include <utility>
+
+#include "backends/cpu/attention/kernels.h"
+
+namespace backends::cpu::attention {
+namespace {
+#define LANES 4
+#include "backends/cpu/attention/kernels.inc"
+}  // namespace
+
+extern const KernelTable kGenericKernels;
+const KernelTable kGenericKernels = {"generic", forward, backward};
+
+}  // namespace backends::cpu::attention

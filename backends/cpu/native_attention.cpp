@@ -1,0 +1,63 @@
+// attention and its gradient, by attention/.
+#include "backends/cpu/attention/attention.h"
+#include "backends/cpu/native.h"
+#include "rt/operations.h"
+
+namespace backends::cpu {
+namespace {
+
+// The shape that operand `qkv` has; `y` is one of the operands shaped like the result.
+attention::Shape read_shape(const Operation& op, const rt_tensor_desc& qkv,
+                            const rt_tensor_desc& y) {
+  const int64_t heads = op.integer(RT_ATTR_HEADS);
+  const bool fits = qkv.rank == 3 && y.rank == 3 && heads > 0 && qkv.dims[0] == y.dims[0] &&
+                    qkv.dims[1] == y.dims[1] && qkv.dims[2] == 3 * y.dims[2] && y.dims[2] > 0 &&
+                    y.dims[2] % heads == 0;
+  if (!fits) {
+    op.fail(rt::sdk::format("%ld heads, qkv ", static_cast<long>(heads)) + rt::sdk::to_string(qkv) +
+            ", y " + rt::sdk::to_string(y) +
+            "; expected qkv [N,T,3C], y [N,T,C], C a multiple of the heads");
+  }
+  return {qkv.dims[0], qkv.dims[1], heads, y.dims[2] / heads, op.integer(RT_ATTR_CAUSAL, 0) != 0};
+}
+
+std::unique_ptr<Plan> make_attention(const NativeContext& context, const Operation& op) {
+  expect_counts(op, 1, 1);
+  expect_float(op);
+  const attention::Attention work(read_shape(op, op.input(0), op.output(0)),
+                                  context.engine.threads(), attention::best_kernels());
+  auto plan = make_plan(context, "native:attention", [work](const rt_launch& l) {
+    work.forward(input<float>(l, 0), output<float>(l, 0), static_cast<float*>(l.saved),
+                 static_cast<float*>(l.workspace));
+  });
+  plan->edit().saved_bytes = work.saved_bytes();
+  plan->edit().workspace_bytes = work.forward_workspace_bytes();
+  return plan;
+}
+
+std::unique_ptr<Plan> make_attention_backward(const NativeContext& context, const Operation& op) {
+  expect_counts(op, 3, 1);
+  expect_float(op);
+  expect_same_dims(op, op.input(0), op.input(2));
+  expect_same_dims(op, op.input(1), op.output(0));
+  const attention::Attention work(read_shape(op, op.input(1), op.input(0)),
+                                  context.engine.threads(), attention::best_kernels());
+  auto plan = make_plan(context, "native:attention_backward", [work](const rt_launch& l) {
+    work.backward(input<float>(l, 0), input<float>(l, 1), input<float>(l, 2),
+                  static_cast<const float*>(l.saved), output<float>(l, 0),
+                  static_cast<float*>(l.workspace));
+  });
+  plan->edit().workspace_bytes = work.backward_workspace_bytes();
+  return plan;
+}
+
+constexpr NativeKernel kKernels[] = {
+    {RT_OP_ATTENTION, LayoutRule::kCanonical, make_attention},
+    {RT_OP_ATTENTION_BACKWARD, LayoutRule::kCanonical, make_attention_backward},
+};
+
+}  // namespace
+
+KernelTable attention_kernels() { return {kKernels, std::size(kKernels)}; }
+
+}  // namespace backends::cpu

@@ -1,0 +1,161 @@
+// Fused attention in every instruction set that this processor runs, against sums in double, and
+// for several numbers of threads.
+#include "backends/cpu/attention/attention.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+namespace backends::cpu::attention {
+namespace {
+
+using Floats = std::vector<float>;
+
+Floats ramp(int64_t count, int64_t seed) {
+  Floats values(static_cast<size_t>(count));
+  for (int64_t i = 0; i < count; ++i) {
+    values[static_cast<size_t>(i)] = static_cast<float>((i * 37 + i / 7 * seed) % 101) / 50.0f - 1;
+  }
+  return values;
+}
+
+// A workspace of exactly so many bytes, aligned, with NaN in it.
+class Workspace {
+ public:
+  explicit Workspace(uint64_t bytes)
+      : data_(static_cast<float*>(std::aligned_alloc(64, (bytes + 63) / 64 * 64)), std::free) {
+    std::fill_n(data_.get(), bytes / sizeof(float), std::nanf(""));
+  }
+  float* get() const { return data_.get(); }
+
+ private:
+  std::unique_ptr<float, decltype(&std::free)> data_;
+};
+
+struct Results {
+  Floats y, dqkv;
+};
+
+struct Problem {
+  Shape shape;
+  Floats qkv, dy;
+  explicit Problem(const Shape& s) : shape(s), qkv(ramp(3 * size(), 5)), dy(ramp(size(), 3)) {}
+  int64_t size() const { return shape.samples * shape.length * shape.heads * shape.width; }
+
+  Results run(const KernelTable& kernels, int threads) const {
+    const Attention attention(shape, threads, kernels);
+    Results r{Floats(dy.size()), Floats(qkv.size())};
+    Floats saved(attention.saved_bytes() / sizeof(float));
+    const Workspace forward(attention.forward_workspace_bytes());
+    const Workspace backward(attention.backward_workspace_bytes());
+    attention.forward(qkv.data(), r.y.data(), saved.data(), forward.get());
+    attention.backward(dy.data(), qkv.data(), r.y.data(), saved.data(), r.dqkv.data(),
+                       backward.get());
+    return r;
+  }
+};
+
+// One row of one head: where it begins in y and in qkv.
+struct Row {
+  int64_t y, qkv;
+};
+
+// Adds what query `i` gives to y and dqkv.
+void expected_row(const Problem& p, const std::vector<Row>& rows, int64_t i, std::vector<double>& y,
+                  std::vector<double>& dqkv) {
+  const int64_t width = p.shape.width, features = p.shape.heads * width;
+  const double scale = 1 / std::sqrt(static_cast<double>(width));
+  const auto at = [&](int64_t row, int64_t part, int64_t d) {
+    return static_cast<size_t>(rows[static_cast<size_t>(row)].qkv + part * features + d);
+  };
+  const auto out = [&](int64_t d) {
+    return static_cast<size_t>(rows[static_cast<size_t>(i)].y + d);
+  };
+  const int64_t keys = p.shape.causal ? i + 1 : p.shape.length;
+  std::vector<double> weight(static_cast<size_t>(keys));
+  double sum = 0, both = 0;
+  for (int64_t j = 0; j < keys; ++j) {
+    double score = 0;
+    for (int64_t d = 0; d < width; ++d) score += p.qkv[at(i, 0, d)] * p.qkv[at(j, 1, d)];
+    sum += weight[static_cast<size_t>(j)] = std::exp(scale * score);
+  }
+  for (int64_t d = 0; d < width; ++d) {
+    for (int64_t j = 0; j < keys; ++j) {
+      y[out(d)] += weight[static_cast<size_t>(j)] / sum * p.qkv[at(j, 2, d)];
+    }
+    both += y[out(d)] * p.dy[out(d)];
+  }
+  for (int64_t j = 0; j < keys; ++j) {
+    const double probability = weight[static_cast<size_t>(j)] / sum;
+    double gradient = -both;
+    for (int64_t d = 0; d < width; ++d) gradient += p.dy[out(d)] * p.qkv[at(j, 2, d)];
+    gradient *= scale * probability;
+    for (int64_t d = 0; d < width; ++d) {
+      dqkv[at(i, 0, d)] += gradient * p.qkv[at(j, 1, d)];
+      dqkv[at(j, 1, d)] += gradient * p.qkv[at(i, 0, d)];
+      dqkv[at(j, 2, d)] += probability * p.dy[out(d)];
+    }
+  }
+}
+
+void expect_near(const Floats& actual, const std::vector<double>& expected, const char* what) {
+  double difference = 0, norm = 0;
+  for (size_t i = 0; i < actual.size(); ++i) {
+    difference += (actual[i] - expected[i]) * (actual[i] - expected[i]);
+    norm += expected[i] * expected[i];
+  }
+  EXPECT_LE(std::sqrt(difference / norm), 2e-6) << what;  // false for NaN
+}
+
+const std::vector<Shape>& shapes() {
+  static const std::vector<Shape> list = {{2, 1, 2, 3, true},    {1, 40, 1, 64, false},
+                                          {2, 70, 3, 24, true},  {1, 70, 2, 24, false},
+                                          {1, 130, 1, 17, true}, {1, 129, 1, 80, false}};
+  return list;
+}
+
+TEST(Attention, EveryInstructionSetAgreesWithSumsInDouble) {
+  for (const Shape& s : shapes()) {
+    const Problem p(s);
+    std::vector<double> y(p.dy.size()), dqkv(p.qkv.size());
+    for (int64_t n = 0; n < s.samples * s.heads; ++n) {
+      std::vector<Row> rows;
+      for (int64_t i = 0; i < s.length; ++i) {
+        const int64_t row = n / s.heads * s.length + i, column = n % s.heads * s.width;
+        rows.push_back({row * s.heads * s.width + column, row * 3 * s.heads * s.width + column});
+      }
+      for (int64_t i = 0; i < s.length; ++i) expected_row(p, rows, i, y, dqkv);
+    }
+    for (auto* kernels = usable_kernels(); *kernels != nullptr; ++kernels) {
+      SCOPED_TRACE((*kernels)->name + (" length " + std::to_string(s.length)));
+      const Results r = p.run(**kernels, 1);
+      expect_near(r.y, y, "y");
+      expect_near(r.dqkv, dqkv, "dqkv");
+    }
+  }
+}
+
+TEST(Attention, TheBitsDoNotDependOnTheNumberOfThreads) {
+  const Problem p({3, 130, 3, 32, true});
+  const Results one = p.run(best_kernels(), 1);
+  for (const int threads : {2, 5}) {
+    const Results more = p.run(best_kernels(), threads);
+    EXPECT_EQ(more.y, one.y) << threads;
+    EXPECT_EQ(more.dqkv, one.dqkv) << threads;
+  }
+}
+
+// Scores far beyond what exp can hold.
+TEST(Attention, LargeScoresStayFinite) {
+  Problem p({1, 70, 1, 16, true});
+  for (float& x : p.qkv) x *= 50;
+  const Results r = p.run(best_kernels(), 1);
+  for (const float x : r.y) ASSERT_TRUE(std::isfinite(x));
+  for (const float x : r.dqkv) ASSERT_TRUE(std::isfinite(x));
+}
+
+}  // namespace
+}  // namespace backends::cpu::attention
