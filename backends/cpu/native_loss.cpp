@@ -131,7 +131,7 @@ std::unique_ptr<Plan> make_cross_entropy_statistics(const NativeContext& context
   expect_dtype(op, op.input(1), RT_INT32, "labels");
   expect_elements(op, op.input(1), rows, "labels");
   expect_dtype(op, op.output(0), RT_FLOAT32, "part");
-  expect_elements(op, op.output(0), 3 * rows, "part");
+  expect_elements(op, op.output(0), 4 * rows, "part");
   if (columns < 1) op.fail("logits need at least one class");
   const int64_t first_class = op.integer(RT_ATTR_FIRST_CLASS, 0);
   return make_plan(context, "native:cross_entropy_statistics",
@@ -139,24 +139,26 @@ std::unique_ptr<Plan> make_cross_entropy_statistics(const NativeContext& context
                      parallel_for(threads, rows, row_grain(columns), [&](int64_t b, int64_t e) {
                        kernels::cross_entropy_part_rows(
                            input<float>(l, 0) + b * columns, input<int32_t>(l, 1) + b, first_class,
-                           output<float>(l, 0) + 3 * b, e - b, columns);
+                           output<float>(l, 0) + 4 * b, e - b, columns);
                      });
                    });
 }
 
 // A few numbers a row: one thread.
 std::unique_ptr<Plan> make_cross_entropy_merge(const NativeContext& context, const Operation& op) {
-  expect_counts(op, 2, 2);
+  expect_counts(op, 2, 3);
   expect_float(op);
   const int64_t rows = rt::sdk::element_count(op.input(1));
   const int64_t groups = op.input(0).rank == 3 ? op.input(0).dims[0] : 0;
-  if (groups < 1) op.fail("parts must be [G,R,3]; given " + rt::sdk::to_string(op.input(0)));
-  expect_elements(op, op.input(0), groups * rows * 3, "parts");
+  if (groups < 1) op.fail("parts must be [G,R,4]; given " + rt::sdk::to_string(op.input(0)));
+  expect_elements(op, op.input(0), groups * rows * 4, "parts");
   expect_elements(op, op.output(0), 1, "loss");
   expect_elements(op, op.output(1), 2 * rows, "rows");
+  expect_elements(op, op.output(2), 1, "count");
   return make_plan(context, "native:cross_entropy_merge", [=](const rt_launch& l) {
-    *output<float>(l, 0) = static_cast<float>(kernels::cross_entropy_merge_rows(
-        input<float>(l, 0), input<float>(l, 1), output<float>(l, 1), groups, rows));
+    *output<float>(l, 0) = static_cast<float>(
+        kernels::cross_entropy_merge_rows(input<float>(l, 0), input<float>(l, 1),
+                                          output<float>(l, 1), groups, rows, output<float>(l, 2)));
   });
 }
 

@@ -1,4 +1,5 @@
 // Cross-entropy where each of several ranks has some of the classes; see plugins/operations.md.
+#include <algorithm>
 #include <cmath>
 
 #include "backends/reference/check.h"
@@ -27,31 +28,38 @@ void statistics(const Shape& s, const Buffers& b) {
   const int32_t* labels = b.input<int32_t>(1);
   for (int64_t i = 0; i < s.rows; ++i) {
     const T* row = b.input<T>(0) + i * s.width;
-    T* part = b.output<T>(0) + 3 * i;
+    T* part = b.output<T>(0) + 4 * i;
     const RowSum sum = sum_row(row, s.width);
     const int64_t label = labels[i] - s.first_class;
     part[0] = static_cast<T>(sum.largest);
     part[1] = static_cast<T>(std::exp(sum.log_sum));
     part[2] = label >= 0 && label < s.width ? row[label] : T(0);
+    part[3] = std::max_element(row, row + s.width) - row == label ? T(1) : T(0);
   }
 }
 
-// parts [groups,rows,3]
+// parts [groups,rows,4]
 template <typename T>
 void merge(int64_t groups, int64_t rows, const Buffers& b) {
   const T* weight = b.input<T>(1);
   double loss = 0;
+  int64_t correct = 0;
   for (int64_t i = 0; i < rows; ++i) {
-    const T* part = b.input<T>(0) + 3 * i;
+    const T* part = b.input<T>(0) + 4 * i;
     T* row = b.output<T>(1) + 2 * i;
     row[0] = row[1] = T(0);
     // A padding row may hold anything, NaN included.
     if (weight[i] == T(0)) continue;
-    double largest = part[0], sum = 0, label = 0;
-    for (int64_t g = 1; g < groups; ++g)
-      largest = std::max(largest, static_cast<double>(part[3 * rows * g]));
+    const T* first = part;
+    for (int64_t g = 1; g < groups; ++g) {
+      const T* p = part + 4 * rows * g;
+      if (p[0] > first[0]) first = p;
+    }
+    const double largest = first[0];
+    correct += weight[i] > T(0) && first[3] != T(0);
+    double sum = 0, label = 0;
     for (int64_t g = 0; g < groups; ++g) {
-      const T* p = part + 3 * rows * g;
+      const T* p = part + 4 * rows * g;
       sum += p[1] * std::exp(p[0] - largest);
       label += p[2];
     }
@@ -60,6 +68,7 @@ void merge(int64_t groups, int64_t rows, const Buffers& b) {
     loss += weight[i] * (std::log(sum) - (label - largest));
   }
   *b.output<T>(0) = static_cast<T>(loss);
+  *b.output<T>(2) = static_cast<T>(correct);
 }
 
 template <typename T>
@@ -86,7 +95,7 @@ Kernel make_cross_entropy_statistics(const Operation& op) {
   expect_counts(op, 2, 1);
   const rt_dtype dtype = floating_input(op, 0, "logits");
   const Shape s = check_logits(op, dtype);
-  expect_output(op, 0, "part", dtype, {1, s.rows, 3});
+  expect_output(op, 0, "part", dtype, {1, s.rows, 4});
   return for_floating(dtype, [&]<typename T>() {
     Kernel kernel;
     kernel.run = [s](const Buffers& b) { statistics<T>(s, b); };
@@ -95,15 +104,16 @@ Kernel make_cross_entropy_statistics(const Operation& op) {
 }
 
 Kernel make_cross_entropy_merge(const Operation& op) {
-  expect_counts(op, 2, 2);
+  expect_counts(op, 2, 3);
   const rt_dtype dtype = floating_input(op, 0, "parts");
   const Dims weight = dims_of(op.input(1));
   const int64_t groups = input_of_rank(op, 0, "parts", 3).dims[0], rows = product(weight);
   if (groups < 1) op.fail("operand 0 (parts) has no part, expected at least one");
-  expect_input(op, 0, "parts", dtype, {groups, rows, 3});
+  expect_input(op, 0, "parts", dtype, {groups, rows, 4});
   expect_input(op, 1, "weight", dtype, weight);
   expect_output(op, 0, "loss", dtype, {1});
   expect_output(op, 1, "rows", dtype, {rows, 2});
+  expect_output(op, 2, "count", dtype, {1});
   return for_floating(dtype, [&]<typename T>() {
     Kernel kernel;
     kernel.run = [=](const Buffers& b) { merge<T>(groups, rows, b); };

@@ -31,14 +31,15 @@ void add_cross_entropy_in_parts(Cases& cases, rt_dtype dtype, const Dims& logits
   cases.push_back(Builder(RT_OP_CROSS_ENTROPY_STATISTICS, dtype, name)
                       .in(logits, kLogits)
                       .in_of(RT_INT32, labels, classes)
-                      .out({1, rows, 3})
+                      .out({1, rows, 4})
                       .integer(RT_ATTR_FIRST_CLASS, 3));
   // Sums of exponentials are positive.
   cases.push_back(Builder(RT_OP_CROSS_ENTROPY_MERGE, dtype, name)
-                      .in({logits.back(), rows, 3}, Values{0.5, 2.0})
+                      .in({logits.back(), rows, 4}, Values{0.5, 2.0, 1, 8})
                       .in(labels, kWeight)
                       .out({1})
-                      .out({rows, 2}));
+                      .out({rows, 2})
+                      .out({1}));
   cases.push_back(Builder(RT_OP_CROSS_ENTROPY_BACKWARD_APPLY, dtype, name)
                       .in(logits, kLogits)
                       .in_of(RT_INT32, labels, classes)

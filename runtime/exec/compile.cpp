@@ -30,6 +30,7 @@ bool is_offered(const graph::Graph& graph, DeviceTarget& target,
                 const graph::LayoutDecision& decision) {
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const graph::Node& node = graph.nodes[i];
+    if (node.collective) continue;
     const graph::Candidate& wanted = decision[i];
     if (wanted.input_layouts.size() != node.inputs.size() ||
         wanted.output_layouts.size() != node.outputs.size())

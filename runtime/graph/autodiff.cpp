@@ -1,5 +1,6 @@
 #include "runtime/graph/autodiff.h"
 
+#include <algorithm>
 #include <functional>
 #include <unordered_map>
 
@@ -29,16 +30,31 @@ class Differentiation {
   const Dims& dims(ValueId v) const { return graph_.value(v).dims; }
   Build& build() { return build_; }
 
-  void add(ValueId v, ValueId gradient) {
-    const ValueId target = graph_.storage(v);
-    gradient = graph_.reshape(gradient, Dims(dims(target)));
-    const auto [it, inserted] = gradients_.try_emplace(target, gradient);
-    if (!inserted) it->second = build_.add(it->second, gradient);
+  void start(ValueId loss, ValueId dloss) { add_to(gradients_, loss, dloss); }
+
+  // Of the node whose rule runs.
+  void begin(const Node& node) {
+    build_.layer = node.layer;
+    node_ = &node;
   }
 
-  // kNone if nothing has flowed into it.
+  void add(ValueId v, ValueId gradient) {
+    for (size_t i = 0; i < node_->inputs.size(); ++i) {
+      if (node_->inputs[i] == v && (node_->partial.inputs >> i & 1))
+        return add_to(parts_[node_->partial.communicator], v, gradient);
+    }
+    add_to(gradients_, v, gradient);
+  }
+
+  // kNone if nothing has flowed into it. Nothing may flow afterwards: what the ranks have in parts
+  // is added up here, once for all readers of the value.
   ValueId gradient(ValueId v) {
-    const auto it = gradients_.find(graph_.storage(v));
+    const ValueId target = graph_.storage(v);
+    for (auto& [communicator, parts] : parts_) {
+      if (const auto part = parts.extract(target); !part.empty())
+        add_to(gradients_, v, build_.all_reduce(part.mapped(), communicator));
+    }
+    const auto it = gradients_.find(target);
     return it == gradients_.end() ? kNone : graph_.reshape(it->second, Dims(dims(v)));
   }
 
@@ -72,10 +88,21 @@ class Differentiation {
   Graph& graph() { return graph_; }
 
  private:
+  using Gradients = std::unordered_map<ValueId, ValueId>;
+
+  void add_to(Gradients& gradients, ValueId v, ValueId gradient) {
+    const ValueId target = graph_.storage(v);
+    gradient = graph_.reshape(gradient, Dims(dims(target)));
+    const auto [it, inserted] = gradients.try_emplace(target, gradient);
+    if (!inserted) it->second = build_.add(it->second, gradient);
+  }
+
   Graph& graph_;
   Build build_;
   std::unordered_map<ValueId, bool> needs_;
-  std::unordered_map<ValueId, ValueId> gradients_;
+  Gradients gradients_;
+  std::map<int32_t, Gradients> parts_;  // of each rank, by communicator
+  const Node* node_ = nullptr;
 };
 
 using Rule = std::function<void(Differentiation&, size_t node, const Node&, ValueId dy)>;
@@ -210,10 +237,39 @@ Rule loss(const char* backward, ValueId dloss) {
   };
 }
 
+// Where a value comes from, through collectives.
+const Node& origin(const Graph& graph, ValueId v) {
+  for (size_t i = graph.nodes.size(); i-- > 0;) {
+    const Node& n = graph.nodes[i];
+    if (n.outputs.empty() || graph.storage(n.outputs[0]) != graph.storage(v)) continue;
+    if (!n.collective) return n;
+    v = n.inputs[0];
+  }
+  throw Error(ExitCode::kConfiguration, "'" + graph.value(v).name + "' has no origin");
+}
+
+// From the loss to the logits of this rank's classes, through the statistics of all.
+Rule cross_entropy_merge_rule(ValueId dloss) {
+  return [=](Differentiation& d, size_t, const Node& n, ValueId) {
+    const Node statistics = origin(d.graph(), n.inputs[0]);
+    const ValueId logits = statistics.inputs[0];
+    d.add(logits, d.build().node1(RT_OP_CROSS_ENTROPY_BACKWARD_APPLY,
+                                  {logits, statistics.inputs[1], n.inputs[1], dloss, n.outputs[1]},
+                                  Dims(d.dims(logits)), statistics.attributes));
+  };
+}
+
+// The sum's gradient is that of every rank's term.
+void all_reduce_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
+  if (n.collective->reduction != RT_SUM)
+    throw Error(ExitCode::kConfiguration, "all_reduce has a gradient only where it adds");
+  d.add(n.inputs[0], dy);
+}
+
 void embedding_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
   const ValueId table = n.inputs[1];
-  d.add(table, d.build().node1(RT_OP_EMBEDDING_BACKWARD, {n.inputs[0], dy}, Dims(d.dims(table)), {},
-                               d.graph().value(dy).dtype));
+  d.add(table, d.build().node1(RT_OP_EMBEDDING_BACKWARD, {n.inputs[0], dy}, Dims(d.dims(table)),
+                               n.attributes, d.graph().value(dy).dtype));
 }
 
 void attention_rule(Differentiation& d, size_t index, const Node& n, ValueId dy) {
@@ -293,6 +349,7 @@ std::unordered_map<std::string, Rule> make_rules(ValueId dloss) {
       {RT_OP_BATCH_NORM_APPLY, batch_norm_apply_rule},
       {RT_OP_LAYER_NORM, normalisation(RT_OP_LAYER_NORM_BACKWARD)},
       {RT_OP_CROSS_ENTROPY, loss(RT_OP_CROSS_ENTROPY_BACKWARD, dloss)},
+      {RT_OP_CROSS_ENTROPY_MERGE, cross_entropy_merge_rule(dloss)},
       {RT_OP_MEAN_SQUARED_ERROR, loss(RT_OP_MEAN_SQUARED_ERROR_BACKWARD, dloss)},
       {RT_OP_ATTENTION, attention_rule},
       {RT_OP_EMBEDDING, embedding_rule},
@@ -301,7 +358,34 @@ std::unordered_map<std::string, Rule> make_rules(ValueId dloss) {
       {RT_OP_SLICE, slice_or_pad(RT_OP_PAD)},
       {RT_OP_PAD, slice_or_pad(RT_OP_SLICE)},
       {RT_OP_CAST, cast_rule},
+      {"wait all_reduce", all_reduce_rule},
   };
+}
+
+// Moves each start of a collective from node `first` on right behind the node that makes what it
+// sends, so that what stands between is computed meanwhile. The collective has that node's origin.
+void start_early(Graph& graph, size_t first) {
+  const auto begin = graph.nodes.begin();
+  std::map<int32_t, int32_t> origins;  // by token
+  for (size_t i = first; i < graph.nodes.size(); ++i) {
+    if (!graph.nodes[i].collective) continue;
+    const int32_t token = graph.nodes[i].collective->token;
+    if (graph.nodes[i].collective->wait) {
+      graph.nodes[i].origin = origins[token];
+      continue;
+    }
+    const ValueId sent = graph.storage(graph.nodes[i].inputs[0]);
+    size_t at = i;
+    const auto writes = [&](const Node& n) {
+      return std::any_of(n.outputs.begin(), n.outputs.end(),
+                         [&](ValueId v) { return graph.storage(v) == sent; });
+    };
+    while (at > first && !writes(graph.nodes[at - 1])) --at;
+    if (at > first) graph.nodes[i].origin = graph.nodes[at - 1].origin;
+    origins[token] = graph.nodes[i].origin;
+    std::rotate(begin + static_cast<std::ptrdiff_t>(at), begin + static_cast<std::ptrdiff_t>(i),
+                begin + static_cast<std::ptrdiff_t>(i) + 1);
+  }
 }
 
 }  // namespace
@@ -309,13 +393,15 @@ std::unordered_map<std::string, Rule> make_rules(ValueId dloss) {
 std::map<ValueId, ValueId> differentiate(Graph& graph, ValueId loss_value, ValueId dloss,
                                          const std::vector<ValueId>& wanted) {
   for (size_t i = 0; i < graph.nodes.size(); ++i) graph.nodes[i].origin = static_cast<int32_t>(i);
+  const size_t forward = graph.nodes.size();
   Differentiation d(graph, wanted);
   const auto rules = make_rules(dloss);
-  d.add(loss_value, dloss);
+  d.start(loss_value, dloss);
   for (size_t i = graph.nodes.size(); i-- > 0;) {
     const Node n = graph.nodes[i];  // a copy: the rules append nodes
-    if (n.outputs.empty() || !d.needs(n.outputs[0])) continue;
-    d.build().layer = n.layer;
+    const bool start = n.collective && !n.collective->wait;
+    if (start || n.outputs.empty() || !d.needs(n.outputs[0])) continue;
+    d.begin(n);
     const ValueId dy = d.gradient(n.outputs[0]);
     if (dy == kNone) continue;
     const auto rule = rules.find(n.op);
@@ -332,6 +418,7 @@ std::map<ValueId, ValueId> differentiate(Graph& graph, ValueId loss_value, Value
     const ValueId g = d.gradient(v);
     if (g != kNone) result.emplace(v, g);
   }
+  start_early(graph, forward);
   return result;
 }
 

@@ -58,18 +58,20 @@ void Build::fail(const std::string& message) const {
   throw ConfigurationError("layer '" + layer + "': " + message);
 }
 
+ValueId Build::new_value(const std::string& op, rt_dtype dtype, Dims dims) {
+  Value value;
+  value.name = layer + "." + op;
+  value.dtype = dtype;
+  value.dims = std::move(dims);
+  return graph_.add_value(std::move(value));
+}
+
 std::vector<ValueId> Build::node(const std::string& op, std::vector<ValueId> inputs,
                                  const std::vector<Dims>& dims, std::vector<Attribute> attributes,
                                  rt_dtype dtype) {
   if (dtype == 0) dtype = graph_.value(inputs.at(0)).dtype;
   std::vector<ValueId> outputs;
-  for (const Dims& d : dims) {
-    Value value;
-    value.name = layer + "." + op;
-    value.dtype = dtype;
-    value.dims = d;
-    outputs.push_back(graph_.add_value(std::move(value)));
-  }
+  for (const Dims& d : dims) outputs.push_back(new_value(op, dtype, d));
   node_into(op, std::move(inputs), outputs, std::move(attributes));
   return outputs;
 }
@@ -217,11 +219,7 @@ ValueId Build::dropout(ValueId x, ValueId step, ValueId base, double probability
 
 ValueId Build::batch_norm(ValueId x, ValueId gamma, ValueId beta, ValueId running_mean,
                           ValueId running_var, double epsilon, double momentum) {
-  Value y;
-  y.name = layer + "." + RT_OP_BATCH_NORM;
-  y.dtype = graph_.value(x).dtype;
-  y.dims = dims(x);
-  const ValueId out = graph_.add_value(std::move(y));
+  const ValueId out = new_value(RT_OP_BATCH_NORM, graph_.value(x).dtype, Dims(dims(x)));
   node_into(RT_OP_BATCH_NORM, {x, gamma, beta, running_mean, running_var},
             {out, running_mean, running_var},
             {{RT_ATTR_EPSILON, epsilon}, {RT_ATTR_MOMENTUM, momentum}});
@@ -233,11 +231,7 @@ ValueId Build::batch_norm_in_parts(ValueId x, ValueId weight, ValueId gamma, Val
                                    double momentum) {
   const int64_t width = 2 * dims(x).back() + 1;
   const ValueId part = node1(RT_OP_BATCH_NORM_STATISTICS, {x, weight}, {1, width});
-  Value m;
-  m.name = layer + ".moments";
-  m.dtype = graph_.value(x).dtype;
-  m.dims = {width};
-  const ValueId moments = graph_.add_value(std::move(m));
+  const ValueId moments = new_value("moments", graph_.value(x).dtype, {width});
   node_into(RT_OP_BATCH_NORM_MERGE, {part, running_mean, running_var},
             {moments, running_mean, running_var}, {{RT_ATTR_MOMENTUM, momentum}});
   return node1(RT_OP_BATCH_NORM_APPLY, {x, gamma, beta, moments}, Dims(dims(x)),
@@ -295,6 +289,34 @@ ValueId Build::mean_squared_error(ValueId y, ValueId target, ValueId weight) {
 
 ValueId Build::correct_count(ValueId logits, ValueId labels, ValueId weight) {
   return node1(RT_OP_CORRECT_COUNT, {logits, labels, weight}, {1});
+}
+
+void Build::collective(int32_t kind, int32_t reduction, int32_t communicator, ValueId x,
+                       ValueId y) {
+  CollectivePair pair = make_collective(graph_, kind, reduction, communicator, x, y);
+  for (Node* n : {&pair.start, &pair.wait}) {
+    n->layer = layer;
+    n->phase = phase;
+    graph_.nodes.push_back(std::move(*n));
+  }
+}
+
+void Build::all_reduce_into(ValueId x, ValueId sum, int32_t communicator) {
+  collective(RT_ALL_REDUCE, RT_SUM, communicator, x, sum);
+}
+
+ValueId Build::all_reduce(ValueId x, int32_t communicator) {
+  const ValueId sum = new_value("all_reduce", graph_.value(x).dtype, Dims(dims(x)));
+  all_reduce_into(x, sum, communicator);
+  return sum;
+}
+
+ValueId Build::all_gather(ValueId x, int64_t ranks, int32_t communicator) {
+  Dims all = dims(x);
+  all[0] *= ranks;
+  const ValueId y = new_value("all_gather", graph_.value(x).dtype, std::move(all));
+  collective(RT_ALL_GATHER, 0, communicator, x, y);
+  return y;
 }
 
 }  // namespace runtime::graph

@@ -86,10 +86,18 @@ class Build {
   ValueId cross_entropy(ValueId logits, ValueId labels, ValueId weight);
   ValueId mean_squared_error(ValueId y, ValueId target, ValueId weight);
   ValueId correct_count(ValueId logits, ValueId labels, ValueId weight);
+  // The sum over the ranks of a communicator of what each of them has, on all of them. Its gradient
+  // is that of every term.
+  ValueId all_reduce(ValueId x, int32_t communicator);
+  void all_reduce_into(ValueId x, ValueId sum, int32_t communicator);
+  // What each of `ranks` has, below each other along dimension 0. For what has no gradient.
+  ValueId all_gather(ValueId x, int64_t ranks, int32_t communicator);
 
  private:
   const Dims& dims(ValueId id) const { return graph_.value(id).dims; }
+  ValueId new_value(const std::string& op, rt_dtype dtype, Dims dims);
   Dims window_dims(ValueId x, const Pooling& p, const char* what);
+  void collective(int32_t kind, int32_t reduction, int32_t communicator, ValueId x, ValueId y);
   [[noreturn]] void fail(const std::string& message) const;
   Graph& graph_;
 };

@@ -65,6 +65,37 @@ ValueId Graph::reshape(ValueId id, Dims dims) {
   return add_value(std::move(view));
 }
 
+namespace {
+
+const char* name_of(int32_t kind) {
+  switch (kind) {
+    case RT_ALL_REDUCE:
+      return "all_reduce";
+    case RT_REDUCE_SCATTER:
+      return "reduce_scatter";
+    case RT_ALL_GATHER:
+      return "all_gather";
+    default:
+      return "all_to_all";
+  }
+}
+
+}  // namespace
+
+CollectivePair make_collective(Graph& graph, int32_t kind, int32_t reduction, int32_t communicator,
+                               ValueId send, ValueId receive) {
+  Node n;
+  n.op = name_of(kind);
+  n.inputs = {send};
+  n.outputs = {receive};
+  n.collective = {kind, reduction, communicator, false, graph.tokens++};
+  CollectivePair pair{n, n};
+  pair.wait.op = std::string("wait ").append(n.op);
+  pair.wait.inputs = {send, receive};
+  pair.wait.collective->wait = true;
+  return pair;
+}
+
 const Attribute* find_attribute(const Node& node, std::string_view name) {
   for (const Attribute& a : node.attributes) {
     if (a.name == name) return &a;

@@ -70,6 +70,13 @@ struct Collective {
   bool is_transfer() const { return kind == RT_SEND || kind == RT_RECEIVE; }
 };
 
+// Of a node that turns a whole value into a rank's part of the result (parallel/shard): the
+// gradient of input i is the sum of what the ranks of `communicator` compute, if bit i is set.
+struct PartialGradients {
+  uint32_t inputs = 0;
+  int32_t communicator = 0;
+};
+
 enum class Phase { kForward, kBackward, kUpdate, kPack };
 
 struct Node {
@@ -89,6 +96,7 @@ struct Node {
   // The forward node that it is, differentiates or computes again, by its index when the gradients
   // were made.
   int32_t origin = kNone;
+  PartialGradients partial = {};
 
   bool is_backward() const { return op.ends_with("_backward"); }
 };
@@ -97,6 +105,7 @@ struct Node {
 struct Graph {
   std::vector<Value> values;
   std::vector<Node> nodes;
+  int32_t tokens = 0;  // of collectives, given so far
 
   ValueId add_value(Value value);
   const Value& value(ValueId id) const { return values.at(id); }
@@ -106,6 +115,13 @@ struct Graph {
   // A canonical view with other dims of the same element count.
   ValueId reshape(ValueId id, Dims dims);
 };
+
+// Start and wait of a collective, with a token of its own.
+struct CollectivePair {
+  Node start, wait;
+};
+CollectivePair make_collective(Graph& graph, int32_t kind, int32_t reduction, int32_t communicator,
+                               ValueId send, ValueId receive);
 
 int64_t element_count(const Dims& dims);
 uint64_t dtype_bytes(rt_dtype dtype);

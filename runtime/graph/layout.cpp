@@ -124,6 +124,20 @@ class LayoutChoice {
     }
   }
 
+  // Of a collective, whose operands stay canonical.
+  Candidate canonical_candidate(const Node& n) const {
+    Candidate c;
+    for (ValueId v : n.inputs) {
+      c.input_layouts.push_back(RT_LAYOUT_CANONICAL);
+      c.input_bytes.push_back(canonical_bytes(graph_.value(v)));
+    }
+    for (ValueId v : n.outputs) {
+      c.output_layouts.push_back(RT_LAYOUT_CANONICAL);
+      c.output_bytes.push_back(canonical_bytes(graph_.value(v)));
+    }
+    return c;
+  }
+
   void merge(std::vector<Candidate>& into, std::vector<Candidate> more) {
     for (Candidate& c : more) {
       const bool known = std::any_of(into.begin(), into.end(), [&](const Candidate& o) {
@@ -138,6 +152,10 @@ class LayoutChoice {
     std::vector<std::set<uint64_t>> seen(graph_.values.size());
     for (size_t i = 0; i < node_count(); ++i) {
       const Node& n = graph_.nodes[i];
+      if (n.collective) {
+        candidates_[i] = {canonical_candidate(n)};
+        continue;
+      }
       const std::vector<uint64_t> any_in(n.inputs.size(), RT_LAYOUT_ANY),
           any_out(n.outputs.size(), RT_LAYOUT_ANY);
       const std::vector<uint64_t> plain_in(n.inputs.size(), RT_LAYOUT_CANONICAL),

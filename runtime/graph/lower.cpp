@@ -82,6 +82,10 @@ std::vector<std::string> lower(Graph& graph, Target& target) {
   std::set<std::string> report;
   Build build(graph);
   for (Node& node : before) {
+    if (node.collective) {
+      graph.nodes.push_back(std::move(node));
+      continue;
+    }
     const Support support = target.support(graph, node);
     if (support.supported) {
       graph.nodes.push_back(std::move(node));

@@ -48,7 +48,6 @@ class Recompute {
     std::set<ValueId> outside;
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
       const Node& node = graph_.nodes[i];
-      if (node.collective) first_token_ = std::max(first_token_, node.collective->token + 1);
       if (is_own(node)) {
         own_.push_back(i);
         for (ValueId v : node.outputs) inner_.insert(graph_.storage(v));
@@ -108,9 +107,9 @@ class Recompute {
     for (ValueId& v : copy.outputs) v = written(v);
     copy.saved = is_needed(copy.saved) ? written(copy.saved) : kNone;
     if (copy.collective) {
-      const auto made = static_cast<int32_t>(tokens_.size());
-      int32_t& token = copy.collective->token;
-      token = tokens_.try_emplace(token, first_token_ + made).first->second;
+      const auto [token, is_new] = tokens_.try_emplace(copy.collective->token, graph_.tokens);
+      graph_.tokens += is_new;
+      copy.collective->token = token->second;
     }
     return copy;
   }
@@ -140,7 +139,6 @@ class Recompute {
   size_t first_reader_ = 0;
   std::unordered_map<ValueId, ValueId> copies_;
   std::map<int32_t, int32_t> tokens_;  // of collectives: original to copy
-  int32_t first_token_ = 0;
 };
 
 }  // namespace

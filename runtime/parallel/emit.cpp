@@ -10,23 +10,6 @@ using graph::Phase;
 using graph::Value;
 using graph::ValueId;
 
-namespace {
-
-const char* name_of(int32_t kind) {
-  switch (kind) {
-    case RT_ALL_REDUCE:
-      return "all_reduce";
-    case RT_REDUCE_SCATTER:
-      return "reduce_scatter";
-    case RT_ALL_GATHER:
-      return "all_gather";
-    default:
-      return "all_to_all";
-  }
-}
-
-}  // namespace
-
 ValueId Emit::view(ValueId base, uint64_t offset, int64_t count) {
   return view(base, offset, Dims{count});
 }
@@ -89,12 +72,11 @@ ValueId Emit::concat(std::vector<ValueId> values, const std::string& layer, Node
 
 Emit::Pair Emit::collective(int32_t kind, int32_t reduction, ValueId send, ValueId receive,
                             int communicator, const std::string& layer) {
-  Node n = node(name_of(kind), layer, Phase::kBackward, {send}, {receive});
-  n.collective = {kind, reduction, communicator, false, token_++};
-  Pair pair{n, n};
-  pair.wait.op = std::string("wait ").append(n.op);
-  pair.wait.inputs = {send, receive};
-  pair.wait.collective->wait = true;
+  Pair pair = graph::make_collective(graph_, kind, reduction, communicator, send, receive);
+  for (Node* n : {&pair.start, &pair.wait}) {
+    n->layer = layer;
+    n->phase = Phase::kBackward;
+  }
   return pair;
 }
 

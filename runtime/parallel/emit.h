@@ -38,15 +38,12 @@ class Emit {
                         NodeList& out);
 
   // Start and wait of a collective on communicator `communicator`.
-  struct Pair {
-    graph::Node start, wait;
-  };
+  using Pair = graph::CollectivePair;
   Pair collective(int32_t kind, int32_t reduction, graph::ValueId send, graph::ValueId receive,
                   int communicator, const std::string& layer);
 
  private:
   graph::Graph& graph_;
-  int32_t token_ = 0;
 };
 
 }  // namespace runtime::parallel

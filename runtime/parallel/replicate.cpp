@@ -60,6 +60,12 @@ void Replicate::copy_node(const Node& node, int shard, NodeList& out) {
   for (ValueId& v : copy.inputs) v = of(shard, v);
   for (ValueId& v : copy.outputs) v = of(shard, v);
   copy.saved = of(shard, copy.saved);
+  if (copy.collective && shard > 0) {
+    const auto [token, is_new] =
+        tokens_.try_emplace({shard, node.collective->token}, graph_.tokens);
+    graph_.tokens += is_new;
+    copy.collective->token = token->second;
+  }
   out.push_back(std::move(copy));
 }
 

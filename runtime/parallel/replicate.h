@@ -39,6 +39,7 @@ class Replicate {
   const int count_;
   std::vector<graph::ValueId> gradients_;
   std::vector<std::map<graph::ValueId, graph::ValueId>> copies_;  // by shard
+  std::map<std::pair<int, int32_t>, int32_t> tokens_;  // of collectives, by shard and first token
   std::set<graph::ValueId> shared_;
   std::set<graph::ValueId> rows_;  // statistics of one shard
 };

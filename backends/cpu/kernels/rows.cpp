@@ -1,6 +1,5 @@
 #include "backends/cpu/kernels/rows.h"
 
-#include <algorithm>
 #include <cmath>
 #include <cstddef>
 
@@ -34,6 +33,12 @@ CPU_INLINE float row_exp_sum(const float* x, float largest, int64_t columns) {
 #pragma omp simd reduction(+ : sum)
   for (int64_t i = 0; i < columns; ++i) sum += fast_exp(x[i] - largest);
   return sum;
+}
+
+CPU_INLINE int64_t first_largest(const float* x, int64_t columns) {
+  int64_t best = 0;
+  for (int64_t i = 1; i < columns; ++i) best = x[i] > x[best] ? i : best;
+  return best;
 }
 
 }  // namespace
@@ -100,26 +105,32 @@ CPU_KERNEL void cross_entropy_backward_rows(const float* logits, const int32_t* 
 CPU_KERNEL void cross_entropy_part_rows(const float* logits, const int32_t* labels,
                                         int64_t first_class, float* part, int64_t rows,
                                         int64_t columns) {
-  for (int64_t r = 0; r < rows; ++r, logits += columns, part += 3) {
+  for (int64_t r = 0; r < rows; ++r, logits += columns, part += 4) {
     const int64_t label = labels[r] - first_class;
     part[0] = row_max(logits, columns);
     part[1] = row_exp_sum(logits, part[0], columns);
     part[2] = label >= 0 && label < columns ? logits[label] : 0.0f;
+    part[3] = first_largest(logits, columns) == label ? 1.0f : 0.0f;
   }
 }
 
 double cross_entropy_merge_rows(const float* parts, const float* weight, float* merged,
-                                int64_t groups, int64_t rows) {
+                                int64_t groups, int64_t rows, float* correct) {
   double loss = 0;
-  for (int64_t r = 0; r < rows; ++r, parts += 3, merged += 2) {
+  int64_t count = 0;
+  for (int64_t r = 0; r < rows; ++r, parts += 4, merged += 2) {
     merged[0] = merged[1] = 0.0f;
     // A padding row may hold anything, also infinities: weight 0 must drop it.
     if (weight[r] == 0.0f) continue;
-    float largest = parts[0];
-    for (int64_t g = 1; g < groups; ++g) largest = std::max(largest, parts[3 * rows * g]);
+    const float* first = parts;
+    for (int64_t g = 1; g < groups; ++g) {
+      if (parts[4 * rows * g] > first[0]) first = parts + 4 * rows * g;
+    }
+    const float largest = first[0];
+    count += weight[r] > 0.0f && first[3] != 0.0f;
     double sum = 0, label = 0;
     for (int64_t g = 0; g < groups; ++g) {
-      const float* p = parts + 3 * rows * g;
+      const float* p = parts + 4 * rows * g;
       sum += p[1] * std::exp(static_cast<double>(p[0]) - largest);
       label += p[2];
     }
@@ -127,6 +138,7 @@ double cross_entropy_merge_rows(const float* parts, const float* weight, float* 
     merged[1] = static_cast<float>(std::log(sum));
     loss += weight[r] * (std::log(sum) - (label - largest));
   }
+  *correct = static_cast<float>(count);
   return loss;
 }
 
@@ -151,9 +163,7 @@ CPU_KERNEL int64_t correct_rows(const float* logits, const int32_t* labels, cons
                                 int64_t rows, int64_t columns) {
   int64_t correct = 0;
   for (int64_t r = 0; r < rows; ++r, logits += columns) {
-    int64_t best = 0;
-    for (int64_t i = 1; i < columns; ++i) best = logits[i] > logits[best] ? i : best;
-    correct += weight[r] > 0.0f && best == labels[r];
+    correct += weight[r] > 0.0f && first_largest(logits, columns) == labels[r];
   }
   return correct;
 }

@@ -19,12 +19,12 @@ double cross_entropy_rows(const float* logits, const int32_t* labels, const floa
 void cross_entropy_backward_rows(const float* logits, const int32_t* labels, const float* weight,
                                  float dloss, float* dlogits, int64_t rows, int64_t columns);
 
-// In parts: `part` has three numbers a row, `merged` two, see plugins/operations.md. The rows of
-// the next group's part follow those of the one before.
+// In parts: `part` has four numbers a row, `merged` two, see plugins/operations.md. The rows of
+// the next group's part follow those of the one before. `correct`: the number of right answers.
 void cross_entropy_part_rows(const float* logits, const int32_t* labels, int64_t first_class,
                              float* part, int64_t rows, int64_t columns);
 double cross_entropy_merge_rows(const float* parts, const float* weight, float* merged,
-                                int64_t groups, int64_t rows);
+                                int64_t groups, int64_t rows, float* correct);
 void cross_entropy_backward_apply_rows(const float* logits, const int32_t* labels,
                                        const float* weight, float dloss, const float* merged,
                                        int64_t first_class, float* dlogits, int64_t rows,

@@ -151,7 +151,7 @@ TEST(Gradient, CrossEntropy) {
       x, {1.7}, dx, "dlogits");
 }
 
-// Two ranks have three classes and two of five: loss and gradient are those of the whole.
+// Two ranks have three classes and two of five: loss, count and gradient are those of the whole.
 TEST(Gradient, CrossEntropyInParts) {
   const Dims dims = {5, 5}, rows = {5};
   const Array x = random_array(dims, 1, -2, 2), labels = {0, 3, 1, 2, 4};
@@ -167,12 +167,12 @@ TEST(Gradient, CrossEntropyInParts) {
     for (int64_t rank = 0; rank < 2; ++rank) {
       Operation op =
           operation(RT_OP_CROSS_ENTROPY_STATISTICS, {{5, begin[rank + 1] - begin[rank]}, rows},
-                    {{1, 5, 3}}, {{RT_ATTR_FIRST_CLASS, begin[rank]}});
+                    {{1, 5, 4}}, {{RT_ATTR_FIRST_CLASS, begin[rank]}});
       op.inputs[1].dtype = RT_INT32;
       const Array part = run1(op, {part_of(all, rank), labels});
       parts.insert(parts.end(), part.begin(), part.end());
     }
-    return run(operation(RT_OP_CROSS_ENTROPY_MERGE, {{2, 5, 3}, rows}, {{1}, {5, 2}}),
+    return run(operation(RT_OP_CROSS_ENTROPY_MERGE, {{2, 5, 4}, rows}, {{1}, {5, 2}, {1}}),
                {parts, weight});
   };
   Operation whole = operation(RT_OP_CROSS_ENTROPY, {dims, rows, rows}, {{1}});
@@ -180,6 +180,11 @@ TEST(Gradient, CrossEntropyInParts) {
       operation(RT_OP_CROSS_ENTROPY_BACKWARD, {dims, rows, rows, {1}}, {dims});
   whole.inputs[1].dtype = whole_backward.inputs[1].dtype = RT_INT32;
   EXPECT_LT(relative_error(merged(x)[0], run1(whole, {x, labels, weight})), 1e-14);
+  whole.name = RT_OP_CORRECT_COUNT;
+  for (const uint64_t seed : {1, 2, 3, 4}) {
+    const Array logits = random_array(dims, seed);
+    EXPECT_EQ(merged(logits)[2], run1(whole, {logits, labels, weight}));
+  }
   const Array dx = run1(whole_backward, {x, labels, weight, {1.7}});
   for (int64_t rank = 0; rank < 2; ++rank) {
     const Dims own = {5, begin[rank + 1] - begin[rank]};

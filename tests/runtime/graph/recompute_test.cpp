@@ -75,6 +75,7 @@ TEST_F(RecomputeTest, ViewsAndCollectivesAreCopiedToo) {
   const ValueId view = graph_.reshape(sum, {2, 2}), y = temporary("y");
   const ValueId dx = value("dx", ValueKind::kState);
   node("p", "b", Phase::kForward, {x}, {i});
+  graph_.tokens = 4;
   node("start", "b", Phase::kForward, {i}, {sum}).collective = Collective{.token = 3};
   node("wait", "b", Phase::kForward, {i, sum}, {sum}).collective =
       Collective{.wait = true, .token = 3};

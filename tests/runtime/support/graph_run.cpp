@@ -52,12 +52,14 @@ graph::ValueId add_output(graph::Graph& graph, graph::ValueId id, const std::str
   return out;
 }
 
-GraphRun::GraphRun(graph::Graph graph, std::shared_ptr<plugins::host::Device> device)
+GraphRun::GraphRun(graph::Graph graph, std::shared_ptr<plugins::host::Device> device,
+                   exec::Collectives* collectives)
     : graph_(std::move(graph)),
       stream_(device->create_stream()),
       storage_(device),
       arena_(device),
-      compiled_(exec::compile(graph_, device, storage_, arena_, {exec::Tune::kOff, false, {}})) {}
+      compiled_(exec::compile(graph_, device, storage_, arena_,
+                              {exec::Tune::kOff, false, {}, collectives})) {}
 
 void GraphRun::set(graph::ValueId id, const Numbers& numbers) {
   const rt_dtype dtype = graph_.value(id).dtype;

@@ -21,7 +21,9 @@ graph::ValueId add_output(graph::Graph& graph, graph::ValueId id, const std::str
 
 class GraphRun {
  public:
-  GraphRun(graph::Graph graph, std::shared_ptr<plugins::host::Device> device);
+  // `collectives`: of the rank, for a graph that has some.
+  GraphRun(graph::Graph graph, std::shared_ptr<plugins::host::Device> device,
+           exec::Collectives* collectives = nullptr);
   void set(graph::ValueId id, const Numbers& numbers);  // float64, float32, int32 or int64
   Numbers get(graph::ValueId id);
   void run();

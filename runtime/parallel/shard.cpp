@@ -1,0 +1,437 @@
+#include "runtime/parallel/shard.h"
+
+#include <algorithm>
+#include <set>
+
+#include "runtime/error.h"
+#include "runtime/graph/build.h"
+#include "runtime/parallel/lookahead.h"
+
+namespace runtime::parallel {
+
+namespace {
+
+using graph::Dims;
+using graph::Graph;
+using graph::kNone;
+using graph::Node;
+using graph::Value;
+using graph::ValueId;
+using graph::ValueKind;
+
+void set_attribute(Node& node, const char* name, int64_t value) {
+  std::erase_if(node.attributes, [&](const graph::Attribute& a) { return a.name == name; });
+  node.attributes.push_back({name, value});
+}
+
+class Shard {
+ public:
+  Shard(Graph& graph, const std::vector<ValueId>& parameters, const ShardOptions& options)
+      : graph_(graph),
+        options_(options),
+        parameters_(parameters.begin(), parameters.end()),
+        before_(std::move(graph.nodes)),
+        ahead_(graph, before_, parameters_, options.hints, options.ranks),
+        build_(graph) {
+    graph_.nodes.clear();
+    for (ValueId v : parameters) result_.parameters.push_back({dims(v), {}});
+  }
+
+  Sharded run(const std::vector<ValueId>& parameters) {
+    for (const Node& n : before_) {
+      build_.layer = n.layer;
+      build_.phase = n.phase;
+      for (ValueId v : n.inputs) settle(v);
+      place(n);
+    }
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      if (const Split* s = split(parameters[i])) result_.parameters[i].split = *s;
+    }
+    check();
+    return std::move(result_);
+  }
+
+ private:
+  const Dims& dims(ValueId v) const { return graph_.value(v).dims; }
+  int last_axis(ValueId v) const { return static_cast<int>(dims(v).size()) - 1; }
+
+  // ---- which values are split
+
+  // nullptr: every rank has the whole.
+  const Split* split(ValueId v) const {
+    const auto it = splits_.find(v);
+    return it == splits_.end() ? nullptr : &it->second;
+  }
+
+  void set_dims(ValueId v, Dims local) {
+    Value& value = graph_.value(v);
+    value.dims = std::move(local);
+    value.bytes = graph::canonical_bytes(value);
+  }
+
+  void set_split(ValueId v, const Split& s) {
+    set_dims(v, local_dims(dims(v), s));
+    splits_[v] = s;
+  }
+
+  bool is_free(ValueId v) const { return parameters_.contains(v) && !fixed_.contains(v); }
+
+  void set_parameter(ValueId v, const Split& s) {
+    set_split(v, s);
+    fixed_.insert(v);
+  }
+
+  Split own_part(int axis, int64_t blocks, int64_t whole, int64_t unit) const {
+    return part_of({axis, blocks, whole, unit}, options_.rank, options_.ranks);
+  }
+
+  // A view of a split value is split alike, or a view of the whole.
+  void settle(ValueId v) {
+    const ValueId base = graph_.value(v).base;
+    if (base == kNone || !settled_.insert(v).second) return;
+    settle(base);
+    const Split* s = split(base);
+    if (s == nullptr) return;
+    if (const auto seen = through_view(*s, whole_dims(dims(base), *s), dims(v))) {
+      set_split(v, *seen);
+    } else {
+      const ValueId all = whole(base);
+      graph_.value(v).base = all;
+    }
+  }
+
+  // The value as every rank has it.
+  ValueId whole(ValueId v) {
+    const Split* s = split(v);
+    if (s == nullptr) return v;
+    const auto [known, is_new] = whole_.try_emplace(v, kNone);
+    if (is_new) {
+      Value all = graph_.value(v);
+      all.name += ".whole";
+      all.kind = ValueKind::kTemporary;
+      all.base = kNone;
+      all.bytes = 0;
+      all.dims = whole_dims(all.dims, *s);
+      gather(v, known->second = graph_.add_value(std::move(all)));
+    }
+    return known->second;
+  }
+
+  // Parts are padded with zeros and added up, which takes uneven parts and any axis.
+  void gather(ValueId part, ValueId all) {
+    const Split s = *split(part);
+    Dims local = dims(part);
+    local[s.axis] = s.length;
+    local.insert(local.begin() + s.axis, s.blocks);
+    Dims padded = local;
+    padded[s.axis + 1] = s.whole;
+    const ValueId term =
+        build_.node1(RT_OP_PAD, {graph_.reshape(part, local)}, padded,
+                     {{RT_ATTR_AXIS, int64_t{s.axis + 1}}, {RT_ATTR_START, s.begin}});
+    build_.all_reduce_into(term, graph_.reshape(all, padded), options_.communicator);
+  }
+
+  // A rank's part of a value that all have, one block.
+  ValueId sliced(ValueId v, const Split& s) {
+    const ValueId part = build_.node1(RT_OP_SLICE, {v}, local_dims(dims(v), s),
+                                      {{RT_ATTR_AXIS, int64_t{s.axis}}, {RT_ATTR_START, s.begin}});
+    graph_.nodes.back().partial = {1, options_.communicator};
+    splits_[part] = s;
+    return part;
+  }
+
+  // ---- nodes
+
+  void emit(Node n) { graph_.nodes.push_back(std::move(n)); }
+
+  // Everything whole.
+  void plain(Node n) {
+    for (ValueId& v : n.inputs) {
+      v = whole(v);
+      if (parameters_.contains(v)) fixed_.insert(v);
+    }
+    emit(std::move(n));
+  }
+
+  // With output 0 split. What the caller reads he gets whole.
+  void emit_split(Node n, const Split& s) {
+    const ValueId v = n.outputs[0];
+    if (graph_.value(v).kind != ValueKind::kOutput) {
+      set_split(v, s);
+      return emit(std::move(n));
+    }
+    Value local = graph_.value(v);
+    local.kind = ValueKind::kTemporary;
+    local.bytes = 0;
+    local.dims = local_dims(local.dims, s);
+    const ValueId own = n.outputs[0] = graph_.add_value(std::move(local));
+    splits_[own] = s;
+    emit(std::move(n));
+    gather(own, v);
+  }
+
+  // Output 0 is the sum of what the ranks compute.
+  void emit_sum(Node n) {
+    Value part = graph_.value(n.outputs[0]);
+    part.kind = ValueKind::kTemporary;
+    part.name += ".part";
+    const ValueId sum = n.outputs[0];
+    const ValueId own = n.outputs[0] = graph_.add_value(std::move(part));
+    emit(std::move(n));
+    build_.all_reduce_into(own, sum, options_.communicator);
+  }
+
+  void place(const Node& n) {
+    if (is_product(n, parameters_)) return product(n);
+    if (n.op == RT_OP_EMBEDDING) return embedding(n);
+    if (std::none_of(n.inputs.begin(), n.inputs.end(), [&](ValueId v) { return split(v); }))
+      return plain(n);
+    if (is_by_channel(n.op)) return by_channel(n);
+    if (is_arithmetic(n.op)) return arithmetic(n);
+    if (is_batch_norm(n.op)) return batch_norm(n);
+    if (n.op == RT_OP_ATTENTION) return attention(n);
+    if (n.op == RT_OP_CROSS_ENTROPY) return cross_entropy(n);
+    if (n.op == RT_OP_CORRECT_COUNT) return correct_count(n);
+    if (n.op == RT_OP_SQUARE_SUM) return emit_sum(n);
+    plain(n);
+  }
+
+  // ---- linear layers and convolutions
+
+  void product(Node n) {
+    searched_.insert(n.layer);
+    if (graph::integer_attribute(n, RT_ATTR_GROUPS, 1) > 1) return grouped(std::move(n));
+    const bool conv = n.op == RT_OP_CONV2D;
+    const bool transposed = graph::integer_attribute(n, RT_ATTR_TRANSPOSE_B, 0) != 0;
+    const int out = conv || transposed ? 0 : 1, in = conv ? 3 : 1 - out;
+    const ValueId x = n.inputs[0], w = n.inputs[1];
+    const std::string hint = hint_of(options_.hints, n.layer);
+    const Split* s = split(x);
+    if (const Split* known = split(w)) {  // a table that an embedding has cut
+      return known->axis == out && hint != "none" && hint != "row" ? column(n, out, *known)
+                                                                   : plain(n);
+    }
+    if (!is_free(w) || hint == "none") return plain(n);
+    if (s != nullptr && s->axis == last_axis(x) && hint != "column") return row(n, in, *s);
+    if (hint == "row") {
+      const Split part = own_part(last_axis(x), 1, dims(w)[in], 1);
+      if (!has_enough(n.layer, part, "inputs")) return plain(n);
+      n.inputs[0] = sliced(whole(x), part);
+      return row(n, in, part);
+    }
+    std::optional<Demand> demand = ahead_.demand(n.outputs[0]);
+    if (!demand && hint == "column") demand = Demand{};
+    if (!demand) return plain(n);
+    const Split part = own_part(out, demand->blocks, dims(w)[out] / demand->blocks, demand->unit);
+    has_enough(n.layer, part, "outputs") ? column(n, out, part) : plain(n);
+  }
+
+  // The rank computes a part of the outputs from all inputs.
+  void column(Node n, int axis, const Split& s) {
+    n.inputs[0] = whole(n.inputs[0]);
+    n.partial = {1, options_.communicator};
+    if (is_free(n.inputs[1])) set_parameter(n.inputs[1], s.along(axis));
+    const Split out = s.along(last_axis(n.outputs[0]));
+    emit_split(std::move(n), out);
+  }
+
+  // The rank's inputs, of which each output is a sum over the ranks.
+  void row(Node n, int axis, const Split& s) {
+    set_parameter(n.inputs[1], s.along(axis));
+    emit_sum(std::move(n));
+  }
+
+  // Some groups of a convolution, with their inputs and outputs.
+  void grouped(Node n) {
+    const ValueId x = n.inputs[0], w = n.inputs[1];
+    const int64_t groups = graph::integer_attribute(n, RT_ATTR_GROUPS, 1);
+    const Split* known = split(x);
+    const int64_t in = (known ? known->whole : dims(x)[3]) / groups, out = dims(w)[0] / groups;
+    const std::string hint = hint_of(options_.hints, n.layer);
+    if (!is_free(w) || hint == "none" || hint == "row") return plain(n);
+    Split s;
+    if (known != nullptr && known->axis == 3 && known->blocks == 1 && known->unit % in == 0) {
+      s = *known;
+    } else {
+      const std::optional<Demand> demand = ahead_.demand(n.outputs[0]);
+      if (!demand && hint != "column") return plain(n);
+      const int64_t together = demand ? std::max<int64_t>(1, demand->unit / out) : 1;
+      s = own_part(3, 1, in * groups, in * together);
+      if (!has_enough(n.layer, s, "groups")) return plain(n);
+      n.inputs[0] = sliced(whole(x), s);
+    }
+    set_attribute(n, RT_ATTR_GROUPS, s.length / in);
+    const auto scaled = [&](int64_t channels) { return channels / in * out; };
+    s.whole = scaled(s.whole), s.unit = scaled(s.unit);
+    s.begin = scaled(s.begin), s.length = scaled(s.length);
+    set_parameter(w, s.along(0));
+    emit_split(std::move(n), s.along(3));
+  }
+
+  // Whether every rank gets a piece. A layer that was told to be split must be.
+  bool has_enough(const std::string& layer, const Split& s, const char* what) {
+    const int64_t units = s.units();
+    most_ = std::max(most_, units);
+    const std::string size = std::to_string(units) + " " + (s.unit > 1 ? "heads or groups" : what);
+    if (units >= options_.ranks) {
+      if (units % options_.ranks != 0) note(layer, "its " + size + " are split unevenly");
+      return true;
+    }
+    if (hint_of(options_.hints, layer) != "auto") {
+      throw ConfigurationError("layer '" + layer + "' has " + size + " to split, but tensor = " +
+                               std::to_string(options_.ranks) + "; set parallelism.tensor to " +
+                               std::to_string(units) + " or less, or shard = \"none\" there");
+    }
+    note(layer, "not split: " + size + " are fewer than the ranks");
+    return false;
+  }
+
+  void note(const std::string& layer, const std::string& what) {
+    result_.notes.push_back("tensor parallelism, layer '" + layer + "': " + what);
+  }
+
+  // ---- the others
+
+  void embedding(Node n) {
+    const ValueId table = n.inputs[1];
+    if (!split(table)) {
+      if (!is_free(table) || hint_of(options_.hints, n.layer) == "none") return plain(n);
+      const Split s = own_part(0, 1, dims(table)[0], 1);
+      if (!has_enough(n.layer, s, "rows")) return plain(n);
+      set_parameter(table, s);
+    }
+    if (split(table)->axis != 0) return plain(n);
+    set_attribute(n, RT_ATTR_FIRST_ROW, split(table)->begin);
+    emit_sum(std::move(n));
+  }
+
+  void by_channel(Node n) {
+    const ValueId x = n.inputs[0];
+    const Split* s = split(x);
+    const bool per_element =
+        n.op == RT_OP_ACTIVATION || n.op == RT_OP_SCALE || n.op == RT_OP_CAST || n.op == RT_OP_COPY;
+    if (s == nullptr || (!per_element && s->axis != last_axis(x))) return plain(n);
+    if (n.op == RT_OP_DROPOUT) {
+      n.attributes.insert(n.attributes.end(), {{RT_ATTR_COLUMNS, s->length},
+                                               {RT_ATTR_WHOLE_COLUMNS, s->whole},
+                                               {RT_ATTR_FIRST_COLUMN, s->begin}});
+    }
+    const Split out = per_element ? *s : s->along(last_axis(n.outputs[0]));
+    emit_split(std::move(n), out);
+  }
+
+  // A split value with one that is split alike, with a parameter that can be, or with one that has
+  // no such axis.
+  void arithmetic(Node n) {
+    const int own = split(n.inputs[0]) ? 0 : 1;
+    const ValueId x = n.inputs[own], other = n.inputs[1 - own];
+    const Split s = *split(x);
+    const int from_end = last_axis(x) - s.axis, axis = last_axis(other) - from_end;
+    if (const Split* o = split(other)) {
+      if (!o->is_like(s) || o->axis != axis) return plain(n);
+    } else if (axis < 0 || dims(other)[axis] == 1) {
+      n.partial = {1u << (1 - own), options_.communicator};
+    } else if (is_free(other)) {
+      set_parameter(other, s.along(axis));
+    } else {
+      return plain(n);
+    }
+    const Split out = s.along(last_axis(n.outputs[0]) - from_end);
+    emit_split(std::move(n), out);
+  }
+
+  // Statistics and moments are of the rank's channels, in dims of their own.
+  void batch_norm(Node n) {
+    const Split* found = split(n.inputs[0]);
+    if (found == nullptr || found->axis != last_axis(n.inputs[0])) return plain(n);
+    const Split s = *found;
+    for (size_t i = 1; i < n.inputs.size(); ++i) {
+      if (is_free(n.inputs[i])) set_parameter(n.inputs[i], s.along(0));
+    }
+    if (n.op != RT_OP_BATCH_NORM_STATISTICS && n.op != RT_OP_BATCH_NORM_MERGE)
+      return emit_split(std::move(n), s);
+    const ValueId out = n.outputs[0];
+    splits_[out] = s.along(last_axis(out));
+    Dims local = dims(out);
+    local.back() = 2 * s.blocks * s.length + 1;
+    set_dims(out, std::move(local));
+    emit(std::move(n));
+  }
+
+  void attention(Node n) {
+    const ValueId qkv = n.inputs[0];
+    const int64_t heads = graph::integer_attribute(n, RT_ATTR_HEADS, 1);
+    const int64_t depth = dims(n.outputs[0]).back() / heads;
+    const Split s = *split(qkv);
+    if (s.axis != last_axis(qkv) || s.blocks != 3 || s.unit % depth != 0) return plain(n);
+    set_attribute(n, RT_ATTR_HEADS, s.length / depth);
+    Split out = s;
+    out.blocks = 1;
+    emit_split(std::move(n), out);
+  }
+
+  void cross_entropy(Node n) {
+    const ValueId logits = n.inputs[0], labels = n.inputs[1];
+    const Split* s = split(logits);
+    if (s == nullptr || s->axis != last_axis(logits) || s->blocks != 1) return plain(n);
+    const int64_t rows = graph::element_count(dims(labels));
+    const ValueId part = build_.node1(RT_OP_CROSS_ENTROPY_STATISTICS, {logits, labels},
+                                      {1, rows, 4}, {{RT_ATTR_FIRST_CLASS, s->begin}});
+    const ValueId all = build_.all_gather(part, options_.ranks, options_.communicator);
+    // The loss is in the graph already.
+    merge_ = graph_.nodes.size();
+    build_.node(RT_OP_CROSS_ENTROPY_MERGE, {all, n.inputs[2]}, {{1}, {rows, 2}, {1}});
+    graph_.nodes[merge_].outputs[0] = n.outputs[0];
+    merged_ = n.inputs;
+  }
+
+  // The merge has counted too.
+  void correct_count(Node n) {
+    if (n.inputs != merged_) return plain(n);
+    graph_.nodes[merge_].outputs[2] = n.outputs[0];
+  }
+
+  // ---- afterwards
+
+  void check() const {
+    for (const auto& [layer, hint] : options_.hints) {
+      if ((hint == "column" || hint == "row") && !searched_.contains(layer)) {
+        throw ConfigurationError("layer '" + layer + "': shard = \"" + hint +
+                                 "\" is for linear and conv2d layers; remove it");
+      }
+    }
+    const bool any = std::any_of(result_.parameters.begin(), result_.parameters.end(),
+                                 [](const ShardedParameter& p) { return !p.split.is_whole(); });
+    if (any) return;
+    std::string text = "parallelism.tensor = " + std::to_string(options_.ranks) +
+                       " splits no layer of this model: ";
+    for (const std::string& n : result_.notes) text += "\n  " + n;
+    throw ConfigurationError(
+        text + (most_ > 1 ? "\nset it to " + std::to_string(most_) + " or less"
+                          : "\nno two layers follow each other that can be split; set it to 1"));
+  }
+
+  Graph& graph_;
+  const ShardOptions& options_;
+  const std::set<ValueId> parameters_;
+  const std::vector<Node> before_;
+  const Lookahead ahead_;
+  graph::Build build_;
+  std::map<ValueId, Split> splits_;
+  std::map<ValueId, ValueId> whole_;
+  std::set<ValueId> settled_;  // views
+  std::set<ValueId> fixed_;    // parameters of which it is decided whether they are split
+  std::set<std::string> searched_;
+  size_t merge_ = 0;  // node of a cross-entropy in parts, and what it was made of
+  std::vector<ValueId> merged_;
+  int64_t most_ = 1;  // pieces of the layer that has most
+  Sharded result_;
+};
+
+}  // namespace
+
+Sharded shard(Graph& graph, const std::vector<ValueId>& parameters, const ShardOptions& options) {
+  return Shard(graph, parameters, options).run(parameters);
+}
+
+}  // namespace runtime::parallel

@@ -1,0 +1,87 @@
+#include "runtime/parallel/split.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+namespace runtime::parallel {
+
+using graph::Dims;
+
+namespace {
+
+int64_t product(Dims::const_iterator begin, Dims::const_iterator end) {
+  return std::accumulate(begin, end, int64_t{1}, std::multiplies<>());
+}
+
+// Calls f(offset in the tensor, offset in the part, bytes) for each run of bytes that the part is
+// made of.
+template <typename F>
+void for_each_run(uint64_t bytes, const Dims& dims, const Split& s, F&& f) {
+  const auto axis = dims.begin() + s.axis;
+  const int64_t element = static_cast<int64_t>(bytes) / product(dims.begin(), dims.end());
+  const int64_t inner = product(axis + 1, dims.end()) * element;
+  const int64_t blocks = product(dims.begin(), axis) * s.blocks;
+  for (int64_t b = 0; b < blocks; ++b)
+    f((b * s.whole + s.begin) * inner, b * s.length * inner, s.length * inner);
+}
+
+}  // namespace
+
+Split part_of(Split split, int rank, int ranks) {
+  const int64_t each = split.units() / ranks, more = split.units() % ranks;
+  const auto before = [&](int64_t r) { return (r * each + std::min(r, more)) * split.unit; };
+  split.begin = before(rank);
+  split.length = before(rank + 1) - split.begin;
+  return split;
+}
+
+Dims local_dims(Dims whole, const Split& split) {
+  if (!split.is_whole()) whole[split.axis] = split.blocks * split.length;
+  return whole;
+}
+
+Dims whole_dims(Dims local, const Split& split) {
+  if (!split.is_whole()) local[split.axis] = split.blocks * split.whole;
+  return local;
+}
+
+std::optional<Split> through_view(const Split& split, const Dims& from, const Dims& to) {
+  const int64_t inner = product(from.begin() + split.axis + 1, from.end());
+  for (size_t axis = to.size(); axis-- > 0;) {
+    const int64_t behind = product(to.begin() + static_cast<std::ptrdiff_t>(axis) + 1, to.end());
+    if (behind != inner || to[axis] % split.whole != 0) continue;
+    Split s = split.along(static_cast<int>(axis));
+    s.blocks = to[axis] / split.whole;
+    return s;
+  }
+  return std::nullopt;
+}
+
+std::vector<std::byte> cut(const std::vector<std::byte>& tensor, const Dims& dims,
+                           const Split& split) {
+  if (split.is_whole() || tensor.empty()) return tensor;
+  std::vector<std::byte> part(tensor.size() / split.whole * split.length);
+  for_each_run(tensor.size(), dims, split, [&](int64_t whole, int64_t own, int64_t bytes) {
+    std::memcpy(&part[own], &tensor[whole], bytes);
+  });
+  return part;
+}
+
+std::vector<std::byte> join(const std::vector<std::vector<std::byte>>& parts, const Dims& dims,
+                            const Split& split) {
+  if (split.is_whole()) return parts.at(0);
+  uint64_t bytes = 0;
+  for (const auto& part : parts) bytes += part.size();
+  std::vector<std::byte> tensor(bytes);
+  const int ranks = static_cast<int>(parts.size());
+  for (int r = 0; r < ranks; ++r) {
+    for_each_run(bytes, dims, part_of(split, r, ranks),
+                 [&](int64_t whole, int64_t own, int64_t run) {
+                   std::memcpy(&tensor[whole], &parts[r][own], run);
+                 });
+  }
+  return tensor;
+}
+
+}  // namespace runtime::parallel

@@ -1,0 +1,59 @@
+#include "runtime/parallel/split.h"
+
+#include <gtest/gtest.h>
+
+namespace runtime::parallel {
+namespace {
+
+using graph::Dims;
+
+std::vector<std::byte> numbered(size_t count) {
+  std::vector<std::byte> bytes(count);
+  for (size_t i = 0; i < count; ++i) bytes[i] = static_cast<std::byte>(i);
+  return bytes;
+}
+
+TEST(Split, UnitsAreDealtOutEvenly) {
+  const Split heads = {.axis = 1, .blocks = 3, .whole = 10, .unit = 2};
+  EXPECT_EQ(part_of(heads, 0, 2).length, 6);
+  EXPECT_EQ(part_of(heads, 1, 2).begin, 6);
+  EXPECT_EQ(part_of(heads, 1, 2).length, 4);
+  EXPECT_EQ(local_dims({4, 30}, part_of(heads, 1, 2)), (Dims{4, 12}));
+  EXPECT_EQ(whole_dims({4, 12}, part_of(heads, 1, 2)), (Dims{4, 30}));
+}
+
+// Two rows of two blocks of three.
+TEST(Split, CutTakesAPartOfEveryBlock) {
+  const Split s = part_of({.axis = 1, .blocks = 2, .whole = 3}, 1, 2);
+  const std::vector<std::byte> part = cut(numbered(12), {2, 6}, s);
+  EXPECT_EQ(part,
+            (std::vector<std::byte>{std::byte{2}, std::byte{5}, std::byte{8}, std::byte{11}}));
+}
+
+TEST(Split, JoinIsTheInverse) {
+  const Dims dims = {4, 6, 2};
+  const std::vector<std::byte> whole = numbered(4 * 6 * 2 * 2);
+  for (const Split& s : {Split{.axis = 1, .blocks = 2, .whole = 3}, Split{.axis = 0, .whole = 4},
+                         Split{.axis = 1, .whole = 6, .unit = 2}, Split{}}) {
+    for (const int ranks : {1, 2, 3}) {
+      std::vector<std::vector<std::byte>> parts;
+      for (int r = 0; r < ranks; ++r)
+        parts.push_back(cut(whole, dims, s.is_whole() ? s : part_of(s, r, ranks)));
+      EXPECT_EQ(join(parts, dims, s), whole);
+    }
+  }
+}
+
+TEST(Split, AFlattenedImageIsCutInEveryPixel) {
+  const Split channels = part_of({.axis = 3, .whole = 8}, 0, 2);
+  const auto flat = through_view(channels, {2, 3, 3, 8}, {2, 72});
+  ASSERT_TRUE(flat);
+  EXPECT_EQ(flat->axis, 1);
+  EXPECT_EQ(flat->blocks, 9);
+  EXPECT_EQ(local_dims({2, 72}, *flat), (Dims{2, 36}));
+  EXPECT_EQ(through_view(channels, {2, 3, 3, 8}, {2, 9, 8})->axis, 2);
+  EXPECT_FALSE(through_view(channels, {2, 3, 3, 8}, {36, 4}));
+}
+
+}  // namespace
+}  // namespace runtime::parallel
