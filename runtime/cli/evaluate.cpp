@@ -40,6 +40,7 @@ void run_evaluate(const EvaluateArguments& arguments, Outcome& outcome) {
   launch::RunRanks run;
   run.config = arguments.config.load();
   run.config.model.init_from = arguments.weights;
+  run.config.model.init_except.clear();  // of the file that training started from
   run_sessions(run, outcome, [&](Session& session) { evaluate_rank(session, arguments); });
 }
 

@@ -54,7 +54,10 @@ void write_gradients(Session& session, const GradientsArguments& arguments) {
 void run_gradients(const GradientsArguments& arguments, Outcome& outcome) {
   launch::RunRanks run;
   run.config = arguments.config.load();
-  if (!arguments.weights.empty()) run.config.model.init_from = arguments.weights;
+  if (!arguments.weights.empty()) {
+    run.config.model.init_from = arguments.weights;
+    run.config.model.init_except.clear();  // of the file that training started from
+  }
   run_sessions(run, outcome, [&](Session& session) { write_gradients(session, arguments); });
 }
 

@@ -5,54 +5,14 @@
 #define RUNTIME_CONFIG_CONFIG_H_
 
 #include <cstdint>
-#include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "runtime/config/layer.h"
 #include "runtime/config/ranks.h"
 
 namespace runtime::config {
-
-// Where a value was written; line and column count from 1. `file` is "--set" for command-line
-// overrides.
-struct Location {
-  std::string file;
-  int line = 0;
-  int column = 0;
-  std::string text() const;  // "lenet.toml:12:9"
-};
-
-// How initial values are drawn. kind: "default" (PyTorch's), "normal" (mean 0, value = standard
-// deviation), "uniform"
-// (-value..value), "constant" (value), "xavier_uniform", "xavier_normal", "kaiming_uniform",
-// "kaiming_normal". In TOML: init = "default" | "xavier_uniform" | { normal = 0.01 } | { uniform =
-// 0.1 } | { constant = 0 }.
-struct Init {
-  std::string kind = "default";
-  double value = 0;
-  bool operator==(const Init&) const = default;
-};
-
-// One layer as written: `type`, common keys, keys of the type with defaults filled in, and nested
-// layers. Numbers, integers and strings of the type's own keys are in the three maps, each key in
-// exactly one. Keys with two values are two integers: kernel_h, kernel_w, stride_h, stride_w,
-// padding_h, padding_w, dilation_h, dilation_w; padding = "same" is strings["padding"] instead.
-struct Layer {
-  std::string type;
-  std::string name;        // "" if not given
-  std::string activation;  // "" | "relu" | "gelu" | "gelu_tanh" | "tanh" | "sigmoid"
-  int64_t repeat = 1;
-  double l2 = 0;
-  std::optional<Init> init;
-  std::map<std::string, int64_t> integers;  // booleans are 0 and 1
-  std::map<std::string, double> numbers;
-  std::map<std::string, std::string> strings;
-  std::vector<Layer> layers;    // residual, block
-  std::vector<Layer> shortcut;  // residual; empty: identity
-  Location location;
-};
 
 struct Job {
   std::string description;
@@ -77,8 +37,11 @@ struct Model {
   std::vector<int64_t>
       input;  // shape of a sample: [channels, height, width] or [features]; tokens: [length]
   std::vector<Layer> layers;  // of the preset where one is named
+  int64_t outputs = 0;        // features of the last linear layer; 0: as it says
+  double dropout = -1;        // probability of every dropout layer; below 0: as each says
   Init init;
-  std::string init_from;  // weights file, absolute after loading, "" for none
+  std::string init_from;                 // weights file, absolute after loading, "" for none
+  std::vector<std::string> init_except;  // patterns of names that are not read from it
   std::vector<std::string> freeze;
 };
 

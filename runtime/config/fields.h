@@ -13,8 +13,11 @@ void visit_model(C& c, Field&& field) {
   field("model", "preset", c.model.preset);
   field("model", "input", c.model.input);
   field("model", "layers", c.model.layers);
+  field("model", "outputs", c.model.outputs);
+  field("model", "dropout", c.model.dropout);
   field("model", "init", c.model.init);
   field("model", "init_from", c.model.init_from);
+  field("model", "init_except", c.model.init_except);
   field("model", "freeze", c.model.freeze);
 }
 

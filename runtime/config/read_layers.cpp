@@ -21,6 +21,8 @@ class LayerReader {
   Layer read() {
     for (const Key& key : type_.keys) read_key(key);
     check_names();
+    check_parallel();
+    if (layer_.strings.contains("tie") && !layer_.strings.at("tie").empty()) check_tie();
     if (layer_.type == "conv2d") check_convolution();
     if (layer_.integers.contains("kernel_h")) check_pool_padding();
     return std::move(layer_);
@@ -81,7 +83,9 @@ class LayerReader {
   }
 
   void store_string(const Key& key, const Value& value) {
-    (key.name == "name" ? layer_.name : layer_.activation) = value.string;
+    (key.name == "name"         ? layer_.name
+     : key.name == "activation" ? layer_.activation
+                                : layer_.strings[key.name]) = value.string;
   }
 
   void store_window(const Key& key, const Value& value) {
@@ -114,6 +118,25 @@ class LayerReader {
     fail(position("name"), path("name"),
          "wrong value: got string " + toml_string(shorten(name)) +
              ", expected letters, digits, _ and -, in parts joined by single dots");
+  }
+
+  // The one place that refuses what no strategy reads yet.
+  void check_parallel() const {
+    for (const char* key : {"stage", "shard"}) {
+      const Member* member = table_.find(key);
+      if (member == nullptr || member->value.string == "auto") continue;
+      fail(member->position, path(key),
+           "got " + describe(member->value) +
+               ", but tensor and pipeline parallelism are not available yet; remove it");
+    }
+  }
+
+  // A tied layer has no weight of its own that these keys could speak of.
+  void check_tie() const {
+    for (const char* key : {"init", "l2", "file_layout", "shard"}) {
+      if (table_.find(key) == nullptr) continue;
+      fail(position(key), path(key), "is the embedding's business where tie is given; remove it");
+    }
   }
 
   void check_convolution() const {

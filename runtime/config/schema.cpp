@@ -84,6 +84,19 @@ Section model() {
        {.name = "layers",
         .type = Type::kLayers,
         .documentation = "list of layer tables, see below; or a preset"},
+       {.name = "outputs",
+        .type = Type::kInteger,
+        .default_text = "0",
+        .range = at_least(0, 16777216),
+        .documentation = "features of the last layer, a linear one, instead of its own, and the "
+                         "vocabulary if it is tied: a preset for another number of classes or "
+                         "characters; 0: as the layers say"},
+       {.name = "dropout",
+        .type = Type::kNumber,
+        .default_text = "-1.0",
+        .range = {.minimum = -1, .maximum = 1, .open_maximum = true},
+        .documentation = "probability of every dropout layer, instead of its own; below 0: as each "
+                         "says"},
        {.name = "init",
         .type = Type::kInit,
         .default_text = "\"default\"",
@@ -95,10 +108,17 @@ Section model() {
         .type = Type::kPath,
         .default_text = "\"\"",
         .documentation = "safetensors file to start from, relative to the file that says it"},
+       {.name = "init_except",
+        .type = Type::kStrings,
+        .default_text = "[]",
+        .documentation = "patterns of names that are not read from init_from: such parameters keep "
+                         "their initial values, such entries of the file are not used; every other "
+                         "must be in both, of the same shape"},
        {.name = "freeze",
         .type = Type::kStrings,
         .default_text = "[]",
-        .documentation = "patterns of parameter names that are not trained, * matches any text"}}};
+        .documentation = "patterns of parameter names that are not trained, * matches any text; "
+                         "running statistics of batch_norm follow the data all the same"}}};
 }
 
 std::vector<Key> dataset_files() {

@@ -21,7 +21,7 @@ Key window(const std::string& name, double minimum, const std::string& default_t
   return {.name = name,
           .type = Type::kPair,
           .default_text = default_text,
-          .required = name == "kernel",
+          .required = name == "kernel" || name == "size",
           .range = {.minimum = minimum, .maximum = kMaxWindow},
           .documentation = documentation + ", an integer or [h, w]"};
 }
@@ -89,12 +89,38 @@ Key init_key() {
           .documentation = "initial weights, instead of model.init"};
 }
 
+Key stage_key() {
+  return {.name = "stage",
+          .type = Type::kInteger,
+          .range = {.minimum = 0, .maximum = 65535},
+          .documentation =
+              "pipeline stage that computes it, counted from 0; without it, that of "
+              "the layer around it, else stages are balanced by cost"};
+}
+
+Key shard_key() {
+  return {.name = "shard",
+          .default_text = "\"auto\"",
+          .choices = {"auto", "none", "column", "row"},
+          .documentation =
+              "tensor parallelism: how its weight is split over the ranks: by outputs "
+              "(column), by inputs (row), not at all, or as takes the fewest "
+              "collectives"};
+}
+
+// Of a layer that holds others.
+Key prefix_key() {
+  return flag("prefix", "true", "its name goes before the names of the parameters inside");
+}
+
 LayerType layer(const std::string& name, const std::string& documentation, std::vector<Key> keys,
                 unsigned common = 0) {
   if (common & kActivation) keys.push_back(activation_key());
   if (common & kRepeat) keys.push_back(repeat_key());
   if (common & kWeights) keys.push_back(l2_key());
   if (common & kWeights) keys.push_back(init_key());
+  if (common & kWeights) keys.push_back(shard_key());
+  keys.push_back(stage_key());
   keys.push_back(name_key());
   return {name, documentation, std::move(keys)};
 }
@@ -113,6 +139,24 @@ LayerType conv2d() {
                 window("stride", 1, "1", "step of the window"), padding,
                 window("dilation", 1, "1", "distance of the window's elements"), groups,
                 flag("bias", "true", "add a number per channel")},
+               kActivation | kRepeat | kWeights);
+}
+
+LayerType linear() {
+  Key tie = {.name = "tie",
+             .default_text = "\"\"",
+             .documentation =
+                 "full name of an embedding before it, like \"wte\", whose table is "
+                 "its weight; its gradients are added up"};
+  Key file_layout = {.name = "file_layout",
+                     .default_text = "\"out_in\"",
+                     .choices = {"out_in", "in_out"},
+                     .documentation =
+                         "order of the weight in files: [outputs, inputs] as PyTorch's "
+                         "linear layers, [inputs, outputs] as GPT-2's"};
+  return layer("linear", "Fully connected, over the last dimension.",
+               {width("features", "output features"),
+                flag("bias", "true", "add a number per feature"), tie, file_layout},
                kActivation | kRepeat | kWeights);
 }
 
@@ -140,24 +184,44 @@ LayerType embedding() {
                kWeights);
 }
 
+LayerType position_embedding() {
+  Key length = {.name = "length",
+                .type = Type::kInteger,
+                .default_text = "0",
+                .range = {.minimum = 0, .maximum = kMaxWidth},
+                .documentation =
+                    "rows of the table, of which the first are used; 0: as many as a "
+                    "sample has tokens"};
+  return layer("position_embedding", "Adds a learned row to each token, by its place.", {length},
+               kWeights);
+}
+
+LayerType attention() {
+  return layer("attention",
+               "Scaled dot-product attention of tokens that a linear layer has made three times as "
+               "wide: queries, keys, values.",
+               {width("heads", "parts of the width that attend on their own"),
+                flag("causal", "false", "no token sees those behind it")});
+}
+
 LayerType residual() {
   return layer("residual", "layers(x) + shortcut(x).",
                {list("layers", true, "the branch"),
-                list("shortcut", false, "the other branch; empty: x itself")},
+                list("shortcut", false, "the other branch; empty: x itself"), prefix_key()},
                kActivation | kRepeat);
 }
 
 std::vector<LayerType> make_layer_types() {
   std::vector<LayerType> all = {
       conv2d(),
-      layer(
-          "linear", "Fully connected, over the last dimension.",
-          {width("features", "output features"), flag("bias", "true", "add a number per feature")},
-          kActivation | kRepeat | kWeights),
+      linear(),
       pool("max_pool2d", "Largest element of each window.", false),
       pool("avg_pool2d", "Mean of each window.", true),
-      layer("global_avg_pool", "Mean over height and width: images to vectors.", {}),
+      layer("adaptive_avg_pool2d", "Mean of windows that make an image of the given size.",
+            {window("size", 1, "", "size of the result, of which the image's is a multiple")}),
+      layer("global_avg_pool", "Mean over height and width, or over tokens: to vectors.", {}),
       layer("flatten", "Samples to vectors, in the order channels, height, width.", {}),
+      layer("image_to_tokens", "Each pixel becomes a token, row by row.", {}),
       layer("relu", "max(x, 0).", {}),
       layer("gelu", "x * normal distribution(x).", {}),
       layer("gelu_tanh", "gelu by the tanh formula.", {}),
@@ -172,9 +236,11 @@ std::vector<LayerType> make_layer_types() {
       layer("layer_norm", "Normalisation over the last dimension.",
             {positive("eps", "1e-05", 1, "added to the variance")}, kActivation),
       embedding(),
+      position_embedding(),
+      attention(),
       residual(),
-      layer("block", "Layers in a row under one name.", {list("layers", true, "the layers")},
-            kRepeat),
+      layer("block", "Layers in a row under one name.",
+            {list("layers", true, "the layers"), prefix_key()}, kRepeat),
   };
   return all;
 }

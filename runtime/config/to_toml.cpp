@@ -69,14 +69,15 @@ class LayerWriter {
     if (key.type == Type::kLayers) {
       const auto& list = key.name == "layers" ? layer_.layers : layer_.shortcut;
       if (!list.empty()) add(key.name, text_of_layers(list, indent_ + 2));
-    } else if (layer_.strings.contains(key.name)) {
-      add(key.name, toml_string(layer_.strings.at(key.name)));
+    } else if (const auto text = layer_.strings.find(key.name); text != layer_.strings.end()) {
+      if (toml_string(text->second) != key.default_text) add(key.name, toml_string(text->second));
     } else if (key.type == Type::kNumber) {
       add(key.name, toml_number(layer_.numbers.at(key.name)));
     } else if (key.type == Type::kBoolean) {
       add(key.name, layer_.integers.at(key.name) != 0 ? "true" : "false");
     } else if (key.type == Type::kInteger) {
-      add(key.name, std::to_string(layer_.integers.at(key.name)));
+      const auto number = layer_.integers.find(key.name);
+      if (number != layer_.integers.end()) add(key.name, std::to_string(number->second));
     } else {
       write_pair(key.name);
     }

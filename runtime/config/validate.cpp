@@ -48,6 +48,8 @@ class Rules {
     require(expanded_size(model.layers) <= kMaxLayers, "model", "layers",
             "too many layers: with every repeat written out there are more than " +
                 std::to_string(kMaxLayers) + "; repeat less");
+    require(model.init_except.empty() || !model.init_from.empty(), "model", "init_except",
+            "is not used without init_from, the file whose names it leaves out; remove it");
   }
 
   void check_data_set() const {

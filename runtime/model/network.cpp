@@ -1,5 +1,6 @@
 #include "runtime/model/network.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -69,6 +70,7 @@ class NetworkBuilder {
           layer.name.empty() ? unnamed + default_name(layer, counts) : layer.name;
       for (int64_t i = 0; i < layer.repeat; ++i) {
         const std::string name = prefix + base + (layer.repeat > 1 ? "." + std::to_string(i) : "");
+        prefix_ = prefix;
         *x = apply(layer, name, *x);
       }
     }
@@ -76,8 +78,9 @@ class NetworkBuilder {
 
   static std::string default_name(const Layer& layer, std::map<std::string, int>& counts) {
     static constexpr const char* kNames[] = {
-        "conv",    "fc", "pool", "global_pool", "flatten", "activation", "softmax",
-        "dropout", "bn", "ln",   "embedding",   "block",   "residual"};
+        "conv",      "fc",         "pool",      "adaptive_pool", "global_pool", "flatten",
+        "tokens",    "activation", "softmax",   "dropout",       "bn",          "ln",
+        "embedding", "position",   "attention", "block",         "residual"};
     const std::string base = kNames[layer.kind.index()];
     return base + std::to_string(++counts[base]);
   }
@@ -125,6 +128,13 @@ class NetworkBuilder {
     return v;
   }
 
+  // A table of rows. PyTorch's nn.Embedding draws from N(0, 1).
+  ValueId table(const Layer& layer, const std::string& name, int64_t rows, int64_t features) {
+    Layer with_init = layer;
+    if (with_init.init.value_or(model_.init).kind == "default") with_init.init = Init{"normal", 1};
+    return weight(with_init, name, {rows, features}, features, rows);
+  }
+
   // PyTorch's default bias depends on the weight's fan-in; every other scheme starts it at zero.
   ValueId bias(const Layer& layer, const std::string& name, int64_t size, int64_t fan_in) {
     Init init = layer.init.value_or(model_.init);
@@ -168,26 +178,72 @@ class NetworkBuilder {
     if (in.size() == 4)
       fail("linear needs vectors, its input is the image " + graph::to_string(in) +
            "; put a flatten or global_avg_pool before it");
-    const int64_t features = in.back();
+    const ValueId w = linear.tie.empty() ? linear_weight(linear, layer, name, in.back())
+                                         : tied_weight(linear, in.back());
+    image_.clear();
+    ValueId y = build_.matmul(x, w, false, true);
+    if (linear.bias) y = build_.add(y, bias(layer, name, linear.features, in.back()));
+    return y;
+  }
+
+  ValueId linear_weight(const Linear& linear, const Layer& layer, const std::string& name,
+                        int64_t features) {
     const ValueId w = weight(layer, name, {linear.features, features}, features, linear.features);
+    Parameter& p = net_.parameters.back();
     if (!image_.empty() && graph::element_count(image_) == features) {
       // The flattened image is H,W,C here and C,H,W in PyTorch: the weight's columns are permuted
       // in files.
-      net_.parameters.back().view = {linear.features, image_[0], image_[1], image_[2]};
-      net_.parameters.back().permutation = {0, 3, 1, 2};
+      p.view = {linear.features, image_[0], image_[1], image_[2]};
+      p.permutation = {0, 3, 1, 2};
     }
-    image_.clear();
-    ValueId y = build_.matmul(x, w, false, true);
-    if (linear.bias) y = build_.add(y, bias(layer, name, linear.features, features));
-    return y;
+    if (linear.file_in_out) {
+      std::rotate(p.permutation.begin(), p.permutation.begin() + 1, p.permutation.end());
+      p.file_dims = {features, linear.features};
+    }
+    return w;
+  }
+
+  ValueId tied_weight(const Linear& linear, int64_t features) const {
+    const Dims needed = {linear.features, features};
+    for (const Parameter& p : net_.parameters) {
+      if (p.name != linear.tie + ".weight") continue;
+      if (dims(p.value) == needed) return p.value;
+      fail("tie = \"" + linear.tie + "\": its table is " + graph::to_string(dims(p.value)) +
+           ", a linear layer from " + std::to_string(features) + " to " +
+           std::to_string(linear.features) + " features needs " + graph::to_string(needed));
+    }
+    fail("tie = \"" + linear.tie +
+         "\": no layer before it has that name and a weight; give the full name of an embedding, "
+         "with those of the blocks around it");
   }
 
   ValueId emit(const Pool2d& pool, const Layer&, const std::string&, ValueId x) {
     return pool.max ? build_.max_pool2d(x, pool.pooling) : build_.avg_pool2d(x, pool.pooling);
   }
 
+  ValueId emit(const AdaptiveAvgPool2d& pool, const Layer&, const std::string&, ValueId x) {
+    const Dims in = dims(x);
+    if (in.size() != 4 || in[1] % pool.height != 0 || in[2] % pool.width != 0) {
+      fail("adaptive_avg_pool2d to " + std::to_string(pool.height) + "x" +
+           std::to_string(pool.width) +
+           " needs an image [N, H, W, C] of a multiple of that size, " + "its input is " +
+           graph::to_string(in) + "; choose another size or model.input");
+    }
+    const int64_t h = in[1] / pool.height, w = in[2] / pool.width;
+    return h == 1 && w == 1 ? x : build_.avg_pool2d(x, {h, w, h, w, {}, true});
+  }
+
   ValueId emit(const GlobalAvgPool&, const Layer&, const std::string&, ValueId x) {
+    const Dims in = dims(x);
+    if (in.size() == 3) x = net_.graph.reshape(x, {in[0], in[1], 1, in[2]});
     return build_.global_avg_pool(x);
+  }
+
+  ValueId emit(const ImageToTokens&, const Layer&, const std::string&, ValueId x) {
+    const Dims in = dims(x);
+    if (in.size() != 4)
+      fail("image_to_tokens needs an image [N, H, W, C], its input is " + graph::to_string(in));
+    return net_.graph.reshape(x, {in[0], in[1] * in[2], in[3]});
   }
 
   ValueId emit(const Flatten&, const Layer&, const std::string&, ValueId x) {
@@ -245,11 +301,32 @@ class NetworkBuilder {
   ValueId emit(const Embedding& e, const Layer& layer, const std::string& name, ValueId x) {
     // Data sets give numbers; token indices are exact in float32 up to 2^24.
     x = build_.cast(x, RT_INT32);
-    Layer with_init = layer;
-    // PyTorch's nn.Embedding draws from N(0, 1).
-    if (with_init.init.value_or(model_.init).kind == "default") with_init.init = Init{"normal", 1};
-    return build_.embedding(
-        x, weight(with_init, name, {e.vocabulary, e.features}, e.features, e.vocabulary));
+    return build_.embedding(x, table(layer, name, e.vocabulary, e.features));
+  }
+
+  ValueId emit(const PositionEmbedding& e, const Layer& layer, const std::string& name, ValueId x) {
+    const Dims in = dims(x);
+    if (in.size() != 3)
+      fail("position_embedding needs tokens [N, T, C], its input is " + graph::to_string(in) +
+           "; put an embedding or image_to_tokens before it");
+    const int64_t rows = e.length == 0 ? in[1] : e.length;
+    if (rows < in[1])
+      fail("position_embedding of length " + std::to_string(rows) + " for " +
+           std::to_string(in[1]) + " tokens; raise the length or shorten model.input");
+    ValueId positions = table(layer, name, rows, in[2]);
+    if (rows > in[1])
+      positions = build_.node1(RT_OP_SLICE, {positions}, {in[1], in[2]},
+                               {{RT_ATTR_AXIS, int64_t{0}}, {RT_ATTR_START, int64_t{0}}});
+    return build_.add(x, positions);
+  }
+
+  ValueId emit(const Attention& a, const Layer&, const std::string&, ValueId x) {
+    return build_.attention(x, a.heads, a.causal);
+  }
+
+  // What goes before the names inside a layer that holds others.
+  std::string inside(bool prefix, const std::string& name) const {
+    return prefix ? name + "." : prefix_;
   }
 
   void add_block(const std::string& name) {
@@ -258,18 +335,19 @@ class NetworkBuilder {
   }
 
   ValueId emit(const Block& block, const Layer& layer, const std::string& name, ValueId x) {
-    if (layer.repeat > 1) add_block(name);
-    sequence(block.layers, name + ".", &x);
+    if (block.prefix && layer.repeat > 1) add_block(name);
+    sequence(block.layers, inside(block.prefix, name), &x);
     return x;
   }
 
   ValueId emit(const Residual& residual, const Layer&, const std::string& name, ValueId x) {
-    add_block(name);
+    const std::string prefix = inside(residual.prefix, name);
+    if (residual.prefix) add_block(name);
     const Dims image = image_;
     ValueId main = x, shortcut = x;
-    sequence(residual.layers, name + ".", &main);
+    sequence(residual.layers, prefix, &main);
     image_ = image;
-    sequence(residual.shortcut, name + ".", &shortcut, "shortcut.");
+    sequence(residual.shortcut, prefix, &shortcut, "shortcut.");
     build_.layer = name;
     if (dims(main) != dims(shortcut)) {
       fail("residual: layers give " + graph::to_string(dims(main)) + ", the shortcut " +
@@ -288,7 +366,8 @@ class NetworkBuilder {
   Network net_;
   graph::Build build_;
   std::set<std::string> names_;
-  Dims image_;  // [H, W, C] of an image that was flattened and has met no linear layer yet
+  std::string prefix_;  // of the list whose layer is emitted
+  Dims image_;          // [H, W, C] of an image that was flattened and has met no linear layer yet
   int64_t dropouts_ = 0;
 };
 

@@ -21,6 +21,11 @@ double number(const config::Layer& layer, const std::string& key, double fallbac
   return it == layer.numbers.end() ? fallback : it->second;
 }
 
+std::string text(const config::Layer& layer, const std::string& key) {
+  const auto it = layer.strings.find(key);
+  return it == layer.strings.end() ? "" : it->second;
+}
+
 int32_t activation_function(const std::string& name) {
   static const std::unordered_map<std::string, int32_t> kFunctions = {
       {"relu", RT_ACTIVATION_RELU},
@@ -49,8 +54,7 @@ model::Conv2d conv2d(const config::Layer& l) {
   c.convolution = {integer(l, "stride_h", 1),   integer(l, "stride_w", 1),
                    symmetric_padding(l),        integer(l, "dilation_h", 1),
                    integer(l, "dilation_w", 1), integer(l, "groups", 1)};
-  const auto padding = l.strings.find("padding");
-  c.same_padding = padding != l.strings.end() && padding->second == "same";
+  c.same_padding = text(l, "padding") == "same";
   c.bias = integer(l, "bias", 1) != 0;
   return c;
 }
@@ -75,10 +79,16 @@ const std::unordered_map<std::string, std::function<Kind(const config::Layer&)>>
       {"conv2d", [](const auto& l) { return conv2d(l); }},
       {"linear",
        [](const auto& l) {
-         return model::Linear{integer(l, "features", 0), integer(l, "bias", 1) != 0};
+         return model::Linear{integer(l, "features", 0), integer(l, "bias", 1) != 0, text(l, "tie"),
+                              text(l, "file_layout") == "in_out"};
        }},
       {"max_pool2d", [](const auto& l) { return pool2d(l, true); }},
       {"avg_pool2d", [](const auto& l) { return pool2d(l, false); }},
+      {"adaptive_avg_pool2d",
+       [](const auto& l) {
+         return model::AdaptiveAvgPool2d{integer(l, "size_h", 1), integer(l, "size_w", 1)};
+       }},
+      {"image_to_tokens", [](const auto&) { return model::ImageToTokens{}; }},
       {"global_avg_pool", [](const auto&) { return model::GlobalAvgPool{}; }},
       {"flatten", [](const auto&) { return model::Flatten{}; }},
       {"softmax", [](const auto&) { return model::Softmax{}; }},
@@ -92,10 +102,20 @@ const std::unordered_map<std::string, std::function<Kind(const config::Layer&)>>
        [](const auto& l) {
          return model::Embedding{integer(l, "vocabulary", 0), integer(l, "features", 0)};
        }},
-      {"block", [](const auto& l) { return model::Block{to_layers(l.layers)}; }},
+      {"position_embedding",
+       [](const auto& l) { return model::PositionEmbedding{integer(l, "length", 0)}; }},
+      {"attention",
+       [](const auto& l) {
+         return model::Attention{integer(l, "heads", 1), integer(l, "causal", 0) != 0};
+       }},
+      {"block",
+       [](const auto& l) {
+         return model::Block{to_layers(l.layers), integer(l, "prefix", 1) != 0};
+       }},
       {"residual",
        [](const auto& l) {
-         return model::Residual{to_layers(l.layers), to_layers(l.shortcut)};
+         return model::Residual{to_layers(l.layers), to_layers(l.shortcut),
+                                integer(l, "prefix", 1) != 0};
        }},
   };
   return kKinds;
@@ -115,6 +135,8 @@ Layer to_layer(const config::Layer& l) {
   layer.repeat = l.repeat;
   layer.l2 = l.l2;
   if (l.init) layer.init = to_init(*l.init);
+  layer.stage = integer(l, "stage", -1);
+  if (l.strings.contains("shard")) layer.shard = text(l, "shard");
   return layer;
 }
 
@@ -124,10 +146,45 @@ std::vector<Layer> to_layers(const std::vector<config::Layer>& layers) {
   return list;
 }
 
+// Calls f for every layer of the type `Type`, those inside of others too.
+template <class Type, class F>
+void for_each(std::vector<Layer>& layers, const F& f) {
+  for (Layer& layer : layers) {
+    if (auto* found = std::get_if<Type>(&layer.kind)) {
+      f(*found);
+    } else if (auto* block = std::get_if<model::Block>(&layer.kind)) {
+      for_each<Type>(block->layers, f);
+    } else if (auto* residual = std::get_if<model::Residual>(&layer.kind)) {
+      for_each<Type>(residual->layers, f);
+      for_each<Type>(residual->shortcut, f);
+    }
+  }
+}
+
+void set_outputs(std::vector<Layer>& layers, int64_t outputs) {
+  Layer* last = &layers.back();
+  while (auto* block = std::get_if<model::Block>(&last->kind)) last = &block->layers.back();
+  auto* linear = std::get_if<model::Linear>(&last->kind);
+  if (linear == nullptr) {
+    throw ConfigurationError(
+        "model.outputs: the last layer is not a linear one, whose features it would set; remove "
+        "it, or put the linear layer last");
+  }
+  linear->features = outputs;
+  if (linear->tie.empty()) return;
+  for_each<model::Embedding>(layers, [&](model::Embedding& e) { e.vocabulary = outputs; });
+}
+
 }  // namespace
 
 model::Model model_from_config(const config::Model& config) {
-  return {config.input, to_layers(config.layers), to_init(config.init)};
+  model::Model model{config.input, to_layers(config.layers), to_init(config.init)};
+  if (config.outputs > 0) set_outputs(model.layers, config.outputs);
+  if (config.dropout >= 0) {
+    for_each<model::Dropout>(model.layers,
+                             [&](model::Dropout& d) { d.probability = config.dropout; });
+  }
+  return model;
 }
 
 }  // namespace runtime::train

@@ -1,13 +1,12 @@
 #include "runtime/train/step_graph.h"
 
-#include <fnmatch.h>
-
 #include <algorithm>
 
 #include "runtime/error.h"
 #include "runtime/graph/autodiff.h"
 #include "runtime/graph/build.h"
 #include "runtime/train/update_graph.h"
+#include "runtime/train/weights.h"
 
 namespace runtime::train {
 
@@ -38,7 +37,6 @@ class StepBuilder {
     step_.output = net.output;
     step_.dropout_step = net.step;
     step_.sample_base = net.sample_base;
-    step_.weight = net.weight;
     step_.weight = net.weight;
     step_.parameters = std::move(net.parameters);
     step_.blocks = std::move(net.blocks);
@@ -111,11 +109,7 @@ class StepBuilder {
     }
   }
 
-  bool frozen(const std::string& name) const {
-    return std::any_of(
-        options_.freeze.begin(), options_.freeze.end(),
-        [&](const std::string& pattern) { return fnmatch(pattern.c_str(), name.c_str(), 0) == 0; });
-  }
+  bool frozen(const std::string& name) const { return matches_any(options_.freeze, name); }
 
   void add_gradients() {
     for (const std::string& pattern : options_.freeze) check_pattern(pattern);
@@ -134,7 +128,7 @@ class StepBuilder {
 
   void check_pattern(const std::string& pattern) const {
     for (const model::Parameter& p : step_.parameters) {
-      if (fnmatch(pattern.c_str(), p.name.c_str(), 0) == 0) return;
+      if (matches_any({pattern}, p.name)) return;
     }
     throw ConfigurationError("model.freeze: no parameter matches '" + pattern +
                              "'; the first one is named '" +

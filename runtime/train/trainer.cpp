@@ -170,7 +170,8 @@ Trainer::Trainer(const config::Config& config, const data::SampleSpec& spec,
   if (s.collectives() != nullptr && config.parallelism.share == "by_speed") s.measure_speed();
   s.initialise();
   if (!config.model.init_from.empty())
-    set_weights(data::read_safetensors(config.model.init_from), config.model.init_from);
+    set_weights(data::read_safetensors(config.model.init_from), config.model.init_from,
+                config.model.init_except);
   s.broadcast_parameters();
 }
 
@@ -285,12 +286,14 @@ data::TensorFile Trainer::weights() {
   return file;
 }
 
-void Trainer::set_weights(const data::TensorFile& file, const std::string& path) {
+void Trainer::set_weights(const data::TensorFile& file, const std::string& path,
+                          const std::vector<std::string>& except) {
   State& s = *state_;
   StepProgram& p = s.any_program();
   check_characters(file, s.spec.characters, path);
-  check_weights(file, p.step.parameters, path);
+  check_weights(file, p.step.parameters, path, except);
   for (const model::Parameter& parameter : p.step.parameters) {
+    if (matches_any(except, parameter.name)) continue;
     const std::vector<std::byte> bytes = converted(file.tensors.at(parameter.name), s.dtype);
     s.write(p.program->address(parameter.value),
             from_file_order(parameter, bytes, graph::dtype_bytes(s.dtype)));

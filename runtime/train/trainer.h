@@ -67,7 +67,9 @@ class Trainer {
   data::TensorFile gradients(const data::Batch& batch);
 
   data::TensorFile weights();
-  void set_weights(const data::TensorFile& file, const std::string& path);
+  // Names that match a pattern of `except` keep their values; see check_weights.
+  void set_weights(const data::TensorFile& file, const std::string& path,
+                   const std::vector<std::string>& except = {});
 
   // Rank 0's running statistics of batch normalisation to all ranks.
   void share_statistics();

@@ -1,5 +1,8 @@
 #include "runtime/train/weights.h"
 
+#include <fnmatch.h>
+
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <numbers>
@@ -107,6 +110,25 @@ bool is_floating(rt_dtype dtype) {
   return dtype == RT_FLOAT32 || dtype == RT_FLOAT64 || dtype == RT_FLOAT16 || dtype == RT_BFLOAT16;
 }
 
+// What PyTorch's files hold beside weights: the counter of a batch norm, GPT-2's causal masks.
+bool is_no_weight(const std::string& name, const data::HostTensor& tensor) {
+  return name.ends_with(".num_batches_tracked") ||
+         (name.ends_with(".attn.bias") && tensor.dims.size() == 4);
+}
+
+void check_exception(const std::string& pattern, const data::TensorFile& file,
+                     const std::set<std::string>& parameters, const std::string& path) {
+  for (const std::string& name : parameters) {
+    if (matches_any({pattern}, name)) return;
+  }
+  for (const auto& [name, tensor] : file.tensors) {
+    if (matches_any({pattern}, name)) return;
+  }
+  throw ConfigurationError("model.init_except: '" + pattern +
+                           "' matches no parameter of the model and nothing in " + path +
+                           "; correct or remove it");
+}
+
 }  // namespace
 
 std::vector<double> initial_values(const Parameter& p, int64_t count, uint64_t seed) {
@@ -164,12 +186,20 @@ std::vector<std::byte> converted(const data::HostTensor& tensor, rt_dtype dtype)
   return encode(values, dtype);
 }
 
+bool matches_any(const std::vector<std::string>& patterns, const std::string& name) {
+  return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
+    return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+  });
+}
+
 void check_weights(const data::TensorFile& file, const std::vector<Parameter>& parameters,
-                   const std::string& path) {
+                   const std::string& path, const std::vector<std::string>& except) {
   std::string problems;
   std::set<std::string> known;
+  for (const Parameter& p : parameters) known.insert(p.name);
+  for (const std::string& pattern : except) check_exception(pattern, file, known, path);
   for (const Parameter& p : parameters) {
-    known.insert(p.name);
+    if (matches_any(except, p.name)) continue;
     const auto it = file.tensors.find(p.name);
     if (it == file.tensors.end()) {
       problems += "\n  missing: " + p.name + " " + graph::to_string(p.file_dims);
@@ -181,13 +211,13 @@ void check_weights(const data::TensorFile& file, const std::vector<Parameter>& p
     }
   }
   for (const auto& [name, tensor] : file.tensors) {
-    // PyTorch's batch norm keeps a counter that nothing here needs.
-    if (!known.contains(name) && !name.ends_with("num_batches_tracked"))
+    if (!known.contains(name) && !is_no_weight(name, tensor) && !matches_any(except, name))
       problems += "\n  not in the model: " + name;
   }
   if (!problems.empty()) {
     throw DataError(path + ": the weights do not fit the model:" + problems +
-                    "\nUse the configuration that the file was made with.");
+                    "\nUse the configuration that the file was made with, or list patterns of the "
+                    "names that init_from shall leave out, like model.init_except = [\"fc.*\"].");
   }
 }
 

@@ -23,10 +23,15 @@ std::vector<std::byte> from_file_order(const model::Parameter& parameter,
 // Numbers as dtype (float32 or float64).
 std::vector<std::byte> encode(const std::vector<double>& values, rt_dtype dtype);
 
-// Checks that the file has exactly these parameters, with these shapes, in a floating type. Throws
-// DataError that lists what is missing, what is unexpected, and shapes that differ.
+// Whether one of the patterns (* and ? as in a shell) is the name.
+bool matches_any(const std::vector<std::string>& patterns, const std::string& name);
+
+// Checks that the file has exactly these parameters, with these shapes, in a floating type; names
+// that match `except` may lack or differ on either side. Throws DataError that lists what is
+// missing, what is unexpected, and shapes that differ, ConfigurationError for a pattern that
+// matches nothing.
 void check_weights(const data::TensorFile& file, const std::vector<model::Parameter>& parameters,
-                   const std::string& path);
+                   const std::string& path, const std::vector<std::string>& except = {});
 
 // The tensor's numbers converted to `dtype` (from float16, bfloat16, float32 or float64).
 std::vector<std::byte> converted(const data::HostTensor& tensor, rt_dtype dtype);

@@ -9,9 +9,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<std::string> config_names() {
+std::vector<std::string> names_in(const std::string& folder) {
   std::vector<std::string> names;
-  for (const auto& e : fs::directory_iterator(CONFIGS_FOLDER)) {
+  for (const auto& e : fs::directory_iterator(folder)) {
     if (e.path().extension() == ".toml") names.push_back(e.path().stem().string());
   }
   std::sort(names.begin(), names.end());
@@ -42,8 +42,20 @@ TEST_P(Configs, TrainsTwoSteps) {
     EXPECT_TRUE(name == "run" || name == "tiny.toml" || name == "cache") << name;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Configs, testing::ValuesIn(config_names()),
+INSTANTIATE_TEST_SUITE_P(All, Configs, testing::ValuesIn(names_in(CONFIGS_FOLDER)),
                          [](const auto& info) { return info.param; });
+
+using Presets = ProgramTest;
+
+TEST_F(Presets, AreAccepted) {
+  const std::vector<std::string> presets = names_in(CONFIGS_FOLDER "/presets");
+  EXPECT_GE(presets.size(), 18u);
+  for (const std::string& preset : presets) {
+    EXPECT_THAT(output({"config", "check", job_, "--set", "model.preset=" + preset}),
+                testing::HasSubstr("tiny.toml: ok"))
+        << preset;
+  }
+}
 
 }  // namespace
 }  // namespace runtime::cli

@@ -182,7 +182,7 @@ INSTANTIATE_TEST_SUITE_P(
                "set is given"},
         Broken{"unknown_preset", kDataset + kTraining + "model.preset = \"lenett\"",
                "test.toml:3:16: model.preset: unknown preset \"lenett\", did you mean \"lenet\"?; "
-               "known: lenet, mlp, resnet18_cifar"},
+               "known: alexnet, alexnet_small, gpt2, "},
         Broken{"preset_outside", kDataset + kTraining + "model.preset = \"../presets/lenet\"",
                "test.toml:3:16: model.preset: unknown preset"},
         Broken{"csv_without_path", dataset("{ format = \"csv\", target = \"y\" }"),
@@ -215,6 +215,8 @@ INSTANTIATE_TEST_SUITE_P(
                "test.toml:4:22: optimizer.nesterov: got true, but momentum is 0"},
         Broken{"wrong_loss", whole("training.loss = \"mean_squared_error\""),
                "test.toml:4:17: training.loss: got \"mean_squared_error\", but dataset.task is"},
+        Broken{"init_except_alone", whole("model.init_except = [\"fc.*\"]"),
+               "test.toml:4:21: model.init_except: is not used without init_from"},
         Broken{"text_that_extends", whole("extends = [\"a.toml\"]"),
                "extends: got string \"a.toml\", but a text that is not in a file"}),
     name_of);
@@ -266,6 +268,16 @@ INSTANTIATE_TEST_SUITE_P(
         Broken{"same_names",
                layer("{ type = \"relu\", name = \"a\" }, { type = \"tanh\", name = \"a\" }"),
                "two layers are named \"a\", expected unique names"},
+        Broken{"stage", layer("{ type = \"relu\", stage = 0 }"),
+               "test.toml:4:32: model.layers[0].stage: got integer 0, but tensor and pipeline "
+               "parallelism are not available yet"},
+        Broken{"shard", layer("{ type = \"linear\", features = 1, shard = \"row\" }"),
+               "model.layers[0].shard: got string \"row\", but tensor and pipeline"},
+        Broken{"tied_and_drawn",
+               layer("{ type = \"linear\", features = 1, tie = \"e\", init = \"default\" }"),
+               "model.layers[0].init: is the embedding's business where tie is given"},
+        Broken{"file_layout", layer("{ type = \"linear\", features = 1, file_layout = \"io\" }"),
+               "expected one of \"out_in\", \"in_out\""},
         Broken{"repeat_too_often", layer("{ type = \"linear\", features = 1, repeat = 1001 }"),
                "model.layers[0].repeat: out of range: got integer 1001, expected at least 1, at "
                "most 1000"},

@@ -25,7 +25,7 @@ TEST(Layers, ConvolutionHasAllItsKeysWithDefaults) {
                                    Pair("dilation_w", 1), Pair("groups", 1), Pair("bias", 1)));
   EXPECT_EQ(conv.activation, "relu");
   EXPECT_TRUE(conv.numbers.empty());
-  EXPECT_TRUE(conv.strings.empty());
+  EXPECT_THAT(conv.strings, UnorderedElementsAre(Pair("shard", "auto")));
   EXPECT_FALSE(conv.init.has_value());
 }
 
@@ -53,6 +53,16 @@ TEST(Layers, NumbersAndNestedListsArrive) {
   EXPECT_EQ(residual.layers[1].numbers.at("probability"), 0.5);
   EXPECT_EQ(residual.shortcut.at(0).l2, 1.0);
   EXPECT_EQ(residual.shortcut.at(0).init, (Init{"kaiming_normal", 0}));
+}
+
+TEST(Layers, StringsArriveAndAStageOnlyIfGiven) {
+  const Layer linear =
+      layer(R"({ type = "linear", features = 2, tie = "wte", activation = "relu" })");
+  EXPECT_THAT(linear.strings, UnorderedElementsAre(Pair("tie", "wte"), Pair("shard", "auto"),
+                                                   Pair("file_layout", "out_in")));
+  EXPECT_EQ(linear.activation, "relu");
+  EXPECT_THAT(layer(R"({ type = "attention", heads = 2 })").integers,
+              UnorderedElementsAre(Pair("heads", 2), Pair("causal", 0)));
 }
 
 TEST(Layers, KnowWhereTheyWereWritten) {

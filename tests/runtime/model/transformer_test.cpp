@@ -1,0 +1,248 @@
+// What transformers need: tokens, positions, tied weights, names without a container's.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "runtime/error.h"
+#include "runtime/graph/autodiff.h"
+#include "runtime/model/network.h"
+#include "runtime/train/model_from_config.h"
+#include "tests/runtime/support/devices.h"
+#include "tests/runtime/support/graph_run.h"
+
+namespace runtime::model {
+namespace {
+
+using graph::Dims;
+using graph::ValueId;
+using graph::ValueKind;
+using test::GraphRun;
+using test::Numbers;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+Network build(const std::string& model) {
+  NetworkOptions options;
+  options.batch = 2;
+  options.dtype = RT_FLOAT64;
+  return build_network(
+      train::model_from_config(test::parse("dataset.name = \"synthetic\"\ndataset.samples = 4\n"
+                                           "dataset.classes = 5\ntraining.global_batch_size = 4\n"
+                                           "[model]\n" +
+                                           model)
+                                   .model),
+      options);
+}
+
+std::vector<std::string> names(const Network& n) {
+  std::vector<std::string> list;
+  for (const Parameter& p : n.parameters) list.push_back(p.name);
+  return list;
+}
+
+std::string refusal(const std::string& model) {
+  return test::message_of<ConfigurationError>([&] { build(model); });
+}
+
+const Parameter& parameter(const Network& n, const std::string& name) {
+  for (const Parameter& p : n.parameters) {
+    if (p.name == name) return p;
+  }
+  throw std::out_of_range(name);
+}
+
+// The same numbers for a name in every network.
+Numbers initial(const std::string& name, size_t count) {
+  return test::random_numbers(count, std::hash<std::string>()(name));
+}
+
+Numbers output(Network n, const Numbers& features) {
+  const ValueId y = test::add_output(n.graph, n.output, "y");
+  GraphRun run(n.graph, test::open_device("reference"));
+  for (const Parameter& p : n.parameters)
+    run.set(p.value, initial(p.name, graph::element_count(p.view)));
+  run.set(n.features, features);
+  run.run();
+  return run.get(y);
+}
+
+TEST(Transformer, PositionsAreTheFirstRowsOfTheTable) {
+  const std::string embedding =
+      "input = [3]\nlayers = [ { type = \"embedding\", name = \"e\", vocabulary = 5, features = 4 "
+      "}";
+  const Numbers tokens = {0, 4, 1, 2, 2, 3};
+  const Numbers plain = output(build(embedding + " ]"), tokens);
+  for (const int length : {0, 3, 7}) {
+    const Network n =
+        build(embedding + ", { type = \"position_embedding\", name = \"p\", length = " +
+              std::to_string(length) + " } ]");
+    const int64_t rows = length == 0 ? 3 : length;
+    EXPECT_EQ(parameter(n, "p.weight").file_dims, (Dims{rows, 4}));
+    EXPECT_EQ(parameter(n, "p.weight").init.kind, "normal");
+    const Numbers table = initial("p.weight", rows * 4), sums = output(n, tokens);
+    ASSERT_EQ(sums.size(), 24u);
+    for (size_t i = 0; i < sums.size(); ++i) EXPECT_EQ(sums[i], plain[i] + table[i % 12]);
+  }
+}
+
+TEST(Transformer, TooFewPositions) {
+  EXPECT_THAT(
+      refusal("input = [6]\nlayers = [ { type = \"embedding\", vocabulary = 5, features = 4 "
+              "}, { type = \"position_embedding\", length = 5 } ]"),
+      AllOf(HasSubstr("layer 'position1'"), HasSubstr("length 5 for 6 tokens")));
+  EXPECT_THAT(refusal("input = [6]\nlayers = [ { type = \"position_embedding\" } ]"),
+              AllOf(HasSubstr("needs tokens"), HasSubstr("[2, 6]")));
+}
+
+TEST(Transformer, PixelsBecomeTokensRowByRow) {
+  const std::string image = "input = [2, 3, 4]\nlayers = [ { type = \"image_to_tokens\" }";
+  const Numbers pixels = test::random_numbers(48, 1);
+  const Network tokens = build(image + " ]");
+  EXPECT_EQ(tokens.graph.value(tokens.output).dims, (Dims{2, 12, 2}));
+  EXPECT_EQ(output(tokens, pixels), pixels);
+  // The mean over tokens is that over pixels.
+  EXPECT_EQ(
+      output(build(image + ", { type = \"global_avg_pool\" } ]"), pixels),
+      output(build("input = [2, 3, 4]\nlayers = [ { type = \"global_avg_pool\" } ]"), pixels));
+  EXPECT_THAT(refusal("input = [6]\nlayers = [ { type = \"image_to_tokens\" } ]"),
+              HasSubstr("needs an image"));
+}
+
+TEST(Transformer, AttentionIsTheOperation) {
+  const Network n = build(
+      "input = [6, 1, 3]\nlayers = [ { type = \"image_to_tokens\" }, { type = \"attention\", heads "
+      "= "
+      "2, causal = true } ]");
+  EXPECT_EQ(n.graph.value(n.output).dims, (Dims{2, 3, 2}));
+  const graph::Node& node = n.graph.nodes.back();
+  EXPECT_EQ(node.op, RT_OP_ATTENTION);
+  EXPECT_EQ(graph::integer_attribute(node, RT_ATTR_HEADS, 0), 2);
+  EXPECT_EQ(graph::integer_attribute(node, RT_ATTR_CAUSAL, 0), 1);
+}
+
+TEST(Transformer, ContainersWithoutPrefixLeaveNoTraceInNames) {
+  const Network n = build(R"(input = [8]
+layers = [ { type = "block", name = "h", repeat = 2, layers = [
+    { type = "residual", prefix = false, layers = [
+      { type = "layer_norm", name = "ln_1" },
+      { type = "block", prefix = false, layers = [ { type = "linear", name = "a", features = 8 } ] } ] },
+    { type = "residual", prefix = false, layers = [
+      { type = "linear", name = "b", features = 8 } ], shortcut = [
+      { type = "linear", name = "c", features = 8, bias = false } ] } ] },
+  { type = "residual", prefix = false, layers = [ { type = "linear", name = "d", features = 8 } ] } ]
+)");
+  EXPECT_THAT(names(n),
+              ElementsAre("h.0.ln_1.weight", "h.0.ln_1.bias", "h.0.a.weight", "h.0.a.bias",
+                          "h.0.b.weight", "h.0.b.bias", "h.0.c.weight", "h.1.ln_1.weight",
+                          "h.1.ln_1.bias", "h.1.a.weight", "h.1.a.bias", "h.1.b.weight",
+                          "h.1.b.bias", "h.1.c.weight", "d.weight", "d.bias"));
+  EXPECT_EQ(n.graph.nodes.back().layer, "residual1");
+  EXPECT_THAT(
+      refusal("input = [8]\nlayers = [ { type = \"block\", prefix = false, repeat = 2, layers "
+              "= [ { type = \"linear\", features = 8 } ] } ]"),
+      HasSubstr("different names"));
+}
+
+TEST(Transformer, InOutIsTheTransposeInFiles) {
+  const Network n = build(
+      "input = [3, 2, 4]\nlayers = [ { type = \"flatten\" }, { type = \"linear\", features = 5, "
+      "file_layout = \"in_out\" }, { type = \"linear\", features = 7, file_layout = \"in_out\" } "
+      "]");
+  EXPECT_EQ(parameter(n, "fc2.weight").file_dims, (Dims{5, 7}));
+  EXPECT_EQ(parameter(n, "fc2.weight").view, (Dims{7, 5}));
+  EXPECT_THAT(parameter(n, "fc2.weight").permutation, ElementsAre(1, 0));
+  // Columns of a flattened image: [O, H, W, C] -> [C, H, W, O].
+  EXPECT_EQ(parameter(n, "fc1.weight").file_dims, (Dims{24, 5}));
+  EXPECT_THAT(parameter(n, "fc1.weight").permutation, ElementsAre(3, 1, 2, 0));
+}
+
+// ---- tied weights
+
+std::string language_model(const std::string& head) {
+  return "input = [3]\nlayers = [ { type = \"embedding\", name = \"e\", vocabulary = 5, features = "
+         "4 "
+         "}, { type = \"linear\", features = 4, activation = \"tanh\" }, { type = \"linear\", name "
+         "= "
+         "\"head\", features = 5, bias = false" +
+         head + " } ]";
+}
+
+// Gradients by name; "head.weight" begins as the table.
+std::map<std::string, Numbers> gradients(const std::string& head) {
+  Network n = build(language_model(head));
+  graph::Graph& g = n.graph;
+  const ValueId labels = test::add_value(g, "labels", ValueKind::kInput, {2, 3}, RT_INT32);
+  const ValueId weight = test::add_value(g, "weight", ValueKind::kInput, {2, 3});
+  const ValueId one = test::add_value(g, "one", ValueKind::kState, {1});
+  const ValueId loss = graph::Build(g).cross_entropy(n.output, labels, weight);
+  std::vector<ValueId> wanted;
+  for (const Parameter& p : n.parameters) wanted.push_back(p.value);
+  std::map<std::string, ValueId> outputs;
+  for (const auto& [v, gradient] : graph::differentiate(g, loss, one, wanted))
+    outputs[g.value(v).name] = test::add_output(g, gradient, "d " + g.value(v).name);
+  GraphRun run(g, test::open_device("reference"));
+  for (const Parameter& p : n.parameters) {
+    run.set(p.value,
+            initial(p.name == "head.weight" ? "e.weight" : p.name, graph::element_count(p.view)));
+  }
+  run.set(n.features, {0, 4, 1, 2, 2, 3});
+  run.set(labels, {4, 1, 0, 2, 3, 1});
+  run.set(weight, Numbers(6, 1.0 / 6));
+  run.set(one, {1});
+  run.run();
+  std::map<std::string, Numbers> result;
+  for (const auto& [name, v] : outputs) result[name] = run.get(v);
+  return result;
+}
+
+TEST(Transformer, GradientsOfATiedWeightAddUp) {
+  EXPECT_THAT(names(build(language_model(", tie = \"e\""))),
+              ElementsAre("e.weight", "fc1.weight", "fc1.bias"));
+  const auto tied = gradients(", tie = \"e\""), own = gradients("");
+  ASSERT_EQ(tied.size() + 1, own.size());
+  Numbers sum = own.at("e.weight");
+  for (size_t i = 0; i < sum.size(); ++i) sum[i] += own.at("head.weight")[i];
+  EXPECT_LT(test::relative_error(tied.at("e.weight"), sum), 1e-14);
+  EXPECT_GT(test::relative_error(tied.at("e.weight"), own.at("e.weight")), 0.1);
+  EXPECT_LT(test::relative_error(tied.at("fc1.weight"), own.at("fc1.weight")), 1e-14);
+}
+
+TEST(Transformer, TieThatDoesNotFit) {
+  EXPECT_THAT(refusal(language_model(", tie = \"wte\"")),
+              AllOf(HasSubstr("layer 'head'"), HasSubstr("tie = \"wte\""), HasSubstr("full name")));
+  EXPECT_THAT(refusal(language_model(", tie = \"fc1\"")),
+              AllOf(HasSubstr("table is [4, 4]"), HasSubstr("needs [5, 4]")));
+}
+
+// ---- keys that change a preset
+
+TEST(Transformer, OutputsOfATiedModelAreItsVocabulary) {
+  const Network n = build("preset = \"gpt_char_small\"\noutputs = 80\ninput = [16]");
+  EXPECT_EQ(parameter(n, "wte.weight").file_dims, (Dims{80, 128}));
+  EXPECT_EQ(n.graph.value(n.output).dims, (Dims{2, 16, 80}));
+}
+
+TEST(Transformer, OutputsReplaceTheHead) {
+  const Network n = build("preset = \"alexnet_small\"\noutputs = 7");
+  EXPECT_EQ(parameter(n, "classifier.6.weight").file_dims, (Dims{7, 1024}));
+  EXPECT_THAT(refusal("outputs = 7\ninput = [8]\nlayers = [ { type = \"relu\" } ]"),
+              AllOf(HasSubstr("model.outputs"), HasSubstr("linear")));
+}
+
+TEST(Transformer, DropoutOfAllLayers) {
+  const auto probabilities = [](const std::string& model) {
+    std::set<double> found;
+    for (const graph::Node& node : build(model).graph.nodes) {
+      if (node.op == RT_OP_DROPOUT)
+        found.insert(graph::number_attribute(node, RT_ATTR_PROBABILITY, -1));
+    }
+    return found;
+  };
+  const std::string gpt = "preset = \"gpt_char\"\ninput = [8]\n";
+  EXPECT_THAT(probabilities(gpt), ElementsAre(0.2));
+  EXPECT_THAT(probabilities(gpt + "dropout = 0.5"), ElementsAre(0.5));
+  EXPECT_TRUE(probabilities(gpt + "dropout = 0").empty());
+}
+
+}  // namespace
+}  // namespace runtime::model
