@@ -113,14 +113,17 @@ Totals totals(const Session& s) {
 void print_bench(const Session& s, const BenchArguments& arguments, double step_s,
                  const Totals& all, const std::optional<train::Scaling>& scaling) {
   const double samples = static_cast<double>(s.config.training.global_batch_size) / step_s;
+  const int64_t labels = s.data.train->spec().labels;  // above 1: tokens
+  const double tokens = samples * static_cast<double>(labels);
   if (!arguments.json) {
     const std::string ranks =
         scaling ? fmt::format(", {} ranks over {}", s.rank.place.world_size, s.rank.backend) : "";
     fmt::print(
-        "{} on {}{}: {:.3f} ms a step (median of {}), {:.0f} samples/s, {:.1f} GFLOP/s, peak "
+        "{} on {}{}: {:.3f} ms a step (median of {}), {:.0f} samples/s{}, {:.1f} GFLOP/s, peak "
         "memory {:.0f} MiB\n",
         s.config.name, s.device->id(), ranks, step_s * 1e3, arguments.steps, samples,
-        all.flops / step_s / 1e9, all.peak_memory / (1 << 20));
+        labels > 1 ? fmt::format(" ({:.0f} tokens/s)", tokens) : "", all.flops / step_s / 1e9,
+        all.peak_memory / (1 << 20));
     if (scaling) fmt::print("{}\n", train::explain(*scaling));
     return;
   }
@@ -132,6 +135,7 @@ void print_bench(const Session& s, const BenchArguments& arguments, double step_
   j["steps"] = arguments.steps;
   j["step_ms_median"] = step_s * 1e3;
   j["samples_per_second"] = samples;
+  if (labels > 1) j["tokens_per_second"] = tokens;
   j["flops_per_second"] = all.flops / step_s;
   j["peak_memory_bytes"] = peak_memory_bytes();
   j["peak_memory_bytes_all_ranks"] = static_cast<uint64_t>(all.peak_memory);

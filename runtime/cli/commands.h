@@ -39,6 +39,7 @@ plugins::host::HostServices host_services();
 
 void add_train(CLI::App& app, Outcome& outcome);
 void add_evaluate(CLI::App& app, Outcome& outcome);
+void add_predict(CLI::App& app, Outcome& outcome);
 void add_gradients(CLI::App& app, Outcome& outcome);
 void add_plan(CLI::App& app, Outcome& outcome);
 void add_bench(CLI::App& app, Outcome& outcome);

@@ -28,8 +28,9 @@ void add_batch(const data::Batch& batch, const data::SampleSpec& spec, data::Ten
   dims.insert(dims.begin(), batch.rows);
   file.tensors["features"] = tensor(RT_FLOAT32, dims, batch.features.data(), batch.features.size());
   if (spec.classes > 0) {
-    file.tensors["labels"] =
-        tensor(RT_INT32, {batch.rows}, batch.labels.data(), batch.labels.size());
+    dims = {batch.rows};
+    if (spec.labels > 1) dims.push_back(spec.labels);
+    file.tensors["labels"] = tensor(RT_INT32, dims, batch.labels.data(), batch.labels.size());
   } else {
     file.tensors["targets"] =
         tensor(RT_FLOAT32, {batch.rows, spec.targets}, batch.targets.data(), batch.targets.size());

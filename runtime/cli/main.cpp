@@ -50,6 +50,7 @@ int run(int argc, char** argv) {
   outcome.arguments.assign(argv + 1, argv + argc);
   runtime::cli::add_train(app, outcome);
   runtime::cli::add_evaluate(app, outcome);
+  runtime::cli::add_predict(app, outcome);
   runtime::cli::add_gradients(app, outcome);
   runtime::cli::add_plan(app, outcome);
   runtime::cli::add_bench(app, outcome);

@@ -120,8 +120,9 @@ const exec::Program& print_rank(train::StepPrograms& programs, const std::string
              device.properties().name, batch, ranks, count_parameters(p.step));
   print_operations(p.program->graph(), device);
   const double flops = train::step_flops(p.program->graph(), passes);
-  fmt::print("\n{} operations, {:.2f} GFLOP a step, {:.2f} MFLOP a sample{}\n",
+  fmt::print("\n{} operations, {:.2f} GFLOP a step, {:.2f} MFLOP a sample{}{}\n",
              p.program->graph().nodes.size(), flops / 1e9, flops / 1e6 / rows,
+             programs.spec.labels > 1 ? fmt::format(" of {} tokens", programs.spec.labels) : "",
              passes > 1 ? fmt::format("; {} passes a step", passes) : "");
   return *p.program;
 }

@@ -87,7 +87,7 @@ void report_scaling(const Session& s, const train::RunResult& result, train::Rep
 }
 
 // On rank 0; the others have nothing to say.
-void finish(const TrainArguments& arguments, const train::RunResult& result,
+void finish(const TrainArguments& arguments, const Session& session, const train::RunResult& result,
             const std::string& file, train::Reporter& reporter, Outcome& outcome) {
   if (result.signal != 0) {
     reporter.note("stopped by " + std::string(result.signal == SIGINT ? "SIGINT" : "SIGTERM") +
@@ -96,7 +96,9 @@ void finish(const TrainArguments& arguments, const train::RunResult& result,
     return;
   }
   reporter.note("done: " + std::to_string(result.steps) + " steps, weights: " + file +
-                "\nnext: runtime evaluate " + arguments.config.path + " --weights " + file);
+                "\nnext: runtime " +
+                (session.data.train->spec().labels > 1 ? "predict " : "evaluate ") +
+                arguments.config.path + " --weights " + file);
 }
 
 void train_rank(Session& session, const TrainArguments& arguments, train::StopSignal& stop,
@@ -120,7 +122,7 @@ void train_rank(Session& session, const TrainArguments& arguments, train::StopSi
   const std::string file = session.rank.run_folder + "/weights.safetensors";
   if (session.rank.main()) data::write_safetensors(file, session.trainer->weights());
   report_scaling(session, result, *reporter);
-  if (session.rank.main()) return finish(arguments, result, file, *reporter, outcome);
+  if (session.rank.main()) return finish(arguments, session, result, file, *reporter, outcome);
   // Threads leave that to rank 0.
   if (result.signal != 0 && session.rank.backend != "local")
     outcome.exit_code = 128 + result.signal;

@@ -29,46 +29,9 @@ std::array<char32_t, 256> byte_characters() {
   return table;
 }
 
-// The pattern of GPT-2:
-//   's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
-// with \p{L}, \p{N} and \s as classify() has them.
-class Splitter {
- public:
-  Splitter(std::string_view text, const std::string& name) : text_(text), name_(name) {}
-
-  // Where the piece that begins at `begin` ends.
-  std::size_t end_of_piece(std::size_t begin) const {
-    for (const std::string_view suffix : {"'s", "'t", "'re", "'ve", "'m", "'ll", "'d"}) {
-      if (text_.substr(begin, suffix.size()) == suffix) return begin + suffix.size();
-    }
-    const std::size_t word = begin + (text_[begin] == ' ' ? 1 : 0);
-    const CharacterClass kind = class_at(word);
-    return kind == CharacterClass::kSpace ? end_of_space(begin) : end_of_run(word, kind);
-  }
-
- private:
-  CharacterClass class_at(std::size_t at) const {
-    return at < text_.size() ? classify(next_code_point(text_, at, name_)) : CharacterClass::kSpace;
-  }
-
-  std::size_t end_of_run(std::size_t at, CharacterClass kind) const {
-    while (at < text_.size() && class_at(at) == kind) next_code_point(text_, at, name_);
-    return at;
-  }
-
-  // The last space before a word is the word's.
-  std::size_t end_of_space(std::size_t begin) const {
-    std::size_t at = begin, last = begin;
-    while (at < text_.size() && class_at(at) == CharacterClass::kSpace) {
-      last = at;
-      next_code_point(text_, at, name_);
-    }
-    return at == text_.size() || last == begin ? at : last;
-  }
-
-  std::string_view text_;
-  const std::string& name_;
-};
+CharacterClass class_at(std::string_view text, std::size_t at, const std::string& name) {
+  return at < text.size() ? classify(next_code_point(text, at, name)) : CharacterClass::kSpace;
+}
 
 struct Merge {
   int32_t rank, id;
@@ -112,9 +75,8 @@ class Gpt2Tokenizer final : public Tokenizer {
   int64_t vocabulary() const override { return static_cast<int64_t>(texts_.size()); }
 
   void encode(std::string_view text, const std::string& name, const Emit& emit) const override {
-    const Splitter splitter(text, name);
     for (std::size_t at = 0; at < text.size();) {
-      const std::size_t end = splitter.end_of_piece(at);
+      const std::size_t end = gpt2_piece_end(text, at, name);
       encode_piece(text.substr(at, end - at), emit);
       at = end;
     }
@@ -223,6 +185,23 @@ class Gpt2Tokenizer final : public Tokenizer {
 };
 
 }  // namespace
+
+std::size_t gpt2_piece_end(std::string_view text, std::size_t begin, const std::string& name) {
+  for (const std::string_view suffix : {"'s", "'t", "'re", "'ve", "'m", "'ll", "'d"}) {
+    if (text.substr(begin, suffix.size()) == suffix) return begin + suffix.size();
+  }
+  std::size_t at = begin + (text[begin] == ' ' ? 1 : 0);
+  const CharacterClass kind = class_at(text, at, name);
+  if (kind == CharacterClass::kSpace) at = begin;
+  std::size_t last = at;
+  while (at < text.size() && class_at(text, at, name) == kind) {
+    last = at;
+    next_code_point(text, at, name);
+  }
+  // The last of several spaces before a word is the word's.
+  const bool leave = kind == CharacterClass::kSpace && at < text.size() && last > begin;
+  return leave ? last : at;
+}
 
 std::unique_ptr<const Tokenizer> make_gpt2_tokenizer(const NamedText& vocabulary,
                                                      const NamedText& merges) {

@@ -180,7 +180,6 @@ DatasetOptions resolve(const DatasetOptions& options) {
   DatasetOptions resolved = options;
   if (options.name == "synthetic") resolved.format = "synthetic";
   if (!options.name.empty() && options.name != "synthetic") resolved = resolve_well_known(options);
-  if (resolved.format == "text" && resolved.tokenizer.empty()) resolved.tokenizer = "char";
   for (const char* format : {"idx", "cifar10", "csv", "npy", "text", "tokens", "synthetic"}) {
     if (resolved.format == format) return resolved;
   }

@@ -28,9 +28,14 @@ constexpr PhiloxCounter philox4x32(PhiloxCounter counter, PhiloxKey key) {
   return counter;
 }
 
-// What the random numbers of this room are for: the last counter word, so that two uses of one seed
+// What the random numbers of a seed are for: the last counter word, so that two uses of one seed
 // never share numbers.
-enum class RandomUse : uint32_t { kShuffle = 1, kSyntheticPool = 2, kSyntheticOffset = 3 };
+enum class RandomUse : uint32_t {
+  kShuffle = 1,
+  kSyntheticPool = 2,
+  kSyntheticOffset = 3,
+  kGeneration = 5
+};
 
 // Block `block` of the numbers that `seed` gives for `use` and `sub` (an epoch, a sample...).
 constexpr PhiloxCounter random_block(uint64_t seed, RandomUse use, uint32_t sub, uint64_t block) {

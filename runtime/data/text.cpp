@@ -26,6 +26,10 @@ std::shared_ptr<const Tokens> tokens_of(const std::string& text, const std::stri
 }
 
 Text read_texts(const DatasetOptions& options) {
+  if (options.tokenizer.empty()) {
+    throw ConfigurationError("dataset.tokenizer is missing for " + options.path +
+                             "; expected char, byte or gpt2");
+  }
   Text result;
   const std::string text = read_text(options.path);
   if (options.tokenizer == "char") result.spec.characters = characters_of(text, options.path);

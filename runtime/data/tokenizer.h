@@ -38,6 +38,10 @@ struct NamedText {
 };
 std::unique_ptr<const Tokenizer> make_gpt2_tokenizer(const NamedText& vocabulary,
                                                      const NamedText& merges);
+// Where the piece of a UTF-8 text that begins at `begin` ends, by GPT-2's pattern
+//   's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
+// with \p{L}, \p{N} and \s as classify() in utf8.h has them. No token spans two pieces.
+std::size_t gpt2_piece_end(std::string_view text, std::size_t begin, const std::string& name);
 
 }  // namespace runtime::data
 

@@ -151,6 +151,7 @@ data::DatasetOptions data_options(const config::Config& config, const char* sear
   o.classification = d.task != "regression";
   o.next_token = d.task == "next_token";
   o.tokenizer = d.tokenizer;
+  if (o.tokenizer.empty() && data::is_text(o) && o.format != "tokens") o.tokenizer = "char";
   o.tokenizer_path = find_data("tokenizer_path", d.tokenizer_path, o.search_path);
   o.token_type = d.token_type;
   o.stride = d.stride;

@@ -1,0 +1,269 @@
+// Texts and files of token ids as samples of a language model.
+#include <gmock/gmock.h>
+
+#include <filesystem>
+
+#include "runtime/data/loader.h"
+#include "runtime/data/open.h"
+#include "runtime/data/tokens.h"
+#include "tests/runtime/data/files.h"
+
+namespace runtime::data {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::vector<float> features(const Dataset& dataset, int64_t index) {
+  std::vector<float> out(static_cast<std::size_t>(dataset.spec().shape[0]));
+  dataset.read_features(index, out.data());
+  return out;
+}
+
+std::vector<int32_t> labels(const Dataset& dataset, int64_t index) {
+  std::vector<int32_t> out(static_cast<std::size_t>(dataset.spec().labels));
+  dataset.read_labels(index, out.data());
+  return out;
+}
+
+class Text : public testing::Test {
+ protected:
+  DatasetOptions text(const std::string& content, int64_t context) {
+    DatasetOptions options;
+    options.format = "text";
+    options.tokenizer = "char";
+    options.path = folder_.write("a.txt", content);
+    options.shape = {context};
+    return options;
+  }
+  template <class Id>
+  DatasetOptions tokens(const std::vector<Id>& ids, int64_t context) {
+    DatasetOptions options;
+    options.format = "tokens";
+    options.token_type = sizeof(Id) == 2 ? "uint16" : "uint32";
+    options.path = folder_.write("a.bin", test::raw(ids));
+    options.shape = {context};
+    return options;
+  }
+
+  const test::TempFolder folder_;
+};
+
+TEST_F(Text, SamplesAreWindowsAndTheTokensAfter) {
+  const DatasetPair pair = open_dataset(text("abcdefghij", 3));
+  const Dataset& train = *pair.train;
+  EXPECT_EQ(pair.validation, nullptr);
+  EXPECT_EQ(train.description(), "a.txt, 10 tokens of 10 kinds, 3 samples of 3");
+  EXPECT_THAT(train.spec().shape, ElementsAre(3));
+  EXPECT_EQ(train.spec().classes, 10);
+  EXPECT_EQ(train.spec().labels, 3);
+  EXPECT_EQ(train.spec().characters, "abcdefghij");
+  EXPECT_THAT(features(train, 0), ElementsAre(0, 1, 2));
+  EXPECT_THAT(labels(train, 0), ElementsAre(1, 2, 3));
+  EXPECT_THAT(features(train, 2), ElementsAre(6, 7, 8));
+  EXPECT_THAT(labels(train, 2), ElementsAre(7, 8, 9));
+  EXPECT_EQ(train.label(2), 7);
+}
+
+TEST_F(Text, StrideIsOfTrainingOnly) {
+  DatasetOptions options = text("abcdefghijklmnopqrst", 4);
+  options.stride = 1;
+  options.validation_split = 0.5;
+  const DatasetPair pair = open_dataset(options);
+  EXPECT_EQ(pair.train->size(), 6);  // windows of 4 and a token after, in 10
+  EXPECT_THAT(features(*pair.train, 5), ElementsAre(5, 6, 7, 8));
+  EXPECT_THAT(labels(*pair.train, 5), ElementsAre(6, 7, 8, 9));
+  EXPECT_EQ(pair.validation->size(), 2);
+  EXPECT_THAT(features(*pair.validation, 1), ElementsAre(14, 15, 16, 17));
+  EXPECT_EQ(pair.validation->spec().classes, 20);
+}
+
+TEST_F(Text, ValidationFileHasTheCharactersOfTheTrainingText) {
+  DatasetOptions options = text("hello world", 2);
+  options.validation_path = folder_.write("v.txt", "low");
+  const DatasetPair pair = open_dataset(options);
+  EXPECT_EQ(pair.validation->size(), 1);
+  EXPECT_EQ(pair.validation->spec().characters, " dehlorw");
+  EXPECT_THAT(features(*pair.validation, 0), ElementsAre(4, 5));
+  folder_.write("v.txt", "low?");
+  EXPECT_THAT(test::message_of([&] { open_dataset(options); }),
+              AllOf(HasSubstr("v.txt: at byte 3"), HasSubstr("'?'")));
+}
+
+TEST_F(Text, BytesAndCompressedFiles) {
+  DatasetOptions options = text(test::gzip("a\xFF\n"), 2);
+  options.tokenizer = "byte";
+  const DatasetPair pair = open_dataset(options);
+  EXPECT_EQ(pair.train->spec().classes, 256);
+  EXPECT_THAT(features(*pair.train, 0), ElementsAre(97, 255));
+  EXPECT_THAT(labels(*pair.train, 0), ElementsAre(255, 10));
+}
+
+TEST_F(Text, IsFoundByName) {
+  DatasetOptions options;
+  options.name = "tiny_shakespeare";
+  options.tokenizer = "char";
+  options.shape = {2};
+  options.search_path = {folder_.path("none"), folder_.path()};
+  EXPECT_THAT(test::message_of([&] { open_dataset(options); }),
+              AllOf(HasSubstr("tiny_shakespeare not found"), HasSubstr("RUNTIME_DATA_PATH")));
+  folder_.write("input.txt", "abc");
+  EXPECT_EQ(open_dataset(options).train->spec().classes, 3);
+  folder_.write("tinyshakespeare/input.txt", "abcd");
+  EXPECT_EQ(open_dataset(options).train->spec().classes, 4);
+  options.path = folder_.path();
+  EXPECT_EQ(open_dataset(options).train->spec().classes, 3);
+  options.path = folder_.path("tinyshakespeare/input.txt");
+  EXPECT_EQ(open_dataset(options).train->spec().classes, 4);
+}
+
+TEST_F(Text, TokenFilesOfBothTypes) {
+  const DatasetPair narrow = open_dataset(tokens<uint16_t>({5, 65535, 7, 8, 9}, 4));
+  EXPECT_EQ(narrow.train->spec().classes, 65536);
+  EXPECT_THAT(features(*narrow.train, 0), ElementsAre(5, 65535, 7, 8));
+  EXPECT_THAT(labels(*narrow.train, 0), ElementsAre(65535, 7, 8, 9));
+  DatasetOptions options = tokens<uint32_t>({1, 100000, 3, 16777215}, 1);
+  const DatasetPair wide = open_dataset(options);
+  EXPECT_EQ(wide.train->spec().classes, 1 << 24);
+  EXPECT_THAT(features(*wide.train, 1), ElementsAre(100000));
+  EXPECT_THAT(labels(*wide.train, 2), ElementsAre((1 << 24) - 1));
+}
+
+// More than one chunk of what is read at once.
+TEST_F(Text, LongWindows) {
+  std::vector<uint16_t> ids(5001);
+  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<uint16_t>(i);
+  const DatasetPair pair = open_dataset(tokens(ids, 2500));
+  ASSERT_EQ(pair.train->size(), 2);
+  const std::vector<float> x = features(*pair.train, 1);
+  const std::vector<int32_t> y = labels(*pair.train, 1);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    ASSERT_EQ(x[i], 2500 + i);
+    ASSERT_EQ(y[i], 2501 + static_cast<int32_t>(i));
+  }
+}
+
+TEST_F(Text, BrokenTokenFiles) {
+  const auto refused = [&](const DatasetOptions& options) {
+    return test::message_of([&] {
+      const DatasetPair pair = open_dataset(options);
+      for (int64_t i = 0; i < pair.train->size(); ++i) labels(*pair.train, i);
+    });
+  };
+  DatasetOptions options = tokens<uint16_t>({1, 2, 300, 4}, 1);
+  options.classes = 256;
+  EXPECT_THAT(refused(options), AllOf(HasSubstr("a.bin: at byte 4: token 300; expected 0..255")));
+  options.tokenizer = "byte";
+  options.classes = 0;
+  EXPECT_THAT(refused(options), HasSubstr("expected 0..255"));
+  EXPECT_THAT(refused(tokens<uint32_t>({1, 1 << 24}, 1)), HasSubstr("at byte 4: token 16777216"));
+  EXPECT_THAT(refused(tokens<uint32_t>({1, 0xFFFFFFFF}, 1)), HasSubstr("token 4294967295"));
+  options = tokens<uint16_t>({1, 2}, 1);
+  folder_.write("a.bin", "abc");
+  EXPECT_THAT(refused(options),
+              HasSubstr("at byte 2: the file has 3 bytes; expected a multiple of 2"));
+  options.token_type = "uint32";
+  EXPECT_THAT(refused(options), HasSubstr("expected a multiple of 4"));
+  folder_.write("a.bin", "");
+  EXPECT_THAT(refused(options), HasSubstr("the file has 0 bytes"));
+  options.path = folder_.path("missing.bin");
+  EXPECT_THAT(refused(options), HasSubstr("check the path"));
+  options.path = folder_.path();
+  EXPECT_THAT(refused(options), HasSubstr("it is a folder"));
+}
+
+TEST_F(Text, AFileThatIsCutWhileItIsInUseIsAnError) {
+  DatasetOptions options = tokens<uint16_t>({1, 2, 3, 4, 5, 6}, 2);
+  options.classes = 10;
+  const DatasetPair pair = open_dataset(options);
+  std::filesystem::resize_file(options.path, 6);
+  EXPECT_THAT(features(*pair.train, 0), ElementsAre(1, 2));
+  EXPECT_THAT(test::message_of([&] { features(*pair.train, 1); }),
+              AllOf(HasSubstr("a.bin: at byte 4: the data end here"), HasSubstr("12 bytes")));
+}
+
+TEST_F(Text, TooShortOrTooManySamples) {
+  EXPECT_THAT(test::message_of([&] { open_dataset(text("abc", 3)); }),
+              HasSubstr("a.txt: 3 tokens for a part; expected at least 4"));
+  DatasetOptions options = text("abcdefgh", 3);
+  options.validation_split = 0.2;
+  EXPECT_THAT(test::message_of([&] { open_dataset(options); }), HasSubstr("2 tokens for a part"));
+  EXPECT_THAT(test::message_of([&] { open_dataset(text("", 3)); }), HasSubstr("0 tokens"));
+  EXPECT_THAT(test::message_of([] {
+                make_token_dataset(make_synthetic_tokens(int64_t{1} << 40, 10, 1),
+                                   {0, int64_t{1} << 40, 8, 1}, {}, "long");
+              }),
+              AllOf(HasSubstr("dataset.stride = 1"), HasSubstr("larger stride")));
+}
+
+TEST_F(Text, OptionsThatDoNotBelongTogether) {
+  const auto refused = [](const DatasetOptions& options) {
+    try {
+      open_dataset(options);
+    } catch (const ConfigurationError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  DatasetOptions options = text("abc", 1);
+  options.shape = {1, 2, 3};
+  EXPECT_THAT(refused(options), HasSubstr("model.input is 1x2x3; expected [length]"));
+  options = text("abc", 1);
+  options.classes = 2;
+  EXPECT_THAT(refused(options), HasSubstr("dataset.classes is 2, but the text has 3"));
+  options = text("abc", 1);
+  options.standardize = true;
+  EXPECT_THAT(refused(options), HasSubstr("standardize"));
+  options = text("abc", 1);
+  options.resize = {1, 2};
+  EXPECT_THAT(refused(options), HasSubstr("resize"));
+}
+
+TEST(SyntheticTokens, EveryOtherTokenFollowsFromTheOneBefore) {
+  DatasetOptions options;
+  options.name = "synthetic";
+  options.next_token = true;
+  options.shape = {8};
+  options.samples = 20;
+  options.classes = 11;
+  options.validation_split = 0.25;
+  const DatasetPair pair = open_dataset(options);
+  EXPECT_EQ(pair.train->size(), 15);
+  EXPECT_EQ(pair.validation->size(), 5);
+  for (int64_t i = 0; i < pair.train->size(); ++i) {
+    const std::vector<float> x = features(*pair.train, i);
+    const std::vector<int32_t> y = labels(*pair.train, i);
+    for (std::size_t t = 0; t < x.size(); t += 2) {
+      EXPECT_EQ(y[t], (static_cast<int32_t>(x[t]) + 1) % 11);
+      EXPECT_LT(x[t], 11);
+    }
+  }
+  options.classes = 0;
+  EXPECT_THROW(open_dataset(options), ConfigurationError);
+}
+
+// ---- batches
+
+TEST_F(Text, BatchesHoldTheLabelsOfEachSample) {
+  const DatasetPair pair = open_dataset(text("abcdefghijklmnop", 3));  // 5 samples
+  LoaderOptions options;
+  options.batch_size = 2;
+  options.shuffle = false;
+  options.last_batch = LastBatch::kPad;
+  Loader loader(pair.train, options);
+  const Batch* batch = &loader.next();
+  EXPECT_THAT(batch->features, ElementsAre(0, 1, 2, 3, 4, 5));
+  EXPECT_THAT(batch->labels, ElementsAre(1, 2, 3, 4, 5, 6));
+  loader.next();
+  batch = &loader.next();
+  EXPECT_EQ(batch->valid, 1);
+  EXPECT_THAT(batch->labels, ElementsAre(13, 14, 15, 13, 14, 15));
+  options.last_batch = LastBatch::kKeep;
+  options.part = [](int64_t, int) { return std::vector<int64_t>{1}; };  // of rank 1
+  Loader second(pair.train, options);
+  EXPECT_THAT(second.next().labels, ElementsAre(4, 5, 6));
+}
+
+}  // namespace
+}  // namespace runtime::data
