@@ -1,0 +1,156 @@
+#include "runtime/config/schema_sections.h"
+
+namespace runtime::config {
+
+Section training() {
+  return {"training",
+          "How long, in which steps and on which loss.",
+          {{.name = "global_batch_size",
+            .type = Type::kInteger,
+            .default_text = "0",
+            .range = at_least(1, 16777216),
+            .documentation = "samples in a step, of all ranks together; or batch_size_per_rank"},
+           {.name = "batch_size_per_rank",
+            .type = Type::kInteger,
+            .default_text = "0",
+            .range = at_least(1, 16777216),
+            .documentation = "samples in a step of each rank: the global batch grows with the "
+                             "ranks; see lr_scheduler.scale_with_batch"},
+           {.name = "micro_batch_size",
+            .type = Type::kIntegerOrAuto,
+            .default_text = "\"auto\"",
+            .range = at_least(0, 16777216),
+            .documentation = "samples that a rank computes at once; a larger share of a batch is "
+                             "cut, and gradients are added up; \"auto\": the whole share"},
+           {.name = "epochs",
+            .type = Type::kInteger,
+            .default_text = "0",
+            .range = at_least(0, kMaxCount),
+            .documentation = "passes over the training samples; or steps; without both, 1 epoch"},
+           {.name = "steps",
+            .type = Type::kInteger,
+            .default_text = "0",
+            .range = at_least(0, kMaxCount),
+            .documentation = "number of steps, instead of epochs"},
+           {.name = "dtype",
+            .default_text = "\"float32\"",
+            .choices = {"float32", "float64"},
+            .documentation = "type of weights and activations; float64 where the device has it"},
+           {.name = "max_norm",
+            .type = Type::kNumber,
+            .default_text = "0.0",
+            .range = at_least(0),
+            .documentation = "gradients with a larger global norm are scaled down to it; 0: never"},
+           {.name = "recompute",
+            .default_text = "\"none\"",
+            .choices = {"none", "blocks"},
+            .documentation = "\"blocks\": what is inside a residual or a repeated block is "
+                             "computed again for the backward pass instead of being kept: less "
+                             "memory, about a third more work, the same results"},
+           {.name = "loss",
+            .default_text = "\"auto\"",
+            .choices = {"auto", "cross_entropy", "mean_squared_error"},
+            .documentation = "\"auto\": cross_entropy for classification, mean_squared_error for "
+                             "regression"}}};
+}
+
+Section optimizer() {
+  return {"optimizer",
+          "The update of the weights.",
+          {{.name = "name",
+            .default_text = "\"sgd\"",
+            .choices = {"sgd", "adamw"},
+            .documentation = "the rule, as in PyTorch"},
+           {.name = "lr",
+            .type = Type::kNumber,
+            .default_text = "0.01",
+            .range = at_least(0),
+            .documentation = "learning rate before the schedule"},
+           {.name = "momentum",
+            .type = Type::kNumber,
+            .default_text = "0.0",
+            .range = from_zero_to_below(1),
+            .documentation = "sgd: momentum"},
+           {.name = "nesterov",
+            .type = Type::kBoolean,
+            .default_text = "false",
+            .documentation = "sgd: Nesterov's momentum"},
+           {.name = "betas",
+            .type = Type::kNumbers,
+            .default_text = "[0.9, 0.999]",
+            .range = from_zero_to_below(1),
+            .max_items = 2,
+            .documentation = "adamw: decay of the first and the second moment"},
+           {.name = "eps",
+            .type = Type::kNumber,
+            .default_text = "1e-08",
+            .range = above_zero(),
+            .documentation = "adamw: added to the root of the second moment"},
+           {.name = "weight_decay",
+            .type = Type::kNumber,
+            .default_text = "0.0",
+            .range = at_least(0),
+            .documentation = "sgd: adds weight_decay * w to the gradient; adamw: decoupled"},
+           {.name = "weight_decay_on",
+            .default_text = "\"all\"",
+            .choices = {"all", "matrices"},
+            .documentation = "\"matrices\": parameters of two or more dimensions only, so neither "
+                             "biases nor normalisations"}}};
+}
+
+Section lr_scheduler() {
+  return {"lr_scheduler",
+          "The learning rate over time.",
+          {{.name = "name",
+            .default_text = "\"constant\"",
+            .choices = {"constant", "step", "multi_step", "cosine", "linear"},
+            .documentation = "the factor f below, with which step s (from 0) in epoch e (from 0) "
+                             "has the rate max(min_lr, lr * f); p = (s - warmup_steps) / "
+                             "(decay_steps - warmup_steps), within 0..1"},
+           {.name = "step_size",
+            .type = Type::kInteger,
+            .default_text = "1",
+            .range = at_least(1, kMaxCount),
+            .documentation = "step: epochs between two decays, f = gamma^floor(e / step_size)"},
+           {.name = "milestones",
+            .type = Type::kIntegers,
+            .default_text = "[]",
+            .range = at_least(1, kMaxCount),
+            .documentation = "multi_step: epochs of the decays, f = gamma^(how many are <= e)"},
+           {.name = "gamma",
+            .type = Type::kNumber,
+            .default_text = "0.1",
+            .range = {.minimum = 0, .maximum = 1, .open_minimum = true},
+            .documentation = "step, multi_step: factor of a decay"},
+           {.name = "decay_steps",
+            .type = Type::kInteger,
+            .default_text = "0",
+            .range = at_least(0, kMaxCount),
+            .documentation =
+                "cosine: rate min_lr + (lr - min_lr) * (1 + cos(pi * p)) / 2; linear: lr + "
+                "(min_lr - lr) * p; so min_lr from step decay_steps on. 0: all steps of the run"},
+           {.name = "min_lr",
+            .type = Type::kNumber,
+            .default_text = "0.0",
+            .range = at_least(0),
+            .documentation = "the rate does not fall below it; at most optimizer.lr"},
+           {.name = "warmup_steps",
+            .type = Type::kInteger,
+            .default_text = "0",
+            .range = at_least(0, kMaxCount),
+            .documentation = "during the first so many steps the rate is multiplied by (s + 1) / "
+                             "warmup_steps"},
+           {.name = "scale_with_batch",
+            .default_text = "\"none\"",
+            .choices = {"none", "linear", "sqrt"},
+            .documentation = "multiplies the rate by global batch / reference_batch_size, or by "
+                             "its square root"},
+           {.name = "reference_batch_size",
+            .type = Type::kInteger,
+            .default_text = "0",
+            .range = at_least(0, 16777216),
+            .documentation = "global batch for which optimizer.lr was chosen; scale_with_batch "
+                             "needs it"}}};
+}
+
+}  // namespace runtime::config
