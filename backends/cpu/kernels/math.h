@@ -35,12 +35,32 @@ CPU_INLINE float fast_exp(float x) {
   return x < -87.3f ? 0.0f : result;
 }
 
-CPU_INLINE float fast_sigmoid(float x) { return 1.0f / (1.0f + fast_exp(-x)); }
+// exp for x <= 0 where the absolute error matters (relative: 1e-7 (1 + |x|)): half the work. 2^n
+// p(r) with p of degree 5, fitted by Remez' algorithm on |r| <= 1/2; 0 below -88, NaN stays.
+CPU_INLINE float fast_exp_negative(float x) {
+  const float y = x * 1.44269504088896341f;
+  const float clamped = y < -127.0f ? -127.0f : y;  // has the exponent of 0
+  const float shifted = clamped + 12582912.0f;      // rounds to an integer
+  const float r = clamped - (shifted - 12582912.0f);
+  float p = 0.0013276471979478776f;
+  p = p * r + 0.00967554133421605f;
+  p = p * r + 0.05550713273542586f;
+  p = p * r + 0.24022119723848476f;
+  p = p * r + 0.6931469670647331f;
+  p = p * r + 1.0f;
+  // The last bits of `shifted` are n: moved into the exponent of 1.
+  return p * std::bit_cast<float>((std::bit_cast<int32_t>(shifted) << 23) + 0x3F800000);
+}
+
+CPU_INLINE float fast_sigmoid(float x) {
+  const float e = fast_exp_negative(x < 0.0f ? x : -x);
+  return (x < 0.0f ? e : 1.0f) / (1.0f + e);
+}
 
 // Near zero 1 - exp(-2x) loses digits, so there an odd polynomial (Cephes' tanhf) takes over.
 CPU_INLINE float fast_tanh(float x) {
   const float a = x < 0.0f ? -x : x;
-  const float e = fast_exp(-2.0f * a);
+  const float e = fast_exp_negative(-2.0f * a);
   const float large = (1.0f - e) / (1.0f + e);
   const float s = x * x;
   float p = -5.70498872745e-3f;
@@ -53,8 +73,12 @@ CPU_INLINE float fast_tanh(float x) {
   return x < 0.0f ? -magnitude : magnitude;
 }
 
+struct Erf {
+  float value, exp;  // erf(x), exp(-x^2)
+};
+
 // Abramowitz and Stegun 7.1.26: absolute error below 1.5e-7, the rounding of float.
-CPU_INLINE float fast_erf(float x) {
+CPU_INLINE Erf fast_erf(float x) {
   const float a = x < 0.0f ? -x : x;
   const float t = 1.0f / (1.0f + 0.3275911f * a);
   float p = 1.061405429f;
@@ -62,8 +86,9 @@ CPU_INLINE float fast_erf(float x) {
   p = p * t + 1.421413741f;
   p = p * t - 0.284496736f;
   p = p * t + 0.254829592f;
-  const float magnitude = 1.0f - p * t * fast_exp(-a * a);
-  return x < 0.0f ? -magnitude : magnitude;
+  const float e = fast_exp_negative(-a * a);
+  const float magnitude = 1.0f - p * t * e;
+  return {x < 0.0f ? -magnitude : magnitude, e};
 }
 
 inline constexpr float kSqrtHalf = 0.70710678118654752f;
@@ -71,14 +96,19 @@ inline constexpr float kInverseSqrtTwoPi = 0.39894228040143268f;
 inline constexpr float kGeluTanhScale = 0.79788456080286536f;  // sqrt(2 / pi)
 inline constexpr float kGeluTanhCubic = 0.044715f;
 
+// (1 + tanh(z)) / 2 = sigmoid(2 z)
+CPU_INLINE float gelu_tanh_cdf(float x) {
+  return fast_sigmoid(2.0f * kGeluTanhScale * x * (1.0f + kGeluTanhCubic * x * x));
+}
+
 template <int32_t kFunction>
 CPU_INLINE float activate(float x) {
   if constexpr (kFunction == RT_ACTIVATION_RELU) {
     return x < 0.0f ? 0.0f : x;  // keeps NaN
   } else if constexpr (kFunction == RT_ACTIVATION_GELU) {
-    return 0.5f * x * (1.0f + fast_erf(x * kSqrtHalf));
+    return 0.5f * x * (1.0f + fast_erf(x * kSqrtHalf).value);
   } else if constexpr (kFunction == RT_ACTIVATION_GELU_TANH) {
-    return 0.5f * x * (1.0f + fast_tanh(kGeluTanhScale * (x + kGeluTanhCubic * x * x * x)));
+    return x * gelu_tanh_cdf(x);
   } else if constexpr (kFunction == RT_ACTIVATION_TANH) {
     return fast_tanh(x);
   } else {
@@ -92,12 +122,12 @@ CPU_INLINE float activate_backward(float dy, float s) {
   if constexpr (kFunction == RT_ACTIVATION_RELU) {
     return s > 0.0f ? dy : 0.0f;
   } else if constexpr (kFunction == RT_ACTIVATION_GELU) {
-    const float cdf = 0.5f * (1.0f + fast_erf(s * kSqrtHalf));
-    return dy * (cdf + s * kInverseSqrtTwoPi * fast_exp(-0.5f * s * s));
+    const Erf erf = fast_erf(s * kSqrtHalf);
+    return dy * (0.5f * (1.0f + erf.value) + s * kInverseSqrtTwoPi * erf.exp);
   } else if constexpr (kFunction == RT_ACTIVATION_GELU_TANH) {
-    const float t = fast_tanh(kGeluTanhScale * (s + kGeluTanhCubic * s * s * s));
-    const float slope = kGeluTanhScale * (1.0f + 3.0f * kGeluTanhCubic * s * s);
-    return dy * (0.5f * (1.0f + t) + 0.5f * s * (1.0f - t * t) * slope);
+    const float cdf = gelu_tanh_cdf(s);
+    const float slope = 2.0f * kGeluTanhScale * (1.0f + 3.0f * kGeluTanhCubic * s * s);
+    return dy * (cdf + s * cdf * (1.0f - cdf) * slope);
   } else if constexpr (kFunction == RT_ACTIVATION_TANH) {
     return dy * (1.0f - s * s);
   } else {
