@@ -402,6 +402,7 @@ std::map<ValueId, ValueId> differentiate(Graph& graph, ValueId loss_value, Value
     const bool start = n.collective && !n.collective->wait;
     if (start || n.outputs.empty() || !d.needs(n.outputs[0])) continue;
     d.begin(n);
+    const size_t first = graph.nodes.size();
     const ValueId dy = d.gradient(n.outputs[0]);
     if (dy == kNone) continue;
     const auto rule = rules.find(n.op);
@@ -409,7 +410,6 @@ std::map<ValueId, ValueId> differentiate(Graph& graph, ValueId loss_value, Value
       throw Error(ExitCode::kConfiguration,
                   "layer '" + n.layer + "': operation " + n.op + " has no gradient");
     }
-    const size_t first = graph.nodes.size();
     rule->second(d, i, n, dy);
     for (size_t k = first; k < graph.nodes.size(); ++k) graph.nodes[k].origin = n.origin;
   }
@@ -419,6 +419,9 @@ std::map<ValueId, ValueId> differentiate(Graph& graph, ValueId loss_value, Value
     if (g != kNone) result.emplace(v, g);
   }
   start_early(graph, forward);
+  for (size_t k = forward; k < graph.nodes.size(); ++k) {  // sums for `wanted`
+    if (graph.nodes[k].origin == kNone) graph.nodes[k].origin = graph.nodes[k - 1].origin;
+  }
   return result;
 }
 

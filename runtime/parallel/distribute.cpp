@@ -4,6 +4,7 @@
 
 #include "runtime/error.h"
 #include "runtime/parallel/replicate.h"
+#include "runtime/parallel/unroll.h"
 #include "runtime/parallel/update.h"
 
 namespace runtime::parallel {
@@ -32,13 +33,19 @@ class Distribute {
       if (n.phase == Phase::kUpdate) updates.push_back(n);
     }
     Replicate replicate(graph_, emit_, buffers_, inputs_, options_, targets_);
-    nodes_ = replicate.run();
-    for (size_t s = 0; s < shard_count(); ++s) {
-      const auto of = [&](ValueId v) { return replicate.of(static_cast<int>(s), v); };
+    const bool pipeline = options_.pipeline != nullptr;
+    nodes_ = pipeline ? unroll(graph_, emit_, replicate, *options_.pipeline) : replicate.run();
+    for (int s = 0; s < options_.copies(); ++s) {
+      const auto of = [&](ValueId v) {
+        v = replicate.of(s, v);
+        return pipeline && !is_input(v) ? kNone : v;
+      };
       result_.shards.push_back(
           {of(inputs_.features), of(inputs_.target), of(inputs_.weight), of(inputs_.sample_base)});
-      losses_.push_back(of(buffers_.loss));
+      if (!pipeline) losses_.push_back(replicate.of(s, buffers_.loss));
     }
+    result_.correct = buffers_.correct;
+    if (pipeline) add_totals(replicate);
     after_.resize(nodes_.size());
     if (buffers_.gradients != kNone) {
       reduce_loss();
@@ -60,9 +67,24 @@ class Distribute {
            !buffers_.layout.buckets.empty() &&
            graph_.value(buffers_.loss).dtype == graph_.value(buffers_.gradients).dtype;
   }
-  size_t shard_count() const { return static_cast<size_t>(std::max(1, options_.shards)); }
   int64_t elements(uint64_t bytes) const {
     return static_cast<int64_t>(bytes / graph::dtype_bytes(graph_.value(buffers_.gradients).dtype));
+  }
+
+  bool is_input(ValueId v) const {
+    return std::any_of(nodes_.begin(), nodes_.end(), [&](const Node& n) {
+      return std::any_of(n.inputs.begin(), n.inputs.end(),
+                         [&](ValueId input) { return graph_.storage(input) == v; });
+    });
+  }
+
+  // Of the micro-batches.
+  void add_totals(Replicate& replicate) {
+    const auto total = [&](ValueId v) {
+      return emit_total(graph_, emit_, replicate, *options_.pipeline, v, nodes_);
+    };
+    losses_ = {total(buffers_.loss)};
+    if (buffers_.correct != kNone) result_.correct = total(buffers_.correct);
   }
 
   // Behind the last bucket, in every step of a model alike.
@@ -72,18 +94,13 @@ class Distribute {
     gradients.bytes = graph::canonical_bytes(gradients);
   }
 
-  // Where the backward pass writes: the gradients, or a buffer of their shape for each shard or for
-  // what is added to them.
+  // Where the backward pass writes: the gradients, or a buffer of their shape for each shard.
   void make_targets() {
-    if (buffers_.gradients == kNone || (!deterministic() && !options_.accumulate)) {
-      targets_.assign(shard_count(), buffers_.gradients);
-      return;
-    }
-    for (size_t s = 0; s < shard_count(); ++s) {
-      const std::string name =
-          deterministic() ? "shard_gradients." + std::to_string(s) : "added_gradients";
-      targets_.push_back(emit_.value(name, ValueKind::kState, buffers_.gradients,
-                                     {elements(buffers_.layout.bytes)}));
+    targets_.assign(options_.copies(), buffers_.gradients);
+    if (buffers_.gradients == kNone || !deterministic()) return;
+    for (size_t s = 0; s < targets_.size(); ++s) {
+      targets_[s] = emit_.value("shard_gradients." + std::to_string(s), ValueKind::kState,
+                                buffers_.gradients, {elements(buffers_.layout.bytes)});
     }
   }
 
@@ -126,27 +143,23 @@ class Distribute {
     waits_.push_back(std::move(pair.wait));
   }
 
-  // Micro-steps add up. Adding goes through a temporary: no kernel has to work in place.
-  void accumulate(ValueId what, ValueId into, size_t at) {
-    if (what == into) return;
-    if (!options_.accumulate) {
-      after_[at].push_back(emit_.copy(what, into, "accumulate"));
-      return;
+  // The loss of this micro-step and those before.
+  ValueId accumulated(ValueId loss, size_t at) {
+    const ValueId total = emit_.value("loss_sum", ValueKind::kState, loss, {1});
+    if (options_.accumulate) {
+      const ValueId sum = emit_.temporary(total, {1});
+      after_[at].push_back(emit_.add(total, loss, sum, "accumulate"));
+      loss = sum;
     }
-    const ValueId sum = emit_.temporary(into, graph_.value(into).dims);
-    after_[at].push_back(emit_.add(into, what, sum, "accumulate"));
-    after_[at].push_back(emit_.copy(sum, into, "accumulate"));
+    after_[at].push_back(emit_.copy(loss, total, "accumulate"));
+    return total;
   }
 
   void reduce_loss() {
     const size_t at = last_writer(losses_);
     ValueId loss = losses_[0];
     if (deterministic()) return gather_losses(at);
-    if (options_.accumulate || !options_.reduce) {
-      const ValueId sum = emit_.value("loss_sum", ValueKind::kState, loss, {1});
-      accumulate(loss, sum, at);
-      loss = sum;
-    }
+    if (options_.accumulate || !options_.reduce) loss = accumulated(loss, at);
     result_.loss = loss;
     if (!communicates()) return;
     if (!loss_travels()) return communicate(RT_ALL_REDUCE, RT_SUM, loss, loss, at, "loss");
@@ -156,7 +169,7 @@ class Distribute {
 
   // Every shard's loss to every rank, added by one kernel of the same shape on any number of ranks.
   void gather_losses(size_t at) {
-    const auto own = static_cast<int64_t>(shard_count());
+    const int64_t own = options_.copies();
     const ValueId rows = emit_.concat(losses_, "loss", after_[at]);
     ValueId all = rows;
     if (options_.world_size > 1) {
@@ -176,7 +189,6 @@ class Distribute {
     ready_ = std::max(ready_, ready(bucket));
     if (deterministic()) return add_shards(bucket, layer);
     const ValueId whole = view(buffers_.gradients, bucket);
-    if (options_.accumulate) accumulate(view(targets_[0], bucket), whole, ready_);
     if (!communicates()) return;
     if (options_.zero_stage == 0) {
       const bool with_loss = loss_travels() && b + 1 == buffers_.layout.buckets.size();

@@ -7,10 +7,12 @@
 #include "runtime/graph/graph.h"
 #include "runtime/parallel/flat_layout.h"
 #include "runtime/parallel/mesh.h"
+#include "runtime/parallel/pipeline.h"
 
 namespace runtime::parallel {
 
-// What a rank writes before a step and reads after it, once for each shard.
+// What a rank writes before a step, once for each shard or micro-batch; kNone: nothing here reads
+// it.
 struct ShardValues {
   graph::ValueId features = graph::kNone, target = graph::kNone, weight = graph::kNone;
   graph::ValueId sample_base = graph::kNone;
@@ -26,6 +28,12 @@ struct DistributeOptions {
   int shards = 0, total_shards = 0;
   // Micro-steps: gradients are added to those of the steps before, and only the last reduces them.
   bool accumulate = false, reduce = true;
+  // Its micro-batches become copies that run in the order of the schedule. Not with `shards`.
+  const Pipeline* pipeline = nullptr;
+
+  int copies() const {
+    return pipeline != nullptr ? pipeline->schedule.micro_batches : shards > 0 ? shards : 1;
+  }
 };
 
 // The flat buffers of the step and where things lie in them.
@@ -34,12 +42,14 @@ struct StepBuffers {
   graph::ValueId parameters = graph::kNone;
   // kNone: no backward pass. The pass adds room for the loss behind layout.bytes.
   graph::ValueId gradients = graph::kNone;
-  graph::ValueId loss = graph::kNone;  // [1], this rank's part of the mean
+  graph::ValueId loss = graph::kNone;     // [1], this rank's part of the mean
+  graph::ValueId correct = graph::kNone;  // [1], of an evaluation
 };
 
 struct Distributed {
   std::vector<ShardValues> shards;
-  graph::ValueId loss = graph::kNone;  // [1], over all ranks where the step reduces it
+  graph::ValueId loss = graph::kNone;     // [1], over all ranks where the step reduces it
+  graph::ValueId correct = graph::kNone;  // [1], of the rank's part of the batch
 };
 
 // Rewrites a graph that has been through all other passes (kernels may be shared by shards, but
@@ -51,6 +61,8 @@ struct Distributed {
 // - with zero_stage 1 it is reduce-scattered, and the parameters are gathered after the update;
 // - with shards, every rank sends its shards' gradients to the ranks that own the part of the
 //   buffer, and the owner adds them in one fixed binary tree;
+// - with a pipeline, micro-batches follow its schedule, and all its ranks get the sum of their
+//   losses;
 // - the update is split by bucket where the norm of the whole gradient is not needed.
 // Throws Error when the graph has operations that it cannot split.
 Distributed distribute(graph::Graph& graph, const StepBuffers& buffers, const ShardValues& inputs,

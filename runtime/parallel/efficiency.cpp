@@ -25,14 +25,19 @@ double rounds(int32_t kind, int ranks) {
     case RT_ALL_GATHER:
     case RT_ALL_TO_ALL:
       return ranks - 1;
+    case RT_SEND:
+    case RT_RECEIVE:
+      return 1;
     default:
       return std::ceil(std::log2(ranks));
   }
 }
 
 uint64_t bytes_of(const Graph& graph, const Node& node) {
-  return std::max(graph::canonical_bytes(graph.value(node.inputs[0])),
-                  graph::canonical_bytes(graph.value(node.outputs[0])));
+  const auto bytes = [&](const std::vector<graph::ValueId>& values) {
+    return values.empty() ? 0 : graph::canonical_bytes(graph.value(values[0]));
+  };
+  return std::max(bytes(node.inputs), bytes(node.outputs));
 }
 
 struct Compute {

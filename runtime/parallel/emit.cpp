@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/parallel/mesh.h"
+
 namespace runtime::parallel {
 
 using graph::Dims;
@@ -77,6 +79,18 @@ Emit::Pair Emit::collective(int32_t kind, int32_t reduction, ValueId send, Value
     n->layer = layer;
     n->phase = Phase::kBackward;
   }
+  return pair;
+}
+
+Emit::Pair Emit::transfer(int32_t kind, ValueId value, int peer, const std::string& layer) {
+  Pair pair = collective(kind, 0, value, value, kPipelineCommunicator, layer);
+  const char* const name = kind == RT_SEND ? "send" : kind == RT_RECEIVE ? "receive" : "broadcast";
+  pair.start.op = name;
+  pair.wait.op = std::string("wait ").append(name);
+  pair.wait.inputs = {value};
+  pair.start.collective->peer = pair.wait.collective->peer = peer;
+  if (kind == RT_SEND) pair.start.outputs = pair.wait.outputs = {};
+  if (kind == RT_RECEIVE) pair.start.inputs = {};
   return pair;
 }
 

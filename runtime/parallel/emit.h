@@ -41,6 +41,8 @@ class Emit {
   using Pair = graph::CollectivePair;
   Pair collective(int32_t kind, int32_t reduction, graph::ValueId send, graph::ValueId receive,
                   int communicator, const std::string& layer);
+  // Of a send or a receive of `value`, or of its broadcast, among the ranks of a pipeline.
+  Pair transfer(int32_t kind, graph::ValueId value, int peer, const std::string& layer);
 
  private:
   graph::Graph& graph_;

@@ -28,7 +28,7 @@ Replicate::Replicate(graph::Graph& graph, Emit& emit, const StepBuffers& buffers
       buffers_(buffers),
       inputs_(inputs),
       options_(options),
-      count_(std::max(1, options.shards)),
+      count_(options.copies()),
       gradients_(std::move(gradients)),
       copies_(count_) {}
 
@@ -46,6 +46,8 @@ ValueId Replicate::of(int shard, ValueId v) {
   if (v == buffers_.gradients) return gradients_[shard];
   if (const auto it = copies_[shard].find(v); it != copies_[shard].end()) return it->second;
   const ValueId base = graph_.value(v).base;
+  if (base != kNone && base == buffers_.gradients && adds(shard))
+    return copies_[shard][v] = emit_.temporary(v, Dims(graph_.value(v).dims));
   const ValueId new_base = of(shard, base);
   const bool same = base != kNone ? new_base == base : shard == 0 || is_shared(v);
   if (same) return v;
@@ -55,7 +57,12 @@ ValueId Replicate::of(int shard, ValueId v) {
   return copies_[shard][v] = graph_.add_value(std::move(copy));
 }
 
-void Replicate::copy_node(const Node& node, int shard, NodeList& out) {
+// Whether gradients are there already.
+bool Replicate::adds(int shard) const {
+  return options_.accumulate || (options_.pipeline != nullptr && shard > 0);
+}
+
+Node Replicate::copied(const Node& node, int shard) {
   Node copy = node;
   for (ValueId& v : copy.inputs) v = of(shard, v);
   for (ValueId& v : copy.outputs) v = of(shard, v);
@@ -66,7 +73,16 @@ void Replicate::copy_node(const Node& node, int shard, NodeList& out) {
     graph_.tokens += is_new;
     copy.collective->token = token->second;
   }
-  out.push_back(std::move(copy));
+  return copy;
+}
+
+// Adding goes through a temporary: no kernel has to work in place.
+void Replicate::accumulate(ValueId gradient, int shard, const std::string& layer, NodeList& out) {
+  const int64_t count = graph::element_count(graph_.value(gradient).dims);
+  const ValueId sum = emit_.temporary(gradient, {count});
+  const ValueId into = emit_.view(gradient, 0, count);
+  out.push_back(emit_.add(into, emit_.view(of(shard, gradient), 0, count), sum, layer));
+  out.push_back(emit_.copy(sum, into, layer));
 }
 
 bool Replicate::merges(const Node& node) const {
@@ -74,38 +90,45 @@ bool Replicate::merges(const Node& node) const {
          (node.op == RT_OP_BATCH_NORM_MERGE || node.op == RT_OP_REDUCE);
 }
 
-// One for all shards: over their rows, and with sync_batch_norm over those of all ranks.
-void Replicate::emit_merge(Node node, NodeList& out) {
+// One for these shards: over their rows, and with sync_batch_norm over those of all ranks.
+void Replicate::emit_merge(const Node& node, int first, int count, NodeList& out) {
   std::vector<ValueId> parts;
-  for (int s = 0; s < count_; ++s) parts.push_back(of(s, node.inputs[0]));
+  for (int s = first; s < first + count; ++s) parts.push_back(of(s, node.inputs[0]));
   ValueId rows = emit_.concat(std::move(parts), node.layer, out);
   const int64_t width = graph_.value(rows).dims[1];
   if (options_.sync_batch_norm && options_.world_size > 1) {
-    const ValueId all = emit_.temporary(rows, {int64_t{count_} * options_.world_size, width});
+    const ValueId all = emit_.temporary(rows, {int64_t{count} * options_.world_size, width});
     const Emit::Pair gather =
         emit_.collective(RT_ALL_GATHER, 0, rows, all, kStatisticsCommunicator, node.layer);
     out.push_back(gather.start);
     out.push_back(gather.wait);
     rows = options_.shards > 0 ? emit_.view(all, 0, Dims{options_.total_shards, width}) : all;
   }
-  node.inputs[0] = rows;
-  for (ValueId v : node.outputs) shared_.insert(graph_.storage(v));
-  out.push_back(std::move(node));
+  if (count == count_) {
+    for (ValueId v : node.outputs) shared_.insert(graph_.storage(v));
+  }
+  out.push_back(copied(node, first));
+  out.back().inputs[0] = rows;
+}
+
+void Replicate::copy(const Node& node, int first, int count, NodeList& out) {
+  if (merges(node)) return emit_merge(node, first, count, out);
+  if (makes_rows(node)) rows_.insert(node.outputs[0]);
+  for (int s = first; s < first + count; ++s) {
+    out.push_back(copied(node, s));
+    for (ValueId v : node.outputs) {
+      if (adds(s) && v != kNone && graph_.storage(v) == buffers_.gradients)
+        accumulate(v, s, node.layer, out);
+    }
+  }
 }
 
 NodeList Replicate::run() {
   NodeList out;
   const NodeList nodes = std::move(graph_.nodes);
   for (const Node& node : nodes) {
-    if (node.phase == Phase::kUpdate) continue;
-    if (node.phase == Phase::kPack) {
-      out.push_back(node);
-    } else if (merges(node)) {
-      emit_merge(node, out);
-    } else {
-      if (makes_rows(node)) rows_.insert(node.outputs[0]);
-      for (int s = 0; s < count_; ++s) copy_node(node, s, out);
-    }
+    if (node.phase == Phase::kPack) out.push_back(node);
+    if (node.phase == Phase::kForward || node.phase == Phase::kBackward) copy(node, 0, count_, out);
   }
   return out;
 }

@@ -1,5 +1,5 @@
-// One shard's step -> copies of it that run in lockstep, and what they and the ranks tell each
-// other about batch normalisation.
+// One shard's step -> copies of it: virtual shards, or the micro-batches of a pipeline; and what
+// they and the ranks tell each other about batch normalisation.
 #ifndef RUNTIME_PARALLEL_REPLICATE_H_
 #define RUNTIME_PARALLEL_REPLICATE_H_
 
@@ -16,20 +16,25 @@ namespace runtime::parallel {
 // inputs that are no sample's and merged statistics are shared; everything else is a shard's own.
 class Replicate {
  public:
-  // `gradients`: the buffer that each shard's gradients go to instead of buffers.gradients.
+  // `gradients`: the buffer that each shard's gradients go to instead of buffers.gradients. Where
+  // they are added up there (micro-batches, micro-steps), nodes write temporaries instead.
   Replicate(graph::Graph& graph, Emit& emit, const StepBuffers& buffers, const ShardValues& inputs,
             const DistributeOptions& options, std::vector<graph::ValueId> gradients);
 
-  // Nodes of phase kUpdate are left out.
+  // All shards in lockstep. Nodes of phase kUpdate are left out.
   NodeList run();
+  // A node for shards first..first+count-1.
+  void copy(const graph::Node& node, int first, int count, NodeList& out);
   // A value of the step as shard `shard` has it.
   graph::ValueId of(int shard, graph::ValueId value);
 
  private:
   bool is_shared(graph::ValueId storage) const;
   bool merges(const graph::Node& node) const;
-  void copy_node(const graph::Node& node, int shard, NodeList& out);
-  void emit_merge(graph::Node node, NodeList& out);
+  bool adds(int shard) const;
+  graph::Node copied(const graph::Node& node, int shard);
+  void accumulate(graph::ValueId gradient, int shard, const std::string& layer, NodeList& out);
+  void emit_merge(const graph::Node& node, int first, int count, NodeList& out);
 
   graph::Graph& graph_;
   Emit& emit_;

@@ -20,7 +20,7 @@ using Communicators = std::vector<std::shared_ptr<plugins::host::Communicator>>;
 struct LocalRank {
   int rank, world_size;
   Watchdog& watchdog;
-  Collectives& collectives;  // communicators 0 and, split from it, 1
+  Collectives& collectives;  // communicator 0 and, split from it, 1 to 3: all of all ranks
 };
 
 // Runs `body` on every rank; returns what they threw ("" for nothing), by rank. As in launch, a
@@ -38,7 +38,8 @@ inline std::vector<std::string> on_local_ranks(int world_size,
       Watchdog watchdog(recorder, board, {.timeout = std::chrono::seconds(60)});
       const auto job = plugins::host::Communicator::create(
           plugin, {.rank = rank, .world_size = world_size, .prefix = "test"});
-      const Communicators list = {job, job->split(0, rank, std::chrono::seconds(30))};
+      Communicators list = {job};
+      while (list.size() < 4) list.push_back(job->split(0, rank, std::chrono::seconds(30)));
       Collectives collectives(list, rank, world_size, recorder, watchdog, check);
       errors[rank] = message_of([&] {
         watchdog.run([&] {

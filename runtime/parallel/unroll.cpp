@@ -1,0 +1,180 @@
+#include "runtime/parallel/unroll.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <tuple>
+#include <utility>
+
+namespace runtime::parallel {
+
+namespace {
+
+using graph::Graph;
+using graph::kNone;
+using graph::Node;
+using graph::Phase;
+using graph::ValueId;
+using graph::ValueKind;
+
+StageTimes nominal_times(int stages) {
+  return {std::vector<double>(stages, 1), std::vector<double>(stages, 2), {}, {}};
+}
+
+class Unroll {
+ public:
+  Unroll(Graph& graph, Emit& emit, Replicate& replicate, const Pipeline& pipeline)
+      : graph_(graph),
+        emit_(emit),
+        replicate_(replicate),
+        pipeline_(pipeline),
+        schedule_(pipeline.schedule),
+        timeline_(simulate(schedule_, nominal_times(schedule_.stages()))),
+        work_(2 * static_cast<size_t>(schedule_.chunks)) {}
+
+  NodeList run() {
+    sort_nodes();
+    const std::vector<Slot>& slots = schedule_.slots[pipeline_.rank];
+    for (const Node& receive : receives_) {
+      for (int m = 0; m < schedule_.micro_batches; ++m) plan_receive(receive, m);
+    }
+    for (size_t k = 0; k < slots.size(); ++k) {
+      for (const auto& [order, receive] : planned_[k])
+        replicate_.copy(*receive, std::get<3>(order), 1, out_);
+      NodeList waits;
+      for (const Node& node : work(slots[k].backward, slots[k].chunk)) {
+        const bool later =
+            node.collective && node.collective->kind == RT_SEND && node.collective->wait;
+        replicate_.copy(node, slots[k].micro_batch, 1, later ? waits : out_);
+      }
+      append(std::exchange(sent_, std::move(waits)));
+    }
+    append(std::move(sent_));
+    for (const SharedParameter& shared : pipeline_.shared) add_shared(shared);
+    return std::move(out_);
+  }
+
+ private:
+  NodeList& work(bool backward, int chunk) { return work_[2 * chunk + backward]; }
+
+  void append(NodeList nodes) { std::move(nodes.begin(), nodes.end(), std::back_inserter(out_)); }
+
+  // Into packing, the chunks' forward and backward, and starts of receives.
+  void sort_nodes() {
+    std::map<ValueId, std::pair<Phase, int32_t>> made;  // phase and origin of the last writer
+    std::pair<Phase, int32_t> before;                   // of the node before
+    for (Node& node : std::exchange(graph_.nodes, {})) {
+      if (node.phase == Phase::kUpdate) continue;
+      if (node.phase == Phase::kPack) {
+        out_.push_back(std::move(node));
+        continue;
+      }
+      if (node.origin == kNone) {
+        for (ValueId v : node.inputs) {
+          if (const auto it = made.find(graph_.storage(v)); it != made.end()) before = it->second;
+        }
+        std::tie(node.phase, node.origin) = before;
+      }
+      before = {node.phase, node.origin};
+      for (ValueId v : node.outputs) made[graph_.storage(v)] = before;
+      if (node.collective && node.collective->kind == RT_RECEIVE && !node.collective->wait) {
+        receives_.push_back(std::move(node));
+      } else {
+        const int chunk = pipeline_.stages.of(node) / schedule_.ranks;
+        work(node.phase == Phase::kBackward, chunk).push_back(std::move(node));
+      }
+    }
+  }
+
+  // The slot of this rank that is being computed when the value of the receive is made.
+  void plan_receive(const Node& receive, int micro_batch) {
+    const int peer = receive.collective->peer;
+    const Slot slot{receive.phase == Phase::kBackward,
+                    pipeline_.stages.of(receive) / schedule_.ranks, micro_batch};
+    const std::vector<Slot>& theirs = schedule_.slots[peer];
+    const size_t index = std::find(theirs.begin(), theirs.end(), slot) - theirs.begin();
+    const double made = timeline_.end[peer][index];
+    const std::vector<double>& ends = timeline_.end[pipeline_.rank];
+    size_t k = 0;
+    while (std::pair(ends[k], pipeline_.rank) < std::pair(made, peer)) ++k;
+    planned_[k][{made, peer, receive.collective->token, micro_batch}] = &receive;
+  }
+
+  // Each rank with a part of the gradient sends it to the others, and all add the parts in the
+  // order of the ranks. Pairs of ranks talk in one order.
+  void add_shared(const SharedParameter& shared) {
+    const auto own = std::find(shared.ranks.begin(), shared.ranks.end(), pipeline_.rank);
+    if (own == shared.ranks.end()) return;
+    const ValueId gradient = shared.gradient;
+    const std::string layer = "pipeline " + graph_.value(gradient).name;
+    std::vector<ValueId> parts;
+    NodeList waits;
+    const auto start = [&](int32_t kind, ValueId v, int peer) {
+      Emit::Pair pair = emit_.transfer(kind, v, peer, layer);
+      out_.push_back(std::move(pair.start));
+      waits.push_back(std::move(pair.wait));
+    };
+    for (int rank : shared.ranks) {
+      if (rank == pipeline_.rank) {
+        parts.push_back(gradient);
+        continue;
+      }
+      parts.push_back(emit_.temporary(gradient, graph_.value(gradient).dims));
+      if (rank > pipeline_.rank) start(RT_SEND, gradient, rank);
+      start(RT_RECEIVE, parts.back(), rank);
+      if (rank < pipeline_.rank) start(RT_SEND, gradient, rank);
+    }
+    append(std::move(waits));
+    ValueId sum = parts[0];
+    for (size_t i = 1; i < parts.size(); ++i) {
+      const ValueId added = emit_.temporary(gradient, graph_.value(gradient).dims);
+      out_.push_back(emit_.add(sum, parts[i], added, layer));
+      sum = added;
+    }
+    out_.push_back(emit_.copy(sum, gradient, layer));
+  }
+
+  Graph& graph_;
+  Emit& emit_;
+  Replicate& replicate_;
+  const Pipeline& pipeline_;
+  const Schedule& schedule_;
+  const Timeline timeline_;
+  std::vector<NodeList> work_;  // by chunk and direction
+  NodeList receives_;           // their starts
+  // By slot: starts of receives by when the value is made, by whom, which one, and micro-batch.
+  std::map<size_t, std::map<std::tuple<double, int, int32_t, int>, const Node*>> planned_;
+  NodeList sent_;  // waits of the slot before
+  NodeList out_;
+};
+
+}  // namespace
+
+NodeList unroll(Graph& graph, Emit& emit, Replicate& replicate, const Pipeline& pipeline) {
+  return Unroll(graph, emit, replicate, pipeline).run();
+}
+
+ValueId emit_total(Graph& graph, Emit& emit, Replicate& replicate, const Pipeline& pipeline,
+                   ValueId value, NodeList& nodes) {
+  const std::string name = graph.value(value).name;
+  const ValueId total =
+      emit.value("total " + name, ValueKind::kOutput, value, graph.value(value).dims);
+  const int count = pipeline.schedule.micro_batches, ranks = pipeline.schedule.ranks;
+  const int root = (pipeline.schedule.stages() - 1) % ranks;
+  if (pipeline.rank == root) {
+    ValueId sum = replicate.of(0, value);
+    for (int m = 1; m < count; ++m) {
+      const ValueId added = m + 1 < count ? emit.temporary(value, graph.value(value).dims) : total;
+      nodes.push_back(emit.add(sum, replicate.of(m, value), added, "loss"));
+      sum = added;
+    }
+    if (count == 1) nodes.push_back(emit.copy(sum, total, "loss"));
+  }
+  if (ranks == 1) return total;
+  Emit::Pair pair = emit.transfer(RT_BROADCAST, total, root, "pipeline " + name);
+  nodes.push_back(std::move(pair.start));
+  nodes.push_back(std::move(pair.wait));
+  return total;
+}
+
+}  // namespace runtime::parallel

@@ -1,0 +1,166 @@
+#include "runtime/parallel/stages.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "runtime/error.h"
+#include "runtime/parallel/stage_times.h"
+#include "tests/runtime/parallel/pipeline_step.h"
+
+namespace runtime::parallel {
+namespace {
+
+using graph::Graph;
+using graph::kNone;
+using graph::Node;
+using graph::Phase;
+using graph::ValueId;
+using graph::ValueKind;
+
+ValueId value(Graph& g, const std::string& name, ValueKind kind, graph::Dims dims) {
+  graph::Value v;
+  v.name = name;
+  v.kind = kind;
+  v.dims = std::move(dims);
+  return g.add_value(std::move(v));
+}
+
+// A chain of layers a, b, c...: layer i writes widths[i] floats and has parameters[i] of them.
+Graph chain(const std::vector<int64_t>& widths, const std::vector<int64_t>& parameters = {}) {
+  Graph g;
+  ValueId x = value(g, "x", ValueKind::kInput, {1});
+  for (size_t i = 0; i < widths.size(); ++i) {
+    Node n;
+    n.op = "layer";
+    n.layer = std::string(1, static_cast<char>('a' + i));
+    n.inputs = {x};
+    if (!parameters.empty())
+      n.inputs.push_back(value(g, n.layer + ".weight", ValueKind::kParameter, {parameters[i]}));
+    x = value(g, "", ValueKind::kTemporary, {widths[i]});
+    n.outputs = {x};
+    g.nodes.push_back(std::move(n));
+  }
+  return g;
+}
+
+// The stage of each layer of the chain, as digits.
+std::string stages_of(Graph g, const StageOptions& options) {
+  const Stages stages = assign_stages(g, options);
+  std::string text;
+  for (const Node& n : g.nodes) text += std::to_string(stages.of(n));
+  return text;
+}
+
+std::string refusal(Graph g, const StageOptions& options) {
+  try {
+    assign_stages(g, options);
+  } catch (const ConfigurationError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Stages, BalanceTheCost) {
+  EXPECT_EQ(stages_of(chain({1, 1, 1, 1, 1, 1}), {.stages = 3, .cost = {1, 1, 1, 1, 1, 1}}),
+            "001122");
+  EXPECT_EQ(stages_of(chain({1, 1, 1, 1}), {.stages = 2, .cost = {6, 1, 2, 3}}), "0111");
+  EXPECT_EQ(stages_of(chain({1, 1, 1, 1, 1}), {.stages = 3, .cost = {1, 1, 1, 9, 1}}), "00012");
+}
+
+TEST(Stages, AmongEquallyGoodCutsTheOneWithFewBytesIsTaken) {
+  EXPECT_EQ(stages_of(chain({9, 9, 1, 9, 9}), {.stages = 2, .cost = {1, 1, 0.02, 1, 1}}), "00011");
+  EXPECT_EQ(stages_of(chain({9, 1, 9, 9, 9}), {.stages = 2, .cost = {1, 1, 0.02, 1, 1}}), "00111");
+}
+
+TEST(Stages, HintsAreKept) {
+  const StageOptions cost = {.stages = 2, .cost = {1, 1, 1, 1}};
+  StageOptions hinted = cost;
+  hinted.hints = {{"a", 0}, {"b", 1}, {"unknown", 1}};
+  EXPECT_EQ(stages_of(chain({1, 1, 1, 1}), hinted), "0111");
+  hinted.hints = {{"d", 0}};
+  EXPECT_NE(refusal(chain({1, 1, 1, 1}), hinted).find("without a layer"), std::string::npos);
+  hinted.hints = {{"a", 1}, {"c", 0}};
+  EXPECT_NE(refusal(chain({1, 1, 1, 1}), hinted).find("layer 'c' has stage = 0 behind layer 'a'"),
+            std::string::npos);
+  hinted.hints = {{"b", 2}};
+  EXPECT_NE(refusal(chain({1, 1, 1, 1}), hinted).find("the nearest is 1"), std::string::npos);
+}
+
+TEST(Stages, MoreStagesThanLayersAreRefused) {
+  EXPECT_NE(refusal(chain({1, 1, 1}), {.stages = 4}).find("use at most 3 stages"),
+            std::string::npos);
+}
+
+TEST(Stages, MemoryLimitsTheCut) {
+  // By cost the parameters of a and b, 2 x 4 KiB x 4, would come together.
+  const Graph g = chain({1, 1, 1, 1}, {1024, 1024, 1, 1});
+  StageOptions options = {.stages = 2, .cost = {1, 1, 1, 1}};
+  EXPECT_EQ(stages_of(g, options), "0011");
+  options.memory_limit = 20 << 10;
+  EXPECT_EQ(stages_of(g, options), "0111");
+  options.memory_limit = 10 << 10;
+  EXPECT_NE(refusal(g, options).find("within 10 KiB; the best one needs 16 KiB"),
+            std::string::npos);
+}
+
+// The more micro-batches a stage keeps, the less it can have of what they keep.
+TEST(Stages, ActivationsCountOnceForEachMicroBatchInFlight) {
+  Graph g = chain({1024, 1024, 1024, 1024});
+  for (size_t i = 4; i-- > 0;) {
+    Node back = g.nodes[i];
+    back.phase = Phase::kBackward;
+    back.origin = g.nodes[i].origin = static_cast<int32_t>(i);
+    back.inputs = {g.nodes[i].outputs[0]};
+    back.outputs = {value(g, "", ValueKind::kTemporary, {1})};
+    g.nodes.push_back(back);
+  }
+  StageOptions options = {
+      .stages = 2, .cost = {1, 1, 1, 1}, .memory_limit = 12 << 10, .in_flight = {2, 1}};
+  EXPECT_EQ(stages_of(g, options).substr(0, 4), "0111");
+  options.in_flight = {1, 1};
+  EXPECT_EQ(stages_of(g, options).substr(0, 4), "0011");
+}
+
+TEST(Stages, BackwardNodesAndPenaltiesBelongToTheirLayer) {
+  Step step = StepBuilder(Net::kMlp, 2, 1).with_gradients();
+  const Stages stages = assign_stages(step.graph, {.stages = 4});
+  int backward = 0;
+  for (const Node& n : step.graph.nodes) {
+    if (n.op == RT_OP_SQUARE_SUM) {
+      EXPECT_EQ(stages.of(n), 0);
+    }
+    if (n.phase != Phase::kBackward) continue;
+    ++backward;
+    if (n.op == RT_OP_MULTIPLY || n.op == RT_OP_SCALE) continue;  // of the penalty
+    EXPECT_EQ(stages.of(n), stages.layers.at(n.layer)) << n.op << " of " << n.layer;
+  }
+  EXPECT_GT(backward, 20);
+}
+
+TEST(Stages, TimesOfStagesAreThoseOfTheirNodesAndOfWhatTheySend) {
+  Graph g = chain({1000, 2000, 10, 10});
+  for (size_t i = 0; i < g.nodes.size(); ++i)
+    g.nodes[i].estimated_ns = 1e9 * static_cast<double>(i + 1);
+  const Stages stages = assign_stages(g, {.stages = 2, .cost = {1, 1, 1, 1}});
+  EXPECT_EQ(cost_by_origin(g), (std::vector<double>{1e9, 2e9, 3e9, 4e9}));
+  const StageTimes times = stage_times(g, stages, 2, {.latency_s = 0.5, .bytes_per_second = 16000});
+  EXPECT_EQ(times.forward, (std::vector<double>{3, 7}));
+  EXPECT_EQ(times.backward, (std::vector<double>{0, 0}));
+  EXPECT_EQ(times.send_forward, (std::vector<double>{1, 0}));
+  EXPECT_EQ(times.send_backward, (std::vector<double>{0, 0}));
+}
+
+TEST(Stages, AnotherStepOfTheModelGetsTheSameStages) {
+  Step training = StepBuilder(Net::kConv, 2, 1).with_gradients();
+  const Stages first = assign_stages(training.graph, {.stages = 3});
+  Step evaluation = StepBuilder(Net::kConv, 7, 1).forward();
+  std::vector<double> other_cost(evaluation.graph.nodes.size(), 0.1);
+  other_cost[0] = 100;
+  const Stages second =
+      assign_stages(evaluation.graph, {.stages = 3, .hints = first.layers, .cost = other_cost});
+  EXPECT_EQ(first.layers, second.layers);
+}
+
+}  // namespace
+}  // namespace runtime::parallel
