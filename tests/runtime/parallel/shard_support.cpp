@@ -50,6 +50,8 @@ std::map<std::string, Reading> add_backward(TestModel& m) {
     const graph::Value& v = g.value(m.parameters[i]);
     if (v.kind == ValueKind::kState) readings[v.name] = {m.parameters[i], static_cast<int>(i)};
   }
+  if (m.correct != graph::kNone)
+    readings["correct"] = {test::add_output(g, m.correct, "correct out"), -1};
   readings["loss"] = {test::add_output(g, m.loss, "loss out"), -1};
   return readings;
 }

@@ -24,7 +24,7 @@ struct TestModel {
   std::vector<graph::ValueId> parameters;  // trained first, then statistics
   std::vector<graph::ValueId> trained;
   std::map<graph::ValueId, Numbers> inputs;
-  graph::ValueId loss = graph::kNone;
+  graph::ValueId loss = graph::kNone, correct = graph::kNone;  // kNone: not counted
 
   explicit TestModel(rt_dtype type) : dtype(type) {}
   TestModel(const TestModel&) = delete;
@@ -53,7 +53,7 @@ struct TestModel {
 
 using Make = std::function<void(TestModel&)>;
 
-// The loss, all gradients and statistics by name, as whole tensors.
+// The loss, the number of right answers, all gradients and statistics by name, as whole tensors.
 using Results = std::map<std::string, Numbers>;
 
 struct RunOptions {

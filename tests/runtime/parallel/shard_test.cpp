@@ -24,7 +24,9 @@ constexpr double kTolerance = 1e-12;
 void finish(TestModel& m, ValueId logits, const Dims& rows) {
   const ValueId labels = m.whole_numbers("labels", rows, m.graph.value(logits).dims.back());
   m.build.layer = "loss";
-  m.loss = m.build.cross_entropy(logits, labels, m.weights(rows));
+  const ValueId weight = m.weights(rows);
+  m.loss = m.build.cross_entropy(logits, labels, weight);
+  m.correct = m.build.correct_count(logits, labels, weight);
 }
 
 // Between layers of normalisation, so that the gradient of the first one's input is wanted.
@@ -88,7 +90,7 @@ void image_layers(TestModel& m) {
 
 TEST(Shard, MlpComputesWhatOneRankComputes) {
   const Results expected = run_whole(mlp);
-  EXPECT_EQ(expected.size(), 11u);
+  EXPECT_EQ(expected.size(), 12u);
   for (const int ranks : {2, 4}) EXPECT_LT(error(run_split(mlp, ranks), expected), kTolerance);
 }
 
