@@ -184,12 +184,12 @@ class Shard {
   void place(const Node& n) {
     if (is_product(n, parameters_)) return product(n);
     if (n.op == RT_OP_EMBEDDING) return embedding(n);
+    if (n.op == RT_OP_ATTENTION) return attention(n);
     if (std::none_of(n.inputs.begin(), n.inputs.end(), [&](ValueId v) { return split(v); }))
       return plain(n);
     if (is_by_channel(n.op)) return by_channel(n);
     if (is_arithmetic(n.op)) return arithmetic(n);
     if (is_batch_norm(n.op)) return batch_norm(n);
-    if (n.op == RT_OP_ATTENTION) return attention(n);
     if (n.op == RT_OP_CROSS_ENTROPY) return cross_entropy(n);
     if (n.op == RT_OP_CORRECT_COUNT) return correct_count(n);
     if (n.op == RT_OP_SQUARE_SUM) return emit_sum(n);
@@ -361,7 +361,11 @@ class Shard {
   void attention(Node n) {
     const ValueId qkv = n.inputs[0];
     const int64_t heads = graph::integer_attribute(n, RT_ATTR_HEADS, 1);
-    const int64_t depth = dims(n.outputs[0]).back() / heads;
+    const int64_t width = dims(n.outputs[0]).back(), depth = width / heads;
+    if (split(qkv) == nullptr) {  // there may be too few heads
+      if (heads < options_.ranks) has_enough(n.layer, {.whole = width, .unit = depth}, "heads");
+      return plain(n);
+    }
     const Split s = *split(qkv);
     if (s.axis != last_axis(qkv) || s.blocks != 3 || s.unit % depth != 0) return plain(n);
     set_attribute(n, RT_ATTR_HEADS, s.length / depth);

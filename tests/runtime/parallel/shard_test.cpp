@@ -160,6 +160,19 @@ TEST(Shard, AnMlpHasOneAllReduceForwardAndOneBackward) {
   EXPECT_LT(error(run_split(make, 2), run_whole(make)), kTolerance);
 }
 
+TEST(Shard, ReadersOfOneValueShareTheAllReduceOfItsGradient) {
+  const auto make = [](TestModel& m) {
+    const ValueId x = m.layer_norm("ln", m.features({5, 6}));
+    const ValueId a = m.linear("a2", m.linear("a1", x, 8), 6);
+    const ValueId b = m.linear("b2", m.linear("b1", x, 4), 6);
+    finish(m, m.linear("out", m.layer_norm("ln2", m.build.add(a, b)), 5), {5});
+  };
+  const Built b = build_split(make, {.rank = 0, .ranks = 2}, true);
+  EXPECT_EQ(starts(b.graph, Phase::kForward), 3);
+  EXPECT_EQ(starts(b.graph, Phase::kBackward), 2);
+  EXPECT_LT(error(run_split(make, 2), run_whole(make)), kTolerance);
+}
+
 // What does not need the sum is computed while it is under way.
 TEST(Shard, WeightGradientsHideTheAllReduceOfTheBackwardPass) {
   const Built b = build_split(mlp, {.rank = 0, .ranks = 2}, true);
@@ -223,7 +236,8 @@ TEST(Shard, NotesSayWhatIsNotSplit) {
   const Built b = build_split(gpt(3), {.rank = 0, .ranks = 4}, false);
   std::string text;
   for (const std::string& note : b.sharded.notes) text += note + "\n";
-  EXPECT_THAT(text, AllOf(HasSubstr("'wte': its 7 rows are split unevenly")));
+  EXPECT_THAT(text, AllOf(HasSubstr("'wte': its 7 rows are split unevenly"),
+                          HasSubstr("'h.0.attn': not split: 3 heads or groups are fewer")));
 }
 
 }  // namespace
