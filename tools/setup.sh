@@ -9,7 +9,7 @@
 . "$(dirname "$0")/common.sh"
 
 train=(ca-certificates cmake ninja-build g++ libdnnl-dev libtomlplusplus-dev libcli11-dev libfmt-dev
-  nlohmann-json3-dev zlib1g-dev dataset-fashion-mnist)
+  nlohmann-json3-dev zlib1g-dev libjpeg-dev libpng-dev dataset-fashion-mnist)
 tests=(libgtest-dev libgmock-dev python3)
 # Tests that need these say that they are skipped where a distribution has no such package.
 optional_tests=(python3-numpy python3-torch strace libgloo-dev libopenmpi-dev openmpi-bin libmpich-dev mpich libpmix-dev

@@ -56,6 +56,7 @@ optional_part "plugin mpi" "libopenmpi-dev or libmpich-dev" test -e $plugins/lib
 optional_part "conformance of mpi with MPICH" "libmpich-dev" command -v mpicc.mpich
 optional_part "rendezvous by Redis" "libhiredis-dev, redis-server" command -v redis-server
 optional_part "rendezvous by PMIx" "libpmix-dev" sh -c "ls /usr/lib/*/pmix2/include/pmix.h || ls /usr/include/pmix.h"
+optional_part "image folders" "libjpeg-dev, libpng-dev" test -e build/tests/images_test
 optional_part "parity with PyTorch" "python3-torch" python3 -c 'import torch, numpy'
 optional_part "plugin cpu" "oneDNN" test -e $plugins/libbackend_cpu.so
 optional_part "Fashion-MNIST" "package dataset-fashion-mnist" test -d /usr/share/datasets/fashion-mnist

@@ -47,7 +47,7 @@ struct Model {
 
 struct Dataset {
   std::string name;    // of a known data set, or "" with format + path
-  std::string format;  // idx | cifar10 | csv | npy | text | tokens | synthetic
+  std::string format;  // idx | cifar10 | csv | npy | images | text | tokens | synthetic
   std::string path;    // files; meaning by format, see configs/README.md
   std::string target_path;
   std::string validation_path;
@@ -66,6 +66,9 @@ struct Dataset {
   int64_t samples = 0;              // synthetic: number of samples
   int classes = 0;                  // 0: from the data; synthetic: required for classification
   std::vector<int64_t> resize;      // [height, width]; empty: no
+  int64_t resize_shorter = 0;       // shorter side, before `resize` is cut from the centre; 0: no
+  int64_t random_crop = 0;          // training: pixels of padding; 0: no
+  bool random_flip = false;         // training: horizontal
   std::vector<double> mean,
       std;                   // per channel, after scaling to 0..1; empty: none. csv: "standardize"
   bool standardize = false;  // csv, npy: per column, from the training part

@@ -43,6 +43,9 @@ void visit_dataset(C& c, Field&& field) {
   field("dataset", "samples", c.dataset.samples);
   field("dataset", "classes", c.dataset.classes);
   field("dataset", "resize", c.dataset.resize);
+  field("dataset", "resize_shorter", c.dataset.resize_shorter);
+  field("dataset", "random_crop", c.dataset.random_crop);
+  field("dataset", "random_flip", c.dataset.random_flip);
   field("dataset", "mean", c.dataset.mean);
   field("dataset", "std", c.dataset.std);
   field("dataset", "standardize", c.dataset.standardize);

@@ -118,7 +118,7 @@ std::vector<Key> dataset_files() {
                         "format and path"},
       {.name = "format",
        .default_text = "\"\"",
-       .choices = {"", "idx", "cifar10", "csv", "npy", "text", "tokens", "synthetic"},
+       .choices = {"", "idx", "cifar10", "csv", "npy", "images", "text", "tokens", "synthetic"},
        .documentation = "format of path"},
       {.name = "path",
        .type = Type::kDataPath,
@@ -127,7 +127,9 @@ std::vector<Key> dataset_files() {
            "training samples. idx: the image file, or a folder with the four files under "
            "MNIST's names; cifar10: the folder; csv: the table; npy: the features; text: the text; "
            "tokens: token ids, nothing else; "
-           "with a name: the folder, empty to search RUNTIME_DATA_PATH. Relative paths here: "
+           "images: a folder with a folder of PNG and JPEG files for each class, or with two such "
+           "folders, train and val; with a name: the folder, empty to search RUNTIME_DATA_PATH. "
+           "Relative paths here: "
            "beside "
            "the file that says it, else in the working folder, else in RUNTIME_DATA_PATH"},
       {.name = "target_path",
@@ -219,6 +221,22 @@ std::vector<Key> dataset_batches() {
        .range = at_least(1, 16384),
        .max_items = 2,
        .documentation = "images: [height, width] to scale to; empty: as they are"},
+      {.name = "resize_shorter",
+       .type = Type::kInteger,
+       .default_text = "0",
+       .range = at_least(0, 16384),
+       .documentation = "images: the shorter side is scaled to this, the other in proportion, and "
+                        "resize is cut from the centre; 0: stretched to resize"},
+      {.name = "random_crop",
+       .type = Type::kInteger,
+       .default_text = "0",
+       .range = at_least(0, 4096),
+       .documentation = "images, training: so many zeros (after mean and std) on each side, of "
+                        "which a random part of the old size is cut out"},
+      {.name = "random_flip",
+       .type = Type::kBoolean,
+       .default_text = "false",
+       .documentation = "images, training: every other one, at random, is mirrored left to right"},
       {.name = "mean",
        .type = Type::kNumbers,
        .default_text = "[]",

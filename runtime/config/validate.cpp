@@ -120,6 +120,8 @@ class Rules {
                 "mean, " + std::to_string(data.mean.size()));
     require(data.resize.empty() || data.resize.size() == 2, "dataset", "resize",
             "got " + std::to_string(data.resize.size()) + " number, expected [height, width]");
+    require(data.resize_shorter == 0 || !data.resize.empty(), "dataset", "resize",
+            "missing: resize_shorter needs the size that is cut from the centre");
   }
 
   void check_loss() const {

@@ -30,6 +30,12 @@ void check_options(const Dataset& dataset, const LoaderOptions& options) {
                     " samples with prefetch " + std::to_string(options.prefetch) +
                     "; expected a batch size of at least 1 and a prefetch of at least 0");
   }
+  if (options.augmentation.any() && dataset.spec().shape.size() != 3) {
+    throw ConfigurationError(
+        "dataset.random_crop and dataset.random_flip change images; the data "
+        "set " +
+        dataset.description() + " has none; remove them");
+  }
   if (count_batches(dataset.size(), options) == 0) {
     throw DataError("no batch of " + std::to_string(options.batch_size) +
                     " can be made with last_batch = \"drop\" from the data set " +
@@ -47,8 +53,10 @@ BatchMaker::BatchMaker(std::shared_ptr<const Dataset> dataset, const LoaderOptio
       size_(dataset_->size()),
       features_(count_features(dataset_->spec())),
       epoch_(options.first_epoch),
+      scratch_(memory),
       order_(memory) {
   check_options(*dataset_, options_);
+  if (options_.augmentation.any()) scratch_.resize(static_cast<std::size_t>(features_));
   batches_ = count_batches(size_, options_);
   options_.first_batch = std::min(options_.first_batch, batches_ - 1);
   index_ = options_.first_batch;
@@ -125,9 +133,14 @@ void BatchMaker::fill(Batch& batch, int64_t epoch, int64_t index, int number) {
   }
 }
 
-void BatchMaker::read_row(Batch& batch, int64_t row, int64_t sample) const {
+void BatchMaker::read_row(Batch& batch, int64_t row, int64_t sample) {
   const SampleSpec& spec = dataset_->spec();
-  dataset_->read_features(sample, batch.features.data() + row * features_);
+  float* features = batch.features.data() + row * features_;
+  dataset_->read_features(sample, features);
+  if (options_.augmentation.any()) {
+    augment(options_.augmentation, spec.shape, options_.seed, batch.epoch, sample, features,
+            scratch_.data());
+  }
   if (spec.classes > 0) dataset_->read_labels(sample, batch.labels.data() + row * spec.labels);
   if (spec.targets > 0) dataset_->read_targets(sample, batch.targets.data() + row * spec.targets);
 }

@@ -28,7 +28,7 @@ class BatchMaker {
 
  private:
   void fill(Batch& batch, int64_t epoch, int64_t index, int part);
-  void read_row(Batch& batch, int64_t row, int64_t sample) const;
+  void read_row(Batch& batch, int64_t row, int64_t sample);
   void advance();
 
   std::shared_ptr<const Dataset> dataset_;
@@ -39,6 +39,7 @@ class BatchMaker {
   int64_t batches_;
   int64_t epoch_;
   int64_t index_ = 0;
+  std::pmr::vector<float> scratch_;  // of augmentation
   std::pmr::vector<int64_t> order_;
   int64_t order_epoch_ = -1;  // whose order that is
   // By rows of the global batch and part.

@@ -28,6 +28,8 @@ Parts load_csv(const std::string& train, const std::string& validation,
                const DatasetOptions& options);
 // CIFAR-10's binary files: data_batch_1.bin .. data_batch_5.bin and test_batch.bin in `folder`.
 Parts load_cifar10(const std::string& folder, bool with_validation);
+// A folder for each class, or two such folders, train and val; not yet split.
+DatasetPair open_images(const DatasetOptions& options);
 // Formats text and tokens.
 DatasetPair open_text(const DatasetOptions& options);
 

@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "runtime/data/augment.h"
 #include "runtime/data/dataset.h"
 
 namespace runtime::data {
@@ -45,7 +46,8 @@ struct LoaderOptions {
   bool shuffle = true;
   uint64_t seed = 0;
   LastBatch last_batch = LastBatch::kKeep;
-  int prefetch = 2;  // batches prepared ahead in a background thread; 0: in next()
+  int prefetch = 2;                // batches prepared ahead in a background thread; 0: in next()
+  Augmentation augmentation = {};  // of images
   int64_t first_epoch = 0;
   // Of the batches of an epoch, those with these indices only: first, first + stride, ... A rank
   // beyond the last batch loads one that nobody asks for.

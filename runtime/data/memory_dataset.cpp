@@ -7,7 +7,14 @@
 namespace runtime::data {
 namespace {
 
-void check(const Normalization& normalization, int64_t channels) {
+double value_for(const std::vector<double>& values, std::size_t channel, double fallback) {
+  if (values.empty()) return fallback;
+  return values[values.size() == 1 ? 0 : channel];
+}
+
+}  // namespace
+
+std::vector<ChannelScale> channel_scales(const Normalization& normalization, int64_t channels) {
   for (const auto* values : {&normalization.mean, &normalization.std}) {
     if (values->size() > 1 && static_cast<int64_t>(values->size()) != channels) {
       throw ConfigurationError("dataset.mean and dataset.std have " +
@@ -15,20 +22,15 @@ void check(const Normalization& normalization, int64_t channels) {
                                std::to_string(channels) + " (the channels of the data set)");
     }
   }
-  if (std::any_of(normalization.std.begin(), normalization.std.end(),
-                  [](double value) { return !(value > 0); })) {
+  std::vector<ChannelScale> scales(static_cast<std::size_t>(channels));
+  for (std::size_t c = 0; c < scales.size(); ++c) {
+    scales[c] = {static_cast<float>(value_for(normalization.mean, c, 0)),
+                 static_cast<float>(value_for(normalization.std, c, 1))};
+    if (scales[c].deviation > 0) continue;
     throw ConfigurationError("dataset.std has a number that is not above 0; expected deviations");
   }
+  return scales;
 }
-
-float value_for(const std::vector<double>& values, std::size_t channel, double fallback) {
-  if (values.empty()) return static_cast<float>(fallback);
-  return static_cast<float>(values[values.size() == 1 ? 0 : channel]);
-}
-
-bool is_identity(const Normalization& n) { return n.mean.empty() && n.std.empty(); }
-
-}  // namespace
 
 MemoryDataset::MemoryDataset(Part& part)
     : size_(part.samples),
@@ -53,16 +55,11 @@ std::string MemoryDataset::description() const { return describe(title_, size_, 
 
 ByteDataset::ByteDataset(Part part, const Normalization& normalization)
     : MemoryDataset(part), bytes_(std::move(part.bytes)) {
-  check(normalization, channels());
-  const std::size_t count =
-      std::max({std::size_t{1}, normalization.mean.size(), normalization.std.size()});
-  tables_.resize(count);
-  for (std::size_t channel = 0; channel < count; ++channel) {
-    const float mean = value_for(normalization.mean, channel, 0);
-    const float deviation = value_for(normalization.std, channel, 1);
-    for (std::size_t x = 0; x < 256; ++x) {
-      tables_[channel][x] = (static_cast<float>(x) / 255.0f - mean) / deviation;
-    }
+  std::vector<ChannelScale> scales = channel_scales(normalization, channels());
+  if (normalization.mean.size() <= 1 && normalization.std.size() <= 1) scales.resize(1);
+  for (const ChannelScale& scale : scales) {
+    std::array<float, 256>& table = tables_.emplace_back();
+    for (std::size_t x = 0; x < 256; ++x) table[x] = scale(static_cast<float>(x) / 255.0f);
   }
 }
 
@@ -82,14 +79,10 @@ void ByteDataset::read_features(int64_t index, float* out) const {
 
 FloatDataset::FloatDataset(Part part, const Normalization& normalization)
     : MemoryDataset(part), floats_(std::move(part.floats)) {
-  check(normalization, channels());
-  if (is_identity(normalization)) return;
-  const auto count = static_cast<std::size_t>(channels());
-  for (std::size_t i = 0; i < floats_.size(); ++i) {
-    const std::size_t channel = i % count;
-    floats_[i] = (floats_[i] - value_for(normalization.mean, channel, 0)) /
-                 value_for(normalization.std, channel, 1);
-  }
+  if (normalization.mean.empty() && normalization.std.empty()) return;
+  const std::vector<ChannelScale> scales = channel_scales(normalization, channels());
+  for (std::size_t i = 0; i < floats_.size(); ++i)
+    floats_[i] = scales[i % scales.size()](floats_[i]);
 }
 
 void FloatDataset::read_features(int64_t index, float* out) const {

@@ -18,6 +18,14 @@ struct Normalization {
   std::vector<double> std;
 };
 
+struct ChannelScale {
+  float mean = 0, deviation = 1;
+  float operator()(float x) const { return (x - mean) / deviation; }
+};
+
+// Of each channel. Throws ConfigurationError.
+std::vector<ChannelScale> channel_scales(const Normalization& normalization, int64_t channels);
+
 // What both kinds share: targets and description.
 class MemoryDataset : public Dataset {
  public:

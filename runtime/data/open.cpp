@@ -37,6 +37,12 @@ void check_options(const DatasetOptions& options) {
     refuse("dataset.resize has " + std::to_string(options.resize.size()) +
            " numbers; expected [height, width]");
   }
+  if (options.resize_shorter > 0 &&
+      (options.resize.empty() ||
+       options.resize_shorter < *std::max_element(options.resize.begin(), options.resize.end()))) {
+    refuse("dataset.resize_shorter is " + std::to_string(options.resize_shorter) +
+           "; expected dataset.resize, which is cut out of the scaled image, and no larger side");
+  }
 }
 
 bool any_of(const std::string& wanted, std::initializer_list<const char*> names) {
@@ -70,7 +76,9 @@ void check_unused(const DatasetOptions& options) {
             "mean, dataset.std or dataset.standardize");
   refuse_if(!options.resize.empty() && text, "resize");
   refuse_if(!options.classification && text, "task = \"regression\"");
-  refuse_if(!options.classification && format == "cifar10", "task = \"regression\"");
+  refuse_if(options.standardize && format == "images", "standardize");
+  refuse_if(!options.classification && any_of(format, {"cifar10", "images"}),
+            "task = \"regression\"");
 }
 
 Parts load_two_files(const DatasetOptions& options) {
@@ -180,11 +188,11 @@ DatasetOptions resolve(const DatasetOptions& options) {
   DatasetOptions resolved = options;
   if (options.name == "synthetic") resolved.format = "synthetic";
   if (!options.name.empty() && options.name != "synthetic") resolved = resolve_well_known(options);
-  for (const char* format : {"idx", "cifar10", "csv", "npy", "text", "tokens", "synthetic"}) {
-    if (resolved.format == format) return resolved;
-  }
+  if (any_of(resolved.format,
+             {"idx", "cifar10", "csv", "npy", "images", "text", "tokens", "synthetic"}))
+    return resolved;
   refuse("dataset.format is \"" + resolved.format +
-         "\"; expected idx, cifar10, csv, npy, text, tokens or synthetic, or dataset.name");
+         "\"; expected idx, cifar10, csv, npy, images, text, tokens or synthetic, or dataset.name");
 }
 
 }  // namespace
@@ -197,11 +205,19 @@ DatasetPair open_dataset(const DatasetOptions& options) {
     need(resolved.path, "path", resolved.format);
     return open_text(resolved);
   }
+  if (resolved.format == "images") {
+    need(resolved.path, "path", resolved.format);
+    DatasetPair pair = open_images(resolved);
+    const int64_t training = training_samples(pair.train->size(), resolved.validation_split);
+    return training == pair.train->size() ? pair : split(std::move(pair.train), training);
+  }
   DatasetPair pair = resolved.format == "synthetic" ? open_synthetic(resolved)
                                                     : open_parts(load_parts(resolved), resolved);
   if (!resolved.resize.empty()) {
     for (auto* part : {&pair.train, &pair.validation}) {
-      if (*part) *part = resized(std::move(*part), resolved.resize[0], resolved.resize[1]);
+      if (!*part) continue;
+      *part = resized(std::move(*part), {resolved.resize[0], resolved.resize[1]},
+                      resolved.resize_shorter);
     }
   }
   return pair;

@@ -14,7 +14,7 @@ namespace runtime::data {
 // [dataset] of the configuration in this room's words; names and defaults are the same there.
 struct DatasetOptions {
   std::string name;    // of a known data set or synthetic, or "" with a format
-  std::string format;  // idx | cifar10 | csv | npy | text | tokens | synthetic
+  std::string format;  // idx | cifar10 | csv | npy | images | text | tokens | synthetic
   // idx: images, or a folder with the four files under MNIST's names. cifar10: folder. csv: table.
   // npy: features. text, tokens: the file. With a well-known name: the folder, "" to search for it.
   std::string path;
@@ -30,8 +30,9 @@ struct DatasetOptions {
   int64_t classes = 0;                // 0: from the data
   int64_t targets = 1;                // synthetic regression: numbers per sample
   std::vector<int64_t> shape;         // synthetic: [height, width, channels], [features]...
-                                      // text, tokens: [context length]
+                                      // text, tokens: [context length]; images: of the channels
   std::vector<int64_t> resize;        // [height, width]
+  int64_t resize_shorter = 0;         // see Bilinear
   std::vector<double> mean, std;      // per channel
   bool standardize = false;           // mean and deviation per feature, from the training part
   uint64_t seed = 0;                  // synthetic

@@ -34,6 +34,7 @@ enum class RandomUse : uint32_t {
   kShuffle = 1,
   kSyntheticPool = 2,
   kSyntheticOffset = 3,
+  kAugment = 4,
   kGeneration = 5
 };
 

@@ -1,7 +1,6 @@
 #include "runtime/data/views.h"
 
 #include <algorithm>
-#include <cmath>
 #include <mutex>
 
 #include "runtime/data/array.h"
@@ -36,26 +35,6 @@ class RangeView final : public Dataset {
   int64_t begin_, size_;
 };
 
-// An output position is between the input positions `low` and `high`: (1 - weight) * x[low] +
-// weight * x[high].
-struct Tap {
-  int64_t low = 0, high = 0;
-  float weight = 0;
-};
-
-std::vector<Tap> make_taps(int64_t from, int64_t to) {
-  std::vector<Tap> taps(static_cast<std::size_t>(to));
-  const double scale = static_cast<double>(from) / static_cast<double>(to);
-  for (std::size_t i = 0; i < taps.size(); ++i) {
-    const double position = std::max(0.0, (static_cast<double>(i) + 0.5) * scale - 0.5);
-    Tap& tap = taps[i];
-    tap.low = std::min(static_cast<int64_t>(position), from - 1);
-    tap.high = std::min(tap.low + 1, from - 1);
-    tap.weight = static_cast<float>(position - static_cast<double>(tap.low));
-  }
-  return taps;
-}
-
 // Buffers for one sample of the base; every reading thread takes one and puts it back, so that
 // after the first reads nothing is allocated.
 class BufferPool {
@@ -86,22 +65,19 @@ class BufferPool {
 
 class ResizeView final : public Dataset {
  public:
-  ResizeView(std::shared_ptr<const Dataset> base, int64_t height, int64_t width)
+  ResizeView(std::shared_ptr<const Dataset> base, ImageSize size, int64_t shorter)
       : base_(std::move(base)),
         spec_(base_->spec()),
-        width_in_(spec_.shape[1]),
-        channels_(spec_.shape[2]),
-        rows_(make_taps(spec_.shape[0], height)),
-        columns_(make_taps(spec_.shape[1], width)),
+        bilinear_({spec_.shape[0], spec_.shape[1]}, size, shorter),
         pool_(static_cast<std::size_t>(spec_.shape[0] * spec_.shape[1] * spec_.shape[2])) {
-    spec_.shape = {height, width, channels_};
+    spec_.shape = {size.height, size.width, spec_.shape[2]};
   }
   const SampleSpec& spec() const override { return spec_; }
   int64_t size() const override { return base_->size(); }
   void read_features(int64_t index, float* out) const override {
     BufferPool::Buffer image = pool_.take();
     base_->read_features(index, image.get());
-    for (const Tap& row : rows_) out = resize_row(image.get(), row, out);
+    bilinear_.apply(image.get(), spec_.shape[2], out);
     pool_.put(std::move(image));
   }
   int32_t label(int64_t index) const override { return base_->label(index); }
@@ -111,24 +87,9 @@ class ResizeView final : public Dataset {
   }
 
  private:
-  float* resize_row(const float* image, const Tap& row, float* out) const {
-    const float* low = image + row.low * width_in_ * channels_;
-    const float* high = image + row.high * width_in_ * channels_;
-    for (const Tap& column : columns_) {
-      const int64_t left = column.low * channels_, right = column.high * channels_;
-      for (int64_t c = 0; c < channels_; ++c) {
-        const float upper = low[left + c] + column.weight * (low[right + c] - low[left + c]);
-        const float lower = high[left + c] + column.weight * (high[right + c] - high[left + c]);
-        *out++ = upper + row.weight * (lower - upper);
-      }
-    }
-    return out;
-  }
-
   std::shared_ptr<const Dataset> base_;
   SampleSpec spec_;
-  int64_t width_in_, channels_;
-  std::vector<Tap> rows_, columns_;
+  Bilinear bilinear_;
   mutable BufferPool pool_;
 };
 
@@ -144,18 +105,18 @@ std::shared_ptr<const Dataset> range_of(std::shared_ptr<const Dataset> base, int
   return std::make_shared<RangeView>(std::move(base), begin, end);
 }
 
-std::shared_ptr<const Dataset> resized(std::shared_ptr<const Dataset> base, int64_t height,
-                                       int64_t width) {
+std::shared_ptr<const Dataset> resized(std::shared_ptr<const Dataset> base, ImageSize size,
+                                       int64_t shorter) {
   constexpr int64_t kMaxSide = 1 << 15;
   if (base->spec().shape.size() != 3) {
     throw DataError("cannot resize samples of " + base->description() +
                     "; expected images (height x width x channels)");
   }
-  if (height < 1 || width < 1 || height > kMaxSide || width > kMaxSide) {
-    throw DataError("cannot resize to " + std::to_string(height) + "x" + std::to_string(width) +
+  if (size.height < 1 || size.width < 1 || size.height > kMaxSide || size.width > kMaxSide) {
+    throw DataError("cannot resize to " + shape_text({size.height, size.width}) +
                     "; expected sides of 1.." + std::to_string(kMaxSide));
   }
-  return std::make_shared<ResizeView>(std::move(base), height, width);
+  return std::make_shared<ResizeView>(std::move(base), size, shorter);
 }
 
 }  // namespace runtime::data

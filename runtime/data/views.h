@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "runtime/data/bilinear.h"
 #include "runtime/data/dataset.h"
 
 namespace runtime::data {
@@ -12,11 +13,10 @@ namespace runtime::data {
 std::shared_ptr<const Dataset> range_of(std::shared_ptr<const Dataset> base, int64_t begin,
                                         int64_t end);
 
-// Images [h, w, c] interpolated bilinearly to [height, width, c] at every read, with half-pixel
-// centres and no smoothing (PyTorch's interpolate with align_corners = False). Throws DataError
-// when the samples are not images.
-std::shared_ptr<const Dataset> resized(std::shared_ptr<const Dataset> base, int64_t height,
-                                       int64_t width);
+// Images at another size at every read; see Bilinear. Throws DataError when the samples are not
+// images.
+std::shared_ptr<const Dataset> resized(std::shared_ptr<const Dataset> base, ImageSize size,
+                                       int64_t shorter = 0);
 
 }  // namespace runtime::data
 

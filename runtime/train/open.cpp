@@ -162,6 +162,7 @@ data::DatasetOptions data_options(const config::Config& config, const char* sear
   o.shape = config.model.input;
   if (o.shape.size() == 3) o.shape = {o.shape[1], o.shape[2], o.shape[0]};
   o.resize = d.resize;
+  o.resize_shorter = d.resize_shorter;
   o.mean = d.mean;
   o.std = d.std;
   o.standardize = d.standardize;
@@ -193,6 +194,7 @@ data::LoaderOptions train_loader_options(const config::Config& config,
                  : config.dataset.last_batch == "pad" ? data::LastBatch::kPad
                                                       : data::LastBatch::kKeep;
   o.prefetch = config.dataset.prefetch;
+  o.augmentation = {config.dataset.random_crop, config.dataset.random_flip};
   o.part = [split](int64_t rows, int) { return parallel::rows_of_rank(rows, split); };
   return o;
 }
@@ -201,6 +203,7 @@ data::LoaderOptions validation_loader_options(const config::Config& config, int 
                                               int world_size) {
   data::LoaderOptions o = train_loader_options(config);
   o.part = nullptr;
+  o.augmentation = {};
   o.shuffle = false;
   o.last_batch = data::LastBatch::kKeep;  // each sample counts once
   o.first_batch = rank;

@@ -54,12 +54,12 @@ TEST(Range, MustBeInside) {
 
 TEST(Resize, SameSizeChangesNothing) {
   const auto base = floats({3, 4, 2}, 2);
-  EXPECT_EQ(read(*resized(base, 3, 4), 1), read(*base, 1));
+  EXPECT_EQ(read(*resized(base, {3, 4}), 1), read(*base, 1));
 }
 
 // torch.nn.functional.interpolate(mode="bilinear", align_corners=False) gives the same numbers.
 TEST(Resize, EnlargesWithHalfPixelCentres) {
-  const auto view = resized(floats({2, 2, 1}, 1), 3, 4);
+  const auto view = resized(floats({2, 2, 1}, 1), {3, 4});
   EXPECT_THAT(view->spec().shape, ElementsAre(3, 4, 1));
   EXPECT_THAT(read(*view, 0),
               Pointwise(FloatNear(1e-6f),
@@ -67,13 +67,13 @@ TEST(Resize, EnlargesWithHalfPixelCentres) {
 }
 
 TEST(Resize, ReducesEveryChannelAlone) {
-  const auto view = resized(floats({4, 4, 2}, 1), 2, 2);
+  const auto view = resized(floats({4, 4, 2}, 1), {2, 2});
   EXPECT_THAT(read(*view, 0),
               Pointwise(FloatNear(1e-6f), std::vector<float>{5, 6, 9, 10, 21, 22, 25, 26}));
 }
 
 TEST(Resize, ThreadsReadAtTheSameTime) {
-  const auto view = resized(floats({8, 8, 1}, 50), 5, 5);
+  const auto view = resized(floats({8, 8, 1}, 50), {5, 5});
   const auto expected = read(*view, 49);
   std::vector<std::thread> threads;
   for (int t = 0; t < 3; ++t) {
@@ -86,10 +86,10 @@ TEST(Resize, ThreadsReadAtTheSameTime) {
 }
 
 TEST(Resize, NeedsImagesAndSensibleSizes) {
-  EXPECT_THAT(test::message_of([] { resized(floats({4}, 1), 2, 2); }), HasSubstr("images"));
-  EXPECT_THAT(test::message_of([] { resized(floats({2, 2, 1}, 1), 0, 2); }), HasSubstr("0x2"));
+  EXPECT_THAT(test::message_of([] { resized(floats({4}, 1), {2, 2}); }), HasSubstr("images"));
+  EXPECT_THAT(test::message_of([] { resized(floats({2, 2, 1}, 1), {0, 2}); }), HasSubstr("0x2"));
   EXPECT_THAT(test::message_of([] {
-                resized(floats({2, 2, 1}, 1), 2, 1 << 20);
+                resized(floats({2, 2, 1}, 1), {2, 1 << 20});
               }),
               HasSubstr("1..32768"));
 }

@@ -1,0 +1,240 @@
+// Folders of images, made here with libpng and libjpeg.
+#include <gmock/gmock.h>
+#include <png.h>
+
+#include <cstdio>
+#include <fstream>
+// It wants <cstdio> before it.
+#include <jpeglib.h>
+
+#include "runtime/data/image_file.h"
+#include "runtime/data/loader.h"
+#include "runtime/data/open.h"
+#include "tests/runtime/data/files.h"
+
+namespace runtime::data {
+namespace {
+
+using testing::AllOf;
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// Red counts along the rows from `first`, green is the row, blue 200.
+std::vector<uint8_t> colours(int height, int width, int first = 0) {
+  std::vector<uint8_t> pixels;
+  for (int y = 0; y < height; ++y) {
+    for (int x = 0; x < width; ++x) {
+      for (const int value : {first + x, y, 200}) pixels.push_back(static_cast<uint8_t>(value));
+    }
+  }
+  return pixels;
+}
+
+std::string png(int height, int width, int first = 0, uint32_t format = PNG_FORMAT_RGB,
+                std::vector<uint8_t> pixels = {}) {
+  if (pixels.empty()) pixels = colours(height, width, first);
+  png_image image{};
+  image.version = PNG_IMAGE_VERSION;
+  image.height = height;
+  image.width = width;
+  image.format = format;
+  png_alloc_size_t size = 0;
+  png_image_write_to_memory(&image, nullptr, &size, 0, pixels.data(), 0, nullptr);
+  std::string bytes(size, '\0');
+  png_image_write_to_memory(&image, bytes.data(), &size, 0, pixels.data(), 0, nullptr);
+  bytes.resize(size);
+  return bytes;
+}
+
+std::string jpeg(int height, int width) {
+  jpeg_compress_struct info{};
+  jpeg_error_mgr errors{};
+  info.err = jpeg_std_error(&errors);
+  jpeg_create_compress(&info);
+  unsigned char* out = nullptr;
+  unsigned long size = 0;
+  jpeg_mem_dest(&info, &out, &size);
+  info.image_height = height;
+  info.image_width = width;
+  info.input_components = 3;
+  info.in_color_space = JCS_RGB;
+  jpeg_set_defaults(&info);
+  jpeg_set_quality(&info, 100, TRUE);
+  jpeg_start_compress(&info, TRUE);
+  std::vector<uint8_t> pixels = colours(height, width);
+  for (int y = 0; y < height; ++y) {
+    JSAMPROW row = pixels.data() + std::size_t{3} * y * width;
+    jpeg_write_scanlines(&info, &row, 1);
+  }
+  jpeg_finish_compress(&info);
+  jpeg_destroy_compress(&info);
+  std::string bytes(reinterpret_cast<char*>(out), size);
+  std::free(out);
+  return bytes;
+}
+
+Image decode(const std::string& bytes, int channels = 3) {
+  return decode_image({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, "x.img",
+                      channels);
+}
+
+TEST(ImageFile, PngIsExact) {
+  const Image image = decode(png(5, 7, 10));
+  EXPECT_EQ(image.size, (ImageSize{5, 7}));
+  EXPECT_EQ(image.pixels, colours(5, 7, 10));
+}
+
+TEST(ImageFile, JpegIsNearlyExact) {
+  const Image image = decode(jpeg(40, 24));
+  EXPECT_EQ(image.size, (ImageSize{40, 24}));
+  const std::vector<uint8_t> expected = colours(40, 24);
+  ASSERT_EQ(image.pixels.size(), expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    EXPECT_NEAR(image.pixels[i], expected[i], 4) << i;
+}
+
+TEST(ImageFile, GreyColourAndTransparencyAreConverted) {
+  const std::string grey = png(1, 2, 0, PNG_FORMAT_GRAY, {50, 90});
+  EXPECT_THAT(decode(grey).pixels, ElementsAre(50, 50, 50, 90, 90, 90));
+  EXPECT_THAT(decode(png(1, 1, 0, PNG_FORMAT_RGB, {70, 70, 70}), 1).pixels, ElementsAre(70));
+  EXPECT_EQ(decode(jpeg(16, 8), 1).pixels.size(), 128u);
+  const std::string clear = png(1, 2, 0, PNG_FORMAT_RGBA, {9, 8, 7, 255, 90, 80, 70, 0});
+  EXPECT_THAT(decode(clear).pixels, ElementsAre(9, 8, 7, 0, 0, 0));
+}
+
+TEST(ImageFile, DamagedFilesAreRefused) {
+  for (const std::string& whole : {png(30, 30), jpeg(30, 30)}) {
+    for (std::size_t size = 0; size + 12 < whole.size(); size += 7) {
+      EXPECT_THAT(test::message_of([&] { decode(whole.substr(0, size)); }), HasSubstr("x.img"));
+    }
+    for (std::size_t at = 0; at < whole.size(); at += 5) {
+      std::string flipped = whole;
+      flipped[at] = static_cast<char>(flipped[at] ^ 0x5a);
+      try {
+        decode(flipped);
+      } catch (const DataError&) {
+      }
+    }
+  }
+  EXPECT_THAT(test::message_of([] { decode("GIF89a..."); }), HasSubstr("neither"));
+}
+
+TEST(ImageFile, ASmallFileThatClaimsAHugeImageIsRefused) {
+  std::string bomb = png(1, 1);
+  // Width and height at byte 16, their check sum at 29.
+  const unsigned char header[] = {'I', 'H',  'D',  'R', 0, 0, 0xff, 0xff, 0,
+                                  0,   0xff, 0xff, 8,   2, 0, 0,    0};
+  std::copy(std::begin(header), std::end(header), bomb.begin() + 12);
+  uint32_t crc = 0xffffffff;
+  for (const unsigned char byte : header) {
+    crc ^= byte;
+    for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ (crc & 1 ? 0xedb88320u : 0);
+  }
+  for (int i = 0; i < 4; ++i) bomb[29 + i] = static_cast<char>(~crc >> (24 - 8 * i));
+  EXPECT_THAT(test::message_of([&] { decode(bomb); }), HasSubstr("65535x65535"));
+  std::string jpeg_bomb = jpeg(16, 16);
+  const std::size_t frame = jpeg_bomb.find("\xff\xc0");
+  ASSERT_NE(frame, std::string::npos);
+  for (int i = 5; i < 9; ++i) jpeg_bomb[frame + i] = '\xff';
+  EXPECT_THAT(test::message_of([&] { decode(jpeg_bomb); }), HasSubstr("x.img"));
+}
+
+class ImageFolderTest : public testing::Test {
+ protected:
+  ImageFolderTest() {
+    options_.format = "images";
+    options_.path = folder_.path("root");
+  }
+  void write(const std::string& name, const std::string& bytes) const {
+    folder_.write("root/" + name, bytes);
+  }
+  std::vector<float> read(const Dataset& dataset, int64_t index) const {
+    const std::vector<int64_t>& shape = dataset.spec().shape;
+    std::vector<float> out(static_cast<std::size_t>(shape[0] * shape[1] * shape[2]));
+    dataset.read_features(index, out.data());
+    return out;
+  }
+  std::string refusal() const {
+    return test::message_of([&] { open_dataset(options_); });
+  }
+  test::TempFolder folder_;
+  DatasetOptions options_;
+};
+
+TEST_F(ImageFolderTest, TrainAndValidationFolders) {
+  for (const char* name : {"train/cat/b.PNG", "train/cat/a.png", "train/dog/deep/c.png"})
+    write(name, png(2, 2, name[10]));
+  write("val/dog/x.jpeg", jpeg(2, 2));
+  write("train/cat/notes.txt", "no image");
+  const DatasetPair pair = open_dataset(options_);
+  EXPECT_THAT(pair.train->description(), HasSubstr("3 samples of 2x2x3, 2 classes"));
+  std::vector<int32_t> labels;
+  for (int64_t i = 0; i < 3; ++i) labels.push_back(pair.train->label(i));
+  EXPECT_THAT(labels, ElementsAre(0, 1, 0));
+  ASSERT_EQ(pair.validation->size(), 1);
+  EXPECT_EQ(pair.validation->label(0), 1);
+  EXPECT_FLOAT_EQ(read(*pair.train, 0)[0], static_cast<float>('a') / 255);
+}
+
+TEST_F(ImageFolderTest, ASplitHoldsEachClass) {
+  for (int i = 0; i < 8; ++i) write("b/" + std::to_string(i) + ".png", png(2, 2));
+  for (int i = 0; i < 4; ++i) write("a/" + std::to_string(i) + ".png", png(2, 2));
+  options_.validation_split = 0.25;
+  const DatasetPair pair = open_dataset(options_);
+  std::vector<int32_t> labels;
+  for (int64_t i = 0; i < pair.validation->size(); ++i) labels.push_back(pair.validation->label(i));
+  EXPECT_THAT(labels, testing::UnorderedElementsAre(0, 1, 1));
+}
+
+TEST_F(ImageFolderTest, ResizedAndCutFromTheCentre) {
+  write("a/wide.png", png(4, 12));
+  write("a/zoom.png", png(8, 10));
+  options_.resize = {2, 2};
+  options_.resize_shorter = 4;
+  options_.mean = {0, 0, 0.5};
+  options_.std = {1, 1, 0.5};
+  const auto train = open_dataset(options_).train;
+  // The wide one is not scaled: columns 5 and 6, rows 1 and 2.
+  std::vector<float> expected;
+  for (const float row : {1.f, 2.f}) {
+    for (const float column : {5.f, 6.f})
+      expected.insert(expected.end(), {column / 255, row / 255, (200 / 255.f - 0.5f) / 0.5f});
+  }
+  EXPECT_THAT(read(*train, 0), testing::Pointwise(testing::FloatNear(1e-6f), expected));
+  // 8x10 becomes 4x5, column 1.5 of which is rounded to 2.
+  EXPECT_NEAR(read(*train, 1)[0] * 255, 2 * (2 + 0.5) - 0.5, 1e-4);
+  options_.resize_shorter = 1;
+  EXPECT_THROW(open_dataset(options_), ConfigurationError);
+}
+
+TEST_F(ImageFolderTest, WhatIsWrongIsNamed) {
+  std::filesystem::create_directories(folder_.path("root"));
+  EXPECT_THAT(refusal(), HasSubstr("no folders"));
+  write("train/a/1.png", png(2, 2));
+  write("train/a/2.png", png(2, 3));
+  const auto train = open_dataset(options_).train;
+  EXPECT_THAT(test::message_of([&] { read(*train, 1); }),
+              AllOf(HasSubstr("2.png"), HasSubstr("2x3"), HasSubstr("dataset.resize")));
+  write("val/b/1.png", png(2, 2));
+  EXPECT_THAT(refusal(), HasSubstr("no class of the training part is called \"b\""));
+  std::filesystem::create_directories(folder_.path("root/train/empty"));
+  EXPECT_THAT(refusal(), HasSubstr("has no file *.png"));
+  options_.path = folder_.path("nowhere");
+  EXPECT_THAT(refusal(), HasSubstr("cannot be read"));
+}
+
+TEST_F(ImageFolderTest, ADamagedFileEndsTheLoaderWithItsName) {
+  for (int i = 0; i < 6; ++i) write("a/" + std::to_string(i) + ".png", png(4, 4));
+  write("a/4.png", png(4, 4).substr(0, 60));
+  LoaderOptions options;
+  options.batch_size = 2;
+  options.shuffle = false;
+  Loader loader(open_dataset(options_).train, options);
+  loader.next();
+  loader.next();
+  EXPECT_THAT(test::message_of([&] { loader.next(); }), HasSubstr("4.png: libpng"));
+}
+
+}  // namespace
+}  // namespace runtime::data
