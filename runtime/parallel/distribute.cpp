@@ -60,11 +60,12 @@ class Distribute {
  private:
   bool deterministic() const { return options_.shards > 0; }
   bool communicates() const { return options_.reduce && options_.world_size > 1; }
-  // The loss is all-reduced with the bucket that is ready first, which spares a collective.
+  // The loss is all-reduced with the bucket that is ready first, which spares a collective. That of
+  // a pipeline is there after the gradients.
   bool loss_travels() const { return options_.zero_stage == 0 && has_room_for_loss(); }
   bool has_room_for_loss() const {
-    return options_.world_size > 1 && !deterministic() && buffers_.gradients != kNone &&
-           !buffers_.layout.buckets.empty() &&
+    return options_.world_size > 1 && !deterministic() && options_.pipeline == nullptr &&
+           buffers_.gradients != kNone && !buffers_.layout.buckets.empty() &&
            graph_.value(buffers_.loss).dtype == graph_.value(buffers_.gradients).dtype;
   }
   int64_t elements(uint64_t bytes) const {

@@ -147,18 +147,19 @@ class StepBuilder {
   graph::Build build_;
 };
 
-// What rank `rank` has of the step of one micro-batch; parameters and gradients lie in flat
-// buffers.
+// What rank `rank` of a pipeline has of the step of one micro-batch; parameters and gradients lie
+// in flat buffers. `data`: pipelines that share the batch.
 struct RankStep {
+  int data;
   Step step;
   Pipeline pipeline;
   StepBuffers buffers;
   std::vector<graph::ValueId> gradients;  // by parameter of the step, in "gradients"
 
-  RankStep(Net net, int64_t batch, const ScheduleOptions& options, int rank)
-      : step(options.backward
-                 ? StepBuilder(net, batch, 1.0 / options.micro_batches).with_gradients()
-                 : StepBuilder(net, batch, 1.0 / options.micro_batches).forward()) {
+  RankStep(Net net, int64_t batch, const ScheduleOptions& options, int rank, int data_ranks = 1)
+      : data(data_ranks) {
+    StepBuilder builder(net, batch, 1.0 / (options.micro_batches * data));
+    step = options.backward ? builder.with_gradients() : builder.forward();
     graph::Graph& g = step.graph;
     pipeline.schedule = make_schedule(options);
     pipeline.stages = assign_stages(g, {.stages = pipeline.schedule.stages()});
@@ -193,7 +194,7 @@ struct RankStep {
       which.push_back(i);
       bytes.push_back(graph::canonical_bytes(g.value(step.parameters[i])));
     }
-    buffers.layout = lay_out(bytes, {});
+    buffers.layout = lay_out(bytes, {.world_size = data, .bucket_bytes = 400});
     buffers.parameters = flat("parameters", graph::ValueKind::kParameter);
     if (with_gradients) buffers.gradients = flat("gradients", graph::ValueKind::kState);
     for (size_t k = 0; k < which.size(); ++k) {

@@ -99,8 +99,10 @@ class RankRun {
  public:
   using Change = std::function<void(Graph&)>;  // of the unrolled graph
 
-  RankRun(RankStep& step, exec::Collectives& collectives, const Change& change)
+  // `data`: index of the pipeline.
+  RankRun(RankStep& step, exec::Collectives& collectives, const Change& change, int data = 0)
       : step_(step),
+        data_(data),
         device_(test::open_device("reference")),
         stream_(device_->create_stream()),
         storage_(device_),
@@ -111,7 +113,8 @@ class RankRun {
     program_ =
         exec::compile(step.step.graph, device_, storage_, arena_, options, [&](Graph& graph) {
           step_.values =
-              distribute(graph, step_.buffers, step_.step.inputs, {.pipeline = &step_.pipeline});
+              distribute(graph, step_.buffers, step_.step.inputs,
+                         {.rank = data_, .world_size = step_.data, .pipeline = &step_.pipeline});
           if (change) change(graph);
         }).program;
   }
@@ -120,7 +123,7 @@ class RankRun {
     const Step& step = step_.step;
     const auto shards = static_cast<int64_t>(step_.values.shards.size());
     for (int64_t m = 0; m < shards; ++m) {
-      const Batch batch(net, m * kRows, kRows, shards * kRows);
+      const Batch batch(net, (data_ * shards + m) * kRows, kRows, shards * step_.data * kRows);
       write(step_.values.shards[m].features, batch.features);
       write(step_.values.shards[m].target, batch.target);
       write(step_.values.shards[m].weight, batch.weight);
@@ -159,6 +162,7 @@ class RankRun {
   }
 
   RankStep& step_;
+  int data_;
   std::shared_ptr<plugins::host::Device> device_;
   plugins::host::Stream stream_;
   exec::Storage storage_;
@@ -237,6 +241,28 @@ void forget_one(Graph& graph) {
 TEST(Pipeline, AForgottenMicroBatchIsNoticed) {
   for (const Net net : {Net::kMlp, Net::kConv})
     EXPECT_GT(error(pipelined(net, {k1f1b, 2, 4}, forget_one), whole(net, 4)), 1e-3);
+}
+
+TEST(Pipeline, TwoPipelinesShareABatch) {
+  const Mesh mesh{.data = 2, .pipeline = 2};
+  std::vector<Result> results(mesh.size());
+  const auto errors = exec::on_local_ranks(mesh.size(), [&](exec::LocalRank& local) {
+    const MeshPlace place = mesh.place_of(local.rank);
+    const auto job = local.collectives.communicator(0);
+    const auto axis = [&](int color, int key) {
+      return job->split(color, key, std::chrono::seconds(30));
+    };
+    const auto data = axis(place.pipeline, place.data),
+               statistics = axis(place.pipeline, place.data),
+               pipeline = axis(place.data, place.pipeline);
+    exec::FlightRecorder recorder(local.rank);
+    exec::Collectives collectives({data, statistics, nullptr, pipeline}, place.data, mesh.data,
+                                  recorder, local.watchdog, false);
+    RankStep step(Net::kMlp, kRows, {k1f1b, 2, 3}, place.pipeline, mesh.data);
+    results[local.rank] = RankRun(step, collectives, nullptr, place.data).run(Net::kMlp);
+  });
+  for (const std::string& error : errors) EXPECT_EQ(error, "");
+  EXPECT_LT(error(results, whole(Net::kMlp, 6)), 1e-12);
 }
 
 TEST(Pipeline, AnEvaluationGivesTheLossToAllRanks) {
