@@ -64,10 +64,9 @@ class NetworkBuilder {
   // `unnamed` goes before the names of layers that have none of their own.
   void sequence(const std::vector<Layer>& layers, const std::string& prefix, ValueId* x,
                 const std::string& unnamed = "") {
-    std::map<std::string, int> counts;
     for (const Layer& layer : layers) {
       const std::string base =
-          layer.name.empty() ? unnamed + default_name(layer, counts) : layer.name;
+          layer.name.empty() ? unnamed + default_name(layer, prefix + unnamed) : layer.name;
       for (int64_t i = 0; i < layer.repeat; ++i) {
         const std::string name = prefix + base + (layer.repeat > 1 ? "." + std::to_string(i) : "");
         prefix_ = prefix;
@@ -76,18 +75,24 @@ class NetworkBuilder {
     }
   }
 
-  static std::string default_name(const Layer& layer, std::map<std::string, int>& counts) {
+  // Numbered within its prefix, so that no two layers have one name.
+  std::string default_name(const Layer& layer, const std::string& prefix) {
     static constexpr const char* kNames[] = {
         "conv",      "fc",         "pool",      "adaptive_pool", "global_pool", "flatten",
         "tokens",    "activation", "softmax",   "dropout",       "bn",          "ln",
         "embedding", "position",   "attention", "block",         "residual"};
     const std::string base = kNames[layer.kind.index()];
-    return base + std::to_string(++counts[base]);
+    return base + std::to_string(++counts_[prefix + base]);
   }
 
   ValueId apply(const Layer& layer, const std::string& name, ValueId x) {
     build_.layer = name;
+    const int64_t outer = stage_;
+    if (layer.stage >= 0) stage_ = layer.stage;
+    if (stage_ >= 0) net_.stages[name] = static_cast<int>(stage_);
+    if (layer.shard != "auto") net_.shards[name] = layer.shard;
     x = std::visit([&](const auto& kind) { return emit(kind, layer, name, x); }, layer.kind);
+    stage_ = outer;
     if (layer.activation != 0) {
       build_.layer = name;
       x = build_.activation(x, layer.activation);
@@ -366,8 +371,10 @@ class NetworkBuilder {
   Network net_;
   graph::Build build_;
   std::set<std::string> names_;
-  std::string prefix_;  // of the list whose layer is emitted
-  Dims image_;          // [H, W, C] of an image that was flattened and has met no linear layer yet
+  std::map<std::string, int> counts_;  // of layers without a name, by prefix and type
+  int64_t stage_ = -1;                 // of the layer around, -1: any
+  std::string prefix_;                 // of the list whose layer is emitted
+  Dims image_;  // [H, W, C] of an image that was flattened and has met no linear layer yet
   int64_t dropouts_ = 0;
 };
 

@@ -3,6 +3,7 @@
 #define RUNTIME_MODEL_NETWORK_H_
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,10 @@ struct Network {
   std::vector<Parameter> parameters;  // in the order of the layers
   // Residuals and repeated blocks that lie in no other: their nodes' layers are <name> or <name>.*
   std::vector<std::string> blocks;
+  // By Node::layer, where the model says it: pipeline stages, and splits over tensor ranks as
+  // Layer::shard has them.
+  std::map<std::string, int> stages;
+  std::map<std::string, std::string> shards;
 };
 
 // Throws ConfigurationError naming the layer, its input shape and what it needs.

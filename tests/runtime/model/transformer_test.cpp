@@ -139,8 +139,38 @@ layers = [ { type = "block", name = "h", repeat = 2, layers = [
   EXPECT_EQ(n.graph.nodes.back().layer, "residual1");
   EXPECT_THAT(
       refusal("input = [8]\nlayers = [ { type = \"block\", prefix = false, repeat = 2, layers "
-              "= [ { type = \"linear\", features = 8 } ] } ]"),
+              "= [ { type = \"linear\", name = \"a\", features = 8 } ] } ]"),
       HasSubstr("different names"));
+}
+
+// Passes over the graph tell layers apart by name.
+TEST(Transformer, UnnamedLayersWithoutPrefixAreNumberedOn) {
+  const std::string branch =
+      "{ type = \"residual\", prefix = false, layers = [ { type = \"linear\", features = 8, bias = "
+      "false } ] }";
+  const Network n = build("input = [8]\nlayers = [ { type = \"block\", name = \"h\", layers = [ " +
+                          branch + ", " + branch + " ] } ]");
+  EXPECT_THAT(names(n), ElementsAre("h.fc1.weight", "h.fc2.weight"));
+  std::vector<std::string> layers;
+  for (const graph::Node& node : n.graph.nodes) layers.push_back(node.layer);
+  EXPECT_THAT(layers, ElementsAre("h.fc1", "h.residual1", "h.fc2", "h.residual2"));
+}
+
+TEST(Transformer, StagesOfContainersAreThoseOfTheirLayers) {
+  Layer linear, block, last;
+  linear.kind = Linear{4, true};
+  linear.name = "a";
+  linear.shard = "row";
+  Layer other = linear;
+  other.name = "b";
+  other.stage = 2;
+  block.kind = Block{{linear, other}};
+  block.name = "h";
+  block.stage = 1;
+  last.kind = Softmax{};
+  const Network n = build_network(Model{{4}, {block, last}, {}}, NetworkOptions{});
+  EXPECT_EQ(n.stages, (std::map<std::string, int>{{"h", 1}, {"h.a", 1}, {"h.b", 2}}));
+  EXPECT_EQ(n.shards, (std::map<std::string, std::string>{{"h.a", "row"}, {"h.b", "row"}}));
 }
 
 TEST(Transformer, InOutIsTheTransposeInFiles) {
