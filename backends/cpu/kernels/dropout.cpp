@@ -43,6 +43,8 @@ CPU_KERNEL void dropout(const DropoutKey& given, int64_t first, const float* x, 
   if (head > 0) some(key, first / 4, first % 4, x, y, head);
   first += head, x += head, y += head, count -= head;
   const int64_t groups = count / 4;
+// y may be x, element for element: nothing is carried from one group to the next.
+#pragma GCC ivdep
   for (int64_t g = 0; g < groups; ++g) {
     uint32_t c[4] = {static_cast<uint32_t>(first / 4 + g), key.sample, key.step, key.stream};
     philox(key.key_low, key.key_high, c);
