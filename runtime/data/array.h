@@ -52,6 +52,18 @@ inline constexpr int64_t kMaxClasses = 1 << 20;
 // Class labels from integers, [n] or [n, 1], each in 0..classes-1; classes 0: 0..kMaxClasses-1.
 std::vector<int32_t> to_labels(const Array& array, int64_t classes);
 
+// Files of one array, or the same from memory, where `name` is used in messages. They throw
+// DataError naming file, offset, expected and actual.
+//
+// The IDX format of MNIST (http://yann.lecun.com/exdb/mnist, "the IDX file format"): two zero
+// bytes, element type, rank, big-endian dimensions, big-endian elements. Plain or gzip.
+Array read_idx(const std::string& path);
+Array parse_idx(const void* data, std::size_t size, const std::string& name);
+// NumPy's NPY format, versions 1 and 2 (numpy.lib.format): magic, version, header length, a Python
+// dictionary as text, elements. C-order and little-endian only.
+Array read_npy(const std::string& path);
+Array parse_npy(const void* data, std::size_t size, const std::string& name);
+
 }  // namespace runtime::data
 
 #endif  // RUNTIME_DATA_ARRAY_H_

@@ -1,9 +1,8 @@
 // IDX and NPY: features and targets in two files of one array each.
 #include <future>
 
+#include "runtime/data/array.h"
 #include "runtime/data/formats.h"
-#include "runtime/data/idx.h"
-#include "runtime/data/npy.h"
 #include "runtime/error.h"
 
 namespace runtime::data {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "runtime/data/order.h"
 #include "runtime/error.h"
 
 namespace runtime::data {

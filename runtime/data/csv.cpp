@@ -6,6 +6,7 @@
 #include <map>
 
 #include "runtime/data/csv_reader.h"
+#include "runtime/data/formats.h"
 #include "runtime/data/source.h"
 #include "runtime/error.h"
 
@@ -246,10 +247,22 @@ CsvTable parse_csv(std::string_view text, const std::string& name, const CsvOpti
 }
 
 CsvTable read_csv(const std::string& path, const CsvOptions& options, const CsvTable* known) {
-  const auto source = open_file(path);
-  std::string text(source->limit(), '\0');
-  source->read_exactly(text.data(), text.size(), "the table");
-  return parse_csv(text, path, options, known);
+  return parse_csv(read_text(path), path, options, known);
+}
+
+Parts load_csv(const std::string& train, const std::string& validation,
+               const DatasetOptions& options) {
+  if (options.target.empty()) {
+    throw ConfigurationError(
+        "dataset.target is missing; expected the name of the target column of " + train +
+        ", or its number from 0 (-1: the last one)");
+  }
+  const CsvOptions csv{options.features, options.target, options.classification, options.classes};
+  CsvTable table = read_csv(train, csv);
+  Parts parts;
+  if (!validation.empty()) parts.validation = read_csv(validation, csv, &table).part;
+  parts.train = std::move(table.part);
+  return parts;
 }
 
 }  // namespace runtime::data

@@ -1,8 +1,8 @@
-#include "runtime/data/idx.h"
-
 #include <algorithm>
 #include <bit>
 #include <cstdio>
+
+#include "runtime/data/array.h"
 
 namespace runtime::data {
 namespace {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <memory_resource>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "runtime/data/augment.h"
@@ -61,9 +62,9 @@ struct LoaderOptions {
   int parts = 1;
 };
 
-// The order of epoch e is a permutation that depends on seed and e only (Philox-keyed
-// Fisher-Yates).
-std::vector<int64_t> epoch_order(int64_t size, bool shuffle, uint64_t seed, int64_t epoch);
+// Fills `order` with the permutation of 0..order.size()-1 of an epoch, which depends on seed and
+// epoch only (Philox-keyed Fisher-Yates); allocates nothing.
+void fill_epoch_order(std::span<int64_t> order, bool shuffle, uint64_t seed, int64_t epoch);
 
 // Endless: after the last batch of an epoch comes the first of the next. next() from one thread;
 // the destructor joins the background thread. An exception of the data set is rethrown by next().

@@ -1,8 +1,8 @@
-#include "runtime/data/npy.h"
-
 #include <charconv>
 #include <cstring>
 #include <string_view>
+
+#include "runtime/data/array.h"
 
 namespace runtime::data {
 namespace {

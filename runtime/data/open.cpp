@@ -22,17 +22,7 @@ void need(const std::string& value, const std::string& key, const std::string& f
     refuse("dataset." + key + " is missing; expected a path, for format " + format);
 }
 
-void check_options(const DatasetOptions& options) {
-  if (!(options.validation_split >= 0 && options.validation_split < 1)) {
-    refuse("dataset.validation_split is " + std::to_string(options.validation_split) +
-           "; expected 0 or more, and less than 1");
-  }
-  if (options.validation_split > 0 && !options.validation_path.empty()) {
-    refuse("dataset.validation_split and dataset.validation_path are both given; expected one");
-  }
-  if (options.standardize && !(options.mean.empty() && options.std.empty())) {
-    refuse("dataset.standardize and dataset.mean or dataset.std are both given; expected one");
-  }
+void check_resize(const DatasetOptions& options) {
   if (!options.resize.empty() && options.resize.size() != 2) {
     refuse("dataset.resize has " + std::to_string(options.resize.size()) +
            " numbers; expected [height, width]");
@@ -198,7 +188,7 @@ DatasetOptions resolve(const DatasetOptions& options) {
 }  // namespace
 
 DatasetPair open_dataset(const DatasetOptions& options) {
-  check_options(options);
+  check_resize(options);
   const DatasetOptions resolved = resolve(options);
   check_unused(resolved);
   if (is_text(resolved)) {

@@ -1,5 +1,3 @@
-#include "runtime/data/order.h"
-
 #include <numeric>
 #include <utility>
 
@@ -33,12 +31,6 @@ void fill_epoch_order(std::span<int64_t> order, bool shuffle, uint64_t seed, int
     const uint64_t random = uint64_t{block[2 * half]} << 32 | block[2 * half + 1];
     std::swap(order[left - 1], order[scale_to(random, left)]);
   }
-}
-
-std::vector<int64_t> epoch_order(int64_t size, bool shuffle, uint64_t seed, int64_t epoch) {
-  std::vector<int64_t> order(static_cast<std::size_t>(size));
-  fill_epoch_order(order, shuffle, seed, epoch);
-  return order;
 }
 
 }  // namespace runtime::data

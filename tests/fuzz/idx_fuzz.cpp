@@ -1,5 +1,4 @@
 // Any bytes either are IDX data of the size that they say, or are refused with a DataError.
-#include "runtime/data/idx.h"
 #include "tests/fuzz/array_fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

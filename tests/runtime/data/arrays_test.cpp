@@ -1,9 +1,8 @@
 // Files of the array formats that are in order: IDX, NPY, CIFAR-10. Broken ones: broken_files_test.
 #include <gmock/gmock.h>
 
+#include "runtime/data/array.h"
 #include "runtime/data/formats.h"
-#include "runtime/data/idx.h"
-#include "runtime/data/npy.h"
 #include "tests/runtime/data/files.h"
 
 namespace runtime::data {

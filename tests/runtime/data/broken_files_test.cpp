@@ -6,10 +6,9 @@
 
 #include <limits>
 
+#include "runtime/data/array.h"
 #include "runtime/data/csv.h"
 #include "runtime/data/formats.h"
-#include "runtime/data/idx.h"
-#include "runtime/data/npy.h"
 #include "tests/runtime/data/files.h"
 
 namespace runtime::data {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/data/loader.h"
 #include "runtime/error.h"
 
 namespace runtime::data::test {
@@ -48,6 +49,13 @@ std::string cifar_record(uint8_t label, uint8_t first);
 
 // A safetensors file from its header text and data.
 std::string safetensors(const std::string& header, const std::string& data);
+
+// The order of an epoch.
+inline std::vector<int64_t> epoch_order(int64_t size, bool shuffle, uint64_t seed, int64_t epoch) {
+  std::vector<int64_t> order(static_cast<std::size_t>(size));
+  fill_epoch_order(order, shuffle, seed, epoch);
+  return order;
+}
 
 // Runs `action`, which must throw DataError, and returns the message.
 template <class Action>

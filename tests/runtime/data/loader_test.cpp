@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "runtime/error.h"
+#include "tests/runtime/data/files.h"
 
 namespace runtime::data {
 namespace {
@@ -135,7 +136,7 @@ TEST_P(LoaderTest, FollowsTheEpochOrderWhateverThePrefetch) {
         EXPECT_EQ(batch.labels[static_cast<std::size_t>(row)], seen.back() % 3);
       }
     }
-    EXPECT_EQ(seen, epoch_order(kSize, true, 9, epoch));
+    EXPECT_EQ(seen, test::epoch_order(kSize, true, 9, epoch));
   }
 }
 
@@ -186,7 +187,7 @@ TEST_P(LoaderTest, LoadsWhatIsPicked) {
     EXPECT_EQ(batch.part, pick->part);
     const bool padding = batch.index == 2 && pick->part == 1;  // of the last batch, with one sample
     EXPECT_EQ(batch.valid, padding ? 0 : 1);
-    const std::vector<int64_t> order = epoch_order(5, true, 9, batch.epoch);
+    const std::vector<int64_t> order = test::epoch_order(5, true, 9, batch.epoch);
     EXPECT_EQ(batch.features[0], order[2 * batch.index + (padding ? 0 : pick->part)]);
   }
 }

@@ -216,16 +216,6 @@ TEST(OpenDataset, OptionsThatDoNotBelongTogether) {
   EXPECT_THAT(refusal_of(options), HasSubstr("dataset.path is missing"));
   options.path = "a.csv";
   EXPECT_THAT(refusal_of(options), HasSubstr("dataset.target is missing"));
-  options.validation_split = 1;
-  EXPECT_THAT(refusal_of(options), HasSubstr("less than 1"));
-  options.validation_split = 0.5;
-  options.validation_path = "b.csv";
-  EXPECT_THAT(refusal_of(options), HasSubstr("both given"));
-  options.validation_path = "";
-  options.standardize = true;
-  options.mean = {1};
-  EXPECT_THAT(refusal_of(options), HasSubstr("both given"));
-  options.standardize = false;
   options.resize = {1, 2, 3};
   EXPECT_THAT(refusal_of(options), HasSubstr("[height, width]"));
 }

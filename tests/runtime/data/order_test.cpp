@@ -5,6 +5,7 @@
 
 #include "runtime/data/loader.h"
 #include "runtime/data/philox.h"
+#include "tests/runtime/data/files.h"
 
 namespace runtime::data {
 namespace {
@@ -21,7 +22,7 @@ TEST(Philox, KnownAnswers) {
 
 TEST(EpochOrder, IsAPermutation) {
   for (const int64_t size : {1, 2, 3, 100, 1001}) {
-    std::vector<int64_t> order = epoch_order(size, true, 7, 3);
+    std::vector<int64_t> order = test::epoch_order(size, true, 7, 3);
     std::sort(order.begin(), order.end());
     std::vector<int64_t> all(static_cast<std::size_t>(size));
     std::iota(all.begin(), all.end(), 0);
@@ -30,20 +31,21 @@ TEST(EpochOrder, IsAPermutation) {
 }
 
 TEST(EpochOrder, DependsOnSeedAndEpochOnly) {
-  EXPECT_EQ(epoch_order(100, true, 1, 2), epoch_order(100, true, 1, 2));
-  EXPECT_NE(epoch_order(100, true, 1, 2), epoch_order(100, true, 1, 3));
-  EXPECT_NE(epoch_order(100, true, 1, 2), epoch_order(100, true, 2, 2));
-  EXPECT_NE(epoch_order(100, true, 1, 2), epoch_order(100, true, uint64_t{1} << 32 | 1, 2));
+  EXPECT_EQ(test::epoch_order(100, true, 1, 2), test::epoch_order(100, true, 1, 2));
+  EXPECT_NE(test::epoch_order(100, true, 1, 2), test::epoch_order(100, true, 1, 3));
+  EXPECT_NE(test::epoch_order(100, true, 1, 2), test::epoch_order(100, true, 2, 2));
+  EXPECT_NE(test::epoch_order(100, true, 1, 2),
+            test::epoch_order(100, true, uint64_t{1} << 32 | 1, 2));
 }
 
 TEST(EpochOrder, WithoutShuffleIsAscending) {
-  EXPECT_THAT(epoch_order(4, false, 1, 2), testing::ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(test::epoch_order(4, false, 1, 2), testing::ElementsAre(0, 1, 2, 3));
 }
 
 // Runs of older versions must be repeatable: these numbers may not change.
 TEST(EpochOrder, StaysTheSameAcrossVersions) {
-  EXPECT_THAT(epoch_order(8, true, 42, 0), testing::ElementsAre(3, 6, 7, 4, 5, 0, 2, 1));
-  EXPECT_THAT(epoch_order(8, true, 42, 1), testing::ElementsAre(6, 3, 4, 0, 7, 1, 5, 2));
+  EXPECT_THAT(test::epoch_order(8, true, 42, 0), testing::ElementsAre(3, 6, 7, 4, 5, 0, 2, 1));
+  EXPECT_THAT(test::epoch_order(8, true, 42, 1), testing::ElementsAre(6, 3, 4, 0, 7, 1, 5, 2));
 }
 
 // Each sample comes first about equally often: chi-squared with 9 degrees of freedom.
@@ -51,7 +53,7 @@ TEST(EpochOrder, IsFair) {
   constexpr int kEpochs = 10000, kSize = 10;
   std::vector<double> counts(kSize);
   for (int epoch = 0; epoch < kEpochs; ++epoch) {
-    ++counts[static_cast<std::size_t>(epoch_order(kSize, true, 5, epoch)[0])];
+    ++counts[static_cast<std::size_t>(test::epoch_order(kSize, true, 5, epoch)[0])];
   }
   double chi_squared = 0;
   for (const double count : counts) {
