@@ -119,6 +119,27 @@ TEST(RanksJob, DropoutHasTheSameMasksAndPenaltiesTheSameWeight) {
   expect_close(kDropoutAndL2, {{"training.micro_batch_size", "1"}}, kFloat64Tolerance, 10);
 }
 
+// Several labels a sample.
+const std::string kLanguageModel = R"(
+[model]
+input = [5]
+layers = [
+  { type = "embedding", vocabulary = 7, features = 6 },
+  { type = "layer_norm" },
+  { type = "linear", features = 7 },
+]
+)" + kData;
+const Settings kNextToken = {{"dataset.task", "next_token"}, {"dataset.classes", "7"}};
+
+TEST(RanksJob, LanguageModel) {
+  expect_close(kLanguageModel, kNextToken, kFloat64Tolerance, kSteps);
+  expect_close(kLanguageModel, kNextToken + Settings{{"dataset.last_batch", "pad"}},
+               kFloat64Tolerance, 10);
+  const Settings deterministic = kNextToken + kDeterministic;
+  EXPECT_TRUE(same_bits(trace(kLanguageModel, 3, 10, deterministic),
+                        trace(kLanguageModel, 1, 10, deterministic)));
+}
+
 TEST(RanksJob, EvaluationIsTheSameOnAnyNumberOfRanks) {
   const Settings split = {{"dataset.samples", "61"}, {"dataset.validation_split", "0.5"}};
   for (const std::string& toml : {kSmallLeNet, kSmallResNet}) {

@@ -1,0 +1,186 @@
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "runtime/data/safetensors.h"
+#include "tests/runtime/cli/program.h"
+
+namespace runtime::cli {
+namespace {
+
+using nlohmann::json;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::istringstream in(text);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+// A language model that learns "abcabc..." and "ab " by heart, one token from the last.
+const std::string kLanguageJob = R"(
+[model]
+input = [4]
+layers = [ { type = "embedding", vocabulary = 8, features = 8 } ]
+[dataset]
+format = "text"
+path = "text.txt"
+validation_split = 0.2
+[training]
+global_batch_size = 8
+epochs = 20
+[optimizer]
+lr = 5.0
+[device]
+backend = "reference"
+)";
+
+class Predict : public ProgramTest {
+ protected:
+  void SetUp() override {
+    std::string text;
+    for (int i = 0; i < 40; ++i) text += "the cat ";  // t -> h; a -> t; " " -> t or c
+    folder_.write("text.txt", text);
+    folder_.write("language.toml", kLanguageJob);
+  }
+  std::vector<std::string> written(const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"predict", "language.toml", "--weights",
+                                          "run/weights.safetensors"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  }
+  std::string refused(const std::vector<std::string>& arguments, int code) {
+    const test::ProcessResult r = run(arguments);
+    EXPECT_EQ(r.exit_code, code) << r.err;
+    return r.err;
+  }
+};
+
+TEST_F(Predict, LanguageModelsWriteText) {
+  const test::ProcessResult trained =
+      run({"train", "language.toml", "--set", "job.dump_folder=run"});
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  EXPECT_THAT(trained.err, AllOf(HasSubstr("text.txt, 256 tokens of 6 kinds, 63 samples of 4"),
+                                 HasSubstr("next: runtime predict")));
+  // The weights tell the characters: the text is not needed any more.
+  std::filesystem::remove(folder_.path() / "text.txt");
+  EXPECT_THAT(output(written({"--prompt", "cat the c", "--temperature", "0", "--tokens", "2"})),
+              testing::MatchesRegex("cat the c(at|a )\n"));
+  const std::string drawn = output(written({"--prompt", "th", "--tokens", "60", "--seed", "7"}));
+  EXPECT_EQ(drawn.size(), 63u);
+  EXPECT_THAT(drawn, AllOf(StartsWith("the"), HasSubstr("ca")));
+  EXPECT_EQ(output(written({"--prompt", "th", "--tokens", "60", "--seed", "7"})), drawn);
+  EXPECT_NE(output(written({"--prompt", "th", "--tokens", "60", "--seed", "8"})), drawn);
+  EXPECT_THAT(refused(written({"--prompt", "the dog"}), 2),
+              AllOf(HasSubstr("--prompt: at byte 4: the character 'd' is none of the 6")));
+  EXPECT_THAT(refused(written({"--prompt", ""}), 2), HasSubstr("no token"));
+  EXPECT_THAT(refused(written({"--format", "csv"}), 2),
+              HasSubstr("--format is not for language models"));
+}
+
+TEST_F(Predict, CharactersComeFromTheTextWhereTheWeightsHaveNone) {
+  output({"train", "language.toml", "--set", "job.dump_folder=run", "--max-steps", "1"});
+  const std::string file = (folder_.path() / "run/weights.safetensors").string();
+  data::TensorFile weights = data::read_safetensors(file);
+  EXPECT_EQ(weights.metadata.at("characters"), " aceht");
+  weights.metadata.clear();
+  data::write_safetensors(file, weights);
+  EXPECT_THAT(output(written({"--prompt", "t", "--tokens", "3"})), StartsWith("t"));
+  std::filesystem::remove(folder_.path() / "text.txt");
+  EXPECT_THAT(refused(written({"--prompt", "t"}), 5), HasSubstr("text.txt"));
+}
+
+TEST_F(Predict, TokenFilesAreWrittenAsNumbersOrText) {
+  std::string ids;
+  for (int i = 0; i < 64; ++i) ids += std::string{static_cast<char>(97 + i % 3), '\0'};
+  folder_.write("ids.bin", ids);
+  const std::vector<std::string> set = {
+      "--set", "dataset.format=tokens",
+      "--set", "dataset.path=ids.bin",
+      "--set", "model.layers=[{ type = \"embedding\", vocabulary = 256, features = 256 }]"};
+  const auto with = [&](std::vector<std::string> arguments, const std::vector<std::string>& more) {
+    arguments.insert(arguments.end(), set.begin(), set.end());
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  };
+  output(with({"train", "language.toml"}, {"--set", "job.dump_folder=run", "--set",
+                                           "training.epochs=40", "--set", "optimizer.lr=50"}));
+  EXPECT_EQ(output(with(written({"--prompt", "97 98", "--temperature", "0", "--tokens", "3"}), {})),
+            "97 98 99 97 98 \n");
+  EXPECT_EQ(output(with(written({"--prompt", "ab", "--temperature", "0", "--tokens", "3"}),
+                        {"--set", "dataset.tokenizer=byte"})),
+            "abcab\n");
+}
+
+TEST_F(Predict, ClassesAndProbabilities) {
+  output({"train", job_, "--set", "job.dump_folder=run"});
+  const json e = json::parse(output({"evaluate", job_, "--weights", "run/weights.safetensors"}));
+  const auto lines = lines_of(output({"predict", job_, "--weights", "run/weights.safetensors"}));
+  ASSERT_EQ(lines.size(), 12u);
+  int correct = 0;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const json j = json::parse(lines[i]);
+    EXPECT_EQ(j["index"], i);
+    EXPECT_GE(j["probability"], 1.0 / 3);
+    EXPECT_LE(j["probability"], 1);
+    correct += j["label"] == j["predicted"] ? 1 : 0;
+  }
+  EXPECT_DOUBLE_EQ(correct / 12.0, e["accuracy"]);
+  const auto csv = lines_of(output({"predict", job_, "--weights", "run/weights.safetensors",
+                                    "--part", "train", "--format", "csv", "--samples", "10"}));
+  ASSERT_EQ(csv.size(), 11u);
+  EXPECT_EQ(csv[0], "index,label,predicted,probability");
+  EXPECT_THAT(csv[10], testing::MatchesRegex("9,[0-2],[0-2],0\\.[0-9]+"));
+  EXPECT_THAT(
+      refused({"predict", job_, "--weights", "run/weights.safetensors", "--prompt", "a"}, 2),
+      HasSubstr("--prompt is for language models"));
+  EXPECT_THAT(refused({"predict", job_, "--weights", "run/weights.safetensors", "--set",
+                       "dataset.validation_split=0"},
+                      2),
+              HasSubstr("--part train"));
+  EXPECT_THAT(refused({"predict", job_, "--weights", "none.safetensors"}, 5),
+              HasSubstr("none.safetensors"));
+}
+
+TEST_F(Predict, Numbers) {
+  const std::vector<std::string> set = {"--set", "dataset.task=regression", "--set",
+                                        "dataset.classes=0"};
+  const auto with = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), set.begin(), set.end());
+    arguments.insert(arguments.end(),
+                     {"--set", "model.layers=[{ type = \"linear\", features = 1 }]"});
+    return arguments;
+  };
+  output(with({"train", job_, "--set", "job.dump_folder=run"}));
+  const auto lines =
+      lines_of(output(with({"predict", job_, "--weights", "run/weights.safetensors"})));
+  ASSERT_EQ(lines.size(), 12u);
+  const json j = json::parse(lines[3]);
+  EXPECT_EQ(j["index"], 3);
+  EXPECT_EQ(j["targets"].size(), 1u);
+  EXPECT_EQ(j["predicted"].size(), 1u);
+  EXPECT_EQ(lines_of(output(with(
+                {"predict", job_, "--weights", "run/weights.safetensors", "--format", "csv"})))[0],
+            "index,target_0,predicted_0");
+}
+
+TEST_F(Predict, PlanAndBenchCountTokens) {
+  EXPECT_THAT(output({"plan", "language.toml"}), HasSubstr("MFLOP a sample of 4 tokens"));
+  const json j = json::parse(output({"bench", "language.toml", "--steps", "3", "--json"}));
+  EXPECT_DOUBLE_EQ(j["tokens_per_second"], 4 * j["samples_per_second"].get<double>());
+  EXPECT_THAT(output({"bench", "language.toml", "--steps", "3"}), HasSubstr("tokens/s"));
+}
+
+TEST_F(Predict, TokensOutsideTheVocabularyEndTraining) {
+  folder_.write("ids.bin", std::string("\x01\0\x02\0\x09\0\x01\0\x01\0\x01\0", 12));
+  const std::string error = refused(
+      {"train", "language.toml", "--set", "dataset.format=tokens", "--set", "dataset.path=ids.bin",
+       "--set", "dataset.classes=8", "--set", "dataset.validation_split=0"},
+      5);
+  EXPECT_THAT(error, HasSubstr("ids.bin: at byte 4: token 9; expected 0..7"));
+}
+
+}  // namespace
+}  // namespace runtime::cli
