@@ -44,6 +44,15 @@ std::unique_ptr<train::Trainer> open_trainer(const launch::Rank& rank, const con
 
 // ---- language models
 
+// The files may be gone.
+data::DatasetOptions options_without_files(config::Config config) {
+  for (std::string* path :
+       {&config.dataset.path, &config.dataset.target_path, &config.dataset.validation_path,
+        &config.dataset.validation_target_path})
+    path->clear();
+  return train::data_options(config, search_path());
+}
+
 // Needs the data set only for what neither the configuration nor the weights tell.
 data::SampleSpec text_spec(const config::Config& config, const data::DatasetOptions& options,
                            const data::TensorFile& weights) {
@@ -201,7 +210,7 @@ void run_predict(const PredictArguments& arguments, const CLI::App& command) {
   run.services = host_services();
   run.body = [&](launch::Rank& rank) {
     if (!rank.main()) return;
-    const data::DatasetOptions options = train::data_options(rank.config, search_path());
+    const data::DatasetOptions options = options_without_files(rank.config);
     const bool text = data::is_text(options) || options.next_token;
     refuse_unused(command, text);
     const data::TensorFile weights = data::read_safetensors(arguments.weights);

@@ -75,6 +75,19 @@ struct Loader::State {
   std::thread thread;
 };
 
+Batch zero_batch(const SampleSpec& spec, int64_t rows) {
+  const auto count = static_cast<std::size_t>(rows);
+  std::size_t features = count;
+  for (const int64_t dim : spec.shape) features *= static_cast<std::size_t>(dim);
+  Batch batch;
+  batch.rows = batch.valid = batch.global_rows = batch.global_valid = rows;
+  batch.positions.assign(count, 0);
+  batch.features.assign(features, 0.0f);
+  if (spec.classes > 0) batch.labels.assign(count * static_cast<std::size_t>(spec.labels), 0);
+  batch.targets.assign(count * static_cast<std::size_t>(spec.targets), 0.0f);
+  return batch;
+}
+
 Loader::Loader(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options,
                std::pmr::memory_resource* memory)
     : state_(std::make_unique<State>(std::move(dataset), options, memory)) {}

@@ -36,6 +36,9 @@ struct Batch {
   std::pmr::vector<float> targets;            // [rows, targets], regression
 };
 
+// A whole batch of zeros, which are valid as token ids and labels.
+Batch zero_batch(const SampleSpec& spec, int64_t rows);
+
 // A part of a global batch.
 struct Pick {
   int64_t batch = 0;  // from the first batch of the first epoch on

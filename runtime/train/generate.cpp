@@ -39,12 +39,11 @@ int32_t sample_token(std::span<const double> logits, const Sampling& sampling, u
 
 Generator::Generator(Trainer& trainer, const data::SampleSpec& spec, const Sampling& sampling,
                      std::vector<int32_t> prompt)
-    : trainer_(trainer), vocabulary_(spec.classes), sampling_(sampling), ids_(std::move(prompt)) {
-  batch_.rows = batch_.valid = batch_.global_rows = batch_.global_valid = 1;
-  batch_.positions.assign(1, 0);
-  batch_.features.resize(spec.shape[0]);
-  batch_.labels.resize(spec.labels);
-}
+    : trainer_(trainer),
+      vocabulary_(spec.classes),
+      sampling_(sampling),
+      ids_(std::move(prompt)),
+      batch_(data::zero_batch(spec, 1)) {}
 
 int32_t Generator::next() {
   const size_t context = batch_.features.size();

@@ -118,8 +118,11 @@ void Trainer::State::broadcast_parameters() {
 void Trainer::State::measure_speed() {
   const int64_t rows = nominal_rows();
   StepProgram& p = get(whole(Purpose::kMicroStep, rows));
+  const data::Batch zeros = data::zero_batch(spec, rows);
   double seconds = 0;
   for (int i = 0; i <= kProbeSteps; ++i) {
+    upload(p, zeros, 0, 0, 0);
+    stream.synchronize();
     const auto begin = std::chrono::steady_clock::now();
     p.program->run(stream);
     stream.synchronize();
