@@ -148,7 +148,7 @@ class Shard {
   void plain(Node n) {
     for (ValueId& v : n.inputs) {
       v = whole(v);
-      if (parameters_.contains(v)) fixed_.insert(v);
+      fixed_.insert(graph_.storage(v));
     }
     emit(std::move(n));
   }

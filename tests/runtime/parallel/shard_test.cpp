@@ -115,6 +115,7 @@ TEST(Shard, TheSameOnCpu) {
   const RunOptions cpu = {.backend = "cpu", .dtype = RT_FLOAT32};
   EXPECT_LT(error(run_split(image_layers, 2, cpu), run_whole(image_layers)), 1e-4);
   EXPECT_LT(error(run_split(mlp, 2, cpu), run_whole(mlp)), 1e-4);
+  EXPECT_LT(error(run_split(gpt(4), 2, cpu), run_whole(gpt(4))), 1e-4);
 }
 
 TEST(Shard, AFaultOfOneRankShows) {
