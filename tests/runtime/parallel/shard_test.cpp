@@ -138,6 +138,14 @@ TEST(Shard, HintsDecide) {
   EXPECT_EQ(axis(10), 0);  // conv3
 }
 
+// The image is flattened while its channels are split, and wanted whole behind that.
+TEST(Shard, AFlattenedImageIsPutTogether) {
+  const RunOptions options = {.hints = {{"conv3", "column"}, {"fc1", "none"}}};
+  const Results expected = run_whole(image_layers);
+  for (const int ranks : {2, 4})
+    EXPECT_LT(error(run_split(image_layers, ranks, options), expected), kTolerance);
+}
+
 // Two all-reduces a block and direction (Shoeybi et al., section 3), one for the table; the
 // gradient of the last layer's input, and the statistics of the loss.
 TEST(Shard, ATransformerBlockHasTwoAllReducesForwardAndTwoBackward) {
