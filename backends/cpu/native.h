@@ -99,6 +99,8 @@ KernelTable norm_kernels();
 KernelTable norm_parts_kernels();
 KernelTable data_kernels();
 KernelTable attention_kernels();
+// What its arithmetic takes; 0 for other operations.
+double attention_ns(const Engine& engine, const Operation& op);
 
 }  // namespace backends::cpu
 

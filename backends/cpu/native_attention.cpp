@@ -51,6 +51,20 @@ std::unique_ptr<Plan> make_attention_backward(const NativeContext& context, cons
   return plan;
 }
 
+}  // namespace
+
+double attention_ns(const Engine& engine, const Operation& op) {
+  const bool forward = op.is(RT_OP_ATTENTION);
+  if (!forward && !op.is(RT_OP_ATTENTION_BACKWARD)) return 0;
+  const rt_tensor_desc& qkv = op.input(forward ? 0 : 1);
+  const double share = op.integer(RT_ATTR_CAUSAL, 0) != 0 ? 0.53 : 1.0;
+  const auto rows = static_cast<double>(rt::sdk::element_count(qkv)) / 3;  // times features
+  const double products = (forward ? 2.0 : 5.0) * rows * static_cast<double>(qkv.dims[1]) * share;
+  return 2.0 * products / (0.75 * engine.peak_flops_per_ns());
+}
+
+namespace {
+
 constexpr NativeKernel kKernels[] = {
     {RT_OP_ATTENTION, LayoutRule::kCanonical, make_attention},
     {RT_OP_ATTENTION_BACKWARD, LayoutRule::kCanonical, make_attention_backward},

@@ -173,7 +173,7 @@ double estimate(const Engine& engine, const Operation& op) {
   };
   for (uint32_t i = 0; i < op.input_count(); ++i) add(op.input(i));
   for (uint32_t i = 0; i < op.output_count(); ++i) add(op.output(i));
-  return 1000.0 + bytes / engine.bytes_per_ns();
+  return 1000.0 + std::max(bytes / engine.bytes_per_ns(), attention_ns(engine, op));
 }
 
 }  // namespace
