@@ -60,7 +60,7 @@ struct Batch {
 // Samples first..first+rows-1 of `all` by the whole step.
 Result whole(Net net, int64_t first, int64_t rows, int64_t all) {
   const double share = static_cast<double>(rows) / static_cast<double>(all);
-  Step step = StepBuilder(net, rows, share).with_gradients();
+  Step step = make_step(net, rows, share);
   std::vector<ValueId> outputs;
   for (ValueId p : step.parameters)
     outputs.push_back(
@@ -273,7 +273,7 @@ TEST(Pipeline, AnEvaluationGivesTheLossToAllRanks) {
 
 TEST(Pipeline, EveryParameterIsOnOneRankAndTiedOnesOnTwo) {
   const std::vector<Result> ranks = pipelined(Net::kMlp, {k1f1b, 4, 4});
-  const Step step = StepBuilder(Net::kMlp, 1, 1).forward();
+  const Step step = make_step(Net::kMlp, 1, 1, false);
   for (size_t i = 0; i < step.parameters.size(); ++i) {
     const auto has = [&](const Result& r) { return !r.gradients[i].empty(); };
     EXPECT_EQ(std::count_if(ranks.begin(), ranks.end(), has),

@@ -123,7 +123,7 @@ TEST(Stages, ActivationsCountOnceForEachMicroBatchInFlight) {
 }
 
 TEST(Stages, BackwardNodesAndPenaltiesBelongToTheirLayer) {
-  Step step = StepBuilder(Net::kMlp, 2, 1).with_gradients();
+  Step step = make_step(Net::kMlp, 2, 1);
   const Stages stages = assign_stages(step.graph, {.stages = 4});
   int backward = 0;
   for (const Node& n : step.graph.nodes) {
@@ -152,9 +152,9 @@ TEST(Stages, TimesOfStagesAreThoseOfTheirNodesAndOfWhatTheySend) {
 }
 
 TEST(Stages, AnotherStepOfTheModelGetsTheSameStages) {
-  Step training = StepBuilder(Net::kConv, 2, 1).with_gradients();
+  Step training = make_step(Net::kConv, 2, 1);
   const Stages first = assign_stages(training.graph, {.stages = 3});
-  Step evaluation = StepBuilder(Net::kConv, 7, 1).forward();
+  Step evaluation = make_step(Net::kConv, 7, 1, false);
   std::vector<double> other_cost(evaluation.graph.nodes.size(), 0.1);
   other_cost[0] = 100;
   const Stages second =
