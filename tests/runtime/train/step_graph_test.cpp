@@ -108,5 +108,36 @@ TEST(StepGraph, RegressionLearns) {
   EXPECT_EQ(job.trainer->evaluate(loader).samples, 20);
 }
 
+// A language model whose head reads the embedding's table, if `tie` says so.
+std::string language_model(const std::string& tie) {
+  return "[model]\ninput = [6]\nlayers = [ { type = \"embedding\", name = \"e\", vocabulary = 7, "
+         "features = 4 }, { type = \"linear\", features = 4, activation = \"tanh\" }, { type = "
+         "\"linear\", name = \"head\", features = 7, bias = false" +
+         tie +
+         " } ]\n[dataset]\nname = \"synthetic\"\ntask = \"next_token\"\nsamples = 16\nclasses = 7\n"
+         "[training]\nglobal_batch_size = 8\ndtype = \"float64\"\n[optimizer]\nlr = 0.5\n";
+}
+
+// One buffer holds both parts of its gradient, with and without micro-steps.
+TEST(StepGraph, ATiedWeightIsOneParameterWithBothGradients) {
+  Job own(language_model(""), "reference");
+  Job tied(language_model(", tie = \"e\""), "reference");
+  data::TensorFile weights = tied.trainer->weights();
+  weights.tensors["head.weight"] = weights.tensors.at("e.weight");
+  own.trainer->set_weights(weights, "weights");
+  const data::TensorFile parts = own.trainer->gradients(own.loader->next());
+  Numbers sum = numbers(parts.tensors.at("e.weight"));
+  const Numbers head = numbers(parts.tensors.at("head.weight"));
+  for (size_t i = 0; i < sum.size(); ++i) sum[i] += head[i];
+  Job micro(language_model(", tie = \"e\""), "reference", {{"training.micro_batch_size", "4"}});
+  for (Job* job : {&tied, &micro}) {
+    const data::TensorFile found = job->trainer->gradients(job->loader->next());
+    EXPECT_FALSE(found.tensors.contains("head.weight"));
+    EXPECT_LT(test::relative_error(numbers(found.tensors.at("e.weight")), sum), 1e-13);
+  }
+  const Numbers losses = tied.step(40);
+  EXPECT_LT(losses.back(), losses.front());
+}
+
 }  // namespace
 }  // namespace runtime::train
