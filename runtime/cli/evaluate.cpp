@@ -23,9 +23,9 @@ void evaluate_rank(Session& session, const EvaluateArguments& arguments) {
         "the data set has no validation part; set dataset.validation_split or "
         "dataset.validation_path, or use --part train");
   }
-  const launch::RankEnvironment& place = session.rank.place;
+  const parallel::BatchSplit& split = session.trainer->split();
   data::Loader loader(
-      dataset, train::validation_loader_options(session.config, place.rank, place.world_size));
+      dataset, train::validation_loader_options(session.config, split.rank, split.world_size));
   const train::Evaluation e = session.trainer->evaluate(loader);
   if (!session.rank.main()) return;
   nlohmann::ordered_json j;

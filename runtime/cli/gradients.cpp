@@ -43,9 +43,9 @@ void write_gradients(Session& session, const GradientsArguments& arguments) {
   const data::Batch* batch = &loader.next();
   for (int64_t i = 0; i < arguments.batch; ++i) batch = &loader.next();
   data::TensorFile file = session.trainer->gradients(*batch);
+  data::TensorFile weights = session.trainer->weights();
   if (!session.rank.main()) return;
-  for (auto& [name, t] : session.trainer->weights().tensors)
-    file.tensors["weights." + name] = std::move(t);
+  for (auto& [name, t] : weights.tensors) file.tensors["weights." + name] = std::move(t);
   if (session.rank.place.world_size == 1) add_batch(*batch, session.data.train->spec(), file);
   data::write_safetensors(arguments.output, file);
   std::cout << arguments.output << ": " << file.tensors.size() << " tensors of batch "

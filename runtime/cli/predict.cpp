@@ -13,6 +13,7 @@
 #include "runtime/launch/run_ranks.h"
 #include "runtime/train/generate.h"
 #include "runtime/train/open.h"
+#include "runtime/train/ranks.h"
 
 namespace runtime::cli {
 

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "runtime/train/open.h"
+#include "runtime/train/ranks.h"
 
 namespace runtime::cli {
 

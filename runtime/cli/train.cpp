@@ -120,7 +120,8 @@ void train_rank(Session& session, const TrainArguments& arguments, train::StopSi
       train::run_training(session.config, session.data, *session.trainer, *reporter, options);
   session.trainer->share_statistics();
   const std::string file = session.rank.run_folder + "/weights.safetensors";
-  if (session.rank.main()) data::write_safetensors(file, session.trainer->weights());
+  const data::TensorFile weights = session.trainer->weights();
+  if (session.rank.main()) data::write_safetensors(file, weights);
   report_scaling(session, result, *reporter);
   if (session.rank.main()) return finish(arguments, session, result, file, *reporter, outcome);
   // Threads leave that to rank 0.

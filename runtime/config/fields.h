@@ -84,6 +84,10 @@ void visit_training(C& c, Field&& field) {
 template <class C, class Field>
 void visit_ranks(C& c, Field&& field) {
   field("parallelism", "data", c.parallelism.data);
+  field("parallelism", "tensor", c.parallelism.tensor);
+  field("parallelism", "pipeline", c.parallelism.pipeline);
+  field("parallelism", "pipeline_schedule", c.parallelism.pipeline_schedule);
+  field("parallelism", "microbatches", c.parallelism.microbatches);
   field("parallelism", "zero_stage", c.parallelism.zero_stage);
   field("parallelism", "sync_batch_norm", c.parallelism.sync_batch_norm);
   field("parallelism", "update", c.parallelism.update);

@@ -13,7 +13,11 @@ namespace runtime::config {
 using PluginOptions = std::map<std::string, std::map<std::string, std::string>>;
 
 struct Parallelism {
-  int data = -1;  // -1: all ranks
+  int data = -1;  // -1: what tensor and pipeline leave
+  int tensor = 1;
+  int pipeline = 1;
+  std::string pipeline_schedule = "1f1b";  // gpipe | 1f1b | interleaved
+  int microbatches = 0;                    // of each rank's part of a batch; "auto" is 0
   int zero_stage = 0;
   bool sync_batch_norm = false;
   std::string update = "synchronous";  // synchronous | asynchronous

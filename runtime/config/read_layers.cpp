@@ -21,7 +21,6 @@ class LayerReader {
   Layer read() {
     for (const Key& key : type_.keys) read_key(key);
     check_names();
-    check_parallel();
     if (layer_.strings.contains("tie") && !layer_.strings.at("tie").empty()) check_tie();
     if (layer_.type == "conv2d") check_convolution();
     if (layer_.integers.contains("kernel_h")) check_pool_padding();
@@ -118,17 +117,6 @@ class LayerReader {
     fail(position("name"), path("name"),
          "wrong value: got string " + toml_string(shorten(name)) +
              ", expected letters, digits, _ and -, in parts joined by single dots");
-  }
-
-  // The one place that refuses what no strategy reads yet.
-  void check_parallel() const {
-    for (const char* key : {"stage", "shard"}) {
-      const Member* member = table_.find(key);
-      if (member == nullptr || member->value.string == "auto") continue;
-      fail(member->position, path(key),
-           "got " + describe(member->value) +
-               ", but tensor and pipeline parallelism are not available yet; remove it");
-    }
   }
 
   // A tied layer has no weight of its own that these keys could speak of.

@@ -70,8 +70,9 @@ std::string describe(const CollectiveCall& call) {
 
 Collectives::Collectives(std::vector<std::shared_ptr<plugins::host::Communicator>> communicators,
                          int rank, int world_size, FlightRecorder& recorder, Watchdog& watchdog,
-                         bool check)
+                         bool check, std::shared_ptr<plugins::host::Communicator> job)
     : communicators_(std::move(communicators)),
+      job_(job ? std::move(job) : communicators_.at(0)),
       rank_(rank),
       world_size_(world_size),
       recorder_(recorder),
@@ -180,61 +181,72 @@ void Collectives::wait_for(plugins::host::Work& work, uint64_t sequence) {
 
 CollectiveTimes Collectives::take_times() { return std::exchange(times_, {}); }
 
-void Collectives::run(const rt_collective& collective) {
-  const uint64_t sequence = recorder_.begin(collective, 0);
+void Collectives::run(const rt_collective& collective, int communicator) {
+  const uint64_t sequence =
+      recorder_.begin(collective, static_cast<uint64_t>(std::max(communicator, 0)));
   plugins::host::Work work;
-  guarded([&] { work = communicators_[0]->enqueue(collective); });
+  guarded([&] {
+    const auto& among = communicator == kJob ? job_ : communicators_.at(communicator);
+    work = among->enqueue(collective);
+  });
   wait_for(work, sequence);
 }
 
-void Collectives::all_gather(const void* send, void* receive, uint64_t bytes) {
-  run(plugins::host::make_collective(RT_ALL_GATHER, RT_UINT8, send, receive, bytes));
+void Collectives::all_gather(const void* send, void* receive, uint64_t bytes, int communicator) {
+  run(plugins::host::make_collective(RT_ALL_GATHER, RT_UINT8, send, receive, bytes), communicator);
 }
 
-void Collectives::all_reduce(double* values, uint64_t count, int32_t reduction) {
-  run(plugins::host::make_collective(RT_ALL_REDUCE, RT_FLOAT64, values, values, count, reduction));
+void Collectives::all_reduce(double* values, uint64_t count, int32_t reduction, int communicator) {
+  run(plugins::host::make_collective(RT_ALL_REDUCE, RT_FLOAT64, values, values, count, reduction),
+      communicator);
 }
 
-void Collectives::broadcast(void* data, uint64_t bytes, int root) {
+void Collectives::broadcast(void* data, uint64_t bytes, int root, int communicator) {
   rt_collective c = plugins::host::make_collective(RT_BROADCAST, RT_UINT8, data, data, bytes);
   c.peer = root;
-  run(c);
+  run(c, communicator);
 }
 
 void Collectives::check_call(const CollectiveCall& call) {
   compare("call " + std::to_string(++checked_), {describe(call)});
 }
 
-void Collectives::compare(const std::string& what, const std::vector<std::string>& items) {
+void Collectives::compare(const std::string& what, const std::vector<std::string>& items,
+                          const std::vector<int>& among) {
+  std::vector<int> ranks = among;
+  for (int r = 0; among.empty() && r < world_size_; ++r) ranks.push_back(r);
   const auto gather = [&](const std::string& mine) {
     std::vector<char> all(kItemBytes * world_size_, '\0'), own(kItemBytes, '\0');
     std::copy_n(mine.begin(), std::min(mine.size(), kItemBytes - 1), own.begin());
     all_gather(own.data(), all.data(), kItemBytes);
     std::vector<std::string> texts;
-    for (int r = 0; r < world_size_; ++r) texts.emplace_back(all.data() + r * kItemBytes);
+    for (int r : ranks) texts.emplace_back(all.data() + r * kItemBytes);
     return texts;
   };
-  const auto require_equal = [&](const std::vector<std::string>& texts, const std::string& item) {
-    for (int r = 1; r < world_size_; ++r) {
-      if (texts[r] == texts[0]) continue;
-      throw CommunicationError("the ranks disagree on " + item + ": rank 0 has \"" + texts[0] +
-                               "\", rank " + std::to_string(r) + " has \"" + texts[r] +
-                               "\"; start all ranks with the same configuration, data and program");
+  std::string disagreement;
+  const auto find_difference = [&](const std::vector<std::string>& texts, const std::string& item) {
+    for (size_t i = 1; i < ranks.size() && disagreement.empty(); ++i) {
+      if (texts[i] == texts[0]) continue;
+      disagreement = "the ranks disagree on " + item + ": rank " + std::to_string(ranks[0]) +
+                     " has \"" + texts[0] + "\", rank " + std::to_string(ranks[i]) + " has \"" +
+                     texts[i] + "\"; start all ranks with the same configuration, data and program";
     }
   };
   std::string joined;
   for (const std::string& item : items) joined += item + '\n';
-  const size_t hash = std::hash<std::string>()(joined);
   const std::vector<std::string> hashes =
-      gather(std::to_string(items.size()) + "/" + std::to_string(hash));
-  if (std::all_of(hashes.begin(), hashes.end(), [&](auto& h) { return h == hashes[0]; })) return;
-  size_t longest = 0;
-  for (const std::string& h : hashes) longest = std::max<size_t>(longest, std::stoull(h));
-  for (size_t i = 0; i < longest; ++i) {
-    require_equal(gather(i < items.size() ? items[i] : "nothing"),
-                  what + " " + std::to_string(i + 1));
+      gather(std::to_string(items.size()) + "/" + std::to_string(std::hash<std::string>()(joined)));
+  // Ranks of other groups go on together with these, until every group is done.
+  const bool equal =
+      std::all_of(hashes.begin(), hashes.end(), [&](auto& h) { return h == hashes[0]; });
+  double longest = equal ? 0 : static_cast<double>(items.size());
+  all_reduce(&longest, 1, RT_MAX);
+  for (size_t i = 0; i < static_cast<size_t>(longest); ++i) {
+    find_difference(gather(i < items.size() ? items[i] : "nothing"),
+                    what + " " + std::to_string(i + 1));
   }
-  require_equal(hashes, what);
+  if (disagreement.empty()) find_difference(hashes, what);
+  if (!disagreement.empty()) throw CommunicationError(disagreement);
 }
 
 }  // namespace runtime::exec

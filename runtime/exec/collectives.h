@@ -42,11 +42,12 @@ struct CollectiveTimes {
 // or is late (see watchdog.h).
 class Collectives {
  public:
-  // The communicators by graph::Collective::communicator. `check`: every call is compared across
-  // the ranks before it starts.
-  // Recorder and watchdog are the rank's own and live longer.
+  // The communicators by graph::Collective::communicator (nullptr: none of its use), and that of
+  // all ranks of the job (nullptr: the first one is). `check`: every call is compared across the
+  // ranks before it starts. Recorder and watchdog are the rank's own and live longer.
   Collectives(std::vector<std::shared_ptr<plugins::host::Communicator>> communicators, int rank,
-              int world_size, FlightRecorder& recorder, Watchdog& watchdog, bool check);
+              int world_size, FlightRecorder& recorder, Watchdog& watchdog, bool check,
+              std::shared_ptr<plugins::host::Communicator> job = nullptr);
   ~Collectives();
   Collectives(const Collectives&) = delete;
   Collectives& operator=(const Collectives&) = delete;
@@ -73,15 +74,19 @@ class Collectives {
   void progress();
   CollectiveTimes take_times();
 
-  // On host memory, blocking, outside of programs.
-  void run(const rt_collective& collective);
-  void all_gather(const void* send, void* receive, uint64_t bytes);
-  void all_reduce(double* values, uint64_t count, int32_t reduction);
-  void broadcast(void* data, uint64_t bytes, int root);
+  // On host memory, blocking, outside of programs; over a communicator by its use, or among all
+  // ranks of the job.
+  static constexpr int kJob = -1;
+  void run(const rt_collective& collective, int communicator = kJob);
+  void all_gather(const void* send, void* receive, uint64_t bytes, int communicator = kJob);
+  void all_reduce(double* values, uint64_t count, int32_t reduction, int communicator = kJob);
+  void broadcast(void* data, uint64_t bytes, int root, int communicator = kJob);
 
   // Throws CommunicationError naming two ranks and their first different items if the lists are not
-  // the same on every rank. Every rank calls it.
-  void compare(const std::string& what, const std::vector<std::string>& items);
+  // the same on every rank of `among` (empty: of the job). Every rank calls it, and ranks that
+  // share a group name the same one.
+  void compare(const std::string& what, const std::vector<std::string>& items,
+               const std::vector<int>& among = {});
 
  private:
   void enqueue(CollectiveCall& call);
@@ -91,6 +96,7 @@ class Collectives {
   void guarded(Function&& function);
 
   std::vector<std::shared_ptr<plugins::host::Communicator>> communicators_;
+  std::shared_ptr<plugins::host::Communicator> job_;
   int rank_, world_size_;
   FlightRecorder& recorder_;
   Watchdog& watchdog_;

@@ -214,10 +214,10 @@ void Program::run_collectives(plugins::host::Stream& stream) {
   stream.synchronize();
 }
 
-std::vector<std::string> Program::collective_list() const {
+std::vector<std::string> Program::collective_list(int last) const {
   std::vector<std::string> list;
   for (const Node& node : graph_.nodes) {
-    if (node.collective && !node.collective->wait)
+    if (node.collective && !node.collective->wait && node.collective->communicator <= last)
       list.push_back(describe(calls_[node.collective->token]));
   }
   return list;

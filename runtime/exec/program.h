@@ -58,8 +58,8 @@ class Program {
   const graph::Graph& graph() const { return graph_; }
   const plugins::host::Kernel& kernel(size_t node) const { return kernels_[node]; }
   const MemoryReport& memory() const { return memory_; }
-  // What the ranks must agree on, in order, as text.
-  std::vector<std::string> collective_list() const;
+  // What the ranks must agree on, in order, as text: collectives of the communicators up to `last`.
+  std::vector<std::string> collective_list(int last) const;
 
  private:
   struct Slot {  // where a storage value lives

@@ -21,6 +21,7 @@
 #include "runtime/launch/threads.h"
 #include "runtime/train/asynchronous.h"
 #include "runtime/train/open.h"
+#include "runtime/train/ranks.h"
 
 namespace runtime::launch {
 
@@ -88,18 +89,42 @@ void check_options(const plugins::host::Plugin& plugin, const config::Config& co
   }
 }
 
-// Statistics of batch norm and asynchronous updates have one of their own, see
-// parallel/distribute.h.
-std::vector<std::shared_ptr<Communicator>> communicators(const config::Config& config,
-                                                         const Meeting& meeting,
-                                                         const RankEnvironment& place) {
+struct Communicators {
+  std::shared_ptr<Communicator> job;                  // of all ranks
+  std::vector<std::shared_ptr<Communicator>> by_use;  // see parallel/mesh.h; nullptr: no such use
+
+  std::vector<std::shared_ptr<Communicator>> all() const {
+    std::vector<std::shared_ptr<Communicator>> list = {job};
+    for (const auto& c : by_use) {
+      if (c != nullptr && c != job) list.push_back(c);
+    }
+    return list;
+  }
+};
+
+// Splits are made by all ranks of the job, in the same order.
+Communicators communicators(const config::Config& config, const Meeting& meeting,
+                            const RankEnvironment& place) {
   const auto plugin = meeting.registry->require(meeting.backend);
   check_options(*plugin, config);
-  std::vector<std::shared_ptr<Communicator>> list = {
-      Communicator::create(plugin, communicator_options(config, meeting, place))};
-  if (config.parallelism.sync_batch_norm || train::is_asynchronous(config, place.world_size))
-    list.push_back(list[0]->split(0, place.rank, seconds(config.comm.init_timeout_s)));
-  return list;
+  const parallel::Mesh mesh = train::mesh_of(config.parallelism, place.world_size);
+  const parallel::MeshPlace mine = mesh.place_of(place.rank);
+  Communicators c;
+  c.job = Communicator::create(plugin, communicator_options(config, meeting, place));
+  // The ranks that differ from this one in the axis `index` only.
+  const auto along = [&](int parallel::MeshPlace::*index) {
+    parallel::MeshPlace first = mine;
+    first.*index = 0;
+    return c.job->split(mesh.rank_of(first), mine.*index, seconds(config.comm.init_timeout_s));
+  };
+  const bool data_only = mesh.data == mesh.size();
+  const bool second =
+      config.parallelism.sync_batch_norm || train::is_asynchronous(config, mesh.data);
+  c.by_use = {data_only ? c.job : along(&parallel::MeshPlace::data),
+              second ? along(&parallel::MeshPlace::data) : nullptr,
+              mesh.tensor > 1 ? along(&parallel::MeshPlace::tensor) : nullptr,
+              mesh.pipeline > 1 ? along(&parallel::MeshPlace::pipeline) : nullptr};
+  return c;
 }
 
 exec::WatchdogOptions watchdog_options(const config::Config& config, const Meeting& meeting) {
@@ -125,15 +150,15 @@ void run_one_of(const RunRanks& run, const Meeting& meeting, const RankEnvironme
   StoreJobBoard board(*meeting.store, place.world_size, meeting.prefix, meeting.launcher);
   exec::Watchdog watchdog(recorder, board, watchdog_options(run.config, meeting));
   // Outside of run(): what it posts about this rank must not wait for their destructors.
-  std::vector<std::shared_ptr<Communicator>> list;
+  Communicators list;
   std::optional<exec::Collectives> collectives;
   watchdog.run([&] {
     list = communicators(run.config, meeting, place);
     if (created) {
-      for (const auto& c : list) created(c);
+      for (const auto& c : list.all()) created(c);
     }
-    collectives.emplace(list, place.rank, place.world_size, recorder, watchdog,
-                        run.config.comm.check);
+    collectives.emplace(list.by_use, place.rank, place.world_size, recorder, watchdog,
+                        run.config.comm.check, list.job);
     Rank rank = make_rank(run, meeting, place);
     if (rank.config.device.threads == 0) rank.config.device.threads = threads;
     rank.collectives = &*collectives;

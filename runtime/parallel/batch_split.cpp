@@ -55,7 +55,7 @@ std::vector<int64_t> shares(int64_t global_rows, const BatchSplit& split) {
 }
 
 int64_t micro_steps(int64_t global_rows, const BatchSplit& split) {
-  if (split.virtual_shards > 0 || split.micro_batch == 0) return 1;
+  if (split.virtual_shards > 0 || split.pipelined > 0 || split.micro_batch == 0) return 1;
   const std::vector<int64_t> all = shares(global_rows, split);
   return std::max<int64_t>(
       1, round_up_divide(*std::max_element(all.begin(), all.end()), split.micro_batch));
@@ -66,9 +66,11 @@ std::vector<int64_t> rows_of_rank(int64_t global_rows, const BatchSplit& split) 
   const std::vector<int64_t> all = shares(global_rows, split);
   const int64_t first = std::accumulate(all.begin(), all.begin() + split.rank, int64_t{0});
   const int64_t steps = micro_steps(global_rows, split), own = all[split.rank];
-  const int64_t block = steps == 1 ? std::max<int64_t>(own, 1) : split.micro_batch;
+  const int64_t blocks = split.pipelined > 0 ? split.pipelined : steps;
+  const int64_t block =
+      steps > 1 ? split.micro_batch : std::max<int64_t>(round_up_divide(own, blocks), 1);
   std::vector<int64_t> rows;
-  append_block(rows, first, own, steps * block);
+  append_block(rows, first, own, blocks * block);
   return rows;
 }
 

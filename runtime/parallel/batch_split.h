@@ -17,8 +17,12 @@ struct BatchSplit {
   // > 0: the batch is cut in so many shards whatever the number of ranks, and a rank computes
   // shards_of_rank() of them (debug.deterministic).
   int virtual_shards = 0;
+  // > 0: a rank's share is cut in so many micro-batches that go through a pipeline.
+  int pipelined = 0;
 
+  // Blocks of rows that one pass over the model takes.
   int shards_of_rank() const {
+    if (pipelined > 0) return pipelined;
     return virtual_shards == 0 ? 1 : (virtual_shards + world_size - 1) / world_size;
   }
 };

@@ -40,15 +40,20 @@ class StepBuilder {
     step_.weight = net.weight;
     step_.parameters = std::move(net.parameters);
     step_.blocks = std::move(net.blocks);
+    step_.stages = std::move(net.stages);
+    step_.shards = std::move(net.shards);
   }
 
   StepGraph run() {
     add_loss();
+    shard_step(step_, options_.model_parallel);
     if (options_.purpose == Purpose::kEvaluation) {
+      cut_step(step_, options_.model_parallel);
       place_parameters();
       return std::move(step_);
     }
     add_gradients();
+    cut_step(step_, options_.model_parallel);
     place_parameters();
     place_gradients();
     if (options_.purpose == Purpose::kTraining) add_update();
@@ -69,6 +74,7 @@ class StepBuilder {
 
   void add_loss() {
     const Dims out = step_.graph.value(step_.output).dims;
+    step_.predictions = out.back();
     build_.layer = "loss";
     const Dims rows(out.begin(), classification() ? out.end() - 1 : out.begin() + 1);
     if (step_.weight == kNone) {
@@ -141,6 +147,7 @@ class StepBuilder {
     buffers_.layout = place("parameters", false, options_.flat);
     place("frozen", true, {});
     step_.buffers.loss = step_.loss;
+    step_.buffers.correct = step_.correct;
   }
 
   parallel::FlatLayout place(const std::string& name, bool of_frozen,
@@ -150,7 +157,7 @@ class StepBuilder {
     std::vector<bool> vectors;
     for (size_t i = 0; i < step_.parameters.size(); ++i) {
       const model::Parameter& p = step_.parameters[i];
-      if (!p.trainable || frozen(p.name) != of_frozen) continue;
+      if (!p.trainable || frozen(p.name) != of_frozen || !holds(step_, i)) continue;
       which.push_back(i);
       bytes.push_back(graph::canonical_bytes(step_.graph.value(p.value)));
       vectors.push_back(vectors_apart() && p.file_dims.size() < 2);
@@ -189,6 +196,7 @@ class StepBuilder {
         const ValueId copy = value(step_.parameters[i].name + ".gradient", ValueKind::kTemporary,
                                    Dims(step_.graph.value(g).dims), options_.dtype);
         build_.node_into(RT_OP_COPY, {g}, {copy});
+        if (step_.pipeline) step_.pipeline->replace_gradient(g, copy);
         g = copy;
       }
       step_.graph.value(g).base = buffers_.gradients;
@@ -214,16 +222,37 @@ class StepBuilder {
     step_.learning_rate = value("learning_rate", ValueKind::kInput, {1}, options_.dtype);
     ValueId scale = step_.one;
     if (options_.max_norm > 0) {
-      // Without the padding at the end, whose size depends on the number of ranks.
-      const ValueId all =
-          value("", ValueKind::kTemporary, {elements(buffers_.layout.used_bytes)}, options_.dtype);
-      step_.graph.value(all).base = buffers_.gradients;
-      scale = build_.node1(RT_OP_CLIP_SCALE, {build_.square_sum(all)}, {1},
+      scale = build_.node1(RT_OP_CLIP_SCALE, {gradient_square_sum()}, {1},
                            {{RT_ATTR_MAX_NORM, options_.max_norm}});
     }
     UpdateValues values{buffers_.parameters, buffers_.gradients, step_.learning_rate, scale};
     train::add_update(build_, options_.optimizer, values);
     step_.step = values.step;
+  }
+
+  ValueId gradient_view(uint64_t offset, uint64_t bytes) {
+    const ValueId v = value("", ValueKind::kTemporary, {elements(bytes)}, options_.dtype);
+    step_.graph.value(v).base = buffers_.gradients;
+    step_.graph.value(v).offset = offset;
+    return v;
+  }
+
+  ValueId gradient_square_sum() {
+    const ModelParallel& parts = options_.model_parallel;
+    // Without the padding at the end, whose size depends on the number of ranks.
+    if (!parts.several()) return build_.square_sum(gradient_view(0, buffers_.layout.used_bytes));
+    ValueId sum = kNone;
+    for (size_t i = 0; i < step_.parameters.size(); ++i) {
+      if (step_.gradients[i] == kNone) continue;
+      const uint64_t bytes = graph::canonical_bytes(step_.graph.value(step_.parameters[i].value));
+      ValueId square = build_.square_sum(gradient_view(offsets_[i], bytes));
+      const int copies = copies_of_gradient(step_, i, parts);
+      if (copies > 1) square = build_.scale(square, 1.0 / copies);
+      sum = sum == kNone ? square : build_.add(sum, square);
+    }
+    if (parts.mesh.tensor > 1) sum = build_.all_reduce(sum, parallel::kTensorCommunicator);
+    if (parts.mesh.pipeline > 1) sum = build_.all_reduce(sum, parallel::kPipelineCommunicator);
+    return sum;
   }
 
   const StepOptions& options_;
@@ -234,6 +263,13 @@ class StepBuilder {
 };
 
 }  // namespace
+
+Dims StepGraph::whole_dims(ValueId parameter) const {
+  for (size_t i = 0; i < sharded.size(); ++i) {
+    if (parameters[i].value == parameter) return sharded[i].dims;
+  }
+  return graph.value(parameter).dims;
+}
 
 StepGraph build_step(const model::Model& model, const StepOptions& options) {
   return StepBuilder(model, options).run();

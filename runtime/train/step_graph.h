@@ -2,6 +2,8 @@
 #ifndef RUNTIME_TRAIN_STEP_GRAPH_H_
 #define RUNTIME_TRAIN_STEP_GRAPH_H_
 
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,6 +11,8 @@
 #include "runtime/data/dataset.h"
 #include "runtime/model/network.h"
 #include "runtime/parallel/distribute.h"
+#include "runtime/parallel/shard.h"
+#include "runtime/train/model_parallel.h"
 
 namespace runtime::train {
 
@@ -32,6 +36,7 @@ struct StepOptions {
   std::vector<std::string> freeze;  // patterns of parameter names, * and ? as in a shell
   parallel::FlatLayoutOptions flat;
   bool split_batch_norm = false;  // see model::NetworkOptions
+  ModelParallel model_parallel = {};
   double l2_share = 1;  // part of the penalty that this step adds: over all steps and ranks it is 1
 };
 
@@ -50,6 +55,7 @@ struct StepGraph {
   graph::ValueId loss = graph::kNone;     // [1]
   graph::ValueId correct = graph::kNone;  // [1], evaluation of a classification
   graph::ValueId output = graph::kNone;
+  int64_t predictions = 0;                      // last dimension of the output of the whole model
   graph::ValueId learning_rate = graph::kNone;  // [1]
   graph::ValueId step = graph::kNone;           // int64 [1], from 1 for adamw
   graph::ValueId dropout_step = graph::kNone;   // int64 [1]
@@ -58,8 +64,18 @@ struct StepGraph {
   std::vector<model::Parameter>
       parameters;  // views into "parameters" or "frozen", or statistics of their own
   std::vector<graph::ValueId> gradients;  // by parameter; kNone: not trained
-  std::vector<std::string> blocks;        // see model::Network
+  std::vector<std::string> blocks;        // these three: see model::Network
+  std::map<std::string, int> stages;
+  std::map<std::string, std::string> shards;
   parallel::StepBuffers buffers;
+  // Of a part of the model: what this rank has of each parameter (empty: the whole), and its place
+  // in a pipeline.
+  std::vector<parallel::ShardedParameter> sharded;
+  std::optional<parallel::Pipeline> pipeline;
+  std::vector<std::string> notes;  // for the log
+
+  // Of a parameter of the whole model.
+  graph::Dims whole_dims(graph::ValueId parameter) const;
 };
 
 StepGraph build_step(const model::Model& model, const StepOptions& options);

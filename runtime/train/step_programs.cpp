@@ -7,6 +7,7 @@
 #include "runtime/graph/recompute.h"
 #include "runtime/train/asynchronous.h"
 #include "runtime/train/model_from_config.h"
+#include "runtime/train/ranks.h"
 #include "runtime/train/trainer.h"
 #include "runtime/train/weights.h"
 
@@ -42,13 +43,11 @@ void check_input(const model::Model& model, const data::SampleSpec& spec) {
                            "; set model.input, or dataset.resize for images");
 }
 
-parallel::BatchSplit make_split(const config::Config& config,
-                                const exec::Collectives* collectives) {
+parallel::BatchSplit make_split(const config::Config& config, const ModelParallel& parts) {
   parallel::BatchSplit split;
-  if (collectives != nullptr) {
-    split.rank = collectives->rank();
-    split.world_size = collectives->world_size();
-  }
+  split.rank = parts.place.data;
+  split.world_size = parts.mesh.data;
+  if (parts.mesh.pipeline > 1) split.pipelined = parts.schedule.micro_batches;
   split.micro_batch = config.training.micro_batch_size;
   if (config.debug.deterministic) split.virtual_shards = config.debug.virtual_shards;
   return split;
@@ -65,7 +64,11 @@ StepPrograms::StepPrograms(const config::Config& c, const data::SampleSpec& s,
       model(model_from_config(c.model)),
       dtype(to_dtype(c.training.dtype)),
       loss(resolve_loss(c.training, s)),
-      split(make_split(c, o.collectives)),
+      parts(o.collectives == nullptr
+                ? ModelParallel{}
+                : model_parallel(c.parallelism, mesh_of(c.parallelism, o.collectives->world_size()),
+                                 o.collectives->rank())),
+      split(make_split(c, parts)),
       stream(device->create_stream()),
       storage(device),
       arena(device),
@@ -79,7 +82,8 @@ StepKey StepPrograms::whole(Purpose purpose, int64_t rows) const {
   const bool shards = split.virtual_shards > 0;
   key.split_batch_norm =
       has_batch_norm_ && (shards || (several() && config.parallelism.sync_batch_norm));
-  key.l2_share = 1.0 / (shards ? split.virtual_shards : split.world_size);
+  const int micro_batches = std::max(1, split.pipelined);
+  key.l2_share = 1.0 / (shards ? split.virtual_shards : split.world_size * micro_batches);
   return key;
 }
 
@@ -113,6 +117,11 @@ StepOptions StepPrograms::step_options(const StepKey& key) const {
   o.freeze = config.model.freeze;
   o.split_batch_norm = key.split_batch_norm;
   o.l2_share = key.l2_share;
+  o.model_parallel = parts;
+  if (key.purpose == Purpose::kEvaluation) {
+    o.model_parallel.schedule.backward = false;
+    o.model_parallel.schedule.micro_batches = 1;
+  }
   o.flat.world_size = split.world_size;
   if (several() && split.virtual_shards == 0) {
     o.flat.bucket_bytes = static_cast<uint64_t>(config.comm.bucket_mb * (1 << 20));
@@ -121,8 +130,10 @@ StepOptions StepPrograms::step_options(const StepKey& key) const {
   return o;
 }
 
-parallel::DistributeOptions StepPrograms::distribute_options(const StepKey& key) const {
+parallel::DistributeOptions StepPrograms::distribute_options(const StepKey& key,
+                                                             const StepGraph& step) const {
   parallel::DistributeOptions o;
+  if (step.pipeline) o.pipeline = &*step.pipeline;
   o.rank = split.rank;
   o.world_size = split.world_size;
   o.overlap = config.comm.overlap;
@@ -150,11 +161,13 @@ StepProgram& StepPrograms::get(const StepKey& key) {
     if (config.training.recompute == "blocks") graph::recompute(graph, p.step.blocks);
     p.values = parallel::distribute(
         graph, p.step.buffers, {p.step.features, p.step.target, p.step.weight, p.step.sample_base},
-        distribute_options(key));
+        distribute_options(key, p.step));
   };
   exec::Compiled compiled =
       exec::compile(p.step.graph, device, storage, arena, options, distribute);
   p.program = std::move(compiled.program);
+  if (p.step.pipeline && parts.stages.empty()) parts.stages = p.step.pipeline->stages.layers;
+  compiled.notes.insert(compiled.notes.end(), p.step.notes.begin(), p.step.notes.end());
   for (std::string& note : compiled.notes) {
     if (std::find(notes.begin(), notes.end(), note) == notes.end())
       notes.push_back(std::move(note));
@@ -188,8 +201,8 @@ void StepPrograms::check_classes(const StepGraph& step) const {
         " a sample; a language model keeps the positions of its input, a classifier ends with "
         "vectors");
   }
-  if (out.back() < spec.classes) {
-    throw ConfigurationError("the model's last layer has " + std::to_string(out.back()) +
+  if (step.predictions < spec.classes) {
+    throw ConfigurationError("the model's last layer has " + std::to_string(step.predictions) +
                              " outputs, the data set " + std::to_string(spec.classes) +
                              " classes; give the last layer at least that many features");
   }
@@ -209,7 +222,7 @@ void StepPrograms::check_tokens(const StepGraph& step) const {
   for (const graph::Node& node : step.graph.nodes) {
     if (node.op == RT_OP_CAST && node.inputs[0] == step.features) ids = node.outputs[0];
     if (node.op != RT_OP_EMBEDDING || node.inputs[0] != ids) continue;
-    const int64_t rows = step.graph.value(node.inputs[1]).dims[0];
+    const int64_t rows = step.whole_dims(node.inputs[1])[0];
     if (rows >= spec.classes) continue;
     throw ConfigurationError("layer '" + node.layer + "' has a vocabulary of " +
                              std::to_string(rows) + ", the data set " +
@@ -237,7 +250,8 @@ double StepPrograms::read_scalar(const StepProgram& p, ValueId id) {
 }
 
 void StepPrograms::upload_scalar(StepProgram& p, ValueId id, double value) {
-  if (id == kNone) return;
+  void* const to = p.address(id);
+  if (to == nullptr) return;
   alignas(8) std::byte bytes[8];
   uint64_t size = 8;
   if (p.program->graph().value(id).dtype == RT_INT64) {
@@ -249,21 +263,25 @@ void StepPrograms::upload_scalar(StepProgram& p, ValueId id, double value) {
     const auto v = static_cast<float>(value);
     std::memcpy(bytes, &v, size = 4);
   }
-  stream.copy(p.program->address(id), bytes, size);
+  stream.copy(to, bytes, size);
 }
 
 // Copies float32 numbers of the host into a value of the training type.
 void StepPrograms::upload_numbers(StepProgram& p, ValueId id, const float* from, size_t count) {
+  void* const to = p.address(id);
+  if (to == nullptr) return;
   if (dtype == RT_FLOAT32) {
-    stream.copy(p.program->address(id), from, count * sizeof(float));
+    stream.copy(to, from, count * sizeof(float));
     return;
   }
   widened_.assign(from, from + count);
-  stream.copy(p.program->address(id), widened_.data(), count * sizeof(double));
+  stream.copy(to, widened_.data(), count * sizeof(double));
 }
 
 void StepPrograms::upload_weights(StepProgram& p, ValueId id, const data::Batch& batch,
                                   int64_t first_row, int64_t rows) {
+  void* const to = p.address(id);
+  if (to == nullptr) return;
   weight_wide_.assign(rows * spec.labels, 0.0);
   for (int64_t i = 0; i < rows; ++i) {
     if (batch.positions[first_row + i] >= 0)
@@ -273,7 +291,7 @@ void StepPrograms::upload_weights(StepProgram& p, ValueId id, const data::Batch&
   weight_.assign(weight_wide_.begin(), weight_wide_.end());
   const void* from =
       dtype == RT_FLOAT64 ? static_cast<const void*>(weight_wide_.data()) : weight_.data();
-  stream.copy(p.program->address(id), from, weight_.size() * graph::dtype_bytes(dtype));
+  stream.copy(to, from, weight_.size() * graph::dtype_bytes(dtype));
 }
 
 void StepPrograms::upload(StepProgram& p, const data::Batch& batch, int64_t first_row,
@@ -284,11 +302,11 @@ void StepPrograms::upload(StepProgram& p, const data::Batch& batch, int64_t firs
   for (const parallel::ShardValues& shard : p.values.shards) {
     upload_numbers(p, shard.features, batch.features.data() + first_row * features,
                    rows * features);
-    if (spec.classes > 0) {
-      stream.copy(p.program->address(shard.target), batch.labels.data() + first_row * spec.labels,
-                  rows * spec.labels * sizeof(int32_t));
-    } else {
+    if (spec.classes == 0) {
       upload_numbers(p, shard.target, batch.targets.data() + first_row * targets, rows * targets);
+    } else if (void* const to = p.address(shard.target)) {
+      stream.copy(to, batch.labels.data() + first_row * spec.labels,
+                  rows * spec.labels * sizeof(int32_t));
     }
     upload_weights(p, shard.weight, batch, first_row, rows);
     upload_scalar(p, shard.sample_base,

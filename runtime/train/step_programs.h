@@ -31,6 +31,11 @@ struct StepProgram {
   StepGraph step;
   parallel::Distributed values;
   std::unique_ptr<exec::Program> program;
+
+  // nullptr for kNone, and for what this rank's part of the model does not use.
+  void* address(graph::ValueId id) const {
+    return id == graph::kNone ? nullptr : program->address(id);
+  }
 };
 
 // One thread.
@@ -55,6 +60,7 @@ class StepPrograms {
   std::vector<std::byte> read(const void* address, uint64_t bytes);
   double read_scalar(const StepProgram& program, graph::ValueId id);
 
+  // Of the data axis.
   int world_size() const { return split.world_size; }
   int rank() const { return split.rank; }
 
@@ -65,6 +71,7 @@ class StepPrograms {
   model::Model model;
   rt_dtype dtype;
   std::string loss;
+  ModelParallel parts;  // this rank's of the model; split has those of a batch
   parallel::BatchSplit split;
   plugins::host::Stream stream;
   exec::Storage storage;
@@ -74,7 +81,7 @@ class StepPrograms {
  private:
   bool several() const { return split.world_size > 1; }
   StepOptions step_options(const StepKey& key) const;
-  parallel::DistributeOptions distribute_options(const StepKey& key) const;
+  parallel::DistributeOptions distribute_options(const StepKey& key, const StepGraph& step) const;
   void check_classes(const StepGraph& step) const;
   void check_tokens(const StepGraph& step) const;
   void check_recompute(const StepGraph& step) const;

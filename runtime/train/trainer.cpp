@@ -33,35 +33,6 @@ void check_characters(const data::TensorFile& file, const std::string& character
 
 }  // namespace
 
-config::Config resolve_ranks(config::Config config, int world_size) {
-  const std::string ranks = std::to_string(world_size);
-  config::Training& training = config.training;
-  if (training.batch_size_per_rank > 0) {
-    training.global_batch_size = training.batch_size_per_rank * world_size;
-    training.batch_size_per_rank = 0;
-  }
-  if (training.global_batch_size < world_size) {
-    throw ConfigurationError("training.global_batch_size is " +
-                             std::to_string(training.global_batch_size) + ", but there are " +
-                             ranks +
-                             " ranks, so that some would never have a sample; start at "
-                             "most that many ranks, or choose a larger batch");
-  }
-  if (config.parallelism.data != -1 && config.parallelism.data != world_size) {
-    throw ConfigurationError("parallelism.data is " + std::to_string(config.parallelism.data) +
-                             ", but there are " + ranks + " ranks; set it to -1 or to " + ranks +
-                             ", or start " + std::to_string(config.parallelism.data) +
-                             " ranks (--nproc)");
-  }
-  if (config.debug.deterministic && config.debug.virtual_shards < world_size) {
-    throw ConfigurationError("debug.virtual_shards is " +
-                             std::to_string(config.debug.virtual_shards) + ", but there are " +
-                             ranks + " ranks; every rank needs a shard: set it to at least " +
-                             ranks);
-  }
-  return config;
-}
-
 std::string resolve_loss(const config::Training& training, const data::SampleSpec& spec) {
   const std::string natural = spec.classes > 0 ? "cross_entropy" : "mean_squared_error";
   if (training.loss == "auto" || training.loss == natural) return natural;
@@ -82,6 +53,13 @@ struct Trainer::State : StepPrograms {
   StepProgram& run(const std::vector<StepKey>& keys, const data::Batch& batch,
                    double learning_rate);
   std::vector<const model::Parameter*> statistics();
+  void write_parameter(StepProgram& p, const model::Parameter& parameter,
+                       const std::vector<std::byte>& values);
+  const parallel::ShardedParameter* sharded(const StepProgram& p,
+                                            const model::Parameter& parameter) const;
+  std::vector<std::byte> joined(const StepProgram& p, const model::Parameter& parameter,
+                                const void* address);
+  std::vector<int> replicas() const;
 
   std::unique_ptr<LossWindow> losses;
   std::set<int64_t> agreed;      // global batch sizes whose collectives have been compared
@@ -94,11 +72,68 @@ void Trainer::State::initialise() {
   for (const model::Parameter& parameter : p.step.parameters) {
     const std::vector<double> values =
         initial_values(parameter, graph::element_count(parameter.view), config.debug.seed);
-    void* address = p.program->address(parameter.value);
-    if (address == nullptr) continue;
-    write(address, from_file_order(parameter, encode(values, dtype), graph::dtype_bytes(dtype)));
+    write_parameter(p, parameter, encode(values, dtype));
   }
   storage.parameters_changed();
+}
+
+// `values`: in the order of files, of the training type; this rank takes its part.
+void Trainer::State::write_parameter(StepProgram& p, const model::Parameter& parameter,
+                                     const std::vector<std::byte>& values) {
+  void* address = p.program->address(parameter.value);
+  if (address == nullptr) return;
+  std::vector<std::byte> bytes = from_file_order(parameter, values, graph::dtype_bytes(dtype));
+  if (const parallel::ShardedParameter* part = sharded(p, parameter))
+    bytes = parallel::cut(bytes, part->dims, part->split);
+  write(address, bytes);
+}
+
+const parallel::ShardedParameter* Trainer::State::sharded(const StepProgram& p,
+                                                          const model::Parameter& parameter) const {
+  if (p.step.sharded.empty()) return nullptr;
+  return &p.step.sharded[&parameter - p.step.parameters.data()];
+}
+
+// A parameter's values or gradient (canonical, at `address`; nullptr: not on this rank) from the
+// ranks that have it: the whole of it, on every rank, in the order of files.
+std::vector<std::byte> Trainer::State::joined(const StepProgram& p,
+                                              const model::Parameter& parameter,
+                                              const void* address) {
+  const uint64_t element = graph::dtype_bytes(dtype);
+  const uint64_t own = graph::canonical_bytes(p.step.graph.value(parameter.value));
+  std::vector<std::byte> bytes = address == nullptr ? std::vector<std::byte>() : read(address, own);
+  if (!parts.several()) return to_file_order(parameter, bytes, element);
+  // Of each rank: the size, 0 where it has none; then what it has, padded.
+  std::vector<double> sizes(collectives()->world_size());
+  sizes[collectives()->rank()] = static_cast<double>(bytes.size());
+  collectives()->all_reduce(sizes.data(), sizes.size(), RT_SUM);
+  const auto largest = static_cast<uint64_t>(*std::max_element(sizes.begin(), sizes.end()));
+  bytes.resize(largest);
+  std::vector<std::byte> all(largest * sizes.size());
+  collectives()->all_gather(bytes.data(), all.data(), largest);
+  std::vector<std::vector<std::byte>> found;
+  for (int tensor = 0; tensor < parts.mesh.tensor; ++tensor) {
+    for (int stage = 0; stage < parts.mesh.pipeline; ++stage) {
+      const int rank = parts.mesh.rank_of({parts.place.data, tensor, stage});
+      const auto from = all.begin() + static_cast<std::ptrdiff_t>(rank * largest);
+      if (sizes[rank] == 0) continue;
+      found.emplace_back(from, from + static_cast<std::ptrdiff_t>(sizes[rank]));
+      break;
+    }
+  }
+  if (found.empty()) return {};
+  const parallel::ShardedParameter* part = sharded(p, parameter);
+  return to_file_order(parameter,
+                       part == nullptr ? found[0] : parallel::join(found, part->dims, part->split),
+                       element);
+}
+
+// Ranks that have the same part of the model.
+std::vector<int> Trainer::State::replicas() const {
+  std::vector<int> ranks;
+  for (int i = 0; i < parts.mesh.data; ++i)
+    ranks.push_back(parts.mesh.rank_of({i, parts.place.tensor, parts.place.pipeline}));
+  return ranks;
 }
 
 // They are the same already, unless the ranks' files or programs differ.
@@ -106,9 +141,10 @@ void Trainer::State::broadcast_parameters() {
   if (collectives() == nullptr) return;
   StepProgram& p = any_program();
   for (const model::Parameter& parameter : p.step.parameters) {
+    if (p.program->address(parameter.value) == nullptr) continue;
     const uint64_t size = graph::canonical_bytes(p.step.graph.value(parameter.value));
     std::vector<std::byte> bytes = read(p.program->address(parameter.value), size);
-    collectives()->broadcast(bytes.data(), bytes.size(), 0);
+    collectives()->broadcast(bytes.data(), bytes.size(), 0, parallel::kGradientsCommunicator);
     write(p.program->address(parameter.value), bytes);
   }
   storage.parameters_changed();
@@ -138,10 +174,14 @@ void Trainer::State::agree(const data::Batch& batch, const std::vector<StepKey>&
   if (collectives() == nullptr || !agreed.insert(batch.global_rows).second) return;
   std::vector<std::string> list;
   for (const StepKey& key : keys) {
-    for (std::string& item : get(key).program->collective_list()) list.push_back(std::move(item));
+    // Those of the other axes have the sizes of a rank's own part of the batch.
+    const exec::Program& program = *get(key).program;
+    for (std::string& item : program.collective_list(parallel::kStatisticsCommunicator))
+      list.push_back(std::move(item));
   }
   collectives()->compare(
-      "collective (of a step of " + std::to_string(batch.global_rows) + " samples)", list);
+      "collective (of a step of " + std::to_string(batch.global_rows) + " samples)", list,
+      replicas());
 }
 
 // Queues the micro-steps of a batch; the last one's program holds what they give.
@@ -160,7 +200,8 @@ StepProgram& Trainer::State::run(const std::vector<StepKey>& keys, const data::B
 std::vector<const model::Parameter*> Trainer::State::statistics() {
   std::vector<const model::Parameter*> result;
   for (const model::Parameter& parameter : any_program().step.parameters) {
-    if (!parameter.trainable) result.push_back(&parameter);
+    if (!parameter.trainable && any_program().program->address(parameter.value) != nullptr)
+      result.push_back(&parameter);
   }
   return result;
 }
@@ -215,10 +256,12 @@ Evaluation Trainer::evaluate(data::Loader& loader) {
     s.upload(p, batch, 0, 0, s.steps);
     p.program->run(s.stream);
     sums[3 * i] = s.read_scalar(p, p.values.loss) * static_cast<double>(batch.valid);
-    if (p.step.correct != kNone) sums[3 * i + 1] = s.read_scalar(p, p.step.correct);
+    if (p.step.correct != kNone) sums[3 * i + 1] = s.read_scalar(p, p.values.correct);
     sums[3 * i + 2] = static_cast<double>(batch.valid);
   }
-  if (s.collectives() != nullptr) s.collectives()->all_reduce(sums.data(), sums.size(), RT_SUM);
+  if (s.collectives() != nullptr) {
+    s.collectives()->all_reduce(sums.data(), sums.size(), RT_SUM, parallel::kGradientsCommunicator);
+  }
   double loss = 0, correct = 0, samples = 0;
   for (int64_t i = 0; i < batches; ++i) {
     loss += sums[3 * i];
@@ -258,14 +301,14 @@ data::TensorFile Trainer::gradients(const data::Batch& batch) {
   // The reduced ones, whatever buffer a shard's or a micro-step's own were written to.
   const auto* reduced = static_cast<const std::byte*>(p.program->address(p.step.buffers.gradients));
   for (size_t i = 0; i < p.step.parameters.size(); ++i) {
+    const model::Parameter& parameter = p.step.parameters[i];
     const ValueId id = p.step.gradients[i];
-    if (id == kNone) continue;
-    data::HostTensor t = tensor(id, reduced + p.step.graph.value(id).offset);
-    t.bytes = to_file_order(p.step.parameters[i], t.bytes, graph::dtype_bytes(t.dtype));
-    t.dims = p.step.parameters[i].file_dims;
-    file.tensors.emplace(p.step.parameters[i].name, std::move(t));
+    if (!parameter.trainable || matches_any(s.config.model.freeze, parameter.name)) continue;
+    const void* own = id == kNone ? nullptr : reduced + p.step.graph.value(id).offset;
+    data::HostTensor t{s.dtype, parameter.file_dims, s.joined(p, parameter, own)};
+    if (!t.bytes.empty()) file.tensors.emplace(parameter.name, std::move(t));
   }
-  if (s.world_size() == 1 && keys.size() == 1 && p.values.shards.size() == 1)
+  if (s.collectives() == nullptr && keys.size() == 1 && p.values.shards.size() == 1)
     file.tensors.emplace("logits", tensor(p.step.output, p.program->address(p.step.output)));
   file.tensors.emplace("loss", tensor(p.values.loss, p.program->address(p.values.loss)));
   return file;
@@ -276,13 +319,10 @@ data::TensorFile Trainer::weights() {
   StepProgram& p = s.any_program();
   data::TensorFile file;
   for (const model::Parameter& parameter : p.step.parameters) {
-    const graph::Value& value = p.step.graph.value(parameter.value);
-    const std::vector<std::byte> bytes =
-        s.read(p.program->address(parameter.value), graph::canonical_bytes(value));
     file.tensors.emplace(
         parameter.name,
-        data::HostTensor{value.dtype, parameter.file_dims,
-                         to_file_order(parameter, bytes, graph::dtype_bytes(value.dtype))});
+        data::HostTensor{s.dtype, parameter.file_dims,
+                         s.joined(p, parameter, p.program->address(parameter.value))});
   }
   file.metadata["format"] = "pt";
   if (!s.spec.characters.empty()) file.metadata["characters"] = s.spec.characters;
@@ -297,9 +337,7 @@ void Trainer::set_weights(const data::TensorFile& file, const std::string& path,
   check_weights(file, p.step.parameters, path, except);
   for (const model::Parameter& parameter : p.step.parameters) {
     if (matches_any(except, parameter.name)) continue;
-    const std::vector<std::byte> bytes = converted(file.tensors.at(parameter.name), s.dtype);
-    s.write(p.program->address(parameter.value),
-            from_file_order(parameter, bytes, graph::dtype_bytes(s.dtype)));
+    s.write_parameter(p, parameter, converted(file.tensors.at(parameter.name), s.dtype));
   }
   s.storage.parameters_changed();
 }
@@ -316,7 +354,7 @@ void Trainer::share_statistics() {
     all.insert(all.end(), one.begin(), one.end());
   }
   if (all.empty()) return;
-  s.collectives()->broadcast(all.data(), all.size(), 0);
+  s.collectives()->broadcast(all.data(), all.size(), 0, parallel::kGradientsCommunicator);
   const std::byte* from = all.data();
   for (const model::Parameter* parameter : s.statistics()) {
     const uint64_t bytes = graph::canonical_bytes(p.step.graph.value(parameter->value));
@@ -339,13 +377,15 @@ void Trainer::check_replicas() {
       s.read(p.program->address(p.step.buffers.parameters), p.step.buffers.layout.bytes);
   const uint64_t hash =
       std::hash<std::string_view>()({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-  std::vector<uint64_t> hashes(s.world_size());
+  std::vector<uint64_t> hashes(s.collectives()->world_size());
   s.collectives()->all_gather(&hash, hashes.data(), sizeof(hash));
-  for (int r = 1; r < s.world_size(); ++r) {
-    if (hashes[r] == hashes[0]) continue;
+  const std::vector<int> ranks = s.replicas();
+  for (int r : ranks) {
+    if (hashes[r] == hashes[ranks[0]]) continue;
     throw NumericError("after step " + std::to_string(s.steps) + " the parameters of rank " +
-                       std::to_string(r) +
-                       " differ from those of rank 0; look for faulty memory "
+                       std::to_string(r) + " differ from those of rank " +
+                       std::to_string(ranks[0]) +
+                       "; look for faulty memory "
                        "or ranks with different devices or programs, and start again from weights "
                        "saved before");
   }

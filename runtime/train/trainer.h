@@ -39,7 +39,7 @@ class Trainer {
  public:
   // Makes parameters with their initial values (or model.init_from's), rank 0's on every rank.
   // `options.collectives` makes it one of several ranks. Programs are made when their batch size
-  // comes up. `config` is resolved (see resolve_ranks).
+  // comes up. `config` is resolved (see ranks.h).
   Trainer(const config::Config& config, const data::SampleSpec& spec,
           std::shared_ptr<plugins::host::Device> device, const exec::CompileOptions& options);
   ~Trainer();
@@ -98,10 +98,6 @@ class Trainer {
   struct State;
   std::unique_ptr<State> state_;
 };
-
-// What depends on the number of ranks: training.global_batch_size. Throws ConfigurationError where
-// the configuration does not fit so many.
-config::Config resolve_ranks(config::Config config, int world_size);
 
 // The loss that `auto` stands for.
 std::string resolve_loss(const config::Training& training, const data::SampleSpec& spec);

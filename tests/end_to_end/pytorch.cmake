@@ -20,6 +20,13 @@ if(SYSTEM_PYTHON AND NOT RUNTIME_SANITIZE)
     endif()
   endforeach()
   pytorch_parity_test(reference.residual_relu reference residual_relu)
+  foreach(backend reference cpu)
+    if(TARGET backend_${backend})
+      add_test(NAME end_to_end.pytorch.${backend}.gpt_losses
+        COMMAND ${SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/gpt_losses.py $<TARGET_FILE:runtime> ${backend})
+      set_tests_properties(end_to_end.pytorch.${backend}.gpt_losses PROPERTIES LABELS end_to_end TIMEOUT 300 SKIP_RETURN_CODE 77)
+    endif()
+  endforeach()
   if(TARGET backend_cpu)
     foreach(model lenet residual)
       pytorch_parity_test(cpu_without_winograd.${model} cpu ${model}

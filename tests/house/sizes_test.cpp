@@ -20,10 +20,11 @@ const std::set<std::string> kLongHeaders = {
 };
 constexpr size_t kLongHeaderLines = 200;
 // Lines of code (comments and blank lines not counted) of runtime/ and of the contract with its
-// host side. The aim was about 12,000 and is missed: rendezvous, launching ranks, watching over
-// them, the data-parallel and the asynchronous training took 7,400 beside the 13,600 of one rank.
+// host side. The aim was about 12,000 and is missed: one rank took 13,600, rendezvous, launching
+// ranks, watching over them, the data-parallel and the asynchronous training 7,400, language models
+// with their texts, image folders, recomputation, tensor and pipeline parallelism another 4,900.
 // This is a ceiling on the way back: lower it when code goes, and say why when it has to rise.
-constexpr size_t kCoreLines = 21000;
+constexpr size_t kCoreLines = 26000;
 
 std::vector<SourceFile> all_files() {
   std::vector<SourceFile> files;

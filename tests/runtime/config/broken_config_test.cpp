@@ -297,11 +297,6 @@ INSTANTIATE_TEST_SUITE_P(
         Broken{"same_names",
                layer("{ type = \"relu\", name = \"a\" }, { type = \"tanh\", name = \"a\" }"),
                "two layers are named \"a\", expected unique names"},
-        Broken{"stage", layer("{ type = \"relu\", stage = 0 }"),
-               "test.toml:4:32: model.layers[0].stage: got integer 0, but tensor and pipeline "
-               "parallelism are not available yet"},
-        Broken{"shard", layer("{ type = \"linear\", features = 1, shard = \"row\" }"),
-               "model.layers[0].shard: got string \"row\", but tensor and pipeline"},
         Broken{"tied_and_drawn",
                layer("{ type = \"linear\", features = 1, tie = \"e\", init = \"default\" }"),
                "model.layers[0].init: is the embedding's business where tie is given"},

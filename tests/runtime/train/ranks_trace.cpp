@@ -7,6 +7,7 @@
 
 #include "runtime/launch/run_ranks.h"
 #include "runtime/train/open.h"
+#include "runtime/train/ranks.h"
 #include "runtime/train/step_programs.h"
 #include "runtime/train/trainer.h"
 #include "tests/runtime/train/job.h"
@@ -77,7 +78,7 @@ class Recorder {
     data::Loader loader(data_.train, train_loader_options(config_, trainer_->split()));
     for (int step = 0; step < options_.steps; ++step) one_step(step, loader.next());
     const int64_t batch = config_.training.global_batch_size;
-    result_.share = parallel::shares(batch, trainer_->split())[rank_.place.rank];
+    result_.share = parallel::shares(batch, trainer_->split())[trainer_->split().rank];
     if (data_.validation != nullptr) validate();
     return std::move(result_);
   }
@@ -103,8 +104,9 @@ class Recorder {
   }
 
   void validate() {
-    data::Loader loader(data_.validation, validation_loader_options(config_, rank_.place.rank,
-                                                                    rank_.place.world_size));
+    const parallel::BatchSplit& split = trainer_->split();
+    data::Loader loader(data_.validation,
+                        validation_loader_options(config_, split.rank, split.world_size));
     const Evaluation e = trainer_->evaluate(loader);
     result_.trace.tensors.emplace("validation",
                                   vector({e.loss, e.accuracy, static_cast<double>(e.samples)}));

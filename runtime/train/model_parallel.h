@@ -1,0 +1,47 @@
+// A step of the whole model -> the part of it that a rank of the tensor and pipeline axes computes.
+#ifndef RUNTIME_TRAIN_MODEL_PARALLEL_H_
+#define RUNTIME_TRAIN_MODEL_PARALLEL_H_
+
+#include <map>
+#include <string>
+
+#include "runtime/config/config.h"
+#include "runtime/parallel/mesh.h"
+#include "runtime/parallel/schedule.h"
+
+namespace runtime::train {
+
+struct StepGraph;
+
+// Where a rank stands, and how the model is cut.
+struct ModelParallel {
+  parallel::Mesh mesh;
+  parallel::MeshPlace place;
+  parallel::ScheduleOptions schedule;  // of the pipeline, `ranks` of them
+  // By layer, as another step of the model was cut; empty: as the layers say, else by cost.
+  std::map<std::string, int> stages;
+
+  bool several() const { return mesh.tensor * mesh.pipeline > 1; }
+};
+
+// Without `stages`. `micro_batches`: of a training step, 0: four a stage.
+ModelParallel model_parallel(const config::Parallelism& parallelism, const parallel::Mesh& mesh,
+                             int rank);
+
+// Tensor axis: the forward pass with its loss becomes the rank's (parallel/shard.h).
+void shard_step(StepGraph& step, const ModelParallel& options);
+
+// Pipeline axis: forward and backward become the rank's (parallel/pipeline.h). Gradients of other
+// ranks' parameters become kNone.
+void cut_step(StepGraph& step, const ModelParallel& options);
+
+// Whether this rank holds a parameter.
+bool holds(const StepGraph& step, size_t parameter);
+
+// In how many ranks of the tensor and pipeline axes a gradient lies, by parameter, for sums over
+// all of them.
+int copies_of_gradient(const StepGraph& step, size_t parameter, const ModelParallel& options);
+
+}  // namespace runtime::train
+
+#endif  // RUNTIME_TRAIN_MODEL_PARALLEL_H_
