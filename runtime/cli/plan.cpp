@@ -5,8 +5,8 @@
 #include "runtime/cli/commands.h"
 #include "runtime/cli/session.h"
 #include "runtime/train/asynchronous.h"
-#include "runtime/train/ranks.h"
 #include "runtime/train/open.h"
+#include "runtime/train/ranks.h"
 #include "runtime/train/scaling.h"
 #include "runtime/train/step_programs.h"
 
