@@ -37,7 +37,7 @@ char* at(void* memory, std::size_t bytes) { return static_cast<char*>(memory) + 
 
 void all_reduce(Mesh& mesh, const rt_collective& call) {
   const std::size_t ranks = size_of(mesh);
-  const std::size_t limit = ranks == 2 ? kWholeBytesOfTwo : kWholeBytes / (ranks - 1);
+  const std::size_t limit = ranks <= 2 ? kWholeBytesOfTwo : kWholeBytes / (ranks - 1);
   if (data_bytes(call) <= limit) {
     Reduction(mesh, call, std::vector<Range>(ranks, {0, call.count})).run(call.receive);
     return;

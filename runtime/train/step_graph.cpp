@@ -225,9 +225,18 @@ class StepBuilder {
       scale = build_.node1(RT_OP_CLIP_SCALE, {gradient_square_sum()}, {1},
                            {{RT_ATTR_MAX_NORM, options_.max_norm}});
     }
+    if (buffers_.layout.bytes == 0) {  // a stage without parameters; others wait for its part
+      if (scale != step_.one) keep_output(scale, "gradient_scale");
+      return;
+    }
     UpdateValues values{buffers_.parameters, buffers_.gradients, step_.learning_rate, scale};
     train::add_update(build_, options_.optimizer, values);
     step_.step = values.step;
+  }
+
+  void keep_output(ValueId v, const std::string& name) {
+    step_.graph.value(v).kind = ValueKind::kOutput;
+    step_.graph.value(v).name = name;
   }
 
   ValueId gradient_view(uint64_t offset, uint64_t bytes) {
@@ -250,6 +259,7 @@ class StepBuilder {
       if (copies > 1) square = build_.scale(square, 1.0 / copies);
       sum = sum == kNone ? square : build_.add(sum, square);
     }
+    if (sum == kNone) sum = build_.scale(step_.one, 0);  // of no parameter
     if (parts.mesh.tensor > 1) sum = build_.all_reduce(sum, parallel::kTensorCommunicator);
     if (parts.mesh.pipeline > 1) sum = build_.all_reduce(sum, parallel::kPipelineCommunicator);
     return sum;
