@@ -152,7 +152,8 @@ void bench_rank(Session& s, const BenchArguments& arguments) {
   if (arguments.layers) return print_layers(s, arguments.steps);
   const train::StepCost cost = measure(s, arguments.steps);
   std::optional<train::Scaling> scaling;
-  if (s.rank.collectives != nullptr)
+  const bool data_parallel = s.config.parallelism.tensor * s.config.parallelism.pipeline == 1;
+  if (s.rank.collectives != nullptr && data_parallel)
     scaling =
         train::measure_scaling(s.config, *s.trainer, *s.rank.collectives, s.rank.backend, cost);
   const Totals all = totals(s);

@@ -4,6 +4,7 @@
 
 #include "runtime/cli/commands.h"
 #include "runtime/cli/session.h"
+#include "runtime/error.h"
 #include "runtime/train/asynchronous.h"
 #include "runtime/train/open.h"
 #include "runtime/train/ranks.h"
@@ -207,6 +208,13 @@ void run_plan(const PlanArguments& arguments, Outcome& outcome) {
   run.config.launch.ranks = 1;
   if (arguments.world_size == 1) return run_sessions(run, outcome, print_plan);
   run.config = train::resolve_ranks(run.config, arguments.world_size);
+  const config::Parallelism& p = run.config.parallelism;
+  if (p.tensor * p.pipeline > 1) {
+    throw ConfigurationError(fmt::format(
+        "parallelism.tensor = {} and pipeline = {}: plan knows data-parallel ranks only; set both "
+        "to 1 for their plan, or look at a short run (runtime train --max-steps 5 --nproc {})",
+        p.tensor, p.pipeline, arguments.world_size));
+  }
   run.services = host_services();
   run.body = [&](launch::Rank& rank) { plan_rank_zero(rank, arguments); };
   launch::run_ranks(run);

@@ -75,6 +75,8 @@ void announce(const Session& s, train::Reporter& reporter) {
 // Whether the ranks were worth it. All ranks call it.
 void report_scaling(const Session& s, const train::RunResult& result, train::Reporter& reporter) {
   if (s.rank.collectives == nullptr || result.cost.steps == 0 || result.signal != 0) return;
+  // The report is about ranks that share a batch.
+  if (s.config.parallelism.tensor * s.config.parallelism.pipeline > 1) return;
   const train::Scaling scaling = train::measure_scaling(s.config, *s.trainer, *s.rank.collectives,
                                                         s.rank.backend, result.cost);
   if (!s.rank.main()) return;
