@@ -36,7 +36,7 @@ if [ -z "$quick" ]; then
   build debug unit_tests
   # Whole models on every backend take minutes unoptimised: Release only. LeakSanitizer of gcc 12 itself faults at the end
   # of the tests in which threads with an OpenMP team have ended, or are about to: those run without it.
-  openmp='CpuThreads\.|SplitBatchNorm\.'
+  openmp='CpuThreads\.|SplitBatchNorm\.|RecomputeTest\.'
   run_tests build-debug --label-regex '^unit$' --exclude-regex "train_test\.Backends\.|$openmp" || failed=1
   ASAN_OPTIONS=detect_leaks=0 run_tests build-debug --tests-regex "$openmp" || failed=1
 
