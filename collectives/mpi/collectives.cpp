@@ -103,7 +103,7 @@ void divide(rt_dtype wide, void* data, int n, int divisor) {
 
 // Reduce-scatter, then all-gather around a ring (Patarasuk and Yuan, "Bandwidth optimal all-reduce
 // algorithms for clusters of workstations", 2009), in place: every rank sends and receives all the
-// time. Open MPI 4.1 lets two ranks on two hosts take turns, which takes twice as long.
+// time. Over TCP MPI_Allreduce of Open MPI 4.1 takes twice as long; README.md says why.
 class Ring {
  public:
   Ring(const Team& team, rt_dtype dtype, MPI_Op op, void* data, int n)
