@@ -61,8 +61,8 @@ struct Distributed {
 // - with zero_stage 1 it is reduce-scattered, and the parameters are gathered after the update;
 // - with shards, every rank sends its shards' gradients to the ranks that own the part of the
 //   buffer, and the owner adds them in one fixed binary tree;
-// - with a pipeline, micro-batches follow its schedule, and all its ranks get the sum of their
-//   losses;
+// - with a pipeline, micro-batches follow its schedule, and their losses are added up and sent to
+//   all its ranks;
 // - the update is split by bucket where the norm of the whole gradient is not needed.
 // Throws Error when the graph has operations that it cannot split.
 Distributed distribute(graph::Graph& graph, const StepBuffers& buffers, const ShardValues& inputs,
