@@ -15,9 +15,10 @@ import tempfile
 
 import measure
 
-STEPS = {"lenet": 100, "mlp": 100, "resnet18": 5}
-WARM_UP = {"lenet": 5, "mlp": 5, "resnet18": 2}
-LAYOUTS = {"lenet": ("nchw", "nhwc"), "mlp": ("nchw",), "resnet18": ("nchw", "nhwc")}
+STEPS = {"lenet": 100, "mlp": 100, "resnet18": 5, "gpt": 5}
+WARM_UP = {"lenet": 5, "mlp": 5, "resnet18": 2, "gpt": 2}
+LAYOUTS = {"lenet": ("nchw", "nhwc"), "mlp": ("nchw",), "resnet18": ("nchw", "nhwc"),
+           "gpt": ("nchw",)}
 STEP_PROGRAM = os.path.join("tools", "bench", "pytorch_step.py")
 
 

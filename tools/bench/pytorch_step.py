@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """PyTorch's side of compare_pytorch.py: trains one model in one memory layout, prints one JSON line.
 
-The models are those of configs/presets; the step is zero_grad, forward, cross-entropy, backward, SGD.
+The models are those of configs/presets; the step is zero_grad, forward, cross-entropy, backward, update.
 """
 
 import argparse
@@ -37,6 +37,16 @@ class Block(nn.Module):
         return functional.relu(y, inplace=True)
 
 
+def sgd(momentum):
+    return lambda parameters: torch.optim.SGD(parameters, lr=0.01, momentum=momentum)
+
+
+def adamw(parameters):
+    parameters = list(parameters)
+    return torch.optim.AdamW([{"params": [p for p in parameters if p.dim() >= 2], "weight_decay": 0.1},
+                              {"params": [p for p in parameters if p.dim() < 2], "weight_decay": 0.0}], lr=1e-3)
+
+
 def lenet():
     return nn.Sequential(nn.Conv2d(1, 20, 3), nn.ReLU(True), nn.AvgPool2d(2), nn.Conv2d(20, 50, 5),
                          nn.ReLU(True), nn.AvgPool2d(2), nn.Flatten(), nn.Linear(800, 128),
@@ -57,10 +67,48 @@ def resnet18():
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10))
 
 
-# name: (model, shape of a sample, batch, momentum); as configs/bench_*.toml
-MODELS = {"lenet": (lenet, (1, 28, 28), 256, 0.0),
-          "mlp": (mlp, (1, 28, 28), 256, 0.0),
-          "resnet18": (resnet18, (3, 32, 32), 64, 0.9)}
+class TransformerBlock(nn.Module):
+    """Pre-norm block of a GPT (Radford et al. 2019)."""
+
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.ln_1, self.ln_2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+
+    def forward(self, x):  # (B, T, C)
+        batch, length, width = x.shape
+        q, k, v = (t.view(batch, length, self.heads, -1).transpose(1, 2) for t in self.qkv(self.ln_1(x)).split(width, 2))
+        if hasattr(functional, "scaled_dot_product_attention"):  # PyTorch 2
+            y = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        else:
+            mask = torch.ones(length, length, dtype=torch.bool).triu(1)
+            scores = (q @ k.transpose(2, 3) * (width // self.heads) ** -0.5).masked_fill(mask, float("-inf"))
+            y = scores.softmax(3) @ v
+        x = x + self.proj(y.transpose(1, 2).reshape(batch, length, width))
+        return x + self.mlp(self.ln_2(x))
+
+
+class Gpt(nn.Module):
+    """6 layers, width 384, 6 heads, context 256, 65 characters, tied embeddings, no dropout."""
+
+    def __init__(self):
+        super().__init__()
+        self.wte, self.wpe = nn.Embedding(65, 384), nn.Embedding(256, 384)
+        self.h = nn.Sequential(*(TransformerBlock(384, 6) for _ in range(6)))
+        self.ln_f = nn.LayerNorm(384)
+
+    def forward(self, tokens):  # (B, T) -> (B * T, V)
+        x = self.ln_f(self.h(self.wte(tokens) + self.wpe.weight[: tokens.shape[1]]))
+        return (x @ self.wte.weight.T).flatten(0, 1)
+
+
+# name: (model, shape of a sample, batch, optimizer); as configs/bench_*.toml
+MODELS = {"lenet": (lenet, (1, 28, 28), 256, sgd(0.0)),
+          "mlp": (mlp, (1, 28, 28), 256, sgd(0.0)),
+          "resnet18": (resnet18, (3, 32, 32), 64, sgd(0.9)),
+          "gpt": (Gpt, (256,), 8, adamw)}
 
 
 def fashion_mnist(folder, batch):
@@ -93,16 +141,18 @@ def main():
 
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(42)
-    make, shape, batch, momentum = MODELS[arguments.model]
+    make, shape, batch, make_optimizer = MODELS[arguments.model]
     if arguments.fashion_mnist:
         images, labels = fashion_mnist(arguments.fashion_mnist, batch)
+    elif arguments.model == "gpt":
+        images, labels = torch.randint(0, 65, (batch, *shape)), torch.randint(0, 65, (batch * shape[0],))
     else:
         images, labels = torch.randn(batch, *shape), torch.randint(0, 10, (batch,))
     model = make().train()
     if arguments.layout == "nhwc":
         model = model.to(memory_format=torch.channels_last)
         images = images.contiguous(memory_format=torch.channels_last)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=momentum)
+    optimizer = make_optimizer(model.parameters())
 
     times, end = [], time.perf_counter() + arguments.seconds
     for step in range(arguments.warm_up + arguments.steps):
