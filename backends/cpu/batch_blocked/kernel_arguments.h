@@ -88,6 +88,20 @@ struct WeightKernel {
   WeightTileKernel kernel;
 };
 
+// A register tile of products summed over pixels and lanes: `outputs` channels of dy times `inputs`
+// channels of x.
+struct PairTile {
+  const float* x;   // first pixel, at the tile's first input channel
+  const float* dy;  // first pixel, at the tile's first output channel
+  float* sums;      // [outputs][inputs], then up to a multiple of kBlock; added to
+  int32_t pixels;
+  int32_t x_pixel, dy_pixel;  // floats from pixel to pixel
+};
+struct PairKernel {
+  int32_t outputs, inputs;
+  void (*kernel)(const PairTile&);
+};
+
 // One window of a pooling, all channels of one sample block.
 // Forward: `in` is the first element of the window that is no padding, `out` the output pixel.
 // Backward of average: `in` is the first of the rows x columns gradients that reach the pixel
@@ -135,10 +149,10 @@ struct WinogradKernel {
   WinogradTransform output;          // forward: spectral -> patch of y, with post-operations
   WinogradTransform input_adjoint;   // spectral -> added to patch of dx
   WinogradTransform output_adjoint;  // patch of dy -> spectral
-  // `count` <= kBlock adjacent channels of taps w[tap * tap_step] -> spectral[position][kBlock]
-  void (*weights)(const float* w, int64_t tap_step, int32_t count, float* spectral);
-  // The adjoint: spectral -> w
-  void (*weights_adjoint)(const float* spectral, float* w, int64_t tap_step, int32_t count);
+  // For kBlock pairs of channels: w[tap][kBlock] -> spectral[position * position_step]
+  void (*weights)(const float* w, float* spectral, int64_t position_step);
+  // The adjoint: spectral[position][kBlock] -> w[tap][kBlock]
+  void (*weights_adjoint)(const float* spectral, float* w);
 };
 
 }  // namespace backends::cpu::batch_blocked

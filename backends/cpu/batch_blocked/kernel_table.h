@@ -13,6 +13,8 @@ struct KernelTable {
   int32_t conv_count;
   const WeightKernel* weights;
   int32_t weights_count;
+  const PairKernel* pairs;
+  int32_t pairs_count;
   const WinogradKernel* winograd;
   int32_t winograd_count;
   // to[i] = sum of the lanes of acc[i][0..15], in a fixed tree; count: a multiple of kBlock

@@ -13,6 +13,7 @@ namespace {
 #include "backends/cpu/batch_blocked/conv_kernels.inc"
 #include "backends/cpu/batch_blocked/weight_kernels.inc"
 #include "backends/cpu/batch_blocked/other_kernels.inc"
+#include "backends/cpu/batch_blocked/pair_kernels.inc"
 #include "backends/cpu/batch_blocked/winograd_kernels.inc"
 // clang-format on
 
@@ -39,6 +40,12 @@ const WeightKernel kWeights[] = {
     {2, 1, 1, 2, weight_tile<2, 1, 1, 2>}, {1, 1, 1, 1, weight_tile<1, 1, 1, 1>},
 };
 
+const PairKernel kPairs[] = {
+    {5, 5, pair_tile<5, 5>}, {8, 3, pair_tile<8, 3>}, {4, 6, pair_tile<4, 6>},
+    {4, 4, pair_tile<4, 4>}, {8, 1, pair_tile<8, 1>}, {1, 8, pair_tile<1, 8>},
+    {2, 2, pair_tile<2, 2>}, {1, 1, pair_tile<1, 1>},
+};
+
 }  // namespace
 
 extern const KernelTable kAvx512Kernels;
@@ -46,6 +53,7 @@ const KernelTable kAvx512Kernels = {
     "avx512",   kLanes,
     kConv,      sizeof(kConv) / sizeof(kConv[0]),
     kWeights,   sizeof(kWeights) / sizeof(kWeights[0]),
+    kPairs,     sizeof(kPairs) / sizeof(kPairs[0]),
     kWinograd,  sizeof(kWinograd) / sizeof(kWinograd[0]),
     sum_lanes,  avg_pool,
     max_pool,   max_pool_backward,

@@ -13,6 +13,7 @@ namespace {
 #include "backends/cpu/batch_blocked/conv_kernels.inc"
 #include "backends/cpu/batch_blocked/weight_kernels.inc"
 #include "backends/cpu/batch_blocked/other_kernels.inc"
+#include "backends/cpu/batch_blocked/pair_kernels.inc"
 #include "backends/cpu/batch_blocked/winograd_kernels.inc"
 #include "backends/cpu/batch_blocked/small_register_tables.inc"
 // clang-format on
@@ -23,6 +24,7 @@ const KernelTable kGenericKernels = {
     "generic",  kLanes,
     kConv,      sizeof(kConv) / sizeof(kConv[0]),
     kWeights,   sizeof(kWeights) / sizeof(kWeights[0]),
+    kPairs,     sizeof(kPairs) / sizeof(kPairs[0]),
     kWinograd,  sizeof(kWinograd) / sizeof(kWinograd[0]),
     sum_lanes,  avg_pool,
     max_pool,   max_pool_backward,

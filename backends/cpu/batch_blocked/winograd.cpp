@@ -78,9 +78,11 @@ Winograd::Winograd(const ConvShape& shape, Direction direction, int threads,
   remainder_ = product_tiles(tiles_ - (groups_ - 1) * group_tiles_, *product_, in_channels_);
 }
 
-int64_t Winograd::packed_floats() const {
-  return divide_up(channel_tiles_ * product_->width * positions() * in_channels_, kBlock) * kBlock;
+int64_t Winograd::packed_step() const {
+  return divide_up(in_channels_ * product_->width, kBlock) * kBlock;
 }
+
+int64_t Winograd::packed_floats() const { return channel_tiles_ * positions() * packed_step(); }
 
 int64_t Winograd::spectral_in_floats() const {
   return positions() * group_tiles_ * in_channels_ * kBlock;
@@ -114,28 +116,27 @@ double Winograd::cycles() const {
       static_cast<double>(channel_tiles_ * positions()) * products +
       static_cast<double>(group_tiles_) *
           (static_cast<double>(in_channels_) * in + static_cast<double>(out_channels_) * out);
-  // Measured; the data gradient writes them with a stride.
-  const double weights = static_cast<double>(shape_.o * shape_.c) * (forward() ? 4 : 10) * n * n;
+  const double weights = 2.2 * n * n * static_cast<double>(shape_.o * shape_.c);  // measured
   return weights + group * static_cast<double>(groups_ * sample_vectors(shape_.n, *kernels_));
 }
 
-// Transformed weights as [channel tile][position][input channel][width]; begin..end: output
-// channels.
+// Transformed weights as [channel tile][position][input channel][width], the last two padded to
+// whole vectors. Pairs of channels begin..end, in this order and in vectors, of all channel tiles.
 void Winograd::pack(const float* weights, float* packed, int64_t begin, int64_t end) const {
   const int64_t taps = shape_.kh * shape_.kw, width = product_->width;
-  alignas(64) float spectral[8 * 8 * kBlock];
-  for (int64_t o = begin; o < end; ++o) {
-    for (int64_t c = 0; c < shape_.c; c += kBlock) {
-      const auto count = static_cast<int32_t>(std::min<int64_t>(kBlock, shape_.c - c));
-      winograd_->weights(weights + o * taps * shape_.c + c, shape_.c, count, spectral);
-      for (int64_t position = 0; position < positions(); ++position) {
-        for (int64_t i = 0; i < count; ++i) {
-          const int64_t out = forward() ? o : c + i, in = forward() ? c + i : o;
-          packed[((out / width * positions() + position) * in_channels_ + in) * width +
-                 out % width] = spectral[position * kBlock + i];
-        }
-      }
+  const int64_t vectors = packed_step() / kBlock;
+  for (int64_t vector = begin; vector < end; ++vector) {
+    const int64_t first = vector % vectors * kBlock, channel = vector / vectors * width;
+    alignas(64) float lanes[5 * 5 * kBlock] = {};
+    for (int64_t i = 0; i < kBlock; ++i) {
+      const int64_t in = (first + i) / width, out = channel + (first + i) % width;
+      if (in >= in_channels_ || out >= out_channels_) continue;
+      const int64_t o = forward() ? out : in, c = forward() ? in : out;
+      const float* from = weights + o * taps * shape_.c + c;
+      for (int64_t tap = 0; tap < taps; ++tap) lanes[tap * kBlock + i] = from[tap * shape_.c];
     }
+    winograd_->weights(lanes, packed + vector / vectors * positions() * packed_step() + first,
+                       packed_step());
   }
 }
 
@@ -164,7 +165,7 @@ void Winograd::multiply(const Group& g, const float* packed_tile) const {
   tile.channels = product_->width;
   for (int64_t position = 0; position < positions(); ++position) {
     tile.x = g.spectral_in + position * g.count() * in_channels_ * kBlock;
-    tile.w = packed_tile + position * in_channels_ * product_->width;
+    tile.w = packed_tile + position * packed_step();
     tile.y = g.spectral_out + position * g.count() * product_->width * kBlock;
     for (const PixelTile& pixels : *g.products) {
       tile.pixels = &pixels;
@@ -194,7 +195,7 @@ void Winograd::transform_outputs(const Group& g, int64_t channel, const PostOps&
 
 void Winograd::run_group(const Group& group, const float* packed, const PostOps& post) const {
   transform_inputs(group);
-  const int64_t tile_floats = positions() * in_channels_ * product_->width;
+  const int64_t tile_floats = positions() * packed_step();
   for (int64_t t = 0; t < channel_tiles_; ++t) {
     multiply(group, packed + t * tile_floats);
     transform_outputs(group, t * product_->width, post);
@@ -233,11 +234,12 @@ void Winograd::run(const float* in, const float* weights, float* out, void* work
   auto* packed = static_cast<float*>(workspace);
   const int64_t units = sample_blocks(shape_.n) * (forward() ? groups_ : 1);
   const int64_t scratch_floats = spectral_in_floats() + spectral_out_floats();
+  const int64_t vectors = channel_tiles_ * packed_step() / kBlock;
 #pragma omp parallel num_threads(threads_)
   {
     const int64_t part = omp_get_thread_num(), parts = omp_get_num_threads();
     float* scratch = packed + packed_floats() + part * scratch_floats;
-    pack(weights, packed, shape_.o * part / parts, shape_.o * (part + 1) / parts);
+    pack(weights, packed, vectors * part / parts, vectors * (part + 1) / parts);
 #pragma omp barrier
     for (int64_t unit = units * part / parts; unit < units * (part + 1) / parts; ++unit) {
       run_unit(in, packed, out, scratch, post, unit);

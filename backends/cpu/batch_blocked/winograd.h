@@ -31,6 +31,7 @@ class Winograd {
   struct Group;
   bool forward() const { return direction_ == Direction::kForward; }
   int64_t positions() const { return size_ * size_; }
+  int64_t packed_step() const;  // floats from position to position
   int64_t packed_floats() const;
   int64_t spectral_in_floats() const;   // of a group of tiles, all input channels
   int64_t spectral_out_floats() const;  // of a group of tiles, one channel tile

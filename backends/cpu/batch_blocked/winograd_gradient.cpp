@@ -3,23 +3,31 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
-
-#include "backends/cpu/batch_blocked/weight_gradient.h"
 
 namespace backends::cpu::batch_blocked {
 
 namespace {
 
-// Pixels (tiles of all blocks of a chunk) over which an accumulator stays in a register. More would
-// push the transformed inputs of one position, read once for each output tile, out of the
-// first-level cache; fewer would spend the time on loading and storing accumulators.
+// Pixels (tiles of sample blocks) over which an accumulator stays in a register. More would push
+// the transformed inputs of one position, read once for each output tile, out of the first-level
+// cache; fewer would spend the time on adding up lanes.
 constexpr int64_t kPixels = 18;
-// Of one thread; most are accumulators, (m + r - 1)^2 vectors for each pair of channels.
+// Output tiles whose dy is transformed at a time: more of what is multiplied next is still in the
+// second-level cache.
+constexpr int64_t kGroup = 5;
+// Of one thread.
 constexpr int64_t kMostScratchBytes = 64 << 20;
+// Cycles to add up the lanes of a tile.
+constexpr double kLaneSumCycles = 70;
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Cycles of one pixel, by a core that does one vector product a cycle.
+double pixel_cycles(const PairKernel& k) {
+  const double loads = k.outputs + k.inputs;
+  return std::max({static_cast<double>(k.outputs * k.inputs), 4.0, 1.2 * loads}) + 0.15 * loads;
+}
 
 }  // namespace
 
@@ -32,9 +40,9 @@ WinogradGradient::WinogradGradient(const ConvShape& shape, int threads, const Ke
   tile_columns_ = divide_up(shape.q, winograd_->outputs);
   tiles_ = tile_columns_ * divide_up(shape.p, winograd_->outputs);
   double best = std::numeric_limits<double>::infinity();
-  for (int32_t i = 0; i < kernels.weights_count; ++i) {
-    const WeightKernel& k = kernels.weights[i];
-    if (k.rows * k.columns != 1 || k.outputs > shape.o || k.inputs > shape.c) continue;
+  for (int32_t i = 0; i < kernels.pairs_count; ++i) {
+    const PairKernel& k = kernels.pairs[i];
+    if (k.outputs > shape.o || k.inputs > shape.c) continue;
     const int64_t o = divide_up(shape.o, k.outputs), c = divide_up(shape.c, k.inputs);
     const double cost = static_cast<double>(o * c) * pixel_cycles(k);
     if (cost < best) {
@@ -43,17 +51,26 @@ WinogradGradient::WinogradGradient(const ConvShape& shape, int threads, const Ke
       o_tiles_ = o, c_tiles_ = c;
     }
   }
-  const int64_t share = divide_up(sample_blocks(shape.n), threads_);
-  chunk_ = std::clamp<int64_t>(kPixels / tiles_, 1, std::max<int64_t>(1, share));
+  const int64_t share = divide_up(sample_blocks(shape.n) * tiles_, threads_);
+  chunk_ = divide_up(share, divide_up(share, kPixels));
+  group_ = std::min(kGroup, o_tiles_);
 }
 
-int64_t WinogradGradient::acc_vectors() const {
-  return divide_up(bias_vector() + o_tiles_ * kernel_->outputs, kBlock) * kBlock;
+int64_t WinogradGradient::tile_floats() const {
+  return divide_up(static_cast<int64_t>(kernel_->outputs) * kernel_->inputs, kBlock) * kBlock;
+}
+
+int64_t WinogradGradient::first_output(int64_t o_tile) const {
+  return std::min<int64_t>(o_tile * kernel_->outputs, shape_.o - kernel_->outputs);
+}
+
+int64_t WinogradGradient::first_input(int64_t c_tile) const {
+  return std::min<int64_t>(c_tile * kernel_->inputs, shape_.c - kernel_->inputs);
 }
 
 int64_t WinogradGradient::scratch_floats() const {
-  const int64_t spectral = positions() * chunk_ * tiles_ * (shape_.c + shape_.o) * kBlock;
-  return spectral + acc_vectors() * (kBlock + 1);
+  return positions() * chunk_ * (shape_.c + group_ * kernel_->outputs) * kBlock + sums_floats() +
+         shape_.o * kBlock;
 }
 
 bool WinogradGradient::fits_memory() const {
@@ -67,149 +84,175 @@ uint64_t WinogradGradient::workspace_bytes() const {
 WinogradGradient::Scratch WinogradGradient::scratch(void* workspace, int64_t part) const {
   Scratch s{};
   s.x = static_cast<float*>(workspace) + part * scratch_floats();
-  s.dy = s.x + positions() * chunk_ * tiles_ * shape_.c * kBlock;
-  s.acc = s.dy + positions() * chunk_ * tiles_ * shape_.o * kBlock;
-  s.sums = s.acc + acc_vectors() * kBlock;
+  s.dy = s.x + positions() * chunk_ * shape_.c * kBlock;
+  s.sums = s.dy + positions() * chunk_ * group_ * kernel_->outputs * kBlock;
+  s.bias = s.sums + sums_floats();
   return s;
 }
 
 double WinogradGradient::cycles() const {
   const double n = static_cast<double>(size_), m = winograd_->outputs;
   const double in = 1.6 * 2 * n * n * n + 3 * n * n, out = 1.6 * n * m * (n + m) + 3 * n * n;
-  const double transforms = static_cast<double>(tiles_) * (static_cast<double>(shape_.c) * in +
-                                                           static_cast<double>(shape_.o) * out);
-  // Accumulators come from the third-level cache: 16 bytes a cycle.
-  const double calls =
-      static_cast<double>(positions() * o_tiles_ * c_tiles_) / static_cast<double>(chunk_);
-  const double call = static_cast<double>(chunk_ * tiles_) * pixel_cycles(*kernel_) +
-                      static_cast<double>(tile_vectors()) * 8 + 40;
-  const double finish = static_cast<double>(shape_.o * shape_.c * threads_) * 5 * n * n;
-  // Accumulators that share the cache with the images come slower: measured 1.5 times the cycles
-  // for 9 MB (64 to 64 channels), 1.9 times for 38 MB (128 to 128).
-  const double accumulators =
-      static_cast<double>(shape_.o * shape_.c) * n * n * kBlock * sizeof(float);
-  const double crowded = 1 + 0.35 * std::max(0.0, std::log2(accumulators / (4 << 20)));
-  return finish + crowded * (transforms + calls * call) *
+  const double transforms =
+      static_cast<double>(shape_.c) * in + static_cast<double>(shape_.o) * out;
+  const auto calls = static_cast<double>(positions() * o_tiles_ * c_tiles_);
+  const double call = pixel_cycles(*kernel_) + kLaneSumCycles / static_cast<double>(chunk_);
+  // Measured: clearing, the way back, and the cache.
+  const double finish = 4 * static_cast<double>(sums_floats() * threads_);
+  return finish + (transforms + calls * call) * static_cast<double>(tiles_) *
                       static_cast<double>(sample_vectors(shape_.n, *kernels_));
 }
 
-// Lanes without a sample would reach the sums.
-void WinogradGradient::clear_padding(float* spectral, int64_t channels, int64_t slot,
-                                     int64_t slots) const {
-  const int64_t rest = shape_.n % kBlock;
+// Pixel `index` of all sample blocks. Its padding lanes become 0, for they would reach the sums.
+void WinogradGradient::transform(const WinogradPatch& patch, WinogradTransform kernel,
+                                 int64_t index) const {
+  kernel(patch);
+  const int64_t samples = shape_.n - index / tiles_ * kBlock;
+  if (samples >= kBlock) return;
   for (int64_t position = 0; position < positions(); ++position) {
-    float* at = spectral + (position * slots + slot) * tiles_ * channels * kBlock;
-    for (int64_t v = 0; v < tiles_ * channels; ++v) {
-      std::fill(at + v * kBlock + rest, at + (v + 1) * kBlock, 0.0f);
+    float* at = patch.spectral + position * patch.position_step;
+    for (int64_t c = 0; c < patch.channels; ++c, at += kBlock) {
+      std::fill(at + samples, at + kBlock, 0.0f);
     }
   }
 }
 
-void WinogradGradient::transform_block(const float* x, const float* dy, int64_t block, int64_t slot,
-                                       int64_t slots, const Scratch& s) const {
-  WinogradPatch in{}, out{};
-  in.image = const_cast<float*>(x) + block * shape_.h * shape_.w * shape_.c * kBlock;
-  in.height = shape_.h;
-  in.width = shape_.w;
-  in.channels = shape_.c;
-  out.image = const_cast<float*>(dy) + block * shape_.p * shape_.q * shape_.o * kBlock;
-  out.height = shape_.p;
-  out.width = shape_.q;
-  out.channels = shape_.o;
-  for (WinogradPatch* p : {&in, &out}) {
-    p->pixel = p->channels * kBlock;
-    p->position_step = slots * tiles_ * p->pixel;
-  }
-  for (int64_t t = 0; t < tiles_; ++t) {
-    out.row = t / tile_columns_ * winograd_->outputs;
-    out.column = t % tile_columns_ * winograd_->outputs;
-    in.row = out.row - shape_.pad_top;
-    in.column = out.column - shape_.pad_left;
-    in.spectral = s.x + (slot * tiles_ + t) * in.pixel;
-    out.spectral = s.dy + (slot * tiles_ + t) * out.pixel;
-    winograd_->input(in);
-    winograd_->output_adjoint(out);
-  }
-  if ((block + 1) * kBlock > shape_.n) {
-    clear_padding(s.x, shape_.c, slot, slots);
-    clear_padding(s.dy, shape_.o, slot, slots);
+void WinogradGradient::transform_inputs(const float* x, int64_t first, int64_t count,
+                                        const Scratch& s) const {
+  WinogradPatch patch{};
+  patch.height = shape_.h;
+  patch.width = shape_.w;
+  patch.channels = shape_.c;
+  patch.pixel = shape_.c * kBlock;
+  patch.position_step = count * patch.pixel;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t block = (first + i) / tiles_, tile = (first + i) % tiles_;
+    patch.image = const_cast<float*>(x) + block * shape_.h * shape_.w * patch.pixel;
+    patch.row = tile / tile_columns_ * winograd_->outputs - shape_.pad_top;
+    patch.column = tile % tile_columns_ * winograd_->outputs - shape_.pad_left;
+    patch.spectral = s.x + i * patch.pixel;
+    transform(patch, winograd_->input, first + i);
   }
 }
 
-// The tiles of all blocks as one row of pixels.
-void WinogradGradient::multiply(int64_t slots, const Scratch& s, bool bias) const {
-  WeightTile tile{};
-  tile.row_end = 1;
-  tile.height = 1;
-  tile.width = tile.out_width = static_cast<int32_t>(slots * tiles_);
+void WinogradGradient::transform_outputs(const float* dy, int64_t first, int64_t count,
+                                         const Group& group, const Scratch& s) const {
+  WinogradPatch patch{};
+  patch.height = shape_.p;
+  patch.width = shape_.q;
+  patch.channels = group.channels;
+  patch.pixel = shape_.o * kBlock;
+  patch.position_step = count * group.channels * kBlock;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t block = (first + i) / tiles_, tile = (first + i) % tiles_;
+    patch.image =
+        const_cast<float*>(dy) + block * shape_.p * shape_.q * patch.pixel + group.channel * kBlock;
+    patch.row = tile / tile_columns_ * winograd_->outputs;
+    patch.column = tile % tile_columns_ * winograd_->outputs;
+    patch.spectral = s.dy + i * group.channels * kBlock;
+    transform(patch, winograd_->output_adjoint, first + i);
+  }
+}
+
+void WinogradGradient::multiply(int64_t count, const Group& group, const Scratch& s) const {
+  PairTile tile{};
+  tile.pixels = static_cast<int32_t>(count);
   tile.x_pixel = static_cast<int32_t>(shape_.c * kBlock);
-  tile.dy_pixel = static_cast<int32_t>(shape_.o * kBlock);
-  tile.stride_h = tile.stride_w = tile.dilation_h = tile.dilation_w = 1;
-  tile.acc = s.acc;
+  tile.dy_pixel = static_cast<int32_t>(group.channels * kBlock);
   for (int64_t position = 0; position < positions(); ++position) {
-    const float* x = s.x + position * tile.width * tile.x_pixel;
-    const float* dy = s.dy + position * tile.width * tile.dy_pixel;
-    const bool sum = bias && position == kSumPosition * size_ + kSumPosition;
-    for (int64_t o = 0; o < o_tiles_; ++o) {
-      tile.dy = dy + std::min<int64_t>(o * kernel_->outputs, shape_.o - kernel_->outputs) * kBlock;
+    const float* x = s.x + position * count * tile.x_pixel;
+    const float* dy = s.dy + position * count * tile.dy_pixel;
+    for (int64_t o = group.begin; o < group.end; ++o) {
+      tile.dy = dy + (first_output(o) - group.channel) * kBlock;
       for (int64_t c = 0; c < c_tiles_; ++c) {
-        tile.x = x + std::min<int64_t>(c * kernel_->inputs, shape_.c - kernel_->inputs) * kBlock;
-        tile.bias =
-            sum && c == 0 ? s.acc + (bias_vector() + o * kernel_->outputs) * kBlock : nullptr;
+        tile.x = x + first_input(c) * kBlock;
+        tile.sums = s.sums + ((o * c_tiles_ + c) * positions() + position) * tile_floats();
         kernel_->kernel(tile);
-        tile.acc += tile_vectors() * kBlock;
       }
     }
   }
 }
 
-// Output channels begin..end: adds the parts' sums, transforms back.
-void WinogradGradient::finish(const float* sums, int64_t parts, int64_t part_step, int64_t begin,
-                              int64_t end, float* dw, float* db) const {
-  alignas(64) float spectral[8 * 8 * kBlock];
-  const auto total = [&](int64_t at) {
-    float sum = sums[at];
-    for (int64_t p = 1; p < parts; ++p) sum += sums[p * part_step + at];
-    return sum;
-  };
-  const int64_t ot = kernel_->outputs, ct = kernel_->inputs;
-  for (int64_t o = begin; o < end; ++o) {
-    const int64_t o_tile = o / ot, o_in = o - std::min(o_tile * ot, shape_.o - ot);
-    for (int64_t c0 = 0; c0 < shape_.c; c0 += kBlock) {
-      const int64_t count = std::min<int64_t>(kBlock, shape_.c - c0);
-      for (int64_t position = 0; position < positions(); ++position) {
-        for (int64_t i = 0; i < count; ++i) {
-          const int64_t c_tile = (c0 + i) / ct;
-          const int64_t c_in = c0 + i - std::min(c_tile * ct, shape_.c - ct);
-          const int64_t tile = (position * o_tiles_ + o_tile) * c_tiles_ + c_tile;
-          spectral[position * kBlock + i] = total((tile * ot + o_in) * ct + c_in);
-        }
+// Of the channels that no earlier group had.
+void WinogradGradient::add_bias(int64_t count, const Group& group, const Scratch& s) const {
+  const int64_t position = kSumPosition * size_ + kSumPosition, step = group.channels * kBlock;
+  const float* dy = s.dy + position * count * step;
+  float* bias = s.bias + group.channel * kBlock;
+  const int64_t begin = (group.begin * kernel_->outputs - group.channel) * kBlock;
+  for (int64_t i = 0; i < count; ++i, dy += step) {
+    for (int64_t at = begin; at < step; ++at) bias[at] += dy[at];
+  }
+}
+
+// Pixels first..first + count.
+void WinogradGradient::add_pixels(const float* x, const float* dy, int64_t first, int64_t count,
+                                  bool bias, const Scratch& s) const {
+  transform_inputs(x, first, count, s);
+  for (int64_t o = 0; o < o_tiles_; o += group_) {
+    Group group{o, std::min(o + group_, o_tiles_), first_output(o), 0};
+    group.channels = first_output(group.end - 1) + kernel_->outputs - group.channel;
+    transform_outputs(dy, first, count, group, s);
+    multiply(count, group, s);
+    if (bias) add_bias(count, group, s);
+  }
+}
+
+// Adds the threads' sums of one tile, transforms back.
+void WinogradGradient::finish(void* workspace, int64_t parts, int64_t tile, float* dw) const {
+  alignas(64) float total[8 * 8 * kBlock], taps[5 * 5 * kBlock];
+  const int64_t o_tile = tile / c_tiles_, c_tile = tile % c_tiles_;
+  const int64_t o0 = first_output(o_tile), c0 = first_input(c_tile);
+  const int64_t pairs = static_cast<int64_t>(kernel_->outputs) * kernel_->inputs;
+  const int64_t tap_count = shape_.kh * shape_.kw;
+  for (int64_t first = 0; first < pairs; first += kBlock) {
+    for (int64_t position = 0; position < positions(); ++position) {
+      float* to = total + position * kBlock;
+      for (int64_t part = 0; part < parts; ++part) {
+        const float* from =
+            scratch(workspace, part).sums + (tile * positions() + position) * tile_floats() + first;
+        for (int i = 0; i < kBlock; ++i) to[i] = (part == 0 ? 0.0f : to[i]) + from[i];
       }
-      winograd_->weights_adjoint(spectral, dw + o * shape_.kh * shape_.kw * shape_.c + c0, shape_.c,
-                                 static_cast<int32_t>(count));
     }
-    if (db) db[o] = total(bias_vector() + o_tile * ot + o_in);
+    winograd_->weights_adjoint(total, taps);
+    for (int64_t i = first; i < std::min(pairs, first + kBlock); ++i) {
+      const int64_t o = o0 + i / kernel_->inputs, c = c0 + i % kernel_->inputs;
+      if (o < o_tile * kernel_->outputs || c < c_tile * kernel_->inputs) continue;
+      for (int64_t tap = 0; tap < tap_count; ++tap) {
+        dw[(o * tap_count + tap) * shape_.c + c] = taps[tap * kBlock + i - first];
+      }
+    }
+  }
+}
+
+void WinogradGradient::finish_bias(void* workspace, int64_t parts, float* db) const {
+  for (int64_t o = 0; o < shape_.o; ++o) {
+    db[o] = 0;
+    for (int64_t part = 0; part < parts; ++part) {
+      const float* lanes = scratch(workspace, part).bias + o * kBlock;
+      float sum = 0;
+      for (int i = 0; i < kBlock; ++i) sum += lanes[i];
+      db[o] += sum;
+    }
   }
 }
 
 void WinogradGradient::run(const float* x, const float* dy, float* dw, float* db,
                            void* workspace) const {
-  const int64_t blocks = sample_blocks(shape_.n);
+  const int64_t pixels = sample_blocks(shape_.n) * tiles_, tiles = o_tiles_ * c_tiles_;
 #pragma omp parallel num_threads(threads_)
   {
     const int64_t part = omp_get_thread_num(), parts = omp_get_num_threads();
     const Scratch s = scratch(workspace, part);
-    std::fill(s.acc, s.acc + acc_vectors() * kBlock, 0.0f);
-    const int64_t last = blocks * (part + 1) / parts;
-    for (int64_t first = blocks * part / parts; first < last; first += chunk_) {
-      const int64_t slots = std::min(chunk_, last - first);
-      for (int64_t i = 0; i < slots; ++i) transform_block(x, dy, first + i, i, slots, s);
-      multiply(slots, s, db != nullptr);
+    std::fill(s.sums, s.bias + shape_.o * kBlock, 0.0f);
+    const int64_t last = pixels * (part + 1) / parts;
+    for (int64_t first = pixels * part / parts; first < last; first += chunk_) {
+      add_pixels(x, dy, first, std::min(chunk_, last - first), db != nullptr, s);
     }
-    kernels_->sum_lanes(s.acc, s.sums, acc_vectors());
 #pragma omp barrier
-    finish(scratch(workspace, 0).sums, parts, scratch_floats(), shape_.o * part / parts,
-           shape_.o * (part + 1) / parts, dw, db);
+    for (int64_t tile = tiles * part / parts; tile < tiles * (part + 1) / parts; ++tile) {
+      finish(workspace, parts, tile, dw);
+    }
+    if (db && part == 0) finish_bias(workspace, parts, db);
   }
 }
 

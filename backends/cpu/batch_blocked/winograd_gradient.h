@@ -27,32 +27,41 @@ class WinogradGradient {
  private:
   // What one thread works in.
   struct Scratch {
-    float* x;     // [position][block of the chunk][tile][C][kBlock]
-    float* dy;    // [position][block of the chunk][tile][O][kBlock]
-    float* acc;   // [position][output tile][input tile][outputs][inputs][kBlock], then the bias
-                  // [O][kBlock]
-    float* sums;  // acc and bias without lanes
+    float* x;     // [position][pixel][C][kBlock], pixels being tiles of sample blocks
+    float* dy;    // [position][pixel][channel of the group][kBlock]
+    float* sums;  // [output tile][input tile][position][tile_floats]
+    float* bias;  // [O][kBlock]
+  };
+  // Output tiles begin..end and the channels under them; the last tile is shifted back to fit.
+  struct Group {
+    int64_t begin, end, channel, channels;
   };
   int64_t positions() const { return size_ * size_; }
-  int64_t tile_vectors() const { return static_cast<int64_t>(kernel_->outputs) * kernel_->inputs; }
-  int64_t acc_vectors() const;  // with the bias, whole groups of kBlock
-  int64_t bias_vector() const { return positions() * o_tiles_ * c_tiles_ * tile_vectors(); }
+  int64_t tile_floats() const;  // of one position
+  int64_t sums_floats() const { return o_tiles_ * c_tiles_ * positions() * tile_floats(); }
   int64_t scratch_floats() const;
   Scratch scratch(void* workspace, int64_t part) const;
-  void transform_block(const float* x, const float* dy, int64_t block, int64_t slot, int64_t slots,
-                       const Scratch& s) const;
-  void clear_padding(float* spectral, int64_t channels, int64_t slot, int64_t slots) const;
-  void multiply(int64_t slots, const Scratch& s, bool bias) const;
-  void finish(const float* sums, int64_t parts, int64_t part_step, int64_t begin, int64_t end,
-              float* dw, float* db) const;
+  int64_t first_output(int64_t o_tile) const;
+  int64_t first_input(int64_t c_tile) const;
+  void transform_inputs(const float* x, int64_t first, int64_t count, const Scratch& s) const;
+  void transform_outputs(const float* dy, int64_t first, int64_t count, const Group& group,
+                         const Scratch& s) const;
+  void transform(const WinogradPatch& patch, WinogradTransform kernel, int64_t index) const;
+  void multiply(int64_t count, const Group& group, const Scratch& s) const;
+  void add_bias(int64_t count, const Group& group, const Scratch& s) const;
+  void add_pixels(const float* x, const float* dy, int64_t first, int64_t count, bool bias,
+                  const Scratch& s) const;
+  void finish(void* workspace, int64_t parts, int64_t tile, float* dw) const;
+  void finish_bias(void* workspace, int64_t parts, float* db) const;
 
   ConvShape shape_;
   int threads_;
   const KernelTable* kernels_;
   const WinogradKernel* winograd_;
-  const WeightKernel* kernel_ = nullptr;
+  const PairKernel* kernel_ = nullptr;
   int64_t size_, tile_columns_, tiles_, o_tiles_ = 0, c_tiles_ = 0;
-  int64_t chunk_;  // sample blocks transformed before they are multiplied
+  int64_t chunk_;  // pixels transformed before they are multiplied
+  int64_t group_;  // output tiles whose dy is transformed at a time
 };
 
 }  // namespace backends::cpu::batch_blocked
