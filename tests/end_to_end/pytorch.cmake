@@ -27,6 +27,18 @@ if(SYSTEM_PYTHON AND NOT RUNTIME_SANITIZE)
       set_tests_properties(end_to_end.pytorch.${backend}.gpt_losses PROPERTIES LABELS end_to_end TIMEOUT 300 SKIP_RETURN_CODE 77)
     endif()
   endforeach()
+  # Small enough that rounding meets no ReLU; by hand: resnet_gradients.py RUNTIME cpu --data FOLDER.
+  foreach(form reference.float64 cpu.float32)
+    string(REPLACE "." ";" form_list ${form})
+    list(GET form_list 0 backend)
+    list(GET form_list 1 dtype)
+    if(TARGET backend_${backend})
+      add_test(NAME end_to_end.pytorch.${form}.resnet18
+        COMMAND ${SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/resnet_gradients.py $<TARGET_FILE:runtime> ${backend}
+          --dtype ${dtype} --steps 3 --batch 8 --width 8)
+      set_tests_properties(end_to_end.pytorch.${form}.resnet18 PROPERTIES LABELS end_to_end TIMEOUT 300 SKIP_RETURN_CODE 77)
+    endif()
+  endforeach()
   if(TARGET backend_cpu)
     foreach(model lenet residual)
       pytorch_parity_test(cpu_without_winograd.${model} cpu ${model}
