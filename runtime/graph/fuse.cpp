@@ -90,6 +90,7 @@ class Fusion {
       post_op->first.operand = static_cast<int32_t>(fused.inputs.size());
       fused.inputs.push_back(post_op->second);
     }
+    if (fused.inputs.size() > RT_MAX_INPUTS) return std::nullopt;
     fused.post_ops.push_back(post_op->first);
     fused.outputs[0] = next.outputs[0];
     fused.origin = next.origin;  // it runs where that ran
