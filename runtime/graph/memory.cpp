@@ -1,7 +1,9 @@
 #include "runtime/graph/memory.h"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
+#include <tuple>
 
 namespace runtime::graph {
 
@@ -25,16 +27,17 @@ uint64_t peak(const std::vector<BufferRequest>& requests, uint64_t alignment) {
   return static_cast<uint64_t>(highest);
 }
 
-}  // namespace
+// To three significant bits.
+uint64_t round_down(uint64_t bytes) {
+  const int low = std::max(0, static_cast<int>(std::bit_width(bytes)) - 3);
+  return bytes >> low << low;
+}
 
-MemoryPlan plan_memory(const std::vector<BufferRequest>& requests, uint64_t alignment) {
+MemoryPlan plan_in_order(const std::vector<BufferRequest>& requests, uint64_t alignment,
+                         const std::vector<size_t>& order) {
   MemoryPlan plan;
   plan.offsets.assign(requests.size(), 0);
   plan.lower_bound = peak(requests, alignment);
-  std::vector<size_t> order(requests.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return requests[a].bytes > requests[b].bytes; });
   std::vector<size_t> placed;  // sorted by offset
   for (size_t i : order) {
     uint64_t offset = 0;
@@ -52,6 +55,24 @@ MemoryPlan plan_memory(const std::vector<BufferRequest>& requests, uint64_t alig
                   i);
   }
   return plan;
+}
+
+}  // namespace
+
+MemoryPlan plan_memory(const std::vector<BufferRequest>& requests, uint64_t alignment) {
+  std::vector<size_t> order(requests.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return requests[a].bytes > requests[b].bytes; });
+  MemoryPlan exact = plan_in_order(requests, alignment, order);
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    const auto key = [&](size_t i) {
+      return std::tuple(UINT64_MAX - round_down(requests[i].bytes), requests[i].first, i);
+    };
+    return key(a) < key(b);
+  });
+  MemoryPlan rounded = plan_in_order(requests, alignment, order);
+  return rounded.bytes < exact.bytes ? rounded : exact;
 }
 
 }  // namespace runtime::graph

@@ -21,7 +21,8 @@ struct MemoryPlan {
 };
 
 // Greedy by size (Pisarchyk and Lee, "Efficient memory management for deep neural net inference",
-// 2020): the largest buffer first, each at the lowest offset that is free during its whole life.
+// 2020): the largest buffer first, each at the lowest offset that is free during its whole life. Or
+// those of about the same size by the beginning of their lives, if that takes less.
 MemoryPlan plan_memory(const std::vector<BufferRequest>& requests, uint64_t alignment);
 
 }  // namespace runtime::graph
