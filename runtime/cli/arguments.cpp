@@ -6,22 +6,6 @@
 
 namespace runtime::cli {
 
-void ConfigArguments::add_to(CLI::App& app) {
-  app.add_option("CONFIG", path, "TOML file; see configs/README.md for every key")->required();
-  app.add_option("--set", overrides, "section.key=value, overrides the file; may be repeated")
-      ->allow_extra_args(false);
-}
-
-void ConfigArguments::add_ranks_to(CLI::App& app) {
-  app.add_option("--nproc", ranks,
-                 "Ranks on this machine (launch.ranks): threads with comm.backend=local, the "
-                 "default, else processes")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--max-restarts", max_restarts,
-                 "Start all ranks again so many times after one was lost (launch.max_restarts)")
-      ->check(CLI::NonNegativeNumber);
-}
-
 std::vector<config::Override> ConfigArguments::all_overrides() const {
   std::vector<config::Override> list;
   if (ranks > 0) list.push_back({"launch.ranks", std::to_string(ranks)});

@@ -6,7 +6,6 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "runtime/cli/bench_scaling.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/session.h"
 #include "runtime/error.h"
@@ -19,14 +18,6 @@ namespace runtime::cli {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-struct BenchArguments {
-  ConfigArguments config;
-  int64_t steps = 50;
-  int rounds = 1;
-  bool json = false, layers = false, weak = false;
-  std::vector<int> scaling;
-};
 
 double median(std::vector<double> values) {
   std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
@@ -160,67 +151,15 @@ void bench_rank(Session& s, const BenchArguments& arguments) {
   if (s.rank.main()) print_bench(s, arguments, cost.seconds, all, scaling);
 }
 
+}  // namespace
+
 void run_bench(const BenchArguments& arguments, Outcome& outcome) {
   if (arguments.config.path.empty())
     throw ConfigurationError(
         "bench: CONFIG is missing; for example runtime bench "
         "configs/bench_lenet.toml, or runtime bench comm");
-  if (!arguments.scaling.empty()) {
-    ScalingBench bench;
-    bench.config = arguments.config;
-    bench.ranks = arguments.scaling;
-    bench.steps = arguments.steps;
-    bench.rounds = arguments.rounds;
-    bench.weak = arguments.weak;
-    bench.json = arguments.json;
-    return run_scaling_bench(bench);
-  }
+  if (!arguments.scaling.empty()) return run_scaling_bench(arguments);
   run_sessions(arguments.config, outcome, [&](Session& s) { bench_rank(s, arguments); });
-}
-
-}  // namespace
-
-void add_bench(CLI::App& app, Outcome& outcome) {
-  auto arguments = std::make_shared<BenchArguments>();
-  CLI::App* command =
-      app.add_subcommand("bench", "Step time, samples/s, FLOP/s and peak memory of training");
-  arguments->config.add_to(*command);
-  command->get_option("CONFIG")->required(false);
-  arguments->config.add_ranks_to(*command);
-  command->add_option("--steps", arguments->steps, "Measured steps (after a warm-up)")
-      ->check(CLI::Range(1, 1000000));
-  command->add_flag("--json", arguments->json, "One JSON object");
-  CLI::Option* layers = command->add_flag(
-      "--layers", arguments->layers,
-      "A table: time, time that the plan reckoned with, and FLOP/s of each operation of rank 0");
-  CLI::Option* scaling =
-      command
-          ->add_option("--scaling", arguments->scaling,
-                       "Numbers of ranks, e.g. 1,2,4: one run of this program each, the same "
-                       "threads for every rank, and a table: does adding ranks pay?")
-          ->delimiter(',')
-          ->check(CLI::Range(1, 4096))
-          ->excludes(layers)
-          ->excludes("--nproc");
-  command
-      ->add_flag("--weak", arguments->weak,
-                 "With --scaling: the batch per rank is fixed, not the global batch")
-      ->needs(scaling);
-  command
-      ->add_option("--rounds", arguments->rounds,
-                   "With --scaling: all numbers of ranks so often, in turn; the median run counts")
-      ->check(CLI::Range(1, 1000))
-      ->needs(scaling);
-  command->footer(
-      "Examples:\n  runtime bench configs/bench_lenet.toml --steps 100 --json\n  runtime bench "
-      "configs/bench_resnet18.toml --layers --steps 10\n  runtime bench configs/bench_lenet.toml "
-      "--scaling 1,2,4 --rounds 5\n  runtime bench configs/bench_mlp.toml --scaling 1,2 --weak "
-      "--set "
-      "comm.backend=gloo\n  runtime bench comm --nproc 4");
-  add_bench_comm(*command, outcome);
-  command->callback([arguments, command, &outcome] {
-    if (command->get_subcommands().empty()) run_bench(*arguments, outcome);
-  });
 }
 
 }  // namespace runtime::cli

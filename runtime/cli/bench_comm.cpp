@@ -17,13 +17,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-struct CommArguments {
-  ConfigArguments config;
-  std::vector<std::string> collectives;
-  uint64_t min_bytes = 4 << 10, max_bytes = 64 << 20;
-  bool json = false;
-};
-
 struct Kind {
   const char* name;
   int32_t kind;
@@ -219,7 +212,15 @@ void bench_rank(const launch::Rank& rank, const CommArguments& arguments) {
   }
 }
 
-void run_comm(const CommArguments& arguments, Outcome& outcome) {
+}  // namespace
+
+std::vector<std::string> comm_collectives() {
+  std::vector<std::string> names;
+  for (const Kind& kind : kKinds) names.emplace_back(kind.name);
+  return names;
+}
+
+void run_bench_comm(const CommArguments& arguments, Outcome& outcome) {
   if (arguments.min_bytes > arguments.max_bytes) {
     throw ConfigurationError(
         fmt::format("bench comm: --min-bytes {} is above --max-bytes {}; give a range",
@@ -234,40 +235,6 @@ void run_comm(const CommArguments& arguments, Outcome& outcome) {
   run.services = host_services();
   run.body = [&](launch::Rank& rank) { bench_rank(rank, arguments); };
   if (const int code = launch::run_ranks(run); code != 0) outcome.exit_code = code;
-}
-
-}  // namespace
-
-void add_bench_comm(CLI::App& bench, Outcome& outcome) {
-  auto arguments = std::make_shared<CommArguments>();
-  CLI::App* command = bench.add_subcommand(
-      "comm", "Time and bandwidth of each collective among ranks, as nccl-tests prints them");
-  arguments->config.add_to(*command);
-  command->get_option("CONFIG")->required(false);
-  arguments->config.add_ranks_to(*command);
-  std::vector<std::string> names;
-  for (const Kind& kind : kKinds) names.emplace_back(kind.name);
-  command->add_option("--collective", arguments->collectives, "Which, separated by commas; all")
-      ->delimiter(',')
-      ->check(CLI::IsMember(names));
-  // With K, M and G for powers of 1024.
-  command->add_option("--min-bytes", arguments->min_bytes, "Smallest size, default 4K")
-      ->transform(CLI::AsSizeValue(false))
-      ->check(CLI::Range(uint64_t{4}, uint64_t{1} << 32));
-  command->add_option("--max-bytes", arguments->max_bytes, "Largest size, default 64M")
-      ->transform(CLI::AsSizeValue(false))
-      ->check(CLI::Range(uint64_t{4}, uint64_t{1} << 32));
-  command->add_flag("--json", arguments->json, "One JSON object");
-  command->footer(
-      "Sizes are of the larger buffer and grow fourfold. algbw is size / time, busbw what each "
-      "rank\n"
-      "sends and receives / time (nccl-tests, doc/PERFORMANCE.md): it can be compared between\n"
-      "collectives and numbers of ranks.\n"
-      "Examples:\n  runtime bench comm --nproc 4\n  runtime bench comm --nproc 2 --set "
-      "comm.backend=gloo --collective all_reduce --min-bytes 1M --max-bytes 1M --json\n  mpirun -n "
-      "2 "
-      "runtime bench comm");
-  command->callback([arguments, &outcome] { run_comm(*arguments, outcome); });
 }
 
 }  // namespace runtime::cli

@@ -1,5 +1,4 @@
-#include "runtime/cli/bench_scaling.h"
-
+// `runtime bench CONFIG --scaling 1,2,4`.
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/wait.h>
@@ -14,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "runtime/cli/commands.h"
 #include "runtime/error.h"
 #include "runtime/launch/child.h"
 #include "runtime/launch/cores.h"
@@ -33,7 +33,7 @@ struct Row {
 };
 
 struct Plan {
-  const ScalingBench& bench;
+  const BenchArguments& bench;
   int threads = 0;            // of each rank
   int64_t batch = 0;          // of all ranks, or of each with --weak
   bool batch_is_set = false;  // by CONFIG, for each rank
@@ -56,7 +56,7 @@ std::vector<std::string> Plan::arguments(int ranks) const {
   return list;
 }
 
-Plan make_plan(const ScalingBench& bench, int most_ranks) {
+Plan make_plan(const BenchArguments& bench, int most_ranks) {
   const config::Config config = bench.config.load();
   if (const std::string source = launch::detect().source; !source.empty()) {
     throw ConfigurationError("--scaling starts the ranks itself, but this process is a rank that " +
@@ -195,8 +195,8 @@ void print_table(const Plan& plan, const std::vector<Row>& rows) {
 
 }  // namespace
 
-void run_scaling_bench(const ScalingBench& bench) {
-  std::set<int> ranks(bench.ranks.begin(), bench.ranks.end());
+void run_scaling_bench(const BenchArguments& bench) {
+  std::set<int> ranks(bench.scaling.begin(), bench.scaling.end());
   ranks.insert(1);
   const Plan plan = make_plan(bench, *ranks.rbegin());
   // In turn, so that a machine whose speed drifts treats all alike.

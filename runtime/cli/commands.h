@@ -1,14 +1,20 @@
-// The commands of the `runtime` program. Each file beside this one adds one command.
+// The commands of the `runtime` program: what each is told, and what runs it. command_line.cpp
+// reads the words; nothing else includes the parser, whose header takes longer to compile than a
+// command.
 #ifndef RUNTIME_CLI_COMMANDS_H_
 #define RUNTIME_CLI_COMMANDS_H_
 
-#include <CLI/CLI.hpp>
-#include <memory>
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "plugins/host/registry.h"
 #include "runtime/config/config.h"
+#include "runtime/train/generate.h"
+
+namespace CLI {
+class App;
+}
 
 namespace runtime::cli {
 
@@ -17,6 +23,9 @@ struct Outcome {
   int exit_code = 0;
   std::vector<std::string> arguments;
 };
+
+// Runs the command that the words name. Returns the exit code; prints help and errors of the words.
+int run_command_line(int argc, char** argv);
 
 // CONFIG and --set, which most commands take.
 struct ConfigArguments {
@@ -37,16 +46,69 @@ std::string preset_folder();
 // Messages of plugins go to the standard error output, warnings and errors only.
 plugins::host::HostServices host_services();
 
-void add_train(CLI::App& app, Outcome& outcome);
-void add_evaluate(CLI::App& app, Outcome& outcome);
-void add_predict(CLI::App& app, Outcome& outcome);
-void add_gradients(CLI::App& app, Outcome& outcome);
+struct TrainArguments {
+  ConfigArguments config;
+  std::string weights;
+  int64_t max_steps = 0;
+};
+void run_train(const TrainArguments& arguments, Outcome& outcome);
+
+struct EvaluateArguments {
+  ConfigArguments config;
+  std::string weights;
+  std::string part = "validation";
+};
+void run_evaluate(const EvaluateArguments& arguments, Outcome& outcome);
+
+struct PredictArguments {
+  ConfigArguments config;
+  std::string weights;
+  std::string prompt = "\n";  // language models
+  int64_t tokens = 500;
+  train::Sampling sampling;
+  std::string part = "validation";  // other models
+  std::string format = "json";
+  int64_t samples = 0;
+  std::vector<std::string> given;  // options on the command line
+};
+void run_predict(const PredictArguments& arguments);
+
+struct GradientsArguments {
+  ConfigArguments config;
+  std::string weights, output;
+  int64_t batch = 0;
+};
+void run_gradients(const GradientsArguments& arguments, Outcome& outcome);
+
 void add_plan(CLI::App& app, Outcome& outcome);
-void add_bench(CLI::App& app, Outcome& outcome);
-void add_bench_comm(CLI::App& bench, Outcome& outcome);
-void add_devices(CLI::App& app, Outcome& outcome);
-void add_plugins(CLI::App& app, Outcome& outcome);
-void add_config(CLI::App& app, Outcome& outcome);
+
+struct BenchArguments {
+  ConfigArguments config;
+  int64_t steps = 50;
+  int rounds = 1;
+  bool json = false, layers = false;
+  bool weak = false;         // the batch per rank is fixed
+  std::vector<int> scaling;  // numbers of ranks; 1 is always measured
+};
+void run_bench(const BenchArguments& arguments, Outcome& outcome);
+
+// Runs `bench --json` of this program for each number of ranks in turn, `rounds` times, and prints
+// a table of the median runs and whether adding ranks pays.
+void run_scaling_bench(const BenchArguments& arguments);
+
+struct CommArguments {
+  ConfigArguments config;
+  std::vector<std::string> collectives;
+  uint64_t min_bytes = 4 << 10, max_bytes = 64 << 20;
+  bool json = false;
+};
+std::vector<std::string> comm_collectives();
+void run_bench_comm(const CommArguments& arguments, Outcome& outcome);
+
+using Folders = std::vector<std::string>;  // more of them, or files, to look for plugins in
+void list_devices(const Folders& folders);
+void list_plugins(const Folders& folders);
+void describe_plugin(const Folders& folders, const std::string& name);
 
 }  // namespace runtime::cli
 

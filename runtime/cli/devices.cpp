@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <iostream>
-
 #include "plugins/host/device.h"
 #include "runtime/cli/commands.h"
 
@@ -19,7 +17,9 @@ void print_device(const DeviceInfo& d) {
   fmt::print("\n");
 }
 
-void run_devices(const std::vector<std::string>& folders) {
+}  // namespace
+
+void list_devices(const Folders& folders) {
   const plugins::host::Registry registry(
       plugins::host::SearchPath::standard({folders.begin(), folders.end()}), host_services());
   for (const auto& plugin : registry.plugins()) {
@@ -31,18 +31,6 @@ void run_devices(const std::vector<std::string>& folders) {
   }
   for (const auto& rejection : registry.rejections())
     fmt::print("rejected: {}: {}\n", rejection.path.string(), rejection.reason);
-}
-
-}  // namespace
-
-void add_devices(CLI::App& app, Outcome&) {
-  auto folders = std::make_shared<std::vector<std::string>>();
-  CLI::App* command =
-      app.add_subcommand("devices", "List every plugin's devices, usable or why not");
-  command->add_option("--path", *folders,
-                      "More folders or files to look for plugins in (absolute)");
-  command->footer("Example:\n  RUNTIME_PLUGIN_PATH=$HOME/my_plugin runtime devices");
-  command->callback([folders] { run_devices(*folders); });
 }
 
 }  // namespace runtime::cli

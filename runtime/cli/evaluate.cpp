@@ -10,12 +10,6 @@ namespace runtime::cli {
 
 namespace {
 
-struct EvaluateArguments {
-  ConfigArguments config;
-  std::string weights;
-  std::string part = "validation";
-};
-
 void evaluate_rank(Session& session, const EvaluateArguments& arguments) {
   const auto& dataset = arguments.part == "train" ? session.data.train : session.data.validation;
   if (dataset == nullptr) {
@@ -36,30 +30,14 @@ void evaluate_rank(Session& session, const EvaluateArguments& arguments) {
   std::cout << j.dump() << std::endl;
 }
 
+}  // namespace
+
 void run_evaluate(const EvaluateArguments& arguments, Outcome& outcome) {
   launch::RunRanks run;
   run.config = arguments.config.load();
   run.config.model.init_from = arguments.weights;
   run.config.model.init_except.clear();  // of the file that training started from
   run_sessions(run, outcome, [&](Session& session) { evaluate_rank(session, arguments); });
-}
-
-}  // namespace
-
-void add_evaluate(CLI::App& app, Outcome& outcome) {
-  auto arguments = std::make_shared<EvaluateArguments>();
-  CLI::App* command =
-      app.add_subcommand("evaluate", "Loss and accuracy of saved weights, as one JSON object");
-  arguments->config.add_to(*command);
-  arguments->config.add_ranks_to(*command);
-  command->add_option("--weights", arguments->weights, "safetensors file with the model's weights")
-      ->required();
-  command->add_option("--part", arguments->part, "Which samples: validation or train")
-      ->check(CLI::IsMember({"validation", "train"}));
-  command->footer(
-      "Example:\n  runtime evaluate configs/fashion_mnist_lenet.toml --weights "
-      "outputs/run/weights.safetensors");
-  command->callback([arguments, &outcome] { run_evaluate(*arguments, outcome); });
 }
 
 }  // namespace runtime::cli

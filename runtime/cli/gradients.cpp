@@ -10,12 +10,6 @@ namespace runtime::cli {
 
 namespace {
 
-struct GradientsArguments {
-  ConfigArguments config;
-  std::string weights, output;
-  int64_t batch = 0;
-};
-
 template <typename T>
 data::HostTensor tensor(rt_dtype dtype, std::vector<int64_t> dims, const T* from, size_t count) {
   data::HostTensor t{dtype, std::move(dims), std::vector<std::byte>(count * sizeof(T))};
@@ -52,6 +46,8 @@ void write_gradients(Session& session, const GradientsArguments& arguments) {
             << arguments.batch << std::endl;
 }
 
+}  // namespace
+
 void run_gradients(const GradientsArguments& arguments, Outcome& outcome) {
   launch::RunRanks run;
   run.config = arguments.config.load();
@@ -60,28 +56,6 @@ void run_gradients(const GradientsArguments& arguments, Outcome& outcome) {
     run.config.model.init_except.clear();  // of the file that training started from
   }
   run_sessions(run, outcome, [&](Session& session) { write_gradients(session, arguments); });
-}
-
-}  // namespace
-
-void add_gradients(CLI::App& app, Outcome& outcome) {
-  auto arguments = std::make_shared<GradientsArguments>();
-  CLI::App* command = app.add_subcommand(
-      "gradients",
-      "Write loss, logits and gradients of one batch, to compare with another framework");
-  arguments->config.add_to(*command);
-  arguments->config.add_ranks_to(*command);
-  command->add_option("--weights", arguments->weights, "safetensors file to take the weights from");
-  command->add_option("--batch", arguments->batch, "Which batch of the run, from 0")
-      ->check(CLI::NonNegativeNumber);
-  command->add_option("--output", arguments->output, "safetensors file to write")->required();
-  command->footer(
-      "The file holds every parameter's gradient under its name, over all ranks, `loss`, the "
-      "weights as `weights.<name>`, and on one\n"
-      "rank `logits` and the batch (`features` in N,H,W,C, `labels` or `targets`).\n"
-      "Example:\n  runtime gradients configs/fashion_mnist_lenet.toml --batch 3 --output "
-      "step3.safetensors");
-  command->callback([arguments, &outcome] { run_gradients(*arguments, outcome); });
 }
 
 }  // namespace runtime::cli

@@ -11,13 +11,8 @@ namespace {
 using plugins::host::Plugin;
 using plugins::host::Registry;
 
-struct PluginsArguments {
-  std::vector<std::string> folders;
-  std::string name;
-};
-
-Registry open_registry(const PluginsArguments& a) {
-  return Registry(plugins::host::SearchPath::standard({a.folders.begin(), a.folders.end()}),
+Registry open_registry(const Folders& folders) {
+  return Registry(plugins::host::SearchPath::standard({folders.begin(), folders.end()}),
                   host_services());
 }
 
@@ -32,17 +27,19 @@ std::string interfaces(const Plugin& p) {
   return text;
 }
 
-void list(const PluginsArguments& arguments) {
-  const Registry registry = open_registry(arguments);
+}  // namespace
+
+void list_plugins(const Folders& folders) {
+  const Registry registry = open_registry(folders);
   for (const auto& p : registry.plugins())
     fmt::print("{:<14} {:<10} {}\n", p->name(), p->version(), p->description());
   for (const auto& r : registry.rejections())
     fmt::print("rejected: {}: {}\n", r.path.string(), r.reason);
 }
 
-void info(const PluginsArguments& arguments) {
-  const Registry registry = open_registry(arguments);
-  const std::shared_ptr<Plugin> p = registry.require(arguments.name);
+void describe_plugin(const Folders& folders, const std::string& name) {
+  const Registry registry = open_registry(folders);
+  const std::shared_ptr<Plugin> p = registry.require(name);
   fmt::print(
       "name         {}\nvendor       {}\nversion      {}\nbuild        {}\ndescription  {}\nfile   "
       "      {}\ninterfaces   {}\n",
@@ -55,24 +52,6 @@ void info(const PluginsArguments& arguments) {
     fmt::print("device       {} {}: {}\n", d.id(), d.usable() ? "usable" : "unusable",
                d.usable() ? d.properties.name : d.properties.unusable_reason);
   }
-}
-
-}  // namespace
-
-void add_plugins(CLI::App& app, Outcome&) {
-  auto arguments = std::make_shared<PluginsArguments>();
-  CLI::App* command = app.add_subcommand("plugins", "List plugins, or tell about one");
-  command->require_subcommand(1);
-  command->add_option("--path", arguments->folders,
-                      "More folders or files to look for plugins in (absolute)");
-  CLI::App* list_command = command->add_subcommand(
-      "list", "Every plugin found, and every file that was rejected, with the reason");
-  list_command->callback([arguments] { list(*arguments); });
-  CLI::App* info_command =
-      command->add_subcommand("info", "Version, interfaces, keys and devices of one plugin");
-  info_command->add_option("NAME", arguments->name, "The plugin's name")->required();
-  info_command->callback([arguments] { info(*arguments); });
-  command->footer("Examples:\n  runtime plugins list\n  runtime plugins info cpu");
 }
 
 }  // namespace runtime::cli

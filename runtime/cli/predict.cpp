@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <nlohmann/json.hpp>
-#include <optional>
+#include <set>
 
 #include "runtime/cli/commands.h"
 #include "runtime/data/tokenizer.h"
@@ -18,17 +18,6 @@
 namespace runtime::cli {
 
 namespace {
-
-struct PredictArguments {
-  ConfigArguments config;
-  std::string weights;
-  std::string prompt = "\n";  // language models
-  int64_t tokens = 500;
-  train::Sampling sampling;
-  std::string part = "validation";  // other models
-  std::string format = "json";
-  int64_t samples = 0;
-};
 
 const char* search_path() { return std::getenv("RUNTIME_DATA_PATH"); }
 
@@ -188,21 +177,23 @@ void write_predictions(const launch::Rank& rank, const PredictArguments& argumen
   }
 }
 
-void refuse_unused(const CLI::App& command, bool text) {
-  for (const char* option : {"--prompt", "--tokens", "--temperature", "--top-k", "--seed"}) {
-    if (!text && command.count(option) > 0)
-      throw ConfigurationError(std::string(option) +
+void refuse_unused(const std::vector<std::string>& given, bool text) {
+  const std::set<std::string> of_text = {"--prompt", "--tokens", "--temperature", "--top-k",
+                                         "--seed"};
+  const std::set<std::string> of_others = {"--part", "--format", "--samples"};
+  for (const std::string& option : given) {
+    if (!text && of_text.contains(option))
+      throw ConfigurationError(option +
                                " is for language models, but the data set is none; remove it");
-  }
-  for (const char* option : {"--part", "--format", "--samples"}) {
-    if (text && command.count(option) > 0)
-      throw ConfigurationError(std::string(option) +
-                               " is not for language models, which write text; remove it");
+    if (text && of_others.contains(option))
+      throw ConfigurationError(option + " is not for language models, which write text; remove it");
   }
 }
 
+}  // namespace
+
 // One rank is enough, whatever trained the model.
-void run_predict(const PredictArguments& arguments, const CLI::App& command) {
+void run_predict(const PredictArguments& arguments) {
   launch::RunRanks run;
   run.config = arguments.config.load();
   run.config.launch.ranks = 1;
@@ -213,54 +204,12 @@ void run_predict(const PredictArguments& arguments, const CLI::App& command) {
     if (!rank.main()) return;
     const data::DatasetOptions options = options_without_files(rank.config);
     const bool text = data::is_text(options) || options.next_token;
-    refuse_unused(command, text);
+    refuse_unused(arguments.given, text);
     const data::TensorFile weights = data::read_safetensors(arguments.weights);
     text ? write_text(rank, arguments, options, weights)
          : write_predictions(rank, arguments, weights);
   };
   launch::run_ranks(run);
-}
-
-}  // namespace
-
-void add_predict(CLI::App& app, Outcome&) {
-  auto arguments = std::make_shared<PredictArguments>();
-  CLI::App* command = app.add_subcommand(
-      "predict",
-      "What a trained model says: text of a language model, else a class or numbers per sample");
-  PredictArguments& a = *arguments;
-  a.config.add_to(*command);
-  command->add_option("--weights", a.weights, "safetensors file with the model's weights")
-      ->required();
-  command->add_option("--prompt", a.prompt,
-                      "Language models: the text to go on from (token ids where the data set has "
-                      "no tokenizer); default: a new line");
-  command->add_option("--tokens", a.tokens, "How many tokens to write; default 500")
-      ->check(CLI::NonNegativeNumber);
-  command
-      ->add_option("--temperature", a.sampling.temperature,
-                   "Divides the logits: below 1 likely tokens become likelier, 0 takes the most "
-                   "likely one; default 0.8")
-      ->check(CLI::Range(0.0, 1e6));
-  command
-      ->add_option("--top-k", a.sampling.top_k,
-                   "Draw from so many of the most likely tokens; 0: from all; default 200")
-      ->check(CLI::NonNegativeNumber);
-  command->add_option("--seed", a.sampling.seed, "Of the drawing; default 42");
-  command->add_option("--part", a.part, "Other models: which samples, validation or train")
-      ->check(CLI::IsMember({"validation", "train"}));
-  command->add_option("--format", a.format, "json (one object a line) or csv")
-      ->check(CLI::IsMember({"json", "csv"}));
-  command->add_option("--samples", a.samples, "Only so many, the first ones")
-      ->check(CLI::PositiveNumber);
-  command->footer(
-      "Text is written as it comes; the same seed gives the same text.\n"
-      "Examples:\n"
-      "  runtime predict configs/tiny_shakespeare_gpt_cpu.toml --weights "
-      "outputs/run/weights.safetensors --prompt ROMEO: --tokens 300\n"
-      "  runtime predict configs/fashion_mnist_lenet.toml --weights "
-      "outputs/run/weights.safetensors --format csv > predictions.csv");
-  command->callback([arguments, command] { run_predict(*arguments, *command); });
 }
 
 }  // namespace runtime::cli

@@ -17,12 +17,6 @@ namespace runtime::cli {
 
 namespace {
 
-struct TrainArguments {
-  ConfigArguments config;
-  std::string weights;
-  int64_t max_steps = 0;
-};
-
 std::unique_ptr<train::Reporter> make_reporter(const config::Config& config,
                                                const std::filesystem::path& folder, int64_t epochs,
                                                int64_t steps) {
@@ -131,6 +125,8 @@ void train_rank(Session& session, const TrainArguments& arguments, train::StopSi
     outcome.exit_code = 128 + result.signal;
 }
 
+}  // namespace
+
 void run_train(const TrainArguments& arguments, Outcome& outcome) {
   launch::RunRanks run;
   run.config = arguments.config.load();
@@ -140,30 +136,6 @@ void run_train(const TrainArguments& arguments, Outcome& outcome) {
   run.make_run_folder = [&] { return train::make_run_folder(run.config).string(); };
   run_sessions(run, outcome,
                [&](Session& session) { train_rank(session, arguments, *stop, outcome); });
-}
-
-}  // namespace
-
-void add_train(CLI::App& app, Outcome& outcome) {
-  auto arguments = std::make_shared<TrainArguments>();
-  CLI::App* command = app.add_subcommand("train", "Train a model as a TOML file says");
-  arguments->config.add_to(*command);
-  arguments->config.add_ranks_to(*command);
-  command->add_option("--weights", arguments->weights,
-                      "Start from the weights of this safetensors file");
-  command->add_option("--max-steps", arguments->max_steps, "Stop after so many steps")
-      ->check(CLI::PositiveNumber);
-  command->footer(
-      "Examples:\n"
-      "  runtime train configs/fashion_mnist_lenet.toml\n"
-      "  runtime train configs/fashion_mnist_lenet.toml --set optimizer.lr=0.1 --set "
-      "training.epochs=3\n"
-      "  runtime train configs/cifar10_resnet18.toml --weights resnet18.safetensors --max-steps "
-      "100\n"
-      "  runtime train configs/fashion_mnist_lenet.toml --nproc 2\n"
-      "  runtime train configs/fashion_mnist_lenet.toml --nproc 2 --set comm.backend=gloo\n"
-      "  mpirun -n 4 runtime train configs/fashion_mnist_lenet.toml");
-  command->callback([arguments, &outcome] { run_train(*arguments, outcome); });
 }
 
 }  // namespace runtime::cli

@@ -1,0 +1,314 @@
+// The words of the command line -> arguments of a command, which then runs.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iostream>
+#include <memory>
+
+#include "plugins/host/nearest.h"
+#include "runtime/cli/commands.h"
+#include "runtime/error.h"
+
+namespace runtime::cli {
+
+namespace {
+
+constexpr const char* kExamples = R"(Examples:
+  runtime train configs/fashion_mnist_lenet.toml
+  runtime train configs/fashion_mnist_lenet.toml --set device.backend=reference --max-steps 20
+  runtime evaluate configs/fashion_mnist_lenet.toml --weights outputs/.../weights.safetensors
+  runtime devices
+
+Exit codes: 0 done, 2 configuration, 3 plugin or device, 4 communication, 5 data or checkpoint, 6 numeric (NaN),
+130 or 143 stopped by a signal after saving.)";
+
+void add_train(CLI::App& app, Outcome& outcome) {
+  auto arguments = std::make_shared<TrainArguments>();
+  CLI::App* command = app.add_subcommand("train", "Train a model as a TOML file says");
+  arguments->config.add_to(*command);
+  arguments->config.add_ranks_to(*command);
+  command->add_option("--weights", arguments->weights,
+                      "Start from the weights of this safetensors file");
+  command->add_option("--max-steps", arguments->max_steps, "Stop after so many steps")
+      ->check(CLI::PositiveNumber);
+  command->footer(
+      "Examples:\n"
+      "  runtime train configs/fashion_mnist_lenet.toml\n"
+      "  runtime train configs/fashion_mnist_lenet.toml --set optimizer.lr=0.1 --set "
+      "training.epochs=3\n"
+      "  runtime train configs/cifar10_resnet18.toml --weights resnet18.safetensors --max-steps "
+      "100\n"
+      "  runtime train configs/fashion_mnist_lenet.toml --nproc 2\n"
+      "  runtime train configs/fashion_mnist_lenet.toml --nproc 2 --set comm.backend=gloo\n"
+      "  mpirun -n 4 runtime train configs/fashion_mnist_lenet.toml");
+  command->callback([arguments, &outcome] { run_train(*arguments, outcome); });
+}
+
+void add_evaluate(CLI::App& app, Outcome& outcome) {
+  auto arguments = std::make_shared<EvaluateArguments>();
+  CLI::App* command =
+      app.add_subcommand("evaluate", "Loss and accuracy of saved weights, as one JSON object");
+  arguments->config.add_to(*command);
+  arguments->config.add_ranks_to(*command);
+  command->add_option("--weights", arguments->weights, "safetensors file with the model's weights")
+      ->required();
+  command->add_option("--part", arguments->part, "Which samples: validation or train")
+      ->check(CLI::IsMember({"validation", "train"}));
+  command->footer(
+      "Example:\n  runtime evaluate configs/fashion_mnist_lenet.toml --weights "
+      "outputs/run/weights.safetensors");
+  command->callback([arguments, &outcome] { run_evaluate(*arguments, outcome); });
+}
+
+void add_predict(CLI::App& app) {
+  auto arguments = std::make_shared<PredictArguments>();
+  CLI::App* command = app.add_subcommand(
+      "predict",
+      "What a trained model says: text of a language model, else a class or numbers per sample");
+  PredictArguments& a = *arguments;
+  a.config.add_to(*command);
+  command->add_option("--weights", a.weights, "safetensors file with the model's weights")
+      ->required();
+  command->add_option("--prompt", a.prompt,
+                      "Language models: the text to go on from (token ids where the data set has "
+                      "no tokenizer); default: a new line");
+  command->add_option("--tokens", a.tokens, "How many tokens to write; default 500")
+      ->check(CLI::NonNegativeNumber);
+  command
+      ->add_option("--temperature", a.sampling.temperature,
+                   "Divides the logits: below 1 likely tokens become likelier, 0 takes the most "
+                   "likely one; default 0.8")
+      ->check(CLI::Range(0.0, 1e6));
+  command
+      ->add_option("--top-k", a.sampling.top_k,
+                   "Draw from so many of the most likely tokens; 0: from all; default 200")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--seed", a.sampling.seed, "Of the drawing; default 42");
+  command->add_option("--part", a.part, "Other models: which samples, validation or train")
+      ->check(CLI::IsMember({"validation", "train"}));
+  command->add_option("--format", a.format, "json (one object a line) or csv")
+      ->check(CLI::IsMember({"json", "csv"}));
+  command->add_option("--samples", a.samples, "Only so many, the first ones")
+      ->check(CLI::PositiveNumber);
+  command->footer(
+      "Text is written as it comes; the same seed gives the same text.\n"
+      "Examples:\n"
+      "  runtime predict configs/tiny_shakespeare_gpt_cpu.toml --weights "
+      "outputs/run/weights.safetensors --prompt ROMEO: --tokens 300\n"
+      "  runtime predict configs/fashion_mnist_lenet.toml --weights "
+      "outputs/run/weights.safetensors --format csv > predictions.csv");
+  command->callback([arguments, command] {
+    for (const CLI::Option* option : command->get_options()) {
+      if (option->count() > 0) arguments->given.push_back(option->get_name());
+    }
+    run_predict(*arguments);
+  });
+}
+
+void add_gradients(CLI::App& app, Outcome& outcome) {
+  auto arguments = std::make_shared<GradientsArguments>();
+  CLI::App* command = app.add_subcommand(
+      "gradients",
+      "Write loss, logits and gradients of one batch, to compare with another framework");
+  arguments->config.add_to(*command);
+  arguments->config.add_ranks_to(*command);
+  command->add_option("--weights", arguments->weights, "safetensors file to take the weights from");
+  command->add_option("--batch", arguments->batch, "Which batch of the run, from 0")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--output", arguments->output, "safetensors file to write")->required();
+  command->footer(
+      "The file holds every parameter's gradient under its name, over all ranks, `loss`, the "
+      "weights as `weights.<name>`, and on one\n"
+      "rank `logits` and the batch (`features` in N,H,W,C, `labels` or `targets`).\n"
+      "Example:\n  runtime gradients configs/fashion_mnist_lenet.toml --batch 3 --output "
+      "step3.safetensors");
+  command->callback([arguments, &outcome] { run_gradients(*arguments, outcome); });
+}
+
+void add_bench_comm(CLI::App& bench, Outcome& outcome) {
+  auto arguments = std::make_shared<CommArguments>();
+  CLI::App* command = bench.add_subcommand(
+      "comm", "Time and bandwidth of each collective among ranks, as nccl-tests prints them");
+  arguments->config.add_to(*command);
+  command->get_option("CONFIG")->required(false);
+  arguments->config.add_ranks_to(*command);
+  command->add_option("--collective", arguments->collectives, "Which, separated by commas; all")
+      ->delimiter(',')
+      ->check(CLI::IsMember(comm_collectives()));
+  // With K, M and G for powers of 1024.
+  command->add_option("--min-bytes", arguments->min_bytes, "Smallest size, default 4K")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(uint64_t{4}, uint64_t{1} << 32));
+  command->add_option("--max-bytes", arguments->max_bytes, "Largest size, default 64M")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(uint64_t{4}, uint64_t{1} << 32));
+  command->add_flag("--json", arguments->json, "One JSON object");
+  command->footer(
+      "Sizes are of the larger buffer and grow fourfold. algbw is size / time, busbw what each "
+      "rank\n"
+      "sends and receives / time (nccl-tests, doc/PERFORMANCE.md): it can be compared between\n"
+      "collectives and numbers of ranks.\n"
+      "Examples:\n  runtime bench comm --nproc 4\n  runtime bench comm --nproc 2 --set "
+      "comm.backend=gloo --collective all_reduce --min-bytes 1M --max-bytes 1M --json\n  mpirun -n "
+      "2 "
+      "runtime bench comm");
+  command->callback([arguments, &outcome] { run_bench_comm(*arguments, outcome); });
+}
+
+void add_bench(CLI::App& app, Outcome& outcome) {
+  auto arguments = std::make_shared<BenchArguments>();
+  CLI::App* command =
+      app.add_subcommand("bench", "Step time, samples/s, FLOP/s and peak memory of training");
+  arguments->config.add_to(*command);
+  command->get_option("CONFIG")->required(false);
+  arguments->config.add_ranks_to(*command);
+  command->add_option("--steps", arguments->steps, "Measured steps (after a warm-up)")
+      ->check(CLI::Range(1, 1000000));
+  command->add_flag("--json", arguments->json, "One JSON object");
+  CLI::Option* layers = command->add_flag(
+      "--layers", arguments->layers,
+      "A table: time, time that the plan reckoned with, and FLOP/s of each operation of rank 0");
+  CLI::Option* scaling =
+      command
+          ->add_option("--scaling", arguments->scaling,
+                       "Numbers of ranks, e.g. 1,2,4: one run of this program each, the same "
+                       "threads for every rank, and a table: does adding ranks pay?")
+          ->delimiter(',')
+          ->check(CLI::Range(1, 4096))
+          ->excludes(layers)
+          ->excludes("--nproc");
+  command
+      ->add_flag("--weak", arguments->weak,
+                 "With --scaling: the batch per rank is fixed, not the global batch")
+      ->needs(scaling);
+  command
+      ->add_option("--rounds", arguments->rounds,
+                   "With --scaling: all numbers of ranks so often, in turn; the median run counts")
+      ->check(CLI::Range(1, 1000))
+      ->needs(scaling);
+  command->footer(
+      "Examples:\n  runtime bench configs/bench_lenet.toml --steps 100 --json\n  runtime bench "
+      "configs/bench_resnet18.toml --layers --steps 10\n  runtime bench configs/bench_lenet.toml "
+      "--scaling 1,2,4 --rounds 5\n  runtime bench configs/bench_mlp.toml --scaling 1,2 --weak "
+      "--set "
+      "comm.backend=gloo\n  runtime bench comm --nproc 4");
+  add_bench_comm(*command, outcome);
+  command->callback([arguments, command, &outcome] {
+    if (command->get_subcommands().empty()) run_bench(*arguments, outcome);
+  });
+}
+
+void add_devices(CLI::App& app) {
+  auto folders = std::make_shared<Folders>();
+  CLI::App* command =
+      app.add_subcommand("devices", "List every plugin's devices, usable or why not");
+  command->add_option("--path", *folders,
+                      "More folders or files to look for plugins in (absolute)");
+  command->footer("Example:\n  RUNTIME_PLUGIN_PATH=$HOME/my_plugin runtime devices");
+  command->callback([folders] { list_devices(*folders); });
+}
+
+void add_plugins(CLI::App& app) {
+  auto folders = std::make_shared<Folders>();
+  auto name = std::make_shared<std::string>();
+  CLI::App* command = app.add_subcommand("plugins", "List plugins, or tell about one");
+  command->require_subcommand(1);
+  command->add_option("--path", *folders,
+                      "More folders or files to look for plugins in (absolute)");
+  CLI::App* list_command = command->add_subcommand(
+      "list", "Every plugin found, and every file that was rejected, with the reason");
+  list_command->callback([folders] { list_plugins(*folders); });
+  CLI::App* info_command =
+      command->add_subcommand("info", "Version, interfaces, keys and devices of one plugin");
+  info_command->add_option("NAME", *name, "The plugin's name")->required();
+  info_command->callback([folders, name] { describe_plugin(*folders, *name); });
+  command->footer("Examples:\n  runtime plugins list\n  runtime plugins info cpu");
+}
+
+void add_config(CLI::App& app) {
+  CLI::App* command = app.add_subcommand(
+      "config", "Check a configuration, show the resolved file, print the JSON schema");
+  command->require_subcommand(1);
+
+  auto check = std::make_shared<ConfigArguments>();
+  CLI::App* check_command =
+      command->add_subcommand("check", "Load and check; opens no plugin and no data");
+  check->add_to(*check_command);
+  check_command->callback([check] {
+    check->load();
+    std::cout << check->path << ": ok" << std::endl;
+  });
+
+  auto show = std::make_shared<ConfigArguments>();
+  CLI::App* show_command = command->add_subcommand(
+      "show", "The file with extends, presets, overrides and defaults resolved");
+  show->add_to(*show_command);
+  show_command->callback([show] { std::cout << config::to_toml(show->load()) << std::flush; });
+
+  CLI::App* schema_command =
+      command->add_subcommand("schema", "JSON schema of configuration files, for editors");
+  schema_command->callback([] { std::cout << config::json_schema() << std::endl; });
+
+  command->footer(
+      "Examples:\n  runtime config check my.toml\n  runtime config show my.toml --set "
+      "optimizer.lr=0.1\n"
+      "  runtime config schema > runtime.schema.json");
+}
+
+// CLI11 would only say that a command is missing.
+void check_command(const CLI::App& app, const std::string& word) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(command->get_name());
+  if (word.starts_with('-') || std::find(names.begin(), names.end(), word) != names.end()) return;
+  const std::string near = plugins::host::nearest_name(word, names);
+  throw ConfigurationError("command '" + word + "' is unknown" +
+                           (near.empty() ? "" : ", did you mean '" + near + "'?") +
+                           "; commands: " + plugins::host::join_names(names) + " (runtime --help)");
+}
+
+}  // namespace
+
+void ConfigArguments::add_to(CLI::App& app) {
+  app.add_option("CONFIG", path, "TOML file; see configs/README.md for every key")->required();
+  app.add_option("--set", overrides, "section.key=value, overrides the file; may be repeated")
+      ->allow_extra_args(false);
+}
+
+void ConfigArguments::add_ranks_to(CLI::App& app) {
+  app.add_option("--nproc", ranks,
+                 "Ranks on this machine (launch.ranks): threads with comm.backend=local, the "
+                 "default, else processes")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--max-restarts", max_restarts,
+                 "Start all ranks again so many times after one was lost (launch.max_restarts)")
+      ->check(CLI::NonNegativeNumber);
+}
+
+int run_command_line(int argc, char** argv) {
+  CLI::App app{"Trains deep-learning models on the hardware that plugins provide."};
+  app.name("runtime");
+  app.footer(kExamples);
+  app.require_subcommand(1);
+  app.set_version_flag("--version", RUNTIME_VERSION);
+  Outcome outcome;
+  outcome.arguments.assign(argv + 1, argv + argc);
+  add_train(app, outcome);
+  add_evaluate(app, outcome);
+  add_predict(app);
+  add_gradients(app, outcome);
+  add_plan(app, outcome);
+  add_bench(app, outcome);
+  add_devices(app);
+  add_plugins(app);
+  add_config(app);
+  if (argc > 1) check_command(app, argv[1]);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    const int code = app.exit(e);
+    return code == 0 ? 0 : static_cast<int>(ExitCode::kConfiguration);
+  }
+  return outcome.exit_code;
+}
+
+}  // namespace runtime::cli
