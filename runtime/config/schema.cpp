@@ -292,8 +292,10 @@ Section parallelism() {
            {.name = "zero_stage",
             .type = Type::kInteger,
             .default_text = "0",
-            .range = at_least(0, 1),
-            .documentation = "1: each rank holds and applies its part of the optimizer's state"},
+            .range = at_least(0, 3),
+            .documentation = "what the ranks of the data axis hold only a part of: 1: the "
+                             "optimizer's state, 2: the gradients too, 3: the parameters too, "
+                             "which are gathered ahead of their use"},
            {.name = "sync_batch_norm",
             .type = Type::kBoolean,
             .default_text = "false",

@@ -217,9 +217,27 @@ class Rules {
             "training", "max_norm",
             "with zero_stage = 1 the norm is added in an order that depends on the ranks, but "
             "debug.deterministic is true; set zero_stage = 0");
+    check_zero();
     const size_t devices = config_.launch.devices.size();
     require(devices == 0 || config_.device.index.empty(), "launch", "devices",
             "given together with device.index; remove one of them");
+  }
+
+  // Parts of gradients are added up in every pass over the model, in which the ranks meet.
+  void check_zero() const {
+    const Parallelism& parallelism = config_.parallelism;
+    if (parallelism.zero_stage < 2) return;
+    const auto refuse_with = [&](bool given, const std::string& other, const std::string& why) {
+      require(!given, "parallelism", "zero_stage",
+              "got " + std::to_string(parallelism.zero_stage) + " with " + other + ", " + why +
+                  "; set zero_stage = 1, or remove the other key");
+    };
+    refuse_with(parallelism.pipeline > 1, "pipeline = " + std::to_string(parallelism.pipeline),
+                "whose micro-batches would each reduce and gather everything again");
+    refuse_with(config_.debug.deterministic, "debug.deterministic = true",
+                "which keeps the whole gradient of every virtual shard");
+    refuse_with(parallelism.share == "by_speed", "share = \"by_speed\"",
+                "which measures each rank alone, but no rank can compute without the others");
   }
 
   const Config& config_;

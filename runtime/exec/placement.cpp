@@ -80,11 +80,18 @@ class Placer {
     if (lives_[s].first != i || buffer_of_[s] >= 0) return;
     if (k < needs_[i].in_place.size() && graph_.value(s).kind == ValueKind::kTemporary) {
       for (size_t in = 0; in < n.inputs.size(); ++in) {
-        if ((needs_[i].in_place[k] >> in & 1) && take_over(i, graph_.storage(n.inputs[in]), s))
+        if ((needs_[i].in_place[k] >> in & 1) && is_all(n.outputs[k], s) &&
+            is_all(n.inputs[in], graph_.storage(n.inputs[in])) &&
+            take_over(i, graph_.storage(n.inputs[in]), s))
           return;
       }
     }
     new_buffer(s);
+  }
+
+  // Not a view of a part of it.
+  bool is_all(ValueId v, ValueId storage) const {
+    return v == storage || graph::canonical_bytes(graph_.value(v)) == graph_.value(storage).bytes;
   }
 
   bool take_over(int i, ValueId from, ValueId to) {

@@ -1,11 +1,13 @@
 #include "runtime/parallel/distribute.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "runtime/error.h"
 #include "runtime/parallel/replicate.h"
 #include "runtime/parallel/unroll.h"
 #include "runtime/parallel/update.h"
+#include "runtime/parallel/zero.h"
 
 namespace runtime::parallel {
 
@@ -28,6 +30,7 @@ class Distribute {
   Distributed run() {
     if (has_room_for_loss()) add_room_for_loss();
     make_targets();
+    if (scatters()) whole_ = split_gradients(graph_, emit_, buffers_, options_);
     NodeList updates;
     for (const Node& n : graph_.nodes) {
       if (n.phase == Phase::kUpdate) updates.push_back(n);
@@ -35,6 +38,7 @@ class Distribute {
     Replicate replicate(graph_, emit_, buffers_, inputs_, options_, targets_);
     const bool pipeline = options_.pipeline != nullptr;
     nodes_ = pipeline ? unroll(graph_, emit_, replicate, *options_.pipeline) : replicate.run();
+    if (options_.sharded(3)) gather_parameters(graph_, emit_, buffers_, options_, nodes_);
     for (int s = 0; s < options_.copies(); ++s) {
       const auto of = [&](ValueId v) {
         v = replicate.of(s, v);
@@ -50,6 +54,7 @@ class Distribute {
     if (buffers_.gradients != kNone) {
       reduce_loss();
       for (size_t b = buffers_.layout.buckets.size(); b-- > 0;) reduce_bucket(b);
+      move(scattered_, after_.back());
     } else {
       result_.loss = losses_[0];
     }
@@ -60,12 +65,14 @@ class Distribute {
  private:
   bool deterministic() const { return options_.shards > 0; }
   bool communicates() const { return options_.reduce && options_.world_size > 1; }
+  bool scatters() const { return options_.sharded(2) && buffers_.gradients != kNone; }
   // The loss is all-reduced with the bucket that is ready first, which spares a collective. That of
   // a pipeline is there after the gradients.
   bool loss_travels() const { return options_.zero_stage == 0 && has_room_for_loss(); }
   bool has_room_for_loss() const {
-    return options_.world_size > 1 && !deterministic() && options_.pipeline == nullptr &&
-           buffers_.gradients != kNone && !buffers_.layout.buckets.empty() &&
+    return options_.world_size > 1 && !deterministic() && !scatters() &&
+           options_.pipeline == nullptr && buffers_.gradients != kNone &&
+           !buffers_.layout.buckets.empty() &&
            graph_.value(buffers_.loss).dtype == graph_.value(buffers_.gradients).dtype;
   }
   int64_t elements(uint64_t bytes) const {
@@ -106,17 +113,19 @@ class Distribute {
   }
 
   // The last node that writes into the range of a shard's gradients.
-  size_t ready(const Bucket& bucket) const {
+  size_t ready(size_t b) const {
     size_t last = 0;
     for (size_t i = 0; i < nodes_.size(); ++i) {
       for (ValueId v : nodes_[i].outputs) {
-        if (v != kNone && writes(v, bucket)) last = i;
+        if (v != kNone && writes(v, b)) last = i;
       }
     }
     return last;
   }
 
-  bool writes(ValueId v, const Bucket& bucket) const {
+  bool writes(ValueId v, size_t b) const {
+    if (scatters()) return graph_.storage(v) == whole_[b];
+    const Bucket& bucket = buffers_.layout.buckets[b];
     uint64_t offset = 0;
     for (; graph_.value(v).base != kNone; v = graph_.value(v).base)
       offset += graph_.value(v).offset;
@@ -187,7 +196,8 @@ class Distribute {
   void reduce_bucket(size_t b) {
     const Bucket& bucket = buffers_.layout.buckets[b];
     const std::string layer = "bucket " + std::to_string(buffers_.layout.buckets.size() - 1 - b);
-    ready_ = std::max(ready_, ready(bucket));
+    ready_ = std::max(ready_, ready(b));
+    if (scatters()) return scatter_bucket(b, layer);
     if (deterministic()) return add_shards(bucket, layer);
     const ValueId whole = view(buffers_.gradients, bucket);
     if (!communicates()) return;
@@ -200,6 +210,33 @@ class Distribute {
       communicate(RT_REDUCE_SCATTER, RT_SUM, whole, view(buffers_.gradients, own_part(bucket)),
                   ready_, layer);
     }
+  }
+
+  static void move(NodeList& from, NodeList& to) {
+    to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+    from.clear();
+  }
+
+  // From a bucket's whole gradients into this rank's shard. While it goes on the next bucket is
+  // computed; then it is waited for, so that no third one lies in memory.
+  void scatter_bucket(size_t b, const std::string& layer) {
+    const Bucket& bucket = buffers_.layout.buckets[b];
+    const int64_t part = elements(bucket.bytes()) / options_.world_size;
+    const ValueId own = emit_.view(buffers_.gradients, bucket.begin / options_.world_size, part);
+    const ValueId received = options_.accumulate ? emit_.temporary(own, {part}) : own;
+    NodeList& out = after_[ready_];
+    fill_gaps(graph_, emit_, whole_[b], nodes_, out);
+    move(scattered_, out);
+    Emit::Pair pair = emit_.collective(RT_REDUCE_SCATTER, RT_SUM, whole_[b], received,
+                                       kGradientsCommunicator, layer);
+    out.push_back(std::move(pair.start));
+    scattered_.push_back(std::move(pair.wait));
+    if (options_.accumulate) {
+      const ValueId sum = emit_.temporary(own, {part});
+      scattered_.push_back(emit_.add(own, received, sum, layer));
+      scattered_.push_back(emit_.copy(sum, own, layer));
+    }
+    if (!options_.overlap) move(scattered_, out);
   }
 
   ValueId view(ValueId base, const Bucket& range) {
@@ -268,6 +305,8 @@ class Distribute {
   const DistributeOptions& options_;
   Emit emit_;
   std::vector<ValueId> targets_, losses_;  // by shard
+  std::vector<ValueId> whole_;             // by bucket, see zero.h
+  NodeList scattered_;                     // waits for the bucket before
   NodeList nodes_;
   std::vector<NodeList> after_;  // by node: what follows it
   NodeList waits_;               // between backward and update

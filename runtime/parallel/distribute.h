@@ -20,17 +20,21 @@ struct ShardValues {
 
 struct DistributeOptions {
   int rank = 0, world_size = 1;
-  bool overlap = true;           // else all collectives start after the backward pass
-  int zero_stage = 0;            // 1: optimizer state sharded
+  bool overlap = true;  // else all collectives start after the backward pass
+  // 1: optimizer state sharded, 2: gradients too, 3: parameters too. Not 2 and 3 with `shards` or
+  // `pipeline`.
+  int zero_stage = 0;
   bool sync_batch_norm = false;  // statistics over all ranks
   // Deterministic over ranks: the graph becomes `shards` copies that run in lockstep, of
   // `total_shards` in the job. 0: not.
   int shards = 0, total_shards = 0;
-  // Micro-steps: gradients are added to those of the steps before, and only the last reduces them.
+  // Micro-steps: gradients are added to those of the steps before, and only the last reduces them
+  // (from zero_stage 2 on every one does).
   bool accumulate = false, reduce = true;
   // Its micro-batches become copies that run in the order of the schedule. Not with `shards`.
   const Pipeline* pipeline = nullptr;
 
+  bool sharded(int stage) const { return zero_stage >= stage && world_size > 1; }
   int copies() const {
     return pipeline != nullptr ? pipeline->schedule.micro_batches : shards > 0 ? shards : 1;
   }
@@ -44,6 +48,9 @@ struct StepBuffers {
   graph::ValueId gradients = graph::kNone;
   graph::ValueId loss = graph::kNone;     // [1], this rank's part of the mean
   graph::ValueId correct = graph::kNone;  // [1], of an evaluation
+  // Parameters that are not trained.
+  graph::ValueId frozen = graph::kNone;
+  FlatLayout frozen_layout = {};
 };
 
 struct Distributed {
@@ -59,6 +66,8 @@ struct Distributed {
 // - each bucket is all-reduced as soon as its last gradient is there, the last parameters first,
 //   the loss with the first of them;
 // - with zero_stage 1 it is reduce-scattered, and the parameters are gathered after the update;
+//   from 2 on its whole gradients are a temporary until that is done, with 3 its parameters are one
+//   too, see zero.h;
 // - with shards, every rank sends its shards' gradients to the ranks that own the part of the
 //   buffer, and the owner adds them in one fixed binary tree;
 // - with a pipeline, micro-batches follow its schedule, and their losses are added up and sent to

@@ -1,25 +1,32 @@
 #include "runtime/parallel/flat_layout.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace runtime::parallel {
 
 namespace {
 
 constexpr uint64_t kCacheLine = 64;
+constexpr uint64_t kSmallBucket = 64 << 10;
 
 uint64_t round_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
 
 // The bucket of each parameter, counted from the end; one is closed when it has reached its size.
 std::vector<size_t> buckets_from_the_end(const std::vector<uint64_t>& parameter_bytes,
                                          const FlatLayoutOptions& options) {
+  const uint64_t total =
+      std::accumulate(parameter_bytes.begin(), parameter_bytes.end(), uint64_t{0});
+  const uint64_t most =
+      options.buckets == 1 ? UINT64_MAX : std::max(total / options.buckets, kSmallBucket);
   std::vector<size_t> bucket(parameter_bytes.size());
   size_t current = 0;
   uint64_t filled = 0;
   for (size_t i = parameter_bytes.size(); i-- > 0;) {
     bucket[i] = current;
     filled += parameter_bytes[i];
-    if (filled >= (current == 0 ? options.first_bucket_bytes : options.bucket_bytes)) {
+    if (filled >=
+        std::min(most, current == 0 ? options.first_bucket_bytes : options.bucket_bytes)) {
       ++current;
       filled = 0;
     }
@@ -60,6 +67,35 @@ FlatLayout lay_out(const std::vector<uint64_t>& parameter_bytes, const FlatLayou
     layout.buckets.push_back(b);
   }
   return layout;
+}
+
+size_t bucket_of(const FlatLayout& layout, uint64_t offset) {
+  const auto behind =
+      std::upper_bound(layout.buckets.begin(), layout.buckets.end(), offset,
+                       [](uint64_t at, const Bucket& bucket) { return at < bucket.begin; });
+  return behind - layout.buckets.begin() - 1;
+}
+
+std::vector<Held> held(const FlatLayout& layout, const Bucket& range, int rank, int world_size) {
+  std::vector<Held> result;
+  for (const Bucket& bucket : layout.buckets) {
+    const Bucket own = bucket.part(rank, world_size);
+    const uint64_t begin = std::max(own.begin, range.begin), end = std::min(own.end, range.end);
+    if (begin < end) result.push_back({begin, end, bucket.begin / world_size + begin - own.begin});
+  }
+  return result;
+}
+
+std::vector<std::byte> join_shards(const std::vector<std::byte>& shards, const FlatLayout& layout,
+                                   int world_size) {
+  std::vector<std::byte> whole(layout.bytes);
+  for (int r = 0; r < world_size; ++r) {
+    for (const Held& h : held(layout, {0, layout.bytes}, r, world_size)) {
+      const std::byte* const from = shards.data() + layout.bytes / world_size * r + h.at;
+      std::copy(from, from + (h.end - h.begin), whole.data() + h.begin);
+    }
+  }
+  return whole;
 }
 
 FlatLayout part_of(const FlatLayout& layout, int rank, int world_size) {

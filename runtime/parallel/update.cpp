@@ -48,7 +48,7 @@ class Update {
   }
 
  private:
-  bool sharded() const { return options_.zero_stage > 0 && options_.world_size > 1; }
+  bool sharded() const { return options_.sharded(1); }
 
   void append(NodeList nodes) {
     for (Node& n : nodes) graph_.nodes.push_back(std::move(n));
@@ -101,6 +101,7 @@ class Update {
     const Bucket& bucket = buffers_.layout.buckets[b];
     const Bucket part = own_part(bucket);
     const uint64_t state = sharded() ? bucket.begin / options_.world_size : bucket.begin;
+    const bool gathers = sharded() && !options_.sharded(3) && !updates.empty();
     const uint64_t border = std::clamp(part.vectors, part.begin, part.end);
     for (const Node& node : updates) {
       if (!is_optimizer(node)) continue;
@@ -111,7 +112,7 @@ class Update {
       }
       update_range(vectors, {border, part.end}, state + border - part.begin);
     }
-    if (!sharded()) return;
+    if (!gathers) return;
     Emit::Pair gather = emit_.collective(
         RT_ALL_GATHER, 0, view(buffers_.parameters, part.begin, part),
         view(buffers_.parameters, bucket.begin, bucket), kGradientsCommunicator, "parameters");
@@ -125,11 +126,11 @@ class Update {
     if (range.bytes() == 0) return;
     node.estimated_ns *= share(range);
     const auto cut = [&](ValueId& v) {
-      if (v == buffers_.parameters || v == buffers_.gradients) {
-        v = view(v, range.begin, range);
-      } else if (is_flat_state(v)) {
-        v = view(v, state, range);
-      }
+      const bool parameters = v == buffers_.parameters;
+      if (!parameters && v != buffers_.gradients && !is_flat_state(v)) return;
+      const bool whole =
+          parameters ? !options_.sharded(3) : v == buffers_.gradients && !options_.sharded(2);
+      v = view(v, whole ? range.begin : state, range);
     };
     for (ValueId& v : node.inputs) cut(v);
     for (ValueId& v : node.outputs) cut(v);
@@ -147,39 +148,58 @@ class Update {
     }
   }
 
-  // The norm of the whole gradient, of which a rank with sharded state has its parts only.
+  // The norm of the whole gradient. A rank with sharded state adds up the squares of its parts, and
+  // the ranks what comes of it.
   void norm_node(Node node) {
-    if (!sharded() || node.op == RT_OP_CLIP_SCALE) {
+    if (!sharded()) {
       graph_.nodes.push_back(std::move(node));
-      return;
-    }
-    if (node.op != RT_OP_SQUARE_SUM) {
+    } else if (node.op == RT_OP_SQUARE_SUM) {
+      square_sum(node);
+    } else if (node.op == RT_OP_CLIP_SCALE) {
+      const ValueId total = emit_.temporary(node.inputs[0], {1});
+      const Emit::Pair all = emit_.collective(RT_ALL_REDUCE, RT_SUM, node.inputs[0], total,
+                                              kGradientsCommunicator, "norm");
+      node.inputs[0] = total;
+      for (const Node& n : {all.start, all.wait, node}) graph_.nodes.push_back(n);
+    } else if (!node.inputs.empty() && graph_.storage(node.inputs[0]) == buffers_.gradients) {
       throw DeviceError(
-          "zero_stage = 1 with max_norm needs the operation square_sum, which the "
-          "device does not offer; set training.max_norm or zero_stage to 0");
+          "zero_stage with max_norm needs the operation square_sum, which the device does not "
+          "offer; set training.max_norm or zero_stage to 0");
+    } else {
+      graph_.nodes.push_back(std::move(node));
     }
+  }
+
+  // Of what this rank has of a part of the gradients.
+  void square_sum(const Node& node) {
+    Bucket range;
+    for (ValueId v = node.inputs[0]; v != buffers_.gradients; v = graph_.value(v).base)
+      range.begin += graph_.value(v).offset;
+    range.end = range.begin + graph::canonical_bytes(graph_.value(node.inputs[0]));
+    const std::vector<Held> own = held(buffers_.layout, range, options_.rank, options_.world_size);
     const ValueId total = node.outputs[0];
+    if (own.empty()) {
+      graph_.nodes.push_back(emit_.node(RT_OP_FILL, node.layer, node.phase, {}, {total}));
+      graph_.nodes.back().attributes = {{RT_ATTR_VALUE, 0.0}};
+    }
     ValueId sum = kNone;
-    for (size_t b = 0; b < buffers_.layout.buckets.size(); ++b) {
-      const Bucket part = own_part(buffers_.layout.buckets[b]);
-      const ValueId square = emit_.temporary(total, {1});
+    for (const Held& h : own) {
+      const bool last = &h == &own.back();
       Node piece = node;
-      piece.estimated_ns *= share(part);
-      piece.inputs = {view(buffers_.gradients, part.begin, part)};
+      piece.estimated_ns *= share({h.begin, h.end});
+      piece.inputs = {
+          view(buffers_.gradients, options_.sharded(2) ? h.at : h.begin, {h.begin, h.end})};
+      const ValueId square = last && sum == kNone ? total : emit_.temporary(total, {1});
       piece.outputs = {square};
       graph_.nodes.push_back(std::move(piece));
-      if (sum != kNone) {
-        const ValueId added = emit_.temporary(total, {1});
-        graph_.nodes.push_back(emit_.add(sum, square, added, "norm"));
-        sum = added;
-      } else {
+      if (sum == kNone) {
         sum = square;
+        continue;
       }
+      const ValueId added = last ? total : emit_.temporary(total, {1});
+      graph_.nodes.push_back(emit_.add(sum, square, added, "norm"));
+      sum = added;
     }
-    const Emit::Pair all =
-        emit_.collective(RT_ALL_REDUCE, RT_SUM, sum, total, kGradientsCommunicator, "norm");
-    graph_.nodes.push_back(all.start);
-    graph_.nodes.push_back(all.wait);
   }
 
   Graph& graph_;

@@ -8,9 +8,9 @@
 namespace runtime::parallel {
 
 // Appends `waits` and `updates` (nodes of phase kUpdate of the undistributed step) to the graph:
-// bucket by bucket as they arrive where the update allows it; with zero_stage 1 for the rank's own
-// parts only, whose parameters are gathered afterwards. Vectors (Bucket::vectors) get no weight
-// decay. Throws Error if the update has an operation that cannot be cut.
+// bucket by bucket as they arrive where the update allows it; with zero_stage for the rank's own
+// parts only, whose parameters are gathered afterwards below stage 3. Vectors (Bucket::vectors) get
+// no weight decay. Throws Error if the update has an operation that cannot be cut.
 void distribute_update(graph::Graph& graph, Emit& emit, const StepBuffers& buffers,
                        const DistributeOptions& options, NodeList waits, NodeList updates);
 

@@ -145,7 +145,7 @@ class StepBuilder {
   // model.
   void place_parameters() {
     buffers_.layout = place("parameters", false, options_.flat);
-    place("frozen", true, {});
+    buffers_.frozen_layout = place("frozen", true, options_.flat);
     step_.buffers.loss = step_.loss;
     step_.buffers.correct = step_.correct;
   }
@@ -165,7 +165,7 @@ class StepBuilder {
     const parallel::FlatLayout layout = parallel::lay_out(bytes, options, vectors);
     const ValueId flat =
         value(name, ValueKind::kParameter, {elements(layout.bytes)}, options_.dtype);
-    if (!of_frozen) buffers_.parameters = flat;
+    (of_frozen ? buffers_.frozen : buffers_.parameters) = flat;
     offsets_.resize(step_.parameters.size());
     for (size_t k = 0; k < which.size(); ++k) {
       Value& v = step_.graph.value(step_.parameters[which[k]].value);

@@ -20,6 +20,8 @@ using graph::ValueId;
 
 // PyTorch's DistributedDataParallel begins with as much.
 constexpr uint64_t kFirstBucketBytes = 1 << 20;
+// Where whole buckets come and go, a few of which are in memory at once.
+constexpr uint64_t kZeroBuckets = 16;
 
 rt_dtype to_dtype(const std::string& name) { return name == "float64" ? RT_FLOAT64 : RT_FLOAT32; }
 
@@ -126,6 +128,7 @@ StepOptions StepPrograms::step_options(const StepKey& key) const {
   if (several() && split.virtual_shards == 0) {
     o.flat.bucket_bytes = static_cast<uint64_t>(config.comm.bucket_mb * (1 << 20));
     o.flat.first_bucket_bytes = std::min(o.flat.bucket_bytes, kFirstBucketBytes);
+    if (config.parallelism.zero_stage > 1) o.flat.buckets = kZeroBuckets;
   }
   return o;
 }
@@ -137,7 +140,8 @@ parallel::DistributeOptions StepPrograms::distribute_options(const StepKey& key,
   o.rank = split.rank;
   o.world_size = split.world_size;
   o.overlap = config.comm.overlap;
-  if (key.purpose == Purpose::kTraining) o.zero_stage = config.parallelism.zero_stage;
+  const int zero_stage = config.parallelism.zero_stage;
+  if (key.purpose == Purpose::kTraining || zero_stage > 1) o.zero_stage = zero_stage;
   o.sync_batch_norm = config.parallelism.sync_batch_norm;
   o.accumulate = key.accumulate;
   o.reduce = key.purpose != Purpose::kMicroStep;

@@ -21,6 +21,13 @@ namespace {
 // Of which the fastest counts, after one that is not measured.
 constexpr int kProbeSteps = 3;
 
+// Of a flat buffer.
+std::vector<std::byte> slice(const std::vector<std::byte>& flat, const graph::Value& view) {
+  if (flat.empty()) return {};
+  const std::byte* const begin = flat.data() + view.offset;
+  return {begin, begin + graph::canonical_bytes(view)};
+}
+
 // Other characters would give the tokens another meaning.
 void check_characters(const data::TensorFile& file, const std::string& characters,
                       const std::string& path) {
@@ -52,13 +59,21 @@ struct Trainer::State : StepPrograms {
   void agree(const data::Batch& batch, const std::vector<StepKey>& keys);
   StepProgram& run(const std::vector<StepKey>& keys, const data::Batch& batch,
                    double learning_rate);
+  StepProgram& infer(const data::Batch& batch);
   std::vector<const model::Parameter*> statistics();
   void write_parameter(StepProgram& p, const model::Parameter& parameter,
                        const std::vector<std::byte>& values);
   const parallel::ShardedParameter* sharded(const StepProgram& p,
                                             const model::Parameter& parameter) const;
   std::vector<std::byte> joined(const StepProgram& p, const model::Parameter& parameter,
-                                const void* address);
+                                std::vector<std::byte> bytes);
+  bool holds_parts(int zero_stage) const {
+    return config.parallelism.zero_stage >= zero_stage && split.world_size > 1;
+  }
+  const parallel::FlatLayout* layout_of_parts(const StepProgram& p,
+                                              const model::Parameter& parameter) const;
+  std::vector<std::byte> flat_bytes(const StepProgram& p, ValueId flat,
+                                    const parallel::FlatLayout& layout, int zero_stage);
   std::vector<int> replicas() const;
 
   std::unique_ptr<LossWindow> losses;
@@ -85,7 +100,39 @@ void Trainer::State::write_parameter(StepProgram& p, const model::Parameter& par
   std::vector<std::byte> bytes = from_file_order(parameter, values, graph::dtype_bytes(dtype));
   if (const parallel::ShardedParameter* part = sharded(p, parameter))
     bytes = parallel::cut(bytes, part->dims, part->split);
-  write(address, bytes);
+  const parallel::FlatLayout* const layout = layout_of_parts(p, parameter);
+  if (layout == nullptr) return write(address, bytes);
+  // Each part of it will be on one rank only: they must be of the same file.
+  collectives()->broadcast(bytes.data(), bytes.size(), 0, parallel::kGradientsCommunicator);
+  const graph::Value& view = p.step.graph.value(parameter.value);
+  auto* const shard = static_cast<std::byte*>(p.program->address(view.base));
+  for (const parallel::Held& h : parallel::held(*layout, {view.offset, view.offset + bytes.size()},
+                                                split.rank, split.world_size)) {
+    const std::byte* const from = bytes.data() + (h.begin - view.offset);
+    write(shard + h.at, {from, from + (h.end - h.begin)});
+  }
+}
+
+// Of the buffer that the parameter lies in, if ranks hold parts of it only (zero_stage 3).
+const parallel::FlatLayout* Trainer::State::layout_of_parts(
+    const StepProgram& p, const model::Parameter& parameter) const {
+  const parallel::StepBuffers& buffers = p.step.buffers;
+  const ValueId base = p.step.graph.value(parameter.value).base;
+  if (!holds_parts(3) || base == kNone) return nullptr;
+  return base == buffers.frozen ? &buffers.frozen_layout : &buffers.layout;
+}
+
+// A flat buffer, of which ranks hold parts only from `zero_stage` on; empty where nothing uses it.
+std::vector<std::byte> Trainer::State::flat_bytes(const StepProgram& p, ValueId flat,
+                                                  const parallel::FlatLayout& layout,
+                                                  int zero_stage) {
+  const void* const address = p.program->address(flat);
+  if (address == nullptr || layout.bytes == 0) return {};
+  if (!holds_parts(zero_stage)) return read(address, layout.bytes);
+  const std::vector<std::byte> own = read(address, layout.bytes / split.world_size);
+  std::vector<std::byte> all(layout.bytes);
+  collectives()->all_gather(own.data(), all.data(), own.size(), parallel::kGradientsCommunicator);
+  return parallel::join_shards(all, layout, split.world_size);
 }
 
 const parallel::ShardedParameter* Trainer::State::sharded(const StepProgram& p,
@@ -94,14 +141,12 @@ const parallel::ShardedParameter* Trainer::State::sharded(const StepProgram& p,
   return &p.step.sharded[&parameter - p.step.parameters.data()];
 }
 
-// A parameter's values or gradient (canonical, at `address`; nullptr: not on this rank) from the
-// ranks that have it: the whole of it, on every rank, in the order of files.
+// A parameter's values or gradient (canonical; empty: not on this rank) from the ranks of the other
+// axes that have it: the whole of it, on every rank, in the order of files.
 std::vector<std::byte> Trainer::State::joined(const StepProgram& p,
                                               const model::Parameter& parameter,
-                                              const void* address) {
+                                              std::vector<std::byte> bytes) {
   const uint64_t element = graph::dtype_bytes(dtype);
-  const uint64_t own = graph::canonical_bytes(p.step.graph.value(parameter.value));
-  std::vector<std::byte> bytes = address == nullptr ? std::vector<std::byte>() : read(address, own);
   if (!parts.several()) return to_file_order(parameter, bytes, element);
   // Of each rank: the size, 0 where it has none; then what it has, padded.
   std::vector<double> sizes(collectives()->world_size());
@@ -141,7 +186,8 @@ void Trainer::State::broadcast_parameters() {
   if (collectives() == nullptr) return;
   StepProgram& p = any_program();
   for (const model::Parameter& parameter : p.step.parameters) {
-    if (p.program->address(parameter.value) == nullptr) continue;
+    if (p.program->address(parameter.value) == nullptr || layout_of_parts(p, parameter) != nullptr)
+      continue;
     const uint64_t size = graph::canonical_bytes(p.step.graph.value(parameter.value));
     std::vector<std::byte> bytes = read(p.program->address(parameter.value), size);
     collectives()->broadcast(bytes.data(), bytes.size(), 0, parallel::kGradientsCommunicator);
@@ -195,6 +241,13 @@ StepProgram& Trainer::State::run(const std::vector<StepKey>& keys, const data::B
     row += key.rows * split.shards_of_rank();
   }
   return get(keys.back());
+}
+
+StepProgram& Trainer::State::infer(const data::Batch& batch) {
+  StepProgram& p = get(whole(Purpose::kEvaluation, batch.rows));
+  upload(p, batch, 0, 0, steps);
+  p.program->run(stream);
+  return p;
 }
 
 std::vector<const model::Parameter*> Trainer::State::statistics() {
@@ -252,12 +305,16 @@ Evaluation Trainer::evaluate(data::Loader& loader) {
   std::vector<double> sums(3 * batches, 0.0);  // of each batch: loss, correct answers, samples
   for (int64_t i = s.rank(); i < batches; i += s.world_size()) {
     const data::Batch& batch = loader.next();
-    StepProgram& p = s.get(s.whole(Purpose::kEvaluation, batch.rows));
-    s.upload(p, batch, 0, 0, s.steps);
-    p.program->run(s.stream);
+    const StepProgram& p = s.infer(batch);
     sums[3 * i] = s.read_scalar(p, p.values.loss) * static_cast<double>(batch.valid);
     if (p.step.correct != kNone) sums[3 * i + 1] = s.read_scalar(p, p.values.correct);
     sums[3 * i + 2] = static_cast<double>(batch.valid);
+  }
+  // The others may need this rank's part of the parameters once more.
+  if (s.holds_parts(3) && batches % s.world_size() > 0 && s.rank() >= batches % s.world_size()) {
+    const data::Batch zeros = data::zero_batch(s.spec, 1);
+    s.infer(zeros);
+    s.stream.synchronize();
   }
   if (s.collectives() != nullptr) {
     s.collectives()->all_reduce(sums.data(), sums.size(), RT_SUM, parallel::kGradientsCommunicator);
@@ -275,9 +332,7 @@ Evaluation Trainer::evaluate(data::Loader& loader) {
 
 std::vector<double> Trainer::outputs(const data::Batch& batch) {
   State& s = *state_;
-  StepProgram& p = s.get(s.whole(Purpose::kEvaluation, batch.rows));
-  s.upload(p, batch, 0, 0, s.steps);
-  p.program->run(s.stream);
+  const StepProgram& p = s.infer(batch);
   const graph::Value& value = p.program->graph().value(p.step.output);
   const std::vector<std::byte> bytes =
       converted({value.dtype, value.dims,
@@ -299,13 +354,15 @@ data::TensorFile Trainer::gradients(const data::Batch& batch) {
                             s.read(address, graph::canonical_bytes(value))};
   };
   // The reduced ones, whatever buffer a shard's or a micro-step's own were written to.
-  const auto* reduced = static_cast<const std::byte*>(p.program->address(p.step.buffers.gradients));
+  const std::vector<std::byte> reduced =
+      s.flat_bytes(p, p.step.buffers.gradients, p.step.buffers.layout, 2);
   for (size_t i = 0; i < p.step.parameters.size(); ++i) {
     const model::Parameter& parameter = p.step.parameters[i];
     const ValueId id = p.step.gradients[i];
     if (!parameter.trainable || matches_any(s.config.model.freeze, parameter.name)) continue;
-    const void* own = id == kNone ? nullptr : reduced + p.step.graph.value(id).offset;
-    data::HostTensor t{s.dtype, parameter.file_dims, s.joined(p, parameter, own)};
+    std::vector<std::byte> own;
+    if (id != kNone) own = slice(reduced, p.step.graph.value(id));
+    data::HostTensor t{s.dtype, parameter.file_dims, s.joined(p, parameter, std::move(own))};
     if (!t.bytes.empty()) file.tensors.emplace(parameter.name, std::move(t));
   }
   if (s.collectives() == nullptr && keys.size() == 1 && p.values.shards.size() == 1)
@@ -318,11 +375,20 @@ data::TensorFile Trainer::weights() {
   State& s = *state_;
   StepProgram& p = s.any_program();
   data::TensorFile file;
+  const parallel::StepBuffers& b = p.step.buffers;
+  const std::map<ValueId, std::vector<std::byte>> flat = {
+      {b.parameters, s.flat_bytes(p, b.parameters, b.layout, 3)},
+      {b.frozen, s.flat_bytes(p, b.frozen, b.frozen_layout, 3)}};
   for (const model::Parameter& parameter : p.step.parameters) {
-    file.tensors.emplace(
-        parameter.name,
-        data::HostTensor{s.dtype, parameter.file_dims,
-                         s.joined(p, parameter, p.program->address(parameter.value))});
+    const graph::Value& value = p.step.graph.value(parameter.value);
+    std::vector<std::byte> own;
+    if (const auto in = flat.find(value.base); in != flat.end()) {
+      own = slice(in->second, value);
+    } else if (const void* const address = p.program->address(parameter.value)) {
+      own = s.read(address, graph::canonical_bytes(value));
+    }
+    file.tensors.emplace(parameter.name, data::HostTensor{s.dtype, parameter.file_dims,
+                                                          s.joined(p, parameter, std::move(own))});
   }
   file.metadata["format"] = "pt";
   if (!s.spec.characters.empty()) file.metadata["characters"] = s.spec.characters;
@@ -374,7 +440,7 @@ void Trainer::check_replicas() {
   if (s.collectives() == nullptr) return;
   StepProgram& p = s.any_program();
   const std::vector<std::byte> bytes =
-      s.read(p.program->address(p.step.buffers.parameters), p.step.buffers.layout.bytes);
+      s.flat_bytes(p, p.step.buffers.parameters, p.step.buffers.layout, 3);
   const uint64_t hash =
       std::hash<std::string_view>()({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   std::vector<uint64_t> hashes(s.collectives()->world_size());

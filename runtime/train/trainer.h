@@ -59,7 +59,8 @@ class Trainer {
   // The loader is one of validation_loader_options().
   Evaluation evaluate(data::Loader& loader);
 
-  // The model's output in inference mode for the rows of a batch, [rows, ...]; of this rank alone.
+  // The model's output in inference mode for the rows of a batch, [rows, ...]; of this rank alone,
+  // but with zero_stage 3 every rank calls it at the same time.
   std::vector<double> outputs(const data::Batch& batch);
 
   // Forward and backward without update: the gradient of every trained parameter over all ranks,

@@ -75,5 +75,42 @@ TEST(FlatLayout, NothingHasNoBucket) {
   EXPECT_TRUE(lay_out({}, {.world_size = 2}).buckets.empty());
 }
 
+TEST(FlatLayout, ManyBucketsOfFewParameters) {
+  const std::vector<uint64_t> sizes(40, 32 << 10);
+  EXPECT_EQ(lay_out(sizes, {}).buckets.size(), 1u);
+  EXPECT_EQ(lay_out(sizes, {.buckets = 16}).buckets.size(), 14u);   // 3 of them each
+  EXPECT_EQ(lay_out(sizes, {.buckets = 400}).buckets.size(), 20u);  // 64 KiB
+}
+
+TEST(FlatLayout, ShardsOfAllRanksAreTheWhole) {
+  const FlatLayout layout = lay_out({700, 64, 129}, {.world_size = 3, .bucket_bytes = 64});
+  std::vector<std::byte> whole(layout.bytes), shards(layout.bytes);
+  for (size_t i = 0; i < whole.size(); ++i) whole[i] = static_cast<std::byte>(i * 7 + i / 256);
+  for (int r = 0; r < 3; ++r) {
+    uint64_t bytes = 0;
+    for (const Held& h : held(layout, {0, layout.bytes}, r, 3)) {
+      EXPECT_EQ(h.at, bytes);
+      bytes += h.end - h.begin;
+      std::copy(whole.begin() + static_cast<std::ptrdiff_t>(h.begin),
+                whole.begin() + static_cast<std::ptrdiff_t>(h.end),
+                shards.begin() + static_cast<std::ptrdiff_t>(layout.bytes / 3 * r + h.at));
+    }
+    EXPECT_EQ(bytes, layout.bytes / 3);
+  }
+  EXPECT_EQ(join_shards(shards, layout, 3), whole);
+}
+
+// The second parameter lies on ranks 1 and 2.
+TEST(FlatLayout, AParameterMayLieOnSeveralRanks) {
+  const FlatLayout layout = lay_out({128, 256}, {.world_size = 3});
+  const std::vector<Held> first = held(layout, {128, 384}, 0, 3);
+  EXPECT_TRUE(first.empty());
+  const std::vector<Held> second = held(layout, {128, 384}, 1, 3);
+  ASSERT_EQ(second.size(), 1u);
+  EXPECT_EQ(second[0].begin, 128u);
+  EXPECT_EQ(second[0].end, 256u);
+  EXPECT_EQ(second[0].at, 0u);
+}
+
 }  // namespace
 }  // namespace runtime::parallel

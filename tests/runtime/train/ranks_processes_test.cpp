@@ -83,6 +83,17 @@ TEST_F(RanksProcesses, GlooEqualsOneRank) {
   });
 }
 
+TEST_F(RanksProcesses, ZeroOverGloo) {
+  if (!has_plugin("gloo")) GTEST_SKIP() << "no plugin gloo here";
+  const Trace one = trace(kSmallLeNet, 1, 8);
+  const Settings small = {{"comm.bucket_mb", "0.0005"}};
+  for (const char* stage : {"2", "3"}) {
+    const Settings zero = small + Settings{{"parallelism.zero_stage", stage}};
+    const Difference d = largest_difference(launched("gloo", 3, kSmallLeNet, 8, zero), one);
+    EXPECT_LT(d.relative, kTolerance) << stage << ": " << d.name;
+  }
+}
+
 TEST_F(RanksProcesses, MpiEqualsOneRank) {
   if (!has_plugin("mpi")) GTEST_SKIP() << "no plugin mpi here";
   expect_equal_to_one_rank({2, 3}, [&](int n, const std::string& toml, const Settings& s) {

@@ -38,6 +38,7 @@ void leave_out(Trainer& trainer, const config::Config& config, const StepKey& ke
   o.rank = programs.rank();
   o.world_size = programs.world_size();
   o.sync_batch_norm = config.parallelism.sync_batch_norm;
+  if (config.parallelism.zero_stage > 1) o.zero_stage = config.parallelism.zero_stage;
   size_t removed = 0;
   exec::Compiled compiled =
       exec::compile(p.step.graph, programs.device, programs.storage, programs.arena,
@@ -97,6 +98,7 @@ class Recorder {
     trainer_->step(batch, config_.optimizer.lr);
     keep("loss", step, vector({trainer_->next_result(true)->loss}));
     for (auto& [name, tensor] : trainer_->weights().tensors) keep("weight " + name, step, tensor);
+    if (options_.after_step) options_.after_step(*trainer_, rank_.place.rank, step);
     if (step == options_.flip_after) {
       if (rank_.place.rank == 1) flip_a_bit(*trainer_);
       trainer_->check_replicas();

@@ -3,6 +3,7 @@
 #ifndef TESTS_RUNTIME_TRAIN_RANKS_TRACE_H_
 #define TESTS_RUNTIME_TRAIN_RANKS_TRACE_H_
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,8 @@
 #include "runtime/data/safetensors.h"
 
 namespace runtime::train {
+
+class Trainer;
 
 // Of every step the loss ("003 loss"), the reduced gradients ("003 gradient fc1.weight") and the
 // parameters and statistics after it ("003 weight fc1.weight"); at the end "validation" (loss,
@@ -20,6 +23,8 @@ using Trace = data::TensorFile;
 struct TraceOptions {
   config::Config config;               // of which launch.ranks and comm.backend say how it is run
   std::vector<std::string> arguments;  // of this program, for ranks that are processes
+  // Called after each step on every rank.
+  std::function<void(Trainer&, int rank, int step)> after_step = nullptr;
   int steps = 20;
   // The collective of the bucket with this name ("bucket 0") is left out on every rank.
   std::string left_out;

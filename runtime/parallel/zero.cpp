@@ -1,0 +1,229 @@
+#include "runtime/parallel/zero.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+namespace runtime::parallel {
+
+using graph::Graph;
+using graph::kNone;
+using graph::Node;
+using graph::Phase;
+using graph::Value;
+using graph::ValueId;
+using graph::ValueKind;
+
+namespace {
+
+// A bucket stays in memory if it comes into use again before more than so many others do.
+constexpr size_t kKept = 1;
+
+struct Place {
+  ValueId storage;
+  uint64_t offset = 0;
+};
+
+Place place_of(const Graph& graph, ValueId v) {
+  Place place{v};
+  for (; graph.value(place.storage).base != kNone; place.storage = graph.value(place.storage).base)
+    place.offset += graph.value(place.storage).offset;
+  return place;
+}
+
+int64_t elements(const Graph& graph, ValueId like, uint64_t bytes) {
+  return static_cast<int64_t>(bytes / graph::dtype_bytes(graph.value(like).dtype));
+}
+
+void shrink(Graph& graph, ValueId flat, const FlatLayout& layout, int world_size) {
+  Value& value = graph.value(flat);
+  value.dims = {elements(graph, flat, layout.bytes / world_size)};
+  value.bytes = graph::canonical_bytes(value);
+}
+
+std::string name_of(const std::string& what, const FlatLayout& layout, size_t bucket) {
+  return what + ", bucket " + std::to_string(layout.buckets.size() - 1 - bucket);
+}
+
+class Gather {
+ public:
+  Gather(Graph& graph, Emit& emit, const StepBuffers& buffers, const DistributeOptions& options)
+      : graph_(graph), emit_(emit), options_(options) {
+    if (buffers.layout.bytes > 0) layouts_[buffers.parameters] = &buffers.layout;
+    if (buffers.frozen_layout.bytes > 0) layouts_[buffers.frozen] = &buffers.frozen_layout;
+  }
+
+  NodeList run(NodeList nodes) {
+    std::erase_if(nodes, [&](Node& node) {
+      const bool packs = node.phase == Phase::kPack && bucket_of(node.inputs[0]);
+      if (packs) packs_[node.outputs[0]] = std::move(node);
+      return packs;
+    });
+    for (size_t i = 0; i < nodes.size(); ++i) plan(nodes[i], i);
+    for (const auto& [flat, layout] : layouts_) shrink(graph_, flat, *layout, options_.world_size);
+    NodeList out;
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      emit_gathers(i, nodes[i].phase, out);
+      for (ValueId& v : nodes[i].inputs) v = read(v, nodes[i].phase, out);
+      out.push_back(std::move(nodes[i]));
+    }
+    return out;
+  }
+
+ private:
+  struct BucketId {
+    ValueId flat;
+    size_t index;
+    auto operator<=>(const BucketId&) const = default;
+  };
+  // One gathering of a bucket, for nodes from `first` on.
+  struct Gathered {
+    BucketId bucket;
+    size_t first;
+    ValueId whole = kNone;
+    Node wait = {};
+    std::map<ValueId, ValueId> copies = {};  // of views and of packed parameters
+  };
+
+  const FlatLayout& layout(const BucketId& bucket) const { return *layouts_.at(bucket.flat); }
+
+  std::optional<BucketId> bucket_of(ValueId v) const {
+    Place place = place_of(graph_, v);
+    if (const auto pack = packs_.find(place.storage); pack != packs_.end())
+      place = place_of(graph_, pack->second.inputs[0]);
+    const auto flat = layouts_.find(place.storage);
+    if (flat == layouts_.end()) return std::nullopt;
+    return BucketId{flat->first, parallel::bucket_of(*flat->second, place.offset)};
+  }
+
+  void plan(const Node& node, size_t index) {
+    for (ValueId v : node.inputs) {
+      const std::optional<BucketId> bucket = bucket_of(v);
+      if (!bucket) continue;
+      const auto [use, is_new] = last_use_.try_emplace(*bucket, 0);
+      if (is_new || gathered_.size() - use->second > kKept) gathered_.push_back({*bucket, index});
+      use->second = gathered_.size();
+    }
+  }
+
+  // Of the buckets that come into use with node `index`, and the start of the next one.
+  void emit_gathers(size_t index, Phase phase, NodeList& out) {
+    for (; used_ < gathered_.size() && gathered_[used_].first == index; ++used_) {
+      for (; started_ <= used_ + options_.overlap && started_ < gathered_.size(); ++started_)
+        start(gathered_[started_], phase, out);
+      Gathered& g = gathered_[used_];
+      g.wait.phase = phase;
+      out.push_back(std::move(g.wait));
+      current_[g.bucket] = &g;
+    }
+  }
+
+  void start(Gathered& g, Phase phase, NodeList& out) {
+    const Bucket& bucket = layout(g.bucket).buckets[g.bucket.index];
+    const int64_t count = elements(graph_, g.bucket.flat, bucket.bytes());
+    const std::string name =
+        name_of(graph_.value(g.bucket.flat).name, layout(g.bucket), g.bucket.index);
+    g.whole = emit_.value(name, ValueKind::kTemporary, g.bucket.flat, {count});
+    const ValueId own =
+        emit_.view(g.bucket.flat, bucket.begin / options_.world_size, count / options_.world_size);
+    Emit::Pair pair =
+        emit_.collective(RT_ALL_GATHER, 0, own, g.whole, kGradientsCommunicator, name);
+    pair.start.phase = phase;
+    out.push_back(std::move(pair.start));
+    g.wait = std::move(pair.wait);
+  }
+
+  // A node's input; itself if it is no parameter.
+  ValueId read(ValueId v, Phase phase, NodeList& out) {
+    const std::optional<BucketId> bucket = bucket_of(v);
+    return bucket ? copy(*current_.at(*bucket), v, phase, out) : v;
+  }
+
+  ValueId copy(Gathered& g, ValueId v, Phase phase, NodeList& out) {
+    if (const auto known = g.copies.find(v); known != g.copies.end()) return known->second;
+    Value value = graph_.value(v);
+    if (const auto pack = packs_.find(v); pack != packs_.end()) {
+      value.kind = ValueKind::kTemporary;
+      Node node = pack->second;
+      node.phase = phase;
+      node.inputs[0] = copy(g, node.inputs[0], phase, out);
+      g.copies[v] = node.outputs[0] = graph_.add_value(std::move(value));
+      out.push_back(std::move(node));
+      return g.copies[v];
+    }
+    if (value.base == g.bucket.flat) {
+      value.base = g.whole;
+      value.offset -= layout(g.bucket).buckets[g.bucket.index].begin;
+    } else {
+      value.base = copy(g, value.base, phase, out);
+    }
+    return g.copies[v] = graph_.add_value(std::move(value));
+  }
+
+  Graph& graph_;
+  Emit& emit_;
+  const DistributeOptions& options_;
+  std::map<ValueId, const FlatLayout*> layouts_;
+  std::map<ValueId, Node> packs_;  // by what they make
+  std::vector<Gathered> gathered_;
+  std::map<BucketId, size_t> last_use_;  // by the number of gatherings until then
+  std::map<BucketId, Gathered*> current_;
+  size_t started_ = 0, used_ = 0;  // of the gatherings
+};
+
+}  // namespace
+
+std::vector<ValueId> split_gradients(Graph& graph, Emit& emit, const StepBuffers& buffers,
+                                     const DistributeOptions& options) {
+  std::vector<ValueId> whole;
+  for (size_t b = 0; b < buffers.layout.buckets.size(); ++b) {
+    const uint64_t bytes = buffers.layout.buckets[b].bytes();
+    whole.push_back(emit.value(name_of("gradients", buffers.layout, b), ValueKind::kTemporary,
+                               buffers.gradients, {elements(graph, buffers.gradients, bytes)}));
+  }
+  const auto move = [&](ValueId v) {
+    while (v != kNone && graph.value(v).base != buffers.gradients) v = graph.value(v).base;
+    if (v == kNone) return;
+    Value& view = graph.value(v);
+    const size_t b = bucket_of(buffers.layout, view.offset);
+    view.base = whole[b];
+    view.offset -= buffers.layout.buckets[b].begin;
+  };
+  for (const Node& node : graph.nodes) {
+    if (node.phase == Phase::kUpdate) continue;
+    for (ValueId v : node.inputs) move(v);
+    for (ValueId v : node.outputs) move(v);
+  }
+  shrink(graph, buffers.gradients, buffers.layout, options.world_size);
+  return whole;
+}
+
+void fill_gaps(Graph& graph, Emit& emit, ValueId bucket, const NodeList& nodes, NodeList& out) {
+  std::map<uint64_t, uint64_t> written;  // begin and end
+  for (const Node& node : nodes) {
+    for (ValueId v : node.outputs) {
+      if (v == kNone) continue;
+      const Place place = place_of(graph, v);
+      if (place.storage == bucket)
+        written[place.offset] = place.offset + graph::canonical_bytes(graph.value(v));
+    }
+  }
+  uint64_t end = 0;
+  written[graph.value(bucket).bytes] = 0;
+  for (const auto& [begin, next] : written) {
+    if (end < begin) {
+      out.push_back(emit.node(RT_OP_FILL, "gradients", Phase::kBackward, {},
+                              {emit.view(bucket, end, elements(graph, bucket, begin - end))}));
+      out.back().attributes = {{RT_ATTR_VALUE, 0.0}};
+    }
+    end = next;
+  }
+}
+
+void gather_parameters(Graph& graph, Emit& emit, const StepBuffers& buffers,
+                       const DistributeOptions& options, NodeList& nodes) {
+  nodes = Gather(graph, emit, buffers, options).run(std::move(nodes));
+}
+
+}  // namespace runtime::parallel

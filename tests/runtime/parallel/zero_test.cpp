@@ -1,0 +1,173 @@
+// Stages 2 and 3 on a step made by hand: three layers, each with a parameter in a bucket of its
+// own, whose packed copy forward reads.
+#include "runtime/parallel/zero.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace runtime::parallel {
+namespace {
+
+using graph::Graph;
+using graph::Node;
+using graph::Phase;
+using graph::ValueId;
+using graph::ValueKind;
+
+constexpr int kLayers = 3;
+
+struct Step {
+  Graph graph;
+  StepBuffers buffers;
+  ShardValues inputs;
+};
+
+ValueId add(Graph& graph, const std::string& name, ValueKind kind, graph::Dims dims) {
+  graph::Value value;
+  value.name = name;
+  value.kind = kind;
+  value.dims = std::move(dims);
+  return graph.add_value(value);
+}
+
+Node node(const std::string& op, Phase phase, std::vector<ValueId> inputs,
+          std::vector<ValueId> outputs) {
+  Node n;
+  n.op = n.layer = op;
+  n.phase = phase;
+  n.inputs = std::move(inputs);
+  n.outputs = std::move(outputs);
+  return n;
+}
+
+// Parameters of 32 numbers, of which the gradient of the last one has 30.
+Step make_step(int ranks) {
+  Step s;
+  Graph& g = s.graph;
+  s.buffers.layout = lay_out({128, 128, 128}, {ranks, 1, 1});
+  const auto elements = static_cast<int64_t>(s.buffers.layout.bytes / 4);
+  s.inputs.features = add(g, "features", ValueKind::kInput, {2, 4});
+  s.buffers.parameters = add(g, "parameters", ValueKind::kParameter, {elements});
+  s.buffers.gradients = add(g, "gradients", ValueKind::kState, {elements});
+  s.buffers.loss = add(g, "loss", ValueKind::kOutput, {1});
+  const ValueId momentum = add(g, "momentum", ValueKind::kState, {elements});
+  const ValueId rate = add(g, "rate", ValueKind::kInput, {1});
+  Emit emit(g);
+  ValueId x = s.inputs.features;
+  std::vector<ValueId> weights;
+  NodeList rest;
+  for (int i = 0; i < kLayers; ++i) {
+    const std::string name = std::to_string(i);
+    weights.push_back(emit.view(s.buffers.parameters, s.buffers.layout.offsets[i], int64_t{32}));
+    const ValueId packed = add(g, "packed" + name, ValueKind::kPacked, {32});
+    g.nodes.push_back(node("pack" + name, Phase::kPack, {weights[i]}, {packed}));
+    const ValueId y = i + 1 < kLayers ? add(g, "", ValueKind::kTemporary, {2, 4}) : s.buffers.loss;
+    rest.push_back(node("forward" + name, Phase::kForward, {x, packed}, {y}));
+    x = y;
+  }
+  for (int i = kLayers; i-- > 0;) {
+    const ValueId gradient = emit.view(s.buffers.gradients, s.buffers.layout.offsets[i],
+                                       int64_t{i + 1 < kLayers ? 32 : 30});
+    rest.push_back(
+        node("backward" + std::to_string(i), Phase::kBackward, {x, weights[i]}, {gradient}));
+  }
+  rest.push_back(node(RT_OP_SGD, Phase::kUpdate,
+                      {s.buffers.parameters, s.buffers.gradients, rate, rate, momentum},
+                      {s.buffers.parameters, momentum}));
+  for (Node& n : rest) g.nodes.push_back(std::move(n));
+  return s;
+}
+
+Step distributed(const DistributeOptions& options) {
+  Step s = make_step(options.world_size);
+  distribute(s.graph, s.buffers, s.inputs, options);
+  return s;
+}
+
+// "start <layer>", "wait ...", or the operation.
+std::vector<std::string> order(const Graph& graph) {
+  std::vector<std::string> list;
+  for (const Node& n : graph.nodes)
+    list.push_back(!n.collective ? n.op : (n.collective->wait ? "wait " : "start ") + n.layer);
+  return list;
+}
+
+using Order = std::vector<std::string>;
+
+TEST(Zero, ABucketIsScatteredWhileTheNextOneIsComputed) {
+  const Step s = distributed({.world_size = 2, .zero_stage = 2});
+  EXPECT_EQ(order(s.graph), (Order{"pack0",           "pack1",
+                                   "pack2",           "forward0",
+                                   "forward1",        "forward2",
+                                   "start loss",      "backward2",
+                                   RT_OP_FILL,        "start bucket 0",
+                                   "backward1",       "wait bucket 0",
+                                   "start bucket 1",  "backward0",
+                                   "wait bucket 1",   "start bucket 2",
+                                   "wait bucket 2",   "wait loss",
+                                   RT_OP_SGD,         "start parameters",
+                                   RT_OP_SGD,         "start parameters",
+                                   RT_OP_SGD,         "start parameters",
+                                   "wait parameters", "wait parameters",
+                                   "wait parameters"}));
+  EXPECT_EQ(graph::canonical_bytes(s.graph.value(s.buffers.gradients)), s.buffers.layout.bytes / 2);
+  EXPECT_EQ(graph::canonical_bytes(s.graph.value(s.buffers.parameters)), s.buffers.layout.bytes);
+  for (const Node& n : s.graph.nodes) {
+    if (n.op != "backward2") continue;
+    EXPECT_EQ(s.graph.value(s.graph.storage(n.outputs[0])).kind, ValueKind::kTemporary);
+  }
+}
+
+TEST(Zero, EveryMicroStepAddsToTheShard) {
+  const Step s = distributed(
+      {.world_size = 2, .overlap = false, .zero_stage = 2, .accumulate = true, .reduce = false});
+  const Order all = order(s.graph);
+  const Order bucket(all.begin() + 8, all.begin() + 14);
+  EXPECT_EQ(bucket, (Order{"backward2", RT_OP_FILL, "start bucket 0", "wait bucket 0", RT_OP_ADD,
+                           RT_OP_COPY}));
+}
+
+TEST(Zero, ParametersAreGatheredAheadOfTheirUseAndAgainForBackward) {
+  const Step s = distributed({.rank = 1, .world_size = 2, .zero_stage = 3});
+  const Order all = order(s.graph);
+  const std::string p = "parameters, bucket ";
+  const Order forward(all.begin(), std::find(all.begin(), all.end(), "backward2"));
+  EXPECT_EQ(forward,
+            (Order{"start " + p + "2", "start " + p + "1", "wait " + p + "2", "pack0", "forward0",
+                   "start " + p + "0", "wait " + p + "1", "pack1", "forward1", "start " + p + "2",
+                   "wait " + p + "0", "pack2", "forward2", "start loss"}));
+  EXPECT_EQ(std::count(all.begin(), all.end(), "start " + p + "2"), 2);
+  EXPECT_EQ(std::count(all.begin(), all.end(), "start " + p + "1"), 1);  // kept at the turn
+  EXPECT_EQ(std::count(all.begin(), all.end(), "start parameters"), 0);
+  EXPECT_EQ(graph::canonical_bytes(s.graph.value(s.buffers.parameters)),
+            s.buffers.layout.bytes / 2);
+  for (const Node& n : s.graph.nodes) {
+    for (const ValueId v : n.outputs)
+      EXPECT_NE(s.graph.value(s.graph.storage(v)).kind, ValueKind::kPacked) << n.op;
+    if (n.op != RT_OP_SGD) continue;
+    EXPECT_EQ(s.graph.value(n.inputs[0]).offset, s.graph.value(n.inputs[4]).offset);
+    EXPECT_EQ(s.graph.value(n.inputs[1]).offset, s.graph.value(n.inputs[4]).offset);
+  }
+}
+
+TEST(Zero, EveryStartHasItsWaitBehindIt) {
+  for (const int stage : {2, 3}) {
+    for (const bool overlap : {true, false}) {
+      const Step s = distributed({.world_size = 3, .overlap = overlap, .zero_stage = stage});
+      std::vector<int32_t> open;
+      for (const Node& n : s.graph.nodes) {
+        if (!n.collective) continue;
+        if (!n.collective->wait) {
+          open.push_back(n.collective->token);
+        } else {
+          EXPECT_EQ(std::erase(open, n.collective->token), 1u) << n.layer;
+        }
+      }
+      EXPECT_TRUE(open.empty());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace runtime::parallel
