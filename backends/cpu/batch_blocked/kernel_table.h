@@ -3,6 +3,7 @@
 #define BACKENDS_CPU_BATCH_BLOCKED_KERNEL_TABLE_H_
 
 #include "backends/cpu/batch_blocked/kernel_arguments.h"
+#include "backends/cpu/batch_blocked/winograd_arguments.h"
 
 namespace backends::cpu::batch_blocked {
 
