@@ -8,4 +8,4 @@ case "${1:-}" in
   "") arguments=(-i) ;;
   *) die "unknown argument $1; expected --check or nothing" ;;
 esac
-git ls-files -z '*.c' '*.h' '*.cpp' | xargs -0 clang-format --style=file "${arguments[@]}"
+git ls-files -z '*.c' '*.h' '*.cpp' '*.cu' | xargs -0 clang-format --style=file "${arguments[@]}"

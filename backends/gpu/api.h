@@ -1,0 +1,66 @@
+// The one place that knows whether this is CUDA or HIP. GPU(Malloc) is cudaMalloc or hipMalloc;
+// types and constants likewise: GPU(Stream_t), GPU(Success).
+//
+// Compiled by nvcc, by hipcc, or, with HIP-CPU's headers (https://github.com/ROCm/HIP-CPU), by an
+// ordinary compiler: then kernels run on the processor, which is for tests.
+#ifndef BACKENDS_GPU_API_H_
+#define BACKENDS_GPU_API_H_
+
+#if defined(BACKENDS_GPU_CUDA)
+#include <cuda_runtime.h>
+#define GPU(name) cuda##name
+#define GPU_PROPERTIES cudaDeviceProp
+#define GPU_OUT_OF_MEMORY cudaErrorMemoryAllocation
+#define GPU_LAUNCH(kernel, grid, block, stream, ...) kernel<<<grid, block, 0, stream>>>(__VA_ARGS__)
+#elif defined(BACKENDS_GPU_HIP)
+#include <hip/hip_runtime.h>
+#define GPU(name) hip##name
+#define GPU_PROPERTIES hipDeviceProp_t
+#define GPU_OUT_OF_MEMORY hipErrorOutOfMemory
+#define GPU_LAUNCH(kernel, grid, block, stream, ...) \
+  hipLaunchKernelGGL(kernel, grid, block, 0, stream, __VA_ARGS__)
+#else
+#error "compile with BACKENDS_GPU_CUDA or BACKENDS_GPU_HIP"
+#endif
+
+#if defined(__HIP_CPU_RT__)
+// HIP-CPU has no query; its events are waited for.
+inline hipError_t hipEventQuery(hipEvent_t event) { return hipEventSynchronize(event); }
+// HIP-CPU spells device functions as `simd` clones, which loops with barriers do not survive.
+#define GPU_DEVICE inline
+#define GPU_KERNEL static
+#else
+#define GPU_DEVICE __device__ __forceinline__
+#define GPU_KERNEL static __global__
+#endif
+
+#include "rt/sdk/error.h"
+
+namespace backends::gpu {
+
+#if defined(BACKENDS_GPU_CUDA)
+inline constexpr char kApiName[] = "CUDA";
+inline constexpr char kPluginName[] = "cuda";
+inline auto allocate_pinned(void** address, uint64_t bytes) {
+  return cudaMallocHost(address, bytes);
+}
+inline auto free_pinned(void* address) { return cudaFreeHost(address); }
+#else
+inline constexpr char kApiName[] = "HIP";
+inline constexpr char kPluginName[] = "rocm";
+inline auto allocate_pinned(void** address, uint64_t bytes) {
+  return hipHostMalloc(address, bytes);
+}
+inline auto free_pinned(void* address) { return hipHostFree(address); }
+#endif
+
+// Throws RT_ERROR_OUT_OF_MEMORY, RT_ERROR_UNAVAILABLE or RT_ERROR_DEVICE with the driver's words
+// and code.
+void check(GPU(Error_t) status, const char* what);
+
+// After a launch: the launch itself failed (grid, registers, no code for this device).
+inline void check_launch(const char* kernel) { check(GPU(GetLastError)(), kernel); }
+
+}  // namespace backends::gpu
+
+#endif  // BACKENDS_GPU_API_H_

@@ -1,0 +1,222 @@
+// rt.kernel. Whether an operation is well formed is asked of the reference, which defines it; so
+// factories need not check.
+#include <algorithm>
+#include <memory>
+
+#include "backends/gpu/objects.h"
+#include "backends/reference/answer.h"
+
+namespace backends::gpu {
+namespace {
+
+using rt::sdk::copy_text;
+using rt::sdk::Error;
+using rt::sdk::format;
+using rt::sdk::guard;
+
+constexpr double kTolerance = 2e-5;  // of float32; sums are in the type of the operands
+constexpr double kTolerance64 = 1e-12;
+
+const Entry* find_entry(const Operation& op) {
+  for (const Family family : {elementwise_family(), reduction_family(), loss_family(),
+                              normalisation_family(), product_family(), pooling_family(),
+                              attention_family(), movement_family(), optimizer_family()}) {
+    for (size_t i = 0; i < family.count; ++i) {
+      if (op.is(family.begin[i].name)) return &family.begin[i];
+    }
+  }
+  return nullptr;
+}
+
+bool is_wide(const Operation& op) {
+  for (uint32_t i = 0; i < op.input_count(); ++i) {
+    if (op.input(i).dtype == RT_FLOAT64) return true;
+  }
+  return op.output_count() > 0 && op.output(0).dtype == RT_FLOAT64;
+}
+
+// The factory's kernel, or the reason of its refusal.
+Kernel make(const rt_device& device, const Operation& op) {
+  const Entry* entry = find_entry(op);
+  if (entry == nullptr) {
+    throw Error(RT_ERROR_UNSUPPORTED, format("%s: no kernel for this operation", op.desc().name));
+  }
+  return entry->make(device.properties, op);
+}
+
+// The description with as many post-operations as a kernel fuses.
+rt_op_desc fusible(const Operation& op, uint32_t fused) {
+  rt_op_desc desc = op.desc();
+  desc.post_op_count = fused;
+  return desc;
+}
+
+rt_status query(rt_device* device, const rt_op_desc* desc, rt_support* support, rt_error* error) {
+  return guard(error, [&] {
+    reference::answer_query(desc, support);
+    if (support->level == RT_SUPPORT_REFUSED) return;
+    const Operation op(desc);
+    const Entry* entry = find_entry(op);
+    const uint32_t most = entry != nullptr && entry->fuses ? kMostPostOps : 0;
+    support->post_ops_fused = std::min(support->post_ops_fused, most);
+    support->tolerance = is_wide(op) ? kTolerance64 : kTolerance;
+    try {
+      const rt_op_desc part = fusible(op, support->post_ops_fused);
+      const Kernel kernel = make(*device, Operation(&part));
+      if (support->candidates != nullptr && support->candidate_capacity > 0) {
+        copy_text(support->candidates[0].implementation, kernel.implementation);
+      }
+    } catch (const Error& refusal) {
+      if (refusal.code() != RT_ERROR_UNSUPPORTED) throw;
+      support->level = RT_SUPPORT_REFUSED;
+      support->candidate_count = 0;
+      copy_text(support->reason, refusal.what());
+    }
+  });
+}
+
+std::vector<uint64_t> bytes_of(const rt_tensor_desc* const* tensors, uint32_t count) {
+  std::vector<uint64_t> bytes;
+  for (uint32_t i = 0; i < count; ++i) bytes.push_back(reference::tensor_bytes(*tensors[i]));
+  return bytes;
+}
+
+void check_post_ops(const Operation& op) {
+  const uint32_t most = find_entry(op)->fuses ? kMostPostOps : 0;
+  if (op.post_op_count() <= most) return;
+  throw Error(RT_ERROR_UNSUPPORTED,
+              format("%s: %u post-operations asked for, %u can be fused; give only those",
+                     op.desc().name, op.post_op_count(), most));
+}
+
+void check_saved(const Operation& op, const Kernel& kernel) {
+  if (kernel.reads_saved == 0) return;
+  const rt_plan* forward = op.desc().forward;
+  if (forward == nullptr) op.fail("reads what its forward saved; give the forward plan");
+  if (forward->kernel.saved_bytes == kernel.reads_saved) return;
+  op.fail(format("expects %llu saved bytes, but the given forward plan (%s) saves %llu",
+                 static_cast<unsigned long long>(kernel.reads_saved), forward->name.c_str(),
+                 static_cast<unsigned long long>(forward->kernel.saved_bytes)));
+}
+
+rt_status create(rt_device* device, const rt_op_desc* desc, rt_plan** plan, rt_error* error) {
+  return guard(error, [&] {
+    reference::check_description(desc);
+    const Operation op(desc);
+    const reference::Kernel definition = reference::make_kernel(op);
+    for (uint32_t i = 0; i < op.input_count() + op.output_count(); ++i) {
+      const bool in = i < op.input_count();
+      if ((in ? op.input(i) : op.output(i - op.input_count())).layout == RT_LAYOUT_ANY) {
+        op.fail("a plan needs a layout for every operand");
+      }
+    }
+    if (desc->algorithm > 1) {
+      op.fail(format("algorithm %llu is not one of the candidates (1)",
+                     static_cast<unsigned long long>(desc->algorithm)));
+    }
+    use(*device);
+    auto made = std::make_unique<rt_plan>();
+    made->device = device;
+    made->name = desc->name;
+    made->kernel = make(*device, op);
+    check_post_ops(op);
+    check_saved(op, made->kernel);
+    made->in_place = definition.in_place;
+    made->input_bytes = bytes_of(desc->inputs, desc->input_count);
+    made->output_bytes = bytes_of(desc->outputs, desc->output_count);
+    *plan = made.release();
+  });
+}
+
+void destroy(rt_plan* plan) { delete plan; }
+
+rt_status info(const rt_plan* plan, rt_plan_info* info, rt_error* error) {
+  return guard(error, [&] {
+    if (info == nullptr || info->size < sizeof(rt_plan_info)) {
+      throw Error(RT_ERROR_INVALID_ARGUMENT, "rt_plan_info is missing or too short");
+    }
+    info->flags = RT_PLAN_DETERMINISTIC | RT_PLAN_CAPTURABLE;
+    info->workspace_bytes = plan->kernel.workspace_bytes;
+    info->saved_bytes = plan->kernel.saved_bytes;
+    std::copy(plan->in_place.begin(), plan->in_place.end(), info->in_place);
+    copy_text(info->implementation, plan->kernel.implementation);
+  });
+}
+
+void check_addresses(const rt_plan& plan, const void* const* addresses,
+                     const std::vector<uint64_t>& bytes, const char* what) {
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    if (addresses[i] != nullptr || bytes[i] == 0) continue;
+    throw Error(RT_ERROR_INVALID_ARGUMENT,
+                format("%s: %s %zu is NULL", plan.name.c_str(), what, i));
+  }
+}
+
+void check_launch(const rt_plan& plan, const rt_launch* launch) {
+  reference::check_struct(launch, "rt_launch");
+  if (launch->input_count != plan.input_bytes.size() ||
+      launch->output_count != plan.output_bytes.size()) {
+    throw Error(RT_ERROR_INVALID_ARGUMENT,
+                format("%s: launched with %u inputs and %u outputs, the plan has %zu and %zu",
+                       plan.name.c_str(), launch->input_count, launch->output_count,
+                       plan.input_bytes.size(), plan.output_bytes.size()));
+  }
+  check_addresses(plan, launch->inputs, plan.input_bytes, "input");
+  check_addresses(plan, launch->outputs, plan.output_bytes, "output");
+  const bool saves = plan.kernel.saved_bytes + plan.kernel.reads_saved > 0;
+  if (launch->workspace == nullptr && plan.kernel.workspace_bytes > 0) {
+    throw Error(RT_ERROR_INVALID_ARGUMENT, plan.name + ": the workspace is NULL");
+  }
+  if (launch->saved == nullptr && saves) {
+    throw Error(RT_ERROR_INVALID_ARGUMENT, plan.name + ": the saved buffer is NULL");
+  }
+}
+
+rt_status launch(rt_plan* plan, rt_stream* stream, const rt_launch* given, rt_error* error) {
+  return guard(error, [&] {
+    check_launch(*plan, given);
+    use(*plan->device);
+    plan->kernel.run(
+        {given->inputs, given->outputs, given->workspace, given->saved, stream->stream});
+  });
+}
+
+void expect_canonical(const rt_tensor_desc* tensor) {
+  reference::check_struct(tensor, "rt_tensor_desc");
+  if (tensor->layout == RT_LAYOUT_CANONICAL) return;
+  throw Error(RT_ERROR_INVALID_ARGUMENT,
+              format("layout 0x%llx is not one of this device; it knows the canonical one (0)",
+                     static_cast<unsigned long long>(tensor->layout)));
+}
+
+rt_status layout_bytes(rt_device*, const rt_tensor_desc* tensor, uint64_t* bytes, rt_error* error) {
+  return guard(error, [&] {
+    expect_canonical(tensor);
+    *bytes = reference::tensor_bytes(*tensor);
+  });
+}
+
+rt_status layout_name(rt_device*, const rt_tensor_desc* tensor, char* name, uint64_t capacity,
+                      rt_error* error) {
+  return guard(error, [&] {
+    expect_canonical(tensor);
+    if (capacity > 0) std::snprintf(name, capacity, "canonical");
+  });
+}
+
+}  // namespace
+
+const rt_kernel_api& kernel_api() {
+  static const rt_kernel_api api = {sizeof(rt_kernel_api),
+                                    RT_KERNEL_API_VERSION,
+                                    query,
+                                    create,
+                                    destroy,
+                                    info,
+                                    launch,
+                                    layout_bytes,
+                                    layout_name};
+  return api;
+}
+
+}  // namespace backends::gpu

@@ -1,0 +1,543 @@
+// batch_norm (over all dimensions but the last), layer_norm (over the last), and their gradients.
+// Both see x as [rows, columns]. Saved: mean and 1/sqrt(var + epsilon), in the type that is
+// computed in, one for each column (batch) or row (layer).
+#include "backends/gpu/columns.h"
+
+namespace backends::gpu {
+namespace {
+
+// y[i] = gamma (x[i] - mean) inverse + beta, with post-operations; `variance` instead of `inverse`
+// for inference.
+template <typename T>
+struct Normalise {
+  using C = Compute<T>;
+  const T *x, *gamma, *beta;
+  const C *mean, *inverse;
+  T* y;
+  int64_t columns;
+  PostOps post;
+  GPU_DEVICE void operator()(int64_t i) const {
+    const int64_t c = i % columns;
+    const C xhat = (static_cast<C>(x[i]) - mean[c]) * inverse[c];
+    y[i] = static_cast<T>(
+        post.apply<T>(static_cast<C>(gamma[c]) * xhat + static_cast<C>(beta[c]), i, c));
+  }
+};
+
+template <typename T>
+struct ColumnMean : Adds<Compute<T>> {
+  using C = Compute<T>;
+  const T* x;
+  int64_t columns;
+  ColumnMean(const T* data, int64_t width) : x(data), columns(width) {}
+  GPU_DEVICE void operator()(int64_t row, int64_t c, C (&sums)[1]) const {
+    sums[0] += static_cast<C>(x[row * columns + c]);
+  }
+};
+template <typename C>
+struct StoreMean {
+  C* mean;
+  C n;
+  GPU_DEVICE void operator()(int64_t c, C (&totals)[1]) const { mean[c] = totals[0] / n; }
+};
+template <typename T>
+struct ColumnSquares : Adds<Compute<T>> {
+  using C = Compute<T>;
+  const T* x;
+  const C* mean;
+  int64_t columns;
+  ColumnSquares(const T* data, const C* means, int64_t width)
+      : x(data), mean(means), columns(width) {}
+  GPU_DEVICE void operator()(int64_t row, int64_t c, C (&sums)[1]) const {
+    const C d = static_cast<C>(x[row * columns + c]) - mean[c];
+    sums[0] += d * d;
+  }
+};
+template <typename T>
+struct StoreVariance {
+  using C = Compute<T>;
+  const C* mean;
+  C* inverse;
+  const T *old_mean, *old_variance;
+  T *new_mean, *new_variance;
+  C n, momentum, epsilon;
+  GPU_DEVICE void operator()(int64_t c, C (&totals)[1]) const {
+    const C variance = totals[0] / n, unbiased = n > C(1) ? totals[0] / (n - C(1)) : variance;
+    const C keep = C(1) - momentum;
+    new_mean[c] = static_cast<T>(keep * static_cast<C>(old_mean[c]) + momentum * mean[c]);
+    new_variance[c] = static_cast<T>(keep * static_cast<C>(old_variance[c]) + momentum * unbiased);
+    inverse[c] = C(1) / sqrt_of(variance + epsilon);
+  }
+};
+
+struct Shape {
+  int64_t rows, columns;
+  double epsilon, momentum;
+  int64_t count() const { return rows * columns; }
+};
+Shape shape_of(const Operation& op, uint32_t x) {
+  const int64_t columns = last_dim(op.input(x));
+  return {row_count(op.input(x)), columns, op.number(RT_ATTR_EPSILON),
+          op.number(RT_ATTR_MOMENTUM, 0.1)};
+}
+
+Kernel make_batch_norm(const Properties&, const Operation& op) {
+  const Shape s = shape_of(op, 0);
+  const PostPlan post(op);
+  return for_floating(op.input(0).dtype, [&]<typename T>() {
+    using C = Compute<T>;
+    Kernel kernel;
+    kernel.saved_bytes = static_cast<uint64_t>(2 * s.columns) * sizeof(C);
+    kernel.workspace_bytes = column_workspace<C>(s.rows, s.columns, 1);
+    kernel.run = [=](const Launch& l) {
+      C* const mean = static_cast<C*>(l.saved);
+      C* const inverse = mean + s.columns;
+      C* const workspace = static_cast<C*>(l.workspace);
+      const T* x = l.input<T>(0);
+      const C n = static_cast<C>(s.rows);
+      column_sums<C, 1>(l, s.rows, s.columns, workspace, ColumnMean<T>(x, s.columns),
+                        StoreMean<C>{mean, n}, "batch_norm");
+      column_sums<C, 1>(l, s.rows, s.columns, workspace, ColumnSquares<T>(x, mean, s.columns),
+                        StoreVariance<T>{mean, inverse, l.input<T>(3), l.input<T>(4),
+                                         l.output<T>(1), l.output<T>(2), n,
+                                         static_cast<C>(s.momentum), static_cast<C>(s.epsilon)},
+                        "batch_norm");
+      for_each(l, s.count(),
+               Normalise<T>{x, l.input<T>(1), l.input<T>(2), mean, inverse, l.output<T>(0),
+                            s.columns, post.bind(l)},
+               "batch_norm");
+    };
+    return kernel;
+  });
+}
+
+// mean and inverse in the type that is computed in.
+template <typename T>
+struct Invert {
+  using C = Compute<T>;
+  const T *mean, *variance;
+  C *to_mean, *inverse;
+  C epsilon;
+  GPU_DEVICE void operator()(int64_t c) const {
+    to_mean[c] = static_cast<C>(mean[c]);
+    inverse[c] = C(1) / sqrt_of(static_cast<C>(variance[c]) + epsilon);
+  }
+};
+
+// batch_norm_inference (statistics are operands 3 and 4) and batch_norm_apply (moments are operand
+// 3).
+Kernel make_normalise(const Properties&, const Operation& op) {
+  const Shape s = shape_of(op, 0);
+  const PostPlan post(op);
+  const bool moments = op.is(RT_OP_BATCH_NORM_APPLY);
+  return for_floating(op.input(0).dtype, [&]<typename T>() {
+    using C = Compute<T>;
+    Kernel kernel;
+    kernel.workspace_bytes = static_cast<uint64_t>(2 * s.columns) * sizeof(C);
+    kernel.run = [=](const Launch& l) {
+      C* const mean = static_cast<C*>(l.workspace);
+      C* const inverse = mean + s.columns;
+      const T* variance = moments ? l.input<T>(3) + s.columns : l.input<T>(4);
+      for_each(l, s.columns,
+               Invert<T>{l.input<T>(3), variance, mean, inverse, static_cast<C>(s.epsilon)},
+               "normalise");
+      for_each(l, s.count(),
+               Normalise<T>{l.input<T>(0), l.input<T>(1), l.input<T>(2), mean, inverse,
+                            l.output<T>(0), s.columns, post.bind(l)},
+               "normalise");
+    };
+    return kernel;
+  });
+}
+
+// Sums of dy and of dy xhat.
+template <typename T>
+struct GradientSums : Adds<Compute<T>> {
+  using C = Compute<T>;
+  const T *dy, *x;
+  const C *mean, *inverse;
+  int64_t columns;
+  GradientSums(const T* gradient, const T* data, const C* means, const C* inverses, int64_t width)
+      : dy(gradient), x(data), mean(means), inverse(inverses), columns(width) {}
+  GPU_DEVICE void operator()(int64_t row, int64_t c, C (&sums)[2]) const {
+    const int64_t i = row * columns + c;
+    const C g = static_cast<C>(dy[i]);
+    sums[0] += g;
+    sums[1] += g * ((static_cast<C>(x[i]) - mean[c]) * inverse[c]);
+  }
+};
+template <typename T>
+struct StoreSums {
+  T *sum, *dot;
+  GPU_DEVICE void operator()(int64_t c, Compute<T> (&totals)[2]) const {
+    sum[c] = static_cast<T>(totals[0]);
+    dot[c] = static_cast<T>(totals[1]);
+  }
+};
+
+// dx; `weight` (one number for `positions` rows each) may be null: all rows are real. `n` on the
+// device or, if null, `rows`.
+template <typename T>
+struct ColumnGradient {
+  using C = Compute<T>;
+  const T *dy, *x, *gamma, *sum, *dot, *weight, *n;
+  const C *mean, *inverse;
+  T* dx;
+  int64_t columns, positions;
+  C rows;
+  GPU_DEVICE void operator()(int64_t i) const {
+    const int64_t c = i % columns;
+    const C count = n ? static_cast<C>(*n) : rows;
+    const bool real =
+        count > C(0) && (!weight || static_cast<C>(weight[i / columns / positions]) > C(0));
+    const C xhat = (static_cast<C>(x[i]) - mean[c]) * inverse[c];
+    const C centred = static_cast<C>(dy[i]) - static_cast<C>(sum[c]) / count -
+                      xhat * static_cast<C>(dot[c]) / count;
+    dx[i] =
+        real ? static_cast<T>(static_cast<C>(gamma[c]) * inverse[c] * centred) : static_cast<T>(0);
+  }
+};
+
+Kernel make_batch_norm_backward(const Properties&, const Operation& op) {
+  const Shape s = shape_of(op, 1);
+  return for_floating(op.input(0).dtype, [&]<typename T>() {
+    using C = Compute<T>;
+    Kernel kernel;
+    kernel.reads_saved = static_cast<uint64_t>(2 * s.columns) * sizeof(C);
+    kernel.workspace_bytes = column_workspace<C>(s.rows, s.columns, 2);
+    kernel.run = [=](const Launch& l) {
+      const C* mean = static_cast<const C*>(l.saved);
+      const C* inverse = mean + s.columns;
+      const T *dy = l.input<T>(0), *x = l.input<T>(1);
+      T *dgamma = l.output<T>(1), *dbeta = l.output<T>(2);
+      column_sums<C, 2>(l, s.rows, s.columns, static_cast<C*>(l.workspace),
+                        GradientSums<T>(dy, x, mean, inverse, s.columns),
+                        StoreSums<T>{dbeta, dgamma}, "batch_norm_backward");
+      for_each(l, s.count(),
+               ColumnGradient<T>{dy, x, l.input<T>(2), dbeta, dgamma, nullptr, nullptr, mean,
+                                 inverse, l.output<T>(0), s.columns, 1, static_cast<C>(s.rows)},
+               "batch_norm_backward");
+    };
+    return kernel;
+  });
+}
+
+// ---- layer_norm: a block a row
+
+template <typename T>
+struct LayerNorm {
+  using C = Compute<T>;
+  const T *x, *gamma, *beta;
+  T* y;
+  C *means, *inverses;
+  int64_t columns;
+  C epsilon;
+  GPU_DEVICE void operator()(int64_t row, C* scratch) const {
+    const T* from = x + row * columns;
+    const C n = static_cast<C>(columns);
+    const C mean =
+        block_sum(columns, scratch, [&](int64_t c) { return static_cast<C>(from[c]); }) / n;
+    const C variance = block_sum(columns, scratch,
+                                 [&](int64_t c) {
+                                   const C d = static_cast<C>(from[c]) - mean;
+                                   return d * d;
+                                 }) /
+                       n;
+    const C inverse = C(1) / sqrt_of(variance + epsilon);
+    for (int64_t c = threadIdx.x; c < columns; c += kBlock) {
+      y[row * columns + c] =
+          static_cast<T>(static_cast<C>(gamma[c]) * ((static_cast<C>(from[c]) - mean) * inverse) +
+                         static_cast<C>(beta[c]));
+    }
+    if (threadIdx.x == 0) {
+      means[row] = mean;
+      inverses[row] = inverse;
+    }
+  }
+};
+
+template <typename T>
+struct LayerNormGradient {
+  using C = Compute<T>;
+  const T *dy, *x, *gamma;
+  T* dx;
+  const C *means, *inverses;
+  int64_t columns;
+  GPU_DEVICE void operator()(int64_t row, C* scratch) const {
+    const T *g = dy + row * columns, *from = x + row * columns;
+    const C mean = means[row], inverse = inverses[row], n = static_cast<C>(columns);
+    const auto dxhat = [&](int64_t c) { return static_cast<C>(g[c]) * static_cast<C>(gamma[c]); };
+    const auto xhat = [&](int64_t c) { return (static_cast<C>(from[c]) - mean) * inverse; };
+    const C sum = block_sum(columns, scratch, dxhat) / n;
+    const C dot = block_sum(columns, scratch, [&](int64_t c) { return dxhat(c) * xhat(c); }) / n;
+    for (int64_t c = threadIdx.x; c < columns; c += kBlock) {
+      dx[row * columns + c] = static_cast<T>(inverse * (dxhat(c) - sum - xhat(c) * dot));
+    }
+  }
+};
+
+// Sums of dy and dy xhat over the rows, whose statistics are their own.
+template <typename T>
+struct LayerSums : Adds<Compute<T>> {
+  using C = Compute<T>;
+  const T *dy, *x;
+  const C *means, *inverses;
+  int64_t columns;
+  LayerSums(const T* gradient, const T* data, const C* mean, const C* inverse, int64_t width)
+      : dy(gradient), x(data), means(mean), inverses(inverse), columns(width) {}
+  GPU_DEVICE void operator()(int64_t row, int64_t c, C (&sums)[2]) const {
+    const int64_t i = row * columns + c;
+    const C g = static_cast<C>(dy[i]);
+    sums[0] += g;
+    sums[1] += g * ((static_cast<C>(x[i]) - means[row]) * inverses[row]);
+  }
+};
+
+Kernel make_layer_norm(const Properties&, const Operation& op) {
+  const Shape s = shape_of(op, 0);
+  return for_floating(op.input(0).dtype, [&]<typename T>() {
+    using C = Compute<T>;
+    Kernel kernel;
+    kernel.saved_bytes = static_cast<uint64_t>(2 * s.rows) * sizeof(C);
+    kernel.run = [=](const Launch& l) {
+      C* const means = static_cast<C*>(l.saved);
+      for_rows<C>(l, s.rows,
+                  LayerNorm<T>{l.input<T>(0), l.input<T>(1), l.input<T>(2), l.output<T>(0), means,
+                               means + s.rows, s.columns, static_cast<C>(s.epsilon)},
+                  "layer_norm");
+    };
+    return kernel;
+  });
+}
+
+Kernel make_layer_norm_backward(const Properties&, const Operation& op) {
+  const Shape s = shape_of(op, 1);
+  return for_floating(op.input(0).dtype, [&]<typename T>() {
+    using C = Compute<T>;
+    Kernel kernel;
+    kernel.reads_saved = static_cast<uint64_t>(2 * s.rows) * sizeof(C);
+    kernel.workspace_bytes = column_workspace<C>(s.rows, s.columns, 2);
+    kernel.run = [=](const Launch& l) {
+      const C* means = static_cast<const C*>(l.saved);
+      const T *dy = l.input<T>(0), *x = l.input<T>(1);
+      for_rows<C>(l, s.rows,
+                  LayerNormGradient<T>{dy, x, l.input<T>(2), l.output<T>(0), means, means + s.rows,
+                                       s.columns},
+                  "layer_norm_backward");
+      column_sums<C, 2>(l, s.rows, s.columns, static_cast<C*>(l.workspace),
+                        LayerSums<T>(dy, x, means, means + s.rows, s.columns),
+                        StoreSums<T>{l.output<T>(2), l.output<T>(1)}, "layer_norm_backward");
+    };
+    return kernel;
+  });
+}
+
+// ---- batch_norm in parts
+
+// The numbers of the real rows (weight > 0) in list[1..], in their order, how many there are in
+// list[0]. One block.
+template <typename T>
+struct ListReal {
+  const T* weight;
+  int32_t* list;
+  int64_t samples;
+  GPU_DEVICE void operator()(int64_t, float*) const {
+    __shared__ int32_t counts[kBlock];
+    const int64_t share = (samples + kBlock - 1) / kBlock, t = threadIdx.x;
+    const int64_t begin = t * share < samples ? t * share : samples;
+    const int64_t end = begin + share < samples ? begin + share : samples;
+    int32_t mine = 0;
+    for (int64_t i = begin; i < end; ++i)
+      mine += static_cast<Compute<T>>(weight[i]) > Compute<T>(0);
+    counts[t] = mine;
+    __syncthreads();
+    int32_t before = 0;
+    for (int64_t i = 0; i < t; ++i) before += counts[i];
+    if (t == kBlock - 1) list[0] = before + mine;
+    for (int64_t i = begin; i < end; ++i) {
+      if (static_cast<Compute<T>>(weight[i]) > Compute<T>(0))
+        list[++before] = static_cast<int32_t>(i);
+    }
+  }
+};
+
+// Element of column c in the row-th real row; false if there is none.
+struct RealRows {
+  const int32_t* list;
+  int64_t positions, columns;
+  GPU_DEVICE bool find(int64_t row, int64_t c, int64_t& at) const {
+    const int64_t sample = row / positions;
+    if (sample >= list[0]) return false;
+    at = (list[1 + sample] * positions + row - sample * positions) * columns + c;
+    return true;
+  }
+};
+
+template <typename T>
+struct RealSum : Adds<Compute<T>> {
+  using C = Compute<T>;
+  const T* x;
+  const T* mean;  // null: sum of x; else of (x - mean)^2
+  RealRows rows;
+  RealSum(const T* data, const T* means, RealRows real) : x(data), mean(means), rows(real) {}
+  GPU_DEVICE void operator()(int64_t row, int64_t c, C (&sums)[1]) const {
+    int64_t at;
+    if (!rows.find(row, c, at)) return;
+    const C d = static_cast<C>(x[at]) - (mean ? static_cast<C>(mean[c]) : C(0));
+    sums[0] += mean ? d * d : d;
+  }
+};
+template <typename T>
+struct StorePart {
+  const int32_t* list;
+  T* part;  // [2C+1]
+  int64_t positions, columns;
+  bool mean;
+  GPU_DEVICE void operator()(int64_t c, Compute<T> (&totals)[1]) const {
+    using C = Compute<T>;
+    const C n = static_cast<C>(list[0]) * static_cast<C>(positions);
+    part[(mean ? 0 : columns) + c] =
+        static_cast<T>(mean ? totals[0] / (n > C(1) ? n : C(1)) : totals[0]);
+    if (c == 0) part[2 * columns] = static_cast<T>(n);
+  }
+};
+
+Kernel make_statistics(const Properties&, const Operation& op) {
+  const int64_t columns = last_dim(op.input(0)), samples = op.input(0).dims[0];
+  const int64_t rows = row_count(op.input(0)), positions = samples == 0 ? 1 : rows / samples;
+  return for_floating(op.input(0).dtype, [&]<typename T>() {
+    using C = Compute<T>;
+    Kernel kernel;
+    const uint64_t sums =
+        divide_up(static_cast<int64_t>(column_workspace<C>(rows, columns, 1)), 16) * 16;
+    kernel.workspace_bytes = sums + static_cast<uint64_t>(samples + 1) * sizeof(int32_t);
+    kernel.run = [=](const Launch& l) {
+      C* const workspace = static_cast<C*>(l.workspace);
+      auto* list = reinterpret_cast<int32_t*>(static_cast<char*>(l.workspace) + sums);
+      T* const part = l.output<T>(0);
+      const RealRows real{list, positions, columns};
+      for_rows<float>(l, 1, ListReal<T>{l.input<T>(1), list, samples}, "batch_norm_statistics");
+      column_sums<C, 1>(l, rows, columns, workspace, RealSum<T>(l.input<T>(0), nullptr, real),
+                        StorePart<T>{list, part, positions, columns, true},
+                        "batch_norm_statistics");
+      column_sums<C, 1>(l, rows, columns, workspace, RealSum<T>(l.input<T>(0), part, real),
+                        StorePart<T>{list, part, positions, columns, false},
+                        "batch_norm_statistics");
+    };
+    return kernel;
+  });
+}
+
+// Chan, Golub, LeVeque 1979, one thread a channel.
+template <typename T>
+struct MergeParts {
+  using C = Compute<T>;
+  const T *parts, *old_mean, *old_variance;
+  T *moments, *new_mean, *new_variance;
+  int64_t groups, columns;
+  C momentum;
+  GPU_DEVICE void operator()(int64_t c) const {
+    C mean = C(0), squares = C(0), n = C(0);
+    for (int64_t g = 0; g < groups; ++g) {
+      const T* part = parts + g * (2 * columns + 1);
+      const C m = static_cast<C>(part[2 * columns]);
+      if (m == C(0)) continue;
+      const C delta = static_cast<C>(part[c]) - mean, total = n + m;
+      mean += delta * m / total;
+      squares += static_cast<C>(part[columns + c]) + delta * delta * n * m / total;
+      n = total;
+    }
+    const C variance = squares / (n > C(1) ? n : C(1));
+    const C unbiased = n > C(1) ? squares / (n - C(1)) : variance;
+    const C update = n > C(0) ? momentum : C(0), keep = C(1) - update;
+    moments[c] = static_cast<T>(mean);
+    moments[columns + c] = static_cast<T>(variance);
+    if (c == 0) moments[2 * columns] = static_cast<T>(n);
+    new_mean[c] = static_cast<T>(keep * static_cast<C>(old_mean[c]) + update * mean);
+    new_variance[c] = static_cast<T>(keep * static_cast<C>(old_variance[c]) + update * unbiased);
+  }
+};
+
+Kernel make_merge(const Properties&, const Operation& op) {
+  const int64_t groups = op.input(0).dims[0], columns = op.input(0).dims[1] / 2;
+  const double momentum = op.number(RT_ATTR_MOMENTUM, 0.1);
+  return for_floating(op.input(0).dtype, [&]<typename T>() {
+    Kernel kernel;
+    kernel.run = [=](const Launch& l) {
+      for_each(
+          l, columns,
+          MergeParts<T>{l.input<T>(0), l.input<T>(1), l.input<T>(2), l.output<T>(0), l.output<T>(1),
+                        l.output<T>(2), groups, columns, static_cast<Compute<T>>(momentum)},
+          "batch_norm_merge");
+    };
+    return kernel;
+  });
+}
+
+Kernel make_backward_statistics(const Properties&, const Operation& op) {
+  const Shape s = shape_of(op, 1);
+  return for_floating(op.input(0).dtype, [&]<typename T>() {
+    using C = Compute<T>;
+    Kernel kernel;
+    const uint64_t sums = column_workspace<C>(s.rows, s.columns, 2);
+    kernel.workspace_bytes = sums + static_cast<uint64_t>(2 * s.columns) * sizeof(C);
+    kernel.run = [=](const Launch& l) {
+      C* const workspace = static_cast<C*>(l.workspace);
+      C* const mean = workspace + sums / sizeof(C);
+      const T* moments = l.input<T>(2);
+      for_each(l, s.columns,
+               Invert<T>{moments, moments + s.columns, mean, mean + s.columns,
+                         static_cast<C>(s.epsilon)},
+               "batch_norm_backward_statistics");
+      column_sums<C, 2>(
+          l, s.rows, s.columns, workspace,
+          GradientSums<T>(l.input<T>(0), l.input<T>(1), mean, mean + s.columns, s.columns),
+          StoreSums<T>{l.output<T>(0), l.output<T>(0) + s.columns},
+          "batch_norm_backward_statistics");
+    };
+    return kernel;
+  });
+}
+
+Kernel make_backward_apply(const Properties&, const Operation& op) {
+  const Shape s = shape_of(op, 1);
+  const int64_t samples = op.input(1).dims[0], positions = samples == 0 ? 1 : s.rows / samples;
+  return for_floating(op.input(0).dtype, [&]<typename T>() {
+    using C = Compute<T>;
+    Kernel kernel;
+    kernel.workspace_bytes = static_cast<uint64_t>(2 * s.columns) * sizeof(C);
+    kernel.run = [=](const Launch& l) {
+      C* const mean = static_cast<C*>(l.workspace);
+      const T *moments = l.input<T>(3), *sums = l.input<T>(4);
+      for_each(l, s.columns,
+               Invert<T>{moments, moments + s.columns, mean, mean + s.columns,
+                         static_cast<C>(s.epsilon)},
+               "batch_norm_backward_apply");
+      for_each(l, s.count(),
+               ColumnGradient<T>{l.input<T>(0), l.input<T>(1), l.input<T>(2), sums,
+                                 sums + s.columns, l.input<T>(5), moments + 2 * s.columns, mean,
+                                 mean + s.columns, l.output<T>(0), s.columns, positions, C(0)},
+               "batch_norm_backward_apply");
+    };
+    return kernel;
+  });
+}
+
+constexpr Entry kEntries[] = {
+    {RT_OP_BATCH_NORM, make_batch_norm, true},
+    {RT_OP_BATCH_NORM_INFERENCE, make_normalise, true},
+    {RT_OP_BATCH_NORM_BACKWARD, make_batch_norm_backward},
+    {RT_OP_BATCH_NORM_STATISTICS, make_statistics},
+    {RT_OP_BATCH_NORM_MERGE, make_merge},
+    {RT_OP_BATCH_NORM_APPLY, make_normalise, true},
+    {RT_OP_BATCH_NORM_BACKWARD_STATISTICS, make_backward_statistics},
+    {RT_OP_BATCH_NORM_BACKWARD_APPLY, make_backward_apply},
+    {RT_OP_LAYER_NORM, make_layer_norm},
+    {RT_OP_LAYER_NORM_BACKWARD, make_layer_norm_backward},
+};
+
+}  // namespace
+
+Family normalisation_family() { return {kEntries, std::size(kEntries)}; }
+
+}  // namespace backends::gpu

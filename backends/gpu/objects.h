@@ -1,0 +1,49 @@
+// The opaque structs of the contract, and the two tables that cuda and rocm share.
+#ifndef BACKENDS_GPU_OBJECTS_H_
+#define BACKENDS_GPU_OBJECTS_H_
+
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "backends/gpu/plan.h"
+#include "rt/device.h"
+
+struct rt_device {
+  int32_t index;
+  backends::gpu::Properties properties;
+  std::mutex mutex;
+  std::map<void*, uint64_t> allocations;  // guarded by mutex
+  uint64_t allocated_bytes = 0;           // guarded by mutex
+};
+
+struct rt_stream {
+  rt_device* device;
+  GPU(Stream_t) stream;
+};
+
+struct rt_event {
+  rt_device* device;
+  GPU(Event_t) event;
+  bool ever_recorded = false;
+};
+
+struct rt_plan {
+  rt_device* device;
+  std::string name;
+  backends::gpu::Kernel kernel;
+  std::array<uint32_t, RT_MAX_OUTPUTS> in_place{};
+  std::vector<uint64_t> input_bytes, output_bytes;
+};
+
+namespace backends::gpu {
+
+const rt_device_api& device_api();
+const rt_kernel_api& kernel_api();
+
+// The calling thread works with this device from now on.
+void use(const rt_device& device);
+
+}  // namespace backends::gpu
+
+#endif  // BACKENDS_GPU_OBJECTS_H_

@@ -1,0 +1,118 @@
+// sgd and adamw, in place. lr, scale and step are read on the device: they change from step to
+// step.
+#include "backends/gpu/rows.h"
+
+namespace backends::gpu {
+namespace {
+
+template <typename T>
+struct Sgd {
+  using C = Compute<T>;
+  const T *param, *grad, *lr, *scale, *velocity;
+  T *result, *new_velocity;
+  C momentum, weight_decay;
+  bool nesterov;
+  GPU_DEVICE void operator()(int64_t i) const {
+    const C p = static_cast<C>(param[i]);
+    const C g = static_cast<C>(*scale) * static_cast<C>(grad[i]) + weight_decay * p;
+    C step = g;
+    if (velocity) {
+      const C v = momentum * static_cast<C>(velocity[i]) + g;
+      new_velocity[i] = static_cast<T>(v);
+      step = nesterov ? g + momentum * v : v;
+    }
+    result[i] = static_cast<T>(p - static_cast<C>(*lr) * step);
+  }
+};
+
+Kernel make_sgd(const Properties&, const Operation& op) {
+  const int64_t count = rt::sdk::element_count(op.input(0));
+  const double momentum = op.number(RT_ATTR_MOMENTUM, 0.0),
+               decay = op.number(RT_ATTR_WEIGHT_DECAY, 0.0);
+  const bool nesterov = op.integer(RT_ATTR_NESTEROV, 0) != 0;
+  return for_floating(op.input(0).dtype, [&]<typename T>() {
+    using C = Compute<T>;
+    Kernel kernel;
+    kernel.run = [=](const Launch& l) {
+      Sgd<T> sgd{l.input<T>(0),
+                 l.input<T>(1),
+                 l.input<T>(2),
+                 l.input<T>(3),
+                 nullptr,
+                 l.output<T>(0),
+                 nullptr,
+                 static_cast<C>(momentum),
+                 static_cast<C>(decay),
+                 nesterov};
+      if (momentum != 0.0) {
+        sgd.velocity = l.input<T>(4);
+        sgd.new_velocity = l.output<T>(1);
+      }
+      for_each(l, count, sgd, "sgd");
+    };
+    return kernel;
+  });
+}
+
+// Loshchilov and Hutter, "Decoupled weight decay regularization", 2019. 1 - beta^step is computed
+// once a launch, by the first thread into the workspace.
+template <typename C>
+struct Corrections {
+  const int64_t* step;
+  C* to;
+  double beta1, beta2;
+  GPU_DEVICE void operator()(int64_t) const {
+    to[0] = static_cast<C>(1.0 - pow(beta1, static_cast<double>(*step)));
+    to[1] = static_cast<C>(1.0 - pow(beta2, static_cast<double>(*step)));
+  }
+};
+
+template <typename T>
+struct AdamW {
+  using C = Compute<T>;
+  const T *param, *grad, *lr, *scale, *m, *v;
+  T *result, *new_m, *new_v;
+  const C* corrections;
+  C beta1, beta2, rest1, rest2, epsilon, weight_decay;
+  GPU_DEVICE void operator()(int64_t i) const {
+    const C rate = static_cast<C>(*lr), g = static_cast<C>(*scale) * static_cast<C>(grad[i]);
+    const C p = static_cast<C>(param[i]);
+    const C next_m = beta1 * static_cast<C>(m[i]) + rest1 * g;
+    const C next_v = beta2 * static_cast<C>(v[i]) + rest2 * g * g;
+    const C size = (next_m / corrections[0]) / (sqrt_of(next_v / corrections[1]) + epsilon);
+    new_m[i] = static_cast<T>(next_m);
+    new_v[i] = static_cast<T>(next_v);
+    result[i] = static_cast<T>(p - rate * weight_decay * p - rate * size);
+  }
+};
+
+Kernel make_adamw(const Properties&, const Operation& op) {
+  const int64_t count = rt::sdk::element_count(op.input(0));
+  const double beta1 = op.number(RT_ATTR_BETA1), beta2 = op.number(RT_ATTR_BETA2);
+  const double epsilon = op.number(RT_ATTR_EPSILON), decay = op.number(RT_ATTR_WEIGHT_DECAY, 0.0);
+  return for_floating(op.input(0).dtype, [&]<typename T>() {
+    using C = Compute<T>;
+    Kernel kernel;
+    kernel.workspace_bytes = 2 * sizeof(C);
+    kernel.run = [=](const Launch& l) {
+      C* const corrections = static_cast<C*>(l.workspace);
+      for_each(l, 1, Corrections<C>{l.input<int64_t>(6), corrections, beta1, beta2}, "adamw");
+      for_each(
+          l, count,
+          AdamW<T>{l.input<T>(0), l.input<T>(1), l.input<T>(2), l.input<T>(3), l.input<T>(4),
+                   l.input<T>(5), l.output<T>(0), l.output<T>(1), l.output<T>(2), corrections,
+                   static_cast<C>(beta1), static_cast<C>(beta2), static_cast<C>(1.0 - beta1),
+                   static_cast<C>(1.0 - beta2), static_cast<C>(epsilon), static_cast<C>(decay)},
+          "adamw");
+    };
+    return kernel;
+  });
+}
+
+constexpr Entry kEntries[] = {{RT_OP_SGD, make_sgd}, {RT_OP_ADAMW, make_adamw}};
+
+}  // namespace
+
+Family optimizer_family() { return {kEntries, std::size(kEntries)}; }
+
+}  // namespace backends::gpu

@@ -1,0 +1,62 @@
+// The entry of the plugins `cuda` and `rocm`.
+#include "rt/plugin.h"
+
+#include <string_view>
+
+#include "backends/gpu/objects.h"
+
+namespace backends::gpu {
+namespace {
+
+// Raise when a kernel changes: tuning results of older builds are then ignored.
+constexpr char kBuildId[] = BACKENDS_GPU_BUILD_ID;
+
+const void* get_interface(void*, const char* name, uint32_t version) {
+  const std::string_view wanted = name;
+  if (wanted == RT_INTERFACE_DEVICE && version == RT_DEVICE_API_VERSION) return &device_api();
+  if (wanted == RT_INTERFACE_KERNEL && version == RT_KERNEL_API_VERSION) return &kernel_api();
+  return nullptr;
+}
+
+const rt_option_spec* const* options(void*, uint32_t* count) {
+  *count = 0;
+  return nullptr;
+}
+
+void shutdown(void* self) { delete static_cast<rt_plugin*>(self); }
+
+rt_plugin* make_plugin() {
+  auto* plugin = new rt_plugin{};
+  plugin->size = sizeof(rt_plugin);
+  plugin->self = plugin;
+  plugin->name = kPluginName;
+  plugin->vendor = "runtime";
+  plugin->version = "0.1.0";
+  plugin->build_id = kBuildId;
+  plugin->description = BACKENDS_GPU_DESCRIPTION;
+  plugin->get_interface = get_interface;
+  plugin->options = options;
+  plugin->shutdown = shutdown;
+  return plugin;
+}
+
+}  // namespace
+}  // namespace backends::gpu
+
+rt_status rt_plugin_entry(const rt_host*, rt_negotiation* negotiation, const rt_plugin** plugin,
+                          rt_error* error) {
+  return rt::sdk::guard(error, [&] {
+    negotiation->plugin_major = RT_ABI_MAJOR;
+    if (negotiation->host_major_min > RT_ABI_MAJOR || negotiation->host_major_max < RT_ABI_MAJOR) {
+      throw rt::sdk::Error(
+          RT_ERROR_VERSION,
+          rt::sdk::format(
+              "plugin %s speaks contract version %d, the host %u to %u; use a plugin and a "
+              "host of one release",
+              backends::gpu::kPluginName, RT_ABI_MAJOR, negotiation->host_major_min,
+              negotiation->host_major_max),
+          RT_SCOPE_PROCESS);
+    }
+    *plugin = backends::gpu::make_plugin();
+  });
+}

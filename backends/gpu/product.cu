@@ -1,0 +1,368 @@
+// matmul, conv2d and its two gradients without a vendor's library: one tiled product whose operands
+// are computed from their indices, so that a convolution is a product with patches that never exist
+// in memory (implicit GEMM; Chetlur et al., "cuDNN: efficient primitives for deep learning", 2014).
+#include "backends/gpu/columns.h"
+#include "backends/reference/window.h"
+
+namespace backends::gpu {
+namespace {
+
+constexpr int kTile = 64;   // rows and columns of a block's result
+constexpr int kDepth = 16;  // of the product, at once in shared memory
+constexpr int kSide = 16;   // threads along each side; each has kEach x kEach results
+constexpr int kEach = kTile / kSide;
+
+struct Extent {
+  int64_t m, n, k;
+  int64_t batch;   // products
+  int64_t splits;  // of k; each writes its own partial result
+  int64_t depth;   // of a split, a multiple of kDepth
+  int64_t results() const { return batch * m * n; }
+};
+
+// A few hundred blocks keep the device busy; a long k is cut where there are fewer.
+Extent extent_of(const Properties& properties, int64_t m, int64_t n, int64_t k, int64_t batch) {
+  const int64_t blocks = divide_up(m, kTile) * divide_up(n, kTile) * batch;
+  const int64_t wanted = blocks == 0 ? 1 : 2 * properties.multiprocessors / blocks;
+  const int64_t splits = std::clamp<int64_t>(std::min(wanted, k / 256), 1, 64);
+  const int64_t depth = std::max<int64_t>(divide_up(divide_up(k, splits), kDepth) * kDepth, kDepth);
+  return {m, n, k, batch, std::max<int64_t>(divide_up(k, depth), 1), depth};
+}
+
+template <typename T>
+uint64_t workspace_of(const Extent& e) {
+  return e.splits == 1 ? 0 : static_cast<uint64_t>(e.splits * e.results()) * sizeof(Compute<T>);
+}
+
+// c(batch, i, j) = sum over k of a(batch, i, k) b(batch, k, j). The loaders say with `along_k` in
+// which direction their neighbouring elements lie, so that neighbouring threads read those.
+template <typename C, typename A, typename B, typename Store>
+GPU_KERNEL void product_kernel(Extent e, A a, B b, Store store) {
+  __shared__ C left[kDepth][kTile + 1];
+  __shared__ C right[kDepth][kTile + 1];
+  const int t = static_cast<int>(threadIdx.x), ti = t / kSide, tj = t % kSide;
+  const int64_t i0 = static_cast<int64_t>(blockIdx.x) * kTile,
+                j0 = static_cast<int64_t>(blockIdx.y) * kTile;
+  for (int64_t z = blockIdx.z; z < e.batch * e.splits; z += gridDim.z) {
+    const int64_t batch = z / e.splits, split = z % e.splits;
+    const int64_t begin = split * e.depth, end = begin + e.depth < e.k ? begin + e.depth : e.k;
+    C sums[kEach][kEach];
+    for (int r = 0; r < kEach; ++r) {
+      for (int s = 0; s < kEach; ++s) sums[r][s] = C(0);
+    }
+    for (int64_t k0 = begin; k0 < end; k0 += kDepth) {
+      for (int v = t; v < kTile * kDepth; v += kBlock) {
+        const int i = a.along_k ? v / kDepth : v % kTile, ka = a.along_k ? v % kDepth : v / kTile;
+        left[ka][i] = i0 + i < e.m && k0 + ka < end ? a(batch, i0 + i, k0 + ka) : C(0);
+        const int j = b.along_k ? v / kDepth : v % kTile, kb = b.along_k ? v % kDepth : v / kTile;
+        right[kb][j] = j0 + j < e.n && k0 + kb < end ? b(batch, k0 + kb, j0 + j) : C(0);
+      }
+      __syncthreads();
+      for (int k = 0; k < kDepth; ++k) {
+        C x[kEach], y[kEach];
+        for (int r = 0; r < kEach; ++r) x[r] = left[k][ti + r * kSide];
+        for (int s = 0; s < kEach; ++s) y[s] = right[k][tj + s * kSide];
+        for (int r = 0; r < kEach; ++r) {
+          for (int s = 0; s < kEach; ++s) sums[r][s] += x[r] * y[s];
+        }
+      }
+      __syncthreads();
+    }
+    for (int r = 0; r < kEach; ++r) {
+      for (int s = 0; s < kEach; ++s) {
+        const int64_t i = i0 + ti + r * kSide, j = j0 + tj + s * kSide;
+        if (i < e.m && j < e.n) store(z, batch, i, j, sums[r][s]);
+      }
+    }
+  }
+}
+
+// Stores into the partial results of z.
+template <typename C>
+struct StorePartial {
+  C* partial;
+  int64_t m, n;
+  GPU_DEVICE void operator()(int64_t z, int64_t, int64_t i, int64_t j, C sum) const {
+    partial[(z * m + i) * n + j] = sum;
+  }
+};
+template <typename C, typename Store>
+struct AddSplits {
+  const C* partial;
+  Extent e;
+  Store store;
+  GPU_DEVICE void operator()(int64_t at) const {
+    const int64_t each = e.m * e.n, batch = at / each, in = at - batch * each;
+    C sum = partial[batch * e.splits * each + in];
+    for (int64_t s = 1; s < e.splits; ++s) sum += partial[(batch * e.splits + s) * each + in];
+    store(batch, batch, in / e.n, in % e.n, sum);
+  }
+};
+
+template <typename C, typename A, typename B, typename Store>
+void product(const Launch& l, const Extent& e, A a, B b, Store store, const char* name) {
+  if (e.results() == 0) return;
+  const dim3 grid(static_cast<uint32_t>(divide_up(e.m, kTile)),
+                  static_cast<uint32_t>(divide_up(e.n, kTile)),
+                  static_cast<uint32_t>(std::min<int64_t>(e.batch * e.splits, 65535)));
+  if (e.splits == 1) {
+    GPU_LAUNCH((product_kernel<C, A, B, Store>), grid, dim3(kBlock), l.stream, e, a, b, store);
+    return check_launch(name);
+  }
+  auto* partial = static_cast<C*>(l.workspace);
+  GPU_LAUNCH((product_kernel<C, A, B, StorePartial<C>>), grid, dim3(kBlock), l.stream, e, a, b,
+             (StorePartial<C>{partial, e.m, e.n}));
+  check_launch(name);
+  for_each(l, e.results(), AddSplits<C, Store>{partial, e, store}, name);
+}
+
+// ---- matmul
+
+// Element (row, column) of matrix `batch`, at row * row_step + column * column_step.
+template <typename T>
+struct Matrix {
+  const T* data;
+  int64_t row_step, column_step, batch_step;
+  bool along_k;
+  GPU_DEVICE Compute<T> operator()(int64_t batch, int64_t row, int64_t column) const {
+    return static_cast<Compute<T>>(
+        data[batch * batch_step + row * row_step + column * column_step]);
+  }
+};
+template <typename T>
+struct StoreMatrix {
+  T* data;
+  int64_t m, n;
+  PostOps post;
+  GPU_DEVICE void operator()(int64_t, int64_t batch, int64_t i, int64_t j, Compute<T> sum) const {
+    const int64_t at = (batch * m + i) * n + j;
+    data[at] = static_cast<T>(post.apply<T>(sum, at, j));
+  }
+};
+
+Kernel make_matmul(const Properties& properties, const Operation& op) {
+  const rt_tensor_desc &a = op.input(0), &b = op.input(1);
+  const bool ta = op.integer(RT_ATTR_TRANSPOSE_A, 0) != 0,
+             tb = op.integer(RT_ATTR_TRANSPOSE_B, 0) != 0;
+  const int64_t k = a.dims[a.rank - (ta ? 2 : 1)], n = b.dims[b.rank - (tb ? 2 : 1)];
+  int64_t m = a.dims[a.rank - (ta ? 1 : 2)];
+  int64_t batch = 1;
+  for (int32_t d = 0; d + 2 < a.rank; ++d) batch *= a.dims[d];
+  if (b.rank == 2 && !ta) {  // the rows of all matrices below each other
+    m *= batch;
+    batch = 1;
+  }
+  const int64_t b_step = b.rank > 2 ? k * n : 0;
+  const Extent e = extent_of(properties, m, n, k, batch);
+  const PostPlan post(op);
+  return for_floating(a.dtype, [&]<typename T>() {
+    Kernel kernel;
+    kernel.workspace_bytes = workspace_of<T>(e);
+    kernel.run = [=](const Launch& l) {
+      const Matrix<T> left{l.input<T>(0), ta ? 1 : k, ta ? m : 1, m * k, !ta};
+      const Matrix<T> right{l.input<T>(1), tb ? 1 : n, tb ? k : 1, b_step, tb};
+      product<Compute<T>>(l, e, left, right, StoreMatrix<T>{l.output<T>(0), m, n, post.bind(l)},
+                          "matmul");
+    };
+    return kernel;
+  });
+}
+
+// ---- convolutions
+
+struct ConvShape {
+  int64_t n, h, w, c;      // image
+  int64_t p, q, o;         // result
+  int64_t groups, cg, og;  // channels of a group
+  int64_t kh, kw, stride_h, stride_w, pad_top, pad_left, dilation_h, dilation_w;
+};
+
+ConvShape conv_shape(const Operation& op, const rt_tensor_desc& x, const rt_tensor_desc& w,
+                     const rt_tensor_desc& y) {
+  const reference::Window window = reference::convolution_window(op, w.dims[1], w.dims[2]);
+  ConvShape s{};
+  s.n = x.dims[0], s.h = x.dims[1], s.w = x.dims[2], s.c = x.dims[3];
+  s.p = y.dims[1], s.q = y.dims[2], s.o = y.dims[3];
+  s.groups = op.integer(RT_ATTR_GROUPS, 1);
+  s.cg = w.dims[3], s.og = s.o / s.groups;
+  s.kh = window.kernel_h, s.kw = window.kernel_w;
+  s.stride_h = window.stride_h, s.stride_w = window.stride_w;
+  s.pad_top = window.pad_top, s.pad_left = window.pad_left;
+  s.dilation_h = window.dilation_h, s.dilation_w = window.dilation_w;
+  return s;
+}
+
+// Tap (kh, kw) and channel of the number `k` in [KH][KW][channels].
+struct Tap {
+  int64_t kh, kw, channel;
+  GPU_DEVICE static Tap of(int64_t k, int64_t kw, int64_t channels) {
+    const int64_t tap = k / channels;
+    return {tap / kw, tap % kw, k - tap * channels};
+  }
+};
+// Image and pixel of the number `i` in [N][height][width].
+struct Pixel {
+  int64_t image, row, column;
+  GPU_DEVICE static Pixel of(int64_t i, int64_t height, int64_t width) {
+    const int64_t line = i / width;
+    return {line / height, line % height, i - line * width};
+  }
+};
+
+// What output pixel `pixel` sees of x at a tap; 0 where that is padding.
+template <typename T>
+GPU_DEVICE Compute<T> patch(const T* x, const ConvShape& s, int64_t group, const Pixel& pixel,
+                            const Tap& tap) {
+  const int64_t row = pixel.row * s.stride_h - s.pad_top + tap.kh * s.dilation_h;
+  const int64_t column = pixel.column * s.stride_w - s.pad_left + tap.kw * s.dilation_w;
+  if (row < 0 || row >= s.h || column < 0 || column >= s.w) return Compute<T>(0);
+  return static_cast<Compute<T>>(
+      x[((pixel.image * s.h + row) * s.w + column) * s.c + group * s.cg + tap.channel]);
+}
+
+template <typename T>
+struct PatchRows {  // [pixels, taps]
+  const T* x;
+  ConvShape s;
+  bool along_k = true;
+  GPU_DEVICE Compute<T> operator()(int64_t group, int64_t i, int64_t k) const {
+    return patch(x, s, group, Pixel::of(i, s.p, s.q), Tap::of(k, s.kw, s.cg));
+  }
+};
+template <typename T>
+struct PatchColumns {  // [pixels, taps] as the right operand of the weight gradient
+  const T* x;
+  ConvShape s;
+  bool along_k = false;
+  GPU_DEVICE Compute<T> operator()(int64_t group, int64_t k, int64_t j) const {
+    return patch(x, s, group, Pixel::of(k, s.p, s.q), Tap::of(j, s.kw, s.cg));
+  }
+};
+template <typename T>
+struct GradientPatches {  // [image pixels, taps of dy]
+  const T* dy;
+  ConvShape s;
+  bool along_k = true;
+  GPU_DEVICE Compute<T> operator()(int64_t group, int64_t i, int64_t k) const {
+    const Pixel pixel = Pixel::of(i, s.h, s.w);
+    const Tap tap = Tap::of(k, s.kw, s.og);
+    const int64_t row = pixel.row + s.pad_top - tap.kh * s.dilation_h;
+    const int64_t column = pixel.column + s.pad_left - tap.kw * s.dilation_w;
+    if (row < 0 || column < 0 || row % s.stride_h != 0 || column % s.stride_w != 0)
+      return Compute<T>(0);
+    const int64_t p = row / s.stride_h, q = column / s.stride_w;
+    if (p >= s.p || q >= s.q) return Compute<T>(0);
+    return static_cast<Compute<T>>(
+        dy[((pixel.image * s.p + p) * s.q + q) * s.o + group * s.og + tap.channel]);
+  }
+};
+// Weights of one group with the output channels in rows (o) or inside k.
+template <typename T>
+struct WeightsForData {
+  const T* w;
+  ConvShape s;
+  bool along_k = false;
+  GPU_DEVICE Compute<T> operator()(int64_t group, int64_t k, int64_t j) const {
+    const Tap tap = Tap::of(k, s.kw, s.og);
+    return static_cast<Compute<T>>(
+        w[(((group * s.og + tap.channel) * s.kh + tap.kh) * s.kw + tap.kw) * s.cg + j]);
+  }
+};
+// Result [rows, channels of all groups]; column j of a group.
+template <typename T>
+struct StoreChannels {
+  T* y;
+  int64_t channels, of_group;
+  PostOps post;
+  GPU_DEVICE void operator()(int64_t, int64_t group, int64_t i, int64_t j, Compute<T> sum) const {
+    const int64_t column = group * of_group + j, at = i * channels + column;
+    y[at] = static_cast<T>(post.apply<T>(sum, at, column));
+  }
+};
+
+Kernel make_conv2d(const Properties& properties, const Operation& op) {
+  const ConvShape s = conv_shape(op, op.input(0), op.input(1), op.output(0));
+  const int64_t taps = s.kh * s.kw * s.cg;
+  const Extent e = extent_of(properties, s.n * s.p * s.q, s.og, taps, s.groups);
+  const PostPlan post(op);
+  return for_floating(op.input(0).dtype, [&]<typename T>() {
+    Kernel kernel;
+    kernel.workspace_bytes = workspace_of<T>(e);
+    kernel.run = [=](const Launch& l) {
+      product<Compute<T>>(l, e, PatchRows<T>{l.input<T>(0), s},
+                          Matrix<T>{l.input<T>(1), 1, taps, s.og * taps, true},
+                          StoreChannels<T>{l.output<T>(0), s.o, s.og, post.bind(l)}, "conv2d");
+    };
+    return kernel;
+  });
+}
+
+Kernel make_conv2d_backward_data(const Properties& properties, const Operation& op) {
+  const ConvShape s = conv_shape(op, op.output(0), op.input(1), op.input(0));
+  const Extent e = extent_of(properties, s.n * s.h * s.w, s.cg, s.kh * s.kw * s.og, s.groups);
+  const PostPlan post(op);
+  return for_floating(op.input(0).dtype, [&]<typename T>() {
+    Kernel kernel;
+    kernel.workspace_bytes = workspace_of<T>(e);
+    kernel.run = [=](const Launch& l) {
+      product<Compute<T>>(
+          l, e, GradientPatches<T>{l.input<T>(0), s}, WeightsForData<T>{l.input<T>(1), s},
+          StoreChannels<T>{l.output<T>(0), s.c, s.cg, post.bind(l)}, "conv2d_backward_data");
+    };
+    return kernel;
+  });
+}
+
+template <typename T>
+struct ColumnOf : Adds<Compute<T>> {
+  const T* x;
+  int64_t columns;
+  ColumnOf(const T* data, int64_t width) : x(data), columns(width) {}
+  GPU_DEVICE void operator()(int64_t row, int64_t c, Compute<T> (&sums)[1]) const {
+    sums[0] += static_cast<Compute<T>>(x[row * columns + c]);
+  }
+};
+template <typename T>
+struct StoreBias {
+  T* db;
+  GPU_DEVICE void operator()(int64_t c, Compute<T> (&totals)[1]) const {
+    db[c] = static_cast<T>(totals[0]);
+  }
+};
+
+Kernel make_conv2d_backward_weights(const Properties& properties, const Operation& op) {
+  const ConvShape s = conv_shape(op, op.input(0), op.output(0), op.input(1));
+  const int64_t pixels = s.n * s.p * s.q, taps = s.kh * s.kw * s.cg;
+  const Extent e = extent_of(properties, s.og, taps, pixels, s.groups);
+  const bool bias = op.output_count() > 1;
+  return for_floating(op.input(0).dtype, [&]<typename T>() {
+    using C = Compute<T>;
+    Kernel kernel;
+    kernel.workspace_bytes =
+        std::max(workspace_of<T>(e), bias ? column_workspace<C>(pixels, s.o, 1) : 0);
+    kernel.run = [=](const Launch& l) {
+      // Batch b is group b: its rows of dw follow those of the group before.
+      product<C>(l, e, Matrix<T>{l.input<T>(1), 1, s.o, s.og, false},
+                 PatchColumns<T>{l.input<T>(0), s},
+                 StoreMatrix<T>{l.output<T>(0), s.og, taps, PostOps{}}, "conv2d_backward_weights");
+      if (!bias) return;
+      column_sums<C, 1>(l, pixels, s.o, static_cast<C*>(l.workspace),
+                        ColumnOf<T>(l.input<T>(1), s.o), StoreBias<T>{l.output<T>(1)},
+                        "conv2d_backward_weights");
+    };
+    return kernel;
+  });
+}
+
+constexpr Entry kEntries[] = {
+    {RT_OP_MATMUL, make_matmul, true},
+    {RT_OP_CONV2D, make_conv2d, true},
+    {RT_OP_CONV2D_BACKWARD_DATA, make_conv2d_backward_data, true},
+    {RT_OP_CONV2D_BACKWARD_WEIGHTS, make_conv2d_backward_weights},
+};
+
+}  // namespace
+
+Family product_family() { return {kEntries, std::size(kEntries)}; }
+
+}  // namespace backends::gpu

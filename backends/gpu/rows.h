@@ -1,0 +1,88 @@
+// Kernels that work on one row a block, and the sum of a number from each.
+#ifndef BACKENDS_GPU_ROWS_H_
+#define BACKENDS_GPU_ROWS_H_
+
+#include "backends/gpu/device_code.h"
+
+namespace backends::gpu {
+
+// f(row, scratch) by all threads of a block, for each row; scratch has room for block_reduce.
+template <typename C, typename Function>
+GPU_KERNEL void rows_kernel(int64_t rows, Function f) {
+  __shared__ C scratch[kBlock];
+  for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) f(row, scratch);
+}
+
+template <typename C, typename Function>
+void for_rows(const Launch& l, int64_t rows, Function f, const char* name) {
+  if (rows == 0) return;
+  const auto blocks = static_cast<uint32_t>(std::min<int64_t>(rows, 65535));
+  GPU_LAUNCH((rows_kernel<C, Function>), dim3(blocks), dim3(kBlock), l.stream, rows, f);
+  check_launch(name);
+}
+
+// f(i) by one thread each, i < count.
+template <typename Function>
+GPU_KERNEL void each_kernel(int64_t count, Function f) {
+  for (int64_t i = global_thread(); i < count; i += global_threads()) f(i);
+}
+
+template <typename Function>
+void for_each(const Launch& l, int64_t count, Function f, const char* name) {
+  if (count == 0) return;
+  GPU_LAUNCH((each_kernel<Function>), dim3(grid_for(count)), dim3(kBlock), l.stream, count, f);
+  check_launch(name);
+}
+
+// The threads' share of a sum over 0..count.
+template <typename C, typename Function>
+GPU_DEVICE C block_sum(int64_t count, C* scratch, Function f) {
+  C sum = C(0);
+  for (int64_t i = threadIdx.x; i < count; i += kBlock) sum += f(i);
+  return block_reduce<Sum>(sum, scratch);
+}
+
+// to[k] = sum over i of from[i * Width + k], k < Width, in a fixed order.
+template <typename C, typename T, int Width>
+struct SumOf {
+  const C* from;
+  int64_t count;
+  T* to[Width];
+  GPU_DEVICE void operator()(int64_t, C* scratch) const {
+    for (int k = 0; k < Width; ++k) {
+      const C sum = block_sum(count, scratch, [&](int64_t i) { return from[i * Width + k]; });
+      if (threadIdx.x == 0) *to[k] = static_cast<T>(sum);
+    }
+  }
+};
+
+// Largest element of a row and the sum of exp(element - largest), in every thread.
+template <typename C>
+struct RowSum {
+  C largest, sum;
+};
+template <typename C, typename T>
+GPU_DEVICE RowSum<C> sum_row(const T* row, int64_t width, C* scratch) {
+  C largest = -INFINITY;
+  for (int64_t j = threadIdx.x; j < width; j += kBlock) {
+    largest = Max::combine(largest, static_cast<C>(row[j]));
+  }
+  largest = block_reduce<Max>(largest, scratch);
+  const C sum = block_sum(width, scratch,
+                          [&](int64_t j) { return exp_of(static_cast<C>(row[j]) - largest); });
+  return {largest, sum};
+}
+
+// Index of the first element equal to `largest`; `width` if there is none (NaN).
+template <typename C, typename T>
+GPU_DEVICE int64_t first_largest(const T* row, int64_t width, C largest, C* scratch) {
+  C first = static_cast<C>(-width);
+  for (int64_t j = threadIdx.x; j < width; j += kBlock) {
+    if (static_cast<C>(row[j]) == largest) first = Max::combine(first, static_cast<C>(-j));
+  }
+  return static_cast<int64_t>(-block_reduce<Max>(first, scratch));
+}
+
+}  // namespace backends::gpu
+
+#endif  // BACKENDS_GPU_ROWS_H_
