@@ -1,6 +1,7 @@
 // activation, activation_backward, add, subtract, multiply, divide, scale, dropout
 #include "backends/gpu/device_code.h"
 #include "backends/gpu/philox.h"
+#include "backends/gpu/post_ops.h"
 
 namespace backends::gpu {
 namespace {

@@ -2,6 +2,7 @@
 // Both see x as [rows, columns]. Saved: mean and 1/sqrt(var + epsilon), in the type that is
 // computed in, one for each column (batch) or row (layer).
 #include "backends/gpu/columns.h"
+#include "backends/gpu/post_ops.h"
 
 namespace backends::gpu {
 namespace {

@@ -1,6 +1,7 @@
 // max_pool2d, avg_pool2d, global_avg_pool and their gradients; x [N,H,W,C], y [N,P,Q,C]. Gradients
 // gather: a pixel of dx adds up what the windows that contain it send, so nothing is added twice at
 // once and the bits are the same every time.
+#include "backends/gpu/post_ops.h"
 #include "backends/gpu/rows.h"
 #include "backends/reference/window.h"
 

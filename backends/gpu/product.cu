@@ -2,6 +2,7 @@
 // are computed from their indices, so that a convolution is a product with patches that never exist
 // in memory (implicit GEMM; Chetlur et al., "cuDNN: efficient primitives for deep learning", 2014).
 #include "backends/gpu/columns.h"
+#include "backends/gpu/post_ops.h"
 #include "backends/reference/window.h"
 
 namespace backends::gpu {
