@@ -1,0 +1,45 @@
+# Standard headers, parsed once instead of by every file. Included last: it goes through the targets.
+#
+# A precompiled header fits only what is compiled with the same options, so there is one for libraries, one for the cpu
+# plugin (OpenMP), one for tests, which are programs (-fPIE) and see GoogleTest, and one for `runtime`. Sources with
+# options of their own have SKIP_PRECOMPILE_HEADERS.
+set(headers algorithm chrono cmath cstdint cstring deque filesystem fstream functional future iostream map memory mutex
+    numeric optional random set sstream string thread unordered_map variant vector)
+list(TRANSFORM headers REPLACE "(.+)" "$<$<COMPILE_LANGUAGE:CXX>:<\\1$<ANGLE-R>>")
+
+# Targets with threads have this option, and headers ask for the macro that it defines.
+target_compile_options(project_options INTERFACE $<$<COMPILE_LANGUAGE:C,CXX>:-pthread>)
+
+function(precompile folder)
+  get_property(targets DIRECTORY ${folder} PROPERTY BUILDSYSTEM_TARGETS)
+  foreach(target IN LISTS targets)
+    get_target_property(type ${target} TYPE)
+    get_target_property(libraries ${target} LINK_LIBRARIES)
+    get_target_property(sources ${target} SOURCES)
+    if(NOT "${libraries}" MATCHES "project_options" OR "${libraries}" MATCHES "OpenMP|cpu_" OR
+       NOT "${sources}" MATCHES "\\.cpp" OR target IN_LIST owners)
+      continue()
+    elseif(type MATCHES "STATIC_LIBRARY|MODULE_LIBRARY")
+      target_precompile_headers(${target} REUSE_FROM plugins_host)
+    elseif("${libraries}" MATCHES "GTest::gtest_main")
+      target_precompile_headers(${target} REUSE_FROM precompiled_test)
+    endif()
+  endforeach()
+  get_property(folders DIRECTORY ${folder} PROPERTY SUBDIRECTORIES)
+  foreach(subfolder IN LISTS folders)
+    precompile(${subfolder})
+  endforeach()
+endfunction()
+
+set(owners plugins_host runtime)
+if(TARGET backend_cpu)
+  list(APPEND owners backend_cpu)
+endif()
+foreach(owner IN LISTS owners)
+  target_precompile_headers(${owner} PRIVATE ${headers})
+endforeach()
+if(TARGET precompiled_test)
+  list(APPEND owners precompiled_test)
+  target_precompile_headers(precompiled_test PRIVATE ${headers} "$<$<COMPILE_LANGUAGE:CXX>:<gmock/gmock.h$<ANGLE-R>>")
+endif()
+precompile(${CMAKE_SOURCE_DIR})
