@@ -1,3 +1,5 @@
+#include <concepts>
+
 #include "runtime/config/fields.h"
 #include "runtime/config/format.h"
 #include "runtime/config/read.h"
@@ -17,15 +19,10 @@ void assign(const Value& value, bool& target, const std::string&) { target = val
 void assign(const Value& value, double& target, const std::string&) { target = to_double(value); }
 void assign(const Value& value, Init& target, const std::string&) { target = read_init(value); }
 
-void assign(const Value& value, int64_t& target, const std::string&) { target = value.integer; }
-
-void assign(const Value& value, uint64_t& target, const std::string&) {
-  target = static_cast<uint64_t>(value.integer);
-}
-
 // "auto" has integer 0. The schema bounds every int below 2^31.
-void assign(const Value& value, int& target, const std::string&) {
-  target = static_cast<int>(value.integer);
+template <std::integral Integer>
+void assign(const Value& value, Integer& target, const std::string&) {
+  target = static_cast<Integer>(value.integer);
 }
 
 void assign(const Value& value, std::vector<Layer>& target, const std::string& path) {

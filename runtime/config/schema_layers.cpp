@@ -1,4 +1,4 @@
-#include "runtime/config/schema.h"
+#include "runtime/config/schema_sections.h"
 
 namespace runtime::config {
 namespace {
@@ -26,21 +26,10 @@ Key window(const std::string& name, double minimum, const std::string& default_t
           .documentation = documentation + ", an integer or [h, w]"};
 }
 
-Key flag(const std::string& name, const std::string& default_text,
-         const std::string& documentation) {
-  return {.name = name,
-          .type = Type::kBoolean,
-          .default_text = default_text,
-          .documentation = documentation};
-}
-
 Key positive(const std::string& name, const std::string& default_text, double maximum,
              const std::string& documentation) {
-  return {.name = name,
-          .type = Type::kNumber,
-          .default_text = default_text,
-          .range = {.minimum = 0, .maximum = maximum, .open_minimum = true},
-          .documentation = documentation};
+  return number(name, default_text, {.minimum = 0, .maximum = maximum, .open_minimum = true},
+                documentation);
 }
 
 Key list(const std::string& name, bool required, const std::string& documentation) {
@@ -52,35 +41,23 @@ Key list(const std::string& name, bool required, const std::string& documentatio
 }
 
 Key name_key() {
-  return {.name = "name",
-          .default_text = "\"\"",
-          .documentation =
-              "part of the parameters' names, unique in its list; letters, digits, _ "
-              "and -, parts joined by dots"};
+  return text("name", "\"\"",
+              "part of the parameters' names, unique in its list; letters, digits, _ and -, parts "
+              "joined by dots");
 }
 
 Key activation_key() {
-  return {.name = "activation",
-          .default_text = "\"\"",
-          .choices = {"", "relu", "gelu", "gelu_tanh", "tanh", "sigmoid"},
-          .documentation = "applied to the result"};
+  return choice("activation", "\"\"", {"", "relu", "gelu", "gelu_tanh", "tanh", "sigmoid"},
+                "applied to the result");
 }
 
 Key repeat_key() {
-  return {.name = "repeat",
-          .type = Type::kInteger,
-          .default_text = "1",
-          .range = {.minimum = 1, .maximum = 1000},
-          .documentation =
-              "that many in a row, each with weights of its own, named <name>.0, <name>.1, ..."};
+  return integer("repeat", "1", {.minimum = 1, .maximum = 1000},
+                 "that many in a row, each with weights of its own, named <name>.0, <name>.1, ...");
 }
 
 Key l2_key() {
-  return {.name = "l2",
-          .type = Type::kNumber,
-          .default_text = "0.0",
-          .range = {.minimum = 0},
-          .documentation = "adds l2 * sum(w^2) of its weights to the loss"};
+  return number("l2", "0.0", {.minimum = 0}, "adds l2 * sum(w^2) of its weights to the loss");
 }
 
 Key init_key() {
@@ -99,13 +76,9 @@ Key stage_key() {
 }
 
 Key shard_key() {
-  return {.name = "shard",
-          .default_text = "\"auto\"",
-          .choices = {"auto", "none", "column", "row"},
-          .documentation =
-              "tensor parallelism: how its weight is split over the ranks: by outputs "
-              "(column), by inputs (row), not at all, or as takes the fewest "
-              "collectives"};
+  return choice("shard", "\"auto\"", {"auto", "none", "column", "row"},
+                "tensor parallelism: how its weight is split over the ranks: by outputs (column), "
+                "by inputs (row), not at all, or as takes the fewest collectives");
 }
 
 // Of a layer that holds others.
@@ -129,11 +102,8 @@ LayerType conv2d() {
   Key padding = window("padding", 0, "0", "zeros on each side");
   padding.type = Type::kPadding;
   padding.documentation += ", or \"same\" (size / stride, rounded up)";
-  Key groups = {.name = "groups",
-                .type = Type::kInteger,
-                .default_text = "1",
-                .range = {.minimum = 1, .maximum = kMaxWidth},
-                .documentation = "divides the channels of input and output"};
+  Key groups = integer("groups", "1", {.minimum = 1, .maximum = kMaxWidth},
+                       "divides the channels of input and output");
   return layer("conv2d", "Convolution of images.",
                {width("channels", "output channels"), window("kernel", 1, "", "window"),
                 window("stride", 1, "1", "step of the window"), padding,
@@ -143,17 +113,12 @@ LayerType conv2d() {
 }
 
 LayerType linear() {
-  Key tie = {.name = "tie",
-             .default_text = "\"\"",
-             .documentation =
-                 "full name of an embedding before it, like \"wte\", whose table is "
-                 "its weight; its gradients are added up"};
-  Key file_layout = {.name = "file_layout",
-                     .default_text = "\"out_in\"",
-                     .choices = {"out_in", "in_out"},
-                     .documentation =
-                         "order of the weight in files: [outputs, inputs] as PyTorch's "
-                         "linear layers, [inputs, outputs] as GPT-2's"};
+  Key tie = text("tie", "\"\"",
+                 "full name of an embedding before it, like \"wte\", whose table is its weight; "
+                 "its gradients are added up");
+  Key file_layout = choice("file_layout", "\"out_in\"", {"out_in", "in_out"},
+                           "order of the weight in files: [outputs, inputs] as PyTorch's linear "
+                           "layers, [inputs, outputs] as GPT-2's");
   return layer("linear", "Fully connected, over the last dimension.",
                {width("features", "output features"),
                 flag("bias", "true", "add a number per feature"), tie, file_layout},
@@ -169,11 +134,8 @@ LayerType pool(const std::string& name, const std::string& documentation, bool a
 }
 
 LayerType dropout() {
-  Key probability = {.name = "probability",
-                     .type = Type::kNumber,
-                     .default_text = "0.5",
-                     .range = {.minimum = 0, .maximum = 1, .open_maximum = true},
-                     .documentation = "share of the elements set to 0 in training"};
+  Key probability = number("probability", "0.5", {.minimum = 0, .maximum = 1, .open_maximum = true},
+                           "share of the elements set to 0 in training");
   return layer("dropout", "Random zeros in training, nothing in evaluation.", {probability});
 }
 
@@ -185,13 +147,9 @@ LayerType embedding() {
 }
 
 LayerType position_embedding() {
-  Key length = {.name = "length",
-                .type = Type::kInteger,
-                .default_text = "0",
-                .range = {.minimum = 0, .maximum = kMaxWidth},
-                .documentation =
-                    "rows of the table, of which the first are used; 0: as many as a "
-                    "sample has tokens"};
+  Key length =
+      integer("length", "0", {.minimum = 0, .maximum = kMaxWidth},
+              "rows of the table, of which the first are used; 0: as many as a sample has tokens");
   return layer("position_embedding", "Adds a learned row to each token, by its place.", {length},
                kWeights);
 }

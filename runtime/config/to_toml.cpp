@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <concepts>
 
 #include "runtime/config/fields.h"
 #include "runtime/config/format.h"
@@ -10,9 +11,7 @@ namespace {
 std::string text_of(const std::string& value) { return toml_string(value); }
 std::string text_of(bool value) { return value ? "true" : "false"; }
 std::string text_of(double value) { return toml_number(value); }
-std::string text_of(int value) { return std::to_string(value); }
-std::string text_of(int64_t value) { return std::to_string(value); }
-std::string text_of(uint64_t value) { return std::to_string(value); }
+std::string text_of(std::integral auto value) { return std::to_string(value); }
 
 std::string text_of(const Init& init) {
   const bool table = init.kind == "normal" || init.kind == "uniform" || init.kind == "constant";
