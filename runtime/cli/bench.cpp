@@ -2,6 +2,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -43,19 +44,20 @@ data::Loader make_loader(const Session& s) {
 // Medians of this rank.
 train::StepCost measure(Session& s, int64_t steps) {
   data::Loader loader = make_loader(s);
-  std::vector<double> times, exposed;
+  std::vector<double> times;
+  std::array<std::vector<double>, parallel::kAxes> exposed;
   for (int64_t i = 0; i < steps + kWarmUp; ++i) {
     const auto begin = Clock::now();
     s.trainer->step(loader.next(), s.config.optimizer.lr);
     while (s.trainer->next_result(true)) {
     }
     const std::chrono::duration<double> elapsed = Clock::now() - begin;
-    const double waited = s.trainer->take_collective_times().exposed_ns * 1e-9;
+    const parallel::ByAxis waited = train::exposed_by_axis(s.trainer->take_collective_times());
     if (i < kWarmUp) continue;
     times.push_back(elapsed.count());
-    exposed.push_back(waited);
+    for (size_t axis = 0; axis < waited.size(); ++axis) exposed[axis].push_back(waited[axis]);
   }
-  return {steps, median(times), median(exposed)};
+  return {steps, median(times), {median(exposed[0]), median(exposed[1]), median(exposed[2])}};
 }
 
 // All ranks run the steps, rank 0 prints.
@@ -102,20 +104,25 @@ Totals totals(const Session& s) {
 }
 
 void print_bench(const Session& s, const BenchArguments& arguments, double step_s,
-                 const Totals& all, const std::optional<train::Scaling>& scaling) {
+                 const Totals& all, const train::Scaling& scaling) {
   const double samples = static_cast<double>(s.config.training.global_batch_size) / step_s;
   const int64_t labels = s.data.train->spec().labels;  // above 1: tokens
   const double tokens = samples * static_cast<double>(labels);
   if (!arguments.json) {
+    const bool several = s.rank.collectives != nullptr;
     const std::string ranks =
-        scaling ? fmt::format(", {} ranks over {}", s.rank.place.world_size, s.rank.backend) : "";
+        several ? fmt::format(", {} ranks over {}", s.rank.place.world_size, s.rank.backend) : "";
     fmt::print(
-        "{} on {}{}: {:.3f} ms a step (median of {}), {:.0f} samples/s{}, {:.1f} GFLOP/s, peak "
-        "memory {:.0f} MiB\n",
-        s.config.name, s.device->id(), ranks, step_s * 1e3, arguments.steps, samples,
-        labels > 1 ? fmt::format(" ({:.0f} tokens/s)", tokens) : "", all.flops / step_s / 1e9,
-        all.peak_memory / (1 << 20));
-    if (scaling) fmt::print("{}\n", train::explain(*scaling));
+        "{} on {}{}: {:.3f} ms a step (median of {}{}), {:.0f} samples/s{}, {:.1f} GFLOP/s, peak "
+        "memory {:.0f} MiB{}\n{}\n",
+        s.config.name, s.device->id(), ranks, step_s * 1e3, arguments.steps,
+        scaling.predicted ? fmt::format(", predicted {:.3f} ms", scaling.predicted->step() * 1e3)
+                          : "",
+        samples, labels > 1 ? fmt::format(" ({:.0f} tokens/s)", tokens) : "",
+        all.flops / step_s / 1e9, all.peak_memory / (1 << 20),
+        several && s.rank.backend == "local" ? " of the process with all ranks" : " of the process",
+        train::explain_memory(scaling));
+    if (several) fmt::print("{}\n", train::explain(scaling));
     return;
   }
   nlohmann::ordered_json j;
@@ -130,7 +137,10 @@ void print_bench(const Session& s, const BenchArguments& arguments, double step_
   j["flops_per_second"] = all.flops / step_s;
   j["peak_memory_bytes"] = peak_memory_bytes();
   j["peak_memory_bytes_all_ranks"] = static_cast<uint64_t>(all.peak_memory);
-  if (scaling) j["scaling"] = nlohmann::ordered_json::parse(train::to_json(*scaling));
+  auto measured = nlohmann::ordered_json::parse(train::to_json(scaling));
+  j["predicted_step_ms"] = measured["predicted_step_ms"];
+  j["memory"] = measured["memory"];
+  if (s.rank.collectives != nullptr) j["scaling"] = std::move(measured);
   std::cout << j.dump() << std::endl;
 }
 
@@ -142,12 +152,9 @@ void bench_rank(Session& s, const BenchArguments& arguments) {
   }
   if (arguments.layers) return print_layers(s, arguments.steps);
   const train::StepCost cost = measure(s, arguments.steps);
-  std::optional<train::Scaling> scaling;
-  const bool data_parallel = s.config.parallelism.tensor * s.config.parallelism.pipeline == 1;
-  if (s.rank.collectives != nullptr && data_parallel)
-    scaling =
-        train::measure_scaling(s.config, *s.trainer, *s.rank.collectives, s.rank.backend, cost);
-  const Totals all = totals(s);
+  const Totals all = totals(s);  // before planning takes memory too
+  const train::Scaling scaling = train::measure_scaling(s.config, *s.trainer, s.rank.collectives,
+                                                        s.rank.backend, cost, s.planner());
   if (s.rank.main()) print_bench(s, arguments, cost.seconds, all, scaling);
 }
 

@@ -29,7 +29,8 @@ using nlohmann::ordered_json;
 struct Row {
   ordered_json bench;  // what the run printed
   parallel::StepTimes times;
-  double samples_per_second = 0, predicted_efficiency = 0;
+  double samples_per_second = 0, predicted_efficiency = 0, bubble = 0;
+  bool data_parallel = true;
 };
 
 struct Plan {
@@ -51,6 +52,10 @@ std::vector<std::string> Plan::arguments(int ranks) const {
   add("--nproc", std::to_string(ranks));
   for (const std::string& text : bench.config.overrides) add("--set", text);
   add("--set", "device.threads=" + std::to_string(threads));
+  if (ranks == 1) {  // the whole model
+    for (const char* degree : {"data=-1", "tensor=1", "pipeline=1", "search=false"})
+      add("--set", std::string("parallelism.") + degree);
+  }
   if (bench.weak && !batch_is_set)
     add("--set", "training.global_batch_size=" + std::to_string(batch * ranks));
   return list;
@@ -133,6 +138,8 @@ Row make_row(ordered_json bench, const Row* one) {
     row.times.compute_alone = one->times.compute;
     row.predicted_efficiency =
         s["predicted_efficiency"].is_null() ? 0 : s["predicted_efficiency"].get<double>();
+    row.bubble = s["bubble"];
+    row.data_parallel = s["mesh"]["data"] == row.times.ranks;
   }
   row.bench = std::move(bench);
   return row;
@@ -160,6 +167,11 @@ void print_json(const Plan& plan, const std::vector<Row>& rows) {
     r["exposed_t_sync_ms"] = row.times.exposed * 1e3;
     r["predicted_efficiency"] = nullptr;
     if (row.predicted_efficiency > 0) r["predicted_efficiency"] = row.predicted_efficiency;
+    if (row.bench.contains("scaling")) {
+      for (const char* key : {"mesh", "t_sync_ms_by_axis", "exposed_t_sync_ms_by_axis", "bubble",
+                              "predicted_step_ms", "predicted_bubble"})
+        r[key] = row.bench["scaling"][key];
+    }
     if (row.times.ranks > 1)
       r["pays"] = plan.bench.weak ? row.times.pays_per_rank() : row.times.pays();
     j["runs"].push_back(std::move(r));
@@ -172,9 +184,9 @@ void print_table(const Plan& plan, const std::vector<Row>& rows) {
              rows[0].bench["config"].get<std::string>(), rows[0].bench["device"].get<std::string>(),
              plan.bench.weak ? "fixed batch per rank" : "fixed global batch", plan.threads,
              plan.threads == 1 ? "thread" : "threads", plan.bench.steps, plan.bench.rounds);
-  fmt::print("{:>5} {:>8} {:>10} {:>11} {:>9} {:>11} {:>10} {:>10} {:>10} {:>10}\n", "ranks",
+  fmt::print("{:>5} {:>8} {:>10} {:>11} {:>9} {:>11} {:>10} {:>10} {:>10} {:>8} {:>10}\n", "ranks",
              "batch", "step", "samples/s", "speed-up", "efficiency", "T_comp", "T_sync", "exposed",
-             "predicted");
+             "bubble", "predicted");
   for (const Row& row : rows) {
     const double speed_up = row.samples_per_second / rows[0].samples_per_second;
     fmt::print("{:>5} {:>8} {:>10.3f} {:>11.0f} {:>9.2f} {:>11.2f} {:>10.3f} {:>10.3f} {:>10.3f} ",
@@ -182,13 +194,13 @@ void print_table(const Plan& plan, const std::vector<Row>& rows) {
                row.bench["step_ms_median"].get<double>(), row.samples_per_second, speed_up,
                speed_up / row.times.ranks, row.times.compute * 1e3, row.times.sync * 1e3,
                row.times.exposed * 1e3);
-    fmt::print("{:>10}\n", row.predicted_efficiency > 0
-                               ? fmt::format("{:.2f}", row.predicted_efficiency)
-                               : "unknown");
+    fmt::print(
+        "{:>8.3f} {:>10}\n", row.bubble,
+        row.predicted_efficiency > 0 ? fmt::format("{:.2f}", row.predicted_efficiency) : "unknown");
   }
   fmt::print("\n");
   for (const Row& row : rows) {
-    if (row.times.ranks > 1)
+    if (row.times.ranks > 1 && (row.data_parallel || !plan.bench.weak))
       fmt::print("{} ranks, {}\n", row.times.ranks, parallel::decide(row.times, !plan.bench.weak));
   }
 }

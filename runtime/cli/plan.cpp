@@ -2,11 +2,13 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdlib>
+#include <map>
 
 #include "runtime/cli/commands.h"
 #include "runtime/cli/session.h"
 #include "runtime/error.h"
 #include "runtime/train/asynchronous.h"
+#include "runtime/train/job_plan.h"
 #include "runtime/train/open.h"
 #include "runtime/train/ranks.h"
 #include "runtime/train/scaling.h"
@@ -58,15 +60,24 @@ std::string layout_text(plugins::host::Device& device, const graph::Value& value
          device.layout_name(plugins::host::make_tensor_desc(value.dtype, value.dims, value.layout));
 }
 
+// What occurs again, in another micro-batch, is printed once.
 void print_operations(const Graph& graph, plugins::host::Device& device) {
+  const auto line = [&](const Node& node) {
+    const std::string output =
+        node.outputs.empty() ? "" : layout_text(device, graph.value(node.outputs[0]));
+    return fmt::format("{:<9} {:<22} {:<26} {:<34} {:<40} {:>9.2f}  {}", phase_name(node.phase),
+                       node.layer, node.op, node.implementation, output,
+                       graph::flops(graph, node) / 1e6, fused(node));
+  };
+  std::map<std::string, int> times;
+  for (const Node& node : graph.nodes) ++times[line(node)];
   fmt::print("{:<9} {:<22} {:<26} {:<34} {:<40} {:>9}  {}\n", "phase", "layer", "operation",
              "implementation", "output", "MFLOP", "fused");
   for (const Node& node : graph.nodes) {
-    const std::string output =
-        node.outputs.empty() ? "" : layout_text(device, graph.value(node.outputs[0]));
-    fmt::print("{:<9} {:<22} {:<26} {:<34} {:<40} {:>9.2f}  {}\n", phase_name(node.phase),
-               node.layer, node.op, node.implementation, output, graph::flops(graph, node) / 1e6,
-               fused(node));
+    int& count = times[line(node)];
+    if (count == 0) continue;
+    fmt::print("{}{}\n", line(node), count > 1 ? fmt::format(" ({} times)", count) : "");
+    count = 0;
   }
 }
 
@@ -74,26 +85,8 @@ std::string mib(uint64_t bytes) {
   return fmt::format("{:.2f} MiB", static_cast<double>(bytes) / (1 << 20));
 }
 
-uint64_t gradient_bytes(const exec::MemoryReport& m) {
-  uint64_t bytes = 0;
-  for (const exec::BufferInfo& b : m.buffers) {
-    if (b.kind == graph::ValueKind::kState && b.name.find("gradients") != std::string::npos)
-      bytes += b.bytes;
-  }
-  return bytes;
-}
-
-void print_memory(const exec::MemoryReport& m) {
-  const uint64_t gradients = gradient_bytes(m);
-  fmt::print("\nmemory\n");
-  fmt::print("  parameters                   {:>14}\n", mib(m.parameters));
-  fmt::print("  gradients, optimizer, state  {:>14}   (gradients {}, the rest {})\n",
-             mib(m.gradients_and_state), mib(gradients), mib(m.gradients_and_state - gradients));
-  fmt::print("  packed weights               {:>14}\n", mib(m.packed));
-  fmt::print("  activations and workspace    {:>14}   (at least {}; largest workspace {})\n",
-             mib(m.arena), mib(m.lower_bound), mib(m.largest_workspace));
-  fmt::print("  total                        {:>14}\n",
-             mib(m.parameters + m.gradients_and_state + m.packed + m.arena));
+// By buffer, of rank 0.
+void print_buffers(const exec::MemoryReport& m) {
   fmt::print("\n{:<44} {:>12} {:>12} {:>6} {:>6}\n", "buffer", "bytes", "offset", "first", "last");
   for (const exec::BufferInfo& b : m.buffers) {
     const bool persistent = b.kind == graph::ValueKind::kParameter ||
@@ -130,43 +123,94 @@ const exec::Program& print_rank(train::StepPrograms& programs, const std::string
   return *p.program;
 }
 
-void print_plan(Session& session) {
-  const exec::Program& program = print_rank(session.trainer->programs(), "");
-  print_memory(program.memory());
-  for (const std::string& note : session.trainer->notes()) fmt::print("note: {}\n", note);
+// ---- all ranks, none of which is started
+
+std::string numbers(const std::vector<int>& ranks) {
+  return ranks.size() == 1 ? std::to_string(ranks[0])
+                           : fmt::format("{}-{}", ranks.front(), ranks.back());
 }
 
-// ---- one rank of several, none of which is started
+void print_roles(const train::JobPlan& plan) {
+  fmt::print("\n{:<9} {:>13} {:>13} {:>13} {:>13} {:>13} {:>13} {:>9}  {}\n", "ranks", "parameters",
+             "gradients", "optimizer", "packed", "activations", "total", "GFLOP", "layers");
+  for (const train::RolePlan& role : plan.roles) {
+    const train::RankMemory& m = role.memory;
+    fmt::print("{:<9} {:>13} {:>13} {:>13} {:>13} {:>13} {:>13} {:>9.2f}  {}\n",
+               numbers(role.ranks), mib(m.parameters), mib(m.gradients), mib(m.state),
+               mib(m.packed), mib(m.arena), mib(m.total()), role.flops / 1e9, role.layers);
+  }
+  fmt::print(
+      "memory and work of each of these ranks; optimizer: and other state; activations: and "
+      "inputs, "
+      "and workspace, at most {} of one operation\n",
+      mib(plan.roles[0].memory.largest_workspace));
+  if (!plan.fits())
+    fmt::print("warning: a rank needs {} and has {}\n", mib(plan.peak()), mib(plan.memory_limit));
+}
 
-void print_collectives(const parallel::Prediction& prediction) {
-  fmt::print("\n{:<36} {:>14} {:>16} {:>12}\n", "collective", "bytes", "on the wire", "us");
+void print_collectives(const parallel::RankPrediction& rank) {
+  fmt::print("\n{:<44} {:<9} {:>6} {:>14} {:>16} {:>12}\n", "collective, of rank 0", "axis",
+             "calls", "bytes", "on the wire", "us");
   uint64_t bytes = 0;
-  double wire = 0;
-  for (const parallel::CollectiveCost& c : prediction.collectives) {
-    fmt::print("{:<36} {:>14} {:>16.0f} {:>12.1f}\n", c.name, c.bytes, c.wire_bytes,
-               c.seconds * 1e6);
+  double wire = 0, seconds = 0;
+  int64_t calls = 0;
+  for (const parallel::CollectiveCost& c : rank.collectives) {
+    fmt::print("{:<44} {:<9} {:>6} {:>14} {:>16.0f} {:>12.1f}\n", c.name,
+               parallel::kAxisNames[c.axis], c.calls, c.bytes, c.wire_bytes, c.seconds * 1e6);
     bytes += c.bytes;
     wire += c.wire_bytes;
+    seconds += c.seconds;
+    calls += c.calls;
   }
-  fmt::print("{:<36} {:>14} {:>16.0f} {:>12.1f}\n", "sum, of a rank in a step", bytes, wire,
-             prediction.times.sync * 1e6);
+  fmt::print("{:<54} {:>6} {:>14} {:>16.0f} {:>12.1f}\n", "sum, of a rank in a step", calls, bytes,
+             wire, seconds * 1e6);
 }
 
-void print_efficiency(const train::StepPrograms& programs, const parallel::Prediction& prediction) {
-  const parallel::StepTimes& t = prediction.times;
+// By role and axis.
+void print_traffic(const train::JobPlan& plan) {
+  fmt::print("\n{:<9} {:>12}", "ranks", "T_comp ms");
+  for (int axis = 0; axis < parallel::kAxes; ++axis) {
+    if (plan.mesh.degree(axis) > 1)
+      fmt::print(" {:>16} {:>10} {:>10}", fmt::format("{}: bytes", parallel::kAxisNames[axis]),
+                 "T_sync ms", "exposed ms");
+  }
+  fmt::print("\n");
+  for (size_t i = 0; i < plan.roles.size(); ++i) {
+    const parallel::RankPrediction& p = plan.prediction.ranks[i];
+    fmt::print("{:<9} {:>12.3f}", numbers(plan.roles[i].ranks), p.compute * 1e3);
+    for (int axis = 0; axis < parallel::kAxes; ++axis) {
+      if (plan.mesh.degree(axis) > 1)
+        fmt::print(" {:>16.0f} {:>10.3f} {:>10.3f}", p.wire_bytes[axis], p.sync[axis] * 1e3,
+                   p.exposed[axis] * 1e3);
+    }
+    fmt::print("\n");
+  }
+}
+
+void print_prediction(const config::Config& config, const train::Planner& planner,
+                      const train::JobPlan& plan) {
+  const parallel::StepTimes& t = plan.prediction.times;
+  const std::string id = planner.device->id();
   if (t.compute <= 0) {
     fmt::print(
-        "\n{} does not estimate times, so T_comp is unknown; T_sync {:.3f} ms\nnext: runtime bench "
-        "CONFIG --scaling 1,{}\n",
-        programs.device->id(), t.sync * 1e3, t.ranks);
+        "\n{} does not estimate times and device.tune is \"off\", so T_comp is unknown; T_sync "
+        "{:.3f} ms\nnext: runtime bench CONFIG --nproc {}\n",
+        id, t.sync * 1e3, t.ranks);
+    return;
+  }
+  const std::string how =
+      plan.measured ? "measured, operation by operation" : "estimated, not measured";
+  if (t.ranks == 1) {
+    fmt::print("\nprediction: {:.3f} ms a step on {} ({})\n", t.step() * 1e3, id, how);
     return;
   }
   parallel::Explanation e;
   e.times = t;
-  e.global_batch = programs.config.training.global_batch_size;
-  e.alone = "estimated in proportion to the samples";
-  fmt::print("\nprediction: computing as {} with its threads, none of them shared\n{}\n",
-             programs.device->id(), parallel::explain(e));
+  e.mesh = plan.mesh;
+  e.global_batch = config.training.global_batch_size;
+  e.alone = plan.measured ? "measured" : "estimated";
+  fmt::print("\nprediction: computing as {} with its threads, none of them shared ({})\n{}\n", id,
+             how, parallel::explain(e));
 }
 
 struct PlanArguments {
@@ -179,51 +223,76 @@ parallel::Link make_link(const PlanArguments& arguments, const std::string& back
   parallel::Link link = parallel::default_link(backend);
   if (arguments.latency_us > 0) link.latency_s = arguments.latency_us * 1e-6;
   if (arguments.bandwidth_gbps > 0) link.bytes_per_second = arguments.bandwidth_gbps * 1e9 / 8;
-  fmt::print("\nlink ({}): latency {:.1f} us, bandwidth {:.1f} Gbit/s{}\n", backend,
-             link.latency_s * 1e6, link.bytes_per_second * 8e-9,
-             link.in_background ? "" : ", idle while the rank computes");
   return link;
 }
 
-void plan_rank_zero(const launch::Rank& rank, const PlanArguments& arguments) {
-  const config::Config& config = rank.config;
-  const auto device = train::open_device(config, *rank.registry, 0, nullptr);
-  const data::DatasetPair data = train::open_data(config, std::getenv("RUNTIME_DATA_PATH"));
-  train::StepPrograms programs(config, data.train->spec(), device, train::compile_options(config));
-  programs.split.world_size = arguments.world_size;
-  const exec::Program& program =
-      print_rank(programs, fmt::format(", rank 0 of {}", arguments.world_size));
-  const std::string backend = config.comm.backend == "auto" ? "local" : config.comm.backend;
-  const parallel::Prediction prediction = parallel::predict(
-      program.graph(),
-      train::predict_options(config, programs.split, make_link(arguments, backend)));
-  print_collectives(prediction);
-  print_memory(program.memory());
-  for (const std::string& note : programs.notes) fmt::print("note: {}\n", note);
-  if (!train::is_asynchronous(config, arguments.world_size)) print_efficiency(programs, prediction);
+void print_link(const parallel::Link& link, const std::string& backend) {
+  fmt::print("\nlink ({}): latency {:.1f} us, bandwidth {:.1f} Gbit/s{}\n", backend,
+             link.latency_s * 1e6, link.bytes_per_second * 8e-9,
+             link.in_background ? "" : ", idle while the rank computes");
 }
 
-void run_plan(const PlanArguments& arguments, Outcome& outcome) {
+// The table of parallelism.search.
+void print_candidates(const std::vector<train::Candidate>& candidates) {
+  fmt::print("{:<40} {:>14} {:>12} {:>8}  {}\n", "mesh", "of a rank", "ms a step", "bubble", "");
+  for (const train::Candidate& c : candidates) {
+    const bool planned = !c.plan.roles.empty();
+    const parallel::StepTimes& t = c.plan.prediction.times;
+    fmt::print("{:<40} {:>14} {:>12} {:>8}  {}\n", to_string(c.mesh),
+               planned ? mib(c.plan.peak()) : "-",
+               planned && t.compute > 0 ? fmt::format("{:.3f}", t.step() * 1e3) : "-",
+               planned && t.compute > 0 ? fmt::format("{:.3f}", t.bubble()) : "-",
+               c.reason.empty() ? "" : "no: " + c.reason);
+  }
+  const train::Candidate& best = train::best_of(candidates);
+  fmt::print("\nproposed: parallelism.data = {}, tensor = {}, pipeline = {}\n\n", best.mesh.data,
+             best.mesh.tensor, best.mesh.pipeline);
+}
+
+void plan_ranks(const launch::Rank& rank, const PlanArguments& arguments) {
+  config::Config config = rank.config;
+  const int ranks = arguments.world_size;
+  const auto device = train::open_device(config, *rank.registry, 0, nullptr);
+  const data::DatasetPair data = train::open_data(config, std::getenv("RUNTIME_DATA_PATH"));
+  const std::string backend = config.comm.backend == "auto" ? "local" : config.comm.backend;
+  train::Planner planner = make_planner(config, data, device, backend);
+  planner.link = make_link(arguments, backend);
+  if (config.parallelism.search && ranks > 1) {
+    const std::vector<train::Candidate> candidates = train::search(config, ranks, planner);
+    print_candidates(candidates);
+    config = train::best_of(candidates).config;
+  }
+  config = train::resolve_ranks(config, ranks);
+  train::JobPlan plan = planner.plan(config, ranks);
+  train::StepPrograms programs(config, planner.spec, device, planner.options,
+                               train::PlannedRank{0, ranks});
+  const exec::Program& program =
+      print_rank(programs, ranks == 1 ? "" : fmt::format(", rank 0 of {}", ranks));
+  print_buffers(program.memory());
+  for (const std::string& note : plan.notes) fmt::print("note: {}\n", note);
+  print_roles(plan);
+  if (ranks > 1) {
+    print_link(planner.link, backend);
+    print_collectives(plan.prediction.ranks[0]);
+    if (train::is_asynchronous(config, ranks)) return;
+    print_traffic(plan);
+    planner.predict_alone(config, plan);
+  }
+  print_prediction(config, planner, plan);
+}
+
+void run_plan(const PlanArguments& arguments) {
   launch::RunRanks run;
   run.config = arguments.config.load();
   run.config.launch.ranks = 1;
-  if (arguments.world_size == 1) return run_sessions(run, outcome, print_plan);
-  run.config = train::resolve_ranks(run.config, arguments.world_size);
-  const config::Parallelism& p = run.config.parallelism;
-  if (p.tensor * p.pipeline > 1) {
-    throw ConfigurationError(fmt::format(
-        "parallelism.tensor = {} and pipeline = {}: plan knows data-parallel ranks only; set both "
-        "to 1 for their plan, or look at a short run (runtime train --max-steps 5 --nproc {})",
-        p.tensor, p.pipeline, arguments.world_size));
-  }
   run.services = host_services();
-  run.body = [&](launch::Rank& rank) { plan_rank_zero(rank, arguments); };
+  run.body = [&](launch::Rank& rank) { plan_ranks(rank, arguments); };
   launch::run_ranks(run);
 }
 
 }  // namespace
 
-void add_plan(CLI::App& app, Outcome& outcome) {
+void add_plan(CLI::App& app, Outcome&) {
   auto arguments = std::make_shared<PlanArguments>();
   CLI::App* command = app.add_subcommand(
       "plan",
@@ -232,8 +301,9 @@ void add_plan(CLI::App& app, Outcome& outcome) {
   CLI::Option* ranks =
       command
           ->add_option("--world-size", arguments->world_size,
-                       "Plans rank 0 of so many, with what they send and whether they pay; starts "
-                       "none of them")
+                       "Plans so many ranks, of any mesh: rank 0 in detail, memory, traffic and "
+                       "times of all, and whether they pay; starts none of them. With "
+                       "parallelism.search = true: all meshes of so many ranks, and the fastest")
           ->check(CLI::Range(1, 1 << 20));
   command
       ->add_option("--latency-us", arguments->latency_us,
@@ -249,8 +319,10 @@ void add_plan(CLI::App& app, Outcome& outcome) {
   command->footer(
       "Examples:\n  runtime plan configs/fashion_mnist_lenet.toml --set device.backend=cpu\n  "
       "runtime plan configs/cifar10_resnet18.toml --world-size 8 --set comm.backend=gloo "
-      "--bandwidth-gbps 10");
-  command->callback([arguments, &outcome] { run_plan(*arguments, outcome); });
+      "--bandwidth-gbps 10\n  runtime plan configs/bench_gpt.toml --world-size 4 --set "
+      "parallelism.tensor=2 --set parallelism.pipeline=2\n  runtime plan configs/bench_gpt.toml "
+      "--world-size 8 --set parallelism.search=true");
+  command->callback([arguments] { run_plan(*arguments); });
 }
 
 }  // namespace runtime::cli

@@ -51,9 +51,35 @@ Session::Session(const launch::Rank& r, Datasets& datasets)
   trainer = std::make_unique<train::Trainer>(config, data.train->spec(), device, options);
 }
 
-void run_sessions(launch::RunRanks run, Outcome& outcome,
-                  const std::function<void(Session&)>& body) {
+train::Planner make_planner(const config::Config& config, const data::DatasetPair& data,
+                            std::shared_ptr<plugins::host::Device> device,
+                            const std::string& backend) {
+  train::Planner p;
+  p.spec = data.train->spec();
+  p.device = std::move(device);
+  p.options = train::compile_options(config);
+  p.link = parallel::default_link(backend.empty() || backend == "auto" ? "local" : backend);
+  p.share_device = backend.empty() || backend == "auto" || backend == "local";
+  p.evaluates = data.validation != nullptr &&
+                (config.validation.every_epochs > 0 || config.validation.every_steps > 0);
+  return p;
+}
+
+train::Planner Session::planner() const { return make_planner(config, data, device, rank.backend); }
+
+void run_sessions(launch::RunRanks run, Outcome& outcome, const std::function<void(Session&)>& body,
+                  const std::function<void(const train::Candidate&)>& chosen) {
   Datasets datasets;
+  run.choose_mesh = [&](const launch::Rank& rank, int world_size) {
+    const auto device =
+        train::open_device(rank.config, *rank.registry, rank.place.local_rank, nullptr);
+    const train::Planner planner =
+        make_planner(rank.config, datasets.get(rank.config), device, rank.backend);
+    const auto list = train::search(rank.config, world_size, planner);
+    const train::Candidate& best = train::best_of(list);
+    if (chosen) chosen(best);
+    return best.config.parallelism;
+  };
   run.arguments = outcome.arguments;
   run.services = host_services();
   run.body = [&](launch::Rank& rank) {

@@ -11,6 +11,7 @@
 #include "runtime/config/config.h"
 #include "runtime/data/open.h"
 #include "runtime/launch/run_ranks.h"
+#include "runtime/train/job_plan.h"
 #include "runtime/train/trainer.h"
 
 namespace runtime::cli {
@@ -35,14 +36,23 @@ struct Session {
 
   // Ranks compare what they were started with.
   Session(const launch::Rank& rank, Datasets& datasets);
+
+  train::Planner planner() const;
 };
+
+// What `plan` and the search for a mesh are made from. `device` is that of the ranks, or like it.
+train::Planner make_planner(const config::Config& config, const data::DatasetPair& data,
+                            std::shared_ptr<plugins::host::Device> device,
+                            const std::string& backend);
 
 // Opens a session on each rank of the job and runs the body in it; sets the exit code of processes
 // that were started.
+// With parallelism.search the ranks become the best mesh first, which `chosen` is told, in the
+// process of rank 0, before it makes a folder for the run.
 void run_sessions(const ConfigArguments& arguments, Outcome& outcome,
                   const std::function<void(Session&)>& body);
-void run_sessions(launch::RunRanks run, Outcome& outcome,
-                  const std::function<void(Session&)>& body);
+void run_sessions(launch::RunRanks run, Outcome& outcome, const std::function<void(Session&)>& body,
+                  const std::function<void(const train::Candidate&)>& chosen = nullptr);
 
 }  // namespace runtime::cli
 

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -69,12 +70,11 @@ void announce(const Session& s, train::Reporter& reporter) {
 // Whether the ranks were worth it. All ranks call it.
 void report_scaling(const Session& s, const train::RunResult& result, train::Reporter& reporter) {
   if (s.rank.collectives == nullptr || result.cost.steps == 0 || result.signal != 0) return;
-  // The report is about ranks that share a batch.
-  if (s.config.parallelism.tensor * s.config.parallelism.pipeline > 1) return;
-  const train::Scaling scaling = train::measure_scaling(s.config, *s.trainer, *s.rank.collectives,
-                                                        s.rank.backend, result.cost);
+  const train::Scaling scaling = train::measure_scaling(s.config, *s.trainer, s.rank.collectives,
+                                                        s.rank.backend, result.cost, s.planner());
   if (!s.rank.main()) return;
   reporter.note(train::explain(scaling));
+  reporter.note(train::explain_memory(scaling));
   const std::string file = s.rank.run_folder + "/scaling.json";
   std::ofstream out(file);
   out << train::to_json(scaling) << "\n";
@@ -98,7 +98,7 @@ void finish(const TrainArguments& arguments, const Session& session, const train
 }
 
 void train_rank(Session& session, const TrainArguments& arguments, train::StopSignal& stop,
-                Outcome& outcome) {
+                const std::string& choice, Outcome& outcome) {
   const int64_t per_epoch = steps_per_epoch(session);
   int64_t steps = train::total_steps(session.config, per_epoch);
   if (arguments.max_steps > 0) steps = std::min(steps, arguments.max_steps);
@@ -106,6 +106,7 @@ void train_rank(Session& session, const TrainArguments& arguments, train::StopSi
                             ? make_reporter(session.config, session.rank.run_folder,
                                             (steps + per_epoch - 1) / per_epoch, steps)
                             : train::make_tee({});
+  if (!choice.empty()) reporter->note(choice);
   announce(session, *reporter);
   train::RunOptions options;
   if (arguments.max_steps > 0) options.max_steps = arguments.max_steps;
@@ -134,8 +135,15 @@ void run_train(const TrainArguments& arguments, Outcome& outcome) {
   std::optional<train::StopSignal> stop;
   run.prepare = [&] { stop.emplace(); };
   run.make_run_folder = [&] { return train::make_run_folder(run.config).string(); };
-  run_sessions(run, outcome,
-               [&](Session& session) { train_rank(session, arguments, *stop, outcome); });
+  std::string choice;
+  run_sessions(
+      run, outcome,
+      [&](Session& session) { train_rank(session, arguments, *stop, choice, outcome); },
+      [&](const train::Candidate& best) {
+        run.config.parallelism = best.config.parallelism;  // that is saved
+        choice = "parallelism.search takes " + to_string(best.mesh) + " (predicted " +
+                 fmt::format("{:.3f}", best.plan.prediction.times.step() * 1e3) + " ms a step)";
+      });
 }
 
 }  // namespace runtime::cli

@@ -93,6 +93,7 @@ void visit_ranks(C& c, Field&& field) {
   field("parallelism", "update", c.parallelism.update);
   field("parallelism", "max_staleness", c.parallelism.max_staleness);
   field("parallelism", "share", c.parallelism.share);
+  field("parallelism", "search", c.parallelism.search);
   field("comm", "backend", c.comm.backend);
   field("comm", "rendezvous", c.comm.rendezvous);
   field("comm", "rendezvous_address", c.comm.rendezvous_address);

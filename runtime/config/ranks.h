@@ -23,6 +23,7 @@ struct Parallelism {
   std::string update = "synchronous";  // synchronous | asynchronous
   int64_t max_staleness = 0;
   std::string share = "equal";  // equal | by_speed
+  bool search = false;          // the fastest mesh that fits; then data, tensor, pipeline are left
 };
 
 struct Comm {

@@ -205,7 +205,10 @@ Section parallelism() {
                "synchronous update"),
        choice("share", "\"equal\"", {"equal", "by_speed"},
               "a rank's share of a batch: the same for all, or in proportion to the speed measured "
-              "at the start")}};
+              "at the start"),
+       flag("search", "false",
+            "the ranks become the mesh of data, tensor and pipeline that the plan takes for the "
+            "fastest of those that fit the memory; plan --world-size shows the table")}};
 }
 
 Section comm() {

@@ -186,6 +186,14 @@ class Rules {
     const Parallelism& parallelism = config_.parallelism;
     const bool asynchronous = parallelism.update == "asynchronous";
     require(parallelism.data != 0, "parallelism", "data", "got 0, expected -1 or at least 1");
+    require(!parallelism.search ||
+                (parallelism.data == -1 && parallelism.tensor == 1 && parallelism.pipeline == 1),
+            "parallelism", "search",
+            "got true, but data, tensor or pipeline is given, which it chooses; remove one or the "
+            "other");
+    require(!parallelism.search || !asynchronous, "parallelism", "search",
+            "is not used by update = \"asynchronous\", which knows data-parallel ranks only; "
+            "remove it");
     require(asynchronous || parallelism.max_staleness == 0, "parallelism", "max_staleness",
             "is not used by update = \"synchronous\"; remove it, or set update = \"asynchronous\"");
     require(
@@ -213,6 +221,11 @@ class Rules {
         "micro_batch_size",
         "got " + std::to_string(config_.training.micro_batch_size) +
             ", but debug.deterministic cuts the batch itself; set debug.virtual_shards instead");
+    require(parallelism.pipeline == 1 || config_.training.micro_batch_size == 0, "training",
+            "micro_batch_size",
+            "got " + std::to_string(config_.training.micro_batch_size) +
+                ", but parallelism.pipeline is " + std::to_string(parallelism.pipeline) +
+                ", which cuts the batch itself; set parallelism.microbatches, their number, instead");
     require(!debug.deterministic || parallelism.zero_stage == 0 || config_.training.max_norm == 0,
             "training", "max_norm",
             "with zero_stage = 1 the norm is added in an order that depends on the ranks, but "

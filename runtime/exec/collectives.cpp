@@ -137,7 +137,7 @@ void Collectives::progress() {
 }
 
 void Collectives::enqueue(CollectiveCall& call) {
-  const Timer timer(times_.exposed_ns);
+  const Timer timer(times_.exposed_ns.at(call.communicator));
   rt_collective collective = call.collective;
   if (call.send_copy) collective.send = call.send_copy.data();
   if (call.receive_copy) collective.receive = call.receive_copy.data();
@@ -155,7 +155,7 @@ void Collectives::wait(CollectiveCall& call, Stream& stream) {
     progress();
   }
   // What the device still computed is not communication.
-  const Timer timer(times_.exposed_ns);
+  const Timer timer(times_.exposed_ns.at(call.communicator));
   wait_for(call.work, call.sequence);
   call.work = {};
   if (call.receive_copy) {

@@ -2,6 +2,7 @@
 #ifndef RUNTIME_EXEC_COLLECTIVES_H_
 #define RUNTIME_EXEC_COLLECTIVES_H_
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -33,8 +34,9 @@ struct CollectiveCall {
 
 // What the collectives of programs took.
 struct CollectiveTimes {
-  double exposed_ns = 0;  // for which the rank's thread started them or waited
-  uint64_t bytes = 0;     // sent
+  // For which the rank's thread started them or waited, by graph::Collective::communicator.
+  std::array<double, 4> exposed_ns{};
+  uint64_t bytes = 0;  // sent
   int64_t calls = 0;
 };
 

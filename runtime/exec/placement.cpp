@@ -94,8 +94,22 @@ class Placer {
     return v == storage || graph::canonical_bytes(graph_.value(v)) == graph_.value(storage).bytes;
   }
 
+  // The last node that uses the operands of node i on its behalf: the wait for what it starts.
+  int end_of(int i, ValueId operand) const {
+    const auto& collective = graph_.nodes[i].collective;
+    if (!collective) return i;
+    for (size_t k = i + 1; k < graph_.nodes.size(); ++k) {
+      const Node& n = graph_.nodes[k];
+      if (n.collective && n.collective->token == collective->token) return static_cast<int>(k);
+      const auto is_operand = [&](ValueId v) { return graph_.storage(v) == operand; };
+      if (std::any_of(n.inputs.begin(), n.inputs.end(), is_operand)) break;
+    }
+    return i;
+  }
+
   bool take_over(int i, ValueId from, ValueId to) {
-    if (graph_.value(from).kind != ValueKind::kTemporary || lives_[from].last != i ||
+    const int end = end_of(i, from);
+    if (graph_.value(from).kind != ValueKind::kTemporary || lives_[from].last != end ||
         buffer_of_[from] < 0)
       return false;
     // Another operand that lies in the same memory would be overwritten under the kernel's eyes.
@@ -106,7 +120,8 @@ class Placer {
     }
     PlacedBuffer& buffer = placement_.buffers[buffer_of_[from]];
     // Another output of the node may have taken it, and end here too because nobody reads it.
-    if (buffer.last != i || buffer.values.back() != from || buffer.bytes != graph_.value(to).bytes)
+    if (buffer.last != end || buffer.values.back() != from ||
+        buffer.bytes != graph_.value(to).bytes)
       return false;
     buffer.values.push_back(to);
     buffer.last = lives_[to].last;

@@ -2,6 +2,7 @@
 #ifndef RUNTIME_EXEC_PROGRAM_H_
 #define RUNTIME_EXEC_PROGRAM_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -46,12 +47,15 @@ class Program {
   // Allocates nothing.
   void run(plugins::host::Stream& stream);
   // The same, waiting after every node; adds each node's time to `ns` (one entry a node). For
-  // measuring.
+  // measuring; collectives are left out where it was planned without them.
   void run_timed(plugins::host::Stream& stream, std::vector<double>& ns);
+  // Makes the nodes' times measured ones, by running all but the collectives a few times, `upload`
+  // before each. Spoils what buffers hold.
+  void measure(plugins::host::Stream& stream, const std::function<void()>& upload);
 
-  // The collectives alone, on what the buffers hold: gradients are spoiled, parameters stay as they
-  // are. For measuring.
-  void run_collectives(plugins::host::Stream& stream);
+  // The collectives of one communicator alone (-1: of all), on what the buffers hold: gradients are
+  // spoiled, parameters stay as they are. For measuring.
+  void run_collectives(plugins::host::Stream& stream, int communicator = -1);
 
   // Address of a value: valid until a program with a larger arena is made; ask again before use.
   void* address(graph::ValueId id) const;
@@ -62,14 +66,15 @@ class Program {
   std::vector<std::string> collective_list(int last) const;
 
  private:
-  struct Slot {  // where a storage value lives
-    void* persistent = nullptr;
-    uint64_t offset = 0;  // in the arena
-    bool placed = false;
+  struct Slot {              // where a storage value lives
+    void* memory = nullptr;  // of a persistent buffer
+    uint64_t offset = 0;     // in the arena
+    bool persistent = false, placed = false;
   };
   void create_kernels();
   void place();
   void bind();
+  void check_collectives() const;
   void launch(size_t node, plugins::host::Stream& stream);
   void launch_collective(const graph::Node& node, plugins::host::Stream& stream);
   bool pack_is_stale(size_t node);

@@ -4,45 +4,60 @@
 
 namespace runtime::exec {
 
-Storage::Storage(std::shared_ptr<plugins::host::Device> device)
-    : device_(std::move(device)), stream_(device_->create_stream()) {}
+Storage::Storage(std::shared_ptr<plugins::host::Device> device, bool planned)
+    : device_(std::move(device)), stream_(device_->create_stream()), planned_(planned) {}
 
 void* Storage::buffer(const std::string& name, uint64_t bytes) {
-  const auto it = buffers_.find(name);
-  if (it != buffers_.end()) {
-    if (it->second.bytes() != bytes) {
-      throw DeviceError("buffer '" + name + "' was made with " +
-                        std::to_string(it->second.bytes()) + " bytes and is now asked for with " +
-                        std::to_string(bytes));
-    }
-    return it->second.data();
+  const auto [it, is_new] = buffers_.try_emplace(name);
+  Buffer& buffer = it->second;
+  if (!is_new && buffer.bytes != bytes) {
+    throw DeviceError("buffer '" + name + "' was made with " + std::to_string(buffer.bytes) +
+                      " bytes and is now asked for with " + std::to_string(bytes));
   }
-  plugins::host::Memory memory = device_->allocate(bytes);
-  stream_.fill(memory.data(), 0, bytes);
+  buffer.bytes = bytes;
+  if (is_new && !planned_) allocate(buffer);
+  return buffer.memory.data();
+}
+
+void Storage::allocate(Buffer& buffer) {
+  buffer.memory = device_->allocate(buffer.bytes);
+  stream_.fill(buffer.memory.data(), 0, buffer.bytes);
   stream_.synchronize();
-  return buffers_.emplace(name, std::move(memory)).first->second.data();
+}
+
+void Storage::materialise() {
+  planned_ = false;
+  for (auto& [name, buffer] : buffers_) {
+    if (!buffer.memory) allocate(buffer);
+  }
 }
 
 void* Storage::find(const std::string& name) const {
   const auto it = buffers_.find(name);
-  return it == buffers_.end() ? nullptr : it->second.data();
+  return it == buffers_.end() ? nullptr : it->second.memory.data();
 }
 
 uint64_t Storage::bytes(const std::string& name) const {
   const auto it = buffers_.find(name);
-  return it == buffers_.end() ? 0 : it->second.bytes();
+  return it == buffers_.end() ? 0 : it->second.bytes;
 }
 
 uint64_t Storage::total_bytes() const {
   uint64_t total = 0;
-  for (const auto& [name, memory] : buffers_) total += memory.bytes();
+  for (const auto& [name, buffer] : buffers_) total += buffer.bytes;
   return total;
 }
 
 void Arena::reserve(uint64_t bytes) {
-  if (bytes <= memory_.bytes()) return;
+  if (bytes <= bytes_) return;
+  bytes_ = bytes;
   memory_ = plugins::host::Memory();  // freed first: the two together may not fit
-  memory_ = device_->allocate(bytes);
+  if (!planned_) memory_ = device_->allocate(bytes);
+}
+
+void Arena::materialise() {
+  planned_ = false;
+  if (!memory_ && bytes_ > 0) memory_ = device_->allocate(bytes_);
 }
 
 }  // namespace runtime::exec

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <mutex>
 #include <optional>
+#include <sstream>
 
 #include "plugins/host/communicator.h"
 #include "plugins/host/nearest.h"
@@ -166,6 +167,10 @@ void run_one_of(const RunRanks& run, const Meeting& meeting, const RankEnvironme
   });
 }
 
+bool must_choose(const RunRanks& run) {
+  return run.config.parallelism.search && run.choose_mesh != nullptr;
+}
+
 int run_alone(const RunRanks& run) {
   Meeting meeting;
   meeting.registry =
@@ -176,17 +181,22 @@ int run_alone(const RunRanks& run) {
   return 0;
 }
 
-int run_threads(const RunRanks& run, std::shared_ptr<Registry> registry) {
+int run_threads(RunRanks run, std::shared_ptr<Registry> registry) {
   Meeting meeting;
   meeting.store = std::make_shared<MemoryStore>();
   meeting.registry = std::move(registry);
   meeting.backend = "local";
+  const int ranks = run.config.launch.ranks;
+  const int share = share_of(allowed_cores(), 0, ranks).threads;
+  if (must_choose(run)) {
+    Rank rank = make_rank(run, meeting, {});
+    if (rank.config.device.threads == 0) rank.config.device.threads = share;
+    run.config.parallelism = run.choose_mesh(rank, ranks);
+  }
   if (run.make_run_folder) meeting.run_folder = run.make_run_folder();
   std::mutex mutex;
   std::vector<std::shared_ptr<Communicator>> all;
   bool aborted = false;
-  const int ranks = run.config.launch.ranks;
-  const int share = share_of(allowed_cores(), 0, ranks).threads;
   const auto body = [&](int r) {
     run_one_of(run, meeting, {r, ranks, r, ranks, "", false}, share,
                [&](std::shared_ptr<Communicator> c) {
@@ -219,8 +229,26 @@ int start_processes(const RunRanks& run, const std::string& backend) {
   return backend == "mpi" ? launch_mpi(o) : launch_processes(o);
 }
 
+// Rank 0 chooses, by times that it measures.
+config::Parallelism agree_on_mesh(const RunRanks& run, const Meeting& meeting,
+                                  const RankEnvironment& place, const CoreShare& share) {
+  const std::string key = meeting.prefix + "mesh";
+  config::Parallelism p = run.config.parallelism;
+  if (place.rank == 0) {
+    Rank rank = make_rank(run, meeting, place);
+    if (rank.config.device.threads == 0) rank.config.device.threads = share.threads;
+    p = run.choose_mesh(rank, place.world_size);
+    meeting.store->set(key, std::to_string(p.tensor) + " " + std::to_string(p.pipeline));
+  }
+  std::istringstream(meeting.store->get(key, seconds(run.config.comm.init_timeout_s))) >>
+      p.tensor >> p.pipeline;
+  p.data = place.world_size / (p.tensor * p.pipeline);
+  p.search = false;
+  return p;
+}
+
 // This process is a rank among others.
-int run_as_rank(const RunRanks& run, const RankEnvironment& place) {
+int run_as_rank(RunRanks run, const RankEnvironment& place) {
   if (by_mpi(place)) end_with_parent();
   const CoreShare share = share_of(place);
   apply(share);
@@ -242,6 +270,7 @@ int run_as_rank(const RunRanks& run, const RankEnvironment& place) {
   offer_store(services, store, meeting.prefix);
   meeting.registry = std::make_shared<Registry>(train::plugin_search_path(run.config), services);
   meeting.backend = choose_backend(run.config, place, *meeting.registry);
+  if (must_choose(run)) run.config.parallelism = agree_on_mesh(run, meeting, place, share);
   if (run.make_run_folder) {
     const std::string key = meeting.prefix + "run_folder";
     if (place.rank == 0) meeting.store->set(key, run.make_run_folder());

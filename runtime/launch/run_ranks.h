@@ -30,6 +30,9 @@ struct RunRanks {
   config::Config config;
   std::vector<std::string> arguments;  // of this program, for ranks that are processes
   plugins::host::HostServices services;
+  // With parallelism.search: the same with the mesh of so many ranks. Called once in the job, by
+  // rank 0, before the folder of the run is made; the rank that it is given has no collectives.
+  std::function<config::Parallelism(const Rank&, int world_size)> choose_mesh = nullptr;
   // Makes the run's folder; called once in the job, by rank 0. Empty: there is none.
   std::function<std::string()> make_run_folder = nullptr;
   // Called once in the calling thread, if ranks run in this process, before any thread is made.

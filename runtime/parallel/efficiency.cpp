@@ -3,18 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <map>
+
+#include "rt/communicator.h"
 
 namespace runtime::parallel {
-
-using graph::Graph;
-using graph::Node;
-using graph::Phase;
 
 namespace {
 
 // A step that waits longer than this part of its time can gain from other settings.
-constexpr double kMuchExposed = 0.1;
+constexpr double kMuchExposed = 0.1, kMuchBubble = 0.25;
 
 // Messages that follow each other.
 double rounds(int32_t kind, int ranks) {
@@ -33,70 +30,6 @@ double rounds(int32_t kind, int ranks) {
   }
 }
 
-uint64_t bytes_of(const Graph& graph, const Node& node) {
-  const auto bytes = [&](const std::vector<graph::ValueId>& values) {
-    return values.empty() ? 0 : graph::canonical_bytes(graph.value(values[0]));
-  };
-  return std::max(bytes(node.inputs), bytes(node.outputs));
-}
-
-struct Compute {
-  double pass = 0;  // forward and backward
-  double update = 0;
-};
-
-Compute compute_of(const Graph& graph) {
-  Compute c;
-  for (const Node& node : graph.nodes) {
-    if (node.collective) continue;
-    (node.phase == Phase::kUpdate ? c.update : c.pass) += std::max(0.0, node.estimated_ns) * 1e-9;
-  }
-  return c;
-}
-
-// Plays a pass: two clocks, the rank's and each communicator's.
-class Timeline {
- public:
-  Timeline(const Graph& graph, const PredictOptions& options) : graph_(graph), options_(options) {}
-
-  Prediction run() {
-    for (const Node& node : graph_.nodes) {
-      if (!node.collective) {
-        now_ += std::max(0.0, node.estimated_ns) * 1e-9;
-      } else if (!node.collective->wait) {
-        start(node);
-      } else {
-        const double done = done_.at(node.collective->token);
-        result_.times.exposed += std::max(0.0, done - now_);
-        now_ = std::max(now_, done);
-      }
-    }
-    if (!options_.link.in_background) result_.times.exposed = result_.times.sync;
-    return std::move(result_);
-  }
-
- private:
-  void start(const Node& node) {
-    const int32_t kind = node.collective->kind;
-    const uint64_t bytes = bytes_of(graph_, node);
-    const double seconds = collective_seconds(kind, bytes, options_.ranks, options_.link);
-    result_.collectives.push_back({node.op + ", " + node.layer, bytes,
-                                   static_cast<double>(bytes) * bus_factor(kind, options_.ranks),
-                                   seconds});
-    result_.times.sync += seconds;
-    double& free = free_[node.collective->communicator];
-    free = std::max(free, now_) + seconds;
-    done_[node.collective->token] = free;
-  }
-
-  const Graph& graph_;
-  const PredictOptions& options_;
-  double now_ = 0;
-  std::map<int, double> free_;      // when a communicator has nothing more to do
-  std::map<int32_t, double> done_;  // by token
-  Prediction result_;
-};
-
 std::string fixed(double value, int digits) {
   char text[64];
   std::snprintf(text, sizeof(text), "%.*f", digits, value);
@@ -105,8 +38,37 @@ std::string fixed(double value, int digits) {
 
 std::string ms(double seconds) { return fixed(seconds * 1e3, 3) + " ms"; }
 
+// " (data 2 x tensor 1 x pipeline 2)"; "" of data-parallel ranks.
+std::string shape(const Mesh& mesh) {
+  return mesh.tensor * mesh.pipeline == 1 ? "" : " (" + to_string(mesh) + ")";
+}
+
+// A line for each axis, where there are several.
+std::string axes(const Explanation& e) {
+  std::string text;
+  if (e.mesh.tensor * e.mesh.pipeline == 1) return text;
+  for (int axis = 0; axis < kAxes; ++axis) {
+    if (e.mesh.degree(axis) == 1) continue;
+    text += kAxisNames[axis] + (": T_sync " + ms(e.times.sync_by_axis[axis])) + ", exposed " +
+            ms(e.times.exposed_by_axis[axis]);
+    if (e.predicted) text += ", predicted " + ms(e.predicted->exposed_by_axis[axis]);
+    if (axis == kPipelineAxis) {
+      text += "; bubble " + fixed(e.times.bubble(), 3);
+      if (e.predicted) text += ", predicted " + fixed(e.predicted->bubble(), 3);
+    }
+    text += "\n";
+  }
+  return text;
+}
+
 std::string next_step(const Explanation& e) {
   const StepTimes& t = e.times;
+  if (t.bubble() > kMuchBubble)
+    return "ranks wait for other stages: more parallelism.microbatches, pipeline_schedule = "
+           "\"interleaved\", fewer stages, or `stage` of the layers where one takes longer "
+           "(runtime "
+           "plan CONFIG --world-size " +
+           std::to_string(t.ranks) + ")";
   // What is computed shrinks with the batch, what is sent does not.
   const double gain = t.compute_alone - t.compute;
   if (!t.pays() && gain <= 0)
@@ -129,6 +91,11 @@ std::string next_step(const Explanation& e) {
 }
 
 }  // namespace
+
+std::string to_string(const Mesh& mesh) {
+  return "data " + std::to_string(mesh.data) + " x tensor " + std::to_string(mesh.tensor) +
+         " x pipeline " + std::to_string(mesh.pipeline);
+}
 
 Link default_link(const std::string& plugin) {
   if (plugin == "local") return {5e-6, 8e9, false};
@@ -156,24 +123,6 @@ double collective_seconds(int32_t kind, uint64_t bytes, int ranks, const Link& l
          static_cast<double>(bytes) * bus_factor(kind, ranks) / link.bytes_per_second;
 }
 
-Prediction predict(const Graph& graph, const PredictOptions& options) {
-  Prediction result = Timeline(graph, options).run();
-  const Compute c = compute_of(graph);
-  StepTimes& t = result.times;
-  t.ranks = options.ranks;
-  t.compute = static_cast<double>(options.passes) * c.pass + c.update;
-  t.compute_alone = t.compute * alone_ratio(graph, options);
-  return result;
-}
-
-double alone_ratio(const Graph& graph, const PredictOptions& options) {
-  const Compute c = compute_of(graph);
-  const double passes = static_cast<double>(options.passes) * c.pass;
-  if (passes + c.update <= 0) return 1 / options.share;
-  const double update = c.update * (options.sharded_update ? options.ranks : 1);
-  return (passes / options.share + update) / (passes + c.update);
-}
-
 std::string decide(const StepTimes& t, bool fixed_global_batch) {
   const bool pays = fixed_global_batch ? t.pays() : t.pays_per_rank();
   const std::string answer = pays ? ": adding ranks pays: " : ": adding ranks does not pay: ";
@@ -188,13 +137,19 @@ std::string decide(const StepTimes& t, bool fixed_global_batch) {
 
 std::string explain(const Explanation& e) {
   const StepTimes& t = e.times;
-  std::string text =
-      std::to_string(t.ranks) + " ranks, global batch " + std::to_string(e.global_batch) +
-      ": T_comp " + ms(t.compute) + " + exposed T_sync " + ms(t.exposed) + " = " + ms(t.step()) +
-      " a step (T_sync alone " + ms(t.sync) + ")\nefficiency " + fixed(t.efficiency(), 2);
-  if (e.predicted) text += ", predicted " + fixed(*e.predicted, 2);
-  return text + ", speed-up " + fixed(t.speed_up(), 2) + " over one such rank (T_comp(B) " +
-         e.alone + ")\n" + decide(t, true) + "\n" + decide(t, false) + "\nnext: " + next_step(e);
+  std::string text = std::to_string(t.ranks) + " ranks" + shape(e.mesh) + ", global batch " +
+                     std::to_string(e.global_batch) + ": T_comp " + ms(t.compute) +
+                     " + exposed T_sync " + ms(t.exposed) + " = " + ms(t.step()) + " a step";
+  if (e.predicted) text += ", predicted " + ms(e.predicted->step());
+  text += " (T_sync alone " + ms(t.sync) + ")\n" + axes(e);
+  if (t.compute_alone <= 0) return text + "next: " + next_step(e);
+  text += "efficiency " + fixed(t.efficiency(), 2);
+  if (e.predicted) text += ", predicted " + fixed(e.predicted->efficiency(), 2);
+  text += ", speed-up " + fixed(t.speed_up(), 2) + " over one such rank (T_comp(B) " + e.alone +
+          ")\n" + decide(t, true) + "\n";
+  // Ranks that share a model cannot each have a batch of their own.
+  if (e.mesh.tensor * e.mesh.pipeline == 1) text += decide(t, false) + "\n";
+  return text + "next: " + next_step(e);
 }
 
 }  // namespace runtime::parallel

@@ -7,9 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "runtime/graph/graph.h"
+#include "runtime/parallel/mesh.h"
 
 namespace runtime::parallel {
+
+// "data 2 x tensor 1 x pipeline 4"
+std::string to_string(const Mesh& mesh);
 
 // How ranks reach each other: a message of n bytes takes latency + n / bandwidth (Hockney's
 // alpha-beta model).
@@ -38,9 +41,12 @@ struct StepTimes {
   double compute = 0;        // T_comp: a rank computes its share, T_comp(B/R)
   double compute_alone = 0;  // T_comp(B): one such rank computes the whole global batch
   double sync = 0;           // T_sync: the collectives alone
-  double exposed = 0;        // the part of T_sync for which a rank waits
+  double exposed = 0;        // the part of T_sync for which a rank waits, and for late ranks
+  ByAxis sync_by_axis = {}, exposed_by_axis = {};
 
   double step() const { return compute + exposed; }
+  // The part of a step for which a rank waits for other stages of its pipeline.
+  double bubble() const { return exposed_by_axis[kPipelineAxis] / step(); }
   double speed_up() const { return compute_alone / step(); }
   double efficiency() const { return speed_up() / ranks; }
   // For a fixed global batch: T_comp(B/R) + exposed T_sync < T_comp(B).
@@ -50,44 +56,16 @@ struct StepTimes {
   bool pays_per_rank() const { return (compute + sync) / ranks < compute; }
 };
 
-struct CollectiveCost {
-  std::string name;  // "all_reduce, bucket 0"
-  uint64_t bytes = 0;
-  double wire_bytes = 0;  // that each rank sends
-  double seconds = 0;
-};
-
-struct Prediction {
-  std::vector<CollectiveCost> collectives;  // of a step's last pass, in their order
-  StepTimes times;
-};
-
-struct PredictOptions {
-  int ranks = 1;
-  int64_t passes = 1;  // micro-steps, of which the last reduces gradients
-  double share = 1;    // of the global batch, that the rank computes
-  bool sharded_update = false;
-  Link link;
-};
-
-// From a rank's distributed graph, its nodes' estimated times and the order of its nodes: a
-// collective begins when its start is reached and the one before it on the same communicator is
-// done. The work of one rank is the rank's own, in proportion to the samples. Compute times are 0
-// where the device does not estimate.
-Prediction predict(const graph::Graph& graph, const PredictOptions& options);
-
-// T_comp(B) / T_comp(B/R) by the same estimates; 1 / share where there are none.
-double alone_ratio(const graph::Graph& graph, const PredictOptions& options);
-
 // "fixed global batch: adding ranks pays: ... = 1.2 ms < ... = 2.0 ms", or the same of a fixed
 // batch per rank.
 std::string decide(const StepTimes& times, bool fixed_global_batch);
 
 struct Explanation {
   StepTimes times;
+  Mesh mesh;
   int64_t global_batch = 0;
-  std::string alone;                // where compute_alone is from: "estimated"
-  std::optional<double> predicted;  // efficiency
+  std::string alone;  // where compute_alone is from: "estimated"
+  std::optional<StepTimes> predicted;
 };
 
 // The numbers, both inequalities with their values, whether adding ranks pays, and what to do next:

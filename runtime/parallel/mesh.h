@@ -2,6 +2,8 @@
 #ifndef RUNTIME_PARALLEL_MESH_H_
 #define RUNTIME_PARALLEL_MESH_H_
 
+#include <array>
+
 namespace runtime::parallel {
 
 // Communicators of a rank, by use (Collective::communicator). Those of statistics are small and the
@@ -12,6 +14,14 @@ inline constexpr int kTensorCommunicator = 2;      // the ranks of the tensor ax
 inline constexpr int kPipelineCommunicator = 3;    // the ranks of the pipeline axis, by stage
 // Of asynchronous updates, which have no statistics over ranks.
 inline constexpr int kUpdatesCommunicator = 1;
+
+// Axes, and the one that a communicator belongs to.
+inline constexpr int kDataAxis = 0, kTensorAxis = 1, kPipelineAxis = 2, kAxes = 3;
+inline constexpr const char* kAxisNames[kAxes] = {"data", "tensor", "pipeline"};
+inline constexpr int axis_of(int communicator) {
+  return communicator < kTensorCommunicator ? kDataAxis : communicator - 1;
+}
+using ByAxis = std::array<double, kAxes>;
 
 // Indices along the axes.
 struct MeshPlace {
@@ -26,6 +36,9 @@ struct Mesh {
   int data = 1, tensor = 1, pipeline = 1;
 
   int size() const { return data * tensor * pipeline; }
+  int degree(int axis) const {
+    return axis == kDataAxis ? data : axis == kTensorAxis ? tensor : pipeline;
+  }
   int rank_of(const MeshPlace& place) const {
     return (place.pipeline * data + place.data) * tensor + place.tensor;
   }

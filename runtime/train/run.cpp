@@ -57,10 +57,11 @@ class CostMeter {
     if (steps_ > warm_up_) seconds_ += Clock::now() - step_begin;
   }
   StepCost end() {
-    const double exposed = trainer_->take_collective_times().exposed_ns * 1e-9;
+    parallel::ByAxis exposed = exposed_by_axis(trainer_->take_collective_times());
     if (steps_ <= warm_up_) return {};
     const auto measured = static_cast<double>(steps_ - warm_up_);
-    return {steps_ - warm_up_, seconds_.count() / measured, exposed / measured};
+    for (double& seconds : exposed) seconds /= measured;
+    return {steps_ - warm_up_, seconds_.count() / measured, exposed};
   }
 
  private:

@@ -45,6 +45,13 @@ void check_input(const model::Model& model, const data::SampleSpec& spec) {
                            "; set model.input, or dataset.resize for images");
 }
 
+ModelParallel make_parts(const config::Parallelism& p, const exec::Collectives* collectives,
+                         const std::optional<PlannedRank>& planned) {
+  if (planned) return model_parallel(p, mesh_of(p, planned->world_size), planned->rank);
+  if (collectives == nullptr) return {};
+  return model_parallel(p, mesh_of(p, collectives->world_size()), collectives->rank());
+}
+
 parallel::BatchSplit make_split(const config::Config& config, const ModelParallel& parts) {
   parallel::BatchSplit split;
   split.rank = parts.place.data;
@@ -58,7 +65,8 @@ parallel::BatchSplit make_split(const config::Config& config, const ModelParalle
 }  // namespace
 
 StepPrograms::StepPrograms(const config::Config& c, const data::SampleSpec& s,
-                           std::shared_ptr<plugins::host::Device> d, const exec::CompileOptions& o)
+                           std::shared_ptr<plugins::host::Device> d, const exec::CompileOptions& o,
+                           const std::optional<PlannedRank>& planned)
     : config(c),
       spec(s),
       device(std::move(d)),
@@ -66,14 +74,11 @@ StepPrograms::StepPrograms(const config::Config& c, const data::SampleSpec& s,
       model(model_from_config(c.model)),
       dtype(to_dtype(c.training.dtype)),
       loss(resolve_loss(c.training, s)),
-      parts(o.collectives == nullptr
-                ? ModelParallel{}
-                : model_parallel(c.parallelism, mesh_of(c.parallelism, o.collectives->world_size()),
-                                 o.collectives->rank())),
+      parts(make_parts(c.parallelism, o.collectives, planned)),
       split(make_split(c, parts)),
       stream(device->create_stream()),
-      storage(device),
-      arena(device),
+      storage(device, planned.has_value()),
+      arena(device, planned.has_value()),
       has_batch_norm_(contains_batch_norm(model.layers)) {
   check_input(model, spec);
 }
@@ -104,6 +109,15 @@ const std::vector<StepKey>& StepPrograms::keys(Purpose purpose, const data::Batc
     if (i + 1 < steps) keys[i].purpose = Purpose::kMicroStep;
   }
   return keys;
+}
+
+const std::vector<StepKey>& StepPrograms::full_step() {
+  data::Batch full;
+  full.global_rows = config.training.global_batch_size;
+  const std::vector<int64_t> rows = parallel::rows_of_rank(full.global_rows, split);
+  full.rows = static_cast<int64_t>(rows.size());
+  full.valid = full.rows - std::count(rows.begin(), rows.end(), -1);
+  return keys(Purpose::kTraining, full);
 }
 
 StepOptions StepPrograms::step_options(const StepKey& key) const {
@@ -176,8 +190,7 @@ StepProgram& StepPrograms::get(const StepKey& key) {
     if (std::find(notes.begin(), notes.end(), note) == notes.end())
       notes.push_back(std::move(note));
   }
-  if (p.step.one != kNone)
-    write(storage.buffer("one", graph::dtype_bytes(dtype)), encode({1.0}, dtype));
+  if (void* const one = p.address(p.step.one)) write(one, encode({1.0}, dtype));
   return programs_.emplace(key, std::move(p)).first->second;
 }
 

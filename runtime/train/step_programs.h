@@ -5,6 +5,7 @@
 #include <compare>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -38,14 +39,22 @@ struct StepProgram {
   }
 };
 
+// A rank of a job of which nothing else is there: its programs are planned and have no memory.
+struct PlannedRank {
+  int rank = 0, world_size = 1;
+};
+
 // One thread.
 class StepPrograms {
  public:
   StepPrograms(const config::Config& config, const data::SampleSpec& spec,
-               std::shared_ptr<plugins::host::Device> device, const exec::CompileOptions& options);
+               std::shared_ptr<plugins::host::Device> device, const exec::CompileOptions& options,
+               const std::optional<PlannedRank>& planned = std::nullopt);
 
   // The micro-steps of a rank's part of a global batch, in order.
   const std::vector<StepKey>& keys(Purpose purpose, const data::Batch& batch);
+  // Of a training step of a full global batch.
+  const std::vector<StepKey>& full_step();
   StepKey whole(Purpose purpose, int64_t rows) const;
   StepProgram& get(const StepKey& key);
   // The last pass of a full training step.

@@ -459,15 +459,10 @@ void Trainer::check_replicas() {
 
 exec::Program& Trainer::program() { return *state_->any_program().program; }
 
-void Trainer::run_collectives() {
+void Trainer::run_collectives(int communicator) {
   State& s = *state_;
-  data::Batch full;
-  full.global_rows = s.config.training.global_batch_size;
-  const std::vector<int64_t> rows = parallel::rows_of_rank(full.global_rows, s.split);
-  full.rows = static_cast<int64_t>(rows.size());
-  full.valid = full.rows - std::count(rows.begin(), rows.end(), -1);
-  for (const StepKey& key : s.keys(Purpose::kTraining, full))
-    s.get(key).program->run_collectives(s.stream);
+  for (const StepKey& key : s.full_step())
+    s.get(key).program->run_collectives(s.stream, communicator);
 }
 
 plugins::host::Stream& Trainer::stream() { return state_->stream; }

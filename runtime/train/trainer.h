@@ -81,8 +81,9 @@ class Trainer {
 
   // The program of a full step's last pass (of its only one, without micro-steps).
   exec::Program& program();
-  // The collectives of a full step, without what it computes, for measuring. Gradients are spoiled.
-  void run_collectives();
+  // The collectives of a full step on one communicator, without what it computes, for measuring.
+  // Gradients are spoiled.
+  void run_collectives(int communicator);
   plugins::host::Stream& stream();
   // Copies the first rows of a full batch to where that program reads them.
   void upload(const data::Batch& batch, double learning_rate);

@@ -34,9 +34,16 @@ const std::vector<const char*> kTimes = {"ranks",
                                          "t_comp_alone_ms",
                                          "t_sync_ms",
                                          "exposed_t_sync_ms",
+                                         "t_sync_ms_by_axis",
+                                         "exposed_t_sync_ms_by_axis",
+                                         "bubble",
                                          "speed_up",
                                          "efficiency",
                                          "predicted_efficiency",
+                                         "predicted_step_ms",
+                                         "predicted_bubble",
+                                         "mesh",
+                                         "memory",
                                          "pays",
                                          "pays_per_rank"};
 
@@ -64,7 +71,11 @@ TEST_F(Scaling, ARunOfSeveralRanksSaysWhetherTheyPay) {
   expect_consistent(s);
   EXPECT_EQ(s["ranks"], 2);
   EXPECT_EQ(s["backend"], "local");
-  EXPECT_TRUE(s["predicted_efficiency"].is_null());  // reference does not estimate
+  EXPECT_GT(s["predicted_efficiency"], 0);
+  EXPECT_GT(s["predicted_step_ms"], 0);
+  EXPECT_EQ(s["mesh"], json({{"data", 2}, {"tensor", 1}, {"pipeline", 1}}));
+  ASSERT_EQ(s["memory"].size(), 2u);
+  expect_keys(s["memory"][1], {"rank", "planned_bytes", "allocated_bytes", "parameters", "arena"});
 }
 
 TEST_F(Scaling, OneRankSaysNothing) {
@@ -159,7 +170,50 @@ TEST_F(Scaling, PlanOfARankOfMany) {
               AllOf(HasSubstr("batch 8, rank 0 of 4"), HasSubstr("53 parameters"),
                     HasSubstr("reduce_scatter, bucket 0"), HasSubstr("all_gather, parameters"),
                     HasSubstr("on the wire"), HasSubstr("latency 100.0 us, bandwidth 1.0 Gbit"),
-                    HasSubstr("gradients 0."), HasSubstr("does not estimate times")));
+                    HasSubstr("0-3 "), HasSubstr("measured, operation by operation")));
+  EXPECT_THAT(output({"plan", job_, "--world-size", "4", "--set", "device.tune=off"}),
+              HasSubstr("does not estimate times"));
+}
+
+TEST_F(Scaling, PlanOfAMesh) {
+  const std::string out =
+      output({"plan", job_, "--world-size", "4", "--set", "parallelism.tensor=2", "--set",
+              "parallelism.pipeline=2", "--set", "parallelism.microbatches=2"});
+  EXPECT_THAT(out, AllOf(HasSubstr("send, "), HasSubstr("0-1 "), HasSubstr("2-3 "),
+                         HasSubstr("tensor: bytes"), HasSubstr("pipeline: bytes"),
+                         HasSubstr("(data 1 x tensor 2 x pipeline 2), global batch 8"),
+                         HasSubstr("; bubble 0.")));
+  expect_refused({"plan", job_, "--world-size", "3", "--set", "parallelism.tensor=2"}, "divide");
+}
+
+TEST_F(Scaling, ARunOfAMeshReportsItsAxes) {
+  const test::ProcessResult r =
+      run({"train", job_, "--set", "job.dump_folder=run", "--nproc", "2", "--set",
+           "parallelism.pipeline=2", "--set", "parallelism.microbatches=2"});
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  EXPECT_THAT(r.err, AllOf(HasSubstr("pipeline: T_sync "), HasSubstr("; bubble "),
+                           HasSubstr("memory of rank 1: "), HasSubstr("allocated, planned")));
+  const json s = json::parse(test::read_text(folder_.path() / "run/scaling.json"));
+  EXPECT_EQ(s["exposed_t_sync_ms"], s["exposed_t_sync_ms_by_axis"]["pipeline"]);
+  EXPECT_GT(s["bubble"], 0);
+  EXPECT_GT(s["predicted_bubble"], 0);
+  EXPECT_FALSE(s.contains("pays_per_rank"));
+}
+
+TEST_F(Scaling, SearchProposesAMeshThatTrainTakes) {
+  const std::string search = "parallelism.search=true";
+  EXPECT_THAT(output({"plan", job_, "--world-size", "2", "--set", search}),
+              AllOf(HasSubstr("data 2 x tensor 1 x pipeline 1 "),
+                    HasSubstr("data 1 x tensor 2 x pipeline 1 "),
+                    HasSubstr("data 1 x tensor 1 x pipeline 2 "), HasSubstr("proposed: ")));
+  const test::ProcessResult r = run({"train", job_, "--set", "job.dump_folder=run", "--nproc", "2",
+                                     "--set", search, "--set", "debug.deterministic=true"});
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  // The others do not go with debug.deterministic.
+  EXPECT_THAT(r.err, HasSubstr("parallelism.search takes data 2 x tensor 1 x pipeline 1"));
+  const std::string saved = test::read_text(folder_.path() / "run/config.toml");
+  EXPECT_THAT(saved, AllOf(HasSubstr("data = 2"), Not(HasSubstr("search = true"))));
+  expect_refused({"plan", job_, "--set", search, "--set", "parallelism.tensor=2"}, "search");
 }
 
 TEST_F(Scaling, PlanPredictsWhereTheDeviceEstimates) {
@@ -173,8 +227,11 @@ TEST_F(Scaling, PlanPredictsWhereTheDeviceEstimates) {
 }
 
 TEST_F(Scaling, OneRanksPlanIsAsBefore) {
-  EXPECT_EQ(output({"plan", job_}), output({"plan", job_, "--world-size", "1"}));
-  EXPECT_THAT(output({"plan", job_}), Not(HasSubstr("link (")));
+  const std::vector<std::string> plan = {"plan", job_, "--set", "device.tune=off"};
+  std::vector<std::string> one = plan;
+  one.insert(one.end(), {"--world-size", "1"});
+  EXPECT_EQ(output(plan), output(one));
+  EXPECT_THAT(output(plan), Not(HasSubstr("link (")));
 }
 
 TEST_F(Scaling, BadInput) {

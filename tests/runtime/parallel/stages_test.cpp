@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "runtime/error.h"
-#include "runtime/parallel/stage_times.h"
 #include "tests/runtime/parallel/pipeline_step.h"
 
 namespace runtime::parallel {
@@ -136,19 +135,6 @@ TEST(Stages, BackwardNodesAndPenaltiesBelongToTheirLayer) {
     EXPECT_EQ(stages.of(n), stages.layers.at(n.layer)) << n.op << " of " << n.layer;
   }
   EXPECT_GT(backward, 20);
-}
-
-TEST(Stages, TimesOfStagesAreThoseOfTheirNodesAndOfWhatTheySend) {
-  Graph g = chain({1000, 2000, 10, 10});
-  for (size_t i = 0; i < g.nodes.size(); ++i)
-    g.nodes[i].estimated_ns = 1e9 * static_cast<double>(i + 1);
-  const Stages stages = assign_stages(g, {.stages = 2, .cost = {1, 1, 1, 1}});
-  EXPECT_EQ(cost_by_origin(g), (std::vector<double>{1e9, 2e9, 3e9, 4e9}));
-  const StageTimes times = stage_times(g, stages, 2, {.latency_s = 0.5, .bytes_per_second = 16000});
-  EXPECT_EQ(times.forward, (std::vector<double>{3, 7}));
-  EXPECT_EQ(times.backward, (std::vector<double>{0, 0}));
-  EXPECT_EQ(times.send_forward, (std::vector<double>{1, 0}));
-  EXPECT_EQ(times.send_backward, (std::vector<double>{0, 0}));
 }
 
 TEST(Stages, AnotherStepOfTheModelGetsTheSameStages) {

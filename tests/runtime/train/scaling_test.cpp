@@ -3,9 +3,7 @@
 
 #include <gmock/gmock.h>
 
-#include "runtime/error.h"
 #include "runtime/train/run.h"
-#include "runtime/train/step_programs.h"
 #include "tests/runtime/exec/local_ranks.h"
 #include "tests/runtime/train/job.h"
 
@@ -13,7 +11,6 @@ namespace runtime::train {
 namespace {
 
 using testing::Each;
-using testing::SizeIs;
 
 class Forms : public testing::TestWithParam<std::vector<config::Override>> {};
 
@@ -23,19 +20,23 @@ TEST_P(Forms, MeasuringKeepsParameters) {
     const data::DatasetPair data = open_data(config, nullptr);
     exec::CompileOptions options{exec::Tune::kOff, false, {}};
     options.collectives = &r.collectives;
-    Trainer trainer(config, data.train->spec(), test::open_device("reference"), options);
+    const Planner planner{data.train->spec(), test::open_device("reference"), options};
+    Trainer trainer(config, data.train->spec(), planner.device, options);
     const auto reporter = make_tee({});
     RunOptions run;
     run.max_steps = 4;
     const RunResult result = run_training(config, data, trainer, *reporter, run);
     EXPECT_EQ(result.cost.steps, 2);  // half of so few are warm-up
-    EXPECT_GT(result.cost.seconds, result.cost.exposed);
-    EXPECT_GT(result.cost.exposed, 0);
+    EXPECT_GT(result.cost.seconds, result.cost.all_exposed());
+    EXPECT_GT(result.cost.all_exposed(), 0);
     const data::TensorFile before = trainer.weights();
-    const Scaling s = measure_scaling(config, trainer, r.collectives, "local", result.cost);
+    const Scaling s =
+        measure_scaling(config, trainer, &r.collectives, "local", result.cost, planner);
     EXPECT_EQ(s.measured.ranks, 3);
     EXPECT_GT(s.measured.sync, 0);
-    EXPECT_GT(s.measured.compute_alone, s.measured.compute);
+    EXPECT_EQ(s.measured.sync, s.measured.sync_by_axis[parallel::kDataAxis]);
+    EXPECT_FALSE(s.predicted.has_value());  // reference does not estimate, and nothing is measured
+    EXPECT_EQ(s.allocated.size(), 3u);
     const data::TensorFile after = trainer.weights();
     for (const auto& [name, tensor] : before.tensors)
       EXPECT_EQ(tensor.bytes, after.tensors.at(name).bytes) << name;
@@ -50,21 +51,6 @@ INSTANTIATE_TEST_SUITE_P(
                     std::vector<config::Override>{{"training.micro_batch_size", "1"}},
                     std::vector<config::Override>{{"debug.deterministic", "true"},
                                                   {"debug.virtual_shards", "4"}}));
-
-TEST(Planning, ARankWithoutCommunicatorsHasMemoryAndCollectivesButDoesNotRun) {
-  const config::Config config = test::parse(kTiny, {});
-  const data::DatasetPair data = open_data(config, nullptr);
-  StepPrograms programs(config, data.train->spec(), test::open_device("reference"),
-                        {exec::Tune::kOff, false, {}});
-  programs.split.world_size = 4;
-  exec::Program& program = *programs.any_program().program;
-  EXPECT_GT(program.memory().parameters, 0u);
-  const parallel::Prediction p = parallel::predict(
-      program.graph(), predict_options(config, programs.split, parallel::default_link("gloo")));
-  EXPECT_THAT(p.collectives, SizeIs(1));  // one bucket with the loss
-  EXPECT_GT(p.times.sync, 0);
-  EXPECT_THROW(program.run(programs.stream), CommunicationError);
-}
 
 }  // namespace
 }  // namespace runtime::train

@@ -1,0 +1,188 @@
+#include "runtime/parallel/predict.h"
+
+#include <algorithm>
+#include <compare>
+#include <map>
+#include <numeric>
+#include <tuple>
+
+#include "runtime/error.h"
+
+namespace runtime::parallel {
+
+using graph::Graph;
+using graph::Node;
+
+namespace {
+
+// Until steps follow each other at one pace.
+constexpr int kRounds = 4;
+constexpr double kNotYet = -1;
+
+uint64_t bytes_of(const Graph& graph, const Node& node) {
+  const auto bytes = [&](const std::vector<graph::ValueId>& values) {
+    return values.empty() ? 0 : graph::canonical_bytes(graph.value(values[0]));
+  };
+  return std::max(bytes(node.inputs), bytes(node.outputs));
+}
+
+// Who talks to whom: sender and receiver of a transfer, or -1, -1 for all of the pipeline; on the
+// other axes the rank and itself, since those that it talks to are like it.
+struct Channel {
+  int communicator, from, to;
+  auto operator<=>(const Channel&) const = default;
+};
+
+// One collective, as its ranks come to it.
+struct Meeting {
+  int missing = 0;
+  double ready = 0, seconds = 0, done = kNotYet;
+};
+
+struct Player {
+  size_t program = 0, node = 0;
+  int round = 0;
+  double now = 0;
+  std::map<std::pair<size_t, int32_t>, Meeting*> open;  // by program and token
+  std::map<Channel, int64_t> calls;
+  RankPrediction result;  // of this round
+};
+
+class Play {
+ public:
+  Play(const StepGraphs& graphs, const Mesh& mesh, const Link& link)
+      : graphs_(graphs), mesh_(mesh), link_(link), players_(graphs.size()) {}
+
+  Prediction run() {
+    while (Player* const next = earliest()) advance(*next);
+    Prediction p;
+    for (Player& player : players_) {
+      if (player.round < kRounds)
+        throw Error(ExitCode::kConfiguration, "a step in which a rank waits for ever");
+      add_mean(player.result, p.times);
+      p.ranks.push_back(std::move(player.result));
+    }
+    p.times.ranks = mesh_.size();
+    p.times.sync = sum(p.times.sync_by_axis);
+    p.times.exposed = sum(p.times.exposed_by_axis);
+    return p;
+  }
+
+ private:
+  static double sum(const ByAxis& a) { return std::accumulate(a.begin(), a.end(), 0.0); }
+
+  void add_mean(const RankPrediction& r, StepTimes& t) const {
+    const double part = 1 / static_cast<double>(players_.size());
+    t.compute += part * r.compute;
+    for (int axis = 0; axis < kAxes; ++axis) {
+      t.sync_by_axis[axis] += part * r.sync[axis];
+      t.exposed_by_axis[axis] += part * r.exposed[axis];
+    }
+  }
+
+  int place(const Player& p) const { return static_cast<int>(&p - players_.data()); }
+  const Graph& graph(const Player& p) const { return graphs_[place(p)][p.program]; }
+  const Node& node(const Player& p) const { return graph(p).nodes[p.node]; }
+
+  // The one with the earliest clock that has something to do.
+  Player* earliest() {
+    Player* found = nullptr;
+    for (Player& p : players_) {
+      if (p.round < kRounds && !blocked(p) && (found == nullptr || p.now < found->now)) found = &p;
+    }
+    return found;
+  }
+
+  bool blocked(const Player& p) const {
+    const std::optional<graph::Collective>& c = node(p).collective;
+    return c && c->wait && p.open.at({p.program, c->token})->missing > 0;
+  }
+
+  void advance(Player& p) {
+    const Node& n = node(p);
+    if (!n.collective) {
+      compute(p, std::max(0.0, n.estimated_ns) * 1e-9);
+    } else if (n.collective->wait) {
+      wait(p, n);
+    } else {
+      start(p, n);
+    }
+    if (++p.node < graph(p).nodes.size()) return;
+    p.node = 0;
+    if (++p.program < graphs_[place(p)].size()) return;
+    p.program = 0;
+    if (++p.round < kRounds) p.result = {};
+  }
+
+  void compute(Player& p, double seconds) const {
+    p.now += seconds;
+    p.result.compute += seconds;
+  }
+
+  Channel channel(const Player& p, const graph::Collective& c) const {
+    const int own = place(p);
+    if (c.communicator != kPipelineCommunicator) return {c.communicator, own, own};
+    if (!c.is_transfer()) return {c.communicator, -1, -1};
+    return c.kind == RT_SEND ? Channel{c.communicator, own, c.peer}
+                             : Channel{c.communicator, c.peer, own};
+  }
+
+  void start(Player& p, const Node& n) {
+    const graph::Collective& c = *n.collective;
+    const int axis = axis_of(c.communicator);
+    const int ranks = c.is_transfer() ? 2 : mesh_.degree(axis);
+    const Channel on = channel(p, c);
+    const auto [it, is_first] = meetings_.try_emplace({on, p.calls[on]++});
+    Meeting& meeting = it->second;
+    if (is_first) meeting.missing = axis == kPipelineAxis ? ranks : 1;
+    meeting.ready = std::max(meeting.ready, p.now);
+    meeting.seconds = collective_seconds(c.kind, bytes_of(graph(p), n), ranks, link_);
+    p.open[{p.program, c.token}] = &meeting;
+    record(p, n, ranks, meeting.seconds);
+    if (--meeting.missing > 0 || !link_.in_background) return;
+    double& free = free_[on];
+    meeting.done = free = std::max(free, meeting.ready) + meeting.seconds;
+  }
+
+  void record(Player& p, const Node& n, int ranks, double seconds) const {
+    const graph::Collective& c = *n.collective;
+    const std::string name = n.op + ", " + n.layer;
+    const int axis = axis_of(c.communicator);
+    std::vector<CollectiveCost>& list = p.result.collectives;
+    auto it = std::find_if(list.begin(), list.end(),
+                           [&](const auto& l) { return l.name == name && l.axis == axis; });
+    if (it == list.end()) it = list.insert(list.end(), CollectiveCost{name, axis});
+    const uint64_t bytes = bytes_of(graph(p), n);
+    const double wire =
+        c.kind == RT_RECEIVE ? 0 : static_cast<double>(bytes) * bus_factor(c.kind, ranks);
+    ++it->calls;
+    it->bytes += bytes;
+    it->wire_bytes += wire;
+    it->seconds += seconds;
+    p.result.wire_bytes[axis] += wire;
+    p.result.sync[axis] += seconds;
+  }
+
+  void wait(Player& p, const Node& n) {
+    Meeting& meeting = *p.open.at({p.program, n.collective->token});
+    if (meeting.done == kNotYet) meeting.done = std::max(p.now, meeting.ready) + meeting.seconds;
+    const double waited = std::max(0.0, meeting.done - p.now);
+    p.now += waited;
+    p.result.exposed[axis_of(n.collective->communicator)] += waited;
+  }
+
+  const StepGraphs& graphs_;
+  const Mesh& mesh_;
+  const Link& link_;
+  std::vector<Player> players_;
+  std::map<std::tuple<Channel, int64_t>, Meeting> meetings_;
+  std::map<Channel, double> free_;  // when a link has nothing more to do
+};
+
+}  // namespace
+
+Prediction predict(const StepGraphs& graphs, const Mesh& mesh, const Link& link) {
+  return Play(graphs, mesh, link).run();
+}
+
+}  // namespace runtime::parallel

@@ -1,0 +1,217 @@
+#include "runtime/train/job_plan.h"
+
+#include <algorithm>
+#include <map>
+
+#include "plugins/host/error.h"
+#include "runtime/error.h"
+#include "runtime/train/asynchronous.h"
+#include "runtime/train/ranks.h"
+#include "runtime/train/scaling.h"
+#include "runtime/train/step_programs.h"
+
+namespace runtime::train {
+
+namespace {
+
+// "wte to h.2" of each stage, in their order.
+std::string layers_of(const StepProgram& p) {
+  std::map<int, std::pair<std::string, std::string>> ends;  // by stage
+  for (const graph::Node& node : p.program->graph().nodes) {
+    if (node.phase != graph::Phase::kForward || node.collective) continue;
+    const bool staged = p.step.pipeline && node.origin != graph::kNone;
+    const int stage = staged ? p.step.pipeline->stages.of(node) : 0;
+    const auto it = ends.try_emplace(stage, node.layer, node.layer).first;
+    // Later micro-batches begin again.
+    if (it->second.first != node.layer && !node.layer.empty()) it->second.second = node.layer;
+  }
+  std::string text;
+  for (const auto& [stage, names] : ends)
+    text += (text.empty() ? "" : ", ") + names.first + " to " + names.second;
+  return text;
+}
+
+class RolePlanner {
+ public:
+  RolePlanner(const Planner& planner, const config::Config& config, const PlannedRank& rank)
+      : planner_(planner),
+        programs_(config, planner.spec, planner.device, own_options(planner), rank),
+        keys_(is_asynchronous(config, rank.world_size)
+                  ? std::vector<StepKey>{programs_.whole(Purpose::kMicroStep,
+                                                         programs_.nominal_rows())}
+                  : programs_.full_step()) {
+    programs_.any_program();
+    for (const StepKey& key : keys_) programs_.get(key);
+    if (planner.evaluates)
+      programs_.get(programs_.whole(Purpose::kEvaluation, config.training.global_batch_size));
+  }
+
+  RolePlan describe() {
+    RolePlan role;
+    role.memory = memory_of(programs_);
+    role.layers = layers_of(programs_.get(keys_.back()));
+    for (const StepKey& key : keys_)
+      role.flops += step_flops(programs_.get(key).program->graph(), 1);
+    return role;
+  }
+
+  // Whether the device has room for it now.
+  bool has_room() const {
+    return programs_.storage.total_bytes() + programs_.arena.bytes() <=
+           planner_.device->memory_info().free_bytes;
+  }
+
+  void measure() {
+    programs_.storage.materialise();
+    programs_.arena.materialise();
+    for (const StepKey& key : keys_) {
+      StepProgram& p = programs_.get(key);
+      const data::Batch zeros =
+          data::zero_batch(planner_.spec, key.rows * programs_.split.shards_of_rank());
+      p.program->measure(programs_.stream, [&] { programs_.upload(p, zeros, 0, 0, 0); });
+    }
+  }
+
+  std::vector<graph::Graph> graphs() {
+    std::vector<graph::Graph> list;
+    for (const StepKey& key : keys_) list.push_back(programs_.get(key).program->graph());
+    return list;
+  }
+
+  const std::vector<std::string>& notes() const { return programs_.notes; }
+
+ private:
+  static exec::CompileOptions own_options(const Planner& planner) {
+    exec::CompileOptions options = planner.options;
+    options.collectives = nullptr;
+    return options;
+  }
+
+  const Planner& planner_;
+  StepPrograms programs_;
+  std::vector<StepKey> keys_;
+};
+
+void add_notes(const std::vector<std::string>& more, std::vector<std::string>& notes) {
+  for (const std::string& note : more) {
+    if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(note);
+  }
+}
+
+// The same with the degrees of a mesh, checked as a file is.
+config::Config with_mesh(config::Config config, const parallel::Mesh& mesh) {
+  config.parallelism.search = false;
+  config.parallelism.data = mesh.data;
+  config.parallelism.tensor = mesh.tensor;
+  config.parallelism.pipeline = mesh.pipeline;
+  return resolve_ranks(config::load_text(config::to_toml(config), config.name), mesh.size());
+}
+
+// The first statement of a message, without where a generated text has it.
+std::string short_form(const std::string& message) {
+  std::string text = message.substr(0, message.find_first_of(";\n"));
+  if (const size_t place = text.find(".toml:"); place != std::string::npos) {
+    if (const size_t end = text.find(": ", place + 6); end != std::string::npos)
+      text = text.substr(end + 2);
+  }
+  return text;
+}
+
+Candidate make_candidate(const config::Config& config, const parallel::Mesh& mesh,
+                         const Planner& planner) {
+  Candidate c;
+  c.mesh = mesh;
+  try {
+    c.config = with_mesh(config, mesh);
+    c.plan = planner.plan(c.config, mesh.size());
+    if (!c.plan.fits()) c.reason = "does not fit the memory";
+  } catch (const Error& error) {
+    c.reason = short_form(error.what());
+  } catch (const plugins::host::Error& error) {
+    c.reason = short_form(error.what());
+  }
+  return c;
+}
+
+}  // namespace
+
+uint64_t JobPlan::peak() const {
+  uint64_t bytes = 0;
+  for (const RolePlan& role : roles) bytes = std::max(bytes, role.memory.total());
+  return bytes;
+}
+
+RankMemory memory_of(StepPrograms& programs) {
+  const exec::MemoryReport& report = programs.any_program().program->memory();
+  RankMemory m;
+  for (const exec::BufferInfo& b : report.buffers) {
+    if (b.kind == graph::ValueKind::kState && b.name.find("gradients") != std::string::npos)
+      m.gradients += b.bytes;
+  }
+  m.parameters = report.parameters;
+  m.packed = report.packed;
+  m.largest_workspace = report.largest_workspace;
+  m.arena = programs.arena.bytes();
+  // What other forms of a step have besides counts as state.
+  m.state = programs.storage.total_bytes() - m.parameters - m.packed - m.gradients;
+  return m;
+}
+
+JobPlan Planner::plan(const config::Config& config, int world_size) const {
+  JobPlan result;
+  result.mesh = mesh_of(config.parallelism, world_size);
+  const uint64_t memory = device->memory_info().total_bytes;
+  result.memory_limit = share_device ? memory / world_size : memory;
+  result.measured = options.tune != exec::Tune::kOff;
+  parallel::StepGraphs graphs;
+  for (int place = 0; place < result.mesh.pipeline; ++place) {
+    const int first = result.mesh.rank_of({0, 0, place});
+    RolePlanner planner(*this, config, {first, world_size});
+    RolePlan role = planner.describe();
+    for (int i = 0; i < result.mesh.data * result.mesh.tensor; ++i) role.ranks.push_back(first + i);
+    result.roles.push_back(std::move(role));
+    result.measured = result.measured && planner.has_room();
+    if (result.measured) planner.measure();
+    graphs.push_back(planner.graphs());
+    add_notes(planner.notes(), result.notes);
+  }
+  result.prediction = parallel::predict(graphs, result.mesh, link);
+  return result;
+}
+
+void Planner::predict_alone(const config::Config& config, JobPlan& of) const {
+  config::Config alone = config;
+  alone.parallelism = {};
+  const JobPlan one = plan(alone, 1);
+  // Estimates and measurements are not compared.
+  if (one.measured == of.measured) of.prediction.times.compute_alone = one.prediction.times.compute;
+}
+
+std::vector<Candidate> search(const config::Config& config, int world_size,
+                              const Planner& planner) {
+  std::vector<Candidate> list;
+  for (int tensor = 1; tensor <= world_size; ++tensor) {
+    for (int pipeline = 1; tensor * pipeline <= world_size; ++pipeline) {
+      if (world_size % (tensor * pipeline) == 0)
+        list.push_back(
+            make_candidate(config, {world_size / (tensor * pipeline), tensor, pipeline}, planner));
+    }
+  }
+  const auto rank = [](const Candidate& c) {
+    return std::pair(!c.reason.empty(), c.plan.prediction.times.step());
+  };
+  std::stable_sort(list.begin(), list.end(),
+                   [&](const Candidate& a, const Candidate& b) { return rank(a) < rank(b); });
+  return list;
+}
+
+const Candidate& best_of(const std::vector<Candidate>& candidates) {
+  if (candidates.front().reason.empty()) return candidates.front();
+  throw ConfigurationError("parallelism.search: none of the meshes of " +
+                           std::to_string(candidates.front().mesh.size()) +
+                           " ranks can train the model (" + to_string(candidates.front().mesh) +
+                           ": " + candidates.front().reason +
+                           "); use more ranks, a smaller batch or training.recompute = \"blocks\"");
+}
+
+}  // namespace runtime::train

@@ -1,0 +1,175 @@
+#include "runtime/parallel/predict.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "runtime/error.h"
+#include "runtime/parallel/emit.h"
+
+namespace runtime::parallel {
+namespace {
+
+constexpr double kNs = 1e-9, kTiny = 1e-12;
+
+// Steps by hand: of one place in a pipeline, or of several.
+class Step : public testing::Test {
+ protected:
+  // The program of another place.
+  void next_place() { graphs_.push_back({graph::Graph{}}); }
+  graph::Graph& graph() { return graphs_.back().back(); }
+
+  void compute(double ns) {
+    graph::Node n;
+    n.op = RT_OP_MATMUL;
+    n.estimated_ns = ns;
+    graph().nodes.push_back(std::move(n));
+  }
+
+  // 250 floats: 1000 bytes.
+  graph::ValueId vector() {
+    graph::Value v;
+    v.dims = {250};
+    return graph().add_value(std::move(v));
+  }
+
+  // All-reduce: 1000 ns between two ranks.
+  Emit::Pair all_reduce(int communicator = kGradientsCommunicator) {
+    const graph::ValueId v = vector();
+    return Emit(graph()).collective(RT_ALL_REDUCE, RT_SUM, v, v, communicator, "bucket");
+  }
+  // 1000 ns.
+  Emit::Pair transfer(int kind, int peer) {
+    return Emit(graph()).transfer(kind, vector(), peer, "x");
+  }
+  void add(const graph::Node& node) { graph().nodes.push_back(node); }
+
+  Prediction run() { return predict(graphs_, mesh_, link_); }
+
+  StepGraphs graphs_{{graph::Graph{}}};
+  Mesh mesh_{2, 1, 1};
+  Link link_{0, 1e9, true};
+};
+
+TEST_F(Step, WhatFitsBehindComputingIsHidden) {
+  const Emit::Pair bucket = all_reduce();
+  compute(500);
+  add(bucket.start);
+  compute(1500);
+  add(bucket.wait);
+  compute(100);
+  const StepTimes t = run().times;
+  EXPECT_EQ(t.ranks, 2);
+  EXPECT_NEAR(t.compute, 2100 * kNs, kTiny);
+  EXPECT_NEAR(t.sync, 1000 * kNs, kTiny);
+  EXPECT_NEAR(t.exposed, 0, kTiny);
+}
+
+TEST_F(Step, CollectivesOfACommunicatorQueue) {
+  const Emit::Pair first = all_reduce(), second = all_reduce();
+  compute(500);
+  add(first.start);  // 500 to 1500
+  compute(200);
+  add(second.start);  // 1500 to 2500, not at 700
+  compute(300);
+  add(first.wait);   // at 1000: 500 too early
+  add(second.wait);  // at 1500: 1000 too early
+  const Prediction p = run();
+  EXPECT_NEAR(p.times.exposed, 1500 * kNs, kTiny);
+  EXPECT_NEAR(p.times.exposed_by_axis[kDataAxis], 1500 * kNs, kTiny);
+  ASSERT_EQ(p.ranks[0].collectives.size(), 1u);
+  const CollectiveCost& c = p.ranks[0].collectives[0];
+  EXPECT_EQ(c.name, "all_reduce, bucket");
+  EXPECT_EQ(c.calls, 2);
+  EXPECT_EQ(c.bytes, 2000u);
+  EXPECT_DOUBLE_EQ(c.wire_bytes, 2000);
+  EXPECT_NEAR(c.seconds, 2000 * kNs, kTiny);
+}
+
+TEST_F(Step, CommunicatorsDoNotWaitForEachOther) {
+  mesh_ = {2, 2, 1};
+  const Emit::Pair first = all_reduce(), second = all_reduce(kTensorCommunicator);
+  add(first.start);
+  add(second.start);
+  add(first.wait);
+  add(second.wait);
+  const StepTimes t = run().times;
+  EXPECT_NEAR(t.exposed, 1000 * kNs, kTiny);
+  EXPECT_NEAR(t.sync_by_axis[kDataAxis], 1000 * kNs, kTiny);
+  EXPECT_NEAR(t.sync_by_axis[kTensorAxis], 1000 * kNs, kTiny);
+}
+
+TEST_F(Step, ALinkThatIsIdleMeanwhileHidesNothing) {
+  link_.in_background = false;
+  const Emit::Pair bucket = all_reduce();
+  add(bucket.start);
+  compute(5000);
+  add(bucket.wait);
+  EXPECT_NEAR(run().times.exposed, 1000 * kNs, kTiny);
+}
+
+TEST_F(Step, AllPassesCount) {
+  compute(1000);
+  graphs_[0].push_back(graphs_[0][0]);
+  EXPECT_NEAR(run().times.compute, 2000 * kNs, kTiny);
+}
+
+TEST_F(Step, WithoutEstimatesComputeTimesAreZero) {
+  compute(0);
+  EXPECT_EQ(run().times.compute, 0);
+}
+
+// A forward and a backward of 2000 and 3000 ns in a pipeline of two: each waits for the other and
+// for the way there and back.
+TEST_F(Step, StagesWaitForEachOther) {
+  mesh_ = {1, 1, 2};
+  const Emit::Pair forth = transfer(RT_SEND, 1), back = transfer(RT_RECEIVE, 1);
+  compute(2000);
+  add(forth.start);
+  add(back.start);
+  add(forth.wait);
+  add(back.wait);
+  compute(3000);
+  next_place();
+  const Emit::Pair x = transfer(RT_RECEIVE, 0), dx = transfer(RT_SEND, 0);
+  add(x.start);
+  add(x.wait);
+  compute(5000);
+  add(dx.start);
+  add(dx.wait);
+  const Prediction p = run();
+  const double period = (2000 + 1000 + 5000 + 1000 + 3000) * kNs;
+  ASSERT_EQ(p.ranks.size(), 2u);
+  EXPECT_NEAR(p.ranks[0].step(), period, kTiny);
+  EXPECT_NEAR(p.ranks[1].step(), period, kTiny);
+  EXPECT_NEAR(p.ranks[0].exposed[kPipelineAxis], 7000 * kNs, kTiny);
+  EXPECT_NEAR(p.ranks[1].exposed[kPipelineAxis], 7000 * kNs, kTiny);
+  EXPECT_NEAR(p.times.bubble(), 7.0 / 12, 1e-9);
+  EXPECT_DOUBLE_EQ(p.ranks[0].wire_bytes[kPipelineAxis], 1000);  // what it receives is sent by 1
+}
+
+TEST_F(Step, CollectivesOfAPipelineBeginWithTheLastStage) {
+  mesh_ = {1, 1, 2};
+  for (const double ns : {500.0, 4000.0}) {
+    if (ns > 1000) next_place();
+    const Emit::Pair norm = all_reduce(kPipelineCommunicator);
+    compute(ns);
+    add(norm.start);
+    add(norm.wait);
+  }
+  const Prediction p = run();
+  EXPECT_NEAR(p.ranks[0].exposed[kPipelineAxis], 4500 * kNs, kTiny);
+  EXPECT_NEAR(p.ranks[1].exposed[kPipelineAxis], 1000 * kNs, kTiny);
+}
+
+TEST_F(Step, WhatNobodySendsIsAnError) {
+  mesh_ = {1, 1, 2};
+  const Emit::Pair x = transfer(RT_RECEIVE, 1);
+  add(x.start);
+  add(x.wait);
+  next_place();
+  compute(1);
+  EXPECT_THROW(run(), Error);
+}
+
+}  // namespace
+}  // namespace runtime::parallel
