@@ -1,8 +1,8 @@
 # Standard headers, parsed once instead of by every file. Included last: it goes through the targets.
 #
-# A precompiled header fits only what is compiled with the same options, so there is one for libraries, one for the cpu
-# plugin (OpenMP), one for tests, which are programs (-fPIE) and see GoogleTest, and one for `runtime`. Sources with
-# options of their own have SKIP_PRECOMPILE_HEADERS.
+# A precompiled header fits only what is compiled with the same options (gcc 12 crashes where -O differs), so there is one
+# for libraries, one for the cpu plugin (OpenMP), one for tests, which are programs (-fPIE) and see GoogleTest, and one
+# for `runtime`. Targets with a -O of their own have none, as sources with SKIP_PRECOMPILE_HEADERS.
 set(headers algorithm chrono cmath cstdint cstring deque filesystem fstream functional future iostream map memory mutex
     numeric optional random set sstream string thread unordered_map variant vector)
 list(TRANSFORM headers REPLACE "(.+)" "$<$<COMPILE_LANGUAGE:CXX>:<\\1$<ANGLE-R>>")
@@ -16,8 +16,9 @@ function(precompile folder)
     get_target_property(type ${target} TYPE)
     get_target_property(libraries ${target} LINK_LIBRARIES)
     get_target_property(sources ${target} SOURCES)
+    get_target_property(options ${target} COMPILE_OPTIONS)
     if(NOT "${libraries}" MATCHES "project_options" OR "${libraries}" MATCHES "OpenMP|cpu_" OR
-       NOT "${sources}" MATCHES "\\.cpp" OR target IN_LIST owners)
+       NOT "${sources}" MATCHES "\\.cpp" OR "${options}" MATCHES "-O[0-3]" OR target IN_LIST owners)
       continue()
     elseif(type MATCHES "STATIC_LIBRARY|MODULE_LIBRARY")
       target_precompile_headers(${target} REUSE_FROM plugins_host)
