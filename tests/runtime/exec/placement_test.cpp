@@ -207,5 +207,27 @@ TEST(Placement, AChainInPlaceTakesOneBuffer) {
   EXPECT_EQ(place_values(c.graph, c.needs, 64).arena_bytes, 512u);
 }
 
+// Its first element would lie on another one of the input.
+TEST(Placement, AViewOfAPartIsNotWrittenInPlace) {
+  Case c;
+  const ValueId x = add(c.graph, ValueKind::kTemporary, 256);
+  const ValueId y = add(c.graph, ValueKind::kTemporary, 256);
+  Value part;
+  part.dtype = RT_UINT8;
+  part.dims = {128};
+  part.base = y;
+  part.offset = 128;
+  const ValueId view = c.graph.add_value(part);
+  for (const auto& [from, to] : {std::pair{kNone, x}, std::pair{x, view}, std::pair{y, kNone}}) {
+    Node n;
+    n.op = "op";
+    if (from != kNone) n.inputs = {from};
+    if (to != kNone) n.outputs = {to};
+    c.graph.nodes.push_back(n);
+    c.needs.push_back({0, {1}});
+  }
+  EXPECT_EQ(place_values(c.graph, c.needs, 64).arena_bytes, 512u);
+}
+
 }  // namespace
 }  // namespace runtime::exec

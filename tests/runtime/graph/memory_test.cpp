@@ -52,6 +52,15 @@ TEST(MemoryPlan, UsesMemoryAgain) {
   EXPECT_EQ(plan.bytes, 2048u);
 }
 
+// By size alone they would take six places of theirs where five do.
+TEST(MemoryPlan, BuffersOfAboutTheSameSizeTakeTurns) {
+  std::vector<BufferRequest> turns;
+  for (int i = 0; i < 20; ++i) turns.push_back({1024 + 64 * (i % uint64_t{3}), i, i + 3});
+  const MemoryPlan plan = plan_memory(turns, 64);
+  expect_sound(turns, plan, 64);
+  EXPECT_LE(plan.bytes, 5 * 1152u);
+}
+
 TEST(MemoryPlan, LowerBoundIsTheMostAliveAtOnce) {
   const std::vector<BufferRequest> requests = {{100, 0, 2}, {50, 2, 3}, {1000, 3, 3}, {10, 5, 9}};
   EXPECT_EQ(plan_memory(requests, 1).lower_bound, 1050u);

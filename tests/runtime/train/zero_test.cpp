@@ -154,6 +154,13 @@ TEST_P(ZeroForms, EqualsOneRank) {
   }
 }
 
+TEST(ZeroBlocks, RecomputationChangesNothing) {
+  const Settings settings = kManyBuckets + zero(3);
+  EXPECT_TRUE(
+      same_bits(trace(kSmallResNet, 2, 4, settings + Settings{{"training.recompute", "blocks"}}),
+                trace(kSmallResNet, 2, 4, settings)));
+}
+
 // Queued streams, memory that the host cannot read; delays and poison show what is not waited for.
 TEST(ZeroDevices, SimulatedEqualsReferenceBitForBit) {
   const Settings slow = {{"device.simulated.poison", "true"},
