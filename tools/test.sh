@@ -52,9 +52,9 @@ if [ -z "$quick" ]; then
 fi
 
 say "Optional parts"
-echo "skipped: plugin nccl (not part of this version)"
 plugins=build/lib/runtime/plugins
 optional_part "plugin cuda" "CUDA Toolkit" test -e $plugins/libbackend_cuda.so
+optional_part "plugin nccl" "NCCL, CUDA Toolkit" test -e $plugins/libcollectives_nccl.so
 optional_part "plugin rocm" "RUNTIME_HIP_CPU_ROOT" test -e $plugins/libbackend_rocm.so
 optional_part "plugin gloo" "libgloo-dev" test -e $plugins/libcollectives_gloo.so
 optional_part "plugin mpi" "libopenmpi-dev or libmpich-dev" test -e $plugins/libcollectives_mpi.so

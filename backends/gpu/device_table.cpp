@@ -85,7 +85,7 @@ rt_status open(void*, int32_t index, const rt_device_options* options, rt_device
     expect_room(options, "rt_device_options");
     const GPU_PROPERTIES from = properties_of(index);
     auto made = std::make_unique<rt_device>();
-    made->index = index;
+    made->gpu.index = index;
     made->properties.multiprocessors = from.multiProcessorCount;
     use(*made);
     *device = made.release();
@@ -104,7 +104,7 @@ void release(void* address, int32_t kind) {
   static_cast<void>(GPU(MemGetInfo)(&free_bytes, &total));
   throw Error(RT_ERROR_OUT_OF_MEMORY,
               format("%s:%d: allocate %llu bytes failed, %zu of %zu bytes are free", kPluginName,
-                     device.index, static_cast<unsigned long long>(bytes), free_bytes, total),
+                     device.gpu.index, static_cast<unsigned long long>(bytes), free_bytes, total),
               RT_SCOPE_DEVICE);
 }
 
@@ -147,18 +147,19 @@ rt_status stream_create(rt_device* device, rt_stream** stream, rt_error* error) 
     use(*device);
     GPU(Stream_t) made{};
     check(GPU(StreamCreateWithFlags)(&made, GPU(StreamNonBlocking)), "create a stream");
-    *stream = new rt_stream{device, made};
+    *stream = new rt_stream{{made}, device};
   });
 }
 
 void stream_destroy(rt_stream* stream) {
-  static_cast<void>(GPU(StreamSynchronize)(stream->stream));
-  static_cast<void>(GPU(StreamDestroy)(stream->stream));
+  static_cast<void>(GPU(StreamSynchronize)(stream->native()));
+  static_cast<void>(GPU(StreamDestroy)(stream->native()));
   delete stream;
 }
 
 rt_status stream_synchronize(rt_stream* stream, rt_error* error) {
-  return guard(error, [&] { check(GPU(StreamSynchronize)(stream->stream), "wait for a stream"); });
+  return guard(error,
+               [&] { check(GPU(StreamSynchronize)(stream->native()), "wait for a stream"); });
 }
 
 rt_status copy(rt_stream* stream, void* destination, const void* source, uint64_t bytes,
@@ -166,7 +167,8 @@ rt_status copy(rt_stream* stream, void* destination, const void* source, uint64_
   return guard(error, [&] {
     if (bytes == 0) return;
     use(*stream->device);
-    check(GPU(MemcpyAsync)(destination, source, bytes, GPU(MemcpyDefault), stream->stream), "copy");
+    check(GPU(MemcpyAsync)(destination, source, bytes, GPU(MemcpyDefault), stream->native()),
+          "copy");
   });
 }
 
@@ -175,7 +177,7 @@ rt_status fill(rt_stream* stream, void* destination, int32_t value, uint64_t byt
   return guard(error, [&] {
     if (bytes == 0) return;
     use(*stream->device);
-    check(GPU(MemsetAsync)(destination, value, bytes, stream->stream), "fill");
+    check(GPU(MemsetAsync)(destination, value, bytes, stream->native()), "fill");
   });
 }
 
@@ -196,7 +198,7 @@ void event_destroy(rt_event* event) {
 rt_status event_record(rt_event* event, rt_stream* stream, rt_error* error) {
   return guard(error, [&] {
     use(*stream->device);
-    check(GPU(EventRecord)(event->event, stream->stream), "record an event");
+    check(GPU(EventRecord)(event->event, stream->native()), "record an event");
     event->ever_recorded = true;
   });
 }
@@ -205,7 +207,7 @@ rt_status event_wait(rt_event* event, rt_stream* stream, rt_error* error) {
   return guard(error, [&] {
     if (!event->ever_recorded) return;
     use(*stream->device);
-    check(GPU(StreamWaitEvent)(stream->stream, event->event, 0), "wait for an event on a stream");
+    check(GPU(StreamWaitEvent)(stream->native(), event->event, 0), "wait for an event on a stream");
   });
 }
 
@@ -272,7 +274,7 @@ void check(GPU(Error_t) status, const char* what) {
   throw error.native(kApiName, static_cast<int64_t>(status));
 }
 
-void use(const rt_device& device) { check(GPU(SetDevice)(device.index), "choose the device"); }
+void use(const rt_device& device) { check(GPU(SetDevice)(device.gpu.index), "choose the device"); }
 
 const rt_device_api& device_api() {
   static const rt_device_api api = {sizeof(rt_device_api),

@@ -177,7 +177,7 @@ rt_status launch(rt_plan* plan, rt_stream* stream, const rt_launch* given, rt_er
     check_launch(*plan, given);
     use(*plan->device);
     plan->kernel.run(
-        {given->inputs, given->outputs, given->workspace, given->saved, stream->stream});
+        {given->inputs, given->outputs, given->workspace, given->saved, stream->native()});
   });
 }
 

@@ -8,9 +8,10 @@
 
 #include "backends/gpu/plan.h"
 #include "rt/device.h"
+#include "rt/gpu.h"
 
 struct rt_device {
-  int32_t index;
+  rt_gpu_device gpu;  // first, see rt/gpu.h
   backends::gpu::Properties properties;
   std::mutex mutex;
   std::map<void*, uint64_t> allocations;  // guarded by mutex
@@ -18,8 +19,9 @@ struct rt_device {
 };
 
 struct rt_stream {
+  rt_gpu_stream gpu;  // first, see rt/gpu.h
   rt_device* device;
-  GPU(Stream_t) stream;
+  GPU(Stream_t) native() const { return static_cast<GPU(Stream_t)>(gpu.native); }
 };
 
 struct rt_event {

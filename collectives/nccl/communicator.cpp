@@ -1,0 +1,399 @@
+#include "communicator.h"
+
+#include <algorithm>
+#include <thread>
+
+namespace collectives::nccl {
+namespace {
+
+using rt::sdk::format;
+
+// A wait looks again and again, first without a pause.
+constexpr std::chrono::microseconds kSpin{200}, kPause{20};
+constexpr int64_t kStartNs = 60'000'000'000;  // for the library to start a call
+
+ncclDataType_t type_of(rt_dtype dtype) {
+  switch (dtype) {
+    case RT_FLOAT32:
+      return ncclFloat32;
+    case RT_FLOAT64:
+      return ncclFloat64;
+    case RT_FLOAT16:
+      return ncclFloat16;
+    case RT_BFLOAT16:
+      return ncclBfloat16;
+    case RT_INT32:
+      return ncclInt32;
+    case RT_INT64:
+      return ncclInt64;
+    case RT_UINT8:
+      return ncclUint8;
+    case RT_INT8:
+      return ncclInt8;
+    default:
+      throw Error(RT_ERROR_UNSUPPORTED, format("type %d is not one of the contract's", dtype));
+  }
+}
+
+uint64_t bytes_of(rt_dtype dtype) {
+  switch (type_of(dtype)) {
+    case ncclFloat64:
+    case ncclInt64:
+      return 8;
+    case ncclFloat32:
+    case ncclInt32:
+      return 4;
+    case ncclFloat16:
+    case ncclBfloat16:
+      return 2;
+    default:
+      return 1;
+  }
+}
+
+ncclRedOp_t reduction_of(int32_t reduction) {
+  switch (reduction) {
+    case RT_SUM:
+      return ncclSum;
+    case RT_AVERAGE:
+      return ncclAvg;
+    case RT_MIN:
+      return ncclMin;
+    case RT_MAX:
+      return ncclMax;
+    default:
+      throw Error(RT_ERROR_UNSUPPORTED, format("reduction %d; expected 1 to 4", reduction));
+  }
+}
+
+bool reduces(int32_t kind) {
+  return kind == RT_ALL_REDUCE || kind == RT_REDUCE_SCATTER || kind == RT_REDUCE;
+}
+bool is_transfer(int32_t kind) { return kind == RT_SEND || kind == RT_RECEIVE; }
+
+std::string key_of(const std::string& prefix, const std::string& what) {
+  return prefix + "/nccl/" + what;
+}
+
+int64_t left_until(Deadline deadline) {
+  const auto left = deadline - std::chrono::steady_clock::now();
+  return std::max<int64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(left).count(), 0);
+}
+
+void set(const rt_host& host, const std::string& key, const void* value, uint64_t bytes) {
+  rt_error error{};
+  error.size = sizeof(error);
+  if (host.kv_set(host.context, key.c_str(), value, bytes, &error) != RT_OK)
+    throw Error(error.code, error.message, error.scope);
+}
+
+// False when the time is over.
+bool get(const rt_host& host, const std::string& key, void* value, uint64_t bytes,
+         int64_t timeout_ns) {
+  rt_error error{};
+  error.size = sizeof(error);
+  uint64_t room = bytes;
+  const rt_status status = host.kv_get(host.context, key.c_str(), value, &room, timeout_ns, &error);
+  if (status == RT_ERROR_TIMEOUT) return false;
+  if (status != RT_OK) throw Error(error.code, error.message, error.scope);
+  return true;
+}
+
+// Every rank says that it is there; whoever does not in time is named. NCCL itself would only wait.
+void call_the_roll(const rt_host& host, const rt_comm_options& o, Deadline deadline) {
+  const char here = 1;
+  set(host, key_of(o.prefix, "rank/" + std::to_string(o.rank)), &here, 1);
+  std::string missing;
+  for (int32_t rank = 0; rank < o.world_size; ++rank) {
+    char there = 0;
+    const int64_t left = missing.empty() ? left_until(deadline) : 0;
+    if (get(host, key_of(o.prefix, "rank/" + std::to_string(rank)), &there, 1, left)) continue;
+    missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
+  }
+  if (missing.empty()) return;
+  throw Error(
+      RT_ERROR_TIMEOUT,
+      format("%s: rank %d of %d: these ranks did not come in time: %s; see whether they run", kName,
+             o.rank, o.world_size, missing.c_str()),
+      RT_SCOPE_COMMUNICATOR);
+}
+
+ncclUniqueId meet(const rt_host& host, const rt_comm_options& o, Deadline deadline) {
+  ncclUniqueId id{};
+  const std::string key = key_of(o.prefix, "id");
+  if (o.rank == 0) {
+    check_nccl(ncclGetUniqueId(&id), "make an identifier");
+    set(host, key, &id, sizeof(id));
+  } else if (!get(host, key, &id, sizeof(id), left_until(deadline))) {
+    throw Error(RT_ERROR_TIMEOUT,
+                format("%s: rank %d: rank 0 gave no identifier in time", kName, o.rank),
+                RT_SCOPE_COMMUNICATOR);
+  }
+  return id;
+}
+
+int32_t device_of(const rt_comm_options& o) {
+  if (o.device != nullptr) return reinterpret_cast<const rt_gpu_device*>(o.device)->index;
+  throw Error(RT_ERROR_UNSUPPORTED, format("%s reads memory of %s devices only; choose another "
+                                           "communicator for host memory, such as gloo",
+                                           kName, kDevicePlugin));
+}
+
+}  // namespace
+
+Deadline deadline_in(int64_t timeout_ns) {
+  return std::chrono::steady_clock::now() + std::chrono::nanoseconds(timeout_ns);
+}
+
+Completion::Completion() {
+  check_gpu(GPU(EventCreateWithFlags)(&event_, GPU(EventDisableTiming)), "create an event");
+}
+Completion::~Completion() { static_cast<void>(GPU(EventDestroy)(event_)); }
+
+void Completion::record(GPU(Stream_t) stream) {
+  check_gpu(GPU(EventRecord)(event_, stream), "record an event");
+  recorded_ = true;
+}
+
+bool Completion::done() const {
+  if (!recorded_) return false;
+  const GPU(Error_t) status = GPU(EventQuery)(event_);
+  if (status == GPU(ErrorNotReady)) return false;
+  check_gpu(status, "a collective on the device");
+  return true;
+}
+
+Communicator::Communicator(const rt_host& host, const rt_comm_options& o)
+    : device_(device_of(o)), prefix_(o.prefix) {
+  if (host.kv_set == nullptr || host.kv_get == nullptr) {
+    throw Error(RT_ERROR_UNAVAILABLE, "the host offers no key-value store to meet in");
+  }
+  if (o.rank < 0 || o.rank >= o.world_size) {
+    throw Error(RT_ERROR_INVALID_ARGUMENT, format("rank %d of %d", o.rank, o.world_size));
+  }
+  const Deadline deadline = deadline_in(o.timeout_ns);
+  use_device();
+  call_the_roll(host, o, deadline);
+  const ncclUniqueId id = meet(host, o, deadline);
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  const ncclResult_t started = ncclCommInitRankConfig(&comm_, o.world_size, id, o.rank, &config);
+  settle(started, "join", deadline);
+  prepare();
+}
+
+Communicator::Communicator(int32_t device, ncclComm_t comm, std::string prefix, Deadline deadline)
+    : device_(device), prefix_(std::move(prefix)), comm_(comm) {
+  settle(ncclInProgress, "split", deadline);
+  prepare();
+}
+
+void Communicator::prepare() {
+  check_nccl(ncclCommUserRank(comm_, &rank_), "read the rank", comm_);
+  check_nccl(ncclCommCount(comm_, &size_), "read the number of ranks", comm_);
+  check_gpu(GPU(StreamCreateWithFlags)(&own_stream_, GPU(StreamNonBlocking)), "create a stream");
+  check_gpu(GPU(Malloc)(&barrier_, sizeof(int32_t)), "allocate memory");
+  check_gpu(GPU(MemsetAsync)(barrier_, 0, sizeof(int32_t), own_stream_), "clear memory");
+}
+
+Communicator::~Communicator() {
+  static_cast<void>(GPU(SetDevice)(device_));
+  try {
+    std::erase_if(unfinished_, [](const auto& completion) { return completion->done(); });
+  } catch (const Error&) {  // the device failed: nothing on it will complete
+  }
+  if (comm_ != nullptr && unfinished_.empty() && !failure()) {
+    static_cast<void>(ncclCommDestroy(comm_));
+  } else {
+    abort();
+  }
+  if (barrier_ != nullptr) static_cast<void>(GPU(Free)(barrier_));
+  if (own_stream_ != nullptr) static_cast<void>(GPU(StreamDestroy)(own_stream_));
+}
+
+void Communicator::use_device() const { check_gpu(GPU(SetDevice)(device_), "choose the device"); }
+
+void Communicator::settle(ncclResult_t started, const char* what, Deadline deadline) {
+  check_nccl(started, what, comm_);
+  while (true) {
+    expect_alive();
+    ncclResult_t state = ncclSuccess;
+    {
+      const std::lock_guard lock(mutex_);
+      if (comm_ != nullptr) check_nccl(ncclCommGetAsyncError(comm_, &state), what, comm_);
+    }
+    check_nccl(state, what, comm_);
+    if (state != ncclInProgress) return;
+    if (std::chrono::steady_clock::now() > deadline) {
+      abort();
+      throw Error(
+          RT_ERROR_TIMEOUT,
+          format("%s: communicator '%s': %s did not end in time; see the output of the other ranks",
+                 kName, prefix_.c_str(), what),
+          RT_SCOPE_COMMUNICATOR);
+    }
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+void Communicator::expect_alive() {
+  if (aborted_)
+    throw Error(RT_ERROR_ABORTED, "the communicator was aborted", RT_SCOPE_COMMUNICATOR);
+}
+
+std::unique_ptr<Communicator> Communicator::split(int32_t color, int32_t key, Deadline deadline) {
+  expect_alive();
+  use_device();
+  ncclComm_t part = nullptr;
+  const ncclResult_t started =
+      ncclCommSplit(comm_, color < 0 ? NCCL_SPLIT_NOCOLOR : color, key, &part, nullptr);
+  settle(started, "split", deadline);
+  if (color < 0 || part == nullptr) return nullptr;
+  return std::unique_ptr<Communicator>(new Communicator(device_, part, prefix_, deadline));
+}
+
+void Communicator::check(const rt_collective& call) const {
+  if (call.kind < RT_ALL_REDUCE || call.kind > RT_BARRIER) {
+    throw Error(RT_ERROR_UNSUPPORTED, format("collective %d; expected 1 to 9", call.kind));
+  }
+  if (call.kind == RT_BARRIER) return;
+  type_of(call.dtype);
+  if (reduces(call.kind)) reduction_of(call.reduction);
+  const bool has_peer =
+      is_transfer(call.kind) || call.kind == RT_BROADCAST || call.kind == RT_REDUCE;
+  if (has_peer &&
+      (call.peer < 0 || call.peer >= size_ || (is_transfer(call.kind) && call.peer == rank_))) {
+    throw Error(RT_ERROR_INVALID_ARGUMENT, format("collective %d with peer %d on rank %d of %d",
+                                                  call.kind, call.peer, rank_, size_));
+  }
+  if (call.memory_kind != RT_MEMORY_DEVICE) {
+    throw Error(RT_ERROR_UNSUPPORTED,
+                format("memory of kind %d; %s reads device memory only (kind %d)", call.memory_kind,
+                       kName, RT_MEMORY_DEVICE));
+  }
+}
+
+void Communicator::all_to_all(const rt_collective& call, GPU(Stream_t) stream) {
+  const uint64_t bytes = call.count * bytes_of(call.dtype);
+  check_nccl(ncclGroupStart(), "begin a group");
+  for (int peer = 0; peer < size_; ++peer) {
+    const auto* from = static_cast<const char*>(call.send) + static_cast<uint64_t>(peer) * bytes;
+    auto* to = static_cast<char*>(call.receive) + static_cast<uint64_t>(peer) * bytes;
+    check_nccl(ncclSend(from, bytes, ncclUint8, peer, comm_, stream), "send", comm_);
+    check_nccl(ncclRecv(to, bytes, ncclUint8, peer, comm_, stream), "receive", comm_);
+  }
+  check_nccl(ncclGroupEnd(), "end a group", comm_);
+}
+
+void Communicator::start(const rt_collective& c, GPU(Stream_t) stream) {
+  const ncclDataType_t type = c.kind == RT_BARRIER ? ncclInt32 : type_of(c.dtype);
+  const auto done = [&](ncclResult_t status, const char* what) { check_nccl(status, what, comm_); };
+  switch (c.kind) {
+    case RT_ALL_REDUCE:
+      return done(
+          ncclAllReduce(c.send, c.receive, c.count, type, reduction_of(c.reduction), comm_, stream),
+          "all-reduce");
+    case RT_REDUCE_SCATTER:
+      return done(ncclReduceScatter(c.send, c.receive, c.count, type, reduction_of(c.reduction),
+                                    comm_, stream),
+                  "reduce-scatter");
+    case RT_ALL_GATHER:
+      return done(ncclAllGather(c.send, c.receive, c.count, type, comm_, stream), "all-gather");
+    case RT_BROADCAST:
+      return done(ncclBroadcast(c.send, c.receive, c.count, type, c.peer, comm_, stream),
+                  "broadcast");
+    case RT_REDUCE:
+      return done(ncclReduce(c.send, c.receive, c.count, type, reduction_of(c.reduction), c.peer,
+                             comm_, stream),
+                  "reduce");
+    case RT_ALL_TO_ALL:
+      return all_to_all(c, stream);
+    case RT_SEND:
+      return done(ncclSend(c.send, c.count, type, c.peer, comm_, stream), "send");
+    case RT_RECEIVE:
+      return done(ncclRecv(c.receive, c.count, type, c.peer, comm_, stream), "receive");
+    default:
+      return done(ncclAllReduce(barrier_, barrier_, 1, type, ncclSum, comm_, stream), "barrier");
+  }
+}
+
+std::shared_ptr<Completion> Communicator::enqueue(const rt_collective& call) {
+  check(call);
+  if (const auto error = failure()) throw *error;
+  use_device();
+  auto* const given = reinterpret_cast<const rt_gpu_stream*>(call.stream);
+  GPU(Stream_t) stream = given != nullptr ? static_cast<GPU(Stream_t)>(given->native) : own_stream_;
+  std::erase_if(unfinished_, [](const auto& earlier) { return earlier->done(); });
+  auto completion = std::make_shared<Completion>();
+  unfinished_.push_back(completion);
+  start(call, stream);
+  if (open_groups_ > 0) {
+    pending_.push_back({completion, stream});
+  } else {
+    settle(ncclSuccess, "start a collective", deadline_in(kStartNs));
+    completion->record(stream);
+  }
+  return completion;
+}
+
+void Communicator::begin_group() {
+  expect_alive();
+  check_nccl(ncclGroupStart(), "begin a group");
+  ++open_groups_;
+}
+
+void Communicator::end_group() {
+  if (open_groups_ == 0) throw Error(RT_ERROR_INVALID_ARGUMENT, "group_end without group_begin");
+  --open_groups_;
+  check_nccl(ncclGroupEnd(), "end a group", comm_);
+  if (open_groups_ > 0) return;
+  settle(ncclSuccess, "start a group", deadline_in(kStartNs));
+  for (const Pending& p : pending_) p.completion->record(p.stream);
+  pending_.clear();
+}
+
+bool Communicator::poll(const Completion& completion) {
+  if (completion.done()) return true;  // a later failure takes nothing back
+  if (const auto error = failure()) throw *error;
+  return false;
+}
+
+void Communicator::wait(const Completion& completion, int64_t timeout_ns) {
+  const auto begin = std::chrono::steady_clock::now();
+  const Deadline deadline = begin + std::chrono::nanoseconds(timeout_ns);
+  while (!poll(completion)) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now > deadline) {
+      throw Error(RT_ERROR_TIMEOUT,
+                  format("rank %d of communicator '%s': not complete after %.3g s: not all ranks "
+                         "have come, or the "
+                         "connection is slow",
+                         rank_, prefix_.c_str(), static_cast<double>(timeout_ns) * 1e-9));
+    }
+    if (now - begin > kSpin) std::this_thread::sleep_for(kPause);
+  }
+}
+
+void Communicator::abort() {
+  const std::lock_guard lock(mutex_);
+  if (aborted_.exchange(true)) return;
+  if (comm_ != nullptr) static_cast<void>(ncclCommAbort(comm_));  // frees it
+  comm_ = nullptr;
+}
+
+std::optional<Error> Communicator::failure() {
+  if (aborted_)
+    return Error(RT_ERROR_ABORTED, "the communicator was aborted", RT_SCOPE_COMMUNICATOR);
+  const std::lock_guard lock(mutex_);
+  ncclResult_t state = ncclSuccess;
+  try {
+    if (comm_ != nullptr)
+      check_nccl(ncclCommGetAsyncError(comm_, &state), "look for errors", comm_);
+    check_nccl(state, "a collective", comm_);
+  } catch (const Error& error) {
+    return error;
+  }
+  return std::nullopt;
+}
+
+}  // namespace collectives::nccl

@@ -1,0 +1,57 @@
+// What every communicator plugin would write again.
+#ifndef RT_SDK_COMMUNICATOR_H_
+#define RT_SDK_COMMUNICATOR_H_
+
+#include <algorithm>
+#include <cstring>
+
+#include "rt/communicator.h"
+#include "rt/plugin.h"
+#include "rt/sdk/error.h"
+
+namespace rt::sdk {
+
+inline constexpr uint64_t kAllDtypes = (RT_DTYPE_BIT(RT_INT8) << 1) - RT_DTYPE_BIT(RT_FLOAT32);
+
+// What `capabilities` gives for a plugin that does every collective with every reduction, in place
+// too, with these types and memories (masks, as in the rows).
+inline void list_all_collectives(uint64_t dtypes, uint32_t memory_kinds, rt_comm_capability* rows,
+                                 uint32_t* count) {
+  constexpr uint32_t kKinds = RT_BARRIER;  // kinds are 1..RT_BARRIER
+  *count = rows == nullptr ? kKinds : std::min(*count, kKinds);
+  for (uint32_t i = 0; rows != nullptr && i < *count; ++i) {
+    rows[i] = {sizeof(rt_comm_capability),
+               static_cast<int32_t>(i) + 1,
+               dtypes,
+               1u << RT_SUM | 1u << RT_AVERAGE | 1u << RT_MIN | 1u << RT_MAX,
+               memory_kinds,
+               RT_COMM_IN_PLACE,
+               0};
+  }
+}
+
+// rt_plugin::get_interface of a plugin with this table alone, and options of one without any.
+template <const rt_communicator_api& api>
+const void* get_communicator_api(void*, const char* name, uint32_t version) {
+  const bool known = std::strcmp(name, RT_INTERFACE_COMMUNICATOR) == 0 && version == api.version;
+  return known ? &api : nullptr;
+}
+inline const rt_option_spec* const* no_options(void*, uint32_t* count) {
+  *count = 0;
+  return nullptr;
+}
+
+// Throws unless this plugin's version of the contract is one that the host speaks.
+inline void negotiate(rt_negotiation& negotiation, const char* plugin) {
+  negotiation.plugin_major = RT_ABI_MAJOR;
+  if (negotiation.host_major_min <= RT_ABI_MAJOR && RT_ABI_MAJOR <= negotiation.host_major_max)
+    return;
+  throw Error(RT_ERROR_VERSION,
+              format("plugin %s speaks contract version %d, the host %u to %u; rebuild one of them",
+                     plugin, RT_ABI_MAJOR, negotiation.host_major_min, negotiation.host_major_max),
+              RT_SCOPE_PROCESS);
+}
+
+}  // namespace rt::sdk
+
+#endif  // RT_SDK_COMMUNICATOR_H_

@@ -1,0 +1,68 @@
+// Faults of the driver and of indices, over the test double of the CUDA runtime.
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+
+#include "plugins/host/device.h"
+#include "plugins/host/error.h"
+#include "plugins/host/plugin.h"
+
+namespace {
+
+namespace host = plugins::host;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class Driver : public ::testing::Test {
+ protected:
+  ~Driver() override { ::unsetenv("CUDART_DOUBLE"); }
+  static std::string words_of_open(int32_t index) {
+    try {
+      host::Device::open(host::Plugin::load(CUDA_DOUBLE, {}), index);
+    } catch (const host::Error& error) {
+      return error.what();
+    }
+    return "nothing was thrown";
+  }
+  // One unusable device, whose reason is what the driver said.
+  static void expect_unusable(const char* state, const std::string& words) {
+    ::setenv("CUDART_DOUBLE", state, 1);
+    const auto devices = host::list_devices(*host::Plugin::load(CUDA_DOUBLE, {}));
+    ASSERT_EQ(devices.size(), 1u);
+    EXPECT_FALSE(devices[0].usable());
+    EXPECT_THAT(devices[0].properties.unusable_reason, HasSubstr(words));
+    EXPECT_THAT(words_of_open(0), HasSubstr(words));
+  }
+};
+
+TEST_F(Driver, MissingOrTooOld) {
+  expect_unusable("old_driver", "CUDA driver version is insufficient for CUDA runtime version");
+}
+TEST_F(Driver, WithoutADevice) {
+  expect_unusable("no_device", "no CUDA-capable device is detected");
+}
+
+TEST_F(Driver, DevicesAreListed) {
+  const auto devices = host::list_devices(*host::Plugin::load(CUDA_DOUBLE, {}));
+  ASSERT_EQ(devices.size(), 2u);
+  EXPECT_TRUE(devices[1].usable());
+  EXPECT_EQ(devices[1].id(), "cuda:1");
+}
+
+TEST_F(Driver, AnIndexOutOfRangeNamesThoseThereAre) {
+  EXPECT_THAT(words_of_open(7), AllOf(HasSubstr("7"), HasSubstr("cuda:0"), HasSubstr("cuda:1")));
+}
+
+TEST_F(Driver, OutOfMemoryNamesTheSizes) {
+  const auto device = host::Device::open(host::Plugin::load(CUDA_DOUBLE, {}), 1);
+  try {
+    device->allocate(uint64_t{1} << 40);
+    FAIL() << "nothing was thrown";
+  } catch (const host::Error& error) {
+    EXPECT_EQ(error.code(), RT_ERROR_OUT_OF_MEMORY);
+    EXPECT_THAT(error.what(),
+                AllOf(HasSubstr("cuda:1"), HasSubstr("1099511627776"), HasSubstr("1073741824")));
+  }
+}
+
+}  // namespace

@@ -1,0 +1,137 @@
+#include "tests/doubles/cudart.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <thread>
+
+struct CUevent_st {
+  std::vector<Pending> calls;
+};
+
+namespace {
+
+bool is_set(const char* value) {
+  const char* set = std::getenv("CUDART_DOUBLE");
+  return set != nullptr && std::string(set) == value;
+}
+
+bool all_done(const std::vector<Pending>& calls) {
+  for (const Pending& call : calls) {
+    if (!*call) return false;
+  }
+  return true;
+}
+
+void wait_for(const std::vector<Pending>& calls) {
+  while (!all_done(calls)) std::this_thread::yield();
+}
+
+std::vector<Pending> calls_of(cudaStream_t stream) {
+  const std::lock_guard lock(stream->mutex);
+  return stream->calls;
+}
+
+constexpr int kDevices = 2;
+constexpr std::size_t kMemory = std::size_t{1} << 30;
+
+}  // namespace
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  if (is_set("no_driver")) return cudaErrorInsufficientDriver;
+  if (is_set("no_device")) return cudaErrorNoDevice;
+  if (is_set("old_driver")) return cudaErrorInsufficientDriver;
+  *count = kDevices;
+  return cudaSuccess;
+}
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
+  *properties = {};
+  std::strcpy(properties->name, "Test double");
+  properties->totalGlobalMem = kMemory;
+  properties->multiProcessorCount = 2;
+  return cudaSuccess;
+}
+const char* cudaGetErrorString(cudaError_t error) {
+  switch (error) {
+    case cudaErrorInsufficientDriver:
+      return "CUDA driver version is insufficient for CUDA runtime version";
+    case cudaErrorNoDevice:
+      return "no CUDA-capable device is detected";
+    default:
+      return "an error of the test double";
+  }
+}
+cudaError_t cudaGetLastError() { return cudaSuccess; }
+cudaError_t cudaSetDevice(int device) {
+  return device < kDevices ? cudaSuccess : cudaErrorInvalidDevice;
+}
+
+cudaError_t cudaMalloc(void** address, std::size_t bytes) {
+  *address = bytes > kMemory ? nullptr : std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  return *address != nullptr ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+cudaError_t cudaFree(void* address) {
+  std::free(address);
+  return cudaSuccess;
+}
+cudaError_t cudaMallocHost(void** address, std::size_t bytes) { return cudaMalloc(address, bytes); }
+cudaError_t cudaFreeHost(void* address) { return cudaFree(address); }
+cudaError_t cudaMemGetInfo(std::size_t* free_bytes, std::size_t* total) {
+  *free_bytes = *total = kMemory;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+  *stream = new CUstream_st;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  delete stream;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  wait_for(calls_of(stream));
+  return cudaSuccess;
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t event, unsigned) {
+  wait_for(event->calls);
+  return cudaSuccess;
+}
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind,
+                            cudaStream_t stream) {
+  wait_for(calls_of(stream));
+  std::memcpy(to, from, bytes);
+  return cudaSuccess;
+}
+cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream) {
+  wait_for(calls_of(stream));
+  std::memset(to, value, bytes);
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t* event) {
+  *event = new CUevent_st;
+  return cudaSuccess;
+}
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  return cudaEventCreate(event);
+}
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  delete event;
+  return cudaSuccess;
+}
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  event->calls = calls_of(stream);
+  return cudaSuccess;
+}
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  return all_done(event->calls) ? cudaSuccess : cudaErrorNotReady;
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  wait_for(event->calls);
+  return cudaSuccess;
+}
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t, cudaEvent_t) {
+  *milliseconds = 0.001f;
+  return cudaSuccess;
+}

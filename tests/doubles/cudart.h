@@ -1,0 +1,25 @@
+// What the doubles of the CUDA runtime and of NCCL share: a stream knows the calls that have not
+// completed on it.
+#ifndef TESTS_DOUBLES_CUDART_H_
+#define TESTS_DOUBLES_CUDART_H_
+
+#include <cuda_runtime_api.h>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+// A call that completes later.
+using Pending = std::shared_ptr<std::atomic<bool>>;
+
+struct CUstream_st {
+  std::mutex mutex;
+  std::vector<Pending> calls;
+  void add(Pending call) {
+    const std::lock_guard lock(mutex);
+    calls.push_back(std::move(call));
+  }
+};
+
+#endif  // TESTS_DOUBLES_CUDART_H_
