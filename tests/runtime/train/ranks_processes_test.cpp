@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "tests/runtime/train/job.h"
-#include "tests/runtime/train/ranks_nets.h"
+#include "tests/runtime/train/mesh_nets.h"
 
 namespace runtime::train {
 namespace {
@@ -73,6 +73,17 @@ class RanksProcesses : public testing::Test {
     }
   }
 
+  // Ranks that share one model, over the plugin.
+  void expect_mesh_equal_to_one_rank(const std::string& backend, int ranks,
+                                     const Settings& settings) {
+    const GptFile gpt;
+    for (const std::string& toml : {kSmallLeNet, gpt.toml()}) {
+      const Difference d =
+          largest_difference(launched(backend, ranks, toml, 6, settings), trace(toml, 1, 6));
+      EXPECT_LT(d.relative, kTolerance) << d.name;
+    }
+  }
+
   test::TemporaryFolder folder_;
 };
 
@@ -94,9 +105,16 @@ TEST_F(RanksProcesses, ZeroOverGloo) {
   }
 }
 
+TEST_F(RanksProcesses, MeshesOverGlooEqualOneRank) {
+  if (!has_plugin("gloo")) GTEST_SKIP() << "no plugin gloo here";
+  expect_mesh_equal_to_one_rank("gloo", 2, mesh(2, 1));
+  expect_mesh_equal_to_one_rank("gloo", 2, mesh(1, 2));
+  expect_mesh_equal_to_one_rank("gloo", 4, mesh(2, 1));
+}
+
 TEST_F(RanksProcesses, MpiEqualsOneRank) {
   if (!has_plugin("mpi")) GTEST_SKIP() << "no plugin mpi here";
-  expect_equal_to_one_rank({2, 3}, [&](int n, const std::string& toml, const Settings& s) {
+  expect_equal_to_one_rank({2, 3, 4}, [&](int n, const std::string& toml, const Settings& s) {
     return launched("mpi", n, toml, 20, s);
   });
 }

@@ -29,9 +29,9 @@ data::HostTensor vector(const std::vector<double>& values) {
   return t;
 }
 
-// Compiles the step's program again, without the collective of one bucket.
+// Compiles the step's program again, without the collectives of one layer.
 void leave_out(Trainer& trainer, const config::Config& config, const StepKey& key,
-               const std::string& bucket) {
+               const std::string& layer) {
   StepPrograms& programs = trainer.programs();
   StepProgram& p = programs.get(key);
   parallel::DistributeOptions o;
@@ -47,17 +47,20 @@ void leave_out(Trainer& trainer, const config::Config& config, const StepKey& ke
                           graph, p.step.buffers,
                           {p.step.features, p.step.target, p.step.weight, p.step.sample_base}, o);
                       removed = std::erase_if(graph.nodes, [&](const graph::Node& node) {
-                        return node.collective && node.layer == bucket;
+                        return node.collective && node.layer == layer;
                       });
                     });
   p.program = std::move(compiled.program);
-  if (removed != 2) throw std::runtime_error("there is no collective of '" + bucket + "'");
+  if (removed == 0) throw std::runtime_error("there is no collective of '" + layer + "'");
 }
 
-void flip_a_bit(Trainer& trainer) {
+// Of the exponent, in float64. All ranks call it.
+void flip_a_bit(Trainer& trainer, const std::string& parameter, bool own) {
   data::TensorFile weights = trainer.weights();
-  std::vector<std::byte>& bytes = weights.tensors.begin()->second.bytes;
-  bytes[bytes.size() / 2] ^= std::byte{1};
+  if (!own) return;
+  std::vector<std::byte>& bytes =
+      (parameter.empty() ? weights.tensors.begin()->second : weights.tensors.at(parameter)).bytes;
+  bytes[bytes.size() - 2] ^= std::byte{0x10};
   trainer.set_weights(weights, "memory");
 }
 
@@ -100,7 +103,7 @@ class Recorder {
     for (auto& [name, tensor] : trainer_->weights().tensors) keep("weight " + name, step, tensor);
     if (options_.after_step) options_.after_step(*trainer_, rank_.place.rank, step);
     if (step == options_.flip_after) {
-      if (rank_.place.rank == 1) flip_a_bit(*trainer_);
+      flip_a_bit(*trainer_, options_.flipped, rank_.place.rank == 1);
       trainer_->check_replicas();
     }
   }

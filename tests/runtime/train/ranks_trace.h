@@ -26,10 +26,12 @@ struct TraceOptions {
   // Called after each step on every rank.
   std::function<void(Trainer&, int rank, int step)> after_step = nullptr;
   int steps = 20;
-  // The collective of the bucket with this name ("bucket 0") is left out on every rank.
+  // The collectives of this layer or bucket ("bucket 0") are left out on every rank.
   std::string left_out;
-  // After this step one bit of a parameter of rank 1 is flipped, and replicas are checked.
+  // After this step one bit of the last number of a parameter (empty: the first one) is flipped on
+  // rank 1, if it has it, and replicas are checked.
   int flip_after = -1;
+  std::string flipped;
 };
 
 struct TraceResult {

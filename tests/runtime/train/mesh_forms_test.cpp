@@ -1,0 +1,128 @@
+// Forms of a step on meshes, each equal to one rank; and that the comparison sees a fault in one
+// rank's part.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "runtime/error.h"
+#include "tests/runtime/train/job.h"
+#include "tests/runtime/train/mesh_nets.h"
+
+namespace runtime::train {
+namespace {
+
+struct Form {
+  const char* name;
+  int ranks;
+  Settings settings;     // of the mesh
+  Settings common = {};  // of one rank too
+};
+
+Settings zero(int stage) {
+  return {{"parallelism.zero_stage", std::to_string(stage)}, {"comm.bucket_mb", "0.0005"}};
+}
+
+const Settings kZero = zero(1);
+const Settings kAdamw = {{"optimizer.name", "adamw"},
+                         {"optimizer.lr", "0.01"},
+                         {"optimizer.weight_decay", "0.1"},
+                         {"optimizer.weight_decay_on", "matrices"}};
+const Settings kClip = {{"training.max_norm", "0.05"}};
+const Settings kRecompute = {{"training.recompute", "blocks"}};
+const Settings kMicroSteps = {{"training.micro_batch_size", "3"}};
+
+class MeshForms : public testing::TestWithParam<Form> {};
+
+INSTANTIATE_TEST_SUITE_P(
+    Mesh, MeshForms,
+    testing::Values(
+        Form{"ZeroTensor2", 2, mesh(2, 1) + kZero, kAdamw},
+        Form{"ZeroPipeline2", 2, mesh(1, 2) + kZero, kAdamw},
+        Form{"ZeroData2Tensor2", 4, mesh(2, 1) + kZero, kAdamw},
+        Form{"ZeroData2Tensor2Clipped", 4, mesh(2, 1) + kZero, kAdamw + kClip},
+        Form{"ZeroData2Pipeline2", 4, mesh(1, 2) + kZero, kAdamw},
+        Form{"ZeroData2Pipeline2Clipped", 4, mesh(1, 2) + kZero, kAdamw + kClip},
+        Form{"ZeroData2Tensor2Pipeline2", 8, mesh(2, 2) + kZero, kAdamw + kClip},
+        Form{"Zero2Data2Tensor2", 4, mesh(2, 1) + zero(2), kAdamw + kClip},
+        Form{"Zero3Data2Tensor2", 4, mesh(2, 1) + zero(3), kAdamw + kClip},
+        Form{"RecomputeTensor2", 2, mesh(2, 1) + kRecompute},
+        Form{"RecomputePipeline2", 2, mesh(1, 2) + kRecompute},
+        Form{"RecomputePipeline2Interleaved", 2, mesh(1, 2) + kInterleaved + kRecompute},
+        Form{"RecomputeTensor2Pipeline2", 4, mesh(2, 2) + kRecompute},
+        Form{"MicroStepsTensor2", 2, mesh(2, 1) + kMicroSteps},
+        Form{"MicroStepsData2Tensor2", 4, mesh(2, 1) + kMicroSteps + kZero, kAdamw + kClip},
+        Form{"MicroBatches3Pipeline2", 2, mesh(1, 2) + Settings{{"parallelism.microbatches", "3"}}},
+        Form{"Pipeline4Interleaved", 4, mesh(1, 4) + kInterleaved},
+        Form{"Tensor2Pipeline2Interleaved", 4, mesh(2, 2) + kInterleaved},
+        Form{"Data2Pipeline2Interleaved", 4, mesh(1, 2) + kInterleaved + kZero, kAdamw + kClip},
+        Form{"NoOverlapTensor2", 2, mesh(2, 1) + Settings{{"comm.overlap", "false"}}},
+        Form{"FreezePipeline2", 2, mesh(1, 2), {{"model.freeze", "[\"h.0.*\", \"h.1.*\"]"}}},
+        Form{"FreezeTensor2", 2, mesh(2, 1), {{"model.freeze", "[\"h.*.c_attn*\"]"}}},
+        Form{"PadPipeline2", 2, mesh(1, 2), {{"dataset.last_batch", "pad"}}}),
+    [](const auto& info) { return info.param.name; });
+
+TEST_P(MeshForms, GptEqualsOneRank) {
+  const GptFile file;
+  const Form& form = GetParam();
+  const Settings common = form.common + Settings{{"dataset.validation_split", "0.1"}};
+  const Trace one = trace(file.toml(), 1, 6, common);
+  const Difference d =
+      largest_difference(trace(file.toml(), form.ranks, 6, common + form.settings), one);
+  EXPECT_LT(d.relative, kFloat64Tolerance) << d.name;
+  EXPECT_LT(mean_loss(one, 4, 2), mean_loss(one, 0, 2)) << "it has learned";
+}
+
+// Statistics that are gathered and updated once, however often activations are computed.
+TEST(MeshResNet, RecomputationChangesNothing) {
+  for (const auto& [tensor, pipeline] : {std::pair(2, 1), {1, 2}, {2, 2}}) {
+    const Settings settings = mesh(tensor, pipeline);
+    const Trace expected = trace(kSmallResNet, tensor * pipeline, 4, settings);
+    const Trace again = trace(kSmallResNet, tensor * pipeline, 4, settings + kRecompute);
+    EXPECT_TRUE(same_bits(again, expected)) << tensor << " x " << pipeline;
+  }
+}
+
+TEST(MeshMicroBatches, APipelineRefusesTheirSize) {
+  EXPECT_THAT(test::message_of<ConfigurationError>(
+                  [] { traced(kSmallLeNet, 2, 1, mesh(1, 2) + kMicroSteps); }),
+              testing::AllOf(testing::HasSubstr("training.micro_batch_size"),
+                             testing::HasSubstr("set parallelism.microbatches")));
+}
+
+// One wrong number in one rank's part of one parameter.
+TEST(MeshFaults, AWrongShardIsSeen) {
+  struct Fault {
+    Settings mesh;
+    const char* parameter;
+  };
+  for (const Fault& fault : {Fault{mesh(2, 1), "conv2.weight"}, Fault{mesh(2, 1), "fc1.weight"},
+                             Fault{mesh(1, 2), "fc2.weight"}}) {
+    const Trace one = trace(kSmallLeNet, 1, 3);
+    TraceOptions o = traced(kSmallLeNet, 2, 3, fault.mesh);
+    EXPECT_LT(largest_difference(record(o).trace, one).relative, kFloat64Tolerance);
+    o.flip_after = 0;
+    o.flipped = fault.parameter;
+    const Difference d = largest_difference(record(o).trace, one);
+    EXPECT_FALSE(d.relative < 1e-4) << fault.parameter << ": " << d.relative << " of " << d.name;
+  }
+}
+
+TEST(MeshFaults, AWrongShardIsFoundInItsReplica) {
+  TraceOptions o = traced(kSmallLeNet, 4, 2, mesh(2, 1));
+  o.flip_after = 0;
+  o.flipped = "fc1.weight";
+  EXPECT_THAT(test::message_of<NumericError>([&] { record(o); }),
+              testing::HasSubstr("after step 1 the parameters of rank 3 differ"));
+}
+
+TEST(MeshFaults, ASumLeftOutIsSeen) {
+  const Trace one = trace(kSmallLeNet, 1, 2);
+  for (const char* layer : {"conv2", "fc2"}) {
+    TraceOptions o = traced(kSmallLeNet, 2, 2, mesh(2, 1));
+    o.left_out = layer;
+    const Difference d = largest_difference(record(o).trace, one);
+    EXPECT_FALSE(d.relative < 1e-2) << layer << ": " << d.relative << " of " << d.name;
+  }
+}
+
+}  // namespace
+}  // namespace runtime::train
