@@ -2,13 +2,13 @@
 #include "rt/plugin.h"
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 
 #include "collectives/local/call.h"
 #include "collectives/local/chunks.h"
 #include "collectives/local/hub.h"
 #include "rt/communicator.h"
+#include "rt/sdk/communicator.h"
 #include "rt/sdk/error.h"
 
 using collectives::local::Deadline;
@@ -51,15 +51,8 @@ rt_status properties(void*, rt_comm_properties* result, rt_error* error) {
 // Every collective does everything, on memory that the host can touch.
 rt_status capabilities(void*, rt_comm_capability* rows, uint32_t* count, rt_error* error) {
   return guard(error, [&] {
-    constexpr uint32_t kKinds = RT_BARRIER;  // kinds are 1..RT_BARRIER
-    *count = rows == nullptr ? kKinds : std::min(*count, kKinds);
-    for (uint32_t i = 0; rows != nullptr && i < *count; ++i) {
-      rows[i].collective = static_cast<int32_t>(i) + 1;
-      rows[i].dtypes = (RT_DTYPE_BIT(RT_INT8) << 1) - RT_DTYPE_BIT(RT_FLOAT32);
-      rows[i].reductions = 1u << RT_SUM | 1u << RT_AVERAGE | 1u << RT_MIN | 1u << RT_MAX;
-      rows[i].memory_kinds = 1u << RT_MEMORY_PINNED_HOST | 1u << RT_MEMORY_DEVICE;
-      rows[i].flags = RT_COMM_IN_PLACE;
-    }
+    rt::sdk::list_all_collectives(
+        rt::sdk::kAllDtypes, 1u << RT_MEMORY_PINNED_HOST | 1u << RT_MEMORY_DEVICE, rows, count);
   });
 }
 
@@ -145,17 +138,6 @@ constexpr rt_communicator_api kApi = {sizeof(rt_communicator_api),
                                       abort,
                                       asynchronous_error};
 
-const void* get_interface(void*, const char* name, uint32_t version) {
-  const bool known =
-      std::strcmp(name, RT_INTERFACE_COMMUNICATOR) == 0 && version == RT_COMMUNICATOR_API_VERSION;
-  return known ? &kApi : nullptr;
-}
-
-const rt_option_spec* const* options(void*, uint32_t* count) {
-  *count = 0;
-  return nullptr;
-}
-
 void shutdown(void* self) { delete static_cast<Instance*>(self); }
 
 }  // namespace
@@ -163,19 +145,19 @@ void shutdown(void* self) { delete static_cast<Instance*>(self); }
 rt_status rt_plugin_entry(const rt_host*, rt_negotiation* negotiation, const rt_plugin** plugin,
                           rt_error* error) {
   return guard(error, [&] {
-    negotiation->plugin_major = RT_ABI_MAJOR;
-    if (negotiation->host_major_min > RT_ABI_MAJOR || negotiation->host_major_max < RT_ABI_MAJOR) {
-      throw Error(
-          RT_ERROR_VERSION,
-          rt::sdk::format("plugin local speaks contract version %d, the host %u to %u; "
-                          "rebuild one of them",
-                          RT_ABI_MAJOR, negotiation->host_major_min, negotiation->host_major_max),
-          RT_SCOPE_PROCESS);
-    }
+    rt::sdk::negotiate(*negotiation, "local");
     auto* self = new Instance;
-    self->view = {sizeof(rt_plugin), 0,       self,    "local",
-                  "runtime",         "0.1.0", "1",     "ranks as threads of one process",
-                  get_interface,     options, shutdown};
+    self->view = {sizeof(rt_plugin),
+                  0,
+                  self,
+                  "local",
+                  "runtime",
+                  "0.1.0",
+                  "1",
+                  "ranks as threads of one process",
+                  rt::sdk::get_communicator_api<kApi>,
+                  rt::sdk::no_options,
+                  shutdown};
     *plugin = &self->view;
   });
 }

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "hub.h"
+#include "rt/sdk/communicator.h"
 #include "rt/sdk/error.h"
 
 using fake::Deadline;
@@ -48,21 +49,9 @@ rt_status properties(void*, rt_comm_properties* result, rt_error* error) {
 
 rt_status capabilities(void*, rt_comm_capability* rows, uint32_t* count, rt_error* error) {
   return guard(error, [&] {
-    constexpr uint32_t kKinds = RT_BARRIER;  // kinds are 1..RT_BARRIER
-    const uint32_t capacity = *count;
-    *count = kKinds;
-    if (rows == nullptr) return;
-    *count = capacity < kKinds ? capacity : kKinds;
-    for (uint32_t i = 0; i < *count; ++i) {
-      rows[i] = {};
-      rows[i].size = sizeof(rt_comm_capability);
-      rows[i].collective = static_cast<int32_t>(i) + 1;
-      rows[i].dtypes = RT_DTYPE_BIT(RT_FLOAT32) | RT_DTYPE_BIT(RT_FLOAT64) |
-                       RT_DTYPE_BIT(RT_INT32) | RT_DTYPE_BIT(RT_INT64);
-      rows[i].reductions = 1u << RT_SUM | 1u << RT_AVERAGE | 1u << RT_MIN | 1u << RT_MAX;
-      rows[i].memory_kinds = 1u << RT_MEMORY_PINNED_HOST;
-      rows[i].flags = RT_COMM_IN_PLACE;
-    }
+    rt::sdk::list_all_collectives(RT_DTYPE_BIT(RT_FLOAT32) | RT_DTYPE_BIT(RT_FLOAT64) |
+                                      RT_DTYPE_BIT(RT_INT32) | RT_DTYPE_BIT(RT_INT64),
+                                  1u << RT_MEMORY_PINNED_HOST, rows, count);
   });
 }
 
@@ -223,17 +212,6 @@ constexpr rt_communicator_api kApi = {sizeof(rt_communicator_api),
                                       abort,
                                       asynchronous_error};
 
-const void* get_interface(void*, const char* name, uint32_t version) {
-  const bool known =
-      std::strcmp(name, RT_INTERFACE_COMMUNICATOR) == 0 && version == RT_COMMUNICATOR_API_VERSION;
-  return known ? &kApi : nullptr;
-}
-
-const rt_option_spec* const* options(void*, uint32_t* count) {
-  *count = 0;
-  return nullptr;
-}
-
 void shutdown(void* self) { delete static_cast<Instance*>(self); }
 
 }  // namespace
@@ -241,12 +219,20 @@ void shutdown(void* self) { delete static_cast<Instance*>(self); }
 extern "C" rt_status rt_plugin_entry(const rt_host* host, rt_negotiation* negotiation,
                                      const rt_plugin** plugin, rt_error* error) {
   return guard(error, [&] {
-    negotiation->plugin_major = RT_ABI_MAJOR;
+    rt::sdk::negotiate(*negotiation, "fake");
     auto* self = new Instance;
     self->host = host;
-    self->view = {sizeof(rt_plugin),     0,       self,    "fake",
-                  "the runtime's tests", "1",     "1",     "ranks as threads of one process",
-                  get_interface,         options, shutdown};
+    self->view = {sizeof(rt_plugin),
+                  0,
+                  self,
+                  "fake",
+                  "the runtime's tests",
+                  "1",
+                  "1",
+                  "ranks as threads of one process",
+                  rt::sdk::get_communicator_api<kApi>,
+                  rt::sdk::no_options,
+                  shutdown};
     *plugin = &self->view;
   });
 }
