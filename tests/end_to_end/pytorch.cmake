@@ -5,11 +5,10 @@ find_program(SYSTEM_PYTHON python3 PATHS /usr/bin NO_DEFAULT_PATH)
 function(pytorch_parity_test name backend model)
   add_test(NAME end_to_end.pytorch.${name}
     COMMAND ${SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/pytorch_parity.py $<TARGET_FILE:runtime> ${backend} ${model})
-  set_tests_properties(end_to_end.pytorch.${name} PROPERTIES LABELS end_to_end TIMEOUT 300 SKIP_RETURN_CODE 77)
   cmake_parse_arguments(PARSE_ARGV 3 arg "" "ENVIRONMENT" "")
-  if(arg_ENVIRONMENT)
-    set_tests_properties(end_to_end.pytorch.${name} PROPERTIES ENVIRONMENT "${arg_ENVIRONMENT}")
-  endif()
+  list(APPEND arg_ENVIRONMENT OMP_WAIT_POLICY=PASSIVE)
+  set_tests_properties(end_to_end.pytorch.${name} PROPERTIES LABELS end_to_end TIMEOUT 300 SKIP_RETURN_CODE 77
+    ENVIRONMENT "${arg_ENVIRONMENT}")
 endfunction()
 
 if(SYSTEM_PYTHON AND NOT RUNTIME_SANITIZE)
@@ -24,7 +23,8 @@ if(SYSTEM_PYTHON AND NOT RUNTIME_SANITIZE)
     if(TARGET backend_${backend})
       add_test(NAME end_to_end.pytorch.${backend}.gpt_losses
         COMMAND ${SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/gpt_losses.py $<TARGET_FILE:runtime> ${backend})
-      set_tests_properties(end_to_end.pytorch.${backend}.gpt_losses PROPERTIES LABELS end_to_end TIMEOUT 300 SKIP_RETURN_CODE 77)
+      set_tests_properties(end_to_end.pytorch.${backend}.gpt_losses PROPERTIES LABELS end_to_end TIMEOUT 300 SKIP_RETURN_CODE 77
+        ENVIRONMENT OMP_WAIT_POLICY=PASSIVE)
     endif()
   endforeach()
   # Small enough that rounding meets no ReLU; by hand: resnet_gradients.py RUNTIME cpu --data FOLDER.
@@ -36,7 +36,8 @@ if(SYSTEM_PYTHON AND NOT RUNTIME_SANITIZE)
       add_test(NAME end_to_end.pytorch.${form}.resnet18
         COMMAND ${SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/resnet_gradients.py $<TARGET_FILE:runtime> ${backend}
           --dtype ${dtype} --steps 3 --batch 8 --width 8)
-      set_tests_properties(end_to_end.pytorch.${form}.resnet18 PROPERTIES LABELS end_to_end TIMEOUT 300 SKIP_RETURN_CODE 77)
+      set_tests_properties(end_to_end.pytorch.${form}.resnet18 PROPERTIES LABELS end_to_end TIMEOUT 300 SKIP_RETURN_CODE 77
+        ENVIRONMENT OMP_WAIT_POLICY=PASSIVE)
     endif()
   endforeach()
   if(TARGET backend_cpu)

@@ -151,13 +151,15 @@ std::string describe(const KernelTable& k, const ConvShape& s, int threads) {
          std::to_string(threads);
 }
 
-template <typename Check>
-void for_all(Check check) {
-  for (const KernelTable* const* k = usable_kernels(); *k; ++k) {
-    for (const ConvShape& shape : conv_shapes()) {
+// prepare(shape) computes what is expected, once, and returns what checks a kernel.
+template <typename Prepare>
+void for_all(Prepare prepare) {
+  for (const ConvShape& shape : conv_shapes()) {
+    const auto check = prepare(shape);
+    for (const KernelTable* const* k = usable_kernels(); *k; ++k) {
       for (const int threads : {1, 3}) {
         SCOPED_TRACE(describe(**k, shape, threads));
-        check(**k, shape, threads);
+        check(**k, threads);
       }
     }
   }
@@ -187,7 +189,7 @@ Values run(const Op& op, Buffer& in, Buffer& w, int64_t out_elements, int64_t n,
 }
 
 TEST(BatchBlocked, ForwardWithBiasAndRelu) {
-  for_all([](const KernelTable& k, const ConvShape& s, int threads) {
+  for_all([](const ConvShape& s) {
     const Data data(s);
     const Values bias = numbers(s.o, 4);
     Values expected(data.y.size());
@@ -195,17 +197,19 @@ TEST(BatchBlocked, ForwardWithBiasAndRelu) {
     for (size_t i = 0; i < expected.size(); ++i) {
       expected[i] = std::max(0.0f, expected[i] + bias[i % bias.size()]);
     }
-    Buffer x = block(data.x, s.n), w = copy(data.w), b = copy(bias);
-    PostOps post;
-    post.ops[post.count++] = {Post::kBias, b.get()};
-    post.ops[post.count++] = {Post::kRelu, nullptr};
-    const Convolution op(s, Direction::kForward, threads, k);
-    expect_near(run(op, x, w, s.p * s.q * s.o, s.n, post), expected, "y");
+    return [=](const KernelTable& k, int threads) {
+      Buffer x = block(data.x, s.n), w = copy(data.w), b = copy(bias);
+      PostOps post;
+      post.ops[post.count++] = {Post::kBias, b.get()};
+      post.ops[post.count++] = {Post::kRelu, nullptr};
+      const Convolution op(s, Direction::kForward, threads, k);
+      expect_near(run(op, x, w, s.p * s.q * s.o, s.n, post), expected, "y");
+    };
   });
 }
 
 TEST(BatchBlocked, ForwardWithResidualAndTanhBackward) {
-  for_all([](const KernelTable& k, const ConvShape& s, int threads) {
+  for_all([](const ConvShape& s) {
     const Data data(s);
     const Values residual = numbers(static_cast<int64_t>(data.y.size()), 5), saved = data.y;
     Values expected(data.y.size());
@@ -213,35 +217,38 @@ TEST(BatchBlocked, ForwardWithResidualAndTanhBackward) {
     for (size_t i = 0; i < expected.size(); ++i) {
       expected[i] = (expected[i] + residual[i]) * (1 - saved[i] * saved[i]);
     }
-    Buffer x = block(data.x, s.n), w = copy(data.w), r = block(residual, s.n),
-           y = block(saved, s.n);
-    PostOps post;
-    post.ops[post.count++] = {Post::kResidualAdd, r.get()};
-    post.ops[post.count++] = {Post::kTanhBackward, y.get()};
-    const Convolution op(s, Direction::kForward, threads, k);
-    expect_near(run(op, x, w, s.p * s.q * s.o, s.n, post), expected, "y");
+    return [=](const KernelTable& k, int threads) {
+      Buffer x = block(data.x, s.n), w = copy(data.w), r = block(residual, s.n),
+             y = block(saved, s.n);
+      PostOps post;
+      post.ops[post.count++] = {Post::kResidualAdd, r.get()};
+      post.ops[post.count++] = {Post::kTanhBackward, y.get()};
+      const Convolution op(s, Direction::kForward, threads, k);
+      expect_near(run(op, x, w, s.p * s.q * s.o, s.n, post), expected, "y");
+    };
   });
 }
 
 TEST(BatchBlocked, BackwardDataWithReluBackward) {
-  for_all([](const KernelTable& k, const ConvShape& s, int threads) {
+  for_all([](const ConvShape& s) {
     const Data data(s);
     Values expected(data.x.size());
     for_products(s, [&](size_t x, size_t w, size_t y) { expected[x] += data.y[y] * data.w[w]; });
     for (size_t i = 0; i < expected.size(); ++i) expected[i] = data.x[i] > 0 ? expected[i] : 0.0f;
-    Buffer dy = block(data.y, s.n), w = copy(data.w), saved = block(data.x, s.n);
-    PostOps post;
-    post.ops[post.count++] = {Post::kReluBackward, saved.get()};
-    const Convolution op(s, Direction::kBackwardData, threads, k);
-    expect_near(run(op, dy, w, s.h * s.w * s.c, s.n, post), expected, "dx");
+    return [=](const KernelTable& k, int threads) {
+      Buffer dy = block(data.y, s.n), w = copy(data.w), saved = block(data.x, s.n);
+      PostOps post;
+      post.ops[post.count++] = {Post::kReluBackward, saved.get()};
+      const Convolution op(s, Direction::kBackwardData, threads, k);
+      expect_near(run(op, dy, w, s.h * s.w * s.c, s.n, post), expected, "dx");
+    };
   });
 }
 
 constexpr double kWinogradTolerance = 1e-5;
 
 TEST(BatchBlocked, WinogradForwardWithBiasAndRelu) {
-  for_all([](const KernelTable& k, const ConvShape& s, int threads) {
-    if (!find_winograd(s, k)) return;
+  for_all([](const ConvShape& s) {
     const Data data(s);
     const Values bias = numbers(s.o, 4);
     Values expected(data.y.size());
@@ -249,60 +256,79 @@ TEST(BatchBlocked, WinogradForwardWithBiasAndRelu) {
     for (size_t i = 0; i < expected.size(); ++i) {
       expected[i] = std::max(0.0f, expected[i] + bias[i % bias.size()]);
     }
-    Buffer x = block(data.x, s.n), w = copy(data.w), b = copy(bias);
-    PostOps post;
-    post.ops[post.count++] = {Post::kBias, b.get()};
-    post.ops[post.count++] = {Post::kRelu, nullptr};
-    const Winograd op(s, Direction::kForward, threads, k);
-    expect_near(run(op, x, w, s.p * s.q * s.o, s.n, post), expected, "y", kWinogradTolerance);
+    return [=](const KernelTable& k, int threads) {
+      if (!find_winograd(s, k)) return;
+      Buffer x = block(data.x, s.n), w = copy(data.w), b = copy(bias);
+      PostOps post;
+      post.ops[post.count++] = {Post::kBias, b.get()};
+      post.ops[post.count++] = {Post::kRelu, nullptr};
+      const Winograd op(s, Direction::kForward, threads, k);
+      expect_near(run(op, x, w, s.p * s.q * s.o, s.n, post), expected, "y", kWinogradTolerance);
+    };
   });
 }
 
 TEST(BatchBlocked, WinogradBackwardDataWithReluBackward) {
-  for_all([](const KernelTable& k, const ConvShape& s, int threads) {
-    if (!find_winograd(s, k)) return;
+  for_all([](const ConvShape& s) {
     const Data data(s);
     Values expected(data.x.size());
     for_products(s, [&](size_t x, size_t w, size_t y) { expected[x] += data.y[y] * data.w[w]; });
     for (size_t i = 0; i < expected.size(); ++i) expected[i] = data.x[i] > 0 ? expected[i] : 0.0f;
-    Buffer dy = block(data.y, s.n), w = copy(data.w), saved = block(data.x, s.n);
-    PostOps post;
-    post.ops[post.count++] = {Post::kReluBackward, saved.get()};
-    const Winograd op(s, Direction::kBackwardData, threads, k);
-    expect_near(run(op, dy, w, s.h * s.w * s.c, s.n, post), expected, "dx", kWinogradTolerance);
+    return [=](const KernelTable& k, int threads) {
+      if (!find_winograd(s, k)) return;
+      Buffer dy = block(data.y, s.n), w = copy(data.w), saved = block(data.x, s.n);
+      PostOps post;
+      post.ops[post.count++] = {Post::kReluBackward, saved.get()};
+      const Winograd op(s, Direction::kBackwardData, threads, k);
+      expect_near(run(op, dy, w, s.h * s.w * s.c, s.n, post), expected, "dx", kWinogradTolerance);
+    };
   });
 }
 
+struct WeightGradients {
+  Data data;
+  Values weights, bias;
+  explicit WeightGradients(const ConvShape& s) : data(s) {
+    std::vector<double> sums(data.w.size()), bias_sums(static_cast<size_t>(s.o));
+    for_products(
+        s, [&](size_t x, size_t w, size_t y) { sums[w] += double(data.x[x]) * double(data.y[y]); });
+    for (size_t i = 0; i < data.y.size(); ++i) bias_sums[i % bias_sums.size()] += data.y[i];
+    weights.assign(sums.begin(), sums.end());
+    bias.assign(bias_sums.begin(), bias_sums.end());
+  }
+};
+
 template <typename Op>
-void check_weight_gradient(const Op& op, const ConvShape& s, double tolerance) {
-  const Data data(s);
-  std::vector<double> sums(data.w.size()), bias_sums(static_cast<size_t>(s.o));
-  for_products(
-      s, [&](size_t x, size_t w, size_t y) { sums[w] += double(data.x[x]) * double(data.y[y]); });
-  for (size_t i = 0; i < data.y.size(); ++i) bias_sums[i % bias_sums.size()] += data.y[i];
-  Buffer x = block(data.x, s.n), dy = block(data.y, s.n);
+void check_weight_gradient(const Op& op, const ConvShape& s, const WeightGradients& expected,
+                           double tolerance) {
+  Buffer x = block(expected.data.x, s.n), dy = block(expected.data.y, s.n);
   for (const bool with_bias : {true, false}) {
-    Buffer dw(static_cast<int64_t>(sums.size())), db(s.o);
+    Buffer dw(static_cast<int64_t>(expected.weights.size())), db(s.o);
     Buffer workspace(static_cast<int64_t>(op.workspace_bytes() / 4));
     op.run(x.get(), dy.get(), dw.get(), with_bias ? db.get() : nullptr, workspace.get());
-    expect_near(Values(dw.get(), dw.get() + dw.size()), Values(sums.begin(), sums.end()), "dw",
-                tolerance);
+    expect_near(Values(dw.get(), dw.get() + dw.size()), expected.weights, "dw", tolerance);
     if (!with_bias) continue;
-    expect_near(Values(db.get(), db.get() + s.o), Values(bias_sums.begin(), bias_sums.end()), "db");
+    expect_near(Values(db.get(), db.get() + s.o), expected.bias, "db");
   }
 }
 
 // Padding lanes are NaN: not one of them may reach the sums.
 TEST(BatchBlocked, BackwardWeightsIgnoresPaddingLanes) {
-  for_all([](const KernelTable& k, const ConvShape& s, int threads) {
-    check_weight_gradient(WeightGradient(s, threads, k), s, 2e-6);
+  for_all([](const ConvShape& s) {
+    const WeightGradients expected(s);
+    return [=](const KernelTable& k, int threads) {
+      check_weight_gradient(WeightGradient(s, threads, k), s, expected, 2e-6);
+    };
   });
 }
 
 TEST(BatchBlocked, WinogradBackwardWeightsIgnoresPaddingLanes) {
-  for_all([](const KernelTable& k, const ConvShape& s, int threads) {
-    if (!find_winograd(s, k)) return;
-    check_weight_gradient(WinogradGradient(s, threads, k), s, kWinogradTolerance);
+  for_all([](const ConvShape& s) {
+    const WeightGradients expected(s);
+    return [=](const KernelTable& k, int threads) {
+      if (!find_winograd(s, k)) return;
+      check_weight_gradient(WinogradGradient(s, threads, k), s, expected, kWinogradTolerance);
+    };
   });
 }
 
