@@ -8,6 +8,14 @@
 namespace runtime::data {
 namespace {
 
+struct TypeInfo {
+  const char* name;
+  std::size_t size;
+};
+constexpr TypeInfo kTypes[] = {{"uint8", 1},   {"int8", 1},   {"uint16", 2}, {"int16", 2},
+                               {"uint32", 4},  {"int32", 4},  {"uint64", 8}, {"int64", 8},
+                               {"float32", 4}, {"float64", 8}};  // by ElementType
+
 // Calls visitor(const T*) with the elements in their own type.
 template <class Visitor>
 void visit_elements(const Array& array, const Visitor& visitor) {
@@ -62,31 +70,9 @@ uint64_t checked_size(const Source& source, const Array& array) {
 
 }  // namespace
 
-std::size_t element_size(ElementType type) {
-  switch (type) {
-    case ElementType::kUint8:
-    case ElementType::kInt8:
-      return 1;
-    case ElementType::kUint16:
-    case ElementType::kInt16:
-      return 2;
-    case ElementType::kUint32:
-    case ElementType::kInt32:
-    case ElementType::kFloat32:
-      return 4;
-    case ElementType::kUint64:
-    case ElementType::kInt64:
-    case ElementType::kFloat64:
-      return 8;
-  }
-  return 0;
-}
+std::size_t element_size(ElementType type) { return kTypes[static_cast<int>(type)].size; }
 
-const char* element_name(ElementType type) {
-  static constexpr const char* kNames[] = {"uint8", "int8",   "uint16", "int16",   "uint32",
-                                           "int32", "uint64", "int64",  "float32", "float64"};
-  return kNames[static_cast<int>(type)];
-}
+const char* element_name(ElementType type) { return kTypes[static_cast<int>(type)].name; }
 
 bool is_floating(ElementType type) {
   return type == ElementType::kFloat32 || type == ElementType::kFloat64;

@@ -30,7 +30,6 @@ class FileSource final : public RawSource {
   explicit FileSource(const std::string& path) : RawSource(path), file_(path) {}
 
   uint64_t limit() const override { return file_.size() > offset() ? file_.size() - offset() : 0; }
-  void rewind() override { set_offset(0); }
 
  protected:
   std::size_t do_read(uint8_t* out, std::size_t size) override {
@@ -46,7 +45,6 @@ class MemorySource final : public RawSource {
   MemorySource(const void* data, std::size_t size, std::string name)
       : RawSource(std::move(name)), data_(static_cast<const uint8_t*>(data)), size_(size) {}
   uint64_t limit() const override { return size_ - offset(); }
-  void rewind() override { set_offset(0); }
 
  protected:
   std::size_t do_read(uint8_t* out, std::size_t size) override {

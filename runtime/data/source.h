@@ -72,7 +72,7 @@ class Source {
 class RawSource : public Source {
  public:
   using Source::Source;
-  virtual void rewind() = 0;
+  void rewind() { set_offset(0); }
 };
 
 [[noreturn]] void fail_at(const std::string& name, uint64_t offset, const std::string& message);
