@@ -224,33 +224,42 @@ void Program::run_timed(plugins::host::Stream& stream, std::vector<double>& ns) 
   if (updates_parameters_) storage_.parameters_changed();
 }
 
-void Program::measure(plugins::host::Stream& stream, const std::function<void()>& upload) {
+double Program::measure(plugins::host::Stream& stream, const std::function<void()>& upload) {
+  using Clock = std::chrono::steady_clock;
   using Seconds = std::chrono::duration<double>;
+  std::vector<double> inputs, wholes;
   const auto whole = [&] {
+    const auto begin = Clock::now();
     upload();
     stream.synchronize();
-    const auto begin = std::chrono::steady_clock::now();
+    inputs.push_back(Seconds(Clock::now() - begin).count());
     for (size_t i = 0; i < launches_.size(); ++i) {
       if (!graph_.nodes[i].collective) launch(i, stream);
     }
     if (updates_parameters_) storage_.parameters_changed();
     stream.synchronize();
-    return Seconds(std::chrono::steady_clock::now() - begin).count();
+    wholes.push_back(Seconds(Clock::now() - begin).count() - inputs.back());
+    return inputs.back() + wholes.back();
+  };
+  const auto median = [](std::vector<double>& list) {
+    std::nth_element(list.begin(), list.begin() + list.size() / 2, list.end());
+    return list[list.size() / 2];
   };
   bind();
   whole();  // plans settle, pages come
-  double least = whole();
+  inputs.clear();
+  wholes.clear();
   // A step that takes long is measured well enough by one round.
-  for (double last = least, spent = last; spent < kMeasureSeconds; spent += last)
-    least = std::min(least, last = whole());
+  for (double spent = 0; spent < kMeasureSeconds;) spent += whole();
   upload();
   std::vector<double> ns;
   run_timed(stream, ns);
   double sum = 0;
   for (double n : ns) sum += n;
   // Waiting for each node costs time that a step does not take.
-  const double scale = sum > 0 ? least * 1e9 / sum : 0;
+  const double scale = sum > 0 ? median(wholes) * 1e9 / sum : 0;
   for (size_t i = 0; i < ns.size(); ++i) graph_.nodes[i].estimated_ns = ns[i] * scale;
+  return median(inputs);
 }
 
 void Program::run_collectives(plugins::host::Stream& stream, int communicator) {

@@ -50,8 +50,8 @@ class Program {
   // measuring; collectives are left out where it was planned without them.
   void run_timed(plugins::host::Stream& stream, std::vector<double>& ns);
   // Makes the nodes' times measured ones, by running all but the collectives a few times, `upload`
-  // before each. Spoils what buffers hold.
-  void measure(plugins::host::Stream& stream, const std::function<void()>& upload);
+  // before each; returns the seconds that this takes. Spoils what buffers hold.
+  double measure(plugins::host::Stream& stream, const std::function<void()>& upload);
 
   // The collectives of one communicator alone (-1: of all), on what the buffers hold: gradients are
   // spoiled, parameters stay as they are. For measuring.

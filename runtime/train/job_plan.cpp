@@ -68,13 +68,21 @@ class RolePlanner {
       StepProgram& p = programs_.get(key);
       const data::Batch zeros =
           data::zero_batch(planner_.spec, key.rows * programs_.split.shards_of_rank());
-      p.program->measure(programs_.stream, [&] { programs_.upload(p, zeros, 0, 0, 0); });
+      input_seconds_[key] =
+          p.program->measure(programs_.stream, [&] { programs_.upload(p, zeros, 0, 0, 0); });
     }
   }
 
   std::vector<graph::Graph> graphs() {
     std::vector<graph::Graph> list;
-    for (const StepKey& key : keys_) list.push_back(programs_.get(key).program->graph());
+    for (const StepKey& key : keys_) {
+      graph::Graph graph = programs_.get(key).program->graph();
+      graph::Node input;  // as the first node
+      input.op = "input";
+      input.estimated_ns = input_seconds_[key] * 1e9;
+      graph.nodes.insert(graph.nodes.begin(), std::move(input));
+      list.push_back(std::move(graph));
+    }
     return list;
   }
 
@@ -90,6 +98,7 @@ class RolePlanner {
   const Planner& planner_;
   StepPrograms programs_;
   std::vector<StepKey> keys_;
+  std::map<StepKey, double> input_seconds_;  // where they were measured
 };
 
 void add_notes(const std::vector<std::string>& more, std::vector<std::string>& notes) {
