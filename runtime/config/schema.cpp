@@ -223,8 +223,10 @@ Section comm() {
               "where the ranks find each other; \"env\": RUNTIME_RENDEZVOUS says it"),
        text("rendezvous_address", "\"\"", "file: a folder that all ranks share; redis: host:port"),
        number("bucket_mb", "25.0", above_zero(),
-              "MiB of gradients that are reduced together; the first bucket is smaller"),
-       flag("overlap", "true", "buckets are reduced while the backward pass goes on"),
+              "MiB of gradients that are reduced together; the first bucket is smaller, with "
+              "zero_stage 2 and 3 all are if the model is small"),
+       flag("overlap", "true",
+            "buckets are reduced while the backward pass goes on, and gathered ahead of their use"),
        text("interface", "\"lo\"", "network interface or address that the ranks talk over"),
        number("init_timeout_s", "60.0", above_zero(),
               "seconds within which all ranks must have come"),

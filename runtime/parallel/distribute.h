@@ -20,7 +20,9 @@ struct ShardValues {
 
 struct DistributeOptions {
   int rank = 0, world_size = 1;
-  bool overlap = true;  // else all collectives start after the backward pass
+  // Else all collectives start after the backward pass, those of zero_stage 2 and 3 where they are
+  // waited for.
+  bool overlap = true;
   // 1: optimizer state sharded, 2: gradients too, 3: parameters too. Not 2 and 3 with `shards` or
   // `pipeline`.
   int zero_stage = 0;
