@@ -89,18 +89,20 @@ void print_layers(Session& s, int64_t steps) {
 
 // Over all ranks; those of "local" are one process.
 struct Totals {
-  double flops = 0, peak_memory = 0;
+  double flops = 0;
+  uint64_t own_peak = 0, peak = 0;  // bytes, of this process and of all
 };
 
 Totals totals(const Session& s) {
   const int64_t passes =
       parallel::micro_steps(s.config.training.global_batch_size, s.trainer->split());
+  const uint64_t own = peak_memory_bytes();
   double values[] = {train::step_flops(s.trainer->program().graph(), passes),
-                     static_cast<double>(peak_memory_bytes())};
+                     static_cast<double>(own)};
+  const bool one_process = s.rank.backend == "local";
   if (s.rank.collectives != nullptr)
-    s.rank.collectives->all_reduce(values, s.rank.backend == "local" ? 1 : 2, RT_SUM);
-  if (s.rank.backend == "local") return {values[0], static_cast<double>(peak_memory_bytes())};
-  return {values[0], values[1]};
+    s.rank.collectives->all_reduce(values, one_process ? 1 : 2, RT_SUM);
+  return {values[0], own, one_process ? own : static_cast<uint64_t>(values[1])};
 }
 
 void print_bench(const Session& s, const BenchArguments& arguments, double step_s,
@@ -119,7 +121,7 @@ void print_bench(const Session& s, const BenchArguments& arguments, double step_
         scaling.predicted ? fmt::format(", predicted {:.3f} ms", scaling.predicted->step() * 1e3)
                           : "",
         samples, labels > 1 ? fmt::format(" ({:.0f} tokens/s)", tokens) : "",
-        all.flops / step_s / 1e9, all.peak_memory / (1 << 20),
+        all.flops / step_s / 1e9, static_cast<double>(all.peak) / (1 << 20),
         several && s.rank.backend == "local" ? " of the process with all ranks" : " of the process",
         train::explain_memory(scaling));
     if (several) fmt::print("{}\n", train::explain(scaling));
@@ -135,8 +137,8 @@ void print_bench(const Session& s, const BenchArguments& arguments, double step_
   j["samples_per_second"] = samples;
   if (labels > 1) j["tokens_per_second"] = tokens;
   j["flops_per_second"] = all.flops / step_s;
-  j["peak_memory_bytes"] = peak_memory_bytes();
-  j["peak_memory_bytes_all_ranks"] = static_cast<uint64_t>(all.peak_memory);
+  j["peak_memory_bytes"] = all.own_peak;
+  j["peak_memory_bytes_all_ranks"] = all.peak;
   auto measured = nlohmann::ordered_json::parse(train::to_json(scaling));
   j["predicted_step_ms"] = measured["predicted_step_ms"];
   j["memory"] = measured["memory"];
