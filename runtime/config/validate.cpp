@@ -221,11 +221,12 @@ class Rules {
         "micro_batch_size",
         "got " + std::to_string(config_.training.micro_batch_size) +
             ", but debug.deterministic cuts the batch itself; set debug.virtual_shards instead");
-    require(parallelism.pipeline == 1 || config_.training.micro_batch_size == 0, "training",
-            "micro_batch_size",
-            "got " + std::to_string(config_.training.micro_batch_size) +
-                ", but parallelism.pipeline is " + std::to_string(parallelism.pipeline) +
-                ", which cuts the batch itself; set parallelism.microbatches, their number, instead");
+    require(
+        parallelism.pipeline == 1 || config_.training.micro_batch_size == 0, "training",
+        "micro_batch_size",
+        "got " + std::to_string(config_.training.micro_batch_size) +
+            ", but parallelism.pipeline is " + std::to_string(parallelism.pipeline) +
+            ", which cuts the batch itself; set parallelism.microbatches, their number, instead");
     require(!debug.deterministic || parallelism.zero_stage == 0 || config_.training.max_norm == 0,
             "training", "max_norm",
             "with zero_stage = 1 the norm is added in an order that depends on the ranks, but "
