@@ -80,7 +80,12 @@ struct GradientsArguments {
 };
 void run_gradients(const GradientsArguments& arguments, Outcome& outcome);
 
-void add_plan(CLI::App& app, Outcome& outcome);
+struct PlanArguments {
+  ConfigArguments config;
+  int world_size = 1;
+  double latency_us = 0, bandwidth_gbps = 0;  // 0: the default
+};
+void run_plan(const PlanArguments& arguments);
 
 struct BenchArguments {
   ConfigArguments config;

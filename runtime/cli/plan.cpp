@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <map>
 
@@ -213,12 +212,6 @@ void print_prediction(const config::Config& config, const train::Planner& planne
              how, parallel::explain(e));
 }
 
-struct PlanArguments {
-  ConfigArguments config;
-  int world_size = 1;
-  double latency_us = 0, bandwidth_gbps = 0;  // 0: the default
-};
-
 parallel::Link make_link(const PlanArguments& arguments, const std::string& backend) {
   parallel::Link link = parallel::default_link(backend);
   if (arguments.latency_us > 0) link.latency_s = arguments.latency_us * 1e-6;
@@ -281,6 +274,8 @@ void plan_ranks(const launch::Rank& rank, const PlanArguments& arguments) {
   print_prediction(config, planner, plan);
 }
 
+}  // namespace
+
 void run_plan(const PlanArguments& arguments) {
   launch::RunRanks run;
   run.config = arguments.config.load();
@@ -288,41 +283,6 @@ void run_plan(const PlanArguments& arguments) {
   run.services = host_services();
   run.body = [&](launch::Rank& rank) { plan_ranks(rank, arguments); };
   launch::run_ranks(run);
-}
-
-}  // namespace
-
-void add_plan(CLI::App& app, Outcome&) {
-  auto arguments = std::make_shared<PlanArguments>();
-  CLI::App* command = app.add_subcommand(
-      "plan",
-      "Operations, implementations, fusion, memory by buffer and FLOPs of a step; trains nothing");
-  arguments->config.add_to(*command);
-  CLI::Option* ranks =
-      command
-          ->add_option("--world-size", arguments->world_size,
-                       "Plans so many ranks, of any mesh: rank 0 in detail, memory, traffic and "
-                       "times of all, and whether they pay; starts none of them. With "
-                       "parallelism.search = true: all meshes of so many ranks, and the fastest")
-          ->check(CLI::Range(1, 1 << 20));
-  command
-      ->add_option("--latency-us", arguments->latency_us,
-                   "Of a message between ranks; default: local 5, gloo 50, others 10")
-      ->check(CLI::PositiveNumber)
-      ->needs(ranks);
-  command
-      ->add_option("--bandwidth-gbps", arguments->bandwidth_gbps,
-                   "Of a rank, in Gbit/s; default: local 64, gloo 8, others 16; runtime bench comm "
-                   "measures both")
-      ->check(CLI::PositiveNumber)
-      ->needs(ranks);
-  command->footer(
-      "Examples:\n  runtime plan configs/fashion_mnist_lenet.toml --set device.backend=cpu\n  "
-      "runtime plan configs/cifar10_resnet18.toml --world-size 8 --set comm.backend=gloo "
-      "--bandwidth-gbps 10\n  runtime plan configs/bench_gpt.toml --world-size 4 --set "
-      "parallelism.tensor=2 --set parallelism.pipeline=2\n  runtime plan configs/bench_gpt.toml "
-      "--world-size 8 --set parallelism.search=true");
-  command->callback([arguments] { run_plan(*arguments); });
 }
 
 }  // namespace runtime::cli
