@@ -24,7 +24,7 @@ optional_part() {
   if "$@" >/dev/null 2>&1; then echo "found:   $name"; else echo "skipped: $name ($wanted not found)"; fi
 }
 
-# The sanitizers' builds precompile the standard headers, for a third of their time; the Release build sees missing
+# The sanitizers' builds precompile the standard headers, for a sixth of their time; the Release build sees missing
 # includes. ccache would keep nothing of what includes a precompiled header.
 precompile=-DRUNTIME_PRECOMPILE=ON
 if command -v ccache >/dev/null; then precompile=; fi
