@@ -1,6 +1,7 @@
 // The communicator checks on 1 to 5 threads, in host memory and in that of a device.
 #include "plugins/conformance/communicator.h"
 #include "tests/collectives/local/ranks.h"
+#include "tests/collectives/support/memory.h"
 
 namespace collectives::local::testing {
 namespace {
@@ -8,6 +9,7 @@ namespace {
 namespace conformance = plugins::conformance;
 
 void run_cases(int32_t size, const std::shared_ptr<host::Device>& device) {
+  collectives::testing::keep_freed_memory();
   on_ranks(size, [&](const CommunicatorPtr& communicator, int32_t rank) {
     const conformance::Summary summary = run_communicator_cases({communicator, rank, size, device},
                                                                 conformance::communicator_cases());

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "plugins/conformance/communicator.h"
+#include "tests/collectives/support/memory.h"
 #include "tests/collectives/support/rank.h"
 
 namespace {
@@ -15,6 +16,7 @@ int run(int argc, char** argv) {
     const std::string word = argv[i];
     options[word.substr(0, word.find('='))] = word.substr(word.find('=') + 1);
   }
+  collectives::testing::keep_freed_memory();
   const auto place = collectives::testing::rank_place();
   const auto communicator = collectives::testing::join(place, argv[1], options);
   const auto summary = conformance::run_communicator_cases({communicator, place.rank, place.size},
