@@ -75,6 +75,7 @@ class Program {
   void place();
   void bind();
   void check_collectives() const;
+  double fill_received(size_t node, plugins::host::Stream& stream);
   void launch(size_t node, plugins::host::Stream& stream);
   void launch_collective(const graph::Node& node, plugins::host::Stream& stream);
   bool pack_is_stale(size_t node);
