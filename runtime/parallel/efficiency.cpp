@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "rt/communicator.h"
+#include "runtime/graph/graph.h"
 
 namespace runtime::parallel {
 
