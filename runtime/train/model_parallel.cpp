@@ -1,7 +1,6 @@
 #include "runtime/train/model_parallel.h"
 
-#include <algorithm>
-
+#include "runtime/error.h"
 #include "runtime/parallel/shard.h"
 #include "runtime/parallel/stages.h"
 #include "runtime/train/step_graph.h"
@@ -18,10 +17,22 @@ namespace {
 constexpr int kMicroBatchesOfStage = 4;
 constexpr int kInterleavedChunks = 2;
 
+parallel::Stages assign_stages(StepGraph& step, parallel::StageOptions options, bool beyond) {
+  if (!beyond) return parallel::assign_stages(step.graph, options);
+  try {
+    return parallel::assign_stages(step.graph, options);
+  } catch (const ConfigurationError&) {  // thrown again if memory is not the reason
+    options.memory_limit = 0;
+    return parallel::assign_stages(step.graph, options);
+  }
+}
+
 }  // namespace
 
 ModelParallel model_parallel(const config::Parallelism& p, const parallel::Mesh& mesh, int rank) {
-  ModelParallel m{mesh, mesh.place_of(rank), {}, {}};
+  ModelParallel m;
+  m.mesh = mesh;
+  m.place = mesh.place_of(rank);
   if (mesh.pipeline == 1) return m;
   m.schedule.ranks = mesh.pipeline;
   m.schedule.micro_batches =
@@ -54,7 +65,13 @@ void cut_step(StepGraph& step, const ModelParallel& options) {
   parallel::StageOptions stages;
   stages.stages = pipeline.schedule.stages();
   stages.hints = options.stages.empty() ? step.stages : options.stages;
-  pipeline.stages = parallel::assign_stages(step.graph, stages);
+  stages.memory_limit = options.stage_memory;
+  stages.parameter_copies = options.parameter_copies;
+  for (int stage = 0; stage < stages.stages; ++stage) {
+    const auto& slots = pipeline.schedule.slots[stage % pipeline.schedule.ranks];
+    stages.in_flight.push_back(parallel::peak_in_flight(slots, stage / pipeline.schedule.ranks));
+  }
+  pipeline.stages = assign_stages(step, stages, options.only_planned);
   std::map<ValueId, ValueId> gradients;
   for (size_t i = 0; i < step.gradients.size(); ++i) {
     if (step.gradients[i] != kNone) gradients[step.parameters[i].value] = step.gradients[i];

@@ -20,6 +20,11 @@ struct ModelParallel {
   parallel::ScheduleOptions schedule;  // of the pipeline, `ranks` of them
   // By layer, as another step of the model was cut; empty: as the layers say, else by cost.
   std::map<std::string, int> stages;
+  // Bytes that a stage may take with its activations, of the rank that has the least; 0: any. All
+  // ranks must say the same.
+  uint64_t stage_memory = 0;
+  double parameter_copies = 4;  // with gradients and the optimizer's state
+  bool only_planned = false;    // then stages that take more are cut as if there were enough
 
   bool several() const { return mesh.tensor * mesh.pipeline > 1; }
 };

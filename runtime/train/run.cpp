@@ -9,6 +9,7 @@
 #include "runtime/train/asynchronous.h"
 #include "runtime/train/open.h"
 #include "runtime/train/schedule.h"
+#include "runtime/train/step_programs.h"
 
 namespace runtime::train {
 
@@ -24,7 +25,7 @@ class StopAgreement {
 
   int ask(const std::function<int()>& stop, int64_t step) {
     const int signal = stop ? stop() : 0;
-    if (trainer_.split().world_size == 1) return signal;
+    if (trainer_.programs().parts.mesh.size() == 1) return signal;
     if (signal != 0) pending_ = signal;
     if (step < next_) return 0;
     const std::chrono::duration<double> elapsed = Clock::now() - mark_;

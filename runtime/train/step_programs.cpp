@@ -45,11 +45,32 @@ void check_input(const model::Model& model, const data::SampleSpec& spec) {
                            "; set model.input, or dataset.resize for images");
 }
 
-ModelParallel make_parts(const config::Parallelism& p, const exec::Collectives* collectives,
+// What the stages of a pipeline may take, the same on every rank.
+uint64_t stage_memory(plugins::host::Device& device, exec::Collectives* collectives,
+                      const ModelParallel& parts) {
+  double least = static_cast<double>(device.memory_info().total_bytes);
+  if (collectives != nullptr) {
+    least = -least;
+    collectives->all_reduce(&least, 1, RT_MAX);
+    least = -least;
+  }
+  return static_cast<uint64_t>(least) / parts.schedule.chunks;
+}
+
+ModelParallel make_parts(const config::Config& config, plugins::host::Device& device,
+                         exec::Collectives* collectives,
                          const std::optional<PlannedRank>& planned) {
-  if (planned) return model_parallel(p, mesh_of(p, planned->world_size), planned->rank);
-  if (collectives == nullptr) return {};
-  return model_parallel(p, mesh_of(p, collectives->world_size()), collectives->rank());
+  if (!planned && collectives == nullptr) return {};
+  const config::Parallelism& p = config.parallelism;
+  const int rank = planned ? planned->rank : collectives->rank();
+  const int ranks = planned ? planned->world_size : collectives->world_size();
+  ModelParallel parts = model_parallel(p, mesh_of(p, ranks), rank);
+  parts.only_planned = planned.has_value();
+  if (parts.mesh.pipeline == 1) return parts;
+  parts.stage_memory = stage_memory(device, planned ? nullptr : collectives, parts);
+  const config::Optimizer& o = config.optimizer;
+  parts.parameter_copies = o.name == "adamw" ? 4 : o.momentum != 0 ? 3 : 2;
+  return parts;
 }
 
 parallel::BatchSplit make_split(const config::Config& config, const ModelParallel& parts) {
@@ -74,7 +95,7 @@ StepPrograms::StepPrograms(const config::Config& c, const data::SampleSpec& s,
       model(model_from_config(c.model)),
       dtype(to_dtype(c.training.dtype)),
       loss(resolve_loss(c.training, s)),
-      parts(make_parts(c.parallelism, o.collectives, planned)),
+      parts(make_parts(c, *device, o.collectives, planned)),
       split(make_split(c, parts)),
       stream(device->create_stream()),
       storage(device, planned.has_value()),

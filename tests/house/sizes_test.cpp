@@ -22,9 +22,11 @@ constexpr size_t kLongHeaderLines = 200;
 // Lines of code (comments and blank lines not counted) of runtime/ and of the contract with its
 // host side. The aim was about 12,000 and is missed: one rank took 13,600, rendezvous, launching
 // ranks, watching over them, the data-parallel and the asynchronous training 7,400, language models
-// with their texts, image folders, recomputation, tensor and pipeline parallelism another 4,900.
+// with their texts, image folders, recomputation, tensor and pipeline parallelism another 4,900,
+// ZeRO's stages 2 and 3, plans of any mesh and the search among them another 500 (1,100, of which
+// simpler code elsewhere gave back half).
 // This is a ceiling on the way back: lower it when code goes, and say why when it has to rise.
-constexpr size_t kCoreLines = 26000;
+constexpr size_t kCoreLines = 26500;
 
 std::vector<SourceFile> all_files() {
   std::vector<SourceFile> files;
