@@ -11,6 +11,7 @@
 #include "process.h"
 #include "rt/communicator.h"
 #include "rt/device.h"
+#include "rt/sdk/communicator.h"
 #include "status.h"
 
 using rt::sdk::Error;
@@ -101,20 +102,7 @@ rt_status properties(void*, rt_comm_properties* result, rt_error* error) {
 
 rt_status capabilities(void*, rt_comm_capability* rows, uint32_t* count, rt_error* error) {
   return guard(error, [&] {
-    constexpr uint32_t kKinds = RT_BARRIER;  // kinds are 1..RT_BARRIER
-    const uint32_t capacity = *count;
-    *count = rows == nullptr ? kKinds : std::min(capacity, kKinds);
-    if (rows == nullptr) return;
-    for (uint32_t i = 0; i < *count; ++i) {
-      rows[i] = {};
-      rows[i].size = sizeof(rt_comm_capability);
-      rows[i].collective = static_cast<int32_t>(i) + 1;
-      for (rt_dtype type = RT_FLOAT32; type <= RT_INT8; ++type)
-        rows[i].dtypes |= RT_DTYPE_BIT(type);
-      rows[i].reductions = 1u << RT_SUM | 1u << RT_AVERAGE | 1u << RT_MIN | 1u << RT_MAX;
-      rows[i].memory_kinds = 1u << RT_MEMORY_PINNED_HOST;
-      rows[i].flags = RT_COMM_IN_PLACE;
-    }
+    rt::sdk::list_all_collectives(rt::sdk::kAllDtypes, 1u << RT_MEMORY_PINNED_HOST, rows, count);
   });
 }
 
@@ -319,12 +307,6 @@ constexpr rt_communicator_api kApi = {sizeof(rt_communicator_api),
                                       abort,
                                       asynchronous_error};
 
-const void* get_interface(void*, const char* name, uint32_t version) {
-  const bool known =
-      std::strcmp(name, RT_INTERFACE_COMMUNICATOR) == 0 && version == RT_COMMUNICATOR_API_VERSION;
-  return known ? &kApi : nullptr;
-}
-
 const rt_option_spec* const* list_options(void*, uint32_t* count) {
   *count = std::size(kOptions);
   return kOptions;
@@ -337,14 +319,7 @@ void shutdown(void* self) { delete static_cast<Instance*>(self); }
 extern "C" rt_status rt_plugin_entry(const rt_host* host, rt_negotiation* negotiation,
                                      const rt_plugin** plugin, rt_error* error) {
   return guard(error, [&] {
-    negotiation->plugin_major = RT_ABI_MAJOR;
-    if (negotiation->host_major_min > RT_ABI_MAJOR || negotiation->host_major_max < RT_ABI_MAJOR) {
-      throw Error(RT_ERROR_VERSION,
-                  format("plugin mpi speaks contract version %d, the host %u to %u; rebuild one of "
-                         "them",
-                         RT_ABI_MAJOR, negotiation->host_major_min, negotiation->host_major_max),
-                  RT_SCOPE_PROCESS);
-    }
+    rt::sdk::negotiate(*negotiation, "mpi");
     auto* self = new Instance;
     self->host = host;
     self->version = "0.1.0 (" + mpi::library() + ")";
@@ -357,7 +332,7 @@ extern "C" rt_status rt_plugin_entry(const rt_host* host, rt_negotiation* negoti
                   self->version.c_str(),
                   self->build_id.c_str(),
                   "ranks are processes, started by mpirun",
-                  get_interface,
+                  rt::sdk::get_communicator_api<kApi>,
                   list_options,
                   shutdown};
     *plugin = &self->view;
