@@ -1,6 +1,6 @@
-/* An extension for devices that run CUDA or HIP: what a communicator plugin may know of them. The rt_device of the plugins
- * `cuda` and `rocm` begins with an rt_gpu_device, their rt_stream with an rt_gpu_stream; both belong to the plugin that made
- * them. */
+/* An extension for devices that run CUDA or HIP: what a communicator plugin may know of them. The
+ * rt_device of the plugins `cuda` and `rocm` begins with an rt_gpu_device, their rt_stream with an
+ * rt_gpu_stream; both belong to the plugin that made them. */
 #ifndef RT_GPU_H_
 #define RT_GPU_H_
 
