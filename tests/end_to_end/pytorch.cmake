@@ -27,15 +27,16 @@ if(SYSTEM_PYTHON AND NOT RUNTIME_SANITIZE)
         ENVIRONMENT OMP_WAIT_POLICY=PASSIVE)
     endif()
   endforeach()
-  # Small enough that rounding meets no ReLU; by hand: resnet_gradients.py RUNTIME cpu --data FOLDER.
-  foreach(form reference.float64 cpu.float32)
+  # Rounding must not meet a ReLU in float32. By hand: resnet_gradients.py RUNTIME cpu --data FOLDER [--activation tanh].
+  foreach(form reference.float64.relu cpu.float32.tanh)
     string(REPLACE "." ";" form_list ${form})
     list(GET form_list 0 backend)
     list(GET form_list 1 dtype)
+    list(GET form_list 2 activation)
     if(TARGET backend_${backend})
       add_test(NAME end_to_end.pytorch.${form}.resnet18
         COMMAND ${SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/resnet_gradients.py $<TARGET_FILE:runtime> ${backend}
-          --dtype ${dtype} --steps 3 --batch 8 --width 8)
+          --dtype ${dtype} --activation ${activation} --steps 3 --batch 8 --width 8)
       set_tests_properties(end_to_end.pytorch.${form}.resnet18 PROPERTIES LABELS end_to_end TIMEOUT 300 SKIP_RETURN_CODE 77
         ENVIRONMENT OMP_WAIT_POLICY=PASSIVE)
     endif()

@@ -97,6 +97,25 @@ inline Trace trace(const std::string& toml, int ranks, int steps, const Settings
   return record(traced(toml, ranks, steps, settings)).trace;
 }
 
+// Krizhevsky, Sutskever and Hinton, 2012, for small images: two towers, dropout.
+inline const std::string kSmallAlexNet = R"(
+[model]
+input = [3, 16, 16]
+layers = [
+  { type = "conv2d", channels = 8, kernel = 5, stride = 2, padding = 2, activation = "relu" },
+  { type = "max_pool2d", kernel = 2 },
+  { type = "conv2d", channels = 12, kernel = 3, padding = 1, groups = 2, activation = "relu" },
+  { type = "conv2d", channels = 8, kernel = 3, padding = 1, groups = 2, activation = "relu" },
+  { type = "max_pool2d", kernel = 2 },
+  { type = "flatten" },
+  { type = "dropout", probability = 0.3 },
+  { type = "linear", features = 24, activation = "relu" },
+  { type = "dropout", probability = 0.3 },
+  { type = "linear", features = 24, activation = "relu" },
+  { type = "linear", features = 4 },
+]
+)" + kData;
+
 }  // namespace runtime::train
 
 #endif  // TESTS_RUNTIME_TRAIN_RANKS_NETS_H_

@@ -78,6 +78,7 @@ struct Net {
 const Net kNets[] = {
     {"LeNet", kSmallLeNet, {}},
     {"Mlp", kSmallMlp, Settings{{"training.max_norm", "0.1"}} + kMomentum},
+    {"AlexNet", kSmallAlexNet, {}},
     {"ResNet", kSmallResNet, {}},
     {"Gpt", gpt(8, 7, 2), kNextToken + kAdamw},
 };
