@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Trains a character GPT in `runtime` and in PyTorch from the same weights on the same batches and compares the losses.
 
-usage: gpt_losses.py RUNTIME BACKEND [--text FILE] [--steps N] [--layers L --heads H --width C --context T --batch B]
+usage: gpt_losses.py RUNTIME BACKEND [--text FILE] [--steps N] [--warm-up N] [--verbose]
+                     [--layers L --heads H --width C --context T --batch B]
 
 Without --text the characters are drawn from a small Markov chain, so that no data set is needed. AdamW with weight decay on
 matrices only and gradient clipping, as in both worlds. Every loss must agree within 1e-4 of PyTorch's, and the loss must have
@@ -125,6 +126,8 @@ lr = {LR}
 betas = [{BETAS[0]}, {BETAS[1]}]
 weight_decay = {DECAY}
 weight_decay_on = "matrices"
+[lr_scheduler]
+warmup_steps = {a.warm_up}
 [validation]
 every_epochs = 0
 [metrics]
@@ -163,6 +166,8 @@ def theirs(a, weights, tokens, vocabulary):
         rows = [(step * a.batch + i) % windows * a.context for i in range(a.batch)]
         x = torch.stack([tokens[r:r + a.context] for r in rows])
         y = torch.stack([tokens[r + 1:r + 1 + a.context] for r in rows])
+        for group in optimizer.param_groups:
+            group["lr"] = LR * min(1.0, (step + 1) / max(1, a.warm_up))
         optimizer.zero_grad(set_to_none=True)
         loss = functional.cross_entropy(model(x).flatten(0, 1), y.flatten())
         loss.backward()
@@ -177,8 +182,9 @@ def main():
     parser.add_argument("runtime", type=os.path.abspath)
     parser.add_argument("backend")
     parser.add_argument("--text", type=os.path.abspath)
-    for name, value in (("steps", 50), ("layers", 2), ("heads", 2), ("width", 32), ("context", 16), ("batch", 6)):
+    for name, value in (("steps", 50), ("warm-up", 0), ("layers", 2), ("heads", 2), ("width", 32), ("context", 16), ("batch", 6)):
         parser.add_argument(f"--{name}", type=int, default=value)
+    parser.add_argument("--verbose", action="store_true", help="prints every loss")
     a = parser.parse_args()
     torch.set_num_threads(2)
     with tempfile.TemporaryDirectory() as folder:
@@ -192,6 +198,9 @@ def main():
         tokens = torch.tensor([characters.index(c) for c in content])
         mine, weights = ours(a, folder, len(characters), text)
         other = theirs(a, weights, tokens, len(characters))
+    if a.verbose:
+        for step, (m, o) in enumerate(zip(mine, other)):
+            print(f"step {step}: {m:.6f}, PyTorch {o:.6f}, relative difference {abs(m - o) / o:.1e}")
     worst = max(abs(m - o) / o for m, o in zip(mine, other))
     good = len(mine) == len(other) == a.steps and worst <= TOLERANCE and mine[-1] < 0.9 * mine[0]
     print(f"GPT on {a.backend}: {len(mine)} losses, {mine[0]:.5f} -> {mine[-1]:.5f} (PyTorch {other[-1]:.5f}), largest relative "
