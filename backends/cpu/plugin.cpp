@@ -8,6 +8,7 @@
 #include "backends/cpu/objects.h"
 #include "backends/cpu/onednn.h"
 #include "rt/sdk/error.h"
+#include "rt/sdk/plugin.h"
 
 namespace backends::cpu {
 namespace {
@@ -66,15 +67,7 @@ std::unique_ptr<Instance> make_instance() {
 rt_status rt_plugin_entry(const rt_host*, rt_negotiation* negotiation, const rt_plugin** plugin,
                           rt_error* error) {
   return rt::sdk::guard(error, [&] {
-    negotiation->plugin_major = RT_ABI_MAJOR;
-    if (negotiation->host_major_min > RT_ABI_MAJOR || negotiation->host_major_max < RT_ABI_MAJOR) {
-      throw rt::sdk::Error(
-          RT_ERROR_VERSION,
-          rt::sdk::format("plugin cpu speaks contract version %d, the host %u to %u; rebuild one "
-                          "of them",
-                          RT_ABI_MAJOR, negotiation->host_major_min, negotiation->host_major_max),
-          RT_SCOPE_PROCESS);
-    }
+    rt::sdk::negotiate(*negotiation, "cpu");
     *plugin = &backends::cpu::make_instance().release()->plugin;
   });
 }

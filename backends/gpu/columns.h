@@ -95,6 +95,17 @@ struct Adds {
   GPU_DEVICE C combine(C a, C b) const { return a + b; }
 };
 
+// The sum of a column itself.
+template <typename T>
+struct ColumnOf : Adds<Compute<T>> {
+  const T* x;
+  int64_t columns;
+  ColumnOf(const T* data, int64_t width) : x(data), columns(width) {}
+  GPU_DEVICE void operator()(int64_t row, int64_t c, Compute<T> (&sums)[1]) const {
+    sums[0] += static_cast<Compute<T>>(x[row * columns + c]);
+  }
+};
+
 }  // namespace backends::gpu
 
 #endif  // BACKENDS_GPU_COLUMNS_H_

@@ -25,16 +25,6 @@ struct Normalise {
   }
 };
 
-template <typename T>
-struct ColumnMean : Adds<Compute<T>> {
-  using C = Compute<T>;
-  const T* x;
-  int64_t columns;
-  ColumnMean(const T* data, int64_t width) : x(data), columns(width) {}
-  GPU_DEVICE void operator()(int64_t row, int64_t c, C (&sums)[1]) const {
-    sums[0] += static_cast<C>(x[row * columns + c]);
-  }
-};
 template <typename C>
 struct StoreMean {
   C* mean;
@@ -96,7 +86,7 @@ Kernel make_batch_norm(const Properties&, const Operation& op) {
       C* const workspace = static_cast<C*>(l.workspace);
       const T* x = l.input<T>(0);
       const C n = static_cast<C>(s.rows);
-      column_sums<C, 1>(l, s.rows, s.columns, workspace, ColumnMean<T>(x, s.columns),
+      column_sums<C, 1>(l, s.rows, s.columns, workspace, ColumnOf<T>(x, s.columns),
                         StoreMean<C>{mean, n}, "batch_norm");
       column_sums<C, 1>(l, s.rows, s.columns, workspace, ColumnSquares<T>(x, mean, s.columns),
                         StoreVariance<T>{mean, inverse, l.input<T>(3), l.input<T>(4),
@@ -151,8 +141,8 @@ Kernel make_normalise(const Properties&, const Operation& op) {
   });
 }
 
-// Sums of dy and of dy xhat.
-template <typename T>
+// Sums of dy and of dy xhat; statistics belong to columns (batch_norm) or to rows (layer_norm).
+template <typename T, bool OfRows>
 struct GradientSums : Adds<Compute<T>> {
   using C = Compute<T>;
   const T *dy, *x;
@@ -161,10 +151,10 @@ struct GradientSums : Adds<Compute<T>> {
   GradientSums(const T* gradient, const T* data, const C* means, const C* inverses, int64_t width)
       : dy(gradient), x(data), mean(means), inverse(inverses), columns(width) {}
   GPU_DEVICE void operator()(int64_t row, int64_t c, C (&sums)[2]) const {
-    const int64_t i = row * columns + c;
+    const int64_t i = row * columns + c, of = OfRows ? row : c;
     const C g = static_cast<C>(dy[i]);
     sums[0] += g;
-    sums[1] += g * ((static_cast<C>(x[i]) - mean[c]) * inverse[c]);
+    sums[1] += g * ((static_cast<C>(x[i]) - mean[of]) * inverse[of]);
   }
 };
 template <typename T>
@@ -212,7 +202,7 @@ Kernel make_batch_norm_backward(const Properties&, const Operation& op) {
       const T *dy = l.input<T>(0), *x = l.input<T>(1);
       T *dgamma = l.output<T>(1), *dbeta = l.output<T>(2);
       column_sums<C, 2>(l, s.rows, s.columns, static_cast<C*>(l.workspace),
-                        GradientSums<T>(dy, x, mean, inverse, s.columns),
+                        GradientSums<T, false>(dy, x, mean, inverse, s.columns),
                         StoreSums<T>{dbeta, dgamma}, "batch_norm_backward");
       for_each(l, s.count(),
                ColumnGradient<T>{dy, x, l.input<T>(2), dbeta, dgamma, nullptr, nullptr, mean,
@@ -277,23 +267,6 @@ struct LayerNormGradient {
   }
 };
 
-// Sums of dy and dy xhat over the rows, whose statistics are their own.
-template <typename T>
-struct LayerSums : Adds<Compute<T>> {
-  using C = Compute<T>;
-  const T *dy, *x;
-  const C *means, *inverses;
-  int64_t columns;
-  LayerSums(const T* gradient, const T* data, const C* mean, const C* inverse, int64_t width)
-      : dy(gradient), x(data), means(mean), inverses(inverse), columns(width) {}
-  GPU_DEVICE void operator()(int64_t row, int64_t c, C (&sums)[2]) const {
-    const int64_t i = row * columns + c;
-    const C g = static_cast<C>(dy[i]);
-    sums[0] += g;
-    sums[1] += g * ((static_cast<C>(x[i]) - means[row]) * inverses[row]);
-  }
-};
-
 Kernel make_layer_norm(const Properties&, const Operation& op) {
   const Shape s = shape_of(op, 0);
   return for_floating(op.input(0).dtype, [&]<typename T>() {
@@ -326,7 +299,7 @@ Kernel make_layer_norm_backward(const Properties&, const Operation& op) {
                                        s.columns},
                   "layer_norm_backward");
       column_sums<C, 2>(l, s.rows, s.columns, static_cast<C*>(l.workspace),
-                        LayerSums<T>(dy, x, means, means + s.rows, s.columns),
+                        GradientSums<T, true>(dy, x, means, means + s.rows, s.columns),
                         StoreSums<T>{l.output<T>(2), l.output<T>(1)}, "layer_norm_backward");
     };
     return kernel;
@@ -492,7 +465,7 @@ Kernel make_backward_statistics(const Properties&, const Operation& op) {
                "batch_norm_backward_statistics");
       column_sums<C, 2>(
           l, s.rows, s.columns, workspace,
-          GradientSums<T>(l.input<T>(0), l.input<T>(1), mean, mean + s.columns, s.columns),
+          GradientSums<T, false>(l.input<T>(0), l.input<T>(1), mean, mean + s.columns, s.columns),
           StoreSums<T>{l.output<T>(0), l.output<T>(0) + s.columns},
           "batch_norm_backward_statistics");
     };

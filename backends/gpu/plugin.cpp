@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "backends/gpu/objects.h"
+#include "rt/sdk/plugin.h"
 
 namespace backends::gpu {
 namespace {
@@ -15,11 +16,6 @@ const void* get_interface(void*, const char* name, uint32_t version) {
   const std::string_view wanted = name;
   if (wanted == RT_INTERFACE_DEVICE && version == RT_DEVICE_API_VERSION) return &device_api();
   if (wanted == RT_INTERFACE_KERNEL && version == RT_KERNEL_API_VERSION) return &kernel_api();
-  return nullptr;
-}
-
-const rt_option_spec* const* options(void*, uint32_t* count) {
-  *count = 0;
   return nullptr;
 }
 
@@ -35,7 +31,7 @@ rt_plugin* make_plugin() {
   plugin->build_id = kBuildId;
   plugin->description = BACKENDS_GPU_DESCRIPTION;
   plugin->get_interface = get_interface;
-  plugin->options = options;
+  plugin->options = rt::sdk::no_options;
   plugin->shutdown = shutdown;
   return plugin;
 }
@@ -46,17 +42,7 @@ rt_plugin* make_plugin() {
 rt_status rt_plugin_entry(const rt_host*, rt_negotiation* negotiation, const rt_plugin** plugin,
                           rt_error* error) {
   return rt::sdk::guard(error, [&] {
-    negotiation->plugin_major = RT_ABI_MAJOR;
-    if (negotiation->host_major_min > RT_ABI_MAJOR || negotiation->host_major_max < RT_ABI_MAJOR) {
-      throw rt::sdk::Error(
-          RT_ERROR_VERSION,
-          rt::sdk::format(
-              "plugin %s speaks contract version %d, the host %u to %u; use a plugin and a "
-              "host of one release",
-              backends::gpu::kPluginName, RT_ABI_MAJOR, negotiation->host_major_min,
-              negotiation->host_major_max),
-          RT_SCOPE_PROCESS);
-    }
+    rt::sdk::negotiate(*negotiation, backends::gpu::kPluginName);
     *plugin = backends::gpu::make_plugin();
   });
 }

@@ -315,15 +315,6 @@ Kernel make_conv2d_backward_data(const Properties& properties, const Operation& 
 }
 
 template <typename T>
-struct ColumnOf : Adds<Compute<T>> {
-  const T* x;
-  int64_t columns;
-  ColumnOf(const T* data, int64_t width) : x(data), columns(width) {}
-  GPU_DEVICE void operator()(int64_t row, int64_t c, Compute<T> (&sums)[1]) const {
-    sums[0] += static_cast<Compute<T>>(x[row * columns + c]);
-  }
-};
-template <typename T>
 struct StoreBias {
   T* db;
   GPU_DEVICE void operator()(int64_t c, Compute<T> (&totals)[1]) const {

@@ -38,7 +38,6 @@ constexpr std::size_t kMemory = std::size_t{1} << 30;
 }  // namespace
 
 cudaError_t cudaGetDeviceCount(int* count) {
-  if (is_set("no_driver")) return cudaErrorInsufficientDriver;
   if (is_set("no_device")) return cudaErrorNoDevice;
   if (is_set("old_driver")) return cudaErrorInsufficientDriver;
   *count = kDevices;

@@ -8,6 +8,7 @@
 #include "rt/communicator.h"
 #include "rt/plugin.h"
 #include "rt/sdk/error.h"
+#include "rt/sdk/plugin.h"
 
 namespace rt::sdk {
 
@@ -30,26 +31,11 @@ inline void list_all_collectives(uint64_t dtypes, uint32_t memory_kinds, rt_comm
   }
 }
 
-// rt_plugin::get_interface of a plugin with this table alone, and options of one without any.
+// rt_plugin::get_interface of a plugin with this table alone.
 template <const rt_communicator_api& api>
 const void* get_communicator_api(void*, const char* name, uint32_t version) {
   const bool known = std::strcmp(name, RT_INTERFACE_COMMUNICATOR) == 0 && version == api.version;
   return known ? &api : nullptr;
-}
-inline const rt_option_spec* const* no_options(void*, uint32_t* count) {
-  *count = 0;
-  return nullptr;
-}
-
-// Throws unless this plugin's version of the contract is one that the host speaks.
-inline void negotiate(rt_negotiation& negotiation, const char* plugin) {
-  negotiation.plugin_major = RT_ABI_MAJOR;
-  if (negotiation.host_major_min <= RT_ABI_MAJOR && RT_ABI_MAJOR <= negotiation.host_major_max)
-    return;
-  throw Error(RT_ERROR_VERSION,
-              format("plugin %s speaks contract version %d, the host %u to %u; rebuild one of them",
-                     plugin, RT_ABI_MAJOR, negotiation.host_major_min, negotiation.host_major_max),
-              RT_SCOPE_PROCESS);
 }
 
 }  // namespace rt::sdk
