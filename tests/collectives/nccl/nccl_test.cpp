@@ -2,6 +2,7 @@
 // plugin's double.
 #include <gmock/gmock.h>
 
+#include <barrier>
 #include <condition_variable>
 #include <cstdlib>
 #include <functional>
@@ -161,9 +162,11 @@ TEST(NcclFailure, AbortWakesWaiters) {
 
 TEST(NcclFailure, AnAsynchronousErrorReachesWaitersAndLaterCalls) {
   ::setenv("NCCL_DOUBLE_FAIL", "2", 1);
-  on_ranks(2, [](const Rank& it, int32_t) {
+  std::barrier both(2);  // an error that comes earlier is one of the first call too
+  on_ranks(2, [&](const Rank& it, int32_t) {
     Call call(it);
     it.communicator->enqueue(call.collective).wait(kLong);
+    both.arrive_and_wait();
     const auto error = error_of([&] { it.communicator->enqueue(call.collective).wait(kLong); });
     EXPECT_EQ(error.code(), RT_ERROR_COMMUNICATION);
     EXPECT_THAT(error.what(), HasSubstr("remote process exited"));
