@@ -258,7 +258,8 @@ rt_status memory_info(rt_device* device, rt_memory_info* info, rt_error* error) 
 rt_status utilisation(rt_device*, rt_utilisation* utilisation, rt_error* error) {
   return guard(error, [&] {
     expect_room(utilisation, "rt_utilisation");
-    utilisation->compute_percent = -1;
+    const uint32_t size = utilisation->size;
+    *utilisation = {size, -1, -1, -1, -1};
   });
 }
 

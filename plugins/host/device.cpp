@@ -321,7 +321,7 @@ rt_memory_info Device::memory_info() {
 
 std::optional<int> Device::compute_percent() {
   if (plugin_->device_api()->utilisation == nullptr) return std::nullopt;
-  rt_utilisation utilisation{.size = sizeof(rt_utilisation), .compute_percent = -1};
+  rt_utilisation utilisation{sizeof(rt_utilisation), -1, -1, -1, -1};
   call(during(*this, "utilisation"),
        [&](rt_error* e) { return plugin_->device_api()->utilisation(device_, &utilisation, e); });
   if (utilisation.compute_percent < 0) return std::nullopt;

@@ -58,9 +58,13 @@ typedef struct rt_memory_info {
   uint64_t allocated_bytes; /* by this opened device */
 } rt_memory_info;
 
+/* Of the whole device, whoever uses it. -1: unknown. */
 typedef struct rt_utilisation {
   uint32_t size;
-  int32_t compute_percent; /* 0..100, -1: unknown */
+  int32_t compute_percent;     /* 0..100: of the time, how much some kernel ran */
+  int32_t memory_percent;      /* 0..100: of the time, how much memory was read or written */
+  int32_t temperature_celsius; /* of the chip */
+  int64_t power_milliwatts;    /* of the board */
 } rt_utilisation;
 
 typedef struct rt_device_api {

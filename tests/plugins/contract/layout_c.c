@@ -1,6 +1,7 @@
 /* The contract as C11: every header alone and together, and its layout. Compiling is the test. */
 #include <stddef.h>
 
+#include "rt/capture.h"
 #include "rt/common.h"
 #include "rt/communicator.h"
 #include "rt/device.h"

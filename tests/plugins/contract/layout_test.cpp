@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "rt/capture.h"
 #include "rt/common.h"
 #include "rt/communicator.h"
 #include "rt/device.h"
