@@ -227,6 +227,18 @@ void Program::run_timed(plugins::host::Stream& stream, std::vector<double>& ns) 
   if (updates_parameters_) storage_.parameters_changed();
 }
 
+void Program::run_observed(plugins::host::Stream& stream,
+                           const std::function<void(size_t node)>& observe) {
+  if (!bound_) check_collectives();
+  bind();
+  for (size_t i = 0; i < launches_.size(); ++i) {
+    launch(i, stream);
+    stream.synchronize();
+    observe(i);
+  }
+  if (updates_parameters_) storage_.parameters_changed();
+}
+
 // Zeros in place of what a collective would bring: what lies there, read as numbers, may be slow to
 // compute with (subnormal). Returns the seconds that it took.
 double Program::fill_received(size_t node, plugins::host::Stream& stream) {

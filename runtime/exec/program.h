@@ -49,6 +49,9 @@ class Program {
   // The same, waiting after every node; adds each node's time to `ns` (one entry a node). For
   // measuring; collectives are left out where it was planned without them.
   void run_timed(plugins::host::Stream& stream, std::vector<double>& ns);
+  // The same as run(), waiting after every node; then `observe` may read and write what the node has
+  // written, which later nodes may overwrite.
+  void run_observed(plugins::host::Stream& stream, const std::function<void(size_t node)>& observe);
   // Makes the nodes' times measured ones, by running all but the collectives a few times, `upload`
   // before each; returns the seconds that this takes. Spoils what buffers hold.
   double measure(plugins::host::Stream& stream, const std::function<void()>& upload);
