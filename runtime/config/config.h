@@ -29,6 +29,7 @@ struct Device {
   std::vector<int64_t> index;  // "auto" is empty; several: one for each rank on this machine
   int threads = 0;             // "auto" is 0: the device decides
   std::string tune = "quick";  // off | quick | full
+  bool graph_capture = true;   // where the device can (rt/capture.h)
   PluginOptions options;
 };
 
@@ -80,10 +81,11 @@ struct Training {
   int micro_batch_size = 0;  // "auto" is 0: a rank's whole share
   int64_t epochs = 0;        // epochs or steps; both 0: epochs = 1
   int64_t steps = 0;
-  std::string dtype = "float32";   // float32 | float64
-  double max_norm = 0;             // gradient clipping; 0: off
-  std::string recompute = "none";  // none | blocks
-  std::string loss = "auto";       // auto | cross_entropy | mean_squared_error
+  std::string dtype = "float32";         // float32 | float64
+  std::string mixed_precision = "none";  // none | bf16 | f16; activations, beside float32 weights
+  double max_norm = 0;                   // gradient clipping; 0: off
+  std::string recompute = "none";        // none | blocks
+  std::string loss = "auto";             // auto | cross_entropy | mean_squared_error
 };
 
 struct Optimizer {

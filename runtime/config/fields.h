@@ -59,6 +59,7 @@ void visit_training(C& c, Field&& field) {
   field("training", "epochs", c.training.epochs);
   field("training", "steps", c.training.steps);
   field("training", "dtype", c.training.dtype);
+  field("training", "mixed_precision", c.training.mixed_precision);
   field("training", "max_norm", c.training.max_norm);
   field("training", "recompute", c.training.recompute);
   field("training", "loss", c.training.loss);
@@ -119,6 +120,7 @@ void visit_fields(C& c, Field&& field) {
   field("device", "index", c.device.index);
   field("device", "threads", c.device.threads);
   field("device", "tune", c.device.tune);
+  field("device", "graph_capture", c.device.graph_capture);
   visit_model(c, field);
   visit_dataset(c, field);
   visit_training(c, field);

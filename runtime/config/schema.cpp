@@ -41,7 +41,10 @@ Section device() {
         .range = at_least(0, 4096),
         .documentation = "threads of a CPU backend; \"auto\" or 0: the backend decides"},
        choice("tune", "\"quick\"", {"off", "quick", "full"},
-              "how long layouts and algorithms are measured when the plan is made")}};
+              "how long layouts and algorithms are measured when the plan is made"),
+       flag("graph_capture", "true",
+            "record a step once and replay it with one call, where the device can; a step that "
+            "cannot be recorded says why")}};
 }
 
 Section model() {

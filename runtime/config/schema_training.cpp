@@ -22,6 +22,10 @@ Section training() {
        integer("steps", "0", at_least(0, kMaxCount), "number of steps, instead of epochs"),
        choice("dtype", "\"float32\"", {"float32", "float64"},
               "type of weights and activations; float64 where the device has it"),
+       choice("mixed_precision", "\"none\"", {"none", "bf16", "f16"},
+              "type of activations and of what matmul, convolution and attention read; weights, "
+              "their updates, normalisation statistics and the loss stay float32. f16 scales the "
+              "loss and leaves out steps that overflow, as PyTorch's GradScaler does"),
        number("max_norm", "0.0", at_least(0),
               "gradients with a larger global norm are scaled down to it; 0: never"),
        choice("recompute", "\"none\"", {"none", "blocks"},

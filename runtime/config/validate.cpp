@@ -20,6 +20,7 @@ class Rules {
     check_text();
     check_images();
     check_loss();
+    check_mixed_precision();
     check_optimizer();
     check_schedule();
     check_batch();
@@ -132,6 +133,18 @@ class Rules {
     require(loss != "mean_squared_error" || regression, "training", "loss",
             "got \"mean_squared_error\", but dataset.task is \"" + config_.dataset.task +
                 "\"; use \"auto\"");
+  }
+
+  void check_mixed_precision() const {
+    const Training& training = config_.training;
+    require(training.mixed_precision == "none" || training.dtype == "float32", "training",
+            "mixed_precision",
+            "got \"" + training.mixed_precision + "\" with dtype = \"" + training.dtype +
+                "\", but the weights beside 16-bit activations are float32; remove one of the two");
+    require(training.mixed_precision != "f16" || config_.parallelism.update == "synchronous",
+            "training", "mixed_precision",
+            "got \"f16\" with parallelism.update = \"asynchronous\", where no rank sees the whole "
+            "gradient and can tell that it overflowed; use \"bf16\"");
   }
 
   void check_optimizer() const {
