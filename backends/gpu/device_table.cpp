@@ -79,7 +79,7 @@ rt_status properties(void*, int32_t index, rt_device_properties* p, rt_error* er
   });
 }
 
-rt_status open(void*, int32_t index, const rt_device_options* options, rt_device** device,
+rt_status open(void* self, int32_t index, const rt_device_options* options, rt_device** device,
                rt_error* error) {
   return guard(error, [&] {
     expect_room(options, "rt_device_options");
@@ -88,6 +88,8 @@ rt_status open(void*, int32_t index, const rt_device_options* options, rt_device
     made->gpu.index = index;
     made->properties.multiprocessors = from.multiProcessorCount;
     use(*made);
+    made->vendor =
+        open_vendor(*options, made->properties, static_cast<const Instance*>(self)->host);
     *device = made.release();
   });
 }

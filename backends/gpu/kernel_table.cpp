@@ -1,6 +1,7 @@
 // rt.kernel. Whether an operation is well formed is asked of the reference, which defines it; so
 // factories need not check.
 #include <algorithm>
+#include <cstring>
 #include <memory>
 
 #include "backends/gpu/objects.h"
@@ -16,6 +17,7 @@ using rt::sdk::guard;
 
 constexpr double kTolerance = 2e-5;  // of float32; sums are in the type of the operands
 constexpr double kTolerance64 = 1e-12;
+constexpr size_t kMostWays = 5;  // candidates of a query
 
 const Entry* find_entry(const Operation& op) {
   for (const Family family : {elementwise_family(), reduction_family(), loss_family(),
@@ -35,13 +37,38 @@ bool is_wide(const Operation& op) {
   return op.output_count() > 0 && op.output(0).dtype == RT_FLOAT64;
 }
 
-// The factory's kernel, or the reason of its refusal.
-Kernel make(const rt_device& device, const Operation& op) {
+// At most `most` ways of doing it, the default first: those of the vendor's libraries, then the own
+// kernel. If there is none: the reason of the own kernel's refusal.
+std::vector<Kernel> make(const rt_device& device, const Operation& op, size_t most) {
+  std::vector<Kernel> ways;
+  if (device.vendor != nullptr) ways = device.vendor->kernels(op, most);
   const Entry* entry = find_entry(op);
-  if (entry == nullptr) {
+  if (entry != nullptr && ways.size() < most) {
+    ways.push_back(entry->make(device.properties, op));
+  }
+  if (ways.empty()) {
     throw Error(RT_ERROR_UNSUPPORTED, format("%s: no kernel for this operation", op.desc().name));
   }
-  return entry->make(device.properties, op);
+  return ways;
+}
+
+uint32_t most_post_ops(const Operation& op) {
+  const Entry* entry = find_entry(op);
+  return entry != nullptr && entry->fuses ? kMostPostOps : 0;
+}
+
+// Algorithm i + 1 is ways[i]; candidate 0 was filled for the own kernel.
+void list(const std::vector<Kernel>& ways, rt_support* support) {
+  support->candidate_count = static_cast<uint32_t>(ways.size());
+  if (support->candidates == nullptr) return;
+  auto* bytes = reinterpret_cast<unsigned char*>(support->candidates);
+  const size_t stride = support->candidate_capacity > 0 ? support->candidates[0].size : 0;
+  for (size_t i = 0; i < ways.size() && i < support->candidate_capacity; ++i) {
+    auto* candidate = reinterpret_cast<rt_candidate*>(bytes + i * stride);
+    if (i > 0) std::memcpy(candidate, support->candidates, stride);
+    candidate->algorithm = i + 1;
+    copy_text(candidate->implementation, ways[i].implementation);
+  }
 }
 
 // The description with as many post-operations as a kernel fuses.
@@ -56,16 +83,16 @@ rt_status query(rt_device* device, const rt_op_desc* desc, rt_support* support, 
     reference::answer_query(desc, support);
     if (support->level == RT_SUPPORT_REFUSED) return;
     const Operation op(desc);
-    const Entry* entry = find_entry(op);
-    const uint32_t most = entry != nullptr && entry->fuses ? kMostPostOps : 0;
-    support->post_ops_fused = std::min(support->post_ops_fused, most);
+    support->post_ops_fused = std::min(support->post_ops_fused, most_post_ops(op));
     support->tolerance = is_wide(op) ? kTolerance64 : kTolerance;
     try {
       const rt_op_desc part = fusible(op, support->post_ops_fused);
-      const Kernel kernel = make(*device, Operation(&part));
-      if (support->candidates != nullptr && support->candidate_capacity > 0) {
-        copy_text(support->candidates[0].implementation, kernel.implementation);
+      use(*device);
+      const std::vector<Kernel> ways = make(*device, Operation(&part), kMostWays);
+      for (const Kernel& way : ways) {
+        support->tolerance = std::max(support->tolerance, way.tolerance);
       }
+      list(ways, support);
     } catch (const Error& refusal) {
       if (refusal.code() != RT_ERROR_UNSUPPORTED) throw;
       support->level = RT_SUPPORT_REFUSED;
@@ -82,7 +109,7 @@ std::vector<uint64_t> bytes_of(const rt_tensor_desc* const* tensors, uint32_t co
 }
 
 void check_post_ops(const Operation& op) {
-  const uint32_t most = find_entry(op)->fuses ? kMostPostOps : 0;
+  const uint32_t most = most_post_ops(op);
   if (op.post_op_count() <= most) return;
   throw Error(RT_ERROR_UNSUPPORTED,
               format("%s: %u post-operations asked for, %u can be fused; give only those",
@@ -99,6 +126,14 @@ void check_saved(const Operation& op, const Kernel& kernel) {
                  static_cast<unsigned long long>(forward->kernel.saved_bytes)));
 }
 
+Kernel make_chosen(const rt_device& device, const Operation& op) {
+  const uint64_t number = std::max<uint64_t>(op.desc().algorithm, 1);
+  std::vector<Kernel> ways = make(device, op, std::min<uint64_t>(number, kMostWays));
+  if (number <= ways.size()) return std::move(ways[number - 1]);
+  op.fail(format("algorithm %llu is not one of the candidates (1 to %zu)",
+                 static_cast<unsigned long long>(number), ways.size()));
+}
+
 rt_status create(rt_device* device, const rt_op_desc* desc, rt_plan** plan, rt_error* error) {
   return guard(error, [&] {
     reference::check_description(desc);
@@ -110,16 +145,12 @@ rt_status create(rt_device* device, const rt_op_desc* desc, rt_plan** plan, rt_e
         op.fail("a plan needs a layout for every operand");
       }
     }
-    if (desc->algorithm > 1) {
-      op.fail(format("algorithm %llu is not one of the candidates (1)",
-                     static_cast<unsigned long long>(desc->algorithm)));
-    }
     use(*device);
     auto made = std::make_unique<rt_plan>();
     made->device = device;
     made->name = desc->name;
-    made->kernel = make(*device, op);
     check_post_ops(op);
+    made->kernel = make_chosen(*device, op);
     check_saved(op, made->kernel);
     made->in_place = definition.in_place;
     made->input_bytes = bytes_of(desc->inputs, desc->input_count);

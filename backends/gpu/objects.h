@@ -3,16 +3,18 @@
 #define BACKENDS_GPU_OBJECTS_H_
 
 #include <map>
+#include <memory>
 #include <mutex>
 #include <vector>
 
-#include "backends/gpu/plan.h"
+#include "backends/gpu/vendor.h"
 #include "rt/device.h"
 #include "rt/gpu.h"
 
 struct rt_device {
   rt_gpu_device gpu;  // first, see rt/gpu.h
   backends::gpu::Properties properties;
+  std::unique_ptr<backends::gpu::Vendor> vendor;  // null: none
   std::mutex mutex;
   std::map<void*, uint64_t> allocations;  // guarded by mutex
   uint64_t allocated_bytes = 0;           // guarded by mutex
@@ -39,6 +41,12 @@ struct rt_plan {
 };
 
 namespace backends::gpu {
+
+// What the plugin's functions are given as `self`.
+struct Instance {
+  rt_plugin plugin{};
+  const rt_host* host = nullptr;
+};
 
 const rt_device_api& device_api();
 const rt_kernel_api& kernel_api();

@@ -45,6 +45,7 @@ struct Kernel {
   uint64_t workspace_bytes = 0;
   uint64_t saved_bytes = 0;  // forward: what it writes for its backward
   uint64_t reads_saved = 0;  // backward: what it expects its forward to have saved
+  double tolerance = 0;      // if the rounding of its type is not what limits it
   std::string implementation = "own";
 };
 

@@ -19,19 +19,20 @@ const void* get_interface(void*, const char* name, uint32_t version) {
   return nullptr;
 }
 
-void shutdown(void* self) { delete static_cast<rt_plugin*>(self); }
+void shutdown(void* self) { delete static_cast<Instance*>(self); }
 
-rt_plugin* make_plugin() {
-  auto* plugin = new rt_plugin{};
+rt_plugin* make_plugin(const rt_host* host) {
+  auto* instance = new Instance{{}, host};
+  rt_plugin* plugin = &instance->plugin;
   plugin->size = sizeof(rt_plugin);
-  plugin->self = plugin;
+  plugin->self = instance;
   plugin->name = kPluginName;
   plugin->vendor = "runtime";
   plugin->version = "0.1.0";
   plugin->build_id = kBuildId;
   plugin->description = BACKENDS_GPU_DESCRIPTION;
   plugin->get_interface = get_interface;
-  plugin->options = rt::sdk::no_options;
+  plugin->options = vendor_options;
   plugin->shutdown = shutdown;
   return plugin;
 }
@@ -39,10 +40,10 @@ rt_plugin* make_plugin() {
 }  // namespace
 }  // namespace backends::gpu
 
-rt_status rt_plugin_entry(const rt_host*, rt_negotiation* negotiation, const rt_plugin** plugin,
-                          rt_error* error) {
+rt_status rt_plugin_entry(const rt_host* host, rt_negotiation* negotiation,
+                          const rt_plugin** plugin, rt_error* error) {
   return rt::sdk::guard(error, [&] {
     rt::sdk::negotiate(*negotiation, backends::gpu::kPluginName);
-    *plugin = backends::gpu::make_plugin();
+    *plugin = backends::gpu::make_plugin(host);
   });
 }
