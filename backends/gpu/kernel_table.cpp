@@ -43,8 +43,12 @@ std::vector<Kernel> make(const rt_device& device, const Operation& op, size_t mo
   std::vector<Kernel> ways;
   if (device.vendor != nullptr) ways = device.vendor->kernels(op, most);
   const Entry* entry = find_entry(op);
-  if (entry != nullptr && ways.size() < most) {
-    ways.push_back(entry->make(device.properties, op));
+  try {
+    if (entry != nullptr && ways.size() < most) {
+      ways.push_back(entry->make(device.properties, op));
+    }
+  } catch (const Error& refusal) {
+    if (refusal.code() != RT_ERROR_UNSUPPORTED || ways.empty()) throw;
   }
   if (ways.empty()) {
     throw Error(RT_ERROR_UNSUPPORTED, format("%s: no kernel for this operation", op.desc().name));

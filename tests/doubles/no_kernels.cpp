@@ -1,12 +1,28 @@
+#include <iterator>
+
 #include "backends/gpu/plan.h"
 
 namespace backends::gpu {
+namespace {
+
+Kernel refuse(const Properties&, const Operation& op) {
+  throw rt::sdk::Error(RT_ERROR_UNSUPPORTED,
+                       std::string(op.name()) + ": the test double has no kernels");
+}
+
+// What libraries of the vendor may do.
+constexpr Entry kProducts[] = {{RT_OP_MATMUL, refuse, true},
+                               {RT_OP_CONV2D, refuse, true},
+                               {RT_OP_CONV2D_BACKWARD_DATA, refuse, true},
+                               {RT_OP_CONV2D_BACKWARD_WEIGHTS, refuse}};
+
+}  // namespace
 
 Family elementwise_family() { return {}; }
 Family reduction_family() { return {}; }
 Family loss_family() { return {}; }
 Family normalisation_family() { return {}; }
-Family product_family() { return {}; }
+Family product_family() { return {kProducts, std::size(kProducts)}; }
 Family pooling_family() { return {}; }
 Family attention_family() { return {}; }
 Family movement_family() { return {}; }

@@ -1,0 +1,130 @@
+// How the plugin `cuda` speaks to the libraries of its vendor, over doubles of them; and its
+// options.
+#include <gmock/gmock.h>
+
+#include <random>
+
+#include "plugins/conformance/conformance.h"
+#include "plugins/host/error.h"
+#include "rt/operations.h"
+
+namespace {
+
+namespace conformance = plugins::conformance;
+namespace host = plugins::host;
+using conformance::Case;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using Options = std::map<std::string, std::string>;
+
+std::shared_ptr<host::Device> open(const char* library, const Options& options = {}) {
+  return host::Device::open(host::Plugin::load(library, {}), 0, {0, options});
+}
+
+std::string words_of_open(const Options& options) {
+  try {
+    open(CUDA_VENDOR_DOUBLE, options);
+  } catch (const host::Error& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+rt_tensor_desc tensor(rt_dtype dtype, const std::vector<int64_t>& dims) {
+  return host::make_tensor_desc(dtype, dims, RT_LAYOUT_CANONICAL);
+}
+
+// A product of random shape, transpositions, leading dimensions and post-operations.
+Case random_product(std::mt19937& random) {
+  const auto up_to = [&](unsigned most) { return static_cast<int64_t>(random() % most) + 1; };
+  const auto with = [](std::vector<int64_t> dims, int64_t rows, int64_t columns, bool transposed) {
+    dims.push_back(transposed ? columns : rows);
+    dims.push_back(transposed ? rows : columns);
+    return dims;
+  };
+  const int64_t m = up_to(9), n = up_to(9), k = up_to(9);
+  const bool ta = random() % 2 == 0, tb = random() % 2 == 0, b_has_batch = random() % 2 == 0;
+  std::vector<int64_t> leading;
+  for (int64_t rank = up_to(3); rank > 1; --rank) leading.push_back(up_to(4));
+  Case c;
+  c.dtype = random() % 2 == 0 ? RT_FLOAT32 : RT_FLOAT64;
+  host::Operation& op = c.operation;
+  op.name = RT_OP_MATMUL;
+  op.attributes = {{RT_ATTR_TRANSPOSE_A, int64_t{ta}}, {RT_ATTR_TRANSPOSE_B, int64_t{tb}}};
+  op.inputs = {tensor(c.dtype, with(leading, m, k, ta)),
+               tensor(c.dtype, with(b_has_batch ? leading : std::vector<int64_t>{}, k, n, tb))};
+  op.outputs = {tensor(c.dtype, with(leading, m, n, false))};
+  for (int64_t posts = up_to(5); posts > 1; --posts) {
+    const auto kind = static_cast<int32_t>(up_to(4));
+    const auto function = static_cast<int32_t>(up_to(5));
+    const bool operand = kind != RT_POST_ACTIVATION;
+    op.post_ops.push_back({kind, function, operand ? static_cast<int32_t>(op.inputs.size()) : -1});
+    if (operand) {
+      op.inputs.push_back(kind == RT_POST_BIAS ? tensor(c.dtype, {n}) : op.outputs[0]);
+    }
+  }
+  for (size_t i = 0; i < op.inputs.size(); ++i) c.inputs.push_back({-1, 1, random()});
+  return c;
+}
+
+TEST(CudaVendor, RandomProductsAreThoseOfTheReference) {
+  const auto device = open(CUDA_VENDOR_DOUBLE), reference = open(REFERENCE_PLUGIN);
+  std::mt19937 random(7);
+  for (int i = 0; i < 300; ++i) {
+    const Case c = random_product(random);
+    const conformance::Result result = run_case(*device, *reference, c);
+    ASSERT_EQ(result.outcome, conformance::Outcome::kPassed) << i << ": " << result.detail;
+    ASSERT_GE(result.candidates, 3);  // the default, and both algorithms of the double
+  }
+}
+
+// Types of 16 bits too; the double's passes are for the others, so some are skipped.
+TEST(CudaVendor, ConformanceOfMatmul) {
+  const auto device = open(CUDA_VENDOR_DOUBLE), reference = open(REFERENCE_PLUGIN);
+  const auto summary = run_cases(*device, *reference, conformance::cases_of(RT_OP_MATMUL));
+  EXPECT_EQ(summary.failed, 0) << summary.text();
+  EXPECT_GT(summary.passed, 60) << summary.text();
+}
+
+host::Support ask(host::Device& device, std::vector<host::PostOp> post_ops) {
+  host::Operation op;
+  op.name = RT_OP_MATMUL;
+  op.inputs = {tensor(RT_FLOAT32, {4, 3}), tensor(RT_FLOAT32, {3, 5}), tensor(RT_FLOAT32, {5})};
+  op.outputs = {tensor(RT_FLOAT32, {4, 5})};
+  op.post_ops = std::move(post_ops);
+  return device.query(op);
+}
+
+TEST(CudaVendor, ListsTheLibrarysAlgorithms) {
+  const auto device = open(CUDA_VENDOR_DOUBLE);
+  const host::Support support = ask(*device, {{RT_POST_BIAS, 0, 2}});
+  ASSERT_EQ(support.candidates.size(), 2u);
+  EXPECT_STREQ(support.candidates[0].implementation, "cublaslt");
+  EXPECT_EQ(support.candidates[1].algorithm, 2u);
+  EXPECT_EQ(support.post_ops_fused, 1u);
+}
+
+TEST(CudaVendor, Tf32IsAChoiceAndShows) {
+  EXPECT_LT(ask(*open(CUDA_VENDOR_DOUBLE), {{RT_POST_BIAS, 0, 2}}).tolerance, 1e-4);
+  const auto device = open(CUDA_VENDOR_DOUBLE, {{"tf32", "true"}});
+  const host::Support support = ask(*device, {{RT_POST_BIAS, 0, 2}});
+  EXPECT_STREQ(support.candidates.at(0).implementation, "cublaslt tf32");
+  EXPECT_GT(support.tolerance, 1e-4);
+}
+
+TEST(CudaVendor, WithoutLibrariesOnlyTheOwnKernelsAreLeft) {
+  const auto device = open(CUDA_VENDOR_DOUBLE, {{"vendor_libraries", "false"}});
+  EXPECT_THAT(ask(*device, {{RT_POST_BIAS, 0, 2}}).reason, HasSubstr("has no kernels"));
+}
+
+TEST(CudaVendor, OptionsAreChecked) {
+  EXPECT_THAT(
+      words_of_open({{"vendor_librarys", "true"}}),
+      AllOf(HasSubstr("vendor_librarys"), HasSubstr("vendor_libraries"), HasSubstr("tf32")));
+  EXPECT_THAT(words_of_open({{"tf32", "yes"}}),
+              AllOf(HasSubstr("yes"), HasSubstr("true or false")));
+  EXPECT_THAT(words_of_open({{"tf32", "true"}, {"vendor_libraries", "false"}}),
+              HasSubstr("needs vendor_libraries = true"));
+}
+
+}  // namespace

@@ -1,0 +1,61 @@
+// backends/cuda/passes.h on host memory, in double.
+#include "backends/cuda/passes.h"
+
+#include "backends/reference/activation.h"
+
+namespace backends::cuda {
+namespace {
+
+using gpu::Launch;
+using gpu::Operation;
+using rt::sdk::element_count;
+
+template <typename T>
+double apply(const rt_post_op& post, double y, const T* operand, int64_t i, int64_t columns) {
+  const auto value = [&](int64_t at) { return static_cast<double>(operand[at]); };
+  if (post.kind == RT_POST_BIAS) return y + value(i % columns);
+  if (post.kind == RT_POST_RESIDUAL_ADD) return y + value(i);
+  reference::with_activation(post.function, [&](auto function) {
+    y = post.kind == RT_POST_ACTIVATION ? function.value(y) : function.backward(y, value(i));
+  });
+  return y;
+}
+
+template <typename T>
+Pass make_post_pass(const Operation& op, uint32_t first) {
+  std::vector<rt_post_op> posts;
+  for (uint32_t i = first; i < op.post_op_count(); ++i) posts.push_back(op.post_op(i));
+  const int64_t count = element_count(op.output(0)),
+                columns = op.output(0).dims[op.output(0).rank - 1];
+  return [=](const Launch& l) {
+    for (int64_t i = 0; i < count; ++i) {
+      double y = static_cast<double>(l.output<T>(0)[i]);
+      for (const rt_post_op& post : posts) {
+        const T* operand =
+            post.operand < 0 ? nullptr : l.input<T>(static_cast<uint32_t>(post.operand));
+        y = apply(post, y, operand, i, columns);
+      }
+      l.output<T>(0)[i] = static_cast<T>(y);
+    }
+  };
+}
+
+}  // namespace
+
+Pass post_pass(const Operation& op, uint32_t first) {
+  if (first >= op.post_op_count()) return nullptr;
+  switch (op.output(0).dtype) {
+    case RT_FLOAT32:
+      return make_post_pass<float>(op, first);
+    case RT_FLOAT64:
+      return make_post_pass<double>(op, first);
+    default:
+      throw rt::sdk::Error(RT_ERROR_UNSUPPORTED, "the test double has no 16-bit passes");
+  }
+}
+
+Pass bias_gradient_pass(const Operation&, uint64_t*) {
+  throw rt::sdk::Error(RT_ERROR_UNSUPPORTED, "the test double has no bias gradient");
+}
+
+}  // namespace backends::cuda
