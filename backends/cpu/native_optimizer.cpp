@@ -1,5 +1,6 @@
 // sgd and adamw: in place, settings that change from step to step are read from memory at launch.
 #include <cmath>
+#include <cstring>
 
 #include "backends/cpu/kernels/optimizer.h"
 #include "backends/cpu/native.h"
@@ -24,6 +25,14 @@ void check_update(const Operation& op, uint32_t inputs, uint32_t outputs) {
   for (uint32_t i = 0; i < outputs; ++i) expect_same_dims(op, op.output(i), op.input(0));
 }
 
+// A step without update (scale 0): outputs that are not their inputs' memory are copies of them.
+bool left_out(const rt_launch& l, int64_t count) {
+  if (*input<float>(l, 3) != 0) return false;
+  for (uint32_t i = 0; i < l.output_count; ++i)
+    std::memmove(l.outputs[i], l.inputs[i == 0 ? 0 : 3 + i], count * sizeof(float));
+  return true;
+}
+
 std::unique_ptr<Plan> make_sgd(const NativeContext& context, const Operation& op) {
   const auto momentum = static_cast<float>(op.number(RT_ATTR_MOMENTUM, 0.0));
   const bool with_velocity = momentum != 0.0f;
@@ -34,6 +43,7 @@ std::unique_ptr<Plan> make_sgd(const NativeContext& context, const Operation& op
   auto plan = make_plan(
       context, with_velocity ? "native:sgd_momentum" : "native:sgd",
       [=, threads = context.engine.threads()](const rt_launch& l) {
+        if (left_out(l, count)) return;
         const kernels::Sgd s{*input<float>(l, 2), *input<float>(l, 3), decay, momentum, nesterov};
         const float *param = input<float>(l, 0), *grad = input<float>(l, 1);
         parallel_parts(threads, count, kElementGrain, 16, [&](int, int64_t b, int64_t e) {
@@ -60,6 +70,7 @@ std::unique_ptr<Plan> make_adamw(const NativeContext& context, const Operation& 
   const auto decay = static_cast<float>(op.number(RT_ATTR_WEIGHT_DECAY, 0.0));
   auto plan = make_plan(
       context, "native:adamw", [=, threads = context.engine.threads()](const rt_launch& l) {
+        if (left_out(l, count)) return;
         const auto step = static_cast<double>(*input<int64_t>(l, 6));
         const kernels::AdamW s{*input<float>(l, 2),
                                *input<float>(l, 3),

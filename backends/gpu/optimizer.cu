@@ -13,6 +13,11 @@ struct Sgd {
   C momentum, weight_decay;
   bool nesterov;
   GPU_DEVICE void operator()(int64_t i) const {
+    if (static_cast<C>(*scale) == C(0)) {  // a step without update
+      result[i] = param[i];
+      if (velocity) new_velocity[i] = velocity[i];
+      return;
+    }
     const C p = static_cast<C>(param[i]);
     const C g = static_cast<C>(*scale) * static_cast<C>(grad[i]) + weight_decay * p;
     C step = g;
@@ -75,6 +80,12 @@ struct AdamW {
   const C* corrections;
   C beta1, beta2, rest1, rest2, epsilon, weight_decay;
   GPU_DEVICE void operator()(int64_t i) const {
+    if (static_cast<C>(*scale) == C(0)) {  // a step without update
+      result[i] = param[i];
+      new_m[i] = m[i];
+      new_v[i] = v[i];
+      return;
+    }
     const C rate = static_cast<C>(*lr), g = static_cast<C>(*scale) * static_cast<C>(grad[i]);
     const C p = static_cast<C>(param[i]);
     const C next_m = beta1 * static_cast<C>(m[i]) + rest1 * g;

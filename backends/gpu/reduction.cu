@@ -1,4 +1,4 @@
-// reduce, square_sum, clip_scale
+// reduce, square_sum, clip_scale, loss_scale
 #include "backends/gpu/columns.h"
 
 namespace backends::gpu {
@@ -182,9 +182,54 @@ Kernel make_clip_scale(const Properties&, const Operation& op) {
   });
 }
 
+template <typename T>
+struct LossScale {
+  using C = Compute<T>;
+  const T *s, *state;
+  T *c, *next;
+  C max_norm;
+  GPU_DEVICE void operator()(int64_t) const {
+    const C sum = static_cast<C>(*s);
+    C scale = static_cast<C>(state[0]), good = static_cast<C>(state[1]) + C(1),
+      skipped = static_cast<C>(state[2]), factor = C(0);
+    if (sum - sum == C(0)) {  // finite
+      factor = C(1) / scale;
+      const C clip = max_norm / (sqrt_of(sum) / scale + C(1e-6));
+      if (max_norm > C(0) && clip < C(1)) factor *= clip;
+      if (good == C(RT_LOSS_SCALE_INTERVAL)) {
+        if (scale < C(RT_LOSS_SCALE_LARGEST)) scale *= C(2);
+        good = C(0);
+      }
+    } else {
+      if (scale > C(RT_LOSS_SCALE_SMALLEST)) scale /= C(2);
+      good = C(0);
+      skipped += C(1);
+    }
+    *c = static_cast<T>(factor);
+    next[0] = static_cast<T>(scale);
+    next[1] = static_cast<T>(good);
+    next[2] = static_cast<T>(skipped);
+  }
+};
+
+Kernel make_loss_scale(const Properties&, const Operation& op) {
+  const double max_norm = op.number(RT_ATTR_MAX_NORM, 0.0);
+  return for_floating(op.input(0).dtype, [&]<typename T>() {
+    Kernel kernel;
+    kernel.run = [=](const Launch& l) {
+      for_each(l, 1,
+               LossScale<T>{l.input<T>(0), l.input<T>(1), l.output<T>(0), l.output<T>(1),
+                            static_cast<Compute<T>>(max_norm)},
+               "loss_scale");
+    };
+    return kernel;
+  });
+}
+
 constexpr Entry kEntries[] = {{RT_OP_REDUCE, make_reduce},
                               {RT_OP_SQUARE_SUM, make_square_sum},
-                              {RT_OP_CLIP_SCALE, make_clip_scale}};
+                              {RT_OP_CLIP_SCALE, make_clip_scale},
+                              {RT_OP_LOSS_SCALE, make_loss_scale}};
 
 }  // namespace
 

@@ -33,6 +33,7 @@ Kernel make_dropout(const rt::sdk::Operation& op);
 Kernel make_reduce(const rt::sdk::Operation& op);
 Kernel make_square_sum(const rt::sdk::Operation& op);
 Kernel make_clip_scale(const rt::sdk::Operation& op);
+Kernel make_loss_scale(const rt::sdk::Operation& op);
 // softmax.cpp
 Kernel make_softmax(const rt::sdk::Operation& op);
 Kernel make_softmax_backward(const rt::sdk::Operation& op);

@@ -1,5 +1,6 @@
 // sgd and adamw. Output i may share the memory of the input of the same name.
 #include <cmath>
+#include <cstring>
 
 #include "backends/reference/check.h"
 #include "backends/reference/families.h"
@@ -14,6 +15,16 @@ void expect_common(const Operation& op, rt_dtype dtype) {
   expect_input(op, 2, "lr", dtype, {1});
   expect_input(op, 3, "scale", dtype, {1});
   expect_output(op, 0, "param", dtype, dims);
+}
+
+// Gradients that are not finite: the outputs are the inputs. Input of each output: sgd's velocity
+// is input 4, adamw's m and v are 4 and 5.
+template <typename T>
+bool left_out(const Buffers& b, int64_t count, uint32_t outputs) {
+  if (*b.input<T>(3) != 0) return false;
+  for (uint32_t i = 0; i < outputs; ++i)
+    std::memmove(b.output<T>(i), b.input<T>(i == 0 ? 0 : 3 + i), count * sizeof(T));
+  return true;
 }
 
 struct Sgd {
@@ -105,6 +116,7 @@ Kernel make_sgd(const Operation& op) {
     kernel.in_place[0] = 1u << 0;
     if (momentum) kernel.in_place[1] = 1u << 4;
     kernel.run = [s, momentum](const Buffers& b) {
+      if (left_out<T>(b, s.count, momentum ? 2 : 1)) return;
       momentum ? sgd_momentum<T>(s, b) : sgd<T>(s, b);
     };
     return kernel;
@@ -128,7 +140,9 @@ Kernel make_adamw(const Operation& op) {
   return for_floating(dtype, [&]<typename T>() {
     Kernel kernel;
     kernel.in_place = {1u << 0, 1u << 4, 1u << 5};
-    kernel.run = [a](const Buffers& b) { adamw<T>(a, b); };
+    kernel.run = [a](const Buffers& b) {
+      if (!left_out<T>(b, a.count, 3)) adamw<T>(a, b);
+    };
     return kernel;
   });
 }

@@ -1,4 +1,4 @@
-// reduce, square_sum, clip_scale
+// reduce, square_sum, clip_scale, loss_scale
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -114,6 +114,43 @@ Kernel make_clip_scale(const Operation& op) {
     kernel.run = [max_norm](const Buffers& b) {
       const double norm = std::sqrt(static_cast<double>(*b.input<T>(0)));
       *b.output<T>(0) = static_cast<T>(std::min(1.0, max_norm / (norm + 1e-6)));
+    };
+    return kernel;
+  });
+}
+
+Kernel make_loss_scale(const Operation& op) {
+  const rt_dtype dtype = floating_input(op, 0, "s");
+  expect_counts(op, 2, 2);
+  expect_input(op, 0, "s", dtype, {1});
+  expect_input(op, 1, "state", dtype, {3});
+  expect_output(op, 0, "c", dtype, {1});
+  expect_output(op, 1, "state", dtype, {3});
+  const double max_norm = op.number(RT_ATTR_MAX_NORM, 0.0);
+  return for_floating(dtype, [&]<typename T>() {
+    Kernel kernel;
+    kernel.in_place[1] = 1u << 1;
+    kernel.run = [max_norm](const Buffers& b) {
+      const double sum = *b.input<T>(0);
+      const T* state = b.input<T>(1);
+      double scale = state[0], good = state[1] + 1.0, skipped = state[2], c = 0;
+      if (std::isfinite(sum)) {
+        c = 1 / scale;
+        if (max_norm > 0) c *= std::min(1.0, max_norm / (std::sqrt(sum) / scale + 1e-6));
+        if (good == RT_LOSS_SCALE_INTERVAL) {
+          scale = std::min(2 * scale, RT_LOSS_SCALE_LARGEST);
+          good = 0;
+        }
+      } else {
+        scale = std::max(scale / 2, RT_LOSS_SCALE_SMALLEST);
+        good = 0;
+        skipped += 1;
+      }
+      *b.output<T>(0) = static_cast<T>(c);
+      T* next = b.output<T>(1);
+      next[0] = static_cast<T>(scale);
+      next[1] = static_cast<T>(good);
+      next[2] = static_cast<T>(skipped);
     };
     return kernel;
   });

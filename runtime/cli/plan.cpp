@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <map>
 
+#include "rt/sdk/operation.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/session.h"
 #include "runtime/error.h"
@@ -54,8 +55,11 @@ std::string fused(const Node& node) {
 }
 
 std::string layout_text(plugins::host::Device& device, const graph::Value& value) {
-  if (value.layout == RT_LAYOUT_CANONICAL) return graph::to_string(value.dims);
-  return graph::to_string(value.dims) + " " +
+  std::string text = graph::to_string(value.dims);
+  if (value.dtype == RT_FLOAT16 || value.dtype == RT_BFLOAT16)
+    text += " " + rt::sdk::to_string(value.dtype);
+  if (value.layout == RT_LAYOUT_CANONICAL) return text;
+  return text + " " +
          device.layout_name(plugins::host::make_tensor_desc(value.dtype, value.dims, value.layout));
 }
 

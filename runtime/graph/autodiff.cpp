@@ -186,12 +186,14 @@ void dropout_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
                                      Dims(d.dims(dy)), n.attributes));
 }
 
-// (dy, x, gamma, saved) -> dx, dgamma, dbeta for batch_norm and layer_norm
+// (dy, x, gamma, saved) -> dx, dgamma, dbeta for batch_norm and layer_norm; the latter two have the
+// type of gamma.
 Rule normalisation(const char* backward) {
   return [=](Differentiation& d, size_t index, const Node& n, ValueId dy) {
     const ValueId x = n.inputs[0], gamma = n.inputs[1], beta = n.inputs[2];
     const std::vector<ValueId> gradients = d.build().node(
         backward, {dy, x, gamma}, {d.dims(x), d.dims(gamma), d.dims(beta)}, n.attributes);
+    for (size_t i : {1, 2}) d.graph().retype(gradients[i], d.graph().value(gamma).dtype);
     d.save(index);
     d.add(x, gradients[0]);
     d.add(gamma, gradients[1]);
@@ -216,7 +218,7 @@ void batch_norm_apply_rule(Differentiation& d, size_t, const Node& n, ValueId dy
   Build& build = d.build();
   const Dims c = d.dims(gamma), both = {2 * c[0]};
   const ValueId sums = build.node1(RT_OP_BATCH_NORM_BACKWARD_STATISTICS, {dy, x, moments},
-                                   {1, both[0]}, n.attributes);
+                                   {1, both[0]}, n.attributes, d.graph().value(moments).dtype);
   const auto block = [&](int64_t start) {
     return build.node1(RT_OP_SLICE, {d.graph().reshape(sums, both)}, c,
                        {{RT_ATTR_AXIS, int64_t{0}}, {RT_ATTR_START, start}});

@@ -49,6 +49,11 @@ ValueId Graph::storage(ValueId id) const {
   return id;
 }
 
+void Graph::retype(ValueId id, rt_dtype dtype) {
+  value(id).dtype = dtype;
+  value(id).bytes = canonical_bytes(value(id));
+}
+
 ValueId Graph::reshape(ValueId id, Dims dims) {
   const Value& from = value(id);
   if (from.dims == dims) return id;

@@ -112,6 +112,8 @@ struct Graph {
   Value& value(ValueId id) { return values.at(id); }
   // The value whose memory this one lies in (itself unless it is a view), views of views followed.
   ValueId storage(ValueId id) const;
+  // Before layouts are assigned.
+  void retype(ValueId id, rt_dtype dtype);
   // A canonical view with other dims of the same element count.
   ValueId reshape(ValueId id, Dims dims);
 };

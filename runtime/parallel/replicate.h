@@ -13,7 +13,8 @@
 namespace runtime::parallel {
 
 // Writes the nodes of forward and backward again, once for each shard. Parameters, packed weights,
-// inputs that are no sample's and merged statistics are shared; everything else is a shard's own.
+// their 16-bit copies, inputs that are no sample's and merged statistics are shared; everything
+// else is a shard's own.
 class Replicate {
  public:
   // `gradients`: the buffer that each shard's gradients go to instead of buffers.gradients. Where
@@ -30,6 +31,7 @@ class Replicate {
 
  private:
   bool is_shared(graph::ValueId storage) const;
+  bool casts_parameter(const graph::Node& node) const;
   bool merges(const graph::Node& node) const;
   bool adds(int shard) const;
   graph::Node copied(const graph::Node& node, int shard);

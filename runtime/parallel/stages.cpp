@@ -95,7 +95,9 @@ class Assignment {
     return it == derived_.end() ? std::vector<ValueId>{} : it->second;
   }
 
+  // Casts belong to the layer that reads them (graph/mixed_precision.h).
   bool from_parameters(const Node& n) {
+    if (n.op == RT_OP_CAST) return false;
     std::vector<ValueId> all;
     for (ValueId v : n.inputs) {
       const std::vector<ValueId> parameters = parameters_behind(v);

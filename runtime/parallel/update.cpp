@@ -155,7 +155,7 @@ class Update {
       graph_.nodes.push_back(std::move(node));
     } else if (node.op == RT_OP_SQUARE_SUM) {
       square_sum(node);
-    } else if (node.op == RT_OP_CLIP_SCALE) {
+    } else if (node.op == RT_OP_CLIP_SCALE || node.op == RT_OP_LOSS_SCALE) {
       const ValueId total = emit_.temporary(node.inputs[0], {1});
       const Emit::Pair all = emit_.collective(RT_ALL_REDUCE, RT_SUM, node.inputs[0], total,
                                               kGradientsCommunicator, "norm");
@@ -163,8 +163,8 @@ class Update {
       for (const Node& n : {all.start, all.wait, node}) graph_.nodes.push_back(n);
     } else if (!node.inputs.empty() && graph_.storage(node.inputs[0]) == buffers_.gradients) {
       throw DeviceError(
-          "zero_stage with max_norm needs the operation square_sum, which the device does not "
-          "offer; set training.max_norm or zero_stage to 0");
+          "zero_stage with max_norm or mixed_precision = \"f16\" needs the operation square_sum, "
+          "which the device does not offer; set zero_stage to 0, or do without them");
     } else {
       graph_.nodes.push_back(std::move(node));
     }

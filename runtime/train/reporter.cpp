@@ -143,6 +143,10 @@ std::string to_json(const Metrics& m) {
   j["samples_per_second"] = m.samples_per_second;
   if (m.validation_loss) j["validation_loss"] = *m.validation_loss;
   if (m.validation_accuracy) j["validation_accuracy"] = *m.validation_accuracy;
+  if (m.loss_scale) {
+    j["loss_scale"] = *m.loss_scale;
+    j["skipped_steps"] = m.skipped_steps;
+  }
   return j.dump();
 }
 

@@ -22,6 +22,9 @@ struct Metrics {
   double lr = 0;
   double samples_per_second = 0;
   std::optional<double> validation_loss, validation_accuracy;
+  // With mixed_precision = "f16": the scale of the loss and steps so far without an update.
+  std::optional<double> loss_scale;
+  int64_t skipped_steps = 0;
 };
 
 std::string to_json(const Metrics& metrics);

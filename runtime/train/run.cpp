@@ -197,8 +197,16 @@ class Run {
 
   void log() {
     metrics_ = current();
+    take_loss_scaling();
     reporter_.line(metrics_);
     restart_interval();
+  }
+
+  void take_loss_scaling() {
+    const std::optional<LossScaling> scaling = trainer_.loss_scaling();
+    if (!scaling) return;
+    metrics_.loss_scale = scaling->scale;
+    metrics_.skipped_steps = scaling->skipped;
   }
 
   void restart_interval() {
@@ -222,6 +230,7 @@ class Run {
     validated_ = trainer_.steps_done();
     take_results(true);
     metrics_ = current();
+    take_loss_scaling();
     const Evaluation e = trainer_.evaluate(*validation_);
     result_.validation = e;
     Metrics m = metrics_;

@@ -5,6 +5,7 @@
 #include "runtime/error.h"
 #include "runtime/graph/autodiff.h"
 #include "runtime/graph/build.h"
+#include "runtime/graph/mixed_precision.h"
 #include "runtime/train/update_graph.h"
 #include "runtime/train/weights.h"
 
@@ -12,6 +13,7 @@ namespace runtime::train {
 
 namespace {
 
+using graph::Attribute;
 using graph::Build;
 using graph::Dims;
 using graph::Graph;
@@ -47,6 +49,7 @@ class StepBuilder {
   StepGraph run() {
     add_loss();
     shard_step(step_, options_.model_parallel);
+    if (options_.activations != 0) narrow_activations();
     if (options_.purpose == Purpose::kEvaluation) {
       cut_step(step_, options_.model_parallel);
       place_parameters();
@@ -115,6 +118,29 @@ class StepBuilder {
     }
   }
 
+  // After ranks have split the model, so that they exchange 16-bit activations.
+  void narrow_activations() {
+    graph::narrow_activations(step_.graph, options_.activations);
+    Value& output = step_.graph.value(step_.output);
+    if (output.kind != ValueKind::kOutput) return;
+    const std::string name = output.name;
+    output.kind = ValueKind::kTemporary;
+    step_.output = build_.cast(step_.output, options_.dtype);
+    keep_output(step_.output, name);
+  }
+
+  // What the gradient of the loss is multiplied with.
+  ValueId loss_gradient() {
+    step_.one = value("one", ValueKind::kState, {1}, options_.dtype);
+    if (options_.activations != RT_FLOAT16) return step_.one;
+    step_.loss_scaling = value(kLossScaling, ValueKind::kState, {3}, options_.dtype);
+    Value scale;
+    scale.dtype = options_.dtype;
+    scale.dims = {1};
+    scale.base = step_.loss_scaling;
+    return step_.graph.add_value(std::move(scale));
+  }
+
   bool frozen(const std::string& name) const { return matches_any(options_.freeze, name); }
 
   void add_gradients() {
@@ -124,8 +150,8 @@ class StepBuilder {
       if (p.trainable && !frozen(p.name)) wanted.push_back(p.value);
     }
     if (wanted.empty()) throw ConfigurationError("model.freeze leaves no parameter to train");
-    step_.one = value("one", ValueKind::kState, {1}, options_.dtype);
-    const auto gradients = graph::differentiate(step_.graph, step_.loss, step_.one, wanted);
+    dloss_ = loss_gradient();
+    const auto gradients = graph::differentiate(step_.graph, step_.loss, dloss_, wanted);
     for (const model::Parameter& p : step_.parameters) {
       const auto it = gradients.find(p.value);
       step_.gradients.push_back(it == gradients.end() ? kNone : it->second);
@@ -192,7 +218,7 @@ class StepBuilder {
       build_.layer = step_.parameters[i].name;
       // A view, or a value that serves two parameters, cannot be moved: it is copied.
       const ValueId s = step_.graph.storage(g);
-      if (s != g || s == step_.one || !is_first_use(i)) {
+      if (s != g || g == dloss_ || !is_first_use(i)) {
         const ValueId copy = value(step_.parameters[i].name + ".gradient", ValueKind::kTemporary,
                                    Dims(step_.graph.value(g).dims), options_.dtype);
         build_.node_into(RT_OP_COPY, {g}, {copy});
@@ -221,9 +247,14 @@ class StepBuilder {
     build_.layer = "optimizer";
     step_.learning_rate = value("learning_rate", ValueKind::kInput, {1}, options_.dtype);
     ValueId scale = step_.one;
-    if (options_.max_norm > 0) {
-      scale = build_.node1(RT_OP_CLIP_SCALE, {gradient_square_sum()}, {1},
-                           {{RT_ATTR_MAX_NORM, options_.max_norm}});
+    const std::vector<Attribute> max_norm = {{RT_ATTR_MAX_NORM, options_.max_norm}};
+    if (step_.loss_scaling != kNone) {
+      const ValueId sum = gradient_square_sum();
+      scale = value("", ValueKind::kTemporary, {1}, options_.dtype);
+      build_.node_into(RT_OP_LOSS_SCALE, {sum, step_.loss_scaling}, {scale, step_.loss_scaling},
+                       max_norm);
+    } else if (options_.max_norm > 0) {
+      scale = build_.node1(RT_OP_CLIP_SCALE, {gradient_square_sum()}, {1}, max_norm);
     }
     if (buffers_.layout.bytes == 0) {  // a stage without parameters; others wait for its part
       if (scale != step_.one) keep_output(scale, "gradient_scale");
@@ -269,6 +300,7 @@ class StepBuilder {
   StepGraph step_;
   Build build_;
   std::vector<uint64_t> offsets_;  // bytes into the flat buffer, by parameter
+  ValueId dloss_ = kNone;
   parallel::StepBuffers& buffers_ = step_.buffers;
 };
 

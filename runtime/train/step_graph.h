@@ -16,6 +16,9 @@
 
 namespace runtime::train {
 
+// Name of the buffer that a step with float16 activations keeps, see StepGraph.
+inline constexpr const char* kLossScaling = "loss_scaling";
+
 // What a step is for.
 enum class Purpose {
   kTraining,    // forward, backward, update
@@ -28,6 +31,7 @@ struct StepOptions {
   Purpose purpose = Purpose::kTraining;
   int64_t batch = 1;
   rt_dtype dtype = RT_FLOAT32;
+  rt_dtype activations = 0;            // float16 or bfloat16 beside float32; 0: as dtype
   std::string loss = "cross_entropy";  // or "mean_squared_error"
   int64_t targets = 0;                 // regression: numbers a sample
   config::Optimizer optimizer;
@@ -46,6 +50,9 @@ struct StepOptions {
 // All trained parameters lie in one persistent buffer "parameters" and their gradients, in the same
 // places, in "gradients", so that the optimizer is one launch and buckets are ranges. Optimizer
 // state: "momentum", or "adam_m" and "adam_v".
+//
+// With float16 activations the gradient of the loss begins with a scale instead of 1 and is scaled
+// back by the update; both are in "loss_scaling", see loss_scale in plugins/operations.md.
 struct StepGraph {
   graph::Graph graph;
   graph::ValueId features = graph::kNone;
@@ -61,6 +68,7 @@ struct StepGraph {
   graph::ValueId dropout_step = graph::kNone;   // int64 [1]
   graph::ValueId sample_base = graph::kNone;    // int64 [1]
   graph::ValueId one = graph::kNone;            // persistent [1] that must hold 1
+  graph::ValueId loss_scaling = graph::kNone;   // persistent [3], with float16 only
   std::vector<model::Parameter>
       parameters;  // views into "parameters" or "frozen", or statistics of their own
   std::vector<graph::ValueId> gradients;  // by parameter; kNone: not trained

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "rt/sdk/operation.h"
 #include "runtime/error.h"
 #include "runtime/graph/recompute.h"
 #include "runtime/train/asynchronous.h"
@@ -24,6 +25,18 @@ constexpr uint64_t kFirstBucketBytes = 1 << 20;
 constexpr uint64_t kZeroBuckets = 16;
 
 rt_dtype to_dtype(const std::string& name) { return name == "float64" ? RT_FLOAT64 : RT_FLOAT32; }
+
+// 0 without mixed precision.
+rt_dtype activation_type(const config::Training& training, plugins::host::Device& device) {
+  if (training.mixed_precision == "none") return 0;
+  const rt_dtype dtype = training.mixed_precision == "f16" ? RT_FLOAT16 : RT_BFLOAT16;
+  if ((device.properties().compute_dtypes & RT_DTYPE_BIT(dtype)) != 0) return dtype;
+  throw DeviceError("training.mixed_precision = \"" + training.mixed_precision +
+                    "\": " + device.id() + " (" + device.properties().name +
+                    ") does not compute in " + rt::sdk::to_string(dtype) +
+                    "; use another device.backend (runtime devices lists their types), or "
+                    "mixed_precision = \"none\"");
+}
 
 bool contains_batch_norm(const std::vector<model::Layer>& layers) {
   return std::any_of(layers.begin(), layers.end(), [](const model::Layer& layer) {
@@ -70,6 +83,7 @@ ModelParallel make_parts(const config::Config& config, plugins::host::Device& de
   parts.stage_memory = stage_memory(device, planned ? nullptr : collectives, parts);
   const config::Optimizer& o = config.optimizer;
   parts.parameter_copies = o.name == "adamw" ? 4 : o.momentum != 0 ? 3 : 2;
+  if (config.training.mixed_precision != "none") parts.parameter_copies += 0.5;
   return parts;
 }
 
@@ -94,6 +108,7 @@ StepPrograms::StepPrograms(const config::Config& c, const data::SampleSpec& s,
       options(o),
       model(model_from_config(c.model)),
       dtype(to_dtype(c.training.dtype)),
+      activations(activation_type(c.training, *device)),
       loss(resolve_loss(c.training, s)),
       parts(make_parts(c, *device, o.collectives, planned)),
       split(make_split(c, parts)),
@@ -146,6 +161,7 @@ StepOptions StepPrograms::step_options(const StepKey& key) const {
   o.purpose = key.purpose;
   o.batch = key.rows;
   o.dtype = dtype;
+  o.activations = activations;
   o.loss = loss;
   o.targets = spec.targets;
   o.optimizer = config.optimizer;
@@ -191,6 +207,7 @@ StepProgram& StepPrograms::get(const StepKey& key) {
   const auto it = programs_.find(key);
   if (it != programs_.end()) return it->second;
   StepProgram p;
+  const bool loss_scaled = storage.find(kLossScaling) != nullptr;
   p.step = build_step(model, step_options(key));
   check_classes(p.step);
   check_tokens(p.step);
@@ -212,6 +229,8 @@ StepProgram& StepPrograms::get(const StepKey& key) {
       notes.push_back(std::move(note));
   }
   if (void* const one = p.address(p.step.one)) write(one, encode({1.0}, dtype));
+  if (void* const state = p.address(p.step.loss_scaling); state != nullptr && !loss_scaled)
+    write(state, encode({RT_LOSS_SCALE_INITIAL, 0, 0}, dtype));
   return programs_.emplace(key, std::move(p)).first->second;
 }
 
@@ -256,11 +275,12 @@ void StepPrograms::check_recompute(const StepGraph& step) const {
 // Ids must be rows of the table that they are looked up in.
 void StepPrograms::check_tokens(const StepGraph& step) const {
   if (spec.labels == 1) return;
-  graph::ValueId ids = step.features;
+  std::map<ValueId, ValueId> casts;
+  const auto origin = [&](ValueId v) { return casts.contains(v) ? casts.at(v) : v; };
   for (const graph::Node& node : step.graph.nodes) {
-    if (node.op == RT_OP_CAST && node.inputs[0] == step.features) ids = node.outputs[0];
-    if (node.op != RT_OP_EMBEDDING || node.inputs[0] != ids) continue;
-    const int64_t rows = step.whole_dims(node.inputs[1])[0];
+    if (node.op == RT_OP_CAST) casts[node.outputs[0]] = node.inputs[0];
+    if (node.op != RT_OP_EMBEDDING || origin(node.inputs[0]) != step.features) continue;
+    const int64_t rows = step.whole_dims(origin(node.inputs[1]))[0];
     if (rows >= spec.classes) continue;
     throw ConfigurationError("layer '" + node.layer + "' has a vocabulary of " +
                              std::to_string(rows) + ", the data set " +
@@ -285,6 +305,15 @@ double StepPrograms::read_scalar(const StepProgram& p, ValueId id) {
   const std::vector<std::byte> bytes = read(p.program->address(id), graph::dtype_bytes(dtype));
   if (dtype == RT_FLOAT64) return *reinterpret_cast<const double*>(bytes.data());
   return *reinterpret_cast<const float*>(bytes.data());
+}
+
+std::optional<LossScaling> StepPrograms::loss_scaling() {
+  const void* const state = storage.find(kLossScaling);
+  if (state == nullptr) return std::nullopt;
+  const std::vector<std::byte> bytes = read(state, 3 * sizeof(float));
+  float numbers[3];
+  std::memcpy(numbers, bytes.data(), sizeof(numbers));
+  return LossScaling{numbers[0], static_cast<int64_t>(numbers[2])};
 }
 
 void StepPrograms::upload_scalar(StepProgram& p, ValueId id, double value) {

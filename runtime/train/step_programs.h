@@ -44,6 +44,12 @@ struct PlannedRank {
   int rank = 0, world_size = 1;
 };
 
+// See loss_scale in plugins/operations.md.
+struct LossScaling {
+  double scale = 1;
+  int64_t skipped = 0;  // steps without an update
+};
+
 // One thread.
 class StepPrograms {
  public:
@@ -68,6 +74,8 @@ class StepPrograms {
   void write(void* address, const std::vector<std::byte>& bytes);
   std::vector<std::byte> read(const void* address, uint64_t bytes);
   double read_scalar(const StepProgram& program, graph::ValueId id);
+  // Of float16; waits for the steps that are queued.
+  std::optional<LossScaling> loss_scaling();
 
   // Of the data axis.
   int world_size() const { return split.world_size; }
@@ -79,6 +87,7 @@ class StepPrograms {
   exec::CompileOptions options;
   model::Model model;
   rt_dtype dtype;
+  rt_dtype activations;  // 0: as dtype
   std::string loss;
   ModelParallel parts;  // this rank's of the model; split has those of a batch
   parallel::BatchSplit split;

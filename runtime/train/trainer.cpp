@@ -74,6 +74,7 @@ struct Trainer::State : StepPrograms {
                                               const model::Parameter& parameter) const;
   std::vector<std::byte> flat_bytes(const StepProgram& p, ValueId flat,
                                     const parallel::FlatLayout& layout, int zero_stage);
+  std::vector<std::byte> unscaled(std::vector<std::byte> gradients);
   std::vector<int> replicas() const;
 
   std::unique_ptr<LossWindow> losses;
@@ -133,6 +134,19 @@ std::vector<std::byte> Trainer::State::flat_bytes(const StepProgram& p, ValueId 
   std::vector<std::byte> all(layout.bytes);
   collectives()->all_gather(own.data(), all.data(), own.size(), parallel::kGradientsCommunicator);
   return parallel::join_shards(all, layout, split.world_size);
+}
+
+// Gradients of float16 steps, by the scale of the loss.
+std::vector<std::byte> Trainer::State::unscaled(std::vector<std::byte> gradients) {
+  const std::optional<LossScaling> scaling = loss_scaling();
+  if (!scaling) return gradients;
+  for (size_t at = 0; at < gradients.size(); at += sizeof(float)) {
+    float g;
+    std::memcpy(&g, gradients.data() + at, sizeof(g));
+    g = static_cast<float>(g / scaling->scale);
+    std::memcpy(gradients.data() + at, &g, sizeof(g));
+  }
+  return gradients;
 }
 
 const parallel::ShardedParameter* Trainer::State::sharded(const StepProgram& p,
@@ -298,6 +312,8 @@ std::optional<StepResult> Trainer::next_result(bool wait) {
   return StepResult{s.results++, *loss};
 }
 
+std::optional<LossScaling> Trainer::loss_scaling() { return state_->loss_scaling(); }
+
 Evaluation Trainer::evaluate(data::Loader& loader) {
   State& s = *state_;
   share_statistics();
@@ -355,7 +371,7 @@ data::TensorFile Trainer::gradients(const data::Batch& batch) {
   };
   // The reduced ones, whatever buffer a shard's or a micro-step's own were written to.
   const std::vector<std::byte> reduced =
-      s.flat_bytes(p, p.step.buffers.gradients, p.step.buffers.layout, 2);
+      s.unscaled(s.flat_bytes(p, p.step.buffers.gradients, p.step.buffers.layout, 2));
   for (size_t i = 0; i < p.step.parameters.size(); ++i) {
     const model::Parameter& parameter = p.step.parameters[i];
     const ValueId id = p.step.gradients[i];

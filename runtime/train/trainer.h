@@ -19,6 +19,7 @@
 namespace runtime::train {
 
 class StepPrograms;
+struct LossScaling;
 
 struct Evaluation {
   double loss = 0;      // mean over the samples, and the labels of each
@@ -53,6 +54,9 @@ class Trainer {
   // Losses of finished steps, in order. `wait`: waits for the oldest unfinished one; nullopt if
   // none is outstanding.
   std::optional<StepResult> next_result(bool wait);
+
+  // With mixed_precision = "f16", after the steps so far, for which it waits; nullopt without.
+  std::optional<LossScaling> loss_scaling();
 
   // Every sample once: the ranks take whole batches of the data set in turn. The same numbers on
   // any number of ranks, and on every rank.

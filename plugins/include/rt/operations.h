@@ -28,6 +28,7 @@
 #define RT_OP_REDUCE "reduce"
 #define RT_OP_SQUARE_SUM "square_sum"
 #define RT_OP_CLIP_SCALE "clip_scale"
+#define RT_OP_LOSS_SCALE "loss_scale"
 /* Softmax and losses */
 #define RT_OP_SOFTMAX "softmax"
 #define RT_OP_SOFTMAX_BACKWARD "softmax_backward"
@@ -121,6 +122,12 @@
 #define RT_ATTR_WEIGHT_DECAY "weight_decay" /* N [0] sgd, adamw */
 #define RT_ATTR_BETA1 "beta1"               /* N adamw */
 #define RT_ATTR_BETA2 "beta2"               /* N adamw */
-#define RT_ATTR_MAX_NORM "max_norm"         /* N clip_scale */
+#define RT_ATTR_MAX_NORM "max_norm"         /* N clip_scale, loss_scale [0: no clipping] */
+
+/* Numbers of loss_scale */
+#define RT_LOSS_SCALE_INITIAL 65536.0
+#define RT_LOSS_SCALE_INTERVAL 2000
+#define RT_LOSS_SCALE_LARGEST 16777216.0 /* 2^24 */
+#define RT_LOSS_SCALE_SMALLEST (1.0 / 16777216.0)
 
 #endif /* RT_OPERATIONS_H_ */
