@@ -6,6 +6,7 @@
 
 #include "backends/gpu/objects.h"
 #include "backends/reference/answer.h"
+#include "backends/reference/sixteen_bit.h"
 
 namespace backends::gpu {
 namespace {
@@ -44,7 +45,7 @@ std::vector<Kernel> make(const rt_device& device, const Operation& op, size_t mo
   if (device.vendor != nullptr) ways = device.vendor->kernels(op, most);
   const Entry* entry = find_entry(op);
   try {
-    if (entry != nullptr && ways.size() < most) {
+    if (entry != nullptr && ways.size() < most && !reference::has_sixteen_bit_operands(op)) {
       ways.push_back(entry->make(device.properties, op));
     }
   } catch (const Error& refusal) {

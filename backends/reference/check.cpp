@@ -58,8 +58,8 @@ rt_dtype floating(const Operation& op, bool output, uint32_t i, const char* name
     throw Refusal(static_cast<int32_t>(output ? 100 + i : i),
                   std::string(op.name()) + ": " + operand_text(output, i, name) + " is " +
                       rt::sdk::to_string(actual.dtype) +
-                      "; the reference computes in float32 and float64, cast the operand to one "
-                      "of them");
+                      "; the reference computes in float32 and float64, and stores float16 and "
+                      "bfloat16 too; cast the operand to one of them");
   }
   return actual.dtype;
 }

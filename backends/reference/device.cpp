@@ -17,10 +17,11 @@ using rt::sdk::format;
 using rt::sdk::guard;
 
 constexpr uint64_t kAlignment = 64;  // a cache line, and the widest vector register
-constexpr uint64_t kStored = RT_DTYPE_BIT(RT_FLOAT32) | RT_DTYPE_BIT(RT_FLOAT64) |
-                             RT_DTYPE_BIT(RT_INT32) | RT_DTYPE_BIT(RT_INT64) |
+// Operands may have these; the 16-bit ones are widened, computed with in float32, and rounded.
+constexpr uint64_t kComputed = RT_DTYPE_BIT(RT_FLOAT32) | RT_DTYPE_BIT(RT_FLOAT64) |
+                               RT_DTYPE_BIT(RT_FLOAT16) | RT_DTYPE_BIT(RT_BFLOAT16);
+constexpr uint64_t kStored = kComputed | RT_DTYPE_BIT(RT_INT32) | RT_DTYPE_BIT(RT_INT64) |
                              RT_DTYPE_BIT(RT_UINT8) | RT_DTYPE_BIT(RT_INT8);
-constexpr uint64_t kComputed = RT_DTYPE_BIT(RT_FLOAT32) | RT_DTYPE_BIT(RT_FLOAT64);
 
 uint64_t pages(int name) {
   const long count = sysconf(name), size = sysconf(_SC_PAGESIZE);

@@ -4,12 +4,14 @@
 #include <cstring>
 
 #include "backends/reference/families.h"
+#include "backends/reference/sixteen_bit.h"
 #include "backends/reference/strided.h"
 
 namespace backends::reference {
 namespace {
 
 constexpr uint64_t kNumeric = RT_DTYPE_BIT(RT_FLOAT32) | RT_DTYPE_BIT(RT_FLOAT64) |
+                              RT_DTYPE_BIT(RT_FLOAT16) | RT_DTYPE_BIT(RT_BFLOAT16) |
                               RT_DTYPE_BIT(RT_INT32) | RT_DTYPE_BIT(RT_INT64) |
                               RT_DTYPE_BIT(RT_UINT8) | RT_DTYPE_BIT(RT_INT8);
 
@@ -26,8 +28,8 @@ int64_t element_bytes(const Operation& op, const rt_tensor_desc& tensor, int32_t
 void expect_numeric(const Operation& op, rt_dtype dtype, int32_t operand) {
   if (dtype > 0 && dtype < 64 && (kNumeric & RT_DTYPE_BIT(dtype)) != 0) return;
   throw Refusal(operand, std::string(op.name()) + ": type " + rt::sdk::to_string(dtype) +
-                             "; the reference converts float32, float64, int32, int64, uint8 and "
-                             "int8");
+                             "; the reference converts the four floating types, int32, int64, "
+                             "uint8 and int8");
 }
 
 // Calls body.operator()<C++ type>().
@@ -36,6 +38,10 @@ auto for_numeric(rt_dtype dtype, Body&& body) {
   switch (dtype) {
     case RT_FLOAT64:
       return body.template operator()<double>();
+    case RT_FLOAT16:
+      return body.template operator()<Float16>();
+    case RT_BFLOAT16:
+      return body.template operator()<BFloat16>();
     case RT_INT32:
       return body.template operator()<int32_t>();
     case RT_INT64:

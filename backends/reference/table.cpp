@@ -5,14 +5,26 @@
 
 #include "backends/reference/check.h"
 #include "backends/reference/families.h"
+#include "backends/reference/sixteen_bit.h"
 
 namespace backends::reference {
 namespace {
 
+// How an operation comes by operands in float16 and bfloat16: as the kernel on float32 between
+// conversions, by its own factory, or not at all.
+enum class Sixteen { kConverted, kOwn, kNone };
+
 struct Entry {
   Factory make;
   bool post_operations = false;
+  // Bit i: operand i is float32 beside operands in 16 bits (operations.md, "Conventions").
+  uint32_t wide_inputs = 0, wide_outputs = 0;
+  Sixteen sixteen = Sixteen::kConverted;
 };
+
+constexpr Entry without_sixteen_bits(Factory make) { return {make, false, 0, 0, Sixteen::kNone}; }
+// Moves elements as they are, or converts them itself.
+constexpr Entry moves(Factory make) { return {make, false, 0, 0, Sixteen::kOwn}; }
 
 const std::map<std::string, Entry, std::less<>>& table() {
   static const std::map<std::string, Entry, std::less<>> entries = {
@@ -35,43 +47,45 @@ const std::map<std::string, Entry, std::less<>>& table() {
       {RT_OP_SCALE, {make_scale}},
       {RT_OP_DROPOUT, {make_dropout}},
       {RT_OP_REDUCE, {make_reduce}},
-      {RT_OP_SQUARE_SUM, {make_square_sum}},
-      {RT_OP_CLIP_SCALE, {make_clip_scale}},
+      {RT_OP_SQUARE_SUM, {make_square_sum, false, 0, 0b1}},
+      {RT_OP_CLIP_SCALE, without_sixteen_bits(make_clip_scale)},
+      {RT_OP_LOSS_SCALE, without_sixteen_bits(make_loss_scale)},
       {RT_OP_SOFTMAX, {make_softmax}},
       {RT_OP_SOFTMAX_BACKWARD, {make_softmax_backward}},
       {RT_OP_LOG_SOFTMAX, {make_log_softmax}},
       {RT_OP_LOG_SOFTMAX_BACKWARD, {make_log_softmax_backward}},
-      {RT_OP_CROSS_ENTROPY, {make_cross_entropy}},
-      {RT_OP_CROSS_ENTROPY_BACKWARD, {make_cross_entropy_backward}},
-      {RT_OP_CROSS_ENTROPY_STATISTICS, {make_cross_entropy_statistics}},
-      {RT_OP_CROSS_ENTROPY_MERGE, {make_cross_entropy_merge}},
-      {RT_OP_CROSS_ENTROPY_BACKWARD_APPLY, {make_cross_entropy_backward_apply}},
-      {RT_OP_MEAN_SQUARED_ERROR, {make_mean_squared_error}},
-      {RT_OP_MEAN_SQUARED_ERROR_BACKWARD, {make_mean_squared_error_backward}},
-      {RT_OP_CORRECT_COUNT, {make_correct_count}},
-      {RT_OP_BATCH_NORM, {make_batch_norm, true}},
-      {RT_OP_BATCH_NORM_INFERENCE, {make_batch_norm_inference, true}},
-      {RT_OP_BATCH_NORM_BACKWARD, {make_batch_norm_backward}},
-      {RT_OP_BATCH_NORM_STATISTICS, {make_batch_norm_statistics}},
-      {RT_OP_BATCH_NORM_MERGE, {make_batch_norm_merge}},
-      {RT_OP_BATCH_NORM_APPLY, {make_batch_norm_apply, true}},
-      {RT_OP_BATCH_NORM_BACKWARD_STATISTICS, {make_batch_norm_backward_statistics}},
-      {RT_OP_BATCH_NORM_BACKWARD_APPLY, {make_batch_norm_backward_apply}},
-      {RT_OP_LAYER_NORM, {make_layer_norm}},
-      {RT_OP_LAYER_NORM_BACKWARD, {make_layer_norm_backward}},
+      {RT_OP_CROSS_ENTROPY, {make_cross_entropy, false, 0b100, 0b1}},
+      {RT_OP_CROSS_ENTROPY_BACKWARD, {make_cross_entropy_backward, false, 0b1100}},
+      {RT_OP_CROSS_ENTROPY_STATISTICS, {make_cross_entropy_statistics, false, 0, 0b1}},
+      {RT_OP_CROSS_ENTROPY_MERGE, without_sixteen_bits(make_cross_entropy_merge)},
+      {RT_OP_CROSS_ENTROPY_BACKWARD_APPLY, {make_cross_entropy_backward_apply, false, 0b11100}},
+      {RT_OP_MEAN_SQUARED_ERROR, {make_mean_squared_error, false, 0b100, 0b1}},
+      {RT_OP_MEAN_SQUARED_ERROR_BACKWARD, {make_mean_squared_error_backward, false, 0b1100}},
+      {RT_OP_CORRECT_COUNT, {make_correct_count, false, 0b100, 0b1}},
+      {RT_OP_BATCH_NORM, {make_batch_norm, true, 0b11110, 0b110}},
+      {RT_OP_BATCH_NORM_INFERENCE, {make_batch_norm_inference, true, 0b11110}},
+      {RT_OP_BATCH_NORM_BACKWARD, {make_batch_norm_backward, false, 0b100, 0b110}},
+      {RT_OP_BATCH_NORM_STATISTICS, {make_batch_norm_statistics, false, 0b10, 0b1}},
+      {RT_OP_BATCH_NORM_MERGE, without_sixteen_bits(make_batch_norm_merge)},
+      {RT_OP_BATCH_NORM_APPLY, {make_batch_norm_apply, true, 0b1110}},
+      {RT_OP_BATCH_NORM_BACKWARD_STATISTICS,
+       {make_batch_norm_backward_statistics, false, 0b100, 0b1}},
+      {RT_OP_BATCH_NORM_BACKWARD_APPLY, {make_batch_norm_backward_apply, false, 0b111100}},
+      {RT_OP_LAYER_NORM, {make_layer_norm, false, 0b110}},
+      {RT_OP_LAYER_NORM_BACKWARD, {make_layer_norm_backward, false, 0b100, 0b110}},
       {RT_OP_ATTENTION, {make_attention}},
       {RT_OP_ATTENTION_BACKWARD, {make_attention_backward}},
       {RT_OP_EMBEDDING, {make_embedding}},
       {RT_OP_EMBEDDING_BACKWARD, {make_embedding_backward}},
-      {RT_OP_TRANSPOSE, {make_transpose}},
-      {RT_OP_CONCAT, {make_concat}},
-      {RT_OP_SLICE, {make_slice}},
-      {RT_OP_PAD, {make_pad}},
-      {RT_OP_CAST, {make_cast}},
-      {RT_OP_COPY, {make_copy}},
-      {RT_OP_FILL, {make_fill}},
-      {RT_OP_SGD, {make_sgd}},
-      {RT_OP_ADAMW, {make_adamw}},
+      {RT_OP_TRANSPOSE, moves(make_transpose)},
+      {RT_OP_CONCAT, moves(make_concat)},
+      {RT_OP_SLICE, moves(make_slice)},
+      {RT_OP_PAD, moves(make_pad)},
+      {RT_OP_CAST, moves(make_cast)},
+      {RT_OP_COPY, moves(make_copy)},
+      {RT_OP_FILL, moves(make_fill)},
+      {RT_OP_SGD, without_sixteen_bits(make_sgd)},
+      {RT_OP_ADAMW, without_sixteen_bits(make_adamw)},
   };
   return entries;
 }
@@ -87,6 +101,10 @@ Kernel make_kernel(const Operation& op) {
   }
   if (op.post_op_count() > 0 && !entry->second.post_operations) {
     op.fail("takes no post-operations; emit them as operations");
+  }
+  if (entry->second.sixteen != Sixteen::kOwn && has_sixteen_bit_operands(op)) {
+    if (entry->second.sixteen == Sixteen::kNone) refuse_sixteen_bit(op);
+    return make_sixteen_bit(op, entry->second.wide_inputs, entry->second.wide_outputs);
   }
   return with_post_operations(op, entry->second.make(op));
 }

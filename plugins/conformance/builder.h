@@ -15,6 +15,8 @@ namespace plugins::conformance {
 using Dims = std::vector<int64_t>;
 using Cases = std::vector<Case>;
 
+inline bool is_sixteen_bit(rt_dtype dtype) { return dtype == RT_FLOAT16 || dtype == RT_BFLOAT16; }
+
 // Operands are of the case's type and filled with seed (index + 1) unless said otherwise.
 class Builder {
  public:
@@ -26,6 +28,11 @@ class Builder {
   Builder& in(const Dims& dims, Values values = {}) {
     return in_of(case_.dtype, dims, seeded(values));
   }
+  // float32 beside operands in 16 bits, else of the case's type.
+  Builder& wide_in(const Dims& dims, Values values = {}) {
+    return in_of(wide(), dims, seeded(values));
+  }
+  Builder& wide_out(const Dims& dims) { return out_of(wide(), dims); }
   Builder& in_of(rt_dtype dtype, const Dims& dims, Values values) {
     case_.operation.inputs.push_back(host::make_tensor_desc(dtype, dims));
     case_.inputs.push_back(values);
@@ -77,6 +84,7 @@ class Builder {
   operator Case() const { return case_; }
 
  private:
+  rt_dtype wide() const { return is_sixteen_bit(case_.dtype) ? RT_FLOAT32 : case_.dtype; }
   Values seeded(Values values) const {
     if (values.seed == 1) values.seed = case_.inputs.size() + 1;
     return values;
@@ -109,7 +117,7 @@ void add_normalisation(Cases& cases, rt_dtype dtype);     // cases_normalisation
 void add_batch_norm_parts(Cases& cases, rt_dtype dtype);  // cases_batch_norm_parts.cpp
 void add_attention(Cases& cases, rt_dtype dtype);         // cases_attention.cpp
 void add_movement(Cases& cases, rt_dtype dtype);          // cases_movement.cpp
-void add_optimizers(Cases& cases, rt_dtype dtype);        // cases_optimizers.cpp
+void add_optimizers(Cases& cases, rt_dtype dtype);        // cases_optimizers.cpp, none in 16 bits
 
 }  // namespace plugins::conformance
 

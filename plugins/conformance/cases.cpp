@@ -39,9 +39,12 @@ void add_empty_batches(Cases& cases, rt_dtype dtype) {
                       .out({6})
                       .integer(RT_ATTR_FUNCTION, RT_REDUCE_SUM)
                       .integer(RT_ATTR_AXES, 1));
-  cases.push_back(
-      empty(RT_OP_CROSS_ENTROPY).in({0, 10}).in_of(RT_INT32, {0}, Values{0, 10}).in({0}).out({1}));
-  cases.push_back(empty(RT_OP_SQUARE_SUM).in({0}).out({1}));
+  cases.push_back(empty(RT_OP_CROSS_ENTROPY)
+                      .in({0, 10})
+                      .in_of(RT_INT32, {0}, Values{0, 10})
+                      .wide_in({0})
+                      .wide_out({1}));
+  cases.push_back(empty(RT_OP_SQUARE_SUM).in({0}).wide_out({1}));
   cases.push_back(empty(RT_OP_COPY).in({0, 3}).out({0, 3}));
 }
 
@@ -49,7 +52,7 @@ void add_empty_batches(Cases& cases, rt_dtype dtype) {
 
 std::vector<Case> all_cases() {
   Cases cases;
-  for (const rt_dtype dtype : {RT_FLOAT32, RT_FLOAT64}) {
+  for (const rt_dtype dtype : {RT_FLOAT32, RT_FLOAT64, RT_FLOAT16, RT_BFLOAT16}) {
     add_matmul(cases, dtype);
     add_convolution(cases, dtype);
     add_pooling(cases, dtype);

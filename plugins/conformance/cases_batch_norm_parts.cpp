@@ -23,26 +23,26 @@ Dims moments_of(const Dims& x) { return {2 * x.back() + 1}; }
 Builder apply(rt_dtype dtype, const Dims& x) {
   const Dims c = {x.back()};
   Builder b(RT_OP_BATCH_NORM_APPLY, dtype, label(x));
-  b.in(x, kX).in(c, kPositive).in(c).in(moments_of(x), kPositive).out(x);
+  b.in(x, kX).wide_in(c, kPositive).wide_in(c).wide_in(moments_of(x), kPositive).out(x);
   return b.number(RT_ATTR_EPSILON, kEpsilon);
 }
 
 Builder backward_statistics(rt_dtype dtype, const Dims& x) {
   Builder b(RT_OP_BATCH_NORM_BACKWARD_STATISTICS, dtype, label(x));
-  b.in(x).in(x, kX).in(moments_of(x), kPositive).out({1, 2 * x.back()});
+  b.in(x).in(x, kX).wide_in(moments_of(x), kPositive).wide_out({1, 2 * x.back()});
   return b.number(RT_ATTR_EPSILON, kEpsilon);
 }
 
 Builder statistics(rt_dtype dtype, const Dims& x, const Rows& rows) {
   Builder b(RT_OP_BATCH_NORM_STATISTICS, dtype, label(x) + rows.label);
-  return b.in(x, kX).in({x.front()}, rows.weight).out({1, 2 * x.back() + 1});
+  return b.in(x, kX).wide_in({x.front()}, rows.weight).wide_out({1, 2 * x.back() + 1});
 }
 
 Builder backward_apply(rt_dtype dtype, const Dims& x, const Rows& rows, const Values& moments) {
   const Dims c = {x.back()}, sums = {2 * x.back()};
   Builder b(RT_OP_BATCH_NORM_BACKWARD_APPLY, dtype, label(x) + rows.label);
-  b.in(x).in(x, kX).in(c, kPositive).in(moments_of(x), moments);
-  b.in(sums).in({x.front()}, rows.weight).out(x);
+  b.in(x).in(x, kX).wide_in(c, kPositive).wide_in(moments_of(x), moments);
+  b.wide_in(sums).wide_in({x.front()}, rows.weight).out(x);
   return b.number(RT_ATTR_EPSILON, kEpsilon);
 }
 
@@ -51,6 +51,15 @@ Builder merge(rt_dtype dtype, const Dims& parts, const std::string& what, int64_
   Builder b(RT_OP_BATCH_NORM_MERGE, dtype, label(parts) + what);
   b.in(parts, Values{1.0, 4.0, 1, zero_every}).in(c).in(c, kPositive);
   return b.out({parts[1]}).out(c).out(c).number(RT_ATTR_MOMENTUM, 0.2);
+}
+
+void add_merges(Cases& cases, rt_dtype dtype, int64_t width) {
+  cases.push_back(merge(dtype, {1, width}, "", 0));
+  cases.push_back(merge(dtype, {6, width}, "", 0));
+  cases.push_back(merge(dtype, {6, width}, " parts without samples between", 2 * width));
+  cases.push_back(merge(dtype, {6, width}, " no part has samples", width));
+  cases.push_back(merge(dtype, {4, 3}, " parts without samples between", 6));
+  cases.push_back(merge(dtype, {3, 129}, "", 0));
 }
 
 }  // namespace
@@ -69,12 +78,7 @@ void add_batch_norm_parts(Cases& cases, rt_dtype dtype) {
   const int64_t width = 2 * 5 + 1;
   const Values no_count{0.5, 2.0, 1, width};
   cases.push_back(backward_apply(dtype, {6, 5}, kReal, no_count).rename("without samples"));
-  cases.push_back(merge(dtype, {1, width}, "", 0));
-  cases.push_back(merge(dtype, {6, width}, "", 0));
-  cases.push_back(merge(dtype, {6, width}, " parts without samples between", 2 * width));
-  cases.push_back(merge(dtype, {6, width}, " no part has samples", width));
-  cases.push_back(merge(dtype, {4, 3}, " parts without samples between", 6));
-  cases.push_back(merge(dtype, {3, 129}, "", 0));
+  if (!is_sixteen_bit(dtype)) add_merges(cases, dtype, width);
   const Dims image = {2, 4, 4, 16};
   cases.push_back(apply(dtype, image).rename("bias tanh").bias().activation(RT_ACTIVATION_TANH));
   cases.push_back(

@@ -11,13 +11,13 @@ Builder classification(const char* op, rt_dtype dtype, const Dims& logits) {
   const Dims rows(logits.begin(), logits.end() - 1);
   const Values labels{0.0, static_cast<double>(logits.back()), 2};
   Builder b(op, dtype, label(logits));
-  b.in(logits, kLogits).in_of(RT_INT32, rows, labels).in(rows, kWeight);
+  b.in(logits, kLogits).in_of(RT_INT32, rows, labels).wide_in(rows, kWeight);
   return b.mandatory();
 }
 
 Builder regression(const char* op, rt_dtype dtype, const Dims& y) {
   Builder b(op, dtype, label(y));
-  b.in(y).in(y).in({y[0]}, kWeight);
+  b.in(y).in(y).wide_in({y[0]}, kWeight);
   return b;
 }
 
@@ -31,8 +31,17 @@ void add_cross_entropy_in_parts(Cases& cases, rt_dtype dtype, const Dims& logits
   cases.push_back(Builder(RT_OP_CROSS_ENTROPY_STATISTICS, dtype, name)
                       .in(logits, kLogits)
                       .in_of(RT_INT32, labels, classes)
-                      .out({1, rows, 4})
+                      .wide_out({1, rows, 4})
                       .integer(RT_ATTR_FIRST_CLASS, 3));
+  cases.push_back(Builder(RT_OP_CROSS_ENTROPY_BACKWARD_APPLY, dtype, name)
+                      .in(logits, kLogits)
+                      .in_of(RT_INT32, labels, classes)
+                      .wide_in(labels, kWeight)
+                      .wide_in({1})
+                      .wide_in({rows, 2}, Values{3.0, 5.0})
+                      .out(logits)
+                      .integer(RT_ATTR_FIRST_CLASS, 3));
+  if (is_sixteen_bit(dtype)) return;
   // Sums of exponentials are positive.
   cases.push_back(Builder(RT_OP_CROSS_ENTROPY_MERGE, dtype, name)
                       .in({logits.back(), rows, 4}, Values{0.5, 2.0, 1, 8})
@@ -40,14 +49,6 @@ void add_cross_entropy_in_parts(Cases& cases, rt_dtype dtype, const Dims& logits
                       .out({1})
                       .out({rows, 2})
                       .out({1}));
-  cases.push_back(Builder(RT_OP_CROSS_ENTROPY_BACKWARD_APPLY, dtype, name)
-                      .in(logits, kLogits)
-                      .in_of(RT_INT32, labels, classes)
-                      .in(labels, kWeight)
-                      .in({1})
-                      .in({rows, 2}, Values{3.0, 5.0})
-                      .out(logits)
-                      .integer(RT_ATTR_FIRST_CLASS, 3));
 }
 
 }  // namespace
@@ -65,14 +66,16 @@ void add_losses(Cases& cases, rt_dtype dtype) {
                         .in(dims)
                         .in(dims, Values{-5.0, -1.0})
                         .out(dims));
-    cases.push_back(classification(RT_OP_CROSS_ENTROPY, dtype, dims).out({1}));
-    cases.push_back(classification(RT_OP_CROSS_ENTROPY_BACKWARD, dtype, dims).in({1}).out(dims));
-    cases.push_back(classification(RT_OP_CORRECT_COUNT, dtype, dims).out({1}));
+    cases.push_back(classification(RT_OP_CROSS_ENTROPY, dtype, dims).wide_out({1}));
+    cases.push_back(
+        classification(RT_OP_CROSS_ENTROPY_BACKWARD, dtype, dims).wide_in({1}).out(dims));
+    cases.push_back(classification(RT_OP_CORRECT_COUNT, dtype, dims).wide_out({1}));
     add_cross_entropy_in_parts(cases, dtype, dims);
   }
   for (const Dims& dims : {Dims{5}, Dims{6, 1}, Dims{64, 10}, Dims{2, 3, 4, 5}}) {
-    cases.push_back(regression(RT_OP_MEAN_SQUARED_ERROR, dtype, dims).out({1}));
-    cases.push_back(regression(RT_OP_MEAN_SQUARED_ERROR_BACKWARD, dtype, dims).in({1}).out(dims));
+    cases.push_back(regression(RT_OP_MEAN_SQUARED_ERROR, dtype, dims).wide_out({1}));
+    cases.push_back(
+        regression(RT_OP_MEAN_SQUARED_ERROR_BACKWARD, dtype, dims).wide_in({1}).out(dims));
   }
 }
 

@@ -87,9 +87,15 @@ void add_parts(Cases& cases, rt_dtype dtype) {
 
 void add_cast(Cases& cases, rt_dtype dtype) {
   const Dims dims = {5, 7};
-  const rt_dtype other = dtype == RT_FLOAT32 ? RT_FLOAT64 : RT_FLOAT32;
-  cases.push_back(
-      Builder(RT_OP_CAST, dtype, "to the other floating type").in(dims).out_of(other, dims));
+  // Casts between a wide and a 16-bit type are cases of the latter.
+  for (const rt_dtype other : {RT_FLOAT32, RT_FLOAT64, RT_FLOAT16, RT_BFLOAT16}) {
+    if (other == dtype || (is_sixteen_bit(other) && !is_sixteen_bit(dtype))) continue;
+    const std::string name = rt::sdk::to_string(other);
+    cases.push_back(Builder(RT_OP_CAST, dtype, "to " + name).in(dims).out_of(other, dims));
+    if (!is_sixteen_bit(dtype)) continue;
+    cases.push_back(
+        Builder(RT_OP_CAST, dtype, "from " + name).in_of(other, dims, Values{}).out(dims));
+  }
   for (const rt_dtype integer : {RT_INT32, RT_INT64, RT_UINT8}) {
     const std::string name = rt::sdk::to_string(integer);
     cases.push_back(Builder(RT_OP_CAST, dtype, "from " + name)

@@ -9,30 +9,35 @@ constexpr double kEpsilon = 1e-5;
 const Values kX{-2.0, 3.0, 11};
 const Values kGamma{0.5, 1.5, 12};
 
+// gamma, beta, running mean and variance
+Builder& vectors(Builder& b, const Dims& c) {
+  return b.wide_in(c, kGamma).wide_in(c).wide_in(c).wide_in(c, Values{0.5, 2.0});
+}
+
 Builder batch_norm(rt_dtype dtype, const Dims& x) {
   const Dims c = {x.back()};
   Builder b(RT_OP_BATCH_NORM, dtype, label(x));
-  b.in(x, kX).in(c, kGamma).in(c).in(c).in(c, Values{0.5, 2.0}).out(x).out(c).out(c);
+  vectors(b.in(x, kX), c).out(x).wide_out(c).wide_out(c);
   return b.number(RT_ATTR_EPSILON, kEpsilon).number(RT_ATTR_MOMENTUM, 0.2);
 }
 
 Builder batch_norm_inference(rt_dtype dtype, const Dims& x) {
   const Dims c = {x.back()};
   Builder b(RT_OP_BATCH_NORM_INFERENCE, dtype, label(x));
-  b.in(x, kX).in(c, kGamma).in(c).in(c).in(c, Values{0.5, 2.0}).out(x);
+  vectors(b.in(x, kX), c).out(x);
   return b.number(RT_ATTR_EPSILON, kEpsilon);
 }
 
 Builder layer_norm(rt_dtype dtype, const Dims& x) {
   const Dims d = {x.back()};
   Builder b(RT_OP_LAYER_NORM, dtype, label(x));
-  return b.in(x, kX).in(d, kGamma).in(d).out(x).number(RT_ATTR_EPSILON, kEpsilon);
+  return b.in(x, kX).wide_in(d, kGamma).wide_in(d).out(x).number(RT_ATTR_EPSILON, kEpsilon);
 }
 
 Builder backward(const char* op, rt_dtype dtype, const Dims& x, const Case& forward) {
   const Dims d = {x.back()};
   Builder b(op, dtype, label(x));
-  b.in(x, Values{-1.0, 1.0, 13}).in(x, kX).in(d, kGamma).out(x).out(d).out(d);
+  b.in(x, Values{-1.0, 1.0, 13}).in(x, kX).wide_in(d, kGamma).out(x).wide_out(d).wide_out(d);
   return b.number(RT_ATTR_EPSILON, kEpsilon).forward(forward);
 }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 
+#include "rt/sdk/float16.h"
 #include "rt/sdk/operation.h"
 
 namespace plugins::conformance {
@@ -29,6 +30,37 @@ Bytes make(int64_t count, const Values& v) {
     const T element = static_cast<T>(value);
     std::memcpy(bytes.data() + static_cast<size_t>(i) * sizeof(T), &element, sizeof(T));
   }
+  return bytes;
+}
+
+// float16 and bfloat16 as their bits.
+std::vector<float> widen(rt_dtype dtype, const Bytes& bytes) {
+  std::vector<float> values;
+  for (size_t offset = 0; offset < bytes.size(); offset += sizeof(uint16_t)) {
+    uint16_t bits;
+    std::memcpy(&bits, bytes.data() + offset, sizeof(bits));
+    values.push_back(dtype == RT_FLOAT16 ? rt::sdk::from_float16(bits)
+                                         : rt::sdk::from_bfloat16(bits));
+  }
+  return values;
+}
+
+Bytes narrow(rt_dtype dtype, const Bytes& floats) {
+  Bytes bytes;
+  for (size_t offset = 0; offset < floats.size(); offset += sizeof(float)) {
+    float value;
+    std::memcpy(&value, floats.data() + offset, sizeof(value));
+    const uint16_t bits =
+        dtype == RT_FLOAT16 ? rt::sdk::to_float16(value) : rt::sdk::to_bfloat16(value);
+    bytes.insert(bytes.end(),
+                 {static_cast<std::byte>(bits & 0xff), static_cast<std::byte>(bits >> 8)});
+  }
+  return bytes;
+}
+
+Bytes as_bytes(const std::vector<float>& values) {
+  Bytes bytes(values.size() * sizeof(float));
+  if (!bytes.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
   return bytes;
 }
 
@@ -66,6 +98,9 @@ Bytes make_values(const rt_tensor_desc& tensor, const Values& values) {
       return make<uint8_t>(count, values);
     case RT_INT8:
       return make<int8_t>(count, values);
+    case RT_FLOAT16:
+    case RT_BFLOAT16:
+      return narrow(tensor.dtype, make<float>(count, values));
     default:
       return make<float>(count, values);
   }
@@ -75,6 +110,9 @@ double relative_error(rt_dtype dtype, const Bytes& actual, const Bytes& expected
   if (actual.size() != expected.size()) return std::numeric_limits<double>::infinity();
   if (dtype == RT_FLOAT32) return norm_error<float>(actual, expected);
   if (dtype == RT_FLOAT64) return norm_error<double>(actual, expected);
+  if (dtype == RT_FLOAT16 || dtype == RT_BFLOAT16) {
+    return norm_error<float>(as_bytes(widen(dtype, actual)), as_bytes(widen(dtype, expected)));
+  }
   return actual == expected ? 0.0 : std::numeric_limits<double>::infinity();
 }
 

@@ -51,6 +51,7 @@ TEST_F(PluginTest, DescribesItsDevice) {
   EXPECT_TRUE(device_->is_inline());
   EXPECT_TRUE(device_->host_memory());
   EXPECT_NE(device_->properties().compute_dtypes & RT_DTYPE_BIT(RT_FLOAT64), 0u);
+  EXPECT_NE(device_->properties().compute_dtypes & RT_DTYPE_BIT(RT_BFLOAT16), 0u);
   EXPECT_THAT(error_of([&] { Device::open(plugin_, 1); }).what(), HasSubstr("reference:0"));
 }
 
@@ -102,10 +103,10 @@ TEST_F(PluginTest, FusesNothingIntoOperationsThatTakeNoPostOperations) {
 
 TEST_F(PluginTest, RefusesATypeAsAnAnswerNotAnError) {
   const Support support =
-      device_->query(operation(RT_OP_MATMUL, {{2, 3}, {3, 5}}, {{2, 5}}, {}, RT_BFLOAT16));
+      device_->query(operation(RT_OP_MATMUL, {{2, 3}, {3, 5}}, {{2, 5}}, {}, RT_INT8));
   EXPECT_EQ(support.level, RT_SUPPORT_REFUSED);
   EXPECT_EQ(support.reason_operand, 0);
-  EXPECT_THAT(support.reason, HasSubstr("bfloat16"));
+  EXPECT_THAT(support.reason, HasSubstr("int8"));
 }
 
 TEST_F(PluginTest, BrokenShapesAreAnError) {

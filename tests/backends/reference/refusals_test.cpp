@@ -31,9 +31,38 @@ TEST(Refusal, MixedTypes) {
 }
 
 TEST(Refusal, UnsupportedTypeNamesTheOperandAndTheRemedy) {
-  const Operation op = operation(RT_OP_MATMUL, {{2, 3}, {3, 5}}, {{2, 5}}, {}, RT_FLOAT16);
-  EXPECT_THAT(refusal(op), AllOf(HasSubstr("operand 0 (a) is float16"),
+  const Operation op = operation(RT_OP_MATMUL, {{2, 3}, {3, 5}}, {{2, 5}}, {}, RT_INT8);
+  EXPECT_THAT(refusal(op), AllOf(HasSubstr("operand 0 (a) is int8"),
                                  HasSubstr("float32 and float64"), HasSubstr("cast")));
+}
+
+TEST(Refusal, SixteenBitsBesideOtherTypes) {
+  Operation op = operation(RT_OP_MATMUL, {{2, 3}, {3, 5}}, {{2, 5}}, {}, RT_BFLOAT16);
+  op.inputs[1].dtype = RT_FLOAT32;
+  EXPECT_THAT(refusal(op), AllOf(HasSubstr("operand 1 is float32 [3, 5], expected bfloat16"),
+                                 HasSubstr("cast")));
+  op.inputs[1].dtype = RT_FLOAT16;
+  EXPECT_THAT(refusal(op), HasSubstr("operand 1 is float16 [3, 5], expected bfloat16"));
+  op.inputs[1] = op.inputs[0];
+  EXPECT_THAT(refusal(op), AllOf(HasSubstr("operand 1 (b)"), HasSubstr("bfloat16 count as")));
+}
+
+TEST(Refusal, ParametersOfNormalisationsStayFloat32) {
+  Operation op = operation(RT_OP_LAYER_NORM, {{2, 3}, {3}, {3}}, {{2, 3}},
+                           {{RT_ATTR_EPSILON, 1e-5}}, RT_FLOAT32);
+  op.inputs[1].dtype = RT_FLOAT16;
+  EXPECT_THAT(refusal(op),
+              AllOf(HasSubstr("operand 1 is float16 [3], expected float32"), HasSubstr("cast")));
+  op.inputs[0].dtype = op.outputs[0].dtype = RT_FLOAT16;
+  EXPECT_THAT(refusal(op), HasSubstr("operand 1 is float16 [3], expected float32, which it stays"));
+  op.inputs[1].dtype = RT_FLOAT32;
+  EXPECT_EQ(refusal(op), "");
+}
+
+TEST(Refusal, OptimizersHaveNoSixteenBitForm) {
+  const Operation op = operation(RT_OP_SGD, {{3}, {3}, {1}, {1}}, {{3}}, {}, RT_FLOAT16);
+  EXPECT_THAT(refusal(op), AllOf(HasSubstr("sgd: operand 0 is float16"),
+                                 HasSubstr("no form in 16 bits"), HasSubstr("float32")));
 }
 
 TEST(Refusal, Convolution) {

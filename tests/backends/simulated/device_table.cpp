@@ -43,7 +43,8 @@ rt_status properties(void* self, int32_t index, rt_device_properties* p, rt_erro
     copy_text(p->name, "simulated accelerator");
     copy_text(p->stable_id, "simulated:" + std::to_string(index));
     p->memory_bytes = Options{}.memory_mb << 20;
-    p->compute_dtypes = RT_DTYPE_BIT(RT_FLOAT32) | RT_DTYPE_BIT(RT_FLOAT64);
+    p->compute_dtypes = RT_DTYPE_BIT(RT_FLOAT32) | RT_DTYPE_BIT(RT_FLOAT64) |
+                        RT_DTYPE_BIT(RT_FLOAT16) | RT_DTYPE_BIT(RT_BFLOAT16);
     p->storage_dtypes = p->compute_dtypes | RT_DTYPE_BIT(RT_INT32) | RT_DTYPE_BIT(RT_INT64) |
                         RT_DTYPE_BIT(RT_UINT8) | RT_DTYPE_BIT(RT_INT8);
     p->alignment = Arena::kAlignment;
