@@ -7,7 +7,9 @@
 #include <mutex>
 #include <vector>
 
+#include "backends/gpu/telemetry.h"
 #include "backends/gpu/vendor.h"
+#include "rt/capture.h"
 #include "rt/device.h"
 #include "rt/gpu.h"
 
@@ -18,6 +20,11 @@ struct rt_device {
   std::mutex mutex;
   std::map<void*, uint64_t> allocations;  // guarded by mutex
   uint64_t allocated_bytes = 0;           // guarded by mutex
+
+  backends::gpu::PciAddress address;
+  std::mutex telemetry_mutex;  // guards the rest
+  bool telemetry_opened = false;
+  std::unique_ptr<backends::gpu::Telemetry> telemetry;  // null: there is no such library
 };
 
 struct rt_stream {
@@ -50,6 +57,7 @@ struct Instance {
 
 const rt_device_api& device_api();
 const rt_kernel_api& kernel_api();
+const rt_capture_api* capture_api();  // null: this build cannot record
 
 // The calling thread works with this device from now on.
 void use(const rt_device& device);

@@ -288,6 +288,9 @@ const rt_kernel_api* Plugin::kernel_api() const {
 const rt_communicator_api* Plugin::communicator_api() const {
   return state_->tables.communicator ? &*state_->tables.communicator : nullptr;
 }
+const rt_capture_api* Plugin::capture_api() const {
+  return state_->tables.capture ? &*state_->tables.capture : nullptr;
+}
 const std::vector<Plugin::OptionSpec>& Plugin::options() const { return state_->options; }
 
 void Plugin::log(int32_t level, const std::string& text) const noexcept {

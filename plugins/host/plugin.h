@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "rt/capture.h"
 #include "rt/communicator.h"
 #include "rt/device.h"
 #include "rt/kernel.h"
@@ -54,6 +55,7 @@ class Plugin {
   const rt_device_api* device_api() const;
   const rt_kernel_api* kernel_api() const;
   const rt_communicator_api* communicator_api() const;
+  const rt_capture_api* capture_api() const;
 
   struct OptionSpec {
     std::string key, default_value, description;

@@ -45,6 +45,8 @@ constexpr SlotSpec kCommunicatorSlots[] = {
     {"work_poll"},         {"work_wait"},    {"work_destroy"}, {"abort"},
     {"asynchronous_error"}};
 
+constexpr SlotSpec kCaptureSlots[] = {{"begin"}, {"end"}, {"replay"}, {"destroy"}};
+
 // Every table begins with its size and version; function pointers follow.
 struct Header {
   uint32_t size;
@@ -123,6 +125,7 @@ static_assert(sizeof(rt_device_api) == sizeof(Header) + std::size(kDeviceSlots) 
 static_assert(sizeof(rt_kernel_api) == sizeof(Header) + std::size(kKernelSlots) * sizeof(Slot));
 static_assert(sizeof(rt_communicator_api) ==
               sizeof(Header) + std::size(kCommunicatorSlots) * sizeof(Slot));
+static_assert(sizeof(rt_capture_api) == sizeof(Header) + std::size(kCaptureSlots) * sizeof(Slot));
 
 }  // namespace
 
@@ -134,6 +137,8 @@ Tables adopt_tables(const rt_plugin& plugin, const std::string& who) {
       adopt<rt_kernel_api>(plugin, RT_INTERFACE_KERNEL, RT_KERNEL_API_VERSION, kKernelSlots, who);
   tables.communicator = adopt<rt_communicator_api>(
       plugin, RT_INTERFACE_COMMUNICATOR, RT_COMMUNICATOR_API_VERSION, kCommunicatorSlots, who);
+  tables.capture = adopt<rt_capture_api>(plugin, RT_INTERFACE_CAPTURE, RT_CAPTURE_API_VERSION,
+                                         kCaptureSlots, who);
   if (!tables.device && !tables.kernel && !tables.communicator) {
     throw Error(RT_ERROR_UNAVAILABLE, who +
                                           ": offers none of the interfaces rt.device, rt.kernel, "

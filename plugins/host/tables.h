@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "rt/capture.h"
 #include "rt/communicator.h"
 #include "rt/device.h"
 #include "rt/kernel.h"
@@ -18,6 +19,7 @@ struct Tables {
   std::optional<rt_device_api> device;
   std::optional<rt_kernel_api> kernel;
   std::optional<rt_communicator_api> communicator;
+  std::optional<rt_capture_api> capture;
 };
 
 // Asks for every interface that this host knows. Throws Error, beginning with `who`, for a table

@@ -78,8 +78,8 @@ Compiled compile(graph::Graph graph, std::shared_ptr<plugins::host::Device> devi
       decision_key(*device, graph, options.tune == Tune::kFull ? "full" : "quick"));
   graph::apply_layouts(graph, target, decide(graph, target, cache, measure));
   if (distribute) distribute(graph);
-  result.program =
-      std::make_unique<Program>(std::move(graph), device, storage, arena, options.collectives);
+  result.program = std::make_unique<Program>(std::move(graph), device, storage, arena,
+                                             options.collectives, options.record);
   return result;
 }
 

@@ -26,6 +26,7 @@ struct CompileOptions {
   std::filesystem::path cache_folder;
   // Of the rank, where there are several; outlives the programs.
   Collectives* collectives = nullptr;
+  bool record = false;  // see Program
 };
 
 struct Compiled {

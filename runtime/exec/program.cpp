@@ -24,17 +24,19 @@ using graph::ValueId;
 using graph::ValueKind;
 
 Program::Program(graph::Graph graph, std::shared_ptr<plugins::host::Device> device,
-                 Storage& storage, Arena& arena, Collectives* collectives)
+                 Storage& storage, Arena& arena, Collectives* collectives, bool record)
     : graph_(std::move(graph)),
       device_(std::move(device)),
       storage_(storage),
       arena_(arena),
-      collectives_(collectives) {
+      collectives_(collectives),
+      record_(record && device_->plugin().capture_api() != nullptr) {
   create_kernels();
   place();
 }
 
 Program::~Program() {
+  segments_.clear();  // recordings use the kernels
   // Backward plans go before the forward plans that they were made from.
   while (!kernels_.empty()) kernels_.pop_back();
 }
@@ -171,6 +173,34 @@ void Program::bind() {
   }
   bound_arena_ = arena_.data();
   bound_ = true;
+  cut_segments();
+}
+
+// Collectives are the host's to watch, and packing depends on what happened since the last run.
+bool Program::is_recordable(size_t node) const {
+  return record_ && !graph_.nodes[node].collective && packed_versions_[node] == nullptr &&
+         (kernels_[node].info().flags & RT_PLAN_CAPTURABLE) != 0;
+}
+
+void Program::cut_segments() {
+  segments_.clear();  // with them recordings, which hold addresses
+  warm_ = false;
+  for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+    const bool recordable = is_recordable(i);
+    if (segments_.empty() || segments_.back().recordable != recordable)
+      segments_.push_back({i, i, recordable, {}});
+    segments_.back().end = i + 1;
+  }
+}
+
+Recorded Program::recorded() const {
+  Recorded result;
+  for (const Segment& segment : segments_) {
+    if (!segment.recording) continue;
+    result.operations += segment.end - segment.begin;
+    ++result.recordings;
+  }
+  return result;
 }
 
 bool Program::pack_is_stale(size_t node) {
@@ -203,10 +233,34 @@ void Program::check_collectives() const {
   }
 }
 
+// False, and never tried again, if the device cannot after all; the log says why.
+bool Program::record(Segment& segment, plugins::host::Stream& stream) {
+  try {
+    segment.recording = plugins::host::Recording(stream, [&] {
+      for (size_t i = segment.begin; i < segment.end; ++i) kernels_[i].launch(stream, launches_[i]);
+    });
+  } catch (const plugins::host::Error& error) {
+    segment.recordable = false;
+    device_->plugin().log(RT_LOG_WARNING, std::string("operations are launched one by one: ") +
+                                              error.what() +
+                                              "; device.graph_capture = false does not try");
+  }
+  return segment.recordable;
+}
+
+void Program::run(Segment& segment, plugins::host::Stream& stream) {
+  if (segment.recordable && warm_ && (segment.recording || record(segment, stream))) {
+    if (collectives_ != nullptr) collectives_->progress();
+    return segment.recording.replay(stream);
+  }
+  for (size_t i = segment.begin; i < segment.end; ++i) launch(i, stream);
+}
+
 void Program::run(plugins::host::Stream& stream) {
   if (!bound_) check_collectives();
   bind();
-  for (size_t i = 0; i < launches_.size(); ++i) launch(i, stream);
+  for (Segment& segment : segments_) run(segment, stream);
+  warm_ = true;
   if (updates_parameters_) storage_.parameters_changed();
 }
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "plugins/host/device.h"
+#include "plugins/host/recording.h"
 #include "runtime/exec/collectives.h"
 #include "runtime/exec/storage.h"
 #include "runtime/graph/graph.h"
@@ -32,13 +32,21 @@ struct MemoryReport {
   std::vector<BufferInfo> buffers;
 };
 
+// How much of a step is replayed. Collectives and the packing of weights never are: they stand
+// between the recordings.
+struct Recorded {
+  size_t operations = 0, recordings = 0;
+};
+
 // One thread at a time. Storage, arena and collectives outlive it.
 class Program {
  public:
   // The graph has been through the passes (see compile.h). Creates all kernels and places all
   // buffers. Without `collectives` a graph that has some is planned only: it cannot run.
+  // `record`: from the second run on what the device can record is replayed with one call; the
+  // first one, in which libraries still load what they need, launches everything.
   Program(graph::Graph graph, std::shared_ptr<plugins::host::Device> device, Storage& storage,
-          Arena& arena, Collectives* collectives = nullptr);
+          Arena& arena, Collectives* collectives = nullptr, bool record = false);
   ~Program();
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
@@ -49,8 +57,8 @@ class Program {
   // The same, waiting after every node; adds each node's time to `ns` (one entry a node). For
   // measuring; collectives are left out where it was planned without them.
   void run_timed(plugins::host::Stream& stream, std::vector<double>& ns);
-  // The same as run(), waiting after every node; then `observe` may read and write what the node has
-  // written, which later nodes may overwrite.
+  // The same as run(), waiting after every node; then `observe` may read and write what the node
+  // has written, which later nodes may overwrite.
   void run_observed(plugins::host::Stream& stream, const std::function<void(size_t node)>& observe);
   // Makes the nodes' times measured ones, by running all but the collectives a few times, `upload`
   // before each; returns the seconds that this takes. Spoils what buffers hold.
@@ -65,6 +73,7 @@ class Program {
   const graph::Graph& graph() const { return graph_; }
   const plugins::host::Kernel& kernel(size_t node) const { return kernels_[node]; }
   const MemoryReport& memory() const { return memory_; }
+  Recorded recorded() const;
   // What the ranks must agree on, in order, as text: collectives of the communicators up to `last`.
   std::vector<std::string> collective_list(int last) const;
 
@@ -74,9 +83,19 @@ class Program {
     uint64_t offset = 0;     // in the arena
     bool persistent = false, placed = false;
   };
+  // Nodes that follow each other and are queued together.
+  struct Segment {
+    size_t begin = 0, end = 0;
+    bool recordable = false;
+    plugins::host::Recording recording;
+  };
   void create_kernels();
   void place();
   void bind();
+  bool is_recordable(size_t node) const;
+  void cut_segments();
+  bool record(Segment& segment, plugins::host::Stream& stream);
+  void run(Segment& segment, plugins::host::Stream& stream);
   void check_collectives() const;
   double fill_received(size_t node, plugins::host::Stream& stream);
   void launch(size_t node, plugins::host::Stream& stream);
@@ -96,6 +115,9 @@ class Program {
   std::vector<std::vector<void*>> outputs_;
   std::vector<rt_launch> launches_;
   std::vector<uint64_t*> packed_versions_;  // by node; null unless it packs
+  std::vector<Segment> segments_;           // all nodes, since they were bound
+  bool record_;
+  bool warm_ = false;  // ran since it was bound
   const std::byte* bound_arena_ = nullptr;
   bool bound_ = false;
   bool updates_parameters_ = false;

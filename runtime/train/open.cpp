@@ -181,6 +181,7 @@ exec::CompileOptions compile_options(const config::Config& config) {
                                           : exec::Tune::kQuick;
   o.deterministic = config.debug.deterministic;
   o.cache_folder = exec::default_cache_folder();
+  o.record = config.device.graph_capture;
   return o;
 }
 

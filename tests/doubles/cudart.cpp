@@ -9,6 +9,11 @@ struct CUevent_st {
   std::vector<Pending> calls;
 };
 
+struct CUgraph_st {
+  std::vector<std::function<void()>> work;
+};
+struct CUgraphExec_st : CUgraph_st {};
+
 namespace {
 
 bool is_set(const char* value) {
@@ -30,6 +35,17 @@ void wait_for(const std::vector<Pending>& calls) {
 std::vector<Pending> calls_of(cudaStream_t stream) {
   const std::lock_guard lock(stream->mutex);
   return stream->calls;
+}
+
+// Now, or when what is being recorded is launched.
+cudaError_t queue(cudaStream_t stream, std::function<void()> work) {
+  if (stream->capture) {
+    stream->capture->push_back(std::move(work));
+    return cudaSuccess;
+  }
+  wait_for(calls_of(stream));
+  work();
+  return cudaSuccess;
 }
 
 constexpr int kDevices = 2;
@@ -89,6 +105,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  if (stream->capture) return cudaErrorStreamCaptureUnsupported;
   wait_for(calls_of(stream));
   return cudaSuccess;
 }
@@ -98,14 +115,10 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t event, unsigned) {
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind,
                             cudaStream_t stream) {
-  wait_for(calls_of(stream));
-  std::memcpy(to, from, bytes);
-  return cudaSuccess;
+  return queue(stream, [=] { std::memcpy(to, from, bytes); });
 }
 cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream) {
-  wait_for(calls_of(stream));
-  std::memset(to, value, bytes);
-  return cudaSuccess;
+  return queue(stream, [=] { std::memset(to, value, bytes); });
 }
 
 cudaError_t cudaEventCreate(cudaEvent_t* event) {
@@ -132,5 +145,36 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t, cudaEvent_t) {
   *milliseconds = 0.001f;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }  // work runs when it is queued
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
+  if (stream->capture) return cudaErrorIllegalState;
+  stream->capture.emplace();
+  return cudaSuccess;
+}
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  if (!stream->capture) return cudaErrorIllegalState;
+  *graph = new CUgraph_st{std::move(*stream->capture)};
+  stream->capture.reset();
+  return cudaSuccess;
+}
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* made, cudaGraph_t graph,
+                                          unsigned long long) {
+  *made = new CUgraphExec_st{*graph};
+  return cudaSuccess;
+}
+cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
+  return queue(stream, [work = graph->work] {
+    for (const auto& step : work) step();
+  });
+}
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  delete graph;
+  return cudaSuccess;
+}
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) {
+  delete graph;
   return cudaSuccess;
 }

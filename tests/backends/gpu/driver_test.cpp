@@ -1,11 +1,11 @@
 // Faults of the driver and of indices, over the test double of the CUDA runtime.
 #include <gmock/gmock.h>
 
+#include <array>
 #include <cstdlib>
 
-#include "plugins/host/device.h"
 #include "plugins/host/error.h"
-#include "plugins/host/plugin.h"
+#include "plugins/host/recording.h"
 
 namespace {
 
@@ -63,6 +63,30 @@ TEST_F(Driver, OutOfMemoryNamesTheSizes) {
     EXPECT_THAT(error.what(),
                 AllOf(HasSubstr("cuda:1"), HasSubstr("1099511627776"), HasSubstr("1073741824")));
   }
+}
+
+// What is recorded runs with each replay, on what its addresses hold then, and not before.
+TEST_F(Driver, RecordedWorkRunsWhenItIsReplayed) {
+  const auto device = host::Device::open(host::Plugin::load(CUDA_DOUBLE, {}), 0);
+  host::Stream stream = device->create_stream();
+  std::array<char, 2> bytes = {1, 2};
+  host::Recording recording(stream, [&] { stream.copy(&bytes[1], &bytes[0], 1); });
+  EXPECT_EQ(bytes[1], 2);
+  recording.replay(stream);
+  EXPECT_EQ(bytes[1], 1);
+  bytes[0] = 7;
+  recording.replay(stream);
+  EXPECT_EQ(bytes[1], 7);
+}
+
+TEST_F(Driver, AStreamWorksAfterARecordingThatFailed) {
+  const auto device = host::Device::open(host::Plugin::load(CUDA_DOUBLE, {}), 0);
+  host::Stream stream = device->create_stream();
+  EXPECT_THROW(host::Recording(stream, [&] { stream.synchronize(); }), host::Error);
+  char from = 5, to = 0;
+  stream.copy(&to, &from, 1);
+  stream.synchronize();
+  EXPECT_EQ(to, 5);
 }
 
 }  // namespace

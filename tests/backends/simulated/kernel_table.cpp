@@ -39,7 +39,10 @@ rt_status create(rt_device* device, const rt_op_desc* op, rt_plan** plan, rt_err
 void destroy(rt_plan* plan) { delete plan; }
 
 rt_status info(const rt_plan* plan, rt_plan_info* info, rt_error* error) {
-  return guard(error, [&] { plan->planned->fill_info(info); });
+  return guard(error, [&] {
+    plan->planned->fill_info(info);
+    info->flags |= RT_PLAN_CAPTURABLE;
+  });
 }
 
 rt_status launch(rt_plan* plan, rt_stream* stream, const rt_launch* launch, rt_error* error) {

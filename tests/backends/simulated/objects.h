@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "rt/capture.h"
 #include "tests/backends/simulated/stream.h"
 
 struct rt_device {
@@ -20,6 +21,9 @@ struct rt_stream {
 struct rt_event {
   std::shared_ptr<backends::simulated::Event> event;
 };
+struct rt_recording {
+  std::vector<backends::simulated::Task> tasks;
+};
 struct rt_plan {
   std::shared_ptr<const backends::reference::Planned> planned;
 };
@@ -28,6 +32,7 @@ namespace backends::simulated {
 
 const rt_device_api* device_table();
 const rt_kernel_api* kernel_table();
+const rt_capture_api* capture_table();
 
 }  // namespace backends::simulated
 

@@ -28,9 +28,12 @@ constexpr rt_option_spec kOverrun = {sizeof(rt_option_spec), RT_OPTION_STRING, "
                                      "operation that writes behind its output"};
 constexpr rt_option_spec kRefuse = {sizeof(rt_option_spec), RT_OPTION_STRING, "refuse", "",
                                     "operations that are refused, separated by commas"};
-constexpr const rt_option_spec* kSpecs[] = {&kMaxDelay, &kSeed,       &kMemory,
-                                            &kPoison,   &kFailLaunch, &kFailAfter,
-                                            &kCorrupt,  &kOverrun,    &kRefuse};
+constexpr rt_option_spec kRefuseCapture = {sizeof(rt_option_spec), RT_OPTION_STRING,
+                                           "refuse_capture", "",
+                                           "operation that cannot be recorded"};
+constexpr const rt_option_spec* kSpecs[] = {&kMaxDelay,   &kSeed,         &kMemory,  &kPoison,
+                                            &kFailLaunch, &kFailAfter,    &kCorrupt, &kOverrun,
+                                            &kRefuse,     &kRefuseCapture};
 
 [[noreturn]] void fail(const rt_option& option, const char* expected) {
   throw rt::sdk::Error(
@@ -82,6 +85,8 @@ void apply(const rt_option& option, Options& result) {
     result.overrun = option.value;
   } else if (key == kRefuse.key) {
     result.refuse = list(option.value);
+  } else if (key == kRefuseCapture.key) {
+    result.refuse_capture = option.value;
   } else {
     fail(option, "a key that the plugin lists");
   }

@@ -22,6 +22,7 @@ struct Options {
   std::string corrupt;  // launches of this operation leave a NaN in the first element of output 0
   std::string overrun;  // launches of this operation write one byte behind output 0
   std::vector<std::string> refuse;  // operations that query refuses
+  std::string refuse_capture;       // recordings with a launch of this operation fail
 };
 
 // Throws rt::sdk::Error naming key, value and what is expected.

@@ -40,6 +40,9 @@ const void* get_interface(void*, const char* name, uint32_t version) {
   if (std::string_view(name) == RT_INTERFACE_KERNEL && version == RT_KERNEL_API_VERSION) {
     return kernel_table();
   }
+  if (std::string_view(name) == RT_INTERFACE_CAPTURE && version == RT_CAPTURE_API_VERSION) {
+    return capture_table();
+  }
   return nullptr;
 }
 

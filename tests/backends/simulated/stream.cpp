@@ -54,7 +54,31 @@ Stream::~Stream() {
   worker_.join();
 }
 
+void Stream::refuse_in_capture(const char* what) const {
+  if (!capture_) return;
+  throw rt::sdk::Error(RT_ERROR_INVALID_ARGUMENT,
+                       std::string(what) + ": not while the stream is being recorded",
+                       RT_SCOPE_STREAM);
+}
+
+void Stream::begin_capture() {
+  refuse_in_capture("begin");
+  capture_.emplace();
+}
+
+std::vector<Task> Stream::end_capture() {
+  std::vector<Task> tasks = std::move(*capture_);
+  capture_.reset();
+  return tasks;
+}
+
 void Stream::submit(Task task) {
+  if (capture_) {
+    if (std::holds_alternative<RecordTask>(task) || std::holds_alternative<WaitTask>(task))
+      refuse_in_capture("events");
+    capture_->push_back(std::move(task));
+    return;
+  }
   {
     const std::lock_guard lock(mutex_);
     if (count_ == ring_.size()) {
@@ -69,6 +93,7 @@ void Stream::submit(Task task) {
 }
 
 void Stream::synchronize() {
+  refuse_in_capture("synchronize");
   std::unique_lock lock(mutex_);
   idle_.wait(lock, [&] { return count_ == 0 && !busy_; });
   if (const auto error = std::exchange(error_, std::nullopt)) throw *error;
@@ -112,6 +137,7 @@ void Stream::run(const Task& task) {
     if (const auto* launch = std::get_if<LaunchTask>(&task)) run(*launch);
     if (const auto* copy = std::get_if<CopyTask>(&task)) run(*copy);
     if (const auto* fill = std::get_if<FillTask>(&task)) run(*fill);
+    if (const auto* call = std::get_if<CallTask>(&task)) call->call();
   } catch (const rt::sdk::Error& error) {
     const std::lock_guard lock(mutex_);
     error_ = error;

@@ -5,6 +5,7 @@
 #include <array>
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -64,7 +65,10 @@ struct WaitTask {
   std::shared_ptr<Event> event;
   uint64_t record;
 };
-using Task = std::variant<LaunchTask, CopyTask, FillTask, RecordTask, WaitTask>;
+struct CallTask {  // a collective of tests/collectives/simulated
+  std::function<void()> call;
+};
+using Task = std::variant<LaunchTask, CopyTask, FillTask, RecordTask, WaitTask, CallTask>;
 
 // Calls from one thread at a time.
 class Stream {
@@ -76,12 +80,17 @@ class Stream {
 
   // Returns at once. Grows the queue rarely, otherwise allocates nothing.
   void submit(Task task);
+  // From now on launches, copies and fills are kept instead of run; until end_capture, which
+  // returns them. Everything else throws meanwhile.
+  void begin_capture();
+  std::vector<Task> end_capture();
   // Waits for all work; throws its first error and forgets it. After an error the rest of the work
   // queued until then is skipped, except events.
   void synchronize();
   Device& device() { return device_; }
 
  private:
+  void refuse_in_capture(const char* what) const;
   void work();
   void run(const Task& task);
   void run(const LaunchTask& task);
@@ -92,7 +101,8 @@ class Stream {
   bool pop(Task& task);
 
   Device& device_;
-  std::mt19937_64 random_;  // the worker's
+  std::optional<std::vector<Task>> capture_;  // the caller's
+  std::mt19937_64 random_;                    // the worker's
   std::mutex mutex_;
   std::condition_variable queued_, idle_;
   std::vector<Task> ring_;  // guarded by mutex_, like all below

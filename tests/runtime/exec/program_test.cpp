@@ -71,6 +71,62 @@ TEST(Program, TheSimulatedAcceleratorGivesTheSameNumbers) {
   }
 }
 
+// Runs of a program that records: the first launches, the second records, all later ones replay.
+struct RecordedRuns {
+  RecordedRuns(const Example& example, std::map<std::string, std::string> options)
+      : device(test::open_device("simulated", std::move(options))),
+        program(example.graph, device, storage, arena, nullptr, /*record=*/true) {
+    for (const auto& [v, numbers] : example.given) {
+      const std::vector<float> floats(numbers.begin(), numbers.end());
+      stream.copy(program.address(v), floats.data(), floats.size() * sizeof(float));
+    }
+    stream.synchronize();
+  }
+  std::vector<float> run(ValueId output) {
+    program.run(stream);
+    std::vector<float> result(graph::element_count(program.graph().value(output).dims));
+    stream.copy(result.data(), program.address(output), result.size() * sizeof(float));
+    stream.synchronize();
+    return result;
+  }
+  std::shared_ptr<plugins::host::Device> device;
+  Storage storage{device};
+  Arena arena{device};
+  plugins::host::Stream stream = device->create_stream();
+  Program program;
+};
+
+TEST(Program, ReplaysWhatTheSecondRunRecorded) {
+  Example example;
+  RecordedRuns runs(example, {{"poison", "true"}, {"max_delay_us", "50"}});
+  const ValueId loss = example.outputs.rbegin()[1], mean = example.outputs.back();
+  const auto launched = runs.run(loss);
+  EXPECT_EQ(runs.program.recorded().operations, 0u);
+  EXPECT_EQ(runs.run(loss), launched);
+  const Recorded recorded = runs.program.recorded();
+  EXPECT_EQ(recorded.operations, runs.program.graph().nodes.size());
+  EXPECT_EQ(recorded.recordings, 1u);
+  const auto before = runs.run(mean);
+  EXPECT_NE(runs.run(mean), before);  // a running mean: the replay did run
+  EXPECT_EQ(runs.run(loss), launched);
+  // As long as the same number of runs without recording.
+  std::vector<Numbers> expected;
+  GraphRun plain(example.graph, test::open_device("reference"));
+  for (const auto& [v, numbers] : example.given) plain.set(v, numbers);
+  for (int i = 0; i < 6; ++i) plain.run();
+  const auto last = runs.run(mean);
+  EXPECT_EQ(Numbers(last.begin(), last.end()), plain.get(mean));
+}
+
+TEST(Program, LaunchesWhatCannotBeRecorded) {
+  Example example;
+  RecordedRuns runs(example, {{"refuse_capture", "matmul"}});
+  const ValueId loss = example.outputs.rbegin()[1];
+  const auto launched = runs.run(loss);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(runs.run(loss), launched);
+  EXPECT_EQ(runs.program.recorded().operations, 0u);
+}
+
 // y = x packed(w); `update` also subtracts 1 from w.
 class PackedTest : public testing::Test {
  protected:
@@ -108,7 +164,10 @@ class PackedTest : public testing::Test {
     return y;
   }
 
-  std::shared_ptr<plugins::host::Device> device_ = test::open_device("reference");
+  explicit PackedTest(const std::string& backend = "reference")
+      : device_(test::open_device(backend)) {}
+
+  std::shared_ptr<plugins::host::Device> device_;
   plugins::host::Stream stream_ = device_->create_stream();
   Storage storage_{device_};
   Arena arena_{device_};
@@ -139,6 +198,25 @@ TEST_F(PackedTest, EveryUpdateIsSeenByEveryProgram) {
   EXPECT_EQ(run(evaluation), (Floats{7, 17, 27, 37}));
 }
 
+// Packing stands outside of the recordings.
+class RecordedPackedTest : public PackedTest {
+ protected:
+  RecordedPackedTest() : PackedTest("simulated") {}
+};
+
+TEST_F(RecordedPackedTest, EveryUpdateIsSeenByEveryProgram) {
+  Program training(make(true), device_, storage_, arena_, nullptr, /*record=*/true);
+  Program evaluation(make(false), device_, storage_, arena_, nullptr, /*record=*/true);
+  set(training, w_, {10, 20, 30, 40});
+  for (float i = 0; i < 3; ++i) {
+    EXPECT_EQ(run(training), (Floats{10 - i, 20 - i, 30 - i, 40 - i}));
+    EXPECT_EQ(run(evaluation), (Floats{9 - i, 19 - i, 29 - i, 39 - i}));
+    EXPECT_EQ(run(evaluation), (Floats{9 - i, 19 - i, 29 - i, 39 - i}));
+  }
+  EXPECT_EQ(training.recorded().operations, 2u);
+  EXPECT_EQ(evaluation.recorded().operations, 1u);
+}
+
 Graph doubled(int64_t count, ValueId* in, ValueId* out) {
   Graph g;
   Build build(g);
@@ -154,7 +232,7 @@ TEST(Program, ALargerProgramMovesTheArenaOfASmallerOne) {
   Arena arena(device);
   ValueId in = 0, out = 0;
   plugins::host::Stream stream = device->create_stream();
-  Program small(doubled(10, &in, &out), device, storage, arena);
+  Program small(doubled(10, &in, &out), device, storage, arena, nullptr, /*record=*/true);
   const auto check = [&](Program& p, size_t count) {
     const Numbers numbers = test::random_numbers(count, 1);
     Numbers result(count);
@@ -164,12 +242,13 @@ TEST(Program, ALargerProgramMovesTheArenaOfASmallerOne) {
     stream.synchronize();
     for (size_t i = 0; i < count; ++i) EXPECT_EQ(result[i], 6 * numbers[i]);
   };
-  check(small, 10);
+  for (int i = 0; i < 3; ++i) check(small, 10);
+  EXPECT_EQ(small.recorded().operations, 2u);
   const uint64_t before = arena.bytes();
   Program large(doubled(100000, &in, &out), device, storage, arena);
   EXPECT_GT(arena.bytes(), before);
   check(large, 100000);
-  check(small, 10);
+  for (int i = 0; i < 3; ++i) check(small, 10);  // not at the addresses of its first recording
   check(large, 100000);
 }
 

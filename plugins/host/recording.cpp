@@ -1,0 +1,56 @@
+#include "plugins/host/recording.h"
+
+#include <utility>
+
+#include "plugins/host/call.h"
+
+namespace plugins::host {
+
+namespace {
+
+const rt_capture_api& capture_of(const Device& device) {
+  if (const rt_capture_api* api = device.plugin().capture_api()) return *api;
+  throw Error(RT_ERROR_UNSUPPORTED,
+              device.id() + ": plugin '" + device.plugin().name() + "' cannot record work");
+}
+
+}  // namespace
+
+Recording::Recording(Stream& stream, const std::function<void()>& work) : device_(stream.device()) {
+  const rt_capture_api& api = capture_of(*device_);
+  call([&] { return device_->id() + ": begin to record"; },
+       [&](rt_error* e) { return api.begin(stream.get(), e); });
+  try {
+    work();
+  } catch (...) {
+    api.end(stream.get(), nullptr, nullptr);  // the first failure is the one to report
+    throw;
+  }
+  call([&] { return device_->id() + ": end a recording"; },
+       [&](rt_error* e) { return api.end(stream.get(), &recording_, e); });
+  if (recording_ == nullptr)
+    throw Error(RT_ERROR_INTERNAL, device_->id() + ": answered RT_OK without a recording");
+}
+
+Recording::Recording(Recording&& other) noexcept { *this = std::move(other); }
+
+Recording& Recording::operator=(Recording&& other) noexcept {
+  std::swap(device_, other.device_);
+  std::swap(recording_, other.recording_);
+  return *this;
+}
+
+Recording::~Recording() {
+  if (recording_ == nullptr) return;
+  const Plugin& plugin = device_->plugin();
+  call_release(plugin, "destroy a recording", [&] { plugin.capture_api()->destroy(recording_); });
+}
+
+void Recording::replay(Stream& stream) {
+  call([&] { return device_->id() + ": replay a recording"; },
+       [&](rt_error* e) {
+         return device_->plugin().capture_api()->replay(recording_, stream.get(), e);
+       });
+}
+
+}  // namespace plugins::host

@@ -1,0 +1,44 @@
+// rt.capture of the simulated accelerator: a recording is the list of the tasks.
+#include "tests/backends/simulated/objects.h"
+
+namespace backends::simulated {
+
+using rt::sdk::guard;
+
+namespace {
+
+rt_status begin(rt_stream* stream, rt_error* error) {
+  return guard(error, [&] { stream->stream.begin_capture(); });
+}
+
+rt_status end(rt_stream* stream, rt_recording** recording, rt_error* error) {
+  return guard(error, [&] {
+    std::vector<Task> tasks = stream->stream.end_capture();
+    const auto& refused = stream->stream.device().options().refuse_capture;
+    for (const Task& task : tasks) {
+      const auto* launch = std::get_if<LaunchTask>(&task);
+      if (launch == nullptr || launch->planned->name() != refused) continue;
+      throw rt::sdk::Error(RT_ERROR_UNSUPPORTED, refused + " cannot be recorded", RT_SCOPE_STREAM);
+    }
+    if (recording != nullptr) *recording = new rt_recording{std::move(tasks)};
+  });
+}
+
+rt_status replay(rt_recording* recording, rt_stream* stream, rt_error* error) {
+  return guard(error, [&] {
+    for (const Task& task : recording->tasks) stream->stream.submit(task);
+  });
+}
+
+// Queued tasks are copies.
+void destroy(rt_recording* recording) { delete recording; }
+
+}  // namespace
+
+const rt_capture_api* capture_table() {
+  static const rt_capture_api table = {
+      sizeof(rt_capture_api), RT_CAPTURE_API_VERSION, begin, end, replay, destroy};
+  return &table;
+}
+
+}  // namespace backends::simulated
