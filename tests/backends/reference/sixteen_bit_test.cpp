@@ -117,8 +117,8 @@ TEST(SixteenBits, AreTheKernelsOnFloat32Rounded) {
     expect_rounded_float32(c);
     operations.insert(c.operation.name);
   }
-  // All but cast and what has no 16-bit form: clip_scale, two merges, two optimizers.
-  EXPECT_EQ(operations.size(), operation_names().size() - 6);
+  // All but cast and what has no 16-bit form: clip_scale, loss_scale, two merges, two optimizers.
+  EXPECT_EQ(operations.size(), operation_names().size() - 7);
 }
 
 TEST(SixteenBits, EveryCaseHasOperandsOfItsType) {
