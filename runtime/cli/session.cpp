@@ -5,6 +5,9 @@
 #include <set>
 #include <sstream>
 
+#include "plugins/host/error.h"
+#include "runtime/error.h"
+#include "runtime/train/memory_advice.h"
 #include "runtime/train/open.h"
 #include "runtime/train/ranks.h"
 
@@ -29,6 +32,27 @@ std::vector<std::string> common_items(const Session& s) {
   return items;
 }
 
+// Runs it; an error for want of device memory is thrown again with sizes and a batch that fits,
+// once the trainer is gone.
+template <class Work>
+void with_memory_advice(Session& session, Work&& work) {
+  std::string words;
+  try {
+    return work();
+  } catch (const plugins::host::Error& error) {
+    if (error.code() != RT_ERROR_OUT_OF_MEMORY) throw;
+    words = error.what();
+  }
+  session.trainer.reset();
+  std::string advice;
+  try {
+    advice = train::memory_advice(session.planner(), session.config, session.rank.place.world_size);
+  } catch (const std::exception& error) {
+    advice = std::string("What would fit could not be found out: ") + error.what();
+  }
+  throw DeviceError(words + ". " + advice);
+}
+
 }  // namespace
 
 data::DatasetPair Datasets::get(const config::Config& config) {
@@ -48,7 +72,9 @@ Session::Session(const launch::Rank& r, Datasets& datasets)
     rank.collectives->compare("item of the configuration", common_items(*this));
   exec::CompileOptions options = train::compile_options(config);
   options.collectives = rank.collectives;
-  trainer = std::make_unique<train::Trainer>(config, data.train->spec(), device, options);
+  with_memory_advice(*this, [&] {
+    trainer = std::make_unique<train::Trainer>(config, data.train->spec(), device, options);
+  });
 }
 
 train::Planner make_planner(const config::Config& config, const data::DatasetPair& data,
@@ -84,7 +110,7 @@ void run_sessions(launch::RunRanks run, Outcome& outcome, const std::function<vo
   run.services = host_services();
   run.body = [&](launch::Rank& rank) {
     Session session(rank, datasets);
-    body(session);
+    with_memory_advice(session, [&] { body(session); });
   };
   if (const int code = launch::run_ranks(run); code != 0) outcome.exit_code = code;
 }

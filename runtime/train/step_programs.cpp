@@ -330,7 +330,7 @@ void StepPrograms::upload_scalar(StepProgram& p, ValueId id, double value) {
     const auto v = static_cast<float>(value);
     std::memcpy(bytes, &v, size = 4);
   }
-  stream.copy(to, bytes, size);
+  upload_.copy(to, bytes, size);
 }
 
 // Copies float32 numbers of the host into a value of the training type.
@@ -338,11 +338,11 @@ void StepPrograms::upload_numbers(StepProgram& p, ValueId id, const float* from,
   void* const to = p.address(id);
   if (to == nullptr) return;
   if (dtype == RT_FLOAT32) {
-    stream.copy(to, from, count * sizeof(float));
+    upload_.copy(to, from, count * sizeof(float));
     return;
   }
   widened_.assign(from, from + count);
-  stream.copy(to, widened_.data(), count * sizeof(double));
+  upload_.copy(to, widened_.data(), count * sizeof(double));
 }
 
 void StepPrograms::upload_weights(StepProgram& p, ValueId id, const data::Batch& batch,
@@ -358,7 +358,7 @@ void StepPrograms::upload_weights(StepProgram& p, ValueId id, const data::Batch&
   weight_.assign(weight_wide_.begin(), weight_wide_.end());
   const void* from =
       dtype == RT_FLOAT64 ? static_cast<const void*>(weight_wide_.data()) : weight_.data();
-  stream.copy(to, from, weight_.size() * graph::dtype_bytes(dtype));
+  upload_.copy(to, from, weight_.size() * graph::dtype_bytes(dtype));
 }
 
 void StepPrograms::upload(StepProgram& p, const data::Batch& batch, int64_t first_row,
@@ -366,14 +366,15 @@ void StepPrograms::upload(StepProgram& p, const data::Batch& batch, int64_t firs
   const int64_t rows = p.step.graph.value(p.step.weight).dims[0];
   const size_t features = batch.features.size() / batch.rows;
   const size_t targets = batch.targets.size() / batch.rows;
+  upload_.begin_step();
   for (const parallel::ShardValues& shard : p.values.shards) {
     upload_numbers(p, shard.features, batch.features.data() + first_row * features,
                    rows * features);
     if (spec.classes == 0) {
       upload_numbers(p, shard.target, batch.targets.data() + first_row * targets, rows * targets);
     } else if (void* const to = p.address(shard.target)) {
-      stream.copy(to, batch.labels.data() + first_row * spec.labels,
-                  rows * spec.labels * sizeof(int32_t));
+      upload_.copy(to, batch.labels.data() + first_row * spec.labels,
+                   rows * spec.labels * sizeof(int32_t));
     }
     upload_weights(p, shard.weight, batch, first_row, rows);
     upload_scalar(p, shard.sample_base,
@@ -383,6 +384,7 @@ void StepPrograms::upload(StepProgram& p, const data::Batch& batch, int64_t firs
   upload_scalar(p, p.step.learning_rate, learning_rate);
   upload_scalar(p, p.step.step, static_cast<double>(step + 1));
   upload_scalar(p, p.step.dropout_step, static_cast<double>(step));
+  upload_.end_step();
 }
 
 }  // namespace runtime::train

@@ -13,6 +13,7 @@
 #include "runtime/config/config.h"
 #include "runtime/data/loader.h"
 #include "runtime/exec/compile.h"
+#include "runtime/exec/upload.h"
 #include "runtime/parallel/batch_split.h"
 #include "runtime/train/step_graph.h"
 
@@ -112,7 +113,8 @@ class StepPrograms {
   std::map<StepKey, StepProgram> programs_;
   // By purpose, rows of the global batch and of this rank's part, and whether rows are padding.
   std::map<std::tuple<Purpose, int64_t, int64_t, bool>, std::vector<StepKey>> keys_;
-  // Copied from when a step is queued; until that is done they are not written again.
+  exec::Upload upload_{stream};
+  // Copied from when a step is queued; kept so that steps allocate nothing.
   std::vector<double> widened_, weight_wide_;
   std::vector<float> weight_;
 };

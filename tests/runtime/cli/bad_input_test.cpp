@@ -1,4 +1,6 @@
 // What the user can get wrong: the exit code, and what the message says.
+#include <regex>
+
 #include "runtime/data/safetensors.h"
 #include "tests/runtime/cli/program.h"
 
@@ -95,6 +97,27 @@ TEST_F(BadInput, AFaultOfTheDevice) {
                 "device.simulated.refuse=matmul"},
                3, {"layer 'fc1'", "matmul", "refuses"}, simulated);
   EXPECT_EQ(run({"train", job_, "--set", "device.backend=simulated"}, simulated).exit_code, 0);
+}
+
+// The words of the device, where the bytes would go, and a micro-batch with which it trains.
+TEST_F(BadInput, ABatchThatTheDeviceHasNoRoomFor) {
+  const std::map<std::string, std::string> simulated = {{"RUNTIME_PLUGIN_PATH", SIMULATED_FOLDER}};
+  std::vector<std::string> arguments = {"train", job_, "--max-steps", "3"};
+  for (const char* setting :
+       {"device.backend=simulated", "device.simulated.memory_mb=2", "dataset.samples=65536",
+        "training.global_batch_size=40000", "validation.every_epochs=0"}) {
+    arguments.insert(arguments.end(), {"--set", setting});
+  }
+  const test::ProcessResult r = run(arguments, simulated);
+  EXPECT_EQ(r.exit_code, 3) << r.err;
+  EXPECT_THAT(r.err, AllOf(HasSubstr("simulated:0"), HasSubstr("40000 samples"),
+                           HasSubstr("activations and workspaces")));
+  std::smatch advice;
+  ASSERT_TRUE(std::regex_search(r.err, advice, std::regex("training.micro_batch_size = ([0-9]+)")))
+      << r.err;
+  arguments.insert(arguments.end(), {"--set", "training.micro_batch_size=" + advice[1].str()});
+  const test::ProcessResult smaller = run(arguments, simulated);
+  EXPECT_EQ(smaller.exit_code, 0) << smaller.err;
 }
 
 TEST_F(BadInput, Data) {
