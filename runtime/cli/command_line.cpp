@@ -124,6 +124,44 @@ void add_gradients(CLI::App& app, Outcome& outcome) {
   command->callback([arguments, &outcome] { run_gradients(*arguments, outcome); });
 }
 
+void add_verify(CLI::App& app, Outcome& outcome) {
+  auto arguments = std::make_shared<VerifyArguments>();
+  VerifyArguments& a = *arguments;
+  CLI::App* command = app.add_subcommand(
+      "verify", "The same steps on two devices: the first step, layer and tensor that differ");
+  a.config.add_to(*command);
+  CLI::Option* against = command->add_option(
+      "--against", a.against,
+      "What is right: a backend (reference, cpu, cuda:1), or a file (with a / or .safetensors in "
+      "its name) that --record has written");
+  command->add_option("--record", a.record, "Write the steps of the configuration's device")
+      ->excludes(against);
+  command->add_option("--steps", a.steps, "How many; default 3, of a file all")
+      ->check(CLI::Range(1, 999));
+  command
+      ->add_option("--rtol", a.rtol,
+                   "Allowed ||actual - expected|| / ||expected||; default: 1e-4, 1e-9 with "
+                   "float64, 2e-2 with 16-bit values")
+      ->check(CLI::PositiveNumber);
+  command->add_flag("--isolate", a.isolate,
+                    "Give every operation what is right as input, so that differences do not add "
+                    "up from layer to layer");
+  command
+      ->add_option("--max-gib", a.max_gib,
+                   "Refuse when the values of a step, or of all that are recorded, take more host "
+                   "memory; default 8")
+      ->check(CLI::PositiveNumber);
+  command->add_flag("--json", a.json, "One JSON object");
+  command->footer(
+      "Each step starts from the same weights and state, its update from the same gradients, on "
+      "both\n"
+      "sides. Exit code 6: they differ.\n"
+      "Examples:\n  runtime verify configs/bench_lenet.toml --set device.backend=cuda --against "
+      "cpu\n  runtime verify configs/bench_gpt.toml --record gpt.safetensors --steps 2\n"
+      "  runtime verify configs/bench_gpt.toml --against gpt.safetensors");
+  command->callback([arguments, &outcome] { run_verify(*arguments, outcome); });
+}
+
 void add_plan(CLI::App& app) {
   auto arguments = std::make_shared<PlanArguments>();
   CLI::App* command = app.add_subcommand(
@@ -329,6 +367,7 @@ int run_command_line(int argc, char** argv) {
   add_evaluate(app, outcome);
   add_predict(app);
   add_gradients(app, outcome);
+  add_verify(app, outcome);
   add_plan(app);
   add_bench(app, outcome);
   add_devices(app);

@@ -19,8 +19,8 @@ class Commands : public ProgramTest {};
 TEST_F(Commands, EveryCommandExplainsItself) {
   EXPECT_THAT(output({"--help"}),
               AllOf(HasSubstr("train"), HasSubstr("Exit codes"), HasSubstr("Examples")));
-  for (const char* command : {"train", "evaluate", "predict", "gradients", "plan", "bench",
-                              "devices", "plugins", "config"}) {
+  for (const char* command : {"train", "evaluate", "predict", "gradients", "verify", "plan",
+                              "bench", "devices", "plugins", "config"}) {
     const std::string help = output({command, "--help"});
     EXPECT_THAT(help, HasSubstr("Example")) << command;
     EXPECT_THAT(help, HasSubstr(std::string("runtime ") + command)) << command;

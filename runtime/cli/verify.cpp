@@ -1,0 +1,249 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <filesystem>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "runtime/cli/commands.h"
+#include "runtime/cli/session.h"
+#include "runtime/error.h"
+#include "runtime/train/compare_steps.h"
+#include "runtime/train/open.h"
+#include "runtime/train/schedule.h"
+
+namespace runtime::cli {
+
+namespace {
+
+using nlohmann::ordered_json;
+using train::Difference;
+using train::StepComparison;
+
+constexpr double kGiB = 1 << 30;
+
+// Batches and learning rates of the run, in order.
+class Steps {
+ public:
+  explicit Steps(const Session& s)
+      : config_(s.config),
+        loader_(s.data.train, train::train_loader_options(s.config, s.trainer->split())) {}
+
+  const data::Batch& next() { return loader_.next(); }
+  double learning_rate(int64_t step) const {
+    return train::learning_rate(config_, step, loader_.batches_per_epoch());
+  }
+
+ private:
+  const config::Config& config_;
+  data::Loader loader_;
+};
+
+void check_size(uint64_t bytes, int64_t steps, const VerifyArguments& arguments) {
+  const double gib = static_cast<double>(bytes) * static_cast<double>(steps) / kGiB;
+  if (gib <= arguments.max_gib) return;
+  throw DataError(fmt::format(
+      "verify: the values of {} take {:.2f} GiB of host memory, more than --max-gib {}; lower "
+      "training.global_batch_size{}, or raise --max-gib",
+      steps == 1 ? "a step" : fmt::format("{} steps", steps), gib, arguments.max_gib,
+      steps == 1 ? "" : " or --steps"));
+}
+
+// "cpu", "plugin:index": the device of the configuration that differs in nothing else.
+std::shared_ptr<plugins::host::Device> other_device(const Session& s, const std::string& backend) {
+  config::Config config = s.config;
+  config.launch.devices = {backend};
+  return train::open_device(config, *s.rank.registry, 0, nullptr);
+}
+
+std::string where(const Difference& d) {
+  return fmt::format("layer '{}', operation {}, tensor '{}' {}", d.layer, d.operation, d.tensor,
+                     graph::to_string(d.dims));
+}
+
+ordered_json to_json(const Difference& d) {
+  ordered_json samples = ordered_json::array();
+  for (const Difference::Sample& s : d.samples) {
+    // JSON has no NaN and no infinity: they are null.
+    samples.push_back({{"index", s.index}, {"actual", s.actual}, {"expected", s.expected}});
+  }
+  return {{"layer", d.layer}, {"operation", d.operation}, {"tensor", d.tensor},
+          {"dims", d.dims},   {"relative", d.relative},   {"samples", samples}};
+}
+
+ordered_json to_json(const StepComparison& c) {
+  ordered_json j = {
+      {"step", c.step + 1},     {"loss", c.loss},         {"expected_loss", c.expected_loss},
+      {"compared", c.compared}, {"left_out", c.left_out}, {"worst", to_json(c.worst)}};
+  if (c.first) j["first"] = to_json(*c.first);
+  return j;
+}
+
+void print(const StepComparison& c) {
+  fmt::print("step {}  loss {:.9g}, expected {:.9g}  {} values compared{}  worst {:.2e}: {}\n",
+             c.step + 1, c.loss, c.expected_loss, c.compared,
+             c.left_out > 0 ? fmt::format(", {} left out", c.left_out) : "", c.worst.relative,
+             where(c.worst));
+  std::fflush(stdout);
+}
+
+// What a failure says: where, by how much, some numbers, what to do.
+std::string explain(const StepComparison& c, double tolerance, const std::string& actual,
+                    const std::string& expected) {
+  const Difference& d = *c.first;
+  std::string text = fmt::format(
+      "{} and {} differ first in step {}: {}: ||actual - expected|| / ||expected|| is "
+      "{:.3g}, expected at most {:.3g}",
+      actual, expected, c.step + 1, where(d), d.relative, tolerance);
+  for (const Difference::Sample& s : d.samples) {
+    text += fmt::format("\n  [{}]: {} has {:.9g}, {} has {:.9g}", fmt::join(s.index, ", "), actual,
+                        s.actual, expected, s.expected);
+  }
+  return text +
+         "\nnext: --isolate tells whether this operation is at fault or what came before it (one "
+         "number "
+         "that rounds to the other side of zero at a ReLU is enough), another --against which of "
+         "the two is wrong, --rtol how much may differ";
+}
+
+// Of steps that are compared one after the other.
+class Report {
+ public:
+  Report(const Session& s, const VerifyArguments& arguments, std::string expected, double tolerance)
+      : arguments_(arguments),
+        actual_(s.device->id()),
+        expected_(std::move(expected)),
+        tolerance_(tolerance) {
+    json_ = {{"config", s.config.name},
+             {"device", actual_},
+             {"against", expected_},
+             {"rtol", tolerance}};
+  }
+
+  // False at the first difference.
+  bool add(const StepComparison& c) {
+    if (!arguments_.json) print(c);
+    steps_.push_back(to_json(c));
+    compared_ += c.compared;
+    worst_ = std::max(worst_, c.worst.relative);
+    if (c.first) failure_ = explain(c, tolerance_, actual_, expected_);
+    return !c.first;
+  }
+
+  // Throws NumericError if there was a difference.
+  void end() {
+    json_["equal"] = failure_.empty();
+    json_["worst"] = worst_;
+    json_["steps"] = std::move(steps_);
+    if (arguments_.json) {
+      std::cout << json_.dump() << std::endl;
+    } else if (failure_.empty()) {
+      fmt::print("{} and {} agree: {} values, the worst differs by {:.2e}, allowed {:.2e}\n",
+                 actual_, expected_, compared_, worst_, tolerance_);
+    }
+    if (!failure_.empty()) throw NumericError("verify: " + failure_);
+  }
+
+ private:
+  const VerifyArguments& arguments_;
+  std::string actual_, expected_;
+  double tolerance_;
+  ordered_json json_, steps_ = ordered_json::array();
+  size_t compared_ = 0;
+  double worst_ = 0;
+  std::string failure_;
+};
+
+train::CompareOptions compare_options(const VerifyArguments& arguments, double tolerance,
+                                      const std::string& source) {
+  return {arguments.rtol > 0 ? arguments.rtol : tolerance, arguments.isolate, source};
+}
+
+void record(Session& s, const VerifyArguments& arguments) {
+  Steps steps(s);
+  train::StepTrace trace(*s.trainer);
+  data::TensorFile file;
+  const int64_t count = arguments.steps > 0 ? arguments.steps : kVerifySteps;
+  for (int64_t step = 0; step < count; ++step) {
+    const data::Batch& batch = steps.next();
+    if (step == 0) check_size(trace.bytes(batch), count, arguments);
+    train::add_step(file, step, train::record_step(trace, batch, steps.learning_rate(step), step));
+  }
+  file.metadata = {{"device", s.device->id()}, {"config", s.config.name}};
+  data::write_safetensors(arguments.record, file);
+  std::cout << arguments.record << ": " << count << " steps of " << s.device->id() << ", "
+            << std::filesystem::file_size(arguments.record) << " bytes\nnext: runtime verify "
+            << arguments.config.path << " --against " << arguments.record << std::endl;
+}
+
+void against_file(Session& s, const VerifyArguments& arguments) {
+  data::TensorFile file = data::read_safetensors(arguments.against);
+  const int64_t recorded = train::count_steps(file);
+  const int64_t count = arguments.steps > 0 ? arguments.steps : recorded;
+  if (recorded < std::max<int64_t>(count, 1)) {
+    throw DataError(fmt::format(
+        "{} holds {} steps that `runtime verify --record` has written, expected at least {}; "
+        "lower --steps, or record more of them",
+        arguments.against, recorded, std::max<int64_t>(count, 1)));
+  }
+  Steps steps(s);
+  train::StepTrace trace(*s.trainer);
+  const auto options = compare_options(arguments, trace.tolerance(), arguments.against);
+  Report report(s, arguments, arguments.against, options.tolerance);
+  for (int64_t step = 0; step < count; ++step) {
+    const data::Batch& batch = steps.next();
+    const train::RecordedStep expected = train::take_step(file, step, arguments.against);
+    if (!report.add(
+            train::compare_step(trace, expected, batch, steps.learning_rate(step), step, options)))
+      break;
+  }
+  report.end();
+}
+
+// The other device goes ahead: what is to be checked starts each step from a state that it trusts.
+void against_device(Session& s, const VerifyArguments& arguments) {
+  train::Trainer other(s.config, s.data.train->spec(), other_device(s, arguments.against),
+                       train::compile_options(s.config));
+  Steps steps(s);
+  train::StepTrace trace(*s.trainer), expected(other);
+  const std::string name = other.stream().device()->id();
+  const auto options =
+      compare_options(arguments, std::max(trace.tolerance(), expected.tolerance()), name);
+  Report report(s, arguments, name, options.tolerance);
+  const int64_t count = arguments.steps > 0 ? arguments.steps : kVerifySteps;
+  for (int64_t step = 0; step < count; ++step) {
+    const data::Batch& batch = steps.next();
+    const double rate = steps.learning_rate(step);
+    if (step == 0) check_size(expected.bytes(batch), 1, arguments);
+    const train::RecordedStep recorded = train::record_step(expected, batch, rate, step);
+    if (!report.add(train::compare_step(trace, recorded, batch, rate, step, options))) break;
+  }
+  report.end();
+}
+
+bool is_file(const std::string& name) {
+  return name.find('/') != std::string::npos || name.ends_with(".safetensors");
+}
+
+}  // namespace
+
+// One rank computes the whole model, whatever the configuration says.
+void run_verify(const VerifyArguments& arguments, Outcome& outcome) {
+  if (arguments.against.empty() == arguments.record.empty()) {
+    throw ConfigurationError(
+        "verify: expected either --against BACKEND or FILE (for example --against reference), or "
+        "--record FILE");
+  }
+  launch::RunRanks run;
+  run.config = arguments.config.load();
+  run.config.launch.ranks = 1;
+  run.config.launch.devices.clear();
+  run.config.parallelism = {};
+  run_sessions(std::move(run), outcome, [&](Session& s) {
+    if (!arguments.record.empty()) return record(s, arguments);
+    is_file(arguments.against) ? against_file(s, arguments) : against_device(s, arguments);
+  });
+}
+
+}  // namespace runtime::cli

@@ -1,0 +1,202 @@
+#include "runtime/train/step_trace.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "runtime/error.h"
+#include "runtime/train/step_programs.h"
+
+namespace runtime::train {
+
+using graph::kNone;
+using graph::Value;
+using graph::ValueId;
+using graph::ValueKind;
+
+// Between a device's own layouts and the canonical one, by its operation `copy`.
+class StepTrace::Copies {
+ public:
+  explicit Copies(StepPrograms& programs) : programs_(programs) {}
+
+  // nullopt: the device does not copy this layout.
+  std::optional<std::vector<std::byte>> read(const Value& value, const void* address) {
+    if (value.layout == RT_LAYOUT_CANONICAL)
+      return programs_.read(address, graph::canonical_bytes(value));
+    if (!copy(value, value.layout, address, RT_LAYOUT_CANONICAL, plain(value))) return std::nullopt;
+    return programs_.read(plain_.data(), graph::canonical_bytes(value));
+  }
+
+  void write(const Value& value, void* address, const std::vector<std::byte>& bytes) {
+    if (value.layout == RT_LAYOUT_CANONICAL) return programs_.write(address, bytes);
+    programs_.write(plain(value), bytes);
+    copy(value, RT_LAYOUT_CANONICAL, plain_.data(), value.layout, address);
+  }
+
+ private:
+  void* plain(const Value& value) {
+    const uint64_t bytes = graph::canonical_bytes(value);
+    if (plain_.bytes() < bytes) plain_ = programs_.device->allocate(bytes);
+    return plain_.data();
+  }
+
+  bool copy(const Value& value, uint64_t from_layout, const void* from, uint64_t to_layout,
+            void* to) {
+    plugins::host::Operation operation;
+    operation.name = RT_OP_COPY;
+    operation.inputs = {plugins::host::make_tensor_desc(value.dtype, value.dims, from_layout)};
+    operation.outputs = {plugins::host::make_tensor_desc(value.dtype, value.dims, to_layout)};
+    if (programs_.device->query(operation).level == RT_SUPPORT_REFUSED) return false;
+    plugins::host::Kernel kernel = programs_.device->create_kernel(operation);
+    plugins::host::Memory workspace;
+    if (kernel.info().workspace_bytes > 0)
+      workspace = programs_.device->allocate(kernel.info().workspace_bytes);
+    rt_launch launch{};
+    launch.size = sizeof(launch);
+    launch.inputs = &from;
+    launch.outputs = &to;
+    launch.input_count = launch.output_count = 1;
+    launch.workspace = workspace.data();
+    kernel.launch(programs_.stream, launch);
+    programs_.stream.synchronize();
+    return true;
+  }
+
+  StepPrograms& programs_;
+  plugins::host::Memory plain_;
+};
+
+// Passes add values behind those of the graph that they are given, which depends on the
+// configuration only: so a value's number says what it is on any device, and with it its name.
+struct StepTrace::Names {
+  Names(const StepProgram& program, const std::string& prefix) {
+    std::map<std::string, int> count;
+    for (const Value& value : program.step.graph.values) {
+      const int n = ++count[value.name];
+      names.push_back(prefix + value.name + (n > 1 ? " (" + std::to_string(n) + ")" : ""));
+    }
+    gradients.insert(program.step.gradients.begin(), program.step.gradients.end());
+  }
+
+  std::vector<std::string> names;  // by value
+  std::set<ValueId> gradients;     // of parameters
+};
+
+StepTrace::StepTrace(Trainer& trainer)
+    : programs_(trainer.programs()), copies_(std::make_unique<Copies>(programs_)) {}
+
+StepTrace::~StepTrace() = default;
+
+bool StepTrace::is_state(const StepProgram& program, ValueId id) const {
+  const Value& value = program.step.graph.value(id);
+  return (value.kind == ValueKind::kParameter || value.kind == ValueKind::kState) &&
+         value.base == kNone && id != program.step.buffers.gradients &&
+         program.address(id) != nullptr;
+}
+
+Tensors StepTrace::state() {
+  StepProgram& p = programs_.any_program();
+  Tensors state;
+  for (ValueId id = 0; id < static_cast<ValueId>(p.step.graph.values.size()); ++id) {
+    if (!is_state(p, id)) continue;
+    const Value& value = p.step.graph.value(id);
+    state[value.name] = {value.dtype, value.dims,
+                         programs_.read(p.address(id), graph::canonical_bytes(value))};
+  }
+  return state;
+}
+
+void StepTrace::set_state(const Tensors& state, const std::string& source) {
+  StepProgram& p = programs_.any_program();
+  for (ValueId id = 0; id < static_cast<ValueId>(p.step.graph.values.size()); ++id) {
+    if (!is_state(p, id)) continue;
+    const Value& value = p.step.graph.value(id);
+    const auto it = state.find(value.name);
+    if (it == state.end() || it->second.bytes.size() != graph::canonical_bytes(value)) {
+      throw DataError(source + " has " +
+                      (it == state.end() ? "no '" + value.name + "'"
+                                         : "'" + value.name + "' of " +
+                                               std::to_string(it->second.bytes.size()) + " bytes") +
+                      ", expected " + std::to_string(graph::canonical_bytes(value)) +
+                      " bytes; both must come from the same configuration");
+    }
+    programs_.write(p.address(id), it->second.bytes);
+  }
+  programs_.storage.parameters_changed();
+}
+
+// Those that the graph had before the passes; of the buffer of all parameters, each of them.
+std::vector<ValueId> StepTrace::written(const StepProgram& p, size_t node) const {
+  std::vector<ValueId> list;
+  const graph::Node& n = p.program->graph().nodes[node];
+  if (n.phase == graph::Phase::kPack || n.collective) return list;
+  for (const ValueId id : n.outputs) {
+    if (id >= static_cast<ValueId>(p.step.graph.values.size()) || p.address(id) == nullptr)
+      continue;
+    if (id != p.step.buffers.parameters) {
+      list.push_back(id);
+      continue;
+    }
+    for (const model::Parameter& parameter : p.step.parameters) {
+      if (p.step.graph.value(parameter.value).base == id) list.push_back(parameter.value);
+    }
+  }
+  return list;
+}
+
+bool StepTrace::visit_value(StepProgram& p, const Names& names, ValueId id, TracedValue& traced,
+                            const Visit& visit) {
+  const Value& value = p.program->graph().value(id);
+  auto bytes = copies_->read(value, p.address(id));
+  if (!bytes) return false;
+  traced.name = names.names[id];
+  traced.parameter_gradient = names.gradients.contains(id);
+  traced.tensor = {value.dtype, value.dims, std::move(*bytes)};
+  if (visit(traced)) copies_->write(value, p.address(id), traced.tensor.bytes);
+  return true;
+}
+
+TracedStep StepTrace::step(const data::Batch& batch, double learning_rate, int64_t step,
+                           const Visit& visit) {
+  const std::vector<StepKey>& keys = programs_.keys(Purpose::kTraining, batch);
+  TracedStep result;
+  int64_t row = 0;
+  for (size_t pass = 0; pass < keys.size(); ++pass) {
+    StepProgram& p = programs_.get(keys[pass]);
+    const Names names(p, keys.size() > 1 ? "pass " + std::to_string(pass) + ": " : "");
+    programs_.upload(p, batch, row, learning_rate, step);
+    p.program->run_observed(programs_.stream, [&](size_t node) {
+      const graph::Node& n = p.program->graph().nodes[node];
+      TracedValue traced{{}, n.layer, n.op, false, {}};
+      for (const ValueId id : written(p, node))
+        result.left_out += visit_value(p, names, id, traced, visit) ? 0 : 1;
+    });
+    row += keys[pass].rows * programs_.split.shards_of_rank();
+    result.loss = programs_.read_scalar(p, p.values.loss);
+  }
+  return result;
+}
+
+uint64_t StepTrace::bytes(const data::Batch& batch) {
+  uint64_t sum = 0;
+  for (const auto& [name, tensor] : state()) sum += tensor.bytes.size();
+  for (const StepKey& key : programs_.keys(Purpose::kTraining, batch)) {
+    const StepProgram& p = programs_.get(key);
+    for (size_t node = 0; node < p.program->graph().nodes.size(); ++node) {
+      for (const ValueId id : written(p, node))
+        sum += graph::canonical_bytes(p.program->graph().value(id));
+    }
+  }
+  return sum;
+}
+
+double StepTrace::tolerance() {
+  double tolerance = 1e-9;
+  for (const Value& value : programs_.any_program().program->graph().values) {
+    if (value.dtype == RT_FLOAT32) tolerance = std::max(tolerance, 1e-4);
+    if (value.dtype == RT_FLOAT16 || value.dtype == RT_BFLOAT16) tolerance = 2e-2;
+  }
+  return tolerance;
+}
+
+}  // namespace runtime::train

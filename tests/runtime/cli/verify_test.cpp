@@ -1,0 +1,138 @@
+// `runtime verify`: what agrees passes, a fault is found where it is, a recorded run serves like a
+// second device.
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "runtime/data/safetensors.h"
+#include "tests/runtime/cli/program.h"
+
+namespace runtime::cli {
+namespace {
+
+using nlohmann::json;
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr const char* kSimulated =
+    "plugins.path=[\"" SIMULATED_FOLDER "\"]";  // of tests/backends/simulated
+
+class Verify : public ProgramTest {
+ protected:
+  // LeNet and a GPT, so small that the reference takes no time.
+  std::vector<std::string> lenet() const {
+    return {"verify", CONFIGS_FOLDER "/bench_lenet.toml",
+            "--set",  "training.global_batch_size=4",
+            "--set",  "dataset.samples=16"};
+  }
+  std::string gpt() const {
+    return folder_.write("gpt.toml", R"(
+[model]
+input = [8]
+layers = [
+  { type = "embedding", name = "wte", vocabulary = 11, features = 12 },
+  { type = "position_embedding", name = "wpe", length = 8 },
+  { type = "dropout", probability = 0.1 },
+  { type = "residual", layers = [
+    { type = "layer_norm", name = "ln_1" },
+    { type = "linear", name = "c_attn", features = 36 },
+    { type = "attention", heads = 2, causal = true },
+    { type = "linear", name = "c_proj", features = 12 } ] },
+  { type = "layer_norm", name = "ln_f" },
+  { type = "linear", name = "head", features = 11, bias = false, tie = "wte" },
+]
+[dataset]
+name = "synthetic"
+samples = 16
+classes = 11
+task = "next_token"
+[training]
+global_batch_size = 4
+max_norm = 1.0
+[optimizer]
+name = "adamw"
+lr = 1e-3
+)");
+  }
+  static std::vector<std::string> with(std::vector<std::string> words,
+                                       const std::vector<std::string>& more) {
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+};
+
+TEST_F(Verify, CpuAgreesWithTheReference) {
+  EXPECT_THAT(
+      output(with(lenet(), {"--set", "device.backend=cpu", "--against", "reference", "--isolate"})),
+      AllOf(HasSubstr("step 3  loss 2.3"), HasSubstr("cpu:0 and reference:0 agree")));
+  const json j = json::parse(output({"verify", gpt(), "--set", "device.backend=cpu", "--against",
+                                     "reference", "--steps", "2", "--json"}));
+  EXPECT_EQ(j["equal"], true);
+  EXPECT_EQ(j["rtol"], 1e-4);
+  ASSERT_EQ(j["steps"].size(), 2u);
+  EXPECT_GT(j["steps"][1]["compared"], 40);
+  EXPECT_NE(j["steps"][0]["loss"], j["steps"][1]["loss"]);
+  EXPECT_LT(j["worst"], 1e-4);
+}
+
+TEST_F(Verify, AFaultyOperationIsNamed) {
+  // The simulated device leaves NaN in what pooling computes.
+  const test::ProcessResult r = run(
+      with(lenet(), {"--set", kSimulated, "--set", "device.backend=simulated", "--set",
+                     "device.simulated.corrupt=avg_pool2d", "--against", "reference", "--json"}));
+  EXPECT_EQ(r.exit_code, 6);
+  EXPECT_THAT(r.err, AllOf(HasSubstr("simulated:0 and reference:0 differ first in step 1: layer "
+                                     "'pool1', operation avg_pool2d"),
+                           HasSubstr("[0, 0, 0, 0]: simulated:0 has "),
+                           HasSubstr("nan, reference:0 has 0.2"), HasSubstr("next: ")));
+  const json j = json::parse(r.out);
+  EXPECT_EQ(j["equal"], false);
+  EXPECT_EQ(j["steps"].size(), 1u);
+  EXPECT_EQ(j["steps"][0]["first"]["layer"], "pool1");
+}
+
+TEST_F(Verify, ARecordIsAsGoodAsADevice) {
+  output({"verify", job_, "--record", "run.safetensors", "--steps", "2"});
+  EXPECT_THAT(output({"verify", job_, "--against", "run.safetensors"}),
+              AllOf(HasSubstr("step 2"), HasSubstr("agree")));
+  EXPECT_THAT(output({"verify", job_, "--set", "device.backend=cpu", "--against", "run.safetensors",
+                      "--steps", "1"}),
+              HasSubstr("cpu:0 and run.safetensors agree"));
+  // Another network, another batch, more steps than there are.
+  EXPECT_EQ(run({"verify", job_, "--against", "run.safetensors", "--steps", "3"}).exit_code, 5);
+  EXPECT_THAT(run({"verify", job_, "--against", "run.safetensors", "--set", "debug.seed=7"}).err,
+              HasSubstr("saw another batch"));
+  EXPECT_THAT(
+      run({"verify", job_, "--against", "run.safetensors", "--set", "optimizer.momentum=0.9"}).err,
+      HasSubstr("has no 'momentum'"));
+}
+
+TEST_F(Verify, ASmallDifferenceIsFoundInItsStepAndTensor) {
+  output({"verify", job_, "--record", "run.safetensors", "--steps", "2"});
+  const std::string path = (folder_.path() / "run.safetensors").string();
+  data::TensorFile file = data::read_safetensors(path);
+  data::HostTensor& tensor = file.tensors.at("step/001/value/fc2.weight.gradient");
+  float first = 0;
+  std::memcpy(&first, tensor.bytes.data(), sizeof(first));
+  first += 0.01F;
+  std::memcpy(tensor.bytes.data(), &first, sizeof(first));
+  data::write_safetensors(path, file);
+  const test::ProcessResult r = run({"verify", job_, "--against", "run.safetensors"});
+  EXPECT_EQ(r.exit_code, 6);
+  EXPECT_THAT(r.err, HasSubstr("differ first in step 2: layer 'fc2'"));
+  EXPECT_THAT(r.err, HasSubstr("tensor 'fc2.weight.gradient'"));
+  output({"verify", job_, "--against", "run.safetensors", "--rtol", "1"});
+}
+
+TEST_F(Verify, WhatCannotBeIsRefused) {
+  EXPECT_EQ(run({"verify", job_}).exit_code, 2);
+  EXPECT_EQ(run({"verify", job_, "--against", "cpu", "--record", "f"}).exit_code, 2);
+  EXPECT_EQ(run({"verify", job_, "--against", "no_such_backend"}).exit_code, 3);
+  EXPECT_EQ(run({"verify", job_, "--against", "none.safetensors"}).exit_code, 5);
+  const test::ProcessResult r =
+      run({"verify", job_, "--record", "run.safetensors", "--max-gib", "1e-6"});
+  EXPECT_EQ(r.exit_code, 5);
+  EXPECT_THAT(r.err, AllOf(HasSubstr("3 steps take"), HasSubstr("GiB of host memory")));
+}
+
+}  // namespace
+}  // namespace runtime::cli
