@@ -18,7 +18,7 @@ using rt::sdk::guard;
 
 constexpr double kTolerance = 2e-5;  // of float32; sums are in the type of the operands
 constexpr double kTolerance64 = 1e-12;
-constexpr size_t kMostWays = 5;  // candidates of a query
+constexpr size_t kMostWays = 5;  // candidates of a query; the last one is the own kernel
 
 const Entry* find_entry(const Operation& op) {
   for (const Family family : {elementwise_family(), reduction_family(), loss_family(),
@@ -42,7 +42,9 @@ bool is_wide(const Operation& op) {
 // kernel. If there is none: the reason of the own kernel's refusal.
 std::vector<Kernel> make(const rt_device& device, const Operation& op, size_t most) {
   std::vector<Kernel> ways;
-  if (device.vendor != nullptr) ways = device.vendor->kernels(op, most);
+  if (device.vendor != nullptr) {
+    ways = device.vendor->kernels(op, std::min(most, kMostWays - 1));
+  }
   const Entry* entry = find_entry(op);
   try {
     if (entry != nullptr && ways.size() < most && !reference::has_sixteen_bit_operands(op)) {

@@ -1,0 +1,58 @@
+// What the real cuDNN says to our graphs for a device that is not here (tests/doubles/h100.h): that
+// every convolution of the conformance suite has an engine. Nothing runs.
+#include <gmock/gmock.h>
+
+#include "plugins/conformance/conformance.h"
+#include "rt/operations.h"
+
+namespace {
+
+namespace conformance = plugins::conformance;
+namespace host = plugins::host;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+std::shared_ptr<host::Device> open(const char* tf32) {
+  return host::Device::open(host::Plugin::load(CUDNN_PLAN_DOUBLE, {}), 0, {0, {{"tf32", tf32}}});
+}
+
+bool is_empty(const host::Operation& op) { return op.inputs[0].dims[0] == 0; }
+// What the double's passes do not do.
+bool needs_missing_pass(const host::Operation& op) {
+  return op.outputs.size() > 1 || (op.name != RT_OP_CONV2D && !op.post_ops.empty());
+}
+
+class Cudnn : public testing::TestWithParam<const char*> {};
+
+TEST_P(Cudnn, HasAnEngineForEveryCase) {
+  const auto device = open("false");
+  int asked = 0;
+  for (const conformance::Case& c : conformance::cases_of(GetParam())) {
+    const bool narrow = c.dtype == RT_BFLOAT16;
+    if ((c.dtype != RT_FLOAT32 && !narrow) || is_empty(c.operation) ||
+        needs_missing_pass(c.operation) || c.name.find("tanh") != std::string::npos)
+      continue;
+    const host::Support support = device->query(c.operation);
+    ASSERT_FALSE(support.candidates.empty()) << c.name << ": " << support.reason;
+    EXPECT_THAT(support.candidates[0].implementation, StartsWith("cudnn engine")) << c.name;
+    EXPECT_EQ(support.post_ops_fused, c.operation.post_ops.size()) << c.name;
+    ++asked;
+  }
+  EXPECT_GE(asked, 14);
+}
+
+INSTANTIATE_TEST_SUITE_P(Operations, Cudnn,
+                         testing::Values(RT_OP_CONV2D, RT_OP_CONV2D_BACKWARD_DATA,
+                                         RT_OP_CONV2D_BACKWARD_WEIGHTS),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST(CudnnOptions, Tf32IsAChoiceAndShows) {
+  const auto cases = conformance::cases_of(RT_OP_CONV2D);
+  const host::Support exact = open("false")->query(cases.at(0).operation);
+  const host::Support tf32 = open("true")->query(cases.at(0).operation);
+  EXPECT_LT(exact.tolerance, 1e-4);
+  EXPECT_GT(tf32.tolerance, 1e-4);
+  EXPECT_THAT(tf32.candidates.at(0).implementation, HasSubstr("tf32"));
+}
+
+}  // namespace

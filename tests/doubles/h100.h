@@ -1,0 +1,18 @@
+// A device that is not here, in the words of cuDNN 9.19: the library makes plans for it, and so
+// says what it can do, on a machine without any GPU. Numbers from NVIDIA's description of the H100.
+#ifndef TESTS_DOUBLES_H100_H_
+#define TESTS_DOUBLES_H100_H_
+
+inline constexpr char kH100[] = R"({
+  "deviceName": "H100", "cudaDeviceId": 0, "deviceVer": 900, "driverVer": 13000, "isTccDriver": 0,
+  "l2CacheSize": 52428800, "maxCtasPerSM": 32, "maxRegistersPerSM": 65536,
+  "maxSharedMemoryPerBlock": 49152, "maxSharedMemoryPerBlockOptin": 232448,
+  "maxThreadsPerBlock": 1024, "maxThreadsPerSM": 2048, "memClockRateKHz": 2619000,
+  "multiProcessorCount": 132, "pciDeviceId": 0, "regsPerBlock": 65536,
+  "reservedSharedMemoryPerBlock": 1024, "smClockRateKHz": 1980000, "supportCoopLaunch": 1,
+  "totalGlobalMem": 85000000000, "warpSize": 32,
+  "maxGridSize": [2147483647, 65535, 65535], "maxBlockSize": [1024, 1024, 64]
+})";
+#define BACKENDS_CUDA_CUDNN_DEVICE kH100
+
+#endif  // TESTS_DOUBLES_H100_H_
