@@ -67,6 +67,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
   int32_t rank() const { return rank_; }  // of the communicator it was split from, if it was
   const Plugin& plugin() const { return *plugin_; }
+  // Whose memory may be passed; nullptr: host memory only.
+  const std::shared_ptr<Device>& device() const { return device_; }
 
   // Collective. nullptr for a negative colour.
   std::shared_ptr<Communicator> split(int32_t color, int32_t key, std::chrono::nanoseconds timeout);

@@ -66,7 +66,10 @@ Session::Session(const launch::Rank& r, Datasets& datasets)
   // Reading the data and opening the device take about as long, and do not need each other.
   std::future<data::DatasetPair> reading =
       std::async(std::launch::async, [&] { return datasets.get(config); });
-  device = train::open_device(config, *rank.registry, rank.place.local_rank, &choice);
+  device = rank.device;
+  choice = rank.device_choice;
+  if (device == nullptr)
+    device = train::open_device(config, *rank.registry, rank.place.local_rank, &choice);
   data = reading.get();
   if (rank.collectives != nullptr)
     rank.collectives->compare("item of the configuration", common_items(*this));

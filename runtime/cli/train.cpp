@@ -55,7 +55,7 @@ void announce(const Session& s, train::Reporter& reporter) {
     const int64_t global = s.config.training.global_batch_size;
     reporter.note(std::to_string(ranks) + " ranks over " + s.rank.backend + ", global batch " +
                   std::to_string(global));
-    if (exec::Collectives::staged(*s.device))
+    if (s.rank.collectives->access().stages(*s.device))
       reporter.note("note: " + s.rank.backend + " cannot read the memory of " + s.device->id() +
                     "; collectives go through pinned host memory");
     if (global / ranks < kFewSamples)

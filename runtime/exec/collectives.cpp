@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <exception>
 #include <utility>
 
 #include "runtime/error.h"
@@ -18,6 +19,16 @@ using plugins::host::Stream;
 namespace {
 
 constexpr size_t kItemBytes = 160;  // of one item of compare(), as it travels
+// Calls on streams that the host may be ahead: the recorder follows twice as many.
+constexpr size_t kMostFlying = FlightRecorder::kSlots / 2;
+
+void abort(plugins::host::Communicator& communicator) {
+  try {
+    communicator.abort();
+  } catch (const plugins::host::Error&) {
+    // It is beyond use, which is what was wanted.
+  }
+}
 
 // The first of them; nullptr if there is none.
 const Value* operand(const Graph& graph, const std::vector<graph::ValueId>& values) {
@@ -77,9 +88,30 @@ Collectives::Collectives(std::vector<std::shared_ptr<plugins::host::Communicator
       world_size_(world_size),
       recorder_(recorder),
       watchdog_(watchdog),
-      check_(check) {}
+      check_(check),
+      access_(*job_) {
+  if (access_.has_choice() && !probe()) access_.distrust();
+  if (!access_.on_stream()) return;
+  watchdog_.attend([this] {
+    const std::unique_lock lock(mutex_, std::try_to_lock);  // else the rank's thread looks itself
+    if (lock) look();
+  });
+}
 
-Collectives::~Collectives() = default;
+Collectives::~Collectives() {
+  if (!access_.on_stream()) return;
+  watchdog_.attend({});
+  try {
+    if (std::uncaught_exceptions() > 0) throw CommunicationError("it ends with an error");
+    while (!flying_.empty()) take_oldest();
+  } catch (const std::exception&) {
+    // The streams that end below would wait for whatever hangs on them.
+    for (const auto& communicator : communicators_) {
+      if (communicator != nullptr) abort(*communicator);
+    }
+    abort(*job_);
+  }
+}
 
 // Turns what a communicator reports into the cause that the ranks find out together.
 template <class Function>
@@ -92,7 +124,7 @@ void Collectives::guarded(Function&& function) {
 }
 
 CollectiveCall Collectives::prepare(const Graph& graph, const Node& node,
-                                    const std::shared_ptr<Device>& device) const {
+                                    const std::shared_ptr<Device>& device) {
   const Value* const sent = operand(graph, node.inputs);
   const Value* const received = operand(graph, node.outputs);
   CollectiveCall call;
@@ -108,16 +140,35 @@ CollectiveCall Collectives::prepare(const Graph& graph, const Node& node,
     call.computed.emplace(device);
     call.copied.emplace(device);
   }
-  if (staged(*device)) {
+  call.access = access_.of(call.collective, *device);
+  if (call.access == Access::kDevice || call.access == Access::kStream)
+    call.collective.memory_kind = RT_MEMORY_DEVICE;
+  if (call.access == Access::kStream) {
+    call.stream = &stream_of(call, device);
+    call.collective.stream = call.stream->get();
+    call.arrived.emplace(device);
+    call.left.emplace(device);
+  }
+  if (call.access == Access::kStaged) {
     if (sent) call.send_copy = device->allocate(call.send_bytes, RT_MEMORY_PINNED_HOST);
     if (received) call.receive_copy = device->allocate(call.receive_bytes, RT_MEMORY_PINNED_HOST);
   }
   return call;
 }
 
+Stream& Collectives::stream_of(const CollectiveCall& call, const std::shared_ptr<Device>& device) {
+  const rt_collective& c = call.collective;
+  const bool transfer = c.kind == RT_SEND || c.kind == RT_RECEIVE;
+  return streams_
+      .try_emplace({call.communicator, transfer ? c.kind : 0, transfer ? c.peer : 0}, device)
+      .first->second;
+}
+
 void Collectives::start(CollectiveCall& call, Stream& stream) {
+  const std::lock_guard lock(mutex_);
   if (!call.computed) return enqueue(call);
   call.computed->record(stream);
+  if (call.stream != nullptr) return start_on_stream(call);
   if (!copies_) copies_.emplace(stream.device());
   call.computed->wait(*copies_);
   if (call.send_copy) copies_->copy(call.send_copy.data(), call.collective.send, call.send_bytes);
@@ -127,7 +178,47 @@ void Collectives::start(CollectiveCall& call, Stream& stream) {
   progress();
 }
 
+void Collectives::start_on_stream(CollectiveCall& call) {
+  watchdog_.check();
+  guarded([&] { look(); });
+  if (flying_.size() == kMostFlying) take_oldest();
+  call.computed->wait(*call.stream);
+  enqueue(call);
+  call.copied->record(*call.stream);
+  flying_.push_back({std::exchange(call.work, {}), call.sequence});
+}
+
+// The device waits, not the host. For how long is read when the same call comes again.
+void Collectives::wait_on_stream(CollectiveCall& call, Stream& stream) {
+  watchdog_.check();
+  guarded([&] { look(); });
+  if (call.waited && call.left->query()) {
+    const auto ns = plugins::host::Event::elapsed(*call.arrived, *call.left);
+    times_.exposed_ns.at(call.communicator) += static_cast<double>(ns.count());
+  }
+  call.arrived->record(stream);
+  call.copied->wait(stream);
+  call.left->record(stream);
+  call.waited = true;
+}
+
+void Collectives::take_oldest() {
+  Flying oldest = std::move(flying_.front());
+  flying_.pop_front();
+  wait_for(oldest.work, oldest.sequence);
+}
+
+// Tells the recorder what has completed. Whoever calls it holds the mutex.
+void Collectives::look() {
+  while (!flying_.empty() && flying_.front().work.poll()) {
+    recorder_.end(flying_.front().sequence);
+    flying_.pop_front();
+  }
+}
+
 void Collectives::progress() {
+  if (queue_.empty()) return;
+  const std::lock_guard lock(mutex_);
   while (!queue_.empty() && queue_.front()->copied->query()) {
     CollectiveCall& call = *queue_.front();
     queue_.pop_front();
@@ -137,19 +228,22 @@ void Collectives::progress() {
 }
 
 void Collectives::enqueue(CollectiveCall& call) {
-  const Timer timer(times_.exposed_ns.at(call.communicator));
+  double unseen = 0;  // what the host does for a call on a stream, the device need not wait for
+  const Timer timer(call.stream == nullptr ? times_.exposed_ns.at(call.communicator) : unseen);
   rt_collective collective = call.collective;
   if (call.send_copy) collective.send = call.send_copy.data();
   if (call.receive_copy) collective.receive = call.receive_copy.data();
   if (check_) check_call(call);
   call.sequence = recorder_.begin(collective, static_cast<uint64_t>(call.communicator));
   guarded([&] { call.work = communicators_[call.communicator]->enqueue(collective); });
-  recorder_.running(call.sequence);
+  if (call.stream == nullptr) recorder_.running(call.sequence);  // its stream waits for the others
   times_.bytes += call.send_bytes;
   ++times_.calls;
 }
 
 void Collectives::wait(CollectiveCall& call, Stream& stream) {
+  const std::lock_guard lock(mutex_);
+  if (call.stream != nullptr) return wait_on_stream(call, stream);
   while (call.queued) {
     queue_.front()->copied->synchronize();
     progress();
@@ -174,14 +268,85 @@ void Collectives::wait_for(plugins::host::Work& work, uint64_t sequence) {
     } catch (const plugins::host::Error& error) {
       if (error.code() != RT_ERROR_TIMEOUT) watchdog_.fail(error.what());
       watchdog_.check();
+      guarded([&] { look(); });
     }
   }
   recorder_.end(sequence);
 }
 
+// Whether an all-reduce in the device's memory has the right sum on all ranks, of which some may
+// have devices that it is not about.
+bool Collectives::probe() {
+  const auto own = static_cast<float>(rank_ + 1);
+  float sum = own;
+  if (access_.claims_device()) {
+    const std::shared_ptr<Device>& device = job_->device();
+    const plugins::host::Memory memory = device->allocate(sizeof(sum));
+    Stream stream(device);
+    stream.copy(memory.data(), &own, sizeof(own));
+    stream.synchronize();
+    rt_collective call = plugins::host::make_collective(RT_ALL_REDUCE, RT_FLOAT32, memory.data(),
+                                                        memory.data(), 1, RT_SUM);
+    call.memory_kind = RT_MEMORY_DEVICE;
+    run_here(call, kJob);
+    stream.copy(&sum, memory.data(), sizeof(sum));
+    stream.synchronize();
+  } else {
+    run_here(plugins::host::make_collective(RT_ALL_REDUCE, RT_FLOAT32, &sum, &sum, 1, RT_SUM),
+             kJob);
+  }
+  double agrees = sum == static_cast<float>(world_size_ * (world_size_ + 1) / 2) ? 1 : 0;
+  all_reduce(&agrees, 1, RT_MIN);
+  return agrees == 1;
+}
+
 CollectiveTimes Collectives::take_times() { return std::exchange(times_, {}); }
 
 void Collectives::run(const rt_collective& collective, int communicator) {
+  const std::lock_guard lock(mutex_);
+  access_.reads_host() ? run_here(collective, communicator)
+                       : run_on_device(collective, communicator);
+}
+
+// Asked of the ranks themselves: only whoever has split the job's communicator knows.
+uint64_t Collectives::size_of(int communicator) {
+  if (communicator == kJob || communicators_.at(communicator) == job_) return world_size_;
+  const auto [size, is_new] = sizes_.try_emplace(communicator, 0);
+  if (is_new) {
+    double ranks = 1;
+    all_reduce(&ranks, 1, RT_SUM, communicator);
+    size->second = static_cast<uint64_t>(ranks);
+  }
+  return size->second;
+}
+
+void Collectives::run_on_device(rt_collective c, int communicator) {
+  const uint64_t bytes = c.count * graph::dtype_bytes(c.dtype);
+  const bool gathers = c.kind == RT_ALL_GATHER || c.kind == RT_ALL_TO_ALL;
+  const bool scatters = c.kind == RT_REDUCE_SCATTER || c.kind == RT_ALL_TO_ALL;
+  const uint64_t ranks = gathers || scatters ? size_of(communicator) : 1;
+  const uint64_t sent = c.send == nullptr ? 0 : scatters ? ranks * bytes : bytes;
+  const uint64_t received = c.receive == nullptr ? 0 : gathers ? ranks * bytes : bytes;
+  const std::shared_ptr<Device>& device = job_->device();
+  const uint64_t alignment = std::max<uint64_t>(device->properties().alignment, 1);
+  const uint64_t offset = (sent + alignment - 1) / alignment * alignment;
+  if (offset + received > scratch_.bytes()) scratch_ = device->allocate(offset + received);
+  if (!copies_) copies_.emplace(device);
+  std::byte* const arrives = static_cast<std::byte*>(scratch_.data()) + offset;
+  void* const result = std::exchange(c.receive, arrives);
+  if (sent > 0) copies_->copy(scratch_.data(), c.send, sent);
+  c.send = scratch_.data();
+  c.memory_kind = RT_MEMORY_DEVICE;
+  if (access_.on_stream())
+    c.stream = copies_->get();
+  else
+    copies_->synchronize();
+  run_here(c, communicator);
+  if (received > 0) copies_->copy(result, arrives, received);
+  copies_->synchronize();
+}
+
+void Collectives::run_here(const rt_collective& collective, int communicator) {
   const uint64_t sequence =
       recorder_.begin(collective, static_cast<uint64_t>(std::max(communicator, 0)));
   plugins::host::Work work;

@@ -5,27 +5,35 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "plugins/host/communicator.h"
+#include "runtime/exec/comm_access.h"
 #include "runtime/exec/watchdog.h"
 #include "runtime/graph/graph.h"
 
 namespace runtime::exec {
 
-// One collective of a program. When the communicator cannot read the device's memory, what is sent
-// and received goes through pinned host memory of its own.
+// One collective of a program.
 struct CollectiveCall {
   std::string name;  // "bucket 0"
   int communicator = 0;
   rt_collective collective{};  // with the addresses of the device's buffers
   uint64_t send_bytes = 0, receive_bytes = 0;
-  // Staging; empty where it is not needed.
-  plugins::host::Memory send_copy, receive_copy;
+  Access access = Access::kHost;
+  plugins::host::Memory send_copy, receive_copy;  // if staged
+  // None on an inline device. `copied`: its own part on the stream of copies, or on `stream`, is
+  // over.
   std::optional<plugins::host::Event> computed, copied;
+  // Access::kStream: where it runs, and on the program's stream what is around the wait for it.
+  plugins::host::Stream* stream = nullptr;
+  std::optional<plugins::host::Event> arrived, left;
+  bool waited = false;  // once at least
   // While it is under way.
   plugins::host::Work work;
   uint64_t sequence = 0;
@@ -34,7 +42,8 @@ struct CollectiveCall {
 
 // What the collectives of programs took.
 struct CollectiveTimes {
-  // For which the rank's thread started them or waited, by graph::Collective::communicator.
+  // For which the rank's thread started them or waited, or the device waited for those on a stream,
+  // by graph::Collective::communicator.
   std::array<double, 4> exposed_ns{};
   uint64_t bytes = 0;  // sent
   int64_t calls = 0;
@@ -63,11 +72,12 @@ class Collectives {
 
   // The call of a node, without addresses yet.
   CollectiveCall prepare(const graph::Graph& graph, const graph::Node& node,
-                         const std::shared_ptr<plugins::host::Device>& device) const;
-  // Whether collectives on this device's memory go through the host.
-  static bool staged(const plugins::host::Device& device) { return !device.host_memory(); }
+                         const std::shared_ptr<plugins::host::Device>& device);
+  const CommAccess& access() const { return access_; }
 
-  // Starts it behind what is queued on the stream; does not wait for the stream.
+  // Starts it behind what is queued on the stream; does not wait for the stream. Calls on a stream
+  // run on one of their own: one for each communicator, and for sends and receives one for each
+  // other rank and direction, since those must not wait for each other.
   void start(CollectiveCall& call, plugins::host::Stream& stream);
   // Returns when it is done, for an inline device; else what is queued on the stream from now on
   // sees its result.
@@ -91,7 +101,22 @@ class Collectives {
                const std::vector<int>& among = {});
 
  private:
+  // A call on the device that the host has not seen to be complete.
+  struct Flying {
+    plugins::host::Work work;
+    uint64_t sequence;
+  };
   void enqueue(CollectiveCall& call);
+  void start_on_stream(CollectiveCall& call);
+  void wait_on_stream(CollectiveCall& call, plugins::host::Stream& stream);
+  plugins::host::Stream& stream_of(const CollectiveCall& call,
+                                   const std::shared_ptr<plugins::host::Device>& device);
+  void look();
+  void take_oldest();
+  bool probe();
+  void run_here(const rt_collective& collective, int communicator);
+  void run_on_device(rt_collective collective, int communicator);
+  uint64_t size_of(int communicator);
   void check_call(const CollectiveCall& call);
   void wait_for(plugins::host::Work& work, uint64_t sequence);
   template <class Function>
@@ -103,7 +128,14 @@ class Collectives {
   FlightRecorder& recorder_;
   Watchdog& watchdog_;
   bool check_;
-  uint64_t checked_ = 0;               // calls that were compared so far
+  CommAccess access_;
+  // Held in every call; the watchdog's thread looks at flying_ when nobody is in one.
+  std::recursive_mutex mutex_;
+  std::deque<Flying> flying_;
+  std::map<std::array<int, 3>, plugins::host::Stream> streams_;  // by communicator, kind, peer
+  plugins::host::Memory scratch_;  // of host data where the communicator reads the device's memory
+  std::map<int, uint64_t> sizes_;  // ranks, by communicator, where that was asked for
+  uint64_t checked_ = 0;           // calls that were compared so far
   std::deque<CollectiveCall*> queue_;  // in the order of their start
   std::optional<plugins::host::Stream> copies_;
   CollectiveTimes times_;

@@ -188,6 +188,23 @@ void Watchdog::leave(const std::string& text, ExitCode code) {
   if (!done) end_at(kOwnErrorGrace, text, code);
 }
 
+void Watchdog::attend(std::function<void()> look) {
+  const std::lock_guard lock(looking_);
+  look_ = std::move(look);
+}
+
+std::optional<Incident> Watchdog::look() {
+  const std::lock_guard lock(looking_);
+  try {
+    if (look_) look_();
+  } catch (const plugins::host::Error& error) {
+    Incident incident = pending();
+    incident.error = error.what();
+    return incident;
+  }
+  return late();
+}
+
 void Watchdog::fail(const std::string& error) {
   Incident incident = pending();
   incident.error = error;
@@ -303,7 +320,7 @@ void Watchdog::watch() {
     }
     if (end_ns_ != 0) continue;
     lock.unlock();
-    if (const auto incident = late())
+    if (const auto incident = look())
       conclude(*incident);
     else if (link_->alarm())
       conclude(pending());

@@ -66,6 +66,11 @@ class Watchdog {
   // CommunicationError of fail(); all others are posted and rethrown.
   void run(const std::function<void()>& work);
 
+  // `look` is called by the watchdog's thread, every slice and before it says that something is
+  // late: it tells the recorder what has completed unseen. A plugins::host::Error of it is one of a
+  // communicator. Empty: no longer, and it does not run any more.
+  void attend(std::function<void()> look);
+
   // Throws CommunicationError once this rank cannot go on. One atomic load.
   void check() const {
     if (failed_.load(std::memory_order_acquire)) throw CommunicationError(message_);
@@ -89,6 +94,7 @@ class Watchdog {
  private:
   Incident pending() const;
   std::optional<Incident> late() const;
+  std::optional<Incident> look();
   void conclude(const Incident& incident);
   void leave(const std::string& text, ExitCode code);
   std::string write_dumps(const Evidence& evidence) const;
@@ -105,6 +111,9 @@ class Watchdog {
   bool over_ = false;  // why it ends is known; guarded by concluding_
   std::atomic<const char*> phase_ = nullptr;
   std::atomic<int64_t> phase_start_ns_ = 0, phase_timeout_ns_ = 0;
+
+  std::mutex looking_;
+  std::function<void()> look_;  // guarded by looking_
 
   std::mutex mutex_;  // of the rest
   std::condition_variable wake_;

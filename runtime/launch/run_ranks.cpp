@@ -13,6 +13,7 @@
 #include "plugins/host/nearest.h"
 #include "runtime/error.h"
 #include "runtime/launch/cores.h"
+#include "runtime/launch/device_offers.h"
 #include "runtime/launch/job_board.h"
 #include "runtime/launch/key_value.h"
 #include "runtime/launch/memory_store.h"
@@ -62,14 +63,15 @@ struct Meeting {
 };
 
 plugins::host::CommunicatorOptions communicator_options(const config::Config& config,
-                                                        const Meeting& meeting,
-                                                        const RankEnvironment& place) {
+                                                        const Meeting& meeting, const Rank& rank) {
+  const RankEnvironment& place = rank.place;
   plugins::host::CommunicatorOptions o;
   o.rank = place.rank;
   o.world_size = place.world_size;
   o.local_rank = place.local_rank;
   o.prefix = meeting.prefix + "job";
   if (config.comm.interface != "lo") o.interface = config.comm.interface;
+  o.device = rank.device;
   o.timeout = seconds(config.comm.init_timeout_s);
   const auto options = config.comm.options.find(meeting.backend);
   if (options != config.comm.options.end()) o.options = options->second;
@@ -105,13 +107,14 @@ struct Communicators {
 
 // Splits are made by all ranks of the job, in the same order.
 Communicators communicators(const config::Config& config, const Meeting& meeting,
-                            const RankEnvironment& place) {
+                            const Rank& rank) {
+  const RankEnvironment& place = rank.place;
   const auto plugin = meeting.registry->require(meeting.backend);
   check_options(*plugin, config);
   const parallel::Mesh mesh = train::mesh_of(config.parallelism, place.world_size);
   const parallel::MeshPlace mine = mesh.place_of(place.rank);
   Communicators c;
-  c.job = Communicator::create(plugin, communicator_options(config, meeting, place));
+  c.job = Communicator::create(plugin, communicator_options(config, meeting, rank));
   // The ranks that differ from this one in the axis `index` only.
   const auto along = [&](int parallel::MeshPlace::*index) {
     parallel::MeshPlace first = mine;
@@ -119,8 +122,14 @@ Communicators communicators(const config::Config& config, const Meeting& meeting
     return c.job->split(mesh.rank_of(first), mine.*index, seconds(config.comm.init_timeout_s));
   };
   const bool data_only = mesh.data == mesh.size();
-  const bool second =
-      config.parallelism.sync_batch_norm || train::is_asynchronous(config, mesh.data);
+  const bool asynchronous = train::is_asynchronous(config, mesh.data);
+  if (asynchronous && !exec::CommAccess(*c.job).reads_host()) {
+    throw ConfigurationError("comm.backend = \"" + meeting.backend +
+                             "\" sends what is in the memory of devices only, and "
+                             "parallelism.update = \"asynchronous\" what is in the host's; set "
+                             "comm.backend to \"gloo\" or \"mpi\"");
+  }
+  const bool second = config.parallelism.sync_batch_norm || asynchronous;
   c.by_use = {data_only ? c.job : along(&parallel::MeshPlace::data),
               second ? along(&parallel::MeshPlace::data) : nullptr,
               mesh.tensor > 1 ? along(&parallel::MeshPlace::tensor) : nullptr,
@@ -153,15 +162,17 @@ void run_one_of(const RunRanks& run, const Meeting& meeting, const RankEnvironme
   // Outside of run(): what it posts about this rank must not wait for their destructors.
   Communicators list;
   std::optional<exec::Collectives> collectives;
+  Rank rank = make_rank(run, meeting, place);
+  if (rank.config.device.threads == 0) rank.config.device.threads = threads;
   watchdog.run([&] {
-    list = communicators(run.config, meeting, place);
+    rank.device = open_device_for(*meeting.registry->require(meeting.backend), rank.config,
+                                  *meeting.registry, place.local_rank, &rank.device_choice);
+    list = communicators(run.config, meeting, rank);
     if (created) {
       for (const auto& c : list.all()) created(c);
     }
     collectives.emplace(list.by_use, place.rank, place.world_size, recorder, watchdog,
                         run.config.comm.check, list.job);
-    Rank rank = make_rank(run, meeting, place);
-    if (rank.config.device.threads == 0) rank.config.device.threads = threads;
     rank.collectives = &*collectives;
     run.body(rank);
   });
@@ -247,6 +258,23 @@ config::Parallelism agree_on_mesh(const RunRanks& run, const Meeting& meeting,
   return p;
 }
 
+// By rank 0, for all.
+std::string agree_on_backend(const config::Config& config, const Meeting& meeting, Store& store,
+                             const RankEnvironment& place) {
+  if (config.comm.backend != "auto") return choose_backend(config, place, *meeting.registry, "");
+  const std::string key = meeting.prefix + "communicator";
+  const auto timeout = seconds(config.comm.init_timeout_s);
+  store.set(key + "/" + std::to_string(place.rank),
+            device_offer(config, *meeting.registry, place.local_rank, place.world_size));
+  if (place.rank == 0) {
+    std::vector<std::string> offers;
+    for (int r = 0; r < place.world_size; ++r)
+      offers.push_back(store.get(key + "/" + std::to_string(r), timeout));
+    store.set(key, common_offer(offers));
+  }
+  return choose_backend(config, place, *meeting.registry, store.get(key, timeout));
+}
+
 // This process is a rank among others.
 int run_as_rank(RunRanks run, const RankEnvironment& place) {
   if (by_mpi(place)) end_with_parent();
@@ -269,7 +297,7 @@ int run_as_rank(RunRanks run, const RankEnvironment& place) {
   plugins::host::HostServices services = run.services;
   offer_store(services, store, meeting.prefix);
   meeting.registry = std::make_shared<Registry>(train::plugin_search_path(run.config), services);
-  meeting.backend = choose_backend(run.config, place, *meeting.registry);
+  meeting.backend = agree_on_backend(run.config, meeting, *store, place);
   if (must_choose(run)) run.config.parallelism = agree_on_mesh(run, meeting, place, share);
   if (run.make_run_folder) {
     const std::string key = meeting.prefix + "run_folder";
@@ -289,12 +317,13 @@ int run_as_rank(RunRanks run, const RankEnvironment& place) {
 }  // namespace
 
 std::string choose_backend(const config::Config& config, const RankEnvironment& place,
-                           const Registry& registry) {
+                           const Registry& registry, const std::string& of_devices) {
   const std::vector<std::string> names = communication_plugins(registry);
   std::string wanted = config.comm.backend;
   if (wanted == "auto") {
     const bool starts_them = place.world_size == 1;
-    wanted = starts_them                               ? "local"
+    wanted = !of_devices.empty()                       ? of_devices
+             : starts_them                             ? "local"
              : by_mpi(place) && contains(names, "mpi") ? "mpi"
              : contains(names, "gloo")                 ? "gloo"
                                                        : "mpi";
@@ -336,7 +365,10 @@ int run_ranks(const RunRanks& run) {
     return run_alone(run);
   }
   auto registry = std::make_shared<Registry>(train::plugin_search_path(run.config), run.services);
-  const std::string backend = choose_backend(run.config, place, *registry);
+  std::vector<std::string> offers;
+  for (int r = 0; r < run.config.launch.ranks && run.config.comm.backend == "auto"; ++r)
+    offers.push_back(device_offer(run.config, *registry, r, run.config.launch.ranks));
+  const std::string backend = choose_backend(run.config, place, *registry, common_offer(offers));
   if (backend == "local") {
     prepare();
     return run_threads(run, std::move(registry));

@@ -23,6 +23,10 @@ struct Rank {
   std::string backend;                       // communication plugin, "" for one rank
   exec::Collectives* collectives = nullptr;  // nullptr: one rank
   std::string run_folder;                    // "" if none is made
+  // Opened already, where the communicators read its memory, with what train::open_device says of
+  // the choice; nullptr: not yet.
+  std::shared_ptr<plugins::host::Device> device = nullptr;
+  std::string device_choice = {};
   bool main() const { return place.rank == 0; }
 };
 
@@ -48,11 +52,11 @@ struct RunRanks {
 // lost, and what opening plugins and stores throws.
 int run_ranks(const RunRanks& run);
 
-// The plugin that comm.backend stands for. "auto": mpi under an MPI launcher, local for ranks that
-// this process starts, else gloo, else mpi. Throws Error (RT_ERROR_UNAVAILABLE) that lists the
-// communication plugins there are.
+// The plugin that comm.backend stands for. "auto": `of_devices` (see device_offers.h) if that is
+// one, mpi under an MPI launcher, local for ranks that this process starts, else gloo, else mpi.
+// Throws Error (RT_ERROR_UNAVAILABLE) that lists the communication plugins there are.
 std::string choose_backend(const config::Config& config, const RankEnvironment& place,
-                           const plugins::host::Registry& registry);
+                           const plugins::host::Registry& registry, const std::string& of_devices);
 
 }  // namespace runtime::launch
 

@@ -119,13 +119,31 @@ plugins::host::SearchPath plugin_search_path(const config::Config& config) {
       {config.plugins.path.begin(), config.plugins.path.end()});
 }
 
+namespace {
+
+std::pair<std::shared_ptr<Plugin>, int> find_device(const config::Config& config,
+                                                    const Registry& registry, int local_rank,
+                                                    std::string* choice) {
+  for (const std::string& name : config.plugins.require) registry.require(name);
+  const auto [backend, index] = device_of_rank(config, local_rank);
+  return {backend == "auto" ? choose_backend(registry, index, choice) : registry.require(backend),
+          index};
+}
+
+}  // namespace
+
+DeviceInfo choose_device(const config::Config& config, const Registry& registry, int local_rank,
+                         std::string* choice) {
+  const auto [plugin, index] = find_device(config, registry, local_rank, choice);
+  const std::vector<DeviceInfo> devices = plugins::host::list_devices(*plugin);
+  if (index < static_cast<int>(devices.size())) return devices[index];
+  return {plugin->name(), index, {}};
+}
+
 std::shared_ptr<plugins::host::Device> open_device(const config::Config& config,
                                                    const Registry& registry, int local_rank,
                                                    std::string* choice) {
-  for (const std::string& name : config.plugins.require) registry.require(name);
-  const auto [backend, index] = device_of_rank(config, local_rank);
-  const std::shared_ptr<Plugin> plugin =
-      backend == "auto" ? choose_backend(registry, index, choice) : registry.require(backend);
+  const auto [plugin, index] = find_device(config, registry, local_rank, choice);
   plugins::host::DeviceOptions options;
   options.threads = config.device.threads;
   if (config.debug.deterministic) options.threads = std::max(1, options.threads);

@@ -37,7 +37,7 @@ class RanksProcesses : public testing::Test {
     std::string command = "TMPDIR=" + (folder_.path() / "tmp").string() + " timeout -k 5 60 " +
                           launcher + RANKS_PROBE " " + file + " " + std::to_string(steps) + " - " +
                           config;
-    settings.push_back({"plugins.path", plugin_folders()});
+    settings.push_back({"plugins.path", folders_});
     for (const auto& [key, value] : settings) command += " '" + key + "=" + value + "'";
     const std::string output = (folder_.path() / "output").string();
     const int status = std::system((command + " >" + output + " 2>&1").c_str());
@@ -85,7 +85,26 @@ class RanksProcesses : public testing::Test {
   }
 
   test::TemporaryFolder folder_;
+  std::string folders_ = plugin_folders();
 };
+
+// As NCCL does it: "auto" takes the communicator that reads the devices' memory.
+class RanksOnStreams : public RanksProcesses, public testing::WithParamInterface<Settings> {};
+
+INSTANTIATE_TEST_SUITE_P(Meshes, RanksOnStreams,
+                         testing::Values(Settings{{"comm.bucket_mb", "0.0005"}},
+                                         Settings{{"parallelism.zero_stage", "3"}},
+                                         Settings{{"parallelism.tensor", "2"}},
+                                         Settings{{"parallelism.pipeline", "2"},
+                                                  {"parallelism.microbatches", "3"}}));
+
+TEST_P(RanksOnStreams, EqualOneRank) {
+  folders_.insert(1, std::string("\"") + STREAM_PLUGIN_FOLDER + "\", ");
+  const Settings devices = {{"device.backend", "simulated"}, {"device.index", "[0, 1]"}};
+  const Difference d = largest_difference(launched("auto", 2, kSmallLeNet, 4, devices + GetParam()),
+                                          trace(kSmallLeNet, 1, 4));
+  EXPECT_LT(d.relative, kTolerance) << d.name;
+}
 
 TEST_F(RanksProcesses, GlooEqualsOneRank) {
   if (!has_plugin("gloo")) GTEST_SKIP() << "no plugin gloo here";

@@ -75,7 +75,9 @@ class Recorder {
     compile.collectives = rank.collectives;
     trainer_ = std::make_unique<Trainer>(
         config_, data_.train->spec(),
-        open_device(config_, *rank.registry, rank.place.local_rank, nullptr), compile);
+        rank.device ? rank.device
+                    : open_device(config_, *rank.registry, rank.place.local_rank, nullptr),
+        compile);
   }
 
   TraceResult run() {

@@ -1,0 +1,180 @@
+// Collectives on the streams of a device: nothing is staged, the host waits for nothing, and a rank
+// that does not come is found all the same.
+#include <gmock/gmock.h>
+
+#include "runtime/exec/collectives.h"
+#include "runtime/launch/device_offers.h"
+#include "runtime/launch/key_value.h"
+#include "runtime/launch/memory_store.h"
+#include "tests/runtime/exec/ranks.h"
+
+namespace runtime::exec {
+namespace {
+
+namespace host = plugins::host;
+using std::chrono::milliseconds;
+using testing::Each;
+using testing::HasSubstr;
+
+constexpr int64_t kNumbers = 5;
+
+// On one of two devices; communicator 1 is of every rank alone.
+struct Rank {
+  Rank(const std::shared_ptr<host::Plugin>& plugin, int rank, int size, JobBoard& board,
+       std::chrono::nanoseconds timeout)
+      : device(host::Device::open(host::Plugin::load(SIMULATED_PLUGIN, {}), rank % 2)),
+        recorder(rank),
+        watchdog(recorder, board, {.timeout = timeout}),
+        job(host::Communicator::create(
+            plugin, {.rank = rank, .world_size = size, .prefix = "test", .device = device})),
+        collectives({job, job->split(rank, 0, std::chrono::seconds(30))}, rank, size, recorder,
+                    watchdog, false) {}
+  std::shared_ptr<host::Device> device;
+  FlightRecorder recorder;
+  Watchdog watchdog;
+  std::shared_ptr<host::Communicator> job;
+  Collectives collectives;
+};
+
+// An all-reduce in device memory, as a program has it.
+struct Sum {
+  explicit Sum(Rank& rank)
+      : stream(rank.device), memory(rank.device->allocate(sizeof(float) * kNumbers)) {
+    graph::Graph graph;
+    const auto value = graph.add_value({.name = "x", .dtype = RT_FLOAT32, .dims = {kNumbers}});
+    const auto pair = graph::make_collective(graph, RT_ALL_REDUCE, RT_SUM, 0, value, value);
+    call = rank.collectives.prepare(graph, pair.start, rank.device);
+    call.collective.send = call.collective.receive = memory.data();
+  }
+  void set(float number) {
+    const std::vector<float> numbers(kNumbers, number);
+    stream.copy(memory.data(), numbers.data(), memory.bytes());
+  }
+  std::vector<float> get() {
+    std::vector<float> numbers(kNumbers);
+    stream.copy(numbers.data(), memory.data(), memory.bytes());
+    stream.synchronize();
+    return numbers;
+  }
+  host::Stream stream;
+  host::Memory memory;
+  CollectiveCall call;
+};
+
+std::vector<std::string> on_ranks(int size, const std::function<void(Rank&)>& body) {
+  host::HostServices services;
+  launch::offer_store(services, std::make_shared<launch::MemoryStore>(), "");
+  const auto plugin = host::Plugin::load(STREAM_COMMUNICATOR, services);
+  SharedBoard board(size);
+  std::vector<std::string> errors(size);
+  std::vector<std::thread> threads;
+  for (int r = 0; r < size; ++r) {
+    threads.emplace_back([&, r] {
+      errors[r] = message_of([&] {
+        Rank rank(plugin, r, size, board, std::chrono::seconds(60));
+        rank.watchdog.run([&] { body(rank); });
+      });
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return errors;
+}
+
+TEST(OnStream, TheHostWaitsForNothing) {
+  std::atomic<bool> ahead = false;
+  const auto errors = on_ranks(2, [&](Rank& rank) {
+    Sum sum(rank);
+    EXPECT_EQ(sum.call.access, Access::kStream);
+    EXPECT_FALSE(sum.call.send_copy || sum.call.receive_copy) << "nothing is staged";
+    EXPECT_FALSE(rank.collectives.access().stages(*rank.device));
+    // Rank 1 starts nothing before rank 0 has queued all of its work.
+    if (rank.collectives.rank() == 1) {
+      EXPECT_TRUE(becomes_true([&] { return ahead.load(); }));
+    }
+    for (int i = 0; i < 20; ++i) {
+      sum.set(static_cast<float>(rank.collectives.rank() + 1));
+      rank.collectives.start(sum.call, sum.stream);
+      rank.collectives.wait(sum.call, sum.stream);
+    }
+    if (rank.collectives.rank() == 0) {
+      EXPECT_LT(rank.recorder.position().completed, 20u);
+      ahead = true;
+    }
+    EXPECT_THAT(sum.get(), Each(3.0f));
+    // The watchdog's thread sees that they have completed.
+    EXPECT_TRUE(becomes_true([&] { return rank.recorder.position().completed == 20; }));
+    rank.collectives.start(sum.call, sum.stream);
+    rank.collectives.wait(sum.call, sum.stream);
+    sum.stream.synchronize();
+    const CollectiveTimes times = rank.collectives.take_times();
+    EXPECT_EQ(times.calls, 21);
+    EXPECT_GT(times.exposed_ns[0], 0) << "what the device has waited for";
+  });
+  EXPECT_THAT(errors, Each(""));
+}
+
+TEST(OnStream, WhatTheHostSendsGoesThroughTheDevice) {
+  const auto errors = on_ranks(3, [](Rank& rank) {
+    Collectives& all = rank.collectives;
+    double values[] = {1.0, static_cast<double>(all.rank())};
+    all.all_reduce(values, 2, RT_SUM);
+    EXPECT_THAT(values, testing::ElementsAre(3, 3));
+    const auto own = static_cast<char>('a' + all.rank());
+    std::string text(3, ' '), alone(1, ' ');
+    all.all_gather(&own, text.data(), 1);
+    EXPECT_EQ(text, "abc");
+    all.all_gather(&own, alone.data(), 1, 1);
+    EXPECT_EQ(alone[0], own);
+    std::string said = all.rank() == 1 ? "here" : "....";
+    all.broadcast(said.data(), said.size(), 1);
+    EXPECT_EQ(said, "here");
+    all.compare("item", {"a", "b"});
+    EXPECT_THAT(message_of([&] {
+                  all.compare("item", {"a", std::to_string(all.rank())});
+                }),
+                HasSubstr("the ranks disagree on item 2"));
+  });
+  EXPECT_THAT(errors, Each(""));
+}
+
+// The rank waits for its stream, where nobody looks at a deadline.
+TEST(OnStream, ARankThatDoesNotComeIsFound) {
+  const Folder folder;
+  SharedBoard board(2);
+  Processes ranks(1, folder.path(), [&](int) {
+    host::HostServices services;
+    const auto store = std::make_shared<launch::MemoryStore>();
+    launch::offer_store(services, store, "");
+    const auto plugin = host::Plugin::load(STREAM_COMMUNICATOR, services);
+    std::jthread other([&] {  // joins, and is not seen again
+      const auto device = host::Device::open(host::Plugin::load(SIMULATED_PLUGIN, {}), 1);
+      const auto job = host::Communicator::create(
+          plugin, {.rank = 1, .world_size = 2, .prefix = "test", .device = device});
+      job->split(1, 0, std::chrono::seconds(30));
+    });
+    Rank rank(plugin, 0, 2, board, milliseconds(200));
+    rank.watchdog.run([&] {
+      Sum sum(rank);
+      rank.collectives.start(sum.call, sum.stream);
+      rank.collectives.wait(sum.call, sum.stream);
+      sum.stream.synchronize();
+    });
+  });
+  EXPECT_EQ(ranks.exit_code(0), static_cast<int>(ExitCode::kCommunication));
+  EXPECT_THAT(ranks.errors(0),
+              HasSubstr("rank 1 of 2 is lost: it does not answer; all_reduce #1 (5 "
+                        "float32) did not complete within 0.2 s, on rank 0"));
+}
+
+TEST(DeviceOffers, AllRanksNeedTheSameCommunicatorAndADeviceEach) {
+  using launch::common_offer;
+  EXPECT_EQ(common_offer({"nccl host gpu-1", "nccl host gpu-2"}), "nccl");
+  EXPECT_EQ(common_offer({"nccl host gpu-1", "nccl other gpu-1"}), "nccl");
+  EXPECT_EQ(common_offer({"nccl host gpu-1", "nccl host gpu-1"}), "") << "one device";
+  EXPECT_EQ(common_offer({"nccl host gpu-1", ""}), "") << "a rank on the processor";
+  EXPECT_EQ(common_offer({"nccl host gpu-1", "rccl host gpu-2"}), "");
+  EXPECT_EQ(common_offer({}), "");
+}
+
+}  // namespace
+}  // namespace runtime::exec
