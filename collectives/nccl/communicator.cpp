@@ -118,19 +118,39 @@ void call_the_roll(const rt_host& host, const rt_comm_options& o, Deadline deadl
       RT_SCOPE_COMMUNICATOR);
 }
 
-ncclUniqueId meet(const rt_host& host, const rt_comm_options& o, Deadline deadline) {
+ncclUniqueId meet(const rt_host& host, const std::string& key, int rank, Deadline deadline) {
   ncclUniqueId id{};
-  const std::string key = key_of(o.prefix, "id");
-  if (o.rank == 0) {
+  if (rank == 0) {
     check_nccl(ncclGetUniqueId(&id), "make an identifier");
     set(host, key, &id, sizeof(id));
   } else if (!get(host, key, &id, sizeof(id), left_until(deadline))) {
-    throw Error(RT_ERROR_TIMEOUT,
-                format("%s: rank %d: rank 0 gave no identifier in time", kName, o.rank),
-                RT_SCOPE_COMMUNICATOR);
+    throw Error(
+        RT_ERROR_TIMEOUT,
+        format("%s: nobody gave the identifier %s in time; see the output of the other ranks",
+               kName, key.c_str()),
+        RT_SCOPE_COMMUNICATOR);
   }
   return id;
 }
+
+// Calls of the library that begin together. A group that an exception left open would swallow what
+// the thread calls later.
+class LibraryGroup {
+ public:
+  LibraryGroup() { check_nccl(ncclGroupStart(), "begin a group"); }
+  ~LibraryGroup() {
+    if (open_) static_cast<void>(ncclGroupEnd());
+  }
+  LibraryGroup(const LibraryGroup&) = delete;
+  LibraryGroup& operator=(const LibraryGroup&) = delete;
+  void end(ncclComm_t comm) {
+    open_ = false;
+    check_nccl(ncclGroupEnd(), "end a group", comm);
+  }
+
+ private:
+  bool open_ = true;
+};
 
 int32_t device_of(const rt_comm_options& o) {
   if (o.device != nullptr) return reinterpret_cast<const rt_gpu_device*>(o.device)->index;
@@ -164,7 +184,7 @@ bool Completion::done() const {
 }
 
 Communicator::Communicator(const rt_host& host, const rt_comm_options& o)
-    : device_(device_of(o)), prefix_(o.prefix) {
+    : host_(host), device_(device_of(o)), prefix_(o.prefix), timeout_(o.timeout_ns) {
   if (host.kv_set == nullptr || host.kv_get == nullptr) {
     throw Error(RT_ERROR_UNAVAILABLE, "the host offers no key-value store to meet in");
   }
@@ -174,18 +194,34 @@ Communicator::Communicator(const rt_host& host, const rt_comm_options& o)
   const Deadline deadline = deadline_in(o.timeout_ns);
   use_device();
   call_the_roll(host, o, deadline);
-  const ncclUniqueId id = meet(host, o, deadline);
-  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-  config.blocking = 0;
-  const ncclResult_t started = ncclCommInitRankConfig(&comm_, o.world_size, id, o.rank, &config);
-  settle(started, "join", deadline);
+  comm_ = join("id", o.rank, o.world_size, deadline);
   prepare();
 }
 
-Communicator::Communicator(int32_t device, ncclComm_t comm, std::string prefix, Deadline deadline)
-    : device_(device), prefix_(std::move(prefix)), comm_(comm) {
-  settle(ncclInProgress, "split", deadline);
+Communicator::Communicator(const Communicator& parent, ncclComm_t comm, std::string prefix,
+                           Deadline deadline)
+    : host_(parent.host_),
+      device_(parent.device_),
+      prefix_(std::move(prefix)),
+      timeout_(parent.timeout_),
+      comm_(comm) {
+  settle(comm_, ncclInProgress, "split", deadline);
   prepare();
+}
+
+ncclComm_t Communicator::join(const std::string& key, int rank, int size, Deadline deadline) {
+  const ncclUniqueId id = meet(host_, key_of(prefix_, key), rank, deadline);
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  ncclComm_t comm = nullptr;
+  const ncclResult_t started = ncclCommInitRankConfig(&comm, size, id, rank, &config);
+  try {
+    settle(comm, started, "join", deadline);
+  } catch (const Error&) {
+    if (comm != nullptr) static_cast<void>(ncclCommAbort(comm));
+    throw;
+  }
+  return comm;
 }
 
 void Communicator::prepare() {
@@ -202,8 +238,8 @@ Communicator::~Communicator() {
     std::erase_if(unfinished_, [](const auto& completion) { return completion->done(); });
   } catch (const Error&) {  // the device failed: nothing on it will complete
   }
-  if (comm_ != nullptr && unfinished_.empty() && !failure()) {
-    static_cast<void>(ncclCommDestroy(comm_));
+  if (unfinished_.empty() && !failure()) {
+    for (ncclComm_t comm : comms()) static_cast<void>(ncclCommDestroy(comm));
   } else {
     abort();
   }
@@ -213,16 +249,24 @@ Communicator::~Communicator() {
 
 void Communicator::use_device() const { check_gpu(GPU(SetDevice)(device_), "choose the device"); }
 
-void Communicator::settle(ncclResult_t started, const char* what, Deadline deadline) {
-  check_nccl(started, what, comm_);
+std::vector<ncclComm_t> Communicator::comms() const {
+  std::vector<ncclComm_t> all;
+  if (comm_ != nullptr) all.push_back(comm_);
+  for (const auto& [pair, comm] : pairs_) all.push_back(comm);
+  return all;
+}
+
+void Communicator::settle(ncclComm_t comm, ncclResult_t started, const char* what,
+                          Deadline deadline) {
+  check_nccl(started, what, comm);
   while (true) {
     expect_alive();
     ncclResult_t state = ncclSuccess;
     {
       const std::lock_guard lock(mutex_);
-      if (comm_ != nullptr) check_nccl(ncclCommGetAsyncError(comm_, &state), what, comm_);
+      if (!aborted_) check_nccl(ncclCommGetAsyncError(comm, &state), what, comm);
     }
-    check_nccl(state, what, comm_);
+    check_nccl(state, what);
     if (state != ncclInProgress) return;
     if (std::chrono::steady_clock::now() > deadline) {
       abort();
@@ -247,9 +291,10 @@ std::unique_ptr<Communicator> Communicator::split(int32_t color, int32_t key, De
   ncclComm_t part = nullptr;
   const ncclResult_t started =
       ncclCommSplit(comm_, color < 0 ? NCCL_SPLIT_NOCOLOR : color, key, &part, nullptr);
-  settle(started, "split", deadline);
+  settle(comm_, started, "split", deadline);
+  const std::string prefix = format("%s/%d.%d", prefix_.c_str(), splits_++, color);
   if (color < 0 || part == nullptr) return nullptr;
-  return std::unique_ptr<Communicator>(new Communicator(device_, part, prefix_, deadline));
+  return std::unique_ptr<Communicator>(new Communicator(*this, part, prefix, deadline));
 }
 
 void Communicator::check(const rt_collective& call) const {
@@ -275,14 +320,25 @@ void Communicator::check(const rt_collective& call) const {
 
 void Communicator::all_to_all(const rt_collective& call, GPU(Stream_t) stream) {
   const uint64_t bytes = call.count * bytes_of(call.dtype);
-  check_nccl(ncclGroupStart(), "begin a group");
+  LibraryGroup group;
   for (int peer = 0; peer < size_; ++peer) {
     const auto* from = static_cast<const char*>(call.send) + static_cast<uint64_t>(peer) * bytes;
     auto* to = static_cast<char*>(call.receive) + static_cast<uint64_t>(peer) * bytes;
     check_nccl(ncclSend(from, bytes, ncclUint8, peer, comm_, stream), "send", comm_);
     check_nccl(ncclRecv(to, bytes, ncclUint8, peer, comm_, stream), "receive", comm_);
   }
-  check_nccl(ncclGroupEnd(), "end a group", comm_);
+  group.end(comm_);
+}
+
+ncclComm_t Communicator::comm_of(const rt_collective& call) {
+  if (!is_transfer(call.kind)) return comm_;
+  const bool sends = call.kind == RT_SEND;
+  const Pair pair = sends ? Pair(rank_, call.peer) : Pair(call.peer, rank_);
+  if (const auto found = pairs_.find(pair); found != pairs_.end()) return found->second;
+  ncclComm_t comm = join(format("pair/%d-%d", pair.first, pair.second), sends ? 0 : 1, 2,
+                         std::chrono::steady_clock::now() + timeout_);
+  const std::lock_guard lock(mutex_);
+  return pairs_[pair] = comm;
 }
 
 void Communicator::start(const rt_collective& c, GPU(Stream_t) stream) {
@@ -309,9 +365,9 @@ void Communicator::start(const rt_collective& c, GPU(Stream_t) stream) {
     case RT_ALL_TO_ALL:
       return all_to_all(c, stream);
     case RT_SEND:
-      return done(ncclSend(c.send, c.count, type, c.peer, comm_, stream), "send");
+      return done(ncclSend(c.send, c.count, type, 1, comm_of(c), stream), "send");
     case RT_RECEIVE:
-      return done(ncclRecv(c.receive, c.count, type, c.peer, comm_, stream), "receive");
+      return done(ncclRecv(c.receive, c.count, type, 0, comm_of(c), stream), "receive");
     default:
       return done(ncclAllReduce(barrier_, barrier_, 1, type, ncclSum, comm_, stream), "barrier");
   }
@@ -326,30 +382,43 @@ std::shared_ptr<Completion> Communicator::enqueue(const rt_collective& call) {
   std::erase_if(unfinished_, [](const auto& earlier) { return earlier->done(); });
   auto completion = std::make_shared<Completion>();
   unfinished_.push_back(completion);
-  start(call, stream);
   if (open_groups_ > 0) {
-    pending_.push_back({completion, stream});
+    grouped_.push_back({call, completion, stream});
   } else {
-    settle(ncclSuccess, "start a collective", deadline_in(kStartNs));
-    completion->record(stream);
+    issue({{call, completion, stream}});
   }
   return completion;
 }
 
+void Communicator::issue(const std::vector<Pending>& calls) {
+  // Pairs join in one order on all ranks, and not within a group of the library's.
+  std::map<Pair, const rt_collective*> pairs;
+  for (const Pending& p : calls) {
+    if (!is_transfer(p.call.kind)) continue;
+    const bool sends = p.call.kind == RT_SEND;
+    pairs[sends ? Pair(rank_, p.call.peer) : Pair(p.call.peer, rank_)] = &p.call;
+  }
+  for (const auto& [pair, call] : pairs) comm_of(*call);
+  LibraryGroup group;
+  for (const Pending& p : calls) start(p.call, p.stream);
+  group.end(comm_);
+  for (const Pending& p : calls) {
+    settle(comm_of(p.call), ncclSuccess, "start a collective", deadline_in(kStartNs));
+    p.completion->record(p.stream);
+  }
+}
+
 void Communicator::begin_group() {
   expect_alive();
-  check_nccl(ncclGroupStart(), "begin a group");
   ++open_groups_;
 }
 
 void Communicator::end_group() {
   if (open_groups_ == 0) throw Error(RT_ERROR_INVALID_ARGUMENT, "group_end without group_begin");
-  --open_groups_;
-  check_nccl(ncclGroupEnd(), "end a group", comm_);
-  if (open_groups_ > 0) return;
-  settle(ncclSuccess, "start a group", deadline_in(kStartNs));
-  for (const Pending& p : pending_) p.completion->record(p.stream);
-  pending_.clear();
+  if (--open_groups_ > 0) return;
+  expect_alive();
+  use_device();
+  issue(std::exchange(grouped_, {}));
 }
 
 bool Communicator::poll(const Completion& completion) {
@@ -377,19 +446,21 @@ void Communicator::wait(const Completion& completion, int64_t timeout_ns) {
 void Communicator::abort() {
   const std::lock_guard lock(mutex_);
   if (aborted_.exchange(true)) return;
-  if (comm_ != nullptr) static_cast<void>(ncclCommAbort(comm_));  // frees it
+  for (ncclComm_t comm : comms()) static_cast<void>(ncclCommAbort(comm));  // frees it
   comm_ = nullptr;
+  pairs_.clear();
 }
 
 std::optional<Error> Communicator::failure() {
   if (aborted_)
     return Error(RT_ERROR_ABORTED, "the communicator was aborted", RT_SCOPE_COMMUNICATOR);
   const std::lock_guard lock(mutex_);
-  ncclResult_t state = ncclSuccess;
   try {
-    if (comm_ != nullptr)
-      check_nccl(ncclCommGetAsyncError(comm_, &state), "look for errors", comm_);
-    check_nccl(state, "a collective", comm_);
+    for (ncclComm_t comm : comms()) {
+      ncclResult_t state = ncclSuccess;
+      check_nccl(ncclCommGetAsyncError(comm, &state), "look for errors", comm);
+      check_nccl(state, "a collective", comm);
+    }
   } catch (const Error& error) {
     return error;
   }

@@ -1,14 +1,20 @@
 // A communicator of NCCL: joining with a deadline, calls on streams, works as events, failure and
 // abort.
+//
+// NCCL runs the calls of one of its communicators one after the other, whatever their streams.
+// Sends and receives must not wait for each other or for collectives, so each ordered pair of ranks
+// that uses them has a communicator of the library for itself, joined at the first call.
 #ifndef COLLECTIVES_NCCL_COMMUNICATOR_H_
 #define COLLECTIVES_NCCL_COMMUNICATOR_H_
 
 #include <atomic>
 #include <chrono>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "api.h"
@@ -64,31 +70,39 @@ class Communicator {
   std::optional<Error> failure();
 
  private:
-  Communicator(int32_t device, ncclComm_t comm, std::string prefix, Deadline deadline);
-  void prepare();
-  void use_device() const;
-  // Until the library is through with what it was asked to start (communicators do not block).
-  void settle(ncclResult_t started, const char* what, Deadline deadline);
-  void check(const rt_collective& call) const;
-  void start(const rt_collective& call, GPU(Stream_t) stream);
-  void all_to_all(const rt_collective& call, GPU(Stream_t) stream);
-  void expect_alive();
-
+  using Pair = std::pair<int, int>;  // source and destination
   struct Pending {
+    rt_collective call;
     std::shared_ptr<Completion> completion;
     GPU(Stream_t) stream;
   };
+  Communicator(const Communicator& parent, ncclComm_t comm, std::string prefix, Deadline deadline);
+  void prepare();
+  void use_device() const;
+  ncclComm_t join(const std::string& key, int rank, int size, Deadline deadline);
+  // Until the library is through with what it was asked to start (communicators do not block).
+  void settle(ncclComm_t comm, ncclResult_t started, const char* what, Deadline deadline);
+  void check(const rt_collective& call) const;
+  void issue(const std::vector<Pending>& calls);
+  ncclComm_t comm_of(const rt_collective& call);
+  void start(const rt_collective& call, GPU(Stream_t) stream);
+  void all_to_all(const rt_collective& call, GPU(Stream_t) stream);
+  void expect_alive();
+  std::vector<ncclComm_t> comms() const;
 
+  const rt_host& host_;
   const int32_t device_;
   const std::string prefix_;
-  int rank_ = 0, size_ = 1;
-  std::mutex mutex_;  // guards comm_ against abort, which frees it
+  const std::chrono::nanoseconds timeout_;  // of joining
+  int rank_ = 0, size_ = 1, splits_ = 0;
+  std::mutex mutex_;  // guards comm_ and pairs_ against abort, which frees them
   ncclComm_t comm_ = nullptr;
+  std::map<Pair, ncclComm_t> pairs_;  // the source is rank 0, the destination rank 1
   std::atomic<bool> aborted_ = false;
   GPU(Stream_t) own_stream_{};  // of calls that name none
   void* barrier_ = nullptr;     // one number on the device
   int open_groups_ = 0;
-  std::vector<Pending> pending_;  // of the open group
+  std::vector<Pending> grouped_;  // calls of the open group
   std::vector<std::shared_ptr<Completion>> unfinished_;
 };
 
