@@ -43,6 +43,7 @@ inline constexpr char kApiName[] = "CUDA";
 inline constexpr char kPluginName[] = "cuda";
 inline auto allocate_pinned(void** address, uint64_t bytes) {
   return cudaMallocHost(address, bytes);
+inline constexpr bool kNvidia = true;
 }
 inline auto free_pinned(void* address) { return cudaFreeHost(address); }
 #else
@@ -50,6 +51,7 @@ inline constexpr char kApiName[] = "HIP";
 inline constexpr char kPluginName[] = "rocm";
 inline auto allocate_pinned(void** address, uint64_t bytes) {
   return hipHostMalloc(address, bytes);
+inline constexpr bool kNvidia = false;
 }
 inline auto free_pinned(void* address) { return hipHostFree(address); }
 #endif

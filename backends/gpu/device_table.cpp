@@ -2,6 +2,7 @@
 // as one device that is not usable, with the driver's own words.
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "backends/gpu/objects.h"
 
@@ -87,6 +88,8 @@ rt_status open(void* self, int32_t index, const rt_device_options* options, rt_d
     auto made = std::make_unique<rt_device>();
     made->gpu.index = index;
     made->properties.multiprocessors = from.multiProcessorCount;
+    made->address = {static_cast<unsigned>(from.pciDomainID), static_cast<unsigned>(from.pciBusID),
+                     static_cast<unsigned>(from.pciDeviceID)};
     use(*made);
     made->vendor =
         open_vendor(*options, made->properties, static_cast<const Instance*>(self)->host);
@@ -257,12 +260,17 @@ rt_status memory_info(rt_device* device, rt_memory_info* info, rt_error* error) 
   });
 }
 
-rt_status utilisation(rt_device*, rt_utilisation* utilisation, rt_error* error) {
+rt_status utilisation(rt_device* device, rt_utilisation* utilisation, rt_error* error) {
   return guard(error, [&] {
     expect_room(utilisation, "rt_utilisation");
     const uint32_t size = utilisation->size;
     *utilisation = {size, -1, -1, -1, -1};
   });
+    const std::lock_guard lock(device->telemetry_mutex);
+    if (!std::exchange(device->telemetry_opened, true)) {
+      device->telemetry = kNvidia ? open_nvml(device->address) : open_rocm_smi(device->address);
+    }
+    if (device->telemetry) device->telemetry->read(*utilisation);
 }
 
 }  // namespace

@@ -319,13 +319,12 @@ rt_memory_info Device::memory_info() {
   return info;
 }
 
-std::optional<int> Device::compute_percent() {
-  if (plugin_->device_api()->utilisation == nullptr) return std::nullopt;
+rt_utilisation Device::utilisation() {
   rt_utilisation utilisation{sizeof(rt_utilisation), -1, -1, -1, -1};
+  if (plugin_->device_api()->utilisation == nullptr) return utilisation;
   call(during(*this, "utilisation"),
        [&](rt_error* e) { return plugin_->device_api()->utilisation(device_, &utilisation, e); });
-  if (utilisation.compute_percent < 0) return std::nullopt;
-  return utilisation.compute_percent;
+  return utilisation;
 }
 
 Support Device::query(const Operation& operation) {

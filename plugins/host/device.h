@@ -5,7 +5,6 @@
 #include <chrono>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -139,7 +138,7 @@ class Device : public std::enable_shared_from_this<Device> {
   Stream create_stream();
   Event create_event();
   rt_memory_info memory_info();
-  std::optional<int> compute_percent();  // 0..100; nullopt: the device does not know
+  rt_utilisation utilisation();  // of the whole device, -1 where it does not know
 
   Support query(const Operation& operation);
   Kernel create_kernel(const Operation& operation);

@@ -156,7 +156,8 @@ TEST(Event, MeasuresAndIsReusable) {
   end.record(stream);
   end.synchronize();
   EXPECT_GE(Event::elapsed(begin, end).count(), 0);
-  EXPECT_EQ(device->compute_percent(), std::nullopt);
+  EXPECT_EQ(device->utilisation().compute_percent, -1);
+  EXPECT_EQ(device->utilisation().power_milliwatts, -1);
 }
 
 TEST(TensorDesc, RefusesWhatCannotBe) {
