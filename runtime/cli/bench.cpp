@@ -41,21 +41,25 @@ data::Loader make_loader(const Session& s) {
   return {s.data.train, options};
 }
 
-// Medians of this rank.
+// Medians of this rank. On a device with queues the next step is queued before the result of one is
+// waited for, as in training.
 train::StepCost measure(Session& s, int64_t steps) {
   data::Loader loader = make_loader(s);
+  const int64_t in_flight = s.device->is_inline() ? 0 : 1;
+  int64_t pending = 0;
   std::vector<double> times;
   std::array<std::vector<double>, parallel::kAxes> exposed;
   for (int64_t i = 0; i < steps + kWarmUp; ++i) {
     const auto begin = Clock::now();
     s.trainer->step(loader.next(), s.config.optimizer.lr);
-    while (s.trainer->next_result(true)) {
-    }
+    for (++pending; pending > in_flight; --pending) s.trainer->next_result(true);
     const std::chrono::duration<double> elapsed = Clock::now() - begin;
     const parallel::ByAxis waited = train::exposed_by_axis(s.trainer->take_collective_times());
     if (i < kWarmUp) continue;
     times.push_back(elapsed.count());
     for (size_t axis = 0; axis < waited.size(); ++axis) exposed[axis].push_back(waited[axis]);
+  }
+  while (s.trainer->next_result(true)) {
   }
   return {steps, median(times), {median(exposed[0]), median(exposed[1]), median(exposed[2])}};
 }
@@ -110,19 +114,25 @@ void print_bench(const Session& s, const BenchArguments& arguments, double step_
   const double samples = static_cast<double>(s.config.training.global_batch_size) / step_s;
   const int64_t labels = s.data.train->spec().labels;  // above 1: tokens
   const double tokens = samples * static_cast<double>(labels);
+  const exec::Recorded recorded = s.trainer->program().recorded();
   if (!arguments.json) {
     const bool several = s.rank.collectives != nullptr;
     const std::string ranks =
         several ? fmt::format(", {} ranks over {}", s.rank.place.world_size, s.rank.backend) : "";
     fmt::print(
         "{} on {}{}: {:.3f} ms a step (median of {}{}), {:.0f} samples/s{}, {:.1f} GFLOP/s, peak "
-        "memory {:.0f} MiB{}\n{}\n",
+        "memory {:.0f} MiB{}{}\n{}\n",
         s.config.name, s.device->id(), ranks, step_s * 1e3, arguments.steps,
         scaling.predicted ? fmt::format(", predicted {:.3f} ms", scaling.predicted->step() * 1e3)
                           : "",
         samples, labels > 1 ? fmt::format(" ({:.0f} tokens/s)", tokens) : "",
         all.flops / step_s / 1e9, static_cast<double>(all.peak) / (1 << 20),
         several && s.rank.backend == "local" ? " of the process with all ranks" : " of the process",
+        recorded.operations > 0
+            ? fmt::format(", {} of {} operations replayed as {} recording{}", recorded.operations,
+                          s.trainer->program().graph().nodes.size(), recorded.recordings,
+                          recorded.recordings == 1 ? "" : "s")
+            : "",
         train::explain_memory(scaling));
     if (several) fmt::print("{}\n", train::explain(scaling));
     return;
@@ -139,6 +149,8 @@ void print_bench(const Session& s, const BenchArguments& arguments, double step_
   j["flops_per_second"] = all.flops / step_s;
   j["peak_memory_bytes"] = all.own_peak;
   j["peak_memory_bytes_all_ranks"] = all.peak;
+  j["operations"] = s.trainer->program().graph().nodes.size();
+  j["recorded_operations"] = recorded.operations;
   auto measured = nlohmann::ordered_json::parse(train::to_json(scaling));
   j["predicted_step_ms"] = measured["predicted_step_ms"];
   j["memory"] = measured["memory"];
