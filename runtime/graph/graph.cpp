@@ -122,7 +122,7 @@ namespace {
 
 bool moves_data_only(const Node& node) {
   static constexpr const char* kOps[] = {RT_OP_COPY,  RT_OP_FILL, RT_OP_TRANSPOSE, RT_OP_CONCAT,
-                                         RT_OP_SLICE, RT_OP_PAD,  RT_OP_EMBEDDING};
+                                         RT_OP_SLICE, RT_OP_PAD,  RT_OP_EMBEDDING, RT_OP_CAST};
   return std::any_of(std::begin(kOps), std::end(kOps),
                      [&](const char* op) { return node.op == op; });
 }

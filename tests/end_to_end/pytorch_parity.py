@@ -10,6 +10,8 @@ PyTorch computes in float64 from the same float32 weights; the difference from i
 In float32 one activation that rounding puts on the other side of a ReLU changes a gradient of the residual net, in which
 batch norm makes large terms cancel, by 1e-3 to 1e-2, in PyTorch as here. So `residual` has tanh and is compared on every
 backend; `residual_relu` is for the reference, whose sums in double leave no such difference.
+With PARITY_MIXED=bf16 `training.mixed_precision` is compared: bfloat16 leaves some gradients of these untrained nets 0.1 away from
+float64, so a tensor may be 2e-2 away, or half as far again as PyTorch's own under torch.autocast.
 Exit code 0: all agree, 1: some differ, 77: PyTorch is absent (skipped).
 """
 import copy
@@ -29,8 +31,11 @@ except ImportError as error:
     sys.exit(77)
 
 STEPS = 10
-TOLERANCE = 1e-4
+MIXED = os.environ.get("PARITY_MIXED") == "bf16"
+TOLERANCE = 2e-2 if MIXED else 1e-4
 EXTRA = os.environ.get("PARITY_ARGUMENTS", "").split()  # more arguments of `runtime gradients`
+if MIXED:
+    EXTRA += ["--set", "training.mixed_precision=bf16"]
 DTYPES = {"F32": np.float32, "F64": np.float64, "I32": np.int32, "I64": np.int64}
 
 
@@ -214,26 +219,34 @@ def relative_error(ours, theirs):
     return float(np.linalg.norm(ours.astype(np.float64) - theirs) / max(np.linalg.norm(theirs), 1e-30))
 
 
-def gradients(model, features, labels, dtype):
+def gradients(model, features, labels, dtype, autocast=False):
     """Logits, loss and gradients of a copy of the model in another type."""
     model = copy.deepcopy(model).to(dtype)
-    logits = model(features.to(dtype))
-    loss = nn.functional.cross_entropy(logits, labels)
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
+        logits = model(features.to(dtype))
+    loss = nn.functional.cross_entropy(logits.to(dtype), labels)
     loss.backward()
     found = {name: parameter.grad.double().numpy() for name, parameter in model.named_parameters()}
     return {"logits": logits.detach().double().numpy(), "loss": np.array([loss.item()]), **found}
 
 
 def compare_step(model, names, ours):
-    """Relative differences from PyTorch in float64 and in float32; then one step of gradient descent."""
+    """Relative differences from PyTorch in float64, with what is allowed, and in float32; then one step of descent."""
     features = torch.from_numpy(ours["features"].copy())
     if features.dim() == 4:
         features = features.permute(0, 3, 1, 2)
     labels = torch.from_numpy(ours["labels"].astype(np.int64))
     exact = gradients(model, features, labels, torch.float64)
-    single = gradients(model, features, labels, torch.float32)
-    errors = {name: relative_error(ours[names.get(name, name)], theirs) for name, theirs in exact.items()}
-    single_errors = [relative_error(ours[names.get(name, name)], theirs) for name, theirs in single.items()]
+    single = gradients(model, features, labels, torch.float32, autocast=MIXED)
+    errors, single_errors = {}, []
+    for name, theirs in exact.items():
+        error = relative_error(ours[names.get(name, name)], theirs)
+        if MIXED:  # how far PyTorch itself is from float64
+            single_errors.append(relative_error(single[name], theirs))
+            errors[name] = (error, max(TOLERANCE, 1.5 * single_errors[-1]))
+        else:
+            single_errors.append(relative_error(ours[names.get(name, name)], single[name]))
+            errors[name] = (error, TOLERANCE)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             parameter -= 0.1 * torch.from_numpy(exact[name]).float()
@@ -246,7 +259,7 @@ def compare(runtime, backend, name, folder):
     names = MODELS[name][2]
     write_data(name, folder)
     config = write_config(name, folder)
-    worst, worst_single, losses = ("", 0.0), 0.0, []
+    worst, worst_single, losses = ("", (0.0, TOLERANCE)), 0.0, []
     for step in range(STEPS):
         weights = os.path.join(folder, "weights.safetensors")
         output = os.path.join(folder, "step.safetensors")
@@ -258,11 +271,12 @@ def compare(runtime, backend, name, folder):
         errors, single, loss = compare_step(model, names, read_safetensors(output))
         worst_single = max(worst_single, single)
         losses.append(loss)
-        worst = max([worst] + list(errors.items()), key=lambda item: item[1])
-    verdict = "ok" if worst[1] <= TOLERANCE else "DIFFERS"
+        worst = max([worst] + list(errors.items()), key=lambda item: item[1][0] / item[1][1])
+    error, allowed = worst[1]
+    verdict = "ok" if error <= allowed else "DIFFERS"
     print(f"{name:13} on {backend}: {STEPS} steps, loss {losses[0]:.4f} -> {losses[-1]:.4f}, largest relative difference "
-          f"{worst[1]:.2e} ({worst[0]}; float32: {worst_single:.2e}): {verdict}", flush=True)
-    return worst[1] <= TOLERANCE
+          f"{error:.2e} ({worst[0]}, allowed {allowed:.2e}; {'PyTorch in bf16' if MIXED else 'float32'}: {worst_single:.2e}): {verdict}", flush=True)
+    return error <= allowed
 
 
 def main():
