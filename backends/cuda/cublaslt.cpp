@@ -85,7 +85,8 @@ class Blas {
   bool uses_tf32(const Gemm& gemm) const { return tf32_ && gemm.dtype == RT_FLOAT32; }
 
   // The library's favourites first; empty if it does not do this.
-  std::vector<cublasLtMatmulHeuristicResult_t> algorithms(const Gemm& gemm, size_t most) const {
+  std::vector<cublasLtMatmulHeuristicResult_t> algorithms(const Gemm& gemm, size_t most,
+                                                          std::string* without) const {
     // Whether there is a bias and how it is aligned counts, its address does not.
     Product p = describe(gemm, reinterpret_cast<const void*>(gpu::kAlignment));
     cublasLtMatmulPreferenceOpaque_t preference;
@@ -100,6 +101,9 @@ class Blas {
         call_.heuristic(handle_, &p.description, &p.left, &p.right, &p.d, &p.d, &preference,
                         static_cast<int>(most), results.data(), &count);
     results.resize(status == CUBLAS_STATUS_SUCCESS ? static_cast<size_t>(count) : 0);
+    if (results.empty()) {
+      *without = format("cuBLASLt has no algorithm: %s", call_.status_string(status));
+    }
     std::erase_if(results, [](const auto& r) { return r.state != CUBLAS_STATUS_SUCCESS; });
     return results;
   }
@@ -182,17 +186,18 @@ class CublasLt : public gpu::Vendor {
  public:
   explicit CublasLt(bool tf32) : blas_(std::make_shared<const Blas>(tf32)) {}
 
-  std::vector<Kernel> kernels(const Operation& op, size_t most) override {
+  std::vector<Kernel> kernels(const Operation& op, size_t most, std::string* without) override {
     std::vector<Kernel> kernels;
     if (!op.is(RT_OP_MATMUL)) return kernels;
     // Which epilogues there are depends on types and device: with fewer until the library agrees.
     for (uint32_t fused = op.post_op_count();; --fused) {
       const auto gemm = gemm_of(op, fused);
       if (!gemm) return kernels;
-      for (const auto& algorithm : blas_->algorithms(*gemm, most)) {
+      for (const auto& algorithm : blas_->algorithms(*gemm, most, without)) {
         kernels.push_back(make(op, *gemm, algorithm));
       }
       fused = gemm->fused;
+      if (!kernels.empty()) without->clear();
       if (!kernels.empty() || fused == 0) return kernels;
     }
   }

@@ -257,14 +257,15 @@ class Cudnn : public gpu::Vendor {
  public:
   explicit Cudnn(bool tf32) : session_(std::make_shared<Session>()), tf32_(tf32) {}
 
-  std::vector<Kernel> kernels(const Operation& op, size_t most) override {
+  std::vector<Kernel> kernels(const Operation& op, size_t most, std::string* without) override {
     // The graph with bias and activation has fewer engines: with fewer until there is one.
     for (uint32_t fused = op.post_op_count();; --fused) {
       const auto c = convolution_of(op, fused);
       if (!c) return {};
       std::vector<Kernel> kernels;
-      for (const auto& plan : plans(*c, most)) kernels.push_back(make(op, *c, plan));
+      for (const auto& plan : plans(*c, most, without)) kernels.push_back(make(op, *c, plan));
       fused = c->fused;
+      if (!kernels.empty()) without->clear();
       if (!kernels.empty() || fused == 0) return kernels;
     }
   }
@@ -308,8 +309,10 @@ class Cudnn : public gpu::Vendor {
     return found;
   }
 
-  std::vector<std::shared_ptr<const Plan>> plans(const Convolution& c, size_t most) const {
+  std::vector<std::shared_ptr<const Plan>> plans(const Convolution& c, size_t most,
+                                                 std::string* without) const {
     std::vector<std::shared_ptr<const Plan>> found;
+    *without = "cuDNN has no deterministic engine in this precision";
     try {
       const auto graph = std::make_shared<const Graph>(*session_, c);
       for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
@@ -318,8 +321,8 @@ class Cudnn : public gpu::Vendor {
           if (auto plan = make_plan(c, graph, std::move(configuration))) found.push_back(plan);
         }
       }
-    } catch (const Error&) {
-      // A graph or an engine that this version of the library refuses: the own kernel serves.
+    } catch (const Error& refusal) {  // this version of the library does not know it
+      *without = refusal.what();
     }
     return found;
   }

@@ -34,9 +34,9 @@ class Libraries : public Vendor {
       host->log(host->context, RT_LOG_WARNING, "cuda", text.c_str());
     }
   }
-  std::vector<Kernel> kernels(const Operation& op, size_t most) override {
+  std::vector<Kernel> kernels(const Operation& op, size_t most, std::string* without) override {
     for (const auto& library : libraries_) {
-      auto kernels = library->kernels(op, most);
+      auto kernels = library->kernels(op, most, without);
       if (!kernels.empty()) return kernels;
     }
     return {};

@@ -39,11 +39,13 @@ bool is_wide(const Operation& op) {
 }
 
 // At most `most` ways of doing it, the default first: those of the vendor's libraries, then the own
-// kernel. If there is none: the reason of the own kernel's refusal.
-std::vector<Kernel> make(const rt_device& device, const Operation& op, size_t most) {
+// kernel. If there is none: the reason of the own kernel's refusal. `without`: why a library that
+// should do it does not.
+std::vector<Kernel> make(const rt_device& device, const Operation& op, size_t most,
+                         std::string* without) {
   std::vector<Kernel> ways;
   if (device.vendor != nullptr) {
-    ways = device.vendor->kernels(op, std::min(most, kMostWays - 1));
+    ways = device.vendor->kernels(op, std::min(most, kMostWays - 1), without);
   }
   const Entry* entry = find_entry(op);
   try {
@@ -95,7 +97,12 @@ rt_status query(rt_device* device, const rt_op_desc* desc, rt_support* support, 
     try {
       const rt_op_desc part = fusible(op, support->post_ops_fused);
       use(*device);
-      const std::vector<Kernel> ways = make(*device, Operation(&part), kMostWays);
+      std::string without;
+      const std::vector<Kernel> ways = make(*device, Operation(&part), kMostWays, &without);
+      if (!without.empty()) {
+        support->level = RT_SUPPORT_EMULATED;
+        copy_text(support->reason, without + "; an own, slower kernel does it");
+      }
       for (const Kernel& way : ways) {
         support->tolerance = std::max(support->tolerance, way.tolerance);
       }
@@ -135,7 +142,8 @@ void check_saved(const Operation& op, const Kernel& kernel) {
 
 Kernel make_chosen(const rt_device& device, const Operation& op) {
   const uint64_t number = std::max<uint64_t>(op.desc().algorithm, 1);
-  std::vector<Kernel> ways = make(device, op, std::min<uint64_t>(number, kMostWays));
+  std::string without;
+  std::vector<Kernel> ways = make(device, op, std::min<uint64_t>(number, kMostWays), &without);
   if (number <= ways.size()) return std::move(ways[number - 1]);
   op.fail(format("algorithm %llu is not one of the candidates (1 to %zu)",
                  static_cast<unsigned long long>(number), ways.size()));

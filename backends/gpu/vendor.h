@@ -4,6 +4,7 @@
 #define BACKENDS_GPU_VENDOR_H_
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "backends/gpu/plan.h"
@@ -17,9 +18,10 @@ class Vendor {
   virtual ~Vendor() = default;
 
   // At most `most` ways of doing the operation with all its post-operations, the library's
-  // favourite first, each the same bits every time; none where no library does it. The order is the
-  // same in every process with the same versions of the libraries.
-  virtual std::vector<Kernel> kernels(const Operation& op, size_t most) = 0;
+  // favourite first, each the same bits every time; none where no library does it, and if it is a
+  // library's business, `without` says why not. The order is the same in every process with the
+  // same versions of the libraries.
+  virtual std::vector<Kernel> kernels(const Operation& op, size_t most, std::string* without) = 0;
 };
 
 // The keys of [device.<plugin>].
