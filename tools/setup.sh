@@ -13,7 +13,7 @@ train=(ca-certificates cmake ninja-build g++ libdnnl-dev libtomlplusplus-dev lib
 tests=(libgtest-dev libgmock-dev python3)
 # Tests that need these say that they are skipped where a distribution has no such package.
 optional_tests=(python3-numpy python3-torch strace libgloo-dev libopenmpi-dev openmpi-bin libmpich-dev mpich libpmix-dev
-  libhiredis-dev redis-server iproute2 netcat-openbsd)
+  libhiredis-dev redis-server iproute2 netcat-openbsd hipcc libamdhip64-dev)
 dev=(clang clang-format clang-tidy libclang-rt-dev ccache git)
 
 wanted=("${train[@]}" "${tests[@]}")

@@ -30,7 +30,7 @@ precompile=-DRUNTIME_PRECOMPILE=ON
 if command -v ccache >/dev/null; then precompile=; fi
 
 say "Release build"
-configure release -DRUNTIME_BUILD_TESTS=ON ${CI:+-DRUNTIME_TEST_OPTIONS=-O1} ${CI:+-DCMAKE_CUDA_ARCHITECTURES=90}
+configure release -DRUNTIME_BUILD_TESTS=ON ${CI:+-DRUNTIME_TEST_OPTIONS=-O1} ${CI:+-DCMAKE_CUDA_ARCHITECTURES=90 -DRUNTIME_HIP_ARCHITECTURES=gfx90a}
 build release
 
 failed=0
@@ -56,7 +56,7 @@ say "Optional parts"
 plugins=build/lib/runtime/plugins
 optional_part "plugin cuda" "CUDA Toolkit" test -e $plugins/libbackend_cuda.so
 optional_part "plugin nccl" "NCCL, CUDA Toolkit" test -e $plugins/libcollectives_nccl.so
-optional_part "plugin rocm" "RUNTIME_HIP_CPU_ROOT" test -e $plugins/libbackend_rocm.so
+optional_part "plugin rocm" "hipcc, libamdhip64-dev" test -e $plugins/libbackend_rocm.so
 optional_part "plugin gloo" "libgloo-dev" test -e $plugins/libcollectives_gloo.so
 optional_part "plugin mpi" "libopenmpi-dev or libmpich-dev" test -e $plugins/libcollectives_mpi.so
 optional_part "conformance of mpi with MPICH" "libmpich-dev" command -v mpicc.mpich

@@ -1,0 +1,48 @@
+# hipcc, and objects that it compiles. CMake's own language HIP does not find Debian's packages, which lie in folders of
+# their own.
+find_program(RUNTIME_HIPCC hipcc PATHS /opt/rocm/bin)
+find_path(RUNTIME_HIP_INCLUDE hip/hip_runtime.h PATHS /opt/rocm/include)
+find_library(RUNTIME_HIP_LIBRARY amdhip64 PATHS /opt/rocm/lib)
+mark_as_advanced(RUNTIME_HIPCC RUNTIME_HIP_INCLUDE RUNTIME_HIP_LIBRARY)
+
+# known_hip_architectures(<variable> <architecture>...): those that hipcc compiles for; asked once for each.
+function(known_hip_architectures variable)
+  set(known)
+  file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/probe.hip
+       "#include <hip/hip_runtime.h>\n__global__ void probe(float* x) { x[threadIdx.x] = sqrtf(x[threadIdx.x]); }\n")
+  foreach(architecture ${ARGN})
+    if(NOT DEFINED RUNTIME_HIP_KNOWS_${architecture})
+      execute_process(COMMAND ${RUNTIME_HIPCC} --offload-arch=${architecture} -c ${CMAKE_CURRENT_BINARY_DIR}/probe.hip
+                              -o ${CMAKE_CURRENT_BINARY_DIR}/probe.o
+                      RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
+      string(COMPARE EQUAL "${failed}" 0 knows)
+      set(RUNTIME_HIP_KNOWS_${architecture} ${knows} CACHE INTERNAL "hipcc compiles for ${architecture}")
+    endif()
+    if(RUNTIME_HIP_KNOWS_${architecture})
+      list(APPEND known ${architecture})
+    endif()
+  endforeach()
+  set(${variable} "${known}" PARENT_SCOPE)
+endfunction()
+
+# add_hip_kernels(<target> <architectures> <source>...): compiled with the include folders and definitions of the target.
+function(add_hip_kernels target architectures)
+  list(TRANSFORM architectures PREPEND --offload-arch=)
+  set(includes "$<TARGET_PROPERTY:${target},INCLUDE_DIRECTORIES>")
+  set(definitions "$<TARGET_PROPERTY:${target},COMPILE_DEFINITIONS>")
+  set(warnings -Wall -Wextra)
+  if(RUNTIME_WARNINGS_AS_ERRORS)
+    list(APPEND warnings -Werror)
+  endif()
+  foreach(source ${ARGN})
+    get_filename_component(name ${source} NAME_WE)
+    set(object ${CMAKE_CURRENT_BINARY_DIR}/${name}.o)
+    add_custom_command(OUTPUT ${object}
+      COMMAND ${RUNTIME_HIPCC} ${architectures} -x hip -std=c++20 $<IF:$<CONFIG:Debug>,-O1,-O3> -fPIC -fvisibility=hidden
+              ${warnings} "-I$<JOIN:$<FILTER:${includes},EXCLUDE,^/usr/include$>,;-I>" "-D$<JOIN:${definitions},;-D>"
+              -MD -MF ${object}.d -MT ${object} -c ${source} -o ${object}
+      DEPENDS ${source} DEPFILE ${object}.d COMMAND_EXPAND_LISTS VERBATIM
+      COMMENT "Building HIP object ${name}.o")
+    target_sources(${target} PRIVATE ${object})
+  endforeach()
+endfunction()

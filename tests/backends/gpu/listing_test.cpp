@@ -1,0 +1,36 @@
+// The plugin as it is built for real devices, on any machine: it loads, and a device that cannot be
+// used says why in its vendor's words.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "plugins/host/device.h"
+#include "plugins/host/error.h"
+
+namespace {
+
+namespace host = plugins::host;
+
+TEST(GpuListing, ADeviceIsUsableOrSaysWhyNot) {
+  const auto plugin = host::Plugin::load(GPU_PLUGIN, {});
+  const std::vector<host::DeviceInfo> devices = host::list_devices(*plugin);
+  ASSERT_FALSE(devices.empty());
+  if (devices[0].usable()) {
+    EXPECT_NE(host::Device::open(plugin, 0), nullptr);
+    return;
+  }
+  const std::string reason = devices[0].properties.unusable_reason;
+  EXPECT_THAT(reason, testing::HasSubstr("failed: "));
+  try {
+    host::Device::open(plugin, 0);
+    FAIL() << "opened a device that is listed as unusable";
+  } catch (const host::Error& e) {
+    EXPECT_THAT(e.what(), testing::HasSubstr(reason));
+  }
+}
+
+TEST(GpuListing, AnIndexThatIsNotThereIsRefused) {
+  const auto plugin = host::Plugin::load(GPU_PLUGIN, {});
+  EXPECT_THROW(host::Device::open(plugin, 99), host::Error);
+}
+
+}  // namespace
