@@ -28,9 +28,11 @@
 inline hipError_t hipEventQuery(hipEvent_t event) { return hipEventSynchronize(event); }
 // HIP-CPU spells device functions as `simd` clones, which loops with barriers do not survive.
 #define GPU_DEVICE inline
+#define GPU_BOTH
 #define GPU_KERNEL static
 #else
 #define GPU_DEVICE __device__ __forceinline__
+#define GPU_BOTH __host__ __device__
 #define GPU_KERNEL static __global__
 #endif
 
@@ -41,17 +43,17 @@ namespace backends::gpu {
 #if defined(BACKENDS_GPU_CUDA)
 inline constexpr char kApiName[] = "CUDA";
 inline constexpr char kPluginName[] = "cuda";
+inline constexpr bool kNvidia = true;
 inline auto allocate_pinned(void** address, uint64_t bytes) {
   return cudaMallocHost(address, bytes);
-inline constexpr bool kNvidia = true;
 }
 inline auto free_pinned(void* address) { return cudaFreeHost(address); }
 #else
 inline constexpr char kApiName[] = "HIP";
 inline constexpr char kPluginName[] = "rocm";
+inline constexpr bool kNvidia = false;
 inline auto allocate_pinned(void** address, uint64_t bytes) {
   return hipHostMalloc(address, bytes);
-inline constexpr bool kNvidia = false;
 }
 inline auto free_pinned(void* address) { return hipHostFree(address); }
 #endif

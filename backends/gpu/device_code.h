@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "backends/gpu/plan.h"
+#include "backends/gpu/sixteen_bit.h"
 
 namespace backends::gpu {
 
@@ -22,11 +23,18 @@ struct ComputeOf<double> {
 template <typename T>
 using Compute = typename ComputeOf<T>::type;
 
-// Calls body.operator()<float>() or <double>().
+// Calls body.operator()<float>() or <double>(): operations without a form in 16 bits.
 template <typename Body>
-auto for_floating(rt_dtype dtype, Body&& body) {
+auto for_wide(rt_dtype dtype, Body&& body) {
   return dtype == RT_FLOAT64 ? body.template operator()<double>()
                              : body.template operator()<float>();
+}
+// Calls body.operator()<type of the elements>().
+template <typename Body>
+auto for_floating(rt_dtype dtype, Body&& body) {
+  if (dtype == RT_FLOAT16) return body.template operator()<Float16>();
+  if (dtype == RT_BFLOAT16) return body.template operator()<BFloat16>();
+  return for_wide(dtype, body);
 }
 
 inline constexpr int kBlock = 256;            // threads

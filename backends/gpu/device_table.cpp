@@ -15,10 +15,11 @@ using rt::sdk::guard;
 
 namespace {
 
-constexpr uint64_t kStored = RT_DTYPE_BIT(RT_FLOAT32) | RT_DTYPE_BIT(RT_FLOAT64) |
-                             RT_DTYPE_BIT(RT_INT32) | RT_DTYPE_BIT(RT_INT64) |
+// Operands may have these; the 16-bit ones are computed with in float32.
+constexpr uint64_t kComputed = RT_DTYPE_BIT(RT_FLOAT32) | RT_DTYPE_BIT(RT_FLOAT64) |
+                               RT_DTYPE_BIT(RT_FLOAT16) | RT_DTYPE_BIT(RT_BFLOAT16);
+constexpr uint64_t kStored = kComputed | RT_DTYPE_BIT(RT_INT32) | RT_DTYPE_BIT(RT_INT64) |
                              RT_DTYPE_BIT(RT_UINT8) | RT_DTYPE_BIT(RT_INT8);
-constexpr uint64_t kComputed = RT_DTYPE_BIT(RT_FLOAT32) | RT_DTYPE_BIT(RT_FLOAT64);
 
 // Devices of the driver; fails with the driver's words.
 int32_t driver_count() {
@@ -87,9 +88,9 @@ rt_status open(void* self, int32_t index, const rt_device_options* options, rt_d
     const GPU_PROPERTIES from = properties_of(index);
     auto made = std::make_unique<rt_device>();
     made->gpu.index = index;
-    made->properties.multiprocessors = from.multiProcessorCount;
     made->address = {static_cast<unsigned>(from.pciDomainID), static_cast<unsigned>(from.pciBusID),
                      static_cast<unsigned>(from.pciDeviceID)};
+    made->properties.multiprocessors = from.multiProcessorCount;
     use(*made);
     made->vendor =
         open_vendor(*options, made->properties, static_cast<const Instance*>(self)->host);
@@ -265,12 +266,12 @@ rt_status utilisation(rt_device* device, rt_utilisation* utilisation, rt_error* 
     expect_room(utilisation, "rt_utilisation");
     const uint32_t size = utilisation->size;
     *utilisation = {size, -1, -1, -1, -1};
-  });
     const std::lock_guard lock(device->telemetry_mutex);
     if (!std::exchange(device->telemetry_opened, true)) {
       device->telemetry = kNvidia ? open_nvml(device->address) : open_rocm_smi(device->address);
     }
     if (device->telemetry) device->telemetry->read(*utilisation);
+  });
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 
 #include "backends/gpu/objects.h"
 #include "backends/reference/answer.h"
-#include "backends/reference/sixteen_bit.h"
 
 namespace backends::gpu {
 namespace {
@@ -18,6 +17,8 @@ using rt::sdk::guard;
 
 constexpr double kTolerance = 2e-5;  // of float32; sums are in the type of the operands
 constexpr double kTolerance64 = 1e-12;
+// One unit in the last place: sums in another order may be rounded to the neighbour.
+constexpr double kTolerance16 = 0x1p-10, kToleranceBrain16 = 0x1p-7;
 constexpr size_t kMostWays = 5;  // candidates of a query; the last one is the own kernel
 
 const Entry* find_entry(const Operation& op) {
@@ -31,11 +32,15 @@ const Entry* find_entry(const Operation& op) {
   return nullptr;
 }
 
-bool is_wide(const Operation& op) {
-  for (uint32_t i = 0; i < op.input_count(); ++i) {
-    if (op.input(i).dtype == RT_FLOAT64) return true;
-  }
-  return op.output_count() > 0 && op.output(0).dtype == RT_FLOAT64;
+double tolerance_of(const Operation& op) {
+  const rt_dtype result = op.output_count() > 0 ? op.output(0).dtype : 0;
+  if (result == RT_FLOAT16) return kTolerance16;
+  if (result == RT_BFLOAT16) return kToleranceBrain16;
+  const auto is_wide = [](const rt_tensor_desc* operand) { return operand->dtype == RT_FLOAT64; };
+  const rt_op_desc& desc = op.desc();
+  const bool wide =
+      result == RT_FLOAT64 || std::any_of(desc.inputs, desc.inputs + desc.input_count, is_wide);
+  return wide ? kTolerance64 : kTolerance;
 }
 
 // At most `most` ways of doing it, the default first: those of the vendor's libraries, then the own
@@ -49,7 +54,7 @@ std::vector<Kernel> make(const rt_device& device, const Operation& op, size_t mo
   }
   const Entry* entry = find_entry(op);
   try {
-    if (entry != nullptr && ways.size() < most && !reference::has_sixteen_bit_operands(op)) {
+    if (entry != nullptr && ways.size() < most) {
       ways.push_back(entry->make(device.properties, op));
     }
   } catch (const Error& refusal) {
@@ -93,7 +98,7 @@ rt_status query(rt_device* device, const rt_op_desc* desc, rt_support* support, 
     if (support->level == RT_SUPPORT_REFUSED) return;
     const Operation op(desc);
     support->post_ops_fused = std::min(support->post_ops_fused, most_post_ops(op));
-    support->tolerance = is_wide(op) ? kTolerance64 : kTolerance;
+    support->tolerance = tolerance_of(op);
     try {
       const rt_op_desc part = fusible(op, support->post_ops_fused);
       use(*device);

@@ -47,12 +47,12 @@ struct CrossEntropy {
   using C = Compute<T>;
   const T* logits;
   const int32_t* labels;
-  const T* weight;
+  const C* weight;
   C* row_loss;
   int64_t width;
   GPU_DEVICE void operator()(int64_t row, C* scratch) const {
     const T* from = logits + row * width;
-    const C w = static_cast<C>(weight[row]);
+    const C w = weight[row];
     const RowSum<C> s = sum_row(from, width, scratch);
     // A padded row may hold anything, NaN included.
     const C loss =
@@ -66,12 +66,12 @@ struct CrossEntropyBackward {
   using C = Compute<T>;
   const T* logits;
   const int32_t* labels;
-  const T *weight, *dloss;
+  const C *weight, *dloss;
   T* dlogits;
   int64_t width;
   GPU_DEVICE void operator()(int64_t row, C* scratch) const {
     const T* from = logits + row * width;
-    const C w = static_cast<C>(weight[row]), factor = w * static_cast<C>(*dloss);
+    const C w = weight[row], factor = w * *dloss;
     const RowSum<C> s = sum_row(from, width, scratch);
     const int64_t label = labels[row];
     for (int64_t j = threadIdx.x; j < width; j += kBlock) {
@@ -87,15 +87,14 @@ struct Correct {
   using C = Compute<T>;
   const T* logits;
   const int32_t* labels;
-  const T* weight;
+  const C* weight;
   C* row_count;
   int64_t width;
   GPU_DEVICE void operator()(int64_t row, C* scratch) const {
     const T* from = logits + row * width;
     const RowSum<C> s = sum_row(from, width, scratch);
     const int64_t first = first_largest(from, width, s.largest, scratch);
-    if (threadIdx.x == 0)
-      row_count[row] = first == labels[row] && static_cast<C>(weight[row]) > C(0) ? C(1) : C(0);
+    if (threadIdx.x == 0) row_count[row] = first == labels[row] && weight[row] > C(0) ? C(1) : C(0);
   }
 };
 
@@ -105,7 +104,7 @@ struct Statistics {
   using C = Compute<T>;
   const T* logits;
   const int32_t* labels;
-  T* part;
+  C* part;
   int64_t width, first_class;
   GPU_DEVICE void operator()(int64_t row, C* scratch) const {
     const T* from = logits + row * width;
@@ -114,11 +113,11 @@ struct Statistics {
     if (threadIdx.x != 0) return;
     const int64_t label = labels[row] - first_class;
     const bool mine = label >= 0 && label < width;
-    T* to = part + row * 4;
-    to[0] = static_cast<T>(s.largest);
-    to[1] = static_cast<T>(s.sum);
-    to[2] = mine ? from[label] : static_cast<T>(0);
-    to[3] = static_cast<T>(mine && first == label ? 1 : 0);
+    C* to = part + row * 4;
+    to[0] = s.largest;
+    to[1] = s.sum;
+    to[2] = mine ? static_cast<C>(from[label]) : C(0);
+    to[3] = mine && first == label ? C(1) : C(0);
   }
 };
 
@@ -131,7 +130,7 @@ struct Merge {
   C* row_results;
   int64_t groups, rows;
   GPU_DEVICE void operator()(int64_t row) const {
-    const C w = static_cast<C>(weight[row]);
+    const C w = weight[row];
     C largest = -INFINITY, sum = C(0), label = C(0), correct = C(0);
     for (int64_t g = 0; g < groups; ++g) {
       const T* p = parts + (g * rows + row) * 4;
@@ -159,28 +158,27 @@ struct BackwardApply {
   using C = Compute<T>;
   const T* logits;
   const int32_t* labels;
-  const T *weight, *dloss, *merged;
+  const C *weight, *dloss, *merged;
   T* dlogits;
   int64_t width, first_class;
   GPU_DEVICE void operator()(int64_t i) const {
     const int64_t row = i / width, j = i - row * width;
-    const C w = static_cast<C>(weight[row]);
-    const C p = exp_of(static_cast<C>(logits[i]) - static_cast<C>(merged[row * 2]) -
-                       static_cast<C>(merged[row * 2 + 1]));
+    const C w = weight[row];
+    const C p = exp_of(static_cast<C>(logits[i]) - merged[row * 2] - merged[row * 2 + 1]);
     const C hit = j == labels[row] - first_class ? C(1) : C(0);
-    dlogits[i] =
-        w == C(0) ? static_cast<T>(0) : static_cast<T>(w * static_cast<C>(*dloss) * (p - hit));
+    dlogits[i] = w == C(0) ? static_cast<T>(0) : static_cast<T>(w * *dloss * (p - hit));
   }
 };
 
 template <typename T>
 struct SquaredError {
   using C = Compute<T>;
-  const T *y, *target, *weight;
+  const T *y, *target;
+  const C* weight;
   C* row_loss;
   int64_t width;
   GPU_DEVICE void operator()(int64_t row, C* scratch) const {
-    const C w = static_cast<C>(weight[row]);
+    const C w = weight[row];
     const C sum = block_sum(width, scratch, [&](int64_t j) {
       const C d = static_cast<C>(y[row * width + j]) - static_cast<C>(target[row * width + j]);
       return d * d;
@@ -192,15 +190,15 @@ struct SquaredError {
 template <typename T>
 struct SquaredErrorBackward {
   using C = Compute<T>;
-  const T *y, *target, *weight, *dloss;
+  const T *y, *target;
+  const C *weight, *dloss;
   T* dy;
   int64_t width;
   GPU_DEVICE void operator()(int64_t i) const {
-    const C w = static_cast<C>(weight[i / width]);
+    const C w = weight[i / width];
     const C d = static_cast<C>(y[i]) - static_cast<C>(target[i]);
-    dy[i] = w == C(0)
-                ? static_cast<T>(0)
-                : static_cast<T>(w * static_cast<C>(*dloss) * C(2) / static_cast<C>(width) * d);
+    dy[i] = w == C(0) ? static_cast<T>(0)
+                      : static_cast<T>(w * *dloss * C(2) / static_cast<C>(width) * d);
   }
 };
 
@@ -245,9 +243,9 @@ Kernel summed_rows(const Shape& s, const char* name) {
   kernel.run = [=](const Launch& l) {
     auto* rows = static_cast<C*>(l.workspace);
     for_rows<C>(l, s.rows,
-                RowKernel<T>{l.input<T>(0), l.input<Second>(1), l.input<T>(2), rows, s.width},
+                RowKernel<T>{l.input<T>(0), l.input<Second>(1), l.input<C>(2), rows, s.width},
                 name);
-    for_rows<C>(l, 1, SumOf<C, T, 1>{rows, s.rows, {l.output<T>(0)}}, name);
+    for_rows<C>(l, 1, SumOf<C, 1>{rows, s.rows, {l.output<C>(0)}}, name);
   };
   return kernel;
 }
@@ -277,8 +275,8 @@ Kernel make_cross_entropy_backward(const Properties&, const Operation& op) {
     kernel.run = [=](const Launch& l) {
       for_rows<Compute<T>>(
           l, s.rows,
-          CrossEntropyBackward<T>{l.input<T>(0), l.input<int32_t>(1), l.input<T>(2), l.input<T>(3),
-                                  l.output<T>(0), s.width},
+          CrossEntropyBackward<T>{l.input<T>(0), l.input<int32_t>(1), l.input<Compute<T>>(2),
+                                  l.input<Compute<T>>(3), l.output<T>(0), s.width},
           "cross_entropy_backward");
     };
     return kernel;
@@ -291,8 +289,8 @@ Kernel make_mean_squared_error_backward(const Properties&, const Operation& op) 
     Kernel kernel;
     kernel.run = [=](const Launch& l) {
       for_each(l, s.rows * s.width,
-               SquaredErrorBackward<T>{l.input<T>(0), l.input<T>(1), l.input<T>(2), l.input<T>(3),
-                                       l.output<T>(0), s.width},
+               SquaredErrorBackward<T>{l.input<T>(0), l.input<T>(1), l.input<Compute<T>>(2),
+                                       l.input<Compute<T>>(3), l.output<T>(0), s.width},
                "mean_squared_error_backward");
     };
     return kernel;
@@ -305,10 +303,10 @@ Kernel make_statistics(const Properties&, const Operation& op) {
   return for_floating(op.input(0).dtype, [&]<typename T>() {
     Kernel kernel;
     kernel.run = [=](const Launch& l) {
-      for_rows<Compute<T>>(
-          l, s.rows,
-          Statistics<T>{l.input<T>(0), l.input<int32_t>(1), l.output<T>(0), s.width, first_class},
-          "cross_entropy_statistics");
+      for_rows<Compute<T>>(l, s.rows,
+                           Statistics<T>{l.input<T>(0), l.input<int32_t>(1),
+                                         l.output<Compute<T>>(0), s.width, first_class},
+                           "cross_entropy_statistics");
     };
     return kernel;
   });
@@ -316,7 +314,7 @@ Kernel make_statistics(const Properties&, const Operation& op) {
 
 Kernel make_merge(const Properties&, const Operation& op) {
   const int64_t groups = op.input(0).dims[0], rows = op.input(0).dims[1];
-  return for_floating(op.input(0).dtype, [&]<typename T>() {
+  return for_wide(op.input(0).dtype, [&]<typename T>() {
     using C = Compute<T>;
     Kernel kernel;
     kernel.workspace_bytes = static_cast<uint64_t>(rows) * 2 * sizeof(C);
@@ -325,7 +323,7 @@ Kernel make_merge(const Properties&, const Operation& op) {
       for_each(l, rows,
                Merge<T>{l.input<T>(0), l.input<T>(1), l.output<T>(1), results, groups, rows},
                "cross_entropy_merge");
-      for_rows<C>(l, 1, SumOf<C, T, 2>{results, rows, {l.output<T>(0), l.output<T>(2)}},
+      for_rows<C>(l, 1, SumOf<C, 2>{results, rows, {l.output<C>(0), l.output<C>(2)}},
                   "cross_entropy_merge");
     };
     return kernel;
@@ -339,8 +337,9 @@ Kernel make_backward_apply(const Properties&, const Operation& op) {
     Kernel kernel;
     kernel.run = [=](const Launch& l) {
       for_each(l, s.rows * s.width,
-               BackwardApply<T>{l.input<T>(0), l.input<int32_t>(1), l.input<T>(2), l.input<T>(3),
-                                l.input<T>(4), l.output<T>(0), s.width, first_class},
+               BackwardApply<T>{l.input<T>(0), l.input<int32_t>(1), l.input<Compute<T>>(2),
+                                l.input<Compute<T>>(3), l.input<Compute<T>>(4), l.output<T>(0),
+                                s.width, first_class},
                "cross_entropy_backward_apply");
     };
     return kernel;

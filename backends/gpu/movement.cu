@@ -268,6 +268,10 @@ Kernel for_numeric(rt_dtype dtype, Body&& body) {
   switch (dtype) {
     case RT_FLOAT64:
       return body.template operator()<double>();
+    case RT_FLOAT16:
+      return body.template operator()<Float16>();
+    case RT_BFLOAT16:
+      return body.template operator()<BFloat16>();
     case RT_INT32:
       return body.template operator()<int32_t>();
     case RT_INT64:
@@ -285,7 +289,7 @@ template <typename From, typename To>
 struct Cast {
   const From* x;
   To* y;
-  GPU_DEVICE void operator()(int64_t i) const { y[i] = static_cast<To>(x[i]); }
+  GPU_DEVICE void operator()(int64_t i) const { y[i] = convert<To>(x[i]); }
 };
 
 Kernel make_cast(const Properties&, const Operation& op) {
@@ -314,7 +318,7 @@ Kernel make_fill(const Properties&, const Operation& op) {
   return for_numeric(op.output(0).dtype, [&]<typename T>() {
     Kernel kernel;
     kernel.run = [=](const Launch& l) {
-      for_each(l, count, Fill<T>{l.output<T>(0), static_cast<T>(value)}, "fill");
+      for_each(l, count, Fill<T>{l.output<T>(0), convert<T>(value)}, "fill");
     };
     return kernel;
   });

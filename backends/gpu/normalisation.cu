@@ -12,16 +12,15 @@ namespace {
 template <typename T>
 struct Normalise {
   using C = Compute<T>;
-  const T *x, *gamma, *beta;
-  const C *mean, *inverse;
+  const T* x;
+  const C *gamma, *beta, *mean, *inverse;
   T* y;
   int64_t columns;
   PostOps post;
   GPU_DEVICE void operator()(int64_t i) const {
     const int64_t c = i % columns;
     const C xhat = (static_cast<C>(x[i]) - mean[c]) * inverse[c];
-    y[i] = static_cast<T>(
-        post.apply<T>(static_cast<C>(gamma[c]) * xhat + static_cast<C>(beta[c]), i, c));
+    y[i] = static_cast<T>(post.apply<T>(gamma[c] * xhat + beta[c], i, c));
   }
 };
 
@@ -44,19 +43,18 @@ struct ColumnSquares : Adds<Compute<T>> {
     sums[0] += d * d;
   }
 };
-template <typename T>
+template <typename C>
 struct StoreVariance {
-  using C = Compute<T>;
   const C* mean;
   C* inverse;
-  const T *old_mean, *old_variance;
-  T *new_mean, *new_variance;
+  const C *old_mean, *old_variance;
+  C *new_mean, *new_variance;
   C n, momentum, epsilon;
   GPU_DEVICE void operator()(int64_t c, C (&totals)[1]) const {
     const C variance = totals[0] / n, unbiased = n > C(1) ? totals[0] / (n - C(1)) : variance;
     const C keep = C(1) - momentum;
-    new_mean[c] = static_cast<T>(keep * static_cast<C>(old_mean[c]) + momentum * mean[c]);
-    new_variance[c] = static_cast<T>(keep * static_cast<C>(old_variance[c]) + momentum * unbiased);
+    new_mean[c] = keep * old_mean[c] + momentum * mean[c];
+    new_variance[c] = keep * old_variance[c] + momentum * unbiased;
     inverse[c] = C(1) / sqrt_of(variance + epsilon);
   }
 };
@@ -89,12 +87,12 @@ Kernel make_batch_norm(const Properties&, const Operation& op) {
       column_sums<C, 1>(l, s.rows, s.columns, workspace, ColumnOf<T>(x, s.columns),
                         StoreMean<C>{mean, n}, "batch_norm");
       column_sums<C, 1>(l, s.rows, s.columns, workspace, ColumnSquares<T>(x, mean, s.columns),
-                        StoreVariance<T>{mean, inverse, l.input<T>(3), l.input<T>(4),
-                                         l.output<T>(1), l.output<T>(2), n,
+                        StoreVariance<C>{mean, inverse, l.input<C>(3), l.input<C>(4),
+                                         l.output<C>(1), l.output<C>(2), n,
                                          static_cast<C>(s.momentum), static_cast<C>(s.epsilon)},
                         "batch_norm");
       for_each(l, s.count(),
-               Normalise<T>{x, l.input<T>(1), l.input<T>(2), mean, inverse, l.output<T>(0),
+               Normalise<T>{x, l.input<C>(1), l.input<C>(2), mean, inverse, l.output<T>(0),
                             s.columns, post.bind(l)},
                "batch_norm");
     };
@@ -102,16 +100,15 @@ Kernel make_batch_norm(const Properties&, const Operation& op) {
   });
 }
 
-// mean and inverse in the type that is computed in.
-template <typename T>
+// mean and inverse from mean and variance.
+template <typename C>
 struct Invert {
-  using C = Compute<T>;
-  const T *mean, *variance;
+  const C *mean, *variance;
   C *to_mean, *inverse;
   C epsilon;
   GPU_DEVICE void operator()(int64_t c) const {
-    to_mean[c] = static_cast<C>(mean[c]);
-    inverse[c] = C(1) / sqrt_of(static_cast<C>(variance[c]) + epsilon);
+    to_mean[c] = mean[c];
+    inverse[c] = C(1) / sqrt_of(variance[c] + epsilon);
   }
 };
 
@@ -128,12 +125,12 @@ Kernel make_normalise(const Properties&, const Operation& op) {
     kernel.run = [=](const Launch& l) {
       C* const mean = static_cast<C*>(l.workspace);
       C* const inverse = mean + s.columns;
-      const T* variance = moments ? l.input<T>(3) + s.columns : l.input<T>(4);
+      const C* variance = moments ? l.input<C>(3) + s.columns : l.input<C>(4);
       for_each(l, s.columns,
-               Invert<T>{l.input<T>(3), variance, mean, inverse, static_cast<C>(s.epsilon)},
+               Invert<C>{l.input<C>(3), variance, mean, inverse, static_cast<C>(s.epsilon)},
                "normalise");
       for_each(l, s.count(),
-               Normalise<T>{l.input<T>(0), l.input<T>(1), l.input<T>(2), mean, inverse,
+               Normalise<T>{l.input<T>(0), l.input<C>(1), l.input<C>(2), mean, inverse,
                             l.output<T>(0), s.columns, post.bind(l)},
                "normalise");
     };
@@ -157,12 +154,12 @@ struct GradientSums : Adds<Compute<T>> {
     sums[1] += g * ((static_cast<C>(x[i]) - mean[of]) * inverse[of]);
   }
 };
-template <typename T>
+template <typename C>
 struct StoreSums {
-  T *sum, *dot;
-  GPU_DEVICE void operator()(int64_t c, Compute<T> (&totals)[2]) const {
-    sum[c] = static_cast<T>(totals[0]);
-    dot[c] = static_cast<T>(totals[1]);
+  C *sum, *dot;
+  GPU_DEVICE void operator()(int64_t c, C (&totals)[2]) const {
+    sum[c] = totals[0];
+    dot[c] = totals[1];
   }
 };
 
@@ -171,21 +168,18 @@ struct StoreSums {
 template <typename T>
 struct ColumnGradient {
   using C = Compute<T>;
-  const T *dy, *x, *gamma, *sum, *dot, *weight, *n;
-  const C *mean, *inverse;
+  const T *dy, *x;
+  const C *gamma, *sum, *dot, *weight, *n, *mean, *inverse;
   T* dx;
   int64_t columns, positions;
   C rows;
   GPU_DEVICE void operator()(int64_t i) const {
     const int64_t c = i % columns;
-    const C count = n ? static_cast<C>(*n) : rows;
-    const bool real =
-        count > C(0) && (!weight || static_cast<C>(weight[i / columns / positions]) > C(0));
+    const C count = n ? *n : rows;
+    const bool real = count > C(0) && (!weight || weight[i / columns / positions] > C(0));
     const C xhat = (static_cast<C>(x[i]) - mean[c]) * inverse[c];
-    const C centred = static_cast<C>(dy[i]) - static_cast<C>(sum[c]) / count -
-                      xhat * static_cast<C>(dot[c]) / count;
-    dx[i] =
-        real ? static_cast<T>(static_cast<C>(gamma[c]) * inverse[c] * centred) : static_cast<T>(0);
+    const C centred = static_cast<C>(dy[i]) - sum[c] / count - xhat * dot[c] / count;
+    dx[i] = real ? static_cast<T>(gamma[c] * inverse[c] * centred) : static_cast<T>(0);
   }
 };
 
@@ -200,12 +194,12 @@ Kernel make_batch_norm_backward(const Properties&, const Operation& op) {
       const C* mean = static_cast<const C*>(l.saved);
       const C* inverse = mean + s.columns;
       const T *dy = l.input<T>(0), *x = l.input<T>(1);
-      T *dgamma = l.output<T>(1), *dbeta = l.output<T>(2);
+      C *dgamma = l.output<C>(1), *dbeta = l.output<C>(2);
       column_sums<C, 2>(l, s.rows, s.columns, static_cast<C*>(l.workspace),
                         GradientSums<T, false>(dy, x, mean, inverse, s.columns),
-                        StoreSums<T>{dbeta, dgamma}, "batch_norm_backward");
+                        StoreSums<C>{dbeta, dgamma}, "batch_norm_backward");
       for_each(l, s.count(),
-               ColumnGradient<T>{dy, x, l.input<T>(2), dbeta, dgamma, nullptr, nullptr, mean,
+               ColumnGradient<T>{dy, x, l.input<C>(2), dbeta, dgamma, nullptr, nullptr, mean,
                                  inverse, l.output<T>(0), s.columns, 1, static_cast<C>(s.rows)},
                "batch_norm_backward");
     };
@@ -218,7 +212,8 @@ Kernel make_batch_norm_backward(const Properties&, const Operation& op) {
 template <typename T>
 struct LayerNorm {
   using C = Compute<T>;
-  const T *x, *gamma, *beta;
+  const T* x;
+  const C *gamma, *beta;
   T* y;
   C *means, *inverses;
   int64_t columns;
@@ -237,8 +232,7 @@ struct LayerNorm {
     const C inverse = C(1) / sqrt_of(variance + epsilon);
     for (int64_t c = threadIdx.x; c < columns; c += kBlock) {
       y[row * columns + c] =
-          static_cast<T>(static_cast<C>(gamma[c]) * ((static_cast<C>(from[c]) - mean) * inverse) +
-                         static_cast<C>(beta[c]));
+          static_cast<T>(gamma[c] * ((static_cast<C>(from[c]) - mean) * inverse) + beta[c]);
     }
     if (threadIdx.x == 0) {
       means[row] = mean;
@@ -250,14 +244,15 @@ struct LayerNorm {
 template <typename T>
 struct LayerNormGradient {
   using C = Compute<T>;
-  const T *dy, *x, *gamma;
+  const T *dy, *x;
+  const C* gamma;
   T* dx;
   const C *means, *inverses;
   int64_t columns;
   GPU_DEVICE void operator()(int64_t row, C* scratch) const {
     const T *g = dy + row * columns, *from = x + row * columns;
     const C mean = means[row], inverse = inverses[row], n = static_cast<C>(columns);
-    const auto dxhat = [&](int64_t c) { return static_cast<C>(g[c]) * static_cast<C>(gamma[c]); };
+    const auto dxhat = [&](int64_t c) { return static_cast<C>(g[c]) * gamma[c]; };
     const auto xhat = [&](int64_t c) { return (static_cast<C>(from[c]) - mean) * inverse; };
     const C sum = block_sum(columns, scratch, dxhat) / n;
     const C dot = block_sum(columns, scratch, [&](int64_t c) { return dxhat(c) * xhat(c); }) / n;
@@ -276,7 +271,7 @@ Kernel make_layer_norm(const Properties&, const Operation& op) {
     kernel.run = [=](const Launch& l) {
       C* const means = static_cast<C*>(l.saved);
       for_rows<C>(l, s.rows,
-                  LayerNorm<T>{l.input<T>(0), l.input<T>(1), l.input<T>(2), l.output<T>(0), means,
+                  LayerNorm<T>{l.input<T>(0), l.input<C>(1), l.input<C>(2), l.output<T>(0), means,
                                means + s.rows, s.columns, static_cast<C>(s.epsilon)},
                   "layer_norm");
     };
@@ -295,12 +290,12 @@ Kernel make_layer_norm_backward(const Properties&, const Operation& op) {
       const C* means = static_cast<const C*>(l.saved);
       const T *dy = l.input<T>(0), *x = l.input<T>(1);
       for_rows<C>(l, s.rows,
-                  LayerNormGradient<T>{dy, x, l.input<T>(2), l.output<T>(0), means, means + s.rows,
+                  LayerNormGradient<T>{dy, x, l.input<C>(2), l.output<T>(0), means, means + s.rows,
                                        s.columns},
                   "layer_norm_backward");
       column_sums<C, 2>(l, s.rows, s.columns, static_cast<C*>(l.workspace),
                         GradientSums<T, true>(dy, x, means, means + s.rows, s.columns),
-                        StoreSums<T>{l.output<T>(2), l.output<T>(1)}, "layer_norm_backward");
+                        StoreSums<C>{l.output<C>(2), l.output<C>(1)}, "layer_norm_backward");
     };
     return kernel;
   });
@@ -310,9 +305,9 @@ Kernel make_layer_norm_backward(const Properties&, const Operation& op) {
 
 // The numbers of the real rows (weight > 0) in list[1..], in their order, how many there are in
 // list[0]. One block.
-template <typename T>
+template <typename C>
 struct ListReal {
-  const T* weight;
+  const C* weight;
   int32_t* list;
   int64_t samples;
   GPU_DEVICE void operator()(int64_t, float*) const {
@@ -321,16 +316,14 @@ struct ListReal {
     const int64_t begin = t * share < samples ? t * share : samples;
     const int64_t end = begin + share < samples ? begin + share : samples;
     int32_t mine = 0;
-    for (int64_t i = begin; i < end; ++i)
-      mine += static_cast<Compute<T>>(weight[i]) > Compute<T>(0);
+    for (int64_t i = begin; i < end; ++i) mine += weight[i] > C(0);
     counts[t] = mine;
     __syncthreads();
     int32_t before = 0;
     for (int64_t i = 0; i < t; ++i) before += counts[i];
     if (t == kBlock - 1) list[0] = before + mine;
     for (int64_t i = begin; i < end; ++i) {
-      if (static_cast<Compute<T>>(weight[i]) > Compute<T>(0))
-        list[++before] = static_cast<int32_t>(i);
+      if (weight[i] > C(0)) list[++before] = static_cast<int32_t>(i);
     }
   }
 };
@@ -351,28 +344,26 @@ template <typename T>
 struct RealSum : Adds<Compute<T>> {
   using C = Compute<T>;
   const T* x;
-  const T* mean;  // null: sum of x; else of (x - mean)^2
+  const C* mean;  // null: sum of x; else of (x - mean)^2
   RealRows rows;
-  RealSum(const T* data, const T* means, RealRows real) : x(data), mean(means), rows(real) {}
+  RealSum(const T* data, const C* means, RealRows real) : x(data), mean(means), rows(real) {}
   GPU_DEVICE void operator()(int64_t row, int64_t c, C (&sums)[1]) const {
     int64_t at;
     if (!rows.find(row, c, at)) return;
-    const C d = static_cast<C>(x[at]) - (mean ? static_cast<C>(mean[c]) : C(0));
+    const C d = static_cast<C>(x[at]) - (mean ? mean[c] : C(0));
     sums[0] += mean ? d * d : d;
   }
 };
-template <typename T>
+template <typename C>
 struct StorePart {
   const int32_t* list;
-  T* part;  // [2C+1]
+  C* part;  // [2C+1]
   int64_t positions, columns;
   bool mean;
-  GPU_DEVICE void operator()(int64_t c, Compute<T> (&totals)[1]) const {
-    using C = Compute<T>;
+  GPU_DEVICE void operator()(int64_t c, C (&totals)[1]) const {
     const C n = static_cast<C>(list[0]) * static_cast<C>(positions);
-    part[(mean ? 0 : columns) + c] =
-        static_cast<T>(mean ? totals[0] / (n > C(1) ? n : C(1)) : totals[0]);
-    if (c == 0) part[2 * columns] = static_cast<T>(n);
+    part[(mean ? 0 : columns) + c] = mean ? totals[0] / (n > C(1) ? n : C(1)) : totals[0];
+    if (c == 0) part[2 * columns] = n;
   }
 };
 
@@ -388,14 +379,14 @@ Kernel make_statistics(const Properties&, const Operation& op) {
     kernel.run = [=](const Launch& l) {
       C* const workspace = static_cast<C*>(l.workspace);
       auto* list = reinterpret_cast<int32_t*>(static_cast<char*>(l.workspace) + sums);
-      T* const part = l.output<T>(0);
+      C* const part = l.output<C>(0);
       const RealRows real{list, positions, columns};
-      for_rows<float>(l, 1, ListReal<T>{l.input<T>(1), list, samples}, "batch_norm_statistics");
+      for_rows<float>(l, 1, ListReal<C>{l.input<C>(1), list, samples}, "batch_norm_statistics");
       column_sums<C, 1>(l, rows, columns, workspace, RealSum<T>(l.input<T>(0), nullptr, real),
-                        StorePart<T>{list, part, positions, columns, true},
+                        StorePart<C>{list, part, positions, columns, true},
                         "batch_norm_statistics");
       column_sums<C, 1>(l, rows, columns, workspace, RealSum<T>(l.input<T>(0), part, real),
-                        StorePart<T>{list, part, positions, columns, false},
+                        StorePart<C>{list, part, positions, columns, false},
                         "batch_norm_statistics");
     };
     return kernel;
@@ -435,7 +426,7 @@ struct MergeParts {
 Kernel make_merge(const Properties&, const Operation& op) {
   const int64_t groups = op.input(0).dims[0], columns = op.input(0).dims[1] / 2;
   const double momentum = op.number(RT_ATTR_MOMENTUM, 0.1);
-  return for_floating(op.input(0).dtype, [&]<typename T>() {
+  return for_wide(op.input(0).dtype, [&]<typename T>() {
     Kernel kernel;
     kernel.run = [=](const Launch& l) {
       for_each(
@@ -458,15 +449,15 @@ Kernel make_backward_statistics(const Properties&, const Operation& op) {
     kernel.run = [=](const Launch& l) {
       C* const workspace = static_cast<C*>(l.workspace);
       C* const mean = workspace + sums / sizeof(C);
-      const T* moments = l.input<T>(2);
+      const C* moments = l.input<C>(2);
       for_each(l, s.columns,
-               Invert<T>{moments, moments + s.columns, mean, mean + s.columns,
+               Invert<C>{moments, moments + s.columns, mean, mean + s.columns,
                          static_cast<C>(s.epsilon)},
                "batch_norm_backward_statistics");
       column_sums<C, 2>(
           l, s.rows, s.columns, workspace,
           GradientSums<T, false>(l.input<T>(0), l.input<T>(1), mean, mean + s.columns, s.columns),
-          StoreSums<T>{l.output<T>(0), l.output<T>(0) + s.columns},
+          StoreSums<C>{l.output<C>(0), l.output<C>(0) + s.columns},
           "batch_norm_backward_statistics");
     };
     return kernel;
@@ -482,14 +473,14 @@ Kernel make_backward_apply(const Properties&, const Operation& op) {
     kernel.workspace_bytes = static_cast<uint64_t>(2 * s.columns) * sizeof(C);
     kernel.run = [=](const Launch& l) {
       C* const mean = static_cast<C*>(l.workspace);
-      const T *moments = l.input<T>(3), *sums = l.input<T>(4);
+      const C *moments = l.input<C>(3), *sums = l.input<C>(4);
       for_each(l, s.columns,
-               Invert<T>{moments, moments + s.columns, mean, mean + s.columns,
+               Invert<C>{moments, moments + s.columns, mean, mean + s.columns,
                          static_cast<C>(s.epsilon)},
                "batch_norm_backward_apply");
       for_each(l, s.count(),
-               ColumnGradient<T>{l.input<T>(0), l.input<T>(1), l.input<T>(2), sums,
-                                 sums + s.columns, l.input<T>(5), moments + 2 * s.columns, mean,
+               ColumnGradient<T>{l.input<T>(0), l.input<T>(1), l.input<C>(2), sums,
+                                 sums + s.columns, l.input<C>(5), moments + 2 * s.columns, mean,
                                  mean + s.columns, l.output<T>(0), s.columns, positions, C(0)},
                "batch_norm_backward_apply");
     };

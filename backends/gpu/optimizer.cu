@@ -35,7 +35,7 @@ Kernel make_sgd(const Properties&, const Operation& op) {
   const double momentum = op.number(RT_ATTR_MOMENTUM, 0.0),
                decay = op.number(RT_ATTR_WEIGHT_DECAY, 0.0);
   const bool nesterov = op.integer(RT_ATTR_NESTEROV, 0) != 0;
-  return for_floating(op.input(0).dtype, [&]<typename T>() {
+  return for_wide(op.input(0).dtype, [&]<typename T>() {
     using C = Compute<T>;
     Kernel kernel;
     kernel.run = [=](const Launch& l) {
@@ -101,7 +101,7 @@ Kernel make_adamw(const Properties&, const Operation& op) {
   const int64_t count = rt::sdk::element_count(op.input(0));
   const double beta1 = op.number(RT_ATTR_BETA1), beta2 = op.number(RT_ATTR_BETA2);
   const double epsilon = op.number(RT_ATTR_EPSILON), decay = op.number(RT_ATTR_WEIGHT_DECAY, 0.0);
-  return for_floating(op.input(0).dtype, [&]<typename T>() {
+  return for_wide(op.input(0).dtype, [&]<typename T>() {
     using C = Compute<T>;
     Kernel kernel;
     kernel.workspace_bytes = 2 * sizeof(C);

@@ -152,7 +152,7 @@ Kernel make_square_sum(const Properties& properties, const Operation& op) {
     kernel.run = [=](const Launch& l) {
       auto* partial = static_cast<C*>(l.workspace);
       for_rows<C>(l, parts, SquareSum<T>{l.input<T>(0), partial, count, share}, "square_sum");
-      for_rows<C>(l, 1, SumOf<C, T, 1>{partial, parts, {l.output<T>(0)}}, "square_sum");
+      for_rows<C>(l, 1, SumOf<C, 1>{partial, parts, {l.output<C>(0)}}, "square_sum");
     };
     return kernel;
   });
@@ -172,7 +172,7 @@ struct ClipScale {
 
 Kernel make_clip_scale(const Properties&, const Operation& op) {
   const double max_norm = op.number(RT_ATTR_MAX_NORM);
-  return for_floating(op.input(0).dtype, [&]<typename T>() {
+  return for_wide(op.input(0).dtype, [&]<typename T>() {
     Kernel kernel;
     kernel.run = [=](const Launch& l) {
       for_each(l, 1, ClipScale<T>{l.input<T>(0), l.output<T>(0), static_cast<Compute<T>>(max_norm)},
@@ -214,7 +214,7 @@ struct LossScale {
 
 Kernel make_loss_scale(const Properties&, const Operation& op) {
   const double max_norm = op.number(RT_ATTR_MAX_NORM, 0.0);
-  return for_floating(op.input(0).dtype, [&]<typename T>() {
+  return for_wide(op.input(0).dtype, [&]<typename T>() {
     Kernel kernel;
     kernel.run = [=](const Launch& l) {
       for_each(l, 1,

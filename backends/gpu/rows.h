@@ -43,15 +43,15 @@ GPU_DEVICE C block_sum(int64_t count, C* scratch, Function f) {
 }
 
 // to[k] = sum over i of from[i * Width + k], k < Width, in a fixed order.
-template <typename C, typename T, int Width>
+template <typename C, int Width>
 struct SumOf {
   const C* from;
   int64_t count;
-  T* to[Width];
+  C* to[Width];
   GPU_DEVICE void operator()(int64_t, C* scratch) const {
     for (int k = 0; k < Width; ++k) {
       const C sum = block_sum(count, scratch, [&](int64_t i) { return from[i * Width + k]; });
-      if (threadIdx.x == 0) *to[k] = static_cast<T>(sum);
+      if (threadIdx.x == 0) *to[k] = sum;
     }
   }
 };

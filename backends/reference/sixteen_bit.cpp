@@ -1,22 +1,12 @@
 #include "backends/reference/sixteen_bit.h"
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
 
 #include "backends/reference/check.h"
 
 namespace backends::reference {
 
 using rt::sdk::format;
-
-float round_to_odd(double value) {
-  const float nearest = static_cast<float>(value);
-  const uint32_t bits = std::bit_cast<uint32_t>(nearest);
-  if (value != value || static_cast<double>(nearest) == value || (bits & 1u) != 0) return nearest;
-  const bool too_large = std::abs(static_cast<double>(nearest)) > std::abs(value);
-  return std::bit_cast<float>(too_large ? bits - 1 : bits + 1);
-}
 
 namespace {
 

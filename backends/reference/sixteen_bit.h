@@ -7,16 +7,12 @@
 
 namespace backends::reference {
 
-// To float so that rounding it again, to fewer bits, rounds `value` itself: where float is inexact,
-// its last bit is set (Boldo, Melquiond, "Emulation of FMA and correctly rounded sums", 2008).
-float round_to_odd(double value);
-
 // An element as a C++ type, for conversions.
 template <uint16_t (*kNarrow)(float), float (*kWiden)(uint16_t)>
 struct SixteenBits {
   uint16_t bits;
   SixteenBits() = default;
-  explicit SixteenBits(double value) : bits(kNarrow(round_to_odd(value))) {}
+  explicit SixteenBits(double value) : bits(kNarrow(rt::sdk::round_to_odd(value))) {}
   operator float() const { return kWiden(bits); }
 };
 using Float16 = SixteenBits<rt::sdk::to_float16, rt::sdk::from_float16>;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <set>
 
 #include "plugins/conformance/builder.h"
 
@@ -83,6 +84,24 @@ std::vector<Case> cases_of(const std::string& operation) {
   Cases cases = all_cases();
   std::erase_if(cases, [&](const Case& c) { return c.operation.name != operation; });
   return cases;
+}
+
+std::vector<Case> cases_of(const std::string& operation, const host::Device& device) {
+  Cases cases = cases_of(operation);
+  const uint64_t computed = device.properties().compute_dtypes;
+  std::erase_if(cases, [&](const Case& c) { return (computed & RT_DTYPE_BIT(c.dtype)) == 0; });
+  return cases;
+}
+
+std::string count_text(const std::vector<Case>& cases) {
+  std::set<std::string> operations;
+  std::set<rt_dtype> types;
+  for (const Case& c : cases) {
+    operations.insert(c.operation.name);
+    types.insert(c.dtype);
+  }
+  return rt::sdk::format("%zu operations x %zu types, %zu cases", operations.size(), types.size(),
+                         cases.size());
 }
 
 }  // namespace plugins::conformance

@@ -68,6 +68,11 @@ std::vector<Case> all_cases();
 // Names of the operations that occur in all_cases(), each once; and the cases of one of them.
 std::vector<std::string> covered_operations();
 std::vector<Case> cases_of(const std::string& operation);
+// Those in the types that the device says it computes in.
+std::vector<Case> cases_of(const std::string& operation, const host::Device& device);
+
+// "59 operations x 4 types, 2100 cases"
+std::string count_text(const std::vector<Case>& cases);
 
 // Never throws: an error of either device is a failure. Waits for the device. `reference` is a
 // device of the plugin `reference`.

@@ -1,32 +1,63 @@
-// A gpu backend against the reference: every conformance case in float32 and float64, one test an
-// operation.
+// A gpu backend against the reference: every conformance case, one test an operation and type.
 #include "plugins/conformance/conformance.h"
 
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <iostream>
+
+#include "rt/sdk/operation.h"
 
 namespace {
 
 namespace conformance = plugins::conformance;
 namespace host = plugins::host;
 
-class GpuConformance : public testing::TestWithParam<std::string> {};
+// What one test runs.
+struct Kind {
+  std::string operation;
+  rt_dtype dtype;
+  bool operator==(const Kind&) const = default;
+};
+std::ostream& operator<<(std::ostream& to, const Kind& kind) {
+  return to << kind.operation << '_' << rt::sdk::to_string(kind.dtype);
+}
+
+std::vector<Kind> kinds() {
+  std::vector<Kind> all;
+  for (const conformance::Case& c : conformance::all_cases()) {
+    const Kind kind{c.operation.name, c.dtype};
+    if (std::find(all.begin(), all.end(), kind) == all.end()) all.push_back(kind);
+  }
+  return all;
+}
+
+std::shared_ptr<host::Plugin> plugin() { return host::Plugin::load(GPU_PLUGIN, {}); }
+
+class GpuConformance : public testing::TestWithParam<Kind> {};
 
 TEST_P(GpuConformance, AgreesWithTheReference) {
-  const auto plugin = host::Plugin::load(GPU_PLUGIN, {});
-  const host::DeviceInfo found = host::list_devices(*plugin).at(0);
+  const host::DeviceInfo found = host::list_devices(*plugin()).at(0);
   if (!found.usable()) GTEST_SKIP() << found.properties.unusable_reason;
-  const auto device = host::Device::open(plugin, 0, {});
+  const auto device = host::Device::open(plugin(), 0, {});
   const auto reference = host::Device::open(host::Plugin::load(REFERENCE_PLUGIN, {}), 0, {});
-  const auto cases = conformance::cases_of(GetParam());
+  auto cases = conformance::cases_of(GetParam().operation, *device);
+  std::erase_if(cases, [](const auto& c) { return c.dtype != GetParam().dtype; });
+  EXPECT_FALSE(cases.empty()) << "the device does not say that it computes in this type";
   for (const conformance::Case& c : cases) {
     const conformance::Result result = run_case(*device, *reference, c);
     EXPECT_EQ(result.outcome, conformance::Outcome::kPassed) << c.name << ": " << result.detail;
   }
-  RecordProperty("cases", static_cast<int>(cases.size()));
 }
 
-INSTANTIATE_TEST_SUITE_P(Operations, GpuConformance,
-                         testing::ValuesIn(conformance::covered_operations()),
-                         [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Operations, GpuConformance, testing::ValuesIn(kinds()),
+                         [](const auto& info) { return testing::PrintToString(info.param); });
+
+TEST(GpuConformanceCount, EveryOperationInFourTypes) {
+  const std::string text = conformance::count_text(conformance::all_cases());
+  std::cout << "conformance: " << text << '\n';
+  const auto operations = conformance::covered_operations().size();
+  EXPECT_EQ(text.find(std::to_string(operations) + " operations x 4 types"), 0u) << text;
+}
 
 }  // namespace

@@ -1,5 +1,6 @@
 // float16 and bfloat16 as their 16 bits, to and from float: rounded to nearest, ties to even; NaN
-// stays NaN. Without branches, so that loops over them become vector instructions.
+// stays NaN. Without branches, so that loops over them become vector instructions; constexpr, so
+// that code of a GPU may call them.
 #ifndef RT_SDK_FLOAT16_H_
 #define RT_SDK_FLOAT16_H_
 
@@ -8,18 +9,18 @@
 
 namespace rt::sdk {
 
-inline float from_bfloat16(uint16_t bits) {
+constexpr float from_bfloat16(uint16_t bits) {
   return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
 }
 
-inline uint16_t to_bfloat16(float value) {
+constexpr uint16_t to_bfloat16(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   const uint32_t rounded = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
   const bool nan = (bits & 0x7fffffffu) > 0x7f800000u;
   return static_cast<uint16_t>(nan ? bits >> 16 | 0x40u : rounded);
 }
 
-inline float from_float16(uint16_t bits) {
+constexpr float from_float16(uint16_t bits) {
   // Moved into the fields of a float the exponent is 112 too small; the product also makes
   // subnormals right. Exponent 31 means infinity or NaN.
   const uint32_t magnitude = (bits & 0x7fffu) << 13;
@@ -28,7 +29,7 @@ inline float from_float16(uint16_t bits) {
   return std::bit_cast<float>(finite | special | (bits & 0x8000u) << 16);
 }
 
-inline uint16_t to_float16(float value) {
+constexpr uint16_t to_float16(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   const uint32_t magnitude = bits & 0x7fffffffu;
   const uint32_t normal = (magnitude + 0xfffu + (magnitude >> 13 & 1u) - (112u << 23)) >> 13;
@@ -39,6 +40,18 @@ inline uint16_t to_float16(float value) {
   result = magnitude >= 0x477ff000u ? 0x7c00u : result;  // from 65520 on: infinity
   result = magnitude > 0x7f800000u ? 0x7e00u : result;
   return static_cast<uint16_t>(result | (bits >> 16 & 0x8000u));
+}
+
+// To float so that rounding that again, to fewer bits, rounds `value` itself: where float is
+// inexact its last bit is set (Boldo, Melquiond, "Emulation of a FMA and correctly rounded sums",
+// 2008).
+constexpr float round_to_odd(double value) {
+  const float nearest = static_cast<float>(value);
+  const uint32_t bits = std::bit_cast<uint32_t>(nearest);
+  const double back = static_cast<double>(nearest);
+  if (value != value || back == value || (bits & 1u) != 0) return nearest;
+  const bool too_large = value < 0 ? back < value : back > value;
+  return std::bit_cast<float>(too_large ? bits - 1 : bits + 1);
 }
 
 }  // namespace rt::sdk
