@@ -1,6 +1,7 @@
 #include "runtime/train/reporter.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <ostream>
@@ -27,6 +28,15 @@ std::string duration_text(double seconds) {
   return text;
 }
 
+// "  device 87%, 212 W", with what is known.
+std::string load_text(const DeviceLoad& load) {
+  std::string text;
+  if (load.utilisation) text = std::to_string(*load.utilisation) + "%";
+  if (load.power_watts)
+    text += (text.empty() ? "" : ", ") + std::to_string(std::lround(*load.power_watts)) + " W";
+  return text.empty() ? "" : "  device " + text;
+}
+
 class ProgressBar : public Reporter {
  public:
   ProgressBar(std::ostream& out, int64_t epochs, int64_t total_steps)
@@ -49,11 +59,11 @@ class ProgressBar : public Reporter {
     const double remaining = elapsed.count() / static_cast<double>(std::max<int64_t>(m.step, 1)) *
                              static_cast<double>(total_steps_ - m.step);
     char text[256];
-    std::snprintf(text, sizeof(text),
-                  "epoch %ld/%ld [%s%s] %ld/%ld  loss %.4f  %.0f samples/s  ETA %s", m.epoch + 1,
-                  epochs_, std::string(filled, '=').c_str(),
-                  std::string(kBarWidth - filled, ' ').c_str(), step_in_epoch, steps_per_epoch,
-                  m.loss, m.samples_per_second, duration_text(remaining).c_str());
+    std::snprintf(
+        text, sizeof(text), "epoch %ld/%ld [%s%s] %ld/%ld  loss %.4f  %.0f samples/s%s  ETA %s",
+        m.epoch + 1, epochs_, std::string(filled, '=').c_str(),
+        std::string(kBarWidth - filled, ' ').c_str(), step_in_epoch, steps_per_epoch, m.loss,
+        m.samples_per_second, load_text(m.device).c_str(), duration_text(remaining).c_str());
     out_ << '\r' << text << "\x1b[K" << std::flush;
     drawn_ = true;
   }
@@ -143,6 +153,9 @@ std::string to_json(const Metrics& m) {
   j["samples_per_second"] = m.samples_per_second;
   if (m.validation_loss) j["validation_loss"] = *m.validation_loss;
   if (m.validation_accuracy) j["validation_accuracy"] = *m.validation_accuracy;
+  if (m.device.utilisation) j["device_utilisation"] = *m.device.utilisation;
+  if (m.device.memory_bytes) j["device_memory_bytes"] = *m.device.memory_bytes;
+  if (m.device.power_watts) j["device_power_watts"] = *m.device.power_watts;
   if (m.loss_scale) {
     j["loss_scale"] = *m.loss_scale;
     j["skipped_steps"] = m.skipped_steps;

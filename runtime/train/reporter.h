@@ -13,6 +13,13 @@
 
 namespace runtime::train {
 
+// Of the whole device, whoever uses it; what it does not know is left out.
+struct DeviceLoad {
+  std::optional<int> utilisation;  // percent of the time
+  std::optional<double> power_watts;
+  std::optional<uint64_t> memory_bytes;  // in use
+};
+
 // One line of metrics: a moment of training, or the end of an epoch (then with validation, where
 // there is one).
 struct Metrics {
@@ -22,8 +29,9 @@ struct Metrics {
   double lr = 0;
   double samples_per_second = 0;
   std::optional<double> validation_loss, validation_accuracy;
+  DeviceLoad device = {};
   // With mixed_precision = "f16": the scale of the loss and steps so far without an update.
-  std::optional<double> loss_scale;
+  std::optional<double> loss_scale = {};
   int64_t skipped_steps = 0;
 };
 

@@ -7,6 +7,7 @@
 
 #include "runtime/error.h"
 #include "runtime/train/asynchronous.h"
+#include "runtime/train/device_meter.h"
 #include "runtime/train/open.h"
 #include "runtime/train/schedule.h"
 #include "runtime/train/step_programs.h"
@@ -81,6 +82,7 @@ class Run {
         reporter_(reporter),
         options_(options),
         stop_(trainer),
+        device_(trainer.programs().device),
         steps_per_epoch_(open_training_data(data.train)),
         total_(total_steps(config, steps_per_epoch_)) {
     if (options.max_steps) total_ = std::min(total_, *options.max_steps);
@@ -186,8 +188,9 @@ class Run {
   }
 
   // Loss and speed since the last line.
-  Metrics current() const {
+  Metrics current() {
     Metrics m = metrics_;
+    m.device = device_.read();
     if (interval_samples_ == 0) return m;
     const std::chrono::duration<double> elapsed = Clock::now() - mark_;
     if (interval_steps_ > 0) m.loss = interval_loss_ / static_cast<double>(interval_steps_);
@@ -245,6 +248,7 @@ class Run {
   Reporter& reporter_;
   const RunOptions& options_;
   StopAgreement stop_;
+  DeviceMeter device_;
   std::optional<data::Loader> loader_;  // one of the two
   std::optional<Asynchronous> asynchronous_;
   std::optional<data::Loader> validation_;

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "runtime/error.h"
+#include "runtime/train/device_meter.h"
 #include "runtime/train/loss_window.h"
 #include "runtime/train/run.h"
 #include "runtime/train/schedule.h"
@@ -66,6 +67,24 @@ TEST(Reporter, JsonHasTheStableKeys) {
   m.validation_accuracy = 0.5;
   EXPECT_EQ(nlohmann::json::parse(to_json(m))["validation_accuracy"], 0.5);
   EXPECT_EQ(nlohmann::json::parse(to_json(m))["validation_loss"], 1);
+}
+
+TEST(Reporter, TellsWhatTheDeviceKnows) {
+  Metrics m;
+  m.device = DeviceMeter(test::open_device("simulated")).read();
+  const auto line = nlohmann::json::parse(to_json(m));
+  EXPECT_EQ(line["device_utilisation"], 42);
+  EXPECT_EQ(line["device_power_watts"], 123.456);
+  EXPECT_EQ(line["device_memory_bytes"], 0);
+  std::ostringstream out;
+  make_progress_bar(out, 1, 10)->step(m, 1, 10);
+  EXPECT_THAT(out.str(), HasSubstr("samples/s  device 42%, 123 W  ETA"));
+
+  m.device = DeviceMeter(test::open_device("reference")).read();
+  EXPECT_THAT(to_json(m), testing::Not(HasSubstr("device")));
+  std::ostringstream plain;
+  make_progress_bar(plain, 1, 10)->step(m, 1, 10);
+  EXPECT_THAT(plain.str(), HasSubstr("samples/s  ETA"));
 }
 
 TEST(Reporter, JsonOfANanIsStillJson) {

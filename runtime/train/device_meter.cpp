@@ -1,0 +1,20 @@
+#include "runtime/train/device_meter.h"
+
+namespace runtime::train {
+
+const DeviceLoad& DeviceMeter::read() {
+  const auto now = std::chrono::steady_clock::now();
+  if (now < next_) return load_;
+  next_ = now + std::chrono::seconds(1);
+  load_ = {};
+  const rt_utilisation u = device_->utilisation();
+  if (u.compute_percent >= 0) load_.utilisation = u.compute_percent;
+  if (u.power_milliwatts >= 0) load_.power_watts = static_cast<double>(u.power_milliwatts) / 1e3;
+  if (!device_->host_memory()) {
+    const rt_memory_info memory = device_->memory_info();
+    load_.memory_bytes = memory.total_bytes - memory.free_bytes;
+  }
+  return load_;
+}
+
+}  // namespace runtime::train

@@ -1,0 +1,30 @@
+// How busy the device of a run is, for those who report.
+#ifndef RUNTIME_TRAIN_DEVICE_METER_H_
+#define RUNTIME_TRAIN_DEVICE_METER_H_
+
+#include <chrono>
+#include <memory>
+
+#include "plugins/host/device.h"
+#include "runtime/train/reporter.h"
+
+namespace runtime::train {
+
+// Asks the device once a second at most: management libraries may take a millisecond.
+class DeviceMeter {
+ public:
+  explicit DeviceMeter(std::shared_ptr<plugins::host::Device> device)
+      : device_(std::move(device)) {}
+  // What was known when the device was last asked. Of a device with the host's memory nothing is,
+  // unless it says so.
+  const DeviceLoad& read();
+
+ private:
+  std::shared_ptr<plugins::host::Device> device_;
+  std::chrono::steady_clock::time_point next_{};
+  DeviceLoad load_;
+};
+
+}  // namespace runtime::train
+
+#endif  // RUNTIME_TRAIN_DEVICE_METER_H_
