@@ -316,6 +316,17 @@ bool reduces(int32_t kind) {
   throw Error(code, message);
 }
 
+bool in_device_memory(const Team& team, const rt_collective& call) {
+  if (!team.limits.device_memory || std::find(std::begin(kDeviceKinds), std::end(kDeviceKinds),
+                                              call.kind) == std::end(kDeviceKinds))
+    return false;
+  // More than MPI counts would go through memory of ours.
+  if (call.kind == RT_ALL_GATHER)
+    return call.count <= team.limits.largest_count / static_cast<uint64_t>(team.size);
+  return !reduces(call.kind) || ((kDeviceSums & RT_DTYPE_BIT(call.dtype)) != 0 &&
+                                 (kDeviceReductions >> call.reduction & 1) != 0);
+}
+
 void check_buffers(const Team& team, const rt_collective& call) {
   const bool root = call.peer == team.rank;
   const bool sends = call.kind != RT_RECEIVE && (call.kind != RT_BROADCAST || root);
@@ -326,11 +337,15 @@ void check_buffers(const Team& team, const rt_collective& call) {
                   static_cast<unsigned long long>(call.count),
                   sends && call.send == nullptr ? "send" : "receive"));
   }
-  if (call.memory_kind != RT_MEMORY_PINNED_HOST || call.stream != nullptr) {
-    refuse(format("memory of kind %d%s; MPI reads host memory (kind %d) without a stream",
-                  call.memory_kind, call.stream != nullptr ? " on a stream" : "",
-                  RT_MEMORY_PINNED_HOST),
-           RT_ERROR_UNSUPPORTED);
+  const bool known = call.memory_kind == RT_MEMORY_PINNED_HOST ||
+                     (call.memory_kind == RT_MEMORY_DEVICE && in_device_memory(team, call));
+  if (!known || call.stream != nullptr) {
+    refuse(
+        format("collective %d of %llu elements in memory of kind %d%s; this MPI reads host memory "
+               "(kind %d), without a stream, and that of devices as its capabilities say",
+               call.kind, static_cast<unsigned long long>(call.count), call.memory_kind,
+               call.stream != nullptr ? " on a stream" : "", RT_MEMORY_PINNED_HOST),
+        RT_ERROR_UNSUPPORTED);
   }
 }
 
@@ -347,8 +362,10 @@ Team team_of(MPI_Comm comm, const Limits& limits) {
   check(MPI_Comm_size(host, &ranks_of_host), "MPI_Comm_size");
   check(MPI_Comm_free(&host), "MPI_Comm_free");
   // Hosts may have different numbers of ranks, all of them fewer than there are.
-  team.ring = limits.ring == Limits::Ring::kAlways ||
-              (limits.ring == Limits::Ring::kBetweenHosts && ranks_of_host < team.size);
+  // A ring adds in host memory, and all ranks have to go the same way, wherever their data are.
+  team.ring = !limits.device_memory &&
+              (limits.ring == Limits::Ring::kAlways ||
+               (limits.ring == Limits::Ring::kBetweenHosts && ranks_of_host < team.size));
   return team;
 }
 

@@ -16,6 +16,7 @@ struct Limits {
   uint64_t largest_count = uint64_t{1} << 30;
   enum class Ring { kNever, kBetweenHosts, kAlways };
   Ring ring = Ring::kBetweenHosts;  // the way that large all-reduces go
+  bool device_memory = false;       // the library reads it
 };
 
 // Ranks that communicate, and this process's place among them.
@@ -31,6 +32,13 @@ struct Team {
 Team team_of(MPI_Comm comm, const Limits& limits);
 
 MPI_Datatype mpi_type(rt_dtype dtype);
+
+// What can be done in device memory: what MPI does by itself, without sums or copies of ours.
+inline constexpr int32_t kDeviceKinds[] = {RT_ALL_REDUCE, RT_ALL_GATHER, RT_SEND, RT_RECEIVE};
+inline constexpr uint64_t kDeviceSums = RT_DTYPE_BIT(RT_FLOAT32) | RT_DTYPE_BIT(RT_FLOAT64) |
+                                        RT_DTYPE_BIT(RT_INT32) | RT_DTYPE_BIT(RT_INT64) |
+                                        RT_DTYPE_BIT(RT_UINT8) | RT_DTYPE_BIT(RT_INT8);
+inline constexpr uint32_t kDeviceReductions = 1u << RT_SUM | 1u << RT_MIN | 1u << RT_MAX;
 
 // Throws rt::sdk::Error RT_ERROR_INVALID_ARGUMENT or RT_ERROR_UNSUPPORTED, naming what is wrong
 // with a call. What passes does not fail later for its arguments.

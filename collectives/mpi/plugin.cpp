@@ -95,14 +95,30 @@ Clock::time_point deadline_in(int64_t timeout_ns) {
 rt_status properties(void*, rt_comm_properties* result, rt_error* error) {
   return guard(error, [&] {
     result->flags = RT_COMM_ONCE_A_PROCESS;
-    rt::sdk::copy_text(result->device_plugin, "");
+    rt::sdk::copy_text(result->device_plugin, mpi::device_plugin());
     rt::sdk::copy_text(result->description, "processes started by mpirun; " + mpi::library());
   });
 }
 
 rt_status capabilities(void*, rt_comm_capability* rows, uint32_t* count, rt_error* error) {
   return guard(error, [&] {
+    const uint32_t room = *count;
     rt::sdk::list_all_collectives(rt::sdk::kAllDtypes, 1u << RT_MEMORY_PINNED_HOST, rows, count);
+    if (mpi::device_plugin().empty()) return;
+    for (const int32_t kind : mpi::kDeviceKinds) {
+      if (rows != nullptr && *count >= room) return;
+      if (rows != nullptr) {
+        const uint64_t dtypes = kind == RT_ALL_REDUCE ? mpi::kDeviceSums : rt::sdk::kAllDtypes;
+        rows[*count] = {sizeof(rt_comm_capability),
+                        kind,
+                        dtypes,
+                        mpi::kDeviceReductions,
+                        1u << RT_MEMORY_DEVICE,
+                        RT_COMM_IN_PLACE,
+                        0};
+      }
+      ++*count;
+    }
   });
 }
 
@@ -185,7 +201,7 @@ rt_status create(void* self, const rt_comm_options* options, rt_communicator** r
   return guard(error, [&] {
     auto& instance = *static_cast<Instance*>(self);
     const auto deadline = deadline_in(options->timeout_ns);
-    const mpi::Limits limits = limits_of(*options);
+    mpi::Limits limits = limits_of(*options);
     const mpi::Start start{options->interface == nullptr ? "" : options->interface,
                            std::chrono::seconds(number_of(*options, kFinalizeTimeout))};
     if (options->world_size > 1 && !mpi::has_launcher()) {
@@ -195,6 +211,7 @@ rt_status create(void* self, const rt_comm_options* options, rt_communicator** r
     auto communicator = std::make_unique<rt_communicator>();
     try {
       instance.process = Process::join(start, deadline);
+      limits.device_memory = !mpi::device_plugin().empty();
       Owner& world = instance.process->world();
       check_world(*options, world.team());
       const auto duplicate = [prefix = std::string(options->prefix)] {

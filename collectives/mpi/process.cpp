@@ -4,6 +4,10 @@
 #include <cstdlib>
 #include <mutex>
 
+#if defined(OPEN_MPI)
+#include <mpi-ext.h>
+#endif
+
 #include "status.h"
 
 namespace collectives::mpi {
@@ -53,6 +57,23 @@ std::string library() {
   name.resize(std::min(name.find_first_of(",\n"), name.size()));
   std::replace(name.begin(), name.end(), '\t', ' ');
   return name;
+}
+
+std::string device_plugin() {
+#if defined(MPIX_CUDA_AWARE_SUPPORT)
+  if (MPIX_Query_cuda_support() == 1) return "cuda";
+#endif
+#if defined(MPIX_ROCM_AWARE_SUPPORT)
+  if (MPIX_Query_rocm_support() == 1) return "rocm";
+#endif
+#if defined(MPIX_GPU_SUPPORT_CUDA)
+  int reads = 0;
+  if (MPIX_GPU_query_support(MPIX_GPU_SUPPORT_CUDA, &reads) == MPI_SUCCESS && reads != 0)
+    return "cuda";
+  if (MPIX_GPU_query_support(MPIX_GPU_SUPPORT_HIP, &reads) == MPI_SUCCESS && reads != 0)
+    return "rocm";
+#endif
+  return "";
 }
 
 std::shared_ptr<Process> Process::join(const Start& start, Clock::time_point deadline) {

@@ -48,6 +48,10 @@ bool has_launcher();
 // "Open MPI v4.1.4"; callable before MPI is started.
 std::string library();
 
+// "cuda" or "rocm", if the library says that it reads the memory of such devices; "" if not. Open
+// MPI 5 says so only once it is started.
+std::string device_plugin();
+
 }  // namespace collectives::mpi
 
 #endif  // COLLECTIVES_MPI_PROCESS_H_

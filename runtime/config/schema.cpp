@@ -220,8 +220,8 @@ Section comm() {
       "How the ranks talk. A table [comm.<plugin>] holds keys of that plugin's own.",
       {text("backend", "\"auto\"",
             "\"local\" (ranks are threads of one process), \"gloo\", \"mpi\", \"nccl\" or any "
-            "communication plugin; \"auto\": mpi under mpirun, local for ranks on one machine, "
-            "else gloo"),
+            "communication plugin; \"auto\": one that reads the memory of the ranks' devices, if "
+            "each has its own; else mpi under mpirun, local for ranks on one machine, else gloo"),
        choice("rendezvous", "\"auto\"", {"auto", "file", "redis", "pmix", "env"},
               "where the ranks find each other; \"env\": RUNTIME_RENDEZVOUS says it"),
        text("rendezvous_address", "\"\"", "file: a folder that all ranks share; redis: host:port"),

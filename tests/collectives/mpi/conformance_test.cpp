@@ -1,5 +1,5 @@
 // The checks that every communicator must pass, with each MPI library.
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include "tests/collectives/mpi/library.h"
 
@@ -31,6 +31,19 @@ TEST_P(MpiOptions, InParts) {
 TEST_P(MpiOptions, AroundTheRing) {
   expect_success(mpi_job(GetParam(), 3, {FAULTS_RANK, GetParam().plugin, "ring"}));
 }
+
+#ifdef CUDA_DOUBLE
+// A library that says that it reads such memory; see tests/doubles.
+TEST_P(MpiOptions, InTheMemoryOfDevices) {
+  JobOptions job =
+      mpi_job(GetParam(), 2, {CONFORMANCE_RANK, GetParam().plugin, "device=" CUDA_DOUBLE});
+  job.environment["LD_PRELOAD"] = MPI_READS_DEVICES;
+  for (const std::string& output : expect_success(job)) {
+    EXPECT_THAT(output, ::testing::Not(::testing::HasSubstr(": 0 passed")));
+    RecordProperty("output", output);
+  }
+}
+#endif
 
 INSTANTIATE_TEST_SUITE_P(Libraries, MpiOptions, ::testing::ValuesIn(mpi_libraries()),
                          [](const auto& info) { return info.param.name; });

@@ -1,8 +1,12 @@
 // "simulated_comm": a communicator that reads the memory of the devices of `simulated` on their
 // streams, as NCCL does that of cuda: its calls hold up the stream, never the host.
+// With SIMULATED_COMM=both it reads the host's memory too, and that of devices without a stream, as
+// MPI may; with SIMULATED_COMM=lies it does, and sums in device memory are wrong.
+#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <thread>
 
 #include "rt/sdk/communicator.h"
 #include "rt/sdk/operation.h"
@@ -15,6 +19,7 @@ using rt::sdk::guard;
 
 struct rt_communicator {
   std::shared_ptr<World> world;
+  const backends::simulated::Device* device;
 };
 
 struct rt_work {
@@ -31,6 +36,12 @@ struct Instance {
   const rt_host* host = nullptr;
 };
 
+bool is_mode(const char* mode) {
+  const char* set = std::getenv("SIMULATED_COMM");
+  return set != nullptr && std::string(set) == mode;
+}
+bool reads_both() { return is_mode("both") || is_mode("lies"); }
+
 constexpr uint64_t kDtypes =
     RT_DTYPE_BIT(RT_FLOAT32) | RT_DTYPE_BIT(RT_FLOAT64) | RT_DTYPE_BIT(RT_UINT8);
 
@@ -44,9 +55,10 @@ rt_status properties(void*, rt_comm_properties* result, rt_error* error) {
 
 rt_status capabilities(void*, rt_comm_capability* rows, uint32_t* count, rt_error* error) {
   return guard(error, [&] {
-    rt::sdk::list_all_collectives(kDtypes, 1u << RT_MEMORY_DEVICE, rows, count);
+    const uint32_t host = reads_both() ? 1u << RT_MEMORY_PINNED_HOST : 0;
+    rt::sdk::list_all_collectives(kDtypes, 1u << RT_MEMORY_DEVICE | host, rows, count);
     for (uint32_t i = 0; rows != nullptr && i < *count; ++i) {
-      rows[i].flags |= RT_COMM_ON_STREAM;
+      if (!reads_both()) rows[i].flags |= RT_COMM_ON_STREAM;
       if (rows[i].collective == RT_ALL_TO_ALL) rows[i].dtypes = 0;
     }
   });
@@ -54,9 +66,12 @@ rt_status capabilities(void*, rt_comm_capability* rows, uint32_t* count, rt_erro
 
 rt_status create(void* self, const rt_comm_options* o, rt_communicator** result, rt_error* error) {
   return guard(error, [&] {
-    if (o->device == nullptr) throw Error(RT_ERROR_UNSUPPORTED, "host memory is not read");
-    *result = new rt_communicator{std::make_shared<World>(
-        *static_cast<Instance*>(self)->host, std::string(o->prefix), o->rank, o->world_size)};
+    if (o->device == nullptr && !reads_both())
+      throw Error(RT_ERROR_UNSUPPORTED, "host memory is not read");
+    *result =
+        new rt_communicator{std::make_shared<World>(*static_cast<Instance*>(self)->host,
+                                                    std::string(o->prefix), o->rank, o->world_size),
+                            o->device == nullptr ? nullptr : &o->device->device};
   });
 }
 
@@ -64,7 +79,7 @@ rt_status split(rt_communicator* parent, int32_t color, int32_t key, int64_t,
                 rt_communicator** result, rt_error* error) {
   return guard(error, [&] {
     std::shared_ptr<World> part = parent->world->split(color, key);
-    *result = part ? new rt_communicator{part} : nullptr;
+    *result = part ? new rt_communicator{part, parent->device} : nullptr;
   });
 }
 
@@ -75,21 +90,25 @@ void destroy(rt_communicator* communicator) {
 
 rt_status group(rt_communicator*, rt_error*) { return RT_OK; }
 
-void run(const std::string& name, const rt_collective& call, const World& world, rt_work& work) {
+void run(const std::string& name, const rt_collective& call, const World& world,
+         const backends::simulated::Device* device, rt_work& work) {
   std::optional<Error> failure;
   try {
-    const auto& device = call.stream->stream.device();
     const uint64_t bytes =
         call.kind == RT_BARRIER ? 0 : call.count * rt::sdk::dtype_bytes(call.dtype);
     const auto ranks = static_cast<uint64_t>(world.size());
     const auto range = [&](const void* address, bool used, bool all, const char* what) {
       if (address == nullptr || !used || bytes == 0) return static_cast<std::byte*>(nullptr);
-      return device.device_range(address, all ? ranks * bytes : bytes, {"a collective", what});
+      if (call.memory_kind != RT_MEMORY_DEVICE)
+        return static_cast<std::byte*>(const_cast<void*>(address));
+      return device->device_range(address, all ? ranks * bytes : bytes, {"a collective", what});
     };
     world.carry_out(
         name, call,
         range(call.send, call.kind != RT_RECEIVE, call.kind == RT_REDUCE_SCATTER, "send"),
         range(call.receive, call.kind != RT_SEND, call.kind == RT_ALL_GATHER, "receive"));
+    if (is_mode("lies") && call.memory_kind == RT_MEMORY_DEVICE && call.kind == RT_ALL_REDUCE)
+      *range(call.receive, true, false, "receive") ^= std::byte{0xff};
   } catch (const Error& error) {
     failure = error;
   }
@@ -103,14 +122,20 @@ rt_status enqueue(rt_communicator* communicator, const rt_collective* call, rt_w
   return guard(error, [&] {
     const std::shared_ptr<World> world = communicator->world;
     world->expect_alive();
-    if (call->memory_kind != RT_MEMORY_DEVICE || call->stream == nullptr)
+    if ((call->memory_kind != RT_MEMORY_DEVICE || call->stream == nullptr) && !reads_both())
       throw Error(RT_ERROR_UNSUPPORTED, "only device memory, on a stream");
     const auto work = std::make_shared<rt_work>();
     work->self = work;
-    call->stream->stream.submit(
-        backends::simulated::CallTask{[name = world->name_of(*call), call = *call, world, work] {
-          run(name, call, *world, *work);
-        }});
+    const auto* device =
+        call->stream == nullptr ? communicator->device : &call->stream->stream.device();
+    const auto carry_out = [name = world->name_of(*call), call = *call, world, device, work] {
+      run(name, call, *world, device, *work);
+    };
+    if (call->stream == nullptr) {
+      std::thread(carry_out).detach();
+    } else {
+      call->stream->stream.submit(backends::simulated::CallTask{carry_out});
+    }
     *result = work.get();
   });
 }

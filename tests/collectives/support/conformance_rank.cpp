@@ -1,5 +1,6 @@
-// conformance_rank <plugin library> [<key>=<value>...] : one rank of the communicator checks; exits
-// with 1 if one fails. A test starts it with Job.
+// conformance_rank <plugin library> [device=<plugin library>] [<key>=<value>...] : one rank of the
+// communicator checks, in the memory of a device if one is named; exits with 1 if one fails. A test
+// starts it with Job.
 #include <cstdio>
 #include <string>
 
@@ -18,9 +19,13 @@ int run(int argc, char** argv) {
   }
   collectives::testing::keep_freed_memory();
   const auto place = collectives::testing::rank_place();
-  const auto communicator = collectives::testing::join(place, argv[1], options);
-  const auto summary = conformance::run_communicator_cases({communicator, place.rank, place.size},
-                                                           conformance::communicator_cases());
+  std::shared_ptr<plugins::host::Device> device;
+  if (const auto named = options.extract("device"); !named.empty())
+    device = plugins::host::Device::open(plugins::host::Plugin::load(named.mapped(), {}), 0);
+  const auto communicator =
+      collectives::testing::join(place, argv[1], options, std::chrono::seconds(60), device);
+  const auto summary = conformance::run_communicator_cases(
+      {communicator, place.rank, place.size, device}, conformance::communicator_cases());
   std::printf("rank %d of %d: %s\n", place.rank, place.size, summary.text().c_str());
   return summary.failed == 0 ? 0 : 1;
 }

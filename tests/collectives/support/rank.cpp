@@ -75,12 +75,14 @@ host::HostServices file_store(const fs::path& folder) {
 
 std::shared_ptr<host::Communicator> join(const RankPlace& place, const fs::path& plugin,
                                          const std::map<std::string, std::string>& options,
-                                         std::chrono::nanoseconds timeout) {
+                                         std::chrono::nanoseconds timeout,
+                                         std::shared_ptr<host::Device> device) {
   return host::Communicator::create(host::Plugin::load(plugin, file_store(place.store)),
                                     {.rank = place.rank,
                                      .world_size = place.size,
                                      .local_rank = place.rank,
                                      .prefix = "test",
+                                     .device = std::move(device),
                                      .timeout = timeout,
                                      .options = options});
 }

@@ -35,7 +35,8 @@ plugins::host::HostServices file_store(const std::filesystem::path& folder);
 std::shared_ptr<plugins::host::Communicator> join(
     const RankPlace& place, const std::filesystem::path& plugin,
     const std::map<std::string, std::string>& options = {},
-    std::chrono::nanoseconds timeout = std::chrono::seconds(60));
+    std::chrono::nanoseconds timeout = std::chrono::seconds(60),
+    std::shared_ptr<plugins::host::Device> device = nullptr);
 
 }  // namespace collectives::testing
 

@@ -2,6 +2,8 @@
 // that does not come is found all the same.
 #include <gmock/gmock.h>
 
+#include <cstdlib>
+
 #include "runtime/exec/collectives.h"
 #include "runtime/launch/device_offers.h"
 #include "runtime/launch/key_value.h"
@@ -136,6 +138,25 @@ TEST(OnStream, WhatTheHostSendsGoesThroughTheDevice) {
   });
   EXPECT_THAT(errors, Each(""));
 }
+
+// As over an MPI that reads the memory of devices: the host waits, nothing is staged.
+void expect_sums_by(const char* mode, Access access) {
+  ::setenv("SIMULATED_COMM", mode, 1);
+  const auto errors = on_ranks(2, [&](Rank& rank) {
+    Sum sum(rank);
+    EXPECT_EQ(sum.call.access, access);
+    EXPECT_EQ(static_cast<bool>(sum.call.send_copy), access == Access::kStaged);
+    sum.set(static_cast<float>(rank.collectives.rank() + 1));
+    rank.collectives.start(sum.call, sum.stream);
+    rank.collectives.wait(sum.call, sum.stream);
+    EXPECT_THAT(sum.get(), Each(3.0f));
+  });
+  ::unsetenv("SIMULATED_COMM");
+  EXPECT_THAT(errors, Each(""));
+}
+
+TEST(Probe, WhatIsRightIsBelieved) { expect_sums_by("both", Access::kDevice); }
+TEST(Probe, WhatIsWrongIsStaged) { expect_sums_by("lies", Access::kStaged); }
 
 // The rank waits for its stream, where nobody looks at a deadline.
 TEST(OnStream, ARankThatDoesNotComeIsFound) {
