@@ -50,11 +50,18 @@ void check_size(uint64_t bytes, int64_t steps, const VerifyArguments& arguments)
       steps == 1 ? "" : " or --steps"));
 }
 
-// "cpu", "plugin:index": the device of the configuration that differs in nothing else.
-std::shared_ptr<plugins::host::Device> other_device(const Session& s, const std::string& backend) {
+// The same run on the device that "cpu", "plugin:index" name. One without bfloat16 computes in
+// float32: it is right to more digits.
+train::Trainer other_trainer(const Session& s, const std::string& backend) {
   config::Config config = s.config;
   config.launch.devices = {backend};
-  return train::open_device(config, *s.rank.registry, 0, nullptr);
+  auto device = train::open_device(config, *s.rank.registry, 0, nullptr);
+  if (config.training.mixed_precision == "bf16" &&
+      (device->properties().compute_dtypes & RT_DTYPE_BIT(RT_BFLOAT16)) == 0) {
+    config.training.mixed_precision = "none";
+    std::cerr << "note: " << device->id() << " does not compute in bfloat16, it uses float32\n";
+  }
+  return {config, s.data.train->spec(), std::move(device), train::compile_options(config)};
 }
 
 std::string where(const Difference& d) {
@@ -203,8 +210,7 @@ void against_file(Session& s, const VerifyArguments& arguments) {
 
 // The other device goes ahead: what is to be checked starts each step from a state that it trusts.
 void against_device(Session& s, const VerifyArguments& arguments) {
-  train::Trainer other(s.config, s.data.train->spec(), other_device(s, arguments.against),
-                       train::compile_options(s.config));
+  train::Trainer other = other_trainer(s, arguments.against);
   Steps steps(s);
   train::StepTrace trace(*s.trainer), expected(other);
   const std::string name = other.stream().device()->id();

@@ -7,6 +7,7 @@
 #include <limits>
 #include <numeric>
 
+#include "rt/sdk/float16.h"
 #include "runtime/error.h"
 #include "runtime/graph/graph.h"
 #include "runtime/train/weights.h"
@@ -37,6 +38,10 @@ std::vector<double> numbers_of(const data::HostTensor& tensor) {
 
 double norm(const std::vector<double>& numbers) {
   return std::sqrt(std::inner_product(numbers.begin(), numbers.end(), numbers.begin(), 0.0));
+}
+
+bool is_floating(rt_dtype dtype) {
+  return dtype == RT_FLOAT32 || dtype == RT_FLOAT64 || dtype == RT_FLOAT16 || dtype == RT_BFLOAT16;
 }
 
 // Overflow to the same infinity is no difference, nor is NaN on both sides (16-bit gradients).
@@ -93,6 +98,19 @@ double sum_of(const data::Batch& batch) {
   for (size_t i = 0; i < batch.labels.size(); ++i)
     sum += static_cast<double>(batch.labels[i]) * static_cast<double>(i % 1021);
   return sum;
+}
+
+// In the type of what is computed: the other side may have another.
+std::vector<std::byte> in_type(const data::HostTensor& tensor, rt_dtype dtype) {
+  if (tensor.dtype == dtype || dtype == RT_FLOAT32 || dtype == RT_FLOAT64)
+    return converted(tensor, dtype);
+  std::vector<std::byte> bytes;
+  for (const double number : numbers_of(tensor)) {
+    const uint16_t bits = dtype == RT_FLOAT16 ? rt::sdk::to_float16(static_cast<float>(number))
+                                              : rt::sdk::to_bfloat16(static_cast<float>(number));
+    for (const int shift : {0, 8}) bytes.push_back(static_cast<std::byte>(bits >> shift & 0xff));
+  }
+  return bytes;
 }
 
 std::string prefix(int64_t step) {
@@ -155,10 +173,11 @@ StepComparison compare_step(StepTrace& trace, const RecordedStep& expected,
     ++result.compared;
     if (d.relative > options.tolerance && !result.first) result.first = d;
     if (d.relative > result.worst.relative) result.worst = d;
-    const bool same_form =
-        value.tensor.dtype == it->second.dtype && value.tensor.dims == it->second.dims;
-    if (!same_form || !(options.isolate || value.parameter_gradient)) return false;
-    value.tensor.bytes = it->second.bytes;
+    const bool floating = is_floating(value.tensor.dtype) && is_floating(it->second.dtype);
+    if (!floating || value.tensor.dims != it->second.dims ||
+        !(options.isolate || value.parameter_gradient))
+      return false;
+    value.tensor.bytes = in_type(it->second, value.tensor.dtype);
     return true;
   };
   const TracedStep traced = trace.step(batch, learning_rate, step, visit);

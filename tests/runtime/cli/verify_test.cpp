@@ -74,6 +74,17 @@ TEST_F(Verify, CpuAgreesWithTheReference) {
   EXPECT_LT(j["worst"], 1e-4);
 }
 
+TEST_F(Verify, SixteenBitsAreComparedWithFloat32WhereTheOtherDeviceHasNone) {
+  const test::ProcessResult r = run({"verify", job_, "--set", "training.mixed_precision=bf16",
+                                     "--against", "cpu", "--isolate", "--json"});
+  EXPECT_EQ(r.exit_code, 0) << r.err;
+  EXPECT_THAT(r.err, HasSubstr("cpu:0 does not compute in bfloat16"));
+  const json j = json::parse(r.out);
+  EXPECT_EQ(j["rtol"], 2e-2);
+  EXPECT_GT(j["worst"], 1e-4);
+  EXPECT_GT(j["steps"][0]["compared"], 10);
+}
+
 TEST_F(Verify, AFaultyOperationIsNamed) {
   // The simulated device leaves NaN in what pooling computes.
   const test::ProcessResult r = run(
