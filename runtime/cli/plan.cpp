@@ -3,7 +3,6 @@
 #include <cstdlib>
 #include <map>
 
-#include "rt/sdk/operation.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/session.h"
 #include "runtime/error.h"
@@ -56,8 +55,8 @@ std::string fused(const Node& node) {
 
 std::string layout_text(plugins::host::Device& device, const graph::Value& value) {
   std::string text = graph::to_string(value.dims);
-  if (value.dtype == RT_FLOAT16 || value.dtype == RT_BFLOAT16)
-    text += " " + rt::sdk::to_string(value.dtype);
+  if (value.dtype == RT_FLOAT16) text += " float16";
+  if (value.dtype == RT_BFLOAT16) text += " bfloat16";
   if (value.layout == RT_LAYOUT_CANONICAL) return text;
   return text + " " +
          device.layout_name(plugins::host::make_tensor_desc(value.dtype, value.dims, value.layout));

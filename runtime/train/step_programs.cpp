@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "rt/sdk/operation.h"
 #include "runtime/error.h"
 #include "runtime/graph/recompute.h"
 #include "runtime/train/asynchronous.h"
@@ -33,7 +32,7 @@ rt_dtype activation_type(const config::Training& training, plugins::host::Device
   if ((device.properties().compute_dtypes & RT_DTYPE_BIT(dtype)) != 0) return dtype;
   throw DeviceError("training.mixed_precision = \"" + training.mixed_precision +
                     "\": " + device.id() + " (" + device.properties().name +
-                    ") does not compute in " + rt::sdk::to_string(dtype) +
+                    ") does not compute in " + (dtype == RT_FLOAT16 ? "float16" : "bfloat16") +
                     "; use another device.backend (runtime devices lists their types), or "
                     "mixed_precision = \"none\"");
 }
