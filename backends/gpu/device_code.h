@@ -66,8 +66,9 @@ struct Max {
 };
 
 // The combination of the `value`s of all kBlock threads, in every thread; `scratch` has room for
-// kBlock values and may be used again after the next __syncthreads. The order of combination is
-// fixed, so the bits are the same every time.
+// kBlock values and may be used again at once. The order of combination is fixed, so the bits are
+// the same every time.
+#if defined(__HIP_CPU_RT__)
 template <typename How, typename T>
 GPU_DEVICE T block_reduce(T value, T* scratch) {
   const int t = static_cast<int>(threadIdx.x);
@@ -81,6 +82,35 @@ GPU_DEVICE T block_reduce(T value, T* scratch) {
   __syncthreads();
   return result;
 }
+#else
+#if defined(BACKENDS_GPU_CUDA)
+GPU_DEVICE constexpr int warp_size() { return 32; }
+template <typename T>
+GPU_DEVICE T of_other_lane(T value, int mask) {
+  return __shfl_xor_sync(0xffffffffu, value, mask);
+}
+#else
+GPU_DEVICE int warp_size() { return warpSize; }  // 32 or 64
+template <typename T>
+GPU_DEVICE T of_other_lane(T value, int mask) {
+  return __shfl_xor(value, mask);
+}
+#endif
+// The threads of a warp read each other's registers; then one value a warp is left.
+template <typename How, typename T>
+GPU_DEVICE T block_reduce(T value, T* scratch) {
+  const int t = static_cast<int>(threadIdx.x), warp = warp_size();
+  for (int mask = warp / 2; mask > 0; mask /= 2) {
+    value = How::combine(value, of_other_lane(value, mask));
+  }
+  if (t % warp == 0) scratch[t / warp] = value;
+  __syncthreads();
+  T result = scratch[0];
+  for (int w = 1; w < kBlock / warp; ++w) result = How::combine(result, scratch[w]);
+  __syncthreads();
+  return result;
+}
+#endif
 
 // erf, exp... of the type.
 GPU_DEVICE float erf_of(float x) { return erff(x); }
