@@ -5,6 +5,7 @@
 #include <chrono>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "runtime/cli/commands.h"
 #include "runtime/error.h"
@@ -53,21 +54,23 @@ struct Row {
 // Small integers, so that sums are exact.
 float sent(int rank, uint64_t i) { return static_cast<float>((rank * 31 + i) % 17); }
 
-// One collective of one size on this rank.
+// One collective of one size on this rank, in host memory or, where the communicator reads nothing
+// else, in that of the device.
 class Case {
  public:
-  Case(exec::Collectives& collectives, const Kind& kind, uint64_t bytes)
-      : collectives_(collectives), ranks_(collectives.world_size()), kind_(kind) {
+  Case(const launch::Rank& rank, const Kind& kind, uint64_t bytes)
+      : collectives_(*rank.collectives), ranks_(collectives_.world_size()), kind_(kind) {
     const bool parts =
         kind.kind == RT_REDUCE_SCATTER || kind.kind == RT_ALL_GATHER || kind.kind == RT_ALL_TO_ALL;
     count_ = std::max<uint64_t>(1, bytes / sizeof(float) / (parts ? ranks_ : 1));
     const uint64_t all = count_ * ranks_;
     send_.resize(kind.kind == RT_REDUCE_SCATTER || kind.kind == RT_ALL_TO_ALL ? all : count_);
     receive_.resize(kind.kind == RT_ALL_GATHER || kind.kind == RT_ALL_TO_ALL ? all : count_);
-    for (uint64_t i = 0; i < send_.size(); ++i) send_[i] = sent(collectives.rank(), i);
+    for (uint64_t i = 0; i < send_.size(); ++i) send_[i] = sent(collectives_.rank(), i);
     call_ = plugins::host::make_collective(kind.kind, RT_FLOAT32, send_.data(), receive_.data(),
                                            count_, reduces() ? RT_SUM : 0);
     if (kind.kind == RT_BROADCAST || kind.kind == RT_REDUCE) call_.peer = kRoot;
+    if (!collectives_.access().reads_host()) move_to(rank.device);
   }
 
   Row measure() {
@@ -90,6 +93,18 @@ class Case {
   }
 
  private:
+  void move_to(const std::shared_ptr<plugins::host::Device>& device) {
+    stream_.emplace(device);
+    device_send_ = device->allocate(send_.size() * sizeof(float));
+    device_receive_ = device->allocate(receive_.size() * sizeof(float));
+    stream_->copy(device_send_.data(), send_.data(), device_send_.bytes());
+    stream_->synchronize();
+    call_.send = device_send_.data();
+    call_.receive = device_receive_.data();
+    call_.memory_kind = RT_MEMORY_DEVICE;
+    call_.stream = stream_->get();
+  }
+
   bool reduces() const {
     return kind_.kind == RT_ALL_REDUCE || kind_.kind == RT_REDUCE_SCATTER ||
            kind_.kind == RT_REDUCE;
@@ -111,7 +126,11 @@ class Case {
     return sum;
   }
 
-  uint64_t wrong() const {
+  uint64_t wrong() {
+    if (stream_) {
+      stream_->copy(receive_.data(), device_receive_.data(), device_receive_.bytes());
+      stream_->synchronize();
+    }
     if (kind_.kind == RT_REDUCE && collectives_.rank() != kRoot) return 0;
     uint64_t count = 0;
     for (uint64_t i = 0; i < receive_.size(); ++i) count += receive_[i] != expected(i) ? 1 : 0;
@@ -124,6 +143,8 @@ class Case {
   uint64_t count_ = 0;
   std::vector<float> send_, receive_;
   rt_collective call_{};
+  std::optional<plugins::host::Stream> stream_;
+  plugins::host::Memory device_send_, device_receive_;
 };
 
 double bus_bandwidth(const Row& row, int ranks) {
@@ -199,7 +220,7 @@ void bench_rank(const launch::Rank& rank, const CommArguments& arguments) {
     if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), kind.name) == wanted.end())
       continue;
     for (uint64_t bytes = arguments.min_bytes; bytes <= arguments.max_bytes; bytes *= kSizeFactor) {
-      rows.push_back(Case(*rank.collectives, kind, bytes).measure());
+      rows.push_back(Case(rank, kind, bytes).measure());
       wrong += rows.back().wrong;
     }
   }

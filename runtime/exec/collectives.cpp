@@ -304,8 +304,9 @@ CollectiveTimes Collectives::take_times() { return std::exchange(times_, {}); }
 
 void Collectives::run(const rt_collective& collective, int communicator) {
   const std::lock_guard lock(mutex_);
-  access_.reads_host() ? run_here(collective, communicator)
-                       : run_on_device(collective, communicator);
+  access_.reads_host() || collective.memory_kind == RT_MEMORY_DEVICE
+      ? run_here(collective, communicator)
+      : run_on_device(collective, communicator);
 }
 
 // Asked of the ranks themselves: only whoever has split the job's communicator knows.

@@ -86,8 +86,8 @@ class Collectives {
   void progress();
   CollectiveTimes take_times();
 
-  // On host memory, blocking, outside of programs; over a communicator by its use, or among all
-  // ranks of the job.
+  // On host memory (`run`: or on that of the communicator's device), blocking, outside of programs;
+  // over a communicator by its use, or among all ranks of the job.
   static constexpr int kJob = -1;
   void run(const rt_collective& collective, int communicator = kJob);
   void all_gather(const void* send, void* receive, uint64_t bytes, int communicator = kJob);
