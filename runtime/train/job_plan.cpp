@@ -9,6 +9,7 @@
 #include "runtime/train/ranks.h"
 #include "runtime/train/scaling.h"
 #include "runtime/train/step_programs.h"
+#include "runtime/train/weights.h"
 
 namespace runtime::train {
 
@@ -66,6 +67,9 @@ class RolePlanner {
     programs_.arena.materialise();
     for (const StepKey& key : keys_) {
       StepProgram& p = programs_.get(key);
+      // A factor of 0 would leave out the update.
+      if (void* const one = p.address(p.step.one))
+        programs_.write(one, encode({1.0}, programs_.dtype));
       const data::Batch zeros =
           data::zero_batch(planner_.spec, key.rows * programs_.split.shards_of_rank());
       input_seconds_[key] =

@@ -131,6 +131,20 @@ TEST(KnownAnswer, ClipScale) {
   EXPECT_EQ(run1(op, {{0.25}})[0], 1);
 }
 
+TEST(KnownAnswer, LossScale) {
+  const auto next = [](double max_norm, double sum, const Array& state) {
+    return run(operation(RT_OP_LOSS_SCALE, {{1}, {3}}, {{1}, {3}}, {{RT_ATTR_MAX_NORM, max_norm}}),
+               {{sum}, state});
+  };
+  const double infinite = std::numeric_limits<double>::infinity();
+  EXPECT_THAT(next(0, 9, {4, 7, 2}), ElementsAre(Array{0.25}, Array{4, 8, 2}));
+  EXPECT_THAT(next(0, 9, {4, 1999, 2}), ElementsAre(Array{0.25}, Array{8, 0, 2}));
+  EXPECT_THAT(next(0, 9, {16777216, 1999, 2})[1], ElementsAre(16777216, 0, 2));
+  EXPECT_THAT(next(0, infinite, {4, 7, 2}), ElementsAre(Array{0}, Array{2, 0, 3}));
+  EXPECT_THAT(next(0, kNaN, {1.0 / 16777216, 7, 2})[1], ElementsAre(1.0 / 16777216, 0, 3));
+  EXPECT_DOUBLE_EQ(next(1, 400, {4, 7, 2})[0][0], 0.25 / (5 + 1e-6)) << "a norm of 20 / 4";
+}
+
 TEST(KnownAnswer, SoftmaxOfLargeNumbers) {
   EXPECT_THAT(run1(operation(RT_OP_SOFTMAX, {{1, 2}}, {{1, 2}}), {{1000, 1000}}),
               Pointwise(DoubleNear(1e-15), {0.5, 0.5}));

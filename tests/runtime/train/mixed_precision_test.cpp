@@ -140,6 +140,20 @@ TEST(MixedPrecisionWeights, EvaluationAndOutputsAreNumbersOfFloat32) {
   EXPECT_LT(test::relative_error(a, wide.trainer->outputs(wide.loader->next())), kTolerance);
 }
 
+// Casts of a block are made again, for the same bits; micro-steps add up in float32.
+TEST(MixedPrecisionForms, RecomputationAndMicroStepsAreTheSameTraining) {
+  const GptFile file;
+  Job kept(file.toml(), "reference", mixed("bf16"));
+  Job again(file.toml(), "reference", mixed("bf16") + Settings{{"training.recompute", "blocks"}});
+  Job parts(file.toml(), "reference", mixed("bf16") + Settings{{"training.micro_batch_size", "2"}});
+  const Numbers losses = kept.step(4);
+  EXPECT_EQ(again.step(4), losses);
+  EXPECT_TRUE(same_bits(again.trainer->weights(), kept.trainer->weights()));
+  EXPECT_LT(test::relative_error(parts.step(4), losses), kTolerance);
+  EXPECT_LT(test::relative_error(joined(parts.trainer->weights()), joined(kept.trainer->weights())),
+            kTolerance);
+}
+
 class LossScale : public testing::TestWithParam<std::string> {
  protected:
   Settings settings() const {
