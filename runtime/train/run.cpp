@@ -199,6 +199,7 @@ class Run {
   }
 
   void log() {
+    if (interval_steps_ == 0) take_results(true);  // the device is behind: else no loss to tell
     metrics_ = current();
     take_loss_scaling();
     reporter_.line(metrics_);

@@ -160,6 +160,14 @@ TEST(Run, EpochsStepsAndValidation) {
   EXPECT_EQ(recorder.lines.back().validation_loss, result.validation->loss);
 }
 
+TEST(Run, EveryLineHasALossWhereTheDeviceIsBehind) {
+  Job job(kTiny, "simulated", {{"training.steps", "4"}, {"metrics.log_every_steps", "1"}});
+  Recorder recorder;
+  train_job(job, recorder);
+  EXPECT_GE(recorder.lines.size(), 4u);
+  for (const Metrics& m : recorder.lines) EXPECT_GT(m.loss, 0) << "step " << m.step;
+}
+
 TEST(Run, MaxStepsAndStepsOfTheConfiguration) {
   Job job(kTiny, "reference", {{"training.steps", "100"}});
   Recorder recorder;
