@@ -7,7 +7,6 @@
 #include <limits>
 #include <numeric>
 
-#include "rt/sdk/float16.h"
 #include "runtime/error.h"
 #include "runtime/graph/graph.h"
 #include "runtime/train/weights.h"
@@ -100,19 +99,6 @@ double sum_of(const data::Batch& batch) {
   return sum;
 }
 
-// In the type of what is computed: the other side may have another.
-std::vector<std::byte> in_type(const data::HostTensor& tensor, rt_dtype dtype) {
-  if (tensor.dtype == dtype || dtype == RT_FLOAT32 || dtype == RT_FLOAT64)
-    return converted(tensor, dtype);
-  std::vector<std::byte> bytes;
-  for (const double number : numbers_of(tensor)) {
-    const uint16_t bits = dtype == RT_FLOAT16 ? rt::sdk::to_float16(static_cast<float>(number))
-                                              : rt::sdk::to_bfloat16(static_cast<float>(number));
-    for (const int shift : {0, 8}) bytes.push_back(static_cast<std::byte>(bits >> shift & 0xff));
-  }
-  return bytes;
-}
-
 std::string prefix(int64_t step) {
   char text[32];
   std::snprintf(text, sizeof(text), "step/%03lld/", static_cast<long long>(step));
@@ -177,7 +163,7 @@ StepComparison compare_step(StepTrace& trace, const RecordedStep& expected,
     if (!floating || value.tensor.dims != it->second.dims ||
         !(options.isolate || value.parameter_gradient))
       return false;
-    value.tensor.bytes = in_type(it->second, value.tensor.dtype);
+    value.tensor.bytes = converted(it->second, value.tensor.dtype);
     return true;
   };
   const TracedStep traced = trace.step(batch, learning_rate, step, visit);

@@ -8,6 +8,7 @@
 #include <numbers>
 #include <set>
 
+#include "rt/sdk/float16.h"
 #include "runtime/data/philox.h"
 #include "runtime/error.h"
 #include "runtime/graph/graph.h"
@@ -77,14 +78,6 @@ void for_each_element(const Parameter& p, F&& f) {
   }
 }
 
-float half_to_float(uint16_t h) {
-  const int exponent = h >> 10 & 31, mantissa = h & 1023;
-  const float sign = h >> 15 ? -1.0f : 1.0f;
-  if (exponent == 31) return mantissa ? NAN : sign * INFINITY;
-  return sign * (exponent ? std::ldexp(1.0f + static_cast<float>(mantissa) / 1024, exponent - 15)
-                          : std::ldexp(static_cast<float>(mantissa) / 1024, -14));
-}
-
 double number_at(const data::HostTensor& tensor, size_t i) {
   const std::byte* bytes = tensor.bytes.data() + i * graph::dtype_bytes(tensor.dtype);
   if (tensor.dtype == RT_FLOAT64) {
@@ -99,11 +92,7 @@ double number_at(const data::HostTensor& tensor, size_t i) {
   }
   uint16_t raw;
   std::memcpy(&raw, bytes, sizeof(raw));
-  if (tensor.dtype == RT_FLOAT16) return half_to_float(raw);
-  const uint32_t widened = static_cast<uint32_t>(raw) << 16;
-  float v;
-  std::memcpy(&v, &widened, sizeof(v));
-  return v;
+  return tensor.dtype == RT_FLOAT16 ? rt::sdk::from_float16(raw) : rt::sdk::from_bfloat16(raw);
 }
 
 bool is_floating(rt_dtype dtype) {
@@ -167,14 +156,16 @@ std::vector<std::byte> from_file_order(const Parameter& p, const std::vector<std
 }
 
 std::vector<std::byte> encode(const std::vector<double>& values, rt_dtype dtype) {
-  std::vector<std::byte> bytes(values.size() * graph::dtype_bytes(dtype));
+  const uint64_t size = graph::dtype_bytes(dtype);
+  std::vector<std::byte> bytes(values.size() * size);
   for (size_t i = 0; i < values.size(); ++i) {
-    if (dtype == RT_FLOAT64) {
-      std::memcpy(&bytes[i * 8], &values[i], 8);
-    } else {
-      const auto v = static_cast<float>(values[i]);
-      std::memcpy(&bytes[i * 4], &v, 4);
-    }
+    std::byte* const at = &bytes[i * size];
+    const auto v = static_cast<float>(values[i]);
+    const auto store = [&](const auto& number) { std::memcpy(at, &number, sizeof(number)); };
+    if (dtype == RT_FLOAT64) store(values[i]);
+    if (dtype == RT_FLOAT32) store(v);
+    if (dtype == RT_FLOAT16) store(rt::sdk::to_float16(v));
+    if (dtype == RT_BFLOAT16) store(rt::sdk::to_bfloat16(v));
   }
   return bytes;
 }

@@ -33,7 +33,7 @@ bool matches_any(const std::vector<std::string>& patterns, const std::string& na
 void check_weights(const data::TensorFile& file, const std::vector<model::Parameter>& parameters,
                    const std::string& path, const std::vector<std::string>& except = {});
 
-// The tensor's numbers converted to `dtype` (from float16, bfloat16, float32 or float64).
+// The tensor's numbers in another floating type.
 std::vector<std::byte> converted(const data::HostTensor& tensor, rt_dtype dtype);
 
 }  // namespace runtime::train

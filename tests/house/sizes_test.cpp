@@ -24,9 +24,11 @@ constexpr size_t kLongHeaderLines = 200;
 // ranks, watching over them, the data-parallel and the asynchronous training 7,400, language models
 // with their texts, image folders, recomputation, tensor and pipeline parallelism another 4,900,
 // ZeRO's stages 2 and 3, plans of any mesh and the search among them another 500 (1,100, of which
-// simpler code elsewhere gave back half).
-// This is a ceiling on the way back: lower it when code goes, and say why when it has to rise.
-constexpr size_t kCoreLines = 26500;
+// simpler code elsewhere gave back half), steps beside each other on two devices (`verify`) 620,
+// 16-bit activations 350, collectives on the device's streams 350, steps that are recorded, what to
+// do for want of memory and utilisation 450. This is a ceiling on the way back: lower it when code
+// goes, and say why when it has to rise.
+constexpr size_t kCoreLines = 28300;
 
 std::vector<SourceFile> all_files() {
   std::vector<SourceFile> files;
