@@ -1,6 +1,9 @@
 // The options of the plugin `cuda`, and its libraries.
 #include "backends/gpu/vendor.h"
 
+#include <algorithm>
+#include <map>
+#include <mutex>
 #include <string_view>
 
 #include "backends/cuda/provider.h"
@@ -10,6 +13,7 @@ namespace {
 
 using rt::sdk::Error;
 
+constexpr size_t kMostKept = 4;  // ways of doing an operation
 constexpr char kLibraries[] = "vendor_libraries", kTf32[] = "tf32";
 
 bool read_boolean(const rt_option& option) {
@@ -21,6 +25,24 @@ bool read_boolean(const rt_option& option) {
               RT_SCOPE_DEVICE);
 }
 
+// All that an answer depends on.
+std::string signature(const Operation& op) {
+  std::string text(op.name());
+  for (uint32_t i = 0; i < op.input_count(); ++i) text += rt::sdk::to_string(op.input(i));
+  for (uint32_t i = 0; i < op.output_count(); ++i) text += '>' + rt::sdk::to_string(op.output(i));
+  for (uint32_t i = 0; i < op.desc().attribute_count; ++i) {
+    const rt_attribute& a = *op.desc().attributes[i];
+    text += rt::sdk::format(" %s=%lld,%a", a.name, static_cast<long long>(a.integer), a.number);
+  }
+  for (uint32_t i = 0; i < op.post_op_count(); ++i) {
+    const rt_post_op& post = op.post_op(i);
+    text += rt::sdk::format(" +%d,%d,%d", post.kind, post.function, post.operand);
+  }
+  return text;
+}
+
+// Asks one library after the other. Answers are kept: layers are alike, and some plans take a
+// second to make.
 class Libraries : public Vendor {
  public:
   // A library that does not open leaves its operations to the own kernels.
@@ -35,15 +57,34 @@ class Libraries : public Vendor {
     }
   }
   std::vector<Kernel> kernels(const Operation& op, size_t most, std::string* without) override {
-    for (const auto& library : libraries_) {
-      auto kernels = library->kernels(op, most, without);
-      if (!kernels.empty()) return kernels;
-    }
-    return {};
+    const std::lock_guard lock(mutex_);
+    const std::string text = signature(op);
+    auto found = answers_.find(text);
+    if (found == answers_.end()) found = answers_.emplace(text, ask(op)).first;
+    const Answer& answer = found->second;
+    *without = answer.without;
+    const auto begin = answer.kernels.begin();
+    return {begin, begin + static_cast<std::ptrdiff_t>(std::min(most, answer.kernels.size()))};
   }
 
  private:
+  struct Answer {
+    std::vector<Kernel> kernels;
+    std::string without;
+  };
+
+  Answer ask(const Operation& op) const {
+    Answer answer;
+    for (const auto& library : libraries_) {
+      answer.kernels = library->kernels(op, kMostKept, &answer.without);
+      if (!answer.kernels.empty() || !answer.without.empty()) break;
+    }
+    return answer;
+  }
+
   std::vector<std::unique_ptr<Vendor>> libraries_;
+  std::mutex mutex_;
+  std::map<std::string, Answer> answers_;  // guarded by mutex_
 };
 
 }  // namespace

@@ -1,0 +1,349 @@
+// The graph that cuDNN knows as flash attention, written out operation by operation; its engines
+// compile for the shape when a plan is made. Source: "cuDNN", chapter on fused attention, NVIDIA;
+// Dao, "FlashAttention-2", 2023. What the forward saves is what the own kernels save: the logarithm
+// of the sum of exp(score) of each row, so either may follow the other.
+#include "backends/cuda/cudnn_attention.h"
+
+#include <array>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+namespace backends::cuda {
+namespace {
+
+using gpu::Kernel;
+using gpu::Launch;
+using gpu::Operation;
+using rt::sdk::Error;
+using rt::sdk::format;
+using Sizes = std::array<int64_t, 4>;
+
+// The backward keeps products of n heads t^2 numbers, which makes it the same bits every time.
+constexpr int64_t kMostAttentionWorkspace = int64_t{4} << 30;  // bytes
+constexpr size_t kMostPlans = 2;                               // each is compiled
+
+struct Shape {
+  rt_dtype dtype;
+  int64_t n, heads, t, d;
+  bool causal;
+  int64_t c() const { return heads * d; }
+  int64_t rows() const { return n * heads * t; }
+};
+
+Shape shape_of(const Operation& op, const rt_tensor_desc& qkv) {
+  const int64_t heads = op.integer(RT_ATTR_HEADS);
+  return {qkv.dtype,
+          qkv.dims[0],
+          heads,
+          qkv.dims[1],
+          qkv.dims[2] / (3 * heads),
+          op.integer(RT_ATTR_CAUSAL, 0) != 0};
+}
+
+// Tensors in memory, and numbers given by value; also their unique ids.
+enum Id : int64_t {
+  kQ = 1,
+  kK,
+  kV,
+  kY,
+  kSaved,
+  kDy,
+  kDq,
+  kDk,
+  kDv,
+  kScale,
+  kLowest,
+  kOne,
+  kFirstVirtual = 100,
+};
+
+struct Tensor {
+  const Descriptor* descriptor;
+  Sizes dims, strides;
+};
+
+Sizes swapped(Sizes sizes) {
+  std::swap(sizes[2], sizes[3]);
+  return sizes;
+}
+
+class Builder {
+ public:
+  Builder(const Session& session, const Shape& s)
+      : s_(s),
+        io_(s.dtype == RT_FLOAT16 ? CUDNN_DATA_HALF : CUDNN_DATA_BFLOAT16),
+        graph_(std::make_shared<Graph>(session.call)) {}
+
+  std::shared_ptr<const Graph> forward(const Session& session) {
+    const Tensor q = in_qkv(kQ), k = across(kK), v = in_qkv(kV), y = in_y(kY);
+    const Tensor s = scores(q, k);
+    const Tensor largest = reduce(CUDNN_REDUCE_TENSOR_MAX, s);
+    const Tensor e = map(CUDNN_POINTWISE_EXP, map(CUDNN_POINTWISE_SUB, s, largest));
+    const Tensor sum = reduce(CUDNN_REDUCE_TENSOR_ADD, e);
+    point(CUDNN_POINTWISE_ADD, largest, map(CUDNN_POINTWISE_LOG, sum), saved());
+    const Tensor p = local(e.dims, e.strides, io_);
+    point(CUDNN_POINTWISE_DIV, e, sum, p);
+    multiply(p, v, y);
+    return finalized(session);
+  }
+
+  // With p = exp(s - saved): dv = p^T dy, ds = p (dy v^T - sum(dy y)) scale, dq = ds k, dk = ds^T
+  // q.
+  std::shared_ptr<const Graph> backward(const Session& session) {
+    const Tensor q = in_qkv(kQ), k = across(kK), v = across(kV), y = in_y(kY), dy = in_y(kDy);
+    const Tensor one = number(kOne), dq = in_qkv(kDq), dk = in_qkv(kDk), dv = in_qkv(kDv);
+    const Sizes interleaved = {s_.c() * s_.t, s_.t * s_.d, s_.c(), 1};
+    Tensor delta = local({s_.n, s_.heads, s_.t, s_.d}, interleaved, CUDNN_DATA_FLOAT);
+    point(CUDNN_POINTWISE_MUL, dy, y, delta);
+    delta = map(CUDNN_POINTWISE_MUL, reduce(CUDNN_REDUCE_TENSOR_ADD, delta), one);
+    const Tensor p = map(CUDNN_POINTWISE_EXP, map(CUDNN_POINTWISE_SUB, scores(q, k), saved()));
+    multiply(turned(p), dy, dv);
+    Tensor ds = square(CUDNN_DATA_FLOAT);
+    multiply(dy, v, ds);
+    ds = map(CUDNN_POINTWISE_SUB, map(CUDNN_POINTWISE_MUL, ds, one), delta);
+    ds = map(CUDNN_POINTWISE_MUL, map(CUDNN_POINTWISE_MUL, ds, p), *scale_);
+    multiply(turned(ds), q, dk);
+    const Tensor straight = local(swapped(k.dims), swapped(k.strides), io_);
+    reshape(k, straight);
+    multiply(ds, straight, dq);
+    return finalized(session);
+  }
+
+ private:
+  Descriptor& part(cudnnBackendDescriptorType_t type) { return graph_->part(type); }
+  std::shared_ptr<const Graph> finalized(const Session& session) {
+    graph_->finalize(session);
+    return graph_;
+  }
+  void add(Descriptor& operation) { graph_->operations.push_back(operation.finalize().get()); }
+
+  // ---- tensors
+
+  Descriptor& describe(const Sizes& dims, const Sizes& strides, cudnnDataType_t type, int64_t id) {
+    return part(CUDNN_BACKEND_TENSOR_DESCRIPTOR)
+        .set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, type)
+        .set_integers(CUDNN_ATTR_TENSOR_DIMENSIONS, dims)
+        .set_integers(CUDNN_ATTR_TENSOR_STRIDES, strides)
+        .set(CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, id)
+        .set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, int64_t{16});
+  }
+  Tensor in_memory(const Sizes& dims, const Sizes& strides, cudnnDataType_t type, Id id) {
+    graph_->ids.push_back(id);
+    return {&describe(dims, strides, type, id).finalize(), dims, strides};
+  }
+  // [n, heads, t, d] within qkv, or y.
+  Tensor in_qkv(Id id) {
+    return in_memory({s_.n, s_.heads, s_.t, s_.d}, {s_.t * 3 * s_.c(), s_.d, 3 * s_.c(), 1}, io_,
+                     id);
+  }
+  Tensor in_y(Id id) {
+    return in_memory({s_.n, s_.heads, s_.t, s_.d}, {s_.t * s_.c(), s_.d, s_.c(), 1}, io_, id);
+  }
+  // [n, heads, d, t] within qkv.
+  Tensor across(Id id) {
+    return in_memory({s_.n, s_.heads, s_.d, s_.t}, {s_.t * 3 * s_.c(), s_.d, 1, 3 * s_.c()}, io_,
+                     id);
+  }
+  Tensor saved() {
+    return in_memory({s_.n, s_.heads, s_.t, 1}, {s_.heads * s_.t, s_.t, 1, 1}, CUDNN_DATA_FLOAT,
+                     kSaved);
+  }
+  Tensor number(Id id) {
+    graph_->ids.push_back(id);
+    const Sizes ones = {1, 1, 1, 1};
+    Descriptor& d = describe(ones, ones, CUDNN_DATA_FLOAT, id)
+                        .set(CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, true);
+    return {&d.finalize(), ones, ones};
+  }
+  // Between two operations.
+  Tensor local(const Sizes& dims, const Sizes& strides, cudnnDataType_t type) {
+    Descriptor& d = describe(dims, strides, type, kFirstVirtual + locals_++)
+                        .set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, true);
+    return {&d.finalize(), dims, strides};
+  }
+  Tensor square(cudnnDataType_t type) {
+    return local({s_.n, s_.heads, s_.t, s_.t}, {s_.heads * s_.t * s_.t, s_.t * s_.t, s_.t, 1},
+                 type);
+  }
+
+  // ---- operations
+
+  void point(cudnnPointwiseMode_t mode, const Tensor& x, const Tensor* b, const Tensor* condition,
+             const Tensor& y, cudnnDataType_t computed = CUDNN_DATA_FLOAT, int64_t axis = -1) {
+    Descriptor& how = part(CUDNN_BACKEND_POINTWISE_DESCRIPTOR)
+                          .set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, mode)
+                          .set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, computed);
+    if (axis >= 0) how.set(CUDNN_ATTR_POINTWISE_AXIS, CUDNN_TYPE_INT64, axis);
+    how.finalize();
+    Descriptor& d = part(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+    d.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, how);
+    d.set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, *x.descriptor);
+    if (b != nullptr) d.set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, *b->descriptor);
+    if (condition != nullptr) {
+      d.set(CUDNN_ATTR_OPERATION_POINTWISE_TDESC, *condition->descriptor);
+    }
+    add(d.set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, *y.descriptor));
+  }
+  void point(cudnnPointwiseMode_t mode, const Tensor& x, const Tensor& b, const Tensor& y) {
+    point(mode, x, &b, nullptr, y);
+  }
+  // Results like x, in float32.
+  Tensor map(cudnnPointwiseMode_t mode, const Tensor& x) {
+    const Tensor y = local(x.dims, x.strides, CUDNN_DATA_FLOAT);
+    point(mode, x, nullptr, nullptr, y);
+    return y;
+  }
+  Tensor map(cudnnPointwiseMode_t mode, const Tensor& x, const Tensor& b) {
+    const Tensor y = local(x.dims, x.strides, CUDNN_DATA_FLOAT);
+    point(mode, x, b, y);
+    return y;
+  }
+  // Over the last dimension.
+  Tensor reduce(cudnnReduceTensorOp_t mode, const Tensor& x) {
+    const Tensor y =
+        local({s_.n, s_.heads, s_.t, 1}, {s_.heads * s_.t, s_.t, 1, 1}, CUDNN_DATA_FLOAT);
+    Descriptor& how =
+        part(CUDNN_BACKEND_REDUCTION_DESCRIPTOR)
+            .set(CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, mode)
+            .set(CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT)
+            .finalize();
+    add(part(CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR)
+            .set(CUDNN_ATTR_OPERATION_REDUCTION_DESC, how)
+            .set(CUDNN_ATTR_OPERATION_REDUCTION_XDESC, *x.descriptor)
+            .set(CUDNN_ATTR_OPERATION_REDUCTION_YDESC, *y.descriptor));
+    return y;
+  }
+  void multiply(const Tensor& a, const Tensor& b, const Tensor& c) {
+    Descriptor& how = part(CUDNN_BACKEND_MATMUL_DESCRIPTOR)
+                          .set(CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT)
+                          .finalize();
+    add(part(CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR)
+            .set(CUDNN_ATTR_OPERATION_MATMUL_DESC, how)
+            .set(CUDNN_ATTR_OPERATION_MATMUL_ADESC, *a.descriptor)
+            .set(CUDNN_ATTR_OPERATION_MATMUL_BDESC, *b.descriptor)
+            .set(CUDNN_ATTR_OPERATION_MATMUL_CDESC, *c.descriptor));
+  }
+  void reshape(const Tensor& x, const Tensor& y) {
+    add(part(CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR)
+            .set(CUDNN_ATTR_OPERATION_RESHAPE_XDESC, *x.descriptor)
+            .set(CUDNN_ATTR_OPERATION_RESHAPE_YDESC, *y.descriptor));
+  }
+  // The t x t matrices transposed, in 16 bits.
+  Tensor turned(const Tensor& x) {
+    const Tensor y = local(x.dims, swapped(x.strides), io_);
+    reshape(x, y);
+    return y;
+  }
+  // q k^T scale; with `causal` the lowest number where the column is beyond the row.
+  Tensor scores(const Tensor& q, const Tensor& k) {
+    scale_ = number(kScale);
+    Tensor s = square(CUDNN_DATA_FLOAT);
+    multiply(q, k, s);
+    s = map(CUDNN_POINTWISE_MUL, s, *scale_);
+    if (!s_.causal) return s;
+    const Tensor lowest = number(kLowest), row = square(CUDNN_DATA_INT32),
+                 column = square(CUDNN_DATA_INT32), seen = square(CUDNN_DATA_BOOLEAN),
+                 masked = square(CUDNN_DATA_FLOAT);
+    point(CUDNN_POINTWISE_GEN_INDEX, s, nullptr, nullptr, row, CUDNN_DATA_INT32, 2);
+    point(CUDNN_POINTWISE_GEN_INDEX, s, nullptr, nullptr, column, CUDNN_DATA_INT32, 3);
+    point(CUDNN_POINTWISE_CMP_GE, row, &column, nullptr, seen, CUDNN_DATA_BOOLEAN);
+    point(CUDNN_POINTWISE_BINARY_SELECT, s, &lowest, &seen, masked);
+    return masked;
+  }
+
+  const Shape s_;
+  const cudnnDataType_t io_;
+  const std::shared_ptr<Graph> graph_;
+  std::optional<Tensor> scale_;
+  int64_t locals_ = 0;
+};
+
+// Numbers that a graph is given by value; read when it is launched.
+struct Numbers {
+  float scale, lowest = std::numeric_limits<float>::lowest(), one = 1;
+};
+
+std::vector<void*> addresses_of(const Graph& graph, const Shape& s, bool backward,
+                                const Numbers& numbers, const Launch& l) {
+  const auto third = [&](const void* qkv, int64_t i) -> void* {
+    return static_cast<uint16_t*>(const_cast<void*>(qkv)) + i * s.c();
+  };
+  const void* qkv = l.inputs[backward ? 1 : 0];
+  std::vector<void*> addresses;
+  for (const int64_t id : graph.ids) {
+    switch (id) {
+      case kQ:
+      case kK:
+      case kV:
+        addresses.push_back(third(qkv, id - kQ));
+        break;
+      case kY:
+        addresses.push_back(backward ? const_cast<void*>(l.inputs[2]) : l.outputs[0]);
+        break;
+      case kSaved:
+        addresses.push_back(l.saved);
+        break;
+      case kDy:
+        addresses.push_back(const_cast<void*>(l.inputs[0]));
+        break;
+      case kDq:
+      case kDk:
+      case kDv:
+        addresses.push_back(third(l.outputs[0], id - kDq));
+        break;
+      default: {
+        const float& value = id == kScale    ? numbers.scale
+                             : id == kLowest ? numbers.lowest
+                                             : numbers.one;
+        addresses.push_back(const_cast<float*>(&value));
+      }
+    }
+  }
+  return addresses;
+}
+
+Kernel make(const std::shared_ptr<Session>& session, const Shape& s, bool backward,
+            const std::shared_ptr<const Plan>& plan) {
+  Kernel kernel;
+  kernel.implementation =
+      format("cudnn attention engine %lld", static_cast<long long>(plan->engine));
+  kernel.workspace_bytes = static_cast<uint64_t>(plan->workspace);
+  (backward ? kernel.reads_saved : kernel.saved_bytes) =
+      static_cast<uint64_t>(s.rows()) * sizeof(float);
+  const Numbers numbers = {1.0f / std::sqrt(static_cast<float>(s.d))};
+  kernel.run = [=](const Launch& l) {
+    run(*session, *plan, addresses_of(*plan->graph, s, backward, numbers, l), l);
+  };
+  return kernel;
+}
+
+}  // namespace
+
+std::vector<Kernel> attention_kernels(const std::shared_ptr<Session>& session, const Operation& op,
+                                      size_t most, std::string* without) {
+  const bool backward = op.is(RT_OP_ATTENTION_BACKWARD);
+  const Shape s = shape_of(op, op.input(backward ? 1 : 0));
+  if ((s.dtype != RT_FLOAT16 && s.dtype != RT_BFLOAT16) || s.rows() == 0) return {};
+  if (s.d % 8 != 0) {
+    *without = format("cuDNN's attention needs heads of a multiple of 8 columns, not %lld",
+                      static_cast<long long>(s.d));
+    return {};
+  }
+  *without = "cuDNN has no engine for this attention";
+  std::vector<Kernel> kernels;
+  try {
+    Builder builder(*session, s);
+    const auto graph = backward ? builder.backward(*session) : builder.forward(*session);
+    const Wishes wishes = {false, true, kMostAttentionWorkspace};
+    for (const auto& plan : find_plans(*session, graph, wishes, std::min(most, kMostPlans))) {
+      kernels.push_back(make(session, s, backward, plan));
+    }
+    if (!kernels.empty()) without->clear();
+  } catch (const Error& refusal) {  // this version of the library does not know it
+    *without = refusal.what();
+  }
+  return kernels;
+}
+
+}  // namespace backends::cuda
