@@ -15,8 +15,11 @@ namespace {
 
 namespace host = plugins::host;
 using std::chrono::milliseconds;
+using testing::AllOf;
 using testing::Each;
+using testing::EndsWith;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 constexpr int64_t kNumbers = 5;
 
@@ -195,6 +198,23 @@ TEST(DeviceOffers, AllRanksNeedTheSameCommunicatorAndADeviceEach) {
   EXPECT_EQ(common_offer({"nccl host gpu-1", ""}), "") << "a rank on the processor";
   EXPECT_EQ(common_offer({"nccl host gpu-1", "rccl host gpu-2"}), "");
   EXPECT_EQ(common_offer({}), "");
+}
+
+TEST(DeviceOffers, ARankOffersWhatReadsTheMemoryOfItsDevice) {
+  const auto folder = [](const char* file) { return std::filesystem::path(file).parent_path(); };
+  const host::Registry registry(
+      host::SearchPath::standard({folder(SIMULATED_PLUGIN), folder(STREAM_COMMUNICATOR)}), {});
+  config::Config config;
+  config.device.backend = "simulated";
+  config.device.index = {0, 1};
+  EXPECT_THAT(launch::device_offer(config, registry, 1, 2),
+              AllOf(StartsWith("simulated_comm "), EndsWith(" simulated:1")));
+  config.device.index = {0, 7};
+  EXPECT_EQ(launch::device_offer(config, registry, 1, 2), "") << "there is no such device";
+  config.device.index = {0, 1};
+  config.parallelism.update = "asynchronous";
+  config.parallelism.max_staleness = 1;
+  EXPECT_EQ(launch::device_offer(config, registry, 1, 2), "") << "it sends host memory";
 }
 
 }  // namespace
