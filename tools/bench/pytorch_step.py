@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""PyTorch's side of compare_pytorch.py: trains one model in one memory layout, prints one JSON line.
+"""PyTorch's side of compare_pytorch.py and of ../gpu: trains one model in one memory layout, prints one JSON line.
 
 The models are those of configs/presets; the step is zero_grad, forward, cross-entropy, backward, update.
 """
@@ -91,24 +91,31 @@ class TransformerBlock(nn.Module):
 
 
 class Gpt(nn.Module):
-    """6 layers, width 384, 6 heads, context 256, 65 characters, tied embeddings, no dropout."""
+    """Tied embeddings, no dropout."""
 
-    def __init__(self):
+    def __init__(self, vocabulary=65, context=256, width=384, layers=6, heads=6):
         super().__init__()
-        self.wte, self.wpe = nn.Embedding(65, 384), nn.Embedding(256, 384)
-        self.h = nn.Sequential(*(TransformerBlock(384, 6) for _ in range(6)))
-        self.ln_f = nn.LayerNorm(384)
+        self.wte, self.wpe = nn.Embedding(vocabulary, width), nn.Embedding(context, width)
+        self.h = nn.Sequential(*(TransformerBlock(width, heads) for _ in range(layers)))
+        self.ln_f = nn.LayerNorm(width)
 
     def forward(self, tokens):  # (B, T) -> (B * T, V)
         x = self.ln_f(self.h(self.wte(tokens) + self.wpe.weight[: tokens.shape[1]]))
         return (x @ self.wte.weight.T).flatten(0, 1)
 
 
-# name: (model, shape of a sample, batch, optimizer); as configs/bench_*.toml
+def gpt2():
+    """GPT-2 with 124 million parameters; our preset has the other GELU (by tanh), which costs about the same."""
+    return Gpt(50257, 1024, 768, 12, 12)
+
+
+# name: (model, shape of a sample, batch, optimizer); as configs/bench_*.toml and tools/gpu/gpt2.toml
 MODELS = {"lenet": (lenet, (1, 28, 28), 256, sgd(0.0)),
           "mlp": (mlp, (1, 28, 28), 256, sgd(0.0)),
           "resnet18": (resnet18, (3, 32, 32), 64, sgd(0.9)),
-          "gpt": (Gpt, (256,), 8, adamw)}
+          "gpt": (Gpt, (256,), 8, adamw),
+          "gpt2": (gpt2, (1024,), 8, adamw)}
+CLASSES = {"gpt": 65, "gpt2": 50257}
 
 
 def fashion_mnist(folder, batch):
@@ -137,28 +144,37 @@ def main():
     parser.add_argument("--seconds", type=float, default=8, help="stop after so long, but not before 3 steps")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--fashion-mnist", metavar="FOLDER", help="real data instead of random")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--batch", type=int, help="another than that of the model's configuration")
+    parser.add_argument("--bf16", action="store_true", help="autocast: weights stay float32")
+    parser.add_argument("--compile", action="store_true", help="torch.compile")
     arguments = parser.parse_args()
 
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(42)
     make, shape, batch, make_optimizer = MODELS[arguments.model]
+    batch, classes = arguments.batch or batch, CLASSES.get(arguments.model, 10)
     if arguments.fashion_mnist:
         images, labels = fashion_mnist(arguments.fashion_mnist, batch)
-    elif arguments.model == "gpt":
-        images, labels = torch.randint(0, 65, (batch, *shape)), torch.randint(0, 65, (batch * shape[0],))
+    elif arguments.model in CLASSES:
+        images, labels = torch.randint(0, classes, (batch, *shape)), torch.randint(0, classes, (batch * shape[0],))
     else:
-        images, labels = torch.randn(batch, *shape), torch.randint(0, 10, (batch,))
-    model = make().train()
+        images, labels = torch.randn(batch, *shape), torch.randint(0, classes, (batch,))
+    images, labels = images.to(arguments.device), labels.to(arguments.device)
+    model = make().train().to(arguments.device)
     if arguments.layout == "nhwc":
         model = model.to(memory_format=torch.channels_last)
         images = images.contiguous(memory_format=torch.channels_last)
     optimizer = make_optimizer(model.parameters())
+    if arguments.compile:
+        model = torch.compile(model)
 
     times, end = [], time.perf_counter() + arguments.seconds
     for step in range(arguments.warm_up + arguments.steps):
         begin = time.perf_counter()
         optimizer.zero_grad(set_to_none=True)
-        loss = functional.cross_entropy(model(images), labels)
+        with torch.autocast(images.device.type, torch.bfloat16, enabled=arguments.bf16):
+            loss = functional.cross_entropy(model(images), labels)
         loss.backward()
         optimizer.step()
         loss.item()

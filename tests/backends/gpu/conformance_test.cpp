@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <iostream>
+#include <sstream>
 
 #include "rt/sdk/operation.h"
 
@@ -34,12 +36,25 @@ std::vector<Kind> kinds() {
 
 std::shared_ptr<host::Plugin> plugin() { return host::Plugin::load(GPU_PLUGIN, {}); }
 
+// RUNTIME_TEST_DEVICE_OPTIONS="vendor_libraries=false,tf32=true" is [device.<plugin>], for
+// tools/gpu.
+host::DeviceOptions options_of_environment() {
+  host::DeviceOptions options;
+  const char* const text = std::getenv("RUNTIME_TEST_DEVICE_OPTIONS");
+  std::istringstream list(text == nullptr ? "" : text);
+  for (std::string item; std::getline(list, item, ',');) {
+    const size_t at = item.find('=');
+    options.options[item.substr(0, at)] = at == std::string::npos ? "" : item.substr(at + 1);
+  }
+  return options;
+}
+
 class GpuConformance : public testing::TestWithParam<Kind> {};
 
 TEST_P(GpuConformance, AgreesWithTheReference) {
   const host::DeviceInfo found = host::list_devices(*plugin()).at(0);
   if (!found.usable()) GTEST_SKIP() << found.properties.unusable_reason;
-  const auto device = host::Device::open(plugin(), 0, {});
+  const auto device = host::Device::open(plugin(), 0, options_of_environment());
   const auto reference = host::Device::open(host::Plugin::load(REFERENCE_PLUGIN, {}), 0, {});
   auto cases = conformance::cases_of(GetParam().operation, *device);
   std::erase_if(cases, [](const auto& c) { return c.dtype != GetParam().dtype; });
