@@ -93,8 +93,8 @@ class Builder {
   std::shared_ptr<const Graph> backward(const Session& session) {
     const Tensor q = in_qkv(kQ), k = across(kK), v = across(kV), y = in_y(kY), dy = in_y(kDy);
     const Tensor one = number(kOne), dq = in_qkv(kDq), dk = in_qkv(kDk), dv = in_qkv(kDv);
-    const Sizes interleaved = {s_.c() * s_.t, s_.t * s_.d, s_.c(), 1};
-    Tensor delta = local({s_.n, s_.heads, s_.t, s_.d}, interleaved, CUDNN_DATA_FLOAT);
+    Tensor delta = local({s_.n, s_.heads, s_.t, s_.d}, {s_.c() * s_.t, s_.t * s_.d, s_.d, 1},
+                         CUDNN_DATA_FLOAT);
     point(CUDNN_POINTWISE_MUL, dy, y, delta);
     delta = map(CUDNN_POINTWISE_MUL, reduce(CUDNN_REDUCE_TENSOR_ADD, delta), one);
     const Tensor p = map(CUDNN_POINTWISE_EXP, map(CUDNN_POINTWISE_SUB, scores(q, k), saved()));

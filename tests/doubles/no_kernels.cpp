@@ -15,6 +15,7 @@ constexpr Entry kProducts[] = {{RT_OP_MATMUL, refuse, true},
                                {RT_OP_CONV2D, refuse, true},
                                {RT_OP_CONV2D_BACKWARD_DATA, refuse, true},
                                {RT_OP_CONV2D_BACKWARD_WEIGHTS, refuse}};
+constexpr Entry kAttention[] = {{RT_OP_ATTENTION, refuse}, {RT_OP_ATTENTION_BACKWARD, refuse}};
 
 }  // namespace
 
@@ -24,7 +25,7 @@ Family loss_family() { return {}; }
 Family normalisation_family() { return {}; }
 Family product_family() { return {kProducts, std::size(kProducts)}; }
 Family pooling_family() { return {}; }
-Family attention_family() { return {}; }
+Family attention_family() { return {kAttention, std::size(kAttention)}; }
 Family movement_family() { return {}; }
 Family optimizer_family() { return {}; }
 

@@ -1,6 +1,9 @@
 // backends/cuda/passes.h on host memory, in double.
 #include "backends/cuda/passes.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "backends/reference/activation.h"
 
 namespace backends::cuda {
@@ -54,8 +57,19 @@ Pass post_pass(const Operation& op, uint32_t first) {
   }
 }
 
-Pass bias_gradient_pass(const Operation&, uint64_t*) {
-  throw rt::sdk::Error(RT_ERROR_UNSUPPORTED, "the test double has no bias gradient");
+Pass bias_gradient_pass(const Operation& op, uint64_t* workspace_bytes) {
+  if (op.input(1).dtype != RT_FLOAT32) {
+    throw rt::sdk::Error(RT_ERROR_UNSUPPORTED, "the test double has this pass in float32 only");
+  }
+  *workspace_bytes = 0;
+  const int64_t count = element_count(op.input(1)), columns = element_count(op.output(1));
+  return [=](const Launch& l) {
+    std::vector<double> sums(static_cast<size_t>(columns));
+    for (int64_t i = 0; i < count; ++i) {
+      sums[static_cast<size_t>(i % columns)] += static_cast<double>(l.input<float>(1)[i]);
+    }
+    std::copy(sums.begin(), sums.end(), l.output<float>(1));
+  };
 }
 
 }  // namespace backends::cuda

@@ -1,0 +1,343 @@
+// cuDNN's graph API on host memory, in double: descriptors keep what they are told, and a launch
+// does the operations of the graph one after the other, by the documentation.
+#include <cudnn.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <vector>
+
+#include "rt/sdk/float16.h"
+
+namespace {
+
+using Sizes = std::array<int64_t, 4>;
+
+struct Node {
+  cudnnBackendDescriptorType_t type;
+  std::map<int, std::vector<char>> attributes;
+
+  bool has(int name) const { return attributes.count(name) > 0; }
+  template <typename T>
+  T get(int name, size_t i = 0) const {
+    T value;
+    std::memcpy(&value, attributes.at(name).data() + i * sizeof(T), sizeof(T));
+    return value;
+  }
+  size_t bytes(int name) const { return attributes.at(name).size(); }
+  const Node& node(int name, size_t i = 0) const { return *get<const Node*>(name, i); }
+  Sizes sizes(int name) const { return get<Sizes>(name); }
+};
+
+size_t size_of(cudnnBackendAttributeType_t type) {
+  switch (type) {
+    case CUDNN_TYPE_BOOLEAN:
+    case CUDNN_TYPE_CHAR:
+      return 1;
+    case CUDNN_TYPE_HANDLE:
+    case CUDNN_TYPE_INT64:
+    case CUDNN_TYPE_DOUBLE:
+    case CUDNN_TYPE_VOID_PTR:
+    case CUDNN_TYPE_BACKEND_DESCRIPTOR:
+      return 8;
+    default:
+      return 4;
+  }
+}
+
+double load(const void* data, cudnnDataType_t type, int64_t i) {
+  const auto bits = [&] { return static_cast<const uint16_t*>(data)[i]; };
+  if (type == CUDNN_DATA_DOUBLE) return static_cast<const double*>(data)[i];
+  if (type == CUDNN_DATA_HALF) return static_cast<double>(rt::sdk::from_float16(bits()));
+  if (type == CUDNN_DATA_BFLOAT16) return static_cast<double>(rt::sdk::from_bfloat16(bits()));
+  return static_cast<double>(static_cast<const float*>(data)[i]);
+}
+void save(void* data, cudnnDataType_t type, int64_t i, double value) {
+  const auto narrow = static_cast<float>(value);
+  if (type == CUDNN_DATA_DOUBLE) static_cast<double*>(data)[i] = value;
+  if (type == CUDNN_DATA_FLOAT) static_cast<float*>(data)[i] = narrow;
+  if (type == CUDNN_DATA_HALF) static_cast<uint16_t*>(data)[i] = rt::sdk::to_float16(narrow);
+  if (type == CUDNN_DATA_BFLOAT16) static_cast<uint16_t*>(data)[i] = rt::sdk::to_bfloat16(narrow);
+}
+
+template <typename Body>
+void for_each_index(const Sizes& dims, Body&& body) {
+  for (int64_t a = 0; a < dims[0]; ++a)
+    for (int64_t b = 0; b < dims[1]; ++b)
+      for (int64_t c = 0; c < dims[2]; ++c)
+        for (int64_t d = 0; d < dims[3]; ++d) body(Sizes{a, b, c, d});
+}
+
+int64_t place_of(const Sizes& i, const Sizes& strides) {
+  return i[0] * strides[0] + i[1] * strides[1] + i[2] * strides[2] + i[3] * strides[3];
+}
+
+// A tensor's numbers, by their place in memory.
+struct Tensor {
+  Sizes dims, strides;
+  std::vector<double> values;
+  // Dimensions of 1 repeat.
+  double& at(Sizes i) {
+    for (size_t k = 0; k < 4; ++k) i[k] = dims[k] == 1 ? 0 : i[k];
+    return values[static_cast<size_t>(place_of(i, strides))];
+  }
+};
+
+class Run {
+ public:
+  explicit Run(const Node& pack) {
+    const size_t count = pack.bytes(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS) / 8;
+    for (size_t i = 0; i < count; ++i) {
+      memory_[pack.get<int64_t>(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, i)] =
+          pack.get<void*>(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, i);
+    }
+  }
+  void operator()(const Node& op) {
+    switch (op.type) {
+      case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR:
+        return pointwise(op);
+      case CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR:
+        return matmul(op);
+      case CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR:
+        return reduce(op);
+      case CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR:
+        return reshape(op);
+      default:
+        return convolve(op);
+    }
+  }
+
+ private:
+  static Tensor empty(const Node& d) {
+    Tensor t{d.sizes(CUDNN_ATTR_TENSOR_DIMENSIONS), d.sizes(CUDNN_ATTR_TENSOR_STRIDES), {}};
+    Sizes last = t.dims;
+    for (int64_t& i : last) --i;
+    t.values.resize(static_cast<size_t>(place_of(last, t.strides)) + 1);
+    return t;
+  }
+  Tensor read(const Node& d) const {
+    const auto id = d.get<int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID);
+    if (d.has(CUDNN_ATTR_TENSOR_IS_VIRTUAL)) return local_.at(id);
+    Tensor t = empty(d);
+    const auto type = d.get<cudnnDataType_t>(CUDNN_ATTR_TENSOR_DATA_TYPE);
+    const void* memory = memory_.at(id);
+    for_each_index(t.dims,
+                   [&](const Sizes& i) { t.at(i) = load(memory, type, place_of(i, t.strides)); });
+    return t;
+  }
+  void write(const Node& d, Tensor t) {
+    const auto id = d.get<int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID);
+    const auto type = d.get<cudnnDataType_t>(CUDNN_ATTR_TENSOR_DATA_TYPE);
+    if (!d.has(CUDNN_ATTR_TENSOR_IS_VIRTUAL)) {
+      void* memory = memory_.at(id);
+      for_each_index(t.dims,
+                     [&](const Sizes& i) { save(memory, type, place_of(i, t.strides), t.at(i)); });
+    }
+    local_[id] = std::move(t);
+  }
+
+  static double apply(int32_t mode, double x, double b) {
+    switch (mode) {
+      case CUDNN_POINTWISE_ADD:
+        return x + b;
+      case CUDNN_POINTWISE_SUB:
+        return x - b;
+      case CUDNN_POINTWISE_MUL:
+        return x * b;
+      case CUDNN_POINTWISE_DIV:
+        return x / b;
+      case CUDNN_POINTWISE_EXP:
+        return std::exp(x);
+      case CUDNN_POINTWISE_LOG:
+        return std::log(x);
+      case CUDNN_POINTWISE_RELU_FWD:
+        return x > 0 ? x : 0;
+      case CUDNN_POINTWISE_CMP_GE:
+        return x >= b ? 1 : 0;
+      default:
+        return NAN;
+    }
+  }
+  void pointwise(const Node& op) {
+    const Node& how = op.node(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR);
+    const auto mode = how.get<int32_t>(CUDNN_ATTR_POINTWISE_MODE);
+    const auto operand = [&](int name) { return op.has(name) ? read(op.node(name)) : Tensor{}; };
+    Tensor x = operand(CUDNN_ATTR_OPERATION_POINTWISE_XDESC),
+           b = operand(CUDNN_ATTR_OPERATION_POINTWISE_BDESC),
+           t = operand(CUDNN_ATTR_OPERATION_POINTWISE_TDESC);
+    const Node& result = op.node(CUDNN_ATTR_OPERATION_POINTWISE_YDESC);
+    Tensor y = empty(result);
+    for_each_index(y.dims, [&](const Sizes& i) {
+      if (mode == CUDNN_POINTWISE_GEN_INDEX) {
+        y.at(i) = static_cast<double>(
+            i[static_cast<size_t>(how.get<int64_t>(CUDNN_ATTR_POINTWISE_AXIS))]);
+      } else if (mode == CUDNN_POINTWISE_BINARY_SELECT) {
+        y.at(i) = t.at(i) != 0 ? x.at(i) : b.at(i);
+      } else {
+        y.at(i) = apply(mode, x.at(i), b.values.empty() ? 0 : b.at(i));
+      }
+    });
+    write(result, std::move(y));
+  }
+  void matmul(const Node& op) {
+    Tensor a = read(op.node(CUDNN_ATTR_OPERATION_MATMUL_ADESC)),
+           b = read(op.node(CUDNN_ATTR_OPERATION_MATMUL_BDESC));
+    const Node& result = op.node(CUDNN_ATTR_OPERATION_MATMUL_CDESC);
+    Tensor c = empty(result);
+    for_each_index(c.dims, [&](const Sizes& i) {
+      double sum = 0;
+      for (int64_t k = 0; k < a.dims[3]; ++k) {
+        sum += a.at({i[0], i[1], i[2], k}) * b.at({i[0], i[1], k, i[3]});
+      }
+      c.at(i) = sum;
+    });
+    write(result, std::move(c));
+  }
+  void reduce(const Node& op) {
+    const bool largest =
+        op.node(CUDNN_ATTR_OPERATION_REDUCTION_DESC).get<int32_t>(CUDNN_ATTR_REDUCTION_OPERATOR) ==
+        CUDNN_REDUCE_TENSOR_MAX;
+    Tensor x = read(op.node(CUDNN_ATTR_OPERATION_REDUCTION_XDESC));
+    const Node& result = op.node(CUDNN_ATTR_OPERATION_REDUCTION_YDESC);
+    Tensor y = empty(result);
+    for_each_index(y.dims, [&](const Sizes& i) { y.at(i) = largest ? -INFINITY : 0; });
+    for_each_index(x.dims, [&](const Sizes& i) {
+      y.at(i) = largest ? std::max(y.at(i), x.at(i)) : y.at(i) + x.at(i);
+    });
+    write(result, std::move(y));
+  }
+  // The same memory, seen with other dims and strides.
+  void reshape(const Node& op) {
+    const Node& result = op.node(CUDNN_ATTR_OPERATION_RESHAPE_YDESC);
+    Tensor y = empty(result);
+    y.values = read(op.node(CUDNN_ATTR_OPERATION_RESHAPE_XDESC)).values;
+    write(result, std::move(y));
+  }
+
+  // The attributes of the three directions: window, image, weights, result; the one that is made.
+  struct Names {
+    int window, image, weights, result, made;
+  };
+  static Names names_of(const Node& op) {
+    if (op.type == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR) {
+      return {702, 704, 703, 705, 705};  // CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_*
+    }
+    if (op.type == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR) {
+      return {708, 710, 709, 711, 710};  // _BWD_DATA_*
+    }
+    return {714, 716, 715, 717, 715};  // _BWD_FILTER_*
+  }
+  void convolve(const Node& op) {
+    const Names names = names_of(op);
+    const auto operand = [&](int name) {
+      return name == names.made ? empty(op.node(name)) : read(op.node(name));
+    };
+    Tensor x = operand(names.image), w = operand(names.weights), y = operand(names.result);
+    const Node& window = op.node(names.window);
+    using Pair = std::array<int64_t, 2>;
+    const auto stride = window.get<Pair>(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES),
+               padding = window.get<Pair>(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS),
+               dilation = window.get<Pair>(CUDNN_ATTR_CONVOLUTION_DILATIONS);
+    const int64_t of_group = w.dims[1], groups = x.dims[1] / of_group;
+    Tensor& made = names.made == names.image ? x : names.made == names.weights ? w : y;
+    for_each_index(made.dims, [&](const Sizes& i) { made.at(i) = 0; });
+    for_each_index(y.dims, [&](const Sizes& i) {
+      for_each_index({1, of_group, w.dims[2], w.dims[3]}, [&](const Sizes& k) {
+        const auto place = [&](size_t axis) {
+          return i[axis + 2] * stride[axis] - padding[axis] + k[axis + 2] * dilation[axis];
+        };
+        const int64_t h = place(0), v = place(1);
+        if (h < 0 || v < 0 || h >= x.dims[2] || v >= x.dims[3]) return;
+        const int64_t channel = i[1] / (y.dims[1] / groups) * of_group + k[1];
+        double &xi = x.at({i[0], channel, h, v}), &wi = w.at({i[1], k[1], k[2], k[3]}),
+               &yi = y.at(i);
+        if (&made == &x) xi += wi * yi;
+        if (&made == &w) wi += xi * yi;
+        if (&made == &y) yi += xi * wi;
+      });
+    });
+    write(op.node(names.made), made);
+  }
+
+  std::map<int64_t, void*> memory_;
+  std::map<int64_t, Tensor> local_;
+};
+
+constexpr int kGraphOf = -1;  // an attribute of our own: the graph of a configuration
+Node& node_of(cudnnBackendDescriptor_t d) { return *static_cast<Node*>(d); }
+
+template <typename T>
+cudnnStatus_t answer(int64_t* count, void* values, T value) {
+  *count = 1;
+  std::memcpy(values, &value, sizeof(value));
+  return CUDNN_STATUS_SUCCESS;
+}
+
+}  // namespace
+
+extern "C" {
+
+cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
+  *handle = reinterpret_cast<cudnnHandle_t>(new int);
+  return CUDNN_STATUS_SUCCESS;
+}
+cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) {
+  delete reinterpret_cast<int*>(handle);
+  return CUDNN_STATUS_SUCCESS;
+}
+cudnnStatus_t cudnnSetStream(cudnnHandle_t, cudaStream_t) { return CUDNN_STATUS_SUCCESS; }
+const char* cudnnGetErrorString(cudnnStatus_t) { return "an error of the test double"; }
+
+cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type,
+                                           cudnnBackendDescriptor_t* descriptor) {
+  *descriptor = new Node{type, {}};
+  return CUDNN_STATUS_SUCCESS;
+}
+cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t descriptor) {
+  delete &node_of(descriptor);
+  return CUDNN_STATUS_SUCCESS;
+}
+cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t) { return CUDNN_STATUS_SUCCESS; }
+cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor,
+                                       cudnnBackendAttributeName_t name,
+                                       cudnnBackendAttributeType_t type, int64_t count,
+                                       const void* values) {
+  const auto* bytes = static_cast<const char*>(values);
+  node_of(descriptor)
+      .attributes[name]
+      .assign(bytes, bytes + static_cast<size_t>(count) * size_of(type));
+  return CUDNN_STATUS_SUCCESS;
+}
+
+// One engine, number 7, without notes; 64 bytes of workspace.
+cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor,
+                                       cudnnBackendAttributeName_t name,
+                                       cudnnBackendAttributeType_t, int64_t, int64_t* count,
+                                       void* values) {
+  const Node& node = node_of(descriptor);
+  *count = 0;
+  if (name == CUDNN_ATTR_ENGINEHEUR_RESULTS) {
+    if (node.get<int32_t>(CUDNN_ATTR_ENGINEHEUR_MODE) != CUDNN_HEUR_MODE_A)
+      return CUDNN_STATUS_SUCCESS;
+    *count = 1;
+    auto* first = static_cast<Node**>(values)[0];
+    first->attributes[kGraphOf] = node.attributes.at(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
+  }
+  if (name == CUDNN_ATTR_ENGINECFG_ENGINE) *count = 1;
+  if (name == CUDNN_ATTR_ENGINE_GLOBAL_INDEX) return answer(count, values, int64_t{7});
+  if (name == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE) return answer(count, values, int64_t{64});
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnBackendExecute(cudnnHandle_t, cudnnBackendDescriptor_t plan,
+                                  cudnnBackendDescriptor_t pack) {
+  const Node& graph = node_of(plan).node(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG).node(kGraphOf);
+  Run run(node_of(pack));
+  const size_t count = graph.bytes(CUDNN_ATTR_OPERATIONGRAPH_OPS) / 8;
+  for (size_t i = 0; i < count; ++i) run(graph.node(CUDNN_ATTR_OPERATIONGRAPH_OPS, i));
+  return CUDNN_STATUS_SUCCESS;
+}
+
+}  // extern "C"
