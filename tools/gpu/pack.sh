@@ -12,6 +12,7 @@ packages=(libtomlplusplus-dev libcli11-dev libfmt-dev libfmt9 nlohmann-json3-dev
   libdnnl2 libgloo-dev libgloo0 zlib1g-dev zlib1g)
 
 say "Build"
+rm -rf $root/build/share # of a pack that was tried here: the build has a link
 launcher=()
 if command -v ccache >/dev/null; then
   launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
