@@ -33,8 +33,8 @@ Section device() {
         .type = Type::kIntegersOrAuto,
         .default_text = "\"auto\"",
         .range = at_least(0, 1023),
-        .documentation = "which device of the backend; \"auto\" or [] is the first; a list gives "
-                         "one to each rank on this machine"},
+        .documentation = "which device of the backend; \"auto\" or []: ranks on this machine take "
+                         "its usable devices in turn; a list gives one to each of them"},
        {.name = "threads",
         .type = Type::kIntegerOrAuto,
         .default_text = "\"auto\"",

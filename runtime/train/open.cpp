@@ -32,14 +32,28 @@ std::vector<std::shared_ptr<Plugin>> by_preference(const Registry& registry) {
   return order;
 }
 
-std::shared_ptr<Plugin> choose_backend(const Registry& registry, int index, std::string* choice) {
+constexpr int kOwnIndex = -1;
+
+// With kOwnIndex the rank's own: of the usable devices in turn.
+int resolve_index(const std::vector<DeviceInfo>& devices, int index, int local_rank) {
+  if (index != kOwnIndex) return index;
+  std::vector<int> usable;
+  for (const DeviceInfo& device : devices) {
+    if (device.usable()) usable.push_back(device.index);
+  }
+  return usable.empty() ? 0 : usable[local_rank % usable.size()];
+}
+
+std::pair<std::shared_ptr<Plugin>, int> choose_backend(const Registry& registry, int wanted,
+                                                       int local_rank, std::string* choice) {
   std::string passed;
   for (const auto& plugin : by_preference(registry)) {
     const std::vector<DeviceInfo> devices = plugins::host::list_devices(*plugin);
+    const int index = resolve_index(devices, wanted, local_rank);
     if (index < static_cast<int>(devices.size()) && devices[index].usable()) {
       if (choice != nullptr)
         *choice = "device.backend = \"auto\" takes " + devices[index].id() + passed;
-      return plugin;
+      return {plugin, index};
     }
     const std::string reason =
         devices.empty()
@@ -79,7 +93,7 @@ std::pair<std::string, int> device_of_rank(const config::Config& config, int loc
   const config::Device& device = config.device;
   if (config.launch.devices.empty()) {
     if (device.index.size() <= 1)
-      return {device.backend, device.index.empty() ? 0 : static_cast<int>(device.index[0])};
+      return {device.backend, device.index.empty() ? kOwnIndex : static_cast<int>(device.index[0])};
     return {device.backend,
             static_cast<int>(item_of_rank(device.index, local_rank, "device.index"))};
   }
@@ -126,8 +140,9 @@ std::pair<std::shared_ptr<Plugin>, int> find_device(const config::Config& config
                                                     std::string* choice) {
   for (const std::string& name : config.plugins.require) registry.require(name);
   const auto [backend, index] = device_of_rank(config, local_rank);
-  return {backend == "auto" ? choose_backend(registry, index, choice) : registry.require(backend),
-          index};
+  if (backend == "auto") return choose_backend(registry, index, local_rank, choice);
+  const std::shared_ptr<Plugin> plugin = registry.require(backend);
+  return {plugin, resolve_index(plugins::host::list_devices(*plugin), index, local_rank)};
 }
 
 }  // namespace

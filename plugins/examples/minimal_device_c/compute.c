@@ -291,6 +291,8 @@ void example_sgd(const rt_plan* plan, const rt_launch* launch) {
   const float decay = (float)plan->weight_decay;
   for (int64_t i = 0; i < count; ++i) {
     const float param = input(launch, 0)[i];
-    output(launch)[i] = param - lr * (scale * input(launch, 1)[i] + decay * param);
+    const float step = lr * (scale * input(launch, 1)[i] + decay * param);
+    output(launch)[i] =
+        scale == 0 ? param : param - step; /* 0: no update, whatever the gradient is */
   }
 }

@@ -205,8 +205,8 @@ TEST(DeviceOffers, ARankOffersWhatReadsTheMemoryOfItsDevice) {
   const host::Registry registry(
       host::SearchPath::standard({folder(SIMULATED_PLUGIN), folder(STREAM_COMMUNICATOR)}), {});
   config::Config config;
-  config.device.backend = "simulated";
-  config.device.index = {0, 1};
+  config.device.backend = "simulated";  // without an index ranks take its two devices in turn
+  EXPECT_THAT(launch::device_offer(config, registry, 2, 3), EndsWith(" simulated:0"));
   EXPECT_THAT(launch::device_offer(config, registry, 1, 2),
               AllOf(StartsWith("simulated_comm "), EndsWith(" simulated:1")));
   config.device.index = {0, 7};
