@@ -1,16 +1,14 @@
-// backends/cuda/passes.h on host memory, in double.
-#include "backends/cuda/passes.h"
+// backends/gpu/passes.h on host memory, in double.
+#include "backends/gpu/passes.h"
 
 #include <algorithm>
 #include <vector>
 
 #include "backends/reference/activation.h"
 
-namespace backends::cuda {
+namespace backends::gpu {
 namespace {
 
-using gpu::Launch;
-using gpu::Operation;
 using rt::sdk::element_count;
 
 template <typename T>
@@ -72,4 +70,4 @@ Pass bias_gradient_pass(const Operation& op, uint64_t* workspace_bytes) {
   };
 }
 
-}  // namespace backends::cuda
+}  // namespace backends::gpu

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <random>
+#include <thread>
 
 #include "plugins/conformance/conformance.h"
 #include "plugins/host/error.h"
@@ -103,6 +104,29 @@ INSTANTIATE_TEST_SUITE_P(Operations, CudaVendorConformance,
                                          Expected{RT_OP_ATTENTION, 6},
                                          Expected{RT_OP_ATTENTION_BACKWARD, 6}),
                          [](const auto& info) { return std::string(info.param.operation); });
+
+// Launches of one plan in several threads, each with a bias of its own.
+TEST(CudaVendor, NoLaunchSeesTheBiasOfAnother) {
+  const auto device = open(CUDA_VENDOR_DOUBLE), reference = open(REFERENCE_PLUGIN);
+  const auto run = [&](uint64_t seed) {
+    Case c;
+    c.dtype = RT_FLOAT32;
+    c.operation.name = RT_OP_MATMUL;
+    c.operation.inputs = {tensor(c.dtype, {16, 16}), tensor(c.dtype, {16, 16}),
+                          tensor(c.dtype, {16})};
+    c.operation.outputs = {tensor(c.dtype, {16, 16})};
+    c.operation.post_ops = {{RT_POST_BIAS, 0, 2}};
+    for (uint64_t i = 0; i < 3; ++i) c.inputs.push_back({-1, 1, 3 * seed + i});
+    const conformance::Result result = run_case(*device, *reference, c);
+    EXPECT_EQ(result.outcome, conformance::Outcome::kPassed) << result.detail;
+  };
+  std::vector<std::jthread> threads;
+  for (uint64_t thread = 0; thread < 4; ++thread) {
+    threads.emplace_back([&run, thread] {
+      for (uint64_t i = 0; i < 100; ++i) run(100 * thread + i);
+    });
+  }
+}
 
 host::Support ask(host::Device& device, std::vector<host::PostOp> post_ops) {
   host::Operation op;

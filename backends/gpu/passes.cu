@@ -1,5 +1,5 @@
-#include "backends/cuda/passes.h"
 #include "backends/gpu/columns.h"
+#include "backends/gpu/passes.h"
 #include "backends/gpu/post_ops.h"
 
 namespace backends::gpu {
@@ -24,11 +24,6 @@ struct StoreSum {
 };
 
 }  // namespace
-}  // namespace backends::gpu
-
-namespace backends::cuda {
-
-using namespace gpu;
 
 Pass post_pass(const Operation& op, uint32_t first) {
   if (first >= op.post_op_count()) return nullptr;
@@ -57,4 +52,4 @@ Pass bias_gradient_pass(const Operation& op, uint64_t* workspace_bytes) {
   });
 }
 
-}  // namespace backends::cuda
+}  // namespace backends::gpu

@@ -1,9 +1,9 @@
-#include "backends/cuda/gemm.h"
+#include "backends/gpu/gemm.h"
 
 #include <algorithm>
 #include <limits>
 
-namespace backends::cuda {
+namespace backends::gpu {
 namespace {
 
 // Row-major [rows, columns] of the operand.
@@ -60,4 +60,4 @@ std::optional<Gemm> gemm_of(const Operation& op, uint32_t most_fused) {
   return gemm;
 }
 
-}  // namespace backends::cuda
+}  // namespace backends::gpu

@@ -1,8 +1,8 @@
 // A matmul in the words of BLAS: matrices in column order. What is row-major [rows, columns] here
 // is column-major [columns, rows] there, so the library makes the transposed result, c^T = b^T a^T:
 // its left matrix is our b, its right one our a.
-#ifndef BACKENDS_CUDA_GEMM_H_
-#define BACKENDS_CUDA_GEMM_H_
+#ifndef BACKENDS_GPU_GEMM_H_
+#define BACKENDS_GPU_GEMM_H_
 
 #include <cstdint>
 #include <optional>
@@ -10,7 +10,7 @@
 #include "rt/operations.h"
 #include "rt/sdk/operation.h"
 
-namespace backends::cuda {
+namespace backends::gpu {
 
 using rt::sdk::Operation;
 
@@ -37,6 +37,6 @@ struct Gemm {
 // library counts.
 std::optional<Gemm> gemm_of(const Operation& matmul, uint32_t most_fused);
 
-}  // namespace backends::cuda
+}  // namespace backends::gpu
 
-#endif  // BACKENDS_CUDA_GEMM_H_
+#endif  // BACKENDS_GPU_GEMM_H_

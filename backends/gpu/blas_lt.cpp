@@ -1,0 +1,295 @@
+// Sources: "cuBLAS", chapter "Using the cuBLASLt API", NVIDIA; "hipBLASLt API reference", AMD.
+#include "backends/gpu/blas_lt.h"
+
+#include <mutex>
+#include <type_traits>
+
+#include "backends/gpu/blas_lt_names.h"
+#include "backends/gpu/gemm.h"
+#include "backends/gpu/library.h"
+#include "backends/gpu/passes.h"
+
+#if !defined(BACKENDS_GPU_BLAS_LT)
+#error "BACKENDS_GPU_BLAS_LT is the file name of the library"
+#endif
+
+namespace backends::gpu {
+namespace {
+
+using rt::sdk::Error;
+using rt::sdk::format;
+using Status = BLAS(Status_t);
+using Algorithm = LT(MatmulHeuristicResult_t);
+
+#define SPELL_AGAIN(name) #name
+#define SPELL(name) SPELL_AGAIN(name)
+
+// The functions in use, found at run time.
+struct Functions {
+  explicit Functions(const Library& library) {
+    library.find(SPELL(LT(Create)), create);
+    library.find(SPELL(LT(Destroy)), destroy);
+    library.find(SPELL(LT(Matmul)), matmul);
+    library.find(SPELL(LT(MatmulAlgoGetHeuristic)), heuristic);
+    library.find(SPELL(LT(MatmulDescCreate)), create_description);
+    library.find(SPELL(LT(MatmulDescDestroy)), destroy_description);
+    library.find(SPELL(LT(MatmulDescSetAttribute)), set_description);
+    library.find(SPELL(LT(MatrixLayoutCreate)), create_layout);
+    library.find(SPELL(LT(MatrixLayoutDestroy)), destroy_layout);
+    library.find(SPELL(LT(MatrixLayoutSetAttribute)), set_layout);
+    library.find(SPELL(LT(MatmulPreferenceCreate)), create_preference);
+    library.find(SPELL(LT(MatmulPreferenceDestroy)), destroy_preference);
+    library.find(SPELL(LT(MatmulPreferenceSetAttribute)), set_preference);
+#if defined(BACKENDS_GPU_CUDA)
+    library.find("cublasLtGetStatusString", status_string);
+#endif
+  }
+  std::string words(Status status) const {
+#if defined(BACKENDS_GPU_CUDA)
+    return status_string(status);
+#else
+    return format("hipblasStatus_t %d", static_cast<int>(status));
+#endif
+  }
+  void check(Status status, const char* what) const {
+    if (status == BLAS_CONSTANT(STATUS_SUCCESS)) return;
+    Error error(RT_ERROR_DEVICE, format("matmul: %s failed: %s", what, words(status).c_str()),
+                RT_SCOPE_DEVICE);
+    throw error.native(kBlasName, status);
+  }
+
+  decltype(&LT(Create)) create;
+  decltype(&LT(Destroy)) destroy;
+  decltype(&LT(Matmul)) matmul;
+  decltype(&LT(MatmulAlgoGetHeuristic)) heuristic;
+  decltype(&LT(MatmulDescCreate)) create_description;
+  decltype(&LT(MatmulDescDestroy)) destroy_description;
+  decltype(&LT(MatmulDescSetAttribute)) set_description;
+  decltype(&LT(MatrixLayoutCreate)) create_layout;
+  decltype(&LT(MatrixLayoutDestroy)) destroy_layout;
+  decltype(&LT(MatrixLayoutSetAttribute)) set_layout;
+  decltype(&LT(MatmulPreferenceCreate)) create_preference;
+  decltype(&LT(MatmulPreferenceDestroy)) destroy_preference;
+  decltype(&LT(MatmulPreferenceSetAttribute)) set_preference;
+#if defined(BACKENDS_GPU_CUDA)
+  decltype(&cublasLtGetStatusString) status_string;
+#endif
+};
+
+// A library and its handle, which any thread may use.
+struct Blas {
+  explicit Blas(bool tf32_allowed) : library(BACKENDS_GPU_BLAS_LT), call(library) {
+    tf32 = tf32_allowed;
+    const Status status = call.create(&handle);
+    if (status == BLAS_CONSTANT(STATUS_SUCCESS)) return;
+    throw Error(RT_ERROR_UNAVAILABLE,
+                format("%s: %s", SPELL(LT(Create)), call.words(status).c_str()));
+  }
+  ~Blas() { call.destroy(handle); }
+  Blas(const Blas&) = delete;
+  Blas& operator=(const Blas&) = delete;
+
+  bool uses_tf32(const Gemm& gemm) const { return tf32 && gemm.dtype == RT_FLOAT32; }
+
+  Library library;
+  Functions call;
+  bool tf32;
+  LT(Handle_t) handle = nullptr;
+};
+
+BlasNumber type_of(rt_dtype dtype) {
+  switch (dtype) {
+    case RT_FLOAT64:
+      return BLAS_NUMBER(R_64F);
+    case RT_FLOAT16:
+      return BLAS_NUMBER(R_16F);
+    case RT_BFLOAT16:
+      return BLAS_NUMBER(R_16BF);
+    default:
+      return BLAS_NUMBER(R_32F);
+  }
+}
+
+uint32_t epilogue_of(const Gemm& gemm) {
+  const bool bias = gemm.bias >= 0;
+  if (gemm.activation == RT_ACTIVATION_RELU) {
+    return bias ? LT_CONSTANT(EPILOGUE_RELU_BIAS) : LT_CONSTANT(EPILOGUE_RELU);
+  }
+  if (gemm.activation == RT_ACTIVATION_GELU_TANH) {
+    return bias ? LT_CONSTANT(EPILOGUE_GELU_BIAS) : LT_CONSTANT(EPILOGUE_GELU);
+  }
+  return bias ? LT_CONSTANT(EPILOGUE_BIAS) : LT_CONSTANT(EPILOGUE_DEFAULT);
+}
+
+// One of the library's small structs, which it makes and frees.
+template <typename Pointer>
+using Owned = std::unique_ptr<std::remove_pointer_t<Pointer>, Status (*)(Pointer)>;
+
+// What the library is told of a product. The address of the bias is said at each launch, so one
+// thread at a time launches.
+class Product {
+ public:
+  Product(std::shared_ptr<const Blas> blas, const Gemm& gemm)
+      : blas_(std::move(blas)),
+        gemm_(gemm),
+        description_(describe()),
+        left_(lay(gemm.left)),
+        right_(lay(gemm.right)),
+        d_(lay(gemm.d)) {}
+
+  // The library's favourites first; empty if it does not do this.
+  std::vector<Algorithm> algorithms(size_t most, std::string* without) const {
+    const auto preference = prefer();
+    std::vector<Algorithm> results(most);
+    int count = 0;
+    const Status status = call().heuristic(blas_->handle, description_.get(), left_.get(),
+                                           right_.get(), d_.get(), d_.get(), preference.get(),
+                                           static_cast<int>(most), results.data(), &count);
+    const bool known = status == BLAS_CONSTANT(STATUS_SUCCESS);
+    results.resize(known ? static_cast<size_t>(count) : 0);
+    std::erase_if(results, [](const Algorithm& a) {
+      return a.state != BLAS_CONSTANT(STATUS_SUCCESS) || a.workspaceSize > kMostBlasWorkspace;
+    });
+    if (results.empty()) {
+      *without = format("%s has no algorithm: %s", kBlasLtName, call().words(status).c_str());
+    }
+    return results;
+  }
+
+  void run(const Algorithm& chosen, const Launch& l) {
+    const bool wide = gemm_.dtype == RT_FLOAT64, residual = gemm_.residual >= 0;
+    const double one64 = 1, beta64 = residual;
+    const float one = 1, beta = residual;
+    const void* c = residual ? l.inputs[gemm_.residual] : l.outputs[0];
+    const std::lock_guard lock(mutex_);
+    if (gemm_.bias >= 0) set_bias(description_.get(), l.inputs[gemm_.bias]);
+    call().check(
+        call().matmul(blas_->handle, description_.get(),
+                      wide ? static_cast<const void*>(&one64) : &one, l.inputs[1], left_.get(),
+                      l.inputs[0], right_.get(), wide ? static_cast<const void*>(&beta64) : &beta,
+                      c, d_.get(), l.outputs[0], d_.get(), &chosen.algo, l.workspace,
+                      chosen.workspaceSize, l.stream),
+        SPELL(LT(Matmul)));
+  }
+
+ private:
+  using Description = Owned<LT(MatmulDesc_t)>;
+  using Layout = Owned<LT(MatrixLayout_t)>;
+  using Preference = Owned<LT(MatmulPreference_t)>;
+
+  const Functions& call() const { return blas_->call; }
+
+  template <typename T>
+  void set(LT(MatmulDesc_t) d, LT(MatmulDescAttributes_t) key, const T& value) const {
+    call().check(call().set_description(d, key, &value, sizeof(value)),
+                 "an attribute of the product");
+  }
+  void set_bias(LT(MatmulDesc_t) d, const void* bias) const {
+    set(d, LT_CONSTANT(MATMUL_DESC_BIAS_POINTER), bias);
+  }
+
+  Description describe() const {
+    const bool wide = gemm_.dtype == RT_FLOAT64;
+    const auto compute = wide                      ? BLAS_CONSTANT(COMPUTE_64F)
+                         : blas_->uses_tf32(gemm_) ? BLAS_CONSTANT(COMPUTE_32F_FAST_TF32)
+                                                   : BLAS_CONSTANT(COMPUTE_32F);
+    LT(MatmulDesc_t) d = nullptr;
+    call().check(
+        call().create_description(&d, compute, wide ? BLAS_NUMBER(R_64F) : BLAS_NUMBER(R_32F)),
+        "a product");
+    Description owned(d, call().destroy_description);
+    const auto transpose = [](bool yes) -> int32_t {
+      return yes ? BLAS_CONSTANT(OP_T) : BLAS_CONSTANT(OP_N);
+    };
+    set(d, LT_CONSTANT(MATMUL_DESC_TRANSA), transpose(gemm_.transpose_left));
+    set(d, LT_CONSTANT(MATMUL_DESC_TRANSB), transpose(gemm_.transpose_right));
+    set(d, LT_CONSTANT(MATMUL_DESC_EPILOGUE), epilogue_of(gemm_));
+    if (gemm_.bias < 0) return owned;
+    set(d, LT_CONSTANT(MATMUL_DESC_BIAS_DATA_TYPE), static_cast<int32_t>(type_of(gemm_.dtype)));
+    // For the choice of an algorithm it counts how the bias is aligned, not where it is.
+    set_bias(d, reinterpret_cast<const void*>(kAlignment));
+    return owned;
+  }
+
+  Layout lay(const ColumnMajor& m) const {
+    LT(MatrixLayout_t) layout = nullptr;
+    call().check(call().create_layout(&layout, type_of(gemm_.dtype), static_cast<uint64_t>(m.rows),
+                                      static_cast<uint64_t>(m.columns), m.ld),
+                 "a matrix");
+    Layout owned(layout, call().destroy_layout);
+    const auto set = [&](LT(MatrixLayoutAttribute_t) key, const auto& value) {
+      call().check(call().set_layout(layout, key, &value, sizeof(value)),
+                   "an attribute of a matrix");
+    };
+    set(LT_CONSTANT(MATRIX_LAYOUT_BATCH_COUNT), gemm_.batch);
+    set(LT_CONSTANT(MATRIX_LAYOUT_STRIDED_BATCH_OFFSET), m.batch_stride);
+    return owned;
+  }
+
+  Preference prefer() const {
+    LT(MatmulPreference_t) preference = nullptr;
+    call().check(call().create_preference(&preference), "a preference");
+    Preference owned(preference, call().destroy_preference);
+    const auto set = [&](LT(MatmulPreferenceAttributes_t) key, const auto& value) {
+      call().check(call().set_preference(preference, key, &value, sizeof(value)), "a preference");
+    };
+    set(LT_CONSTANT(MATMUL_PREF_MAX_WORKSPACE_BYTES), kMostBlasWorkspace);
+#if defined(BACKENDS_GPU_CUDA)
+    // A split sum is added up in its own type and in a fixed order.
+    set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+        uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
+#endif
+    return owned;
+  }
+
+  std::shared_ptr<const Blas> blas_;  // plans may not outlive the device, but need not know it
+  Gemm gemm_;
+  std::mutex mutex_;  // from the address of the bias to the end of the launch
+  Description description_;
+  Layout left_, right_, d_;
+};
+
+class BlasLt : public Vendor {
+ public:
+  explicit BlasLt(bool tf32) : blas_(std::make_shared<const Blas>(tf32)) {}
+
+  std::vector<Kernel> kernels(const Operation& op, size_t most, std::string* without) override {
+    std::vector<Kernel> kernels;
+    if (!op.is(RT_OP_MATMUL)) return kernels;
+    // Which epilogues there are depends on types and device: with fewer until the library agrees.
+    for (uint32_t fused = op.post_op_count();; --fused) {
+      const auto gemm = gemm_of(op, fused);
+      if (!gemm) return kernels;
+      const auto product = std::make_shared<Product>(blas_, *gemm);
+      for (const Algorithm& algorithm : product->algorithms(most, without)) {
+        kernels.push_back(make(op, *gemm, product, algorithm));
+      }
+      fused = gemm->fused;
+      if (!kernels.empty()) without->clear();
+      if (!kernels.empty() || fused == 0) return kernels;
+    }
+  }
+
+ private:
+  Kernel make(const Operation& op, const Gemm& gemm, const std::shared_ptr<Product>& product,
+              const Algorithm& algorithm) const {
+    const bool tf32 = blas_->uses_tf32(gemm);
+    Kernel kernel;
+    kernel.workspace_bytes = algorithm.workspaceSize;
+    kernel.implementation = std::string(kBlasLtName) + (tf32 ? " tf32" : "");
+    if (tf32) kernel.tolerance = kToleranceTf32;
+    kernel.run = [product, algorithm, rest = post_pass(op, gemm.fused)](const Launch& l) {
+      product->run(algorithm, l);
+      if (rest) rest(l);
+    };
+    return kernel;
+  }
+
+  std::shared_ptr<const Blas> blas_;
+};
+
+}  // namespace
+
+std::unique_ptr<Vendor> open_blas_lt(bool tf32) { return std::make_unique<BlasLt>(tf32); }
+
+}  // namespace backends::gpu

@@ -1,0 +1,20 @@
+// matmul by the vendor's library: cuBLASLt or hipBLASLt, from one source.
+#ifndef BACKENDS_GPU_BLAS_LT_H_
+#define BACKENDS_GPU_BLAS_LT_H_
+
+#include <memory>
+
+#include "backends/gpu/vendor.h"
+
+namespace backends::gpu {
+
+// For the calling thread's device. Throws RT_ERROR_UNAVAILABLE where the library or a function of
+// it is missing or does not start. `tf32`: float32 may be multiplied with 10 bits after the point.
+std::unique_ptr<Vendor> open_blas_lt(bool tf32);
+
+// Relative, of a product with TF32: operands are rounded to 11 bits.
+inline constexpr double kToleranceTf32 = 2e-3;
+
+}  // namespace backends::gpu
+
+#endif  // BACKENDS_GPU_BLAS_LT_H_

@@ -1,0 +1,42 @@
+// The one place that knows whether matrices are multiplied by cuBLASLt or by hipBLASLt, two
+// libraries with the same functions: LT(Matmul) is cublasLtMatmul or hipblasLtMatmul. Types and
+// constants likewise: LT(MatmulDesc_t), LT_CONSTANT(EPILOGUE_RELU), BLAS_CONSTANT(OP_T).
+#ifndef BACKENDS_GPU_BLAS_LT_NAMES_H_
+#define BACKENDS_GPU_BLAS_LT_NAMES_H_
+
+#include "backends/gpu/api.h"
+
+#if defined(BACKENDS_GPU_CUDA)
+#include <cublasLt.h>
+#define LT(name) cublasLt##name
+#define LT_CONSTANT(name) CUBLASLT_##name
+#define BLAS(name) cublas##name
+#define BLAS_CONSTANT(name) CUBLAS_##name
+#define BLAS_NUMBER(name) CUDA_##name
+#else
+#include <hipblaslt/hipblaslt.h>
+#define LT(name) hipblasLt##name
+#define LT_CONSTANT(name) HIPBLASLT_##name
+#define BLAS(name) hipblas##name
+#define BLAS_CONSTANT(name) HIPBLAS_##name
+#define BLAS_NUMBER(name) HIP_##name
+#endif
+
+namespace backends::gpu {
+
+#if defined(BACKENDS_GPU_CUDA)
+using BlasNumber = cudaDataType_t;
+inline constexpr char kBlasName[] = "cuBLAS", kBlasLtName[] = "cublaslt";
+// A launch may use this much scratch memory; what cuBLAS recommends for Hopper.
+inline constexpr uint64_t kMostBlasWorkspace = 32 << 20;
+#else
+using BlasNumber = hipDataType;
+inline constexpr char kBlasName[] = "hipBLAS", kBlasLtName[] = "hipblaslt";
+// None, so no sum over k is split: how hipBLASLt adds up split sums is not documented, and some of
+// its kernels count in memory of the handle, which launches on two streams would share.
+inline constexpr uint64_t kMostBlasWorkspace = 0;
+#endif
+
+}  // namespace backends::gpu
+
+#endif  // BACKENDS_GPU_BLAS_LT_NAMES_H_

@@ -1,0 +1,39 @@
+// A shared library of the vendor, loaded when a device is opened: so the plugin also loads where it
+// is missing, and a list of plugins does not read its hundreds of megabytes.
+#ifndef BACKENDS_GPU_LIBRARY_H_
+#define BACKENDS_GPU_LIBRARY_H_
+
+#include <dlfcn.h>
+
+#include <string>
+
+#include "rt/sdk/error.h"
+
+namespace backends::gpu {
+
+class Library {
+ public:
+  // Stays loaded for the life of the process: its threads and exit handlers outlive any device.
+  explicit Library(const char* name)
+      : name_(name), handle_(dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)) {
+    if (handle_ == nullptr) throw rt::sdk::Error(RT_ERROR_UNAVAILABLE, dlerror());
+  }
+  ~Library() { dlclose(handle_); }
+  Library(const Library&) = delete;
+  Library& operator=(const Library&) = delete;
+
+  template <typename Function>
+  void find(const char* symbol, Function& function) const {
+    function = reinterpret_cast<Function>(dlsym(handle_, symbol));
+    if (function != nullptr) return;
+    throw rt::sdk::Error(RT_ERROR_UNAVAILABLE, name_ + ": symbol " + symbol + " is missing");
+  }
+
+ private:
+  std::string name_;
+  void* handle_;
+};
+
+}  // namespace backends::gpu
+
+#endif  // BACKENDS_GPU_LIBRARY_H_

@@ -1,0 +1,235 @@
+// The matmul of cuBLASLt or hipBLASLt, by their documentation, on host memory: column-major, sums
+// in double. It refuses what the documentation forbids, and, as some versions and devices do, every
+// epilogue in float64.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "backends/gpu/blas_lt_names.h"
+#include "rt/sdk/float16.h"
+
+namespace {
+
+using backends::gpu::BlasNumber;
+using Status = BLAS(Status_t);
+
+struct Description {
+  BLAS(ComputeType_t) compute;
+  BlasNumber scale;
+  int32_t transpose_a, transpose_b;
+  uint32_t epilogue;
+  int32_t bias_type;
+  const void* bias;
+};
+struct Layout {
+  BlasNumber type;
+  int32_t batch;
+  uint64_t rows, columns;
+  int64_t ld, stride;
+};
+struct Preference {
+  uint64_t workspace;
+};
+
+// That the second of two algorithms wants, where any is allowed.
+constexpr uint64_t kScratch = std::min<uint64_t>(1024, backends::gpu::kMostBlasWorkspace);
+
+template <typename T, typename Opaque>
+T& inside(Opaque* opaque) {
+  return *static_cast<T*>(static_cast<void*>(opaque));
+}
+template <typename T>
+Status store(T& field, const void* value, size_t bytes) {
+  if (bytes != sizeof(T)) return BLAS_CONSTANT(STATUS_INVALID_VALUE);
+  std::memcpy(&field, value, bytes);
+  return BLAS_CONSTANT(STATUS_SUCCESS);
+}
+
+template <typename T, typename Pointer>
+Status create(Pointer* made, const T& value) {
+  *made = reinterpret_cast<Pointer>(new T(value));
+  return BLAS_CONSTANT(STATUS_SUCCESS);
+}
+template <typename T, typename Pointer>
+Status destroy(Pointer made) {
+  delete reinterpret_cast<T*>(made);
+  return BLAS_CONSTANT(STATUS_SUCCESS);
+}
+
+double load(const void* data, BlasNumber type, int64_t i) {
+  switch (type) {
+    case BLAS_NUMBER(R_64F):
+      return static_cast<const double*>(data)[i];
+    case BLAS_NUMBER(R_16F):
+      return static_cast<double>(rt::sdk::from_float16(static_cast<const uint16_t*>(data)[i]));
+    case BLAS_NUMBER(R_16BF):
+      return static_cast<double>(rt::sdk::from_bfloat16(static_cast<const uint16_t*>(data)[i]));
+    default:
+      return static_cast<double>(static_cast<const float*>(data)[i]);
+  }
+}
+void save(void* data, BlasNumber type, int64_t i, double value) {
+  if (type == BLAS_NUMBER(R_64F)) {
+    static_cast<double*>(data)[i] = value;
+  } else if (type == BLAS_NUMBER(R_32F)) {
+    static_cast<float*>(data)[i] = static_cast<float>(value);
+  } else {
+    const auto narrow = type == BLAS_NUMBER(R_16F) ? rt::sdk::to_float16 : rt::sdk::to_bfloat16;
+    static_cast<uint16_t*>(data)[i] = narrow(static_cast<float>(value));
+  }
+}
+
+double activate(uint32_t epilogue, double x) {
+  if ((epilogue & LT_CONSTANT(EPILOGUE_RELU)) != 0) return x > 0 ? x : 0;
+  if ((epilogue & LT_CONSTANT(EPILOGUE_GELU)) == 0) return x;
+  return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
+}
+
+// op(a) is m x k, op(b) k x n, c and d m x n.
+struct Shape {
+  Shape(const Description& p, const Layout& a, const Layout& b)
+      : m(p.transpose_a == BLAS_CONSTANT(OP_T) ? a.columns : a.rows),
+        n(p.transpose_b == BLAS_CONSTANT(OP_T) ? b.rows : b.columns),
+        k(p.transpose_a == BLAS_CONSTANT(OP_T) ? a.rows : a.columns) {}
+  uint64_t m, n, k;
+};
+
+bool is_lawful(const Description& p, const Layout& a, const Layout& b, const Layout& c,
+               const Layout& d) {
+  const Shape s(p, a, b);
+  for (const Layout* x : {&a, &b, &c, &d}) {
+    if (x->ld < static_cast<int64_t>(x->rows) || x->type != a.type || x->batch != d.batch)
+      return false;
+  }
+  const bool wide = a.type == BLAS_NUMBER(R_64F);
+  const bool tf32 =
+      p.compute == BLAS_CONSTANT(COMPUTE_32F_FAST_TF32) && a.type == BLAS_NUMBER(R_32F);
+  const bool bias = (p.epilogue & LT_CONSTANT(EPILOGUE_BIAS)) != 0;
+  if (bias && p.bias_type != static_cast<int32_t>(d.type)) return false;
+  return (p.transpose_b == BLAS_CONSTANT(OP_T) ? b.columns : b.rows) == s.k && c.rows == s.m &&
+         c.columns == s.n && d.rows == s.m && d.columns == s.n &&
+         p.scale == (wide ? BLAS_NUMBER(R_64F) : BLAS_NUMBER(R_32F)) &&
+         (tf32 || p.compute == (wide ? BLAS_CONSTANT(COMPUTE_64F) : BLAS_CONSTANT(COMPUTE_32F)));
+}
+
+}  // namespace
+
+extern "C" {
+
+Status LT(Create)(LT(Handle_t) * handle) { return create(handle, 0); }
+Status LT(Destroy)(LT(Handle_t) handle) { return destroy<int>(handle); }
+#if defined(BACKENDS_GPU_CUDA)
+const char* cublasLtGetStatusString(Status) { return "an error of the test double"; }
+#endif
+
+Status LT(MatmulDescCreate)(LT(MatmulDesc_t) * p, BLAS(ComputeType_t) compute, BlasNumber scale) {
+  return create(p, Description{compute, scale, BLAS_CONSTANT(OP_N), BLAS_CONSTANT(OP_N),
+                               LT_CONSTANT(EPILOGUE_DEFAULT), -1, nullptr});
+}
+Status LT(MatmulDescDestroy)(LT(MatmulDesc_t) p) { return destroy<Description>(p); }
+Status LT(MatmulDescSetAttribute)(LT(MatmulDesc_t) desc, LT(MatmulDescAttributes_t) key,
+                                  const void* value, size_t bytes) {
+  auto& p = inside<Description>(desc);
+  switch (key) {
+    case LT_CONSTANT(MATMUL_DESC_TRANSA):
+      return store(p.transpose_a, value, bytes);
+    case LT_CONSTANT(MATMUL_DESC_TRANSB):
+      return store(p.transpose_b, value, bytes);
+    case LT_CONSTANT(MATMUL_DESC_EPILOGUE):
+      return store(p.epilogue, value, bytes);
+    case LT_CONSTANT(MATMUL_DESC_BIAS_DATA_TYPE):
+      return store(p.bias_type, value, bytes);
+    case LT_CONSTANT(MATMUL_DESC_BIAS_POINTER):
+      return store(p.bias, value, bytes);
+    default:
+      return BLAS_CONSTANT(STATUS_INVALID_VALUE);
+  }
+}
+
+Status LT(MatrixLayoutCreate)(LT(MatrixLayout_t) * layout, BlasNumber type, uint64_t rows,
+                              uint64_t cols, int64_t ld) {
+  return create(layout, Layout{type, 1, rows, cols, ld, 0});
+}
+Status LT(MatrixLayoutDestroy)(LT(MatrixLayout_t) layout) { return destroy<Layout>(layout); }
+Status LT(MatrixLayoutSetAttribute)(LT(MatrixLayout_t) layout, LT(MatrixLayoutAttribute_t) key,
+                                    const void* value, size_t bytes) {
+  auto& x = inside<Layout>(layout);
+  if (key == LT_CONSTANT(MATRIX_LAYOUT_BATCH_COUNT)) return store(x.batch, value, bytes);
+  if (key == LT_CONSTANT(MATRIX_LAYOUT_STRIDED_BATCH_OFFSET)) return store(x.stride, value, bytes);
+  return BLAS_CONSTANT(STATUS_INVALID_VALUE);
+}
+
+Status LT(MatmulPreferenceCreate)(LT(MatmulPreference_t) * p) { return create(p, Preference{0}); }
+Status LT(MatmulPreferenceDestroy)(LT(MatmulPreference_t) p) { return destroy<Preference>(p); }
+Status LT(MatmulPreferenceSetAttribute)(LT(MatmulPreference_t) preference,
+                                        LT(MatmulPreferenceAttributes_t) key, const void* value,
+                                        size_t bytes) {
+  auto& p = inside<Preference>(preference);
+  if (key == LT_CONSTANT(MATMUL_PREF_MAX_WORKSPACE_BYTES)) return store(p.workspace, value, bytes);
+#if defined(BACKENDS_GPU_CUDA)
+  if (key == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK) return BLAS_CONSTANT(STATUS_SUCCESS);
+#endif
+  return BLAS_CONSTANT(STATUS_INVALID_VALUE);
+}
+
+// Two algorithms; the second wants 1 KiB.
+Status LT(MatmulAlgoGetHeuristic)(LT(Handle_t), LT(MatmulDesc_t) desc, LT(MatrixLayout_t) a,
+                                  LT(MatrixLayout_t) b, LT(MatrixLayout_t) c, LT(MatrixLayout_t) d,
+                                  LT(MatmulPreference_t) preference, int wanted,
+                                  LT(MatmulHeuristicResult_t) * results, int* count) {
+  const auto& p = inside<Description>(desc);
+  *count = 0;
+  if (!is_lawful(p, inside<Layout>(a), inside<Layout>(b), inside<Layout>(c), inside<Layout>(d)))
+    return BLAS_CONSTANT(STATUS_INVALID_VALUE);
+  if (p.epilogue != LT_CONSTANT(EPILOGUE_DEFAULT) && inside<Layout>(a).type == BLAS_NUMBER(R_64F))
+    return BLAS_CONSTANT(STATUS_NOT_SUPPORTED);
+  const bool bias = (p.epilogue & LT_CONSTANT(EPILOGUE_BIAS)) != 0;
+  if (bias != (p.bias != nullptr)) return BLAS_CONSTANT(STATUS_INVALID_VALUE);
+  for (int i = 0; i < wanted && i < 2; ++i) {
+    if (inside<Preference>(preference).workspace < kScratch * static_cast<unsigned>(i)) break;
+    results[i] = {};
+    results[i].algo.data[0] = static_cast<uint8_t>(i + 1);
+    results[i].workspaceSize = kScratch * static_cast<unsigned>(i);
+    results[i].state = BLAS_CONSTANT(STATUS_SUCCESS);
+    ++*count;
+  }
+  return BLAS_CONSTANT(STATUS_SUCCESS);
+}
+
+Status LT(Matmul)(LT(Handle_t), LT(MatmulDesc_t) desc, const void* alpha, const void* a_data,
+                  LT(MatrixLayout_t) a_layout, const void* b_data, LT(MatrixLayout_t) b_layout,
+                  const void* beta, const void* c_data, LT(MatrixLayout_t) c_layout, void* d_data,
+                  LT(MatrixLayout_t) d_layout, const LT(MatmulAlgo_t) * algo, void* workspace,
+                  size_t workspace_bytes, GPU(Stream_t)) {
+  const auto& p = inside<Description>(desc);
+  const Layout &a = inside<Layout>(a_layout), &b = inside<Layout>(b_layout),
+               &c = inside<Layout>(c_layout), &d = inside<Layout>(d_layout);
+  if (!is_lawful(p, a, b, c, d)) return BLAS_CONSTANT(STATUS_INVALID_VALUE);
+  const uint64_t needed = kScratch * (algo->data[0] - 1u);
+  if (workspace_bytes < needed || (needed > 0 && workspace == nullptr))
+    return BLAS_CONSTANT(STATUS_INVALID_VALUE);
+  if (needed > 0) std::memset(workspace, 0xff, needed);
+  const Shape s(p, a, b);
+  const auto at = [](const Layout& x, bool t, int64_t batch, int64_t row, int64_t column) {
+    return batch * x.stride + (t ? row * x.ld + column : column * x.ld + row);
+  };
+  for (int64_t batch = 0; batch < d.batch; ++batch) {
+    for (int64_t i = 0; i < static_cast<int64_t>(s.m); ++i) {
+      for (int64_t j = 0; j < static_cast<int64_t>(s.n); ++j) {
+        double sum = 0;
+        for (int64_t k = 0; k < static_cast<int64_t>(s.k); ++k) {
+          sum += load(a_data, a.type, at(a, p.transpose_a == BLAS_CONSTANT(OP_T), batch, i, k)) *
+                 load(b_data, b.type, at(b, p.transpose_b == BLAS_CONSTANT(OP_T), batch, k, j));
+        }
+        const double scale = load(beta, p.scale, 0);
+        double y = load(alpha, p.scale, 0) * sum;
+        if (scale != 0) y += scale * load(c_data, c.type, at(c, false, batch, i, j));
+        if ((p.epilogue & LT_CONSTANT(EPILOGUE_BIAS)) != 0) y += load(p.bias, d.type, i);
+        save(d_data, d.type, at(d, false, batch, i, j), activate(p.epilogue, y));
+      }
+    }
+  }
+  return BLAS_CONSTANT(STATUS_SUCCESS);
+}
+
+}  // extern "C"
