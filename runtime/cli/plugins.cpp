@@ -24,6 +24,7 @@ std::string interfaces(const Plugin& p) {
   add(p.device_api(), RT_INTERFACE_DEVICE);
   add(p.kernel_api(), RT_INTERFACE_KERNEL);
   add(p.communicator_api(), RT_INTERFACE_COMMUNICATOR);
+  add(p.capture_api(), RT_INTERFACE_CAPTURE);
   return text;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <mutex>
 #include <optional>
@@ -307,8 +308,12 @@ int run_as_rank(RunRanks run, const RankEnvironment& place) {
   try {
     run_one_of(run, meeting, place, share.threads, nullptr);
   } catch (const NumericError& error) {
-    // All ranks have it, or rank 0 says whose it is: once is enough.
-    if (place.rank == 0) throw;
+    // All ranks have it, or rank 0 says whose it is: once is enough. Now, before the plugins end,
+    // which ranks of MPI do together: mpiexec kills the others when one has gone with an error.
+    if (place.rank == 0) {
+      std::fflush(stdout);
+      std::fprintf(stderr, "error: %s\n", error.what());
+    }
     return static_cast<int>(error.exit_code());
   }
   return 0;
