@@ -30,6 +30,7 @@ function(add_hip_kernels target architectures)
   list(TRANSFORM architectures PREPEND --offload-arch=)
   set(includes "$<TARGET_PROPERTY:${target},INCLUDE_DIRECTORIES>")
   set(definitions "$<TARGET_PROPERTY:${target},COMPILE_DEFINITIONS>")
+  set(theirs "^(/usr/include|${RUNTIME_HIP_INCLUDE}|${HIPBLASLT_INCLUDE_DIR})$")  # hipcc has its own, without our warnings
   set(warnings -Wall -Wextra)
   if(RUNTIME_WARNINGS_AS_ERRORS)
     list(APPEND warnings -Werror)
@@ -39,7 +40,7 @@ function(add_hip_kernels target architectures)
     set(object ${CMAKE_CURRENT_BINARY_DIR}/${name}.o)
     add_custom_command(OUTPUT ${object}
       COMMAND ${RUNTIME_HIPCC} ${architectures} -x hip -std=c++20 $<IF:$<CONFIG:Debug>,-O1,-O3> -fPIC -fvisibility=hidden
-              ${warnings} "-I$<JOIN:$<FILTER:${includes},EXCLUDE,^/usr/include$>,;-I>" "-D$<JOIN:${definitions},;-D>"
+              ${warnings} "-I$<JOIN:$<FILTER:${includes},EXCLUDE,${theirs}>,;-I>" "-D$<JOIN:${definitions},;-D>"
               -MD -MF ${object}.d -MT ${object} -c ${source} -o ${object}
       DEPENDS ${source} DEPFILE ${object}.d COMMAND_EXPAND_LISTS VERBATIM
       COMMENT "Building HIP object ${name}.o")
