@@ -6,8 +6,8 @@
 #include "backends/cuda/convolution.h"
 #include "backends/cuda/cudnn_attention.h"
 #include "backends/cuda/cudnn_session.h"
-#include "backends/cuda/passes.h"
 #include "backends/cuda/provider.h"
+#include "backends/gpu/passes.h"
 
 namespace backends::cuda {
 namespace {
@@ -223,10 +223,10 @@ class Cudnn : public gpu::Vendor {
     kernel.implementation = format("cudnn engine %lld%s", static_cast<long long>(plan->engine),
                                    uses_tf32(c) ? " tf32" : "");
     if (uses_tf32(c)) kernel.tolerance = kToleranceTf32;
-    Pass rest = post_pass(op, c.fused);
+    gpu::Pass rest = gpu::post_pass(op, c.fused);
     if (c.direction == Direction::kBackwardWeights && op.output_count() > 1) {
       uint64_t bytes = 0;
-      rest = bias_gradient_pass(op, &bytes);
+      rest = gpu::bias_gradient_pass(op, &bytes);
       kernel.workspace_bytes = std::max(kernel.workspace_bytes, bytes);
     }
     kernel.run = [session = session_, plan, rest](const Launch& l) {

@@ -2,7 +2,7 @@
 
 namespace backends::cuda {
 
-CudnnFunctions::CudnnFunctions(const Library& library) {
+CudnnFunctions::CudnnFunctions(const gpu::Library& library) {
   library.find("cudnnCreate", create);
   library.find("cudnnDestroy", destroy);
   library.find("cudnnSetStream", set_stream);

@@ -9,13 +9,13 @@
 #include <utility>
 #include <vector>
 
-#include "backends/cuda/library.h"
+#include "backends/gpu/library.h"
 
 namespace backends::cuda {
 
 // The functions in use, found at run time.
 struct CudnnFunctions {
-  explicit CudnnFunctions(const Library& library);
+  explicit CudnnFunctions(const gpu::Library& library);
   // Throws RT_ERROR_DEVICE with the library's words.
   void check(cudnnStatus_t status, const char* what) const;
 

@@ -22,7 +22,7 @@ struct Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  Library library;
+  gpu::Library library;
   CudnnFunctions call;
   cudnnHandle_t handle = nullptr;
   std::vector<Descriptor> device;  // tests: for which device instead of the handle's; at most one
