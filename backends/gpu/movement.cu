@@ -34,6 +34,18 @@ struct Embedding {
   }
 };
 
+// Whether any thread of the block says yes, in every thread; a barrier like __syncthreads. HIP-CPU
+// cannot tell and says yes.
+GPU_DEVICE bool block_any(bool mine) {
+#if defined(__HIP_CPU_RT__)
+  static_cast<void>(mine);
+  __syncthreads();
+  return true;
+#else
+  return __syncthreads_or(mine ? 1 : 0) != 0;
+#endif
+}
+
 // A block a row of the table, which looks through all indices and adds up its rows of dy in their
 // order.
 template <typename T>
@@ -51,7 +63,7 @@ struct EmbeddingBackward {
       C sums[kEach] = {};
       for (int64_t i0 = 0; i0 < s.count; i0 += kBlock) {
         mine[t] = i0 + t < s.count && s.row_of(indices[i0 + t]) == row ? 1 : 0;
-        __syncthreads();
+        if (!block_any(mine[t] != 0)) continue;  // a large table: nearly always
         for (int k = 0; k < kBlock; ++k) {
           if (mine[k] == 0) continue;
           for (int e = 0; e < kEach; ++e) {

@@ -1,53 +1,56 @@
 #include "runtime/exec/upload.h"
 
-#include <algorithm>
 #include <cstring>
+#include <stdexcept>
 
 namespace runtime::exec {
-
-namespace {
-
-constexpr uint64_t kAlignment = 64;  // of each copy's source
-constexpr uint64_t kSmallest = 64 << 10;
-
-}  // namespace
 
 Upload::Upload(plugins::host::Stream& stream) : stream_(stream) {
   const std::shared_ptr<plugins::host::Device>& device = stream.device();
   if (device->host_memory()) return;
-  for (auto& pinned : pinned_) {
-    pinned = std::make_unique<Pinned>(Pinned{{}, 0, device->create_event()});
-  }
+  sending_.emplace(device);
+  for (size_t i = 0; i < kInFlight; ++i)
+    slots_.push_back({{}, {}, device->create_event(), device->create_event(), {}, 0});
 }
 
-void Upload::begin_step() {
+uint64_t Upload::device_bytes(const plugins::host::Device& device, uint64_t step_bytes) {
+  return device.host_memory() ? 0 : kInFlight * step_bytes;
+}
+
+void Upload::begin_step(uint64_t bytes) {
+  if (!sending_) return;
   ++step_;
-  if (Pinned* const pinned = pinned_[step_ % pinned_.size()].get()) {
-    pinned->copied.synchronize();
-    pinned->used = 0;
-  }
-}
-
-void Upload::end_step() {
-  if (Pinned* const pinned = pinned_[step_ % pinned_.size()].get()) pinned->copied.record(stream_);
-}
-
-// Copies out of the old memory have to be over.
-void Upload::grow(Pinned& pinned, uint64_t bytes) {
-  stream_.synchronize();
-  const uint64_t size = std::max({kSmallest, 2 * pinned.memory.bytes(), 2 * bytes});
-  pinned.memory = stream_.device()->allocate(size, RT_MEMORY_PINNED_HOST);
-  pinned.used = 0;
+  Slot& s = slot();
+  s.arrived.synchronize();
+  s.copies.clear();
+  s.used = 0;
+  if (s.pinned.bytes() >= bytes) return;
+  s.taken.synchronize();
+  s.pinned = stream_.device()->allocate(bytes, RT_MEMORY_PINNED_HOST);
+  s.sent = stream_.device()->allocate(bytes);
 }
 
 void Upload::copy(void* to, const void* from, uint64_t bytes) {
-  Pinned* const pinned = pinned_[step_ % pinned_.size()].get();
-  if (pinned == nullptr || bytes == 0) return stream_.copy(to, from, bytes);
-  if (pinned->used + bytes > pinned->memory.bytes()) grow(*pinned, bytes);
-  std::byte* const at = static_cast<std::byte*>(pinned->memory.data()) + pinned->used;
-  std::memcpy(at, from, bytes);
-  stream_.copy(to, at, bytes);
-  pinned->used += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  if (!sending_) return stream_.copy(to, from, bytes);
+  if (bytes == 0) return;
+  Slot& s = slot();
+  if (s.used + bytes > s.pinned.bytes())
+    throw std::logic_error("a step copies more than it said when it began");
+  std::memcpy(static_cast<std::byte*>(s.pinned.data()) + s.used, from, bytes);
+  s.copies.push_back({to, s.used, bytes});
+  s.used += rounded(bytes);
+}
+
+void Upload::end_step() {
+  if (!sending_ || slot().copies.empty()) return;
+  Slot& s = slot();
+  s.taken.wait(*sending_);
+  sending_->copy(s.sent.data(), s.pinned.data(), s.used);
+  s.arrived.record(*sending_);
+  s.arrived.wait(stream_);
+  for (const Copy& c : s.copies)
+    stream_.copy(c.to, static_cast<std::byte*>(s.sent.data()) + c.offset, c.bytes);
+  s.taken.record(stream_);
 }
 
 }  // namespace runtime::exec

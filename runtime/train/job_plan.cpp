@@ -164,7 +164,8 @@ RankMemory memory_of(StepPrograms& programs) {
   m.parameters = report.parameters;
   m.packed = report.packed;
   m.largest_workspace = report.largest_workspace;
-  m.arena = programs.arena.bytes();
+  m.arena = programs.arena.bytes() +
+            exec::Upload::device_bytes(*programs.device, programs.any_program().input_bytes);
   // What other forms of a step have besides counts as state.
   m.state = programs.storage.total_bytes() - m.parameters - m.packed - m.gradients;
   return m;

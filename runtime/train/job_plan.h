@@ -17,7 +17,8 @@ namespace runtime::train {
 class StepPrograms;
 
 // Bytes of a rank by use. `state`: the optimizer's, running statistics and sums. `arena`:
-// activations, inputs and workspaces at the peak of a step (or of an evaluation, where it is more).
+// activations, inputs (and those of the next steps) and workspaces at the peak of a step (or of an
+// evaluation, where it is more).
 struct RankMemory {
   uint64_t parameters = 0, gradients = 0, state = 0, packed = 0, arena = 0;
   uint64_t largest_workspace = 0;  // of one operation, in the arena

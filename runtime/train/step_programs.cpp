@@ -221,6 +221,10 @@ StepProgram& StepPrograms::get(const StepKey& key) {
   exec::Compiled compiled =
       exec::compile(p.step.graph, device, storage, arena, options, distribute);
   p.program = std::move(compiled.program);
+  for (const graph::Value& value : p.program->graph().values) {
+    if (value.kind == graph::ValueKind::kInput)
+      p.input_bytes += exec::Upload::rounded(graph::canonical_bytes(value));
+  }
   if (p.step.pipeline && parts.stages.empty()) parts.stages = p.step.pipeline->stages.layers;
   compiled.notes.insert(compiled.notes.end(), p.step.notes.begin(), p.step.notes.end());
   for (std::string& note : compiled.notes) {
@@ -365,7 +369,7 @@ void StepPrograms::upload(StepProgram& p, const data::Batch& batch, int64_t firs
   const int64_t rows = p.step.graph.value(p.step.weight).dims[0];
   const size_t features = batch.features.size() / batch.rows;
   const size_t targets = batch.targets.size() / batch.rows;
-  upload_.begin_step();
+  upload_.begin_step(p.input_bytes);
   for (const parallel::ShardValues& shard : p.values.shards) {
     upload_numbers(p, shard.features, batch.features.data() + first_row * features,
                    rows * features);

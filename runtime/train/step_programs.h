@@ -33,6 +33,7 @@ struct StepProgram {
   StepGraph step;
   parallel::Distributed values;
   std::unique_ptr<exec::Program> program;
+  uint64_t input_bytes = 0;  // of what a step copies from the host, see exec::Upload
 
   // nullptr for kNone, and for what this rank's part of the model does not use.
   void* address(graph::ValueId id) const {
