@@ -3,17 +3,21 @@
 // tensor cores; padding may differ between the sides.
 #include <algorithm>
 
-#include "backends/cuda/convolution.h"
 #include "backends/cuda/cudnn_attention.h"
 #include "backends/cuda/cudnn_session.h"
 #include "backends/cuda/provider.h"
+#include "backends/gpu/convolution.h"
 #include "backends/gpu/passes.h"
 
 namespace backends::cuda {
 namespace {
 
+using gpu::Convolution;
+using gpu::Direction;
 using gpu::Kernel;
 using gpu::Launch;
+using gpu::Operation;
+using gpu::Tensor4;
 using rt::sdk::Error;
 using rt::sdk::format;
 
@@ -192,7 +196,7 @@ class Cudnn : public gpu::Vendor {
       return attention_kernels(session_, op, most, without);
     }
     for (uint32_t fused = op.post_op_count();; --fused) {
-      const auto c = convolution_of(op, fused);
+      const auto c = gpu::convolution_of(op, fused);
       if (!c) return {};
       std::vector<Kernel> kernels;
       for (const auto& plan : plans(*c, most, without)) kernels.push_back(make(op, *c, plan));

@@ -1,8 +1,8 @@
-// A convolution in the words of cuDNN: dims always in the order N,C,H,W (weights O,C/G,H,W),
-// strides in elements say how the tensor lies; groups are how often the weights' channels fit the
-// image's.
-#ifndef BACKENDS_CUDA_CONVOLUTION_H_
-#define BACKENDS_CUDA_CONVOLUTION_H_
+// A convolution in the words of cuDNN and MIOpen: dims always in the order N,C,H,W (weights
+// O,C/G,H,W), strides in elements say how the tensor lies; groups are how often the weights'
+// channels fit the image's.
+#ifndef BACKENDS_GPU_CONVOLUTION_H_
+#define BACKENDS_GPU_CONVOLUTION_H_
 
 #include <array>
 #include <cstdint>
@@ -11,7 +11,7 @@
 #include "rt/operations.h"
 #include "rt/sdk/operation.h"
 
-namespace backends::cuda {
+namespace backends::gpu {
 
 using rt::sdk::Operation;
 
@@ -41,6 +41,6 @@ struct Convolution {
 // With at most `most_fused` post-operations. None: not a convolution, or one without elements.
 std::optional<Convolution> convolution_of(const Operation& op, uint32_t most_fused);
 
-}  // namespace backends::cuda
+}  // namespace backends::gpu
 
-#endif  // BACKENDS_CUDA_CONVOLUTION_H_
+#endif  // BACKENDS_GPU_CONVOLUTION_H_

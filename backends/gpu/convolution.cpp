@@ -1,8 +1,8 @@
-#include "backends/cuda/convolution.h"
+#include "backends/gpu/convolution.h"
 
 #include <algorithm>
 
-namespace backends::cuda {
+namespace backends::gpu {
 namespace {
 
 // Of a tensor [N,H,W,C]; weights [O,KH,KW,C/G] are the same.
@@ -70,4 +70,4 @@ std::optional<Convolution> convolution_of(const Operation& op, uint32_t most_fus
   return c;
 }
 
-}  // namespace backends::cuda
+}  // namespace backends::gpu

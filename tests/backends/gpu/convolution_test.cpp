@@ -1,5 +1,6 @@
-// A convolution as cuDNN is told of it, done by the letter, is the one of the reference.
-#include "backends/cuda/convolution.h"
+// A convolution as cuDNN and MIOpen are told of it, done by the letter, is the one of the
+// reference.
+#include "backends/gpu/convolution.h"
 
 #include <gtest/gtest.h>
 
@@ -13,9 +14,9 @@ namespace {
 
 namespace conformance = plugins::conformance;
 namespace host = plugins::host;
-using backends::cuda::Convolution;
-using backends::cuda::Direction;
-using backends::cuda::Tensor4;
+using backends::gpu::Convolution;
+using backends::gpu::Direction;
+using backends::gpu::Tensor4;
 using Buffer = std::vector<double>;
 
 Buffer random_buffer(const rt_tensor_desc& tensor, std::mt19937& random) {
@@ -89,7 +90,7 @@ Buffer expected(const backends::reference::Kernel& kernel, const host::Operation
 void check(const conformance::Case& c, int& whole) {
   const host::OperationView view(c.operation);
   const rt::sdk::Operation op(view.get());
-  const auto convolution = backends::cuda::convolution_of(op, op.post_op_count());
+  const auto convolution = backends::gpu::convolution_of(op, op.post_op_count());
   ASSERT_EQ(convolution.has_value(), op.input(0).dims[0] > 0) << c.name;  // "empty batch"
   if (!convolution || convolution->fused < op.post_op_count()) return;
   ++whole;
@@ -102,7 +103,7 @@ void check(const conformance::Case& c, int& whole) {
   for (size_t i = 0; i < output.size(); ++i) ASSERT_NEAR(output[i], wanted[i], 1e-11) << c.name;
 }
 
-TEST(CudaConvolution, DoneByTheLetterIsThatOfTheReference) {
+TEST(GpuConvolution, DoneByTheLetterIsThatOfTheReference) {
   int whole = 0;
   for (const char* name :
        {RT_OP_CONV2D, RT_OP_CONV2D_BACKWARD_DATA, RT_OP_CONV2D_BACKWARD_WEIGHTS}) {
