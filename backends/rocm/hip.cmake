@@ -30,7 +30,8 @@ function(add_hip_kernels target architectures)
   list(TRANSFORM architectures PREPEND --offload-arch=)
   set(includes "$<TARGET_PROPERTY:${target},INCLUDE_DIRECTORIES>")
   set(definitions "$<TARGET_PROPERTY:${target},COMPILE_DEFINITIONS>")
-  set(theirs "^(/usr/include|${RUNTIME_HIP_INCLUDE}|${HIPBLASLT_INCLUDE_DIR})$")  # hipcc has its own, without our warnings
+  # hipcc has its own, without our warnings.
+  set(theirs "^(/usr/include|${RUNTIME_HIP_INCLUDE}|${HIPBLASLT_INCLUDE_DIR}|${MIOPEN_INCLUDE_DIR})$")
   set(warnings -Wall -Wextra)
   if(RUNTIME_WARNINGS_AS_ERRORS)
     list(APPEND warnings -Werror)

@@ -1,15 +1,16 @@
-// The options of the plugin `rocm`, and its library.
+// The options of the plugin `rocm`, and its libraries.
 #include "backends/gpu/vendor.h"
 
 #include "backends/gpu/blas_lt.h"
 #include "backends/gpu/libraries.h"
+#include "backends/rocm/miopen.h"
 
 namespace backends::gpu {
 
 const rt_option_spec* const* vendor_options(void*, uint32_t* count) {
   static const rt_option_spec libraries = {
       sizeof(rt_option_spec), RT_OPTION_BOOLEAN, kLibrariesKey, "true",
-      "hipBLASLt multiplies matrices; false: own kernels, slower"};
+      "hipBLASLt multiplies matrices and MIOpen convolves; false: own kernels, slower"};
   static const rt_option_spec* const specs[] = {&libraries};
   *count = std::size(specs);
   return specs;
@@ -19,7 +20,12 @@ std::unique_ptr<Vendor> open_vendor(const rt_device_options& options, const Prop
                                     const rt_host* host) {
   if (!boolean_option(options, kLibrariesKey, true)) return nullptr;
   auto libraries = std::make_unique<Libraries>();
+#if defined(BACKENDS_GPU_BLAS_LT)
   libraries->add([] { return open_blas_lt(false); }, "matmul is without hipBLASLt", host);
+#endif
+#if defined(BACKENDS_ROCM_MIOPEN)
+  libraries->add([] { return rocm::open_miopen(); }, "convolutions are without MIOpen", host);
+#endif
   return libraries;
 }
 

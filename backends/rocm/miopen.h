@@ -1,0 +1,17 @@
+// The convolutions by MIOpen, on one opened device.
+#ifndef BACKENDS_ROCM_MIOPEN_H_
+#define BACKENDS_ROCM_MIOPEN_H_
+
+#include <memory>
+
+#include "backends/gpu/vendor.h"
+
+namespace backends::rocm {
+
+// For the calling thread's device. Throws RT_ERROR_UNAVAILABLE where the library or a function of
+// it is missing or does not start.
+std::unique_ptr<gpu::Vendor> open_miopen();
+
+}  // namespace backends::rocm
+
+#endif  // BACKENDS_ROCM_MIOPEN_H_
