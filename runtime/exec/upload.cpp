@@ -5,6 +5,16 @@
 
 namespace runtime::exec {
 
+namespace {
+
+// So that programs whose inputs differ by a few numbers share their memory.
+uint64_t capacity(uint64_t bytes) {
+  constexpr uint64_t kPage = 4096;
+  return (bytes + kPage - 1) / kPage * kPage;
+}
+
+}  // namespace
+
 Upload::Upload(plugins::host::Stream& stream) : stream_(stream) {
   const std::shared_ptr<plugins::host::Device>& device = stream.device();
   if (device->host_memory()) return;
@@ -14,7 +24,7 @@ Upload::Upload(plugins::host::Stream& stream) : stream_(stream) {
 }
 
 uint64_t Upload::device_bytes(const plugins::host::Device& device, uint64_t step_bytes) {
-  return device.host_memory() ? 0 : kInFlight * step_bytes;
+  return device.host_memory() ? 0 : kInFlight * capacity(step_bytes);
 }
 
 void Upload::begin_step(uint64_t bytes) {
@@ -26,8 +36,9 @@ void Upload::begin_step(uint64_t bytes) {
   s.used = 0;
   if (s.pinned.bytes() >= bytes) return;
   s.taken.synchronize();
-  s.pinned = stream_.device()->allocate(bytes, RT_MEMORY_PINNED_HOST);
-  s.sent = stream_.device()->allocate(bytes);
+  s.sent = plugins::host::Memory();  // freed first: the two together may not fit
+  s.pinned = stream_.device()->allocate(capacity(bytes), RT_MEMORY_PINNED_HOST);
+  s.sent = stream_.device()->allocate(capacity(bytes));
 }
 
 void Upload::copy(void* to, const void* from, uint64_t bytes) {

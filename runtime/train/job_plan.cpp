@@ -57,9 +57,8 @@ class RolePlanner {
   }
 
   // Whether the device has room for it now.
-  bool has_room() const {
-    return programs_.storage.total_bytes() + programs_.arena.bytes() <=
-           planner_.device->memory_info().free_bytes;
+  bool has_room() {
+    return memory_of(programs_).total() <= planner_.device->memory_info().free_bytes;
   }
 
   void measure() {
@@ -165,7 +164,7 @@ RankMemory memory_of(StepPrograms& programs) {
   m.packed = report.packed;
   m.largest_workspace = report.largest_workspace;
   m.arena = programs.arena.bytes() +
-            exec::Upload::device_bytes(*programs.device, programs.any_program().input_bytes);
+            exec::Upload::device_bytes(*programs.device, programs.most_input_bytes);
   // What other forms of a step have besides counts as state.
   m.state = programs.storage.total_bytes() - m.parameters - m.packed - m.gradients;
   return m;

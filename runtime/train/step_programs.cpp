@@ -225,6 +225,7 @@ StepProgram& StepPrograms::get(const StepKey& key) {
     if (value.kind == graph::ValueKind::kInput)
       p.input_bytes += exec::Upload::rounded(graph::canonical_bytes(value));
   }
+  most_input_bytes = std::max(most_input_bytes, p.input_bytes);
   if (p.step.pipeline && parts.stages.empty()) parts.stages = p.step.pipeline->stages.layers;
   compiled.notes.insert(compiled.notes.end(), p.step.notes.begin(), p.step.notes.end());
   for (std::string& note : compiled.notes) {

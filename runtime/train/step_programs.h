@@ -96,6 +96,7 @@ class StepPrograms {
   plugins::host::Stream stream;
   exec::Storage storage;
   exec::Arena arena;
+  uint64_t most_input_bytes = 0;  // of the programs so far
   std::vector<std::string> notes;
 
  private:
