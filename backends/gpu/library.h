@@ -24,9 +24,15 @@ class Library {
 
   template <typename Function>
   void find(const char* symbol, Function& function) const {
-    function = reinterpret_cast<Function>(dlsym(handle_, symbol));
+    find_optional(symbol, function);
     if (function != nullptr) return;
     throw rt::sdk::Error(RT_ERROR_UNAVAILABLE, name_ + ": symbol " + symbol + " is missing");
+  }
+
+  // Null where the library lacks it.
+  template <typename Function>
+  void find_optional(const char* symbol, Function& function) const {
+    function = reinterpret_cast<Function>(dlsym(handle_, symbol));
   }
 
  private:

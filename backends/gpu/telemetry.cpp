@@ -1,31 +1,11 @@
 #include "backends/gpu/telemetry.h"
 
-#include <dlfcn.h>
-
 #include <cstdint>
 
-#include "rt/sdk/error.h"
+#include "backends/gpu/library.h"
 
 namespace backends::gpu {
 namespace {
-
-// Names that it lacks, or all of them if there is no such library, are null.
-class Library {
- public:
-  explicit Library(const char* name) : handle_(::dlopen(name, RTLD_NOW | RTLD_LOCAL)) {}
-  Library(const Library&) = delete;
-  Library& operator=(const Library&) = delete;
-  ~Library() {
-    if (handle_ != nullptr) ::dlclose(handle_);
-  }
-  template <typename Function>
-  void find(Function*& function, const char* name) const {
-    function = handle_ == nullptr ? nullptr : reinterpret_cast<Function*>(::dlsym(handle_, name));
-  }
-
- private:
-  void* handle_;
-};
 
 // A number that a call gives, or -1. Both libraries answer 0 for success.
 template <typename Number, typename Call>
@@ -38,12 +18,12 @@ int64_t ask(const Call& call) {
 class Nvml : public Telemetry {
  public:
   explicit Nvml(const char* library) : library_(library) {
-    library_.find(init_, "nvmlInit_v2");
-    library_.find(shutdown_, "nvmlShutdown");
-    library_.find(by_bus_id_, "nvmlDeviceGetHandleByPciBusId_v2");
-    library_.find(rates_, "nvmlDeviceGetUtilizationRates");
-    library_.find(power_, "nvmlDeviceGetPowerUsage");
-    library_.find(temperature_, "nvmlDeviceGetTemperature");
+    library_.find_optional("nvmlInit_v2", init_);
+    library_.find_optional("nvmlShutdown", shutdown_);
+    library_.find_optional("nvmlDeviceGetHandleByPciBusId_v2", by_bus_id_);
+    library_.find_optional("nvmlDeviceGetUtilizationRates", rates_);
+    library_.find_optional("nvmlDeviceGetPowerUsage", power_);
+    library_.find_optional("nvmlDeviceGetTemperature", temperature_);
   }
   ~Nvml() override {
     if (started_ && shutdown_ != nullptr) shutdown_();
@@ -90,14 +70,14 @@ class Nvml : public Telemetry {
 class RocmSmi : public Telemetry {
  public:
   explicit RocmSmi(const char* library) : library_(library) {
-    library_.find(init_, "rsmi_init");
-    library_.find(shut_down_, "rsmi_shut_down");
-    library_.find(count_, "rsmi_num_monitor_devices");
-    library_.find(pci_id_, "rsmi_dev_pci_id_get");
-    library_.find(busy_, "rsmi_dev_busy_percent_get");
-    library_.find(memory_busy_, "rsmi_dev_memory_busy_percent_get");
-    library_.find(power_, "rsmi_dev_power_ave_get");
-    library_.find(temperature_, "rsmi_dev_temp_metric_get");
+    library_.find_optional("rsmi_init", init_);
+    library_.find_optional("rsmi_shut_down", shut_down_);
+    library_.find_optional("rsmi_num_monitor_devices", count_);
+    library_.find_optional("rsmi_dev_pci_id_get", pci_id_);
+    library_.find_optional("rsmi_dev_busy_percent_get", busy_);
+    library_.find_optional("rsmi_dev_memory_busy_percent_get", memory_busy_);
+    library_.find_optional("rsmi_dev_power_ave_get", power_);
+    library_.find_optional("rsmi_dev_temp_metric_get", temperature_);
   }
   ~RocmSmi() override {
     if (started_ && shut_down_ != nullptr) shut_down_();
@@ -154,9 +134,13 @@ class RocmSmi : public Telemetry {
 
 template <typename T>
 std::unique_ptr<Telemetry> open_with(const PciAddress& address, const char* library) {
-  auto telemetry = std::make_unique<T>(library);
-  if (!telemetry->open(address)) return nullptr;
-  return telemetry;
+  try {
+    auto telemetry = std::make_unique<T>(library);
+    if (telemetry->open(address)) return telemetry;
+  } catch (const rt::sdk::Error&) {
+    // No such library here: nothing is known.
+  }
+  return nullptr;
 }
 
 }  // namespace

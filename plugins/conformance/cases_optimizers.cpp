@@ -13,6 +13,21 @@ Builder common(const char* op, rt_dtype dtype, const Dims& dims, const std::stri
   return b;
 }
 
+// The rest of adamw: moments and step.
+Builder with_moments(Builder b, const Dims& dims, double decay) {
+  b.in(dims)
+      .in(dims, Values{0.01, 1.0})
+      .in_of(RT_INT64, {1}, Values{3, 4, 7})
+      .out(dims)
+      .out(dims)
+      .out(dims)
+      .number(RT_ATTR_BETA1, 0.9)
+      .number(RT_ATTR_BETA2, 0.999)
+      .number(RT_ATTR_EPSILON, 1e-8)
+      .number(RT_ATTR_WEIGHT_DECAY, decay);
+  return b;
+}
+
 constexpr double kNotFinite = std::numeric_limits<double>::infinity();
 
 void add_loss_scale(Cases& cases, rt_dtype dtype) {
@@ -46,17 +61,7 @@ void add_left_out(Cases& cases, rt_dtype dtype) {
   cases.push_back(begin(RT_OP_SGD, "plain").out(dims).number(RT_ATTR_WEIGHT_DECAY, 0.1));
   cases.push_back(
       begin(RT_OP_SGD, "momentum").in(dims).out(dims).out(dims).number(RT_ATTR_MOMENTUM, 0.9));
-  cases.push_back(begin(RT_OP_ADAMW, "adamw")
-                      .in(dims)
-                      .in(dims, Values{0.01, 1.0})
-                      .in_of(RT_INT64, {1}, Values{3, 4, 7})
-                      .out(dims)
-                      .out(dims)
-                      .out(dims)
-                      .number(RT_ATTR_BETA1, 0.9)
-                      .number(RT_ATTR_BETA2, 0.999)
-                      .number(RT_ATTR_EPSILON, 1e-8)
-                      .number(RT_ATTR_WEIGHT_DECAY, 0.1));
+  cases.push_back(with_moments(begin(RT_OP_ADAMW, "adamw"), dims, 0.1));
 }
 
 }  // namespace
@@ -82,17 +87,7 @@ void add_optimizers(Cases& cases, rt_dtype dtype) {
                 .integer(RT_ATTR_NESTEROV, nesterov)
                 .number(RT_ATTR_WEIGHT_DECAY, decay));
       }
-      cases.push_back(common(RT_OP_ADAMW, dtype, dims, name)
-                          .in(dims)
-                          .in(dims, Values{0.01, 1.0})
-                          .in_of(RT_INT64, {1}, Values{3, 4, 7})
-                          .out(dims)
-                          .out(dims)
-                          .out(dims)
-                          .number(RT_ATTR_BETA1, 0.9)
-                          .number(RT_ATTR_BETA2, 0.999)
-                          .number(RT_ATTR_EPSILON, 1e-8)
-                          .number(RT_ATTR_WEIGHT_DECAY, decay));
+      cases.push_back(with_moments(common(RT_OP_ADAMW, dtype, dims, name), dims, decay));
     }
   }
 }

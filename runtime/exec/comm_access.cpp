@@ -54,10 +54,6 @@ bool CommAccess::on_stream() const {
          });
 }
 
-bool CommAccess::capturable(const rt_collective& call, const plugins::host::Device& device) const {
-  return of(call, device) == Access::kStream && (row_of(call)->flags & RT_COMM_CAPTURABLE) != 0;
-}
-
 bool CommAccess::has_choice() const {
   return reads_host_ && !claimed_.empty() && row_of(sum_of_floats()) != nullptr;
 }

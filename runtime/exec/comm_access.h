@@ -28,8 +28,6 @@ class CommAccess {
   bool reads_host() const { return reads_host_; }
   // Whether some call may be Access::kStream.
   bool on_stream() const;
-  // Whether the call may be recorded (rt/capture.h).
-  bool capturable(const rt_collective& call, const plugins::host::Device& device) const;
 
   // Whether all ranks have to see what the plugin's word is worth, since there is another way, and
   // whether it is about this rank's device.

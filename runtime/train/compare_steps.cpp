@@ -39,10 +39,6 @@ double norm(const std::vector<double>& numbers) {
   return std::sqrt(std::inner_product(numbers.begin(), numbers.end(), numbers.begin(), 0.0));
 }
 
-bool is_floating(rt_dtype dtype) {
-  return dtype == RT_FLOAT32 || dtype == RT_FLOAT64 || dtype == RT_FLOAT16 || dtype == RT_BFLOAT16;
-}
-
 // Overflow to the same infinity is no difference, nor is NaN on both sides (16-bit gradients).
 double distance(double actual, double expected) {
   if (actual == expected || (std::isnan(actual) && std::isnan(expected))) return 0;

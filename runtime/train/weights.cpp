@@ -95,10 +95,6 @@ double number_at(const data::HostTensor& tensor, size_t i) {
   return tensor.dtype == RT_FLOAT16 ? rt::sdk::from_float16(raw) : rt::sdk::from_bfloat16(raw);
 }
 
-bool is_floating(rt_dtype dtype) {
-  return dtype == RT_FLOAT32 || dtype == RT_FLOAT64 || dtype == RT_FLOAT16 || dtype == RT_BFLOAT16;
-}
-
 // What PyTorch's files hold beside weights: the counter of a batch norm, GPT-2's causal masks.
 bool is_no_weight(const std::string& name, const data::HostTensor& tensor) {
   return name.ends_with(".num_batches_tracked") ||
@@ -153,6 +149,10 @@ std::vector<std::byte> from_file_order(const Parameter& p, const std::vector<std
     std::memcpy(&canonical[c * element], &file[f * element], element);
   });
   return canonical;
+}
+
+bool is_floating(rt_dtype dtype) {
+  return dtype == RT_FLOAT32 || dtype == RT_FLOAT64 || dtype == RT_FLOAT16 || dtype == RT_BFLOAT16;
 }
 
 std::vector<std::byte> encode(const std::vector<double>& values, rt_dtype dtype) {
