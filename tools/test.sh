@@ -1,21 +1,82 @@
 #!/usr/bin/env bash
-# Builds everything and runs all tests: the unit tests with AddressSanitizer and UndefinedBehaviorSanitizer in a Debug
-# build (build-debug/), ranks as threads with ThreadSanitizer (build-tsan/), then every test in a Release build (build/).
+# Builds everything and runs the tests. A stage that fails does not stop the ones after it; the last line counts the tests
+# of all stages that ran.
 #
-#   tools/test.sh            all of it
-#   tools/test.sh --quick    without the sanitizers
+#   tools/test.sh               Release build (build/) and all of its tests
+#   tools/test.sh --quick       Release build and the tests of single rooms (label unit)
+#   tools/test.sh --sanitizers  unit tests with AddressSanitizer and UndefinedBehaviorSanitizer in a Debug build
+#                               (build-debug/), ranks as threads with ThreadSanitizer (build-tsan/)
+#   tools/test.sh --all         the Release build with all of its tests, then the sanitizers
 . "$(dirname "$0")/common.sh"
 
-quick=
+release_tests=all
+sanitizers=
 case "${1:-}" in
-  --quick) quick=1 ;;
+  --quick) release_tests=unit ;;
+  --sanitizers) release_tests= sanitizers=1 ;;
+  --all) sanitizers=1 ;;
   "") ;;
-  *) die "unknown argument $1; expected --quick or nothing" ;;
+  *) die "unknown argument $1; expected --quick, --sanitizers, --all or nothing" ;;
 esac
+[ $# -le 1 ] || die "unknown argument $2; expected one argument at most"
 
-tools/setup.sh
+# GPU code is compiled for the GPU of this machine, or for one architecture where there is none to run it.
+gpu_options() {
+  local cuda=90
+  if command -v nvidia-smi >/dev/null && nvidia-smi -L >/dev/null 2>&1; then cuda=native; fi
+  echo "-DCMAKE_CUDA_ARCHITECTURES=$cuda -DRUNTIME_HIP_ARCHITECTURES=gfx90a"
+}
 
-run_tests() { ctest --test-dir "$1" --parallel "$(nproc)" --output-on-failure --no-tests=error "${@:2}" </dev/null; }
+# Tests are compiled with -O1, which makes them in three quarters of the time; the libraries keep the flags of the build.
+build_release() {
+  # shellcheck disable=SC2046  # several options
+  configure release -DRUNTIME_BUILD_TESTS=ON -DRUNTIME_TEST_OPTIONS=-O1 $(gpu_options) && build release
+}
+
+# The sanitizers' builds precompile the standard headers, for a sixth of their time; the Release build sees missing
+# includes. ccache would keep nothing of what includes a precompiled header.
+precompile=-DRUNTIME_PRECOMPILE=ON
+if command -v ccache >/dev/null; then precompile=; fi
+
+# Line numbers are enough for reports; whole debug information costs a tenth of the build. The undefined behaviour that
+# is looked for is that of the libraries: to look in the tests too costs a third of their compilation.
+build_debug() {
+  configure debug $precompile -DRUNTIME_TEST_OPTIONS=-fno-sanitize=undefined -DCMAKE_C_FLAGS_DEBUG=-g1 \
+    -DCMAKE_CXX_FLAGS_DEBUG=-g1 && build debug unit_tests
+}
+
+tsan_tests=(faults_threads_test local_communicator_test watchdog_test)
+
+build_tsan() {
+  configure tsan $precompile -DRUNTIME_PLUGINS= "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g1" && build tsan "${tsan_tests[@]}"
+}
+
+passed=0 failed=0 skipped=0
+failed_stages=()
+
+# stage <name> <command...>: says the name and runs the command; a failure is remembered, not passed on.
+stage() {
+  say "$1"
+  "${@:2}" && return
+  failed_stages+=("$1")
+  return 1
+}
+
+# run_tests <build folder> <arguments of ctest...>: adds what ran to the three counts.
+run_tests() {
+  local folder=$1 status=0 report
+  report=$(mktemp)
+  ctest --test-dir "$folder" --parallel "$(nproc)" --output-on-failure --no-tests=error --output-junit "$report" \
+    "${@:2}" </dev/null || status=$?
+  local tests failures disabled not_run
+  count() { sed -n "s/^[[:space:]]*$1=\"\([0-9]*\)\".*/\1/p" "$report" | head -1; }
+  tests=$(count tests) failures=$(count failures) disabled=$(count disabled) not_run=$(count skipped)
+  rm -f "$report"
+  failed=$((failed + ${failures:-0}))
+  skipped=$((skipped + ${disabled:-0} + ${not_run:-0}))
+  passed=$((passed + ${tests:-0} - ${failures:-0} - ${disabled:-0} - ${not_run:-0}))
+  return $status
+}
 
 # optional_part <name> <what was looked for>, found when the command in the rest succeeds.
 optional_part() {
@@ -24,51 +85,68 @@ optional_part() {
   if "$@" >/dev/null 2>&1; then echo "found:   $name"; else echo "skipped: $name ($wanted not found)"; fi
 }
 
-# The sanitizers' builds precompile the standard headers, for a sixth of their time; the Release build sees missing
-# includes. ccache would keep nothing of what includes a precompiled header.
-precompile=-DRUNTIME_PRECOMPILE=ON
-if command -v ccache >/dev/null; then precompile=; fi
+list_optional_parts() {
+  local plugins=build/lib/runtime/plugins
+  optional_part "plugin cuda" "CUDA Toolkit" test -e $plugins/libbackend_cuda.so
+  optional_part "plugin nccl" "NCCL, CUDA Toolkit" test -e $plugins/libcollectives_nccl.so
+  optional_part "plugin rocm" "hipcc, libamdhip64-dev" test -e $plugins/libbackend_rocm.so
+  optional_part "plugin gloo" "libgloo-dev" test -e $plugins/libcollectives_gloo.so
+  optional_part "plugin mpi" "libopenmpi-dev or libmpich-dev" test -e $plugins/libcollectives_mpi.so
+  optional_part "conformance of mpi with MPICH" "libmpich-dev" command -v mpicc.mpich
+  optional_part "rendezvous by Redis" "libhiredis-dev, redis-server" command -v redis-server
+  optional_part "rendezvous by PMIx" "libpmix-dev" sh -c "ls /usr/lib/*/pmix2/include/pmix.h || ls /usr/include/pmix.h"
+  optional_part "image folders" "libjpeg-dev, libpng-dev" test -e build/tests/images_test
+  optional_part "parity with PyTorch" "python3-torch" python3 -c 'import torch, numpy'
+  optional_part "plugin cpu" "oneDNN" test -e $plugins/libbackend_cpu.so
+  optional_part "Fashion-MNIST" "package dataset-fashion-mnist" test -d /usr/share/datasets/fashion-mnist
+  optional_part "fuzzing with tools/fuzz.sh" "clang" command -v clang++
+}
 
-say "Release build"
-configure release -DRUNTIME_BUILD_TESTS=ON ${CI:+-DRUNTIME_TEST_OPTIONS=-O1} ${CI:+-DCMAKE_CUDA_ARCHITECTURES=90 -DRUNTIME_HIP_ARCHITECTURES=gfx90a}
-build release
+test_release() {
+  if [ "$release_tests" = unit ]; then
+    run_tests build --label-regex '^unit$'
+  else
+    run_tests build
+  fi
+}
 
-failed=0
-if [ -z "$quick" ]; then
-  say "Debug build with sanitizers: unit tests"
-  # Line numbers are enough for reports; whole debug information costs a tenth of the build. The undefined behaviour that
-  # is looked for is that of the libraries: to look in the tests too costs a third of their compilation.
-  configure debug $precompile ${CI:+-DRUNTIME_TEST_OPTIONS=-fno-sanitize=undefined -DCMAKE_C_FLAGS_DEBUG=-g1 -DCMAKE_CXX_FLAGS_DEBUG=-g1}
-  build debug unit_tests
-  # Whole models on every backend take minutes unoptimised: Release only. LeakSanitizer of gcc 12 itself faults at the end
-  # of the tests in which threads with an OpenMP team have ended, or are about to: those run without it.
-  no_leak_check='CpuThreads\.|SplitBatchNorm\.|RecomputeTest\.'
-  run_tests build-debug --label-regex '^unit$' --exclude-regex "train_test\.Backends\.|$no_leak_check" || failed=1
-  ASAN_OPTIONS=detect_leaks=0 run_tests build-debug --tests-regex "$no_leak_check" --exclude-regex 'RecomputeTest\.DeepMlp' || failed=1
+# Whole models on every backend take minutes unoptimised: Release only. LeakSanitizer of gcc 12 itself faults at the end of
+# the tests in which threads with an OpenMP team have ended, or are about to: those run without it.
+no_leak_check='CpuThreads\.|SplitBatchNorm\.|RecomputeTest\.'
 
-  say "Build with ThreadSanitizer: ranks as threads"
-  configure tsan $precompile -DRUNTIME_PLUGINS= ${CI:+-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1\ -g1}
-  build tsan faults_threads_test local_communicator_test watchdog_test
-  run_tests build-tsan --tests-regex '^(faults_threads_test|local_communicator_test|watchdog_test)\.' || failed=1
+test_debug() {
+  local status=0
+  run_tests build-debug --label-regex '^unit$' --exclude-regex "train_test\.Backends\.|$no_leak_check" || status=1
+  ASAN_OPTIONS=detect_leaks=0 run_tests build-debug --tests-regex "$no_leak_check" --exclude-regex 'RecomputeTest\.DeepMlp' ||
+    status=1
+  return $status
+}
+
+test_tsan() {
+  local names
+  names=$(IFS='|' && echo "${tsan_tests[*]}")
+  run_tests build-tsan --tests-regex "^($names)\."
+}
+
+tools/setup.sh
+
+if [ -n "$release_tests" ]; then
+  if stage "Release build" build_release; then
+    say "Optional parts"
+    list_optional_parts
+    stage "Release: $release_tests tests" test_release || true
+  fi
+fi
+if [ -n "$sanitizers" ]; then
+  if stage "Debug build with AddressSanitizer and UndefinedBehaviorSanitizer" build_debug; then
+    stage "Debug: unit tests" test_debug || true
+  fi
+  if stage "Build with ThreadSanitizer" build_tsan; then
+    stage "ThreadSanitizer: ranks as threads" test_tsan || true
+  fi
 fi
 
-say "Optional parts"
-plugins=build/lib/runtime/plugins
-optional_part "plugin cuda" "CUDA Toolkit" test -e $plugins/libbackend_cuda.so
-optional_part "plugin nccl" "NCCL, CUDA Toolkit" test -e $plugins/libcollectives_nccl.so
-optional_part "plugin rocm" "hipcc, libamdhip64-dev" test -e $plugins/libbackend_rocm.so
-optional_part "plugin gloo" "libgloo-dev" test -e $plugins/libcollectives_gloo.so
-optional_part "plugin mpi" "libopenmpi-dev or libmpich-dev" test -e $plugins/libcollectives_mpi.so
-optional_part "conformance of mpi with MPICH" "libmpich-dev" command -v mpicc.mpich
-optional_part "rendezvous by Redis" "libhiredis-dev, redis-server" command -v redis-server
-optional_part "rendezvous by PMIx" "libpmix-dev" sh -c "ls /usr/lib/*/pmix2/include/pmix.h || ls /usr/include/pmix.h"
-optional_part "image folders" "libjpeg-dev, libpng-dev" test -e build/tests/images_test
-optional_part "parity with PyTorch" "python3-torch" python3 -c 'import torch, numpy'
-optional_part "plugin cpu" "oneDNN" test -e $plugins/libbackend_cpu.so
-optional_part "Fashion-MNIST" "package dataset-fashion-mnist" test -d /usr/share/datasets/fashion-mnist
-optional_part "fuzzing with tools/fuzz.sh" "clang" command -v clang++
-
-say "Release: all tests"
-run_tests build || failed=1
-[ $failed = 0 ] || echo "error: tests failed; see above" >&2
-exit $failed
+say "Result"
+for name in "${failed_stages[@]}"; do echo "failed: $name" >&2; done
+echo "tests: $passed passed, $failed failed, $skipped skipped"
+[ ${#failed_stages[@]} = 0 ]

@@ -4,6 +4,7 @@
 
 #include "backends/cpu/onednn_provider.h"
 #include "backends/cpu/primitive_plan.h"
+#include "backends/cpu/verified.h"
 #include "backends/cpu/window.h"
 #include "rt/operations.h"
 
@@ -25,7 +26,8 @@ struct Problem {
   std::array<std::pair<Slot::Kind, uint32_t>, kRoles> operands;
   int64_t output_channels = 0;
   bool bias_gradient = false;
-  int64_t kernel_h = 0, kernel_w = 0, out_h = 0, out_w = 0;
+  int64_t kernel_h = 0, kernel_w = 0, in_h = 0, out_h = 0, out_w = 0;
+  Window window;
 };
 
 // One primitive description that exists.
@@ -64,7 +66,8 @@ Problem parse(const Operation& op) {
   p.output_channels = w.dims[0];
   p.bias_gradient = p.pass == Pass::kBackwardWeights && op.output_count() > 1;
   p.kernel_h = w.dims[1], p.kernel_w = w.dims[2];
-  p.out_h = y.dims[1], p.out_w = y.dims[2];
+  p.in_h = x.dims[1], p.out_h = y.dims[1], p.out_w = y.dims[2];
+  p.window = window;
   return p;
 }
 
@@ -156,6 +159,14 @@ double estimate(const Engine& engine, const Problem& p, const Variant& v, uint32
          (moved ? reorder_ns(engine, moved) : 0.0);
 }
 
+bool residual_is_verified(const Problem& p, const Variant& v) {
+  const bool binary = !v.post.binary_inputs.empty(), sum = v.post.sum_input >= 0;
+  const Residual residual = binary ? Residual::kBinary : sum ? Residual::kSum : Residual::kNone;
+  const Axis rows{p.in_h,          p.out_h, p.kernel_h, p.window.stride_h, p.window.dilation_h,
+                  p.window.pad_top};
+  return adds_residual_rightly(v.desc.impl_info_str(), residual, rows);
+}
+
 // Tries to put as many post-operations as possible into the primitive itself.
 bool describe_with_post_ops(const OnednnContext& context, const Operation& op, const Problem& p,
                             const Descs& m, Variant& v) {
@@ -177,7 +188,7 @@ bool describe_with_post_ops(const OnednnContext& context, const Operation& op, c
     v.post = primitive_post_ops(op, fixed[kDestination], a.residual, a.activations);
     const bool bias = v.post.bias_input >= 0;
     if (describe(context, p, fixed, v.post.attributes, bias, v) &&
-        plain_name == v.desc.impl_info_str()) {
+        plain_name == v.desc.impl_info_str() && residual_is_verified(p, v)) {
       return true;
     }
   }
@@ -221,7 +232,8 @@ std::optional<Variant> make_variant(const OnednnContext& context, const Operatio
 
 bool wants_winograd(const OnednnContext& context, const Problem& p) {
   return context.engine.winograd() && p.kernel_h == 3 && p.kernel_w == 3 &&
-         p.strides == Dims{1, 1} && p.dilates == Dims{0, 0};
+         p.strides == Dims{1, 1} && p.dilates == Dims{0, 0} &&
+         (p.pass != Pass::kBackwardData || winograd_data_gradient_is_right(p.window));
 }
 
 void add_unless_known(std::vector<Variant>& variants, Variant variant) {
@@ -257,10 +269,21 @@ std::vector<Variant> variants(const OnednnContext& context, const Operation& op,
   return found;
 }
 
+Role output_role(const Problem& p) {
+  return p.pass == Pass::kBackwardData ? kSource : kDestination;
+}
+
+std::optional<ChannelOrder> output_channels(const OnednnContext& context, const Operation& op,
+                                            const Problem& p, const Variant& v) {
+  rt_tensor_desc output = op.output(0);
+  output.layout = v.layouts[output_role(p)];
+  return context.engine.channel_order(output);
+}
+
 // Whatever the primitive does not take, PostChain does.
-uint32_t fused_prefix(const Operation& op, const Problem& p, const Variant& v) {
-  const Role output = p.pass == Pass::kBackwardData ? kSource : kDestination;
-  return std::max(v.post.taken, chain_prefix(op, v.layouts[output], v.post.taken));
+uint32_t fused_prefix(const OnednnContext& context, const Operation& op, const Problem& p,
+                      const Variant& v) {
+  return chain_prefix(op, output_channels(context, op, p, v), v.post.taken);
 }
 
 Candidate to_candidate(const Operation& op, const Problem& p, const Variant& v) {
@@ -290,7 +313,8 @@ bool respects_operands(const Operation& op, const Candidate& c) {
   return true;
 }
 
-void add_bindings(PrimitivePlan& plan, const Operation& op, const Problem& p, const Variant& v) {
+void add_bindings(const OnednnContext& context, PrimitivePlan& plan, const Operation& op,
+                  const Problem& p, const Variant& v) {
   constexpr int kArguments[3][kRoles] = {{DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST},
                                          {DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_DST},
                                          {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST}};
@@ -330,11 +354,10 @@ void add_bindings(PrimitivePlan& plan, const Operation& op, const Problem& p, co
     plan.preload_output(static_cast<uint32_t>(v.post.sum_input), v.actual[kDestination].get_size());
   }
   if (v.post.taken < op.post_op_count()) {
-    const Role output = p.pass == Pass::kBackwardData ? kSource : kDestination;
-    const rt_tensor_desc& y = op.output(0);
+    const Role output = output_role(p);
     const uint64_t bytes = v.layouts[output] == RT_LAYOUT_CANONICAL ? p.canonical[output].get_size()
                                                                     : v.actual[output].get_size();
-    plan.finish_with(PostChain(op, v.post.taken, y.dims[y.rank - 1]),
+    plan.finish_with(PostChain(op, output_channels(context, op, p, v), v.post.taken),
                      static_cast<int64_t>(bytes / sizeof(float)));
   }
 }
@@ -359,7 +382,7 @@ Answer query_convolution(const OnednnContext& context, const Operation& op) {
   for (const Variant& v : variants(context, op, p)) {
     const Candidate candidate = to_candidate(op, p, v);
     if (!usable(op, p, v) || !respects_operands(op, candidate)) continue;
-    answer.post_ops_fused = std::min(answer.post_ops_fused, fused_prefix(op, p, v));
+    answer.post_ops_fused = std::min(answer.post_ops_fused, fused_prefix(context, op, p, v));
     if (v.algorithm == kWinograd) answer.tolerance = 5e-4;
     answer.candidates.push_back(candidate);
   }
@@ -379,8 +402,9 @@ std::unique_ptr<Plan> create_convolution(const OnednnContext& context, const Ope
   const uint32_t wanted = algorithm == 0 ? kDirect : algorithm;
   for (const Variant& v : variants(context, op, p)) {
     if (v.algorithm != wanted || !usable(op, p, v)) continue;
+    check_prefix(op, fused_prefix(context, op, p, v));
     auto plan = std::make_unique<PrimitivePlan>(context.engine, context.onednn, v.name);
-    add_bindings(*plan, op, p, v);
+    add_bindings(context, *plan, op, p, v);
     return plan;
   }
   if (algorithm == 0) return nullptr;

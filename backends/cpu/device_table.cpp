@@ -1,4 +1,5 @@
 // rt.device: one device, inline streams, host memory.
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
@@ -47,11 +48,35 @@ rt_status device_properties(void*, int32_t index, rt_device_properties* properti
   });
 }
 
+std::optional<Isa> read_isa(std::string_view value) {
+  if (value == "native") return std::nullopt;
+  const auto* isa = std::find_if(std::begin(kIsas), std::end(kIsas),
+                                 [&](Isa known) { return value == option_name(known); });
+  if (isa == std::end(kIsas)) {
+    throw Error(
+        RT_ERROR_INVALID_ARGUMENT,
+        "option 'isa' is '" + std::string(value) + "'; expected native, avx512, avx2 or sse41",
+        RT_SCOPE_DEVICE);
+  }
+  if (*isa > widest_isa()) {
+    throw Error(RT_ERROR_UNAVAILABLE,
+                "option 'isa' is '" + std::string(value) + "', which this processor (" +
+                    processor_name() + ") does not have; the nearest that it has is '" +
+                    option_name(widest_isa()) + "'",
+                RT_SCOPE_DEVICE);
+  }
+  return *isa;
+}
+
 void read_option(const rt_option& option, EngineOptions& options) {
   const std::string_view key = option.key, value = option.value;
+  if (key == "isa") {
+    options.isa = read_isa(value);
+    return;
+  }
   if (key != "winograd") {
     throw Error(RT_ERROR_INVALID_ARGUMENT,
-                "option '" + std::string(key) + "' is unknown to cpu; known: winograd",
+                "option '" + std::string(key) + "' is unknown to cpu; known: winograd, isa",
                 RT_SCOPE_DEVICE);
   }
   if (value != "true" && value != "false") {

@@ -3,8 +3,10 @@
 #include <omp.h>
 
 #include "backends/cpu/batch_blocked/provider.h"
+#include "backends/cpu/host_limits.h"
 #include "backends/cpu/layouts.h"
 #include "backends/cpu/native_provider.h"
+#include "backends/cpu/onednn_isa.h"
 #include "backends/cpu/onednn_provider.h"
 #include "backends/cpu/parallel.h"
 
@@ -16,8 +18,8 @@ uint64_t global_algorithm(size_t provider, uint32_t own) {
   return (static_cast<uint64_t>(provider + 1) << 32) | own;
 }
 
-double peak_flops(const EngineOptions& options) {
-  const double per_cycle = __builtin_cpu_supports("avx2") ? 32.0 : 8.0;
+double peak_flops(const EngineOptions& options, Isa isa) {
+  const double per_cycle = isa == Isa::kGeneric ? 8.0 : 32.0;
   return per_cycle * options.gigahertz * options.threads;
 }
 
@@ -52,8 +54,11 @@ Answer refuse_type(const Operation& op, int32_t operand) {
 }  // namespace
 
 Engine::Engine(const EngineOptions& options)
-    : options_(options), layouts_(std::make_unique<Layouts>()) {
-  peak_ = peak_flops(options);
+    : options_(options),
+      isa_(options.isa.value_or(widest_isa())),
+      layouts_(std::make_unique<Layouts>()) {
+  limit_onednn(options.isa);
+  peak_ = peak_flops(options, isa_);
   bandwidth_ = 10.0 + 5.0 * std::min(options.threads, 8);
   providers_.push_back(std::make_unique<OnednnProvider>(*this, *layouts_));
   providers_.push_back(std::make_unique<NativeProvider>(*this, *layouts_));
@@ -64,10 +69,12 @@ Engine::~Engine() = default;
 
 void Engine::bind_calling_thread() const {
   if (omp_get_max_threads() != options_.threads) omp_set_num_threads(options_.threads);
+  make_team(options_.threads);
 }
 
 EngineAnswer Engine::query(const Operation& op) {
   bind_calling_thread();
+  require_headroom();
   if (const int32_t operand = unsupported_operand(op); operand >= 0) {
     return {refuse_type(op, operand), {}};
   }
@@ -107,6 +114,7 @@ EngineAnswer Engine::query(const Operation& op) {
 
 std::unique_ptr<Plan> Engine::create(const Operation& op) {
   bind_calling_thread();
+  require_headroom();
   if (const int32_t operand = unsupported_operand(op); operand >= 0) {
     throw rt::sdk::Error(RT_ERROR_UNSUPPORTED, refuse_type(op, operand).reason);
   }
@@ -155,6 +163,16 @@ bool Engine::layout_is_elementwise(const rt_tensor_desc& tensor) const {
     if (provider->layout_bytes(tensor)) return provider->layout_is_elementwise(tensor);
   }
   return false;
+}
+
+std::optional<ChannelOrder> Engine::channel_order(const rt_tensor_desc& tensor) const {
+  if (tensor.layout == RT_LAYOUT_CANONICAL || tensor.layout == RT_LAYOUT_ANY) {
+    return ChannelOrder::innermost(tensor.rank > 0 ? tensor.dims[tensor.rank - 1] : 1);
+  }
+  for (const auto& provider : providers_) {
+    if (const auto order = provider->channel_order(tensor)) return order;
+  }
+  return {};
 }
 
 }  // namespace backends::cpu

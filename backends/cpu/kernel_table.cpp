@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backends/cpu/host_limits.h"
 #include "backends/cpu/objects.h"
 #include "rt/sdk/error.h"
 
@@ -115,6 +116,10 @@ rt_status launch(rt_plan* plan, rt_stream*, const rt_launch* given, rt_error* er
     }
     if (plan->plan->info().workspace_bytes > 0 && given->workspace == nullptr) {
       throw Error(RT_ERROR_INVALID_ARGUMENT, "launch without the workspace that the plan needs");
+    }
+    if (!plan->launched.load(std::memory_order_relaxed)) {
+      require_headroom();
+      plan->launched.store(true, std::memory_order_relaxed);
     }
     plan->plan->launch(*given);
   });

@@ -185,9 +185,10 @@ std::unique_ptr<Plan> create_gemm(const OnednnContext& context, const Operation&
                                   const Problem& p) {
   const Dims a = take_apart(p.a).dims;
   const int64_t m = a[0], k = a[1], n = p.columns;
-  const PostChain chain(op, 0, n);
+  const PostChain chain(op, ChannelOrder::innermost(n));
   const bool ta = p.transpose_a, tb = p.transpose_b;
-  auto body = [=, threads = context.engine.threads()](const rt_launch& l) {
+  auto body = [=, threads = context.engine.threads(),
+               &kernel = context.engine.kernels()](const rt_launch& l) {
     float* c = output<float>(l, 0);
     const dnnl_status_t status =
         dnnl_sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, 1.0f, input<float>(l, 0), ta ? m : k,
@@ -199,7 +200,7 @@ std::unique_ptr<Plan> create_gemm(const OnednnContext& context, const Operation&
     }
     if (chain.empty()) return;
     parallel_parts(threads, m * n, kElementGrain, 16, [&](int, int64_t begin, int64_t end) {
-      chain.apply(c + begin, begin, end - begin, l.inputs);
+      chain.apply(kernel, c + begin, begin, end - begin, l.inputs);
     });
   };
   return std::make_unique<FunctionPlan<decltype(body)>>(context.engine, "onednn:sgemm",
@@ -285,7 +286,8 @@ std::unique_ptr<Plan> create_matmul(const OnednnContext& context, const Operatio
     plan->preload_output(static_cast<uint32_t>(v.post.sum_input), p.c.get_size());
   }
   if (v.post.taken < op.post_op_count()) {
-    plan->finish_with(PostChain(op, v.post.taken, p.columns), rt::sdk::element_count(op.output(0)));
+    plan->finish_with(PostChain(op, ChannelOrder::innermost(p.columns), v.post.taken),
+                      rt::sdk::element_count(op.output(0)));
   }
   return plan;
 }

@@ -3,6 +3,7 @@
 #define BACKENDS_CPU_NATIVE_H_
 
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "backends/cpu/engine.h"
@@ -25,9 +26,9 @@ struct NativeContext {
 template <typename Body>
 class FunctionPlan : public Plan {
  public:
-  FunctionPlan(const Engine& engine, const char* implementation, Body body)
+  FunctionPlan(const Engine& engine, std::string implementation, Body body)
       : engine_(engine), body_(std::move(body)) {
-    info_.implementation = implementation;
+    info_.implementation = std::move(implementation);
   }
   PlanInfo& edit() { return info_; }
   void launch(const rt_launch& launch) override {
@@ -43,7 +44,9 @@ class FunctionPlan : public Plan {
 template <typename Body>
 std::unique_ptr<FunctionPlan<Body>> make_plan(const NativeContext& context, const char* name,
                                               Body body) {
-  return std::make_unique<FunctionPlan<Body>>(context.engine, name, std::move(body));
+  return std::make_unique<FunctionPlan<Body>>(
+      context.engine, std::string(name) + ":" + kernel_suffix(context.engine.isa()),
+      std::move(body));
 }
 
 template <typename T>

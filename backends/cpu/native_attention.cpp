@@ -25,7 +25,8 @@ std::unique_ptr<Plan> make_attention(const NativeContext& context, const Operati
   expect_counts(op, 1, 1);
   expect_float(op);
   const attention::Attention work(read_shape(op, op.input(0), op.output(0)),
-                                  context.engine.threads(), attention::best_kernels());
+                                  context.engine.threads(),
+                                  attention::kernels_for(context.engine.isa()));
   auto plan = make_plan(context, "native:attention", [work](const rt_launch& l) {
     work.forward(input<float>(l, 0), output<float>(l, 0), static_cast<float*>(l.saved),
                  static_cast<float*>(l.workspace));
@@ -41,7 +42,8 @@ std::unique_ptr<Plan> make_attention_backward(const NativeContext& context, cons
   expect_same_dims(op, op.input(0), op.input(2));
   expect_same_dims(op, op.input(1), op.output(0));
   const attention::Attention work(read_shape(op, op.input(1), op.input(0)),
-                                  context.engine.threads(), attention::best_kernels());
+                                  context.engine.threads(),
+                                  attention::kernels_for(context.engine.isa()));
   auto plan = make_plan(context, "native:attention_backward", [work](const rt_launch& l) {
     work.backward(input<float>(l, 0), input<float>(l, 1), input<float>(l, 2),
                   static_cast<const float*>(l.saved), output<float>(l, 0),

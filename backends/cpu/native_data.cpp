@@ -3,8 +3,6 @@
 #include <array>
 #include <cstring>
 
-#include "backends/cpu/kernels/dropout.h"
-#include "backends/cpu/kernels/elementwise.h"
 #include "backends/cpu/native.h"
 #include "backends/cpu/parallel.h"
 #include "rt/operations.h"
@@ -50,7 +48,8 @@ std::unique_ptr<Plan> make_embedding(const NativeContext& context, const Operati
   expect_counts(op, 2, 1);
   const Lookup s = check_embedding(op, op.input(1), op.output(0));
   return make_plan(context, "native:embedding",
-                   [=, threads = context.engine.threads()](const rt_launch& l) {
+                   [=, threads = context.engine.threads(),
+                    &kernel = context.engine.kernels()](const rt_launch& l) {
                      const int32_t* indices = input<int32_t>(l, 0);
                      const float* table = input<float>(l, 1);
                      float* y = output<float>(l, 0);
@@ -60,7 +59,7 @@ std::unique_ptr<Plan> make_embedding(const NativeContext& context, const Operati
                                     for (int64_t i = b; i < e; ++i) {
                                       const int64_t row = s.row_of(indices[i]);
                                       if (row < 0 || row >= s.rows) {
-                                        kernels::fill(y + i * s.columns, 0.0f, s.columns);
+                                        kernel.fill(y + i * s.columns, 0.0f, s.columns);
                                         continue;
                                       }
                                       std::memcpy(y + i * s.columns, table + row * s.columns,
@@ -76,19 +75,20 @@ std::unique_ptr<Plan> make_embedding_backward(const NativeContext& context, cons
   expect_counts(op, 2, 1);
   const Lookup s = check_embedding(op, op.output(0), op.input(1));
   return make_plan(context, "native:embedding_backward",
-                   [=, threads = context.engine.threads()](const rt_launch& l) {
+                   [=, threads = context.engine.threads(),
+                    &kernel = context.engine.kernels()](const rt_launch& l) {
                      const int32_t* indices = input<int32_t>(l, 0);
                      const float* dy = input<float>(l, 1);
                      float* table = output<float>(l, 0);
                      check_indices(indices, s);
                      parallel_for(threads, s.rows, kElementGrain / (s.columns + 1) + 1,
                                   [&](int64_t b, int64_t e) {
-                                    kernels::fill(table + b * s.columns, 0.0f, (e - b) * s.columns);
+                                    kernel.fill(table + b * s.columns, 0.0f, (e - b) * s.columns);
                                     for (int64_t i = 0; i < s.count; ++i) {
                                       const int64_t row = s.row_of(indices[i]);
                                       if (row < b || row >= e) continue;
-                                      kernels::add_to(table + row * s.columns, dy + i * s.columns,
-                                                      s.columns);
+                                      kernel.add_to(table + row * s.columns, dy + i * s.columns,
+                                                    s.columns);
                                     }
                                   });
                    });
@@ -175,15 +175,17 @@ void transpose_rows(const Permutation& p, const T* x, T* y, int64_t begin, int64
 
 template <typename T>
 std::unique_ptr<Plan> make_transpose_of(const NativeContext& context, const Permutation& p) {
-  return make_plan(
-      context, "native:transpose", [=, threads = context.engine.threads()](const rt_launch& l) {
-        if (p.count == 0) return;
-        const auto last = static_cast<size_t>(p.rank - 1);
-        parallel_parts(threads, p.outer * p.dims[last - 1], kElementGrain / p.dims[last] + 1, 16,
-                       [&](int, int64_t b, int64_t e) {
-                         transpose_rows(p, input<T>(l, 0), output<T>(l, 0), b, e);
-                       });
-      });
+  return make_plan(context, "native:transpose",
+                   [=, threads = context.engine.threads(),
+                    &kernel = context.engine.kernels()](const rt_launch& l) {
+                     if (p.count == 0) return;
+                     const auto last = static_cast<size_t>(p.rank - 1);
+                     parallel_parts(threads, p.outer * p.dims[last - 1],
+                                    kElementGrain / p.dims[last] + 1, 16,
+                                    [&](int, int64_t b, int64_t e) {
+                                      transpose_rows(p, input<T>(l, 0), output<T>(l, 0), b, e);
+                                    });
+                   });
 }
 
 std::unique_ptr<Plan> make_transpose(const NativeContext& context, const Operation& op) {
@@ -256,16 +258,18 @@ std::unique_ptr<Plan> make_concat(const NativeContext& context, const Operation&
     op.fail(format("inputs have %ld along the axis, the output %ld", static_cast<long>(total),
                    static_cast<long>(y.length)));
   }
-  return make_plan(
-      context, "native:concat", [=, threads = context.engine.threads()](const rt_launch& l) {
-        int64_t at = 0;
-        for (uint32_t i = 0; i < lengths.size(); ++i) {
-          const int64_t bytes = lengths[i] * y.inner;
-          copy_runs(threads, input<char>(l, i), bytes, output<char>(l, 0) + at * y.inner,
-                    y.length * y.inner, y.outer, bytes);
-          at += lengths[i];
-        }
-      });
+  return make_plan(context, "native:concat",
+                   [=, threads = context.engine.threads(),
+                    &kernel = context.engine.kernels()](const rt_launch& l) {
+                     int64_t at = 0;
+                     for (uint32_t i = 0; i < lengths.size(); ++i) {
+                       const int64_t bytes = lengths[i] * y.inner;
+                       copy_runs(threads, input<char>(l, i), bytes,
+                                 output<char>(l, 0) + at * y.inner, y.length * y.inner, y.outer,
+                                 bytes);
+                       at += lengths[i];
+                     }
+                   });
 }
 
 // Where the shorter tensor lies in the longer one.
@@ -285,7 +289,8 @@ std::unique_ptr<Plan> make_slice(const NativeContext& context, const Operation& 
   const Runs x = runs_of(op, op.input(0), axis), y = runs_of(op, op.output(0), axis);
   const int64_t start = read_start(op, y, x);
   return make_plan(context, "native:slice",
-                   [=, threads = context.engine.threads()](const rt_launch& l) {
+                   [=, threads = context.engine.threads(),
+                    &kernel = context.engine.kernels()](const rt_launch& l) {
                      copy_runs(threads, input<char>(l, 0) + start * x.inner, x.length * x.inner,
                                output<char>(l, 0), y.length * y.inner, y.outer, y.length * y.inner);
                    });
@@ -298,7 +303,9 @@ std::unique_ptr<Plan> make_pad(const NativeContext& context, const Operation& op
   const Runs x = runs_of(op, op.input(0), axis), y = runs_of(op, op.output(0), axis);
   const int64_t start = read_start(op, x, y);
   return make_plan(
-      context, "native:pad", [=, threads = context.engine.threads()](const rt_launch& l) {
+      context, "native:pad",
+      [=, threads = context.engine.threads(),
+       &kernel = context.engine.kernels()](const rt_launch& l) {
         const int64_t row = y.length * y.inner, before = start * y.inner, body = x.length * x.inner;
         parallel_for(threads, y.outer, (1 << 16) / (row + 1) + 1, [&](int64_t b, int64_t e) {
           for (int64_t r = b; r < e; ++r) {
@@ -315,14 +322,16 @@ std::unique_ptr<Plan> make_pad(const NativeContext& context, const Operation& op
 
 template <typename From, typename To>
 std::unique_ptr<Plan> make_cast_of(const NativeContext& context, int64_t count) {
-  return make_plan(
-      context, "native:cast", [=, threads = context.engine.threads()](const rt_launch& l) {
-        const From* x = input<From>(l, 0);
-        To* y = output<To>(l, 0);
-        parallel_parts(threads, count, kElementGrain, 64, [&](int, int64_t b, int64_t e) {
-          for (int64_t i = b; i < e; ++i) y[i] = static_cast<To>(x[i]);
-        });
-      });
+  return make_plan(context, "native:cast",
+                   [=, threads = context.engine.threads(),
+                    &kernel = context.engine.kernels()](const rt_launch& l) {
+                     const From* x = input<From>(l, 0);
+                     To* y = output<To>(l, 0);
+                     parallel_parts(threads, count, kElementGrain, 64,
+                                    [&](int, int64_t b, int64_t e) {
+                                      for (int64_t i = b; i < e; ++i) y[i] = static_cast<To>(x[i]);
+                                    });
+                   });
 }
 
 template <typename From>
@@ -385,7 +394,9 @@ std::unique_ptr<Plan> make_dropout(const NativeContext& context, const Operation
   const int64_t chunks = (columns + kChunk - 1) / kChunk;
   const int64_t rows = columns == 0 ? 0 : elements / columns;  // of a sample
   auto plan = make_plan(
-      context, "native:dropout", [=, threads = context.engine.threads()](const rt_launch& l) {
+      context, "native:dropout",
+      [=, threads = context.engine.threads(),
+       &kernel = context.engine.kernels()](const rt_launch& l) {
         const auto step = static_cast<uint32_t>(*input<int64_t>(l, 1));
         const int64_t base = *input<int64_t>(l, 2);
         const int64_t grain = kElementGrain / 8 / (std::min(columns, kChunk) + 1) + 1;
@@ -401,9 +412,8 @@ std::unique_ptr<Plan> make_dropout(const NativeContext& context, const Operation
                                           static_cast<float>(probability),
                                           static_cast<float>(1.0 / (1.0 - probability))};
             const int64_t at = n * elements + row * columns + first;
-            kernels::dropout(key, row * whole_columns + first_column + first,
-                             input<float>(l, 0) + at, output<float>(l, 0) + at,
-                             std::min(kChunk, columns - first));
+            kernel.dropout(key, row * whole_columns + first_column + first, input<float>(l, 0) + at,
+                           output<float>(l, 0) + at, std::min(kChunk, columns - first));
           }
         });
       });

@@ -2,7 +2,6 @@
 #include <array>
 #include <cstring>
 
-#include "backends/cpu/kernels/elementwise.h"
 #include "backends/cpu/native.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/post_chain.h"
@@ -38,14 +37,16 @@ std::unique_ptr<Plan> make_activation(const NativeContext& context, const Operat
   expect_same_dims(op, op.input(0), op.output(0));
   const int32_t function = read_function(op);
   const int64_t count = flat_count(context, op.output(0));
-  auto plan = make_plan(
-      context, "native:activation", [=, threads = context.engine.threads()](const rt_launch& l) {
-        const float* x = input<float>(l, 0);
-        float* y = output<float>(l, 0);
-        parallel_parts(
-            threads, count, activation_grain(function), 16,
-            [&](int, int64_t b, int64_t e) { kernels::activation(function, x + b, y + b, e - b); });
-      });
+  auto plan = make_plan(context, "native:activation",
+                        [=, threads = context.engine.threads(),
+                         &kernel = context.engine.kernels()](const rt_launch& l) {
+                          const float* x = input<float>(l, 0);
+                          float* y = output<float>(l, 0);
+                          parallel_parts(threads, count, activation_grain(function), 16,
+                                         [&](int, int64_t b, int64_t e) {
+                                           kernel.activation(function, x + b, y + b, e - b);
+                                         });
+                        });
   plan->edit().in_place[0] = 0x1;
   return plan;
 }
@@ -58,14 +59,15 @@ std::unique_ptr<Plan> make_activation_backward(const NativeContext& context, con
   const int32_t function = read_function(op);
   const int64_t count = flat_count(context, op.output(0));
   auto plan = make_plan(context, "native:activation_backward",
-                        [=, threads = context.engine.threads()](const rt_launch& l) {
+                        [=, threads = context.engine.threads(),
+                         &kernel = context.engine.kernels()](const rt_launch& l) {
                           const float* dy = input<float>(l, 0);
                           const float* s = input<float>(l, 1);
                           float* dx = output<float>(l, 0);
                           parallel_parts(threads, count, activation_grain(function), 16,
                                          [&](int, int64_t b, int64_t e) {
-                                           kernels::activation_backward(function, dy + b, s + b,
-                                                                        dx + b, e - b);
+                                           kernel.activation_backward(function, dy + b, s + b,
+                                                                      dx + b, e - b);
                                          });
                         });
   plan->edit().in_place[0] = 0x3;
@@ -114,8 +116,8 @@ Broadcast plan_broadcast(const Operation& op) {
 }
 
 // Rows begin..end of the outer loops; `c` is dense.
-void run_rows(const Broadcast& loops, kernels::Binary what, const float* a, const float* b,
-              float* c, int64_t begin, int64_t end) {
+void run_rows(const kernels::Table& kernel, const Broadcast& loops, kernels::Binary what,
+              const float* a, const float* b, float* c, int64_t begin, int64_t end) {
   const int32_t last = loops.rank - 1;
   const int64_t length = loops.dims[last];
   for (int64_t row = begin; row < end; ++row) {
@@ -125,8 +127,7 @@ void run_rows(const Broadcast& loops, kernels::Binary what, const float* a, cons
       rest /= loops.dims[i];
       at_a += index * loops.a[i], at_b += index * loops.b[i];
     }
-    kernels::binary(what, a + at_a, loops.a[last], b + at_b, loops.b[last], c + row * length,
-                    length);
+    kernel.binary(what, a + at_a, loops.a[last], b + at_b, loops.b[last], c + row * length, length);
   }
 }
 
@@ -141,25 +142,28 @@ std::unique_ptr<Plan> make_binary(const NativeContext& context, const Operation&
   const Broadcast loops = plan_broadcast(op);
   const int64_t count = flat_count(context, op.output(0));
   const bool flat = loops.rank == 1 && loops.dims[0] > 1;
-  const PostChain chain(op, 0, last_dim(op.output(0)));
+  const PostChain chain(op, context.engine.channel_order(op.output(0)));
   auto plan = make_plan(
-      context, "native:arithmetic", [=, threads = context.engine.threads()](const rt_launch& l) {
+      context, "native:arithmetic",
+      [=, threads = context.engine.threads(),
+       &kernel = context.engine.kernels()](const rt_launch& l) {
         const float *a = input<float>(l, 0), *b = input<float>(l, 1);
         float* c = output<float>(l, 0);
         if (flat) {
           parallel_parts(threads, count, kElementGrain, 16, [&](int, int64_t begin, int64_t end) {
-            kernels::binary(what, a + begin * loops.a[0], loops.a[0], b + begin * loops.b[0],
-                            loops.b[0], c + begin, end - begin);
-            chain.apply(c + begin, begin, end - begin, l.inputs);
+            kernel.binary(what, a + begin * loops.a[0], loops.a[0], b + begin * loops.b[0],
+                          loops.b[0], c + begin, end - begin);
+            chain.apply(kernel, c + begin, begin, end - begin, l.inputs);
           });
           return;
         }
         const int64_t length = loops.dims[loops.rank - 1];
-        parallel_for(
-            threads, loops.outer, kElementGrain / length + 1, [&](int64_t begin, int64_t end) {
-              run_rows(loops, what, a, b, c, begin, end);
-              chain.apply(c + begin * length, begin * length, (end - begin) * length, l.inputs);
-            });
+        parallel_for(threads, loops.outer, kElementGrain / length + 1,
+                     [&](int64_t begin, int64_t end) {
+                       run_rows(kernel, loops, what, a, b, c, begin, end);
+                       chain.apply(kernel, c + begin * length, begin * length,
+                                   (end - begin) * length, l.inputs);
+                     });
       });
   for (uint32_t i = 0; i < 2; ++i) {
     if (rt::sdk::same_dims(op.input(i), op.output(0))) plan->edit().in_place[0] |= 1u << i;
@@ -174,14 +178,16 @@ std::unique_ptr<Plan> make_scale(const NativeContext& context, const Operation& 
   const auto alpha = static_cast<float>(op.number(RT_ATTR_ALPHA, 1.0));
   const auto beta = static_cast<float>(op.number(RT_ATTR_BETA, 0.0));
   const int64_t count = rt::sdk::element_count(op.output(0));
-  auto plan = make_plan(
-      context, "native:scale", [=, threads = context.engine.threads()](const rt_launch& l) {
-        const float* x = input<float>(l, 0);
-        float* y = output<float>(l, 0);
-        parallel_parts(threads, count, kElementGrain, 16, [&](int, int64_t b, int64_t e) {
-          kernels::scale(x + b, alpha, beta, y + b, e - b);
-        });
-      });
+  auto plan =
+      make_plan(context, "native:scale",
+                [=, threads = context.engine.threads(),
+                 &kernel = context.engine.kernels()](const rt_launch& l) {
+                  const float* x = input<float>(l, 0);
+                  float* y = output<float>(l, 0);
+                  parallel_parts(threads, count, kElementGrain, 16, [&](int, int64_t b, int64_t e) {
+                    kernel.scale(x + b, alpha, beta, y + b, e - b);
+                  });
+                });
   plan->edit().in_place[0] = 0x1;
   return plan;
 }
@@ -192,28 +198,32 @@ std::unique_ptr<Plan> make_copy(const NativeContext& context, const Operation& o
   expect_dtype(op, op.output(0), op.input(0).dtype, "output 0");
   const auto bytes = flat_count(context, op.output(0)) *
                      static_cast<int64_t>(rt::sdk::dtype_bytes(op.output(0).dtype));
-  auto plan = make_plan(
-      context, "native:copy", [=, threads = context.engine.threads()](const rt_launch& l) {
-        const char* x = input<char>(l, 0);
-        char* y = output<char>(l, 0);
-        if (x == y) return;
-        parallel_parts(threads, bytes, 1 << 17, 4096, [&](int, int64_t b, int64_t e) {
-          std::memcpy(y + b, x + b, static_cast<size_t>(e - b));
-        });
-      });
+  auto plan =
+      make_plan(context, "native:copy",
+                [=, threads = context.engine.threads(),
+                 &kernel = context.engine.kernels()](const rt_launch& l) {
+                  const char* x = input<char>(l, 0);
+                  char* y = output<char>(l, 0);
+                  if (x == y) return;
+                  parallel_parts(threads, bytes, 1 << 17, 4096, [&](int, int64_t b, int64_t e) {
+                    std::memcpy(y + b, x + b, static_cast<size_t>(e - b));
+                  });
+                });
   plan->edit().in_place[0] = 0x1;
   return plan;
 }
 
 template <typename T>
 std::unique_ptr<Plan> make_fill_of(const NativeContext& context, int64_t count, double value) {
-  return make_plan(
-      context, "native:fill", [=, threads = context.engine.threads()](const rt_launch& l) {
-        T* y = output<T>(l, 0);
-        parallel_parts(threads, count, 4 * kElementGrain, 64, [&](int, int64_t b, int64_t e) {
-          std::fill(y + b, y + e, static_cast<T>(value));
-        });
-      });
+  return make_plan(context, "native:fill",
+                   [=, threads = context.engine.threads(),
+                    &kernel = context.engine.kernels()](const rt_launch& l) {
+                     T* y = output<T>(l, 0);
+                     parallel_parts(threads, count, 4 * kElementGrain, 64,
+                                    [&](int, int64_t b, int64_t e) {
+                                      std::fill(y + b, y + e, static_cast<T>(value));
+                                    });
+                   });
 }
 
 std::unique_ptr<Plan> make_fill(const NativeContext& context, const Operation& op) {

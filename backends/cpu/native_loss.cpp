@@ -1,5 +1,4 @@
 // Softmax, losses and the count of right answers: rows over the last dimension.
-#include "backends/cpu/kernels/rows.h"
 #include "backends/cpu/native.h"
 #include "backends/cpu/parallel.h"
 #include "rt/operations.h"
@@ -43,7 +42,8 @@ std::unique_ptr<Plan> make_softmax(const NativeContext& context, const Operation
   expect_float(op);
   expect_same_dims(op, op.input(0), op.output(0));
   const int64_t rows = row_count(op.input(0)), columns = last_dim(op.input(0));
-  const UnaryRows run = op.is(RT_OP_SOFTMAX) ? kernels::softmax_rows : kernels::log_softmax_rows;
+  const kernels::Table& kernel = context.engine.kernels();
+  const UnaryRows run = op.is(RT_OP_SOFTMAX) ? kernel.softmax_rows : kernel.log_softmax_rows;
   auto plan = make_plan(
       context, "native:softmax", [=, threads = context.engine.threads()](const rt_launch& l) {
         parallel_for(threads, rows, row_grain(columns), [&](int64_t b, int64_t e) {
@@ -60,8 +60,9 @@ std::unique_ptr<Plan> make_softmax_backward(const NativeContext& context, const 
   expect_same_dims(op, op.input(0), op.output(0));
   expect_same_dims(op, op.input(1), op.output(0));
   const int64_t rows = row_count(op.input(0)), columns = last_dim(op.input(0));
-  const BinaryRows run = op.is(RT_OP_SOFTMAX_BACKWARD) ? kernels::softmax_backward_rows
-                                                       : kernels::log_softmax_backward_rows;
+  const kernels::Table& kernel = context.engine.kernels();
+  const BinaryRows run = op.is(RT_OP_SOFTMAX_BACKWARD) ? kernel.softmax_backward_rows
+                                                       : kernel.log_softmax_backward_rows;
   auto plan =
       make_plan(context, "native:softmax_backward",
                 [=, threads = context.engine.threads()](const rt_launch& l) {
@@ -91,15 +92,17 @@ int64_t check_classes(const Operation& op, uint32_t inputs) {
 std::unique_ptr<Plan> make_cross_entropy(const NativeContext& context, const Operation& op) {
   const int64_t rows = check_classes(op, 3), columns = last_dim(op.input(0));
   expect_elements(op, op.output(0), 1, "loss");
-  auto plan = make_plan(
-      context, "native:cross_entropy", [=, threads = context.engine.threads()](const rt_launch& l) {
-        *output<float>(l, 0) = static_cast<float>(
-            sum_parts(threads, rows, row_grain(columns), l.workspace, [&](int64_t b, int64_t e) {
-              return kernels::cross_entropy_rows(input<float>(l, 0) + b * columns,
-                                                 input<int32_t>(l, 1) + b, input<float>(l, 2) + b,
-                                                 e - b, columns);
-            }));
-      });
+  auto plan =
+      make_plan(context, "native:cross_entropy",
+                [=, threads = context.engine.threads(),
+                 &kernel = context.engine.kernels()](const rt_launch& l) {
+                  *output<float>(l, 0) = static_cast<float>(sum_parts(
+                      threads, rows, row_grain(columns), l.workspace, [&](int64_t b, int64_t e) {
+                        return kernel.cross_entropy_rows(input<float>(l, 0) + b * columns,
+                                                         input<int32_t>(l, 1) + b,
+                                                         input<float>(l, 2) + b, e - b, columns);
+                      }));
+                });
   plan->edit().workspace_bytes = partial_bytes(context.engine.threads());
   return plan;
 }
@@ -111,10 +114,11 @@ std::unique_ptr<Plan> make_cross_entropy_backward(const NativeContext& context,
   expect_same_dims(op, op.input(0), op.output(0));
   auto plan = make_plan(
       context, "native:cross_entropy_backward",
-      [=, threads = context.engine.threads()](const rt_launch& l) {
+      [=, threads = context.engine.threads(),
+       &kernel = context.engine.kernels()](const rt_launch& l) {
         const float dloss = *input<float>(l, 3);
         parallel_for(threads, rows, row_grain(columns), [&](int64_t b, int64_t e) {
-          kernels::cross_entropy_backward_rows(
+          kernel.cross_entropy_backward_rows(
               input<float>(l, 0) + b * columns, input<int32_t>(l, 1) + b, input<float>(l, 2) + b,
               dloss, output<float>(l, 0) + b * columns, e - b, columns);
         });
@@ -135,11 +139,12 @@ std::unique_ptr<Plan> make_cross_entropy_statistics(const NativeContext& context
   if (columns < 1) op.fail("logits need at least one class");
   const int64_t first_class = op.integer(RT_ATTR_FIRST_CLASS, 0);
   return make_plan(context, "native:cross_entropy_statistics",
-                   [=, threads = context.engine.threads()](const rt_launch& l) {
+                   [=, threads = context.engine.threads(),
+                    &kernel = context.engine.kernels()](const rt_launch& l) {
                      parallel_for(threads, rows, row_grain(columns), [&](int64_t b, int64_t e) {
-                       kernels::cross_entropy_part_rows(
-                           input<float>(l, 0) + b * columns, input<int32_t>(l, 1) + b, first_class,
-                           output<float>(l, 0) + 4 * b, e - b, columns);
+                       kernel.cross_entropy_part_rows(input<float>(l, 0) + b * columns,
+                                                      input<int32_t>(l, 1) + b, first_class,
+                                                      output<float>(l, 0) + 4 * b, e - b, columns);
                      });
                    });
 }
@@ -155,11 +160,12 @@ std::unique_ptr<Plan> make_cross_entropy_merge(const NativeContext& context, con
   expect_elements(op, op.output(0), 1, "loss");
   expect_elements(op, op.output(1), 2 * rows, "rows");
   expect_elements(op, op.output(2), 1, "count");
-  return make_plan(context, "native:cross_entropy_merge", [=](const rt_launch& l) {
-    *output<float>(l, 0) = static_cast<float>(
-        kernels::cross_entropy_merge_rows(input<float>(l, 0), input<float>(l, 1),
-                                          output<float>(l, 1), groups, rows, output<float>(l, 2)));
-  });
+  return make_plan(context, "native:cross_entropy_merge",
+                   [=, &kernel = context.engine.kernels()](const rt_launch& l) {
+                     *output<float>(l, 0) = static_cast<float>(kernel.cross_entropy_merge_rows(
+                         input<float>(l, 0), input<float>(l, 1), output<float>(l, 1), groups, rows,
+                         output<float>(l, 2)));
+                   });
 }
 
 std::unique_ptr<Plan> make_cross_entropy_backward_apply(const NativeContext& context,
@@ -171,10 +177,11 @@ std::unique_ptr<Plan> make_cross_entropy_backward_apply(const NativeContext& con
   const int64_t first_class = op.integer(RT_ATTR_FIRST_CLASS, 0);
   auto plan =
       make_plan(context, "native:cross_entropy_backward_apply",
-                [=, threads = context.engine.threads()](const rt_launch& l) {
+                [=, threads = context.engine.threads(),
+                 &kernel = context.engine.kernels()](const rt_launch& l) {
                   const float dloss = *input<float>(l, 3);
                   parallel_for(threads, rows, row_grain(columns), [&](int64_t b, int64_t e) {
-                    kernels::cross_entropy_backward_apply_rows(
+                    kernel.cross_entropy_backward_apply_rows(
                         input<float>(l, 0) + b * columns, input<int32_t>(l, 1) + b,
                         input<float>(l, 2) + b, dloss, input<float>(l, 4) + 2 * b, first_class,
                         output<float>(l, 0) + b * columns, e - b, columns);
@@ -188,12 +195,13 @@ std::unique_ptr<Plan> make_correct_count(const NativeContext& context, const Ope
   const int64_t rows = check_classes(op, 3), columns = last_dim(op.input(0));
   expect_elements(op, op.output(0), 1, "count");
   auto plan = make_plan(
-      context, "native:correct_count", [=, threads = context.engine.threads()](const rt_launch& l) {
+      context, "native:correct_count",
+      [=, threads = context.engine.threads(),
+       &kernel = context.engine.kernels()](const rt_launch& l) {
         *output<float>(l, 0) = static_cast<float>(sum_parts(
             threads, rows, kElementGrain / columns + 1, l.workspace, [&](int64_t b, int64_t e) {
-              return kernels::correct_rows(input<float>(l, 0) + b * columns,
-                                           input<int32_t>(l, 1) + b, input<float>(l, 2) + b, e - b,
-                                           columns);
+              return kernel.correct_rows(input<float>(l, 0) + b * columns, input<int32_t>(l, 1) + b,
+                                         input<float>(l, 2) + b, e - b, columns);
             }));
       });
   plan->edit().workspace_bytes = partial_bytes(context.engine.threads());
@@ -220,13 +228,14 @@ std::unique_ptr<Plan> make_squared_error(const NativeContext& context, const Ope
   expect_elements(op, op.output(0), 1, "loss");
   auto plan =
       make_plan(context, "native:mean_squared_error",
-                [=, threads = context.engine.threads()](const rt_launch& l) {
+                [=, threads = context.engine.threads(),
+                 &kernel = context.engine.kernels()](const rt_launch& l) {
                   *output<float>(l, 0) = static_cast<float>(sum_parts(
                       threads, s.rows, kElementGrain / (s.columns + 1) + 1, l.workspace,
                       [&](int64_t b, int64_t e) {
-                        return kernels::squared_error_rows(
-                            input<float>(l, 0) + b * s.columns, input<float>(l, 1) + b * s.columns,
-                            input<float>(l, 2) + b, e - b, s.columns);
+                        return kernel.squared_error_rows(input<float>(l, 0) + b * s.columns,
+                                                         input<float>(l, 1) + b * s.columns,
+                                                         input<float>(l, 2) + b, e - b, s.columns);
                       }));
                 });
   plan->edit().workspace_bytes = partial_bytes(context.engine.threads());
@@ -240,11 +249,12 @@ std::unique_ptr<Plan> make_squared_error_backward(const NativeContext& context,
   expect_same_dims(op, op.input(0), op.output(0));
   auto plan =
       make_plan(context, "native:mean_squared_error_backward",
-                [=, threads = context.engine.threads()](const rt_launch& l) {
+                [=, threads = context.engine.threads(),
+                 &kernel = context.engine.kernels()](const rt_launch& l) {
                   const float dloss = *input<float>(l, 3);
                   parallel_for(threads, s.rows, kElementGrain / (s.columns + 1) + 1,
                                [&](int64_t b, int64_t e) {
-                                 kernels::squared_error_backward_rows(
+                                 kernel.squared_error_backward_rows(
                                      input<float>(l, 0) + b * s.columns,
                                      input<float>(l, 1) + b * s.columns, input<float>(l, 2) + b,
                                      dloss, output<float>(l, 0) + b * s.columns, e - b, s.columns);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "backends/cpu/kernels/norm.h"
 #include "backends/cpu/native.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/post_chain.h"
@@ -20,7 +19,8 @@ struct Pieces {
   explicit Pieces(const ImageView& v) : view(v) {
     if (v.blocks == 1 && v.block == v.c) view = {1, 1, v.n * v.h * v.w, v.c, v.c, 1};
     image_pixels = view.h * view.w;
-    piece_pixels = std::max<int64_t>(8, 4096 / std::max<int64_t>(view.block, 1));
+    piece_pixels =
+        std::clamp<int64_t>(4096 / std::max<int64_t>(view.block, 1), 8, kernels::kMostPixels);
     per_image = (image_pixels + piece_pixels - 1) / piece_pixels;
   }
   int64_t count() const { return view.n * per_image; }
@@ -37,6 +37,14 @@ struct Pieces {
       body(b * view.block, view.offset(n, b, first), length);
     }
   }
+};
+
+// A mean as two floats: the mean of numbers that lie close together, far from zero, rounded to one,
+// is off by a good part of their deviation.
+struct TwoFloats {
+  float near, rest;
+  explicit TwoFloats(double value)
+      : near(static_cast<float>(value)), rest(static_cast<float>(value - near)) {}
 };
 
 // The workspace: per thread two arrays of double over the channels and a count; then four of float.
@@ -72,7 +80,8 @@ void check_vectors(const Operation& op, uint32_t begin, uint32_t end, int64_t ch
 }
 
 // Mean and biased variance of every channel, into first(0) and second(0).
-void batch_statistics(const Pieces& pieces, const Scratch& s, const float* x) {
+void batch_statistics(const kernels::Table& kernel, const Pieces& pieces, const Scratch& s,
+                      const float* x) {
   parallel_parts(
       s.threads, pieces.count(), pieces.grain(), 1, [&](int part, int64_t begin, int64_t end) {
         int64_t before = 0;
@@ -80,8 +89,8 @@ void batch_statistics(const Pieces& pieces, const Scratch& s, const float* x) {
           int64_t length = 0;
           pieces.each_block(i, [&](int64_t c, int64_t offset, int64_t pixels) {
             constexpr int64_t kOnlyRow = 0;
-            kernels::add_statistics(x + offset, &kOnlyRow, pixels, 0, pixels, pieces.view.block,
-                                    before, s.first(part) + c, s.second(part) + c);
+            kernel.add_statistics(x + offset, &kOnlyRow, pixels, 0, pixels, pieces.view.block,
+                                  before, s.first(part) + c, s.second(part) + c);
             length = pixels;
           });
           before += length;
@@ -102,17 +111,17 @@ void batch_statistics(const Pieces& pieces, const Scratch& s, const float* x) {
   for (int64_t c = 0; c < s.channels; ++c) s.second(0)[c] /= count;
 }
 
-void apply_normalisation(const Pieces& pieces, const Scratch& s, const PostChain& chain,
-                         const rt_launch& l) {
+void apply_normalisation(const kernels::Table& kernel, const Pieces& pieces, const Scratch& s,
+                         const PostChain& chain, const rt_launch& l) {
   const float* x = input<float>(l, 0);
   float* y = output<float>(l, 0);
   parallel_for(s.threads, pieces.count(), pieces.grain(), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       pieces.each_block(i, [&](int64_t c, int64_t offset, int64_t pixels) {
         const int64_t block = pieces.view.block;
-        kernels::normalise(x + offset, block, pixels, block, s.vector(0) + c, s.vector(1) + c,
-                           s.vector(2) + c, y + offset);
-        chain.apply(y + offset, offset, pixels * block, l.inputs);
+        kernel.normalise(x + offset, block, pixels, block, s.vector(0) + c, s.vector(1) + c,
+                         s.vector(2) + c, y + offset);
+        chain.apply(kernel, y + offset, offset, pixels * block, l.inputs);
       });
     }
   });
@@ -137,28 +146,32 @@ std::unique_ptr<Plan> make_batch_norm(const NativeContext& context, const Operat
   const double epsilon = op.number(RT_ATTR_EPSILON), momentum = op.number(RT_ATTR_MOMENTUM, 0.1);
   const Pieces pieces(context.view(op, op.input(0)));
   const Scratch layout{context.engine.threads(), pieces.channels()};
-  const PostChain chain(op, 0, channels);
-  auto plan = make_plan(context, "native:batch_norm", [=](const rt_launch& l) {
-    const Scratch s = layout.at(l.workspace);
-    s.clear();
-    batch_statistics(pieces, s, input<float>(l, 0));
-    const double *mean = s.first(0), *variance = s.second(0);
-    auto* saved = static_cast<float*>(l.saved);
-    for (int64_t c = 0; c < channels; ++c) {
-      const double inverse = 1.0 / std::sqrt(variance[c] + epsilon);
-      saved[c] = s.vector(0)[c] = static_cast<float>(mean[c]);
-      saved[channels + c] = static_cast<float>(inverse);
-      s.vector(1)[c] = static_cast<float>(inverse * input<float>(l, 1)[c]);
-      s.vector(2)[c] = input<float>(l, 2)[c];
-    }
-    apply_normalisation(pieces, s, chain, l);
-    const auto n = static_cast<double>(pieces.pixels());
-    const double keep = n > 0 ? momentum : 0.0;  // an empty batch says nothing
-    update_running(l, 3, 1, mean, 1.0, keep, channels);
-    update_running(l, 4, 2, variance, n > 1 ? n / (n - 1) : 1.0, keep, channels);
-  });
+  const PostChain chain(op, context.engine.channel_order(op.output(0)));
+  auto plan = make_plan(
+      context, "native:batch_norm", [=, &kernel = context.engine.kernels()](const rt_launch& l) {
+        const Scratch s = layout.at(l.workspace);
+        s.clear();
+        batch_statistics(kernel, pieces, s, input<float>(l, 0));
+        const double *mean = s.first(0), *variance = s.second(0);
+        auto* saved = static_cast<float*>(l.saved);
+        for (int64_t c = 0; c < channels; ++c) {
+          const double inverse = 1.0 / std::sqrt(variance[c] + epsilon);
+          const double factor = inverse * input<float>(l, 1)[c];
+          const TwoFloats center(mean[c]);
+          saved[c] = s.vector(0)[c] = center.near;
+          saved[channels + c] = static_cast<float>(inverse);
+          saved[2 * channels + c] = center.rest;
+          s.vector(1)[c] = static_cast<float>(factor);
+          s.vector(2)[c] = static_cast<float>(input<float>(l, 2)[c] - center.rest * factor);
+        }
+        apply_normalisation(kernel, pieces, s, chain, l);
+        const auto n = static_cast<double>(pieces.pixels());
+        const double keep = n > 0 ? momentum : 0.0;  // an empty batch says nothing
+        update_running(l, 3, 1, mean, 1.0, keep, channels);
+        update_running(l, 4, 2, variance, n > 1 ? n / (n - 1) : 1.0, keep, channels);
+      });
   plan->edit().workspace_bytes = layout.bytes();
-  plan->edit().saved_bytes = static_cast<uint64_t>(2 * channels) * sizeof(float);
+  plan->edit().saved_bytes = static_cast<uint64_t>(3 * channels) * sizeof(float);
   plan->edit().in_place = {1u << 0, 1u << 3, 1u << 4};
   return plan;
 }
@@ -172,33 +185,37 @@ std::unique_ptr<Plan> make_batch_norm_inference(const NativeContext& context, co
   const double epsilon = op.number(RT_ATTR_EPSILON);
   const Pieces pieces(context.view(op, op.input(0)));
   const Scratch layout{context.engine.threads(), pieces.channels()};
-  const PostChain chain(op, 0, channels);
-  auto plan = make_plan(context, "native:batch_norm_inference", [=](const rt_launch& l) {
-    const Scratch s = layout.at(l.workspace);
-    s.clear();
-    for (int64_t c = 0; c < channels; ++c) {
-      const double inverse = 1.0 / std::sqrt(static_cast<double>(input<float>(l, 4)[c]) + epsilon);
-      s.vector(0)[c] = input<float>(l, 3)[c];
-      s.vector(1)[c] = static_cast<float>(inverse * input<float>(l, 1)[c]);
-      s.vector(2)[c] = input<float>(l, 2)[c];
-    }
-    apply_normalisation(pieces, s, chain, l);
-  });
+  const PostChain chain(op, context.engine.channel_order(op.output(0)));
+  auto plan =
+      make_plan(context, "native:batch_norm_inference",
+                [=, &kernel = context.engine.kernels()](const rt_launch& l) {
+                  const Scratch s = layout.at(l.workspace);
+                  s.clear();
+                  for (int64_t c = 0; c < channels; ++c) {
+                    const double inverse =
+                        1.0 / std::sqrt(static_cast<double>(input<float>(l, 4)[c]) + epsilon);
+                    s.vector(0)[c] = input<float>(l, 3)[c];
+                    s.vector(1)[c] = static_cast<float>(inverse * input<float>(l, 1)[c]);
+                    s.vector(2)[c] = input<float>(l, 2)[c];
+                  }
+                  apply_normalisation(kernel, pieces, s, chain, l);
+                });
   plan->edit().workspace_bytes = layout.bytes();
   plan->edit().in_place[0] = 1u << 0;
   return plan;
 }
 
 // Sums of dy and of dy (x - mean) into first(0) and second(0).
-void gradient_sums(const Pieces& pieces, const Scratch& s, const rt_launch& l) {
+void gradient_sums(const kernels::Table& kernel, const Pieces& pieces, const Scratch& s,
+                   const rt_launch& l) {
   const float *dy = input<float>(l, 0), *x = input<float>(l, 1);
   parallel_parts(s.threads, pieces.count(), pieces.grain(), 1,
                  [&](int part, int64_t begin, int64_t end) {
                    for (int64_t i = begin; i < end; ++i) {
                      pieces.each_block(i, [&](int64_t c, int64_t offset, int64_t pixels) {
-                       kernels::add_gradient_sums(dy + offset, x + offset, pieces.view.block,
-                                                  pixels, pieces.view.block, s.vector(0) + c,
-                                                  s.first(part) + c, s.second(part) + c);
+                       kernel.add_gradient_sums(dy + offset, x + offset, pieces.view.block, pixels,
+                                                pieces.view.block, s.vector(0) + c,
+                                                s.first(part) + c, s.second(part) + c);
                      });
                    }
                  });
@@ -216,33 +233,37 @@ std::unique_ptr<Plan> make_batch_norm_backward(const NativeContext& context, con
   check_vectors(op, 2, 3, channels);
   const Pieces pieces(context.view(op, op.output(0)));
   const Scratch layout{context.engine.threads(), pieces.channels()};
-  auto plan = make_plan(context, "native:batch_norm_backward", [=](const rt_launch& l) {
-    const Scratch s = layout.at(l.workspace);
-    s.clear();
-    const auto* saved = static_cast<const float*>(l.saved);
-    std::copy(saved, saved + channels, s.vector(0));
-    gradient_sums(pieces, s, l);
-    const double n = std::max<double>(static_cast<double>(pieces.pixels()), 1.0);
-    for (int64_t c = 0; c < channels; ++c) {
-      const double inverse = saved[channels + c], sum = s.first(0)[c], product = s.second(0)[c];
-      s.vector(1)[c] = static_cast<float>(input<float>(l, 2)[c] * inverse);
-      s.vector(2)[c] = static_cast<float>(sum / n);
-      s.vector(3)[c] = static_cast<float>(product * inverse * inverse / n);
-      output<float>(l, 1)[c] = static_cast<float>(product * inverse);
-      output<float>(l, 2)[c] = static_cast<float>(sum);
-    }
-    const float *dy = input<float>(l, 0), *x = input<float>(l, 1);
-    float* dx = output<float>(l, 0);
-    parallel_for(s.threads, pieces.count(), pieces.grain(), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        pieces.each_block(i, [&](int64_t c, int64_t offset, int64_t pixels) {
-          kernels::normalise_backward(dy + offset, x + offset, pieces.view.block, pixels,
-                                      pieces.view.block, s.vector(0) + c, s.vector(1) + c,
-                                      s.vector(2) + c, s.vector(3) + c, dx + offset);
+  auto plan = make_plan(
+      context, "native:batch_norm_backward",
+      [=, &kernel = context.engine.kernels()](const rt_launch& l) {
+        const Scratch s = layout.at(l.workspace);
+        s.clear();
+        const auto* saved = static_cast<const float*>(l.saved);
+        std::copy(saved, saved + channels, s.vector(0));
+        gradient_sums(kernel, pieces, s, l);
+        const double n = std::max<double>(static_cast<double>(pieces.pixels()), 1.0);
+        for (int64_t c = 0; c < channels; ++c) {
+          const double inverse = saved[channels + c], rest = saved[2 * channels + c];
+          const double sum = s.first(0)[c], product = s.second(0)[c] - rest * sum;
+          const double slope = product * inverse * inverse / n;
+          s.vector(1)[c] = static_cast<float>(input<float>(l, 2)[c] * inverse);
+          s.vector(2)[c] = static_cast<float>(sum / n - rest * slope);
+          s.vector(3)[c] = static_cast<float>(slope);
+          output<float>(l, 1)[c] = static_cast<float>(product * inverse);
+          output<float>(l, 2)[c] = static_cast<float>(sum);
+        }
+        const float *dy = input<float>(l, 0), *x = input<float>(l, 1);
+        float* dx = output<float>(l, 0);
+        parallel_for(s.threads, pieces.count(), pieces.grain(), [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) {
+            pieces.each_block(i, [&](int64_t c, int64_t offset, int64_t pixels) {
+              kernel.normalise_backward(dy + offset, x + offset, pieces.view.block, pixels,
+                                        pieces.view.block, s.vector(0) + c, s.vector(1) + c,
+                                        s.vector(2) + c, s.vector(3) + c, dx + offset);
+            });
+          }
         });
-      }
-    });
-  });
+      });
   plan->edit().workspace_bytes = layout.bytes();
   plan->edit().in_place[0] = 0x3;
   return plan;
@@ -256,15 +277,17 @@ std::unique_ptr<Plan> make_layer_norm(const NativeContext& context, const Operat
   check_vectors(op, 1, 3, columns);
   const auto epsilon = static_cast<float>(op.number(RT_ATTR_EPSILON));
   auto plan = make_plan(
-      context, "native:layer_norm", [=, threads = context.engine.threads()](const rt_launch& l) {
+      context, "native:layer_norm",
+      [=, threads = context.engine.threads(),
+       &kernel = context.engine.kernels()](const rt_launch& l) {
         auto* saved = static_cast<float*>(l.saved);
         parallel_for(threads, rows, kElementGrain / (columns + 1) + 1, [&](int64_t b, int64_t e) {
-          kernels::layer_norm_rows(input<float>(l, 0) + b * columns, input<float>(l, 1),
-                                   input<float>(l, 2), epsilon, output<float>(l, 0) + b * columns,
-                                   saved + 2 * b, e - b, columns);
+          kernel.layer_norm_rows(input<float>(l, 0) + b * columns, input<float>(l, 1),
+                                 input<float>(l, 2), epsilon, output<float>(l, 0) + b * columns,
+                                 saved + 3 * b, e - b, columns);
         });
       });
-  plan->edit().saved_bytes = static_cast<uint64_t>(2 * rows) * sizeof(float);
+  plan->edit().saved_bytes = static_cast<uint64_t>(3 * rows) * sizeof(float);
   plan->edit().in_place[0] = 0x1;
   return plan;
 }
@@ -277,25 +300,28 @@ std::unique_ptr<Plan> make_layer_norm_backward(const NativeContext& context, con
   const int64_t rows = row_count(op.input(0)), columns = last_dim(op.input(0));
   check_vectors(op, 2, 3, columns);
   const int threads = context.engine.threads();
-  auto plan = make_plan(context, "native:layer_norm_backward", [=](const rt_launch& l) {
-    auto* sums = static_cast<double*>(l.workspace);
-    std::fill(sums, sums + threads * 2 * columns, 0.0);
-    const auto* saved = static_cast<const float*>(l.saved);
-    parallel_parts(
-        threads, rows, kElementGrain / (columns + 1) + 1, 1, [&](int part, int64_t b, int64_t e) {
-          kernels::layer_norm_backward_rows(input<float>(l, 0) + b * columns,
-                                            input<float>(l, 1) + b * columns, input<float>(l, 2),
-                                            saved + 2 * b, output<float>(l, 0) + b * columns,
-                                            sums + part * 2 * columns, e - b, columns);
-        });
-    for (int part = 1; part < threads; ++part) {
-      for (int64_t c = 0; c < 2 * columns; ++c) sums[c] += sums[part * 2 * columns + c];
-    }
-    for (int64_t c = 0; c < columns; ++c) {
-      output<float>(l, 1)[c] = static_cast<float>(sums[c]);
-      output<float>(l, 2)[c] = static_cast<float>(sums[columns + c]);
-    }
-  });
+  auto plan = make_plan(context, "native:layer_norm_backward",
+                        [=, &kernel = context.engine.kernels()](const rt_launch& l) {
+                          auto* sums = static_cast<double*>(l.workspace);
+                          std::fill(sums, sums + threads * 2 * columns, 0.0);
+                          const auto* saved = static_cast<const float*>(l.saved);
+                          parallel_parts(threads, rows, kElementGrain / (columns + 1) + 1, 1,
+                                         [&](int part, int64_t b, int64_t e) {
+                                           kernel.layer_norm_backward_rows(
+                                               input<float>(l, 0) + b * columns,
+                                               input<float>(l, 1) + b * columns, input<float>(l, 2),
+                                               saved + 3 * b, output<float>(l, 0) + b * columns,
+                                               sums + part * 2 * columns, e - b, columns);
+                                         });
+                          for (int part = 1; part < threads; ++part) {
+                            for (int64_t c = 0; c < 2 * columns; ++c)
+                              sums[c] += sums[part * 2 * columns + c];
+                          }
+                          for (int64_t c = 0; c < columns; ++c) {
+                            output<float>(l, 1)[c] = static_cast<float>(sums[c]);
+                            output<float>(l, 2)[c] = static_cast<float>(sums[columns + c]);
+                          }
+                        });
   plan->edit().workspace_bytes = static_cast<uint64_t>(threads * 2 * columns) * sizeof(double);
   plan->edit().in_place[0] = 0x3;
   return plan;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "backends/cpu/kernels/norm.h"
 #include "backends/cpu/native.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/post_chain.h"
@@ -26,7 +25,7 @@ struct Pixels {
   }
   int64_t count() const { return samples * positions; }
   // A piece fits the first-level cache; a chunk of them is summed up by one thread.
-  int64_t piece() const { return std::max<int64_t>(8, 4096 / channels); }
+  int64_t piece() const { return std::clamp<int64_t>(4096 / channels, 8, kernels::kMostPixels); }
   int64_t chunk() const { return 8 * piece(); }
 
   // Sums of the chunks, two arrays of double over the channels each; the first holds the result.
@@ -90,29 +89,31 @@ std::unique_ptr<Plan> make_statistics(const NativeContext& context, const Operat
   check(op, op.input(1), "weight", {p.samples});
   check(op, op.output(0), "part", {1, 2 * p.channels + 1});
   const int threads = context.engine.threads();
-  auto plan = make_plan(context, "native:batch_norm_statistics", [=](const rt_launch& l) {
-    auto* sums = static_cast<double*>(l.workspace);
-    auto* rows = reinterpret_cast<int64_t*>(sums + p.sums_size());
-    const float* x = input<float>(l, 0);
-    const int64_t real = list_real_rows(input<float>(l, 1), p.samples, rows);
-    const int64_t count = real * p.positions;
-    // Rows that follow each other are one long row.
-    const bool dense = real > 0 && rows[real - 1] - rows[0] == real - 1;
-    const int64_t row_pixels = dense ? count : p.positions;
-    if (dense) x += rows[0] * p.positions * p.channels, rows[0] = 0;
-    const int64_t used = p.sum_up(
-        threads, count, sums, [&](int64_t first, int64_t pixels, int64_t before, double* sum) {
-          kernels::add_statistics(x, rows, row_pixels, first, pixels, p.channels, before, sum,
-                                  sum + p.channels);
-        });
-    for (int64_t k = 1; k < used; ++k) {
-      const int64_t before = k * p.chunk(), more = std::min(p.chunk(), count - before);
-      kernels::merge_statistics(sums + 2 * p.channels * k, static_cast<double>(more), p.channels,
-                                static_cast<double>(before), sums);
-    }
-    std::copy_n(sums, 2 * p.channels, output<float>(l, 0));
-    output<float>(l, 0)[2 * p.channels] = static_cast<float>(count);
-  });
+  auto plan = make_plan(
+      context, "native:batch_norm_statistics",
+      [=, &kernel = context.engine.kernels()](const rt_launch& l) {
+        auto* sums = static_cast<double*>(l.workspace);
+        auto* rows = reinterpret_cast<int64_t*>(sums + p.sums_size());
+        const float* x = input<float>(l, 0);
+        const int64_t real = list_real_rows(input<float>(l, 1), p.samples, rows);
+        const int64_t count = real * p.positions;
+        // Rows that follow each other are one long row.
+        const bool dense = real > 0 && rows[real - 1] - rows[0] == real - 1;
+        const int64_t row_pixels = dense ? count : p.positions;
+        if (dense) x += rows[0] * p.positions * p.channels, rows[0] = 0;
+        const int64_t used = p.sum_up(
+            threads, count, sums, [&](int64_t first, int64_t pixels, int64_t before, double* sum) {
+              kernel.add_statistics(x, rows, row_pixels, first, pixels, p.channels, before, sum,
+                                    sum + p.channels);
+            });
+        for (int64_t k = 1; k < used; ++k) {
+          const int64_t before = k * p.chunk(), more = std::min(p.chunk(), count - before);
+          kernel.merge_statistics(sums + 2 * p.channels * k, static_cast<double>(more), p.channels,
+                                  static_cast<double>(before), sums);
+        }
+        std::copy_n(sums, 2 * p.channels, output<float>(l, 0));
+        output<float>(l, 0)[2 * p.channels] = static_cast<float>(count);
+      });
   plan->edit().workspace_bytes = static_cast<uint64_t>(p.sums_size() + p.samples) * sizeof(double);
   return plan;
 }
@@ -126,7 +127,8 @@ void update_running(const float* before, const double* value, double momentum, i
     after[c] = static_cast<float>((1.0 - momentum) * before[c] + momentum * value[c]);
 }
 
-void merge_parts(const rt_launch& l, int64_t groups, int64_t channels, double momentum) {
+void merge_parts(const kernels::Table& kernel, const rt_launch& l, int64_t groups, int64_t channels,
+                 double momentum) {
   auto* total = static_cast<double*>(l.workspace);
   double* row = total + 2 * channels;
   std::fill_n(total, 2 * channels, 0.0);
@@ -136,7 +138,7 @@ void merge_parts(const rt_launch& l, int64_t groups, int64_t channels, double mo
     const double count = part[2 * channels];
     if (count == 0) continue;
     std::copy_n(part, 2 * channels, row);
-    kernels::merge_statistics(row, count, channels, n, total);
+    kernel.merge_statistics(row, count, channels, n, total);
     n += count;
   }
   double* variance = total + channels;
@@ -166,7 +168,9 @@ std::unique_ptr<Plan> make_merge(const NativeContext& context, const Operation& 
   const int64_t groups = parts.dims[0];
   const double momentum = op.number(RT_ATTR_MOMENTUM, 0.1);
   auto plan = make_plan(context, "native:batch_norm_merge",
-                        [=](const rt_launch& l) { merge_parts(l, groups, channels, momentum); });
+                        [=, &kernel = context.engine.kernels()](const rt_launch& l) {
+                          merge_parts(kernel, l, groups, channels, momentum);
+                        });
   plan->edit().workspace_bytes = static_cast<uint64_t>(4 * channels) * sizeof(double);
   plan->edit().in_place = {0, 1u << 1, 1u << 2};
   return plan;
@@ -188,21 +192,23 @@ std::unique_ptr<Plan> make_apply(const NativeContext& context, const Operation& 
   check(op, op.input(3), "moments", {2 * p.channels + 1});
   const double epsilon = op.number(RT_ATTR_EPSILON);
   const int threads = context.engine.threads();
-  const PostChain chain(op, 0, p.channels);
-  auto plan = make_plan(context, "native:batch_norm_apply", [=](const rt_launch& l) {
-    const float *x = input<float>(l, 0), *moments = input<float>(l, 3);
-    float *y = output<float>(l, 0), *factor = static_cast<float*>(l.workspace);
-    for (int64_t c = 0; c < p.channels; ++c) {
-      factor[c] = static_cast<float>(input<float>(l, 1)[c] *
-                                     inverse_deviation(moments, p.channels, c, epsilon));
-    }
-    p.for_pieces(threads, [&](int64_t first, int64_t pixels) {
-      const int64_t at = first * p.channels;
-      kernels::normalise(x + at, p.channels, pixels, p.channels, moments, factor,
-                         input<float>(l, 2), y + at);
-      chain.apply(y + at, at, pixels * p.channels, l.inputs);
-    });
-  });
+  const PostChain chain(op, context.engine.channel_order(op.output(0)));
+  auto plan =
+      make_plan(context, "native:batch_norm_apply",
+                [=, &kernel = context.engine.kernels()](const rt_launch& l) {
+                  const float *x = input<float>(l, 0), *moments = input<float>(l, 3);
+                  float *y = output<float>(l, 0), *factor = static_cast<float*>(l.workspace);
+                  for (int64_t c = 0; c < p.channels; ++c) {
+                    factor[c] = static_cast<float>(
+                        input<float>(l, 1)[c] * inverse_deviation(moments, p.channels, c, epsilon));
+                  }
+                  p.for_pieces(threads, [&](int64_t first, int64_t pixels) {
+                    const int64_t at = first * p.channels;
+                    kernel.normalise(x + at, p.channels, pixels, p.channels, moments, factor,
+                                     input<float>(l, 2), y + at);
+                    chain.apply(kernel, y + at, at, pixels * p.channels, l.inputs);
+                  });
+                });
   plan->edit().workspace_bytes = static_cast<uint64_t>(p.channels) * sizeof(float);
   plan->edit().in_place[0] = 1u << 0;
   return plan;
@@ -217,26 +223,29 @@ std::unique_ptr<Plan> make_backward_statistics(const NativeContext& context, con
   check(op, op.output(0), "sums", {1, 2 * p.channels});
   const double epsilon = op.number(RT_ATTR_EPSILON);
   const int threads = context.engine.threads();
-  auto plan = make_plan(context, "native:batch_norm_backward_statistics", [=](const rt_launch& l) {
-    const float *dy = input<float>(l, 0), *x = input<float>(l, 1), *moments = input<float>(l, 2);
-    auto* sums = static_cast<double*>(l.workspace);
-    const int64_t used = p.sum_up(
-        threads, p.count(), sums, [&](int64_t first, int64_t pixels, int64_t, double* sum) {
-          const int64_t at = first * p.channels;
-          kernels::add_gradient_sums(dy + at, x + at, p.channels, pixels, p.channels, moments, sum,
-                                     sum + p.channels);
-        });
-    for (int64_t k = 1; k < used; ++k) {
-      for (int64_t c = 0; c < 2 * p.channels; ++c) sums[c] += sums[2 * p.channels * k + c];
-    }
-    float* result = output<float>(l, 0);
-    for (int64_t c = 0; c < p.channels; ++c) {
-      const double product = sums[p.channels + c];
-      result[c] = static_cast<float>(sums[c]);
-      result[p.channels + c] =
-          static_cast<float>(product * inverse_deviation(moments, p.channels, c, epsilon));
-    }
-  });
+  auto plan = make_plan(
+      context, "native:batch_norm_backward_statistics",
+      [=, &kernel = context.engine.kernels()](const rt_launch& l) {
+        const float *dy = input<float>(l, 0), *x = input<float>(l, 1),
+                    *moments = input<float>(l, 2);
+        auto* sums = static_cast<double*>(l.workspace);
+        const int64_t used = p.sum_up(
+            threads, p.count(), sums, [&](int64_t first, int64_t pixels, int64_t, double* sum) {
+              const int64_t at = first * p.channels;
+              kernel.add_gradient_sums(dy + at, x + at, p.channels, pixels, p.channels, moments,
+                                       sum, sum + p.channels);
+            });
+        for (int64_t k = 1; k < used; ++k) {
+          for (int64_t c = 0; c < 2 * p.channels; ++c) sums[c] += sums[2 * p.channels * k + c];
+        }
+        float* result = output<float>(l, 0);
+        for (int64_t c = 0; c < p.channels; ++c) {
+          const double product = sums[p.channels + c];
+          result[c] = static_cast<float>(sums[c]);
+          result[p.channels + c] =
+              static_cast<float>(product * inverse_deviation(moments, p.channels, c, epsilon));
+        }
+      });
   plan->edit().workspace_bytes = static_cast<uint64_t>(p.sums_size()) * sizeof(double);
   return plan;
 }
@@ -268,30 +277,33 @@ std::unique_ptr<Plan> make_backward_apply(const NativeContext& context, const Op
   check(op, op.input(5), "weight", {p.samples});
   const double epsilon = op.number(RT_ATTR_EPSILON);
   const int threads = context.engine.threads();
-  auto plan = make_plan(context, "native:batch_norm_backward_apply", [=](const rt_launch& l) {
-    const float *dy = input<float>(l, 0), *x = input<float>(l, 1), *moments = input<float>(l, 3);
-    const float *sums = input<float>(l, 4), *weight = input<float>(l, 5);
-    float *dx = output<float>(l, 0), *factor = static_cast<float*>(l.workspace);
-    float *offset = factor + p.channels, *slope = offset + p.channels;
-    const double n = moments[2 * p.channels], share = n > 0 ? 1 / n : 0;
-    for (int64_t c = 0; c < p.channels; ++c) {
-      const double inverse = inverse_deviation(moments, p.channels, c, epsilon);
-      factor[c] = static_cast<float>(input<float>(l, 2)[c] * inverse);
-      offset[c] = static_cast<float>(sums[c] * share);
-      slope[c] = static_cast<float>(sums[p.channels + c] * share * inverse);
-    }
-    p.for_pieces(threads, [&](int64_t first, int64_t pixels) {
-      each_run(p, weight, first, pixels, [&](int64_t begin, int64_t run, bool real) {
-        const int64_t at = begin * p.channels;
-        if (real && n > 0) {
-          kernels::normalise_backward(dy + at, x + at, p.channels, run, p.channels, moments, factor,
-                                      offset, slope, dx + at);
-        } else {
-          std::fill_n(dx + at, run * p.channels, 0.0f);
-        }
-      });
-    });
-  });
+  auto plan =
+      make_plan(context, "native:batch_norm_backward_apply",
+                [=, &kernel = context.engine.kernels()](const rt_launch& l) {
+                  const float *dy = input<float>(l, 0), *x = input<float>(l, 1),
+                              *moments = input<float>(l, 3);
+                  const float *sums = input<float>(l, 4), *weight = input<float>(l, 5);
+                  float *dx = output<float>(l, 0), *factor = static_cast<float*>(l.workspace);
+                  float *offset = factor + p.channels, *slope = offset + p.channels;
+                  const double n = moments[2 * p.channels], share = n > 0 ? 1 / n : 0;
+                  for (int64_t c = 0; c < p.channels; ++c) {
+                    const double inverse = inverse_deviation(moments, p.channels, c, epsilon);
+                    factor[c] = static_cast<float>(input<float>(l, 2)[c] * inverse);
+                    offset[c] = static_cast<float>(sums[c] * share);
+                    slope[c] = static_cast<float>(sums[p.channels + c] * share * inverse);
+                  }
+                  p.for_pieces(threads, [&](int64_t first, int64_t pixels) {
+                    each_run(p, weight, first, pixels, [&](int64_t begin, int64_t run, bool real) {
+                      const int64_t at = begin * p.channels;
+                      if (real && n > 0) {
+                        kernel.normalise_backward(dy + at, x + at, p.channels, run, p.channels,
+                                                  moments, factor, offset, slope, dx + at);
+                      } else {
+                        std::fill_n(dx + at, run * p.channels, 0.0f);
+                      }
+                    });
+                  });
+                });
   plan->edit().workspace_bytes = static_cast<uint64_t>(3 * p.channels) * sizeof(float);
   plan->edit().in_place[0] = 0x3;
   return plan;

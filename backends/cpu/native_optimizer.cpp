@@ -2,7 +2,6 @@
 #include <cmath>
 #include <cstring>
 
-#include "backends/cpu/kernels/optimizer.h"
 #include "backends/cpu/native.h"
 #include "backends/cpu/parallel.h"
 #include "rt/operations.h"
@@ -42,16 +41,17 @@ std::unique_ptr<Plan> make_sgd(const NativeContext& context, const Operation& op
   const bool nesterov = op.integer(RT_ATTR_NESTEROV, 0) != 0;
   auto plan = make_plan(
       context, with_velocity ? "native:sgd_momentum" : "native:sgd",
-      [=, threads = context.engine.threads()](const rt_launch& l) {
+      [=, threads = context.engine.threads(),
+       &kernel = context.engine.kernels()](const rt_launch& l) {
         if (left_out(l, count)) return;
         const kernels::Sgd s{*input<float>(l, 2), *input<float>(l, 3), decay, momentum, nesterov};
         const float *param = input<float>(l, 0), *grad = input<float>(l, 1);
         parallel_parts(threads, count, kElementGrain, 16, [&](int, int64_t b, int64_t e) {
           if (with_velocity) {
-            kernels::sgd_momentum(s, param + b, grad + b, input<float>(l, 4) + b,
-                                  output<float>(l, 0) + b, output<float>(l, 1) + b, e - b);
+            kernel.sgd_momentum(s, param + b, grad + b, input<float>(l, 4) + b,
+                                output<float>(l, 0) + b, output<float>(l, 1) + b, e - b);
           } else {
-            kernels::sgd(s, param + b, grad + b, output<float>(l, 0) + b, e - b);
+            kernel.sgd(s, param + b, grad + b, output<float>(l, 0) + b, e - b);
           }
         });
       });
@@ -69,7 +69,9 @@ std::unique_ptr<Plan> make_adamw(const NativeContext& context, const Operation& 
   const auto epsilon = static_cast<float>(op.number(RT_ATTR_EPSILON));
   const auto decay = static_cast<float>(op.number(RT_ATTR_WEIGHT_DECAY, 0.0));
   auto plan = make_plan(
-      context, "native:adamw", [=, threads = context.engine.threads()](const rt_launch& l) {
+      context, "native:adamw",
+      [=, threads = context.engine.threads(),
+       &kernel = context.engine.kernels()](const rt_launch& l) {
         if (left_out(l, count)) return;
         const auto step = static_cast<double>(*input<int64_t>(l, 6));
         const kernels::AdamW s{*input<float>(l, 2),
@@ -78,12 +80,14 @@ std::unique_ptr<Plan> make_adamw(const NativeContext& context, const Operation& 
                                static_cast<float>(beta2),
                                epsilon,
                                decay,
+                               static_cast<float>(1.0 - beta1),
+                               static_cast<float>(1.0 - beta2),
                                static_cast<float>(1.0 / (1.0 - std::pow(beta1, step))),
                                static_cast<float>(1.0 / (1.0 - std::pow(beta2, step)))};
         parallel_parts(threads, count, kElementGrain / 2, 16, [&](int, int64_t b, int64_t e) {
-          kernels::adamw(s, input<float>(l, 0) + b, input<float>(l, 1) + b, input<float>(l, 4) + b,
-                         input<float>(l, 5) + b, output<float>(l, 0) + b, output<float>(l, 1) + b,
-                         output<float>(l, 2) + b, e - b);
+          kernel.adamw(s, input<float>(l, 0) + b, input<float>(l, 1) + b, input<float>(l, 4) + b,
+                       input<float>(l, 5) + b, output<float>(l, 0) + b, output<float>(l, 1) + b,
+                       output<float>(l, 2) + b, e - b);
         });
       });
   plan->edit().in_place[0] = 1u << 0;

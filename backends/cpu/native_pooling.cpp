@@ -2,7 +2,6 @@
 // that lie in one block of each.
 #include <algorithm>
 
-#include "backends/cpu/kernels/pooling.h"
 #include "backends/cpu/native.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/post_chain.h"
@@ -33,8 +32,9 @@ void zero_padding(float* row, const ImageView& v, int64_t block, int64_t pixels_
 // Runs body(n, c, count, row) for every piece of every row of the image `target`, then the
 // post-operations on the finished row. `other`: the view that is read.
 template <typename Body>
-void for_rows(int threads, const ImageView& target, const ImageView& other, const PostChain& chain,
-              const rt_launch& launch, Body&& body) {
+void for_rows(const kernels::Table& kernel, int threads, const ImageView& target,
+              const ImageView& other, const PostChain& chain, const rt_launch& launch,
+              Body&& body) {
   float* base = output<float>(launch, 0);
   const int64_t step = piece(target, other);
   const int64_t row_elements = target.w * target.block;
@@ -49,7 +49,7 @@ void for_rows(int threads, const ImageView& target, const ImageView& other, cons
                    }
                    const int64_t offset = target.offset(n, block, row * target.w);
                    zero_padding(base + offset, target, block, target.w);
-                   chain.apply(base + offset, offset, row_elements, launch.inputs);
+                   chain.apply(kernel, base + offset, offset, row_elements, launch.inputs);
                  }
                });
 }
@@ -67,14 +67,17 @@ std::unique_ptr<Plan> make_avg_pool(const NativeContext& context, const Operatio
   expect_float(op);
   const PoolShape shape = read_shape(op, op.input(0), op.output(0));
   const ImageView x = context.view(op, op.input(0)), y = context.view(op, op.output(0));
-  const PostChain chain(op, 0, y.c);
-  return make_plan(
-      context, "native:avg_pool", [=, threads = context.engine.threads()](const rt_launch& l) {
-        for_rows(threads, y, x, chain, l, [&](int64_t n, int64_t c, int64_t count, int64_t row) {
-          kernels::avg_pool_row(shape, pixels(input<float>(l, 0), x, n, c, 0), row,
-                                pixels(output<float>(l, 0), y, n, c, row * y.w), count);
-        });
-      });
+  const PostChain chain(op, context.engine.channel_order(op.output(0)));
+  return make_plan(context, "native:avg_pool",
+                   [=, threads = context.engine.threads(),
+                    &kernel = context.engine.kernels()](const rt_launch& l) {
+                     for_rows(kernel, threads, y, x, chain, l,
+                              [&](int64_t n, int64_t c, int64_t count, int64_t row) {
+                                kernel.avg_pool_row(
+                                    shape, pixels(input<float>(l, 0), x, n, c, 0), row,
+                                    pixels(output<float>(l, 0), y, n, c, row * y.w), count);
+                              });
+                   });
 }
 
 std::unique_ptr<Plan> make_avg_pool_backward(const NativeContext& context, const Operation& op) {
@@ -82,15 +85,17 @@ std::unique_ptr<Plan> make_avg_pool_backward(const NativeContext& context, const
   expect_float(op);
   const PoolShape shape = read_shape(op, op.output(0), op.input(0));
   const ImageView dy = context.view(op, op.input(0)), dx = context.view(op, op.output(0));
-  const PostChain chain(op, 0, dx.c);
-  return make_plan(
-      context, "native:avg_pool_backward",
-      [=, threads = context.engine.threads()](const rt_launch& l) {
-        for_rows(threads, dx, dy, chain, l, [&](int64_t n, int64_t c, int64_t count, int64_t row) {
-          kernels::avg_pool_backward_row(shape, pixels(input<float>(l, 0), dy, n, c, 0), row,
-                                         pixels(output<float>(l, 0), dx, n, c, row * dx.w), count);
-        });
-      });
+  const PostChain chain(op, context.engine.channel_order(op.output(0)));
+  return make_plan(context, "native:avg_pool_backward",
+                   [=, threads = context.engine.threads(),
+                    &kernel = context.engine.kernels()](const rt_launch& l) {
+                     for_rows(kernel, threads, dx, dy, chain, l,
+                              [&](int64_t n, int64_t c, int64_t count, int64_t row) {
+                                kernel.avg_pool_backward_row(
+                                    shape, pixels(input<float>(l, 0), dy, n, c, 0), row,
+                                    pixels(output<float>(l, 0), dx, n, c, row * dx.w), count);
+                              });
+                   });
 }
 
 template <typename Index>
@@ -98,15 +103,19 @@ std::unique_ptr<Plan> make_max_pool_of(const NativeContext& context, const Opera
   const PoolShape shape = read_shape(op, op.input(0), op.output(0));
   const ImageView x = context.view(op, op.input(0)), y = context.view(op, op.output(0));
   const ImageView saved{y.n, y.h, y.w, y.c, y.c, 1};
-  const PostChain chain(op, 0, y.c);
+  const PostChain chain(op, context.engine.channel_order(op.output(0)));
   auto plan = make_plan(
-      context, "native:max_pool", [=, threads = context.engine.threads()](const rt_launch& l) {
-        for_rows(threads, y, x, chain, l, [&](int64_t n, int64_t c, int64_t count, int64_t row) {
-          kernels::max_pool_row(shape, pixels(input<float>(l, 0), x, n, c, 0), row,
-                                pixels(output<float>(l, 0), y, n, c, row * y.w),
-                                pixels(static_cast<Index*>(l.saved), saved, n, c, row * y.w),
-                                count);
-        });
+      context, "native:max_pool",
+      [=, threads = context.engine.threads(),
+       &kernel = context.engine.kernels()](const rt_launch& l) {
+        const kernels::MaxPoolKernels<Index>& max_pool = kernel;
+        for_rows(
+            kernel, threads, y, x, chain, l, [&](int64_t n, int64_t c, int64_t count, int64_t row) {
+              max_pool.max_pool_row(shape, pixels(input<float>(l, 0), x, n, c, 0), row,
+                                    pixels(output<float>(l, 0), y, n, c, row * y.w),
+                                    pixels(static_cast<Index*>(l.saved), saved, n, c, row * y.w),
+                                    count);
+            });
       });
   plan->edit().saved_bytes = static_cast<uint64_t>(saved.elements()) * sizeof(Index);
   return plan;
@@ -117,17 +126,19 @@ std::unique_ptr<Plan> make_max_pool_backward_of(const NativeContext& context, co
   const PoolShape shape = read_shape(op, op.output(0), op.input(0));
   const ImageView dy = context.view(op, op.input(0)), dx = context.view(op, op.output(0));
   const ImageView saved{dy.n, dy.h, dy.w, dy.c, dy.c, 1};
-  const PostChain chain(op, 0, dx.c);
-  return make_plan(
-      context, "native:max_pool_backward",
-      [=, threads = context.engine.threads()](const rt_launch& l) {
-        for_rows(threads, dx, dy, chain, l, [&](int64_t n, int64_t c, int64_t count, int64_t row) {
-          kernels::max_pool_backward_row(shape, pixels(input<float>(l, 0), dy, n, c, 0),
-                                         pixels(static_cast<const Index*>(l.saved), saved, n, c, 0),
-                                         row, pixels(output<float>(l, 0), dx, n, c, row * dx.w),
-                                         count);
-        });
-      });
+  const PostChain chain(op, context.engine.channel_order(op.output(0)));
+  return make_plan(context, "native:max_pool_backward",
+                   [=, threads = context.engine.threads(),
+                    &kernel = context.engine.kernels()](const rt_launch& l) {
+                     const kernels::MaxPoolKernels<Index>& max_pool = kernel;
+                     for_rows(kernel, threads, dx, dy, chain, l,
+                              [&](int64_t n, int64_t c, int64_t count, int64_t row) {
+                                max_pool.max_pool_backward_row(
+                                    shape, pixels(input<float>(l, 0), dy, n, c, 0),
+                                    pixels(static_cast<const Index*>(l.saved), saved, n, c, 0), row,
+                                    pixels(output<float>(l, 0), dx, n, c, row * dx.w), count);
+                              });
+                   });
 }
 
 bool small_window(const Operation& op) {
@@ -163,9 +174,10 @@ std::unique_ptr<Plan> make_global_avg_pool(const NativeContext& context, const O
   expect_float(op);
   check_global(op, op.input(0), op.output(0));
   const ImageView x = context.view(op, op.input(0));
-  const PostChain chain(op, 0, x.c);
+  const PostChain chain(op, context.engine.channel_order(op.output(0)));
   return make_plan(context, "native:global_avg_pool",
-                   [=, threads = context.engine.threads()](const rt_launch& l) {
+                   [=, threads = context.engine.threads(),
+                    &kernel = context.engine.kernels()](const rt_launch& l) {
                      const float* source = input<float>(l, 0);
                      float* y = output<float>(l, 0);
                      const float factor = 1.0f / static_cast<float>(x.h * x.w);
@@ -173,11 +185,11 @@ std::unique_ptr<Plan> make_global_avg_pool(const NativeContext& context, const O
                                   [&](int64_t begin, int64_t end) {
                                     for (int64_t n = begin; n < end; ++n) {
                                       for (int64_t c = 0; c < x.c; c += x.block) {
-                                        kernels::pixel_mean(pixels(source, x, n, c, 0), x.h * x.w,
-                                                            factor, y + n * x.c + c,
-                                                            std::min(x.block, x.c - c));
+                                        kernel.pixel_mean(pixels(source, x, n, c, 0), x.h * x.w,
+                                                          factor, y + n * x.c + c,
+                                                          std::min(x.block, x.c - c));
                                       }
-                                      chain.apply(y + n * x.c, n * x.c, x.c, l.inputs);
+                                      chain.apply(kernel, y + n * x.c, n * x.c, x.c, l.inputs);
                                     }
                                   });
                    });
@@ -189,14 +201,15 @@ std::unique_ptr<Plan> make_global_avg_pool_backward(const NativeContext& context
   expect_float(op);
   check_global(op, op.output(0), op.input(0));
   const ImageView dx = context.view(op, op.output(0));
-  const PostChain chain(op, 0, dx.c);
+  const PostChain chain(op, context.engine.channel_order(op.output(0)));
   const ImageView vector{dx.n, 1, 1, dx.c, dx.c, 1};
   return make_plan(context, "native:global_avg_pool_backward",
-                   [=, threads = context.engine.threads()](const rt_launch& l) {
+                   [=, threads = context.engine.threads(),
+                    &kernel = context.engine.kernels()](const rt_launch& l) {
                      const float factor = 1.0f / static_cast<float>(dx.h * dx.w);
-                     for_rows(threads, dx, vector, chain, l,
+                     for_rows(kernel, threads, dx, vector, chain, l,
                               [&](int64_t n, int64_t c, int64_t count, int64_t row) {
-                                kernels::pixel_spread(
+                                kernel.pixel_spread(
                                     input<float>(l, 0) + n * dx.c + c, factor,
                                     pixels(output<float>(l, 0), dx, n, c, row * dx.w), dx.w, count);
                               });

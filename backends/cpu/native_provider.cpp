@@ -81,7 +81,8 @@ std::optional<Refusal> shared_layout(const NativeContext& context, const Operati
     if (tensor.layout != RT_LAYOUT_ANY && tensor.layout != slot && !refusal) {
       refusal = Refusal{number, "must have the layout of the other operands"};
     }
-    if (!same && layout != RT_LAYOUT_CANONICAL && !image && !refusal) {
+    const bool own = number >= 100 || number < static_cast<int32_t>(op.own_input_count());
+    if (own && !same && layout != RT_LAYOUT_CANONICAL && !image && !refusal) {
       refusal = Refusal{number, "is broadcast, which is only done in the canonical layout"};
     }
   });
@@ -205,8 +206,9 @@ Answer NativeProvider::query(const Operation& op) {
     c.estimated_ns = estimate(context_.engine, op);
     c.implementation = plan->info().implementation;
     if (kernel->fuses) {
+      const rt_tensor_desc y = with_layout(op.output(0), c.output_layouts[0]);
       answer.post_ops_fused =
-          std::min(answer.post_ops_fused, chain_prefix(op, c.output_layouts[0]));
+          std::min(answer.post_ops_fused, chain_prefix(op, context_.engine.channel_order(y)));
     }
     answer.candidates.push_back(std::move(c));
   }
@@ -219,12 +221,7 @@ std::unique_ptr<Plan> NativeProvider::create(const Operation& op, uint32_t algor
     if (algorithm == 0) return nullptr;
     throw rt::sdk::Error(RT_ERROR_UNSUPPORTED, answer.reason);
   }
-  if (answer.post_ops_fused < op.post_op_count()) {
-    throw rt::sdk::Error(
-        RT_ERROR_UNSUPPORTED,
-        rt::sdk::format("%s: %u post-operations asked for, %u can be fused; give only those",
-                        op.desc().name, op.post_op_count(), answer.post_ops_fused));
-  }
+  check_prefix(op, answer.post_ops_fused);
   return find_kernel(op)->make(context_, op);
 }
 

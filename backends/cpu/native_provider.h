@@ -15,6 +15,7 @@ class NativeProvider : public Provider {
   std::optional<uint64_t> layout_bytes(const rt_tensor_desc&) const override { return {}; }
   std::optional<std::string> layout_name(const rt_tensor_desc&) const override { return {}; }
   bool layout_is_elementwise(const rt_tensor_desc&) const override { return false; }
+  std::optional<ChannelOrder> channel_order(const rt_tensor_desc&) const override { return {}; }
 
  private:
   NativeContext context_;

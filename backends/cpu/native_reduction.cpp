@@ -5,8 +5,6 @@
 #include <cmath>
 #include <limits>
 
-#include "backends/cpu/kernels/elementwise.h"
-#include "backends/cpu/kernels/reduce.h"
 #include "backends/cpu/native.h"
 #include "backends/cpu/parallel.h"
 #include "rt/operations.h"
@@ -88,39 +86,42 @@ Reduction plan_reduction(const Operation& op) {
 double start_value(const Reduction& r) {
   return r.function == RT_REDUCE_MAX ? -std::numeric_limits<double>::infinity() : 0.0;
 }
+double larger(double a, double b) { return b > a || b != b ? b : a; }  // NaN wins
 double factor(const Reduction& r) {
   return r.function == RT_REDUCE_MEAN ? 1.0 / static_cast<double>(std::max<int64_t>(r.terms, 1))
                                       : 1.0;
 }
 
-void columns_into(const Reduction& r, const float* x, int64_t rows, int64_t columns,
-                  double* total) {
+void columns_into(const kernels::Table& kernel, const Reduction& r, const float* x, int64_t rows,
+                  int64_t columns, double* total) {
   if (r.function == RT_REDUCE_MAX) {
-    kernels::column_max(x, rows, r.columns, columns, total);
+    kernel.column_max(x, rows, r.columns, columns, total);
   } else {
-    kernels::column_sum(x, rows, r.columns, columns, total);
+    kernel.column_sum(x, rows, r.columns, columns, total);
   }
 }
 
 // One block whose rows are cut over the threads: each has its own totals, added in order.
-void reduce_rows(const Reduction& r, int threads, const float* x, float* y, double* totals) {
+void reduce_rows(const kernels::Table& kernel, const Reduction& r, int threads, const float* x,
+                 float* y, double* totals) {
   const int64_t columns = r.columns;
   std::fill(totals, totals + threads * columns, start_value(r));
   parallel_parts(
       threads, r.rows, kElementGrain / columns + 1, 4, [&](int part, int64_t begin, int64_t end) {
-        columns_into(r, x + begin * columns, end - begin, columns, totals + part * columns);
+        columns_into(kernel, r, x + begin * columns, end - begin, columns, totals + part * columns);
       });
   for (int part = 1; part < threads; ++part) {
     for (int64_t c = 0; c < columns; ++c) {
       const double value = totals[part * columns + c];
-      totals[c] = r.function == RT_REDUCE_MAX ? std::max(totals[c], value) : totals[c] + value;
+      totals[c] = r.function == RT_REDUCE_MAX ? larger(totals[c], value) : totals[c] + value;
     }
   }
-  kernels::store_scaled(totals, factor(r), y, columns);
+  kernel.store_scaled(totals, factor(r), y, columns);
 }
 
 // Many blocks: one thread does a block.
-void reduce_blocks(const Reduction& r, int threads, const float* x, float* y, double* totals) {
+void reduce_blocks(const kernels::Table& kernel, const Reduction& r, int threads, const float* x,
+                   float* y, double* totals) {
   const int64_t block = r.rows * r.columns;
   parallel_parts(threads, r.outer, kElementGrain / (block + 1) + 1, 1,
                  [&](int part, int64_t begin, int64_t end) {
@@ -128,20 +129,21 @@ void reduce_blocks(const Reduction& r, int threads, const float* x, float* y, do
                    for (int64_t o = begin; o < end; ++o) {
                      if (r.columns == 1) {
                        const double value = r.function == RT_REDUCE_MAX
-                                                ? kernels::row_max(x + o * block, block)
-                                                : kernels::row_sum(x + o * block, block);
+                                                ? kernel.row_max(x + o * block, block)
+                                                : kernel.row_sum(x + o * block, block);
                        y[o] = static_cast<float>(value * factor(r));
                        continue;
                      }
                      std::fill(total, total + r.columns, start_value(r));
-                     columns_into(r, x + o * block, r.rows, r.columns, total);
-                     kernels::store_scaled(total, factor(r), y + o * r.columns, r.columns);
+                     columns_into(kernel, r, x + o * block, r.rows, r.columns, total);
+                     kernel.store_scaled(total, factor(r), y + o * r.columns, r.columns);
                    }
                  });
 }
 
 // Any order of axes: every element goes to the total that its kept axes name.
-void reduce_odometer(const Reduction& r, const float* x, float* y, double* totals) {
+void reduce_odometer(const kernels::Table& kernel, const Reduction& r, const float* x, float* y,
+                     double* totals) {
   std::fill(totals, totals + r.results, start_value(r));
   const Groups& g = r.groups;
   std::array<int64_t, RT_MAX_RANK> stride{};
@@ -159,9 +161,9 @@ void reduce_odometer(const Reduction& r, const float* x, float* y, double* total
       rest /= g.extent[at];
     }
     double& total = totals[target];
-    total = r.function == RT_REDUCE_MAX ? std::max<double>(total, x[e]) : total + x[e];
+    total = r.function == RT_REDUCE_MAX ? larger(total, x[e]) : total + x[e];
   }
-  kernels::store_scaled(totals, factor(r), y, r.results);
+  kernel.store_scaled(totals, factor(r), y, r.results);
 }
 
 std::unique_ptr<Plan> make_reduce(const NativeContext& context, const Operation& op) {
@@ -169,18 +171,19 @@ std::unique_ptr<Plan> make_reduce(const NativeContext& context, const Operation&
   expect_float(op);
   const Reduction r = plan_reduction(op);
   const int threads = context.engine.threads();
-  auto plan = make_plan(context, "native:reduce", [=](const rt_launch& l) {
-    const float* x = input<float>(l, 0);
-    float* y = output<float>(l, 0);
-    auto* totals = static_cast<double*>(l.workspace);
-    if (!r.simple) {
-      reduce_odometer(r, x, y, totals);
-    } else if (r.outer == 1) {
-      reduce_rows(r, threads, x, y, totals);
-    } else {
-      reduce_blocks(r, threads, x, y, totals);
-    }
-  });
+  auto plan = make_plan(context, "native:reduce",
+                        [=, &kernel = context.engine.kernels()](const rt_launch& l) {
+                          const float* x = input<float>(l, 0);
+                          float* y = output<float>(l, 0);
+                          auto* totals = static_cast<double*>(l.workspace);
+                          if (!r.simple) {
+                            reduce_odometer(kernel, r, x, y, totals);
+                          } else if (r.outer == 1) {
+                            reduce_rows(kernel, r, threads, x, y, totals);
+                          } else {
+                            reduce_blocks(kernel, r, threads, x, y, totals);
+                          }
+                        });
   const int64_t doubles = r.simple ? threads * r.columns : r.results;
   plan->edit().workspace_bytes = static_cast<uint64_t>(doubles) * sizeof(double);
   return plan;
@@ -193,17 +196,18 @@ std::unique_ptr<Plan> make_square_sum(const NativeContext& context, const Operat
   const int64_t count = rt::sdk::element_count(op.input(0));
   const int threads = context.engine.threads();
   constexpr int64_t kStride = 8;  // a cache line for each thread's sum
-  auto plan = make_plan(context, "native:square_sum", [=](const rt_launch& l) {
-    auto* sums = static_cast<double*>(l.workspace);
-    const float* x = input<float>(l, 0);
-    std::fill(sums, sums + threads * kStride, 0.0);
-    parallel_parts(threads, count, kElementGrain, 16, [&](int part, int64_t b, int64_t e) {
-      sums[part * kStride] = kernels::square_sum(x + b, e - b);
-    });
-    double total = 0;
-    for (int i = 0; i < threads; ++i) total += sums[i * kStride];
-    *output<float>(l, 0) = static_cast<float>(total);
-  });
+  auto plan = make_plan(
+      context, "native:square_sum", [=, &kernel = context.engine.kernels()](const rt_launch& l) {
+        auto* sums = static_cast<double*>(l.workspace);
+        const float* x = input<float>(l, 0);
+        std::fill(sums, sums + threads * kStride, 0.0);
+        parallel_parts(threads, count, kElementGrain, 16, [&](int part, int64_t b, int64_t e) {
+          sums[part * kStride] = kernel.square_sum(x + b, e - b);
+        });
+        double total = 0;
+        for (int i = 0; i < threads; ++i) total += sums[i * kStride];
+        *output<float>(l, 0) = static_cast<float>(total);
+      });
   plan->edit().workspace_bytes = static_cast<uint64_t>(threads) * kStride * sizeof(double);
   return plan;
 }

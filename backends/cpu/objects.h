@@ -2,6 +2,7 @@
 #ifndef BACKENDS_CPU_OBJECTS_H_
 #define BACKENDS_CPU_OBJECTS_H_
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 
@@ -27,6 +28,7 @@ struct rt_plan {
   std::unique_ptr<backends::cpu::Plan> plan;
   uint32_t input_count;
   uint32_t output_count;
+  std::atomic<bool> launched = false;  // at least once
 };
 
 namespace backends::cpu {

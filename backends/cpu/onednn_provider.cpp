@@ -95,13 +95,13 @@ std::unique_ptr<Plan> create_empty(const OnednnContext& context, const Operation
   for (uint32_t i = 0; i < op.output_count(); ++i) {
     counts.push_back(rt::sdk::element_count(op.output(i)));
   }
-  const PostChain chain(op, 0, last_dim(op.output(0)));
-  auto body = [=](const rt_launch& launch) {
+  const PostChain chain(op, ChannelOrder::innermost(last_dim(op.output(0))));
+  auto body = [=, &kernel = context.engine.kernels()](const rt_launch& launch) {
     for (uint32_t i = 0; i < counts.size(); ++i) {
       if (counts[i] == 0) continue;
       std::memset(launch.outputs[i], 0, static_cast<size_t>(counts[i]) * sizeof(float));
     }
-    if (counts[0] > 0) chain.apply(output<float>(launch, 0), 0, counts[0], launch.inputs);
+    if (counts[0] > 0) chain.apply(kernel, output<float>(launch, 0), 0, counts[0], launch.inputs);
   };
   return std::make_unique<FunctionPlan<decltype(body)>>(context.engine, "native:empty",
                                                         std::move(body));
@@ -139,7 +139,8 @@ PrimitivePostOps primitive_post_ops(const Operation& op, const MemoryDesc& outpu
     const rt_post_op& post = op.post_op(result.taken);
     if (post.kind == RT_POST_BIAS && result.taken == 0) {
       result.bias_input = post.operand;
-    } else if (post.kind == RT_POST_ACTIVATION && activations) {
+    } else if (post.kind == RT_POST_ACTIVATION && activations &&
+               post.function != RT_ACTIVATION_RELU) {  // oneDNN's makes 0 of NaN
       append_eltwise(ops, eltwise(post.function), 0.0f, 0.0f);
     } else if (post.kind == RT_POST_RESIDUAL_ADD && residual == Residual::kBinary) {
       result.binary_inputs.push_back(post.operand);
@@ -193,6 +194,12 @@ std::optional<std::string> OnednnProvider::layout_name(const rt_tensor_desc& ten
 bool OnednnProvider::layout_is_elementwise(const rt_tensor_desc& tensor) const {
   const Layout* layout = context_.layouts.find(tensor.layout);
   return layout != nullptr && layout->elementwise;
+}
+
+std::optional<ChannelOrder> OnednnProvider::channel_order(const rt_tensor_desc& tensor) const {
+  const auto view = context_.layouts.image_view(tensor);
+  if (!view) return {};
+  return ChannelOrder{view->c, view->block, view->h * view->w * view->block, view->blocks};
 }
 
 }  // namespace backends::cpu

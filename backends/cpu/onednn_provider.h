@@ -26,6 +26,7 @@ class OnednnProvider : public Provider {
   std::optional<uint64_t> layout_bytes(const rt_tensor_desc& tensor) const override;
   std::optional<std::string> layout_name(const rt_tensor_desc& tensor) const override;
   bool layout_is_elementwise(const rt_tensor_desc& tensor) const override;
+  std::optional<ChannelOrder> channel_order(const rt_tensor_desc& tensor) const override;
 
  private:
   OnednnContext context_;

@@ -1,4 +1,4 @@
-// Loops over OpenMP threads, and the attribute that compiles a kernel for several instruction sets.
+// Loops over OpenMP threads.
 #ifndef BACKENDS_CPU_PARALLEL_H_
 #define BACKENDS_CPU_PARALLEL_H_
 
@@ -8,14 +8,6 @@
 #include <cstdint>
 
 namespace backends::cpu {
-
-// A kernel compiled three times, chosen when the plugin is loaded. Only for plain functions over a
-// range: an OpenMP region inside would be outlined for the default instruction set.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define CPU_KERNEL
-#else
-#define CPU_KERNEL __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#endif
 
 // Runs body(part, begin, end) for `threads` parts of 0..count, each a multiple of `multiple` long
 // but the last. Fewer than `grain` items in all run serially in the caller (part 0): a parallel

@@ -1,6 +1,7 @@
 // rt_plugin_entry: names the plugin and hands out its tables. Instances have no state.
 #include "rt/plugin.h"
 
+#include <iterator>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -14,13 +15,14 @@ namespace backends::cpu {
 namespace {
 
 // Raise when a kernel or layout of ours changes: tuning results of older builds are then ignored.
-constexpr const char* kKernelRevision = "2";
+constexpr const char* kKernelRevision = "3";
 
 struct Instance {
   std::string version;
   std::string build_id;
   rt_option_spec winograd{};
-  const rt_option_spec* specs[1] = {};
+  rt_option_spec isa{};
+  const rt_option_spec* specs[2] = {};
   rt_plugin plugin{};
 };
 
@@ -32,7 +34,7 @@ const void* get_interface(void*, const char* name, uint32_t version) {
 }
 
 const rt_option_spec* const* options(void* self, uint32_t* count) {
-  *count = 1;
+  *count = std::size(static_cast<Instance*>(self)->specs);
   return static_cast<Instance*>(self)->specs;
 }
 
@@ -46,7 +48,11 @@ std::unique_ptr<Instance> make_instance() {
   instance->build_id = std::string("cpu-") + kKernelRevision + "-onednn-" + onednn->hash;
   instance->winograd = {sizeof(rt_option_spec), RT_OPTION_BOOLEAN, "winograd", "true",
                         "offer Winograd convolutions: faster, less exact"};
+  instance->isa = {sizeof(rt_option_spec), RT_OPTION_STRING, "isa", "native",
+                   "widest instruction set of own kernels and oneDNN: native (what the processor "
+                   "has), avx512, avx2 or sse41; one value in a process"};
   instance->specs[0] = &instance->winograd;
+  instance->specs[1] = &instance->isa;
   instance->plugin = {sizeof(rt_plugin),
                       0,
                       instance.get(),

@@ -1,6 +1,7 @@
 #include "backends/cpu/post_chain.h"
 
-#include "backends/cpu/kernels/elementwise.h"
+#include <algorithm>
+
 #include "rt/operations.h"
 
 namespace backends::cpu {
@@ -10,6 +11,31 @@ bool needs_operand(int32_t kind) { return kind != RT_POST_ACTIVATION; }
 
 bool has_function(int32_t kind) {
   return kind == RT_POST_ACTIVATION || kind == RT_POST_ACTIVATION_BACKWARD;
+}
+
+bool moves_zero(const rt_post_op& post) {
+  return post.kind == RT_POST_ACTIVATION && post.function == RT_ACTIVATION_SIGMOID;
+}
+
+// Cuts elements offset .. offset + count where the block of channels changes and calls body(first
+// element, from `offset`; how many; first channel of the block).
+template <typename Body>
+void for_blocks(const ChannelOrder& order, int64_t offset, int64_t count, Body&& body) {
+  for (int64_t i = 0; i < count;) {
+    const int64_t at = offset + i;
+    const int64_t length = std::min(count - i, order.step - at % order.step);
+    body(i, length, at / order.step % order.blocks * order.block);
+    i += length;
+  }
+}
+
+// Calls body(k, channel within the block) for k = 0 .. count, if `lane` is the channel at k = 0.
+template <typename Body>
+void for_lanes(int64_t block, int64_t lane, int64_t count, Body&& body) {
+  for (int64_t k = 0; k < count; ++k) {
+    body(k, lane);
+    lane = lane + 1 == block ? 0 : lane + 1;
+  }
 }
 
 }  // namespace
@@ -43,50 +69,81 @@ void check_post_ops(const Operation& op) {
   }
 }
 
-uint32_t chain_prefix(const Operation& op, uint64_t output_layout, uint32_t done) {
-  const bool foreign = output_layout != RT_LAYOUT_CANONICAL;
+uint32_t chain_prefix(const Operation& op, const std::optional<ChannelOrder>& order,
+                      uint32_t done) {
+  if (order) return op.post_op_count();
   uint32_t count = done;
   for (; count < op.post_op_count(); ++count) {
     const rt_post_op& post = op.post_op(count);
-    const bool moves_zero =
-        post.kind == RT_POST_ACTIVATION && post.function == RT_ACTIVATION_SIGMOID;
-    if (foreign && (post.kind == RT_POST_BIAS || moves_zero)) break;
+    if (post.kind == RT_POST_BIAS || moves_zero(post)) break;
   }
   return count;
 }
 
-PostChain::PostChain(const Operation& op, uint32_t begin, int64_t channels) : channels_(channels) {
+void check_prefix(const Operation& op, uint32_t fused) {
+  if (fused >= op.post_op_count()) return;
+  throw rt::sdk::Error(
+      RT_ERROR_UNSUPPORTED,
+      rt::sdk::format("%s: %u post-operations asked for, %u can be fused; give only those",
+                      op.desc().name, op.post_op_count(), fused));
+}
+
+PostChain::PostChain(const Operation& op, const std::optional<ChannelOrder>& order, uint32_t begin)
+    : order_(order.value_or(ChannelOrder{})) {
   for (uint32_t i = begin; i < op.post_op_count(); ++i) {
     const rt_post_op& post = op.post_op(i);
     steps_.push_back({post.kind, post.function, post.operand});
+    fills_padding_ = fills_padding_ || (order_.is_padded() && moves_zero(post));
   }
 }
 
-bool PostChain::has_bias() const {
-  for (const Step& step : steps_) {
-    if (step.kind == RT_POST_BIAS) return true;
-  }
-  return false;
-}
-
-void PostChain::apply(float* y, int64_t offset, int64_t count, const void* const* inputs) const {
+void PostChain::apply(const kernels::Table& kernel, float* y, int64_t offset, int64_t count,
+                      const void* const* inputs) const {
   for (const Step& step : steps_) {
     const auto* operand =
         step.operand < 0 ? nullptr : static_cast<const float*>(inputs[step.operand]);
     switch (step.kind) {
       case RT_POST_BIAS:
-        kernels::add_bias(y, operand, offset, channels_, count);
+        add_bias(kernel, y, operand, offset, count);
         break;
       case RT_POST_ACTIVATION:
-        kernels::activation(step.function, y, y, count);
+        kernel.activation(step.function, y, y, count);
         break;
       case RT_POST_RESIDUAL_ADD:
-        kernels::add_to(y, operand + offset, count);
+        kernel.add_to(y, operand + offset, count);
         break;
       default:
-        kernels::activation_backward(step.function, y, operand + offset, y, count);
+        kernel.activation_backward(step.function, y, operand + offset, y, count);
     }
   }
+  if (fills_padding_) clear_padding(y, offset, count);
+}
+
+void PostChain::add_bias(const kernels::Table& kernel, float* y, const float* bias, int64_t offset,
+                         int64_t count) const {
+  for_blocks(order_, offset, count, [&](int64_t i, int64_t length, int64_t channel) {
+    const int64_t real = std::min(order_.block, order_.channels - channel);
+    const int64_t lane = (offset + i) % order_.block;
+    if (order_.block == 1) {  // one channel, many elements
+      kernel.binary(kernels::Binary::kAdd, y + i, 1, bias + channel, 0, y + i, length);
+    } else if (real == order_.block) {
+      kernel.add_bias(y + i, bias + channel, lane, order_.block, length);
+    } else {
+      for_lanes(order_.block, lane, length, [&](int64_t k, int64_t c) {
+        if (c < real) y[i + k] += bias[channel + c];
+      });
+    }
+  });
+}
+
+void PostChain::clear_padding(float* y, int64_t offset, int64_t count) const {
+  for_blocks(order_, offset, count, [&](int64_t i, int64_t length, int64_t channel) {
+    const int64_t real = order_.channels - channel;
+    if (real >= order_.block) return;
+    for_lanes(order_.block, (offset + i) % order_.block, length, [&](int64_t k, int64_t c) {
+      if (c >= real) y[i + k] = 0.0f;
+    });
+  });
 }
 
 }  // namespace backends::cpu

@@ -137,7 +137,7 @@ void PrimitivePlan::launch(const rt_launch& launch) {
     auto* y = static_cast<float*>(launch.outputs[0]);
     parallel_parts(engine_.threads(), chain_count_, kElementGrain, 16,
                    [&](int, int64_t begin, int64_t end) {
-                     chain_.apply(y + begin, begin, end - begin, launch.inputs);
+                     chain_.apply(engine_.kernels(), y + begin, begin, end - begin, launch.inputs);
                    });
   }
 }

@@ -3,8 +3,10 @@
 #ifndef BACKENDS_CPU_PROVIDER_H_
 #define BACKENDS_CPU_PROVIDER_H_
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -42,6 +44,19 @@ class Plan {
 };
 
 inline constexpr uint64_t kAlignment = 64;
+
+// Where the channels of a tensor are in memory: element e belongs to channel
+// e / step % blocks * block + e % block; from `channels` on it is padding, which holds zero.
+struct ChannelOrder {
+  int64_t channels = 1, block = 1;
+  int64_t step = std::numeric_limits<int64_t>::max();  // elements of a block of channels in a row
+  int64_t blocks = 1;
+
+  static ChannelOrder innermost(int64_t channels) {
+    return {.channels = channels, .block = std::max<int64_t>(channels, 1)};
+  }
+  bool is_padded() const { return channels < block * blocks; }
+};
 
 // One way of doing an operation, see rt_candidate. Sizes are filled in by the engine, from
 // Provider::layout_bytes.
@@ -88,6 +103,8 @@ class Provider {
   // May an operation that works on elements in any order, and maps zero padding to zero, treat the
   // whole buffer as one array of float? Not true for transformed (Winograd) weights.
   virtual bool layout_is_elementwise(const rt_tensor_desc& tensor) const = 0;
+  // Empty also where a layout of this provider has no such order.
+  virtual std::optional<ChannelOrder> channel_order(const rt_tensor_desc& tensor) const = 0;
 };
 
 // max_pool2d saves, whatever the layouts and whichever provider runs it, the position kh * KW + kw

@@ -115,7 +115,7 @@ struct Statistics {
     const bool mine = label >= 0 && label < width;
     C* to = part + row * 4;
     to[0] = s.largest;
-    to[1] = s.sum;
+    to[1] = s.largest == C(-INFINITY) ? C(0) : s.sum;  // of nothing but -infinity
     to[2] = mine ? static_cast<C>(from[label]) : C(0);
     to[3] = mine && first == label ? C(1) : C(0);
   }
@@ -134,8 +134,9 @@ struct Merge {
     C largest = -INFINITY, sum = C(0), label = C(0), correct = C(0);
     for (int64_t g = 0; g < groups; ++g) {
       const T* p = parts + (g * rows + row) * 4;
-      if (static_cast<C>(p[0]) > largest) {
-        largest = static_cast<C>(p[0]);
+      const C other = static_cast<C>(p[0]);
+      if (g == 0 || other > largest || (other != other && largest == largest)) {
+        largest = other;
         correct = static_cast<C>(p[3]);
       }
       label += static_cast<C>(p[2]);

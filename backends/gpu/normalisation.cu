@@ -1,25 +1,40 @@
 // batch_norm (over all dimensions but the last), layer_norm (over the last), and their gradients.
-// Both see x as [rows, columns]. Saved: mean and 1/sqrt(var + epsilon), in the type that is
-// computed in, one for each column (batch) or row (layer).
+// Both see x as [rows, columns]. Saved: mean, 1/sqrt(var + epsilon) and what is missing from the
+// mean, in the type that is computed in, one for each column (batch) or row (layer).
+//
+// The mean of numbers that lie close together, far from zero, is not known to the last digit of
+// their distances: sums of many numbers round, and so does the mean itself. So the second pass adds
+// up the deviations from it too. Their mean is what is missing, and the variance is corrected by it
+// (Chan, Golub, LeVeque, "Algorithms for computing the sample variance", 1983, section 3).
 #include "backends/gpu/columns.h"
 #include "backends/gpu/post_ops.h"
 
 namespace backends::gpu {
 namespace {
 
-// y[i] = gamma (x[i] - mean) inverse + beta, with post-operations; `variance` instead of `inverse`
-// for inference.
+// Statistics of columns or rows. `rest` may be null: nothing is missing from the mean.
+template <typename C>
+struct Statistics {
+  const C *mean, *inverse, *rest;
+  GPU_DEVICE C normal(C x, int64_t of) const {
+    const C centred = x - mean[of];
+    return (rest ? centred - rest[of] : centred) * inverse[of];
+  }
+};
+
+// y[i] = gamma xhat + beta, with post-operations.
 template <typename T>
 struct Normalise {
   using C = Compute<T>;
   const T* x;
-  const C *gamma, *beta, *mean, *inverse;
+  const C *gamma, *beta;
+  Statistics<C> statistics;
   T* y;
   int64_t columns;
   PostOps post;
   GPU_DEVICE void operator()(int64_t i) const {
     const int64_t c = i % columns;
-    const C xhat = (static_cast<C>(x[i]) - mean[c]) * inverse[c];
+    const C xhat = statistics.normal(static_cast<C>(x[i]), c);
     y[i] = static_cast<T>(post.apply<T>(gamma[c] * xhat + beta[c], i, c));
   }
 };
@@ -38,22 +53,32 @@ struct ColumnSquares : Adds<Compute<T>> {
   int64_t columns;
   ColumnSquares(const T* data, const C* means, int64_t width)
       : x(data), mean(means), columns(width) {}
-  GPU_DEVICE void operator()(int64_t row, int64_t c, C (&sums)[1]) const {
+  GPU_DEVICE void operator()(int64_t row, int64_t c, C (&sums)[2]) const {
     const C d = static_cast<C>(x[row * columns + c]) - mean[c];
-    sums[0] += d * d;
+    sums[0] += d;
+    sums[1] += d * d;
   }
 };
+// Sum of squared deviations from the mean, of the sums of deviations from nearly the mean and of
+// their squares; `rest` is the mean of the former. NaN stays NaN.
+template <typename C>
+GPU_DEVICE C corrected(C sum, C squares, C rest) {
+  const C result = squares - sum * rest;
+  return result < C(0) ? C(0) : result;
+}
 template <typename C>
 struct StoreVariance {
   const C* mean;
-  C* inverse;
+  C *inverse, *rest;
   const C *old_mean, *old_variance;
   C *new_mean, *new_variance;
   C n, momentum, epsilon;
-  GPU_DEVICE void operator()(int64_t c, C (&totals)[1]) const {
-    const C variance = totals[0] / n, unbiased = n > C(1) ? totals[0] / (n - C(1)) : variance;
+  GPU_DEVICE void operator()(int64_t c, C (&totals)[2]) const {
+    rest[c] = totals[0] / n;
+    const C squares = corrected(totals[0], totals[1], rest[c]);
+    const C variance = squares / n, unbiased = n > C(1) ? squares / (n - C(1)) : variance;
     const C keep = C(1) - momentum;
-    new_mean[c] = keep * old_mean[c] + momentum * mean[c];
+    new_mean[c] = keep * old_mean[c] + momentum * (mean[c] + rest[c]);
     new_variance[c] = keep * old_variance[c] + momentum * unbiased;
     inverse[c] = C(1) / sqrt_of(variance + epsilon);
   }
@@ -76,24 +101,30 @@ Kernel make_batch_norm(const Properties&, const Operation& op) {
   return for_floating(op.input(0).dtype, [&]<typename T>() {
     using C = Compute<T>;
     Kernel kernel;
-    kernel.saved_bytes = static_cast<uint64_t>(2 * s.columns) * sizeof(C);
-    kernel.workspace_bytes = column_workspace<C>(s.rows, s.columns, 1);
+    kernel.saved_bytes = static_cast<uint64_t>(3 * s.columns) * sizeof(C);
+    kernel.workspace_bytes = column_workspace<C>(s.rows, s.columns, 2);
     kernel.run = [=](const Launch& l) {
       C* const mean = static_cast<C*>(l.saved);
       C* const inverse = mean + s.columns;
+      C* const rest = inverse + s.columns;
       C* const workspace = static_cast<C*>(l.workspace);
       const T* x = l.input<T>(0);
       const C n = static_cast<C>(s.rows);
       column_sums<C, 1>(l, s.rows, s.columns, workspace, ColumnOf<T>(x, s.columns),
                         StoreMean<C>{mean, n}, "batch_norm");
-      column_sums<C, 1>(l, s.rows, s.columns, workspace, ColumnSquares<T>(x, mean, s.columns),
-                        StoreVariance<C>{mean, inverse, l.input<C>(3), l.input<C>(4),
+      column_sums<C, 2>(l, s.rows, s.columns, workspace, ColumnSquares<T>(x, mean, s.columns),
+                        StoreVariance<C>{mean, inverse, rest, l.input<C>(3), l.input<C>(4),
                                          l.output<C>(1), l.output<C>(2), n,
                                          static_cast<C>(s.momentum), static_cast<C>(s.epsilon)},
                         "batch_norm");
       for_each(l, s.count(),
-               Normalise<T>{x, l.input<C>(1), l.input<C>(2), mean, inverse, l.output<T>(0),
-                            s.columns, post.bind(l)},
+               Normalise<T>{x,
+                            l.input<C>(1),
+                            l.input<C>(2),
+                            {mean, inverse, rest},
+                            l.output<T>(0),
+                            s.columns,
+                            post.bind(l)},
                "batch_norm");
     };
     return kernel;
@@ -130,8 +161,13 @@ Kernel make_normalise(const Properties&, const Operation& op) {
                Invert<C>{l.input<C>(3), variance, mean, inverse, static_cast<C>(s.epsilon)},
                "normalise");
       for_each(l, s.count(),
-               Normalise<T>{l.input<T>(0), l.input<C>(1), l.input<C>(2), mean, inverse,
-                            l.output<T>(0), s.columns, post.bind(l)},
+               Normalise<T>{l.input<T>(0),
+                            l.input<C>(1),
+                            l.input<C>(2),
+                            {mean, inverse, nullptr},
+                            l.output<T>(0),
+                            s.columns,
+                            post.bind(l)},
                "normalise");
     };
     return kernel;
@@ -143,15 +179,15 @@ template <typename T, bool OfRows>
 struct GradientSums : Adds<Compute<T>> {
   using C = Compute<T>;
   const T *dy, *x;
-  const C *mean, *inverse;
+  Statistics<C> statistics;
   int64_t columns;
-  GradientSums(const T* gradient, const T* data, const C* means, const C* inverses, int64_t width)
-      : dy(gradient), x(data), mean(means), inverse(inverses), columns(width) {}
+  GradientSums(const T* gradient, const T* data, Statistics<C> of, int64_t width)
+      : dy(gradient), x(data), statistics(of), columns(width) {}
   GPU_DEVICE void operator()(int64_t row, int64_t c, C (&sums)[2]) const {
     const int64_t i = row * columns + c, of = OfRows ? row : c;
     const C g = static_cast<C>(dy[i]);
     sums[0] += g;
-    sums[1] += g * ((static_cast<C>(x[i]) - mean[of]) * inverse[of]);
+    sums[1] += g * statistics.normal(static_cast<C>(x[i]), of);
   }
 };
 template <typename C>
@@ -169,7 +205,8 @@ template <typename T>
 struct ColumnGradient {
   using C = Compute<T>;
   const T *dy, *x;
-  const C *gamma, *sum, *dot, *weight, *n, *mean, *inverse;
+  const C *gamma, *sum, *dot, *weight, *n;
+  Statistics<C> statistics;
   T* dx;
   int64_t columns, positions;
   C rows;
@@ -177,9 +214,9 @@ struct ColumnGradient {
     const int64_t c = i % columns;
     const C count = n ? *n : rows;
     const bool real = count > C(0) && (!weight || weight[i / columns / positions] > C(0));
-    const C xhat = (static_cast<C>(x[i]) - mean[c]) * inverse[c];
+    const C xhat = statistics.normal(static_cast<C>(x[i]), c);
     const C centred = static_cast<C>(dy[i]) - sum[c] / count - xhat * dot[c] / count;
-    dx[i] = real ? static_cast<T>(gamma[c] * inverse[c] * centred) : static_cast<T>(0);
+    dx[i] = real ? static_cast<T>(gamma[c] * statistics.inverse[c] * centred) : static_cast<T>(0);
   }
 };
 
@@ -188,19 +225,19 @@ Kernel make_batch_norm_backward(const Properties&, const Operation& op) {
   return for_floating(op.input(0).dtype, [&]<typename T>() {
     using C = Compute<T>;
     Kernel kernel;
-    kernel.reads_saved = static_cast<uint64_t>(2 * s.columns) * sizeof(C);
+    kernel.reads_saved = static_cast<uint64_t>(3 * s.columns) * sizeof(C);
     kernel.workspace_bytes = column_workspace<C>(s.rows, s.columns, 2);
     kernel.run = [=](const Launch& l) {
       const C* mean = static_cast<const C*>(l.saved);
-      const C* inverse = mean + s.columns;
+      const Statistics<C> of{mean, mean + s.columns, mean + 2 * s.columns};
       const T *dy = l.input<T>(0), *x = l.input<T>(1);
       C *dgamma = l.output<C>(1), *dbeta = l.output<C>(2);
       column_sums<C, 2>(l, s.rows, s.columns, static_cast<C*>(l.workspace),
-                        GradientSums<T, false>(dy, x, mean, inverse, s.columns),
-                        StoreSums<C>{dbeta, dgamma}, "batch_norm_backward");
+                        GradientSums<T, false>(dy, x, of, s.columns), StoreSums<C>{dbeta, dgamma},
+                        "batch_norm_backward");
       for_each(l, s.count(),
-               ColumnGradient<T>{dy, x, l.input<C>(2), dbeta, dgamma, nullptr, nullptr, mean,
-                                 inverse, l.output<T>(0), s.columns, 1, static_cast<C>(s.rows)},
+               ColumnGradient<T>{dy, x, l.input<C>(2), dbeta, dgamma, nullptr, nullptr, of,
+                                 l.output<T>(0), s.columns, 1, static_cast<C>(s.rows)},
                "batch_norm_backward");
     };
     return kernel;
@@ -215,7 +252,7 @@ struct LayerNorm {
   const T* x;
   const C *gamma, *beta;
   T* y;
-  C *means, *inverses;
+  C *means, *inverses, *rests;
   int64_t columns;
   C epsilon;
   GPU_DEVICE void operator()(int64_t row, C* scratch) const {
@@ -223,20 +260,20 @@ struct LayerNorm {
     const C n = static_cast<C>(columns);
     const C mean =
         block_sum(columns, scratch, [&](int64_t c) { return static_cast<C>(from[c]); }) / n;
-    const C variance = block_sum(columns, scratch,
-                                 [&](int64_t c) {
-                                   const C d = static_cast<C>(from[c]) - mean;
-                                   return d * d;
-                                 }) /
-                       n;
-    const C inverse = C(1) / sqrt_of(variance + epsilon);
+    const auto deviation = [&](int64_t c) { return static_cast<C>(from[c]) - mean; };
+    const C sum = block_sum(columns, scratch, deviation), rest = sum / n;
+    const C squares = block_sum(columns, scratch, [&](int64_t c) {
+      const C d = deviation(c);
+      return d * d;
+    });
+    const C inverse = C(1) / sqrt_of(corrected(sum, squares, rest) / n + epsilon);
     for (int64_t c = threadIdx.x; c < columns; c += kBlock) {
-      y[row * columns + c] =
-          static_cast<T>(gamma[c] * ((static_cast<C>(from[c]) - mean) * inverse) + beta[c]);
+      y[row * columns + c] = static_cast<T>(gamma[c] * ((deviation(c) - rest) * inverse) + beta[c]);
     }
     if (threadIdx.x == 0) {
       means[row] = mean;
       inverses[row] = inverse;
+      rests[row] = rest;
     }
   }
 };
@@ -247,13 +284,13 @@ struct LayerNormGradient {
   const T *dy, *x;
   const C* gamma;
   T* dx;
-  const C *means, *inverses;
+  Statistics<C> statistics;
   int64_t columns;
   GPU_DEVICE void operator()(int64_t row, C* scratch) const {
     const T *g = dy + row * columns, *from = x + row * columns;
-    const C mean = means[row], inverse = inverses[row], n = static_cast<C>(columns);
+    const C inverse = statistics.inverse[row], n = static_cast<C>(columns);
     const auto dxhat = [&](int64_t c) { return static_cast<C>(g[c]) * gamma[c]; };
-    const auto xhat = [&](int64_t c) { return (static_cast<C>(from[c]) - mean) * inverse; };
+    const auto xhat = [&](int64_t c) { return statistics.normal(static_cast<C>(from[c]), row); };
     const C sum = block_sum(columns, scratch, dxhat) / n;
     const C dot = block_sum(columns, scratch, [&](int64_t c) { return dxhat(c) * xhat(c); }) / n;
     for (int64_t c = threadIdx.x; c < columns; c += kBlock) {
@@ -267,13 +304,14 @@ Kernel make_layer_norm(const Properties&, const Operation& op) {
   return for_floating(op.input(0).dtype, [&]<typename T>() {
     using C = Compute<T>;
     Kernel kernel;
-    kernel.saved_bytes = static_cast<uint64_t>(2 * s.rows) * sizeof(C);
+    kernel.saved_bytes = static_cast<uint64_t>(3 * s.rows) * sizeof(C);
     kernel.run = [=](const Launch& l) {
       C* const means = static_cast<C*>(l.saved);
-      for_rows<C>(l, s.rows,
-                  LayerNorm<T>{l.input<T>(0), l.input<C>(1), l.input<C>(2), l.output<T>(0), means,
-                               means + s.rows, s.columns, static_cast<C>(s.epsilon)},
-                  "layer_norm");
+      for_rows<C>(
+          l, s.rows,
+          LayerNorm<T>{l.input<T>(0), l.input<C>(1), l.input<C>(2), l.output<T>(0), means,
+                       means + s.rows, means + 2 * s.rows, s.columns, static_cast<C>(s.epsilon)},
+          "layer_norm");
     };
     return kernel;
   });
@@ -284,17 +322,17 @@ Kernel make_layer_norm_backward(const Properties&, const Operation& op) {
   return for_floating(op.input(0).dtype, [&]<typename T>() {
     using C = Compute<T>;
     Kernel kernel;
-    kernel.reads_saved = static_cast<uint64_t>(2 * s.rows) * sizeof(C);
+    kernel.reads_saved = static_cast<uint64_t>(3 * s.rows) * sizeof(C);
     kernel.workspace_bytes = column_workspace<C>(s.rows, s.columns, 2);
     kernel.run = [=](const Launch& l) {
       const C* means = static_cast<const C*>(l.saved);
+      const Statistics<C> of{means, means + s.rows, means + 2 * s.rows};
       const T *dy = l.input<T>(0), *x = l.input<T>(1);
       for_rows<C>(l, s.rows,
-                  LayerNormGradient<T>{dy, x, l.input<C>(2), l.output<T>(0), means, means + s.rows,
-                                       s.columns},
+                  LayerNormGradient<T>{dy, x, l.input<C>(2), l.output<T>(0), of, s.columns},
                   "layer_norm_backward");
       column_sums<C, 2>(l, s.rows, s.columns, static_cast<C*>(l.workspace),
-                        GradientSums<T, true>(dy, x, means, means + s.rows, s.columns),
+                        GradientSums<T, true>(dy, x, of, s.columns),
                         StoreSums<C>{l.output<C>(2), l.output<C>(1)}, "layer_norm_backward");
     };
     return kernel;
@@ -340,18 +378,20 @@ struct RealRows {
   }
 };
 
+// Sums of x - mean and of its square; `mean` null: 0.
 template <typename T>
-struct RealSum : Adds<Compute<T>> {
+struct RealSums : Adds<Compute<T>> {
   using C = Compute<T>;
   const T* x;
-  const C* mean;  // null: sum of x; else of (x - mean)^2
+  const C* mean;
   RealRows rows;
-  RealSum(const T* data, const C* means, RealRows real) : x(data), mean(means), rows(real) {}
-  GPU_DEVICE void operator()(int64_t row, int64_t c, C (&sums)[1]) const {
+  RealSums(const T* data, const C* means, RealRows real) : x(data), mean(means), rows(real) {}
+  GPU_DEVICE void operator()(int64_t row, int64_t c, C (&sums)[2]) const {
     int64_t at;
     if (!rows.find(row, c, at)) return;
     const C d = static_cast<C>(x[at]) - (mean ? mean[c] : C(0));
-    sums[0] += mean ? d * d : d;
+    sums[0] += d;
+    sums[1] += d * d;
   }
 };
 template <typename C>
@@ -359,10 +399,12 @@ struct StorePart {
   const int32_t* list;
   C* part;  // [2C+1]
   int64_t positions, columns;
-  bool mean;
-  GPU_DEVICE void operator()(int64_t c, C (&totals)[1]) const {
+  bool second;  // the mean is known but for what the deviations from it add up to
+  GPU_DEVICE void operator()(int64_t c, C (&totals)[2]) const {
     const C n = static_cast<C>(list[0]) * static_cast<C>(positions);
-    part[(mean ? 0 : columns) + c] = mean ? totals[0] / (n > C(1) ? n : C(1)) : totals[0];
+    const C mean = totals[0] / (n > C(1) ? n : C(1));
+    part[c] = second ? part[c] + mean : mean;
+    part[columns + c] = corrected(totals[0], totals[1], mean);
     if (c == 0) part[2 * columns] = n;
   }
 };
@@ -374,7 +416,7 @@ Kernel make_statistics(const Properties&, const Operation& op) {
     using C = Compute<T>;
     Kernel kernel;
     const uint64_t sums =
-        divide_up(static_cast<int64_t>(column_workspace<C>(rows, columns, 1)), 16) * 16;
+        divide_up(static_cast<int64_t>(column_workspace<C>(rows, columns, 2)), 16) * 16;
     kernel.workspace_bytes = sums + static_cast<uint64_t>(samples + 1) * sizeof(int32_t);
     kernel.run = [=](const Launch& l) {
       C* const workspace = static_cast<C*>(l.workspace);
@@ -382,11 +424,11 @@ Kernel make_statistics(const Properties&, const Operation& op) {
       C* const part = l.output<C>(0);
       const RealRows real{list, positions, columns};
       for_rows<float>(l, 1, ListReal<C>{l.input<C>(1), list, samples}, "batch_norm_statistics");
-      column_sums<C, 1>(l, rows, columns, workspace, RealSum<T>(l.input<T>(0), nullptr, real),
-                        StorePart<C>{list, part, positions, columns, true},
-                        "batch_norm_statistics");
-      column_sums<C, 1>(l, rows, columns, workspace, RealSum<T>(l.input<T>(0), part, real),
+      column_sums<C, 2>(l, rows, columns, workspace, RealSums<T>(l.input<T>(0), nullptr, real),
                         StorePart<C>{list, part, positions, columns, false},
+                        "batch_norm_statistics");
+      column_sums<C, 2>(l, rows, columns, workspace, RealSums<T>(l.input<T>(0), part, real),
+                        StorePart<C>{list, part, positions, columns, true},
                         "batch_norm_statistics");
     };
     return kernel;
@@ -454,11 +496,11 @@ Kernel make_backward_statistics(const Properties&, const Operation& op) {
                Invert<C>{moments, moments + s.columns, mean, mean + s.columns,
                          static_cast<C>(s.epsilon)},
                "batch_norm_backward_statistics");
-      column_sums<C, 2>(
-          l, s.rows, s.columns, workspace,
-          GradientSums<T, false>(l.input<T>(0), l.input<T>(1), mean, mean + s.columns, s.columns),
-          StoreSums<C>{l.output<C>(0), l.output<C>(0) + s.columns},
-          "batch_norm_backward_statistics");
+      column_sums<C, 2>(l, s.rows, s.columns, workspace,
+                        GradientSums<T, false>(l.input<T>(0), l.input<T>(1),
+                                               {mean, mean + s.columns, nullptr}, s.columns),
+                        StoreSums<C>{l.output<C>(0), l.output<C>(0) + s.columns},
+                        "batch_norm_backward_statistics");
     };
     return kernel;
   });
@@ -480,8 +522,9 @@ Kernel make_backward_apply(const Properties&, const Operation& op) {
                "batch_norm_backward_apply");
       for_each(l, s.count(),
                ColumnGradient<T>{l.input<T>(0), l.input<T>(1), l.input<C>(2), sums,
-                                 sums + s.columns, l.input<C>(5), moments + 2 * s.columns, mean,
-                                 mean + s.columns, l.output<T>(0), s.columns, positions, C(0)},
+                                 sums + s.columns, l.input<C>(5), moments + 2 * s.columns,
+                                 Statistics<C>{mean, mean + s.columns, nullptr}, l.output<T>(0),
+                                 s.columns, positions, C(0)},
                "batch_norm_backward_apply");
     };
     return kernel;

@@ -62,7 +62,7 @@ struct Pool {
         const int64_t pixel = row * s.w + column;
         const C value = static_cast<C>(image[pixel * s.c]);
         sum += value;
-        if (value > static_cast<C>(image[best * s.c])) best = pixel;
+        if (value > static_cast<C>(image[best * s.c]) || value != value) best = pixel;
       }
     }
     if (s.max) winners[i] = static_cast<int32_t>(best);

@@ -29,13 +29,15 @@ template <typename C>
 GPU_DEVICE C activate_backward(int32_t function, C dy, C s) {
   switch (function) {
     case RT_ACTIVATION_RELU:
-      return s > C(0) ? dy : C(0);
+      return s <= C(0) ? C(0) : dy;  // NaN lets the gradient through, as in PyTorch
     case RT_ACTIVATION_GELU:
       return dy * (C(0.5) * (C(1) + erf_of(s * C(0.70710678118654752440))) +
                    s * C(0.39894228040143267794) * exp_of(C(-0.5) * s * s));
     case RT_ACTIVATION_GELU_TANH: {
       const C t = tanh_of(C(0.79788456080286535588) * (s + C(0.044715) * s * s * s));
-      const C slope = C(0.79788456080286535588) * (C(1) + C(3 * 0.044715) * s * s);
+      // Where 1 - t^2 is 0 the slope must not be infinite.
+      const C near = s < C(-1e4) ? C(-1e4) : (s > C(1e4) ? C(1e4) : s);
+      const C slope = C(0.79788456080286535588) * (C(1) + C(3 * 0.044715) * near * near);
       return dy * (C(0.5) * (C(1) + t) + C(0.5) * s * (C(1) - t * t) * slope);
     }
     case RT_ACTIVATION_TANH:

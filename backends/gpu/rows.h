@@ -73,12 +73,13 @@ GPU_DEVICE RowSum<C> sum_row(const T* row, int64_t width, C* scratch) {
   return {largest, sum};
 }
 
-// Index of the first element equal to `largest`; `width` if there is none (NaN).
+// Index of the first element equal to `largest`, which is NaN if there is one: then of the first.
 template <typename C, typename T>
 GPU_DEVICE int64_t first_largest(const T* row, int64_t width, C largest, C* scratch) {
   C first = static_cast<C>(-width);
   for (int64_t j = threadIdx.x; j < width; j += kBlock) {
-    if (static_cast<C>(row[j]) == largest) first = Max::combine(first, static_cast<C>(-j));
+    const C x = static_cast<C>(row[j]);
+    if (x == largest || x != x) first = Max::combine(first, static_cast<C>(-j));
   }
   return static_cast<int64_t>(-block_reduce<Max>(first, scratch));
 }

@@ -18,7 +18,8 @@ inline constexpr double kGeluCubic = 0.044715;
 
 struct Relu {
   static double value(double x) { return x > 0 ? x : (x != x ? x : 0.0); }  // NaN stays NaN
-  static double backward(double dy, double y) { return y > 0 ? dy : 0.0; }
+  // NaN lets the gradient through, as in PyTorch.
+  static double backward(double dy, double y) { return y <= 0 ? 0.0 : dy; }
 };
 
 struct Gelu {
@@ -34,7 +35,9 @@ struct GeluTanh {
   static double value(double x) { return 0.5 * x * (1.0 + inner(x)); }
   static double backward(double dy, double x) {
     const double t = inner(x);
-    const double slope = kSqrtTwoOverPi * (1.0 + 3.0 * kGeluCubic * x * x);
+    // Where t is 1 or -1 the slope must not be infinite.
+    const double near = x < -1e4 ? -1e4 : (x > 1e4 ? 1e4 : x);
+    const double slope = kSqrtTwoOverPi * (1.0 + 3.0 * kGeluCubic * near * near);
     return dy * (0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * slope);
   }
 };

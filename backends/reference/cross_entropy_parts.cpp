@@ -1,6 +1,7 @@
 // Cross-entropy where each of several ranks has some of the classes; see plugins/operations.md.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "backends/reference/check.h"
 #include "backends/reference/families.h"
@@ -32,9 +33,10 @@ void statistics(const Shape& s, const Buffers& b) {
     const RowSum sum = sum_row(row, s.width);
     const int64_t label = labels[i] - s.first_class;
     part[0] = static_cast<T>(sum.largest);
-    part[1] = static_cast<T>(std::exp(sum.log_sum));
+    const bool nothing = sum.largest == -std::numeric_limits<double>::infinity();
+    part[1] = nothing ? T(0) : static_cast<T>(std::exp(sum.log_sum));
     part[2] = label >= 0 && label < s.width ? row[label] : T(0);
-    part[3] = std::max_element(row, row + s.width) - row == label ? T(1) : T(0);
+    part[3] = first_largest(row, s.width) == label ? T(1) : T(0);
   }
 }
 
@@ -53,7 +55,7 @@ void merge(int64_t groups, int64_t rows, const Buffers& b) {
     const T* first = part;
     for (int64_t g = 1; g < groups; ++g) {
       const T* p = part + 4 * rows * g;
-      if (p[0] > first[0]) first = p;
+      if (p[0] > first[0] || (p[0] != p[0] && first[0] == first[0])) first = p;
     }
     const double largest = first[0];
     correct += weight[i] > T(0) && first[3] != T(0);

@@ -109,7 +109,7 @@ void correct_count(const Shape& s, const Buffers& b) {
   int64_t count = 0;
   for (int64_t i = 0; i < s.rows; ++i) {
     const T* row = logits + i * s.width;
-    const bool correct = std::max_element(row, row + s.width) - row == labels[i];
+    const bool correct = first_largest(row, s.width) == labels[i];
     if (weight[i] > T(0) && correct) ++count;
   }
   *b.output<T>(0) = static_cast<T>(count);

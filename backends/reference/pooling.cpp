@@ -83,7 +83,8 @@ void max_pool(const Shape& s, const T* x, T* y, int64_t* winners) {
       for (int64_t row = in.row_begin; row < in.row_end; ++row) {
         for (int64_t column = in.column_begin; column < in.column_end; ++column) {
           const int64_t candidate = (row * s.w + column) * s.c + c;
-          if (image[candidate] > image[best]) best = candidate;
+          const T value = image[candidate];
+          if (value > image[best] || value != value) best = candidate;
         }
       }
       y[out + c] = image[best];

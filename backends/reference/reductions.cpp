@@ -113,7 +113,8 @@ Kernel make_clip_scale(const Operation& op) {
     kernel.in_place[0] = 1u << 0;
     kernel.run = [max_norm](const Buffers& b) {
       const double norm = std::sqrt(static_cast<double>(*b.input<T>(0)));
-      *b.output<T>(0) = static_cast<T>(std::min(1.0, max_norm / (norm + 1e-6)));
+      const double c = max_norm / (norm + 1e-6);
+      *b.output<T>(0) = static_cast<T>(c > 1.0 ? 1.0 : c);  // a NaN norm stays NaN
     };
     return kernel;
   });

@@ -2,7 +2,6 @@
 #ifndef BACKENDS_REFERENCE_ROW_H_
 #define BACKENDS_REFERENCE_ROW_H_
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -16,10 +15,20 @@ struct RowSum {
   double log_probability(double x) const { return (x - largest) - log_sum; }
 };
 
+// Index of the first of the largest elements; of the first NaN, if there is one. `width` >= 1.
+template <typename T>
+int64_t first_largest(const T* row, int64_t width) {
+  int64_t best = 0;
+  for (int64_t j = 1; j < width; ++j) {
+    if (row[j] > row[best] || (row[j] != row[j] && row[best] == row[best])) best = j;
+  }
+  return best;
+}
+
 // `width` >= 1.
 template <typename T>
 RowSum sum_row(const T* row, int64_t width) {
-  const double largest = static_cast<double>(*std::max_element(row, row + width));
+  const double largest = static_cast<double>(row[first_largest(row, width)]);
   double sum = 0;
   for (int64_t j = 0; j < width; ++j) sum += std::exp(static_cast<double>(row[j]) - largest);
   return {largest, std::log(sum)};

@@ -11,6 +11,7 @@ namespace collectives::gloo {
 namespace {
 
 using rt::sdk::format;
+using Clock = std::chrono::steady_clock;
 
 constexpr uint64_t kTransferSlot = uint64_t{0x43} << 56;
 
@@ -18,8 +19,8 @@ constexpr uint64_t kTransferSlot = uint64_t{0x43} << 56;
 // left before, so that all ranks name the same one.
 constexpr int32_t kLeaves = 1, kGaveUp = 2, kLost = 3, kMissed = -1;
 
-// Waits of at least kRollCall ask who is late when kAnswer is left.
-constexpr std::chrono::milliseconds kRollCall{1000}, kAnswer{200};
+// Calls that have taken so long ask who is late.
+constexpr std::chrono::milliseconds kPatience{700};
 
 bool is_transfer(int32_t kind) { return kind == RT_SEND || kind == RT_RECEIVE; }
 
@@ -30,15 +31,15 @@ void append(std::string& list, const std::string& item) {
 }  // namespace
 
 Communicator::Communicator(const rt_host& host, const Membership& membership,
-                           std::vector<int> names, Device device, Deadline deadline)
+                           std::vector<int> names, const Device& device, Deadline deadline)
     : host_(host),
       membership_(membership),
       names_(std::move(names)),
-      mesh_(std::make_shared<Mesh>(host, membership, std::move(device), deadline)),
-      roll_call_(*mesh_),
+      mesh_(std::make_shared<Mesh>(host, membership, device, deadline)),
+      roll_call_(mesh_->wires()),
       last_word_(kLeaves) {
   if (mesh_->size == 1) return;
-  const BlockedSignals inherited(BlockedSignals::kAll);
+  const BlockedSignals inherited;
   watcher_ = std::thread(&Communicator::watch, this);
 }
 
@@ -59,9 +60,8 @@ void Communicator::watch() {
         if (word != 0 && word != kLeaves) fail_lost("");
       }
     }
-  } catch (const Interrupted&) {
-  } catch (const std::exception& e) {
-    fail_lost(e.what());
+  } catch (const std::exception&) {
+    fail_because();
   }
   std::unique_lock lock(failure_mutex_);
   const int32_t last_word = last_word_;
@@ -100,6 +100,24 @@ void Communicator::fail(Error error, int32_t last_word) {
     last_word_ = last_word;
   }
   mesh_->wires().interrupt();
+}
+
+// Of the exception that is being handled. Interrupted: it has failed already.
+void Communicator::fail_because() {
+  const std::string who = format("rank %s of communicator '%s': ", name(mesh_->rank).c_str(),
+                                 membership_.prefix.c_str());
+  try {
+    throw;
+  } catch (const Interrupted&) {
+  } catch (const Disagreement& e) {
+    fail(Error(RT_ERROR_COMMUNICATION, who + "rank " + name(e.peer) + " " + e.what(),
+               RT_SCOPE_COMMUNICATOR),
+         kGaveUp);
+  } catch (const ::gloo::IoException& e) {
+    fail_lost(e.what());
+  } catch (const std::exception& e) {
+    fail(Error(RT_ERROR_INTERNAL, who + e.what(), RT_SCOPE_COMMUNICATOR), kGaveUp);
+  }
 }
 
 void Communicator::fail_lost(const std::string& why) {
@@ -177,22 +195,21 @@ std::shared_ptr<Completion> Communicator::enqueue(const rt_collective& call) {
 }
 
 void Communicator::wait(Completion& completion, std::chrono::nanoseconds timeout) {
-  const Deadline deadline = deadline_in(timeout.count());
-  bool asked = false;
-  if (timeout >= kRollCall && !completion.wait(deadline - kAnswer)) {
-    try {
-      const BlockedSignals pipe(BlockedSignals::kPipe);
-      asked = roll_call_.ask();
-    } catch (const std::exception&) {  // a connection is lost, as the wait below will say
-    }
-  }
-  if (completion.wait(deadline)) return;
-  std::string late = asked ? roll_call_.describe(names_) : "";
+  const Deadline deadline = deadline_in(timeout.count()), asks = completion.begun() + kPatience;
+  do {
+    if (completion.wait(std::min(deadline, std::max(asks, roll_call_.next())))) return;
+    if (Clock::now() >= asks) roll_call_.go_on();
+  } while (Clock::now() < deadline);
+  std::string late = Clock::now() >= asks ? roll_call_.late(names_) : "";
+  const auto silent = late.empty() ? std::nullopt : roll_call_.silent();
   if (late.empty()) late = "not all ranks have come, or the connection is slow";
-  throw Error(RT_ERROR_TIMEOUT,
-              format("rank %s of communicator '%s': not complete after %.3g s: %s",
-                     name(mesh_->rank).c_str(), membership_.prefix.c_str(),
-                     std::chrono::duration<double>(timeout).count(), late.c_str()));
+  const std::chrono::duration<double> age = Clock::now() - completion.begun();
+  Error error(
+      RT_ERROR_TIMEOUT,
+      format("rank %s of communicator '%s': not complete after %.3g s: %s",
+             name(mesh_->rank).c_str(), membership_.prefix.c_str(), age.count(), late.c_str()));
+  if (silent) error.native(RT_DOMAIN_SILENT_RANK, names_[static_cast<std::size_t>(*silent)]);
+  throw error;
 }
 
 // Same peer, same direction: same slot, so they match and complete in order.
@@ -203,10 +220,9 @@ std::shared_ptr<Completion> Communicator::transfer(const rt_collective& call) {
   auto buffer = std::make_shared<std::unique_ptr<::gloo::transport::UnboundBuffer>>(
       mesh_->createUnboundBuffer(memory, call.count * bytes_of(call.dtype)));
   try {
-    const BlockedSignals pipe(BlockedSignals::kPipe);
     sends ? (*buffer)->send(call.peer, kTransferSlot) : (*buffer)->recv(call.peer, kTransferSlot);
-  } catch (const std::exception& e) {
-    fail_lost(e.what());
+  } catch (const std::exception&) {
+    fail_because();
     throw *failure();
   }
   ++unfinished_;
@@ -229,13 +245,8 @@ void Communicator::run(Completion& completion, const Lane::Task& body) {
   std::optional<Error> error;
   try {
     body();
-  } catch (const Interrupted&) {
-    error = failure();
-  } catch (const ::gloo::IoException& e) {
-    fail_lost(e.what());
-    error = failure();
-  } catch (const std::exception& e) {
-    fail(Error(RT_ERROR_INTERNAL, e.what(), RT_SCOPE_COMMUNICATOR), kGaveUp);
+  } catch (const std::exception&) {
+    fail_because();
     error = failure();
   }
   --unfinished_;
@@ -276,7 +287,7 @@ std::unique_ptr<Communicator> Communicator::split(int32_t color, int32_t key, De
     if (rank == mesh_->rank) membership.rank = static_cast<int>(names.size());
     names.push_back(names_[static_cast<std::size_t>(rank)]);
   }
-  return std::make_unique<Communicator>(host_, membership, std::move(names), mesh_->getDevice(),
+  return std::make_unique<Communicator>(host_, membership, std::move(names), mesh_->device(),
                                         deadline);
 }
 

@@ -32,7 +32,7 @@ class Communicator {
   // `names[r]` is what messages call rank r: its number in the communicator that was created,
   // before splits.
   Communicator(const rt_host& host, const Membership& membership, std::vector<int> names,
-               Device device, Deadline deadline);
+               const Device& device, Deadline deadline);
   // Ends work that is not complete as abort does. Ends within the time that a peer's reduction of
   // one segment takes.
   ~Communicator();
@@ -57,6 +57,7 @@ class Communicator {
   Lane& lane(int peer, int kind);
   void run(Completion& completion, const Lane::Task& body);
   void fail(Error error, int32_t last_word);  // the first one stays
+  void fail_because();
   void fail_lost(const std::string& why);
   Error describe_loss(const std::string& why, int32_t& last_word);
   void watch();

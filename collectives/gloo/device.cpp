@@ -5,12 +5,9 @@
 #include <gloo/transport/tcp/device.h>
 #include <net/if.h>
 #include <netdb.h>
-#include <pthread.h>
-#include <sched.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "lane.h"
 #include "rt/sdk/error.h"
 
 namespace collectives::gloo {
@@ -50,26 +47,6 @@ std::string interface_names() {
   return names;
 }
 
-// While it lives, this thread and the threads it starts do not preempt others when they wake up
-// (SCHED_BATCH, sched(7)). Gloo's I/O thread looks for the lock of a connection again and again
-// while a sender holds it. On the sender's own core it would keep it from running until its time
-// slice is over: 4 ms instead of 0.1 ms for an all-reduce of 64 KiB (tools/bench/bare_gloo.cpp).
-class Patient {
- public:
-  Patient() {
-    pthread_getschedparam(pthread_self(), &policy_, &parameters_);
-    const sched_param none{};
-    if (policy_ == SCHED_OTHER) pthread_setschedparam(pthread_self(), SCHED_BATCH, &none);
-  }
-  ~Patient() { pthread_setschedparam(pthread_self(), policy_, &parameters_); }
-  Patient(const Patient&) = delete;
-  Patient& operator=(const Patient&) = delete;
-
- private:
-  int policy_ = SCHED_OTHER;
-  sched_param parameters_{};
-};
-
 }  // namespace
 
 Device open_device(const std::string& interface) {
@@ -92,9 +69,8 @@ Device open_device(const std::string& interface) {
                        interface.c_str(), interface_names().c_str()));
   }
   try {
-    const BlockedSignals inherited(BlockedSignals::kAll);  // by Gloo's thread, as is
-    const Patient patient;
-    return ::gloo::transport::tcp::CreateDevice(attributes);
+    const auto found = ::gloo::transport::tcp::CreateDeviceAttr(attributes);
+    return {std::make_shared<Loop>(), found.ai_addr, static_cast<socklen_t>(found.ai_addrlen)};
   } catch (const std::exception& e) {
     throw Error(RT_ERROR_INVALID_ARGUMENT,
                 format("cannot listen on interface '%s': %s; interfaces of this machine are %s",

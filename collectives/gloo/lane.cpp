@@ -1,7 +1,5 @@
 #include "lane.h"
 
-#include <ctime>
-
 namespace collectives::gloo {
 
 void Completion::finish(std::optional<rt::sdk::Error> error) {
@@ -21,7 +19,7 @@ bool Completion::wait(std::chrono::steady_clock::time_point deadline) {
 }
 
 Lane::Lane() {
-  const BlockedSignals inherited(BlockedSignals::kAll);
+  const BlockedSignals inherited;
   thread_ = std::thread(&Lane::run, this);
 }
 
@@ -55,24 +53,12 @@ void Lane::run() {
   }
 }
 
-BlockedSignals::BlockedSignals(Which which) {
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGPIPE);
-  if (which == kAll) sigfillset(&set);
-  pthread_sigmask(SIG_BLOCK, &set, &before_);
+BlockedSignals::BlockedSignals() {
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, &before_);
 }
 
-BlockedSignals::~BlockedSignals() {
-  if (sigismember(&before_, SIGPIPE) == 0) {
-    sigset_t pipe;
-    sigemptyset(&pipe);
-    sigaddset(&pipe, SIGPIPE);
-    const timespec now{};
-    while (sigtimedwait(&pipe, nullptr, &now) > 0) {
-    }
-  }
-  pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-}
+BlockedSignals::~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
 }  // namespace collectives::gloo

@@ -24,8 +24,10 @@ class Completion {
   void finish(std::optional<rt::sdk::Error> error);  // nullopt: well
   // False: not before the deadline (time_point::min(): does not wait). Throws the task's error.
   bool wait(std::chrono::steady_clock::time_point deadline);
+  std::chrono::steady_clock::time_point begun() const { return begun_; }
 
  private:
+  const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
   std::mutex mutex_;
   std::condition_variable finished_;
   bool done_ = false;
@@ -51,13 +53,11 @@ class Lane {
   std::thread thread_;
 };
 
-// Blocks signals of this thread, and of the threads it starts, while it lives. kAll is for starting
-// threads: signals belong to those of the host. kPipe is for calls of Gloo, which writes to sockets
-// without MSG_NOSIGNAL; a SIGPIPE that arose meanwhile is dropped.
+// Blocks all signals of this thread, and of the threads that it starts, while it lives: signals
+// belong to the threads of the host.
 class BlockedSignals {
  public:
-  enum Which { kAll, kPipe };
-  explicit BlockedSignals(Which which);
+  BlockedSignals();
   ~BlockedSignals();
   BlockedSignals(const BlockedSignals&) = delete;
   BlockedSignals& operator=(const BlockedSignals&) = delete;

@@ -4,13 +4,10 @@
 #include <gloo/common/logging.h>
 
 #include <atomic>
-#include <condition_variable>
-#include <optional>
-#include <stop_token>
-#include <thread>
+#include <chrono>
 #include <vector>
 
-#include "lane.h"
+#include "door.h"
 #include "rt/sdk/error.h"
 
 namespace collectives::gloo {
@@ -24,17 +21,15 @@ using Milliseconds = std::chrono::milliseconds;
 constexpr uint64_t kGreetingSlot = uint64_t{0x51} << 56;
 constexpr uint64_t kFarewellSlot = uint64_t{0x52} << 56;
 constexpr uint64_t kHeardSlot = uint64_t{0x54} << 56;
-constexpr uint64_t kMagic = 0x314f4f4c47545200;  // "\0RTGLOO1"
-
-struct Greeting {
-  uint64_t magic = kMagic;
-  int32_t rank = 0;
-  int32_t size = 0;
-};
-
 Milliseconds left(Deadline deadline) {
   const auto rest = std::chrono::ceil<Milliseconds>(deadline - Clock::now());
   return std::max(rest, Milliseconds(1));  // 0 means "no timeout" to Gloo
+}
+
+std::string rank_name(int rank) { return "rank " + std::to_string(rank); }
+
+void append(std::string& list, const std::string& item) {
+  list += (list.empty() ? "" : ", ") + item;
 }
 
 Error timeout_error(const Membership& membership, const std::string& ranks, const char* what) {
@@ -50,7 +45,7 @@ Error lost_error(const Membership& membership, const std::string& ranks, const c
   return Error(
       RT_ERROR_COMMUNICATION,
       format("communicator '%s' of %d ranks: rank %d lost these ranks while it joined: "
-             "%s (%s); see their output, and that nobody else connects to their ports",
+             "%s (%s); see their output",
              membership.prefix.c_str(), membership.size, membership.rank, ranks.c_str(), why),
       RT_SCOPE_COMMUNICATOR);
 }
@@ -59,55 +54,57 @@ std::string key_of(const Membership& membership, int rank) {
   return membership.prefix + "/" + std::to_string(rank);
 }
 
-// What every other rank has published, by rank; `bytes` each.
-std::vector<std::vector<char>> fetch_all(const rt_host& host, const Membership& membership,
-                                         std::size_t bytes, Deadline deadline) {
-  std::vector<std::vector<char>> all(static_cast<std::size_t>(membership.size));
+void publish(const rt_host& host, const Membership& membership, const Invitation& invitation) {
+  rt_error error{};
+  error.size = sizeof(error);
+  if (host.kv_set(host.context, key_of(membership, membership.rank).c_str(), &invitation,
+                  sizeof(invitation), &error)) {
+    throw Error(RT_ERROR_COMMUNICATION, format("cannot publish the address of rank %d: %s",
+                                               membership.rank, error.message));
+  }
+}
+
+// What every other rank has published, by rank.
+std::vector<Invitation> fetch_all(const rt_host& host, const Membership& membership,
+                                  Deadline deadline) {
+  std::vector<Invitation> all(static_cast<std::size_t>(membership.size));
   std::string missing;
   for (int rank = 0; rank < membership.size; ++rank) {
     if (rank == membership.rank) continue;
-    auto& value = all[static_cast<std::size_t>(rank)];
-    value.resize(bytes);
-    uint64_t size = bytes;
+    Invitation& value = all[static_cast<std::size_t>(rank)];
+    uint64_t size = sizeof(value);
     const auto rest = std::chrono::nanoseconds(deadline - Clock::now()).count();
     rt_error error{};
     error.size = sizeof(error);
-    const rt_status status = host.kv_get(host.context, key_of(membership, rank).c_str(),
-                                         value.data(), &size, std::max<int64_t>(rest, 0), &error);
+    const rt_status status = host.kv_get(host.context, key_of(membership, rank).c_str(), &value,
+                                         &size, std::max<int64_t>(rest, 0), &error);
     if (status == RT_ERROR_TIMEOUT) {
-      missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
-    } else if (status != RT_OK || size != bytes) {
-      const std::string why = status != RT_OK ? error.message
-                                              : format(
-                                                    "it published %llu bytes, not %zu: its "
-                                                    "world has another size",
-                                                    static_cast<unsigned long long>(size), bytes);
-      throw lost_error(membership, std::to_string(rank), why.c_str());
+      append(missing, rank_name(rank));
+    } else if (status != RT_OK) {
+      throw lost_error(membership, rank_name(rank), error.message);
+    } else if (size != sizeof(value) || value.size != membership.size) {
+      throw lost_error(membership, rank_name(rank),
+                       format("it says that there are %d ranks", value.size).c_str());
     }
   }
   if (!missing.empty()) throw timeout_error(membership, missing, "did not come");
   return all;
 }
 
-// Closes all pairs at the deadline unless destroyed before: a Pair::connect that waits then
-// returns. Its own timeout would start anew with each pair.
-class Alarm {
- public:
-  Alarm(::gloo::transport::Context& transport, Deadline deadline)
-      : thread_([&transport, deadline](std::stop_token stop) {
-          std::mutex mutex;
-          std::unique_lock lock(mutex);
-          std::condition_variable_any never;
-          never.wait_until(lock, stop, deadline, [] { return false; });
-          if (stop.stop_requested()) return;
-          for (int rank = 0; rank < transport.size; ++rank) {
-            if (rank != transport.rank) transport.getPair(rank)->close();
-          }
-        }) {}
-
- private:
-  std::jthread thread_;
-};
+std::vector<Socket> meet(const rt_host& host, const Membership& membership, const Device& device,
+                         Deadline deadline) {
+  Door door(device, membership.rank, membership.size);
+  publish(host, membership, door.invitation());
+  std::vector<Invitation> invitations = fetch_all(host, membership, deadline);
+  invitations[static_cast<std::size_t>(membership.rank)] = door.invitation();
+  Door::Guests guests = door.meet(invitations, deadline);
+  if (guests.missing.empty()) return std::move(guests.sockets);
+  std::string ranks;
+  for (const int rank : guests.missing) append(ranks, rank_name(rank));
+  if (Clock::now() < deadline) throw lost_error(membership, ranks, guests.why.c_str());
+  const std::string why = guests.why.empty() ? "" : " (" + guests.why + ")";
+  throw timeout_error(membership, ranks + why, "did not connect");
+}
 
 }  // namespace
 
@@ -117,84 +114,35 @@ Deadline deadline_in(int64_t timeout_ns) {
          std::min<std::chrono::nanoseconds>(std::chrono::nanoseconds(timeout_ns), kCentury);
 }
 
-Mesh::Mesh(const rt_host& host, const Membership& membership, Device device, Deadline deadline)
+Mesh::Mesh(const rt_host& host, const Membership& membership, const Device& device,
+           Deadline deadline)
     : ::gloo::Context(membership.rank, membership.size),
+      place_(device),
       last_words_(static_cast<std::size_t>(membership.size)) {
-  transport_ = device->createContext(rank, size);
-  transport_->setTimeout(left(deadline));
-  wires_ = std::make_shared<Wires>(transport_);
-  device_ = std::move(device);
+  std::vector<Socket> sockets(1);
+  if (size > 1) sockets = meet(host, membership, device, deadline);
+  wires_ = std::make_shared<Wires>(device.loop, rank, std::move(sockets));
   transportContext_ = wires_;
-  if (size == 1) return;
-  publish_addresses(host, membership);
-  connect_pairs(host, membership, deadline);
-  greet(membership, deadline);
+  if (size > 1) greet(membership, deadline);
 }
 
-// A pair listens on a port of its own, so the value has one address for each other rank.
-void Mesh::publish_addresses(const rt_host& host, const Membership& membership) {
-  std::vector<char> all;
-  for (int peer = 0; peer < size; ++peer) {
-    if (peer == rank) continue;
-    const auto& pair = transport_->createPair(peer);
-    pair->setLocalRank(0);
-    const std::vector<char> address = pair->address().bytes();
-    all.insert(all.end(), address.begin(), address.end());
-  }
-  rt_error error{};
-  error.size = sizeof(error);
-  if (host.kv_set(host.context, key_of(membership, rank).c_str(), all.data(), all.size(), &error)) {
-    throw Error(RT_ERROR_COMMUNICATION,
-                format("cannot publish the addresses of rank %d: %s", rank, error.message));
-  }
-}
-
-void Mesh::connect_pairs(const rt_host& host, const Membership& membership, Deadline deadline) {
-  const std::size_t bytes = transport_->getPair(rank == 0 ? 1 : 0)->address().bytes().size();
-  const auto published =
-      fetch_all(host, membership, bytes * static_cast<std::size_t>(size - 1), deadline);
-  std::optional<Alarm> alarm;
-  {
-    const BlockedSignals inherited(BlockedSignals::kAll);
-    alarm.emplace(*transport_, deadline);
-  }
-  for (int peer = 0; peer < size; ++peer) {
-    if (peer == rank) continue;
-    const auto place = static_cast<std::size_t>(rank > peer ? rank - 1 : rank) * bytes;
-    const char* address = published[static_cast<std::size_t>(peer)].data() + place;
-    try {
-      transport_->getPair(peer)->connect({address, address + bytes});
-    } catch (const std::exception& e) {
-      if (Clock::now() < deadline) throw lost_error(membership, std::to_string(peer), e.what());
-    }
-    if (Clock::now() >= deadline)
-      throw timeout_error(membership, std::to_string(peer), "did not connect");
-  }
-}
-
-// A connection alone proves nothing: a stranger may have been the first to connect to the port of a
-// pair. Who has greeted awaits farewells, so that they can be sent at once from then on.
+// All ranks are there once all have greeted. Who has greeted awaits farewells, so that they can be
+// sent at once from then on.
 void Mesh::greet(const Membership& membership, Deadline deadline) {
-  Greeting mine{kMagic, rank, size};
-  std::vector<Greeting> theirs(static_cast<std::size_t>(size), Greeting{0, 0, 0});
-  const auto send = transport_->createUnboundBuffer(&mine, sizeof(mine));
-  const auto receive =
-      transport_->createUnboundBuffer(theirs.data(), theirs.size() * sizeof(Greeting));
-  const auto greeted = [&](int peer) {
-    const Greeting& g = theirs[static_cast<std::size_t>(peer)];
-    return g.magic == kMagic && g.rank == peer && g.size == size;
-  };
+  char mine = 1;
+  std::vector<char> greeted(static_cast<std::size_t>(size));  // by rank
+  const auto send = wires_->make_lasting_buffer(&mine, 1);
+  const auto receive = wires_->make_lasting_buffer(greeted.data(), greeted.size());
   farewells_ =
       wires_->createUnboundBuffer(last_words_.data(), last_words_.size() * sizeof(int32_t));
-  heard_ = transport_->createUnboundBuffer(last_words_.data(), 1);
+  heard_ = wires_->make_lasting_buffer(last_words_.data(), 1);
   try {
     for (int peer = 0; peer < size; ++peer) {
       if (peer == rank) continue;
       farewells_->recv(peer, kFarewellSlot, static_cast<std::size_t>(peer) * sizeof(int32_t),
                        sizeof(int32_t));
       heard_->send(peer, kHeardSlot);
-      receive->recv(peer, kGreetingSlot, static_cast<std::size_t>(peer) * sizeof(Greeting),
-                    sizeof(Greeting));
+      receive->recv(peer, kGreetingSlot, static_cast<std::size_t>(peer), 1);
       send->send(peer, kGreetingSlot);
     }
     for (int i = 0; i < size - 1; ++i) receive->waitRecv(left(deadline));
@@ -203,15 +151,11 @@ void Mesh::greet(const Membership& membership, Deadline deadline) {
     const bool late = Clock::now() >= deadline;
     std::string ranks;
     for (int peer = 0; peer < size; ++peer) {
-      if (peer == rank || greeted(peer) || !(late || wires_->is_lost(peer))) continue;
-      ranks += (ranks.empty() ? "" : ", ") + std::to_string(peer);
+      if (peer == rank || greeted[static_cast<std::size_t>(peer)] != 0) continue;
+      if (late || wires_->is_lost(peer)) append(ranks, rank_name(peer));
     }
     if (late) throw timeout_error(membership, ranks, "connected but did not greet");
     throw lost_error(membership, ranks, e.what());
-  }
-  for (int peer = 0; peer < size; ++peer) {
-    if (peer != rank && !greeted(peer))
-      throw lost_error(membership, std::to_string(peer), "it greets as somebody else");
   }
 }
 
@@ -233,8 +177,8 @@ void Mesh::wait_last_word() { farewells_->waitRecv(); }
 // So the connection is closed after the peer's I/O thread, which handles messages in order, has
 // carried out a send that it keeps open for this purpose.
 void Mesh::leave(int32_t last_word) {
-  wires_->say(last_word, kFarewellSlot);
   char answer = 0;
+  const auto word = wires_->make_lasting_buffer(&last_word, sizeof(last_word));
   std::vector<std::unique_ptr<::gloo::transport::UnboundBuffer>> answers;
   const auto try_with = [](const auto& body) {
     try {
@@ -243,15 +187,16 @@ void Mesh::leave(int32_t last_word) {
     }
   };
   for (int peer = 0; peer < size; ++peer) {
-    auto buffer = transport_->createUnboundBuffer(&answer, sizeof(answer));
+    if (peer == rank) continue;
+    try_with([&] { word->send(peer, kFarewellSlot); });
+    auto heard = wires_->make_lasting_buffer(&answer, sizeof(answer));
     try_with([&] {
-      if (peer == rank) return;
-      buffer->recv(peer, kHeardSlot);
-      answers.push_back(std::move(buffer));
+      heard->recv(peer, kHeardSlot);
+      answers.push_back(std::move(heard));
     });
   }
   const Deadline deadline = Clock::now() + Milliseconds(200);
-  for (const auto& buffer : answers) try_with([&] { buffer->waitRecv(left(deadline)); });
+  for (const auto& heard : answers) try_with([&] { heard->waitRecv(left(deadline)); });
   wires_->close();
 }
 

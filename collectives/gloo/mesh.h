@@ -1,4 +1,4 @@
-// How the ranks of a communicator find each other: addresses through the host's key-value store,
+// How the ranks of a communicator find each other: invitations through the host's key-value store,
 // then one TCP connection for each pair of ranks.
 #ifndef COLLECTIVES_GLOO_MESH_H_
 #define COLLECTIVES_GLOO_MESH_H_
@@ -11,12 +11,11 @@
 #include <vector>
 
 #include "device.h"
+#include "door.h"
 #include "rt/plugin.h"
 #include "wires.h"
 
 namespace collectives::gloo {
-
-using Deadline = std::chrono::steady_clock::time_point;
 
 Deadline deadline_in(int64_t timeout_ns);
 
@@ -33,9 +32,10 @@ class Mesh : public ::gloo::Context {
  public:
   // Returns when all ranks are connected and have said so. Throws rt::sdk::Error, RT_ERROR_TIMEOUT
   // once the deadline has passed, naming the ranks that are missing.
-  Mesh(const rt_host& host, const Membership& membership, Device device, Deadline deadline);
+  Mesh(const rt_host& host, const Membership& membership, const Device& device, Deadline deadline);
 
   Wires& wires() { return *wires_; }
+  const Device& device() const { return place_; }
 
   // Memory for the collective that runs, kept for the next: fresh pages cost as much as sending
   // them.
@@ -50,11 +50,9 @@ class Mesh : public ::gloo::Context {
   void leave(int32_t last_word);
 
  private:
-  void publish_addresses(const rt_host& host, const Membership& membership);
-  void connect_pairs(const rt_host& host, const Membership& membership, Deadline deadline);
   void greet(const Membership& membership, Deadline deadline);
 
-  std::shared_ptr<::gloo::transport::Context> transport_;
+  const Device place_;
   std::shared_ptr<Wires> wires_;
   std::unique_ptr<char[]> scratch_;
   std::size_t scratch_bytes_ = 0;

@@ -9,7 +9,6 @@
 #include "rt/sdk/communicator.h"
 #include "rt/sdk/error.h"
 
-using collectives::gloo::BlockedSignals;
 using collectives::gloo::Communicator;
 using collectives::gloo::Completion;
 using collectives::gloo::deadline_in;
@@ -58,7 +57,6 @@ rt_status create(void* self, const rt_comm_options* options, rt_communicator** r
       throw Error(RT_ERROR_INVALID_ARGUMENT,
                   rt::sdk::format("rank %d of %d", options->rank, options->world_size));
     }
-    const BlockedSignals pipe(BlockedSignals::kPipe);
     std::vector<int> names(static_cast<std::size_t>(options->world_size));
     std::iota(names.begin(), names.end(), 0);
     *result = new rt_communicator{std::make_unique<Communicator>(
@@ -72,7 +70,6 @@ rt_status create(void* self, const rt_comm_options* options, rt_communicator** r
 rt_status split(rt_communicator* parent, int32_t color, int32_t key, int64_t timeout_ns,
                 rt_communicator** result, rt_error* error) {
   return guard(error, [&] {
-    const BlockedSignals pipe(BlockedSignals::kPipe);
     auto part = parent->it->split(color, key, deadline_in(timeout_ns));
     *result = part ? new rt_communicator{std::move(part)} : nullptr;
   });

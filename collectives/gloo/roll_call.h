@@ -1,39 +1,51 @@
-// Who is late? Each rank keeps a send of its progress open for every other rank. Gloo's I/O thread
-// carries it out when the other asks, even while the rank computes; a rank that is stopped, or
-// behind a dead link, does not answer.
+// Who is late? Asked when a call takes long, and answered by the I/O threads of the others, even
+// while their ranks compute; a rank that is stopped, or behind a dead link, does not answer.
 #ifndef COLLECTIVES_GLOO_ROLL_CALL_H_
 #define COLLECTIVES_GLOO_ROLL_CALL_H_
 
-#include <memory>
+#include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "mesh.h"
+#include "wires.h"
 
 namespace collectives::gloo {
 
-// came, ask and describe: by the thread that calls the communicator.
+// By the thread that calls the communicator.
 class RollCall {
  public:
-  explicit RollCall(Mesh& mesh);
+  using Time = std::chrono::steady_clock::time_point;
+
+  explicit RollCall(Wires& wires) : wires_(wires) {}
 
   // This rank has come to one more collective.
-  void came();
+  void came() { wires_.set_progress(++mine_); }
 
-  // Asks all others; does not wait. False: it has asked kQuestions times already.
-  bool ask();
-  // What they have answered since: "rank 2 does not answer", "rank 3 has come to 5 collectives of
-  // 6". `names` as in Communicator. Empty if all have come.
-  std::string describe(const std::vector<int>& names);
+  // When go_on() has something to do.
+  Time next() const { return next_; }
+  // Asks all others, or looks at what they have answered.
+  void go_on();
+
+  // As of the last question whose time is over: "rank 2 does not answer", "rank 3 has come to 5
+  // collectives of 6"; "" if all have come. `names` as in Communicator.
+  std::string late(const std::vector<int>& names) const;
+  // The first rank that did not answer it.
+  std::optional<int> silent() const;
 
  private:
-  static constexpr int kQuestions = 8;
+  // The others have that long to answer, and are asked again so long after the question.
+  static constexpr std::chrono::milliseconds kAnswer{200}, kAgain{500};
 
-  Mesh& mesh_;
-  int64_t mine_ = 0;             // collectives; read by Gloo's thread
-  std::vector<int64_t> theirs_;  // by rank, kUnknown until it answers; written by Gloo's thread
-  std::unique_ptr<::gloo::transport::UnboundBuffer> answer_, question_;
-  int asked_ = 0;
+  Wires& wires_;
+  int64_t mine_ = 0;  // collectives
+  bool asked_ = false;
+  Time next_{};
+  struct Late {
+    int rank;
+    std::optional<int64_t> came;  // nullopt: it did not answer
+  };
+  std::vector<Late> late_;
 };
 
 }  // namespace collectives::gloo

@@ -3,113 +3,153 @@
 #include <gloo/common/error.h>
 
 #include <chrono>
+#include <condition_variable>
 
 namespace collectives::gloo {
-namespace {
 
-constexpr std::chrono::milliseconds kForever = std::chrono::hours(24 * 365);
-constexpr uint64_t kProbeSlot = uint64_t{0x50} << 56;  // nobody sends here
-
-}  // namespace
-
-class Wires::Buffer : public ::gloo::transport::UnboundBuffer {
+class Wires::Buffer final : public ::gloo::transport::UnboundBuffer, private TransferOwner {
  public:
-  Buffer(Wires& wires, std::unique_ptr<UnboundBuffer> inner)
-      : UnboundBuffer(inner->ptr, inner->size), wires_(wires), inner_(std::move(inner)) {
+  Buffer(Wires& wires, void* pointer, size_t size, bool lasts)
+      : UnboundBuffer(pointer, size), wires_(wires), lasts_(lasts) {
     const std::lock_guard lock(wires_.buffers_mutex_);
     wires_.buffers_.insert(this);
   }
   ~Buffer() override {
+    if (in_progress()) {
+      for (int peer = 0; peer < wires_.size; ++peer) {
+        if (peer != wires_.rank) wires_.wire(peer).forget(*this);
+      }
+    }
     const std::lock_guard lock(wires_.buffers_mutex_);
     wires_.buffers_.erase(this);
   }
 
-  bool waitRecv(int* rank, std::chrono::milliseconds) override {
-    check();
-    if (!inner_->waitRecv(rank, kForever)) throw Interrupted();
-    return true;
+  bool waitRecv(int* rank, std::chrono::milliseconds timeout) override {
+    return wait(received_, rank, timeout);
   }
-  bool waitSend(int* rank, std::chrono::milliseconds) override {
-    check();
-    if (!inner_->waitSend(rank, kForever)) throw Interrupted();
-    return true;
+  bool waitSend(int* rank, std::chrono::milliseconds timeout) override {
+    return wait(sent_, rank, timeout);
   }
-  void abortWaitRecv() override { inner_->abortWaitRecv(); }
-  void abortWaitSend() override { inner_->abortWaitSend(); }
+  void abortWaitRecv() override { wake(); }
+  void abortWaitSend() override { wake(); }
 
   void send(int rank, uint64_t slot, size_t offset, size_t bytes) override {
-    check();
-    inner_->send(rank, slot, offset, bytes);
+    begin();
+    wires_.wire(rank).send(*this, slot, at(offset), size_of(offset, bytes));
   }
   void recv(int rank, uint64_t slot, size_t offset, size_t bytes) override {
-    check();
-    inner_->recv(rank, slot, offset, bytes);
+    begin();
+    wires_.wire(rank).receive(*this, slot, at(offset), size_of(offset, bytes));
   }
-  void recv(std::vector<int> ranks, uint64_t slot, size_t offset, size_t bytes) override {
-    check();
-    inner_->recv(std::move(ranks), slot, offset, bytes);
+  void recv(std::vector<int>, uint64_t, size_t, size_t) override {
+    throw ::gloo::InvalidOperationException("Wires: a receive names the rank that sends");
+  }
+
+  void wake() {
+    const std::lock_guard lock(mutex_);
+    changed_.notify_all();
   }
 
  private:
-  void check() const {
-    if (wires_.interrupted()) throw Interrupted();
+  struct Count {
+    int done = 0, last_peer = -1;
+  };
+
+  void sent(int peer) override { finish(sent_, peer); }
+  void received(int peer) override { finish(received_, peer); }
+  void failed(const std::exception_ptr& why) override {
+    const std::lock_guard lock(mutex_);
+    if (!failure_) failure_ = why;
+    changed_.notify_all();
+  }
+
+  // Notifies with the lock held: who waits may destroy this object as soon as it is released.
+  void finish(Count& count, int peer) {
+    const std::lock_guard lock(mutex_);
+    --begun_;
+    ++count.done;
+    count.last_peer = peer;
+    changed_.notify_all();
+  }
+
+  bool interrupted() const { return !lasts_ && wires_.interrupted_; }
+
+  void begin() {
+    if (interrupted()) throw Interrupted();
+    const std::lock_guard lock(mutex_);
+    ++begun_;
+  }
+
+  bool in_progress() {
+    const std::lock_guard lock(mutex_);
+    return begun_ > 0;
+  }
+
+  bool wait(Count& count, int* rank, std::chrono::milliseconds timeout) {
+    std::unique_lock lock(mutex_);
+    const auto over = [&] { return interrupted() || count.done > 0 || failure_; };
+    if (!lasts_) {
+      changed_.wait(lock, over);
+    } else if (!changed_.wait_for(lock, timeout, over)) {
+      throw ::gloo::IoException("it took longer than " + std::to_string(timeout.count()) + " ms");
+    }
+    if (interrupted()) throw Interrupted();
+    if (count.done == 0) std::rethrow_exception(failure_);
+    --count.done;
+    if (rank != nullptr) *rank = count.last_peer;
+    return true;
+  }
+
+  char* at(size_t offset) const { return static_cast<char*>(ptr) + offset; }
+  size_t size_of(size_t offset, size_t bytes) const {
+    if (bytes == kUnspecifiedByteCount) bytes = size - std::min(offset, size);
+    if (offset <= size && bytes <= size - offset) return bytes;
+    throw ::gloo::InvalidOperationException("Wires: a transfer beyond the end of its buffer");
   }
 
   Wires& wires_;
-  const std::unique_ptr<UnboundBuffer> inner_;
+  const bool lasts_;
+  std::mutex mutex_;  // of the rest
+  std::condition_variable changed_;
+  int begun_ = 0;  // transfers of which a wire may still know
+  Count sent_, received_;
+  std::exception_ptr failure_;  // of any transfer
 };
 
-Wires::Wires(std::shared_ptr<::gloo::transport::Context> inner)
-    : Context(inner->rank, inner->size), inner_(std::move(inner)) {}
+Wires::Wires(std::shared_ptr<Loop> loop, int rank, std::vector<Socket> sockets)
+    : Context(rank, static_cast<int>(sockets.size())), loop_(std::move(loop)) {
+  for (int peer = 0; peer < size; ++peer) {
+    const auto place = static_cast<std::size_t>(peer);
+    if (peer != rank)
+      pairs_[place] = std::make_unique<Wire>(*loop_, std::move(sockets[place]), peer, progress_);
+  }
+}
 
-std::unique_ptr<::gloo::transport::Pair>& Wires::getPair(int rank) { return inner_->getPair(rank); }
+Wire& Wires::wire(int rank) { return static_cast<Wire&>(*pairs_[static_cast<std::size_t>(rank)]); }
 
-std::unique_ptr<::gloo::transport::Pair>& Wires::createPair(int rank) {
-  return inner_->createPair(rank);
+std::unique_ptr<::gloo::transport::Pair>& Wires::createPair(int) {
+  throw ::gloo::InvalidOperationException("Wires: all connections are there");
 }
 
 std::unique_ptr<::gloo::transport::UnboundBuffer> Wires::createUnboundBuffer(void* pointer,
                                                                              size_t size) {
-  return std::make_unique<Buffer>(*this, inner_->createUnboundBuffer(pointer, size));
+  return std::make_unique<Buffer>(*this, pointer, size, false);
+}
+
+std::unique_ptr<::gloo::transport::UnboundBuffer> Wires::make_lasting_buffer(void* pointer,
+                                                                             size_t size) {
+  return std::make_unique<Buffer>(*this, pointer, size, true);
 }
 
 void Wires::interrupt() {
   const std::lock_guard lock(buffers_mutex_);
   interrupted_ = true;
-  for (Buffer* buffer : buffers_) {
-    buffer->abortWaitRecv();
-    buffer->abortWaitSend();
-  }
+  for (Buffer* buffer : buffers_) buffer->wake();
 }
 
-// Not Pair::close, which throws away what is still to be sent: a wait that times out takes down all
-// connections.
 void Wires::close() {
-  const auto nothing = inner_->createUnboundBuffer(nullptr, 0);
-  try {
-    nothing->waitRecv(std::chrono::milliseconds(0));
-  } catch (const ::gloo::IoException&) {
-  }
-}
-
-void Wires::say(int32_t word, uint64_t slot) {
-  const auto buffer = inner_->createUnboundBuffer(&word, sizeof(word));
   for (int peer = 0; peer < size; ++peer) {
-    try {
-      if (peer != rank) buffer->send(peer, slot, 0, sizeof(word));
-    } catch (const ::gloo::Exception&) {  // it is gone
-    }
-  }
-}
-
-// A lost connection refuses every transfer.
-bool Wires::is_lost(int rank) {
-  const auto nothing = inner_->createUnboundBuffer(nullptr, 0);
-  try {
-    nothing->recv(rank, kProbeSlot);
-    return false;
-  } catch (const ::gloo::Exception&) {
-    return true;
+    if (peer != rank) wire(peer).close();
   }
 }
 

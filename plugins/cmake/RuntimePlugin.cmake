@@ -1,8 +1,10 @@
 # runtime_add_plugin(<target> SOURCES <file>... [LIBRARIES <library>...] [OUTPUT_DIRECTORY <folder>] [NO_INSTALL])
 #
 # A shared library that exports rt_plugin_entry and nothing else, links everything that it needs (undefined symbols are
-# an error of the link, not of a training step), lands in <build>/lib/runtime/plugins unless OUTPUT_DIRECTORY says
-# otherwise, and is installed to <prefix>/lib/runtime/plugins unless NO_INSTALL is given.
+# an error of the link, not of a training step), has no search path (RUNPATH) but the folders of the libraries that it
+# links - by default CMake ends it with an empty part, where the loader would look into the working folder -, lands in
+# <build>/lib/runtime/plugins unless OUTPUT_DIRECTORY says otherwise, and is installed to <prefix>/lib/runtime/plugins
+# unless NO_INSTALL is given.
 function(runtime_add_plugin target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "NO_INSTALL" "OUTPUT_DIRECTORY" "SOURCES;LIBRARIES")
   if(NOT arg_OUTPUT_DIRECTORY)
@@ -14,6 +16,8 @@ function(runtime_add_plugin target)
     C_VISIBILITY_PRESET hidden
     CXX_VISIBILITY_PRESET hidden
     VISIBILITY_INLINES_HIDDEN ON
+    BUILD_WITH_INSTALL_RPATH ON
+    INSTALL_RPATH_USE_LINK_PATH ON
     LIBRARY_OUTPUT_DIRECTORY ${arg_OUTPUT_DIRECTORY})
   target_link_options(${target} PRIVATE -Wl,--version-script=${CMAKE_CURRENT_FUNCTION_LIST_DIR}/plugin_exports.map)
   if(NOT RUNTIME_SANITIZE)

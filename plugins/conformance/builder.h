@@ -118,6 +118,8 @@ void add_batch_norm_parts(Cases& cases, rt_dtype dtype);  // cases_batch_norm_pa
 void add_attention(Cases& cases, rt_dtype dtype);         // cases_attention.cpp
 void add_movement(Cases& cases, rt_dtype dtype);          // cases_movement.cpp
 void add_optimizers(Cases& cases, rt_dtype dtype);        // cases_optimizers.cpp, none in 16 bits
+void add_special_numbers(Cases& cases, rt_dtype dtype);   // cases_special.cpp
+void add_special_rows(Cases& cases, rt_dtype dtype);      // cases_special_rows.cpp
 
 }  // namespace plugins::conformance
 

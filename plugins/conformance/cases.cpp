@@ -66,6 +66,8 @@ std::vector<Case> all_cases() {
     add_movement(cases, dtype);
     add_optimizers(cases, dtype);
     add_empty_batches(cases, dtype);
+    add_special_numbers(cases, dtype);
+    add_special_rows(cases, dtype);
   }
   return cases;
 }

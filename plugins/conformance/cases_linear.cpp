@@ -1,56 +1,8 @@
 // matmul and the convolutions
-#include "plugins/conformance/builder.h"
+#include "plugins/conformance/forms.h"
 
 namespace plugins::conformance {
 namespace {
-
-struct Product {
-  Dims leading;
-  int64_t m, n, k;
-};
-
-// a [leading..., m, k] and b [k, n] or [leading..., k, n], each transposed or not.
-Builder product(rt_dtype dtype, const Product& p, bool ta, bool tb, bool b_has_batch) {
-  const auto with = [](Dims dims, int64_t rows, int64_t columns) {
-    dims.insert(dims.end(), {rows, columns});
-    return dims;
-  };
-  const Dims a = ta ? with(p.leading, p.k, p.m) : with(p.leading, p.m, p.k);
-  const Dims b_leading = b_has_batch ? p.leading : Dims{};
-  const Dims b = tb ? with(b_leading, p.n, p.k) : with(b_leading, p.k, p.n);
-  Builder builder(RT_OP_MATMUL, dtype,
-                  label(a) + (ta ? "t" : "") + " " + label(b) + (tb ? "t" : ""));
-  builder.in(a).in(b).out(with(p.leading, p.m, p.n));
-  builder.integer(RT_ATTR_TRANSPOSE_A, ta).integer(RT_ATTR_TRANSPOSE_B, tb);
-  return builder;
-}
-
-// A convolution by its sizes; P and Q follow.
-struct Convolution {
-  int64_t n, h, w, c, o, kernel_h, kernel_w;
-  int64_t stride_h = 1, stride_w = 1;
-  int64_t pad_top = 0, pad_bottom = 0, pad_left = 0, pad_right = 0;
-  int64_t dilation_h = 1, dilation_w = 1, groups = 1;
-
-  Dims x() const { return {n, h, w, c}; }
-  Dims weights() const { return {o, kernel_h, kernel_w, c / groups}; }
-  Dims y() const {
-    return {n, (h + pad_top + pad_bottom - dilation_h * (kernel_h - 1) - 1) / stride_h + 1,
-            (w + pad_left + pad_right - dilation_w * (kernel_w - 1) - 1) / stride_w + 1, o};
-  }
-  std::vector<host::Attribute> attributes() const {
-    return {{RT_ATTR_STRIDE_H, stride_h},     {RT_ATTR_STRIDE_W, stride_w},
-            {RT_ATTR_PAD_TOP, pad_top},       {RT_ATTR_PAD_BOTTOM, pad_bottom},
-            {RT_ATTR_PAD_LEFT, pad_left},     {RT_ATTR_PAD_RIGHT, pad_right},
-            {RT_ATTR_DILATION_H, dilation_h}, {RT_ATTR_DILATION_W, dilation_w},
-            {RT_ATTR_GROUPS, groups}};
-  }
-  std::string name() const {
-    return label(x()) + " " + label(weights()) + " s" + label({stride_h, stride_w}) + " p" +
-           label({pad_top, pad_bottom, pad_left, pad_right}) + " d" +
-           label({dilation_h, dilation_w}) + " g" + std::to_string(groups);
-  }
-};
 
 Convolution square(int64_t n, int64_t size, int64_t c, int64_t o, int64_t kernel, int64_t padding,
                    int64_t stride = 1) {
@@ -81,25 +33,6 @@ std::vector<Convolution> convolutions() {
   depthwise.groups = 16;
   list.insert(list.end(), {grouped, depthwise});
   return list;
-}
-
-Builder forward(rt_dtype dtype, const Convolution& v) {
-  Builder b(RT_OP_CONV2D, dtype, v.name());
-  b.in(v.x()).in(v.weights()).out(v.y()).attributes(v.attributes());
-  return b;
-}
-
-Builder backward_data(rt_dtype dtype, const Convolution& v) {
-  Builder b(RT_OP_CONV2D_BACKWARD_DATA, dtype, v.name());
-  b.in(v.y()).in(v.weights()).out(v.x()).attributes(v.attributes());
-  return b;
-}
-
-Builder backward_weights(rt_dtype dtype, const Convolution& v, bool with_bias) {
-  Builder b(RT_OP_CONV2D_BACKWARD_WEIGHTS, dtype, v.name() + (with_bias ? " with db" : ""));
-  b.in(v.x()).in(v.y()).out(v.weights()).attributes(v.attributes());
-  if (with_bias) b.out({v.o});
-  return b;
 }
 
 }  // namespace
@@ -136,22 +69,25 @@ void add_matmul(Cases& cases, rt_dtype dtype) {
 
 void add_convolution(Cases& cases, rt_dtype dtype) {
   for (const Convolution& v : convolutions()) {
-    cases.push_back(forward(dtype, v));
-    cases.push_back(backward_data(dtype, v));
-    cases.push_back(backward_weights(dtype, v, false));
-    cases.push_back(backward_weights(dtype, v, true));
+    cases.push_back(convolution_forward(dtype, v));
+    cases.push_back(convolution_backward_data(dtype, v));
+    cases.push_back(convolution_backward_weights(dtype, v, false));
+    cases.push_back(convolution_backward_weights(dtype, v, true));
   }
   for (const Convolution& v : {square(2, 6, 5, 7, 3, 1), square(2, 6, 20, 50, 5, 0)}) {
-    cases.push_back(forward(dtype, v).rename("bias relu").bias().activation(RT_ACTIVATION_RELU));
-    cases.push_back(forward(dtype, v)
+    cases.push_back(
+        convolution_forward(dtype, v).rename("bias relu").bias().activation(RT_ACTIVATION_RELU));
+    cases.push_back(convolution_forward(dtype, v)
                         .rename("bias residual relu")
                         .bias()
                         .residual()
                         .activation(RT_ACTIVATION_RELU));
-    cases.push_back(forward(dtype, v).rename("bias tanh").bias().activation(RT_ACTIVATION_TANH));
     cases.push_back(
-        backward_data(dtype, v).rename("relu backward").activation_backward(RT_ACTIVATION_RELU));
-    cases.push_back(backward_data(dtype, v).rename("residual").residual());
+        convolution_forward(dtype, v).rename("bias tanh").bias().activation(RT_ACTIVATION_TANH));
+    cases.push_back(convolution_backward_data(dtype, v)
+                        .rename("relu backward")
+                        .activation_backward(RT_ACTIVATION_RELU));
+    cases.push_back(convolution_backward_data(dtype, v).rename("residual").residual());
   }
 }
 

@@ -1,34 +1,8 @@
 // The poolings and their gradients
-#include "plugins/conformance/builder.h"
+#include "plugins/conformance/forms.h"
 
 namespace plugins::conformance {
 namespace {
-
-struct Pooling {
-  int64_t n, h, w, c, kernel_h, kernel_w, stride_h, stride_w;
-  int64_t pad_top = 0, pad_bottom = 0, pad_left = 0, pad_right = 0;
-  int64_t count_include_pad = 1;
-
-  Dims x() const { return {n, h, w, c}; }
-  Dims y() const {
-    return {n, (h + pad_top + pad_bottom - kernel_h) / stride_h + 1,
-            (w + pad_left + pad_right - kernel_w) / stride_w + 1, c};
-  }
-  std::vector<host::Attribute> attributes(bool average) const {
-    std::vector<host::Attribute> list = {
-        {RT_ATTR_KERNEL_H, kernel_h},   {RT_ATTR_KERNEL_W, kernel_w},
-        {RT_ATTR_STRIDE_H, stride_h},   {RT_ATTR_STRIDE_W, stride_w},
-        {RT_ATTR_PAD_TOP, pad_top},     {RT_ATTR_PAD_LEFT, pad_left},
-        {RT_ATTR_PAD_RIGHT, pad_right}, {RT_ATTR_PAD_BOTTOM, pad_bottom}};
-    if (average) list.push_back({RT_ATTR_COUNT_INCLUDE_PAD, count_include_pad});
-    return list;
-  }
-  std::string name() const {
-    return label(x()) + " k" + label({kernel_h, kernel_w}) + " s" + label({stride_h, stride_w}) +
-           " p" + label({pad_top, pad_bottom, pad_left, pad_right}) +
-           (count_include_pad ? "" : " without padding");
-  }
-};
 
 std::vector<Pooling> poolings() {
   return {
@@ -42,37 +16,26 @@ std::vector<Pooling> poolings() {
   };
 }
 
-Builder forward(const char* operation, rt_dtype dtype, const Pooling& p, bool average) {
-  Builder b(operation, dtype, p.name());
-  b.in(p.x()).out(p.y()).attributes(p.attributes(average));
-  return b;
-}
-
-Builder backward(const char* operation, rt_dtype dtype, const Pooling& p, bool average) {
-  Builder b(operation, dtype, p.name());
-  Values dy;
-  dy.seed = 7;
-  b.in(p.y(), dy).out(p.x()).attributes(p.attributes(average));
-  return b;
-}
-
 }  // namespace
 
 void add_pooling(Cases& cases, rt_dtype dtype) {
   for (const Pooling& p : poolings()) {
-    const Builder max = forward(RT_OP_MAX_POOL2D, dtype, p, false);
-    const Builder max_backward = backward(RT_OP_MAX_POOL2D_BACKWARD, dtype, p, false).forward(max);
-    const Builder average = forward(RT_OP_AVG_POOL2D, dtype, p, true);
-    const Builder average_backward = backward(RT_OP_AVG_POOL2D_BACKWARD, dtype, p, true);
+    const Builder max = pooling_forward(RT_OP_MAX_POOL2D, dtype, p, false);
+    const Builder max_backward =
+        pooling_backward(RT_OP_MAX_POOL2D_BACKWARD, dtype, p, false).forward(max);
+    const Builder average = pooling_forward(RT_OP_AVG_POOL2D, dtype, p, true);
+    const Builder average_backward = pooling_backward(RT_OP_AVG_POOL2D_BACKWARD, dtype, p, true);
     if (p.count_include_pad) cases.insert(cases.end(), {max.get(), max_backward.get()});
     cases.insert(cases.end(), {average.get(), average_backward.get()});
   }
   const Pooling p = poolings().front();
-  cases.push_back(
-      forward(RT_OP_MAX_POOL2D, dtype, p, false).rename("relu").activation(RT_ACTIVATION_RELU));
-  cases.push_back(
-      forward(RT_OP_AVG_POOL2D, dtype, p, true).rename("relu").activation(RT_ACTIVATION_RELU));
-  cases.push_back(backward(RT_OP_AVG_POOL2D_BACKWARD, dtype, p, true)
+  cases.push_back(pooling_forward(RT_OP_MAX_POOL2D, dtype, p, false)
+                      .rename("relu")
+                      .activation(RT_ACTIVATION_RELU));
+  cases.push_back(pooling_forward(RT_OP_AVG_POOL2D, dtype, p, true)
+                      .rename("relu")
+                      .activation(RT_ACTIVATION_RELU));
+  cases.push_back(pooling_backward(RT_OP_AVG_POOL2D_BACKWARD, dtype, p, true)
                       .rename("relu backward")
                       .activation_backward(RT_ACTIVATION_RELU));
   for (const Dims& x : {Dims{2, 7, 5, 20}, Dims{1, 1, 1, 3}, Dims{3, 4, 4, 64}}) {

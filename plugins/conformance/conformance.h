@@ -26,6 +26,12 @@ struct Values {
   double high = 1.0;
   uint64_t seed = 1;
   int64_t zero_every = 0;
+  // A number that stands for others: NaN, an infinity, -0... The elements are seen as rows of
+  // special_row; with special_every = k each k-th row, the first of them special_at, holds it.
+  double special = 0.0;
+  int64_t special_every = 0;
+  int64_t special_at = 0;
+  int64_t special_row = 1;
 };
 
 // One operation on fixed shapes, in canonical layouts.

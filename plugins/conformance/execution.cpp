@@ -10,7 +10,12 @@ namespace {
 
 constexpr uint64_t kGuardBytes = 256;
 constexpr int kGuardValue = 0xA5;
-constexpr int kFreshValue = 0xFF;  // four or eight of them are a NaN
+
+// Guard bytes before the data, a multiple of the alignment.
+uint64_t front_bytes(const host::Device& device) {
+  const uint64_t alignment = std::max<uint64_t>(device.properties().alignment, 1);
+  return (kGuardBytes + alignment - 1) / alignment * alignment;
+}
 
 host::Operation with_forward(const host::Operation& operation, const Execution* forward) {
   host::Operation result = operation;
@@ -20,10 +25,13 @@ host::Operation with_forward(const host::Operation& operation, const Execution* 
 
 }  // namespace
 
-GuardedBuffer::GuardedBuffer(host::Device& device, host::Stream& stream, uint64_t bytes)
-    : bytes_(bytes), memory_(device.allocate(bytes + kGuardBytes)) {
-  if (bytes > 0) stream.fill(memory_.data(), kFreshValue, bytes);
-  stream.fill(static_cast<std::byte*>(memory_.data()) + bytes, kGuardValue, kGuardBytes);
+GuardedBuffer::GuardedBuffer(host::Device& device, host::Stream& stream, uint64_t bytes, int fresh)
+    : bytes_(bytes),
+      front_(front_bytes(device)),
+      memory_(device.allocate(front_ + bytes + kGuardBytes)) {
+  stream.fill(memory_.data(), kGuardValue, front_);
+  if (bytes > 0) stream.fill(data(), fresh, bytes);
+  stream.fill(static_cast<std::byte*>(data()) + bytes, kGuardValue, kGuardBytes);
 }
 
 void GuardedBuffer::upload(host::Stream& stream, const Bytes& data) {
@@ -33,23 +41,27 @@ void GuardedBuffer::upload(host::Stream& stream, const Bytes& data) {
                         "of elements",
                         static_cast<unsigned long long>(bytes_), data.size()));
   }
-  if (!data.empty()) stream.copy(memory_.data(), data.data(), data.size());
+  if (!data.empty()) stream.copy(this->data(), data.data(), data.size());
 }
 
 Bytes GuardedBuffer::download(host::Stream& stream, const std::string& what) const {
-  Bytes all(bytes_ + kGuardBytes);
+  Bytes all(front_ + bytes_ + kGuardBytes);
   stream.copy(all.data(), memory_.data(), all.size());
   stream.synchronize();
-  const auto guard = all.begin() + static_cast<std::ptrdiff_t>(bytes_);
-  const auto hit =
-      std::find_if(guard, all.end(), [](std::byte b) { return b != std::byte{kGuardValue}; });
-  if (hit != all.end()) {
+  const auto changed = [](std::byte b) { return b != std::byte{kGuardValue}; };
+  const auto begin = all.begin() + static_cast<std::ptrdiff_t>(front_);
+  const auto end = begin + static_cast<std::ptrdiff_t>(bytes_);
+  if (const auto hit = std::find_if(end, all.end(), changed); hit != all.end()) {
     throw Violation(rt::sdk::format("%s: a byte %lld behind its %llu bytes was written",
-                                    what.c_str(), static_cast<long long>(hit - guard),
+                                    what.c_str(), static_cast<long long>(hit - end),
                                     static_cast<unsigned long long>(bytes_)));
   }
-  all.resize(bytes_);
-  return all;
+  if (const auto hit = std::find_if(all.begin(), begin, changed); hit != begin) {
+    throw Violation(rt::sdk::format("%s: a byte %lld before its %llu bytes was written",
+                                    what.c_str(), static_cast<long long>(begin - hit),
+                                    static_cast<unsigned long long>(bytes_)));
+  }
+  return Bytes(begin, end);
 }
 
 Execution::Execution(host::Device& device, const host::Operation& operation, Execution* forward)
@@ -85,7 +97,7 @@ GuardedBuffer Execution::reorder(const GuardedBuffer& from, const rt_tensor_desc
   copy.inputs[0].layout = from_layout;
   copy.outputs[0].layout = to_layout;
   host::Kernel kernel = device_.create_kernel(copy);
-  GuardedBuffer result(device_, stream_, device_.layout_bytes(copy.outputs[0]));
+  GuardedBuffer result(device_, stream_, device_.layout_bytes(copy.outputs[0]), fresh_);
   const GuardedBuffer workspace(device_, stream_, kernel.info().workspace_bytes);
   const void* input = from.data();
   void* output = result.data();
@@ -102,7 +114,7 @@ GuardedBuffer Execution::reorder(const GuardedBuffer& from, const rt_tensor_desc
 }
 
 void Execution::launch(const std::vector<const void*>& inputs, const std::vector<void*>& outputs) {
-  const GuardedBuffer workspace(device_, stream_, info().workspace_bytes);
+  const GuardedBuffer workspace(device_, stream_, info().workspace_bytes, fresh_);
   rt_launch launch{};
   launch.size = sizeof(launch);
   launch.inputs = inputs.data();
@@ -115,7 +127,9 @@ void Execution::launch(const std::vector<const void*>& inputs, const std::vector
   workspace.download(stream_, "the workspace");
 }
 
-std::vector<Bytes> Execution::run(const std::vector<Bytes>& inputs, const InPlace& in_place) {
+std::vector<Bytes> Execution::run(const std::vector<Bytes>& inputs, const InPlace& in_place,
+                                  int fresh) {
+  fresh_ = fresh;
   std::vector<GuardedBuffer> in, out;
   std::vector<const void*> in_addresses;
   std::vector<void*> out_addresses;
@@ -126,13 +140,13 @@ std::vector<Bytes> Execution::run(const std::vector<Bytes>& inputs, const InPlac
     in_addresses.push_back(in.back().data());
   }
   for (uint32_t j = 0; j < operation_.outputs.size(); ++j) {
-    out.emplace_back(device_, stream_, device_.layout_bytes(operation_.outputs[j]));
+    out.emplace_back(device_, stream_, device_.layout_bytes(operation_.outputs[j]), fresh);
     const auto shared = in_place.find(j);
     out_addresses.push_back(shared == in_place.end() ? out.back().data()
                                                      : in[shared->second].data());
   }
   saved_.clear();
-  if (info().saved_bytes > 0) saved_.emplace_back(device_, stream_, info().saved_bytes);
+  if (info().saved_bytes > 0) saved_.emplace_back(device_, stream_, info().saved_bytes, fresh);
   stream_.synchronize();
   launch(in_addresses, out_addresses);
   if (!saved_.empty()) saved_.front().download(stream_, "the saved buffer");

@@ -17,11 +17,15 @@ class Violation : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Device memory of exactly `bytes` with guard bytes behind it, filled with 0xFF (NaN) at first.
+// What fresh memory holds: four or eight bytes of the usual value are a NaN.
+constexpr int kFreshNan = 0xFF;
+
+// Device memory of exactly `bytes` with guard bytes before and behind it; every byte is `fresh` at
+// first.
 class GuardedBuffer {
  public:
-  GuardedBuffer(host::Device& device, host::Stream& stream, uint64_t bytes);
-  void* data() const { return memory_.data(); }
+  GuardedBuffer(host::Device& device, host::Stream& stream, uint64_t bytes, int fresh = kFreshNan);
+  void* data() const { return static_cast<std::byte*>(memory_.data()) + front_; }
   uint64_t bytes() const { return bytes_; }
   void upload(host::Stream& stream, const Bytes& data);
   // Waits for the stream. Throws Violation (naming `what`) if a guard byte has changed.
@@ -29,6 +33,7 @@ class GuardedBuffer {
 
  private:
   uint64_t bytes_;
+  uint64_t front_;  // bytes of the guard before the data; keeps the alignment of the device
   host::Memory memory_;
 };
 
@@ -47,7 +52,10 @@ class Execution {
   const host::Operation& operation() const { return operation_; }
 
   // Canonical outputs for canonical inputs. Checks guards, and that inputs were not written.
-  std::vector<Bytes> run(const std::vector<Bytes>& inputs, const InPlace& in_place = {});
+  // Outputs, workspace and saved data hold the byte `fresh` before the launch: results that depend
+  // on it depend on memory that nobody wrote.
+  std::vector<Bytes> run(const std::vector<Bytes>& inputs, const InPlace& in_place = {},
+                         int fresh = kFreshNan);
   void* saved() const { return saved_.empty() ? nullptr : saved_.front().data(); }
 
  private:
@@ -58,6 +66,7 @@ class Execution {
   void launch(const std::vector<const void*>& inputs, const std::vector<void*>& outputs);
 
   host::Device& device_;
+  int fresh_ = kFreshNan;  // of the present run
   host::Operation operation_;
   Execution* forward_;
   host::Stream stream_;

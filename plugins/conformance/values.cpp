@@ -26,6 +26,9 @@ Bytes make(int64_t count, const Values& v) {
   for (int64_t i = 0; i < count; ++i) {
     double value = v.low + (v.high - v.low) * uniform(v.seed, static_cast<uint64_t>(i));
     if (v.zero_every > 0 && i % v.zero_every == v.zero_every - 1) value = 0.0;
+    if (v.special_every > 0 && i / v.special_row % v.special_every == v.special_at) {
+      value = v.special;
+    }
     if (std::numeric_limits<T>::is_integer) value = std::floor(value);
     const T element = static_cast<T>(value);
     std::memcpy(bytes.data() + static_cast<size_t>(i) * sizeof(T), &element, sizeof(T));

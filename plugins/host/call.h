@@ -9,13 +9,14 @@
 
 #include "plugins/host/error.h"
 #include "plugins/host/plugin.h"
+#include "plugins/host/printable.h"
 
 namespace plugins::host {
 
 // Throws Error (RT_ERROR_INTERNAL) that says that `what` let an exception cross the border.
 [[noreturn]] inline void throw_crossed(const std::string& what, const char* text) {
   throw Error(RT_ERROR_INTERNAL, what + ": the plugin let an exception cross the C border: " +
-                                     text + "; plugins must answer with a status");
+                                     printable(text) + "; plugins must answer with a status");
 }
 
 // Calls `body(rt_error*)`, and returns its status unless it threw. Only the header of the rt_error
@@ -66,7 +67,7 @@ void call_release(const Plugin& plugin, const char* what, Body&& body) noexcept 
   try {
     body();
   } catch (const std::exception& e) {
-    plugin.log(RT_LOG_ERROR, std::string(what) + " threw an exception: " + e.what());
+    plugin.log(RT_LOG_ERROR, std::string(what) + " threw an exception: " + printable(e.what()));
   } catch (...) {
     plugin.log(RT_LOG_ERROR, std::string(what) + " threw something that is not a std::exception");
   }

@@ -1,8 +1,11 @@
 #include "plugins/host/communicator.h"
 
+#include <cstring>
+#include <string_view>
 #include <utility>
 
 #include "plugins/host/call.h"
+#include "plugins/host/limits.h"
 
 namespace plugins::host {
 namespace {
@@ -42,9 +45,24 @@ bool Work::poll() {
 
 void Work::wait(std::chrono::nanoseconds timeout) {
   const Plugin& plugin = communicator_->plugin();
-  call(
-      [&] { return plugin.name() + ": wait for a collective"; },
-      [&](rt_error* e) { return plugin.communicator_api()->work_wait(work_, timeout.count(), e); });
+  const auto what = [&] { return plugin.name() + ": wait for a collective"; };
+  rt_error error;
+  const rt_status status = call_status(error, what, [&](rt_error* e) {
+    return plugin.communicator_api()->work_wait(work_, timeout.count(), e);
+  });
+  if (status == RT_OK) [[likely]]
+    return;
+  const std::string_view domain(error.native_domain,
+                                strnlen(error.native_domain, sizeof(error.native_domain)));
+  if (status != RT_ERROR_TIMEOUT || domain != RT_DOMAIN_SILENT_RANK) check(status, error, what());
+  const auto rank = static_cast<int>(error.native_code);
+  error.native_domain[0] = '\0';
+  error.native_code = 0;
+  try {
+    check(status, error, what());
+  } catch (const Error& e) {
+    throw SilentRank(e.what(), rank);
+  }
 }
 
 rt_collective make_collective(int32_t kind, rt_dtype dtype, const void* send, void* receive,
@@ -67,6 +85,7 @@ std::vector<rt_comm_capability> list_capabilities(const Plugin& plugin) {
   const auto what = [&] { return plugin.name() + ": capabilities"; };
   uint32_t count = 0;
   call(what, [&](rt_error* e) { return api.capabilities(plugin.self(), nullptr, &count, e); });
+  check_count(count, kMaxCapabilities, what());
   rt_comm_capability empty{};
   empty.size = sizeof(empty);
   std::vector<rt_comm_capability> rows(count, empty);
@@ -79,10 +98,9 @@ rt_comm_properties communicator_properties(const Plugin& plugin) {
   const rt_communicator_api& api = communicators_of(plugin);
   rt_comm_properties properties{};
   properties.size = sizeof(properties);
-  call([&] { return plugin.name() + ": communicator properties"; },
-       [&](rt_error* e) { return api.properties(plugin.self(), &properties, e); });
-  properties.device_plugin[sizeof(properties.device_plugin) - 1] = '\0';
-  properties.description[sizeof(properties.description) - 1] = '\0';
+  const auto what = [&] { return plugin.name() + ": communicator properties"; };
+  call(what, [&](rt_error* e) { return api.properties(plugin.self(), &properties, e); });
+  check_properties(properties, what());
   return properties;
 }
 

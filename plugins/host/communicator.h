@@ -17,6 +17,17 @@ namespace plugins::host {
 
 class Communicator;
 
+// A collective was not complete in time, and a rank does not answer over its connection.
+class SilentRank : public Error {
+ public:
+  SilentRank(const std::string& message, int rank)
+      : Error(RT_ERROR_TIMEOUT, message), rank_(rank) {}
+  int rank() const { return rank_; }
+
+ private:
+  int rank_;
+};
+
 // A started collective. Movable. The destructor frees it; the buffers must stay valid until it has
 // completed or failed.
 class Work {

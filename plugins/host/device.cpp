@@ -6,7 +6,9 @@
 
 #include "plugins/host/call.h"
 #include "plugins/host/error.h"
+#include "plugins/host/limits.h"
 #include "plugins/host/nearest.h"
+#include "plugins/host/printable.h"
 
 namespace plugins::host {
 namespace {
@@ -28,29 +30,22 @@ T* require_result(T* result, const std::string& what) {
   return result;
 }
 
-// Fixed texts of properties may lack their NUL.
-template <std::size_t N>
-void terminate(char (&text)[N]) {
-  text[N - 1] = '\0';
-}
-
 int32_t count_devices(const Plugin& plugin) {
   int32_t count = 0;
-  call([&] { return plugin.name() + ": count devices"; },
-       [&](rt_error* e) { return plugin.device_api()->count(plugin.self(), &count, e); });
+  const auto what = [&] { return plugin.name() + ": count devices"; };
+  call(what, [&](rt_error* e) { return plugin.device_api()->count(plugin.self(), &count, e); });
+  check_count(count, kMaxDevices, what());
   return count;
 }
 
 rt_device_properties properties_of(const Plugin& plugin, int32_t index) {
   rt_device_properties properties{};
   properties.size = sizeof(properties);
-  call([&] { return plugin.name() + ":" + std::to_string(index) + ": properties"; },
-       [&](rt_error* e) {
-         return plugin.device_api()->properties(plugin.self(), index, &properties, e);
-       });
-  terminate(properties.name);
-  terminate(properties.stable_id);
-  terminate(properties.unusable_reason);
+  const auto what = [&] { return plugin.name() + ":" + std::to_string(index) + ": properties"; };
+  call(what, [&](rt_error* e) {
+    return plugin.device_api()->properties(plugin.self(), index, &properties, e);
+  });
+  check_properties(properties, what());
   return properties;
 }
 
@@ -247,11 +242,11 @@ Kernel::Kernel(std::shared_ptr<Device> device, const Operation& operation)
   info_.size = sizeof(info_);
   try {
     call(what, [&](rt_error* e) { return api.info(plan_, &info_, e); });
+    check_plan(info_, operation, what());
   } catch (...) {
     call_release(device_->plugin(), "destroy", [&] { api.destroy(plan_); });
     throw;
   }
-  terminate(info_.implementation);
 }
 
 Kernel::Kernel(Kernel&& other) noexcept { *this = std::move(other); }
@@ -276,11 +271,14 @@ void Kernel::launch(Stream& stream, const rt_launch& launch) {
        });
 }
 
-std::vector<DeviceInfo> list_devices(const Plugin& plugin) {
+std::vector<DeviceInfo> list_devices(const Plugin& plugin,
+                                     const std::function<void(const char*)>& begin) {
   std::vector<DeviceInfo> devices;
   if (plugin.device_api() == nullptr) return devices;
+  if (begin) begin("its devices were counted");
   const int32_t count = count_devices(plugin);
   for (int32_t i = 0; i < count; ++i) {
+    if (begin) begin(("the properties of device " + std::to_string(i) + " were read").c_str());
     devices.push_back({plugin.name(), i, properties_of(plugin, i)});
   }
   return devices;
@@ -293,6 +291,7 @@ std::shared_ptr<Device> Device::open(std::shared_ptr<Plugin> plugin, int32_t ind
   std::shared_ptr<Device> device(new Device(std::move(plugin), index));
   device->properties_ = properties_of(*device->plugin_, index);
   check_usable(device->id_, device->properties_);
+  device->options_ = options;
   device->device_ = open_device(*device->plugin_, device->id_, index, options);
   return device;
 }
@@ -347,11 +346,14 @@ Support Device::query(const Operation& operation) {
     c.candidate_capacity = static_cast<uint32_t>(support.candidates.size());
     call(what, [&](rt_error* e) { return api.query(device_, view.get(), &c, e); });
     if (c.candidate_count <= c.candidate_capacity) break;
-    if (pass == 0) support.candidates.resize(std::min<uint32_t>(c.candidate_count, 1024));
+    if (pass == 0) support.candidates.resize(std::min(c.candidate_count, kMaxCandidates));
   }
   support.candidates.resize(std::min(c.candidate_count, c.candidate_capacity));
-  for (rt_candidate& candidate : support.candidates) terminate(candidate.implementation);
-  terminate(c.reason);
+  for (rt_candidate& candidate : support.candidates) check_candidate(candidate, operation, what());
+  check_count(c.level, RT_SUPPORT_NATIVE, what() + ": level");
+  check_count(c.post_ops_fused, static_cast<int64_t>(operation.post_ops.size()),
+              what() + ": post_ops_fused");
+  make_printable(c.reason);
   support.level = c.level;
   support.post_ops_fused = c.post_ops_fused;
   support.deterministic = c.deterministic != 0;
@@ -370,6 +372,7 @@ uint64_t Device::layout_bytes(const rt_tensor_desc& tensor) {
   const rt_kernel_api& api = kernels_of(*this);
   call(during(*this, "bytes of a layout"),
        [&](rt_error* e) { return api.layout_bytes(device_, &tensor, &bytes, e); });
+  check_bytes(bytes, id_ + ": bytes of a layout");
   return bytes;
 }
 
@@ -378,7 +381,7 @@ std::string Device::layout_name(const rt_tensor_desc& tensor) {
   const rt_kernel_api& api = kernels_of(*this);
   call(during(*this, "name of a layout"),
        [&](rt_error* e) { return api.layout_name(device_, &tensor, name, sizeof(name), e); });
-  terminate(name);
+  make_printable(name);
   return name;
 }
 

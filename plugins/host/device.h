@@ -3,6 +3,7 @@
 #define PLUGINS_HOST_DEVICE_H_
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -109,8 +110,10 @@ struct DeviceInfo {
   bool usable() const { return (properties.flags & RT_DEVICE_USABLE) != 0; }
 };
 
-// Devices of a plugin, usable or not. Empty if it has no device table.
-std::vector<DeviceInfo> list_devices(const Plugin& plugin);
+// Devices of a plugin, usable or not. Empty if it has no device table. `begin`, if given, hears
+// what is done next, as in Plugin::load.
+std::vector<DeviceInfo> list_devices(const Plugin& plugin,
+                                     const std::function<void(const char*)>& begin = nullptr);
 
 struct DeviceOptions {
   int32_t threads = 0;                         // 0: the device decides
@@ -131,6 +134,7 @@ class Device : public std::enable_shared_from_this<Device> {
   const std::string& id() const { return id_; }  // "cpu:0"
   const Plugin& plugin() const { return *plugin_; }
   const rt_device_properties& properties() const { return properties_; }
+  const DeviceOptions& options() const { return options_; }  // as it was opened with
   bool is_inline() const { return (properties_.flags & RT_DEVICE_INLINE) != 0; }
   bool host_memory() const { return (properties_.flags & RT_DEVICE_HOST_MEMORY) != 0; }
 
@@ -152,6 +156,7 @@ class Device : public std::enable_shared_from_this<Device> {
   std::shared_ptr<Plugin> plugin_;
   std::string id_;
   rt_device_properties properties_{};
+  DeviceOptions options_;
   rt_device* device_ = nullptr;
 };
 

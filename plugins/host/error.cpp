@@ -3,13 +3,15 @@
 #include <array>
 #include <cstring>
 
+#include "plugins/host/printable.h"
+
 namespace plugins::host {
 namespace {
 
 // A plugin may forget the terminating NUL; never read past the array.
 template <std::size_t N>
 std::string bounded_text(const char (&text)[N]) {
-  return std::string(text, strnlen(text, N));
+  return printable(std::string_view(text, strnlen(text, N)));
 }
 
 }  // namespace

@@ -1,52 +1,82 @@
 #include "plugins/host/loader.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <link.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <string>
+#include <vector>
 
+#include "plugins/host/descriptor.h"
 #include "plugins/host/error.h"
+#include "plugins/host/printable.h"
 
 namespace plugins::host {
 namespace {
 
-namespace fs = std::filesystem;
+using FileHeader = ElfW(Ehdr);
+using Segment = ElfW(Phdr);
 
-[[noreturn]] void refuse(const fs::path& path, const std::string& reason) {
-  throw Error(RT_ERROR_UNAVAILABLE, "plugin " + path.string() + ": " + reason);
+constexpr unsigned char kNativeClass = sizeof(void*) == 8 ? ELFCLASS64 : ELFCLASS32;
+
+std::string plugin_text(const std::filesystem::path& path) {
+  return "plugin " + printable(path.string());
 }
 
-struct stat status_of(const fs::path& plugin, const fs::path& path) {
-  struct stat status {};
-  if (::stat(path.c_str(), &status) != 0) {
-    refuse(plugin, "cannot read " + path.string() + ": " + std::strerror(errno));
-  }
-  return status;
-}
-
-// Whoever can write the file, or replace it in its folder, runs code in this process.
-void check_writers(const fs::path& plugin, const fs::path& file) {
-  const struct stat file_status = status_of(plugin, file);
-  if (!S_ISREG(file_status.st_mode)) refuse(plugin, "is not a regular file");
-  if (file_status.st_mode & S_IWOTH) {
-    refuse(plugin,
-           "the file is world-writable, so anybody could have replaced it; run: chmod o-w " +
-               file.string());
-  }
-  const struct stat folder_status = status_of(plugin, file.parent_path());
-  if ((folder_status.st_mode & S_IWOTH) && !(folder_status.st_mode & S_ISVTX)) {
-    refuse(plugin, "its folder is world-writable without the sticky bit; run: chmod o-w " +
-                       file.parent_path().string());
-  }
+[[noreturn]] void refuse(const CheckedFile& file, const std::string& reason) {
+  throw Error(RT_ERROR_UNAVAILABLE, plugin_text(file.named) + ": " + reason);
 }
 
 std::string loader_words() {
   const char* words = ::dlerror();
-  return words != nullptr ? words : "the loader gave no reason";
+  return words != nullptr ? printable(words) : "the loader gave no reason";
+}
+
+// Opens what is at the path now, if that is the file that was checked.
+Descriptor open_checked(const CheckedFile& file) {
+  Descriptor descriptor(::open(file.path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+  if (!descriptor) refuse(file, std::string("cannot be opened: ") + std::strerror(errno));
+  if (identity_of(descriptor.get(), plugin_text(file.named)) != file.identity)
+    refuse(file, "has changed since it was checked; start again when nobody writes it");
+  return descriptor;
+}
+
+bool read_at(const Descriptor& descriptor, void* to, std::size_t bytes, uint64_t offset) {
+  const ssize_t got = ::pread(descriptor.get(), to, bytes, static_cast<off_t>(offset));
+  return got == static_cast<ssize_t>(bytes);
+}
+
+// `bytes` from `offset` on are in the file, without overflow.
+void check_part(const CheckedFile& file, const char* part, uint64_t offset, uint64_t bytes) {
+  const uint64_t size = file.identity.bytes;
+  if (offset <= size && bytes <= size - offset) return;
+  refuse(file, "is cut off: its " + std::string(part) + " (" + std::to_string(bytes) +
+                   " bytes from byte " + std::to_string(offset) + " on) does not fit into its " +
+                   std::to_string(size) + " bytes; build or copy it again");
+}
+
+// All that the headers speak of is there. What is no library of this kind of processor is left to
+// the loader, which has words for it.
+void check_complete(const CheckedFile& file, const Descriptor& descriptor) {
+  FileHeader header;
+  if (!read_at(descriptor, &header, sizeof(header), 0) ||
+      std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
+      header.e_ident[EI_CLASS] != kNativeClass || header.e_phentsize != sizeof(Segment))
+    return;
+  check_part(file, "table of segments", header.e_phoff, uint64_t{header.e_phnum} * sizeof(Segment));
+  check_part(file, "table of sections", header.e_shoff,
+             uint64_t{header.e_shnum} * header.e_shentsize);
+  std::vector<Segment> segments(header.e_phnum);
+  if (!read_at(descriptor, segments.data(), segments.size() * sizeof(Segment), header.e_phoff))
+    refuse(file, std::string("cannot be read: ") + std::strerror(errno));
+  for (const Segment& segment : segments) {
+    if (segment.p_type == PT_LOAD || segment.p_type == PT_DYNAMIC)
+      check_part(file, "segment", segment.p_offset, segment.p_filesz);
+  }
 }
 
 // The library that an address belongs to.
@@ -59,35 +89,25 @@ const struct link_map* owner_of(void* address) {
 
 }  // namespace
 
-void check_library_path(const fs::path& path) {
-  if (!path.is_absolute()) {
-    refuse(path,
-           "the path is relative; plugins are named by absolute path, so that the current "
-           "folder cannot choose the code that runs");
-  }
-  if (std::find(path.begin(), path.end(), "..") != path.end()) {
-    refuse(path, "the path contains '..'; write the folder out");
-  }
-  check_writers(path, path);
-  std::error_code error;
-  const fs::path target = fs::canonical(path, error);
-  if (error) refuse(path, "cannot be resolved: " + error.message());
-  if (target != path) check_writers(path, target);
+CheckedFile check_library(const std::filesystem::path& path) {
+  return check_file(path, plugin_text(path));
 }
 
-rt_plugin_entry_fn open_library(const fs::path& path) {
+rt_plugin_entry_fn open_library(const CheckedFile& file) {
+  check_complete(file, open_checked(file));
   ::dlerror();
-  void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) refuse(path, "cannot be loaded: " + loader_words());
+  void* library = ::dlopen(file.path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) refuse(file, "cannot be loaded: " + loader_words());
+  open_checked(file);
   void* symbol = ::dlsym(library, RT_PLUGIN_ENTRY_SYMBOL);
   if (symbol == nullptr) {
-    refuse(path, "is not a plugin of this runtime, it does not export " RT_PLUGIN_ENTRY_SYMBOL
+    refuse(file, "is not a plugin of this runtime, it does not export " RT_PLUGIN_ENTRY_SYMBOL
                  ": " +
                      loader_words());
   }
   struct link_map* own = nullptr;
   if (::dlinfo(library, RTLD_DI_LINKMAP, &own) != 0 || owner_of(symbol) != own) {
-    refuse(path, "does not export " RT_PLUGIN_ENTRY_SYMBOL
+    refuse(file, "does not export " RT_PLUGIN_ENTRY_SYMBOL
                  " itself; one of the libraries that it depends on does");
   }
   return reinterpret_cast<rt_plugin_entry_fn>(symbol);

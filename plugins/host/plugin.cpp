@@ -4,17 +4,17 @@
 #include <cstddef>
 #include <cstring>
 #include <optional>
+#include <string_view>
 
 #include "plugins/host/call.h"
 #include "plugins/host/error.h"
+#include "plugins/host/limits.h"
 #include "plugins/host/loader.h"
+#include "plugins/host/printable.h"
 #include "plugins/host/tables.h"
 
 namespace plugins::host {
 namespace {
-
-// Names fit rt_comm_properties.device_plugin with its NUL.
-constexpr std::size_t kMaxNameLength = 31;
 
 // The functions of rt_host. No exception of ours may reach the plugin.
 template <typename Body>
@@ -40,10 +40,20 @@ rt_status answer(rt_error* error, Body&& body) noexcept {
 
 const HostServices& services_of(void* context) { return *static_cast<HostServices*>(context); }
 
+// A line at a time, so that nothing within a text looks like a message of its own.
+void log_lines(const HostServices& services, int32_t level, std::string_view component,
+               std::string_view text) {
+  do {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    services.log(level, printable(component), printable(text.substr(0, end)));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  } while (!text.empty());
+}
+
 void host_log(void* context, int32_t level, const char* component, const char* text) {
   answer(nullptr, [&] {
-    services_of(context).log(level, component != nullptr ? component : "",
-                             text != nullptr ? text : "");
+    log_lines(services_of(context), level, component != nullptr ? component : "",
+              text != nullptr ? text : "");
     return RT_OK;
   });
 }
@@ -131,7 +141,8 @@ const rt_plugin* enter(rt_plugin_entry_fn entry, const rt_host& host, const std:
       error, describe, [&](rt_error* e) { return entry(&host, &negotiation, &plugin, e); });
   if (status == RT_ERROR_VERSION || (status == RT_OK && !speaks(negotiation))) {
     // An instance of another version cannot be shut down either: its struct is unknown here.
-    const std::string words(error.message, strnlen(error.message, sizeof(error.message)));
+    const std::string words =
+        printable(std::string_view(error.message, strnlen(error.message, sizeof(error.message))));
     throw Error(RT_ERROR_VERSION, who + ": " + other_version(negotiation) +
                                       (words.empty() ? "" : "; its own words: " + words));
   }
@@ -164,13 +175,6 @@ void require_slot(Slot slot, const char* name, const std::string& who) {
   }
 }
 
-bool valid_name(const std::string& name) {
-  const auto lower = [](char c) { return c >= 'a' && c <= 'z'; };
-  const auto allowed = [&](char c) { return lower(c) || (c >= '0' && c <= '9') || c == '_'; };
-  return !name.empty() && name.size() <= kMaxNameLength && lower(name[0]) &&
-         std::all_of(name.begin(), name.end(), allowed);
-}
-
 void check_instance(const rt_plugin& plugin, const std::string& who) {
   require_slot(plugin.name, "name", who);
   require_slot(plugin.vendor, "vendor", who);
@@ -179,12 +183,7 @@ void check_instance(const rt_plugin& plugin, const std::string& who) {
   require_slot(plugin.description, "description", who);
   require_slot(plugin.get_interface, "get_interface", who);
   require_slot(plugin.options, "options", who);
-  const std::string name(plugin.name, strnlen(plugin.name, 256));
-  if (!valid_name(name)) {
-    throw Error(RT_ERROR_INVALID_ARGUMENT, who + ": its name is '" + name +
-                                               "'; expected [a-z][a-z0-9_]*, at most " +
-                                               std::to_string(kMaxNameLength) + " characters");
-  }
+  check_name(std::string(plugin.name, strnlen(plugin.name, 256)), who);
 }
 
 Plugin::OptionSpec copy_option(const rt_option_spec* spec, const std::string& who) {
@@ -196,7 +195,10 @@ Plugin::OptionSpec copy_option(const rt_option_spec* spec, const std::string& wh
                     ": one of its option descriptions is too short, has an empty text or an "
                     "unknown type");
   }
-  return {spec->key, spec->default_value, spec->description, spec->type};
+  const auto text = [&](const char* value) {
+    return checked_text(value, kMaxTextLength, who + ": an option description");
+  };
+  return {text(spec->key), text(spec->default_value), text(spec->description), spec->type};
 }
 
 std::vector<Plugin::OptionSpec> copy_options(const rt_plugin& plugin, const std::string& who) {
@@ -208,6 +210,7 @@ std::vector<Plugin::OptionSpec> copy_options(const rt_plugin& plugin, const std:
          return RT_OK;
        });
   if (specs == nullptr) return {};
+  check_count(count, kMaxOptions, who + ": options");
   std::vector<Plugin::OptionSpec> options;
   for (uint32_t i = 0; i < count; ++i) options.push_back(copy_option(specs[i], who));
   return options;
@@ -239,7 +242,7 @@ struct Plugin::State {
     try {
       instance->shutdown(instance->self);
     } catch (const std::exception& e) {
-      say(e.what());
+      say(printable(e.what()));
     } catch (...) {
       say("something that is not a std::exception");
     }
@@ -248,22 +251,34 @@ struct Plugin::State {
 
 std::shared_ptr<Plugin> Plugin::load(const std::filesystem::path& path,
                                      const HostServices& services) {
-  const std::string who = "plugin " + path.string();
-  check_library_path(path);
+  return load(check_library(path), services, [](const char*) {});
+}
+
+std::shared_ptr<Plugin> Plugin::load(const CheckedFile& file, const HostServices& services,
+                                     const std::function<void(const char*)>& begin) {
+  const std::string who = "plugin " + printable(file.named.string());
   auto state = std::make_unique<State>();
-  state->path = path;
+  state->path = file.named;
   state->services = services;
   state->host = make_host(state->services);
-  const rt_plugin copy = copy_instance(*enter(open_library(path), state->host, who), who);
+  begin("its library was opened");
+  const rt_plugin_entry_fn entry = open_library(file);
+  begin("its entry ran");
+  const rt_plugin copy = copy_instance(*enter(entry, state->host, who), who);
   require_slot(copy.shutdown, "shutdown", who);
   state->instance = copy;  // from here on a refusal shuts it down
   check_instance(copy, who);
+  const auto text = [&](const char* value, const char* field) {
+    return checked_text(value, kMaxTextLength, who + ": " + field);
+  };
   state->name = copy.name;
-  state->vendor = copy.vendor;
-  state->version = copy.version;
-  state->build_id = copy.build_id;
-  state->description = copy.description;
+  state->vendor = text(copy.vendor, "vendor");
+  state->version = text(copy.version, "version");
+  state->build_id = text(copy.build_id, "build_id");
+  state->description = text(copy.description, "description");
+  begin("its tables were asked for");
   state->tables = adopt_tables(copy, who);
+  begin("its options were asked for");
   state->options = copy_options(copy, who);
   return std::shared_ptr<Plugin>(new Plugin(std::move(state)));
 }

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "plugins/host/trust.h"
 #include "rt/capture.h"
 #include "rt/communicator.h"
 #include "rt/device.h"
@@ -34,11 +35,16 @@ struct HostServices {
 // down by the destructor. Thread-safe: immutable after loading.
 class Plugin {
  public:
-  // Loads the library at `path` (absolute) and makes an instance. Throws Error naming the path and
-  // the loader's words, both versions, or the missing slot. Refuses a world-writable file (or one
-  // in a world-writable folder without the sticky bit) and a path with "..".
+  // Loads the library at `path` into this process and makes an instance. Throws Error naming the
+  // path and why check_file (trust.h) refuses it, the loader's words, both versions, the missing
+  // slot, or the number that cannot be true. A library that hangs or ends the process does so to
+  // this one: Registry::open comes after a look at it from a child process.
   static std::shared_ptr<Plugin> load(const std::filesystem::path& path,
                                       const HostServices& services);
+  // The same for a file that was checked. `begin` hears what is done next, as "its entry ran":
+  // words for the end of "did not answer while ...".
+  static std::shared_ptr<Plugin> load(const CheckedFile& file, const HostServices& services,
+                                      const std::function<void(const char*)>& begin);
   ~Plugin();
   Plugin(const Plugin&) = delete;
   Plugin& operator=(const Plugin&) = delete;

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 #include <set>
 
 #include "plugins/host/error.h"
+#include "plugins/host/loader.h"
 #include "plugins/host/nearest.h"
+#include "plugins/host/printable.h"
 
 namespace plugins::host {
 namespace {
@@ -37,13 +40,22 @@ bool has_parent_reference(const fs::path& path) {
   return std::find(path.begin(), path.end(), "..") != path.end();
 }
 
-// Fills a registry's two lists, entry by entry of the search path.
+// What was found at one place of the search path: a library to look at, or why it is rejected.
+struct Finding {
+  fs::path path;
+  std::optional<CheckedFile> file;
+  std::string reason;
+};
+
+// A rejection has the path in a field of its own.
+std::string without_path(const std::string& message, const fs::path& path) {
+  const std::string prefix = "plugin " + printable(path.string()) + ": ";
+  return message.starts_with(prefix) ? message.substr(prefix.size()) : message;
+}
+
+// Collects findings, entry by entry of the search path.
 class Scan {
  public:
-  Scan(const HostServices& services, std::vector<std::shared_ptr<Plugin>>& plugins,
-       std::vector<Rejection>& rejections)
-      : services_(services), plugins_(plugins), rejections_(rejections) {}
-
   // `optional`: an entry that does not exist is no rejection.
   void add_entry(const fs::path& entry, const std::string& origin, bool optional) {
     if (!entry.is_absolute() || has_parent_reference(entry)) {
@@ -61,6 +73,8 @@ class Scan {
     }
   }
 
+  const std::vector<Finding>& findings() const { return findings_; }
+
  private:
   void add_folder(const fs::path& folder) {
     std::error_code error;
@@ -74,38 +88,57 @@ class Scan {
     const fs::path real = fs::weakly_canonical(library, error);
     if (!error && !seen_.insert(real).second) return;
     try {
-      add_plugin(Plugin::load(library, services_));
-    } catch (const std::exception& e) {
+      findings_.push_back({library, check_library(library), ""});
+    } catch (const Error& e) {
       reject(library, without_path(e.what(), library));
     }
   }
 
-  // A rejection has the path in a field of its own.
-  static std::string without_path(const std::string& message, const fs::path& library) {
-    const std::string prefix = "plugin " + library.string() + ": ";
-    return message.starts_with(prefix) ? message.substr(prefix.size()) : message;
-  }
-
-  void add_plugin(std::shared_ptr<Plugin> plugin) {
-    for (const auto& other : plugins_) {
-      if (other->name() != plugin->name()) continue;
-      reject(plugin->path(), "the name '" + plugin->name() + "' is taken by " +
-                                 other->path().string() +
-                                 ", which comes first in the search path; remove one of the two");
-      return;
-    }
-    plugins_.push_back(std::move(plugin));
-  }
-
   void reject(const fs::path& path, const std::string& reason) {
-    rejections_.push_back({path, reason});
+    findings_.push_back({path, std::nullopt, reason});
   }
 
-  const HostServices& services_;
-  std::vector<std::shared_ptr<Plugin>>& plugins_;
-  std::vector<Rejection>& rejections_;
+  std::vector<Finding> findings_;
   std::set<fs::path> seen_;
 };
+
+fs::path program_folder() {
+  std::error_code error;
+  return fs::read_symlink("/proc/self/exe", error).parent_path();
+}
+
+// Where plugin_probe may be; see SearchPath::probe.
+std::vector<fs::path> probe_places(const SearchPath& path) {
+  constexpr const char* kPlace = "libexec/runtime/plugin_probe";
+  std::vector<fs::path> places;
+  if (!path.probe.empty()) places.push_back(path.probe);
+  places.push_back(program_folder().parent_path() / kPlace);
+  for (const auto* list : {&path.configured, &path.environment}) {
+    for (const fs::path& entry : *list) {
+      const fs::path folder = (entry / "").lexically_normal().parent_path();
+      const fs::path prefix = folder.parent_path().parent_path().parent_path();
+      if (folder.is_absolute() && folder == prefix / "lib/runtime/plugins")
+        places.push_back(prefix / kPlace);
+    }
+  }
+  return places;
+}
+
+// The first that exists, if nobody could have replaced it.
+fs::path find_probe(const SearchPath& path) {
+  std::vector<std::string> looked;
+  for (const fs::path& place : probe_places(path)) {
+    std::error_code error;
+    if (fs::exists(place, error))
+      return check_file(place, "the program that looks at plugins, " + place.string()).path;
+    looked.push_back(place.string());
+  }
+  throw Error(RT_ERROR_UNAVAILABLE,
+              "plugins cannot be looked at: the program plugin_probe is at none of " +
+                  join_names(looked) +
+                  "; install it with the runtime, or name <prefix>/lib/runtime/plugins of an "
+                  "installation in RUNTIME_PLUGIN_PATH");
+}
 
 std::vector<std::string> searched(const SearchPath& path) {
   std::vector<std::string> names;
@@ -121,30 +154,85 @@ SearchPath SearchPath::standard(std::vector<fs::path> configured) {
   SearchPath path;
   path.configured = std::move(configured);
   path.environment = split_environment(std::getenv("RUNTIME_PLUGIN_PATH"));
-  std::error_code error;
-  const fs::path executable = fs::read_symlink("/proc/self/exe", error);
-  if (!error) path.built_in = executable.parent_path().parent_path() / "lib/runtime/plugins";
+  const fs::path folder = program_folder();
+  if (!folder.empty()) path.built_in = folder.parent_path() / "lib/runtime/plugins";
   return path;
 }
 
-Registry::Registry(const SearchPath& path, const HostServices& services) : path_(path) {
-  Scan scan(services, plugins_, rejections_);
+Registry::Registry(const SearchPath& path, const HostServices& services,
+                   const RegistryOptions& options)
+    : path_(path), services_(services) {
+  Scan scan;
   for (const auto& entry : path.configured) scan.add_entry(entry, "the configuration", false);
   for (const auto& entry : path.environment) scan.add_entry(entry, "RUNTIME_PLUGIN_PATH", false);
   if (!path.built_in.empty()) scan.add_entry(path.built_in, "the installation", true);
+  std::vector<CheckedFile> files;
+  for (const Finding& finding : scan.findings()) {
+    if (finding.file) files.push_back(*finding.file);
+  }
+  std::vector<ProbeResult> results;
+  if (!files.empty()) results = probe(files, {find_probe(path), options.states, options.deadline});
+  auto result = results.begin();
+  for (const Finding& finding : scan.findings()) {
+    if (!finding.file) {
+      rejections_.push_back({finding.path, finding.reason});
+    } else {
+      add(finding.path, std::move(*result++));
+    }
+  }
 }
 
-std::shared_ptr<Plugin> Registry::require(const std::string& name) const {
-  std::vector<std::string> names;
-  for (const auto& plugin : plugins_) {
-    if (plugin->name() == name) return plugin;
-    names.push_back(plugin->name());
+void Registry::add(const fs::path& path, ProbeResult result) {
+  if (!result.description) {
+    rejections_.push_back({path, without_path(result.reason, path)});
+    return;
   }
-  std::string message = "no plugin is named '" + name + "'; available: " + join_names(names);
+  const std::string& name = result.description->name;
+  for (const PluginDescription& other : plugins_) {
+    if (other.name != name) continue;
+    rejections_.push_back(
+        {path, "the name '" + name + "' is taken by " + printable(other.file.named.string()) +
+                   ", which comes first in the search path; remove one of the two"});
+    return;
+  }
+  plugins_.push_back(std::move(*result.description));
+}
+
+void Registry::log_rejections() const {
+  if (!services_.log) return;
+  for (const Rejection& rejection : rejections_) {
+    services_.log(RT_LOG_WARNING, "plugins",
+                  "skipped " + printable(rejection.path.string()) + ": " + rejection.reason);
+  }
+}
+
+std::shared_ptr<Plugin> Registry::open(const std::string& name) const {
+  const PluginDescription& description = require(name);
+  const std::lock_guard lock(mutex_);
+  std::shared_ptr<Plugin>& plugin = opened_[name];
+  if (plugin == nullptr) {
+    CheckedFile file = check_library(description.file.named);
+    if (file.identity != description.file.identity) {
+      throw Error(RT_ERROR_UNAVAILABLE, "plugin " + printable(file.named.string()) +
+                                            ": has changed since it was looked at; start again");
+    }
+    plugin = Plugin::load(file, services_, [](const char*) {});
+  }
+  return plugin;
+}
+
+const PluginDescription& Registry::require(const std::string& name) const {
+  std::vector<std::string> names;
+  for (const PluginDescription& plugin : plugins_) {
+    if (plugin.name == name) return plugin;
+    names.push_back(plugin.name);
+  }
+  std::string message =
+      "no plugin is named '" + printable(name) + "'; available: " + join_names(names);
   const std::string nearest = nearest_name(name, names);
   if (!nearest.empty()) message += "; did you mean '" + nearest + "'?";
   for (const Rejection& rejection : rejections_) {
-    message += "\n  rejected: " + rejection.path.string() + ": " + rejection.reason;
+    message += "\n  rejected: " + printable(rejection.path.string()) + ": " + rejection.reason;
   }
   message += "\n  searched: " + join_names(searched(path_)) +
              "\n  Name one of the available plugins, or put the folder of the missing one into "

@@ -167,9 +167,13 @@ void bench_rank(Session& s, const BenchArguments& arguments) {
   if (arguments.layers) return print_layers(s, arguments.steps);
   const train::StepCost cost = measure(s, arguments.steps);
   const Totals all = totals(s);  // before planning takes memory too
-  const train::Scaling scaling = train::measure_scaling(s.config, *s.trainer, s.rank.collectives,
-                                                        s.rank.backend, cost, s.planner());
-  if (s.rank.main()) print_bench(s, arguments, cost.seconds, all, scaling);
+  const train::Planner planner = s.planner();
+  train::Scaling scaling = train::measure_scaling(s.config, *s.trainer, s.rank.collectives,
+                                                  s.rank.backend, cost, planner);
+  s.rank.on_main("the plan of the job", [&] {
+    train::add_plan(scaling, s.config, planner);
+    print_bench(s, arguments, cost.seconds, all, scaling);
+  });
 }
 
 }  // namespace

@@ -1,11 +1,15 @@
 // The words of the command line -> arguments of a command, which then runs.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <csignal>
+#include <cstdio>
 #include <iostream>
 #include <memory>
+#include <system_error>
 
 #include "plugins/host/nearest.h"
 #include "runtime/cli/commands.h"
+#include "runtime/cli/output.h"
 #include "runtime/error.h"
 
 namespace runtime::cli {
@@ -19,7 +23,7 @@ constexpr const char* kExamples = R"(Examples:
   runtime devices
 
 Exit codes: 0 done, 2 configuration, 3 plugin or device, 4 communication, 5 data or checkpoint, 6 numeric (NaN),
-130 or 143 stopped by a signal after saving.)";
+129, 130 or 143 stopped by a signal after saving.)";
 
 void add_train(CLI::App& app, Outcome& outcome) {
   auto arguments = std::make_shared<TrainArguments>();
@@ -117,8 +121,11 @@ void add_gradients(CLI::App& app, Outcome& outcome) {
   command->add_option("--output", arguments->output, "safetensors file to write")->required();
   command->footer(
       "The file holds every parameter's gradient under its name, over all ranks, `loss`, the "
-      "weights as `weights.<name>`, and on one\n"
-      "rank `logits` and the batch (`features` in N,H,W,C, `labels` or `targets`).\n"
+      "weights and running statistics that\n"
+      "the pass began with as `weights.<name>`, the running statistics behind it as "
+      "`after.<name>`, and on one rank `logits` and\n"
+      "the batch (`features` in N,H,W,C, `labels` or `targets`). Batch k is computed as step k of "
+      "the run: dropout has its masks.\n"
       "Example:\n  runtime gradients configs/fashion_mnist_lenet.toml --batch 3 --output "
       "step3.safetensors");
   command->callback([arguments, &outcome] { run_gradients(*arguments, outcome); });
@@ -374,12 +381,17 @@ int run_command_line(int argc, char** argv) {
   add_plugins(app);
   add_config(app);
   if (argc > 1) check_command(app, argv[1]);
+  // A file that grows beyond `ulimit -f` is an error of write(), with words, and not the end.
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
     const int code = app.exit(e);
-    return code == 0 ? 0 : static_cast<int>(ExitCode::kConfiguration);
+    if (code != 0) return static_cast<int>(ExitCode::kConfiguration);
+  } catch (const std::system_error&) {
+    if (!output_failed()) throw;  // else it is fmt::print's
   }
+  if (outcome.exit_code == 0) finish_output();
   return outcome.exit_code;
 }
 

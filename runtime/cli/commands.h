@@ -126,6 +126,8 @@ void run_bench_comm(const CommArguments& arguments, Outcome& outcome);
 using Folders = std::vector<std::string>;  // more of them, or files, to look for plugins in
 void list_devices(const Folders& folders);
 void list_plugins(const Folders& folders);
+// The last lines of both lists.
+void print_rejections(const plugins::host::Registry& registry);
 void describe_plugin(const Folders& folders, const std::string& name);
 
 }  // namespace runtime::cli

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
-#include "plugins/host/device.h"
-#include "plugins/host/error.h"
+#include "plugins/host/registry.h"
 #include "runtime/cli/commands.h"
 
 namespace runtime::cli {
@@ -9,31 +8,29 @@ namespace runtime::cli {
 namespace {
 
 using plugins::host::DeviceInfo;
+using plugins::host::DeviceState;
+using plugins::host::PluginDescription;
 
-// ", 70.1 GiB free, 87% busy, 61 C, 212 W", with what is known. Devices with the host's memory are
-// not opened for that.
-std::string state_of(const std::shared_ptr<plugins::host::Plugin>& plugin, const DeviceInfo& d) {
-  if (!d.usable() || (d.properties.flags & RT_DEVICE_HOST_MEMORY) != 0) return "";
-  try {
-    const auto device = plugins::host::Device::open(plugin, d.index);
-    const rt_utilisation u = device->utilisation();
-    std::string text = fmt::format(
-        ", {:.1f} GiB free", static_cast<double>(device->memory_info().free_bytes) / (1 << 30));
-    if (u.compute_percent >= 0) text += fmt::format(", {}% busy", u.compute_percent);
-    if (u.temperature_celsius >= 0) text += fmt::format(", {} C", u.temperature_celsius);
-    if (u.power_milliwatts >= 0) text += fmt::format(", {} W", (u.power_milliwatts + 500) / 1000);
-    return text;
-  } catch (const plugins::host::Error& error) {
-    return std::string(", cannot be opened: ") + error.what();
-  }
+// ", 70.1 GiB free, 87% busy, 61 C, 212 W", with what is known.
+std::string state_text(const DeviceState& state) {
+  if (!state.error.empty()) return ", cannot be opened: " + state.error;
+  const rt_utilisation& u = state.utilisation;
+  std::string text =
+      fmt::format(", {:.1f} GiB free", static_cast<double>(state.memory.free_bytes) / (1 << 30));
+  if (u.compute_percent >= 0) text += fmt::format(", {}% busy", u.compute_percent);
+  if (u.temperature_celsius >= 0) text += fmt::format(", {} C", u.temperature_celsius);
+  if (u.power_milliwatts >= 0) text += fmt::format(", {} W", (u.power_milliwatts + 500) / 1000);
+  return text;
 }
 
-void print_device(const std::shared_ptr<plugins::host::Plugin>& plugin, const DeviceInfo& d) {
+void print_device(const PluginDescription& plugin, size_t index) {
+  const DeviceInfo& d = plugin.devices[index];
   fmt::print("{:<14} {:<10} {}", d.id(), d.usable() ? "usable" : "unusable", d.properties.name);
   if (d.properties.memory_bytes > 0)
     fmt::print(", {:.1f} GiB", static_cast<double>(d.properties.memory_bytes) / (1 << 30));
   if (!d.usable()) fmt::print(" - {}", d.properties.unusable_reason);
-  fmt::print("{}", state_of(plugin, d));
+  if (index < plugin.states.size() && plugin.states[index])
+    fmt::print("{}", state_text(*plugin.states[index]));
   fmt::print("\n");
 }
 
@@ -41,16 +38,15 @@ void print_device(const std::shared_ptr<plugins::host::Plugin>& plugin, const De
 
 void list_devices(const Folders& folders) {
   const plugins::host::Registry registry(
-      plugins::host::SearchPath::standard({folders.begin(), folders.end()}), host_services());
-  for (const auto& plugin : registry.plugins()) {
-    if (plugin->device_api() == nullptr) continue;
-    const std::vector<DeviceInfo> devices = plugins::host::list_devices(*plugin);
-    if (devices.empty())
-      fmt::print("{:<14} {:<10} {}\n", plugin->name(), "no device", plugin->description());
-    for (const DeviceInfo& d : devices) print_device(plugin, d);
+      plugins::host::SearchPath::standard({folders.begin(), folders.end()}), host_services(),
+      {.states = true});
+  for (const PluginDescription& plugin : registry.plugins()) {
+    if (!plugin.offers(RT_INTERFACE_DEVICE)) continue;
+    if (plugin.devices.empty())
+      fmt::print("{:<14} {:<10} {}\n", plugin.name, "no device", plugin.description);
+    for (size_t i = 0; i < plugin.devices.size(); ++i) print_device(plugin, i);
   }
-  for (const auto& rejection : registry.rejections())
-    fmt::print("rejected: {}: {}\n", rejection.path.string(), rejection.reason);
+  print_rejections(registry);
 }
 
 }  // namespace runtime::cli

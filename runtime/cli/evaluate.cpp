@@ -1,3 +1,4 @@
+#include <cmath>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -10,6 +11,16 @@ namespace runtime::cli {
 
 namespace {
 
+// JSON has no NaN: it is null.
+void print(const train::Evaluation& e, const Session& session) {
+  nlohmann::ordered_json j;
+  j["samples"] = e.samples;
+  j["loss"] = e.loss;
+  if (session.trainer->classification()) j["accuracy"] = e.accuracy;
+  j["device"] = session.device->id();
+  std::cout << j.dump() << std::endl;
+}
+
 void evaluate_rank(Session& session, const EvaluateArguments& arguments) {
   const auto& dataset = arguments.part == "train" ? session.data.train : session.data.validation;
   if (dataset == nullptr) {
@@ -21,13 +32,11 @@ void evaluate_rank(Session& session, const EvaluateArguments& arguments) {
   data::Loader loader(
       dataset, train::validation_loader_options(session.config, split.rank, split.world_size));
   const train::Evaluation e = session.trainer->evaluate(loader);
-  if (!session.rank.main()) return;
-  nlohmann::ordered_json j;
-  j["samples"] = e.samples;
-  j["loss"] = e.loss;
-  if (session.trainer->classification()) j["accuracy"] = e.accuracy;
-  j["device"] = session.device->id();
-  std::cout << j.dump() << std::endl;
+  if (session.rank.main()) print(e, session);
+  if (std::isfinite(e.loss)) return;
+  throw NumericError("the loss of the " + arguments.part + " part is " + std::to_string(e.loss) +
+                     "; " + arguments.weights +
+                     " is of a run that diverged, or the data hold numbers that are too large");
 }
 
 }  // namespace

@@ -36,8 +36,8 @@ void write_gradients(Session& session, const GradientsArguments& arguments) {
                       train::train_loader_options(session.config, session.trainer->split()));
   const data::Batch* batch = &loader.next();
   for (int64_t i = 0; i < arguments.batch; ++i) batch = &loader.next();
-  data::TensorFile file = session.trainer->gradients(*batch);
-  data::TensorFile weights = session.trainer->weights();
+  data::TensorFile weights = session.trainer->weights();  // before the running statistics change
+  data::TensorFile file = session.trainer->gradients(*batch, arguments.batch);
   if (!session.rank.main()) return;
   for (auto& [name, t] : weights.tensors) file.tensors["weights." + name] = std::move(t);
   if (session.rank.place.world_size == 1) add_batch(*batch, session.data.train->spec(), file);

@@ -1,13 +1,32 @@
 // runtime: trains deep-learning models on the hardware that plugins provide.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <string>
+#include <system_error>
 
 #include "plugins/host/error.h"
 #include "runtime/cli/commands.h"
 #include "runtime/error.h"
+#include "runtime/system/available_memory.h"
 
 namespace {
+
+// Descriptors 0 to 2 that the caller has closed would be given to the next files that are opened,
+// which would then be taken for the standard streams. They become /dev/null, opened the wrong way
+// round: reading or writing is still an error.
+void open_standard_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(stream, F_GETFD) >= 0 || errno != EBADF) continue;
+    const int opened = open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+    if (opened != stream) _exit(static_cast<int>(runtime::ExitCode::kPlugin));
+  }
+}
 
 int report(const char* what, int code) {
   std::fflush(stdout);
@@ -15,9 +34,22 @@ int report(const char* what, int code) {
   return code;
 }
 
+int report_no_memory() {
+  char memory[200], text[400];
+  runtime::system::describe_memory(memory);
+  std::snprintf(text, sizeof text,
+                "out of host memory: %s; use a smaller training.global_batch_size or data set, or "
+                "raise the limit",
+                memory);
+  return report(text, static_cast<int>(runtime::ExitCode::kPlugin));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  open_standard_streams();
+  // A reader that has ended is an error of write(), and not the end of the training.
+  std::signal(SIGPIPE, SIG_IGN);
   try {
     return runtime::cli::run_command_line(argc, argv);
   } catch (const runtime::Error& e) {
@@ -27,8 +59,13 @@ int main(int argc, char** argv) {
     return report(e.what(), static_cast<int>(communication ? runtime::ExitCode::kCommunication
                                                            : runtime::ExitCode::kPlugin));
   } catch (const std::bad_alloc&) {
-    return report("out of host memory; use a smaller training.global_batch_size or data set",
-                  static_cast<int>(runtime::ExitCode::kPlugin));
+    return report_no_memory();
+  } catch (const std::system_error& e) {
+    const std::string what = std::string("the system refuses: ") + e.what() +
+                             "; this is most often a thread for which there is no memory or no "
+                             "place: raise the limits (ulimit -v, -u), or lower device.threads, "
+                             "dataset.prefetch or the number of ranks";
+    return report(what.c_str(), static_cast<int>(runtime::ExitCode::kPlugin));
   } catch (const std::exception& e) {
     return report(e.what(), 1);
   }

@@ -2,17 +2,23 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <fstream>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
 #include <iostream>
 #include <optional>
 
 #include "runtime/cli/commands.h"
 #include "runtime/cli/session.h"
 #include "runtime/error.h"
+#include "runtime/launch/environment.h"
+#include "runtime/system/atomic_file.h"
 #include "runtime/train/open.h"
 #include "runtime/train/run.h"
+#include "runtime/train/run_folder.h"
 #include "runtime/train/schedule.h"
 #include "runtime/train/stop_signal.h"
+#include "runtime/train/weights.h"
 
 namespace runtime::cli {
 
@@ -24,12 +30,12 @@ std::unique_ptr<train::Reporter> make_reporter(const config::Config& config,
   std::vector<std::unique_ptr<train::Reporter>> list;
   const std::string& kind = config.metrics.progress;
   if (kind == "bar" || (kind == "auto" && isatty(STDOUT_FILENO))) {
-    list.push_back(train::make_progress_bar(std::cout, epochs, steps));
+    list.push_back(train::make_progress_bar(std::cout, std::cerr, epochs, steps));
   } else if (kind != "off") {
     list.push_back(train::make_json_lines(std::cout, std::cerr));
   }
   if (config.metrics.jsonl)
-    list.push_back(train::make_metrics_file((folder / "metrics.jsonl").string()));
+    list.push_back(train::make_metrics_file((folder / "metrics.jsonl").string(), std::cerr));
   return train::make_tee(std::move(list));
 }
 
@@ -70,24 +76,45 @@ void announce(const Session& s, train::Reporter& reporter) {
 // Whether the ranks were worth it. All ranks call it.
 void report_scaling(const Session& s, const train::RunResult& result, train::Reporter& reporter) {
   if (s.rank.collectives == nullptr || result.cost.steps == 0 || result.signal != 0) return;
-  const train::Scaling scaling = train::measure_scaling(s.config, *s.trainer, s.rank.collectives,
-                                                        s.rank.backend, result.cost, s.planner());
-  if (!s.rank.main()) return;
-  reporter.note(train::explain(scaling));
-  reporter.note(train::explain_memory(scaling));
-  const std::string file = s.rank.run_folder + "/scaling.json";
-  std::ofstream out(file);
-  out << train::to_json(scaling) << "\n";
-  if (!out.flush())
-    throw DataError(file + ": cannot be written; see how full the file system is (df)");
+  const train::Planner planner = s.planner();
+  train::Scaling scaling = train::measure_scaling(s.config, *s.trainer, s.rank.collectives,
+                                                  s.rank.backend, result.cost, planner);
+  s.rank.on_main("the report of what the ranks were worth", [&] {
+    train::add_plan(scaling, s.config, planner);
+    reporter.note(train::explain(scaling));
+    reporter.note(train::explain_memory(scaling));
+    system::write_file(s.rank.run_folder + "/scaling.json", train::to_json(scaling) + "\n");
+  });
+}
+
+// All ranks call it, and have the same weights. Weights that are not finite are of no use, and may
+// not take the place of good ones.
+void save_weights(const Session& s, const train::RunResult& result, const std::string& file,
+                  train::Reporter& reporter) {
+  const data::TensorFile weights = s.trainer->weights();
+  const std::string bad = train::first_not_finite(weights);
+  if (!bad.empty() && s.config.debug.nan == "stop") {
+    const std::string what = result.numeric_error.empty() ? "" : result.numeric_error + "; ";
+    throw NumericError(
+        what + "after step " + std::to_string(result.steps) + " parameter '" + bad +
+        "' has a NaN or an infinity, so the weights are not saved" +
+        (std::filesystem::exists(file) ? "; " + file + " is of an earlier run" : "") +
+        "; lower optimizer.lr, or clip gradients with training.max_norm");
+  }
+  s.rank.on_main("saving the weights", [&] {
+    data::write_safetensors(file, weights);
+    if (s.rank.collectives != nullptr) reporter.note("weights saved: " + file);
+  });
+  if (!result.numeric_error.empty())
+    throw NumericError(result.numeric_error + "; the parameters are finite, and saved: " + file);
 }
 
 // On rank 0; the others have nothing to say.
 void finish(const TrainArguments& arguments, const Session& session, const train::RunResult& result,
             const std::string& file, train::Reporter& reporter, Outcome& outcome) {
   if (result.signal != 0) {
-    reporter.note("stopped by " + std::string(result.signal == SIGINT ? "SIGINT" : "SIGTERM") +
-                  " after step " + std::to_string(result.steps) + "; weights saved: " + file);
+    reporter.note("stopped by SIG" + std::string(sigabbrev_np(result.signal)) + " after step " +
+                  std::to_string(result.steps) + "; weights saved: " + file);
     outcome.exit_code = 128 + result.signal;
     return;
   }
@@ -97,30 +124,51 @@ void finish(const TrainArguments& arguments, const Session& session, const train
                 arguments.config.path + " --weights " + file);
 }
 
-void train_rank(Session& session, const TrainArguments& arguments, train::StopSignal& stop,
-                const std::string& choice, Outcome& outcome) {
+// What the ranks of this process train, and where to.
+struct Run {
+  const TrainArguments& arguments;
+  launch::RunRanks ranks = {};
+  std::optional<train::StopSignal> stop = {};
+  std::optional<train::RunFolder> folder = {};  // in the process of rank 0
+  std::string choice = {};                      // of a mesh
+};
+
+// On rank 0; the others report nothing.
+std::unique_ptr<train::Reporter> begin_run(Run& run, const Session& session, int64_t per_epoch,
+                                           int64_t steps) {
+  std::unique_ptr<train::Reporter> reporter = train::make_tee({});
+  session.rank.on_main("making the files of the run", [&] {
+    run.folder->begin(run.ranks.config);
+    reporter = make_reporter(session.config, session.rank.run_folder,
+                             (steps + per_epoch - 1) / per_epoch, steps);
+  });
+  if (!run.choice.empty()) reporter->note(run.choice);
+  announce(session, *reporter);
+  return reporter;
+}
+
+void train_rank(Session& session, Run& run, Outcome& outcome) {
   const int64_t per_epoch = steps_per_epoch(session);
   int64_t steps = train::total_steps(session.config, per_epoch);
-  if (arguments.max_steps > 0) steps = std::min(steps, arguments.max_steps);
-  const auto reporter = session.rank.main()
-                            ? make_reporter(session.config, session.rank.run_folder,
-                                            (steps + per_epoch - 1) / per_epoch, steps)
-                            : train::make_tee({});
-  if (!choice.empty()) reporter->note(choice);
-  announce(session, *reporter);
   train::RunOptions options;
-  if (arguments.max_steps > 0) options.max_steps = arguments.max_steps;
+  if (run.arguments.max_steps > 0) {
+    steps = std::min(steps, run.arguments.max_steps);
+    options.max_steps = run.arguments.max_steps;
+  }
+  const std::unique_ptr<train::Reporter> reporter = begin_run(run, session, per_epoch, steps);
   // Ranks that are threads have one signal between them.
   if (session.rank.main() || session.rank.backend != "local")
-    options.stop = [&] { return stop.pending(); };
+    options.stop = [&] { return run.stop->pending(); };
   const train::RunResult result =
       train::run_training(session.config, session.data, *session.trainer, *reporter, options);
   session.trainer->share_statistics();
   const std::string file = session.rank.run_folder + "/weights.safetensors";
-  const data::TensorFile weights = session.trainer->weights();
-  if (session.rank.main()) data::write_safetensors(file, weights);
+  save_weights(session, result, file, *reporter);
   report_scaling(session, result, *reporter);
-  if (session.rank.main()) return finish(arguments, session, result, file, *reporter, outcome);
+  if (session.rank.main()) {
+    finish(run.arguments, session, result, file, *reporter, outcome);
+    return reporter->finish();
+  }
   // Threads leave that to rank 0.
   if (result.signal != 0 && session.rank.backend != "local")
     outcome.exit_code = 128 + result.signal;
@@ -129,20 +177,22 @@ void train_rank(Session& session, const TrainArguments& arguments, train::StopSi
 }  // namespace
 
 void run_train(const TrainArguments& arguments, Outcome& outcome) {
-  launch::RunRanks run;
-  run.config = arguments.config.load();
-  if (!arguments.weights.empty()) run.config.model.init_from = arguments.weights;
-  std::optional<train::StopSignal> stop;
-  run.prepare = [&] { stop.emplace(); };
-  run.make_run_folder = [&] { return train::make_run_folder(run.config).string(); };
-  std::string choice;
+  Run run{arguments};
+  config::Config& config = run.ranks.config;
+  config = arguments.config.load();
+  if (!arguments.weights.empty()) config.model.init_from = arguments.weights;
+  run.ranks.prepare = [&] { run.stop.emplace(); };
+  run.ranks.make_run_folder = [&] {
+    const char* const launch = std::getenv(launch::kLaunchVariable);
+    run.folder.emplace(config, launch == nullptr ? "" : launch);
+    return run.folder->path().string();
+  };
   run_sessions(
-      run, outcome,
-      [&](Session& session) { train_rank(session, arguments, *stop, choice, outcome); },
+      run.ranks, outcome, [&](Session& session) { train_rank(session, run, outcome); },
       [&](const train::Candidate& best) {
-        run.config.parallelism = best.config.parallelism;  // that is saved
-        choice = "parallelism.search takes " + to_string(best.mesh) + " (predicted " +
-                 fmt::format("{:.3f}", best.plan.prediction.times.step() * 1e3) + " ms a step)";
+        config.parallelism = best.config.parallelism;  // that is saved
+        run.choice = "parallelism.search takes " + to_string(best.mesh) + " (predicted " +
+                     fmt::format("{:.3f}", best.plan.prediction.times.step() * 1e3) + " ms a step)";
       });
 }
 

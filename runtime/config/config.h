@@ -17,6 +17,7 @@ namespace runtime::config {
 struct Job {
   std::string description;
   std::string dump_folder;  // "" in the file: outputs/<config name>/<time>
+  bool overwrite = false;   // the files of an earlier run in dump_folder may be replaced
 };
 
 struct Plugins {

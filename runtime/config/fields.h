@@ -103,6 +103,7 @@ void visit_ranks(C& c, Field&& field) {
   field("comm", "interface", c.comm.interface);
   field("comm", "init_timeout_s", c.comm.init_timeout_s);
   field("comm", "timeout_s", c.comm.timeout_s);
+  field("comm", "save_timeout_s", c.comm.save_timeout_s);
   field("comm", "check", c.comm.check);
   field("launch", "ranks", c.launch.ranks);
   field("launch", "devices", c.launch.devices);
@@ -114,6 +115,7 @@ template <class C, class Field>
 void visit_fields(C& c, Field&& field) {
   field("job", "description", c.job.description);
   field("job", "dump_folder", c.job.dump_folder);
+  field("job", "overwrite", c.job.overwrite);
   field("plugins", "path", c.plugins.path);
   field("plugins", "require", c.plugins.require);
   field("device", "backend", c.device.backend);

@@ -8,6 +8,13 @@
 namespace runtime::config {
 namespace {
 
+// debug.deterministic promises the same bits on any number of ranks: batch normalisation then takes
+// its statistics over the global batch, whatever the ranks.
+void resolve_batch_norm(Config& config) {
+  if (config.debug.deterministic && has_layer(config.model.layers, "batch_norm"))
+    config.parallelism.sync_batch_norm = true;
+}
+
 Config finish(Value root, const std::string& name, const std::vector<Override>& overrides,
               const std::string& preset_folder) {
   merge(root, read_overrides(overrides));
@@ -15,6 +22,7 @@ Config finish(Value root, const std::string& name, const std::vector<Override>& 
   Config config = read_config(root);
   config.name = name;
   validate(config, root);
+  resolve_batch_norm(config);
   return config;
 }
 

@@ -35,6 +35,7 @@ struct Comm {
   std::string interface = "lo";
   double init_timeout_s = 60;
   double timeout_s = 300;
+  double save_timeout_s = 1800;
   bool check = false;
   PluginOptions options;
 };

@@ -9,7 +9,10 @@ Section job() {
           {text("description", "\"\"", "free text, kept with the run"),
            text("dump_folder", "\"\"",
                 "folder of the run's files, relative to where the program was started; empty: "
-                "outputs/<config name>/<time>")}};
+                "outputs/<config name>/<time>"),
+           flag("overwrite", "false",
+                "dump_folder may hold an earlier run, whose files are replaced; no other files "
+                "are")}};
 }
 
 Section plugins() {
@@ -193,7 +196,7 @@ Section parallelism() {
         .default_text = "\"auto\"",
         .range = at_least(0, 65536),
         .documentation = "pipeline: micro-batches that a rank's part of a batch is cut in; "
-                         "\"auto\": four a stage"},
+                         "\"auto\": four a stage; interleaved: a multiple of pipeline"},
        integer("zero_stage", "0", at_least(0, 3),
                "what the ranks of the data axis hold only a part of: 1: the optimizer's state, 2: "
                "the gradients too, 3: the parameters too, which are gathered ahead of their use"),
@@ -235,6 +238,8 @@ Section comm() {
               "seconds within which all ranks must have come"),
        number("timeout_s", "300.0", above_zero(),
               "seconds within which each collective must be done"),
+       number("save_timeout_s", "1800.0", above_zero(),
+              "seconds that the other ranks wait for rank 0 while it saves the weights"),
        flag("check", "false",
             "compare every collective across the ranks before it starts (slow)")}};
 }
@@ -278,7 +283,8 @@ Section debug() {
       {integer("seed", "42", at_least(0), "of initial weights, shuffles and dropout"),
        flag("deterministic", "false",
             "the same bits on any number of ranks: a batch is cut in virtual_shards, layouts are "
-            "never measured, a CPU computes with one thread unless device.threads says how many"),
+            "never measured, a CPU computes with one thread unless device.threads says how many; "
+            "with batch_norm layers it implies parallelism.sync_batch_norm"),
        integer("virtual_shards", "12", at_least(1, 4096),
                "deterministic: parts of a batch whose gradients are added in one fixed tree; not "
                "fewer than ranks"),

@@ -29,9 +29,10 @@ Section training() {
        number("max_norm", "0.0", at_least(0),
               "gradients with a larger global norm are scaled down to it; 0: never"),
        choice("recompute", "\"none\"", {"none", "blocks"},
-              "\"blocks\": what is inside a residual or a repeated block is computed again for the "
-              "backward pass instead of being kept: less memory, about a third more work, the same "
-              "results"),
+              "\"blocks\": what is inside a residual or a repeated block, unless prefix = false "
+              "there, "
+              "is computed again for the backward pass instead of being kept: less memory, about a "
+              "third more work, the same results"),
        choice("loss", "\"auto\"", {"auto", "cross_entropy", "mean_squared_error"},
               "\"auto\": cross_entropy for classification, mean_squared_error for regression")}};
 }

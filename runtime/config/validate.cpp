@@ -244,10 +244,22 @@ class Rules {
             "training", "max_norm",
             "with zero_stage = 1 the norm is added in an order that depends on the ranks, but "
             "debug.deterministic is true; set zero_stage = 0");
+    const bool refused = parallelism_says_no_sync_batch_norm() && debug.deterministic &&
+                         has_layer(config_.model.layers, "batch_norm");
+    require(!refused, "parallelism", "sync_batch_norm",
+            "got false, but debug.deterministic promises the same bits on any number of ranks, and "
+            "batch_norm over each rank's own share has other statistics on each number; remove the "
+            "key (deterministic implies it), or set debug.deterministic = false");
     check_zero();
     const size_t devices = config_.launch.devices.size();
     require(devices == 0 || config_.device.index.empty(), "launch", "devices",
             "given together with device.index; remove one of them");
+  }
+
+  bool parallelism_says_no_sync_batch_norm() const {
+    const Member* table = root_.find("parallelism");
+    return table != nullptr && table->value.find("sync_batch_norm") != nullptr &&
+           !config_.parallelism.sync_batch_norm;
   }
 
   // Parts of gradients are added up in every pass over the model, in which the ranks meet.
@@ -272,6 +284,12 @@ class Rules {
 };
 
 }  // namespace
+
+bool has_layer(const std::vector<Layer>& layers, const std::string& type) {
+  return std::any_of(layers.begin(), layers.end(), [&](const Layer& layer) {
+    return layer.type == type || has_layer(layer.layers, type) || has_layer(layer.shortcut, type);
+  });
+}
 
 void validate(const Config& config, const Value& root) { Rules(config, root).check(); }
 

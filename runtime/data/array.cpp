@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "runtime/error.h"
+#include "runtime/system/available_memory.h"
 
 namespace runtime::data {
 namespace {
@@ -47,6 +48,14 @@ void visit_elements(const Array& array, const Visitor& visitor) {
 [[noreturn]] void fail_at_element(const Array& array, int64_t index, const std::string& message) {
   fail_at(array.name, array.data_offset + static_cast<uint64_t>(index) * element_size(array.type),
           message);
+}
+
+// A small compressed or sparse file can hold an array that fills the memory.
+void require_memory(const Array& array, uint64_t bytes, const std::string& form) {
+  system::require_memory(bytes,
+                         array.name + ": the array (shape " + shape_text(array.dims) + " of " +
+                             element_name(array.type) + ")" + form,
+                         "use a smaller file or a machine with more memory");
 }
 
 // Every product of leading dimensions fits into int64, also where a later dimension is 0.
@@ -93,6 +102,7 @@ void read_elements(Source& source, Array& array) {
   const uint64_t size = checked_size(source, array);
   array.name = source.name();
   array.data_offset = source.offset();
+  require_memory(array, size, "");
   array.bytes = make_bytes(size);
   source.read_exactly(array.bytes.data.get(), size,
                       "the elements (shape " + shape_text(array.dims) + ")");
@@ -100,6 +110,7 @@ void read_elements(Source& source, Array& array) {
 }
 
 std::vector<float> to_floats(const Array& array) {
+  require_memory(array, static_cast<uint64_t>(array.elements()) * sizeof(float), " as float32");
   std::vector<float> numbers(static_cast<std::size_t>(array.elements()));
   visit_elements(array, [&](const auto* elements) {
     for (std::size_t i = 0; i < numbers.size(); ++i) {
@@ -128,6 +139,7 @@ std::vector<int32_t> to_labels(const Array& array, int64_t classes) {
             "labels have shape " + shape_text(array.dims) + "; expected one label per sample");
   }
   const uint64_t bound = static_cast<uint64_t>(classes > 0 ? classes : kMaxClasses);
+  require_memory(array, static_cast<uint64_t>(array.elements()) * sizeof(int32_t), " as int32");
   std::vector<int32_t> labels(static_cast<std::size_t>(array.elements()));
   visit_elements(array, [&](const auto* elements) {
     for (std::size_t i = 0; i < labels.size(); ++i) {

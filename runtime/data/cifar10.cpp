@@ -5,6 +5,7 @@
 #include "runtime/data/formats.h"
 #include "runtime/data/source.h"
 #include "runtime/error.h"
+#include "runtime/system/available_memory.h"
 
 namespace runtime::data {
 namespace {
@@ -63,6 +64,8 @@ Part load_part(const std::string& folder, const std::vector<std::string>& files)
     counts.push_back(count_records(*sources.back()));
     part.samples += counts.back();
   }
+  system::require_memory(static_cast<uint64_t>(part.samples * kImage), folder + ": CIFAR-10",
+                         "use a machine with more memory");
   part.bytes = make_bytes(static_cast<std::size_t>(part.samples * kImage));
   part.targets.classes = kClasses;
   part.targets.labels.resize(static_cast<std::size_t>(part.samples));

@@ -9,6 +9,7 @@
 #include "runtime/data/formats.h"
 #include "runtime/data/source.h"
 #include "runtime/error.h"
+#include "runtime/system/available_memory.h"
 
 namespace runtime::data {
 namespace {
@@ -19,11 +20,14 @@ bool is_header(const CsvRecord& record) {
                       [](const std::string& field) { return to_number(field).has_value(); });
 }
 
+// A name of a class that is longer is no name.
+constexpr std::size_t kMaxLabel = 1024;
+
 class CsvParser {
  public:
-  CsvParser(std::string_view text, const std::string& name, const CsvOptions& options,
+  CsvParser(Source& source, const std::string& name, const CsvOptions& options,
             const CsvTable* known)
-      : reader_(text, name), name_(name), options_(options), known_(known) {}
+      : reader_(source, name), name_(name), options_(options), known_(known) {}
 
   CsvTable parse() {
     CsvRecord record;
@@ -122,19 +126,43 @@ class CsvParser {
                        std::to_string(width_) + " as in the first line");
     }
     Part& part = table_.part;
+    make_room(part.floats, features_.size());
     for (const std::size_t column : features_) part.floats.push_back(number_in(record, column));
     if (options_.classification) {
+      make_room(part.targets.labels, 1);
       add_label(record);
     } else {
+      make_room(part.targets.values, 1);
       part.targets.values.push_back(number_in(record, target_));
     }
     ++part.samples;
+  }
+
+  // The length of the text is not known before its end where it is compressed, and a small file can
+  // hold a long one; so the table is asked for piece by piece, by a half more each time.
+  template <class Number>
+  void make_room(std::vector<Number>& numbers, std::size_t count) const {
+    const std::size_t wanted = numbers.size() + count;
+    if (wanted <= numbers.capacity()) return;
+    const std::size_t next = std::max(wanted, numbers.capacity() + numbers.capacity() / 2);
+    system::require_memory(
+        next * sizeof(Number),
+        name_ + ": the table has " + std::to_string(table_.part.samples) +
+            " samples so far; more room for it",
+        "read fewer columns (dataset.features) or lines, or use a machine with more memory");
+    numbers.reserve(next);
   }
 
   // Labels are numbered in the order of appearance first.
   void add_label(const CsvRecord& record) {
     const std::string& field = record.fields[target_];
     if (field.empty()) fail_at_cell(name_, record.line, target_, "the label is empty");
+    if (field.size() > kMaxLabel) {
+      fail_at_cell(name_, record.line, target_,
+                   "the label " + quoted_for_message(field) + " has " +
+                       std::to_string(field.size()) + " bytes; expected at most " +
+                       std::to_string(kMaxLabel));
+    }
     const auto next = static_cast<int32_t>(classes_.size());
     const auto [found, is_new] = classes_.try_emplace(field, Seen{next, record.line});
     if (is_new && next == kMaxClasses) {
@@ -243,11 +271,12 @@ class CsvParser {
 
 CsvTable parse_csv(std::string_view text, const std::string& name, const CsvOptions& options,
                    const CsvTable* known) {
-  return CsvParser(text, name, options, known).parse();
+  return CsvParser(*memory_source(text.data(), text.size(), name), name, options, known).parse();
 }
 
 CsvTable read_csv(const std::string& path, const CsvOptions& options, const CsvTable* known) {
-  return parse_csv(read_text(path), path, options, known);
+  const std::unique_ptr<Source> source = gunzip_if_needed(open_file(path));
+  return CsvParser(*source, path, options, known).parse();
 }
 
 Parts load_csv(const std::string& train, const std::string& validation,

@@ -8,6 +8,8 @@
 namespace runtime::data {
 namespace {
 
+constexpr std::size_t kBlock = std::size_t{1} << 18;
+
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 
 template <class Number>
@@ -21,58 +23,82 @@ std::optional<Number> parse_whole(std::string_view text) {
 
 }  // namespace
 
-CsvReader::CsvReader(std::string_view text, const std::string& name) : text_(text), name_(name) {
-  if (text_.starts_with("\xEF\xBB\xBF")) text_.remove_prefix(3);
+CsvReader::CsvReader(Source& source, const std::string& name)
+    : source_(source), name_(name), block_(make_bytes(kBlock)) {
+  if (rest().starts_with("\xEF\xBB\xBF")) at_ += 3;
+}
+
+std::string_view CsvReader::rest() {
+  if (at_ == end_) {
+    at_ = 0;
+    end_ = source_.read(block_.data.get(), block_.size);
+  }
+  return {reinterpret_cast<const char*>(block_.data.get()) + at_, end_ - at_};
 }
 
 bool CsvReader::next(CsvRecord& record) {
   for (;; ++at_, ++line_) {
     skip_blanks();
-    if (at_ == text_.size()) return false;
-    if (text_[at_] != '\n') break;
+    if (at_end()) return false;
+    if (!at('\n')) break;
   }
   record.line = line_;
   std::size_t count = 0;
   for (bool more = true; more; ++count) {
+    if (count == kMaxFields) {
+      fail_at_cell(name_, record.line, count,
+                   "the line goes on; expected at most " + std::to_string(kMaxFields) + " fields");
+    }
     if (count == record.fields.size()) record.fields.emplace_back();
     read_field(record.fields[count], count);
     more = !at_line_end();  // then this is a comma
     if (more) ++at_;
   }
   record.fields.resize(count);
-  if (at_ < text_.size()) ++at_, ++line_;
+  if (!at_end()) ++at_, ++line_;
   return true;
 }
 
 void CsvReader::skip_blanks() {
-  while (at_ < text_.size() && is_blank(text_[at_])) ++at_;
+  while (!at_end() && is_blank(rest().front())) ++at_;
+}
+
+void CsvReader::append(std::string& field, std::string_view text, std::size_t column) const {
+  if (text.size() > kMaxField - field.size()) {
+    fail_at_cell(name_, line_, column,
+                 "the field has more than " + std::to_string(kMaxField) +
+                     " bytes; expected a number or a name; is a quote or a comma missing?");
+  }
+  field.append(text);
 }
 
 void CsvReader::read_field(std::string& field, std::size_t column) {
   field.clear();
   skip_blanks();
-  if (at_ < text_.size() && text_[at_] == '"') return read_quoted(field, column);
-  std::size_t end = std::min(text_.find_first_of(",\n", at_), text_.size());
-  const std::size_t stop = end;
-  while (end > at_ && is_blank(text_[end - 1])) --end;
-  field.assign(text_.substr(at_, end - at_));
-  at_ = stop;
+  if (at('"')) return read_quoted(field, column);
+  while (!at_end()) {
+    const std::string_view block = rest();
+    const std::size_t end = std::min(block.find_first_of(",\n"), block.size());
+    append(field, block.substr(0, end), column);
+    at_ += end;
+    if (end < block.size()) break;
+  }
+  while (!field.empty() && is_blank(field.back())) field.pop_back();
 }
 
 void CsvReader::read_quoted(std::string& field, std::size_t column) {
   const int64_t line = line_;
-  for (++at_; at_ < text_.size(); ++at_) {
-    const char c = text_[at_];
-    const bool doubled = c == '"' && at_ + 1 < text_.size() && text_[at_ + 1] == '"';
-    if (c == '"' && !doubled) break;
-    if (doubled) ++at_;
+  for (++at_;;) {
+    if (at_end()) fail_at_cell(name_, line, column, "a quoted field has no closing quote");
+    const char c = rest().front();
+    ++at_;
+    if (c == '"' && !at('"')) break;
+    if (c == '"') ++at_;  // a quote within quotes is written twice
     if (c == '\n') ++line_;
-    field.push_back(c);
+    append(field, {&c, 1}, column);
   }
-  if (at_ == text_.size()) fail_at_cell(name_, line, column, "a quoted field has no closing quote");
-  ++at_;
   skip_blanks();
-  if (!at_line_end() && text_[at_] != ',') {
+  if (!at_line_end() && !at(',')) {
     fail_at_cell(name_, line_, column,
                  "text behind the closing quote; expected a comma (a quote within quotes is \"\")");
   }

@@ -113,7 +113,9 @@ class Images final : public Dataset {
   }
 
   static Image read_image(const std::string& path, int channels) {
-    const std::string bytes = read_text(path);
+    // An image that is not compressed at all is smaller.
+    constexpr uint64_t kMaxFile = uint64_t{4} * kMaxPixels;
+    const std::string bytes = read_text(path, kMaxFile);
     return decode_image({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, path,
                         channels);
   }

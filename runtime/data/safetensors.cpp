@@ -2,17 +2,19 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 
-#include "runtime/data/atomic_file.h"
+#include "runtime/data/safetensors_checksum.h"
 #include "runtime/data/safetensors_header.h"
 #include "runtime/data/source.h"
 #include "runtime/error.h"
+#include "runtime/system/atomic_file.h"
+#include "runtime/system/available_memory.h"
 
 namespace runtime::data {
 namespace {
 
 constexpr char kMetadata[] = "__metadata__";
-constexpr std::size_t kLengthSize = 8;
 // The limit of the safetensors library; a header of this size names a million tensors.
 constexpr uint64_t kMaxHeader = 100'000'000;
 
@@ -34,15 +36,20 @@ TensorFile parse(Source& source) {
   std::string text(read_header_size(source), '\0');
   source.read_exactly(text.data(), text.size(), "the safetensors header");
   TensorHeader header = parse_tensor_header(text, source.name(), kLengthSize, source.limit());
+  system::require_memory(source.limit(), source.name() + ": its tensors",
+                         "use a machine with more memory");
+  std::optional<Checksum> checksum = expected_checksum(header.metadata, text, source.name());
   TensorFile file;
   file.metadata = std::move(header.metadata);
   for (TensorEntry& entry : header.entries) {  // in the order of the data
     HostTensor tensor{entry.dtype, std::move(entry.dims), {}};
     tensor.bytes.resize(entry.end - entry.begin);
     source.read_exactly(tensor.bytes.data(), tensor.bytes.size(), "tensor '" + entry.name + "'");
+    if (checksum) checksum->add(tensor.bytes.data(), tensor.bytes.size());
     file.tensors.emplace(std::move(entry.name), std::move(tensor));
   }
   source.expect_end();
+  if (checksum) checksum->check(source.name());
   return file;
 }
 
@@ -77,10 +84,13 @@ std::vector<const Named*> file_order(const std::string& path, const TensorFile& 
   return order;
 }
 
+// The checksum's digits are zeros; what the file has under the checksum's names is replaced.
 std::string header_text(const std::string& path, const TensorFile& file,
                         const std::vector<const Named*>& order) {
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
-  if (!file.metadata.empty()) header[kMetadata] = file.metadata;
+  std::map<std::string, std::string> metadata = file.metadata;
+  add_blank_checksum(metadata);
+  header[kMetadata] = metadata;
   uint64_t offset = 0;
   for (const Named* named : order) {
     const uint64_t end = offset + named->second.bytes.size();
@@ -108,14 +118,15 @@ TensorFile parse_safetensors(const std::byte* data, std::size_t size, const std:
 
 void write_safetensors(const std::string& path, const TensorFile& file) {
   const std::vector<const Named*> order = file_order(path, file);
-  const std::string header = header_text(path, file, order);
-  AtomicFile out(path);
-  uint8_t length[kLengthSize];
-  for (std::size_t i = 0; i < kLengthSize; ++i) {
-    length[i] = static_cast<uint8_t>(uint64_t{header.size()} >> (8 * i));
-  }
-  out.write(length, sizeof length);
-  out.write(header.data(), header.size());
+  std::string header = header_text(path, file, order);
+  Checksum checksum(header);
+  for (const Named* named : order)
+    checksum.add(named->second.bytes.data(), named->second.bytes.size());
+  checksum.write_into(header);
+  system::AtomicFile out(path);
+  const std::array<uint8_t, kLengthSize> length = length_bytes(header.size());
+  out.write(length.data(), length.size());
+  out.write(header);
   for (const Named* named : order) {
     out.write(named->second.bytes.data(), named->second.bytes.size());
   }

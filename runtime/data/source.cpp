@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "runtime/error.h"
+#include "runtime/system/available_memory.h"
 
 namespace runtime::data {
 namespace {
@@ -57,6 +58,19 @@ class MemorySource final : public RawSource {
   const uint8_t* data_;
   std::size_t size_;
 };
+
+// A string that grows takes twice what it had. What is compressed tells its length at its end only.
+void make_room(std::string& text, std::size_t wanted, const Source& source) {
+  if (wanted <= text.capacity()) return;
+  const bool plain = dynamic_cast<const FileSource*>(&source) != nullptr;
+  const std::size_t whole = plain && text.empty() ? source.limit() : 0;
+  const std::size_t next = std::max({wanted, whole + wanted, 2 * text.capacity()});
+  system::require_memory(
+      next,
+      source.name() + ": " + std::to_string(text.size()) + " bytes are read; more room for it",
+      "use a smaller file or a machine with more memory");
+  text.reserve(next);
+}
 
 [[noreturn]] void refuse(const std::string& path, const std::string& why) {
   throw DataError("cannot read data file " + path + ": " + why);
@@ -137,15 +151,19 @@ std::unique_ptr<RawSource> open_file(const std::string& path) {
   return std::make_unique<FileSource>(path);
 }
 
-std::string read_text(const std::string& path) {
+std::string read_text(const std::string& path, uint64_t limit) {
   constexpr std::size_t kBlock = std::size_t{1} << 20;
   const std::unique_ptr<Source> source = gunzip_if_needed(open_file(path));
   std::string text;
   for (std::size_t got = kBlock; got == kBlock;) {
     const std::size_t begin = text.size();
+    make_room(text, begin + kBlock, *source);
     text.resize(begin + kBlock);
     got = source->read(text.data() + begin, kBlock);
     text.resize(begin + got);
+    if (text.size() > limit) {
+      source->fail("the file goes on; expected at most " + std::to_string(limit) + " bytes");
+    }
   }
   source->expect_end();
   return text;

@@ -79,8 +79,9 @@ class RawSource : public Source {
 
 // Throws as File does.
 std::unique_ptr<RawSource> open_file(const std::string& path);
-// All of a file, decompressed if it is gzip.
-std::string read_text(const std::string& path);
+// All of a file, decompressed if it is gzip. More than `limit` bytes, or than there is memory for,
+// are refused before the memory is taken.
+std::string read_text(const std::string& path, uint64_t limit = UINT64_MAX);
 // The memory is borrowed; it stays with the caller.
 std::unique_ptr<RawSource> memory_source(const void* data, std::size_t size, std::string name);
 // Decompresses where the first two bytes are those of gzip, whatever the file is called; offsets

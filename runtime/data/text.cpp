@@ -8,6 +8,7 @@
 #include "runtime/data/tokenizer.h"
 #include "runtime/data/tokens.h"
 #include "runtime/error.h"
+#include "runtime/system/available_memory.h"
 
 namespace runtime::data {
 namespace {
@@ -20,7 +21,10 @@ struct Text {
 
 std::shared_ptr<const Tokens> tokens_of(const std::string& text, const std::string& name,
                                         const Tokenizer& tokenizer) {
+  system::require_memory(text.size() * sizeof(uint16_t), name + ": its tokens",
+                         "use a smaller file or a machine with more memory");
   std::vector<uint16_t> ids;
+  ids.reserve(text.size());  // a token has at least one byte
   tokenizer.encode(text, name, [&](int32_t id) { ids.push_back(static_cast<uint16_t>(id)); });
   return make_tokens(std::move(ids));
 }

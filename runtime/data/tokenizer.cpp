@@ -86,7 +86,8 @@ class NumberTokenizer final : public Tokenizer {
 };
 
 NamedText read_named(const std::filesystem::path& path) {
-  return {path.string(), read_text(path.string())};
+  constexpr uint64_t kMaxFile = uint64_t{64} << 20;  // GPT-2's have one MiB
+  return {path.string(), read_text(path.string(), kMaxFile)};
 }
 
 }  // namespace

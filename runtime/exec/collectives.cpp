@@ -265,8 +265,11 @@ void Collectives::wait_for(plugins::host::Work& work, uint64_t sequence) {
     try {
       work.wait(Watchdog::kSlice);
       done = true;
+      watchdog_.suspect(-1);
     } catch (const plugins::host::Error& error) {
       if (error.code() != RT_ERROR_TIMEOUT) watchdog_.fail(error.what());
+      const auto* const silent = dynamic_cast<const plugins::host::SilentRank*>(&error);
+      watchdog_.suspect(silent == nullptr ? -1 : silent->rank());
       watchdog_.check();
       guarded([&] { look(); });
     }

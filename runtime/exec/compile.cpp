@@ -72,6 +72,7 @@ Compiled compile(graph::Graph graph, std::shared_ptr<plugins::host::Device> devi
   graph::remove_dead_nodes(graph);
   result.notes = graph::lower(graph, target);
   graph::fuse(graph, target);
+  graph::unfuse(graph, target);
   graph::remove_dead_nodes(graph);
   const DecisionCache cache(
       options.cache_folder,

@@ -1,7 +1,5 @@
 #include "runtime/exec/decision_cache.h"
 
-#include <unistd.h>
-
 #include <cinttypes>
 #include <cstdio>
 #include <fstream>
@@ -9,7 +7,9 @@
 #include <limits>
 #include <sstream>
 
+#include "runtime/error.h"
 #include "runtime/exec/device_target.h"
+#include "runtime/system/atomic_file.h"
 
 namespace runtime::exec {
 
@@ -77,31 +77,44 @@ void DecisionCache::write(const graph::LayoutDecision& decision) const {
   if (file_.empty()) return;
   std::error_code ignored;
   std::filesystem::create_directories(file_.parent_path(), ignored);
-  const std::filesystem::path temporary = file_.string() + "." + std::to_string(getpid());
-  {
-    std::ofstream out(temporary);
-    out.precision(std::numeric_limits<double>::max_digits10);
-    out << kMagic << '\n' << hash(key_ + ".") << '\n';
-    for (const graph::Candidate& c : decision) {
-      out << c.algorithm << ' ' << c.ns << ' ' << std::quoted(c.implementation);
-      write_operands(out, c.input_layouts, c.input_bytes);
-      write_operands(out, c.output_layouts, c.output_bytes);
-      out << '\n';
-    }
-    out << kEnd << '\n';
-    if (!out.flush()) {
-      std::filesystem::remove(temporary, ignored);
-      return;
-    }
+  std::ostringstream out;
+  out.precision(std::numeric_limits<double>::max_digits10);
+  out << kMagic << '\n' << hash(key_ + ".") << '\n';
+  for (const graph::Candidate& c : decision) {
+    out << c.algorithm << ' ' << c.ns << ' ' << std::quoted(c.implementation);
+    write_operands(out, c.input_layouts, c.input_bytes);
+    write_operands(out, c.output_layouts, c.output_bytes);
+    out << '\n';
   }
-  std::filesystem::rename(temporary, file_, ignored);
+  out << kEnd << '\n';
+  try {
+    system::write_file(file_.string(), out.str());
+  } catch (const DataError&) {
+    // Said in the header: nothing is lost but the time to decide again.
+  }
 }
+
+namespace {
+
+// One line for each key of [device.<plugin>] with the value that the device was opened with: an
+// option may change which implementations there are (an instruction set, Winograd) and how fast.
+std::string option_lines(const plugins::host::Device& device) {
+  const auto& given = device.options().options;
+  std::string lines;
+  for (const auto& option : device.plugin().options()) {
+    const auto it = given.find(option.key);
+    lines += option.key + '=' + (it == given.end() ? option.default_value : it->second) + '\n';
+  }
+  return lines;
+}
+
+}  // namespace
 
 std::string decision_key(const plugins::host::Device& device, const graph::Graph& graph,
                          const std::string& tune) {
   std::string key = device.plugin().name() + '\n' + device.plugin().build_id() + '\n' +
                     device.properties().stable_id + '\n' + device.properties().name + '\n' + tune +
-                    '\n';
+                    '\n' + option_lines(device);
   for (const graph::Node& node : graph.nodes) {
     key += signature(graph, node);
     for (graph::ValueId v : node.inputs) key += ' ' + std::to_string(v);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "plugins/host/error.h"
+
 namespace runtime::exec {
 
 namespace {
@@ -112,7 +114,9 @@ std::vector<graph::Candidate> DeviceTarget::candidates(
   for (size_t i = 0; i < op.outputs.size(); ++i) op.outputs[i].layout = output_layouts[i];
   std::vector<graph::Candidate> list;
   const plugins::host::Support answer = device_->query(op);
-  if (answer.level != RT_SUPPORT_REFUSED) {
+  // In these layouts it may fuse less than in those of its own choice.
+  const bool fuses_all = answer.post_ops_fused >= op.post_ops.size();
+  if (answer.level != RT_SUPPORT_REFUSED && fuses_all) {
     for (const rt_candidate& c : answer.candidates)
       list.push_back(to_candidate(c, op.inputs.size(), op.outputs.size()));
   }
@@ -123,20 +127,36 @@ void DeviceTarget::measure(const Graph& graph, const Node& node,
                            std::vector<graph::Candidate>& candidates) {
   // A backward plan needs its forward plan; its candidates follow the forward's layout anyway.
   if (node.saved != graph::kNone && node.is_backward()) return;
-  std::vector<double> times;
+  std::vector<graph::Candidate> working;
   for (const graph::Candidate& c : candidates) {
     const std::string key = signature(graph, node) + '@' + std::to_string(c.algorithm) +
                             layouts_text(c.input_layouts) + '>' + layouts_text(c.output_layouts);
-    const auto it = measured_.find(key);
-    if (it == measured_.end() && budget_.count() <= 0)
-      return;  // estimates and times are not mixed within a node
-    const auto begin = std::chrono::steady_clock::now();
-    times.push_back(it != measured_.end()
-                        ? it->second
-                        : measured_[key] = measure_one(operation(graph, node), c));
-    budget_ -= std::chrono::steady_clock::now() - begin;
+    auto known = measured_.find(key);
+    if (known == measured_.end()) {
+      if (budget_.count() <= 0) return;  // estimates and times are not mixed within a node
+      const auto begin = std::chrono::steady_clock::now();
+      known = measured_.emplace(key, try_measure(operation(graph, node), c)).first;
+      budget_ -= std::chrono::steady_clock::now() - begin;
+    }
+    if (known->second.outcome == Measurement::Outcome::kNoMemory) return;
+    if (known->second.outcome == Measurement::Outcome::kFailed) continue;
+    working.push_back(c);
+    working.back().ns = known->second.ns;
   }
-  for (size_t i = 0; i < candidates.size(); ++i) candidates[i].ns = times[i];
+  if (!working.empty()) candidates = std::move(working);
+}
+
+DeviceTarget::Measurement DeviceTarget::try_measure(Operation op,
+                                                    const graph::Candidate& candidate) {
+  using Outcome = Measurement::Outcome;
+  try {
+    return {Outcome::kTime, measure_one(std::move(op), candidate)};
+  } catch (const plugins::host::Error& e) {
+    if (e.code() == RT_ERROR_OUT_OF_MEMORY) return {Outcome::kNoMemory, 0};
+    if (e.scope() != RT_SCOPE_OPERATION && e.scope() != RT_SCOPE_STREAM) throw;
+    if (e.scope() == RT_SCOPE_STREAM) stream_ = device_->create_stream();
+    return {Outcome::kFailed, 0};
+  }
 }
 
 double DeviceTarget::measure_one(Operation op, const graph::Candidate& candidate) {

@@ -40,7 +40,15 @@ class DeviceTarget : public graph::Target {
   uint64_t layout_bytes(const graph::Value& value, uint64_t layout) override;
 
  private:
+  // Of one candidate. kNoMemory: beside the others it may well run. kFailed: it cannot be used.
+  struct Measurement {
+    enum class Outcome { kTime, kNoMemory, kFailed } outcome;
+    double ns;
+  };
+
   plugins::host::Operation operation(const graph::Graph& graph, const graph::Node& node) const;
+  // Throws only where the device itself is out of order.
+  Measurement try_measure(plugins::host::Operation operation, const graph::Candidate& candidate);
   double measure_one(plugins::host::Operation operation, const graph::Candidate& candidate);
 
   std::shared_ptr<plugins::host::Device> device_;
@@ -49,7 +57,8 @@ class DeviceTarget : public graph::Target {
   std::chrono::nanoseconds budget_;
   std::unordered_map<std::string, graph::Support> supports_;
   std::unordered_map<std::string, std::vector<graph::Candidate>> candidates_;
-  std::unordered_map<std::string, double> measured_, copies_;
+  std::unordered_map<std::string, Measurement> measured_;
+  std::unordered_map<std::string, double> copies_;
 };
 
 }  // namespace runtime::exec

@@ -179,6 +179,33 @@ std::string stuck(const std::vector<int>& ranks, const Incident& incident, const
          "; see what it does (its output, a debugger); if it is only slow, raise comm.timeout_s";
 }
 
+// The rank that more ranks than any other say does not answer over their connections. What one rank
+// says is not enough: it may itself be the one that is cut off.
+std::vector<int> cut_off(const Evidence& e) {
+  std::map<int, int> votes;
+  for (const Note& n : e.notes) {
+    if (n.silent >= 0 && n.silent < e.world_size && n.silent != n.rank) ++votes[n.silent];
+  }
+  int most = 0, with_most = 0;
+  for (const auto& [rank, count] : votes) {
+    if (count > most) with_most = 0;
+    if (count >= most) ++with_most;
+    most = std::max(most, count);
+  }
+  if (most < 2 || with_most > 1) return {};
+  const auto found = std::find_if(votes.begin(), votes.end(),
+                                  [&](const auto& vote) { return vote.second == most; });
+  return {found->first};
+}
+
+std::string separated(const std::vector<int>& ranks, const Incident& incident, const Evidence& e) {
+  return name_of(ranks, e) +
+         " is cut off: it lives, but does not answer the others over their connections" +
+         clause(testimony(incident, e)) + last_seen(ranks, awaited(incident, e), e) +
+         waiting(ranks, e) +
+         "; see the network of its machine and comm.interface, then start the job again";
+}
+
 std::string network(const Incident& incident, const Evidence& e) {
   const std::string what = testimony(incident, e);
   return (what.empty() ? "another rank has left" : what) + ", though all " +
@@ -212,6 +239,7 @@ std::string diagnose(const Incident& incident, const Evidence& e) {
   if (const auto notes = notes_of(Kind::kOwnError, e); !notes.empty())
     return own_errors(notes, incident, e);
   if (const auto ranks = silent_ranks(e); !ranks.empty()) return lost(ranks, incident, e);
+  if (const auto ranks = cut_off(e); !ranks.empty()) return separated(ranks, incident, e);
   if (const auto ranks = ranks_behind(awaited(incident, e), e); !ranks.empty())
     return stuck(ranks, incident, e);
   return network(incident, e);

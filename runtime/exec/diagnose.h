@@ -32,8 +32,9 @@ struct Evidence {
 };
 
 // The message of the error, with a remedy. In this order: a rank that died (kLost); a rank that
-// left by its own error; ranks that do not answer; ranks that answer but have not begun, or will
-// not begin, what the others wait for; none of them, then the network.
+// left by its own error; ranks that do not answer; a rank that is cut off from most others; ranks
+// that answer but have not begun, or will not begin, what the others wait for; none of them, then
+// the network.
 std::string diagnose(const Incident& incident, const Evidence& evidence);
 
 }  // namespace runtime::exec

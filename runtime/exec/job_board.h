@@ -24,6 +24,7 @@ struct Note {
   std::string text = {};
   Position position = {};
   int exit_code = 4;  // kOwnError: of the program, see runtime/error.h
+  int silent = -1;    // a rank that does not answer this one over their connection; -1: none known
 };
 
 // Functions may block, for as long as the store behind them takes to find that it cannot be

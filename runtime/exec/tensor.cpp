@@ -274,7 +274,7 @@ Tensor Tensor::to(const std::string& device) const {
 
 Tensor Tensor::cpu() const {
   const auto& plugins = storage_->context()->registry().plugins();
-  const auto is_cpu = [](const auto& plugin) { return plugin->name() == "cpu"; };
+  const auto is_cpu = [](const auto& plugin) { return plugin.name == "cpu"; };
   if (std::none_of(plugins.begin(), plugins.end(), is_cpu)) {
     throw DeviceError(
         "cpu(): there is no plugin named 'cpu'; read the values with to_vector(), or move the "

@@ -12,7 +12,15 @@ namespace runtime {
 
 namespace detail {
 class TensorContext;
-}
+
+// The program that looks at plugins, of the installation that this header belongs to. The CMake
+// target runtime::tensor knows where that is.
+#ifdef RUNTIME_PLUGIN_PROBE
+inline constexpr const char* kPluginProbe = RUNTIME_PLUGIN_PROBE;
+#else
+inline constexpr const char* kPluginProbe = "";
+#endif
+}  // namespace detail
 
 // A device as the plugins list it, whether or not it can be used.
 struct DeviceSummary {
@@ -29,10 +37,13 @@ struct DeviceSummary {
 // Devices are named as in PyTorch: "cpu" is "cpu:0", "cuda:1" the second device of the plugin cuda.
 class Context {
  public:
-  // Loads the plugins of `plugin_paths` (absolute: folders or files), of RUNTIME_PLUGIN_PATH, and
-  // those beside the executable (../lib/runtime/plugins). A plugin that cannot be loaded is left
-  // out; see rejections().
-  explicit Context(const std::vector<std::filesystem::path>& plugin_paths = {});
+  // Finds the plugins of `plugin_paths` (absolute: folders or files), of RUNTIME_PLUGIN_PATH, and
+  // those beside the executable (../lib/runtime/plugins), and looks at them from child processes
+  // (`probe`, or see plugins/host/registry.h). A plugin that cannot be used is left out; see
+  // rejections(). One is loaded when a tensor is made on a device of it. Throws DeviceError when
+  // there are plugins and the program that looks at them was not found.
+  explicit Context(const std::vector<std::filesystem::path>& plugin_paths = {},
+                   const std::filesystem::path& probe = detail::kPluginProbe);
 
   std::vector<DeviceSummary> devices() const;
 

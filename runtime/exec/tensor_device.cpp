@@ -178,8 +178,7 @@ void TensorDevice::launch(const Operation& operation, const std::vector<const vo
   kernel.launch(stream_, launch);
 }
 
-TensorContext::TensorContext(const std::vector<std::filesystem::path>& plugin_paths)
-    : registry_(plugins::host::SearchPath::standard(plugin_paths), {}) {}
+TensorContext::TensorContext(const plugins::host::SearchPath& path) : registry_(path, {}) {}
 
 TensorDevice& TensorContext::device(const std::string& name) {
   const DeviceName parsed = parse_device(name);
@@ -188,7 +187,7 @@ TensorDevice& TensorContext::device(const std::string& name) {
   auto& device = devices_[id];
   if (!device) {
     device = std::make_unique<TensorDevice>(
-        plugins::host::Device::open(registry_.require(parsed.plugin), parsed.index));
+        plugins::host::Device::open(registry_.open(parsed.plugin), parsed.index));
   }
   return *device;
 }
@@ -203,20 +202,24 @@ TensorStorage::~TensorStorage() { device_.recycle(std::move(memory_)); }
 
 }  // namespace detail
 
-Context::Context(const std::vector<std::filesystem::path>& plugin_paths)
-    : state_(std::make_shared<detail::TensorContext>(plugin_paths)) {}
+Context::Context(const std::vector<std::filesystem::path>& plugin_paths,
+                 const std::filesystem::path& probe) {
+  auto path = plugins::host::SearchPath::standard(plugin_paths);
+  path.probe = probe;
+  try {
+    state_ = std::make_shared<detail::TensorContext>(path);
+  } catch (const plugins::host::Error& error) {
+    throw DeviceError(error.what());
+  }
+}
 
 std::vector<DeviceSummary> Context::devices() const {
   std::vector<DeviceSummary> summaries;
-  try {
-    for (const auto& plugin : state_->registry().plugins()) {
-      for (const auto& device : plugins::host::list_devices(*plugin)) {
-        summaries.push_back({device.id(), device.properties.name, device.usable(),
-                             device.properties.unusable_reason, device.properties.memory_bytes});
-      }
+  for (const auto& plugin : state_->registry().plugins()) {
+    for (const auto& device : plugin.devices) {
+      summaries.push_back({device.id(), device.properties.name, device.usable(),
+                           device.properties.unusable_reason, device.properties.memory_bytes});
     }
-  } catch (const plugins::host::Error& error) {
-    throw DeviceError(error.what());
   }
   return summaries;
 }

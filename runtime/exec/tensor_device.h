@@ -54,7 +54,7 @@ class TensorDevice {
 // The state of a Context. Thread-safe.
 class TensorContext {
  public:
-  explicit TensorContext(const std::vector<std::filesystem::path>& plugin_paths);
+  explicit TensorContext(const plugins::host::SearchPath& path);
   const plugins::host::Registry& registry() const { return registry_; }
 
   // Opens it if it is not open yet. `name`: "cpu" or "cpu:0". Throws DeviceError for a name that

@@ -188,6 +188,19 @@ void Watchdog::leave(const std::string& text, ExitCode code) {
   if (!done) end_at(kOwnErrorGrace, text, code);
 }
 
+// What became due meanwhile is due after the usual time to unwind.
+void Watchdog::leave_shelter() {
+  std::lock_guard lock(mutex_);
+  sheltered_ = false;
+  if (end_ns_ != 0) end_ns_ = std::max(end_ns_, monotonic_ns() + to_ns(kGrace));
+}
+
+void Watchdog::give_up(const std::string& error) {
+  leave(error, ExitCode::kData);
+  end_at(kGrace, error, ExitCode::kData);  // it waits for the system, and cannot unwind
+  sheltered_ = false;
+}
+
 void Watchdog::attend(std::function<void()> look) {
   const std::lock_guard lock(looking_);
   look_ = std::move(look);
@@ -262,7 +275,8 @@ void Watchdog::conclude(const Incident& incident) {
   link_->gather({.rank = recorder_.rank(),
                  .kind = incident.kind(),
                  .text = incident.text(),
-                 .position = recorder_.position()},
+                 .position = recorder_.position(),
+                 .silent = silent_},
                 evidence);
   evidence.now_ns = monotonic_ns();
   if (!options_.job_folder.empty()) evidence.recorders = read_recorders(options_.job_folder);
@@ -314,7 +328,7 @@ void Watchdog::watch() {
   while (!stop_) {
     wake_.wait_for(lock, kSlice, [this] { return stop_ || (end_ns_ == 0 && link_->alarm()); });
     if (stop_) return;
-    if (end_ns_ != 0 && monotonic_ns() >= end_ns_) {
+    if (end_ns_ != 0 && monotonic_ns() >= end_ns_ && !sheltered_) {
       write_stderr(last_words_);
       ::_exit(static_cast<int>(exit_code_));
     }

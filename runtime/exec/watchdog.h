@@ -8,7 +8,6 @@
 //   const uint64_t sequence = recorder.begin(collective);
 //   work = communicator->enqueue(collective);   // an Error: watchdog.fail(error.what())
 //   recorder.running(sequence);
-//   ... other work ...
 //   recorder.waiting(sequence);
 //   for (;;)                                    // work.wait in slices of Watchdog::kSlice
 //     { done -> break; timeout -> watchdog.check(); other Error -> watchdog.fail(error.what()) }
@@ -78,6 +77,10 @@ class Watchdog {
   // A communicator reported `error`: finds the cause (up to 600 ms) and throws CommunicationError.
   [[noreturn]] void fail(const std::string& error);
 
+  // By the rank's thread while it waits for a collective: a rank that does not answer over its
+  // connection, -1 for none.
+  void suspect(int rank) { silent_ = rank; }
+
   // A deadline of its own for what is not a collective: rendezvous, split, shutdown. Not nested; by
   // the rank's thread. `what` must outlive it.
   class Phase {
@@ -91,6 +94,22 @@ class Watchdog {
     Watchdog& watchdog_;
   };
 
+  // While it lives the process is not ended from here, whatever becomes of the other ranks: this
+  // rank saves what would be lost. Not nested; by the rank's thread.
+  class Shelter {
+   public:
+    explicit Shelter(Watchdog& watchdog) : watchdog_(watchdog) { watchdog_.sheltered_ = true; }
+    ~Shelter() { watchdog_.leave_shelter(); }
+    Shelter(const Shelter&) = delete;
+    Shelter& operator=(const Shelter&) = delete;
+
+   private:
+    Watchdog& watchdog_;
+  };
+  // What the shelter is for has taken too long: tells the others that this rank ends with `error`
+  // (exit 5), and ends the process where it does not end by itself. Any thread.
+  void give_up(const std::string& error);
+
  private:
   Incident pending() const;
   std::optional<Incident> late() const;
@@ -98,6 +117,7 @@ class Watchdog {
   void conclude(const Incident& incident);
   void leave(const std::string& text, ExitCode code);
   std::string write_dumps(const Evidence& evidence) const;
+  void leave_shelter();
   void end_at(std::chrono::milliseconds grace, const std::string& message, ExitCode code);
   void watch();
 
@@ -109,13 +129,13 @@ class Watchdog {
   std::mutex concluding_;
   bool done_ = false;  // its work is; guarded by concluding_
   bool over_ = false;  // why it ends is known; guarded by concluding_
+  std::atomic<bool> sheltered_ = false;
+  std::atomic<int> silent_ = -1;  // see suspect()
   std::atomic<const char*> phase_ = nullptr;
   std::atomic<int64_t> phase_start_ns_ = 0, phase_timeout_ns_ = 0;
-
   std::mutex looking_;
   std::function<void()> look_;  // guarded by looking_
-
-  std::mutex mutex_;  // of the rest
+  std::mutex mutex_;            // of the rest
   std::condition_variable wake_;
   bool stop_ = false;
   int64_t end_ns_ = 0;  // when to end the process; 0: not

@@ -16,6 +16,10 @@ namespace runtime::graph {
 // convolution's weight gradient.
 void fuse(Graph& graph, Target& target);
 
+// Makes post-operations that no candidate of the target fuses into nodes of their own again, the
+// last ones first: what a device fuses may depend on layouts, and so be less than it said.
+void unfuse(Graph& graph, Target& target);
+
 // Replaces operations that the target refuses by equivalent ones that it supports. Returns one line
 // for each kind of replacement, for the log. Throws DeviceError naming layer, operation, device and
 // reason where there is no replacement.

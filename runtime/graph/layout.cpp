@@ -122,6 +122,7 @@ class LayoutChoice {
     for (size_t i : order) {
       if (candidates_[i].size() > 1) target_.measure(graph_, graph_.nodes[i], candidates_[i]);
     }
+    drop_widowed();  // what failed is gone
   }
 
   // Of a collective, whose operands stay canonical.

@@ -15,10 +15,11 @@ bool is_one_of(const std::string& op, std::initializer_list<const char*> list) {
 }
 
 // How many of the inputs, from the first, are activations by plugins/operations.md; of those of
-// mean_squared_error, none: the targets are as the data set has them.
+// mean_squared_error, none: the targets are as the data set has them. What a forward pass reduces
+// are the weights of predictions, which stay float32.
 size_t activations_of(const Node& node) {
-  if (is_one_of(node.op, {RT_OP_SQUARE_SUM, RT_OP_MEAN_SQUARED_ERROR, RT_OP_BATCH_NORM_MERGE,
-                          RT_OP_CROSS_ENTROPY_MERGE})) {
+  if (is_one_of(node.op, {RT_OP_SQUARE_SUM, RT_OP_REDUCE, RT_OP_MEAN_SQUARED_ERROR,
+                          RT_OP_BATCH_NORM_MERGE, RT_OP_CROSS_ENTROPY_MERGE})) {
     return 0;
   }
   const bool one =

@@ -30,13 +30,14 @@ class Target {
   virtual ~Target() = default;
   virtual std::string name() const = 0;  // "cpu:0", for messages
   virtual Support support(const Graph& graph, const Node& node) = 0;
-  // Candidates with the given layouts; RT_LAYOUT_ANY where the device may propose. Empty if none
-  // fits.
+  // Candidates with the given layouts, RT_LAYOUT_ANY where the device may propose, that do the node
+  // with all its post-operations. Empty if none fits.
   virtual std::vector<Candidate> candidates(const Graph& graph, const Node& node,
                                             const std::vector<uint64_t>& input_layouts,
                                             const std::vector<uint64_t>& output_layouts) = 0;
-  // Replaces estimates by measured times where the target measures. `candidates` all belong to
-  // `node`.
+  // Replaces estimates by measured times where the target measures, and leaves out what failed
+  // while it was measured, unless that is all. `candidates` all belong to `node`; at least one is
+  // left.
   virtual void measure(const Graph& graph, const Node& node,
                        std::vector<Candidate>& candidates) = 0;
   // Time of a copy of the value between two layouts; infinite if the device has no such copy.

@@ -23,9 +23,9 @@ std::string device_offer(const config::Config& config, const plugins::host::Regi
   char machine[256] = "";
   ::gethostname(machine, sizeof(machine) - 1);
   for (const auto& plugin : registry.plugins()) {
-    if (device.usable() && plugin->communicator_api() != nullptr &&
-        plugins::host::communicator_properties(*plugin).device_plugin == device.plugin)
-      return plugin->name() + " " + machine + " " + device.properties.stable_id;
+    if (device.usable() && plugin.communicator &&
+        plugin.communicator->device_plugin == device.plugin)
+      return plugin.name + " " + machine + " " + device.properties.stable_id;
   }
   return "";
 }

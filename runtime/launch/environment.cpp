@@ -117,6 +117,7 @@ void read_local(const Launcher& launcher, const GetVariable& get, RankEnvironmen
 RankEnvironment read(const Launcher& launcher, const GetVariable& get) {
   RankEnvironment result;
   result.source = launcher.name;
+  result.marker = launcher.marker;
   result.launcher_binds = launcher.binds;
   result.world_size = number(launcher, get, launcher.world_size, 1, kMostRanks);
   result.rank = number(launcher, get, launcher.rank, 0, result.world_size - 1);
@@ -148,6 +149,17 @@ RankEnvironment detect(const GetVariable& get) {
 
 RankEnvironment detect() {
   return detect([](const char* name) { return std::getenv(name); });
+}
+
+void check_asked_ranks(int asked, const RankEnvironment& found) {
+  if (asked == 1 || found.source.empty() || asked == found.world_size) return;
+  const std::string ranks = std::to_string(asked);
+  throw ConfigurationError(
+      "--nproc " + ranks + " (launch.ranks) asks for " + ranks +
+      " ranks, but this process is rank " + std::to_string(found.rank) + " of " +
+      std::to_string(found.world_size) + ", as " + found.source + " says (" + found.marker +
+      " is set); let one of the two start the ranks: " + "leave out --nproc, or unset " +
+      found.marker);
 }
 
 std::map<std::string, std::string> variables_of(const RankEnvironment& rank) {

@@ -15,6 +15,7 @@ struct RankEnvironment {
   int local_size = 1;
   std::string source;           // "Open MPI's mpirun", "" when nothing started us as a rank
   bool launcher_binds = false;  // the launcher is one that may give each rank its cores
+  std::string marker = {};      // the variable that tells of `source`
 };
 
 inline constexpr const char* kOpenMpi = "Open MPI's mpirun";  // RankEnvironment::source
@@ -33,11 +34,19 @@ using GetVariable = std::function<const char*(const char*)>;
 RankEnvironment detect(const GetVariable& get);
 RankEnvironment detect();  // of this process
 
+// `asked`: launch.ranks, or --nproc. It agrees with every environment if it is 1, and with any if
+// nothing has started this process as a rank; else it must be the number of ranks there are.
+// ConfigurationError names both.
+void check_asked_ranks(int asked, const RankEnvironment& found);
+
 // The variables from which detect() reads `rank` again.
 std::map<std::string, std::string> variables_of(const RankEnvironment& rank);
 
 // "file:<folder>" of the launcher's: where ranks on this machine find each other.
 inline constexpr const char* kRendezvousVariable = "RUNTIME_RENDEZVOUS";
+// Of ranks that our launcher has started: the same text in all attempts to run the job, and in no
+// other job.
+inline constexpr const char* kLaunchVariable = "RUNTIME_LAUNCH";
 // Set for mpiexec's ranks: how many there must be. If mpiexec's variables say otherwise, or are of
 // a kind that detect() does not know, every rank would take itself for a job of its own.
 inline constexpr const char* kExpectedVariable = "RUNTIME_EXPECTED_RANKS";

@@ -10,11 +10,11 @@ namespace {
 
 using exec::Note;
 
-// "kind exit-code started completed", and from the second line on the text.
+// "kind exit-code started completed silent", and from the second line on the text.
 std::string to_text(const Note& note) {
   std::ostringstream text;
   text << static_cast<int>(note.kind) << ' ' << note.exit_code << ' ' << note.position.started
-       << ' ' << note.position.completed << '\n'
+       << ' ' << note.position.completed << ' ' << note.silent << '\n'
        << note.text;
   return text.str();
 }
@@ -24,13 +24,15 @@ Note from_text(int rank, const std::string& text) {
   Note note{.rank = rank, .kind = Note::Kind::kTold};
   std::istringstream stream(text);
   int kind = 0, exit_code = 0;
+  int silent = -1;
   exec::Position position;
-  if (!(stream >> kind >> exit_code >> position.started >> position.completed) ||
+  if (!(stream >> kind >> exit_code >> position.started >> position.completed >> silent) ||
       stream.get() != '\n' || kind < 0 || kind > static_cast<int>(Note::Kind::kTold))
     return note;
   note.kind = static_cast<Note::Kind>(kind);
   note.exit_code = exit_code;
   note.position = position;
+  note.silent = silent;
   note.text = text.substr(text.find('\n') + 1);
   return note;
 }
@@ -54,7 +56,7 @@ std::vector<Note> StoreJobBoard::notes() {
                                      [](const Note& n, int rank) { return n.rank < rank; });
     if (at == notes.end() || at->rank != lost.rank)
       notes.insert(at, std::move(lost));
-    else if (at->kind != Note::Kind::kOwnError)
+    else if (at->kind != Note::Kind::kOwnError && lost.kind == Note::Kind::kLost)
       *at = std::move(lost);
   }
   return notes;
@@ -79,13 +81,16 @@ std::shared_ptr<exec::JobBoard> launcher_board(const std::string& folder, int wo
 }
 
 std::optional<std::string> AttendedStore::try_get(const std::string& key) {
-  if (launcher_->alarm()) {
-    for (const Note& note : launcher_->notes())
-      throw CommunicationError("rank " + std::to_string(note.rank) + " of " +
-                               std::to_string(launcher_->world_size()) + " is lost: " + note.text +
-                               "; look at its output, then start the job again");
-  }
-  return store_->try_get(key);
+  if (!launcher_->alarm()) return store_->try_get(key);
+  const std::vector<Note> notes = launcher_->notes();
+  const auto is_lost = [](const Note& note) { return note.kind == Note::Kind::kLost; };
+  auto cause = std::find_if(notes.begin(), notes.end(), is_lost);
+  if (cause == notes.end()) cause = notes.begin();
+  if (cause == notes.end()) return store_->try_get(key);
+  throw CommunicationError("rank " + std::to_string(cause->rank) + " of " +
+                           std::to_string(launcher_->world_size()) +
+                           (is_lost(*cause) ? " is lost: " : " gave up because of another one: ") +
+                           cause->text + "; look at its output, then start the job again");
 }
 
 }  // namespace runtime::launch

@@ -42,8 +42,8 @@ class StoreJobBoard : public exec::JobBoard {
 // The launcher's board in the rendezvous folder that it has made for one attempt.
 std::shared_ptr<exec::JobBoard> launcher_board(const std::string& folder, int world_size);
 
-// A store that fails, naming the rank, once the launcher knows that one has died: what waits for a
-// key need not wait for a rank that is gone.
+// A store that fails, naming the rank, once the launcher knows that one has died or given up: what
+// waits for a key need not wait for a rank that is gone.
 class AttendedStore : public Store {
  public:
   AttendedStore(std::shared_ptr<Store> store, std::shared_ptr<exec::JobBoard> launcher)

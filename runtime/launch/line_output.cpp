@@ -13,7 +13,7 @@ constexpr size_t kMostWaiting = 256 * 1024;
 }
 
 void Sink::add(std::string_view text) {
-  if (!broken_) waiting_ += text;
+  if (error_ == 0) waiting_ += text;
 }
 
 bool Sink::full() const { return waiting_.size() >= kMostWaiting; }
@@ -24,7 +24,7 @@ void Sink::write_some() {
   if (bytes >= 0) {
     waiting_.erase(0, static_cast<size_t>(bytes));
   } else if (errno != EINTR && errno != EAGAIN) {
-    broken_ = true;
+    error_ = errno;
     waiting_.clear();
   }
 }

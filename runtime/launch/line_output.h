@@ -15,14 +15,14 @@ class Sink {
   int fd() const { return fd_; }
   void add(std::string_view text);
   bool waiting() const { return !waiting_.empty(); }
-  bool full() const;                       // read no more from ranks now
-  bool broken() const { return broken_; }  // nobody reads it any more; what comes is dropped
-  void write_some();                       // once poll() says that the descriptor is writable
+  bool full() const;                    // read no more from ranks now
+  int error() const { return error_; }  // errno: it takes no more, and what comes is dropped
+  void write_some();                    // once poll() says that the descriptor is writable
 
  private:
   int fd_;
   std::string waiting_;
-  bool broken_ = false;
+  int error_ = 0;
 };
 
 // Cuts one stream of bytes into lines. With a prefix, a line longer than kLongestLine becomes

@@ -14,6 +14,7 @@
 #include "runtime/error.h"
 #include "runtime/launch/environment.h"
 #include "runtime/launch/job_board.h"
+#include "runtime/launch/rendezvous_folder.h"
 #include "runtime/launch/supervisor.h"
 
 namespace runtime::launch {
@@ -22,30 +23,6 @@ namespace {
 
 constexpr int kLostRank = static_cast<int>(ExitCode::kCommunication);
 constexpr int kHighestExitCode = static_cast<int>(ExitCode::kNumeric);
-
-// Private to this user, gone with the object.
-class RendezvousFolder {
- public:
-  RendezvousFolder() {
-    const char* base = std::getenv("TMPDIR");
-    path_ = std::string(base == nullptr || *base == '\0' ? "/tmp" : base) + "/runtime-XXXXXX";
-    if (mkdtemp(path_.data()) == nullptr) {
-      throw CommunicationError("cannot make a rendezvous folder " + path_ + ": " +
-                               std::strerror(errno) + "; set TMPDIR to a folder that is writable");
-    }
-  }
-  ~RendezvousFolder() {
-    std::error_code error;
-    std::filesystem::remove_all(path_, error);
-  }
-  RendezvousFolder(const RendezvousFolder&) = delete;
-  RendezvousFolder& operator=(const RendezvousFolder&) = delete;
-  std::string address() const { return "file:" + path_; }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 using Variables = std::map<std::string, std::string>;
 
@@ -76,6 +53,7 @@ ChildSpec rank_of(const LaunchOptions& options, int rank, const std::string& ren
   Variables variables =
       variables_of({rank, options.ranks, rank, options.ranks, std::string(), false});
   variables[kRendezvousVariable] = rendezvous;
+  variables[kLaunchVariable] = options.launch_id;
   const std::string prefix = "[rank " + std::to_string(rank) + "] ";
   ChildSpec spec;
   spec.name = "rank " + std::to_string(rank);
@@ -108,6 +86,7 @@ Variables mpi_variables(const LaunchOptions& options) {
 ChildSpec mpiexec_of(const LaunchOptions& options, const std::string& rendezvous) {
   Variables variables = mpi_variables(options);
   variables[kRendezvousVariable] = rendezvous;
+  variables[kLaunchVariable] = options.launch_id;
   ChildSpec spec;
   spec.name = spec.program = options.mpiexec;
   spec.arguments =
@@ -116,19 +95,30 @@ ChildSpec mpiexec_of(const LaunchOptions& options, const std::string& rendezvous
   spec.environment = environment_with(variables);
   spec.remedy =
       "install Open MPI or MPICH, set launch.mpiexec to its mpiexec, or use another comm.backend";
-  spec.pipe_out = spec.pipe_err = false;
+  // A terminal it has itself. Everything else we write: it would end at a reader that has gone.
+  spec.pipe_out = isatty(STDOUT_FILENO) == 0;
+  spec.pipe_err = isatty(STDERR_FILENO) == 0;
   spec.end_signal = SIGTERM;
   return spec;
 }
 
 // Those who wait for the rank learn it from the board; without it, they notice it by themselves.
-void post_loss(const RendezvousFolder& folder, int ranks, int rank, const std::string& how) {
+void post_loss(const RendezvousFolder& folder, int ranks, int rank, const std::string& how,
+               bool gave_up) {
+  using Kind = exec::Note::Kind;
   try {
     launcher_board(folder.path(), ranks)
-        ->post({.rank = rank, .kind = exec::Note::Kind::kLost, .text = how});
+        ->post({.rank = rank, .kind = gave_up ? Kind::kTold : Kind::kLost, .text = how});
   } catch (const Error& error) {
     std::fprintf(stderr, "warning: %s\n", error.what());
   }
+}
+
+DataError lost_output(int error) {
+  return DataError(std::string("cannot write what the ranks print to the standard output: ") +
+                   std::strerror(error) +
+                   "; their work is done, but part of the output is lost: make room (df), or send "
+                   "it elsewhere");
 }
 
 using MakeSpecs = std::function<std::vector<ChildSpec>(const std::string& rendezvous)>;
@@ -138,16 +128,19 @@ int run(const LaunchOptions& options, const MakeSpecs& make_specs, bool through_
   const Signals signals;
   for (int restart = 1;; ++restart) {
     const RendezvousFolder folder;
-    Ending ending = supervise(
-        make_specs(folder.address()), signals,
-        [&](int rank, const std::string& how) { post_loss(folder, options.ranks, rank, how); });
+    Ending ending = supervise(make_specs(folder.address()), signals, options.patience,
+                              [&](int rank, const std::string& how, bool gave_up) {
+                                post_loss(folder, options.ranks, rank, how, gave_up);
+                              });
     // mpiexec says 128 + signal, or the bare signal, for a rank that was killed.
     // The codes of ranks that were told to stop, and have, are their own.
     const bool known =
         ending.exit_code <= kHighestExitCode || ending.asked || is_stop_code(ending.exit_code);
     if (through_mpiexec && !known) ending.exit_code = kLostRank;
-    if (ending.exit_code != kLostRank || ending.asked || restart > options.max_restarts)
+    if (ending.exit_code != kLostRank || ending.asked || restart > options.max_restarts) {
+      if (ending.exit_code == 0 && ending.output_error != 0) throw lost_output(ending.output_error);
       return ending.exit_code;
+    }
     std::fprintf(stderr, "restart %d of %d\n", restart, options.max_restarts);
   }
 }

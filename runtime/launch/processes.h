@@ -2,6 +2,7 @@
 #ifndef RUNTIME_LAUNCH_PROCESSES_H_
 #define RUNTIME_LAUNCH_PROCESSES_H_
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,9 @@ struct LaunchOptions {
   // How often all ranks are started again after a rank was lost (exit 4, or killed by a signal that
   // the user did not send). Each time with a new rendezvous.
   int max_restarts = 0;
+  std::string launch_id;  // what kLaunchVariable is for the ranks
+  // A rank that is still stopped (SIGSTOP) so long after another one has ended well is lost.
+  std::chrono::nanoseconds patience = std::chrono::seconds(30);
   std::string mpiexec = "mpiexec";  // launch_mpi() only
 };
 

@@ -18,6 +18,7 @@
 #include "runtime/launch/job_board.h"
 #include "runtime/launch/key_value.h"
 #include "runtime/launch/memory_store.h"
+#include "runtime/launch/nonce.h"
 #include "runtime/launch/processes.h"
 #include "runtime/launch/rendezvous.h"
 #include "runtime/launch/stores.h"
@@ -40,7 +41,7 @@ std::chrono::nanoseconds seconds(double value) {
 std::vector<std::string> communication_plugins(const Registry& registry) {
   std::vector<std::string> names;
   for (const auto& plugin : registry.plugins()) {
-    if (plugin->communicator_api() != nullptr) names.push_back(plugin->name());
+    if (plugin.communicator) names.push_back(plugin.name);
   }
   return names;
 }
@@ -110,7 +111,7 @@ struct Communicators {
 Communicators communicators(const config::Config& config, const Meeting& meeting,
                             const Rank& rank) {
   const RankEnvironment& place = rank.place;
-  const auto plugin = meeting.registry->require(meeting.backend);
+  const auto plugin = meeting.registry->open(meeting.backend);
   check_options(*plugin, config);
   const parallel::Mesh mesh = train::mesh_of(config.parallelism, place.world_size);
   const parallel::MeshPlace mine = mesh.place_of(place.rank);
@@ -166,7 +167,7 @@ void run_one_of(const RunRanks& run, const Meeting& meeting, const RankEnvironme
   Rank rank = make_rank(run, meeting, place);
   if (rank.config.device.threads == 0) rank.config.device.threads = threads;
   watchdog.run([&] {
-    rank.device = open_device_for(*meeting.registry->require(meeting.backend), rank.config,
+    rank.device = open_device_for(*meeting.registry->open(meeting.backend), rank.config,
                                   *meeting.registry, place.local_rank, &rank.device_choice);
     list = communicators(run.config, meeting, rank);
     if (created) {
@@ -175,6 +176,10 @@ void run_one_of(const RunRanks& run, const Meeting& meeting, const RankEnvironme
     collectives.emplace(list.by_use, place.rank, place.world_size, recorder, watchdog,
                         run.config.comm.check, list.job);
     rank.collectives = &*collectives;
+    MainWork main_work(*meeting.store, watchdog,
+                       {meeting.prefix, place.rank, seconds(run.config.comm.timeout_s),
+                        seconds(run.config.comm.save_timeout_s)});
+    rank.main_work = &main_work;
     run.body(rank);
   });
 }
@@ -183,14 +188,38 @@ bool must_choose(const RunRanks& run) {
   return run.config.parallelism.search && run.choose_mesh != nullptr;
 }
 
+// Looks at the plugins. What is passed over is said once on each machine, by a process that
+// computes.
+std::shared_ptr<Registry> find_plugins(const config::Config& config,
+                                       const plugins::host::HostServices& services,
+                                       int local_rank) {
+  auto registry = std::make_shared<Registry>(train::plugin_search_path(config), services);
+  if (local_rank == 0) registry->log_rejections();
+  return registry;
+}
+
 int run_alone(const RunRanks& run) {
   Meeting meeting;
-  meeting.registry =
-      std::make_shared<Registry>(train::plugin_search_path(run.config), run.services);
+  meeting.registry = find_plugins(run.config, run.services, 0);
   if (run.make_run_folder) meeting.run_folder = run.make_run_folder();
   Rank rank = make_rank(run, meeting, {});
   run.body(rank);
   return 0;
+}
+
+// In a handler: tells the ranks that wait for this one to come why it does not, where no watchdog
+// has told them, because there was no memory for the watchdog or no thread for the rank.
+void post_unwatched_error(const Meeting& meeting, int ranks, int rank) {
+  StoreJobBoard board(*meeting.store, ranks, meeting.prefix);
+  if (board.alarm()) return;
+  try {
+    throw;
+  } catch (const std::exception& error) {
+    board.post({.rank = rank,
+                .kind = exec::Note::Kind::kOwnError,
+                .text = error.what(),
+                .exit_code = static_cast<int>(ExitCode::kPlugin)});
+  }
 }
 
 int run_threads(RunRanks run, std::shared_ptr<Registry> registry) {
@@ -210,14 +239,20 @@ int run_threads(RunRanks run, std::shared_ptr<Registry> registry) {
   std::vector<std::shared_ptr<Communicator>> all;
   bool aborted = false;
   const auto body = [&](int r) {
-    run_one_of(run, meeting, {r, ranks, r, ranks, "", false}, share,
-               [&](std::shared_ptr<Communicator> c) {
-                 const std::lock_guard lock(mutex);
-                 if (aborted) c->abort();
-                 all.push_back(std::move(c));
-               });
+    try {
+      run_one_of(run, meeting, {r, ranks, r, ranks, "", false}, share,
+                 [&](std::shared_ptr<Communicator> c) {
+                   const std::lock_guard lock(mutex);
+                   if (aborted) c->abort();
+                   all.push_back(std::move(c));
+                 });
+    } catch (...) {
+      post_unwatched_error(meeting, ranks, r);
+      throw;
+    }
   };
   const auto abort_all = [&] {
+    post_unwatched_error(meeting, ranks, ranks - 1);  // if a thread was missing, then the last one
     const std::lock_guard lock(mutex);
     aborted = true;
     for (const auto& c : all) c->abort();
@@ -237,6 +272,8 @@ int start_processes(const RunRanks& run, const std::string& backend) {
                        {"--set", terminal ? "metrics.progress=bar" : "metrics.progress=lines"});
   }
   o.max_restarts = run.config.launch.max_restarts;
+  o.launch_id = make_nonce();
+  o.patience = seconds(run.config.comm.timeout_s);
   o.mpiexec = run.config.launch.mpiexec;
   return backend == "mpi" ? launch_mpi(o) : launch_processes(o);
 }
@@ -252,7 +289,7 @@ config::Parallelism agree_on_mesh(const RunRanks& run, const Meeting& meeting,
     p = run.choose_mesh(rank, place.world_size);
     meeting.store->set(key, std::to_string(p.tensor) + " " + std::to_string(p.pipeline));
   }
-  std::istringstream(meeting.store->get(key, seconds(run.config.comm.init_timeout_s))) >>
+  std::istringstream(meeting.store->get(key, seconds(run.config.comm.init_timeout_s), 0)) >>
       p.tensor >> p.pipeline;
   p.data = place.world_size / (p.tensor * p.pipeline);
   p.search = false;
@@ -270,10 +307,10 @@ std::string agree_on_backend(const config::Config& config, const Meeting& meetin
   if (place.rank == 0) {
     std::vector<std::string> offers;
     for (int r = 0; r < place.world_size; ++r)
-      offers.push_back(store.get(key + "/" + std::to_string(r), timeout));
+      offers.push_back(store.get(key + "/" + std::to_string(r), timeout, r));
     store.set(key, common_offer(offers));
   }
-  return choose_backend(config, place, *meeting.registry, store.get(key, timeout));
+  return choose_backend(config, place, *meeting.registry, store.get(key, timeout, 0));
 }
 
 // This process is a rank among others.
@@ -297,13 +334,13 @@ int run_as_rank(RunRanks run, const RankEnvironment& place) {
                         seconds(run.config.comm.init_timeout_s), choice.run_hint);
   plugins::host::HostServices services = run.services;
   offer_store(services, store, meeting.prefix);
-  meeting.registry = std::make_shared<Registry>(train::plugin_search_path(run.config), services);
+  meeting.registry = find_plugins(run.config, services, place.local_rank);
   meeting.backend = agree_on_backend(run.config, meeting, *store, place);
   if (must_choose(run)) run.config.parallelism = agree_on_mesh(run, meeting, place, share);
   if (run.make_run_folder) {
     const std::string key = meeting.prefix + "run_folder";
     if (place.rank == 0) meeting.store->set(key, run.make_run_folder());
-    meeting.run_folder = store->get(key, seconds(run.config.comm.init_timeout_s));
+    meeting.run_folder = store->get(key, seconds(run.config.comm.init_timeout_s), 0);
   }
   try {
     run_one_of(run, meeting, place, share.threads, nullptr);
@@ -320,6 +357,10 @@ int run_as_rank(RunRanks run, const RankEnvironment& place) {
 }
 
 }  // namespace
+
+void Rank::on_main(const char* what, const std::function<void()>& work) const {
+  main_work == nullptr ? work() : main_work->run(what, work);
+}
 
 std::string choose_backend(const config::Config& config, const RankEnvironment& place,
                            const Registry& registry, const std::string& of_devices) {
@@ -358,6 +399,7 @@ std::string choose_backend(const config::Config& config, const RankEnvironment& 
 
 int run_ranks(const RunRanks& run) {
   const RankEnvironment place = detect();
+  check_asked_ranks(run.config.launch.ranks, place);
   const auto prepare = [&] {
     if (run.prepare) run.prepare();
   };
@@ -365,7 +407,7 @@ int run_ranks(const RunRanks& run) {
     prepare();
     return run_as_rank(run, place);
   }
-  if (run.config.launch.ranks == 1 || !place.source.empty()) {
+  if (run.config.launch.ranks == 1) {
     prepare();
     return run_alone(run);
   }
@@ -375,6 +417,7 @@ int run_ranks(const RunRanks& run) {
     offers.push_back(device_offer(run.config, *registry, r, run.config.launch.ranks));
   const std::string backend = choose_backend(run.config, place, *registry, common_offer(offers));
   if (backend == "local") {
+    registry->log_rejections();
     prepare();
     return run_threads(run, std::move(registry));
   }

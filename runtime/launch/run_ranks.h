@@ -12,6 +12,7 @@
 #include "runtime/config/config.h"
 #include "runtime/exec/collectives.h"
 #include "runtime/launch/environment.h"
+#include "runtime/launch/main_work.h"
 
 namespace runtime::launch {
 
@@ -27,7 +28,10 @@ struct Rank {
   // the choice; nullptr: not yet.
   std::shared_ptr<plugins::host::Device> device = nullptr;
   std::string device_choice = {};
+  MainWork* main_work = nullptr;  // nullptr: one rank
   bool main() const { return place.rank == 0; }
+  // Rank 0 runs `work`; the others return when it is done, see main_work.h. Every rank calls it.
+  void on_main(const char* what, const std::function<void()>& work) const;
 };
 
 struct RunRanks {

@@ -6,11 +6,14 @@
 
 namespace runtime::launch {
 
-std::string Store::get(const std::string& key, std::chrono::nanoseconds timeout) {
+std::string Store::get(const std::string& key, std::chrono::nanoseconds timeout,
+                       std::optional<int> setter) {
   std::optional<std::string> value;
   if (poll_until(timeout, [&] { return (value = try_get(key)).has_value(); })) return *value;
-  throw StoreTimeout(description() + ": key '" + key + "' was not set within " +
-                     seconds_text(timeout) + "; see the output of the rank that sets it");
+  const std::string who = setter ? "rank " + std::to_string(*setter) : "the rank that sets it";
+  throw StoreTimeout((setter ? who + " does not answer: " : "") + description() + ": key '" + key +
+                     "' was not set within " + seconds_text(timeout) + "; see the output of " +
+                     who);
 }
 
 std::string seconds_text(std::chrono::nanoseconds time) {

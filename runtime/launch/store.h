@@ -32,9 +32,10 @@ class Store {
   virtual void set(const std::string& key, const std::string& value) = 0;
   // The value if the key exists now; does not wait.
   virtual std::optional<std::string> try_get(const std::string& key) = 0;
-  // Waits until the key exists; StoreTimeout naming the key when the deadline has passed. Asks at
-  // least once.
-  std::string get(const std::string& key, std::chrono::nanoseconds timeout);
+  // Waits until the key exists; StoreTimeout naming the key, and the rank that was to set it, when
+  // the deadline has passed. Asks at least once.
+  std::string get(const std::string& key, std::chrono::nanoseconds timeout,
+                  std::optional<int> setter = std::nullopt);
   virtual std::string description() const = 0;  // "redis at 10.0.0.1:6379"
   // Whether nothing of another run can be in it.
   virtual bool fresh() const { return false; }

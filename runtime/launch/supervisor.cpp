@@ -6,9 +6,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "runtime/error.h"
 #include "runtime/launch/line_output.h"
@@ -48,8 +50,8 @@ struct Stream {
 
 class Supervisor {
  public:
-  Supervisor(const Signals& signals, const OnLoss& on_loss)
-      : signals_(signals), on_loss_(on_loss) {}
+  Supervisor(const Signals& signals, std::chrono::nanoseconds patience, const OnLoss& on_loss)
+      : signals_(signals), patience_(patience), on_loss_(on_loss) {}
   Ending run(const std::vector<ChildSpec>& specs);
 
  private:
@@ -64,6 +66,7 @@ class Supervisor {
   void on_stop(int signal);
   void on_deaths();
   void judge(const Child& child, Status status);
+  void fail();
   void end_stopped();
   void on_deadline();
   void finish_output();
@@ -72,6 +75,7 @@ class Supervisor {
   int timeout_ms() const;
 
   const Signals& signals_;
+  const std::chrono::nanoseconds patience_;
   const OnLoss& on_loss_;
   Sink out_{STDOUT_FILENO}, err_{STDERR_FILENO};
   ProcessTree tree_;
@@ -80,8 +84,9 @@ class Supervisor {
   Phase phase_ = Phase::kRunning;
   std::optional<Clock::time_point> deadline_;
   std::optional<Status> cause_;
-  int asked_ = 0;    // the first signal of the user's
-  int stops_ = 0;    // how many came
+  bool found_stopped_ = false;  // a rank that others have waited for in vain
+  int asked_ = 0;               // the first signal of the user's
+  int stops_ = 0;               // how many came
   int stopped_ = 0;  // 128 + signal when a process has ended as one that was told to stop
   std::array<char, 64 * 1024> buffer_;
 };
@@ -119,13 +124,12 @@ void Supervisor::step() {
   if (deadline_ && Clock::now() >= *deadline_) on_deadline();
 }
 
-// Closes the stream at its end, and when nobody reads the output: then a rank that goes on writing
-// gets SIGPIPE, as it would without us.
+// Closes the stream at its end. When the output takes no more, what ranks write is dropped, and
+// they go on.
 void Supervisor::read_some(Stream& stream) {
   const ssize_t bytes = read(stream.fd.get(), buffer_.data(), buffer_.size());
   if (bytes < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (bytes > 0) stream.lines.add({buffer_.data(), static_cast<size_t>(bytes)});
-  if (bytes > 0 && !stream.lines.sink().broken()) return;
+  if (bytes > 0) return stream.lines.add({buffer_.data(), static_cast<size_t>(bytes)});
   stream.lines.finish();
   stream.fd.close();
 }
@@ -151,13 +155,26 @@ void Supervisor::on_stop(int signal) {
 }
 
 void Supervisor::on_deaths() {
-  std::erase_if(children_, [&](const Child& child) {
+  std::vector<std::pair<Child, Status>> dead;
+  for (size_t i = 0; i < children_.size();) {
     int status = 0;
-    if (waitpid(child.pid, &status, WNOHANG) != child.pid) return false;
-    judge(child, Status(status));
-    return true;
-  });
+    if (waitpid(children_[i].pid, &status, WNOHANG) != children_[i].pid) {
+      ++i;
+      continue;
+    }
+    dead.emplace_back(std::move(children_[i]), Status(status));
+    children_.erase(children_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  for (const auto& [child, status] : dead) judge(child, status);
   end_stopped();
+  if (!dead.empty() && phase_ == Phase::kRunning && !deadline_)
+    deadline_ = Clock::now() + patience_;
+}
+
+void Supervisor::fail() {
+  if (phase_ != Phase::kRunning) return;
+  phase_ = Phase::kFailed;
+  deadline_ = Clock::now() + kGrace;
 }
 
 void Supervisor::judge(const Child& child, Status status) {
@@ -168,23 +185,25 @@ void Supervisor::judge(const Child& child, Status status) {
   }
   if (cause_ && (!cause_->is_consequence() || status.is_consequence())) return;
   cause_ = status;
-  if (on_loss_ && child.rank >= 0) on_loss_(child.rank, "it " + status.text());
   err_.add("error: " + child.name + " (pid " + std::to_string(child.pid) + ") " + status.text() +
            "\n");
-  if (phase_ == Phase::kRunning) {
-    phase_ = Phase::kFailed;
-    deadline_ = Clock::now() + kGrace;
-  }
+  fail();
+  end_stopped();
+  if (on_loss_ && child.rank >= 0 && !(status.is_consequence() && found_stopped_))
+    on_loss_(child.rank, "it " + status.text(), status.is_consequence());
 }
 
-// Once others have failed, or have ended because they were told to: ranks that cannot notice it.
+// Once others have failed, or have ended because they were told to: ranks that cannot notice it,
+// and of which the others have probably been waiting for one.
 void Supervisor::end_stopped() {
   if (phase_ != Phase::kFailed && stopped_ == 0) return;
   for (Child& child : children_) {
     if (child.rank < 0 || child.given_up || !is_stopped(child.pid)) continue;
     child.given_up = true;
+    found_stopped_ = true;
     err_.add("error: " + child.name + " (pid " + std::to_string(child.pid) +
              ") is stopped, as by SIGSTOP: killed\n");
+    if (on_loss_) on_loss_(child.rank, "it was stopped, as by SIGSTOP", false);
     kill(child.pid, SIGKILL);
   }
 }
@@ -206,6 +225,13 @@ void Supervisor::on_deadline() {
   deadline_.reset();
   if (children_.empty()) {
     phase_ = Phase::kOver;
+  } else if (phase_ == Phase::kRunning) {  // others have ended well
+    const auto stopped = [](const Child& c) { return c.rank >= 0 && is_stopped(c.pid); };
+    deadline_ = Clock::now() + patience_;
+    if (std::none_of(children_.begin(), children_.end(), stopped)) return;
+    cause_ = Status(SIGSTOP);
+    fail();
+    end_stopped();
   } else if (phase_ == Phase::kFailed) {
     end_children(Phase::kEnding, SIGTERM);
   } else {
@@ -237,7 +263,7 @@ Ending Supervisor::run(const std::vector<ChildSpec>& specs) {
   deadline_.reset();
   tree_.end();
   finish_output();
-  return {cause_ ? cause_->exit_code() : stopped_, asked_ != 0};
+  return {cause_ ? cause_->exit_code() : stopped_, asked_ != 0, out_.error()};
 }
 
 }  // namespace
@@ -284,8 +310,8 @@ int Signals::take() const {
 }
 
 Ending supervise(const std::vector<ChildSpec>& specs, const Signals& signals,
-                 const OnLoss& on_loss) {
-  return Supervisor(signals, on_loss).run(specs);
+                 std::chrono::nanoseconds patience, const OnLoss& on_loss) {
+  return Supervisor(signals, patience, on_loss).run(specs);
 }
 
 }  // namespace runtime::launch

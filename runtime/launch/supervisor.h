@@ -38,18 +38,21 @@ class Signals {
 
 struct Ending {
   int exit_code = 0;
-  bool asked = false;  // the user has sent a signal
+  bool asked = false;    // the user has sent a signal
+  int output_error = 0;  // errno: part of what was to go to the standard output is lost
 };
 
-// A rank has died, or ended with an error of its own: the others should know at once. Must not
-// throw.
-using OnLoss = std::function<void(int rank, const std::string& how)>;
+// A rank has died, is stopped, or ended with an error of its own: the others should know at once.
+// `gave_up`: it only said that another rank is gone (exit 4), and which one nobody knows here. Must
+// not throw.
+using OnLoss = std::function<void(int rank, const std::string& how, bool gave_up)>;
 
 // Starts all, forwards their output, ends them as README.md says, and returns when no process below
 // this one is left. The exit code: 0 when all have ended with 0; the code of the process that has
 // failed first (4 if a signal killed it); 128 + signal after a stop that was asked for.
+// A rank that is still stopped (SIGSTOP) `patience` after another one has ended with 0 is lost.
 Ending supervise(const std::vector<ChildSpec>& specs, const Signals& signals,
-                 const OnLoss& on_loss = nullptr);
+                 std::chrono::nanoseconds patience, const OnLoss& on_loss = nullptr);
 
 }  // namespace runtime::launch
 

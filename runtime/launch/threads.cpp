@@ -1,6 +1,5 @@
 #include "runtime/launch/threads.h"
 
-#include <csignal>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -58,24 +57,6 @@ class Cause {
   bool kept_is_consequence_ = false;
 };
 
-// New threads inherit the mask of the thread that makes them.
-class BlockedStopSignals {
- public:
-  BlockedStopSignals() {
-    sigset_t signals;
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGINT);
-    sigaddset(&signals, SIGTERM);
-    pthread_sigmask(SIG_BLOCK, &signals, &before_);
-  }
-  ~BlockedStopSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  BlockedStopSignals(const BlockedStopSignals&) = delete;
-  BlockedStopSignals& operator=(const BlockedStopSignals&) = delete;
-
- private:
-  sigset_t before_;
-};
-
 }  // namespace
 
 void run_rank_threads(const RankThreads& threads) {
@@ -91,7 +72,6 @@ void run_rank_threads(const RankThreads& threads) {
     }
   };
   try {
-    const BlockedStopSignals blocked;
     running.reserve(static_cast<size_t>(threads.ranks));
     for (int rank = 0; rank < threads.ranks; ++rank) running.emplace_back(run, rank);
   } catch (...) {  // the system gives no more threads

@@ -18,7 +18,7 @@ struct RankThreads {
 // the calling thread; waits for all. Then throws the exception that is the cause: the first, but
 // one that says that another rank is gone (communication, timeout) gives way to a later one that
 // says more, because others may notice that a rank is gone while its exception still unwinds its
-// stack. SIGINT and SIGTERM are blocked in every rank's thread, as train::StopSignal needs it.
+// stack.
 void run_rank_threads(const RankThreads& threads);
 
 }  // namespace runtime::launch

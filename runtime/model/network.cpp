@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "runtime/error.h"
 #include "runtime/graph/build.h"
@@ -38,7 +39,7 @@ class NetworkBuilder {
       throw ConfigurationError("the model has no layers; give [model] layers or a preset");
     ValueId x = net_.features;
     sequence(model_.layers, "", &x);
-    net_.output = x;
+    net_.output = in_order(x);
     return std::move(net_);
   }
 
@@ -169,7 +170,7 @@ class NetworkBuilder {
     const int64_t window = conv.kernel_h * conv.kernel_w, in_channels = in[3] / c.groups;
     const ValueId w =
         weight(layer, name, {conv.channels, conv.kernel_h, conv.kernel_w, in_channels},
-               in_channels * window, conv.channels / c.groups * window);
+               in_channels * window, conv.channels * window);
     Parameter& p = net_.parameters.back();
     p.permutation = {0, 3, 1, 2};
     p.file_dims = {conv.channels, in_channels, conv.kernel_h, conv.kernel_w};
@@ -183,6 +184,7 @@ class NetworkBuilder {
     if (in.size() == 4)
       fail("linear needs vectors, its input is the image " + graph::to_string(in) +
            "; put a flatten or global_avg_pool before it");
+    if (!linear.tie.empty()) x = in_order(x);
     const ValueId w = linear.tie.empty() ? linear_weight(linear, layer, name, in.back())
                                          : tied_weight(linear, in.back());
     image_.clear();
@@ -195,9 +197,8 @@ class NetworkBuilder {
                         int64_t features) {
     const ValueId w = weight(layer, name, {linear.features, features}, features, linear.features);
     Parameter& p = net_.parameters.back();
-    if (!image_.empty() && graph::element_count(image_) == features) {
-      // The flattened image is H,W,C here and C,H,W in PyTorch: the weight's columns are permuted
-      // in files.
+    if (!image_.empty()) {
+      // The weight's columns are permuted in files.
       p.view = {linear.features, image_[0], image_[1], image_[2]};
       p.permutation = {0, 3, 1, 2};
     }
@@ -253,8 +254,30 @@ class NetworkBuilder {
 
   ValueId emit(const Flatten&, const Layer&, const std::string&, ValueId x) {
     const Dims in = dims(x);
-    if (in.size() == 4 && in[1] * in[2] > 1) image_ = {in[1], in[2], in[3]};
+    if (in.size() == 4 && in[1] * in[2] > 1 && in[3] > 1) image_ = {in[1], in[2], in[3]};
     return net_.graph.reshape(x, {in[0], graph::element_count(in) / in[0]});
+  }
+
+  // A flattened image is H,W,C here and C,H,W in PyTorch. Layers that treat all features alike
+  // leave it so, and one with parameters for each feature permutes them in files. Where something
+  // else sees which feature is which, they are brought into PyTorch's order.
+  ValueId in_order(ValueId x) {
+    if (image_.empty()) return x;
+    const int64_t rows = dims(x)[0], pixels = image_[0] * image_[1], channels = image_[2];
+    image_.clear();
+    x = build_.transpose(net_.graph.reshape(x, {rows, pixels, channels}), {0, 2, 1});
+    return net_.graph.reshape(x, {rows, channels * pixels});
+  }
+
+  // A number for each feature of the last dimension, those of a flattened image in PyTorch's order.
+  ValueId feature_parameter(const std::string& name, int64_t size, double initial,
+                            bool trainable = true) {
+    const ValueId v = parameter(name, {size}, {"constant", initial}, trainable);
+    if (!image_.empty()) {
+      net_.parameters.back().view = image_;
+      net_.parameters.back().permutation = {2, 0, 1};
+    }
+    return v;
   }
 
   ValueId emit(const Activation& a, const Layer&, const std::string&, ValueId x) {
@@ -278,10 +301,10 @@ class NetworkBuilder {
 
   ValueId emit(const BatchNorm& bn, const Layer&, const std::string& name, ValueId x) {
     const int64_t c = dims(x).back();
-    const ValueId gamma = parameter(name + ".weight", {c}, {"constant", 1}),
-                  beta = parameter(name + ".bias", {c}, {"constant", 0});
-    const ValueId mean = parameter(name + ".running_mean", {c}, {"constant", 0}, false);
-    const ValueId var = parameter(name + ".running_var", {c}, {"constant", 1}, false);
+    const ValueId gamma = feature_parameter(name + ".weight", c, 1),
+                  beta = feature_parameter(name + ".bias", c, 0);
+    const ValueId mean = feature_parameter(name + ".running_mean", c, 0, false);
+    const ValueId var = feature_parameter(name + ".running_var", c, 1, false);
     if (!options_.training)
       return build_.batch_norm_inference(x, gamma, beta, mean, var, bn.epsilon);
     if (!options_.split_batch_norm)
@@ -293,19 +316,15 @@ class NetworkBuilder {
   }
 
   ValueId emit(const LayerNorm& ln, const Layer&, const std::string& name, ValueId x) {
-    if (!image_.empty())
-      fail(
-          "layer_norm of a flattened image is not supported; put it before the flatten, or after a "
-          "linear layer");
     const int64_t d = dims(x).back();
-    const ValueId gamma = parameter(name + ".weight", {d}, {"constant", 1}),
-                  beta = parameter(name + ".bias", {d}, {"constant", 0});
+    const ValueId gamma = feature_parameter(name + ".weight", d, 1),
+                  beta = feature_parameter(name + ".bias", d, 0);
     return build_.layer_norm(x, gamma, beta, ln.epsilon);
   }
 
   ValueId emit(const Embedding& e, const Layer& layer, const std::string& name, ValueId x) {
     // Data sets give numbers; token indices are exact in float32 up to 2^24.
-    x = build_.cast(x, RT_INT32);
+    x = build_.cast(in_order(x), RT_INT32);
     return build_.embedding(x, table(layer, name, e.vocabulary, e.features));
   }
 
@@ -351,9 +370,14 @@ class NetworkBuilder {
     const Dims image = image_;
     ValueId main = x, shortcut = x;
     sequence(residual.layers, prefix, &main);
-    image_ = image;
+    const Dims main_image = std::exchange(image_, image);
     sequence(residual.shortcut, prefix, &shortcut, "shortcut.");
     build_.layer = name;
+    if (image_ != main_image) {  // features in different orders
+      shortcut = in_order(shortcut);
+      image_ = main_image;
+      main = in_order(main);
+    }
     if (dims(main) != dims(shortcut)) {
       fail("residual: layers give " + graph::to_string(dims(main)) + ", the shortcut " +
            graph::to_string(dims(shortcut)) +
@@ -374,7 +398,7 @@ class NetworkBuilder {
   std::map<std::string, int> counts_;  // of layers without a name, by prefix and type
   int64_t stage_ = -1;                 // of the layer around, -1: any
   std::string prefix_;                 // of the list whose layer is emitted
-  Dims image_;  // [H, W, C] of an image that was flattened and has met no linear layer yet
+  Dims image_;  // [H, W, C] of the flattened image whose order the features still have
   int64_t dropouts_ = 0;
 };
 

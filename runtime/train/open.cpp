@@ -11,24 +11,22 @@ namespace runtime::train {
 namespace {
 
 using plugins::host::DeviceInfo;
-using plugins::host::Plugin;
+using plugins::host::PluginDescription;
 using plugins::host::Registry;
 
 // Fastest first; plugins that are not named here come last, in the order in which they were found.
 constexpr const char* kPreference[] = {"cuda", "rocm", "cpu", "reference"};
 
-std::vector<std::shared_ptr<Plugin>> by_preference(const Registry& registry) {
-  std::vector<std::shared_ptr<Plugin>> order;
-  const auto take = [&](const std::shared_ptr<Plugin>& p) {
-    if (p->device_api() != nullptr && std::find(order.begin(), order.end(), p) == order.end())
-      order.push_back(p);
-  };
-  for (const char* name : kPreference) {
-    for (const auto& p : registry.plugins()) {
-      if (p->name() == name) take(p);
-    }
+std::vector<const PluginDescription*> by_preference(const Registry& registry) {
+  std::vector<const PluginDescription*> order;
+  for (const PluginDescription& p : registry.plugins()) {
+    if (p.offers(RT_INTERFACE_DEVICE)) order.push_back(&p);
   }
-  for (const auto& p : registry.plugins()) take(p);
+  const auto place = [](const PluginDescription* p) {
+    return std::find(std::begin(kPreference), std::end(kPreference), p->name);
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](const auto* a, const auto* b) { return place(a) < place(b); });
   return order;
 }
 
@@ -44,11 +42,13 @@ int resolve_index(const std::vector<DeviceInfo>& devices, int index, int local_r
   return usable.empty() ? 0 : usable[local_rank % usable.size()];
 }
 
-std::pair<std::shared_ptr<Plugin>, int> choose_backend(const Registry& registry, int wanted,
-                                                       int local_rank, std::string* choice) {
+// A plugin and the index of one of its devices.
+using Choice = std::pair<const PluginDescription*, int>;
+
+Choice choose_backend(const Registry& registry, int wanted, int local_rank, std::string* choice) {
   std::string passed;
-  for (const auto& plugin : by_preference(registry)) {
-    const std::vector<DeviceInfo> devices = plugins::host::list_devices(*plugin);
+  for (const PluginDescription* plugin : by_preference(registry)) {
+    const std::vector<DeviceInfo>& devices = plugin->devices;
     const int index = resolve_index(devices, wanted, local_rank);
     if (index < static_cast<int>(devices.size()) && devices[index].usable()) {
       if (choice != nullptr)
@@ -59,22 +59,25 @@ std::pair<std::shared_ptr<Plugin>, int> choose_backend(const Registry& registry,
         devices.empty()
             ? "no device"
             : devices[std::min<size_t>(index, devices.size() - 1)].properties.unusable_reason;
-    passed += "; not " + plugin->name() + ": " + (reason.empty() ? "no such index" : reason);
+    passed += "; not " + plugin->name + ": " + (reason.empty() ? "no such index" : reason);
   }
+  for (const auto& rejection : registry.rejections())
+    passed += "; rejected: " + rejection.path.string() + ": " + rejection.reason;
   throw plugins::host::Error(RT_ERROR_UNAVAILABLE,
                              "device.backend = \"auto\": no plugin has a usable device" + passed +
                                  "; `runtime devices` lists what was found and why not");
 }
 
-void check_options(const Plugin& plugin, const std::map<std::string, std::string>& options) {
+void check_options(const PluginDescription& plugin,
+                   const std::map<std::string, std::string>& options) {
   for (const auto& [key, value] : options) {
-    const auto& specs = plugin.options();
+    const auto& specs = plugin.options;
     if (std::any_of(specs.begin(), specs.end(), [&](const auto& s) { return s.key == key; }))
       continue;
     std::string known;
     for (const auto& s : specs) known += (known.empty() ? "" : ", ") + s.key;
     throw ConfigurationError(
-        "device." + plugin.name() + "." + key + " = " + value +
+        "device." + plugin.name + "." + key + " = " + value +
         ": the plugin has no such key; it has: " + (known.empty() ? "none" : known));
   }
 }
@@ -135,14 +138,13 @@ plugins::host::SearchPath plugin_search_path(const config::Config& config) {
 
 namespace {
 
-std::pair<std::shared_ptr<Plugin>, int> find_device(const config::Config& config,
-                                                    const Registry& registry, int local_rank,
-                                                    std::string* choice) {
+Choice find_device(const config::Config& config, const Registry& registry, int local_rank,
+                   std::string* choice) {
   for (const std::string& name : config.plugins.require) registry.require(name);
   const auto [backend, index] = device_of_rank(config, local_rank);
   if (backend == "auto") return choose_backend(registry, index, local_rank, choice);
-  const std::shared_ptr<Plugin> plugin = registry.require(backend);
-  return {plugin, resolve_index(plugins::host::list_devices(*plugin), index, local_rank)};
+  const PluginDescription& plugin = registry.require(backend);
+  return {&plugin, resolve_index(plugin.devices, index, local_rank)};
 }
 
 }  // namespace
@@ -150,9 +152,8 @@ std::pair<std::shared_ptr<Plugin>, int> find_device(const config::Config& config
 DeviceInfo choose_device(const config::Config& config, const Registry& registry, int local_rank,
                          std::string* choice) {
   const auto [plugin, index] = find_device(config, registry, local_rank, choice);
-  const std::vector<DeviceInfo> devices = plugins::host::list_devices(*plugin);
-  if (index < static_cast<int>(devices.size())) return devices[index];
-  return {plugin->name(), index, {}};
+  if (index < static_cast<int>(plugin->devices.size())) return plugin->devices[index];
+  return {plugin->name, index, {}};
 }
 
 std::shared_ptr<plugins::host::Device> open_device(const config::Config& config,
@@ -162,10 +163,10 @@ std::shared_ptr<plugins::host::Device> open_device(const config::Config& config,
   plugins::host::DeviceOptions options;
   options.threads = config.device.threads;
   if (config.debug.deterministic) options.threads = std::max(1, options.threads);
-  if (const auto it = config.device.options.find(plugin->name()); it != config.device.options.end())
+  if (const auto it = config.device.options.find(plugin->name); it != config.device.options.end())
     options.options = it->second;
   check_options(*plugin, options.options);
-  return plugins::host::Device::open(plugin, index, options);
+  return plugins::host::Device::open(registry.open(plugin->name), index, options);
 }
 
 data::DatasetOptions data_options(const config::Config& config, const char* search_path) {

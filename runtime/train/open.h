@@ -21,8 +21,9 @@ plugins::host::SearchPath plugin_search_path(const config::Config& config);
 // The device of [device], or that of launch.devices, for a rank on this machine; choose_device does
 // not open it, nor see whether it is usable. backend = "auto": the first usable one of cuda, rocm,
 // cpu, reference, then of any other plugin; `choice` (may be null) gets a line that says what was
-// taken and what was passed over. Throws plugins::host::Error, or ConfigurationError for options in
-// [device.<plugin>] that the plugin does not declare.
+// taken and what was passed over. The choice is made from descriptions; only the plugin that was
+// chosen is loaded, by open_device. Throws plugins::host::Error, or ConfigurationError for options
+// in [device.<plugin>] that the plugin does not declare.
 plugins::host::DeviceInfo choose_device(const config::Config& config,
                                         const plugins::host::Registry& registry, int local_rank,
                                         std::string* choice);

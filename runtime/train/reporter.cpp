@@ -1,10 +1,16 @@
 #include "runtime/train/reporter.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
+#include <exception>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <system_error>
 
 #include "runtime/error.h"
 
@@ -37,17 +43,53 @@ std::string load_text(const DeviceLoad& load) {
   return text.empty() ? "" : "  device " + text;
 }
 
+// Of something that is written to while training goes on, and may stop taking it.
+class WriteFailure {
+ public:
+  WriteFailure(std::string name, std::ostream& warnings)
+      : name_(std::move(name)), warnings_(warnings) {}
+
+  // `reason` may be "".
+  void add(const std::string& reason) {
+    if (!text_.empty()) return;
+    text_ = name_ + " could not be written" + (reason.empty() ? "" : ": " + reason);
+    warnings_ << "warning: " << text_ << "; training goes on without it" << std::endl;
+  }
+  // After each write: what follows may have room again.
+  void look(std::ostream& out) {
+    if (out.good()) return;
+    add("");
+    out.clear();
+  }
+  void throw_if_any() const {
+    if (text_.empty()) return;
+    throw DataError(text_ +
+                    "; part of it is missing. See how full the file system is (df), and whether "
+                    "whatever reads it has ended");
+  }
+
+ private:
+  const std::string name_;
+  std::ostream& warnings_;
+  std::string text_;
+};
+
+constexpr const char* kProgress = "the progress of training (standard output)";
+
 class ProgressBar : public Reporter {
  public:
-  ProgressBar(std::ostream& out, int64_t epochs, int64_t total_steps)
-      : out_(out), epochs_(epochs), total_steps_(total_steps) {}
+  ProgressBar(std::ostream& out, std::ostream& warnings, int64_t epochs, int64_t total_steps)
+      : out_(out), failure_(kProgress, warnings), epochs_(epochs), total_steps_(total_steps) {}
 
   ~ProgressBar() override { clear(); }
 
   void note(const std::string& text) override {
     clear();
     out_ << text << std::endl;
+    failure_.look(out_);
   }
+
+  void finish() override { failure_.throw_if_any(); }
 
   void step(const Metrics& m, int64_t step_in_epoch, int64_t steps_per_epoch) override {
     const Clock::time_point now = Clock::now();
@@ -65,6 +107,7 @@ class ProgressBar : public Reporter {
         std::string(kBarWidth - filled, ' ').c_str(), step_in_epoch, steps_per_epoch, m.loss,
         m.samples_per_second, load_text(m.device).c_str(), duration_text(remaining).c_str());
     out_ << '\r' << text << "\x1b[K" << std::flush;
+    failure_.look(out_);
     drawn_ = true;
   }
 
@@ -82,6 +125,7 @@ class ProgressBar : public Reporter {
     }
     std::snprintf(text, sizeof(text), "  %.0f samples/s", m.samples_per_second);
     out_ << text << std::endl;
+    failure_.look(out_);
   }
 
  private:
@@ -91,6 +135,7 @@ class ProgressBar : public Reporter {
   }
 
   std::ostream& out_;
+  WriteFailure failure_;
   int64_t epochs_, total_steps_;
   Clock::time_point begin_ = Clock::now(), last_{};
   bool drawn_ = false;
@@ -98,30 +143,61 @@ class ProgressBar : public Reporter {
 
 class JsonLines : public Reporter {
  public:
-  JsonLines(std::ostream& out, std::ostream& notes) : out_(out), notes_(notes) {}
+  JsonLines(std::ostream& out, std::ostream& notes)
+      : out_(out), notes_(notes), failure_(kProgress, notes) {}
   void note(const std::string& text) override { notes_ << text << std::endl; }
   void step(const Metrics&, int64_t, int64_t) override {}
-  void line(const Metrics& metrics) override { out_ << to_json(metrics) << std::endl; }
+  void line(const Metrics& metrics) override {
+    out_ << to_json(metrics) << std::endl;
+    failure_.look(out_);
+  }
+  void finish() override { failure_.throw_if_any(); }
 
  private:
   std::ostream& out_;
   std::ostream& notes_;
+  WriteFailure failure_;
 };
 
 class MetricsFile : public Reporter {
  public:
-  explicit MetricsFile(const std::string& path) : out_(path, std::ios::app) {
-    if (!out_)
-      throw DataError(
-          path +
-          ": cannot be opened for writing; set job.dump_folder to a folder that can be written");
+  MetricsFile(const std::string& path, std::ostream& warnings)
+      : failure_(path, warnings),
+        fd_(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666)) {
+    if (fd_ >= 0) return;
+    throw DataError(path + ": cannot be opened for writing: " + reason(errno) +
+                    "; set job.dump_folder to a folder that can be written");
   }
+  ~MetricsFile() override { ::close(fd_); }
+  MetricsFile(const MetricsFile&) = delete;
+  MetricsFile& operator=(const MetricsFile&) = delete;
+
   void note(const std::string&) override {}
   void step(const Metrics&, int64_t, int64_t) override {}
-  void line(const Metrics& metrics) override { out_ << to_json(metrics) << std::endl; }
+  // A line that was cut is ended first, so that readers lose no more than that one.
+  void line(const Metrics& metrics) override {
+    const std::string text = (cut_ ? "\n" : "") + to_json(metrics) + "\n";
+    size_t done = 0;
+    while (done < text.size()) {
+      const ssize_t n = ::write(fd_, text.data() + done, text.size() - done);
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) break;
+      done += static_cast<size_t>(n);
+    }
+    if (done < text.size()) failure_.add(reason(errno));
+    if (done > 0) cut_ = done < text.size();
+  }
+  void finish() override {
+    if (::fsync(fd_) != 0 && errno != EINVAL && errno != EROFS) failure_.add(reason(errno));
+    failure_.throw_if_any();
+  }
 
  private:
-  std::ofstream out_;
+  static std::string reason(int error) { return std::generic_category().message(error); }
+
+  WriteFailure failure_;
+  const int fd_;
+  bool cut_ = false;
 };
 
 class Tee : public Reporter {
@@ -136,6 +212,18 @@ class Tee : public Reporter {
   }
   void line(const Metrics& m) override {
     for (auto& r : reporters_) r->line(m);
+  }
+  // All of them, though one fails; all that is said is what the first one says.
+  void finish() override {
+    std::exception_ptr first;
+    for (auto& r : reporters_) {
+      try {
+        r->finish();
+      } catch (const DataError&) {
+        if (!first) first = std::current_exception();
+      }
+    }
+    if (first) std::rethrow_exception(first);
   }
 
  private:
@@ -163,17 +251,17 @@ std::string to_json(const Metrics& m) {
   return j.dump();
 }
 
-std::unique_ptr<Reporter> make_progress_bar(std::ostream& out, int64_t epochs,
-                                            int64_t total_steps) {
-  return std::make_unique<ProgressBar>(out, epochs, total_steps);
+std::unique_ptr<Reporter> make_progress_bar(std::ostream& out, std::ostream& warnings,
+                                            int64_t epochs, int64_t total_steps) {
+  return std::make_unique<ProgressBar>(out, warnings, epochs, total_steps);
 }
 
 std::unique_ptr<Reporter> make_json_lines(std::ostream& out, std::ostream& notes) {
   return std::make_unique<JsonLines>(out, notes);
 }
 
-std::unique_ptr<Reporter> make_metrics_file(const std::string& path) {
-  return std::make_unique<MetricsFile>(path);
+std::unique_ptr<Reporter> make_metrics_file(const std::string& path, std::ostream& warnings) {
+  return std::make_unique<MetricsFile>(path, warnings);
 }
 
 std::unique_ptr<Reporter> make_tee(std::vector<std::unique_ptr<Reporter>> reporters) {

@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <fstream>
 #include <iosfwd>
 #include <memory>
 #include <optional>
@@ -46,17 +45,21 @@ class Reporter {
                     int64_t steps_per_epoch) = 0;  // every step
   virtual void line(
       const Metrics& metrics) = 0;  // every log_every_steps and at the end of an epoch
+  // At the end of the run. Throws DataError if something that was reported could not be written;
+  // until then training goes on without it, and a warning has said so once.
+  virtual void finish() {}
 };
 
 // A bar with epoch, step, loss, samples/s and the remaining time, redrawn at most ten times a
-// second.
-std::unique_ptr<Reporter> make_progress_bar(std::ostream& out, int64_t epochs, int64_t total_steps);
+// second. `warnings`: where it is said that `out` cannot be written.
+std::unique_ptr<Reporter> make_progress_bar(std::ostream& out, std::ostream& warnings,
+                                            int64_t epochs, int64_t total_steps);
 // One JSON object a line.
 std::unique_ptr<Reporter> make_json_lines(std::ostream& out, std::ostream& notes);
 // Passes everything on to several.
 std::unique_ptr<Reporter> make_tee(std::vector<std::unique_ptr<Reporter>> reporters);
 // Appends the lines to a file. Throws DataError if it cannot be opened.
-std::unique_ptr<Reporter> make_metrics_file(const std::string& path);
+std::unique_ptr<Reporter> make_metrics_file(const std::string& path, std::ostream& warnings);
 
 }  // namespace runtime::train
 

@@ -2,8 +2,6 @@
 
 #include <chrono>
 #include <cmath>
-#include <ctime>
-#include <fstream>
 
 #include "runtime/error.h"
 #include "runtime/train/asynchronous.h"
@@ -95,7 +93,7 @@ class Run {
   RunResult run() {
     mark_ = Clock::now();
     cost_.begin(trainer_, total_);
-    while (trainer_.steps_done() < total_ && result_.signal == 0) {
+    while (trainer_.steps_done() < total_ && !ended()) {
       const int64_t epoch = trainer_.steps_done() / steps_per_epoch_;
       const int64_t end = (epoch + 1) * steps_per_epoch_;
       asynchronous_ ? parts_until(std::min(end, total_)) : steps_until(std::min(end, total_));
@@ -111,8 +109,11 @@ class Run {
   }
 
  private:
+  // Before its last step.
+  bool ended() const { return result_.signal != 0 || !result_.numeric_error.empty(); }
+
   void steps_until(int64_t end) {
-    while (trainer_.steps_done() < end && result_.signal == 0) {
+    while (trainer_.steps_done() < end && !ended()) {
       const auto begin = Clock::now();
       one_step();
       cost_.add(begin);
@@ -242,6 +243,20 @@ class Run {
     if (trainer_.classification()) m.validation_accuracy = e.accuracy;
     reporter_.line(m);
     restart_interval();
+    if (!std::isfinite(e.loss)) validation_not_finite(e.loss);
+  }
+
+  // The same number on every rank, so all of them end after the same step.
+  void validation_not_finite(double loss) {
+    const std::string text =
+        "the validation loss after step " + std::to_string(trainer_.steps_done()) + " is " +
+        std::to_string(loss) +
+        "; lower optimizer.lr, clip gradients with training.max_norm, or check the validation data";
+    if (config_.debug.nan == "stop") {
+      result_.numeric_error = text;
+    } else {
+      reporter_.note("warning: " + text);
+    }
   }
 
   const config::Config& config_;
@@ -269,31 +284,6 @@ class Run {
 RunResult run_training(const config::Config& config, const data::DatasetPair& data,
                        Trainer& trainer, Reporter& reporter, const RunOptions& options) {
   return Run(config, data, trainer, reporter, options).run();
-}
-
-std::filesystem::path make_run_folder(const config::Config& config) {
-  std::filesystem::path folder = config.job.dump_folder;
-  if (folder.empty()) {
-    const std::time_t now = std::time(nullptr);
-    std::tm local{};
-    localtime_r(&now, &local);
-    char time[32];
-    std::strftime(time, sizeof(time), "%Y%m%d-%H%M%S", &local);
-    folder = std::filesystem::path("outputs") / config.name / time;
-    for (int i = 2; std::filesystem::exists(folder); ++i)
-      folder = std::filesystem::path("outputs") / config.name /
-               (std::string(time) + "-" + std::to_string(i));
-  }
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  std::ofstream out(folder / "config.toml");
-  out << config::to_toml(config);
-  if (!out.flush()) {
-    throw DataError(folder.string() + ": cannot write the folder of the run" +
-                    (error ? " (" + error.message() + ")" : "") +
-                    "; set job.dump_folder to a folder that can be written");
-  }
-  return folder;
 }
 
 }  // namespace runtime::train

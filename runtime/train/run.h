@@ -3,9 +3,9 @@
 #define RUNTIME_TRAIN_RUN_H_
 
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <optional>
+#include <string>
 
 #include "runtime/config/config.h"
 #include "runtime/data/open.h"
@@ -27,15 +27,14 @@ struct RunResult {
   std::optional<Evaluation> validation;  // the last one
   StepCost cost;                         // without warm-up and validation
   int signal = 0;                        // that stopped it, 0 if it ran to its end
+  // Not "": a validation loss that is not finite has ended the run (debug.nan = "stop"), on every
+  // rank; the parameters may be good, and the caller can save them before it throws this.
+  std::string numeric_error;
 };
 
-// Trains. Throws NumericError when a loss is not a number (debug.nan = "stop").
+// Trains. Throws NumericError when the loss of a step is not finite (debug.nan = "stop").
 RunResult run_training(const config::Config& config, const data::DatasetPair& data,
                        Trainer& trainer, Reporter& reporter, const RunOptions& options);
-
-// Makes the folder of a run (job.dump_folder, or outputs/<config name>/<time>) and writes
-// config.toml into it.
-std::filesystem::path make_run_folder(const config::Config& config);
 
 }  // namespace runtime::train
 

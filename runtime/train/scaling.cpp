@@ -36,7 +36,8 @@ double sync_seconds(Trainer& trainer, int communicator) {
   return times[times.size() / 2];
 }
 
-ByAxis sync_by_axis(const config::Config& config, const parallel::Mesh& mesh, Trainer& trainer) {
+ByAxis sync_by_axis(const config::Config& config, Trainer& trainer) {
+  const parallel::Mesh& mesh = trainer.programs().parts.mesh;
   ByAxis seconds{};
   for (int c = 0; c <= parallel::kPipelineCommunicator; ++c) {
     const int axis = parallel::axis_of(c);
@@ -118,21 +119,20 @@ Scaling measure_scaling(const config::Config& config, Trainer& trainer,
   s.used = gather(memory_of(trainer.programs()), collectives);
   s.allocated = gather(planner.device->memory_info().allocated_bytes, collectives);
   const int ranks = static_cast<int>(s.used.size());
-  const parallel::Mesh mesh = trainer.programs().parts.mesh;
   s.measured = mean_times(cost, ranks, collectives);
-  if (ranks > 1) s.measured.sync_by_axis = sync_by_axis(config, mesh, trainer);
+  if (ranks > 1) s.measured.sync_by_axis = sync_by_axis(config, trainer);
   for (double seconds : s.measured.sync_by_axis) s.measured.sync += seconds;
-  if (collectives == nullptr || collectives->rank() == 0) {
-    s.plan = planner.plan(config, ranks);
-    if (ranks > 1) planner.predict_alone(config, s.plan);
-    const parallel::StepTimes& t = s.plan.prediction.times;
-    if (t.compute > 0) {
-      s.predicted = t;
-      s.measured.compute_alone = s.measured.compute * t.compute_alone / t.compute;
-    }
-  }
-  trainer.maximum({0});  // nobody leaves before
   return s;
+}
+
+void add_plan(Scaling& s, const config::Config& config, const Planner& planner) {
+  const int ranks = static_cast<int>(s.used.size());
+  s.plan = planner.plan(config, ranks);
+  if (ranks > 1) planner.predict_alone(config, s.plan);
+  const parallel::StepTimes& t = s.plan.prediction.times;
+  if (t.compute <= 0) return;
+  s.predicted = t;
+  s.measured.compute_alone = s.measured.compute * t.compute_alone / t.compute;
 }
 
 std::string explain(const Scaling& scaling) {

@@ -37,12 +37,15 @@ struct Scaling {
   std::vector<uint64_t> allocated;  // by rank: what the device has given it, of any use
 };
 
-// All ranks call it when there are no more steps to do, rank 0 gets the plan: it runs the
-// collectives of a step alone for up to a fifth of a second an axis, and makes the plan of the job.
-// T_comp(B) is the measured T_comp, scaled as the plan's is. `collectives` is null for one rank.
+// All ranks call it when there are no more steps to do: it runs the collectives of a step alone for
+// up to a fifth of a second an axis. `collectives` is null for one rank. Without a plan yet.
 Scaling measure_scaling(const config::Config& config, Trainer& trainer,
                         exec::Collectives* collectives, const std::string& backend,
                         const StepCost& cost, const Planner& planner);
+
+// On rank 0, while no rank waits in a collective, since it may take long: makes the plan of the
+// job. T_comp(B) is the measured T_comp, scaled as the plan's is.
+void add_plan(Scaling& scaling, const config::Config& config, const Planner& planner);
 
 // Lines for people: times of several ranks; memory of each role.
 std::string explain(const Scaling& scaling);

@@ -83,11 +83,7 @@ class StepBuilder {
     if (step_.weight == kNone) {
       step_.weight = value("weight", ValueKind::kInput, rows, options_.dtype);
     } else if (rows.size() > 1) {
-      throw ConfigurationError(
-          "batch_norm in a model with several predictions a sample cannot leave out padding or "
-          "span "
-          "ranks; use layer_norm, or neither last_batch = \"pad\", sync_batch_norm nor "
-          "debug.deterministic");
+      weigh_predictions(rows);
     }
     if (classification()) {
       step_.target = value("labels", ValueKind::kInput, Dims(out.begin(), out.end() - 1), RT_INT32);
@@ -106,8 +102,40 @@ class StepBuilder {
       add_l2();
     }
     if (options_.purpose == Purpose::kGradients || options_.purpose == Purpose::kEvaluation)
-      step_.graph.value(step_.output).kind = ValueKind::kOutput;
+      keep_predictions();
     step_.graph.value(step_.loss).kind = ValueKind::kOutput;
+  }
+
+  // The caller gives a weight for each prediction. Batch normalisation, which stands before the
+  // loss, reads one for each sample: the sum of those of its predictions.
+  void weigh_predictions(const Dims& rows) {
+    const ValueId of_samples = step_.weight;
+    step_.graph.value(of_samples).kind = ValueKind::kTemporary;
+    step_.graph.value(of_samples).name.clear();
+    step_.weight = value("weight", ValueKind::kInput, rows, options_.dtype);
+    std::vector<graph::Node>& nodes = step_.graph.nodes;
+    const auto reader = std::find_if(nodes.begin(), nodes.end(), [&](const graph::Node& n) {
+      return std::count(n.inputs.begin(), n.inputs.end(), of_samples) > 0;
+    });
+    build_.layer = reader->layer;
+    const int64_t all_but_the_first = (int64_t{1} << rows.size()) - 2;
+    build_.node_into(
+        RT_OP_REDUCE, {step_.weight}, {of_samples},
+        {{RT_ATTR_FUNCTION, int64_t{RT_REDUCE_SUM}}, {RT_ATTR_AXES, all_but_the_first}});
+    std::rotate(nodes.begin(), nodes.end() - 1, nodes.end());
+    build_.layer = "loss";
+  }
+
+  // A view (the output of a flatten) has no memory of its own: that of its base serves other values
+  // after the last node that reads it, so the caller gets a copy.
+  void keep_predictions() {
+    if (step_.graph.storage(step_.output) != step_.output) {
+      const ValueId copy = value("", ValueKind::kTemporary,
+                                 Dims(step_.graph.value(step_.output).dims), options_.dtype);
+      build_.node_into(RT_OP_COPY, {step_.output}, {copy});
+      step_.output = copy;
+    }
+    step_.graph.value(step_.output).kind = ValueKind::kOutput;
   }
 
   void add_l2() {

@@ -116,6 +116,11 @@ StepPrograms::StepPrograms(const config::Config& c, const data::SampleSpec& s,
       arena(device, planned.has_value()),
       has_batch_norm_(contains_batch_norm(model.layers)) {
   check_input(model, spec);
+  if (c.debug.deterministic && has_batch_norm_ && several()) {
+    notes.push_back(
+        "debug.deterministic implies parallelism.sync_batch_norm: batch_norm normalises over the "
+        "global batch, so that the bits do not depend on the number of ranks");
+  }
 }
 
 StepKey StepPrograms::whole(Purpose purpose, int64_t rows) const {
@@ -272,8 +277,8 @@ void StepPrograms::check_classes(const StepGraph& step) const {
 void StepPrograms::check_recompute(const StepGraph& step) const {
   if (config.training.recompute == "none" || !step.blocks.empty()) return;
   throw ConfigurationError(
-      "training.recompute = \"blocks\", but the model has neither a residual nor a repeated block; "
-      "set it to \"none\", or repeat a block of layers");
+      "training.recompute = \"blocks\", but the model has neither a residual nor a repeated block "
+      "with prefix = true; set it to \"none\", or repeat a block of layers");
 }
 
 // Ids must be rows of the table that they are looked up in.

@@ -1,26 +1,65 @@
 #include "runtime/train/stop_signal.h"
 
+#include <poll.h>
 #include <pthread.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include "runtime/error.h"
 
 namespace runtime::train {
 
-StopSignal::StopSignal() {
-  sigemptyset(&blocked_);
-  sigaddset(&blocked_, SIGINT);
-  sigaddset(&blocked_, SIGTERM);
-  pthread_sigmask(SIG_BLOCK, &blocked_, &before_);
+namespace {
+
+sigset_t signals_that_are_not_ignored() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction action;
+    if (sigaction(signal, nullptr, &action) == 0 && action.sa_handler != SIG_IGN)
+      sigaddset(&set, signal);
+  }
+  return set;
 }
 
-StopSignal::~StopSignal() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+}  // namespace
 
-int StopSignal::pending() {
-  if (taken_ != 0) return taken_;
-  const timespec no_wait{};
-  const int signal = sigtimedwait(&blocked_, nullptr, &no_wait);
-  if (signal <= 0) return 0;
-  taken_ = signal;
-  pthread_sigmask(SIG_UNBLOCK, &blocked_, nullptr);
-  return taken_;
+StopSignal::StopSignal() {
+  const sigset_t stops = signals_that_are_not_ignored();
+  const int signals = signalfd(-1, &stops, SFD_CLOEXEC);
+  end_ = signals < 0 ? -1 : eventfd(0, EFD_CLOEXEC);
+  if (end_ < 0) {
+    const std::string why = std::strerror(errno);
+    if (signals >= 0) close(signals);
+    throw DeviceError("cannot wait for signals: " + why + "; see 'ulimit -n'");
+  }
+  pthread_sigmask(SIG_BLOCK, &stops, &before_);
+  taker_ = std::thread(&StopSignal::take, this, signals, end_);
+}
+
+StopSignal::~StopSignal() {
+  eventfd_write(end_, 1);
+  taker_.join();
+  close(end_);
+  pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
+void StopSignal::take(int signals, int end) {
+  pollfd polled[2] = {{signals, POLLIN, 0}, {end, POLLIN, 0}};
+  for (;;) {
+    if (poll(polled, 2, -1) < 0) continue;
+    if (polled[1].revents != 0) break;
+    signalfd_siginfo info;
+    if (read(signals, &info, sizeof(info)) != sizeof(info)) continue;
+    if (first_ != 0) _exit(128 + first_);
+    first_ = static_cast<int>(info.ssi_signo);
+  }
+  close(signals);
 }
 
 }  // namespace runtime::train

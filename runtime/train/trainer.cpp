@@ -57,8 +57,8 @@ struct Trainer::State : StepPrograms {
   void broadcast_parameters();
   void measure_speed();
   void agree(const data::Batch& batch, const std::vector<StepKey>& keys);
-  StepProgram& run(const std::vector<StepKey>& keys, const data::Batch& batch,
-                   double learning_rate);
+  StepProgram& run(const std::vector<StepKey>& keys, const data::Batch& batch, double learning_rate,
+                   int64_t step);
   StepProgram& infer(const data::Batch& batch);
   std::vector<const model::Parameter*> statistics();
   void write_parameter(StepProgram& p, const model::Parameter& parameter,
@@ -246,11 +246,11 @@ void Trainer::State::agree(const data::Batch& batch, const std::vector<StepKey>&
 
 // Queues the micro-steps of a batch; the last one's program holds what they give.
 StepProgram& Trainer::State::run(const std::vector<StepKey>& keys, const data::Batch& batch,
-                                 double learning_rate) {
+                                 double learning_rate, int64_t step) {
   int64_t row = 0;
   for (const StepKey& key : keys) {
     StepProgram& p = get(key);
-    upload(p, batch, row, learning_rate, steps);
+    upload(p, batch, row, learning_rate, step);
     p.program->run(stream);
     row += key.rows * split.shards_of_rank();
   }
@@ -294,7 +294,7 @@ void Trainer::step(const data::Batch& batch, double learning_rate) {
   State& s = *state_;
   const std::vector<StepKey>& keys = s.keys(Purpose::kTraining, batch);
   s.agree(batch, keys);
-  StepProgram& last = s.run(keys, batch, learning_rate);
+  StepProgram& last = s.run(keys, batch, learning_rate, s.steps);
   if (s.losses->full()) s.early.push_back({s.results++, *s.losses->pop(true)});
   s.losses->push(s.stream, last.program->address(last.values.loss));
   ++s.steps;
@@ -359,10 +359,10 @@ std::vector<double> Trainer::outputs(const data::Batch& batch) {
   return numbers;
 }
 
-data::TensorFile Trainer::gradients(const data::Batch& batch) {
+data::TensorFile Trainer::gradients(const data::Batch& batch, std::optional<int64_t> step) {
   State& s = *state_;
   const std::vector<StepKey>& keys = s.keys(Purpose::kGradients, batch);
-  StepProgram& p = s.run(keys, batch, 0);
+  StepProgram& p = s.run(keys, batch, 0, step.value_or(s.steps));
   data::TensorFile file;
   const auto tensor = [&](ValueId id, const void* address) {
     const graph::Value& value = p.program->graph().value(id);
@@ -375,11 +375,15 @@ data::TensorFile Trainer::gradients(const data::Batch& batch) {
   for (size_t i = 0; i < p.step.parameters.size(); ++i) {
     const model::Parameter& parameter = p.step.parameters[i];
     const ValueId id = p.step.gradients[i];
-    if (!parameter.trainable || matches_any(s.config.model.freeze, parameter.name)) continue;
+    const void* const address = p.program->address(parameter.value);
+    if (parameter.trainable && matches_any(s.config.model.freeze, parameter.name)) continue;
     std::vector<std::byte> own;
-    if (id != kNone) own = slice(reduced, p.step.graph.value(id));
+    if (parameter.trainable && id != kNone) own = slice(reduced, p.step.graph.value(id));
+    if (!parameter.trainable && address != nullptr)
+      own = s.read(address, graph::canonical_bytes(p.step.graph.value(parameter.value)));
     data::HostTensor t{s.dtype, parameter.file_dims, s.joined(p, parameter, std::move(own))};
-    if (!t.bytes.empty()) file.tensors.emplace(parameter.name, std::move(t));
+    const std::string name = (parameter.trainable ? "" : "after.") + parameter.name;
+    if (!t.bytes.empty()) file.tensors.emplace(name, std::move(t));
   }
   if (s.collectives() == nullptr && keys.size() == 1 && p.values.shards.size() == 1)
     file.tensors.emplace("logits", tensor(p.step.output, p.program->address(p.step.output)));

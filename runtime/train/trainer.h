@@ -68,8 +68,10 @@ class Trainer {
   std::vector<double> outputs(const data::Batch& batch);
 
   // Forward and backward without update: the gradient of every trained parameter over all ranks,
-  // PyTorch's names and layouts, and "loss" (and on one rank "logits") beside them.
-  data::TensorFile gradients(const data::Batch& batch);
+  // PyTorch's names and layouts, and beside them "loss", on one rank "logits", and the running
+  // statistics, which the pass updates, as "after.<name>". Dropout draws the masks of `step`,
+  // counted from 0; by default of the step that would come next.
+  data::TensorFile gradients(const data::Batch& batch, std::optional<int64_t> step = {});
 
   data::TensorFile weights();
   // Names that match a pattern of `except` keep their values; see check_weights.

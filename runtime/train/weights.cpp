@@ -151,6 +151,17 @@ std::vector<std::byte> from_file_order(const Parameter& p, const std::vector<std
   return canonical;
 }
 
+std::string first_not_finite(const data::TensorFile& file) {
+  for (const auto& [name, tensor] : file.tensors) {
+    if (!is_floating(tensor.dtype)) continue;
+    const auto count = static_cast<size_t>(graph::element_count(tensor.dims));
+    for (size_t i = 0; i < count; ++i) {
+      if (!std::isfinite(number_at(tensor, i))) return name;
+    }
+  }
+  return "";
+}
+
 bool is_floating(rt_dtype dtype) {
   return dtype == RT_FLOAT32 || dtype == RT_FLOAT64 || dtype == RT_FLOAT16 || dtype == RT_BFLOAT16;
 }

@@ -33,6 +33,9 @@ bool matches_any(const std::vector<std::string>& patterns, const std::string& na
 void check_weights(const data::TensorFile& file, const std::vector<model::Parameter>& parameters,
                    const std::string& path, const std::vector<std::string>& except = {});
 
+// The name of the first tensor with a NaN or an infinity in it; "" if there is none.
+std::string first_not_finite(const data::TensorFile& file);
+
 bool is_floating(rt_dtype dtype);
 // The tensor's numbers in another floating type.
 std::vector<std::byte> converted(const data::HostTensor& tensor, rt_dtype dtype);

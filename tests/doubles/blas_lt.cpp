@@ -2,6 +2,7 @@
 // in double. It refuses what the documentation forbids, and, as some versions and devices do, every
 // epilogue in float64.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -79,8 +80,15 @@ void save(void* data, BlasNumber type, int64_t i, double value) {
   }
 }
 
+// What tensor cores make of a float32 operand: the lower 13 bits are dropped, which is worse than
+// rounding.
+double as_tf32(double x) {
+  return static_cast<double>(
+      std::bit_cast<float>(std::bit_cast<uint32_t>(static_cast<float>(x)) & 0xffffe000u));
+}
+
 double activate(uint32_t epilogue, double x) {
-  if ((epilogue & LT_CONSTANT(EPILOGUE_RELU)) != 0) return x > 0 ? x : 0;
+  if ((epilogue & LT_CONSTANT(EPILOGUE_RELU)) != 0) return x > 0 || std::isnan(x) ? x : 0;
   if ((epilogue & LT_CONSTANT(EPILOGUE_GELU)) == 0) return x;
   return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
 }
@@ -210,6 +218,11 @@ Status LT(Matmul)(LT(Handle_t), LT(MatmulDesc_t) desc, const void* alpha, const 
     return BLAS_CONSTANT(STATUS_INVALID_VALUE);
   if (needed > 0) std::memset(workspace, 0xff, needed);
   const Shape s(p, a, b);
+  const bool tf32 = p.compute == BLAS_CONSTANT(COMPUTE_32F_FAST_TF32);
+  const auto operand = [tf32](const void* data, const Layout& x, int64_t i) {
+    const double value = load(data, x.type, i);
+    return tf32 ? as_tf32(value) : value;
+  };
   const auto at = [](const Layout& x, bool t, int64_t batch, int64_t row, int64_t column) {
     return batch * x.stride + (t ? row * x.ld + column : column * x.ld + row);
   };
@@ -218,8 +231,8 @@ Status LT(Matmul)(LT(Handle_t), LT(MatmulDesc_t) desc, const void* alpha, const 
       for (int64_t j = 0; j < static_cast<int64_t>(s.n); ++j) {
         double sum = 0;
         for (int64_t k = 0; k < static_cast<int64_t>(s.k); ++k) {
-          sum += load(a_data, a.type, at(a, p.transpose_a == BLAS_CONSTANT(OP_T), batch, i, k)) *
-                 load(b_data, b.type, at(b, p.transpose_b == BLAS_CONSTANT(OP_T), batch, k, j));
+          sum += operand(a_data, a, at(a, p.transpose_a == BLAS_CONSTANT(OP_T), batch, i, k)) *
+                 operand(b_data, b, at(b, p.transpose_b == BLAS_CONSTANT(OP_T), batch, k, j));
         }
         const double scale = load(beta, p.scale, 0);
         double y = load(alpha, p.scale, 0) * sum;

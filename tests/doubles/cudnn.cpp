@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -25,6 +26,10 @@ struct Node {
     T value;
     std::memcpy(&value, attributes.at(name).data() + i * sizeof(T), sizeof(T));
     return value;
+  }
+  void keep(int name, int64_t value) {
+    const auto* bytes = reinterpret_cast<const char*>(&value);
+    attributes[name].assign(bytes, bytes + sizeof(value));
   }
   size_t bytes(int name) const { return attributes.at(name).size(); }
   const Node& node(int name, size_t i = 0) const { return *get<const Node*>(name, i); }
@@ -62,6 +67,11 @@ void save(void* data, cudnnDataType_t type, int64_t i, double value) {
   if (type == CUDNN_DATA_BFLOAT16) static_cast<uint16_t*>(data)[i] = rt::sdk::to_bfloat16(narrow);
 }
 
+double as_tf32(double x) {
+  return static_cast<double>(
+      std::bit_cast<float>(std::bit_cast<uint32_t>(static_cast<float>(x)) & 0xffffe000u));
+}
+
 template <typename Body>
 void for_each_index(const Sizes& dims, Body&& body) {
   for (int64_t a = 0; a < dims[0]; ++a)
@@ -87,7 +97,8 @@ struct Tensor {
 
 class Run {
  public:
-  explicit Run(const Node& pack) {
+  // `tensor_cores`: float32 operands of convolutions lose their lower 13 bits (TF32).
+  Run(const Node& pack, bool tensor_cores) : tensor_cores_(tensor_cores) {
     const size_t count = pack.bytes(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS) / 8;
     for (size_t i = 0; i < count; ++i) {
       memory_[pack.get<int64_t>(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, i)] =
@@ -153,7 +164,7 @@ class Run {
       case CUDNN_POINTWISE_LOG:
         return std::log(x);
       case CUDNN_POINTWISE_RELU_FWD:
-        return x > 0 ? x : 0;
+        return x > 0 || std::isnan(x) ? x : 0;
       case CUDNN_POINTWISE_CMP_GE:
         return x >= b ? 1 : 0;
       default:
@@ -232,7 +243,12 @@ class Run {
   void convolve(const Node& op) {
     const Names names = names_of(op);
     const auto operand = [&](int name) {
-      return name == names.made ? empty(op.node(name)) : read(op.node(name));
+      const Node& d = op.node(name);
+      Tensor t = name == names.made ? empty(d) : read(d);
+      const bool narrows =
+          tensor_cores_ && d.get<cudnnDataType_t>(CUDNN_ATTR_TENSOR_DATA_TYPE) == CUDNN_DATA_FLOAT;
+      if (narrows) std::transform(t.values.begin(), t.values.end(), t.values.begin(), as_tf32);
+      return t;
     };
     Tensor x = operand(names.image), w = operand(names.weights), y = operand(names.result);
     const Node& window = op.node(names.window);
@@ -261,11 +277,14 @@ class Run {
     write(op.node(names.made), made);
   }
 
+  bool tensor_cores_;
   std::map<int64_t, void*> memory_;
   std::map<int64_t, Tensor> local_;
 };
 
-constexpr int kGraphOf = -1;  // an attribute of our own: the graph of a configuration
+// Attributes of our own: the graph and the engine of a configuration.
+constexpr int kGraphOf = -1, kEngineOf = -2;
+constexpr int64_t kExact = 7, kTensorCores = 8;  // engines
 Node& node_of(cudnnBackendDescriptor_t d) { return *static_cast<Node*>(d); }
 
 template <typename T>
@@ -311,7 +330,7 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor,
   return CUDNN_STATUS_SUCCESS;
 }
 
-// One engine, number 7, without notes; 64 bytes of workspace.
+// Two engines without notes but that the first uses tensor cores; 64 bytes of workspace.
 cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor,
                                        cudnnBackendAttributeName_t name,
                                        cudnnBackendAttributeType_t, int64_t, int64_t* count,
@@ -321,20 +340,29 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor,
   if (name == CUDNN_ATTR_ENGINEHEUR_RESULTS) {
     if (node.get<int32_t>(CUDNN_ATTR_ENGINEHEUR_MODE) != CUDNN_HEUR_MODE_A)
       return CUDNN_STATUS_SUCCESS;
-    *count = 1;
-    auto* first = static_cast<Node**>(values)[0];
-    first->attributes[kGraphOf] = node.attributes.at(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
+    for (const int64_t engine : {kTensorCores, kExact}) {
+      Node& made = *static_cast<Node**>(values)[(*count)++];
+      made.attributes[kGraphOf] = node.attributes.at(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
+      made.keep(kEngineOf, engine);
+    }
   }
-  if (name == CUDNN_ATTR_ENGINECFG_ENGINE) *count = 1;
-  if (name == CUDNN_ATTR_ENGINE_GLOBAL_INDEX) return answer(count, values, int64_t{7});
+  if (name == CUDNN_ATTR_ENGINECFG_ENGINE) {
+    *count = 1;
+    static_cast<Node**>(values)[0]->keep(kEngineOf, node.get<int64_t>(kEngineOf));
+  }
+  if (name == CUDNN_ATTR_ENGINE_NUMERICAL_NOTE && node.get<int64_t>(kEngineOf) == kTensorCores)
+    return answer(count, values, CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
+  if (name == CUDNN_ATTR_ENGINE_GLOBAL_INDEX)
+    return answer(count, values, node.get<int64_t>(kEngineOf));
   if (name == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE) return answer(count, values, int64_t{64});
   return CUDNN_STATUS_SUCCESS;
 }
 
 cudnnStatus_t cudnnBackendExecute(cudnnHandle_t, cudnnBackendDescriptor_t plan,
                                   cudnnBackendDescriptor_t pack) {
-  const Node& graph = node_of(plan).node(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG).node(kGraphOf);
-  Run run(node_of(pack));
+  const Node& configuration = node_of(plan).node(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
+  const Node& graph = configuration.node(kGraphOf);
+  Run run(node_of(pack), configuration.get<int64_t>(kEngineOf) == kTensorCores);
   const size_t count = graph.bytes(CUDNN_ATTR_OPERATIONGRAPH_OPS) / 8;
   for (size_t i = 0; i < count; ++i) run(graph.node(CUDNN_ATTR_OPERATIONGRAPH_OPS, i));
   return CUDNN_STATUS_SUCCESS;

@@ -24,7 +24,7 @@ except ImportError as error:
     print(f"skipped: {error}; install python3-torch to run this comparison")
     sys.exit(77)
 
-from pytorch_parity import read_safetensors
+from exchange import read_safetensors
 
 TOLERANCE = 1e-4
 LR, BETAS, DECAY, MAX_NORM = 1e-3, (0.9, 0.99), 0.1, 1.0

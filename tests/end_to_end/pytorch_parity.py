@@ -15,9 +15,7 @@ float64, so a tensor may be 2e-2 away, or half as far again as PyTorch's own und
 Exit code 0: all agree, 1: some differ, 77: PyTorch is absent (skipped).
 """
 import copy
-import json
 import os
-import struct
 import subprocess
 import sys
 import tempfile
@@ -30,40 +28,14 @@ except ImportError as error:
     print(f"skipped: {error}; install python3-torch to run this comparison")
     sys.exit(77)
 
+from exchange import read_safetensors, relative_error, write_safetensors
+
 STEPS = 10
 MIXED = os.environ.get("PARITY_MIXED") == "bf16"
 TOLERANCE = 2e-2 if MIXED else 1e-4
 EXTRA = os.environ.get("PARITY_ARGUMENTS", "").split()  # more arguments of `runtime gradients`
 if MIXED:
     EXTRA += ["--set", "training.mixed_precision=bf16"]
-DTYPES = {"F32": np.float32, "F64": np.float64, "I32": np.int32, "I64": np.int64}
-
-
-def read_safetensors(path):
-    with open(path, "rb") as file:
-        (size,) = struct.unpack("<Q", file.read(8))
-        header = json.loads(file.read(size))
-        data = file.read()
-    tensors = {}
-    for name, entry in header.items():
-        if name == "__metadata__":
-            continue
-        begin, end = entry["data_offsets"]
-        tensors[name] = np.frombuffer(data[begin:end], DTYPES[entry["dtype"]]).reshape(entry["shape"])
-    return tensors
-
-
-def write_safetensors(path, tensors):
-    header, blobs, offset = {}, [], 0
-    for name, array in tensors.items():
-        blob = np.ascontiguousarray(array, dtype=np.float32).tobytes()
-        header[name] = {"dtype": "F32", "shape": list(array.shape), "data_offsets": [offset, offset + len(blob)]}
-        blobs.append(blob)
-        offset += len(blob)
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text + b"".join(blobs))
 
 
 class LeNet(nn.Module):
@@ -213,10 +185,6 @@ every_epochs = 0
     with open(path, "w") as file:
         file.write(text)
     return path
-
-
-def relative_error(ours, theirs):
-    return float(np.linalg.norm(ours.astype(np.float64) - theirs) / max(np.linalg.norm(theirs), 1e-30))
 
 
 def gradients(model, features, labels, dtype, autocast=False):

@@ -30,7 +30,8 @@ except ImportError as error:
     print(f"skipped: {error}; install python3-torch to run this comparison")
     sys.exit(77)
 
-from pytorch_parity import Block, read_safetensors, relative_error, write_safetensors
+from exchange import read_safetensors, relative_error, write_safetensors
+from pytorch_parity import Block
 
 TOLERANCE = 1e-4
 LR = 0.05
@@ -88,12 +89,12 @@ def ours(a, folder, config, step, model):
 
 
 def theirs(model, features, labels, dtype):
-    """Of a copy of the model: loss, gradients, and the statistics after the forward pass under `weights.`."""
+    """Of a copy of the model: loss, gradients, and the statistics after the forward pass under `after.`."""
     model = copy.deepcopy(model).to(dtype)
     loss = nn.functional.cross_entropy(model(features.to(dtype)), labels)
     loss.backward()
     found = {name: parameter.grad.double().numpy() for name, parameter in model.named_parameters()}
-    found.update({"weights." + k: v for k, v in state(model).items() if "running_" in k})
+    found.update({"after." + k: v for k, v in state(model).items() if "running_" in k})
     return {"loss": np.array([loss.item()]), **found}
 
 
@@ -121,7 +122,7 @@ def one_step(a, folder, config, step, model):
             parameter -= LR * torch.from_numpy(exact[parameter_name]).float()
         for buffer_name, buffer in model.named_buffers():
             if "running_" in buffer_name:
-                buffer.copy_(torch.from_numpy(exact["weights." + buffer_name]))
+                buffer.copy_(torch.from_numpy(exact["after." + buffer_name]))
     return error, error <= allowed and loss <= TOLERANCE
 
 

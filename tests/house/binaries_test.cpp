@@ -4,10 +4,13 @@
 #include <array>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <set>
 #include <sstream>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace house {
 namespace {
@@ -60,6 +63,83 @@ TEST(Binaries, PluginsExportTheEntryOnly) {
     EXPECT_EQ(names, std::set<std::string>{"rt_plugin_entry"}) << entry.path();
   }
   EXPECT_GE(plugins, 1);
+}
+
+// The files that the loader may be given, below a folder; what CMake tries compilers with is not
+// ours.
+std::vector<fs::path> programs_and_libraries(const fs::path& folder) {
+  std::vector<fs::path> files;
+  const auto options = fs::directory_options::skip_permission_denied;
+  std::error_code error;  // tests beside this one make and remove folders
+  for (fs::recursive_directory_iterator it(folder, options, error), end; it != end;
+       it.increment(error)) {
+    if (it->path().filename() == "CMakeFiles") it.disable_recursion_pending();
+    char head[18] = {};
+    std::error_code ignored;
+    if (!it->is_regular_file(ignored) || it->is_symlink(ignored)) continue;
+    std::ifstream(it->path(), std::ios::binary).read(head, sizeof(head));
+    const bool elf = std::string_view(head, 4) ==
+                     "\x7f"
+                     "ELF";
+    const bool linked = head[16] == 2 || head[16] == 3;  // e_type: a program, a shared object
+    if (elf && linked) files.push_back(it->path());
+  }
+  return files;
+}
+
+// The parts of DT_RPATH and DT_RUNPATH; "" for an empty one, where the loader takes the working
+// folder.
+std::vector<std::string> search_path_parts(const fs::path& file) {
+  std::vector<std::string> parts;
+  std::istringstream lines(output_of("readelf -d '" + file.string() + "' 2>/dev/null"));
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find("(RPATH)") == std::string::npos && line.find("(RUNPATH)") == std::string::npos)
+      continue;
+    const size_t begin = line.find('[') + 1;
+    std::string text = line.substr(begin, line.rfind(']') - begin);
+    for (size_t colon; (colon = text.find(':')) != std::string::npos; text.erase(0, colon + 1))
+      parts.push_back(text.substr(0, colon));
+    parts.push_back(text);
+  }
+  return parts;
+}
+
+bool is_fixed(const std::string& part) {
+  const bool absolute = part.starts_with('/') || part == "$ORIGIN" || part.starts_with("$ORIGIN/");
+  return absolute && part.find("..") == std::string::npos;
+}
+
+TEST(Binaries, NoSearchPathLeadsToTheWorkingFolder) {
+  const std::vector<fs::path> files = programs_and_libraries(BUILD_FOLDER);
+  ASSERT_GE(files.size(), 4u);
+  size_t parts = 0;
+  for (const fs::path& file : files) {
+    for (const std::string& part : search_path_parts(file)) {
+      ++parts;
+      EXPECT_TRUE(is_fixed(part)) << file << " has \"" << part << "\" in its search path";
+    }
+  }
+  EXPECT_GT(parts, 0u) << "a fixture of tests/plugins has one; readelf of binutils is needed";
+}
+
+// Files that have the name of a library that a plugin needs, but are none.
+TEST(Binaries, ALibraryInTheWorkingFolderIsNotTaken) {
+  const fs::path decoys = fs::path(BUILD_FOLDER) / "tests/house_decoys";
+  fs::create_directories(decoys);
+  for (const auto& entry : fs::directory_iterator(PLUGIN_FOLDER)) {
+    std::istringstream lines(output_of("readelf -d '" + entry.path().string() + "'"));
+    for (std::string line; std::getline(lines, line);) {
+      const size_t begin = line.find("Shared library: [");
+      if (begin == std::string::npos) continue;
+      const std::string name = line.substr(begin + 17, line.rfind(']') - begin - 17);
+      std::ofstream(decoys / name) << "this is a text and not a library, long enough for a header";
+    }
+  }
+  const std::string list = std::string("'") + RUNTIME_PROGRAM + "' plugins list 2>&1";
+  const std::string elsewhere = output_of("cd / && " + list);
+  EXPECT_NE(elsewhere.find("reference"), std::string::npos) << elsewhere;
+  EXPECT_EQ(output_of("cd '" + decoys.string() + "' && " + list), elsewhere);
+  fs::remove_all(decoys);
 }
 
 }  // namespace

@@ -36,20 +36,23 @@ Rooms include_graph(const std::string& folder) {
   return graph;
 }
 
-// Every room may include runtime/error.h. config, data and graph know none of the others.
+// Every room may include runtime/error.h. config, data, system and graph know none of the others,
+// but data writes files and looks for memory with system.
 const Rooms kAllowed = {
+    {"runtime/system", {}},
     {"runtime/config", {}},
-    {"runtime/data", {"plugins/include"}},
+    {"runtime/data", {"runtime/system", "plugins/include"}},
     {"runtime/graph", {"plugins/include"}},
     {"runtime/model", {"runtime/graph"}},
     {"runtime/parallel", {"runtime/graph"}},
-    {"runtime/exec", {"runtime/graph", "plugins/host", "plugins/include"}},
+    {"runtime/exec", {"runtime/graph", "runtime/system", "plugins/host", "plugins/include"}},
     {"runtime/train",
      {"runtime/config", "runtime/data", "runtime/model", "runtime/parallel", "runtime/exec",
-      "runtime/graph", "plugins/host", "plugins/sdk"}},  // rt/sdk/float16.h
+      "runtime/graph", "runtime/system", "plugins/host", "plugins/sdk"}},  // rt/sdk/float16.h
     {"runtime/launch", {"runtime/train", "runtime/config", "runtime/exec", "plugins/host"}},
     {"runtime/cli",
-     {"runtime/launch", "runtime/train", "runtime/config", "runtime/data", "plugins/host"}},
+     {"runtime/launch", "runtime/train", "runtime/config", "runtime/data", "runtime/system",
+      "plugins/host"}},
     {"plugins/include", {}},
     {"plugins/sdk", {"plugins/include"}},
     {"plugins/host", {"plugins/include"}},
@@ -119,7 +122,8 @@ const std::map<std::string, std::vector<std::string>> kLibraries = {
     {"link.h", {"plugins/host/"}},
 };
 const std::set<std::string> kPosix = {"fcntl.h", "fnmatch.h", "pthread.h", "unistd.h",
-                                      "errno.h", "time.h",    "signal.h",  "poll.h"};
+                                      "errno.h", "time.h",    "signal.h",  "poll.h",
+                                      "spawn.h", "pwd.h",     "grp.h"};
 
 bool is_standard(const std::string& include) {
   static const std::regex c_plus_plus("[a-z_0-9]+"), sys("sys/[a-z]+\\.h"),

@@ -26,7 +26,6 @@
 
 namespace {
 
-using backends::cpu::batch_blocked::best_kernels;
 using backends::cpu::batch_blocked::Convolution;
 using backends::cpu::batch_blocked::ConvShape;
 using backends::cpu::batch_blocked::Direction;
@@ -43,6 +42,10 @@ using backends::cpu::batch_blocked::to_blocked;
 using backends::cpu::batch_blocked::WeightGradient;
 using backends::cpu::batch_blocked::Winograd;
 using backends::cpu::batch_blocked::WinogradGradient;
+
+const backends::cpu::batch_blocked::KernelTable& best_kernels() {
+  return backends::cpu::batch_blocked::kernels_for(backends::cpu::widest_isa());
+}
 
 // Aligned, filled with numbers around zero.
 class Buffer {
@@ -260,7 +263,7 @@ void bench_convolution(const Named& named, int threads, int rounds) {
   const PostOps none;
   for (const Direction direction : {Direction::kForward, Direction::kBackwardData}) {
     const bool forward = direction == Direction::kForward;
-    Convolution own(s, direction, threads);
+    Convolution own(s, direction, threads, best_kernels());
     Buffer workspace(static_cast<int64_t>(own.workspace_bytes() / 4));
     auto run = [&] {
       forward ? own.run(x.get(), w.get(), y.get(), workspace.get(), none)
@@ -271,7 +274,7 @@ void bench_convolution(const Named& named, int threads, int rounds) {
         {"nhwc", forward ? nhwc.forward() : nhwc.backward_data(), {}},
         {"blocked", forward ? blocked.forward() : blocked.backward_data(), {}}};
     if (find_winograd(s, best_kernels())) {
-      auto winograd = std::make_shared<Winograd>(s, direction, threads);
+      auto winograd = std::make_shared<Winograd>(s, direction, threads, best_kernels());
       auto scratch =
           std::make_shared<Buffer>(static_cast<int64_t>(winograd->workspace_bytes() / 4));
       contenders.push_back({"winograd",
@@ -283,14 +286,14 @@ void bench_convolution(const Named& named, int threads, int rounds) {
     }
     report(named.name, forward ? "forward" : "data", s, contenders, threads, rounds);
   }
-  WeightGradient own(s, threads);
+  WeightGradient own(s, threads, best_kernels());
   Buffer workspace(static_cast<int64_t>(own.workspace_bytes() / 4)), db(s.o);
   std::vector<Contender> contenders = {
       {"own", [&] { own.run(x.get(), y.get(), w.get(), db.get(), workspace.get()); }, {}},
       {"nhwc", nhwc.backward_weights(), {}},
       {"blocked", blocked.backward_weights(), {}}};
   if (find_winograd(s, best_kernels())) {
-    auto winograd = std::make_shared<WinogradGradient>(s, threads);
+    auto winograd = std::make_shared<WinogradGradient>(s, threads, best_kernels());
     auto scratch = std::make_shared<Buffer>(static_cast<int64_t>(winograd->workspace_bytes() / 4));
     contenders.push_back({"winograd",
                           [=, &x, &y, &w, &db] {
@@ -361,7 +364,7 @@ void bench_memory_bound(int threads, int rounds) {
   PoolShape s{256, 26, 26, 20, 13, 13, 2, 2};
   s.stride_h = s.stride_w = 2;
   Buffer x(s.n * s.h * s.w * s.c), dx(s.n * s.h * s.w * s.c), y(s.n * s.p * s.q * s.c);
-  const Pooling pool(s, PoolKind::kAverage, threads);
+  const Pooling pool(s, PoolKind::kAverage, threads, best_kernels());
   const PostOps none, relu{1, {{Post::kReluBackward, x.get()}}};
   OneDnnPool forward(s, true), backward(s, false);
   report_times("lenet_pool1 forward",
@@ -374,8 +377,12 @@ void bench_memory_bound(int threads, int rounds) {
                 {"nhwc without", [&] { backward.run(); }, {}}},
                threads, rounds);
   report_times("reorder 256x784",
-               {{"to blocked", [&] { to_blocked(x.get(), 256, 784, dx.get(), threads); }, {}},
-                {"from blocked", [&] { from_blocked(dx.get(), 256, 784, x.get(), threads); }, {}}},
+               {{"to blocked",
+                 [&] { to_blocked(x.get(), 256, 784, dx.get(), threads, best_kernels()); },
+                 {}},
+                {"from blocked",
+                 [&] { from_blocked(dx.get(), 256, 784, x.get(), threads, best_kernels()); },
+                 {}}},
                threads, rounds);
 }
 

@@ -8,6 +8,7 @@ Fashion-MNIST, and the largest resident set of that process.
 
 import argparse
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -89,6 +90,7 @@ def compare_first_step(arguments):
         measure.run(*commands["runtime, tuning cache warm"])
         for _ in range(arguments.rounds):
             for name, command in commands.items():
+                shutil.rmtree(f"{folder}/run", ignore_errors=True)  # a run does not replace another one
                 result = measure.run(*command)
                 seconds = next(t for t, line in zip(result.times, result.lines) if '"loss"' in line)
                 figures.setdefault(name, []).append((seconds, result.peak_mib))

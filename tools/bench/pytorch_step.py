@@ -148,7 +148,11 @@ def main():
     parser.add_argument("--batch", type=int, help="another than that of the model's configuration")
     parser.add_argument("--bf16", action="store_true", help="autocast: weights stay float32")
     parser.add_argument("--compile", action="store_true", help="torch.compile")
+    parser.add_argument("--tf32", action="store_true", help="float32 products by tensor cores; without it neither in matrix "
+                        "products nor, where PyTorch's default has it, in convolutions")
     arguments = parser.parse_args()
+
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = arguments.tf32
 
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(42)
@@ -184,7 +188,7 @@ def main():
             break
     seconds = statistics.median(times)
     print(json.dumps({"step_ms_median": seconds * 1e3, "samples_per_second": batch / seconds,
-                      "steps": len(times), "loss": loss.item(), "blas": loaded_blas()}), flush=True)
+                      "steps": len(times), "loss": loss.item(), "tf32": arguments.tf32, "blas": loaded_blas()}), flush=True)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ export OMP_WAIT_POLICY=PASSIVE RUNTIME_PLUGIN_PATH="$build/tests/slow_plugin"
 # Samples a second of the second half of a run.
 speed() {
   "$build/bin/runtime" train "$config" --nproc 2 --max-steps "$steps" --set comm.backend="$backend" \
-    --set "job.dump_folder=$folder/$1" --set "metrics.log_every_steps=$((steps / 2))" --set metrics.progress=lines \
+    --set "job.dump_folder=$folder/$1-$round" --set "metrics.log_every_steps=$((steps / 2))" --set metrics.progress=lines \
     --set validation.every_epochs=0 --set 'launch.devices=["cpu", "slow"]' --set device.threads=1 \
     --set "parallelism.update=$1" --set "parallelism.max_staleness=$2" 2>>"$folder/log" |
     sed -n "s/.*\"step\":$steps,.*\"samples_per_second\":\([0-9]*\).*/\1/p" | tail -n 1

@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "backends/cpu/batch_blocked/kernel_table.h"
 #include "backends/cpu/parallel.h"
 
 namespace backends::cpu::attention {
@@ -12,31 +11,13 @@ extern const KernelTable kGenericKernels;
 extern const KernelTable kAvx512Kernels, kAvx2Kernels;
 #endif
 
-namespace {
-
-// The tables for the instruction sets that the batch-blocked kernels found usable.
-struct Usable {
-  const KernelTable* tables[4] = {};
-  Usable() {
-    int count = 0;
-    for (auto* other = batch_blocked::usable_kernels(); *other != nullptr; ++other) {
+const KernelTable& kernels_for([[maybe_unused]] Isa isa) {
 #if defined(__x86_64__)
-      if ((*other)->lanes == 16) tables[count++] = &kAvx512Kernels;
-      if ((*other)->lanes == 8) tables[count++] = &kAvx2Kernels;
+  if (isa == Isa::kAvx512) return kAvx512Kernels;
+  if (isa == Isa::kAvx2) return kAvx2Kernels;
 #endif
-      if ((*other)->lanes == 4) tables[count++] = &kGenericKernels;
-    }
-  }
-};
-
-}  // namespace
-
-const KernelTable* const* usable_kernels() {
-  static const Usable usable;
-  return usable.tables;
+  return kGenericKernels;
 }
-
-const KernelTable& best_kernels() { return *usable_kernels()[0]; }
 
 uint64_t Attention::saved_bytes() const {
   return static_cast<uint64_t>(2 * shape_.samples * shape_.heads * shape_.length) * sizeof(float);

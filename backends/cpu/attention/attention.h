@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "backends/cpu/attention/kernels.h"
+#include "backends/cpu/isa.h"
 
 namespace backends::cpu::attention {
 
@@ -44,10 +45,8 @@ class Attention {
   const KernelTable* kernels_;
 };
 
-// The best table for this processor; valid for ever.
-const KernelTable& best_kernels();
-// All that this processor can run, best first, ended by a null; for tests and benchmarks.
-const KernelTable* const* usable_kernels();
+// The kernels compiled for `isa`, which this processor must have; valid for ever.
+const KernelTable& kernels_for(Isa isa);
 
 }  // namespace backends::cpu::attention
 

@@ -22,8 +22,7 @@ const ConvKernel& best_width(const KernelTable& kernels, int64_t channels);
 // classes. So taps that fall on padding, or between the pixels of a strided gradient, cost nothing.
 class Convolution {
  public:
-  Convolution(const ConvShape& shape, Direction direction, int threads,
-              const KernelTable& kernels = best_kernels());
+  Convolution(const ConvShape& shape, Direction direction, int threads, const KernelTable& kernels);
 
   // For the packed weights; contents are lost after run().
   uint64_t workspace_bytes() const;

@@ -7,32 +7,12 @@ extern const KernelTable kGenericKernels;
 extern const KernelTable kAvx512Kernels, kAvx2Kernels;
 #endif
 
-namespace {
-constexpr int kTables = 3;
-struct Usable {
-  const KernelTable* tables[kTables + 1] = {};
-  Usable() {
-    int count = 0;
+const KernelTable& kernels_for([[maybe_unused]] Isa isa) {
 #if defined(__x86_64__)
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl")) {
-      tables[count++] = &kAvx512Kernels;
-    }
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-      tables[count++] = &kAvx2Kernels;
-    }
+  if (isa == Isa::kAvx512) return kAvx512Kernels;
+  if (isa == Isa::kAvx2) return kAvx2Kernels;
 #endif
-    tables[count] = &kGenericKernels;
-  }
-};
-}  // namespace
-
-const KernelTable* const* usable_kernels() {
-  static const Usable usable;
-  return usable.tables;
+  return kGenericKernels;
 }
-
-const KernelTable& best_kernels() { return *usable_kernels()[0]; }
 
 }  // namespace backends::cpu::batch_blocked

@@ -4,6 +4,7 @@
 
 #include "backends/cpu/batch_blocked/kernel_arguments.h"
 #include "backends/cpu/batch_blocked/winograd_arguments.h"
+#include "backends/cpu/isa.h"
 
 namespace backends::cpu::batch_blocked {
 
@@ -34,11 +35,8 @@ struct KernelTable {
                      int64_t row);
 };
 
-// The best table for this processor; never null, valid for ever.
-const KernelTable& best_kernels();
-// All that this processor can run, best first, ended by a null; for tests and benchmarks.
-const KernelTable* const* usable_kernels();
-
+// The kernels compiled for `isa`, which this processor must have; valid for ever.
+const KernelTable& kernels_for(Isa isa);
 }  // namespace backends::cpu::batch_blocked
 
 #endif  // BACKENDS_CPU_BATCH_BLOCKED_KERNEL_TABLE_H_

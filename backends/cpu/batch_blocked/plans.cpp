@@ -9,6 +9,8 @@
 #include "backends/cpu/batch_blocked/weight_gradient.h"
 #include "backends/cpu/batch_blocked/winograd.h"
 #include "backends/cpu/batch_blocked/winograd_gradient.h"
+#include "backends/cpu/parallel.h"
+#include "backends/cpu/post_chain.h"
 #include "backends/cpu/window.h"
 #include "rt/operations.h"
 
@@ -43,10 +45,27 @@ bool to_post(const rt_post_op& post, Post& kind) {
   }
 }
 
-// Post-operations with the inputs that they read, to be bound in each launch.
+// How many post-operations, from the first, the kernels apply themselves.
+uint32_t kernel_prefix(const Operation& op) {
+  uint32_t count = 0;
+  Post kind;
+  while (count < op.post_op_count() && count < kMaxPostOps && to_post(op.post_op(count), kind)) {
+    ++count;
+  }
+  return count;
+}
+
+// Post-operations with the inputs that they read, to be bound in each launch: those of the kernels,
+// and after them those of a pass of its own over the output.
 class PostPlan {
  public:
-  explicit PostPlan(const Operation& op) : count_(fused_prefix(op)) {
+  PostPlan(const Engine& engine, const Operation& op)
+      : threads_(engine.threads()),
+        kernels_(&engine.kernels()),
+        count_(kernel_prefix(op)),
+        rest_(op, channel_order(op.output(0).dims[3]), count_) {
+    const rt_tensor_desc& y = op.output(0);
+    elements_ = sample_blocks(y.dims[0]) * kBlock * y.dims[1] * y.dims[2] * y.dims[3];
     for (uint32_t i = 0; i < count_; ++i) {
       to_post(op.post_op(i), kinds_[i]);
       operands_[i] = op.post_op(i).operand;
@@ -61,6 +80,16 @@ class PostPlan {
     post.count = static_cast<int32_t>(count_);
     return post;
   }
+  void finish(const rt_launch& launch) const {
+    if (rest_.empty()) return;
+    float* y = output(launch, 0);
+    parallel_parts(threads_, elements_, kElementGrain, kBlock,
+                   [&](int, int64_t begin, int64_t end) {
+                     rest_.apply(*kernels_, y + begin, begin, end - begin, launch.inputs);
+                   });
+  }
+  // Bytes that the pass over the output reads and writes.
+  double pass_bytes() const { return rest_.empty() ? 0.0 : 8.0 * static_cast<double>(elements_); }
   // Operands that are read at an element just before it is written: the output may share their
   // memory.
   uint32_t in_place_mask() const {
@@ -72,7 +101,11 @@ class PostPlan {
   }
 
  private:
+  int threads_;
+  const kernels::Table* kernels_;
   uint32_t count_;
+  PostChain rest_;
+  int64_t elements_ = 0;
   std::array<Post, kMaxPostOps> kinds_{};
   std::array<int32_t, kMaxPostOps> operands_{};
 };
@@ -139,9 +172,11 @@ double memory_ns(const Engine& engine, const Operation& op) {
   return bytes / (engine.bytes_per_ns() * (bytes < kCachedBytes ? 4 : 2));
 }
 
+const KernelTable& kernels_of(const Engine& engine) { return kernels_for(engine.isa()); }
+
 // Products and memory hide each other only in part.
 double price(const Engine& engine, const Operation& op, double cycles) {
-  const double compute = cycles * 2 * best_kernels().lanes / engine.peak_flops_per_ns();
+  const double compute = cycles * 2 * kernels_of(engine).lanes / engine.peak_flops_per_ns();
   const double memory = memory_ns(engine, op);
   return kLaunchNs + std::max(compute, memory) + 0.3 * std::min(compute, memory);
 }
@@ -149,9 +184,10 @@ double price(const Engine& engine, const Operation& op, double cycles) {
 template <typename Body>
 class BodyPlan : public Plan {
  public:
-  BodyPlan(const char* name, uint64_t workspace, Body body) : body_(std::move(body)) {
+  BodyPlan(const Engine& engine, const char* name, uint64_t workspace, Body body)
+      : body_(std::move(body)) {
     info_.workspace_bytes = workspace;
-    info_.implementation = std::string("batch_blocked:") + name + ":" + best_kernels().name;
+    info_.implementation = std::string("batch_blocked:") + name + ":" + kernels_of(engine).name;
   }
   PlanInfo& edit() { return info_; }
   void launch(const rt_launch& launch) override { body_(launch); }
@@ -161,22 +197,10 @@ class BodyPlan : public Plan {
 };
 
 template <typename Body>
-std::unique_ptr<BodyPlan<Body>> make_plan(const char* name, uint64_t workspace, Body body) {
-  return std::make_unique<BodyPlan<Body>>(name, workspace, std::move(body));
+std::unique_ptr<BodyPlan<Body>> make_plan(const Engine& engine, const char* name,
+                                          uint64_t workspace, Body body) {
+  return std::make_unique<BodyPlan<Body>>(engine, name, workspace, std::move(body));
 }
-
-}  // namespace
-
-uint32_t fused_prefix(const Operation& op) {
-  uint32_t count = 0;
-  Post kind;
-  while (count < op.post_op_count() && count < kMaxPostOps && to_post(op.post_op(count), kind)) {
-    ++count;
-  }
-  return count;
-}
-
-namespace {
 
 ConvShape conv_shape(const Operation& op) {
   if (op.is(RT_OP_CONV2D)) return conv_shape(op, op.input(0), op.input(1), op.output(0));
@@ -189,22 +213,24 @@ ConvShape conv_shape(const Operation& op) {
 template <typename Kernel>
 Priced convolution_plan(const Engine& engine, const Operation& op, const char* name) {
   const Direction direction = op.is(RT_OP_CONV2D) ? Direction::kForward : Direction::kBackwardData;
-  const Kernel kernel(conv_shape(op), direction, engine.threads());
-  const PostPlan post(op);
-  auto plan = make_plan(name, kernel.workspace_bytes(), [=](const rt_launch& l) {
+  const Kernel kernel(conv_shape(op), direction, engine.threads(), kernels_of(engine));
+  const PostPlan post(engine, op);
+  auto plan = make_plan(engine, name, kernel.workspace_bytes(), [=](const rt_launch& l) {
     kernel.run(input(l, 0), input(l, 1), output(l, 0), l.workspace, post.bind(l));
+    post.finish(l);
   });
   // The data gradient of Winograd adds to its output before it reads any operand.
   const bool adds = std::is_same_v<Kernel, Winograd> && direction == Direction::kBackwardData;
   if (!adds) plan->edit().in_place[0] = post.in_place_mask();
-  return {std::move(plan), price(engine, op, kernel.cycles())};
+  const double pass = post.pass_bytes() / engine.bytes_per_ns();
+  return {std::move(plan), price(engine, op, kernel.cycles()) + pass};
 }
 
 template <typename Kernel>
 Priced gradient_plan(const Engine& engine, const Operation& op, const char* name) {
-  const Kernel kernel(conv_shape(op), engine.threads());
+  const Kernel kernel(conv_shape(op), engine.threads(), kernels_of(engine));
   const bool bias = op.output_count() > 1;
-  auto plan = make_plan(name, kernel.workspace_bytes(), [=](const rt_launch& l) {
+  auto plan = make_plan(engine, name, kernel.workspace_bytes(), [=](const rt_launch& l) {
     kernel.run(input(l, 0), input(l, 1), output(l, 0), bias ? output(l, 1) : nullptr, l.workspace);
   });
   return {std::move(plan), price(engine, op, kernel.cycles())};
@@ -214,9 +240,9 @@ Priced gradient_plan(const Engine& engine, const Operation& op, const char* name
 
 bool winograd_fits(const Engine& engine, const Operation& op) {
   const ConvShape shape = conv_shape(op);
-  if (!find_winograd(shape, best_kernels())) return false;
+  if (!find_winograd(shape, kernels_of(engine))) return false;
   return !op.is(RT_OP_CONV2D_BACKWARD_WEIGHTS) ||
-         WinogradGradient(shape, engine.threads()).fits_memory();
+         WinogradGradient(shape, engine.threads(), kernels_of(engine)).fits_memory();
 }
 
 Priced make_convolution(const Engine& engine, const Operation& op, uint32_t algorithm) {
@@ -245,21 +271,23 @@ std::string pooling_refusal(const Operation& op) {
 Priced make_pooling(const Engine& engine, const Operation& op) {
   const PoolShape shape = pool_shape(op);
   const PoolKind kind = pool_kind(op);
-  const Pooling kernel(shape, kind, engine.threads());
-  const PostPlan post(op);
+  const Pooling kernel(shape, kind, engine.threads(), kernels_of(engine));
+  const PostPlan post(engine, op);
   const bool backward = is_backward_pool(op), max = kind == PoolKind::kMax;
   Priced result;
   // The positions of max are kept for each sample apart: 2 ns an element and core.
   const double scattered =
       max ? 2.0 * static_cast<double>(shape.n * shape.p * shape.q * shape.c) / engine.threads() : 0;
-  result.estimated_ns = kLaunchNs + memory_ns(engine, op) + scattered;
-  auto plan = make_plan(op.desc().name, 0, [=](const rt_launch& l) {
+  result.estimated_ns =
+      kLaunchNs + memory_ns(engine, op) + scattered + post.pass_bytes() / engine.bytes_per_ns();
+  auto plan = make_plan(engine, op.desc().name, 0, [=](const rt_launch& l) {
     auto* saved = static_cast<uint8_t*>(l.saved);
     if (backward) {
       kernel.backward(input(l, 0), saved, output(l, 0), post.bind(l));
     } else {
       kernel.forward(input(l, 0), output(l, 0), saved, post.bind(l));
     }
+    post.finish(l);
   });
   if (max && !backward) {
     plan->edit().saved_bytes = static_cast<uint64_t>(shape.n * shape.p * shape.q * shape.c);
@@ -276,12 +304,14 @@ Priced make_copy(const Engine& engine, const Operation& op) {
   const int64_t elements = from.dims[1] * from.dims[2] * from.dims[3];
   const bool block = from.layout == RT_LAYOUT_CANONICAL;
   const int threads = engine.threads();
+  const KernelTable& kernels = kernels_of(engine);
   Priced result;
   result.estimated_ns = kLaunchNs + 1.3 * memory_ns(engine, op);
-  result.plan = make_plan(block ? "to_n16hwc16n" : "from_n16hwc16n", 0, [=](const rt_launch& l) {
-    block ? to_blocked(input(l, 0), samples, elements, output(l, 0), threads)
-          : from_blocked(input(l, 0), samples, elements, output(l, 0), threads);
-  });
+  result.plan = make_plan(
+      engine, block ? "to_n16hwc16n" : "from_n16hwc16n", 0, [=, &kernels](const rt_launch& l) {
+        block ? to_blocked(input(l, 0), samples, elements, output(l, 0), threads, kernels)
+              : from_blocked(input(l, 0), samples, elements, output(l, 0), threads, kernels);
+      });
   return result;
 }
 

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "backends/cpu/batch_blocked/kernel_arguments.h"
 #include "backends/cpu/engine.h"
 #include "backends/cpu/provider.h"
 
@@ -17,8 +18,11 @@ constexpr uint64_t hash_name(const char* text) {
 }
 inline constexpr uint64_t kLayout = hash_name("batch_blocked float32 [N/16][H][W][C][16]");
 
-// How many post-operations, from the first, the kernels apply themselves.
-uint32_t fused_prefix(const Operation& op);
+// Where the channels of an image in kLayout lie. Samples that pad the batch do not count as padded
+// channels.
+inline ChannelOrder channel_order(int64_t channels) {
+  return {.channels = channels, .block = 1, .step = kBlock, .blocks = channels};
+}
 
 // A plan that also tells its price.
 struct Priced {
@@ -31,7 +35,8 @@ inline constexpr uint32_t kDirect = 1, kWinogradAlgorithm = 2;
 // May this convolution, checked as below, take kWinogradAlgorithm?
 bool winograd_fits(const Engine& engine, const Operation& op);
 
-// Shapes, types and groups were checked; post-operations are applied as far as fused_prefix goes.
+// Shapes, types and groups were checked. Post-operations that no kernel does follow in a pass over
+// the output.
 // Of layouts only those of a copy are looked at. Convolutions: forward and data gradient.
 Priced make_convolution(const Engine& engine, const Operation& op, uint32_t algorithm);
 Priced make_weight_gradient(const Engine& engine, const Operation& op, uint32_t algorithm);

@@ -12,8 +12,7 @@ enum class PoolKind { kAverage, kMax };
 // allocate nothing.
 class Pooling {
  public:
-  Pooling(const PoolShape& shape, PoolKind kind, int threads,
-          const KernelTable& kernels = best_kernels());
+  Pooling(const PoolShape& shape, PoolKind kind, int threads, const KernelTable& kernels);
 
   // The gradient of an average that leaves padding out of its divisor is not offered.
   static bool supports_backward(const PoolShape& shape, PoolKind kind);

@@ -203,7 +203,7 @@ Answer BatchBlockedProvider::query(const Operation& op) {
   }
   answer.level = RT_SUPPORT_NATIVE;
   const bool fuses = kind == Family::kConvolution || kind == Family::kPooling;
-  answer.post_ops_fused = fuses ? batch_blocked::fused_prefix(op) : 0;
+  answer.post_ops_fused = fuses ? op.post_op_count() : 0;
   add_candidates(engine_, op, kind, std::move(candidate), answer);
   return answer;
 }
@@ -218,12 +218,7 @@ std::unique_ptr<Plan> BatchBlockedProvider::create(const Operation& op, uint32_t
                                                      "take a candidate of query"
                                                : answer.reason);
   }
-  if (answer.post_ops_fused < op.post_op_count()) {
-    throw rt::sdk::Error(
-        RT_ERROR_UNSUPPORTED,
-        rt::sdk::format("%s: %u post-operations asked for, %u can be fused; give only those",
-                        op.desc().name, op.post_op_count(), answer.post_ops_fused));
-  }
+  check_prefix(op, answer.post_ops_fused);
   const bool offered =
       algorithm == 0 || std::any_of(answer.candidates.begin(), answer.candidates.end(),
                                     [&](const Candidate& c) { return c.algorithm == algorithm; });
@@ -250,6 +245,12 @@ std::optional<std::string> BatchBlockedProvider::layout_name(const rt_tensor_des
 
 bool BatchBlockedProvider::layout_is_elementwise(const rt_tensor_desc& tensor) const {
   return layout_bytes(tensor).has_value();
+}
+
+std::optional<ChannelOrder> BatchBlockedProvider::channel_order(
+    const rt_tensor_desc& tensor) const {
+  if (!layout_bytes(tensor)) return {};
+  return batch_blocked::channel_order(tensor.dims[3]);
 }
 
 }  // namespace backends::cpu

@@ -20,6 +20,7 @@ class BatchBlockedProvider : public Provider {
   std::optional<uint64_t> layout_bytes(const rt_tensor_desc& tensor) const override;
   std::optional<std::string> layout_name(const rt_tensor_desc& tensor) const override;
   bool layout_is_elementwise(const rt_tensor_desc& tensor) const override;
+  std::optional<ChannelOrder> channel_order(const rt_tensor_desc& tensor) const override;
 
  private:
   const Engine& engine_;

@@ -8,9 +8,9 @@ namespace backends::cpu::batch_blocked {
 
 // Padding lanes become 0.
 void to_blocked(const float* canonical, int64_t samples, int64_t elements, float* blocked,
-                int threads, const KernelTable& kernels = best_kernels());
+                int threads, const KernelTable& kernels);
 void from_blocked(const float* blocked, int64_t samples, int64_t elements, float* canonical,
-                  int threads, const KernelTable& kernels = best_kernels());
+                  int threads, const KernelTable& kernels);
 
 }  // namespace backends::cpu::batch_blocked
 

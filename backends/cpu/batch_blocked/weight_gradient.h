@@ -14,7 +14,7 @@ double pixel_cycles(const WeightKernel& kernel);
 // and dy may hold anything.
 class WeightGradient {
  public:
-  WeightGradient(const ConvShape& shape, int threads, const KernelTable& kernels = best_kernels());
+  WeightGradient(const ConvShape& shape, int threads, const KernelTable& kernels);
 
   uint64_t workspace_bytes() const;
 

@@ -17,8 +17,7 @@ const WinogradKernel* find_winograd(const ConvShape& shape, const KernelTable& k
 class Winograd {
  public:
   // find_winograd(shape, kernels) is not null.
-  Winograd(const ConvShape& shape, Direction direction, int threads,
-           const KernelTable& kernels = best_kernels());
+  Winograd(const ConvShape& shape, Direction direction, int threads, const KernelTable& kernels);
 
   uint64_t workspace_bytes() const;
   // Estimate for one core that does one vector product a cycle, memory aside.

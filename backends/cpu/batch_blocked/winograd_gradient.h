@@ -13,8 +13,7 @@ namespace backends::cpu::batch_blocked {
 class WinogradGradient {
  public:
   // find_winograd(shape, kernels) is not null.
-  WinogradGradient(const ConvShape& shape, int threads,
-                   const KernelTable& kernels = best_kernels());
+  WinogradGradient(const ConvShape& shape, int threads, const KernelTable& kernels);
 
   // With very many channels it would need too much; WeightGradient is the one to take then.
   bool fits_memory() const;

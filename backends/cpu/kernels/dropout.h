@@ -12,8 +12,10 @@ struct DropoutKey {
   float probability, scale;  // scale: 1 / (1 - probability)
 };
 
-// Elements first .. first + count of one sample; x and y point at the first.
-void dropout(const DropoutKey& key, int64_t first, const float* x, float* y, int64_t count);
+struct DropoutKernels {
+  // Elements first .. first + count of one sample; x and y point at the first.
+  void (*dropout)(const DropoutKey& key, int64_t first, const float* x, float* y, int64_t count);
+};
 
 }  // namespace backends::cpu::kernels
 

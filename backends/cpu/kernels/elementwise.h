@@ -6,22 +6,25 @@
 
 namespace backends::cpu::kernels {
 
-// `function` is RT_ACTIVATION_*. y may be x, dx may be dy or s.
-void activation(int32_t function, const float* x, float* y, int64_t count);
-void activation_backward(int32_t function, const float* dy, const float* s, float* dx,
-                         int64_t count);
-
 enum class Binary : int32_t { kAdd, kSubtract, kMultiply, kDivide };
-// c = a op b, where an operand advances by its step (0: one value for all, 1: an array).
-void binary(Binary op, const float* a, int64_t a_step, const float* b, int64_t b_step, float* c,
-            int64_t count);
 
-void add_to(float* y, const float* r, int64_t count);
-// Adds b[(first + i) % channels] to y[i].
-void add_bias(float* y, const float* b, int64_t first, int64_t channels, int64_t count);
-void scale(const float* x, float alpha, float beta, float* y, int64_t count);
-void fill(float* y, float value, int64_t count);
-double square_sum(const float* x, int64_t count);
+struct ElementwiseKernels {
+  // `function` is RT_ACTIVATION_*. y may be x, dx may be dy or s.
+  void (*activation)(int32_t function, const float* x, float* y, int64_t count);
+  void (*activation_backward)(int32_t function, const float* dy, const float* s, float* dx,
+                              int64_t count);
+
+  // c = a op b, where an operand advances by its step (0: one value for all, 1: an array).
+  void (*binary)(Binary op, const float* a, int64_t a_step, const float* b, int64_t b_step,
+                 float* c, int64_t count);
+
+  void (*add_to)(float* y, const float* r, int64_t count);
+  // Adds b[(first + i) % channels] to y[i].
+  void (*add_bias)(float* y, const float* b, int64_t first, int64_t channels, int64_t count);
+  void (*scale)(const float* x, float alpha, float beta, float* y, int64_t count);
+  void (*fill)(float* y, float value, int64_t count);
+  double (*square_sum)(const float* x, int64_t count);
+};
 
 }  // namespace backends::cpu::kernels
 

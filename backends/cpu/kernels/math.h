@@ -13,9 +13,9 @@
 namespace backends::cpu::kernels {
 
 // exp by 2^n p(r), r = x - n ln 2 in two pieces; p of degree 6 (Taylor, |r| <= 0.347: error
-// 1.2e-7 relative). Below -87.3 it is 0 and above 88.7 saturates near the largest float.
+// 1.2e-7 relative). Below -87.3 it is 0, above 88.73 infinite.
 CPU_INLINE float fast_exp(float x) {
-  const float clamped = x < -87.3f ? -87.3f : (x > 88.7f ? 88.7f : x);
+  const float clamped = x < -87.3f ? -87.3f : (x > 89.0f ? 89.0f : x);
   const float shifted = clamped * 1.44269504088896341f + 12582912.0f;  // rounds to an integer
   const float n = shifted - 12582912.0f;
   const float r = (clamped - n * 0.693359375f) - n * -2.12194440e-4f;
@@ -120,13 +120,15 @@ CPU_INLINE float activate(float x) {
 template <int32_t kFunction>
 CPU_INLINE float activate_backward(float dy, float s) {
   if constexpr (kFunction == RT_ACTIVATION_RELU) {
-    return s > 0.0f ? dy : 0.0f;
+    return s <= 0.0f ? 0.0f : dy;  // NaN lets the gradient through, as in PyTorch
   } else if constexpr (kFunction == RT_ACTIVATION_GELU) {
     const Erf erf = fast_erf(s * kSqrtHalf);
     return dy * (0.5f * (1.0f + erf.value) + s * kInverseSqrtTwoPi * erf.exp);
   } else if constexpr (kFunction == RT_ACTIVATION_GELU_TANH) {
     const float cdf = gelu_tanh_cdf(s);
-    const float slope = 2.0f * kGeluTanhScale * (1.0f + 3.0f * kGeluTanhCubic * s * s);
+    // Where the cdf is 0 or 1 the slope must not be infinite.
+    const float near = s < -1e4f ? -1e4f : (s > 1e4f ? 1e4f : s);
+    const float slope = 2.0f * kGeluTanhScale * (1.0f + 3.0f * kGeluTanhCubic * near * near);
     return dy * (cdf + s * cdf * (1.0f - cdf) * slope);
   } else if constexpr (kFunction == RT_ACTIVATION_TANH) {
     return dy * (1.0f - s * s);

@@ -10,16 +10,21 @@ struct Sgd {
   float lr, scale, weight_decay, momentum;
   bool nesterov;
 };
-void sgd(const Sgd& s, const float* param, const float* grad, float* out, int64_t count);
-void sgd_momentum(const Sgd& s, const float* param, const float* grad, const float* velocity,
-                  float* param_out, float* velocity_out, int64_t count);
 
 struct AdamW {
   float lr, scale, beta1, beta2, epsilon, weight_decay;
+  float rest1, rest2;              // 1 - beta, whose digits a float beta has lost
   float correction1, correction2;  // 1 / (1 - beta^step)
 };
-void adamw(const AdamW& s, const float* param, const float* grad, const float* m, const float* v,
-           float* param_out, float* m_out, float* v_out, int64_t count);
+
+struct OptimizerKernels {
+  void (*sgd)(const Sgd& s, const float* param, const float* grad, float* out, int64_t count);
+  void (*sgd_momentum)(const Sgd& s, const float* param, const float* grad, const float* velocity,
+                       float* param_out, float* velocity_out, int64_t count);
+
+  void (*adamw)(const AdamW& s, const float* param, const float* grad, const float* m,
+                const float* v, float* param_out, float* m_out, float* v_out, int64_t count);
+};
 
 }  // namespace backends::cpu::kernels
 

@@ -6,38 +6,41 @@
 
 namespace backends::cpu::kernels {
 
-void softmax_rows(const float* x, float* y, int64_t rows, int64_t columns);
-void log_softmax_rows(const float* x, float* y, int64_t rows, int64_t columns);
-void softmax_backward_rows(const float* dy, const float* y, float* dx, int64_t rows,
-                           int64_t columns);
-void log_softmax_backward_rows(const float* dy, const float* y, float* dx, int64_t rows,
-                               int64_t columns);
+struct RowKernels {
+  void (*softmax_rows)(const float* x, float* y, int64_t rows, int64_t columns);
+  void (*log_softmax_rows)(const float* x, float* y, int64_t rows, int64_t columns);
+  void (*softmax_backward_rows)(const float* dy, const float* y, float* dx, int64_t rows,
+                                int64_t columns);
+  void (*log_softmax_backward_rows)(const float* dy, const float* y, float* dx, int64_t rows,
+                                    int64_t columns);
 
-// Sum over rows of weight (logsumexp - logit of the label).
-double cross_entropy_rows(const float* logits, const int32_t* labels, const float* weight,
+  // Sum over rows of weight (logsumexp - logit of the label).
+  double (*cross_entropy_rows)(const float* logits, const int32_t* labels, const float* weight,
+                               int64_t rows, int64_t columns);
+  void (*cross_entropy_backward_rows)(const float* logits, const int32_t* labels,
+                                      const float* weight, float dloss, float* dlogits,
+                                      int64_t rows, int64_t columns);
+
+  // In parts: `part` has four numbers a row, `merged` two, see plugins/operations.md. The rows of
+  // the next group's part follow those of the one before. `correct`: the number of right answers.
+  void (*cross_entropy_part_rows)(const float* logits, const int32_t* labels, int64_t first_class,
+                                  float* part, int64_t rows, int64_t columns);
+  double (*cross_entropy_merge_rows)(const float* parts, const float* weight, float* merged,
+                                     int64_t groups, int64_t rows, float* correct);
+  void (*cross_entropy_backward_apply_rows)(const float* logits, const int32_t* labels,
+                                            const float* weight, float dloss, const float* merged,
+                                            int64_t first_class, float* dlogits, int64_t rows,
+                                            int64_t columns);
+
+  int64_t (*correct_rows)(const float* logits, const int32_t* labels, const float* weight,
                           int64_t rows, int64_t columns);
-void cross_entropy_backward_rows(const float* logits, const int32_t* labels, const float* weight,
-                                 float dloss, float* dlogits, int64_t rows, int64_t columns);
 
-// In parts: `part` has four numbers a row, `merged` two, see plugins/operations.md. The rows of
-// the next group's part follow those of the one before. `correct`: the number of right answers.
-void cross_entropy_part_rows(const float* logits, const int32_t* labels, int64_t first_class,
-                             float* part, int64_t rows, int64_t columns);
-double cross_entropy_merge_rows(const float* parts, const float* weight, float* merged,
-                                int64_t groups, int64_t rows, float* correct);
-void cross_entropy_backward_apply_rows(const float* logits, const int32_t* labels,
-                                       const float* weight, float dloss, const float* merged,
-                                       int64_t first_class, float* dlogits, int64_t rows,
-                                       int64_t columns);
-
-int64_t correct_rows(const float* logits, const int32_t* labels, const float* weight, int64_t rows,
-                     int64_t columns);
-
-// Sum over rows of weight times the mean of (y - target)^2.
-double squared_error_rows(const float* y, const float* target, const float* weight, int64_t rows,
-                          int64_t columns);
-void squared_error_backward_rows(const float* y, const float* target, const float* weight,
-                                 float dloss, float* dy, int64_t rows, int64_t columns);
+  // Sum over rows of weight times the mean of (y - target)^2.
+  double (*squared_error_rows)(const float* y, const float* target, const float* weight,
+                               int64_t rows, int64_t columns);
+  void (*squared_error_backward_rows)(const float* y, const float* target, const float* weight,
+                                      float dloss, float* dy, int64_t rows, int64_t columns);
+};
 
 }  // namespace backends::cpu::kernels
 

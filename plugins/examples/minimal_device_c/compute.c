@@ -64,7 +64,7 @@ static const float kGeluCubic = 0.044715f; /* Hendrycks and Gimpel, "Gaussian Er
 static float activate(float x, int32_t function) {
   switch (function) {
     case RT_ACTIVATION_RELU:
-      return x > 0.0f ? x : 0.0f;
+      return x < 0.0f ? 0.0f : x; /* NaN stays */
     case RT_ACTIVATION_GELU:
       return 0.5f * x * (1.0f + erff(x * kInverseSqrt2));
     case RT_ACTIVATION_GELU_TANH:
@@ -76,17 +76,17 @@ static float activate(float x, int32_t function) {
   }
 }
 
-/* f' from the saved value: y for relu, tanh, sigmoid; x for the two gelus. */
+/* f' from the saved value: y for tanh and sigmoid; x for the two gelus. */
 static float derivative(float s, int32_t function) {
   switch (function) {
-    case RT_ACTIVATION_RELU:
-      return s > 0.0f ? 1.0f : 0.0f;
     case RT_ACTIVATION_GELU:
       return 0.5f * (1.0f + erff(s * kInverseSqrt2)) + s * kInverseSqrt2Pi * expf(-0.5f * s * s);
     case RT_ACTIVATION_GELU_TANH: {
       const float t = tanhf(kSqrt2OverPi * (s + kGeluCubic * s * s * s));
+      /* Where t is 1 or -1 the slope must not be infinite. */
+      const float near = s < -1e4f ? -1e4f : (s > 1e4f ? 1e4f : s);
       return 0.5f * (1.0f + t) +
-             0.5f * s * (1.0f - t * t) * kSqrt2OverPi * (1.0f + 3.0f * kGeluCubic * s * s);
+             0.5f * s * (1.0f - t * t) * kSqrt2OverPi * (1.0f + 3.0f * kGeluCubic * near * near);
     }
     case RT_ACTIVATION_TANH:
       return 1.0f - s * s;
@@ -105,7 +105,12 @@ void example_activation(const rt_plan* plan, const rt_launch* launch) {
 void example_activation_backward(const rt_plan* plan, const rt_launch* launch) {
   const int64_t count = example_count(&plan->outputs[0]);
   for (int64_t i = 0; i < count; ++i) {
-    output(launch)[i] = input(launch, 0)[i] * derivative(input(launch, 1)[i], plan->function);
+    const float dy = input(launch, 0)[i], s = input(launch, 1)[i];
+    if (plan->function == RT_ACTIVATION_RELU) {
+      output(launch)[i] = s <= 0.0f ? 0.0f : dy; /* a choice, no product: dy may be infinite */
+    } else {
+      output(launch)[i] = dy * derivative(s, plan->function);
+    }
   }
 }
 
@@ -224,12 +229,11 @@ static float largest_of(const float* row, int64_t columns) {
   return largest;
 }
 
-/* log(sum(exp(row))), with the largest subtracted so that exp cannot overflow. */
-static double log_sum_exp(const float* row, int64_t columns) {
-  const float largest = largest_of(row, columns);
+/* log(sum(exp(row - largest))), which cannot overflow. */
+static double log_sum_exp(const float* row, int64_t columns, float largest) {
   double sum = 0.0;
   for (int64_t j = 0; j < columns; ++j) sum += expf(row[j] - largest);
-  return log(sum) + largest;
+  return log(sum);
 }
 
 void example_cross_entropy(const rt_plan* plan, const rt_launch* launch) {
@@ -240,7 +244,9 @@ void example_cross_entropy(const rt_plan* plan, const rt_launch* launch) {
   for (int64_t i = 0; i < rows; ++i) {
     if (weights[i] == 0.0f) continue; /* padding */
     const float* row = input(launch, 0) + i * columns;
-    loss += weights[i] * (log_sum_exp(row, columns) - row[labels[i]]);
+    const float largest = largest_of(row, columns);
+    /* In this order: a large row would round away the logarithm. */
+    loss += weights[i] * (log_sum_exp(row, columns, largest) - (row[labels[i]] - largest));
   }
   output(launch)[0] = (float)loss;
 }
@@ -252,10 +258,15 @@ void example_cross_entropy_backward(const rt_plan* plan, const rt_launch* launch
   for (int64_t i = 0; i < rows; ++i) {
     const float* row = input(launch, 0) + i * columns;
     float* gradient = output(launch) + i * columns;
+    if (input(launch, 2)[i] == 0.0f) { /* padding, which may hold anything */
+      memset(gradient, 0, (size_t)columns * sizeof(float));
+      continue;
+    }
     const float factor = input(launch, 2)[i] * dloss;
-    const double normaliser = log_sum_exp(row, columns);
+    const float largest = largest_of(row, columns);
+    const double log_sum = log_sum_exp(row, columns, largest);
     for (int64_t j = 0; j < columns; ++j) {
-      const float softmax = (float)exp(row[j] - normaliser);
+      const float softmax = (float)exp((row[j] - largest) - log_sum);
       gradient[j] = factor * (softmax - (j == labels[i] ? 1.0f : 0.0f));
     }
   }
@@ -269,7 +280,10 @@ void example_correct_count(const rt_plan* plan, const rt_launch* launch) {
     if (!(input(launch, 2)[i] > 0.0f)) continue;
     const float* row = input(launch, 0) + i * columns;
     int64_t best = 0;
-    for (int64_t j = 1; j < columns; ++j) best = row[j] > row[best] ? j : best;
+    for (int64_t j = 1; j < columns; ++j) {
+      const int first_nan = row[j] != row[j] && row[best] == row[best];
+      if (row[j] > row[best] || first_nan) best = j;
+    }
     correct += best == labels[i];
   }
   output(launch)[0] = (float)correct;

@@ -3,8 +3,7 @@
  *
  * Thread rule: the host serializes calls on one communicator; different communicators may be used
  * concurrently unless RT_COMM_SINGLE_THREAD is set. Every rank must make the same calls in the same
- * order.
- */
+ * order. */
 #ifndef RT_COMMUNICATOR_H_
 #define RT_COMMUNICATOR_H_
 
@@ -16,6 +15,7 @@ extern "C" {
 #endif
 
 #define RT_COMMUNICATOR_API_VERSION 1
+#define RT_DOMAIN_SILENT_RANK "silent rank" /* rt_error.native_domain, see work_wait */
 
 typedef struct rt_communicator rt_communicator;
 typedef struct rt_work rt_work;
@@ -130,7 +130,8 @@ typedef struct rt_communicator_api {
                        rt_work** work, rt_error* error);
   /* RT_OK, RT_NOT_READY, or how it failed. Polling alone is enough for a work to complete. */
   rt_status (*work_poll)(rt_work* work, rt_error* error);
-  /* As poll, but waits; RT_ERROR_TIMEOUT when the deadline has passed, the work goes on. */
+  /* As poll, but waits; RT_ERROR_TIMEOUT at the deadline, the work goes on. With the native domain
+   * RT_DOMAIN_SILENT_RANK the native code is a rank (before splits) that does not answer. */
   rt_status (*work_wait)(rt_work* work, int64_t timeout_ns, rt_error* error);
   void (*work_destroy)(rt_work* work);
 

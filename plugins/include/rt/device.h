@@ -38,7 +38,8 @@ typedef struct rt_device_properties {
   uint64_t memory_bytes;
   uint64_t storage_dtypes; /* mask of RT_DTYPE_BIT: types that it can hold */
   uint64_t compute_dtypes; /* mask: types that its kernels compute in */
-  uint64_t alignment; /* bytes; every buffer that the host passes to a kernel is aligned to this */
+  uint64_t alignment; /* bytes, a power of two up to 2 MiB; every buffer that the host passes to a
+                         kernel is aligned to this */
 } rt_device_properties;
 
 typedef struct rt_device_options {
@@ -71,7 +72,8 @@ typedef struct rt_device_api {
   uint32_t size;
   uint32_t version; /* RT_DEVICE_API_VERSION */
 
-  /* Number of devices, usable or not; indices are 0..count-1. Zero is no error. Does not block. */
+  /* Number of devices, usable or not, at most 1024; indices are 0..count-1. Zero is no error. Does
+   * not block. */
   rt_status (*count)(void* self, int32_t* count, rt_error* error);
   rt_status (*properties)(void* self, int32_t index, rt_device_properties* properties,
                           rt_error* error);

@@ -84,13 +84,13 @@ typedef struct rt_candidate {
 /* Answer of `query`. The caller provides `candidates` (may be NULL with capacity 0). */
 typedef struct rt_support {
   uint32_t size;
-  int32_t level; /* RT_SUPPORT_* */
-  uint32_t
-      post_ops_fused; /* out: how many of the post-operations, counted from the first, it fuses */
-  int32_t deterministic;  /* out: 1 if the default implementation gives the same bits every time */
-  double tolerance;       /* out: relative to the reference, in the norm of each output */
-  int32_t reason_operand; /* out, if refused: index of the input that is in the way, outputs from
-                             100; -1: none */
+  int32_t level;           /* RT_SUPPORT_* */
+  uint32_t post_ops_fused; /* out: how many of the post-operations, counted from the first, every
+                              listed candidate fuses; may differ with the layouts asked for */
+  int32_t deterministic;   /* out: 1 if the default implementation gives the same bits every time */
+  double tolerance;        /* out: relative to the reference, in the norm of each output */
+  int32_t reason_operand;  /* out, if refused: index of the input that is in the way, outputs from
+                              100; -1: none */
   uint32_t
       candidate_count; /* out: how many there are; the first min(count, capacity) were written */
   rt_candidate* candidates; /* in: array of `candidate_capacity` elements of sizeof(rt_candidate) as
@@ -133,11 +133,14 @@ typedef struct rt_kernel_api {
 
   /* Can the device do this, how far can it fuse, in which layouts? Layouts given in the description
    * are fixed, except RT_LAYOUT_ANY. An operation that is refused is no error: RT_OK with level
-   * RT_SUPPORT_REFUSED and a reason. Any thread; may take milliseconds. */
+   * RT_SUPPORT_REFUSED and a reason. `create` makes every listed candidate with the first
+   * `post_ops_fused` post-operations. For other layouts of the same operation both may be other
+   * ones, so an answer for RT_LAYOUT_ANY promises nothing for layouts that it does not list. Any
+   * thread; may take milliseconds. */
   rt_status (*query)(rt_device* device, const rt_op_desc* op, rt_support* support, rt_error* error);
 
   /* Makes a plan. No layout may be RT_LAYOUT_ANY. All post-operations must be within the prefix
-   * that `query` named. Any thread; may block (compilation). */
+   * that `query` named for these layouts. Any thread; may block (compilation). */
   rt_status (*create)(rt_device* device, const rt_op_desc* op, rt_plan** plan, rt_error* error);
   void (*destroy)(rt_plan* plan);
   rt_status (*info)(const rt_plan* plan, rt_plan_info* info, rt_error* error);

@@ -92,7 +92,8 @@ typedef struct rt_plugin {
 } rt_plugin;
 
 /* The one symbol that a plugin exports. Makes one instance; may be called several times in a
- * process, also from several threads (ranks). Must not exit, abort or throw. On refusal returns
+ * process, also from several threads (ranks), and in another process that only looks at the plugin
+ * and ends without shutdown. Must not exit, abort or throw. On refusal returns
  * RT_ERROR_VERSION and writes both versions into the error's message. */
 typedef rt_status (*rt_plugin_entry_fn)(const rt_host* host, rt_negotiation* negotiation,
                                         const rt_plugin** plugin, rt_error* error);

@@ -129,9 +129,9 @@ TEST(Attention, EveryInstructionSetAgreesWithSumsInDouble) {
       }
       for (int64_t i = 0; i < s.length; ++i) expected_row(p, rows, i, y, dqkv);
     }
-    for (auto* kernels = usable_kernels(); *kernels != nullptr; ++kernels) {
-      SCOPED_TRACE((*kernels)->name + (" length " + std::to_string(s.length)));
-      const Results r = p.run(**kernels, 1);
+    for (const Isa isa : usable_isas()) {
+      SCOPED_TRACE(kernel_suffix(isa) + (" length " + std::to_string(s.length)));
+      const Results r = p.run(kernels_for(isa), 1);
       expect_near(r.y, y, "y");
       expect_near(r.dqkv, dqkv, "dqkv");
     }
@@ -140,9 +140,9 @@ TEST(Attention, EveryInstructionSetAgreesWithSumsInDouble) {
 
 TEST(Attention, TheBitsDoNotDependOnTheNumberOfThreads) {
   const Problem p({3, 130, 3, 32, true});
-  const Results one = p.run(best_kernels(), 1);
+  const Results one = p.run(kernels_for(widest_isa()), 1);
   for (const int threads : {2, 5}) {
-    const Results more = p.run(best_kernels(), threads);
+    const Results more = p.run(kernels_for(widest_isa()), threads);
     EXPECT_EQ(more.y, one.y) << threads;
     EXPECT_EQ(more.dqkv, one.dqkv) << threads;
   }
@@ -152,7 +152,7 @@ TEST(Attention, TheBitsDoNotDependOnTheNumberOfThreads) {
 TEST(Attention, LargeScoresStayFinite) {
   Problem p({1, 70, 1, 16, true});
   for (float& x : p.qkv) x *= 50;
-  const Results r = p.run(best_kernels(), 1);
+  const Results r = p.run(kernels_for(widest_isa()), 1);
   for (const float x : r.y) ASSERT_TRUE(std::isfinite(x));
   for (const float x : r.dqkv) ASSERT_TRUE(std::isfinite(x));
 }

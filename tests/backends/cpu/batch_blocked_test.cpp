@@ -156,10 +156,11 @@ template <typename Prepare>
 void for_all(Prepare prepare) {
   for (const ConvShape& shape : conv_shapes()) {
     const auto check = prepare(shape);
-    for (const KernelTable* const* k = usable_kernels(); *k; ++k) {
+    for (const Isa isa : usable_isas()) {
+      const KernelTable& kernels = kernels_for(isa);
       for (const int threads : {1, 3}) {
-        SCOPED_TRACE(describe(**k, shape, threads));
-        check(**k, threads);
+        SCOPED_TRACE(describe(kernels, shape, threads));
+        check(kernels, threads);
       }
     }
   }
@@ -338,7 +339,7 @@ void check_same_bits(const ConvShape& s) {
   Buffer x = block(data.x, s.n), dy = block(data.y, s.n);
   std::vector<Values> results;
   for (int i = 0; i < 3; ++i) {
-    const Op op(s, 3);
+    const Op op(s, 3, kernels_for(widest_isa()));
     Buffer dw(static_cast<int64_t>(data.w.size()));
     Buffer workspace(static_cast<int64_t>(op.workspace_bytes() / 4));
     op.run(x.get(), dy.get(), dw.get(), nullptr, workspace.get());
@@ -361,7 +362,7 @@ TEST(BatchBlocked, BackwardWeightsSplitsSamplesWhenTilesAreFew) {
   Values expected(data.w.size());
   for_products(s, [&](size_t x, size_t w, size_t y) { expected[w] += data.x[x] * data.y[y]; });
   Buffer x = block(data.x, s.n), dy = block(data.y, s.n), dw(s.o), db(s.o);
-  const WeightGradient op(s, 4);
+  const WeightGradient op(s, 4, kernels_for(widest_isa()));
   Buffer workspace(static_cast<int64_t>(op.workspace_bytes() / 4));
   op.run(x.get(), dy.get(), dw.get(), db.get(), workspace.get());
   expect_near(Values(dw.get(), dw.get() + s.o), expected, "dw");
@@ -399,9 +400,10 @@ void for_windows(const PoolShape& s, Visit visit) {
 }
 
 TEST(BatchBlocked, AveragePoolingAndItsGradient) {
-  for (const KernelTable* const* k = usable_kernels(); *k; ++k) {
+  for (const Isa isa : usable_isas()) {
+    const KernelTable& kernels = kernels_for(isa);
     for (const PoolShape& s : pool_shapes()) {
-      SCOPED_TRACE(std::string((*k)->name) + " kernel " + std::to_string(s.kernel_h));
+      SCOPED_TRACE(std::string(kernels.name) + " kernel " + std::to_string(s.kernel_h));
       const Values x = numbers(s.n * s.h * s.w * s.c, 1), dy = numbers(s.n * s.p * s.q * s.c, 2);
       Values y(dy.size()), dx(x.size());
       for_windows(s, [&](size_t xi, size_t yi, int64_t, int64_t inside) {
@@ -413,7 +415,7 @@ TEST(BatchBlocked, AveragePoolingAndItsGradient) {
       for (float& v : y) v = std::max(v, 0.0f);
       for (size_t i = 0; i < dx.size(); ++i) dx[i] = x[i] > 0 ? dx[i] : 0.0f;
       Buffer bx = block(x, s.n), bdy = block(dy, s.n), by(bdy.size()), bdx(bx.size());
-      const Pooling op(s, PoolKind::kAverage, 2, **k);
+      const Pooling op(s, PoolKind::kAverage, 2, kernels);
       op.forward(bx.get(), by.get(), nullptr, {1, {{Post::kRelu, nullptr}}});
       expect_near(unblock(by, s.n), y, "y");
       if (!Pooling::supports_backward(s, PoolKind::kAverage)) continue;
@@ -424,9 +426,10 @@ TEST(BatchBlocked, AveragePoolingAndItsGradient) {
 }
 
 TEST(BatchBlocked, MaxPoolingAndItsGradient) {
-  for (const KernelTable* const* k = usable_kernels(); *k; ++k) {
+  for (const Isa isa : usable_isas()) {
+    const KernelTable& kernels = kernels_for(isa);
     for (const PoolShape& s : pool_shapes()) {
-      SCOPED_TRACE(std::string((*k)->name) + " kernel " + std::to_string(s.kernel_h));
+      SCOPED_TRACE(std::string(kernels.name) + " kernel " + std::to_string(s.kernel_h));
       Values x = numbers(s.n * s.h * s.w * s.c, 1), dy = numbers(s.n * s.p * s.q * s.c, 2);
       for (float& v : x) v = std::round(v * 4) / 4;  // ties: the first wins
       Values y(dy.size(), -2.0f), dx(x.size());
@@ -440,7 +443,7 @@ TEST(BatchBlocked, MaxPoolingAndItsGradient) {
       });
       for (size_t i = 0; i < y.size(); ++i) dx[from[i]] += dy[i];
       Buffer bx = block(x, s.n), bdy = block(dy, s.n), by(bdy.size()), bdx(bx.size());
-      const Pooling op(s, PoolKind::kMax, 2, **k);
+      const Pooling op(s, PoolKind::kMax, 2, kernels);
       op.forward(bx.get(), by.get(), saved.data(), {});
       EXPECT_EQ(unblock(by, s.n), y);
       EXPECT_EQ(saved, winners);
@@ -451,19 +454,20 @@ TEST(BatchBlocked, MaxPoolingAndItsGradient) {
 }
 
 TEST(BatchBlocked, ReorderBothWaysKeepsEveryElement) {
-  for (const KernelTable* const* k = usable_kernels(); *k; ++k) {
+  for (const Isa isa : usable_isas()) {
+    const KernelTable& kernels = kernels_for(isa);
     for (const int64_t n : {1, 5, 16, 17, 250}) {
       for (const int64_t elements : {1, 15, 16, 50, 300}) {
-        SCOPED_TRACE(std::string((*k)->name) + " n" + std::to_string(n) + " elements " +
+        SCOPED_TRACE(std::string(kernels.name) + " n" + std::to_string(n) + " elements " +
                      std::to_string(elements));
         const Values x = numbers(n * elements, 1);
         Buffer canonical = copy(x), blocked(sample_blocks(n) * kBlock * elements),
                back(n * elements);
-        to_blocked(canonical.get(), n, elements, blocked.get(), 2, **k);
+        to_blocked(canonical.get(), n, elements, blocked.get(), 2, kernels);
         Buffer expected = block(x, n, 0.0f);
         EXPECT_EQ(Values(blocked.get(), blocked.get() + blocked.size()),
                   Values(expected.get(), expected.get() + expected.size()));
-        from_blocked(blocked.get(), n, elements, back.get(), 2, **k);
+        from_blocked(blocked.get(), n, elements, back.get(), 2, kernels);
         EXPECT_EQ(Values(back.get(), back.get() + back.size()), x);
       }
     }

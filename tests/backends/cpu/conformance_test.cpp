@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
+
 #include "rt/operations.h"
 
 namespace {
@@ -11,7 +14,12 @@ namespace {
 namespace conformance = plugins::conformance;
 namespace host = plugins::host;
 
-std::shared_ptr<host::Device> open(const char* library, const host::DeviceOptions& options = {}) {
+// RUNTIME_TEST_PLUGINS names the folder of the plugins, where the build has moved since it was
+// made.
+std::shared_ptr<host::Device> open(const std::filesystem::path& built,
+                                   const host::DeviceOptions& options = {}) {
+  const char* const folder = std::getenv("RUNTIME_TEST_PLUGINS");
+  const std::filesystem::path library = folder == nullptr ? built : folder / built.filename();
   return host::Device::open(host::Plugin::load(library, {}), 0, options);
 }
 

@@ -154,6 +154,24 @@ TEST(CudaVendor, Tf32IsAChoiceAndShows) {
   EXPECT_GT(support.tolerance, 1e-4);
 }
 
+// With operands that lose 13 bits, as on tensor cores, what the plugin claims is accepted and kept.
+class Tf32Conformance : public testing::TestWithParam<const char*> {};
+
+TEST_P(Tf32Conformance, AgreesWithTheReference) {
+  const auto device = open(CUDA_VENDOR_DOUBLE, {{"tf32", "true"}});
+  const auto reference = open(REFERENCE_PLUGIN);
+  auto cases = conformance::cases_of(GetParam());
+  std::erase_if(cases, [](const Case& c) { return c.dtype != RT_FLOAT32; });
+  const auto summary = run_cases(*device, *reference, cases);
+  EXPECT_EQ(summary.failed, 0) << summary.text() << testing::PrintToString(summary.failures);
+  EXPECT_GE(summary.passed, 14) << summary.text();
+}
+
+INSTANTIATE_TEST_SUITE_P(Operations, Tf32Conformance,
+                         testing::Values(RT_OP_MATMUL, RT_OP_CONV2D, RT_OP_CONV2D_BACKWARD_DATA,
+                                         RT_OP_CONV2D_BACKWARD_WEIGHTS),
+                         [](const auto& info) { return std::string(info.param); });
+
 TEST(CudaVendor, WithoutLibrariesOnlyTheOwnKernelsAreLeft) {
   const auto device = open(CUDA_VENDOR_DOUBLE, {{"vendor_libraries", "false"}});
   EXPECT_THAT(ask(*device, {{RT_POST_BIAS, 0, 2}}).reason, HasSubstr("has no kernels"));

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <iostream>
 #include <sstream>
 
@@ -34,7 +35,14 @@ std::vector<Kind> kinds() {
   return all;
 }
 
-std::shared_ptr<host::Plugin> plugin() { return host::Plugin::load(GPU_PLUGIN, {}); }
+// RUNTIME_TEST_PLUGINS names the folder of the plugins, where the build has moved since it was
+// made.
+std::shared_ptr<host::Plugin> load(const std::filesystem::path& built) {
+  const char* const folder = std::getenv("RUNTIME_TEST_PLUGINS");
+  return host::Plugin::load(folder == nullptr ? built : folder / built.filename(), {});
+}
+
+std::shared_ptr<host::Plugin> plugin() { return load(GPU_PLUGIN); }
 
 // RUNTIME_TEST_DEVICE_OPTIONS="vendor_libraries=false,tf32=true" is [device.<plugin>], for
 // tools/gpu.
@@ -55,7 +63,7 @@ TEST_P(GpuConformance, AgreesWithTheReference) {
   const host::DeviceInfo found = host::list_devices(*plugin()).at(0);
   if (!found.usable()) GTEST_SKIP() << found.properties.unusable_reason;
   const auto device = host::Device::open(plugin(), 0, options_of_environment());
-  const auto reference = host::Device::open(host::Plugin::load(REFERENCE_PLUGIN, {}), 0, {});
+  const auto reference = host::Device::open(load(REFERENCE_PLUGIN), 0, {});
   auto cases = conformance::cases_of(GetParam().operation, *device);
   std::erase_if(cases, [](const auto& c) { return c.dtype != GetParam().dtype; });
   EXPECT_FALSE(cases.empty()) << "the device does not say that it computes in this type";

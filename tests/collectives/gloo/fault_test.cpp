@@ -40,6 +40,7 @@ TEST(GlooFaults, KilledRankOfSplit) { expect_survivors("killed_in_split", 4, kKi
 TEST(GlooFaults, StoppedRankOfTwo) { expect_survivors("stopped", 2, kKilled); }
 TEST(GlooFaults, StoppedRankOfThree) { expect_survivors("stopped", 3, kKilled); }
 TEST(GlooFaults, StrangersOnThePorts) { expect_survivors("strangers", 3, kKilled); }
+TEST(GlooFaults, RanksThatDisagree) { expect_success(scenario("disagreeing", 2)); }
 TEST(GlooFaults, LateRank) { expect_success(scenario("late", 3)); }
 TEST(GlooFaults, AbsentRank) { expect_success(scenario("absent", 3)); }
 TEST(GlooFaults, RankThatLeft) { expect_success(scenario("left", 3)); }

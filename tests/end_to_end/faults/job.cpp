@@ -15,6 +15,7 @@ namespace fs = std::filesystem;
 constexpr const char* kJob = R"(
 [job]
 dump_folder = "run"
+overwrite = true
 [model]
 input = [6]
 layers = [ { type = "linear", features = 5, activation = "relu" }, { type = "linear", features = 3 } ]
@@ -64,17 +65,20 @@ void JobTest::TearDown() {
         << entry.path() << " is left over";
 }
 
-Process JobTest::train(const Words& arguments, const Words& settings, Variables variables) {
+Process JobTest::train(const Words& arguments, const Words& settings, Variables variables,
+                       const Before& before) {
   Words all = {"train", job_};
   all.insert(all.end(), arguments.begin(), arguments.end());
   for (const std::string& setting : settings) all.insert(all.end(), {"--set", setting});
   variables.emplace("TMPDIR", path("tmp").string());
-  return std::make_unique<RuntimeProcess>(folder_.path(), all, variables);
+  return std::make_unique<RuntimeProcess>(folder_.path(), all, variables, before);
 }
 
-Process JobTest::ranks(const std::string& backend, int count, Words settings) {
+Process JobTest::ranks(const std::string& backend, int count, Words settings,
+                       const Before& before) {
+  if (backend.empty()) return train({}, settings, {}, before);
   settings.push_back("comm.backend=" + backend);
-  return train({"--nproc", std::to_string(count)}, settings);
+  return train({"--nproc", std::to_string(count)}, settings, {}, before);
 }
 
 Process JobTest::rank(int rank, int world_size, const Words& settings, const Words& arguments) {

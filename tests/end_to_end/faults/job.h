@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -35,8 +36,13 @@ class JobTest : public testing::Test {
 
   // `runtime train` of a model that takes some microseconds a step, with deadlines of 2 s for a
   // collective and 5 s for the rendezvous; `settings`: "key=value".
-  Process train(const Words& arguments, const Words& settings = {}, Variables variables = {});
-  Process ranks(const std::string& backend, int count, Words settings = {});
+  // `before`: see RuntimeProcess.
+  using Before = std::function<void()>;
+  Process train(const Words& arguments, const Words& settings = {}, Variables variables = {},
+                const Before& before = nullptr);
+  // One rank for the backend "".
+  Process ranks(const std::string& backend, int count, Words settings = {},
+                const Before& before = nullptr);
   // One rank that nobody has started as such, in the folder "meeting" unless `settings` says more.
   Process rank(int rank, int world_size, const Words& settings = {}, const Words& arguments = {});
   // The process that is this rank, as soon as there is one; 0 if none comes.

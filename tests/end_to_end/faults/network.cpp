@@ -48,13 +48,19 @@ Network::~Network() {
 
 void Network::join(int one, const std::string& address, int other,
                    const std::string& other_address) {
+  if (!link(one, "link0", address, other, "link0", other_address))
+    why_not_ = "two network namespaces cannot be joined by a veth";
+}
+
+bool Network::link(int one, const std::string& name, const std::string& address, int other,
+                   const std::string& other_name, const std::string& other_address) {
   const std::string peer =
       "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(machines_[other]);
-  const bool joined = run(one, "ip link add link0 type veth peer name link0 netns " + peer) &&
-                      run(one, "ip address add " + address + "/24 dev link0") &&
-                      run(other, "ip address add " + other_address + "/24 dev link0") &&
-                      run(one, "ip link set link0 up") && run(other, "ip link set link0 up");
-  if (!joined) why_not_ = "two network namespaces cannot be joined by a veth";
+  return run(one,
+             "ip link add " + name + " type veth peer name " + other_name + " netns " + peer) &&
+         run(one, "ip address add " + address + "/24 dev " + name) &&
+         run(other, "ip address add " + other_address + "/24 dev " + other_name) &&
+         run(one, "ip link set " + name + " up") && run(other, "ip link set " + other_name + " up");
 }
 
 void Network::enter(int machine) const {

@@ -8,7 +8,7 @@
 namespace runtime::faults {
 
 // Root, or a kernel that lets users have namespaces; the process stays in the last one entered.
-// The interface of a machine is "link0" and has a network of its own, 10.213.0.0/24.
+// join(): the interface of a machine is "link0" and has a network of its own, 10.213.0.0/24.
 class Network {
  public:
   // Check why_not() before use: "" if the machines are there.
@@ -19,6 +19,9 @@ class Network {
   const std::string& why_not() const { return why_not_; }
 
   void join(int one, const std::string& address, int other, const std::string& other_address);
+  // A link between interfaces of any names; false where that is not possible.
+  bool link(int one, const std::string& name, const std::string& address, int other,
+            const std::string& other_name, const std::string& other_address);
   void enter(int machine) const;  // the calling thread, and what it starts from now on
   bool run(int machine, const std::string& command) const;
   // The ports that listen when nobody has asked for one, and that connections come from.

@@ -1,5 +1,6 @@
 // How a job of several ranks ends: by errors of all or of one, and when it is told to.
 #include <signal.h>
+#include <string.h>
 
 #include <filesystem>
 #include <fstream>
@@ -15,6 +16,18 @@ using std::chrono::seconds;
 using testing::HasSubstr;
 using testing::Not;
 
+constexpr const char* kTable = R"(
+job.dump_folder = "run"
+dataset.format = "csv"
+dataset.path = "table.csv"
+dataset.target = "y"
+dataset.task = "regression"
+model.input = [2]
+model.layers = [ { type = "linear", features = 1 } ]
+training.global_batch_size = 2
+device.backend = "reference"
+)";
+
 class Ending : public JobTest, public testing::WithParamInterface<const char*> {
  protected:
   void SetUp() override {
@@ -26,9 +39,10 @@ class Ending : public JobTest, public testing::WithParamInterface<const char*> {
     EXPECT_TRUE(job->wait_for_text("\"step\":", seconds(30)));
     return job;
   }
-  void expect_saved(const ProcessResult& result) {
-    EXPECT_EQ(result.exit_code, 143) << result.err;
-    EXPECT_THAT(result.err, HasSubstr("stopped by SIGTERM after step "));
+  void expect_saved(const ProcessResult& result, int signal = SIGTERM) {
+    EXPECT_EQ(result.exit_code, 128 + signal) << result.err;
+    const std::string name = sigabbrev_np(signal);
+    EXPECT_THAT(result.err, HasSubstr("stopped by SIG" + name + " after step "));
     EXPECT_TRUE(std::filesystem::exists(path("run/weights.safetensors")));
     EXPECT_THAT(result.err, Not(HasSubstr("is lost")));
   }
@@ -48,6 +62,27 @@ TEST_P(Ending, ALossThatIsNoNumberIsSaidOnce) {
 
 TEST_P(Ending, ASignalForTheLauncherStopsAllAfterTheSameStep) {
   const Process job = training();
+  job->send(SIGTERM);
+  expect_saved(job->wait(seconds(20)));
+}
+
+TEST_P(Ending, AnyOfTheSignalsLetsTheRanksSave) {
+  for (const int signal : {SIGINT, SIGHUP}) {
+    std::filesystem::remove_all(path("run"));
+    const Process job = training();
+    job->send(signal);
+    expect_saved(job->wait(seconds(20)), signal);
+  }
+}
+
+// As under nohup: the terminal is gone, the training goes on.
+TEST_P(Ending, AHangUpThatIsIgnoredStaysSo) {
+  const Process job = ranks(GetParam(), 3, {kEndless}, [] { ::signal(SIGHUP, SIG_IGN); });
+  ASSERT_TRUE(job->wait_for_text("\"step\":", seconds(30)));
+  job->send(SIGHUP);
+  const bool ours = std::string(GetParam()) == "gloo";  // mpirun lets its ranks ignore nothing
+  for (int rank = 0; rank < 3 && ours; ++rank) kill(pid_of(rank), SIGHUP);
+  std::this_thread::sleep_for(milliseconds(500));
   job->send(SIGTERM);
   expect_saved(job->wait(seconds(20)));
 }
@@ -82,21 +117,79 @@ TEST_P(Ending, ARankThatIsStoppedDoesNotKeepTheLauncher) {
   EXPECT_THAT(result.err, HasSubstr("is stopped, as by SIGSTOP: killed"));
 }
 
+// Where a rank asks for no signal for long: "" is one rank.
+class Second : public JobTest, public testing::WithParamInterface<const char*> {
+ protected:
+  void SetUp() override {
+    if (*GetParam() != '\0' && !has_plugin(GetParam()))
+      GTEST_SKIP() << "the plugin " << GetParam() << " was not built";
+  }
+  // Whether a process of the test has the file open, soon.
+  bool is_opened(const std::string& name) const {
+    const auto begin = Clock::now();
+    while (seconds_since(begin) < 20) {
+      for (const pid_t process : processes()) {
+        std::error_code gone;
+        for (const auto& entry :
+             std::filesystem::directory_iterator("/proc/" + std::to_string(process) + "/fd", gone))
+          if (std::filesystem::read_symlink(entry.path(), gone) == path(name)) return true;
+      }
+    }
+    return false;
+  }
+  void expect_end_at_second(const Process& job, int signal) {
+    job->send(signal);
+    std::this_thread::sleep_for(milliseconds(300));
+    EXPECT_FALSE(processes().empty()) << "the first signal has ended it";
+    const auto begin = Clock::now();
+    job->send(signal);
+    const ProcessResult result = job->wait(seconds(10));
+    EXPECT_EQ(result.exit_code, 128 + signal) << result.err;
+    EXPECT_LT(seconds_since(begin), 5);
+    EXPECT_FALSE(std::filesystem::exists(path("run/weights.safetensors")));
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Backends, Second, testing::Values("", "local", "gloo", "mpi"),
+                         [](const auto& info) {
+                           return *info.param == '\0' ? "one" : std::string(info.param);
+                         });
+
+// A table of 110 MB takes seconds to read.
+TEST_P(Second, EndsRanksThatOpenTheirFiles) {
+  job_ = folder_.write("table.toml", kTable);
+  std::string rows;
+  for (int i = 0; i < 100'000; ++i) rows += "1.25,2.5,3.75\n";
+  {
+    std::ofstream table(path("table.csv"));  // closed again: the ranks would inherit it
+    table << "a,b,y\n";
+    for (int i = 0; i < 80; ++i) table << rows;
+    ASSERT_TRUE(table.flush());
+  }
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    const Process job = ranks(GetParam(), 2);
+    ASSERT_TRUE(is_opened("table.csv"));
+    expect_end_at_second(job, signal);
+  }
+}
+
+// A step of half a minute and more.
+TEST_P(Second, EndsRanksInALongStep) {
+  const Process job =
+      ranks(GetParam(), 2,
+            {"model.input=[3000]", "dataset.samples=4000", "training.global_batch_size=2000",
+             "comm.timeout_s=100",
+             "model.layers=[{ type = \"linear\", features = 3000 }, { type = "
+             "\"linear\", features = 3000 }, { type = \"linear\", features = 3 }]"});
+  ASSERT_TRUE(job->wait_for_text("run folder: ", seconds(30)));
+  expect_end_at_second(job, SIGTERM);
+}
+
 class DataOfOneRank : public JobTest {};
 
 TEST_F(DataOfOneRank, ItsErrorIsTheJobsAndTheOthersSayWhy) {
   if (!has_plugin("gloo")) GTEST_SKIP() << "the plugin gloo was not built";
-  job_ = folder_.write("table.toml", R"(
-job.dump_folder = "run"
-dataset.format = "csv"
-dataset.path = "table.csv"
-dataset.target = "y"
-dataset.task = "regression"
-model.input = [2]
-model.layers = [ { type = "linear", features = 1 } ]
-training.global_batch_size = 2
-device.backend = "reference"
-)");
+  job_ = folder_.write("table.toml", kTable);
   folder_.write("table.csv", "a,b,y\n1,2,3\n2,3,4\n3,4,5\n");
   const Process good = rank(0, 2), bad = rank(1, 2, {"dataset.path=elsewhere/table.csv"});
   const ProcessResult of_bad = bad->wait(seconds(20)), of_good = good->wait(seconds(20));

@@ -34,11 +34,24 @@ build_outside() {
 fenced() { awk -v fence='```'"$1" '$0 == fence {on = 1; next} on && /^```/ {exit} on' "$source/README.md"; }
 
 "$cmake" --install "$build" --prefix "$prefix" >"$work/log" || fail "install: $(cat "$work/log")"
-for file in bin/runtime lib/runtime/plugins/libbackend_reference.so include/rt/plugin.h include/rt/sdk/error.h \
+for file in bin/runtime libexec/runtime/plugin_probe lib/runtime/plugins/libbackend_reference.so include/rt/plugin.h include/rt/sdk/error.h \
   include/runtime/exec/tensor.h lib/cmake/runtime/runtimeConfig.cmake share/runtime/configs/presets/lenet.toml; do
   [ -f "$prefix/$file" ] || fail "$file is not installed"
 done
 [ ! -e "$prefix/lib/runtime/plugins/libsimulated.so" ] || fail "a plugin of the tests is installed"
+
+# Where the loader looks for the libraries of what was installed: in fixed folders, none of them of this build.
+while read -r file; do
+  search=$({ readelf -d "$file" 2>/dev/null || true; } | sed -n 's/.*(\(RPATH\|RUNPATH\)).*\[\(.*\)\]$/\2/p')
+  [ -n "$search" ] || continue
+  while read -r -d : part; do
+    case $part in
+      *..* | "$build"* | "$source"*) fail "$file looks for libraries in \"$part\"" ;;
+      /* | \$ORIGIN | \$ORIGIN/*) ;;
+      *) fail "$file looks for libraries in \"$part\", which the working folder decides" ;;
+    esac
+  done <<<"$search:"
+done < <(find "$prefix" -type f)
 
 cd "$work"
 runtime devices

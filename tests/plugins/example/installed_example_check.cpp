@@ -11,8 +11,10 @@ using namespace plugins::host;
 
 int main(int argc, char** argv) try {
   if (argc != 2) throw std::runtime_error("one argument is expected: the folder of the plugin");
-  const Registry registry(SearchPath::standard(), {});
-  const auto plugin = registry.require("example");
+  SearchPath path = SearchPath::standard();
+  path.probe = PLUGIN_PROBE;
+  const Registry registry(path, {});
+  const auto plugin = registry.open("example");
   if (plugin->path().parent_path() != std::filesystem::path(argv[1])) {
     throw std::runtime_error("loaded from " + plugin->path().string());
   }

@@ -1,14 +1,18 @@
-// Prints the plugins of the standard search path and the shared libraries that this process has
-// mapped from them.
+// Opens the plugins of the standard search path and prints them and the shared libraries that this
+// process has mapped from them. Argument: the path of plugin_probe, if it is not where programs
+// find it.
 #include <fstream>
 #include <iostream>
 #include <string>
 
 #include "plugins/host/registry.h"
 
-int main() {
-  const plugins::host::Registry registry(plugins::host::SearchPath::standard(), {});
-  for (const auto& plugin : registry.plugins()) std::cout << "plugin " << plugin->name() << "\n";
+int main(int argc, char** argv) {
+  auto path = plugins::host::SearchPath::standard();
+  if (argc > 1) path.probe = argv[1];
+  const plugins::host::Registry registry(path, {});
+  for (const auto& plugin : registry.plugins())
+    std::cout << "plugin " << registry.open(plugin.name)->name() << "\n";
   for (const auto& r : registry.rejections()) {
     std::cout << "rejected " << r.path.string() << ": " << r.reason << "\n";
   }

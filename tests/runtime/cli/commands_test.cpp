@@ -1,5 +1,6 @@
 #include <signal.h>
 
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -99,6 +100,31 @@ TEST_F(Commands, GradientsWritesABatchWithItsGradients) {
                            "features", "labels", "weights.fc1.weight"})
     EXPECT_TRUE(file.tensors.contains(name)) << name;
   EXPECT_EQ(file.tensors.at("features").dims, (std::vector<int64_t>{8, 6}));
+}
+
+// With next to no learning rate the third step is that of the weights that the run begins with, if
+// dropout draws the same masks. The running statistics before and behind it are both in the file.
+TEST_F(Commands, GradientsOfABatchAreThoseOfTheStepOfThatNumber) {
+  std::string toml = kTinyJob;
+  toml.replace(toml.find("layers = ["), 10,
+               "layers = [ { type = \"batch_norm\" }, { type = \"dropout\", probability = 0.5 },");
+  folder_.write("dropout.toml", toml);
+  output({"train", "dropout.toml", "--max-steps", "3", "--set", "optimizer.lr=1e-30", "--set",
+          "metrics.log_every_steps=1", "--set", "job.dump_folder=run"});
+  output({"gradients", "dropout.toml", "--batch", "2", "--output", "g.safetensors"});
+  std::istringstream lines(test::read_text(folder_.path() / "run/metrics.jsonl"));
+  std::vector<double> losses;
+  for (std::string line; std::getline(lines, line);) losses.push_back(json::parse(line)["loss"]);
+  ASSERT_EQ(losses.size(), 3u);
+  const data::TensorFile file = data::read_safetensors((folder_.path() / "g.safetensors").string());
+  const auto first = [&](const std::string& name) {
+    float value = 0;
+    std::memcpy(&value, file.tensors.at(name).bytes.data(), sizeof(value));
+    return value;
+  };
+  EXPECT_NEAR(first("loss"), losses[2], 1e-5);
+  EXPECT_EQ(first("weights.bn1.running_mean"), 0);
+  EXPECT_NE(first("after.bn1.running_mean"), 0);
 }
 
 TEST_F(Commands, Devices) {

@@ -87,7 +87,7 @@ INSTANTIATE_TEST_SUITE_P(
         Broken{"part_of_a_key", whole("[training.batch_size]"),
                "training.batch_size: unknown key, did you mean \"global_batch_size\"?"},
         Broken{"unknown_key", whole("job.q = 3"),
-               "test.toml:4:5: job.q: unknown key; known: description, dump_folder"},
+               "test.toml:4:5: job.q: unknown key; known: description, dump_folder, overwrite"},
         Broken{"unknown_device_key", whole("device.thread = 2"),
                "test.toml:4:8: device.thread: unknown key, did you mean \"threads\"?"},
         Broken{"plugin_option_is_a_list", whole("device.cpu.a = [1]"),
@@ -233,6 +233,12 @@ INSTANTIATE_TEST_SUITE_P(
         Broken{"sharded_gradients_of_virtual_shards",
                whole("parallelism.zero_stage = 2\ndebug.deterministic = true"),
                "parallelism.zero_stage: got 2 with debug.deterministic = true"},
+        Broken{"deterministic_without_sync_batch_norm",
+               kDataset + kTraining +
+                   "parallelism.sync_batch_norm = false\ndebug.deterministic = true\n"
+                   "model = { input = [3], layers = [{ type = \"residual\", layers = "
+                   "[{ type = \"batch_norm\" }] }] }\n",
+               "parallelism.sync_batch_norm: got false, but debug.deterministic promises"},
         Broken{"images_for_regression", whole("dataset.task = \"regression\""),
                "test.toml:4:16: dataset.task: got \"regression\", but fashion_mnist holds classes"},
         Broken{

@@ -109,6 +109,17 @@ TEST_F(Merge, OptionsOfAPluginMergeOneByOne) {
   EXPECT_EQ(options.at("c"), "4");
 }
 
+TEST_F(Merge, DeterministicImpliesSyncBatchNormWhereThereIsBatchNorm) {
+  const auto resolved = [&](const std::string& layer, const std::string& deterministic) {
+    return load_file(kDataset + kTraining + "model = { input = [3], layers = [" + layer + "] }\n",
+                     {{"debug.deterministic", deterministic}});
+  };
+  const std::string inside = "{ type = \"residual\", layers = [{ type = \"batch_norm\" }] }";
+  EXPECT_TRUE(resolved(inside, "true").parallelism.sync_batch_norm);
+  EXPECT_FALSE(resolved(inside, "false").parallelism.sync_batch_norm);
+  EXPECT_FALSE(resolved("{ type = \"relu\" }", "true").parallelism.sync_batch_norm);
+}
+
 TEST_F(Merge, OverridesAreTomlOrBareWords) {
   const Config config = load_file(kWhole, {{"optimizer.lr", "1e-3"},
                                            {"device.backend", "reference"},

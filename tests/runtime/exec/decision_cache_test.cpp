@@ -140,5 +140,14 @@ TEST_F(DecisionCacheTest, TheKeyKnowsShapesAndTuning) {
   EXPECT_NE(key(4, "quick"), key(4, "full"));
 }
 
+// An option may limit the instruction set or leave out algorithms.
+TEST_F(DecisionCacheTest, TheKeyKnowsTheOptionsOfTheDevice) {
+  const auto key = [](std::map<std::string, std::string> options) {
+    return decision_key(*test::open_device("simulated", std::move(options)), graph::Graph(), "");
+  };
+  EXPECT_EQ(key({{"seed", "1"}}), key({}));  // the default, given or not
+  EXPECT_NE(key({{"seed", "2"}}), key({}));
+}
+
 }  // namespace
 }  // namespace runtime::exec

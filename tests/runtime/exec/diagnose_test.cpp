@@ -21,6 +21,13 @@ Note note(int rank, const Incident& incident, Position position = kIn17) {
   return {rank, incident.kind(), incident.text(), position};
 }
 
+// From a rank that another one does not answer.
+Note note_without(int rank, int silent, const Incident& incident) {
+  Note n = note(rank, incident);
+  n.silent = silent;
+  return n;
+}
+
 struct Case {
   const char* name;
   Incident incident;
@@ -122,6 +129,30 @@ std::vector<Case> cases() {
        "ranks 1 and 2 of 3 are lost, or rank 0 is cut off",
        {"10.0.0.1:6379"},
        {}},
+      {"a rank that is cut off from the others, but not from the board",
+       late(),
+       {0,
+        4,
+        {note_without(0, 2, late()), note_without(1, 2, told()), note_without(2, 0, late()),
+         note_without(3, 2, told())}},
+       "rank 2 of 4 is cut off: it lives, but does not answer the others",
+       {"comm.interface", "ranks 0, 1 and 3 wait for it"},
+       {"rank 0 of 4", "stuck", "lost"}},
+      {"that rank itself says the same",
+       late(),
+       {2, 3, {note_without(0, 2, told()), note_without(1, 2, told()), note_without(2, 0, late())}},
+       "rank 2 of 3 is cut off",
+       {},
+       {"rank 0 of 3"}},
+      {"two halves that do not hear each other",
+       late(),
+       {0,
+        4,
+        {note_without(0, 2, late()), note_without(1, 2, late()), note_without(2, 0, late()),
+         note_without(3, 0, late())}},
+       "all_reduce #17 (431080 float32) did not complete within 2 s, on rank 0, though all 4 ranks",
+       {"the network between them is down"},
+       {"is cut off"}},
       {"nothing is known but that somebody left",
        {},
        {0, 2, {note(0, {}, {}), note(1, {}, {})}},

@@ -18,6 +18,9 @@ class FakeTarget : public Target {
   // ---- what it can do
 
   std::map<std::string, uint32_t> fuses;  // post-operations fused by an operation; else none
+  // What candidates take of that, where it is less: an operation's layouts may fuse less than it
+  // was said at first.
+  std::map<std::string, uint32_t> offers;
   std::set<int32_t> post_kinds = {RT_POST_BIAS, RT_POST_ACTIVATION, RT_POST_RESIDUAL_ADD,
                                   RT_POST_ACTIVATION_BACKWARD};
   std::set<std::string> refuses;
@@ -55,6 +58,9 @@ class FakeTarget : public Target {
   std::vector<Candidate> candidates(const Graph& graph, const Node& node,
                                     const std::vector<uint64_t>& inputs,
                                     const std::vector<uint64_t>& outputs) override {
+    if (const auto it = offers.find(node.op); it != offers.end()) {
+      if (node.post_ops.size() > it->second) return {};
+    }
     std::vector<Way> all = ways[node.op];
     if (!only_foreign.contains(node.op))
       all.push_back({plain_ns[node.op], std::vector<uint64_t>(inputs.size(), 0),
@@ -77,7 +83,9 @@ class FakeTarget : public Target {
   void measure(const Graph&, const Node&, std::vector<Candidate>& candidates) override {
     ++measured;
     for (Candidate& c : candidates) c.ns = measured_ns ? measured_ns(c) : c.ns;
+    if (fails) std::erase_if(candidates, fails);
   }
+  std::function<bool(const Candidate&)> fails;  // while it is measured
   std::function<double(const Candidate&)> measured_ns;
 
   double copy_ns(const Value&, uint64_t from, uint64_t to) override {

@@ -252,5 +252,65 @@ TEST_F(FuseTest, AForwardWhoseSavedDataIsReadStays) {
   EXPECT_EQ(operations(graph_), "max_pool2d max_pool2d_backward");
 }
 
+// What was fused because the target said so, and is offered in no layout.
+class UnfuseTest : public FuseTest {
+ protected:
+  UnfuseTest() { target_.fuses = {{RT_OP_CONV2D, 8}, {RT_OP_CONV2D_BACKWARD_DATA, 8}}; }
+  void unfuse_graph() {
+    fuse_graph();
+    unfuse(graph_, target_);
+    EXPECT_EQ(order_fault(graph_), "");
+  }
+};
+
+TEST_F(UnfuseTest, TheLastPostOperationsBecomeNodesAgain) {
+  target_.offers[RT_OP_CONV2D] = 1;
+  const ValueId b = value("b", {4}), r = image("r");
+  const ValueId sum = build_.add(build_.add(convolution(image()), b), r);
+  const ValueId y = output(build_.activation(sum, RT_ACTIVATION_TANH));
+  fuse_graph();
+  ASSERT_EQ(operations(graph_), "conv2d");
+  graph_.nodes[0].origin = 5;
+  unfuse(graph_, target_);
+  EXPECT_EQ(order_fault(graph_), "");
+  EXPECT_EQ(operations(graph_), "conv2d add activation");
+  EXPECT_THAT(post_kinds(0), ElementsAre(RT_POST_BIAS));
+  const Node &conv = graph_.nodes[0], &add = graph_.nodes[1], &tanh = graph_.nodes[2];
+  EXPECT_EQ(conv.inputs.size(), 3u);
+  EXPECT_EQ(conv.inputs.at(conv.post_ops[0].operand), b);
+  EXPECT_THAT(add.inputs, ElementsAre(conv.outputs[0], r));
+  EXPECT_THAT(tanh.inputs, ElementsAre(add.outputs[0]));
+  EXPECT_THAT(tanh.outputs, ElementsAre(y));
+  EXPECT_EQ(integer_attribute(tanh, RT_ATTR_FUNCTION, 0), RT_ACTIVATION_TANH);
+  for (const Node& n : graph_.nodes) {
+    EXPECT_EQ(n.origin, 5);
+    EXPECT_EQ(n.layer, "test");
+  }
+  EXPECT_EQ(graph_.value(conv.outputs[0]).dims, graph_.value(y).dims);
+  EXPECT_EQ(graph_.value(conv.outputs[0]).kind, ValueKind::kTemporary);
+}
+
+TEST_F(UnfuseTest, AnActivationsGradientKeepsItsOperands) {
+  target_.offers[RT_OP_CONV2D] = 0;
+  const ValueId saved = image("s");
+  const ValueId dy = convolution(image());
+  const ValueId dx = build_.node1(RT_OP_ACTIVATION_BACKWARD, {dy, saved}, {2, 6, 6, 4},
+                                  {{RT_ATTR_FUNCTION, int64_t{RT_ACTIVATION_RELU}}});
+  output(dx);
+  unfuse_graph();
+  EXPECT_EQ(operations(graph_), "conv2d activation_backward");
+  EXPECT_THAT(graph_.nodes[0].post_ops, testing::IsEmpty());
+  EXPECT_THAT(graph_.nodes[1].inputs, ElementsAre(graph_.nodes[0].outputs[0], saved));
+  EXPECT_THAT(graph_.nodes[1].outputs, ElementsAre(dx));
+  EXPECT_EQ(integer_attribute(graph_.nodes[1], RT_ATTR_FUNCTION, 0), RT_ACTIVATION_RELU);
+}
+
+TEST_F(UnfuseTest, WhatIsOfferedStaysFused) {
+  output(build_.activation(build_.add(convolution(image()), value("b", {4})), RT_ACTIVATION_TANH));
+  unfuse_graph();
+  EXPECT_EQ(operations(graph_), "conv2d");
+  EXPECT_EQ(graph_.nodes[0].post_ops.size(), 2u);
+}
+
 }  // namespace
 }  // namespace runtime::graph

@@ -236,6 +236,17 @@ TEST_F(PoolingLayoutTest, AForwardLayoutWithoutBackwardIsNotTaken) {
   EXPECT_EQ(layout_of_output(RT_OP_MAX_POOL2D), RT_LAYOUT_CANONICAL);
 }
 
+TEST_F(PoolingLayoutTest, AForwardLayoutWhoseBackwardFailsWhileItIsMeasuredIsNotTaken) {
+  offer_pooling(10, 10);
+  target_.ways[RT_OP_MAX_POOL2D_BACKWARD][0].algorithm = 3;
+  target_.fails = [](const Candidate& c) { return c.algorithm == 3; };
+  make();
+  apply_layouts(graph_, target_, decide_layouts(graph_, target_, {true}));
+  check();
+  EXPECT_EQ(layout_of_output(RT_OP_MAX_POOL2D), RT_LAYOUT_CANONICAL);
+  EXPECT_EQ(layout_of_output(RT_OP_MAX_POOL2D_BACKWARD), RT_LAYOUT_CANONICAL);
+}
+
 TEST_F(LayoutTest, StateWrittenInAForeignLayoutIsCopiedBack) {
   target_.ways[RT_OP_CONV2D] = {{kFast, {kBlocked, kWeights}, {kBlocked}}};
   target_.only_foreign = {RT_OP_CONV2D};

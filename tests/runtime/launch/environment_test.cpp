@@ -139,5 +139,29 @@ TEST(Environment, WhatMpiexecWasToStartMustBeThere) {
   EXPECT_THROW(detect_in({{kExpectedVariable, "2"}}), ConfigurationError);
 }
 
+TEST(Environment, RanksThatAreAskedForMustBeThoseThatAreThere) {
+  const Variables one_by_hand = {{"RANK", "0"}, {"WORLD_SIZE", "1"}};
+  const Variables one_of_mpi = {{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}};
+  const Variables one_task =
+      merged(kBatchScript, {{"SLURM_STEP_NUM_TASKS", "1"}, {"SLURM_STEP_TASKS_PER_NODE", "1"}});
+  for (const auto& variables : {one_by_hand, one_of_mpi, one_task, kTorchrun, kSrun, kMpich}) {
+    const RankEnvironment found = detect_in(variables);
+    EXPECT_NO_THROW(check_asked_ranks(1, found));  // not asked for, or nothing to start
+    EXPECT_NO_THROW(check_asked_ranks(found.world_size, found));
+    try {
+      check_asked_ranks(found.world_size + 1, found);
+      ADD_FAILURE() << found.source << " was overridden";
+    } catch (const ConfigurationError& e) {
+      const std::string ranks = std::to_string(found.world_size);
+      EXPECT_THAT(e.what(), testing::HasSubstr("--nproc " + std::to_string(found.world_size + 1)));
+      EXPECT_THAT(e.what(), testing::HasSubstr(" of " + ranks + ", as " + found.source));
+      EXPECT_THAT(e.what(), testing::HasSubstr("unset " + found.marker));
+      EXPECT_TRUE(variables.contains(found.marker)) << found.marker;
+    }
+  }
+  EXPECT_NO_THROW(check_asked_ranks(2, detect_in({})));
+  EXPECT_NO_THROW(check_asked_ranks(2, detect_in(kBatchScript)));
+}
+
 }  // namespace
 }  // namespace runtime::launch

@@ -50,6 +50,8 @@ TEST(FileStore, WaitsForAKey) {
   });
   EXPECT_EQ(store.get("late", 60s), "here");
   other.join();
+  EXPECT_THAT(message_of<StoreTimeout>([&] { store.get("never", 30ms, 2); }),
+              testing::StartsWith("rank 2 does not answer: "));
   EXPECT_THAT(message_of<StoreTimeout>([&] { store.get("never", 30ms); }),
               AllOf(HasSubstr("'never'"), HasSubstr("0.03 s"), HasSubstr(folder.path().string())));
 }

@@ -18,7 +18,7 @@ TEST(StoreJobBoard, KeepsNotesAsTheyAre) {
   StoreJobBoard board(store, 3, "run-1/");
   EXPECT_TRUE(board.notes().empty());
   const Note done{0, Note::Kind::kDone, "", {7, 7}};
-  const Note error{2, Note::Kind::kOwnError, "two\nlines\n", {UINT64_MAX, 16}, 6};
+  const Note error{2, Note::Kind::kOwnError, "two\nlines\n", {UINT64_MAX, 16}, 6, 1};
   board.post(done);
   EXPECT_FALSE(board.alarm());
   board.post(error);
@@ -33,6 +33,8 @@ TEST(StoreJobBoard, KeepsNotesAsTheyAre) {
   EXPECT_EQ(notes[1].position.started, UINT64_MAX);
   EXPECT_EQ(notes[1].position.completed, 16u);
   EXPECT_EQ(notes[1].exit_code, 6);
+  EXPECT_EQ(notes[1].silent, 1);
+  EXPECT_EQ(notes[0].silent, -1);
 }
 
 TEST(StoreJobBoard, AttemptsDoNotSeeEachOther) {
@@ -68,6 +70,31 @@ TEST(StoreJobBoard, TheLauncherSpeaksUnlessTheRankHasAnErrorOfItsOwn) {
   std::vector<std::string> texts;
   for (const Note& note : board.notes()) texts.push_back(std::to_string(note.rank) + note.text);
   EXPECT_THAT(texts, testing::ElementsAre("0killed", "1own", "2killed"));
+}
+
+// A rank that has only given up is not the one that is lost.
+TEST(StoreJobBoard, WhatTheLauncherSaysOfARankThatGaveUpIsNoCause) {
+  MemoryStore store, launchers;
+  const auto launcher = std::make_shared<StoreJobBoard>(launchers, 3);
+  StoreJobBoard board(store, 3, "run-1/", launcher);
+  board.post({0, Note::Kind::kLate, "late", {}});
+  for (const int rank : {0, 1}) launcher->post({rank, Note::Kind::kTold, "exit code 4", {}});
+  const std::vector<Note> notes = board.notes();
+  ASSERT_EQ(notes.size(), 2u);
+  EXPECT_EQ(notes[0].kind, Note::Kind::kLate);
+  EXPECT_EQ(notes[1].kind, Note::Kind::kTold);
+  AttendedStore attended(std::make_shared<MemoryStore>(), launcher);
+  const auto message = [&]() -> std::string {
+    try {
+      attended.get("key", std::chrono::hours(1));
+    } catch (const CommunicationError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_THAT(message(), HasSubstr("rank 0 of 3 gave up because of another one: exit code 4"));
+  launcher->post({2, Note::Kind::kLost, "it was stopped", {}});
+  EXPECT_THAT(message(), HasSubstr("rank 2 of 3 is lost: it was stopped"));
 }
 
 TEST(AttendedStore, FailsOnceARankIsGone) {

@@ -68,7 +68,7 @@ TEST_F(LineOutput, AReaderThatIsGoneBreaksTheSink) {
   Sink sink(ends[1]);
   sink.add("text");
   sink.write_some();
-  EXPECT_TRUE(sink.broken());
+  EXPECT_EQ(sink.error(), EPIPE);
   sink.add("more");
   EXPECT_FALSE(sink.waiting());
   close(ends[1]);

@@ -2,7 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <stdlib.h>
 
+#include <filesystem>
+#include <iterator>
+#include <memory>
 #include <thread>
 
 #include "tests/runtime/launch/program.h"
@@ -108,6 +112,47 @@ TEST(Processes, AReaderThatDoesNotReadKeepsNoSignalAway) {
   expect_nothing_left(program);
 }
 
+// They do their work to its end, and nobody starts them again for it.
+TEST(Processes, AnOutputThatTakesNothingIsAnErrorOfItsOwn) {
+  for (const Output output : {Output::kFullDisk, Output::kBrokenPipe}) {
+    Program program(processes(2, {"out=result", "lines=3000", "err=done"}, 2), {}, output);
+    EXPECT_EQ(program.wait(), 5);
+    EXPECT_EQ(count(program.err(), "] done"), 2) << program.err();
+    EXPECT_THAT(program.err(), HasSubstr("cannot write what the ranks print"));
+    EXPECT_THAT(program.err(), Not(HasSubstr("restart")));
+    expect_nothing_left(program);
+  }
+}
+
+TEST(Processes, TheNextLauncherRemovesWhatKilledOnesHaveLeft) {
+  namespace fs = std::filesystem;
+  std::string shared = testing::TempDir() + "left_folders_XXXXXX";
+  ASSERT_NE(mkdtemp(shared.data()), nullptr);
+  const auto folders = [&] {
+    return std::distance(fs::directory_iterator(shared), fs::directory_iterator());
+  };
+  const auto start = [&](const Words& actions) {
+    auto program = std::make_unique<Program>(
+        processes(2, actions), std::map<std::string, std::string>{{"TMPDIR", shared}});
+    program->wait_for("ready", 2);
+    return program;
+  };
+  fs::create_directory(shared + "/runtime-job-aFile");  // not one of ours
+  const auto living = start({"err=ready", "sleep=50000"});
+  for (int i = 0; i < 10; ++i) {
+    const auto killed = start({"err=ready", "sleep=50000"});
+    killed->send(SIGKILL);
+    killed->wait();
+  }
+  EXPECT_EQ(folders(), 3) << "each launcher removes what the one before has left";
+  EXPECT_EQ(start({"err=ready"})->wait(), 0);
+  EXPECT_EQ(folders(), 2) << "those that live keep theirs";
+  living->send(SIGTERM);
+  EXPECT_EQ(living->wait(), 128 + SIGTERM);
+  EXPECT_EQ(folders(), 1);
+  fs::remove_all(shared);
+}
+
 TEST(Processes, ARankThatFailsGivesItsExitCodeAndEndsTheOthers) {
   Program program(processes(3, {"1:exit=5", "sleep=50000"}));
   EXPECT_EQ(program.wait(), 5);
@@ -145,6 +190,19 @@ TEST(Processes, AStoppedRankIsKilled) {
   Program program(processes(2, {"0:raise=19", "1:sleep=300", "1:exit=4"}));
   EXPECT_EQ(program.wait(), 4);
   expect_nothing_left(program);
+}
+
+// The others have done their work and cannot miss it.
+TEST(Processes, ARankThatIsStoppedWhenTheOthersHaveEndedIsLost) {
+  Program program(processes(3, {"1:raise=19", "err=over"}));
+  EXPECT_EQ(program.wait(seconds(10)), 4);
+  EXPECT_THAT(program.err(), testing::ContainsRegex("rank 1 \\(pid [0-9]+\\) is stopped"));
+  expect_nothing_left(program);
+}
+
+TEST(Processes, ARankThatGoesOnInTimeIsNotLost) {
+  Program program(processes(2, {"1:sleep=2500", "err=over"}));
+  EXPECT_EQ(program.wait(seconds(10)), 0);
 }
 
 TEST(Processes, AChildThatARankLeavesIsEnded) {

@@ -50,11 +50,14 @@ Program::Program(const Words& words, const std::map<std::string, std::string>& v
   folder_ = mkdtemp(name.data());
   fs::create_directory(folder_ / "tmp");
   int ends[2] = {-1, -1};
-  if (output == Output::kUnreadPipe && pipe2(ends, O_CLOEXEC) != 0) return;
+  const bool pipe = output == Output::kUnreadPipe || output == Output::kBrokenPipe;
+  if (pipe && pipe2(ends, O_CLOEXEC) != 0) return;
+  if (output == Output::kBrokenPipe) close(ends[0]);
   pid_ = output == Output::kTerminal ? forkpty(&output_, nullptr, nullptr, nullptr) : fork();
   if (pid_ != 0) {
     if (output == Output::kTerminal) fcntl(output_, F_SETFL, O_NONBLOCK);
-    if (output == Output::kUnreadPipe) output_ = ends[0], close(ends[1]);
+    if (output == Output::kUnreadPipe) output_ = ends[0];
+    if (pipe) close(ends[1]);
     return;
   }
   if (chdir(folder_.c_str()) != 0) _exit(126);
@@ -62,7 +65,8 @@ Program::Program(const Words& words, const std::map<std::string, std::string>& v
   setenv("TMPDIR", (folder_ / "tmp").c_str(), 1);
   for (const auto& [key, value] : variables) setenv(key.c_str(), value.c_str(), 1);
   if (output == Output::kFile) redirect(folder_ / "out", STDOUT_FILENO);
-  if (output == Output::kUnreadPipe) dup2(ends[1], STDOUT_FILENO);
+  if (output == Output::kFullDisk) redirect("/dev/full", STDOUT_FILENO);
+  if (pipe) dup2(ends[1], STDOUT_FILENO);
   redirect(folder_ / "err", STDERR_FILENO);
   std::vector<char*> arguments = {const_cast<char*>(LAUNCH_PROGRAM)};
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));

@@ -14,8 +14,8 @@ namespace runtime::launch::test {
 
 using Words = std::vector<std::string>;
 
-// Where its standard output goes; a pipe is never read.
-enum class Output { kFile, kTerminal, kUnreadPipe };
+// Where its standard output goes; a pipe is never read, and a broken one has no reader.
+enum class Output { kFile, kTerminal, kUnreadPipe, kBrokenPipe, kFullDisk };
 
 // Every process started in its folder can be found again by a variable of its environment, and is
 // killed by the destructor.

@@ -110,20 +110,5 @@ TEST(RankThreadsTest, AloneACommunicationErrorIsTheCause) {
   EXPECT_EQ(error_of(3, body, waiting), "timeout");
 }
 
-TEST(RankThreadsTest, StopSignalsAreForTheThreadThatAsks) {
-  std::atomic<int> blocked = 0;
-  run_rank_threads({2,
-                    [&](int) {
-                      sigset_t mask;
-                      pthread_sigmask(SIG_BLOCK, nullptr, &mask);
-                      blocked += sigismember(&mask, SIGINT) + sigismember(&mask, SIGTERM);
-                    },
-                    {}});
-  EXPECT_EQ(blocked, 4);
-  sigset_t mask;
-  pthread_sigmask(SIG_BLOCK, nullptr, &mask);
-  EXPECT_FALSE(sigismember(&mask, SIGTERM));
-}
-
 }  // namespace
 }  // namespace runtime::launch

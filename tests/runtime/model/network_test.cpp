@@ -145,6 +145,45 @@ TEST(Network, FlattenPermutesTheNextLinearLayerOnly) {
   EXPECT_THAT(parameter(n, "fc3.weight").permutation, ElementsAre(0, 1));
 }
 
+// Numbers of the features of a flattened image stand in PyTorch's order in files too.
+TEST(Network, FlattenPermutesTheParametersOfNormalisations) {
+  const Network n = build(
+      model("input = [3, 4, 5]\nlayers = [ { type = \"flatten\" }, { type = \"batch_norm\" }, "
+            "{ type = \"layer_norm\" }, { type = \"linear\", features = 2 } ]"));
+  for (const char* name : {"bn1.weight", "bn1.bias", "bn1.running_mean", "bn1.running_var",
+                           "ln1.weight", "ln1.bias"}) {
+    EXPECT_EQ(parameter(n, name).view, (Dims{4, 5, 3})) << name;
+    EXPECT_THAT(parameter(n, name).permutation, ElementsAre(2, 0, 1)) << name;
+    EXPECT_EQ(parameter(n, name).file_dims, (Dims{60})) << name;
+  }
+  EXPECT_EQ(parameter(n, "fc1.weight").view, (Dims{2, 4, 5, 3}));
+}
+
+std::vector<std::string> operations(const Network& n) {
+  std::vector<std::string> list;
+  for (const graph::Node& node : n.graph.nodes) list.push_back(node.op);
+  return list;
+}
+
+TEST(Network, FlattenedImageIsTransposedWhereItsOrderIsSeen) {
+  const std::string flatten = "input = [3, 4, 5]\nlayers = [ { type = \"flatten\" }";
+  EXPECT_THAT(operations(build(model(flatten + " ]"))), ElementsAre(RT_OP_TRANSPOSE));
+  // The branch is in PyTorch's order, so the shortcut must be.
+  const Network n =
+      build(model(flatten + ", { type = \"residual\", layers = [ { type = \"linear\", bias = "
+                            "false, features = 60 } ] }, { type = \"linear\", features = 2 } ]"));
+  EXPECT_THAT(operations(n),
+              ElementsAre(RT_OP_MATMUL, RT_OP_TRANSPOSE, RT_OP_ADD, RT_OP_MATMUL, RT_OP_ADD));
+  EXPECT_THAT(parameter(n, "fc1.weight").permutation, ElementsAre(0, 1));
+  // Both sides still have the image's order, and one channel has one order only.
+  EXPECT_THAT(operations(build(model(flatten +
+                                     ", { type = \"residual\", layers = [ { type = \"tanh\" } ] }, "
+                                     "{ type = \"linear\", bias = false, features = 2 } ]"))),
+              ElementsAre(RT_OP_ACTIVATION, RT_OP_ADD, RT_OP_MATMUL));
+  EXPECT_TRUE(
+      build(model("input = [1, 4, 5]\nlayers = [ { type = \"flatten\" } ]")).graph.nodes.empty());
+}
+
 TEST(Network, RepeatNumbersTheCopies) {
   const Network n = build(model(
       "input = [8]\nlayers = [ { type = \"block\", name = \"body\", repeat = 2, layers = [ { type "
@@ -180,6 +219,19 @@ TEST(Network, InitAndL2OfALayerGoBeforeTheModels) {
   EXPECT_EQ(parameter(n, "fc2.weight").init.kind, "xavier_uniform");
   EXPECT_EQ(parameter(n, "fc2.weight").l2, 0.5);
   EXPECT_EQ(parameter(n, "fc2.bias").l2, 0);  // weights only
+}
+
+// PyTorch's rule for weights [out, in / groups, kh, kw]: fan-in in / groups kh kw, fan-out out kh
+// kw. conv1: 4 * 3 * 2 = 24 and 12 * 3 * 2 = 72; conv2 (depthwise): 1 * 5 * 5 = 25 and 12 * 25.
+TEST(Network, FansOfGroupedConvolutionsAreThoseOfPyTorch) {
+  const Network n = build(model(
+      "input = [8, 9, 9]\nlayers = [ { type = \"conv2d\", channels = 12, kernel = [3, 2], groups "
+      "= 2 }, { type = \"conv2d\", channels = 12, kernel = 5, groups = 12 } ]"));
+  EXPECT_EQ(parameter(n, "conv1.weight").fan_in, 24);
+  EXPECT_EQ(parameter(n, "conv1.weight").fan_out, 72);
+  EXPECT_EQ(parameter(n, "conv1.bias").fan_in, 24);
+  EXPECT_EQ(parameter(n, "conv2.weight").fan_in, 25);
+  EXPECT_EQ(parameter(n, "conv2.weight").fan_out, 300);
 }
 
 TEST(Network, TransformerBlock) {

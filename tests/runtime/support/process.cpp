@@ -52,7 +52,8 @@ void redirect(const std::filesystem::path& file, int to) {
 
 RuntimeProcess::RuntimeProcess(const std::filesystem::path& folder,
                                const std::vector<std::string>& arguments,
-                               const std::map<std::string, std::string>& environment) {
+                               const std::map<std::string, std::string>& environment,
+                               const std::function<void()>& before) {
   static std::atomic<int> count = 0;
   const std::string number = std::to_string(count++);
   out_ = folder / (".stdout" + number);
@@ -67,6 +68,7 @@ RuntimeProcess::RuntimeProcess(const std::filesystem::path& folder,
     redirect("/dev/null", STDIN_FILENO);
     redirect(out_, STDOUT_FILENO);
     redirect(err_, STDERR_FILENO);
+    if (before) before();
     execve(argv[0], argv.data(), envp.data());
     _exit(127);
   }

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -21,8 +22,10 @@ struct ProcessResult {
 // it still runs.
 class RuntimeProcess {
  public:
+  // `before`: called in the new process, just before it becomes the program.
   RuntimeProcess(const std::filesystem::path& folder, const std::vector<std::string>& arguments,
-                 const std::map<std::string, std::string>& environment = {});
+                 const std::map<std::string, std::string>& environment = {},
+                 const std::function<void()>& before = nullptr);
   ~RuntimeProcess();
   RuntimeProcess(const RuntimeProcess&) = delete;
   RuntimeProcess& operator=(const RuntimeProcess&) = delete;

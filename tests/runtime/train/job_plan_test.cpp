@@ -159,8 +159,9 @@ void expect_planned_memory(const std::string& toml, int ranks, const Settings& s
     for (int i = 0; i < 3; ++i) trainer.step(loader.next(), 0.1);
     while (trainer.next_result(true)) {
     }
-    const Scaling s = measure_scaling(config, trainer, rank.collectives, rank.backend,
-                                      StepCost{3, 1e-3, {}}, planner);
+    Scaling s = measure_scaling(config, trainer, rank.collectives, rank.backend,
+                                StepCost{3, 1e-3, {}}, planner);
+    rank.on_main("the plan", [&] { add_plan(s, config, planner); });
     if (!rank.main()) return;
     for (const RolePlan& role : s.plan.roles) {
       for (const int r : role.ranks) {

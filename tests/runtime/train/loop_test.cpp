@@ -2,10 +2,13 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cmath>
 #include <csignal>
+#include <iostream>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <thread>
 
 #include "runtime/error.h"
 #include "runtime/train/device_meter.h"
@@ -13,6 +16,7 @@
 #include "runtime/train/run.h"
 #include "runtime/train/schedule.h"
 #include "runtime/train/stop_signal.h"
+#include "runtime/train/weights.h"
 #include "tests/runtime/train/job.h"
 
 namespace runtime::train {
@@ -77,13 +81,13 @@ TEST(Reporter, TellsWhatTheDeviceKnows) {
   EXPECT_EQ(line["device_power_watts"], 123.456);
   EXPECT_EQ(line["device_memory_bytes"], 0);
   std::ostringstream out;
-  make_progress_bar(out, 1, 10)->step(m, 1, 10);
+  make_progress_bar(out, std::cerr, 1, 10)->step(m, 1, 10);
   EXPECT_THAT(out.str(), HasSubstr("samples/s  device 42%, 123 W  ETA"));
 
   m.device = DeviceMeter(test::open_device("reference")).read();
   EXPECT_THAT(to_json(m), testing::Not(HasSubstr("device")));
   std::ostringstream plain;
-  make_progress_bar(plain, 1, 10)->step(m, 1, 10);
+  make_progress_bar(plain, std::cerr, 1, 10)->step(m, 1, 10);
   EXPECT_THAT(plain.str(), HasSubstr("samples/s  ETA"));
 }
 
@@ -96,7 +100,7 @@ TEST(Reporter, JsonOfANanIsStillJson) {
 TEST(Reporter, TheBarShowsTheRunAndCleansUp) {
   std::ostringstream out;
   {
-    const auto bar = make_progress_bar(out, 3, 300);
+    const auto bar = make_progress_bar(out, std::cerr, 3, 300);
     bar->step({50, 0, 0.5, 0.1, 2000, std::nullopt, std::nullopt}, 50, 100);
     bar->line({100, 0, 0.25, 0.1, 2000, 0.5, 0.875});
   }
@@ -108,16 +112,57 @@ TEST(Reporter, TheBarShowsTheRunAndCleansUp) {
 TEST(Reporter, MetricsFileAppends) {
   test::TemporaryFolder folder;
   const std::string file = (folder.path() / "metrics.jsonl").string();
-  make_metrics_file(file)->line({1, 0, 1, 1, 1, std::nullopt, std::nullopt});
-  make_metrics_file(file)->line({2, 0, 1, 1, 1, std::nullopt, std::nullopt});
+  make_metrics_file(file, std::cerr)->line({1, 0, 1, 1, 1, std::nullopt, std::nullopt});
+  make_metrics_file(file, std::cerr)->line({2, 0, 1, 1, 1, std::nullopt, std::nullopt});
   std::istringstream lines(test::read_text(file));
   std::string line;
   for (int step = 1; step <= 2; ++step) {
     ASSERT_TRUE(std::getline(lines, line));
     EXPECT_EQ(nlohmann::json::parse(line)["step"], step);
   }
-  EXPECT_THAT(test::message_of<DataError>([&] { make_metrics_file(file + "/below"); }),
+  EXPECT_THAT(test::message_of<DataError>([&] { make_metrics_file(file + "/below", std::cerr); }),
               HasSubstr("job.dump_folder"));
+}
+
+// A stream that has no room, as a full disk.
+class FullDisk : public std::streambuf {
+ protected:
+  int overflow(int) override { return traits_type::eof(); }
+};
+
+TEST(Reporter, ProgressThatCannotBeWrittenIsSaidOnceAndAtTheEnd) {
+  const Metrics metrics{1, 0, 1, 1, 1, std::nullopt, std::nullopt};
+  FullDisk disk;
+  std::ostream full(&disk);
+  for (const bool bar : {false, true}) {
+    std::ostringstream warnings;
+    const auto reporter =
+        bar ? make_progress_bar(full, warnings, 1, 1) : make_json_lines(full, warnings);
+    reporter->finish();
+    Metrics validated = metrics;
+    validated.validation_loss = 1;
+    for (int i = 0; i < 3; ++i) reporter->line(validated);
+    EXPECT_EQ(warnings.str(),
+              "warning: the progress of training (standard output) could not be written; training "
+              "goes on without it\n");
+    EXPECT_THAT(test::message_of<DataError>([&] { reporter->finish(); }),
+                HasSubstr("could not be written; part of it is missing"));
+  }
+}
+
+TEST(Reporter, AMetricsFileThatCannotBeWrittenIsSaidOnceAndAtTheEnd) {
+  const Metrics metrics{1, 0, 1, 1, 1, std::nullopt, std::nullopt};
+  std::ostringstream warnings;
+  std::vector<std::unique_ptr<Reporter>> list;
+  list.push_back(make_metrics_file("/dev/full", warnings));
+  list.push_back(make_tee({}));
+  const auto reporter = make_tee(std::move(list));
+  for (int i = 0; i < 3; ++i) reporter->line(metrics);
+  EXPECT_EQ(warnings.str(),
+            "warning: /dev/full could not be written: No space left on device; training goes on "
+            "without it\n");
+  EXPECT_THAT(test::message_of<DataError>([&] { reporter->finish(); }),
+              HasSubstr("/dev/full could not be written: No space left on device"));
 }
 
 // ---- the loop
@@ -202,29 +247,70 @@ TEST(Run, ALossThatIsNoNumberIsAnErrorOrAWarning) {
   EXPECT_THAT(recorder.notes, ElementsAre(HasSubstr("warning: the loss of step")));
 }
 
-TEST(StopSignalTest, TakesASignalOnce) {
-  StopSignal stop;
-  EXPECT_EQ(stop.pending(), 0);
-  raise(SIGINT);  // to this thread: others may not block it
-  EXPECT_EQ(stop.pending(), SIGINT);
-  EXPECT_EQ(stop.pending(), SIGINT);
-  sigset_t blocked;
-  pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
-  EXPECT_FALSE(sigismember(&blocked, SIGINT)) << "the next one must end the process";
+// 3e38 is a number, its square is none in float32.
+TEST(Run, AValidationLossThatIsNoNumberEndsTheRun) {
+  test::TemporaryFolder folder;
+  const std::string train = folder.write("train.csv", "x,y\n1,1\n2,2\n3,3\n4,4\n");
+  const std::string validation = folder.write("validation.csv", "x,y\n3e38,1\n");
+  const std::string job = R"(
+[model]
+input = [1]
+layers = [ { type = "linear", features = 1 } ]
+[dataset]
+format = "csv"
+task = "regression"
+target = "y"
+path = ")" + train + R"("
+validation_path = ")" + validation +
+                          R"("
+[training]
+global_batch_size = 2
+epochs = 3
+)";
+  Job stopping(job, "reference", {{"optimizer.lr", "1e-3"}});
+  Recorder recorder;
+  const RunResult result = train_job(stopping, recorder);
+  EXPECT_EQ(result.steps, 2) << "the first epoch's end";
+  EXPECT_THAT(result.numeric_error, HasSubstr("the validation loss after step 2 is inf"));
+  EXPECT_EQ(first_not_finite(stopping.trainer->weights()), "");
+  Job warned(job, "reference", {{"optimizer.lr", "1e-3"}, {"debug.nan", "warn"}});
+  const RunResult other = train_job(warned, recorder);
+  EXPECT_EQ(other.steps, 6);
+  EXPECT_EQ(other.numeric_error, "");
+  EXPECT_THAT(recorder.notes, testing::Contains(HasSubstr("warning: the validation loss")));
 }
 
-TEST(RunFolder, HoldsTheResolvedConfiguration) {
-  test::TemporaryFolder folder;
-  config::Config c = test::parse(kTiny);
-  c.job.dump_folder = (folder.path() / "a" / "b").string();
-  EXPECT_EQ(make_run_folder(c), c.job.dump_folder);
-  const config::Config again =
-      test::parse(test::read_text(folder.path() / "a" / "b" / "config.toml"));
-  EXPECT_EQ(again.model.layers.size(), 2u);
-  EXPECT_EQ(again.optimizer.lr, 0.1);
-  c.job.dump_folder = folder.write("file", "") + "/below";
-  EXPECT_THAT(test::message_of<DataError>([&] { make_run_folder(c); }),
-              HasSubstr("job.dump_folder"));
+// Waits for the thread that takes signals.
+int first_of(const StopSignal& stop) {
+  for (int i = 0; i < 2000 && stop.pending() == 0; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  return stop.pending();
+}
+
+// In a process of its own, since the test's other threads do not block the signals.
+TEST(StopSignalTest, TheFirstIsPendingAndTheSecondEndsTheProcess) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    const auto twice = [&] {
+      const StopSignal stop;
+      if (stop.pending() != 0) _exit(1);
+      kill(getpid(), signal);
+      if (first_of(stop) != signal) _exit(2);
+      kill(getpid(), signal);
+      for (;;) pause();  // nobody asks
+    };
+    EXPECT_EXIT(twice(), testing::ExitedWithCode(128 + signal), "") << signal;
+  }
+}
+
+TEST(StopSignalTest, WhatWasIgnoredStaysIgnored) {
+  const auto ignored = [] {
+    signal(SIGHUP, SIG_IGN);
+    const StopSignal stop;
+    for (int i = 0; i < 2; ++i) kill(getpid(), SIGHUP);
+    kill(getpid(), SIGTERM);
+    _exit(first_of(stop) == SIGTERM ? 0 : 1);
+  };
+  EXPECT_EXIT(ignored(), testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

@@ -151,6 +151,16 @@ TEST(RanksJob, EvaluationIsTheSameOnAnyNumberOfRanks) {
   }
 }
 
+// Each rank's own share would have other statistics on every number of ranks.
+TEST(RanksJob, DeterministicNormalisesOverTheGlobalBatch) {
+  std::string toml = kSmallResNet;
+  const std::string sync = "[parallelism]\nsync_batch_norm = true\n";
+  toml.erase(toml.find(sync), sync.size());
+  const Trace one = trace(toml, 1, 6, kDeterministic);
+  for (const int n : {2, 3})
+    EXPECT_TRUE(same_bits(trace(toml, n, 6, kDeterministic), one)) << n << " ranks";
+}
+
 // Shards of a batch, statistics over all ranks, running statistics that are updated once.
 TEST(RanksJob, RecomputationChangesNothing) {
   const Settings recompute = {{"training.recompute", "blocks"}};

@@ -62,6 +62,21 @@ TEST(StepGraph, GradientsKeepTheOutputAndUpdateNothing) {
   EXPECT_EQ(s.graph.value(s.output).kind, ValueKind::kOutput);
 }
 
+// Without the copy the memory below the view would be used again after the loss.
+TEST(StepGraph, AnOutputThatIsAViewIsCopied) {
+  model::Layer convolution, flatten;
+  convolution.kind = model::Conv2d{.channels = 4, .kernel_h = 3, .kernel_w = 3, .convolution = {}};
+  flatten.kind = model::Flatten{};
+  StepOptions options;
+  options.batch = 4;
+  for (const Purpose purpose : {Purpose::kGradients, Purpose::kEvaluation}) {
+    options.purpose = purpose;
+    const StepGraph s = build_step({{2, 3, 3}, {convolution, flatten}, {}}, options);
+    EXPECT_EQ(s.graph.value(s.output).kind, ValueKind::kOutput);
+    EXPECT_EQ(s.graph.storage(s.output), s.output);
+  }
+}
+
 TEST(StepGraph, FrozenParametersHaveABufferOfTheirOwn) {
   StepOptions options;
   options.freeze = {"a.*"};

@@ -9,6 +9,7 @@
 #include <exception>
 #include <new>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "rt/common.h"
@@ -52,20 +53,30 @@ __attribute__((format(printf, 1, 2))) inline std::string format(const char* patt
 
 // Copies `text` into a fixed array, cut to fit, always terminated.
 template <std::size_t N>
-void copy_text(char (&destination)[N], const std::string& text) {
+void copy_text(char (&destination)[N], std::string_view text) noexcept {
   const std::size_t length = text.size() < N - 1 ? text.size() : N - 1;
-  std::memcpy(destination, text.data(), length);
+  if (length > 0) std::memcpy(destination, text.data(), length);
   destination[length] = '\0';
 }
 
-// Fills the caller's error object, if there is one, and returns its code.
-inline rt_status fill_error(rt_error* error, const Error& from) noexcept {
+// Fills the caller's error object, if there is one, and returns the code. Allocates nothing: it
+// also reports that there is no memory.
+inline rt_status fill_error(rt_error* error, rt_status code, std::string_view message,
+                            int32_t scope = RT_SCOPE_OPERATION) noexcept {
   if (error != nullptr && error->size >= sizeof(rt_error)) {
-    error->code = from.code();
-    error->scope = from.scope();
+    error->code = code;
+    error->scope = scope;
+    error->native_code = 0;
+    copy_text(error->native_domain, "");
+    copy_text(error->message, message);
+  }
+  return code;
+}
+inline rt_status fill_error(rt_error* error, const Error& from) noexcept {
+  fill_error(error, from.code(), from.what(), from.scope());
+  if (error != nullptr && error->size >= sizeof(rt_error)) {
     error->native_code = from.native_code();
     copy_text(error->native_domain, from.native_domain());
-    copy_text(error->message, from.what());
   }
   return from.code();
 }
@@ -83,11 +94,11 @@ rt_status guard(rt_error* error, Body&& body) noexcept {
   } catch (const Error& e) {
     return fill_error(error, e);
   } catch (const std::bad_alloc&) {
-    return fill_error(error, Error(RT_ERROR_OUT_OF_MEMORY, "out of host memory"));
+    return fill_error(error, RT_ERROR_OUT_OF_MEMORY, "out of host memory");
   } catch (const std::exception& e) {
-    return fill_error(error, Error(RT_ERROR_INTERNAL, e.what()));
+    return fill_error(error, RT_ERROR_INTERNAL, e.what());
   } catch (...) {
-    return fill_error(error, Error(RT_ERROR_INTERNAL, "unknown exception"));
+    return fill_error(error, RT_ERROR_INTERNAL, "unknown exception");
   }
 }
 

@@ -1,0 +1,29 @@
+// All serial kernels of this folder, one table for each instruction set.
+#ifndef BACKENDS_CPU_KERNELS_TABLE_H_
+#define BACKENDS_CPU_KERNELS_TABLE_H_
+
+#include "backends/cpu/isa.h"
+#include "backends/cpu/kernels/dropout.h"
+#include "backends/cpu/kernels/elementwise.h"
+#include "backends/cpu/kernels/norm.h"
+#include "backends/cpu/kernels/optimizer.h"
+#include "backends/cpu/kernels/pooling.h"
+#include "backends/cpu/kernels/reduce.h"
+#include "backends/cpu/kernels/rows.h"
+
+namespace backends::cpu::kernels {
+
+struct Table : DropoutKernels,
+               ElementwiseKernels,
+               NormKernels,
+               OptimizerKernels,
+               PoolingKernels,
+               ReductionKernels,
+               RowKernels {};
+
+// The kernels compiled for `isa`, which this processor must have; valid for ever.
+const Table& kernels_for(Isa isa);
+
+}  // namespace backends::cpu::kernels
+
+#endif  // BACKENDS_CPU_KERNELS_TABLE_H_

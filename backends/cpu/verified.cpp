@@ -1,0 +1,62 @@
+#include "backends/cpu/verified.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace backends::cpu {
+namespace {
+
+struct VerifiedResidual {
+  std::string_view implementation;
+  Residual residual;
+  bool rows_see_input;  // right only if every row of the output sees a row of the input
+};
+
+// By the search that README.md describes. gemm, ref, Winograd and all that is older than AVX2 are
+// missing on purpose.
+constexpr VerifiedResidual kVerified[] = {
+    {"jit:avx512_core", Residual::kBinary, false},
+    {"jit:avx2", Residual::kBinary, false},
+    {"jit_1x1:avx512_core", Residual::kBinary, false},
+    {"jit_1x1:avx2", Residual::kBinary, false},
+    {"jit_dw:avx512_core", Residual::kBinary, false},
+    {"jit_dw:avx2", Residual::kBinary, false},
+    {"brgconv:avx512_core", Residual::kSum, true},
+    {"brgconv_1x1:avx512_core", Residual::kSum, true},
+};
+
+// The version that was searched. Of others nothing is known.
+bool is_verified_version() {
+  const dnnl_version_t* version = dnnl_version();
+  return version->major == 2 && version->minor == 6;
+}
+
+}  // namespace
+
+bool every_output_sees_input(const Axis& axis) {
+  for (int64_t o = 0; o < axis.output; ++o) {
+    const int64_t first = o * axis.stride - axis.pad_begin;
+    bool sees = false;
+    for (int64_t k = 0; k < axis.kernel && !sees; ++k) {
+      const int64_t at = first + k * axis.dilation;
+      sees = at >= 0 && at < axis.input;
+    }
+    if (!sees) return false;
+  }
+  return true;
+}
+
+bool adds_residual_rightly(std::string_view implementation, Residual residual, const Axis& rows) {
+  if (residual == Residual::kNone) return true;
+  if (!is_verified_version()) return false;
+  return std::any_of(std::begin(kVerified), std::end(kVerified), [&](const VerifiedResidual& v) {
+    return v.implementation == implementation && v.residual == residual &&
+           (!v.rows_see_input || every_output_sees_input(rows));
+  });
+}
+
+bool winograd_data_gradient_is_right(const Window& window) {
+  return window.pad_top == window.pad_bottom;
+}
+
+}  // namespace backends::cpu

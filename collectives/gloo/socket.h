@@ -1,0 +1,33 @@
+// A socket that is closed with its owner.
+#ifndef COLLECTIVES_GLOO_SOCKET_H_
+#define COLLECTIVES_GLOO_SOCKET_H_
+
+#include <unistd.h>
+
+#include <utility>
+
+namespace collectives::gloo {
+
+// Owns a file descriptor; -1 is none.
+class Socket {
+ public:
+  Socket() = default;
+  explicit Socket(int file) : file_(file) {}
+  Socket(Socket&& other) noexcept : file_(std::exchange(other.file_, -1)) {}
+  Socket& operator=(Socket&& other) noexcept {
+    std::swap(file_, other.file_);
+    return *this;
+  }
+  ~Socket() {
+    if (file_ >= 0) ::close(file_);
+  }
+  int get() const { return file_; }
+  explicit operator bool() const { return file_ >= 0; }
+
+ private:
+  int file_ = -1;
+};
+
+}  // namespace collectives::gloo
+
+#endif  // COLLECTIVES_GLOO_SOCKET_H_

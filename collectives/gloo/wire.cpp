@@ -1,0 +1,263 @@
+#include "wire.h"
+
+#include <gloo/common/error.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "rt/sdk/error.h"
+
+namespace collectives::gloo {
+
+using rt::sdk::format;
+
+namespace {
+
+std::exception_ptr lost(const std::string& why) {
+  return std::make_exception_ptr(::gloo::IoException(why));
+}
+
+[[noreturn]] void refuse(const char* what) { throw ::gloo::InvalidOperationException(what); }
+
+}  // namespace
+
+Wire::Wire(Loop& loop, Socket socket, int peer, const std::atomic<int64_t>& progress)
+    : loop_(loop), peer_(peer), progress_(progress), socket_(std::move(socket)) {
+  setLocalRank(0);
+  loop_.add(socket_.get(), *this);
+}
+
+Wire::~Wire() { close(); }
+
+void Wire::close() {
+  loop_.remove(socket_.get(), *this);
+  const std::lock_guard lock(mutex_);
+  if (!failure_) fail(lost("this rank has closed the connection"));
+  socket_ = Socket();
+}
+
+bool Wire::is_lost() {
+  const std::lock_guard lock(mutex_);
+  return failure_ != nullptr;
+}
+
+void Wire::check() const {
+  if (failure_) std::rethrow_exception(failure_);
+}
+
+void Wire::send(TransferOwner& owner, uint64_t slot, const char* data, std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  check();
+  Slot& place = slots_[slot];
+  const Transfer transfer{&owner, const_cast<char*>(data), bytes};
+  if (place.room.empty()) {
+    place.sends.push_back(transfer);
+    return;
+  }
+  const std::size_t room = place.room.front();
+  place.room.pop_front();
+  start_send(slot, transfer, room);
+  check();
+}
+
+void Wire::start_send(uint64_t slot, const Transfer& transfer, std::size_t room) {
+  if (room == transfer.bytes) return say({Kind::kData, slot, room}, transfer);
+  disagree("expects", room, transfer.bytes);
+  transfer.owner->failed(failure_);
+}
+
+void Wire::receive(TransferOwner& owner, uint64_t slot, char* data, std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  check();
+  slots_[slot].receives.push_back({&owner, data, bytes});
+  say({Kind::kRoom, slot, bytes}, {});
+}
+
+void Wire::say(const Header& header, const Transfer& transfer) {
+  outgoing_.push_back({header, transfer, 0});
+  if (!wants_output_) flush();
+}
+
+// Writes what the socket takes. An error shows when the rest of what the peer has said is read.
+void Wire::flush() {
+  while (!outgoing_.empty() && !broken_output_) {
+    Outgoing& o = outgoing_.front();
+    const std::size_t header = o.done < sizeof(Header) ? sizeof(Header) - o.done : 0;
+    const std::size_t data = o.done < sizeof(Header) ? 0 : o.done - sizeof(Header);
+    iovec parts[2] = {{reinterpret_cast<char*>(&o.header) + sizeof(Header) - header, header},
+                      {o.transfer.data + data, o.transfer.bytes - data}};
+    msghdr message{};
+    message.msg_iov = header > 0 ? parts : parts + 1;
+    message.msg_iovlen = header > 0 && o.transfer.bytes > 0 ? 2 : 1;
+    const ssize_t written = ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
+    broken_output_ = written < 0;
+    if (broken_output_) break;
+    o.done += static_cast<std::size_t>(written);
+    if (o.done < sizeof(Header) + o.transfer.bytes) continue;
+    if (o.transfer.owner != nullptr) o.transfer.owner->sent(peer_);
+    outgoing_.pop_front();
+  }
+  const bool wanted = !outgoing_.empty() && !broken_output_;
+  if (wanted != wants_output_) loop_.want_output(socket_.get(), *this, wanted);
+  wants_output_ = wanted;
+}
+
+void Wire::on_events() {
+  const std::lock_guard lock(mutex_);
+  if (failure_) return;
+  if (wants_output_) flush();
+  while (!failure_ && read_some()) {
+  }
+}
+
+// What is large goes to its place at once, the rest through input_. False: there is no more now.
+bool Wire::read_some() {
+  const std::size_t left =
+      header_bytes_ == sizeof(Header) ? static_cast<std::size_t>(header_.bytes) - data_bytes_ : 0;
+  const bool direct = left >= input_.size() && incoming_.owner != nullptr;
+  char* const to = direct ? incoming_.data + data_bytes_ : input_.data();
+  const std::size_t room = direct ? left : input_.size();
+  const ssize_t bytes = ::recv(socket_.get(), to, room, 0);
+  if (bytes < 0 && errno == EINTR) return true;
+  if (bytes < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;
+  if (bytes <= 0) {
+    const char* const what = bytes == 0 ? "closed by the other side" : std::strerror(errno);
+    fail(lost(format("the connection with rank %d: %s", peer_, what)));
+    return false;
+  }
+  if (!direct) {
+    take(input_.data(), static_cast<std::size_t>(bytes));
+  } else {
+    data_bytes_ += static_cast<std::size_t>(bytes);
+    if (data_bytes_ == header_.bytes) finish_receive();
+  }
+  return static_cast<std::size_t>(bytes) == room;
+}
+
+void Wire::take(const char* data, std::size_t bytes) {
+  while (bytes > 0 && !failure_) {
+    std::size_t part = 0;
+    if (header_bytes_ < sizeof(Header)) {
+      part = std::min(bytes, sizeof(Header) - header_bytes_);
+      std::memcpy(reinterpret_cast<char*>(&header_) + header_bytes_, data, part);
+      header_bytes_ += part;
+      if (header_bytes_ == sizeof(Header)) on_header();
+    } else {
+      part = std::min<std::size_t>(bytes, header_.bytes - data_bytes_);
+      if (incoming_.owner != nullptr) std::memcpy(incoming_.data + data_bytes_, data, part);
+      data_bytes_ += part;
+      if (data_bytes_ == header_.bytes) finish_receive();
+    }
+    data += part;
+    bytes -= part;
+  }
+}
+
+void Wire::on_header() {
+  if (header_.kind == Kind::kAsk || header_.kind == Kind::kAnswer) {
+    header_bytes_ = 0;
+    if (header_.kind == Kind::kAnswer)
+      answer_ = static_cast<int64_t>(header_.slot);
+    else
+      say({Kind::kAnswer, static_cast<uint64_t>(progress_.load()), 0}, {});
+    return;
+  }
+  Slot& slot = slots_[header_.slot];
+  if (header_.kind == Kind::kRoom) {
+    header_bytes_ = 0;
+    if (slot.sends.empty()) return slot.room.push_back(header_.bytes);
+    const Transfer transfer = slot.sends.front();
+    slot.sends.pop_front();
+    return start_send(header_.slot, transfer, header_.bytes);
+  }
+  if (header_.kind != Kind::kData || slot.receives.empty())
+    return disagree("sends", header_.bytes, 0);
+  incoming_ = slot.receives.front();
+  slot.receives.pop_front();
+  data_bytes_ = 0;
+  if (header_.bytes != incoming_.bytes) return disagree("sends", header_.bytes, incoming_.bytes);
+  if (header_.bytes == 0) finish_receive();
+}
+
+void Wire::finish_receive() {
+  header_bytes_ = 0;
+  if (incoming_.owner != nullptr) incoming_.owner->received(peer_);
+  incoming_ = {};
+}
+
+// The peer learns at once that there is nothing to wait for.
+void Wire::disagree(const char* what, std::size_t theirs, std::size_t ours) {
+  fail(std::make_exception_ptr(Disagreement(
+      peer_, format("%s a message of %zu bytes where this rank has one of %zu; the ranks disagree "
+                    "on the order, the type or the count of their calls",
+                    what, theirs, ours))));
+  ::shutdown(socket_.get(), SHUT_RDWR);
+}
+
+// The socket stays open until the end of this object, so that its number is nobody else's.
+void Wire::fail(const std::exception_ptr& why) {
+  failure_ = why;
+  loop_.mute(socket_.get());
+  const auto tell = [&](const Transfer& t) {
+    if (t.owner != nullptr) t.owner->failed(why);
+  };
+  for (const Outgoing& o : outgoing_) tell(o.transfer);
+  for (const auto& [number, slot] : slots_) {
+    for (const Transfer& t : slot.sends) tell(t);
+    for (const Transfer& t : slot.receives) tell(t);
+  }
+  tell(incoming_);
+  outgoing_.clear();
+  slots_.clear();
+  incoming_ = {};
+}
+
+void Wire::ask() {
+  const std::lock_guard lock(mutex_);
+  answer_.reset();
+  if (!failure_) say({Kind::kAsk, 0, 0}, {});
+}
+
+std::optional<int64_t> Wire::answer() {
+  const std::lock_guard lock(mutex_);
+  return answer_;
+}
+
+void Wire::forget(const TransferOwner& owner) {
+  const std::lock_guard lock(mutex_);
+  const auto its = [&](const Transfer& t) { return t.owner == &owner; };
+  for (auto& [number, slot] : slots_) {
+    std::erase_if(slot.sends, its);
+    for (Transfer& t : slot.receives) {  // what comes for it is dropped
+      if (its(t)) t.owner = nullptr;
+    }
+  }
+  if (its(incoming_)) incoming_.owner = nullptr;
+  std::erase_if(outgoing_, [&](const Outgoing& o) { return its(o.transfer) && o.done == 0; });
+  if (outgoing_.empty() || !its(outgoing_.front().transfer)) return;
+  outgoing_.front().transfer.owner = nullptr;
+  fail(lost("this rank has given up a message that it was sending"));
+}
+
+const ::gloo::transport::Address& Wire::address() const { refuse("Wire: it is connected already"); }
+void Wire::connect(const std::vector<char>&) { refuse("Wire: it is connected already"); }
+void Wire::setSync(bool, bool) { refuse("Wire: it has no synchronous mode"); }
+std::unique_ptr<::gloo::transport::Buffer> Wire::createSendBuffer(int, void*, size_t) {
+  refuse("Wire: it has no buffers that are bound to it");
+}
+std::unique_ptr<::gloo::transport::Buffer> Wire::createRecvBuffer(int, void*, size_t) {
+  refuse("Wire: it has no buffers that are bound to it");
+}
+void Wire::send(::gloo::transport::UnboundBuffer*, uint64_t, size_t, size_t) {
+  refuse("Wire: send through the buffer");
+}
+void Wire::recv(::gloo::transport::UnboundBuffer*, uint64_t, size_t, size_t) {
+  refuse("Wire: receive through the buffer");
+}
+
+}  // namespace collectives::gloo

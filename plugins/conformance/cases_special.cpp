@@ -1,0 +1,226 @@
+// NaN, infinities, -0, denormals and very large numbers, where an element of the result depends on
+// few of the operands: element by element, poolings, products, movement, optimizers. What they do
+// is in plugins/operations.md, "Numbers that are not finite".
+#include "plugins/conformance/special.h"
+
+namespace plugins::conformance {
+namespace {
+
+void activations_cases(Cases& cases, rt_dtype dtype) {
+  const Dims dims = {4, 9};
+  const auto add = [&](const char* op, int64_t f, const std::string& what, Values first,
+                       const Values* second) {
+    Builder b(op, dtype, std::to_string(f) + " " + what);
+    b.in(dims, first);
+    if (second != nullptr) b.in(dims, *second);
+    cases.push_back(b.out(dims).integer(RT_ATTR_FUNCTION, f).mandatory());
+  };
+  for (int64_t f = RT_ACTIVATION_RELU; f <= RT_ACTIVATION_SIGMOID; ++f) {
+    const bool of_x = f == RT_ACTIVATION_GELU || f == RT_ACTIVATION_GELU_TANH;
+    const Values s{-0.9, 0.9, 9};
+    for (const auto& [name, number] : special_numbers(dtype)) {
+      add(RT_OP_ACTIVATION, f, "x " + name, with(number, 4, 1), nullptr);
+      add(RT_OP_ACTIVATION_BACKWARD, f, "dy " + name, with(number, 4, 1), &s);
+      const Values special = with(number, 4, 1, 1, s);
+      if (of_x || number != number) {
+        add(RT_OP_ACTIVATION_BACKWARD, f, "s " + name, {}, &special);
+      }
+    }
+  }
+  if (is_sixteen_bit(dtype)) return;
+  for (const int64_t f : {RT_ACTIVATION_RELU, RT_ACTIVATION_TANH}) {
+    add(RT_OP_ACTIVATION, f, "denormals", denormals(dtype), nullptr);
+  }
+}
+
+// Every pair of them meets in some element: 0 times infinity, infinity less infinity, 1 / -0.
+void arithmetic_cases(Cases& cases, rt_dtype dtype) {
+  const Dims dims = {4, 9};
+  for (const char* op : {RT_OP_ADD, RT_OP_SUBTRACT, RT_OP_MULTIPLY, RT_OP_DIVIDE}) {
+    for (const auto& [name_a, a] : special_numbers(dtype)) {
+      for (const auto& [name_b, b] : special_numbers(dtype)) {
+        cases.push_back(Builder(op, dtype, name_a + " and " + name_b)
+                            .in(dims, with(a, 3, 0))
+                            .in(dims, with(b, 2, 0, 1, {0.5, 2.0}))
+                            .out(dims)
+                            .mandatory());
+      }
+    }
+    if (is_sixteen_bit(dtype) || std::string(op) == RT_OP_DIVIDE) continue;
+    const bool product = std::string(op) == RT_OP_MULTIPLY;
+    cases.push_back(Builder(op, dtype, "denormals")
+                        .in(dims, denormals(dtype))
+                        .in(dims, product ? Values{} : denormals(dtype))
+                        .out(dims)
+                        .mandatory());
+  }
+  for (const auto& [name, number] : special_numbers(dtype)) {
+    for (const double alpha : {0.0, -1.5}) {
+      cases.push_back(Builder(RT_OP_SCALE, dtype, name + " times " + std::to_string(alpha))
+                          .in(dims, with(number, 4, 1))
+                          .out(dims)
+                          .number(RT_ATTR_ALPHA, alpha)
+                          .number(RT_ATTR_BETA, 0.25)
+                          .mandatory());
+    }
+    cases.push_back(Builder(RT_OP_DROPOUT, dtype, name)
+                        .in(dims, with(number, 2, 1))
+                        .in_of(RT_INT64, {1}, Values{0, 1000, 3})
+                        .in_of(RT_INT64, {1}, Values{0, 1000, 4})
+                        .out(dims)
+                        .number(RT_ATTR_PROBABILITY, 0.5)
+                        .integer(RT_ATTR_SEED, 5)
+                        .integer(RT_ATTR_STREAM, 3));
+  }
+  if (is_sixteen_bit(dtype)) return;
+  cases.push_back(Builder(RT_OP_SCALE, dtype, "denormals")
+                      .in(dims, denormals(dtype))
+                      .out(dims)
+                      .number(RT_ATTR_ALPHA, -1.5)
+                      .number(RT_ATTR_BETA, 0.0)
+                      .mandatory());
+}
+
+struct Pool {
+  int64_t n, h, w, c, kernel, stride, pad;
+  Dims x() const { return {n, h, w, c}; }
+  Dims y() const {
+    return {n, (h + 2 * pad - kernel) / stride + 1, (w + 2 * pad - kernel) / stride + 1, c};
+  }
+  std::vector<host::Attribute> attributes() const {
+    return {{RT_ATTR_KERNEL_H, kernel}, {RT_ATTR_KERNEL_W, kernel}, {RT_ATTR_STRIDE_H, stride},
+            {RT_ATTR_STRIDE_W, stride}, {RT_ATTR_PAD_TOP, pad},     {RT_ATTR_PAD_LEFT, pad},
+            {RT_ATTR_PAD_RIGHT, pad},   {RT_ATTR_PAD_BOTTOM, pad}};
+  }
+};
+
+void pooling_cases(Cases& cases, rt_dtype dtype) {
+  for (const Pool& p :
+       {Pool{2, 8, 8, 20, 2, 2, 0}, Pool{2, 9, 9, 16, 3, 2, 1}, Pool{17, 5, 5, 3, 3, 1, 0}}) {
+    for (const auto& [name, number] : special_numbers(dtype)) {
+      const std::string text = label(p.x()) + " " + name;
+      const Values x = with(number, 7, 3);
+      Builder max(RT_OP_MAX_POOL2D, dtype, text);
+      max.in(p.x(), x).out(p.y()).attributes(p.attributes());
+      cases.push_back(max);
+      cases.push_back(Builder(RT_OP_MAX_POOL2D_BACKWARD, dtype, text)
+                          .in(p.y(), Values{-1.0, 1.0, 7})
+                          .out(p.x())
+                          .attributes(p.attributes())
+                          .forward(max));
+      cases.push_back(Builder(RT_OP_AVG_POOL2D, dtype, text)
+                          .in(p.x(), x)
+                          .out(p.y())
+                          .attributes(p.attributes()));
+      cases.push_back(Builder(RT_OP_AVG_POOL2D_BACKWARD, dtype, text)
+                          .in(p.y(), x)
+                          .out(p.x())
+                          .attributes(p.attributes()));
+      cases.push_back(Builder(RT_OP_GLOBAL_AVG_POOL, dtype, text)
+                          .in(p.x(), with(number, 100, 3))
+                          .out({p.n, p.c}));
+    }
+    cases.push_back(Builder(RT_OP_MAX_POOL2D, dtype, label(p.x()) + " all -inf")
+                        .in(p.x(), with(-kInfinity, 1, 0))
+                        .out(p.y())
+                        .attributes(p.attributes()));
+  }
+}
+
+// A row of a, a sample of a convolution: it spoils its own results only, also behind a relu.
+void products_cases(Cases& cases, rt_dtype dtype) {
+  for (const auto& [name, number] : {Named{"NaN", kNaN}, Named{"inf", kInfinity}}) {
+    for (const bool relu : {false, true}) {
+      const std::string text = name + (relu ? " relu" : "");
+      for (const int64_t n : {6, 64}) {
+        Builder product(RT_OP_MATMUL, dtype, text + " " + std::to_string(n));
+        product.in({5, n}, with(number, 5, 2, n)).in({n, n}).out({5, n});
+        if (relu) product.bias().activation(RT_ACTIVATION_RELU);
+        cases.push_back(relu ? product : product.mandatory());
+      }
+      if (number == kInfinity) continue;  // transforms make NaN of the neighbours
+      for (const int64_t channels : {3, 16}) {
+        const Dims x = {2, 6, 6, channels};
+        Builder convolution(RT_OP_CONV2D, dtype, text + " " + label(x));
+        convolution.in(x, with(number, 2, 1, 36 * channels))
+            .in({channels, 3, 3, channels})
+            .out({2, 4, 4, channels});
+        if (relu) convolution.bias().activation(RT_ACTIVATION_RELU);
+        cases.push_back(convolution);
+      }
+    }
+  }
+}
+
+void movement_cases(Cases& cases, rt_dtype dtype) {
+  for (const auto& [name, number] : special_numbers(dtype)) {
+    const Values x = with(number, 4, 1);
+    cases.push_back(Builder(RT_OP_COPY, dtype, name).in({4, 9}, x).out({4, 9}).mandatory());
+    cases.push_back(Builder(RT_OP_TRANSPOSE, dtype, name)
+                        .in({4, 9}, x)
+                        .out({9, 4})
+                        .integer(RT_ATTR_PERMUTATION, 0x01));
+    cases.push_back(Builder(RT_OP_EMBEDDING, dtype, name)
+                        .in_of(RT_INT32, {6}, Values{0.0, 4.0, 5})
+                        .in({4, 9}, x)
+                        .out({6, 9}));
+    if (dtype == RT_FLOAT16) continue;
+    cases.push_back(
+        Builder(RT_OP_CAST, dtype, name + " to float16").in({4, 9}, x).out_of(RT_FLOAT16, {4, 9}));
+  }
+}
+
+// param, grad, lr, scale
+Builder update(const char* op, rt_dtype dtype, const std::string& name, Values param, Values grad,
+               Values scale) {
+  Builder b(op, dtype, name);
+  b.in({7}, param).in({7}, grad).in({1}, Values{0.05, 0.2}).in({1}, scale);
+  return b;
+}
+
+void updates_cases(Cases& cases, rt_dtype dtype) {
+  const Values usual{0.5, 1.0};
+  for (const auto& [name, number] : {Named{"NaN", kNaN}, Named{"inf", kInfinity}}) {
+    const Values special = with(number, 4, 1), all = with(number, 1, 0);
+    cases.push_back(
+        update(RT_OP_SGD, dtype, "grad " + name, {}, special, usual).out({7}).mandatory());
+    cases.push_back(
+        update(RT_OP_SGD, dtype, "param " + name, special, {}, usual).out({7}).mandatory());
+    if (number != number) {
+      cases.push_back(update(RT_OP_SGD, dtype, "scale NaN", {}, {}, all).out({7}).mandatory());
+    }
+  }
+  // The digits of 1 - beta: moments that begin with zero consist of them.
+  const Values zero{0.0, 0.0};
+  cases.push_back(update(RT_OP_ADAMW, dtype, "betas near 1", {}, {}, usual)
+                      .in({7}, zero)
+                      .in({7}, zero)
+                      .in_of(RT_INT64, {1}, Values{1, 2})
+                      .out({7})
+                      .out({7})
+                      .out({7})
+                      .number(RT_ATTR_BETA1, 0.999)
+                      .number(RT_ATTR_BETA2, 0.9999)
+                      .number(RT_ATTR_EPSILON, 1e-8)
+                      .number(RT_ATTR_WEIGHT_DECAY, 0.0));
+  for (const auto& [name, number] : special_numbers(dtype)) {
+    if (number < 0) continue;  // a sum of squares
+    cases.push_back(Builder(RT_OP_CLIP_SCALE, dtype, name)
+                        .in({1}, with(number, 1, 0))
+                        .out({1})
+                        .number(RT_ATTR_MAX_NORM, 0.5));
+  }
+}
+
+}  // namespace
+
+void add_special_numbers(Cases& cases, rt_dtype dtype) {
+  activations_cases(cases, dtype);
+  arithmetic_cases(cases, dtype);
+  pooling_cases(cases, dtype);
+  products_cases(cases, dtype);
+  movement_cases(cases, dtype);
+  if (!is_sixteen_bit(dtype)) updates_cases(cases, dtype);
+}
+
+}  // namespace plugins::conformance

@@ -1,0 +1,43 @@
+// Numbers that are not like others, and where they stand in an operand.
+#ifndef PLUGINS_CONFORMANCE_SPECIAL_H_
+#define PLUGINS_CONFORMANCE_SPECIAL_H_
+
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "plugins/conformance/builder.h"
+
+namespace plugins::conformance {
+
+inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+using Named = std::pair<std::string, double>;
+
+// NaN and the infinities; -0; 1e30 where the type has it.
+inline std::vector<Named> special_numbers(rt_dtype dtype) {
+  std::vector<Named> list = {{"NaN", kNaN}, {"inf", kInfinity}, {"-inf", -kInfinity}, {"-0", -0.0}};
+  if (dtype != RT_FLOAT16) list.insert(list.end(), {{"1e30", 1e30}, {"-1e30", -1e30}});
+  return list;
+}
+
+// `values` with `special` in every k-th row of `row` elements, the first of them `at`.
+inline Values with(double special, int64_t every, int64_t at, int64_t row = 1, Values values = {}) {
+  values.special = special;
+  values.special_every = every;
+  values.special_at = at;
+  values.special_row = row;
+  return values;
+}
+
+// Nothing but numbers below the smallest normal one of float32 and float64.
+inline Values denormals(rt_dtype dtype) {
+  const double largest = dtype == RT_FLOAT64 ? 1e-310 : 1e-39;
+  return {-largest, largest};
+}
+
+}  // namespace plugins::conformance
+
+#endif  // PLUGINS_CONFORMANCE_SPECIAL_H_

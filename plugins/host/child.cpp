@@ -1,0 +1,193 @@
+#include "plugins/host/child.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "plugins/host/error.h"
+#include "plugins/host/printable.h"
+
+namespace plugins::host {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t kMostAnswer = std::size_t{8} << 20;
+constexpr std::size_t kMostPrinted = 4096;  // kept, from the end
+// Between closing the pipe and being gone, and between SIGKILL and being gone: a process that hangs
+// in a driver cannot be killed, and is not waited for any longer.
+constexpr auto kEndGrace = 1000ms;
+
+[[noreturn]] void fail(const std::string& what, int error) {
+  throw Error(RT_ERROR_UNAVAILABLE, what + ": " + std::strerror(error));
+}
+
+struct Pipe {
+  Descriptor read, write;
+  Pipe() {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) fail("cannot make a pipe to a child process", errno);
+    read = Descriptor(ends[0]);
+    write = Descriptor(ends[1]);
+    ::fcntl(read.get(), F_SETFL, O_NONBLOCK);
+  }
+};
+
+// What posix_spawn does in the child before the program starts.
+class SpawnSetup {
+ public:
+  SpawnSetup(int answer, int output) {
+    ::posix_spawn_file_actions_init(&actions_);
+    ::posix_spawnattr_init(&attributes_);
+    ::posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    ::posix_spawn_file_actions_adddup2(&actions_, output, STDOUT_FILENO);
+    ::posix_spawn_file_actions_adddup2(&actions_, output, STDERR_FILENO);
+    ::posix_spawn_file_actions_adddup2(&actions_, answer, kAnswerDescriptor);
+    ::posix_spawn_file_actions_addclosefrom_np(&actions_, kAnswerDescriptor + 1);
+    sigset_t none, all;
+    ::sigemptyset(&none);
+    ::sigfillset(&all);
+    ::posix_spawnattr_setsigmask(&attributes_, &none);
+    ::posix_spawnattr_setsigdefault(&attributes_, &all);
+    ::posix_spawnattr_setpgroup(&attributes_, 0);
+    ::posix_spawnattr_setflags(
+        &attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+  }
+  ~SpawnSetup() {
+    ::posix_spawn_file_actions_destroy(&actions_);
+    ::posix_spawnattr_destroy(&attributes_);
+  }
+  SpawnSetup(const SpawnSetup&) = delete;
+  SpawnSetup& operator=(const SpawnSetup&) = delete;
+  const posix_spawn_file_actions_t* actions() const { return &actions_; }
+  const posix_spawnattr_t* attributes() const { return &attributes_; }
+
+ private:
+  posix_spawn_file_actions_t actions_;
+  posix_spawnattr_t attributes_;
+};
+
+// Above the descriptors that the child gets, so that copying one does not close another.
+Descriptor moved_up(const Descriptor& descriptor) {
+  Descriptor moved(::fcntl(descriptor.get(), F_DUPFD_CLOEXEC, kAnswerDescriptor + 1));
+  if (!moved) fail("cannot copy the descriptor of a pipe to a child process", errno);
+  return moved;
+}
+
+std::string ending(int status) {
+  if (WIFSIGNALED(status)) {
+    const char* name = ::sigabbrev_np(WTERMSIG(status));
+    return std::string("was killed by ") + (name != nullptr
+                                                ? "SIG" + std::string(name)
+                                                : "signal " + std::to_string(WTERMSIG(status)));
+  }
+  return "ended with exit code " + std::to_string(WEXITSTATUS(status));
+}
+
+}  // namespace
+
+Child::Child(const std::filesystem::path& program, const std::vector<std::string>& arguments,
+             Clock::time_point deadline)
+    : deadline_(deadline) {
+  Pipe answer, output;
+  const Descriptor answer_end = moved_up(answer.write), output_end = moved_up(output.write);
+  std::vector<std::string> words = {program.string()};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  const SpawnSetup setup(answer_end.get(), output_end.get());
+  const int error = ::posix_spawn(&id_, program.c_str(), setup.actions(), setup.attributes(),
+                                  argv.data(), environ);
+  if (error != 0) fail("cannot start " + program.string(), error);
+  answer_ = std::move(answer.read);
+  output_ = std::move(output.read);
+}
+
+Child::Child(Child&& other) noexcept
+    : id_(std::exchange(other.id_, -1)),
+      deadline_(other.deadline_),
+      answer_(std::move(other.answer_)),
+      output_(std::move(other.output_)),
+      received_(std::move(other.received_)),
+      printed_(std::move(other.printed_)) {}
+
+Child::~Child() {
+  if (id_ > 0) end();
+}
+
+bool Child::read_answer() {
+  std::array<char, 65536> buffer;
+  for (;;) {
+    const ssize_t got = ::read(answer_.get(), buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return errno == EAGAIN;
+    if (got == 0) return false;
+    received_.append(buffer.data(), static_cast<std::size_t>(got));
+    if (received_.size() > kMostAnswer) return false;
+  }
+}
+
+void Child::read_output() {
+  std::array<char, 4096> buffer;
+  for (int i = 0; i < 64; ++i) {  // a child that never stops printing may not hold the reader
+    const ssize_t got = ::read(output_.get(), buffer.data(), buffer.size());
+    if (got < 0 && (errno == EINTR || errno == EAGAIN)) return;
+    if (got <= 0) return output_.close();
+    printed_.append(buffer.data(), static_cast<std::size_t>(got));
+    if (printed_.size() > kMostPrinted) printed_.erase(0, printed_.size() - kMostPrinted);
+  }
+}
+
+std::string Child::last_words() const {
+  const std::size_t last = printed_.find_last_not_of(" \t\r\n");
+  if (last == std::string::npos) return "";
+  const std::size_t before = printed_.find_last_of('\n', last);
+  const std::size_t first = before == std::string::npos ? 0 : before + 1;
+  return printable(printed_.substr(first, last + 1 - first));
+}
+
+bool Child::has_ended() const {
+  siginfo_t info{};
+  const int options = WEXITED | WNOHANG | WNOWAIT;  // it keeps its number until it is reaped
+  if (::waitid(P_PID, static_cast<id_t>(id_), &info, options) != 0) return errno != EINTR;
+  return info.si_pid == id_;
+}
+
+// nullopt: it still runs, although it was killed, or somebody else has reaped it.
+std::optional<int> Child::reap() const {
+  const auto until = Clock::now() + kEndGrace;
+  do {
+    int status = 0;
+    const pid_t got = ::waitpid(id_, &status, WNOHANG);
+    if (got == id_) return status;
+    if (got < 0 && errno != EINTR) return std::nullopt;
+    std::this_thread::sleep_for(1ms);
+  } while (Clock::now() < until);
+  return std::nullopt;
+}
+
+std::string Child::end() {
+  // Time for a child that has closed its pipe because it is ending.
+  pollfd pipe{answer_.get(), POLLIN, 0};
+  const bool closed = ::poll(&pipe, 1, 0) > 0 && (pipe.revents & (POLLHUP | POLLERR)) != 0;
+  const auto until = Clock::now() + (closed ? kEndGrace : 0ms);
+  while (!has_ended() && Clock::now() < until) std::this_thread::sleep_for(1ms);
+  const bool by_itself = has_ended();
+  ::kill(-id_, SIGKILL);  // the processes that it has started as well
+  const std::optional<int> status = reap();
+  id_ = -1;
+  if (!by_itself) return "";
+  return status ? ending(*status) : "ended in a way that is not known";
+}
+
+}  // namespace plugins::host

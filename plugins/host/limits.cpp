@@ -1,0 +1,109 @@
+#include "plugins/host/limits.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "plugins/host/error.h"
+#include "plugins/host/printable.h"
+
+namespace plugins::host {
+namespace {
+
+constexpr uint64_t kKnownTypes = RT_DTYPE_BIT(RT_INT8 + 1) - RT_DTYPE_BIT(RT_FLOAT32);
+
+[[noreturn]] void refuse(const std::string& what, const std::string& answer,
+                         const std::string& expected) {
+  throw Error(RT_ERROR_INTERNAL, what + ": the plugin answers " + answer + ", expected " +
+                                     expected + "; the plugin has to be corrected");
+}
+
+// Bits above the known ones are types of a later contract; there is no type 0.
+void check_types(uint64_t& mask, const char* name, const std::string& what) {
+  if (mask & 1)
+    refuse(what, std::string(name) + " with bit 0, of no type", "a mask of RT_DTYPE_BIT(RT_...)");
+  mask &= kKnownTypes;
+}
+
+void check_all_bytes(const uint64_t* bytes, std::size_t count, const std::string& what) {
+  for (std::size_t i = 0; i < count; ++i) check_bytes(bytes[i], what);
+}
+
+}  // namespace
+
+std::string checked_text(const char* text, std::size_t longest, const std::string& what) {
+  const std::size_t length = strnlen(text, longest + 1);
+  if (length > longest) {
+    refuse(what, "a text of more than " + std::to_string(longest) + " bytes",
+           "at most " + std::to_string(longest));
+  }
+  return printable(std::string_view(text, length));
+}
+
+void check_name(const std::string& name, const std::string& what) {
+  const auto lower = [](char c) { return c >= 'a' && c <= 'z'; };
+  const auto allowed = [&](char c) { return lower(c) || (c >= '0' && c <= '9') || c == '_'; };
+  if (!name.empty() && name.size() <= kMaxNameLength && lower(name[0]) &&
+      std::all_of(name.begin(), name.end(), allowed))
+    return;
+  throw Error(RT_ERROR_INVALID_ARGUMENT, what + ": its name is '" + printable(name) +
+                                             "'; expected [a-z][a-z0-9_]*, at most " +
+                                             std::to_string(kMaxNameLength) + " characters");
+}
+
+void check_count(int64_t value, int64_t most, const std::string& what) {
+  if (value < 0 || value > most)
+    refuse(what, std::to_string(value), "a number from 0 to " + std::to_string(most));
+}
+
+void check_bytes(uint64_t bytes, const std::string& what) {
+  if (bytes > kMaxBytes)
+    refuse(what, std::to_string(bytes) + " bytes", "at most " + std::to_string(kMaxBytes));
+}
+
+void check_properties(rt_device_properties& properties, const std::string& what) {
+  const uint64_t alignment = properties.alignment;
+  if (alignment == 0 || alignment > kMaxAlignment || (alignment & (alignment - 1)) != 0) {
+    refuse(what, "an alignment of " + std::to_string(alignment) + " bytes",
+           "a power of two from 1 to " + std::to_string(kMaxAlignment));
+  }
+  check_bytes(properties.memory_bytes, what + ": memory_bytes");
+  check_types(properties.storage_dtypes, "storage_dtypes", what);
+  check_types(properties.compute_dtypes, "compute_dtypes", what);
+  make_printable(properties.name);
+  make_printable(properties.stable_id);
+  make_printable(properties.unusable_reason);
+}
+
+void check_properties(rt_comm_properties& properties, const std::string& what) {
+  const auto& plugin = properties.device_plugin;
+  const std::string name(plugin, strnlen(plugin, sizeof(plugin)));
+  if (!name.empty()) check_name(name, what + ": device_plugin");
+  make_printable(properties.description);
+}
+
+void check_candidate(rt_candidate& candidate, const Operation& operation, const std::string& what) {
+  make_printable(candidate.implementation);
+  if (std::isnan(candidate.estimated_ns)) refuse(what, "a time that is no number", "nanoseconds");
+  check_all_bytes(candidate.input_bytes,
+                  std::min<std::size_t>(operation.inputs.size(), RT_MAX_INPUTS), what);
+  check_all_bytes(candidate.output_bytes,
+                  std::min<std::size_t>(operation.outputs.size(), RT_MAX_OUTPUTS), what);
+}
+
+void check_plan(rt_plan_info& info, const Operation& operation, const std::string& what) {
+  make_printable(info.implementation);
+  check_bytes(info.workspace_bytes, what + ": workspace_bytes");
+  check_bytes(info.saved_bytes, what + ": saved_bytes");
+  const std::size_t inputs = operation.inputs.size();
+  const std::size_t outputs = std::min<std::size_t>(operation.outputs.size(), RT_MAX_OUTPUTS);
+  for (std::size_t k = 0; k < outputs; ++k) {
+    if (uint64_t{info.in_place[k]} >> inputs == 0) continue;
+    refuse(what,
+           "that output " + std::to_string(k) + " may share the memory of an input that " +
+               "the operation does not have (mask " + std::to_string(info.in_place[k]) + ")",
+           "one of its " + std::to_string(inputs) + " inputs");
+  }
+}
+
+}  // namespace plugins::host

@@ -1,0 +1,25 @@
+#include "runtime/cli/output.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <iostream>
+#include <system_error>
+
+#include "runtime/error.h"
+
+namespace runtime::cli {
+
+// std::cout and fmt::print both write through stdout, which remembers.
+bool output_failed() { return std::ferror(stdout) != 0 || !std::cout.good(); }
+
+void finish_output() {
+  std::cout.flush();
+  errno = 0;
+  const int error = std::fflush(stdout) == 0 ? 0 : errno;
+  if (error == 0 && !output_failed()) return;
+  throw DataError("cannot write to the standard output" +
+                  (error == 0 ? "" : ": " + std::generic_category().message(error)) +
+                  "; what was printed is not complete: make room (df), or send it elsewhere");
+}
+
+}  // namespace runtime::cli

@@ -1,0 +1,113 @@
+#include "runtime/launch/main_work.h"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <thread>
+
+#include "runtime/error.h"
+
+namespace runtime::launch {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+constexpr char kDone[] = "done";
+constexpr milliseconds kLongestBeat{1000}, kShortestBeat{20};
+// Most work is short, so a rank that waits looks often at first.
+constexpr milliseconds kFirstLook{1};
+
+// Sets the key anew, as long as it lives, from a thread of its own.
+class Heartbeat {
+ public:
+  Heartbeat(Store& store, std::string key, nanoseconds interval, nanoseconds timeout,
+            std::function<void()> on_late)
+      : store_(store),
+        key_(std::move(key)),
+        interval_(interval),
+        timeout_(timeout),
+        on_late_(std::move(on_late)),
+        thread_([this](const std::stop_token& stop) { run(stop); }) {}
+
+ private:
+  void run(const std::stop_token& stop) {
+    const auto begin = Clock::now();
+    bool late = false;
+    std::mutex mutex;
+    std::condition_variable_any wake;
+    for (int64_t beat = 1; !stop.stop_requested(); ++beat) {
+      try {
+        store_.set(key_, std::to_string(beat));
+      } catch (const Error&) {
+        // The next one may arrive; the others go without for a while before they give up.
+      }
+      if (!late && Clock::now() - begin > timeout_) {
+        late = true;
+        on_late_();
+      }
+      std::unique_lock lock(mutex);
+      wake.wait_for(lock, stop, interval_, [] { return false; });
+    }
+  }
+
+  Store& store_;
+  const std::string key_;
+  const nanoseconds interval_, timeout_;
+  const std::function<void()> on_late_;
+  std::jthread thread_;  // last: it uses the others
+};
+
+}  // namespace
+
+void MainWork::run(const char* what, const std::function<void()>& work) {
+  // A store finds keys that end in the number of the rank that has set them fastest.
+  const std::string key = options_.prefix + "main/" + std::to_string(count_++) + "/0";
+  options_.rank == 0 ? lead(key, what, work) : follow(key, what);
+}
+
+void MainWork::lead(const std::string& key, const char* what, const std::function<void()>& work) {
+  const std::string too_long =
+      std::string(what) + " has taken more than " + seconds_text(options_.timeout) +
+      "; see what holds up the file system (a full disk, a server that does not answer), or raise "
+      "comm.save_timeout_s";
+  std::atomic<bool> late = false;
+  {
+    const exec::Watchdog::Shelter shelter(watchdog_);
+    const auto beat = std::clamp<nanoseconds>(options_.silence / 8, kShortestBeat, kLongestBeat);
+    const Heartbeat heartbeat(store_, key, beat, options_.timeout, [&] {
+      late = true;
+      watchdog_.give_up(too_long);
+    });
+    work();
+  }
+  if (late) throw DataError(too_long);  // the others have gone
+  store_.set(key, kDone);
+  watchdog_.check();
+}
+
+void MainWork::follow(const std::string& key, const char* what) {
+  const exec::Watchdog::Phase phase(watchdog_, what, options_.timeout + 2 * options_.silence);
+  std::optional<std::string> last;
+  auto heard = Clock::now();
+  nanoseconds pause = kFirstLook;
+  for (;;) {
+    watchdog_.check();
+    std::optional<std::string> value = store_.try_get(key);
+    if (value == kDone) return;
+    if (value != last) {
+      last = std::move(value);
+      heard = Clock::now();
+    }
+    if (Clock::now() - heard > options_.silence)
+      watchdog_.fail("nothing has been heard of rank 0 for " + seconds_text(options_.silence));
+    std::this_thread::sleep_for(pause);
+    pause = std::min<nanoseconds>(2 * pause, exec::Watchdog::kSlice);
+  }
+}
+
+}  // namespace runtime::launch

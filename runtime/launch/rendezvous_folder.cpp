@@ -1,0 +1,85 @@
+#include "runtime/launch/rendezvous_folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "runtime/error.h"
+
+namespace runtime::launch {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// Folders of one job begin so. stores.cpp names the folder that jobs share runtime-<user id>.
+constexpr const char* kBegin = "runtime-job-";
+constexpr const char* kPattern = "runtime-job-XXXXXX";
+
+std::string temporary_folder() {
+  const char* const base = std::getenv("TMPDIR");
+  return base == nullptr || *base == '\0' ? "/tmp" : base;
+}
+
+FileDescriptor open_folder(const std::string& path) {
+  return FileDescriptor(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+}
+
+// Whether the path still names the open folder.
+bool is_at(const FileDescriptor& folder, const std::string& path) {
+  struct stat open_one, named;
+  return fstat(folder.get(), &open_one) == 0 && lstat(path.c_str(), &named) == 0 &&
+         open_one.st_dev == named.st_dev && open_one.st_ino == named.st_ino;
+}
+
+// Files in it that somebody else removes at the same time are no error.
+void remove(const std::string& path) {
+  std::error_code ignored;
+  fs::remove_all(path, ignored);
+}
+
+void remove_if_left(const std::string& path) {
+  struct stat status;
+  if (lstat(path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode) || status.st_uid != geteuid())
+    return;
+  const FileDescriptor folder = open_folder(path);
+  if (folder.get() < 0 || flock(folder.get(), LOCK_EX | LOCK_NB) != 0) return;
+  if (is_at(folder, path)) remove(path);
+}
+
+void remove_left_folders() {
+  std::error_code ignored;
+  for (fs::directory_iterator entry(temporary_folder(), ignored), end; entry != end;
+       entry.increment(ignored)) {
+    const std::string name = entry->path().filename().string();
+    if (name.starts_with(kBegin) && name.size() == std::strlen(kPattern))
+      remove_if_left(entry->path().string());
+    if (ignored) return;
+  }
+}
+
+}  // namespace
+
+// Between making a folder and locking it, another launcher may take it for one that was left.
+RendezvousFolder::RendezvousFolder() {
+  remove_left_folders();
+  do {
+    path_ = temporary_folder() + "/" + kPattern;
+    if (mkdtemp(path_.data()) == nullptr) {
+      throw CommunicationError("cannot make a rendezvous folder " + path_ + ": " +
+                               std::strerror(errno) + "; set TMPDIR to a folder that is writable");
+    }
+    lock_ = open_folder(path_);
+    if (flock(lock_.get(), LOCK_EX) != 0) return;  // then no other launcher can lock it either
+  } while (!is_at(lock_, path_));
+}
+
+RendezvousFolder::~RendezvousFolder() { remove(path_); }
+
+}  // namespace runtime::launch

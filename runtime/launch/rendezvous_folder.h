@@ -1,0 +1,31 @@
+// The folder in which the ranks of one attempt meet.
+#ifndef RUNTIME_LAUNCH_RENDEZVOUS_FOLDER_H_
+#define RUNTIME_LAUNCH_RENDEZVOUS_FOLDER_H_
+
+#include <string>
+
+#include "runtime/launch/child.h"
+
+namespace runtime::launch {
+
+// A folder of mode 0700 in TMPDIR, gone with the object. The launcher holds a lock on it, which the
+// kernel takes away when a launcher is killed. So every launcher that starts can tell the folders
+// that killed ones have left, and removes those of its user.
+class RendezvousFolder {
+ public:
+  // Throws CommunicationError where no folder can be made.
+  RendezvousFolder();
+  ~RendezvousFolder();
+  RendezvousFolder(const RendezvousFolder&) = delete;
+  RendezvousFolder& operator=(const RendezvousFolder&) = delete;
+  std::string address() const { return "file:" + path_; }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  FileDescriptor lock_;
+};
+
+}  // namespace runtime::launch
+
+#endif  // RUNTIME_LAUNCH_RENDEZVOUS_FOLDER_H_

@@ -1,0 +1,171 @@
+#include "runtime/system/atomic_file.h"
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+
+#include "runtime/error.h"
+
+namespace runtime::system {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The kernel's own bound for the links of one path.
+constexpr int kMaxLinks = 40;
+// Names are drawn again while one is taken, which 64 random bits make unlikely even once.
+constexpr int kAttempts = 100;
+// A file's name may have 255 bytes; the temporary one adds a dot, 16 digits and ".tmp".
+constexpr std::size_t kMaxStem = 200;
+
+std::string remedy_for(int error) {
+  switch (error) {
+    case ENOENT:
+      return "; create the folder first";
+    case ENOSPC:
+    case EDQUOT:
+      return "; make room on the disk (df)";
+    case EFBIG:
+      return "; raise the limit for the size of files (ulimit -f), or write to another file system";
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return "; choose a folder that can be written";
+    case ELOOP:
+      return "; the symbolic links lead in a circle, name the file itself";
+    case EPIPE:
+      return "; whatever was reading it has ended";
+    default:
+      return "";
+  }
+}
+
+std::string random_digits() {
+  uint64_t bits = 0;
+  while (::getrandom(&bits, sizeof bits, 0) < 0 && errno == EINTR) {
+  }
+  char text[17];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(bits));
+  return text;
+}
+
+// What the links of `path` lead to, which need not exist; nullopt for a circle of links. Links of
+// /proc name what a process has open, perhaps nothing that has a path: they end the search.
+std::optional<fs::path> follow_links(fs::path path) {
+  for (int i = 0; i < kMaxLinks; ++i) {
+    std::error_code error;
+    if (path.native().starts_with("/proc/") || !fs::is_symlink(path, error)) return path;
+    const fs::path next = fs::read_symlink(path, error);
+    if (error) return path;
+    path = next.is_absolute() ? next : path.parent_path() / next;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
+  const std::optional<fs::path> target = follow_links(path_);
+  if (!target) fail("following symbolic links", ELOOP);
+  target_ = target->string();
+  folder_ = target->has_parent_path() ? target->parent_path().string() : ".";
+  struct stat info = {};
+  const bool exists = ::stat(target_.c_str(), &info) == 0;
+  if ((exists && S_ISDIR(info.st_mode)) || !target->has_filename()) {
+    throw DataError("cannot write " + path_ + ": it is a folder; expected the name of a file, as " +
+                    (target->has_filename() ? *target : target->parent_path()).string() + "/file");
+  }
+  const bool through = exists && (!S_ISREG(info.st_mode) || target_.starts_with("/proc/"));
+  through ? open_through() : open_temporary();
+}
+
+AtomicFile::~AtomicFile() {
+  if (fd_ >= 0) ::close(fd_);
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+// Without O_CREAT: should the node have gone in between, nothing takes its place.
+void AtomicFile::open_through() {
+  do {
+    fd_ = ::open(target_.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
+  } while (fd_ < 0 && errno == EINTR);
+  if (fd_ < 0) fail("opening it", errno);
+}
+
+void AtomicFile::open_temporary() {
+  const std::string name = fs::path(target_).filename().string();
+  for (int i = 0; fd_ < 0 && i < kAttempts; ++i) {
+    std::string candidate = folder_;
+    candidate += "/." + name.substr(0, kMaxStem) + "." + random_digits() + ".tmp";
+    fd_ = ::open(candidate.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (fd_ >= 0) temporary_ = std::move(candidate);
+    if (fd_ < 0 && errno != EEXIST && errno != EINTR) break;
+  }
+  if (fd_ < 0) fail("creating a temporary file in " + folder_, errno);
+}
+
+void AtomicFile::fail(const std::string& doing, int error) const {
+  throw DataError("cannot write " + path_ + ": " + doing + ": " +
+                  std::generic_category().message(error) + remedy_for(error));
+}
+
+void AtomicFile::write(const void* data, std::size_t size) {
+  constexpr std::size_t kMaxCall = std::size_t{1} << 30;
+  const auto* bytes = static_cast<const char*>(data);
+  while (size > 0) {
+    const ssize_t written = ::write(fd_, bytes, std::min(size, kMaxCall));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail("writing", errno);
+    bytes += written;
+    size -= static_cast<std::size_t>(written);
+  }
+}
+
+void AtomicFile::commit() {
+  int result = 0;
+  do {
+    result = ::fsync(fd_);
+  } while (result != 0 && errno == EINTR);
+  // Device nodes and pipes have nothing to sync.
+  const bool no_sync = !temporary_.empty() ? false : errno == EINVAL || errno == EROFS;
+  if (result != 0 && !no_sync) fail("fsync", errno);
+  // Network file systems tell of some errors here only. Linux frees the descriptor in any case.
+  result = ::close(fd_);
+  const int error = errno;
+  fd_ = -1;
+  if (result != 0 && error != EINTR) fail("closing", error);
+  if (temporary_.empty()) return;
+  if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail("renaming " + temporary_, errno);
+  temporary_.clear();
+  sync_folder();
+}
+
+// Some file systems cannot sync folders, and a folder may be writable but not readable: the rename
+// itself is done.
+void AtomicFile::sync_folder() const {
+  const int folder = ::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0 && errno == EACCES) return;
+  if (folder < 0) fail("opening the folder " + folder_, errno);
+  const int result = ::fsync(folder);
+  const int error = errno;
+  ::close(folder);
+  if (result != 0 && error != EINVAL && error != ENOTSUP)
+    fail("fsync of the folder " + folder_, error);
+}
+
+void write_file(const std::string& path, std::string_view text) {
+  AtomicFile file(path);
+  file.write(text);
+  file.commit();
+}
+
+}  // namespace runtime::system

@@ -1,0 +1,166 @@
+#include "runtime/train/run_folder.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <ctime>
+#include <system_error>
+
+#include "runtime/error.h"
+#include "runtime/system/atomic_file.h"
+
+namespace runtime::train {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kMarker[] = ".runtime-run";
+constexpr char kFirstLine[] = "runtime run 1\n";  // of the marker; then the launch
+constexpr char kConfiguration[] = "config.toml";
+constexpr char kWeights[] = "weights.safetensors";
+// What a run has to show for itself. Without any of them there is nothing to lose.
+constexpr std::array<const char*, 3> kResults = {kWeights, "metrics.jsonl", "scaling.json"};
+
+[[noreturn]] void cannot_write(const fs::path& folder, int error) {
+  throw DataError(folder.string() + ": cannot write the folder of the run (" +
+                  std::generic_category().message(error) +
+                  "); set job.dump_folder to a folder that can be written");
+}
+
+void make_folders(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) cannot_write(folder, error.value());
+}
+
+std::string time_text() {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  localtime_r(&now, &local);
+  char time[32];
+  std::strftime(time, sizeof(time), "%Y%m%d-%H%M%S", &local);
+  return time;
+}
+
+// Only one of several runs that begin in the same second makes a folder of that name.
+fs::path make_new_folder(const std::string& config_name) {
+  const fs::path parent = fs::path("outputs") / config_name;
+  make_folders(parent);
+  const std::string time = time_text();
+  for (int i = 1;; ++i) {
+    fs::path folder = parent / (i == 1 ? time : time + "-" + std::to_string(i));
+    std::error_code error;
+    if (fs::create_directory(folder, error)) return folder;
+    if (error && error != std::errc::file_exists) cannot_write(folder, error.value());
+  }
+}
+
+// Of the files that a run writes: the first that is there, "" for none. Symbolic links count, empty
+// files do not.
+std::string found_in(const fs::path& folder, bool with_configuration) {
+  std::error_code ignored;
+  const auto there = [&](const char* name) {
+    const fs::file_status status = fs::symlink_status(folder / name, ignored);
+    return fs::exists(status) && !(fs::is_regular_file(status) && fs::is_empty(folder / name));
+  };
+  for (const char* name : kResults) {
+    if (there(name)) return name;
+  }
+  return with_configuration && there(kConfiguration) ? kConfiguration : "";
+}
+
+std::string read_all(int fd) {
+  std::string text(4096, '\0');
+  const ssize_t size = ::pread(fd, text.data(), text.size(), 0);
+  text.resize(size < 0 ? 0 : static_cast<size_t>(size));
+  return text;
+}
+
+}  // namespace
+
+RunFolder::RunFolder(const config::Config& config, const std::string& launch) : launch_(launch) {
+  if (config.job.dump_folder.empty()) {
+    path_ = make_new_folder(config.name);
+  } else {
+    path_ = config.job.dump_folder;
+    make_folders(path_);
+  }
+  marker_.file = path_ / kMarker;
+  const bool marked = open_marker();
+  check_contents(config, marked);
+  if (!marked) make_marker();
+  write_marker();
+}
+
+RunFolder::Marker::~Marker() {
+  // A folder that is marked but empty would let the next run take for its own what comes there.
+  if (unused) ::unlink(file.c_str());
+  if (fd >= 0) ::close(fd);
+}
+
+// Opens and locks the marker of an earlier run; false if there is none.
+bool RunFolder::open_marker() {
+  marker_.fd = ::open(marker_.file.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  if (marker_.fd < 0 && errno == ENOENT) return false;
+  if (marker_.fd < 0) cannot_write(path_, errno);
+  // A file system without locks cannot tell: then the check of the contents is all there is.
+  if (::flock(marker_.fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    throw ConfigurationError("job.dump_folder = \"" + path_.string() +
+                             "\" is in use by another run; wait for its end, or set "
+                             "job.dump_folder to another folder");
+  }
+  const std::string text = read_all(marker_.fd);
+  same_launch_ = !launch_.empty() && text == kFirstLine + launch_ + "\n";
+  return true;
+}
+
+void RunFolder::make_marker() {
+  marker_.fd =
+      ::open(marker_.file.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+  if (marker_.fd < 0 && errno != EEXIST) cannot_write(path_, errno);
+  if (marker_.fd < 0 || (::flock(marker_.fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)) {
+    throw ConfigurationError("job.dump_folder = \"" + path_.string() +
+                             "\" was just taken by another run; set it to another folder");
+  }
+  marker_.unused = true;
+}
+
+void RunFolder::check_contents(const config::Config& config, bool marked) const {
+  const std::string found = found_in(path_, !marked);
+  if (found.empty() || same_launch_) return;
+  const std::string what = "job.dump_folder = \"" + path_.string() + "\" holds " + found;
+  if (!marked) {
+    throw ConfigurationError(
+        what + ", and no run of this program has marked the folder as its own (" + kMarker +
+        "); set job.dump_folder to another folder, or move that file away");
+  }
+  if (config.job.overwrite) return;
+  throw ConfigurationError(
+      what +
+      " of an earlier run; set job.dump_folder to another folder, or say --set "
+      "job.overwrite=true to replace the files of that run");
+}
+
+void RunFolder::write_marker() {
+  const std::string text = kFirstLine + launch_ + "\n";
+  const auto size = static_cast<ssize_t>(text.size());
+  if (::ftruncate(marker_.fd, 0) != 0 || ::pwrite(marker_.fd, text.data(), text.size(), 0) != size)
+    cannot_write(path_, errno);
+}
+
+void RunFolder::begin(const config::Config& config) {
+  if (!same_launch_) {
+    std::error_code ignored;
+    for (const char* name : kResults) {
+      if (name != kWeights) fs::remove(path_ / name, ignored);
+    }
+  }
+  system::write_file((path_ / kConfiguration).string(), config::to_toml(config));
+  marker_.unused = false;
+}
+
+}  // namespace runtime::train

@@ -1,0 +1,142 @@
+// [device.cpu] isa: every level computes what the reference computes, and says so. oneDNN's
+// instruction set is one for a process and set once, so every check runs in a process of its own.
+#include "backends/cpu/isa.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <functional>
+#include <iostream>
+
+#include "plugins/conformance/conformance.h"
+#include "plugins/host/error.h"
+#include "rt/operations.h"
+#include "tests/backends/cpu/support.h"
+
+namespace tests::cpu {
+namespace {
+
+using backends::cpu::Isa;
+using testing::HasSubstr;
+namespace conformance = plugins::conformance;
+
+// Runs body in a new process; it answers with what is wrong, empty: nothing.
+void expect_in_own_process(const std::function<std::string()>& body) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        unsetenv("ONEDNN_MAX_CPU_ISA");
+        const std::string wrong = body();
+        std::cerr << wrong;
+        std::exit(wrong.empty() ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+std::shared_ptr<host::Device> open_level(const std::string& isa, int threads = 2) {
+  return open({threads, {{"isa", isa}}});
+}
+
+std::string message_of(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const host::Error& e) {
+    return e.what();
+  }
+  return {};
+}
+
+// Up to six cases in float32 of each operation, over its whole list.
+std::vector<conformance::Case> some_cases() {
+  std::vector<conformance::Case> chosen;
+  for (const std::string& operation : conformance::covered_operations()) {
+    std::vector<conformance::Case> cases;
+    for (const conformance::Case& c : conformance::cases_of(operation)) {
+      if (c.dtype == RT_FLOAT32) cases.push_back(c);
+    }
+    for (size_t i = 0; i < cases.size(); i += cases.size() / 6 + 1) chosen.push_back(cases[i]);
+  }
+  return chosen;
+}
+
+std::string failures_at(const std::string& isa) {
+  const auto device = open_level(isa);
+  const auto reference = host::Device::open(host::Plugin::load(REFERENCE_PLUGIN, {}), 0);
+  const conformance::Summary summary = run_cases(*device, *reference, some_cases());
+  return summary.failed > 0 || summary.passed < 100 ? summary.text() : "";
+}
+
+// Implementations of a softmax and a convolution that name a wider instruction set than `isa`.
+std::string wider_names_at(Isa isa) {
+  const auto device = open_level(option_name(isa));
+  host::Operation softmax;
+  softmax.name = RT_OP_SOFTMAX;
+  softmax.inputs = softmax.outputs = {tensor({4, 10})};
+  const std::string suffix = std::string("native:softmax:") + kernel_suffix(isa);
+  std::string wrong;
+  for (const host::Operation& op : {softmax, any_layouts(convolution())}) {
+    for (const rt_candidate& c : device->query(op).candidates) {
+      const std::string name = c.implementation;
+      if (op.name == RT_OP_SOFTMAX && name != suffix) wrong += name + " is not " + suffix + "\n";
+      const bool avx512 = name.find("avx512") != std::string::npos;
+      const bool avx = name.find("avx") != std::string::npos;
+      if ((isa < Isa::kAvx512 && avx512) || (isa < Isa::kAvx2 && avx))
+        wrong += name + " is wider than " + option_name(isa) + "\n";
+    }
+  }
+  return wrong;
+}
+
+class CpuIsa : public testing::TestWithParam<Isa> {
+ protected:
+  void SetUp() override {
+    if (GetParam() > backends::cpu::widest_isa())
+      GTEST_SKIP() << "this processor has no " << option_name(GetParam());
+  }
+};
+
+TEST_P(CpuIsa, ComputesWhatTheReferenceComputes) {
+  expect_in_own_process([] { return failures_at(option_name(GetParam())); });
+}
+
+TEST_P(CpuIsa, NamesNoWiderImplementation) {
+  expect_in_own_process([] { return wider_names_at(GetParam()); });
+}
+
+INSTANTIATE_TEST_SUITE_P(Levels, CpuIsa, testing::ValuesIn(backends::cpu::kIsas),
+                         [](const auto& info) { return std::string(option_name(info.param)); });
+
+TEST(CpuIsaOption, AnUnknownValueIsRefusedWithTheKnownOnes) {
+  EXPECT_THAT(message_of([] { open_level("avx3"); }),
+              HasSubstr("option 'isa' is 'avx3'; expected native, avx512, avx2 or sse41"));
+}
+
+TEST(CpuIsaOption, AValueThatTheProcessorLacksIsRefusedWithTheNearest) {
+  for (const Isa isa : backends::cpu::kIsas) {
+    if (isa <= backends::cpu::widest_isa()) continue;
+    const std::string message = message_of([&] { open_level(option_name(isa)); });
+    EXPECT_THAT(message, HasSubstr(std::string("the nearest that it has is '") +
+                                   option_name(backends::cpu::widest_isa())));
+  }
+}
+
+TEST(CpuIsaOption, ASecondDeviceWithAnotherValueIsRefused) {
+  expect_in_own_process([]() -> std::string {
+    const auto first = open_level("sse41");
+    const std::string again = message_of([] { open_level("sse41", 1); });
+    if (!again.empty()) return "the same value: " + again;
+    if (backends::cpu::widest_isa() == Isa::kGeneric) return {};
+    for (const char* other : {"avx2", "native"}) {
+      const std::string message = message_of([&] { open_level(other); });
+      const std::string expected = std::string("isa = \"") + other +
+                                   "\": oneDNN works with sse41 in this process, and its "
+                                   "instruction set can be set only once in a process";
+      if (message.find(expected) == std::string::npos) return other + (": '" + message + "'");
+    }
+    return {};
+  });
+}
+
+}  // namespace
+}  // namespace tests::cpu

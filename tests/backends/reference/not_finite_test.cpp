@@ -1,0 +1,115 @@
+// What NaN and infinities do, from the table of plugins/operations.md.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "tests/backends/reference/harness.h"
+
+namespace backends::reference::testing {
+namespace {
+
+using plugins::host::Operation;
+using ::testing::ElementsAre;
+using ::testing::IsNan;
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+Operation pooling(const char* name, const Dims& from, const Dims& to) {
+  return operation(name, {from}, {to},
+                   {{RT_ATTR_KERNEL_H, int64_t{2}},
+                    {RT_ATTR_KERNEL_W, int64_t{2}},
+                    {RT_ATTR_STRIDE_H, int64_t{2}},
+                    {RT_ATTR_STRIDE_W, int64_t{2}}});
+}
+
+// torch.nn.functional.max_pool2d of [[1, nan], [5, 2]] is nan, and of two NaN the last one wins.
+TEST(NotFinite, MaxPoolTakesANaNWhereverItStands) {
+  const Dims x = {1, 2, 2, 1}, y = {1, 1, 1, 1};
+  for (size_t at = 0; at < 4; ++at) {
+    Array window = {1, 4, 5, 2}, gradient(4, 0.0);
+    window[at] = kNaN;
+    gradient[at] = 3;
+    Saved saved;
+    EXPECT_THAT(run(pooling(RT_OP_MAX_POOL2D, x, y), {window}, &saved)[0], ElementsAre(IsNan()))
+        << at;
+    EXPECT_EQ(run(pooling(RT_OP_MAX_POOL2D_BACKWARD, y, x), {{3}}, &saved)[0], gradient) << at;
+  }
+  Saved saved;
+  run(pooling(RT_OP_MAX_POOL2D, x, y), {{kNaN, 1, kNaN, 2}}, &saved);
+  EXPECT_THAT(run(pooling(RT_OP_MAX_POOL2D_BACKWARD, y, x), {{3}}, &saved)[0],
+              ElementsAre(0, 0, 3, 0));
+}
+
+TEST(NotFinite, ReduceMaxTakesANaNWhereverItStands) {
+  const Operation op =
+      operation(RT_OP_REDUCE, {{3}}, {{1}},
+                {{RT_ATTR_FUNCTION, int64_t{RT_REDUCE_MAX}}, {RT_ATTR_AXES, int64_t{1}}});
+  for (const Array& x : {Array{kNaN, 1, 2}, Array{1, kNaN, 2}, Array{1, 2, kNaN}})
+    EXPECT_THAT(run1(op, {x}), ElementsAre(IsNan()));
+}
+
+// torch.clamp(max_norm / (norm + 1e-6), max=1): NaN stays.
+TEST(NotFinite, ANormThatIsNotANumberGivesNoHealthyScale) {
+  const Operation op = operation(RT_OP_CLIP_SCALE, {{1}}, {{1}}, {{RT_ATTR_MAX_NORM, 1.0}});
+  EXPECT_THAT(run1(op, {{kNaN}}), ElementsAre(IsNan()));
+  EXPECT_THAT(run1(op, {{kInfinity}}), ElementsAre(0));
+}
+
+// torch.threshold_backward(dy, y, 0): 0 where y <= 0, else dy.
+TEST(NotFinite, ReluBackwardIsAChoice) {
+  const Operation op = operation(RT_OP_ACTIVATION_BACKWARD, {{4}, {4}}, {{4}},
+                                 {{RT_ATTR_FUNCTION, int64_t{RT_ACTIVATION_RELU}}});
+  EXPECT_THAT(run1(op, {{kNaN, kInfinity, 3, 4}, {0, 1, kNaN, 1}}),
+              ElementsAre(0, kInfinity, 3, 4));
+}
+
+TEST(NotFinite, GeluTanhHasADerivativeFarOut) {
+  const Operation op = operation(RT_OP_ACTIVATION_BACKWARD, {{3}, {3}}, {{3}},
+                                 {{RT_ATTR_FUNCTION, int64_t{RT_ACTIVATION_GELU_TANH}}});
+  EXPECT_THAT(run1(op, {{2, 2, 2}, {1e200, -1e200, kInfinity}}), ElementsAre(2, 0, IsNan()));
+}
+
+Operation classification(const char* name, const std::vector<Dims>& inputs,
+                         const std::vector<Dims>& outputs) {
+  Operation op = operation(name, inputs, outputs, {});
+  op.inputs[1].dtype = RT_INT32;
+  return op;
+}
+
+// torch.argmax: a NaN is the largest.
+TEST(NotFinite, CorrectCountTakesTheFirstNaN) {
+  const Operation op = classification(RT_OP_CORRECT_COUNT, {{3, 3}, {3}, {3}}, {{1}});
+  EXPECT_THAT(run1(op, {{1, kNaN, kNaN, 9, 1, kNaN, kNaN, 9, 1}, {1, 2, 0}, {1, 1, 1}}),
+              ElementsAre(3));
+}
+
+TEST(NotFinite, APartOfNothingButMinusInfinityIsNothingBesideOthers) {
+  const Operation statistics =
+      classification(RT_OP_CROSS_ENTROPY_STATISTICS, {{1, 2}, {1}}, {{1, 1, 4}});
+  const Array nothing = run1(statistics, {{-kInfinity, -kInfinity}, {7}});
+  EXPECT_THAT(nothing, ElementsAre(-kInfinity, 0, 0, 0));
+  const Operation merge =
+      operation(RT_OP_CROSS_ENTROPY_MERGE, {{2, 1, 4}, {1}}, {{1}, {1, 2}, {1}});
+  // Two classes of logit 2 in the other part, whose second is the label.
+  Array parts = nothing;
+  parts.insert(parts.end(), {2, 2, 2, 0});
+  EXPECT_DOUBLE_EQ(run(merge, {parts, {1}})[0][0], std::log(2.0));
+}
+
+TEST(NotFinite, AMergeKeepsANaNOfAnyPart) {
+  const Operation merge =
+      operation(RT_OP_CROSS_ENTROPY_MERGE, {{2, 1, 4}, {1}}, {{1}, {1, 2}, {1}});
+  for (const Array& parts :
+       {Array{kNaN, kNaN, 0, 0, 2, 2, 2, 1}, Array{2, 2, 2, 1, kNaN, kNaN, 0, 0}}) {
+    const auto outputs = run(merge, {parts, {1}});
+    EXPECT_THAT(outputs[0], ElementsAre(IsNan()));
+    EXPECT_THAT(outputs[1], ElementsAre(IsNan(), IsNan()));
+    EXPECT_THAT(outputs[2], ElementsAre(0));
+  }
+}
+
+}  // namespace
+}  // namespace backends::reference::testing

@@ -1,0 +1,234 @@
+#include "runtime/exec/device_target.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "runtime/exec/compile.h"
+#include "runtime/exec/decision_cache.h"
+#include "runtime/graph/fuse.h"
+#include "runtime/graph/layout.h"
+#include "tests/runtime/support/devices.h"
+#include "tests/runtime/support/graph_run.h"
+
+namespace runtime::exec {
+namespace {
+
+using graph::Build;
+using graph::Graph;
+using graph::ValueId;
+using graph::ValueKind;
+
+constexpr std::chrono::nanoseconds kNoBudget{0};
+constexpr std::chrono::seconds kBudget{100};
+
+// The layout in which the device's convolution wants its weights [16,3,3,16]. It adds two such
+// tensors element by element, but does not know where their padding is.
+uint64_t packed_weights(plugins::host::Device& device) {
+  plugins::host::Operation op;
+  op.name = RT_OP_CONV2D;
+  op.inputs = {plugins::host::make_tensor_desc(RT_FLOAT32, {4, 12, 12, 16}, RT_LAYOUT_ANY),
+               plugins::host::make_tensor_desc(RT_FLOAT32, {16, 3, 3, 16}, RT_LAYOUT_ANY)};
+  op.outputs = {plugins::host::make_tensor_desc(RT_FLOAT32, {4, 10, 10, 16}, RT_LAYOUT_ANY)};
+  for (const rt_candidate& c : device.query(op).candidates) {
+    plugins::host::Operation add;
+    add.name = RT_OP_ADD;
+    const auto w = plugins::host::make_tensor_desc(RT_FLOAT32, {16, 3, 3, 16}, c.input_layouts[1]);
+    add.inputs = {w, w};
+    add.outputs = {w};
+    const bool foreign = c.input_layouts[1] != RT_LAYOUT_CANONICAL;
+    if (foreign && device.query(add).level != RT_SUPPORT_REFUSED) return c.input_layouts[1];
+  }
+  return RT_LAYOUT_CANONICAL;
+}
+
+// y = sigmoid(a + b), shaped like weights. Of zero, a sigmoid makes something else.
+Graph sigmoid_of_sum() {
+  Graph graph;
+  Build build(graph);
+  build.layer = "sum";
+  const auto input = [&](const char* name) {
+    return test::add_value(graph, name, ValueKind::kInput, {16, 3, 3, 16}, RT_FLOAT32);
+  };
+  const ValueId sum = build.add(input("a"), input("b"));
+  graph.value(build.activation(sum, RT_ACTIVATION_SIGMOID)).kind = ValueKind::kOutput;
+  return graph;
+}
+
+class DeviceTargetTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!test::has_backend("cpu")) GTEST_SKIP() << "the plugin cpu was not built";
+    device_ = test::open_device("cpu");
+  }
+  std::shared_ptr<plugins::host::Device> device_;
+};
+
+TEST_F(DeviceTargetTest, CandidatesFuseAllPostOperations) {
+  const uint64_t packed = packed_weights(*device_);
+  ASSERT_NE(packed, RT_LAYOUT_CANONICAL);
+  DeviceTarget target(device_, false, kNoBudget);
+  Graph graph = sigmoid_of_sum();
+  graph::fuse(graph, target);
+  graph::remove_dead_nodes(graph);
+  ASSERT_EQ(graph.nodes.size(), 1u);
+  EXPECT_TRUE(target.candidates(graph, graph.nodes[0], {packed, packed}, {packed}).empty());
+  EXPECT_EQ(target.candidates(graph, graph.nodes[0], {0, 0}, {0}).size(), 1u);
+}
+
+// A decision of another time, for layouts in which the node cannot be made as it is.
+TEST_F(DeviceTargetTest, ADecisionThatCannotBeMadeIsNotTakenFromTheCache) {
+  const uint64_t packed = packed_weights(*device_);
+  ASSERT_NE(packed, RT_LAYOUT_CANONICAL);
+  DeviceTarget target(device_, false, kNoBudget);
+  const Graph given = sigmoid_of_sum();
+  Graph graph = given;
+  graph::fuse(graph, target);
+  graph::remove_dead_nodes(graph);
+  const test::TemporaryFolder folder;
+  graph::LayoutDecision decision = graph::decide_layouts(graph, target, {false});
+  decision[0].input_layouts = {packed, packed};
+  decision[0].output_layouts = {packed};
+  DecisionCache(folder.path(), decision_key(*device_, graph, "quick")).write(decision);
+  Storage storage(device_);
+  Arena arena(device_);
+  const Compiled compiled =
+      compile(given, device_, storage, arena, {Tune::kQuick, false, folder.path()});
+  EXPECT_EQ(compiled.program->graph().nodes.size(), 1u);  // canonical, without copies
+}
+
+TEST_F(DeviceTargetTest, WhatFailsWhileItIsMeasuredIsLeftOut) {
+  DeviceTarget target(device_, false, kBudget);
+  Graph graph = sigmoid_of_sum();
+  const auto good = target.candidates(graph, graph.nodes[0], {0, 0}, {0});
+  ASSERT_EQ(good.size(), 1u);
+  graph::Candidate bad = good[0];
+  bad.algorithm = 0x700000001;  // of a provider that does not exist
+  std::vector<graph::Candidate> list = {bad, good[0], bad};
+  target.measure(graph, graph.nodes[0], list);
+  ASSERT_EQ(list.size(), 1u);
+  EXPECT_EQ(list[0].algorithm, good[0].algorithm);
+  list = {bad, bad};
+  target.measure(graph, graph.nodes[0], list);
+  EXPECT_EQ(list.size(), 2u) << "somebody else shall report it";
+}
+
+TEST_F(DeviceTargetTest, WithoutMemoryForMeasuringEstimatesStay) {
+  DeviceTarget target(device_, false, kBudget);
+  Graph graph = sigmoid_of_sum();
+  const auto good = target.candidates(graph, graph.nodes[0], {0, 0}, {0});
+  ASSERT_EQ(good.size(), 1u);
+  std::vector<graph::Candidate> list = {good[0], good[0]};
+  list[1].input_bytes[0] = uint64_t{1} << 60;
+  list[1].input_layouts = good[0].input_layouts;
+  list[1].algorithm = good[0].algorithm | 2;  // another key
+  list[0].ns = 123, list[1].ns = 456;
+  target.measure(graph, graph.nodes[0], list);
+  ASSERT_EQ(list.size(), 2u);
+  EXPECT_EQ(list[0].ns, 123);
+  EXPECT_EQ(list[1].ns, 456);
+}
+
+// The same device with times by chance, so that each seed decides for other layouts, as a noisy
+// measurement may.
+class NoisyTarget : public DeviceTarget {
+ public:
+  NoisyTarget(std::shared_ptr<plugins::host::Device> device, uint32_t seed)
+      : DeviceTarget(std::move(device), false, kNoBudget), random_(seed) {}
+  void measure(const Graph&, const graph::Node&,
+               std::vector<graph::Candidate>& candidates) override {
+    for (graph::Candidate& c : candidates) c.ns = static_cast<double>(random_() % 1000);
+  }
+  double copy_ns(const graph::Value& value, uint64_t from, uint64_t to) override {
+    return std::isfinite(DeviceTarget::copy_ns(value, from, to)) ? 1 : INFINITY;
+  }
+
+ private:
+  std::mt19937 random_;
+};
+
+// Convolutions with what stands between them in networks.
+struct Network {
+  explicit Network(int32_t function) {
+    Build build(graph);
+    build.layer = "net";
+    x = test::add_value(graph, "x", ValueKind::kInput, {4, 10, 10, 3}, RT_FLOAT32);
+    graph::Convolution same;
+    same.padding = {1, 1, 1, 1};
+    const auto convolve = [&](ValueId v, int64_t channels, const std::string& name) {
+      const int64_t before = graph.value(v).dims[3];
+      parameters.push_back(test::add_value(graph, name, ValueKind::kParameter,
+                                           {channels, 3, 3, before}, RT_FLOAT32));
+      parameters.push_back(
+          test::add_value(graph, name + ".bias", ValueKind::kParameter, {channels}, RT_FLOAT32));
+      return build.add(build.conv2d(v, parameters[parameters.size() - 2], same), parameters.back());
+    };
+    ValueId h = convolve(x, 20, "a");  // in every layout: what reads it is asked in all of them
+    h = build.activation(convolve(h, 20, "b"), function);
+    h = build.activation(build.add(convolve(h, 20, "c"), h), function);
+    h = build.avg_pool2d(h, {2, 2, 2, 2, {}});
+    y = build.activation(convolve(h, 5, "d"), function);
+    graph.value(y).kind = ValueKind::kOutput;
+  }
+  Graph graph;
+  ValueId x, y;
+  std::vector<ValueId> parameters;
+};
+
+void fill(float* values, int64_t count, uint32_t seed) {
+  std::mt19937 random(seed);
+  for (int64_t i = 0; i < count; ++i) {
+    values[i] = static_cast<float>(random() % 2001) / 1000.0f - 1.0f;
+  }
+}
+
+std::vector<float> run(const Network& network, graph::Target& target,
+                       std::shared_ptr<plugins::host::Device> device) {
+  Graph graph = network.graph;
+  graph::fuse(graph, target);
+  graph::unfuse(graph, target);
+  graph::remove_dead_nodes(graph);
+  graph::apply_layouts(graph, target, graph::decide_layouts(graph, target, {true}));
+  Storage storage(device);
+  Arena arena(device);
+  Program program(std::move(graph), device, storage, arena);
+  const auto set = [&](ValueId v) {  // host memory
+    fill(static_cast<float*>(program.address(v)), graph::element_count(network.graph.value(v).dims),
+         static_cast<uint32_t>(v));
+  };
+  set(network.x);
+  for (const ValueId v : network.parameters) set(v);
+  plugins::host::Stream stream = device->create_stream();
+  program.run(stream);
+  stream.synchronize();
+  std::vector<float> y(
+      static_cast<size_t>(graph::element_count(network.graph.value(network.y).dims)));
+  std::memcpy(y.data(), program.address(network.y), y.size() * sizeof(float));
+  return y;
+}
+
+double distance(const std::vector<float>& a, const std::vector<float>& b) {
+  return test::relative_error({a.begin(), a.end()}, {b.begin(), b.end()});
+}
+
+TEST_F(DeviceTargetTest, WhateverIsMeasuredTheNetworkRunsAndAgrees) {
+  const auto reference = test::open_device("reference");
+  for (const int32_t function :
+       {RT_ACTIVATION_RELU, RT_ACTIVATION_GELU, RT_ACTIVATION_TANH, RT_ACTIVATION_SIGMOID}) {
+    const Network network(function);
+    DeviceTarget exact(reference, false, kNoBudget);
+    const std::vector<float> expected = run(network, exact, reference);
+    for (uint32_t seed = 0; seed < 12; ++seed) {
+      SCOPED_TRACE("activation " + std::to_string(function) + ", seed " + std::to_string(seed));
+      NoisyTarget target(device_, seed);
+      std::vector<float> actual;
+      ASSERT_NO_THROW(actual = run(network, target, device_));
+      EXPECT_LE(distance(actual, expected), 1e-4);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace runtime::exec

@@ -1,0 +1,119 @@
+#include "runtime/launch/main_work.h"
+
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <thread>
+
+#include "runtime/error.h"
+#include "runtime/launch/memory_store.h"
+#include "tests/runtime/exec/ranks.h"
+
+namespace runtime::launch {
+namespace {
+
+using exec::SharedBoard;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::AllOf;
+using testing::Each;
+using testing::HasSubstr;
+
+constexpr int kRanks = 3;
+// The time that a collective may take, and the longest time without a sign of life.
+constexpr milliseconds kTimeout{300};
+
+class MainWorks : public testing::Test {
+ protected:
+  using Body = std::function<void(int rank, MainWork& main_work, exec::Watchdog& watchdog)>;
+
+  // What each rank ended with, "" for none.
+  std::vector<std::string> run(const Body& body, std::chrono::nanoseconds timeout = seconds(20)) {
+    std::vector<std::string> errors(kRanks);
+    std::vector<std::jthread> threads;
+    for (int rank = 0; rank < kRanks; ++rank) {
+      threads.emplace_back([&, rank] {
+        exec::FlightRecorder recorder(rank, "");
+        exec::Watchdog watchdog(recorder, board_, {.timeout = kTimeout});
+        MainWork main_work(store_, watchdog, {"", rank, kTimeout, timeout});
+        try {
+          watchdog.run([&] { body(rank, main_work, watchdog); });
+        } catch (const std::exception& error) {
+          errors[rank] = error.what();
+        }
+      });
+    }
+    threads.clear();
+    return errors;
+  }
+
+  SharedBoard board_{kRanks};
+  MemoryStore store_;
+};
+
+TEST_F(MainWorks, TakesLongerThanACollectiveMay) {
+  std::atomic<int> done = 0;
+  const auto errors = run([&](int, MainWork& main_work, exec::Watchdog&) {
+    for (int i = 1; i <= 2; ++i) {
+      main_work.run("the work", [&] {
+        std::this_thread::sleep_for(3 * kTimeout);
+        ++done;
+      });
+      EXPECT_EQ(done, i) << "the others did not wait";
+    }
+  });
+  EXPECT_THAT(errors, Each(""));
+}
+
+TEST_F(MainWorks, AnErrorIsTheJobs) {
+  const auto errors = run([&](int, MainWork& main_work, exec::Watchdog&) {
+    main_work.run("the work", [] { throw DataError("the disk is full"); });
+  });
+  EXPECT_EQ(errors[0], "the disk is full");
+  for (int rank = 1; rank < kRanks; ++rank)
+    EXPECT_THAT(errors[rank], HasSubstr("rank 0 of 3 ended with: the disk is full"));
+}
+
+// Without its shelter the process would be ended half a second after the error.
+TEST_F(MainWorks, IsFinishedWhenAnotherRankIsLost) {
+  std::atomic<bool> done = false;
+  const auto errors = run([&](int rank, MainWork& main_work, exec::Watchdog&) {
+    if (rank == 2) throw DataError("rank 2 has an error");
+    main_work.run("the work", [&] {
+      std::this_thread::sleep_for(3 * exec::Watchdog::kGrace);
+      done = true;
+    });
+  });
+  EXPECT_TRUE(done);
+  EXPECT_THAT(errors[0], HasSubstr("rank 2 of 3 ended with: rank 2 has an error"));
+}
+
+TEST_F(MainWorks, ThatNobodyHearsOfIsGivenUp) {
+  const auto errors = run([&](int rank, MainWork& main_work, exec::Watchdog& watchdog) {
+    if (rank != 0) return main_work.run("the work", [] {});
+    for (int i = 0; i < 1000; ++i) {  // does not come
+      watchdog.check();
+      std::this_thread::sleep_for(milliseconds(5));
+    }
+  });
+  EXPECT_THAT(errors[1], AllOf(HasSubstr("the work failed"),
+                               HasSubstr("nothing has been heard of rank 0 for 0.3 s")));
+}
+
+TEST_F(MainWorks, ThatTakesTooLongEndsTheJobWithItsName) {
+  // The work ends when the others know, before the watchdog would end the process.
+  const auto errors = run(
+      [&](int, MainWork& main_work, exec::Watchdog&) {
+        main_work.run("the work", [&] {
+          while (!board_.alarm()) std::this_thread::sleep_for(milliseconds(1));
+        });
+      },
+      milliseconds(200));
+  for (int rank = 0; rank < kRanks; ++rank) {
+    EXPECT_THAT(errors[rank], AllOf(HasSubstr("the work has taken more than 0.2 s"),
+                                    HasSubstr("comm.save_timeout_s")));
+  }
+}
+
+}  // namespace
+}  // namespace runtime::launch

@@ -1,0 +1,180 @@
+#include "runtime/system/atomic_file.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <iterator>
+
+#include "runtime/error.h"
+
+namespace runtime::system {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+class AtomicFiles : public testing::Test {
+ protected:
+  AtomicFiles() {
+    std::string name = (fs::temp_directory_path() / "runtime-files-XXXXXX").string();
+    folder_ = mkdtemp(name.data());
+  }
+  ~AtomicFiles() override { fs::remove_all(folder_); }
+
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  std::string content(const std::string& name) const {
+    std::ifstream file(folder_ / name, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  size_t files() const {
+    return static_cast<size_t>(std::distance(fs::directory_iterator(folder_), {}));
+  }
+  static std::string message_of(const std::string& path) {
+    try {
+      write_file(path, "new");
+    } catch (const DataError& error) {
+      return error.what();
+    }
+    return "written";
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(AtomicFiles, ReplacesARegularFileAsAWhole) {
+  write_file(path("a"), "old");
+  {
+    AtomicFile file(path("a"));
+    file.write("new");
+    EXPECT_EQ(content("a"), "old");
+  }
+  EXPECT_EQ(content("a"), "old") << "without commit() nothing changes";
+  EXPECT_EQ(files(), 1u) << "the temporary file is left over";
+  write_file(path("a"), "new");
+  EXPECT_EQ(content("a"), "new");
+  EXPECT_EQ(files(), 1u);
+}
+
+TEST_F(AtomicFiles, TheAccessBitsFollowTheUmask) {
+  const mode_t before = umask(027);
+  write_file(path("a"), "text");
+  umask(before);
+  EXPECT_EQ(fs::status(path("a")).permissions(), static_cast<fs::perms>(0640));
+}
+
+TEST_F(AtomicFiles, ANameOfTheGreatestLength) {
+  const std::string name(255, 'n');
+  write_file(path(name), "text");
+  EXPECT_EQ(content(name), "text");
+}
+
+TEST_F(AtomicFiles, ASymbolicLinkStaysAndItsTargetIsReplaced) {
+  fs::create_directory(path("elsewhere"));
+  write_file(path("elsewhere/target"), "old");
+  fs::create_symlink("elsewhere/target", path("link"));
+  fs::create_symlink("link", path("link of link"));
+  write_file(path("link of link"), "new");
+  EXPECT_TRUE(fs::is_symlink(path("link")));
+  EXPECT_TRUE(fs::is_symlink(path("link of link")));
+  EXPECT_EQ(content("elsewhere/target"), "new");
+  EXPECT_FALSE(fs::is_symlink(path("elsewhere/target")));
+}
+
+TEST_F(AtomicFiles, ALinkToNothingYetMakesItsTarget) {
+  fs::create_symlink("target", path("link"));
+  write_file(path("link"), "new");
+  EXPECT_TRUE(fs::is_symlink(path("link")));
+  EXPECT_EQ(content("target"), "new");
+}
+
+TEST_F(AtomicFiles, ACircleOfLinksIsRefused) {
+  fs::create_symlink("b", path("a"));
+  fs::create_symlink("a", path("b"));
+  EXPECT_THAT(message_of(path("a")), HasSubstr("circle"));
+  EXPECT_EQ(files(), 2u);
+}
+
+TEST_F(AtomicFiles, AFolderIsRefused) {
+  fs::create_directory(path("folder"));
+  for (const std::string& name : {path("folder"), path("folder/"), path("folder/.")})
+    EXPECT_THAT(message_of(name), HasSubstr("it is a folder")) << name;
+  EXPECT_THAT(message_of(path("absent/a")), HasSubstr("create the folder first"));
+}
+
+TEST_F(AtomicFiles, APipeIsWrittenThrough) {
+  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+  auto reader = std::async(std::launch::async, [&] { return content("pipe"); });
+  write_file(path("pipe"), "through");
+  EXPECT_EQ(reader.get(), "through");
+  EXPECT_TRUE(fs::is_fifo(path("pipe"))) << "it was replaced";
+  EXPECT_EQ(files(), 1u);
+}
+
+TEST_F(AtomicFiles, ADeviceIsWrittenThrough) {
+  if (mknod(path("null").c_str(), S_IFCHR | 0600, makedev(1, 3)) != 0 ||
+      mknod(path("full").c_str(), S_IFCHR | 0600, makedev(1, 7)) != 0 ||
+      access(path("null").c_str(), W_OK) != 0 || !std::ofstream(path("null")))
+    GTEST_SKIP() << "device nodes cannot be made or opened here";
+  write_file(path("null"), "gone");
+  EXPECT_THAT(message_of(path("full")), HasSubstr("make room"));
+  for (const char* name : {"null", "full"})
+    EXPECT_TRUE(fs::is_character_file(path(name))) << name << " was replaced";
+  EXPECT_EQ(files(), 2u);
+}
+
+TEST_F(AtomicFiles, WhatAProcessHasOpenIsWrittenThrough) {
+  const int file = open(path("open").c_str(), O_RDWR | O_CREAT, 0600);
+  fs::create_symlink("/proc/self/fd/" + std::to_string(file), path("link"));
+  write_file(path("link"), "through");
+  char text[8] = {};
+  EXPECT_EQ(pread(file, text, 7, 0), 7);
+  EXPECT_STREQ(text, "through");
+  close(file);
+}
+
+// As `ulimit -f` does it, with the signal ignored as the program does.
+TEST_F(AtomicFiles, ALimitForTheSizeIsSaidAndNothingIsLeft) {
+  write_file(path("a"), "old");
+  const pid_t child = fork();
+  if (child == 0) {
+    std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{4096, 4096};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    try {
+      write_file(path("a"), std::string(10000, 'x'));
+      _exit(1);
+    } catch (const DataError& error) {
+      _exit(std::string(error.what()).find("ulimit -f") == std::string::npos ? 2 : 0);
+    }
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(content("a"), "old");
+  EXPECT_EQ(files(), 1u);
+}
+
+// A name that can be guessed could be a link that another user has laid there.
+TEST_F(AtomicFiles, TheTemporaryNameCannotBeGuessed) {
+  std::string first;
+  for (int i = 0; i < 2; ++i) {
+    const AtomicFile file(path("a"));
+    const std::string name = fs::directory_iterator(folder_)->path().filename().string();
+    EXPECT_THAT(name, testing::MatchesRegex("\\.a\\.[0-9a-f]+\\.tmp"));
+    EXPECT_NE(name, first);
+    first = name;
+  }
+}
+
+}  // namespace
+}  // namespace runtime::system

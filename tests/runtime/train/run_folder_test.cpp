@@ -1,0 +1,142 @@
+#include "runtime/train/run_folder.h"
+
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <set>
+#include <thread>
+
+#include "runtime/error.h"
+#include "tests/runtime/support/devices.h"
+#include "tests/runtime/train/job.h"
+
+namespace runtime::train {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::HasSubstr;
+
+class RunFolders : public testing::Test {
+ protected:
+  RunFolders() : config_(test::parse(kTiny)), run_(folder_.path() / "a" / "run") {
+    config_.job.dump_folder = run_.string();
+  }
+  // What a whole run leaves.
+  void make_run(const std::string& launch = "") {
+    RunFolder folder(config_, launch);
+    folder.begin(config_);
+    for (const char* name : {"weights.safetensors", "metrics.jsonl", "scaling.json"})
+      folder_.write(fs::relative(run_ / name, folder_.path()).string(), "of the first run");
+  }
+  std::string refusal(const std::string& launch = "") const {
+    return test::message_of<ConfigurationError>([&] { RunFolder folder(config_, launch); });
+  }
+  std::string text(const std::string& name) const { return test::read_text(run_ / name); }
+
+  test::TemporaryFolder folder_;
+  config::Config config_;
+  fs::path run_;
+};
+
+TEST_F(RunFolders, HoldTheResolvedConfiguration) {
+  RunFolder folder(config_, "");
+  EXPECT_EQ(folder.path(), run_);
+  EXPECT_FALSE(fs::exists(run_ / "config.toml")) << "the data may still turn out to be bad";
+  folder.begin(config_);
+  const config::Config again = test::parse(text("config.toml"));
+  EXPECT_EQ(again.model.layers.size(), 2u);
+  EXPECT_EQ(again.optimizer.lr, 0.1);
+}
+
+TEST_F(RunFolders, FoldersThatCannotBeMade) {
+  config_.job.dump_folder = folder_.write("file", "") + "/below";
+  EXPECT_THAT(test::message_of<DataError>([&] { RunFolder folder(config_, ""); }),
+              AllOf(HasSubstr("file/below"), HasSubstr("job.dump_folder")));
+}
+
+TEST_F(RunFolders, AnotherRunIsNotReplacedUnlessTold) {
+  make_run();
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("holds weights.safetensors of an earlier run"),
+                               HasSubstr("job.overwrite=true")));
+  config_.job.overwrite = true;
+  RunFolder folder(config_, "");
+  EXPECT_EQ(text("metrics.jsonl"), "of the first run") << "nothing has been computed yet";
+  folder.begin(config_);
+  EXPECT_FALSE(fs::exists(run_ / "metrics.jsonl"));
+  EXPECT_FALSE(fs::exists(run_ / "scaling.json"));
+  EXPECT_EQ(text("weights.safetensors"), "of the first run") << "until there are new ones";
+}
+
+TEST_F(RunFolders, FilesThatNoRunHasWrittenAreNeverReplaced) {
+  fs::create_directories(run_);
+  folder_.write("a/run/config.toml", "the user's own");
+  for (const bool overwrite : {false, true}) {
+    config_.job.overwrite = overwrite;
+    EXPECT_THAT(refusal(), AllOf(HasSubstr("holds config.toml"), HasSubstr("move that file")));
+  }
+  EXPECT_EQ(text("config.toml"), "the user's own");
+  EXPECT_FALSE(fs::exists(run_ / ".runtime-run"));
+}
+
+TEST_F(RunFolders, LinksCountAsFiles) {
+  fs::create_directories(run_);
+  fs::create_symlink("nothing", run_ / "weights.safetensors");
+  EXPECT_THAT(refusal(), HasSubstr("holds weights.safetensors"));
+}
+
+// As where the data set was not found: the folder is as free as before.
+TEST_F(RunFolders, ARunThatDidNotBeginLeavesNothing) {
+  { RunFolder folder(config_, ""); }
+  EXPECT_TRUE(fs::is_empty(run_));
+  folder_.write("a/run/config.toml", "the user's own");
+  EXPECT_THAT(refusal(), HasSubstr("holds config.toml"));
+}
+
+TEST_F(RunFolders, ARunWithoutResultsIsNothingToLose) {
+  RunFolder(config_, "").begin(config_);
+  folder_.write("a/run/metrics.jsonl", "");
+  config_.optimizer.lr = 0.25;
+  RunFolder(config_, "").begin(config_);
+  EXPECT_EQ(test::parse(text("config.toml")).optimizer.lr, 0.25);
+}
+
+TEST_F(RunFolders, OtherFilesStay) {
+  fs::create_directories(run_);
+  folder_.write("a/run/notes.txt", "the user's own");
+  make_run();
+  EXPECT_EQ(text("notes.txt"), "the user's own");
+}
+
+TEST_F(RunFolders, AnotherAttemptOfTheSameRunGoesOn) {
+  make_run("launch 1");
+  RunFolder(config_, "launch 1").begin(config_);
+  EXPECT_EQ(text("metrics.jsonl"), "of the first run");
+  EXPECT_THAT(refusal("launch 2"), HasSubstr("of an earlier run"));
+  EXPECT_THAT(refusal(), HasSubstr("of an earlier run"));
+}
+
+TEST_F(RunFolders, TwoRunsAtTheSameTime) {
+  RunFolder folder(config_, "");
+  folder.begin(config_);
+  config_.job.overwrite = true;
+  EXPECT_THAT(refusal(), HasSubstr("is in use by another run"));
+}
+
+TEST_F(RunFolders, RunsOfTheSameSecondGetFoldersOfTheirOwn) {
+  config_.job.dump_folder.clear();
+  const fs::path before = fs::current_path();
+  fs::current_path(folder_.path());
+  std::vector<fs::path> folders(16);
+  {
+    std::vector<std::jthread> threads;
+    for (fs::path& path : folders)
+      threads.emplace_back([&] { path = RunFolder(config_, "").path(); });
+  }
+  EXPECT_EQ(std::set<fs::path>(folders.begin(), folders.end()).size(), folders.size());
+  for (const fs::path& path : folders) EXPECT_TRUE(fs::is_directory(path)) << path;
+  fs::current_path(before);
+}
+
+}  // namespace
+}  // namespace runtime::train
