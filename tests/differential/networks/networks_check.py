@@ -1,0 +1,353 @@
+"""Runs a case on the devices and compares everything with PyTorch in float64; how far apart they may be is decided here.
+
+A tensor may be away from PyTorch's float64, by norm, by the sum of
+  relative   RELATIVE of its own norm (of the *change*, for weights after five steps),
+  rounding   ROUNDINGS units of the type's rounding, of the largest gradient's norm (for weights: of the weight's and the steps'),
+  sensitive  SENSITIVE times the largest change when weights and features move by 8 roundings (three draws): what an
+             ill-conditioned network does to rounding, wherever it arises,
+  float32    SINGLE times PyTorch's own error in float32, for a run in float32.
+With AdamW a gradient that is nothing but rounding (below NOISE of the largest) moves its weight by the learning rate, up or down,
+and with it the running statistics behind it; in float64 the eps of AdamW keeps such steps small.
+float32 may put an activation on the other side of a ReLU's kink, or choose another element in a max-pooling window: a network
+that has them is wrong only if it is wrong with three draws of data and weights. On the reference in float64 nothing is forgiven.
+A network in which PyTorch's own float32 changes a loss by CHAOTIC of itself (a layer_norm of one feature in front of a batch_norm,
+say) is compared in float64 only, and counted.
+For 16-bit types the twin rounds activations and their gradients likewise, and a tensor may be HALF times as far away as that is.
+"""
+import fnmatch
+import math
+import os
+import random
+import re
+import tempfile
+import warnings
+
+import numpy as np
+import torch
+
+from exchange import read_safetensors, write_safetensors
+from networks_files import Failed, read_metrics, run, toml_text, write_data
+from networks_training import STATISTICS, Batches, Training, start_values
+from networks_twin import Network, Unsupported
+
+warnings.filterwarnings("ignore")
+
+RELATIVE = {"float64": 1e-9, "float32": 2e-5}
+ROUNDING = {"float64": 2.0**-53, "float32": 2.0**-24}
+ROUNDINGS, SENSITIVE, SINGLE, NOISE, HALF = 64, 20, 16, 1e-5, 6
+CHAOTIC = 1e-3  # a loss that PyTorch's own float32 changes by more of itself tells nothing of float32
+SMALL = 1.0  # a gradient's norm that counts as one, for rounding where all of them vanish
+HALF_RELATIVE = {"bf16": 4e-2, "f16": 1e-2}
+KINKS = {"relu", "max_pool2d"}
+DRAWS = 3
+
+
+def norm(x):
+    return float(np.linalg.norm(np.asarray(x, dtype=np.float64)))
+
+
+# Reasons for which ranks may refuse to share a model; runtime/parallel/README.md, "What is refused", has them in words.
+DOCUMENTED = (
+    r"splits no layer of this model",
+    r"has \d+ (outputs|inputs|rows) to split",
+    r"a pipeline of \d+ stages needs as many layers",
+    r"leaves some of the pipeline's \d+ stages without a layer",
+    r"the interleaved pipeline schedule needs a number of micro-batches",
+)
+
+
+def status_of(error):
+    """Of a run that Failed."""
+    if not 2 <= error.code <= 6:
+        return "crashed"
+    documented = error.code == 2 and any(re.search(pattern, str(error)) for pattern in DOCUMENTED)
+    return "not possible" if documented else "refused"
+
+
+class Truth:
+    """What PyTorch says of a case, and how much of it rounding can change."""
+
+    def __init__(self, case, draw):
+        self.case, self.draw = case, draw
+        self.mixed = case["config"]["training"].get("mixed_precision", "none")
+        network = Network(case["config"]["model"])
+        self.parameters, self.output, self.coverage = network.declare()
+        check_targets(case, self.output)
+        self.penalties = self.coverage.penalties
+        self.batches = Batches(case, draw)
+        self.start = start_values(self.parameters, case, draw)
+
+    def training(self, **options):
+        return Training(self.case, self.parameters, self.penalties, self.batches, **options)
+
+    def compute(self):
+        torch.manual_seed(self.draw)
+        try:
+            self.exact = self.training().run(self.start)
+        except (RuntimeError, ValueError) as error:
+            raise Unsupported(str(error)) from error
+        if not all(np.isfinite(v).all() for v in self.exact.values()):
+            raise Unsupported("PyTorch's own numbers are not finite")
+        self.largest = max([norm(v) for n, v in self.exact.items() if n.startswith("gradient ")] or [0.0])
+        self.changes = {}
+
+    def change(self, dtype):
+        """Of every tensor, the largest change that noise of a type's rounding makes."""
+        if dtype not in self.changes:
+            runs = [self.training().run(self.start, 8 * ROUNDING[dtype]) for _ in range(3)]
+            self.changes[dtype] = {n: max(norm(r[n] - v) for r in runs) for n, v in self.exact.items()}
+        return self.changes[dtype]
+
+    def errors_of(self, **options):
+        found = self.training(**options).run(self.start)
+        return {n: norm(found[n] - v) for n, v in self.exact.items()}
+
+    def is_chaotic(self):
+        errors = self.errors_of(dtype=torch.float32)
+        return any(not errors[n] <= CHAOTIC * norm(v) for n, v in self.exact.items() if n.startswith("loss"))
+
+    def noisy(self, name):
+        gradient = self.exact.get("gradient " + name)
+        return gradient is not None and norm(gradient) <= NOISE * self.largest
+
+    def allowed(self, dtype):
+        """Of every tensor, the distance that is no fault."""
+        change, found = self.change(dtype), {}
+        single = self.errors_of(dtype=torch.float32) if dtype == "float32" else {}
+        half = self.errors_of(rounding={"bf16": torch.bfloat16, "f16": torch.float16}[self.mixed]) if self.mixed != "none" else {}
+        for name, value in self.exact.items():
+            own, scale = norm(value), norm(value)
+            if name.startswith("gradient "):
+                scale = max(scale, self.largest, SMALL)
+            if name.startswith("loss of step"):  # of logits as large as in the first step
+                scale = max(scale, norm(self.exact["loss"]))
+            if name.startswith("final ") and not self.is_statistic(name):
+                own = norm(value - self.start[name[6:]])
+                scale += 5 * self.case["config"]["optimizer"]["lr"] * max(self.largest, SMALL)  # of the steps' gradients
+            limit = RELATIVE[dtype] * own + ROUNDINGS * ROUNDING[dtype] * scale
+            limit += SENSITIVE * change[name] + SINGLE * single.get(name, 0)
+            if name.startswith("final ") and self.case["config"]["optimizer"]["name"] == "adamw":
+                limit += self.noise_of_adamw(name[6:], value.size, dtype)
+            if half:
+                limit += HALF * half[name] + HALF_RELATIVE[self.mixed] * max(own, 0.02 * scale)
+            found[name] = limit
+        return found
+
+    def noise_of_adamw(self, name, size, dtype):
+        o = self.case["config"]["optimizer"]
+        most = 2 * 5 * o["lr"] * math.sqrt(size)
+        if dtype == "float64":
+            return most * min(1.0, ROUNDINGS * ROUNDING[dtype] * max(self.largest, SMALL) / o.get("eps", 1e-8))
+        moved = self.noisy(name) or (self.parameters[name].kind in STATISTICS and any(map(self.noisy, self.parameters)))
+        return most if moved else 0.0
+
+    def is_statistic(self, name):
+        return self.parameters[name[6:]].kind in STATISTICS
+
+
+def check_targets(case, output):
+    """What the loss can read, and what batch normalisation can leave out."""
+    wanted = 3 if case["data"]["kind"] == "language_model" else 2
+    if len(output) != wanted:
+        raise Unsupported(f"an output of {output}")
+
+
+def complete(case):
+    """What is decided when the parameters' names are known, and the sections that every case has."""
+    config, data = case["config"], case["data"]
+    parameters, _, _ = Network(config["model"]).declare()
+    r = random.Random(f"names {case['seed']}")
+    trainable = [n for n, p in parameters.items() if p.kind not in STATISTICS]
+    if data.pop("freeze", False) and len(trainable) > 1:
+        names = r.sample(trainable, r.randint(1, len(trainable) - 1))
+        wide = names[0].split(".")[0] + ".*"
+        patterns = [wide] if r.random() < 0.3 and not all(fnmatch.fnmatchcase(n, wide) for n in trainable) else names
+        config["model"]["freeze"] = patterns
+    config.setdefault("validation", {"every_epochs": 0})
+    if data.get("validation"):
+        config["validation"]["every_steps"] = config["training"]["steps"]
+        names = {"path": "validation_path", "target_path": "validation_target_path"}
+        for key, other in names.items():
+            if key in config["dataset"]:
+                config["dataset"][other] = config["dataset"][key].replace("x.", "xv.").replace("y.", "yv.")
+    config.setdefault("metrics", {"log_every_steps": 1, "progress": "off"})
+    return case
+
+
+class Case:
+    """A case in a folder, for one draw of data and weights."""
+
+    def __init__(self, case, folder, draw=0):
+        self.case, self.folder, self.draw = case, folder, draw
+        self.truth = Truth(case, draw)
+        write_data(case, folder, draw)
+        with open(os.path.join(folder, "case.toml"), "w", encoding="utf-8") as file:
+            file.write(toml_text(case))
+        if case["data"]["start"] == "given":
+            write_safetensors(os.path.join(folder, "start.safetensors"), self.truth.start)
+
+    def arguments(self, device, dtype):
+        given = ["--weights", "start.safetensors"] if self.case["data"]["start"] == "given" else []
+        settings = [f"device.backend={device}", f"training.dtype={dtype}", "job.dump_folder=run", "job.overwrite=true"]
+        if device == "cpu":
+            settings.append("device.threads=1")
+        return given + [word for setting in settings for word in ("--set", setting)]
+
+    def gradients(self, runtime, device, dtype, batch=0):
+        output = ["--batch", str(batch), "--output", "g.safetensors"]
+        run(runtime, self.folder, ["gradients", "case.toml", *self.arguments(device, dtype), *output])
+        return read_safetensors(os.path.join(self.folder, "g.safetensors"))
+
+    def prepare(self, runtime):
+        """What only the runtime knows: its shuffled batches, its own initial weights; then the truth."""
+        device = ("reference", "float32" if self.truth.mixed != "none" else "float64")
+        shuffled = self.case["config"]["dataset"].get("shuffle", True)
+        own = self.case["data"]["start"] == "own"
+        for step in range(5 if shuffled else int(own)):
+            found = self.gradients(runtime, *device, step)
+            if shuffled and "features" in found:
+                labels = found["targets"] if "targets" in self.case["data"] else found["labels"]
+                rows = len(self.truth.batches.at(step)[0])  # padding stands behind them
+                features = Batches.convert(found["features"][:rows].copy())
+                self.truth.batches.given[step] = (features, torch.from_numpy(labels[:rows].copy()))
+            if own and step == 0:
+                self.truth.start = {n: self.initial(n, found) for n in self.truth.parameters}
+        self.truth.compute()
+
+    def initial(self, name, found):
+        kind = self.truth.parameters[name].kind
+        if kind in STATISTICS:
+            return np.full(self.truth.parameters[name].shape, float(kind == "running_var"))
+        return found["weights." + name].astype(np.float64)
+
+    def results(self, runtime, device, dtype):
+        """The same names as Training.run gives."""
+        found, first = {}, self.gradients(runtime, device, dtype)
+        for name, value in first.items():
+            if name in ("loss", "logits"):
+                found[name] = value
+            elif name in self.truth.parameters:
+                found["gradient " + name] = value
+        run(runtime, self.folder, ["train", "case.toml", *self.arguments(device, dtype)])
+        metrics = read_metrics(os.path.join(self.folder, "run", "metrics.jsonl"))
+        for line in metrics:
+            found[f"loss of step {line['step'] - 1}"] = np.array([line["loss"]])
+        if "validation_loss" in metrics[-1]:
+            found["validation loss"] = np.array([metrics[-1]["validation_loss"]])
+        for name, value in read_safetensors(os.path.join(self.folder, "run", "weights.safetensors")).items():
+            found["final " + name] = value
+        os.remove(os.path.join(self.folder, "run", "metrics.jsonl"))
+        return found
+
+    def compare(self, runtime, device, dtype):
+        """[(error / allowed, name, error, norm)], the worst first."""
+        found, allowed, list_ = self.results(runtime, device, dtype), self.truth.allowed(dtype), []
+        overflow = self.truth.mixed == "f16" and not all(np.isfinite(v).all() for v in found.values())
+        for name, exact in self.truth.exact.items():
+            if self.is_left_out(name, found, overflow):
+                continue
+            if name not in found or found[name].shape != exact.shape:
+                what = " is missing" if name not in found else f" is {found[name].shape}, expected {exact.shape}"
+                return [(math.inf, name + what, 0, 0)]
+            error = norm(found[name].astype(np.float64) - exact)
+            if not math.isfinite(allowed[name]):
+                continue  # rounding may do anything, as where a channel of 16-bit numbers is constant
+            ratio = error / allowed[name] if allowed[name] > 0 else (math.inf if error > 0 else 0.0)
+            list_.append((ratio if math.isfinite(error) else math.inf, name, error, norm(exact)))
+        return sorted(list_, reverse=True) or [(0.0, "nothing that can be compared", 0, 0)]
+
+    def is_left_out(self, name, found, overflow):
+        if name == "logits" and name not in found:
+            return True  # of several passes
+        if self.truth.mixed == "f16":  # steps whose gradients overflow are left out, which PyTorch's twin does not know
+            return not (name in ("loss", "logits", "loss of step 0") or name.startswith("gradient ")) or \
+                (overflow and name.startswith("gradient "))
+        return False
+
+
+def devices_of(case, devices):
+    """Each with its type; of 16-bit types the reference only, since it depends on the processor whether `cpu` has them."""
+    mixed = case["config"]["training"].get("mixed_precision", "none") != "none"
+    if mixed:
+        devices = [d for d in devices if d != "cpu"]
+    return [(d, "float64" if d == "reference" and not mixed else "float32") for d in devices]
+
+
+def initial_problem(case, parameters, start):
+    """What is wrong with the runtime's own initial weights: the bounds and deviations that PyTorch's initialisers have."""
+    default = case["config"]["model"].get("init", "default")
+    for name, p in parameters.items():
+        if p.kind not in ("weight", "bias", "table"):
+            continue
+        init, values = p.layer.get("init", default), np.asarray(start[name], dtype=np.float64).ravel()
+        kind, value = next(iter(init.items())) if isinstance(init, dict) else (init, 0)
+        bound, deviation = expected_initial(p, kind, value)
+        if bound is None and deviation is None:
+            problem = not np.allclose(values, value if p.kind != "bias" else 0, atol=1e-7)
+        elif bound is not None:
+            few = values.size < 30
+            problem = abs(values).max() > bound * (1 + 1e-6) or (not few and abs(values).max() < bound * (1 - 8 / values.size))
+        else:
+            problem = values.size >= 30 and abs(values.std() / deviation - 1) > 6 / math.sqrt(2 * values.size)
+        if problem:
+            return f"initial {name}, {kind}: largest {abs(values).max():.4g}, deviation {values.std():.4g}, expected " + \
+                (f"uniform below {bound:.4g}" if bound is not None else f"deviation {deviation}")
+    return ""
+
+
+def expected_initial(p, kind, value):
+    """(bound, None) of a uniform distribution, (None, deviation) of a normal one, (None, None) of a constant."""
+    if kind == "default":
+        return (None, 1.0) if p.kind == "table" else (1 / math.sqrt(p.fan_in), None)
+    if p.kind == "bias" or kind == "constant":
+        return None, None
+    if kind in ("normal", "uniform"):
+        return (None, value) if kind == "normal" else (value, None)
+    ins, outs = torch.nn.init._calculate_fan_in_and_fan_out(torch.empty(p.shape))
+    if p.layer.get("file_layout") == "in_out":
+        ins, outs = outs, ins
+    if p.kind == "table":
+        ins, outs = p.fan_in, p.fan_out
+    deviation = math.sqrt(2 / (ins + outs)) if kind.startswith("xavier") else math.sqrt(2 / ins)
+    return (deviation * math.sqrt(3), None) if kind.endswith("uniform") else (None, deviation)
+
+
+def check_draw(case, runtime, devices, draw):
+    """A result, or raises Failed or Unsupported."""
+    with tempfile.TemporaryDirectory(prefix="networks-") as folder:
+        c = Case(case, folder, draw)
+        c.prepare(runtime)
+        coverage = c.truth.coverage
+        result = {"status": "ok", "types": sorted(coverage.types), "pairs": sorted(map(list, coverage.pairs)), "worst": {}}
+        if case["data"]["start"] == "own" and (problem := initial_problem(case, c.truth.parameters, c.truth.start)):
+            return dict(result, status="wrong", what=problem, device="reference")
+        for device, dtype in devices_of(case, devices):
+            if dtype == "float32" and c.truth.mixed == "none" and c.truth.is_chaotic():
+                result["chaotic"] = True
+                continue
+            worst = c.compare(runtime, device, dtype)[0]
+            result["worst"][device] = round(worst[0], 4)
+            if worst[0] > 1:
+                what = f"{worst[1]}: {worst[2]:.3g} away, norm {worst[3]:.3g}, {worst[0]:.3g} times what is allowed"
+                return dict(result, status="wrong", what=what, device=device)
+        return result
+
+
+def check(case, runtime, devices):
+    """The status of a case: ok, wrong, refused (valid, but the program said no), crashed, unsupported (by PyTorch)."""
+    result = {}
+    try:
+        for draw in range(DRAWS):
+            result = dict(check_draw(case, runtime, devices, draw), draws=draw + 1)
+            forgiving = result.get("device") not in (None, "reference") and KINKS & seen_functions(result)
+            if result["status"] == "ok" or not forgiving:
+                break
+    except Unsupported as error:
+        result = {"status": "unsupported", "what": str(error)[:300]}
+    except Failed as error:
+        result = {"status": status_of(error), "code": error.code, "what": str(error)}
+    return result
+
+
+def seen_functions(result):
+    return {name for names in result["pairs"] for name in names} | set(result["types"])

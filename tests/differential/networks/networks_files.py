@@ -1,0 +1,109 @@
+"""Files and processes of a case: its configuration as TOML, its data, what a run of the program gives."""
+import json
+import os
+import subprocess
+
+import numpy as np
+
+try:
+    import tomllib
+except ImportError:  # Python below 3.11 cannot replay a file
+    tomllib = None
+
+TIMEOUT_S = 300
+
+
+def toml_value(value):
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return json.dumps(value)
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(toml_value(v) for v in value) + "]"
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {toml_value(v)}" for key, v in value.items()) + " }"
+    return repr(value)
+
+
+def toml_text(case):
+    """The configuration, and on its first line what else belongs to the case."""
+    other = {key: value for key, value in case.items() if key != "config"}
+    lines = ["# case: " + json.dumps(other)]
+    for section, keys in case["config"].items():
+        lines.append(f"\n[{section}]")
+        for key, value in keys.items():
+            if key == "layers":
+                lines.append("layers = [\n" + "".join(f"  {toml_value(layer)},\n" for layer in value) + "]")
+            else:
+                lines.append(f"{key} = {toml_value(value)}")
+    return "\n".join(lines) + "\n"
+
+
+def read_case(path):
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    case = json.loads(text.split("\n", 1)[0].removeprefix("# case: "))
+    case["config"] = tomllib.loads(text)
+    return case
+
+
+def draw_data(case, part, draw):
+    """Features as the runtime reads them ([N, H, W, C]) and labels or targets; `draw`: another number, other data."""
+    config, data = case["config"], case["data"]
+    samples = data["validation"] if part == "validation" else data["samples"]
+    random = np.random.default_rng([abs(hash_of(case)), draw, part == "validation"])
+    shape = config["model"]["input"]
+    if data["kind"] == "language_model":
+        return random.integers(0, data["vocabulary"], samples * shape[0] + 1), None
+    if data["vocabulary"]:
+        features = random.integers(0, data["vocabulary"], (samples, *shape)).astype(np.float32)
+    else:
+        shape = [shape[1], shape[2], shape[0]] if len(shape) == 3 else shape
+        features = random.standard_normal((samples, *shape)).astype(np.float32)
+    if "targets" in data:
+        return features, random.standard_normal((samples, data["targets"])).astype(np.float32)
+    return features, random.integers(0, data["classes"], samples)
+
+
+def hash_of(case):
+    return int(case["seed"]) * 1000003 + len(case["kind"])
+
+
+def write_data(case, folder, draw):
+    dataset = case["config"]["dataset"]
+    for part, names in (("training", ("x", "y")), ("validation", ("xv", "yv"))):
+        if part == "validation" and not case["data"].get("validation"):
+            continue
+        features, labels = draw_data(case, part, draw)
+        if labels is None:
+            token = np.dtype(dataset.get("token_type", "uint16")).newbyteorder("<")
+            features.astype(token).tofile(os.path.join(folder, names[0] + ".tokens"))
+            continue
+        np.save(os.path.join(folder, names[0] + ".npy"), features)
+        np.save(os.path.join(folder, names[1] + ".npy"), labels)
+
+
+class Failed(Exception):
+    """A run that did not end with 0."""
+
+    def __init__(self, code, message):
+        super().__init__(message)
+        self.code = code
+
+
+def run(runtime, folder, arguments):
+    """Runs the program in the folder; throws Failed with the end of what it printed."""
+    environment = dict(os.environ, XDG_CACHE_HOME=folder, OMP_WAIT_POLICY="PASSIVE")
+    try:
+        result = subprocess.run([runtime, *arguments], cwd=folder, env=environment, stdout=subprocess.PIPE,
+                                stderr=subprocess.STDOUT, timeout=TIMEOUT_S)
+    except subprocess.TimeoutExpired as error:
+        raise Failed(124, f"no end within {TIMEOUT_S} s") from error
+    if result.returncode != 0:
+        raise Failed(result.returncode, result.stdout.decode(errors="replace").strip()[-600:])
+    return result.stdout.decode(errors="replace")
+
+
+def read_metrics(path):
+    with open(path, encoding="utf-8") as file:
+        return [json.loads(line) for line in file]

@@ -1,0 +1,451 @@
+"""Random networks and options that the schema (`runtime config schema`, configs/README.md) accepts and PyTorch can compute.
+
+A shape is ("image", c, h, w), ("tokens", t, c), ("vector", f) or ("ids", t). A case is a dictionary: "config" (the sections of
+the TOML file), "data" (what is drawn for it) and "seed"; everything follows from the seed.
+"""
+import random
+
+ACTIVATIONS = ("relu", "gelu", "gelu_tanh", "tanh", "sigmoid")
+SIZES = (1, 2, 3, 4, 5, 7, 8, 9, 11, 12, 13, 16, 17, 19)
+CHANNELS = (1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 16, 17, 24, 32)
+MOST_ELEMENTS = 3000  # of one activation of a sample
+MOST_PRODUCTS = 1 << 20  # of one layer and sample
+SMOOTH = 0.2  # probability that a network has neither ReLU nor max-pooling
+
+
+def pair(value):
+    return tuple(value) if isinstance(value, (list, tuple)) else (value, value)
+
+
+def elements(shape):
+    n = 1
+    for size in shape[1:]:
+        n *= size
+    return n
+
+
+def window_size(size, kernel, stride, padding, dilation=1):
+    return (size + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
+
+
+class Networks:
+    """Draws the layers of one network. `rows`: the fewest samples that a pass sees, for batch normalisation."""
+
+    def __init__(self, draw, rows, batch_norm=True, dropout=False):
+        self.r, self.rows, self.batch_norm, self.dropout = draw, rows, batch_norm, dropout
+        self.smooth = draw.random() < SMOOTH
+        self.names = 0
+
+    def chance(self, probability):
+        return self.r.random() < probability
+
+    def activation(self):
+        choices = ACTIVATIONS[1:] if self.smooth else ACTIVATIONS
+        return self.r.choice(choices)
+
+    # ---- what a layer has besides its own keys
+
+    def decorate(self, layer, shape=None, after=None):
+        """Common keys, at random. `after`: the shape behind the layer, which may be repeated if it is that before it."""
+        kind = layer["type"]
+        if kind in ("conv2d", "linear", "residual") and self.chance(0.45):
+            layer["activation"] = self.activation()
+        if kind in ("batch_norm", "layer_norm") and self.chance(0.35):
+            layer["activation"] = self.activation()
+        if kind in ("conv2d", "linear", "embedding", "position_embedding"):
+            if self.chance(0.1):
+                layer["l2"] = self.r.choice((0.0, 1e-4, 0.01, 0.1))
+            if self.chance(0.15):
+                layer["init"] = self.init()
+        if self.chance(0.35):
+            self.names += 1
+            layer["name"] = self.r.choice(("n{}", "a.b{}", "deep.er.x{}", "m-{}", "k_{}")).format(self.names)
+        repeatable = ("conv2d", "linear", "max_pool2d", "avg_pool2d", "residual", "block")
+        if kind in repeatable and shape is not None and shape == after and self.chance(0.2):
+            layer["repeat"] = self.r.choice((1, 2, 2, 3))
+        if kind in ("residual", "block") and "repeat" not in layer and self.chance(0.2):
+            layer["prefix"] = self.r.choice((True, False, False))
+        return layer
+
+    def init(self):
+        kind = self.r.choice(("default", "xavier_uniform", "xavier_normal", "kaiming_uniform", "kaiming_normal",
+                              "normal", "uniform", "constant"))
+        if kind in ("normal", "uniform", "constant"):
+            return {kind: self.r.choice((0.02, 0.1, 0.3) if kind != "constant" else (0.0, 0.05, -0.1))}
+        return kind
+
+    def both(self, values, same=0.6):
+        """One number for height and width, or two."""
+        if self.chance(same):
+            return self.r.choice(values)
+        return [self.r.choice(values), self.r.choice(values)]
+
+    # ---- layers; each gives the layer and the shape behind it, or None where there is no such layer
+
+    def conv2d(self, shape, keep=False):
+        _, c, h, w = shape
+        groups = self.r.choice([g for g in range(1, c + 1) if c % g == 0]) if self.chance(0.4) else 1
+        out = groups * self.r.choice((1, 1, 2, 3, 4, 5, 8)) if groups > 1 else self.r.choice(CHANNELS)
+        layer = {"type": "conv2d", "channels": c if keep else out, "kernel": self.both((1, 2, 3, 3, 3, 4, 5, 7))}
+        if keep or self.chance(0.25):
+            layer["padding"] = "same"
+        elif self.chance(0.6):
+            layer["padding"] = self.both((0, 1, 1, 2, 3))
+        if self.chance(0.3):
+            layer["dilation"] = self.both((1, 2, 3))
+        if not keep and self.chance(0.35):
+            layer["stride"] = self.both((1, 2, 2, 3))
+        if groups > 1 and layer["channels"] % groups == 0:
+            layer["groups"] = groups
+        if self.chance(0.3):
+            layer["bias"] = False
+        kernel, stride, dilation = pair(layer["kernel"]), pair(layer.get("stride", 1)), pair(layer.get("dilation", 1))
+        if layer.get("padding") == "same":
+            size = [-(-n // s) for n, s in zip((h, w), stride)]
+        else:
+            size = [window_size(n, k, s, p, d) for n, k, s, p, d in
+                    zip((h, w), kernel, stride, pair(layer.get("padding", 0)), dilation)]
+        products = layer["channels"] * c // layer.get("groups", 1) * kernel[0] * kernel[1] * max(1, size[0]) * max(1, size[1])
+        if min(size) < 1 or products > MOST_PRODUCTS:
+            return None
+        return layer, ("image", layer["channels"], *size)
+
+    def pool(self, shape, kind):
+        _, c, h, w = shape
+        layer = {"type": kind, "kernel": self.both((1, 2, 2, 3, 3, 4, 5))}
+        kernel = pair(layer["kernel"])
+        if self.chance(0.5):
+            layer["stride"] = self.both((1, 1, 2, 3))
+        if self.chance(0.4):  # PyTorch pads by half a kernel at most
+            padding = [self.r.randint(0, k // 2) for k in kernel]
+            layer["padding"] = padding[0] if padding[0] == padding[1] else padding
+        if kind == "avg_pool2d" and self.chance(0.4):
+            layer["count_include_pad"] = self.r.choice((True, False))
+        stride = pair(layer.get("stride", layer["kernel"]))
+        size = [window_size(n, k, s, p) for n, k, s, p in zip((h, w), kernel, stride, pair(layer.get("padding", 0)))]
+        return None if min(size) < 1 else (layer, ("image", c, *size))
+
+    def max_pool2d(self, shape):
+        return None if self.smooth else self.pool(shape, "max_pool2d")
+
+    def avg_pool2d(self, shape):
+        return self.pool(shape, "avg_pool2d")
+
+    def adaptive_avg_pool2d(self, shape):
+        size = [self.r.choice([d for d in range(1, n + 1) if n % d == 0]) for n in shape[2:]]
+        return {"type": "adaptive_avg_pool2d", "size": size[0] if size[0] == size[1] else size}, ("image", shape[1], *size)
+
+    def plain(self, shape):
+        kind = self.r.choice(ACTIVATIONS + ("softmax", "dropout"))
+        if kind == "relu" and self.smooth:
+            kind = "tanh"
+        layer = {"type": kind}
+        if kind == "dropout":
+            layer["probability"] = self.r.choice((0.0, 0.1, 0.5)) if self.dropout else 0.0
+        return layer, shape
+
+    def normalisation(self, shape):
+        pixels = elements(shape) // (shape[1] if shape[0] == "image" else shape[-1])
+        kind = self.r.choice(("batch_norm", "layer_norm"))
+        if kind == "batch_norm" and (not self.batch_norm or self.rows * pixels < 2):
+            return None
+        layer = {"type": kind}
+        if self.chance(0.3):
+            layer["eps"] = self.r.choice((1e-5, 1e-3, 0.1))
+        if kind == "batch_norm" and self.chance(0.3):
+            layer["momentum"] = self.r.choice((0.01, 0.3, 0.9, 1.0))
+        return layer, shape
+
+    def linear(self, shape, features=0):
+        features = features or self.r.choice(CHANNELS + (33, 64))
+        if features * elements(shape) > MOST_PRODUCTS:
+            return None
+        layer = {"type": "linear", "features": features}
+        if self.chance(0.3):
+            layer["bias"] = False
+        if self.chance(0.15):
+            layer["file_layout"] = self.r.choice(("out_in", "in_out"))
+        return layer, (*shape[:-1], features)
+
+    def attention(self, shape):
+        """A block of a linear layer and an attention; `tokens` only."""
+        heads, width = self.r.choice((1, 1, 2, 3, 4)), self.r.choice((1, 2, 3, 4, 5, 8))
+        inner = [{"type": "linear", "features": 3 * heads * width}, {"type": "attention", "heads": heads}]
+        if self.chance(0.5):
+            inner[1]["causal"] = self.r.choice((True, False))
+        return {"type": "block", "layers": inner}, ("tokens", shape[1], heads * width)
+
+    def position_embedding(self, shape):
+        layer = {"type": "position_embedding"}
+        if self.chance(0.5):
+            layer["length"] = shape[1] + self.r.choice((0, 0, 1, 5))
+        return layer, shape
+
+    def bridge(self, before, after):
+        """Layers from one shape to another, for a shortcut."""
+        if before == after:
+            return []
+        if before[0] == after[0] == "image":
+            (_, _, h, w), (_, c, u, v) = before, after
+            layer = {"type": "conv2d", "channels": c, "kernel": 1}
+            if (h, w) != (u, v):
+                padding = [max(0, (b - a + 1) // 2) for a, b in ((h, u), (w, v))]
+                stride = [self.r.randint(1, max(1, (a + 2 * p - 1) // max(1, b - 1))) if b > 1 else 1
+                          for a, b, p in ((h, u, padding[0]), (w, v, padding[1]))]
+                kernel = [a + 2 * p - (b - 1) * s for a, b, p, s in ((h, u, padding[0], stride[0]), (w, v, padding[1], stride[1]))]
+                layer.update(kernel=kernel, stride=stride, padding=padding)
+            return [self.decorate(layer)]
+        if before[0] == after[0]:
+            if before[0] == "tokens" and before[1] != after[1]:
+                return None
+            return [self.decorate({"type": "linear", "features": after[-1]})]
+        if before[0] == "image" and after[0] == "tokens" and before[2] * before[3] == after[1]:
+            return [{"type": "image_to_tokens"}, {"type": "linear", "features": after[-1]}]
+        if after[0] == "vector":
+            return [{"type": "flatten"}, {"type": "linear", "features": after[-1]}]
+        return None
+
+    def residual(self, shape, depth):
+        layers, after = self.sequence(shape, self.r.randint(1, 3), depth + 1)
+        if not layers:
+            return None
+        if after != shape and self.chance(0.5):  # back to the shape in front, so that the shortcut may be empty
+            back = self.bridge(after, shape) if after[0] == shape[0] else None
+            if back:
+                layers, after = layers + back, shape
+        shortcut = self.bridge(shape, after)
+        if shortcut is None:
+            return None
+        if not shortcut and self.chance(0.3):
+            shortcut = self.keeping(shape, depth)
+        layer = {"type": "residual", "layers": layers}
+        if shortcut:
+            if self.chance(0.25) and (extra := self.normalisation(after)):
+                shortcut.append(self.decorate(extra[0]))
+            layer["shortcut"] = shortcut
+        return layer, after
+
+    def keeping(self, shape, depth):
+        """One or two layers that keep the shape."""
+        layers = []
+        for _ in range(self.r.randint(1, 2)):
+            makers = [self.plain, self.normalisation]
+            makers.append((lambda s: self.conv2d(s, keep=True)) if shape[0] == "image" else lambda s: self.linear(s, s[-1]))
+            found = self.r.choice(makers)(shape)
+            if found:
+                layers.append(self.decorate(found[0]))
+        return layers
+
+    def block(self, shape, depth):
+        layers, after = self.sequence(shape, self.r.randint(1, 3), depth + 1)
+        return ({"type": "block", "layers": layers}, after) if layers else None
+
+    def candidates(self, shape, depth):
+        nested = [lambda s: self.residual(s, depth)] * 2 + [lambda s: self.block(s, depth)] if depth < 3 else []
+        every = [self.plain, self.plain, self.normalisation, self.normalisation] + nested
+        if shape[0] == "image":
+            to_vector = [lambda s: ({"type": "flatten"}, ("vector", elements(s))),
+                         lambda s: ({"type": "global_avg_pool"}, ("vector", s[1])),
+                         lambda s: ({"type": "image_to_tokens"}, ("tokens", s[2] * s[3], s[1])),
+                         lambda s: ({"type": "image_to_tokens"}, ("tokens", s[2] * s[3], s[1]))]
+            return every + [self.conv2d] * 5 + [self.max_pool2d, self.avg_pool2d, self.adaptive_avg_pool2d] + \
+                ([self.r.choice(to_vector)] if self.chance(0.2) else [])
+        if shape[0] == "tokens":
+            to_vector = [lambda s: ({"type": "flatten"}, ("vector", elements(s))),
+                         lambda s: ({"type": "global_avg_pool"}, ("vector", s[2]))]
+            return every + [self.linear] * 3 + [self.attention] * 2 + [self.position_embedding] + \
+                ([self.r.choice(to_vector)] if self.chance(0.15) and self.to_vectors else [])
+        return every + [self.linear] * 4
+
+    to_vectors = True
+
+    def sequence(self, shape, count, depth=0):
+        layers = []
+        for _ in range(count):
+            found = self.one_of(shape, depth)
+            if found is None:
+                continue
+            layers.append(self.decorate(found[0], shape, found[1]))
+            shape = found[1]
+        return layers, shape
+
+    def one_of(self, shape, depth):
+        """A layer that fits, if a few trials find one."""
+        for _ in range(4):
+            found = self.r.choice(self.candidates(shape, depth))(shape)
+            if found is not None and elements(found[1]) <= MOST_ELEMENTS:
+                return found
+        return None
+
+    # ---- whole networks
+
+    def images(self):
+        shape = ("image", self.r.choice(CHANNELS), self.r.choice(SIZES), self.r.choice(SIZES))
+        layers, after = self.sequence(shape, self.r.randint(1, 9))
+        return list(shape[1:]), *self.head(layers, after)
+
+    def vectors(self):
+        shape = ("vector", self.r.choice(CHANNELS + (33, 64)))
+        layers, after = self.sequence(shape, self.r.randint(1, 6))
+        return list(shape[1:]), *self.head(layers, after)
+
+    def tokens(self, language_model):
+        length, vocabulary, width = self.r.choice((1, 2, 3, 5, 8, 13, 16)), self.r.choice((2, 5, 11, 32)), self.r.choice(CHANNELS)
+        table = self.decorate({"type": "embedding", "vocabulary": vocabulary, "features": width})
+        self.to_vectors = not language_model
+        layers, after = self.sequence(("tokens", length, width), self.r.randint(1, 6))
+        layers = [table] + layers
+        if language_model:
+            head = {"type": "linear", "features": vocabulary}
+            if after[-1] == width and self.chance(0.6):
+                table["name"] = "wte"
+                head.update(tie="wte", bias=self.chance(0.5))
+            return [length], layers + [self.decorate_head(head)], ("tokens", length, vocabulary), vocabulary
+        return [length], *self.head(layers, after), vocabulary
+
+    def decorate_head(self, head):
+        head = self.decorate(head)
+        for key in ("activation",) + (("init", "l2") if "tie" in head else ()):  # of a tied one they are the embedding's
+            head.pop(key, None)
+        return head
+
+    def head(self, layers, after):
+        """To vectors, which a linear layer mostly follows; without it the classes are what there is."""
+        if after[0] != "vector":
+            pool = self.chance(0.4)
+            layers = layers + [{"type": "global_avg_pool" if pool else "flatten"}]
+            after = ("vector", (after[1] if after[0] == "image" else after[2]) if pool else elements(after))
+        if self.chance(0.85) or not 2 <= after[1] <= 64 or not layers:
+            features = self.r.choice((2, 3, 5, 10))
+            layers = layers + [self.decorate_head({"type": "linear", "features": features})]
+            after = ("vector", features)
+        return layers, after
+
+
+# ---- options
+
+def optimizer(r):
+    if r.random() < 0.55:
+        found = {"name": "sgd", "lr": r.choice((0.0, 0.001, 0.01, 0.05))}
+        if r.random() < 0.5:
+            found["momentum"] = r.choice((0.0, 0.5, 0.9))
+            if found["momentum"] and r.random() < 0.5:
+                found["nesterov"] = True
+    else:
+        found = {"name": "adamw", "lr": r.choice((1e-4, 1e-3, 5e-3))}
+        if r.random() < 0.5:
+            found["betas"] = [r.choice((0.0, 0.5, 0.9, 0.95)), r.choice((0.9, 0.99, 0.999, 0.9999))]
+        if r.random() < 0.5:
+            found["eps"] = r.choice((1e-8, 1e-6, 1e-3))
+    if r.random() < 0.4:
+        found["weight_decay"] = r.choice((0.0, 1e-4, 0.01, 0.1))
+        if r.random() < 0.5:
+            found["weight_decay_on"] = r.choice(("all", "matrices"))
+    return found
+
+
+def lr_scheduler(r, lr, batch):
+    found = {"name": r.choice(("constant", "step", "multi_step", "cosine", "linear"))}
+    if found["name"] == "step":
+        found.update(step_size=r.choice((1, 2)), gamma=r.choice((0.1, 0.5, 1.0)))
+    if found["name"] == "multi_step":
+        found.update(milestones=sorted(r.sample((1, 2, 3, 4), r.randint(1, 2))), gamma=r.choice((0.1, 0.5)))
+    if r.random() < 0.4:
+        found["warmup_steps"] = r.choice((0, 1, 2, 3, 7))
+    if found["name"] in ("cosine", "linear") and r.random() < 0.6:
+        found["decay_steps"] = found.get("warmup_steps", 0) + r.choice((1, 2, 3, 4, 10))
+    if r.random() < 0.3:
+        found["min_lr"] = lr * r.choice((0.0, 0.1, 0.5, 1.0))
+    if r.random() < 0.2:
+        found.update(scale_with_batch=r.choice(("none", "linear", "sqrt")), reference_batch_size=r.choice((1, batch, 2 * batch)))
+    return found
+
+
+def batches(r, most=9):
+    """Samples, batch size, what becomes of the last batch, micro-batches: for five steps, over the end of an epoch now and then."""
+    size = r.choice([n for n in (1, 2, 3, 4, 5, 7, 8, 9) if n <= most])
+    samples = size * r.randint(1, 5) + (r.randint(0, size - 1) if r.random() < 0.5 else 0)
+    data = {"last_batch": r.choice(("drop", "pad", "keep"))} if r.random() < 0.5 else {}
+    training = {"global_batch_size": size, "steps": 5}
+    if r.random() < 0.3:
+        training["micro_batch_size"] = r.randint(1, size)
+    return samples, data, training
+
+
+def fewest_rows(samples, data, training):
+    """Of any pass of the run."""
+    size = training["global_batch_size"]
+    last = samples % size if data.get("last_batch", "keep") != "drop" else 0
+    micro = training.get("micro_batch_size", 0) or size
+    found = []
+    for rows in (size, last or size):
+        found += [min(micro, rows)] + ([rows % micro] if rows % micro else [])
+    return min(found)
+
+
+def network_case(seed):
+    r = random.Random(f"network {seed}")
+    samples, data, training = batches(r)
+    rows = fewest_rows(samples, data, training)
+    networks = Networks(r, rows, dropout=r.random() < 0.3)
+    kind = r.choice(("images",) * 7 + ("vectors", "tokens", "language_model"))
+    return finish(r, seed, networks, kind, samples, data, training)
+
+
+def finish(r, seed, networks, kind, samples, data, training):
+    vocabulary = 0
+    if kind in ("images", "vectors"):
+        shape, layers, after = getattr(networks, kind)()
+    else:
+        shape, layers, after, vocabulary = networks.tokens(kind == "language_model")
+    model = {"input": shape, "layers": layers}
+    drawn = {"samples": samples, "vocabulary": vocabulary, "kind": kind}
+    config = {"model": model, "dataset": data, "training": training}
+    describe_targets(r, config, drawn, after)
+    if r.random() < 0.15:
+        model["init"] = networks.init()
+    if r.random() < 0.1:
+        training["max_norm"] = r.choice((0.01, 0.1, 1.0))
+    if r.random() < 0.3 and has_blocks(layers):
+        training["recompute"] = "blocks"
+    config["optimizer"] = optimizer(r)
+    if r.random() < 0.4:
+        config["lr_scheduler"] = lr_scheduler(r, config["optimizer"]["lr"], training["global_batch_size"])
+    if r.random() < 0.12:
+        training["mixed_precision"] = r.choice(("bf16", "bf16", "f16"))
+    drawn["start"] = "own" if r.random() < 0.2 else "given"  # initial weights: the runtime's, or those of a file
+    if r.random() < 0.25:
+        drawn["validation"] = r.randint(1, 6)
+    if r.random() < 0.15:
+        drawn["freeze"] = True  # which names is decided when they are known
+    config["debug"] = {"seed": r.choice((0, 1, 42, 2**40 + 7))}
+    return {"seed": seed, "kind": "network", "config": config, "data": drawn}
+
+
+def has_blocks(layers):
+    """Whether there is anything that `recompute` works on."""
+    for layer in layers:
+        named = layer.get("prefix", True)
+        if named and (layer["type"] == "residual" or (layer["type"] == "block" and layer.get("repeat", 1) > 1)):
+            return True
+        if has_blocks(layer.get("layers", []) + layer.get("shortcut", [])):
+            return True
+    return False
+
+
+def describe_targets(r, config, drawn, after):
+    dataset = config["dataset"]
+    dataset["shuffle"] = r.random() < 0.15
+    if drawn["kind"] == "language_model":
+        dataset.update(format="tokens", path="x.tokens", classes=after[-1])
+        if r.random() < 0.3:
+            dataset["token_type"] = "uint32"
+        return
+    dataset.update(format="npy", path="x.npy", target_path="y.npy")
+    if r.random() < 0.2:
+        dataset["task"] = "regression"
+        drawn["targets"] = after[1]
+    else:
+        dataset["classes"] = drawn["classes"] = after[1]
+        if r.random() < 0.3:
+            config["training"]["loss"] = "cross_entropy"

@@ -1,0 +1,181 @@
+"""Training of a case in PyTorch: the first batch's loss, logits and gradients, five steps, what validation gives."""
+import fnmatch
+import math
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from networks_files import draw_data
+from networks_twin import Network, Pass
+
+STATISTICS = ("running_mean", "running_var")
+
+
+def start_values(parameters, case, draw):
+    """Weights at which the functions are neither flat nor steep, as float32."""
+    random = np.random.default_rng([case["seed"], draw, 7])
+    values = {}
+    for name, p in parameters.items():
+        noise = random.standard_normal(p.shape)
+        if p.kind == "weight":
+            value = noise * (1.2 / math.sqrt(p.fan_in))
+        elif p.kind == "gamma":
+            value = 1 + 0.2 * noise
+        elif p.kind == "running_var":
+            value = 0.5 + random.random(p.shape)
+        else:
+            value = noise * {"table": 0.7}.get(p.kind, 0.2)
+        values[name] = value.astype(np.float32)
+    return values
+
+
+def frozen_names(parameters, case):
+    patterns = case["config"]["model"].get("freeze", [])
+    return {name for name in parameters if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)}
+
+
+def learning_rate(config, step, epoch):
+    """The rule of configs/README.md."""
+    s, o = config.get("lr_scheduler", {}), config["optimizer"]
+    name, warmup, lr = s.get("name", "constant"), s.get("warmup_steps", 0), o["lr"]
+    factor = config["training"]["global_batch_size"] / s.get("reference_batch_size", 1)
+    lr *= {"none": 1.0, "linear": factor, "sqrt": math.sqrt(factor)}[s.get("scale_with_batch", "none")]
+    low = min(s.get("min_lr", 0.0), lr)
+    if name == "step":
+        lr = max(low, lr * s.get("gamma", 0.1) ** (epoch // s.get("step_size", 1)))
+    elif name == "multi_step":
+        lr = max(low, lr * s.get("gamma", 0.1) ** sum(m <= epoch for m in s["milestones"]))
+    elif name in ("cosine", "linear"):
+        end = s.get("decay_steps", 0) or config["training"]["steps"]
+        p = min(1.0, max(0.0, (step - warmup) / max(1, end - warmup)))
+        lr = low + (lr - low) * ((1 + math.cos(math.pi * p)) / 2 if name == "cosine" else 1 - p)
+    return lr * (step + 1) / warmup if step < warmup else lr
+
+
+class Batches:
+    """Rows of every step, in the order of the files."""
+
+    def __init__(self, case, draw):
+        self.case, self.config = case, case["config"]
+        self.features, self.labels = self.tensors("training", draw)
+        self.validation = self.tensors("validation", draw) if case["data"].get("validation") else None
+        self.given = {}  # step -> (features, labels) where the runtime has shuffled
+
+    def tensors(self, part, draw):
+        features, labels = draw_data(self.case, part, draw)
+        if labels is None:
+            length = self.config["model"]["input"][0]
+            features, labels = features[:-1].reshape(-1, length), features[1:].reshape(-1, length)
+        return self.convert(features), torch.from_numpy(np.ascontiguousarray(labels))
+
+    @staticmethod
+    def convert(features):
+        features = torch.from_numpy(np.ascontiguousarray(features))
+        return features.permute(0, 3, 1, 2).contiguous() if features.dim() == 4 else features
+
+    def per_epoch(self):
+        n, size = len(self.features), self.config["training"]["global_batch_size"]
+        drop = self.config["dataset"].get("last_batch", "keep") == "drop"
+        return n // size if drop else -(-n // size)
+
+    def at(self, step):
+        if step in self.given:
+            return self.given[step]
+        size = self.config["training"]["global_batch_size"]
+        begin = step % self.per_epoch() * size
+        return self.features[begin:begin + size], self.labels[begin:begin + size]
+
+
+class Training:
+    def __init__(self, case, parameters, penalties, batches, dtype=torch.float64, rounding=None):
+        self.case, self.config, self.parameters, self.penalties = case, case["config"], parameters, penalties
+        self.batches, self.dtype, self.rounding = batches, dtype, rounding
+        self.network = Network(self.config["model"])
+        self.frozen = frozen_names(parameters, case)
+
+    def trained(self):
+        return [n for n, p in self.parameters.items() if p.kind not in STATISTICS and n not in self.frozen]
+
+    def pass_of(self, tensors, training, step=0, base=0):
+        return Pass(tensors, training, step, base, self.config.get("debug", {}).get("seed", 42), self.rounding)
+
+    def losses(self, output, labels):
+        """The sum over the samples of each one's mean."""
+        if "targets" in self.case["data"]:
+            return ((output - labels.to(output.dtype)) ** 2).mean(1).sum()
+        if labels.dim() == 2:
+            return F.cross_entropy(output.flatten(0, 1), labels.flatten().long(), reduction="sum") / labels.shape[1]
+        return F.cross_entropy(output, labels.long(), reduction="sum")
+
+    def backward(self, tensors, step):
+        """Adds up the gradients of a batch; its loss, and the logits of its last pass."""
+        features, labels = self.batches.at(step)
+        micro = self.config["training"].get("micro_batch_size", 0) or len(features)
+        total = 0.0
+        for begin in range(0, len(features), micro):
+            part = features[begin:begin + micro]
+            part = part if self.case["data"]["vocabulary"] else part.to(self.dtype)
+            output = self.network.forward(self.pass_of(tensors, True, step, begin), part)
+            loss = self.losses(output, labels[begin:begin + micro]) / len(features)
+            loss.backward()
+            total += loss.item()
+        for name, factor in self.penalties:
+            penalty = factor * (tensors[name] ** 2).sum()
+            if tensors[name].requires_grad:
+                penalty.backward()
+            total += penalty.item()
+        return total, output.detach()
+
+    def optimizer(self, tensors):
+        o, trained = self.config["optimizer"], self.trained()
+        decay = o.get("weight_decay", 0.0)
+        small = o.get("weight_decay_on", "all") == "matrices"
+        decayed = [tensors[n] for n in trained if not small or tensors[n].dim() >= 2]
+        others = [tensors[n] for n in trained if small and tensors[n].dim() < 2]
+        groups = [g for g in ({"params": decayed, "weight_decay": decay}, {"params": others, "weight_decay": 0.0}) if g["params"]]
+        if o["name"] == "sgd":
+            return torch.optim.SGD(groups, lr=1.0, momentum=o.get("momentum", 0.0), nesterov=o.get("nesterov", False))
+        return torch.optim.AdamW(groups, lr=1.0, betas=tuple(o.get("betas", (0.9, 0.999))), eps=o.get("eps", 1e-8))
+
+    def run(self, start, jitter=0.0, steps=5):
+        """Everything that is compared, as float64 arrays by name; `jitter`: relative noise of weights and features."""
+        tensors = {name: torch.from_numpy(np.array(value)).to(self.dtype) for name, value in start.items()}
+        if jitter:
+            for t in tensors.values():
+                t *= 1 + jitter * torch.randn(t.shape, dtype=t.dtype)
+        for name in self.trained():
+            tensors[name].requires_grad_(True)
+        optimizer, found = self.optimizer(tensors), {}
+        for step in range(steps):
+            optimizer.zero_grad()
+            loss, logits = self.backward(tensors, step)
+            if step == 0:
+                self.note_first(found, tensors, loss, logits)
+            found[f"loss of step {step}"] = np.array([loss])
+            if self.config["training"].get("max_norm", 0) > 0:
+                torch.nn.utils.clip_grad_norm_([tensors[n] for n in self.trained()], self.config["training"]["max_norm"])
+            for group in optimizer.param_groups:
+                group["lr"] = learning_rate(self.config, step, step // self.batches.per_epoch())
+            optimizer.step()
+        for name, t in tensors.items():
+            found["final " + name] = t.detach().double().numpy().copy()
+        self.validate(found, tensors)
+        return found
+
+    def note_first(self, found, tensors, loss, logits):
+        found["loss"] = np.array([loss])
+        found["logits"] = logits.double().numpy().copy()
+        for name in self.trained():
+            gradient = tensors[name].grad
+            zeros = torch.zeros_like(tensors[name])
+            found["gradient " + name] = (zeros if gradient is None else gradient).double().numpy().copy()
+
+    def validate(self, found, tensors):
+        if self.batches.validation is None:
+            return
+        features, labels = self.batches.validation
+        with torch.no_grad():
+            x = features if self.case["data"]["vocabulary"] else features.to(self.dtype)
+            output = self.network.forward(self.pass_of(tensors, False), x)
+            found["validation loss"] = np.array([self.losses(output, labels).item() / len(features)])

@@ -1,0 +1,349 @@
+"""The network of a configuration in PyTorch: an opinion of its own, written from configs/README.md and plugins/operations.md.
+
+`Network(model)` reads the [model] table. `declare` names the parameters, `forward` computes with tensors that the caller
+holds, so that one description serves every type and any weights. Images are [N, C, H, W] here, tokens [N, T, C], vectors [N, F].
+"""
+import math
+import os
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+try:
+    import tomllib
+except ImportError:  # below Python 3.11 there are no presets
+    tomllib = None
+
+PRESETS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../configs/presets")
+ACTIVATIONS = {
+    "relu": torch.relu,
+    "gelu": F.gelu,
+    "gelu_tanh": lambda x: 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
+    "tanh": torch.tanh,
+    "sigmoid": torch.sigmoid,
+}
+# What a layer without a name is called, with a number behind it.
+SHORT_NAMES = {
+    "conv2d": "conv", "linear": "fc", "max_pool2d": "pool", "avg_pool2d": "pool", "adaptive_avg_pool2d": "adaptive_pool",
+    "global_avg_pool": "global_pool", "flatten": "flatten", "image_to_tokens": "tokens", "softmax": "softmax",
+    "dropout": "dropout", "batch_norm": "bn", "layer_norm": "ln", "embedding": "embedding", "position_embedding": "position",
+    "attention": "attention", "block": "block", "residual": "residual",
+}
+
+
+class Unsupported(Exception):
+    """PyTorch would not accept this network, or the configuration gives it no meaning."""
+
+
+class Parameter:
+    """What is known of a parameter besides its numbers; `rows` and `columns` are of the weight as a matrix, for initial values."""
+
+    def __init__(self, shape, kind, layer=None, fan_in=0, fan_out=0):
+        self.shape, self.kind, self.layer = tuple(shape), kind, layer or {}
+        self.fan_in, self.fan_out = fan_in, fan_out
+
+
+def pair(value):
+    return tuple(value) if isinstance(value, (list, tuple)) else (value, value)
+
+
+class Rounding(torch.autograd.Function):
+    """Activations and their gradients as a 16-bit type would hold them."""
+
+    @staticmethod
+    def forward(context, x, dtype):
+        context.dtype = dtype
+        return x.to(dtype).to(x.dtype)
+
+    @staticmethod
+    def backward(context, gradient):
+        return gradient.to(context.dtype).to(gradient.dtype), None
+
+
+def philox(counter, key):
+    """Philox-4x32-10 of Salmon et al., 2011: arrays of four words of a counter and two of a key."""
+    c = [np.asarray(word, dtype=np.uint64) & 0xFFFFFFFF for word in counter]
+    k = [np.uint64(word) for word in key]
+    low = np.uint64(0xFFFFFFFF)
+    for _ in range(10):
+        a, b = c[0] * np.uint64(0xD2511F53), c[2] * np.uint64(0xCD9E8D57)
+        c = [(b >> np.uint64(32)) ^ c[1] ^ k[0], b & low, (a >> np.uint64(32)) ^ c[3] ^ k[1], a & low]
+        k = [(k[0] + np.uint64(0x9E3779B9)) & low, (k[1] + np.uint64(0xBB67AE85)) & low]
+    return c
+
+
+def dropout_mask(shape, probability, seed, step, base, stream):
+    """Which elements of [N, ...] (as the runtime stores it) are kept, by the rule in plugins/operations.md."""
+    elements = int(np.prod(shape[1:]))
+    blocks = (elements + 3) // 4
+    e, n = np.meshgrid(np.arange(blocks), np.arange(shape[0]) + base)
+    words = philox((e, n, np.full_like(e, step), np.full_like(e, stream)), (seed & 0xFFFFFFFF, seed >> 32))
+    r = np.stack(words, -1).reshape(shape[0], -1)[:, :elements]
+    return ((r >> np.uint64(8)).astype(np.float64) / 2**24 >= probability).reshape(shape)
+
+
+class Pass:
+    """One pass over a batch: where tensors come from, and what is noted on the way."""
+
+    def __init__(self, tensors, training=True, step=0, base=0, seed=42, rounding=None):
+        self.tensors, self.training, self.rounding = tensors, training, rounding
+        self.step, self.base, self.seed = step, base, seed
+        self.declared = None  # name -> Parameter, while parameters are declared
+        self.counts, self.dropouts = {}, 0
+        self.types, self.pairs, self.last = set(), set(), "input"
+        self.penalties = []  # name of a weight and its factor, once for every layer that asks for it
+
+    def get(self, name, parameter):
+        if self.declared is not None:
+            if name in self.declared:
+                raise Unsupported(f"two parameters are named {name}")
+            self.declared[name] = parameter
+            value = 1.0 if parameter.kind in ("gamma", "running_var") else 0.01
+            self.tensors[name] = torch.full(parameter.shape, value)
+        return self.tensors[name]
+
+    def operand(self, x):
+        return Rounding.apply(x, self.rounding) if self.rounding else x
+
+
+def with_preset(model):
+    """The model with the layers of its preset, and what replaces parts of them."""
+    if not model.get("preset"):
+        return model
+    with open(os.path.join(PRESETS, model["preset"] + ".toml"), encoding="utf-8") as file:
+        model = {**tomllib.loads(file.read())["model"], **model}
+    if model.get("outputs"):
+        model["layers"][-1]["features"] = model["outputs"]
+    return model
+
+
+class Network:
+    def __init__(self, model):
+        self.model = with_preset(model)
+        self.default_dropout = model.get("dropout", -1)
+
+    def declare(self, batch=2):
+        """The parameters by name, the output's shape and the coverage, of a network that is applied once to zeros."""
+        self.run = Pass({})
+        self.run.declared = {}
+        x = torch.zeros([batch] + list(self.model["input"]))
+        try:
+            with torch.no_grad():
+                y = self.sequence(self.model["layers"], "", x)
+        except (RuntimeError, ValueError) as error:
+            raise Unsupported(str(error)) from error
+        return self.run.declared, tuple(y.shape), self.run
+
+    def forward(self, run, x):
+        self.run = run
+        return self.sequence(self.model["layers"], "", x)
+
+    # ---- names
+
+    def base_name(self, layer, prefix, unnamed):
+        if layer.get("name"):
+            return layer["name"]
+        short = SHORT_NAMES.get(layer["type"], "activation")
+        key = prefix + unnamed + short
+        self.run.counts[key] = self.run.counts.get(key, 0) + 1
+        return f"{unnamed}{short}{self.run.counts[key]}"
+
+    def sequence(self, layers, prefix, x, unnamed=""):
+        for layer in layers:
+            base = self.base_name(layer, prefix, unnamed)
+            repeat = layer.get("repeat", 1)
+            for i in range(repeat):
+                x = self.apply(layer, prefix + base + (f".{i}" if repeat > 1 else ""), prefix, x)
+        return x
+
+    def apply(self, layer, name, prefix, x):
+        kind = layer["type"]
+        self.run.types.add(kind)
+        self.run.pairs.add((self.run.last, kind))
+        if kind not in ("block", "residual"):
+            self.run.last = kind
+        if kind in ACTIVATIONS:
+            x = ACTIVATIONS[kind](x)
+        elif kind in ("block", "residual"):
+            x = getattr(self, kind)(layer, name + "." if layer.get("prefix", True) else prefix, x)
+        else:
+            x = getattr(self, kind)(layer, name, x)
+        if layer.get("activation"):
+            self.run.pairs.add((kind, layer["activation"]))
+            self.run.last = layer["activation"]
+            x = ACTIVATIONS[layer["activation"]](self.run.operand(x))
+        return self.run.operand(x)
+
+    # ---- layers
+
+    def block(self, layer, prefix, x):
+        return self.sequence(layer["layers"], prefix, x)
+
+    def residual(self, layer, prefix, x):
+        last = self.run.last
+        y = self.sequence(layer["layers"], prefix, x)
+        end, self.run.last = self.run.last, last
+        shortcut = self.sequence(layer.get("shortcut", []), prefix, x, "shortcut.")
+        self.run.pairs.add((self.run.last, "residual"))
+        self.run.pairs.add((end, "residual"))
+        self.run.last = "residual"
+        if y.shape != shortcut.shape:
+            raise Unsupported(f"branches of {tuple(y.shape)} and {tuple(shortcut.shape)}")
+        return y + shortcut
+
+    def penalise(self, layer, name):
+        if layer.get("l2", 0) > 0:
+            self.run.penalties.append((name + ".weight", layer["l2"]))
+
+    def weight(self, layer, name, shape, fan_in, fan_out):
+        self.penalise(layer, name)
+        return self.run.get(name + ".weight", Parameter(shape, "weight", layer, fan_in, fan_out))
+
+    def bias(self, layer, name, size, fan_in):
+        return self.run.get(name + ".bias", Parameter((size,), "bias", layer, fan_in)) if layer.get("bias", True) else None
+
+    def conv2d(self, layer, name, x):
+        if x.dim() != 4:
+            raise Unsupported("a convolution of something else than an image")
+        kernel, stride, dilation = pair(layer["kernel"]), pair(layer.get("stride", 1)), pair(layer.get("dilation", 1))
+        groups, padding = layer.get("groups", 1), layer.get("padding", 0)
+        shape = (layer["channels"], x.shape[1] // groups, *kernel)
+        receptive = kernel[0] * kernel[1]
+        w = self.weight(layer, name, shape, shape[1] * receptive, shape[0] * receptive)
+        b = self.bias(layer, name, shape[0], shape[1] * receptive)
+        if padding == "same":
+            missing = [max(0, (-(-size // s) - 1) * s + d * (k - 1) + 1 - size)
+                       for size, k, s, d in zip(x.shape[2:], kernel, stride, dilation)]
+            x = F.pad(x, (missing[1] // 2, missing[1] - missing[1] // 2, missing[0] // 2, missing[0] - missing[0] // 2))
+            padding = 0
+        return F.conv2d(x, self.run.operand(w), b, stride, pair(padding), dilation, groups).contiguous()
+
+    def linear(self, layer, name, x):
+        if x.dim() == 4:
+            raise Unsupported("a linear layer of an image")
+        features = layer["features"]
+        if layer.get("tie"):
+            self.penalise(layer, layer["tie"])
+            w = self.run.tensors[layer["tie"] + ".weight"]
+            if w.shape != (features, x.shape[-1]):
+                raise Unsupported("a tied table of another shape")
+        elif layer.get("file_layout") == "in_out":
+            w = self.weight(layer, name, (x.shape[-1], features), x.shape[-1], features).t()
+        else:
+            w = self.weight(layer, name, (features, x.shape[-1]), x.shape[-1], features)
+        return F.linear(x, self.run.operand(w), self.bias(layer, name, features, x.shape[-1]))
+
+    def windows(self, layer, x):
+        kernel, padding = pair(layer["kernel"]), pair(layer.get("padding", 0))
+        if x.dim() != 4 or any(k > size + 2 * p for k, size, p in zip(kernel, x.shape[2:], padding)):
+            raise Unsupported("a window that does not fit")
+        return kernel, pair(layer.get("stride", kernel)), (padding[1], padding[1], padding[0], padding[0])
+
+    def max_pool2d(self, layer, name, x):
+        kernel, stride, padding = self.windows(layer, x)
+        return F.max_pool2d(F.pad(x, padding, value=-math.inf), kernel, stride)
+
+    def avg_pool2d(self, layer, name, x):
+        kernel, stride, padding = self.windows(layer, x)
+        y = F.avg_pool2d(F.pad(x, padding), kernel, stride)
+        if layer.get("count_include_pad", True):
+            return y
+        return y / F.avg_pool2d(F.pad(torch.ones_like(x), padding), kernel, stride)
+
+    def adaptive_avg_pool2d(self, layer, name, x):
+        return F.adaptive_avg_pool2d(x, pair(layer["size"]))
+
+    def global_avg_pool(self, layer, name, x):
+        if x.dim() == 2:
+            raise Unsupported("a mean over the pixels of vectors")
+        return x.mean((2, 3)) if x.dim() == 4 else x.mean(1)
+
+    def flatten(self, layer, name, x):
+        return x.flatten(1)
+
+    def image_to_tokens(self, layer, name, x):
+        if x.dim() != 4:
+            raise Unsupported("tokens of something else than an image")
+        return x.flatten(2).transpose(1, 2)
+
+    def softmax(self, layer, name, x):
+        return torch.softmax(x, 1 if x.dim() == 4 else -1)
+
+    def dropout(self, layer, name, x):
+        probability = self.default_dropout if self.default_dropout >= 0 else layer.get("probability", 0.5)
+        stream = self.run.dropouts
+        self.run.dropouts += 1
+        if not self.run.training or probability == 0 or self.run.declared is not None:
+            return x
+        stored = x.permute(0, 2, 3, 1) if x.dim() == 4 else x  # images lie in memory as [N, H, W, C]
+        kept = torch.from_numpy(dropout_mask(tuple(stored.shape), probability, self.run.seed, self.run.step, self.run.base, stream))
+        kept = kept.permute(0, 3, 1, 2) if x.dim() == 4 else kept
+        return x * kept.to(x.dtype) / (1 - probability)
+
+    def batch_norm(self, layer, name, x):
+        size = x.shape[1] if x.dim() == 4 else x.shape[-1]
+        gamma = self.run.get(name + ".weight", Parameter((size,), "gamma", layer))
+        beta = self.run.get(name + ".bias", Parameter((size,), "beta", layer))
+        mean = self.run.get(name + ".running_mean", Parameter((size,), "running_mean", layer))
+        variance = self.run.get(name + ".running_var", Parameter((size,), "running_var", layer))
+        rows = x.reshape(-1, size) if x.dim() != 4 else x
+        axes = (0, 2, 3) if x.dim() == 4 else (0,)
+        form = (1, size, 1, 1) if x.dim() == 4 else (1, size)
+        # Not F.batch_norm: PyTorch 1.13 computes wrong gradients of it where memory formats meet (an image of [1, 2, 1, 2] with
+        # channels last, and the gradient of a mean).
+        m, v = mean.reshape(form), variance.reshape(form)
+        if self.run.training:
+            m = rows.mean(axes, keepdim=True)
+            v = ((rows - m) ** 2).mean(axes, keepdim=True)
+            self.update_statistics(layer, rows.numel() // size, (mean, m), (variance, v))
+        y = (rows - m) / torch.sqrt(v + layer.get("eps", 1e-5)) * gamma.reshape(form) + beta.reshape(form)
+        return y.reshape(x.shape)
+
+    @staticmethod
+    def update_statistics(layer, count, mean, variance):
+        if count == 1:
+            raise Unsupported("batch normalisation of one value a channel")
+        momentum = layer.get("momentum", 0.1)
+        for (running, value), factor in ((mean, 1.0), (variance, count / (count - 1))):
+            running.mul_(1 - momentum).add_(value.detach().reshape(-1), alpha=momentum * factor)
+
+    def layer_norm(self, layer, name, x):
+        image = x.dim() == 4
+        if image:  # over the channels of each pixel
+            x = x.permute(0, 2, 3, 1)
+        size = x.shape[-1]
+        gamma = self.run.get(name + ".weight", Parameter((size,), "gamma", layer))
+        beta = self.run.get(name + ".bias", Parameter((size,), "beta", layer))
+        # Not F.layer_norm, in which one feature is not exactly its own mean, and 1 / sqrt(eps) makes that large.
+        m = x.mean(-1, keepdim=True)
+        v = ((x - m) ** 2).mean(-1, keepdim=True)
+        y = (x - m) / torch.sqrt(v + layer.get("eps", 1e-5)) * gamma + beta
+        return y.permute(0, 3, 1, 2) if image else y
+
+    def embedding(self, layer, name, x):
+        if x.dim() != 2:
+            raise Unsupported("an embedding of something else than tokens")
+        self.penalise(layer, name)
+        table = self.run.get(name + ".weight", Parameter((layer["vocabulary"], layer["features"]), "table", layer,
+                                                         layer["features"], layer["vocabulary"]))
+        return F.embedding(x.long(), table)
+
+    def position_embedding(self, layer, name, x):
+        if x.dim() != 3:
+            raise Unsupported("places of something else than tokens")
+        rows = layer.get("length", 0) or x.shape[1]
+        self.penalise(layer, name)
+        table = self.run.get(name + ".weight", Parameter((rows, x.shape[2]), "table", layer, x.shape[2], rows))
+        return x + table[:x.shape[1]]
+
+    def attention(self, layer, name, x):
+        heads = layer["heads"]
+        if x.dim() != 3 or x.shape[2] % (3 * heads):
+            raise Unsupported("attention of a width that is not a multiple of three times the heads")
+        n, t, width = x.shape[0], x.shape[1], x.shape[2] // 3
+        q, k, v = (part.reshape(n, t, heads, width // heads).transpose(1, 2) for part in x.split(width, 2))
+        scores = q @ k.transpose(2, 3) / math.sqrt(width // heads)
+        if layer.get("causal", False):
+            scores = scores.masked_fill(torch.ones(t, t, dtype=torch.bool).triu(1), -math.inf)
+        return (torch.softmax(scores, -1) @ v).transpose(1, 2).reshape(n, t, width)

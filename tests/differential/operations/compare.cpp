@@ -1,0 +1,121 @@
+#include "tests/differential/operations/compare.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "rt/sdk/error.h"
+
+namespace differential {
+namespace {
+
+using rt::sdk::format;
+
+constexpr double kLarge = 1e12;
+
+std::string element_text(size_t i, double actual, double expected) {
+  const auto shown = [](double v) { return std::isnan(v) ? std::abs(v) : v; };  // not "-nan"
+  return format("element %zu is %.9g, expected %.9g", i, shown(actual), shown(expected));
+}
+
+bool same_element(double actual, double expected) {
+  if (std::isnan(expected)) return std::isnan(actual);
+  return actual == expected && std::signbit(actual) == std::signbit(expected);
+}
+
+// The number is so large that rounding may have taken it out of the type, or just not.
+bool at_the_end(rt_dtype dtype, double expected) {
+  return std::isfinite(expected) && std::abs(expected) > 0.99 * largest_number(dtype);
+}
+
+// NaN where NaN is expected, the infinity that is expected, a finite number elsewhere.
+bool same_kind(rt_dtype dtype, double actual, double expected, NotFinite not_finite) {
+  if (at_the_end(dtype, expected)) return true;
+  if (not_finite == NotFinite::kMaySpread && !std::isfinite(actual)) return true;
+  if (not_finite == NotFinite::kAny) return std::isfinite(actual) == std::isfinite(expected);
+  if (std::isnan(expected)) return std::isnan(actual);
+  if (std::isinf(expected)) return actual == expected;
+  return std::isfinite(actual);
+}
+
+// Elements that are compared by norm: those above 1e12, the others, or all.
+enum class Group { kSmall, kLarge, kAll };
+
+bool counts(rt_dtype dtype, double actual, double expected, Group group) {
+  return std::isfinite(expected) && !at_the_end(dtype, expected) && std::isfinite(actual) &&
+         (group == Group::kAll || (std::abs(expected) > kLarge) == (group == Group::kLarge));
+}
+
+struct Norms {
+  double error = 0, expected = 0, disturbance = 0;
+  size_t count = 0;
+};
+
+double square(double value) { return value * value; }
+
+Norms norms_of(rt_dtype dtype, const std::vector<double>& actual,
+               const std::vector<double>& expected, Group group,
+               const std::vector<double>* disturbed) {
+  Norms n;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const double e = expected[i];
+    if (!counts(dtype, actual[i], e, group)) continue;
+    n.error += square(actual[i] - e);
+    n.expected += square(e);
+    if (disturbed != nullptr) n.disturbance += square((*disturbed)[i] - e);
+    ++n.count;
+  }
+  return {std::sqrt(n.error), std::sqrt(n.expected), std::sqrt(n.disturbance), n.count};
+}
+
+// The element that is off the most.
+std::string worst_element(rt_dtype dtype, const std::vector<double>& actual,
+                          const std::vector<double>& expected, Group group) {
+  size_t worst = 0;
+  double most = -1;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    if (!counts(dtype, actual[i], expected[i], group)) continue;
+    const double off = std::abs(actual[i] - expected[i]);
+    if (off > most) most = off, worst = i;
+  }
+  return element_text(worst, actual[worst], expected[worst]);
+}
+
+std::optional<std::string> norm_difference(rt_dtype dtype, const std::vector<double>& actual,
+                                           const std::vector<double>& expected, Group group,
+                                           const Allowance& allowance) {
+  const Norms n = norms_of(dtype, actual, expected, group, nullptr);
+  // A number below the normal ones may have been flushed to zero.
+  const double flushed =
+      std::sqrt(static_cast<double>(n.count)) * 2 * smallest_normal_number(dtype);
+  const double last_bits = 8 * (dtype == RT_FLOAT64 ? 0x1p-53 : 0x1p-24) * allowance.terms;
+  const double allowed = std::max(allowance.tolerance * n.expected, last_bits) + flushed;
+  if (n.error <= allowed) return std::nullopt;
+  const Norms d = norms_of(dtype, actual, expected, group, &allowance.disturbed());
+  if (n.error <= d.disturbance || std::isnan(d.disturbance)) return std::nullopt;
+  return format("off by %.3g in the norm, allowed are %.3g (%.3g by rounding of the operands); ",
+                n.error / (n.expected > 0 ? n.expected : 1), allowance.tolerance,
+                d.disturbance / (n.expected > 0 ? n.expected : 1)) +
+         worst_element(dtype, actual, expected, group);
+}
+
+}  // namespace
+
+std::optional<std::string> difference(rt_dtype dtype, const Bytes& actual_bytes,
+                                      const std::vector<double>& expected,
+                                      const Allowance& allowance) {
+  const std::vector<double> actual = decode(dtype, actual_bytes);
+  if (actual.size() != expected.size())
+    return format("has %zu elements, expected %zu", actual.size(), expected.size());
+  const bool exact = allowance.exact || !is_floating(dtype);
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const bool right = exact ? same_element(actual[i], rounded_to(dtype, expected[i]))
+                             : same_kind(dtype, actual[i], expected[i], allowance.not_finite);
+    if (!right) return element_text(i, actual[i], expected[i]);
+  }
+  if (exact) return std::nullopt;
+  if (allowance.mixes_all) return norm_difference(dtype, actual, expected, Group::kAll, allowance);
+  const auto small = norm_difference(dtype, actual, expected, Group::kSmall, allowance);
+  return small ? small : norm_difference(dtype, actual, expected, Group::kLarge, allowance);
+}
+
+}  // namespace differential

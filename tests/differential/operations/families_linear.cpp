@@ -1,0 +1,199 @@
+// Matrix products, convolutions and poolings.
+#include "plugins/conformance/forms.h"
+#include "tests/differential/operations/family.h"
+
+namespace differential {
+namespace {
+
+using plugins::conformance::Convolution;
+using plugins::conformance::Pooling;
+using plugins::conformance::Product;
+
+// The reference multiplies one pair of numbers at a time: more products than these take seconds.
+constexpr double kMostProducts = 4e6;
+
+double times(const Dims& dims) {
+  double count = 1;
+  for (const int64_t d : dims) count *= static_cast<double>(d);
+  return count;
+}
+
+Family matmul() {
+  Family f{.operation = RT_OP_MATMUL,
+           .parameters = {size_or_none("m", 130), size_or_none("n", 130), size_or_none("k", 300),
+                          choice("leading", {0, 0, 1, 2}), size("batch", 6), size("heads", 4),
+                          flag("ta"), flag("tb"), flag("batched_b")}};
+  f.build = [](const Sizes& s, rt_dtype dtype) -> std::optional<Case> {
+    const Dims all = {s["batch"], s["heads"]};
+    const Dims leading(all.begin(), all.begin() + s["leading"]);
+    if (times(leading) * times({s["m"], s["n"], s["k"]}) > kMostProducts) return std::nullopt;
+    if (s["batched_b"] && leading.empty()) return std::nullopt;
+    return product(dtype, Product{leading, s["m"], s["n"], s["k"]}, s["ta"], s["tb"],
+                   s["batched_b"]);
+  };
+  f.takes_post_operations = true;
+  f.huge = 1e15;
+  return f;
+}
+
+// Channels of one group; padding may differ on every side.
+std::vector<Parameter> convolution_parameters() {
+  return {size_or_none("n", 20), size("h", 24), size("w", 24), size("c", 40), size("o", 40),
+          choice("groups", {1, 1, 1, 1, 2, 3, 4, 8, 16}), size("kernel_h", 7), size("kernel_w", 7),
+          choice("stride_h", {1, 1, 1, 2, 3}), choice("stride_w", {1, 1, 1, 2, 3}),
+          choice("dilation_h", {1, 1, 1, 2, 3}), choice("dilation_w", {1, 1, 1, 2, 3}),
+          choice("pad_top", {0, 0, 1, 1, 2, 3}), choice("pad_bottom", {0, 0, 1, 1, 2, 3}),
+          choice("pad_left", {0, 0, 1, 1, 2, 3}), choice("pad_right", {0, 0, 1, 1, 2, 3}),
+          // Usual networks have one number for both directions, which is that of height; the same
+          // for the padding of all sides, which is that above.
+          flag("unequal"), flag("unequal_pad")};
+}
+
+std::optional<Convolution> convolution_of(const Sizes& s) {
+  const auto width = [&](const char* own, const char* of_height) {
+    return s[s["unequal"] ? own : of_height];
+  };
+  const auto pad = [&](const char* own) { return s[s["unequal_pad"] ? own : "pad_top"]; };
+  Convolution v{s["n"],
+                s["h"],
+                s["w"],
+                s["c"] * s["groups"],
+                s["o"] * s["groups"],
+                s["kernel_h"],
+                width("kernel_w", "kernel_h")};
+  v.stride_h = s["stride_h"], v.stride_w = width("stride_w", "stride_h");
+  v.dilation_h = s["dilation_h"], v.dilation_w = width("dilation_w", "dilation_h");
+  v.pad_top = s["pad_top"], v.pad_bottom = pad("pad_bottom");
+  v.pad_left = pad("pad_left"), v.pad_right = pad("pad_right");
+  v.groups = s["groups"];
+  const auto covered = [](int64_t size, int64_t padding, int64_t kernel, int64_t dilation) {
+    return size + padding - dilation * (kernel - 1) - 1;
+  };
+  if (covered(v.h, v.pad_top + v.pad_bottom, v.kernel_h, v.dilation_h) < 0 ||
+      covered(v.w, v.pad_left + v.pad_right, v.kernel_w, v.dilation_w) < 0)
+    return std::nullopt;
+  if (times(v.y()) * times(v.weights()) / static_cast<double>(v.o) > kMostProducts)
+    return std::nullopt;
+  return v;
+}
+
+Family convolution(const char* operation,
+                   const std::function<Case(rt_dtype, const Convolution&, const Sizes&)>& build) {
+  Family f{.operation = operation, .parameters = convolution_parameters()};
+  f.build = [build](const Sizes& s, rt_dtype dtype) -> std::optional<Case> {
+    const std::optional<Convolution> v = convolution_of(s);
+    if (!v) return std::nullopt;
+    return build(dtype, *v, s);
+  };
+  f.takes_post_operations = true;
+  f.huge = 1e15;
+  f.not_finite = NotFinite::kMaySpread;
+  // A weight (or dy) that is infinite in the padding is nothing in one implementation and NaN in
+  // another.
+  f.finite_inputs = [](const Sizes&) { return 2u; };
+  return f;
+}
+
+std::vector<Parameter> pooling_parameters() {
+  return {size_or_none("n", 20),
+          size("h", 24),
+          size("w", 24),
+          size("c", 70),
+          size("kernel_h", 5),
+          size("kernel_w", 5),
+          size("stride_h", 4),
+          size("stride_w", 4),
+          choice("pad_top", {0, 0, 0, 1, 2, 3}),
+          choice("pad_bottom", {0, 0, 0, 1, 2, 3}),
+          choice("pad_left", {0, 0, 0, 1, 2, 3}),
+          choice("pad_right", {0, 0, 0, 1, 2, 3}),
+          flag("count_include_pad")};
+}
+
+std::optional<Pooling> pooling_of(const Sizes& s) {
+  const Pooling p{s["n"],
+                  s["h"],
+                  s["w"],
+                  s["c"],
+                  s["kernel_h"],
+                  s["kernel_w"],
+                  s["stride_h"],
+                  s["stride_w"],
+                  s["pad_top"],
+                  s["pad_bottom"],
+                  s["pad_left"],
+                  s["pad_right"],
+                  s["count_include_pad"]};
+  const bool padding_is_smaller = p.pad_top < p.kernel_h && p.pad_bottom < p.kernel_h &&
+                                  p.pad_left < p.kernel_w && p.pad_right < p.kernel_w;
+  if (!padding_is_smaller || p.h + p.pad_top + p.pad_bottom < p.kernel_h ||
+      p.w + p.pad_left + p.pad_right < p.kernel_w)
+    return std::nullopt;
+  return p;
+}
+
+Family pooling(const char* operation, const std::function<Case(rt_dtype, const Pooling&)>& build) {
+  Family f{.operation = operation, .parameters = pooling_parameters()};
+  f.build = [build](const Sizes& s, rt_dtype dtype) -> std::optional<Case> {
+    const std::optional<Pooling> p = pooling_of(s);
+    if (!p) return std::nullopt;
+    return build(dtype, *p);
+  };
+  f.takes_post_operations = true;
+  return f;
+}
+
+Family global_pooling(const char* operation, bool backward) {
+  Family f{.operation = operation,
+           .parameters = {size_or_none("n", 20), size("h", 24), size("w", 24), size("c", 70)}};
+  f.build = [operation, backward](const Sizes& s, rt_dtype dtype) -> std::optional<Case> {
+    const Dims x = {s["n"], s["h"], s["w"], s["c"]}, y = {s["n"], s["c"]};
+    return Builder(operation, dtype, "").in(backward ? y : x).out(backward ? x : y).get();
+  };
+  f.takes_post_operations = true;
+  return f;
+}
+
+}  // namespace
+
+void add_linear(Families& families) {
+  families.push_back(matmul());
+  families.push_back(
+      convolution(RT_OP_CONV2D, [](rt_dtype dtype, const Convolution& v, const Sizes&) -> Case {
+        return convolution_forward(dtype, v);
+      }));
+  families.push_back(convolution(RT_OP_CONV2D_BACKWARD_DATA,
+                                 [](rt_dtype dtype, const Convolution& v, const Sizes&) -> Case {
+                                   return convolution_backward_data(dtype, v);
+                                 }));
+  Family weights = convolution(RT_OP_CONV2D_BACKWARD_WEIGHTS,
+                               [](rt_dtype dtype, const Convolution& v, const Sizes& s) -> Case {
+                                 return convolution_backward_weights(dtype, v, s["bias"]);
+                               });
+  weights.parameters.push_back(flag("bias"));
+  weights.takes_post_operations = false;
+  families.push_back(weights);
+}
+
+void add_pooling(Families& families) {
+  Family max = pooling(RT_OP_MAX_POOL2D, [](rt_dtype dtype, const Pooling& p) -> Case {
+    return pooling_forward(RT_OP_MAX_POOL2D, dtype, p, false);
+  });
+  families.push_back(max);
+  families.push_back(
+      pooling(RT_OP_MAX_POOL2D_BACKWARD, [](rt_dtype dtype, const Pooling& p) -> Case {
+        const Case forward = pooling_forward(RT_OP_MAX_POOL2D, dtype, p, false);
+        return pooling_backward(RT_OP_MAX_POOL2D_BACKWARD, dtype, p, false).forward(forward);
+      }));
+  families.push_back(pooling(RT_OP_AVG_POOL2D, [](rt_dtype dtype, const Pooling& p) -> Case {
+    return pooling_forward(RT_OP_AVG_POOL2D, dtype, p, true);
+  }));
+  families.push_back(
+      pooling(RT_OP_AVG_POOL2D_BACKWARD, [](rt_dtype dtype, const Pooling& p) -> Case {
+        return pooling_backward(RT_OP_AVG_POOL2D_BACKWARD, dtype, p, true);
+      }));
+  families.push_back(global_pooling(RT_OP_GLOBAL_AVG_POOL, false));
+  families.push_back(global_pooling(RT_OP_GLOBAL_AVG_POOL_BACKWARD, true));
+}
+
+}  // namespace differential

@@ -1,0 +1,262 @@
+// Batch and layer normalisation, batch normalisation in parts, attention. Of x every bit counts: a
+// mean that is rounded is an error, not a property of the data (exact_inputs).
+#include <algorithm>
+#include <cmath>
+
+#include "rt/operations.h"
+#include "tests/differential/operations/family.h"
+
+namespace differential {
+namespace {
+
+// Operands that forward and backward share have the same Values.
+const Values kX{-2.0, 3.0, 11};
+const Values kGamma{0.5, 1.5, 12};
+const Values kPositive{0.5, 2.0};
+const Values kQkv{-2.0, 2.0, 21};
+
+constexpr double kHuge = 1e10;  // for products of four numbers
+
+// x [n, c], [n, inner, c] or [n, inner, inner2, c]
+std::vector<Parameter> x_parameters() {
+  return {size_or_none("n", 70), choice("rank", {2, 2, 3, 4}),
+          size("inner", 20),     size("inner2", 20),
+          size("c", 140),        choice("epsilon", {5, 3, 8})};
+}
+
+Dims x_of(const Sizes& s) {
+  switch (s["rank"]) {
+    case 2:
+      return {s["n"], s["c"]};
+    case 3:
+      return {s["n"], s["inner"], s["c"]};
+    default:
+      return {s["n"], s["inner"], s["inner2"], s["c"]};
+  }
+}
+
+double epsilon_of(const Sizes& s) {
+  double epsilon = 1;
+  for (int64_t i = 0; i < s["epsilon"]; ++i) epsilon /= 10;
+  return epsilon;
+}
+
+Builder batch_norm_forward(const Sizes& s, rt_dtype dtype) {
+  const Dims c = {s["c"]};
+  Builder b(RT_OP_BATCH_NORM, dtype, "");
+  b.in(x_of(s), kX).wide_in(c, kGamma).wide_in(c).wide_in(c).wide_in(c, kPositive);
+  b.out(x_of(s)).wide_out(c).wide_out(c).number(RT_ATTR_EPSILON, epsilon_of(s));
+  return b.number(RT_ATTR_MOMENTUM, 0.2);
+}
+
+Builder layer_norm_forward(const Sizes& s, rt_dtype dtype) {
+  const Dims c = {s["c"]};
+  Builder b(RT_OP_LAYER_NORM, dtype, "");
+  return b.in(x_of(s), kX)
+      .wide_in(c, kGamma)
+      .wide_in(c)
+      .out(x_of(s))
+      .number(RT_ATTR_EPSILON, epsilon_of(s));
+}
+
+Builder norm_backward(const char* operation, const Sizes& s, rt_dtype dtype, const Case& forward) {
+  const Dims c = {s["c"]};
+  Builder b(operation, dtype, "");
+  b.in(x_of(s), Values{-1.0, 1.0, 13}).in(x_of(s), kX).wide_in(c, kGamma);
+  b.out(x_of(s)).wide_out(c).wide_out(c).number(RT_ATTR_EPSILON, epsilon_of(s));
+  return b.forward(forward);
+}
+
+// A normalisation over x. `exact`: bit i for operands of whose rounding nothing is forgiven.
+Family norm(const char* operation, uint32_t exact,
+            const std::function<std::optional<Case>(const Sizes&, rt_dtype)>& build) {
+  Family f{.operation = operation, .parameters = x_parameters()};
+  f.build = build;
+  f.huge = kHuge;
+  f.exact_inputs = exact;
+  f.not_finite = NotFinite::kAny;
+  return f;
+}
+
+// The norm of gamma dy / deviation, from which dx takes away its mean and its part along x: in a
+// row (or a channel) of few elements next to nothing is left. Rows are normalised by their own
+// moments, or columns.
+double backward_terms(const Sizes& s, const std::vector<std::vector<double>>& inputs, bool by_row) {
+  const std::vector<double>&dy = inputs[0], &x = inputs[1], &gamma = inputs[2];
+  const size_t width = gamma.size(),
+               groups = by_row ? x.size() / std::max<size_t>(width, 1) : width;
+  const auto group_of = [&](size_t i) { return by_row ? i / width : i % width; };
+  const double count = static_cast<double>(x.size()) / static_cast<double>(groups);
+  std::vector<double> mean(groups), variance(groups);
+  for (size_t i = 0; i < x.size(); ++i) mean[group_of(i)] += x[i] / count;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double d = x[i] - mean[group_of(i)];
+    variance[group_of(i)] += d * d / count;
+  }
+  double sum = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double term = gamma[i % width] * dy[i];
+    sum += term * term / (variance[group_of(i)] + epsilon_of(s));
+  }
+  return std::sqrt(sum);
+}
+
+void add_batch_norm(Families& families) {
+  families.push_back(
+      norm(RT_OP_BATCH_NORM, 1, [](const Sizes& s, rt_dtype dtype) -> std::optional<Case> {
+        if (s["n"] == 0) return std::nullopt;  // has no mean
+        return batch_norm_forward(s, dtype).get();
+      }));
+  families.back().takes_post_operations = true;
+  families.push_back(norm(
+      RT_OP_BATCH_NORM_INFERENCE, 0, [](const Sizes& s, rt_dtype dtype) -> std::optional<Case> {
+        const Dims c = {s["c"]};
+        Builder b(RT_OP_BATCH_NORM_INFERENCE, dtype, "");
+        b.in(x_of(s), kX).wide_in(c, kGamma).wide_in(c).wide_in(c).wide_in(c, kPositive);
+        return b.out(x_of(s)).number(RT_ATTR_EPSILON, epsilon_of(s)).get();
+      }));
+  families.back().takes_post_operations = true;
+  families.push_back(
+      norm(RT_OP_BATCH_NORM_BACKWARD, 2, [](const Sizes& s, rt_dtype dtype) -> std::optional<Case> {
+        if (s["n"] == 0) return std::nullopt;
+        return norm_backward(RT_OP_BATCH_NORM_BACKWARD, s, dtype, batch_norm_forward(s, dtype))
+            .get();
+      }));
+  families.back().terms = [](const Sizes& s, const std::vector<std::vector<double>>& inputs) {
+    return backward_terms(s, inputs, false);
+  };
+}
+
+void add_layer_norm(Families& families) {
+  families.push_back(
+      norm(RT_OP_LAYER_NORM, 1, [](const Sizes& s, rt_dtype dtype) -> std::optional<Case> {
+        return layer_norm_forward(s, dtype).get();
+      }));
+  families.push_back(
+      norm(RT_OP_LAYER_NORM_BACKWARD, 2, [](const Sizes& s, rt_dtype dtype) -> std::optional<Case> {
+        return norm_backward(RT_OP_LAYER_NORM_BACKWARD, s, dtype, layer_norm_forward(s, dtype))
+            .get();
+      }));
+  families.back().terms = [](const Sizes& s, const std::vector<std::vector<double>>& inputs) {
+    return backward_terms(s, inputs, true);
+  };
+}
+
+// Every how manyth row is padding.
+Parameter padding_parameter() { return choice("padding", {0, 0, 0, 3, 2, 1}); }
+Values weights_of(const Sizes& s) { return {0.1, 1.0, 1, s["padding"]}; }
+Dims moments_of(const Sizes& s) { return {2 * s["c"] + 1}; }
+
+std::optional<Case> statistics(const Sizes& s, rt_dtype dtype) {
+  return Builder(RT_OP_BATCH_NORM_STATISTICS, dtype, "")
+      .in(x_of(s), kX)
+      .wide_in({s["n"]}, weights_of(s))
+      .wide_out({1, 2 * s["c"] + 1})
+      .get();
+}
+
+std::optional<Case> apply(const Sizes& s, rt_dtype dtype) {
+  const Dims c = {s["c"]};
+  Builder b(RT_OP_BATCH_NORM_APPLY, dtype, "");
+  b.in(x_of(s), kX).wide_in(c, kGamma).wide_in(c).wide_in(moments_of(s), kPositive).out(x_of(s));
+  return b.number(RT_ATTR_EPSILON, epsilon_of(s)).get();
+}
+
+std::optional<Case> backward_statistics(const Sizes& s, rt_dtype dtype) {
+  Builder b(RT_OP_BATCH_NORM_BACKWARD_STATISTICS, dtype, "");
+  b.in(x_of(s)).in(x_of(s), kX).wide_in(moments_of(s), kPositive).wide_out({1, 2 * s["c"]});
+  return b.number(RT_ATTR_EPSILON, epsilon_of(s)).get();
+}
+
+std::optional<Case> backward_apply(const Sizes& s, rt_dtype dtype) {
+  Builder b(RT_OP_BATCH_NORM_BACKWARD_APPLY, dtype, "");
+  b.in(x_of(s)).in(x_of(s), kX).wide_in({s["c"]}, kGamma).wide_in(moments_of(s), kPositive);
+  b.wide_in({2 * s["c"]}).wide_in({s["n"]}, weights_of(s)).out(x_of(s));
+  return b.number(RT_ATTR_EPSILON, epsilon_of(s)).get();
+}
+
+Family merge() {
+  Family f{.operation = RT_OP_BATCH_NORM_MERGE,
+           .parameters = {size("parts", 20), size("c", 140),
+                          choice("without_samples", {0, 0, 2, 1}), flag("one_part")}};
+  f.build = [](const Sizes& s, rt_dtype dtype) -> std::optional<Case> {
+    const Dims c = {s["c"]};
+    const int64_t width = 2 * s["c"] + 1, parts = s["one_part"] ? 1 : s["parts"];
+    return Builder(RT_OP_BATCH_NORM_MERGE, dtype, "")
+        .in({parts, width}, Values{1.0, 4.0, 1, width * s["without_samples"]})
+        .in(c)
+        .in(c, kPositive)
+        .out({width})
+        .out(c)
+        .out(c)
+        .number(RT_ATTR_MOMENTUM, 0.2)
+        .get();
+  };
+  f.has_sixteen_bit_form = false;
+  f.huge = kHuge;
+  f.not_finite = NotFinite::kAny;
+  f.finite_inputs = [](const Sizes&) { return 1u; };
+  return f;
+}
+
+void add_batch_norm_parts(Families& families) {
+  families.push_back(norm(RT_OP_BATCH_NORM_STATISTICS, 1, statistics));
+  families.back().parameters.push_back(padding_parameter());
+  // Padding must be finite.
+  families.back().finite_inputs = [](const Sizes& s) { return s["padding"] > 0 ? 1u : 0u; };
+  families.push_back(norm(RT_OP_BATCH_NORM_APPLY, 0, apply));
+  families.back().takes_post_operations = true;
+  families.push_back(norm(RT_OP_BATCH_NORM_BACKWARD_STATISTICS, 0, backward_statistics));
+  families.push_back(norm(RT_OP_BATCH_NORM_BACKWARD_APPLY, 0, backward_apply));
+  families.back().parameters.push_back(padding_parameter());
+  families.push_back(merge());
+}
+
+Builder attention(const Sizes& s, rt_dtype dtype) {
+  const int64_t c = s["heads"] * s["width"];
+  Builder b(RT_OP_ATTENTION, dtype, "");
+  b.in({s["n"], s["rows"], 3 * c}, kQkv).out({s["n"], s["rows"], c});
+  return b.integer(RT_ATTR_HEADS, s["heads"]).integer(RT_ATTR_CAUSAL, s["causal"]);
+}
+
+Case attention_backward(const Sizes& s, rt_dtype dtype) {
+  const Case forward = attention(s, dtype);
+  const rt_tensor_desc qkv = forward.operation.inputs[0], y = forward.operation.outputs[0];
+  Case backward = Builder(RT_OP_ATTENTION_BACKWARD, dtype, "").forward(forward).get();
+  backward.operation.attributes = forward.operation.attributes;
+  backward.operation.inputs = {y, qkv, y};
+  backward.operation.outputs = {qkv};
+  backward.inputs = {Values{-1.0, 1.0, 22}, kQkv, Values{-1.0, 1.0, 23}};
+  return backward;
+}
+
+Family attention_family(const char* operation,
+                        const std::function<Case(const Sizes&, rt_dtype)>& build) {
+  Family f{.operation = operation,
+           .parameters = {size_or_none("n", 3), size("rows", 150), size("width", 80),
+                          choice("heads", {1, 1, 2, 3, 8}), flag("causal")}};
+  f.build = [build](const Sizes& s, rt_dtype dtype) -> std::optional<Case> {
+    const int64_t products = s["n"] * s["heads"] * s["rows"] * s["rows"] * s["width"];
+    if (products > 2000000) return std::nullopt;
+    return build(s, dtype);
+  };
+  f.not_finite = NotFinite::kMaySpread;
+  f.huge = kHuge;
+  return f;
+}
+
+}  // namespace
+
+void add_normalisation(Families& families) {
+  add_batch_norm(families);
+  add_layer_norm(families);
+  add_batch_norm_parts(families);
+}
+
+void add_attention(Families& families) {
+  families.push_back(attention_family(
+      RT_OP_ATTENTION, [](const Sizes& s, rt_dtype dtype) -> Case { return attention(s, dtype); }));
+  families.push_back(attention_family(RT_OP_ATTENTION_BACKWARD, attention_backward));
+}
+
+}  // namespace differential

@@ -1,0 +1,98 @@
+#include "tests/differential/operations/oracle.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "plugins/conformance/execution.h"
+
+namespace differential {
+namespace {
+
+using plugins::conformance::Execution;
+using plugins::host::Operation;
+
+// Every element a little larger or smaller, by chance.
+void disturb(const rt_tensor_desc& tensor, double tolerance, Random& random, Bytes& data) {
+  if (!is_floating(tensor.dtype)) return;
+  std::vector<double> values = decode(tensor.dtype, data);
+  for (double& v : values) v *= random.one_in(2) ? 1 + tolerance : 1 - tolerance;
+  data = encode(tensor.dtype, values);
+}
+
+}  // namespace
+
+Oracle::Oracle(plugins::host::Device& reference, const Recipe& recipe, const Case& c,
+               const Operands& operands)
+    : reference_(reference), family_(family_of(recipe.operation)), case_(c), operands_(operands) {
+  if (family_.comparison != Comparison::kOwnType) {
+    operands_.inputs = widened(c.operation, operands.inputs);
+    case_.operation = widened(c.operation);
+    if (c.forward) {
+      operands_.forward_inputs = widened(*c.forward, operands.forward_inputs);
+      case_.forward = widened(*c.forward);
+    }
+  }
+  expected_ = run(operands_);
+  not_finite_ = has_finite_operands() ? NotFinite::kSame : family_.not_finite;
+  if (family_.terms) {
+    std::vector<std::vector<double>> inputs;
+    for (const Bytes& data : operands_.inputs) inputs.push_back(decode(RT_FLOAT64, data));
+    const double terms = family_.terms(Sizes(recipe.numbers), inputs);
+    terms_ = std::isfinite(terms) ? terms : 0;
+  }
+}
+
+bool Oracle::has_finite_operands() const {
+  const auto finite = [](const rt_tensor_desc& tensor, const Bytes& data) {
+    if (!is_floating(tensor.dtype)) return true;
+    const std::vector<double> values = decode(tensor.dtype, data);
+    return std::all_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); });
+  };
+  for (size_t i = 0; i < operands_.inputs.size(); ++i) {
+    if (!finite(case_.operation.inputs[i], operands_.inputs[i])) return false;
+  }
+  for (size_t i = 0; i < operands_.forward_inputs.size(); ++i) {
+    if (!finite(case_.forward->inputs[i], operands_.forward_inputs[i])) return false;
+  }
+  return true;
+}
+
+std::vector<std::vector<double>> Oracle::run(const Operands& operands) const {
+  std::vector<Bytes> outputs;
+  if (case_.forward) {
+    Execution forward(reference_, *case_.forward, nullptr);
+    forward.run(operands.forward_inputs);
+    outputs = Execution(reference_, case_.operation, &forward).run(operands.inputs);
+  } else {
+    outputs = Execution(reference_, case_.operation, nullptr).run(operands.inputs);
+  }
+  std::vector<std::vector<double>> values;
+  for (size_t j = 0; j < outputs.size(); ++j)
+    values.push_back(decode(case_.operation.outputs[j].dtype, outputs[j]));
+  return values;
+}
+
+const std::vector<double>& Oracle::disturbed(size_t j, double tolerance) {
+  const auto found = disturbed_.find(tolerance);
+  if (found != disturbed_.end()) return found->second[j];
+  Operands operands = operands_;
+  Random random(1);
+  for (size_t i = 0; i < operands.inputs.size(); ++i) {
+    if (family_.exact_inputs >> i & 1) continue;
+    disturb(case_.operation.inputs[i], tolerance, random, operands.inputs[i]);
+  }
+  return disturbed_.emplace(tolerance, run(operands)).first->second[j];
+}
+
+Allowance Oracle::allowance(size_t j, double tolerance) {
+  return {.tolerance = tolerance,
+          .exact = family_.comparison != Comparison::kNorm,
+          .not_finite = not_finite_,
+          .terms = terms_,
+          .mixes_all = family_.not_finite == NotFinite::kMaySpread,
+          .disturbed = [this, j, tolerance]() -> const std::vector<double>& {
+            return disturbed(j, tolerance);
+          }};
+}
+
+}  // namespace differential

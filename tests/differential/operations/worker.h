@@ -1,0 +1,48 @@
+// A child process that answers questions, one line each. A question that kills it is answered with
+// how it died, and the next one goes to a new child.
+#ifndef TESTS_DIFFERENTIAL_OPERATIONS_WORKER_H_
+#define TESTS_DIFFERENTIAL_OPERATIONS_WORKER_H_
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <functional>
+#include <string>
+
+namespace differential {
+
+class Worker {
+ public:
+  // From a question to its answer; neither has a line break.
+  using Handler = std::function<std::string(const std::string&)>;
+
+  // `make_handler` runs in each new child. The parent must have no threads. A child that does not
+  // answer within `limit` is killed.
+  Worker(std::function<Handler()> make_handler, std::chrono::seconds limit);
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  struct Reply {
+    std::string text;
+    std::string death;  // "SIGSEGV", "exit code 3", "no answer within 60 s"; empty if it lives
+  };
+  // Throws std::runtime_error with the words of `make_handler` if that failed in the child.
+  Reply ask(const std::string& question);
+
+ private:
+  void start();
+  [[noreturn]] void serve(int socket);
+  std::string read_line(bool& timed_out);
+  Reply buried(bool timed_out);
+
+  std::function<Handler()> make_handler_;
+  std::chrono::seconds limit_;
+  pid_t child_ = -1;
+  int socket_ = -1;
+  std::string received_;  // bytes behind the last line
+};
+
+}  // namespace differential
+
+#endif  // TESTS_DIFFERENTIAL_OPERATIONS_WORKER_H_
