@@ -13,6 +13,9 @@
 #include "tests/runtime/support/devices.h"
 #include "tests/runtime/support/graph_run.h"
 
+// AddressSanitizer ends a program that asks for more memory than there is, as a test below does.
+extern "C" const char* __asan_default_options() { return "allocator_may_return_null=1"; }
+
 namespace runtime::exec {
 namespace {
 
