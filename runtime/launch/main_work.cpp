@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "runtime/error.h"
+#include "runtime/launch/rendezvous_folder.h"
 
 namespace runtime::launch {
 namespace {
@@ -78,6 +79,7 @@ void MainWork::lead(const std::string& key, const char* what, const std::functio
   std::atomic<bool> late = false;
   {
     const exec::Watchdog::Shelter shelter(watchdog_);
+    const SavingLock lock(options_.job_folder);
     const auto beat = std::clamp<nanoseconds>(options_.silence / 8, kShortestBeat, kLongestBeat);
     const Heartbeat heartbeat(store_, key, beat, options_.timeout, [&] {
       late = true;

@@ -21,6 +21,7 @@ class MainWork {
     int rank = 0;
     std::chrono::nanoseconds silence;  // after so long without a sign rank 0 counts as lost
     std::chrono::nanoseconds timeout;  // of the work
+    std::string job_folder;            // the launcher's rendezvous folder; empty: none of ours
   };
   MainWork(Store& store, exec::Watchdog& watchdog, Options options)
       : store_(store), watchdog_(watchdog), options_(std::move(options)) {}

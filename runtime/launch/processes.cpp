@@ -128,10 +128,14 @@ int run(const LaunchOptions& options, const MakeSpecs& make_specs, bool through_
   const Signals signals;
   for (int restart = 1;; ++restart) {
     const RendezvousFolder folder;
-    Ending ending = supervise(make_specs(folder.address()), signals, options.patience,
-                              [&](int rank, const std::string& how, bool gave_up) {
-                                post_loss(folder, options.ranks, rank, how, gave_up);
-                              });
+    Supervision supervision;
+    supervision.patience = options.patience;
+    supervision.saving = options.saving;
+    supervision.is_saving = [&] { return is_saving(folder.path()); };
+    supervision.on_loss = [&](int rank, const std::string& how, bool gave_up) {
+      post_loss(folder, options.ranks, rank, how, gave_up);
+    };
+    Ending ending = supervise(make_specs(folder.address()), signals, supervision);
     // mpiexec says 128 + signal, or the bare signal, for a rank that was killed.
     // The codes of ranks that were told to stop, and have, are their own.
     const bool known =

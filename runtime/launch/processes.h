@@ -17,6 +17,8 @@ struct LaunchOptions {
   std::string launch_id;  // what kLaunchVariable is for the ranks
   // A rank that is still stopped (SIGSTOP) so long after another one has ended well is lost.
   std::chrono::nanoseconds patience = std::chrono::seconds(30);
+  // Rank 0 is left to save for so long at most after another rank has failed.
+  std::chrono::nanoseconds saving = std::chrono::seconds(600);
   std::string mpiexec = "mpiexec";  // launch_mpi() only
 };
 

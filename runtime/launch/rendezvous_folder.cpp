@@ -38,6 +38,8 @@ bool is_at(const FileDescriptor& folder, const std::string& path) {
          open_one.st_dev == named.st_dev && open_one.st_ino == named.st_ino;
 }
 
+std::string saving_file(const std::string& folder) { return folder + "/saving"; }
+
 // Files in it that somebody else removes at the same time are no error.
 void remove(const std::string& path) {
   std::error_code ignored;
@@ -81,5 +83,24 @@ RendezvousFolder::RendezvousFolder() {
 }
 
 RendezvousFolder::~RendezvousFolder() { remove(path_); }
+
+SavingLock::SavingLock(const std::string& folder) {
+  if (folder.empty()) return;
+  const std::string path = saving_file(folder);
+  file_ = FileDescriptor(open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+  int locked = -1;
+  while (file_.get() >= 0 && (locked = flock(file_.get(), LOCK_EX)) != 0 && errno == EINTR) {
+  }
+  if (locked != 0) {
+    throw CommunicationError("cannot lock " + path +
+                             ", by which the launcher sees that rank 0 is " +
+                             "saving: " + std::strerror(errno));
+  }
+}
+
+bool is_saving(const std::string& folder) {
+  const FileDescriptor file(open(saving_file(folder).c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  return file.get() >= 0 && flock(file.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
 
 }  // namespace runtime::launch

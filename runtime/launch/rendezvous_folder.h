@@ -1,4 +1,4 @@
-// The folder in which the ranks of one attempt meet.
+// The folder in which the ranks of one attempt meet, and what they tell the launcher in it.
 #ifndef RUNTIME_LAUNCH_RENDEZVOUS_FOLDER_H_
 #define RUNTIME_LAUNCH_RENDEZVOUS_FOLDER_H_
 
@@ -25,6 +25,22 @@ class RendezvousFolder {
   std::string path_;
   FileDescriptor lock_;
 };
+
+// The process of rank 0 holds it in the rendezvous folder while it writes files, so that the
+// launcher gives it time when another rank fails meanwhile. The kernel takes it away when the
+// process ends.
+class SavingLock {
+ public:
+  // An empty path: no launcher of ours has started this rank, and nothing is locked. Throws
+  // CommunicationError where the file cannot be made or locked.
+  explicit SavingLock(const std::string& folder);
+
+ private:
+  FileDescriptor file_;
+};
+
+// Whether some process holds the lock now.
+bool is_saving(const std::string& folder);
 
 }  // namespace runtime::launch
 

@@ -178,7 +178,7 @@ void run_one_of(const RunRanks& run, const Meeting& meeting, const RankEnvironme
     rank.collectives = &*collectives;
     MainWork main_work(*meeting.store, watchdog,
                        {meeting.prefix, place.rank, seconds(run.config.comm.timeout_s),
-                        seconds(run.config.comm.save_timeout_s)});
+                        seconds(run.config.comm.save_timeout_s), meeting.job_folder});
     rank.main_work = &main_work;
     run.body(rank);
   });
@@ -274,6 +274,7 @@ int start_processes(const RunRanks& run, const std::string& backend) {
   o.max_restarts = run.config.launch.max_restarts;
   o.launch_id = make_nonce();
   o.patience = seconds(run.config.comm.timeout_s);
+  o.saving = seconds(run.config.comm.save_timeout_s);
   o.mpiexec = run.config.launch.mpiexec;
   return backend == "mpi" ? launch_mpi(o) : launch_processes(o);
 }

@@ -50,8 +50,8 @@ struct Stream {
 
 class Supervisor {
  public:
-  Supervisor(const Signals& signals, std::chrono::nanoseconds patience, const OnLoss& on_loss)
-      : signals_(signals), patience_(patience), on_loss_(on_loss) {}
+  Supervisor(const Signals& signals, const Supervision& supervision)
+      : signals_(signals), options_(supervision) {}
   Ending run(const std::vector<ChildSpec>& specs);
 
  private:
@@ -71,18 +71,19 @@ class Supervisor {
   void on_deadline();
   void finish_output();
   void end_children(Phase phase, std::optional<int> signal);
+  bool still_saves() const;
   std::string running_names() const;
   int timeout_ms() const;
 
   const Signals& signals_;
-  const std::chrono::nanoseconds patience_;
-  const OnLoss& on_loss_;
+  const Supervision& options_;
   Sink out_{STDOUT_FILENO}, err_{STDERR_FILENO};
   ProcessTree tree_;
   std::vector<Child> children_;  // those that run
   std::vector<Stream> streams_;
   Phase phase_ = Phase::kRunning;
   std::optional<Clock::time_point> deadline_;
+  Clock::time_point failed_at_;  // since kFailed
   std::optional<Status> cause_;
   bool found_stopped_ = false;  // a rank that others have waited for in vain
   int asked_ = 0;               // the first signal of the user's
@@ -168,13 +169,14 @@ void Supervisor::on_deaths() {
   for (const auto& [child, status] : dead) judge(child, status);
   end_stopped();
   if (!dead.empty() && phase_ == Phase::kRunning && !deadline_)
-    deadline_ = Clock::now() + patience_;
+    deadline_ = Clock::now() + options_.patience;
 }
 
 void Supervisor::fail() {
   if (phase_ != Phase::kRunning) return;
   phase_ = Phase::kFailed;
-  deadline_ = Clock::now() + kGrace;
+  failed_at_ = Clock::now();
+  deadline_ = failed_at_ + kGrace;
 }
 
 void Supervisor::judge(const Child& child, Status status) {
@@ -189,8 +191,8 @@ void Supervisor::judge(const Child& child, Status status) {
            "\n");
   fail();
   end_stopped();
-  if (on_loss_ && child.rank >= 0 && !(status.is_consequence() && found_stopped_))
-    on_loss_(child.rank, "it " + status.text(), status.is_consequence());
+  if (options_.on_loss && child.rank >= 0 && !(status.is_consequence() && found_stopped_))
+    options_.on_loss(child.rank, "it " + status.text(), status.is_consequence());
 }
 
 // Once others have failed, or have ended because they were told to: ranks that cannot notice it,
@@ -203,7 +205,7 @@ void Supervisor::end_stopped() {
     found_stopped_ = true;
     err_.add("error: " + child.name + " (pid " + std::to_string(child.pid) +
              ") is stopped, as by SIGSTOP: killed\n");
-    if (on_loss_) on_loss_(child.rank, "it was stopped, as by SIGSTOP", false);
+    if (options_.on_loss) options_.on_loss(child.rank, "it was stopped, as by SIGSTOP", false);
     kill(child.pid, SIGKILL);
   }
 }
@@ -221,17 +223,23 @@ std::string Supervisor::running_names() const {
   return names;
 }
 
+bool Supervisor::still_saves() const {
+  return options_.is_saving && Clock::now() - failed_at_ < options_.saving && options_.is_saving();
+}
+
 void Supervisor::on_deadline() {
   deadline_.reset();
   if (children_.empty()) {
     phase_ = Phase::kOver;
   } else if (phase_ == Phase::kRunning) {  // others have ended well
     const auto stopped = [](const Child& c) { return c.rank >= 0 && is_stopped(c.pid); };
-    deadline_ = Clock::now() + patience_;
+    deadline_ = Clock::now() + options_.patience;
     if (std::none_of(children_.begin(), children_.end(), stopped)) return;
     cause_ = Status(SIGSTOP);
     fail();
     end_stopped();
+  } else if (phase_ == Phase::kFailed && still_saves()) {
+    deadline_ = Clock::now() + kGrace;
   } else if (phase_ == Phase::kFailed) {
     end_children(Phase::kEnding, SIGTERM);
   } else {
@@ -310,8 +318,8 @@ int Signals::take() const {
 }
 
 Ending supervise(const std::vector<ChildSpec>& specs, const Signals& signals,
-                 std::chrono::nanoseconds patience, const OnLoss& on_loss) {
-  return Supervisor(signals, patience, on_loss).run(specs);
+                 const Supervision& supervision) {
+  return Supervisor(signals, supervision).run(specs);
 }
 
 }  // namespace runtime::launch

@@ -47,12 +47,21 @@ struct Ending {
 // not throw.
 using OnLoss = std::function<void(int rank, const std::string& how, bool gave_up)>;
 
+struct Supervision {
+  // A rank that is still stopped (SIGSTOP) so long after another one has ended with 0 is lost.
+  std::chrono::nanoseconds patience = std::chrono::seconds(30);
+  OnLoss on_loss;
+  // Whether a rank writes files that should not be lost: then the ranks are not ended after a
+  // failure before it has finished, or before `saving` is over. Must not throw.
+  std::function<bool()> is_saving;
+  std::chrono::nanoseconds saving{0};
+};
+
 // Starts all, forwards their output, ends them as README.md says, and returns when no process below
 // this one is left. The exit code: 0 when all have ended with 0; the code of the process that has
 // failed first (4 if a signal killed it); 128 + signal after a stop that was asked for.
-// A rank that is still stopped (SIGSTOP) `patience` after another one has ended with 0 is lost.
 Ending supervise(const std::vector<ChildSpec>& specs, const Signals& signals,
-                 std::chrono::nanoseconds patience, const OnLoss& on_loss = nullptr);
+                 const Supervision& supervision);
 
 }  // namespace runtime::launch
 
