@@ -67,11 +67,15 @@ PartGradient gradient(int64_t part, int ranks) {
   return {part, 0.1, 0.5, 3, std::vector<Bytes>(ranks, to_bytes(static_cast<double>(part + 1)))};
 }
 
+void barrier(LocalRank& r) {
+  double all = 0;
+  r.collectives.all_reduce(&all, 1, RT_SUM);
+}
+
 // As between stretches of a run, and before its end: answers may still be under way until then.
 void meet(LocalRank& r, PartExchange& exchange) {
   exchange.drain();
-  double all = 0;
-  r.collectives.all_reduce(&all, 1, RT_SUM);
+  barrier(r);
 }
 
 struct Case {
@@ -112,6 +116,7 @@ TEST_P(PartExchangeTest, EveryPartOnceAndTheBoundHolds) {
       }
       meet(r, exchange);
       EXPECT_EQ(shard.value, static_cast<double>(end * n * (end * n + 1)) / 2);
+      barrier(r);  // no rank sends gradients of the next stretch before all have looked
     }
     const PartProgress progress = exchange.take_progress();
     EXPECT_EQ(progress.parts, r.rank == 0 ? kSteps * n : 0);
