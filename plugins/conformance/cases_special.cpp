@@ -178,6 +178,22 @@ Builder update(const char* op, rt_dtype dtype, const std::string& name, Values p
   return b;
 }
 
+// The first step, whose moments begin with zero.
+Builder adamw(rt_dtype dtype, const std::string& name, Values param, double beta1, double decay) {
+  const Values zero{0.0, 0.0};
+  return update(RT_OP_ADAMW, dtype, name, param, {}, {0.5, 1.0})
+      .in({7}, zero)
+      .in({7}, zero)
+      .in_of(RT_INT64, {1}, Values{1, 2})
+      .out({7})
+      .out({7})
+      .out({7})
+      .number(RT_ATTR_BETA1, beta1)
+      .number(RT_ATTR_BETA2, 0.9999)
+      .number(RT_ATTR_EPSILON, 1e-8)
+      .number(RT_ATTR_WEIGHT_DECAY, decay);
+}
+
 void updates_cases(Cases& cases, rt_dtype dtype) {
   const Values usual{0.5, 1.0};
   for (const auto& [name, number] : {Named{"NaN", kNaN}, Named{"inf", kInfinity}}) {
@@ -189,20 +205,23 @@ void updates_cases(Cases& cases, rt_dtype dtype) {
     if (number != number) {
       cases.push_back(update(RT_OP_SGD, dtype, "scale NaN", {}, {}, all).out({7}).mandatory());
     }
+    for (const double decay : {0.0, 0.1}) {
+      const std::string text = "param " + name + " decay " + std::to_string(decay);
+      for (const int64_t nesterov : {0, 1}) {
+        cases.push_back(
+            update(RT_OP_SGD, dtype, text + (nesterov ? " nesterov" : ""), special, {}, usual)
+                .in({7})
+                .out({7})
+                .out({7})
+                .number(RT_ATTR_MOMENTUM, 0.9)
+                .integer(RT_ATTR_NESTEROV, nesterov)
+                .number(RT_ATTR_WEIGHT_DECAY, decay));
+      }
+      cases.push_back(adamw(dtype, text, special, 0.9, decay));
+    }
   }
   // The digits of 1 - beta: moments that begin with zero consist of them.
-  const Values zero{0.0, 0.0};
-  cases.push_back(update(RT_OP_ADAMW, dtype, "betas near 1", {}, {}, usual)
-                      .in({7}, zero)
-                      .in({7}, zero)
-                      .in_of(RT_INT64, {1}, Values{1, 2})
-                      .out({7})
-                      .out({7})
-                      .out({7})
-                      .number(RT_ATTR_BETA1, 0.999)
-                      .number(RT_ATTR_BETA2, 0.9999)
-                      .number(RT_ATTR_EPSILON, 1e-8)
-                      .number(RT_ATTR_WEIGHT_DECAY, 0.0));
+  cases.push_back(adamw(dtype, "betas near 1", {}, 0.999, 0.0));
   for (const auto& [name, number] : special_numbers(dtype)) {
     if (number < 0) continue;  // a sum of squares
     cases.push_back(Builder(RT_OP_CLIP_SCALE, dtype, name)

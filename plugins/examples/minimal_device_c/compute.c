@@ -305,7 +305,8 @@ void example_sgd(const rt_plan* plan, const rt_launch* launch) {
   const float decay = (float)plan->weight_decay;
   for (int64_t i = 0; i < count; ++i) {
     const float param = input(launch, 0)[i];
-    const float step = lr * (scale * input(launch, 1)[i] + decay * param);
+    const float decayed = decay == 0.0f ? 0.0f : decay * param; /* 0 * infinity would be NaN */
+    const float step = lr * (scale * input(launch, 1)[i] + decayed);
     output(launch)[i] =
         scale == 0 ? param : param - step; /* 0: no update, whatever the gradient is */
   }

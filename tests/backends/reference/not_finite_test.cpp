@@ -72,6 +72,36 @@ TEST(NotFinite, GeluTanhHasADerivativeFarOut) {
   EXPECT_THAT(run1(op, {{2, 2, 2}, {1e200, -1e200, kInfinity}}), ElementsAre(2, 0, IsNan()));
 }
 
+// torch.optim.SGD leaves weight decay out if it is 0, and nesterov; an infinite parameter stays.
+TEST(NotFinite, SgdMultipliesAnInfiniteParameterOnlyWithADecay) {
+  for (const int64_t nesterov : {0, 1}) {
+    const auto update = [&](double decay) {
+      return run(operation(RT_OP_SGD, {{1}, {1}, {1}, {1}, {1}}, {{1}, {1}},
+                           {{RT_ATTR_MOMENTUM, 0.5},
+                            {RT_ATTR_NESTEROV, nesterov},
+                            {RT_ATTR_WEIGHT_DECAY, decay}}),
+                 {{kInfinity}, {2}, {0.1}, {1}, {4}});
+    };
+    EXPECT_THAT(update(0.0)[0], ElementsAre(kInfinity));
+    EXPECT_THAT(update(0.0)[1], ElementsAre(4));  // 0.5 * 4 + 2
+    EXPECT_THAT(update(0.1)[0], ElementsAre(IsNan()));
+    EXPECT_THAT(update(0.1)[1], ElementsAre(kInfinity));
+  }
+}
+
+// torch.optim.AdamW: param.mul_(1 - lr * weight_decay)
+TEST(NotFinite, AdamWDecaysAnInfiniteParameterToItself) {
+  for (const double decay : {0.0, 0.1}) {
+    Operation op = operation(RT_OP_ADAMW, {{1}, {1}, {1}, {1}, {1}, {1}, {1}}, {{1}, {1}, {1}},
+                             {{RT_ATTR_BETA1, 0.9},
+                              {RT_ATTR_BETA2, 0.99},
+                              {RT_ATTR_EPSILON, 1e-8},
+                              {RT_ATTR_WEIGHT_DECAY, decay}});
+    op.inputs[6].dtype = RT_INT64;
+    EXPECT_THAT(run(op, {{kInfinity}, {2}, {0.1}, {1}, {0}, {0}, {1}})[0], ElementsAre(kInfinity));
+  }
+}
+
 Operation classification(const char* name, const std::vector<Dims>& inputs,
                          const std::vector<Dims>& outputs) {
   Operation op = operation(name, inputs, outputs, {});
