@@ -179,13 +179,8 @@ bool describe_with_post_ops(const OnednnContext& context, const Operation& op, c
   if (!describe(context, p, m, default_attributes(), false, v)) return false;
   fixed[kDestination] = v.actual[kDestination];
   const std::string plain_name = v.desc.impl_info_str();
-  struct Attempt {
-    Residual residual;
-    bool activations;
-  };
-  for (const Attempt a : {Attempt{Residual::kBinary, true}, Attempt{Residual::kSum, true},
-                          Attempt{Residual::kNone, true}, Attempt{Residual::kNone, false}}) {
-    v.post = primitive_post_ops(op, fixed[kDestination], a.residual, a.activations);
+  for (const Residual residual : {Residual::kBinary, Residual::kSum, Residual::kNone}) {
+    v.post = primitive_post_ops(op, fixed[kDestination], residual);
     const bool bias = v.post.bias_input >= 0;
     if (describe(context, p, fixed, v.post.attributes, bias, v) &&
         plain_name == v.desc.impl_info_str() && residual_is_verified(p, v)) {

@@ -115,7 +115,7 @@ std::optional<Variant> describe(const OnednnContext& context, const Operation& o
                                 const MemoryDesc& b) {
   for (const Residual residual : {Residual::kBinary, Residual::kSum, Residual::kNone}) {
     Variant v;
-    v.post = primitive_post_ops(op, p.c, residual, true);
+    v.post = primitive_post_ops(op, p.c, residual);
     const auto desc =
         make_desc<dnnl::matmul>(context.onednn, v.post.attributes, p.a, b,
                                 v.post.bias_input >= 0 ? bias_desc(p) : MemoryDesc(), p.c);

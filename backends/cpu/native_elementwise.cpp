@@ -158,7 +158,7 @@ std::unique_ptr<Plan> make_binary(const NativeContext& context, const Operation&
           return;
         }
         const int64_t length = loops.dims[loops.rank - 1];
-        parallel_for(threads, loops.outer, kElementGrain / length + 1,
+        parallel_for(threads, loops.outer, kElementGrain / (length + 1) + 1,
                      [&](int64_t begin, int64_t end) {
                        run_rows(kernel, loops, what, a, b, c, begin, end);
                        chain.apply(kernel, c + begin * length, begin * length,

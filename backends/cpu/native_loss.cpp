@@ -194,16 +194,17 @@ std::unique_ptr<Plan> make_cross_entropy_backward_apply(const NativeContext& con
 std::unique_ptr<Plan> make_correct_count(const NativeContext& context, const Operation& op) {
   const int64_t rows = check_classes(op, 3), columns = last_dim(op.input(0));
   expect_elements(op, op.output(0), 1, "count");
-  auto plan = make_plan(
-      context, "native:correct_count",
-      [=, threads = context.engine.threads(),
-       &kernel = context.engine.kernels()](const rt_launch& l) {
-        *output<float>(l, 0) = static_cast<float>(sum_parts(
-            threads, rows, kElementGrain / columns + 1, l.workspace, [&](int64_t b, int64_t e) {
-              return kernel.correct_rows(input<float>(l, 0) + b * columns, input<int32_t>(l, 1) + b,
-                                         input<float>(l, 2) + b, e - b, columns);
-            }));
-      });
+  auto plan = make_plan(context, "native:correct_count",
+                        [=, threads = context.engine.threads(),
+                         &kernel = context.engine.kernels()](const rt_launch& l) {
+                          *output<float>(l, 0) = static_cast<float>(sum_parts(
+                              threads, rows, kElementGrain / (columns + 1) + 1, l.workspace,
+                              [&](int64_t b, int64_t e) {
+                                return kernel.correct_rows(input<float>(l, 0) + b * columns,
+                                                           input<int32_t>(l, 1) + b,
+                                                           input<float>(l, 2) + b, e - b, columns);
+                              }));
+                        });
   plan->edit().workspace_bytes = partial_bytes(context.engine.threads());
   return plan;
 }

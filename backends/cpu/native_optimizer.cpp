@@ -67,19 +67,20 @@ std::unique_ptr<Plan> make_adamw(const NativeContext& context, const Operation& 
   const int64_t count = rt::sdk::element_count(op.input(0));
   const double beta1 = op.number(RT_ATTR_BETA1), beta2 = op.number(RT_ATTR_BETA2);
   const auto epsilon = static_cast<float>(op.number(RT_ATTR_EPSILON));
-  const auto decay = static_cast<float>(op.number(RT_ATTR_WEIGHT_DECAY, 0.0));
+  const double decay = op.number(RT_ATTR_WEIGHT_DECAY, 0.0);
   auto plan = make_plan(
       context, "native:adamw",
       [=, threads = context.engine.threads(),
        &kernel = context.engine.kernels()](const rt_launch& l) {
         if (left_out(l, count)) return;
         const auto step = static_cast<double>(*input<int64_t>(l, 6));
-        const kernels::AdamW s{*input<float>(l, 2),
+        const float lr = *input<float>(l, 2);
+        const kernels::AdamW s{lr,
                                *input<float>(l, 3),
                                static_cast<float>(beta1),
                                static_cast<float>(beta2),
                                epsilon,
-                               decay,
+                               static_cast<float>(1.0 - lr * decay),
                                static_cast<float>(1.0 - beta1),
                                static_cast<float>(1.0 - beta2),
                                static_cast<float>(1.0 / (1.0 - std::pow(beta1, step))),

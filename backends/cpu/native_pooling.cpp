@@ -38,7 +38,7 @@ void for_rows(const kernels::Table& kernel, int threads, const ImageView& target
   float* base = output<float>(launch, 0);
   const int64_t step = piece(target, other);
   const int64_t row_elements = target.w * target.block;
-  parallel_for(threads, target.n * target.blocks * target.h, kElementGrain / row_elements + 1,
+  parallel_for(threads, target.n * target.blocks * target.h, kElementGrain / (row_elements + 1) + 1,
                [&](int64_t begin, int64_t end) {
                  for (int64_t unit = begin; unit < end; ++unit) {
                    const int64_t row = unit % target.h, block = unit / target.h % target.blocks;

@@ -106,10 +106,11 @@ void reduce_rows(const kernels::Table& kernel, const Reduction& r, int threads, 
                  float* y, double* totals) {
   const int64_t columns = r.columns;
   std::fill(totals, totals + threads * columns, start_value(r));
-  parallel_parts(
-      threads, r.rows, kElementGrain / columns + 1, 4, [&](int part, int64_t begin, int64_t end) {
-        columns_into(kernel, r, x + begin * columns, end - begin, columns, totals + part * columns);
-      });
+  parallel_parts(threads, r.rows, kElementGrain / (columns + 1) + 1, 4,
+                 [&](int part, int64_t begin, int64_t end) {
+                   columns_into(kernel, r, x + begin * columns, end - begin, columns,
+                                totals + part * columns);
+                 });
   for (int part = 1; part < threads; ++part) {
     for (int64_t c = 0; c < columns; ++c) {
       const double value = totals[part * columns + c];

@@ -57,11 +57,6 @@ inline MemoryParts take_apart(const MemoryDesc& md) {
   return parts;
 }
 
-inline void append_eltwise(dnnl::post_ops& ops, dnnl::algorithm algorithm, float alpha,
-                           float beta) {
-  ops.append_eltwise(algorithm, alpha, beta);
-}
-
 inline dnnl_status_t set_handle(dnnl_memory_t memory, void* handle, dnnl_stream_t) {
   return dnnl_memory_set_data_handle(memory, handle);
 }
@@ -115,11 +110,6 @@ inline MemoryParts take_apart(const MemoryDesc& md) {
     }
   }
   return parts;
-}
-
-inline void append_eltwise(dnnl::post_ops& ops, dnnl::algorithm algorithm, float alpha,
-                           float beta) {
-  ops.append_eltwise(1.0f, algorithm, alpha, beta);
 }
 
 inline dnnl_status_t set_handle(dnnl_memory_t memory, void* handle, dnnl_stream_t stream) {

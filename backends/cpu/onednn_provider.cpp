@@ -107,21 +107,6 @@ std::unique_ptr<Plan> create_empty(const OnednnContext& context, const Operation
                                                         std::move(body));
 }
 
-dnnl::algorithm eltwise(int32_t function) {
-  switch (function) {
-    case RT_ACTIVATION_RELU:
-      return dnnl::algorithm::eltwise_relu;
-    case RT_ACTIVATION_GELU:
-      return dnnl::algorithm::eltwise_gelu_erf;
-    case RT_ACTIVATION_GELU_TANH:
-      return dnnl::algorithm::eltwise_gelu_tanh;
-    case RT_ACTIVATION_TANH:
-      return dnnl::algorithm::eltwise_tanh;
-    default:
-      return dnnl::algorithm::eltwise_logistic;
-  }
-}
-
 }  // namespace
 
 dnnl::primitive_attr default_attributes() {
@@ -131,7 +116,7 @@ dnnl::primitive_attr default_attributes() {
 }
 
 PrimitivePostOps primitive_post_ops(const Operation& op, const MemoryDesc& output,
-                                    Residual residual, bool activations) {
+                                    Residual residual) {
   PrimitivePostOps result;
   result.attributes = default_attributes();
   dnnl::post_ops ops;
@@ -139,9 +124,6 @@ PrimitivePostOps primitive_post_ops(const Operation& op, const MemoryDesc& outpu
     const rt_post_op& post = op.post_op(result.taken);
     if (post.kind == RT_POST_BIAS && result.taken == 0) {
       result.bias_input = post.operand;
-    } else if (post.kind == RT_POST_ACTIVATION && activations &&
-               post.function != RT_ACTIVATION_RELU) {  // oneDNN's makes 0 of NaN
-      append_eltwise(ops, eltwise(post.function), 0.0f, 0.0f);
     } else if (post.kind == RT_POST_RESIDUAL_ADD && residual == Residual::kBinary) {
       result.binary_inputs.push_back(post.operand);
       result.binary_positions.push_back(ops.len());

@@ -44,8 +44,10 @@ Answer query_matmul(const OnednnContext& context, const Operation& op);
 std::unique_ptr<Plan> create_matmul(const OnednnContext& context, const Operation& op,
                                     uint32_t algorithm);
 
-// The post-operations that a primitive itself can do: bias first, then eltwise and residual adds.
-// `taken`: how many went into `attributes`; the others are left to PostChain.
+// The post-operations that a primitive itself does: a bias that comes first, then residual adds.
+// `taken`: how many went into `attributes`; the others are left to PostChain. Activations always
+// are: oneDNN's relu and sigmoid make a number of NaN in some implementations, and its gelus lose
+// the digits of small results.
 struct PrimitivePostOps {
   int bias_input = -1;  // of the description; -1: none
   int sum_input = -1;   // output 0 must hold this operand before the launch
@@ -56,7 +58,7 @@ struct PrimitivePostOps {
 };
 enum class Residual { kNone, kBinary, kSum };
 PrimitivePostOps primitive_post_ops(const Operation& op, const MemoryDesc& output,
-                                    Residual residual, bool activations);
+                                    Residual residual);
 
 }  // namespace backends::cpu
 

@@ -55,8 +55,10 @@ struct Attention {
       const int64_t j = j0 + t;
       const C score = j < keys ? scale * dot(q, qkv + at.in(s, j, 3 * s.c, 1), s.d) : C(-INFINITY);
       const C next = Max::combine(largest, block_reduce<Max>(score, scratch));
-      const C fade = largest == next ? C(1) : exp_of(largest - next);
-      weights[t] = j < keys ? exp_of(score - next) : C(0);
+      // Scores that all are -infinity so far become 0: a number may follow.
+      const C base = next == C(-INFINITY) ? C(0) : next;
+      const C fade = largest == next ? C(1) : exp_of(largest - base);
+      weights[t] = j < keys ? exp_of(score - base) : C(0);
       sum = sum * fade + block_reduce<Sum>(weights[t], scratch);
       largest = next;
       const int64_t count = keys - j0 < kBlock ? keys - j0 : kBlock;

@@ -112,9 +112,9 @@ GPU_DEVICE T block_reduce(T value, T* scratch) {
 }
 #endif
 
-// erf, exp... of the type.
-GPU_DEVICE float erf_of(float x) { return erff(x); }
-GPU_DEVICE double erf_of(double x) { return erf(x); }
+// erfc, exp... of the type.
+GPU_DEVICE float erfc_of(float x) { return erfcf(x); }
+GPU_DEVICE double erfc_of(double x) { return erfc(x); }
 GPU_DEVICE float exp_of(float x) { return expf(x); }
 GPU_DEVICE double exp_of(double x) { return exp(x); }
 GPU_DEVICE float tanh_of(float x) { return tanhf(x); }

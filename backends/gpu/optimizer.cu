@@ -19,7 +19,8 @@ struct Sgd {
       return;
     }
     const C p = static_cast<C>(param[i]);
-    const C g = static_cast<C>(*scale) * static_cast<C>(grad[i]) + weight_decay * p;
+    C g = static_cast<C>(*scale) * static_cast<C>(grad[i]);
+    if (weight_decay != C(0)) g += weight_decay * p;  // 0 times infinity would be NaN
     C step = g;
     if (velocity) {
       const C v = momentum * static_cast<C>(velocity[i]) + g;
@@ -93,7 +94,7 @@ struct AdamW {
     const C size = (next_m / corrections[0]) / (sqrt_of(next_v / corrections[1]) + epsilon);
     new_m[i] = static_cast<T>(next_m);
     new_v[i] = static_cast<T>(next_v);
-    result[i] = static_cast<T>(p - rate * weight_decay * p - rate * size);
+    result[i] = static_cast<T>((C(1) - rate * weight_decay) * p - rate * size);
   }
 };
 

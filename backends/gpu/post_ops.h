@@ -6,6 +6,17 @@
 
 namespace backends::gpu {
 
+// P(X <= x) of the normal distribution, and its approximation by tanh: in the forms that keep their
+// digits where they are small.
+template <typename C>
+GPU_DEVICE C normal_cdf(C x) {
+  return C(0.5) * erfc_of(x * C(-0.70710678118654752440));
+}
+template <typename C>
+GPU_DEVICE C normal_cdf_by_tanh(C x) {
+  return C(1) / (C(1) + exp_of(C(-2 * 0.79788456080286535588) * (x + C(0.044715) * x * x * x)));
+}
+
 // f(x); formulas in plugins/operations.md.
 template <typename C>
 GPU_DEVICE C activate(int32_t function, C x) {
@@ -13,10 +24,9 @@ GPU_DEVICE C activate(int32_t function, C x) {
     case RT_ACTIVATION_RELU:
       return x > C(0) ? x : (x != x ? x : C(0));
     case RT_ACTIVATION_GELU:
-      return C(0.5) * x * (C(1) + erf_of(x * C(0.70710678118654752440)));
+      return x * normal_cdf(x);
     case RT_ACTIVATION_GELU_TANH:
-      return C(0.5) * x *
-             (C(1) + tanh_of(C(0.79788456080286535588) * (x + C(0.044715) * x * x * x)));
+      return x * normal_cdf_by_tanh(x);
     case RT_ACTIVATION_TANH:
       return tanh_of(x);
     default:
@@ -31,14 +41,13 @@ GPU_DEVICE C activate_backward(int32_t function, C dy, C s) {
     case RT_ACTIVATION_RELU:
       return s <= C(0) ? C(0) : dy;  // NaN lets the gradient through, as in PyTorch
     case RT_ACTIVATION_GELU:
-      return dy * (C(0.5) * (C(1) + erf_of(s * C(0.70710678118654752440))) +
-                   s * C(0.39894228040143267794) * exp_of(C(-0.5) * s * s));
+      return dy * (normal_cdf(s) + s * C(0.39894228040143267794) * exp_of(C(-0.5) * s * s));
     case RT_ACTIVATION_GELU_TANH: {
-      const C t = tanh_of(C(0.79788456080286535588) * (s + C(0.044715) * s * s * s));
-      // Where 1 - t^2 is 0 the slope must not be infinite.
+      const C cdf = normal_cdf_by_tanh(s);
+      // Where the cdf is 0 or 1 the slope must not be infinite.
       const C near = s < C(-1e4) ? C(-1e4) : (s > C(1e4) ? C(1e4) : s);
-      const C slope = C(0.79788456080286535588) * (C(1) + C(3 * 0.044715) * near * near);
-      return dy * (C(0.5) * (C(1) + t) + C(0.5) * s * (C(1) - t * t) * slope);
+      const C slope = C(2 * 0.79788456080286535588) * (C(1) + C(3 * 0.044715) * near * near);
+      return dy * (cdf + s * cdf * (C(1) - cdf) * slope);
     }
     case RT_ACTIVATION_TANH:
       return dy * (C(1) - s * s);

@@ -23,7 +23,8 @@ struct Relu {
 };
 
 struct Gelu {
-  static double phi(double x) { return 0.5 * (1.0 + std::erf(x * kSqrtHalf)); }
+  // erfc, because 1 + erf has no digits left where it is small.
+  static double phi(double x) { return 0.5 * std::erfc(-x * kSqrtHalf); }
   static double value(double x) { return x * phi(x); }
   static double backward(double dy, double x) {
     return dy * (phi(x) + x * kInverseSqrtTwoPi * std::exp(-0.5 * x * x));
@@ -31,14 +32,17 @@ struct Gelu {
 };
 
 struct GeluTanh {
-  static double inner(double x) { return std::tanh(kSqrtTwoOverPi * (x + kGeluCubic * x * x * x)); }
-  static double value(double x) { return 0.5 * x * (1.0 + inner(x)); }
+  // (1 + tanh(z)) / 2 in the form that keeps its digits where it is small.
+  static double phi(double x) {
+    return 1.0 / (1.0 + std::exp(-2.0 * kSqrtTwoOverPi * (x + kGeluCubic * x * x * x)));
+  }
+  static double value(double x) { return x * phi(x); }
   static double backward(double dy, double x) {
-    const double t = inner(x);
-    // Where t is 1 or -1 the slope must not be infinite.
+    const double p = phi(x);
+    // Where phi is 0 or 1 the slope must not be infinite.
     const double near = x < -1e4 ? -1e4 : (x > 1e4 ? 1e4 : x);
-    const double slope = kSqrtTwoOverPi * (1.0 + 3.0 * kGeluCubic * near * near);
-    return dy * (0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * slope);
+    const double slope = 2.0 * kSqrtTwoOverPi * (1.0 + 3.0 * kGeluCubic * near * near);
+    return dy * (p + x * p * (1.0 - p) * slope);
   }
 };
 

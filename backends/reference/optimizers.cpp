@@ -33,6 +33,13 @@ struct Sgd {
   bool nesterov;
 };
 
+// scale * grad with the decay of `param`; none is no product, which would be NaN where param is not
+// finite.
+double gradient(const Sgd& s, double scale, double grad, double param) {
+  const double g = scale * grad;
+  return s.weight_decay == 0 ? g : g + s.weight_decay * param;
+}
+
 template <typename T>
 void sgd(const Sgd& s, const Buffers& b) {
   const T* param = b.input<T>(0);
@@ -40,7 +47,7 @@ void sgd(const Sgd& s, const Buffers& b) {
   const double lr = *b.input<T>(2), scale = *b.input<T>(3);
   T* result = b.output<T>(0);
   for (int64_t i = 0; i < s.count; ++i) {
-    const double g = scale * grad[i] + s.weight_decay * param[i];
+    const double g = gradient(s, scale, grad[i], param[i]);
     result[i] = static_cast<T>(param[i] - lr * g);
   }
 }
@@ -54,7 +61,7 @@ void sgd_momentum(const Sgd& s, const Buffers& b) {
   T* result = b.output<T>(0);
   T* new_velocity = b.output<T>(1);
   for (int64_t i = 0; i < s.count; ++i) {
-    const double g = scale * grad[i] + s.weight_decay * param[i];
+    const double g = gradient(s, scale, grad[i], param[i]);
     const double v = s.momentum * velocity[i] + g;
     result[i] = static_cast<T>(param[i] - lr * (s.nesterov ? g + s.momentum * v : v));
     new_velocity[i] = static_cast<T>(v);
@@ -79,7 +86,7 @@ void adamw(const AdamW& a, const Buffers& b) {
   const double correction2 = 1.0 - std::pow(a.beta2, step);
   for (int64_t i = 0; i < a.count; ++i) {
     const double g = scale * grad[i];
-    const double decayed = param[i] - lr * a.weight_decay * param[i];
+    const double decayed = (1.0 - lr * a.weight_decay) * param[i];
     const double new_m = a.beta1 * m[i] + (1.0 - a.beta1) * g;
     const double new_v = a.beta2 * v[i] + (1.0 - a.beta2) * g * g;
     const double step_size = (new_m / correction1) / (std::sqrt(new_v / correction2) + a.epsilon);

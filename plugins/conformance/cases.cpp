@@ -49,6 +49,43 @@ void add_empty_batches(Cases& cases, rt_dtype dtype) {
   cases.push_back(empty(RT_OP_COPY).in({0, 3}).out({0, 3}));
 }
 
+// Any dimension may be 0, and the operand that is repeated then has elements all the same.
+void add_empty_dimensions(Cases& cases, rt_dtype dtype) {
+  const auto empty = [dtype](const char* op, const Dims& dims) {
+    return Builder(op, dtype, "empty " + label(dims));
+  };
+  for (const Dims& x : {Dims{0}, Dims{3, 0}, Dims{2, 0, 4}, Dims{0, 3, 2}}) {
+    for (const char* op : {RT_OP_ADD, RT_OP_SUBTRACT, RT_OP_MULTIPLY, RT_OP_DIVIDE}) {
+      cases.push_back(empty(op, x).in(x).in(x).out(x));
+      cases.push_back(empty(op, x).in(x).in({1}).out(x).rename("and one number"));
+    }
+    cases.push_back(
+        empty(RT_OP_ACTIVATION, x).in(x).out(x).integer(RT_ATTR_FUNCTION, RT_ACTIVATION_GELU));
+    cases.push_back(empty(RT_OP_SCALE, x).in(x).out(x).number(RT_ATTR_ALPHA, 2.0));
+    cases.push_back(empty(RT_OP_FILL, x).out(x).number(RT_ATTR_VALUE, 2.0));
+    for (int64_t axes = 1; axes < 1 << x.size(); ++axes) {
+      Dims y;
+      for (size_t i = 0; i < x.size(); ++i) {
+        if (!(axes >> i & 1)) y.push_back(x[i]);
+      }
+      cases.push_back(empty(RT_OP_REDUCE, x)
+                          .in(x)
+                          .out(y)
+                          .integer(RT_ATTR_FUNCTION, RT_REDUCE_SUM)
+                          .integer(RT_ATTR_AXES, axes)
+                          .rename("axes " + std::to_string(axes)));
+    }
+  }
+  cases.push_back(
+      empty(RT_OP_TRANSPOSE, {3, 0}).in({3, 0}).out({0, 3}).integer(RT_ATTR_PERMUTATION, 0x01));
+  cases.push_back(empty(RT_OP_MATMUL, {3, 0}).in({3, 0}).in({0, 4}).out({3, 4}));
+  cases.push_back(empty(RT_OP_MATMUL, {0, 5})
+                      .in({3, 0})
+                      .in({5, 0})
+                      .out({3, 5})
+                      .integer(RT_ATTR_TRANSPOSE_B, 1));
+}
+
 }  // namespace
 
 std::vector<Case> all_cases() {
@@ -66,6 +103,7 @@ std::vector<Case> all_cases() {
     add_movement(cases, dtype);
     add_optimizers(cases, dtype);
     add_empty_batches(cases, dtype);
+    add_empty_dimensions(cases, dtype);
     add_special_numbers(cases, dtype);
     add_special_rows(cases, dtype);
   }

@@ -1,16 +1,47 @@
 // Attention
-#include "plugins/conformance/builder.h"
+#include "plugins/conformance/special.h"
 
 namespace plugins::conformance {
 namespace {
 
 const Values kQkv{-2.0, 2.0, 21};  // forward and backward share it
 
-Builder attention(rt_dtype dtype, const Dims& y, int64_t heads, bool causal) {
+Builder attention(rt_dtype dtype, const Dims& y, int64_t heads, bool causal,
+                  const Values& qkv = kQkv) {
   const std::string name = label(y) + " heads " + std::to_string(heads);
   Builder b(RT_OP_ATTENTION, dtype, name + (causal ? " causal" : ""));
-  b.in({y[0], y[1], 3 * y[2]}, kQkv).out(y);
+  b.in({y[0], y[1], 3 * y[2]}, qkv).out(y);
   return b.integer(RT_ATTR_HEADS, heads).integer(RT_ATTR_CAUSAL, causal);
+}
+
+void add_both(Cases& cases, const Case& forward) {
+  cases.push_back(forward);
+  Case backward = forward;
+  backward.name.replace(0, std::string(RT_OP_ATTENTION).size(), RT_OP_ATTENTION_BACKWARD);
+  backward.forward = forward.operation;
+  backward.forward_inputs = forward.inputs;
+  backward.operation.name = RT_OP_ATTENTION_BACKWARD;
+  const rt_tensor_desc qkv = forward.operation.inputs[0], y = forward.operation.outputs[0];
+  backward.operation.inputs = {y, qkv, y};
+  backward.operation.outputs = {qkv};
+  backward.inputs = {Values{-1.0, 1.0, 22}, forward.inputs[0], Values{-1.0, 1.0, 23}};
+  cases.push_back(backward);
+}
+
+// Heads of one feature, whose q, k and v are three numbers of a row; q is positive, so that a key
+// of -infinity has that score in each row that sees it. A row that sees no other is NaN.
+void add_scores_of_minus_infinity(Cases& cases, rt_dtype dtype) {
+  const Values positive{0.5, 1.5, 21};
+  for (const int64_t rows : {5, 70}) {
+    for (const bool causal : {false, true}) {
+      const auto add = [&](const char* name, int64_t every) {
+        const Values qkv = with(-kInfinity, every, 1, 1, positive);
+        add_both(cases, attention(dtype, {1, rows, 1}, 1, causal, qkv).rename(name));
+      };
+      add("all keys -inf", 3);
+      add("first key -inf", 3 * rows);
+    }
+  }
 }
 
 }  // namespace
@@ -25,20 +56,10 @@ void add_attention(Cases& cases, rt_dtype dtype) {
        {Shape{{2, 1, 4}, 2}, Shape{{1, 5, 3}, 3}, Shape{{2, 33, 20}, 1}, Shape{{1, 64, 32}, 2},
         Shape{{2, 67, 34}, 2}, Shape{{1, 150, 64}, 1}, Shape{{1, 16, 80}, 1}}) {
     for (const bool causal : {false, true}) {
-      const Builder forward = attention(dtype, s.y, s.heads, causal);
-      cases.push_back(forward);
-      Case backward = forward;
-      backward.name.replace(0, std::string(RT_OP_ATTENTION).size(), RT_OP_ATTENTION_BACKWARD);
-      backward.forward = forward.get().operation;
-      backward.forward_inputs = forward.get().inputs;
-      backward.operation.name = RT_OP_ATTENTION_BACKWARD;
-      const rt_tensor_desc qkv = backward.operation.inputs[0], y = backward.operation.outputs[0];
-      backward.operation.inputs = {y, qkv, y};
-      backward.operation.outputs = {qkv};
-      backward.inputs = {Values{-1.0, 1.0, 22}, kQkv, Values{-1.0, 1.0, 23}};
-      cases.push_back(backward);
+      add_both(cases, attention(dtype, s.y, s.heads, causal));
     }
   }
+  add_scores_of_minus_infinity(cases, dtype);
 }
 
 }  // namespace plugins::conformance

@@ -33,6 +33,39 @@ void activations_cases(Cases& cases, rt_dtype dtype) {
   }
 }
 
+// What is small where the function is nearly 0, alone and behind a product: a share of it must be
+// right, not of 1.
+void tails_cases(Cases& cases, rt_dtype dtype) {
+  const Dims dims = {4, 9};
+  const Values tail{-8.0, -5.0};
+  for (const int32_t f : {RT_ACTIVATION_GELU, RT_ACTIVATION_GELU_TANH, RT_ACTIVATION_SIGMOID}) {
+    const std::string name = std::to_string(f) + " tail";
+    cases.push_back(Builder(RT_OP_ACTIVATION, dtype, name)
+                        .in(dims, tail)
+                        .out(dims)
+                        .integer(RT_ATTR_FUNCTION, f)
+                        .mandatory());
+    const Values negative{-1.2, -1.0}, one{1.0, 1.0};
+    cases.push_back(Builder(RT_OP_MATMUL, dtype, name)
+                        .in({5, 6}, negative)
+                        .in({6, 7}, one)
+                        .out({5, 7})
+                        .activation(f));
+    cases.push_back(Builder(RT_OP_CONV2D, dtype, name)
+                        .in({2, 5, 5, 6}, negative)
+                        .in({7, 1, 1, 6}, one)
+                        .out({2, 5, 5, 7})
+                        .activation(f));
+    if (f == RT_ACTIVATION_SIGMOID) continue;
+    cases.push_back(Builder(RT_OP_ACTIVATION_BACKWARD, dtype, name)
+                        .in(dims)
+                        .in(dims, tail)
+                        .out(dims)
+                        .integer(RT_ATTR_FUNCTION, f)
+                        .mandatory());
+  }
+}
+
 // Every pair of them meets in some element: 0 times infinity, infinity less infinity, 1 / -0.
 void arithmetic_cases(Cases& cases, rt_dtype dtype) {
   const Dims dims = {4, 9};
@@ -127,27 +160,42 @@ void pooling_cases(Cases& cases, rt_dtype dtype) {
   }
 }
 
-// A row of a, a sample of a convolution: it spoils its own results only, also behind a relu.
+// A sample of a convolution: it spoils its own results only. Groups of one channel, of few and of
+// many have implementations of their own.
+void convolutions_cases(Cases& cases, rt_dtype dtype, const std::string& text, int32_t function) {
+  struct Shape {
+    int64_t size, kernel, channels, of_group, pad_right;
+  };
+  for (const Shape& s : {Shape{6, 3, 3, 3, 0}, Shape{6, 3, 16, 16, 0}, Shape{6, 3, 16, 1, 0},
+                         Shape{1, 1, 2, 1, 1}, Shape{5, 3, 6, 3, 1}}) {
+    const Dims x = {2, s.size, s.size, s.channels};
+    const int64_t left = s.size - s.kernel + 1;
+    Builder convolution(RT_OP_CONV2D, dtype,
+                        text + " " + label(x) + " by " + std::to_string(s.of_group));
+    convolution.in(x, with(kNaN, 2, 1, s.size * s.size * s.channels))
+        .in({s.channels, s.kernel, s.kernel, s.of_group})
+        .out({2, left, left + s.pad_right, s.channels})
+        .integer(RT_ATTR_PAD_RIGHT, s.pad_right)
+        .integer(RT_ATTR_GROUPS, s.channels / s.of_group);
+    if (function != 0) convolution.bias().activation(function);
+    cases.push_back(convolution);
+  }
+}
+
+// A row of a or a sample of x, also behind an activation. 0: none.
 void products_cases(Cases& cases, rt_dtype dtype) {
   for (const auto& [name, number] : {Named{"NaN", kNaN}, Named{"inf", kInfinity}}) {
-    for (const bool relu : {false, true}) {
-      const std::string text = name + (relu ? " relu" : "");
+    for (int32_t function = 0; function <= RT_ACTIVATION_SIGMOID; ++function) {
+      const std::string text =
+          name + (function != 0 ? " activation " + std::to_string(function) : "");
       for (const int64_t n : {6, 64}) {
         Builder product(RT_OP_MATMUL, dtype, text + " " + std::to_string(n));
         product.in({5, n}, with(number, 5, 2, n)).in({n, n}).out({5, n});
-        if (relu) product.bias().activation(RT_ACTIVATION_RELU);
-        cases.push_back(relu ? product : product.mandatory());
+        if (function != 0) product.bias().activation(function);
+        cases.push_back(function != 0 ? product : product.mandatory());
       }
-      if (number == kInfinity) continue;  // transforms make NaN of the neighbours
-      for (const int64_t channels : {3, 16}) {
-        const Dims x = {2, 6, 6, channels};
-        Builder convolution(RT_OP_CONV2D, dtype, text + " " + label(x));
-        convolution.in(x, with(number, 2, 1, 36 * channels))
-            .in({channels, 3, 3, channels})
-            .out({2, 4, 4, channels});
-        if (relu) convolution.bias().activation(RT_ACTIVATION_RELU);
-        cases.push_back(convolution);
-      }
+      // Infinity is left to products: transforms make NaN of it for the neighbours.
+      if (number != number) convolutions_cases(cases, dtype, text, function);
     }
   }
 }
@@ -178,6 +226,22 @@ Builder update(const char* op, rt_dtype dtype, const std::string& name, Values p
   return b;
 }
 
+// The first step, whose moments begin with zero.
+Builder adamw(rt_dtype dtype, const std::string& name, Values param, double beta1, double decay) {
+  const Values zero{0.0, 0.0};
+  return update(RT_OP_ADAMW, dtype, name, param, {}, {0.5, 1.0})
+      .in({7}, zero)
+      .in({7}, zero)
+      .in_of(RT_INT64, {1}, Values{1, 2})
+      .out({7})
+      .out({7})
+      .out({7})
+      .number(RT_ATTR_BETA1, beta1)
+      .number(RT_ATTR_BETA2, 0.9999)
+      .number(RT_ATTR_EPSILON, 1e-8)
+      .number(RT_ATTR_WEIGHT_DECAY, decay);
+}
+
 void updates_cases(Cases& cases, rt_dtype dtype) {
   const Values usual{0.5, 1.0};
   for (const auto& [name, number] : {Named{"NaN", kNaN}, Named{"inf", kInfinity}}) {
@@ -189,20 +253,23 @@ void updates_cases(Cases& cases, rt_dtype dtype) {
     if (number != number) {
       cases.push_back(update(RT_OP_SGD, dtype, "scale NaN", {}, {}, all).out({7}).mandatory());
     }
+    for (const double decay : {0.0, 0.1}) {
+      const std::string text = "param " + name + " decay " + std::to_string(decay);
+      for (const int64_t nesterov : {0, 1}) {
+        cases.push_back(
+            update(RT_OP_SGD, dtype, text + (nesterov ? " nesterov" : ""), special, {}, usual)
+                .in({7})
+                .out({7})
+                .out({7})
+                .number(RT_ATTR_MOMENTUM, 0.9)
+                .integer(RT_ATTR_NESTEROV, nesterov)
+                .number(RT_ATTR_WEIGHT_DECAY, decay));
+      }
+      cases.push_back(adamw(dtype, text, special, 0.9, decay));
+    }
   }
   // The digits of 1 - beta: moments that begin with zero consist of them.
-  const Values zero{0.0, 0.0};
-  cases.push_back(update(RT_OP_ADAMW, dtype, "betas near 1", {}, {}, usual)
-                      .in({7}, zero)
-                      .in({7}, zero)
-                      .in_of(RT_INT64, {1}, Values{1, 2})
-                      .out({7})
-                      .out({7})
-                      .out({7})
-                      .number(RT_ATTR_BETA1, 0.999)
-                      .number(RT_ATTR_BETA2, 0.9999)
-                      .number(RT_ATTR_EPSILON, 1e-8)
-                      .number(RT_ATTR_WEIGHT_DECAY, 0.0));
+  cases.push_back(adamw(dtype, "betas near 1", {}, 0.999, 0.0));
   for (const auto& [name, number] : special_numbers(dtype)) {
     if (number < 0) continue;  // a sum of squares
     cases.push_back(Builder(RT_OP_CLIP_SCALE, dtype, name)
@@ -216,6 +283,7 @@ void updates_cases(Cases& cases, rt_dtype dtype) {
 
 void add_special_numbers(Cases& cases, rt_dtype dtype) {
   activations_cases(cases, dtype);
+  if (!is_sixteen_bit(dtype)) tails_cases(cases, dtype);
   arithmetic_cases(cases, dtype);
   pooling_cases(cases, dtype);
   products_cases(cases, dtype);

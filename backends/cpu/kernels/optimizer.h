@@ -12,7 +12,8 @@ struct Sgd {
 };
 
 struct AdamW {
-  float lr, scale, beta1, beta2, epsilon, weight_decay;
+  float lr, scale, beta1, beta2, epsilon;
+  float keep;                      // 1 - lr weight_decay
   float rest1, rest2;              // 1 - beta, whose digits a float beta has lost
   float correction1, correction2;  // 1 / (1 - beta^step)
 };

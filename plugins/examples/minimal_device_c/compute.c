@@ -61,14 +61,21 @@ static const float kInverseSqrt2Pi = 0.39894228f;
 static const float kSqrt2OverPi = 0.79788456f;
 static const float kGeluCubic = 0.044715f; /* Hendrycks and Gimpel, "Gaussian Error Linear Units" */
 
+/* The distribution function of the normal distribution, and its approximation by tanh, in the forms
+   that keep their digits where they are small. */
+static float normal_cdf(float x) { return 0.5f * erfcf(-x * kInverseSqrt2); }
+static float normal_cdf_by_tanh(float x) {
+  return 1.0f / (1.0f + expf(-2.0f * kSqrt2OverPi * (x + kGeluCubic * x * x * x)));
+}
+
 static float activate(float x, int32_t function) {
   switch (function) {
     case RT_ACTIVATION_RELU:
       return x < 0.0f ? 0.0f : x; /* NaN stays */
     case RT_ACTIVATION_GELU:
-      return 0.5f * x * (1.0f + erff(x * kInverseSqrt2));
+      return x * normal_cdf(x);
     case RT_ACTIVATION_GELU_TANH:
-      return 0.5f * x * (1.0f + tanhf(kSqrt2OverPi * (x + kGeluCubic * x * x * x)));
+      return x * normal_cdf_by_tanh(x);
     case RT_ACTIVATION_TANH:
       return tanhf(x);
     default:
@@ -80,13 +87,13 @@ static float activate(float x, int32_t function) {
 static float derivative(float s, int32_t function) {
   switch (function) {
     case RT_ACTIVATION_GELU:
-      return 0.5f * (1.0f + erff(s * kInverseSqrt2)) + s * kInverseSqrt2Pi * expf(-0.5f * s * s);
+      return normal_cdf(s) + s * kInverseSqrt2Pi * expf(-0.5f * s * s);
     case RT_ACTIVATION_GELU_TANH: {
-      const float t = tanhf(kSqrt2OverPi * (s + kGeluCubic * s * s * s));
-      /* Where t is 1 or -1 the slope must not be infinite. */
+      const float cdf = normal_cdf_by_tanh(s);
+      /* Where the cdf is 0 or 1 the slope must not be infinite. */
       const float near = s < -1e4f ? -1e4f : (s > 1e4f ? 1e4f : s);
-      return 0.5f * (1.0f + t) +
-             0.5f * s * (1.0f - t * t) * kSqrt2OverPi * (1.0f + 3.0f * kGeluCubic * near * near);
+      return cdf + s * cdf * (1.0f - cdf) * 2.0f * kSqrt2OverPi *
+                       (1.0f + 3.0f * kGeluCubic * near * near);
     }
     case RT_ACTIVATION_TANH:
       return 1.0f - s * s;
@@ -305,7 +312,8 @@ void example_sgd(const rt_plan* plan, const rt_launch* launch) {
   const float decay = (float)plan->weight_decay;
   for (int64_t i = 0; i < count; ++i) {
     const float param = input(launch, 0)[i];
-    const float step = lr * (scale * input(launch, 1)[i] + decay * param);
+    const float decayed = decay == 0.0f ? 0.0f : decay * param; /* 0 * infinity would be NaN */
+    const float step = lr * (scale * input(launch, 1)[i] + decayed);
     output(launch)[i] =
         scale == 0 ? param : param - step; /* 0: no update, whatever the gradient is */
   }

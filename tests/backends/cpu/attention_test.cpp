@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -155,6 +156,42 @@ TEST(Attention, LargeScoresStayFinite) {
   const Results r = p.run(kernels_for(widest_isa()), 1);
   for (const float x : r.y) ASSERT_TRUE(std::isfinite(x));
   for (const float x : r.dqkv) ASSERT_TRUE(std::isfinite(x));
+}
+
+// Keys of -infinity in all of the first block, where each query is positive.
+TEST(Attention, KeysOfMinusInfinityAreNothingBesideLaterOnes) {
+  constexpr int64_t kInfinite = 64, kLength = 70;
+  for (const Isa isa : usable_isas()) {
+    SCOPED_TRACE(kernel_suffix(isa));
+    Problem p({1, kLength, 1, 1, false});
+    for (size_t i = 0; i < p.qkv.size(); i += 3) {
+      p.qkv[i] = 1;
+      p.qkv[i + 1] = i / 3 < kInfinite ? -std::numeric_limits<float>::infinity() : 0.0f;
+    }
+    const Results r = p.run(kernels_for(isa), 1);
+    double mean = 0;
+    for (int64_t j = kInfinite; j < kLength; ++j) mean += p.qkv[static_cast<size_t>(3 * j + 2)];
+    mean /= kLength - kInfinite;
+    for (const float y : r.y) ASSERT_NEAR(y, mean, 1e-6);
+  }
+}
+
+// A row that sees nothing else is NaN, and reaches the gradient of what it sees only.
+TEST(Attention, ARowOfMinusInfinityIsNotANumber) {
+  for (const Isa isa : usable_isas()) {
+    SCOPED_TRACE(kernel_suffix(isa));
+    Problem p({1, 20, 1, 1, true});
+    for (size_t i = 0; i < p.qkv.size(); i += 3) p.qkv[i] = 1;
+    p.qkv[1] = -std::numeric_limits<float>::infinity();
+    const Results r = p.run(kernels_for(isa), 1);
+    EXPECT_TRUE(std::isnan(r.y[0]));
+    EXPECT_TRUE(std::isnan(r.dqkv[1]) && std::isnan(r.dqkv[2]));
+    for (size_t row = 1; row < r.y.size(); ++row) {
+      ASSERT_TRUE(std::isfinite(r.y[row])) << row;
+      ASSERT_TRUE(std::isfinite(r.dqkv[3 * row + 1])) << row;
+      ASSERT_TRUE(std::isfinite(r.dqkv[3 * row + 2])) << row;
+    }
+  }
 }
 
 }  // namespace

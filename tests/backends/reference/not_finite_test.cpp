@@ -72,6 +72,48 @@ TEST(NotFinite, GeluTanhHasADerivativeFarOut) {
   EXPECT_THAT(run1(op, {{2, 2, 2}, {1e200, -1e200, kInfinity}}), ElementsAre(2, 0, IsNan()));
 }
 
+// 1 + erf and 1 + tanh have no digits left here. P(X <= -9) of the normal distribution is
+// 1.128588405953841e-19; (1 + tanh(z)) / 2 = 1 / (1 + exp(-2 z)).
+TEST(NotFinite, GelusKeepTheirDigitsWhereTheyAreSmall) {
+  const auto value = [](int64_t function, double x) {
+    return run1(operation(RT_OP_ACTIVATION, {{1}}, {{1}}, {{RT_ATTR_FUNCTION, function}}),
+                {{x}})[0];
+  };
+  EXPECT_NEAR(value(RT_ACTIVATION_GELU, -9) / (-9 * 1.128588405953841e-19), 1, 1e-13);
+  const double z = std::sqrt(2 / std::acos(-1.0)) * (-9 - 0.044715 * 729);
+  EXPECT_NEAR(value(RT_ACTIVATION_GELU_TANH, -9) / (-9 * std::exp(2 * z)), 1, 1e-12);
+}
+
+// torch.optim.SGD leaves weight decay out if it is 0, and nesterov; an infinite parameter stays.
+TEST(NotFinite, SgdMultipliesAnInfiniteParameterOnlyWithADecay) {
+  for (const int64_t nesterov : {0, 1}) {
+    const auto update = [&](double decay) {
+      return run(operation(RT_OP_SGD, {{1}, {1}, {1}, {1}, {1}}, {{1}, {1}},
+                           {{RT_ATTR_MOMENTUM, 0.5},
+                            {RT_ATTR_NESTEROV, nesterov},
+                            {RT_ATTR_WEIGHT_DECAY, decay}}),
+                 {{kInfinity}, {2}, {0.1}, {1}, {4}});
+    };
+    EXPECT_THAT(update(0.0)[0], ElementsAre(kInfinity));
+    EXPECT_THAT(update(0.0)[1], ElementsAre(4));  // 0.5 * 4 + 2
+    EXPECT_THAT(update(0.1)[0], ElementsAre(IsNan()));
+    EXPECT_THAT(update(0.1)[1], ElementsAre(kInfinity));
+  }
+}
+
+// torch.optim.AdamW: param.mul_(1 - lr * weight_decay)
+TEST(NotFinite, AdamWDecaysAnInfiniteParameterToItself) {
+  for (const double decay : {0.0, 0.1}) {
+    Operation op = operation(RT_OP_ADAMW, {{1}, {1}, {1}, {1}, {1}, {1}, {1}}, {{1}, {1}, {1}},
+                             {{RT_ATTR_BETA1, 0.9},
+                              {RT_ATTR_BETA2, 0.99},
+                              {RT_ATTR_EPSILON, 1e-8},
+                              {RT_ATTR_WEIGHT_DECAY, decay}});
+    op.inputs[6].dtype = RT_INT64;
+    EXPECT_THAT(run(op, {{kInfinity}, {2}, {0.1}, {1}, {0}, {0}, {1}})[0], ElementsAre(kInfinity));
+  }
+}
+
 Operation classification(const char* name, const std::vector<Dims>& inputs,
                          const std::vector<Dims>& outputs) {
   Operation op = operation(name, inputs, outputs, {});

@@ -46,25 +46,34 @@ bool counts(rt_dtype dtype, double actual, double expected, Group group) {
 }
 
 struct Norms {
-  double error = 0, expected = 0, disturbance = 0;
+  double error = 0, expected = 0;
   size_t count = 0;
 };
 
 double square(double value) { return value * value; }
 
 Norms norms_of(rt_dtype dtype, const std::vector<double>& actual,
-               const std::vector<double>& expected, Group group,
-               const std::vector<double>* disturbed) {
+               const std::vector<double>& expected, Group group) {
   Norms n;
   for (size_t i = 0; i < expected.size(); ++i) {
-    const double e = expected[i];
-    if (!counts(dtype, actual[i], e, group)) continue;
-    n.error += square(actual[i] - e);
-    n.expected += square(e);
-    if (disturbed != nullptr) n.disturbance += square((*disturbed)[i] - e);
+    if (!counts(dtype, actual[i], expected[i], group)) continue;
+    n.error += square(actual[i] - expected[i]);
+    n.expected += square(expected[i]);
     ++n.count;
   }
-  return {std::sqrt(n.error), std::sqrt(n.expected), std::sqrt(n.disturbance), n.count};
+  return {std::sqrt(n.error), std::sqrt(n.expected), n.count};
+}
+
+// The norm of `other` less what is expected (or less zeros), over the elements that are compared.
+double norm_of(rt_dtype dtype, const std::vector<double>& actual,
+               const std::vector<double>& expected, Group group, const std::vector<double>& other,
+               bool less_expected) {
+  double sum = 0;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    if (!counts(dtype, actual[i], expected[i], group)) continue;
+    sum += square(other[i] - (less_expected ? expected[i] : 0.0));
+  }
+  return std::sqrt(sum);
 }
 
 // The element that is off the most.
@@ -83,18 +92,24 @@ std::string worst_element(rt_dtype dtype, const std::vector<double>& actual,
 std::optional<std::string> norm_difference(rt_dtype dtype, const std::vector<double>& actual,
                                            const std::vector<double>& expected, Group group,
                                            const Allowance& allowance) {
-  const Norms n = norms_of(dtype, actual, expected, group, nullptr);
+  const Norms n = norms_of(dtype, actual, expected, group);
   // A number below the normal ones may have been flushed to zero.
   const double flushed =
       std::sqrt(static_cast<double>(n.count)) * 2 * smallest_normal_number(dtype);
-  const double last_bits = 8 * (dtype == RT_FLOAT64 ? 0x1p-53 : 0x1p-24) * allowance.terms;
-  const double allowed = std::max(allowance.tolerance * n.expected, last_bits) + flushed;
+  const double eight_bits = 8 * (dtype == RT_FLOAT64 ? 0x1p-53 : 0x1p-24);
+  const double allowed =
+      std::max(allowance.tolerance * n.expected, eight_bits * allowance.terms) + flushed;
   if (n.error <= allowed) return std::nullopt;
-  const Norms d = norms_of(dtype, actual, expected, group, &allowance.disturbed());
-  if (n.error <= d.disturbance || std::isnan(d.disturbance)) return std::nullopt;
+  const auto norm = [&](const std::vector<double>& other, bool less_expected) {
+    return norm_of(dtype, actual, expected, group, other, less_expected);
+  };
+  if (allowance.magnitudes && n.error <= eight_bits * norm(allowance.magnitudes(), false) + flushed)
+    return std::nullopt;
+  const double disturbance = norm(allowance.disturbed(), true);
+  if (n.error <= disturbance || std::isnan(disturbance)) return std::nullopt;
+  const double size = n.expected > 0 ? n.expected : 1;
   return format("off by %.3g in the norm, allowed are %.3g (%.3g by rounding of the operands); ",
-                n.error / (n.expected > 0 ? n.expected : 1), allowance.tolerance,
-                d.disturbance / (n.expected > 0 ? n.expected : 1)) +
+                n.error / size, allowance.tolerance, disturbance / size) +
          worst_element(dtype, actual, expected, group);
 }
 

@@ -1,8 +1,8 @@
 // Is a result what the reference computes in float64, up to what rounding may do?
 //
 // An output is wrong if the norm of its error is above the norm of what is expected times what the
-// device claims in `query`, and above eight last bits of the terms of a family whose terms cancel;
-// unless relative changes of that same size in the operands change the
+// device claims in `query`, and above eight last bits of the terms whose sum it is; unless relative
+// changes of that same size in the operands change the
 // expected result as much: where a sum cancels, no rounding sum has the digits that are asked for.
 // Numbers above 1e12 are compared among themselves, so that one of them does not hide the others,
 // but where an implementation may mix them (NotFinite::kMaySpread). NaN and infinities must stand
@@ -27,6 +27,9 @@ struct Allowance {
   bool mixes_all = false;  // large numbers are compared with the others
   // The expected result of operands that differ by `tolerance`; called where it is needed only.
   std::function<const std::vector<double>&()> disturbed = nullptr;
+  // Of each element the sum of the magnitudes of its terms; nullptr: not known. Called as the
+  // other.
+  std::function<const std::vector<double>&()> magnitudes = nullptr;
 };
 
 // nullopt if `actual`, elements of type `dtype`, is right; else what is wrong with it.

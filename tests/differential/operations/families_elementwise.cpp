@@ -128,7 +128,8 @@ Family reduce() {
     const Dims x = shape_of(s);
     if (s["axes"] >> x.size() != 0) return std::nullopt;
     // The mean and the largest of nothing are not defined.
-    const bool none = !x.empty() && x[0] == 0;
+    bool none = false;
+    for (size_t i = 0; i < x.size(); ++i) none = none || ((s["axes"] >> i & 1) && x[i] == 0);
     if (none && s["function"] != RT_REDUCE_SUM) return std::nullopt;
     return Builder(RT_OP_REDUCE, dtype, "")
         .in(x)

@@ -32,6 +32,7 @@ Family matmul() {
                    s["batched_b"]);
   };
   f.takes_post_operations = true;
+  f.sums_products = true;
   f.huge = 1e15;
   return f;
 }
@@ -86,6 +87,7 @@ Family convolution(const char* operation,
     return build(dtype, *v, s);
   };
   f.takes_post_operations = true;
+  f.sums_products = true;
   f.huge = 1e15;
   f.not_finite = NotFinite::kMaySpread;
   // A weight (or dy) that is infinite in the padding is nothing in one implementation and NaN in

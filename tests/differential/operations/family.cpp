@@ -85,8 +85,8 @@ Parameter choice(const std::string& name, const std::vector<int64_t>& values) {
 Parameter flag(const std::string& name) { return choice(name, {0, 1}); }
 
 std::vector<Parameter> shape_parameters() {
-  return {choice("rank", {1, 0, 2, 2, 3, 4, 4}), size_or_none("d0", 40), size("d1", 40),
-          size("d2", 40), size("d3", 70)};
+  return {choice("rank", {1, 0, 2, 2, 3, 4, 4}), size_or_none("d0", 40), size_or_none("d1", 40),
+          size_or_none("d2", 40), size_or_none("d3", 70)};
 }
 
 Dims shape_of(const Sizes& sizes) {

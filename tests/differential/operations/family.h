@@ -45,7 +45,7 @@ class Sizes {
   const Numbers& numbers_;
 };
 
-// A tensor of any form: `rank` dimensions d0, d1, ...; d0 is the outermost and may be 0.
+// A tensor of any form: `rank` dimensions d0, d1, ..., the outermost first; any may be 0.
 std::vector<Parameter> shape_parameters();
 Dims shape_of(const Sizes& sizes);
 std::vector<Parameter> with(std::vector<Parameter> list, const std::vector<Parameter>& more);
@@ -83,6 +83,9 @@ struct Family {
   // bits of them are left. nullptr: those that `inputs` disturbed show are all there are.
   std::function<double(const Sizes&, const std::vector<std::vector<double>>& inputs)> terms =
       nullptr;
+  // An output is a sum of products of one element of each input: the magnitudes of its terms are
+  // what the inputs without their signs give.
+  bool sums_products = false;
   // Inputs that never hold a special value, because they count something.
   uint32_t counters = 0;
   // Inputs that the contract wants finite, with these numbers.

@@ -460,7 +460,7 @@ def batch_norm_backward_apply(a, inputs, _, name):
     deviation = (variance + a["epsilon"]).sqrt()
     c = gamma.shape[0]
     result = gamma / deviation * (dy - sums[:c] / n - (x - mean) / deviation * sums[c:] / n)
-    real = (weight > 0).reshape([-1] + [1] * (x.dim() - 1)) & (n != 0)
+    real = (weight > 0).reshape([-1] + [1] * (x.dim() - 1)) & (n > 0)  # n is a count
     return [torch.where(real, result, torch.zeros_like(result))]
 
 
