@@ -135,14 +135,38 @@ void add_verify(CLI::App& app, Outcome& outcome) {
   auto arguments = std::make_shared<VerifyArguments>();
   VerifyArguments& a = *arguments;
   CLI::App* command = app.add_subcommand(
-      "verify", "The same steps on two devices: the first step, layer and tensor that differ");
+      "verify",
+      "The same steps on two devices: the first step, layer and tensor that differ, and the "
+      "operation that is at fault");
   a.config.add_to(*command);
+  command->get_option("CONFIG")->required(false);
   CLI::Option* against = command->add_option(
       "--against", a.against,
       "What is right: a backend (reference, cpu, cuda:1), or a file (with a / or .safetensors in "
       "its name) that --record has written");
-  command->add_option("--record", a.record, "Write the steps of the configuration's device")
-      ->excludes(against);
+  CLI::Option* record =
+      command->add_option("--record", a.record, "Write the steps of the configuration's device");
+  record->excludes(against);
+  CLI::Option* reduce = command->add_option(
+      "--reduce", a.reduce,
+      "Search the first step that differs for the operation that is at fault, and write it to this "
+      "new folder: a case that --case runs again on any device");
+  reduce->needs(against);
+  CLI::Option* folder = command->add_option(
+      "--case", a.case_folder, "Run the operation of such a folder again; needs no CONFIG");
+  folder->excludes(against)->excludes(record);
+  command
+      ->add_option(
+          "--device", a.device,
+          "Of --case: the device to run it on (cpu, cuda:1); default: the one it was found "
+          "on")
+      ->needs(folder);
+  command
+      ->add_option(
+          "--candidate", a.candidate,
+          "Of --case: the implementation to run, or all; default: the recorded one, or all "
+          "where the device does not have that")
+      ->needs(folder);
   command->add_option("--steps", a.steps, "How many; default 3, of a file all")
       ->check(CLI::Range(1, 999));
   command
@@ -162,10 +186,15 @@ void add_verify(CLI::App& app, Outcome& outcome) {
   command->footer(
       "Each step starts from the same weights and state, its update from the same gradients, on "
       "both\n"
-      "sides. Exit code 6: they differ.\n"
+      "sides. Exit code 6: they differ, with --reduce also where that is rounding alone, and with "
+      "--case\nthe operation is still wrong.\n"
       "Examples:\n  runtime verify configs/bench_lenet.toml --set device.backend=cuda --against "
       "cpu\n  runtime verify configs/bench_gpt.toml --record gpt.safetensors --steps 2\n"
-      "  runtime verify configs/bench_gpt.toml --against gpt.safetensors");
+      "  runtime verify configs/bench_gpt.toml --against gpt.safetensors\n"
+      "  runtime verify configs/bench_lenet.toml --set device.backend=cuda --against reference "
+      "--reduce wrong\n"
+      "  runtime verify --case wrong\n"
+      "  runtime verify --case wrong --device cpu --candidate all");
   command->callback([arguments, &outcome] { run_verify(*arguments, outcome); });
 }
 

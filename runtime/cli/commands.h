@@ -83,14 +83,16 @@ void run_gradients(const GradientsArguments& arguments, Outcome& outcome);
 inline constexpr int64_t kVerifySteps = 3;
 struct VerifyArguments {
   ConfigArguments config;
-  std::string against;  // a backend, backend:index, or a file
-  std::string record;   // the file to write
-  int64_t steps = 0;    // 0: kVerifySteps, or all of the file
-  double rtol = 0;      // 0: by the types of the step
+  std::string against;                         // a backend, backend:index, or a file
+  std::string record;                          // the file to write
+  std::string reduce;                          // the folder to write a case to
+  std::string case_folder, device, candidate;  // a case to run again, and in what
+  int64_t steps = 0;                           // 0: kVerifySteps, or all of the file
+  double rtol = 0;                             // 0: by the types of the step
   double max_gib = 8;
   bool isolate = false, json = false;
 };
-// Throws NumericError at the first difference.
+// Throws NumericError at the first difference, and for a case that is still wrong.
 void run_verify(const VerifyArguments& arguments, Outcome& outcome);
 
 struct PlanArguments {

@@ -1,3 +1,5 @@
+#include "runtime/cli/verify.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -6,8 +8,6 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "runtime/cli/commands.h"
-#include "runtime/cli/session.h"
 #include "runtime/error.h"
 #include "runtime/train/compare_steps.h"
 #include "runtime/train/open.h"
@@ -108,10 +108,12 @@ std::string explain(const StepComparison& c, double tolerance, const std::string
                         s.actual, expected, s.expected);
   }
   return text +
-         "\nnext: --isolate tells whether this operation is at fault or what came before it (one "
-         "number "
-         "that rounds to the other side of zero at a ReLU is enough), another --against which of "
-         "the two is wrong, --rtol how much may differ";
+         "\nnext: --reduce FOLDER searches for the operation that is at fault, --isolate tells "
+         "whether "
+         "it is this one or what came before it (one number that rounds to the other side of zero "
+         "at "
+         "a ReLU is enough), another --against which of the two is wrong, --rtol how much may "
+         "differ";
 }
 
 // Of steps that are compared one after the other.
@@ -138,6 +140,14 @@ class Report {
     return !c.first;
   }
 
+  // What --reduce has found in the last step.
+  void add(Reducer::Finding finding) {
+    json_["reduction"] = std::move(finding.json);
+    // Its own words for what is next take the place of those of a difference.
+    failure_ = failure_.substr(0, failure_.find("\nnext: "));
+    failure_ += (failure_.empty() ? "" : "\n") + finding.text;
+  }
+
   // Throws NumericError if there was a difference.
   void end() {
     json_["equal"] = failure_.empty();
@@ -146,8 +156,9 @@ class Report {
     if (arguments_.json) {
       std::cout << json_.dump() << std::endl;
     } else if (failure_.empty()) {
-      fmt::print("{} and {} agree: {} values, the worst differs by {:.2e}, allowed {:.2e}\n",
-                 actual_, expected_, compared_, worst_, tolerance_);
+      fmt::print("{} and {} agree: {} values, the worst differs by {:.2e}, allowed {:.2e}{}\n",
+                 actual_, expected_, compared_, worst_, tolerance_,
+                 arguments_.reduce.empty() ? "" : "; nothing is wrong, and nothing was written");
     }
     if (!failure_.empty()) throw NumericError("verify: " + failure_);
   }
@@ -184,6 +195,36 @@ void record(Session& s, const VerifyArguments& arguments) {
             << arguments.config.path << " --against " << arguments.record << std::endl;
 }
 
+// One step after the other, until one differs.
+class Comparison {
+ public:
+  Comparison(Session& s, const VerifyArguments& arguments, train::StepTrace& trace,
+             const train::CompareOptions& options)
+      : trace_(trace), options_(options), report_(s, arguments, options.source, options.tolerance) {
+    if (!arguments.reduce.empty()) reducer_.emplace(s, arguments.reduce, options.source);
+  }
+
+  // False if the step differs.
+  bool add(const train::RecordedStep& expected, const data::Batch& batch, double rate,
+           int64_t step) {
+    const bool equal =
+        report_.add(train::compare_step(trace_, expected, batch, rate, step, options_));
+    if (!reducer_) return equal;
+    auto finding = reducer_->look_at({expected.state, options_.source, batch, rate, step}, equal);
+    if (!finding) return true;
+    report_.add(std::move(*finding));
+    return false;
+  }
+
+  void end() { report_.end(); }
+
+ private:
+  train::StepTrace& trace_;
+  const train::CompareOptions& options_;
+  Report report_;
+  std::optional<Reducer> reducer_;
+};
+
 void against_file(Session& s, const VerifyArguments& arguments) {
   data::TensorFile file = data::read_safetensors(arguments.against);
   const int64_t recorded = train::count_steps(file);
@@ -197,15 +238,13 @@ void against_file(Session& s, const VerifyArguments& arguments) {
   Steps steps(s);
   train::StepTrace trace(*s.trainer);
   const auto options = compare_options(arguments, trace.tolerance(), arguments.against);
-  Report report(s, arguments, arguments.against, options.tolerance);
+  Comparison comparison(s, arguments, trace, options);
   for (int64_t step = 0; step < count; ++step) {
     const data::Batch& batch = steps.next();
     const train::RecordedStep expected = train::take_step(file, step, arguments.against);
-    if (!report.add(
-            train::compare_step(trace, expected, batch, steps.learning_rate(step), step, options)))
-      break;
+    if (!comparison.add(expected, batch, steps.learning_rate(step), step)) break;
   }
-  report.end();
+  comparison.end();
 }
 
 // The other device goes ahead: what is to be checked starts each step from a state that it trusts.
@@ -216,16 +255,16 @@ void against_device(Session& s, const VerifyArguments& arguments) {
   const std::string name = other.stream().device()->id();
   const auto options =
       compare_options(arguments, std::max(trace.tolerance(), expected.tolerance()), name);
-  Report report(s, arguments, name, options.tolerance);
+  Comparison comparison(s, arguments, trace, options);
   const int64_t count = arguments.steps > 0 ? arguments.steps : kVerifySteps;
   for (int64_t step = 0; step < count; ++step) {
     const data::Batch& batch = steps.next();
     const double rate = steps.learning_rate(step);
     if (step == 0) check_size(expected.bytes(batch), 1, arguments);
     const train::RecordedStep recorded = train::record_step(expected, batch, rate, step);
-    if (!report.add(train::compare_step(trace, recorded, batch, rate, step, options))) break;
+    if (!comparison.add(recorded, batch, rate, step)) break;
   }
-  report.end();
+  comparison.end();
 }
 
 bool is_file(const std::string& name) {
@@ -236,11 +275,13 @@ bool is_file(const std::string& name) {
 
 // One rank computes the whole model, whatever the configuration says.
 void run_verify(const VerifyArguments& arguments, Outcome& outcome) {
-  if (arguments.against.empty() == arguments.record.empty()) {
+  if (!arguments.case_folder.empty()) return run_case(arguments);
+  if (arguments.config.path.empty() || arguments.against.empty() == arguments.record.empty()) {
     throw ConfigurationError(
-        "verify: expected either --against BACKEND or FILE (for example --against reference), or "
-        "--record FILE");
+        "verify: expected a CONFIG with either --against BACKEND or FILE (for example --against "
+        "reference), or --record FILE; or --case FOLDER");
   }
+  if (!arguments.reduce.empty()) analysis::check_case_folder(arguments.reduce);
   launch::RunRanks run;
   run.config = arguments.config.load();
   run.config.launch.ranks = 1;

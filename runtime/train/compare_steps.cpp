@@ -21,20 +21,6 @@ constexpr size_t kSamples = 3;
 constexpr double kGradientFloor = 1e-3;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-template <typename T>
-std::vector<double> widened(const data::HostTensor& tensor) {
-  std::vector<T> numbers(tensor.bytes.size() / sizeof(T));
-  std::memcpy(numbers.data(), tensor.bytes.data(), numbers.size() * sizeof(T));
-  return {numbers.begin(), numbers.end()};
-}
-
-std::vector<double> numbers_of(const data::HostTensor& tensor) {
-  if (tensor.dtype == RT_INT32) return widened<int32_t>(tensor);
-  if (tensor.dtype == RT_INT64) return widened<int64_t>(tensor);
-  if (tensor.dtype == RT_UINT8) return widened<uint8_t>(tensor);
-  return widened<double>({RT_FLOAT64, tensor.dims, converted(tensor, RT_FLOAT64)});
-}
-
 double norm(const std::vector<double>& numbers) {
   return std::sqrt(std::inner_product(numbers.begin(), numbers.end(), numbers.begin(), 0.0));
 }

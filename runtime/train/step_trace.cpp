@@ -14,57 +14,13 @@ using graph::Value;
 using graph::ValueId;
 using graph::ValueKind;
 
-// Between a device's own layouts and the canonical one, by its operation `copy`.
-class StepTrace::Copies {
- public:
-  explicit Copies(StepPrograms& programs) : programs_(programs) {}
+namespace {
 
-  // nullopt: the device does not copy this layout.
-  std::optional<std::vector<std::byte>> read(const Value& value, const void* address) {
-    if (value.layout == RT_LAYOUT_CANONICAL)
-      return programs_.read(address, graph::canonical_bytes(value));
-    if (!copy(value, value.layout, address, RT_LAYOUT_CANONICAL, plain(value))) return std::nullopt;
-    return programs_.read(plain_.data(), graph::canonical_bytes(value));
-  }
+rt_tensor_desc describe(const Value& value) {
+  return plugins::host::make_tensor_desc(value.dtype, value.dims, value.layout);
+}
 
-  void write(const Value& value, void* address, const std::vector<std::byte>& bytes) {
-    if (value.layout == RT_LAYOUT_CANONICAL) return programs_.write(address, bytes);
-    programs_.write(plain(value), bytes);
-    copy(value, RT_LAYOUT_CANONICAL, plain_.data(), value.layout, address);
-  }
-
- private:
-  void* plain(const Value& value) {
-    const uint64_t bytes = graph::canonical_bytes(value);
-    if (plain_.bytes() < bytes) plain_ = programs_.device->allocate(bytes);
-    return plain_.data();
-  }
-
-  bool copy(const Value& value, uint64_t from_layout, const void* from, uint64_t to_layout,
-            void* to) {
-    plugins::host::Operation operation;
-    operation.name = RT_OP_COPY;
-    operation.inputs = {plugins::host::make_tensor_desc(value.dtype, value.dims, from_layout)};
-    operation.outputs = {plugins::host::make_tensor_desc(value.dtype, value.dims, to_layout)};
-    if (programs_.device->query(operation).level == RT_SUPPORT_REFUSED) return false;
-    plugins::host::Kernel kernel = programs_.device->create_kernel(operation);
-    plugins::host::Memory workspace;
-    if (kernel.info().workspace_bytes > 0)
-      workspace = programs_.device->allocate(kernel.info().workspace_bytes);
-    rt_launch launch{};
-    launch.size = sizeof(launch);
-    launch.inputs = &from;
-    launch.outputs = &to;
-    launch.input_count = launch.output_count = 1;
-    launch.workspace = workspace.data();
-    kernel.launch(programs_.stream, launch);
-    programs_.stream.synchronize();
-    return true;
-  }
-
-  StepPrograms& programs_;
-  plugins::host::Memory plain_;
-};
+}  // namespace
 
 // Passes add values behind those of the graph that they are given, which depends on the
 // configuration only: so a value's number says what it is on any device, and with it its name.
@@ -82,8 +38,7 @@ struct StepTrace::Names {
   std::set<ValueId> gradients;     // of parameters
 };
 
-StepTrace::StepTrace(Trainer& trainer)
-    : programs_(trainer.programs()), copies_(std::make_unique<Copies>(programs_)) {}
+StepTrace::StepTrace(Trainer& trainer) : programs_(trainer.programs()), copies_(programs_.stream) {}
 
 StepTrace::~StepTrace() = default;
 
@@ -147,12 +102,12 @@ std::vector<ValueId> StepTrace::written(const StepProgram& p, size_t node) const
 bool StepTrace::visit_value(StepProgram& p, const Names& names, ValueId id, TracedValue& traced,
                             const Visit& visit) {
   const Value& value = p.program->graph().value(id);
-  auto bytes = copies_->read(value, p.address(id));
+  auto bytes = copies_.read(describe(value), p.address(id));
   if (!bytes) return false;
   traced.name = names.names[id];
   traced.parameter_gradient = names.gradients.contains(id);
   traced.tensor = {value.dtype, value.dims, std::move(*bytes)};
-  if (visit(traced)) copies_->write(value, p.address(id), traced.tensor.bytes);
+  if (visit(traced)) copies_.write(describe(value), p.address(id), traced.tensor.bytes);
   return true;
 }
 

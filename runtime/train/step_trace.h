@@ -4,10 +4,10 @@
 
 #include <functional>
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
+#include "runtime/exec/layout_copy.h"
 #include "runtime/train/trainer.h"
 
 namespace runtime::train {
@@ -52,7 +52,6 @@ class StepTrace {
   double tolerance();
 
  private:
-  class Copies;
   struct Names;
   bool visit_value(StepProgram& program, const Names& names, int32_t value, TracedValue& traced,
                    const Visit& visit);
@@ -60,7 +59,7 @@ class StepTrace {
   bool is_state(const StepProgram& program, int32_t value) const;
 
   StepPrograms& programs_;
-  std::unique_ptr<Copies> copies_;
+  exec::LayoutCopy copies_;
 };
 
 }  // namespace runtime::train

@@ -95,6 +95,13 @@ double number_at(const data::HostTensor& tensor, size_t i) {
   return tensor.dtype == RT_FLOAT16 ? rt::sdk::from_float16(raw) : rt::sdk::from_bfloat16(raw);
 }
 
+template <typename T>
+std::vector<double> widened(const data::HostTensor& tensor) {
+  std::vector<T> numbers(tensor.bytes.size() / sizeof(T));
+  std::memcpy(numbers.data(), tensor.bytes.data(), numbers.size() * sizeof(T));
+  return {numbers.begin(), numbers.end()};
+}
+
 // What PyTorch's files hold beside weights: the counter of a batch norm, GPT-2's causal masks.
 bool is_no_weight(const std::string& name, const data::HostTensor& tensor) {
   return name.ends_with(".num_batches_tracked") ||
@@ -186,6 +193,14 @@ std::vector<std::byte> converted(const data::HostTensor& tensor, rt_dtype dtype)
   std::vector<double> values(graph::element_count(tensor.dims));
   for (size_t i = 0; i < values.size(); ++i) values[i] = number_at(tensor, i);
   return encode(values, dtype);
+}
+
+std::vector<double> numbers_of(const data::HostTensor& tensor) {
+  if (tensor.dtype == RT_INT32) return widened<int32_t>(tensor);
+  if (tensor.dtype == RT_INT64) return widened<int64_t>(tensor);
+  if (tensor.dtype == RT_UINT8) return widened<uint8_t>(tensor);
+  if (tensor.dtype == RT_INT8) return widened<int8_t>(tensor);
+  return widened<double>({RT_FLOAT64, tensor.dims, converted(tensor, RT_FLOAT64)});
 }
 
 bool matches_any(const std::vector<std::string>& patterns, const std::string& name) {

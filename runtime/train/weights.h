@@ -39,6 +39,8 @@ std::string first_not_finite(const data::TensorFile& file);
 bool is_floating(rt_dtype dtype);
 // The tensor's numbers in another floating type.
 std::vector<std::byte> converted(const data::HostTensor& tensor, rt_dtype dtype);
+// The numbers of a tensor of any type.
+std::vector<double> numbers_of(const data::HostTensor& tensor);
 
 }  // namespace runtime::train
 

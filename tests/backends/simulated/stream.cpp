@@ -171,6 +171,11 @@ void Stream::damage(const reference::Planned& plan, void* output) const {
   if (device_.options().corrupt == plan.name()) {
     std::fill_n(data, std::min<uint64_t>(bytes, sizeof(double)), 0xFF);
   }
+  // The highest bits of the fraction of a float32, the last of the exponent of a float64.
+  constexpr uint64_t kWord = 4;
+  if (device_.options().wrong == plan.name()) {
+    for (uint64_t word = 0; word + kWord <= bytes; word += kWord) data[word + 2] ^= 0x10;
+  }
   if (device_.options().overrun == plan.name() && bytes > 0) data[bytes] ^= 0xFF;
 }
 

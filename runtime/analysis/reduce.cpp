@@ -1,0 +1,271 @@
+#include "runtime/analysis/reduce.h"
+
+#include <algorithm>
+#include <map>
+
+#include "rt/operations.h"
+#include "rt/sdk/error.h"
+#include "runtime/analysis/shrink.h"
+#include "runtime/analysis/witness.h"
+#include "runtime/exec/device_target.h"
+#include "runtime/exec/layout_copy.h"
+#include "runtime/train/step_programs.h"
+
+namespace runtime::analysis {
+
+namespace {
+
+using graph::Node;
+using graph::Phase;
+using graph::ValueId;
+using plugins::host::Operation;
+using rt::sdk::format;
+
+const char* phase_name(Phase phase) {
+  switch (phase) {
+    case Phase::kForward:
+      return "forward";
+    case Phase::kBackward:
+      return "backward";
+    case Phase::kUpdate:
+      return "update";
+    default:
+      return "pack";
+  }
+}
+
+std::vector<std::string> layout_names(plugins::host::Device& device,
+                                      const std::vector<rt_tensor_desc>& tensors) {
+  std::vector<std::string> names;
+  for (const rt_tensor_desc& tensor : tensors) {
+    names.push_back(tensor.layout == RT_LAYOUT_CANONICAL ? "canonical"
+                                                         : device.layout_name(tensor));
+  }
+  return names;
+}
+
+CaseDevice describe_device(const plugins::host::Device& device) {
+  const plugins::host::Plugin& plugin = device.plugin();
+  return {device.id(),       device.properties().name, plugin.name(),           plugin.version(),
+          plugin.build_id(), device.options().threads, device.options().options};
+}
+
+// One program of a step, looked at while it runs.
+class PassSearch {
+ public:
+  PassSearch(train::StepPrograms& programs, exec::Program& program, const Judge& judge,
+             Reduction& reduction)
+      : programs_(programs),
+        program_(program),
+        graph_(program.graph()),
+        judge_(judge),
+        reduction_(reduction),
+        copies_(programs.stream),
+        witness_(graph_) {}
+
+  void run() {
+    reduction_.operations += graph_.nodes.size();
+    read_inputs(0);
+    // The host waits after each node, so what the next one reads lies there already.
+    program_.run_observed(programs_.stream, [&](size_t node) {
+      if (!is_done()) look_at(node);
+      if (!is_done() && node + 1 < graph_.nodes.size()) read_inputs(node + 1);
+    });
+  }
+
+ private:
+  // A forward, until its backward has been judged.
+  struct Forward {
+    Operation operation;
+    HostTensors inputs;
+    std::string implementation;
+  };
+
+  bool is_done() const { return reduction_.blame != Blame::kNobody; }
+
+  // nullopt: it lies in a layout that the device does not copy back, and is no copy itself.
+  std::optional<data::HostTensor> read(ValueId id) {
+    const graph::Value& value = graph_.value(id);
+    const void* const address = program_.address(id);
+    if (address == nullptr) return std::nullopt;
+    auto bytes = copies_.read(
+        plugins::host::make_tensor_desc(value.dtype, value.dims, value.layout), address);
+    if (bytes) return data::HostTensor{value.dtype, value.dims, std::move(*bytes)};
+    const auto source = sources_.find(id);
+    if (source == sources_.end()) return std::nullopt;
+    return source->second;
+  }
+
+  void read_inputs(size_t node) {
+    inputs_.clear();
+    complete_ = !graph_.nodes[node].collective;
+    if (!complete_) return;
+    for (const ValueId id : graph_.nodes[node].inputs) {
+      auto tensor = read(id);
+      if (!tensor) {
+        complete_ = false;
+        return;
+      }
+      if (const auto since = witness_.changed_since(id, *tensor, node))
+        return blame_between(id, *since, node);
+      inputs_.push_back(std::move(*tensor));
+    }
+  }
+
+  void look_at(size_t node) {
+    const Node& n = graph_.nodes[node];
+    HostTensors outputs;
+    for (const ValueId id : n.outputs) {
+      auto tensor = read_output(n, id);
+      if (!tensor) {
+        complete_ = false;
+        continue;
+      }
+      witness_.wrote(id, *tensor, node);
+      outputs.push_back(std::move(*tensor));
+    }
+    if (!complete_) return;
+    const Operation operation = exec::to_operation(graph_, n);
+    if (n.saved != graph::kNone && !n.is_backward())
+      forwards_[n.saved] = {operation, inputs_, n.implementation};
+    judge_node(node, operation, outputs);
+  }
+
+  // Weights in a layout that only kernels read are known by what they are a copy of.
+  std::optional<data::HostTensor> read_output(const Node& n, ValueId id) {
+    sources_.erase(id);
+    auto tensor = read(id);
+    if (!tensor && n.op == RT_OP_COPY && complete_) sources_[id] = inputs_[0];
+    return tensor;
+  }
+
+  IsolatedOperation isolate(const Node& n, const Operation& operation) const {
+    IsolatedOperation isolated{operation, inputs_};
+    if (n.saved != graph::kNone && n.is_backward()) {
+      const auto forward = forwards_.find(n.saved);
+      if (forward != forwards_.end()) {
+        isolated.forward = forward->second.operation;
+        isolated.forward_inputs = forward->second.inputs;
+      }
+    }
+    for (uint32_t j = 0; j < n.outputs.size(); ++j) {
+      for (uint32_t i = 0; i < n.inputs.size(); ++i) {
+        const void* const address = program_.address(n.outputs[j]);
+        if (address == program_.address(n.inputs[i])) isolated.in_place.emplace_back(j, i);
+      }
+    }
+    return isolated;
+  }
+
+  void judge_node(size_t node, const Operation& operation, const HostTensors& outputs) {
+    const Node& n = graph_.nodes[node];
+    IsolatedOperation isolated = isolate(n, operation);
+    // Its forward was not seen, for want of a copy out of a layout.
+    if (n.saved != graph::kNone && n.is_backward() && !isolated.forward) return;
+    const Verdict verdict =
+        judge_.judge(*programs_.device, isolated, outputs, judge_.expect(isolated));
+    ++reduction_.judged;
+    const auto nearness = [](const Verdict& v) { return v.bound > 0 ? v.error / v.bound : 0; };
+    if (!verdict.right || nearness(verdict) > nearness(reduction_.verdict)) {
+      reduction_.verdict = verdict;
+      reduction_.layer = n.layer;
+      reduction_.operation = n.op;
+    }
+    if (!verdict.right) blame_operation(node, std::move(isolated), verdict);
+  }
+
+  void blame_between(ValueId id, size_t since, size_t node) {
+    const Node &before = graph_.nodes[since], &reader = graph_.nodes[node];
+    reduction_.blame = Blame::kBetween;
+    reduction_.value = graph_.value(id).name;
+    reduction_.layer = reader.layer;
+    reduction_.operation = reader.op;
+    reduction_.explanation = format(
+        "it was as expected at operation %zu (%s, layer '%s') and is another when operation %zu "
+        "(%s, layer '%s') reads it, though no operation between them has it as its output: one of "
+        "them writes beyond its output, or memory was given away too early",
+        since + 1, before.op.c_str(), before.layer.c_str(), node + 1, reader.op.c_str(),
+        reader.layer.c_str());
+  }
+
+  void blame_operation(size_t node, IsolatedOperation isolated, const Verdict& verdict) {
+    const Node& n = graph_.nodes[node];
+    auto reproduced = reproduce(judge_, programs_.device, std::move(isolated));
+    if (!reproduced) {
+      reduction_.blame = Blame::kBetween;
+      reduction_.value = graph_.value(n.outputs[verdict.output]).name;
+      reduction_.explanation = format(
+          "operation %zu (%s, layer '%s') computes it wrong within the step (error %.3g, bound "
+          "%.3g) and right alone, from the same operands: it depends on something that is none of "
+          "them, such as what its memory held before, or memory that it shares with another value",
+          node + 1, n.op.c_str(), n.layer.c_str(), verdict.error, verdict.bound);
+      return;
+    }
+    const auto& inputs = reproduced->isolated.operation.inputs;
+    const int64_t rows = inputs.empty() || inputs[0].rank == 0 ? 0 : inputs[0].dims[0];
+    Reproduced small = shrink_rows(judge_, programs_.device, std::move(*reproduced));
+    reduction_.blame = Blame::kOperation;
+    reduction_.verdict = small.verdict;
+    reduction_.found = make_case(node, std::move(small));
+    reduction_.found->origin.rows = rows;
+  }
+
+  Case make_case(size_t node, Reproduced reproduced) {
+    const Node& n = graph_.nodes[node];
+    plugins::host::Device& device = *programs_.device;
+    Case c;
+    c.candidate = {n.implementation, layout_names(device, reproduced.isolated.operation.inputs),
+                   layout_names(device, reproduced.isolated.operation.outputs)};
+    if (const auto& forward = reproduced.isolated.forward) {
+      c.forward_candidate = {forwards_.at(n.saved).implementation,
+                             layout_names(device, forward->inputs),
+                             layout_names(device, forward->outputs)};
+    }
+    c.origin.config = programs_.config.name;
+    c.origin.layer = n.layer;
+    c.origin.phase = phase_name(n.phase);
+    c.origin.operation = node;
+    c.origin.operations = graph_.nodes.size();
+    for (const ValueId id : n.inputs) c.origin.inputs.push_back(graph_.value(id).name);
+    for (const ValueId id : n.outputs) c.origin.outputs.push_back(graph_.value(id).name);
+    c.device = describe_device(device);
+    c.definition = judge_.definition().id();
+    c.bounds = std::move(reproduced.bounds);
+    c.expected = std::move(reproduced.expected);
+    c.actual = std::move(reproduced.actual);
+    c.isolated = std::move(reproduced.isolated);
+    return c;
+  }
+
+  train::StepPrograms& programs_;
+  exec::Program& program_;
+  const graph::Graph& graph_;
+  const Judge& judge_;
+  Reduction& reduction_;
+  exec::LayoutCopy copies_;
+  Witness witness_;
+  HostTensors inputs_;     // of the node that runs next
+  bool complete_ = false;  // all of them could be read
+  std::map<ValueId, data::HostTensor> sources_;
+  std::map<ValueId, Forward> forwards_;  // by what they save
+};
+
+}  // namespace
+
+Reduction reduce_step(train::Trainer& trainer, const Judge& judge, const StepStart& start) {
+  train::StepPrograms& programs = trainer.programs();
+  train::StepTrace(trainer).set_state(start.state, start.source);
+  Reduction reduction;
+  int64_t row = 0;
+  for (const train::StepKey& key : programs.keys(train::Purpose::kTraining, start.batch)) {
+    train::StepProgram& p = programs.get(key);
+    programs.upload(p, start.batch, row, start.learning_rate, start.step);
+    PassSearch(programs, *p.program, judge, reduction).run();
+    row += key.rows * programs.split.shards_of_rank();
+    if (reduction.blame != Blame::kNobody) break;
+  }
+  if (reduction.found) reduction.found->origin.step = start.step;
+  return reduction;
+}
+
+}  // namespace runtime::analysis

@@ -1,0 +1,185 @@
+#include "runtime/analysis/rounding.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+
+#include "rt/operations.h"
+#include "runtime/graph/graph.h"
+#include "runtime/train/weights.h"
+
+namespace runtime::analysis {
+
+namespace {
+
+using plugins::host::Operation;
+using train::numbers_of;
+
+// Last bits of the sum of all magnitudes: the error of a sum that is made in blocks grows much more
+// slowly than the number of its terms.
+constexpr double kLastBits = 8;
+
+// Inputs of whose rounding nothing is forgiven (bit i: input i): what a normalisation takes its
+// mean from, which it has to do without losing digits (plugins/operations.md).
+uint32_t exact_inputs(const std::string& operation) {
+  static const std::map<std::string, uint32_t> inputs = {{RT_OP_BATCH_NORM, 1},
+                                                         {RT_OP_LAYER_NORM, 1},
+                                                         {RT_OP_BATCH_NORM_STATISTICS, 1},
+                                                         {RT_OP_BATCH_NORM_BACKWARD, 2},
+                                                         {RT_OP_LAYER_NORM_BACKWARD, 2}};
+  const auto found = inputs.find(operation);
+  return found == inputs.end() ? 0 : found->second;
+}
+
+// Whether outputs are sums of products of operands, so that the operation on their absolute values
+// is the sum of the magnitudes of the terms.
+bool is_sum(const Operation& operation) {
+  static const std::set<std::string> names = {RT_OP_MATMUL,
+                                              RT_OP_CONV2D,
+                                              RT_OP_CONV2D_BACKWARD_DATA,
+                                              RT_OP_CONV2D_BACKWARD_WEIGHTS,
+                                              RT_OP_AVG_POOL2D,
+                                              RT_OP_AVG_POOL2D_BACKWARD,
+                                              RT_OP_GLOBAL_AVG_POOL,
+                                              RT_OP_GLOBAL_AVG_POOL_BACKWARD,
+                                              RT_OP_ADD,
+                                              RT_OP_SUBTRACT,
+                                              RT_OP_REDUCE,
+                                              RT_OP_EMBEDDING_BACKWARD};
+  const auto is_largest = [](const plugins::host::Attribute& a) {
+    return a.name == RT_ATTR_FUNCTION && std::get_if<int64_t>(&a.value) != nullptr &&
+           std::get<int64_t>(a.value) == RT_REDUCE_MAX;
+  };
+  const auto& attributes = operation.attributes;
+  return names.contains(operation.name) &&
+         !(operation.name == RT_OP_REDUCE &&
+           std::any_of(attributes.begin(), attributes.end(), is_largest));
+}
+
+template <class Change>
+void change_numbers(data::HostTensor& tensor, Change&& change) {
+  if (tensor.dtype != RT_FLOAT64) return;
+  std::vector<double> numbers = numbers_of(tensor);
+  for (double& number : numbers) number = change(number);
+  tensor.bytes = train::encode(numbers, RT_FLOAT64);
+}
+
+// Each element a little larger or smaller, by chance; the same chance every time.
+IsolatedOperation disturbed(IsolatedOperation isolated, double tolerance) {
+  std::mt19937 random(1);
+  const uint32_t exact = exact_inputs(isolated.operation.name);
+  for (size_t i = 0; i < isolated.inputs.size(); ++i) {
+    if ((exact >> i & 1) != 0) continue;
+    change_numbers(isolated.inputs[i], [&](double number) {
+      return number * ((random() & 1) != 0 ? 1 + tolerance : 1 - tolerance);
+    });
+  }
+  return isolated;
+}
+
+// The operation that adds up the magnitudes of its terms. Activations are left out: they make a
+// magnitude at most a little larger.
+IsolatedOperation magnitudes(IsolatedOperation isolated) {
+  Operation& operation = isolated.operation;
+  if (operation.name == RT_OP_SUBTRACT) operation.name = RT_OP_ADD;
+  std::vector<plugins::host::PostOp> kept;
+  for (plugins::host::PostOp post : operation.post_ops) {
+    const bool linear = post.kind == RT_POST_BIAS || post.kind == RT_POST_RESIDUAL_ADD;
+    if (linear) kept.push_back(post);
+    if (linear || post.operand < 0) continue;
+    operation.inputs.erase(operation.inputs.begin() + post.operand);
+    isolated.inputs.erase(isolated.inputs.begin() + post.operand);
+    for (plugins::host::PostOp& other : operation.post_ops) {
+      if (other.operand > post.operand) --other.operand;
+    }
+  }
+  // The operands of those that are kept stand in their order behind the own inputs.
+  auto next = static_cast<int32_t>(operation.inputs.size() - kept.size());
+  for (plugins::host::PostOp& post : kept) post.operand = next++;
+  operation.post_ops = std::move(kept);
+  for (data::HostTensor& tensor : isolated.inputs)
+    change_numbers(tensor, [](double number) { return std::abs(number); });
+  return isolated;
+}
+
+void raise(Rounding& rounding, const Rounding& estimate) {
+  rounding.norm = std::max(rounding.norm, estimate.norm);
+  rounding.element = std::max(rounding.element, estimate.element);
+}
+
+// Of `factor` times the difference of two tensors. Elements that are not finite do not count: they
+// are compared by kind.
+Rounding size_of(const data::HostTensor& a, const data::HostTensor* b, double factor) {
+  const std::vector<double> x = numbers_of(a);
+  const std::vector<double> y = b != nullptr ? numbers_of(*b) : std::vector<double>(x.size());
+  Rounding size;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double d = factor * std::abs(x[i] - y[i]);
+    if (!std::isfinite(d)) continue;
+    size.norm += d * d;
+    size.element = std::max(size.element, d);
+  }
+  size.norm = std::sqrt(size.norm);
+  return size;
+}
+
+// gamma dy / deviation, from which dx takes away its mean and its part along x: of a row (or of a
+// channel) of few elements next to nothing is left.
+Rounding normalisation_terms(const IsolatedOperation& isolated, double factor) {
+  const bool by_row = isolated.operation.name == RT_OP_LAYER_NORM_BACKWARD;
+  const std::vector<double> dy = numbers_of(isolated.inputs[0]), x = numbers_of(isolated.inputs[1]),
+                            gamma = numbers_of(isolated.inputs[2]);
+  const size_t width = std::max<size_t>(gamma.size(), 1),
+               groups = by_row ? x.size() / width : width;
+  const auto group_of = [&](size_t i) { return by_row ? i / width : i % width; };
+  const double count =
+      static_cast<double>(x.size()) / static_cast<double>(std::max<size_t>(groups, 1));
+  std::vector<double> mean(groups), variance(groups);
+  for (size_t i = 0; i < x.size(); ++i) mean[group_of(i)] += x[i] / count;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double d = x[i] - mean[group_of(i)];
+    variance[group_of(i)] += d * d / count;
+  }
+  double epsilon = 0;
+  for (const plugins::host::Attribute& a : isolated.operation.attributes) {
+    if (const double* number = std::get_if<double>(&a.value); a.name == RT_ATTR_EPSILON && number)
+      epsilon = *number;
+  }
+  Rounding terms;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double d =
+        factor * std::abs(gamma[i % width] * dy[i]) / std::sqrt(variance[group_of(i)] + epsilon);
+    if (!std::isfinite(d)) continue;
+    terms.norm += d * d;
+    terms.element = std::max(terms.element, d);
+  }
+  terms.norm = std::sqrt(terms.norm);
+  return terms;
+}
+
+}  // namespace
+
+std::vector<Rounding> estimate_rounding(const Definition& definition,
+                                        const IsolatedOperation& widened,
+                                        const HostTensors& expected, double tolerance,
+                                        double unit) {
+  std::vector<Rounding> rounding(expected.size());
+  const HostTensors moved = definition(disturbed(widened, tolerance));
+  for (size_t j = 0; j < expected.size(); ++j)
+    raise(rounding[j], size_of(moved[j], &expected[j], 1));
+  const std::string& name = widened.operation.name;
+  if (is_sum(widened.operation)) {
+    const HostTensors sums = definition(magnitudes(widened));
+    for (size_t j = 0; j < expected.size(); ++j)
+      raise(rounding[j], size_of(sums[j], nullptr, kLastBits * unit));
+  }
+  if (name == RT_OP_BATCH_NORM_BACKWARD || name == RT_OP_LAYER_NORM_BACKWARD)
+    raise(rounding[0], normalisation_terms(widened, kLastBits * unit));
+  return rounding;
+}
+
+}  // namespace runtime::analysis

@@ -1,0 +1,156 @@
+#include "runtime/analysis/shrink.h"
+
+#include <algorithm>
+#include <map>
+
+#include "plugins/host/error.h"
+#include "rt/operations.h"
+#include "runtime/analysis/ways.h"
+#include "runtime/error.h"
+
+namespace runtime::analysis {
+
+namespace {
+
+using plugins::host::Operation;
+
+int64_t integer_attribute(const Operation& operation, const char* name) {
+  for (const plugins::host::Attribute& a : operation.attributes) {
+    if (const int64_t* value = std::get_if<int64_t>(&a.value); a.name == name && value)
+      return *value;
+  }
+  return 0;
+}
+
+// Inputs without rows, even if their first dimension is as large by chance (bit i: input i).
+uint32_t inputs_without_rows(const Operation& operation) {
+  // The product of transposed operands is summed over their rows.
+  if (operation.name == RT_OP_MATMUL && integer_attribute(operation, RT_ATTR_TRANSPOSE_A) != 0)
+    return 0;
+  static const std::map<std::string, uint32_t> masks = {{RT_OP_MATMUL, 2},
+                                                        {RT_OP_CONV2D, 2},
+                                                        {RT_OP_CONV2D_BACKWARD_DATA, 2},
+                                                        {RT_OP_EMBEDDING, 2},
+                                                        {RT_OP_BATCH_NORM, 0x1E},
+                                                        {RT_OP_BATCH_NORM_INFERENCE, 0x1E},
+                                                        {RT_OP_BATCH_NORM_BACKWARD, 4},
+                                                        {RT_OP_LAYER_NORM, 6},
+                                                        {RT_OP_LAYER_NORM_BACKWARD, 4}};
+  if (operation.name == RT_OP_MATMUL && operation.inputs.size() > 1 && operation.inputs[1].rank > 2)
+    return 0;
+  const auto found = masks.find(operation.name);
+  return found == masks.end() ? 0 : found->second;
+}
+
+// Outputs without rows: gradients of weights and statistics.
+bool has_rows(const Operation& operation, size_t output) {
+  static const std::map<std::string, uint32_t> masks = {{RT_OP_CONV2D_BACKWARD_WEIGHTS, 3},
+                                                        {RT_OP_EMBEDDING_BACKWARD, 1},
+                                                        {RT_OP_BATCH_NORM, 6},
+                                                        {RT_OP_BATCH_NORM_BACKWARD, 6},
+                                                        {RT_OP_LAYER_NORM_BACKWARD, 6}};
+  const bool transposed = operation.name == RT_OP_MATMUL &&
+                          integer_attribute(operation, RT_ATTR_TRANSPOSE_A) != 0 &&
+                          operation.inputs[0].rank == 2;
+  const auto found = masks.find(operation.name);
+  return !transposed && (found == masks.end() || (found->second >> output & 1) == 0);
+}
+
+void cut(rt_tensor_desc& description, data::HostTensor* tensor, int64_t first, int64_t keep) {
+  const int64_t rows = description.dims[0];
+  description.dims[0] = keep;
+  if (tensor == nullptr) return;
+  const auto row = static_cast<int64_t>(tensor->bytes.size()) / rows;
+  tensor->bytes = {tensor->bytes.begin() + first * row,
+                   tensor->bytes.begin() + (first + keep) * row};
+  tensor->dims[0] = keep;
+}
+
+// False if no operand has so many rows.
+bool cut_rows(Operation& operation, HostTensors& inputs, int64_t rows, int64_t first,
+              int64_t keep) {
+  bool any = false;
+  const auto fits = [&](const rt_tensor_desc& t) { return t.rank > 0 && t.dims[0] == rows; };
+  const uint32_t without = inputs_without_rows(operation);
+  std::vector<bool> is_bias(operation.inputs.size(), false);
+  for (const plugins::host::PostOp& post : operation.post_ops) {
+    if (post.kind == RT_POST_BIAS && post.operand >= 0) is_bias[post.operand] = true;
+  }
+  for (size_t i = 0; i < operation.inputs.size(); ++i) {
+    if (!fits(operation.inputs[i]) || (without >> i & 1) != 0 || is_bias[i]) continue;
+    cut(operation.inputs[i], &inputs[i], first, keep);
+    any = true;
+  }
+  for (size_t j = 0; j < operation.outputs.size(); ++j) {
+    if (fits(operation.outputs[j]) && has_rows(operation, j))
+      cut(operation.outputs[j], nullptr, first, keep);
+  }
+  return any;
+}
+
+bool is_offered(plugins::host::Device& device, const IsolatedOperation& isolated) {
+  const std::vector<Way> ways = list_ways(device, isolated, true, nullptr);
+  return std::any_of(ways.begin(), ways.end(),
+                     [&](const Way& way) { return is_same_way(way, isolated); });
+}
+
+// With part of the rows. nullopt: the device computes it right, or it is no operation any more.
+std::optional<Reproduced> reproduce_part(const Judge& judge,
+                                         const std::shared_ptr<plugins::host::Device>& device,
+                                         const IsolatedOperation& isolated, int64_t first,
+                                         int64_t keep) {
+  const auto part = with_rows(isolated, first, keep);
+  if (!part) return std::nullopt;
+  try {
+    judge.check(*part);
+    if (!is_offered(*device, *part)) return std::nullopt;
+    return reproduce(judge, device, *part);
+  } catch (const DataError&) {
+    return std::nullopt;
+  } catch (const plugins::host::Error& error) {
+    if (error.scope() != RT_SCOPE_OPERATION) throw;
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+std::optional<Reproduced> reproduce(const Judge& judge,
+                                    const std::shared_ptr<plugins::host::Device>& device,
+                                    IsolatedOperation isolated) {
+  Reproduced r;
+  r.actual = run_isolated(device, isolated).outputs;
+  r.expected = judge.expect(isolated);
+  const bool finite = has_finite_operands(isolated);
+  r.bounds = judge.bounds(isolated, r.expected, claimed_tolerance(*device, isolated));
+  r.verdict = compare_all(r.actual, r.expected, r.bounds, finite);
+  r.isolated = std::move(isolated);
+  if (r.verdict.right) return std::nullopt;
+  return r;
+}
+
+std::optional<IsolatedOperation> with_rows(const IsolatedOperation& isolated, int64_t first,
+                                           int64_t keep) {
+  IsolatedOperation part = isolated;
+  if (part.operation.inputs.empty() || part.operation.inputs[0].rank == 0) return std::nullopt;
+  const int64_t rows = part.operation.inputs[0].dims[0];
+  if (rows < 2 || keep < 1 || first + keep > rows) return std::nullopt;
+  if (!cut_rows(part.operation, part.inputs, rows, first, keep)) return std::nullopt;
+  if (part.forward) cut_rows(*part.forward, part.forward_inputs, rows, first, keep);
+  return part;
+}
+
+Reproduced shrink_rows(const Judge& judge, const std::shared_ptr<plugins::host::Device>& device,
+                       Reproduced reproduced) {
+  while (true) {
+    const auto& inputs = reproduced.isolated.operation.inputs;
+    const int64_t rows = inputs.empty() || inputs[0].rank == 0 ? 0 : inputs[0].dims[0];
+    const int64_t half = rows / 2;
+    auto smaller = reproduce_part(judge, device, reproduced.isolated, 0, half);
+    if (!smaller) smaller = reproduce_part(judge, device, reproduced.isolated, half, rows - half);
+    if (!smaller) return reproduced;
+    reproduced = std::move(*smaller);
+  }
+}
+
+}  // namespace runtime::analysis

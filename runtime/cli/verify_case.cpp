@@ -1,0 +1,86 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iostream>
+#include <thread>
+
+#include "runtime/analysis/replay.h"
+#include "runtime/cli/verify.h"
+#include "runtime/error.h"
+#include "runtime/train/open.h"
+
+namespace runtime::cli {
+
+namespace {
+
+using analysis::Case;
+using analysis::Replay;
+using nlohmann::ordered_json;
+
+// Of CONFIG where there is one; else of the case, on a device of the plugin that it was found on.
+config::Config device_config(const VerifyArguments& arguments, const Case& c) {
+  config::Config config;
+  const bool given = !arguments.config.path.empty();
+  if (given) config = arguments.config.load();
+  if (!given && !arguments.config.overrides.empty())
+    throw ConfigurationError("verify --case: --set overrides a CONFIG; name one before --case");
+  config.launch.devices = {arguments.device.empty() ? c.device.id : arguments.device};
+  config.device.index.clear();
+  const std::string& name = config.launch.devices[0];
+  if (given || name.substr(0, name.find(':')) != c.device.plugin) return config;
+  config.device.options[c.device.plugin] = c.device.options;
+  const auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  config.device.threads = std::min<int>(c.device.threads, cores);
+  return config;
+}
+
+void print(const Case& c, const std::string& device, const Replay& replay) {
+  fmt::print("{}: layer '{}' ({}), step {} of {}, found on {} ({})\n",
+             analysis::describe(c.isolated.operation), c.origin.layer, c.origin.phase,
+             c.origin.step + 1, c.origin.config, c.device.id, c.device.name);
+  if (!replay.note.empty()) fmt::print("note: {}\n", replay.note);
+  for (const analysis::Replayed& r : replay.candidates) {
+    const analysis::Verdict& v = r.verdict;
+    fmt::print("{}  {}{}  {}: error {:.3g}, bound {:.3g}{}, worst in output {} at {}\n", device,
+               r.candidate, r.recorded ? ", the recorded one" : "", v.right ? "right" : "WRONG",
+               v.error, v.bound, v.single ? " (of one element)" : "", v.output, element_text(v));
+  }
+}
+
+ordered_json to_json(const Case& c, const std::string& folder, const std::string& device,
+                     const Replay& replay) {
+  ordered_json candidates = ordered_json::array();
+  for (const analysis::Replayed& r : replay.candidates) {
+    ordered_json j = {{"candidate", r.candidate}, {"recorded", r.recorded}};
+    j.update(cli::to_json(r.verdict));
+    candidates.push_back(j);
+  }
+  return {{"case", folder},          {"operation", c.isolated.operation.name},
+          {"layer", c.origin.layer}, {"device", device},
+          {"right", replay.right()}, {"note", replay.note},
+          {"candidates", candidates}};
+}
+
+}  // namespace
+
+void run_case(const VerifyArguments& arguments) {
+  const Case c = analysis::read_case(arguments.case_folder);
+  const config::Config config = device_config(arguments, c);
+  const plugins::host::Registry registry(train::plugin_search_path(config), host_services());
+  const auto device = train::open_device(config, registry, 0, nullptr);
+  const analysis::Judge judge(open_definition(config, registry));
+  const Replay replay = analysis::replay(device, judge, c, arguments.candidate);
+  if (arguments.json)
+    std::cout << to_json(c, arguments.case_folder, device->id(), replay).dump() << std::endl;
+  else
+    print(c, device->id(), replay);
+  if (replay.right()) return;
+  const auto wrong = std::count_if(replay.candidates.begin(), replay.candidates.end(),
+                                   [](const auto& r) { return !r.verdict.right; });
+  throw NumericError(fmt::format(
+      "verify: {} is beyond the bound in {} of {} candidates on {}; {} in float64 is what was "
+      "expected",
+      c.isolated.operation.name, wrong, replay.candidates.size(), device->id(), c.definition));
+}
+
+}  // namespace runtime::cli

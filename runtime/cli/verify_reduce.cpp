@@ -1,0 +1,120 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "runtime/cli/verify.h"
+#include "runtime/train/open.h"
+
+namespace runtime::cli {
+
+namespace {
+
+using analysis::Blame;
+using analysis::Reduction;
+using analysis::Verdict;
+using nlohmann::ordered_json;
+
+constexpr const char* kDefinition = "reference";
+
+std::string rows_text(const analysis::Case& c) {
+  const auto& inputs = c.isolated.operation.inputs;
+  if (inputs.empty() || inputs[0].rank == 0 || inputs[0].dims[0] == c.origin.rows) return "";
+  return fmt::format(", cut down to {} of {} rows", inputs[0].dims[0], c.origin.rows);
+}
+
+}  // namespace
+
+std::shared_ptr<plugins::host::Device> open_definition(const config::Config& config,
+                                                       const plugins::host::Registry& registry) {
+  config::Config definition = config;
+  definition.launch.devices = {kDefinition};
+  return train::open_device(definition, registry, 0, nullptr);
+}
+
+std::string element_text(const Verdict& v) {
+  return fmt::format("[{}]: expected {:.9g}, actual {:.9g}", fmt::join(v.index, ", "), v.expected,
+                     v.actual);
+}
+
+ordered_json to_json(const Verdict& v) {
+  return {{"right", v.right},   {"error", v.error}, {"bound", v.bound},       {"single", v.single},
+          {"output", v.output}, {"index", v.index}, {"expected", v.expected}, {"actual", v.actual}};
+}
+
+Reducer::Reducer(Session& session, std::string folder, std::string against)
+    : session_(session),
+      folder_(std::move(folder)),
+      against_(std::move(against)),
+      judge_(open_definition(session.config, *session.rank.registry)) {
+  analysis::check_case_folder(folder_);
+}
+
+std::optional<Reducer::Finding> Reducer::look_at(const analysis::StepStart& start, bool equal) {
+  if (!equal) {
+    Reduction reduction = analysis::reduce_step(*session_.trainer, judge_, start);
+    if (reduction.blame != Blame::kNobody) return report(std::move(reduction));
+    if (const auto hurried = analysis::compare_hurried(*session_.trainer, start))
+      return report(*hurried);
+    return report(std::move(reduction));
+  }
+  if (const auto hurried = analysis::compare_hurried(*session_.trainer, start))
+    return report(*hurried);
+  return std::nullopt;
+}
+
+Reducer::Finding Reducer::report(Reduction r) {
+  const std::string device = session_.device->id(), definition = judge_.definition().id();
+  ordered_json j = {{"operations", r.operations}, {"judged", r.judged}};
+  if (r.blame == Blame::kNobody) {
+    j["blame"] = "rounding";
+    return {fmt::format(
+                "no operation is at fault: {} of {} were compared with {} in float64, each from "
+                "the operands that {} gave it, and are within their bounds ('{}' of layer '{}' is "
+                "nearest to its own: error {:.3g}, bound {:.3g}). What differs is rounding that "
+                "has grown from operation to operation. Nothing was written.\nnext: --rtol says "
+                "how much may differ, --isolate keeps differences from growing",
+                r.judged, r.operations, definition, device, r.operation, r.layer, r.verdict.error,
+                r.verdict.bound),
+            j};
+  }
+  j["layer"] = r.layer;
+  j["operation"] = r.operation;
+  if (r.blame == Blame::kBetween) {
+    j["blame"] = "between operations";
+    j["value"] = r.value;
+    return {fmt::format("every operation is right alone, yet the step is not. The first value that "
+                        "differs is '{}': {}. Nothing was written.",
+                        r.value, r.explanation),
+            j};
+  }
+  analysis::Case& c = *r.found;
+  c.origin.against = against_;
+  analysis::write_case(folder_, c);
+  j["blame"] = "operation";
+  j["case"] = folder_;
+  j["candidate"] = c.candidate.implementation;
+  j["verdict"] = to_json(r.verdict);
+  return {
+      fmt::format(
+          "operation {} of {} is at fault: {} in layer '{}' ({}), candidate '{}'. Alone, from "
+          "the operands that it had, its error is {:.3g}, {} is {:.3g}; output {} at {}\nwrote "
+          "{}: case.json, operands, expected ({} in float64) and actual{}\nnext: runtime "
+          "verify --case {}",
+          c.origin.operation + 1, c.origin.operations, analysis::describe(c.isolated.operation),
+          r.layer, c.origin.phase, c.candidate.implementation, r.verdict.error,
+          r.verdict.single ? "the bound of one element" : "the bound", r.verdict.bound,
+          r.verdict.output, element_text(r.verdict), folder_, definition, rows_text(c), folder_),
+      j};
+}
+
+Reducer::Finding Reducer::report(const analysis::Hurried& h) const {
+  const ordered_json j = {{"blame", "between operations"}, {"value", h.value}};
+  return {fmt::format(
+              "every operation is right while {} waits after each, yet the step as it is trained "
+              "is not: the first value that differs is '{}', by {:.3g}, allowed {:.3g}. A race, "
+              "or a recording that replays other addresses; device.graph_capture = false tells "
+              "which. Nothing was written.",
+              session_.device->id(), h.value, h.difference, h.allowed),
+          j};
+}
+
+}  // namespace runtime::cli
