@@ -17,6 +17,8 @@ struct LaunchOptions {
   std::string launch_id;  // what kLaunchVariable is for the ranks
   // A rank that is still stopped (SIGSTOP) so long after another one has ended well is lost.
   std::chrono::nanoseconds patience = std::chrono::seconds(30);
+  // So is one that only has not ended. It may be saving, which takes its time.
+  std::chrono::nanoseconds ending_limit = std::chrono::hours(1);
   std::string mpiexec = "mpiexec";  // launch_mpi() only
 };
 

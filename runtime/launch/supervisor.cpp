@@ -50,7 +50,7 @@ struct Stream {
 
 class Supervisor {
  public:
-  Supervisor(const Signals& signals, std::chrono::nanoseconds patience, const OnLoss& on_loss)
+  Supervisor(const Signals& signals, const Patience& patience, const OnLoss& on_loss)
       : signals_(signals), patience_(patience), on_loss_(on_loss) {}
   Ending run(const std::vector<ChildSpec>& specs);
 
@@ -68,6 +68,7 @@ class Supervisor {
   void judge(const Child& child, Status status);
   void fail();
   void end_stopped();
+  void look_for_stragglers();
   void on_deadline();
   void finish_output();
   void end_children(Phase phase, std::optional<int> signal);
@@ -75,7 +76,7 @@ class Supervisor {
   int timeout_ms() const;
 
   const Signals& signals_;
-  const std::chrono::nanoseconds patience_;
+  const Patience patience_;
   const OnLoss& on_loss_;
   Sink out_{STDOUT_FILENO}, err_{STDERR_FILENO};
   ProcessTree tree_;
@@ -83,6 +84,7 @@ class Supervisor {
   std::vector<Stream> streams_;
   Phase phase_ = Phase::kRunning;
   std::optional<Clock::time_point> deadline_;
+  std::optional<Clock::time_point> first_end_;  // of a process that has ended well
   std::optional<Status> cause_;
   bool found_stopped_ = false;  // a rank that others have waited for in vain
   int asked_ = 0;               // the first signal of the user's
@@ -167,8 +169,9 @@ void Supervisor::on_deaths() {
   }
   for (const auto& [child, status] : dead) judge(child, status);
   end_stopped();
-  if (!dead.empty() && phase_ == Phase::kRunning && !deadline_)
-    deadline_ = Clock::now() + patience_;
+  if (dead.empty() || phase_ != Phase::kRunning || first_end_) return;
+  first_end_ = Clock::now();
+  deadline_ = *first_end_ + patience_.stopped;
 }
 
 void Supervisor::fail() {
@@ -221,17 +224,29 @@ std::string Supervisor::running_names() const {
   return names;
 }
 
+// Others have ended well. A rank that is stopped cannot follow them, and one that hangs in a
+// library at its end would keep the launcher for ever.
+void Supervisor::look_for_stragglers() {
+  const auto stopped = [](const Child& c) { return c.rank >= 0 && is_stopped(c.pid); };
+  const auto now = Clock::now();
+  const bool late = now - *first_end_ >= patience_.running;
+  deadline_ = now + std::min(patience_.stopped, patience_.running);
+  if (!late && std::none_of(children_.begin(), children_.end(), stopped)) return;
+  if (late)
+    err_.add("error: " + running_names() + " still runs " +
+             std::to_string(std::chrono::round<std::chrono::seconds>(patience_.running).count()) +
+             " s after another rank has ended: it hangs, and is ended\n");
+  cause_ = Status(SIGSTOP);
+  fail();
+  end_stopped();
+}
+
 void Supervisor::on_deadline() {
   deadline_.reset();
   if (children_.empty()) {
     phase_ = Phase::kOver;
-  } else if (phase_ == Phase::kRunning) {  // others have ended well
-    const auto stopped = [](const Child& c) { return c.rank >= 0 && is_stopped(c.pid); };
-    deadline_ = Clock::now() + patience_;
-    if (std::none_of(children_.begin(), children_.end(), stopped)) return;
-    cause_ = Status(SIGSTOP);
-    fail();
-    end_stopped();
+  } else if (phase_ == Phase::kRunning) {
+    look_for_stragglers();
   } else if (phase_ == Phase::kFailed) {
     end_children(Phase::kEnding, SIGTERM);
   } else {
@@ -310,7 +325,7 @@ int Signals::take() const {
 }
 
 Ending supervise(const std::vector<ChildSpec>& specs, const Signals& signals,
-                 std::chrono::nanoseconds patience, const OnLoss& on_loss) {
+                 const Patience& patience, const OnLoss& on_loss) {
   return Supervisor(signals, patience, on_loss).run(specs);
 }
 

@@ -47,12 +47,17 @@ struct Ending {
 // not throw.
 using OnLoss = std::function<void(int rank, const std::string& how, bool gave_up)>;
 
+// A rank that still runs so long after another one has ended with 0 is lost.
+struct Patience {
+  std::chrono::nanoseconds stopped;  // with a rank that is stopped (SIGSTOP)
+  std::chrono::nanoseconds running;  // with every other, which may be saving
+};
+
 // Starts all, forwards their output, ends them as README.md says, and returns when no process below
 // this one is left. The exit code: 0 when all have ended with 0; the code of the process that has
 // failed first (4 if a signal killed it); 128 + signal after a stop that was asked for.
-// A rank that is still stopped (SIGSTOP) `patience` after another one has ended with 0 is lost.
 Ending supervise(const std::vector<ChildSpec>& specs, const Signals& signals,
-                 std::chrono::nanoseconds patience, const OnLoss& on_loss = nullptr);
+                 const Patience& patience, const OnLoss& on_loss = nullptr);
 
 }  // namespace runtime::launch
 

@@ -26,7 +26,7 @@ import chaos_summary
 from chaos_baseline import Baselines
 from chaos_do import do
 from chaos_judge import judge
-from chaos_run import copy_folder
+from chaos_run import keep_folder
 
 LOCK = threading.Lock()
 
@@ -41,7 +41,7 @@ def run_case(case, baselines, failures=None):
         result = judge(case, done, baselines, folder)
         if result["status"] == "wrong" and failures:
             os.makedirs(failures, exist_ok=True)
-            copy_folder(folder, os.path.join(failures, f"{case['kind']}-{case['seed']}"))
+            keep_folder(folder, os.path.join(failures, f"{case['kind']}-{case['seed']}"))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return {**case, **result, "seconds": round(time.time() - begin, 2)}

@@ -3,9 +3,10 @@ import gzip
 import random
 import struct
 
-# Deadlines of the jobs in seconds: comm.timeout_s and comm.init_timeout_s. The judge reckons with them.
+# Deadlines of the jobs in seconds: comm.timeout_s, init_timeout_s and save_timeout_s. The judge reckons with them.
 TIMEOUT_S = 2
 INIT_TIMEOUT_S = 5
+SAVE_TIMEOUT_S = 6
 
 CONFIG = f"""
 [job]
@@ -30,6 +31,7 @@ log_every_steps = 5
 [comm]
 timeout_s = {TIMEOUT_S}
 init_timeout_s = {INIT_TIMEOUT_S}
+save_timeout_s = {SAVE_TIMEOUT_S}
 """
 
 # Steps without an end, for faults that come while ranks are at work.

@@ -102,7 +102,8 @@ class Run:
                 os.close(writer)
             else:
                 os.dup2(os.open(what, os.O_RDWR), stream)
-        for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and its children would too
+        # Python ignores two of them, nohup and shells in the background the others, and what is ignored stays so in children.
+        for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
             signal.signal(number, signal.SIG_DFL)
 
     def start(self):
@@ -156,3 +157,11 @@ class Run:
 def copy_folder(source, to):
     shutil.rmtree(to, ignore_errors=True)
     shutil.copytree(source, to, symlinks=True)
+
+
+def keep_folder(source, to):
+    """For people to look at; what cannot be copied (a FIFO of mpirun) is left out."""
+    try:
+        copy_folder(source, to)
+    except shutil.Error as error:
+        print(f"{to} is not complete: {error}")

@@ -3,12 +3,14 @@
 //   CHAOS_PLUGIN_INNER=<path of the plugin that does the work>
 //   CHAOS_PLUGIN="launch:how=error:after=5:times=1:rank=1:in=runtime"
 //
-// The first word is the slot: `entry`, `options`, `shutdown`, `get_interface`, or the name of one in
-// a table of rt/device.h, rt/kernel.h or rt/communicator.h. `how` is one of the words of `fail`
+// The first word is the slot: `entry`, `options`, `shutdown`, `get_interface`, or the name of one
+// in a table of rt/device.h, rt/kernel.h or rt/communicator.h. `how` is one of the words of `fail`
 // below, or `garbage`, `null` and `nan`: the inner plugin does its work, and what it answers is
 // overwritten. `after`, `times`, `rank` and CHAOS_LOG are those of shim.c; `in` is the program,
-// `runtime` or `plugin_probe`, as both call every plugin. `trace` in place of a slot lets everything
-// work and logs every call.
+// `runtime` or `plugin_probe`, as both call every plugin. `trace` in place of a slot lets
+// everything work and logs every call.
+#include "rt/plugin.h"
+
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -25,14 +27,12 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <type_traits>
 
 #include "rt/communicator.h"
 #include "rt/device.h"
 #include "rt/kernel.h"
-#include "rt/plugin.h"
 
 namespace {
 
@@ -135,7 +135,9 @@ bool goes_on() {
 }
 
 template <class T>
-concept Sized = requires(T t) { t.size; };
+concept Sized = requires(T t) {
+  t.size;
+};
 
 // Over an answer: bytes that make large numbers, texts without an end and flags that nobody knows.
 template <class T>
@@ -304,9 +306,10 @@ const rt_communicator_api* wrap(const rt_communicator_api& inner) {
 
 const void* get_interface(void* self, const char* name, uint32_t version) {
   const rt_plugin& inner = inner_of(self);
-  if (fault().is_due("get_interface") && !goes_on()) fail(nullptr);
+  const bool is_due = fault().is_due("get_interface");
+  if (is_due) fail(nullptr);
   const void* const table = inner.get_interface(inner.self, name, version);
-  if (table == nullptr || std::string_view(fault().how) == "null") return table;
+  if (table == nullptr || (is_due && fault().how == "null")) return nullptr;
   if (std::strcmp(name, RT_INTERFACE_DEVICE) == 0)
     return wrap(*static_cast<const rt_device_api*>(table));
   if (std::strcmp(name, RT_INTERFACE_KERNEL) == 0)

@@ -39,12 +39,12 @@
 enum { kTextBytes = 256, kPathBytes = 512 };
 
 struct fault {
-  int error;          /* 0: none */
-  long short_bytes;   /* -1: none */
-  long delay_ms;      /* 0: none */
-  int signal;         /* 0: none */
-  long after, times;  /* of the calls that match */
-  unsigned long min;  /* bytes */
+  int error;         /* 0: none */
+  long short_bytes;  /* -1: none */
+  long delay_ms;     /* 0: none */
+  int signal;        /* 0: none */
+  long after, times; /* of the calls that match */
+  unsigned long min; /* bytes */
   char call[32], path[128];
 };
 
@@ -57,17 +57,35 @@ struct name {
   int value;
 };
 
-static const struct name kErrors[] = {
-    {"ENOSPC", ENOSPC},     {"EIO", EIO},         {"EINTR", EINTR},           {"EACCES", EACCES},
-    {"EMFILE", EMFILE},     {"ENFILE", ENFILE},   {"ENOMEM", ENOMEM},         {"EAGAIN", EAGAIN},
-    {"EROFS", EROFS},       {"EDQUOT", EDQUOT},   {"EBADF", EBADF},           {"EPIPE", EPIPE},
-    {"ENOENT", ENOENT},     {"EPERM", EPERM},     {"ECONNRESET", ECONNRESET}, {"EFBIG", EFBIG},
-    {"ENOBUFS", ENOBUFS},   {"EXDEV", EXDEV},     {"ECONNREFUSED", ECONNREFUSED},
-    {"ENETUNREACH", ENETUNREACH}, {"ETIMEDOUT", ETIMEDOUT}, {"EHOSTUNREACH", EHOSTUNREACH},
-    {"EADDRINUSE", EADDRINUSE},   {"ECONNABORTED", ECONNABORTED}, {"ESTALE", ESTALE},
-    {"ENOLCK", ENOLCK},     {"EINVAL", EINVAL}};
-static const struct name kSignals[] = {{"KILL", SIGKILL}, {"STOP", SIGSTOP}, {"TERM", SIGTERM},
-                                       {"INT", SIGINT},   {"HUP", SIGHUP}};
+static const struct name kErrors[] = {{"ENOSPC", ENOSPC},
+                                      {"EIO", EIO},
+                                      {"EINTR", EINTR},
+                                      {"EACCES", EACCES},
+                                      {"EMFILE", EMFILE},
+                                      {"ENFILE", ENFILE},
+                                      {"ENOMEM", ENOMEM},
+                                      {"EAGAIN", EAGAIN},
+                                      {"EROFS", EROFS},
+                                      {"EDQUOT", EDQUOT},
+                                      {"EBADF", EBADF},
+                                      {"EPIPE", EPIPE},
+                                      {"ENOENT", ENOENT},
+                                      {"EPERM", EPERM},
+                                      {"ECONNRESET", ECONNRESET},
+                                      {"EFBIG", EFBIG},
+                                      {"ENOBUFS", ENOBUFS},
+                                      {"EXDEV", EXDEV},
+                                      {"ECONNREFUSED", ECONNREFUSED},
+                                      {"ENETUNREACH", ENETUNREACH},
+                                      {"ETIMEDOUT", ETIMEDOUT},
+                                      {"EHOSTUNREACH", EHOSTUNREACH},
+                                      {"EADDRINUSE", EADDRINUSE},
+                                      {"ECONNABORTED", ECONNABORTED},
+                                      {"ESTALE", ESTALE},
+                                      {"ENOLCK", ENOLCK},
+                                      {"EINVAL", EINVAL}};
+static const struct name kSignals[] = {
+    {"KILL", SIGKILL}, {"STOP", SIGSTOP}, {"TERM", SIGTERM}, {"INT", SIGINT}, {"HUP", SIGHUP}};
 
 /* A word that nobody knows is an error of whoever wrote it, and may not become a fault that is
  * never reached. */
@@ -162,7 +180,8 @@ static void write_log(const char* call, size_t bytes, const char* path) {
   if (file == NULL) return;
   const int length = snprintf(line, sizeof(line), "%s rank %s pid %d bytes %zu %s\n", call,
                               rank == NULL ? "-" : rank, (int)getpid(), bytes, path);
-  const long fd = syscall(SYS_openat, AT_FDCWD, file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  const long fd =
+      syscall(SYS_openat, AT_FDCWD, file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (fd < 0) return;
   syscall(SYS_write, fd, line, (size_t)length);
   syscall(SYS_close, fd);
@@ -222,29 +241,29 @@ static void* real_function(const char* name, _Atomic(void*)* known) {
 }
 
 /* `REAL(name)` is the function that the shim stands before. */
-#define REAL(result, name, ...)                                   \
-  static _Atomic(void*) name##_known;                             \
-  static result (*real_##name(void))(__VA_ARGS__) {               \
-    result (*function)(__VA_ARGS__) = NULL;                       \
-    *(void**)&function = real_function(#name, &name##_known);     \
-    return function;                                              \
+#define REAL(result, name, ...)                               \
+  static _Atomic(void*) name##_known;                         \
+  static result (*real_##name(void))(__VA_ARGS__) {           \
+    result (*function)(__VA_ARGS__) = NULL;                   \
+    *(void**)&function = real_function(#name, &name##_known); \
+    return function;                                          \
   }
 #define FAILS(call, fd, path, bytes) (is_hit(call, fd, path, bytes) && fault.error != 0)
-#define FAIL_WITH(result)  \
-  do {                     \
-    errno = fault.error;   \
-    return (result);       \
+#define FAIL_WITH(result) \
+  do {                    \
+    errno = fault.error;  \
+    return (result);      \
   } while (0)
 
 /* A function of a descriptor and some bytes that may be cut. */
-#define TRANSFER(result, name, call, data, parameters, arguments)            \
-  REAL(result, name, int, data, size_t EXTRA_TYPES_##name)                   \
-  result name parameters {                                                   \
-    if (is_hit(call, fd, NULL, bytes)) {                                     \
-      if (fault.error != 0) FAIL_WITH(-1);                                   \
-      bytes = cut(bytes);                                                    \
-    }                                                                        \
-    return real_##name() arguments;                                          \
+#define TRANSFER(result, name, call, data, parameters, arguments) \
+  REAL(result, name, int, data, size_t EXTRA_TYPES_##name)        \
+  result name parameters {                                        \
+    if (is_hit(call, fd, NULL, bytes)) {                          \
+      if (fault.error != 0) FAIL_WITH(-1);                        \
+      bytes = cut(bytes);                                         \
+    }                                                             \
+    return real_##name() arguments;                               \
   }
 #define EXTRA_TYPES_read
 #define EXTRA_TYPES_write
@@ -282,36 +301,36 @@ static int first_part(const struct iovec* parts, int count, struct iovec* first)
   return 0;
 }
 
-#define VECTOR(name, call)                                                       \
-  REAL(ssize_t, name, int, const struct iovec*, int)                             \
-  ssize_t name(int fd, const struct iovec* parts, int count) {                   \
-    struct iovec first;                                                          \
-    if (is_hit(call, fd, NULL, 0)) {                                             \
-      if (fault.error != 0) FAIL_WITH(-1);                                       \
-      if (fault.short_bytes >= 0 && first_part(parts, count, &first))            \
-        return real_##name()(fd, &first, 1);                                     \
-    }                                                                            \
-    return real_##name()(fd, parts, count);                                      \
+#define VECTOR(name, call)                                            \
+  REAL(ssize_t, name, int, const struct iovec*, int)                  \
+  ssize_t name(int fd, const struct iovec* parts, int count) {        \
+    struct iovec first;                                               \
+    if (is_hit(call, fd, NULL, 0)) {                                  \
+      if (fault.error != 0) FAIL_WITH(-1);                            \
+      if (fault.short_bytes >= 0 && first_part(parts, count, &first)) \
+        return real_##name()(fd, &first, 1);                          \
+    }                                                                 \
+    return real_##name()(fd, parts, count);                           \
   }
 VECTOR(readv, "read")
 VECTOR(writev, "write")
 
 /* Ancillary data (descriptors) goes with the first part. */
-#define MESSAGE(name, call, type)                                                \
-  REAL(ssize_t, name, int, type, int)                                            \
-  ssize_t name(int fd, type message, int flags) {                                \
-    struct iovec first;                                                          \
-    if (is_hit(call, fd, NULL, 0)) {                                             \
-      if (fault.error != 0) FAIL_WITH(-1);                                       \
-      if (fault.short_bytes >= 0 &&                                              \
-          first_part(message->msg_iov, (int)message->msg_iovlen, &first)) {      \
-        struct msghdr shorter = *message;                                        \
-        shorter.msg_iov = &first;                                                \
-        shorter.msg_iovlen = 1;                                                  \
-        return real_##name()(fd, &shorter, flags);                               \
-      }                                                                          \
-    }                                                                            \
-    return real_##name()(fd, message, flags);                                    \
+#define MESSAGE(name, call, type)                                           \
+  REAL(ssize_t, name, int, type, int)                                       \
+  ssize_t name(int fd, type message, int flags) {                           \
+    struct iovec first;                                                     \
+    if (is_hit(call, fd, NULL, 0)) {                                        \
+      if (fault.error != 0) FAIL_WITH(-1);                                  \
+      if (fault.short_bytes >= 0 &&                                         \
+          first_part(message->msg_iov, (int)message->msg_iovlen, &first)) { \
+        struct msghdr shorter = *message;                                   \
+        shorter.msg_iov = &first;                                           \
+        shorter.msg_iovlen = 1;                                             \
+        return real_##name()(fd, &shorter, flags);                          \
+      }                                                                     \
+    }                                                                       \
+    return real_##name()(fd, message, flags);                               \
   }
 MESSAGE(sendmsg, "send", const struct msghdr*)
 MESSAGE(recvmsg, "recv", struct msghdr*)
@@ -349,7 +368,8 @@ int close(int fd) {
   if (fails) FAIL_WITH(-1);
   return result;
 }
-CALL(int, rename, "rename", -1, to, 0, -1, two_paths, (const char* from, const char* to), (from, to))
+CALL(int, rename, "rename", -1, to, 0, -1, two_paths, (const char* from, const char* to),
+     (from, to))
 CALL(int, renameat, "rename", -1, to, 0, -1, at, (int a, const char* from, int b, const char* to),
      (a, from, b, to))
 CALL(int, unlink, "unlink", -1, path, 0, -1, path, (const char* path), (path))
@@ -384,27 +404,27 @@ CALL(FILE*, fopen64, "open", -1, path, 0, NULL, stream, (const char* path, const
      (path, mode))
 
 /* open() takes its mode only where it may make a file. */
-#define MODE_OF(flags, last)                                      \
-  mode_t mode = 0;                                                \
-  if (((flags) & O_CREAT) != 0 || ((flags) & O_TMPFILE) == O_TMPFILE) { \
-    va_list list;                                                 \
-    va_start(list, last);                                         \
-    mode = va_arg(list, mode_t);                                  \
-    va_end(list);                                                 \
+#define MODE_OF(flags, last)                                        \
+  mode_t mode = 0;                                                  \
+  if (((flags)&O_CREAT) != 0 || ((flags)&O_TMPFILE) == O_TMPFILE) { \
+    va_list list;                                                   \
+    va_start(list, last);                                           \
+    mode = va_arg(list, mode_t);                                    \
+    va_end(list);                                                   \
   }
-#define OPEN(name)                                                \
-  REAL(int, name, const char*, int, ...)                          \
-  int name(const char* path, int flags, ...) {                    \
-    MODE_OF(flags, flags)                                         \
-    if (FAILS("open", -1, path, 0)) FAIL_WITH(-1);                \
-    return real_##name()(path, flags, mode);                      \
+#define OPEN(name)                                 \
+  REAL(int, name, const char*, int, ...)           \
+  int name(const char* path, int flags, ...) {     \
+    MODE_OF(flags, flags)                          \
+    if (FAILS("open", -1, path, 0)) FAIL_WITH(-1); \
+    return real_##name()(path, flags, mode);       \
   }
-#define OPEN_AT(name)                                             \
-  REAL(int, name, int, const char*, int, ...)                     \
-  int name(int folder, const char* path, int flags, ...) {        \
-    MODE_OF(flags, flags)                                         \
-    if (FAILS("open", -1, path, 0)) FAIL_WITH(-1);                \
-    return real_##name()(folder, path, flags, mode);              \
+#define OPEN_AT(name)                                      \
+  REAL(int, name, int, const char*, int, ...)              \
+  int name(int folder, const char* path, int flags, ...) { \
+    MODE_OF(flags, flags)                                  \
+    if (FAILS("open", -1, path, 0)) FAIL_WITH(-1);         \
+    return real_##name()(folder, path, flags, mode);       \
   }
 OPEN(open)
 OPEN(open64)
