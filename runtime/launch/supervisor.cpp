@@ -184,6 +184,9 @@ void Supervisor::judge(const Child& child, Status status) {
   if (phase_ == Phase::kEnding || child.given_up || (!status.killed && status.value == 0)) return;
   if (status.killed ? status.value == asked_ : is_stop_code(status.value)) {
     stopped_ = status.killed ? 128 + status.value : status.value;
+    // It had not come so far that it takes signals, and the others would wait for it to come.
+    if (status.killed && on_loss_ && child.rank >= 0)
+      on_loss_(child.rank, "it " + status.text(), false);
     return;
   }
   if (cause_ && (!cause_->is_consequence() || status.is_consequence())) return;
@@ -278,7 +281,9 @@ Ending Supervisor::run(const std::vector<ChildSpec>& specs) {
   deadline_.reset();
   tree_.end();
   finish_output();
-  return {cause_ ? cause_->exit_code() : stopped_, asked_ != 0, out_.error()};
+  // Ranks that were told to stop, and lost one that had gone already, have done as they were told.
+  const bool only_stopped = !cause_ || (stopped_ != 0 && cause_->is_consequence());
+  return {only_stopped ? stopped_ : cause_->exit_code(), asked_ != 0, out_.error()};
 }
 
 }  // namespace

@@ -100,6 +100,8 @@ def draw_syscall(r, baselines):
     if found is None:
         return None
     case, words = found
+    if case["job"] == "train_cpu" and case["call"] == "malloc":  # oneDNN writes to what it has not got
+        return None
     how = r.choice(ERRORS[case["call"]])
     case["how"] = how
     if how == "short":
@@ -180,6 +182,8 @@ def draw_plugin(r, baselines):
         return None
     words, rank, program = found
     how = r.choice(CRASH_HOW if r.random() < 0.3 else FATAL_HOW + ["nan"] * (words[0] == "launch"))
+    if words[0] == "entry" and how == "garbage":  # pointers of an instance cannot be looked at without falling over them
+        program = "plugin_probe"
     words += [f"how={how}", f"in={program}", f"times={r.choice([1, 1, 0])}"]
     if rank != "-":
         words.append(f"rank={rank}")

@@ -59,7 +59,8 @@ def of_crash(case, _):
     how, rank = case["how"], case["rank"]
     processes = chaos_jobs.has_processes(case["job"])
     if how == "TERM":
-        return Expected({0} | stopped_by("TERM") | ({4} if processes else set()), rank_words(rank) if processes else [])
+        of_rank = processes and rank != "-"
+        return Expected({0} | stopped_by("TERM") | ({4} if of_rank else set()), rank_words(rank) if of_rank else [])
     if how == "STOP" and not processes:
         return Expected({0} | stopped_by("TERM"))
     if rank == "-":
@@ -68,13 +69,17 @@ def of_crash(case, _):
 
 
 def syscall_names(case):
-    """The reason in the system's words, or in ours for memory, threads and descriptors."""
-    how = case["how"]
+    """The reason in the system's words, or in ours for memory, threads, descriptors and files that are not there."""
+    how, call = case["how"], case["call"]
     words = ["memory", "thread", "Resource temporarily unavailable", "ulimit"]
     if hasattr(errno, how):
         words.append(os.strerror(getattr(errno, how)))
     path = [w[5:] for w in case["variables"]["CHAOS"].split(":") if w.startswith("path=")]
-    return words + [p for p in path if not p.startswith(("socket", "pipe", "anon_inode"))] + ["rank"]
+    if chaos_jobs.has_processes(case["job"]) and case["rank"] != "-":
+        words += rank_words(case["rank"])
+    if call in ("read", "write", "poll") and path and path[0].startswith(("pipe", "anon_inode")):
+        words.append("plugin")  # the pipe to the program that looks at plugins
+    return words + [p for p in path if not p.startswith(("socket", "pipe", "anon_inode"))]
 
 
 def of_syscall(case, _):

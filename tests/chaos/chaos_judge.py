@@ -60,7 +60,7 @@ class Judge:
         signals = [name for name, _, got in self.done.sent if got and name != "PAUSE"]
         return (self.code in (-9, -6, -11, 7, 137) or "KILL" in signals or "STOP" in signals or len(signals) > 1
                 or self.case.get("how") in ("KILL", "STOP", "segv", "abort", "quit", "exit", "hang")
-                or (self.code in STOP_CODES and self.case.get("how") == "hang"))
+                or (self.code in STOP_CODES and (self.case.get("how") == "hang" or not chaos_jobs.is_training(self.case["job"]))))
 
     def _launcher_was_killed(self):
         return self.code == -9 or self.case["job"] == "mpi2"

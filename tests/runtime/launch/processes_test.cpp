@@ -91,6 +91,16 @@ TEST(Processes, TheFirstSignalLetsRanksSaveAndTheExitCodeTellsIt) {
   }
 }
 
+// Before a rank takes signals they kill it; the others lose it, and that is no failure.
+TEST(Processes, ARankThatIsKilledByTheFirstSignalIsStoppedLikeTheOthers) {
+  Program program(
+      processes(2, {"1:ignore=15", "out=ready", "1:sleep=700", "1:exit=4", "sleep=50000"}));
+  program.wait_for("ready", 2);
+  program.send(SIGTERM);
+  EXPECT_EQ(program.wait(), 143) << program.err();
+  expect_nothing_left(program);
+}
+
 TEST(Processes, TheSecondSignalEndsThemAtOnce) {
   Program program(processes(2, {"train=50000"}));
   program.wait_for("training", 2);
