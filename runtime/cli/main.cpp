@@ -2,12 +2,15 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <new>
 #include <string>
+#include <string_view>
 #include <system_error>
 
 #include "plugins/host/error.h"
@@ -28,6 +31,20 @@ void open_standard_streams() {
   }
 }
 
+// Whether main() still works. A plugin that calls exit() would end the program with a code of its
+// own, 0 perhaps, and nothing saved: nothing else can tell that from the program's own end.
+std::atomic<bool> is_working = true;
+
+void refuse_exit_of_others() {
+  if (!is_working) return;
+  constexpr std::string_view kText =
+      "error: something in this process has called exit() before the work was done; a plugin or a "
+      "library of one must answer with an error instead\n";
+  if (write(STDERR_FILENO, kText.data(), kText.size()) < 0) {  // then nobody can be told
+  }
+  _exit(static_cast<int>(runtime::ExitCode::kPlugin));
+}
+
 int report(const char* what, int code) {
   std::fflush(stdout);
   std::fprintf(stderr, "error: %s\n", what);
@@ -44,10 +61,7 @@ int report_no_memory() {
   return report(text, static_cast<int>(runtime::ExitCode::kPlugin));
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  open_standard_streams();
+int run(int argc, char** argv) {
   // A reader that has ended is an error of write(), and not the end of the training.
   std::signal(SIGPIPE, SIG_IGN);
   try {
@@ -69,4 +83,14 @@ int main(int argc, char** argv) {
   } catch (const std::exception& e) {
     return report(e.what(), 1);
   }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  open_standard_streams();
+  std::atexit(refuse_exit_of_others);
+  const int code = run(argc, argv);
+  is_working = false;
+  return code;
 }

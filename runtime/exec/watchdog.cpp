@@ -3,8 +3,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
 #include <exception>
 #include <fstream>
+#include <string_view>
 #include <utility>
 
 #include "plugins/host/error.h"
@@ -24,9 +27,10 @@ constexpr milliseconds kAnswers{600};
 constexpr milliseconds kAlarmSlice{10};
 
 // To the end, whatever interrupts it; used where stdio may be locked by a thread that hangs.
-void write_stderr(const std::string& text) {
+void write_stderr(std::string_view text) {
   for (size_t done = 0; done < text.size();) {
     const ssize_t n = ::write(STDERR_FILENO, text.data() + done, text.size() - done);
+    if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return;
     done += static_cast<size_t>(n);
   }
@@ -272,15 +276,7 @@ void Watchdog::conclude(const Incident& incident) {
   if (over_) return;
   over_ = true;
   Evidence evidence{.self = recorder_.rank(), .world_size = world_size_};
-  link_->gather({.rank = recorder_.rank(),
-                 .kind = incident.kind(),
-                 .text = incident.text(),
-                 .position = recorder_.position(),
-                 .silent = silent_},
-                evidence);
-  evidence.now_ns = monotonic_ns();
-  if (!options_.job_folder.empty()) evidence.recorders = read_recorders(options_.job_folder);
-  message_ = diagnose(incident, evidence) + write_dumps(evidence);
+  message_ = explain(incident, evidence);
   failed_.store(true, std::memory_order_release);
   // An error of a rank's own is the job's; with ranks that are threads this is that rank's process.
   auto code = ExitCode::kCommunication;
@@ -288,6 +284,26 @@ void Watchdog::conclude(const Incident& incident) {
     if (n.kind == Note::Kind::kOwnError) code = static_cast<ExitCode>(n.exit_code);
   }
   end_at(kGrace, message_, code);
+}
+
+// The message. Where there is no memory for all of it, the job ends with a part of it.
+std::string Watchdog::explain(const Incident& incident, Evidence& evidence) const {
+  std::string text;
+  try {
+    link_->gather({.rank = recorder_.rank(),
+                   .kind = incident.kind(),
+                   .text = incident.text(),
+                   .position = recorder_.position(),
+                   .silent = silent_},
+                  evidence);
+    evidence.now_ns = monotonic_ns();
+    if (!options_.job_folder.empty()) evidence.recorders = read_recorders(options_.job_folder);
+    text = diagnose(incident, evidence);
+    return text + write_dumps(evidence);
+  } catch (const std::exception& error) {
+    if (text.empty()) text = "another rank is lost: " + incident.text();
+    return text + "; more could not be found out: " + error.what();
+  }
 }
 
 // This rank's collectives, and by the first of the survivors those of ranks that cannot write them.
@@ -334,11 +350,25 @@ void Watchdog::watch() {
     }
     if (end_ns_ != 0) continue;
     lock.unlock();
+    look_around();
+    lock.lock();
+  }
+}
+
+// Nothing may leave the watchdog's thread, least of all for want of memory: the rank would end with
+// SIGABRT, or nobody would watch over it.
+void Watchdog::look_around() {
+  try {
     if (const auto incident = look())
       conclude(*incident);
     else if (link_->alarm())
       conclude(pending());
-    lock.lock();
+  } catch (const std::exception& error) {
+    char text[300];
+    std::snprintf(text, sizeof text, "error: rank %d cannot watch over its job any more: %.200s\n",
+                  recorder_.rank(), error.what());
+    write_stderr(text);
+    ::_exit(static_cast<int>(ExitCode::kPlugin));
   }
 }
 

@@ -116,9 +116,11 @@ class Watchdog {
   std::optional<Incident> look();
   void conclude(const Incident& incident);
   void leave(const std::string& text, ExitCode code);
+  std::string explain(const Incident& incident, Evidence& evidence) const;
   std::string write_dumps(const Evidence& evidence) const;
   void leave_shelter();
   void end_at(std::chrono::milliseconds grace, const std::string& message, ExitCode code);
+  void look_around();
   void watch();
 
   FlightRecorder& recorder_;

@@ -22,7 +22,6 @@ namespace runtime::launch {
 namespace {
 
 constexpr int kLostRank = static_cast<int>(ExitCode::kCommunication);
-constexpr int kHighestExitCode = static_cast<int>(ExitCode::kNumeric);
 
 using Variables = std::map<std::string, std::string>;
 
@@ -121,26 +120,32 @@ DataError lost_output(int error) {
                    "it elsewhere");
 }
 
+// A rank that ends with a code of nobody's (a plugin has called _exit, mpiexec says 128 + signal or
+// the bare signal) is lost like one that was killed.
+bool is_documented(int exit_code) {
+  return exit_code == 0 || is_stop_code(exit_code) ||
+         (exit_code >= static_cast<int>(ExitCode::kConfiguration) &&
+          exit_code <= static_cast<int>(ExitCode::kNumeric));
+}
+
 using MakeSpecs = std::function<std::vector<ChildSpec>(const std::string& rendezvous)>;
 
-int run(const LaunchOptions& options, const MakeSpecs& make_specs, bool through_mpiexec) {
+int run(const LaunchOptions& options, const MakeSpecs& make_specs) {
   std::fflush(nullptr);
   const Signals signals;
   for (int restart = 1;; ++restart) {
     const RendezvousFolder folder;
     Supervision supervision;
     supervision.patience = options.patience;
+    supervision.ending_limit = options.ending_limit;
     supervision.saving = options.saving;
     supervision.is_saving = [&] { return is_saving(folder.path()); };
     supervision.on_loss = [&](int rank, const std::string& how, bool gave_up) {
       post_loss(folder, options.ranks, rank, how, gave_up);
     };
     Ending ending = supervise(make_specs(folder.address()), signals, supervision);
-    // mpiexec says 128 + signal, or the bare signal, for a rank that was killed.
     // The codes of ranks that were told to stop, and have, are their own.
-    const bool known =
-        ending.exit_code <= kHighestExitCode || ending.asked || is_stop_code(ending.exit_code);
-    if (through_mpiexec && !known) ending.exit_code = kLostRank;
+    if (!ending.asked && !is_documented(ending.exit_code)) ending.exit_code = kLostRank;
     if (ending.exit_code != kLostRank || ending.asked || restart > options.max_restarts) {
       if (ending.exit_code == 0 && ending.output_error != 0) throw lost_output(ending.output_error);
       return ending.exit_code;
@@ -159,14 +164,14 @@ int launch_processes(const LaunchOptions& options) {
       list.push_back(rank_of(options, rank, rendezvous));
     return list;
   };
-  return run(options, specs, false);
+  return run(options, specs);
 }
 
 int launch_mpi(const LaunchOptions& options) {
   const auto specs = [&](const std::string& rendezvous) {
     return std::vector<ChildSpec>{mpiexec_of(options, rendezvous)};
   };
-  return run(options, specs, true);
+  return run(options, specs);
 }
 
 void end_with_parent() { prctl(PR_SET_PDEATHSIG, SIGKILL); }

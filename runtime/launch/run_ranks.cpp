@@ -275,6 +275,7 @@ int start_processes(const RunRanks& run, const std::string& backend) {
   o.launch_id = make_nonce();
   o.patience = seconds(run.config.comm.timeout_s);
   o.saving = seconds(run.config.comm.save_timeout_s);
+  o.ending_limit = seconds(run.config.comm.timeout_s + run.config.comm.save_timeout_s);
   o.mpiexec = run.config.launch.mpiexec;
   return backend == "mpi" ? launch_mpi(o) : launch_processes(o);
 }

@@ -68,6 +68,7 @@ class Supervisor {
   void judge(const Child& child, Status status);
   void fail();
   void end_stopped();
+  void look_for_stragglers();
   void on_deadline();
   void finish_output();
   void end_children(Phase phase, std::optional<int> signal);
@@ -83,7 +84,8 @@ class Supervisor {
   std::vector<Stream> streams_;
   Phase phase_ = Phase::kRunning;
   std::optional<Clock::time_point> deadline_;
-  Clock::time_point failed_at_;  // since kFailed
+  Clock::time_point failed_at_;                 // since kFailed
+  std::optional<Clock::time_point> first_end_;  // of a process that has ended well
   std::optional<Status> cause_;
   bool found_stopped_ = false;  // a rank that others have waited for in vain
   int asked_ = 0;               // the first signal of the user's
@@ -168,8 +170,9 @@ void Supervisor::on_deaths() {
   }
   for (const auto& [child, status] : dead) judge(child, status);
   end_stopped();
-  if (!dead.empty() && phase_ == Phase::kRunning && !deadline_)
-    deadline_ = Clock::now() + options_.patience;
+  if (dead.empty() || phase_ != Phase::kRunning || first_end_) return;
+  first_end_ = Clock::now();
+  deadline_ = *first_end_ + options_.patience;
 }
 
 void Supervisor::fail() {
@@ -183,6 +186,9 @@ void Supervisor::judge(const Child& child, Status status) {
   if (phase_ == Phase::kEnding || child.given_up || (!status.killed && status.value == 0)) return;
   if (status.killed ? status.value == asked_ : is_stop_code(status.value)) {
     stopped_ = status.killed ? 128 + status.value : status.value;
+    // It had not come so far that it takes signals, and the others would wait for it to come.
+    if (status.killed && options_.on_loss && child.rank >= 0)
+      options_.on_loss(child.rank, "it " + status.text(), false);
     return;
   }
   if (cause_ && (!cause_->is_consequence() || status.is_consequence())) return;
@@ -223,21 +229,35 @@ std::string Supervisor::running_names() const {
   return names;
 }
 
+// Others have ended well. A rank that is stopped cannot follow them, and one that hangs in a
+// library at its end would keep the launcher for ever.
+void Supervisor::look_for_stragglers() {
+  const auto stopped = [](const Child& c) { return c.rank >= 0 && is_stopped(c.pid); };
+  const auto now = Clock::now();
+  const auto limit = options_.ending_limit;
+  const bool late = now - *first_end_ >= limit;
+  deadline_ = now + std::min(options_.patience, limit);
+  if (!late && std::none_of(children_.begin(), children_.end(), stopped)) return;
+  if (late)
+    err_.add("error: " + running_names() + " still runs " +
+             std::to_string(std::chrono::round<std::chrono::seconds>(limit).count()) +
+             " s after another rank has ended: it hangs, and is ended\n");
+  cause_ = Status(SIGSTOP);
+  fail();
+  end_stopped();
+}
+
 bool Supervisor::still_saves() const {
   return options_.is_saving && Clock::now() - failed_at_ < options_.saving && options_.is_saving();
+}
 }
 
 void Supervisor::on_deadline() {
   deadline_.reset();
   if (children_.empty()) {
     phase_ = Phase::kOver;
-  } else if (phase_ == Phase::kRunning) {  // others have ended well
-    const auto stopped = [](const Child& c) { return c.rank >= 0 && is_stopped(c.pid); };
-    deadline_ = Clock::now() + options_.patience;
-    if (std::none_of(children_.begin(), children_.end(), stopped)) return;
-    cause_ = Status(SIGSTOP);
-    fail();
-    end_stopped();
+  } else if (phase_ == Phase::kRunning) {
+    look_for_stragglers();
   } else if (phase_ == Phase::kFailed && still_saves()) {
     deadline_ = Clock::now() + kGrace;
   } else if (phase_ == Phase::kFailed) {
@@ -271,7 +291,9 @@ Ending Supervisor::run(const std::vector<ChildSpec>& specs) {
   deadline_.reset();
   tree_.end();
   finish_output();
-  return {cause_ ? cause_->exit_code() : stopped_, asked_ != 0, out_.error()};
+  // Ranks that were told to stop, and lost one that had gone already, have done as they were told.
+  const bool only_stopped = !cause_ || (stopped_ != 0 && cause_->is_consequence());
+  return {only_stopped ? stopped_ : cause_->exit_code(), asked_ != 0, out_.error()};
 }
 
 }  // namespace

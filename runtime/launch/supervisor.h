@@ -47,9 +47,12 @@ struct Ending {
 // not throw.
 using OnLoss = std::function<void(int rank, const std::string& how, bool gave_up)>;
 
+// How long the launcher waits for ranks, and whom it tells.
 struct Supervision {
   // A rank that is still stopped (SIGSTOP) so long after another one has ended with 0 is lost.
   std::chrono::nanoseconds patience = std::chrono::seconds(30);
+  // So is one that still runs, which may be saving.
+  std::chrono::nanoseconds ending_limit = std::chrono::hours(1);
   OnLoss on_loss;
   // Whether a rank writes files that should not be lost: then the ranks are not ended after a
   // failure before it has finished, or before `saving` is over. Must not throw.

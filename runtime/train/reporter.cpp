@@ -188,7 +188,11 @@ class MetricsFile : public Reporter {
     if (done > 0) cut_ = done < text.size();
   }
   void finish() override {
-    if (::fsync(fd_) != 0 && errno != EINVAL && errno != EROFS) failure_.add(reason(errno));
+    int result = 0;
+    do {
+      result = ::fsync(fd_);
+    } while (result != 0 && errno == EINTR);
+    if (result != 0 && errno != EINVAL && errno != EROFS) failure_.add(reason(errno));
     failure_.throw_if_any();
   }
 

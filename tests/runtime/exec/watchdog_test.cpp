@@ -289,6 +289,20 @@ TEST(WatchdogProcesses, AThreadThatIsStuckIsEndedFromOutside) {
   EXPECT_THAT(processes.errors(0), StartsWith("error: rank 1 of 2 is lost"));
 }
 
+// Nobody would catch it in the watchdog's thread.
+TEST(WatchdogProcesses, AWatchdogWithoutMemoryEndsTheRankWithWords) {
+  SharedBoard board(2);
+  Folder folder;
+  Processes processes(1, folder.path(), [&](int k) {
+    Rank rank(k, board, seconds(60), &folder);
+    rank.watchdog.attend([] { throw std::bad_alloc(); });
+    hang();
+  });
+  EXPECT_EQ(processes.exit_code(0), 3);
+  EXPECT_THAT(processes.errors(0),
+              StartsWith("error: rank 0 cannot watch over its job any more: std::bad_alloc"));
+}
+
 TEST(WatchdogProcesses, AnUnwindingThatHangsIsEndedFromOutside) {
   struct Hangs {
     ~Hangs() { hang(); }

@@ -128,6 +128,7 @@ int run_launcher(const std::string& kind, const std::vector<std::string>& words)
   options.ranks = std::atoi(words.at(0).c_str());
   options.max_restarts = std::atoi(words.at(1).c_str());
   options.patience = std::chrono::seconds(1);
+  options.ending_limit = std::chrono::seconds(8);
   options.arguments = {"rank"};
   options.arguments.insert(options.arguments.end(), words.begin() + 2, words.end());
   if (kind == "processes") return runtime::launch::launch_processes(options);

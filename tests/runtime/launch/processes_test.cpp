@@ -91,6 +91,16 @@ TEST(Processes, TheFirstSignalLetsRanksSaveAndTheExitCodeTellsIt) {
   }
 }
 
+// Before a rank takes signals they kill it; the others lose it, and that is no failure.
+TEST(Processes, ARankThatIsKilledByTheFirstSignalIsStoppedLikeTheOthers) {
+  Program program(
+      processes(2, {"1:ignore=15", "out=ready", "1:sleep=700", "1:exit=4", "sleep=50000"}));
+  program.wait_for("ready", 2);
+  program.send(SIGTERM);
+  EXPECT_EQ(program.wait(), 143) << program.err();
+  expect_nothing_left(program);
+}
+
 TEST(Processes, TheSecondSignalEndsThemAtOnce) {
   Program program(processes(2, {"train=50000"}));
   program.wait_for("training", 2);
@@ -161,6 +171,16 @@ TEST(Processes, ARankThatFailsGivesItsExitCodeAndEndsTheOthers) {
   expect_nothing_left(program);
 }
 
+// As when a plugin calls _exit: no caller of the launcher could know what the code means.
+TEST(Processes, ARankThatEndsWithACodeOfNobodysIsLost) {
+  for (const std::string code : {"1", "7", "127"}) {
+    Program program(processes(2, {"1:exit=" + code, "sleep=50000"}));
+    EXPECT_EQ(program.wait(), 4);
+    EXPECT_THAT(program.err(), HasSubstr("ended with exit code " + code));
+    expect_nothing_left(program);
+  }
+}
+
 TEST(Processes, AKilledRankIsNamedAndSurvivorsCanSaySomething) {
   Program program(processes(3, {"2:raise=9", "sleep=500", "err=lost rank 2", "exit=4"}));
   EXPECT_EQ(program.wait(), 4);
@@ -189,6 +209,14 @@ TEST(Processes, ARankThatIgnoresSigtermIsKilled) {
 TEST(Processes, AStoppedRankIsKilled) {
   Program program(processes(2, {"0:raise=19", "1:sleep=300", "1:exit=4"}));
   EXPECT_EQ(program.wait(), 4);
+  expect_nothing_left(program);
+}
+
+// As in the end of a plugin: the others have done their work, and no collective waits for it.
+TEST(Processes, ARankThatHangsWhenTheOthersHaveEndedIsLost) {
+  Program program(processes(3, {"1:sleep=50000", "err=over"}));
+  EXPECT_EQ(program.wait(seconds(18)), 4);
+  EXPECT_THAT(program.err(), HasSubstr("rank 1 still runs 8 s after another rank has ended"));
   expect_nothing_left(program);
 }
 

@@ -1,0 +1,248 @@
+"""One case out of one seed: what is done, to which job, where and when. Everything that a replay needs is in it."""
+import random
+
+import chaos_jobs
+from chaos_jobs import ENDLESS, has_processes
+
+GLOO = ["gloo2", "gloo3", "gloo3_zero", "gloo4_mesh", "gloo2_asynchronous"]
+ALONE = ["train", "train_csv", "train_cpu", "train_idx", "train_from"]
+LOCAL = ["local2", "local3_zero"]
+OTHERS = ["evaluate", "predict", "gradients", "record", "plan", "bench", "devices", "show", "gloo2_evaluate"]
+ALL = ALONE + LOCAL + GLOO + OTHERS
+
+# function -> what may become of a call
+ERRORS = {
+    "write": ["ENOSPC", "EIO", "EINTR", "EDQUOT", "EFBIG", "EPIPE", "short", "delay"],
+    "read": ["EIO", "EINTR", "short", "delay"],
+    "open": ["EACCES", "EMFILE", "ENFILE", "ENOENT", "EIO", "ENOSPC", "ENOMEM", "EROFS", "EINTR"],
+    "fsync": ["EIO", "ENOSPC", "EINTR", "EDQUOT", "delay"],
+    "close": ["EIO", "EINTR", "ENOSPC"],
+    "rename": ["ENOSPC", "EIO", "EACCES", "EXDEV", "ENOENT", "delay"],
+    "unlink": ["EACCES", "EIO"],
+    "mkdir": ["ENOSPC", "EACCES", "EROFS"],
+    "flock": ["ENOLCK", "EINTR"],
+    "ftruncate": ["EIO", "ENOSPC"],
+    "mmap": ["ENOMEM", "EAGAIN"],
+    "socket": ["EMFILE", "ENFILE", "ENOBUFS"],
+    "connect": ["ECONNREFUSED", "ETIMEDOUT", "ENETUNREACH", "EINTR", "delay"],
+    "bind": ["EADDRINUSE", "EACCES"],
+    "listen": ["EADDRINUSE"],
+    "accept": ["ECONNABORTED", "EMFILE", "EINTR", "delay"],
+    "send": ["ECONNRESET", "EPIPE", "EINTR", "ENOBUFS", "short", "delay"],
+    "recv": ["ECONNRESET", "EINTR", "ETIMEDOUT", "short", "delay"],
+    "pipe": ["EMFILE", "ENFILE"],
+    "poll": ["EINTR", "ENOMEM", "delay"],
+    "fork": ["EAGAIN", "ENOMEM"],
+    "thread": ["EAGAIN"],
+    "malloc": ["ENOMEM"],
+}
+FATAL_HOW = ["error", "memory", "timeout", "aborted", "unsupported", "communication", "status", "silent", "words", "throw",
+             "throw_int", "nothing", "garbage", "null", "delay"]
+CRASH_HOW = ["exit", "quit", "abort", "segv", "hang"]
+
+
+def moment(r):
+    """Of an undisturbed run: which part of its time has passed."""
+    return round(r.random(), 4)
+
+
+def draw_signal(r, baselines):
+    endless = r.random() < 0.5
+    with_mpi = r.random() < 0.3 and baselines.has_plugin("collectives_mpi")
+    job = r.choice(["train"] * 2 + LOCAL + GLOO * 2 + (["mpi2"] if with_mpi else []) +
+                   ([] if endless else ["evaluate", "predict", "gloo2_evaluate"]))
+    processes = has_processes(job)
+    actions, count = [], 1 if r.random() < 0.75 else 2
+    for _ in range(count):
+        to = r.choice(["launcher", "rank", "rank"]) if processes else "launcher"
+        signal = r.choice(["KILL", "TERM", "INT", "HUP", "PAUSE", "PAUSE"] + (["STOP"] * 2 if to == "rank" else []))
+        action = {"signal": signal, "to": to if to == "launcher" else r.randrange(chaos_jobs.ranks(job)),
+                  "at": round(r.uniform(0, 0.8), 3) if endless else moment(r)}
+        if signal == "PAUSE":  # STOP, and CONT so much later
+            action["seconds"] = round(r.uniform(0.05, 0.8), 3)
+        actions.append(action)
+    case = {"job": job, "actions": sorted(actions, key=lambda a: a["at"])}
+    if endless:
+        case["settings"] = [ENDLESS]
+    if processes and not endless and r.random() < 0.3:
+        case["settings"] = ["launch.max_restarts=1"]
+    return case
+
+
+def place(r, baselines, case, want):
+    """One call that a traced run makes, and how many like it come before: words for CHAOS or CHAOS_PLUGIN."""
+    calls = [(key, n) for key, n in baselines.trace(case) if want(key)]
+    by_function = sorted({key[0] for key, _ in calls})
+    if not by_function:
+        return None
+    function = r.choice(by_function)
+    (name, rank, program, path), count = r.choice([c for c in calls if c[0][0] == function])
+    words = [name, f"after={r.randrange(count)}"]
+    if path:
+        words.append(f"path={path}")
+    return words, rank, program
+
+
+def shim_case(r, baselines, jobs, want):
+    case = {"job": r.choice(jobs), "variables": {"LD_PRELOAD": "@shim"}}
+    found = place(r, baselines, case, want)
+    if found is None:
+        return None
+    words, rank, _ = found
+    case["call"], case["rank"] = words[0], rank
+    if rank != "-" or has_processes(case["job"]):
+        words.append(f"rank={rank}")
+    return case, words
+
+
+def draw_syscall(r, baselines):
+    found = shim_case(r, baselines, ALL, lambda key: key[0] in ERRORS)
+    if found is None:
+        return None
+    case, words = found
+    if case["job"] == "train_cpu" and case["call"] == "malloc":  # oneDNN writes to what it has not got
+        return None
+    how = r.choice(ERRORS[case["call"]])
+    case["how"] = how
+    if how == "short":
+        words.append(f"short={r.choice([1, 1, 7, 100, 4000])}")
+    elif how == "delay":
+        words.append(f"delay={r.choice([1, 50, 300, 800])}")
+    else:
+        words.append(f"errno={how}")
+    words.append(f"times={r.choice([1, 1, 1, 2, 10, 100] + ([0] if how not in ('EINTR', 'delay') else []))}")
+    if how == "delay":  # all of them together take as long as one
+        words[-1] = "times=1"
+    case["variables"]["CHAOS"] = ":".join(words)
+    return case
+
+
+def draw_crash(r, baselines):
+    """KILL, STOP or TERM exactly between two system calls."""
+    files = ("write", "fsync", "rename", "open", "close", "unlink", "mkdir", "flock")
+    network = ("connect", "send", "recv", "accept", "listen", "poll", "read")
+    wanted = files if r.random() < 0.7 else network
+    found = shim_case(r, baselines, ALONE + LOCAL + GLOO * 2 + ["gradients", "record"], lambda key: key[0] in wanted)
+    if found is None:
+        return None
+    case, words = found
+    how = r.choice(["KILL", "KILL", "KILL", "TERM"] + (["STOP"] if case["rank"] != "-" else []))
+    case["how"] = how
+    case["variables"]["CHAOS"] = ":".join(words + [f"signal={how}"])
+    return case
+
+
+def draw_descriptors(r, _):
+    job = r.choice(ALL)
+    case = {"job": job}
+    if r.random() < 0.35:
+        case["limits"] = {"NOFILE": r.choice([3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 18, 22, 26, 30, 40])}
+        return case
+    streams = {}
+    for stream in (0, 1, 2):
+        if r.random() < 0.5:
+            streams[str(stream)] = r.choice(["closed", "/dev/full", "broken", "/dev/null"] if stream else ["closed", "/dev/null"])
+    case["streams"] = streams or {"1": "closed"}
+    return case
+
+
+def draw_disk(r, _):
+    job = r.choice(ALONE + LOCAL + GLOO + ["gradients", "record", "plan"])
+    case = {"job": job}
+    way = r.choice(["small", "small", "small", "inodes", "read_only", "file_size", "file_size"])
+    if way == "file_size":
+        case["limits"] = {"FSIZE": r.choice([0, 1, 10, 100, 500, 1000, 1500, 2000, 4096, 10000, 50000])}
+        return case
+    where = r.choice(["run", "run", "run", "tmp"])
+    bound = {"small": r.choice([4, 8, 12, 16, 20, 24, 32, 48]), "inodes": r.choice([1, 2, 3, 4, 5, 6, 8, 12]), "read_only": 0}[way]
+    case["disk"] = {"way": way, "where": where, "bound": bound}
+    return case
+
+
+def draw_memory(r, _):
+    job = r.choice(ALL)
+    return {"job": job, "limits": {"AS": int(2 ** r.uniform(24, 31))}}
+
+
+def draw_plugin(r, baselines):
+    communicator = r.random() < 0.3
+    inner = "gloo" if communicator else r.choice(["reference", "reference", "cpu"])
+    if communicator:
+        case = {"job": r.choice(["gloo2", "gloo3_zero", "gloo4_mesh", "gloo2_evaluate"]), "settings": ["comm.backend=chaos"]}
+    else:
+        case = {"job": r.choice(["train"] * 3 + ["evaluate", "predict", "gradients", "record", "plan", "bench", "devices",
+                                                 "local2", "gloo2", "gloo3_zero", "gloo4_mesh", "gloo2_asynchronous"]),
+                "settings": ["device.backend=chaos"]}
+    if case["job"] == "devices":
+        case["settings"] = []
+    library = f"@plugins/lib{'collectives' if communicator else 'backend'}_{inner}.so"
+    case["variables"] = {"RUNTIME_PLUGIN_PATH": "@chaos", "CHAOS_PLUGIN_INNER": library}
+    found = place(r, baselines, case, lambda key: True)
+    if found is None:
+        return None
+    words, rank, program = found
+    how = r.choice(CRASH_HOW if r.random() < 0.3 else FATAL_HOW + ["nan"] * (words[0] == "launch"))
+    if words[0] == "entry" and how == "garbage":  # pointers of an instance cannot be looked at without falling over them
+        program = "plugin_probe"
+    words += [f"how={how}", f"in={program}", f"times={r.choice([1, 1, 0])}"]
+    if rank != "-":
+        words.append(f"rank={rank}")
+    case.update(call=words[0], how=how, rank=rank, program=program)
+    case["variables"]["CHAOS_PLUGIN"] = ":".join(words)
+    return case
+
+
+def draw_peers(r, _):
+    job = r.choice(GLOO + ["gloo2_evaluate"])
+    return {"job": job, "peers": r.choice(["reset", "garbage", "silent", "slow", "many", "hello", "all"]),
+            "settings": ["training.epochs=60"] if job != "gloo2_evaluate" else []}
+
+
+def draw_rendezvous(r, _):
+    """Two ranks that nobody of ours has started, in a folder or a server in which somebody else writes."""
+    way = r.choice(["folder", "folder", "leftovers", "no_redis"])
+    case = {"job": "gloo2", "by_hand": way}
+    if way == "folder":
+        case["spoil"] = r.choice(["remove", "garbage", "empty", "large", "folder", "link"])
+        case["at"] = round(r.uniform(0, 0.4), 3)
+    if way == "no_redis":
+        case["words"] = r.choice(["", "HTTP/1.1 400 Bad Request\r\n\r\n", "-ERR no\r\n", "$99999999999\r\n", "*-5\r\n", "+OK\r\n",
+                                  "\u0000" * 40, "close"])
+    return case
+
+
+DAMAGED = {
+    "job.toml": ["train", "evaluate", "show", "gloo2", "local2"],
+    "table.csv": ["train_csv"],
+    "images.idx.gz": ["train_idx"],
+    "labels.idx": ["train_idx"],
+    "weights.safetensors": ["evaluate", "predict", "train_from", "gloo2_evaluate"],
+    "run/.runtime-run": ["train", "gloo2"],
+    "run/config.toml": ["train"],
+    "run/metrics.jsonl": ["train", "gloo2"],
+    "run/weights.safetensors": ["train", "local2"],
+    "cache": ["train_cpu"],
+}
+
+
+def draw_damage(r, _):
+    name = r.choice(sorted(DAMAGED))
+    how = r.choice(["bit", "bit", "bits", "cut", "bytes", "empty", "insert", "number", "folder", "missing", "fifo_less", "zeros"])
+    if how == "fifo_less":
+        how = "unreadable_link"
+    return {"job": r.choice(DAMAGED[name]), "damage": {"file": name, "how": how, "at": moment(r), "random": r.randrange(1 << 30)}}
+
+
+KINDS = {"signal": (draw_signal, 3), "crash": (draw_crash, 3), "syscall": (draw_syscall, 6), "descriptors": (draw_descriptors, 2),
+         "disk": (draw_disk, 2), "memory": (draw_memory, 2), "plugin": (draw_plugin, 6), "peers": (draw_peers, 1),
+         "rendezvous": (draw_rendezvous, 1), "damage": (draw_damage, 3)}
+
+
+def draw(seed, baselines, kinds=None):
+    r = random.Random(f"chaos {seed}")
+    names = [k for k in KINDS if not kinds or k in kinds]
+    kind = r.choices(names, [KINDS[k][1] for k in names])[0]
+    case = None
+    while case is None:
+        case = KINDS[kind][0](r, baselines)
+    return {"seed": seed, "kind": kind, **case}

@@ -1,0 +1,232 @@
+"""Does what a case says, and gathers what a judge has to know."""
+import os
+import random
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from functools import lru_cache
+
+import chaos_damage
+import chaos_jobs
+from chaos_peers import NoRedis, Strangers
+from chaos_run import Run, copy_folder, files_of, process_of_rank, processes_of
+
+# Nothing takes longer than this, whatever is done to it: then it is ended from here.
+HARD_LIMIT_S = 60
+
+
+@lru_cache
+def unshare_words():
+    """How to get a place where file systems can be mounted; None where the kernel refuses."""
+    for words in (["unshare", "-m"], ["unshare", "-rm"]):
+        test = words + ["sh", "-c", "mount -t tmpfs -o size=64k none /mnt"]
+        try:
+            if subprocess.run(test, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode == 0:
+                return words
+        except OSError:
+            return None
+    return None
+
+
+# $1: the folder, $2: options of the tmpfs, $3: options to mount it with again, or "". What the program has left is copied back.
+ON_SMALL_DISK = """
+where=$1 options=$2 again=$3
+shift 3
+cp -a "$where" before && mount -t tmpfs -o "$options" none "$where" && cp -a before/. "$where"/ || exit 98
+[ -z "$again" ] || mount -o "remount,$again" "$where" || exit 98
+"$@"
+code=$?
+rm -rf before && cp -a "$where" after
+exit $code
+"""
+
+
+def disk_words(folder, disk):
+    where = os.path.join(folder, disk["where"])
+    os.makedirs(where, exist_ok=True)
+    files = len(os.listdir(where))
+    options = f"size={4 * (files + 1) + disk['bound']}k"
+    if disk["way"] == "inodes":
+        options = f"size=1m,nr_inodes={files + 1 + disk['bound']}"
+    if disk["way"] == "read_only":
+        options = "size=1m"
+    again = "ro" if disk["way"] == "read_only" else ""
+    return unshare_words() + ["sh", "-c", ON_SMALL_DISK, "sh", disk["where"], options, again]
+
+
+class Done:
+    """What became of a case."""
+
+    def __init__(self):
+        self.runs, self.reached, self.notes = [], True, []
+        self.skipped = ""
+        self.damaged = None
+        self.left_processes, self.left_tmp, self.files = {}, [], {}
+        self.log = ""
+        self.sent = []  # (signal, to, whether anybody got it)
+
+
+class Doing:
+    def __init__(self, case, baselines, folder):
+        self.case, self.baselines, self.folder = case, baselines, folder
+        self.done = Done()
+        self.undisturbed = baselines.get(case)
+
+    def do(self):
+        case, done = self.case, self.done
+        copy_folder(self.baselines.origin, self.folder)
+        if "damage" in case:
+            self._damage()
+        if "disk" in case and unshare_words() is None:
+            done.skipped = "file systems cannot be mounted here"
+            return done
+        if "by_hand" in case:
+            self._by_hand()
+        else:
+            self._job()
+        done.left_processes = done.runs[0].leftover_processes()
+        self._move_back()
+        done.left_tmp = sorted(os.listdir(os.path.join(self.folder, "tmp")))
+        done.files = files_of(self.folder)
+        done.log = self._log()
+        return done
+
+    def _log(self):
+        path = os.path.join(self.folder, "chaos.log")
+        if not os.path.exists(path):
+            return ""
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+    def _damage(self):
+        case, what = self.case, self.case["damage"]
+        if what["file"] == "cache":
+            words = [self.baselines.runtime] + chaos_jobs.command(case["job"], case.get("settings", ()))
+            Run(self.folder, words).start().wait(HARD_LIMIT_S)
+        self.done.damaged = chaos_damage.damage(self.folder, what)
+        self.done.reached = self.done.damaged is not None
+
+    def _variables(self):
+        variables = self.baselines.variables(self.case)
+        if "CHAOS" in variables or "CHAOS_PLUGIN" in variables:
+            variables["CHAOS_LOG"] = os.path.join(self.folder, "chaos.log")
+        return variables
+
+    def _run(self, words, variables=None):
+        case = self.case
+        streams = {int(stream): what for stream, what in case.get("streams", {}).items()}
+        run = Run(self.folder, words, variables or self._variables(), case.get("limits"), streams)
+        self.done.runs.append(run)
+        return run.start()
+
+    def _job(self):
+        case = self.case
+        words = [self.baselines.runtime] + chaos_jobs.command(case["job"], case.get("settings", ()))
+        if "disk" in case:
+            words = disk_words(self.folder, case["disk"]) + words
+        run = self._run(words)
+        strangers = Strangers(self.folder, case["peers"], case["seed"]) if "peers" in case else None
+        if "actions" in case:
+            self._act(run)
+        if case.get("how") in ("hang", "STOP") and not chaos_jobs.has_processes(case["job"]):
+            self._end_a_hang(run)
+        run.wait(HARD_LIMIT_S)
+        if strangers is not None:
+            self.done.reached = strangers.end() > 0
+
+    def _end_a_hang(self, run):
+        """Nobody watches over a process that is alone: the user ends it, with a second signal where the first does nothing."""
+        end = time.monotonic() + 2 + 3 * self.undisturbed["seconds"] + (21 if self.case.get("program") == "plugin_probe" else 0)
+        while run.process.poll() is None and time.monotonic() < end:
+            time.sleep(0.02)
+        for _ in range(2):
+            if run.process.poll() is None:
+                run.send(signal.SIGTERM)
+                time.sleep(1)
+
+    def _wait_for_work(self, run):
+        """Until a line of the training has been written."""
+        end = time.monotonic() + 20
+        while run.process.poll() is None and time.monotonic() < end and '"step":' not in run.text("stdout"):
+            time.sleep(0.005)
+
+    def _act(self, run):
+        endless = chaos_jobs.ENDLESS in self.case.get("settings", ())
+        if endless:
+            self._wait_for_work(run)
+        begin, scale = time.monotonic(), 1.0 if endless else self.undisturbed["seconds"]
+        for action in self.case["actions"]:
+            time.sleep(max(0.0, begin + action["at"] * scale - time.monotonic()))
+            self._send(run, action)
+        if endless and not any(a["signal"] in ("KILL", "STOP", "TERM", "INT", "HUP") for a in self.case["actions"]):
+            time.sleep(0.2)
+            run.send(signal.SIGTERM)
+
+    def _send(self, run, action):
+        process = run.process.pid if action["to"] == "launcher" else process_of_rank(self.folder, action["to"], 0.3)
+        if run.process.poll() is not None:
+            process = None
+        name = action["signal"]
+        got = process is not None and run.send(signal.SIGSTOP if name == "PAUSE" else getattr(signal, "SIG" + name), process)
+        if got and name == "PAUSE":
+            go_on = threading.Timer(action["seconds"], lambda: run.send(signal.SIGCONT, process))
+            go_on.daemon = True
+            go_on.start()
+        self.done.sent.append((name, action["to"], got))
+        self.done.reached = any(got for _, _, got in self.done.sent)
+
+    def _by_hand(self):
+        case, way = self.case, self.case["by_hand"]
+        meeting = os.path.join(self.folder, "meeting")
+        server = NoRedis(case["words"]) if way == "no_redis" else None
+        settings = ["comm.rendezvous=file", f"comm.rendezvous_address={meeting}"]
+        if server is not None:
+            settings = ["comm.rendezvous=redis", f"comm.rendezvous_address={server.address}"]
+        if way == "leftovers":
+            self._two_ranks(settings + [chaos_jobs.ENDLESS], after=0.15, number=signal.SIGKILL)
+        runs = self._two_ranks(settings)
+        if way == "folder":
+            time.sleep(case["at"])
+            hit = chaos_damage.spoil_rendezvous(meeting, case["spoil"], random.Random(case["seed"]))
+            self.done.reached = hit > 0
+        for run in runs:
+            run.wait(HARD_LIMIT_S)
+        self.done.runs = runs
+        if server is not None:
+            server.end()
+        shutil.rmtree(meeting, ignore_errors=True)
+
+    def _two_ranks(self, settings, after=None, number=None):
+        runs = []
+        for rank in (0, 1):
+            words = [self.baselines.runtime, "train", "job.toml"]
+            for setting in ["comm.backend=gloo"] + settings:
+                words += ["--set", setting]
+            variables = {"RUNTIME_RANK": str(rank), "RUNTIME_WORLD_SIZE": "2"}
+            runs.append(Run(self.folder, words, variables, name=f"rank{rank}.").start())
+        if after is not None:
+            time.sleep(after)
+            for run in runs:
+                run.send(number)
+                run.wait(HARD_LIMIT_S)
+        return runs
+
+    def _move_back(self):
+        after = os.path.join(self.folder, "after")
+        if "disk" in self.case and os.path.isdir(after):
+            where = os.path.join(self.folder, self.case["disk"]["where"])
+            shutil.rmtree(where, ignore_errors=True)
+            os.rename(after, where)
+
+
+def do(case, baselines, folder):
+    try:
+        return Doing(case, baselines, folder).do()
+    finally:
+        for process in processes_of(folder):
+            try:
+                os.kill(process, signal.SIGKILL)
+            except ProcessLookupError:
+                pass

@@ -1,0 +1,170 @@
+"""What may become of a case: exit codes, and what has to be named. README.md says why for each exception."""
+import errno
+import os
+import signal
+
+import chaos_jobs
+
+SIGNALS = {"TERM": 15, "INT": 2, "HUP": 1, "KILL": 9}
+ERROR_CODES = {2, 3, 4, 5}
+# What a call may answer without anything being wrong: the caller goes on or tries again.
+HARMLESS = {"EINTR", "short", "delay"}
+# Functions of which an interruption is an error like another, because they are not interrupted on a local disk.
+NOT_INTERRUPTED = {"open", "close", "flock", "fsync"}
+
+
+class Expected:
+    """`codes`; `names`: one of these has to be in the error text of a run that failed ([]: nothing in particular)."""
+
+    def __init__(self, codes, names=(), excuse=""):
+        self.codes, self.names, self.excuse = set(codes), list(names), excuse
+
+
+def stopped_by(name):
+    """128 + n after saving, or the signal itself where the program has not come so far that it takes signals."""
+    return {128 + SIGNALS[name], -SIGNALS[name]}
+
+
+def rank_words(rank):
+    return [f"rank {rank}"]
+
+
+def of_signals(case, done):
+    codes, names = {0}, []
+    processes = chaos_jobs.has_processes(case["job"])
+    for name, to, got in done.sent:
+        if not got or name == "PAUSE":
+            continue
+        if name == "KILL" and to == "launcher":
+            codes.add(-9)
+        elif name in ("KILL", "STOP"):
+            codes.add(4)
+            names += rank_words(to)
+        else:
+            codes |= stopped_by(name)
+            if processes and to != "launcher":
+                codes.add(4)  # before it takes signals, it is killed by it
+                names += rank_words(to)
+    if chaos_jobs.ENDLESS in case.get("settings", ()) and all(n == "PAUSE" for n, _, _ in done.sent):
+        codes |= stopped_by("TERM")
+    if sum(1 for name, _, got in done.sent if got and name in ("TERM", "INT", "HUP")) > 1 and processes:
+        codes.add(4)
+    # mpirun gives ranks one second, and says 128 + signal in words of its own.
+    if case["job"] == "mpi2":
+        codes |= {4, 129, 130, 143, 137}
+    return Expected(codes, names)
+
+
+def of_crash(case, _):
+    how, rank = case["how"], case["rank"]
+    processes = chaos_jobs.has_processes(case["job"])
+    if how == "TERM":
+        of_rank = processes and rank != "-"
+        return Expected({0} | stopped_by("TERM") | ({4} if of_rank else set()), rank_words(rank) if of_rank else [])
+    if how == "STOP" and not processes:
+        return Expected({0} | stopped_by("TERM"))
+    if rank == "-":
+        return Expected({-9, 0})
+    return Expected({4, 0}, rank_words(rank))
+
+
+def syscall_names(case):
+    """The reason in the system's words, or in ours for memory, threads, descriptors and files that are not there."""
+    how, call = case["how"], case["call"]
+    words = ["memory", "thread", "Resource temporarily unavailable", "ulimit"]
+    if hasattr(errno, how):
+        words.append(os.strerror(getattr(errno, how)))
+    path = [w[5:] for w in case["variables"]["CHAOS"].split(":") if w.startswith("path=")]
+    if chaos_jobs.has_processes(case["job"]) and case["rank"] != "-":
+        words += rank_words(case["rank"])
+    if call in ("read", "write", "poll") and path and path[0].startswith(("pipe", "anon_inode")):
+        words.append("plugin")  # the pipe to the program that looks at plugins
+    return words + [p for p in path if not p.startswith(("socket", "pipe", "anon_inode"))]
+
+
+def of_syscall(case, _):
+    how, call = case["how"], case["call"]
+    harmless = how in HARMLESS and not (how == "EINTR" and call in NOT_INTERRUPTED)
+    if harmless or (call == "accept" and how == "ECONNABORTED"):
+        return Expected({0})
+    return Expected({0} | ERROR_CODES, syscall_names(case))
+
+
+def of_descriptors(case, _):
+    if "limits" in case:
+        return Expected({0} | ERROR_CODES | {127, 97}, ["open files", "ulimit", "descriptor", "pipe", "EMFILE", "open"],
+                        "below 4 descriptors the loader of the system cannot start the program (127)")
+    bad_output = case["streams"].get("1") in ("closed", "/dev/full", "broken")
+    return Expected({0, 5} if bad_output else {0}, ["standard output"])
+
+
+def of_disk(case, _):
+    if "limits" in case:
+        return Expected({0, 3, 4, 5}, ["too large", "limit", "run", "cache", "steps.safetensors", "gradients.safetensors"])
+    words = ["No space", "Read-only", "space"]
+    return Expected({0, 3, 4, 5}, words)
+
+
+def of_memory(case, _):
+    return Expected({0, 3, 4, 5, 127}, ["memory", "limit", "cannot allocate", "failed to map", "rank", "thread", "Resource"],
+                    "without memory for its libraries the loader of the system ends the program with 127")
+
+
+def of_plugin(case, _):
+    how, job = case["how"], case["job"]
+    processes = chaos_jobs.has_processes(job)
+    names = ["chaos", case["call"], "plugin"]
+    if case["program"] == "plugin_probe":
+        return Expected({0, 2, 3, 4} if job != "devices" else {0}, names)
+    if how in ("delay", "nan"):
+        return Expected({0} if how == "delay" else {0, 6}, names)
+    if how in ("abort", "segv", "exit", "quit", "hang") and not processes:
+        own = {"abort": {-6}, "segv": {-11}, "exit": {3}, "quit": {7}, "hang": stopped_by("TERM")}[how]
+        if chaos_jobs.ranks(job) > 1:
+            own = own | {4}
+        return Expected(own | {3} | ({0} if how == "hang" else set()), [] if how != "exit" else names, "a plugin that ends the process it runs in ends the process")
+    if how in ("abort", "segv", "exit", "quit", "hang"):
+        return Expected({3, 4}, rank_words(case["rank"]) + names)
+    return Expected({0, 2, 3, 4, 6}, names + rank_words(case["rank"]))
+
+
+def of_peers(_case, _done):
+    return Expected({0})
+
+
+def of_rendezvous(case, _):
+    if case["by_hand"] == "leftovers":
+        return Expected({0})
+    if case["by_hand"] == "no_redis":
+        return Expected({2, 4}, ["127.0.0.1", "no Redis"])
+    return Expected({0, 4}, ["meeting", "rank"])
+
+
+def of_damage(case, done):
+    name = case["damage"]["file"]
+    shown = [os.path.basename(done.damaged or name), "rank"]
+    codes = {"job.toml": {0, 2, 3, 5, 6}, "table.csv": {0, 2, 5, 6}, "images.idx.gz": {0, 2, 5, 6}, "labels.idx": {0, 2, 5},
+             "weights.safetensors": {5}, "run/.runtime-run": {0, 2, 5}, "cache": {0}, "run/metrics.jsonl": {0, 5},
+             "run/config.toml": {0, 5}, "run/weights.safetensors": {0, 5}}[name]
+    if name == "job.toml":
+        shown = []  # values of a key that is no longer what it was may be found anywhere
+    if name.startswith(("table", "images", "labels")):
+        shown += ["dataset", "model", "loss"]
+    if name == "run/.runtime-run":
+        shown += ["dump_folder"]
+    return Expected(codes, shown + (["run"] if name.startswith("run/") else []))
+
+
+def expected(case, done):
+    table = {"signal": of_signals, "crash": of_crash, "syscall": of_syscall, "descriptors": of_descriptors, "disk": of_disk,
+             "memory": of_memory, "plugin": of_plugin, "peers": of_peers, "rendezvous": of_rendezvous, "damage": of_damage}
+    result = table[case["kind"]](case, done)
+    if not done.reached:
+        return Expected({0} | (result.codes & {129, 130, 143, -1, -2, -15}))
+    return result
+
+
+def describe(code):
+    if code is not None and code < 0:
+        return f"signal {signal.Signals(-code).name}"
+    return f"exit code {code}"

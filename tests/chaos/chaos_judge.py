@@ -1,0 +1,208 @@
+"""Whether a case ended as it must: README.md has the list of what is demanded."""
+import json
+import os
+import re
+import tomllib
+
+import chaos_jobs
+from chaos_expect import describe, expected
+from chaos_run import RESULTS, Run, is_zombie
+
+TEMPORARY = re.compile(r"(^|/)\.[^/]+\.[0-9a-f]{16}\.tmp$")
+STOP_CODES = {129, 130, 143, -1, -2, -15}
+# Seconds beyond those of an undisturbed run: a machine that others use, and the deadlines of several ranks with what they grant
+# each other to end (launch/README.md: 2 s, then SIGTERM, then 2 s; exec/watchdog.h: 5 s after an error of a rank's own).
+SLACK_S = 10
+RANKS_SLACK_S = chaos_jobs.TIMEOUT_S + chaos_jobs.INIT_TIMEOUT_S + 4 + 5
+PROBE_S = 20
+
+
+def limit_s(case, undisturbed):
+    limit = SLACK_S + 5 * undisturbed["seconds"]
+    if chaos_jobs.ranks(case["job"]) > 1 or "by_hand" in case:
+        limit += RANKS_SLACK_S
+    if case.get("program") == "plugin_probe" or case.get("call") == "entry":
+        limit += PROBE_S
+    if "launch.max_restarts=1" in case.get("settings", ()):
+        limit *= 2
+    if case.get("how") in ("hang", "STOP"):  # also at the end, where the launcher waits as long as for one that saves
+        limit += chaos_jobs.SAVE_TIMEOUT_S
+    return limit
+
+
+class Judge:
+    def __init__(self, case, done, baselines, folder):
+        self.case, self.done, self.baselines, self.folder = case, done, baselines, folder
+        self.undisturbed, self.wrong = baselines.get(case), []
+        self.codes = [run.code for run in done.runs]
+        self.code = max(self.codes, key=abs) if "by_hand" in case else self.codes[0]
+        self.error_text = "\n".join(run.text("stderr") for run in done.runs)
+        self.expected = expected(case, done)
+
+    def say(self, text):
+        self.wrong.append(text)
+
+    def judge(self):
+        self._code()
+        self._time()
+        self._names()
+        self._processes()
+        self._folders()
+        self._inputs()
+        self._results()
+        self._metrics()
+        return self.wrong
+
+    # Which exceptions hold ------------------------------------------------------------------------------------------------------
+
+    def _was_killed(self):
+        """A process of it was ended without a chance to tidy up: SIGKILL, a crash, a second signal, the end by the watchdog."""
+        signals = [name for name, _, got in self.done.sent if got and name != "PAUSE"]
+        return (self.code in (-9, -6, -11, 7, 137) or "KILL" in signals or "STOP" in signals or len(signals) > 1
+                or self.case.get("how") in ("KILL", "STOP", "segv", "abort", "quit", "exit", "hang")
+                or (self.code in STOP_CODES and (self.case.get("how") == "hang" or not chaos_jobs.is_training(self.case["job"]))))
+
+    def _launcher_was_killed(self):
+        return self.code == -9 or self.case["job"] == "mpi2"
+
+    def _no_error_text(self):
+        """The stream is not there, or the file that it goes to may not grow either."""
+        return self.case.get("streams", {}).get("2") is not None or self.case.get("limits", {}).get("FSIZE", 1000) < 1000
+
+    # The checks -----------------------------------------------------------------------------------------------------------------
+
+    def _code(self):
+        if any(run.killed_late for run in self.done.runs):
+            self.say("it did not end")
+        elif any(code not in self.expected.codes for code in self.codes):
+            shown = ", ".join(describe(c) for c in self.codes)
+            self.say(f"{shown}, expected one of {sorted(self.expected.codes)}")
+
+    def _time(self):
+        seconds, limit = max(run.seconds for run in self.done.runs), limit_s(self.case, self.undisturbed)
+        if seconds > limit:
+            self.say(f"it took {seconds:.1f} s, expected at most {limit:.1f} s")
+
+    def _names(self):
+        if self.code == 0 or self.code in STOP_CODES or self.code < 0 or self._no_error_text():
+            return
+        if "error: " not in self.error_text and self.code not in (127, 7):
+            self.say("no error is said")
+        elif self.expected.names and not any(n.lower() in self.error_text.lower() for n in self.expected.names):
+            self.say(f"the error names none of {self.expected.names}")
+
+    def _processes(self):
+        if self.done.left_processes:
+            self.say(f"processes are left over: ranks {sorted(map(str, self.done.left_processes.values()))}")
+
+    def _folders(self):
+        left = self.done.left_tmp
+        if left and not self._launcher_was_killed():
+            self.say(f"left in TMPDIR: {left}")
+        temporary = [name for name in self.done.files if TEMPORARY.search(name)]
+        if temporary and not self._was_killed():
+            self.say(f"temporary files are left: {temporary}")
+        strays = [n for n in self.done.files if not self._is_known(n)]
+        if strays:
+            self.say(f"files that nobody knows: {strays}")
+
+    def _is_known(self, name):
+        return (name in self.baselines.old or name in self.undisturbed["results"] or TEMPORARY.search(name) is not None
+                or name.startswith(("cache/", "tmp/", "before/")) or re.fullmatch(r"run/rank-\d+-collectives\.txt", name)
+                or name in ("chaos.log", "run/scaling.json") or re.fullmatch(r"(rank\d\.)?std(out|err)", name) is not None)
+
+    def _inputs(self):
+        for name, digest in self.baselines.old.items():
+            if name.startswith("run/") or name == self.done.damaged:
+                continue
+            if self.done.files.get(name) != digest:
+                self.say(f"{name}, an input, was changed")
+
+    def _results(self):
+        new = self.undisturbed["results"]
+        for name in ("run/weights.safetensors", "run/config.toml", "gradients.safetensors", "steps.safetensors"):
+            old, is_now = self.baselines.old.get(name), self.done.files.get(name)
+            if name == self.done.damaged:
+                old = is_now if self.code != 0 else old
+            if is_now is None:
+                if old is not None and name != self.done.damaged and self.case.get("disk", {}).get("where") != "run":
+                    self.say(f"{name} is gone")
+                continue
+            if is_now not in (old, new.get(name)) and not self._is_whole(name):
+                self.say(f"{name} is neither the old file nor a whole new one")
+        self._new_results(new)
+
+    def _new_results(self, new):
+        """Exit code 0 says that all is written, and right."""
+        if self.code != 0 or any(c != 0 for c in self.codes) or "by_hand" in self.case:
+            return
+        for name, digest in new.items():
+            if not name.endswith(".safetensors"):
+                continue
+            is_now = self.done.files.get(name)
+            if is_now == self.baselines.old.get(name) and is_now != digest:
+                self.say(f"exit code 0, but {name} was not written")
+            elif digest is not None and is_now != digest and not self._may_differ():
+                self.say(f"exit code 0, but {name} is not that of an undisturbed run")
+
+    def _may_differ(self):
+        """Another input, or numbers that a plugin has made."""
+        return self.case["kind"] in ("damage", "plugin") or chaos_jobs.ENDLESS in self.case.get("settings", ()) or "mesh" in self.case["job"]
+
+    def _is_whole(self, name):
+        path = os.path.join(self.folder, name)
+        try:
+            if name.endswith(".toml"):
+                with open(path, "rb") as file:
+                    tomllib.load(file)
+                return True
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError):
+            return False
+        verb = ["evaluate", "job.toml", "--weights", name] if "weights" in name else None
+        if verb is None:
+            verb = ["verify", "job.toml", "--against", name] if "steps" in name else None
+        if verb is None:
+            return os.path.getsize(path) > 100
+        settings = [] if "job.toml" in self.baselines.old and self.done.damaged != "job.toml" else None
+        if settings is None:
+            return True  # what the file must be cannot be known
+        for setting in chaos_jobs.JOBS[self.case["job"]][2]:
+            if setting.startswith(("dataset.", "model.")):
+                settings += ["--set", setting]
+        run = Run(self.folder, [self.baselines.runtime] + verb + settings, name="check.").start().wait(60)
+        if run.code not in (0, 6):
+            self.say(f"{name}: {run.text('stderr').strip()}")
+        return run.code in (0, 6)
+
+    def _metrics(self):
+        path = os.path.join(self.folder, "run/metrics.jsonl")
+        if not os.path.isfile(path) or self.done.damaged == "run/metrics.jsonl":
+            return
+        with open(path, "rb") as file:
+            text = file.read()
+        cut = 0 if not text or text.endswith(b"\n") else 1
+        for line in text.split(b"\n"):
+            try:
+                json.loads(line or b"{}")
+            except ValueError:
+                cut += 1
+        allowed = 2 if self.case["kind"] == "disk" or "metrics" in self.case.get("variables", {}).get("CHAOS", "") else 0
+        if cut > allowed:
+            self.say(f"metrics.jsonl has {cut} cut lines")
+
+
+def judge(case, done, baselines, folder):
+    """{status, what, ...} of one case."""
+    if done.skipped:
+        return {"status": "skipped", "what": done.skipped}
+    one = Judge(case, done, baselines, folder)
+    wrong = one.judge()
+    found = {"status": "wrong" if wrong else "passed" if done.reached else "not reached",
+             "codes": one.codes, "took": round(max(run.seconds for run in done.runs), 2)}
+    if wrong:
+        found["what"] = "; ".join(wrong)
+        found["stderr"] = one.error_text[-1500:]
+    return found
+
+
+__all__ = ["judge", "RESULTS", "is_zombie"]
