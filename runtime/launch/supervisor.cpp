@@ -250,7 +250,6 @@ void Supervisor::look_for_stragglers() {
 bool Supervisor::still_saves() const {
   return options_.is_saving && Clock::now() - failed_at_ < options_.saving && options_.is_saving();
 }
-}
 
 void Supervisor::on_deadline() {
   deadline_.reset();
