@@ -166,7 +166,7 @@ POOLINGS = {"max_pool2d": max_pool, "avg_pool2d": average_pool, "global_avg_pool
 
 @operation(*POOLINGS)
 def pool(a, inputs, _, name):
-    if a["shapes"][0][0] == 0:
+    if 0 in a["shapes"][0]:
         return [inputs[0].new_zeros(a["shapes"][0])]
     return [POOLINGS[name](a, inputs[0])]
 
@@ -174,8 +174,9 @@ def pool(a, inputs, _, name):
 @operation(*(name + "_backward" for name in POOLINGS))
 def pool_backward(a, inputs, forward, name):
     x = forward[0] if forward else inputs[0].new_zeros(a["shapes"][0])
-    if x.shape[0] == 0:
+    if x.numel() == 0:
         return [x]
+    x = torch.where(x == -float("inf"), torch.finfo(x.dtype).min, x)  # the padding, of -inf, never wins
     return gradients(lambda x: POOLINGS[name[:-len("_backward")]](a, x), [x], inputs[0])
 
 
