@@ -100,7 +100,7 @@ std::vector<Parameter> pooling_parameters() {
   return {size_or_none("n", 20),
           size("h", 24),
           size("w", 24),
-          size("c", 70),
+          size_or_none("c", 70),
           size("kernel_h", 5),
           size("kernel_w", 5),
           size("stride_h", 4),
@@ -146,8 +146,9 @@ Family pooling(const char* operation, const std::function<Case(rt_dtype, const P
 }
 
 Family global_pooling(const char* operation, bool backward) {
-  Family f{.operation = operation,
-           .parameters = {size_or_none("n", 20), size("h", 24), size("w", 24), size("c", 70)}};
+  Family f{
+      .operation = operation,
+      .parameters = {size_or_none("n", 20), size("h", 24), size("w", 24), size_or_none("c", 70)}};
   f.build = [operation, backward](const Sizes& s, rt_dtype dtype) -> std::optional<Case> {
     const Dims x = {s["n"], s["h"], s["w"], s["c"]}, y = {s["n"], s["c"]};
     return Builder(operation, dtype, "").in(backward ? y : x).out(backward ? x : y).get();

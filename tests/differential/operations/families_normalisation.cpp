@@ -233,7 +233,7 @@ Case attention_backward(const Sizes& s, rt_dtype dtype) {
 Family attention_family(const char* operation,
                         const std::function<Case(const Sizes&, rt_dtype)>& build) {
   Family f{.operation = operation,
-           .parameters = {size_or_none("n", 3), size("rows", 150), size("width", 80),
+           .parameters = {size_or_none("n", 3), size_or_none("rows", 150), size("width", 80),
                           choice("heads", {1, 1, 2, 3, 8}), flag("causal")}};
   f.build = [build](const Sizes& s, rt_dtype dtype) -> std::optional<Case> {
     const int64_t products = s["n"] * s["heads"] * s["rows"] * s["rows"] * s["width"];

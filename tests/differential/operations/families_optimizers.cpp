@@ -7,7 +7,7 @@ namespace {
 
 // scale 0 leaves a step out, whatever the gradient holds.
 std::vector<Parameter> step_parameters() {
-  return {size_or_none("rows", 300), size("columns", 140), flag("matrix"), flag("left_out"),
+  return {size_or_none("rows", 300), size_or_none("columns", 140), flag("matrix"), flag("left_out"),
           choice("decay", {0, 1, 10})};
 }
 
@@ -40,7 +40,6 @@ Family sgd() {
         .get();
   };
   f.has_sixteen_bit_form = false;
-  f.not_finite = NotFinite::kAny;
   return f;
 }
 
@@ -67,8 +66,7 @@ Family adamw() {
         .get();
   };
   f.has_sixteen_bit_form = false;
-  f.not_finite = NotFinite::kAny;
-  f.huge = 1e15;
+  f.huge = 1e8;  // the square of grad times scale
   return f;
 }
 

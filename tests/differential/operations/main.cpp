@@ -140,6 +140,9 @@ int run(const Arguments& a) {
 }  // namespace differential
 
 int main(int argc, char** argv) {
+  // On a busy machine threads of a plugin that spin while they wait take the time of those that
+  // they wait for: cases of milliseconds then take a minute. libgomp reads this when it is loaded.
+  setenv("OMP_WAIT_POLICY", "PASSIVE", /*overwrite=*/0);
   differential::Arguments arguments;
   CLI::App app("Random operations on a device against the reference in float64");
   differential::declare(app, arguments);

@@ -35,14 +35,19 @@ Bytes encode_as(const std::vector<double>& values, Convert convert) {
   return bytes;
 }
 
-double huge_of(const Family& family, rt_dtype dtype) {
-  return dtype == RT_FLOAT16 ? std::min(family.huge, 100.0) : family.huge;
+// What tanh_backward squares, and what sigmoid_backward multiplies by itself, is an operand of a
+// post-operation.
+constexpr double kHugePostOperand = 1e10;
+
+double huge_of(const Family& family, rt_dtype dtype, bool post_operand) {
+  const double huge = post_operand ? std::min(family.huge, kHugePostOperand) : family.huge;
+  return dtype == RT_FLOAT16 ? std::min(huge, 100.0) : huge;
 }
 
 // Below the smallest normal number of the type.
 double tiny_of(rt_dtype dtype) { return smallest_normal_number(dtype) / 100; }
 
-double plant_value(const Family& family, rt_dtype dtype, const std::string& name) {
+double plant_value(const Family& family, rt_dtype dtype, const std::string& name, double huge) {
   if (name == "nan") return std::numeric_limits<double>::quiet_NaN();
   if (name == "inf") return std::numeric_limits<double>::infinity();
   if (name == "-inf") return -std::numeric_limits<double>::infinity();
@@ -50,19 +55,19 @@ double plant_value(const Family& family, rt_dtype dtype, const std::string& name
   if (name == "tiny") return tiny_of(dtype);
   // Where an implementation mixes elements, one that is huge takes the last digits of the others.
   if (name == "huge" && family.not_finite == NotFinite::kMaySpread) return 30;
-  if (name == "huge") return huge_of(family, dtype);
+  if (name == "huge") return huge;
   return 0.0;
 }
 
 // What `fill` makes of usual numbers. Operands that must not be negative only become equal.
-void refill(const Family& family, const std::string& fill, const Values& usual, rt_dtype dtype,
+void refill(const std::string& fill, const Values& usual, rt_dtype dtype, double huge,
             std::vector<double>& values) {
   const double first = values.empty() ? 0.0 : values.front();
   for (double& v : values) {
     if (fill == "same") v = first;
     if (usual.low >= 0) continue;
     if (fill == "whole") v = std::nearbyint(v * 4);
-    if (fill == "huge") v *= huge_of(family, dtype);
+    if (fill == "huge") v *= huge;
     if (fill == "tiny") v *= tiny_of(dtype);
     if (fill == "offset") v = 100 + v / 1000;
     if (fill == "zero") v = 0;
@@ -76,7 +81,10 @@ class Maker {
   Maker(const Recipe& recipe, const Case& c)
       : recipe_(recipe), family_(family_of(recipe.operation)) {
     finite_ = family_.finite_inputs(Sizes(recipe.numbers));
-    own_inputs_ = c.operation.inputs.size();
+    inputs_ = c.operation.inputs.size();
+    const auto& posts = c.operation.post_ops;
+    post_operands_ = static_cast<size_t>(std::count_if(
+        posts.begin(), posts.end(), [](const auto& post) { return post.operand >= 0; }));
   }
 
   Bytes make(const rt_tensor_desc& tensor, Values usual, size_t index) const {
@@ -87,18 +95,20 @@ class Maker {
     std::vector<double> values = decode(RT_FLOAT64, make_values(wide, usual));
     const bool filled =
         recipe_.filled_operand < 0 || static_cast<size_t>(recipe_.filled_operand) == index;
-    if (filled) refill(family_, recipe_.fill, usual, tensor.dtype, values);
-    plant(tensor.dtype, index, values);
+    const bool post_operand = index < inputs_ && index >= inputs_ - post_operands_;
+    const double huge = huge_of(family_, tensor.dtype, post_operand);
+    if (filled) refill(recipe_.fill, usual, tensor.dtype, huge, values);
+    plant(tensor.dtype, index, huge, values);
     return encode(tensor.dtype, values);
   }
 
  private:
-  void plant(rt_dtype dtype, size_t index, std::vector<double>& values) const {
-    if (index < own_inputs_ && (family_.counters >> index & 1)) return;
-    const bool finite = index < own_inputs_ && (finite_ >> index & 1);
+  void plant(rt_dtype dtype, size_t index, double huge, std::vector<double>& values) const {
+    if (index < inputs_ && (family_.counters >> index & 1)) return;
+    const bool finite = index < inputs_ && (finite_ >> index & 1);
     for (const Plant& p : recipe_.plants) {
       if (p.operand != index || values.empty()) continue;
-      const double value = plant_value(family_, dtype, p.value);
+      const double value = plant_value(family_, dtype, p.value, huge);
       if (std::isfinite(value) || !finite) values[p.index % values.size()] = value;
     }
   }
@@ -106,7 +116,7 @@ class Maker {
   const Recipe& recipe_;
   const Family& family_;
   uint32_t finite_ = 0;
-  size_t own_inputs_ = 0;
+  size_t inputs_ = 0, post_operands_ = 0;  // the latter are the last of them
 };
 
 bool same_values(const Values& a, const Values& b) {

@@ -42,9 +42,20 @@ def is_activation(post):
     return post in ACTIVATIONS.values()
 
 
+def gelu_tail(name, x):
+    """gelu(x) / x and its derivative. PyTorch's own 1 + erf and 1 + tanh have no digits left where they are
+    small."""
+    if name == "gelu":
+        return torch.erfc(-x / 2**0.5) / 2, (-x * x / 2).exp() / (2 * torch.pi)**0.5
+    inner = (2 / torch.pi)**0.5 * (x + 0.044715 * x**3)
+    share = torch.sigmoid(2 * inner)
+    return share, share * (1 - share) * 2 * (2 / torch.pi)**0.5 * (1 + 3 * 0.044715 * x**2)
+
+
 def activate(name, x):
     if name.startswith("gelu"):
-        return F.gelu(x, approximate="tanh" if name == "gelu_tanh" else "none")
+        usual = F.gelu(x, approximate="tanh" if name == "gelu_tanh" else "none")
+        return torch.where((x < -3) & (x > -1e4), x * gelu_tail(name, x)[0], usual)
     return getattr(torch, name)(x)
 
 
@@ -52,8 +63,9 @@ def activate_backward(name, dy, s):
     if name == "relu":
         return torch.ops.aten.threshold_backward(dy, s, 0)
     if name.startswith("gelu"):
-        approximate = "tanh" if name == "gelu_tanh" else "none"
-        return torch.ops.aten.gelu_backward(dy, s, approximate=approximate)
+        usual = torch.ops.aten.gelu_backward(dy, s, approximate="tanh" if name == "gelu_tanh" else "none")
+        share, slope = gelu_tail(name, s)
+        return torch.where((s < -3) & (s > -1e4), dy * (share + s * slope), usual)
     return getattr(torch.ops.aten, f"{name}_backward")(dy, s)
 
 
@@ -154,7 +166,7 @@ POOLINGS = {"max_pool2d": max_pool, "avg_pool2d": average_pool, "global_avg_pool
 
 @operation(*POOLINGS)
 def pool(a, inputs, _, name):
-    if a["shapes"][0][0] == 0:
+    if 0 in a["shapes"][0]:
         return [inputs[0].new_zeros(a["shapes"][0])]
     return [POOLINGS[name](a, inputs[0])]
 
@@ -162,8 +174,9 @@ def pool(a, inputs, _, name):
 @operation(*(name + "_backward" for name in POOLINGS))
 def pool_backward(a, inputs, forward, name):
     x = forward[0] if forward else inputs[0].new_zeros(a["shapes"][0])
-    if x.shape[0] == 0:
+    if x.numel() == 0:
         return [x]
+    x = torch.where(x == -float("inf"), torch.finfo(x.dtype).min, x)  # the padding, of -inf, never wins
     return gradients(lambda x: POOLINGS[name[:-len("_backward")]](a, x), [x], inputs[0])
 
 
@@ -554,12 +567,21 @@ TYPES = {"float32": torch.float32, "float64": torch.float64, "float16": torch.fl
          "bfloat16": torch.bfloat16, "int32": torch.int32, "int64": torch.int64, "uint8": torch.uint8}
 
 
+def rounded_to_odd(x):
+    """float32 that, rounded to fewer bits, is x rounded once: what is inexact has its last bit set."""
+    nearest = x.float()
+    bits = nearest.view(torch.int32)
+    changed = (nearest.double() != x) & x.isfinite() & (bits % 2 == 0)
+    toward_zero = nearest.double().abs() > x.abs()
+    return torch.where(changed, bits + 1 - 2 * toward_zero.int(), bits).view(torch.float32)
+
+
 @operation("cast")
 def cast(a, inputs, _, name):
-    if a["types"][0] == "float16":  # PyTorch rounds a double to float32 first, numpy does not
-        with np.errstate(over="ignore"):
-            return [torch.from_numpy(inputs[0].numpy().astype(np.float16))]
-    return [inputs[0].to(TYPES[a["types"][0]])]
+    x = inputs[0]
+    if x.dtype == torch.float64 and a["types"][0] in ("float16", "bfloat16"):
+        x = rounded_to_odd(x)  # PyTorch rounds to float32 first, and then again
+    return [x.to(TYPES[a["types"][0]])]
 
 
 @operation("copy")
