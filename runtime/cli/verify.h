@@ -31,7 +31,10 @@ class Reducer {
   std::optional<Finding> look_at(const analysis::StepStart& start, bool equal);
 
  private:
-  Finding report(analysis::Reduction reduction);
+  std::string write(const analysis::Case& c) const;
+  std::string rounding_text(const analysis::Reduction& reduction) const;
+  std::string operation_text(const analysis::Reduction& reduction) const;
+  Finding report(analysis::Reduction reduction) const;
   Finding report(const analysis::Hurried& hurried) const;
 
   Session& session_;
