@@ -35,7 +35,7 @@ class Reducer {
   std::string rounding_text(const analysis::Reduction& reduction) const;
   std::string operation_text(const analysis::Reduction& reduction) const;
   Finding report(analysis::Reduction reduction) const;
-  Finding report(const analysis::Hurried& hurried) const;
+  Finding report(const analysis::Hurried& hurried, int64_t step) const;
 
   Session& session_;
   std::string folder_, against_;

@@ -57,11 +57,11 @@ std::optional<Reducer::Finding> Reducer::look_at(const analysis::StepStart& star
     Reduction reduction = analysis::reduce_step(*session_.trainer, judge_, start);
     if (reduction.blame != Blame::kNobody) return report(std::move(reduction));
     if (const auto hurried = analysis::compare_hurried(*session_.trainer, start))
-      return report(*hurried);
+      return report(*hurried, start.step);
     return report(std::move(reduction));
   }
   if (const auto hurried = analysis::compare_hurried(*session_.trainer, start))
-    return report(*hurried);
+    return report(*hurried, start.step);
   return std::nullopt;
 }
 
@@ -124,14 +124,15 @@ Reducer::Finding Reducer::report(Reduction r) const {
   return {operation_text(r), j};
 }
 
-Reducer::Finding Reducer::report(const analysis::Hurried& h) const {
+Reducer::Finding Reducer::report(const analysis::Hurried& h, int64_t step) const {
   const ordered_json j = {{"blame", "between operations"}, {"value", h.value}};
   return {fmt::format(
-              "every operation is right while {} waits after each, yet the step as it is trained "
-              "is not: the first value that differs is '{}', by {:.3g}, allowed {:.3g}. A race, "
+              "step {}: every operation is right while {} waits after each, yet the step as it is "
+              "trained is not: the first value that differs is '{}', by {:.3g}, allowed {:.3g}. A "
+              "race, "
               "or a recording that replays other addresses; device.graph_capture = false tells "
               "which. Nothing was written.",
-              session_.device->id(), h.value, h.difference, h.allowed),
+              step + 1, session_.device->id(), h.value, h.difference, h.allowed),
           j};
 }
 

@@ -191,6 +191,18 @@ TEST_F(VerifyReduce, AnOperationThatWritesBeyondItsOutputIsNoWrongOperation) {
   EXPECT_FALSE(std::filesystem::exists(folder_.path() / "wrong"));
 }
 
+TEST_F(VerifyReduce, ARaceShowsWhenNobodyWaits) {
+  // Whoever waits after each operation sees nothing: what is queued behind this one runs before it.
+  const test::ProcessResult r = reduce(gpt_, "late=attention");
+  EXPECT_EQ(r.exit_code, 6);
+  EXPECT_THAT(r.out, HasSubstr("step 1  loss 2."));
+  EXPECT_THAT(
+      r.err, AllOf(HasSubstr("step 1: every operation is right while simulated:0 waits after each"),
+                   HasSubstr("the first value that differs is 'loss'"),
+                   Not(HasSubstr("differ first in step"))));
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "wrong"));
+}
+
 TEST_F(VerifyReduce, AFileIsAsGoodAsADevice) {
   output({"verify", gpt_, "--set", "device.backend=reference", "--record", "run.safetensors",
           "--steps", "1"});
