@@ -8,6 +8,8 @@ namespace runtime::analysis {
 
 namespace {
 
+constexpr const char* kLoss = "loss";
+
 enum class Pace { kStepByStep, kHurried };
 
 // What a step leaves behind: its loss, and all that the next one begins with.
@@ -28,22 +30,34 @@ train::Tensors run_step(train::Trainer& trainer, const StepStart& start, Pace pa
     loss = programs.read_scalar(p, p.values.loss);
   }
   train::Tensors left = trace.state();
-  left["loss"] = {RT_FLOAT64, {1}, train::encode({loss}, RT_FLOAT64)};
+  left[kLoss] = {RT_FLOAT64, {1}, train::encode({loss}, RT_FLOAT64)};
   return left;
 }
 
-// Trained parameters lie in one buffer: the name of the one that holds an element of it.
-std::string parameter_at(train::StepPrograms& programs, const std::string& buffer,
-                         int64_t element) {
+// Trained parameters lie in one buffer, and what the optimizer keeps of them in others like it: the
+// name of the parameter that an element belongs to, too.
+std::string name_of(train::StepPrograms& programs, const std::string& name,
+                    const data::HostTensor& tensor, size_t element) {
   const train::StepGraph& step = programs.any_program().step;
   for (const model::Parameter& parameter : step.parameters) {
     const graph::Value& value = step.graph.value(parameter.value);
-    if (value.base == graph::kNone || step.graph.value(value.base).name != buffer) continue;
-    const uint64_t at = static_cast<uint64_t>(element) * graph::dtype_bytes(value.dtype);
+    if (value.base != step.buffers.parameters || value.base == graph::kNone ||
+        graph::canonical_bytes(step.graph.value(value.base)) != tensor.bytes.size())
+      continue;
+    const uint64_t at = element * graph::dtype_bytes(value.dtype);
     if (at >= value.offset && at < value.offset + graph::canonical_bytes(value))
-      return parameter.name;
+      return name + " of " + parameter.name;
   }
-  return buffer;
+  return name;
+}
+
+// The loss is what a step computes first.
+std::vector<std::string> in_order(const train::Tensors& tensors) {
+  std::vector<std::string> names = {kLoss};
+  for (const auto& [name, tensor] : tensors) {
+    if (name != kLoss) names.push_back(name);
+  }
+  return names;
 }
 
 }  // namespace
@@ -54,11 +68,12 @@ std::optional<Hurried> compare_hurried(train::Trainer& trainer, const StepStart&
   const Bound bound{tolerance, 0, std::numeric_limits<double>::infinity()};
   for (int run = 0; run < 2; ++run) {
     const train::Tensors actual = run_step(trainer, start, Pace::kHurried);
-    for (const auto& [name, tensor] : actual) {
+    for (const std::string& name : in_order(actual)) {
+      const data::HostTensor& tensor = actual.at(name);
       const Verdict v = compare(tensor, expected.at(name), bound, true);
       if (v.right) continue;
-      const int64_t element = v.index.empty() ? 0 : v.index.back();
-      return Hurried{parameter_at(trainer.programs(), name, element), v.error, v.bound};
+      const size_t element = v.index.empty() ? 0 : static_cast<size_t>(v.index.back());
+      return Hurried{name_of(trainer.programs(), name, tensor, element), v.error, v.bound};
     }
   }
   return std::nullopt;

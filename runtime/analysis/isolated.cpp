@@ -88,11 +88,13 @@ class Execution {
     for (uint32_t j = 0; j < operation_.outputs.size(); ++j) {
       const auto shared = std::find_if(in_place.begin(), in_place.end(),
                                        [&](const auto& p) { return p.first == j; });
-      if (shared != in_place.end() && (kernel_.info().in_place[j] >> shared->second & 1) != 0) {
+      const uint64_t bytes = layout_bytes(operation_.outputs[j]);
+      if (shared != in_place.end() && (kernel_.info().in_place[j] >> shared->second & 1) != 0 &&
+          bytes == layout_bytes(operation_.inputs[shared->second])) {
         addresses_.push_back(inputs_[shared->second].data());
         continue;
       }
-      outputs_.push_back(buffer(layout_bytes(operation_.outputs[j])));
+      outputs_.push_back(buffer(bytes));
       addresses_.push_back(outputs_.back().data());
     }
   }

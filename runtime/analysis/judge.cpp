@@ -64,6 +64,23 @@ IsolatedOperation widened(const IsolatedOperation& isolated) {
   return wide;
 }
 
+// A backward reads what its forward has saved as if it were of its own shapes: the gradient that
+// comes in is shaped like the output, the one that goes out like the input.
+bool belong_together(const Operation& forward, const Operation& backward) {
+  if (forward.name + "_backward" != backward.name || forward.inputs.empty() ||
+      forward.outputs.empty() || backward.inputs.empty() || backward.outputs.empty())
+    return false;
+  const auto same = [](const rt_tensor_desc& a, const rt_tensor_desc& b) {
+    return a.dtype == b.dtype && dims_of(a) == dims_of(b);
+  };
+  const auto& known = forward.attributes;
+  return same(forward.outputs[0], backward.inputs[0]) &&
+         same(forward.inputs[0], backward.outputs[0]) &&
+         std::all_of(backward.attributes.begin(), backward.attributes.end(), [&](const auto& a) {
+           return std::find(known.begin(), known.end(), a) != known.end();
+         });
+}
+
 std::vector<int64_t> index_of(size_t flat, const std::vector<int64_t>& dims) {
   std::vector<int64_t> index(dims.size());
   for (size_t i = dims.size(); i-- > 0; flat /= static_cast<size_t>(dims[i]))
@@ -184,6 +201,11 @@ Verdict compare_all(const HostTensors& actual, const HostTensors& expected,
 
 void Judge::check(const IsolatedOperation& isolated) const {
   const IsolatedOperation wide = widened(isolated);
+  if (wide.forward && !belong_together(*wide.forward, wide.operation)) {
+    throw DataError("'" + wide.forward->name + "' is not the forward of '" + wide.operation.name +
+                    "' on these operands; expected the operation, shapes and attributes whose "
+                    "backward it is");
+  }
   for (const Operation* operation : {&wide.operation, wide.forward ? &*wide.forward : nullptr}) {
     if (operation == nullptr) continue;
     std::string reason;

@@ -110,6 +110,24 @@ class PassSearch {
         return blame_between(id, *since, node);
       inputs_.push_back(std::move(*tensor));
     }
+    read_saved(node);
+  }
+
+  // What a forward has saved, as bytes: only its backward understands them.
+  void read_saved(size_t node) {
+    const Node& n = graph_.nodes[node];
+    if (n.saved == graph::kNone || !n.is_backward()) return;
+    if (const auto since = witness_.changed_since(n.saved, saved_bytes(n.saved), node))
+      blame_between(n.saved, *since, node);
+  }
+
+  data::HostTensor saved_bytes(ValueId id) {
+    const graph::Value& value = graph_.value(id);
+    const auto bytes = static_cast<int64_t>(value.bytes);
+    return {
+        RT_UINT8,
+        {bytes},
+        *copies_.read(plugins::host::make_tensor_desc(RT_UINT8, {bytes}), program_.address(id))};
   }
 
   void look_at(size_t node) {
@@ -124,10 +142,11 @@ class PassSearch {
       witness_.wrote(id, *tensor, node);
       outputs.push_back(std::move(*tensor));
     }
+    const bool saves = n.saved != graph::kNone && !n.is_backward();
+    if (saves) witness_.wrote(n.saved, saved_bytes(n.saved), node);
     if (!complete_) return;
     const Operation operation = exec::to_operation(graph_, n);
-    if (n.saved != graph::kNone && !n.is_backward())
-      forwards_[n.saved] = {operation, inputs_, n.implementation};
+    if (saves) forwards_[n.saved] = {operation, inputs_, n.implementation};
     judge_node(node, operation, outputs);
   }
 

@@ -41,7 +41,7 @@ Reduction reduce_step(train::Trainer& trainer, const Judge& judge, const StepSta
 
 // A value that a step leaves behind otherwise when nobody waits after each operation.
 struct Hurried {
-  std::string value;
+  std::string value;                   // "adam_m of fc1.weight"
   double difference = 0, allowed = 0;  // relative, in the 2-norm
 };
 

@@ -70,6 +70,17 @@ class Ways {
     }
   }
 
+  // Without an algorithm the device takes its own choice for these layouts, as copies between
+  // layouts do.
+  void add_own_choice() {
+    const Support support = ask(device_, isolated_.operation);
+    if (support.level == RT_SUPPORT_REFUSED || support.candidates.empty() ||
+        support.post_ops_fused < isolated_.operation.post_ops.size())
+      return;
+    seen_.insert(layouts_and_algorithm(isolated_.operation));
+    list_.push_back({isolated_, support.candidates[0].implementation, support.post_ops_fused});
+  }
+
   std::vector<Way> take() { return std::move(list_); }
 
  private:
@@ -128,6 +139,7 @@ std::vector<Way> list_ways(Device& device, const IsolatedOperation& isolated, bo
   if (own_layouts) {
     Operation recorded = isolated.operation;
     recorded.algorithm = 0;
+    if (isolated.operation.algorithm == 0) ways.add_own_choice();
     ways.add(recorded, isolated.forward);
   }
   ways.add(canonical.operation, canonical.forward);

@@ -31,8 +31,11 @@ class Reducer {
   std::optional<Finding> look_at(const analysis::StepStart& start, bool equal);
 
  private:
-  Finding report(analysis::Reduction reduction);
-  Finding report(const analysis::Hurried& hurried) const;
+  std::string write(const analysis::Case& c) const;
+  std::string rounding_text(const analysis::Reduction& reduction) const;
+  std::string operation_text(const analysis::Reduction& reduction) const;
+  Finding report(analysis::Reduction reduction) const;
+  Finding report(const analysis::Hurried& hurried, int64_t step) const;
 
   Session& session_;
   std::string folder_, against_;

@@ -1,7 +1,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cmath>
+
 #include "runtime/cli/verify.h"
+#include "runtime/error.h"
 #include "runtime/train/open.h"
 
 namespace runtime::cli {
@@ -31,8 +34,9 @@ std::shared_ptr<plugins::host::Device> open_definition(const config::Config& con
 }
 
 std::string element_text(const Verdict& v) {
-  return fmt::format("[{}]: expected {:.9g}, actual {:.9g}", fmt::join(v.index, ", "), v.expected,
-                     v.actual);
+  const auto number = [](double x) { return std::isnan(x) ? std::abs(x) : x; };  // not "-nan"
+  return fmt::format("[{}]: expected {:.9g}, actual {:.9g}", fmt::join(v.index, ", "),
+                     number(v.expected), number(v.actual));
 }
 
 ordered_json to_json(const Verdict& v) {
@@ -53,28 +57,54 @@ std::optional<Reducer::Finding> Reducer::look_at(const analysis::StepStart& star
     Reduction reduction = analysis::reduce_step(*session_.trainer, judge_, start);
     if (reduction.blame != Blame::kNobody) return report(std::move(reduction));
     if (const auto hurried = analysis::compare_hurried(*session_.trainer, start))
-      return report(*hurried);
+      return report(*hurried, start.step);
     return report(std::move(reduction));
   }
   if (const auto hurried = analysis::compare_hurried(*session_.trainer, start))
-    return report(*hurried);
+    return report(*hurried, start.step);
   return std::nullopt;
 }
 
-Reducer::Finding Reducer::report(Reduction r) {
-  const std::string device = session_.device->id(), definition = judge_.definition().id();
+// What was found is worth more than the files: if these cannot be written, it is said all the same.
+std::string Reducer::write(const analysis::Case& c) const {
+  try {
+    analysis::write_case(folder_, c);
+  } catch (const DataError& error) {
+    return std::string("the case was not written: ") + error.what();
+  }
+  return fmt::format(
+      "wrote {}: case.json, operands, expected ({} in float64) and actual{}\nnext: runtime verify "
+      "--case {}",
+      folder_, c.definition, rows_text(c), folder_);
+}
+
+std::string Reducer::rounding_text(const Reduction& r) const {
+  return fmt::format(
+      "no operation is at fault: {} of {} were compared with {} in float64, each from the operands "
+      "that {} gave it, and are within their bounds ('{}' of layer '{}' is nearest to its own: "
+      "error {:.3g}, bound {:.3g}). What differs is rounding that has grown from operation to "
+      "operation. Nothing was written.\nnext: --rtol says how much may differ, --isolate keeps "
+      "differences from growing",
+      r.judged, r.operations, judge_.definition().id(), session_.device->id(), r.operation, r.layer,
+      r.verdict.error, r.verdict.bound);
+}
+
+std::string Reducer::operation_text(const Reduction& r) const {
+  const analysis::Case& c = *r.found;
+  return fmt::format(
+      "operation {} of {} is at fault: {} in layer '{}' ({}), candidate '{}'. Alone, from the "
+      "operands that it had, its error is {:.3g}, {} is {:.3g}; output {} at {}\n{}",
+      c.origin.operation + 1, c.origin.operations, analysis::describe(c.isolated.operation),
+      r.layer, c.origin.phase, c.candidate.implementation, r.verdict.error,
+      r.verdict.single ? "the bound of one element" : "the bound", r.verdict.bound,
+      r.verdict.output, element_text(r.verdict), write(c));
+}
+
+Reducer::Finding Reducer::report(Reduction r) const {
   ordered_json j = {{"operations", r.operations}, {"judged", r.judged}};
   if (r.blame == Blame::kNobody) {
     j["blame"] = "rounding";
-    return {fmt::format(
-                "no operation is at fault: {} of {} were compared with {} in float64, each from "
-                "the operands that {} gave it, and are within their bounds ('{}' of layer '{}' is "
-                "nearest to its own: error {:.3g}, bound {:.3g}). What differs is rounding that "
-                "has grown from operation to operation. Nothing was written.\nnext: --rtol says "
-                "how much may differ, --isolate keeps differences from growing",
-                r.judged, r.operations, definition, device, r.operation, r.layer, r.verdict.error,
-                r.verdict.bound),
-            j};
+    return {rounding_text(r), j};
   }
   j["layer"] = r.layer;
   j["operation"] = r.operation;
@@ -86,34 +116,23 @@ Reducer::Finding Reducer::report(Reduction r) {
                         r.value, r.explanation),
             j};
   }
-  analysis::Case& c = *r.found;
-  c.origin.against = against_;
-  analysis::write_case(folder_, c);
+  r.found->origin.against = against_;
   j["blame"] = "operation";
-  j["case"] = folder_;
-  j["candidate"] = c.candidate.implementation;
+  j["candidate"] = r.found->candidate.implementation;
   j["verdict"] = to_json(r.verdict);
-  return {
-      fmt::format(
-          "operation {} of {} is at fault: {} in layer '{}' ({}), candidate '{}'. Alone, from "
-          "the operands that it had, its error is {:.3g}, {} is {:.3g}; output {} at {}\nwrote "
-          "{}: case.json, operands, expected ({} in float64) and actual{}\nnext: runtime "
-          "verify --case {}",
-          c.origin.operation + 1, c.origin.operations, analysis::describe(c.isolated.operation),
-          r.layer, c.origin.phase, c.candidate.implementation, r.verdict.error,
-          r.verdict.single ? "the bound of one element" : "the bound", r.verdict.bound,
-          r.verdict.output, element_text(r.verdict), folder_, definition, rows_text(c), folder_),
-      j};
+  j["case"] = folder_;
+  return {operation_text(r), j};
 }
 
-Reducer::Finding Reducer::report(const analysis::Hurried& h) const {
+Reducer::Finding Reducer::report(const analysis::Hurried& h, int64_t step) const {
   const ordered_json j = {{"blame", "between operations"}, {"value", h.value}};
   return {fmt::format(
-              "every operation is right while {} waits after each, yet the step as it is trained "
-              "is not: the first value that differs is '{}', by {:.3g}, allowed {:.3g}. A race, "
+              "step {}: every operation is right while {} waits after each, yet the step as it is "
+              "trained is not: the first value that differs is '{}', by {:.3g}, allowed {:.3g}. A "
+              "race, "
               "or a recording that replays other addresses; device.graph_capture = false tells "
               "which. Nothing was written.",
-              session_.device->id(), h.value, h.difference, h.allowed),
+              step + 1, session_.device->id(), h.value, h.difference, h.allowed),
           j};
 }
 

@@ -26,6 +26,8 @@ constexpr rt_option_spec kCorrupt = {sizeof(rt_option_spec), RT_OPTION_STRING, "
                                      "operation that leaves a NaN in its first element"};
 constexpr rt_option_spec kWrong = {sizeof(rt_option_spec), RT_OPTION_STRING, "wrong", "",
                                    "operation whose numbers are off by about a tenth"};
+constexpr rt_option_spec kLate = {sizeof(rt_option_spec), RT_OPTION_STRING, "late", "",
+                                  "operation that runs behind those that were queued after it"};
 constexpr rt_option_spec kOverrun = {sizeof(rt_option_spec), RT_OPTION_STRING, "overrun", "",
                                      "operation that writes behind its output"};
 constexpr rt_option_spec kRefuse = {sizeof(rt_option_spec), RT_OPTION_STRING, "refuse", "",
@@ -33,9 +35,9 @@ constexpr rt_option_spec kRefuse = {sizeof(rt_option_spec), RT_OPTION_STRING, "r
 constexpr rt_option_spec kRefuseCapture = {sizeof(rt_option_spec), RT_OPTION_STRING,
                                            "refuse_capture", "",
                                            "operation that cannot be recorded"};
-constexpr const rt_option_spec* kSpecs[] = {&kMaxDelay,   &kSeed,      &kMemory,       &kPoison,
-                                            &kFailLaunch, &kFailAfter, &kCorrupt,      &kWrong,
-                                            &kOverrun,    &kRefuse,    &kRefuseCapture};
+constexpr const rt_option_spec* kSpecs[] = {&kMaxDelay,   &kSeed,      &kMemory,  &kPoison,
+                                            &kFailLaunch, &kFailAfter, &kCorrupt, &kWrong,
+                                            &kLate,       &kOverrun,   &kRefuse,  &kRefuseCapture};
 
 [[noreturn]] void fail(const rt_option& option, const char* expected) {
   throw rt::sdk::Error(
@@ -85,6 +87,8 @@ void apply(const rt_option& option, Options& result) {
     result.corrupt = option.value;
   } else if (key == kWrong.key) {
     result.wrong = option.value;
+  } else if (key == kLate.key) {
+    result.late = option.value;
   } else if (key == kOverrun.key) {
     result.overrun = option.value;
   } else if (key == kRefuse.key) {

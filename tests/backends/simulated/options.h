@@ -21,6 +21,7 @@ struct Options {
                             // or with fail_launch the first one
   std::string corrupt;  // launches of this operation leave a NaN in the first element of output 0
   std::string wrong;    // launches of this operation are off by about a tenth, in every element
+  std::string late;     // launches of this operation run when the host next waits for the stream
   std::string overrun;  // launches of this operation write one byte behind output 0
   std::vector<std::string> refuse;  // operations that query refuses
   std::string refuse_capture;       // recordings with a launch of this operation fail

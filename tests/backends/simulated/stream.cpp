@@ -95,19 +95,34 @@ void Stream::submit(Task task) {
 void Stream::synchronize() {
   refuse_in_capture("synchronize");
   std::unique_lock lock(mutex_);
-  idle_.wait(lock, [&] { return count_ == 0 && !busy_; });
+  waiting_ = true;
+  queued_.notify_one();
+  idle_.wait(lock, [&] { return count_ == 0 && !busy_ && late_.empty(); });
+  waiting_ = false;
   if (const auto error = std::exchange(error_, std::nullopt)) throw *error;
 }
 
+// The next of the queue; those of the operation `late` when somebody waits and nothing else is
+// left.
 bool Stream::pop(Task& task) {
   std::unique_lock lock(mutex_);
-  queued_.wait(lock, [&] { return count_ > 0 || stop_; });
-  if (count_ == 0) return false;
-  task = std::exchange(ring_[head_], Task{});
-  head_ = (head_ + 1) % ring_.size();
-  --count_;
-  busy_ = true;
-  return true;
+  while (true) {
+    queued_.wait(lock, [&] { return count_ > 0 || stop_ || (waiting_ && !late_.empty()); });
+    if (count_ == 0 && late_.empty()) return false;
+    busy_ = true;
+    if (count_ == 0) {
+      task = std::exchange(late_.front(), Task{});
+      late_.erase(late_.begin());
+      return true;
+    }
+    task = std::exchange(ring_[head_], Task{});
+    head_ = (head_ + 1) % ring_.size();
+    --count_;
+    const auto* launch = std::get_if<LaunchTask>(&task);
+    if (launch == nullptr || launch->planned->name() != device_.options().late) return true;
+    late_.push_back(std::move(task));
+    busy_ = false;
+  }
 }
 
 void Stream::work() {
@@ -120,7 +135,7 @@ void Stream::work() {
     task = Task{};
     const std::lock_guard lock(mutex_);
     busy_ = false;
-    if (count_ == 0) idle_.notify_all();
+    if (count_ == 0 && late_.empty()) idle_.notify_all();
   }
 }
 

@@ -107,7 +107,8 @@ class Stream {
   std::condition_variable queued_, idle_;
   std::vector<Task> ring_;  // guarded by mutex_, like all below
   size_t head_ = 0, count_ = 0;
-  bool busy_ = false, stop_ = false;
+  std::vector<Task> late_;  // launches that are kept back
+  bool busy_ = false, stop_ = false, waiting_ = false;
   std::optional<rt::sdk::Error> error_;
   std::thread worker_;
 };

@@ -1,0 +1,52 @@
+// A value that changes though nobody has written it.
+#include "runtime/analysis/witness.h"
+
+#include <gtest/gtest.h>
+
+#include "runtime/train/weights.h"
+
+namespace runtime::analysis {
+namespace {
+
+data::HostTensor tensor(const std::vector<double>& numbers) {
+  return {RT_FLOAT32, {static_cast<int64_t>(numbers.size())}, train::encode(numbers, RT_FLOAT32)};
+}
+
+graph::Value value(const std::string& name, graph::Dims dims) {
+  graph::Value v;
+  v.name = name;
+  v.dims = std::move(dims);
+  return v;
+}
+
+TEST(Witness, SeesAChangeBetweenWriterAndReader) {
+  graph::Graph graph;
+  const graph::ValueId a = graph.add_value(value("a", {2})), b = graph.add_value(value("b", {2}));
+  Witness witness(graph);
+  witness.wrote(a, tensor({1, 2}), 3);
+  EXPECT_EQ(witness.changed_since(a, tensor({1, 2}), 4), std::nullopt);
+  EXPECT_EQ(witness.changed_since(a, tensor({1, 5}), 6), 3u);
+  // What was never written is known from its first reader on.
+  EXPECT_EQ(witness.changed_since(b, tensor({7, 7}), 4), std::nullopt);
+  EXPECT_EQ(witness.changed_since(b, tensor({7, 8}), 9), 4u);
+}
+
+TEST(Witness, WritingAViewChangesWhatItOverlaps) {
+  graph::Graph graph;
+  const graph::ValueId whole = graph.add_value(value("whole", {4}));
+  graph::Value part = value("part", {2});
+  part.base = whole;
+  part.offset = 2 * sizeof(float);
+  const graph::ValueId second = graph.add_value(part);
+  part.offset = 0;
+  const graph::ValueId first = graph.add_value(part);
+  Witness witness(graph);
+  witness.wrote(whole, tensor({1, 2, 3, 4}), 0);
+  witness.wrote(first, tensor({1, 2}), 1);
+  witness.wrote(second, tensor({5, 6}), 2);
+  EXPECT_EQ(witness.changed_since(whole, tensor({1, 2, 5, 6}), 3), std::nullopt);
+  EXPECT_EQ(witness.changed_since(first, tensor({1, 9}), 3), 1u);
+}
+
+}  // namespace
+}  // namespace runtime::analysis
