@@ -45,9 +45,8 @@ class BoardLink;
 
 class Watchdog {
  public:
-  // How long a waiting rank goes without looking at check(), and how often the watchdog looks: with
-  // the 300 ms for the answers of the others well inside the second within which a rank must be
-  // named, and still some 20 wake-ups a second.
+  // How long a waiting rank goes without looking at check(), and how often the watchdog looks. With
+  // the 300 ms for the answers of the others it is well inside the second for naming a rank.
   static constexpr std::chrono::milliseconds kSlice{50};
   // After that the process is ended from here: time to unwind, and the second is kept. With exit 4,
   // or with the code of the rank whose own error it was.
@@ -65,9 +64,9 @@ class Watchdog {
   // CommunicationError of fail(); all others are posted and rethrown.
   void run(const std::function<void()>& work);
 
-  // `look` is called by the watchdog's thread, every slice and before it says that something is
-  // late: it tells the recorder what has completed unseen. A plugins::host::Error of it is one of a
-  // communicator. Empty: no longer, and it does not run any more.
+  // The watchdog's thread calls `look` every slice, so that it tells the recorder what has
+  // completed unseen. A plugins::host::Error of it is one of a communicator. Empty: it does not run
+  // any more.
   void attend(std::function<void()> look);
 
   // Throws CommunicationError once this rank cannot go on. One atomic load.

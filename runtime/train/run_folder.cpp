@@ -147,9 +147,13 @@ void RunFolder::check_contents(const config::Config& config, bool marked) const 
 
 void RunFolder::write_marker() {
   const std::string text = kFirstLine + launch_ + "\n";
-  const auto size = static_cast<ssize_t>(text.size());
-  if (::ftruncate(marker_.fd, 0) != 0 || ::pwrite(marker_.fd, text.data(), text.size(), 0) != size)
-    cannot_write(path_, errno);
+  if (::ftruncate(marker_.fd, 0) != 0) cannot_write(path_, errno);
+  for (size_t done = 0; done < text.size();) {
+    const ssize_t written =
+        ::pwrite(marker_.fd, text.data() + done, text.size() - done, static_cast<off_t>(done));
+    if (written < 0 && errno != EINTR) cannot_write(path_, errno);
+    if (written > 0) done += static_cast<size_t>(written);
+  }
 }
 
 void RunFolder::begin(const config::Config& config) {

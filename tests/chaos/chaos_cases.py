@@ -61,6 +61,8 @@ def draw_signal(r, baselines):
         if signal == "PAUSE":  # STOP, and CONT so much later
             action["seconds"] = round(r.uniform(0.05, 0.8), 3)
         actions.append(action)
+    if any(a["signal"] == "STOP" for a in actions):  # which the end of a pause would undo
+        actions = [a for a in actions if a["signal"] != "PAUSE"]
     case = {"job": job, "actions": sorted(actions, key=lambda a: a["at"])}
     if endless:
         case["settings"] = [ENDLESS]
@@ -100,7 +102,7 @@ def draw_syscall(r, baselines):
     if found is None:
         return None
     case, words = found
-    if case["job"] == "train_cpu" and case["call"] == "malloc":  # oneDNN writes to what it has not got
+    if case["job"] == "train_cpu" and case["call"] in ("malloc", "mmap"):  # oneDNN writes to what it has not got
         return None
     how = r.choice(ERRORS[case["call"]])
     case["how"] = how
@@ -193,9 +195,10 @@ def draw_plugin(r, baselines):
 
 
 def draw_peers(r, _):
-    job = r.choice(GLOO + ["gloo2_evaluate"])
-    return {"job": job, "peers": r.choice(["reset", "garbage", "silent", "slow", "many", "hello", "all"]),
-            "settings": ["training.epochs=60"] if job != "gloo2_evaluate" else []}
+    """Ranks listen for some milliseconds only: one that connects later gives the strangers time."""
+    late = f"connect:delay={r.choice([100, 300, 600])}:rank=1:path=socket"
+    return {"job": r.choice(GLOO + ["gloo2_evaluate"]), "variables": {"LD_PRELOAD": "@shim", "CHAOS": late},
+            "peers": r.choice(["reset", "garbage", "silent", "slow", "many", "hello", "all"])}
 
 
 def draw_rendezvous(r, _):

@@ -14,10 +14,11 @@ NOT_INTERRUPTED = {"open", "close", "flock", "fsync"}
 
 
 class Expected:
-    """`codes`; `names`: one of these has to be in the error text of a run that failed ([]: nothing in particular)."""
+    """`codes`; `names`: one of these has to be in the error text of a run that failed ([]: nothing in particular);
+    `file_words`: all of these, where it failed with 5."""
 
-    def __init__(self, codes, names=(), excuse=""):
-        self.codes, self.names, self.excuse = set(codes), list(names), excuse
+    def __init__(self, codes, names=(), file_words=()):
+        self.codes, self.names, self.file_words = set(codes), list(names), list(file_words)
 
 
 def stopped_by(name):
@@ -79,7 +80,7 @@ def syscall_names(case):
         words += rank_words(case["rank"])
     if call in ("read", "write", "poll") and path and path[0].startswith(("pipe", "anon_inode")):
         words.append("plugin")  # the pipe to the program that looks at plugins
-    return words + [p for p in path if not p.startswith(("socket", "pipe", "anon_inode"))]
+    return words + [p.strip(".") for p in path if not p.startswith(("socket", "pipe", "anon_inode"))]
 
 
 def of_syscall(case, _):
@@ -87,27 +88,31 @@ def of_syscall(case, _):
     harmless = how in HARMLESS and not (how == "EINTR" and call in NOT_INTERRUPTED)
     if harmless or (call == "accept" and how == "ECONNABORTED"):
         return Expected({0})
-    return Expected({0} | ERROR_CODES, syscall_names(case))
+    file_words = []
+    if call in ("open", "write", "fsync", "rename") and hasattr(errno, how):
+        path = [w[5:] for w in case["variables"]["CHAOS"].split(":") if w.startswith("path=")]
+        file_words = [os.strerror(getattr(errno, how))] + [p.strip(".") for p in path]
+    return Expected({0} | ERROR_CODES, syscall_names(case), file_words)
 
 
 def of_descriptors(case, _):
     if "limits" in case:
-        return Expected({0} | ERROR_CODES | {127, 97}, ["open files", "ulimit", "descriptor", "pipe", "EMFILE", "open"],
-                        "below 4 descriptors the loader of the system cannot start the program (127)")
+        # 127: below 4 descriptors the loader of the system cannot start the program.
+        return Expected({0} | ERROR_CODES | {127}, ["open files", "ulimit", "descriptor", "pipe", "open"])
     bad_output = case["streams"].get("1") in ("closed", "/dev/full", "broken")
     return Expected({0, 5} if bad_output else {0}, ["standard output"])
 
 
 def of_disk(case, _):
     if "limits" in case:
-        return Expected({0, 3, 4, 5}, ["too large", "limit", "run", "cache", "steps.safetensors", "gradients.safetensors"])
+        return Expected({0, 3, 4, 5}, ["too large", "limit", "standard output", "run", "cache", "steps.safetensors", "gradients.safetensors"])
     words = ["No space", "Read-only", "space"]
     return Expected({0, 3, 4, 5}, words)
 
 
 def of_memory(case, _):
-    return Expected({0, 3, 4, 5, 127}, ["memory", "limit", "cannot allocate", "failed to map", "rank", "thread", "Resource"],
-                    "without memory for its libraries the loader of the system ends the program with 127")
+    # 127: without memory for its libraries the loader of the system ends the program.
+    return Expected({0, 3, 4, 5, 127}, ["memory", "limit", "cannot allocate", "failed to map", "rank", "thread", "Resource"])
 
 
 def of_plugin(case, _):
@@ -115,14 +120,14 @@ def of_plugin(case, _):
     processes = chaos_jobs.has_processes(job)
     names = ["chaos", case["call"], "plugin"]
     if case["program"] == "plugin_probe":
-        return Expected({0, 2, 3, 4} if job != "devices" else {0}, names)
+        return Expected({0, 2, 3, 4} if job != "devices" else {0}, names + rank_words(case["rank"]))
     if how in ("delay", "nan"):
         return Expected({0} if how == "delay" else {0, 6}, names)
     if how in ("abort", "segv", "exit", "quit", "hang") and not processes:
         own = {"abort": {-6}, "segv": {-11}, "exit": {3}, "quit": {7}, "hang": stopped_by("TERM")}[how]
         if chaos_jobs.ranks(job) > 1:
             own = own | {4}
-        return Expected(own | {3} | ({0} if how == "hang" else set()), [] if how != "exit" else names, "a plugin that ends the process it runs in ends the process")
+        return Expected(own | {3} | ({0} if how == "hang" else set()), [] if how != "exit" else names)
     if how in ("abort", "segv", "exit", "quit", "hang"):
         return Expected({3, 4}, rank_words(case["rank"]) + names)
     return Expected({0, 2, 3, 4, 6}, names + rank_words(case["rank"]))

@@ -4,9 +4,9 @@ import random
 import struct
 
 # Deadlines of the jobs in seconds: comm.timeout_s, init_timeout_s and save_timeout_s. The judge reckons with them.
-TIMEOUT_S = 2
-INIT_TIMEOUT_S = 5
-SAVE_TIMEOUT_S = 6
+TIMEOUT_S = 4
+INIT_TIMEOUT_S = 8
+SAVE_TIMEOUT_S = 4
 
 CONFIG = f"""
 [job]

@@ -32,9 +32,11 @@ constexpr size_t kLongHeaderLines = 200;
 // run's folder, saving outside of collectives) 920, plugins looked at from outside, in processes of
 // their own, and the trust in their files 1,250, signals that end a rank at once, standard streams
 // that are closed or full, folders that killed launchers leave and the blame for a rank that is cut
-// off 210, from a step that differs to a case that anybody can run again 2,270. This is a ceiling
-// on the way back: lower it when code goes, and say why when it has to rise.
-constexpr size_t kCoreLines = 33200;
+// off 230, from a step that differs to a case that anybody can run again 2,270, what random faults
+// have shown (tests/chaos: ranks that hang at their end, codes that nobody documents, exit() of a
+// plugin, a watchdog without memory) 90. This is a ceiling on the way back: lower it when code goes,
+// and say why when it has to rise.
+constexpr size_t kCoreLines = 33300;
 
 std::vector<SourceFile> all_files() {
   std::vector<SourceFile> files;
