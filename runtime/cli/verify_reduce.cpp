@@ -83,10 +83,11 @@ std::string Reducer::rounding_text(const Reduction& r) const {
       "no operation is at fault: {} of {} were compared with {} in float64, each from the operands "
       "that {} gave it, and are within their bounds ('{}' of layer '{}' is nearest to its own: "
       "error {:.3g}, bound {:.3g}). What differs is rounding that has grown from operation to "
-      "operation. Nothing was written.\nnext: --rtol says how much may differ, --isolate keeps "
+      "operation{}. Nothing was written.\nnext: --rtol says how much may differ, --isolate keeps "
       "differences from growing",
       r.judged, r.operations, judge_.definition().id(), session_.device->id(), r.operation, r.layer,
-      r.verdict.error, r.verdict.bound);
+      r.verdict.error, r.verdict.bound,
+      against_ == judge_.definition().id() ? "" : ", or it is " + against_ + " that is wrong");
 }
 
 std::string Reducer::operation_text(const Reduction& r) const {

@@ -1,0 +1,22 @@
+// Any text either is the description of a case, which written down again reads back to itself, or
+// is refused with a DataError.
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include "runtime/analysis/case.h"
+#include "runtime/error.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  std::string written;
+  try {
+    const std::string text(reinterpret_cast<const char*>(data), size);
+    written = runtime::analysis::case_to_json(runtime::analysis::case_from_json(text, "fuzz"));
+  } catch (const runtime::DataError&) {
+    return 0;
+  }
+  // An exception from here is a finding: what was accepted once must be again.
+  const auto again = runtime::analysis::case_from_json(written, "fuzz");
+  if (runtime::analysis::case_to_json(again) != written) std::abort();
+  return 0;
+}
