@@ -53,10 +53,12 @@ class SpawnSetup {
     ::posix_spawn_file_actions_adddup2(&actions_, output, STDERR_FILENO);
     ::posix_spawn_file_actions_adddup2(&actions_, answer, kAnswerDescriptor);
     ::posix_spawn_file_actions_addclosefrom_np(&actions_, kAnswerDescriptor + 1);
-    sigset_t none, all;
-    ::sigemptyset(&none);
+    // A signal that stops the job goes to all its processes, and is no fault of a plugin.
+    sigset_t stops, all;
+    ::sigemptyset(&stops);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&stops, signal);
     ::sigfillset(&all);
-    ::posix_spawnattr_setsigmask(&attributes_, &none);
+    ::posix_spawnattr_setsigmask(&attributes_, &stops);
     ::posix_spawnattr_setsigdefault(&attributes_, &all);
     ::posix_spawnattr_setpgroup(&attributes_, 0);
     ::posix_spawnattr_setflags(

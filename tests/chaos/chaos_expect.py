@@ -91,7 +91,7 @@ def of_syscall(case, _):
     file_words = []
     if call in ("open", "write", "fsync", "rename") and hasattr(errno, how):
         path = [w[5:] for w in case["variables"]["CHAOS"].split(":") if w.startswith("path=")]
-        file_words = [os.strerror(getattr(errno, how))] + [p.strip(".") for p in path]
+        file_words = [os.strerror(getattr(errno, how))] + [p.strip(".") for p in path if p != ".runtime-run"]
     return Expected({0} | ERROR_CODES, syscall_names(case), file_words)
 
 

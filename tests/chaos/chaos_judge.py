@@ -58,7 +58,7 @@ class Judge:
     def _was_killed(self):
         """A process of it was ended without a chance to tidy up: SIGKILL, a crash, a second signal, the end by the watchdog."""
         signals = [name for name, _, got in self.done.sent if got and name != "PAUSE"]
-        return (self.code in (-9, -6, -11, 7, 137) or "KILL" in signals or "STOP" in signals or len(signals) > 1
+        return (self.case.get("by_hand") == "leftovers" or self.code in (-9, -6, -11, 7, 137) or "KILL" in signals or "STOP" in signals or len(signals) > 1
                 or self.case.get("how") in ("KILL", "STOP", "segv", "abort", "quit", "exit", "hang")
                 or (self.code in STOP_CODES and (self.case.get("how") == "hang" or not chaos_jobs.is_training(self.case["job"]))))
 
