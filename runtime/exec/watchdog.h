@@ -76,8 +76,7 @@ class Watchdog {
   // A communicator reported `error`: finds the cause (up to 600 ms) and throws CommunicationError.
   [[noreturn]] void fail(const std::string& error);
 
-  // By the rank's thread while it waits for a collective: a rank that does not answer over its
-  // connection, -1 for none.
+  // The rank's thread waits for a collective, and this rank does not answer; -1 for none.
   void suspect(int rank) { silent_ = rank; }
 
   // A deadline of its own for what is not a collective: rendezvous, split, shutdown. Not nested; by

@@ -35,7 +35,7 @@ class MainWorks : public testing::Test {
       threads.emplace_back([&, rank] {
         exec::FlightRecorder recorder(rank, "");
         exec::Watchdog watchdog(recorder, board_, {.timeout = kTimeout});
-        MainWork main_work(store_, watchdog, {"", rank, kTimeout, timeout});
+        MainWork main_work(store_, watchdog, {"", rank, kTimeout, timeout, ""});
         try {
           watchdog.run([&] { body(rank, main_work, watchdog); });
         } catch (const std::exception& error) {
