@@ -23,7 +23,7 @@ class Oracle {
   // How output j may be compared with a device that claims `tolerance`. Refers to this Oracle.
   Allowance allowance(size_t j, double tolerance);
   // `earlier` expects what output 0 was before the last post-operation. Where that is beyond the
-  // type or anything would do, anything will do now.
+  // type, or infinite and may as well be NaN, anything will do now.
   void forgive_overflow_of(const Oracle& earlier);
 
  private:
