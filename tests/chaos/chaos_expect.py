@@ -12,6 +12,9 @@ HARMLESS = {"EINTR", "short", "delay"}
 # Functions of which an interruption is an error like another, because they are not interrupted on a local disk.
 NOT_INTERRUPTED = {"open", "close", "flock", "fsync"}
 
+# The folder of the run is named, and "the standard output".
+NAMED_OTHERWISE = {".runtime-run", "stdout"}
+
 
 class Expected:
     """`codes`; `names`: one of these has to be in the error text of a run that failed ([]: nothing in particular);
@@ -91,7 +94,7 @@ def of_syscall(case, _):
     file_words = []
     if call in ("open", "write", "fsync", "rename") and hasattr(errno, how):
         path = [w[5:] for w in case["variables"]["CHAOS"].split(":") if w.startswith("path=")]
-        file_words = [os.strerror(getattr(errno, how))] + [p.strip(".") for p in path if p != ".runtime-run"]
+        file_words = [os.strerror(getattr(errno, how))] + [p.strip(".") for p in path if p not in NAMED_OTHERWISE]
     return Expected({0} | ERROR_CODES, syscall_names(case), file_words)
 
 

@@ -92,6 +92,9 @@ JOBS = {
     "gloo2_evaluate": ("evaluate", ["--nproc", "2"] + WEIGHTS, ["comm.backend=gloo"], 2),
     "mpi2": ("train", ["--nproc", "2"], ["comm.backend=mpi"], 2),
 }
+# Times decide on algorithms, or on the order of updates: two runs that agree say nothing of a third.
+UNREPEATABLE = {"train_cpu", "gloo2_asynchronous"}
+
 
 def command(job, settings=()):
     """Words behind the program's name."""
