@@ -90,7 +90,8 @@ double as_tf32(double x) {
 double activate(uint32_t epilogue, double x) {
   if ((epilogue & LT_CONSTANT(EPILOGUE_RELU)) != 0) return x > 0 || std::isnan(x) ? x : 0;
   if ((epilogue & LT_CONSTANT(EPILOGUE_GELU)) == 0) return x;
-  return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
+  // x (1 + tanh(z)) / 2 in the form that keeps its digits where it is small.
+  return x / (1 + std::exp(-2 * std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
 }
 
 // op(a) is m x k, op(b) k x n, c and d m x n.

@@ -42,15 +42,12 @@ TEST_F(BadPlugins, OneThatIsNeededIsAnErrorWithItsReason) {
   EXPECT_THAT(r.err, HasSubstr("an alignment of 0 bytes, expected a power of two"));
 }
 
-// The probe opens nothing. Exit code 0 would say that the training is done.
+// The probe opens nothing. Exit code 0 would say that the training is done. (Ranks that are threads
+// would call exit() at once, which the C library does not allow.)
 TEST_F(BadPlugins, OneThatEndsTheRunWithExitIsAnErrorAndNoSuccess) {
-  for (const std::vector<std::string>& ranks : {std::vector<std::string>{}, {"--nproc", "2"}}) {
-    std::vector<std::string> more = {"--set", "device.backend=misbehaving"};
-    more.insert(more.end(), ranks.begin(), ranks.end());
-    const auto r = train("exits_in_open", more);
-    EXPECT_EQ(r.exit_code, 3) << r.err;
-    EXPECT_THAT(r.err, HasSubstr("has called exit() before the work was done"));
-  }
+  const auto r = train("exits_in_open", {"--set", "device.backend=misbehaving"});
+  EXPECT_EQ(r.exit_code, 3) << r.err;
+  EXPECT_THAT(r.err, HasSubstr("has called exit() before the work was done"));
 }
 
 // In the process it would hang at the end.
