@@ -18,18 +18,24 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-constexpr char kDone[] = "done";
+// Keys end in the number of the rank that sets them, by which a store finds them fastest. None is
+// ever set anew: PMIx does not always show the later value of one that was.
+std::string beat_key(const std::string& work, int64_t beat) {
+  return work + "beat" + std::to_string(beat) + "/0";
+}
+std::string done_key(const std::string& work) { return work + "done/0"; }
+
 constexpr milliseconds kLongestBeat{1000}, kShortestBeat{20};
 // Most work is short, so a rank that waits looks often at first.
 constexpr milliseconds kFirstLook{1};
 
-// Sets the key anew, as long as it lives, from a thread of its own.
+// Sets one key after the other, as long as it lives, from a thread of its own.
 class Heartbeat {
  public:
-  Heartbeat(Store& store, std::string key, nanoseconds interval, nanoseconds timeout,
+  Heartbeat(Store& store, std::string work, nanoseconds interval, nanoseconds timeout,
             std::function<void()> on_late)
       : store_(store),
-        key_(std::move(key)),
+        work_(std::move(work)),
         interval_(interval),
         timeout_(timeout),
         on_late_(std::move(on_late)),
@@ -41,11 +47,12 @@ class Heartbeat {
     bool late = false;
     std::mutex mutex;
     std::condition_variable_any wake;
-    for (int64_t beat = 1; !stop.stop_requested(); ++beat) {
+    for (int64_t beat = 0; !stop.stop_requested();) {
       try {
-        store_.set(key_, std::to_string(beat));
+        store_.set(beat_key(work_, beat), "");
+        ++beat;
       } catch (const Error&) {
-        // The next one may arrive; the others go without for a while before they give up.
+        // It may work the next time; the others go without for a while before they give up.
       }
       if (!late && Clock::now() - begin > timeout_) {
         late = true;
@@ -57,7 +64,7 @@ class Heartbeat {
   }
 
   Store& store_;
-  const std::string key_;
+  const std::string work_;
   const nanoseconds interval_, timeout_;
   const std::function<void()> on_late_;
   std::jthread thread_;  // last: it uses the others
@@ -66,12 +73,11 @@ class Heartbeat {
 }  // namespace
 
 void MainWork::run(const char* what, const std::function<void()>& work) {
-  // A store finds keys that end in the number of the rank that has set them fastest.
-  const std::string key = options_.prefix + "main/" + std::to_string(count_++) + "/0";
-  options_.rank == 0 ? lead(key, what, work) : follow(key, what);
+  const std::string keys = options_.prefix + "main/" + std::to_string(count_++) + "/";
+  options_.rank == 0 ? lead(keys, what, work) : follow(keys, what);
 }
 
-void MainWork::lead(const std::string& key, const char* what, const std::function<void()>& work) {
+void MainWork::lead(const std::string& keys, const char* what, const std::function<void()>& work) {
   const std::string too_long =
       std::string(what) + " has taken more than " + seconds_text(options_.timeout) +
       "; see what holds up the file system (a full disk, a server that does not answer), or raise "
@@ -81,28 +87,27 @@ void MainWork::lead(const std::string& key, const char* what, const std::functio
     const exec::Watchdog::Shelter shelter(watchdog_);
     const SavingLock lock(options_.job_folder);
     const auto beat = std::clamp<nanoseconds>(options_.silence / 8, kShortestBeat, kLongestBeat);
-    const Heartbeat heartbeat(store_, key, beat, options_.timeout, [&] {
+    const Heartbeat heartbeat(store_, keys, beat, options_.timeout, [&] {
       late = true;
       watchdog_.give_up(too_long);
     });
     work();
   }
   if (late) throw DataError(too_long);  // the others have gone
-  store_.set(key, kDone);
+  store_.set(done_key(keys), "");
   watchdog_.check();
 }
 
-void MainWork::follow(const std::string& key, const char* what) {
+void MainWork::follow(const std::string& keys, const char* what) {
   const exec::Watchdog::Phase phase(watchdog_, what, options_.timeout + 2 * options_.silence);
-  std::optional<std::string> last;
+  int64_t next_beat = 0;
   auto heard = Clock::now();
   nanoseconds pause = kFirstLook;
   for (;;) {
     watchdog_.check();
-    std::optional<std::string> value = store_.try_get(key);
-    if (value == kDone) return;
-    if (value != last) {
-      last = std::move(value);
+    if (store_.try_get(done_key(keys))) return;
+    if (store_.try_get(beat_key(keys, next_beat))) {
+      ++next_beat;
       heard = Clock::now();
     }
     if (Clock::now() - heard > options_.silence)

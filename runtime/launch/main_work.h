@@ -12,7 +12,8 @@
 namespace runtime::launch {
 
 // The ranks do not wait in a collective, whose deadline (comm.timeout_s) is made for the network
-// and not for a disk, but for a key in the job's store, which rank 0 sets anew as a sign of life.
+// and not for a disk, but for a key in the job's store, in which rank 0 sets others meanwhile, as
+// signs of life.
 // One per rank; by the rank's thread. Store and watchdog must outlive it.
 class MainWork {
  public:
@@ -34,8 +35,8 @@ class MainWork {
   void run(const char* what, const std::function<void()>& work);
 
  private:
-  void lead(const std::string& key, const char* what, const std::function<void()>& work);
-  void follow(const std::string& key, const char* what);
+  void lead(const std::string& keys, const char* what, const std::function<void()>& work);
+  void follow(const std::string& keys, const char* what);
 
   Store& store_;
   exec::Watchdog& watchdog_;
