@@ -38,7 +38,7 @@ class Engine {
 
   int threads() const { return options_.threads; }
   bool winograd() const { return options_.winograd; }
-  // Of our own kernels.
+  // The instruction set of our own kernels.
   Isa isa() const { return isa_; }
   const kernels::Table& kernels() const { return kernels::kernels_for(isa_); }
 

@@ -102,7 +102,7 @@ void Communicator::fail(Error error, int32_t last_word) {
   mesh_->wires().interrupt();
 }
 
-// Of the exception that is being handled. Interrupted: it has failed already.
+// Fails with the exception that is being handled. Interrupted: it has failed already.
 void Communicator::fail_because() {
   const std::string who = format("rank %s of communicator '%s': ", name(mesh_->rank).c_str(),
                                  membership_.prefix.c_str());

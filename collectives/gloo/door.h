@@ -26,7 +26,7 @@ struct Invitation {
 
 // A port that is open from the constructor until the end of meet() or of the object.
 //
-// Of two ranks the one with the greater number calls the other. Each says its number and the secret
+// The rank with the greater number calls the other one. Each says its number and the secret
 // of the other's invitation, without which a connection is closed; a call that fails is made again.
 // So strangers can come, stay, say anything or reset their connections, and nothing of it reaches
 // Gloo.

@@ -9,7 +9,8 @@
 
 namespace collectives::local {
 
-// Of our own: ranks hand each other colour (in `reduction`) and key (in `peer`).
+// A collective of our own, no other plugin has it: ranks hand each other colour (in `reduction`)
+// and key (in `peer`).
 inline constexpr int32_t kSplit = 100;
 
 bool is_pair(const rt_collective& call);  // send or receive

@@ -28,7 +28,8 @@ struct PluginDescription {
   std::vector<std::string> interfaces;  // RT_INTERFACE_*
   std::vector<Plugin::OptionSpec> options;
   std::vector<DeviceInfo> devices;  // usable or not
-  // Of each device where states were asked for; nullopt: unusable, or its memory is the host's.
+  // The state of each device, where states were asked for; nullopt: the device is unusable, or its
+  // memory is the host's.
   std::vector<std::optional<DeviceState>> states;
   std::optional<rt_comm_properties> communicator;
 

@@ -35,7 +35,7 @@ void check_name(const std::string& name, const std::string& what);
 // 0 <= value <= most.
 void check_count(int64_t value, int64_t most, const std::string& what);
 
-// Of device memory, a buffer or a layout.
+// Checks a size that a plugin gives for device memory, a buffer or a layout.
 void check_bytes(uint64_t bytes, const std::string& what);
 
 // Also makes the texts printable and takes types out of the masks that this host does not know.

@@ -19,7 +19,7 @@ using HostTensors = std::vector<data::HostTensor>;
 struct IsolatedOperation {
   plugins::host::Operation operation;  // its `forward` plan is null
   HostTensors inputs;
-  // Of the backward of an operation that saves something.
+  // The forward operation, where this is the backward of one that saves something.
   std::optional<plugins::host::Operation> forward = std::nullopt;
   HostTensors forward_inputs = {};
   // Output and the input whose memory it takes; used where the plan allows it.

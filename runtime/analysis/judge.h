@@ -79,7 +79,7 @@ class Judge {
 // What `query` claims for the operation in its layouts; 0 where it is refused.
 double claimed_tolerance(plugins::host::Device& device, const IsolatedOperation& isolated);
 
-// Of all outputs: the first that is not right, else the one with the largest error.
+// The verdict on the first output that is not right, else on the one with the largest error.
 Verdict compare_all(const HostTensors& actual, const HostTensors& expected,
                     const std::vector<Bound>& bounds, bool finite_operands);
 

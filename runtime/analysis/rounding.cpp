@@ -111,8 +111,8 @@ void raise(Rounding& rounding, const Rounding& estimate) {
   rounding.element = std::max(rounding.element, estimate.element);
 }
 
-// Of `factor` times the difference of two tensors. Elements that are not finite do not count: they
-// are compared by kind.
+// The 2-norm and the largest element of `factor` times the difference of two tensors. Elements that
+// are not finite do not count: they are compared by kind.
 Rounding size_of(const data::HostTensor& a, const data::HostTensor* b, double factor) {
   const std::vector<double> x = numbers_of(a);
   const std::vector<double> y = b != nullptr ? numbers_of(*b) : std::vector<double>(x.size());

@@ -10,7 +10,7 @@
 
 namespace runtime::analysis {
 
-// Of one output, absolute: in the 2-norm, and of one element.
+// By how much rounding may change one output, as an absolute number: its 2-norm, and any element.
 struct Rounding {
   double norm = 0, element = 0;
 };

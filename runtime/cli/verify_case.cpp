@@ -17,7 +17,8 @@ using analysis::Case;
 using analysis::Replay;
 using nlohmann::ordered_json;
 
-// Of CONFIG where there is one; else of the case, on a device of the plugin that it was found on.
+// The configuration of the device: that of CONFIG where there is one, else that of the case, on a
+// device of the plugin on which it was found.
 config::Config device_config(const VerifyArguments& arguments, const Case& c) {
   config::Config config;
   const bool given = !arguments.config.path.empty();

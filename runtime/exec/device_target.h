@@ -40,7 +40,8 @@ class DeviceTarget : public graph::Target {
   uint64_t layout_bytes(const graph::Value& value, uint64_t layout) override;
 
  private:
-  // Of one candidate. kNoMemory: beside the others it may well run. kFailed: it cannot be used.
+  // How measuring one candidate went. kNoMemory: it may run when it is not beside the others.
+  // kFailed: it cannot be used.
   struct Measurement {
     enum class Outcome { kTime, kNoMemory, kFailed } outcome;
     double ns;

@@ -32,7 +32,7 @@ class LayoutCopy {
   plugins::host::Memory plain_;  // on the device, canonical; kept for the next tensor
 };
 
-// Of the canonical layout.
+// The size of the tensor in bytes when its layout is the canonical one.
 uint64_t canonical_bytes(const rt_tensor_desc& tensor);
 
 }  // namespace runtime::exec

@@ -44,8 +44,8 @@ std::map<std::string, std::string> variables_of(const RankEnvironment& rank);
 
 // "file:<folder>" of the launcher's: where ranks on this machine find each other.
 inline constexpr const char* kRendezvousVariable = "RUNTIME_RENDEZVOUS";
-// Of ranks that our launcher has started: the same text in all attempts to run the job, and in no
-// other job.
+// The variable that our launcher sets for its ranks: the same text in all attempts to run the job,
+// and in no other job.
 inline constexpr const char* kLaunchVariable = "RUNTIME_LAUNCH";
 // Set for mpiexec's ranks: how many there must be. If mpiexec's variables say otherwise, or are of
 // a kind that detect() does not know, every rank would take itself for a job of its own.

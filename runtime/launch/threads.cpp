@@ -12,7 +12,7 @@ namespace runtime::launch {
 
 namespace {
 
-// Of the exception being handled: whether it may only say that another rank is gone.
+// Whether the exception that is being handled may only say that another rank is gone.
 bool is_consequence() {
   try {
     throw;
@@ -31,7 +31,7 @@ class Cause {
  public:
   explicit Cause(const std::function<void()>& abort_all) : abort_all_(abort_all) {}
 
-  // Of the exception being handled.
+  // Adds the exception that is being handled.
   void add() {
     const bool consequence = is_consequence();
     bool first = false;

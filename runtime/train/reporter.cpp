@@ -43,7 +43,7 @@ std::string load_text(const DeviceLoad& load) {
   return text.empty() ? "" : "  device " + text;
 }
 
-// Of something that is written to while training goes on, and may stop taking it.
+// Remembers that an output which is written to during training takes no more.
 class WriteFailure {
  public:
   WriteFailure(std::string name, std::ostream& warnings)

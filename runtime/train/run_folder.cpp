@@ -59,7 +59,7 @@ fs::path make_new_folder(const std::string& config_name) {
   }
 }
 
-// Of the files that a run writes: the first that is there, "" for none. Symbolic links count, empty
+// The first file that is there of those that a run writes, "" for none. Symbolic links count, empty
 // files do not.
 std::string found_in(const fs::path& folder, bool with_configuration) {
   std::error_code ignored;

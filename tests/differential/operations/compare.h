@@ -27,7 +27,7 @@ struct Allowance {
   bool mixes_all = false;  // large numbers are compared with the others
   // The expected result of operands that differ by `tolerance`; called where it is needed only.
   std::function<const std::vector<double>&()> disturbed = nullptr;
-  // Of each element the sum of the magnitudes of its terms; nullptr: not known. Called as the
+  // The sum of the magnitudes of the terms of each element; nullptr: not known. Called as the
   // other.
   std::function<const std::vector<double>&()> magnitudes = nullptr;
 };

@@ -35,8 +35,8 @@ Family activation_backward() {
   return f;
 }
 
-// Of the result's dims: `left_out` leading ones are left out, and bit i of `repeated` makes one of
-// dimension i.
+// The dims of an operand, made from the result's: `left_out` leading ones are left out, and bit i
+// of `repeated` makes dimension i 1.
 Dims broadcast_from(const Dims& dims, int64_t left_out, int64_t repeated) {
   Dims operand;
   for (size_t i = static_cast<size_t>(left_out); i < dims.size(); ++i) {
