@@ -1,4 +1,5 @@
 """One run of the program in a folder of its own: started, watched, ended; and what it has left."""
+import ctypes
 import hashlib
 import os
 import resource
@@ -6,6 +7,9 @@ import shutil
 import signal
 import subprocess
 import time
+
+C_LIBRARY = ctypes.CDLL(None)
+PR_SET_PDEATHSIG = 1  # <sys/prctl.h>
 
 # What is in a run's folder that the program may write to.
 RESULTS = ("run", "gradients.safetensors", "steps.safetensors")
@@ -89,6 +93,8 @@ class Run:
         self.output = {n: open(os.path.join(self.folder, self.name + s), "wb") for n, s in ((1, "stdout"), (2, "stderr"))}
 
     def _before(self):
+        # Some jobs train without an end: none outlives this program, however it ends.
+        C_LIBRARY.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         for name, bound in self.limits.items():
             resource.setrlimit(getattr(resource, "RLIMIT_" + name), (bound, bound))
