@@ -89,7 +89,8 @@ bool has_part_of_table(const Operation& operation) {
 
 // Kernels trust labels and indices, which a data set has checked. What has too few operands the
 // definition refuses.
-void check_indices(const Operation& operation, const HostTensors& inputs, const std::string& path) {
+void check_indices(const Operation& operation, const HostTensors& inputs, const std::string& path,
+                   const std::string& prefix) {
   const std::string& name = operation.name;
   const bool loss = name == RT_OP_CROSS_ENTROPY || name == RT_OP_CROSS_ENTROPY_BACKWARD ||
                     name == RT_OP_CORRECT_COUNT;
@@ -103,14 +104,16 @@ void check_indices(const Operation& operation, const HostTensors& inputs, const 
   const size_t at = loss ? 1 : 0;
   for (const double index : train::numbers_of(inputs[at])) {
     if (index >= 0 && index < static_cast<double>(end)) continue;
-    throw DataError(path + ": tensor 'input." + std::to_string(at) + "' of " + name +
+    throw DataError(path + ": tensor '" + prefix + std::to_string(at) + "' of " + name +
                     " has the index " + rt::sdk::format("%.0f", index) + ", expected 0.." +
                     std::to_string(end - 1));
   }
 }
 
 std::string readme_text(const std::string& folder, const Case& c) {
-  const std::string name = fs::path(folder).filename().string();
+  fs::path path(folder);
+  if (!path.has_filename()) path = path.parent_path();  // "wrong/"
+  const std::string name = path.filename().string();
   return "# " + describe(c.isolated.operation) + "\n\n" + c.device.id + " (" + c.device.name +
          ", plugin " + c.device.plugin + " " + c.device.plugin_version +
          ") computed other numbers than " + c.definition + " in float64: layer '" + c.origin.layer +
@@ -173,9 +176,13 @@ Case read_case(const std::string& folder) {
     isolated.forward_inputs =
         take(operands, file, "forward.input.", isolated.forward->inputs, false);
   expect_no_more(operands, file);
-  c.expected = read_outputs(folder, "expected.safetensors", isolated.operation, true);
+  // A cast is defined in its own types: what it rounds to is what it is for.
+  const bool widened = isolated.operation.name != RT_OP_CAST;
+  c.expected = read_outputs(folder, "expected.safetensors", isolated.operation, widened);
   c.actual = read_outputs(folder, "actual.safetensors", isolated.operation, false);
-  check_indices(isolated.operation, isolated.inputs, file);
+  check_indices(isolated.operation, isolated.inputs, file, "input.");
+  if (isolated.forward)
+    check_indices(*isolated.forward, isolated.forward_inputs, file, "forward.input.");
   return c;
 }
 

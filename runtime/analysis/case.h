@@ -41,7 +41,7 @@ struct Case {
   CaseDevice device;
   std::string definition;  // the device that `expected` comes from
   std::vector<Bound> bounds;
-  HostTensors expected;  // float64, or integers
+  HostTensors expected;  // float64, or integers; of a cast its own type
   HostTensors actual;
 };
 

@@ -220,6 +220,19 @@ void Judge::check(const IsolatedOperation& isolated) const {
                     definition_->id() + ": " + reason +
                     "; expected one that plugins/operations.md defines");
   }
+  // Only with its plan does a backward say whether it reads what a forward has saved.
+  try {
+    plugins::host::Kernel forward;
+    Operation operation = wide.operation;
+    if (wide.forward) {
+      forward = plugins::host::Kernel(definition_, *wide.forward);
+      operation.forward = forward.get();
+    }
+    const plugins::host::Kernel kernel(definition_, operation);
+  } catch (const plugins::host::Error& error) {
+    throw DataError("'" + wide.operation.name + "' cannot be planned on " + definition_->id() +
+                    ": " + error.what() + "; expected a case with all that the operation reads");
+  }
 }
 
 HostTensors Judge::expect(const IsolatedOperation& isolated) const {

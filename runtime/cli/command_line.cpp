@@ -168,20 +168,25 @@ void add_verify(CLI::App& app, Outcome& outcome) {
           "where the device does not have that")
       ->needs(folder);
   command->add_option("--steps", a.steps, "How many; default 3, of a file all")
-      ->check(CLI::Range(1, 999));
+      ->check(CLI::Range(1, 999))
+      ->excludes(folder);
   command
       ->add_option("--rtol", a.rtol,
                    "Allowed ||actual - expected|| / ||expected||; default: 1e-4, 1e-9 with "
                    "float64, 2e-2 with 16-bit values")
-      ->check(CLI::PositiveNumber);
-  command->add_flag("--isolate", a.isolate,
-                    "Give every operation what is right as input, so that differences do not add "
-                    "up from layer to layer");
+      ->check(CLI::PositiveNumber)
+      ->excludes(folder);
+  command
+      ->add_flag("--isolate", a.isolate,
+                 "Give every operation what is right as input, so that differences do not add up "
+                 "from layer to layer")
+      ->excludes(folder);
   command
       ->add_option("--max-gib", a.max_gib,
                    "Refuse when the values of a step, or of all that are recorded, take more host "
                    "memory; default 8")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::PositiveNumber)
+      ->excludes(folder);
   command->add_flag("--json", a.json, "One JSON object");
   command->footer(
       "Each step starts from the same weights and state, its update from the same gradients, on "

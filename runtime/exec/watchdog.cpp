@@ -301,7 +301,7 @@ std::string Watchdog::explain(const Incident& incident, Evidence& evidence) cons
     text = diagnose(incident, evidence);
     return text + write_dumps(evidence);
   } catch (const std::exception& error) {
-    if (text.empty()) text = "another rank is lost: " + incident.text();
+    if (text.empty()) text = incident.text();
     return text + "; more could not be found out: " + error.what();
   }
 }
@@ -364,6 +364,7 @@ void Watchdog::look_around() {
     else if (link_->alarm())
       conclude(pending());
   } catch (const std::exception& error) {
+    if (sheltered_) return;  // it saves, and the next look may find memory again
     char text[300];
     std::snprintf(text, sizeof text, "error: rank %d cannot watch over its job any more: %.200s\n",
                   recorder_.rank(), error.what());

@@ -76,7 +76,7 @@ class Watchdog {
   // A communicator reported `error`: finds the cause (up to 600 ms) and throws CommunicationError.
   [[noreturn]] void fail(const std::string& error);
 
-  // The rank's thread waits for a collective, and this rank does not answer; -1 for none.
+  // `rank` does not answer in the collective that the rank's thread waits for; -1: all do.
   void suspect(int rank) { silent_ = rank; }
 
   // A deadline of its own for what is not a collective: rendezvous, split, shutdown. Not nested; by

@@ -17,7 +17,8 @@ struct LaunchOptions {
   std::string launch_id;  // what kLaunchVariable is for the ranks
   // A rank that is still stopped (SIGSTOP) so long after another one has ended well is lost.
   std::chrono::nanoseconds patience = std::chrono::seconds(30);
-  // So is one that only has not ended. It may be saving, which takes its time.
+  // A rank that has not ended so long after another one has ended well is lost. It may be saving,
+  // which takes its time.
   std::chrono::nanoseconds ending_limit = std::chrono::hours(1);
   // Rank 0 is left to save for so long at most after another rank has failed.
   std::chrono::nanoseconds saving = std::chrono::minutes(10);

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -92,9 +93,10 @@ SavingLock::SavingLock(const std::string& folder) {
   while (file_.get() >= 0 && (locked = flock(file_.get(), LOCK_EX)) != 0 && errno == EINTR) {
   }
   if (locked != 0) {
-    throw CommunicationError("cannot lock " + path +
-                             ", by which the launcher sees that rank 0 is " +
-                             "saving: " + std::strerror(errno));
+    std::fprintf(stderr,
+                 "warning: cannot lock %s: %s; if another rank fails now, the launcher does not "
+                 "wait until rank 0 has saved\n",
+                 path.c_str(), std::strerror(errno));
   }
 }
 

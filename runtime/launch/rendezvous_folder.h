@@ -31,8 +31,9 @@ class RendezvousFolder {
 // process ends.
 class SavingLock {
  public:
-  // An empty path: no launcher of ours has started this rank, and nothing is locked. Throws
-  // CommunicationError where the file cannot be made or locked.
+  // An empty path: no launcher of ours has started this rank, and nothing is locked. Where the file
+  // cannot be made or locked it warns: saving must not fail for want of what only helps the
+  // launcher.
   explicit SavingLock(const std::string& folder);
 
  private:

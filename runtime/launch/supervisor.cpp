@@ -239,7 +239,7 @@ void Supervisor::look_for_stragglers() {
   deadline_ = now + std::min(options_.patience, limit);
   if (!late && std::none_of(children_.begin(), children_.end(), stopped)) return;
   if (late)
-    err_.add("error: " + running_names() + " still runs " +
+    err_.add("error: " + running_names() + " has not ended " +
              std::to_string(std::chrono::round<std::chrono::seconds>(limit).count()) +
              " s after another rank has ended: it hangs, and is ended\n");
   cause_ = Status(SIGSTOP);

@@ -51,7 +51,8 @@ using OnLoss = std::function<void(int rank, const std::string& how, bool gave_up
 struct Supervision {
   // A rank that is still stopped (SIGSTOP) so long after another one has ended with 0 is lost.
   std::chrono::nanoseconds patience = std::chrono::seconds(30);
-  // So is one that still runs, which may be saving.
+  // A rank that has not ended so long after another one has ended with 0 is lost. It may be saving,
+  // which takes its time.
   std::chrono::nanoseconds ending_limit = std::chrono::hours(1);
   OnLoss on_loss;
   // Whether a rank writes files that should not be lost: then the ranks are not ended after a

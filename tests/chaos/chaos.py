@@ -5,7 +5,8 @@ usage: chaos.py --build BUILD --seeds A..B [--kind KIND,...] [--jobs N] [--appen
        chaos.py --build BUILD --replay FILE [--seed N]
        chaos.py --summary FILE
 
-A seed makes one case, always the same for one build. With --append its result is one JSON line of FILE, with everything that
+A seed makes one case, the same for the same trace of the calls of its job, which is taken anew each time: a line of the results, not
+a seed, replays a case exactly. With --append its result is one JSON line of FILE, with everything that
 replays it, and seeds that FILE has are left out, so that a long run can be stopped and started again. The folders of cases that
 end wrong are kept in --failures. Exit code 0: nothing is wrong, 1: something is.
 """
@@ -93,7 +94,7 @@ def replay(a, baselines):
             continue
         fresh = {k: v for k, v in case.items() if k not in ("status", "what", "stderr", "codes", "took", "seconds")}
         result = run_case(fresh, baselines, a.failures)
-        status |= result["status"] == "wrong"
+        status |= result["status"] == "wrong" or (a.reached and result["status"] != "passed")
         print(json.dumps(result, indent=None if a.seed is None else 1), flush=True)
     return status
 
@@ -108,6 +109,7 @@ def main():
     parser.add_argument("--failures")
     parser.add_argument("--replay")
     parser.add_argument("--seed", type=int, help="of --replay: this case only")
+    parser.add_argument("--reached", action="store_true", help="of --replay: a fault that does not come is a failure too")
     parser.add_argument("--only", help="of --replay: cases that ended so, e.g. wrong")
     parser.add_argument("--summary")
     parser.add_argument("--verbose", action="store_true")

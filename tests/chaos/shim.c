@@ -315,7 +315,13 @@ static int first_part(const struct iovec* parts, int count, struct iovec* first)
 VECTOR(readv, "read")
 VECTOR(writev, "write")
 
-/* Ancillary data (descriptors) goes with the first part. */
+/* Ancillary data (descriptors) goes with the first part. What recvmsg says of it is the caller's.
+ */
+#define TAKE_BACK_sendmsg(message, shorter)
+#define TAKE_BACK_recvmsg(message, shorter)               \
+  ((message)->msg_namelen = (shorter)->msg_namelen,       \
+   (message)->msg_controllen = (shorter)->msg_controllen, \
+   (message)->msg_flags = (shorter)->msg_flags)
 #define MESSAGE(name, call, type)                                           \
   REAL(ssize_t, name, int, type, int)                                       \
   ssize_t name(int fd, type message, int flags) {                           \
@@ -327,7 +333,9 @@ VECTOR(writev, "write")
         struct msghdr shorter = *message;                                   \
         shorter.msg_iov = &first;                                           \
         shorter.msg_iovlen = 1;                                             \
-        return real_##name()(fd, &shorter, flags);                          \
+        const ssize_t result = real_##name()(fd, &shorter, flags);          \
+        TAKE_BACK_##name(message, &shorter);                                \
+        return result;                                                      \
       }                                                                     \
     }                                                                       \
     return real_##name()(fd, message, flags);                               \

@@ -186,5 +186,30 @@ TEST_F(CaseFolder, IndicesThatLeadOutOfATable) {
   EXPECT_THAT(error(), HasSubstr("has the index 4, expected 0..3"));
 }
 
+TEST_F(CaseFolder, LabelsOfTheForwardThatLeadOutOfTheLogits) {
+  plugins::host::Operation forward;
+  forward.name = RT_OP_CROSS_ENTROPY;
+  forward.inputs = {test::make_tensor_desc(RT_FLOAT32, {1, 3}),
+                    test::make_tensor_desc(RT_INT32, {1})};
+  forward.outputs = {test::make_tensor_desc(RT_FLOAT32, {1})};
+  Case c = make_case(test::open_device("simulated"), test::pooling_gradient(2));
+  c.isolated.forward_inputs = {test::random_tensor(forward.inputs[0], 1),
+                               {RT_INT32, {1}, std::vector<std::byte>(4, std::byte{0x7f})}};
+  c.isolated.forward = forward;
+  write_case(path(), c);
+  EXPECT_THAT(error(), AllOf(HasSubstr("tensor 'forward.input.1'"), HasSubstr("expected 0..2")));
+}
+
+TEST_F(CaseFolder, OfACastComesBackToo) {
+  plugins::host::Operation op;
+  op.name = RT_OP_CAST;
+  op.inputs = {test::make_tensor_desc(RT_FLOAT32, {3})};
+  op.outputs = {test::make_tensor_desc(RT_FLOAT16, {3})};
+  Case before = make_case(test::open_device("reference"), test::with_random_inputs(std::move(op)));
+  write_case(path(), before);
+  EXPECT_EQ(error(), "");
+  EXPECT_EQ(read_case(path()).expected[0].bytes, before.expected[0].bytes);
+}
+
 }  // namespace
 }  // namespace runtime::analysis

@@ -113,6 +113,10 @@ TEST(Judge, WhatIsNoOperationIsRefused) {
   gradient.forward_inputs = smaller.forward_inputs;
   EXPECT_THAT(test::message_of<DataError>([&] { judge.check(gradient); }),
               HasSubstr("'max_pool2d' is not the forward of 'max_pool2d_backward'"));
+  gradient.forward.reset();
+  gradient.forward_inputs.clear();
+  EXPECT_THAT(test::message_of<DataError>([&] { judge.check(gradient); }),
+              HasSubstr("expected a case with all that the operation reads"));
 }
 
 TEST(Shrink, RowsOfTheBatchAndOfTheForward) {

@@ -240,6 +240,7 @@ TEST_F(VerifyReduce, WhatCannotBeIsRefused) {
   EXPECT_EQ(run({"verify", job_, "--reduce", "wrong"}).exit_code, 2);
   EXPECT_EQ(run({"verify", job_, "--against", "cpu", "--device", "cpu"}).exit_code, 2);
   EXPECT_EQ(run({"verify", "--against", "cpu"}).exit_code, 2);
+  EXPECT_EQ(run({"verify", "--case", "wrong", "--rtol", "0.5"}).exit_code, 2);
   EXPECT_THAT(run({"verify", "--help"}).out, HasSubstr("runtime verify --case wrong"));
 }
 
