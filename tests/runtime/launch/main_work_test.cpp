@@ -7,6 +7,7 @@
 
 #include "runtime/error.h"
 #include "runtime/launch/memory_store.h"
+#include "runtime/launch/rendezvous_folder.h"
 #include "tests/runtime/exec/ranks.h"
 
 namespace runtime::launch {
@@ -113,6 +114,25 @@ TEST_F(MainWorks, ThatTakesTooLongEndsTheJobWithItsName) {
     EXPECT_THAT(errors[rank], AllOf(HasSubstr("the work has taken more than 0.2 s"),
                                     HasSubstr("comm.save_timeout_s")));
   }
+}
+
+TEST_F(MainWorks, ShowsTheLauncherALockWhileItIsDone) {
+  const RendezvousFolder folder;
+  EXPECT_FALSE(is_saving(folder.path()));
+  {
+    const SavingLock lock(folder.path());
+    EXPECT_TRUE(is_saving(folder.path()));
+  }
+  EXPECT_FALSE(is_saving(folder.path()));
+}
+
+TEST_F(MainWorks, IsDoneWhereTheLauncherCannotSeeIt) {
+  testing::internal::CaptureStderr();
+  EXPECT_NO_THROW(SavingLock("/no/such/folder"));
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              AllOf(HasSubstr("warning: cannot lock /no/such/folder/saving"),
+                    HasSubstr("does not wait until rank 0 has saved")));
+  EXPECT_FALSE(is_saving("/no/such/folder"));
 }
 
 }  // namespace
