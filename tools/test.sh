@@ -112,7 +112,7 @@ test_release() {
 
 # Whole models on every backend take minutes unoptimised: Release only. LeakSanitizer of gcc 12 itself faults at the end of
 # the tests in which threads with an OpenMP team have ended, or are about to: those run without it.
-no_leak_check='CpuThreads\.|SplitBatchNorm\.|RecomputeTest\.|WhateverIsMeasuredTheNetworkRuns'
+no_leak_check='CpuThreads\.|SplitBatchNorm\.|RecomputeTest\.|WhateverIsMeasuredTheNetworkRuns|CaseFolder\.R|Ways\.OfTheProcessor'
 
 test_debug() {
   local status=0
