@@ -216,7 +216,7 @@ TEST(Processes, AStoppedRankIsKilled) {
 TEST(Processes, ARankThatHangsWhenTheOthersHaveEndedIsLost) {
   Program program(processes(3, {"1:sleep=50000", "err=over"}));
   EXPECT_EQ(program.wait(seconds(18)), 4);
-  EXPECT_THAT(program.err(), HasSubstr("rank 1 still runs 8 s after another rank has ended"));
+  EXPECT_THAT(program.err(), HasSubstr("rank 1 has not ended 8 s after another rank has ended"));
   expect_nothing_left(program);
 }
 
