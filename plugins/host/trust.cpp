@@ -142,7 +142,7 @@ class Walk {
     enter("/", status_of(here_, "/"));
   }
 
-  // What `here_`, a folder that was checked, has under that name.
+  // Goes on to the entry of that name in `here_`, a folder that was checked.
   void step(const std::string& name) {
     const fs::path path = name == ".." ? real_.parent_path() : real_ / name;
     if (!result_.path.empty()) refuse(what_, shown(result_.path) + " is not a folder");

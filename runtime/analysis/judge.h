@@ -76,7 +76,7 @@ class Judge {
   std::shared_ptr<plugins::host::Device> definition_;
 };
 
-// What `query` claims for the operation in its layouts; 0 where it is refused.
+// The tolerance that `query` claims for the operation in its layouts; 0 where it is refused.
 double claimed_tolerance(plugins::host::Device& device, const IsolatedOperation& isolated);
 
 // The verdict on the first output that is not right, else on the one with the largest error.

@@ -140,7 +140,7 @@ class Report {
     return !c.first;
   }
 
-  // What --reduce has found in the last step.
+  // Adds the finding of --reduce, which is about the last step.
   void add(Reducer::Finding finding) {
     json_["reduction"] = std::move(finding.json);
     // Its own words for what is next take the place of those of a difference.

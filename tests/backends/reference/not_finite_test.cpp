@@ -1,4 +1,4 @@
-// What NaN and infinities do, from the table of plugins/operations.md.
+// The table of plugins/operations.md says what NaN and infinities do; these tests ask for it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -139,7 +139,7 @@ Family cast() {
         .get();
   };
   f.comparison = Comparison::kOwnType;
-  // What a NaN becomes as a whole number is not defined.
+  // It is not defined which whole number a NaN becomes.
   f.finite_inputs = [](const Sizes& s) { return s["other"] >= 4 && !s["back"] ? 1u : 0u; };
   return f;
 }

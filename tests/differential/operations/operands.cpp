@@ -59,7 +59,7 @@ double plant_value(const Family& family, rt_dtype dtype, const std::string& name
   return 0.0;
 }
 
-// What `fill` makes of usual numbers. Operands that must not be negative only become equal.
+// Replaces usual numbers as `fill` says. Operands that must not be negative only become equal.
 void refill(const std::string& fill, const Values& usual, rt_dtype dtype, double huge,
             std::vector<double>& values) {
   const double first = values.empty() ? 0.0 : values.front();
