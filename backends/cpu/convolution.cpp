@@ -85,6 +85,12 @@ dnnl::algorithm onednn_algorithm(uint32_t algorithm) {
 
 using Descs = std::array<MemoryDesc, kRoles>;
 
+bool stays_inside(const Problem& p, const dnnl::convolution_backward_weights::primitive_desc& d) {
+  const MemoryParts source = take_apart(d.src_desc());
+  return weight_gradient_stays_inside(d.impl_info_str(), p.window, source.dims[1],
+                                      source.inner_blocks.empty());
+}
+
 // Fills desc and actual; false: oneDNN has no such primitive.
 bool describe(const OnednnContext& context, const Problem& p, const Descs& m,
               const dnnl::primitive_attr& attr, bool bias, Variant& v) {
@@ -110,10 +116,13 @@ bool describe(const OnednnContext& context, const Problem& p, const Descs& m,
     v.actual = {desc.diff_src_desc(), desc.weights_desc(), desc.diff_dst_desc()};
     return true;
   }
-  const auto desc = make_backward_desc<dnnl::convolution_backward_weights>(
+  auto desc = make_backward_desc<dnnl::convolution_backward_weights>(
       context.onednn, attr, hint, algorithm, m[kSource], m[kWeights], bias_desc, m[kDestination],
       p.strides, p.dilates, p.padding_begin, p.padding_end);
   if (!exists(desc)) return false;
+  while (!stays_inside(p, desc)) {
+    if (!desc.next_impl()) return false;
+  }
   v.desc = desc;
   v.actual = {desc.src_desc(), desc.diff_weights_desc(), desc.diff_dst_desc()};
   return true;

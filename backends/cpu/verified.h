@@ -23,6 +23,11 @@ bool every_output_sees_input(const Axis& axis);
 // `rows`: the axis of the height.
 bool adds_residual_rightly(std::string_view implementation, Residual residual, const Axis& rows);
 
+// May this implementation (oneDNN's name for it) make the weight gradient of a convolution with
+// these strides, whose source has `input_channels` channels, in NHWC or in blocks of channels?
+bool weight_gradient_stays_inside(std::string_view implementation, const Window& window,
+                                  int64_t input_channels, bool source_is_nhwc);
+
 // Is oneDNN's Winograd data gradient right with this padding? Forward and weight gradient are.
 bool winograd_data_gradient_is_right(const Window& window);
 

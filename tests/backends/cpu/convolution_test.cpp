@@ -247,6 +247,19 @@ TEST_F(CpuConvolution, GradientsWithAsymmetricPadding) {
   }
 }
 
+// oneDNN's 1x1 kernels gather the pixels that strides leave in a buffer; some wrote behind it.
+TEST_F(CpuConvolution, WeightGradientsOfStridedOneByOne) {
+  for (const int64_t channels : {1, 3, 7, 8, 15, 16, 17, 24, 40, 200}) {
+    for (Shape s : {Shape{2, 24, 6}, Shape{2, 48, 48}, Shape{2, 1, 96}}) {
+      s.c = channels, s.o = 5, s.kernel_h = s.kernel_w = 1;
+      s.top = s.bottom = s.left = s.right = 0;
+      s.stride_h = s.h > 1 ? 2 : 1, s.stride_w = s.w == 48 ? 2 : s.w == 96 ? 3 : 1;
+      const Case c = convolution(RT_OP_CONV2D_BACKWARD_WEIGHTS, s);
+      check(c, describe(c, ""));
+    }
+  }
+}
+
 constexpr uint32_t kSeeds = 60;
 
 TEST_F(CpuConvolution, RandomForward) {
