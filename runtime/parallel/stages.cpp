@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <set>
 
 #include "runtime/error.h"
 
@@ -30,7 +29,7 @@ std::string text(double bytes) {
 
 // Nodes of one layer that follow each other.
 struct Unit {
-  std::string layer;
+  std::string layer, part;  // part: see Stages::layers
   int hint = kNone;
   double cost = 0, parameters = 0, kept = 0;  // kept, parameters: bytes
   double crossing = 0;                        // bytes between it and the next unit
@@ -58,12 +57,7 @@ class Assignment {
     for (int32_t o = 0; o < origins_; ++o) {
       if (unit_of_[o] != kNone) stages.of_origin[o] = stage[unit_of_[o]];
     }
-    std::set<std::string> several;  // names that do not tell the stage
-    for (size_t u = 0; u < units_.size(); ++u) {
-      const auto [it, inserted] = stages.layers.emplace(units_[u].layer, stage[u]);
-      if (!inserted && it->second != stage[u]) several.insert(units_[u].layer);
-    }
-    for (const std::string& layer : several) stages.layers.erase(layer);
+    for (size_t u = 0; u < units_.size(); ++u) stages.layers.emplace(units_[u].part, stage[u]);
     return stages;
   }
 
@@ -74,13 +68,25 @@ class Assignment {
            graph_.value(s).kind == ValueKind::kState;
   }
 
+  int hint_of(const Unit& u) const {
+    for (const std::string& name : {u.part, u.layer}) {
+      if (const auto hint = options_.hints.find(name); hint != options_.hints.end())
+        return hint->second;
+    }
+    return kNone;
+  }
+
+  void add_unit(const std::string& layer, std::map<std::string, int>& parts) {
+    const int part = ++parts[layer];
+    units_.push_back({layer, part == 1 ? layer : layer + "#" + std::to_string(part)});
+    units_.back().hint = hint_of(units_.back());
+  }
+
   void make_units() {
+    std::map<std::string, int> parts;
     for (const Node& n : graph_.nodes) {
       if (n.phase != Phase::kForward || from_parameters(n)) continue;
-      if (units_.empty() || units_.back().layer != n.layer) {
-        const auto hint = options_.hints.find(n.layer);
-        units_.push_back({n.layer, hint == options_.hints.end() ? kNone : hint->second});
-      }
+      if (units_.empty() || units_.back().layer != n.layer) add_unit(n.layer, parts);
       unit_of_[n.origin] = count() - 1;
       for (ValueId v : n.inputs) {
         for (ValueId p : parameters_behind(v)) home_.try_emplace(p, count() - 1);

@@ -14,14 +14,17 @@ namespace runtime::parallel {
 struct Stages {
   int count = 1;
   std::vector<int> of_origin;         // by Node::origin
-  std::map<std::string, int> layers;  // hints for another step of the same model
+  // Hints for another step of the same model. A layer whose nodes do not follow each other has an
+  // entry for each part: "conv1", "conv1#2", ...
+  std::map<std::string, int> layers;
 
   int of(const graph::Node& node) const { return of_origin.at(node.origin); }
 };
 
 struct StageOptions {
   int stages = 1;
-  std::map<std::string, int> hints = {};  // by layer; layers that the graph has not are ignored
+  // By layer, or by part of one as in Stages::layers. Layers that the graph has not are ignored.
+  std::map<std::string, int> hints = {};
   // Time of a forward node and of what differentiates it, by Node::origin; empty: from FLOPs and
   // bytes.
   std::vector<double> cost = {};

@@ -212,6 +212,7 @@ StepProgram& StepPrograms::get(const StepKey& key) {
   if (it != programs_.end()) return it->second;
   StepProgram p;
   const bool loss_scaled = storage.find(kLossScaling) != nullptr;
+  if (parts.mesh.pipeline > 1 && parts.stages.empty()) parts.stages = common_stages(key);
   p.step = build_step(model, step_options(key));
   check_classes(p.step);
   check_tokens(p.step);
@@ -231,7 +232,6 @@ StepProgram& StepPrograms::get(const StepKey& key) {
       p.input_bytes += exec::Upload::rounded(graph::canonical_bytes(value));
   }
   most_input_bytes = std::max(most_input_bytes, p.input_bytes);
-  if (p.step.pipeline && parts.stages.empty()) parts.stages = p.step.pipeline->stages.layers;
   compiled.notes.insert(compiled.notes.end(), p.step.notes.begin(), p.step.notes.end());
   for (std::string& note : compiled.notes) {
     if (std::find(notes.begin(), notes.end(), note) == notes.end())
@@ -248,11 +248,19 @@ StepProgram& StepPrograms::any_program() {
   return get(whole(apart ? Purpose::kMicroStep : Purpose::kTraining, nominal_rows()));
 }
 
-int64_t StepPrograms::nominal_rows() const {
-  const auto rows =
-      static_cast<int64_t>(parallel::rows_of_rank(config.training.global_batch_size, split).size());
-  const int64_t steps = parallel::micro_steps(config.training.global_batch_size, split);
-  return rows / (steps * split.shards_of_rank());
+// Shares of a batch may differ by a sample, and with them what balances the stages. Ranks of one
+// stage must hold the same parameters, so all cut by the share of the first.
+std::map<std::string, int> StepPrograms::common_stages(StepKey key) const {
+  key.rows = nominal_rows(0);
+  return build_step(model, step_options(key)).pipeline->stages.layers;
+}
+
+int64_t StepPrograms::nominal_rows(int data_rank) const {
+  parallel::BatchSplit of_rank = split;
+  of_rank.rank = data_rank;
+  const int64_t batch = config.training.global_batch_size;
+  const auto rows = static_cast<int64_t>(parallel::rows_of_rank(batch, of_rank).size());
+  return rows / (parallel::micro_steps(batch, of_rank) * of_rank.shards_of_rank());
 }
 
 void StepPrograms::check_classes(const StepGraph& step) const {
