@@ -48,7 +48,11 @@ Oracle::Oracle(plugins::host::Device& reference, const Recipe& recipe, const Cas
   not_finite_ = has_finite_operands() ? NotFinite::kSame : family_.not_finite;
   if (family_.terms) {
     std::vector<std::vector<double>> inputs;
-    for (const Bytes& data : operands_.inputs) inputs.push_back(decode(RT_FLOAT64, data));
+    for (const Bytes& data : operands_.inputs) {
+      inputs.push_back(decode(RT_FLOAT64, data));
+      // The terms of the elements that are compared, which are finite.
+      for (double& v : inputs.back()) v = std::isfinite(v) ? v : 0.0;
+    }
     const double terms = family_.terms(Sizes(recipe.numbers), inputs);
     terms_ = std::isfinite(terms) ? terms : 0;
   }
