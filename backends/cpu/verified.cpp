@@ -55,9 +55,9 @@ bool adds_residual_rightly(std::string_view implementation, Residual residual, c
   });
 }
 
-// The 1x1 kernels first copy the pixels that strides leave into a buffer of positions x channels, but
-// place them as if each position had a whole block of channels; the one for AVX2 also as if blocks
-// of channels lay behind each other.
+// The 1x1 kernels first copy the pixels that strides leave into a buffer of positions x channels,
+// but place them as if each position had a whole block of channels; the one for AVX2 also as if
+// blocks of channels lay behind each other.
 bool weight_gradient_stays_inside(std::string_view implementation, const Window& window,
                                   int64_t input_channels, bool source_is_nhwc) {
   constexpr int64_t kLargestBlock = 16;

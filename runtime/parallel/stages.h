@@ -13,7 +13,7 @@ namespace runtime::parallel {
 
 struct Stages {
   int count = 1;
-  std::vector<int> of_origin;         // by Node::origin
+  std::vector<int> of_origin;  // by Node::origin
   // Hints for another step of the same model. A layer whose nodes do not follow each other has an
   // entry for each part: "conv1", "conv1#2", ...
   std::map<std::string, int> layers;
