@@ -5,7 +5,8 @@ A tensor may be away from PyTorch's float64, by norm, by the sum of
   rounding   ROUNDINGS units of the type's rounding, of the largest gradient's norm (for weights: of the weight's and the steps'),
   sensitive  SENSITIVE times the largest change when weights and features move by 8 roundings (three draws): what an
              ill-conditioned network does to rounding, wherever it arises,
-  float32    SINGLE times PyTorch's own error in float32, for a run in float32.
+  float32    SINGLE times PyTorch's own error in float32, for a run in float32; for one in float64 as much less as its rounding
+             is smaller: what a sum that cancels leaves of its terms.
 With AdamW a gradient that is nothing but rounding (below NOISE of the largest) moves its weight by the learning rate, up or down,
 and with it the running statistics behind it; in float64 the eps of AdamW keeps such steps small.
 float32 may put an activation on the other side of a ReLU's kink, or choose another element in a max-pooling window: a network
@@ -102,6 +103,15 @@ class Truth:
         found = self.training(**options).run(self.start)
         return {n: norm(found[n] - v) for n, v in self.exact.items()}
 
+    def half_errors(self):
+        """What a 16-bit type makes of every tensor: rounded as the runtime does, and with noise of that size at the start."""
+        dtype, rounding = {"bf16": (torch.bfloat16, 2.0**-9), "f16": (torch.float16, 2.0**-12)}[self.mixed]
+        found = self.errors_of(rounding=dtype)
+        for _ in range(3):
+            moved = self.training().run(self.start, rounding)
+            found = {n: max(error, norm(moved[n] - self.exact[n])) for n, error in found.items()}
+        return found
+
     def is_chaotic(self):
         errors = self.errors_of(dtype=torch.float32)
         return any(not errors[n] <= CHAOTIC * norm(v) for n, v in self.exact.items() if n.startswith("loss"))
@@ -113,8 +123,9 @@ class Truth:
     def allowed(self, dtype):
         """Of every tensor, the distance that is no fault."""
         change, found = self.change(dtype), {}
-        single = self.errors_of(dtype=torch.float32) if dtype == "float32" else {}
-        half = self.errors_of(rounding={"bf16": torch.bfloat16, "f16": torch.float16}[self.mixed]) if self.mixed != "none" else {}
+        single = self.errors_of(dtype=torch.float32)
+        share = SINGLE * ROUNDING[dtype] / ROUNDING["float32"]
+        half = self.half_errors() if self.mixed != "none" else {}
         for name, value in self.exact.items():
             own, scale = norm(value), norm(value)
             if name.startswith("gradient "):
@@ -125,7 +136,8 @@ class Truth:
                 own = norm(value - self.start[name[6:]])
                 scale += 5 * self.case["config"]["optimizer"]["lr"] * max(self.largest, SMALL)  # of the steps' gradients
             limit = RELATIVE[dtype] * own + ROUNDINGS * ROUNDING[dtype] * scale
-            limit += SENSITIVE * change[name] + SINGLE * single.get(name, 0)
+            error = single[name] if math.isfinite(single[name]) else 0.0
+            limit += SENSITIVE * change[name] + share * error
             if name.startswith("final ") and self.case["config"]["optimizer"]["name"] == "adamw":
                 limit += self.noise_of_adamw(name[6:], value.size, dtype)
             if half:

@@ -125,7 +125,7 @@ class Network:
 
     def declare(self, batch=2):
         """The parameters by name, the output's shape and the coverage, of a network that is applied once to zeros."""
-        self.run = Pass({})
+        self.run, self.image = Pass({}), None
         self.run.declared = {}
         x = torch.zeros([batch] + list(self.model["input"]))
         try:
@@ -136,7 +136,7 @@ class Network:
         return self.run.declared, tuple(y.shape), self.run
 
     def forward(self, run, x):
-        self.run = run
+        self.run, self.image = run, None
         return self.sequence(self.model["layers"], "", x)
 
     # ---- names
@@ -181,10 +181,13 @@ class Network:
         return self.sequence(layer["layers"], prefix, x)
 
     def residual(self, layer, prefix, x):
-        last = self.run.last
+        last, image = self.run.last, self.image
         y = self.sequence(layer["layers"], prefix, x)
         end, self.run.last = self.run.last, last
+        main_image, self.image = self.image, image
         shortcut = self.sequence(layer.get("shortcut", []), prefix, x, "shortcut.")
+        if self.image != main_image:
+            self.image = None
         self.run.pairs.add((self.run.last, "residual"))
         self.run.pairs.add((end, "residual"))
         self.run.last = "residual"
@@ -222,6 +225,7 @@ class Network:
     def linear(self, layer, name, x):
         if x.dim() == 4:
             raise Unsupported("a linear layer of an image")
+        self.image = None
         features = layer["features"]
         if layer.get("tie"):
             self.penalise(layer, layer["tie"])
@@ -260,6 +264,8 @@ class Network:
         return x.mean((2, 3)) if x.dim() == 4 else x.mean(1)
 
     def flatten(self, layer, name, x):
+        if x.dim() == 4:
+            self.image = tuple(x.shape[1:])
         return x.flatten(1)
 
     def image_to_tokens(self, layer, name, x):
@@ -276,9 +282,11 @@ class Network:
         self.run.dropouts += 1
         if not self.run.training or probability == 0 or self.run.declared is not None:
             return x
-        stored = x.permute(0, 2, 3, 1) if x.dim() == 4 else x  # images lie in memory as [N, H, W, C]
-        kept = torch.from_numpy(dropout_mask(tuple(stored.shape), probability, self.run.seed, self.run.step, self.run.base, stream))
-        kept = kept.permute(0, 3, 1, 2) if x.dim() == 4 else kept
+        # Elements are numbered as they lie in memory: images as [N, H, W, C], also when they have been flattened.
+        image = tuple(x.shape[1:]) if x.dim() == 4 else self.image
+        stored = (x.shape[0], *image[1:], image[0]) if image else tuple(x.shape)
+        kept = torch.from_numpy(dropout_mask(stored, probability, self.run.seed, self.run.step, self.run.base, stream))
+        kept = kept.permute(0, 3, 1, 2).reshape(x.shape) if image else kept
         return x * kept.to(x.dtype) / (1 - probability)
 
     def batch_norm(self, layer, name, x):
