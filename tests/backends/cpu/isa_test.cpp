@@ -9,7 +9,9 @@
 #include <functional>
 #include <iostream>
 
+#include "plugins/conformance/builder.h"
 #include "plugins/conformance/conformance.h"
+#include "plugins/conformance/execution.h"
 #include "plugins/host/error.h"
 #include "rt/operations.h"
 #include "tests/backends/cpu/support.h"
@@ -88,6 +90,35 @@ std::string wider_names_at(Isa isa) {
   return wrong;
 }
 
+// What is left of dx where each row is its own mean; exactly nothing must be.
+std::string gradient_of_one_feature_at(const std::string& isa) {
+  const auto device = open_level(isa);
+  const conformance::Dims x = {200, 1}, one = {1};
+  conformance::Builder forward(RT_OP_LAYER_NORM, RT_FLOAT32, "");
+  forward.in(x).wide_in(one).wide_in(one).out(x).number(RT_ATTR_EPSILON, 1e-5);
+  conformance::Builder backward(RT_OP_LAYER_NORM_BACKWARD, RT_FLOAT32, "");
+  backward.in(x).in(x).wide_in(one).out(x).wide_out(one).wide_out(one);
+  backward.number(RT_ATTR_EPSILON, 1e-5);
+  const auto bytes = [](int64_t count, int64_t seed) {
+    const Floats values = ramp(count, seed);
+    const auto* begin = reinterpret_cast<const std::byte*>(values.data());
+    return conformance::Bytes(begin, begin + values.size() * sizeof(float));
+  };
+  const conformance::Case first = forward.get();
+  conformance::Execution before(*device, first.operation, nullptr);
+  before.run({bytes(200, 1), bytes(1, 2), bytes(1, 3)});
+  host::Operation second = backward.get().operation;
+  second.forward = before.plan();
+  conformance::Execution execution(*device, second, &before);
+  const conformance::Bytes dx = execution.run({bytes(200, 4), bytes(200, 1), bytes(1, 2)})[0];
+  for (size_t i = 0; i < 200; ++i) {
+    float element = 0;
+    std::memcpy(&element, dx.data() + i * sizeof(float), sizeof(float));
+    if (element != 0) return "element " + std::to_string(i) + " is " + std::to_string(element);
+  }
+  return {};
+}
+
 class CpuIsa : public testing::TestWithParam<Isa> {
  protected:
   void SetUp() override {
@@ -102,6 +133,10 @@ TEST_P(CpuIsa, ComputesWhatTheReferenceComputes) {
 
 TEST_P(CpuIsa, NamesNoWiderImplementation) {
   expect_in_own_process([] { return wider_names_at(GetParam()); });
+}
+
+TEST_P(CpuIsa, ALayerNormOfOneFeatureHasNoGradient) {
+  expect_in_own_process([] { return gradient_of_one_feature_at(option_name(GetParam())); });
 }
 
 INSTANTIATE_TEST_SUITE_P(Levels, CpuIsa, testing::ValuesIn(backends::cpu::kIsas),
