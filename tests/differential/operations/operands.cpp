@@ -69,7 +69,7 @@ void refill(const std::string& fill, const Values& usual, rt_dtype dtype, double
     if (fill == "whole") v = std::nearbyint(v * 4);
     if (fill == "huge") v *= huge;
     if (fill == "tiny") v *= tiny_of(dtype);
-    if (fill == "offset") v = 100 + v / 1000;
+    if (fill == "offset") v = std::min(100.0, huge) + v / 1000;
     if (fill == "zero") v = 0;
     if (fill == "one") v = 1;
   }
