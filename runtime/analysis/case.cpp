@@ -81,10 +81,7 @@ HostTensors read_outputs(const std::string& folder, const char* name, const Oper
 
 // Whether the table of an embedding is a part of a larger one, which ignores other indices.
 bool has_part_of_table(const Operation& operation) {
-  return std::any_of(operation.attributes.begin(), operation.attributes.end(), [](const auto& a) {
-    const int64_t* first = std::get_if<int64_t>(&a.value);
-    return a.name == RT_ATTR_FIRST_ROW && first != nullptr && *first >= 0;
-  });
+  return attribute<int64_t>(operation, RT_ATTR_FIRST_ROW).value_or(-1) >= 0;
 }
 
 // Kernels trust labels and indices, which a data set has checked. What has too few operands the

@@ -29,6 +29,16 @@ struct IsolatedOperation {
 // The same operation in canonical layouts and in the device's own choice of algorithm.
 IsolatedOperation in_canonical_layouts(IsolatedOperation isolated);
 
+// An attribute of the operation; nullopt if it has none of that name and type.
+template <class T>
+std::optional<T> attribute(const plugins::host::Operation& operation, const char* name) {
+  for (const plugins::host::Attribute& a : operation.attributes) {
+    if (const T* const value = std::get_if<T>(&a.value); value != nullptr && a.name == name)
+      return *value;
+  }
+  return std::nullopt;
+}
+
 // The dimensions of a description.
 std::vector<int64_t> dims_of(const rt_tensor_desc& tensor);
 

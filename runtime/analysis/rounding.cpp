@@ -50,14 +50,9 @@ bool is_sum(const Operation& operation) {
                                               RT_OP_SUBTRACT,
                                               RT_OP_REDUCE,
                                               RT_OP_EMBEDDING_BACKWARD};
-  const auto is_largest = [](const plugins::host::Attribute& a) {
-    return a.name == RT_ATTR_FUNCTION && std::get_if<int64_t>(&a.value) != nullptr &&
-           std::get<int64_t>(a.value) == RT_REDUCE_MAX;
-  };
-  const auto& attributes = operation.attributes;
-  return names.contains(operation.name) &&
-         !(operation.name == RT_OP_REDUCE &&
-           std::any_of(attributes.begin(), attributes.end(), is_largest));
+  const bool largest = operation.name == RT_OP_REDUCE &&
+                       attribute<int64_t>(operation, RT_ATTR_FUNCTION) == RT_REDUCE_MAX;
+  return names.contains(operation.name) && !largest;
 }
 
 template <class Change>
@@ -144,11 +139,7 @@ Rounding normalisation_terms(const IsolatedOperation& isolated, double factor) {
     const double d = x[i] - mean[group_of(i)];
     variance[group_of(i)] += d * d / count;
   }
-  double epsilon = 0;
-  for (const plugins::host::Attribute& a : isolated.operation.attributes) {
-    if (const double* number = std::get_if<double>(&a.value); a.name == RT_ATTR_EPSILON && number)
-      epsilon = *number;
-  }
+  const double epsilon = attribute<double>(isolated.operation, RT_ATTR_EPSILON).value_or(0);
   Rounding terms;
   for (size_t i = 0; i < x.size(); ++i) {
     const double d =

@@ -14,18 +14,11 @@ namespace {
 
 using plugins::host::Operation;
 
-int64_t integer_attribute(const Operation& operation, const char* name) {
-  for (const plugins::host::Attribute& a : operation.attributes) {
-    if (const int64_t* value = std::get_if<int64_t>(&a.value); a.name == name && value)
-      return *value;
-  }
-  return 0;
-}
-
 // Inputs without rows, even if their first dimension is as large by chance (bit i: input i).
 uint32_t inputs_without_rows(const Operation& operation) {
   // The product of transposed operands is summed over their rows.
-  if (operation.name == RT_OP_MATMUL && integer_attribute(operation, RT_ATTR_TRANSPOSE_A) != 0)
+  if (operation.name == RT_OP_MATMUL &&
+      attribute<int64_t>(operation, RT_ATTR_TRANSPOSE_A).value_or(0) != 0)
     return 0;
   static const std::map<std::string, uint32_t> masks = {{RT_OP_MATMUL, 2},
                                                         {RT_OP_CONV2D, 2},
@@ -50,7 +43,7 @@ bool has_rows(const Operation& operation, size_t output) {
                                                         {RT_OP_BATCH_NORM_BACKWARD, 6},
                                                         {RT_OP_LAYER_NORM_BACKWARD, 6}};
   const bool transposed = operation.name == RT_OP_MATMUL &&
-                          integer_attribute(operation, RT_ATTR_TRANSPOSE_A) != 0 &&
+                          attribute<int64_t>(operation, RT_ATTR_TRANSPOSE_A).value_or(0) != 0 &&
                           operation.inputs[0].rank == 2;
   const auto found = masks.find(operation.name);
   return !transposed && (found == masks.end() || (found->second >> output & 1) == 0);
