@@ -61,7 +61,10 @@ Family classification_family(const char* operation, bool backward) {
     if (backward) return b.wide_in({1}).out(logits_of(s)).get();
     return b.wide_out({1}).get();
   };
-  if (backward) f.not_finite = NotFinite::kAny;
+  if (backward) {
+    f.not_finite = NotFinite::kAny;
+    f.huge = 1e15;  // weight times dloss
+  }
   return f;
 }
 
