@@ -55,8 +55,17 @@ struct Conversation {
 
 enum class Progress { kWaits, kDone, kFailed };
 
+// Says all of it, which one call need not do. The buffer of a new connection has room for it, so
+// nothing waits here. errno: why it failed.
 bool say(const Socket& socket, const Greeting& greeting) {
-  return ::send(socket.get(), &greeting, sizeof(greeting), MSG_NOSIGNAL) == sizeof(greeting);
+  const auto* const bytes = reinterpret_cast<const char*>(&greeting);
+  for (std::size_t said = 0; said < sizeof(greeting);) {
+    const ssize_t sent = ::send(socket.get(), bytes + said, sizeof(greeting) - said, MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0) return false;
+    said += static_cast<std::size_t>(sent);
+  }
+  return true;
 }
 
 // Reads what the other side says first, and no byte more. errno: why it failed.

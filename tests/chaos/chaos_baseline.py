@@ -93,11 +93,19 @@ class Baselines:
         return {"seconds": max(seconds), "results": same, "output": run.text("stdout")}
 
     def trace(self, case):
-        """(function, rank, program, stable part of the path) -> how often, sorted; of the shim, or of the plugin."""
-        key = ("trace", case["job"], tuple(case.get("settings", ())), "LD_PRELOAD" in case["variables"])
+        """((function, rank, program, stable part of the path), how often), sorted; of the shim, or of the plugin."""
+        return self._traces(case)[0]
+
+    def trace_of_start(self, case):
+        """Likewise, of the shim: what a process does until the last connection of its own has been made."""
+        return self._traces(case)[1]
+
+    def _traces(self, case):
+        settings = [s for s in case.get("settings", ()) if s != chaos_jobs.ENDLESS]
+        key = ("trace", case["job"], tuple(settings), "LD_PRELOAD" in case["variables"])
         with self.lock:
             if key not in self.known:
-                self.known[key] = self._trace(case)
+                self.known[key] = self._trace({**case, "settings": settings})
             return self.known[key]
 
     def _trace(self, case):
@@ -106,14 +114,18 @@ class Baselines:
             os.remove(log)
         mode = "CHAOS" if "LD_PRELOAD" in case["variables"] else "CHAOS_PLUGIN"
         self._run(case, "traced", {**self.variables(case), mode: "trace", "CHAOS_LOG": log})
-        counts = Counter()
+        counts, by_process, start = Counter(), {}, Counter()
         with open(log, encoding="utf-8", errors="replace") as file:
             for line in file:
                 words = line.rstrip("\n").split(" ", 7)
-                if mode == "CHAOS" and len(words) > 7:
-                    counts[words[0], words[2], "runtime", stable_part(words[7]) if words[7] else ""] += 1
-                elif mode == "CHAOS":
-                    counts[words[0], words[2], "runtime", ""] += 1
-                else:
+                if mode == "CHAOS_PLUGIN":
                     counts[words[0], words[2], words[4], ""] += 1
-        return sorted(counts.items())
+                    continue
+                call = words[0], words[2], "runtime", stable_part(words[7]) if len(words) > 7 and words[7] else ""
+                counts[call] += 1
+                calls = by_process.setdefault(words[4], Counter())
+                calls[call] += 1
+                if call[0] in ("connect", "accept"):
+                    start.update(calls)
+                    calls.clear()
+        return sorted(counts.items()), sorted(start.items())

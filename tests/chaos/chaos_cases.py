@@ -36,6 +36,11 @@ ERRORS = {
     "thread": ["EAGAIN"],
     "malloc": ["ENOMEM"],
 }
+# What moves bytes, and may move fewer than were asked for.
+TRANSFERS = ("read", "write", "send", "recv")
+# What a rank does to find the others.
+MEETING = ("socket", "bind", "listen", "connect", "accept", "send", "recv", "poll")
+MEETING_FILES = ("open", "read", "write", "rename", "close")
 FATAL_HOW = ["error", "memory", "timeout", "aborted", "unsupported", "communication", "status", "silent", "words", "throw",
              "throw_int", "nothing", "garbage", "null", "delay"]
 CRASH_HOW = ["exit", "quit", "abort", "segv", "hang"]
@@ -47,6 +52,10 @@ def moment(r):
 
 
 def draw_signal(r, baselines):
+    return draw_stop(r, baselines) if r.random() < 0.5 else draw_any_signal(r, baselines)
+
+
+def draw_any_signal(r, baselines):
     endless = r.random() < 0.5
     with_mpi = r.random() < 0.3 and baselines.has_plugin("collectives_mpi")
     job = r.choice(["train"] * 2 + LOCAL + GLOO * 2 + (["mpi2"] if with_mpi else []) +
@@ -71,9 +80,9 @@ def draw_signal(r, baselines):
     return case
 
 
-def place(r, baselines, case, want):
+def place(r, trace, want):
     """One call that a traced run makes, and how many like it come before: words for CHAOS or CHAOS_PLUGIN."""
-    calls = [(key, n) for key, n in baselines.trace(case) if want(key)]
+    calls = [(key, n) for key, n in trace if want(key)]
     by_function = sorted({key[0] for key, _ in calls})
     if not by_function:
         return None
@@ -85,26 +94,44 @@ def place(r, baselines, case, want):
     return words, rank, program
 
 
-def shim_case(r, baselines, jobs, want):
-    case = {"job": r.choice(jobs), "variables": {"LD_PRELOAD": "@shim"}}
-    found = place(r, baselines, case, want)
+def add_shim(r, case, trace_of, want):
+    """The words of a place in the case's job, which becomes part of the case; None where there is none."""
+    case["variables"] = {"LD_PRELOAD": "@shim"}
+    found = place(r, trace_of(case), want)
     if found is None:
         return None
     words, rank, _ = found
     case["call"], case["rank"] = words[0], rank
     if rank != "-" or has_processes(case["job"]):
         words.append(f"rank={rank}")
-    return case, words
+    return words
+
+
+def may_be_short(key):
+    """A signalfd or an eventfd transfers its 8 or 128 bytes, or nothing."""
+    return key[0] in TRANSFERS and key[3] != "anon_inode"
+
+
+def shim_case(r, trace_of, jobs, want):
+    case = {"job": r.choice(jobs)}
+    words = add_shim(r, case, trace_of, want)
+    return None if words is None else (case, words)
 
 
 def draw_syscall(r, baselines):
-    found = shim_case(r, baselines, ALL, lambda key: key[0] in ERRORS)
+    return draw_pieces(r, baselines) if r.random() < 0.25 else draw_any_call(r, baselines)
+
+
+def draw_any_call(r, baselines):
+    found = shim_case(r, baselines.trace, ALL, lambda key: key[0] in ERRORS)
     if found is None:
         return None
     case, words = found
     if case["job"] == "train_cpu" and case["call"] in ("malloc", "mmap"):  # oneDNN writes to what it has not got
         return None
     how = r.choice(ERRORS[case["call"]])
+    if how == "short" and "path=anon_inode" in words:
+        return None
     case["how"] = how
     if how == "short":
         words.append(f"short={r.choice([1, 1, 7, 100, 4000])}")
@@ -120,17 +147,78 @@ def draw_syscall(r, baselines):
 
 
 def draw_crash(r, baselines):
+    return draw_frozen(r, baselines) if r.random() < 0.4 else draw_any_crash(r, baselines)
+
+
+def draw_any_crash(r, baselines):
     """KILL, STOP or TERM exactly between two system calls."""
     files = ("write", "fsync", "rename", "open", "close", "unlink", "mkdir", "flock")
     network = ("connect", "send", "recv", "accept", "listen", "poll", "read")
     wanted = files if r.random() < 0.7 else network
-    found = shim_case(r, baselines, ALONE + LOCAL + GLOO * 2 + ["gradients", "record"], lambda key: key[0] in wanted)
+    found = shim_case(r, baselines.trace, ALONE + LOCAL + GLOO * 2 + ["gradients", "record"], lambda key: key[0] in wanted)
     if found is None:
         return None
     case, words = found
     how = r.choice(["KILL", "KILL", "KILL", "TERM"] + (["STOP"] if case["rank"] != "-" else []))
     case["how"] = how
     case["variables"]["CHAOS"] = ":".join(words + [f"signal={how}"])
+    return case
+
+
+def draw_stop(r, baselines):
+    """A stop of a training that is at work, mostly by its launcher; and often a fault in the saving that has to follow."""
+    case = {"job": r.choice(["train"] + LOCAL + GLOO * 2), "settings": [ENDLESS]}
+    processes, ranks = has_processes(case["job"]), chaos_jobs.ranks(case["job"])
+    to = r.randrange(ranks) if processes and r.random() < 0.3 else "launcher"
+    stop = {"signal": r.choice(["TERM", "INT", "HUP"]), "to": to, "at": round(r.uniform(0, 0.3), 3)}
+    case["actions"] = [stop]
+    fault = r.choice(["none", "error", "error", "kill"] + ["lost while saving"] * processes)
+    if fault == "none":
+        return case
+    calls = {"error": ("open", "write", "fsync", "close", "rename"), "kill": ("write", "fsync", "close", "rename"),
+             "lost while saving": ("write", "fsync", "rename")}[fault]
+    words = add_shim(r, case, baselines.trace, lambda key: key[0] in calls and "weights" in key[3])
+    if words is None:
+        return None
+    if fault == "error":
+        case["how"] = r.choice([e for e in ERRORS[case["call"]] if e not in ("short", "delay")])
+        words += [f"errno={case['how']}", f"times={r.choice([1, 0]) if case['how'] != 'EINTR' else 1}"]
+    elif fault == "kill":
+        case["how"] = "KILL"
+        words.append("signal=KILL")
+    else:  # the signal comes while rank 0 waits for the disk
+        words.append("delay=800")
+        lost = {"signal": r.choice(["KILL", "STOP"]), "to": r.randrange(ranks), "at": round(stop["at"] + r.uniform(0.1, 0.6), 3)}
+        case["actions"].append(lost)
+    case["variables"]["CHAOS"] = ":".join(words)
+    return case
+
+
+def draw_frozen(r, baselines):
+    """A rank that stands still for ever (a device that hangs, a debugger) before any call of its way to the others."""
+    wanted = r.choice([("connect", "accept"), ("connect", "accept"), MEETING, MEETING_FILES])
+    found = shim_case(r, baselines.trace_of_start, GLOO + ["gloo2_evaluate"], lambda key: key[1] != "-" and key[0] in wanted)
+    if found is None:
+        return None
+    case, words = found
+    case["how"] = "STOP"
+    case["variables"]["CHAOS"] = ":".join(words + ["signal=STOP"])
+    return case
+
+
+def draw_pieces(r, baselines):
+    """All transfers of a kind, or many, move a few bytes only."""
+    on_sockets = r.random() < 0.7
+    found = shim_case(r, baselines.trace, GLOO + ["gloo2_evaluate"] if on_sockets else ALL,
+                      lambda key: may_be_short(key) and (not on_sockets or key[3] == "socket"))
+    if found is None:
+        return None
+    case, words = found
+    if r.random() < 0.5:  # from the first one on, which greets or says how long the others are
+        words = ["after=0" if word.startswith("after=") else word for word in words]
+    case["how"] = "short"
+    words += [f"short={r.choice([1, 2, 3, 5, 7, 8, 10, 13, 16])}", f"times={r.choice([0, 0, 0, 1, 10, 100])}"]
+    case["variables"]["CHAOS"] = ":".join(words)
     return case
 
 
@@ -179,7 +267,7 @@ def draw_plugin(r, baselines):
         case["settings"] = []
     library = f"@plugins/lib{'collectives' if communicator else 'backend'}_{inner}.so"
     case["variables"] = {"RUNTIME_PLUGIN_PATH": "@chaos", "CHAOS_PLUGIN_INNER": library}
-    found = place(r, baselines, case, lambda key: True)
+    found = place(r, baselines.trace(case), lambda key: True)
     if found is None:
         return None
     words, rank, program = found
@@ -236,7 +324,7 @@ def draw_damage(r, _):
     return {"job": r.choice(DAMAGED[name]), "damage": {"file": name, "how": how, "at": moment(r), "random": r.randrange(1 << 30)}}
 
 
-KINDS = {"signal": (draw_signal, 3), "crash": (draw_crash, 3), "syscall": (draw_syscall, 6), "descriptors": (draw_descriptors, 2),
+KINDS = {"signal": (draw_signal, 4), "crash": (draw_crash, 4), "syscall": (draw_syscall, 7), "descriptors": (draw_descriptors, 2),
          "disk": (draw_disk, 2), "memory": (draw_memory, 2), "plugin": (draw_plugin, 6), "peers": (draw_peers, 1),
          "rendezvous": (draw_rendezvous, 1), "damage": (draw_damage, 3)}
 

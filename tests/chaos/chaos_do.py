@@ -1,17 +1,26 @@
 """Does what a case says, and gathers what a judge has to know."""
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
 import threading
 import time
+from collections import namedtuple
 from functools import lru_cache
 
 import chaos_damage
 import chaos_jobs
 from chaos_peers import NoRedis, Strangers
 from chaos_run import Run, copy_folder, files_of, process_of_rank, processes_of
+
+# Kinds of which the judge is told what happened to files and processes. The others are about memory, descriptors or streams, which
+# the shim would need too, or start their processes themselves.
+WATCHED = ("signal", "crash", "syscall")
+
+# `got`: whether anybody was there. `stage` of the run, just before: "start", "work" (a step has been reported), "end" (saved).
+Sent = namedtuple("Sent", "signal to got stage")
 
 # Nothing takes longer than this, whatever is done to it: then it is ended from here.
 HARD_LIMIT_S = 60
@@ -29,6 +38,9 @@ def unshare_words():
             return None
     return None
 
+
+# What a training says when its weights are in their place.
+SAVED = re.compile(r"weights saved: |^done: ", re.MULTILINE)
 
 # $1: the folder, $2: options of the tmpfs, $3: options to mount it with again, or "". What the program has left is copied back.
 ON_SMALL_DISK = """
@@ -64,8 +76,14 @@ class Done:
         self.skipped = ""
         self.damaged = None
         self.left_processes, self.left_tmp, self.files = {}, [], {}
-        self.log = ""
-        self.sent = []  # (signal, to, whether anybody got it)
+        self.log = self.watched = ""  # of the shim or the plugin: what it did, what it saw
+        self.sent = []
+
+    def has_saved(self):
+        return any(SAVED.search(run.text("stderr")) for run in self.runs)
+
+    def exceeded_saving(self):
+        return any(f" has taken more than {chaos_jobs.SAVE_TIMEOUT_S} s" in run.text("stderr") for run in self.runs)
 
 
 class Doing:
@@ -90,11 +108,11 @@ class Doing:
         self._move_back()
         done.left_tmp = sorted(os.listdir(os.path.join(self.folder, "tmp")))
         done.files = files_of(self.folder)
-        done.log = self._log()
+        done.log, done.watched = self._text("chaos.log"), self._text("watch.log")
         return done
 
-    def _log(self):
-        path = os.path.join(self.folder, "chaos.log")
+    def _text(self, name):
+        path = os.path.join(self.folder, name)
         if not os.path.exists(path):
             return ""
         with open(path, encoding="utf-8", errors="replace") as file:
@@ -112,6 +130,9 @@ class Doing:
         variables = self.baselines.variables(self.case)
         if "CHAOS" in variables or "CHAOS_PLUGIN" in variables:
             variables["CHAOS_LOG"] = os.path.join(self.folder, "chaos.log")
+        if self.case["kind"] in WATCHED:
+            variables["CHAOS_WATCH"] = os.path.join(self.folder, "watch.log")
+            variables["LD_PRELOAD"] = self.baselines.shim
         return variables
 
     def _run(self, words, variables=None):
@@ -160,22 +181,29 @@ class Doing:
         for action in self.case["actions"]:
             time.sleep(max(0.0, begin + action["at"] * scale - time.monotonic()))
             self._send(run, action)
-        if endless and not any(a["signal"] in ("KILL", "STOP", "TERM", "INT", "HUP") for a in self.case["actions"]):
+        reached = any(one.got for one in self.done.sent)
+        if endless and not any(one.got and one.signal != "PAUSE" for one in self.done.sent):
             time.sleep(0.2)
-            run.send(signal.SIGTERM)
+            self._send(run, {"signal": "TERM", "to": "launcher"})
+        self.done.reached = reached
 
     def _send(self, run, action):
         process = run.process.pid if action["to"] == "launcher" else process_of_rank(self.folder, action["to"], 0.3)
         if run.process.poll() is not None:
             process = None
-        name = action["signal"]
+        name, stage = action["signal"], self._stage(run)
         got = process is not None and run.send(signal.SIGSTOP if name == "PAUSE" else getattr(signal, "SIG" + name), process)
         if got and name == "PAUSE":
             go_on = threading.Timer(action["seconds"], lambda: run.send(signal.SIGCONT, process))
             go_on.daemon = True
             go_on.start()
-        self.done.sent.append((name, action["to"], got))
-        self.done.reached = any(got for _, _, got in self.done.sent)
+        self.done.sent.append(Sent(name, action["to"], got, stage))
+
+    @staticmethod
+    def _stage(run):
+        if SAVED.search(run.text("stderr")):
+            return "end"
+        return "work" if '"step":' in run.text("stdout") else "start"
 
     def _by_hand(self):
         case, way = self.case, self.case["by_hand"]

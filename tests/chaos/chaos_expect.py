@@ -6,6 +6,7 @@ import signal
 import chaos_jobs
 
 SIGNALS = {"TERM": 15, "INT": 2, "HUP": 1, "KILL": 9}
+STOPS = ("TERM", "INT", "HUP")
 ERROR_CODES = {2, 3, 4, 5}
 # What a call may answer without anything being wrong: the caller goes on or tries again.
 HARMLESS = {"EINTR", "short", "delay"}
@@ -33,30 +34,48 @@ def rank_words(rank):
     return [f"rank {rank}"]
 
 
+def takes_signals(case, done, sent):
+    """Whether every process did when it was sent: a training from its first step on, until it has saved."""
+    return sent.stage == "work" and chaos_jobs.is_training(case["job"]) and not done.has_saved()
+
+
+def of_one_signal(case, done, sent):
+    """(codes, names)"""
+    name, to = sent.signal, sent.to
+    if name == "KILL" and to == "launcher":
+        return {-9}, []
+    if name in ("KILL", "STOP"):
+        return {4}, rank_words(to)
+    if takes_signals(case, done, sent):
+        return {128 + SIGNALS[name]}, []
+    if to == "launcher":
+        return stopped_by(name), []
+    return {128 + SIGNALS[name], 4}, rank_words(to)  # a rank that does not take signals is killed by it
+
+
 def of_signals(case, done):
-    codes, names = {0}, []
-    processes = chaos_jobs.has_processes(case["job"])
-    for name, to, got in done.sent:
-        if not got or name == "PAUSE":
-            continue
-        if name == "KILL" and to == "launcher":
-            codes.add(-9)
-        elif name in ("KILL", "STOP"):
-            codes.add(4)
-            names += rank_words(to)
-        else:
-            codes |= stopped_by(name)
-            if processes and to != "launcher":
-                codes.add(4)  # before it takes signals, it is killed by it
-                names += rank_words(to)
-    if chaos_jobs.ENDLESS in case.get("settings", ()) and all(n == "PAUSE" for n, _, _ in done.sent):
-        codes |= stopped_by("TERM")
-    if sum(1 for name, _, got in done.sent if got and name in ("TERM", "INT", "HUP")) > 1 and processes:
+    endless = chaos_jobs.ENDLESS in case.get("settings", ())
+    codes, names = set() if endless else {0}, []
+    sent = [one for one in done.sent if one.got and one.signal != "PAUSE"]
+    for one in sent:
+        more_codes, more_names = of_one_signal(case, done, one)
+        codes |= more_codes
+        names += more_names
+    if sum(1 for one in sent if one.signal in STOPS) > 1 and chaos_jobs.has_processes(case["job"]):
         codes.add(4)
     # mpirun gives ranks one second, and says 128 + signal in words of its own.
     if case["job"] == "mpi2":
         codes |= {4, 129, 130, 143, 137}
-    return Expected(codes, names)
+    of_saving = of_fault_in_saving(case, done)
+    return Expected(codes | of_saving.codes, names + of_saving.names, of_saving.file_words)
+
+
+def of_fault_in_saving(case, done):
+    """What may come of it beside what the signal makes of the run: nothing, where it does not come so far."""
+    if "how" not in case or not done.log:
+        return Expected(set())
+    result = of_crash(case, done) if case["how"] == "KILL" else of_syscall(case, done)
+    return Expected(result.codes & {4, 5, -9}, result.names, result.file_words)
 
 
 def of_crash(case, _):
@@ -68,8 +87,8 @@ def of_crash(case, _):
     if how == "STOP" and not processes:
         return Expected({0} | stopped_by("TERM"))
     if rank == "-":
-        return Expected({-9, 0})
-    return Expected({4, 0}, rank_words(rank))
+        return Expected({-9})
+    return Expected({4}, rank_words(rank))
 
 
 def syscall_names(case):
@@ -118,7 +137,7 @@ def of_memory(case, _):
     return Expected({0, 3, 4, 5, 127}, ["memory", "limit", "cannot allocate", "failed to map", "rank", "thread", "Resource"])
 
 
-def of_plugin(case, _):
+def of_plugin(case, done):
     how, job = case["how"], case["job"]
     processes = chaos_jobs.has_processes(job)
     names = ["chaos", case["call"], "plugin"]
@@ -130,6 +149,8 @@ def of_plugin(case, _):
         own = {"abort": {-6}, "segv": {-11}, "exit": {3}, "quit": {7}, "hang": stopped_by("TERM")}[how]
         if chaos_jobs.ranks(job) > 1:
             own = own | {4}
+            if done.exceeded_saving():  # the main rank hangs in what it does alone (launch/README.md, "Saving")
+                own = own | {5}
         return Expected(own | {3} | ({0} if how == "hang" else set()), [] if how != "exit" else names)
     if how in ("abort", "segv", "exit", "quit", "hang"):
         return Expected({3, 4}, rank_words(case["rank"]) + names)

@@ -2,11 +2,13 @@
 import json
 import os
 import re
+import signal
 import tomllib
 
 import chaos_jobs
-from chaos_expect import describe, expected
-from chaos_run import Run, copy_folder
+import chaos_watch
+from chaos_expect import STOPS, describe, expected, takes_signals
+from chaos_run import Run, copy_folder, is_result
 
 TEMPORARY = re.compile(r"(^|/)\.[^/]+\.[0-9a-f]{16}\.tmp$")
 STOP_CODES = {129, 130, 143, -1, -2, -15}
@@ -30,6 +32,9 @@ def limit_s(case, undisturbed):
     return limit
 
 
+FILES = ("run/weights.safetensors", "run/config.toml", "gradients.safetensors", "steps.safetensors")
+
+
 class Judge:
     def __init__(self, case, done, baselines, folder):
         self.case, self.done, self.baselines, self.folder = case, done, baselines, folder
@@ -51,13 +56,17 @@ class Judge:
         self._inputs()
         self._results()
         self._metrics()
+        self._untouched()
+        self._saved_at_stop()
+        self._said_by_ranks()
+        self._order_of_calls()
         return self.wrong
 
     # Which exceptions hold ------------------------------------------------------------------------------------------------------
 
     def _was_killed(self):
         """A process of it was ended without a chance to tidy up: SIGKILL, a crash, a second signal, the end by the watchdog."""
-        signals = [name for name, _, got in self.done.sent if got and name != "PAUSE"]
+        signals = [one.signal for one in self.done.sent if one.got and one.signal != "PAUSE"]
         return (self.case.get("by_hand") == "leftovers" or self.code in (-9, -6, -11, 7, 137) or "KILL" in signals or "STOP" in signals or len(signals) > 1
                 or self.case.get("how") in ("KILL", "STOP", "segv", "abort", "quit", "exit", "hang")
                 or (self.code in STOP_CODES and (self.case.get("how") == "hang" or not chaos_jobs.is_training(self.case["job"]))))
@@ -113,7 +122,7 @@ class Judge:
     def _is_known(self, name):
         return (name in self.baselines.old or name in self.undisturbed["results"] or TEMPORARY.search(name) is not None
                 or name.startswith(("cache/", "tmp/", "before/")) or re.fullmatch(r"run/rank-\d+-collectives\.txt", name)
-                or name in ("chaos.log", "run/scaling.json") or re.fullmatch(r"(rank\d\.)?std(out|err)", name) is not None)
+                or name in ("chaos.log", "watch.log", "run/scaling.json") or re.fullmatch(r"(rank\d\.)?std(out|err)", name) is not None)
 
     def _inputs(self):
         for name, digest in self.baselines.old.items():
@@ -124,7 +133,7 @@ class Judge:
 
     def _results(self):
         new = self.undisturbed["results"]
-        for name in ("run/weights.safetensors", "run/config.toml", "gradients.safetensors", "steps.safetensors"):
+        for name in FILES:
             old, is_now = self.baselines.old.get(name), self.done.files.get(name)
             if name == self.done.damaged:
                 old = is_now if self.code != 0 else old
@@ -196,6 +205,51 @@ class Judge:
         allowed = 2 if self.case["kind"] == "disk" or "metrics" in self.case.get("variables", {}).get("CHAOS", "") else 0
         if cut > allowed:
             self.say(f"metrics.jsonl has {cut} cut lines")
+
+
+    def _untouched(self):
+        """Who says that a file cannot be written has not touched it; that its new name may not last is another thing."""
+        for name in FILES:
+            line = re.search(rf"cannot write \S*{re.escape(name)}: (?!.*\bfolder\b)", self.error_text)
+            if line and name != self.done.damaged and self.done.files.get(name) != self.baselines.old.get(name):
+                self.say(f"the error says that {name} cannot be written, but it is another file now")
+
+    def _saved_at_stop(self):
+        """129, 130 and 143 say that it has saved, where it takes signals."""
+        stops = [one for one in self.done.sent if one.got and one.signal in STOPS]
+        if len(stops) != 1 or self.code != 128 + getattr(signal, "SIG" + stops[0].signal) or self.case["job"] == "mpi2":
+            return
+        name = "run/weights.safetensors"
+        if takes_signals(self.case, self.done, stops[0]):
+            self.say("it was stopped, but does not say that it has saved")
+        elif stops[0].stage == "work" and self.done.files.get(name) == self.baselines.old.get(name):
+            self.say(f"it was stopped, and has not saved {name}")
+
+    def _launcher_signals(self):
+        """That the launcher got, in their order."""
+        own = [one.signal for one in self.done.sent if one.got and one.to == "launcher" and one.signal in STOPS]
+        if not own and self.case["kind"] == "crash" and self.case["rank"] == "-" and self.case["how"] in STOPS:
+            own = [self.case["how"]]
+        return [getattr(signal, "SIG" + name) for name in own]
+
+    def _said_by_ranks(self):
+        """The launcher says what its ranks have said to it, after a signal too."""
+        of_launcher = self.case["kind"] == "syscall" and self.case["rank"] == "-"  # an error of its own
+        if (not self.done.watched or not self.case["job"].startswith("gloo") or self.code < 0 or of_launcher
+                or self.done.runs[0].killed_late or "launch.max_restarts=1" in self.case.get("settings", ())):
+            return
+        ranks = chaos_watch.Ranks(chaos_watch.events_of(self.done.watched), self._launcher_signals())
+        if ranks.seen and self.code not in ranks.codes():
+            self.say(f"the launcher says {self.code}, its ranks {sorted(ranks.codes())}")
+
+    def _order_of_calls(self):
+        """What is on the disk when the power fails: nobody can try that, but the order of calls tells."""
+        events = chaos_watch.events_of(self.done.watched)
+        for text in chaos_watch.unsafe_renames(events, self.folder, is_result):
+            self.say(text)
+        if self.code == 0 and self.case.get("how") != "EACCES":  # a folder may be writable but not readable
+            for text in chaos_watch.unsynced_folders(events, self.folder, is_result):
+                self.say(text)
 
 
 def judge(case, done, baselines, folder):

@@ -15,6 +15,10 @@ PR_SET_PDEATHSIG = 1  # <sys/prctl.h>
 RESULTS = ("run", "gradients.safetensors", "steps.safetensors")
 
 
+def is_result(name):
+    return name.startswith(RESULTS)
+
+
 def environment_of(process):
     try:
         with open(f"/proc/{process}/environ", "rb") as file:

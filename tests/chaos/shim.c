@@ -12,7 +12,8 @@
  * file that CHAOS_LOG names, so that a fault that was never reached is not taken for one that was
  * survived. Counters are those of one process. `trace` in place of a function hits nothing and logs
  * every call, so that a fault can be put where a run really comes by. The shim itself uses system
- * calls only, allocates nothing and keeps errno. */
+ * calls only, allocates nothing and keeps errno. With CHAOS_WATCH it also writes down what happened
+ * to files and processes, see shim_watch.h. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -33,10 +34,13 @@
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { kTextBytes = 256, kPathBytes = 512 };
+#include "shim_watch.h"
+
+enum { kTextBytes = 256 };
 
 struct fault {
   int error;         /* 0: none */
@@ -153,6 +157,7 @@ static void read_word(const char* key, const char* value) {
 __attribute__((constructor)) static void read_fault(void) {
   const char* const text = getenv("CHAOS");
   char words[kTextBytes];
+  if (getenv("CHAOS_WATCH") != NULL && is_program("runtime")) watch_begin();
   if (text == NULL) return;
   copy_text(words, sizeof(words), text);
   const char* const program = strstr(text, "program=");
@@ -174,17 +179,9 @@ __attribute__((constructor)) static void read_fault(void) {
 }
 
 static void write_log(const char* call, size_t bytes, const char* path) {
-  const char* const file = getenv("CHAOS_LOG");
-  const char* const rank = getenv("RUNTIME_RANK");
-  char line[kPathBytes + 128];
-  if (file == NULL) return;
-  const int length = snprintf(line, sizeof(line), "%s rank %s pid %d bytes %zu %s\n", call,
-                              rank == NULL ? "-" : rank, (int)getpid(), bytes, path);
-  const long fd =
-      syscall(SYS_openat, AT_FDCWD, file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (fd < 0) return;
-  syscall(SYS_write, fd, line, (size_t)length);
-  syscall(SYS_close, fd);
+  char text[kPathBytes + 64];
+  snprintf(text, sizeof(text), "bytes %zu %s", bytes, path);
+  write_line("CHAOS_LOG", call, text);
 }
 
 static int has_path(int fd, const char* path, char* found) {
@@ -192,10 +189,7 @@ static int has_path(int fd, const char* path, char* found) {
   if (path != NULL) {
     snprintf(found, kPathBytes, "%s", path);
   } else if (fd >= 0) {
-    char link[64];
-    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-    const long length = syscall(SYS_readlinkat, AT_FDCWD, link, found, kPathBytes - 1);
-    found[length < 0 ? 0 : length] = '\0';
+    path_of(fd, found);
   }
   return fault.path[0] == '\0' || strstr(found, fault.path) != NULL;
 }
@@ -255,6 +249,12 @@ static void* real_function(const char* name, _Atomic(void*)* known) {
     return (result);      \
   } while (0)
 
+/* Of a call that has succeeded: whether it has written. */
+static ssize_t transferred(ssize_t bytes, const char* call, int fd) {
+  if (bytes > 0 && strcmp(call, "write") == 0) watch_write(fd);
+  return bytes;
+}
+
 /* A function of a descriptor and some bytes that may be cut. */
 #define TRANSFER(result, name, call, data, parameters, arguments) \
   REAL(result, name, int, data, size_t EXTRA_TYPES_##name)        \
@@ -263,7 +263,7 @@ static void* real_function(const char* name, _Atomic(void*)* known) {
       if (fault.error != 0) FAIL_WITH(-1);                        \
       bytes = cut(bytes);                                         \
     }                                                             \
-    return real_##name() arguments;                               \
+    return transferred(real_##name() arguments, call, fd);        \
   }
 #define EXTRA_TYPES_read
 #define EXTRA_TYPES_write
@@ -308,9 +308,9 @@ static int first_part(const struct iovec* parts, int count, struct iovec* first)
     if (is_hit(call, fd, NULL, 0)) {                                  \
       if (fault.error != 0) FAIL_WITH(-1);                            \
       if (fault.short_bytes >= 0 && first_part(parts, count, &first)) \
-        return real_##name()(fd, &first, 1);                          \
+        return transferred(real_##name()(fd, &first, 1), call, fd);   \
     }                                                                 \
-    return real_##name()(fd, parts, count);                           \
+    return transferred(real_##name()(fd, parts, count), call, fd);    \
   }
 VECTOR(readv, "read")
 VECTOR(writev, "write")
@@ -351,7 +351,6 @@ MESSAGE(recvmsg, "recv", struct msghdr*)
   }
 #define REAL_fd(result, name) REAL(result, name, int)
 #define REAL_path(result, name) REAL(result, name, const char*)
-#define REAL_two_paths(result, name) REAL(result, name, const char*, const char*)
 #define REAL_at(result, name) REAL(result, name, int, const char*, int, const char*)
 #define REAL_path_mode(result, name) REAL(result, name, const char*, mode_t)
 #define REAL_fd_int(result, name) REAL(result, name, int, int)
@@ -367,17 +366,32 @@ MESSAGE(recvmsg, "recv", struct msghdr*)
 #define REAL_none(result, name) REAL(result, name, void)
 #define REAL_stream(result, name) REAL(result, name, const char*, const char*)
 
-CALL(int, fsync, "fsync", fd, NULL, 0, -1, fd, (int fd), (fd))
-CALL(int, fdatasync, "fsync", fd, NULL, 0, -1, fd, (int fd), (fd))
+#define SYNC(name)                                  \
+  REAL(int, name, int)                              \
+  int name(int fd) {                                \
+    if (FAILS("fsync", fd, NULL, 0)) FAIL_WITH(-1); \
+    const int result = real_##name()(fd);           \
+    if (result == 0) watch_fsync(fd);               \
+    return result;                                  \
+  }
+SYNC(fsync)
+SYNC(fdatasync)
 /* Linux frees the descriptor, whatever close() says. */
 REAL(int, close, int)
 int close(int fd) {
-  const int fails = FAILS("close", fd, NULL, 0), result = real_close()(fd);
+  const int fails = FAILS("close", fd, NULL, 0);
+  watch_close(fd);
+  const int result = real_close()(fd);
   if (fails) FAIL_WITH(-1);
   return result;
 }
-CALL(int, rename, "rename", -1, to, 0, -1, two_paths, (const char* from, const char* to),
-     (from, to))
+REAL(int, rename, const char*, const char*)
+int rename(const char* from, const char* to) {
+  if (FAILS("rename", -1, to, 0)) FAIL_WITH(-1);
+  const int result = real_rename()(from, to);
+  if (result == 0) watch_rename(from, to);
+  return result;
+}
 CALL(int, renameat, "rename", -1, to, 0, -1, at, (int a, const char* from, int b, const char* to),
      (a, from, b, to))
 CALL(int, unlink, "unlink", -1, path, 0, -1, path, (const char* path), (path))
@@ -410,6 +424,21 @@ CALL(FILE*, fopen, "open", -1, path, 0, NULL, stream, (const char* path, const c
      (path, mode))
 CALL(FILE*, fopen64, "open", -1, path, 0, NULL, stream, (const char* path, const char* mode),
      (path, mode))
+
+/* Nothing is done to these two: they are watched only. */
+REAL(int, kill, pid_t, int)
+int kill(pid_t process, int number) {
+  watch_process("kill", process, number);
+  return real_kill()(process, number);
+}
+REAL(pid_t, waitpid, pid_t, int*, int)
+pid_t waitpid(pid_t wanted, int* status, int options) {
+  int own = 0;
+  const pid_t process = real_waitpid()(wanted, &own, options);
+  if (process > 0) watch_process("ended", process, own);
+  if (process > 0 && status != NULL) *status = own;
+  return process;
+}
 
 /* open() takes its mode only where it may make a file. */
 #define MODE_OF(flags, last)                                        \
