@@ -54,7 +54,7 @@ double plant_value(const Family& family, rt_dtype dtype, const std::string& name
   if (name == "-0") return -0.0;
   if (name == "tiny") return tiny_of(dtype);
   // Where an implementation mixes elements, one that is huge takes the last digits of the others.
-  if (name == "huge" && family.not_finite == NotFinite::kMaySpread) return 30;
+  if (name == "huge" && family.not_finite == NotFinite::kMaySpread) return std::min(huge, 30.0);
   if (name == "huge") return huge;
   return 0.0;
 }
@@ -98,7 +98,9 @@ class Maker {
     const bool post_operand = index < inputs_ && index >= inputs_ - post_operands_;
     const double huge = huge_of(family_, tensor.dtype, post_operand);
     if (filled) refill(recipe_.fill, usual, tensor.dtype, huge, values);
-    plant(tensor.dtype, index, huge, values);
+    // Nor may one element of what an activation's gradient is multiplied by outweigh the others.
+    const bool mixes = family_.not_finite == NotFinite::kMaySpread;
+    plant(tensor.dtype, index, post_operand && mixes ? 1.0 : huge, values);
     return encode(tensor.dtype, values);
   }
 
