@@ -1,8 +1,8 @@
 #include "runtime/parallel/stages.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
-#include <set>
 
 #include "runtime/error.h"
 
@@ -50,20 +50,12 @@ class Assignment {
   Stages run() {
     make_units();
     place_parameter_nodes();
-    add_costs();
-    add_bytes();
-    check_hints();
-    const std::vector<int> stage = best();
+    const std::vector<int> stage = options_.as.empty() ? cut() : follow();
     Stages stages{options_.stages, std::vector<int>(origins_, 0), {}};
     for (int32_t o = 0; o < origins_; ++o) {
       if (unit_of_[o] != kNone) stages.of_origin[o] = stage[unit_of_[o]];
     }
-    std::set<std::string> several;  // names that do not tell the stage
-    for (size_t u = 0; u < units_.size(); ++u) {
-      const auto [it, inserted] = stages.layers.emplace(units_[u].layer, stage[u]);
-      if (!inserted && it->second != stage[u]) several.insert(units_[u].layer);
-    }
-    for (const std::string& layer : several) stages.layers.erase(layer);
+    for (size_t u = 0; u < units_.size(); ++u) stages.layers.push_back({units_[u].layer, stage[u]});
     return stages;
   }
 
@@ -93,6 +85,32 @@ class Assignment {
     if (is_parameter(s)) return {s};
     const auto it = derived_.find(s);
     return it == derived_.end() ? std::vector<ValueId>{} : it->second;
+  }
+
+  // The stage of each unit, from costs, bytes and hints.
+  std::vector<int> cut() {
+    add_costs();
+    add_bytes();
+    check_hints();
+    return best();
+  }
+
+  // The stage of each unit as in the other step. Stages ascend there, so they do here.
+  std::vector<int> follow() const {
+    std::vector<int> stage(units_.size());
+    int behind = options_.stages - 1;
+    auto other = options_.as.rbegin();
+    for (size_t u = units_.size(); u-- > 0;) {
+      const auto same = std::find_if(other, options_.as.rend(), [&](const StagedLayer& s) {
+        return s.layer == units_[u].layer;
+      });
+      if (same != options_.as.rend()) {
+        behind = same->stage;
+        other = std::next(same);
+      }
+      stage[u] = behind;
+    }
+    return stage;
   }
 
   // Casts belong to the layer that reads them (graph/mixed_precision.h).

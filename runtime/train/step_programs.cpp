@@ -116,6 +116,7 @@ StepPrograms::StepPrograms(const config::Config& c, const data::SampleSpec& s,
       arena(device, planned.has_value()),
       has_batch_norm_(contains_batch_norm(model.layers)) {
   check_input(model, spec);
+  agree_on_stages();
   if (c.debug.deterministic && has_batch_norm_ && several()) {
     notes.push_back(
         "debug.deterministic implies parallelism.sync_batch_norm: batch_norm normalises over the "
@@ -231,7 +232,6 @@ StepProgram& StepPrograms::get(const StepKey& key) {
       p.input_bytes += exec::Upload::rounded(graph::canonical_bytes(value));
   }
   most_input_bytes = std::max(most_input_bytes, p.input_bytes);
-  if (p.step.pipeline && parts.stages.empty()) parts.stages = p.step.pipeline->stages.layers;
   compiled.notes.insert(compiled.notes.end(), p.step.notes.begin(), p.step.notes.end());
   for (std::string& note : compiled.notes) {
     if (std::find(notes.begin(), notes.end(), note) == notes.end())
@@ -248,11 +248,24 @@ StepProgram& StepPrograms::any_program() {
   return get(whole(apart ? Purpose::kMicroStep : Purpose::kTraining, nominal_rows()));
 }
 
-int64_t StepPrograms::nominal_rows() const {
+int64_t StepPrograms::nominal_rows() const { return nominal_rows_of(split.rank); }
+
+int64_t StepPrograms::nominal_rows_of(int rank) const {
+  parallel::BatchSplit its = split;
+  its.rank = rank;
   const auto rows =
-      static_cast<int64_t>(parallel::rows_of_rank(config.training.global_batch_size, split).size());
-  const int64_t steps = parallel::micro_steps(config.training.global_batch_size, split);
-  return rows / (steps * split.shards_of_rank());
+      static_cast<int64_t>(parallel::rows_of_rank(config.training.global_batch_size, its).size());
+  const int64_t steps = parallel::micro_steps(config.training.global_batch_size, its);
+  return rows / (steps * its.shards_of_rank());
+}
+
+// All ranks cut the model as suits the first rank of the data and tensor axes. It has the largest
+// part of every layer and of the batch, and the others wait for it.
+void StepPrograms::agree_on_stages() {
+  if (parts.mesh.pipeline == 1) return;
+  StepOptions first = step_options(whole(Purpose::kTraining, nominal_rows_of(0)));
+  first.model_parallel.place = {};
+  parts.stages = build_step(model, first).pipeline->stages.layers;
 }
 
 void StepPrograms::check_classes(const StepGraph& step) const {

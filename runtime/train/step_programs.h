@@ -101,6 +101,8 @@ class StepPrograms {
 
  private:
   bool several() const { return split.world_size > 1; }
+  int64_t nominal_rows_of(int rank) const;  // of the data axis
+  void agree_on_stages();
   StepOptions step_options(const StepKey& key) const;
   parallel::DistributeOptions distribute_options(const StepKey& key, const StepGraph& step) const;
   void check_classes(const StepGraph& step) const;
