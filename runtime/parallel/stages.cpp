@@ -1,6 +1,7 @@
 #include "runtime/parallel/stages.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 
 #include "runtime/error.h"
@@ -29,7 +30,7 @@ std::string text(double bytes) {
 
 // Nodes of one layer that follow each other.
 struct Unit {
-  std::string layer, part;  // part: see Stages::layers
+  std::string layer;
   int hint = kNone;
   double cost = 0, parameters = 0, kept = 0;  // kept, parameters: bytes
   double crossing = 0;                        // bytes between it and the next unit
@@ -49,15 +50,12 @@ class Assignment {
   Stages run() {
     make_units();
     place_parameter_nodes();
-    add_costs();
-    add_bytes();
-    check_hints();
-    const std::vector<int> stage = best();
+    const std::vector<int> stage = options_.as.empty() ? cut() : follow();
     Stages stages{options_.stages, std::vector<int>(origins_, 0), {}};
     for (int32_t o = 0; o < origins_; ++o) {
       if (unit_of_[o] != kNone) stages.of_origin[o] = stage[unit_of_[o]];
     }
-    for (size_t u = 0; u < units_.size(); ++u) stages.layers.emplace(units_[u].part, stage[u]);
+    for (size_t u = 0; u < units_.size(); ++u) stages.layers.push_back({units_[u].layer, stage[u]});
     return stages;
   }
 
@@ -68,25 +66,13 @@ class Assignment {
            graph_.value(s).kind == ValueKind::kState;
   }
 
-  int hint_of(const Unit& u) const {
-    for (const std::string& name : {u.part, u.layer}) {
-      if (const auto hint = options_.hints.find(name); hint != options_.hints.end())
-        return hint->second;
-    }
-    return kNone;
-  }
-
-  void add_unit(const std::string& layer, std::map<std::string, int>& parts) {
-    const int part = ++parts[layer];
-    units_.push_back({layer, part == 1 ? layer : layer + "#" + std::to_string(part)});
-    units_.back().hint = hint_of(units_.back());
-  }
-
   void make_units() {
-    std::map<std::string, int> parts;
     for (const Node& n : graph_.nodes) {
       if (n.phase != Phase::kForward || from_parameters(n)) continue;
-      if (units_.empty() || units_.back().layer != n.layer) add_unit(n.layer, parts);
+      if (units_.empty() || units_.back().layer != n.layer) {
+        const auto hint = options_.hints.find(n.layer);
+        units_.push_back({n.layer, hint == options_.hints.end() ? kNone : hint->second});
+      }
       unit_of_[n.origin] = count() - 1;
       for (ValueId v : n.inputs) {
         for (ValueId p : parameters_behind(v)) home_.try_emplace(p, count() - 1);
@@ -99,6 +85,32 @@ class Assignment {
     if (is_parameter(s)) return {s};
     const auto it = derived_.find(s);
     return it == derived_.end() ? std::vector<ValueId>{} : it->second;
+  }
+
+  // The stage of each unit, from costs, bytes and hints.
+  std::vector<int> cut() {
+    add_costs();
+    add_bytes();
+    check_hints();
+    return best();
+  }
+
+  // The stage of each unit as in the other step. Stages ascend there, so they do here.
+  std::vector<int> follow() const {
+    std::vector<int> stage(units_.size());
+    int behind = options_.stages - 1;
+    auto other = options_.as.rbegin();
+    for (size_t u = units_.size(); u-- > 0;) {
+      const auto same = std::find_if(other, options_.as.rend(), [&](const StagedLayer& s) {
+        return s.layer == units_[u].layer;
+      });
+      if (same != options_.as.rend()) {
+        behind = same->stage;
+        other = std::next(same);
+      }
+      stage[u] = behind;
+    }
+    return stage;
   }
 
   // Casts belong to the layer that reads them (graph/mixed_precision.h).

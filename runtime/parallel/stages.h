@@ -11,20 +11,27 @@
 
 namespace runtime::parallel {
 
+// Nodes of one layer that follow each other in the forward pass, and where they are computed.
+struct StagedLayer {
+  std::string layer;
+  int stage = 0;
+  bool operator==(const StagedLayer&) const = default;
+};
+
 struct Stages {
   int count = 1;
-  std::vector<int> of_origin;  // by Node::origin
-  // Hints for another step of the same model. A layer whose nodes do not follow each other has an
-  // entry for each part: "conv1", "conv1#2", ...
-  std::map<std::string, int> layers;
+  std::vector<int> of_origin;       // by Node::origin
+  std::vector<StagedLayer> layers;  // in the order of the forward pass
 
   int of(const graph::Node& node) const { return of_origin.at(node.origin); }
 };
 
 struct StageOptions {
   int stages = 1;
-  // By layer, or by part of one as in Stages::layers. Layers that the graph has not are ignored.
-  std::map<std::string, int> hints = {};
+  // How another step of the same model was cut, which this step follows; nothing below counts then.
+  // Layers are matched by name from the end; one that the other step lacks goes with the next one.
+  std::vector<StagedLayer> as = {};
+  std::map<std::string, int> hints = {};  // by layer; layers that the graph has not are ignored
   // Time of a forward node and of what differentiates it, by Node::origin; empty: from FLOPs and
   // bytes.
   std::vector<double> cost = {};
@@ -40,6 +47,11 @@ struct StageOptions {
 // only belongs to the layer of these, wherever it stands. The graph is that of one micro-batch,
 // with or without its backward pass; forward nodes without an origin get one. Throws
 // ConfigurationError where hints or memory leave no way.
+//
+// The cut depends on dims, and those of a rank may be its own: tensor-parallel ranks have uneven
+// parts of a layer, data-parallel ranks uneven parts of a batch. Ranks that cut differently wait
+// for values that nobody sends. So all ranks of a job cut the step of the same one of them and
+// follow that (`as`) in their own steps, which looks at names only.
 Stages assign_stages(graph::Graph& graph, const StageOptions& options);
 
 }  // namespace runtime::parallel

@@ -2,7 +2,6 @@
 
 #include "runtime/error.h"
 #include "runtime/parallel/shard.h"
-#include "runtime/parallel/stages.h"
 #include "runtime/train/step_graph.h"
 
 namespace runtime::train {
@@ -64,7 +63,8 @@ void cut_step(StepGraph& step, const ModelParallel& options) {
   pipeline.schedule = parallel::make_schedule(options.schedule);
   parallel::StageOptions stages;
   stages.stages = pipeline.schedule.stages();
-  stages.hints = options.stages.empty() ? step.stages : options.stages;
+  stages.as = options.stages;
+  stages.hints = step.stages;
   stages.memory_limit = options.stage_memory;
   stages.parameter_copies = options.parameter_copies;
   for (int stage = 0; stage < stages.stages; ++stage) {

@@ -2,12 +2,12 @@
 #ifndef RUNTIME_TRAIN_MODEL_PARALLEL_H_
 #define RUNTIME_TRAIN_MODEL_PARALLEL_H_
 
-#include <map>
-#include <string>
+#include <vector>
 
 #include "runtime/config/config.h"
 #include "runtime/parallel/mesh.h"
 #include "runtime/parallel/schedule.h"
+#include "runtime/parallel/stages.h"
 
 namespace runtime::train {
 
@@ -18,8 +18,8 @@ struct ModelParallel {
   parallel::Mesh mesh;
   parallel::MeshPlace place;
   parallel::ScheduleOptions schedule;  // of the pipeline, `ranks` of them
-  // By layer, as another step of the model was cut; empty: as the layers say, else by cost.
-  std::map<std::string, int> stages;
+  // How every step of every rank is cut; empty: as the layers say, else by cost.
+  std::vector<parallel::StagedLayer> stages;
   // Bytes that a stage may take with its activations, of the rank that has the least; 0: any. All
   // ranks must say the same.
   uint64_t stage_memory = 0;

@@ -116,6 +116,7 @@ StepPrograms::StepPrograms(const config::Config& c, const data::SampleSpec& s,
       arena(device, planned.has_value()),
       has_batch_norm_(contains_batch_norm(model.layers)) {
   check_input(model, spec);
+  agree_on_stages();
   if (c.debug.deterministic && has_batch_norm_ && several()) {
     notes.push_back(
         "debug.deterministic implies parallelism.sync_batch_norm: batch_norm normalises over the "
@@ -212,7 +213,6 @@ StepProgram& StepPrograms::get(const StepKey& key) {
   if (it != programs_.end()) return it->second;
   StepProgram p;
   const bool loss_scaled = storage.find(kLossScaling) != nullptr;
-  if (parts.mesh.pipeline > 1 && parts.stages.empty()) parts.stages = common_stages(key);
   p.step = build_step(model, step_options(key));
   check_classes(p.step);
   check_tokens(p.step);
@@ -248,19 +248,24 @@ StepProgram& StepPrograms::any_program() {
   return get(whole(apart ? Purpose::kMicroStep : Purpose::kTraining, nominal_rows()));
 }
 
-// Shares of a batch may differ by a sample, and with them what balances the stages. Ranks of one
-// stage must hold the same parameters, so all cut by the share of the first.
-std::map<std::string, int> StepPrograms::common_stages(StepKey key) const {
-  key.rows = nominal_rows(0);
-  return build_step(model, step_options(key)).pipeline->stages.layers;
+int64_t StepPrograms::nominal_rows() const { return nominal_rows_of(split.rank); }
+
+int64_t StepPrograms::nominal_rows_of(int rank) const {
+  parallel::BatchSplit its = split;
+  its.rank = rank;
+  const auto rows =
+      static_cast<int64_t>(parallel::rows_of_rank(config.training.global_batch_size, its).size());
+  const int64_t steps = parallel::micro_steps(config.training.global_batch_size, its);
+  return rows / (steps * its.shards_of_rank());
 }
 
-int64_t StepPrograms::nominal_rows(int data_rank) const {
-  parallel::BatchSplit of_rank = split;
-  of_rank.rank = data_rank;
-  const int64_t batch = config.training.global_batch_size;
-  const auto rows = static_cast<int64_t>(parallel::rows_of_rank(batch, of_rank).size());
-  return rows / (parallel::micro_steps(batch, of_rank) * of_rank.shards_of_rank());
+// All ranks cut the model as suits the first rank of the data and tensor axes. It has the largest
+// part of every layer and of the batch, and the others wait for it.
+void StepPrograms::agree_on_stages() {
+  if (parts.mesh.pipeline == 1) return;
+  StepOptions first = step_options(whole(Purpose::kTraining, nominal_rows_of(0)));
+  first.model_parallel.place = {};
+  parts.stages = build_step(model, first).pipeline->stages.layers;
 }
 
 void StepPrograms::check_classes(const StepGraph& step) const {

@@ -67,7 +67,7 @@ class StepPrograms {
   StepProgram& get(const StepKey& key);
   // The last pass of a full training step.
   StepProgram& any_program();
-  int64_t nominal_rows() const { return nominal_rows(split.rank); }
+  int64_t nominal_rows() const;  // of each shard, for a full batch
 
   // Copies rows of a batch, from `first_row`, to where the program reads them, and what else
   // changes from step to step. `step` counts from 0.
@@ -101,9 +101,8 @@ class StepPrograms {
 
  private:
   bool several() const { return split.world_size > 1; }
-  // Of each shard of a rank of the data axis, for a full batch.
-  int64_t nominal_rows(int data_rank) const;
-  std::map<std::string, int> common_stages(StepKey key) const;
+  int64_t nominal_rows_of(int rank) const;  // of the data axis
+  void agree_on_stages();
   StepOptions step_options(const StepKey& key) const;
   parallel::DistributeOptions distribute_options(const StepKey& key, const StepGraph& step) const;
   void check_classes(const StepGraph& step) const;

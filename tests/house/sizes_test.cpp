@@ -34,9 +34,9 @@ constexpr size_t kLongHeaderLines = 200;
 // that are closed or full, folders that killed launchers leave and the blame for a rank that is cut
 // off 230, from a step that differs to a case that anybody can run again 2,270, what random faults
 // have shown (tests/chaos: ranks that hang at their end, codes that nobody documents, exit() of a
-// plugin, a watchdog without memory) 90. This is a ceiling on the way back: lower it when code
-// goes, and say why when it has to rise.
-constexpr size_t kCoreLines = 33300;
+// plugin, a watchdog without memory) 90, one cut of a pipeline for ranks with uneven parts 30. This
+// is a ceiling on the way back: lower it when code goes, and say why when it has to rise.
+constexpr size_t kCoreLines = 33330;
 
 std::vector<SourceFile> all_files() {
   std::vector<SourceFile> files;

@@ -134,12 +134,13 @@ Step make_step(Net net, int64_t batch, double share, bool gradients) {
   return gradients ? builder.with_gradients() : builder.forward();
 }
 
-RankStep::RankStep(Net net, int64_t batch, const ScheduleOptions& options, int rank, int data_ranks)
+RankStep::RankStep(Net net, int64_t batch, const ScheduleOptions& options, int rank, int data_ranks,
+                   const std::map<std::string, int>& hints)
     : data(data_ranks),
       step(make_step(net, batch, 1.0 / (options.micro_batches * data), options.backward)) {
   graph::Graph& g = step.graph;
   pipeline.schedule = make_schedule(options);
-  pipeline.stages = assign_stages(g, {.stages = pipeline.schedule.stages()});
+  pipeline.stages = assign_stages(g, {.stages = pipeline.schedule.stages(), .hints = hints});
   pipeline.rank = rank;
   cut_stages(g, pipeline, step.gradients);
   buffers.loss = step.loss;

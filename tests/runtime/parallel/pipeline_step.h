@@ -37,7 +37,9 @@ struct RankStep {
   std::vector<graph::ValueId> gradients;  // by parameter of the step, in "gradients"
   Distributed values;                     // of unroll()
 
-  RankStep(Net net, int64_t batch, const ScheduleOptions& options, int rank, int data_ranks = 1);
+  // `hints`: stages by layer.
+  RankStep(Net net, int64_t batch, const ScheduleOptions& options, int rank, int data_ranks = 1,
+           const std::map<std::string, int>& hints = {});
   // The second pass.
   void unroll();
 

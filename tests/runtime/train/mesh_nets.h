@@ -68,6 +68,7 @@ class GptFile {
     std::ofstream(path_) << text;
   }
   ~GptFile() { std::filesystem::remove(path_); }
+  const std::string& path() const { return path_; }
   std::string toml() const { return kSmallGpt + path_ + "\"\n"; }
 
  private:
