@@ -45,9 +45,17 @@ Descriptor open_checked(const CheckedFile& file) {
   return descriptor;
 }
 
+// All of it, in as many transfers as it takes; false: errno says why.
 bool read_at(const Descriptor& descriptor, void* to, std::size_t bytes, uint64_t offset) {
-  const ssize_t got = ::pread(descriptor.get(), to, bytes, static_cast<off_t>(offset));
-  return got == static_cast<ssize_t>(bytes);
+  for (std::size_t done = 0; done < bytes;) {
+    const ssize_t got = ::pread(descriptor.get(), static_cast<char*>(to) + done, bytes - done,
+                                static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got == 0) errno = ENODATA;
+    if (got <= 0) return false;
+    done += static_cast<std::size_t>(got);
+  }
+  return true;
 }
 
 // `bytes` from `offset` on are in the file, without overflow.

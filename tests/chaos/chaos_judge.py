@@ -107,9 +107,10 @@ class Judge:
             self.say(f"processes are left over: ranks {sorted(map(str, self.done.left_processes.values()))}")
 
     def _folders(self):
-        left = self.done.left_tmp
-        if "path=runtime-job-" in self.case.get("variables", {}).get("CHAOS", "") and self.case.get("rank") == "-":
-            left = []  # the folder itself could not be opened or removed
+        left, fault = self.done.left_tmp, self.case.get("variables", {}).get("CHAOS", "")
+        for_ever_without_memory = fault.startswith("malloc:") and "times=0" in fault
+        if self.case.get("rank") == "-" and ("path=runtime-job-" in fault or for_ever_without_memory):
+            left = []  # the launcher could not open or remove the folder
         if left and not self._launcher_was_killed():
             self.say(f"left in TMPDIR: {left}")
         temporary = [name for name in self.done.files if TEMPORARY.search(name)]
