@@ -11,7 +11,11 @@ namespace {
 
 // A case with larger operands takes seconds in the reference.
 constexpr int64_t kMostElements = 200000;
-constexpr int64_t kUsualElements = 20000;  // enough for the loops that use several threads
+constexpr int64_t kUsualElements = 20000;
+// One case in eight is large, so that its loops are shared by several threads.
+constexpr int64_t kLargeCases = 8;
+constexpr int64_t kFewestOfLarge = 17000;
+constexpr int kTriesForLarge = 300;  // some operations have no large operand
 
 int64_t largest_operand(const Case& c) {
   int64_t largest = 0;
@@ -72,7 +76,8 @@ void draw_values(Random& random, const Case& c, Recipe& recipe) {
 Recipe draw_recipe(const DrawOptions& options, uint64_t seed, uint64_t number) {
   Random random(seed * 1000003 + number);
   const Family& family = draw_family(random, options);
-  const int64_t most = random.one_in(8) ? kMostElements : kUsualElements;
+  const bool large = random.one_in(kLargeCases);
+  int tries = large ? kTriesForLarge : 0;
   Recipe recipe;
   recipe.operation = family.operation;
   recipe.dtype = random.pick(options.types);
@@ -82,7 +87,10 @@ Recipe draw_recipe(const DrawOptions& options, uint64_t seed, uint64_t number) {
     for (const Parameter& p : family.parameters) recipe.numbers[p.name] = p.draw(random);
     draw_post_operations(random, family, recipe);
     const std::optional<Case> c = build_case(recipe);
-    if (!c || largest_operand(*c) > most) continue;
+    if (!c) continue;
+    const int64_t elements = largest_operand(*c);
+    if (elements > (large ? kMostElements : kUsualElements)) continue;
+    if (elements < kFewestOfLarge && tries-- > 0) continue;
     draw_values(random, *c, recipe);
     break;
   }
