@@ -95,7 +95,7 @@ class Truth:
     def change(self, dtype):
         """Of every tensor, the largest change that noise of a type's rounding makes."""
         if dtype not in self.changes:
-            runs = [self.training().run(self.start, 8 * ROUNDING[dtype]) for _ in range(3)]
+            runs = [self.training(noise=ROUNDING[dtype]).run(self.start, 8 * ROUNDING[dtype]) for _ in range(3)]
             self.changes[dtype] = {n: max(norm(r[n] - v) for r in runs) for n, v in self.exact.items()}
         return self.changes[dtype]
 

@@ -88,9 +88,11 @@ class Batches:
 
 
 class Training:
-    def __init__(self, case, parameters, penalties, batches, dtype=torch.float64, rounding=None):
+    """`rounding`: the 16-bit type of activations; `noise`: what moves every number of a pass by a random share of itself."""
+
+    def __init__(self, case, parameters, penalties, batches, dtype=torch.float64, rounding=None, noise=0.0):
         self.case, self.config, self.parameters, self.penalties = case, case["config"], parameters, penalties
-        self.batches, self.dtype, self.rounding = batches, dtype, rounding
+        self.batches, self.dtype, self.rounding, self.noise = batches, dtype, rounding, noise
         self.network = Network(self.config["model"])
         self.frozen = frozen_names(parameters, case)
 
@@ -98,7 +100,7 @@ class Training:
         return [n for n, p in self.parameters.items() if p.kind not in STATISTICS and n not in self.frozen]
 
     def pass_of(self, tensors, training, step=0, base=0):
-        return Pass(tensors, training, step, base, self.config.get("debug", {}).get("seed", 42), self.rounding)
+        return Pass(tensors, training, step, base, self.config.get("debug", {}).get("seed", 42), self.rounding, self.noise)
 
     def losses(self, output, labels):
         """The sum over the samples of each one's mean."""

@@ -61,6 +61,63 @@ class Rounding(torch.autograd.Function):
         return gradient.to(context.dtype).to(gradient.dtype), None
 
 
+class Noise(torch.autograd.Function):
+    """What rounding may make of numbers and of their gradients: each is moved by a random share of itself, about `size` large."""
+
+    @staticmethod
+    def forward(context, x, size):
+        context.size = size
+        return x * (1 + size * torch.randn_like(x))
+
+    @staticmethod
+    def backward(context, gradient):
+        return gradient * (1 + context.size * torch.randn_like(gradient)), None
+
+
+def moved_sum(terms, dims, noise):
+    """Their sum, as far away as rounding may put it: by a random share of the sum of magnitudes. One number is its own sum."""
+    total = terms.sum(dims, keepdim=True)
+    if terms.numel() == total.numel():
+        return total
+    return total + noise * torch.randn_like(total) * terms.abs().sum(dims, keepdim=True)
+
+
+class NoisySoftmax(torch.autograd.Function):
+    """The closed form of the gradient, in which a difference may leave nothing but rounding."""
+
+    @staticmethod
+    def forward(context, x, dim, noise):
+        y = torch.softmax(x, dim)
+        context.save_for_backward(y)
+        context.dim, context.noise = dim, noise
+        return y
+
+    @staticmethod
+    def backward(context, gradient):
+        y, = context.saved_tensors
+        return y * (gradient - moved_sum(gradient * y, context.dim, context.noise)), None, None
+
+
+class NoisyNormalisation(torch.autograd.Function):
+    """(x - mean) / sqrt(variance + eps) by the closed form of plugins/operations.md, whose sums are moved by noise."""
+
+    @staticmethod
+    def forward(context, x, mean, variance, eps, dims, noise):
+        inverse = 1 / torch.sqrt(variance + eps)
+        y = (x - mean) * inverse
+        context.save_for_backward(y, inverse)
+        context.dims, context.noise = dims, noise
+        return y
+
+    @staticmethod
+    def backward(context, gradient):
+        y, inverse = context.saved_tensors
+        count = y.numel() // inverse.numel()
+        plain = moved_sum(gradient, context.dims, context.noise) / count
+        weighted = moved_sum(gradient * y, context.dims, context.noise) / count
+        return inverse * (gradient - plain - y * weighted), None, None, None, None, None
+
+
 def philox(counter, key):
     """Philox-4x32-10 of Salmon et al., 2011: arrays of four words of a counter and two of a key."""
     c = [np.asarray(word, dtype=np.uint64) & 0xFFFFFFFF for word in counter]
@@ -86,8 +143,8 @@ def dropout_mask(shape, probability, seed, step, base, stream):
 class Pass:
     """One pass over a batch: where tensors come from, and what is noted on the way."""
 
-    def __init__(self, tensors, training=True, step=0, base=0, seed=42, rounding=None):
-        self.tensors, self.training, self.rounding = tensors, training, rounding
+    def __init__(self, tensors, training=True, step=0, base=0, seed=42, rounding=None, noise=0.0):
+        self.tensors, self.training, self.rounding, self.noise = tensors, training, rounding, noise
         self.step, self.base, self.seed = step, base, seed
         self.declared = None  # name -> Parameter, while parameters are declared
         self.counts, self.dropouts = {}, 0
@@ -104,7 +161,21 @@ class Pass:
         return self.tensors[name]
 
     def operand(self, x):
-        return Rounding.apply(x, self.rounding) if self.rounding else x
+        """A number that is stored between two operations, and rounded there."""
+        return Rounding.apply(x, self.rounding) if self.rounding else self.inner(x)
+
+    def inner(self, x):
+        """A number inside of an operation, which a 16-bit type computes in float32."""
+        return Noise.apply(x, self.noise) if self.noise else x
+
+    def softmax(self, x, dim):
+        return self.inner(NoisySoftmax.apply(x, dim, self.noise)) if self.noise else torch.softmax(x, dim)
+
+    def normalised(self, x, mean, variance, eps, dims):
+        """By statistics of x itself over `dims`."""
+        if not self.noise:
+            return (x - mean) / torch.sqrt(variance + eps)
+        return self.inner(NoisyNormalisation.apply(x, mean.detach(), variance.detach(), eps, dims, self.noise))
 
 
 def with_preset(model):
@@ -137,7 +208,7 @@ class Network:
 
     def forward(self, run, x):
         self.run, self.image = run, None
-        return self.sequence(self.model["layers"], "", x)
+        return self.sequence(self.model["layers"], "", self.run.operand(x) if x.is_floating_point() else x)
 
     # ---- names
 
@@ -204,7 +275,9 @@ class Network:
         return self.run.get(name + ".weight", Parameter(shape, "weight", layer, fan_in, fan_out))
 
     def bias(self, layer, name, size, fan_in):
-        return self.run.get(name + ".bias", Parameter((size,), "bias", layer, fan_in)) if layer.get("bias", True) else None
+        if not layer.get("bias", True):
+            return None
+        return self.run.operand(self.run.get(name + ".bias", Parameter((size,), "bias", layer, fan_in)))
 
     def conv2d(self, layer, name, x):
         if x.dim() != 4:
@@ -274,7 +347,7 @@ class Network:
         return x.flatten(2).transpose(1, 2)
 
     def softmax(self, layer, name, x):
-        return torch.softmax(x, 1 if x.dim() == 4 else -1)
+        return self.run.softmax(x, 1 if x.dim() == 4 else -1)
 
     def dropout(self, layer, name, x):
         probability = self.default_dropout if self.default_dropout >= 0 else layer.get("probability", 0.5)
@@ -305,7 +378,10 @@ class Network:
             m = rows.mean(axes, keepdim=True)
             v = ((rows - m) ** 2).mean(axes, keepdim=True)
             self.update_statistics(layer, rows.numel() // size, (mean, m), (variance, v))
-        y = (rows - m) / torch.sqrt(v + layer.get("eps", 1e-5)) * gamma.reshape(form) + beta.reshape(form)
+            y = self.run.normalised(rows, m, v, layer.get("eps", 1e-5), axes)
+        else:
+            y = (rows - m) / torch.sqrt(v + layer.get("eps", 1e-5))
+        y = y * gamma.reshape(form) + beta.reshape(form)
         return y.reshape(x.shape)
 
     @staticmethod
@@ -326,7 +402,7 @@ class Network:
         # Not F.layer_norm, in which one feature is not exactly its own mean, and 1 / sqrt(eps) makes that large.
         m = x.mean(-1, keepdim=True)
         v = ((x - m) ** 2).mean(-1, keepdim=True)
-        y = (x - m) / torch.sqrt(v + layer.get("eps", 1e-5)) * gamma + beta
+        y = self.run.normalised(x, m, v, layer.get("eps", 1e-5), -1) * gamma + beta
         return y.permute(0, 3, 1, 2) if image else y
 
     def embedding(self, layer, name, x):
@@ -335,7 +411,7 @@ class Network:
         self.penalise(layer, name)
         table = self.run.get(name + ".weight", Parameter((layer["vocabulary"], layer["features"]), "table", layer,
                                                          layer["features"], layer["vocabulary"]))
-        return F.embedding(x.long(), table)
+        return F.embedding(x.long(), self.run.operand(table))
 
     def position_embedding(self, layer, name, x):
         if x.dim() != 3:
@@ -343,7 +419,7 @@ class Network:
         rows = layer.get("length", 0) or x.shape[1]
         self.penalise(layer, name)
         table = self.run.get(name + ".weight", Parameter((rows, x.shape[2]), "table", layer, x.shape[2], rows))
-        return x + table[:x.shape[1]]
+        return x + self.run.operand(table)[:x.shape[1]]
 
     def attention(self, layer, name, x):
         heads = layer["heads"]
@@ -354,4 +430,4 @@ class Network:
         scores = q @ k.transpose(2, 3) / math.sqrt(width // heads)
         if layer.get("causal", False):
             scores = scores.masked_fill(torch.ones(t, t, dtype=torch.bool).triu(1), -math.inf)
-        return (torch.softmax(scores, -1) @ v).transpose(1, 2).reshape(n, t, width)
+        return (self.run.softmax(scores, -1) @ v).transpose(1, 2).reshape(n, t, width)
