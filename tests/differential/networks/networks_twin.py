@@ -82,6 +82,27 @@ def moved_sum(terms, dims, noise):
     return total + noise * torch.randn_like(total) * terms.abs().sum(dims, keepdim=True)
 
 
+def moved_product(a, b, noise):
+    total = a @ b
+    return total + noise * torch.randn_like(total) * (a.abs() @ b.abs())
+
+
+class NoisyProduct(torch.autograd.Function):
+    """A product of matrices, whose sums and whose gradients' sums are moved by noise."""
+
+    @staticmethod
+    def forward(context, a, b, noise):
+        context.save_for_backward(a, b)
+        context.noise = noise
+        return moved_product(a, b, noise)
+
+    @staticmethod
+    def backward(context, gradient):
+        a, b = context.saved_tensors
+        return (moved_product(gradient, b.transpose(-1, -2), context.noise),
+                moved_product(a.transpose(-1, -2), gradient, context.noise), None)
+
+
 class NoisySoftmax(torch.autograd.Function):
     """The closed form of the gradient, in which a difference may leave nothing but rounding."""
 
@@ -141,10 +162,11 @@ def dropout_mask(shape, probability, seed, step, base, stream):
 
 
 class Pass:
-    """One pass over a batch: where tensors come from, and what is noted on the way."""
+    """One pass over a batch: where tensors come from, and what is noted on the way. `noise`: of what is stored, of sums."""
 
-    def __init__(self, tensors, training=True, step=0, base=0, seed=42, rounding=None, noise=0.0):
-        self.tensors, self.training, self.rounding, self.noise = tensors, training, rounding, noise
+    def __init__(self, tensors, training=True, step=0, base=0, seed=42, rounding=None, noise=(0.0, 0.0)):
+        self.tensors, self.training, self.rounding = tensors, training, rounding
+        self.stored_noise, self.noise = noise
         self.step, self.base, self.seed = step, base, seed
         self.declared = None  # name -> Parameter, while parameters are declared
         self.counts, self.dropouts = {}, 0
@@ -162,20 +184,31 @@ class Pass:
 
     def operand(self, x):
         """A number that is stored between two operations, and rounded there."""
-        return Rounding.apply(x, self.rounding) if self.rounding else self.inner(x)
+        if self.stored_noise:
+            return Noise.apply(x, self.stored_noise)
+        return Rounding.apply(x, self.rounding) if self.rounding else x
 
-    def inner(self, x):
-        """A number inside of an operation, which a 16-bit type computes in float32."""
-        return Noise.apply(x, self.noise) if self.noise else x
+    def linear(self, x, w, b):
+        if not self.noise:
+            return F.linear(x, w, b)
+        rows = x.reshape(-1, x.shape[-1])
+        y = NoisyProduct.apply(rows, w.t(), self.noise)
+        if b is not None:
+            y = y + NoisyProduct.apply(torch.ones_like(rows[:, :1]), b[None], self.noise)
+        return y.reshape(*x.shape[:-1], -1)
+
+    def product(self, a, b):
+        return NoisyProduct.apply(a, b, self.noise) if self.noise else a @ b
 
     def softmax(self, x, dim):
-        return self.inner(NoisySoftmax.apply(x, dim, self.noise)) if self.noise else torch.softmax(x, dim)
+        return Noise.apply(NoisySoftmax.apply(x, dim, self.noise), self.noise) if self.noise else torch.softmax(x, dim)
 
     def normalised(self, x, mean, variance, eps, dims):
         """By statistics of x itself over `dims`."""
         if not self.noise:
             return (x - mean) / torch.sqrt(variance + eps)
-        return self.inner(NoisyNormalisation.apply(x, mean.detach(), variance.detach(), eps, dims, self.noise))
+        y = NoisyNormalisation.apply(x, mean.detach(), variance.detach(), eps, dims, self.noise)
+        return Noise.apply(y, self.noise)
 
 
 def with_preset(model):
@@ -208,7 +241,7 @@ class Network:
 
     def forward(self, run, x):
         self.run, self.image = run, None
-        return self.sequence(self.model["layers"], "", self.run.operand(x) if x.is_floating_point() else x)
+        return self.sequence(self.model["layers"], "", x)
 
     # ---- names
 
@@ -309,7 +342,7 @@ class Network:
             w = self.weight(layer, name, (x.shape[-1], features), x.shape[-1], features).t()
         else:
             w = self.weight(layer, name, (features, x.shape[-1]), x.shape[-1], features)
-        return F.linear(x, self.run.operand(w), self.bias(layer, name, features, x.shape[-1]))
+        return self.run.linear(x, self.run.operand(w), self.bias(layer, name, features, x.shape[-1]))
 
     def windows(self, layer, x):
         kernel, padding = pair(layer["kernel"]), pair(layer.get("padding", 0))
@@ -427,7 +460,7 @@ class Network:
             raise Unsupported("attention of a width that is not a multiple of three times the heads")
         n, t, width = x.shape[0], x.shape[1], x.shape[2] // 3
         q, k, v = (part.reshape(n, t, heads, width // heads).transpose(1, 2) for part in x.split(width, 2))
-        scores = q @ k.transpose(2, 3) / math.sqrt(width // heads)
+        scores = self.run.product(q, k.transpose(2, 3)) / math.sqrt(width // heads)
         if layer.get("causal", False):
             scores = scores.masked_fill(torch.ones(t, t, dtype=torch.bool).triu(1), -math.inf)
-        return (self.run.softmax(scores, -1) @ v).transpose(1, 2).reshape(n, t, width)
+        return self.run.product(self.run.softmax(scores, -1), v).transpose(1, 2).reshape(n, t, width)
