@@ -10,6 +10,8 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
+from networks_noise import Noise, NoisyMean, NoisyNormalisation, NoisyProduct, NoisySoftmax
+
 try:
     import tomllib
 except ImportError:  # below Python 3.11 there are no presets
@@ -59,84 +61,6 @@ class Rounding(torch.autograd.Function):
     @staticmethod
     def backward(context, gradient):
         return gradient.to(context.dtype).to(gradient.dtype), None
-
-
-class Noise(torch.autograd.Function):
-    """What rounding may make of numbers and of their gradients: each is moved by a random share of itself, about `size` large."""
-
-    @staticmethod
-    def forward(context, x, size):
-        context.size = size
-        return x * (1 + size * torch.randn_like(x))
-
-    @staticmethod
-    def backward(context, gradient):
-        return gradient * (1 + context.size * torch.randn_like(gradient)), None
-
-
-def moved_sum(terms, dims, noise):
-    """Their sum, as far away as rounding may put it: by a random share of the sum of magnitudes. One number is its own sum."""
-    total = terms.sum(dims, keepdim=True)
-    if terms.numel() == total.numel():
-        return total
-    return total + noise * torch.randn_like(total) * terms.abs().sum(dims, keepdim=True)
-
-
-def moved_product(a, b, noise):
-    total = a @ b
-    return total + noise * torch.randn_like(total) * (a.abs() @ b.abs())
-
-
-class NoisyProduct(torch.autograd.Function):
-    """A product of matrices, whose sums and whose gradients' sums are moved by noise."""
-
-    @staticmethod
-    def forward(context, a, b, noise):
-        context.save_for_backward(a, b)
-        context.noise = noise
-        return moved_product(a, b, noise)
-
-    @staticmethod
-    def backward(context, gradient):
-        a, b = context.saved_tensors
-        return (moved_product(gradient, b.transpose(-1, -2), context.noise),
-                moved_product(a.transpose(-1, -2), gradient, context.noise), None)
-
-
-class NoisySoftmax(torch.autograd.Function):
-    """The closed form of the gradient, in which a difference may leave nothing but rounding."""
-
-    @staticmethod
-    def forward(context, x, dim, noise):
-        y = torch.softmax(x, dim)
-        context.save_for_backward(y)
-        context.dim, context.noise = dim, noise
-        return y
-
-    @staticmethod
-    def backward(context, gradient):
-        y, = context.saved_tensors
-        return y * (gradient - moved_sum(gradient * y, context.dim, context.noise)), None, None
-
-
-class NoisyNormalisation(torch.autograd.Function):
-    """(x - mean) / sqrt(variance + eps) by the closed form of plugins/operations.md, whose sums are moved by noise."""
-
-    @staticmethod
-    def forward(context, x, mean, variance, eps, dims, noise):
-        inverse = 1 / torch.sqrt(variance + eps)
-        y = (x - mean) * inverse
-        context.save_for_backward(y, inverse)
-        context.dims, context.noise = dims, noise
-        return y
-
-    @staticmethod
-    def backward(context, gradient):
-        y, inverse = context.saved_tensors
-        count = y.numel() // inverse.numel()
-        plain = moved_sum(gradient, context.dims, context.noise) / count
-        weighted = moved_sum(gradient * y, context.dims, context.noise) / count
-        return inverse * (gradient - plain - y * weighted), None, None, None, None, None
 
 
 def philox(counter, key):
@@ -202,6 +126,9 @@ class Pass:
 
     def softmax(self, x, dim):
         return Noise.apply(NoisySoftmax.apply(x, dim, self.noise), self.noise) if self.noise else torch.softmax(x, dim)
+
+    def weighted_mean(self, scores, v):
+        return NoisyMean.apply(scores, v, self.noise) if self.noise else torch.softmax(scores, -1) @ v
 
     def normalised(self, x, mean, variance, eps, dims):
         """By statistics of x itself over `dims`."""
@@ -463,4 +390,4 @@ class Network:
         scores = self.run.product(q, k.transpose(2, 3)) / math.sqrt(width // heads)
         if layer.get("causal", False):
             scores = scores.masked_fill(torch.ones(t, t, dtype=torch.bool).triu(1), -math.inf)
-        return self.run.product(self.run.softmax(scores, -1), v).transpose(1, 2).reshape(n, t, width)
+        return self.run.weighted_mean(scores, v).transpose(1, 2).reshape(n, t, width)
