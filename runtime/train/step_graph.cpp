@@ -177,7 +177,12 @@ class StepBuilder {
     for (const model::Parameter& p : step_.parameters) {
       if (p.trainable && !frozen(p.name)) wanted.push_back(p.value);
     }
-    if (wanted.empty()) throw ConfigurationError("model.freeze leaves no parameter to train");
+    if (wanted.empty()) {
+      throw ConfigurationError(
+          options_.freeze.empty() ? "model.layers have no parameter to train; add a layer that has "
+                                    "weights, such as a linear one"
+                                  : "model.freeze leaves no parameter to train");
+    }
     dloss_ = loss_gradient();
     const auto gradients = graph::differentiate(step_.graph, step_.loss, dloss_, wanted);
     for (const model::Parameter& p : step_.parameters) {

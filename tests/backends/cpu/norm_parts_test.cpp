@@ -57,6 +57,22 @@ TEST(CpuNormParts, ThreadsChangeNoBit) {
   }
 }
 
+// Gradients of a mean are the same number at every pixel, so that a long sum in float32 rounds the
+// same way at every step.
+TEST(CpuNormParts, SumsOfEqualGradientsKeepTheirDigits) {
+  constexpr int64_t kPixels = 256, kFew = 4;
+  host::Operation op;
+  op.name = RT_OP_BATCH_NORM_BACKWARD_STATISTICS;
+  op.inputs = {tensor({1, kPixels, 1, kFew}), tensor({1, kPixels, 1, kFew}),
+               tensor({2 * kFew + 1})};
+  op.outputs = {tensor({1, 2 * kFew})};
+  op.attributes = {{RT_ATTR_EPSILON, 1e-5}};
+  const Floats dy(kPixels * kFew, 0.7f), x(kPixels * kFew, 1.0f), moments(2 * kFew + 1, 0.0f);
+  const Floats sums = run(*open(), op, {dy, x, moments});
+  const double expected = kPixels * static_cast<double>(0.7f), rounding = expected / (1 << 24);
+  for (int64_t c = 0; c < kFew; ++c) EXPECT_NEAR(sums[c], expected, 20 * rounding) << c;
+}
+
 TEST(CpuNormParts, PaddedRowsChangeNoBit) {
   const auto device = open({2, {}});
   const Floats x = ramp(3 * kRow), padding(kRow, std::numeric_limits<float>::quiet_NaN());

@@ -3,17 +3,21 @@
 A tensor may be away from PyTorch's float64, by norm, by the sum of
   relative   RELATIVE of its own norm (of the *change*, for weights after five steps),
   rounding   ROUNDINGS units of the type's rounding, of the largest gradient's norm (for weights: of the weight's and the steps'),
-  sensitive  SENSITIVE times the largest change when weights and features move by 8 roundings (three draws): what an
-             ill-conditioned network does to rounding, wherever it arises,
+  sensitive  SENSITIVE times the largest change in three trainings under noise: weights and features move by 8 roundings at the
+             start, and in every pass each number that is stored, each gradient, and the sums of products, softmax and normalisations
+             move by about one rounding (of a sum: of its terms). This is what rounding does to an ill-conditioned network wherever
+             it arises, to gradients that are nothing but rounding, and to the steps that AdamW makes of them, element by element,
   float32    SINGLE times PyTorch's own error in float32, for a run in float32; for one in float64 as much less as its rounding
              is smaller: what a sum that cancels leaves of its terms.
-With AdamW a gradient that is nothing but rounding (below NOISE of the largest) moves its weight by the learning rate, up or down,
-and with it the running statistics behind it; in float64 the eps of AdamW keeps such steps small.
 float32 may put an activation on the other side of a ReLU's kink, or choose another element in a max-pooling window: a network
 that has them is wrong only if it is wrong with three draws of data and weights. On the reference in float64 nothing is forgiven.
 A network in which PyTorch's own float32 changes a loss by CHAOTIC of itself (a layer_norm of one feature in front of a batch_norm,
-say) is compared in float64 only, and counted.
-For 16-bit types the twin rounds activations and their gradients likewise, and a tensor may be HALF times as far away as that is.
+say), or cannot hold it, is compared in float64 only, and counted.
+For 16-bit types the twin rounds what the runtime stores in 16 bits, and moves what is stored by noise of that size in other runs;
+a tensor may be HALF times as far away as the largest of these. The gradients of 29 networks in bf16 were at half of it in the middle,
+at 1.03 in 99 of 100 tensors and at 1.65 at most; losses and weights of five steps at 0.3, 1.24 and 2.7. The first gradient is as
+far away as the twin's own rounding (1.00 in the middle): both round at the same places. Where it changes a loss by CHAOTIC_HALF
+of itself, nothing is compared, and the network counted likewise.
 """
 import fnmatch
 import math
@@ -35,10 +39,10 @@ warnings.filterwarnings("ignore")
 
 RELATIVE = {"float64": 1e-9, "float32": 2e-5}
 ROUNDING = {"float64": 2.0**-53, "float32": 2.0**-24}
-ROUNDINGS, SENSITIVE, SINGLE, NOISE, HALF = 64, 20, 16, 1e-5, 6
-CHAOTIC = 1e-3  # a loss that PyTorch's own float32 changes by more of itself tells nothing of float32
+HALF_TYPES = {"bf16": (torch.bfloat16, 2.0**-9), "f16": (torch.float16, 2.0**-12)}  # and how large an error of rounding is
+ROUNDINGS, SENSITIVE, SINGLE, HALF = 64, 20, 16, 4
+CHAOTIC, CHAOTIC_HALF = 1e-3, 0.5  # a loss that PyTorch's own rounding changes by more of itself tells nothing of the type
 SMALL = 1.0  # a gradient's norm that counts as one, for rounding where all of them vanish
-HALF_RELATIVE = {"bf16": 4e-2, "f16": 1e-2}
 KINKS = {"relu", "max_pool2d"}
 DRAWS = 3
 
@@ -77,6 +81,8 @@ class Truth:
         self.penalties = self.coverage.penalties
         self.batches = Batches(case, draw)
         self.start = start_values(self.parameters, case, draw)
+        if not self.training().trained():
+            raise Unsupported("no parameter to train")
 
     def training(self, **options):
         return Training(self.case, self.parameters, self.penalties, self.batches, **options)
@@ -85,17 +91,17 @@ class Truth:
         torch.manual_seed(self.draw)
         try:
             self.exact = self.training().run(self.start)
-        except (RuntimeError, ValueError) as error:
+        except (RuntimeError, ValueError, IndexError) as error:
             raise Unsupported(str(error)) from error
         if not all(np.isfinite(v).all() for v in self.exact.values()):
             raise Unsupported("PyTorch's own numbers are not finite")
         self.largest = max([norm(v) for n, v in self.exact.items() if n.startswith("gradient ")] or [0.0])
-        self.changes = {}
+        self.changes, self.half = {}, None
 
     def change(self, dtype):
         """Of every tensor, the largest change that noise of a type's rounding makes."""
         if dtype not in self.changes:
-            runs = [self.training().run(self.start, 8 * ROUNDING[dtype]) for _ in range(3)]
+            runs = [self.training(noise=(ROUNDING[dtype],) * 2).run(self.start, 8 * ROUNDING[dtype]) for _ in range(3)]
             self.changes[dtype] = {n: max(norm(r[n] - v) for r in runs) for n, v in self.exact.items()}
         return self.changes[dtype]
 
@@ -104,21 +110,26 @@ class Truth:
         return {n: norm(found[n] - v) for n, v in self.exact.items()}
 
     def half_errors(self):
-        """What a 16-bit type makes of every tensor: rounded as the runtime does, and with noise of that size at the start."""
-        dtype, rounding = {"bf16": (torch.bfloat16, 2.0**-9), "f16": (torch.float16, 2.0**-12)}[self.mixed]
-        found = self.errors_of(rounding=dtype)
-        for _ in range(3):
-            moved = self.training().run(self.start, rounding)
-            found = {n: max(error, norm(moved[n] - self.exact[n])) for n, error in found.items()}
-        return found
+        """What a 16-bit type makes of every tensor: rounded as the runtime does, and with noise of that size."""
+        if self.half is None:
+            dtype, rounding = HALF_TYPES[self.mixed]
+            self.half = self.errors_of(rounding=dtype)
+            for _ in range(3):
+                moved = self.training(noise=(rounding, 0.0)).run(self.start, rounding)
+                self.half = {n: max(error, norm(moved[n] - self.exact[n])) for n, error in self.half.items()}
+        return self.half
 
     def is_chaotic(self):
-        errors = self.errors_of(dtype=torch.float32)
-        return any(not errors[n] <= CHAOTIC * norm(v) for n, v in self.exact.items() if n.startswith("loss"))
+        """Whether rounding alone moves a loss so far that it tells nothing, or out of the type."""
+        mixed = self.mixed != "none"
+        errors = self.half_errors() if mixed else self.errors_of(dtype=torch.float32)
+        most = CHAOTIC_HALF if mixed else CHAOTIC
+        names = [n for n in self.exact if "loss" in n and self.is_compared(n)]
+        return any(not errors[n] <= most * norm(self.exact[n]) for n in names)
 
-    def noisy(self, name):
-        gradient = self.exact.get("gradient " + name)
-        return gradient is not None and norm(gradient) <= NOISE * self.largest
+    def is_compared(self, name):
+        """Steps whose gradients overflow in float16 are left out, which PyTorch's twin does not know."""
+        return self.mixed != "f16" or name in ("loss", "logits", "loss of step 0") or name.startswith("gradient ")
 
     def allowed(self, dtype):
         """Of every tensor, the distance that is no fault."""
@@ -138,20 +149,10 @@ class Truth:
             limit = RELATIVE[dtype] * own + ROUNDINGS * ROUNDING[dtype] * scale
             error = single[name] if math.isfinite(single[name]) else 0.0
             limit += SENSITIVE * change[name] + share * error
-            if name.startswith("final ") and self.case["config"]["optimizer"]["name"] == "adamw":
-                limit += self.noise_of_adamw(name[6:], value.size, dtype)
             if half:
-                limit += HALF * half[name] + HALF_RELATIVE[self.mixed] * max(own, 0.02 * scale)
+                limit += HALF * half[name] + 2 * HALF_TYPES[self.mixed][1] * own
             found[name] = limit
         return found
-
-    def noise_of_adamw(self, name, size, dtype):
-        o = self.case["config"]["optimizer"]
-        most = 2 * 5 * o["lr"] * math.sqrt(size)
-        if dtype == "float64":
-            return most * min(1.0, ROUNDINGS * ROUNDING[dtype] * max(self.largest, SMALL) / o.get("eps", 1e-8))
-        moved = self.noisy(name) or (self.parameters[name].kind in STATISTICS and any(map(self.noisy, self.parameters)))
-        return most if moved else 0.0
 
     def is_statistic(self, name):
         return self.parameters[name[6:]].kind in STATISTICS
@@ -271,10 +272,7 @@ class Case:
     def is_left_out(self, name, found, overflow):
         if name == "logits" and name not in found:
             return True  # of several passes
-        if self.truth.mixed == "f16":  # steps whose gradients overflow are left out, which PyTorch's twin does not know
-            return not (name in ("loss", "logits", "loss of step 0") or name.startswith("gradient ")) or \
-                (overflow and name.startswith("gradient "))
-        return False
+        return not self.truth.is_compared(name) or (overflow and name.startswith("gradient "))
 
 
 def devices_of(case, devices):
@@ -334,7 +332,7 @@ def check_draw(case, runtime, devices, draw):
         if case["data"]["start"] == "own" and (problem := initial_problem(case, c.truth.parameters, c.truth.start)):
             return dict(result, status="wrong", what=problem, device="reference")
         for device, dtype in devices_of(case, devices):
-            if dtype == "float32" and c.truth.mixed == "none" and c.truth.is_chaotic():
+            if dtype == "float32" and c.truth.is_chaotic():
                 result["chaotic"] = True
                 continue
             worst = c.compare(runtime, device, dtype)[0]

@@ -88,17 +88,25 @@ class Batches:
 
 
 class Training:
-    def __init__(self, case, parameters, penalties, batches, dtype=torch.float64, rounding=None):
+    """`rounding`: the 16-bit type of activations; `noise`: the random shares by which stored numbers and sums are moved."""
+
+    def __init__(self, case, parameters, penalties, batches, dtype=torch.float64, rounding=None,
+                 noise=(0.0, 0.0)):
         self.case, self.config, self.parameters, self.penalties = case, case["config"], parameters, penalties
-        self.batches, self.dtype, self.rounding = batches, dtype, rounding
+        self.batches, self.dtype, self.rounding, self.noise = batches, dtype, rounding, noise
         self.network = Network(self.config["model"])
         self.frozen = frozen_names(parameters, case)
 
     def trained(self):
         return [n for n, p in self.parameters.items() if p.kind not in STATISTICS and n not in self.frozen]
 
+    def output(self, run, features):
+        """Of the network, for features as the files have them: numbers are cast like what is stored, tokens are not."""
+        x = features if self.case["data"]["vocabulary"] else run.operand(features.to(self.dtype))
+        return self.network.forward(run, x)
+
     def pass_of(self, tensors, training, step=0, base=0):
-        return Pass(tensors, training, step, base, self.config.get("debug", {}).get("seed", 42), self.rounding)
+        return Pass(tensors, training, step, base, self.config.get("debug", {}).get("seed", 42), self.rounding, self.noise)
 
     def losses(self, output, labels):
         """The sum over the samples of each one's mean."""
@@ -115,8 +123,7 @@ class Training:
         total = 0.0
         for begin in range(0, len(features), micro):
             part = features[begin:begin + micro]
-            part = part if self.case["data"]["vocabulary"] else part.to(self.dtype)
-            output = self.network.forward(self.pass_of(tensors, True, step, begin), part)
+            output = self.output(self.pass_of(tensors, True, step, begin), part)
             loss = self.losses(output, labels[begin:begin + micro]) / len(features)
             loss.backward()
             total += loss.item()
@@ -176,6 +183,5 @@ class Training:
             return
         features, labels = self.batches.validation
         with torch.no_grad():
-            x = features if self.case["data"]["vocabulary"] else features.to(self.dtype)
-            output = self.network.forward(self.pass_of(tensors, False), x)
+            output = self.output(self.pass_of(tensors, False), features)
             found["validation loss"] = np.array([self.losses(output, labels).item() / len(features)])

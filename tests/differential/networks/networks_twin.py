@@ -10,6 +10,8 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
+from networks_noise import Noise, NoisyMean, NoisyNormalisation, NoisyProduct, NoisySoftmax
+
 try:
     import tomllib
 except ImportError:  # below Python 3.11 there are no presets
@@ -84,10 +86,11 @@ def dropout_mask(shape, probability, seed, step, base, stream):
 
 
 class Pass:
-    """One pass over a batch: where tensors come from, and what is noted on the way."""
+    """One pass over a batch: where tensors come from, and what is noted on the way. `noise`: of what is stored, of sums."""
 
-    def __init__(self, tensors, training=True, step=0, base=0, seed=42, rounding=None):
+    def __init__(self, tensors, training=True, step=0, base=0, seed=42, rounding=None, noise=(0.0, 0.0)):
         self.tensors, self.training, self.rounding = tensors, training, rounding
+        self.stored_noise, self.noise = noise
         self.step, self.base, self.seed = step, base, seed
         self.declared = None  # name -> Parameter, while parameters are declared
         self.counts, self.dropouts = {}, 0
@@ -104,7 +107,35 @@ class Pass:
         return self.tensors[name]
 
     def operand(self, x):
+        """A number that is stored between two operations, and rounded there."""
+        if self.stored_noise:
+            return Noise.apply(x, self.stored_noise)
         return Rounding.apply(x, self.rounding) if self.rounding else x
+
+    def linear(self, x, w, b):
+        if not self.noise:
+            return F.linear(x, w, b)
+        rows = x.reshape(-1, x.shape[-1])
+        y = NoisyProduct.apply(rows, w.t(), self.noise)
+        if b is not None:
+            y = y + NoisyProduct.apply(torch.ones_like(rows[:, :1]), b[None], self.noise)
+        return y.reshape(*x.shape[:-1], -1)
+
+    def product(self, a, b):
+        return NoisyProduct.apply(a, b, self.noise) if self.noise else a @ b
+
+    def softmax(self, x, dim):
+        return Noise.apply(NoisySoftmax.apply(x, dim, self.noise), self.noise) if self.noise else torch.softmax(x, dim)
+
+    def weighted_mean(self, scores, v):
+        return NoisyMean.apply(scores, v, self.noise) if self.noise else torch.softmax(scores, -1) @ v
+
+    def normalised(self, x, mean, variance, eps, dims):
+        """By statistics of x itself over `dims`."""
+        if not self.noise:
+            return (x - mean) / torch.sqrt(variance + eps)
+        y = NoisyNormalisation.apply(x, mean.detach(), variance.detach(), eps, dims, self.noise)
+        return Noise.apply(y, self.noise)
 
 
 def with_preset(model):
@@ -204,7 +235,9 @@ class Network:
         return self.run.get(name + ".weight", Parameter(shape, "weight", layer, fan_in, fan_out))
 
     def bias(self, layer, name, size, fan_in):
-        return self.run.get(name + ".bias", Parameter((size,), "bias", layer, fan_in)) if layer.get("bias", True) else None
+        if not layer.get("bias", True):
+            return None
+        return self.run.operand(self.run.get(name + ".bias", Parameter((size,), "bias", layer, fan_in)))
 
     def conv2d(self, layer, name, x):
         if x.dim() != 4:
@@ -236,7 +269,7 @@ class Network:
             w = self.weight(layer, name, (x.shape[-1], features), x.shape[-1], features).t()
         else:
             w = self.weight(layer, name, (features, x.shape[-1]), x.shape[-1], features)
-        return F.linear(x, self.run.operand(w), self.bias(layer, name, features, x.shape[-1]))
+        return self.run.linear(x, self.run.operand(w), self.bias(layer, name, features, x.shape[-1]))
 
     def windows(self, layer, x):
         kernel, padding = pair(layer["kernel"]), pair(layer.get("padding", 0))
@@ -274,7 +307,7 @@ class Network:
         return x.flatten(2).transpose(1, 2)
 
     def softmax(self, layer, name, x):
-        return torch.softmax(x, 1 if x.dim() == 4 else -1)
+        return self.run.softmax(x, 1 if x.dim() == 4 else -1)
 
     def dropout(self, layer, name, x):
         probability = self.default_dropout if self.default_dropout >= 0 else layer.get("probability", 0.5)
@@ -305,7 +338,10 @@ class Network:
             m = rows.mean(axes, keepdim=True)
             v = ((rows - m) ** 2).mean(axes, keepdim=True)
             self.update_statistics(layer, rows.numel() // size, (mean, m), (variance, v))
-        y = (rows - m) / torch.sqrt(v + layer.get("eps", 1e-5)) * gamma.reshape(form) + beta.reshape(form)
+            y = self.run.normalised(rows, m, v, layer.get("eps", 1e-5), axes)
+        else:
+            y = (rows - m) / torch.sqrt(v + layer.get("eps", 1e-5))
+        y = y * gamma.reshape(form) + beta.reshape(form)
         return y.reshape(x.shape)
 
     @staticmethod
@@ -326,7 +362,7 @@ class Network:
         # Not F.layer_norm, in which one feature is not exactly its own mean, and 1 / sqrt(eps) makes that large.
         m = x.mean(-1, keepdim=True)
         v = ((x - m) ** 2).mean(-1, keepdim=True)
-        y = (x - m) / torch.sqrt(v + layer.get("eps", 1e-5)) * gamma + beta
+        y = self.run.normalised(x, m, v, layer.get("eps", 1e-5), -1) * gamma + beta
         return y.permute(0, 3, 1, 2) if image else y
 
     def embedding(self, layer, name, x):
@@ -335,7 +371,7 @@ class Network:
         self.penalise(layer, name)
         table = self.run.get(name + ".weight", Parameter((layer["vocabulary"], layer["features"]), "table", layer,
                                                          layer["features"], layer["vocabulary"]))
-        return F.embedding(x.long(), table)
+        return F.embedding(x.long(), self.run.operand(table))
 
     def position_embedding(self, layer, name, x):
         if x.dim() != 3:
@@ -343,7 +379,7 @@ class Network:
         rows = layer.get("length", 0) or x.shape[1]
         self.penalise(layer, name)
         table = self.run.get(name + ".weight", Parameter((rows, x.shape[2]), "table", layer, x.shape[2], rows))
-        return x + table[:x.shape[1]]
+        return x + self.run.operand(table)[:x.shape[1]]
 
     def attention(self, layer, name, x):
         heads = layer["heads"]
@@ -351,7 +387,7 @@ class Network:
             raise Unsupported("attention of a width that is not a multiple of three times the heads")
         n, t, width = x.shape[0], x.shape[1], x.shape[2] // 3
         q, k, v = (part.reshape(n, t, heads, width // heads).transpose(1, 2) for part in x.split(width, 2))
-        scores = q @ k.transpose(2, 3) / math.sqrt(width // heads)
+        scores = self.run.product(q, k.transpose(2, 3)) / math.sqrt(width // heads)
         if layer.get("causal", False):
             scores = scores.masked_fill(torch.ones(t, t, dtype=torch.bool).triu(1), -math.inf)
-        return (torch.softmax(scores, -1) @ v).transpose(1, 2).reshape(n, t, width)
+        return self.run.weighted_mean(scores, v).transpose(1, 2).reshape(n, t, width)

@@ -89,6 +89,21 @@ TEST(StepGraph, FrozenParametersHaveABufferOfTheirOwn) {
   }
 }
 
+TEST(StepGraph, AModelWithoutParametersIsToldApartFromAFrozenOne) {
+  model::Layer flatten;
+  flatten.kind = model::Flatten{};
+  StepOptions options;
+  options.purpose = Purpose::kGradients;
+  EXPECT_THAT(
+      test::message_of<ConfigurationError>([&] {
+        build_step({{2, 3, 3}, {flatten}, {}}, options);
+      }),
+      testing::AllOf(HasSubstr("no parameter to train"), testing::Not(HasSubstr("freeze"))));
+  options.freeze = {"*"};
+  EXPECT_THAT(test::message_of<ConfigurationError>([&] { build(Purpose::kGradients, options); }),
+              HasSubstr("model.freeze leaves no parameter to train"));
+}
+
 TEST(StepGraph, TheLossMustFitTheData) {
   data::SampleSpec classes{{6}, 3, 0}, targets{{6}, 0, 2};
   config::Training training;
