@@ -12,7 +12,7 @@ constexpr const char* kLoss = "loss";
 
 enum class Pace { kStepByStep, kHurried };
 
-// What a step leaves behind: its loss, and all that the next one begins with.
+// The results of a step: its loss, and all that the next one begins with.
 train::Tensors run_step(train::Trainer& trainer, const StepStart& start, Pace pace) {
   train::StepPrograms& programs = trainer.programs();
   train::StepTrace trace(trainer);

@@ -113,7 +113,7 @@ class PassSearch {
     read_saved(node);
   }
 
-  // What a forward has saved, as bytes: only its backward understands them.
+  // A forward operation saves bytes that only its backward understands.
   void read_saved(size_t node) {
     const Node& n = graph_.nodes[node];
     if (n.saved == graph::kNone || !n.is_backward()) return;

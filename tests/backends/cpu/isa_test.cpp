@@ -90,7 +90,8 @@ std::string wider_names_at(Isa isa) {
   return wrong;
 }
 
-// What is left of dx where each row is its own mean; exactly nothing must be.
+// Names an element of dx that is not exactly 0, though each row is its own mean; empty: there is
+// none.
 std::string gradient_of_one_feature_at(const std::string& isa) {
   const auto device = open_level(isa);
   const conformance::Dims x = {200, 1}, one = {1};

@@ -1,4 +1,4 @@
-// What is beyond its bound, and what rounding excuses.
+// These tests show which results are beyond their bound, and which ones rounding excuses.
 #include "runtime/analysis/judge.h"
 
 #include <gmock/gmock.h>

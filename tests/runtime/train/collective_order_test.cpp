@@ -18,8 +18,8 @@
 namespace runtime::train {
 namespace {
 
-// Of 3 channels one tensor-parallel rank of two has twice as many as the other, which makes another
-// cut the best one for it. Layers that are not split stand beside those that are.
+// Two tensor-parallel ranks share 3 channels, so that one has twice as many as the other, which
+// makes another cut the best one for it. Layers that are not split stand beside those that are.
 const std::string kUneven = R"(
 [model]
 input = [5, 3, 12]
@@ -39,9 +39,8 @@ layers = [
 ]
 )" + kData;
 
-// Of 5 samples in 2 micro-batches one data-parallel rank of two computes 2 at once, the other
-// one 1. What a layer's parameters cost is the same for both, so that here too the best cuts
-// differ.
+// Two data-parallel ranks share 5 samples in 2 micro-batches, so that one computes 2 at once, the
+// other 1. A layer's parameters cost both the same, so that here too the best cuts differ.
 const std::string kUnevenBatch = R"(
 [model]
 input = [4, 5, 6]

@@ -71,27 +71,6 @@ TEST_P(MeshForms, GptEqualsOneRank) {
   EXPECT_LT(mean_loss(one, 4, 2), mean_loss(one, 0, 2)) << "it has learned";
 }
 
-// Of three samples one replica gets two: what is best balanced for it is another cut than for the
-// replica with one.
-TEST(MeshPipeline, ReplicasWithUnevenSharesAreCutAlike) {
-  const std::string toml = R"(
-[model]
-input = [6]
-layers = [
-  { type = "linear", features = 4 }, { type = "sigmoid" }, { type = "tanh" },
-  { type = "linear", features = 8 }, { type = "softmax" }, { type = "sigmoid" },
-  { type = "linear", features = 8 }, { type = "sigmoid" }, { type = "sigmoid" },
-  { type = "linear", features = 16 }, { type = "linear", features = 16 },
-  { type = "linear", features = 4 },
-]
-)" + kData;
-  const Settings batch = {{"training.global_batch_size", "3"}, {"dataset.samples", "6"}};
-  const Settings one_pass = {{"parallelism.microbatches", "1"}};
-  const Trace one = trace(toml, 1, 4, batch);
-  const Difference d = largest_difference(trace(toml, 4, 4, batch + one_pass + mesh(1, 2)), one);
-  EXPECT_LT(d.relative, kFloat64Tolerance) << d.name;
-}
-
 // Statistics that are gathered and updated once, however often activations are computed.
 TEST(MeshResNet, RecomputationChangesNothing) {
   for (const auto& [tensor, pipeline] : {std::pair(2, 1), {1, 2}, {2, 2}}) {
