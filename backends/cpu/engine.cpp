@@ -2,6 +2,8 @@
 
 #include <omp.h>
 
+#include <algorithm>
+
 #include "backends/cpu/batch_blocked/provider.h"
 #include "backends/cpu/host_limits.h"
 #include "backends/cpu/layouts.h"

@@ -1,4 +1,5 @@
 // activation, arithmetic, scale, copy, fill.
+#include <algorithm>
 #include <array>
 #include <cstring>
 

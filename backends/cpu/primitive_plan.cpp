@@ -1,5 +1,6 @@
 #include "backends/cpu/primitive_plan.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "backends/cpu/parallel.h"

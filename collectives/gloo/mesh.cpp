@@ -3,6 +3,7 @@
 #include <gloo/common/error.h>
 #include <gloo/common/logging.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <vector>

@@ -2,6 +2,7 @@
 
 #include <gloo/common/error.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 

@@ -1,4 +1,6 @@
 // Every collective with every type and reduction, and large ones: is what arrives right?
+#include <algorithm>
+
 #include "plugins/conformance/session.h"
 #include "rt/sdk/operation.h"
 

@@ -1,5 +1,6 @@
 #include "runtime/train/run.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 

@@ -3,6 +3,7 @@
 // instruction sets, where other implementations answer.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <set>
 

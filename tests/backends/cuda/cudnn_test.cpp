@@ -19,7 +19,7 @@ std::shared_ptr<host::Device> open(const char* tf32) {
 }
 
 bool is_empty(const host::Operation& op) { return op.inputs[0].dims[0] == 0; }
-// What the double's passes do not do; in 16 bits they know no activation but relu.
+// The double's passes lack some operations; in 16 bits they know no activation but relu.
 bool needs_missing_pass(const host::Operation& op, bool narrow) {
   const bool activates =
       std::any_of(op.post_ops.begin(), op.post_ops.end(), [](const host::PostOp& post) {

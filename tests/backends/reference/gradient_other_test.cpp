@@ -1,6 +1,8 @@
 // Gradients of everything but products and windows, against float64 central differences.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/backends/reference/harness.h"
 
 namespace backends::reference::testing {

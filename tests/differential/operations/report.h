@@ -12,7 +12,7 @@
 
 namespace differential {
 
-// What was found of one operation.
+// The counts of one operation.
 struct Row {
   int64_t cases = 0;
   int64_t candidates = 0;

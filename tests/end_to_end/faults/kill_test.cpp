@@ -1,6 +1,7 @@
 // Ranks that are killed or stopped (faults 9 and 10 of the table in the README).
 #include <signal.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <random>

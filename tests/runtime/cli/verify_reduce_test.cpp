@@ -1,5 +1,6 @@
 // `runtime verify --reduce` names the operation that is at fault and writes it down; `--case` runs
 // it again.
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "runtime/data/safetensors.h"

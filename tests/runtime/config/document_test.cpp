@@ -1,6 +1,7 @@
 // The schema, the typed fields, the JSON schema and the reference document say the same.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <png.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 // It wants <cstdio> before it.

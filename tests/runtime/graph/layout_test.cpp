@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "runtime/error.h"
 #include "runtime/graph/build.h"
 #include "tests/runtime/graph/fake_target.h"
