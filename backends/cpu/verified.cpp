@@ -61,9 +61,14 @@ bool adds_residual_rightly(std::string_view implementation, Residual residual, c
 bool weight_gradient_stays_inside(std::string_view implementation, const Window& window,
                                   int64_t input_channels, bool source_is_nhwc) {
   constexpr int64_t kLargestBlock = 16;
-  if (implementation.substr(0, 7) != "jit_1x1" || !source_is_nhwc) return true;
+  const size_t found = implementation.find("jit_1x1");
+  if (found == std::string_view::npos) return true;
   if (window.stride_h == 1 && window.stride_w == 1) return true;
-  return implementation != "jit_1x1:avx2" && input_channels >= kLargestBlock;
+  // Inside another implementation (oneDNN 3) it has a layout that this one chooses.
+  const bool own_layout = found == 0;
+  if (own_layout && !source_is_nhwc) return true;
+  const bool avx2 = implementation.find("avx2") != std::string_view::npos;
+  return !avx2 && input_channels >= kLargestBlock;
 }
 
 bool winograd_data_gradient_is_right(const Window& window) {
