@@ -67,11 +67,14 @@ ChildSpec rank_of(const LaunchOptions& options, int rank, const std::string& ren
   return spec;
 }
 
-// Names of Open MPI 4 (mpirun(1), ompi_info); Hydra ignores them. What the user has set counts.
+// Names of Open MPI 4 (mpirun(1), ompi_info) and of PRRTE, the launcher of Open MPI 5 (prte_info);
+// Hydra ignores them. What the user has set counts.
 Variables mpi_variables(const LaunchOptions& options) {
   Variables variables = {
       {"OMPI_MCA_rmaps_base_oversubscribe", "1"},      // more ranks than cores
       {"OMPI_MCA_hwloc_base_binding_policy", "none"},  // cores.h shares them out
+      {"PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe"},
+      {"PRTE_MCA_hwloc_default_binding_policy", "none"},
       {"OMPI_MCA_btl", "^tcp"}};  // all on this machine; it would listen on every interface
   if (geteuid() == 0) {           // Open MPI refuses root otherwise, also in a container
     variables["OMPI_ALLOW_RUN_AS_ROOT"] = "1";

@@ -20,7 +20,9 @@ JobOptions mpi_job(const MpiLibrary& library, int ranks, std::vector<std::string
           .environment = {{"OMPI_ALLOW_RUN_AS_ROOT", "1"},
                           {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
                           {"OMPI_MCA_rmaps_base_oversubscribe", "1"},
-                          {"OMPI_MCA_hwloc_base_binding_policy", "none"}},
+                          {"OMPI_MCA_hwloc_base_binding_policy", "none"},
+                          {"PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe"},
+                          {"PRTE_MCA_hwloc_default_binding_policy", "none"}},
           .limit = std::chrono::seconds(200)};
 }
 

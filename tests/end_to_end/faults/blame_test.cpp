@@ -33,8 +33,7 @@ class Blame : public JobTest, public testing::WithParamInterface<const char*> {
   }
 
   void expect_blamed(const Process& job, int victim) {
-    ASSERT_NE(pid_of(victim), 0);
-    kill(pid_of(victim), SIGSTOP);
+    signal_rank(victim, SIGSTOP);
     const ProcessResult result = job->wait(seconds(15));
     EXPECT_EQ(result.exit_code, 4) << result.err;
     for (int rank = 0; rank < kRanks; ++rank) {

@@ -116,6 +116,14 @@ pid_t JobTest::pid_of(int rank, std::chrono::milliseconds limit) const {
   return 0;
 }
 
+void JobTest::signal_rank(int rank, int signal) const {
+  const pid_t process = pid_of(rank);
+  if (process == 0)
+    ADD_FAILURE() << "there is no rank " << rank << " to which signal " << signal << " could go";
+  else
+    kill(process, signal);
+}
+
 std::string JobTest::run_file(const std::string& name) const {
   return test::read_text(path("run") / name);
 }

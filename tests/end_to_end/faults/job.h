@@ -47,6 +47,8 @@ class JobTest : public testing::Test {
   Process rank(int rank, int world_size, const Words& settings = {}, const Words& arguments = {});
   // The process that is this rank, as soon as there is one; 0 if none comes.
   pid_t pid_of(int rank, std::chrono::milliseconds limit = std::chrono::seconds(10)) const;
+  // A failure if the rank is not there: kill(0, ...) would stop the tests themselves.
+  void signal_rank(int rank, int signal) const;
   std::vector<pid_t> processes() const;  // all that a test has started and that run
   std::string run_file(const std::string& name) const;
   std::filesystem::path path(const std::string& name) const { return folder_.path() / name; }

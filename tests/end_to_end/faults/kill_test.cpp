@@ -143,7 +143,7 @@ INSTANTIATE_TEST_SUITE_P(Backends, LostRank, testing::Values("gloo", "mpi"),
 
 TEST_P(LostRank, AStoppedRankIsNamedAfterTheDeadlineAndAllCollectivesAreKept) {
   const Process job = training(3);
-  kill(pid_of(1), SIGSTOP);
+  signal_rank(1, SIGSTOP);
   const auto begin = Clock::now();
   EXPECT_TRUE(job->wait_for_text(lost(1, 3), seconds(5)));
   EXPECT_GE(seconds_since(begin), 1.5);
@@ -163,7 +163,7 @@ TEST_P(LostRank, AStoppedRankIsNamedAfterTheDeadlineAndAllCollectivesAreKept) {
 TEST_P(LostRank, AllStartAgainAsOftenAsAllowed) {
   const Process job = ranks(GetParam(), 2, {"training.epochs=1200", "launch.max_restarts=1"});
   ASSERT_TRUE(job->wait_for_text("\"step\":", seconds(30)));
-  kill(pid_of(1), SIGKILL);
+  signal_rank(1, SIGKILL);
   const ProcessResult result = job->wait(seconds(60));
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(count_of(result.err, "restart 1 of 1"), 1) << result.err;
@@ -175,9 +175,9 @@ class InRendezvous : public JobTest {
   // Whether the rank was stopped before all had come; the first makes the folder of the run then.
   bool kill_first_rank(ProcessResult& result) {
     const Process job = ranks("gloo", 3, {kEndless, "comm.init_timeout_s=60"});
-    kill(pid_of(0), SIGSTOP);
+    signal_rank(0, SIGSTOP);
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
-    kill(pid_of(0), SIGKILL);
+    signal_rank(0, SIGKILL);
     const auto begin = Clock::now();
     result = job->wait(seconds(20));
     EXPECT_LT(seconds_since(begin), kNoticed);

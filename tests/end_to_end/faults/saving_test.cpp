@@ -95,7 +95,7 @@ TEST_P(Saving, IsFinishedWhenAnotherRankIsKilled) {
   if (std::string(GetParam()) != "gloo") GTEST_SKIP() << "ranks that our launcher starts only";
   const Process job = slow("weights.safetensors", 8);  // longer than ranks are left to end
   ASSERT_TRUE(wait_for_saving());
-  kill(pid_of(2), SIGKILL);
+  signal_rank(2, SIGKILL);
   const ProcessResult result = job->wait(seconds(30));
   EXPECT_EQ(result.exit_code, 4) << result.err;
   EXPECT_THAT(result.err, HasSubstr("rank 2"));
@@ -106,7 +106,7 @@ TEST_P(Saving, OfARankThatIsStoppedIsNotWaitedForForEver) {
   if (std::string(GetParam()) != "gloo") GTEST_SKIP() << "ranks that our launcher starts only";
   const Process job = slow("weights.safetensors", 1);
   ASSERT_TRUE(wait_for_saving());
-  kill(pid_of(0), SIGSTOP);
+  signal_rank(0, SIGSTOP);
   const ProcessResult result = job->wait(seconds(30));
   EXPECT_EQ(result.exit_code, 4) << result.err;
   EXPECT_THAT(result.err, AllOf(HasSubstr("rank 0 of 3 is lost"), HasSubstr("saving the weights")));

@@ -81,7 +81,7 @@ TEST_P(Ending, AHangUpThatIsIgnoredStaysSo) {
   ASSERT_TRUE(job->wait_for_text("\"step\":", seconds(30)));
   job->send(SIGHUP);
   const bool ours = std::string(GetParam()) == "gloo";  // mpirun lets its ranks ignore nothing
-  for (int rank = 0; rank < 3 && ours; ++rank) kill(pid_of(rank), SIGHUP);
+  for (int rank = 0; rank < 3 && ours; ++rank) signal_rank(rank, SIGHUP);
   std::this_thread::sleep_for(milliseconds(500));
   job->send(SIGTERM);
   expect_saved(job->wait(seconds(20)));
@@ -90,13 +90,13 @@ TEST_P(Ending, AHangUpThatIsIgnoredStaysSo) {
 TEST_P(Ending, ASignalForOneRankStopsAllAfterTheSameStep) {
   if (!processes_of_their_own()) GTEST_SKIP() << "ranks are threads of one process";
   const Process job = training();
-  kill(pid_of(1), SIGTERM);
+  signal_rank(1, SIGTERM);
   expect_saved(job->wait(seconds(20)));
 }
 
 TEST_P(Ending, ASecondSignalDoesNotWait) {
   const Process job = training();
-  if (processes_of_their_own()) kill(pid_of(1), SIGSTOP);  // so that they cannot agree on a step
+  if (processes_of_their_own()) signal_rank(1, SIGSTOP);  // so that they cannot agree on a step
   job->send(SIGTERM);
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   job->send(SIGTERM);
@@ -107,10 +107,10 @@ TEST_P(Ending, ASecondSignalDoesNotWait) {
 TEST_P(Ending, ARankThatIsStoppedDoesNotKeepTheLauncher) {
   if (std::string(GetParam()) != "gloo") GTEST_SKIP() << "ranks that our launcher starts only";
   const Process job = training();
-  kill(pid_of(1), SIGSTOP);
+  signal_rank(1, SIGSTOP);
   job->send(SIGTERM);  // both wait for rank 1, and have not saved ...
   std::this_thread::sleep_for(milliseconds(500));
-  for (const int rank : {0, 2}) kill(pid_of(rank), SIGTERM);  // ... and end by the second one
+  for (const int rank : {0, 2}) signal_rank(rank, SIGTERM);  // ... and end by the second one
   const ProcessResult result = job->wait(seconds(10));
   EXPECT_EQ(result.exit_code, 143) << result.err;
   EXPECT_THAT(result.err, HasSubstr("rank 1 (pid "));

@@ -95,6 +95,7 @@ class Strangers : public JobTest {
 TEST_F(Strangers, GarbageOnARanksPortHoldsNothingUp) {
   const Process second = rank(1, 2);
   const pid_t other = pid_of(1);
+  ASSERT_NE(other, 0);
   const auto begin = Clock::now();
   const Process first = rank(0, 2);
   // Rank 0 listens only while the ranks join: rank 1 waits there, so that the stranger comes first.
@@ -182,6 +183,7 @@ TEST_F(Strangers, AScanOfAllPortsAllTheTimeKillsNobody) {
     const Words settings = {"training.epochs=100", "parallelism.sync_batch_norm=true"};
     const Process last = rank(2, 3, settings);
     const pid_t held = pid_of(2);
+    ASSERT_NE(held, 0);
     const Process first = rank(0, 3, settings), second = rank(1, 3, settings);
     const auto begin = Clock::now();
     while (!all_have_come() && seconds_since(begin) < 5)

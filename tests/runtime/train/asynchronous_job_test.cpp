@@ -70,7 +70,7 @@ TEST_F(AsynchronousJob, AKilledRankEndsTheOthersAndIsNamed) {
   for (const int victim : {0, 2}) {
     const Process job = ranks("gloo", 3, {kEndless, kAsynchronous, "parallelism.max_staleness=2"});
     ASSERT_TRUE(job->wait_for_text("\"epoch\":2,", seconds(30)));
-    kill(pid_of(victim), SIGKILL);
+    signal_rank(victim, SIGKILL);
     const ProcessResult r = job->wait(seconds(20));
     EXPECT_EQ(r.exit_code, 4);
     EXPECT_THAT(r.err, HasSubstr("rank " + std::to_string(victim) + " of 3 is lost"));
@@ -82,7 +82,7 @@ TEST_F(AsynchronousJob, AStoppedRankEndsTheOthersAtTheDeadline) {
   if (!has_plugin("gloo")) GTEST_SKIP() << "no plugin gloo here";
   const Process job = ranks("gloo", 2, {kEndless, kAsynchronous, "parallelism.max_staleness=2"});
   ASSERT_TRUE(job->wait_for_text("\"epoch\":2,", seconds(30)));
-  kill(pid_of(1), SIGSTOP);
+  signal_rank(1, SIGSTOP);
   const ProcessResult r = job->wait(seconds(20));
   EXPECT_EQ(r.exit_code, 4);
   EXPECT_THAT(r.err, HasSubstr("rank 1 of 2 is lost: it does not answer"));

@@ -55,7 +55,9 @@ class RanksProcesses : public testing::Test {
   Trace by_mpirun(int ranks, const std::string& toml, int steps, const Settings& settings = {}) {
     std::string launcher =
         "env OMPI_MCA_rmaps_base_oversubscribe=1 "
-        "OMPI_MCA_hwloc_base_binding_policy=none ";
+        "OMPI_MCA_hwloc_base_binding_policy=none "
+        "PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe "
+        "PRTE_MCA_hwloc_default_binding_policy=none ";
     if (geteuid() == 0) launcher += "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 ";
     return probe(launcher + "mpirun -n " + std::to_string(ranks) + " ", toml, steps, settings);
   }
