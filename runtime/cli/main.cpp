@@ -61,6 +61,21 @@ int report_no_memory() {
   return report(text, static_cast<int>(runtime::ExitCode::kPlugin));
 }
 
+// Exceptions of a library that is being loaded cannot be caught: its initialisers, as those of
+// oneDNN 3, ask for memory too.
+[[noreturn]] void end_of_what_nobody_caught() {
+  try {
+    if (const std::exception_ptr thrown = std::current_exception()) std::rethrow_exception(thrown);
+  } catch (const std::bad_alloc&) {
+    _exit(report_no_memory());
+  } catch (const std::exception& e) {
+    report(e.what(), 1);
+  } catch (...) {
+    report("something that is no exception was thrown", 1);
+  }
+  std::abort();
+}
+
 int run(int argc, char** argv) {
   // A reader that has ended is an error of write(), and not the end of the training.
   std::signal(SIGPIPE, SIG_IGN);
@@ -89,6 +104,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   open_standard_streams();
+  std::set_terminate(end_of_what_nobody_caught);
   std::atexit(refuse_exit_of_others);
   const int code = run(argc, argv);
   is_working = false;
