@@ -36,7 +36,7 @@ constexpr size_t kLongHeaderLines = 200;
 // have shown (tests/chaos: ranks that hang at their end, codes that nobody documents, exit() of a
 // plugin, a watchdog without memory) 90, one cut of a pipeline for ranks with uneven parts 30. This
 // is a ceiling on the way back: lower it when code goes, and say why when it has to rise.
-constexpr size_t kCoreLines = 33350;
+constexpr size_t kCoreLines = 33360;
 
 std::vector<SourceFile> all_files() {
   std::vector<SourceFile> files;
