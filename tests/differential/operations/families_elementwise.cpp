@@ -85,21 +85,24 @@ Family scale() {
 // Half of the cases hold part of the columns of their samples.
 Family dropout() {
   Family f{.operation = RT_OP_DROPOUT,
-           .parameters = {size_or_none("n", 40), size("rows", 20), size("columns", 40),
-                          choice("percent", {0, 10, 25, 50, 90, 100}), flag("part"),
-                          size("columns_after", 9, 0), size("first_column", 9, 0),
+           .parameters = {size_or_none("n", 40), choice("rank", {3, 3, 2, 1}), size("rows", 20),
+                          size("columns", 40), choice("percent", {0, 10, 25, 50, 90, 100}),
+                          flag("part"), size("columns_after", 9, 0), size("first_column", 9, 0),
                           choice("stream", {0, 1, 3, 100000}), flag("large_base")}};
   f.build = [](const Sizes& s, rt_dtype dtype) -> std::optional<Case> {
     if (s["percent"] == 100) return std::nullopt;  // nothing is kept: the scale is infinite
-    const Dims dims = {s["n"], s["rows"], s["columns"]};
+    const int64_t columns = s["rank"] > 1 ? s["columns"] : 1;
+    Dims dims = {s["n"]};
+    if (s["rank"] > 2) dims.push_back(s["rows"]);
+    if (s["rank"] > 1) dims.push_back(columns);
     Builder b(RT_OP_DROPOUT, dtype, "");
     b.in(dims).in_of(RT_INT64, {1}, Values{0, 1000, 3});
     b.in_of(RT_INT64, {1}, Values{0, s["large_base"] ? 5e9 : 100.0, 4}).out(dims);
     b.number(RT_ATTR_PROBABILITY, static_cast<double>(s["percent"]) / 100);
     b.integer(RT_ATTR_SEED, 0x123456789ABCDEF).integer(RT_ATTR_STREAM, s["stream"]);
     if (s["part"]) {
-      b.integer(RT_ATTR_COLUMNS, s["columns"]).integer(RT_ATTR_FIRST_COLUMN, s["first_column"]);
-      b.integer(RT_ATTR_WHOLE_COLUMNS, s["first_column"] + s["columns"] + s["columns_after"]);
+      b.integer(RT_ATTR_COLUMNS, columns).integer(RT_ATTR_FIRST_COLUMN, s["first_column"]);
+      b.integer(RT_ATTR_WHOLE_COLUMNS, s["first_column"] + columns + s["columns_after"]);
     }
     return b.get();
   };
