@@ -99,7 +99,7 @@ class RandomNet {
     int width = 4;
     const int layers = r_.number(4, 9);
     for (int i = 0; i < layers; ++i) text += layer(width);
-    return "[model]\ninput = [" + std::to_string(4) + ", 5, 6]\nlayers = [\n" + text +
+    return "[model]\ninput = [4, 5, 6]\nlayers = [\n" + text +
            "  { type = \"global_avg_pool\" },\n  { type = \"linear\", features = " +
            std::to_string(r_.number(4, 7)) + ", activation = \"tanh\" },\n" +
            "  { type = \"linear\", features = 4 },\n]\n" + kData;
