@@ -2,7 +2,6 @@
 
 #include <pmix.h>
 
-#include <array>
 #include <charconv>
 #include <condition_variable>
 #include <cstdlib>
@@ -21,7 +20,7 @@ constexpr auto kTurn = std::chrono::milliseconds(5);
 // What is asked of some processes at once. PMIx reads and fills it from a thread of its own.
 struct Question {
   std::string key;
-  std::array<pmix_info_t, 2> directives;
+  pmix_info_t limit;
   std::mutex mutex;
   std::condition_variable changed;
   std::size_t answered = 0;
@@ -29,11 +28,8 @@ struct Question {
   pmix_status_t trouble = PMIX_SUCCESS;  // the server cannot be reached
 
   explicit Question(const std::string& name) : key(name) {
-    // Not what this process has kept of an earlier answer; PMIx counts in seconds.
-    const bool yes = true;
-    const int limit = 1;
-    PMIX_INFO_LOAD(&directives[0], PMIX_GET_REFRESH_CACHE, &yes, PMIX_BOOL);
-    PMIX_INFO_LOAD(&directives[1], PMIX_TIMEOUT, &limit, PMIX_INT);
+    const int seconds = 1;
+    PMIX_INFO_LOAD(&limit, PMIX_TIMEOUT, &seconds, PMIX_INT);
   }
   void answer(pmix_status_t status, const pmix_value_t* found) {
     const std::lock_guard lock(mutex);
@@ -70,8 +66,7 @@ pmix_proc_t process(const std::string& space, pmix_rank_t rank) {
 void ask(const Handle& question, const pmix_proc_t& whom) {
   auto handle = std::make_unique<Handle>(question);
   const pmix_status_t status =
-      PMIx_Get_nb(&whom, question->key.c_str(), question->directives.data(),
-                  question->directives.size(), on_answer, handle.get());
+      PMIx_Get_nb(&whom, question->key.c_str(), &question->limit, 1, on_answer, handle.get());
   if (status == PMIX_SUCCESS) {
     (void)handle.release();  // on_answer frees it
   } else {

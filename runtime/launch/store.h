@@ -28,7 +28,8 @@ constexpr std::size_t kLargestValue = std::size_t{1} << 20;
 class Store {
  public:
   virtual ~Store() = default;
-  // Overwrites. Other ranks see either nothing or the whole value.
+  // Overwrites. Other ranks see either nothing or the whole value. In a store that is fresh() a
+  // rank sets a key once: PMIx keeps what a rank has been told.
   virtual void set(const std::string& key, const std::string& value) = 0;
   // The value if the key exists now; does not wait.
   virtual std::optional<std::string> try_get(const std::string& key) = 0;

@@ -41,7 +41,7 @@ void meet(PmixStore& store, int rank, int size) {
             "address of rank " + std::to_string(other));
 }
 
-// A key that anybody may set, asked for before it exists, and overwritten later.
+// A key that anybody may set, asked for before it exists; the last value may be empty.
 void alarm(PmixStore& store, int rank, int size) {
   if (rank == size - 1) {
     for (int other = 0; other < size - 1; ++other)
@@ -49,14 +49,14 @@ void alarm(PmixStore& store, int rank, int size) {
     store.set("run/alarm", std::string("\0first\xff", 7));
     for (int other = 0; other < size - 1; ++other)
       store.get("run/told/" + std::to_string(other), kLong);
-    return store.set("run/alarm", "");
+    return store.set("run/empty", "");
   }
   require(!store.try_get("run/alarm"), "nobody has set it");
   store.set("run/asked/" + std::to_string(rank), "1");
-  require(store.get("run/alarm", kLong) == std::string("\0first\xff", 7), "the first value");
+  require(store.get("run/alarm", kLong) == std::string("\0first\xff", 7), "the value");
+  require(!store.try_get("run/empty"), "nobody has set the empty one");
   store.set("run/told/" + std::to_string(rank), "1");
-  require(runtime::launch::poll_until(kLong, [&] { return store.try_get("run/alarm") == ""; }),
-          "the second value");
+  require(store.get("run/empty", kLong).empty(), "the empty value");
 }
 
 // In a smaller group a rank has another number than in the job.
