@@ -151,11 +151,17 @@ class Truth:
             limit += SENSITIVE * change[name] + share * error
             if half:
                 limit += HALF * half[name] + 2 * HALF_TYPES[self.mixed][1] * own
+            if self.kind_of(name) == "running_var":  # equal numbers vary by the square of their mean's rounding
+                limit += (ROUNDINGS * ROUNDING[dtype]) ** 2
             found[name] = limit
         return found
 
+    def kind_of(self, name):
+        """Of what is named "final ...": what kind of parameter or statistic; None of anything else."""
+        return self.parameters[name[6:]].kind if name.startswith("final ") else None
+
     def is_statistic(self, name):
-        return self.parameters[name[6:]].kind in STATISTICS
+        return self.kind_of(name) in STATISTICS
 
 
 def check_targets(case, output):
