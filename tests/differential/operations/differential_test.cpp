@@ -14,6 +14,7 @@
 #include "rt/operations.h"
 #include "tests/differential/operations/compare.h"
 #include "tests/differential/operations/draw.h"
+#include "tests/differential/operations/oracle.h"
 #include "tests/differential/operations/run.h"
 #include "tests/differential/operations/shrink.h"
 
@@ -160,6 +161,27 @@ TEST(DifferentialWorker, PassesOnWhyItCannotBegin) {
   Worker worker([]() -> Worker::Handler { throw std::runtime_error("no such device"); },
                 std::chrono::seconds(5));
   EXPECT_THROW(worker.ask("one"), std::runtime_error);
+}
+
+// --- what is expected
+
+// By which share of itself the one element of a mean may move.
+double forgiven(const std::string& values) {
+  const auto reference =
+      plugins::host::Device::open(load_plugin("reference", {REFERENCE_FOLDER}), 0);
+  const Recipe recipe =
+      parse_recipe("global_avg_pool float32 n=1 h=1 w=1 c=1 " + values + " seed=1");
+  const std::optional<Case> c = build_case(recipe);
+  Oracle oracle(*reference, recipe, *c, make_operands(recipe, *c));
+  const double expected = oracle.expected(0).at(0);
+  const Allowance allowance = oracle.allowance(0, 1e-5);
+  return std::abs(allowance.disturbed().at(0) - expected) / std::abs(expected);
+}
+
+// Half of 1e-40 has 15 bits in float32, and a post-operation may make it large.
+TEST(DifferentialOracle, ForgivesTheFewDigitsOfTinyNumbers) {
+  EXPECT_NEAR(forgiven(""), 1e-5, 1e-6);
+  EXPECT_NEAR(forgiven("plant=0:0:tiny"), 1.0 / 64, 1e-3);
 }
 
 // --- faults of a device

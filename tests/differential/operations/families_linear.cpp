@@ -39,33 +39,45 @@ Family matmul() {
 
 // Channels of one group; padding may differ on every side.
 std::vector<Parameter> convolution_parameters() {
-  return {size_or_none("n", 20), size("h", 24), size("w", 24), size("c", 40), size("o", 40),
-          choice("groups", {1, 1, 1, 1, 2, 3, 4, 8, 16}), size("kernel_h", 7), size("kernel_w", 7),
-          choice("stride_h", {1, 1, 1, 2, 3}), choice("stride_w", {1, 1, 1, 2, 3}),
-          choice("dilation_h", {1, 1, 1, 2, 3}), choice("dilation_w", {1, 1, 1, 2, 3}),
-          choice("pad_top", {0, 0, 1, 1, 2, 3}), choice("pad_bottom", {0, 0, 1, 1, 2, 3}),
-          choice("pad_left", {0, 0, 1, 1, 2, 3}), choice("pad_right", {0, 0, 1, 1, 2, 3}),
-          // Usual networks have one number for both directions, which is that of height; the same
-          // for the padding of all sides, which is that above.
-          flag("unequal"), flag("unequal_pad")};
+  return {size_or_none("n", 20),
+          size("h", 24),
+          size("w", 24),
+          size("c", 40),
+          size("o", 40),
+          choice("groups", {1, 1, 1, 1, 2, 3, 4, 8, 16}),
+          size("kernel_h", 7),
+          size("kernel_w", 7),
+          choice("stride_h", {1, 1, 1, 2, 3}),
+          choice("stride_w", {1, 1, 1, 2, 3}),
+          choice("dilation_h", {1, 1, 1, 2, 3}),
+          choice("dilation_w", {1, 1, 1, 2, 3}),
+          choice("pad_top", {0, 0, 1, 1, 2, 3}),
+          choice("pad_bottom", {0, 0, 1, 1, 2, 3}),
+          choice("pad_left", {0, 0, 1, 1, 2, 3}),
+          choice("pad_right", {0, 0, 1, 1, 2, 3}),
+          flag("unequal"),
+          flag("unequal_pad")};
 }
 
+// Usual networks have one number for both directions, which is that of height; the same for the
+// padding of all sides, which is that above.
+int64_t width(const Sizes& s, const char* own, const char* of_height) {
+  return s[s["unequal"] ? own : of_height];
+}
+int64_t padding(const Sizes& s, const char* own) { return s[s["unequal_pad"] ? own : "pad_top"]; }
+
 std::optional<Convolution> convolution_of(const Sizes& s) {
-  const auto width = [&](const char* own, const char* of_height) {
-    return s[s["unequal"] ? own : of_height];
-  };
-  const auto pad = [&](const char* own) { return s[s["unequal_pad"] ? own : "pad_top"]; };
   Convolution v{s["n"],
                 s["h"],
                 s["w"],
                 s["c"] * s["groups"],
                 s["o"] * s["groups"],
                 s["kernel_h"],
-                width("kernel_w", "kernel_h")};
-  v.stride_h = s["stride_h"], v.stride_w = width("stride_w", "stride_h");
-  v.dilation_h = s["dilation_h"], v.dilation_w = width("dilation_w", "dilation_h");
-  v.pad_top = s["pad_top"], v.pad_bottom = pad("pad_bottom");
-  v.pad_left = pad("pad_left"), v.pad_right = pad("pad_right");
+                width(s, "kernel_w", "kernel_h")};
+  v.stride_h = s["stride_h"], v.stride_w = width(s, "stride_w", "stride_h");
+  v.dilation_h = s["dilation_h"], v.dilation_w = width(s, "dilation_w", "dilation_h");
+  v.pad_top = s["pad_top"], v.pad_bottom = padding(s, "pad_bottom");
+  v.pad_left = padding(s, "pad_left"), v.pad_right = padding(s, "pad_right");
   v.groups = s["groups"];
   const auto covered = [](int64_t size, int64_t padding, int64_t kernel, int64_t dilation) {
     return size + padding - dilation * (kernel - 1) - 1;
@@ -109,7 +121,9 @@ std::vector<Parameter> pooling_parameters() {
           choice("pad_bottom", {0, 0, 0, 1, 2, 3}),
           choice("pad_left", {0, 0, 0, 1, 2, 3}),
           choice("pad_right", {0, 0, 0, 1, 2, 3}),
-          flag("count_include_pad")};
+          flag("count_include_pad"),
+          flag("unequal"),  // as of convolutions
+          flag("unequal_pad")};
 }
 
 std::optional<Pooling> pooling_of(const Sizes& s) {
@@ -118,13 +132,13 @@ std::optional<Pooling> pooling_of(const Sizes& s) {
                   s["w"],
                   s["c"],
                   s["kernel_h"],
-                  s["kernel_w"],
+                  width(s, "kernel_w", "kernel_h"),
                   s["stride_h"],
-                  s["stride_w"],
+                  width(s, "stride_w", "stride_h"),
                   s["pad_top"],
-                  s["pad_bottom"],
-                  s["pad_left"],
-                  s["pad_right"],
+                  padding(s, "pad_bottom"),
+                  padding(s, "pad_left"),
+                  padding(s, "pad_right"),
                   s["count_include_pad"]};
   const bool padding_is_smaller = p.pad_top < p.kernel_h && p.pad_bottom < p.kernel_h &&
                                   p.pad_left < p.kernel_w && p.pad_right < p.kernel_w;

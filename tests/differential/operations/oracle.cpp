@@ -12,11 +12,19 @@ namespace {
 using plugins::conformance::Execution;
 using plugins::host::Operation;
 
-// Every element a little larger or smaller, by chance.
-void disturb(const rt_tensor_desc& tensor, double tolerance, Random& random, Bytes& data) {
+// A share of a number below the smallest normal one, such as a mean takes, has few digits.
+constexpr double kTinyTolerance = 0x1p-6;
+
+// Every element a little larger or smaller, by chance; computed in `dtype`.
+void disturb(const rt_tensor_desc& tensor, rt_dtype dtype, double tolerance, Random& random,
+             Bytes& data) {
   if (!is_floating(tensor.dtype)) return;
   std::vector<double> values = decode(tensor.dtype, data);
-  for (double& v : values) v *= random.one_in(2) ? 1 + tolerance : 1 - tolerance;
+  for (double& v : values) {
+    const bool tiny = std::abs(v) < smallest_normal_number(dtype);
+    const double share = tiny ? std::max(tolerance, kTinyTolerance) : tolerance;
+    v *= random.one_in(2) ? 1 + share : 1 - share;
+  }
   data = encode(tensor.dtype, values);
 }
 
@@ -119,7 +127,7 @@ const std::vector<double>& Oracle::disturbed(size_t j, double tolerance) {
   Random random(1);
   for (size_t i = 0; i < operands.inputs.size(); ++i) {
     if (family_.exact_inputs >> i & 1) continue;
-    disturb(case_.operation.inputs[i], tolerance, random, operands.inputs[i]);
+    disturb(case_.operation.inputs[i], dtype_, tolerance, random, operands.inputs[i]);
   }
   return disturbed_.emplace(tolerance, run(operands)).first->second[j];
 }
