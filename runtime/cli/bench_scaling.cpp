@@ -145,6 +145,12 @@ Row make_row(ordered_json bench, const Row* one) {
   return row;
 }
 
+// Beside the run of one rank, the first row.
+parallel::ComparedRuns compare(const Plan& plan, const Row& row, const Row& one) {
+  const auto step_s = [](const Row& r) { return r.bench["step_ms_median"].get<double>() / 1e3; };
+  return {row.times.ranks, step_s(row), step_s(one), !plan.bench.weak};
+}
+
 void print_json(const Plan& plan, const std::vector<Row>& rows) {
   ordered_json j;
   j["config"] = rows[0].bench["config"];
@@ -172,8 +178,7 @@ void print_json(const Plan& plan, const std::vector<Row>& rows) {
                               "predicted_step_ms", "predicted_bubble"})
         r[key] = row.bench["scaling"][key];
     }
-    if (row.times.ranks > 1)
-      r["pays"] = plan.bench.weak ? row.times.pays_per_rank() : row.times.pays();
+    if (row.times.ranks > 1) r["pays"] = compare(plan, row, rows[0]).pays();
     j["runs"].push_back(std::move(r));
   }
   std::cout << j.dump() << std::endl;
@@ -201,7 +206,7 @@ void print_table(const Plan& plan, const std::vector<Row>& rows) {
   fmt::print("\n");
   for (const Row& row : rows) {
     if (row.times.ranks > 1 && (row.data_parallel || !plan.bench.weak))
-      fmt::print("{} ranks, {}\n", row.times.ranks, parallel::decide(row.times, !plan.bench.weak));
+      fmt::print("{} ranks, {}\n", row.times.ranks, parallel::decide(compare(plan, row, rows[0])));
   }
 }
 

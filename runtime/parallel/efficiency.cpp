@@ -80,14 +80,24 @@ std::string next_step(const Explanation& e) {
            " would pay, if communication stays as exposed; or use fewer ranks, or a comm.backend "
            "with less latency (runtime bench comm)";
   if (t.exposed > kMuchExposed * t.step() && t.exposed > 2 * t.sync)
-    return "most of the wait is for ranks that come late, not for communication: leave each rank "
-           "cores of its own, or set parallelism.share = \"by_speed\"";
+    return std::string(
+               "most of the wait is for ranks that come late, not for communication: "
+               "leave each rank cores of its own") +
+           (e.shares_by_speed ? ", without other programs beside it"
+                              : ", or set parallelism.share = \"by_speed\"");
   if (t.exposed > kMuchExposed * t.step())
     return fixed(100 * t.exposed / t.step(), 0) +
            "% of a step waits for communication: a larger batch, comm.overlap = true with a "
            "smaller comm.bucket_mb, or a faster comm.backend (runtime bench comm)";
   return "little waits for communication; runtime bench CONFIG --scaling 1," +
          std::to_string(t.ranks) + "," + std::to_string(2 * t.ranks);
+}
+
+std::string answer(bool fixed_global_batch, bool pays, const std::string& left,
+                   const std::string& right) {
+  return std::string(fixed_global_batch ? "fixed global batch" : "fixed batch per rank") +
+         (pays ? ": adding ranks pays: " : ": adding ranks does not pay: ") + left +
+         (pays ? " < " : " >= ") + right;
 }
 
 }  // namespace
@@ -124,15 +134,20 @@ double collective_seconds(int32_t kind, uint64_t bytes, int ranks, const Link& l
 }
 
 std::string decide(const StepTimes& t, bool fixed_global_batch) {
-  const bool pays = fixed_global_batch ? t.pays() : t.pays_per_rank();
-  const std::string answer = pays ? ": adding ranks pays: " : ": adding ranks does not pay: ";
-  const std::string sign = pays ? " < " : " >= ";
   if (fixed_global_batch)
-    return "fixed global batch" + answer + "T_comp(B/R) + exposed T_sync = " + ms(t.step()) + sign +
-           "T_comp(B) = " + ms(t.compute_alone);
-  return "fixed batch per rank" + answer +
-         "(T_comp + T_sync) / R = " + ms((t.compute + t.sync) / t.ranks) + sign +
-         "T_comp = " + ms(t.compute);
+    return answer(true, t.pays(), "T_comp(B/R) + exposed T_sync = " + ms(t.step()),
+                  "T_comp(B) = " + ms(t.compute_alone));
+  return answer(false, t.pays_per_rank(),
+                "(T_comp + T_sync) / R = " + ms((t.compute + t.sync) / t.ranks),
+                "T_comp = " + ms(t.compute));
+}
+
+std::string decide(const ComparedRuns& r) {
+  const std::string ranks = std::to_string(r.ranks);
+  return answer(r.fixed_global_batch, r.pays(),
+                "a step of " + ranks + " ranks" + (r.fixed_global_batch ? "" : " / " + ranks) +
+                    " = " + ms(r.step_of_same_work()),
+                "a step of one rank = " + ms(r.alone_s));
 }
 
 std::string explain(const Explanation& e) {

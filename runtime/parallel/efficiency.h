@@ -56,9 +56,28 @@ struct StepTimes {
   bool pays_per_rank() const { return (compute + sync) / ranks < compute; }
 };
 
-// "fixed global batch: adding ranks pays: ... = 1.2 ms < ... = 2.0 ms", or the same of a fixed
-// batch per rank.
+// From the times of one run: "fixed global batch: adding ranks pays: ... = 1.2 ms < ... = 2.0 ms",
+// or the same of a fixed batch per rank.
 std::string decide(const StepTimes& times, bool fixed_global_batch);
+
+// The step of a run of several ranks beside the step of a run of one rank.
+struct ComparedRuns {
+  int ranks = 1;
+  double step_s = 0;   // seconds of a step of `ranks` ranks
+  double alone_s = 0;  // seconds of a step of one rank
+  // Both runs have the same global batch; else each rank has a batch as large as the one rank's.
+  bool fixed_global_batch = true;
+
+  // Seconds that the ranks take for what the one rank does in a step.
+  double step_of_same_work() const { return fixed_global_batch ? step_s : step_s / ranks; }
+  double speed_up() const { return alone_s / step_of_same_work(); }
+  // Whether the ranks process more samples a second than the one rank.
+  bool pays() const { return speed_up() > 1; }
+};
+
+// "fixed batch per rank: adding ranks does not pay: a step of 2 ranks / 2 = 3.0 ms >= a step of one
+// rank = 2.5 ms"
+std::string decide(const ComparedRuns& runs);
 
 struct Explanation {
   StepTimes times;
@@ -66,6 +85,7 @@ struct Explanation {
   int64_t global_batch = 0;
   std::string alone;  // where compute_alone is from: "estimated"
   std::optional<StepTimes> predicted;
+  bool shares_by_speed = false;  // the run has parallelism.share = "by_speed"
 };
 
 // The numbers, both inequalities with their values, whether adding ranks pays, and what to do next:

@@ -116,6 +116,7 @@ Scaling measure_scaling(const config::Config& config, Trainer& trainer,
   Scaling s;
   s.backend = backend;
   s.global_batch = config.training.global_batch_size;
+  s.shares_by_speed = config.parallelism.share == "by_speed";
   s.used = gather(memory_of(trainer.programs()), collectives);
   s.allocated = gather(planner.device->memory_info().allocated_bytes, collectives);
   const int ranks = static_cast<int>(s.used.size());
@@ -142,6 +143,7 @@ std::string explain(const Scaling& scaling) {
   e.global_batch = scaling.global_batch;
   e.alone = "estimated from T_comp and the plan";
   e.predicted = scaling.predicted;
+  e.shares_by_speed = scaling.shares_by_speed;
   return parallel::explain(e);
 }
 

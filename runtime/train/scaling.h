@@ -30,6 +30,7 @@ parallel::ByAxis exposed_by_axis(const exec::CollectiveTimes& times);
 struct Scaling {
   std::string backend;
   int64_t global_batch = 0;
+  bool shares_by_speed = false;                  // parallelism.share = "by_speed"
   parallel::StepTimes measured;                  // means over the ranks
   std::optional<parallel::StepTimes> predicted;  // none where the device knows no times
   JobPlan plan;

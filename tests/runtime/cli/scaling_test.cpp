@@ -130,6 +130,9 @@ TEST_F(Scaling, TableOverNumbersOfRanks) {
     expect_keys(r, {"step_ms", "samples_per_second", "speed_up", "efficiency", "t_comp_ms",
                     "t_sync_ms", "exposed_t_sync_ms", "predicted_efficiency"});
     EXPECT_EQ(r.contains("pays"), i > 0);
+    if (i > 0) {
+      EXPECT_EQ(r["pays"], r["speed_up"] > 1);
+    }
   }
   EXPECT_EQ(j["runs"][0]["speed_up"], 1);
   const std::string table = output({"bench", job_, "--scaling", "1,2", "--steps", "5", "--weak"});

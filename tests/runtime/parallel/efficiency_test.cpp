@@ -56,6 +56,24 @@ TEST(StepTimes, FixedBatchPerRank) {
   EXPECT_FALSE((StepTimes{1, 6, 6, 0, 0}).pays_per_rank());
 }
 
+// Two ranks on cores that they share: each takes longer than one rank alone.
+TEST(ComparedRuns, FixedBatchPerRank) {
+  const ComparedRuns slower{2, 23.5e-3, 10e-3, false};  // speed-up 0.85
+  EXPECT_NEAR(slower.speed_up(), 0.85, 0.01);
+  EXPECT_FALSE(slower.pays());
+  EXPECT_EQ(decide(slower),
+            "fixed batch per rank: adding ranks does not pay: a step of 2 ranks / 2 = 11.750 ms >= "
+            "a step of one rank = 10.000 ms");
+  EXPECT_TRUE((ComparedRuns{2, 19e-3, 10e-3, false}).pays());
+}
+
+TEST(ComparedRuns, FixedGlobalBatch) {
+  EXPECT_FALSE((ComparedRuns{2, 10e-3, 10e-3, true}).pays());
+  EXPECT_EQ(decide(ComparedRuns{2, 6e-3, 10e-3, true}),
+            "fixed global batch: adding ranks pays: a step of 2 ranks = 6.000 ms < a step of one "
+            "rank = 10.000 ms");
+}
+
 // ---- the words
 
 Explanation explanation(const StepTimes& times) {
@@ -109,6 +127,13 @@ TEST(Explain, NextSteps) {
   EXPECT_THAT(explain(explanation({2, 5e-3, 10e-3, 2e-3, 2e-3})),
               AllOf(HasSubstr("29% of a step waits"), HasSubstr("comm.bucket_mb")));
   EXPECT_THAT(explain(explanation({2, 5e-3, 10e-3, 0.5e-3, 2e-3})), HasSubstr("come late"));
+}
+
+TEST(Explain, NobodyIsToldToSetWhatIsSet) {
+  Explanation e = explanation({2, 5e-3, 10e-3, 0.5e-3, 2e-3});
+  EXPECT_THAT(explain(e), HasSubstr("set parallelism.share = \"by_speed\""));
+  e.shares_by_speed = true;
+  EXPECT_THAT(explain(e), AllOf(HasSubstr("come late"), Not(HasSubstr("by_speed"))));
 }
 
 }  // namespace
