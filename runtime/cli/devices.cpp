@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "plugins/host/nearest.h"
 #include "plugins/host/registry.h"
 #include "runtime/cli/commands.h"
 
@@ -23,6 +24,18 @@ std::string state_text(const DeviceState& state) {
   return text;
 }
 
+// ", computes in float32 and float16"
+std::string types_text(uint64_t compute_dtypes) {
+  constexpr std::pair<rt_dtype, const char*> kTypes[] = {{RT_FLOAT32, "float32"},
+                                                         {RT_FLOAT64, "float64"},
+                                                         {RT_FLOAT16, "float16"},
+                                                         {RT_BFLOAT16, "bfloat16"}};
+  std::vector<std::string> names;
+  for (const auto& [dtype, name] : kTypes)
+    if ((compute_dtypes & RT_DTYPE_BIT(dtype)) != 0) names.emplace_back(name);
+  return names.empty() ? "" : ", computes in " + plugins::host::join_names(names);
+}
+
 void print_device(const PluginDescription& plugin, size_t index) {
   const DeviceInfo& d = plugin.devices[index];
   fmt::print("{:<14} {:<10} {}", d.id(), d.usable() ? "usable" : "unusable", d.properties.name);
@@ -31,6 +44,8 @@ void print_device(const PluginDescription& plugin, size_t index) {
   if (!d.usable()) fmt::print(" - {}", d.properties.unusable_reason);
   if (index < plugin.states.size() && plugin.states[index])
     fmt::print("{}", state_text(*plugin.states[index]));
+  if (d.usable())
+    fmt::print("{}, plugin {}", types_text(d.properties.compute_dtypes), plugin.version);
   fmt::print("\n");
 }
 

@@ -129,10 +129,12 @@ TEST_F(Commands, GradientsOfABatchAreThoseOfTheStepOfThatNumber) {
 
 TEST_F(Commands, Devices) {
   const std::string out = output({"devices"});
-  EXPECT_THAT(out, HasSubstr("reference:0    usable"));
+  EXPECT_THAT(out, ContainsRegex("reference:0    usable     .* GiB, computes in float32, float64, "
+                                 "float16, bfloat16, plugin [0-9.]+\n"));
   EXPECT_THAT(output({"devices", "--path", SIMULATED_FOLDER}, {{"RUNTIME_SIMULATED_DEVICES", "3"}}),
               AllOf(HasSubstr("simulated:0"), Not(HasSubstr("simulated:3")),
-                    ContainsRegex("simulated:2 .*1.0 GiB, 1.0 GiB free, 42% busy, 55 C, 123 W\n")));
+                    ContainsRegex("simulated:2 .*1.0 GiB, 1.0 GiB free, 42% busy, 55 C, 123 W, "
+                                  "computes in float32, ")));
   EXPECT_THAT(output({"devices", "--path", FIXTURE_FOLDER "/libbroken_major.so"}),
               AllOf(HasSubstr("rejected: "), HasSubstr("libbroken_major.so")));
 }
