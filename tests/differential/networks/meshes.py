@@ -191,11 +191,11 @@ def check(case, runtime):
         try:
             one = results(runtime, folder, "one")
         except Failed as error:
-            return dict(result, status=status_of(error), code=error.code, what="one rank: " + str(error))
+            return dict(result, status=status_of(error, case["config"]), code=error.code, what="one rank: " + str(error))
         try:
             several = results(runtime, folder, "several")
         except Failed as error:
-            return dict(result, status=status_of(error), code=error.code, what=str(error))
+            return dict(result, status=status_of(error, case["config"]), code=error.code, what=str(error))
         exact = case["config"].get("debug", {}).get("deterministic", False)
         worst = distances(case, one, several)[0]
         result["worst"] = {"reference": min(worst[0], 1e9)}

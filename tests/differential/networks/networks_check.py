@@ -61,12 +61,24 @@ DOCUMENTED = (
 )
 
 
-def status_of(error):
+TENSOR_REMEDY = r"set (?:it|parallelism\.tensor) to (\d+) or less"
+
+
+def contradicts(message, parallelism):
+    """Whether a refusal of a mesh advises what is set already, or asks for what is given."""
+    remedy = re.search(TENSOR_REMEDY, message)
+    if remedy and parallelism.get("tensor", 1) <= int(remedy.group(1)):
+        return True
+    stages = parallelism.get("pipeline", 1)
+    return "interleaved" in message and parallelism.get("microbatches", stages) % stages == 0
+
+
+def status_of(error, config):
     """Of a run that Failed."""
     if not 2 <= error.code <= 6:
         return "crashed"
     documented = error.code == 2 and any(re.search(pattern, str(error)) for pattern in DOCUMENTED)
-    return "not possible" if documented else "refused"
+    return "not possible" if documented and not contradicts(str(error), config.get("parallelism", {})) else "refused"
 
 
 class Truth:
@@ -361,7 +373,7 @@ def check(case, runtime, devices):
     except Unsupported as error:
         result = {"status": "unsupported", "what": str(error)[:300]}
     except Failed as error:
-        result = {"status": status_of(error), "code": error.code, "what": str(error)}
+        result = {"status": status_of(error, case["config"]), "code": error.code, "what": str(error)}
     return result
 
 
