@@ -1,4 +1,6 @@
 // Softmax and the losses. Every third case or so has rows of padding, whose weight is 0.
+#include <cmath>
+
 #include "rt/operations.h"
 #include "tests/differential/operations/family.h"
 
@@ -54,6 +56,21 @@ Builder classification(const char* operation, const Sizes& s, rt_dtype dtype) {
   return b.wide_in(rows_of(s), weights_of(s));
 }
 
+// A probability less 1, of the class that is right, times weight and dloss: the norm of what the 1
+// stands for.
+double weighted_ones(const Sizes&, const std::vector<std::vector<double>>& inputs) {
+  double sum = 0;
+  for (double weight : inputs[2]) sum += weight * weight;
+  return std::sqrt(sum) * std::abs(inputs[3].at(0));
+}
+
+// The logarithm of a sum of which one term is 1, of each row, times its weight; added up.
+double weights_of_ones(const Sizes&, const std::vector<std::vector<double>>& inputs) {
+  double sum = 0;
+  for (double weight : inputs[2]) sum += std::abs(weight);
+  return sum;
+}
+
 Family classification_family(const char* operation, bool backward) {
   Family f{.operation = operation, .parameters = weighted_parameters()};
   f.build = [operation, backward](const Sizes& s, rt_dtype dtype) -> std::optional<Case> {
@@ -61,6 +78,7 @@ Family classification_family(const char* operation, bool backward) {
     if (backward) return b.wide_in({1}).out(logits_of(s)).get();
     return b.wide_out({1}).get();
   };
+  f.terms = backward ? weighted_ones : weights_of_ones;
   if (backward) {
     f.not_finite = NotFinite::kAny;
     f.huge = 1e15;  // weight times dloss
@@ -118,6 +136,7 @@ Family backward_apply() {
   };
   f.not_finite = NotFinite::kAny;
   f.huge = 15;  // exp(logit - m), a factor of the result, stays within float32
+  f.terms = weighted_ones;
   return f;
 }
 
