@@ -157,11 +157,9 @@ void RunFolder::write_marker() {
 }
 
 void RunFolder::begin(const config::Config& config) {
-  if (!same_launch_) {
-    std::error_code ignored;
-    for (const char* name : kResults) {
-      if (name != kWeights) fs::remove(path_ / name, ignored);
-    }
+  std::error_code ignored;
+  for (const char* name : kResults) {
+    if (name != kWeights) fs::remove(path_ / name, ignored);
   }
   system::write_file((path_ / kConfiguration).string(), config::to_toml(config));
   marker_.unused = false;

@@ -15,8 +15,8 @@ namespace runtime::train {
 class RunFolder {
  public:
   // `launch` names what has started the ranks and starts them again after a failure, "" if nothing
-  // has: the attempts are one run, and share the folder. Makes the folder and its parents, and
-  // changes nothing else in it.
+  // has: the attempts are one run, and the next one may replace the files of the one before. Makes
+  // the folder and its parents, and changes nothing else in it.
   // Throws ConfigurationError where dump_folder has files of an earlier run and job.overwrite is
   // false, where it has files with the names of a run's that no run has written, and where another
   // run is using it; DataError where it cannot be written.
@@ -26,8 +26,9 @@ class RunFolder {
 
   const std::filesystem::path& path() const { return path_; }
 
-  // Once training can begin: writes config.toml, and removes what an earlier run has written but
-  // its weights, which are replaced when there are new ones.
+  // Once training can begin: writes config.toml, and removes what an earlier run or attempt has
+  // written but its weights, which are replaced when there are new ones. An attempt begins with
+  // step 0, so the lines of metrics.jsonl are those of one attempt.
   void begin(const config::Config& config);
 
  private:

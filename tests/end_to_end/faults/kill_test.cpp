@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <random>
+#include <sstream>
 #include <thread>
 
 #include "tests/end_to_end/faults/job.h"
@@ -31,6 +32,13 @@ int count_of(const std::string& text, const std::string& part) {
   int count = 0;
   for (size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++count;
   return count;
+}
+
+// Of a line of metrics.jsonl.
+int step_of(const std::string& line) {
+  int step = -1;
+  std::sscanf(line.c_str(), "{\"step\":%d,", &step);
+  return step;
 }
 
 // RUNTIME_FAULT_KILLS and RUNTIME_FAULT_SEED ask for more, or for others.
@@ -168,6 +176,11 @@ TEST_P(LostRank, AllStartAgainAsOftenAsAllowed) {
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(count_of(result.err, "restart 1 of 1"), 1) << result.err;
   EXPECT_THAT(result.err, HasSubstr("done: 7200 steps"));
+  // The second attempt begins with step 0.
+  int before = 0;
+  std::istringstream lines(run_file("metrics.jsonl"));
+  for (std::string line; std::getline(lines, line); before = step_of(line))
+    ASSERT_GE(step_of(line), before) << line;
 }
 
 class InRendezvous : public JobTest {

@@ -108,10 +108,14 @@ TEST_F(RunFolders, OtherFilesStay) {
   EXPECT_EQ(text("notes.txt"), "the user's own");
 }
 
-TEST_F(RunFolders, AnotherAttemptOfTheSameRunGoesOn) {
+// It begins with step 0: with the lines of the attempt before, metrics.jsonl would have steps
+// twice.
+TEST_F(RunFolders, AnotherAttemptOfTheSameRunReplacesItsFiles) {
   make_run("launch 1");
   RunFolder(config_, "launch 1").begin(config_);
-  EXPECT_EQ(text("metrics.jsonl"), "of the first run");
+  EXPECT_FALSE(fs::exists(run_ / "metrics.jsonl"));
+  EXPECT_EQ(text("weights.safetensors"), "of the first run");
+  make_run("launch 1");
   EXPECT_THAT(refusal("launch 2"), HasSubstr("of an earlier run"));
   EXPECT_THAT(refusal(), HasSubstr("of an earlier run"));
 }
