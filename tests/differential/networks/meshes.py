@@ -1,4 +1,4 @@
-"""Random meshes of ranks (threads of one process) against one rank, on the reference in float64.
+"""Random meshes of ranks (threads of one process, some of them processes over Gloo) against one rank, on the reference in float64.
 
 Losses, gradients and the weights after five steps must be those of one rank within 1e-9 (of the change, for weights), plus what
 the order of sums makes of it in an ill-conditioned network, which PyTorch tells (networks_check.py); with debug.deterministic
@@ -6,6 +6,7 @@ they must be the same bits. A mesh that cannot be may be refused, with exit code
 networks_check.DOCUMENTED, which runtime/parallel/README.md lists.
 """
 import copy
+import functools
 import os
 import random
 import tempfile
@@ -52,6 +53,8 @@ def mesh_case(seed):
     config["comm"] = {"backend": "local", "overlap": r.choice((True, False))}
     if r.random() < 0.6:
         config["comm"]["bucket_mb"] = r.choice((0.0001, 0.001, 0.01))
+    if r.random() < 0.25:
+        config["comm"]["backend"] = "gloo"
     case["data"]["start"] = "own"
     return dict(complete(case), kind="mesh")
 
@@ -175,7 +178,15 @@ def excused(case, one, several):
     return all(norm(several[n] - one[n]) <= allowed[n] for n in one if n in allowed)
 
 
+@functools.cache
+def plugins(runtime):
+    return {line.split()[0] for line in run(runtime, ".", ["plugins", "list"]).splitlines()}
+
+
 def check(case, runtime):
+    backend = case["config"]["comm"]["backend"]
+    if backend not in plugins(runtime):
+        return {"status": "unsupported", "what": f"the plugin {backend} was not built"}
     with tempfile.TemporaryDirectory(prefix="meshes-") as folder:
         try:
             parameters, _, coverage = Network(case["config"]["model"]).declare()
