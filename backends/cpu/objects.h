@@ -1,4 +1,4 @@
-// The opaque structs of the contract, and the two tables of this plugin.
+// The opaque structs of the contract as this plugin defines them, and its two tables.
 #ifndef BACKENDS_CPU_OBJECTS_H_
 #define BACKENDS_CPU_OBJECTS_H_
 
@@ -28,9 +28,10 @@ struct rt_plan {
   std::unique_ptr<backends::cpu::Plan> plan;
   uint32_t input_count;
   uint32_t output_count;
-  std::atomic<bool> launched = false;  // at least once
+  std::atomic<bool> launched = false;  // at least one launch has begun
 };
 
+// The tables of rt.device and rt.kernel; both live as long as the process.
 namespace backends::cpu {
 
 const rt_device_api& device_api();

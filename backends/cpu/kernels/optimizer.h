@@ -1,4 +1,5 @@
-// Serial optimizer updates over a range of one parameter; formulas in plugins/operations.md.
+// Serial optimizer updates over a range of one parameter. The formulas are in
+// plugins/operations.md.
 #ifndef BACKENDS_CPU_KERNELS_OPTIMIZER_H_
 #define BACKENDS_CPU_KERNELS_OPTIMIZER_H_
 
@@ -13,8 +14,8 @@ struct Sgd {
 
 struct AdamW {
   float lr, scale, beta1, beta2, epsilon;
-  float keep;                      // 1 - lr weight_decay
-  float rest1, rest2;              // 1 - beta, whose digits a float beta has lost
+  float keep;          // 1 - lr * weight_decay
+  float rest1, rest2;  // 1 - beta, computed in double because a float beta has lost its digits
   float correction1, correction2;  // 1 / (1 - beta^step)
 };
 

@@ -1,4 +1,4 @@
-// Serial kernels over rows of length `columns`: softmax and the losses.
+// Serial kernels over rows of `columns` elements: softmax and the losses.
 #ifndef BACKENDS_CPU_KERNELS_ROWS_H_
 #define BACKENDS_CPU_KERNELS_ROWS_H_
 
@@ -14,15 +14,16 @@ struct RowKernels {
   void (*log_softmax_backward_rows)(const float* dy, const float* y, float* dx, int64_t rows,
                                     int64_t columns);
 
-  // Sum over rows of weight (logsumexp - logit of the label).
+  // Returns the sum over rows of weight * (logsumexp - logit of the label).
   double (*cross_entropy_rows)(const float* logits, const int32_t* labels, const float* weight,
                                int64_t rows, int64_t columns);
   void (*cross_entropy_backward_rows)(const float* logits, const int32_t* labels,
                                       const float* weight, float dloss, float* dlogits,
                                       int64_t rows, int64_t columns);
 
-  // In parts: `part` has four numbers a row, `merged` two, see plugins/operations.md. The rows of
-  // the next group's part follow those of the one before. `correct`: the number of right answers.
+  // Cross-entropy of logits whose classes are split over tensor-parallel ranks. `part` has four
+  // numbers per row and `merged` two; see plugins/operations.md. In `parts`, the rows of one group
+  // follow those of the group before. `correct` receives the number of correct answers.
   void (*cross_entropy_part_rows)(const float* logits, const int32_t* labels, int64_t first_class,
                                   float* part, int64_t rows, int64_t columns);
   double (*cross_entropy_merge_rows)(const float* parts, const float* weight, float* merged,
@@ -32,10 +33,11 @@ struct RowKernels {
                                             int64_t first_class, float* dlogits, int64_t rows,
                                             int64_t columns);
 
+  // The number of rows with positive weight whose largest logit is that of the label.
   int64_t (*correct_rows)(const float* logits, const int32_t* labels, const float* weight,
                           int64_t rows, int64_t columns);
 
-  // Sum over rows of weight times the mean of (y - target)^2.
+  // Returns the sum over rows of weight times the mean of (y - target)^2.
   double (*squared_error_rows)(const float* y, const float* target, const float* weight,
                                int64_t rows, int64_t columns);
   void (*squared_error_backward_rows)(const float* y, const float* target, const float* weight,

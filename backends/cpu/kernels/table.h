@@ -1,4 +1,4 @@
-// All serial kernels of this folder, one table for each instruction set.
+// All serial kernels of this folder. There is one table for each instruction set.
 #ifndef BACKENDS_CPU_KERNELS_TABLE_H_
 #define BACKENDS_CPU_KERNELS_TABLE_H_
 
@@ -21,7 +21,8 @@ struct Table : DropoutKernels,
                ReductionKernels,
                RowKernels {};
 
-// The kernels compiled for `isa`, which this processor must have; valid for ever.
+// The kernels compiled for `isa`, which this processor must have. The table lives as long as the
+// process.
 const Table& kernels_for(Isa isa);
 
 }  // namespace backends::cpu::kernels
