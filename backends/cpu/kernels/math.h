@@ -8,15 +8,12 @@
 
 #include "rt/operations.h"
 
-// The kernels are compiled for several instruction sets, so these functions must be inlined into
-// each.
 #define CPU_INLINE inline __attribute__((always_inline))
 
 namespace backends::cpu::kernels {
 
-// exp(x) = 2^n p(r), where r = x - n ln 2 is computed with ln 2 in two parts. p is the Taylor
-// polynomial of degree 6 (relative error 1.2e-7 for |r| <= 0.347). The result is 0 below -87.3 and
-// infinite above 88.73.
+// exp(x) = 2^n p(r), r = x - n ln 2 with ln 2 in two parts. p is the Taylor polynomial of degree 6
+// (relative error 1.2e-7 for |r| <= 0.347). The result is 0 below -87.3, infinite above 88.73.
 CPU_INLINE float fast_exp(float x) {
   const float clamped = x < -87.3f ? -87.3f : (x > 89.0f ? 89.0f : x);
   const float shifted = clamped * 1.44269504088896341f + 12582912.0f;  // rounds to an integer
@@ -56,7 +53,6 @@ CPU_INLINE float fast_exp_negative(float x) {
   return p * std::bit_cast<float>((std::bit_cast<int32_t>(shifted) << 23) + 0x3F800000);
 }
 
-// 1 / (1 + exp(-x)).
 CPU_INLINE float fast_sigmoid(float x) {
   const float e = fast_exp_negative(x < 0.0f ? x : -x);
   return (x < 0.0f ? e : 1.0f) / (1.0f + e);
@@ -88,10 +84,9 @@ struct Normal {
   float cdf, exp;  // the distribution function of the normal distribution, and exp(-x^2 / 2)
 };
 
-// The smaller tail of the distribution function is erfc(a) / 2 = t p(t) exp(-a^2), where t = 1 / (1
-// + 0.43 a) and a = |x| / sqrt(2). p has degree 7 and is fitted to a relative error of 1e-7 up to
-// where the tail is a subnormal number. The usual form 1 + erf(x / sqrt(2)) has no digits left
-// below x = -5.
+// The smaller tail of the cdf is erfc(a) / 2 = t p(t) exp(-a^2), t = 1 / (1 + 0.43 a), a = |x| /
+// sqrt(2). p has degree 7, fitted to a relative error of 1e-7 until the tail is subnormal. The
+// usual form 1 + erf(x / sqrt(2)) has no digits left below x = -5.
 CPU_INLINE Normal fast_normal(float x) {
   const float a = (x < 0.0f ? -x : x) * kSqrtHalf;
   const float t = 1.0f / (1.0f + 0.43f * a);
@@ -113,7 +108,6 @@ CPU_INLINE float gelu_tanh_cdf(float x) {
   return fast_sigmoid(2.0f * kGeluTanhScale * x * (1.0f + kGeluTanhCubic * x * x));
 }
 
-// The activation RT_ACTIVATION_* of x.
 template <int32_t kFunction>
 CPU_INLINE float activate(float x) {
   if constexpr (kFunction == RT_ACTIVATION_RELU) {
