@@ -17,6 +17,7 @@ namespace backends::cpu {
 
 class Layouts;
 
+// The options of device_open, after they were checked.
 struct EngineOptions {
   int threads = 1;         // always at least 1
   bool winograd = true;    // offer Winograd convolutions, which are faster and less exact

@@ -224,8 +224,8 @@ Answer query_matmul(const OnednnContext& context, const Operation& op) {
   check_post_ops(op);
   const Problem p = parse(op);
   Answer answer;
-  answer.post_ops_fused = op.post_op_count();  // PostChain applies what the primitive does not,
-                                               // because c is canonical
+  // c is canonical, so PostChain can apply whatever the primitive does not.
+  answer.post_ops_fused = op.post_op_count();
   if (others_canonical(op)) {
     for (const Variant& v : variants(context, op, p)) {
       Candidate c;

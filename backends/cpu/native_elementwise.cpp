@@ -79,8 +79,7 @@ std::unique_ptr<Plan> make_activation_backward(const NativeContext& context, con
 // allow it.
 struct Broadcast {
   int32_t rank = 0;
-  std::array<int64_t, RT_MAX_RANK> dims{}, a{}, b{};  // strides in elements; 0: the value is
-                                                      // repeated
+  std::array<int64_t, RT_MAX_RANK> dims{}, a{}, b{};  // a, b: strides in elements; 0: repeated
   int64_t outer = 1;                                  // product of all dims but the last
 };
 

@@ -168,8 +168,7 @@ std::unique_ptr<Plan> make_batch_norm(const NativeContext& context, const Operat
         }
         apply_normalisation(kernel, pieces, s, chain, l);
         const auto n = static_cast<double>(pieces.pixels());
-        const double keep = n > 0 ? momentum : 0.0;  // an empty batch leaves the running statistics
-                                                     // unchanged
+        const double keep = n > 0 ? momentum : 0.0;  // an empty batch changes nothing
         update_running(l, 3, 1, mean, 1.0, keep, channels);
         update_running(l, 4, 2, variance, n > 1 ? n / (n - 1) : 1.0, keep, channels);
       });

@@ -148,8 +148,7 @@ void merge_parts(const kernels::Table& kernel, const rt_launch& l, int64_t group
   float* moments = output<float>(l, 0);
   std::copy_n(total, 2 * channels, moments);
   moments[2 * channels] = static_cast<float>(n);
-  const double update = n > 0 ? momentum : 0.0;  // a batch without samples leaves the running
-                                                 // statistics unchanged
+  const double update = n > 0 ? momentum : 0.0;  // a batch without samples changes nothing
   update_running(input<float>(l, 1), total, update, channels, output<float>(l, 1));
   const double unbias = n > 1 ? n / (n - 1) : 1.0;
   for (int64_t c = 0; c < channels; ++c) variance[c] *= unbias;

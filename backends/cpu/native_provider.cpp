@@ -202,8 +202,8 @@ Answer NativeProvider::query(const Operation& op) {
                         operand < 100 ? "input" : "output", operand % 100, resolution.refusal->why);
     return answer;
   }
-  const auto plan = kernel->make(context_, op);  // also checks shapes and attributes; making a
-                                                 // native plan is cheap
+  // Making a native plan is cheap, and it checks shapes and attributes.
+  const auto plan = kernel->make(context_, op);
   answer.level = RT_SUPPORT_NATIVE;
   answer.post_ops_fused = kernel->fuses ? op.post_op_count() : 0;
   for (Candidate& c : resolution.candidates) {

@@ -35,7 +35,7 @@ bool limited_by_environment() {
 }  // namespace
 
 void limit_onednn(std::optional<Isa> limit) {
-  // oneDNN accepts only the first such call
+  // oneDNN accepts only the first such call in a process.
   if (limit) dnnl_set_max_cpu_isa(static_cast<dnnl_cpu_isa_t>(to_onednn(*limit)));
   const Isa used = isa_in_use();
   if (limit ? used == *limit : used >= widest_isa() || limited_by_environment()) return;

@@ -81,8 +81,8 @@ std::shared_ptr<const Plan> make_plan(const Session& session,
 }  // namespace
 
 Session::Session() : library(BACKENDS_CUDA_CUDNN), call(library) {
-#if defined(BACKENDS_CUDA_CUDNN_DEVICE)  // for tests: plans for a device that is not present, so
-                                         // they cannot run
+#if defined(BACKENDS_CUDA_CUDNN_DEVICE)
+  // For tests: the plans are for a device that is not present, so they cannot run.
   device.emplace_back(call, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
   const std::string json = BACKENDS_CUDA_CUDNN_DEVICE;
   device[0].set(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,

@@ -20,9 +20,7 @@ struct Sgd {
     }
     const C p = static_cast<C>(param[i]);
     C g = static_cast<C>(*scale) * static_cast<C>(grad[i]);
-    if (weight_decay != C(0))
-      g += weight_decay * p;  // without decay, 0 times infinity would give
-                              // NaN
+    if (weight_decay != C(0)) g += weight_decay * p;  // else 0 times infinity would give NaN
     C step = g;
     if (velocity) {
       const C v = momentum * static_cast<C>(velocity[i]) + g;

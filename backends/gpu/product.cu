@@ -10,7 +10,7 @@ namespace backends::gpu {
 namespace {
 
 constexpr int kTile = 64;   // rows and columns of the result of a block of threads
-constexpr int kDepth = 16;  // part of k that is in shared memory at a time
+constexpr int kDepth = 16;  // extent of k that is in shared memory at a time
 constexpr int kSide = 16;   // threads along each side; each computes kEach x kEach results
 constexpr int kEach = kTile / kSide;
 

@@ -1,5 +1,5 @@
-// embedding and its gradient. The kernels do not check indices: whoever reads the data refuses
-// those outside 0..V-1.
+// embedding and its gradient. The kernels do not check indices: indices outside 0..V-1 are refused
+// where data are read.
 #include <algorithm>
 
 #include "backends/reference/check.h"

@@ -1,5 +1,5 @@
 // The inner kernels of attention; there is one table for each instruction set. Each kernel works on
-// one head of one sample in one thread, and calls no other function.
+// one head of one sample in one thread, and calls nothing outside kernels.inc.
 #ifndef BACKENDS_CPU_ATTENTION_KERNELS_H_
 #define BACKENDS_CPU_ATTENTION_KERNELS_H_
 

@@ -1,5 +1,5 @@
-// conv2d_backward_weights by the adjoint of Winograd's algorithm, in the batch-blocked layout: dw =
-// Gt [ sum over tiles and samples of (Bt x B) . (A dy At) ] G.
+// conv2d_backward_weights by the adjoint of Winograd's algorithm, in the batch-blocked layout:
+// dw = Gt [ sum over tiles and samples of (Bt x B) . (A dy At) ] G.
 #ifndef BACKENDS_CPU_BATCH_BLOCKED_WINOGRAD_GRADIENT_H_
 #define BACKENDS_CPU_BATCH_BLOCKED_WINOGRAD_GRADIENT_H_
 

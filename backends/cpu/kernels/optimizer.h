@@ -20,6 +20,7 @@ struct AdamW {
 };
 
 struct OptimizerKernels {
+  // One update of `count` elements. An output may be the input that it replaces.
   void (*sgd)(const Sgd& s, const float* param, const float* grad, float* out, int64_t count);
   void (*sgd_momentum)(const Sgd& s, const float* param, const float* grad, const float* velocity,
                        float* param_out, float* velocity_out, int64_t count);

@@ -7,8 +7,10 @@
 namespace backends::cpu::kernels {
 
 struct RowKernels {
+  // y = softmax(x) or log(softmax(x)) of each row; y may be x.
   void (*softmax_rows)(const float* x, float* y, int64_t rows, int64_t columns);
   void (*log_softmax_rows)(const float* x, float* y, int64_t rows, int64_t columns);
+  // The gradients dx of these two, from dy and the result y; dx may be dy or y.
   void (*softmax_backward_rows)(const float* dy, const float* y, float* dx, int64_t rows,
                                 int64_t columns);
   void (*log_softmax_backward_rows)(const float* dy, const float* y, float* dx, int64_t rows,
@@ -17,6 +19,7 @@ struct RowKernels {
   // Returns the sum over rows of weight * (logsumexp - logit of the label).
   double (*cross_entropy_rows)(const float* logits, const int32_t* labels, const float* weight,
                                int64_t rows, int64_t columns);
+  // The gradient of dloss times that sum; dlogits may be logits.
   void (*cross_entropy_backward_rows)(const float* logits, const int32_t* labels,
                                       const float* weight, float dloss, float* dlogits,
                                       int64_t rows, int64_t columns);
@@ -40,6 +43,7 @@ struct RowKernels {
   // Returns the sum over rows of weight times the mean of (y - target)^2.
   double (*squared_error_rows)(const float* y, const float* target, const float* weight,
                                int64_t rows, int64_t columns);
+  // The gradient of dloss times that sum; dy may be y or target.
   void (*squared_error_backward_rows)(const float* y, const float* target, const float* weight,
                                       float dloss, float* dy, int64_t rows, int64_t columns);
 };
