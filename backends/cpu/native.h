@@ -101,6 +101,7 @@ struct KernelTable {
   const NativeKernel* begin;
   size_t count;
 };
+// The tables of the families, each from the source file of its name (native_elementwise.cpp).
 KernelTable elementwise_kernels();
 KernelTable pooling_kernels();
 KernelTable loss_kernels();

@@ -6,6 +6,7 @@
 
 namespace backends::cpu {
 
+// Serves the operations of all tables in native.h.
 class NativeProvider : public Provider {
  public:
   NativeProvider(Engine& engine, Layouts& layouts) : context_{engine, layouts} {}

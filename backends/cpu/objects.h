@@ -10,20 +10,24 @@
 #include "rt/device.h"
 #include "rt/kernel.h"
 
+// One opened device.
 struct rt_device {
   explicit rt_device(const backends::cpu::EngineOptions& options) : engine(options) {}
   backends::cpu::Engine engine;
 };
 
+// Streams are inline, so a stream has no state of its own.
 struct rt_stream {
   rt_device* device;
 };
 
+// The time of the last event_record.
 struct rt_event {
   std::chrono::steady_clock::time_point recorded{};
   bool was_recorded = false;
 };
 
+// A plan and the numbers of buffers that its launches must pass.
 struct rt_plan {
   std::unique_ptr<backends::cpu::Plan> plan;
   uint32_t input_count;

@@ -39,6 +39,7 @@ struct MemoryParts {
 
 #if DNNL_VERSION_MAJOR >= 3
 
+// The fields of `md`.
 inline MemoryParts take_apart(const MemoryDesc& md) {
   MemoryParts parts;
   parts.dims = md.get_dims();
@@ -58,6 +59,7 @@ inline MemoryParts take_apart(const MemoryDesc& md) {
   return parts;
 }
 
+// Sets the address of the data of `memory`. oneDNN 2.x also writes the padding of the tensor.
 inline dnnl_status_t set_handle(dnnl_memory_t memory, void* handle, dnnl_stream_t) {
   return dnnl_memory_set_data_handle(memory, handle);
 }

@@ -14,6 +14,7 @@ std::string processor_identity();  // vendor, family, model, stepping and widest
 struct SystemMemory {
   uint64_t total_bytes = 0, available_bytes = 0;
 };
+// Reads /proc/meminfo; 0 for a number that is missing there.
 SystemMemory system_memory();
 
 }  // namespace backends::cpu

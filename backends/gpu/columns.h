@@ -19,6 +19,7 @@ inline int64_t rows_of_chunk(int64_t rows) {
   while (size * kMostChunks < rows) size *= 2;
   return size;
 }
+// The number of chunks that the rows are divided into; at least 1.
 inline int64_t column_chunks(int64_t rows) {
   return std::max<int64_t>(divide_up(rows, rows_of_chunk(rows)), 1);
 }

@@ -22,6 +22,7 @@ struct Tensor4 {
   bool is_output = false;
 };
 
+// Which of the three operations a Convolution is.
 enum class Direction { kForward, kBackwardData, kBackwardWeights };
 
 // All sizes are in elements.

@@ -48,11 +48,13 @@ inline uint32_t grid_for(int64_t count, int64_t each = 1) {
       std::clamp<int64_t>(divide_up(count, kBlock * each), 1, kMostBlocks));
 }
 
+// The number of the calling thread in its grid, and the number of threads in the grid.
 GPU_DEVICE int64_t global_thread() {
   return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
 }
 GPU_DEVICE int64_t global_threads() { return static_cast<int64_t>(gridDim.x) * blockDim.x; }
 
+// The ways in which block_reduce combines two values.
 struct Sum {
   template <typename T>
   GPU_DEVICE static T combine(T a, T b) {

@@ -11,6 +11,7 @@
 
 namespace backends::gpu {
 
+// Any thread may look up symbols.
 class Library {
  public:
   // Loads the library; throws RT_ERROR_UNAVAILABLE if that fails. The library stays loaded for the

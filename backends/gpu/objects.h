@@ -13,6 +13,7 @@
 #include "rt/device.h"
 #include "rt/gpu.h"
 
+// One opened device.
 struct rt_device {
   rt_gpu_device gpu;  // must be first, see rt/gpu.h
   backends::gpu::Properties properties;
@@ -28,18 +29,21 @@ struct rt_device {
                                                         // yet
 };
 
+// A stream of CUDA or HIP.
 struct rt_stream {
   rt_gpu_stream gpu;  // must be first, see rt/gpu.h
   rt_device* device;
   GPU(Stream_t) native() const { return static_cast<GPU(Stream_t)>(gpu.native); }
 };
 
+// An event of CUDA or HIP.
 struct rt_event {
   rt_device* device;
   GPU(Event_t) event;
   bool ever_recorded = false;
 };
 
+// A plan and what its launches must pass.
 struct rt_plan {
   rt_device* device;
   std::string name;

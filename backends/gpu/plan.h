@@ -69,6 +69,7 @@ struct Family {
   const Entry* begin;
   size_t count;
 };
+// The families, each from the source file of its name (elementwise.cu).
 Family elementwise_family();
 Family reduction_family();
 Family loss_family();

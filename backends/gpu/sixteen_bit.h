@@ -34,6 +34,7 @@ GPU_BOTH inline float widen_float16(uint16_t bits) { return rt::sdk::from_float1
 GPU_BOTH inline uint16_t narrow_bfloat16(float value) { return rt::sdk::to_bfloat16(value); }
 #endif
 
+// Elements in memory, which convert to and from float.
 struct Float16 {
   uint16_t bits;
   Float16() = default;

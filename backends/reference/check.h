@@ -15,6 +15,7 @@ namespace backends::reference {
 using rt::sdk::Operation;
 using Dims = std::vector<int64_t>;
 
+// The dims of a tensor, and the product of dims.
 Dims dims_of(const rt_tensor_desc& tensor);
 int64_t product(const Dims& dims);
 // Strides, in elements, of a dense row-major tensor.

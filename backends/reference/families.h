@@ -7,6 +7,7 @@
 
 namespace backends::reference {
 
+// Makes the kernel of one operation.
 using Factory = Kernel (*)(const rt::sdk::Operation&);
 
 // matmul.cpp

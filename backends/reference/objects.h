@@ -20,11 +20,13 @@ struct rt_stream {
   rt_device* device;
 };
 
+// The time of the last event_record.
 struct rt_event {
   std::chrono::steady_clock::time_point recorded{};
   bool ever_recorded = false;
 };
 
+// A plan of the contract.
 struct rt_plan {
   backends::reference::Planned planned;
 };

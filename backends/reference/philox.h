@@ -8,6 +8,7 @@
 
 namespace backends::reference {
 
+// What selects the random numbers: a counter for the position, and a key for the seed.
 using PhiloxCounter = std::array<uint32_t, 4>;
 using PhiloxKey = std::array<uint32_t, 2>;
 

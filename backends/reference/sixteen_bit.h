@@ -15,6 +15,7 @@ struct SixteenBits {
   explicit SixteenBits(double value) : bits(kNarrow(rt::sdk::round_to_odd(value))) {}
   operator float() const { return kWiden(bits); }
 };
+// The two types in 16 bits.
 using Float16 = SixteenBits<rt::sdk::to_float16, rt::sdk::from_float16>;
 using BFloat16 = SixteenBits<rt::sdk::to_bfloat16, rt::sdk::from_bfloat16>;
 

@@ -44,10 +44,12 @@ inline constexpr int64_t padded(int64_t width) { return (width + kGroup - 1) / k
 inline constexpr int64_t forward_workspace(int64_t width) {
   return 3 * kBlock * padded(width) + kBlock * kBlock + 3 * kBlock;
 }
+// The same for backward.
 inline constexpr int64_t backward_workspace(int64_t length, int64_t width) {
   return (6 * kBlock + 2 * length) * padded(width) + 2 * kBlock * kBlock + 3 * kBlock;
 }
 
+// The kernels of one instruction set. Any thread may call them, with buffers of its own.
 struct KernelTable {
   const char* name;  // "avx512", "avx2" or "generic"
   // Computes rows first .. first + kBlock - 1 of y, as far as they exist. `first` is a multiple of

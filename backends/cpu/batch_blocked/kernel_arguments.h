@@ -29,6 +29,7 @@ struct PostOp {
   const float* operand;
 };
 
+// The most post-operations that a kernel applies.
 constexpr int kMaxPostOps = 4;
 // The post-operations of a kernel, in order. The caller owns the operands.
 struct PostOps {
@@ -63,6 +64,7 @@ struct ConvTile {
   int32_t channel;   // first output channel of the tile
   int32_t channels;  // number of the tile's channels that exist
 };
+// Computes the tile and stores it to y, with the post-operations.
 using ConvTileKernel = void (*)(const ConvTile&);
 
 // The kernels for one width of the channel tiles.
@@ -87,6 +89,7 @@ struct WeightTile {
   int32_t stride_h, stride_w, dilation_h, dilation_w;
   int32_t top, left;  // input position of filter tap (first row, first column) at output (0, 0)
 };
+// Adds the gradients of the tile to acc, and to bias if that is not null.
 using WeightTileKernel = void (*)(const WeightTile&);
 
 // A kernel with columns > 1 slides along the row and needs stride_w = dilation_w = 1.

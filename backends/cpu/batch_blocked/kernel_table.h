@@ -8,6 +8,7 @@
 
 namespace backends::cpu::batch_blocked {
 
+// The kernels of one instruction set. Any thread may call them, with buffers of its own.
 struct KernelTable {
   const char* name;  // "avx512", "avx2" or "generic"
   int32_t lanes;     // floats per register

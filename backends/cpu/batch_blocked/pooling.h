@@ -6,6 +6,7 @@
 
 namespace backends::cpu::batch_blocked {
 
+// Which pooling a Pooling object computes.
 enum class PoolKind { kAverage, kMax };
 
 // A pooling of one shape. Immutable: forward and backward may be called in several threads at once

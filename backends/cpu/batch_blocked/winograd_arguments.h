@@ -20,6 +20,7 @@ struct WinogradPatch {
   int64_t image_offset;   // of `image` from the start of the tensor, output only
   int32_t first_channel;  // of `image` in the tensor, output only
 };
+// Transforms a patch in one of the directions that WinogradKernel lists.
 using WinogradTransform = void (*)(const WinogradPatch&);
 
 // Position (kSumPosition, kSumPosition) of the result of output_adjoint is the sum of the patch.
@@ -47,6 +48,7 @@ struct PairTile {
   int32_t pixels;
   int32_t x_pixel, dy_pixel;  // floats between neighbouring pixels
 };
+// The kernel for one size of the tile.
 struct PairKernel {
   int32_t outputs, inputs;
   void (*kernel)(const PairTile&);

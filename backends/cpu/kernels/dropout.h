@@ -14,6 +14,7 @@ struct DropoutKey {
   float probability, scale;  // scale: 1 / (1 - probability)
 };
 
+// The kernels of one instruction set.
 struct DropoutKernels {
   // Processes elements first .. first + count of one sample. x and y point at element `first`; y
   // may be x.

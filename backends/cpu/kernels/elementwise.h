@@ -6,8 +6,10 @@
 
 namespace backends::cpu::kernels {
 
+// The operation that ElementwiseKernels::binary computes.
 enum class Binary : int32_t { kAdd, kSubtract, kMultiply, kDivide };
 
+// The kernels of one instruction set. Elements at the same index belong together.
 struct ElementwiseKernels {
   // `function` is RT_ACTIVATION_*; s is what the gradient needs (the result y, or x for the gelus).
   // y may be x, and dx may be dy or s.

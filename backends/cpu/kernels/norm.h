@@ -10,6 +10,7 @@ namespace backends::cpu::kernels {
 inline constexpr int64_t kMostPixels = 256;  // the most pixels in one call of add_statistics or
                                              // add_gradient_sums
 
+// The kernels of one instruction set.
 struct NormKernels {
   // Adds `pixels` pixels to the running statistics of `before` pixels: the mean and the sum of
   // squared differences of every channel (Chan, Golub, LeVeque, "Algorithms for computing the

@@ -7,11 +7,13 @@
 
 namespace backends::cpu::kernels {
 
+// The settings of one sgd update; momentum is 0 without velocity.
 struct Sgd {
   float lr, scale, weight_decay, momentum;
   bool nesterov;
 };
 
+// The settings of one adamw update.
 struct AdamW {
   float lr, scale, beta1, beta2, epsilon;
   float keep;          // 1 - lr * weight_decay
@@ -19,6 +21,7 @@ struct AdamW {
   float correction1, correction2;  // 1 / (1 - beta^step)
 };
 
+// The kernels of one instruction set.
 struct OptimizerKernels {
   // One update of `count` elements. An output may be the input that it replaces.
   void (*sgd)(const Sgd& s, const float* param, const float* grad, float* out, int64_t count);

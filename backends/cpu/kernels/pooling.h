@@ -9,6 +9,7 @@
 
 namespace backends::cpu::kernels {
 
+// The sizes of a pooling, in pixels.
 struct PoolShape {
   Window window;
   int64_t h = 0, w = 0;  // height and width of x
@@ -35,6 +36,7 @@ struct MaxPoolKernels {
                                 int64_t channels);
 };
 
+// The kernels of one instruction set.
 struct PoolingKernels : MaxPoolKernels<uint8_t>, MaxPoolKernels<int32_t> {
   // Computes row `row` of y from x. `y` points at the first pixel of that row.
   void (*avg_pool_row)(const PoolShape& shape, Pixels<const float> x, int64_t row, Pixels<float> y,

@@ -6,6 +6,7 @@
 
 namespace backends::cpu::kernels {
 
+// The kernels of one instruction set.
 struct ReductionKernels {
   // total[c] += the sum over rows of x[r * stride + c], in double because bias gradients add many
   // rows.

@@ -6,6 +6,8 @@
 
 namespace backends::cpu::kernels {
 
+// The kernels of one instruction set. Logits are [rows][columns]; labels and weight have one number
+// per row.
 struct RowKernels {
   // y = softmax(x) or log(softmax(x)) of each row; y may be x.
   void (*softmax_rows)(const float* x, float* y, int64_t rows, int64_t columns);

@@ -13,6 +13,7 @@
 
 namespace backends::cpu::kernels {
 
+// The kernels of one instruction set. Any thread may call them, with buffers of its own.
 struct Table : DropoutKernels,
                ElementwiseKernels,
                NormKernels,
