@@ -17,12 +17,12 @@ enum Role : size_t { kSource, kWeights, kDestination, kRoles };
 constexpr uint32_t kDirect = 1;
 constexpr uint32_t kWinograd = 2;
 
-// A convolution in oneDNN's words. Weights dims are [G,]O,I,KH,KW.
+// A convolution as oneDNN describes it. The dims of the weights are [G,]O,I,KH,KW.
 struct Problem {
   Pass pass;
   Dims strides, dilates, padding_begin, padding_end;
   std::array<MemoryDesc, kRoles> canonical;
-  std::array<uint64_t, kRoles> layouts;  // of the description
+  std::array<uint64_t, kRoles> layouts;  // of the operands in the operation's description
   std::array<std::pair<Slot::Kind, uint32_t>, kRoles> operands;
   int64_t output_channels = 0;
   bool bias_gradient = false;
@@ -30,12 +30,12 @@ struct Problem {
   Window window;
 };
 
-// One primitive description that exists.
+// One primitive description for which oneDNN has an implementation.
 struct Variant {
   uint32_t algorithm = kDirect;
   dnnl::primitive_desc_base desc;
-  std::array<MemoryDesc, kRoles> actual;   // what the primitive works on
-  std::array<uint64_t, kRoles> layouts{};  // what the operands of the plan have
+  std::array<MemoryDesc, kRoles> actual;   // the layouts that the primitive works on
+  std::array<uint64_t, kRoles> layouts{};  // the layouts that the operands of the plan have
   PrimitivePostOps post;
   double estimated_ns = 0;
   std::string name;
@@ -91,7 +91,7 @@ bool stays_inside(const Problem& p, const dnnl::convolution_backward_weights::pr
                                       source.inner_blocks.empty());
 }
 
-// Fills desc and actual; false: oneDNN has no such primitive.
+// Fills v.desc and v.actual; returns false if oneDNN has no such primitive.
 bool describe(const OnednnContext& context, const Problem& p, const Descs& m,
               const dnnl::primitive_attr& attr, bool bias, Variant& v) {
   const auto algorithm = onednn_algorithm(v.algorithm);
@@ -138,9 +138,11 @@ uint64_t moved_bytes(const Problem& p, const Variant& v) {
   return bytes;
 }
 
-// Rates relative to the peak, from measurements of oneDNN 2.6 (see README.md).
+// Nanoseconds of one launch. The rates are fractions of the peak, from measurements of oneDNN 2.6
+// (see README.md).
 double estimate(const Engine& engine, const Problem& p, const Variant& v, uint32_t chained) {
-  // Kernels for blocked images work on whole blocks of channels, those for NHWC do not.
+  // Kernels for blocked images compute whole blocks of channels, padding included; those for NHWC
+  // do not.
   const bool blocked = !take_apart(v.actual[kDestination]).inner_blocks.empty();
   const MemoryParts weights = take_apart(v.actual[kWeights]);
   double multiply_adds = static_cast<double>(p.out_h * p.out_w);
@@ -176,7 +178,7 @@ bool residual_is_verified(const Problem& p, const Variant& v) {
   return adds_residual_rightly(v.desc.impl_info_str(), residual, rows);
 }
 
-// Tries to put as many post-operations as possible into the primitive itself.
+// Describes the primitive with as many post-operations inside it as possible.
 bool describe_with_post_ops(const OnednnContext& context, const Operation& op, const Problem& p,
                             const Descs& m, Variant& v) {
   if (p.pass != Pass::kForward || op.post_op_count() == 0) {
@@ -200,8 +202,8 @@ bool describe_with_post_ops(const OnednnContext& context, const Operation& op, c
   return describe(context, p, fixed, default_attributes(), false, v);
 }
 
-// `choice[role]`: let oneDNN choose that operand's layout (a canonical one is then reordered in the
-// plan).
+// `choice[role]` lets oneDNN choose the layout of that operand; if the operand is canonical, the
+// plan then reorders it.
 std::optional<Variant> make_variant(const OnednnContext& context, const Operation& op,
                                     const Problem& p, uint32_t algorithm,
                                     const std::array<bool, kRoles>& choice) {
@@ -210,7 +212,7 @@ std::optional<Variant> make_variant(const OnednnContext& context, const Operatio
     const uint64_t given = p.layouts[role];
     if (given == RT_LAYOUT_CANONICAL || given == RT_LAYOUT_ANY) {
       m[role] = choice[role] ? any_desc(p.canonical[role]) : p.canonical[role];
-    } else {  // never a choice; it may also be another provider's
+    } else {  // never chosen; the id may also belong to another provider
       const Layout* layout = context.layouts.find(given);
       if (layout == nullptr || !same_memory(layout->canonical, p.canonical[role])) {
         return std::nullopt;
@@ -265,8 +267,8 @@ std::vector<Variant> variants(const OnednnContext& context, const Operation& op,
       }
     }
   }
-  // Only slow kernels take these layouts: reorder inside the plan, and as a last resort accept
-  // them.
+  // If only reference kernels take these layouts, reorder every operand inside the plan. If oneDNN
+  // has no kernel for that either, accept the reference kernel.
   const auto direct = [](const Variant& v) { return v.algorithm == kDirect; };
   if (std::none_of(found.begin(), found.end(), direct)) attempt(kDirect, true, true, false);
   if (std::none_of(found.begin(), found.end(), direct)) attempt(kDirect, false, false, true);
@@ -284,7 +286,7 @@ std::optional<ChannelOrder> output_channels(const OnednnContext& context, const 
   return context.engine.channel_order(output);
 }
 
-// Whatever the primitive does not take, PostChain does.
+// The post-operations that are fused: PostChain applies those that the primitive does not.
 uint32_t fused_prefix(const OnednnContext& context, const Operation& op, const Problem& p,
                       const Variant& v) {
   return chain_prefix(op, output_channels(context, op, p, v), v.post.taken);
@@ -300,7 +302,8 @@ Candidate to_candidate(const Operation& op, const Problem& p, const Variant& v) 
     (kind == Slot::Kind::kInput ? c.input_layouts[index] : c.output_layouts[index]) =
         v.layouts[role];
   }
-  for (uint32_t i = 0; i < op.post_op_count(); ++i) {  // operands shaped like the output
+  // Operands shaped like the output have its layout.
+  for (uint32_t i = 0; i < op.post_op_count(); ++i) {
     const rt_post_op& post = op.post_op(i);
     if (post.operand >= 0 && post.kind != RT_POST_BIAS) {
       c.input_layouts[static_cast<size_t>(post.operand)] = c.output_layouts[0];
@@ -366,8 +369,8 @@ void add_bindings(const OnednnContext& context, PrimitivePlan& plan, const Opera
   }
 }
 
-// An output that is reordered inside the plan cannot take part in post-operations of the primitive
-// that read an operand in the caller's layout.
+// Post-operations of the primitive read their operands in the layout of the output as the caller
+// sees it. So an output that is reordered inside the plan excludes them.
 bool usable(const Operation& op, const Problem& p, const Variant& v) {
   const bool output_moves = v.layouts[kDestination] == RT_LAYOUT_CANONICAL &&
                             !same_memory(v.actual[kDestination], p.canonical[kDestination]);

@@ -1,4 +1,4 @@
-// rt.device: one device, inline streams, host memory.
+// The table rt.device: one device, inline streams, host memory.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -16,7 +16,7 @@ using rt::sdk::Error;
 using rt::sdk::format;
 using rt::sdk::guard;
 
-// Bytes before each allocation that remember its size; keeps the alignment.
+// Bytes in front of each allocation, which store its size. A multiple of the alignment, to keep it.
 constexpr uint64_t kHeader = kAlignment;
 constexpr int32_t kMaxThreads = 1024;
 
@@ -144,9 +144,9 @@ rt_status stream_create(rt_device* device, rt_stream** stream, rt_error* error) 
   return guard(error, [&] { *stream = new rt_stream{device}; });
 }
 void stream_destroy(rt_stream* stream) { delete stream; }
-rt_status stream_synchronize(rt_stream*, rt_error*) { return RT_OK; }  // inline: all has run
+rt_status stream_synchronize(rt_stream*, rt_error*) { return RT_OK; }  // always idle
 
-constexpr int64_t kCopyGrain = 1 << 20;  // bytes
+constexpr int64_t kCopyGrain = 1 << 20;  // bytes below which one thread copies or fills
 
 rt_status copy(rt_stream* stream, void* destination, const void* source, uint64_t bytes,
                rt_error* error) {
@@ -186,7 +186,7 @@ rt_status event_record(rt_event* event, rt_stream*, rt_error*) {
   event->was_recorded = true;
   return RT_OK;
 }
-// Streams are inline: what an event stands for has run when the record returned.
+// Streams are inline, so everything before event_record had finished when it returned.
 rt_status event_wait(rt_event*, rt_stream*, rt_error*) { return RT_OK; }
 rt_status event_synchronize(rt_event*, rt_error*) { return RT_OK; }
 rt_status event_query(rt_event*, rt_error*) { return RT_OK; }

@@ -15,7 +15,8 @@
 namespace backends::cpu {
 namespace {
 
-// Algorithm numbers of the device: provider (from 1) in the high half, the provider's own below.
+// The device's number of an algorithm: the number of its provider (from 1) in the upper 32 bits,
+// the provider's own number in the lower ones.
 uint64_t global_algorithm(size_t provider, uint32_t own) {
   return (static_cast<uint64_t>(provider + 1) << 32) | own;
 }
@@ -25,7 +26,7 @@ double peak_flops(const EngineOptions& options, Isa isa) {
   return per_cycle * options.gigahertz * options.threads;
 }
 
-// The first operand whose type this device does not compute in; -1: none.
+// The first operand (outputs from 100) whose type this device does not compute in; -1: none.
 int32_t unsupported_operand(const Operation& op) {
   const auto bad = [](const rt_tensor_desc& tensor) {
     return tensor.dtype == RT_FLOAT64 || tensor.dtype == RT_FLOAT16 ||

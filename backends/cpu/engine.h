@@ -1,5 +1,5 @@
-// The state of one opened cpu device: how many threads, how fast, which providers. Nothing here is
-// shared between opened devices.
+// The state of one opened cpu device: its number of threads, its speed and its providers. Opened
+// devices share nothing.
 #ifndef BACKENDS_CPU_ENGINE_H_
 #define BACKENDS_CPU_ENGINE_H_
 
@@ -17,51 +17,68 @@ namespace backends::cpu {
 
 class Layouts;
 
+// The options of device_open, after they were checked.
 struct EngineOptions {
-  int threads = 1;         // resolved: at least 1
-  bool winograd = true;    // offer Winograd convolutions (less exact, faster)
-  std::optional<Isa> isa;  // limit for our kernels and oneDNN; empty: what the processor has
-  double gigahertz = 3.5;  // for cost estimates only
+  int threads = 1;         // always at least 1
+  bool winograd = true;    // offer Winograd convolutions, which are faster and less exact
+  std::optional<Isa> isa;  // widest instruction set for our kernels and oneDNN; empty: all that the
+                           // processor has
+  double gigahertz = 3.5;  // clock frequency, for cost estimates only
 };
 
-// The answers of all providers as one, and the device-wide number of each candidate.
+// The answers of all providers merged into one. algorithms[i] is the device-wide number of
+// candidates[i], as in rt_candidate.algorithm.
 struct EngineAnswer : Answer {
   std::vector<uint64_t> algorithms;
 };
 
-// Thread-safe: immutable but for the counter and for what providers lock themselves.
+// Thread-safe: nothing changes after construction but the counter, which is atomic, and the state
+// that providers protect with locks of their own.
 class Engine {
  public:
-  // Throws rt::sdk::Error if oneDNN can no longer be limited to options.isa.
+  // Throws rt::sdk::Error if oneDNN was already used in this process with another limit than
+  // options.isa.
   explicit Engine(const EngineOptions& options);
   ~Engine();
 
   int threads() const { return options_.threads; }
   bool winograd() const { return options_.winograd; }
+  // May Winograd convolutions be offered?
   // The instruction set of our own kernels.
   Isa isa() const { return isa_; }
+  // The kernels compiled for isa(); the table lives as long as the process.
   const kernels::Table& kernels() const { return kernels::kernels_for(isa_); }
 
-  // For estimates: float32 multiply-adds at the machine's peak, in FLOP per ns over all threads,
-  // and bytes per ns from memory.
+  // For estimates: peak float32 operations per nanosecond (a multiply-add is two) over all threads,
+  // and bytes per nanosecond from memory.
   double peak_flops_per_ns() const { return peak_; }
   double bytes_per_ns() const { return bandwidth_; }
 
-  // Makes the calling thread's OpenMP regions (oneDNN's and ours) use threads(). Cheap, but the
-  // first time, when it makes them; throws where the system gives none.
+  // Makes the OpenMP regions of the calling thread (oneDNN's and ours) use threads() threads. The
+  // first call in a thread starts them and throws rt::sdk::Error (RT_ERROR_OUT_OF_MEMORY) if the
+  // system gives too few; later calls are cheap.
   void bind_calling_thread() const;
 
+  // Asks every provider for candidates. An operation that no provider serves is an answer with
+  // level RT_SUPPORT_REFUSED and a reason. Throws rt::sdk::Error for an invalid description.
   EngineAnswer query(const Operation& op);
-  // `algorithm` as in rt_op_desc: 0, or one of EngineAnswer::algorithms.
+  // Makes the plan of one candidate. The algorithm of `op` is 0 (the first provider that serves the
+  // operation chooses) or one of EngineAnswer::algorithms. Throws rt::sdk::Error.
   std::unique_ptr<Plan> create(const Operation& op);
 
-  // Bytes of a tensor in its layout, canonical or foreign; throws for an unknown layout id.
+  // Bytes of a tensor in its layout, canonical or foreign. Throws rt::sdk::Error for a layout id
+  // that no query of this device has produced.
   uint64_t layout_bytes(const rt_tensor_desc& tensor) const;
+  // A name for messages, such as "canonical" or "aBcd16b". Throws as layout_bytes does.
   std::string layout_name(const rt_tensor_desc& tensor) const;
+  // May the buffer of this tensor be treated as one flat array? See
+  // Provider::layout_is_elementwise.
   bool layout_is_elementwise(const rt_tensor_desc& tensor) const;
-  // RT_LAYOUT_ANY counts as canonical. Empty for layouts whose channels lie in another way.
+  // Where the channels of the tensor are; RT_LAYOUT_ANY counts as canonical. Empty for layouts
+  // whose channels do not follow a ChannelOrder.
   std::optional<ChannelOrder> channel_order(const rt_tensor_desc& tensor) const;
 
+  // Bytes allocated through rt.device and not yet released.
   std::atomic<uint64_t> allocated_bytes{0};
 
  private:

@@ -22,20 +22,21 @@ namespace {
 using rt::sdk::Error;
 using rt::sdk::format;
 
-// Several times what oneDNN takes for the code of a primitive and libgomp for a team; an arena of
-// malloc's for a new thread is 64 MiB, but malloc can do without.
+// Several times the memory that oneDNN takes for the code of a primitive and libgomp for a team of
+// threads. A malloc arena of a new thread takes 64 MiB, but malloc works without one.
 constexpr size_t kHeadroom = size_t{32} << 20;
 
 double mib(double bytes) { return bytes / (1 << 20); }
 
-// "unlimited", "300 MiB".
+// "unlimited" or, for example, "300 MiB".
 std::string address_limit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return "unlimited";
   return format("%.0f MiB", mib(static_cast<double>(limit.rlim_cur)));
 }
 
-// As libgomp reads it: a number with B, K, M or G behind it, K without; 0: the system's default.
+// Bytes, read as libgomp reads them: a number followed by B, K, M or G, or by nothing for KiB. 0
+// stands for the system's default.
 size_t stack_size_of_openmp() {
   const char* text = std::getenv("OMP_STACKSIZE");
   if (text == nullptr) text = std::getenv("GOMP_STACKSIZE");
@@ -60,7 +61,8 @@ class Attributes {
   Attributes() {
     pthread_attr_init(&value);
     if (const size_t size = stack_size_of_openmp(); size > 0)
-      pthread_attr_setstacksize(&value, size);  // too small a size leaves the default, as there
+      pthread_attr_setstacksize(&value, size);  // a size that is too small leaves the default, as
+                                                // in libgomp
   }
   ~Attributes() { pthread_attr_destroy(&value); }
   Attributes(const Attributes&) = delete;
@@ -74,10 +76,11 @@ class Attributes {
   pthread_attr_t value;
 };
 
-// Threads that exist at the same time and do nothing.
+// Starts threads that do nothing, to learn how many can exist at the same time.
 class Trial {
  public:
-  // Returns the error of the first thread that the system does not give, 0 if it gives all.
+  // Returns 0 if the system gives all `count` threads, else the error number of the first that it
+  // refuses.
   int start(const Attributes& attributes, int count) {
     threads_.reserve(static_cast<size_t>(count));
     for (int i = 0; i < count; ++i) {
@@ -148,7 +151,7 @@ void make_team(int threads) {
   if (team == threads) return;
   if (team < threads) {
     try_threads(threads);
-    require_headroom();  // the team's own structures
+    require_headroom();  // for libgomp's own structures of the team
   }
 #pragma omp parallel num_threads(threads)
   { [[maybe_unused]] const int part = omp_get_thread_num(); }

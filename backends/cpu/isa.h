@@ -1,4 +1,5 @@
-// The instruction sets that our own kernels are compiled for, chosen when a device is opened.
+// The instruction sets that our own kernels are compiled for. One is chosen when a device is
+// opened.
 #ifndef BACKENDS_CPU_ISA_H_
 #define BACKENDS_CPU_ISA_H_
 
@@ -7,20 +8,22 @@
 
 namespace backends::cpu {
 
-// Each includes the ones before it. The instruction set of the whole project (SSE2 on x86-64),
-// x86-64-v3 and x86-64-v4.
+// The instruction set that the whole project is compiled for (SSE2 on x86-64), x86-64-v3 and
+// x86-64-v4. Each includes the ones before it.
 enum class Isa : int32_t { kGeneric, kAvx2, kAvx512 };
+// All of them, widest first.
 inline constexpr Isa kIsas[] = {Isa::kAvx512, Isa::kAvx2, Isa::kGeneric};
 
-// "generic", "avx2" or "avx512", as implementations are named.
+// "generic", "avx2" or "avx512": the suffix of implementation names.
 const char* kernel_suffix(Isa isa);
 
-// As [device.cpu] isa names it: "sse41", "avx2" or "avx512". oneDNN starts at SSE4.1.
+// The value of [device.cpu] isa: "sse41" (for kGeneric, because oneDNN starts at SSE4.1), "avx2" or
+// "avx512".
 const char* option_name(Isa isa);
 
-// The widest that this processor, and the operating system, can run.
+// The widest instruction set that this processor and the operating system can run.
 Isa widest_isa();
-// All that it can run, widest first.
+// All instruction sets that this processor can run, widest first.
 std::vector<Isa> usable_isas();
 
 }  // namespace backends::cpu

@@ -1,4 +1,4 @@
-// rt.kernel: the C border of Engine and Plan.
+// The table rt.kernel: the C interface of Engine and Plan.
 #include <algorithm>
 #include <cstring>
 

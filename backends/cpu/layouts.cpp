@@ -26,8 +26,8 @@ uint64_t hash(uint64_t seed, const MemoryDesc& md) {
   return seed;
 }
 
-// oneDNN's notation: dimensions from outermost to innermost, upper case where blocked, then the
-// blocks: "aBcd16b".
+// oneDNN's notation, such as "aBcd16b": dimensions from outermost to innermost, upper case where
+// blocked, followed by the blocks.
 std::string notation(const MemoryDesc& md) {
   const MemoryParts parts = take_apart(md);
   if (!parts.transparent) return "opaque";

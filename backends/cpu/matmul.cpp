@@ -9,14 +9,14 @@
 namespace backends::cpu {
 namespace {
 
-// kPlain: the matmul primitive. kGemm: dnnl_sgemm, which packs both operands as it goes and so is
-// faster on canonical ones, above all where a is transposed; it fuses nothing.
+// kPlain is oneDNN's matmul primitive. kGemm is dnnl_sgemm, which packs both operands while it runs
+// and so is faster on canonical operands, above all where a is transposed; it fuses nothing.
 constexpr uint32_t kPlain = 1, kGemm = 2;
 
-// a, b, c in oneDNN's words, of one rank.
+// The matrices a, b and c as oneDNN describes them. All have the same rank.
 struct Problem {
   MemoryDesc a, b, c;
-  bool shared_b = false;  // b is 2-D: it may be packed
+  bool shared_b = false;  // b is 2-D and may be packed
   double multiply_adds = 0;
   int64_t columns = 0;
   size_t rank = 2;
@@ -30,7 +30,7 @@ Dims dense_strides(const Dims& dims) {
   return strides;
 }
 
-// The operand as [batch..., rows, columns] after the transposition its attribute asks for.
+// The operand as [batch..., rows, columns], after the transposition that its attribute asks for.
 MemoryDesc matrix(const Dims& stored, bool transposed) {
   Dims dims = stored, strides = dense_strides(stored);
   if (transposed) {
@@ -42,7 +42,8 @@ MemoryDesc matrix(const Dims& stored, bool transposed) {
 
 Dims dims_of(const rt_tensor_desc& t) { return Dims(t.dims, t.dims + t.rank); }
 
-// [leading..., r, c] with at most one leading dimension; oneDNN wants few.
+// [leading..., r, c] with the leading dimensions merged into one, because oneDNN's matmul takes few
+// dimensions.
 Dims collapse(const Dims& dims) {
   if (dims.size() <= 3) return dims;
   int64_t batch = 1;
@@ -77,7 +78,7 @@ Problem parse(const Operation& op) {
   if (!std::equal(a.begin(), a.end() - 2, c.begin())) refuse_shapes(op);
   Problem p;
   p.shared_b = b.size() == 2 && (a.size() == 2 || !ta);
-  if (p.shared_b && a.size() > 2) {  // rows of all batches below each other
+  if (p.shared_b && a.size() > 2) {  // the rows of all batches as one matrix
     const auto flatten = [](const Dims& d) {
       int64_t rows = 1;
       for (size_t i = 0; i + 1 < d.size(); ++i) rows *= d[i];
@@ -110,7 +111,7 @@ MemoryDesc bias_desc(const Problem& p) {
   return strided_desc(dims, dense_strides(dims));
 }
 
-// `b`: the description the weights must have, or format "any".
+// `b` is the description that the weights have, or one of the format "any".
 std::optional<Variant> describe(const OnednnContext& context, const Operation& op, const Problem& p,
                                 const MemoryDesc& b) {
   for (const Residual residual : {Residual::kBinary, Residual::kSum, Residual::kNone}) {
@@ -130,7 +131,7 @@ std::optional<Variant> describe(const OnednnContext& context, const Operation& o
   return std::nullopt;
 }
 
-// The pass over c that applies what is not fused.
+// Nanoseconds of the pass over c that applies the post-operations that are not fused.
 double chain_ns(const Engine& engine, const Operation& op, const Problem& p, uint32_t fused) {
   return fused < op.post_op_count()
              ? 2.0 * static_cast<double>(p.c.get_size()) / engine.bytes_per_ns()
@@ -223,7 +224,8 @@ Answer query_matmul(const OnednnContext& context, const Operation& op) {
   check_post_ops(op);
   const Problem p = parse(op);
   Answer answer;
-  answer.post_ops_fused = op.post_op_count();  // PostChain does the rest: c is canonical
+  // c is canonical, so PostChain can apply whatever the primitive does not.
+  answer.post_ops_fused = op.post_op_count();
   if (others_canonical(op)) {
     for (const Variant& v : variants(context, op, p)) {
       Candidate c;

@@ -1,4 +1,4 @@
-// Our own kernels: everything that is not a convolution, a matrix product or a reorder.
+// Our own kernels serve every operation that is not a convolution, a matrix product or a reorder.
 #ifndef BACKENDS_CPU_NATIVE_H_
 #define BACKENDS_CPU_NATIVE_H_
 
@@ -12,17 +12,19 @@
 
 namespace backends::cpu {
 
+// What the makers of native plans share. Belongs to one opened device.
 struct NativeContext {
   Engine& engine;
   Layouts& layouts;
 
-  // View of an image in its layout; RT_LAYOUT_ANY counts as canonical, and a tensor of another rank
-  // as an image of one column and `rows` = product of all dimensions but the last. Throws for a
-  // layout that is no image layout.
+  // The view of an image in its layout; RT_LAYOUT_ANY counts as canonical. A tensor whose rank is
+  // not 4 is seen as an image of width 1 whose height is the product of all dimensions but the
+  // last. Throws rt::sdk::Error for a layout that is no image layout.
   ImageView view(const Operation& op, const rt_tensor_desc& tensor) const;
 };
 
-// A plan whose work is a function object body(const rt_launch&); it must be callable concurrently.
+// A plan whose work is the function object body(const rt_launch&), which must be callable from
+// several threads at once.
 template <typename Body>
 class FunctionPlan : public Plan {
  public:
@@ -41,6 +43,8 @@ class FunctionPlan : public Plan {
   Body body_;
 };
 
+// A FunctionPlan of `body` whose implementation is `name` with the instruction set appended
+// ("native:softmax:avx2").
 template <typename Body>
 std::unique_ptr<FunctionPlan<Body>> make_plan(const NativeContext& context, const char* name,
                                               Body body) {
@@ -49,6 +53,7 @@ std::unique_ptr<FunctionPlan<Body>> make_plan(const NativeContext& context, cons
       std::move(body));
 }
 
+// Address of input or output `i` of a launch, as elements of type T.
 template <typename T>
 const T* input(const rt_launch& launch, uint32_t i) {
   return static_cast<const T*>(launch.inputs[i]);
@@ -58,7 +63,7 @@ T* output(const rt_launch& launch, uint32_t i) {
   return static_cast<T*>(launch.outputs[i]);
 }
 
-// Checks that throw RT_ERROR_INVALID_ARGUMENT naming the operand.
+// These checks throw RT_ERROR_INVALID_ARGUMENT with the operand's name in the text.
 void expect_counts(const Operation& op, uint32_t inputs, uint32_t outputs);
 void expect_dtype(const Operation& op, const rt_tensor_desc& tensor, rt_dtype dtype,
                   const char* what);
@@ -66,33 +71,37 @@ void expect_float(const Operation& op);  // every operand is float32
 void expect_same_dims(const Operation& op, const rt_tensor_desc& a, const rt_tensor_desc& b);
 void expect_elements(const Operation& op, const rt_tensor_desc& tensor, int64_t count,
                      const char* what);
-// Product of all dimensions but the last; the last (1 for a scalar).
+// Product of all dimensions but the last, and the last dimension (1 for a scalar).
 int64_t row_count(const rt_tensor_desc& tensor);
 int64_t last_dim(const rt_tensor_desc& tensor);
 
+// Checks the operation and makes its plan. Throws rt::sdk::Error.
 using MakePlan = std::unique_ptr<Plan> (*)(const NativeContext&, const Operation&);
 
-// Which layouts the operands may have.
+// The layouts in which an operation of our own accepts its operands.
 enum class LayoutRule {
-  kCanonical,    // none but canonical
-  kElementwise,  // all operands shaped like output 0 in one layout, any order of elements
-  kSameImage,    // likewise, but an image layout
-  kPooling,      // input 0 and output 0 in image layouts each
-  kImageInput,   // input 0 in an image layout
-  kImageOutput,  // output 0 in an image layout
+  kCanonical,    // every operand is canonical
+  kElementwise,  // operands shaped like output 0 share its layout; the order of elements is
+                 // irrelevant
+  kSameImage,    // operands shaped like output 0 share its layout, which is an image layout
+  kPooling,      // input 0 and output 0 each have an image layout; the two may differ
+  kImageInput,   // input 0 has an image layout
+  kImageOutput,  // output 0 has an image layout
 };
+// One operation of the table: what it accepts and how its plan is made.
 struct NativeKernel {
   const char* name;
   LayoutRule rule;
   MakePlan make;
-  bool fuses = false;  // post-operations, by PostChain
+  bool fuses = false;  // does it apply post-operations, by PostChain?
 };
 
-// One table a family.
+// Each family of operations has one table; the entries live as long as the process.
 struct KernelTable {
   const NativeKernel* begin;
   size_t count;
 };
+// The tables of the families, each from the source file of its name (native_elementwise.cpp).
 KernelTable elementwise_kernels();
 KernelTable pooling_kernels();
 KernelTable loss_kernels();
@@ -102,7 +111,7 @@ KernelTable norm_kernels();
 KernelTable norm_parts_kernels();
 KernelTable data_kernels();
 KernelTable attention_kernels();
-// What its arithmetic takes; 0 for other operations.
+// Estimated nanoseconds of the arithmetic of attention or its gradient; 0 for other operations.
 double attention_ns(const Engine& engine, const Operation& op);
 
 }  // namespace backends::cpu

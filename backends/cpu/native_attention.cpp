@@ -1,4 +1,4 @@
-// attention and its gradient, by attention/.
+// The plans of attention and its gradient; attention/ does the work.
 #include "backends/cpu/attention/attention.h"
 #include "backends/cpu/native.h"
 #include "rt/operations.h"
@@ -6,7 +6,8 @@
 namespace backends::cpu {
 namespace {
 
-// The shape that operand `qkv` has; `y` is one of the operands shaped like the result.
+// The sizes of an attention, from its operand `qkv` [N,T,3C] and `y`, an operand shaped like the
+// result [N,T,C].
 attention::Shape read_shape(const Operation& op, const rt_tensor_desc& qkv,
                             const rt_tensor_desc& y) {
   const int64_t heads = op.integer(RT_ATTR_HEADS);
@@ -60,7 +61,8 @@ double attention_ns(const Engine& engine, const Operation& op) {
   if (!forward && !op.is(RT_OP_ATTENTION_BACKWARD)) return 0;
   const rt_tensor_desc& qkv = op.input(forward ? 0 : 1);
   const double share = op.integer(RT_ATTR_CAUSAL, 0) != 0 ? 0.53 : 1.0;
-  const auto rows = static_cast<double>(rt::sdk::element_count(qkv)) / 3;  // times features
+  // The number of rows times the number of features.
+  const auto rows = static_cast<double>(rt::sdk::element_count(qkv)) / 3;
   const double products = (forward ? 2.0 : 5.0) * rows * static_cast<double>(qkv.dims[1]) * share;
   return 2.0 * products / (0.75 * engine.peak_flops_per_ns());
 }

@@ -1,4 +1,4 @@
-// Look-up, data movement and dropout.
+// Embedding look-up, data movement and dropout.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -17,9 +17,10 @@ using rt::sdk::format;
 
 struct Lookup {
   int64_t count, rows, columns;
-  int64_t first_row;  // -1: the table is whole
+  int64_t first_row;  // first row of the tensor-parallel slice; -1: the table is whole
 
-  // The table's row of an index; outside 0..rows - 1: in another part of the table.
+  // The row of `table` for an index. If it is outside 0..rows - 1, another tensor-parallel slice of
+  // the table has it.
   int64_t row_of(int32_t index) const { return first_row < 0 ? index : index - first_row; }
 };
 
@@ -69,8 +70,8 @@ std::unique_ptr<Plan> make_embedding(const NativeContext& context, const Operati
                    });
 }
 
-// Each thread owns a range of rows of the table and adds, in the order of the indices, what falls
-// into it: no two threads meet, and the order never changes.
+// Each thread owns a range of rows of the table and adds the gradients of these rows in the order
+// of the indices. So no two threads write to the same row, and the order of a sum never changes.
 std::unique_ptr<Plan> make_embedding_backward(const NativeContext& context, const Operation& op) {
   expect_counts(op, 2, 1);
   const Lookup s = check_embedding(op, op.output(0), op.input(1));
@@ -96,7 +97,8 @@ std::unique_ptr<Plan> make_embedding_backward(const NativeContext& context, cons
 
 // --- transpose ---
 
-// Output dims with the stride of each in the input; neighbours that stay together are merged.
+// The dims of the output with the stride of each in the input, in elements. Neighbouring dimensions
+// that stay together are merged.
 struct Permutation {
   int32_t rank = 0;
   std::array<int64_t, RT_MAX_RANK> dims{}, stride{};
@@ -127,7 +129,7 @@ Permutation read_permutation(const Operation& op) {
       p.stride[static_cast<size_t>(p.rank++)] = stride;
     }
   }
-  while (p.rank < 2) {  // in front, so that there always are two
+  while (p.rank < 2) {  // missing dimensions are added in front, so that there are at least two
     for (auto i = static_cast<size_t>(p.rank); i > 0; --i) {
       p.dims[i] = p.dims[i - 1], p.stride[i] = p.stride[i - 1];
     }
@@ -138,7 +140,7 @@ Permutation read_permutation(const Operation& op) {
   return p;
 }
 
-// Where outer block `index` begins in the input.
+// The offset in the input at which outer block `index` begins.
 int64_t source_offset(const Permutation& p, int64_t index) {
   int64_t offset = 0;
   for (int32_t i = p.rank - 3; i >= 0; --i) {
@@ -149,7 +151,8 @@ int64_t source_offset(const Permutation& p, int64_t index) {
   return offset;
 }
 
-// Rows begin..end (over outer and the last but one dimension), in tiles that fit the cache.
+// Transposes rows begin..end, counted over the outer dimensions and the last but one, in tiles that
+// fit the cache.
 template <typename T>
 void transpose_rows(const Permutation& p, const T* x, T* y, int64_t begin, int64_t end) {
   constexpr int64_t kTile = 16;
@@ -202,9 +205,9 @@ std::unique_ptr<Plan> make_transpose(const NativeContext& context, const Operati
   }
 }
 
-// --- concat, slice, pad: pieces of rows are copied ---
+// --- concat, slice, pad: runs of bytes are copied ---
 
-// A tensor seen as [outer][bytes of one run along the axis and what follows it].
+// A tensor seen as [outer][length][inner]: `length` indices along the axis, of `inner` bytes each.
 struct Runs {
   int64_t outer = 1, inner = 1, length = 0;  // inner: bytes of one index of the axis
 };
@@ -231,7 +234,8 @@ void expect_like(const Operation& op, const rt_tensor_desc& a, const rt_tensor_d
   }
 }
 
-// Copies `bytes` from every row of `from` to the row of `to`; rows are that many bytes apart.
+// Copies `bytes` from each of `rows` rows of `from` to the same row of `to`. Rows begin from_row
+// and to_row bytes apart.
 void copy_runs(int threads, const char* from, int64_t from_row, char* to, int64_t to_row,
                int64_t rows, int64_t bytes) {
   if (bytes == 0) return;
@@ -272,7 +276,7 @@ std::unique_ptr<Plan> make_concat(const NativeContext& context, const Operation&
                    });
 }
 
-// Where the shorter tensor lies in the longer one.
+// The position along the axis at which the shorter tensor begins in the longer one.
 int64_t read_start(const Operation& op, const Runs& part, const Runs& whole) {
   const int64_t start = op.integer(RT_ATTR_START, 0);
   if (start < 0 || start + part.length > whole.length) {
@@ -381,7 +385,8 @@ std::unique_ptr<Plan> make_dropout(const NativeContext& context, const Operation
   const auto stream = static_cast<uint32_t>(op.integer(RT_ATTR_STREAM));
   const int64_t samples = op.input(0).dims[0];
   const int64_t elements = samples == 0 ? 0 : rt::sdk::element_count(op.input(0)) / samples;
-  // Columns first_column.. of rows of `whole_columns`; a whole sample is one row.
+  // A slice of a tensor that is split over ranks holds columns first_column to first_column +
+  // columns of rows of `whole_columns`. Otherwise a whole sample is one row.
   const int64_t columns =
       op.integer(RT_ATTR_COLUMNS, 0) > 0 ? op.integer(RT_ATTR_COLUMNS) : elements;
   const int64_t whole_columns = op.integer(RT_ATTR_WHOLE_COLUMNS, columns);
@@ -392,7 +397,7 @@ std::unique_ptr<Plan> make_dropout(const NativeContext& context, const Operation
   }
   constexpr int64_t kChunk = 4096;  // elements; a multiple of 4
   const int64_t chunks = (columns + kChunk - 1) / kChunk;
-  const int64_t rows = columns == 0 ? 0 : elements / columns;  // of a sample
+  const int64_t rows = columns == 0 ? 0 : elements / columns;  // rows of one sample
   auto plan = make_plan(
       context, "native:dropout",
       [=, threads = context.engine.threads(),

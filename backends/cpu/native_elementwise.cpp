@@ -1,4 +1,4 @@
-// activation, arithmetic, scale, copy, fill.
+// activation, arithmetic, copies, scale and fill.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -11,7 +11,7 @@
 namespace backends::cpu {
 namespace {
 
-// Elements of the buffer, padding of a foreign layout included.
+// Elements of the buffer, the padding of a foreign layout included.
 int64_t flat_count(const NativeContext& context, const rt_tensor_desc& tensor) {
   rt_tensor_desc fixed = tensor;
   if (fixed.layout == RT_LAYOUT_ANY) fixed.layout = RT_LAYOUT_CANONICAL;
@@ -27,7 +27,7 @@ int32_t read_function(const Operation& op) {
   return static_cast<int32_t>(function);
 }
 
-// tanh and friends cost far more per element than relu.
+// The other functions cost several times as much per element as ReLU.
 int64_t activation_grain(int32_t function) {
   return function == RT_ACTIVATION_RELU ? kElementGrain : kElementGrain / 4;
 }
@@ -75,10 +75,11 @@ std::unique_ptr<Plan> make_activation_backward(const NativeContext& context, con
   return plan;
 }
 
-// Loops of a broadcast: dims of the result with neighbours merged where both operands allow it.
+// The loops of a broadcast: the dims of the result, with neighbours merged where both operands
+// allow it.
 struct Broadcast {
   int32_t rank = 0;
-  std::array<int64_t, RT_MAX_RANK> dims{}, a{}, b{};  // strides in elements, 0: repeated
+  std::array<int64_t, RT_MAX_RANK> dims{}, a{}, b{};  // a, b: strides in elements; 0: repeated
   int64_t outer = 1;                                  // product of all dims but the last
 };
 
@@ -116,7 +117,7 @@ Broadcast plan_broadcast(const Operation& op) {
   return loops;
 }
 
-// Rows begin..end of the outer loops; `c` is dense.
+// Computes rows begin..end of the outer loops; `c` is dense.
 void run_rows(const kernels::Table& kernel, const Broadcast& loops, kernels::Binary what,
               const float* a, const float* b, float* c, int64_t begin, int64_t end) {
   const int32_t last = loops.rank - 1;

@@ -1,4 +1,4 @@
-// Softmax, losses and the count of right answers: rows over the last dimension.
+// Softmax, losses and the count of correct answers. Rows are vectors of the last dimension.
 #include "backends/cpu/native.h"
 #include "backends/cpu/parallel.h"
 #include "rt/operations.h"
@@ -6,10 +6,11 @@
 namespace backends::cpu {
 namespace {
 
-// Rows that are worth a parallel region when each costs about `columns` exponentials.
+// The least number of rows for which a parallel region pays, if a row costs about `columns`
+// exponentials.
 int64_t row_grain(int64_t columns) { return kElementGrain / 4 / (columns + 1) + 1; }
 
-// One number a thread, a cache line apart; added in the order of the threads.
+// One number per thread, each in its own cache line. They are added in the order of the threads.
 struct Partials {
   static constexpr int64_t kStride = 8;
   double* data;
@@ -23,7 +24,7 @@ uint64_t partial_bytes(int threads) {
   return static_cast<uint64_t>(threads) * Partials::kStride * sizeof(double);
 }
 
-// Sums body(begin, end) over the parts of 0..rows.
+// Cuts 0..rows into ranges for the threads and returns the sum of body(begin, end) over the ranges.
 template <typename Body>
 double sum_parts(int threads, int64_t rows, int64_t grain, void* workspace, Body&& body) {
   const Partials partials{static_cast<double*>(workspace)};
@@ -75,7 +76,8 @@ std::unique_ptr<Plan> make_softmax_backward(const NativeContext& context, const 
   return plan;
 }
 
-// logits, labels, weight, then what the operation adds. Returns the number of rows.
+// Checks the operands logits, labels and weight, which come first in `inputs` operands. Returns the
+// number of rows.
 int64_t check_classes(const Operation& op, uint32_t inputs) {
   expect_counts(op, inputs, 1);
   const int64_t rows = row_count(op.input(0));
@@ -149,7 +151,7 @@ std::unique_ptr<Plan> make_cross_entropy_statistics(const NativeContext& context
                    });
 }
 
-// A few numbers a row: one thread.
+// One thread does this, because there are only four numbers per row and group.
 std::unique_ptr<Plan> make_cross_entropy_merge(const NativeContext& context, const Operation& op) {
   expect_counts(op, 2, 3);
   expect_float(op);
@@ -209,7 +211,7 @@ std::unique_ptr<Plan> make_correct_count(const NativeContext& context, const Ope
   return plan;
 }
 
-// y and target [N, ...]: rows are samples here.
+// y and target are [N, ...]; a row is one sample.
 struct Samples {
   int64_t rows, columns;
 };

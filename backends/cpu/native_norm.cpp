@@ -1,5 +1,5 @@
-// Batch and layer normalisation, by own kernels: two passes over memory forward and two backward,
-// post-operations included, in every image layout.
+// Batch and layer normalisation in every image layout. Forward and backward pass over memory twice
+// each, post-operations included.
 #include <algorithm>
 #include <cmath>
 
@@ -11,7 +11,8 @@
 namespace backends::cpu {
 namespace {
 
-// The image cut into pieces of pixels that fit the first-level cache. NHWC is one row of pixels.
+// The image cut into pieces of pixels that fit the first-level cache. NHWC counts as one image with
+// a single row of pixels.
 struct Pieces {
   ImageView view;
   int64_t image_pixels, piece_pixels, per_image;
@@ -28,7 +29,7 @@ struct Pieces {
   int64_t channels() const { return view.blocks * view.block; }  // padding included
   int64_t grain() const { return kElementGrain / (piece_pixels * channels() + 1) + 1; }
 
-  // body(first channel, offset, pixels) for every block of piece `index`.
+  // Calls body(first channel, offset, pixels) for every block of channels of piece `index`.
   template <typename Body>
   void each_block(int64_t index, Body&& body) const {
     const int64_t n = index / per_image, first = index % per_image * piece_pixels;
@@ -39,15 +40,16 @@ struct Pieces {
   }
 };
 
-// A mean as two floats: the mean of numbers that lie close together, far from zero, rounded to one,
-// is off by a good part of their deviation.
+// A mean as the sum of two floats. Rounded to one float, the mean of numbers that are far from zero
+// and close together is wrong by a large fraction of their deviation.
 struct TwoFloats {
   float near, rest;
   explicit TwoFloats(double value)
       : near(static_cast<float>(value)), rest(static_cast<float>(value - near)) {}
 };
 
-// The workspace: per thread two arrays of double over the channels and a count; then four of float.
+// The workspace: per thread two arrays of double over the channels and a count of pixels, then four
+// arrays of float over the channels.
 struct Scratch {
   int threads;
   int64_t channels;
@@ -67,7 +69,7 @@ struct Scratch {
   Scratch at(void* workspace) const { return {threads, channels, static_cast<char*>(workspace)}; }
   void clear() const {
     std::fill(first(0), first(threads), 0.0);
-    std::fill(vector(0), vector(4), 0.0f);  // padding channels stay zero
+    std::fill(vector(0), vector(4), 0.0f);  // padded channels stay zero
   }
 };
 
@@ -79,7 +81,7 @@ void check_vectors(const Operation& op, uint32_t begin, uint32_t end, int64_t ch
   }
 }
 
-// Mean and biased variance of every channel, into first(0) and second(0).
+// Writes the mean and the biased variance of every channel to first(0) and second(0).
 void batch_statistics(const kernels::Table& kernel, const Pieces& pieces, const Scratch& s,
                       const float* x) {
   parallel_parts(
@@ -166,7 +168,7 @@ std::unique_ptr<Plan> make_batch_norm(const NativeContext& context, const Operat
         }
         apply_normalisation(kernel, pieces, s, chain, l);
         const auto n = static_cast<double>(pieces.pixels());
-        const double keep = n > 0 ? momentum : 0.0;  // an empty batch says nothing
+        const double keep = n > 0 ? momentum : 0.0;  // an empty batch changes nothing
         update_running(l, 3, 1, mean, 1.0, keep, channels);
         update_running(l, 4, 2, variance, n > 1 ? n / (n - 1) : 1.0, keep, channels);
       });
@@ -205,7 +207,7 @@ std::unique_ptr<Plan> make_batch_norm_inference(const NativeContext& context, co
   return plan;
 }
 
-// Sums of dy and of dy (x - mean) into first(0) and second(0).
+// Writes the sums of dy and of dy (x - mean) to first(0) and second(0).
 void gradient_sums(const kernels::Table& kernel, const Pieces& pieces, const Scratch& s,
                    const rt_launch& l) {
   const float *dy = input<float>(l, 0), *x = input<float>(l, 1);

@@ -1,5 +1,6 @@
-// Batch normalisation in parts, canonical layout. Sums are made over chunks of a fixed number of
-// pixels and then added in the order of the chunks, so that the number of threads changes no bit.
+// Batch normalisation whose statistics are computed in parts and merged, in the canonical layout.
+// Sums are made over chunks of a fixed number of pixels and added in the order of the chunks, so
+// that the result has the same bits for any number of threads.
 #include <algorithm>
 #include <cmath>
 
@@ -13,7 +14,7 @@ namespace {
 
 int64_t parts(int64_t count, int64_t size) { return (count + size - 1) / size; }
 
-// x [N,...,C] as [samples][positions][channels]; a pixel is one position of one sample.
+// x [N,...,C] seen as [samples][positions][channels]. A pixel is one position of one sample.
 struct Pixels {
   int64_t samples, positions, channels;
 
@@ -24,14 +25,15 @@ struct Pixels {
     for (int32_t i = 1; i + 1 < x.rank; ++i) positions *= x.dims[i];
   }
   int64_t count() const { return samples * positions; }
-  // A piece fits the first-level cache; a chunk of them is summed up by one thread.
+  // A piece (in pixels) fits the first-level cache; one thread sums up a chunk of several pieces.
   int64_t piece() const { return std::clamp<int64_t>(4096 / channels, 8, kernels::kMostPixels); }
   int64_t chunk() const { return 8 * piece(); }
 
-  // Sums of the chunks, two arrays of double over the channels each; the first holds the result.
+  // The number of doubles for the sums: two arrays over the channels for each chunk. The first
+  // chunk's arrays receive the result.
   int64_t sums_size() const { return 2 * channels * std::max<int64_t>(1, parts(count(), chunk())); }
-  // body(first pixel, number of pixels, pixels of its chunk before it, the chunk's sums) for each
-  // piece of the first `count` pixels. Returns the number of chunks.
+  // Calls body(first pixel, number of pixels, pixels of the same chunk before them, the chunk's
+  // sums) for each piece of the first `count` pixels. Returns the number of chunks.
   template <typename Body>
   int64_t sum_up(int threads, int64_t count, double* sums, Body&& body) const {
     const int64_t used = parts(count, chunk());
@@ -48,7 +50,7 @@ struct Pixels {
     return used;
   }
 
-  // body(first pixel, number of pixels) for pieces of all pixels.
+  // Calls body(first pixel, number of pixels) for pieces that together cover all pixels.
   template <typename Body>
   void for_pieces(int threads, Body&& body) const {
     const int64_t grain = kElementGrain / (piece() * channels) + 1;
@@ -73,7 +75,7 @@ bool is_real(float weight) { return weight > 0; }
 
 // ---- statistics
 
-// Numbers of the real rows into `rows`; how many.
+// Writes the numbers of the rows with positive weight to `rows` and returns how many there are.
 int64_t list_real_rows(const float* weight, int64_t samples, int64_t* rows) {
   int64_t real = 0;
   for (int64_t i = 0; i < samples; ++i) {
@@ -97,7 +99,7 @@ std::unique_ptr<Plan> make_statistics(const NativeContext& context, const Operat
         const float* x = input<float>(l, 0);
         const int64_t real = list_real_rows(input<float>(l, 1), p.samples, rows);
         const int64_t count = real * p.positions;
-        // Rows that follow each other are one long row.
+        // Consecutive rows count as one long row.
         const bool dense = real > 0 && rows[real - 1] - rows[0] == real - 1;
         const int64_t row_pixels = dense ? count : p.positions;
         if (dense) x += rows[0] * p.positions * p.channels, rows[0] = 0;
@@ -146,7 +148,7 @@ void merge_parts(const kernels::Table& kernel, const rt_launch& l, int64_t group
   float* moments = output<float>(l, 0);
   std::copy_n(total, 2 * channels, moments);
   moments[2 * channels] = static_cast<float>(n);
-  const double update = n > 0 ? momentum : 0.0;  // a batch without samples says nothing
+  const double update = n > 0 ? momentum : 0.0;  // a batch without samples changes nothing
   update_running(input<float>(l, 1), total, update, channels, output<float>(l, 1));
   const double unbias = n > 1 ? n / (n - 1) : 1.0;
   for (int64_t c = 0; c < channels; ++c) variance[c] *= unbias;
@@ -176,7 +178,7 @@ std::unique_ptr<Plan> make_merge(const NativeContext& context, const Operation& 
   return plan;
 }
 
-// ---- what is done with the moments
+// ---- application of the merged moments
 
 double inverse_deviation(const float* moments, int64_t channels, int64_t c, double epsilon) {
   return 1.0 / std::sqrt(static_cast<double>(moments[channels + c]) + epsilon);
@@ -250,8 +252,8 @@ std::unique_ptr<Plan> make_backward_statistics(const NativeContext& context, con
   return plan;
 }
 
-// body(first pixel, number of pixels, whether they are of real rows) for the runs of pixels in a
-// piece that are the one or the other.
+// Cuts `pixels` pixels from `first` on into runs of pixels that are all of real rows or all of
+// padding rows, and calls body(first pixel, number of pixels, whether they are real) for each.
 template <typename Body>
 void each_run(const Pixels& p, const float* weight, int64_t first, int64_t pixels, Body&& body) {
   const int64_t last = first + pixels;

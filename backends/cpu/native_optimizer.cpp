@@ -1,4 +1,5 @@
-// sgd and adamw: in place, settings that change from step to step are read from memory at launch.
+// sgd and adamw. Both update in place. Settings that change from step to step are read from memory
+// at launch.
 #include <cmath>
 #include <cstring>
 
@@ -9,7 +10,7 @@
 namespace backends::cpu {
 namespace {
 
-// Inputs 0 .. tensors-1 but for lr and scale (2, 3) are shaped like the parameter.
+// Inputs other than lr (2), scale (3) and step (6) have the shape of the parameter.
 void check_update(const Operation& op, uint32_t inputs, uint32_t outputs) {
   expect_counts(op, inputs, outputs);
   for (uint32_t i = 0; i < inputs; ++i) {
@@ -24,7 +25,8 @@ void check_update(const Operation& op, uint32_t inputs, uint32_t outputs) {
   for (uint32_t i = 0; i < outputs; ++i) expect_same_dims(op, op.output(i), op.input(0));
 }
 
-// A step without update (scale 0): outputs that are not their inputs' memory are copies of them.
+// Handles a step without an update (scale 0): every output that does not share the memory of its
+// input becomes a copy of it. Returns false, having done nothing, if there is an update.
 bool left_out(const rt_launch& l, int64_t count) {
   if (*input<float>(l, 3) != 0) return false;
   for (uint32_t i = 0; i < l.output_count; ++i)

@@ -1,5 +1,5 @@
-// Poolings. Input and output may be in different image layouts: the channels are walked in pieces
-// that lie in one block of each.
+// Poolings. Input and output may be in different image layouts: the kernels process runs of
+// channels that lie within one block of either layout.
 #include <algorithm>
 
 #include "backends/cpu/native.h"
@@ -13,7 +13,7 @@ namespace {
 using kernels::Pixels;
 using kernels::PoolShape;
 
-// A piece of at most one block: address of channel c of pixel `pixel` of image n.
+// Pixels from `pixel` on of image n, for channels from `c` on that lie in one block of the layout.
 template <typename T>
 Pixels<T> pixels(T* base, const ImageView& v, int64_t n, int64_t c, int64_t pixel) {
   return {base + v.offset(n, c / v.block, pixel) + c % v.block, v.block};
@@ -22,15 +22,15 @@ Pixels<T> pixels(T* base, const ImageView& v, int64_t n, int64_t c, int64_t pixe
 int64_t piece(const ImageView& a, const ImageView& b) { return std::min(a.block, b.block); }
 
 void zero_padding(float* row, const ImageView& v, int64_t block, int64_t pixels_in_row) {
-  const int64_t used = v.c - block * v.block;  // channels that exist in this block
+  const int64_t used = v.c - block * v.block;  // channels of this block that exist
   if (used >= v.block) return;
   for (int64_t i = 0; i < pixels_in_row; ++i) {
     std::fill(row + i * v.block + used, row + (i + 1) * v.block, 0.0f);
   }
 }
 
-// Runs body(n, c, count, row) for every piece of every row of the image `target`, then the
-// post-operations on the finished row. `other`: the view that is read.
+// Runs body(n, c, count, row) for every row of the image `target` and every run of channels, then
+// the post-operations on the finished row. `other` is the view that is read.
 template <typename Body>
 void for_rows(const kernels::Table& kernel, int threads, const ImageView& target,
               const ImageView& other, const PostChain& chain, const rt_launch& launch,

@@ -21,7 +21,8 @@ const NativeKernel* find_kernel(const Operation& op) {
   return nullptr;
 }
 
-// A description whose operand `index` (outputs from 100) cannot have the layout it has.
+// Why a description is refused: operand `operand` (outputs from 100) cannot have the layout that it
+// has.
 struct Refusal {
   int32_t operand;
   const char* why;
@@ -32,7 +33,8 @@ rt_tensor_desc with_layout(rt_tensor_desc tensor, uint64_t layout) {
   return tensor;
 }
 
-// Calls f(operand number, tensor, slot of the candidate) for inputs, then outputs from 100.
+// Calls f(number, tensor, layout in the candidate) for the inputs and then for the outputs, which
+// are numbered from 100.
 template <typename F>
 void for_each_operand(const Operation& op, Candidate& c, F&& f) {
   for (uint32_t i = 0; i < op.input_count(); ++i) {
@@ -43,7 +45,8 @@ void for_each_operand(const Operation& op, Candidate& c, F&& f) {
   }
 }
 
-// Gives canonical to every operand that is free; refuses a foreign one that is not `allowed`.
+// Gives the canonical layout to every operand that is not `allowed` another, and refuses such an
+// operand if its layout is fixed to a foreign one.
 template <typename Allowed>
 std::optional<Refusal> rest_canonical(const Operation& op, Candidate& c, Allowed&& allowed) {
   std::optional<Refusal> refusal;
@@ -57,8 +60,8 @@ std::optional<Refusal> rest_canonical(const Operation& op, Candidate& c, Allowed
   return refusal;
 }
 
-// All operands shaped like output 0 share one layout: the first concrete foreign one, else
-// canonical.
+// Gives all operands shaped like output 0 the same layout: the first foreign one among them, or the
+// canonical layout if there is none.
 std::optional<Refusal> shared_layout(const NativeContext& context, const Operation& op, bool image,
                                      Candidate& c) {
   const rt_tensor_desc& y = op.output(0);
@@ -95,7 +98,8 @@ std::optional<Refusal> shared_layout(const NativeContext& context, const Operati
   return refusal;
 }
 
-// The layouts that an image may get: its own if fixed; canonical, and `like`'s blocks, if free.
+// The layouts that an image may get: its own if that is fixed, else the canonical one and one with
+// the same blocks of channels as `like`.
 std::vector<uint64_t> image_choices(const NativeContext& context, const rt_tensor_desc& tensor,
                                     const rt_tensor_desc& like) {
   if (tensor.layout != RT_LAYOUT_ANY) return {tensor.layout};
@@ -187,7 +191,7 @@ Answer NativeProvider::query(const Operation& op) {
   const bool other_layouts = op.is(RT_OP_COPY) && op.input(0).layout != op.output(0).layout;
   if (other_layouts && op.input(0).layout != RT_LAYOUT_ANY &&
       op.output(0).layout != RT_LAYOUT_ANY) {
-    return answer;  // a reorder: the owner of the layouts does it
+    return answer;  // a reorder, which the provider of the layout does
   }
   Resolution resolution = resolve(context_, op, kernel->rule);
   if (resolution.refusal) {
@@ -198,7 +202,8 @@ Answer NativeProvider::query(const Operation& op) {
                         operand < 100 ? "input" : "output", operand % 100, resolution.refusal->why);
     return answer;
   }
-  const auto plan = kernel->make(context_, op);  // checks shapes and attributes; cheap
+  // Making a native plan is cheap, and it checks shapes and attributes.
+  const auto plan = kernel->make(context_, op);
   answer.level = RT_SUPPORT_NATIVE;
   answer.post_ops_fused = kernel->fuses ? op.post_op_count() : 0;
   for (Candidate& c : resolution.candidates) {

@@ -1,5 +1,5 @@
-// reduce, square_sum, clip_scale. Sums are made in double, in an order that depends on shape and
-// thread count only.
+// reduce, square_sum, clip_scale. Sums are made in double, in an order that depends only on the
+// shape and the number of threads.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -12,7 +12,7 @@
 namespace backends::cpu {
 namespace {
 
-// Neighbouring axes of one kind merged: extents, and which of them are summed.
+// The axes with neighbours of the same kind merged: their extents, and whether each is reduced.
 struct Groups {
   int32_t count = 0;
   std::array<int64_t, RT_MAX_RANK> extent{};
@@ -29,14 +29,15 @@ struct Groups {
   }
 };
 
-// What is summed: outer x (rows x columns) blocks; every block gives `columns` results. A sum over
-// several separate groups of axes walks the others as an odometer.
+// The loops of a reduction: `outer` blocks of rows x columns elements, each of which gives
+// `columns` results. If the reduced axes form several separate groups, `simple` is false and
+// reduce_odometer goes through the elements one by one.
 struct Reduction {
   int32_t function = RT_REDUCE_SUM;
   Groups groups;
   int64_t results = 1, terms = 1;
-  int64_t rows = 1, columns = 1, outer = 1;  // valid if `simple`
-  bool simple = true;                        // [outer kept][rows reduced][columns kept]
+  int64_t rows = 1, columns = 1, outer = 1;  // valid only if `simple`
+  bool simple = true;  // the axes are [outer kept][rows reduced][columns kept]
 };
 
 void check_output(const Operation& op, int64_t mask) {
@@ -86,7 +87,7 @@ Reduction plan_reduction(const Operation& op) {
 double start_value(const Reduction& r) {
   return r.function == RT_REDUCE_MAX ? -std::numeric_limits<double>::infinity() : 0.0;
 }
-double larger(double a, double b) { return b > a || b != b ? b : a; }  // NaN wins
+double larger(double a, double b) { return b > a || b != b ? b : a; }  // NaN counts as larger
 double factor(const Reduction& r) {
   return r.function == RT_REDUCE_MEAN ? 1.0 / static_cast<double>(std::max<int64_t>(r.terms, 1))
                                       : 1.0;
@@ -101,7 +102,8 @@ void columns_into(const kernels::Table& kernel, const Reduction& r, const float*
   }
 }
 
-// One block whose rows are cut over the threads: each has its own totals, added in order.
+// Reduces one block whose rows are divided among the threads. Each thread has its own totals, which
+// are added in the order of the threads.
 void reduce_rows(const kernels::Table& kernel, const Reduction& r, int threads, const float* x,
                  float* y, double* totals) {
   const int64_t columns = r.columns;
@@ -120,7 +122,7 @@ void reduce_rows(const kernels::Table& kernel, const Reduction& r, int threads, 
   kernel.store_scaled(totals, factor(r), y, columns);
 }
 
-// Many blocks: one thread does a block.
+// Reduces many blocks; each block is done by one thread.
 void reduce_blocks(const kernels::Table& kernel, const Reduction& r, int threads, const float* x,
                    float* y, double* totals) {
   const int64_t block = r.rows * r.columns;
@@ -142,7 +144,8 @@ void reduce_blocks(const kernels::Table& kernel, const Reduction& r, int threads
                  });
 }
 
-// Any order of axes: every element goes to the total that its kept axes name.
+// Reduces any order of axes in one thread: every element goes to the total that belongs to its kept
+// axes.
 void reduce_odometer(const kernels::Table& kernel, const Reduction& r, const float* x, float* y,
                      double* totals) {
   std::fill(totals, totals + r.results, start_value(r));
@@ -196,7 +199,7 @@ std::unique_ptr<Plan> make_square_sum(const NativeContext& context, const Operat
   expect_elements(op, op.output(0), 1, "output");
   const int64_t count = rt::sdk::element_count(op.input(0));
   const int threads = context.engine.threads();
-  constexpr int64_t kStride = 8;  // a cache line for each thread's sum
+  constexpr int64_t kStride = 8;  // one cache line for the sum of each thread
   auto plan = make_plan(
       context, "native:square_sum", [=, &kernel = context.engine.kernels()](const rt_launch& l) {
         auto* sums = static_cast<double*>(l.workspace);
@@ -221,7 +224,7 @@ std::unique_ptr<Plan> make_clip_scale(const NativeContext& context, const Operat
   const double max_norm = op.number(RT_ATTR_MAX_NORM);
   return make_plan(context, "native:clip_scale", [=](const rt_launch& l) {
     const double norm = std::sqrt(static_cast<double>(*input<float>(l, 0)));
-    // Written so that a NaN norm gives NaN, not 1: it must reach the user.
+    // The comparison lets a NaN norm give NaN and not 1, so that the user sees it.
     const double c = max_norm / (norm + 1e-6);
     *output<float>(l, 0) = static_cast<float>(c > 1.0 ? 1.0 : c);
   });

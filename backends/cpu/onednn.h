@@ -1,5 +1,5 @@
-// Everything that differs between oneDNN 2.x and 3.x. Other files use only names that both have,
-// and the functions below.
+// Everything that differs between oneDNN 2.x and 3.x. Other files use only names that exist in both
+// versions, and the functions of this header.
 #ifndef BACKENDS_CPU_ONEDNN_H_
 #define BACKENDS_CPU_ONEDNN_H_
 
@@ -16,7 +16,8 @@ namespace backends::cpu {
 using MemoryDesc = dnnl::memory::desc;
 using Dims = dnnl::memory::dims;
 
-// Runs `body`; a dnnl::error becomes an rt::sdk::Error that carries oneDNN's code.
+// Runs `body` and returns its result. A dnnl::error becomes an rt::sdk::Error that carries oneDNN's
+// code.
 template <typename Body>
 decltype(auto) call_onednn(const char* what, Body&& body) {
   try {
@@ -28,16 +29,17 @@ decltype(auto) call_onednn(const char* what, Body&& body) {
   }
 }
 
-// A memory description taken apart.
+// The fields of a memory description, in one form for both versions of oneDNN.
 struct MemoryParts {
   Dims dims, padded_dims, strides;
   std::vector<int64_t> inner_blocks, inner_indices;
-  bool transparent = false;  // strides and blocks say everything
-  std::vector<uint8_t> opaque;
+  bool transparent = false;     // dims, strides and inner blocks describe the layout completely
+  std::vector<uint8_t> opaque;  // if not transparent: bytes that distinguish the layout from others
 };
 
 #if DNNL_VERSION_MAJOR >= 3
 
+// The fields of `md`.
 inline MemoryParts take_apart(const MemoryDesc& md) {
   MemoryParts parts;
   parts.dims = md.get_dims();
@@ -57,6 +59,7 @@ inline MemoryParts take_apart(const MemoryDesc& md) {
   return parts;
 }
 
+// Sets the address of the data of `memory`. oneDNN 2.x also writes the padding of the tensor.
 inline dnnl_status_t set_handle(dnnl_memory_t memory, void* handle, dnnl_stream_t) {
   return dnnl_memory_set_data_handle(memory, handle);
 }
@@ -124,7 +127,8 @@ typename Primitive::primitive_desc make_desc(const dnnl::engine& engine,
     return typename Primitive::primitive_desc(typename Primitive::desc(arguments...), attr, engine,
                                               /*allow_empty=*/true);
   } catch (const dnnl::error& e) {
-    // The descriptor itself may already refuse a combination (algorithm, strides).
+    // In oneDNN 2.x the descriptor itself may already refuse a combination of algorithm and
+    // strides.
     if (e.status == dnnl_unimplemented || e.status == dnnl_invalid_arguments) return {};
     throw;
   }
@@ -145,7 +149,7 @@ typename Primitive::primitive_desc make_backward_desc(const dnnl::engine& engine
 
 #endif
 
-// "allow_empty" descriptions: is there an implementation? (operator bool exists in both.)
+// Is there an implementation? For primitive descriptions that were made with allow_empty.
 template <typename PrimitiveDesc>
 bool exists(const PrimitiveDesc& desc) {
   return static_cast<bool>(desc);

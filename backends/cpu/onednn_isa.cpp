@@ -14,13 +14,13 @@ dnnl::cpu_isa to_onednn(Isa isa) {
   return isa == Isa::kAvx2 ? dnnl::cpu_isa::avx2 : dnnl::cpu_isa::sse41;
 }
 
-// oneDNN's values are sets of bits: a wider instruction set has those of the narrower one too.
+// oneDNN's values are bit sets: a wider instruction set contains the bits of the narrower ones.
 bool includes(dnnl::cpu_isa isa, Isa part) {
   const auto wanted = static_cast<unsigned>(to_onednn(part));
   return (static_cast<unsigned>(isa) & wanted) == wanted;
 }
 
-// From here on oneDNN refuses to change it.
+// After this call, oneDNN refuses to change its instruction set.
 Isa isa_in_use() {
   const dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();
   if (includes(isa, Isa::kAvx512)) return Isa::kAvx512;
@@ -35,7 +35,8 @@ bool limited_by_environment() {
 }  // namespace
 
 void limit_onednn(std::optional<Isa> limit) {
-  if (limit) dnnl_set_max_cpu_isa(static_cast<dnnl_cpu_isa_t>(to_onednn(*limit)));  // once only
+  // oneDNN accepts only the first such call in a process.
+  if (limit) dnnl_set_max_cpu_isa(static_cast<dnnl_cpu_isa_t>(to_onednn(*limit)));
   const Isa used = isa_in_use();
   if (limit ? used == *limit : used >= widest_isa() || limited_by_environment()) return;
   const std::string asked = limit ? option_name(*limit) : "native";

@@ -18,7 +18,8 @@ bool concrete_foreign(uint64_t layout) {
   return layout != RT_LAYOUT_CANONICAL && layout != RT_LAYOUT_ANY;
 }
 
-// The layout entries of both sides of a copy, if oneDNN has anything to do with them.
+// The registered layouts of both sides of a copy; nullptr for the canonical side. copy_sides is
+// empty if oneDNN has nothing to do with the copy.
 struct CopySides {
   const Layout* from;
   const Layout* to;
@@ -68,7 +69,8 @@ std::unique_ptr<Plan> create_copy(const OnednnContext& context, const Operation&
   return plan;
 }
 
-// A batch of no samples, or a sum over nothing: oneDNN 2.6 divides by zero on some of these.
+// Is there a batch of no samples, or a sum over nothing? oneDNN 2.6 divides by zero in some of
+// these cases.
 bool sums_nothing(const Operation& op) {
   for (uint32_t i = 0; i < op.own_input_count(); ++i) {
     if (rt::sdk::element_count(op.input(i)) == 0) return true;
@@ -89,7 +91,7 @@ Answer query_empty(const Operation& op) {
   return answer;
 }
 
-// Zeros, then the post-operations.
+// Fills the outputs with zeros and applies the post-operations.
 std::unique_ptr<Plan> create_empty(const OnednnContext& context, const Operation& op) {
   std::vector<int64_t> counts;
   for (uint32_t i = 0; i < op.output_count(); ++i) {

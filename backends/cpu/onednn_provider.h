@@ -1,4 +1,4 @@
-// Convolutions, matrix products and reorders by oneDNN, and the layouts that these want.
+// Convolutions, matrix products and reorders by oneDNN, and the foreign layouts that they use.
 #ifndef BACKENDS_CPU_ONEDNN_PROVIDER_H_
 #define BACKENDS_CPU_ONEDNN_PROVIDER_H_
 
@@ -11,13 +11,14 @@
 
 namespace backends::cpu {
 
-// What the makers of oneDNN plans share. Thread-safe.
+// What the makers of oneDNN plans share. Belongs to one opened device. Thread-safe.
 struct OnednnContext {
   Engine& engine;
   dnnl::engine onednn;
   Layouts& layouts;
 };
 
+// See provider.h for what each function does.
 class OnednnProvider : public Provider {
  public:
   OnednnProvider(Engine& engine, Layouts& layouts);
@@ -32,31 +33,36 @@ class OnednnProvider : public Provider {
   OnednnContext context_;
 };
 
-// User scratchpad, and the attributes every primitive of ours has.
+// The attributes that all our primitives have: the caller provides the scratchpad (user mode).
 dnnl::primitive_attr default_attributes();
 
-// convolution.cpp
+// Candidates and plans of conv2d and its gradients (convolution.cpp). Both throw rt::sdk::Error;
+// create_convolution returns nullptr if `algorithm` is 0 and oneDNN has none for these layouts.
 Answer query_convolution(const OnednnContext& context, const Operation& op);
 std::unique_ptr<Plan> create_convolution(const OnednnContext& context, const Operation& op,
                                          uint32_t algorithm);
-// matmul.cpp
+// Candidates and plans of matmul (matmul.cpp), with the same errors.
 Answer query_matmul(const OnednnContext& context, const Operation& op);
 std::unique_ptr<Plan> create_matmul(const OnednnContext& context, const Operation& op,
                                     uint32_t algorithm);
 
-// The post-operations that a primitive itself does: a bias that comes first, then residual adds.
-// `taken`: how many went into `attributes`; the others are left to PostChain. Activations always
-// are: oneDNN's relu and sigmoid make a number of NaN in some implementations, and its gelus lose
-// the digits of small results.
+// The post-operations that a primitive does itself: a bias that comes first, then residual adds.
+// Activations are always left to PostChain, because oneDNN's relu and sigmoid turn NaN into a
+// number in some implementations, and its gelus lose the digits of small results.
 struct PrimitivePostOps {
-  int bias_input = -1;  // of the description; -1: none
-  int sum_input = -1;   // output 0 must hold this operand before the launch
-  uint32_t taken = 0;
+  int bias_input = -1;  // input of the operation that holds the bias; -1: none
+  int sum_input = -1;   // input that output 0 must contain before the primitive runs; -1: none
+  uint32_t taken = 0;   // number of post-operations in `attributes`; PostChain does the others
   dnnl::primitive_attr attributes;
-  std::vector<int> binary_inputs;     // operand of each binary post-operation
-  std::vector<int> binary_positions;  // its index in the chain
+  std::vector<int> binary_inputs;     // input of the operation for each binary post-operation
+  std::vector<int> binary_positions;  // position of each binary post-operation in the chain of
+                                      // oneDNN
 };
+// How a primitive adds a residual: not at all, as oneDNN's post-op "binary", or as its post-op
+// "sum".
 enum class Residual { kNone, kBinary, kSum };
+// Puts as many post-operations of `op` as possible into the attributes of a primitive whose output
+// has the layout `output`, adding residuals in the way `residual`.
 PrimitivePostOps primitive_post_ops(const Operation& op, const MemoryDesc& output,
                                     Residual residual);
 

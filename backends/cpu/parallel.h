@@ -9,10 +9,11 @@
 
 namespace backends::cpu {
 
-// Runs body(part, begin, end) for `threads` parts of 0..count, each a multiple of `multiple` long
-// but the last. Fewer than `grain` items in all run serially in the caller (part 0): a parallel
-// region costs 2 to 5 microseconds. A region always has exactly `threads` threads, because libgomp
-// ends the surplus threads of a pool when a smaller region follows, and makes them again later.
+// Cuts 0..count into ranges for `threads` threads and runs body(part, begin, end) for each, `part`
+// being the number of the thread. Every range but the last is a multiple of `multiple` long. If
+// `count` is below `grain`, the calling thread does everything as part 0, because a parallel region
+// costs 2 to 5 microseconds. A region always has exactly `threads` threads: libgomp ends the
+// surplus threads of a pool when a smaller region follows, and starts them again later.
 template <typename Body>
 void parallel_parts(int threads, int64_t count, int64_t grain, int64_t multiple, Body&& body) {
   if (threads <= 1 || count < grain) {
@@ -30,13 +31,13 @@ void parallel_parts(int threads, int64_t count, int64_t grain, int64_t multiple,
   }
 }
 
-// As parallel_parts, for bodies that do not care which part they are: body(begin, end).
+// Like parallel_parts, for bodies that do not need the number of the thread: body(begin, end).
 template <typename Body>
 void parallel_for(int threads, int64_t count, int64_t grain, Body&& body) {
   parallel_parts(threads, count, grain, 1, [&](int, int64_t b, int64_t e) { body(b, e); });
 }
 
-// Elements of a flat float array below which one thread is faster.
+// A flat float array with fewer elements is processed faster by one thread.
 inline constexpr int64_t kElementGrain = 16384;
 
 }  // namespace backends::cpu

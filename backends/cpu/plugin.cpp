@@ -1,4 +1,4 @@
-// rt_plugin_entry: names the plugin and hands out its tables. Instances have no state.
+// rt_plugin_entry: describes the plugin and hands out its tables. Instances have no mutable state.
 #include "rt/plugin.h"
 
 #include <iterator>
@@ -14,7 +14,8 @@
 namespace backends::cpu {
 namespace {
 
-// Raise when a kernel or layout of ours changes: tuning results of older builds are then ignored.
+// Increase this when a kernel or layout of ours changes, so that tuning results of older builds are
+// ignored.
 constexpr const char* kKernelRevision = "3";
 
 struct Instance {

@@ -17,8 +17,8 @@ bool moves_zero(const rt_post_op& post) {
   return post.kind == RT_POST_ACTIVATION && post.function == RT_ACTIVATION_SIGMOID;
 }
 
-// Cuts elements offset .. offset + count where the block of channels changes and calls body(first
-// element, from `offset`; how many; first channel of the block).
+// Cuts elements offset .. offset + count where the block of channels changes, and calls body(first
+// element counted from `offset`, number of elements, first channel of the block).
 template <typename Body>
 void for_blocks(const ChannelOrder& order, int64_t offset, int64_t count, Body&& body) {
   for (int64_t i = 0; i < count;) {
@@ -29,7 +29,8 @@ void for_blocks(const ChannelOrder& order, int64_t offset, int64_t count, Body&&
   }
 }
 
-// Calls body(k, channel within the block) for k = 0 .. count, if `lane` is the channel at k = 0.
+// Calls body(k, channel within the block) for k from 0 to count - 1; `lane` is the channel at k =
+// 0.
 template <typename Body>
 void for_lanes(int64_t block, int64_t lane, int64_t count, Body&& body) {
   for (int64_t k = 0; k < count; ++k) {
@@ -124,7 +125,7 @@ void PostChain::add_bias(const kernels::Table& kernel, float* y, const float* bi
   for_blocks(order_, offset, count, [&](int64_t i, int64_t length, int64_t channel) {
     const int64_t real = std::min(order_.block, order_.channels - channel);
     const int64_t lane = (offset + i) % order_.block;
-    if (order_.block == 1) {  // one channel, many elements
+    if (order_.block == 1) {  // one channel for many elements
       kernel.binary(kernels::Binary::kAdd, y + i, 1, bias + channel, 0, y + i, length);
     } else if (real == order_.block) {
       kernel.add_bias(y + i, bias + channel, lane, order_.block, length);

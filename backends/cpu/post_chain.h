@@ -1,4 +1,5 @@
-// Post-operations applied by our own code to a piece of an output that was just computed.
+// Applies post-operations to a range of an output just after it was computed, while it is in the
+// cache.
 #ifndef BACKENDS_CPU_POST_CHAIN_H_
 #define BACKENDS_CPU_POST_CHAIN_H_
 
@@ -11,16 +12,20 @@
 
 namespace backends::cpu {
 
+// Immutable, so it may be used by several threads at once.
 class PostChain {
  public:
   PostChain() = default;
-  // Post-operations begin .. op.post_op_count(), which must be within chain_prefix. `order`: of
-  // output 0; empty: its layout has channels in no such order.
+  // Takes post-operations `begin` to op.post_op_count(), which must be within chain_prefix. `order`
+  // is that of output 0; it is empty if the channels of the output's layout do not follow a
+  // ChannelOrder.
   PostChain(const Operation& op, const std::optional<ChannelOrder>& order, uint32_t begin = 0);
 
+  // True if there is nothing to apply.
   bool empty() const { return steps_.empty(); }
-  // y[0..count) are elements offset .. offset + count of the output, in its own layout; operands
-  // have that layout too. Padded channels that were zero stay zero.
+  // Applies all steps to y[0..count), which are the elements offset .. offset + count of the output
+  // in its own layout. `inputs` are the inputs of the launch; residuals have the layout of the
+  // output. Padded channels that were zero stay zero.
   void apply(const kernels::Table& kernel, float* y, int64_t offset, int64_t count,
              const void* const* inputs) const;
 
@@ -34,20 +39,21 @@ class PostChain {
 
   std::vector<Step> steps_;
   ChannelOrder order_;
-  bool fills_padding_ = false;  // a step makes something else of zero
+  bool fills_padding_ = false;  // a step maps zero to another value, so padding has to be cleared
 };
 
-// Checks kinds, functions and operands of the post-operations of `op`; throws
+// Checks kinds, functions and operands of the post-operations of `op`. Throws
 // RT_ERROR_INVALID_ARGUMENT.
 void check_post_ops(const Operation& op);
 
-// How many, from the first, are fused if the first `done` are and PostChain applies the rest to an
-// output of this order. Where the order is not known it stops at a bias (channels are elsewhere)
-// and at what does not map zero padding to zero.
+// The number of post-operations, counted from the first, that are fused if something else does the
+// first `done` and PostChain applies the rest to an output of this order. If the order is not
+// known, the count stops at a bias, whose channels cannot be found, and at an activation that does
+// not map zero to zero.
 uint32_t chain_prefix(const Operation& op, const std::optional<ChannelOrder>& order,
                       uint32_t done = 0);
 
-// Throws RT_ERROR_UNSUPPORTED if not all post-operations of `op` are among the first `fused`.
+// Throws RT_ERROR_UNSUPPORTED if `op` has more than `fused` post-operations.
 void check_prefix(const Operation& op, uint32_t fused);
 
 }  // namespace backends::cpu

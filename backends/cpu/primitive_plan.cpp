@@ -21,7 +21,7 @@ dnnl::primitive_attr user_scratchpad() {
   return attr;
 }
 
-// Row-major in oneDNN's logical order.
+// A row-major description in oneDNN's logical order of dimensions.
 MemoryDesc plain(const MemoryDesc& desc) {
   const Dims dims = take_apart(desc).dims;
   Dims strides(dims.size(), 1);

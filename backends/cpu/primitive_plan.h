@@ -1,4 +1,4 @@
-// A plan made of oneDNN primitives in a row, followed by our own pass over output 0.
+// A plan that runs oneDNN primitives one after another and then our own pass over output 0.
 #ifndef BACKENDS_CPU_PRIMITIVE_PLAN_H_
 #define BACKENDS_CPU_PRIMITIVE_PLAN_H_
 
@@ -15,35 +15,38 @@
 
 namespace backends::cpu {
 
-// Where the bytes of a memory object are at launch.
+// The buffer of a launch in which a memory object lies.
 struct Slot {
   enum class Kind : uint8_t { kInput, kOutput, kWorkspace };
   Kind kind = Kind::kInput;
-  uint32_t index = 0;   // of the input or output
-  uint64_t offset = 0;  // in the workspace
+  uint32_t index = 0;   // number of the input or output
+  uint64_t offset = 0;  // bytes from the start of the workspace
 };
 
-// Primitives, memory objects and scratchpads are made while building; launch() only sets
-// addresses. It holds a lock, because the memory objects are shared by concurrent launches.
+// Primitives, memory objects and scratchpads are made while the plan is built; launch() only sets
+// addresses. launch() holds a lock, because concurrent launches share the memory objects.
 class PrimitivePlan : public Plan {
  public:
   PrimitivePlan(const Engine& engine, dnnl::engine onednn, std::string implementation);
 
-  // Numbers of memory objects, for step().
+  // Both return the number of a new memory object, for step() and reorder(): one that lies in an
+  // operand of the launch, and one that lies in the workspace.
   size_t operand(const MemoryDesc& desc, Slot::Kind kind, uint32_t index);
   size_t temporary(const MemoryDesc& desc);
 
-  // Appends a primitive. `scratchpad` may be an empty description.
+  // Appends a primitive. `arguments` are pairs of a DNNL_ARG_* and the number of a memory object.
+  // `scratchpad` may be an empty description.
   void step(const dnnl::primitive& primitive, const MemoryDesc& scratchpad,
             const std::vector<std::pair<int, size_t>>& arguments);
-  // Appends a reorder between two memory objects, by way of plain memory if oneDNN has none at
-  // once.
+  // Appends a reorder between two memory objects. If oneDNN has no direct reorder, it goes through
+  // a temporary in a plain layout.
   void reorder(size_t from, size_t to);
-  // Before the first primitive: output 0 becomes a copy of input `index` unless they are the same
-  // memory.
+  // Copies input `index` (`bytes` long) to output 0 before the first primitive, unless both are the
+  // same memory.
   void preload_output(uint32_t index, uint64_t bytes);
-  // After the last primitive, on the `count` elements of output 0.
+  // Applies `chain` to the `count` elements of output 0 after the last primitive.
   void finish_with(PostChain chain, int64_t count);
+  // Reports that `output` may share the memory of `input`.
   void allow_in_place(uint32_t output, uint32_t input) { info_.in_place[output] |= 1u << input; }
 
   void launch(const rt_launch& launch) override;
@@ -59,8 +62,9 @@ class PrimitivePlan : public Plan {
   dnnl::engine onednn_;
   dnnl::stream stream_;
   std::mutex mutex_;
-  // `address` is what the memory object has now. Setting it again would make oneDNN 2.x write the
-  // padding of the tensor once more; whoever wrote the tensor has done that.
+  // `address` is the current address of the memory object. It is set only when it changes, because
+  // oneDNN 2.x writes the padding of the tensor each time it is set, and the producer of the tensor
+  // has already done that.
   struct Bound {
     dnnl::memory memory;
     Slot slot;
@@ -74,7 +78,7 @@ class PrimitivePlan : public Plan {
   int64_t chain_count_ = 0;
 };
 
-// Estimated time of a reorder of `bytes`.
+// Estimated nanoseconds of a reorder of `bytes`.
 double reorder_ns(const Engine& engine, uint64_t bytes);
 
 }  // namespace backends::cpu

@@ -1,5 +1,5 @@
-// A provider is one source of implementations inside the cpu device: oneDNN, our own kernels, a
-// family of kernels with its own layouts. The device asks all of them and merges their answers.
+// A provider is one source of implementations inside the cpu device: oneDNN, our own kernels, or a
+// family of kernels with its own layouts. The device asks all providers and merges their answers.
 #ifndef BACKENDS_CPU_PROVIDER_H_
 #define BACKENDS_CPU_PROVIDER_H_
 
@@ -21,18 +21,20 @@ using rt::sdk::Operation;
 
 class Engine;
 
-// What rt_kernel_api.info answers; see rt_plan_info.
+// What rt_kernel_api.info reports; see rt_plan_info.
 struct PlanInfo {
   uint64_t workspace_bytes = 0;
   uint64_t saved_bytes = 0;
-  std::array<uint32_t, RT_MAX_OUTPUTS> in_place{};  // bit i of [j]: output j may share input i
+  std::array<uint32_t, RT_MAX_OUTPUTS> in_place{};  // bit i of [j]: output j may share the memory
+                                                    // of input i
   std::string implementation;
 };
 
-// An operation of fixed shapes and layouts, ready to run. Everything it needs is made in the
-// constructor; launch() allocates nothing, and may run in several threads at once with different
-// buffers (take a lock where state is shared). It throws rt::sdk::Error. Buffers, workspace and
-// saved are aligned to kAlignment; their number was checked against the operation.
+// An operation of fixed shapes and layouts, ready to run. The constructor makes everything that a
+// launch needs. launch() allocates nothing and may run in several threads at once with different
+// buffers, so a plan with shared state takes a lock. launch() throws rt::sdk::Error. The caller has
+// checked the number of buffers against the operation; buffers, workspace and saved are aligned to
+// kAlignment.
 class Plan {
  public:
   virtual ~Plan() = default;
@@ -43,78 +45,86 @@ class Plan {
   PlanInfo info_;
 };
 
+// Alignment of every buffer of this device, in bytes.
 inline constexpr uint64_t kAlignment = 64;
 
-// Where the channels of a tensor are in memory: element e belongs to channel
-// e / step % blocks * block + e % block; from `channels` on it is padding, which holds zero.
+// Where the channels of a tensor are in memory: element e belongs to channel e / step % blocks *
+// block + e % block. Channels from `channels` on are padding and hold zero.
 struct ChannelOrder {
   int64_t channels = 1, block = 1;
-  int64_t step = std::numeric_limits<int64_t>::max();  // elements of a block of channels in a row
+  int64_t step = std::numeric_limits<int64_t>::max();  // elements of one block of channels over all
+                                                       // pixels of a sample
   int64_t blocks = 1;
 
+  // Channels are the last dimension, without padding: the canonical layout.
   static ChannelOrder innermost(int64_t channels) {
     return {.channels = channels, .block = std::max<int64_t>(channels, 1)};
   }
   bool is_padded() const { return channels < block * blocks; }
 };
 
-// One way of doing an operation, see rt_candidate. Sizes are filled in by the engine, from
-// Provider::layout_bytes.
+// One way of doing an operation; see rt_candidate. The engine adds the sizes of the operands, which
+// it asks of Provider::layout_bytes.
 struct Candidate {
   uint32_t algorithm = 0;   // the provider's own number, not 0; the same in every process
   double estimated_ns = 0;  // one launch with the engine's threads, without reorders of operands
   std::array<uint64_t, RT_MAX_INPUTS> input_layouts{};    // canonical (0) or foreign
-  std::array<uint64_t, RT_MAX_OUTPUTS> output_layouts{};  // likewise
+  std::array<uint64_t, RT_MAX_OUTPUTS> output_layouts{};  // canonical (0) or foreign
   std::string implementation;
 };
 
-// Answer of one provider to a query.
+// The answer of one provider to a query.
 struct Answer {
   int32_t level = RT_SUPPORT_REFUSED;
-  uint32_t post_ops_fused = 0;  // the longest prefix that every candidate listed here fuses
+  uint32_t post_ops_fused = 0;  // the longest prefix that every candidate of this answer fuses
   double tolerance = 1e-5;      // relative to the reference, in the norm of each output
+  // Input (or 100 + output) that is the reason of a refusal; -1: none.
   int32_t reason_operand = -1;
-  std::string reason;  // if refused; empty: the operation is none of this provider's business
+  std::string reason;  // why it is refused; empty: this provider does not serve the operation at
+                       // all
   std::vector<Candidate> candidates;
 };
 
-// Belongs to one opened device. All functions may be called from any thread at any time.
+// Belongs to one opened device. Every function may be called from any thread at any time.
 //
-// The engine asks providers in order. The first that does not refuse decides `post_ops_fused`;
-// candidates of a later one that fuses fewer are left out, so a later provider should answer for as
-// many post-operations as it can. Operands may be RT_LAYOUT_ANY in query only; a candidate must
-// respect every concrete layout of the description.
+// The engine asks its providers in a fixed order. The first one that does not refuse decides
+// `post_ops_fused`; candidates of a later provider that fuses fewer are left out, so a later
+// provider should fuse as many post-operations as it can. Operands may be RT_LAYOUT_ANY in query
+// only; a candidate must keep every concrete layout of the description.
 class Provider {
  public:
   virtual ~Provider() = default;
 
+  // Lists the candidates for `op`, or refuses it with a reason.
   virtual Answer query(const Operation& op) = 0;
 
-  // Makes candidate `algorithm` of query; 0: its own choice for the layouts of the description.
-  // nullptr: not its business (only for 0). Throws rt::sdk::Error.
+  // Makes the candidate whose number is `algorithm`; 0 lets the provider choose for the layouts of
+  // the description. Returns nullptr, for 0 only, if this provider does not serve the operation.
+  // Throws rt::sdk::Error.
   virtual std::unique_ptr<Plan> create(const Operation& op, uint32_t algorithm) = 0;
 
-  // Layouts: ids are hashes that name everything about the layout, the same in every process;
-  // RT_LAYOUT_CANONICAL and RT_LAYOUT_ANY are never passed in. Empty: not a layout of this
-  // provider (or, for a provider that registers its layouts while queried, not seen yet).
-  // `copy` between canonical and these layouts is an operation like any other: query and create.
+  // Layout ids are hashes of everything about the layout, so they are the same in every process;
+  // RT_LAYOUT_CANONICAL and RT_LAYOUT_ANY are never passed in. The result is empty if the layout is
+  // not one of this provider or, for a provider that registers its layouts while it is queried, not
+  // known yet. `copy` between the canonical layout and these is an operation like any other: query
+  // and create.
   virtual std::optional<uint64_t> layout_bytes(const rt_tensor_desc& tensor) const = 0;
   virtual std::optional<std::string> layout_name(const rt_tensor_desc& tensor) const = 0;
-  // May an operation that works on elements in any order, and maps zero padding to zero, treat the
-  // whole buffer as one array of float? Not true for transformed (Winograd) weights.
+  // May an operation that processes elements in any order, and maps zero padding to zero, treat the
+  // whole buffer as one array of float? Not true of transformed (Winograd) weights.
   virtual bool layout_is_elementwise(const rt_tensor_desc& tensor) const = 0;
-  // Empty also where a layout of this provider has no such order.
+  // Also empty if the layout is one of this provider but its channels follow no ChannelOrder.
   virtual std::optional<ChannelOrder> channel_order(const rt_tensor_desc& tensor) const = 0;
 };
 
-// max_pool2d saves, whatever the layouts and whichever provider runs it, the position kh * KW + kw
-// of the winner of each window, in canonical [N,P,Q,C] order, as uint8 if KH * KW <= 256, else as
-// int32. So forward and backward may come from different providers.
+// max_pool2d saves the position kh * KW + kw of the winner of each window in canonical [N,P,Q,C]
+// order, as uint8 if KH * KW <= 256, else as int32. The format depends neither on the layouts nor
+// on the provider, so forward and backward may come from different providers.
 inline uint64_t max_pool_saved_element_bytes(int64_t kernel_h, int64_t kernel_w) {
   return kernel_h * kernel_w <= 256 ? 1 : 4;
 }
 
-// The plan behind rt_op_desc.forward; nullptr while there is none (query).
+// The plan behind rt_op_desc.forward; nullptr if there is none, as in a query.
 const Plan* forward_plan(const Operation& op);
 
 }  // namespace backends::cpu

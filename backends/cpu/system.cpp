@@ -10,7 +10,7 @@
 namespace backends::cpu {
 namespace {
 
-// Value of the first line "key : value" of a file of /proc; empty if there is none.
+// The value of the first line "key : value" of a file in /proc; empty if there is none.
 std::string proc_value(const char* path, const std::string& key) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {

@@ -12,8 +12,8 @@ struct VerifiedResidual {
   bool rows_see_input;  // right only if every row of the output sees a row of the input
 };
 
-// By the search that README.md describes. gemm, ref, Winograd and all that is older than AVX2 are
-// missing on purpose.
+// The result of the search that README.md describes. gemm, ref, Winograd and all kernels for
+// instruction sets older than AVX2 are missing on purpose.
 constexpr VerifiedResidual kVerified[] = {
     {"jit:avx512_core", Residual::kBinary, false},
     {"jit:avx2", Residual::kBinary, false},
@@ -25,7 +25,7 @@ constexpr VerifiedResidual kVerified[] = {
     {"brgconv_1x1:avx512_core", Residual::kSum, true},
 };
 
-// The version that was searched. Of others nothing is known.
+// True for the version of oneDNN that was searched; nothing is known about the others.
 bool is_verified_version() {
   const dnnl_version_t* version = dnnl_version();
   return version->major == 2 && version->minor == 6;
@@ -55,16 +55,17 @@ bool adds_residual_rightly(std::string_view implementation, Residual residual, c
   });
 }
 
-// The 1x1 kernels first copy the pixels that strides leave into a buffer of positions x channels,
-// but place them as if each position had a whole block of channels; the one for AVX2 also as if
-// blocks of channels lay behind each other.
+// The 1x1 kernels first copy the pixels that the strides select into a buffer of positions x
+// channels, but address it as if each position had a whole block of channels. The kernel for AVX2
+// also addresses it as if blocks of channels lay one after another.
 bool weight_gradient_stays_inside(std::string_view implementation, const Window& window,
                                   int64_t input_channels, bool source_is_nhwc) {
   constexpr int64_t kLargestBlock = 16;
   const size_t found = implementation.find("jit_1x1");
   if (found == std::string_view::npos) return true;
   if (window.stride_h == 1 && window.stride_w == 1) return true;
-  // Inside another implementation (oneDNN 3) it has a layout that this one chooses.
+  // In oneDNN 3, another implementation may wrap the 1x1 kernel and choose the layout of its
+  // source.
   const bool own_layout = found == 0;
   if (own_layout && !source_is_nhwc) return true;
   const bool avx2 = implementation.find("avx2") != std::string_view::npos;

@@ -1,5 +1,6 @@
-// Which of oneDNN's fusions and algorithms were found right. What stands in no list is done in
-// another way: a residual add by PostChain, a convolution by the direct algorithm.
+// The fusions and algorithms of oneDNN that a search has found to be right; README.md describes the
+// search. Everything else is done in another way: a residual add by PostChain, a convolution by the
+// direct algorithm.
 #ifndef BACKENDS_CPU_VERIFIED_H_
 #define BACKENDS_CPU_VERIFIED_H_
 
@@ -10,25 +11,26 @@
 
 namespace backends::cpu {
 
-// One axis of a convolution.
+// The sizes of one axis of a convolution, in elements.
 struct Axis {
   int64_t input, output, kernel, stride, dilation, pad_begin;
 };
 
-// Does every output position see at least one input position, so that its sum is not over padding
-// alone?
+// Does every output position see at least one input position? If not, the sum of that position is
+// over padding alone.
 bool every_output_sees_input(const Axis& axis);
 
-// May this implementation of a convolution (oneDNN's name for it) add a residual in this way?
-// `rows`: the axis of the height.
+// May a convolution by this implementation (oneDNN's name for it) add a residual in this way?
+// `rows` is the axis of the height.
 bool adds_residual_rightly(std::string_view implementation, Residual residual, const Axis& rows);
 
-// May this implementation (oneDNN's name for it) make the weight gradient of a convolution with
-// these strides, whose source has `input_channels` channels, in NHWC or in blocks of channels?
+// May this implementation (oneDNN's name for it) compute the weight gradient of a convolution with
+// these strides? The source has `input_channels` channels and is in NHWC or in blocks of channels.
 bool weight_gradient_stays_inside(std::string_view implementation, const Window& window,
                                   int64_t input_channels, bool source_is_nhwc);
 
-// Is oneDNN's Winograd data gradient right with this padding? Forward and weight gradient are.
+// Is the data gradient of oneDNN's Winograd algorithm right with this padding? Its forward and
+// weight gradient are right with any padding.
 bool winograd_data_gradient_is_right(const Window& window);
 
 }  // namespace backends::cpu

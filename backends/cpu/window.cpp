@@ -20,7 +20,7 @@ Window read_window(const Operation& op) {
   return w;
 }
 
-// Output length along one axis, checked.
+// Checks the parameters of one axis and that they give the output length of the description.
 void check_axis(const Operation& op, const char* axis, int64_t input, int64_t output,
                 int64_t kernel, int64_t stride, int64_t begin, int64_t end, int64_t dilation) {
   if (kernel < 1 || stride < 1 || dilation < 1 || begin < 0 || end < 0) {

@@ -1,6 +1,6 @@
-// The convolutions by cuDNN. The graph API, not the functions of old: what the device does not do
-// shows when the plan is made, not when it runs; engines say whether they are deterministic and use
-// tensor cores; padding may differ between the sides.
+// The convolutions by cuDNN. They use the graph API and not the older functions: what the device
+// cannot do shows when the plan is made and not when it runs, engines say whether they are
+// deterministic and use tensor cores, and the padding of the two sides may differ.
 #include <algorithm>
 
 #include "backends/cuda/cudnn_attention.h"
@@ -35,15 +35,16 @@ cudnnDataType_t type_of(rt_dtype dtype) {
       return CUDNN_DATA_FLOAT;
   }
 }
-// Sums are made, and results handed from one operation of a graph to the next, in this type.
+// The type in which sums are made and in which one operation of a graph passes its result to the
+// next.
 cudnnDataType_t compute_type(rt_dtype dtype) {
   return dtype == RT_FLOAT64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
 }
 
-// Which operand of the operation a tensor of a graph is; also its unique id.
+// The unique id of a tensor in a graph. It also says which operand of the operation the tensor is.
 int64_t id_of(uint32_t index, bool is_output) { return is_output ? 100 + index : 1 + index; }
 
-// Makes a graph, from its tensors to the whole.
+// Builds a graph from its tensors and operations.
 class Builder {
  public:
   Builder(const Session& session, const Convolution& c)
@@ -62,6 +63,7 @@ class Builder {
  private:
   using Sizes = std::array<int64_t, 4>;
 
+  // A new descriptor, which the graph owns.
   Descriptor& part(cudnnBackendDescriptorType_t type) { return graph_->part(type); }
 
   Descriptor& describe(const Sizes& dims, const Sizes& strides, cudnnDataType_t type, int64_t id) {
@@ -72,7 +74,7 @@ class Builder {
         .set(CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, id)
         .set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, int64_t{16});
   }
-  // In memory.
+  // Describes a tensor in memory, an operand of the operation.
   const Descriptor& tensor(const Sizes& dims, const Sizes& strides, int64_t index,
                            bool is_output = false) {
     graph_->ids.push_back(id_of(static_cast<uint32_t>(index), is_output));
@@ -81,7 +83,8 @@ class Builder {
   const Descriptor& tensor(const Tensor4& t) {
     return tensor(t.dims, t.strides, t.index, t.is_output);
   }
-  // What the next operation writes: the output, or what the one after it reads.
+  // Describes the result of the next operation: the output for the last one, else a virtual tensor
+  // that the following operation reads.
   const Descriptor& next_result() {
     if (++made_ > c_.fused) return tensor(c_.result.dims, c_.result.strides, 0, true);
     return describe(c_.result.dims, c_.result.strides, compute_type(c_.dtype), 200 + made_)
@@ -109,7 +112,7 @@ class Builder {
         .finalize();
   }
 
-  // The attributes of an operation that differ in name only between the directions.
+  // The names of the attributes that differ between the directions.
   struct Names {
     cudnnBackendDescriptorType_t type;
     cudnnBackendAttributeName_t alpha, beta, window, image, weights, result;
@@ -182,8 +185,8 @@ class Builder {
 
   const Convolution c_;
   const std::shared_ptr<Graph> graph_;
-  const Descriptor* last_ = nullptr;  // what the latest operation wrote
-  uint32_t made_ = 0;                 // results so far
+  const Descriptor* last_ = nullptr;  // the result of the latest operation
+  uint32_t made_ = 0;                 // number of results so far
 };
 
 class Cudnn : public gpu::Vendor {
@@ -191,10 +194,11 @@ class Cudnn : public gpu::Vendor {
   explicit Cudnn(bool tf32) : session_(std::make_shared<Session>()), tf32_(tf32) {}
 
   std::vector<Kernel> kernels(const Operation& op, size_t most, std::string* without) override {
-    // The graph with bias and activation has fewer engines: with fewer until there is one.
     if (op.is(RT_OP_ATTENTION) || op.is(RT_OP_ATTENTION_BACKWARD)) {
       return attention_kernels(session_, op, most, without);
     }
+    // With bias and activation in the graph there are fewer engines, so the graph gets fewer
+    // post-operations until there is an engine.
     for (uint32_t fused = op.post_op_count();; --fused) {
       const auto c = gpu::convolution_of(op, fused);
       if (!c) return {};
@@ -215,7 +219,7 @@ class Cudnn : public gpu::Vendor {
     const Wishes wishes = {c.dtype == RT_FLOAT32 && !tf32_, false, kMostConvolutionWorkspace};
     try {
       return find_plans(*session_, Builder(*session_, c).get(), wishes, most);
-    } catch (const Error& refusal) {  // this version of the library does not know it
+    } catch (const Error& refusal) {  // this version of the library does not support the graph
       *without = refusal.what();
       return {};
     }

@@ -1,7 +1,8 @@
-// The graph that cuDNN knows as flash attention, written out operation by operation; its engines
-// compile for the shape when a plan is made. Source: "cuDNN", chapter on fused attention, NVIDIA;
-// Dao, "FlashAttention-2", 2023. What the forward saves is what the own kernels save: the logarithm
-// of the sum of exp(score) of each row, so either may follow the other.
+// Flash attention as the graph that cuDNN recognises, written out operation by operation. cuDNN's
+// engines compile it for the shape when a plan is made. Sources: "cuDNN", chapter on fused
+// attention, NVIDIA; Dao, "FlashAttention-2", 2023. The forward saves what our own kernel saves,
+// the logarithm of the sum of exp(score) of each row, so forward and backward may come from
+// different kernels.
 #include "backends/cuda/cudnn_attention.h"
 
 #include <array>
@@ -19,9 +20,9 @@ using rt::sdk::Error;
 using rt::sdk::format;
 using Sizes = std::array<int64_t, 4>;
 
-// The backward keeps products of n heads t^2 numbers, which makes it the same bits every time.
+// The backward keeps products of n heads t^2 numbers, which gives it the same bits every time.
 constexpr int64_t kMostAttentionWorkspace = int64_t{4} << 30;  // bytes
-constexpr size_t kMostPlans = 2;                               // each is compiled
+constexpr size_t kMostPlans = 2;                               // each one is compiled
 
 struct Shape {
   rt_dtype dtype;
@@ -41,7 +42,8 @@ Shape shape_of(const Operation& op, const rt_tensor_desc& qkv) {
           op.integer(RT_ATTR_CAUSAL, 0) != 0};
 }
 
-// Tensors in memory, and numbers given by value; also their unique ids.
+// Tensors in memory and numbers that are passed by value. The enumerators are their unique ids in
+// the graph.
 enum Id : int64_t {
   kQ = 1,
   kK,
@@ -58,6 +60,7 @@ enum Id : int64_t {
   kFirstVirtual = 100,
 };
 
+// A descriptor in the graph with its sizes; strides are in elements.
 struct Tensor {
   const Descriptor* descriptor;
   Sizes dims, strides;
@@ -68,6 +71,7 @@ Sizes swapped(Sizes sizes) {
   return sizes;
 }
 
+// Builds the graph of forward or backward for one shape.
 class Builder {
  public:
   Builder(const Session& session, const Shape& s)
@@ -132,7 +136,7 @@ class Builder {
     graph_->ids.push_back(id);
     return {&describe(dims, strides, type, id).finalize(), dims, strides};
   }
-  // [n, heads, t, d] within qkv, or y.
+  // A tensor [n, heads, t, d] within qkv, or y.
   Tensor in_qkv(Id id) {
     return in_memory({s_.n, s_.heads, s_.t, s_.d}, {s_.t * 3 * s_.c(), s_.d, 3 * s_.c(), 1}, io_,
                      id);
@@ -140,7 +144,7 @@ class Builder {
   Tensor in_y(Id id) {
     return in_memory({s_.n, s_.heads, s_.t, s_.d}, {s_.t * s_.c(), s_.d, s_.c(), 1}, io_, id);
   }
-  // [n, heads, d, t] within qkv.
+  // A tensor [n, heads, d, t] within qkv.
   Tensor across(Id id) {
     return in_memory({s_.n, s_.heads, s_.d, s_.t}, {s_.t * 3 * s_.c(), s_.d, 1, 3 * s_.c()}, io_,
                      id);
@@ -156,7 +160,7 @@ class Builder {
                         .set(CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, true);
     return {&d.finalize(), ones, ones};
   }
-  // Between two operations.
+  // A virtual tensor between two operations.
   Tensor local(const Sizes& dims, const Sizes& strides, cudnnDataType_t type) {
     Descriptor& d = describe(dims, strides, type, kFirstVirtual + locals_++)
                         .set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, true);
@@ -188,7 +192,7 @@ class Builder {
   void point(cudnnPointwiseMode_t mode, const Tensor& x, const Tensor& b, const Tensor& y) {
     point(mode, x, &b, nullptr, y);
   }
-  // Results like x, in float32.
+  // Applies a pointwise operation to x (and b) and returns a result shaped like x, in float32.
   Tensor map(cudnnPointwiseMode_t mode, const Tensor& x) {
     const Tensor y = local(x.dims, x.strides, CUDNN_DATA_FLOAT);
     point(mode, x, nullptr, nullptr, y);
@@ -199,7 +203,7 @@ class Builder {
     point(mode, x, b, y);
     return y;
   }
-  // Over the last dimension.
+  // Reduces x over the last dimension.
   Tensor reduce(cudnnReduceTensorOp_t mode, const Tensor& x) {
     const Tensor y =
         local({s_.n, s_.heads, s_.t, 1}, {s_.heads * s_.t, s_.t, 1, 1}, CUDNN_DATA_FLOAT);
@@ -229,13 +233,13 @@ class Builder {
             .set(CUDNN_ATTR_OPERATION_RESHAPE_XDESC, *x.descriptor)
             .set(CUDNN_ATTR_OPERATION_RESHAPE_YDESC, *y.descriptor));
   }
-  // The t x t matrices transposed, in 16 bits.
+  // The t x t matrices of x transposed, in 16 bits.
   Tensor turned(const Tensor& x) {
     const Tensor y = local(x.dims, swapped(x.strides), io_);
     reshape(x, y);
     return y;
   }
-  // q k^T scale; with `causal` the lowest number where the column is beyond the row.
+  // q k^T scale. With `causal`, scores of keys after the query become the lowest number.
   Tensor scores(const Tensor& q, const Tensor& k) {
     scale_ = number(kScale);
     Tensor s = square(CUDNN_DATA_FLOAT);
@@ -259,7 +263,7 @@ class Builder {
   int64_t locals_ = 0;
 };
 
-// Numbers that a graph is given by value; read when it is launched.
+// Numbers that a graph gets by value; cuDNN reads them at launch.
 struct Numbers {
   float scale, lowest = std::numeric_limits<float>::lowest(), one = 1;
 };
@@ -340,7 +344,7 @@ std::vector<Kernel> attention_kernels(const std::shared_ptr<Session>& session, c
       kernels.push_back(make(session, s, backward, plan));
     }
     if (!kernels.empty()) without->clear();
-  } catch (const Error& refusal) {  // this version of the library does not know it
+  } catch (const Error& refusal) {  // this version of the library does not support the graph
     *without = refusal.what();
   }
   return kernels;

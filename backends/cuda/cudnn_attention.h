@@ -6,7 +6,8 @@
 
 namespace backends::cuda {
 
-// As gpu::Vendor::kernels. Types wider than 16 bits are not the library's business.
+// Candidates as in gpu::Vendor::kernels. Empty, without a reason, for types other than those in 16
+// bits.
 std::vector<gpu::Kernel> attention_kernels(const std::shared_ptr<Session>& session,
                                            const gpu::Operation& op, size_t most,
                                            std::string* without);

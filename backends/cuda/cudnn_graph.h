@@ -1,5 +1,5 @@
-// cuDNN's graph API: everything is a descriptor with attributes, made final before it is used.
-// Source: "cuDNN graph API" (cudnn_graph.h), NVIDIA.
+// cuDNN's graph API. Everything is a descriptor with attributes, which is finalized before it is
+// used. Source: "cuDNN graph API" (cudnn_graph.h), NVIDIA.
 #ifndef BACKENDS_CUDA_CUDNN_GRAPH_H_
 #define BACKENDS_CUDA_CUDNN_GRAPH_H_
 
@@ -13,10 +13,11 @@
 
 namespace backends::cuda {
 
-// The functions in use, found at run time.
+// The functions of the library that are used, looked up at run time. The constructor throws as
+// gpu::Library::find does.
 struct CudnnFunctions {
   explicit CudnnFunctions(const gpu::Library& library);
-  // Throws RT_ERROR_DEVICE with the library's words.
+  // Throws RT_ERROR_DEVICE with the library's text; `what` says what was tried.
   void check(cudnnStatus_t status, const char* what) const;
 
   decltype(&cudnnCreate) create;
@@ -31,7 +32,7 @@ struct CudnnFunctions {
   decltype(&cudnnBackendExecute) execute;
 };
 
-// One descriptor. Movable. Its functions throw what CudnnFunctions::check does.
+// Owns one descriptor. Movable. Its functions throw what CudnnFunctions::check throws.
 class Descriptor {
  public:
   Descriptor(const CudnnFunctions& call, cudnnBackendDescriptorType_t type) : call_(&call) {
@@ -46,6 +47,8 @@ class Descriptor {
 
   cudnnBackendDescriptor_t get() const { return descriptor_; }
 
+  // Sets an attribute; returns *this. An array, one value, an array of integers, or another
+  // descriptor.
   Descriptor& set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t count,
                   const void* values) {
     call_->check(call_->set(descriptor_, name, type, count, values),
@@ -65,7 +68,7 @@ class Descriptor {
     return set(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &value.descriptor_);
   }
 
-  // The values that there are, at most `most`.
+  // The values of an attribute, at most `most`.
   template <typename T>
   std::vector<T> values(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
                         int64_t most) const {
@@ -76,7 +79,8 @@ class Descriptor {
     found.resize(static_cast<size_t>(std::min(count, most)));
     return found;
   }
-  // Fills `into`, descriptors of the right type; returns how many there were.
+  // Fills `into`, which holds descriptors of the right type, with the values of an attribute.
+  // Returns how many there were.
   size_t read(cudnnBackendAttributeName_t name, std::vector<Descriptor>& into) const {
     std::vector<cudnnBackendDescriptor_t> raw;
     for (const Descriptor& d : into) raw.push_back(d.descriptor_);
@@ -87,8 +91,9 @@ class Descriptor {
     return std::min(static_cast<size_t>(count), raw.size());
   }
 
-  // False, with the reason lost, if the library does not do what the attributes say.
+  // Returns false if the library does not support what the attributes say. The reason is lost.
   bool try_finalize() { return call_->finalize(descriptor_) == CUDNN_STATUS_SUCCESS; }
+  // Makes the descriptor final; throws if the library does not support what the attributes say.
   Descriptor& finalize() {
     call_->check(call_->finalize(descriptor_), "finalize a descriptor");
     return *this;

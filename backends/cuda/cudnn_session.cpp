@@ -12,7 +12,7 @@ namespace {
 using rt::sdk::Error;
 using rt::sdk::format;
 
-constexpr int kMostConfigurations = 16;  // of engines, of each list of heuristics
+constexpr int kMostConfigurations = 16;  // of engines, from each list of the heuristics
 
 template <typename T>
 bool has(const std::vector<T>& notes, std::initializer_list<T> unwanted) {
@@ -34,7 +34,7 @@ bool is_wanted(const Wishes& wishes, const Descriptor& engine) {
                                                    CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS});
 }
 
-// Engines with their settings, the library's favourites first.
+// Engines with their settings, the library's preferred ones first.
 std::vector<Descriptor> configurations(const Session& session, const Graph& graph,
                                        cudnnBackendHeurMode_t mode) {
   std::vector<Descriptor> found;
@@ -81,7 +81,8 @@ std::shared_ptr<const Plan> make_plan(const Session& session,
 }  // namespace
 
 Session::Session() : library(BACKENDS_CUDA_CUDNN), call(library) {
-#if defined(BACKENDS_CUDA_CUDNN_DEVICE)  // tests: plans for that device, which nothing can run
+#if defined(BACKENDS_CUDA_CUDNN_DEVICE)
+  // For tests: the plans are for a device that is not present, so they cannot run.
   device.emplace_back(call, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
   const std::string json = BACKENDS_CUDA_CUDNN_DEVICE;
   device[0].set(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,

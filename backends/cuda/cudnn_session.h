@@ -1,4 +1,4 @@
-// cuDNN on one opened device: from a graph of operations to something that a launch can run.
+// cuDNN on one opened device: turns a graph of operations into plans that a launch can run.
 #ifndef BACKENDS_CUDA_CUDNN_SESSION_H_
 #define BACKENDS_CUDA_CUDNN_SESSION_H_
 
@@ -14,9 +14,10 @@
 
 namespace backends::cuda {
 
-// The library and its handle for one device; one thread at a time launches with the handle.
+// The library and its handle for one device. One thread at a time may launch with the handle.
 struct Session {
-  // Throws RT_ERROR_UNAVAILABLE where the library is missing or does not start.
+  // Opens the library for the calling thread's device. Throws RT_ERROR_UNAVAILABLE if the library
+  // is missing or does not start.
   Session();
   ~Session();
   Session(const Session&) = delete;
@@ -25,44 +26,50 @@ struct Session {
   gpu::Library library;
   CudnnFunctions call;
   cudnnHandle_t handle = nullptr;
-  std::vector<Descriptor> device;  // tests: for which device instead of the handle's; at most one
-  std::mutex mutex;                // of the handle's stream and what is launched with it
+  std::vector<Descriptor> device;  // for tests: the device to plan for, instead of the handle's; at
+                                   // most one
+  std::mutex mutex;                // guards the handle's stream and launches with the handle
 };
 
-// A graph with the descriptors that it points at.
+// A graph of operations. It owns the descriptors that it refers to.
 struct Graph {
   explicit Graph(const CudnnFunctions& functions)
       : call(functions), whole(functions, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR) {}
+  // Adds a descriptor, whose address stays valid.
   Descriptor& part(cudnnBackendDescriptorType_t type) { return parts.emplace_back(call, type); }
+  // Makes the graph final, after `operations` has been filled. Throws RT_ERROR_DEVICE.
   void finalize(const Session& session);
 
   const CudnnFunctions& call;
   std::deque<Descriptor> parts;
-  std::vector<cudnnBackendDescriptor_t> operations;  // some of the parts, in order
-  std::vector<int64_t> ids;                          // of the tensors in memory, or given by value
+  std::vector<cudnnBackendDescriptor_t> operations;  // those of `parts` that are operations, in
+                                                     // order
+  std::vector<int64_t> ids;  // of the tensors in memory and of the numbers passed by value
   Descriptor whole;
 };
 
-// What the library may use.
+// What an engine may do.
 struct Wishes {
-  bool exact_float32 = false;  // no tensor cores: they round float32
-  bool compiles_at_run_time = false;
-  int64_t most_workspace = 0;  // bytes
+  bool exact_float32 = false;         // no tensor cores, because they round float32
+  bool compiles_at_run_time = false;  // may it be compiled when the plan is made?
+  int64_t most_workspace = 0;         // bytes
 };
 
-// Something that can be launched; keeps what it was made from.
+// A plan that can be launched. It keeps what it was made from.
 struct Plan {
   std::shared_ptr<const Graph> graph;
   Descriptor configuration, plan;
-  int64_t engine, workspace;
+  int64_t engine, workspace;  // workspace: bytes
 };
 
-// At most `most`, the library's favourites first, each the same bits every time.
+// At most `most` plans, the library's preferred one first. Each gives the same bits every time.
+// Throws RT_ERROR_DEVICE.
 std::vector<std::shared_ptr<const Plan>> find_plans(const Session& session,
                                                     const std::shared_ptr<const Graph>& graph,
                                                     const Wishes& wishes, size_t most);
 
-// Queues it; `addresses` in the order of the graph's ids.
+// Queues the plan on the stream of the launch. `addresses` are in the order of the graph's ids. Any
+// thread may call it. Throws RT_ERROR_DEVICE.
 void run(Session& session, const Plan& plan, const std::vector<void*>& addresses,
          const gpu::Launch& launch);
 

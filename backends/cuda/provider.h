@@ -11,11 +11,12 @@ namespace backends::cuda {
 
 using gpu::kToleranceTf32;
 
-// Throws RT_ERROR_UNAVAILABLE where the library or a function of it is missing or does not start.
-// `tf32`: float32 may be multiplied with 10 bits after the point.
+// Opens cuDNN for the calling thread's device. Throws RT_ERROR_UNAVAILABLE if the library or one of
+// its functions is missing, or if it does not start. `tf32` allows products of float32 with 10 bits
+// of mantissa.
 std::unique_ptr<gpu::Vendor> open_cudnn(bool tf32);
 
-// A launch may use this much scratch memory.
+// The most workspace that a launch may use, in bytes.
 inline constexpr uint64_t kMostWorkspace = 32 << 20;
 
 }  // namespace backends::cuda

@@ -1,4 +1,4 @@
-// The options of the plugin `cuda`, and its libraries.
+// The options of the plugin `cuda` and the libraries that it opens.
 #include "backends/gpu/vendor.h"
 
 #include "backends/cuda/provider.h"

@@ -1,8 +1,9 @@
-// The one place that knows whether this is CUDA or HIP. GPU(Malloc) is cudaMalloc or hipMalloc;
-// types and constants likewise: GPU(Stream_t), GPU(Success).
+// The one place that knows whether the code is compiled for CUDA or for HIP. GPU(Malloc) is
+// cudaMalloc or hipMalloc; types and constants follow the same rule: GPU(Stream_t), GPU(Success).
 //
-// Compiled by nvcc, by hipcc, or, with HIP-CPU's headers (https://github.com/ROCm/HIP-CPU), by an
-// ordinary compiler: then kernels run on the processor, which is for tests.
+// The compiler is nvcc, hipcc, or an ordinary compiler with HIP-CPU's headers
+// (https://github.com/ROCm/HIP-CPU). In the last case kernels run on the processor, which is for
+// tests.
 #ifndef BACKENDS_GPU_API_H_
 #define BACKENDS_GPU_API_H_
 
@@ -24,9 +25,9 @@
 #endif
 
 #if defined(__HIP_CPU_RT__)
-// HIP-CPU has no query; its events are waited for.
+// HIP-CPU cannot query events, so this function waits for the event.
 inline hipError_t hipEventQuery(hipEvent_t event) { return hipEventSynchronize(event); }
-// HIP-CPU spells device functions as `simd` clones, which loops with barriers do not survive.
+// HIP-CPU declares device functions as `simd` clones, which break in loops with barriers.
 #define GPU_DEVICE inline
 #define GPU_BOTH
 #define GPU_KERNEL static
@@ -41,6 +42,7 @@ inline hipError_t hipEventQuery(hipEvent_t event) { return hipEventSynchronize(e
 namespace backends::gpu {
 
 #if defined(BACKENDS_GPU_CUDA)
+// Names for messages, and the two functions that CUDA and HIP name differently.
 inline constexpr char kApiName[] = "CUDA";
 inline constexpr char kPluginName[] = "cuda";
 inline constexpr bool kNvidia = true;
@@ -58,11 +60,12 @@ inline auto allocate_pinned(void** address, uint64_t bytes) {
 inline auto free_pinned(void* address) { return hipHostFree(address); }
 #endif
 
-// Throws RT_ERROR_OUT_OF_MEMORY, RT_ERROR_UNAVAILABLE or RT_ERROR_DEVICE with the driver's words
-// and code.
+// Does nothing for success. Throws RT_ERROR_OUT_OF_MEMORY, RT_ERROR_UNAVAILABLE or RT_ERROR_DEVICE
+// with the driver's text and code. `what` says in the message what was tried.
 void check(GPU(Error_t) status, const char* what);
 
-// After a launch: the launch itself failed (grid, registers, no code for this device).
+// To be called after a kernel launch: throws if the launch itself failed (grid, registers, no code
+// for this device).
 inline void check_launch(const char* kernel) { check(GPU(GetLastError)(), kernel); }
 
 }  // namespace backends::gpu

@@ -1,13 +1,13 @@
-// attention and its gradient, without a T x T matrix: a block makes one row from keys (or queries)
-// that pass by in pieces, with the softmax kept up to date (Dao et al., "FlashAttention", 2022).
-// Saved: log(sum of exp(scores)) of each row and head.
+// attention and its gradient, without a T x T matrix. A block of threads computes one row; it reads
+// the keys (or queries) in chunks and keeps the softmax up to date (Dao et al., "FlashAttention",
+// 2022). The forward saves log(sum of exp(scores)) of each row and head.
 #include "backends/gpu/rows.h"
 
 namespace backends::gpu {
 namespace {
 
-constexpr int kMostEach =
-    4;  // columns of a head that one thread adds up: heads of up to 1,024 columns
+// Columns of a head that one thread sums up, so a head may have up to 1,024 columns.
+constexpr int kMostEach = 4;
 
 struct AttentionShape {
   int64_t n, t, c, heads, d;  // qkv [n,t,3c], c = heads d
@@ -22,7 +22,8 @@ struct Row {
     const int64_t line = row / s.t;
     return {line / s.heads, line % s.heads, row - line * s.t};
   }
-  // First column of this head in row `at` of a tensor [n,t,width], in its third number `third`.
+  // The first column of this head in row `at` of a tensor [n,t,width]. `third` selects q, k or v in
+  // qkv (0, 1, 2) and is 0 for other tensors.
   GPU_DEVICE int64_t in(const AttentionShape& s, int64_t at, int64_t width, int64_t third) const {
     return (sample * s.t + at) * width + third * s.c + head * s.d;
   }
@@ -55,7 +56,7 @@ struct Attention {
       const int64_t j = j0 + t;
       const C score = j < keys ? scale * dot(q, qkv + at.in(s, j, 3 * s.c, 1), s.d) : C(-INFINITY);
       const C next = Max::combine(largest, block_reduce<Max>(score, scratch));
-      // Scores that all are -infinity so far become 0: a number may follow.
+      // If all scores so far are -infinity, they become 0, because a finite score may follow.
       const C base = next == C(-INFINITY) ? C(0) : next;
       const C fade = largest == next ? C(1) : exp_of(largest - base);
       weights[t] = j < keys ? exp_of(score - base) : C(0);
@@ -80,7 +81,7 @@ struct Attention {
   }
 };
 
-// delta = dy . y of each row and head, one thread each.
+// delta = dy . y of each row and head, one thread per row.
 template <typename T>
 struct Delta {
   const T *dy, *y;
@@ -108,7 +109,7 @@ struct Pair {
   }
 };
 
-// dq of one query: ds_ij k_j over the keys.
+// dq of one query: the sum of ds_ij k_j over the keys.
 template <typename T>
 struct QueryGradient {
   using C = Compute<T>;
@@ -140,7 +141,7 @@ struct QueryGradient {
   }
 };
 
-// dk and dv of one key: ds_ij q_i and p_ij dy_i over the queries that see it.
+// dk and dv of one key: the sums of ds_ij q_i and p_ij dy_i over the queries that see it.
 template <typename T>
 struct KeyGradient {
   using C = Compute<T>;

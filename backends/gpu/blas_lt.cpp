@@ -24,7 +24,7 @@ using Algorithm = LT(MatmulHeuristicResult_t);
 #define SPELL_AGAIN(name) #name
 #define SPELL(name) SPELL_AGAIN(name)
 
-// The functions in use, found at run time.
+// The functions of the library that are used, looked up at run time.
 struct Functions {
   explicit Functions(const Library& library) {
     library.find(SPELL(LT(Create)), create);
@@ -76,7 +76,7 @@ struct Functions {
 #endif
 };
 
-// A library and its handle, which any thread may use.
+// The library and its handle. Any thread may use both.
 struct Blas {
   explicit Blas(bool tf32_allowed) : library(BACKENDS_GPU_BLAS_LT), call(library) {
     tf32 = tf32_allowed;
@@ -121,12 +121,12 @@ uint32_t epilogue_of(const Gemm& gemm) {
   return bias ? LT_CONSTANT(EPILOGUE_BIAS) : LT_CONSTANT(EPILOGUE_DEFAULT);
 }
 
-// One of the library's small structs, which it makes and frees.
+// One of the library's small structs. The library makes and frees it.
 template <typename Pointer>
 using Owned = std::unique_ptr<std::remove_pointer_t<Pointer>, Status (*)(Pointer)>;
 
-// What the library is told of a product. The address of the bias is said at each launch, so one
-// thread at a time launches.
+// The library's description of a product. Each launch stores the address of the bias in it, so only
+// one thread at a time launches.
 class Product {
  public:
   Product(std::shared_ptr<const Blas> blas, const Gemm& gemm)
@@ -137,7 +137,8 @@ class Product {
         right_(lay(gemm.right)),
         d_(lay(gemm.d)) {}
 
-  // The library's favourites first; empty if it does not do this.
+  // The library's preferred algorithms first. Empty, with the reason in `without`, if the library
+  // does not do this product.
   std::vector<Algorithm> algorithms(size_t most, std::string* without) const {
     const auto preference = prefer();
     std::vector<Algorithm> results(most);
@@ -206,7 +207,7 @@ class Product {
     set(d, LT_CONSTANT(MATMUL_DESC_EPILOGUE), epilogue_of(gemm_));
     if (gemm_.bias < 0) return owned;
     set(d, LT_CONSTANT(MATMUL_DESC_BIAS_DATA_TYPE), static_cast<int32_t>(type_of(gemm_.dtype)));
-    // For the choice of an algorithm it counts how the bias is aligned, not where it is.
+    // The choice of an algorithm depends on the alignment of the bias, not on its address.
     set_bias(d, reinterpret_cast<const void*>(kAlignment));
     return owned;
   }
@@ -235,16 +236,17 @@ class Product {
     };
     set(LT_CONSTANT(MATMUL_PREF_MAX_WORKSPACE_BYTES), kMostBlasWorkspace);
 #if defined(BACKENDS_GPU_CUDA)
-    // A split sum is added up in its own type and in a fixed order.
+    // A sum that is split over k is added up in the compute type and in a fixed order.
     set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
         uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
 #endif
     return owned;
   }
 
-  std::shared_ptr<const Blas> blas_;  // plans may not outlive the device, but need not know it
+  std::shared_ptr<const Blas> blas_;  // keeps the library while plans exist, without a pointer to
+                                      // the device
   Gemm gemm_;
-  std::mutex mutex_;  // from the address of the bias to the end of the launch
+  std::mutex mutex_;  // held from setting the bias to the end of the launch
   Description description_;
   Layout left_, right_, d_;
 };
@@ -256,7 +258,8 @@ class BlasLt : public Vendor {
   std::vector<Kernel> kernels(const Operation& op, size_t most, std::string* without) override {
     std::vector<Kernel> kernels;
     if (!op.is(RT_OP_MATMUL)) return kernels;
-    // Which epilogues there are depends on types and device: with fewer until the library agrees.
+    // The available epilogues depend on types and device, so the library is asked with fewer
+    // post-operations until it agrees.
     for (uint32_t fused = op.post_op_count();; --fused) {
       const auto gemm = gemm_of(op, fused);
       if (!gemm) return kernels;

@@ -1,6 +1,6 @@
-// The one place that knows whether matrices are multiplied by cuBLASLt or by hipBLASLt, two
-// libraries with the same functions: LT(Matmul) is cublasLtMatmul or hipblasLtMatmul. Types and
-// constants likewise: LT(MatmulDesc_t), LT_CONSTANT(EPILOGUE_RELU), BLAS_CONSTANT(OP_T).
+// The one place that knows whether cuBLASLt or hipBLASLt multiplies matrices. The two libraries
+// have the same functions: LT(Matmul) is cublasLtMatmul or hipblasLtMatmul. Types and constants
+// follow the same rule: LT(MatmulDesc_t), LT_CONSTANT(EPILOGUE_RELU), BLAS_CONSTANT(OP_T).
 #ifndef BACKENDS_GPU_BLAS_LT_NAMES_H_
 #define BACKENDS_GPU_BLAS_LT_NAMES_H_
 
@@ -27,13 +27,13 @@ namespace backends::gpu {
 #if defined(BACKENDS_GPU_CUDA)
 using BlasNumber = cudaDataType_t;
 inline constexpr char kBlasName[] = "cuBLAS", kBlasLtName[] = "cublaslt";
-// A launch may use this much scratch memory; what cuBLAS recommends for Hopper.
+// The most workspace that a launch may use, in bytes; the size that cuBLAS recommends for Hopper.
 inline constexpr uint64_t kMostBlasWorkspace = 32 << 20;
 #else
 using BlasNumber = hipDataType;
 inline constexpr char kBlasName[] = "hipBLAS", kBlasLtName[] = "hipblaslt";
-// None, so no sum over k is split: how hipBLASLt adds up split sums is not documented, and some of
-// its kernels count in memory of the handle, which launches on two streams would share.
+// No workspace, so that no sum over k is split. How hipBLASLt adds up split sums is not documented,
+// and some of its kernels count in memory of the handle, which launches on two streams would share.
 inline constexpr uint64_t kMostBlasWorkspace = 0;
 #endif
 

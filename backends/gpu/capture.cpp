@@ -1,11 +1,11 @@
-// rt.capture: a graph of CUDA or HIP.
+// The table rt.capture, by graphs of CUDA or HIP.
 #include "rt/capture.h"
 
 #include <memory>
 
 #include "backends/gpu/objects.h"
 
-#if !defined(__HIP_CPU_RT__)  // which has no graphs
+#if !defined(__HIP_CPU_RT__)  // HIP-CPU has no graphs
 
 struct rt_recording {
   rt_device* device;
@@ -25,7 +25,8 @@ struct Graph {
   }
 };
 
-// Other threads (ranks, the loader) go on allocating meanwhile: only this one is held to the rules.
+// Other threads (ranks, the loader) continue to allocate during a capture, so only the calling
+// thread is held to the rules of capturing.
 rt_status begin(rt_stream* stream, rt_error* error) {
   return guard(error, [&] {
     use(*stream->device);
@@ -53,7 +54,8 @@ rt_status replay(rt_recording* recording, rt_stream* stream, rt_error* error) {
   });
 }
 
-// Rare; the stream of the last replay may be gone already.
+// Synchronizes the whole device, because the stream of the last replay may already be destroyed.
+// Recordings are destroyed rarely.
 void destroy(rt_recording* recording) {
   static_cast<void>(GPU(SetDevice)(recording->device->gpu.index));
   static_cast<void>(GPU(DeviceSynchronize)());

@@ -1,6 +1,6 @@
-// Sums over the rows of a [rows, columns] view, one for each column: neighbouring threads read
-// neighbouring columns, chunks of rows are added up in their order, so the bits are the same every
-// time.
+// Sums over the rows of a [rows, columns] view, one for each column. Neighbouring threads read
+// neighbouring columns. Chunks of rows are added up in their order, so the result has the same bits
+// every time.
 #ifndef BACKENDS_GPU_COLUMNS_H_
 #define BACKENDS_GPU_COLUMNS_H_
 
@@ -9,25 +9,27 @@
 namespace backends::gpu {
 
 inline constexpr int kColumnLanes = 32;                  // columns of a block
-inline constexpr int kRowLanes = kBlock / kColumnLanes;  // rows that a block reads at once
+inline constexpr int kRowLanes = kBlock / kColumnLanes;  // rows that a block reads at a time
 inline constexpr int64_t kMostChunks = 256;              // of rows
 
-// A power of two, so that zeros behind the last row seldom change what is added to what.
+// The number of rows in a chunk. It is a power of two, so that adding rows of zeros at the end
+// seldom changes the order of the sum.
 inline int64_t rows_of_chunk(int64_t rows) {
   int64_t size = 64;
   while (size * kMostChunks < rows) size *= 2;
   return size;
 }
+// The number of chunks that the rows are divided into; at least 1.
 inline int64_t column_chunks(int64_t rows) {
   return std::max<int64_t>(divide_up(rows, rows_of_chunk(rows)), 1);
 }
-// Workspace of column_sums: [chunks][Width][columns].
+// Bytes of workspace that column_sums needs: [chunks][Width][columns] of C.
 template <typename C>
 uint64_t column_workspace(int64_t rows, int64_t columns, int width) {
   return static_cast<uint64_t>(column_chunks(rows) * columns * width) * sizeof(C);
 }
 
-// partial[chunk][k][column] = sum over the chunk's rows of f(row, column, terms)'s k-th term.
+// partial[chunk][k][column] = sum k of the function over the rows of the chunk.
 template <typename C, int Width, typename Function>
 GPU_KERNEL void column_kernel(int64_t rows, int64_t columns, int64_t chunk_rows, C* partial,
                               Function f) {
@@ -54,7 +56,7 @@ GPU_KERNEL void column_kernel(int64_t rows, int64_t columns, int64_t chunk_rows,
   }
 }
 
-// finish(column, totals): one thread a column.
+// Calls finish(column, totals) for each column, in one thread.
 template <typename C, int Width, typename Function, typename Finish>
 struct ColumnFinish {
   const C* partial;
@@ -72,8 +74,9 @@ struct ColumnFinish {
   }
 };
 
-// Two launches. `Function` has start(), combine(a, b) and operator()(row, column, C (&sums)[Width])
-// that adds to sums.
+// Queues two kernels. `Function` has start(), combine(a, b) and operator()(row, column, C
+// (&sums)[Width]), which adds the terms of one element to `sums`. `workspace` has column_workspace
+// bytes.
 template <typename C, int Width, typename Function, typename Finish>
 void column_sums(const Launch& l, int64_t rows, int64_t columns, C* workspace, Function f,
                  Finish finish, const char* name) {
@@ -88,14 +91,14 @@ void column_sums(const Launch& l, int64_t rows, int64_t columns, C* workspace, F
            ColumnFinish<C, Width, Function, Finish>{workspace, columns, chunks, f, finish}, name);
 }
 
-// For functions that add.
+// The base of functions whose combination is addition.
 template <typename C>
 struct Adds {
   GPU_DEVICE C start() const { return C(0); }
   GPU_DEVICE C combine(C a, C b) const { return a + b; }
 };
 
-// The sum of a column itself.
+// Sums the elements of a column.
 template <typename T>
 struct ColumnOf : Adds<Compute<T>> {
   const T* x;

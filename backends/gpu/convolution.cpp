@@ -5,7 +5,7 @@
 namespace backends::gpu {
 namespace {
 
-// Of a tensor [N,H,W,C]; weights [O,KH,KW,C/G] are the same.
+// Describes a tensor [N,H,W,C]. Weights [O,KH,KW,C/G] have the same form.
 Tensor4 channels_last(const rt_tensor_desc& t, uint32_t index, bool is_output) {
   const int64_t h = t.dims[1], w = t.dims[2], c = t.dims[3];
   return {{t.dims[0], c, h, w}, {h * w * c, 1, w * c, c}, index, is_output};

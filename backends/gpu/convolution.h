@@ -1,6 +1,6 @@
-// A convolution in the words of cuDNN and MIOpen: dims always in the order N,C,H,W (weights
-// O,C/G,H,W), strides in elements say how the tensor lies; groups are how often the weights'
-// channels fit the image's.
+// A convolution in the terms of cuDNN and MIOpen: dims are always in the order N,C,H,W (weights
+// O,C/G,H,W), and strides in elements describe the memory. The number of groups follows from the
+// channels of the image and of the weights.
 #ifndef BACKENDS_GPU_CONVOLUTION_H_
 #define BACKENDS_GPU_CONVOLUTION_H_
 
@@ -15,30 +15,33 @@ namespace backends::gpu {
 
 using rt::sdk::Operation;
 
-// A tensor of the operation: input `index`, or output `index`.
+// A tensor of the operation: its input or output number `index`.
 struct Tensor4 {
   std::array<int64_t, 4> dims{}, strides{};
   uint32_t index = 0;
   bool is_output = false;
 };
 
+// Which of the three operations a Convolution is.
 enum class Direction { kForward, kBackwardData, kBackwardWeights };
 
+// All sizes are in elements.
 struct Convolution {
   rt_dtype dtype;
   Direction direction;
-  Tensor4 image, weights, result;  // the one that `direction` makes is an output
-  // Height, width.
+  Tensor4 image, weights, result;  // the tensor that `direction` computes is the output
+  // Height and width.
   std::array<int64_t, 2> pad_before, pad_after, stride, dilation;
 
-  // Post-operations of kForward that are in the graph, from the first: y = relu(conv + residual +
-  // bias). Inputs of the operation; -1: none.
+  // The post-operations of kForward that the library does, counted from the first: y = relu(conv +
+  // residual + bias). `bias` and `residual` are inputs of the operation; -1: none.
   int32_t bias = -1, residual = -1;
   bool relu = false;
   uint32_t fused = 0;
 };
 
-// With at most `most_fused` post-operations. None: not a convolution, or one without elements.
+// Describes the convolution with at most `most_fused` post-operations. Empty if the operation is no
+// convolution, or if a tensor has no elements.
 std::optional<Convolution> convolution_of(const Operation& op, uint32_t most_fused);
 
 }  // namespace backends::gpu

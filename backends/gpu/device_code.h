@@ -1,4 +1,4 @@
-// What all kernels share: element types, block-wide reductions, grid sizes.
+// Code that all kernels share: element types, block-wide reductions, grid sizes.
 #ifndef BACKENDS_GPU_DEVICE_CODE_H_
 #define BACKENDS_GPU_DEVICE_CODE_H_
 
@@ -11,7 +11,7 @@
 
 namespace backends::gpu {
 
-// The type that an element is computed in.
+// The type that an element of type T is computed in.
 template <typename T>
 struct ComputeOf {
   using type = float;
@@ -23,13 +23,13 @@ struct ComputeOf<double> {
 template <typename T>
 using Compute = typename ComputeOf<T>::type;
 
-// Calls body.operator()<float>() or <double>(): operations without a form in 16 bits.
+// Calls body.operator()<float>() or <double>(). For operations without a form in 16 bits.
 template <typename Body>
 auto for_wide(rt_dtype dtype, Body&& body) {
   return dtype == RT_FLOAT64 ? body.template operator()<double>()
                              : body.template operator()<float>();
 }
-// Calls body.operator()<type of the elements>().
+// Calls body.operator()<T>() with the type of the elements.
 template <typename Body>
 auto for_floating(rt_dtype dtype, Body&& body) {
   if (dtype == RT_FLOAT16) return body.template operator()<Float16>();
@@ -37,21 +37,24 @@ auto for_floating(rt_dtype dtype, Body&& body) {
   return for_wide(dtype, body);
 }
 
-inline constexpr int kBlock = 256;            // threads
-inline constexpr int64_t kMostBlocks = 8192;  // of a grid-stride loop
+inline constexpr int kBlock = 256;            // threads of a block
+inline constexpr int64_t kMostBlocks = 8192;  // of the grid of a grid-stride loop
 
 inline int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-// Blocks for `count` elements, `each` per thread, in a grid-stride loop; at least one.
+// The number of blocks for a grid-stride loop over `count` elements with `each` elements per
+// thread; at least one.
 inline uint32_t grid_for(int64_t count, int64_t each = 1) {
   return static_cast<uint32_t>(
       std::clamp<int64_t>(divide_up(count, kBlock * each), 1, kMostBlocks));
 }
 
+// The number of the calling thread in its grid, and the number of threads in the grid.
 GPU_DEVICE int64_t global_thread() {
   return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
 }
 GPU_DEVICE int64_t global_threads() { return static_cast<int64_t>(gridDim.x) * blockDim.x; }
 
+// The ways in which block_reduce combines two values.
 struct Sum {
   template <typename T>
   GPU_DEVICE static T combine(T a, T b) {
@@ -62,12 +65,12 @@ struct Max {
   template <typename T>
   GPU_DEVICE static T combine(T a, T b) {
     return a != a || a > b ? a : b;
-  }  // NaN wins
+  }  // NaN counts as larger
 };
 
-// The combination of the `value`s of all kBlock threads, in every thread; `scratch` has room for
-// kBlock values and may be used again at once. The order of combination is fixed, so the bits are
-// the same every time.
+// Combines the `value`s of all kBlock threads and returns the result in every thread. `scratch` has
+// room for kBlock values and may be reused at once. The order of combination is fixed, so the
+// result has the same bits every time.
 #if defined(__HIP_CPU_RT__)
 template <typename How, typename T>
 GPU_DEVICE T block_reduce(T value, T* scratch) {
@@ -96,7 +99,8 @@ GPU_DEVICE T of_other_lane(T value, int mask) {
   return __shfl_xor(value, mask);
 }
 #endif
-// The threads of a warp read each other's registers; then one value a warp is left.
+// The threads of a warp exchange registers first; then one value per warp is combined through
+// shared memory.
 template <typename How, typename T>
 GPU_DEVICE T block_reduce(T value, T* scratch) {
   const int t = static_cast<int>(threadIdx.x), warp = warp_size();
@@ -112,7 +116,7 @@ GPU_DEVICE T block_reduce(T value, T* scratch) {
 }
 #endif
 
-// erfc, exp... of the type.
+// The functions of the C library for float and double.
 GPU_DEVICE float erfc_of(float x) { return erfcf(x); }
 GPU_DEVICE double erfc_of(double x) { return erfc(x); }
 GPU_DEVICE float exp_of(float x) { return expf(x); }
@@ -124,7 +128,7 @@ GPU_DEVICE double log_of(double x) { return log(x); }
 GPU_DEVICE float sqrt_of(float x) { return sqrtf(x); }
 GPU_DEVICE double sqrt_of(double x) { return sqrt(x); }
 
-// Shapes as kernels see them.
+// The last dimension of a tensor, and the product of all others.
 inline int64_t last_dim(const rt_tensor_desc& t) { return t.rank > 0 ? t.dims[t.rank - 1] : 1; }
 inline int64_t row_count(const rt_tensor_desc& t) {
   int64_t rows = 1;

@@ -1,5 +1,5 @@
-// rt.device: memory, streams and events of CUDA or HIP. A driver that is missing or too old shows
-// as one device that is not usable, with the driver's own words.
+// The table rt.device: memory, streams and events of CUDA or HIP. If the driver is missing or too
+// old, the table lists one device that is not usable, with the driver's text as the reason.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -15,13 +15,13 @@ using rt::sdk::guard;
 
 namespace {
 
-// Operands may have these; the 16-bit ones are computed with in float32.
+// The types that operands may have. Operands in 16 bits are computed with in float32.
 constexpr uint64_t kComputed = RT_DTYPE_BIT(RT_FLOAT32) | RT_DTYPE_BIT(RT_FLOAT64) |
                                RT_DTYPE_BIT(RT_FLOAT16) | RT_DTYPE_BIT(RT_BFLOAT16);
 constexpr uint64_t kStored = kComputed | RT_DTYPE_BIT(RT_INT32) | RT_DTYPE_BIT(RT_INT64) |
                              RT_DTYPE_BIT(RT_UINT8) | RT_DTYPE_BIT(RT_INT8);
 
-// Devices of the driver; fails with the driver's words.
+// The number of the driver's devices. Throws with the driver's text if there is none.
 int32_t driver_count() {
   int count = 0;
   check(GPU(GetDeviceCount)(&count), "find devices");
@@ -52,7 +52,7 @@ void expect_room(const T* output, const char* what) {
 }
 
 rt_status count(void*, int32_t* count, rt_error*) {
-  *count = 1;  // the one that says why there is none
+  *count = 1;  // the unusable device that carries the reason
   guard(nullptr, [&] { *count = driver_count(); });
   return RT_OK;
 }
@@ -101,7 +101,7 @@ rt_status open(void* self, int32_t index, const rt_device_options* options, rt_d
 void close(rt_device* device) { delete device; }
 
 void release(void* address, int32_t kind) {
-  // Nothing can be done about an error here; the next call reports it.
+  // An error cannot be handled here; the next call reports it.
   static_cast<void>(kind == RT_MEMORY_PINNED_HOST ? free_pinned(address) : GPU(Free)(address));
 }
 
@@ -278,7 +278,7 @@ rt_status utilisation(rt_device* device, rt_utilisation* utilisation, rt_error* 
 
 void check(GPU(Error_t) status, const char* what) {
   if (status == GPU(Success)) return;
-  static_cast<void>(GPU(GetLastError)());  // not reported twice
+  static_cast<void>(GPU(GetLastError)());  // so that the error is not reported again
   const bool unavailable = status == GPU(ErrorNoDevice) || status == GPU(ErrorInsufficientDriver);
   Error error(unavailable ? RT_ERROR_UNAVAILABLE : RT_ERROR_DEVICE,
               format("%s: %s failed: %s", kApiName, what, GPU(GetErrorString)(status)),

@@ -1,4 +1,4 @@
-// activation, activation_backward, add, subtract, multiply, divide, scale, dropout
+// activation, activation_backward, add, subtract, multiply, divide, scale, dropout.
 #include "backends/gpu/device_code.h"
 #include "backends/gpu/philox.h"
 #include "backends/gpu/post_ops.h"
@@ -6,14 +6,14 @@
 namespace backends::gpu {
 namespace {
 
-// 16 bytes, moved by one instruction.
+// 16 bytes, which one instruction loads or stores.
 template <typename T>
 struct alignas(16) Pack {
   static constexpr int kCount = 16 / sizeof(T);
   T value[kCount];
 };
 
-// y[i] = f(x[i], s[i]); s may be x. Packs first, the tail by single elements.
+// y[i] = f(x[i], s[i]); s may be x. Whole packs come first, then the remaining elements one by one.
 template <typename T, typename Function>
 GPU_KERNEL void map_kernel(const T* x, const T* s, T* y, int64_t count, Function f) {
   using C = Compute<T>;
@@ -79,12 +79,12 @@ struct Combine {
   GPU_DEVICE C operator()(C a, C b) const { return compute(kind, a, b); }
 };
 
-// Where the operands of element i of the result are; dimensions that lie alike in all three are
-// one.
+// The strides with which the operands are read for each element of the result. Neighbouring
+// dimensions that all three tensors traverse in the same way are merged.
 struct Broadcast {
   int32_t rank = 0;
-  int64_t dims[RT_MAX_RANK], a[RT_MAX_RANK],
-      b[RT_MAX_RANK];  // last dimension first; strides 0 where one repeats
+  // The last dimension comes first; strides are in elements, and 0 for a dimension that repeats.
+  int64_t dims[RT_MAX_RANK], a[RT_MAX_RANK], b[RT_MAX_RANK];
 };
 
 template <typename T>
@@ -108,7 +108,7 @@ Broadcast broadcast_of(const Operation& op) {
   const rt_tensor_desc& c = op.output(0);
   Broadcast at;
   int64_t size[2] = {1, 1};
-  for (int32_t d = 0; d < c.rank; ++d) {  // from the last
+  for (int32_t d = 0; d < c.rank; ++d) {  // from the last dimension
     int64_t stride[2];
     for (uint32_t k = 0; k < 2; ++k) {
       const rt_tensor_desc& t = op.input(k);
@@ -189,16 +189,16 @@ Kernel make_arithmetic(const Properties&, const Operation& op) {
   });
 }
 
-// Which element of its sample the element e of a part is.
+// The position of element e of a slice in the whole sample.
 struct Part {
-  int64_t columns, whole_columns, first;  // columns = 0: the whole
+  int64_t columns, whole_columns, first;  // columns = 0: the sample is whole
   GPU_DEVICE int64_t number(int64_t e) const {
     return columns == 0 ? e : e / columns * whole_columns + first + e % columns;
   }
 };
 
 struct DropoutShape {
-  int64_t count, sample;  // elements, of all and of one sample
+  int64_t count, sample;  // elements of the tensor and of one sample
   Part part;
   double probability;
   uint64_t seed;

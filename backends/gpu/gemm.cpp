@@ -6,13 +6,13 @@
 namespace backends::gpu {
 namespace {
 
-// Row-major [rows, columns] of the operand.
+// A row-major matrix [rows, columns] as BLAS sees it.
 ColumnMajor transposed(int64_t rows, int64_t columns, int64_t batch_stride) {
   return {columns, rows, columns, batch_stride};
 }
 
-// Takes the next post-operation in if what the library does after the product still gives the same:
-// bias and residual in any order, each once, then the activation.
+// Adds the next post-operation to `gemm` if the library's epilogue gives the same result: bias and
+// residual in any order, each at most once, then the activation.
 bool take(Gemm& gemm, const rt_post_op& post) {
   if (gemm.activation != 0) return false;
   if (post.kind == RT_POST_BIAS && gemm.bias < 0) {
@@ -39,7 +39,7 @@ std::optional<Gemm> gemm_of(const Operation& op, uint32_t most_fused) {
   const int64_t k = a.dims[a.rank - (ta ? 2 : 1)], n = b.dims[b.rank - (tb ? 2 : 1)];
   int64_t m = a.dims[a.rank - (ta ? 1 : 2)], batch = 1;
   for (int32_t i = 0; i + 2 < a.rank; ++i) batch *= a.dims[i];
-  if (b.rank == 2 && !ta) {  // the rows of all matrices below each other
+  if (b.rank == 2 && !ta) {  // the rows of all matrices form one matrix
     m *= batch;
     batch = 1;
   }

@@ -1,5 +1,5 @@
-// rt.kernel. Whether an operation is well formed is asked of the reference, which defines it; so
-// factories need not check.
+// The table rt.kernel. The reference, which defines the operations, checks descriptions, so
+// factories need not check them.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -15,11 +15,12 @@ using rt::sdk::Error;
 using rt::sdk::format;
 using rt::sdk::guard;
 
-constexpr double kTolerance = 2e-5;  // of float32; sums are in the type of the operands
+constexpr double kTolerance = 2e-5;  // float32; sums are in the type of the operands
 constexpr double kTolerance64 = 1e-12;
-// One unit in the last place: sums in another order may be rounded to the neighbour.
+// One unit in the last place, because a sum in another order may be rounded to the neighbouring
+// number.
 constexpr double kTolerance16 = 0x1p-10, kToleranceBrain16 = 0x1p-7;
-constexpr size_t kMostWays = 5;  // candidates of a query; the last one is the own kernel
+constexpr size_t kMostWays = 5;  // most candidates of a query; the last one is our own kernel
 
 const Entry* find_entry(const Operation& op) {
   for (const Family family : {elementwise_family(), reduction_family(), loss_family(),
@@ -43,9 +44,9 @@ double tolerance_of(const Operation& op) {
   return wide ? kTolerance64 : kTolerance;
 }
 
-// At most `most` ways of doing it, the default first: those of the vendor's libraries, then the own
-// kernel. If there is none: the reason of the own kernel's refusal. `without`: why a library that
-// should do it does not.
+// At most `most` candidates for the operation, the default first: those of the vendor's libraries,
+// then our own kernel. Throws the error of our own kernel if there is no candidate. `without`
+// receives the reason if a library that should serve the operation does not.
 std::vector<Kernel> make(const rt_device& device, const Operation& op, size_t most,
                          std::string* without) {
   std::vector<Kernel> ways;
@@ -71,7 +72,7 @@ uint32_t most_post_ops(const Operation& op) {
   return entry != nullptr && entry->fuses ? kMostPostOps : 0;
 }
 
-// Algorithm i + 1 is ways[i]; candidate 0 was filled for the own kernel.
+// Writes the candidates; algorithm i + 1 is ways[i]. Candidate 0 already describes our own kernel.
 void list(const std::vector<Kernel>& ways, rt_support* support) {
   support->candidate_count = static_cast<uint32_t>(ways.size());
   if (support->candidates == nullptr) return;
@@ -85,7 +86,7 @@ void list(const std::vector<Kernel>& ways, rt_support* support) {
   }
 }
 
-// The description with as many post-operations as a kernel fuses.
+// The description with only the first `fused` post-operations.
 rt_op_desc fusible(const Operation& op, uint32_t fused) {
   rt_op_desc desc = op.desc();
   desc.post_op_count = fused;

@@ -9,9 +9,9 @@ namespace {
 using rt::sdk::Error;
 using rt::sdk::format;
 
-constexpr size_t kMostKept = 4;  // ways of doing an operation
+constexpr size_t kMostKept = 4;  // candidates of the libraries for an operation
 
-// All that an answer depends on.
+// A text with everything that the answer of a library depends on.
 std::string signature(const Operation& op) {
   std::string text(op.name());
   for (uint32_t i = 0; i < op.input_count(); ++i) text += rt::sdk::to_string(op.input(i));

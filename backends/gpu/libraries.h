@@ -1,4 +1,4 @@
-// The vendor's libraries that a build has.
+// The libraries of the vendor that a build has.
 #ifndef BACKENDS_GPU_LIBRARIES_H_
 #define BACKENDS_GPU_LIBRARIES_H_
 
@@ -13,20 +13,22 @@
 
 namespace backends::gpu {
 
-// The key in [device.<plugin>] that has one.
+// The key in [device.<plugin>] that enables the libraries, for plugins that have some.
 inline constexpr char kLibrariesKey[] = "vendor_libraries";
 
-// Throws RT_ERROR_INVALID_ARGUMENT if it is neither true nor false.
+// The value of an option, or `otherwise` if it is not given. Throws RT_ERROR_INVALID_ARGUMENT if it
+// is neither true nor false.
 bool boolean_option(const rt_device_options& options, const char* key, bool otherwise);
 
-// Asks one library after the other. Answers are kept: layers are alike, and some plans take a
-// second to make.
+// Asks one library after another. Answers are kept, because many layers are alike and some plans
+// take a second to make. Any thread may call kernels().
 class Libraries : public Vendor {
  public:
   using Open = std::function<std::unique_ptr<Vendor>()>;
 
-  // A library that does not open leaves its operations to the own kernels. `without`: what is
-  // without it, for a warning.
+  // Opens a library and adds it to the list. If it does not open, our own kernels serve its
+  // operations, and `host` (may be null) gets a warning: `without` names these operations, and the
+  // error's text follows.
   void add(const Open& open, const char* without, const rt_host* host);
   std::vector<Kernel> kernels(const Operation& op, size_t most, std::string* without) override;
 

@@ -1,5 +1,5 @@
-// A shared library of the vendor, loaded when a device is opened: so the plugin also loads where it
-// is missing, and a list of plugins does not read its hundreds of megabytes.
+// A shared library of the vendor. It is loaded when a device is opened, so that the plugin can be
+// loaded without it, and a list of plugins does not read hundreds of megabytes.
 #ifndef BACKENDS_GPU_LIBRARY_H_
 #define BACKENDS_GPU_LIBRARY_H_
 
@@ -11,9 +11,11 @@
 
 namespace backends::gpu {
 
+// Any thread may look up symbols.
 class Library {
  public:
-  // Stays loaded for the life of the process: its threads and exit handlers outlive any device.
+  // Loads the library; throws RT_ERROR_UNAVAILABLE if that fails. The library stays loaded for the
+  // life of the process, because its threads and exit handlers outlive any device.
   explicit Library(const char* name)
       : name_(name), handle_(dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)) {
     if (handle_ == nullptr) throw rt::sdk::Error(RT_ERROR_UNAVAILABLE, dlerror());
@@ -22,6 +24,8 @@ class Library {
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
 
+  // Sets `function` to the address of `symbol`. Throws RT_ERROR_UNAVAILABLE if the library lacks
+  // it.
   template <typename Function>
   void find(const char* symbol, Function& function) const {
     find_optional(symbol, function);
@@ -29,7 +33,7 @@ class Library {
     throw rt::sdk::Error(RT_ERROR_UNAVAILABLE, name_ + ": symbol " + symbol + " is missing");
   }
 
-  // Null where the library lacks it.
+  // Sets `function` to the address of `symbol`, or to null if the library lacks it.
   template <typename Function>
   void find_optional(const char* symbol, Function& function) const {
     function = reinterpret_cast<Function>(dlsym(handle_, symbol));

@@ -1,5 +1,5 @@
-// softmax, log_softmax, cross_entropy (whole and in parts), mean_squared_error, correct_count, and
-// gradients: a block a row.
+// softmax, log_softmax, cross_entropy (whole, and with classes split over tensor-parallel ranks),
+// mean_squared_error, correct_count, and their gradients. A block of threads computes one row.
 #include "backends/gpu/rows.h"
 
 namespace backends::gpu {
@@ -54,7 +54,7 @@ struct CrossEntropy {
     const T* from = logits + row * width;
     const C w = weight[row];
     const RowSum<C> s = sum_row(from, width, scratch);
-    // A padded row may hold anything, NaN included.
+    // A padding row may hold anything, even NaN.
     const C loss =
         w == C(0) ? C(0) : w * (log_of(s.sum) - (static_cast<C>(from[labels[row]]) - s.largest));
     if (threadIdx.x == 0) row_loss[row] = loss;
@@ -98,7 +98,8 @@ struct Correct {
   }
 };
 
-// part [rows,4]: largest, sum, the label's logit, whether the first largest is the label's.
+// part [rows,4]: the largest logit, the sum, the label's logit, and whether the first largest logit
+// is the label's.
 template <typename T>
 struct Statistics {
   using C = Compute<T>;
@@ -115,13 +116,14 @@ struct Statistics {
     const bool mine = label >= 0 && label < width;
     C* to = part + row * 4;
     to[0] = s.largest;
-    to[1] = s.largest == C(-INFINITY) ? C(0) : s.sum;  // of nothing but -infinity
+    to[1] = s.largest == C(-INFINITY) ? C(0) : s.sum;  // if all logits are -infinity
     to[2] = mine ? static_cast<C>(from[label]) : C(0);
     to[3] = mine && first == label ? C(1) : C(0);
   }
 };
 
-// One thread a row: rows [R,2], and loss and count of the row side by side.
+// One thread per row computes the row of `merged` [R,2], and the loss and the count of the row side
+// by side.
 template <typename T>
 struct Merge {
   using C = Compute<T>;
@@ -207,7 +209,7 @@ struct Shape {
   int64_t rows, width;
 };
 Shape rows_of(const rt_tensor_desc& x) { return {row_count(x), last_dim(x)}; }
-// One row a sample, whatever follows.
+// One row per sample, whatever dimensions follow.
 Shape samples_of(const rt_tensor_desc& y) {
   const int64_t count = rt::sdk::element_count(y);
   return {y.dims[0], y.dims[0] == 0 ? 0 : count / y.dims[0]};
@@ -235,7 +237,7 @@ Kernel make_softmax(const Properties&, const Operation& op) {
   });
 }
 
-// A row kernel that leaves a number for each row in the workspace, and their sum.
+// Runs a row kernel that writes one number per row to the workspace, and sums these numbers.
 template <template <typename> typename RowKernel, typename T, typename Second>
 Kernel summed_rows(const Shape& s, const char* name) {
   using C = Compute<T>;

@@ -7,9 +7,9 @@ namespace {
 // ---- embedding
 
 struct Table {
-  int64_t count, rows, width;  // indices; of the table
-  int64_t first_row;           // -1: the table is whole
-  // The table's row of an index; -1: in another part of the table.
+  int64_t count, rows, width;  // count: number of indices; rows, width: of the table
+  int64_t first_row;           // first row of the tensor-parallel slice; -1: the table is whole
+  // The row of `table` for an index; -1 if another tensor-parallel slice of the table has it.
   GPU_DEVICE int64_t row_of(int32_t index) const {
     if (first_row < 0) return index;
     const int64_t row = index - first_row;
@@ -34,8 +34,8 @@ struct Embedding {
   }
 };
 
-// Whether any thread of the block says yes, in every thread; a barrier like __syncthreads. HIP-CPU
-// cannot tell and says yes.
+// Is `mine` true in any thread of the block? Returns the answer in every thread and is a barrier
+// like __syncthreads. HIP-CPU cannot tell, so it always returns true.
 GPU_DEVICE bool block_any(bool mine) {
 #if defined(__HIP_CPU_RT__)
   static_cast<void>(mine);
@@ -46,12 +46,12 @@ GPU_DEVICE bool block_any(bool mine) {
 #endif
 }
 
-// A block a row of the table, which looks through all indices and adds up its rows of dy in their
-// order.
+// A block of threads computes one row of the table: it goes through all indices and adds up its
+// rows of dy in their order.
 template <typename T>
 struct EmbeddingBackward {
   using C = Compute<T>;
-  static constexpr int kEach = 4;  // columns of a thread at once
+  static constexpr int kEach = 4;  // columns that a thread sums at a time
   const int32_t* indices;
   const T* dy;
   T* dtable;
@@ -63,7 +63,7 @@ struct EmbeddingBackward {
       C sums[kEach] = {};
       for (int64_t i0 = 0; i0 < s.count; i0 += kBlock) {
         mine[t] = i0 + t < s.count && s.row_of(indices[i0 + t]) == row ? 1 : 0;
-        if (!block_any(mine[t] != 0)) continue;  // a large table: nearly always
+        if (!block_any(mine[t] != 0)) continue;  // nearly always in a large table
         for (int k = 0; k < kBlock; ++k) {
           if (mine[k] == 0) continue;
           for (int e = 0; e < kEach; ++e) {
@@ -106,9 +106,9 @@ Kernel make_embedding_backward(const Properties&, const Operation& op) {
   });
 }
 
-// ---- elements of any type, as bytes
+// ---- elements of any type, moved as bytes
 
-// Calls body.operator()<unsigned integer of that size>().
+// Calls body.operator()<unsigned integer with the size of `dtype`>().
 template <typename Body>
 Kernel for_bytes(rt_dtype dtype, Body&& body) {
   switch (rt::sdk::dtype_bytes(dtype)) {
@@ -128,7 +128,8 @@ struct Transpose {
   const Word* x;
   Word* y;
   int32_t rank;
-  int64_t dims[RT_MAX_RANK], strides[RT_MAX_RANK];  // of y and of x for it, last dimension first
+  int64_t dims[RT_MAX_RANK], strides[RT_MAX_RANK];  // dims of y and the strides of x for them, last
+                                                    // dimension first
   GPU_DEVICE void operator()(int64_t i) const {
     int64_t rest = i, from = 0;
     for (int32_t d = 0; d < rank; ++d) {
@@ -167,10 +168,11 @@ Kernel make_transpose(const Properties&, const Operation& op) {
   });
 }
 
-// Along one axis a tensor is [before, run], run = size along the axis times everything behind it.
-// Element i of the shorter tensor is element `shift` behind its place in the longer one.
+// Along one axis a tensor is [before, run], where run is the size along the axis times everything
+// after it. In each run, the elements of the shorter tensor begin `shift` elements after the start
+// of the longer tensor's run.
 template <typename Word>
-struct Slice {  // from the longer
+struct Slice {  // reads from the longer tensor
   const Word* x;
   Word* y;
   int64_t long_run, short_run, shift;
@@ -179,7 +181,7 @@ struct Slice {  // from the longer
   }
 };
 template <typename Word>
-struct Place {  // into the longer
+struct Place {  // writes to the longer tensor
   const Word* x;
   Word* y;
   int64_t long_run, short_run, shift;
@@ -193,7 +195,7 @@ int64_t run_of(const rt_tensor_desc& t, int64_t axis) {
   for (int64_t d = axis; d < t.rank; ++d) run *= t.dims[d];
   return run;
 }
-// Elements behind one step along the axis.
+// The number of elements in one step along the axis.
 int64_t step_of(const rt_tensor_desc& t, int64_t axis) { return run_of(t, axis + 1); }
 
 Kernel make_concat(const Properties&, const Operation& op) {
@@ -272,9 +274,9 @@ Kernel make_copy(const Properties&, const Operation& op) {
   return kernel;
 }
 
-// ---- numbers
+// ---- operations on numbers
 
-// Calls body.operator()<C++ type>().
+// Calls body.operator()<T>() with the C++ type of `dtype`.
 template <typename Body>
 Kernel for_numeric(rt_dtype dtype, Body&& body) {
   switch (dtype) {

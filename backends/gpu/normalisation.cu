@@ -1,10 +1,11 @@
-// batch_norm (over all dimensions but the last), layer_norm (over the last), and their gradients.
-// Both see x as [rows, columns]. Saved: mean, 1/sqrt(var + epsilon) and what is missing from the
-// mean, in the type that is computed in, one for each column (batch) or row (layer).
+// batch_norm (over all dimensions but the last), layer_norm (over the last dimension), and their
+// gradients. Both see x as [rows, columns]. They save the mean, 1/sqrt(var + epsilon) and a
+// correction of the mean, in the type that is computed in, with one entry per column (batch_norm)
+// or row (layer_norm).
 //
-// The mean of numbers that lie close together, far from zero, is not known to the last digit of
-// their distances: sums of many numbers round, and so does the mean itself. So the second pass adds
-// up the deviations from it too. Their mean is what is missing, and the variance is corrected by it
+// The mean of numbers that are far from zero and close together is less exact than their
+// differences: sums of many numbers round, and so does the mean. So the second pass also adds up
+// the deviations from the mean. Their mean is the correction, and the variance is corrected by it
 // (Chan, Golub, LeVeque, "Algorithms for computing the sample variance", 1983, section 3).
 #include "backends/gpu/columns.h"
 #include "backends/gpu/post_ops.h"
@@ -12,7 +13,7 @@
 namespace backends::gpu {
 namespace {
 
-// Statistics of columns or rows. `rest` may be null: nothing is missing from the mean.
+// Statistics of columns or rows. `rest` is the correction of the mean; null: no correction.
 template <typename C>
 struct Statistics {
   const C *mean, *inverse, *rest;
@@ -22,7 +23,7 @@ struct Statistics {
   }
 };
 
-// y[i] = gamma xhat + beta, with post-operations.
+// y[i] = gamma xhat + beta, followed by the post-operations.
 template <typename T>
 struct Normalise {
   using C = Compute<T>;
@@ -59,8 +60,8 @@ struct ColumnSquares : Adds<Compute<T>> {
     sums[1] += d * d;
   }
 };
-// Sum of squared deviations from the mean, of the sums of deviations from nearly the mean and of
-// their squares; `rest` is the mean of the former. NaN stays NaN.
+// The sum of squared deviations from the mean, given the sum of deviations from an approximate
+// mean, the sum of their squares, and `rest`, the mean deviation. NaN gives NaN.
 template <typename C>
 GPU_DEVICE C corrected(C sum, C squares, C rest) {
   const C result = squares - sum * rest;
@@ -131,7 +132,7 @@ Kernel make_batch_norm(const Properties&, const Operation& op) {
   });
 }
 
-// mean and inverse from mean and variance.
+// Computes mean and inverse deviation from mean and variance.
 template <typename C>
 struct Invert {
   const C *mean, *variance;
@@ -143,8 +144,8 @@ struct Invert {
   }
 };
 
-// batch_norm_inference (statistics are operands 3 and 4) and batch_norm_apply (moments are operand
-// 3).
+// For batch_norm_inference (mean and variance are operands 3 and 4) and batch_norm_apply (moments
+// are operand 3).
 Kernel make_normalise(const Properties&, const Operation& op) {
   const Shape s = shape_of(op, 0);
   const PostPlan post(op);
@@ -174,7 +175,7 @@ Kernel make_normalise(const Properties&, const Operation& op) {
   });
 }
 
-// Sums of dy and of dy xhat; statistics belong to columns (batch_norm) or to rows (layer_norm).
+// Sums of dy and of dy xhat. The statistics belong to columns (batch_norm) or to rows (layer_norm).
 template <typename T, bool OfRows>
 struct GradientSums : Adds<Compute<T>> {
   using C = Compute<T>;
@@ -199,8 +200,8 @@ struct StoreSums {
   }
 };
 
-// dx; `weight` (one number for `positions` rows each) may be null: all rows are real. `n` on the
-// device or, if null, `rows`.
+// Computes dx. `weight` has one number for every `positions` rows; null: all rows are real. The
+// count is `n` on the device or, if that is null, `rows`.
 template <typename T>
 struct ColumnGradient {
   using C = Compute<T>;
@@ -244,7 +245,7 @@ Kernel make_batch_norm_backward(const Properties&, const Operation& op) {
   });
 }
 
-// ---- layer_norm: a block a row
+// ---- layer_norm: a block of threads computes one row
 
 template <typename T>
 struct LayerNorm {
@@ -339,10 +340,10 @@ Kernel make_layer_norm_backward(const Properties&, const Operation& op) {
   });
 }
 
-// ---- batch_norm in parts
+// ---- batch_norm whose statistics are computed in parts and merged
 
-// The numbers of the real rows (weight > 0) in list[1..], in their order, how many there are in
-// list[0]. One block.
+// Writes the numbers of the real rows (weight > 0) in their order to list[1..], and how many there
+// are to list[0]. Runs in one block.
 template <typename C>
 struct ListReal {
   const C* weight;
@@ -366,7 +367,7 @@ struct ListReal {
   }
 };
 
-// Element of column c in the row-th real row; false if there is none.
+// Finds the element of column c in the row-th real row; returns false if there is no such row.
 struct RealRows {
   const int32_t* list;
   int64_t positions, columns;
@@ -378,7 +379,7 @@ struct RealRows {
   }
 };
 
-// Sums of x - mean and of its square; `mean` null: 0.
+// Sums of x - mean and of its square. `mean` null stands for 0.
 template <typename T>
 struct RealSums : Adds<Compute<T>> {
   using C = Compute<T>;
@@ -399,7 +400,7 @@ struct StorePart {
   const int32_t* list;
   C* part;  // [2C+1]
   int64_t positions, columns;
-  bool second;  // the mean is known but for what the deviations from it add up to
+  bool second;  // second pass: the mean is corrected by the mean deviation from it
   GPU_DEVICE void operator()(int64_t c, C (&totals)[2]) const {
     const C n = static_cast<C>(list[0]) * static_cast<C>(positions);
     const C mean = totals[0] / (n > C(1) ? n : C(1));
@@ -435,7 +436,7 @@ Kernel make_statistics(const Properties&, const Operation& op) {
   });
 }
 
-// Chan, Golub, LeVeque 1979, one thread a channel.
+// Chan, Golub, LeVeque 1979. One thread per channel.
 template <typename T>
 struct MergeParts {
   using C = Compute<T>;

@@ -1,4 +1,4 @@
-// The opaque structs of the contract, and the two tables that cuda and rocm share.
+// The opaque structs of the contract, and the two tables, as cuda and rocm share them.
 #ifndef BACKENDS_GPU_OBJECTS_H_
 #define BACKENDS_GPU_OBJECTS_H_
 
@@ -13,32 +13,37 @@
 #include "rt/device.h"
 #include "rt/gpu.h"
 
+// One opened device.
 struct rt_device {
-  rt_gpu_device gpu;  // first, see rt/gpu.h
+  rt_gpu_device gpu;  // must be first, see rt/gpu.h
   backends::gpu::Properties properties;
-  std::unique_ptr<backends::gpu::Vendor> vendor;  // null: none
+  std::unique_ptr<backends::gpu::Vendor> vendor;  // null: our own kernels only
   std::mutex mutex;
   std::map<void*, uint64_t> allocations;  // guarded by mutex
   uint64_t allocated_bytes = 0;           // guarded by mutex
 
   backends::gpu::PciAddress address;
-  std::mutex telemetry_mutex;  // guards the rest
+  std::mutex telemetry_mutex;  // guards the members below
   bool telemetry_opened = false;
-  std::unique_ptr<backends::gpu::Telemetry> telemetry;  // null: there is no such library
+  std::unique_ptr<backends::gpu::Telemetry> telemetry;  // null: the library is missing or not asked
+                                                        // yet
 };
 
+// A stream of CUDA or HIP.
 struct rt_stream {
-  rt_gpu_stream gpu;  // first, see rt/gpu.h
+  rt_gpu_stream gpu;  // must be first, see rt/gpu.h
   rt_device* device;
   GPU(Stream_t) native() const { return static_cast<GPU(Stream_t)>(gpu.native); }
 };
 
+// An event of CUDA or HIP.
 struct rt_event {
   rt_device* device;
   GPU(Event_t) event;
   bool ever_recorded = false;
 };
 
+// A plan and what its launches must pass.
 struct rt_plan {
   rt_device* device;
   std::string name;
@@ -49,17 +54,18 @@ struct rt_plan {
 
 namespace backends::gpu {
 
-// What the plugin's functions are given as `self`.
+// The object behind the `self` of the plugin's functions.
 struct Instance {
   rt_plugin plugin{};
   const rt_host* host = nullptr;
 };
 
+// The tables of the plugin; they live as long as the process.
 const rt_device_api& device_api();
 const rt_kernel_api& kernel_api();
 const rt_capture_api* capture_api();  // null: this build cannot record
 
-// The calling thread works with this device from now on.
+// Makes `device` the calling thread's current device. Throws as check() does.
 void use(const rt_device& device);
 
 }  // namespace backends::gpu

@@ -1,5 +1,5 @@
-// sgd and adamw, in place. lr, scale and step are read on the device: they change from step to
-// step.
+// sgd and adamw, in place. lr, scale and step are read on the device, because they change from step
+// to step.
 #include "backends/gpu/rows.h"
 
 namespace backends::gpu {
@@ -13,14 +13,14 @@ struct Sgd {
   C momentum, weight_decay;
   bool nesterov;
   GPU_DEVICE void operator()(int64_t i) const {
-    if (static_cast<C>(*scale) == C(0)) {  // a step without update
+    if (static_cast<C>(*scale) == C(0)) {  // a step without an update
       result[i] = param[i];
       if (velocity) new_velocity[i] = velocity[i];
       return;
     }
     const C p = static_cast<C>(param[i]);
     C g = static_cast<C>(*scale) * static_cast<C>(grad[i]);
-    if (weight_decay != C(0)) g += weight_decay * p;  // 0 times infinity would be NaN
+    if (weight_decay != C(0)) g += weight_decay * p;  // else 0 times infinity would give NaN
     C step = g;
     if (velocity) {
       const C v = momentum * static_cast<C>(velocity[i]) + g;
@@ -60,8 +60,8 @@ Kernel make_sgd(const Properties&, const Operation& op) {
   });
 }
 
-// Loshchilov and Hutter, "Decoupled weight decay regularization", 2019. 1 - beta^step is computed
-// once a launch, by the first thread into the workspace.
+// Loshchilov and Hutter, "Decoupled weight decay regularization", 2019. One thread computes 1 -
+// beta^step once per launch and stores it in the workspace.
 template <typename C>
 struct Corrections {
   const int64_t* step;
@@ -81,7 +81,7 @@ struct AdamW {
   const C* corrections;
   C beta1, beta2, rest1, rest2, epsilon, weight_decay;
   GPU_DEVICE void operator()(int64_t i) const {
-    if (static_cast<C>(*scale) == C(0)) {  // a step without update
+    if (static_cast<C>(*scale) == C(0)) {  // a step without an update
       result[i] = param[i];
       new_m[i] = m[i];
       new_v[i] = v[i];

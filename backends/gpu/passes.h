@@ -1,4 +1,4 @@
-// What a plan does around the vendor's call, in kernels of our own.
+// Kernels of our own that a plan runs in addition to the vendor's call.
 #ifndef BACKENDS_GPU_PASSES_H_
 #define BACKENDS_GPU_PASSES_H_
 
@@ -8,13 +8,16 @@
 
 namespace backends::gpu {
 
+// Queues kernels on the stream of the launch.
 using Pass = std::function<void(const Launch&)>;
 
-// Applies the post-operations from `first` on to output 0, in place; null if there are none.
+// A pass that applies the post-operations from number `first` on to output 0, in place; null if
+// there are none.
 Pass post_pass(const Operation& op, uint32_t first);
 
-// Output 1 [columns] = the sums of the columns of input 1 [rows, columns]: the bias gradient of
-// conv2d_backward_weights. Uses the workspace.
+// A pass that sets output 1 [columns] to the sums of the columns of input 1 [rows, columns], which
+// is the bias gradient of conv2d_backward_weights. `workspace_bytes` receives the bytes of
+// workspace that it needs.
 Pass bias_gradient_pass(const Operation& op, uint64_t* workspace_bytes);
 
 }  // namespace backends::gpu

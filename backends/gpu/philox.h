@@ -1,5 +1,5 @@
 // Philox-4x32-10 on the device: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011.
-// The same numbers as backends/reference/philox.h.
+// It gives the same numbers as backends/reference/philox.h.
 #ifndef BACKENDS_GPU_PHILOX_H_
 #define BACKENDS_GPU_PHILOX_H_
 
@@ -9,7 +9,7 @@
 
 namespace backends::gpu {
 
-// Word 0..3 of the random numbers for a counter and a seed.
+// Number `word` (0 to 3) of the four random 32-bit numbers for a counter and a seed.
 GPU_DEVICE uint32_t philox_word(const uint32_t (&counter)[4], uint64_t seed, int word) {
   uint32_t c[4] = {counter[0], counter[1], counter[2], counter[3]};
   uint32_t key0 = static_cast<uint32_t>(seed), key1 = static_cast<uint32_t>(seed >> 32);

@@ -1,5 +1,4 @@
-// A kernel of the gpu backends: an operation on fixed shapes as a function that queues work on a
-// stream.
+// A kernel of the gpu backends is a function that queues an operation on fixed shapes on a stream.
 #ifndef BACKENDS_GPU_PLAN_H_
 #define BACKENDS_GPU_PLAN_H_
 
@@ -18,9 +17,9 @@ namespace backends::gpu {
 using rt::sdk::Operation;
 
 inline constexpr int kMostPostOps = 4;       // that a kernel fuses
-inline constexpr uint64_t kAlignment = 256;  // of every buffer; 16-byte accesses need 16
+inline constexpr uint64_t kAlignment = 256;  // bytes, of every buffer; 16-byte accesses need 16
 
-// Device addresses of one launch, and where to queue it.
+// The device addresses of one launch, which the caller owns, and the stream to queue it on.
 struct Launch {
   const void* const* inputs;
   void* const* outputs;
@@ -28,6 +27,7 @@ struct Launch {
   void* saved;
   GPU(Stream_t) stream;
 
+  // Addresses of input i and output i, as elements of type T.
   template <typename T>
   const T* input(uint32_t i) const {
     return static_cast<const T*>(inputs[i]);
@@ -38,34 +38,38 @@ struct Launch {
   }
 };
 
-// Immutable after creation; `run` may be called concurrently with different buffers, allocates
-// nothing and waits for nothing.
+// One operation on fixed shapes. Immutable after creation: `run` may be called concurrently with
+// different buffers, allocates nothing and waits for nothing.
 struct Kernel {
   std::function<void(const Launch&)> run;
   uint64_t workspace_bytes = 0;
-  uint64_t saved_bytes = 0;  // forward: what it writes for its backward
-  uint64_t reads_saved = 0;  // backward: what it expects its forward to have saved
-  double tolerance = 0;      // if the rounding of its type is not what limits it
+  uint64_t saved_bytes = 0;  // of a forward: bytes that it writes for its backward
+  uint64_t reads_saved = 0;  // of a backward: bytes that it expects its forward to have saved
+  double tolerance = 0;      // if larger than what the rounding of the result's type allows
   std::string implementation = "own";
 };
 
-// What kernels need to know of the opened device.
+// The properties of the opened device that kernels depend on.
 struct Properties {
   int32_t multiprocessors = 1;
 };
 
-// Shapes, types and attributes were checked against the reference before a factory is called.
+// Makes our own kernel of an operation. Shapes, types and attributes were checked by the reference
+// before. Throws RT_ERROR_UNSUPPORTED for what the kernel cannot do.
 using Factory = Kernel (*)(const Properties&, const Operation&);
 
+// One operation of a family.
 struct Entry {
   const char* name;
   Factory make;
-  bool fuses = false;  // post-operations
+  bool fuses = false;  // does the kernel apply post-operations?
 };
+// The operations of one source file; the entries live as long as the process.
 struct Family {
   const Entry* begin;
   size_t count;
 };
+// The families, each from the source file of its name (elementwise.cu).
 Family elementwise_family();
 Family reduction_family();
 Family loss_family();

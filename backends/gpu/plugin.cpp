@@ -1,4 +1,4 @@
-// The entry of the plugins `cuda` and `rocm`.
+// The entry point of the plugins `cuda` and `rocm`.
 #include "rt/plugin.h"
 
 #include <string_view>
@@ -9,7 +9,7 @@
 namespace backends::gpu {
 namespace {
 
-// Raise when a kernel changes: tuning results of older builds are then ignored.
+// Increase this when a kernel changes, so that tuning results of older builds are ignored.
 constexpr char kBuildId[] = BACKENDS_GPU_BUILD_ID;
 
 const void* get_interface(void*, const char* name, uint32_t version) {

@@ -1,6 +1,7 @@
-// max_pool2d, avg_pool2d, global_avg_pool and their gradients; x [N,H,W,C], y [N,P,Q,C]. Gradients
-// gather: a pixel of dx adds up what the windows that contain it send, so nothing is added twice at
-// once and the bits are the same every time.
+// max_pool2d, avg_pool2d, global_avg_pool and their gradients, for x [N,H,W,C] and y [N,P,Q,C].
+// Gradients gather: the thread of a pixel of dx adds up the contributions of all windows that
+// contain the pixel. So no two threads write to one element, and the result has the same bits every
+// time.
 #include "backends/gpu/post_ops.h"
 #include "backends/gpu/rows.h"
 #include "backends/reference/window.h"
@@ -29,7 +30,7 @@ PoolShape shape_of(const Operation& op, const rt_tensor_desc& x, const rt_tensor
   return s;
 }
 
-// The part of a window that lies inside the image.
+// The rows and columns of a window that lie inside the image.
 struct Inside {
   int64_t row_begin, row_end, column_begin, column_end;
   GPU_DEVICE static Inside of(const PoolShape& s, int64_t p, int64_t q) {
@@ -42,7 +43,7 @@ struct Inside {
   }
 };
 
-// Saved by max pooling: the winner's pixel, row * W + column, int32 [N,P,Q,C].
+// Max pooling saves the pixel of each winner, row * W + column, as int32 [N,P,Q,C].
 template <typename T>
 struct Pool {
   using C = Compute<T>;
@@ -83,7 +84,7 @@ struct PoolBackward {
   GPU_DEVICE void operator()(int64_t i) const {
     const int64_t c = i % s.c, column = i / s.c % s.w, row = i / s.c / s.w % s.h,
                   n = i / s.c / s.w / s.h;
-    // Windows p with p stride - pad <= row < p stride - pad + kernel.
+    // The windows p for which p stride - pad <= row < p stride - pad + kernel.
     const int64_t top = row + s.pad_top - s.kh + 1, left = column + s.pad_left - s.kw + 1;
     const int64_t p0 = top <= 0 ? 0 : (top + s.stride_h - 1) / s.stride_h;
     const int64_t q0 = left <= 0 ? 0 : (left + s.stride_w - 1) / s.stride_w;

@@ -1,4 +1,4 @@
-// Activations and the post-operations that a kernel applies to its result before it stores it.
+// Activations, and the post-operations that a kernel applies to its result before it stores it.
 #ifndef BACKENDS_GPU_POST_OPS_H_
 #define BACKENDS_GPU_POST_OPS_H_
 
@@ -6,8 +6,8 @@
 
 namespace backends::gpu {
 
-// P(X <= x) of the normal distribution, and its approximation by tanh: in the forms that keep their
-// digits where they are small.
+// P(X <= x) of the normal distribution, and its approximation by tanh. Both are in a form that
+// keeps its digits where the result is small.
 template <typename C>
 GPU_DEVICE C normal_cdf(C x) {
   return C(0.5) * erfc_of(x * C(-0.70710678118654752440));
@@ -17,7 +17,7 @@ GPU_DEVICE C normal_cdf_by_tanh(C x) {
   return C(1) / (C(1) + exp_of(C(-2 * 0.79788456080286535588) * (x + C(0.044715) * x * x * x)));
 }
 
-// f(x); formulas in plugins/operations.md.
+// f(x). The formulas are in plugins/operations.md.
 template <typename C>
 GPU_DEVICE C activate(int32_t function, C x) {
   switch (function) {
@@ -34,17 +34,17 @@ GPU_DEVICE C activate(int32_t function, C x) {
   }
 }
 
-// dy f', from y (relu, tanh, sigmoid) or x (the two gelus).
+// dy times the derivative of f. s is y for relu, tanh and sigmoid, and x for the two gelus.
 template <typename C>
 GPU_DEVICE C activate_backward(int32_t function, C dy, C s) {
   switch (function) {
     case RT_ACTIVATION_RELU:
-      return s <= C(0) ? C(0) : dy;  // NaN lets the gradient through, as in PyTorch
+      return s <= C(0) ? C(0) : dy;  // a NaN lets the gradient through, as in PyTorch
     case RT_ACTIVATION_GELU:
       return dy * (normal_cdf(s) + s * C(0.39894228040143267794) * exp_of(C(-0.5) * s * s));
     case RT_ACTIVATION_GELU_TANH: {
       const C cdf = normal_cdf_by_tanh(s);
-      // Where the cdf is 0 or 1 the slope must not be infinite.
+      // Limits the slope to finite values, because it is multiplied by 0 where the cdf is 0 or 1.
       const C near = s < C(-1e4) ? C(-1e4) : (s > C(1e4) ? C(1e4) : s);
       const C slope = C(2 * 0.79788456080286535588) * (C(1) + C(3 * 0.044715) * near * near);
       return dy * (cdf + s * cdf * (C(1) - cdf) * slope);
@@ -56,7 +56,8 @@ GPU_DEVICE C activate_backward(int32_t function, C dy, C s) {
   }
 }
 
-// Post-operations of one launch, applied to element `index` (row-major) in column `column`.
+// The post-operations of one launch. apply() applies them to the element with the row-major number
+// `index` in column `column`.
 struct PostOps {
   struct Step {
     int32_t kind, function;
@@ -87,7 +88,7 @@ struct PostOps {
   }
 };
 
-// The post-operations of an operation; bind() gives them a launch's addresses.
+// The post-operations of an operation; bind() adds the addresses of a launch.
 class PostPlan {
  public:
   explicit PostPlan(const Operation& op) {

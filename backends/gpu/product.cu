@@ -1,6 +1,7 @@
-// matmul, conv2d and its two gradients without a vendor's library: one tiled product whose operands
-// are computed from their indices, so that a convolution is a product with patches that never exist
-// in memory (implicit GEMM; Chetlur et al., "cuDNN: efficient primitives for deep learning", 2014).
+// matmul, conv2d and its two gradients without a vendor's library. One tiled product serves all of
+// them. It computes its operands from their indices, so a convolution is a product with patches
+// that never exist in memory (implicit GEMM; Chetlur et al., "cuDNN: efficient primitives for deep
+// learning", 2014).
 #include "backends/gpu/columns.h"
 #include "backends/gpu/post_ops.h"
 #include "backends/reference/window.h"
@@ -8,20 +9,21 @@
 namespace backends::gpu {
 namespace {
 
-constexpr int kTile = 64;   // rows and columns of a block's result
-constexpr int kDepth = 16;  // of the product, at once in shared memory
-constexpr int kSide = 16;   // threads along each side; each has kEach x kEach results
+constexpr int kTile = 64;   // rows and columns of the result of a block of threads
+constexpr int kDepth = 16;  // extent of k that is in shared memory at a time
+constexpr int kSide = 16;   // threads along each side; each computes kEach x kEach results
 constexpr int kEach = kTile / kSide;
 
 struct Extent {
   int64_t m, n, k;
-  int64_t batch;   // products
-  int64_t splits;  // of k; each writes its own partial result
-  int64_t depth;   // of a split, a multiple of kDepth
+  int64_t batch;   // number of products
+  int64_t splits;  // of k; each split writes a partial result of its own
+  int64_t depth;   // length of a split along k, a multiple of kDepth
   int64_t results() const { return batch * m * n; }
 };
 
-// A few hundred blocks keep the device busy; a long k is cut where there are fewer.
+// A few hundred blocks keep the device busy. If there are fewer, a long k is divided among several
+// blocks.
 Extent extent_of(const Properties& properties, int64_t m, int64_t n, int64_t k, int64_t batch) {
   const int64_t blocks = divide_up(m, kTile) * divide_up(n, kTile) * batch;
   const int64_t wanted = blocks == 0 ? 1 : 2 * properties.multiprocessors / blocks;
@@ -35,8 +37,9 @@ uint64_t workspace_of(const Extent& e) {
   return e.splits == 1 ? 0 : static_cast<uint64_t>(e.splits * e.results()) * sizeof(Compute<T>);
 }
 
-// c(batch, i, j) = sum over k of a(batch, i, k) b(batch, k, j). The loaders say with `along_k` in
-// which direction their neighbouring elements lie, so that neighbouring threads read those.
+// c(batch, i, j) = sum over k of a(batch, i, k) b(batch, k, j). `along_k` of a loader says whether
+// its neighbouring elements in memory are neighbours along k, so that neighbouring threads read
+// neighbouring elements.
 template <typename C, typename A, typename B, typename Store>
 GPU_KERNEL void product_kernel(Extent e, A a, B b, Store store) {
   __shared__ C left[kDepth][kTile + 1];
@@ -78,7 +81,7 @@ GPU_KERNEL void product_kernel(Extent e, A a, B b, Store store) {
   }
 }
 
-// Stores into the partial results of z.
+// Stores into the partial results with number z.
 template <typename C>
 struct StorePartial {
   C* partial;
@@ -119,7 +122,7 @@ void product(const Launch& l, const Extent& e, A a, B b, Store store, const char
 
 // ---- matmul
 
-// Element (row, column) of matrix `batch`, at row * row_step + column * column_step.
+// Element (row, column) of matrix `batch` is at row * row_step + column * column_step.
 template <typename T>
 struct Matrix {
   const T* data;
@@ -149,7 +152,7 @@ Kernel make_matmul(const Properties& properties, const Operation& op) {
   int64_t m = a.dims[a.rank - (ta ? 1 : 2)];
   int64_t batch = 1;
   for (int32_t d = 0; d + 2 < a.rank; ++d) batch *= a.dims[d];
-  if (b.rank == 2 && !ta) {  // the rows of all matrices below each other
+  if (b.rank == 2 && !ta) {  // the rows of all matrices form one matrix
     m *= batch;
     batch = 1;
   }
@@ -174,7 +177,7 @@ Kernel make_matmul(const Properties& properties, const Operation& op) {
 struct ConvShape {
   int64_t n, h, w, c;      // image
   int64_t p, q, o;         // result
-  int64_t groups, cg, og;  // channels of a group
+  int64_t groups, cg, og;  // channels of one group
   int64_t kh, kw, stride_h, stride_w, pad_top, pad_left, dilation_h, dilation_w;
 };
 
@@ -193,7 +196,7 @@ ConvShape conv_shape(const Operation& op, const rt_tensor_desc& x, const rt_tens
   return s;
 }
 
-// Tap (kh, kw) and channel of the number `k` in [KH][KW][channels].
+// The tap (kh, kw) and the channel of number `k` in [KH][KW][channels].
 struct Tap {
   int64_t kh, kw, channel;
   GPU_DEVICE static Tap of(int64_t k, int64_t kw, int64_t channels) {
@@ -201,7 +204,7 @@ struct Tap {
     return {tap / kw, tap % kw, k - tap * channels};
   }
 };
-// Image and pixel of the number `i` in [N][height][width].
+// The image and the pixel of number `i` in [N][height][width].
 struct Pixel {
   int64_t image, row, column;
   GPU_DEVICE static Pixel of(int64_t i, int64_t height, int64_t width) {
@@ -210,7 +213,7 @@ struct Pixel {
   }
 };
 
-// What output pixel `pixel` sees of x at a tap; 0 where that is padding.
+// The element of x that output pixel `pixel` reads at a tap; 0 for padding.
 template <typename T>
 GPU_DEVICE Compute<T> patch(const T* x, const ConvShape& s, int64_t group, const Pixel& pixel,
                             const Tap& tap) {
@@ -257,7 +260,8 @@ struct GradientPatches {  // [image pixels, taps of dy]
         dy[((pixel.image * s.p + p) * s.q + q) * s.o + group * s.og + tap.channel]);
   }
 };
-// Weights of one group with the output channels in rows (o) or inside k.
+// The weights of one group as the right operand of the data gradient; k counts taps and output
+// channels, j input channels.
 template <typename T>
 struct WeightsForData {
   const T* w;
@@ -269,7 +273,7 @@ struct WeightsForData {
         w[(((group * s.og + tap.channel) * s.kh + tap.kh) * s.kw + tap.kw) * s.cg + j]);
   }
 };
-// Result [rows, channels of all groups]; column j of a group.
+// Stores a result [rows, channels of all groups]; j is a column of one group.
 template <typename T>
 struct StoreChannels {
   T* y;
@@ -333,7 +337,7 @@ Kernel make_conv2d_backward_weights(const Properties& properties, const Operatio
     kernel.workspace_bytes =
         std::max(workspace_of<T>(e), bias ? column_workspace<C>(pixels, s.o, 1) : 0);
     kernel.run = [=](const Launch& l) {
-      // Batch b is group b: its rows of dw follow those of the group before.
+      // Batch b is group b, whose rows of dw follow those of the group before.
       product<C>(l, e, Matrix<T>{l.input<T>(1), 1, s.o, s.og, false},
                  PatchColumns<T>{l.input<T>(0), s},
                  StoreMatrix<T>{l.output<T>(0), s.og, taps, PostOps{}}, "conv2d_backward_weights");

@@ -1,13 +1,13 @@
-// reduce, square_sum, clip_scale, loss_scale
+// reduce, square_sum, clip_scale, loss_scale.
 #include "backends/gpu/columns.h"
 
 namespace backends::gpu {
 namespace {
 
-// The input as [outer, reduced, inner] where that is possible, which it is for a run of adjacent
-// axes; else strides.
+// The kept and the reduced dimensions of the input with their strides. Neighbouring dimensions of
+// one kind are merged.
 struct Axes {
-  int32_t kept_rank = 0, reduced_rank = 0;  // last dimension first
+  int32_t kept_rank = 0, reduced_rank = 0;  // the last dimension comes first
   int64_t kept[RT_MAX_RANK], kept_stride[RT_MAX_RANK];
   int64_t reduced[RT_MAX_RANK], reduced_stride[RT_MAX_RANK];
   int64_t results = 1, terms = 1;
@@ -51,7 +51,7 @@ GPU_DEVICE int64_t offset_of(int64_t index, int32_t rank, const int64_t* dims,
   return offset;
 }
 
-// A block a result.
+// A block of threads computes one result.
 template <typename T>
 struct ReduceAny {
   using C = Compute<T>;
@@ -73,7 +73,7 @@ struct ReduceAny {
   }
 };
 
-// The leading axes: columns.
+// Reduces the leading axes, as sums over columns.
 template <typename T>
 struct ReduceColumns {
   using C = Compute<T>;
@@ -122,7 +122,7 @@ Kernel make_reduce(const Properties&, const Operation& op) {
   });
 }
 
-// Blocks leave their sums in `partial`.
+// Each block writes its sum to `partial`.
 template <typename T>
 struct SquareSum {
   using C = Compute<T>;
@@ -192,7 +192,7 @@ struct LossScale {
     const C sum = static_cast<C>(*s);
     C scale = static_cast<C>(state[0]), good = static_cast<C>(state[1]) + C(1),
       skipped = static_cast<C>(state[2]), factor = C(0);
-    if (sum - sum == C(0)) {  // finite
+    if (sum - sum == C(0)) {  // true if the sum is finite
       factor = C(1) / scale;
       const C clip = max_norm / (sqrt_of(sum) / scale + C(1e-6));
       if (max_norm > C(0) && clip < C(1)) factor *= clip;

@@ -1,4 +1,5 @@
-// Kernels that work on one row a block, and the sum of a number from each.
+// Kernels in which a block of threads computes one row, kernels with one thread per element, and
+// sums over rows.
 #ifndef BACKENDS_GPU_ROWS_H_
 #define BACKENDS_GPU_ROWS_H_
 
@@ -6,13 +7,14 @@
 
 namespace backends::gpu {
 
-// f(row, scratch) by all threads of a block, for each row; scratch has room for block_reduce.
+// Calls f(row, scratch) in all threads of a block, for each row. scratch has room for block_reduce.
 template <typename C, typename Function>
 GPU_KERNEL void rows_kernel(int64_t rows, Function f) {
   __shared__ C scratch[kBlock];
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) f(row, scratch);
 }
 
+// Queues rows_kernel; `name` is for error messages.
 template <typename C, typename Function>
 void for_rows(const Launch& l, int64_t rows, Function f, const char* name) {
   if (rows == 0) return;
@@ -21,12 +23,13 @@ void for_rows(const Launch& l, int64_t rows, Function f, const char* name) {
   check_launch(name);
 }
 
-// f(i) by one thread each, i < count.
+// Calls f(i) in one thread for each i < count.
 template <typename Function>
 GPU_KERNEL void each_kernel(int64_t count, Function f) {
   for (int64_t i = global_thread(); i < count; i += global_threads()) f(i);
 }
 
+// Queues each_kernel; `name` is for error messages.
 template <typename Function>
 void for_each(const Launch& l, int64_t count, Function f, const char* name) {
   if (count == 0) return;
@@ -34,7 +37,7 @@ void for_each(const Launch& l, int64_t count, Function f, const char* name) {
   check_launch(name);
 }
 
-// The threads' share of a sum over 0..count.
+// The sum of f(i) over 0..count by all threads of a block, returned in every thread.
 template <typename C, typename Function>
 GPU_DEVICE C block_sum(int64_t count, C* scratch, Function f) {
   C sum = C(0);
@@ -42,7 +45,7 @@ GPU_DEVICE C block_sum(int64_t count, C* scratch, Function f) {
   return block_reduce<Sum>(sum, scratch);
 }
 
-// to[k] = sum over i of from[i * Width + k], k < Width, in a fixed order.
+// to[k] = the sum over i of from[i * Width + k], for k < Width, in a fixed order.
 template <typename C, int Width>
 struct SumOf {
   const C* from;
@@ -56,7 +59,7 @@ struct SumOf {
   }
 };
 
-// Largest element of a row and the sum of exp(element - largest), in every thread.
+// The largest element of a row and the sum of exp(element - largest), in every thread of the block.
 template <typename C>
 struct RowSum {
   C largest, sum;
@@ -73,7 +76,8 @@ GPU_DEVICE RowSum<C> sum_row(const T* row, int64_t width, C* scratch) {
   return {largest, sum};
 }
 
-// Index of the first element equal to `largest`, which is NaN if there is one: then of the first.
+// The index of the first element equal to `largest`. If the row contains NaN, `largest` is NaN and
+// the result is the index of the first NaN.
 template <typename C, typename T>
 GPU_DEVICE int64_t first_largest(const T* row, int64_t width, C largest, C* scratch) {
   C first = static_cast<C>(-width);

@@ -1,4 +1,5 @@
-// float16 and bfloat16 as element types of kernels: they store, and float computes.
+// float16 and bfloat16 as element types of kernels. Elements are stored in 16 bits and computed
+// with in float.
 #ifndef BACKENDS_GPU_SIXTEEN_BIT_H_
 #define BACKENDS_GPU_SIXTEEN_BIT_H_
 
@@ -9,8 +10,8 @@
 
 namespace backends::gpu {
 
-// NVIDIA's devices have instructions for the conversions (PTX ISA, "cvt"; bfloat16 from 8.0 on);
-// elsewhere it is done on the bits.
+// NVIDIA's devices have instructions for the conversions (PTX ISA, "cvt"; bfloat16 from compute
+// capability 8.0 on). Elsewhere the conversions work on the bits.
 #if defined(__CUDA_ARCH__)
 GPU_BOTH inline uint16_t narrow_float16(float value) {
   uint16_t bits;
@@ -33,6 +34,7 @@ GPU_BOTH inline float widen_float16(uint16_t bits) { return rt::sdk::from_float1
 GPU_BOTH inline uint16_t narrow_bfloat16(float value) { return rt::sdk::to_bfloat16(value); }
 #endif
 
+// Elements in memory, which convert to and from float.
 struct Float16 {
   uint16_t bits;
   Float16() = default;
@@ -48,7 +50,7 @@ struct BFloat16 {
 template <typename T>
 inline constexpr bool kSixteenBit = std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>;
 
-// A number as another type, rounded once.
+// Converts a number to another type, rounding once.
 template <typename To, typename From>
 GPU_BOTH To convert(From x) {
   if constexpr (kSixteenBit<To> && (std::is_same_v<From, double> || std::is_integral_v<From>)) {

@@ -1,6 +1,7 @@
-# The sources that cuda and rocm share: GPU_KERNELS for the device's compiler, GPU_HOST_SOURCES for any, GPU_NO_VENDOR for
-# builds without libraries of the vendor, else GPU_VENDOR and GPU_PASSES (for the device's compiler), GPU_BLAS_LT where
-# cuBLASLt or hipBLASLt is one of them, and GPU_CONVOLUTION where cuDNN or MIOpen is.
+# The sources that cuda and rocm share. GPU_KERNELS are for the device's compiler, and
+# GPU_HOST_SOURCES for any compiler. Builds without libraries of the vendor add GPU_NO_VENDOR. Other
+# builds add GPU_VENDOR and GPU_PASSES (for the device's compiler), GPU_BLAS_LT if they use cuBLASLt
+# or hipBLASLt, and GPU_CONVOLUTION if they use cuDNN or MIOpen.
 set(GPU_KERNELS
   attention.cu elementwise.cu loss.cu movement.cu normalisation.cu optimizer.cu pooling.cu product.cu reduction.cu)
 set(GPU_HOST_SOURCES capture.cpp device_table.cpp kernel_table.cpp plugin.cpp telemetry.cpp)

@@ -7,14 +7,15 @@
 namespace backends::gpu {
 namespace {
 
-// A number that a call gives, or -1. Both libraries answer 0 for success.
+// The number that a call returns through its argument, or -1 if the call fails. Both libraries
+// return 0 for success.
 template <typename Number, typename Call>
 int64_t ask(const Call& call) {
   Number number{};
   return call(&number) == 0 ? static_cast<int64_t>(number) : -1;
 }
 
-// Signatures from the NVML API reference guide.
+// The signatures are those of the NVML API reference guide.
 class Nvml : public Telemetry {
  public:
   explicit Nvml(const char* library) : library_(library) {
@@ -66,7 +67,7 @@ class Nvml : public Telemetry {
   void* device_ = nullptr;  // nvmlDevice_t
 };
 
-// Signatures from the ROCm SMI manual.
+// The signatures are those of the ROCm SMI manual.
 class RocmSmi : public Telemetry {
  public:
   explicit RocmSmi(const char* library) : library_(library) {
@@ -138,7 +139,7 @@ std::unique_ptr<Telemetry> open_with(const PciAddress& address, const char* libr
     auto telemetry = std::make_unique<T>(library);
     if (telemetry->open(address)) return telemetry;
   } catch (const rt::sdk::Error&) {
-    // No such library here: nothing is known.
+    // The library is not installed, so nothing is known.
   }
   return nullptr;
 }

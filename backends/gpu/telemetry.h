@@ -1,5 +1,5 @@
-// How busy, warm and hungry a device is, by the management library of its vendor, which is loaded
-// when it is first asked: neither its header nor the library need to be there.
+// Utilisation, temperature and power of a device, as the vendor's management library reports them.
+// The library is loaded when it is first asked; neither it nor its header has to be installed.
 #ifndef BACKENDS_GPU_TELEMETRY_H_
 #define BACKENDS_GPU_TELEMETRY_H_
 
@@ -10,23 +10,24 @@
 
 namespace backends::gpu {
 
-// One thread at a time.
+// Only one thread may call at a time.
 class Telemetry {
  public:
   virtual ~Telemetry() = default;
-  // Sets what the library knows, -1 where it does not.
+  // Sets the fields of `utilisation` that the library knows, and the others to -1.
   virtual void read(rt_utilisation& utilisation) = 0;
 };
 
-// Where a device is on the PCI bus.
+// The address of a device on the PCI bus.
 struct PciAddress {
   unsigned domain = 0, bus = 0, device = 0;
 };
 
-// NVML, NVIDIA's. nullptr: the library is not there, or does not know the device.
+// Opens NVIDIA's library NVML. Returns nullptr if the library is missing or does not know the
+// device.
 std::unique_ptr<Telemetry> open_nvml(const PciAddress& address,
                                      const char* library = "libnvidia-ml.so.1");
-// ROCm SMI, AMD's.
+// Opens AMD's library ROCm SMI, in the same way.
 std::unique_ptr<Telemetry> open_rocm_smi(const PciAddress& address,
                                          const char* library = "librocm_smi64.so");
 

@@ -1,5 +1,6 @@
-// What a plugin's build has beside the own kernels: libraries of the vendor, asked before them.
-// backends/cuda has some; no_vendor.cpp stands for a build without any.
+// The libraries of the vendor that a plugin's build adds. They are asked before our own kernels.
+// backends/cuda and backends/rocm implement this; no_vendor.cpp stands for a build without
+// libraries.
 #ifndef BACKENDS_GPU_VENDOR_H_
 #define BACKENDS_GPU_VENDOR_H_
 
@@ -17,18 +18,19 @@ class Vendor {
  public:
   virtual ~Vendor() = default;
 
-  // At most `most` ways of doing the operation with all its post-operations, the library's
-  // favourite first, each the same bits every time; none where no library does it, and if it is a
-  // library's business, `without` says why not. The order is the same in every process with the
-  // same versions of the libraries.
+  // At most `most` candidates for the operation with all its post-operations, the library's
+  // preferred one first. Each gives the same bits every time. Empty if no library does the
+  // operation; if a library should have done it, `without` receives the reason. The order is the
+  // same in every process with the same versions of the libraries.
   virtual std::vector<Kernel> kernels(const Operation& op, size_t most, std::string* without) = 0;
 };
 
-// The keys of [device.<plugin>].
+// The keys of [device.<plugin>], as rt_plugin.options returns them.
 const rt_option_spec* const* vendor_options(void*, uint32_t* count);
 
-// Reads those keys and opens the libraries for the calling thread's device; null: the own kernels
-// serve alone. A library that is not there is said to `host` (may be null) and done without.
+// Reads these keys and opens the libraries for the calling thread's device. Returns null if our own
+// kernels are to serve alone. A library that is missing is reported to `host` (may be null) as a
+// warning and not used.
 std::unique_ptr<Vendor> open_vendor(const rt_device_options& options, const Properties& properties,
                                     const rt_host* host);
 

@@ -12,18 +12,22 @@ namespace backends::reference {
 inline constexpr double kSqrtHalf = 0.70710678118654752440;          // sqrt(1/2)
 inline constexpr double kSqrtTwoOverPi = 0.79788456080286535588;     // sqrt(2/pi)
 inline constexpr double kInverseSqrtTwoPi = 0.39894228040143267794;  // 1/sqrt(2 pi)
-// Cubic coefficient of gelu's tanh approximation: Hendrycks and Gimpel, "Gaussian Error Linear
-// Units", 2016.
+// The coefficient of the cubic term in GELU's tanh approximation: Hendrycks and Gimpel, "Gaussian
+// Error Linear Units", 2016.
 inline constexpr double kGeluCubic = 0.044715;
 
+// Each struct below is one function: value(x) is its value, and backward(dy, s) is dy times its
+// derivative, where s is the operand that plugins/operations.md names (the result y, or x for the
+// gelus).
 struct Relu {
-  static double value(double x) { return x > 0 ? x : (x != x ? x : 0.0); }  // NaN stays NaN
-  // NaN lets the gradient through, as in PyTorch.
+  static double value(double x) { return x > 0 ? x : (x != x ? x : 0.0); }  // NaN gives NaN
+  // A NaN lets the gradient through, as in PyTorch.
   static double backward(double dy, double y) { return y <= 0 ? 0.0 : dy; }
 };
 
 struct Gelu {
-  // erfc, because 1 + erf has no digits left where it is small.
+  // The distribution function of the normal distribution. It uses erfc, because 1 + erf has no
+  // digits left where it is small.
   static double phi(double x) { return 0.5 * std::erfc(-x * kSqrtHalf); }
   static double value(double x) { return x * phi(x); }
   static double backward(double dy, double x) {
@@ -32,14 +36,14 @@ struct Gelu {
 };
 
 struct GeluTanh {
-  // (1 + tanh(z)) / 2 in the form that keeps its digits where it is small.
+  // (1 + tanh(z)) / 2 in a form that keeps its digits where it is small.
   static double phi(double x) {
     return 1.0 / (1.0 + std::exp(-2.0 * kSqrtTwoOverPi * (x + kGeluCubic * x * x * x)));
   }
   static double value(double x) { return x * phi(x); }
   static double backward(double dy, double x) {
     const double p = phi(x);
-    // Where phi is 0 or 1 the slope must not be infinite.
+    // Limits the slope to finite values, because it is multiplied by 0 where phi is 0 or 1.
     const double near = x < -1e4 ? -1e4 : (x > 1e4 ? 1e4 : x);
     const double slope = 2.0 * kSqrtTwoOverPi * (1.0 + 3.0 * kGeluCubic * near * near);
     return dy * (p + x * p * (1.0 - p) * slope);
@@ -56,7 +60,7 @@ struct Sigmoid {
   static double backward(double dy, double y) { return dy * y * (1.0 - y); }
 };
 
-// Fails unless `function` is one of RT_ACTIVATION_*.
+// Fails (see check.h) unless `function` is one of RT_ACTIVATION_*.
 void expect_activation(const Operation& op, int64_t function);
 
 // Calls body(Function{}) with one of the structs above.

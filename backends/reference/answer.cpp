@@ -14,10 +14,11 @@ namespace {
 
 constexpr uint64_t kOnlyAlgorithm = 1;
 constexpr char kImplementation[] = "reference";
-// Relative, in the norm of an output: the reference is what the others are compared with.
+// Relative, in the norm of an output. It is 0 because other backends are compared with the
+// reference.
 constexpr double kTolerance = 0.0;
 
-// The description without its post-operations and their operands.
+// The description of the operation without its post-operations and their operands.
 rt_op_desc without_post_operations(const Operation& op) {
   rt_op_desc desc = op.desc();
   desc.input_count = op.own_input_count();

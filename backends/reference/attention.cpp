@@ -1,4 +1,5 @@
-// attention and its gradient. Saved: log(sum of exp(scores)) of every row, as double [N, heads, T].
+// attention and its gradient. The forward saves log(sum of exp(scores)) of every row, as double [N,
+// heads, T].
 #include <algorithm>
 #include <cmath>
 
@@ -10,13 +11,13 @@ namespace backends::reference {
 namespace {
 
 struct Shape {
-  int64_t samples, length, heads, width;  // width: D
+  int64_t samples, length, heads, width;  // width: columns of one head
   bool causal;
   double scale;
 
   int64_t features() const { return heads * width; }
   int64_t rows() const { return samples * heads * length; }
-  // The keys that row i sees.
+  // The number of keys that row i sees.
   int64_t keys(int64_t i) const { return causal ? i + 1 : length; }
 };
 
@@ -39,7 +40,7 @@ Shape read_shape(const Operation& op, uint32_t qkv) {
           1.0 / std::sqrt(static_cast<double>(width))};
 }
 
-// Rows of one head of one sample; T may be const.
+// The rows of one head of one sample. T may be const.
 template <typename T>
 struct Rows {
   T* data;
@@ -47,7 +48,7 @@ struct Rows {
   T* operator[](int64_t i) const { return data + i * step; }
 };
 
-// part: 0 q, 1 k, 2 v
+// The rows of one operand inside qkv; `part` is 0 for q, 1 for k and 2 for v.
 template <typename T>
 Rows<T> part_of(const Shape& s, T* qkv, int64_t sample, int64_t head, int64_t part) {
   const int64_t step = 3 * s.features();
@@ -65,13 +66,13 @@ double dot(const T* a, const T* b, int64_t width) {
   return sum;
 }
 
-// to += factor x
+// to += factor x.
 template <typename T>
 void add_scaled(double* to, double factor, const T* x, int64_t width) {
   for (int64_t d = 0; d < width; ++d) to[d] += factor * static_cast<double>(x[d]);
 }
 
-// Calls body(sample, head, first row of the head among all rows).
+// Calls body(sample, head, number of the head's first row among all rows).
 template <typename Body>
 void each_head(const Shape& s, Body&& body) {
   for (int64_t n = 0; n < s.samples; ++n) {
@@ -79,7 +80,7 @@ void each_head(const Shape& s, Body&& body) {
   }
 }
 
-// Workspace: scores [T], y_i [D].
+// The workspace holds scores [T] and y_i [D].
 template <typename T>
 void attention(const Shape& s, const Buffers& b) {
   double* scores = b.scratch<double>();
@@ -101,7 +102,7 @@ void attention(const Shape& s, const Buffers& b) {
   });
 }
 
-// Workspace: dq, dk, dv of one head, [T][D] each.
+// The workspace holds dq, dk and dv of one head, [T][D] each.
 template <typename T>
 void attention_backward(const Shape& s, const Buffers& b) {
   const int64_t size = s.length * s.width;

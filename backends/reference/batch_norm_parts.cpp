@@ -1,5 +1,5 @@
-// Batch normalisation in parts: statistics of the real rows of a batch, their merging, and what is
-// done with them. x is seen as [samples, positions, channels].
+// Batch normalisation whose statistics are computed in parts: the statistics of the real rows of a
+// batch, their merging, and their application. x is seen as [samples, positions, channels].
 #include <algorithm>
 #include <cmath>
 
@@ -24,14 +24,15 @@ Shape read_shape(const Operation& op, uint32_t x) {
   return s;
 }
 
-// Mean, then sum of squared deviations, of `channels` channels, over `count` elements of each.
+// The mean and the sum of squared deviations of `channels` channels, over `count` elements of each.
 struct Moments {
   double* mean;
   double* squares;
   double count = 0;
 };
 
-// Chan, Golub, LeVeque (1979). `squares` and `count` of the part as in a row of batch_norm_merge.
+// Chan, Golub, LeVeque (1979). `part` has the form of a row of batch_norm_merge: means [C], squares
+// [C], count.
 template <typename T>
 void merge(Moments& total, const T* part, int64_t channels) {
   const double n = static_cast<double>(part[2 * channels]);
@@ -46,7 +47,7 @@ void merge(Moments& total, const T* part, int64_t channels) {
   total.count += n;
 }
 
-// body(sample, channel, index) for every element of x.
+// Calls body(sample, channel, index) for every element of x.
 template <typename Body>
 void each_element(const Shape& s, Body&& body) {
   int64_t e = 0;
@@ -57,7 +58,7 @@ void each_element(const Shape& s, Body&& body) {
   }
 }
 
-// Workspace: mean [C], squares [C].
+// The workspace holds mean [C] and squares [C].
 template <typename T>
 void statistics(const Shape& s, const Buffers& b) {
   const T* x = b.input<T>(0);
@@ -81,7 +82,7 @@ void statistics(const Shape& s, const Buffers& b) {
   part[2 * s.channels] = static_cast<T>(n);
 }
 
-// running = (1 - momentum) running + momentum new, the new variance unbiased.
+// running = (1 - momentum) running + momentum new. The new variance is the unbiased one.
 template <typename T>
 void update_running(const Moments& m, int64_t channels, double momentum, const Buffers& b) {
   const double unbias = m.count > 1 ? m.count / (m.count - 1) : 1.0;
@@ -92,7 +93,7 @@ void update_running(const Moments& m, int64_t channels, double momentum, const B
   }
 }
 
-// Workspace: mean [C], squares [C].
+// The workspace holds mean [C] and squares [C].
 template <typename T>
 void merge_parts(int64_t parts, int64_t channels, double momentum, const Buffers& b) {
   Moments m{b.scratch<double>(), b.scratch<double>() + channels};
@@ -109,7 +110,7 @@ void merge_parts(int64_t parts, int64_t channels, double momentum, const Buffers
   update_running<T>(m, channels, momentum, b);
 }
 
-// Moments as an operand, with 1 / sqrt(var + epsilon) [C] computed into `inverse`.
+// The operand `moments`, with 1 / sqrt(var + epsilon) [C] computed into `inverse`.
 template <typename T>
 struct Normal {
   const T* mean;
@@ -128,7 +129,7 @@ struct Normal {
   }
 };
 
-// Workspace: inverse [C].
+// The workspace holds inverse [C].
 template <typename T>
 void apply(const Shape& s, const Buffers& b) {
   const T *x = b.input<T>(0), *gamma = b.input<T>(1), *beta = b.input<T>(2);
@@ -139,7 +140,7 @@ void apply(const Shape& s, const Buffers& b) {
   });
 }
 
-// Workspace: sum [C], dot [C], inverse [C].
+// The workspace holds sum [C], dot [C] and inverse [C].
 template <typename T>
 void backward_statistics(const Shape& s, const Buffers& b) {
   const T *dy = b.input<T>(0), *x = b.input<T>(1);
@@ -154,7 +155,7 @@ void backward_statistics(const Shape& s, const Buffers& b) {
   for (int64_t c = 0; c < 2 * s.channels; ++c) b.output<T>(0)[c] = static_cast<T>(sum[c]);
 }
 
-// Workspace: inverse [C].
+// The workspace holds inverse [C].
 template <typename T>
 void backward_apply(const Shape& s, const Buffers& b) {
   const T *dy = b.input<T>(0), *x = b.input<T>(1), *gamma = b.input<T>(2);

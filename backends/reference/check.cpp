@@ -29,7 +29,7 @@ std::string to_string(const Dims& dims) {
 
 namespace {
 
-// "operand 1 (w)" or "output 0 (y)"
+// For example "operand 1 (w)" or "output 0 (y)".
 std::string operand_text(bool output, uint32_t i, const char* name) {
   return format("%s %u (%s)", output ? "output" : "operand", i, name);
 }

@@ -1,6 +1,6 @@
-// conv2d and its two gradients, as matrix products over patches: row (p, q) of the patches of one
-// image and one group holds the KH*KW*(C/G) elements that output pixel (p, q) looks at, zero where
-// that is padding. Then with the weights of the group as matrix [O/G, KH*KW*C/G]:
+// conv2d and its two gradients, as matrix products over patches. Row (p, q) of the patches of one
+// image and one group holds the KH*KW*(C/G) elements that output pixel (p, q) reads, with zeros for
+// padding. With the weights of the group as a matrix [O/G, KH*KW*C/G]:
 //   y = patches w^T,   dpatches = dy w (scattered back to dx),   dw = dy^T patches.
 #include <algorithm>
 
@@ -20,8 +20,8 @@ struct Shape {
   int64_t patch() const { return window.kernel_h * window.kernel_w * cg; }
 };
 
-// x [N,H,W,C], w [O,KH,KW,C/G], y [N,P,Q,O]: which operands these are differs, so they come as
-// descriptions.
+// Reads the sizes of x [N,H,W,C], w [O,KH,KW,C/G] and y [N,P,Q,O]. x and w are passed as
+// descriptions, because the operations have them as different operands.
 Shape read_shape(const Operation& op, const rt_tensor_desc& x, const rt_tensor_desc& w) {
   Shape s{};
   s.n = x.dims[0], s.h = x.dims[1], s.w = x.dims[2], s.c = x.dims[3];
@@ -45,8 +45,8 @@ Dims image_dims(const Shape& s) { return {s.n, s.h, s.w, s.c}; }
 Dims weight_dims(const Shape& s) { return {s.o, s.window.kernel_h, s.window.kernel_w, s.cg}; }
 Dims result_dims(const Shape& s) { return {s.n, s.p, s.q, s.o}; }
 
-// Calls body(pixel offset in the image (in elements) or -1 for padding, offset in the patches) for
-// every run of cg channels of one image and group.
+// Calls body(offset of the run in the image, or -1 for padding; offset in the patches) for every
+// run of cg channels of one image and group. Offsets are in elements.
 template <typename Body>
 void for_each_run(const Shape& s, int64_t group, Body&& body) {
   int64_t offset = 0;

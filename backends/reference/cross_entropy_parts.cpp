@@ -1,4 +1,5 @@
-// Cross-entropy where each of several ranks has some of the classes; see plugins/operations.md.
+// Cross-entropy of logits whose classes are split over tensor-parallel ranks; see
+// plugins/operations.md.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -14,7 +15,7 @@ struct Shape {
   int64_t rows, width, first_class;
 };
 
-// logits [...,c], labels [...]
+// Checks logits [...,c] and labels [...].
 Shape check_logits(const Operation& op, rt_dtype dtype) {
   const Dims logits = dims_of(input_of_min_rank(op, 0, "logits", 1));
   const Dims rows(logits.begin(), logits.end() - 1);
@@ -40,7 +41,7 @@ void statistics(const Shape& s, const Buffers& b) {
   }
 }
 
-// parts [groups,rows,4]
+// Merges parts [groups,rows,4].
 template <typename T>
 void merge(int64_t groups, int64_t rows, const Buffers& b) {
   const T* weight = b.input<T>(1);
@@ -50,7 +51,7 @@ void merge(int64_t groups, int64_t rows, const Buffers& b) {
     const T* part = b.input<T>(0) + 4 * i;
     T* row = b.output<T>(1) + 2 * i;
     row[0] = row[1] = T(0);
-    // A padding row may hold anything, NaN included.
+    // A padding row may hold anything, even NaN.
     if (weight[i] == T(0)) continue;
     const T* first = part;
     for (int64_t g = 1; g < groups; ++g) {

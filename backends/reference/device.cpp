@@ -1,4 +1,4 @@
-// The device table: one device, reference:0, which is the host itself. Everything runs in the
+// The device table: one device, reference:0, which is the host itself. All work is done in the
 // calling thread before the call returns.
 #include <unistd.h>
 
@@ -16,8 +16,9 @@ using rt::sdk::Error;
 using rt::sdk::format;
 using rt::sdk::guard;
 
-constexpr uint64_t kAlignment = 64;  // a cache line, and the widest vector register
-// Operands may have these; the 16-bit ones are widened, computed with in float32, and rounded.
+constexpr uint64_t kAlignment = 64;  // one cache line, and the widest vector register
+// The types that operands may have. Operands in 16 bits are widened, computed with in float32, and
+// rounded.
 constexpr uint64_t kComputed = RT_DTYPE_BIT(RT_FLOAT32) | RT_DTYPE_BIT(RT_FLOAT64) |
                                RT_DTYPE_BIT(RT_FLOAT16) | RT_DTYPE_BIT(RT_BFLOAT16);
 constexpr uint64_t kStored = kComputed | RT_DTYPE_BIT(RT_INT32) | RT_DTYPE_BIT(RT_INT64) |
@@ -28,7 +29,7 @@ uint64_t pages(int name) {
   return count > 0 && size > 0 ? static_cast<uint64_t>(count) * static_cast<uint64_t>(size) : 0;
 }
 
-// Fails unless `output` has room for a T of version 1.
+// Throws unless `output` has room for a T of version 1.
 template <typename T>
 void expect_room(const T* output, const char* what) {
   if (output != nullptr && output->size >= sizeof(T)) return;
@@ -83,7 +84,8 @@ rt_status allocate(rt_device* device, uint64_t bytes, int32_t kind, void** addre
     if (kind != RT_MEMORY_DEVICE && kind != RT_MEMORY_PINNED_HOST) {
       throw Error(RT_ERROR_INVALID_ARGUMENT, format("allocate: memory kind %d is unknown", kind));
     }
-    // More than the machine has would be granted (overcommitment) and fail at the first touch.
+    // The system would grant more than the machine has (overcommitment), and the process would be
+    // killed when it uses the memory.
     const bool fits = bytes <= pages(_SC_PHYS_PAGES);
     const uint64_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
     void* memory = fits ? std::aligned_alloc(kAlignment, rounded) : nullptr;

@@ -1,5 +1,5 @@
-// dropout: x [N,...], step int64 [1], base int64 [1] -> y. The mask depends on the global index of
-// the sample, base + n, so that it is the same however a batch is split.
+// dropout: x [N,...], step int64 [1], base int64 [1] -> y. The mask depends on the global index
+// base + n of a sample, so it is the same however a batch is split.
 #include "backends/reference/check.h"
 #include "backends/reference/families.h"
 #include "backends/reference/philox.h"
@@ -12,9 +12,9 @@ struct Dropout {
   double probability;
   PhiloxKey key;
   uint32_t stream;
-  int64_t columns, whole_columns, first_column;  // columns = 0: samples are whole
+  int64_t columns, whole_columns, first_column;  // 0: samples are whole
 
-  // Where element e of a sample stands in the whole sample.
+  // The position of element e of a sample in the whole sample.
   int64_t number_of(int64_t e) const {
     return columns == 0 ? e : e / columns * whole_columns + first_column + e % columns;
   }

@@ -1,4 +1,4 @@
-// activation, activation_backward, add, subtract, multiply, divide, scale
+// activation, activation_backward, add, subtract, multiply, divide and scale.
 #include "backends/reference/activation.h"
 #include "backends/reference/families.h"
 #include "backends/reference/strided.h"
@@ -13,7 +13,8 @@ void expect_activation(const Operation& op, int64_t function) {
 
 namespace {
 
-// Strides with which `operand` is read when it is broadcast to `result`; 0 where it repeats.
+// The strides with which `operand` is read when it is broadcast to `result`; 0 for a dimension that
+// repeats.
 Dims broadcast_strides(const Operation& op, uint32_t i, const char* name, const Dims& operand,
                        const Dims& result) {
   const auto fail = [&] {

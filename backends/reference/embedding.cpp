@@ -1,5 +1,5 @@
-// embedding and its gradient. Indices outside 0..V-1 are refused where data is read, before they
-// reach a kernel.
+// embedding and its gradient. The kernels do not check indices: indices outside 0..V-1 are refused
+// where data are read.
 #include <algorithm>
 
 #include "backends/reference/check.h"
@@ -10,9 +10,9 @@ namespace {
 
 struct Shape {
   int64_t count, rows, width;
-  int64_t first_row;  // -1: the table is whole
+  int64_t first_row;  // first row of the tensor-parallel slice; -1: the table is whole
 
-  // The table's row of an index; -1: in another part of the table.
+  // The row of `table` for an index; -1 if another tensor-parallel slice of the table has it.
   int64_t row_of(int32_t index) const {
     if (first_row < 0) return index;
     const int64_t row = index - first_row;
@@ -20,7 +20,7 @@ struct Shape {
   }
 };
 
-// indices [...], table [V,D], looked-up rows [...,D]
+// Reads the shape of indices [...] and a table [V,D], which give rows [...,D].
 Shape read_shape(const Operation& op, const rt_tensor_desc& table) {
   const Dims indices = dims_of(op.input(0));
   expect_input(op, 0, "indices", RT_INT32, indices);

@@ -1,5 +1,5 @@
-// The factories behind the table of operations. Each checks its operands and attributes, and
-// ignores post-operations, which make_kernel adds.
+// The factories behind the table of operations. Each checks its operands and attributes and throws
+// the errors of make_kernel; make_kernel adds the post-operations, which factories ignore.
 #ifndef BACKENDS_REFERENCE_FAMILIES_H_
 #define BACKENDS_REFERENCE_FAMILIES_H_
 
@@ -7,6 +7,7 @@
 
 namespace backends::reference {
 
+// Makes the kernel of one operation.
 using Factory = Kernel (*)(const rt::sdk::Operation&);
 
 // matmul.cpp
@@ -79,8 +80,8 @@ Kernel make_embedding_backward(const rt::sdk::Operation& op);
 Kernel make_sgd(const rt::sdk::Operation& op);
 Kernel make_adamw(const rt::sdk::Operation& op);
 
-// post_operations.cpp: `kernel` followed by the post-operations of `op`, in order. `kernel` is
-// returned as it is if there are none.
+// post_operations.cpp: returns `kernel` followed by the post-operations of `op`, in order. Returns
+// `kernel` unchanged if there are none.
 Kernel with_post_operations(const rt::sdk::Operation& op, Kernel kernel);
 
 }  // namespace backends::reference

@@ -1,4 +1,4 @@
-// A kernel of the reference: an operation on fixed shapes as a function of host addresses.
+// A kernel of the reference is a function of host addresses that does an operation on fixed shapes.
 #ifndef BACKENDS_REFERENCE_KERNEL_H_
 #define BACKENDS_REFERENCE_KERNEL_H_
 
@@ -15,13 +15,14 @@
 
 namespace backends::reference {
 
-// Addresses of one launch, readable and writable by the calling thread.
+// The addresses of one launch, which the caller owns. The calling thread can read and write them.
 struct Buffers {
   const void* const* inputs = nullptr;
   void* const* outputs = nullptr;
   void* workspace = nullptr;
   void* saved = nullptr;
 
+  // Addresses of input i, output i and the workspace, as elements of type T.
   template <typename T>
   const T* input(uint32_t i) const {
     return static_cast<const T*>(inputs[i]);
@@ -36,19 +37,19 @@ struct Buffers {
   }
 };
 
-// Immutable after creation; `run` may be called concurrently with different buffers and allocates
-// nothing.
+// One operation on fixed shapes. Immutable after creation: `run` may be called concurrently with
+// different buffers and allocates nothing.
 struct Kernel {
   std::function<void(const Buffers&)> run;
   uint64_t workspace_bytes = 0;
-  uint64_t saved_bytes = 0;  // forward: what it writes for its backward
-  uint64_t reads_saved = 0;  // backward: what it expects its forward to have saved
+  uint64_t saved_bytes = 0;  // of a forward: bytes that it writes for its backward
+  uint64_t reads_saved = 0;  // of a backward: bytes that it expects its forward to have saved
   // Bit i of in_place[j]: output j may share the memory of input i.
   std::array<uint32_t, RT_MAX_OUTPUTS> in_place{};
 };
 
-// The operation is valid, but the reference does not do it. `operand` as in
-// rt_support.reason_operand.
+// Thrown for an operation that is valid but that the reference does not do. `operand` is the number
+// for rt_support.reason_operand.
 class Refusal : public rt::sdk::Error {
  public:
   Refusal(int32_t operand, std::string message)
@@ -60,14 +61,14 @@ class Refusal : public rt::sdk::Error {
 };
 
 // Checks every shape, type and attribute and makes the kernel, post-operations included. Throws
-// rt::sdk::Error (RT_ERROR_INVALID_ARGUMENT) where plugins/operations.md is not obeyed, Refusal
-// where the reference does not do it.
+// rt::sdk::Error (RT_ERROR_INVALID_ARGUMENT) if the description violates plugins/operations.md, and
+// Refusal if the reference does not do the operation.
 Kernel make_kernel(const rt::sdk::Operation& operation);
 
-// The operations there are, sorted.
+// The names of all operations, sorted.
 std::vector<std::string> operation_names();
 
-// Whether operations.md lets post-operations follow `name`.
+// Does plugins/operations.md let post-operations follow the operation `name`?
 bool takes_post_operations(const std::string& name);
 
 }  // namespace backends::reference

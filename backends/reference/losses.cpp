@@ -1,5 +1,5 @@
-// cross_entropy, mean_squared_error, their gradients, and correct_count. Rows are what the leading
-// dimensions count; `weight` has one number a row.
+// cross_entropy, mean_squared_error, their gradients, and correct_count. The leading dimensions
+// count rows, and `weight` has one number per row.
 #include <algorithm>
 #include <cmath>
 
@@ -14,7 +14,7 @@ struct Shape {
   int64_t rows, width;
 };
 
-// logits [...,C], labels [...], weight [...]
+// Checks logits [...,C], labels [...] and weight [...].
 Shape classification_shape(const Operation& op, rt_dtype dtype) {
   const Dims logits = dims_of(input_of_min_rank(op, 0, "logits", 1));
   const Dims rows(logits.begin(), logits.end() - 1);
@@ -24,7 +24,7 @@ Shape classification_shape(const Operation& op, rt_dtype dtype) {
   return {product(rows), logits.back()};
 }
 
-// y [N,...], target [N,...], weight [N]
+// Checks y [N,...], target [N,...] and weight [N].
 Shape regression_shape(const Operation& op, rt_dtype dtype) {
   const Dims y = dims_of(input_of_min_rank(op, 0, "y", 1));
   expect_input(op, 1, "target", dtype, y);
@@ -40,7 +40,7 @@ void cross_entropy(const Shape& s, const Buffers& b) {
   double loss = 0;
   for (int64_t i = 0; i < s.rows; ++i) {
     const T* row = logits + i * s.width;
-    // A padding row may hold anything, NaN included.
+    // A padding row may hold anything, even NaN.
     if (weight[i] == T(0)) continue;
     loss -= weight[i] * sum_row(row, s.width).log_probability(row[labels[i]]);
   }
@@ -115,7 +115,7 @@ void correct_count(const Shape& s, const Buffers& b) {
   *b.output<T>(0) = static_cast<T>(count);
 }
 
-// A loss [1] or count [1] from three operands.
+// The checks of operations that compute a loss [1] or a count [1] from three operands.
 using Check = Shape (*)(const Operation&, rt_dtype);
 
 Shape check_scalar(const Operation& op, rt_dtype dtype, Check check, const char* result) {

@@ -1,5 +1,5 @@
-// transpose, concat, slice, pad, cast, copy, fill. All but cast and fill move elements of any type
-// as bytes.
+// transpose, concat, slice, pad, cast, copy and fill. All but cast and fill move elements of any
+// type as bytes.
 #include <algorithm>
 #include <cstring>
 
@@ -15,7 +15,7 @@ constexpr uint64_t kNumeric = RT_DTYPE_BIT(RT_FLOAT32) | RT_DTYPE_BIT(RT_FLOAT64
                               RT_DTYPE_BIT(RT_INT32) | RT_DTYPE_BIT(RT_INT64) |
                               RT_DTYPE_BIT(RT_UINT8) | RT_DTYPE_BIT(RT_INT8);
 
-// Bytes of one element; an unknown type is a refusal.
+// Bytes of one element. Throws Refusal for an unknown type.
 int64_t element_bytes(const Operation& op, const rt_tensor_desc& tensor, int32_t operand) {
   const auto bytes = static_cast<int64_t>(rt::sdk::dtype_bytes(tensor.dtype));
   if (bytes == 0) {
@@ -32,7 +32,7 @@ void expect_numeric(const Operation& op, rt_dtype dtype, int32_t operand) {
                              "uint8 and int8");
 }
 
-// Calls body.operator()<C++ type>().
+// Calls body.operator()<T>() with the C++ type of `dtype`.
 template <typename Body>
 auto for_numeric(rt_dtype dtype, Body&& body) {
   switch (dtype) {
@@ -55,7 +55,7 @@ auto for_numeric(rt_dtype dtype, Body&& body) {
   }
 }
 
-// An array seen around one axis: [before, length, after], `after` in bytes.
+// An array divided at one axis: [before, length, after], with `after` in bytes.
 struct Around {
   int64_t before, after;
 };
@@ -69,7 +69,8 @@ Around around(const Dims& dims, int64_t axis, int64_t bytes) {
   return a;
 }
 
-// Checks that `part` (dims of x or y) is `whole` but for `axis`, and that start..start+length fits.
+// Checks that `part` has the dims of `whole` except along `axis`, and that it fits there from the
+// attribute `start` on. Returns `start`.
 int64_t expect_part(const Operation& op, const Dims& whole, const Dims& part, int64_t axis) {
   const int64_t start = integer_at_least(op, RT_ATTR_START, 0, 0);
   Dims same = whole;

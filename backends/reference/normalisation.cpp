@@ -1,8 +1,9 @@
-// batch_norm (over all dimensions but the last), layer_norm (over the last), and their gradients.
-// Both see x as [rows, columns] with columns the last dimension. Saved: mean and 1/sqrt(var +
-// epsilon) as two arrays of double, one entry for each column (batch) or row (layer).
+// batch_norm (over all dimensions but the last), layer_norm (over the last dimension), and their
+// gradients. Both see x as [rows, columns], where columns is the last dimension. They save the mean
+// and 1/sqrt(var + epsilon) as two arrays of double, with one entry per column (batch_norm) or row
+// (layer_norm).
 //
-// With xhat = (x - mean) inverse and means taken over the n elements normalised together:
+// With xhat = (x - mean) inverse, and means taken over the n elements that are normalised together:
 //   dx = inverse (dxhat - mean(dxhat) - xhat mean(dxhat xhat)),  dxhat = dy gamma.
 #include <algorithm>
 #include <cmath>
@@ -36,7 +37,7 @@ void expect_vectors(const Operation& op, rt_dtype dtype, const Shape& s, uint32_
   for (const char* name : names) expect_input(op, first++, name, dtype, {s.columns});
 }
 
-// mean [C] and variance [C] (biased) of the columns.
+// Computes mean [C] and (biased) variance [C] of the columns.
 template <typename T>
 void column_statistics(const Shape& s, const T* x, double* mean, double* variance) {
   std::fill_n(mean, s.columns, 0.0);
@@ -55,7 +56,7 @@ void column_statistics(const Shape& s, const T* x, double* mean, double* varianc
   for (int64_t c = 0; c < s.columns; ++c) variance[c] /= n;
 }
 
-// running = (1 - momentum) running + momentum new, the new variance unbiased.
+// running = (1 - momentum) running + momentum new. The new variance is the unbiased one.
 template <typename T>
 void update_running(const Shape& s, const double* mean, const double* variance, const Buffers& b) {
   const double n = static_cast<double>(s.rows);
@@ -103,7 +104,7 @@ void batch_norm_inference(const Shape& s, const Buffers& b) {
   normalise_columns<T>(s, b, mean, inverse);
 }
 
-// Workspace: sum of dy [C], sum of dy xhat [C].
+// The workspace holds the sum of dy [C] and the sum of dy xhat [C].
 template <typename T>
 void batch_norm_backward(const Shape& s, const Buffers& b) {
   const T* dy = b.input<T>(0);
@@ -159,7 +160,7 @@ void layer_norm(const Shape& s, const Buffers& b) {
   }
 }
 
-// Workspace: dgamma [D], dbeta [D].
+// The workspace holds dgamma [D] and dbeta [D].
 template <typename T>
 void layer_norm_backward(const Shape& s, const Buffers& b) {
   const T* gamma = b.input<T>(2);
@@ -193,7 +194,7 @@ void layer_norm_backward(const Shape& s, const Buffers& b) {
   }
 }
 
-// dy, x, gamma -> dx, dgamma, dbeta
+// Checks the operands dy, x, gamma -> dx, dgamma, dbeta.
 Shape backward_shape(const Operation& op, rt_dtype dtype) {
   expect_counts(op, 3, 3);
   const Shape s = read_shape(op, 1);

@@ -1,4 +1,4 @@
-// The objects behind the opaque types of the contract.
+// The opaque structs of the contract as this plugin defines them.
 #ifndef BACKENDS_REFERENCE_OBJECTS_H_
 #define BACKENDS_REFERENCE_OBJECTS_H_
 
@@ -8,7 +8,7 @@
 
 #include "backends/reference/answer.h"
 
-// Memory is the host's; a device only counts what was allocated through it.
+// Device memory is host memory; the device only counts the allocations made through it.
 struct rt_device {
   std::mutex mutex;
   std::map<void*, uint64_t> allocations;  // guarded by mutex
@@ -20,17 +20,20 @@ struct rt_stream {
   rt_device* device;
 };
 
+// The time of the last event_record.
 struct rt_event {
   std::chrono::steady_clock::time_point recorded{};
   bool ever_recorded = false;
 };
 
+// A plan of the contract.
 struct rt_plan {
   backends::reference::Planned planned;
 };
 
 namespace backends::reference {
 
+// The tables of rt.device and rt.kernel; both live as long as the process.
 const rt_device_api* device_table();
 const rt_kernel_api* kernel_table();
 

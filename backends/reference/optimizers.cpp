@@ -1,4 +1,4 @@
-// sgd and adamw. Output i may share the memory of the input of the same name.
+// sgd and adamw. Each output may share the memory of the input of the same name.
 #include <cmath>
 #include <cstring>
 
@@ -8,7 +8,7 @@
 namespace backends::reference {
 namespace {
 
-// param, grad, lr, scale: the operands that every optimizer begins with.
+// Checks the operands that every optimizer begins with: param, grad, lr, scale.
 void expect_common(const Operation& op, rt_dtype dtype) {
   const Dims dims = dims_of(op.input(0));
   expect_input(op, 1, "grad", dtype, dims);
@@ -17,8 +17,9 @@ void expect_common(const Operation& op, rt_dtype dtype) {
   expect_output(op, 0, "param", dtype, dims);
 }
 
-// Gradients that are not finite: the outputs are the inputs. Input of each output: sgd's velocity
-// is input 4, adamw's m and v are 4 and 5.
+// Handles a step without an update (scale 0, because gradients are not finite): the outputs become
+// copies of the inputs. Outputs after the first belong to input 4 (sgd's velocity) or inputs 4 and
+// 5 (adamw's m and v). Returns false, having done nothing, if there is an update.
 template <typename T>
 bool left_out(const Buffers& b, int64_t count, uint32_t outputs) {
   if (*b.input<T>(3) != 0) return false;
@@ -33,8 +34,8 @@ struct Sgd {
   bool nesterov;
 };
 
-// scale * grad with the decay of `param`; none is no product, which would be NaN where param is not
-// finite.
+// scale * grad plus the weight decay of `param`. Without weight decay there is no product with
+// `param`, which would be NaN where `param` is infinite or NaN.
 double gradient(const Sgd& s, double scale, double grad, double param) {
   const double g = scale * grad;
   return s.weight_decay == 0 ? g : g + s.weight_decay * param;

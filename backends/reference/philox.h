@@ -8,10 +8,11 @@
 
 namespace backends::reference {
 
+// What selects the random numbers: a counter for the position, and a key for the seed.
 using PhiloxCounter = std::array<uint32_t, 4>;
 using PhiloxKey = std::array<uint32_t, 2>;
 
-// Four random words for a counter and a key.
+// Four random 32-bit numbers for a counter and a key.
 inline PhiloxCounter philox4x32_10(PhiloxCounter counter, PhiloxKey key) {
   constexpr uint64_t kMultiplier0 = 0xD2511F53, kMultiplier1 = 0xCD9E8D57;
   constexpr uint32_t kWeyl0 = 0x9E3779B9, kWeyl1 = 0xBB67AE85;  // golden ratio, sqrt(3) - 1

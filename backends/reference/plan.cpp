@@ -1,4 +1,4 @@
-// The kernel table: plans around the kernels of kernel.h.
+// The table rt.kernel: plans around the kernels of kernel.h.
 #include <memory>
 
 #include "backends/reference/objects.h"

@@ -1,4 +1,4 @@
-// The entry of the plugin `reference`.
+// The entry point of the plugin `reference`.
 #include "rt/plugin.h"
 
 #include <string_view>

@@ -27,7 +27,7 @@ Shape read_shape(const Operation& op, const rt_tensor_desc& x) {
 
 Dims result_dims(const Shape& s) { return {s.n, s.p, s.q, s.c}; }
 
-// Checks of a forward pooling: x -> y.
+// Checks a forward pooling, x -> y.
 Shape forward_shape(const Operation& op, rt_dtype dtype) {
   expect_counts(op, 1, 1);
   const Shape s = read_shape(op, input_of_rank(op, 0, "x", 4));
@@ -35,7 +35,7 @@ Shape forward_shape(const Operation& op, rt_dtype dtype) {
   return s;
 }
 
-// Checks of a backward pooling: dy -> dx.
+// Checks a backward pooling, dy -> dx.
 Shape backward_shape(const Operation& op, rt_dtype dtype) {
   expect_counts(op, 1, 1);
   const rt_tensor_desc& dx = output_of_rank(op, 0, "dx", 4);
@@ -45,7 +45,8 @@ Shape backward_shape(const Operation& op, rt_dtype dtype) {
   return s;
 }
 
-// The part of a window that lies inside the image: rows [row_begin, row_end), columns likewise.
+// The rows [row_begin, row_end) and columns [column_begin, column_end) of a window that lie inside
+// the image.
 struct Inside {
   int64_t row_begin, row_end, column_begin, column_end;
   int64_t count() const { return (row_end - row_begin) * (column_end - column_begin); }
@@ -62,7 +63,8 @@ double divisor(const Shape& s, const Inside& in) {
                                                  : in.count());
 }
 
-// Calls body(image number, output offset of channel 0, part of the window inside the image).
+// Calls body(image number, output offset of channel 0, the window's part inside the image) for
+// every window.
 template <typename Body>
 void for_each_window(const Shape& s, Body&& body) {
   int64_t out = 0;
@@ -73,7 +75,7 @@ void for_each_window(const Shape& s, Body&& body) {
   }
 }
 
-// Saved: for every output element the offset of the winner within its image, int64.
+// Saves, for every output element, the offset of the winner within its image, as int64.
 template <typename T>
 void max_pool(const Shape& s, const T* x, T* y, int64_t* winners) {
   for_each_window(s, [&](int64_t n, int64_t out, const Inside& in) {
@@ -93,7 +95,7 @@ void max_pool(const Shape& s, const T* x, T* y, int64_t* winners) {
   });
 }
 
-// `sums` [H*W*C] collects one image in double.
+// `sums` [H*W*C] accumulates the gradient of one image in double.
 template <typename T>
 void max_pool_backward(const Shape& s, const T* dy, const int64_t* winners, double* sums, T* dx) {
   for (int64_t n = 0; n < s.n; ++n) {
@@ -105,7 +107,7 @@ void max_pool_backward(const Shape& s, const T* dy, const int64_t* winners, doub
   }
 }
 
-// `sums` [C]
+// `sums` [C] accumulates one window in double.
 template <typename T>
 void average_pool(const Shape& s, const T* x, double* sums, T* y) {
   for_each_window(s, [&](int64_t n, int64_t out, const Inside& in) {
@@ -122,7 +124,7 @@ void average_pool(const Shape& s, const T* x, double* sums, T* y) {
   });
 }
 
-// `sums` [N*H*W*C]
+// `sums` [N*H*W*C] accumulates the whole gradient in double.
 template <typename T>
 void average_pool_backward(const Shape& s, const T* dy, double* sums, T* dx) {
   std::fill_n(sums, s.n * s.image(), 0.0);

@@ -1,4 +1,4 @@
-// Post-operations, applied one after the other to output 0 after the operation has stored it.
+// Post-operations are applied to output 0, one after the other, after the operation has stored it.
 #include "backends/reference/activation.h"
 #include "backends/reference/families.h"
 

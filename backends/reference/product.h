@@ -1,4 +1,4 @@
-// The one matrix product that matmul and the convolutions share.
+// The matrix product that matmul and the convolutions share.
 #ifndef BACKENDS_REFERENCE_PRODUCT_H_
 #define BACKENDS_REFERENCE_PRODUCT_H_
 
@@ -7,22 +7,23 @@
 
 namespace backends::reference {
 
-// Element (i, j) is data[i * row + j * column]; so a transpose is a swap of the two strides.
+// A matrix whose element (i, j) is data[i * row + j * column]. Swapping the two strides transposes
+// it.
 template <typename T>
 struct MatrixView {
   const T* data;
   int64_t row, column;
 };
 
-// Rows of a and columns of b that are multiplied together: 2 x 8 sums in double are half of the
-// vector registers that every x86-64 has, the other half holds operands.
+// The number of rows of a and of columns of b that are multiplied together. 2 x 8 sums in double
+// take half of the vector registers that every x86-64 processor has; the other half holds operands.
 inline constexpr int kRows = 2;
 inline constexpr int64_t kPanel = 8;
 
-// Doubles of scratch that multiply() needs for an inner dimension of k.
+// The number of doubles of workspace that multiply() needs for an inner dimension of k.
 inline int64_t panel_elements(int64_t k) { return k * kPanel; }
 
-// Sums of `Rows` rows of a with the columns of the panel [k][kPanel].
+// Multiplies `Rows` rows of a by the columns of the panel [k][kPanel].
 template <int Rows, typename T>
 void dot_panel(const T* a, int64_t row, int64_t column, int64_t k, const double* panel,
                double (&sums)[Rows][kPanel]) {
@@ -36,8 +37,8 @@ void dot_panel(const T* a, int64_t row, int64_t column, int64_t k, const double*
   for (int r = 0; r < Rows; ++r) std::copy_n(local[r], kPanel, sums[r]);
 }
 
-// Calls store(i, j, sum over l of a(i,l) b(l,j)) for every i < m, j < n. Sums are in double, in the
-// order of l.
+// Calls store(i, j, sum over l of a(i,l) b(l,j)) for every i < m and j < n. Sums are in double and
+// in the order of l. `panel` has room for panel_elements(k).
 template <typename T, typename Store>
 void multiply(int64_t m, int64_t n, int64_t k, MatrixView<T> a, MatrixView<T> b, double* panel,
               Store&& store) {

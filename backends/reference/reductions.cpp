@@ -1,4 +1,4 @@
-// reduce, square_sum, clip_scale, loss_scale
+// reduce, square_sum, clip_scale and loss_scale.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -12,9 +12,9 @@ namespace {
 struct Reduction {
   int64_t function;
   int64_t results;  // number of results
-  double divisor;   // elements of one mean
+  double divisor;   // number of elements in one mean
   Dims input_dims;
-  Dims result_strides;  // over input_dims, 0 along the reduced axes
+  Dims result_strides;  // strides over input_dims, 0 along the reduced axes
 };
 
 Reduction check(const Operation& op, rt_dtype dtype) {
@@ -50,7 +50,7 @@ Reduction check(const Operation& op, rt_dtype dtype) {
   return r;
 }
 
-// Larger of the two; NaN wins, so that it is seen.
+// The larger of the two numbers. NaN counts as larger, so that the user sees it.
 double larger(double a, double b) { return a > b || a != a ? a : b; }
 
 template <typename T>
@@ -114,7 +114,7 @@ Kernel make_clip_scale(const Operation& op) {
     kernel.run = [max_norm](const Buffers& b) {
       const double norm = std::sqrt(static_cast<double>(*b.input<T>(0)));
       const double c = max_norm / (norm + 1e-6);
-      *b.output<T>(0) = static_cast<T>(c > 1.0 ? 1.0 : c);  // a NaN norm stays NaN
+      *b.output<T>(0) = static_cast<T>(c > 1.0 ? 1.0 : c);  // a NaN norm gives NaN
     };
     return kernel;
   });

@@ -7,15 +7,16 @@
 
 namespace backends::reference {
 
-// log(softmax(row)[j]) = (row[j] - largest) - log_sum, in this order: largest + log_sum would round
-// away what a large row has in common.
+// log(softmax(row)[j]) = (row[j] - largest) - log_sum, computed in this order, because the rounding
+// of largest + log_sum would lose digits if all elements of a row are large.
 struct RowSum {
   double largest;
   double log_sum;  // log(sum of exp(row[j] - largest))
   double log_probability(double x) const { return (x - largest) - log_sum; }
 };
 
-// Index of the first of the largest elements; of the first NaN, if there is one. `width` >= 1.
+// The index of the first of the largest elements, or of the first NaN if there is one. `width` >=
+// 1.
 template <typename T>
 int64_t first_largest(const T* row, int64_t width) {
   int64_t best = 0;
@@ -25,7 +26,7 @@ int64_t first_largest(const T* row, int64_t width) {
   return best;
 }
 
-// `width` >= 1.
+// The RowSum of a row. `width` >= 1.
 template <typename T>
 RowSum sum_row(const T* row, int64_t width) {
   const double largest = static_cast<double>(row[first_largest(row, width)]);

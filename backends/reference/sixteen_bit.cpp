@@ -31,7 +31,7 @@ std::vector<Operand> operands_of(const Operation& op) {
   return all;
 }
 
-// An operand in 16 bits, and where its float32 is in the workspace.
+// One operand in 16 bits, and the place of its float32 copy in the workspace.
 struct Slot {
   bool output, brain;
   uint32_t index;
@@ -54,8 +54,8 @@ struct Slot {
   }
 };
 
-// The 16-bit type of the operands; fails where one of them has another floating type than the rule
-// gives it.
+// Returns the 16-bit type of the operands. Fails if a floating operand has another type than its
+// bit of `wide_inputs` or `wide_outputs` demands.
 rt_dtype check_types(const Operation& op, uint32_t wide_inputs, uint32_t wide_outputs) {
   const auto is_wide = [&](const Operand& o) {
     return ((o.output ? wide_outputs : wide_inputs) >> o.index & 1) != 0;
@@ -76,7 +76,7 @@ rt_dtype check_types(const Operation& op, uint32_t wide_inputs, uint32_t wide_ou
   return type;
 }
 
-// The kernel for the same operation with float32 in place of `type`.
+// The kernel of the same operation with float32 instead of `type`.
 Kernel make_wide(const Operation& op, rt_dtype type) {
   std::vector<rt_tensor_desc> tensors;
   for (const Operand& operand : operands_of(op)) {
@@ -98,7 +98,8 @@ Kernel make_wide(const Operation& op, rt_dtype type) {
   }
 }
 
-// Operands in `type` behind the first `begin` bytes of the workspace, and where that ends.
+// Places float32 copies of the operands of type `type` behind the first `begin` bytes of the
+// workspace. `end` receives the size of the workspace.
 std::vector<Slot> place(const Operation& op, rt_dtype type, uint64_t begin, uint64_t& end) {
   constexpr uint64_t kAlignment = 64;
   std::vector<Slot> slots;

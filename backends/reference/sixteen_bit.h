@@ -1,4 +1,4 @@
-// float16 and bfloat16: they store, and float32 computes.
+// Operands in float16 and bfloat16 are stored in 16 bits and computed with in float32.
 #ifndef BACKENDS_REFERENCE_SIXTEEN_BIT_H_
 #define BACKENDS_REFERENCE_SIXTEEN_BIT_H_
 
@@ -7,7 +7,7 @@
 
 namespace backends::reference {
 
-// An element as a C++ type, for conversions.
+// An element in 16 bits as a C++ type, for conversions. Both conversions round at most once.
 template <uint16_t (*kNarrow)(float), float (*kWiden)(uint16_t)>
 struct SixteenBits {
   uint16_t bits;
@@ -15,18 +15,20 @@ struct SixteenBits {
   explicit SixteenBits(double value) : bits(kNarrow(rt::sdk::round_to_odd(value))) {}
   operator float() const { return kWiden(bits); }
 };
+// The two types in 16 bits.
 using Float16 = SixteenBits<rt::sdk::to_float16, rt::sdk::from_float16>;
 using BFloat16 = SixteenBits<rt::sdk::to_bfloat16, rt::sdk::from_bfloat16>;
 
-// Whether any operand is float16 or bfloat16.
+// Is any operand float16 or bfloat16?
 bool has_sixteen_bit_operands(const rt::sdk::Operation& op);
 
-// The kernel for 16-bit operands: that on float32 over operands widened into the workspace, each
-// output rounded once. Bit i of `wide_inputs` and `wide_outputs`: that floating operand is float32
-// all the same. What is saved is what the kernel on float32 saves.
+// Makes the kernel for operands in 16 bits: it widens them into the workspace, runs the kernel on
+// float32, and rounds each output once. Bit i of `wide_inputs` and `wide_outputs` says that this
+// floating operand is float32 nevertheless. Saved data are those of the kernel on float32. Throws
+// the errors of make_kernel.
 Kernel make_sixteen_bit(const rt::sdk::Operation& op, uint32_t wide_inputs, uint32_t wide_outputs);
 
-// For operations without a 16-bit form.
+// Throws the Refusal of an operation that has no 16-bit form.
 [[noreturn]] void refuse_sixteen_bit(const rt::sdk::Operation& op);
 
 }  // namespace backends::reference

@@ -19,7 +19,7 @@ Shape read_shape(const Operation& op, rt_dtype dtype, const char* name) {
   return {product(dims) / dims.back(), dims.back()};
 }
 
-// y[j] = function(log(softmax(x)[j]))
+// y[j] = function(log(softmax(x)[j])).
 template <typename Function>
 Kernel forward(const Operation& op, Function function) {
   const rt_dtype dtype = floating_input(op, 0, "x");
@@ -42,7 +42,7 @@ Kernel forward(const Operation& op, Function function) {
   });
 }
 
-// dx[j] = last(dy[j], y[j], sum over j of term(dy[j], y[j]))
+// dx[j] = last(dy[j], y[j], sum over j of term(dy[j], y[j])).
 template <typename Term, typename Last>
 Kernel backward(const Operation& op, Term term, Last last) {
   const rt_dtype dtype = floating_input(op, 0, "dy");

@@ -1,4 +1,4 @@
-// Walks a dense result row by row while operands are read with other strides.
+// Visits a dense result row by row while operands are read with other strides.
 #ifndef BACKENDS_REFERENCE_STRIDED_H_
 #define BACKENDS_REFERENCE_STRIDED_H_
 
@@ -9,7 +9,7 @@
 
 namespace backends::reference {
 
-// Rows are runs along the last dimension of `dims`. All offsets and steps count elements.
+// A row is a run along the last dimension of `dims`. All offsets and steps are in elements.
 template <size_t Operands>
 class StridedRows {
  public:
@@ -24,7 +24,7 @@ class StridedRows {
   }
 
   int64_t length() const { return dims_[rank_ - 1]; }
-  // Step of operand k along a row.
+  // The step of operand k along a row.
   int64_t step(size_t k) const { return strides_[k][rank_ - 1]; }
 
   // Calls body(offset in the dense result, offsets of the operands) for the first element of every

@@ -1,4 +1,4 @@
-// The table of operations, and the checks that all of them share.
+// The table of operations, and the checks that all operations share.
 #include <algorithm>
 #include <map>
 #include <string_view>
@@ -10,20 +10,21 @@
 namespace backends::reference {
 namespace {
 
-// How an operation comes by operands in float16 and bfloat16: as the kernel on float32 between
-// conversions, by its own factory, or not at all.
+// How an operation handles operands in float16 and bfloat16: by conversions around the kernel on
+// float32, by its own factory, or not at all.
 enum class Sixteen { kConverted, kOwn, kNone };
 
 struct Entry {
   Factory make;
   bool post_operations = false;
-  // Bit i: operand i is float32 beside operands in 16 bits (operations.md, "Conventions").
+  // Bit i: operand i is float32 even if other operands are in 16 bits (operations.md,
+  // "Conventions").
   uint32_t wide_inputs = 0, wide_outputs = 0;
   Sixteen sixteen = Sixteen::kConverted;
 };
 
 constexpr Entry without_sixteen_bits(Factory make) { return {make, false, 0, 0, Sixteen::kNone}; }
-// Moves elements as they are, or converts them itself.
+// For operations that move elements unchanged, or that convert them themselves.
 constexpr Entry moves(Factory make) { return {make, false, 0, 0, Sixteen::kOwn}; }
 
 const std::map<std::string, Entry, std::less<>>& table() {

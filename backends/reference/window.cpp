@@ -28,7 +28,7 @@ void expect_padding_below(const Operation& op, const char* name, int64_t padding
              name, static_cast<long long>(padding), static_cast<long long>(kernel)));
 }
 
-// (size + padding - dilation (kernel-1) - 1) / stride + 1
+// (size + padding - dilation (kernel-1) - 1) / stride + 1.
 int64_t output_size(const Operation& op, const char* axis, int64_t size, int64_t padding,
                     int64_t kernel, int64_t dilation, int64_t stride) {
   const int64_t extent = dilation * (kernel - 1) + 1;

@@ -1,11 +1,12 @@
-# hipcc, and objects that it compiles. CMake's own language HIP does not find Debian's packages, which lie in folders of
-# their own.
+# Finds hipcc and compiles objects with it. CMake's own language HIP does not find Debian's
+# packages, which use folders of their own.
 find_program(RUNTIME_HIPCC hipcc PATHS /opt/rocm/bin)
 find_path(RUNTIME_HIP_INCLUDE hip/hip_runtime.h PATHS /opt/rocm/include)
 find_library(RUNTIME_HIP_LIBRARY amdhip64 PATHS /opt/rocm/lib)
 mark_as_advanced(RUNTIME_HIPCC RUNTIME_HIP_INCLUDE RUNTIME_HIP_LIBRARY)
 
-# known_hip_architectures(<variable> <architecture>...): those that hipcc compiles for; asked once for each.
+# known_hip_architectures(<variable> <architecture>...): sets <variable> to the architectures that
+# hipcc compiles for. The answer for each architecture is cached.
 function(known_hip_architectures variable)
   set(known)
   file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/probe.hip
@@ -25,12 +26,13 @@ function(known_hip_architectures variable)
   set(${variable} "${known}" PARENT_SCOPE)
 endfunction()
 
-# add_hip_kernels(<target> <architectures> <source>...): compiled with the include folders and definitions of the target.
+# add_hip_kernels(<target> <architectures> <source>...): compiles the sources with hipcc, with the
+# include folders and definitions of the target, and adds the objects to it.
 function(add_hip_kernels target architectures)
   list(TRANSFORM architectures PREPEND --offload-arch=)
   set(includes "$<TARGET_PROPERTY:${target},INCLUDE_DIRECTORIES>")
   set(definitions "$<TARGET_PROPERTY:${target},COMPILE_DEFINITIONS>")
-  # hipcc has its own, without our warnings.
+  # hipcc finds these folders itself and prints no warnings for them.
   set(theirs "^(/usr/include|${RUNTIME_HIP_INCLUDE}|${HIPBLASLT_INCLUDE_DIR}|${MIOPEN_INCLUDE_DIR})$")
   set(warnings -Wall -Wextra)
   if(RUNTIME_WARNINGS_AS_ERRORS)

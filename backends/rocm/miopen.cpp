@@ -1,6 +1,6 @@
-// MIOpen's immediate mode: the library names solutions by its own estimates, without measuring, and
-// compiles them when they are chosen, not when they run.
-// Source: "MIOpen", chapter "Using the find APIs and immediate mode", AMD.
+// The convolutions by MIOpen's immediate mode. The library ranks solutions by its own estimates,
+// without measuring, and compiles a solution when it is chosen and not when it runs. Source:
+// "MIOpen", chapter "Using the find APIs and immediate mode", AMD.
 #include "backends/rocm/miopen.h"
 
 #include <miopen/miopen.h>
@@ -31,10 +31,10 @@ using rt::sdk::format;
 using Solution = miopenConvSolution_t;
 
 constexpr uint64_t kMostWorkspace = 256 << 20;  // bytes
-constexpr size_t kMostSolutions = 32;           // that are looked at
+constexpr size_t kMostSolutions = 32;           // that are considered
 
-// The functions of one direction: the same parameters for all three, but each has its own order of
-// the tensors, in which the one that is made is the last.
+// The functions of one direction. All three directions have the same parameters, but each has its
+// own order of the tensors, in which the result is the last one.
 struct DirectionFunctions {
   DirectionFunctions(const gpu::Library& library, const std::string& direction) {
     const std::string prefix = "miopenConvolution" + direction;
@@ -58,7 +58,7 @@ static_assert(kSame<decltype(miopenConvolutionForwardImmediate),
                     decltype(miopenConvolutionBackwardDataImmediate),
                     decltype(miopenConvolutionBackwardWeightsImmediate)>);
 
-// The functions in use, found at run time.
+// The functions of the library that are used, looked up at run time.
 struct Functions {
   explicit Functions(const gpu::Library& library)
       : forward(library, "Forward"),
@@ -99,7 +99,8 @@ struct Functions {
   decltype(&miopenSetConvolutionAttribute) set_attribute;
 };
 
-// The library and its handle, which keeps the compiled kernels; one thread at a time uses it.
+// The library and its handle, which keeps the compiled kernels. One thread at a time may use the
+// handle.
 struct Session {
   Session() : library(BACKENDS_ROCM_MIOPEN), call(library) {
     const miopenStatus_t status = call.create(&handle);
@@ -113,7 +114,7 @@ struct Session {
   gpu::Library library;
   Functions call;
   miopenHandle_t handle = nullptr;
-  std::mutex mutex;  // of the handle's stream and what is launched with it
+  std::mutex mutex;  // guards the handle's stream and everything that uses the handle
 };
 
 miopenDataType_t type_of(rt_dtype dtype) {
@@ -126,11 +127,11 @@ bool fits(const Tensor4& t) {
                      [](int64_t n) { return n <= std::numeric_limits<int>::max(); });
 }
 
-// One of the library's structs, which it makes and frees.
+// One of the library's structs. The library makes and frees it.
 template <typename Pointer>
 using Owned = std::unique_ptr<std::remove_pointer_t<Pointer>, miopenStatus_t (*)(Pointer)>;
 
-// What the library is told of a convolution.
+// The library's description of a convolution. Immutable; any thread may call its functions.
 class Problem {
  public:
   Problem(std::shared_ptr<Session> session, const Convolution& c)
@@ -142,9 +143,10 @@ class Problem {
         made_(describe(tensors_[2], c.dtype)),
         window_(window(c)) {}
 
-  // Compiled. At most `most`, the library's favourites first. Only implicit GEMM: of what the
-  // library has for this layout Winograd rounds more, GEMM uses memory of the handle, which
-  // launches on two streams would share, and the direct ones are there for checks, slow.
+  // Compiled solutions, at most `most`, the library's preferred one first. Only implicit GEMM is
+  // taken. Of the library's other algorithms for this layout, Winograd rounds more, GEMM uses
+  // memory of the handle, which launches on two streams would share, and the direct ones are slow
+  // and meant for checks.
   std::vector<Solution> solutions(size_t most) const {
     const std::lock_guard lock(session_->mutex);
     std::vector<Solution> known(kMostSolutions), chosen;
@@ -221,14 +223,16 @@ class Problem {
     call().check(call().set_groups(made, static_cast<int>(groups)), "set the groups");
     call().check(call().set_attribute(made, MIOPEN_CONVOLUTION_ATTRIB_DETERMINISTIC, 1),
                  "ask for the same bits every time");
-    // Else the gradients of float16 are made from operands rounded to bfloat16 on gfx90a.
+    // If this were on, gradients of float16 would be computed from operands rounded to bfloat16 on
+    // gfx90a.
     call().check(call().set_attribute(made, MIOPEN_CONVOLUTION_ATTRIB_FP16_ALT_IMPL, 0),
                  "ask for float16 as it is");
     return owned;
   }
 
-  std::shared_ptr<Session> session_;  // plans may not outlive the device, but need not know it
-  std::array<Tensor4, 3> tensors_;    // in the order of the functions
+  std::shared_ptr<Session> session_;  // keeps the library while plans exist, without a pointer to
+                                      // the device
+  std::array<Tensor4, 3> tensors_;    // in the order of the library's functions
   const DirectionFunctions& functions_;
   Tensor first_, second_, made_;
   Window window_;
@@ -249,7 +253,7 @@ class Miopen : public gpu::Vendor {
       for (const Solution& s : problem->solutions(most))
         kernels.push_back(make(op, *c, problem, s));
       if (!kernels.empty()) without->clear();
-    } catch (const Error& reason) {  // this version of the library does not know it
+    } catch (const Error& reason) {  // this version of the library does not support it
       *without = reason.what();
     }
     return kernels;

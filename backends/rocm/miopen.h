@@ -1,4 +1,4 @@
-// The convolutions by MIOpen, on one opened device.
+// The convolutions by MIOpen on one opened device.
 #ifndef BACKENDS_ROCM_MIOPEN_H_
 #define BACKENDS_ROCM_MIOPEN_H_
 
@@ -8,8 +8,8 @@
 
 namespace backends::rocm {
 
-// For the calling thread's device. Throws RT_ERROR_UNAVAILABLE where the library or a function of
-// it is missing or does not start.
+// Opens MIOpen for the calling thread's device. Throws RT_ERROR_UNAVAILABLE if the library or one
+// of its functions is missing, or if it does not start.
 std::unique_ptr<gpu::Vendor> open_miopen();
 
 }  // namespace backends::rocm

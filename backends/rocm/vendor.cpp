@@ -1,4 +1,4 @@
-// The options of the plugin `rocm`, and its libraries.
+// The options of the plugin `rocm` and the libraries that it opens.
 #include "backends/gpu/vendor.h"
 
 #include "backends/gpu/blas_lt.h"

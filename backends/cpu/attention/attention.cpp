@@ -32,7 +32,7 @@ uint64_t Attention::backward_workspace_bytes() const {
          sizeof(float);
 }
 
-// Rows of head `index % heads` of sample `index / heads`.
+// The rows of head `index % heads` of sample `index / heads` in y.
 template <typename T>
 Rows<T> Attention::features_of(T* y, int64_t index) const {
   const int64_t step = shape_.heads * shape_.width;
@@ -40,7 +40,7 @@ Rows<T> Attention::features_of(T* y, int64_t index) const {
   return {y + sample * shape_.length * step + head * shape_.width, step};
 }
 
-// part: 0 q, 1 k, 2 v
+// The same rows of one operand inside qkv; `part` is 0 for q, 1 for k and 2 for v.
 template <typename T>
 Rows<T> Attention::part_of(T* qkv, int64_t index, int64_t part) const {
   const int64_t features = shape_.heads * shape_.width, step = 3 * features;
@@ -62,7 +62,8 @@ Head Attention::head(const float* qkv, float* saved, int64_t index) const {
           nullptr};
 }
 
-// Items of that many multiply-adds worth a parallel region.
+// The least number of work items, of `products` multiply-adds each, for which a parallel region
+// pays.
 int64_t Attention::grain(double products) const {
   return static_cast<int64_t>(kElementGrain * 8 / (products + 1)) + 1;
 }
@@ -86,7 +87,7 @@ void Attention::backward(const float* dy, const float* qkv, const float* y, cons
   parallel_parts(
       threads_, shape_.samples * shape_.heads, grain(work), 1, [&](int part, int64_t b, int64_t e) {
         for (int64_t i = b; i < e; ++i) {
-          Head h = head(qkv, const_cast<float*>(saved), i);  // only read
+          Head h = head(qkv, const_cast<float*>(saved), i);  // backward only reads them
           h.workspace = workspace + part * backward_workspace(shape_.length, shape_.width);
           kernels_->backward(h, {features_of(dy, i), features_of(y, i), part_of(dqkv, i, 0),
                                  part_of(dqkv, i, 1), part_of(dqkv, i, 2)});

@@ -1,4 +1,4 @@
-// 16 registers of 8 floats: tiles of 6 x 2.
+// AVX2 has 16 registers of 8 floats, so tiles are 6 x 2.
 #include <utility>
 
 #include "backends/cpu/attention/kernels.h"

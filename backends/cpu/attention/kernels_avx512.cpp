@@ -1,4 +1,4 @@
-// 32 registers of 16 floats: tiles of 6 x 4.
+// AVX-512 has 32 registers of 16 floats, so tiles are 6 x 4.
 #include <utility>
 
 #include "backends/cpu/attention/kernels.h"

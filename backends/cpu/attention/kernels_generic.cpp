@@ -1,4 +1,4 @@
-// What the compiler makes for the processor that the whole project is built for; SSE2 on x86.
+// The instruction set that the whole project is compiled for; SSE2 on x86-64.
 #include <utility>
 
 #include "backends/cpu/attention/kernels.h"

@@ -7,20 +7,21 @@
 namespace backends::cpu::batch_blocked {
 
 namespace {
-// Part of the second-level cache (1 MiB on Zen 4, 1-2 MiB on Intel servers) that the input rows of
-// a strip may take while all channel tiles go over them.
+// Bytes of the second-level cache (1 MiB on Zen 4, 1 to 2 MiB on Intel servers) that the input rows
+// of a strip may take while all channel tiles process them.
 constexpr int64_t kStripBytes = 384 * 1024;
 }  // namespace
 
-// One dimension of the output: which taps are inside the input, for each position.
+// One dimension of the output: the taps that are inside the input, for each position.
 struct Convolution::Axis {
+  // One tap of the filter along this dimension.
   struct Tap {
-    int32_t k;       // row of the packed filter along this dimension
-    int32_t offset;  // input position from the position's base
+    int32_t k;       // index in the packed filter
+    int32_t offset;  // input position, counted from the position's base
     bool operator==(const Tap&) const = default;
   };
   std::vector<std::vector<Tap>> classes;
-  std::vector<int32_t> class_of;  // for each output position
+  std::vector<int32_t> class_of;  // of each output position
   std::vector<int32_t> base;      // input position of the first tap
 };
 
@@ -60,8 +61,8 @@ Convolution::Axis Convolution::axis(int64_t out, int64_t in, int64_t k, int64_t 
   for (int64_t position = 0; position < out; ++position) {
     std::vector<Axis::Tap> taps;
     for (int64_t tap = 0; tap < k; ++tap) {
-      // The filter is packed so that the input position grows with the tap: backwards for the
-      // gradient.
+      // The filter is packed so that the input position grows with the tap, which means backwards
+      // for the gradient.
       int64_t at = position * stride - pad + tap * dilation;
       if (direction_ == Direction::kBackwardData) {
         const int64_t distance = position + pad - (k - 1 - tap) * dilation;
@@ -99,7 +100,7 @@ void Convolution::add_runs(const Axis& rows, int row_class, const Axis& columns,
   }
 }
 
-// Pixels (row, column) of one class as register tiles of nearly equal size.
+// Divides the pixels (row, column) of one class into register tiles of nearly equal size.
 void Convolution::add_tiles(const std::vector<std::pair<int64_t, int64_t>>& pixels,
                             int32_t first_run, int32_t run_count, const Axis& rows,
                             const Axis& columns) {
@@ -120,7 +121,8 @@ void Convolution::add_tiles(const std::vector<std::pair<int64_t, int64_t>>& pixe
   }
 }
 
-// Rows of the output over whose input all channel tiles go before the next rows.
+// The number of output rows in a strip: all channel tiles process its input before the next strip
+// begins.
 int64_t Convolution::strip_rows(int64_t height) const {
   const int64_t row_bytes = in_width_ * in_channels_ * kBlock * 4;
   const int64_t in_rows = std::max<int64_t>(1, kStripBytes / row_bytes - shape_.kh + 1);
@@ -159,7 +161,8 @@ double Convolution::cycles() const {
   double sum = 0;
   for (const PixelTile& tile : tiles_) {
     const double pixels = tile.count, width = kernel_->width;
-    // Input vectors take a load each, broadcasts half of one; a product has 4 cycles of latency.
+    // Nominal costs: one load per input vector and half a load per broadcast. A product has a
+    // latency of 4 cycles.
     const double step = std::max({pixels * width, pixels + 0.5 * width, 4.0});
     double length = 0;
     for (int32_t i = 0; i < tile.run_count; ++i) length += runs_[tile.first_run + i].length;
@@ -176,8 +179,8 @@ uint64_t Convolution::workspace_bytes() const {
          sizeof(float);
 }
 
-// Weights [O,KH,KW,C] -> [channel tile][KH][KW][input channel][width], for rows begin..end of tile
-// x KH x KW.
+// Packs weights [O,KH,KW,C] as [channel tile][KH][KW][input channel][width], for rows begin..end of
+// the first three dimensions.
 void Convolution::pack(const float* weights, float* packed, int64_t begin, int64_t end) const {
   const int64_t taps = shape_.kh * shape_.kw, width = kernel_->width;
   const bool forward = direction_ == Direction::kForward;

@@ -1,5 +1,5 @@
-// conv2d and conv2d_backward_data in the batch-blocked layout: the same register tiles over
-// different taps.
+// conv2d and conv2d_backward_data in the batch-blocked layout. Both use the same register tiles,
+// with different taps.
 #ifndef BACKENDS_CPU_BATCH_BLOCKED_CONVOLUTION_H_
 #define BACKENDS_CPU_BATCH_BLOCKED_CONVOLUTION_H_
 
@@ -10,29 +10,33 @@
 
 namespace backends::cpu::batch_blocked {
 
+// Which of the two operations a Convolution or Winograd object computes.
 enum class Direction { kForward, kBackwardData };
 
-// The channel tile that wastes least on this number of output channels.
+// The kernel whose channel tiles pad this number of output channels least.
 const ConvKernel& best_width(const KernelTable& kernels, int64_t channels);
 
-// Immutable after construction; run() may be called in several threads at once with different
-// buffers.
+// A convolution of one shape. Immutable after construction: run() may be called in several threads
+// at once with different buffers.
 //
-// Output pixels with the same set of taps inside the image form a class; register tiles never mix
-// classes. So taps that fall on padding, or between the pixels of a strided gradient, cost nothing.
+// Output pixels with the same set of taps inside the image form a class, and a register tile holds
+// pixels of one class only. So taps that fall on padding, or between the pixels of a strided
+// gradient, cost nothing.
 class Convolution {
  public:
+  // `threads` >= 1. `kernels` outlives this object.
   Convolution(const ConvShape& shape, Direction direction, int threads, const KernelTable& kernels);
 
-  // For the packed weights; contents are lost after run().
+  // Bytes for the packed weights. run() writes the workspace before it reads it.
   uint64_t workspace_bytes() const;
 
-  // in, out: x and y (forward) or dy and dx, blocked. weights: canonical [O,KH,KW,C]. Bias of
-  // `post` has one element for each channel of `out`. All 64-byte aligned. Allocates nothing.
+  // `in` and `out` are x and y (forward) or dy and dx, in the blocked layout; `weights` are
+  // canonical [O,KH,KW,C]. A bias in `post` has one element for each channel of `out`. All buffers
+  // are aligned to 64 bytes. Allocates nothing.
   void run(const float* in, const float* weights, float* out, void* workspace,
            const PostOps& post) const;
 
-  // Estimate for one core that does one vector product a cycle, memory aside.
+  // Estimated cycles of a core that does one vector product per cycle, without the time for memory.
   double cycles() const;
 
  private:
@@ -55,11 +59,11 @@ class Convolution {
   const ConvKernel* kernel_;
   int64_t in_channels_, out_channels_, in_pixels_, out_pixels_, in_width_;
   int64_t channel_tiles_;
-  int64_t channel_splits_ = 1;  // units of work into which the channel tiles are cut
+  int64_t channel_splits_ = 1;  // work items into which the channel tiles are divided
   std::vector<Run> runs_;
   std::vector<PixelTile> tiles_;
-  std::vector<int32_t>
-      strips_;  // tiles_[strips_[i] .. strips_[i + 1]): a few rows, that stay in the cache
+  // Strip i is tiles_[strips_[i] .. strips_[i + 1]): a few rows that stay in the cache.
+  std::vector<int32_t> strips_;
 };
 
 }  // namespace backends::cpu::batch_blocked

@@ -1,4 +1,4 @@
-// The inner kernels of the batch-blocked layout, one table for each instruction set.
+// The inner kernels of the batch-blocked layout; there is one table for each instruction set.
 #ifndef BACKENDS_CPU_BATCH_BLOCKED_KERNEL_TABLE_H_
 #define BACKENDS_CPU_BATCH_BLOCKED_KERNEL_TABLE_H_
 
@@ -8,9 +8,10 @@
 
 namespace backends::cpu::batch_blocked {
 
+// The kernels of one instruction set. Any thread may call them, with buffers of its own.
 struct KernelTable {
-  const char* name;  // "avx512", "avx2", "generic"
-  int32_t lanes;
+  const char* name;  // "avx512", "avx2" or "generic"
+  int32_t lanes;     // floats per register
   const ConvKernel* conv;
   int32_t conv_count;
   const WeightKernel* weights;
@@ -19,23 +20,24 @@ struct KernelTable {
   int32_t pairs_count;
   const WinogradKernel* winograd;
   int32_t winograd_count;
-  // to[i] = sum of the lanes of acc[i][0..15], in a fixed tree; count: a multiple of kBlock
+  // to[i] = the sum of acc[i][0..15], added as a fixed tree. `count` is a multiple of kBlock.
   void (*sum_lanes)(const float* acc, float* to, int64_t count);
   void (*avg_pool)(const PoolWindow&);  // forward and backward
   void (*max_pool)(const PoolWindow&);
   void (*max_pool_backward)(const PoolWindow&);
-  // In place over `count` floats (a multiple of kBlock) of a tensor from `offset` on; `channels`:
-  // of the layout
+  // Applies `post` in place to the `count` floats (a multiple of kBlock) of a tensor from `offset`
+  // on; `y` points at the first of them. `channels` is the number of channels of the tensor.
   void (*apply_post)(float* y, int64_t offset, int64_t count, int32_t channels,
                      const PostOps& post);
-  // rows [samples][elements] with a distance of `row` floats <-> block [elements][kBlock]; absent
-  // lanes become 0
+  // to_block writes rows [samples][elements], which begin `row` floats apart, to block
+  // [elements][kBlock] and sets the lanes of absent samples to 0. from_block does the inverse.
   void (*to_block)(const float* rows, int64_t row, int32_t samples, int64_t elements, float* block);
   void (*from_block)(const float* block, int64_t elements, int32_t samples, float* rows,
                      int64_t row);
 };
 
-// The kernels compiled for `isa`, which this processor must have; valid for ever.
+// The kernels compiled for `isa`, which this processor must have. The table lives as long as the
+// process.
 const KernelTable& kernels_for(Isa isa);
 }  // namespace backends::cpu::batch_blocked
 

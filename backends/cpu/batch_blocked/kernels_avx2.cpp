@@ -1,4 +1,4 @@
-// 16 registers of 8 floats; a block of 16 samples is two passes.
+// AVX2 has 16 registers of 8 floats. A block of 16 samples is processed in two passes.
 #include <utility>
 
 #include "backends/cpu/batch_blocked/kernel_table.h"
@@ -6,7 +6,7 @@
 namespace backends::cpu::batch_blocked {
 namespace {
 #define BB_LANES 8
-// The order matters.
+// Each file uses names of the ones before it.
 // clang-format off
 #include "backends/cpu/batch_blocked/vector_kernels.inc"
 #include "backends/cpu/batch_blocked/conv_kernels.inc"

@@ -1,5 +1,5 @@
-// 32 registers of 16 floats. A tile of P x T takes P T accumulators, P inputs and one broadcast
-// weight.
+// AVX-512 has 32 registers of 16 floats. A tile of P x T takes P T accumulators, P inputs and one
+// broadcast weight.
 #include <utility>
 
 #include "backends/cpu/batch_blocked/kernel_table.h"
@@ -7,7 +7,7 @@
 namespace backends::cpu::batch_blocked {
 namespace {
 #define BB_LANES 16
-// The order matters.
+// Each file uses names of the ones before it.
 // clang-format off
 #include "backends/cpu/batch_blocked/vector_kernels.inc"
 #include "backends/cpu/batch_blocked/conv_kernels.inc"

@@ -1,5 +1,5 @@
-// What the compiler makes for the processor that the whole project is built for; correct
-// everywhere, SSE2 on x86.
+// The instruction set that the whole project is compiled for (SSE2 on x86-64), so these kernels run
+// everywhere.
 #include <utility>
 
 #include "backends/cpu/batch_blocked/kernel_table.h"
@@ -7,7 +7,7 @@
 namespace backends::cpu::batch_blocked {
 namespace {
 #define BB_LANES 4
-// The order matters.
+// Each file uses names of the ones before it.
 // clang-format off
 #include "backends/cpu/batch_blocked/vector_kernels.inc"
 #include "backends/cpu/batch_blocked/conv_kernels.inc"

@@ -45,7 +45,7 @@ bool to_post(const rt_post_op& post, Post& kind) {
   }
 }
 
-// How many post-operations, from the first, the kernels apply themselves.
+// The number of post-operations, from the first, that the kernels apply themselves.
 uint32_t kernel_prefix(const Operation& op) {
   uint32_t count = 0;
   Post kind;
@@ -55,8 +55,8 @@ uint32_t kernel_prefix(const Operation& op) {
   return count;
 }
 
-// Post-operations with the inputs that they read, to be bound in each launch: those of the kernels,
-// and after them those of a pass of its own over the output.
+// The post-operations of an operation. The kernels apply the first ones, whose operands are bound
+// in each launch; a PostChain applies the others in a separate pass over the output.
 class PostPlan {
  public:
   PostPlan(const Engine& engine, const Operation& op)
@@ -88,10 +88,10 @@ class PostPlan {
                      rest_.apply(*kernels_, y + begin, begin, end - begin, launch.inputs);
                    });
   }
-  // Bytes that the pass over the output reads and writes.
+  // Bytes that the separate pass reads and writes.
   double pass_bytes() const { return rest_.empty() ? 0.0 : 8.0 * static_cast<double>(elements_); }
-  // Operands that are read at an element just before it is written: the output may share their
-  // memory.
+  // The inputs that are read at an element just before that element is written, so that the output
+  // may share their memory.
   uint32_t in_place_mask() const {
     uint32_t mask = 0;
     for (uint32_t i = 0; i < count_; ++i) {
@@ -160,11 +160,11 @@ double bytes_of(const Operation& op) {
   return bytes;
 }
 
-constexpr double kLaunchNs = 4000;  // parallel region and barrier
+constexpr double kLaunchNs = 4000;  // one parallel region with a barrier
 
-// The engine's figure is for main memory. What one operation of a training step wrote is mostly
-// still in the third-level cache when the next reads it: measured 2 times that rate for 15 MB, 4
-// times for 1-5 MB.
+// Bytes up to which operands count as cached. The engine's bandwidth is that of main memory, but
+// what one operation of a training step has written is mostly still in the third-level cache when
+// the next one reads it: measured were 2 times that rate for 15 MB and 4 times for 1 to 5 MB.
 constexpr double kCachedBytes = 8 << 20;
 
 double memory_ns(const Engine& engine, const Operation& op) {
@@ -174,7 +174,7 @@ double memory_ns(const Engine& engine, const Operation& op) {
 
 const KernelTable& kernels_of(const Engine& engine) { return kernels_for(engine.isa()); }
 
-// Products and memory hide each other only in part.
+// Nanoseconds of an operation. Computation and memory access overlap only in part.
 double price(const Engine& engine, const Operation& op, double cycles) {
   const double compute = cycles * 2 * kernels_of(engine).lanes / engine.peak_flops_per_ns();
   const double memory = memory_ns(engine, op);
@@ -219,7 +219,7 @@ Priced convolution_plan(const Engine& engine, const Operation& op, const char* n
     kernel.run(input(l, 0), input(l, 1), output(l, 0), l.workspace, post.bind(l));
     post.finish(l);
   });
-  // The data gradient of Winograd adds to its output before it reads any operand.
+  // Winograd's data gradient adds to its output before it reads any operand of a post-operation.
   const bool adds = std::is_same_v<Kernel, Winograd> && direction == Direction::kBackwardData;
   if (!adds) plan->edit().in_place[0] = post.in_place_mask();
   const double pass = post.pass_bytes() / engine.bytes_per_ns();
@@ -275,7 +275,8 @@ Priced make_pooling(const Engine& engine, const Operation& op) {
   const PostPlan post(engine, op);
   const bool backward = is_backward_pool(op), max = kind == PoolKind::kMax;
   Priced result;
-  // The positions of max are kept for each sample apart: 2 ns an element and core.
+  // The positions of max pooling are stored separately for each sample, which costs 2 ns per
+  // element and core.
   const double scattered =
       max ? 2.0 * static_cast<double>(shape.n * shape.p * shape.q * shape.c) / engine.threads() : 0;
   result.estimated_ns =
@@ -292,7 +293,7 @@ Priced make_pooling(const Engine& engine, const Operation& op) {
   if (max && !backward) {
     plan->edit().saved_bytes = static_cast<uint64_t>(shape.n * shape.p * shape.q * shape.c);
   }
-  // The gradient of max clears its output before it reads any operand.
+  // The gradient of max pooling clears its output before it reads any operand of a post-operation.
   if (!(max && backward)) plan->edit().in_place[0] = post.in_place_mask();
   result.plan = std::move(plan);
   return result;

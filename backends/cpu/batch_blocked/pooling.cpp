@@ -6,8 +6,8 @@
 
 namespace backends::cpu::batch_blocked {
 
-// Positions begin..end along one dimension; `skipped`: elements of the window before begin, that
-// are padding.
+// The positions begin..end along one dimension. `skipped` is the number of the window's elements
+// before `begin`, which are padding.
 struct Pooling::Span {
   int64_t begin, end, skipped;
   int64_t size() const { return end - begin; }
@@ -30,11 +30,11 @@ Pooling::Span Pooling::window(int64_t out, int64_t in, int64_t k, int64_t stride
   return {begin, std::max(begin, std::min(first + k, in)), begin - first};
 }
 
-// The outputs whose window holds input position `at`.
+// The outputs whose windows contain input position `at`.
 Pooling::Span Pooling::gradients(int64_t at, int64_t outs, int64_t k, int64_t stride,
                                  int64_t pad) const {
   const int64_t last = (at + pad) / stride;
-  const int64_t over = at + pad - k + 1;  // the first window may not begin before this
+  const int64_t over = at + pad - k + 1;  // no window before this one
   const int64_t begin = over <= 0 ? 0 : (over + stride - 1) / stride;
   return {begin, std::max(begin, std::min(last + 1, outs)), 0};
 }

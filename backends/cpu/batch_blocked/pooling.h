@@ -6,18 +6,21 @@
 
 namespace backends::cpu::batch_blocked {
 
+// Which pooling a Pooling object computes.
 enum class PoolKind { kAverage, kMax };
 
-// Immutable; both functions may be called in several threads at once with different buffers, and
-// allocate nothing.
+// A pooling of one shape. Immutable: forward and backward may be called in several threads at once
+// with different buffers, and allocate nothing.
 class Pooling {
  public:
+  // `threads` >= 1. `kernels` outlives this object.
   Pooling(const PoolShape& shape, PoolKind kind, int threads, const KernelTable& kernels);
 
-  // The gradient of an average that leaves padding out of its divisor is not offered.
+  // False for an average with padding that its divisor does not count: its gradient is not offered.
   static bool supports_backward(const PoolShape& shape, PoolKind kind);
 
-  // saved: canonical [N,P,Q,C] positions of the winners, for max; may be null.
+  // Images are in the blocked layout. For max, `saved` holds the positions of the winners in
+  // canonical order [N,P,Q,C]; forward takes null as well.
   void forward(const float* x, float* y, uint8_t* saved, const PostOps& post) const;
   void backward(const float* dy, const uint8_t* saved, float* dx, const PostOps& post) const;
 

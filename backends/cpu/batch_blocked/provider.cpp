@@ -15,7 +15,7 @@ using batch_blocked::Priced;
 
 namespace {
 
-// Elements of one sample, so that every offset within a sample block fits into 31 bits.
+// The most elements of one sample, so that every offset within a sample block fits into 31 bits.
 constexpr int64_t kMaxSampleElements = int64_t{1} << 26;
 
 enum class Family { kNone, kConvolution, kWeightGradient, kPooling, kCopy };
@@ -30,7 +30,8 @@ Family family(const Operation& op) {
   return op.is(RT_OP_COPY) ? Family::kCopy : Family::kNone;
 }
 
-// Inputs and outputs that the operation itself has, without post-operations.
+// Does the operation have the number of inputs and outputs of its family, not counting those of
+// post-operations?
 bool counts_fit(const Operation& op, Family family) {
   const bool two = family == Family::kConvolution || family == Family::kWeightGradient;
   const uint32_t outputs = op.output_count();
@@ -46,7 +47,7 @@ bool is_post_bias(const Operation& op, uint32_t input) {
   return false;
 }
 
-// Does this operand have the blocked layout? Weights and everything else stay canonical.
+// Does this input have the blocked layout? Weights and biases stay canonical.
 bool is_blocked_input(const Operation& op, Family family, uint32_t i) {
   if (i < op.own_input_count()) return i == 0 || family == Family::kWeightGradient;
   return !is_post_bias(op, i);
@@ -57,7 +58,8 @@ std::optional<uint64_t> settle(const rt_tensor_desc& tensor, uint64_t wanted) {
   return wanted;
 }
 
-// Index of the first operand (outputs from 100) whose layout is fixed to another one; -1: all fit.
+// Settles the layouts of the candidate. Returns the index of the first operand (outputs from 100)
+// whose layout is fixed to another one, or -1 if all fit.
 int32_t settle_layouts(const Operation& op, Family family, Candidate& c) {
   for (uint32_t i = 0; i < op.input_count(); ++i) {
     const uint64_t wanted = is_blocked_input(op, family, i) ? kLayout : RT_LAYOUT_CANONICAL;
@@ -74,7 +76,8 @@ int32_t settle_layouts(const Operation& op, Family family, Candidate& c) {
   return -1;
 }
 
-// Float32 images of at least one element, small enough for 32-bit offsets.
+// Is this a float32 image with at least one element whose samples are small enough for 32-bit
+// offsets?
 bool image_fits(const rt_tensor_desc& t) {
   if (t.dtype != RT_FLOAT32 || t.rank != 4) return false;
   int64_t sample = 1;
@@ -86,7 +89,7 @@ bool image_fits(const rt_tensor_desc& t) {
   return t.dims[0] >= 1;
 }
 
-// What no other check sees: both sides of a copy, and the bias gradient.
+// Checks the shapes that no other check covers: both sides of a copy, and the bias gradient.
 void check_dims(const Operation& op, Family family) {
   if (family == Family::kCopy && !rt::sdk::same_dims(op.input(0), op.output(0))) {
     op.fail("dims of " + rt::sdk::to_string(op.input(0)) + " and " +
@@ -129,7 +132,7 @@ Priced make(const Engine& engine, const Operation& op, Family family, uint32_t a
   }
 }
 
-// The direct algorithm first: it is the default, being the more exact one.
+// The direct algorithm comes first and is therefore the default, because it is more exact.
 std::vector<uint32_t> algorithms(const Engine& engine, const Operation& op, Family family) {
   const bool convolution = family == Family::kConvolution || family == Family::kWeightGradient;
   if (convolution && engine.winograd() && batch_blocked::winograd_fits(engine, op)) {
@@ -138,7 +141,8 @@ std::vector<uint32_t> algorithms(const Engine& engine, const Operation& op, Fami
   return {batch_blocked::kDirect};
 }
 
-// Rounding, relative to the norm of the result: sums in another order; Winograd's transforms.
+// Rounding errors relative to the norm of the result: the direct algorithm adds in another order
+// than the reference, and Winograd's transforms add errors of their own.
 constexpr double kDirectTolerance = 1e-5, kWinogradTolerance = 2e-5;
 
 void add_candidates(const Engine& engine, const Operation& op, Family family, Candidate candidate,
@@ -157,7 +161,7 @@ bool mentions_layout(const Operation& op) {
   return op.input(0).layout == kLayout || op.output(0).layout == kLayout;
 }
 
-// One side is ours, the other canonical.
+// Is one side of the copy in kLayout and the other canonical?
 bool copy_fits(const Operation& op) {
   const uint64_t from = op.input(0).layout, to = op.output(0).layout;
   return (from == kLayout && to == RT_LAYOUT_CANONICAL) ||

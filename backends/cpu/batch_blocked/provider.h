@@ -1,5 +1,4 @@
-// The batch-blocked kernels as a provider of the cpu device. Owns one layout, "n16hwc16n", of
-// float32 images.
+// The provider of the batch-blocked kernels. It owns one layout, "n16hwc16n", of float32 images.
 #ifndef BACKENDS_CPU_BATCH_BLOCKED_PROVIDER_H_
 #define BACKENDS_CPU_BATCH_BLOCKED_PROVIDER_H_
 
@@ -8,8 +7,8 @@
 
 namespace backends::cpu {
 
-// Offers conv2d (one group) with both gradients, max and average pooling with theirs, and `copy` to
-// and from the canonical layout. Element-by-element operations over the layout are the business of
+// Offers conv2d (one group), max and average pooling, the gradients of these, and `copy` between
+// its layout and the canonical one. Operations on single elements in this layout are served by
 // other providers.
 class BatchBlockedProvider : public Provider {
  public:

@@ -8,11 +8,11 @@ namespace backends::cpu::batch_blocked {
 
 namespace {
 
-// Elements of a unit of work: 16 rows of 1 KiB and one block of 16 KiB fit into the first-level
-// cache.
+// Elements of a work item: 16 rows of 1 KiB and one block of 16 KiB fit into the first-level cache.
 constexpr int64_t kUnit = 256;
 
-// body(first sample, samples, first element, elements) over blocks and stretches of elements.
+// Calls body(first sample, number of samples, first element, number of elements) for every sample
+// block and range of elements.
 template <typename Body>
 void for_units(int64_t samples, int64_t elements, int threads, Body body) {
   const int64_t stretches = (elements + kUnit - 1) / kUnit;

@@ -1,4 +1,4 @@
-// Shapes of the operations in the batch-blocked layout [ceil(N/16)][H][W][C][16], float32.
+// Shapes of operations on float32 images in the batch-blocked layout [ceil(N/16)][H][W][C][16].
 #ifndef BACKENDS_CPU_BATCH_BLOCKED_SHAPES_H_
 #define BACKENDS_CPU_BATCH_BLOCKED_SHAPES_H_
 
@@ -8,14 +8,15 @@
 
 namespace backends::cpu::batch_blocked {
 
+// The number of blocks that hold `samples` samples.
 inline int64_t sample_blocks(int64_t samples) { return (samples + kBlock - 1) / kBlock; }
 
-// Vectors of the instruction set that all sample blocks make up, for each element of a sample.
+// The number of registers of the instruction set that one element of all samples takes.
 inline int64_t sample_vectors(int64_t samples, const KernelTable& kernels) {
   return sample_blocks(samples) * (kBlock / kernels.lanes);
 }
 
-// x [N,H,W,C] * w [O,KH,KW,C] -> y [N,P,Q,O], one group.
+// x [N,H,W,C] * w [O,KH,KW,C] -> y [N,P,Q,O], with one group.
 struct ConvShape {
   int64_t n, h, w, c, o, kh, kw, p, q;
   int64_t stride_h = 1, stride_w = 1, pad_top = 0, pad_left = 0, dilation_h = 1, dilation_w = 1;

@@ -9,12 +9,13 @@ namespace backends::cpu::batch_blocked {
 
 namespace {
 
-// The slices of x and dy that the taps of one tile share should stay in the second-level cache.
+// The parts of x and dy that the taps of one tile read should stay in the second-level cache.
 constexpr int64_t kSliceBytes = 128 * 1024;
-// More accumulators than this are not kept over chunks of samples; then each tile goes over all
-// samples at once.
+// The most bytes of accumulators that are kept from one chunk of samples to the next. If more were
+// needed, each tile processes all samples at once.
 constexpr int64_t kKeptBytes = 16 << 20;
-// A share of tiles may be this much larger than the mean before samples are split as well.
+// The largest thread's work may exceed the mean by this factor before samples are divided among
+// threads as well.
 constexpr double kImbalance = 1.15;
 constexpr int kMaxTileVectors = 64;
 
@@ -22,7 +23,8 @@ int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace
 
-// Tiles tile_begin..tile_end over sample blocks block_begin..block_end.
+// The work of one thread: tiles tile_begin..tile_end over sample blocks block_begin..block_end,
+// whose sums go to the copy number `group`.
 struct WeightGradient::Share {
   int64_t group, tile_begin, tile_end, block_begin, block_end;
 };
@@ -30,8 +32,8 @@ struct WeightGradient::Share {
 double pixel_cycles(const WeightKernel& k) {
   const int products = k.outputs * k.rows * k.columns * k.inputs;
   const int loads = k.outputs + k.rows * k.inputs;
-  // Few accumulators wait for the 4 cycles that a product takes; a part of the loads does not hide
-  // behind products.
+  // With few accumulators, a product waits for the latency of 4 cycles. Some of the loads are not
+  // hidden behind products.
   return std::max({static_cast<double>(products), 4.0, 1.2 * loads}) + 0.15 * loads;
 }
 
@@ -92,7 +94,7 @@ double WeightGradient::cycles() const {
   return tile_blocks * (static_cast<double>(shape_.p) * row + 150);
 }
 
-// Whole groups of kBlock vectors, as sum_lanes takes them.
+// Rounded up to whole groups of kBlock vectors, as sum_lanes needs them.
 int64_t WeightGradient::acc_floats() const {
   const int64_t vectors = static_cast<int64_t>(kernel_->outputs) *
                           (kernel_->rows * kernel_->columns * kernel_->inputs + 1);
@@ -109,7 +111,7 @@ uint64_t WeightGradient::workspace_bytes() const {
   return static_cast<uint64_t>(acc + (groups_ > 1 ? groups_ * result_floats() : 0)) * sizeof(float);
 }
 
-// Filter rows innermost: they read the same slices of x and dy.
+// Filter rows are the innermost index, because they read the same parts of x and dy.
 WeightGradient::Tile WeightGradient::tile(int64_t index) const {
   Tile t{};
   t.kh = index % kh_tiles_ * kernel_->rows;

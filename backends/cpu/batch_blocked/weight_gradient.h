@@ -6,28 +6,30 @@
 
 namespace backends::cpu::batch_blocked {
 
-// Cycles that a tile takes for one pixel, by a core that does one vector product a cycle.
+// Estimated cycles of one pixel of a tile, on a core that does one vector product per cycle.
 double pixel_cycles(const WeightKernel& kernel);
 
-// Immutable after construction; run() may be called in several threads at once with different
-// buffers. The result is the same bits every time for a given number of threads. Padding lanes of x
-// and dy may hold anything.
+// A weight gradient of one shape. Immutable after construction: run() may be called in several
+// threads at once with different buffers. The result has the same bits every time for a given
+// number of threads. The lanes of absent samples in x and dy may hold anything.
 class WeightGradient {
  public:
+  // `threads` >= 1. `kernels` outlives this object.
   WeightGradient(const ConvShape& shape, int threads, const KernelTable& kernels);
 
   uint64_t workspace_bytes() const;
 
-  // x, dy: blocked. dw: canonical [O,KH,KW,C]; db: [O] or null. Allocates nothing.
+  // x and dy are in the blocked layout; dw is canonical [O,KH,KW,C]; db is [O] or null. Allocates
+  // nothing.
   void run(const float* x, const float* dy, float* dw, float* db, void* workspace) const;
 
-  // Estimate for one core that does one vector product a cycle, memory aside.
+  // Estimated cycles of a core that does one vector product per cycle, without the time for memory.
   double cycles() const;
 
  private:
   struct Tile {
-    int64_t o, c, kh, kw;      // where the tile begins; shifted back at the end of O and C
-    int64_t first_o, first_c;  // what earlier tiles have not written yet
+    int64_t o, c, kh, kw;      // where the tile begins; moved back at the end of O and C
+    int64_t first_o, first_c;  // the first channels that no earlier tile has written
   };
   struct Share;
   void choose_kernel(const KernelTable& kernels);
@@ -41,8 +43,8 @@ class WeightGradient {
                  float* acc) const;
 
   int64_t acc_floats() const;   // of one tile, with its bias
-  int64_t bias_vector() const;  // where in these its bias begins
-  // The bias gradient is the business of the tiles of the first tap and channel.
+  int64_t bias_vector() const;  // number of vectors before the tile's bias
+  // Tiles of the first tap and the first input channel also compute the bias gradient.
   static bool has_bias(const Tile& tile) {
     return tile.first_c == 0 && tile.kh == 0 && tile.kw == 0;
   }
@@ -54,10 +56,10 @@ class WeightGradient {
   const WeightKernel* kernel_ = nullptr;
   double pixel_cycles_ = 0;  // of one tile
   int64_t o_tiles_, c_tiles_, kh_tiles_, kw_tiles_, tiles_;
-  int64_t groups_ =
-      1;  // of sample blocks, each summed apart, when there are too few tiles for all threads
-  int64_t chunk_ = 1;      // sample blocks for which a slice of x and dy stays in the cache
-  bool keeps_all_ = true;  // accumulators of all tiles live through the chunks
+  // Groups of sample blocks that are summed separately if there are too few tiles for all threads.
+  int64_t groups_ = 1;
+  int64_t chunk_ = 1;      // sample blocks whose part of x and dy stays in the cache
+  bool keeps_all_ = true;  // accumulators of all tiles are kept from chunk to chunk
   alignas(64) int32_t mask_[kBlock];
 };
 

@@ -8,13 +8,13 @@ namespace backends::cpu::batch_blocked {
 
 namespace {
 
-// The transformed inputs of a group, read once for each channel tile, take about this much of the
-// second-level cache.
+// Bytes of the second-level cache for the transformed inputs of a group, which are read once for
+// each channel tile.
 constexpr int64_t kGroupBytes = 600 * 1024;
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// Products of `count` tiles as pixels of a convolution with one tap.
+// The products of `count` tiles, as pixels of a convolution with one tap.
 std::vector<PixelTile> product_tiles(int64_t count, const ConvKernel& kernel, int64_t channels) {
   std::vector<PixelTile> result;
   const int64_t parts = divide_up(count, kernel.max_pixels);
@@ -32,7 +32,7 @@ std::vector<PixelTile> product_tiles(int64_t count, const ConvKernel& kernel, in
 
 }  // namespace
 
-// Tiles begin..end of a sample block, and where they are worked on.
+// The tiles begin..end of a sample block, and the buffers for them.
 struct Winograd::Group {
   int64_t begin, end;
   float* in;  // sample block of the input
@@ -106,8 +106,8 @@ double Winograd::cycles() const {
     products += static_cast<double>(in_channels_) * std::max(pixels * width, pixels + 0.5 * width) +
                 2 * pixels * width + 40;
   }
-  // A transform of n x n by n x n takes 2 n^3 products less the zeros, and goes through memory
-  // twice.
+  // A transform of n x n by n x n takes 2 n^3 products, less those with zeros, and passes over
+  // memory twice.
   const double n = static_cast<double>(size_), m = winograd_->outputs;
   const double big = 1.6 * n * n * n + 3 * n * n;
   const double small = 1.6 * n * m * (n + m) + 3 * n * n;
@@ -120,8 +120,9 @@ double Winograd::cycles() const {
   return weights + group * static_cast<double>(groups_ * sample_vectors(shape_.n, *kernels_));
 }
 
-// Transformed weights as [channel tile][position][input channel][width], the last two padded to
-// whole vectors. Pairs of channels begin..end, in this order and in vectors, of all channel tiles.
+// Writes the transformed weights as [channel tile][position][input channel][width], with the last
+// two dimensions padded to whole vectors. begin..end counts vectors of channel pairs, in this
+// order, over all channel tiles.
 void Winograd::pack(const float* weights, float* packed, int64_t begin, int64_t end) const {
   const int64_t taps = shape_.kh * shape_.kw, width = product_->width;
   const int64_t vectors = packed_step() / kBlock;
@@ -202,7 +203,8 @@ void Winograd::run_group(const Group& group, const float* packed, const PostOps&
   }
 }
 
-// Forward: a group of tiles. Data gradient: a whole sample block, as the patches of dx overlap.
+// A work item is a group of tiles for forward, and a whole sample block for the data gradient,
+// because the patches of dx overlap.
 void Winograd::run_unit(const float* in, const float* packed, float* out, float* scratch,
                         const PostOps& post, int64_t unit) const {
   const int64_t in_pixels = forward() ? shape_.h * shape_.w : shape_.p * shape_.q;

@@ -1,5 +1,5 @@
-// conv2d and conv2d_backward_data by Winograd's algorithm in the batch-blocked layout: every
-// transform works on vectors of 16 samples, so no lane is wasted, whatever the number of channels.
+// conv2d and conv2d_backward_data by Winograd's algorithm in the batch-blocked layout. Every
+// transform works on vectors of samples, so no lane is wasted, whatever the number of channels.
 #ifndef BACKENDS_CPU_BATCH_BLOCKED_WINOGRAD_H_
 #define BACKENDS_CPU_BATCH_BLOCKED_WINOGRAD_H_
 
@@ -9,20 +9,20 @@
 
 namespace backends::cpu::batch_blocked {
 
-// The kernel for square filters of 3 or 5, stride 1, no dilation; null for others.
+// The kernel for square filters of 3 or 5 with stride 1 and no dilation; null for other shapes.
 const WinogradKernel* find_winograd(const ConvShape& shape, const KernelTable& kernels);
 
-// Immutable after construction; run() may be called in several threads at once with different
-// buffers.
+// A convolution of one shape. Immutable after construction: run() may be called in several threads
+// at once with different buffers.
 class Winograd {
  public:
-  // find_winograd(shape, kernels) is not null.
+  // find_winograd(shape, kernels) must not be null. `threads` >= 1. `kernels` outlives this object.
   Winograd(const ConvShape& shape, Direction direction, int threads, const KernelTable& kernels);
 
   uint64_t workspace_bytes() const;
-  // Estimate for one core that does one vector product a cycle, memory aside.
+  // Estimated cycles of a core that does one vector product per cycle, without the time for memory.
   double cycles() const;
-  // As Convolution::run.
+  // The arguments are those of Convolution::run.
   void run(const float* in, const float* weights, float* out, void* workspace,
            const PostOps& post) const;
 
@@ -30,7 +30,7 @@ class Winograd {
   struct Group;
   bool forward() const { return direction_ == Direction::kForward; }
   int64_t positions() const { return size_ * size_; }
-  int64_t packed_step() const;  // floats from position to position
+  int64_t packed_step() const;  // floats between neighbouring positions
   int64_t packed_floats() const;
   int64_t spectral_in_floats() const;   // of a group of tiles, all input channels
   int64_t spectral_out_floats() const;  // of a group of tiles, one channel tile
@@ -50,10 +50,11 @@ class Winograd {
   const ConvKernel* product_;
   int64_t size_;  // of the transform, along each dimension
   int64_t in_channels_, out_channels_, channel_tiles_;
-  int64_t tile_columns_, tiles_;      // of one sample block
-  int64_t group_tiles_, groups_;      // transformed together, so that they stay in the cache
+  int64_t tile_columns_, tiles_;  // in one sample block
+  int64_t group_tiles_, groups_;  // tiles that are transformed together, so that they stay in the
+                                  // cache
   std::vector<PixelTile> products_;   // of a full group
-  std::vector<PixelTile> remainder_;  // of the last one
+  std::vector<PixelTile> remainder_;  // of the last group
 };
 
 }  // namespace backends::cpu::batch_blocked

@@ -9,21 +9,21 @@ namespace backends::cpu::batch_blocked {
 
 namespace {
 
-// Pixels (tiles of sample blocks) over which an accumulator stays in a register. More would push
-// the transformed inputs of one position, read once for each output tile, out of the first-level
-// cache; fewer would spend the time on adding up lanes.
+// The number of pixels (tiles of sample blocks) over which an accumulator stays in a register. More
+// would push the transformed inputs of one position, which are read once for each output tile, out
+// of the first-level cache. Fewer would spend the time on adding up lanes.
 constexpr int64_t kPixels = 18;
-// Output tiles whose dy is transformed at a time: more of what is multiplied next is still in the
-// second-level cache.
+// Output tiles whose dy is transformed together. With few of them, more of what is multiplied next
+// is still in the second-level cache.
 constexpr int64_t kGroup = 5;
-// Of one thread.
+// The limit of the scratch memory of one thread.
 constexpr int64_t kMostScratchBytes = 64 << 20;
-// Cycles to add up the lanes of a tile.
+// Cycles to add up the lanes of one register tile.
 constexpr double kLaneSumCycles = 70;
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// Cycles of one pixel, by a core that does one vector product a cycle.
+// Estimated cycles of one pixel, on a core that does one vector product per cycle.
 double pixel_cycles(const PairKernel& k) {
   const double loads = k.outputs + k.inputs;
   return std::max({static_cast<double>(k.outputs * k.inputs), 4.0, 1.2 * loads}) + 0.15 * loads;
@@ -97,13 +97,14 @@ double WinogradGradient::cycles() const {
       static_cast<double>(shape_.c) * in + static_cast<double>(shape_.o) * out;
   const auto calls = static_cast<double>(positions() * o_tiles_ * c_tiles_);
   const double call = pixel_cycles(*kernel_) + kLaneSumCycles / static_cast<double>(chunk_);
-  // Measured: clearing, the way back, and the cache.
+  // Measured: clearing the sums, the transform back, and cache misses.
   const double finish = 4 * static_cast<double>(sums_floats() * threads_);
   return finish + (transforms + calls * call) * static_cast<double>(tiles_) *
                       static_cast<double>(sample_vectors(shape_.n, *kernels_));
 }
 
-// Pixel `index` of all sample blocks. Its padding lanes become 0, for they would reach the sums.
+// Transforms pixel `index`, counted over all sample blocks. The lanes of absent samples become 0,
+// because they would reach the sums.
 void WinogradGradient::transform(const WinogradPatch& patch, WinogradTransform kernel,
                                  int64_t index) const {
   kernel(patch);
@@ -173,7 +174,7 @@ void WinogradGradient::multiply(int64_t count, const Group& group, const Scratch
   }
 }
 
-// Of the channels that no earlier group had.
+// Adds the bias gradient of the channels that no earlier group has processed.
 void WinogradGradient::add_bias(int64_t count, const Group& group, const Scratch& s) const {
   const int64_t position = kSumPosition * size_ + kSumPosition, step = group.channels * kBlock;
   const float* dy = s.dy + position * count * step;
@@ -184,7 +185,7 @@ void WinogradGradient::add_bias(int64_t count, const Group& group, const Scratch
   }
 }
 
-// Pixels first..first + count.
+// Adds the products of pixels first..first + count to the thread's sums.
 void WinogradGradient::add_pixels(const float* x, const float* dy, int64_t first, int64_t count,
                                   bool bias, const Scratch& s) const {
   transform_inputs(x, first, count, s);
@@ -197,7 +198,7 @@ void WinogradGradient::add_pixels(const float* x, const float* dy, int64_t first
   }
 }
 
-// Adds the threads' sums of one tile, transforms back.
+// Adds the sums of all threads for one tile and transforms the result back.
 void WinogradGradient::finish(void* workspace, int64_t parts, int64_t tile, float* dw) const {
   alignas(64) float total[8 * 8 * kBlock], taps[5 * 5 * kBlock];
   const int64_t o_tile = tile / c_tiles_, c_tile = tile % c_tiles_;

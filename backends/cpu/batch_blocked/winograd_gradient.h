@@ -7,31 +7,32 @@
 
 namespace backends::cpu::batch_blocked {
 
-// Immutable after construction; run() may be called in several threads at once with different
-// buffers. The result is the same bits every time for a given number of threads. Padding lanes of x
-// and dy may hold anything.
+// A weight gradient of one shape. Immutable after construction: run() may be called in several
+// threads at once with different buffers. The result has the same bits every time for a given
+// number of threads. The lanes of absent samples in x and dy may hold anything.
 class WinogradGradient {
  public:
-  // find_winograd(shape, kernels) is not null.
+  // find_winograd(shape, kernels) must not be null. `threads` >= 1. `kernels` outlives this object.
   WinogradGradient(const ConvShape& shape, int threads, const KernelTable& kernels);
 
-  // With very many channels it would need too much; WeightGradient is the one to take then.
+  // False if the workspace of one thread would exceed a limit, as with very many channels.
+  // WeightGradient is the alternative.
   bool fits_memory() const;
   uint64_t workspace_bytes() const;
-  // Estimate for one core that does one vector product a cycle, memory aside.
+  // Estimated cycles of a core that does one vector product per cycle, without the time for memory.
   double cycles() const;
-  // As WeightGradient::run.
+  // The arguments are those of WeightGradient::run.
   void run(const float* x, const float* dy, float* dw, float* db, void* workspace) const;
 
  private:
-  // What one thread works in.
+  // The workspace of one thread.
   struct Scratch {
-    float* x;     // [position][pixel][C][kBlock], pixels being tiles of sample blocks
+    float* x;     // [position][pixel][C][kBlock]; a pixel is a tile of a sample block
     float* dy;    // [position][pixel][channel of the group][kBlock]
     float* sums;  // [output tile][input tile][position][tile_floats]
     float* bias;  // [O][kBlock]
   };
-  // Output tiles begin..end and the channels under them; the last tile is shifted back to fit.
+  // Output tiles begin..end and the channels that they cover. The last tile is moved back to fit.
   struct Group {
     int64_t begin, end, channel, channels;
   };
@@ -59,7 +60,7 @@ class WinogradGradient {
   const WinogradKernel* winograd_;
   const PairKernel* kernel_ = nullptr;
   int64_t size_, tile_columns_, tiles_, o_tiles_ = 0, c_tiles_ = 0;
-  int64_t chunk_;  // pixels transformed before they are multiplied
+  int64_t chunk_;  // pixels that are transformed before they are multiplied
   int64_t group_;  // output tiles whose dy is transformed at a time
 };
 

@@ -1,4 +1,5 @@
-// Philox-4x32-10 and the dropout made from it; plugins/operations.md says how it is keyed.
+// Philox-4x32-10 and the dropout made from it. plugins/operations.md says how the generator is
+// keyed.
 #ifndef BACKENDS_CPU_KERNELS_DROPOUT_H_
 #define BACKENDS_CPU_KERNELS_DROPOUT_H_
 
@@ -6,14 +7,17 @@
 
 namespace backends::cpu::kernels {
 
+// Selects the random numbers of one sample in one step.
 struct DropoutKey {
-  uint32_t key_low, key_high;  // of the seed
+  uint32_t key_low, key_high;  // halves of the seed
   uint32_t sample, step, stream;
   float probability, scale;  // scale: 1 / (1 - probability)
 };
 
+// The kernels of one instruction set.
 struct DropoutKernels {
-  // Elements first .. first + count of one sample; x and y point at the first.
+  // Processes elements first .. first + count of one sample. x and y point at element `first`; y
+  // may be x.
   void (*dropout)(const DropoutKey& key, int64_t first, const float* x, float* y, int64_t count);
 };
 

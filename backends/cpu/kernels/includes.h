@@ -1,4 +1,5 @@
-// What kernels.inc needs, to be included before the pragma of kernels_<isa>.cpp.
+// The headers that kernels.inc needs. They are included before the pragma of kernels_<isa>.cpp, for
+// the reason given in kernels.inc.
 #ifndef BACKENDS_CPU_KERNELS_INCLUDES_H_
 #define BACKENDS_CPU_KERNELS_INCLUDES_H_
 

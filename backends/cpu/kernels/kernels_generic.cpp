@@ -1,4 +1,4 @@
-// For the processor that the whole project is built for; SSE2 on x86.
+// The instruction set that the whole project is compiled for; SSE2 on x86-64.
 #include "backends/cpu/kernels/includes.h"
 
 namespace backends::cpu::kernels {

@@ -1,5 +1,5 @@
-// Float functions that gcc vectorises (no branches, no calls), accurate to a few units in the last
-// place of the result's scale.
+// Float functions without branches and calls, which gcc therefore vectorises. They are accurate to
+// a few units in the last place of the result's scale.
 #ifndef BACKENDS_CPU_KERNELS_MATH_H_
 #define BACKENDS_CPU_KERNELS_MATH_H_
 
@@ -12,8 +12,8 @@
 
 namespace backends::cpu::kernels {
 
-// exp by 2^n p(r), r = x - n ln 2 in two pieces; p of degree 6 (Taylor, |r| <= 0.347: error
-// 1.2e-7 relative). Below -87.3 it is 0, above 88.73 infinite.
+// exp(x) = 2^n p(r), r = x - n ln 2 with ln 2 in two parts. p is the Taylor polynomial of degree 6
+// (relative error 1.2e-7 for |r| <= 0.347). The result is 0 below -87.3, infinite above 88.73.
 CPU_INLINE float fast_exp(float x) {
   const float clamped = x < -87.3f ? -87.3f : (x > 89.0f ? 89.0f : x);
   const float shifted = clamped * 1.44269504088896341f + 12582912.0f;  // rounds to an integer
@@ -26,7 +26,7 @@ CPU_INLINE float fast_exp(float x) {
   p = p * r + 0.5f;
   p = p * r + 1.0f;
   p = p * r + 1.0f;
-  // 2^n in two factors: n = 128 has no float of its own.
+  // 2^n is a product of two factors, because 2^128 is no float.
   const int32_t whole = static_cast<int32_t>(n);
   const int32_t half = whole >> 1;
   const float scale_a = std::bit_cast<float>((half + 127) << 23);
@@ -35,11 +35,12 @@ CPU_INLINE float fast_exp(float x) {
   return x < -87.3f ? 0.0f : result;
 }
 
-// exp for x <= 0 where the absolute error matters (relative: 1e-7 (1 + |x|)): half the work. 2^n
-// p(r) with p of degree 5, fitted by Remez' algorithm on |r| <= 1/2; 0 below -88, NaN stays.
+// exp(x) for x <= 0 with half the work of fast_exp, for results whose absolute error matters (the
+// relative error is 1e-7 (1 + |x|)). 2^n p(r) with p of degree 5, fitted by Remez' algorithm on |r|
+// <= 1/2. The result is 0 below -88; NaN gives NaN.
 CPU_INLINE float fast_exp_negative(float x) {
   const float y = x * 1.44269504088896341f;
-  const float clamped = y < -127.0f ? -127.0f : y;  // has the exponent of 0
+  const float clamped = y < -127.0f ? -127.0f : y;  // 2^-127 has the exponent bits of 0
   const float shifted = clamped + 12582912.0f;      // rounds to an integer
   const float r = clamped - (shifted - 12582912.0f);
   float p = 0.0013276471979478776f;
@@ -48,7 +49,7 @@ CPU_INLINE float fast_exp_negative(float x) {
   p = p * r + 0.24022119723848476f;
   p = p * r + 0.6931469670647331f;
   p = p * r + 1.0f;
-  // The last bits of `shifted` are n: moved into the exponent of 1.
+  // The last bits of `shifted` are n; the shift adds n to the exponent of 1.
   return p * std::bit_cast<float>((std::bit_cast<int32_t>(shifted) << 23) + 0x3F800000);
 }
 
@@ -57,7 +58,8 @@ CPU_INLINE float fast_sigmoid(float x) {
   return (x < 0.0f ? e : 1.0f) / (1.0f + e);
 }
 
-// Near zero 1 - exp(-2x) loses digits, so there an odd polynomial (Cephes' tanhf) takes over.
+// tanh(x). Near zero 1 - exp(-2x) loses digits, so an odd polynomial (that of Cephes' tanhf)
+// replaces it there.
 CPU_INLINE float fast_tanh(float x) {
   const float a = x < 0.0f ? -x : x;
   const float e = fast_exp_negative(-2.0f * a);
@@ -79,12 +81,12 @@ inline constexpr float kGeluTanhScale = 0.79788456080286536f;  // sqrt(2 / pi)
 inline constexpr float kGeluTanhCubic = 0.044715f;
 
 struct Normal {
-  float cdf, exp;  // the distribution function of the normal distribution, exp(-x^2 / 2)
+  float cdf, exp;  // the distribution function of the normal distribution, and exp(-x^2 / 2)
 };
 
-// The smaller tail is erfc(a) / 2 = t p(t) exp(-a^2), t = 1 / (1 + 0.43 a), a = |x| / sqrt(2); p of
-// degree 7, fitted to 1e-7 relative up to where the tail is no normal number. 1 + erf(x / sqrt(2))
-// has no digits left below x = -5.
+// The smaller tail of the cdf is erfc(a) / 2 = t p(t) exp(-a^2), t = 1 / (1 + 0.43 a), a = |x| /
+// sqrt(2). p has degree 7, fitted to a relative error of 1e-7 until the tail is subnormal. The
+// usual form 1 + erf(x / sqrt(2)) has no digits left below x = -5.
 CPU_INLINE Normal fast_normal(float x) {
   const float a = (x < 0.0f ? -x : x) * kSqrtHalf;
   const float t = 1.0f / (1.0f + 0.43f * a);
@@ -101,7 +103,7 @@ CPU_INLINE Normal fast_normal(float x) {
   return {x < 0.0f ? tail : 1.0f - tail, e};
 }
 
-// (1 + tanh(z)) / 2 = sigmoid(2 z)
+// (1 + tanh(z)) / 2 = sigmoid(2 z), where z is the argument of tanh in GELU's approximation.
 CPU_INLINE float gelu_tanh_cdf(float x) {
   return fast_sigmoid(2.0f * kGeluTanhScale * x * (1.0f + kGeluTanhCubic * x * x));
 }
@@ -109,7 +111,7 @@ CPU_INLINE float gelu_tanh_cdf(float x) {
 template <int32_t kFunction>
 CPU_INLINE float activate(float x) {
   if constexpr (kFunction == RT_ACTIVATION_RELU) {
-    return x < 0.0f ? 0.0f : x;  // keeps NaN
+    return x < 0.0f ? 0.0f : x;  // NaN gives NaN
   } else if constexpr (kFunction == RT_ACTIVATION_GELU) {
     return x * fast_normal(x).cdf;
   } else if constexpr (kFunction == RT_ACTIVATION_GELU_TANH) {
@@ -121,17 +123,18 @@ CPU_INLINE float activate(float x) {
   }
 }
 
-// dy f'(.); s is y for relu, tanh and sigmoid, x for the gelus.
+// dy times the derivative of the activation. s is y for relu, tanh and sigmoid, and x for the
+// gelus.
 template <int32_t kFunction>
 CPU_INLINE float activate_backward(float dy, float s) {
   if constexpr (kFunction == RT_ACTIVATION_RELU) {
-    return s <= 0.0f ? 0.0f : dy;  // NaN lets the gradient through, as in PyTorch
+    return s <= 0.0f ? 0.0f : dy;  // a NaN lets the gradient through, as in PyTorch
   } else if constexpr (kFunction == RT_ACTIVATION_GELU) {
     const Normal normal = fast_normal(s);
     return dy * (normal.cdf + s * kInverseSqrtTwoPi * normal.exp);
   } else if constexpr (kFunction == RT_ACTIVATION_GELU_TANH) {
     const float cdf = gelu_tanh_cdf(s);
-    // Where the cdf is 0 or 1 the slope must not be infinite.
+    // Limits the slope to finite values, because it is multiplied by 0 where the cdf is 0 or 1.
     const float near = s < -1e4f ? -1e4f : (s > 1e4f ? 1e4f : s);
     const float slope = 2.0f * kGeluTanhScale * (1.0f + 3.0f * kGeluTanhCubic * near * near);
     return dy * (cdf + s * cdf * (1.0f - cdf) * slope);

@@ -1,5 +1,5 @@
-// Serial kernels of the normalisations. "Pixels" lie `stride` floats apart and have `channels`
-// neighbouring channels each.
+// Serial kernels of the normalisations. Pixels begin `stride` floats apart, and each has `channels`
+// neighbouring channels.
 #ifndef BACKENDS_CPU_KERNELS_NORM_H_
 #define BACKENDS_CPU_KERNELS_NORM_H_
 
@@ -7,40 +7,43 @@
 
 namespace backends::cpu::kernels {
 
-inline constexpr int64_t kMostPixels = 256;  // of add_statistics and add_gradient_sums
+inline constexpr int64_t kMostPixels = 256;  // the most pixels in one call of add_statistics or
+                                             // add_gradient_sums
 
+// The kernels of one instruction set.
 struct NormKernels {
-  // Adds `pixels` pixels to running statistics of `before` pixels: mean and sum of squared
-  // differences of every channel (Chan, Golub, LeVeque, "Algorithms for computing the sample
-  // variance", 1983). The pixels are read twice, the second time for their differences from nearly
-  // their mean, which correct it: they should fit the first-level cache, and be few enough for sums
-  // in float (kMostPixels). They are dense, and counted from `first` as if the listed rows of
-  // `row_pixels` pixels of x followed each other.
+  // Adds `pixels` pixels to the running statistics of `before` pixels: the mean and the sum of
+  // squared differences of every channel (Chan, Golub, LeVeque, "Algorithms for computing the
+  // sample variance", 1983). The pixels are read twice: once for an approximate mean, and once for
+  // their differences from it, which correct the mean. They should fit the first-level cache and be
+  // few enough for sums in float (kMostPixels). The pixels are dense and are counted from `first`
+  // on, as if the rows of x listed in `rows`, of `row_pixels` pixels each, followed one another.
   void (*add_statistics)(const float* x, const int64_t* rows, int64_t row_pixels, int64_t first,
                          int64_t pixels, int64_t channels, int64_t before, double* mean,
                          double* squares);
-  // Adds statistics [2][channels] of `count` > 0 pixels to those of `before` pixels; without any,
-  // the result is a copy.
+  // Adds the statistics [2][channels] of `count` > 0 pixels to those of `before` pixels. If
+  // `before` is 0, the result is a copy of them.
   void (*merge_statistics)(const double* part, double count, int64_t channels, double before,
                            double* total);
 
-  // y = (x - mean) factor + shift, each by channel.
+  // y = (x - mean) factor + shift, with one mean, factor and shift per channel.
   void (*normalise)(const float* x, int64_t stride, int64_t pixels, int64_t channels,
                     const float* mean, const float* factor, const float* shift, float* y);
 
-  // sum += dy, product += dy (x - mean), by channel.
+  // sum += dy and product += dy (x - mean), per channel.
   void (*add_gradient_sums)(const float* dy, const float* x, int64_t stride, int64_t pixels,
                             int64_t channels, const float* mean, double* sum, double* product);
-  // dx = factor (dy - offset - (x - mean) slope), each by channel.
+  // dx = factor (dy - offset - (x - mean) slope), with one value of each per channel.
   void (*normalise_backward)(const float* dy, const float* x, int64_t stride, int64_t pixels,
                              int64_t channels, const float* mean, const float* factor,
                              const float* offset, const float* slope, float* dx);
 
-  // Rows of `columns`: saved holds of each row a float near the mean, 1 / sqrt(var + epsilon), and
-  // what is to be added to (x - mean) / sqrt(var + epsilon), because that float is not the mean.
+  // Normalises rows of `columns` elements. `saved` holds three floats per row: a float near the
+  // mean, 1 / sqrt(var + epsilon), and the term that corrects (x - mean) / sqrt(var + epsilon) for
+  // the rounding of that float.
   void (*layer_norm_rows)(const float* x, const float* gamma, const float* beta, float epsilon,
                           float* y, float* saved, int64_t rows, int64_t columns);
-  // sums: [2][columns], dgamma and dbeta of these rows are added to it.
+  // `sums` is [2][columns]; dgamma and dbeta of these rows are added to it.
   void (*layer_norm_backward_rows)(const float* dy, const float* x, const float* gamma,
                                    const float* saved, float* dx, double* sums, int64_t rows,
                                    int64_t columns);

@@ -1,4 +1,5 @@
-// Serial optimizer updates over a range of one parameter; formulas in plugins/operations.md.
+// Serial optimizer updates over a range of one parameter. The formulas are in
+// plugins/operations.md.
 #ifndef BACKENDS_CPU_KERNELS_OPTIMIZER_H_
 #define BACKENDS_CPU_KERNELS_OPTIMIZER_H_
 
@@ -6,19 +7,23 @@
 
 namespace backends::cpu::kernels {
 
+// The settings of one sgd update; momentum is 0 without velocity.
 struct Sgd {
   float lr, scale, weight_decay, momentum;
   bool nesterov;
 };
 
+// The settings of one adamw update.
 struct AdamW {
   float lr, scale, beta1, beta2, epsilon;
-  float keep;                      // 1 - lr weight_decay
-  float rest1, rest2;              // 1 - beta, whose digits a float beta has lost
+  float keep;          // 1 - lr * weight_decay
+  float rest1, rest2;  // 1 - beta, computed in double because a float beta has lost its digits
   float correction1, correction2;  // 1 / (1 - beta^step)
 };
 
+// The kernels of one instruction set.
 struct OptimizerKernels {
+  // One update of `count` elements. An output may be the input that it replaces.
   void (*sgd)(const Sgd& s, const float* param, const float* grad, float* out, int64_t count);
   void (*sgd_momentum)(const Sgd& s, const float* param, const float* grad, const float* velocity,
                        float* param_out, float* velocity_out, int64_t count);

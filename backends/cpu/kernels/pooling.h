@@ -1,4 +1,5 @@
-// Serial pooling kernels: one row of pixels, `channels` neighbouring channels of one image.
+// Serial pooling kernels. Each computes one row of pixels for `channels` neighbouring channels of
+// one image.
 #ifndef BACKENDS_CPU_KERNELS_POOLING_H_
 #define BACKENDS_CPU_KERNELS_POOLING_H_
 
@@ -8,14 +9,15 @@
 
 namespace backends::cpu::kernels {
 
+// The sizes of a pooling, in pixels.
 struct PoolShape {
   Window window;
-  int64_t h = 0, w = 0;  // of x
-  int64_t p = 0, q = 0;  // of y
+  int64_t h = 0, w = 0;  // height and width of x
+  int64_t p = 0, q = 0;  // height and width of y
   bool include_padding = true;
 };
 
-// Some channels of an image: pixel i is at data + i * stride.
+// Some channels of an image: those of pixel i begin at data + i * stride.
 template <typename T>
 struct Pixels {
   T* data;
@@ -24,28 +26,29 @@ struct Pixels {
 
 template <typename Index>
 struct MaxPoolKernels {
-  // Row `row` of y, which points at the first pixel of that row, as `winner` does; see
-  // max_pool_saved_element_bytes.
+  // Computes row `row` of y. y and winner point at the first pixel of that row;
+  // max_pool_saved_element_bytes says what `winner` holds.
   void (*max_pool_row)(const PoolShape& shape, Pixels<const float> x, int64_t row, Pixels<float> y,
                        Pixels<Index> winner, int64_t channels);
-  // See avg_pool_backward_row.
+  // Computes row `row` of dx, as avg_pool_backward_row does.
   void (*max_pool_backward_row)(const PoolShape& shape, Pixels<const float> dy,
                                 Pixels<const Index> winner, int64_t row, Pixels<float> dx,
                                 int64_t channels);
 };
 
+// The kernels of one instruction set.
 struct PoolingKernels : MaxPoolKernels<uint8_t>, MaxPoolKernels<int32_t> {
-  // Row `row` of y from x. `y` points at the first pixel of that row.
+  // Computes row `row` of y from x. `y` points at the first pixel of that row.
   void (*avg_pool_row)(const PoolShape& shape, Pixels<const float> x, int64_t row, Pixels<float> y,
                        int64_t channels);
-  // Row `row` of dx (pointing at its first pixel) gathered from all of dy: no two threads add to
-  // one element, and the order of the sums is fixed.
+  // Computes row `row` of dx, whose first pixel `dx` points at, by gathering from all of dy. So no
+  // two threads add to one element, and the order of every sum is fixed.
   void (*avg_pool_backward_row)(const PoolShape& shape, Pixels<const float> dy, int64_t row,
                                 Pixels<float> dx, int64_t channels);
-  // y[c] = factor * sum over `count` pixels of x.
+  // y[c] = factor times the sum of x over `count` pixels.
   void (*pixel_mean)(Pixels<const float> x, int64_t count, float factor, float* y,
                      int64_t channels);
-  // Every pixel of y = factor * x.
+  // Sets each of `count` pixels of y to factor * x.
   void (*pixel_spread)(const float* x, float factor, Pixels<float> y, int64_t count,
                        int64_t channels);
 };

@@ -1,4 +1,4 @@
-// Serial reductions. A block is a dense array [rows][columns] of float.
+// Serial reductions of dense arrays of float.
 #ifndef BACKENDS_CPU_KERNELS_REDUCE_H_
 #define BACKENDS_CPU_KERNELS_REDUCE_H_
 
@@ -6,14 +6,18 @@
 
 namespace backends::cpu::kernels {
 
+// The kernels of one instruction set.
 struct ReductionKernels {
-  // total[c] += sum over rows of x[r * stride + c]. In double: bias gradients add many rows.
+  // total[c] += the sum over rows of x[r * stride + c], in double because bias gradients add many
+  // rows.
   void (*column_sum)(const float* x, int64_t rows, int64_t stride, int64_t columns, double* total);
-  // total[c] = the larger of itself and what is in the column; NaN counts as the largest, as in
+  // total[c] = the larger of total[c] and the maximum of column c. NaN counts as the largest, as in
   // row_max.
   void (*column_max)(const float* x, int64_t rows, int64_t stride, int64_t columns, double* total);
+  // The sum of x, added in double, and the maximum of x, which is NaN if x contains one.
   double (*row_sum)(const float* x, int64_t count);
   double (*row_max)(const float* x, int64_t count);
+  // y = factor * total, rounded to float.
   void (*store_scaled)(const double* total, double factor, float* y, int64_t count);
 };
 

@@ -1,4 +1,4 @@
-// All serial kernels of this folder, one table for each instruction set.
+// All serial kernels of this folder. There is one table for each instruction set.
 #ifndef BACKENDS_CPU_KERNELS_TABLE_H_
 #define BACKENDS_CPU_KERNELS_TABLE_H_
 
@@ -13,6 +13,7 @@
 
 namespace backends::cpu::kernels {
 
+// The kernels of one instruction set. Any thread may call them, with buffers of its own.
 struct Table : DropoutKernels,
                ElementwiseKernels,
                NormKernels,
@@ -21,7 +22,8 @@ struct Table : DropoutKernels,
                ReductionKernels,
                RowKernels {};
 
-// The kernels compiled for `isa`, which this processor must have; valid for ever.
+// The kernels compiled for `isa`, which this processor must have. The table lives as long as the
+// process.
 const Table& kernels_for(Isa isa);
 
 }  // namespace backends::cpu::kernels
