@@ -2,6 +2,7 @@
 # Installs what the project needs from the distribution's packages (Debian 12, Ubuntu 24.04 or newer).
 #
 #   tools/setup.sh --minimal   to build and to train
+#   tools/setup.sh --ranks     the same, and Gloo and Open MPI, for ranks that are processes
 #   tools/setup.sh             the same, and what the tests need
 #   tools/setup.sh --dev       the same, and clang: fuzzing, formatting, linting
 #
@@ -14,15 +15,17 @@ tests=(libgtest-dev libgmock-dev python3)
 # Tests that need these say that they are skipped where a distribution has no such package.
 optional_tests=(python3-numpy python3-torch strace libgloo-dev libopenmpi-dev openmpi-bin libmpich-dev mpich libpmix-dev
   libhiredis-dev redis-server iproute2 netcat-openbsd hipcc libamdhip64-dev)
+ranks=(libgloo-dev libopenmpi-dev openmpi-bin)
 dev=(clang clang-format clang-tidy libclang-rt-dev ccache git)
 
 wanted=("${train[@]}" "${tests[@]}")
 optional=("${optional_tests[@]}")
 case "${1:-}" in
   --minimal) wanted=("${train[@]}") optional=() ;;
+  --ranks) wanted=("${train[@]}") optional=("${ranks[@]}") ;;
   --dev) wanted+=("${dev[@]}") ;;
   "") ;;
-  *) die "unknown argument $1; expected --minimal, --dev or nothing" ;;
+  *) die "unknown argument $1; expected --minimal, --ranks, --dev or nothing" ;;
 esac
 
 as_root() {
@@ -61,7 +64,7 @@ if [ ${#missing[@]} -gt 0 ] || [ ${#absent[@]} -gt 0 ]; then
     if available "$package"; then
       missing+=("$package")
     else
-      echo "skipped: no package $package in this distribution; the tests that need it will be skipped"
+      echo "skipped: no package $package in this distribution; what needs it is left out, and its tests are skipped"
     fi
   done
   [ ${#missing[@]} -eq 0 ] || apt install --no-install-recommends "${missing[@]}"

@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""Runs the commands of README.md in their order, as a reader would, in a copy of the tree's top level.
+
+usage: readme_test.py <source folder> <build folder>
+
+Every block of README.md that is marked as sh is run line by line in one folder, where `build` has the programs and plugins of the
+build folder. Left out are the lines that set a machine up (SET_UP: the scripts of tools/ and CMake's configuring and building of
+the whole tree; .ci/run and the first build do these), and a line whose plugin was not built or whose data set is not on this
+machine: both are named. To be done in seconds, `runtime train` stops after a few steps and `runtime predict` after a few tokens.
+Exit code 0: every line that was run succeeded; 1: one failed; 77: the data set Fashion-MNIST is not on this machine.
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+SET_UP = ("tools/", "cmake --preset")
+FEW_STEPS = " --max-steps 3"
+LINE_LIMIT_S = 120
+
+
+def lines_of(readme):
+    """The commands of the blocks marked as sh, without their comments."""
+    blocks = re.findall(r"^```sh\n(.*?)^```$", readme, re.M | re.S)
+    lines = [re.sub(r"\s+#.*", "", line).strip() for block in blocks for line in block.splitlines()]
+    return [line for line in lines if line]
+
+
+def shortened(line):
+    if " train " in line and "--max-steps" not in line:
+        return line + FEW_STEPS
+    return re.sub(r"--tokens \d+", "--tokens 5", line)
+
+
+def make_tree(source, build, folder):
+    """The tree by links, but with a build folder to which the commands may add."""
+    for name in os.listdir(source):
+        if not name.startswith(("build", "outputs", ".")):
+            os.symlink(os.path.join(source, name), os.path.join(folder, name))
+    os.mkdir(os.path.join(folder, "build"))
+    for name in ("bin", "lib", "libexec", "share", "cmake_install.cmake", "CMakeCache.txt"):
+        os.symlink(os.path.join(build, name), os.path.join(folder, "build", name))
+
+
+def output_of(folder, *command):
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False).stdout
+
+
+def why_left_out(line, plugins, text_is_there):
+    if line.startswith(SET_UP):
+        return "it sets the machine up"
+    backend = re.search(r"comm\.backend=(\w+)", line)
+    if backend and backend.group(1) not in plugins:
+        return f"the plugin {backend.group(1)} was not built"
+    if re.search(r"shakespeare", line) and not text_is_there:
+        return "tiny Shakespeare is in no folder of RUNTIME_DATA_PATH"
+    return None
+
+
+def has_text():
+    folders = os.environ.get("RUNTIME_DATA_PATH", "").split(":")
+    return any(os.path.exists(os.path.join(f, "tinyshakespeare", "input.txt")) for f in folders if f)
+
+
+def run_all(lines, folder):
+    """Whether all succeed. They share one shell, so that an export holds for those that follow."""
+    plugins = {line.split()[0] for line in output_of(folder, "build/bin/runtime", "plugins", "list").splitlines()}
+    script = ["set -e"]
+    for line in lines:
+        reason = why_left_out(line, plugins, has_text())
+        if reason:
+            script.append(f"printf 'left out, because %s: %s\\n' {quoted(reason)} {quoted(line)}")
+            continue
+        limit = "" if line.startswith("export ") else f"timeout {LINE_LIMIT_S} "
+        script.append(f"printf '$ %s\\n' {quoted(line)}")
+        script.append(f"{limit}{shortened(line)} >log 2>&1 || {{ echo FAILED; cat log; exit 1; }}")
+    environment = dict(os.environ, XDG_CACHE_HOME=os.path.join(folder, "cache"), HOME=folder)
+    environment.pop("RUNTIME_PLUGIN_PATH", None)
+    return subprocess.run(["bash", "-c", "\n".join(script)], cwd=folder, env=environment, check=False).returncode == 0
+
+
+def quoted(text):
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+def main():
+    source, build = map(os.path.abspath, sys.argv[1:])
+    with open(os.path.join(source, "README.md"), encoding="utf-8") as file:
+        lines = lines_of(file.read())
+    if len(lines) < 10:
+        sys.exit(f"README.md: {len(lines)} commands found, expected at least 10; are its blocks marked as sh?")
+    with tempfile.TemporaryDirectory(prefix="readme-") as folder:
+        make_tree(source, build, folder)
+        check = ["build/bin/runtime", "plan", "configs/fashion_mnist_lenet.toml"]
+        probe = subprocess.run(check, cwd=folder, capture_output=True, text=True, check=False)
+        if probe.returncode == 5:
+            print("skipped:", probe.stderr)
+            sys.exit(77)
+        sys.exit(0 if run_all(lines, folder) else 1)
+
+
+if __name__ == "__main__":
+    main()
