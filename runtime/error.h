@@ -10,6 +10,7 @@ namespace runtime {
 // Exit codes of the `runtime` program; documented in README.md.
 enum class ExitCode : int {
   kDone = 0,
+  kInternal = 1,
   kConfiguration = 2,
   kPlugin = 3,
   kCommunication = 4,
@@ -57,6 +58,15 @@ class DataError : public Error {
 class NumericError : public Error {
  public:
   explicit NumericError(const std::string& message) : Error(ExitCode::kNumeric, message) {}
+};
+
+// An invariant of the program does not hold, whatever the configuration is (exit 1).
+class InternalError : public Error {
+ public:
+  explicit InternalError(const std::string& broken)
+      : Error(ExitCode::kInternal,
+              "a fault of the program itself, not of the configuration: " + broken +
+                  "; please report it with the output of runtime config show") {}
 };
 
 }  // namespace runtime

@@ -15,6 +15,11 @@ class Error : public std::runtime_error {
       : std::runtime_error(message), code_(code), scope_(scope) {}
   rt_status code() const { return code_; }
   int32_t scope() const { return scope_; }
+  // Whether a collective has failed, which may only say that another rank is gone.
+  bool is_of_communication() const {
+    return code_ == RT_ERROR_COMMUNICATION || code_ == RT_ERROR_TIMEOUT ||
+           code_ == RT_ERROR_ABORTED;
+  }
 
  private:
   rt_status code_;

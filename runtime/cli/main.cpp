@@ -84,8 +84,8 @@ int run(int argc, char** argv) {
   } catch (const runtime::Error& e) {
     return report(e.what(), static_cast<int>(e.exit_code()));
   } catch (const plugins::host::Error& e) {
-    const bool communication = e.code() == RT_ERROR_COMMUNICATION || e.code() == RT_ERROR_TIMEOUT;
-    return report(e.what(), static_cast<int>(communication ? runtime::ExitCode::kCommunication
+    return report(e.what(),
+                  static_cast<int>(e.is_of_communication() ? runtime::ExitCode::kCommunication
                                                            : runtime::ExitCode::kPlugin));
   } catch (const std::bad_alloc&) {
     return report_no_memory();

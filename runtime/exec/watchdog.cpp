@@ -165,9 +165,7 @@ void Watchdog::run(const std::function<void()>& work) {
     work();
     leave("", ExitCode::kDone);
   } catch (const plugins::host::Error& e) {
-    const rt_status code = e.code();
-    if (code == RT_ERROR_COMMUNICATION || code == RT_ERROR_TIMEOUT || code == RT_ERROR_ABORTED)
-      fail(e.what());
+    if (e.is_of_communication()) fail(e.what());
     leave(e.what(), ExitCode::kPlugin);
     throw;
   } catch (const Error& e) {

@@ -125,8 +125,8 @@ void matmul_rule(Differentiation& d, size_t, const Node& n, ValueId dc) {
   if (!d.needs(b)) return;
   if (d.dims(a).size() > 2 && d.dims(b).size() == 2) {
     if (ta)
-      throw Error(ExitCode::kConfiguration,
-                  "matmul: no gradient for a transposed batch of matrices times one matrix");
+      throw InternalError(
+          "matmul: no gradient for a transposed batch of matrices times one matrix");
     a = as_matrix(d.graph(), a);
     dc = as_matrix(d.graph(), dc);
   }
@@ -206,9 +206,9 @@ ValueId weight_of_statistics(const Graph& graph, const Node& apply) {
   for (const Node& n : graph.nodes) {
     if (n.op == RT_OP_BATCH_NORM_STATISTICS && n.inputs[0] == apply.inputs[0]) return n.inputs[1];
   }
-  throw Error(ExitCode::kConfiguration, "layer '" + apply.layer +
-                                            "': batch_norm_apply has no gradient without the "
-                                            "batch_norm_statistics of its input");
+  throw InternalError("layer '" + apply.layer +
+                      "': batch_norm_apply has no gradient without the "
+                      "batch_norm_statistics of its input");
 }
 
 // From y to x through the statistics as well. The own sums are dbeta and dgamma; dx needs those of
@@ -247,7 +247,7 @@ const Node& origin(const Graph& graph, ValueId v) {
     if (!n.collective) return n;
     v = n.inputs[0];
   }
-  throw Error(ExitCode::kConfiguration, "'" + graph.value(v).name + "' has no origin");
+  throw InternalError("'" + graph.value(v).name + "' has no origin");
 }
 
 // From the loss to the logits of this rank's classes, through the statistics of all.
@@ -264,7 +264,7 @@ Rule cross_entropy_merge_rule(ValueId dloss) {
 // The sum's gradient is that of every rank's term.
 void all_reduce_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
   if (n.collective->reduction != RT_SUM)
-    throw Error(ExitCode::kConfiguration, "all_reduce has a gradient only where it adds");
+    throw InternalError("all_reduce has a gradient only where it adds");
   d.add(n.inputs[0], dy);
 }
 
@@ -314,8 +314,7 @@ void cast_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
 // Sum or mean: every element of x gets its share of dy.
 void reduce_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
   const int64_t function = integer_attribute(n, RT_ATTR_FUNCTION, 0);
-  if (function == RT_REDUCE_MAX)
-    throw Error(ExitCode::kConfiguration, "reduce max has no gradient");
+  if (function == RT_REDUCE_MAX) throw InternalError("reduce max has no gradient");
   const ValueId x = n.inputs[0];
   const Dims shape = d.dims(x);
   Dims kept = shape;
@@ -409,8 +408,7 @@ std::map<ValueId, ValueId> differentiate(Graph& graph, ValueId loss_value, Value
     if (dy == kNone) continue;
     const auto rule = rules.find(n.op);
     if (rule == rules.end()) {
-      throw Error(ExitCode::kConfiguration,
-                  "layer '" + n.layer + "': operation " + n.op + " has no gradient");
+      throw InternalError("layer '" + n.layer + "': operation " + n.op + " has no gradient");
     }
     rule->second(d, i, n, dy);
     for (size_t k = first; k < graph.nodes.size(); ++k) graph.nodes[k].origin = n.origin;

@@ -58,9 +58,8 @@ ValueId Graph::reshape(ValueId id, Dims dims) {
   const Value& from = value(id);
   if (from.dims == dims) return id;
   if (element_count(from.dims) != element_count(dims)) {
-    throw Error(ExitCode::kConfiguration, "reshape of '" + from.name + "' from " +
-                                              to_string(from.dims) + " to " + to_string(dims) +
-                                              ": the number of elements differs");
+    throw InternalError("reshape of '" + from.name + "' from " + to_string(from.dims) + " to " +
+                        to_string(dims) + ": the number of elements differs");
   }
   Value view;
   view.name = from.name;

@@ -19,8 +19,7 @@ bool is_consequence() {
   } catch (const Error& e) {
     return e.exit_code() == ExitCode::kCommunication;
   } catch (const plugins::host::Error& e) {
-    return e.code() == RT_ERROR_COMMUNICATION || e.code() == RT_ERROR_TIMEOUT ||
-           e.code() == RT_ERROR_ABORTED;
+    return e.is_of_communication();
   } catch (...) {
     return false;
   }

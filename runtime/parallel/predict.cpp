@@ -57,8 +57,7 @@ class Play {
     while (Player* const next = earliest()) advance(*next);
     Prediction p;
     for (Player& player : players_) {
-      if (player.round < kRounds)
-        throw Error(ExitCode::kConfiguration, "a step in which a rank waits for ever");
+      if (player.round < kRounds) throw InternalError("a step in which a rank waits for ever");
       add_mean(player.result, p.times);
       p.ranks.push_back(std::move(player.result));
     }

@@ -77,8 +77,8 @@ class Simulation {
     double busy = 0;
     for (int r = 0; r < schedule_.ranks; ++r) {
       if (result_.end[r].size() != schedule_.slots[r].size())
-        throw Error(ExitCode::kConfiguration,
-                    "a pipeline schedule in which rank " + std::to_string(r) + " waits for ever");
+        throw InternalError("a pipeline schedule in which rank " + std::to_string(r) +
+                            " waits for ever");
       result_.seconds = std::max(result_.seconds, now_[r]);
       for (const Slot& slot : schedule_.slots[r]) busy += seconds(slot, r);
     }

@@ -19,6 +19,13 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
+TEST(HostError, KnowsWhatIsOfCommunication) {
+  for (const rt_status code : {RT_ERROR_COMMUNICATION, RT_ERROR_TIMEOUT, RT_ERROR_ABORTED})
+    EXPECT_TRUE(Error(code, "").is_of_communication()) << status_name(code);
+  for (const rt_status code : {RT_ERROR_INTERNAL, RT_ERROR_OUT_OF_MEMORY, RT_ERROR_UNSUPPORTED})
+    EXPECT_FALSE(Error(code, "").is_of_communication()) << status_name(code);
+}
+
 // A key-value store in memory, as launch/ will give one.
 class Store {
  public:

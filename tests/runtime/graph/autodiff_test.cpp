@@ -287,8 +287,10 @@ TEST_F(GradientTest, MaximumHasNone) {
   const ValueId loss = graph_.reshape(build_.reduce(x, RT_REDUCE_MAX, 0b11), {1});
   const ValueId one = constant("one", {1}, {1});
   const std::string message =
-      test::message_of<Error>([&] { differentiate(graph_, loss, one, {x}); });
-  EXPECT_NE(message.find("reduce max has no gradient"), std::string::npos) << message;
+      test::message_of<InternalError>([&] { differentiate(graph_, loss, one, {x}); });
+  EXPECT_NE(message.find("not of the configuration: reduce max has no gradient"), std::string::npos)
+      << message;
+  EXPECT_EQ(InternalError("").exit_code(), ExitCode::kInternal);
 }
 
 }  // namespace
