@@ -8,6 +8,7 @@
 
 namespace plugins::host {
 
+// Owns a file descriptor. Movable; -1 means none.
 class Descriptor {
  public:
   explicit Descriptor(int number = -1) : number_(number) {}
