@@ -162,8 +162,7 @@ std::string Child::last_words() const {
 
 bool Child::has_ended() const {
   siginfo_t info{};
-  const int options =
-      WEXITED | WNOHANG | WNOWAIT;  // WNOWAIT: the process keeps its number until it is reaped
+  const int options = WEXITED | WNOHANG | WNOWAIT;  // the number stays valid until reaped
   if (::waitid(P_PID, static_cast<id_t>(id_), &info, options) != 0) return errno != EINTR;
   return info.si_pid == id_;
 }

@@ -80,9 +80,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
-  int32_t rank() const {
-    return rank_;
-  }  // after a split: the rank in the communicator that was split
+  int32_t rank() const { return rank_; }  // after split(): that of the parent
   const Plugin& plugin() const { return *plugin_; }
   // The device that owns the buffers; nullptr: host memory only.
   const std::shared_ptr<Device>& device() const { return device_; }

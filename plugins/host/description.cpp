@@ -49,8 +49,8 @@ class Reader {
   void value(std::string& text) {
     uint32_t length = 0;
     value(length);
-    check_count(length, kMaxTextLength * 4,
-                std::string(kWhat) + ": length of a text");  // printable() makes a byte four
+    // printable() writes some bytes as four characters.
+    check_count(length, kMaxTextLength * 4, std::string(kWhat) + ": length of a text");
     text = checked_text(std::string(next(length)).c_str(), length, kWhat);
   }
   template <typename T, typename Each>

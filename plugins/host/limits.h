@@ -14,8 +14,7 @@
 
 namespace plugins::host {
 
-constexpr std::size_t kMaxNameLength =
-    31;  // characters; fits into rt_comm_properties.device_plugin with the NUL
+constexpr std::size_t kMaxNameLength = 31;    // fits rt_comm_properties.device_plugin with its NUL
 constexpr std::size_t kMaxTextLength = 1023;  // bytes
 constexpr uint32_t kMaxOptions = 256;
 constexpr int32_t kMaxDevices = 1024;

@@ -17,8 +17,7 @@ bool continues(std::string_view text, std::size_t i) {
 
 // The UTF-8 character at the front of `text`, which must not be empty.
 Character first_character(std::string_view text) {
-  static constexpr uint32_t kLeast[] = {
-      0, 0, 0x80, 0x800, 0x10000};  // smallest code by length; overlong forms are invalid
+  static constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};  // smallest code by length
   const auto lead = static_cast<unsigned char>(text[0]);
   if (lead < 0x80) return {1, lead, true};
   const std::size_t bytes = lead >> 5 == 0x6 ? 2 : lead >> 4 == 0xE ? 3 : lead >> 3 == 0x1E ? 4 : 0;

@@ -24,8 +24,8 @@ struct CheckedFile {
 };
 
 // Follows `path` from the root, folder by folder and link by link, on file descriptors, and checks
-// every folder, link and file on the way. Throws Error with the reason, the mode or owner, and the
-// remedy, unless
+// every folder, link and file on the way. `what` begins the messages: "plugin /opt/libx.so". Throws
+// Error with the reason, the mode or owner, and the remedy, unless
 //  - the path is absolute, has no "..", and ends at a regular file;
 //  - every folder, every link and the file belong to root, to the user who runs this process, or to
 //    a user who owns the running program or a folder above it. That user could have changed the
@@ -33,11 +33,9 @@ struct CheckedFile {
 //    container);
 //  - nobody else can write them. Folders above the running program are excepted: anybody who can
 //    write those can replace the program. A group counts as somebody else unless it is the private
-//    group of one of these users (same name, primary group, no other member), as `umask 002` uses
-//    it;
+//    group of one of these users (same name, primary group, no other member), as with `umask 002`;
 //  - neither the file nor a link lies directly in a folder that others can write but where only
-//    owners can remove entries (/tmp). Such a folder may lead to another folder. `what` begins the
-//    messages: "plugin /opt/libx.so".
+//    owners can remove entries (/tmp). Such a folder may lead to another folder.
 CheckedFile check_file(const std::filesystem::path& path, const std::string& what);
 
 // The identity of the file behind an open descriptor. Throws Error, with `what` at the front, if

@@ -95,8 +95,7 @@ typedef struct rt_collective {
   void* receive;
   uint64_t count;
   int32_t peer;        /* rank of the root, destination or source; -1: none */
-  int32_t memory_kind; /* of both buffers; RT_MEMORY_PINNED_HOST: any host memory, if `device` was
-                          NULL */
+  int32_t memory_kind; /* of both; RT_MEMORY_PINNED_HOST: any host memory, if `device` was NULL */
   rt_stream* stream;   /* runs after the work queued on it; NULL: starts now */
 } rt_collective;
 

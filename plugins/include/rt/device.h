@@ -34,9 +34,8 @@ typedef struct rt_event rt_event;
 typedef struct rt_device_properties {
   uint32_t size;
   uint32_t flags;
-  char name[128];     /* name for people: "AMD EPYC, 2 threads" */
-  char stable_id[64]; /* the same after a reboot: a PCI address or UUID; part of the key of the
-                         tuning cache */
+  char name[128];            /* name for people: "AMD EPYC, 2 threads" */
+  char stable_id[64];        /* same after a reboot: PCI address, UUID; key of the tuning cache */
   char unusable_reason[256]; /* empty if the device is usable */
   uint64_t memory_bytes;
   uint64_t storage_dtypes; /* mask of RT_DTYPE_BIT: types that the device can store */
@@ -48,9 +47,9 @@ typedef struct rt_device_properties {
 /* How to open a device. Borrowed for the call. */
 typedef struct rt_device_options {
   uint32_t size;
-  int32_t threads; /* number of host threads that the device may use; 0: the plugin chooses */
+  int32_t threads; /* host threads that the device may use; 0: the plugin chooses */
   const rt_option* const*
-      options; /* keys of [device.<plugin>]; the host has refused unknown keys already */
+      options; /* [device.<plugin>]; the host has refused unknown keys already */
   uint32_t option_count;
   uint32_t reserved;
 } rt_device_options;

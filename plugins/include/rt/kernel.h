@@ -79,8 +79,7 @@ typedef struct rt_candidate {
   uint32_t size;
   uint32_t reserved;
   uint64_t algorithm;  /* id of the implementation for rt_op_desc.algorithm; not 0 */
-  double estimated_ns; /* estimated time of one launch on this device, without reorders; <= 0:
-                          unknown */
+  double estimated_ns; /* estimated time of one launch, without reorders; <= 0: unknown */
   uint64_t input_layouts[RT_MAX_INPUTS]; /* RT_LAYOUT_CANONICAL or a foreign layout */
   uint64_t output_layouts[RT_MAX_OUTPUTS];
   uint64_t input_bytes[RT_MAX_INPUTS]; /* size of each input in that layout */
@@ -95,14 +94,11 @@ typedef struct rt_support {
   int32_t level;           /* out: RT_SUPPORT_* */
   uint32_t post_ops_fused; /* out: every listed candidate fuses this many post-operations, counted
                               from the first; the number may differ for other layouts */
-  int32_t deterministic;   /* out: 1 if the implementation of algorithm 0 gives the same bits every
-                              time */
-  double
-      tolerance; /* out: largest relative error against the reference, in the norm of each output */
-  int32_t reason_operand; /* out, if refused: index of the input that prevents support; 100 + index
-                             for an output; -1: none */
-  uint32_t candidate_count; /* out: number of candidates; the plugin has written the first
-                               min(number, candidate_capacity) */
+  int32_t deterministic;   /* out: 1 if algorithm 0 gives the same bits every time */
+  double tolerance;        /* out: relative error to the reference, in each output's norm */
+  int32_t reason_operand;  /* out, if refused: index of the input that prevents support; 100 + index
+                              for an output; -1: none */
+  uint32_t candidate_count; /* out: how many there are; min(count, capacity) were written */
   rt_candidate* candidates; /* in: array of `candidate_capacity` elements; candidates[0].size is the
                                size of each element in bytes */
   uint32_t candidate_capacity;
@@ -135,8 +131,7 @@ typedef struct rt_launch {
   uint32_t output_count;
   uint32_t reserved;
   void* workspace; /* rt_plan_info.workspace_bytes of scratch memory; NULL if that is 0 */
-  void*
-      saved; /* written by a forward launch, read by a backward launch; NULL if saved_bytes is 0 */
+  void* saved;     /* forward: written; backward: read. NULL if saved_bytes is 0 */
 } rt_launch;
 
 typedef struct rt_kernel_api {

@@ -74,17 +74,16 @@ typedef struct rt_option_spec {
 #define RT_INTERFACE_COMMUNICATOR "rt.communicator"
 
 /* One instance of a plugin. The struct and every table and string that it leads to stay valid until
- * `shutdown` is called. */
+ * `shutdown` is called. `build_id` must change whenever kernels or layouts may have changed,
+ * because the tuning cache keeps its results under it. */
 typedef struct rt_plugin {
   uint32_t size;
   uint32_t reserved;
-  void* self; /* the plugin's own state; first argument of every function with a parameter `self` */
-  const char*
-      name; /* matches [a-z][a-z0-9_]*; the configuration selects it: device.backend = "<name>" */
+  void* self;       /* the plugin's own state, the `self` of every function */
+  const char* name; /* [a-z][a-z0-9_]*; selected by device.backend = "<name>" */
   const char* vendor;
-  const char* version;  /* version of the plugin, free text */
-  const char* build_id; /* must change whenever kernels or layouts may have changed; part of the key
-                           of the tuning cache */
+  const char* version;     /* version of the plugin, free text */
+  const char* build_id;    /* changes with kernels and layouts; key of the tuning cache */
   const char* description; /* one line, shown by `runtime plugins list` */
 
   /* Returns the table of that name and version, or NULL if the plugin does not offer it. Names of
