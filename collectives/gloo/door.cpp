@@ -95,7 +95,7 @@ struct Call {
   int peer = 0;
   Conversation conversation;
   Clock::time_point next = Clock::now();                 // time of the next attempt
-  Clock::time_point refused = Clock::time_point::max();  // first of the last refusals
+  Clock::time_point refused = Clock::time_point::max();  // time of the first refusal in a row
   bool over = false;                                     // whether the rank has answered
 };
 
