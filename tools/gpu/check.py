@@ -143,7 +143,7 @@ def parse():
 def main():
     arguments = parse()
     plan = plan_of(arguments)
-    begun = time.time() - float(os.environ.get("RUNTIME_GPU_BEGIN") or time.time())  # set by check.sh, so that unpacking counts
+    begun = time.time() - float(os.environ.get("RUNTIME_GPU_BEGIN") or time.time())  # from check.sh: includes unpacking
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
     with tempfile.TemporaryDirectory() as scratch:
         sys.exit(check(Check(arguments, scratch, begun), plan))

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs everything that needs a GPU, on a machine with a GPU and few packages, and writes a table.
 #
-#   tools/gpu/check.sh --call a | [--quick] [--only STEP,...] [--output FOLDER] ...   (tools/gpu/check.py --help has all options)
+#   tools/gpu/check.sh --call a | [--quick] [--only STEP,...] [--output FOLDER] ...   (all: tools/gpu/check.py --help)
 #
 # Needs bash and python3. The build is RUNTIME_GPU_BUILD if that is set, else the one that tools/gpu/pack.sh has packed
 # if it runs here, else one that is made here for this machine's GPU, with the headers of the packed libraries.

@@ -11,7 +11,7 @@ import tempfile
 
 from report import sets
 
-MOST_SHARDS = 12  # shards of the conformance suite that run in parallel; the reference in each has one thread
+MOST_SHARDS = 12  # parallel shards of the conformance suite; the reference in each has one thread
 
 # The operations that `tools/gpu/check.sh --call a` checks; the whole suite takes longer.
 FIRST_OPERATIONS = ("matmul", "conv2d", "attention", "batch_norm", "layer_norm")
