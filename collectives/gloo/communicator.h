@@ -48,6 +48,7 @@ class Communicator {
   void begin_group() { ++open_groups_; }
   void end_group();
 
+  // Fails pending and later calls; failure() is the error of the communicator, if it has failed.
   void abort();
   std::optional<Error> failure();
 

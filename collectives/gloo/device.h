@@ -11,6 +11,7 @@
 
 namespace collectives::gloo {
 
+// A place at which ranks can be reached; copies share the loop.
 struct Device {
   std::shared_ptr<Loop> loop;
   sockaddr_storage address{};  // the address on which this rank accepts its peers; port 0

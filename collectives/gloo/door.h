@@ -36,6 +36,7 @@ class Door {
 
   const Invitation& invitation() const { return invitation_; }
 
+  // The connections that were made.
   struct Guests {
     std::vector<Socket> sockets;  // by rank; connected and non-blocking; empty for this rank itself
     std::vector<int> missing;     // ranks without a connection

@@ -67,6 +67,7 @@ class Wire final : public ::gloo::transport::Pair, private Loop::Handler {
   // in part, this breaks the connection.
   void forget(const TransferOwner& owner);
 
+  // Whether the connection is closed or broken.
   bool is_lost();
   // Closes the connection. Data that were written before still reach the peer.
   void close() override;

@@ -34,9 +34,12 @@ class Group {
   // Waits, and carries out chunks. Throws RT_ERROR_TIMEOUT, with the missing ranks, when the
   // deadline has passed.
   void wait(rt_work& work, Deadline deadline);
+  // Frees a work; carries out its collective first if all ranks have published it.
   void release(rt_work& work);
 
+  // A collective call; blocks until all ranks have come. Throws RT_ERROR_TIMEOUT.
   Seat split(int32_t rank, int32_t color, int32_t key, Deadline deadline);
+  // Fails all pending and later calls with RT_ERROR_ABORTED.
   void abort();
   void leave(int32_t rank);  // the rank makes no further calls
   // Throws if the communicator was aborted, or if a rank has left while others wait for it.

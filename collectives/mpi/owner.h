@@ -58,6 +58,7 @@ class Owner {
 
   // Fails all pending and later calls. The running collective and sends go on.
   void abort();
+  // The error that has ended this communicator, if there is one.
   std::optional<rt::sdk::Error> failure();
 
   // Ends the thread; waits at most half a second for calls that have started. Returns false if

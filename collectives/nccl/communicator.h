@@ -63,12 +63,15 @@ class Communicator {
   // Starts a call, or at end_group() if a group is open. Throws if the call is invalid or the
   // communicator has failed.
   std::shared_ptr<Completion> enqueue(const rt_collective& call);
+  // True once the work has completed; throws if the communicator has failed.
   bool poll(const Completion& completion);
   // Throws RT_ERROR_TIMEOUT when the time has passed; the work goes on.
   void wait(const Completion& completion, int64_t timeout_ns);
+  // Calls between these two start together, at the outermost end_group().
   void begin_group();
   void end_group();
 
+  // Aborts the library's communicators; failure() is the error of the communicator, if any.
   void abort();
   std::optional<Error> failure();
 

@@ -15,17 +15,20 @@ namespace plugins::conformance {
 using Dims = std::vector<int64_t>;
 using Cases = std::vector<Case>;
 
+// Whether the type is float16 or bfloat16.
 inline bool is_sixteen_bit(rt_dtype dtype) { return dtype == RT_FLOAT16 || dtype == RT_BFLOAT16; }
 
 // Builds one case. Operands have the type of the case, and operand i is filled with seed i + 1,
 // unless said otherwise.
 class Builder {
  public:
+  // The case is named "<operation>/<dtype>/<label>".
   Builder(const std::string& operation, rt_dtype dtype, const std::string& label) {
     case_.name = operation + "/" + rt::sdk::to_string(dtype) + "/" + label;
     case_.operation.name = operation;
     case_.dtype = dtype;
   }
+  // Append an input or an output of the case's type.
   Builder& in(const Dims& dims, Values values = {}) {
     return in_of(case_.dtype, dims, seeded(values));
   }
@@ -34,6 +37,7 @@ class Builder {
     return in_of(wide(), dims, seeded(values));
   }
   Builder& wide_out(const Dims& dims) { return out_of(wide(), dims); }
+  // Append an input or an output of a given type.
   Builder& in_of(rt_dtype dtype, const Dims& dims, Values values) {
     case_.operation.inputs.push_back(host::make_tensor_desc(dtype, dims));
     case_.inputs.push_back(values);

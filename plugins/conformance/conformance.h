@@ -50,6 +50,7 @@ struct Case {
 
 enum class Outcome { kPassed, kSkipped, kFailed };
 
+// The result of one case.
 struct Result {
   Outcome outcome = Outcome::kPassed;
   // If skipped: the plugin's reason. If failed: what failed, in which candidate, the actual and the

@@ -28,6 +28,7 @@ class GuardedBuffer {
   GuardedBuffer(host::Device& device, host::Stream& stream, uint64_t bytes, int fresh = kFreshNan);
   void* data() const { return static_cast<std::byte*>(memory_.data()) + front_; }
   uint64_t bytes() const { return bytes_; }
+  // Queues a copy of `data` to the front of the buffer. Throws Violation if it does not fit.
   void upload(host::Stream& stream, const Bytes& data);
   // Waits for the stream and returns the data. Throws Violation, with `what` at the front, if a
   // guard byte has changed.

@@ -55,9 +55,11 @@ class Session {
   uint32_t flags() const { return flags_; }
   int32_t memory_kind() const;
 
+  // Whether the plugin's capabilities claim the call.
   bool claims(const Call& call) const;
   void require(const Call& call) const;        // throws Skip unless the plugin claims it
   void require_ranks(int32_t smallest) const;  // throws Skip in a smaller world
+  // Records the finding `otherwise` unless `holds`.
   void expect(bool holds, const std::string& otherwise);
   const std::vector<std::string>& findings() const { return findings_; }
 
@@ -81,6 +83,7 @@ class CommunicatorBuffer {
   CommunicatorBuffer(host::Device* device, uint64_t bytes);
   std::byte* data() const;  // the address for the communicator
   Bytes& host() { return host_; }
+  // upload() copies host() to the device, download() back; without a device they copy nothing.
   void upload();
   bool download();  // false if a guard byte has changed
  private:

@@ -52,6 +52,7 @@ class Child {
   std::string end();
 
  private:
+  // Whether the child has ended; it stays a zombie until reap().
   bool has_ended() const;
   std::optional<int> reap() const;
 

@@ -34,6 +34,7 @@ class SilentRank : public Error {
 class Work {
  public:
   Work() = default;
+  // Takes ownership of `work` and keeps the communicator alive.
   Work(std::shared_ptr<Communicator> communicator, rt_work* work);
   Work(Work&& other) noexcept;
   Work& operator=(Work&& other) noexcept;
@@ -88,6 +89,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // A collective call: ranks of the same colour form a communicator, ordered by key, then by rank.
   // Returns nullptr for a negative colour. Equivalent to: MPI_Comm_split.
   std::shared_ptr<Communicator> split(int32_t color, int32_t key, std::chrono::nanoseconds timeout);
+  // Starts a collective without waiting for it.
   Work enqueue(const rt_collective& collective);
 
   // Makes pending and later collectives fail, as far as the plugin's properties promise.
@@ -119,6 +121,7 @@ class CommunicatorGroup {
   ~CommunicatorGroup();
   CommunicatorGroup(const CommunicatorGroup&) = delete;
   CommunicatorGroup& operator=(const CommunicatorGroup&) = delete;
+  // Starts everything that was enqueued in the group.
   void end();
 
  private:

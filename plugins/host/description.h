@@ -33,6 +33,7 @@ struct PluginDescription {
   std::vector<std::optional<DeviceState>> states;
   std::optional<rt_comm_properties> communicator;
 
+  // Whether the plugin offers the interface RT_INTERFACE_*.
   bool offers(std::string_view interface) const;
 };
 

@@ -18,6 +18,7 @@ class Descriptor {
     return *this;
   }
   ~Descriptor() { close(); }
+  // Closes the descriptor, if there is one.
   void close() {
     if (number_ >= 0) ::close(std::exchange(number_, -1));
   }

@@ -21,6 +21,7 @@ class Device;
 class Memory {
  public:
   Memory() = default;
+  // Allocates `bytes` > 0 bytes of `kind` RT_MEMORY_*. Throws RT_ERROR_OUT_OF_MEMORY with sizes.
   Memory(std::shared_ptr<Device> device, uint64_t bytes, int32_t kind);
   Memory(Memory&& other) noexcept;
   Memory& operator=(Memory&& other) noexcept;
@@ -45,6 +46,7 @@ class Stream {
   Stream& operator=(Stream&& other) noexcept;
   ~Stream();
   void copy(void* destination, const void* source, uint64_t bytes);  // see rt_device_api.copy
+  // Queues a fill with a byte value of 0..255. synchronize() blocks until all queued work has run.
   void fill(void* destination, int value, uint64_t bytes);
   void synchronize();
   rt_stream* get() const { return stream_; }
@@ -62,10 +64,12 @@ class Event {
   Event(Event&& other) noexcept;
   Event& operator=(Event&& other) noexcept;
   ~Event();
+  // Completes when all work queued on the stream so far has run. Recording again replaces this.
   void record(Stream& stream);
   void wait(Stream& stream);  // the stream waits, the caller does not
   void synchronize();         // blocks the caller
   bool query();               // whether the event has completed; does not block
+  // The time between two completed records.
   static std::chrono::nanoseconds elapsed(Event& begin, Event& end);
 
  private:
@@ -78,6 +82,7 @@ class Event {
 class Kernel {
  public:
   Kernel() = default;
+  // Makes a plan; `operation` is used only during the call, except `operation.forward`.
   Kernel(std::shared_ptr<Device> device, const Operation& operation);
   Kernel(Kernel&& other) noexcept;
   Kernel& operator=(Kernel&& other) noexcept;
@@ -141,9 +146,12 @@ class Device : public std::enable_shared_from_this<Device> {
   const Plugin& plugin() const { return *plugin_; }
   const rt_device_properties& properties() const { return properties_; }
   const DeviceOptions& options() const { return options_; }  // the options given to open()
+  // Whether work runs in the calling thread, and whether the host may access device memory
+  // directly.
   bool is_inline() const { return (properties_.flags & RT_DEVICE_INLINE) != 0; }
   bool host_memory() const { return (properties_.flags & RT_DEVICE_HOST_MEMORY) != 0; }
 
+  // These make objects that keep the device open; see their classes.
   Memory allocate(uint64_t bytes, int32_t kind = RT_MEMORY_DEVICE);
   Stream create_stream();
   Event create_event();

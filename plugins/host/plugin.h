@@ -18,8 +18,8 @@
 
 namespace plugins::host {
 
-// The functions that the host offers to its plugins; see rt_host. Copied into each plugin. The
-// functions must be callable from any thread. An empty function is not offered.
+// The functions that the host offers to its plugins; see rt_host for each of them. Copied into each
+// plugin. The functions must be callable from any thread. An empty function is not offered.
 struct HostServices {
   std::function<void(int32_t level, const std::string& component, const std::string& text)> log =
       nullptr;
@@ -57,6 +57,7 @@ class Plugin {
   const std::string& build_id() const;
   const std::string& description() const;
   const std::filesystem::path& path() const;
+  // rt_plugin.self, the first argument of the tables' functions.
   void* self() const;
 
   // The tables of the plugin, checked and complete; nullptr if the plugin does not offer the

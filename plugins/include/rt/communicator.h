@@ -15,8 +15,8 @@ extern "C" {
 #define RT_COMMUNICATOR_API_VERSION 1
 #define RT_DOMAIN_SILENT_RANK "silent rank" /* rt_error.native_domain, see work_wait */
 
-typedef struct rt_communicator rt_communicator;
-typedef struct rt_work rt_work;
+typedef struct rt_communicator rt_communicator; /* equivalent to: ncclComm_t, MPI_Comm */
+typedef struct rt_work rt_work; /* a started collective; equivalent to: MPI_Request */
 
 /* Collectives. R is the world size; `count` is in elements and may be 0. */
 #define RT_ALL_REDUCE 1     /* send [count] -> receive [count], the same bits on every rank */
@@ -58,7 +58,7 @@ typedef struct rt_comm_capability {
 #define RT_COMM_SINGLE_THREAD 0x2u  /* one thread at a time of the process calls */
 #define RT_COMM_ONCE_A_PROCESS 0x4u /* cannot be started again after shutdown (MPI) */
 
-typedef struct rt_comm_properties {
+typedef struct rt_comm_properties { /* what all communicators of a plugin have in common */
   uint32_t size;
   uint32_t flags;
   char device_plugin[32]; /* device plugin that owns the buffers; "": host memory */
@@ -103,6 +103,7 @@ typedef struct rt_communicator_api {
   uint32_t size;
   uint32_t version; /* RT_COMMUNICATOR_API_VERSION */
 
+  /* Fills the properties, which hold for all communicators of the plugin. */
   rt_status (*properties)(void* self, rt_comm_properties* properties, rt_error* error);
   /* With `rows` NULL, sets *count to the number of rows. Else fills at most *count rows. */
   rt_status (*capabilities)(void* self, rt_comm_capability* rows, uint32_t* count, rt_error* error);
@@ -115,7 +116,7 @@ typedef struct rt_communicator_api {
    * colour < 0 joins none (*result = NULL). Equivalent to: MPI_Comm_split, ncclCommSplit. */
   rt_status (*split)(rt_communicator* communicator, int32_t color, int32_t key, int64_t timeout_ns,
                      rt_communicator** result, rt_error* error);
-  void (*destroy)(rt_communicator* communicator);
+  void (*destroy)(rt_communicator* communicator); /* frees a communicator, after its works */
 
   /* Calls enqueued between these two start together and cannot wait for one another. Outside a
    * group, a plugin may run the calls of a communicator one after the other. The host does not poll
@@ -132,7 +133,7 @@ typedef struct rt_communicator_api {
   /* Like work_poll, but waits; after RT_ERROR_TIMEOUT the work goes on. If native_domain is then
    * RT_DOMAIN_SILENT_RANK, native_code is the rank (before splits) that does not answer. */
   rt_status (*work_wait)(rt_work* work, int64_t timeout_ns, rt_error* error);
-  void (*work_destroy)(rt_work* work);
+  void (*work_destroy)(rt_work* work); /* see enqueue */
 
   /* Makes pending and later work fail with RT_ERROR_ABORTED, as far as the properties promise. Any
    * thread. */

@@ -86,7 +86,7 @@ typedef struct rt_device_api {
                           rt_error* error);
 
   /* Opens a device. Two rt_device objects of the same index are independent. The host closes a
-   * device after it has destroyed everything that was made from it. */
+   * device with `close` after it has destroyed everything that was made from it. */
   rt_status (*open)(void* self, int32_t index, const rt_device_options* options, rt_device** device,
                     rt_error* error);
   void (*close)(rt_device* device);
@@ -116,7 +116,7 @@ typedef struct rt_device_api {
   rt_status (*fill)(rt_stream* stream, void* destination, int32_t value, uint64_t bytes,
                     rt_error* error);
 
-  /* Equivalent to: cudaEventCreate, cudaEventDestroy. */
+  /* Make and free an event. Equivalent to: cudaEventCreate, cudaEventDestroy. */
   rt_status (*event_create)(rt_device* device, rt_event** event, rt_error* error);
   void (*event_destroy)(rt_event* event);
   /* The event completes when all work queued on the stream so far has run. Recording an event again
@@ -133,7 +133,9 @@ typedef struct rt_device_api {
   /* Returns the time between two completed records. Equivalent to: cudaEventElapsedTime. */
   rt_status (*event_elapsed)(rt_event* begin, rt_event* end, int64_t* nanoseconds, rt_error* error);
 
+  /* Fills the sizes of the device's memory. Equivalent to: cudaMemGetInfo. */
   rt_status (*memory_info)(rt_device* device, rt_memory_info* info, rt_error* error);
+  /* Fills the load of the device; the slot is NULL if the plugin cannot tell. */
   rt_status (*utilisation)(rt_device* device, rt_utilisation* utilisation, rt_error* error);
 } rt_device_api;
 

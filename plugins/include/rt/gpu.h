@@ -10,13 +10,13 @@
 extern "C" {
 #endif
 
-typedef struct rt_gpu_device {
-  int32_t index; /* argument of cudaSetDevice or hipSetDevice */
+typedef struct rt_gpu_device { /* the beginning of an rt_device */
+  int32_t index;               /* argument of cudaSetDevice or hipSetDevice */
   int32_t reserved;
 } rt_gpu_device;
 
-typedef struct rt_gpu_stream {
-  void* native; /* a cudaStream_t or hipStream_t */
+typedef struct rt_gpu_stream { /* the beginning of an rt_stream */
+  void* native;                /* a cudaStream_t or hipStream_t */
 } rt_gpu_stream;
 
 #ifdef __cplusplus

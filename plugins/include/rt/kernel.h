@@ -151,7 +151,9 @@ typedef struct rt_kernel_api {
    * as many post-operations as `query` answered in `post_ops_fused` for these layouts. May be
    * called from any thread; may block, for example to compile a kernel. */
   rt_status (*create)(rt_device* device, const rt_op_desc* op, rt_plan** plan, rt_error* error);
+  /* Frees a plan. The host destroys a backward plan before its forward plan. */
   void (*destroy)(rt_plan* plan);
+  /* Fills what the host must know to launch the plan. Any thread. */
   rt_status (*info)(const rt_plan* plan, rt_plan_info* info, rt_error* error);
 
   /* Queues one run of the plan on the stream. The plugin allocates nothing, and on a queued stream

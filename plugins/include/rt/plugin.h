@@ -114,6 +114,7 @@ typedef rt_status (*rt_plugin_entry_fn)(const rt_host* host, rt_negotiation* neg
 #define RT_PLUGIN_EXPORT
 #endif
 
+/* The entry that every plugin defines; see rt_plugin_entry_fn. */
 RT_PLUGIN_EXPORT rt_status rt_plugin_entry(const rt_host* host, rt_negotiation* negotiation,
                                            const rt_plugin** plugin, rt_error* error);
 

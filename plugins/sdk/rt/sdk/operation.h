@@ -97,6 +97,7 @@ class Operation {
     }
   }
 
+  // The description and its name, and whether it has a given name.
   const rt_op_desc& desc() const { return *desc_; }
   std::string_view name() const { return desc_->name; }
   bool is(std::string_view name) const { return name == desc_->name; }
