@@ -14,10 +14,10 @@ namespace {
 
 using Bytes = uint8_t;
 
-// Up to this many bytes every rank computes the whole result from all vectors, which takes one
-// exchange instead of two. Among more than two ranks this sends more bytes.
+// An all-reduce in which every rank sends at most this many bytes runs in one exchange instead of
+// two: each rank sends its whole vector to all others, and every rank computes the whole result.
 constexpr std::size_t kWholeBytes = 16 * 1024;
-constexpr std::size_t kWholeBytesOfTwo = 1024 * 1024;
+constexpr std::size_t kWholeBytesOfTwo = 1024 * 1024;  // with two ranks
 
 std::size_t size_of(const Mesh& mesh) { return static_cast<std::size_t>(mesh.size); }
 std::size_t rank_of(const Mesh& mesh) { return static_cast<std::size_t>(mesh.rank); }

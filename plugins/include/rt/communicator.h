@@ -30,7 +30,8 @@ typedef struct rt_work rt_work; /* a started collective; equivalent to: MPI_Requ
 #define RT_BARRIER 9
 
 /* float16 and bfloat16 are summed in float32 and rounded once, at the end. RT_AVERAGE is the sum
- * divided by R; integers are truncated towards zero, and the sum itself must fit. */
+ * divided by R; for integers the quotient is truncated towards zero, and the sum itself must fit.
+ */
 #define RT_SUM 1
 #define RT_AVERAGE 2
 #define RT_MIN 3
@@ -55,13 +56,13 @@ typedef struct rt_comm_capability {
 
 /* rt_comm_properties.flags */
 #define RT_COMM_ABORT_WAKES 0x1u    /* abort ends waits; if not, only the process's end does */
-#define RT_COMM_SINGLE_THREAD 0x2u  /* one thread at a time of the process calls */
+#define RT_COMM_SINGLE_THREAD 0x2u  /* calls of the process come from one thread at a time */
 #define RT_COMM_ONCE_A_PROCESS 0x4u /* cannot be started again after shutdown (MPI) */
 
 typedef struct rt_comm_properties { /* what all communicators of a plugin have in common */
   uint32_t size;
   uint32_t flags;
-  char device_plugin[32]; /* device plugin that owns the buffers; "": host memory */
+  char device_plugin[32]; /* device plugin whose memory it can access; "": host memory */
   char description[128];
 } rt_comm_properties;
 

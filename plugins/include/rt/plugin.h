@@ -79,7 +79,7 @@ typedef struct rt_option_spec {
 typedef struct rt_plugin {
   uint32_t size;
   uint32_t reserved;
-  void* self;       /* the plugin's own state, the `self` of every function */
+  void* self;       /* the plugin's own state; the host passes it as `self` */
   const char* name; /* [a-z][a-z0-9_]*; selected by device.backend = "<name>" */
   const char* vendor;
   const char* version;     /* version of the plugin, free text */
