@@ -159,7 +159,7 @@ std::optional<std::string> difference_as(const Team& team, const Call& call, con
                                          uint64_t count) {
   const T* actual = static_cast<const T*>(received);
   const bool parts = call.kind == RT_ALL_GATHER || call.kind == RT_ALL_TO_ALL;
-  const uint64_t length = parts ? call.count : count;  // of one origin
+  const uint64_t length = parts ? call.count : count;  // elements of one source
   for (uint64_t first = 0; first < count; first += length) {
     std::vector<Expected<T>> table;
     for (uint64_t i = 0; i < std::min(length, kPeriod); ++i)

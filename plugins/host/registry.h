@@ -37,7 +37,7 @@ struct SearchPath {
 // A library or folder that was passed over.
 struct Rejection {
   std::filesystem::path path;
-  std::string reason;  // printable
+  std::string reason;  // made printable already
 };
 
 // How plugins are probed; see ProbeOptions.

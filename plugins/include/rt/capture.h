@@ -1,6 +1,6 @@
 /* Optional table of a device plugin: records the work of streams once and replays it with one call.
  * Interface "rt.capture", version 1. Equivalent to: CUDA graphs and HIP graphs made by stream
- * capture; each function here is one call of theirs.
+ * capture.
  *
  * Between `begin` and `end`, work that the host queues on the stream is recorded and does not run.
  * The same holds for work on other streams that wait for an event recorded on the captured stream.
