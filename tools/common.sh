@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Shared by the scripts beside it: `. "$(dirname "$0")/common.sh"`. Moves to the top of the tree.
+# Functions that the scripts in this folder share: `. "$(dirname "$0")/common.sh"`. Changes to the root of the tree.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -10,7 +10,7 @@ die() {
   exit 1
 }
 
-# configure <preset> [cmake argument...]: with ccache, where it is installed.
+# configure <preset> [cmake argument...]: configures with ccache if it is installed.
 configure() {
   local preset=$1
   shift
@@ -21,7 +21,7 @@ configure() {
   cmake --preset "$preset" "${launcher[@]}" "$@"
 }
 
-# build <preset> [target...]
+# build <preset> [target...]: builds all targets or the named ones.
 build() {
   local preset=$1
   shift

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# clang-format over the C and C++ files that git knows. --check changes nothing and fails if something would change.
+# Runs clang-format over the C and C++ files that git tracks. --check changes nothing and fails if something would
+# change.
 . "$(dirname "$0")/common.sh"
 
 command -v clang-format >/dev/null || die "clang-format is not installed; tools/setup.sh --dev installs it"

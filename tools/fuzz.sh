@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the libFuzzer targets of tests/fuzz (clang; build-fuzz/) and runs each: tools/fuzz.sh [seconds each, default 60].
-# What is found lands in build-fuzz/findings and makes the exit code 1.
+# Builds the libFuzzer targets of tests/fuzz with clang in build-fuzz/ and runs each of them: tools/fuzz.sh [seconds
+# each, default 60]. Findings are written to build-fuzz/findings and make the exit code 1.
 . "$(dirname "$0")/common.sh"
 
 seconds=${1:-60}

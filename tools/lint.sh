@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# clang-tidy (rules: .clang-tidy) over the named files; without names over the .cpp files that differ from the branch
-# main, or from the last commit. Needs a configured build/ (tools/quickstart.sh, tools/test.sh).
+# Runs clang-tidy (rules: .clang-tidy) over the named files, or without names over the .cpp files that differ from the
+# branch main, or from the last commit if nothing differs. Needs a configured build/ (tools/quickstart.sh,
+# tools/test.sh).
 . "$(dirname "$0")/common.sh"
 
 command -v clang-tidy >/dev/null || die "clang-tidy is not installed; tools/setup.sh --dev installs it"

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Writes configs/data/friedman1.csv: a regression table with a known answer.
+"""Writes configs/data/friedman1.csv: a regression table whose true function is known.
 
-y = 10 sin(pi x0 x1) + 20 (x2 - 0.5)^2 + 10 x3 + 5 x4 + e, x0..x9 uniform in [0, 1), e normal with deviation 1
-(J. H. Friedman, "Multivariate Adaptive Regression Splines", Annals of Statistics 19(1), 1991, equation 61). x5 to x9 say
-nothing about y, and no model can reach a mean squared error below 1, the variance of e, on new samples.
+y = 10 sin(pi x0 x1) + 20 (x2 - 0.5)^2 + 10 x3 + 5 x4 + e, where x0..x9 are uniform in [0, 1) and e is normal with
+standard deviation 1 (J. H. Friedman, "Multivariate Adaptive Regression Splines", Annals of Statistics 19(1), 1991,
+equation 61). x5 to x9 have no influence on y. On new samples no model can have a mean squared error below 1, the
+variance of e.
 
-Usage: tools/make_friedman1.py [file]; the same bytes on every run.
+Usage: tools/make_friedman1.py [file]. Every run writes the same bytes.
 """
 
 import math

@@ -1,13 +1,14 @@
-# Standard headers, parsed once instead of by every file. Included last: it goes through the targets.
+# Precompiles the standard headers, so that not every file parses them. Included last, because it visits all targets.
 #
-# A precompiled header fits only what is compiled with the same options (gcc 12 crashes where -O differs), so there is one
-# for libraries, one for the cpu plugin (OpenMP), one for tests, which are programs (-fPIE) and see GoogleTest, and one
-# for `runtime`. Targets with a -O of their own have none, as sources with SKIP_PRECOMPILE_HEADERS.
+# A precompiled header fits only sources that are compiled with the same options (gcc 12 crashes if -O differs). There
+# is therefore one for libraries, one for the cpu plugin (OpenMP), one for tests, which are programs (-fPIE) and include
+# GoogleTest, and one for `runtime`. Targets with a -O of their own have none, like sources with
+# SKIP_PRECOMPILE_HEADERS.
 set(headers algorithm chrono cmath cstdint cstring deque filesystem fstream functional future iostream map memory mutex
     numeric optional random set sstream string thread unordered_map variant vector)
 list(TRANSFORM headers REPLACE "(.+)" "$<$<COMPILE_LANGUAGE:CXX>:<\\1$<ANGLE-R>>")
 
-# Targets with threads have this option, and headers ask for the macro that it defines.
+# Targets with threads have this option, and some headers need the macro that it defines.
 target_compile_options(project_options INTERFACE $<$<COMPILE_LANGUAGE:C,CXX>:-pthread>)
 
 function(precompile folder)

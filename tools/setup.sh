@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# Installs what the project needs from the distribution's packages (Debian 12, Ubuntu 24.04 or newer).
+# Installs the packages of the distribution that the project needs (Debian 12, Ubuntu 24.04 or newer).
 #
 #   tools/setup.sh --minimal   to build and to train
 #   tools/setup.sh --ranks     the same, and Gloo and Open MPI, for ranks that are processes
 #   tools/setup.sh             the same, and what the tests need
 #   tools/setup.sh --dev       the same, and clang: fuzzing, formatting, linting
 #
-# What is there already is left alone; when nothing is missing, neither the network nor root is needed.
+# Installed packages are left alone. If no package is missing, the script needs neither the network nor root.
 . "$(dirname "$0")/common.sh"
 
 train=(ca-certificates cmake ninja-build g++ libdnnl-dev libtomlplusplus-dev libcli11-dev libfmt-dev
   nlohmann-json3-dev zlib1g-dev libjpeg-dev libpng-dev dataset-fashion-mnist)
 tests=(libgtest-dev libgmock-dev python3)
-# Tests that need these say that they are skipped where a distribution has no such package.
+# Some distributions lack some of these packages. The tests that need them then report that they are skipped.
 optional_tests=(python3-numpy python3-torch strace libgloo-dev libopenmpi-dev openmpi-bin libmpich-dev mpich libpmix-dev
   libhiredis-dev redis-server iproute2 netcat-openbsd hipcc libamdhip64-dev)
 ranks=(libgloo-dev libopenmpi-dev openmpi-bin)
@@ -42,7 +42,7 @@ apt() { as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y "$@" </dev/null
 
 installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
 
-# available <package>: has a version that can be installed.
+# available <package>: whether the package has a version that can be installed.
 available() { [[ "$(apt-cache policy "$1" 2>/dev/null)" == *"Candidate: "[0-9]* ]]; }
 
 missing=()
@@ -58,7 +58,7 @@ if [ ${#missing[@]} -gt 0 ] || [ ${#absent[@]} -gt 0 ]; then
   command -v apt-get >/dev/null ||
     die "no apt-get on this machine; install what these Debian packages hold: ${missing[*]} ${absent[*]}"
   say "Installing: ${missing[*]} ${absent[*]}"
-  # Without a fresh list of packages what is there may still be enough; the install below tells.
+  # If the list cannot be updated, the old list may still suffice; the install below fails if not.
   apt update || echo "warning: the list of packages could not be updated; going on with the one that is there"
   for package in "${absent[@]}"; do
     if available "$package"; then

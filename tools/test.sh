@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds everything and runs the tests. A stage that fails does not stop the ones after it; the last line counts the tests
-# of all stages that ran.
+# Builds everything and runs the tests. A stage that fails does not stop the ones after it. The last line counts the
+# tests of all stages that ran.
 #
 #   tools/test.sh               Release build (build/) and all of its tests
 #   tools/test.sh --quick       Release build and the tests of single rooms (label unit)
@@ -20,26 +20,26 @@ case "${1:-}" in
 esac
 [ $# -le 1 ] || die "unknown argument $2; expected one argument at most"
 
-# GPU code is compiled for the GPU of this machine, or for one architecture where there is none to run it.
+# GPU code is compiled for the GPU of this machine, or for one fixed architecture if the machine has no GPU.
 gpu_options() {
   local cuda=90
   if command -v nvidia-smi >/dev/null && nvidia-smi -L >/dev/null 2>&1; then cuda=native; fi
   echo "-DCMAKE_CUDA_ARCHITECTURES=$cuda -DRUNTIME_HIP_ARCHITECTURES=gfx90a"
 }
 
-# Tests are compiled with -O1, which makes them in three quarters of the time; the libraries keep the flags of the build.
+# Tests are compiled with -O1, which takes three quarters of the time; the libraries keep the flags of the build.
 build_release() {
   # shellcheck disable=SC2046  # several options
   configure release -DRUNTIME_BUILD_TESTS=ON -DRUNTIME_TEST_OPTIONS=-O1 $(gpu_options) && build release
 }
 
-# The sanitizers' builds precompile the standard headers, for a sixth of their time; the Release build sees missing
-# includes. ccache would keep nothing of what includes a precompiled header.
+# The sanitizer builds use precompiled standard headers, which saves a sixth of their time; the Release build still
+# finds missing includes. With ccache they do not, because ccache caches nothing that includes a precompiled header.
 precompile=-DRUNTIME_PRECOMPILE=ON
 if command -v ccache >/dev/null; then precompile=; fi
 
-# Line numbers are enough for reports; whole debug information costs a tenth of the build. The undefined behaviour that
-# is looked for is that of the libraries: to look in the tests too costs a third of their compilation.
+# Line numbers are enough for reports; full debug information costs a tenth of the build. Undefined behaviour is checked
+# in the libraries only: checking the tests too costs a third of their compilation.
 build_debug() {
   configure debug $precompile -DRUNTIME_TEST_OPTIONS=-fno-sanitize=undefined -DCMAKE_C_FLAGS_DEBUG=-g1 \
     -DCMAKE_CXX_FLAGS_DEBUG=-g1 && build debug unit_tests
@@ -54,7 +54,7 @@ build_tsan() {
 passed=0 failed=0 skipped=0
 failed_stages=()
 
-# stage <name> <command...>: says the name and runs the command; a failure is remembered, not passed on.
+# stage <name> <command...>: prints the name and runs the command. A failure is recorded and returned.
 stage() {
   say "$1"
   "${@:2}" && return
@@ -62,7 +62,7 @@ stage() {
   return 1
 }
 
-# run_tests <build folder> <arguments of ctest...>: adds what ran to the three counts.
+# run_tests <build folder> <arguments of ctest...>: runs the tests and adds their results to the three counts.
 run_tests() {
   local folder=$1 status=0 report
   report=$(mktemp)
@@ -78,7 +78,7 @@ run_tests() {
   return $status
 }
 
-# optional_part <name> <what was looked for>, found when the command in the rest succeeds.
+# optional_part <name> <what it needs> <command...>: reports the part as found if the command succeeds, else as skipped.
 optional_part() {
   local name=$1 wanted=$2
   shift 2
@@ -110,8 +110,9 @@ test_release() {
   fi
 }
 
-# Whole models on every backend take minutes unoptimised: Release only. LeakSanitizer of gcc 12 itself faults at the end of
-# the tests in which threads with an OpenMP team have ended, or are about to: those run without it.
+# Whole models on every backend take minutes without optimisation and run in Release only. LeakSanitizer of gcc 12
+# crashes at the end of tests in which threads with an OpenMP team have ended or are about to end; these tests run
+# without it.
 no_leak_check='CpuThreads\.|SplitBatchNorm\.|RecomputeTest\.|WhateverIsMeasuredTheNetworkRuns|CaseFolder\.R|Ways\.OfTheProcessor'
 
 test_debug() {

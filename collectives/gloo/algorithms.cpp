@@ -14,16 +14,16 @@ namespace {
 
 using Bytes = uint8_t;
 
-// Up to here every rank computes the whole result from all vectors: one exchange instead of two.
-// Among more than two ranks that takes more bytes.
+// An all-reduce in which every rank sends at most this many bytes runs in one exchange instead of
+// two: each rank sends its whole vector to all others, and every rank computes the whole result.
 constexpr std::size_t kWholeBytes = 16 * 1024;
-constexpr std::size_t kWholeBytesOfTwo = 1024 * 1024;
+constexpr std::size_t kWholeBytesOfTwo = 1024 * 1024;  // with two ranks
 
 std::size_t size_of(const Mesh& mesh) { return static_cast<std::size_t>(mesh.size); }
 std::size_t rank_of(const Mesh& mesh) { return static_cast<std::size_t>(mesh.rank); }
 std::size_t data_bytes(const rt_collective& call) { return call.count * bytes_of(call.dtype); }
 
-// Parts of the vector that differ by one element at most.
+// Splits a vector into one range for each rank; their lengths differ by at most one element.
 std::vector<Range> equal_parts(std::size_t count, std::size_t ranks) {
   std::vector<Range> parts(ranks);
   for (std::size_t r = 0; r < ranks; ++r) {
@@ -107,7 +107,7 @@ void carry_out(const std::shared_ptr<Mesh>& mesh, const rt_collective& call) {
     ::gloo::barrier(options);
     return;
   }
-  if (call.count == 0) return;  // on every rank, so nobody waits
+  if (call.count == 0) return;  // count is 0 on every rank, so no rank waits
   switch (call.kind) {
     case RT_ALL_REDUCE:
       return all_reduce(*mesh, call);

@@ -1,4 +1,4 @@
-// The collectives, blocking, on the calling thread.
+// The collectives. They block and run on the calling thread.
 #ifndef COLLECTIVES_GLOO_ALGORITHMS_H_
 #define COLLECTIVES_GLOO_ALGORITHMS_H_
 
@@ -9,7 +9,8 @@
 
 namespace collectives::gloo {
 
-// Everything but sends and receives. `call` was checked. Throws what Gloo and Wires throw.
+// Carries out every collective except send and receive. `call` must have been checked. Throws what
+// Gloo and Wires throw.
 void carry_out(const std::shared_ptr<Mesh>& mesh, const rt_collective& call);
 
 }  // namespace collectives::gloo

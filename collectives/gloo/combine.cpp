@@ -9,10 +9,10 @@
 namespace collectives::gloo {
 namespace {
 
-// Elements combined at a time: their accumulators stay in the first-level cache.
+// Elements that are combined at a time; their accumulators stay in the first-level cache.
 constexpr std::size_t kBlock = 1024;
 
-// How a type is stored and in what it is computed.
+// How an element is stored, and in which type it is computed.
 template <typename T>
 struct Plain {
   using Stored = T;
@@ -31,7 +31,7 @@ struct Half {
 using Float16 = Half<rt::sdk::from_float16, rt::sdk::to_float16>;
 using BFloat16 = Half<rt::sdk::from_bfloat16, rt::sdk::to_bfloat16>;
 
-// Overflow of signed integers is undefined, of unsigned ones it wraps.
+// Adds integers as unsigned ones, which wrap around; signed overflow would be undefined.
 template <typename T>
 T add(T a, T b) {
   if constexpr (std::is_integral_v<T>) {

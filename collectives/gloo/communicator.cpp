@@ -15,11 +15,11 @@ using Clock = std::chrono::steady_clock;
 
 constexpr uint64_t kTransferSlot = uint64_t{0x43} << 56;
 
-// Last words. A rank that gives up because it lost rank k says kLost + k, or kMissed - k if k had
-// left before, so that all ranks name the same one.
+// The last word that a rank sends when it leaves. A rank that gives up because it lost rank k sends
+// kLost + k, or kMissed - k if rank k had left before, so that all ranks name the same rank.
 constexpr int32_t kLeaves = 1, kGaveUp = 2, kLost = 3, kMissed = -1;
 
-// Calls that have taken so long ask who is late.
+// A call that has taken this long asks the other ranks how far they are.
 constexpr std::chrono::milliseconds kPatience{700};
 
 bool is_transfer(int32_t kind) { return kind == RT_SEND || kind == RT_RECEIVE; }
@@ -50,7 +50,7 @@ Communicator::~Communicator() {
   lanes_.clear();
 }
 
-// Sleeps in farewells_; leaves when this rank does, or when there is nobody left.
+// Sleeps in Mesh::wait_last_word(). Ends when this rank leaves or when all other ranks have left.
 void Communicator::watch() {
   try {
     for (int others = mesh_->size - 1; others > 0; --others) {
@@ -74,7 +74,7 @@ void Communicator::end_group() {
   --open_groups_;
 }
 
-// Also after another failure: the others may have been faster to abort.
+// Sets the failure also after another one: the other ranks may have been faster to abort.
 void Communicator::abort() {
   std::string text = "the communicator was aborted";
   std::unique_lock lock(failure_mutex_);
@@ -102,7 +102,8 @@ void Communicator::fail(Error error, int32_t last_word) {
   mesh_->wires().interrupt();
 }
 
-// Fails with the exception that is being handled. Interrupted: it has failed already.
+// Fails with the exception that is being handled. Interrupted means that the communicator has
+// failed already.
 void Communicator::fail_because() {
   const std::string who = format("rank %s of communicator '%s': ", name(mesh_->rank).c_str(),
                                  membership_.prefix.c_str());
@@ -121,7 +122,7 @@ void Communicator::fail_because() {
 }
 
 void Communicator::fail_lost(const std::string& why) {
-  if (failure()) return;  // then this rank itself has closed the connections
+  if (failure()) return;  // then this rank closed the connections itself
   int32_t last_word = kGaveUp;
   const Error error = describe_loss(why, last_word);
   fail(error, last_word);
@@ -131,7 +132,8 @@ Error Communicator::describe_loss(const std::string& why, int32_t& last_word) {
   std::string lost, gave_up, left;
   for (int rank = 0; rank < mesh_->size; ++rank) {
     if (rank == mesh_->rank) continue;
-    const bool is_lost = mesh_->wires().is_lost(rank);  // before its last word, which comes first
+    // Asked before the last word, which arrives before the connection closes.
+    const bool is_lost = mesh_->wires().is_lost(rank);
     const int32_t word = mesh_->last_word(rank);
     const int32_t culprit = word >= kLost ? word - kLost : kMissed - word;
     if ((word >= kLost || word < 0) && culprit < mesh_->size) {
@@ -212,7 +214,8 @@ void Communicator::wait(Completion& completion, std::chrono::nanoseconds timeout
   throw error;
 }
 
-// Same peer, same direction: same slot, so they match and complete in order.
+// All transfers with the same peer and direction use one slot, so that they match and complete in
+// order.
 std::shared_ptr<Completion> Communicator::transfer(const rt_collective& call) {
   const bool sends = call.kind == RT_SEND;
   void* memory = sends ? const_cast<void*>(call.send) : call.receive;
@@ -228,7 +231,7 @@ std::shared_ptr<Completion> Communicator::transfer(const rt_collective& call) {
   ++unfinished_;
   lane(call.peer, call.kind).enqueue([this, completion, buffer, sends] {
     run(*completion, [&] {
-      const auto owned = std::move(*buffer);  // gone before the caller may free its memory
+      const auto owned = std::move(*buffer);  // freed before the caller may free its memory
       sends ? owned->waitSend() : owned->waitRecv();
     });
   });
@@ -254,7 +257,7 @@ void Communicator::run(Completion& completion, const Lane::Task& body) {
 }
 
 std::unique_ptr<Communicator> Communicator::split(int32_t color, int32_t key, Deadline deadline) {
-  using Place = std::array<int32_t, 2>;  // colour, key
+  using Place = std::array<int32_t, 2>;  // (colour, key)
   const Place mine{color, key};
   std::vector<Place> all(static_cast<std::size_t>(mesh_->size));
   rt_collective call{};
@@ -268,11 +271,11 @@ std::unique_ptr<Communicator> Communicator::split(int32_t color, int32_t key, De
   if (!gathered->wait(deadline)) {
     fail(Error(RT_ERROR_TIMEOUT, "not all ranks came to the split", RT_SCOPE_COMMUNICATOR),
          kGaveUp);
-    gathered->wait(Deadline::max());  // throws, once nobody writes to `all` any more
+    gathered->wait(Deadline::max());  // throws once no thread writes to `all` any more
   }
   const int number = splits_++;
   if (color < 0) return nullptr;
-  std::vector<std::pair<int32_t, int>> members;  // key, rank
+  std::vector<std::pair<int32_t, int>> members;  // (key, rank)
   for (int rank = 0; rank < mesh_->size; ++rank) {
     const Place& place = all[static_cast<std::size_t>(rank)];
     if (place[0] == color) members.emplace_back(place[1], rank);

@@ -1,5 +1,4 @@
-// A communicator: its connections, the threads that block in the place of callers, and how it
-// fails.
+// A communicator: its connections, the threads that block in place of callers, and how it fails.
 #ifndef COLLECTIVES_GLOO_COMMUNICATOR_H_
 #define COLLECTIVES_GLOO_COMMUNICATOR_H_
 
@@ -22,32 +21,34 @@ namespace collectives::gloo {
 
 using rt::sdk::Error;
 
-// Calls are serialized by the caller, except abort and failure (any thread).
+// The caller serializes all calls except abort and failure, which any thread may call.
 //
-// Collectives run one after the other in one lane; sends and receives are started by enqueue
-// itself, and awaited in a lane for each peer and direction. A watcher thread sleeps until a peer
+// Collectives run one after the other in one lane (lane.h). enqueue itself starts sends and
+// receives; a lane for each peer and direction waits for them. A watcher thread sleeps until a peer
 // says farewell or its connection breaks.
 class Communicator {
  public:
-  // `names[r]` is what messages call rank r: its number in the communicator that was created,
-  // before splits.
+  // `names[r]` is the number of rank r in messages: its rank in the communicator that was created
+  // first, before any split.
   Communicator(const rt_host& host, const Membership& membership, std::vector<int> names,
                const Device& device, Deadline deadline);
-  // Ends work that is not complete as abort does. Ends within the time that a peer's reduction of
-  // one segment takes.
+  // Aborts unfinished work. Takes at most as long as a peer's reduction of one segment.
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
-  // nullptr for a negative colour.
+  // A collective call. Returns nullptr for a negative colour.
   std::unique_ptr<Communicator> split(int32_t color, int32_t key, Deadline deadline);
 
+  // Starts a call. Throws if it is invalid or the communicator has failed.
   std::shared_ptr<Completion> enqueue(const rt_collective& call);
-  // Throws RT_ERROR_TIMEOUT, naming who is late, when the time has passed; or the task's error.
+  // Throws RT_ERROR_TIMEOUT, with the ranks that are late, when the time has passed, or the error
+  // of the task.
   void wait(Completion& completion, std::chrono::nanoseconds timeout);
   void begin_group() { ++open_groups_; }
   void end_group();
 
+  // Fails pending and later calls; failure() is the error of the communicator, if it has failed.
   void abort();
   std::optional<Error> failure();
 
@@ -56,7 +57,7 @@ class Communicator {
   std::shared_ptr<Completion> transfer(const rt_collective& call);
   Lane& lane(int peer, int kind);
   void run(Completion& completion, const Lane::Task& body);
-  void fail(Error error, int32_t last_word);  // the first one stays
+  void fail(Error error, int32_t last_word);  // only the first failure is kept
   void fail_because();
   void fail_lost(const std::string& why);
   Error describe_loss(const std::string& why, int32_t& last_word);
@@ -76,9 +77,9 @@ class Communicator {
 
   std::mutex failure_mutex_;
   std::optional<Error> failure_;
-  int32_t last_word_;  // what this rank will say to the others
+  int32_t last_word_;  // what this rank will send to the others when it leaves
 
-  std::map<std::pair<int, int>, std::unique_ptr<Lane>> lanes_;  // by peer (-1: all) and kind
+  std::map<std::pair<int, int>, std::unique_ptr<Lane>> lanes_;  // by peer (-1: all), kind
   std::thread watcher_;
 };
 

@@ -24,7 +24,7 @@ bool is_any_address(const std::string& text) {
   return false;
 }
 
-// Asked here, since Gloo leaks memory when it finds out.
+// Checked here, because Gloo leaks memory if it finds out itself.
 bool is_address_of_this_machine(const std::string& text) {
   addrinfo hints{}, *found = nullptr;
   hints.ai_flags = AI_NUMERICHOST;

@@ -25,38 +25,39 @@ using rt::sdk::Error;
 using rt::sdk::format;
 
 constexpr uint64_t kMagic = 0x324f4f4c47545200;  // "\0RTGLOO2"
-// Between two calls of a rank.
+// Pause between two attempts to connect to a rank.
 constexpr Milliseconds kPause{20};
-// A rank whose port is closed for so long is gone: it listens before it publishes its invitation,
-// and until all have come.
+// A rank whose port has been closed for this long is gone: a rank listens before it publishes its
+// invitation, and until all have connected.
 constexpr Milliseconds kRefused{1000};
-// Strangers who stay without saying who they are. One more, and the first of them has to go.
+// Largest number of connections whose rank is not known yet. If one more arrives, the oldest is
+// closed.
 constexpr std::size_t kStrangers = 128;
-constexpr int kWaiting = 1024;  // connections that the kernel holds for us
+constexpr int kWaiting = 1024;  // connections that the kernel queues for accept()
 
 using Secret = decltype(Invitation::secret);
 
-// What both sides of a connection say first.
+// What both sides of a connection send first.
 struct Greeting {
   uint64_t magic = kMagic;
   int32_t rank = 0;
   int32_t size = 0;
-  Secret secret{};  // of the side that it is said to
+  Secret secret{};  // the secret of the receiving side
 };
 
-// A connection that is not a guest's yet.
+// A connection whose greetings have not been exchanged yet.
 struct Conversation {
   Socket socket;
   bool connecting = false;
-  std::size_t heard = 0;  // bytes of `theirs`
+  std::size_t heard = 0;  // bytes of `theirs` that have arrived
   Greeting theirs;
   bool over = false;
 };
 
 enum class Progress { kWaits, kDone, kFailed };
 
-// Says all of it, which one call need not do. The buffer of a new connection has room for it, so
-// nothing waits here. errno: why it failed.
+// Sends the whole greeting, for which one call of send() may not suffice. The buffer of a new
+// connection has room for it, so this does not block. On failure errno has the reason.
 bool say(const Socket& socket, const Greeting& greeting) {
   const auto* const bytes = reinterpret_cast<const char*>(&greeting);
   for (std::size_t said = 0; said < sizeof(greeting);) {
@@ -68,7 +69,7 @@ bool say(const Socket& socket, const Greeting& greeting) {
   return true;
 }
 
-// Reads what the other side says first, and no byte more. errno: why it failed.
+// Reads the greeting of the other side, and no byte more. On failure errno has the reason.
 Progress hear(Conversation& c) {
   while (c.heard < sizeof(c.theirs)) {
     const ssize_t bytes = ::recv(c.socket.get(), reinterpret_cast<char*>(&c.theirs) + c.heard,
@@ -89,13 +90,13 @@ Socket make_socket(int family) {
   return socket;
 }
 
-// A rank that has to be called.
+// A rank to which this rank connects.
 struct Call {
   int peer = 0;
   Conversation conversation;
-  Clock::time_point next = Clock::now();                 // when to call again
-  Clock::time_point refused = Clock::time_point::max();  // since when all calls were refused
-  bool over = false;                                     // it has answered
+  Clock::time_point next = Clock::now();                 // time of the next attempt
+  Clock::time_point refused = Clock::time_point::max();  // time of the first refusal in a row
+  bool over = false;                                     // whether the rank has answered
 };
 
 class Meeting {
@@ -125,7 +126,7 @@ class Meeting {
     return invitations_[static_cast<std::size_t>(peer)].secret;
   }
   Greeting greeting_for(int peer) const { return {kMagic, rank_, size(), secret_of(peer)}; }
-  // Whether `g` was said by rank `peer`, to this rank.
+  // Whether rank `peer` sent `g` to this rank.
   bool is_from(const Greeting& g, int peer) const {
     return g.magic == kMagic && g.rank == peer && g.size == size() && g.secret == secret_of(rank_);
   }
@@ -146,11 +147,11 @@ class Meeting {
   const Socket& listener_;
   Door::Guests guests_;
   std::deque<Call> calls_;
-  std::deque<Conversation> callers_;  // who they are is not known yet; the oldest first
-  std::optional<int> gone_;           // a rank that was to be called
+  std::deque<Conversation> callers_;  // their ranks are not known yet; the oldest first
+  std::optional<int> gone_;           // a rank that cannot be reached any more
 };
 
-// Waits for something to happen, and handles it.
+// Waits for an event and handles it.
 void Meeting::step(Deadline deadline) {
   Deadline until = deadline;
   std::vector<pollfd> polled = {{listener_.get(), POLLIN, 0}};
@@ -188,7 +189,8 @@ void Meeting::call(Call& call) {
     fail(call, errno);
 }
 
-// It is made again after a pause, unless nobody has been there for too long.
+// Schedules another attempt after a pause, or gives the rank up if its port has been closed for too
+// long.
 void Meeting::fail(Call& call, int error) {
   const auto now = Clock::now();
   call.conversation = Conversation();
@@ -199,7 +201,7 @@ void Meeting::fail(Call& call, int error) {
   guests_.why = format("rank %d: %s", call.peer, std::strerror(error));
 }
 
-// Something has happened to its connection.
+// Handles an event on the connection of a call.
 void Meeting::go_on(Call& call) {
   Conversation& c = call.conversation;
   if (c.connecting) {
@@ -219,14 +221,14 @@ void Meeting::go_on(Call& call) {
   call.over = true;
 }
 
-// At most as many at once as may stay, so that strangers who come fast do not keep the others
-// waiting.
+// Accepts at most kStrangers connections at a time, so that strangers who connect quickly do not
+// delay the ranks.
 void Meeting::let_in() {
   for (std::size_t i = 0; i < kStrangers; ++i) {
     Socket socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (!socket && (errno == ECONNABORTED || errno == EINTR)) continue;  // this one has left again
+    if (!socket && (errno == ECONNABORTED || errno == EINTR)) continue;  // it has closed again
     if (!socket && errno != EAGAIN && errno != EWOULDBLOCK) {
-      callers_.clear();  // out of descriptors or memory, perhaps because of them
+      callers_.clear();  // out of descriptors or memory, perhaps because of these connections
       std::this_thread::sleep_for(kPause);
     }
     if (!socket) return;
@@ -236,7 +238,8 @@ void Meeting::let_in() {
   }
 }
 
-// A rank that calls once more has not heard the answer to its first call.
+// A rank that connects a second time has not received the answer to its first greeting, so the new
+// connection replaces the old one.
 void Meeting::examine(Conversation& caller) {
   const Progress progress = hear(caller);
   if (progress == Progress::kWaits) return;
@@ -265,7 +268,7 @@ Door::Door(const Device& device, int rank, int size) : rank_(rank) {
   if (::getrandom(invitation_.secret.data(), invitation_.secret.size(), 0) !=
       static_cast<ssize_t>(invitation_.secret.size()))
     cannot_listen("getrandom");
-  if (rank + 1 == size) return;  // nobody calls the last one
+  if (rank + 1 == size) return;  // no rank connects to the last one
   listener_ = make_socket(device.address.ss_family);
   if (!listener_) cannot_listen("socket");
   auto* const address = reinterpret_cast<sockaddr*>(&invitation_.address);

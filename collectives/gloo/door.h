@@ -1,5 +1,5 @@
-// How the ranks of a communicator get a connection for each pair of them, whoever else connects to
-// their ports.
+// Makes a connection between each pair of ranks of a communicator, even if others connect to their
+// ports.
 #ifndef COLLECTIVES_GLOO_DOOR_H_
 #define COLLECTIVES_GLOO_DOOR_H_
 
@@ -16,33 +16,35 @@ namespace collectives::gloo {
 
 using Deadline = std::chrono::steady_clock::time_point;
 
-// What a rank publishes for its peers, through a store that strangers cannot read.
+// What a rank publishes for its peers, in a store that strangers cannot read.
 struct Invitation {
-  int32_t size = 0;  // of the communicator
+  int32_t size = 0;  // world size of the communicator
   uint32_t address_bytes = 0;
   sockaddr_storage address{};
   std::array<uint8_t, 16> secret{};
 };
 
-// A port that is open from the constructor until the end of meet() or of the object.
+// A port that is open from the constructor until the end of meet() or of this object.
 //
-// The rank with the greater number calls the other one. Each says its number and the secret
-// of the other's invitation, without which a connection is closed; a call that fails is made again.
-// So strangers can come, stay, say anything or reset their connections, and nothing of it reaches
-// Gloo.
+// Of two ranks, the one with the greater number connects to the other. Both then send their number
+// and the secret of the other's invitation; a connection on which the secret is missing is closed.
+// A failed connection attempt is repeated. Strangers can therefore connect, stay, send anything or
+// reset their connections without any effect on Gloo.
 class Door {
  public:
   Door(const Device& device, int rank, int size);
 
   const Invitation& invitation() const { return invitation_; }
 
+  // The connections that were made.
   struct Guests {
-    std::vector<Socket> sockets;  // by rank; connected and non-blocking, none of this rank itself
-    std::vector<int> missing;     // those that have not come
-    std::string why;              // what the last call that failed has met; "": none has failed
+    std::vector<Socket> sockets;  // by rank; connected and non-blocking; empty for this rank itself
+    std::vector<int> missing;     // ranks without a connection
+    std::string why;              // why the last failed attempt failed; "" if none failed
   };
-  // Returns when all have come, the deadline has passed, or a rank that has to be called has
-  // refused for a second, because its port is closed. `invitations` by rank.
+  // Returns when all ranks are connected, when the deadline has passed, or when a rank to which
+  // this rank connects has refused for a second, because its port is closed. `invitations` is
+  // indexed by rank.
   Guests meet(const std::vector<Invitation>& invitations, Deadline deadline);
 
  private:

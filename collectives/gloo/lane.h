@@ -1,5 +1,5 @@
-// Threads that block in the place of the caller: each lane carries out its tasks in order and
-// sleeps while it has none.
+// Threads that block in place of the caller. A lane carries out its tasks in order and sleeps while
+// it has none.
 #ifndef COLLECTIVES_GLOO_LANE_H_
 #define COLLECTIVES_GLOO_LANE_H_
 
@@ -18,11 +18,12 @@
 
 namespace collectives::gloo {
 
-// How a task ended, if it did. Thread-safe.
+// The outcome of a task. Thread-safe.
 class Completion {
  public:
-  void finish(std::optional<rt::sdk::Error> error);  // nullopt: well
-  // False: not before the deadline (time_point::min(): does not wait). Throws the task's error.
+  void finish(std::optional<rt::sdk::Error> error);  // nullopt: success
+  // Returns false if the task has not ended before the deadline; time_point::min() means not to
+  // wait. Throws the error of the task.
   bool wait(std::chrono::steady_clock::time_point deadline);
   std::chrono::steady_clock::time_point begun() const { return begun_; }
 
@@ -34,12 +35,13 @@ class Completion {
   std::optional<rt::sdk::Error> error_;
 };
 
+// A thread with a queue of tasks. Thread-safe.
 class Lane {
  public:
   using Task = std::function<void()>;  // must not throw
 
   Lane();
-  // Waits for the tasks that were enqueued.
+  // Waits until all enqueued tasks have run.
   ~Lane();
   void enqueue(Task task);
 
@@ -53,8 +55,8 @@ class Lane {
   std::thread thread_;
 };
 
-// Blocks all signals of this thread, and of the threads that it starts, while it lives: signals
-// belong to the threads of the host.
+// Blocks all signals in this thread while the object lives, and in threads started meanwhile:
+// signals belong to the threads of the host.
 class BlockedSignals {
  public:
   BlockedSignals();

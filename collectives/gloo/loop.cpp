@@ -63,7 +63,7 @@ void Loop::remove(int file, Handler& handler) {
   handlers_.erase(&handler);
 }
 
-// An event may have been taken before its handler was removed.
+// epoll_wait() may have returned an event before its handler was removed; such events are skipped.
 void Loop::run() {
   std::array<epoll_event, 64> events;
   for (;;) {

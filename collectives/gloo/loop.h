@@ -10,10 +10,11 @@
 
 namespace collectives::gloo {
 
-// Thread-safe. Sleeps while nothing happens; takes no signals.
+// Thread-safe. The thread sleeps while nothing happens and receives no signals.
 class Loop {
  public:
-  // Called in the loop's thread, one at a time. Must not throw, nor call add() or remove().
+  // on_events() is called in the loop's thread, for one handler at a time. It must not throw, and
+  // must not call add() or remove().
   class Handler {
    public:
     virtual void on_events() = 0;
@@ -27,21 +28,21 @@ class Loop {
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
 
-  // From now on the handler is told whenever `file` can be read.
+  // From now on the handler is called whenever `file` can be read.
   void add(int file, Handler& handler);
-  // Whether it is also told when `file` can be written.
+  // Sets whether the handler is also called when `file` can be written.
   void want_output(int file, Handler& handler, bool wanted);
-  // Tells the handler no more; the file is still open.
+  // Stops the calls for `file`; the file stays open.
   void mute(int file);
-  // Afterwards the handler is not called, and does not run, any more. The caller must hold nothing
-  // that the handler waits for.
+  // After remove() the handler is not running and is not called any more. The caller must not hold
+  // a lock that the handler waits for.
   void remove(int file, Handler& handler);
 
  private:
   void run();
 
   const Socket poll_, wake_;
-  std::mutex mutex_;  // held while handlers run
+  std::mutex mutex_;  // held while a handler runs
   std::set<Handler*> handlers_;
   bool over_ = false;
   std::thread thread_;

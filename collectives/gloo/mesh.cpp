@@ -24,7 +24,7 @@ constexpr uint64_t kFarewellSlot = uint64_t{0x52} << 56;
 constexpr uint64_t kHeardSlot = uint64_t{0x54} << 56;
 Milliseconds left(Deadline deadline) {
   const auto rest = std::chrono::ceil<Milliseconds>(deadline - Clock::now());
-  return std::max(rest, Milliseconds(1));  // 0 means "no timeout" to Gloo
+  return std::max(rest, Milliseconds(1));  // 0 means "no timeout" in Gloo
 }
 
 std::string rank_name(int rank) { return "rank " + std::to_string(rank); }
@@ -65,7 +65,7 @@ void publish(const rt_host& host, const Membership& membership, const Invitation
   }
 }
 
-// What every other rank has published, by rank.
+// The invitations of all other ranks, by rank.
 std::vector<Invitation> fetch_all(const rt_host& host, const Membership& membership,
                                   Deadline deadline) {
   std::vector<Invitation> all(static_cast<std::size_t>(membership.size));
@@ -127,8 +127,8 @@ Mesh::Mesh(const rt_host& host, const Membership& membership, const Device& devi
   if (size > 1) greet(membership, deadline);
 }
 
-// All ranks are there once all have greeted. Who has greeted awaits farewells, so that they can be
-// sent at once from then on.
+// All ranks have joined once all have sent a greeting. A rank posts the receives of farewells
+// before it sends its greeting, so that farewells can be sent at any time afterwards.
 void Mesh::greet(const Membership& membership, Deadline deadline) {
   char mine = 1;
   std::vector<char> greeted(static_cast<std::size_t>(size));  // by rank
@@ -174,9 +174,9 @@ int32_t Mesh::last_word(int peer) {
 
 void Mesh::wait_last_word() { farewells_->waitRecv(); }
 
-// A connection that is closed with unread data in it may take away what its peer has not read yet.
-// So the connection is closed after the peer's I/O thread, which handles messages in order, has
-// carried out a send that it keeps open for this purpose.
+// If a connection is closed while it holds unread data, its peer may lose data that it has not read
+// yet. The connection is therefore closed only after the peer's I/O thread, which handles messages
+// in order, has carried out a send that it keeps open for this purpose.
 void Mesh::leave(int32_t last_word) {
   char answer = 0;
   const auto word = wires_->make_lasting_buffer(&last_word, sizeof(last_word));
@@ -184,7 +184,7 @@ void Mesh::leave(int32_t last_word) {
   const auto try_with = [](const auto& body) {
     try {
       body();
-    } catch (const ::gloo::Exception&) {  // this peer is gone, or the time is over
+    } catch (const ::gloo::Exception&) {  // this peer is gone, or the time has passed
     }
   };
   for (int peer = 0; peer < size; ++peer) {

@@ -1,5 +1,5 @@
-// How the ranks of a communicator find each other: invitations through the host's key-value store,
-// then one TCP connection for each pair of ranks.
+// How the ranks of a communicator find each other: they exchange invitations through the host's
+// key-value store, then make a TCP connection between each pair of ranks.
 #ifndef COLLECTIVES_GLOO_MESH_H_
 #define COLLECTIVES_GLOO_MESH_H_
 
@@ -17,36 +17,38 @@
 
 namespace collectives::gloo {
 
+// The time `timeout_ns` nanoseconds from now; at most a century.
 Deadline deadline_in(int64_t timeout_ns);
 
-// Who joins what.
+// Which rank joins which communicator.
 struct Membership {
   int rank = 0;
   int size = 1;
-  std::string prefix;  // of the keys, unique to the communicator
+  std::string prefix;  // prefix of the keys, unique to the communicator
 };
 
-// Gloo's context over Wires. Not rendezvous::Context of Gloo, whose deadline counts for each step
-// and five times.
+// Gloo's context over Wires. It replaces rendezvous::Context of Gloo, which applies its timeout to
+// each step, and five times.
 class Mesh : public ::gloo::Context {
  public:
-  // Returns when all ranks are connected and have said so. Throws rt::sdk::Error, RT_ERROR_TIMEOUT
-  // once the deadline has passed, naming the ranks that are missing.
+  // Returns when all ranks are connected and have said so. Throws rt::sdk::Error; RT_ERROR_TIMEOUT,
+  // with the missing ranks, once the deadline has passed.
   Mesh(const rt_host& host, const Membership& membership, const Device& device, Deadline deadline);
 
   Wires& wires() { return *wires_; }
   const Device& device() const { return place_; }
 
-  // Memory for the collective that runs, kept for the next: fresh pages cost as much as sending
-  // them.
+  // Memory for the running collective. It is kept for the next one, because fresh pages cost as
+  // much as sending them.
   char* scratch(std::size_t bytes);
 
-  // A rank that leaves says why, as its last word (never 0). 0: `rank` has said nothing yet.
+  // The reason that `rank` gave when it left (its last word, never 0), or 0 if it has not left.
   int32_t last_word(int rank);
-  // Waits until one more rank has said its last word. Throws what Wires throws, also when a rank is
+  // Waits until one more rank has sent its last word. Throws what Wires throws, also if a rank is
   // lost.
   void wait_last_word();
-  // Says it to all, and closes the connections once they have heard it, or 200 ms later.
+  // Sends the last word to all ranks, and closes the connections once they have received it, or
+  // after 200 ms.
   void leave(int32_t last_word);
 
  private:
@@ -56,7 +58,7 @@ class Mesh : public ::gloo::Context {
   std::shared_ptr<Wires> wires_;
   std::unique_ptr<char[]> scratch_;
   std::size_t scratch_bytes_ = 0;
-  std::vector<int32_t> last_words_;  // by rank; written by Gloo's thread
+  std::vector<int32_t> last_words_;  // by rank; written by the I/O thread
   std::unique_ptr<::gloo::transport::UnboundBuffer> farewells_, heard_;
 };
 

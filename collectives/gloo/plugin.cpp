@@ -1,5 +1,5 @@
-// "gloo": ranks are processes joined by TCP, over the Gloo library. The tables of the contract;
-// what they do is in communicator.h.
+// The plugin `gloo`: ranks are processes joined by TCP, over the Gloo library. This file has the
+// tables of the contract; communicator.h does the work.
 #include "rt/plugin.h"
 
 #include <memory>
@@ -81,7 +81,7 @@ rt_status group_begin(rt_communicator* communicator, rt_error* error) {
   return guard(error, [&] { communicator->it->begin_group(); });
 }
 
-// Sends and receives never wait for another call, so a group has nothing to hold back.
+// Starting a send or receive never waits for another call, so a group needs no special treatment.
 rt_status group_end(rt_communicator* communicator, rt_error* error) {
   return guard(error, [&] { communicator->it->end_group(); });
 }
@@ -105,7 +105,7 @@ rt_status work_wait(rt_work* work, int64_t timeout_ns, rt_error* error) {
     const auto communicator = work->communicator.lock();
     if (communicator) {
       communicator->wait(*work->completion, std::chrono::nanoseconds(timeout_ns));
-    } else {  // it completed all its work before it went
+    } else {  // the communicator ended all its work before it was destroyed
       work->completion->wait(deadline_in(timeout_ns));
     }
   });

@@ -5,13 +5,13 @@
 namespace collectives::gloo {
 namespace {
 
-// Slots of Gloo's own collectives begin with 0x01 to 0x08.
+// The slots of Gloo's own collectives begin with 0x01 to 0x08.
 constexpr uint64_t kPartSlot = uint64_t{0x41} << 56;
 constexpr uint64_t kResultSlot = uint64_t{0x42} << 56;
 
-// While one segment is combined the next is on its way; Gloo's ring has segments of the same size.
-// Measured with tools/bench/bare_gloo.cpp: 4 MiB cost a quarter more time on idle cores (and a
-// quarter less where the cores are busy with something else).
+// Bytes of a segment: while one segment is combined, the next is being sent. Gloo's ring has
+// segments of the same size. Measured with tools/bench/bare_gloo.cpp: 4 MiB cost a quarter more
+// time on idle cores (and a quarter less where the cores are busy with something else).
 constexpr std::size_t kSegmentBytes = 1024 * 1024;
 
 std::size_t ceil_divide(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
@@ -50,7 +50,7 @@ std::size_t Reduction::segments(int rank) const {
                      std::max<std::size_t>(segment_, 1));
 }
 
-// Of the part of `rank`; empty beyond its end.
+// Segment `index` of the range of `rank`; empty beyond its end.
 Range Reduction::segment(int rank, std::size_t index) const {
   const Range& part = parts_[static_cast<std::size_t>(rank)];
   const std::size_t offset = std::min(index * segment_, part.count);
@@ -80,7 +80,7 @@ void Reduction::combine(std::size_t index, void* result) {
   const Range range = segment(rank_, index);
   if (range.count == 0) return;
   for (int i = 1; i < size_; ++i) received_[index % 2]->waitRecv();
-  if (overlapping_) wait_sends(input_, sends_);  // the result may overwrite what is being sent
+  if (overlapping_) wait_sends(input_, sends_);  // the result may overwrite sent data
   std::vector<const void*> sources(static_cast<std::size_t>(size_));
   sources[static_cast<std::size_t>(rank_)] = send_ + range.begin * element_;
   for (int distance = 1; distance < size_; ++distance) {

@@ -1,8 +1,8 @@
-// Reductions by direct exchange: each rank gets a part of the vector from all others, combines it
-// in the order of ranks and hands the result on. No rank sends more than (R-1)/R of its data for a
-// reduce-scatter, and as much again to share the results; every element is computed by one rank and
-// rounded once, so that all ranks hold the same bits. Gloo's ring moves as much, but rounds 16-bit
-// types at each of R-1 hops and has no average.
+// Reductions by direct exchange: each rank owns a range of the vector, receives this range from all
+// others, combines it in the order of ranks and sends the result on. For a reduce-scatter a rank
+// sends at most (R-1)/R of its data, and as much again to distribute the results. One rank computes
+// each element and rounds it once, so that all ranks hold the same bits. Gloo's ring moves as much
+// data, but rounds 16-bit types at each of R-1 hops and has no average.
 #ifndef COLLECTIVES_GLOO_REDUCTION_H_
 #define COLLECTIVES_GLOO_REDUCTION_H_
 
@@ -17,23 +17,23 @@ namespace collectives::gloo {
 
 using Buffer = std::unique_ptr<::gloo::transport::UnboundBuffer>;
 
-// Elements of a vector.
+// A range of elements of a vector.
 struct Range {
   std::size_t begin = 0;
   std::size_t count = 0;
 };
 
-// One reduction; runs once, blocks. Throws what Gloo and Wires throw.
+// One reduction. It runs once and blocks. Throws what Gloo and Wires throw.
 class Reduction {
  public:
-  // parts[r]: what rank r computes, of the vector `send`. Parts do not overlap, or all are the
-  // whole vector.
+  // `parts[r]` is the range of the vector `send` that rank r computes. The ranges do not overlap,
+  // or all of them are the whole vector.
   Reduction(Mesh& mesh, const rt_collective& call, std::vector<Range> parts);
 
-  // Computes the own part into `result`, which may be the place of that part in `send`.
+  // Computes this rank's range into `result`, which may be the place of that range in `send`.
   void run(void* result);
-  // As run, and shares the results: with all ranks (root -1) or with one. Those have `whole`, room
-  // for all parts, and their own result lies in it.
+  // Like run, and sends the results to all ranks (root -1) or to one. On these ranks `whole` has
+  // room for the whole vector, and `result` is the place of the rank's range in it.
   void run_and_share(void* result, void* whole, int root);
 
  private:
@@ -49,12 +49,12 @@ class Reduction {
   Mesh& mesh_;
   const int rank_, size_;
   const std::vector<Range> parts_;
-  const std::size_t element_;  // bytes
+  const std::size_t element_;  // bytes of one element
   const Combine combine_;
   const char* const send_;
-  std::size_t segment_ = 0;  // elements
+  std::size_t segment_ = 0;  // elements of one segment
   bool overlapping_ = false;
-  std::array<Buffer, 2> received_;  // R - 1 segments each, in the scratch of the mesh
+  std::array<Buffer, 2> received_;  // R - 1 segments each, in the scratch memory of the mesh
   Buffer input_, output_, result_;
   std::size_t sends_ = 0, result_sends_ = 0, result_receives_ = 0;
   bool shares_ = false;

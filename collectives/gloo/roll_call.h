@@ -1,5 +1,6 @@
-// Who is late? Asked when a call takes long, and answered by the I/O threads of the others, even
-// while their ranks compute; a rank that is stopped, or behind a dead link, does not answer.
+// Finds out which ranks are late. When a call takes long, this rank asks the others how far they
+// are. Their I/O threads answer, even while their ranks compute; a rank that is stopped or behind a
+// dead link does not answer.
 #ifndef COLLECTIVES_GLOO_ROLL_CALL_H_
 #define COLLECTIVES_GLOO_ROLL_CALL_H_
 
@@ -12,38 +13,38 @@
 
 namespace collectives::gloo {
 
-// By the thread that calls the communicator.
+// Used only by the thread that calls the communicator.
 class RollCall {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
   explicit RollCall(Wires& wires) : wires_(wires) {}
 
-  // This rank has come to one more collective.
+  // Counts one more collective that this rank has called.
   void came() { wires_.set_progress(++mine_); }
 
-  // When go_on() has something to do.
+  // The time at which go_on() has something to do.
   Time next() const { return next_; }
-  // Asks all others, or looks at what they have answered.
+  // Asks all other ranks, or evaluates their answers.
   void go_on();
 
-  // As of the last question whose time is over: "rank 2 does not answer", "rank 3 has come to 5
-  // collectives of 6"; "" if all have come. `names` as in Communicator.
+  // The result of the last completed question: "rank 2 does not answer", "rank 3 has come to 5
+  // collectives of 6"; "" if all ranks have come. `names` is as in Communicator.
   std::string late(const std::vector<int>& names) const;
-  // The first rank that did not answer it.
+  // The first rank that did not answer the last completed question.
   std::optional<int> silent() const;
 
  private:
-  // The others have that long to answer, and are asked again so long after the question.
+  // The time that the others have to answer, and the time from one question to the next.
   static constexpr std::chrono::milliseconds kAnswer{200}, kAgain{500};
 
   Wires& wires_;
-  int64_t mine_ = 0;  // collectives
+  int64_t mine_ = 0;  // collectives that this rank has called
   bool asked_ = false;
   Time next_{};
   struct Late {
     int rank;
-    std::optional<int64_t> came;  // nullopt: it did not answer
+    std::optional<int64_t> came;  // nullopt: no answer
   };
   std::vector<Late> late_;
 };

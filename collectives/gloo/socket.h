@@ -1,4 +1,4 @@
-// A socket that is closed with its owner.
+// A socket that its owner closes.
 #ifndef COLLECTIVES_GLOO_SOCKET_H_
 #define COLLECTIVES_GLOO_SOCKET_H_
 
@@ -8,7 +8,7 @@
 
 namespace collectives::gloo {
 
-// Owns a file descriptor; -1 is none.
+// Owns a file descriptor and closes it; -1 means none. Movable.
 class Socket {
  public:
   Socket() = default;

@@ -81,7 +81,7 @@ void Wire::say(const Header& header, const Transfer& transfer) {
   if (!wants_output_) flush();
 }
 
-// Writes what the socket takes. An error shows when the rest of what the peer has said is read.
+// Writes as much as the socket takes. An error is noticed when the rest of the peer's data is read.
 void Wire::flush() {
   while (!outgoing_.empty() && !broken_output_) {
     Outgoing& o = outgoing_.front();
@@ -115,7 +115,8 @@ void Wire::on_events() {
   }
 }
 
-// What is large goes to its place at once, the rest through input_. False: there is no more now.
+// Reads once: large data straight to their destination, the rest through input_. Returns false if
+// there is no more now.
 bool Wire::read_some() {
   const std::size_t left =
       header_bytes_ == sizeof(Header) ? static_cast<std::size_t>(header_.bytes) - data_bytes_ : 0;
@@ -190,7 +191,7 @@ void Wire::finish_receive() {
   incoming_ = {};
 }
 
-// The peer learns at once that there is nothing to wait for.
+// The shutdown tells the peer at once that it need not wait.
 void Wire::disagree(const char* what, std::size_t theirs, std::size_t ours) {
   fail(std::make_exception_ptr(Disagreement(
       peer_, format("%s a message of %zu bytes where this rank has one of %zu; the ranks disagree "
@@ -199,7 +200,7 @@ void Wire::disagree(const char* what, std::size_t theirs, std::size_t ours) {
   ::shutdown(socket_.get(), SHUT_RDWR);
 }
 
-// The socket stays open until the end of this object, so that its number is nobody else's.
+// The socket stays open until the end of this object, so that its number is not used again.
 void Wire::fail(const std::exception_ptr& why) {
   failure_ = why;
   loop_.mute(socket_.get());
@@ -233,7 +234,7 @@ void Wire::forget(const TransferOwner& owner) {
   const auto its = [&](const Transfer& t) { return t.owner == &owner; };
   for (auto& [number, slot] : slots_) {
     std::erase_if(slot.sends, its);
-    for (Transfer& t : slot.receives) {  // what comes for it is dropped
+    for (Transfer& t : slot.receives) {  // data that arrive for it are dropped
       if (its(t)) t.owner = nullptr;
     }
   }

@@ -1,5 +1,5 @@
-// The connection with one other rank: messages go from the memory of the one straight into that of
-// the other, once both have asked for it.
+// The connection with one other rank. Once both ranks have asked for a message, it goes from the
+// memory of the sender straight into the memory of the receiver.
 #ifndef COLLECTIVES_GLOO_WIRE_H_
 #define COLLECTIVES_GLOO_WIRE_H_
 
@@ -23,13 +23,13 @@
 
 namespace collectives::gloo {
 
-// What breaks a connection when the two ranks do not expect the same messages.
+// The error that breaks a connection if the two ranks do not expect the same messages.
 struct Disagreement : ::gloo::Exception {
   Disagreement(int p, const std::string& what_it_does) : Exception(what_it_does), peer(p) {}
   int peer;
 };
 
-// Who is told what becomes of a transfer. Called with the wire's lock held, by any thread.
+// Is told the outcome of a transfer. Called by any thread, with the wire's lock held.
 class TransferOwner {
  public:
   virtual void sent(int peer) = 0;
@@ -40,36 +40,39 @@ class TransferOwner {
   ~TransferOwner() = default;
 };
 
-// A receiver says for which slot it has room; the sender then sends what it has for that slot. So
-// a message never waits in memory of ours, and a slow one keeps no other away. Messages of one slot
-// keep their order. A message of another size than its receiver expects breaks the connection.
+// A receiver announces for which slot it has room, and the sender then sends its message for that
+// slot. No message therefore waits in memory of this plugin, and a slow message does not hold up
+// others. Messages of one slot keep their order. A message whose size differs from what its
+// receiver expects breaks the connection.
 //
-// Thread-safe. The callers of send() and receive() write themselves what the socket takes at once;
-// the loop's thread does the rest.
+// Thread-safe. The callers of send() and receive() write as much as the socket takes at once; the
+// loop's thread does the rest.
 class Wire final : public ::gloo::transport::Pair, private Loop::Handler {
  public:
-  // `socket`: connected and non-blocking. `progress`: what this rank answers to ask().
+  // `socket` must be connected and non-blocking. `progress` is the number that this rank answers to
+  // ask().
   Wire(Loop& loop, Socket socket, int peer, const std::atomic<int64_t>& progress);
   ~Wire() override;
 
-  // Both throw why the connection is lost, if it is: ::gloo::IoException or Disagreement. The
-  // memory must stay until the owner is told, or has called forget().
+  // Both throw the reason if the connection is lost: ::gloo::IoException or Disagreement. The
+  // memory must stay valid until the owner is told, or until forget() has returned.
   void send(TransferOwner& owner, uint64_t slot, const char* data, std::size_t bytes);
   void receive(TransferOwner& owner, uint64_t slot, char* data, std::size_t bytes);
-  // Asks the peer how far it is; its I/O thread answers, even while the rank computes. Does nothing
-  // where the connection is lost.
+  // Asks the peer for its progress. Its I/O thread answers, even while the rank computes. Does
+  // nothing if the connection is lost.
   void ask();
-  // What it has answered since; nullopt: nothing yet.
+  // The answer to the last ask(); nullopt: none yet.
   std::optional<int64_t> answer();
-  // Afterwards nothing touches the owner or its memory. If a message of it has been sent in part,
-  // that breaks the connection.
+  // After forget() nothing touches the owner or its memory. If a message of the owner has been sent
+  // in part, this breaks the connection.
   void forget(const TransferOwner& owner);
 
+  // Whether the connection is closed or broken.
   bool is_lost();
-  // What has been written before still reaches the peer.
+  // Closes the connection. Data that were written before still reach the peer.
   void close() override;
 
-  // The rest of Gloo's interface, which its collectives do not use: throws.
+  // The rest of Gloo's interface. Gloo's collectives do not use these functions; they throw.
   const ::gloo::transport::Address& address() const override;
   void connect(const std::vector<char>& bytes) override;
   void setSync(bool enable, bool busy) override;
@@ -82,7 +85,7 @@ class Wire final : public ::gloo::transport::Pair, private Loop::Handler {
   enum class Kind : uint64_t { kRoom = 1, kData = 2, kAsk = 3, kAnswer = 4 };
   struct Header {
     Kind kind = Kind::kRoom;
-    uint64_t slot = 0;  // of kAnswer: the progress
+    uint64_t slot = 0;  // for kAnswer: the progress
     uint64_t bytes = 0;
   };
   struct Transfer {
@@ -92,16 +95,16 @@ class Wire final : public ::gloo::transport::Pair, private Loop::Handler {
   };
   struct Outgoing {
     Header header;
-    Transfer transfer;  // without an owner: the header is all of it
+    Transfer transfer;  // without an owner the message is only the header
     std::size_t done = 0;
   };
   struct Slot {
     std::deque<Transfer> sends, receives;
-    std::deque<std::size_t> room;  // what the peer has room for, and we have not sent
+    std::deque<std::size_t> room;  // sizes that the peer has announced and this rank has not sent
   };
 
   void on_events() override;
-  // All of these with the lock held.
+  // Called with the lock held:
   void check() const;
   void start_send(uint64_t slot, const Transfer& transfer, std::size_t room);
   void say(const Header& header, const Transfer& transfer);
@@ -116,17 +119,17 @@ class Wire final : public ::gloo::transport::Pair, private Loop::Handler {
   Loop& loop_;
   const int peer_;
   const std::atomic<int64_t>& progress_;
-  std::mutex mutex_;  // of the rest
+  std::mutex mutex_;  // guards the members below
   Socket socket_;
   std::exception_ptr failure_;
   std::optional<int64_t> answer_;
   std::unordered_map<uint64_t, Slot> slots_;
   std::deque<Outgoing> outgoing_;
   bool wants_output_ = false, broken_output_ = false;
-  // The message that is coming in.
+  // The message that is being received.
   Header header_;
-  std::size_t header_bytes_ = 0, data_bytes_ = 0;  // so much of it has come
-  Transfer incoming_;  // header_.bytes of data go there, or nowhere without an owner
+  std::size_t header_bytes_ = 0, data_bytes_ = 0;  // bytes that have arrived
+  Transfer incoming_;  // receives header_.bytes of data; dropped without an owner
   std::array<char, 4096> input_;
 };
 

@@ -64,7 +64,8 @@ class Wires::Buffer final : public ::gloo::transport::UnboundBuffer, private Tra
     changed_.notify_all();
   }
 
-  // Notifies with the lock held: who waits may destroy this object as soon as it is released.
+  // Notifies with the lock held, because a waiting thread may destroy this object as soon as the
+  // lock is released.
   void finish(Count& count, int peer) {
     const std::lock_guard lock(mutex_);
     --begun_;
@@ -110,11 +111,11 @@ class Wires::Buffer final : public ::gloo::transport::UnboundBuffer, private Tra
 
   Wires& wires_;
   const bool lasts_;
-  std::mutex mutex_;  // of the rest
+  std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
-  int begun_ = 0;  // transfers of which a wire may still know
+  int begun_ = 0;  // transfers that a wire may still know
   Count sent_, received_;
-  std::exception_ptr failure_;  // of any transfer
+  std::exception_ptr failure_;  // the failure of any transfer
 };
 
 Wires::Wires(std::shared_ptr<Loop> loop, int rank, std::vector<Socket> sockets)

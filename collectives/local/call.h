@@ -1,4 +1,5 @@
-// What one rank asks for: is it valid, does it agree with that of another rank, in words.
+// Checks the call of one rank, compares it with the call of another rank, and describes it in
+// words.
 #ifndef COLLECTIVES_LOCAL_CALL_H_
 #define COLLECTIVES_LOCAL_CALL_H_
 
@@ -9,20 +10,21 @@
 
 namespace collectives::local {
 
-// A collective of our own, no other plugin has it: ranks hand each other colour (in `reduction`)
-// and key (in `peer`).
+// A kind that only this plugin knows: ranks exchange their colour (in `reduction`) and key (in
+// `peer`).
 inline constexpr int32_t kSplit = 100;
 
-bool is_pair(const rt_collective& call);  // send or receive
+bool is_pair(const rt_collective& call);  // true for send and receive
+// True for all-reduce, reduce-scatter and reduce.
 bool reduces(const rt_collective& call);
 
-// Throws rt::sdk::Error for what no rank may ask for.
+// Throws rt::sdk::Error for a call that is invalid on this rank whatever the other ranks call.
 void check_call(const rt_collective& call, int32_t rank, int32_t size);
 
-// Whether two ranks ask for the same; a send and its receive do.
+// Whether the calls of two ranks belong together: the same collective, or a send and its receive.
 bool agree(const rt_collective& a, const rt_collective& b);
 
-// "all_reduce of 1000 float32, sum"
+// For example "all_reduce of 1000 float32, sum".
 std::string describe(const rt_collective& call);
 
 }  // namespace collectives::local

@@ -13,15 +13,16 @@ namespace {
 
 using Calls = std::span<const rt_collective>;
 
-// Of one buffer: those of a few ranks fit into the second-level cache, and claiming a chunk costs
-// little against carrying it out.
+// Bytes of one buffer in a chunk. The chunks of a few ranks fit into the second-level cache, and
+// claiming a chunk costs little compared with carrying it out.
 constexpr uint64_t kChunkBytes = 32 << 10;
 
 uint64_t elements_per_chunk(const rt_collective& call) {
   return kChunkBytes / rt::sdk::dtype_bytes(call.dtype);
 }
 
-// Independent equal parts of `count` elements.
+// The number of blocks of `count` elements into which the buffers are divided. Each block can be
+// processed independently.
 uint64_t parts(Calls calls) {
   const uint64_t ranks = calls.size();
   switch (calls[0].kind) {
@@ -29,7 +30,7 @@ uint64_t parts(Calls calls) {
     case RT_ALL_GATHER:
       return ranks;
     case RT_ALL_TO_ALL:
-      return ranks * (ranks + 1) / 2;  // what two ranks exchange, and what each keeps
+      return ranks * (ranks + 1) / 2;  // one for each pair of ranks and for each rank
     default:
       return 1;
   }
@@ -40,7 +41,7 @@ uint64_t chunks_per_part(const rt_collective& call) {
   return call.count / size + (call.count % size != 0);
 }
 
-// Elements begin..begin+count of every part.
+// Elements begin..begin+count-1 of a block. `elements` is the offset of the block in its buffer.
 struct Range {
   uint64_t begin, count, bytes_each;
   uint64_t bytes() const { return count * bytes_each; }
@@ -56,7 +57,8 @@ void copy(std::byte* to, const std::byte* from, uint64_t bytes) {
   if (to != from) std::memcpy(to, from, bytes);
 }
 
-// Into the receive buffers of ranks first..last-1.
+// Reduces a range of the block at offset `source_part` into the receive buffers of ranks
+// first..last-1.
 void reduce_range(Calls calls, const Range& range, uint64_t source_part, std::size_t first,
                   std::size_t last) {
   const void* sources[kMaxRanks];
@@ -77,14 +79,14 @@ void copy_to_all(Calls calls, const Range& range, const std::byte* from, uint64_
   }
 }
 
-// The pair number `pair` of (0,0) (0,1) .. (0,R-1) (1,1) ..
+// The pair with index `pair` in the list (0,0) (0,1) .. (0,R-1) (1,1) ..
 std::pair<std::size_t, std::size_t> pair_of(std::size_t ranks, uint64_t pair) {
   std::size_t a = 0;
   while (pair >= ranks - a) pair -= ranks - a++;
   return {a, a + pair};
 }
 
-// In place the two parts change places.
+// Exchanges a range of two blocks between two ranks. A copy on the stack makes it work in place.
 void exchange(const rt_collective& a, const rt_collective& b, const Range& range, uint64_t part_a,
               uint64_t part_b) {
   std::byte kept[kChunkBytes];
@@ -123,7 +125,7 @@ void run_chunk(Calls calls, uint64_t chunk) {
       const auto [a, b] = pair_of(calls.size(), part);
       return exchange(calls[a], calls[b], range, a * call.count, b * call.count);
     }
-    default:  // a pair
+    default:  // RT_SEND and RT_RECEIVE
       return copy(range.to(calls[1].receive, 0), range.from(calls[0].send, 0), range.bytes());
   }
 }

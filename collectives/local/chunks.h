@@ -1,4 +1,5 @@
-// A collective cut into pieces that any thread may carry out, in any order, each once.
+// Splits a collective into chunks. Any thread may carry out any chunk, in any order; each chunk is
+// carried out once.
 #ifndef COLLECTIVES_LOCAL_CHUNKS_H_
 #define COLLECTIVES_LOCAL_CHUNKS_H_
 
@@ -10,14 +11,17 @@
 
 namespace collectives::local {
 
-// So that a chunk keeps the addresses of all ranks on the stack.
+// Largest number of ranks. It is bounded so that a chunk keeps the addresses of all ranks on the
+// stack.
 inline constexpr std::size_t kMaxRanks = 256;
 
-// `calls` are those of all ranks, by rank, and agree; of a pair: the send, the receive.
+// The number of chunks of a collective. `calls` holds the calls of all ranks, by rank, which must
+// agree; for point-to-point it holds the send, then the receive.
 uint64_t chunk_count(std::span<const rt_collective> calls);
 
-// Chunk 0..chunk_count()-1. Reads and writes its own elements only, so that buffers may be shared
-// as RT_COMM_IN_PLACE allows; the result does not depend on who carries out what.
+// Carries out chunk 0..chunk_count()-1. A chunk reads and writes only its own elements, so that
+// buffers may be shared as RT_COMM_IN_PLACE allows. The result does not depend on which threads run
+// the chunks.
 void run_chunk(std::span<const rt_collective> calls, uint64_t chunk);
 
 }  // namespace collectives::local

@@ -17,11 +17,12 @@ namespace {
 using rt::sdk::Error;
 using Clock = std::chrono::steady_clock;
 
-// About twice what it costs to sleep and be woken. With less, two ranks that call at the same pace
-// keep sending each other to sleep (and may be woken on the same core); with more, a waiting rank
-// takes the core from one that computes.
+// About twice the time that it takes to sleep and be woken. With less, two ranks that call at the
+// same pace keep sending each other to sleep (and may be woken on the same core); with more, a
+// waiting rank takes the core from a rank that computes.
 constexpr auto kSpin = std::chrono::microseconds(20);
-// The last rank to come carries out so little itself, at once: quicker than waking another.
+// If a collective has at most this many chunks, the last rank to arrive carries out all of them at
+// once, which is faster than waking another rank.
 constexpr uint64_t kFewChunks = 2;
 constexpr uint64_t kNoMoreChunks = uint64_t{1} << 62;
 
@@ -48,28 +49,29 @@ bool spin_until_not(const Meeting& meeting, State seen) {
 
 constexpr const char* kAborted = "local: the communicator was aborted";
 
-// Waits for the pieces that others had begun when the meeting was stopped, because buffers may be
-// freed as soon as that is known.
+// Waits for the chunks that other threads had begun when the meeting was stopped, because their
+// buffers may be freed once the failure is known.
 void settle(const Meeting& meeting) {
   while (meeting.finished.load(std::memory_order_acquire) < meeting.claimed) {
     std::this_thread::yield();
   }
 }
 
-// Ends what is not over; false if it is. Pieces that are claimed will still be carried out.
+// Stops a meeting that is not over; returns false if it is. Chunks that are already claimed will
+// still be carried out.
 bool stop(Meeting& meeting, rt_status status, const std::string& message) {
   const State state = state_of(meeting);
   if (!is_pending(state)) return false;
   const uint64_t claimed = meeting.next.exchange(kNoMoreChunks, std::memory_order_relaxed);
   meeting.claimed = std::min(claimed, meeting.chunks);
-  if (state == State::kReady && meeting.claimed == meeting.chunks) return false;  // as good as done
+  if (state == State::kReady && meeting.claimed == meeting.chunks) return false;  // all are claimed
   meeting.status = status;
   meeting.message = message;
   meeting.state.store(State::kFailed, std::memory_order_release);
   return true;
 }
 
-// The rank at `place` is the first that does not agree.
+// Stops the meeting because the call of the rank at `place` does not agree with the first call.
 void fail_disagreeing(Meeting& meeting, std::size_t place) {
   stop(meeting, RT_ERROR_INVALID_ARGUMENT,
        rt::sdk::format("local: the ranks disagree: rank %d calls %s, rank %d calls %s; all ranks "
@@ -78,14 +80,15 @@ void fail_disagreeing(Meeting& meeting, std::size_t place) {
                        meeting.ranks[place], describe(meeting.calls[place]).c_str()));
 }
 
-// Its `state` means that it is completed; throws how it failed.
+// Returns whether `state` means that the meeting is completed; throws the error of a failed
+// meeting.
 bool is_over(const Meeting& meeting, State state) {
   if (state != State::kFailed) return state == State::kDone;
   settle(meeting);
   throw Error(meeting.status, meeting.message, RT_SCOPE_COMMUNICATOR);
 }
 
-// "1, 2": ranks that have not come to the meeting.
+// The ranks that have not arrived, as "1, 2".
 std::string missing(const Meeting& meeting) {
   std::string ranks;
   for (std::size_t place = 0; place < meeting.ranks.size(); ++place) {
@@ -124,7 +127,7 @@ rt_work& Group::enter(int32_t rank, const rt_collective& call) {
   return meeting.works[place];
 }
 
-// The meeting that the call belongs to.
+// Returns the meeting that the call belongs to.
 Meeting& Group::find_meeting(int32_t rank, const rt_collective& call, std::size_t place) {
   if (!is_pair(call)) {
     const uint64_t index = numbers_[static_cast<std::size_t>(rank)]++ - first_open_;
@@ -152,7 +155,7 @@ void Group::arrive(Meeting& meeting, std::size_t place, const rt_collective& cal
   if (is_pair(call)) {
     Queue& queue = pairs_[static_cast<std::size_t>(meeting.ranks[0] * size_ + meeting.ranks[1])];
     queue.erase(queue.begin());
-  } else {  // ranks come to collectives in order, so the first open one is completed first
+  } else {  // ranks arrive in order, so the first open meeting is completed first
     open_.erase(open_.begin());
     ++first_open_;
   }
@@ -187,7 +190,7 @@ void Group::begin(Meeting& meeting) {
   meeting.state.store(meeting.chunks > 0 ? State::kReady : State::kDone, std::memory_order_release);
 }
 
-// Makes the communicators of a split: of each colour one, ordered by key, then by rank.
+// Makes the communicators of a split: one for each colour, ordered by key, then by rank.
 void Group::seat(Meeting& meeting) {
   std::map<int32_t, std::vector<std::pair<int32_t, std::size_t>>> members;
   for (std::size_t place = 0; place < meeting.calls.size(); ++place) {
@@ -241,7 +244,7 @@ void Group::wait(rt_work& work, Deadline deadline) {
   }
 }
 
-// What all ranks but freed works have published is carried out here at the latest.
+// The last chance to carry out a collective whose works are freed without a wait or poll.
 void Group::release(rt_work& work) {
   Meeting& meeting = *work.meeting;
   if (state_of(meeting) == State::kReady) carry_out(meeting);
@@ -277,7 +280,7 @@ void Group::lose(Meeting& meeting, int32_t rank) {
   if (stop(meeting, RT_ERROR_COMMUNICATION, message) && lost_.empty()) lost_ = message;
 }
 
-// Once it returns, nobody touches the rank's buffers.
+// Once leave() returns, no thread touches the rank's buffers.
 void Group::leave(int32_t rank) {
   {
     const std::lock_guard lock(mutex_);

@@ -1,5 +1,6 @@
-// A communicator as its ranks share it: they publish their calls, and whoever waits or polls
-// carries out what all have published, piece by piece. There is no thread of its own.
+// The state of a communicator that its ranks share. Ranks publish their calls; a rank that waits or
+// polls carries out, chunk by chunk, the collectives for which all calls are published. There is no
+// background thread.
 #ifndef COLLECTIVES_LOCAL_GROUP_H_
 #define COLLECTIVES_LOCAL_GROUP_H_
 
@@ -17,26 +18,31 @@ namespace collectives::local {
 
 using Deadline = std::chrono::steady_clock::time_point;
 
-// Thread-safe. Lives as long as a communicator of it; works are freed before their communicator.
-// Functions throw rt::sdk::Error.
+// Thread-safe. A Group lives as long as any communicator that uses it; works are freed before their
+// communicator. Functions throw rt::sdk::Error.
 class Group {
  public:
   explicit Group(int32_t size);
   int32_t size() const { return size_; }
 
-  // Publishes a checked call; does not wait. Ranks meet by the number of the call, send and receive
-  // by their number between the two ranks.
+  // Publishes a call that check_call() has accepted; does not wait. A collective of one rank is
+  // matched with those of the others by its number among the rank's collectives; a send and a
+  // receive are matched by their number between the two ranks.
   rt_work& enter(int32_t rank, const rt_collective& call);
-  // True once completed; throws how it failed.
+  // True once the work has completed; throws the error of a failed work. Carries out chunks.
   bool poll(rt_work& work);
-  // RT_ERROR_TIMEOUT, naming who is missing, when the deadline has passed.
+  // Waits, and carries out chunks. Throws RT_ERROR_TIMEOUT, with the missing ranks, when the
+  // deadline has passed.
   void wait(rt_work& work, Deadline deadline);
+  // Frees a work; carries out its collective first if all ranks have published it.
   void release(rt_work& work);
 
+  // A collective call; blocks until all ranks have come. Throws RT_ERROR_TIMEOUT.
   Seat split(int32_t rank, int32_t color, int32_t key, Deadline deadline);
+  // Fails all pending and later calls with RT_ERROR_ABORTED.
   void abort();
-  void leave(int32_t rank);  // it will not come to any further meeting
-  // An abort, or a rank that left while others wait for it.
+  void leave(int32_t rank);  // the rank makes no further calls
+  // Throws if the communicator was aborted, or if a rank has left while others wait for it.
   void throw_if_broken();
 
  private:
@@ -51,14 +57,14 @@ class Group {
 
   const int32_t size_;
   std::mutex mutex_;
-  std::condition_variable changed_;  // the state of a meeting
+  std::condition_variable changed_;  // the state of a meeting has changed
   bool aborted_ = false;
-  std::string lost_;               // what could not be completed because a rank had left
-  std::vector<bool> left_;         // by rank
-  std::vector<uint64_t> numbers_;  // by rank: of its next collective
-  uint64_t first_open_ = 0;        // number of open_.front()
-  Queue open_;                     // collectives to which not all have come
-  std::vector<Queue> pairs_;       // by source * size + destination: all wait for the same side
+  std::string lost_;               // the message about a call that failed because a rank had left
+  std::vector<bool> left_;         // by rank: whether it has left
+  std::vector<uint64_t> numbers_;  // by rank: the number of its next collective
+  uint64_t first_open_ = 0;        // the number of open_.front()
+  Queue open_;                     // collectives that some ranks have not called yet
+  std::vector<Queue> pairs_;       // by source * size + destination; entries wait for the same side
   std::vector<int32_t> all_ranks_;
   std::vector<std::unique_ptr<Meeting>> meetings_;
   std::vector<Meeting*> spare_;

@@ -1,4 +1,4 @@
-// One collective in the making: the calls of its ranks, and how far it is carried out.
+// One collective in progress: the calls of its ranks, and how much of it has been carried out.
 #ifndef COLLECTIVES_LOCAL_MEETING_H_
 #define COLLECTIVES_LOCAL_MEETING_H_
 
@@ -15,7 +15,8 @@ class Group;
 struct Meeting;
 }  // namespace collectives::local
 
-// A rank's place in a meeting; part of it, so that starting a collective allocates nothing.
+// A rank's place in a meeting. It is a member of the meeting, so that starting a collective
+// allocates nothing.
 struct rt_work {
   collectives::local::Group* group = nullptr;
   collectives::local::Meeting* meeting = nullptr;
@@ -24,7 +25,7 @@ struct rt_work {
 
 namespace collectives::local {
 
-// A new communicator and the rank in it; empty for a rank without a colour.
+// A new communicator and the rank in it; empty for a rank with a negative colour.
 struct Seat {
   std::shared_ptr<Group> group;
   int32_t rank = 0;
@@ -32,25 +33,26 @@ struct Seat {
 
 enum class State { kGathering, kReady, kDone, kFailed };
 
-// From the first rank's call until the last rank has freed its work; then used again. Guarded by
-// the group's mutex unless atomic. What carrying it out needs is fixed once `state` is kReady,
-// `status` and `message` once it is kFailed.
+// A meeting lives from the first rank's call until the last rank has freed its work; then it is
+// used again. All members but the atomic ones are guarded by the group's mutex. The members that
+// are needed to carry it out do not change once `state` is kReady; `status` and `message` do not
+// change once it is kFailed.
 struct Meeting {
   std::atomic<State> state{State::kGathering};
-  std::vector<int32_t> ranks;        // by place: all, or the sender and the receiver
+  std::vector<int32_t> ranks;        // by place: all ranks, or the sender and the receiver
   std::vector<rt_collective> calls;  // by place
   std::vector<bool> arrived;         // by place
   std::vector<rt_work> works;        // by place
   std::vector<Seat> seats;           // by place: the result of a split
   std::size_t arrivals = 0;
-  std::size_t first = 0;  // place of the first to come
-  std::size_t users = 0;  // works that are not freed
+  std::size_t first = 0;  // place of the first rank that arrived
+  std::size_t users = 0;  // number of works that are not freed
   rt_status status = RT_OK;
   std::string message;
   uint64_t chunks = 0;
-  std::atomic<uint64_t> next{0};      // the first chunk that nobody has claimed
-  std::atomic<uint64_t> finished{0};  // chunks
-  uint64_t claimed = 0;               // when it was stopped
+  std::atomic<uint64_t> next{0};      // first chunk that no thread has claimed
+  std::atomic<uint64_t> finished{0};  // number of finished chunks
+  uint64_t claimed = 0;               // chunks that were claimed when it was stopped
 
   bool complete() const { return arrivals == ranks.size(); }
 };

@@ -1,4 +1,5 @@
-// "local": ranks are threads of one process. The C border; see group.h for how it works.
+// The plugin `local`: ranks are threads of one process. This file is the C border; group.h says how
+// it works.
 #include "rt/plugin.h"
 
 #include <algorithm>
@@ -35,7 +36,7 @@ struct Instance {
 };
 
 Deadline deadline_in(int64_t timeout_ns) {
-  constexpr int64_t kLongest = int64_t{365} * 24 * 3600 * 1'000'000'000;  // no overflow
+  constexpr int64_t kLongest = int64_t{365} * 24 * 3600 * 1'000'000'000;  // a year: cannot overflow
   return std::chrono::steady_clock::now() +
          std::chrono::nanoseconds(std::clamp(timeout_ns, int64_t{0}, kLongest));
 }
@@ -48,7 +49,7 @@ rt_status properties(void*, rt_comm_properties* result, rt_error* error) {
   });
 }
 
-// Every collective does everything, on memory that the host can touch.
+// Every collective supports every type and reduction, in all memory that the host can access.
 rt_status capabilities(void*, rt_comm_capability* rows, uint32_t* count, rt_error* error) {
   return guard(error, [&] {
     rt::sdk::list_all_collectives(
@@ -82,7 +83,7 @@ rt_status split(rt_communicator* parent, int32_t color, int32_t key, int64_t tim
 
 void destroy(rt_communicator* communicator) { delete communicator; }
 
-// Nothing here ever waits for another call, so a group has nothing to hold back.
+// Starting a call never waits for another call, so a group needs no special treatment.
 rt_status group_begin(rt_communicator* communicator, rt_error* error) {
   return guard(error, [&] { ++communicator->open_groups; });
 }

@@ -11,7 +11,7 @@
 namespace collectives::local {
 namespace {
 
-// Partial results of so many elements stay in the first-level cache.
+// Elements of a partial result; so many stay in the first-level cache.
 constexpr std::size_t kBlock = 1024;
 
 struct Float16 {
@@ -24,7 +24,7 @@ struct BFloat16 {
 template <typename T>
 constexpr bool kIs16Bit = std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>;
 
-// The type that T is added in.
+// The type in which elements of type T are added.
 template <typename T>
 using Wide = std::conditional_t<kIs16Bit<T>, float, T>;
 
@@ -49,7 +49,7 @@ T narrow(Wide<T> value) {
 struct Sum {
   template <typename T>
   static T apply(T a, T b) {
-    if constexpr (std::is_integral_v<T>) {  // wraps, also where T is signed
+    if constexpr (std::is_integral_v<T>) {  // wraps around, also for signed T
       using Unsigned = std::make_unsigned_t<T>;
       return static_cast<T>(static_cast<Unsigned>(a) + static_cast<Unsigned>(b));
     } else {

@@ -1,4 +1,4 @@
-// Element-wise reduction over the ranks' buffers.
+// Elementwise reduction of the buffers of several ranks.
 #ifndef COLLECTIVES_LOCAL_REDUCE_H_
 #define COLLECTIVES_LOCAL_REDUCE_H_
 
@@ -10,8 +10,9 @@
 
 namespace collectives::local {
 
-// `count` elements of each source, combined in the order of the sources, into each target. A
-// target may be one of the sources (the same address), not overlap one otherwise.
+// Combines `count` elements of each source, in the order of the sources, and writes the result to
+// each target. A target may be one of the sources (the same address); otherwise it may not overlap
+// any source.
 void reduce(rt_dtype dtype, int32_t reduction, std::span<const void* const> sources,
             std::span<void* const> targets, std::size_t count);
 

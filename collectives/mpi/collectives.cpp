@@ -16,20 +16,21 @@ namespace {
 using rt::sdk::Error;
 using rt::sdk::format;
 
-// Elements that are copied into memory of our own at a time: 4 MiB of float32.
+// Elements that are copied into a buffer of the plugin at a time: 4 MiB of float32.
 constexpr uint64_t kStagedElements = uint64_t{1} << 20;
 
-// Between hosts, from here on: the ring below.
+// All-reduces of at least this many bytes use the ring between hosts.
 constexpr std::size_t kRingBytes = 64 * 1024;
-// Bytes of one message. Those of up to 64 KiB Open MPI sends over TCP without asking; the answer to
-// a question would wait behind the data that fill the queue of a slow link.
+// Bytes of one message. Open MPI sends messages of up to 64 KiB over TCP without a handshake; the
+// answer to a handshake would wait behind the data in the queue of a slow link.
 constexpr uint64_t kRingPiece = 60 * 1024;
-constexpr uint64_t kRingPieces = 8;  // under way at a time
+constexpr uint64_t kRingPieces = 8;  // messages in flight at a time
 constexpr int kRingTag = 2;
 
 bool is_half(rt_dtype dtype) { return dtype == RT_FLOAT16 || dtype == RT_BFLOAT16; }
 
-// The type that is added in: 16-bit numbers travel as float32, so that they are rounded once.
+// The type in which elements are added. 16-bit floats are sent as float32, so that they are rounded
+// only once.
 rt_dtype wide_type(rt_dtype dtype) { return is_half(dtype) ? RT_FLOAT32 : dtype; }
 
 MPI_Op mpi_op(int32_t reduction) {
@@ -43,7 +44,7 @@ std::byte* at(void* base, uint64_t elements, rt_dtype dtype) {
   return static_cast<std::byte*>(base) + elements * rt::sdk::dtype_bytes(dtype);
 }
 
-// From the type of the call to the one that travels, which is the same or float32.
+// Converts from the type of the call to the type that is sent, which is the same or float32.
 void widen(rt_dtype dtype, rt_dtype wide_dtype, const void* from, int n, void* to) {
   if (dtype == wide_dtype) {
     std::memcpy(to, from, static_cast<std::size_t>(n) * rt::sdk::dtype_bytes(dtype));
@@ -78,7 +79,8 @@ void divide(void* data, int n, int divisor) {
   for (int i = 0; i < n; ++i) values[i] = static_cast<T>(values[i] / static_cast<T>(divisor));
 }
 
-// An average is the sum, then divided; integers in int, so that no divisor is cut to 8 bits.
+// Divides a sum to give the average. 8-bit integers are divided in int, so that the divisor is not
+// truncated to 8 bits.
 void divide(rt_dtype wide, void* data, int n, int divisor) {
   switch (wide) {
     case RT_FLOAT32:
@@ -101,9 +103,10 @@ void divide(rt_dtype wide, void* data, int n, int divisor) {
   }
 }
 
-// Reduce-scatter, then all-gather around a ring (Patarasuk and Yuan, "Bandwidth optimal all-reduce
-// algorithms for clusters of workstations", 2009), in place: every rank sends and receives all the
-// time. Over TCP MPI_Allreduce of Open MPI 4.1 takes twice as long; README.md says why.
+// An all-reduce in place around a ring: reduce-scatter, then all-gather (Patarasuk and Yuan,
+// "Bandwidth optimal all-reduce algorithms for clusters of workstations", 2009). Every rank sends
+// and receives all the time. Over TCP, MPI_Allreduce of Open MPI 4.1 takes twice as long; README.md
+// says why.
 class Ring {
  public:
   Ring(const Team& team, rt_dtype dtype, MPI_Op op, void* data, int n)
@@ -121,7 +124,8 @@ class Ring {
   }
   int wrapped(int rank) const { return (rank + 2 * team_.size) % team_.size; }
 
-  // Sends a part to the next rank while the part before it comes from the previous one.
+  // Sends chunk `part` to the next rank while it receives chunk `part` - 1 from the previous rank;
+  // `adds` says whether the received chunk is added or copied.
   void pass(int part, bool adds) {
     const int sent = wrapped(part), received = wrapped(part - 1);
     const uint64_t to_send = begin(sent + 1) - begin(sent);
@@ -183,8 +187,8 @@ void all_reduce(const Team& team, rt_dtype dtype, MPI_Op op, const void* send, v
   Ring(team, dtype, op, receive, n).all_reduce();
 }
 
-// One all-reduce or reduce of `n` elements of a type that MPI knows. `receive` matters where the
-// result is wanted.
+// One all-reduce or reduce of `n` elements of a type that MPI supports. `receive` is used only on
+// ranks that want the result.
 void reduce_part(const Team& team, const rt_collective& call, const void* send, void* receive,
                  int n) {
   const rt_dtype wide = wide_type(call.dtype);
@@ -193,8 +197,8 @@ void reduce_part(const Team& team, const rt_collective& call, const void* send, 
   if (call.kind == RT_ALL_REDUCE) {
     all_reduce(team, wide, mpi_op(call.reduction), send, receive, n);
   } else {
-    // A copy, as MPICH 4.0.2 takes the address MPI_IN_PLACE for that of data where the root is not
-    // the first rank of its host.
+    // Copies the data, because MPICH 4.0.2 takes the value MPI_IN_PLACE for an address of data if
+    // the root is not the first rank of its host.
     std::vector<std::byte> copy;
     if (in_place) copy.assign(at(send, 0, wide), at(send, static_cast<uint64_t>(n), wide));
     check(MPI_Reduce(in_place ? copy.data() : send, mine ? receive : nullptr, n, mpi_type(wide),
@@ -222,7 +226,8 @@ void reduce(const Team& team, const rt_collective& call) {
   });
 }
 
-// Reduce-scatter, all-gather or all-to-all with `n` elements for each rank, out of place.
+// Reduce-scatter, all-gather or all-to-all with `n` elements for each rank. Not in place, except an
+// all-gather with MPI_IN_PLACE as `send`.
 void exchange_part(const Team& team, const rt_collective& call, const void* send, void* receive,
                    int n) {
   if (call.kind == RT_REDUCE_SCATTER) {
@@ -241,8 +246,8 @@ void exchange_part(const Team& team, const rt_collective& call, const void* send
   }
 }
 
-// The same through memory of our own, a piece of every rank's part at a time: for counts that are
-// too large for MPI, for 16-bit numbers that are added, and in place.
+// Like exchange_part, but through buffers of the plugin, one chunk for each rank at a time: for
+// counts that are too large for MPI, for 16-bit floats that are added, and in place.
 void exchange_staged(const Team& team, const rt_collective& call) {
   const auto ranks = static_cast<uint64_t>(team.size);
   const uint64_t sent_parts = call.kind == RT_ALL_GATHER ? 1 : ranks;
@@ -320,7 +325,7 @@ bool in_device_memory(const Team& team, const rt_collective& call) {
   if (!team.limits.device_memory || std::find(std::begin(kDeviceKinds), std::end(kDeviceKinds),
                                               call.kind) == std::end(kDeviceKinds))
     return false;
-  // More than MPI counts would go through memory of ours.
+  // Larger counts would go through host buffers of the plugin.
   if (call.kind == RT_ALL_GATHER)
     return call.count <= team.limits.largest_count / static_cast<uint64_t>(team.size);
   return !reduces(call.kind) || ((kDeviceSums & RT_DTYPE_BIT(call.dtype)) != 0 &&
@@ -361,8 +366,9 @@ Team team_of(MPI_Comm comm, const Limits& limits) {
   int ranks_of_host = 0;
   check(MPI_Comm_size(host, &ranks_of_host), "MPI_Comm_size");
   check(MPI_Comm_free(&host), "MPI_Comm_free");
-  // Hosts may have different numbers of ranks, all of them fewer than there are.
-  // A ring adds in host memory, and all ranks have to go the same way, wherever their data are.
+  // Hosts may have different numbers of ranks; if there are several hosts, each has fewer ranks
+  // than the team. The ring adds in host memory, and all ranks must use the same algorithm wherever
+  // their data are.
   team.ring = !limits.device_memory &&
               (limits.ring == Limits::Ring::kAlways ||
                (limits.ring == Limits::Ring::kBetweenHosts && ranks_of_host < team.size));

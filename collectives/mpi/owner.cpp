@@ -15,13 +15,13 @@ using namespace std::chrono_literals;
 using rt::sdk::Error;
 
 constexpr int kTag = 1;
-constexpr auto kGrace = 250ms;  // for what is under way when a communicator is destroyed
+constexpr auto kGrace = 250ms;  // for calls that run when a communicator is destroyed
 
-// How the thread looks for what it waits for: first all the time, then after naps that grow with
-// the time already waited, so that they delay by a small part of it. While nobody waits for this
-// rank's result, its processor has better things to do.
-// Who waits for it leaves the processor idle: then the thread goes on looking, since an idle core
-// takes 50 us and more to come back.
+// How the thread polls: first without pauses, then with naps that grow with the time already
+// waited, so that they delay the result by a small fraction of it. While no thread of this rank
+// waits for the result, the core is left to other work. While a thread waits, the core would be
+// idle: the thread then polls longer without pauses, because an idle core takes 50 us and more to
+// wake up.
 constexpr Clock::duration kSpin = 5us;
 constexpr Clock::duration kSpinOfWaiter = 1ms;
 constexpr Clock::duration kShortestNap = 20us;
@@ -33,7 +33,8 @@ bool is_message(const Call& call) {
   return !call.task && (call.collective.kind == RT_SEND || call.collective.kind == RT_RECEIVE);
 }
 
-// True once the request is done; it is null then. Throws if it failed, or brought too little.
+// Returns true once the request is done; it is then null. Throws if the request failed or brought
+// fewer elements than expected.
 bool is_done(MPI_Request& request, const rt_collective& call, uint64_t expected) {
   int done = 0, count = 0;
   MPI_Status status;
@@ -50,7 +51,8 @@ bool is_done(MPI_Request& request, const rt_collective& call, uint64_t expected)
 
 std::shared_ptr<Owner> Owner::start(const Team& team) {
   std::shared_ptr<Owner> owner(new Owner(team));
-  // The thread shares the owner: one that hangs in MPI is left behind by close().
+  // The thread shares ownership of the Owner, because close() leaves a thread behind that hangs in
+  // MPI.
   owner->thread_ = std::thread([owner] { owner->run(); });
   return owner;
 }
@@ -118,7 +120,7 @@ bool Owner::close() {
 }
 
 void Owner::run() {
-  prctl(PR_SET_TIMERSLACK, 1000UL);  // ns; by default naps last 50 us longer
+  prctl(PR_SET_TIMERSLACK, 1000UL);  // ns; the default makes naps 50 us longer
   auto active = Clock::now();
   Clock::time_point end = Clock::time_point::max();
   std::unique_lock lock(mutex_);
@@ -214,7 +216,8 @@ bool Owner::test_messages() {
   return messages_.size() < before;
 }
 
-// The parts of a message arrive in order, so one that has not hides the rest.
+// The chunks of a message arrive in order, so after one that has not arrived the rest need not be
+// tested.
 bool Owner::test(Message& message) {
   const rt_collective& c = message.call->collective;
   uint64_t left = c.count;
@@ -256,7 +259,7 @@ bool Owner::step_collectives() {
     error = Error(RT_ERROR_INTERNAL, failed.what());
   }
   collectives_.pop_front();
-  // The ranks cannot know how far this one came: what follows would not match.
+  // The ranks cannot know how far this one got, so later calls would not match.
   if (error && !call->task) fail(*error);
   finish(*call, error);
   return true;

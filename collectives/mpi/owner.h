@@ -22,49 +22,53 @@ namespace collectives::mpi {
 
 using Clock = std::chrono::steady_clock;
 
-// Something that an owner was asked to do. `done` and `error` are guarded by the owner's mutex.
+// A call or task that was submitted to an owner. The owner's mutex guards `done` and `error`.
 struct Call {
   rt_collective collective{};
-  std::function<void()> task;  // if set, it is run in place of `collective`
-  bool meets = true;           // begins when every rank of the communicator has come to it
+  std::function<void()> task;  // if set, it runs instead of `collective`
+  bool meets = true;           // waits until all ranks have called it
   bool done = false;
   std::optional<rt::sdk::Error> error;
 };
 
-// Collectives and tasks run one after the other, as blocking calls; sends and receives are posted
-// at once and never wait for those. MPI waits by burning its core, so a blocking call is made only
-// when all ranks have come: until then the thread sleeps, and looks from time to time. Functions
-// may be called from any thread and do not wait, unless said otherwise.
+// Collectives and tasks run one after the other, as blocking calls. Sends and receives are posted
+// at once and never wait for them. MPI keeps a core busy while it waits, so the thread makes a
+// blocking call only when all ranks have called it; until then it sleeps and checks from time to
+// time. All functions may be called from any thread and do not wait, unless said otherwise.
 class Owner {
  public:
-  // Starts the thread. It frees `team.comm` in the end, unless that is MPI_COMM_WORLD or null.
+  // Starts the thread. The thread frees `team.comm` when it ends, unless that is MPI_COMM_WORLD or
+  // null.
   static std::shared_ptr<Owner> start(const Team& team);
   ~Owner() = default;
   Owner(const Owner&) = delete;
   Owner& operator=(const Owner&) = delete;
 
   const Team& team() const { return team_; }
-  // Once, by the first task of an owner that was started without a communicator.
+  // Called once, by the first task of an owner that was started without a communicator.
   void set_team(const Team& team) { team_ = team; }
 
-  // Throws the error that has ended this communicator, if one has.
+  // Submit a collective or a task. Throw the error that has ended this communicator, if there is
+  // one. `meets` is Call::meets.
   std::shared_ptr<Call> submit(const rt_collective& collective);
   std::shared_ptr<Call> submit(std::function<void()> task, bool meets);
-  // Waits. True: done, and throws if it failed. False: the deadline passed first.
+  // Waits. Returns true if the call is done, and throws if it failed. Returns false if the deadline
+  // has passed first.
   bool wait(const std::shared_ptr<Call>& call, Clock::time_point deadline);
 
-  // What is running now, and sends, go on; all else fails, now and later.
+  // Fails all pending and later calls. The running collective and sends go on.
   void abort();
+  // The error that has ended this communicator, if there is one.
   std::optional<rt::sdk::Error> failure();
 
-  // Ends the thread, waiting at most half a second for what has been started. False: something is
-  // left, in this process or in MPI, and MPI cannot be ended in order.
+  // Ends the thread; waits at most half a second for calls that have started. Returns false if
+  // something is left unfinished in this process or in MPI, so that MPI cannot be finalized.
   bool close();
 
  private:
   struct Message {
     std::shared_ptr<Call> call;
-    std::vector<MPI_Request> requests;  // null once done
+    std::vector<MPI_Request> requests;  // MPI_REQUEST_NULL once done
     std::optional<rt::sdk::Error> error;
   };
 
@@ -89,8 +93,8 @@ class Owner {
   std::thread thread_;
 
   std::mutex mutex_;
-  std::condition_variable wake_;      // of the thread
-  std::condition_variable finished_;  // a call, or the thread
+  std::condition_variable wake_;      // wakes the thread
+  std::condition_variable finished_;  // a call or the thread has finished
   std::vector<std::shared_ptr<Call>> fresh_;
   std::optional<rt::sdk::Error> failure_;
   int waiters_ = 0;
@@ -98,11 +102,11 @@ class Owner {
   bool ended_ = false;
   bool clean_ = true;
 
-  // Of the thread alone.
+  // Used only by the thread.
   std::deque<std::shared_ptr<Call>> collectives_;
   std::list<Message> messages_;
-  MPI_Request arrival_ = MPI_REQUEST_NULL;  // of the first of `collectives_`
-  bool left_over_ = false;                  // a request was given up
+  MPI_Request arrival_ = MPI_REQUEST_NULL;  // the barrier before the first of `collectives_`
+  bool left_over_ = false;                  // whether a request was abandoned
 };
 
 }  // namespace collectives::mpi

@@ -1,4 +1,4 @@
-// "mpi": the communicator table over MPI.
+// The plugin `mpi`: the communicator table over MPI.
 #include "rt/plugin.h"
 
 #include <algorithm>
@@ -41,7 +41,7 @@ struct Instance {
   rt_plugin view{};
   std::string version, build_id;
   const rt_host* host = nullptr;
-  std::shared_ptr<Process> process;  // kept until shutdown: MPI starts once
+  std::shared_ptr<Process> process;  // kept until shutdown, because MPI starts only once
 };
 
 constexpr rt_option_spec kFinalizeTimeout = {
@@ -88,7 +88,7 @@ mpi::Limits limits_of(const rt_comm_options& options) {
 }
 
 Clock::time_point deadline_in(int64_t timeout_ns) {
-  constexpr int64_t kYear = int64_t{365} * 24 * 3600 * 1000000000;  // an addition must not overflow
+  constexpr int64_t kYear = int64_t{365} * 24 * 3600 * 1000000000;  // the addition cannot overflow
   return Clock::now() + std::chrono::nanoseconds(std::clamp<int64_t>(timeout_ns, 0, kYear));
 }
 
@@ -122,7 +122,8 @@ rt_status capabilities(void*, rt_comm_capability* rows, uint32_t* count, rt_erro
   });
 }
 
-// MPI itself cannot tell who is missing; where the host has a store, ranks leave a mark in it.
+// Finds out which ranks have not joined. MPI cannot tell, so each rank sets a key in the host's
+// store, if there is one.
 class Marks {
  public:
   Marks(const rt_host& host, const rt_comm_options& options) : host_(host), options_(options) {
@@ -168,8 +169,8 @@ void check_world(const rt_comm_options& options, const Team& world) {
   refuse_world(options, format("MPI says that this is rank %d of %d", world.rank, world.size));
 }
 
-// Ranks that create different communicators would pair them wrongly. FNV-1a of the prefix, least
-// and greatest over the ranks.
+// Throws if the ranks create different communicators at the same time, which MPI_Comm_dup would
+// pair wrongly. Compares the smallest and largest FNV-1a hash of the prefix over the ranks.
 void check_prefix(MPI_Comm comm, const std::string& prefix) {
   uint64_t hash = 0xcbf29ce484222325u;
   for (const char c : prefix) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
@@ -181,11 +182,11 @@ void check_prefix(MPI_Comm comm, const std::string& prefix) {
                   prefix + "'. Create them in the same order on every rank");
 }
 
-// Runs `make`, which is collective over `parent` and returns the communicator that it has made, on
-// the parent's thread. False: the deadline passed first.
+// Runs `make` on the parent's thread. `make` is collective over `parent` and returns the
+// communicator that it has made. Returns false if the deadline has passed first.
 bool derive(Owner& parent, std::function<MPI_Comm()> make, const mpi::Limits& limits,
             Clock::time_point deadline, std::shared_ptr<Owner>& result) {
-  // Shared with the task, which may run after a deadline that has passed.
+  // Shared with the task, which may run after the deadline.
   const auto made = std::make_shared<Team>();
   const auto task = [made, limits, make = std::move(make)] {
     const MPI_Comm comm = make();
@@ -221,7 +222,7 @@ rt_status create(void* self, const rt_comm_options* options, rt_communicator** r
         return comm;
       };
       if (!derive(world, duplicate, limits, deadline, communicator->owner)) {
-        world.abort();  // the others may still come: the next one would be paired wrongly
+        world.abort();  // other ranks may still call it and pair the next call wrongly
         instance.process->give_up();
         throw Error(RT_ERROR_TIMEOUT, "MPI_Comm_dup did not begin in time", RT_SCOPE_PROCESS);
       }
@@ -248,7 +249,7 @@ rt_status split(rt_communicator* parent, int32_t color, int32_t key, int64_t tim
     };
     std::shared_ptr<Owner> owner;
     if (!derive(*parent->owner, divide, team.limits, deadline_in(timeout_ns), owner)) {
-      parent->owner->abort();  // the next collective would be paired with the others' split
+      parent->owner->abort();  // other ranks would pair the next collective with their split
       throw Error(RT_ERROR_TIMEOUT, "not all ranks came to the split in time",
                   RT_SCOPE_COMMUNICATOR);
     }
@@ -265,7 +266,7 @@ rt_status group_begin(rt_communicator* communicator, rt_error* error) {
   return guard(error, [&] { ++communicator->open_groups; });
 }
 
-// Sends and receives never wait for another call, so a group has nothing to hold back.
+// Starting a send or receive never waits for another call, so a group needs no special treatment.
 rt_status group_end(rt_communicator* communicator, rt_error* error) {
   return guard(error, [&] {
     if (communicator->open_groups == 0) {

@@ -15,19 +15,19 @@ namespace {
 
 using rt::sdk::Error;
 
-// The variables that the MPI libraries read are the only way to tell them; what the user or
-// mpiexec has set stays.
+// Environment variables are the only way to configure the MPI libraries here. Values that the user
+// or mpiexec has set are kept.
 void set_default(const char* name, const std::string& value) {
   setenv(name, value.c_str(), /*overwrite=*/0);
 }
 
 void initialise(const Start& start) {
-  // Over the loopback interface ranks of one host could talk, and they have shared memory for that.
+  // The loopback interface is ignored: ranks of one host use shared memory instead.
   if (!start.interface.empty() && start.interface != "lo") {
     set_default("OMPI_MCA_btl_tcp_if_include", start.interface);
     set_default("UCX_NET_DEVICES", start.interface);
   }
-  // One process without mpiexec: Open MPI would start a daemon for it.
+  // Without mpiexec, Open MPI would start a daemon for this process.
   if (!has_launcher()) set_default("OMPI_MCA_ess_singleton_isolated", "1");
   int provided = MPI_THREAD_SINGLE;
   check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread",
@@ -77,7 +77,8 @@ std::string device_plugin() {
 }
 
 std::shared_ptr<Process> Process::join(const Start& start, Clock::time_point deadline) {
-  // MPI belongs to the process and starts once, and so does this: the one global of this plugin.
+  // MPI belongs to the process and starts only once. These are therefore the only globals of this
+  // plugin.
   static std::mutex mutex;
   static std::weak_ptr<Process> current;
   static bool used = false;
@@ -123,7 +124,7 @@ Process::~Process() {
       world_->wait(finalized, Clock::now() + finalize_);
     }
   } catch (const Error&) {
-    // The end goes on without MPI_Finalize; mpiexec reports it.
+    // The process ends without MPI_Finalize; mpiexec reports it.
   }
   world_->close();
 }

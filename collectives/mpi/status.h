@@ -1,4 +1,4 @@
-// Codes of MPI as errors of the contract.
+// Turns error codes of MPI into errors of the contract.
 #ifndef COLLECTIVES_MPI_STATUS_H_
 #define COLLECTIVES_MPI_STATUS_H_
 
@@ -10,7 +10,7 @@
 
 namespace collectives::mpi {
 
-// Throws for anything but MPI_SUCCESS. `what` is the function of MPI that was called.
+// Throws rt::sdk::Error unless `code` is MPI_SUCCESS. `what` is the name of the MPI function.
 inline void check(int code, const char* what, int32_t scope = RT_SCOPE_COMMUNICATOR) {
   if (code == MPI_SUCCESS) return;
   char text[MPI_MAX_ERROR_STRING] = "";

@@ -1,5 +1,5 @@
-// NCCL with CUDA, or RCCL with HIP: the names that differ. GPU(EventRecord) is cudaEventRecord or
-// hipEventRecord.
+// The names that differ between NCCL with CUDA and RCCL with HIP. GPU(EventRecord) is
+// cudaEventRecord or hipEventRecord.
 #ifndef COLLECTIVES_NCCL_API_H_
 #define COLLECTIVES_NCCL_API_H_
 
@@ -23,6 +23,7 @@ inline constexpr char kName[] = "rccl", kDevicePlugin[] = "rocm", kApiName[] = "
 inline constexpr char kName[] = "nccl", kDevicePlugin[] = "cuda", kApiName[] = "CUDA";
 #endif
 
+// Throws rt::sdk::Error (RT_ERROR_DEVICE) unless `status` is success. `what` says what was tried.
 inline void check_gpu(GPU(Error_t) status, const char* what) {
   if (status == GPU(Success)) return;
   rt::sdk::Error error(
@@ -32,7 +33,8 @@ inline void check_gpu(GPU(Error_t) status, const char* what) {
   throw error.native(kApiName, static_cast<int64_t>(status));
 }
 
-// `comm` may be null: then the library's last words are those of the process.
+// Throws rt::sdk::Error (RT_ERROR_COMMUNICATION) unless `status` is success or in progress. If
+// `comm` is null, the message has the library's last error of the process.
 inline void check_nccl(ncclResult_t status, const char* what, ncclComm_t comm = nullptr) {
   if (status == ncclSuccess || status == ncclInProgress) return;
   rt::sdk::Error error(RT_ERROR_COMMUNICATION,

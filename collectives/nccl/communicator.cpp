@@ -8,9 +8,9 @@ namespace {
 
 using rt::sdk::format;
 
-// A wait looks again and again, first without a pause.
+// A wait polls without pauses for kSpin, then with pauses of kPause.
 constexpr std::chrono::microseconds kSpin{200}, kPause{20};
-constexpr int64_t kStartNs = 60'000'000'000;  // for the library to start a call
+constexpr int64_t kStartNs = 60'000'000'000;  // time limit for the library to start a call
 
 ncclDataType_t type_of(rt_dtype dtype) {
   switch (dtype) {
@@ -87,7 +87,7 @@ void set(const rt_host& host, const std::string& key, const void* value, uint64_
     throw Error(error.code, error.message, error.scope);
 }
 
-// False when the time is over.
+// Returns false if the key does not exist in time.
 bool get(const rt_host& host, const std::string& key, void* value, uint64_t bytes,
          int64_t timeout_ns) {
   rt_error error{};
@@ -99,7 +99,8 @@ bool get(const rt_host& host, const std::string& key, void* value, uint64_t byte
   return true;
 }
 
-// Every rank says that it is there; whoever does not in time is named. NCCL itself would only wait.
+// Every rank announces itself in the store, so that the error can name the ranks that do not. NCCL
+// itself would only wait.
 void call_the_roll(const rt_host& host, const rt_comm_options& o, Deadline deadline) {
   const char here = 1;
   set(host, key_of(o.prefix, "rank/" + std::to_string(o.rank)), &here, 1);
@@ -133,8 +134,8 @@ ncclUniqueId meet(const rt_host& host, const std::string& key, int rank, Deadlin
   return id;
 }
 
-// Calls of the library that begin together. A group that an exception left open would swallow what
-// the thread calls later.
+// Groups calls of the library so that they start together. The destructor ends a group that an
+// exception left open, because such a group would swallow later calls of the thread.
 class LibraryGroup {
  public:
   LibraryGroup() { check_nccl(ncclGroupStart(), "begin a group"); }
@@ -236,7 +237,7 @@ Communicator::~Communicator() {
   static_cast<void>(GPU(SetDevice)(device_));
   try {
     std::erase_if(unfinished_, [](const auto& completion) { return completion->done(); });
-  } catch (const Error&) {  // the device failed: nothing on it will complete
+  } catch (const Error&) {  // the device failed: its work will never complete
   }
   if (unfinished_.empty() && !failure()) {
     for (ncclComm_t comm : comms()) static_cast<void>(ncclCommDestroy(comm));
@@ -391,7 +392,8 @@ std::shared_ptr<Completion> Communicator::enqueue(const rt_collective& call) {
 }
 
 void Communicator::issue(const std::vector<Pending>& calls) {
-  // Pairs join in one order on all ranks, and not within a group of the library's.
+  // The communicators of pairs are created in the same order on all ranks, and outside groups of
+  // the library.
   std::map<Pair, const rt_collective*> pairs;
   for (const Pending& p : calls) {
     if (!is_transfer(p.call.kind)) continue;
@@ -422,7 +424,7 @@ void Communicator::end_group() {
 }
 
 bool Communicator::poll(const Completion& completion) {
-  if (completion.done()) return true;  // a later failure takes nothing back
+  if (completion.done()) return true;  // a later failure does not undo completed work
   if (const auto error = failure()) throw *error;
   return false;
 }
@@ -446,7 +448,7 @@ void Communicator::wait(const Completion& completion, int64_t timeout_ns) {
 void Communicator::abort() {
   const std::lock_guard lock(mutex_);
   if (aborted_.exchange(true)) return;
-  for (ncclComm_t comm : comms()) static_cast<void>(ncclCommAbort(comm));  // frees it
+  for (ncclComm_t comm : comms()) static_cast<void>(ncclCommAbort(comm));  // abort frees it too
   comm_ = nullptr;
   pairs_.clear();
 }

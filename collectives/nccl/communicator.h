@@ -1,9 +1,9 @@
-// A communicator of NCCL: joining with a deadline, calls on streams, works as events, failure and
+// A communicator over NCCL: joining with a deadline, calls on streams, works as events, failure and
 // abort.
 //
 // NCCL runs the calls of one of its communicators one after the other, whatever their streams.
 // Sends and receives must not wait for each other or for collectives, so each ordered pair of ranks
-// that uses them has a communicator of the library for itself, joined at the first call.
+// that uses them has an NCCL communicator of its own, which is created at the first call.
 #ifndef COLLECTIVES_NCCL_COMMUNICATOR_H_
 #define COLLECTIVES_NCCL_COMMUNICATOR_H_
 
@@ -27,10 +27,11 @@ namespace collectives::nccl {
 using rt::sdk::Error;
 using Deadline = std::chrono::steady_clock::time_point;
 
+// The time `timeout_ns` nanoseconds from now.
 Deadline deadline_in(int64_t timeout_ns);
 
-// An event behind a call; not recorded before the group that the call is in has ended. Shared by
-// the communicator and the caller's work.
+// An event that is recorded behind a call. If the call is in a group, the event is recorded when
+// the group ends. The communicator and the caller's work share it.
 class Completion {
  public:
   Completion();
@@ -38,39 +39,44 @@ class Completion {
   Completion(const Completion&) = delete;
   Completion& operator=(const Completion&) = delete;
   void record(GPU(Stream_t) stream);
-  bool done() const;  // throws what the device reports
+  bool done() const;  // throws an error of the device
 
  private:
   GPU(Event_t) event_{};
   bool recorded_ = false;
 };
 
-// Calls are serialized by the caller, except abort and failure (any thread).
+// The caller serializes all calls except abort and failure, which any thread may call.
 class Communicator {
  public:
-  // Joins: the library's identifier goes through the host's key-value store under options.prefix.
-  // Throws RT_ERROR_TIMEOUT naming the ranks that did not come.
+  // Joins. The library's identifier is passed through the host's key-value store under
+  // options.prefix. Throws RT_ERROR_TIMEOUT with the ranks that did not join.
   Communicator(const rt_host& host, const rt_comm_options& options);
-  // Work that is not complete is given up.
+  // Aborts unfinished work.
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
-  // nullptr for a negative colour.
+  // A collective call. Returns nullptr for a negative colour.
   std::unique_ptr<Communicator> split(int32_t color, int32_t key, Deadline deadline);
 
+  // Starts a call, or at end_group() if a group is open. Throws if the call is invalid or the
+  // communicator has failed.
   std::shared_ptr<Completion> enqueue(const rt_collective& call);
+  // True once the work has completed; throws if the communicator has failed.
   bool poll(const Completion& completion);
-  // Throws RT_ERROR_TIMEOUT when the deadline has passed; the work goes on.
+  // Throws RT_ERROR_TIMEOUT when the time has passed; the work goes on.
   void wait(const Completion& completion, int64_t timeout_ns);
+  // Calls between these two start together, at the outermost end_group().
   void begin_group();
   void end_group();
 
+  // Aborts the library's communicators; failure() is the error of the communicator, if any.
   void abort();
   std::optional<Error> failure();
 
  private:
-  using Pair = std::pair<int, int>;  // source and destination
+  using Pair = std::pair<int, int>;  // (source, destination)
   struct Pending {
     rt_collective call;
     std::shared_ptr<Completion> completion;
@@ -80,7 +86,8 @@ class Communicator {
   void prepare();
   void use_device() const;
   ncclComm_t join(const std::string& key, int rank, int size, Deadline deadline);
-  // Until the library is through with what it was asked to start (communicators do not block).
+  // Waits until the library has finished an operation that it has started (its communicators do not
+  // block).
   void settle(ncclComm_t comm, ncclResult_t started, const char* what, Deadline deadline);
   void check(const rt_collective& call) const;
   void issue(const std::vector<Pending>& calls);
@@ -93,16 +100,16 @@ class Communicator {
   const rt_host& host_;
   const int32_t device_;
   const std::string prefix_;
-  const std::chrono::nanoseconds timeout_;  // of joining
+  const std::chrono::nanoseconds timeout_;  // time limit of joining
   int rank_ = 0, size_ = 1, splits_ = 0;
-  std::mutex mutex_;  // guards comm_ and pairs_ against abort, which frees them
+  std::mutex mutex_;  // guards comm_ and pairs_, which abort() frees
   ncclComm_t comm_ = nullptr;
   std::map<Pair, ncclComm_t> pairs_;  // the source is rank 0, the destination rank 1
   std::atomic<bool> aborted_ = false;
-  GPU(Stream_t) own_stream_{};  // of calls that name none
-  void* barrier_ = nullptr;     // one number on the device
+  GPU(Stream_t) own_stream_{};  // for calls that name no stream
+  void* barrier_ = nullptr;     // one int32 in device memory
   int open_groups_ = 0;
-  std::vector<Pending> grouped_;  // calls of the open group
+  std::vector<Pending> grouped_;  // the calls of the open group
   std::vector<std::shared_ptr<Completion>> unfinished_;
 };
 

@@ -1,5 +1,5 @@
-// "nccl" or "rccl": ranks with a GPU each, over the library of its vendor. The tables of the
-// contract; what they do is in communicator.h.
+// The plugin `nccl` or `rccl`: ranks with a GPU each, over the library of the vendor. This file has
+// the tables of the contract; communicator.h does the work.
 #include "rt/plugin.h"
 
 #include "communicator.h"
@@ -44,7 +44,8 @@ rt_status capabilities(void*, rt_comm_capability* rows, uint32_t* count, rt_erro
     rt::sdk::list_all_collectives(rt::sdk::kAllDtypes, 1u << RT_MEMORY_DEVICE, rows, count);
     for (uint32_t i = 0; rows != nullptr && i < *count; ++i) {
       rows[i].flags |= RT_COMM_ON_STREAM;
-      // Made of sends and receives, which would read what others have written already.
+      // An all-to-all is made of sends and receives, which in place would read data that other
+      // ranks have already overwritten.
       if (rows[i].collective == RT_ALL_TO_ALL) rows[i].flags &= ~RT_COMM_IN_PLACE;
     }
   });
@@ -82,7 +83,7 @@ rt_status enqueue(rt_communicator* communicator, const rt_collective* call, rt_w
   });
 }
 
-// A work whose communicator went is complete, or was given up.
+// A work that has outlived its communicator is complete or was aborted.
 rt_status work_poll(rt_work* work, rt_error* error) {
   return guard(error, [&] {
     const auto communicator = work->communicator.lock();

@@ -1,10 +1,10 @@
 # runtime_add_plugin(<target> SOURCES <file>... [LIBRARIES <library>...] [OUTPUT_DIRECTORY <folder>] [NO_INSTALL])
 #
-# A shared library that exports rt_plugin_entry and nothing else, links everything that it needs (undefined symbols are
-# an error of the link, not of a training step), has no search path (RUNPATH) but the folders of the libraries that it
-# links - by default CMake ends it with an empty part, where the loader would look into the working folder -, lands in
-# <build>/lib/runtime/plugins unless OUTPUT_DIRECTORY says otherwise, and is installed to <prefix>/lib/runtime/plugins
-# unless NO_INSTALL is given.
+# Adds a plugin: a shared library that exports only rt_plugin_entry. It must link everything that it needs, so that
+# undefined symbols fail at link time and not in a training step. Its RUNPATH holds only the folders of the libraries
+# that it links; by default CMake would append an empty entry, for which the loader searches the working folder. The
+# library is built in <build>/lib/runtime/plugins unless OUTPUT_DIRECTORY names another folder, and is installed to
+# <prefix>/lib/runtime/plugins unless NO_INSTALL is given.
 function(runtime_add_plugin target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "NO_INSTALL" "OUTPUT_DIRECTORY" "SOURCES;LIBRARIES")
   if(NOT arg_OUTPUT_DIRECTORY)

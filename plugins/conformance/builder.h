@@ -1,4 +1,4 @@
-// Builds cases; used by the files that list them.
+// Builds cases, for the files that list them.
 #ifndef PLUGINS_CONFORMANCE_BUILDER_H_
 #define PLUGINS_CONFORMANCE_BUILDER_H_
 
@@ -15,24 +15,29 @@ namespace plugins::conformance {
 using Dims = std::vector<int64_t>;
 using Cases = std::vector<Case>;
 
+// Whether the type is float16 or bfloat16.
 inline bool is_sixteen_bit(rt_dtype dtype) { return dtype == RT_FLOAT16 || dtype == RT_BFLOAT16; }
 
-// Operands are of the case's type and filled with seed (index + 1) unless said otherwise.
+// Builds one case. Operands have the type of the case, and operand i is filled with seed i + 1,
+// unless said otherwise.
 class Builder {
  public:
+  // The case is named "<operation>/<dtype>/<label>".
   Builder(const std::string& operation, rt_dtype dtype, const std::string& label) {
     case_.name = operation + "/" + rt::sdk::to_string(dtype) + "/" + label;
     case_.operation.name = operation;
     case_.dtype = dtype;
   }
+  // Append an input or an output of the case's type.
   Builder& in(const Dims& dims, Values values = {}) {
     return in_of(case_.dtype, dims, seeded(values));
   }
-  // float32 beside operands in 16 bits, else of the case's type.
+  // An operand in float32 if the case's type has 16 bits, else in the case's type.
   Builder& wide_in(const Dims& dims, Values values = {}) {
     return in_of(wide(), dims, seeded(values));
   }
   Builder& wide_out(const Dims& dims) { return out_of(wide(), dims); }
+  // Append an input or an output of a given type.
   Builder& in_of(rt_dtype dtype, const Dims& dims, Values values) {
     case_.operation.inputs.push_back(host::make_tensor_desc(dtype, dims));
     case_.inputs.push_back(values);
@@ -56,7 +61,7 @@ class Builder {
     all.insert(all.end(), more.begin(), more.end());
     return *this;
   }
-  // Post-operations on output 0; their operands become the next inputs.
+  // Post-operations on output 0; their operands are appended to the inputs.
   Builder& bias() { return post(RT_POST_BIAS, 0, {result_dims().back()}); }
   Builder& activation(int32_t function) {
     case_.operation.post_ops.push_back({RT_POST_ACTIVATION, function, -1});
@@ -74,7 +79,7 @@ class Builder {
     case_.name += " " + suffix;
     return *this;
   }
-  // The forward whose saved data is read.
+  // Sets the forward operation whose saved data this case reads.
   Builder& forward(const Case& forward) {
     case_.forward = forward.operation;
     case_.forward_inputs = forward.inputs;
@@ -103,10 +108,10 @@ class Builder {
   Case case_;
 };
 
-// "2x5x5x3"
+// The dims as text: "2x5x5x3".
 std::string label(const Dims& dims);
 
-// The lists, each in the file of that name.
+// Each function appends the cases of its list.
 void add_matmul(Cases& cases, rt_dtype dtype);            // cases_linear.cpp
 void add_convolution(Cases& cases, rt_dtype dtype);       // cases_linear.cpp
 void add_pooling(Cases& cases, rt_dtype dtype);           // cases_pooling.cpp
@@ -117,9 +122,9 @@ void add_normalisation(Cases& cases, rt_dtype dtype);     // cases_normalisation
 void add_batch_norm_parts(Cases& cases, rt_dtype dtype);  // cases_batch_norm_parts.cpp
 void add_attention(Cases& cases, rt_dtype dtype);         // cases_attention.cpp
 void add_movement(Cases& cases, rt_dtype dtype);          // cases_movement.cpp
-void add_optimizers(Cases& cases, rt_dtype dtype);        // cases_optimizers.cpp, none in 16 bits
-void add_special_numbers(Cases& cases, rt_dtype dtype);   // cases_special.cpp
-void add_special_rows(Cases& cases, rt_dtype dtype);      // cases_special_rows.cpp
+void add_optimizers(Cases& cases, rt_dtype dtype);  // cases_optimizers.cpp; no cases in 16 bits
+void add_special_numbers(Cases& cases, rt_dtype dtype);  // cases_special.cpp
+void add_special_rows(Cases& cases, rt_dtype dtype);     // cases_special_rows.cpp
 
 }  // namespace plugins::conformance
 

@@ -14,8 +14,8 @@ std::string label(const Dims& dims) {
 
 namespace {
 
-// What a rank does that has no sample of a small last batch: nothing, or zeros where it adds up.
-// Not mandatory.
+// A rank without a sample of a small last batch runs operations on empty batches: they must do
+// nothing, or write zeros where they compute sums. These cases are not mandatory.
 void add_empty_batches(Cases& cases, rt_dtype dtype) {
   const Dims x = {0, 6, 6, 4}, w = {8, 3, 3, 4}, y = {0, 4, 4, 8}, pooled = {0, 3, 3, 4};
   const std::vector<host::Attribute> window = {{RT_ATTR_KERNEL_H, int64_t{2}},
@@ -32,7 +32,7 @@ void add_empty_batches(Cases& cases, rt_dtype dtype) {
                       .in({0, 3})
                       .in({0, 4})
                       .out({3, 4})
-                      .integer(RT_ATTR_TRANSPOSE_A, 1));  // the gradient of weights
+                      .integer(RT_ATTR_TRANSPOSE_A, 1));  // the gradient of the weights
   cases.push_back(empty(RT_OP_ACTIVATION).in(x).out(x).integer(RT_ATTR_FUNCTION, 1));
   cases.push_back(empty(RT_OP_ADD).in(x).in({4}).out(x));
   cases.push_back(empty(RT_OP_REDUCE)
@@ -49,7 +49,7 @@ void add_empty_batches(Cases& cases, rt_dtype dtype) {
   cases.push_back(empty(RT_OP_COPY).in({0, 3}).out({0, 3}));
 }
 
-// Any dimension may be 0, and the operand that is repeated then has elements all the same.
+// Any dimension may be 0; an operand that is repeated along it still has elements.
 void add_empty_dimensions(Cases& cases, rt_dtype dtype) {
   const auto empty = [dtype](const char* op, const Dims& dims) {
     return Builder(op, dtype, "empty " + label(dims));

@@ -1,10 +1,9 @@
-// Attention
 #include "plugins/conformance/special.h"
 
 namespace plugins::conformance {
 namespace {
 
-const Values kQkv{-2.0, 2.0, 21};  // forward and backward share it
+const Values kQkv{-2.0, 2.0, 21};  // used by the forward and the backward operation
 
 Builder attention(rt_dtype dtype, const Dims& y, int64_t heads, bool causal,
                   const Values& qkv = kQkv) {
@@ -28,8 +27,9 @@ void add_both(Cases& cases, const Case& forward) {
   cases.push_back(backward);
 }
 
-// Heads of one feature, whose q, k and v are three numbers of a row; q is positive, so that a key
-// of -infinity has that score in each row that sees it. A row that sees no other is NaN.
+// Heads of one feature, so that q, k and v are three numbers of a row. q is positive, and a key of
+// -infinity therefore gives the score -infinity in each row that sees it. A row that sees no other
+// key is NaN.
 void add_scores_of_minus_infinity(Cases& cases, rt_dtype dtype) {
   const Values positive{0.5, 1.5, 21};
   for (const int64_t rows : {5, 70}) {
@@ -46,7 +46,7 @@ void add_scores_of_minus_infinity(Cases& cases, rt_dtype dtype) {
 
 }  // namespace
 
-// Lengths around blocks of 16 and 64 rows, heads of one feature and of odd widths.
+// Lengths near multiples of 16 and 64 rows, heads of one feature and of odd widths.
 void add_attention(Cases& cases, rt_dtype dtype) {
   struct Shape {
     Dims y;

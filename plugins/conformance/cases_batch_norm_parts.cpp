@@ -1,4 +1,4 @@
-// Batch normalisation in parts: padded rows, parts without samples
+// Batch normalisation over several ranks: padded rows, and statistics of ranks without samples.
 #include "plugins/conformance/builder.h"
 
 namespace plugins::conformance {
@@ -8,7 +8,7 @@ constexpr double kEpsilon = 1e-5;
 const Values kX{-2.0, 3.0, 11};
 const Values kPositive{0.5, 2.0};
 
-// Weights of rows.
+// The weights of the rows.
 struct Rows {
   const char* label;
   Values weight;
@@ -19,7 +19,7 @@ const Rows kNoneReal{" all rows padded", {0.0, 0.0}};
 
 Dims moments_of(const Dims& x) { return {2 * x.back() + 1}; }
 
-// Mean, variance and count are all positive.
+// The moments (mean, variance and count) are all positive.
 Builder apply(rt_dtype dtype, const Dims& x) {
   const Dims c = {x.back()};
   Builder b(RT_OP_BATCH_NORM_APPLY, dtype, label(x));
@@ -74,7 +74,7 @@ void add_batch_norm_parts(Cases& cases, rt_dtype dtype) {
     cases.push_back(apply(dtype, x));
     cases.push_back(backward_statistics(dtype, x));
   }
-  // Every (2C+1)-th number is the count of a part.
+  // Every (2C+1)-th number is the number n of elements of one rank.
   const int64_t width = 2 * 5 + 1;
   const Values no_count{0.5, 2.0, 1, width};
   cases.push_back(backward_apply(dtype, {6, 5}, kReal, no_count).rename("without samples"));

@@ -1,4 +1,4 @@
-// Element by element, and the reductions
+// Elementwise operations and reductions.
 #include "plugins/conformance/builder.h"
 
 namespace plugins::conformance {
@@ -43,14 +43,14 @@ void add_arithmetic(Cases& cases, rt_dtype dtype) {
       {{2, 3, 4, 5}, {5}, {2, 3, 4, 5}},
       {{2, 1, 4, 1}, {3, 1, 5}, {2, 3, 4, 5}},
       {{6, 7}, {}, {6, 7}},
-      {{1, 7}, {1, 7}, {6, 7}},  // both repeat: how the core spreads a gradient
+      {{1, 7}, {1, 7}, {6, 7}},  // both operands are repeated, as when the core expands a gradient
       {{}, {}, {}},
   };
   for (const char* op : {RT_OP_ADD, RT_OP_SUBTRACT, RT_OP_MULTIPLY, RT_OP_DIVIDE}) {
     for (const Operands& o : list) {
       cases.push_back(Builder(op, dtype, label(o.a) + " " + label(o.b) + " " + label(o.c))
                           .in(o.a)
-                          .in(o.b, Values{0.5, 2.0})  // no division by nearly 0
+                          .in(o.b, Values{0.5, 2.0})  // keeps divisors away from 0
                           .out(o.c)
                           .mandatory());
     }
@@ -68,7 +68,7 @@ void add_arithmetic(Cases& cases, rt_dtype dtype) {
 Builder dropout(rt_dtype dtype, const Dims& dims, double probability, const std::string& what) {
   Builder b(RT_OP_DROPOUT, dtype, label(dims) + " " + what);
   b.in(dims).in_of(RT_INT64, {1}, Values{0, 1000, 3});
-  b.in_of(RT_INT64, {1}, Values{0, 5000000000.0, 4}).out(dims);  // beyond 32 bits
+  b.in_of(RT_INT64, {1}, Values{0, 5000000000.0, 4}).out(dims);  // needs more than 32 bits
   b.number(RT_ATTR_PROBABILITY, probability).integer(RT_ATTR_SEED, 0x123456789ABCDEF);
   return b.integer(RT_ATTR_STREAM, 3);
 }

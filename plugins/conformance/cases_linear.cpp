@@ -1,4 +1,4 @@
-// matmul and the convolutions
+// matmul and convolutions.
 #include "plugins/conformance/forms.h"
 
 namespace plugins::conformance {
@@ -20,12 +20,12 @@ std::vector<Convolution> convolutions() {
       square(1, 8, 64, 64, 3, 1),     // a residual block
       square(3, 8, 64, 50, 1, 0),     // 1x1
       square(2, 9, 16, 32, 1, 0, 2),  // 1x1 with a stride: a residual projection
-      square(2, 7, 5, 7, 3, 1, 2),    // odd everything
+      square(2, 7, 5, 7, 3, 1, 2),    // odd in every size
       square(1, 3, 4, 8, 3, 0),       // one output pixel
       square(1, 1, 3, 2, 1, 0),       // one pixel
-      square(4, 6, 32, 16, 3, 1),     // channels that fill blocks
+      square(4, 6, 32, 16, 3, 1),     // channels are multiples of 16
   };
-  list.push_back({2, 8, 11, 6, 4, 3, 5, 2, 1, 1, 0, 2, 1});         // unequal in every direction
+  list.push_back({2, 8, 11, 6, 4, 3, 5, 2, 1, 1, 0, 2, 1});         // all sizes differ
   list.push_back({2, 12, 11, 3, 6, 3, 3, 1, 1, 2, 2, 2, 2, 2, 3});  // dilation
   Convolution grouped = square(2, 7, 12, 18, 3, 1);
   grouped.groups = 3;

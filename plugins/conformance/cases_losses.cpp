@@ -1,11 +1,11 @@
-// Softmax and the losses
+// Softmax and losses.
 #include "plugins/conformance/builder.h"
 
 namespace plugins::conformance {
 namespace {
 
 const Values kLogits{-5.0, 5.0};
-const Values kWeight{0.1, 1.0, 3, 4};  // every fourth row is padding
+const Values kWeight{0.1, 1.0, 3, 4};  // every fourth row has weight 0: padding
 
 Builder classification(const char* op, rt_dtype dtype, const Dims& logits) {
   const Dims rows(logits.begin(), logits.end() - 1);
@@ -21,7 +21,7 @@ Builder regression(const char* op, rt_dtype dtype, const Dims& y) {
   return b;
 }
 
-// Three classes of another part before these.
+// A slice of the classes that begins with class 3.
 void add_cross_entropy_in_parts(Cases& cases, rt_dtype dtype, const Dims& logits) {
   const Dims labels(logits.begin(), logits.end() - 1);
   int64_t rows = 1;
@@ -42,7 +42,7 @@ void add_cross_entropy_in_parts(Cases& cases, rt_dtype dtype, const Dims& logits
                       .out(logits)
                       .integer(RT_ATTR_FIRST_CLASS, 3));
   if (is_sixteen_bit(dtype)) return;
-  // Sums of exponentials are positive.
+  // All values are positive, because sums of exponentials are.
   cases.push_back(Builder(RT_OP_CROSS_ENTROPY_MERGE, dtype, name)
                       .in({logits.back(), rows, 4}, Values{0.5, 2.0, 1, 8})
                       .in(labels, kWeight)

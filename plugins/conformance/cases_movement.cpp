@@ -1,4 +1,4 @@
-// Look-up and data movement
+// Look-up and data movement.
 #include "plugins/conformance/builder.h"
 
 namespace plugins::conformance {
@@ -22,7 +22,7 @@ void add_embedding(Cases& cases, rt_dtype dtype) {
                         .in_of(RT_INT32, l.indices, indices)
                         .in(y)
                         .out(table));
-    // Of a larger table: some indices lie before it, some behind.
+    // A slice of a larger table: some indices lie before it, some behind it.
     const Values others{0.0, static_cast<double>(l.rows + 4), 5};
     cases.push_back(Builder(RT_OP_EMBEDDING, dtype, name + " a part")
                         .in_of(RT_INT32, l.indices, others)
@@ -87,7 +87,7 @@ void add_parts(Cases& cases, rt_dtype dtype) {
 
 void add_cast(Cases& cases, rt_dtype dtype) {
   const Dims dims = {5, 7};
-  // Casts between a wide and a 16-bit type are cases of the latter.
+  // Casts between a wide and a 16-bit type belong to the cases of the 16-bit type.
   for (const rt_dtype other : {RT_FLOAT32, RT_FLOAT64, RT_FLOAT16, RT_BFLOAT16}) {
     if (other == dtype || (is_sixteen_bit(other) && !is_sixteen_bit(dtype))) continue;
     const std::string name = rt::sdk::to_string(other);

@@ -1,15 +1,15 @@
-// Batch and layer normalisation
+// Batch and layer normalisation.
 #include "plugins/conformance/builder.h"
 
 namespace plugins::conformance {
 namespace {
 
 constexpr double kEpsilon = 1e-5;
-// Seeds of operands that forward and backward share.
+// Operands that forward and backward operation share.
 const Values kX{-2.0, 3.0, 11};
 const Values kGamma{0.5, 1.5, 12};
 
-// gamma, beta, running mean and variance
+// Adds gamma, beta, running mean and running variance.
 Builder& vectors(Builder& b, const Dims& c) {
   return b.wide_in(c, kGamma).wide_in(c).wide_in(c).wide_in(c, Values{0.5, 2.0});
 }

@@ -1,4 +1,4 @@
-// The optimizers and the scale of the loss
+// Optimizers and loss_scale.
 #include <limits>
 
 #include "plugins/conformance/builder.h"
@@ -6,14 +6,14 @@
 namespace plugins::conformance {
 namespace {
 
-// param, grad, lr, scale
+// The common inputs: param, grad, lr, scale.
 Builder common(const char* op, rt_dtype dtype, const Dims& dims, const std::string& name) {
   Builder b(op, dtype, label(dims) + " " + name);
   b.in(dims).in(dims).in({1}, Values{0.05, 0.2}).in({1}, Values{0.5, 1.0});
   return b;
 }
 
-// The rest of adamw: moments and step.
+// The other inputs and the outputs of adamw: moments and step.
 Builder with_moments(Builder b, const Dims& dims, double decay) {
   b.in(dims)
       .in(dims, Values{0.01, 1.0})
@@ -50,7 +50,7 @@ void add_loss_scale(Cases& cases, rt_dtype dtype) {
   }
 }
 
-// Scale 0: nothing changes, whatever the gradient holds.
+// With scale 0 nothing changes, whatever the gradient holds.
 void add_left_out(Cases& cases, rt_dtype dtype) {
   const Dims dims = {37};
   const auto begin = [&](const char* op, const char* name) {

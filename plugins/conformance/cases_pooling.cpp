@@ -1,4 +1,4 @@
-// The poolings and their gradients
+// Poolings and their gradients.
 #include "plugins/conformance/forms.h"
 
 namespace plugins::conformance {
@@ -7,10 +7,10 @@ namespace {
 std::vector<Pooling> poolings() {
   return {
       {2, 8, 8, 20, 2, 2, 2, 2},                // LeNet
-      {1, 9, 7, 50, 2, 2, 2, 2},                // rows and columns left over
-      {2, 9, 9, 64, 3, 3, 2, 2, 1, 1, 1, 1},    // ResNet's stem: windows overlap
+      {1, 9, 7, 50, 2, 2, 2, 2},                // the last row and column are not covered
+      {2, 9, 9, 64, 3, 3, 2, 2, 1, 1, 1, 1},    // ResNet's stem: overlapping windows
       {2, 9, 9, 3, 3, 3, 2, 2, 1, 1, 1, 1, 0},  // padding not counted
-      {3, 5, 8, 1, 3, 2, 1, 3, 2, 0, 0, 1},     // unequal in every direction
+      {3, 5, 8, 1, 3, 2, 1, 3, 2, 0, 0, 1},     // all sizes differ
       {1, 4, 4, 16, 4, 4, 4, 4},                // one window
       {2, 6, 6, 5, 1, 1, 2, 2},                 // a stride larger than the window
   };

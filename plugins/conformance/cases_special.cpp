@@ -1,6 +1,6 @@
-// NaN, infinities, -0, denormals and very large numbers, where an element of the result depends on
-// few of the operands: element by element, poolings, products, movement, optimizers. What they do
-// is in plugins/operations.md, "Numbers that are not finite".
+// NaN, infinities, -0, denormals and very large numbers in operations whose results depend on few
+// elements of the operands: elementwise operations, poolings, products, data movement, optimizers.
+// plugins/operations.md, "Numbers that are not finite", says what they do.
 #include "plugins/conformance/special.h"
 
 namespace plugins::conformance {
@@ -33,9 +33,10 @@ void activations_cases(Cases& cases, rt_dtype dtype) {
   }
 }
 
-// What is small where the function is nearly 0, alone and behind a product: a share of it must be
-// right, not of 1. The products are -6 for operands that every type and TF32 hold exactly, because
-// a function that falls so fast multiplies what is lost of its argument.
+// Results in the tails of the activations, where the function is nearly 0, computed alone and
+// behind a product. Their error must be small relative to the result, not to 1. The products are
+// exactly -6, from operands that every type and TF32 represent exactly, because so steep a function
+// amplifies every error of its argument.
 void tails_cases(Cases& cases, rt_dtype dtype) {
   const Dims dims = {4, 9};
   const Values tail{-8.0, -5.0};
@@ -67,7 +68,8 @@ void tails_cases(Cases& cases, rt_dtype dtype) {
   }
 }
 
-// Every pair of them meets in some element: 0 times infinity, infinity less infinity, 1 / -0.
+// Every pair of special numbers meets in some element: 0 times infinity, infinity minus infinity, 1
+// / -0.
 void arithmetic_cases(Cases& cases, rt_dtype dtype) {
   const Dims dims = {4, 9};
   for (const char* op : {RT_OP_ADD, RT_OP_SUBTRACT, RT_OP_MULTIPLY, RT_OP_DIVIDE}) {
@@ -161,8 +163,8 @@ void pooling_cases(Cases& cases, rt_dtype dtype) {
   }
 }
 
-// A sample of a convolution: it spoils its own results only. Groups of one channel, of few and of
-// many have implementations of their own.
+// A NaN in one sample of a convolution must reach the results of this sample only. Groups of one,
+// few and many channels have implementations of their own.
 void convolutions_cases(Cases& cases, rt_dtype dtype, const std::string& text, int32_t function) {
   struct Shape {
     int64_t size, kernel, channels, of_group, pad_right;
@@ -183,7 +185,8 @@ void convolutions_cases(Cases& cases, rt_dtype dtype, const std::string& text, i
   }
 }
 
-// A row of a or a sample of x, also behind an activation. 0: none.
+// A special number in a row of a (matmul) or in a sample of x (convolution), also with an
+// activation behind it. Function 0 means no activation.
 void products_cases(Cases& cases, rt_dtype dtype) {
   for (const auto& [name, number] : {Named{"NaN", kNaN}, Named{"inf", kInfinity}}) {
     for (int32_t function = 0; function <= RT_ACTIVATION_SIGMOID; ++function) {
@@ -195,7 +198,8 @@ void products_cases(Cases& cases, rt_dtype dtype) {
         if (function != 0) product.bias().activation(function);
         cases.push_back(function != 0 ? product : product.mandatory());
       }
-      // Infinity is left to products: transforms make NaN of it for the neighbours.
+      // Infinities are tested in products only: Winograd's transforms turn them into NaN for
+      // neighbours.
       if (number != number) convolutions_cases(cases, dtype, text, function);
     }
   }
@@ -219,7 +223,7 @@ void movement_cases(Cases& cases, rt_dtype dtype) {
   }
 }
 
-// param, grad, lr, scale
+// The common inputs of the optimizers: param, grad, lr, scale.
 Builder update(const char* op, rt_dtype dtype, const std::string& name, Values param, Values grad,
                Values scale) {
   Builder b(op, dtype, name);
@@ -227,7 +231,7 @@ Builder update(const char* op, rt_dtype dtype, const std::string& name, Values p
   return b;
 }
 
-// The first step, whose moments begin with zero.
+// The first step of adamw, whose moments are zero.
 Builder adamw(rt_dtype dtype, const std::string& name, Values param, double beta1, double decay) {
   const Values zero{0.0, 0.0};
   return update(RT_OP_ADAMW, dtype, name, param, {}, {0.5, 1.0})
@@ -269,10 +273,10 @@ void updates_cases(Cases& cases, rt_dtype dtype) {
       cases.push_back(adamw(dtype, text, special, 0.9, decay));
     }
   }
-  // The digits of 1 - beta: moments that begin with zero consist of them.
+  // The precision of 1 - beta: moments that start at zero are multiples of it.
   cases.push_back(adamw(dtype, "betas near 1", {}, 0.999, 0.0));
   for (const auto& [name, number] : special_numbers(dtype)) {
-    if (number < 0) continue;  // a sum of squares
+    if (number < 0) continue;  // clip_scale reads a sum of squares
     cases.push_back(Builder(RT_OP_CLIP_SCALE, dtype, name)
                         .in({1}, with(number, 1, 0))
                         .out({1})

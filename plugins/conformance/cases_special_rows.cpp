@@ -1,5 +1,5 @@
-// NaN, infinities and very large numbers where a result depends on a whole row, column or tensor;
-// rows of weight 0, which may hold anything; and normalisation of what is nearly constant.
+// NaN, infinities and very large numbers in operations whose results depend on a whole row, column
+// or tensor; rows of weight 0, which may hold anything; and normalisation of nearly constant data.
 #include "plugins/conformance/special.h"
 
 namespace plugins::conformance {
@@ -63,7 +63,7 @@ void softmax_cases(Cases& cases, rt_dtype dtype) {
   }
 }
 
-// Rows of classes; every fourth is padding.
+// Number of rows of logits; the weight of every fourth row is 0.
 constexpr int64_t kRows = 8;
 const Values kWeight{0.1, 1.0, 3, 4};
 
@@ -114,14 +114,14 @@ void merges_cases(Cases& cases, rt_dtype dtype) {
   const Values usual{0.5, 2.0};
   for (const auto& [name, number] : {Named{"NaN", kNaN}, Named{"inf", kInfinity}}) {
     merge("padding of " + name, with(number, 4, 3, 4, usual));
-    // The largest of row 1 in the second part.
+    // Replaces the largest logit of row 1 in the second slice.
     merge("largest " + name, with(number, 4 * kRows * 3, 4 * (kRows + 1), 1, usual));
   }
 }
 
 void losses_cases(Cases& cases, rt_dtype dtype) {
   for (const auto& [name, number] : special_numbers(dtype)) {
-    // Rows 3 and 7 weigh nothing.
+    // Rows 3 and 7 have weight 0.
     classification_cases(cases, dtype, "padding of " + name, with(number, 4, 3, 17));
     regression_cases(cases, dtype, "padding of " + name, with(number, 4, 3, 17));
     if (number == 0) continue;
@@ -132,7 +132,7 @@ void losses_cases(Cases& cases, rt_dtype dtype) {
   if (!is_sixteen_bit(dtype)) merges_cases(cases, dtype);
 }
 
-// Seeds of operands that forward and backward share.
+// Operands that forward and backward operation share.
 const Values kGamma{0.5, 1.5, 12};
 
 Builder batch_norm(rt_dtype dtype, const std::string& name, const Dims& x, Values values) {
@@ -163,7 +163,7 @@ void normalised_cases(Cases& cases, rt_dtype dtype, const std::string& name, con
   const Builder columns = batch_norm(dtype, name, x, values);
   cases.push_back(columns);
   cases.push_back(backward(RT_OP_BATCH_NORM_BACKWARD, dtype, name, x, columns));
-  if (x.back() < 5) return;  // two numbers have no gradient but rounding
+  if (x.back() < 5) return;  // for rows of two numbers the gradient is 0 up to rounding
   const Builder rows = layer_norm(dtype, name, x, values);
   cases.push_back(rows);
   cases.push_back(backward(RT_OP_LAYER_NORM_BACKWARD, dtype, name, x, rows));
@@ -171,15 +171,15 @@ void normalised_cases(Cases& cases, rt_dtype dtype, const std::string& name, con
 
 void normalisation_cases(Cases& cases, rt_dtype dtype) {
   for (const Dims& x : {Dims{64, 5}, Dims{2, 5, 7, 3}, Dims{3, 20, 20, 16}, Dims{9000, 2}}) {
-    const int64_t far = 1 << 30;  // more than there are elements: one is special
+    const int64_t far = 1 << 30;  // more than the number of elements: only one is special
     normalised_cases(cases, dtype, "one NaN", x, with(kNaN, far, 7, 1, {-2.0, 3.0, 11}));
     if (is_sixteen_bit(dtype)) continue;
     normalised_cases(cases, dtype, "large", x, {-1e15, 1e15, 11});
-    if (dtype == RT_FLOAT64) continue;  // the reference computes in it too
-    // Deviations of some units in the last place of the numbers.
+    if (dtype == RT_FLOAT64) continue;  // the reference computes in float64 too
+    // The deviations are a few units in the last place of the numbers.
     const Values nearly{100.0, 100.001, 11};
     normalised_cases(cases, dtype, "nearly constant", x, nearly);
-    // Each of the others adds the same to a sum of squares that is far larger already.
+    // Every other element adds the same deviation to a sum of squares that is far larger already.
     for (const auto& [name, values] :
          {std::pair{" nearly constant", nearly}, std::pair{" one huge", with(1e15, far, 0)}})
       cases.push_back(Builder(RT_OP_BATCH_NORM_STATISTICS, dtype, label(x) + name)

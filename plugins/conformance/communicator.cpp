@@ -11,7 +11,7 @@ std::string join(const std::vector<std::string>& lines) {
   return text;
 }
 
-// `in_step`: the ranks can go on together.
+// `in_step`: whether all ranks have made the same calls, so that they can run further cases.
 Result run(const CommunicatorWorld& world, const CommunicatorCase& c, bool& in_step) {
   in_step = true;
   std::vector<std::string> findings;

@@ -1,4 +1,4 @@
-// Works in flight, groups, deadlines, and calls that must be refused.
+// Several works in flight, groups, deadlines, and calls that must be refused.
 #include <thread>
 
 #include "plugins/conformance/session.h"
@@ -12,8 +12,8 @@ using Clock = std::chrono::steady_clock;
 using Exchanges = std::vector<std::unique_ptr<Exchange>>;
 
 constexpr Call kSum{.kind = RT_ALL_REDUCE, .dtype = RT_FLOAT32, .reduction = RT_SUM, .count = 1021};
-constexpr auto kLate = 200ms;    // how long a rank stays away where others must wait for it
-constexpr auto kAbsent = 500ms;  // the same, where others try to wait less
+constexpr auto kLate = 200ms;    // how long a rank is late while others must wait for it
+constexpr auto kAbsent = 500ms;  // how long a rank is late while the wait of others must time out
 
 void barrier(Session& session) { Exchange(session, session.team(), {.kind = RT_BARRIER}).run(); }
 
@@ -25,7 +25,7 @@ void finish_last_first(Exchanges& exchanges) {
   for (auto it = exchanges.rbegin(); it != exchanges.rend(); ++it) (*it)->finish();
 }
 
-// Different sizes and types, finished last first.
+// Starts collectives of different sizes and types, and finishes the last one first.
 void many_in_flight(Session& session) {
   Exchanges exchanges;
   for (uint64_t i = 0; i < 64; ++i) {
@@ -57,7 +57,7 @@ void kinds_in_flight(Session& session) {
   finish_last_first(exchanges);
 }
 
-// Nothing but polling.
+// Completes a work by polling only.
 void poll(Session& session) {
   session.require(kSum);
   Exchange exchange(session, session.team(), kSum);
@@ -68,14 +68,14 @@ void poll(Session& session) {
     std::this_thread::yield();
   }
   session.expect(exchange.poll(), "a completed work polls as not ready");
-  exchange.finish();  // of a completed work
+  exchange.finish();  // a completed work may be waited for
 }
 
-// Each rank in turn comes late.
+// Each rank in turn arrives late.
 void late_barrier(Session& session) {
   session.require({.kind = RT_BARRIER});
   for (int32_t late = 0; late < session.world().size; ++late) {
-    const auto begin = Clock::now();  // before the late rank's sleep begins
+    const auto begin = Clock::now();  // taken before the late rank sleeps
     barrier(session);
     if (session.world().rank == late) std::this_thread::sleep_for(kLate);
     barrier(session);
@@ -84,13 +84,14 @@ void late_barrier(Session& session) {
   }
 }
 
-// A receive that nobody sends times out, stays pending, and completes when it is sent after all.
+// A receive without a matching send times out, stays pending, and completes once the message is
+// sent.
 void wait_times_out(Session& session) {
   Call call{.kind = RT_SEND, .dtype = RT_FLOAT32, .count = 100, .peer = 0};
   session.require(call);
   session.require_ranks(2);
   const int32_t rank = session.world().rank;
-  const auto begin = Clock::now();  // before the sender's sleep begins
+  const auto begin = Clock::now();  // taken before the sender sleeps
   barrier(session);
   if (rank == 1) {
     std::this_thread::sleep_for(kAbsent);
@@ -102,7 +103,7 @@ void wait_times_out(Session& session) {
   Exchange exchange(session, session.team(), call);
   exchange.start();
   const auto error = error_of([&] { exchange.wait(20ms); });
-  // On a machine that stood still meanwhile, nothing can be said.
+  // If the machine was so slow that the sender may have sent already, the outcome says nothing.
   if (Clock::now() - begin < kAbsent) {
     session.expect(error && error->code() == RT_ERROR_TIMEOUT,
                    "a wait for what nobody has sent ended with " +
@@ -111,7 +112,7 @@ void wait_times_out(Session& session) {
   exchange.finish();
 }
 
-// Sends and receives of a group, in an order in which one after the other would block.
+// Sends and receives of one group, in an order that would block if they ran one after the other.
 void exchange_in_group(Session& session, const std::vector<int32_t>& to,
                        const std::vector<int32_t>& from, uint64_t messages) {
   const Call send{.kind = RT_SEND, .dtype = RT_FLOAT32};
@@ -163,7 +164,8 @@ void collectives_in_group(Session& session) {
   finish_last_first(exchanges);
 }
 
-// The same wrong call on every rank, in enqueue or at the latest in wait. The communicator goes on.
+// Makes the same wrong call on every rank. It must fail in enqueue, or at the latest in wait, and
+// the communicator must stay usable.
 void refused(Session& session, const rt_collective& wrong, const std::string& what) {
   const auto error =
       error_of([&] { session.team().communicator->enqueue(wrong).wait(session.world().timeout); });

@@ -1,4 +1,4 @@
-// Every collective with every type and reduction, and large ones: is what arrives right?
+// Checks the data of every collective with every type and reduction, and of large calls.
 #include <algorithm>
 
 #include "plugins/conformance/session.h"
@@ -19,7 +19,7 @@ Call with_kind(Call call, int32_t kind) {
   return call;
 }
 
-// Rank `from` to the next one; the others have nothing to do.
+// Rank `from` sends to the next rank; the other ranks do nothing.
 void send_to_next(Session& session, Call call, int32_t from) {
   const int32_t to = (from + 1) % session.world().size;
   const int32_t rank = session.world().rank;
@@ -29,7 +29,7 @@ void send_to_next(Session& session, Call call, int32_t from) {
   Exchange(session, session.team(), call).run();
 }
 
-// Once for every root, or every sender.
+// Runs the call once for every root or every sender.
 void run_from_everyone(Session& session, Call call) {
   for (int32_t rank = 0; rank < session.world().size; ++rank) {
     if (call.kind == RT_SEND) {
@@ -62,7 +62,7 @@ void run_counts(Session& session, Call call) {
   }
 }
 
-// The larger of the two buffers has 64 MiB, or a little less where it is divided by ranks.
+// The larger of the two buffers has 64 MiB, or slightly less if the ranks divide it.
 void run_large(Session& session, int32_t kind) {
   Call call{.kind = kind, .dtype = RT_FLOAT32};
   if (has_reduction(kind)) call.reduction = RT_SUM;
@@ -75,7 +75,8 @@ void run_large(Session& session, int32_t kind) {
   Exchange(session, session.team(), call).run();
 }
 
-// Each rank learns every rank's sums: replicas that differ in a bit would drift apart.
+// Each rank gathers the sums of all ranks and compares their bits: replicas whose sums differ in a
+// bit would drift apart.
 void same_bits(Session& session) {
   Call reduce{.kind = RT_ALL_REDUCE, .dtype = RT_FLOAT32, .reduction = RT_AVERAGE, .count = 1021};
   session.require(reduce);

@@ -1,4 +1,5 @@
-// Communicators made by split: groups of ranks, side by side, and what abort does to one.
+// Communicators made by split: groups of ranks, several at the same time, and the effect of abort
+// on one of them.
 #include <numeric>
 #include <thread>
 
@@ -13,7 +14,7 @@ using namespace std::chrono_literals;
 constexpr Call kSum{.kind = RT_ALL_REDUCE, .dtype = RT_FLOAT32, .reduction = RT_SUM, .count = 1021};
 constexpr Call kGather{.kind = RT_ALL_GATHER, .dtype = RT_FLOAT32, .count = 17};
 
-// Colour or key of every rank, from its number.
+// The colour or key of every rank, computed from the rank.
 std::vector<int32_t> by_rank(int32_t size, const std::function<int32_t(int32_t)>& value) {
   std::vector<int32_t> values;
   for (int32_t rank = 0; rank < size; ++rank) values.push_back(value(rank));
@@ -23,7 +24,7 @@ std::vector<int32_t> by_rank(int32_t size, const std::function<int32_t(int32_t)>
 const auto kRank = [](int32_t rank) { return rank; };
 const auto kZero = [](int32_t) { return 0; };
 
-// The sum shows who is in the team, the gather in which order.
+// The sum shows which ranks are in the team, the all-gather shows their order.
 void use(Session& session, const std::optional<Team>& team) {
   if (!team) return;
   if (session.claims(kSum)) Exchange(session, *team, kSum).run();
@@ -60,11 +61,12 @@ void nested(Session& session) {
   const auto halves = split(
       session, *reverse, [](int32_t r) { return r / 2; }, kRank);
   use(session, halves);
-  use(session, split(session, *halves, kRank, kZero));  // alone
+  use(session, split(session, *halves, kRank, kZero));  // teams of one rank
   use(session, reverse);
 }
 
-// Works of a communicator and of its child, in flight together, finished in another order.
+// Works of a communicator and of one split from it, in flight together and finished in another
+// order.
 void parent_and_child(Session& session) {
   session.require(kSum);
   const auto child = split(
@@ -77,13 +79,13 @@ void parent_and_child(Session& session) {
   for (auto it = exchanges.rbegin(); it != exchanges.rend(); ++it) (*it)->finish();
 }
 
-// Two communicators, each driven by a thread of its own.
+// Two communicators, each used by a thread of its own.
 void concurrent(Session& session) {
   session.require(kSum);
   if (session.flags() & RT_COMM_SINGLE_THREAD) throw Skip("all calls must come from one thread");
   const auto first = split(session, session.team(), kZero, kRank);
   const auto second = split(session, session.team(), kZero, [](int32_t r) { return -r; });
-  Session other(session.world());  // findings of the other thread
+  Session other(session.world());  // collects the findings of the other thread
   std::exception_ptr error;
   std::thread thread([&] {
     try {
@@ -103,7 +105,7 @@ void concurrent(Session& session) {
   for (const std::string& finding : other.findings()) session.expect(false, finding);
 }
 
-// A thread aborts while the rank waits for one that does not come.
+// A thread aborts the communicator while the rank waits for one that never arrives.
 void expect_wakes(Session& session, const Team& child) {
   Exchange pending(session, child, {.kind = RT_BARRIER});
   pending.start();
@@ -113,7 +115,7 @@ void expect_wakes(Session& session, const Team& child) {
   });
   const auto error = error_of([&] { pending.wait(session.world().timeout); });
   aborter.join();
-  // The abort of another rank may be seen first, as a lost peer.
+  // The rank may notice the abort of another rank first, as a lost connection.
   session.expect(
       error && (error->code() == RT_ERROR_ABORTED || error->code() == RT_ERROR_COMMUNICATION),
       "an aborted wait ended with " + (error ? std::string(error->what()) : "success"));
@@ -125,7 +127,7 @@ void abort_wakes(Session& session) {
   const auto child = split(session, session.team(), kZero, kRank);
   const bool stays_away = session.world().rank == session.world().size - 1;
   if (!stays_away) expect_wakes(session, *child);
-  Exchange(session, session.team(), {.kind = RT_BARRIER}).run();  // the parent is unharmed
+  Exchange(session, session.team(), {.kind = RT_BARRIER}).run();  // the parent still works
   if (stays_away) child->communicator->abort();
   const auto error = error_of([&] {
     Exchange later(session, *child, {.kind = RT_BARRIER});

@@ -11,7 +11,7 @@ namespace {
 constexpr uint64_t kGuardBytes = 256;
 constexpr int kGuardValue = 0xA5;
 
-// Guard bytes before the data, a multiple of the alignment.
+// The number of guard bytes before the data, a multiple of the alignment.
 uint64_t front_bytes(const host::Device& device) {
   const uint64_t alignment = std::max<uint64_t>(device.properties().alignment, 1);
   return (kGuardBytes + alignment - 1) / alignment * alignment;

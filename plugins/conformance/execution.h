@@ -1,4 +1,4 @@
-// One operation on one device, with buffers that catch what goes beyond them.
+// Runs one operation on one device, in buffers that detect writes beyond their ends.
 #ifndef PLUGINS_CONFORMANCE_EXECUTION_H_
 #define PLUGINS_CONFORMANCE_EXECUTION_H_
 
@@ -11,49 +11,53 @@
 
 namespace plugins::conformance {
 
-// A broken promise of the device, as opposed to an error that it reports.
+// A device has broken a rule of the contract. (An error that the device reports is not a
+// Violation.)
 class Violation : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// What fresh memory holds: four or eight bytes of the usual value are a NaN.
+// The byte with which fresh memory is filled: four or eight of them are a NaN.
 constexpr int kFreshNan = 0xFF;
 
-// Device memory of exactly `bytes` with guard bytes before and behind it; every byte is `fresh` at
-// first.
+// Device memory of exactly `bytes` bytes with guard bytes before and behind it. Every byte of the
+// data is `fresh` at first.
 class GuardedBuffer {
  public:
   GuardedBuffer(host::Device& device, host::Stream& stream, uint64_t bytes, int fresh = kFreshNan);
   void* data() const { return static_cast<std::byte*>(memory_.data()) + front_; }
   uint64_t bytes() const { return bytes_; }
+  // Queues a copy of `data` to the front of the buffer. Throws Violation if it does not fit.
   void upload(host::Stream& stream, const Bytes& data);
-  // Waits for the stream. Throws Violation (naming `what`) if a guard byte has changed.
+  // Waits for the stream and returns the data. Throws Violation, with `what` at the front, if a
+  // guard byte has changed.
   Bytes download(host::Stream& stream, const std::string& what) const;
 
  private:
   uint64_t bytes_;
-  uint64_t front_;  // bytes of the guard before the data; keeps the alignment of the device
+  uint64_t front_;  // bytes of the guard before the data, a multiple of the device's alignment
   host::Memory memory_;
 };
 
-// output j -> input i whose memory it shares
+// Maps output j to the input i whose memory it uses.
 using InPlace = std::map<uint32_t, uint32_t>;
 
-// Plans the operation (with whatever layouts it names) and runs it on canonical data; operands in
-// foreign layouts are reordered with `copy`, outputs back.
+// Makes a plan for the operation, in the layouts that it names, and runs it on canonical data.
+// Operands in foreign layouts are reordered with `copy`, and outputs are reordered back.
 class Execution {
  public:
-  // Both may be nullptr-like: `forward` is the execution whose saved data this one reads.
+  // `forward` is the execution whose saved data this one reads, or nullptr. It must outlive this
+  // object.
   Execution(host::Device& device, const host::Operation& operation, Execution* forward);
 
   const rt_plan_info& info() const { return kernel_.info(); }
   const rt_plan* plan() const { return kernel_.get(); }
   const host::Operation& operation() const { return operation_; }
 
-  // Canonical outputs for canonical inputs. Checks guards, and that inputs were not written.
-  // Outputs, workspace and saved data hold the byte `fresh` before the launch: results that depend
-  // on it depend on memory that nobody wrote.
+  // Returns canonical outputs for canonical inputs. Throws Violation if a guard byte or an input
+  // was written. Outputs, workspace and saved data hold the byte `fresh` before the launch, so that
+  // a result that depends on unwritten memory differs between two values of `fresh`.
   std::vector<Bytes> run(const std::vector<Bytes>& inputs, const InPlace& in_place = {},
                          int fresh = kFreshNan);
   void* saved() const { return saved_.empty() ? nullptr : saved_.front().data(); }
@@ -66,12 +70,12 @@ class Execution {
   void launch(const std::vector<const void*>& inputs, const std::vector<void*>& outputs);
 
   host::Device& device_;
-  int fresh_ = kFreshNan;  // of the present run
+  int fresh_ = kFreshNan;  // the value of the run in progress
   host::Operation operation_;
   Execution* forward_;
   host::Stream stream_;
   host::Kernel kernel_;
-  std::vector<GuardedBuffer> saved_;  // at most one
+  std::vector<GuardedBuffer> saved_;  // the saved buffer, if there is one
 };
 
 }  // namespace plugins::conformance

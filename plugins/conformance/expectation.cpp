@@ -24,7 +24,7 @@ struct BFloat16 {
 template <typename T>
 constexpr bool kIsInteger = std::is_integral_v<T>;
 
-// Sums are made in this type; int64 holds every integer sum, see sent().
+// The type in which expected sums are computed. int64 can hold every integer sum, see sent().
 template <typename T>
 using Wide = std::conditional_t<kIsInteger<T>, int64_t, double>;
 
@@ -50,8 +50,8 @@ T narrow(double value) {
   }
 }
 
-// Half the distance of neighbouring numbers, relative: of the type, and of the type that it is
-// added in.
+// Largest relative rounding error, that is half the distance of neighbouring numbers: kRounding of
+// the element type, kAddition of the type in which the plugin adds.
 template <typename T>
 constexpr double kRounding = std::is_same_v<T, Float16>    ? 0x1.01p-11
                              : std::is_same_v<T, BFloat16> ? 0x1.01p-8
@@ -59,15 +59,15 @@ constexpr double kRounding = std::is_same_v<T, Float16>    ? 0x1.01p-11
                                                            : 0x1p-24;
 template <typename T>
 constexpr double kAddition = std::is_same_v<T, double> ? 0x1p-53 : 0x1p-24;
-// float16 has subnormal numbers in the range of the values.
+// Absolute rounding error of float16, whose subnormal numbers lie in the range of the values.
 template <typename T>
 constexpr double kSmallest = std::is_same_v<T, Float16> ? 0x1p-25 : 0.0;
 
-// Values repeat after so many elements, a prime: a large call is checked against a table, and data
-// in the wrong place still show.
+// The values repeat after this many elements. A table of one period then suffices to check a large
+// call; because the number is prime, data in the wrong place are still found.
 constexpr uint64_t kPeriod = 4093;
 
-// splitmix64
+// SplitMix64 as a hash.
 uint64_t scramble(uint64_t x) {
   x += 0x9e3779b97f4a7c15u;
   x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
@@ -90,8 +90,8 @@ T sent(int32_t member, int32_t ranks, uint64_t index) {
   }
 }
 
-// Where element `i` of a rank's received data comes from: element `index` of `source`'s, or of
-// all ranks' (-1).
+// Where element `i` of the received data comes from: element `index` that rank `source` sends, or,
+// if `source` is -1, the reduction of element `index` over all ranks.
 struct Origin {
   int32_t source;
   uint64_t index;
@@ -146,7 +146,7 @@ Expected<T> reduced(const Team& team, int32_t reduction, uint64_t index) {
                      kRounding<T> * std::abs(static_cast<double>(value)) + kSmallest<T>};
 }
 
-// Values depend on the number of ranks of the world that sends them: `team.size()`.
+// The values depend on the number of ranks: team.size().
 template <typename T>
 Expected<T> expected_at(const Team& team, const Call& call, uint64_t i) {
   const Origin origin = origin_of(team, call, i);
@@ -159,7 +159,7 @@ std::optional<std::string> difference_as(const Team& team, const Call& call, con
                                          uint64_t count) {
   const T* actual = static_cast<const T*>(received);
   const bool parts = call.kind == RT_ALL_GATHER || call.kind == RT_ALL_TO_ALL;
-  const uint64_t length = parts ? call.count : count;  // of one origin
+  const uint64_t length = parts ? call.count : count;  // elements of one source
   for (uint64_t first = 0; first < count; first += length) {
     std::vector<Expected<T>> table;
     for (uint64_t i = 0; i < std::min(length, kPeriod); ++i)
@@ -179,7 +179,7 @@ std::optional<std::string> difference_as(const Team& team, const Call& call, con
   return std::nullopt;
 }
 
-// Calls body with a null pointer of the element type.
+// Calls `body` with a null pointer of the element type.
 template <typename Body>
 auto with_type(rt_dtype dtype, Body&& body) {
   switch (dtype) {

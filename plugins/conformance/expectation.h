@@ -1,4 +1,4 @@
-// What the ranks send and what must arrive, in closed form.
+// The data that ranks send and the data that must arrive, computed from rank and index.
 #ifndef PLUGINS_CONFORMANCE_EXPECTATION_H_
 #define PLUGINS_CONFORMANCE_EXPECTATION_H_
 
@@ -9,13 +9,13 @@
 
 namespace plugins::conformance {
 
-// Elements first.. of what world rank `member` sends, written to `to`. Values are spread over the
-// type, and so that sums over `ranks` ranks fit.
+// Writes the first `count` elements that world rank `member` sends to `to`. The values cover the
+// range of the type, but sums over `ranks` ranks still fit.
 void fill_sent(rt_dtype dtype, int32_t member, int32_t ranks, uint64_t count, void* to);
 
-// nullopt if `received` is what rank `team.rank` must have after `call`, else the first difference.
-// Integers, minima, maxima and copies are exact. Sums are allowed the rounding of their additions
-// (of float32 for the 16-bit types) and one rounding to the type.
+// Returns nullopt if `received` holds what rank `team.rank` must have after `call`, else a text
+// about the first difference. Integers, minima, maxima and copies must be exact. Sums may differ by
+// the rounding of their additions (in float32 for the 16-bit types) plus one rounding to the type.
 std::optional<std::string> difference(const Team& team, const Call& call, const void* received,
                                       uint64_t count);
 

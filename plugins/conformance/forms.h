@@ -1,5 +1,5 @@
-// Operations that are made from many sizes: matrix products, convolutions and poolings, each with
-// its operands and attributes. Shared by the conformance cases and by tests/differential.
+// Matrix products, convolutions and poolings of any size, with their operands and attributes. Used
+// by the conformance cases and by tests/differential.
 #ifndef PLUGINS_CONFORMANCE_FORMS_H_
 #define PLUGINS_CONFORMANCE_FORMS_H_
 
@@ -10,15 +10,17 @@
 
 namespace plugins::conformance {
 
+// A matrix product: leading dims, then m x k times k x n.
 struct Product {
   Dims leading;
   int64_t m, n, k;
 };
 
-// a [leading..., m, k] and b [k, n] or [leading..., k, n], each transposed or not.
+// a is [leading..., m, k]; b is [k, n], or [leading..., k, n] if `b_has_batch`. With `ta` or `tb`
+// the last two dims of a or b are stored swapped.
 Builder product(rt_dtype dtype, const Product& p, bool ta, bool tb, bool b_has_batch);
 
-// A convolution by its sizes; P and Q follow.
+// A convolution, given by its sizes; the output height P and width Q follow from them.
 struct Convolution {
   int64_t n, h, w, c, o, kernel_h, kernel_w;
   int64_t stride_h = 1, stride_w = 1;
@@ -49,6 +51,7 @@ Builder convolution_forward(rt_dtype dtype, const Convolution& v);
 Builder convolution_backward_data(rt_dtype dtype, const Convolution& v);
 Builder convolution_backward_weights(rt_dtype dtype, const Convolution& v, bool with_bias);
 
+// A pooling, given by its sizes.
 struct Pooling {
   int64_t n, h, w, c, kernel_h, kernel_w, stride_h, stride_w;
   int64_t pad_top = 0, pad_bottom = 0, pad_left = 0, pad_right = 0;

@@ -1,4 +1,5 @@
-// One case on one device: every candidate, every in-place pair, twice where determinism is claimed.
+// Runs one case on one device: every candidate, every in-place pair, and a second time if the
+// device claims determinism.
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -22,13 +23,13 @@ std::vector<Bytes> make_inputs(const host::Operation& operation,
   return data;
 }
 
-// Everything that one case has in common over the candidates.
+// What all candidates of one case share.
 struct Run {
   host::Device& device;
   const Case& c;
   std::vector<Bytes> inputs;
   std::vector<Bytes> expected;
-  std::vector<double> allowed;  // for each output
+  std::vector<double> allowed;  // one for each output
   Result& result;
 };
 
@@ -94,8 +95,8 @@ void run_all_variants(const Run& run, bool deterministic) {
   }
 }
 
-// Refusing is allowed, except for a mandatory operation without post-operations in the type that
-// the plugin must support: float32 if it computes in that, else float64.
+// A plugin may refuse any operation but one: a mandatory operation without post-operations, in the
+// type that the plugin must support. That is float32 if the plugin computes in it, else float64.
 bool must_support(const host::Device& device, const Case& c) {
   const uint64_t computed = device.properties().compute_dtypes;
   const rt_dtype first = computed & RT_DTYPE_BIT(RT_FLOAT32) ? RT_FLOAT32 : RT_FLOAT64;

@@ -95,7 +95,7 @@ std::optional<Team> Session::split(const Team& parent, const std::vector<int32_t
   expect((communicator != nullptr) == (colors[self] >= 0),
          "split: a communicator where there is no colour, or none where there is one");
   if (!communicator) return std::nullopt;
-  std::vector<std::pair<int32_t, int32_t>> order;  // key, rank in the parent
+  std::vector<std::pair<int32_t, int32_t>> order;  // (key, rank in the parent)
   for (int32_t rank = 0; rank < parent.size(); ++rank) {
     if (colors[rank] == colors[self]) order.emplace_back(keys[rank], rank);
   }

@@ -1,5 +1,5 @@
-// What the cases of the communicator checks are written with: the rank's session, groups of ranks,
-// and one collective in flight with its buffers.
+// Helpers for the cases of the communicator checks: the session of a rank, groups of ranks, and one
+// collective in flight with its buffers.
 #ifndef PLUGINS_CONFORMANCE_SESSION_H_
 #define PLUGINS_CONFORMANCE_SESSION_H_
 
@@ -13,12 +13,14 @@
 
 namespace plugins::conformance {
 
-// Thrown by Session::require; the same on every rank, because capabilities are.
+// Thrown by Session::require. All ranks throw it in the same cases, because their capabilities are
+// equal.
 class Skip : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
+// A collective without buffers; see rt_collective.
 struct Call {
   int32_t kind = RT_BARRIER;
   rt_dtype dtype = RT_FLOAT32;
@@ -32,18 +34,18 @@ std::string describe(const Call& call);
 const char* collective_name(int32_t kind);
 const char* reduction_name(int32_t reduction);
 bool has_reduction(int32_t kind);
-bool has_root(int32_t kind);  // broadcast and reduce
+bool has_root(int32_t kind);  // true for broadcast and reduce
 
-// Ranks that communicate: all of them, or a part by split.
+// Ranks that communicate: all ranks of the world, or some of them after a split.
 struct Team {
   std::shared_ptr<host::Communicator> communicator;
-  int32_t rank = 0;              // in `communicator`
-  std::vector<int32_t> members;  // by rank: the rank in the world, from which its data are made
+  int32_t rank = 0;              // this rank in `communicator`
+  std::vector<int32_t> members;  // each member's rank in the world, from which its data are made
   int32_t size() const { return static_cast<int32_t>(members.size()); }
 };
 
-// One run of a case on this rank. Wrong data are noted rather than thrown, so that the ranks stay
-// in step.
+// One run of a case on this rank. Wrong data are recorded as findings instead of thrown, so that
+// the ranks keep making the same calls.
 class Session {
  public:
   explicit Session(const CommunicatorWorld& world);
@@ -53,13 +55,16 @@ class Session {
   uint32_t flags() const { return flags_; }
   int32_t memory_kind() const;
 
+  // Whether the plugin's capabilities claim the call.
   bool claims(const Call& call) const;
-  void require(const Call& call) const;        // Skip unless claimed
-  void require_ranks(int32_t smallest) const;  // Skip in a smaller world
+  void require(const Call& call) const;        // throws Skip unless the plugin claims it
+  void require_ranks(int32_t smallest) const;  // throws Skip in a smaller world
+  // Records the finding `otherwise` unless `holds`.
   void expect(bool holds, const std::string& otherwise);
   const std::vector<std::string>& findings() const { return findings_; }
 
-  // Collective over the world. Colour and key of every rank; nullopt for a rank without a team.
+  // A collective call over the ranks of `parent`. `colors` and `keys` hold the values of every rank
+  // of `parent`. Returns nullopt for a rank without a team.
   std::optional<Team> split(const Team& parent, const std::vector<int32_t>& colors,
                             const std::vector<int32_t>& keys);
 
@@ -71,14 +76,16 @@ class Session {
   std::vector<std::string> findings_;
 };
 
-// Memory where the communicator wants it, with guard bytes behind it. Empty: no memory, NULL.
+// A buffer in the memory that the communicator wants, with guard bytes behind it. With 0 bytes
+// there is no memory, and data() is NULL.
 class CommunicatorBuffer {
  public:
   CommunicatorBuffer(host::Device* device, uint64_t bytes);
-  std::byte* data() const;  // what is passed to the communicator
+  std::byte* data() const;  // the address for the communicator
   Bytes& host() { return host_; }
+  // upload() copies host() to the device, download() back; without a device they copy nothing.
   void upload();
-  bool download();  // false: a guard byte has changed
+  bool download();  // false if a guard byte has changed
  private:
   uint64_t bytes_;
   Bytes host_;
@@ -86,17 +93,17 @@ class CommunicatorBuffer {
   host::Memory memory_;
 };
 
-// A collective with its buffers. start() and finish(), and several may be in flight. It must
-// outlive its work.
+// A collective with its buffers. Several may be in flight between start() and finish(). An Exchange
+// must outlive its work.
 class Exchange {
  public:
   Exchange(Session& session, const Team& team, const Call& call);
   void start();
   bool poll() { return work_.poll(); }
   void wait(std::chrono::nanoseconds timeout) { work_.wait(timeout); }
-  void check();   // once completed: what arrived, the guards, that `send` is as it was
-  void finish();  // waits, then checks
-  void run();     // all of it
+  void check();   // after completion: checks data, guards, unchanged send
+  void finish();  // wait() and check()
+  void run();     // start() and finish()
   const Bytes& received() { return receive_.host(); }
 
  private:
@@ -105,16 +112,16 @@ class Exchange {
   Session& session_;
   Team team_;
   Call call_;
-  CommunicatorBuffer send_, receive_;              // in place: all is in `receive_`
-  uint64_t send_offset_ = 0, receive_offset_ = 0;  // elements
+  CommunicatorBuffer send_, receive_;              // in place: only `receive_` is used
+  uint64_t send_offset_ = 0, receive_offset_ = 0;  // offsets in elements
   host::Work work_;
 };
 
-// The error that `call` fails with.
+// Returns the error that `call` throws; nullopt if it succeeds.
 std::optional<host::Error> error_of(const std::function<void()>& call);
 
-// Parts of communicator_cases(): every collective with every type; works, groups and errors;
-// communicators made by split.
+// The three lists that make up communicator_cases(): every collective with every type; works,
+// groups and errors; communicators made by split.
 std::vector<CommunicatorCase> data_cases();
 std::vector<CommunicatorCase> behaviour_cases();
 std::vector<CommunicatorCase> split_cases();

@@ -36,7 +36,7 @@ Bytes make(int64_t count, const Values& v) {
   return bytes;
 }
 
-// float16 and bfloat16 as their bits.
+// Converts float16 or bfloat16 bits to float.
 std::vector<float> widen(rt_dtype dtype, const Bytes& bytes) {
   std::vector<float> values;
   for (size_t offset = 0; offset < bytes.size(); offset += sizeof(uint16_t)) {

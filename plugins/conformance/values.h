@@ -1,4 +1,4 @@
-// Operand data: deterministic random bytes, and how two results are compared.
+// Operand data from a deterministic generator, and the comparison of two results.
 #ifndef PLUGINS_CONFORMANCE_VALUES_H_
 #define PLUGINS_CONFORMANCE_VALUES_H_
 
@@ -12,11 +12,12 @@ namespace plugins::conformance {
 
 using Bytes = std::vector<std::byte>;
 
-// Dense row-major data of a tensor.
+// Returns dense row-major data for a tensor.
 Bytes make_values(const rt_tensor_desc& tensor, const Values& values);
 
-// Norm of (actual - expected) over the norm of expected (over 1 if that is 0); infinity if one has
-// a NaN or infinity where the other has not. Integer types: 0 if equal, else infinity.
+// Norm of (actual - expected) divided by the norm of expected, or by 1 if that is 0. Infinity if
+// only one of the two has a NaN or infinity at some position. Integer types: 0 if equal, else
+// infinity.
 double relative_error(rt_dtype dtype, const Bytes& actual, const Bytes& expected);
 
 }  // namespace plugins::conformance

@@ -12,16 +12,17 @@ namespace {
 
 using rt::sdk::format;
 
-// Relative to the reference, in the norm of each output; `support.tolerance` may widen the default,
-// up to the cap.
+// Relative errors, in the norm of each output. `usual` is the default; `support.tolerance` may
+// raise it up to `cap`.
 struct Tolerance {
   double usual, cap;
 };
 
-// A result in 16 bits is the same float32 number, up to the order of its sum, rounded once. Where
-// the two numbers lie on both sides of a tie, the roundings differ by one unit in the last place:
-// 2^-10 of the number in float16, 2^-7 in bfloat16. That bounds the norm even if all elements do.
-// The cap is two such units, for libraries that round between an operation and what they fuse.
+// A result in 16 bits is the float32 result, exact up to the order of its sum, rounded once. If a
+// device's float32 result and that of the reference lie on both sides of a tie, the rounded results
+// differ by one unit in the last place: 2^-10 of the number in float16, 2^-7 in bfloat16. This also
+// bounds the norm if all elements differ so. The cap is two such units, for libraries that round
+// between an operation and a fused post-operation.
 Tolerance tolerance_of(rt_dtype dtype) {
   switch (dtype) {
     case RT_FLOAT64:
@@ -35,7 +36,7 @@ Tolerance tolerance_of(rt_dtype dtype) {
   }
 }
 
-// Operations whose operands may be in a foreign layout; vectors and scalars never are.
+// The operations whose operands may have foreign layouts; vectors and scalars never have.
 bool takes_foreign_layouts(const std::string& name) {
   static const std::set<std::string> names = {RT_OP_MATMUL,
                                               RT_OP_CONV2D,
@@ -99,7 +100,7 @@ std::vector<host::Operation> variants(host::Device& device, const host::Operatio
     if (any.level == RT_SUPPORT_REFUSED) {
       throw Violation("supports canonical layouts but refuses when it may choose: " + any.reason);
     }
-    // Candidates in other layouts may fuse fewer post-operations than the operation has.
+    // Candidates in other layouts may fuse fewer post-operations than `operation` has.
     if (any.post_ops_fused >= operation.post_ops.size()) {
       candidates.insert(candidates.end(), any.candidates.begin(), any.candidates.end());
     }

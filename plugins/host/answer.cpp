@@ -46,7 +46,7 @@ Answer read_answer(std::string_view bytes) {
     std::memcpy(&header, bytes.data(), sizeof(header));
     bytes.remove_prefix(sizeof(header));
     answer.garbage = !is_frame(header.kind);
-    if (answer.garbage || header.bytes > bytes.size()) break;  // the rest is still to come
+    if (answer.garbage || header.bytes > bytes.size()) break;  // the rest has not arrived
     take(answer, header.kind, bytes.substr(0, header.bytes));
     bytes.remove_prefix(header.bytes);
   }

@@ -1,4 +1,5 @@
-// How the host calls into a plugin: exceptions stop here, errors become plugins::host::Error.
+// The only way in which the host calls into a plugin: exceptions stop here, and error codes become
+// plugins::host::Error.
 #ifndef PLUGINS_HOST_CALL_H_
 #define PLUGINS_HOST_CALL_H_
 
@@ -13,15 +14,16 @@
 
 namespace plugins::host {
 
-// Throws Error (RT_ERROR_INTERNAL) that says that `what` let an exception cross the border.
+// Throws Error (RT_ERROR_INTERNAL) with the message that `what` let an exception cross the border.
 [[noreturn]] inline void throw_crossed(const std::string& what, const char* text) {
   throw Error(RT_ERROR_INTERNAL, what + ": the plugin let an exception cross the C border: " +
                                      printable(text) + "; plugins must answer with a status");
 }
 
-// Calls `body(rt_error*)`, and returns its status unless it threw. Only the header of the rt_error
-// is written beforehand: it is 1 KiB, and launches are short. `describe` is called for an error
-// only, so that the way without one allocates nothing.
+// Calls `body(rt_error*)` and returns its status; throws Error if `body` throws. Only the first
+// fields of the rt_error are initialised: it has 1 KiB, and launches are short. `describe` returns
+// the text that says what was tried. It is called only after an error, so that a successful call
+// allocates nothing.
 template <typename Describe, typename Body>
 rt_status call_status(rt_error& error, Describe&& describe, Body&& body) {
   error.size = sizeof(rt_error);
@@ -40,7 +42,7 @@ rt_status call_status(rt_error& error, Describe&& describe, Body&& body) {
   }
 }
 
-// As above; throws Error unless the status is RT_OK.
+// Like call_status, but throws Error unless the status is RT_OK.
 template <typename Describe, typename Body>
 void call(Describe&& describe, Body&& body) {
   rt_error error;
@@ -50,7 +52,8 @@ void call(Describe&& describe, Body&& body) {
   }
 }
 
-// For questions whose answer may be RT_NOT_READY: false then, true for RT_OK.
+// For functions that may return RT_NOT_READY: returns false for RT_NOT_READY and true for RT_OK;
+// throws Error for every other status.
 template <typename Describe, typename Body>
 bool call_ready(Describe&& describe, Body&& body) {
   rt_error error;
@@ -60,8 +63,8 @@ bool call_ready(Describe&& describe, Body&& body) {
   return true;
 }
 
-// For destructors: `body` has no way to fail in the contract; what it throws all the same is
-// logged.
+// For destructors: calls a function of the contract that cannot fail. If it throws nevertheless,
+// the exception is logged.
 template <typename Body>
 void call_release(const Plugin& plugin, const char* what, Body&& body) noexcept {
   try {

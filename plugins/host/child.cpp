@@ -21,10 +21,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t kMostAnswer = std::size_t{8} << 20;
-constexpr std::size_t kMostPrinted = 4096;  // kept, from the end
-// Between closing the pipe and being gone, and between SIGKILL and being gone: a process that hangs
-// in a driver cannot be killed, and is not waited for any longer.
+constexpr std::size_t kMostAnswer = std::size_t{8} << 20;  // bytes
+constexpr std::size_t kMostPrinted = 4096;  // bytes that are kept, from the end of the output
+// Time that a child gets to end after it has closed its pipe, and again after SIGKILL. A process
+// that hangs in a driver cannot be killed; the host does not wait for it any longer.
 constexpr auto kEndGrace = 1000ms;
 
 [[noreturn]] void fail(const std::string& what, int error) {
@@ -42,7 +42,7 @@ struct Pipe {
   }
 };
 
-// What posix_spawn does in the child before the program starts.
+// The actions and attributes that posix_spawn applies in the child before the program starts.
 class SpawnSetup {
  public:
   SpawnSetup(int answer, int output) {
@@ -53,7 +53,8 @@ class SpawnSetup {
     ::posix_spawn_file_actions_adddup2(&actions_, output, STDERR_FILENO);
     ::posix_spawn_file_actions_adddup2(&actions_, answer, kAnswerDescriptor);
     ::posix_spawn_file_actions_addclosefrom_np(&actions_, kAnswerDescriptor + 1);
-    // A signal that stops the job goes to all its processes, and is no fault of a plugin.
+    // The child blocks the signals that stop a job: they go to all processes of the job, and a
+    // child that one of them kills would look like a faulty plugin.
     sigset_t stops, all;
     ::sigemptyset(&stops);
     for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&stops, signal);
@@ -78,7 +79,8 @@ class SpawnSetup {
   posix_spawnattr_t attributes_;
 };
 
-// Above the descriptors that the child gets, so that copying one does not close another.
+// A copy of the descriptor with a number above those that the child uses, so that dup2 to these
+// numbers does not close it.
 Descriptor moved_up(const Descriptor& descriptor) {
   Descriptor moved(::fcntl(descriptor.get(), F_DUPFD_CLOEXEC, kAnswerDescriptor + 1));
   if (!moved) fail("cannot copy the descriptor of a pipe to a child process", errno);
@@ -141,7 +143,7 @@ bool Child::read_answer() {
 
 void Child::read_output() {
   std::array<char, 4096> buffer;
-  for (int i = 0; i < 64; ++i) {  // a child that never stops printing may not hold the reader
+  for (int i = 0; i < 64; ++i) {  // limits one call, for a child that never stops printing
     const ssize_t got = ::read(output_.get(), buffer.data(), buffer.size());
     if (got < 0 && (errno == EINTR || errno == EAGAIN)) return;
     if (got <= 0) return output_.close();
@@ -160,12 +162,13 @@ std::string Child::last_words() const {
 
 bool Child::has_ended() const {
   siginfo_t info{};
-  const int options = WEXITED | WNOHANG | WNOWAIT;  // it keeps its number until it is reaped
+  const int options = WEXITED | WNOHANG | WNOWAIT;  // the number stays valid until reaped
   if (::waitid(P_PID, static_cast<id_t>(id_), &info, options) != 0) return errno != EINTR;
   return info.si_pid == id_;
 }
 
-// nullopt: it still runs, although it was killed, or somebody else has reaped it.
+// Returns nullopt if the child still runs although it was killed, or if somebody else has reaped
+// it.
 std::optional<int> Child::reap() const {
   const auto until = Clock::now() + kEndGrace;
   do {
@@ -179,13 +182,13 @@ std::optional<int> Child::reap() const {
 }
 
 std::string Child::end() {
-  // Time for a child that has closed its pipe because it is ending.
+  // A child that has closed its pipe is probably ending; it gets time for that.
   pollfd pipe{answer_.get(), POLLIN, 0};
   const bool closed = ::poll(&pipe, 1, 0) > 0 && (pipe.revents & (POLLHUP | POLLERR)) != 0;
   const auto until = Clock::now() + (closed ? kEndGrace : 0ms);
   while (!has_ended() && Clock::now() < until) std::this_thread::sleep_for(1ms);
   const bool by_itself = has_ended();
-  ::kill(-id_, SIGKILL);  // the processes that it has started as well
+  ::kill(-id_, SIGKILL);  // kills the whole process group
   const std::optional<int> status = reap();
   id_ = -1;
   if (!by_itself) return "";

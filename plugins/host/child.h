@@ -1,4 +1,4 @@
-// A child process that answers through a pipe, within a deadline.
+// A child process that answers through a pipe within a deadline.
 #ifndef PLUGINS_HOST_CHILD_H_
 #define PLUGINS_HOST_CHILD_H_
 
@@ -14,19 +14,20 @@
 
 namespace plugins::host {
 
-// The descriptor on which a child answers.
+// The file descriptor to which a child writes its answer.
 constexpr int kAnswerDescriptor = 3;
 
-// Movable; the destructor kills what is left of the child and of the processes that it started. One
-// thread at a time. The child has no standard input, and both its outputs go into a pipe of which
-// the end is kept: what it prints reaches nobody else.
+// One child process. Movable; used by one thread at a time. The destructor kills the child and the
+// processes that it started, if they still run. The child has no standard input. Its standard
+// output and standard error go into one pipe, of which only the end is kept: nobody else sees what
+// it prints.
 class Child {
  public:
   using Clock = std::chrono::steady_clock;
 
   // Starts `program` with the environment of this process, in a process group of its own, with no
-  // signal blocked and no other descriptor. Throws Error (RT_ERROR_UNAVAILABLE) with the words of
-  // the system.
+  // descriptors other than the answer and the output. The child blocks SIGINT, SIGTERM and SIGHUP.
+  // Throws Error (RT_ERROR_UNAVAILABLE) with the system's message.
   Child(const std::filesystem::path& program, const std::vector<std::string>& arguments,
         Clock::time_point deadline);
   Child(Child&& other) noexcept;
@@ -35,21 +36,23 @@ class Child {
 
   Clock::time_point deadline() const { return deadline_; }
   int answer_descriptor() const { return answer_.get(); }
-  int output_descriptor() const { return output_.get(); }  // -1: it is closed
+  int output_descriptor() const { return output_.get(); }  // -1 if it is closed
 
-  // Reads what is there without waiting; false once the child has closed its end, or has written
-  // more than a child may.
+  // Read what has arrived, without waiting. read_answer() returns false once the child has closed
+  // its end or has written more than 8 MiB.
   bool read_answer();
   void read_output();
   const std::string& answer() const { return received_; }
-  // The last line that it printed, made printable; "" if there is none.
+  // The last line that the child printed, made printable; "" if there is none.
   std::string last_words() const;
 
-  // Ends the child if it still runs and tells how it ended: "ended with exit code 0", "was killed
-  // by SIGBUS". "" if it had to be killed. A child that has closed its pipe is given a moment.
+  // Ends the child if it still runs, and tells how it ended: "ended with exit code 0", "was killed
+  // by SIGBUS". Returns "" if this function had to kill it. A child that has closed its pipe gets
+  // one second to end by itself.
   std::string end();
 
  private:
+  // Whether the child has ended; it stays a zombie until reap().
   bool has_ended() const;
   std::optional<int> reap() const;
 

@@ -17,7 +17,8 @@ namespace plugins::host {
 
 class Communicator;
 
-// A collective was not complete in time, and a rank does not answer over its connection.
+// A collective did not complete in time, because `rank` does not answer over its connection. Ranks
+// are numbered as in the communicator before any split.
 class SilentRank : public Error {
  public:
   SilentRank(const std::string& message, int rank)
@@ -28,17 +29,18 @@ class SilentRank : public Error {
   int rank_;
 };
 
-// A started collective. Movable. The destructor frees it; the buffers must stay valid until it has
-// completed or failed.
+// A started collective. Movable. The destructor frees it; the buffers must stay valid until the
+// collective has completed or failed. Equivalent to: MPI_Request, torch.distributed.Work.
 class Work {
  public:
   Work() = default;
+  // Takes ownership of `work` and keeps the communicator alive.
   Work(std::shared_ptr<Communicator> communicator, rt_work* work);
   Work(Work&& other) noexcept;
   Work& operator=(Work&& other) noexcept;
   ~Work();
-  bool poll();                                  // true: completed; throws if it failed
-  void wait(std::chrono::nanoseconds timeout);  // Error RT_ERROR_TIMEOUT: the work goes on
+  bool poll();  // true if the collective has completed; throws if it failed
+  void wait(std::chrono::nanoseconds timeout);  // throws RT_ERROR_TIMEOUT; the collective goes on
   explicit operator bool() const { return work_ != nullptr; }
 
  private:
@@ -46,46 +48,53 @@ class Work {
   rt_work* work_ = nullptr;
 };
 
-// How a rank joins; see rt_comm_options.
+// How a rank joins a communicator; see rt_comm_options.
 struct CommunicatorOptions {
   int32_t rank = 0;
   int32_t world_size = 1;
   int32_t local_rank = 0;
   std::string prefix;                        // unique to this communicator within the job
-  std::string interface = {};                // "": loopback
-  std::shared_ptr<Device> device = nullptr;  // whose memory will be passed; nullptr: host memory
+  std::string interface = {};                // "" means loopback
+  std::shared_ptr<Device> device = nullptr;  // owner of the buffers; nullptr: host memory
   std::chrono::nanoseconds timeout = std::chrono::seconds(30);
   std::map<std::string, std::string> options = {};
 };
 
-// An empty description of a collective: peer -1, host memory, no stream.
+// Describes a collective on host memory, with peer -1 and without a stream. `count` is in elements.
 rt_collective make_collective(int32_t kind, rt_dtype dtype, const void* send, void* receive,
                               uint64_t count, int32_t reduction = 0);
 
-// Rows of what a plugin can do, and how its communicators behave.
+// The rows that a plugin lists in `capabilities`, and the properties of its communicators. Throws
+// if the plugin offers no communicators or gives values beyond limits.h.
 std::vector<rt_comm_capability> list_capabilities(const Plugin& plugin);
 rt_comm_properties communicator_properties(const Plugin& plugin);
 
-// Calls are serialized by the caller, except abort and asynchronous_error (any thread).
+// A communicator; keeps its plugin and device open. The caller serializes all calls except abort
+// and asynchronous_error, which any thread may call.
 class Communicator : public std::enable_shared_from_this<Communicator> {
  public:
-  // Joins; returns when all ranks have.
+  // Joins and blocks until all ranks have joined. Throws RT_ERROR_TIMEOUT, with the missing ranks,
+  // if that takes longer than options.timeout.
   static std::shared_ptr<Communicator> create(std::shared_ptr<Plugin> plugin,
                                               const CommunicatorOptions& options);
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
-  int32_t rank() const { return rank_; }  // of the communicator it was split from, if it was
+  int32_t rank() const { return rank_; }  // after split(): that of the parent
   const Plugin& plugin() const { return *plugin_; }
-  // Whose memory may be passed; nullptr: host memory only.
+  // The device that owns the buffers; nullptr: host memory only.
   const std::shared_ptr<Device>& device() const { return device_; }
 
-  // Collective. nullptr for a negative colour.
+  // A collective call: ranks of the same colour form a communicator, ordered by key, then by rank.
+  // Returns nullptr for a negative colour. Equivalent to: MPI_Comm_split.
   std::shared_ptr<Communicator> split(int32_t color, int32_t key, std::chrono::nanoseconds timeout);
+  // Starts a collective without waiting for it.
   Work enqueue(const rt_collective& collective);
 
+  // Makes pending and later collectives fail, as far as the plugin's properties promise.
   void abort();
+  // An error that was found outside a call, such as a lost connection. Does not block.
   std::optional<Error> asynchronous_error();
 
   rt_communicator* get() const { return communicator_; }
@@ -103,14 +112,16 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   rt_communicator* communicator_ = nullptr;
 };
 
-// What is enqueued between the constructor and end() starts together. The destructor ends a group
-// that an exception left open; errors of that are logged.
+// All collectives enqueued between the constructor and end() start together. If an exception leaves
+// the group open, the destructor ends it and logs errors of doing so. Equivalent to:
+// ncclGroupStart, ncclGroupEnd.
 class CommunicatorGroup {
  public:
   explicit CommunicatorGroup(std::shared_ptr<Communicator> communicator);
   ~CommunicatorGroup();
   CommunicatorGroup(const CommunicatorGroup&) = delete;
   CommunicatorGroup& operator=(const CommunicatorGroup&) = delete;
+  // Starts everything that was enqueued in the group.
   void end();
 
  private:

@@ -13,7 +13,8 @@ namespace {
 
 constexpr const char* kWhat = "the description of a plugin";
 
-// Texts and lists have their length in front, fixed structs of the contract are copied.
+// Writes texts and lists with their length in front, and fixed structs of the contract byte by
+// byte.
 class Writer {
  public:
   template <typename T>
@@ -48,7 +49,8 @@ class Reader {
   void value(std::string& text) {
     uint32_t length = 0;
     value(length);
-    check_count(length, kMaxTextLength * 4, std::string(kWhat) + ": length of a text");  // escaped
+    // printable() writes some bytes as four characters.
+    check_count(length, kMaxTextLength * 4, std::string(kWhat) + ": length of a text");
     text = checked_text(std::string(next(length)).c_str(), length, kWhat);
   }
   template <typename T, typename Each>
@@ -73,7 +75,7 @@ class Reader {
   std::string_view bytes_;
 };
 
-// One walk through the fields for both directions.
+// Each *_of function lists the fields of a struct once, for reading and for writing.
 template <typename Archive, typename Description>
 void texts_of(Archive& archive, Description& d) {
   for (auto* text : {&d.name, &d.vendor, &d.version, &d.build_id, &d.description})

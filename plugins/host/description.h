@@ -1,4 +1,4 @@
-// All that the runtime has to know of a plugin before it opens it.
+// What the runtime knows of a plugin that it has not loaded.
 #ifndef PLUGINS_HOST_DESCRIPTION_H_
 #define PLUGINS_HOST_DESCRIPTION_H_
 
@@ -14,40 +14,42 @@
 
 namespace plugins::host {
 
-// What an opened device says of itself now.
+// The state of a device at the moment it was asked.
 struct DeviceState {
   rt_memory_info memory{};
   rt_utilisation utilisation{};
-  std::string error;  // why it could not be opened or asked; "" if it was
+  std::string error;  // why the device could not be opened or asked; "" if it could
 };
 
-// A value: copied out of the process in which the plugin was looked at.
+// The facts about a plugin, copied from the child process that probed it.
 struct PluginDescription {
   CheckedFile file;
   std::string name, vendor, version, build_id, description;
   std::vector<std::string> interfaces;  // RT_INTERFACE_*
   std::vector<Plugin::OptionSpec> options;
-  std::vector<DeviceInfo> devices;  // usable or not
-  // The state of each device, where states were asked for; nullopt: the device is unusable, or its
-  // memory is the host's.
+  std::vector<DeviceInfo> devices;  // also the unusable ones
+  // The state of each device, if states were asked for, else empty. nullopt: the device is
+  // unusable, or its memory is host memory.
   std::vector<std::optional<DeviceState>> states;
   std::optional<rt_comm_properties> communicator;
 
+  // Whether the plugin offers the interface RT_INTERFACE_*.
   bool offers(std::string_view interface) const;
 };
 
-// Asks a plugin for everything but `file`. `begin` as in Plugin::load. With `states` the usable
-// devices whose memory is not the host's are opened for a moment. Throws Error.
+// Reads everything but `file` from a loaded plugin. `begin` is called with the name of each step,
+// as in Plugin::load. If `states` is true, usable devices that do not use host memory are opened
+// for a moment. Throws Error.
 PluginDescription describe(const std::shared_ptr<Plugin>& plugin, bool states,
                            const std::function<void(const char*)>& begin);
 
-// A description as bytes, for a process of the same build. `decode` believes nothing: it throws
-// Error (RT_ERROR_INTERNAL) for bytes that are not exactly one description within the limits of
-// limits.h. The file is not part of the bytes.
+// Converts a description to bytes for a process of the same build, and back. The bytes do not hold
+// `file`. `decode` trusts nothing: it throws Error (RT_ERROR_INTERNAL) unless the bytes are exactly
+// one description within the limits of limits.h.
 std::string encode(const PluginDescription& description);
 PluginDescription decode(std::string_view bytes);
 
-// Changes with the bytes that encode() makes.
+// Changes whenever the format of encode() changes.
 std::string encoding_version();
 
 }  // namespace plugins::host

@@ -8,6 +8,7 @@
 
 namespace plugins::host {
 
+// Owns a file descriptor. Movable; -1 means none.
 class Descriptor {
  public:
   explicit Descriptor(int number = -1) : number_(number) {}
@@ -17,6 +18,7 @@ class Descriptor {
     return *this;
   }
   ~Descriptor() { close(); }
+  // Closes the descriptor, if there is one.
   void close() {
     if (number_ >= 0) ::close(std::exchange(number_, -1));
   }

@@ -13,7 +13,8 @@
 namespace plugins::host {
 namespace {
 
-// "cpu:0: allocate 64 bytes", built only when a call fails.
+// Returns a function that builds a text like "cpu:0: allocate 64 bytes"; it is called only after an
+// error.
 auto during(const Device& device, const char* what) {
   return [&device, what] { return device.id() + ": " + what; };
 }
@@ -332,7 +333,7 @@ Support Device::query(const Operation& operation) {
   const auto what = [&] { return id_ + ": query " + operation.name; };
   Support support;
   rt_support c{};
-  // Usually the first pass is enough; a backend with more candidates is asked once more.
+  // One query is usually enough; a backend with more candidates is queried a second time.
   support.candidates.resize(8);
   for (int pass = 0; pass < 2; ++pass) {
     for (rt_candidate& candidate : support.candidates) {

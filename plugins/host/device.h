@@ -16,10 +16,12 @@ namespace plugins::host {
 
 class Device;
 
-// Device or pinned host memory; freed by the destructor. Keeps its device open. Movable.
+// Device memory or pinned host memory, uninitialised. Movable; the destructor frees it. Keeps its
+// device open.
 class Memory {
  public:
   Memory() = default;
+  // Allocates `bytes` > 0 bytes of `kind` RT_MEMORY_*. Throws RT_ERROR_OUT_OF_MEMORY with sizes.
   Memory(std::shared_ptr<Device> device, uint64_t bytes, int32_t kind);
   Memory(Memory&& other) noexcept;
   Memory& operator=(Memory&& other) noexcept;
@@ -35,7 +37,8 @@ class Memory {
   int32_t kind_ = RT_MEMORY_DEVICE;
 };
 
-// An in-order queue of work; calls on one stream must be serialized by the caller. Movable.
+// A queue that runs its work in order. The caller serializes the calls on one stream. Movable;
+// keeps its device open. The destructor waits for queued work. Equivalent to: cudaStream_t.
 class Stream {
  public:
   explicit Stream(std::shared_ptr<Device> device);
@@ -43,6 +46,7 @@ class Stream {
   Stream& operator=(Stream&& other) noexcept;
   ~Stream();
   void copy(void* destination, const void* source, uint64_t bytes);  // see rt_device_api.copy
+  // Queues a fill with a byte value of 0..255. synchronize() blocks until all queued work has run.
   void fill(void* destination, int value, uint64_t bytes);
   void synchronize();
   rt_stream* get() const { return stream_; }
@@ -53,16 +57,19 @@ class Stream {
   rt_stream* stream_ = nullptr;
 };
 
+// A point in the work of a stream. Movable; keeps its device open. Equivalent to: cudaEvent_t.
 class Event {
  public:
   explicit Event(std::shared_ptr<Device> device);
   Event(Event&& other) noexcept;
   Event& operator=(Event&& other) noexcept;
   ~Event();
+  // Completes when all work queued on the stream so far has run. Recording again replaces this.
   void record(Stream& stream);
-  void wait(Stream& stream);  // the stream waits, not the caller
-  void synchronize();         // the caller waits
-  bool query();
+  void wait(Stream& stream);  // the stream waits, the caller does not
+  void synchronize();         // blocks the caller
+  bool query();               // whether the event has completed; does not block
+  // The time between two completed records.
   static std::chrono::nanoseconds elapsed(Event& begin, Event& end);
 
  private:
@@ -70,17 +77,20 @@ class Event {
   rt_event* event_ = nullptr;
 };
 
-// A kernel plan. Movable. launch() may be called concurrently on different streams.
+// A plan: one operation on fixed shapes, ready to run. Movable; keeps its device open. launch() may
+// be called concurrently on different streams.
 class Kernel {
  public:
   Kernel() = default;
+  // Makes a plan; `operation` is used only during the call, except `operation.forward`.
   Kernel(std::shared_ptr<Device> device, const Operation& operation);
   Kernel(Kernel&& other) noexcept;
   Kernel& operator=(Kernel&& other) noexcept;
   ~Kernel();
   const rt_plan_info& info() const { return info_; }
   const rt_plan* get() const { return plan_; }
-  // Allocates nothing. `launch` is checked by the plugin, not here.
+  // Queues one run of the plan; allocates nothing. The host does not check `launch`, the plugin
+  // does.
   void launch(Stream& stream, const rt_launch& launch);
   explicit operator bool() const { return plan_ != nullptr; }
 
@@ -90,7 +100,7 @@ class Kernel {
   rt_plan_info info_{};
 };
 
-// Answer of Device::query.
+// The answer of Device::query; see rt_support.
 struct Support {
   int32_t level = RT_SUPPORT_REFUSED;
   uint32_t post_ops_fused = 0;
@@ -101,7 +111,7 @@ struct Support {
   std::vector<rt_candidate> candidates;
 };
 
-// A device as listed, opened or not.
+// A device that a plugin lists, usable or not.
 struct DeviceInfo {
   std::string plugin;
   int32_t index = 0;
@@ -110,21 +120,22 @@ struct DeviceInfo {
   bool usable() const { return (properties.flags & RT_DEVICE_USABLE) != 0; }
 };
 
-// Devices of a plugin, usable or not. Empty if it has no device table. `begin`, if given, hears
-// what is done next, as in Plugin::load.
+// The devices of a plugin, usable or not; empty if the plugin has no device table. `begin`, if
+// given, is called with the name of each step, as in Plugin::load.
 std::vector<DeviceInfo> list_devices(const Plugin& plugin,
                                      const std::function<void(const char*)>& begin = nullptr);
 
 struct DeviceOptions {
-  int32_t threads = 0;                         // 0: the device decides
-  std::map<std::string, std::string> options;  // [device.<plugin>]
+  int32_t threads = 0;                         // host threads; 0: the plugin chooses
+  std::map<std::string, std::string> options;  // keys of [device.<plugin>]
 };
 
-// An opened device. Thread-safe as the contract says.
+// An opened device; keeps its plugin loaded. Thread-safe as rt/device.h says. Objects that it makes
+// keep it open.
 class Device : public std::enable_shared_from_this<Device> {
  public:
-  // An index that does not exist is an Error that lists those that do; an unusable device one with
-  // its reason.
+  // Throws Error for an index that does not exist, with the list of those that do, for an unusable
+  // device, with its reason, and for an unknown option.
   static std::shared_ptr<Device> open(std::shared_ptr<Plugin> plugin, int32_t index,
                                       const DeviceOptions& options = {});
   ~Device();
@@ -134,16 +145,20 @@ class Device : public std::enable_shared_from_this<Device> {
   const std::string& id() const { return id_; }  // "cpu:0"
   const Plugin& plugin() const { return *plugin_; }
   const rt_device_properties& properties() const { return properties_; }
-  const DeviceOptions& options() const { return options_; }  // as it was opened with
+  const DeviceOptions& options() const { return options_; }  // the options given to open()
+  // Whether work runs in the calling thread, and whether the host may access device memory
+  // directly.
   bool is_inline() const { return (properties_.flags & RT_DEVICE_INLINE) != 0; }
   bool host_memory() const { return (properties_.flags & RT_DEVICE_HOST_MEMORY) != 0; }
 
+  // These make objects that keep the device open; see their classes.
   Memory allocate(uint64_t bytes, int32_t kind = RT_MEMORY_DEVICE);
   Stream create_stream();
   Event create_event();
   rt_memory_info memory_info();
-  rt_utilisation utilisation();  // of the whole device, -1 where it does not know
+  rt_utilisation utilisation();  // load of the whole device; -1: unknown
 
+  // Kernels, see rt_kernel_api. Throw RT_ERROR_UNSUPPORTED if the plugin offers no kernels.
   Support query(const Operation& operation);
   Kernel create_kernel(const Operation& operation);
   uint64_t layout_bytes(const rt_tensor_desc& tensor);

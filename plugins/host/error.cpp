@@ -8,7 +8,7 @@
 namespace plugins::host {
 namespace {
 
-// A plugin may forget the terminating NUL; never read past the array.
+// A plugin may forget the terminating NUL, so never read beyond the array.
 template <std::size_t N>
 std::string bounded_text(const char (&text)[N]) {
   return printable(std::string_view(text, strnlen(text, N)));

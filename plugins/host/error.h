@@ -9,6 +9,7 @@
 
 namespace plugins::host {
 
+// `code` is RT_ERROR_*; `scope` is RT_SCOPE_*, the object that cannot be used any more.
 class Error : public std::runtime_error {
  public:
   Error(rt_status code, const std::string& message, int32_t scope = RT_SCOPE_PROCESS)
@@ -26,13 +27,13 @@ class Error : public std::runtime_error {
   int32_t scope_;
 };
 
-// An empty rt_error to pass to a plugin.
+// An rt_error that is ready to be passed to a plugin.
 rt_error make_error();
 
-// "RT_ERROR_TIMEOUT"; "status 77" for a code that the contract does not know.
+// The name of a status: "RT_ERROR_TIMEOUT", or "status 77" for an unknown code.
 std::string status_name(rt_status status);
 
-// Throws Error unless `status` is RT_OK; `what` says what was tried, e.g. "cpu:0: allocate".
+// Throws Error unless `status` is RT_OK. `what` says what was tried: "cpu:0: allocate".
 void check(rt_status status, const rt_error& error, const std::string& what);
 
 }  // namespace plugins::host

@@ -1,5 +1,5 @@
-// What the host believes of the numbers and texts that a plugin gives: every one of them has a
-// bound, and one beyond it is refused where it enters the host.
+// Bounds of the numbers and texts that a plugin gives. The host checks every value when it enters
+// and refuses one beyond its bound.
 #ifndef PLUGINS_HOST_LIMITS_H_
 #define PLUGINS_HOST_LIMITS_H_
 
@@ -14,31 +14,33 @@
 
 namespace plugins::host {
 
-constexpr std::size_t kMaxNameLength = 31;  // fits rt_comm_properties.device_plugin with its NUL
-constexpr std::size_t kMaxTextLength = 1023;
+constexpr std::size_t kMaxNameLength = 31;    // fits rt_comm_properties.device_plugin with its NUL
+constexpr std::size_t kMaxTextLength = 1023;  // bytes
 constexpr uint32_t kMaxOptions = 256;
 constexpr int32_t kMaxDevices = 1024;
-constexpr uint64_t kMaxAlignment = uint64_t{2} << 20;  // a huge page
-constexpr uint64_t kMaxBytes = uint64_t{1} << 50;      // of one buffer or one device: 1 PiB
+constexpr uint64_t kMaxAlignment = uint64_t{2} << 20;  // bytes, one huge page
+constexpr uint64_t kMaxBytes = uint64_t{1} << 50;      // 1 PiB, of one buffer or one device
 constexpr uint32_t kMaxCandidates = 1024;
 constexpr uint32_t kMaxCapabilities = 1024;
 
-// Each of these throws Error (RT_ERROR_INTERNAL) that begins with `what` and says the value, what
-// was expected and that the plugin has to be corrected.
+// Every function below throws Error (RT_ERROR_INTERNAL) if a value is out of bounds. The message
+// begins with `what` and says the value, the expected value, and that the plugin has to be
+// corrected.
 
-// A text of at most `longest` bytes, made printable.
+// Returns the text, made printable. It may have at most `longest` bytes.
 std::string checked_text(const char* text, std::size_t longest, const std::string& what);
 
-// A name of a plugin: [a-z][a-z0-9_]*, at most kMaxNameLength (RT_ERROR_INVALID_ARGUMENT).
+// Checks the name of a plugin: [a-z][a-z0-9_]*, at most kMaxNameLength characters. Throws with
+// RT_ERROR_INVALID_ARGUMENT instead.
 void check_name(const std::string& name, const std::string& what);
 
-// 0 <= value <= most.
+// Checks 0 <= value <= most.
 void check_count(int64_t value, int64_t most, const std::string& what);
 
-// Checks a size that a plugin gives for device memory, a buffer or a layout.
+// Checks a size in bytes of device memory, a buffer or a layout: at most kMaxBytes.
 void check_bytes(uint64_t bytes, const std::string& what);
 
-// Also makes the texts printable and takes types out of the masks that this host does not know.
+// These check every field. They also make the texts printable and remove unknown types from masks.
 void check_properties(rt_device_properties& properties, const std::string& what);
 void check_properties(rt_comm_properties& properties, const std::string& what);
 void check_candidate(rt_candidate& candidate, const Operation& operation, const std::string& what);

@@ -36,7 +36,7 @@ std::string loader_words() {
   return words != nullptr ? printable(words) : "the loader gave no reason";
 }
 
-// Opens what is at the path now, if that is the file that was checked.
+// Opens the file that is at the path now and refuses it unless it is the file that was checked.
 Descriptor open_checked(const CheckedFile& file) {
   Descriptor descriptor(::open(file.path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   if (!descriptor) refuse(file, std::string("cannot be opened: ") + std::strerror(errno));
@@ -45,7 +45,7 @@ Descriptor open_checked(const CheckedFile& file) {
   return descriptor;
 }
 
-// All of it, in as many transfers as it takes; false: errno says why.
+// Reads exactly `bytes` bytes, in as many calls as needed. false: errno has the reason.
 bool read_at(const Descriptor& descriptor, void* to, std::size_t bytes, uint64_t offset) {
   for (std::size_t done = 0; done < bytes;) {
     const ssize_t got = ::pread(descriptor.get(), static_cast<char*>(to) + done, bytes - done,
@@ -58,7 +58,7 @@ bool read_at(const Descriptor& descriptor, void* to, std::size_t bytes, uint64_t
   return true;
 }
 
-// `bytes` from `offset` on are in the file, without overflow.
+// Refuses the file unless `bytes` bytes from `offset` on lie within it. The check cannot overflow.
 void check_part(const CheckedFile& file, const char* part, uint64_t offset, uint64_t bytes) {
   const uint64_t size = file.identity.bytes;
   if (offset <= size && bytes <= size - offset) return;
@@ -67,8 +67,8 @@ void check_part(const CheckedFile& file, const char* part, uint64_t offset, uint
                    std::to_string(size) + " bytes; build or copy it again");
 }
 
-// All that the headers speak of is there. What is no library of this kind of processor is left to
-// the loader, which has words for it.
+// Refuses the file unless everything that its ELF headers describe lies within it. A file that is
+// not an ELF library for this processor passes, because the loader has a message for it.
 void check_complete(const CheckedFile& file, const Descriptor& descriptor) {
   FileHeader header;
   if (!read_at(descriptor, &header, sizeof(header), 0) ||
@@ -87,7 +87,7 @@ void check_complete(const CheckedFile& file, const Descriptor& descriptor) {
   }
 }
 
-// The library that an address belongs to.
+// The library that holds the address; nullptr if there is none.
 const struct link_map* owner_of(void* address) {
   Dl_info info{};
   void* owner = nullptr;

@@ -5,7 +5,7 @@
 namespace plugins::host {
 namespace {
 
-// Levenshtein's distance, one row of the table at a time.
+// Levenshtein's distance. Only one row of the table is kept.
 std::size_t edit_distance(const std::string& a, const std::string& b) {
   std::vector<std::size_t> row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;

@@ -1,4 +1,4 @@
-// "Did you mean": the name that is nearest to a wrong one.
+// "Did you mean": finds the known name that is nearest to a wrong one.
 #ifndef PLUGINS_HOST_NEAREST_H_
 #define PLUGINS_HOST_NEAREST_H_
 
@@ -7,11 +7,11 @@
 
 namespace plugins::host {
 
-// The name with the smallest edit distance (insert, delete, replace), "" if none is near: more
-// than a third of the letters, and more than two, would have to change.
+// The name with the smallest edit distance (insert, delete, replace); "" if more than two letters,
+// and more than a third of them, would have to change.
 std::string nearest_name(const std::string& wanted, const std::vector<std::string>& names);
 
-// "a, b, c", or "none".
+// The names as "a, b, c", or "none".
 std::string join_names(const std::vector<std::string>& names);
 
 }  // namespace plugins::host

@@ -1,4 +1,4 @@
-// C++ values for the descriptions that cross the border, and the C view of them.
+// C++ values for the descriptions that cross the C border, and their C view.
 #ifndef PLUGINS_HOST_OPERATION_H_
 #define PLUGINS_HOST_OPERATION_H_
 
@@ -11,24 +11,28 @@
 
 namespace plugins::host {
 
-// Dense tensor description; see rt_tensor_desc.
+// Describes a tensor; see rt_tensor_desc. Throws Error (RT_ERROR_INVALID_ARGUMENT) for more than
+// RT_MAX_RANK dims or a negative one.
 rt_tensor_desc make_tensor_desc(rt_dtype dtype, const std::vector<int64_t>& dims,
                                 uint64_t layout = RT_LAYOUT_CANONICAL);
 
+// See rt_attribute.
 struct Attribute {
   std::string name;
   std::variant<int64_t, double> value;
   bool operator==(const Attribute&) const = default;
 };
 
+// See rt_post_op.
 struct PostOp {
   int32_t kind = 0;      // RT_POST_*
   int32_t function = 0;  // RT_ACTIVATION_* for the two activation kinds
-  int32_t operand = -1;  // index into Operation::inputs, -1: none
+  int32_t operand = -1;  // index into Operation::inputs; -1: none
   bool operator==(const PostOp&) const = default;
 };
 
-// An operation on fixed shapes; owns everything that rt_op_desc points to.
+// An operation on fixed shapes; see rt_op_desc. Owns everything that its C view points to, except
+// `forward`.
 struct Operation {
   std::string name;  // RT_OP_*
   std::vector<rt_tensor_desc> inputs;
@@ -40,7 +44,7 @@ struct Operation {
   uint32_t flags = 0;
 };
 
-// The C view of an Operation, valid while the Operation lives and does not change.
+// The C view of an Operation. It is valid while the Operation lives and does not change.
 class OperationView {
  public:
   explicit OperationView(const Operation& operation);

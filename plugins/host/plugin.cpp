@@ -16,7 +16,8 @@
 namespace plugins::host {
 namespace {
 
-// The functions of rt_host. No exception of ours may reach the plugin.
+// Runs the body of a function of rt_host. No exception of the host may reach the plugin, so every
+// one becomes a status.
 template <typename Body>
 rt_status answer(rt_error* error, Body&& body) noexcept {
   const auto fill = [error](rt_status code, const char* text) {
@@ -40,7 +41,7 @@ rt_status answer(rt_error* error, Body&& body) noexcept {
 
 const HostServices& services_of(void* context) { return *static_cast<HostServices*>(context); }
 
-// A line at a time, so that nothing within a text looks like a message of its own.
+// Logs line by line, so that no part of a plugin's text looks like a message of its own.
 void log_lines(const HostServices& services, int32_t level, std::string_view component,
                std::string_view text) {
   do {
@@ -111,7 +112,7 @@ rt_host make_host(HostServices& services) {
   return host;
 }
 
-// "1" or "1 to 2"
+// "1", or "1 to 2".
 std::string versions(uint32_t first, uint32_t last) {
   return first == last ? std::to_string(first)
                        : std::to_string(first) + " to " + std::to_string(last);
@@ -128,7 +129,7 @@ bool speaks(const rt_negotiation& n) {
   return n.plugin_major >= n.host_major_min && n.plugin_major <= n.host_major_max;
 }
 
-// Runs the entry; returns an instance of a version that the host speaks.
+// Calls the entry and returns an instance whose version the host speaks.
 const rt_plugin* enter(rt_plugin_entry_fn entry, const rt_host& host, const std::string& who) {
   rt_negotiation negotiation{.size = sizeof(rt_negotiation),
                              .host_major_min = RT_ABI_MAJOR,
@@ -140,7 +141,8 @@ const rt_plugin* enter(rt_plugin_entry_fn entry, const rt_host& host, const std:
   const rt_status status = call_status(
       error, describe, [&](rt_error* e) { return entry(&host, &negotiation, &plugin, e); });
   if (status == RT_ERROR_VERSION || (status == RT_OK && !speaks(negotiation))) {
-    // An instance of another version cannot be shut down either: its struct is unknown here.
+    // An instance of another version cannot be shut down either: the layout of its struct is
+    // unknown.
     const std::string words =
         printable(std::string_view(error.message, strnlen(error.message, sizeof(error.message))));
     throw Error(RT_ERROR_VERSION, who + ": " + other_version(negotiation) +
@@ -153,8 +155,8 @@ const rt_plugin* enter(rt_plugin_entry_fn entry, const rt_host& host, const std:
   return plugin;
 }
 
-// What the instance's struct must have before anything in it is used. Appended fields are copied
-// only as far as the plugin has them.
+// Copies the instance after checking that its struct is long enough. Fields beyond those that this
+// host knows are left out.
 rt_plugin copy_instance(const rt_plugin& offered, const std::string& who) {
   if (offered.size < sizeof(rt_plugin)) {
     throw Error(RT_ERROR_VERSION, who + ": its rt_plugin has " + std::to_string(offered.size) +
@@ -222,7 +224,7 @@ struct Plugin::State {
   std::filesystem::path path;
   HostServices services;
   rt_host host{};
-  std::optional<rt_plugin> instance;  // set: shutdown is due
+  std::optional<rt_plugin> instance;  // set from the entry on: the destructor calls shutdown
   std::string name, vendor, version, build_id, description;
   Tables tables;
   std::vector<OptionSpec> options;
@@ -266,7 +268,7 @@ std::shared_ptr<Plugin> Plugin::load(const CheckedFile& file, const HostServices
   begin("its entry ran");
   const rt_plugin copy = copy_instance(*enter(entry, state->host, who), who);
   require_slot(copy.shutdown, "shutdown", who);
-  state->instance = copy;  // from here on a refusal shuts it down
+  state->instance = copy;  // from here on a refusal also calls shutdown
   check_instance(copy, who);
   const auto text = [&](const char* value, const char* field) {
     return checked_text(value, kMaxTextLength, who + ": " + field);

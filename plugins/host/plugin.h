@@ -18,31 +18,33 @@
 
 namespace plugins::host {
 
-// What the host offers to its plugins; see rt_host. Copied; the functions may be called from any
-// thread. Empty ones are not offered.
+// The functions that the host offers to its plugins; see rt_host for each of them. Copied into each
+// plugin. The functions must be callable from any thread. An empty function is not offered.
 struct HostServices {
   std::function<void(int32_t level, const std::string& component, const std::string& text)> log =
       nullptr;
   std::function<void(const std::string& key, const std::string& value)> kv_set = nullptr;
-  // Waits until the key exists; throws Error (RT_ERROR_TIMEOUT) when the deadline has passed.
+  // Waits until the key exists; throws Error (RT_ERROR_TIMEOUT) if that takes longer than
+  // `timeout`.
   std::function<std::string(const std::string& key, std::chrono::nanoseconds timeout)> kv_get =
       nullptr;
   std::function<void(const char* name)> span_begin = nullptr;
   std::function<void()> span_end = nullptr;
 };
 
-// Never unloaded from the process (dlclose is unsafe with thread pools); the *instance* is shut
-// down by the destructor. Thread-safe: immutable after loading.
+// A loaded plugin. Immutable after loading, and so thread-safe. The destructor shuts the *instance*
+// down; the library stays in the process, because dlclose is unsafe with thread pools.
 class Plugin {
  public:
   // Loads the library at `path` into this process and makes an instance. Throws Error naming the
-  // path and why check_file (trust.h) refuses it, the loader's words, both versions, the missing
-  // slot, or the number that cannot be true. A library that hangs or ends the process does so to
-  // this one: Registry::open comes after a look at it from a child process.
+  // path and one of: why check_file (trust.h) refuses it, the loader's message, both versions, the
+  // missing slot, the value out of bounds. A library that hangs or ends the process does so in this
+  // process; Registry::open therefore loads only plugins that were probed in a child process
+  // before.
   static std::shared_ptr<Plugin> load(const std::filesystem::path& path,
                                       const HostServices& services);
-  // The same for a file that was checked. `begin` hears what is done next, as "its entry ran":
-  // words for the end of "did not answer while ...".
+  // The same for a file that was checked already. `begin` is called before each step with a text
+  // like "its entry ran", which ends the message "did not answer while ...".
   static std::shared_ptr<Plugin> load(const CheckedFile& file, const HostServices& services,
                                       const std::function<void(const char*)>& begin);
   ~Plugin();
@@ -55,22 +57,25 @@ class Plugin {
   const std::string& build_id() const;
   const std::string& description() const;
   const std::filesystem::path& path() const;
+  // rt_plugin.self, the first argument of the tables' functions.
   void* self() const;
 
-  // Tables, complete and checked; nullptr if the plugin does not offer the interface.
+  // The tables of the plugin, checked and complete; nullptr if the plugin does not offer the
+  // interface.
   const rt_device_api* device_api() const;
   const rt_kernel_api* kernel_api() const;
   const rt_communicator_api* communicator_api() const;
   const rt_capture_api* capture_api() const;
 
+  // A key that the plugin understands; see rt_option_spec.
   struct OptionSpec {
     std::string key, default_value, description;
     int32_t type;
   };
   const std::vector<OptionSpec>& options() const;
 
-  // Says something about this plugin through HostServices::log, if there is one. Never throws: the
-  // destructors of the handles report here what a plugin threw at them.
+  // Logs a message about this plugin through HostServices::log, if there is one. Never throws, so
+  // that the destructors of the handles can report what a plugin threw at them.
   void log(int32_t level, const std::string& text) const noexcept;
 
  private:

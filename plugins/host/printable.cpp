@@ -15,9 +15,9 @@ bool continues(std::string_view text, std::size_t i) {
   return i < text.size() && (static_cast<unsigned char>(text[i]) & 0xC0) == 0x80;
 }
 
-// The UTF-8 character at the front of `text`, which is not empty.
+// The UTF-8 character at the front of `text`, which must not be empty.
 Character first_character(std::string_view text) {
-  static constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};  // shorter forms are invalid
+  static constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};  // smallest code by length
   const auto lead = static_cast<unsigned char>(text[0]);
   if (lead < 0x80) return {1, lead, true};
   const std::size_t bytes = lead >> 5 == 0x6 ? 2 : lead >> 4 == 0xE ? 3 : lead >> 3 == 0x1E ? 4 : 0;
@@ -32,7 +32,7 @@ Character first_character(std::string_view text) {
 }
 
 // C0 and C1 controls (terminals obey both), DEL, line and paragraph separators, and the marks that
-// make a text read in another order than it is stored.
+// change the direction of writing.
 bool is_control(uint32_t code) {
   return code < 0x20 || (code >= 0x7F && code <= 0x9F) || code == 0x2028 || code == 0x2029 ||
          (code >= 0x202A && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069);

@@ -1,4 +1,4 @@
-// Text that plugins give, made fit for terminals, logs and JSON.
+// Makes texts of plugins safe for terminals, logs and JSON.
 #ifndef PLUGINS_HOST_PRINTABLE_H_
 #define PLUGINS_HOST_PRINTABLE_H_
 
@@ -10,14 +10,14 @@
 
 namespace plugins::host {
 
-// The text with every control character, every mark that reverses the direction of writing, and
-// every byte that is not UTF-8 written as "\x1b". Every text of a plugin goes through here where it
-// enters the host, so nothing behind it has to think of terminals. Text that is printable already
-// comes back as it is.
+// Returns the text with every control character, every mark that changes the direction of writing,
+// and every byte that is not UTF-8 in the form "\x1b". Text without these is returned unchanged.
+// Every text of a plugin passes through this function where it enters the host, so that no other
+// code has to protect terminals.
 std::string printable(std::string_view text);
 
-// The same for a fixed array of the contract. The plugin may have forgotten the terminating NUL;
-// what does not fit is cut off.
+// The same for a fixed array of the contract. The plugin may have forgotten the terminating NUL.
+// Text that does not fit any more is cut off.
 template <std::size_t N>
 void make_printable(char (&text)[N]) {
   const std::string clean = printable(std::string_view(text, strnlen(text, N)));

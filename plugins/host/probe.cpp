@@ -16,10 +16,10 @@ namespace {
 
 using Clock = Child::Clock;
 
-constexpr std::size_t kMostChildren = 32;  // at a time
+constexpr std::size_t kMostChildren = 32;  // children that run at the same time
 
 struct Job {
-  std::size_t index;  // of the file
+  std::size_t index;  // index of the file
   Child child;
 };
 
@@ -60,13 +60,13 @@ class Probe {
                                   Clock::now() + options_.deadline)});
   }
 
-  // Until one of the children writes, or the first deadline is over.
+  // Waits until a child writes or the first deadline has passed.
   void wait() {
     std::vector<pollfd> descriptors;
     Clock::time_point first = Clock::time_point::max();
     for (const Job& job : jobs_) {
       descriptors.push_back({job.child.answer_descriptor(), POLLIN, 0});
-      descriptors.push_back({job.child.output_descriptor(), POLLIN, 0});  // -1 is passed over
+      descriptors.push_back({job.child.output_descriptor(), POLLIN, 0});  // poll() ignores -1
       first = std::min(first, job.child.deadline());
     }
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(first - Clock::now());
@@ -74,7 +74,7 @@ class Probe {
            static_cast<int>(std::max<int64_t>(left.count(), 0)));
   }
 
-  // true: there is a result.
+  // Handles what a child has sent; returns true once its result is known.
   bool serve(Job& job) {
     Child& child = job.child;
     if (child.output_descriptor() >= 0) child.read_output();
@@ -87,7 +87,7 @@ class Probe {
     return true;
   }
 
-  // What goes wrong before the plugin is touched is a fault of plugin_probe.
+  // Throws if something went wrong before the plugin was touched: that is a fault of plugin_probe.
   void check_probe(const Answer& answer, Child& child, bool late) const {
     if (answer.hello == encoding_version()) return;
     const std::string program = "the program that looks at plugins, " + options_.program.string();

@@ -1,5 +1,5 @@
-// Looks at plugins from child processes, so that one that hangs, ends its process or writes where
-// it should not cannot do that to this one.
+// Probes plugins in child processes, so that a plugin that hangs, ends its process or writes to
+// wrong places cannot harm this process.
 #ifndef PLUGINS_HOST_PROBE_H_
 #define PLUGINS_HOST_PROBE_H_
 
@@ -14,26 +14,27 @@
 
 namespace plugins::host {
 
-// For all that a plugin is asked before it is used: to be loaded, to start its vendor's driver and
-// to list its devices. Drivers of machines with many GPUs take seconds for that.
+// Deadline of one probe: loading the library, starting the vendor's driver and listing the devices.
+// Drivers take seconds for that on machines with many GPUs.
 constexpr std::chrono::milliseconds kProbeDeadline{20'000};
 
-// plugin_probe: <prefix>/libexec/runtime/plugin_probe.
+// How to probe. `program` is the path of plugin_probe: <prefix>/libexec/runtime/plugin_probe.
 struct ProbeOptions {
   std::filesystem::path program;
-  bool states = false;  // PluginDescription::states
+  bool states = false;  // whether to fill PluginDescription::states
   std::chrono::milliseconds deadline = kProbeDeadline;
 };
 
-// One of the two.
+// Either the description or the reason is set.
 struct ProbeResult {
   std::optional<PluginDescription> description;
   std::string reason;  // why the plugin is rejected
 };
 
-// One result for each file, in their order. The children run beside each other, each with the
-// deadline counted from its own start; all have ended at the return. Throws Error
-// (RT_ERROR_UNAVAILABLE) when plugin_probe itself cannot be started, or is of another build.
+// Probes the files and returns one result for each, in the same order. Up to 32 children run at the
+// same time; the deadline of each counts from its own start. All have ended when the function
+// returns. Throws Error (RT_ERROR_UNAVAILABLE) if plugin_probe itself cannot be started or comes
+// from another build.
 std::vector<ProbeResult> probe(const std::vector<CheckedFile>& files, const ProbeOptions& options);
 
 }  // namespace plugins::host

@@ -1,5 +1,5 @@
-// plugin_probe: looks at one plugin and writes what it found to descriptor 3. Started by probe.cpp,
-// a process for each plugin.
+// plugin_probe: examines one plugin and writes its description to file descriptor 3. probe.cpp
+// starts one such process for each plugin.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -29,13 +29,14 @@ void write_frame(Frame kind, std::string_view payload) {
   while (!rest.empty()) {
     const ssize_t wrote = ::write(plugins::host::kAnswerDescriptor, rest.data(), rest.size());
     if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) ::_exit(1);  // nobody reads any more
+    if (wrote <= 0) ::_exit(1);  // the parent reads no more
     rest.remove_prefix(static_cast<std::size_t>(wrote));
   }
 }
 
-// A fault of a plugin is answered by the parent; a file with the memory of this process would only
-// cost time. The parent's end ends this process, however the parent ended.
+// Turns off core files: the parent reports a crash of the plugin, and writing the memory of this
+// process to a file would only take time. Makes the kernel kill this process when the parent ends,
+// however it ends.
 void prepare(pid_t parent) {
   const rlimit none{0, 0};
   ::setrlimit(RLIMIT_CORE, &none);
@@ -49,7 +50,7 @@ plugins::host::CheckedFile file_of(char** words) {
       words[1], words[2], {number(3), number(4), number(5), std::strtoll(words[6], nullptr, 10)}};
 }
 
-// Messages of a plugin go to the standard error output, whose end the parent keeps.
+// Writes warnings and errors of the plugin to standard error; the parent keeps the end of it.
 plugins::host::HostServices services() {
   plugins::host::HostServices services;
   services.log = [](int32_t level, const std::string&, const std::string& text) {
@@ -60,7 +61,7 @@ plugins::host::HostServices services() {
 
 void look_at(const plugins::host::CheckedFile& file, bool states) {
   const auto begin = [](const char* step) { write_frame(Frame::kStep, step); };
-  std::shared_ptr<plugins::host::Plugin> plugin;  // shut down after the answer, if at all
+  std::shared_ptr<plugins::host::Plugin> plugin;  // outlives the answer
   try {
     plugin = plugins::host::Plugin::load(file, services(), begin);
     const auto description = plugins::host::describe(plugin, states, begin);
@@ -68,7 +69,7 @@ void look_at(const plugins::host::CheckedFile& file, bool states) {
   } catch (const std::exception& error) {
     write_frame(Frame::kRefusal, error.what());
   }
-  ::_exit(0);  // without shutdown: the end of a process cleans up faster, and cannot hang
+  ::_exit(0);  // without shutdown: ending the process cleans up faster and cannot hang
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ Recording::Recording(Stream& stream, const std::function<void()>& work) : device
   try {
     work();
   } catch (...) {
-    api.end(stream.get(), nullptr, nullptr);  // the first failure is the one to report
+    api.end(stream.get(), nullptr, nullptr);  // `work` failed first, so its exception is reported
     throw;
   }
   call([&] { return device_->id() + ": end a recording"; },

@@ -1,4 +1,4 @@
-// A step that is queued with one call: the host's handle over rt/capture.h.
+// The host's handle over rt/capture.h: recorded work that one call queues again.
 #ifndef PLUGINS_HOST_RECORDING_H_
 #define PLUGINS_HOST_RECORDING_H_
 
@@ -8,16 +8,18 @@
 
 namespace plugins::host {
 
-// Work of a stream. Movable; keeps its device open, and what the work uses must stay where it is.
+// Recorded work of a stream. Movable. Keeps its device open; the memory and plans that the work
+// uses must outlive it. Equivalent to: torch.cuda.CUDAGraph.
 class Recording {
  public:
   Recording() = default;
-  // What `work` queues on the stream is recorded and does not run. Throws what `work` throws, or
-  // Error with the device's words if something cannot be recorded; the stream works as before then.
+  // Records what `work` queues on the stream; it does not run. Throws what `work` throws, or Error
+  // with the device's message if something cannot be recorded; the stream then works as before.
   Recording(Stream& stream, const std::function<void()>& work);
   Recording(Recording&& other) noexcept;
   Recording& operator=(Recording&& other) noexcept;
   ~Recording();
+  // Queues the recorded work. A recording may run on only one stream at a time.
   void replay(Stream& stream);
   explicit operator bool() const { return recording_ != nullptr; }
 

@@ -26,7 +26,7 @@ std::vector<fs::path> split_environment(const char* text) {
   return paths;
 }
 
-// The *.so files of a folder, by name, so that the order does not depend on the file system.
+// The *.so files of a folder, sorted by name, so that the order does not depend on the file system.
 std::vector<fs::path> libraries_in(const fs::path& folder, std::error_code& error) {
   std::vector<fs::path> libraries;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
@@ -40,23 +40,23 @@ bool has_parent_reference(const fs::path& path) {
   return std::find(path.begin(), path.end(), "..") != path.end();
 }
 
-// What was found at one place of the search path: a library to look at, or why it is rejected.
+// One finding of the search: a library to probe, or the reason why it is rejected.
 struct Finding {
   fs::path path;
   std::optional<CheckedFile> file;
   std::string reason;
 };
 
-// A rejection has the path in a field of its own.
+// Removes the path from a message, because a rejection has the path in a field of its own.
 std::string without_path(const std::string& message, const fs::path& path) {
   const std::string prefix = "plugin " + printable(path.string()) + ": ";
   return message.starts_with(prefix) ? message.substr(prefix.size()) : message;
 }
 
-// Collects findings, entry by entry of the search path.
+// Collects the findings of all entries of the search path.
 class Scan {
  public:
-  // `optional`: an entry that does not exist is no rejection.
+  // `optional`: an entry that does not exist is not a rejection.
   void add_entry(const fs::path& entry, const std::string& origin, bool optional) {
     if (!entry.is_absolute() || has_parent_reference(entry)) {
       reject(entry, origin + " names it by a relative path or with '..'; write an absolute path");
@@ -83,7 +83,7 @@ class Scan {
   }
 
   void add_library(const fs::path& library) {
-    // The same file by two entries of the search path is one plugin, not a conflict of names.
+    // A file that two entries of the search path lead to is one plugin, not a conflict of names.
     std::error_code error;
     const fs::path real = fs::weakly_canonical(library, error);
     if (!error && !seen_.insert(real).second) return;
@@ -107,7 +107,7 @@ fs::path program_folder() {
   return fs::read_symlink("/proc/self/exe", error).parent_path();
 }
 
-// Where plugin_probe may be; see SearchPath::probe.
+// The paths at which plugin_probe may be; see SearchPath::probe.
 std::vector<fs::path> probe_places(const SearchPath& path) {
   constexpr const char* kPlace = "libexec/runtime/plugin_probe";
   std::vector<fs::path> places;
@@ -124,7 +124,7 @@ std::vector<fs::path> probe_places(const SearchPath& path) {
   return places;
 }
 
-// The first that exists, if nobody could have replaced it.
+// Returns the first path that exists; throws unless check_file trusts it.
 fs::path find_probe(const SearchPath& path) {
   std::vector<std::string> looked;
   for (const fs::path& place : probe_places(path)) {

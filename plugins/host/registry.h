@@ -1,5 +1,5 @@
-// Finds plugins, looks at them from outside, opens those that are used, remembers why the others
-// were rejected.
+// Finds plugins, probes them in child processes, opens those that are used, and remembers why the
+// others were rejected.
 #ifndef PLUGINS_HOST_REGISTRY_H_
 #define PLUGINS_HOST_REGISTRY_H_
 
@@ -16,54 +16,60 @@
 
 namespace plugins::host {
 
-// Where plugins are looked for, in this order; the current folder and LD_LIBRARY_PATH never are.
+// The places that are searched for plugins, in this order. The current folder and LD_LIBRARY_PATH
+// are never searched.
 struct SearchPath {
   std::vector<std::filesystem::path>
       configured;  // [plugins] path of the configuration: folders or files, absolute
   std::vector<std::filesystem::path>
       environment;                 // RUNTIME_PLUGIN_PATH; relative entries are rejected
   std::filesystem::path built_in;  // <folder of the executable>/../lib/runtime/plugins
-  // plugin_probe of the build that this program was linked from, if it knows that place. Otherwise
-  // it is looked for in <folder of the executable>/../libexec/runtime and, beside every folder
-  // <prefix>/lib/runtime/plugins above, in <prefix>/libexec/runtime.
+  // Path of the plugin_probe of the build that this program was linked from; empty if unknown. If
+  // it is empty or does not exist, plugin_probe is searched for in <folder of the
+  // executable>/../libexec/runtime and, for every configured or environment folder
+  // <prefix>/lib/runtime/plugins, in <prefix>/libexec/runtime.
   std::filesystem::path probe;
 
-  // Environment and built-in folder of this process, plus `configured`.
+  // The environment and built-in folder of this process, plus `configured`.
   static SearchPath standard(std::vector<std::filesystem::path> configured = {});
 };
 
+// A library or folder that was passed over.
 struct Rejection {
   std::filesystem::path path;
-  std::string reason;  // printable
+  std::string reason;  // made printable already
 };
 
-// How plugins are looked at; see ProbeOptions.
+// How plugins are probed; see ProbeOptions.
 struct RegistryOptions {
   bool states = false;
   std::chrono::milliseconds deadline = kProbeDeadline;
 };
 
-// Thread-safe. A plugin name found twice: the first wins, the second is a rejection.
+// The plugins of a search path. Thread-safe. If two plugins have the same name, the first wins and
+// the second is a rejection.
 class Registry {
  public:
-  // Looks at every *.so of the search path from a child process each; none is loaded into this one.
-  // A bad plugin becomes a rejection. Throws Error (RT_ERROR_UNAVAILABLE) when there are plugins
-  // and plugin_probe was not found, is not trusted, or does not start.
+  // Probes every *.so of the search path in a child process of its own; loads none into this
+  // process. A bad plugin becomes a rejection. Throws Error (RT_ERROR_UNAVAILABLE) if there are
+  // plugins and plugin_probe was not found, is not trusted, or does not start.
   Registry(const SearchPath& path, const HostServices& services,
            const RegistryOptions& options = {});
 
   const std::vector<PluginDescription>& plugins() const { return plugins_; }
   const std::vector<Rejection>& rejections() const { return rejections_; }
 
-  // Says through HostServices::log which libraries were passed over, and why.
+  // Logs through HostServices::log which libraries were passed over, and why.
   void log_rejections() const;
 
-  // The plugin of that name; Error (RT_ERROR_UNAVAILABLE) that lists the names there are, the
-  // nearest one, the rejections and the folders searched.
+  // Returns the plugin of that name. Throws Error (RT_ERROR_UNAVAILABLE) with the known names, the
+  // nearest one, the rejections and the folders searched. The reference lives as long as the
+  // registry.
   const PluginDescription& require(const std::string& name) const;
 
-  // The same, loaded into this process: once, later calls get the same instance, which lives as
-  // long as the registry or its users. Throws what require() and Plugin::load throw.
+  // Loads the plugin of that name into this process, once: later calls return the same instance,
+  // which lives until both the registry and all users have released it. Throws what require() and
+  // Plugin::load throw.
   std::shared_ptr<Plugin> open(const std::string& name) const;
 
  private:

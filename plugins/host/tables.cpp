@@ -47,7 +47,7 @@ constexpr SlotSpec kCommunicatorSlots[] = {
 
 constexpr SlotSpec kCaptureSlots[] = {{"begin"}, {"end"}, {"replay"}, {"destroy"}};
 
-// Every table begins with its size and version; function pointers follow.
+// Every table begins with its size and version, followed by function pointers.
 struct Header {
   uint32_t size;
   uint32_t version;
@@ -83,7 +83,7 @@ void check_header(const Header& header, const Interface& interface, const std::s
   }
 }
 
-// `table` is the host-sized copy.
+// `table` is the copy in the host's size.
 void check_slots(const std::byte* table, const Interface& interface, const std::string& who) {
   for (std::size_t i = 0; i < interface.slots.size(); ++i) {
     Slot slot;
@@ -104,7 +104,8 @@ const void* ask(const rt_plugin& plugin, const Interface& interface, const std::
   }
 }
 
-// nullopt: not offered. Slots that precede the last mandatory one are mandatory in all tables.
+// Returns nullopt if the plugin does not offer the table. In all tables, mandatory slots come
+// before optional ones.
 template <typename Table>
 std::optional<Table> adopt(const rt_plugin& plugin, const char* name, uint32_t version,
                            std::span<const SlotSpec> slots, const std::string& who) {

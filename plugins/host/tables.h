@@ -1,4 +1,4 @@
-// Adopting the function tables that a plugin answers with.
+// Copies and checks the function tables of a plugin.
 #ifndef PLUGINS_HOST_TABLES_H_
 #define PLUGINS_HOST_TABLES_H_
 
@@ -13,8 +13,9 @@
 
 namespace plugins::host {
 
-// A table as this host knows it: a copy, because the plugin's may be shorter (older plugin) or
-// longer (newer plugin). What the plugin does not have is NULL; mandatory slots are there.
+// Copies of a plugin's tables in the size that this host knows, because those of the plugin may be
+// shorter (older plugin) or longer (newer plugin). Slots that the plugin does not have are NULL;
+// mandatory slots are always set. nullopt: the plugin does not offer the table.
 struct Tables {
   std::optional<rt_device_api> device;
   std::optional<rt_kernel_api> kernel;
@@ -22,8 +23,9 @@ struct Tables {
   std::optional<rt_capture_api> capture;
 };
 
-// Asks for every interface that this host knows. Throws Error, beginning with `who`, for a table
-// of another version, one that is too short, an empty slot, or a plugin without any interface.
+// Asks for every interface that this host knows. Throws Error, with `who` at the front, for a table
+// of another version, a table that is too short, an empty mandatory slot, a plugin without any
+// device, kernel or communicator table, and a kernel table without a device table.
 Tables adopt_tables(const rt_plugin& plugin, const std::string& who);
 
 }  // namespace plugins::host

@@ -26,13 +26,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMaxLinks = 40;  // as the kernel
+constexpr int kMaxLinks = 40;  // the limit of the Linux kernel
 
 [[noreturn]] void refuse(const std::string& what, const std::string& reason) {
   throw Error(RT_ERROR_UNAVAILABLE, what + ": " + reason);
 }
 
-// Answers of getpw*_r and getgr*_r; false if there is none.
+// Calls getpw*_r or getgr*_r with a buffer that grows until the entry fits; false if there is no
+// entry.
 template <typename Entry, typename Ask>
 bool look_up(Entry& entry, std::vector<char>& buffer, Ask&& ask) {
   buffer.resize(1024);
@@ -42,7 +43,7 @@ bool look_up(Entry& entry, std::vector<char>& buffer, Ask&& ask) {
   return found != nullptr;
 }
 
-// "uid 1000 (ada)"
+// For example "uid 1000 (ada)".
 std::string user_name(uid_t user) {
   passwd entry{};
   std::vector<char> buffer;
@@ -53,8 +54,8 @@ std::string user_name(uid_t user) {
   return known ? number + " (" + printable(entry.pw_name) + ")" : number;
 }
 
-// Whether only `users` are in the group: it has the name of one of them, is his primary group and
-// has no other member.
+// Whether the group belongs to one of `users` alone: it has the name of that user, is the user's
+// primary group and has no other member.
 bool is_private_group(gid_t group, const std::set<uid_t>& users) {
   struct group entry {};
   std::vector<char> buffer, user_buffer;
@@ -73,10 +74,11 @@ bool is_private_group(gid_t group, const std::set<uid_t>& users) {
          user.pw_gid == group && users.contains(user.pw_uid);
 }
 
-// Who has a say in what this process runs anyway.
+// The users who can change the running program anyway.
 struct Trusted {
-  std::set<uid_t> users;                      // root, this user, the owners of the program
-  std::set<std::pair<dev_t, ino_t>> folders;  // those above the program
+  std::set<uid_t> users;  // root, the user of this process, the owners of the program and of the
+                          // folders above it
+  std::set<std::pair<dev_t, ino_t>> folders;  // the folders above the program
 };
 
 Trusted trusted() {
@@ -107,7 +109,7 @@ FileIdentity identity_in(const struct stat& status) {
           int64_t{modified.tv_sec} * 1'000'000'000 + modified.tv_nsec};
 }
 
-// One way from the root to a file.
+// Follows one path from the root to a file.
 class Walk {
  public:
   Walk(const fs::path& path, std::string what)
@@ -142,7 +144,7 @@ class Walk {
     enter("/", status_of(here_, "/"));
   }
 
-  // Goes on to the entry of that name in `here_`, a folder that was checked.
+  // Steps into the entry `name` of `here_`, a folder that was checked.
   void step(const std::string& name) {
     const fs::path path = name == ".." ? real_.parent_path() : real_ / name;
     if (!result_.path.empty()) refuse(what_, shown(result_.path) + " is not a folder");
@@ -217,7 +219,7 @@ class Walk {
                       "), so others could have replaced it; run: " + change + "-w " + shown(path));
   }
 
-  // Links and files may not lie in a folder like /tmp, where anybody can put one.
+  // Refuses links and files in a folder like /tmp, where anybody can create one.
   void check_holder(const fs::path& path) const {
     if (!open_to_others_) return;
     refuse(what_, shown(path) + " lies in a folder where others can put files too (" +
@@ -241,7 +243,7 @@ class Walk {
   CheckedFile result_;
   Descriptor here_;              // the folder reached so far
   fs::path real_;                // its path, without links
-  bool open_to_others_ = false;  // others may put files into it
+  bool open_to_others_ = false;  // others may create files in here_
   std::deque<std::string> rest_;
   int links_ = 0;
 };

@@ -1,4 +1,4 @@
-// Which files may give code to this process: who could have written or replaced them.
+// Decides which files may supply code to this process, by who could have written or replaced them.
 #ifndef PLUGINS_HOST_TRUST_H_
 #define PLUGINS_HOST_TRUST_H_
 
@@ -7,7 +7,7 @@
 
 namespace plugins::host {
 
-// Tells whether a path still leads to the file that was checked.
+// Identifies a file, to tell whether a path still leads to the file that was checked.
 struct FileIdentity {
   uint64_t device = 0;
   uint64_t inode = 0;
@@ -16,29 +16,30 @@ struct FileIdentity {
   bool operator==(const FileIdentity&) const = default;
 };
 
+// A file that check_file() has accepted.
 struct CheckedFile {
-  std::filesystem::path named;  // as it was asked for
-  std::filesystem::path path;   // absolute, without links: this one is opened
+  std::filesystem::path named;  // the path as the caller gave it
+  std::filesystem::path path;   // absolute, without links; this path is opened
   FileIdentity identity;
 };
 
-// Follows `path` from the root, folder by folder and link by link, on descriptors, and checks
-// whatever it comes through. Throws Error with the reason, the mode or owner, and the remedy unless
-//  - the path is absolute and without "..", and ends at a regular file;
+// Follows `path` from the root, folder by folder and link by link, on file descriptors, and checks
+// every folder, link and file on the way. `what` begins the messages: "plugin /opt/libx.so". Throws
+// Error with the reason, the mode or owner, and the remedy, unless
+//  - the path is absolute, has no "..", and ends at a regular file;
 //  - every folder, every link and the file belong to root, to the user who runs this process, or to
-//    a user who owns the running program or a folder above it: that user could have changed the
-//    program as well (a build folder of a user who then calls sudo; a container's mapped users);
-//  - nobody else can write them, folders above the running program excepted: who can write those
-//  can
-//    replace the program. A group counts as somebody else unless it is the private group of one of
-//    these users (same name, primary group, no other member), as `umask 002` makes them.
-//  - A folder that others can write, but where only owners can remove (/tmp), may lead to another
-//    folder; it may hold neither the file nor a link to it.
-// `what` begins the messages: "plugin /opt/libx.so".
+//    a user who owns the running program or a folder above it. That user could have changed the
+//    program as well (a build folder of a user who then calls sudo; the mapped users of a
+//    container);
+//  - nobody else can write them. Folders above the running program are excepted: anybody who can
+//    write those can replace the program. A group counts as somebody else unless it is the private
+//    group of one of these users (same name, primary group, no other member), as with `umask 002`;
+//  - neither the file nor a link lies directly in a folder that others can write but where only
+//    owners can remove entries (/tmp). Such a folder may lead to another folder.
 CheckedFile check_file(const std::filesystem::path& path, const std::string& what);
 
-// The identity of the file behind an open descriptor. `what` begins the message of the Error that
-// this throws if fstat() fails.
+// The identity of the file behind an open descriptor. Throws Error, with `what` at the front, if
+// fstat() fails.
 FileIdentity identity_of(int descriptor, const std::string& what);
 
 }  // namespace plugins::host

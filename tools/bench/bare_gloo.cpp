@@ -1,11 +1,11 @@
-// All-reduce of float32 sums among processes of this machine: Gloo called directly (ring, and
-// halving with doubling), beside the plugin `gloo` of this project when its library is given.
+// Measures all-reduces of float32 sums among processes of this machine: Gloo called directly (ring
+// and halving-doubling), and the plugin `gloo` of this project if its library is given.
 //
 //   bare_gloo [--ranks R] [--bytes N] [--plugin <absolute path of libcollectives_gloo.so>]
 //   [--rounds N]
 //
-// Contenders take turns within each round; a figure is the median over rounds of rank 0's mean time
-// of a call.
+// The contenders take turns in each round; a figure is the median over the rounds of rank 0's mean
+// time of a call.
 
 #include <gloo/allreduce.h>
 #include <gloo/math.h>
@@ -81,7 +81,8 @@ Contender bare(const char* name, std::shared_ptr<gloo::Context> context,
       }};
 }
 
-// Keys contain slashes; a key is complete once it has its name.
+// A key-value store in a folder. Slashes in keys are replaced. A value is written under another
+// name and then renamed, so that a key is complete once it exists.
 host::HostServices file_store(const fs::path& folder) {
   const auto path_of = [folder](std::string key) {
     std::replace(key.begin(), key.end(), '/', '_');
@@ -113,9 +114,9 @@ Contender ours(int rank, const Arguments& arguments, const fs::path& folder) {
       }};
 }
 
-// Of one call: elapsed, and processor time of all threads of this rank.
+// The time of one call: elapsed, and processor time of all threads of this rank.
 struct Time {
-  double elapsed, processor;  // microseconds
+  double elapsed, processor;  // in microseconds
 };
 
 double processor_seconds() {
@@ -125,7 +126,7 @@ double processor_seconds() {
 }
 
 Time time_of(const Contender& contender, std::vector<float>& data, int calls) {
-  contender.all_reduce(data.data(), data.size());  // all ranks begin together
+  contender.all_reduce(data.data(), data.size());  // makes all ranks begin together
   const auto begin = Clock::now();
   const double processor = processor_seconds();
   for (int i = 0; i < calls; ++i) contender.all_reduce(data.data(), data.size());
@@ -139,7 +140,7 @@ double median(std::vector<Time> times, double Time::*member) {
   return times[times.size() / 2].*member;
 }
 
-// Each rank has a core of its own for all its threads, as in training.
+// Gives each rank one core for all its threads, as in training.
 void pin(int rank) {
   cpu_set_t set;
   CPU_ZERO(&set);

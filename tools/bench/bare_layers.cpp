@@ -26,7 +26,8 @@ int64_t inputs_of(const Dims& weights) {
   return product;
 }
 
-// The padding of blocked formats is zero in both, so it stays zero.
+// Also updates the padding of blocked formats: weights and gradient are zero there, so it stays
+// zero.
 void subtract_scaled(float* weights, const float* gradient, int64_t n, float rate) {
 #pragma omp parallel for simd schedule(static) if (n > 8192)
   for (int64_t i = 0; i < n; ++i) weights[i] -= rate * gradient[i];

@@ -1,6 +1,6 @@
-// Layers of the bare programs: a convolution or a linear layer with bias and perhaps ReLU, average
-// pooling, and the loss. Each appends its calls to a Sequence when it is made, when its gradient
-// is wanted (backward), and for the update of SGD.
+// The layers of the bare programs: a convolution or a linear layer with bias and optional ReLU,
+// average pooling, and the loss. Each appends its calls to a Sequence: forward calls when it is
+// constructed, gradients in backward(), and the SGD update in update().
 #ifndef TOOLS_BENCH_BARE_LAYERS_H_
 #define TOOLS_BENCH_BARE_LAYERS_H_
 
@@ -14,8 +14,8 @@ namespace bench {
 
 enum class Activation { kNone, kRelu };
 
-// What a layer with weights is made from. `source` stays in the format it has; `output` is the
-// format of the result; `weights` may be Tag::any (oneDNN's choice) or a plain format.
+// The description of a layer with weights. The source keeps the format that it has; `output_tag` is
+// the format of the result; `weights_tag` may be Tag::any (oneDNN chooses) or a plain format.
 struct WeightedShape {
   std::string name;
   Dims weights;  // (outputs, inputs) or (outputs, inputs, height, width)
@@ -25,7 +25,7 @@ struct WeightedShape {
   Activation activation = Activation::kNone;
 };
 
-// Stride 1, no padding.
+// A convolution with stride 1 and no padding.
 struct ConvolutionKind {
   using Md = dnnl::memory::desc;
   using Forward = dnnl::convolution_forward;
@@ -38,7 +38,7 @@ struct ConvolutionKind {
                                                 const Md& dst);
 };
 
-// The inputs of one sample are all dimensions after the first.
+// A linear layer. All dimensions after the first are inputs of one sample.
 struct LinearKind {
   using Md = dnnl::memory::desc;
   using Forward = dnnl::inner_product_forward;
@@ -73,14 +73,15 @@ class WeightedLayer {
   WeightedShape shape_;
   typename Kind::Forward::primitive_desc forward_;
   dnnl::memory source_, output_, weights_, bias_;
-  dnnl::memory backward_weights_;                  // the format that the data gradient wants
-  dnnl::memory weights_gradient_, bias_gradient_;  // the format that the primitive writes
+  dnnl::memory backward_weights_;                  // in the format that the data gradient needs
+  dnnl::memory weights_gradient_, bias_gradient_;  // in the format that the primitive writes
 };
 
 using ConvolutionLayer = WeightedLayer<ConvolutionKind>;
 using LinearLayer = WeightedLayer<LinearKind>;
 
-// 2 x 2 with stride 2, rows and columns left over are dropped; channels last.
+// Average pooling 2 x 2 with stride 2, channels last. Rows and columns that do not fill a window
+// are dropped.
 class AveragePooling {
  public:
   AveragePooling(Sequence& sequence, std::string name, dnnl::memory source);
@@ -100,7 +101,7 @@ class AveragePooling {
 void add_cross_entropy(Sequence& sequence, dnnl::memory logits, dnnl::memory gradient,
                        const std::vector<int>& labels, float* loss);
 
-// Labels without a pattern, the same on every run.
+// Pseudo-random labels in 0..classes-1, the same on every run.
 std::vector<int> random_labels(int64_t count, int classes);
 
 }  // namespace bench

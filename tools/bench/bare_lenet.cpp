@@ -1,5 +1,5 @@
 // LeNet's whole training step at batch 256 as a bare sequence of oneDNN primitives, channels last:
-// what configs/bench_lenet.toml trains, without a framework, data loading or a plan.
+// the same training as configs/bench_lenet.toml, without a framework, data loading or a plan.
 //
 //   bare_lenet [--steps N] [--threads T] [--layers] [--sgemm] [--plain-weights]
 

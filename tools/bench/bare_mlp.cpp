@@ -1,5 +1,5 @@
 // The training step of the MLP 784-1024-1024-10 at batch 256 as a bare sequence of oneDNN inner
-// products, ReLU, loss and SGD: what configs/bench_mlp.toml trains, without a framework.
+// products, ReLU, loss and SGD: the same training as configs/bench_mlp.toml, without a framework.
 //
 //   bare_mlp [--steps N] [--threads T] [--layers] [--sgemm] [--plain-weights]
 

@@ -1,9 +1,9 @@
-// MPI without any framework beside the communicator plugin over it:
+// Compares MPI without any framework with the communicator plugin over MPI:
 //   mpirun -n 2 --bind-to none bare_mpi <plugin library>
-// First all-reduces alone: blocking MPI_Allreduce in the main thread, and the plugin. Then training
-// steps of about 10 ms of computing with one all-reduce of 1.7 MB (LeNet's gradients): how much
-// longer they are, where the all-reduce follows the computing, and where it runs beside half of it.
-// The contenders take turns; figures are medians of rank 0.
+// First it measures all-reduces alone: blocking MPI_Allreduce in the main thread, and the plugin.
+// Then it measures training steps of about 10 ms of computing with one all-reduce of 1.7 MB
+// (LeNet's gradients): by how much a step is longer if the all-reduce follows the computing, and if
+// it overlaps with half of it. The contenders take turns; the figures are medians of rank 0.
 #include <mpi.h>
 
 #include <algorithm>
@@ -56,7 +56,7 @@ void all_reduce(const Ranks& ranks, Floats& data) {
                 ranks.mpi);
 }
 
-// Milliseconds, medians. The ranks begin each turn together.
+// Returns the median milliseconds of each contender. The ranks begin each turn together.
 std::map<std::string, double> race(const Ranks& ranks, const Contenders& contenders, int repeats) {
   std::map<std::string, std::vector<double>> times;
   for (int round = 0; round < kRounds; ++round) {
@@ -88,7 +88,8 @@ void compare_alone(const Ranks& ranks, std::size_t bytes, int repeats) {
               ms["bare"], ms["plugin"], ms["plugin"] / ms["bare"]);
 }
 
-// Work that stays in the first-level cache: only the processor is contended for.
+// Computes on data that stay in the first-level cache, so that the contenders compete only for the
+// processor.
 float compute(Floats& values, int64_t passes) {
   for (int64_t pass = 0; pass < passes; ++pass) {
     for (float& value : values) value = value * 0.999f + 0.5f;
@@ -96,7 +97,7 @@ float compute(Floats& values, int64_t passes) {
   return values[0];
 }
 
-// The fastest of several tries, since others may disturb some.
+// Uses the fastest of several tries, because other processes may disturb some.
 int64_t passes_of_ten_ms(const Ranks& ranks, Floats& values) {
   constexpr int64_t kTried = 2000;
   double best = 1.0;

@@ -1,6 +1,7 @@
-// All convolutions of ResNet-18 for CIFAR at batch 64, forward and both gradients, as bare oneDNN
-// primitives in oneDNN's own formats: direct, Winograd where oneDNN has it, and the faster of both
-// for each. What the convolutions of configs/bench_resnet18.toml could reach with oneDNN alone.
+// Measures all convolutions of ResNet-18 for CIFAR at batch 64, forward and both gradients, as bare
+// oneDNN primitives in oneDNN's own formats: direct, Winograd if oneDNN has it, and the faster of
+// both for each. This is the speed that the convolutions of configs/bench_resnet18.toml could reach
+// with oneDNN alone.
 //
 //   bare_resnet18_convolutions [--steps N] [--threads T] [--layers]
 
@@ -21,7 +22,7 @@ constexpr int64_t kBatch = 64;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 struct Shape {
-  int count;  // how often it occurs in the net
+  int count;  // number of such convolutions in the network
   int64_t inputs, outputs, size, kernel, stride;
 };
 
@@ -83,7 +84,7 @@ void add_data(Sequence& q, const Descriptions& d, algorithm a) {
          {DNNL_ARG_DIFF_SRC, q.allocate(pd.diff_src_desc())}});
 }
 
-// Milliseconds; kNever where oneDNN has no such implementation.
+// Returns milliseconds, or kNever if oneDNN has no such implementation.
 double time_convolution(const Shape& shape, Direction direction, algorithm a, int64_t steps) {
   Sequence q;
   const Descriptions d = describe_shape(shape);

@@ -1,6 +1,7 @@
-// Speed of the batch-blocked kernels beside oneDNN's NHWC and blocked primitives and the
-// processor's FMA peak, all in one run. Every figure is the best of the rounds; the kernels of one
-// shape are timed in turn, so that a change of the clock or a busy neighbour touches all of them.
+// Compares the speed of the batch-blocked kernels with oneDNN's NHWC and blocked primitives and
+// with the processor's FMA peak, all in one run. Every figure is the best of the rounds. The
+// kernels of one shape are timed in turn, so that a change of the clock or another busy process
+// affects all of them.
 //
 //   batch_blocked_bench [threads = 1] [rounds = 9] [substring of the shape's name]
 
@@ -47,7 +48,7 @@ const backends::cpu::batch_blocked::KernelTable& best_kernels() {
   return backends::cpu::batch_blocked::kernels_for(backends::cpu::widest_isa());
 }
 
-// Aligned, filled with numbers around zero.
+// An aligned buffer, filled with numbers around zero.
 class Buffer {
  public:
   explicit Buffer(int64_t count)
@@ -66,15 +67,15 @@ struct Contender {
   std::vector<double> seconds;
 };
 
-// One thread: its processor time, which busy neighbours touch through the caches only. More: the
-// wall clock.
+// For one thread, its processor time, which other processes affect only through the caches. For
+// more threads, the wall-clock time.
 double seconds_now(int threads) {
   timespec time{};
   clock_gettime(threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &time);
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-// Runs all contenders in turn, `rounds` times after one to warm up.
+// Runs all contenders in turn: one warm-up round, then `rounds` rounds.
 void time_all(std::vector<Contender>& contenders, int threads, int rounds) {
   for (int round = -1; round < rounds; ++round) {
     for (Contender& c : contenders) {
@@ -85,7 +86,7 @@ void time_all(std::vector<Contender>& contenders, int threads, int rounds) {
   }
 }
 
-// Busy neighbours only ever add time, so the fastest round is what the code takes.
+// Other processes can only add time, so the fastest round is the time that the code needs.
 double best(const std::vector<double>& values) {
   return *std::min_element(values.begin(), values.end());
 }
@@ -93,8 +94,8 @@ double best(const std::vector<double>& values) {
 constexpr int64_t kPeakRounds = 2'000'000;
 constexpr int kAccumulators = 12;
 
-// FLOP of one call of the peak loop on one thread: 12 independent chains, enough for 4 cycles of
-// latency.
+// FLOP of one call of the peak loop on one thread. It has 12 independent chains, which suffices for
+// a latency of 4 cycles.
 __attribute__((target("avx512f"))) double fma_loop_512() {
   typedef float V __attribute__((vector_size(64)));
   V acc[kAccumulators] = {};
@@ -128,7 +129,7 @@ void peak_loop(int threads, double* flops) {
   *flops = total;
 }
 
-// oneDNN's convolutions over its own memory, in the layouts asked for.
+// oneDNN's convolutions on memory of their own, in the requested layouts.
 class OneDnn {
  public:
   using Memory = dnnl::memory;
@@ -219,8 +220,8 @@ ConvShape conv(int64_t n, int64_t size, int64_t c, int64_t o, int64_t k, int64_t
   return s;
 }
 
-// Multiply-adds that are no products with padding: what the figures of all contenders are counted
-// with.
+// Floating-point operations without products with padding. The figures of all contenders use this
+// number.
 double useful_flops(const ConvShape& s) {
   double rows = 0, columns = 0;
   for (int64_t p = 0; p < s.p; ++p) {
@@ -314,7 +315,7 @@ const Named kShapes[] = {
     {"cifar_64_128_s2", conv(64, 32, 64, 128, 3, 1, 2)},
 };
 
-// oneDNN's average pooling over NHWC, forward or backward.
+// oneDNN's average pooling in NHWC, forward or backward.
 class OneDnnPool {
  public:
   OneDnnPool(const PoolShape& s, bool forward) {
@@ -358,8 +359,8 @@ void report_times(const char* name, std::vector<Contender> contenders, int threa
   std::printf("\n");
 }
 
-// LeNet's first pooling, alone and with the gradient of the ReLU before it; and the reorder of its
-// input images.
+// Measures LeNet's first pooling, alone and with the gradient of the ReLU before it, and the
+// reorder of its input images.
 void bench_memory_bound(int threads, int rounds) {
   PoolShape s{256, 26, 26, 20, 13, 13, 2, 2};
   s.stride_h = s.stride_w = 2;

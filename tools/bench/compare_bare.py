@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Training speed of runtime beside the bare sequences of oneDNN primitives, in interleaved pairs."""
+"""Compares the training speed of runtime with bare sequences of oneDNN primitives, in interleaved pairs."""
 
 import argparse
 import os

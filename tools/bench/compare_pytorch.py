@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Training speed of runtime and of PyTorch, side by side: rounds in which all contenders take turns.
+"""Compares the training speed of runtime and PyTorch, in rounds in which all contenders take turns.
 
 Every measurement is a process of its own. The speed of PyTorch's linear layers is that of its BLAS: name the folder of
-each libblas.so.3 to try with --blas (Debian's python3-torch alone brings the slow reference BLAS). Also: time from process start to the first LeNet step on
-Fashion-MNIST, and the largest resident set of that process.
+each libblas.so.3 to try with --blas (Debian's python3-torch alone installs the slow reference BLAS). The script also
+measures the time from process start to the first LeNet step on Fashion-MNIST, and the largest resident set of that
+process.
 """
 
 import argparse
@@ -29,14 +30,14 @@ def pytorch_command(arguments, model, layout):
 
 
 def blas_variants(arguments):
-    """Name and environment of each BLAS that PyTorch is run with."""
+    """Maps the name of each BLAS that PyTorch is run with to its environment."""
     if not arguments.blas:
         return {"default BLAS": {}}
     return {os.path.basename(os.path.abspath(f)): {"LD_LIBRARY_PATH": os.path.abspath(f)} for f in arguments.blas}
 
 
 def contenders(arguments, model):
-    """Name: (command, environment)."""
+    """Maps the name of each contender to (command, environment)."""
     bench = measure.bench_command(arguments, model, STEPS[model])
     result = {"runtime": (bench, {}), "runtime, tune=full": (bench + ["--set", "device.tune=full"], {})}
     for layout in LAYOUTS[model]:

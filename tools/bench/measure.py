@@ -1,4 +1,4 @@
-"""Runs one program at a time and measures it from outside; what the compare scripts share."""
+"""Runs one program at a time and measures it from outside. The compare scripts share this module."""
 
 import json
 import os
@@ -15,26 +15,28 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 
 @dataclass
 class Run:
-    """What one child process printed and used."""
+    """The output of one child process and the resources that it used."""
 
-    lines: list  # of its standard output
+    lines: list  # lines of its standard output
     times: list  # seconds from the start of the process to each line
     peak_mib: float  # largest resident set
-    foreign_load: float  # share of all processors that other processes used meanwhile
+    foreign_load: float  # fraction of all processors that other processes used meanwhile
 
     def json(self):
         return json.loads(self.lines[-1])
 
 
 def busy_seconds():
-    """Processor seconds of the whole machine so far, time stolen by the host included."""
+    """Processor seconds that the whole machine has used so far, including time stolen by the host."""
     with open("/proc/stat", encoding="ascii") as f:
         user, nice, system, _, _, irq, softirq, steal = map(int, f.readline().split()[1:9])
     return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
 
 
 def run(command, env=None):
-    """Exits with the child's error output if it fails: no figure without a measurement."""
+    """Runs a command and returns its Run. If the command fails, prints its error output and exits, so that no figure is
+    missing unnoticed.
+    """
     if shutil.which(command[0]) is None:
         sys.exit(f"{command[0]} is not there or cannot be started; build with -DRUNTIME_BUILD_BENCHMARKS=ON and name "
                  "the folder of the programs with --bin")

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""PyTorch's side of several_hosts.py: one rank of DistributedDataParallel with Gloo; rank 0 prints one JSON line."""
+"""Runs one rank of PyTorch's DistributedDataParallel with Gloo for several_hosts.py; rank 0 prints one JSON line."""
 
 import argparse
 import json

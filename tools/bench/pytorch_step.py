@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""PyTorch's side of compare_pytorch.py and of ../gpu: trains one model in one memory layout, prints one JSON line.
+"""Trains one model with PyTorch in one memory layout and prints one JSON line, for compare_pytorch.py and ../gpu.
 
-The models are those of configs/presets; the step is zero_grad, forward, cross-entropy, backward, update.
+The models are those of configs/presets; a step is zero_grad, forward, cross-entropy, backward, update.
 """
 
 import argparse
@@ -91,7 +91,7 @@ class TransformerBlock(nn.Module):
 
 
 class Gpt(nn.Module):
-    """Tied embeddings, no dropout."""
+    """GPT with tied embeddings and without dropout."""
 
     def __init__(self, vocabulary=65, context=256, width=384, layers=6, heads=6):
         super().__init__()
@@ -105,11 +105,13 @@ class Gpt(nn.Module):
 
 
 def gpt2():
-    """GPT-2 with 124 million parameters; our preset has the other GELU (by tanh), which costs about the same."""
+    """GPT-2 with 124 million parameters. The preset of runtime uses the other GELU (by tanh), which costs about the
+    same.
+    """
     return Gpt(50257, 1024, 768, 12, 12)
 
 
-# name: (model, shape of a sample, batch, optimizer); as configs/bench_*.toml and tools/gpu/gpt2.toml
+# name: (model, shape of a sample, batch, optimizer), as in configs/bench_*.toml and tools/gpu/gpt2.toml
 MODELS = {"lenet": (lenet, (1, 28, 28), 256, sgd(0.0)),
           "mlp": (mlp, (1, 28, 28), 256, sgd(0.0)),
           "resnet18": (resnet18, (3, 32, 32), 64, sgd(0.9)),
@@ -119,7 +121,7 @@ CLASSES = {"gpt": 65, "gpt2": 50257}
 
 
 def fashion_mnist(folder, batch):
-    """The whole training set is read, as a training needs it; one random batch is returned."""
+    """Reads the whole training set, as a training does, and returns one random batch."""
     with gzip.open(os.path.join(folder, "train-images-idx3-ubyte.gz")) as f:
         images = torch.frombuffer(bytearray(f.read()), dtype=torch.uint8, offset=16).view(-1, 1, 28, 28)
     with gzip.open(os.path.join(folder, "train-labels-idx1-ubyte.gz")) as f:
@@ -129,7 +131,7 @@ def fashion_mnist(folder, batch):
 
 
 def loaded_blas():
-    """The BLAS that PyTorch's matmuls call: decides the speed of its linear layers."""
+    """Names the BLAS that PyTorch's matrix products call, which decides the speed of its linear layers."""
     with open("/proc/self/maps", encoding="utf-8") as f:
         files = {line.split()[-1] for line in f if "libblas.so" in line or "libmkl_rt" in line}
     return sorted(os.path.basename(os.path.dirname(name)) for name in files)

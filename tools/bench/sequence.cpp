@@ -24,7 +24,7 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// As many as `runtime bench` leaves out.
+// The number of warm-up steps, the same as in `runtime bench`.
 constexpr int kWarmUp = 5;
 
 [[noreturn]] void refuse(const char* program, const char* argument) {

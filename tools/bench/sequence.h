@@ -1,5 +1,6 @@
-// What the bare programs share: primitives of oneDNN 2.6 executed one after another on one stream,
-// their memory made once. No framework: the ceiling that `runtime bench` is compared with.
+// Code that the bare programs share: oneDNN 2.6 primitives that run one after the other on one
+// stream, with memory that is allocated once. There is no framework: this is the speed that
+// `runtime bench` is compared with.
 #ifndef TOOLS_BENCH_SEQUENCE_H_
 #define TOOLS_BENCH_SEQUENCE_H_
 
@@ -23,30 +24,32 @@ using Tag = dnnl::memory::format_tag;
 struct Arguments {
   int64_t steps = 100;
   int threads = 2;
-  bool layers = false;  // also a table of the time of each call
-  bool sgemm = false;   // also the rate of dnnl_sgemm on squares of 1024
-  bool plain = false;   // weights stay row-major instead of in oneDNN's own formats
+  bool layers = false;  // also print the time of each call
+  bool sgemm = false;   // also print the rate of dnnl_sgemm on squares of 1024
+  bool plain = false;   // keep weights row-major instead of in oneDNN's formats
 };
 
-// Exits with 2 on an unknown option and sets the number of OpenMP threads.
+// Parses the command line and sets the number of OpenMP threads. Exits with code 2 on an unknown
+// option.
 Arguments parse_arguments(int argc, char** argv);
 
 dnnl::memory::desc describe(const Dims& dims, Tag tag);
 
+// A sequence of calls, most of them oneDNN primitives.
 class Sequence {
  public:
   Sequence() : engine_(dnnl::engine::kind::cpu, 0), stream_(engine_) {}
 
   const dnnl::engine& engine() const { return engine_; }
 
-  // Zeros.
+  // Allocates memory that is filled with zeros.
   dnnl::memory allocate(const dnnl::memory::desc& desc);
 
-  // Numbers of a uniform distribution in (-bound, bound), put into the format of `desc`; `plain`
-  // is the row-major format of as many dimensions.
+  // Allocates memory with numbers uniform in (-bound, bound), reordered into the format of `desc`.
+  // `plain` is the row-major format with the same number of dimensions.
   dnnl::memory allocate_random(const dnnl::memory::desc& desc, Tag plain, float bound);
 
-  // Attributes with the scratchpad in the caller's memory, as add() expects them.
+  // Attributes for a scratchpad in the caller's memory, as add() needs them.
   static dnnl::primitive_attr attributes();
 
   template <typename PrimitiveDesc>
@@ -62,10 +65,11 @@ class Sequence {
   }
   void add_reorder(const std::string& name, dnnl::memory from, dnnl::memory to);
 
-  // Runs all calls `steps` times after a warm-up; the median of a step's wall-clock milliseconds.
+  // Runs all calls `steps` times after a warm-up, and returns the median wall-clock time of a step
+  // in milliseconds.
   double measure(int64_t steps);
 
-  // Runs all calls and prints the median microseconds of each to stderr.
+  // Runs all calls and prints the median time of each, in microseconds, to stderr.
   void print_calls(int64_t steps);
 
  private:
@@ -80,10 +84,11 @@ class Sequence {
   std::vector<Call> calls_;
 };
 
-// Billions of floating-point operations a second of dnnl_sgemm, best of several on 1024 x 1024.
+// GFLOP/s of dnnl_sgemm on 1024 x 1024 matrices, the best of several runs.
 double sgemm_gflops();
 
-// Measures `sequence` and prints the JSON object of the bare programs; `loss` is read after it.
+// Measures `sequence` and prints the JSON object of the bare programs. `loss` is read after the
+// measurement.
 void report(Sequence& sequence, const Arguments& arguments, int64_t batch, const float& loss);
 
 }  // namespace bench

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Two ranks on two hosts with a slow link between them: runtime with Gloo and MPI, overlap on and off, beside PyTorch's
-DistributedDataParallel with Gloo. The hosts are network namespaces of this machine, joined by a veth with a token-bucket
-limit at both ends; each rank has one core and one thread. Needs root (ip, tc). Leaves no namespace and no process.
+"""Measures two ranks on two hosts with a slow link between them: runtime with Gloo and MPI, with and without overlap,
+compared with PyTorch's DistributedDataParallel with Gloo. The hosts are network namespaces of this machine, joined by a
+veth with a token-bucket limit at both ends; each rank has one core and one thread. Needs root (ip, tc). Leaves no
+namespace and no process behind.
 """
 
 import argparse
@@ -16,12 +17,12 @@ import tempfile
 import measure
 
 ADDRESSES = ("10.213.77.1", "10.213.77.2")
-BATCH = {"lenet": 512, "mlp": 4096, "resnet18": 192}  # of both ranks: communication is about half of a step
+BATCH = {"lenet": 512, "mlp": 4096, "resnet18": 192}  # of both ranks together: communication takes about half of a step
 BENCH_FOLDER = os.path.join(measure.ROOT, "tools", "bench")
 
 
 class Hosts:
-    """Two namespaces with the addresses above; gone at the end, with all processes in them."""
+    """Two namespaces with the addresses above. They are removed at the end, with all processes in them."""
 
     def __init__(self, mbit, burst_kib):
         self.names = [f"rt{os.getpid()}-{i}" for i in range(2)]
@@ -67,14 +68,18 @@ def ip(*words):
 
 
 def on_host(hosts, rank):
-    """Prefix of a command: in the namespace, with a host name of its own (Open MPI compares them), on one core."""
+    """The prefix that runs a command in the namespace of a rank, with a host name of its own (Open MPI compares host
+    names), on one core.
+    """
     core = sorted(os.sched_getaffinity(0))[rank]
     return ["ip", "netns", "exec", hosts.names[rank], "unshare", "--uts", "sh", "-c",
             f'hostname host{rank}; exec taskset -c {core} "$@"', "sh"]
 
 
 def run_all(commands, environments, limit):
-    """The last JSON line of the first command's output; kills all of them when one fails or `limit` seconds are over."""
+    """Runs the commands at the same time and returns the last JSON line that they print. Kills all of them if one fails
+    or after `limit` seconds.
+    """
     with tempfile.TemporaryFile("w+") as errors:
         children = [subprocess.Popen(c, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=measure.ROOT,
                                      start_new_session=True, env={**os.environ, **e})
@@ -113,7 +118,9 @@ def run_gloo(arguments, hosts, model, overlap):
 
 
 def run_mpi(arguments, hosts, model, overlap):
-    """mpirun in the first namespace; what it takes for ssh enters the second. Each daemon's one core is its rank's."""
+    """Starts mpirun in the first namespace, with an agent in place of ssh that enters the second. The daemon of a host
+    shares the core of its rank.
+    """
     with tempfile.TemporaryDirectory() as folder:
         agent = os.path.join(folder, "agent")
         with open(agent, "w", encoding="utf-8") as f:
@@ -157,7 +164,7 @@ def contenders(arguments, hosts, model):
 
 
 def summary(rounds):
-    """Medians over the rounds of each contender."""
+    """The medians over the rounds of one contender."""
     figures = {"step_ms": statistics.median(r["step_ms_median"] for r in rounds)}
     for key in ("t_comp_ms", "t_sync_ms", "exposed_t_sync_ms"):
         if "scaling" in rounds[0]:

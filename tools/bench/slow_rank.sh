@@ -1,6 +1,8 @@
 #!/bin/sh
-# What a rank of half the speed costs: synchronous against asynchronous updates (max_staleness = 4), two ranks of one
-# thread each, the second on the test plugin `slow`. Runs alternate; the last line has the medians and their ratio.
+# Measures the cost of a rank of half the speed: synchronous against asynchronous updates (max_staleness = 4), two ranks
+# of one thread each, the second on the test plugin `slow`. The runs alternate; the last line has the medians and their
+# ratio.
+#
 #   tools/bench/slow_rank.sh [BUILD [CONFIG [ROUNDS [STEPS [BACKEND]]]]]
 set -eu
 build=${1:-build}
@@ -12,7 +14,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 export OMP_WAIT_POLICY=PASSIVE RUNTIME_PLUGIN_PATH="$build/tests/slow_plugin"
 
-# Samples a second of the second half of a run.
+# Prints the samples per second in the second half of a run.
 speed() {
   "$build/bin/runtime" train "$config" --nproc 2 --max-steps "$steps" --set comm.backend="$backend" \
     --set "job.dump_folder=$folder/$1-$round" --set "metrics.log_every_steps=$((steps / 2))" --set metrics.progress=lines \

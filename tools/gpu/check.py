@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What tools/gpu/check.sh runs, once it has a build: every step with a time limit and a verdict, none stops the others.
+"""Runs the steps of tools/gpu/check.sh on a build. Every step has a time limit and a verdict; no step stops the others.
 
-Writes into the folder of --output: results.md and results.json after every row, so that a run that is cut off leaves what it
-has; output.log with all that every program printed; reports of ncu. Exit code 1 if a step failed; steps that could not run
-or were cut say why and do not count.
+Writes into the folder of --output: results.md and results.json after every row, so that a run that is cut off leaves
+its results; output.log with the output of all programs; reports of ncu. The exit code is 1 if a step failed; steps that
+could not run or were cut say why and do not count.
 """
 
 import argparse
@@ -20,11 +20,11 @@ import libraries
 import speed
 from report import ROOT, Check, Cut
 
-CALL_SECONDS = 540  # of a prepared call: it has to end within ten minutes
+CALL_SECONDS = 540  # time limit of a prepared call, which has to end within ten minutes
 
 
 def facts(c):
-    """Of the machine; nothing is judged."""
+    """Collects the facts about the machine; gives no verdict on them."""
     c.facts["date"] = time.strftime("%Y-%m-%d")
     c.facts["command"] = "tools/gpu/check.sh " + " ".join(c.arguments.words)
     done = c.run(["git", "rev-parse", "--short", "HEAD"], 10)
@@ -45,12 +45,12 @@ def facts(c):
         print(f"{name}: {value}", flush=True)
     for words in (["nvidia-smi", "-q"], ["cat", "/etc/os-release", "/proc/version", "/proc/meminfo"], ["ldd", "--version"],
                   ["sh", "-c", 'echo "$PATH"; echo "$LD_LIBRARY_PATH"'], ["ls", "/usr/local", "/opt"]):
-        c.run(words, 20)  # for output.log
+        c.run(words, 20)  # only for output.log
     check_links(c)
 
 
 def check_links(c):
-    """Do the programs and plugins find what they are linked with?"""
+    """Checks that the programs and plugins find all the libraries that they are linked with."""
     folder = c.path("lib", "runtime", "plugins")
     files = [c.path("bin", "runtime"), *(os.path.join(folder, name) for name in sorted(os.listdir(folder)))]
     done = c.ours(["ldd", *files], 30)
@@ -71,8 +71,8 @@ STEPS = {f.__name__: f for f in (
     correct.racecheck, correct.verify, correct.ranks, correct.memory, correct.memcheck, speed.capture, speed.sizes,
     counters.ncu)}
 
-# What one call runs, in this order: the step, its seconds, what it asks of the step. A step may use what those before it
-# left over up to its own seconds; together they may be more than the call has.
+# The steps of each call in their order: name, seconds, and arguments. A step may also use the time that earlier steps
+# have left over, up to its own seconds; together the seconds may exceed those of the call.
 CALLS = {
     "a": (("limits", 40, {}), ("train", 60, {"models": ["lenet", "mlp"]}),
           ("conformance", 110, {"operations": correct.FIRST_OPERATIONS, "options": ("",)}), ("layers", 80, {"first": 3}),
@@ -84,7 +84,7 @@ CALLS = {
 
 
 def plan_of(arguments):
-    """[(step, seconds or None, what it is asked)]"""
+    """The steps to run: [(step, seconds or None, arguments of the step)]."""
     if arguments.call:
         return CALLS[arguments.call]
     wanted = arguments.only.split(",") if arguments.only else list(STEPS)
@@ -108,8 +108,8 @@ def run_step(c, name, seconds, wants):
 
 
 def check(c, plan):
-    """The exit code."""
-    needed = [("facts", None, {}), ("devices", None, {})]  # all others need what these two find
+    """Runs the plan and returns the exit code."""
+    needed = [("facts", None, {}), ("devices", None, {})]  # all other steps need the results of these two
     for name, seconds, wants in needed + [step for step in plan if step[0] not in ("facts", "devices")]:
         run_step(c, name, seconds, wants)
     print(f"{len(c.rows)} rows, {c.count('FAILED')} failed, {c.count('skipped')} skipped, {c.count('cut')} cut: "
@@ -143,7 +143,7 @@ def parse():
 def main():
     arguments = parse()
     plan = plan_of(arguments)
-    begun = time.time() - float(os.environ.get("RUNTIME_GPU_BEGIN") or time.time())  # by check.sh: unpacking counts
+    begun = time.time() - float(os.environ.get("RUNTIME_GPU_BEGIN") or time.time())  # from check.sh: includes unpacking
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
     with tempfile.TemporaryDirectory() as scratch:
         sys.exit(check(Check(arguments, scratch, begun), plan))

@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# On a machine with a GPU and little else: everything that needs the GPU, and a table.
+# Runs everything that needs a GPU, on a machine with a GPU and few packages, and writes a table.
 #
-#   tools/gpu/check.sh --call a | [--quick] [--only STEP,...] [--output FOLDER] ...   (tools/gpu/check.py --help has them all)
+#   tools/gpu/check.sh --call a | [--quick] [--only STEP,...] [--output FOLDER] ...   (all: tools/gpu/check.py --help)
 #
-# Needs bash and python3. The build: RUNTIME_GPU_BUILD if it is set, else what tools/gpu/pack.sh has packed if that runs
-# here, else one made here with the packed libraries' headers, for this machine's GPU.
+# Needs bash and python3. The build is RUNTIME_GPU_BUILD if that is set, else the one that tools/gpu/pack.sh has packed
+# if it runs here, else one that is made here for this machine's GPU, with the headers of the packed libraries.
 . "$(dirname "$0")/../common.sh"
 
 pack=tools/gpu/carried/pack.tar.xz
-root=${RUNTIME_GPU_FOLDER:-${HOME:-/tmp}/.cache/runtime-gpu} # where it is unpacked
-build_seconds=${RUNTIME_GPU_BUILD_SECONDS:-500}              # of a build made here; the next call goes on with it
-RUNTIME_GPU_BEGIN=${RUNTIME_GPU_BEGIN:-$(date +%s)}          # check.py counts from here
+root=${RUNTIME_GPU_FOLDER:-${HOME:-/tmp}/.cache/runtime-gpu} # the folder into which the pack is unpacked
+build_seconds=${RUNTIME_GPU_BUILD_SECONDS:-500}              # time limit of a build made here; the next call continues it
+RUNTIME_GPU_BEGIN=${RUNTIME_GPU_BEGIN:-$(date +%s)}          # check.py counts the time of the call from here
 export RUNTIME_GPU_BEGIN
 
-# By tar and xz, or where one of them is missing by Python. Once for each pack.
+# Unpacks the pack with tar and xz, or with Python if one of them is missing; once for each pack.
 unpack() {
   local stamp
   stamp=$(stat -c '%s %Y' $pack)
@@ -33,14 +33,14 @@ PYTHON
   echo "$stamp" >"$root/stamp"
 }
 
-# run_in <build> <argument...>: the build's program, with the libraries that were found.
+# run_in <build> <argument...>: runs the program of the build with the libraries that were found.
 run_in() {
   local program=$1/bin/runtime
   shift
   LD_LIBRARY_PATH=$RUNTIME_GPU_LIBRARIES "$program" "$@"
 }
 
-# The build runs, if need be with the compiler's libraries that came along.
+# runs <build>: whether the build runs here, if necessary with the packed libraries of the compiler.
 runs() {
   run_in "$1" --version >/dev/null 2>&1 && return
   local without=$RUNTIME_GPU_LIBRARIES
@@ -54,7 +54,7 @@ runs() {
   return 1
 }
 
-# A build for a newer driver lists the device, but as unusable.
+# sees_gpu <build>: whether the build can use the GPU. A build for a newer driver lists the device as unusable.
 sees_gpu() {
   nvidia-smi >/dev/null 2>&1 || return 0
   local devices
@@ -72,7 +72,7 @@ build_here() {
     -DCMAKE_CUDA_ARCHITECTURES="${RUNTIME_GPU_ARCHITECTURES:-90}" -DCMAKE_PREFIX_PATH="$root/usr" >&2 || return 1
   timeout "$build_seconds" cmake --build "$root/own-build" --parallel "$(nproc)" --target runtime backend_reference \
     backend_cuda backends_cuda_conformance_test >&2 || return 1
-  # What else there is to be had here.
+  # Optional targets.
   for target in backend_cpu gpu_limits collectives_gloo collectives_nccl; do
     cmake --build "$root/own-build" --parallel "$(nproc)" --target $target >&2 || echo "note: no $target" >&2
   done
@@ -100,7 +100,7 @@ else
       build=$root/own-build
       RUNTIME_GPU_BUILD_KIND="made on this machine"
     elif [ -n "$carried" ]; then
-      build=$carried # which says why it cannot use the device
+      build=$carried # its own report says why it cannot use the device
     else
       die "no build: what was carried does not run here, and none could be made within $build_seconds seconds; see above." \
         "The next call goes on with it"

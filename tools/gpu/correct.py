@@ -1,4 +1,5 @@
-"""The steps of check.py that ask whether what the device computes is right, and what happens where it cannot."""
+"""The steps of check.py that check whether the results of the device are right, and how it refuses impossible requests.
+"""
 
 import functools
 import json
@@ -10,20 +11,20 @@ import tempfile
 
 from report import sets
 
-MOST_SHARDS = 12  # of the conformance suite side by side; the reference that it compares with has one thread
+MOST_SHARDS = 12  # parallel shards of the conformance suite; the reference in each has one thread
 
-# What `tools/gpu/check.sh --call a` runs of the suite; all of it takes longer.
+# The operations that `tools/gpu/check.sh --call a` checks; the whole suite takes longer.
 FIRST_OPERATIONS = ("matmul", "conv2d", "attention", "batch_norm", "layer_norm")
 
 
 def losses(done):
-    """Of `runtime train` with metrics.log_every_steps = 1."""
+    """The losses that `runtime train` has printed with metrics.log_every_steps = 1."""
     rows = [json.loads(l) for l in done.out.splitlines() if l.startswith("{")]
     return [row["loss"] for row in rows if row.get("loss") is not None]
 
 
 def lacks_type(done):
-    """The device does not compute in a type that was asked for."""
+    """Whether the command failed because the device does not compute in a requested type."""
     return done.code == 3 and "does not compute in" in done.err
 
 
@@ -36,14 +37,16 @@ def devices(c):
     reason = " ".join(lines[0].split()) if lines else f"plugin {c.device} is not there" + \
         (f"; {done.reason()}" if done.code else "; see runtime plugins list")
     c.unusable = reason
-    # A machine without a GPU is no failure, one whose GPU cannot be used is.
+    # A machine without a GPU is not a failure; a machine whose GPU cannot be used is.
     if shutil.which("nvidia-smi") and c.run(["nvidia-smi"], 60).code == 0:
         return c.verdict("runtime devices", False, reason, done.seconds)
     return c.skip("runtime devices", reason)
 
 
 def shard(c, program, report, options, pattern, index, count):
-    """One of `count` parts of the suite; its tests as GoogleTest's JSON has them, and what the program said."""
+    """Runs shard `index` of `count` of the suite. Returns its tests from GoogleTest's JSON report, and the ended
+    program.
+    """
     env = {"RUNTIME_TEST_DEVICE_OPTIONS": options, "RUNTIME_TEST_PLUGINS": c.path("lib", "runtime", "plugins"),
            "GTEST_TOTAL_SHARDS": str(count), "GTEST_SHARD_INDEX": str(index), "OMP_NUM_THREADS": "1"}
     done = c.ours([program, f"--gtest_output=json:{report}", f"--gtest_filter={pattern}"], 280, env)
@@ -88,7 +91,7 @@ def conformance(c):
     return None
 
 
-# Configuration, batch: small, for the side that computes on the processor.
+# The batch of each configuration; small, because the processor computes it too.
 VERIFIED = {"lenet": 32, "mlp": 64, "resnet18": 8, "gpt": 2}
 
 
@@ -99,7 +102,7 @@ def verify(c):
     for model in [m for m in models if m in VERIFIED]:
         for form, tolerance, flags, keys in forms:
             if model == "resnet18" and form == "float32":
-                continue  # in one step of millions of ReLUs some number always rounds to the other side of zero
+                continue  # in a step with millions of ReLUs some number always rounds to the other side of zero
             verify_one(c, model, form, tolerance, [*flags, *(word for key in keys for word in ("--set", key))])
 
 
@@ -138,7 +141,7 @@ def compare_losses(c, what, one, two, tolerance):
                      one.seconds + two.seconds, worst=worst)
 
 
-# Configuration: steps, batch.
+# The steps and the batch of each configuration.
 TRAINED = {"lenet": (20, 64), "mlp": (20, 64), "gpt": (50, 4), "resnet18": (10, 64)}
 
 
@@ -147,7 +150,7 @@ def train(c):
     for model in [m for m in models if m in TRAINED]:
         steps, batch = TRAINED[model]
         one = trained(c, model, steps, batch, 120, device__backend=c.device)
-        if model != "resnet18":  # on a processor that takes minutes
+        if model != "resnet18":  # takes minutes on a processor
             two = trained(c, model, steps, batch, 280, device__backend=c.other)
             compare_losses(c, f"{model}, {steps} steps, {c.device} beside {c.other}", one, two, 1e-4)
             continue
@@ -164,7 +167,7 @@ def ranks(c):
 
 
 def memory(c):
-    """A batch that cannot fit: refused, with sizes."""
+    """A batch that does not fit into memory must be refused with a message that has sizes."""
     what = "resnet18, batch 131072"
     if not c.on_gpu:
         return c.skip(what, "the memory of the machine is not filled")
@@ -183,7 +186,7 @@ def sanitizer_program():
 
 
 def sanitize(c, what, tool, words, env=None):
-    """One program under one tool of compute-sanitizer."""
+    """Runs one program under one tool of compute-sanitizer."""
     done = c.ours([sanitizer_program(), "--tool", tool, "--error-exitcode", "9", *words], 280, env)
     if "not supported" in done.out + done.err:
         return c.skip(what, done.reason())
@@ -204,7 +207,7 @@ def can_sanitize(c, tool):
 
 
 def step_of(c, model, batch, **keys):
-    """Words: two steps of training, in as few kernels as there are."""
+    """The command for two training steps with as few different kernels as possible."""
     return [c.path("bin", "runtime"), "train", f"configs/bench_{model}.toml", "--max-steps", "2",
             *sets(device__backend=c.device, device__tune="off", training__global_batch_size=batch,
                   job__dump_folder=tempfile.mkdtemp(dir=c.scratch), **keys)]
@@ -217,14 +220,16 @@ def memcheck(c):
         sanitize(c, f"{model}, memcheck", "memcheck", step_of(c, model, batch))
 
 
-# Those whose kernels use shared memory.
+# The conformance cases whose kernels use shared memory.
 SHARED = ("matmul_float32", "conv2d*_float32", "attention*_float32", "softmax*_float32", "cross_entropy*_float32",
           "layer_norm*_float32", "batch_norm*_float32", "reduce*_float32", "mean_squared_error*_float32",
           "correct_count_float32", "square_sum_float32")
 
 
 def racecheck(c):
-    """Own kernels: those of the vendor's libraries are not ours to check, and take the tool minutes."""
+    """Checks the plugin's own kernels. Those of the vendor's libraries are left out: they are not part of this project,
+    and the tool takes minutes for them.
+    """
     if not can_sanitize(c, "racecheck"):
         return
     own = {"device__cuda__vendor_libraries": "false", "device__graph_capture": "false"}

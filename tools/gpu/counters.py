@@ -9,17 +9,17 @@ import shutil
 from report import sets
 from speed import JOBS
 
-# Own kernels that take most of what cuBLASLt and cuDNN do not: what for, a word of the kernel's name (backends/gpu/*.cu), the
-# model in whose step it runs.
+# The plugin's own kernels that take most of the time outside cuBLASLt and cuDNN: purpose, a word of the kernel's name
+# (backends/gpu/*.cu), and the model in whose step it runs.
 KERNELS = (("cross-entropy's gradient", "CrossEntropyBackward", "gpt2"), ("layer norm", "LayerNorm", "gpt2"),
            ("post-operations", "ApplyPostOps", "gpt2"), ("AdamW", "AdamW", "gpt2"),
            ("sums of batch norm's gradient", "GradientSums", "resnet18"))
 
-# ncu's name: ours. Of the sections of `--set full`.
+# Maps ncu's names of figures to those of the report; from the sections of `--set full`.
 FIGURES = {"Duration": "time", "DRAM Throughput": "of the memory's bandwidth", "Compute (SM) Throughput": "of the arithmetic",
            "Registers Per Thread": "registers", "Achieved Occupancy": "occupancy",
            "Local Memory Spilling Requests": "spilled requests"}
-MOST_BYTES = 8 << 20  # of a report that is kept
+MOST_BYTES = 8 << 20  # size limit of reports that are kept
 
 
 def program():
@@ -29,7 +29,7 @@ def program():
 
 
 def figures(text):
-    """{figure: "value unit"} of the first kernel in what `ncu --csv --page details` prints."""
+    """Returns {figure: "value unit"} of the first kernel in the output of `ncu --csv --page details`."""
     lines = text.splitlines()
     head = next((i for i, line in enumerate(lines) if line.startswith('"ID"')), len(lines))
     found, first = {}, None
@@ -41,7 +41,7 @@ def figures(text):
 
 
 def ncu(c):
-    """One launch of each of five own kernels; the reports come back whole."""
+    """Profiles one launch of each of five of the plugin's kernels; the whole reports are kept."""
     if c.device != "cuda":
         return c.skip("ncu", "for CUDA")
     if program() is None:

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Finds the libraries that a machine with a GPU supplies: the driver's, and CUDA's of a toolkit or of Python packages.
+"""Finds the libraries that a machine with a GPU supplies: that of the driver, and those of CUDA from a toolkit or from
+Python packages.
 
-  tools/gpu/libraries.py FOLDER...   prints one LD_LIBRARY_PATH: the given folders, what LD_LIBRARY_PATH holds already, and
-                                     the folders in which libraries were found; on standard error, what was found where
+  tools/gpu/libraries.py FOLDER...   prints one LD_LIBRARY_PATH: the given folders, the present value of
+                                     LD_LIBRARY_PATH, and the folders in which libraries were found; prints to
+                                     standard error which libraries were found where
 """
 
 import glob
@@ -12,7 +14,7 @@ import site
 import subprocess
 import sys
 
-# File name, and what is without it.
+# File name of each library, its use, and what happens without it.
 WANTED = (("libcuda.so.1", "the driver: without it no device"),
           ("libcublasLt.so.13", "matmul: without it the own kernels"),
           ("libcudnn.so.9", "convolutions and attention: without it the own kernels"),
@@ -21,13 +23,14 @@ WANTED = (("libcuda.so.1", "the driver: without it no device"),
 
 
 def inherited():
-    """The folders of LD_LIBRARY_PATH; an empty one would be the working folder."""
+    """The folders of LD_LIBRARY_PATH. Empty entries are dropped, because they would mean the working folder."""
     return [folder for folder in os.environ.get("LD_LIBRARY_PATH", "").split(":") if folder]
 
 
 def python_folders():
-    """Those of the packages nvidia-*, of this Python first and then of others on the machine. CUDA 12's packages have one
-    folder each (nvidia/cudnn/lib), CUDA 13's share one (nvidia/cu13/lib), beside those of cuDNN and NCCL."""
+    """The folders of the packages nvidia-*, first of this Python, then of others on the machine. CUDA 12's packages
+    have one folder each (nvidia/cudnn/lib); CUDA 13's share one (nvidia/cu13/lib), beside those of cuDNN and NCCL.
+    """
     roots = list(sys.path) + site.getsitepackages() + [site.getusersitepackages()]
     for pattern in ("/opt/*/lib/python3*/site-packages", "/opt/*/.venv/lib/python3*/site-packages",
                     "/opt/venv/lib/python3*/site-packages", "/usr/local/lib/python3*/*-packages",
@@ -38,7 +41,9 @@ def python_folders():
 
 
 def toolkit_folders():
-    """The newest toolkit of /usr/local first, after those that the environment names."""
+    """The library folders of CUDA toolkits: first those that the environment names, then those in /usr/local, the
+    newest first.
+    """
     nvcc = shutil.which("nvcc")
     homes = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"),
              os.path.dirname(os.path.dirname(os.path.realpath(nvcc))) if nvcc else None, "/usr/local/cuda",
@@ -53,7 +58,7 @@ def version_of(folder):
 
 
 def loader_folders():
-    """Those that the loader searches anyway."""
+    """The folders that the loader searches anyway."""
     folders = ["/usr/lib/x86_64-linux-gnu", "/lib/x86_64-linux-gnu", "/usr/lib64", "/lib64"]
     program = shutil.which("ldconfig") or "/sbin/ldconfig"
     try:
@@ -67,12 +72,14 @@ def loader_folders():
     return folders
 
 
-# Into which containers and virtual machines put a driver.
+# The folders into which containers and virtual machines put a driver.
 DRIVER_FOLDERS = ("/usr/local/nvidia/lib64", "/usr/local/nvidia/lib", "/usr/lib/wsl/lib")
 
 
 def find(first=()):
-    """[(file name, its path or None)]: where the loader will find each library, or can be told to."""
+    """Returns [(file name, its path or None)]: the path where the loader will find each library, or can be made to find
+    it.
+    """
     folders = list(dict.fromkeys([*first, *inherited(), *python_folders(), *toolkit_folders(), *loader_folders(),
                                   *DRIVER_FOLDERS]))
     found = []
@@ -83,15 +90,16 @@ def find(first=()):
 
 
 def search_path(first=()):
-    """The value of LD_LIBRARY_PATH. What is there already stays in front of what is found: images name the driver's
-    folder there."""
+    """The value for LD_LIBRARY_PATH. Its present entries stay in front of the folders that were found, because
+    container images name the driver's folder there.
+    """
     searched = loader_folders()
     found = [os.path.dirname(path) for _, path in find(first) if path]
     return ":".join(dict.fromkeys([*first, *inherited(), *(folder for folder in found if folder not in searched)]))
 
 
 def report(first=()):
-    """A line for each library."""
+    """One line of text for each library."""
     uses = dict(WANTED)
     return [f"{name}: {path}" if path else f"{name}: not found ({uses[name]})" for name, path in find(first)]
 

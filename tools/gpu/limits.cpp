@@ -1,8 +1,10 @@
-// The machine's own limits, by the vendor's libraries alone and nothing of ours: bandwidth of
-// copies, time of a node of a recorded graph, speed of large products. Prints one JSON object.
+// Measures the limits of the machine with the vendor's libraries alone, without any code of this
+// project: bandwidth of copies, time of a node of a recorded graph, speed of large products. Prints
+// one JSON object.
 //
-//   gpu_limits [--bytes N] [--side N] [--seconds S]   sizes of a copy and of a square product; per
-//   measurement
+//   gpu_limits [--bytes N] [--side N] [--seconds S]
+//
+// N bytes of a copy, side of a square product, seconds for each measurement.
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
@@ -59,7 +61,7 @@ class PinnedMemory {
   void* data_ = nullptr;
 };
 
-// The stream on which everything runs, and its clock.
+// The stream on which everything runs, with a clock on the device.
 class Queue {
  public:
   Queue() {
@@ -76,8 +78,8 @@ class Queue {
   Queue& operator=(const Queue&) = delete;
   cudaStream_t stream() const { return stream_; }
 
-  // Median seconds of one run of `work`, by the device's clock: three runs first that do not count,
-  // then at least five.
+  // Median seconds of one run of `work`, by the device's clock: three warm-up runs, then at least
+  // five.
   double time(double seconds, const std::function<void()>& work) const {
     for (int i = 0; i < 3; ++i) work();
     check(cudaStreamSynchronize(stream_), "warming up");
@@ -107,7 +109,7 @@ void copy(const Queue& queue, void* to, const void* from, size_t bytes, cudaMemc
   check(cudaMemcpyAsync(to, from, bytes, kind, queue.stream()), "cudaMemcpyAsync");
 }
 
-// Bytes read and written each second by a copy within the device.
+// Bytes that a copy within the device reads and writes in a second.
 double copy_rate(const Queue& queue, const Sizes& sizes) {
   const DeviceMemory from(sizes.bytes), to(sizes.bytes);
   check(cudaMemsetAsync(from.get(), 1, sizes.bytes, queue.stream()), "cudaMemsetAsync");
@@ -117,7 +119,7 @@ double copy_rate(const Queue& queue, const Sizes& sizes) {
   return 2 * static_cast<double>(sizes.bytes) / seconds;
 }
 
-// Bytes each second between pinned memory of the host and the device.
+// Bytes copied in a second between pinned host memory and the device.
 double host_rate(const Queue& queue, const Sizes& sizes, bool to_device) {
   const size_t bytes = std::max<size_t>(sizes.bytes / 16, 1);
   const PinnedMemory host(bytes);
@@ -130,7 +132,7 @@ double host_rate(const Queue& queue, const Sizes& sizes, bool to_device) {
   return static_cast<double>(bytes) / seconds;
 }
 
-// Seconds of one of many small nodes of a graph, each behind the one before it.
+// Seconds for each of many small nodes of a graph, each of which depends on the one before it.
 double node_time(const Queue& queue, const Sizes& sizes) {
   constexpr int kNodes = 1000;
   const DeviceMemory memory(sizeof(int));
@@ -150,7 +152,7 @@ double node_time(const Queue& queue, const Sizes& sizes) {
   return seconds / kNodes;
 }
 
-// cuBLASLt, loaded as the plugin does.
+// cuBLASLt, loaded in the same way as by the plugin.
 class Blas {
  public:
   explicit Blas(const char* name) : library_(dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)) {
@@ -166,7 +168,7 @@ class Blas {
     check(create(&handle), "cublasLtCreate");
   }
 
-  // What the program takes it keeps to its end, which comes at once.
+  // These are never freed: the program ends soon.
   cublasLtHandle_t handle = nullptr;
   decltype(&cublasLtCreate) create = nullptr;
   decltype(&cublasLtMatmulDescCreate) create_description = nullptr;
@@ -186,7 +188,7 @@ class Blas {
   void* library_;
 };
 
-// One kind of product: C = A^T B, all three of `type` and square.
+// One kind of product: C = A^T B, with square matrices of `type`.
 struct Kind {
   const char* name;
   cudaDataType_t type;
@@ -196,7 +198,8 @@ constexpr Kind kKinds[] = {{"bf16", CUDA_R_16BF, CUBLAS_COMPUTE_32F},
                            {"tf32", CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32},
                            {"float32", CUDA_R_32F, CUBLAS_COMPUTE_32F}};
 
-// Uniform in [-1, 1): products of zeros take less power, and run faster than any real ones.
+// Fills a matrix with numbers uniform in [-1, 1): products of zeros take less power and run faster
+// than real ones.
 void fill(const Queue& queue, void* to, cudaDataType_t type, uint64_t count, unsigned seed) {
   std::mt19937 random(seed);
   std::vector<uint16_t> words(count * (type == CUDA_R_32F ? 2 : 1));
@@ -213,7 +216,7 @@ void fill(const Queue& queue, void* to, cudaDataType_t type, uint64_t count, uns
 
 constexpr size_t kWorkspace = size_t{64} << 20;
 
-// What cuBLASLt is told of one product, and its favourite algorithms.
+// The description of one product for cuBLASLt, and the algorithms that its heuristic prefers.
 struct Product {
   Product(const Blas& blas, const Kind& kind, uint64_t n) {
     check(blas.create_description(&description, kind.compute, CUDA_R_32F), "a product");
@@ -240,7 +243,7 @@ struct Product {
   std::vector<cublasLtMatmulHeuristicResult_t> algorithms;
 };
 
-// Floating-point operations each second, by the fastest algorithm.
+// Floating-point operations in a second, with the fastest algorithm.
 double product_rate(const Queue& queue, const Sizes& sizes, const Blas& blas, const Kind& kind) {
   const uint64_t count = sizes.side * sizes.side, element = kind.type == CUDA_R_32F ? 4 : 2;
   const DeviceMemory a(count * element), b(count * element), c(count * element),
@@ -288,8 +291,8 @@ std::string field(const std::string& name, double value) {
   return "\"" + name + "\": " + text;
 }
 
-// Printed as one line, also where cuBLASLt is missing: then it lacks the products, which is an
-// error behind it.
+// Measures everything and prints one line. If cuBLASLt is missing the line has no products, and an
+// error follows.
 void measure(const Sizes& sizes) {
   check(cudaSetDevice(0), "cudaSetDevice");
   const Queue queue;

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Prepares what tools/gpu/check.sh needs on a machine without packages: a Release build with the plugin cuda, the shared
-# libraries that it links, and headers and libraries to build there instead. One file: tools/gpu/carried/pack.tar.xz.
+# Prepares the files that tools/gpu/check.sh needs on a machine without packages: a Release build with the plugin cuda,
+# the shared libraries that it links, and headers and libraries to build there instead. They go into one file:
+# tools/gpu/carried/pack.tar.xz.
 #
 #   tools/gpu/pack.sh                  builds in build-gpu/ and packs; needs the packages of tools/setup.sh and the CUDA Toolkit
 #   tools/gpu/pack.sh --build FOLDER   packs that Release build for the same architecture, as CI does with its own
@@ -21,7 +22,7 @@ case "${1:-}" in
   *) die "unknown argument $1; expected --build FOLDER or nothing" ;;
 esac
 
-# cached <variable>: its value in the build's CMakeCache.txt.
+# cached <variable>: prints its value in the build's CMakeCache.txt.
 cached() { sed -n "s/^$1:[^=]*=//p" "$build/CMakeCache.txt"; }
 
 if [ -z "$build" ]; then
@@ -43,7 +44,7 @@ fi
 [ -e "$build/lib/runtime/plugins/libbackend_cuda.so" ] ||
   die "$build has no plugin cuda; it needs the CUDA Toolkit (nvcc) and the target backend_cuda"
 [ "$(cached CMAKE_BUILD_TYPE)" = Release ] || die "$build is a $(cached CMAKE_BUILD_TYPE) build, expected Release"
-# Without the variable the plugin is built for its default, which has 90.
+# If the variable is not set, the plugin is built for its default, which includes 90.
 known=$(cached CMAKE_CUDA_ARCHITECTURES)
 case ";${known:-90};" in
   *";$architectures;"* | *";$architectures-real;"*) ;;
@@ -54,7 +55,7 @@ say "Collect"
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
 mkdir -p "$stage"/build/{bin,tests,lib/runtime/plugins,libexec/runtime,share/runtime} "$stage"/{lib,lib-compiler,usr}
-# take <file in the build>: to the same place in the pack.
+# take <file in the build>: copies the file to the same place in the pack.
 take() { if [ -e "$build/$1" ]; then cp "$build/$1" "$stage/build/$1"; else echo "left out: $1"; fi; }
 take bin/runtime
 take bin/gpu_limits
@@ -71,8 +72,8 @@ for package in "${packages[@]}"; do
   done <"$stage/list"
 done
 rm "$stage/list"
-# Shared libraries, but for those of the C library and of CUDA. Those of the compiler are apart: they serve only where the
-# machine's own are older.
+# All shared libraries except those of the C library and of CUDA. Those of the compiler go into a folder of their own:
+# they are used only if the machine's own are older.
 needed=$({ find "$stage/build" -type f -perm -u+x -exec ldd {} + 2>/dev/null || true; } |
   sed -n 's/.* => \(\/[^ ]*\) .*/\1/p' | sort -u |
   grep -vE '/(libc|libm|libdl|librt|libpthread|libresolv|ld-linux.*|libcuda|libcudart|libcublas|libcublasLt|libcudnn.*|libnccl)\.so')
@@ -80,7 +81,7 @@ compilers='/(libstdc\+\+|libgcc_s)\.so'
 for library in $needed; do
   to=$stage/lib
   if [[ $library =~ $compilers ]]; then to=$stage/lib-compiler; fi
-  # A library that came with its package is in the pack once, under two names.
+  # A library that its package has put into the pack already is linked under its second name.
   packaged=$stage$(realpath "$library")
   if [ -e "$packaged" ]; then ln "$packaged" "$to/${library##*/}"; else cp -L "$library" "$to"; fi
 done

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""What limits.cpp measures, by PyTorch instead: one JSON line with the bandwidth of a copy and the speed of large products."""
+"""Measures the same as limits.cpp, but with PyTorch: prints one JSON line with the bandwidth of a copy and the speed of
+large products.
+"""
 
 import json
 import statistics
@@ -11,7 +13,7 @@ SIDE = 8192
 
 
 def seconds(work, runs=10):
-    """Median of one run, by the device's clock; three runs first that do not count."""
+    """The median seconds of one run, by the device's clock, after three warm-up runs."""
     times = []
     for i in range(runs + 3):
         begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)

@@ -1,4 +1,4 @@
-"""How steps of check.py run programs and report: time budgets, a log of whole outputs, rows with a verdict."""
+"""Runs programs for the steps of check.py and reports: time budgets, a log of the outputs, rows with a verdict."""
 
 import concurrent.futures
 import json
@@ -10,24 +10,24 @@ import threading
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-LEAST_SECONDS = 2.0  # less is left: a program is not even started
+LEAST_SECONDS = 2.0  # with less time left, no program is started
 LOG_MIB = 15
-STREAM_BYTES = 1 << 20  # of one program's output in the log; the middle of longer ones is left out
-LATE_STREAM_BYTES = 1 << 13  # the same when the log is nearly full
+STREAM_BYTES = 1 << 20  # bytes of one program's output in the log; the middle of longer outputs is left out
+LATE_STREAM_BYTES = 1 << 13  # the same if the log is nearly full
 
 
 class Cut(Exception):
-    """The time of a step or of the whole call is over."""
+    """The time of a step or of the whole call has passed."""
 
 
 class Done:
-    """A command that has ended, or was ended (code None)."""
+    """A command that has ended by itself or was killed (code None)."""
 
     def __init__(self, code, out, err, seconds):
         self.code, self.out, self.err, self.seconds = code, out, err, seconds
 
     def reason(self):
-        """The last words of what went wrong."""
+        """One line that says why the command failed."""
         if self.code is None:
             return f"not done after {self.seconds:.0f} s"
         lines = [l for l in (self.err + "\n" + self.out).splitlines() if l.strip()]
@@ -40,10 +40,10 @@ class Done:
 
 
 class Deadlines:
-    """When the step that runs has to be over, and when the whole call; in seconds of time.monotonic()."""
+    """The deadlines of the running step and of the whole call, in seconds of time.monotonic()."""
 
     def __init__(self, seconds, begun):
-        """`seconds`: of the call, None for ever; `begun`: seconds that are over already."""
+        """`seconds`: time limit of the call, None for no limit; `begun`: seconds that have passed already."""
         self.call = time.monotonic() - begun + seconds if seconds else float("inf")
         self.step = self.call
 
@@ -58,14 +58,14 @@ class Deadlines:
 
 
 def shortened(text, most):
-    """Its begin and its end, `most` characters together."""
+    """The beginning and the end of the text, together `most` characters."""
     if len(text) <= most:
         return text
     return f"{text[: most // 2]}\n... {len(text) - most} characters left out ...\n{text[len(text) - most // 2:]}"
 
 
 class Log:
-    """output.log: every command with all that it printed. Bounded: see LOG_MIB."""
+    """output.log: every command with its output. The size is limited, see LOG_MIB."""
 
     def __init__(self, folder):
         os.makedirs(folder, exist_ok=True)
@@ -88,16 +88,17 @@ class Log:
 
 
 def end(child):
-    """With all the processes that it started."""
+    """Kills the child and all the processes that it started."""
     try:
         os.killpg(child.pid, signal.SIGKILL)
     except ProcessLookupError:
-        pass  # it has ended by itself
+        pass  # the child has ended by itself
 
 
 def start(words, limit, env, running):
-    """In a process group of its own, all of which is killed after `limit` seconds; it is in the set `running` meanwhile.
-    Returns (Done, None), or (Done, exception) where this script itself is stopped."""
+    """Runs a command in a process group of its own, and kills the group after `limit` seconds. Meanwhile the process is
+    in the set `running`. Returns (Done, None), or (Done, exception) if this script itself is stopped.
+    """
     begin = time.monotonic()
     try:
         child = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
@@ -118,31 +119,31 @@ def start(words, limit, env, running):
 
 
 class Check:
-    """The rows so far, and how programs are started."""
+    """The rows of the report so far, and functions that start programs."""
 
     def __init__(self, arguments, scratch, begun=0.0):
-        """`scratch`: a folder for what runs write; `begun`: seconds of the call that are over."""
+        """`scratch`: a folder for files of the programs; `begun`: seconds of the call that have passed already."""
         self.arguments, self.scratch = arguments, scratch
         self.device, self.other = arguments.device, arguments.against
         self.on_gpu = arguments.device not in ("cpu", "reference")
         self.rows, self.facts, self.unusable, self.limits = [], {}, "", {}
         self.step, self.wants = "", {}
-        self.running = set()  # processes
+        self.running = set()  # processes that run now
         self.deadlines, self.log = Deadlines(arguments.seconds, begun), Log(arguments.output)
-        libraries = os.environ.get("RUNTIME_GPU_LIBRARIES", "")  # of check.sh; the inherited ones are in it
+        libraries = os.environ.get("RUNTIME_GPU_LIBRARIES", "")  # set by check.sh; includes the inherited folders
         self.env = {"LD_LIBRARY_PATH": libraries} if libraries else {}
 
     def want(self, name, otherwise):
-        """What the call asks of this step, for example `models`; on the command line it counts more."""
+        """The argument `name` of this step, for example `models`; the command line has precedence over the call."""
         given = getattr(self.arguments, name, None)
         return given if given is not None else self.wants.get(name, otherwise)
 
     def path(self, *parts):
-        """In the build."""
+        """A path in the build."""
         return os.path.join(self.arguments.build, *parts)
 
     def run(self, words, limit, env=None):
-        """At most `limit` seconds, and not beyond the step's time: then Cut."""
+        """Runs a command for at most `limit` seconds. Raises Cut if the time of the step does not suffice."""
         left = self.deadlines.left()
         if left < LEAST_SECONDS:
             raise Cut(f"{self.deadlines.over()}: not started: {shlex.join(words)[:200]}")
@@ -155,11 +156,13 @@ class Check:
         return done
 
     def ours(self, words, limit, env=None):
-        """A program that finds CUDA's libraries, and what was packed."""
+        """Runs a program with the search path for CUDA's and the packed libraries."""
         return self.run(words, limit, {**self.env, **(env or {})})
 
     def all_of(self, jobs):
-        """The results of functions that each wait for a program, run side by side; the first exception ends them all."""
+        """Runs functions in parallel that each wait for a program, and returns their results; the first exception ends
+        them all.
+        """
         with concurrent.futures.ThreadPoolExecutor(max_workers=len(jobs)) as pool:
             try:
                 return [future.result() for future in [pool.submit(job) for job in jobs]]
@@ -199,5 +202,5 @@ class Check:
 
 
 def sets(**keys):
-    """sets(training__steps=5) -> ["--set", "training.steps=5"]"""
+    """Options from keywords: sets(training__steps=5) -> ["--set", "training.steps=5"]"""
     return [word for key, value in keys.items() for word in ("--set", f"{key.replace('__', '.')}={value}")]

@@ -1,4 +1,4 @@
-"""The steps of check.py that ask how fast the device is, and why."""
+"""The steps of check.py that measure how fast the device is, and why."""
 
 import dataclasses
 import os
@@ -14,16 +14,16 @@ PYTORCH_LIMITS = os.path.join("tools", "gpu", "pytorch_limits.py")
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """A model that is timed, in our words and in those of tools/bench/pytorch_step.py."""
+    """A model that is timed, with the arguments for runtime and for tools/bench/pytorch_step.py."""
 
     model: str
     batch: int
     config: str
-    keys: dict = dataclasses.field(default_factory=dict)  # of ours, as sets() takes them
-    flags: tuple = ()  # of PyTorch's, in every form
-    wanted: dict = dataclasses.field(default_factory=dict)  # form of PyTorch: the factor to reach
+    keys: dict = dataclasses.field(default_factory=dict)  # keys for runtime, as sets() takes them
+    flags: tuple = ()  # flags for PyTorch, in every form
+    wanted: dict = dataclasses.field(default_factory=dict)  # form of PyTorch: the factor to reach over it
     numbers: str = "float32"
-    note: str = ""  # on PyTorch's side
+    note: str = ""  # a remark about PyTorch's run
 
     def name(self):
         return f"{self.model}, batch {self.batch}, {self.numbers}"
@@ -46,7 +46,7 @@ def gpt2(batch):
 JOBS = (Job("lenet", 256, LENET, wanted={"eager": 5.0}, numbers="float32, TF32 off on both sides"), resnet(512), gpt2(8),
         resnet(256), resnet(1024), gpt2(32),
         Job("lenet", 256, LENET, {"device__cuda__tf32": "true"}, ("--tf32",), numbers="TF32 on both sides"))
-# Where a processor stands in for the device: these show that the script works, and nothing else.
+# The jobs when a processor replaces the device: they only show that the script works.
 TRIAL_JOBS = (Job("lenet", 16, LENET, wanted={"eager": 0.0}), Job("resnet18", 2, RESNET), Job("gpt", 1, "configs/bench_gpt.toml"))
 
 
@@ -58,7 +58,7 @@ def jobs(c):
 
 
 def measured(c, job, steps, limit, **keys):
-    """(what `runtime bench` printed, or None; what to say)"""
+    """Returns (the report of `runtime bench`, or None; the reason if it failed)."""
     words = ["bench", job.config, "--steps", str(steps), "--json",
              *sets(**{"device__backend": c.device, "training__global_batch_size": job.batch, **job.keys, **keys})]
     done = c.runtime(words, limit)
@@ -71,7 +71,7 @@ def step_ms(c, job, steps, limit, **keys):
 
 
 def limits(c):
-    """What the machine itself can do, by the vendor's libraries alone; beside PyTorch's figures for the same."""
+    """Measures the limits of the machine with the vendor's libraries alone, and with PyTorch."""
     if c.device != "cuda":
         return c.skip("limits of the machine", "for CUDA")
     program = c.path("bin", "gpu_limits")
@@ -109,14 +109,14 @@ LAYER = re.compile(r"^(?P<left>.*\S)\s+(?P<us>[\d.]+)\s+(?P<planned>[\d.]+)\s+(?
 
 
 def by_operation(table):
-    """{"matmul, cublaslt": (microseconds, launches)} of the table that `runtime bench --layers` prints."""
+    """Returns {"matmul, cublaslt": (microseconds, launches)} from the table that `runtime bench --layers` prints."""
     sums = {}
     for line in table.splitlines():
         found = LAYER.match(line)
         if found is None:
             continue
         left = found["left"]
-        words = left.split() if left[0] != " " else ["", *left.split()]  # a node of no layer
+        words = left.split() if left[0] != " " else ["", *left.split()]  # a node that belongs to no layer
         if len(words) < 3 or words[0] == "sum":
             continue
         name = f"{words[1]}, {' '.join(words[2:])}"
@@ -126,7 +126,7 @@ def by_operation(table):
 
 
 def layers(c):
-    """Where the time of a step goes, operation by operation; the whole table is in output.log."""
+    """Reports the time of a step by operation; output.log has the whole table."""
     for job in (j for j in jobs(c) if j.model in (("gpt2", "resnet18") if c.on_gpu else ("gpt", "resnet18", "lenet"))):
         words = ["bench", job.config, "--layers", "--steps", "10",
                  *sets(**{"device__backend": c.device, "training__global_batch_size": job.batch, **job.keys})]
@@ -168,7 +168,9 @@ def pytorch_ms(c, job, form):
 
 
 def pytorch(c):
-    """Processes in turn, the order reversed every round; medians of the medians."""
+    """Compares with PyTorch: the processes take turns, in reversed order every other round; the figures are medians of
+    the medians.
+    """
     if c.facts.get("PyTorch", "not found") == "not found":
         return c.skip("beside PyTorch", f"{c.arguments.python} has no torch")
     for job in jobs(c):
@@ -179,7 +181,7 @@ def pytorch(c):
 
 
 def beside(c, job, forms, turns):
-    """A row for each form of PyTorch; what was measured before the time was over counts."""
+    """Writes a row for each form of PyTorch, from what was measured before the time had passed."""
     times = {name: [] for name in ("runtime", *forms)}
     stopped = None
     try:
@@ -217,7 +219,7 @@ def capture(c):
                   **{f"graph_capture_{k}_ms": v for k, v in times.items()})
 
 
-# Networks from small to large: where does the device pay?
+# Networks from small to large, to see from which size on the device is faster.
 SIZES = (("mlp", 16), ("mlp", 256), ("lenet", 16), ("lenet", 256), ("lenet", 2048), ("gpt", 1), ("gpt", 8),
          ("resnet18", 8), ("resnet18", 64))
 

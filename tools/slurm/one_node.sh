@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
-# Runs a command with a Slurm of one node (this machine) that exists only meanwhile: munged, slurmctld and slurmd as
-# root in a temporary folder. Their ports are free ones, so an installed Slurm is not touched. Exit code: the command's.
+# Starts a Slurm of one node (this machine), runs a command with it and stops it again: munged, slurmctld and slurmd run
+# as root in a temporary folder. They use free ports, so an installed Slurm is not affected. The exit code is that of
+# the command.
+#
 #   tools/slurm/one_node.sh srun -n 2 build/bin/runtime train configs/fashion_mnist_lenet.toml --max-steps 20
 #   tools/slurm/one_node.sh srun --mpi=pmix -n 2 build/bin/runtime train ... --set comm.rendezvous=pmix
-# ONE_NODE_LIMIT_S (default 300): seconds after which the command is ended. Debian: slurmctld slurmd slurm-client munge
-# slurm-wlm-basic-plugins.
+#
+# ONE_NODE_LIMIT_S (default 300): seconds after which the command is ended. Debian packages: slurmctld slurmd
+# slurm-client munge slurm-wlm-basic-plugins.
 set -euo pipefail
 limit=${ONE_NODE_LIMIT_S:-300}
 
@@ -24,7 +27,7 @@ folder=$(mktemp -d /tmp/one_node.XXXXXX)
 chmod 755 "$folder"
 daemons=()
 
-# Ends all processes of this run: the daemons, and job steps, which carry SLURM_CONF of this folder.
+# Ends all processes of this run: the daemons, and the job steps, whose SLURM_CONF lies in this folder.
 finish() {
   trap - EXIT
   trap '' INT TERM HUP
@@ -50,7 +53,7 @@ trap finish EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
-# Two ports on which nobody listens.
+# Prints two ports on which no program listens.
 free_ports() {
   local taken port found=0
   taken=$(ss -Htln | awk '{ sub(/.*:/, "", $4); print $4 }')
@@ -60,7 +63,8 @@ free_ports() {
   done
 }
 
-# start <name> <command>...: in the background, its output in <name>.log. No descriptor of ours stays open in it.
+# start <name> <command>...: starts a daemon in the background with its output in <name>.out. It inherits no open
+# descriptor of this script but its output.
 start() {
   local name=$1
   shift
@@ -68,7 +72,7 @@ start() {
   daemons+=($!)
 }
 
-# wait_for <seconds> <what> <command>...
+# wait_for <seconds> <what> <command>...: repeats the command until it succeeds; fails with the logs after that time.
 wait_for() {
   local end=$((SECONDS + $1)) what=$2
   shift 2

@@ -1,10 +1,11 @@
-/* Which operations there are, and what shapes, types and attributes each of them takes. */
+/* The list of supported operations, with the shapes, types and attributes that each of them takes.
+ */
 #include <stdio.h>
 #include <string.h>
 
 #include "example.h"
 
-/* What a check knows; `operand` is what query's answer names. */
+/* The arguments of a check. `operand` receives the operand to name in the answer of query. */
 typedef struct context {
   const rt_op_desc* op;
   rt_plan* plan;
@@ -54,7 +55,8 @@ static int same_dims(const rt_tensor_desc* a, const rt_tensor_desc* b) {
 
 static int is_scalar(const rt_tensor_desc* tensor) { return example_count(tensor) == 1; }
 
-/* Every input and the output have the same dims; the output may overwrite input `i` for bit i. */
+/* All inputs and the output must have the same dims. The output may use the memory of each input.
+ */
 static rt_status check_same(const context* c) {
   for (uint32_t i = 0; i < c->plan->input_count; ++i) {
     if (!same_dims(&c->plan->inputs[i], &c->plan->outputs[0])) {
@@ -93,7 +95,7 @@ static rt_status check_fill(const context* c) {
   return RT_OK;
 }
 
-/* numpy's rule: dims are compared from the last; 1 stretches. */
+/* Broadcasting as in numpy: dims are compared from the last one on, and a dim of 1 is repeated. */
 static rt_status check_broadcast(const context* c) {
   const rt_tensor_desc* result = &c->plan->outputs[0];
   for (uint32_t i = 0; i < 2; ++i) {
@@ -134,7 +136,7 @@ static rt_status check_matmul(const context* c) {
   return RT_OK;
 }
 
-/* y has the reduced axes as 1, or does not have them. */
+/* y keeps the reduced axes with length 1, or leaves them out. */
 static rt_status check_reduce(const context* c) {
   rt_plan* plan = c->plan;
   const rt_tensor_desc *x = &plan->inputs[0], *y = &plan->outputs[0];
@@ -157,7 +159,7 @@ static rt_status check_reduce(const context* c) {
   return next == y->rank ? RT_OK : invalid(c, 100, "has too many dims");
 }
 
-/* logits [...,C], labels [...], weight [...] */
+/* Checks logits [...,C], labels [...], weight [...]. */
 static rt_status check_classes(const context* c) {
   const rt_tensor_desc* logits = &c->plan->inputs[0];
   if (logits->rank < 1 || logits->dims[logits->rank - 1] < 1) {
@@ -229,7 +231,7 @@ static const rule* find_rule(const char* name) {
   return NULL;
 }
 
-/* Labels are int32, and copy moves either type. */
+/* Labels must be int32; `copy` takes int32 too; all other operands must be float32. */
 static int dtype_allowed(const rule* r, int32_t operand, rt_dtype dtype) {
   if (r->run == example_copy) return dtype == RT_FLOAT32 || dtype == RT_INT32;
   const int is_label =
@@ -257,7 +259,8 @@ static rt_status take_operand(const context* c, const rule* r, const rt_tensor_d
 static rt_status take_operands(const context* c, const rule* r, int any_layout) {
   const rt_op_desc* op = c->op;
   rt_plan* plan = c->plan;
-  /* Operands of post-operations follow the operation's own; none of those is fused. */
+  /* Operands of post-operations follow the operation's own inputs. They are accepted here because
+   * query answers that this plugin fuses no post-operation. */
   if (op->input_count < r->inputs || (op->input_count > r->inputs && op->post_op_count == 0)) {
     return unsupported(c, (int32_t)r->inputs, "another number of inputs than this plugin knows");
   }

@@ -1,5 +1,5 @@
-/* The mandatory operations, float32, canonical layout; formulas in plugins/operations.md. Shapes
- * were checked in check.c. */
+/* The mandatory operations in float32 and canonical layout. The formulas are in
+ * plugins/operations.md; check.c has checked the shapes. */
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
@@ -15,7 +15,7 @@ int64_t example_count(const rt_tensor_desc* tensor) {
   return count;
 }
 
-/* c [M,N] = a [M,K] b [K,N]; a is read with strides, so that it may be transposed. The innermost
+/* c [M,N] = a [M,K] b [K,N]. a is read with strides, because it may be transposed. The innermost
  * loop runs over contiguous rows of b and c. */
 static void multiply_matrices(const float* a, int64_t a_row, int64_t a_column, const float* b,
                               float* c, int64_t m, int64_t n, int64_t k) {
@@ -30,7 +30,7 @@ static void multiply_matrices(const float* a, int64_t a_row, int64_t a_column, c
   }
 }
 
-/* out [K,N] = in [N,K] transposed. */
+/* out [K,N] is in [N,K] transposed. */
 static void transpose(const float* in, float* out, int64_t k, int64_t n) {
   for (int64_t j = 0; j < n; ++j) {
     for (int64_t p = 0; p < k; ++p) out[p * n + j] = in[j * k + p];
@@ -61,8 +61,8 @@ static const float kInverseSqrt2Pi = 0.39894228f;
 static const float kSqrt2OverPi = 0.79788456f;
 static const float kGeluCubic = 0.044715f; /* Hendrycks and Gimpel, "Gaussian Error Linear Units" */
 
-/* The distribution function of the normal distribution, and its approximation by tanh, in the forms
-   that keep their digits where they are small. */
+/* The distribution function of the normal distribution, and its approximation by tanh, in forms
+ * that keep their relative precision where the result is small. */
 static float normal_cdf(float x) { return 0.5f * erfcf(-x * kInverseSqrt2); }
 static float normal_cdf_by_tanh(float x) {
   return 1.0f / (1.0f + expf(-2.0f * kSqrt2OverPi * (x + kGeluCubic * x * x * x)));
@@ -71,7 +71,7 @@ static float normal_cdf_by_tanh(float x) {
 static float activate(float x, int32_t function) {
   switch (function) {
     case RT_ACTIVATION_RELU:
-      return x < 0.0f ? 0.0f : x; /* NaN stays */
+      return x < 0.0f ? 0.0f : x; /* a NaN stays a NaN */
     case RT_ACTIVATION_GELU:
       return x * normal_cdf(x);
     case RT_ACTIVATION_GELU_TANH:
@@ -83,14 +83,16 @@ static float activate(float x, int32_t function) {
   }
 }
 
-/* f' from the saved value: y for tanh and sigmoid; x for the two gelus. */
+/* The derivative f', computed from the saved operand: y for tanh and sigmoid, x for the two gelus.
+ */
 static float derivative(float s, int32_t function) {
   switch (function) {
     case RT_ACTIVATION_GELU:
       return normal_cdf(s) + s * kInverseSqrt2Pi * expf(-0.5f * s * s);
     case RT_ACTIVATION_GELU_TANH: {
       const float cdf = normal_cdf_by_tanh(s);
-      /* Where the cdf is 0 or 1 the slope must not be infinite. */
+      /* Clamped so that its square stays finite: where the cdf is 0 or 1, 0 times infinity would be
+       * NaN. */
       const float near = s < -1e4f ? -1e4f : (s > 1e4f ? 1e4f : s);
       return cdf + s * cdf * (1.0f - cdf) * 2.0f * kSqrt2OverPi *
                        (1.0f + 3.0f * kGeluCubic * near * near);
@@ -114,14 +116,14 @@ void example_activation_backward(const rt_plan* plan, const rt_launch* launch) {
   for (int64_t i = 0; i < count; ++i) {
     const float dy = input(launch, 0)[i], s = input(launch, 1)[i];
     if (plan->function == RT_ACTIVATION_RELU) {
-      output(launch)[i] = s <= 0.0f ? 0.0f : dy; /* a choice, no product: dy may be infinite */
+      output(launch)[i] = s <= 0.0f ? 0.0f : dy; /* selects: 0 * infinite dy would be NaN */
     } else {
       output(launch)[i] = dy * derivative(s, plan->function);
     }
   }
 }
 
-/* Strides of `tensor` in the dims of `result`: 0 along what is broadcast. */
+/* Strides of `tensor` along the dims of `result`; 0 along broadcast dims. */
 static void broadcast_strides(const rt_tensor_desc* tensor, const rt_tensor_desc* result,
                               int64_t* strides) {
   int64_t stride = 1;
@@ -131,7 +133,8 @@ static void broadcast_strides(const rt_tensor_desc* tensor, const rt_tensor_desc
   }
 }
 
-/* Row-major counting; *a and *b follow as offsets. */
+/* Advances `index` to the next element of `result` in row-major order, and the offsets *a and *b
+ * with it. */
 static void advance(const rt_tensor_desc* result, int64_t* index, const int64_t* a_strides,
                     int64_t* a, const int64_t* b_strides, int64_t* b) {
   for (int32_t d = result->rank - 1; d >= 0; --d) {
@@ -170,7 +173,7 @@ void example_scale(const rt_plan* plan, const rt_launch* launch) {
   for (int64_t i = 0; i < count; ++i) output(launch)[i] = alpha * input(launch, 0)[i] + beta;
 }
 
-/* The reduced axes (or the kept ones) of x as a list of sizes and strides. */
+/* Lists the sizes and strides of the reduced axes of x, or of the other axes if `reduced` is 0. */
 static int32_t select_axes(const rt_tensor_desc* x, uint32_t axes, int reduced, int64_t* sizes,
                            int64_t* strides) {
   int64_t stride = 1;
@@ -188,7 +191,7 @@ static int32_t select_axes(const rt_tensor_desc* x, uint32_t axes, int reduced, 
   return count;
 }
 
-/* Offset of the n-th element, row-major, of a selection of axes. */
+/* The offset of element n, counted in row-major order over the listed axes. */
 static int64_t offset_of(int64_t n, int32_t count, const int64_t* sizes, const int64_t* strides) {
   int64_t offset = 0;
   for (int32_t i = count - 1; i >= 0; --i) {
@@ -214,7 +217,7 @@ void example_reduce(const rt_plan* plan, const rt_launch* launch) {
     for (int64_t j = 0; j < terms; ++j) {
       const float value = base[offset_of(j, reduced, sizes, strides)];
       sum += value;
-      if (value > largest || value != value) largest = value; /* NaN wins */
+      if (value > largest || value != value) largest = value; /* a NaN is the maximum */
     }
     if (plan->function == RT_REDUCE_MAX) {
       output(launch)[i] = largest;
@@ -224,7 +227,7 @@ void example_reduce(const rt_plan* plan, const rt_launch* launch) {
   }
 }
 
-/* Rows and columns of logits [...,C]. */
+/* The columns and the rows of logits [...,C]. */
 static int64_t columns_of(const rt_plan* plan) {
   return plan->inputs[0].dims[plan->inputs[0].rank - 1];
 }
@@ -236,7 +239,7 @@ static float largest_of(const float* row, int64_t columns) {
   return largest;
 }
 
-/* log(sum(exp(row - largest))), which cannot overflow. */
+/* log(sum(exp(row - largest))); it cannot overflow. */
 static double log_sum_exp(const float* row, int64_t columns, float largest) {
   double sum = 0.0;
   for (int64_t j = 0; j < columns; ++j) sum += expf(row[j] - largest);
@@ -252,7 +255,7 @@ void example_cross_entropy(const rt_plan* plan, const rt_launch* launch) {
     if (weights[i] == 0.0f) continue; /* padding */
     const float* row = input(launch, 0) + i * columns;
     const float largest = largest_of(row, columns);
-    /* In this order: a large row would round away the logarithm. */
+    /* In this order: adding a large logit to the logarithm would round the logarithm away. */
     loss += weights[i] * (log_sum_exp(row, columns, largest) - (row[labels[i]] - largest));
   }
   output(launch)[0] = (float)loss;
@@ -315,6 +318,6 @@ void example_sgd(const rt_plan* plan, const rt_launch* launch) {
     const float decayed = decay == 0.0f ? 0.0f : decay * param; /* 0 * infinity would be NaN */
     const float step = lr * (scale * input(launch, 1)[i] + decayed);
     output(launch)[i] =
-        scale == 0 ? param : param - step; /* 0: no update, whatever the gradient is */
+        scale == 0 ? param : param - step; /* scale 0: no update, for any gradient */
   }
 }

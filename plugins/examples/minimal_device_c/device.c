@@ -1,5 +1,5 @@
-/* The device table: one inline device in the host's memory. Work on a stream runs before the call
- * returns, so synchronisation has nothing to wait for and an event is a time. */
+/* The device table: one inline device in host memory. Work on a stream runs before the call
+ * returns, so synchronisation has nothing to wait for, and an event only holds a time. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,8 +9,8 @@
 
 #include "example.h"
 
-/* Bytes before each allocation that keep its size, so that `free` can give it back to the count.
- * A whole alignment unit, to keep what follows aligned. */
+/* Bytes in front of each allocation that hold its size, so that `free` can subtract it from the
+ * number of allocated bytes. A whole alignment unit, so that the allocation stays aligned. */
 #define HEADER EXAMPLE_ALIGNMENT
 #define DEFAULT_LIMIT (UINT64_C(4096) << 20)
 
@@ -233,5 +233,5 @@ const rt_device_api example_device_api = {
     .event_query = event_done,
     .event_elapsed = event_elapsed,
     .memory_info = memory_info,
-    .utilisation = NULL, /* the one optional slot: this device does not know */
+    .utilisation = NULL, /* the only optional slot: the load is not known */
 };

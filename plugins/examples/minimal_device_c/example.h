@@ -1,5 +1,5 @@
-/* What the files of the plugin share. One device, "example:0": the host's memory, work done in the
- * calling thread, float32, canonical layouts. */
+/* Declarations that the files of the plugin share. The plugin has one device, "example:0": host
+ * memory, work runs in the calling thread, float32, canonical layouts. */
 #ifndef EXAMPLE_H_
 #define EXAMPLE_H_
 
@@ -12,10 +12,10 @@
 #include "rt/operations.h"
 #include "rt/plugin.h"
 
-/* Bytes; one cache line. Every allocation is aligned to it. */
+/* The alignment of every allocation in bytes: one cache line. */
 #define EXAMPLE_ALIGNMENT 64
 
-/* The instance that the host sees as `self`. */
+/* The instance; the host passes its address as `self`. */
 typedef struct example_plugin {
   rt_plugin view;
   const rt_host* host;
@@ -31,10 +31,10 @@ struct rt_stream {
 };
 
 struct rt_event {
-  int64_t time_ns; /* of the last record; 0: never */
+  int64_t time_ns; /* time of the last record; 0: never recorded */
 };
 
-/* A plan keeps what it needs of the description: that is only borrowed during `create`. */
+/* A plan copies what it needs of the description, which is borrowed only during `create`. */
 struct rt_plan {
   void (*run)(const rt_plan* plan, const rt_launch* launch);
   const char* implementation;
@@ -42,36 +42,39 @@ struct rt_plan {
   rt_tensor_desc outputs[RT_MAX_OUTPUTS];
   uint32_t input_count;
   uint32_t output_count;
-  uint32_t in_place; /* of output 0 */
+  uint32_t in_place; /* rt_plan_info.in_place[0] */
   uint64_t workspace_bytes;
-  /* Attributes, as far as the operation has them. */
+  /* The attributes; those that the operation does not have are unused. */
   int32_t function;
   int32_t transpose_a, transpose_b;
   uint32_t axes;
   double alpha, beta, value, weight_decay;
 };
 
-/* Writes the error object and returns `code`. printf's rules. */
+/* Fills the rt_error, if there is one, with a message formatted like printf, and returns `code`. */
 rt_status example_fail(rt_error* error, rt_status code, const char* pattern, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* RT_OK, or RT_ERROR_TOO_NEW if the struct at `input` (which begins with its size) carries
- * something behind the `known` bytes that this plugin was compiled with. */
+/* Checks an input struct, which begins with its size. Returns RT_ERROR_TOO_NEW if any byte beyond
+ * the `known` bytes that this plugin was compiled with is not zero, RT_ERROR_INVALID_ARGUMENT if
+ * the struct is missing or shorter than `known`, else RT_OK. */
 rt_status example_check_input(const void* input, size_t known, const char* what, rt_error* error);
 
-/* Gives an output struct to the host: the smaller of the two sizes counts, `size` stays the
- * host's. */
+/* Copies an output struct to the host: the smaller of the two sizes counts, and the field `size`
+ * keeps the host's value. */
 void example_write_output(void* output, const void* value, size_t known);
 
-/* Checks an operation and fills `plan`. RT_OK; RT_ERROR_UNSUPPORTED with the reason in `error` if
- * this plugin does not do it; RT_ERROR_INVALID_ARGUMENT if nobody could. `*operand` is the input
- * in the way, outputs from 100, or -1. RT_LAYOUT_ANY is accepted if `any_layout`. */
+/* Checks an operation and fills `plan`. Returns RT_OK, RT_ERROR_UNSUPPORTED with the reason in
+ * `error` if this plugin does not support the operation, or RT_ERROR_INVALID_ARGUMENT if the
+ * operation is not valid. `*operand` becomes the index of the input that is the reason, 100 + index
+ * for an output, or -1. RT_LAYOUT_ANY is accepted if `any_layout` is not 0. */
 rt_status example_describe(const rt_op_desc* op, int any_layout, rt_plan* plan, int32_t* operand,
                            rt_error* error);
 
+// The number of elements.
 int64_t example_count(const rt_tensor_desc* tensor);
 
-/* The computations; check.c chooses. */
+/* The computations of the operations. check.c chooses one for each plan. */
 void example_matmul(const rt_plan* plan, const rt_launch* launch);
 void example_activation(const rt_plan* plan, const rt_launch* launch);
 void example_activation_backward(const rt_plan* plan, const rt_launch* launch);

@@ -1,4 +1,4 @@
-/* The kernel table. What an operation means is in check.c and compute.c. */
+/* The kernel table. check.c checks the operations, compute.c computes them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@ static uint64_t bytes_of(const rt_tensor_desc* tensor) {
   return (uint64_t)example_count(tensor) * 4; /* float32 and int32 */
 }
 
-/* One candidate: everything canonical. */
+/* Writes the only candidate: all operands in canonical layouts. */
 static void write_candidate(const rt_plan* plan, rt_support* support) {
   support->candidate_count = 1;
   if (support->candidates == NULL || support->candidate_capacity == 0) return;
@@ -36,7 +36,7 @@ static rt_status query(rt_device* device, const rt_op_desc* op, rt_support* supp
   const rt_status status = example_describe(op, 1, &plan, &operand, &reason);
   support->post_ops_fused = 0;
   support->deterministic = 1;
-  support->tolerance = 1e-5; /* float32 sums in another order than the reference's */
+  support->tolerance = 1e-5; /* sums in float32, in another order than the reference's */
   support->reason_operand = -1;
   support->candidate_count = 0;
   support->reason[0] = '\0';
@@ -92,7 +92,7 @@ static rt_status info(const rt_plan* plan, rt_plan_info* result, rt_error* error
 
 static rt_status launch(rt_plan* plan, rt_stream* stream, const rt_launch* launch,
                         rt_error* error) {
-  (void)stream; /* inline: runs now */
+  (void)stream; /* the device is inline: the work runs now */
   const rt_status status = example_check_input(launch, sizeof(*launch), "rt_launch", error);
   if (status != RT_OK) return status;
   if (launch->input_count != plan->input_count || launch->output_count != plan->output_count) {
@@ -112,7 +112,7 @@ static rt_status launch(rt_plan* plan, rt_stream* stream, const rt_launch* launc
 static rt_status layout_bytes(rt_device* device, const rt_tensor_desc* tensor, uint64_t* bytes,
                               rt_error* error) {
   (void)device;
-  static const uint64_t kBytes[] = {0, 4, 8, 2, 2, 4, 8, 1, 1}; /* by rt_dtype */
+  static const uint64_t kBytes[] = {0, 4, 8, 2, 2, 4, 8, 1, 1}; /* bytes by rt_dtype */
   if (tensor->layout != RT_LAYOUT_CANONICAL || tensor->dtype < 1 || tensor->dtype > RT_INT8) {
     return example_fail(error, RT_ERROR_UNSUPPORTED,
                         "layout %llu of dtype %d; this plugin has the canonical layout only",

@@ -1,4 +1,4 @@
-/* The entry: negotiation, the instance, its tables and options. */
+/* The entry: version negotiation, the instance, its tables and options. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

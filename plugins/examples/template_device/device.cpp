@@ -1,6 +1,6 @@
-// The device table, in the host's memory and without queues. For an accelerator: allocate, copy and
-// fill call the vendor's library, rt_stream and rt_event hold its objects, and both flags in
-// `properties` go.
+// The device table, in host memory and without queues. For an accelerator, call the vendor's
+// library in allocate, copy and fill, keep its objects in rt_stream and rt_event, and remove the
+// flags RT_DEVICE_INLINE and RT_DEVICE_HOST_MEMORY from `properties`.
 #include <chrono>
 #include <cstring>
 #include <new>
@@ -32,8 +32,7 @@ rt_status count(void*, int32_t* result, rt_error* error) {
   return guard(error, [&] { *result = 1; });
 }
 
-// A device whose driver is missing is listed all the same: without RT_DEVICE_USABLE, with the
-// reason.
+// List a device whose driver is missing too: without RT_DEVICE_USABLE, and with the reason.
 rt_status properties(void*, int32_t index, rt_device_properties* result, rt_error* error) {
   return guard(error, [&] {
     check_index(index);
@@ -111,7 +110,7 @@ rt_device_api make_api() {
   api.event_query = [](rt_event*, rt_error*) -> rt_status { return RT_OK; };
   api.event_elapsed = event_elapsed;
   api.memory_info = memory_info;
-  return api;  // utilisation stays NULL: not known
+  return api;  // utilisation stays NULL: the load is not known
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
-// The kernel table with one operation, `scale`, in float32. plan_for is where the next ones go;
-// what it throws as RT_ERROR_UNSUPPORTED becomes a refusal with that reason in a query, and an
-// error in create.
+// The kernel table with one operation, `scale`, in float32. Add further operations in plan_for. If
+// plan_for throws RT_ERROR_UNSUPPORTED, query answers with a refusal and that reason, and create
+// fails.
 #include <cstring>
 #include <memory>
 
@@ -21,7 +21,7 @@ using rt::sdk::Error;
 using rt::sdk::guard;
 using rt::sdk::Operation;
 
-// Checks everything that does not change from launch to launch.
+// Checks everything that is the same in every launch.
 rt_plan plan_for(const Operation& op) {
   if (!op.is(RT_OP_SCALE)) {
     throw Error(RT_ERROR_UNSUPPORTED,
@@ -45,7 +45,7 @@ rt_status query(rt_device*, const rt_op_desc* op, rt_support* support, rt_error*
     support->deterministic = 1;
     support->tolerance = 0.0;
     support->reason_operand = -1;
-    support->candidate_count = 0;  // no layouts to choose from: the canonical ones
+    support->candidate_count = 0;  // only the canonical layouts
     support->reason[0] = '\0';
     try {
       plan_for(Operation(op));
@@ -72,13 +72,13 @@ rt_status info(const rt_plan*, rt_plan_info* result, rt_error* error) {
   return guard(error, [&] {
     rt_plan_info value{};
     value.flags = RT_PLAN_DETERMINISTIC;
-    value.in_place[0] = 1u;  // output 0 may be input 0
+    value.in_place[0] = 1u;  // output 0 may use the memory of input 0
     rt::sdk::copy_text(value.implementation, "template scale");
     write_output(result, value);
   });
 }
 
-// Allocates nothing, and on a queued stream waits for nothing.
+// A launch must not allocate, and on a queued stream it must not wait.
 rt_status launch(rt_plan* plan, rt_stream*, const rt_launch* launch, rt_error*) {
   const auto* x = static_cast<const float*>(launch->inputs[0]);
   auto* y = static_cast<float*>(launch->outputs[0]);

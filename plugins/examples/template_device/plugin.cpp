@@ -1,5 +1,5 @@
-// The entry. Several instances may live in one process (ranks as threads): keep state in one of
-// them, not in globals.
+// The entry. Several instances may live in one process (ranks as threads): keep state in the
+// instance, not in globals.
 #include <cstring>
 
 #include "rt/sdk/error.h"
@@ -9,7 +9,7 @@ namespace {
 
 struct Instance {
   rt_plugin view{};
-  const rt_host* host = nullptr;  // host->log(...) for what people should know
+  const rt_host* host = nullptr;  // use host->log(...) for messages
 };
 
 const void* get_interface(void*, const char* name, uint32_t version) {
@@ -43,10 +43,10 @@ extern "C" rt_status rt_plugin_entry(const rt_host* host, rt_negotiation* negoti
     self->host = host;
     self->view.size = sizeof(rt_plugin);
     self->view.self = self;
-    self->view.name = "template";  // [a-z][a-z0-9_]*: device.backend = "template"
+    self->view.name = "template";  // [a-z][a-z0-9_]*; selected by device.backend = "template"
     self->view.vendor = "your name";
     self->view.version = "1.0.0";
-    self->view.build_id = "template-1.0.0";  // change it whenever a kernel or a layout changes
+    self->view.build_id = "template-1.0.0";  // change it with every change of a kernel or layout
     self->view.description = "a device to start from";
     self->view.get_interface = get_interface;
     self->view.options = options;

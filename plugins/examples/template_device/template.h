@@ -1,4 +1,4 @@
-// What the three files share.
+// Declarations that the three source files share.
 #ifndef TEMPLATE_H_
 #define TEMPLATE_H_
 
@@ -11,7 +11,7 @@ namespace template_device {
 extern const rt_device_api kDeviceApi;
 extern const rt_kernel_api kKernelApi;
 
-// Gives an output struct to the host: the smaller of the two sizes counts.
+// Copies an output struct to the host: the smaller of the two sizes counts.
 template <typename T>
 void write_output(T* output, T value) {
   value.size = output->size;

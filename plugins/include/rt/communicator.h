@@ -1,8 +1,6 @@
 /* The communicator table: collectives among the ranks of a job. Interface "rt.communicator",
- * version 1.
- *
- * Thread rule: the host serializes calls on one communicator; different communicators may be used
- * concurrently unless RT_COMM_SINGLE_THREAD is set. Every rank must make the same calls in the same
+ * version 1. Threads: the host serializes calls on one communicator; different communicators may be
+ * used concurrently unless RT_COMM_SINGLE_THREAD is set. All ranks make the same calls in the same
  * order. */
 #ifndef RT_COMMUNICATOR_H_
 #define RT_COMMUNICATOR_H_
@@ -17,129 +15,131 @@ extern "C" {
 #define RT_COMMUNICATOR_API_VERSION 1
 #define RT_DOMAIN_SILENT_RANK "silent rank" /* rt_error.native_domain, see work_wait */
 
-typedef struct rt_communicator rt_communicator;
-typedef struct rt_work rt_work;
+typedef struct rt_communicator rt_communicator; /* equivalent to: ncclComm_t, MPI_Comm */
+typedef struct rt_work rt_work; /* a started collective; equivalent to: MPI_Request */
 
-/* Collectives. `count` is in elements and may be 0; with world size R: */
+/* Collectives. R is the world size; `count` is in elements and may be 0. */
 #define RT_ALL_REDUCE 1     /* send [count] -> receive [count], the same bits on every rank */
-#define RT_REDUCE_SCATTER 2 /* send [R*count] -> receive [count], rank r gets part r */
+#define RT_REDUCE_SCATTER 2 /* send [R*count] -> receive [count], rank r gets chunk r */
 #define RT_ALL_GATHER 3     /* send [count] -> receive [R*count], in the order of ranks */
 #define RT_BROADCAST 4      /* send [count] on `peer` -> receive [count] on every rank */
 #define RT_REDUCE 5         /* send [count] -> receive [count] on `peer` */
-#define RT_ALL_TO_ALL 6     /* send [R*count] -> receive [R*count], part r goes to rank r */
+#define RT_ALL_TO_ALL 6     /* send [R*count] -> receive [R*count], chunk r goes to rank r */
 #define RT_SEND 7           /* send [count] to `peer` */
 #define RT_RECEIVE 8        /* receive [count] from `peer` */
 #define RT_BARRIER 9
 
-/* float16 and bfloat16 are added in float32 and rounded once, at the end. RT_AVERAGE is the sum
- * divided by R; of integers the quotient is truncated towards zero (the sum itself must fit). */
+/* float16 and bfloat16 are summed in float32 and rounded once, at the end. RT_AVERAGE is the sum
+ * divided by R; for integers the quotient is truncated towards zero, and the sum itself must fit.
+ */
 #define RT_SUM 1
 #define RT_AVERAGE 2
 #define RT_MIN 3
 #define RT_MAX 4
 
 /* rt_comm_capability.flags */
-#define RT_COMM_IN_PLACE 0x1u   /* `send` and `receive` may share memory, as rt_collective says */
-#define RT_COMM_ON_STREAM 0x2u  /* runs on a device stream; else the host inserts the waits */
+#define RT_COMM_IN_PLACE 0x1u   /* `send` and `receive` may share memory, see rt_collective */
+#define RT_COMM_ON_STREAM 0x2u  /* runs on a device stream; if not, the host adds the waits */
 #define RT_COMM_CAPTURABLE 0x4u /* may be captured into a graph of the device */
 
-/* One row of what a plugin can do: each of its types with each of its reductions. A collective may
- * have several rows, e.g. for types with other reductions. */
+/* One row of what a plugin can do: the collective with each of these types and each of these
+ * reductions. A collective may have several rows, for example for types with other reductions. */
 typedef struct rt_comm_capability {
   uint32_t size;
   int32_t collective;
   uint64_t dtypes;       /* mask of RT_DTYPE_BIT */
-  uint32_t reductions;   /* mask of 1 << RT_SUM ... */
+  uint32_t reductions;   /* mask of 1 << RT_SUM, ... */
   uint32_t memory_kinds; /* mask of 1 << RT_MEMORY_* */
   uint32_t flags;
   uint32_t reserved;
 } rt_comm_capability;
 
 /* rt_comm_properties.flags */
-#define RT_COMM_ABORT_WAKES 0x1u    /* abort makes waiters return; else the end of the process */
+#define RT_COMM_ABORT_WAKES 0x1u    /* abort ends waits; if not, only the process's end does */
 #define RT_COMM_SINGLE_THREAD 0x2u  /* calls of the process come from one thread at a time */
 #define RT_COMM_ONCE_A_PROCESS 0x4u /* cannot be started again after shutdown (MPI) */
 
-typedef struct rt_comm_properties {
+typedef struct rt_comm_properties { /* what all communicators of a plugin have in common */
   uint32_t size;
   uint32_t flags;
-  char device_plugin[32]; /* whose memory it reads, by name; "": what the host may touch */
+  char device_plugin[32]; /* device plugin whose memory it can access; "": host memory */
   char description[128];
 } rt_comm_properties;
 
-/* How a rank joins. Rendezvous goes through the key-value store of rt_host, under `prefix`. */
+/* How a rank joins a communicator. The plugin performs the rendezvous through the key-value store
+ * of rt_host, with keys under `prefix`. */
 typedef struct rt_comm_options {
   uint32_t size;
   int32_t rank;
   int32_t world_size;
   int32_t local_rank;
   const char* prefix;    /* unique to this communicator within the job */
-  const char* interface; /* network interface or address to bind, "" for the default (loopback) */
-  rt_device* device;     /* whose memory will be passed; NULL: host memory */
-  int64_t timeout_ns;    /* deadline of the whole initialisation */
+  const char* interface; /* network interface or address to bind; "": the default (loopback) */
+  rt_device* device;     /* device that owns the buffers; NULL: host memory */
+  int64_t timeout_ns;    /* time limit of the whole initialisation */
   const rt_option* const* options;
   uint32_t option_count;
   uint32_t reserved;
 } rt_comm_options;
 
-/* One call of a collective. Buffers stay valid and untouched until the work has completed. In place
- * means receive == send; for RT_REDUCE_SCATTER receive == own part of send, for RT_ALL_GATHER send
- * == own part of receive. A buffer that a rank has no use for (send of a broadcast anywhere but on
- * `peer`, receive of a reduce) is ignored and may be NULL. Sends and receives between the same two
- * ranks match in order, whatever else is enqueued between them. */
+/* One call of a collective. The caller keeps the buffers valid and untouched until the work has
+ * completed. In place means receive == send; for RT_REDUCE_SCATTER receive == this rank's chunk of
+ * send, for RT_ALL_GATHER send == this rank's chunk of receive. A buffer that a rank does not need
+ * (send of a broadcast or receive of a reduce, except on `peer`) is ignored and may be NULL. Sends
+ * and receives between the same two ranks match in order, whatever comes between them. */
 typedef struct rt_collective {
   uint32_t size;
   int32_t kind; /* RT_ALL_REDUCE ... */
   rt_dtype dtype;
-  int32_t reduction; /* RT_SUM ... where it reduces, else 0 */
+  int32_t reduction; /* RT_SUM, ...; 0 if nothing is reduced */
   const void* send;
   void* receive;
   uint64_t count;
-  int32_t peer;        /* root, destination or source; -1 where there is none */
-  int32_t memory_kind; /* of both; RT_MEMORY_PINNED_HOST: any host memory, if no device was given */
-  rt_stream* stream;   /* queued after the work on it; NULL: now */
+  int32_t peer;        /* rank of the root, destination or source; -1: none */
+  int32_t memory_kind; /* of both; RT_MEMORY_PINNED_HOST: any host memory, if `device` was NULL */
+  rt_stream* stream;   /* runs after the work queued on it; NULL: starts now */
 } rt_collective;
 
 typedef struct rt_communicator_api {
   uint32_t size;
   uint32_t version; /* RT_COMMUNICATOR_API_VERSION */
 
+  /* Fills the properties, which hold for all communicators of the plugin. */
   rt_status (*properties)(void* self, rt_comm_properties* properties, rt_error* error);
-  /* Two calls: with rows NULL sets *count; then fills up to *count rows. */
+  /* With `rows` NULL, sets *count to the number of rows. Else fills at most *count rows. */
   rt_status (*capabilities)(void* self, rt_comm_capability* rows, uint32_t* count, rt_error* error);
 
-  /* Joins; blocks until all ranks have, or the deadline has passed (RT_ERROR_TIMEOUT, naming the
-   * missing ranks). */
+  /* Joins; the caller destroys the result. Blocks until all ranks have joined, or fails with
+   * RT_ERROR_TIMEOUT and names the missing ranks. Equivalent to: ncclCommInitRank. */
   rt_status (*create)(void* self, const rt_comm_options* options, rt_communicator** communicator,
                       rt_error* error);
-  /* Ranks of the same colour form a new communicator, ordered by `key`, then by rank; colour < 0:
-   * none (*result = NULL). Collective. */
+  /* Collective. Ranks of the same colour form a new communicator, ordered by `key`, then by rank; a
+   * colour < 0 joins none (*result = NULL). Equivalent to: MPI_Comm_split, ncclCommSplit. */
   rt_status (*split)(rt_communicator* communicator, int32_t color, int32_t key, int64_t timeout_ns,
                      rt_communicator** result, rt_error* error);
-  void (*destroy)(rt_communicator* communicator);
+  void (*destroy)(rt_communicator* communicator); /* frees a communicator, after its works */
 
-  /* Between the two calls, enqueued sends, receives and collectives are started together and cannot
-   * wait for another. Outside, a plugin may carry out the calls of a communicator one after the
-   * other. Works of an open group are not polled or waited for. */
+  /* Calls enqueued between these two start together and cannot wait for one another. Outside a
+   * group, a plugin may run the calls of a communicator one after the other. The host does not poll
+   * or wait for works of an open group. Equivalent to: ncclGroupStart, ncclGroupEnd. */
   rt_status (*group_begin)(rt_communicator* communicator, rt_error* error);
   rt_status (*group_end)(rt_communicator* communicator, rt_error* error);
 
-  /* Starts a collective; does not wait for it. *work is freed with work_destroy, also after an
-   * error of the work; freed before it has completed, the collective goes on. */
+  /* Starts a collective without waiting for it. The caller frees *work with work_destroy, also if
+   * the work failed; if it has not completed yet, the collective goes on. */
   rt_status (*enqueue)(rt_communicator* communicator, const rt_collective* collective,
                        rt_work** work, rt_error* error);
-  /* RT_OK, RT_NOT_READY, or how it failed. Polling alone is enough for a work to complete. */
+  /* Returns RT_OK, RT_NOT_READY or the work's error. A work completes even if it is only polled. */
   rt_status (*work_poll)(rt_work* work, rt_error* error);
-  /* As poll, but waits; RT_ERROR_TIMEOUT at the deadline, the work goes on. With the native domain
-   * RT_DOMAIN_SILENT_RANK the native code is a rank (before splits) that does not answer. */
+  /* Like work_poll, but waits; after RT_ERROR_TIMEOUT the work goes on. If native_domain is then
+   * RT_DOMAIN_SILENT_RANK, native_code is the rank (before splits) that does not answer. */
   rt_status (*work_wait)(rt_work* work, int64_t timeout_ns, rt_error* error);
-  void (*work_destroy)(rt_work* work);
+  void (*work_destroy)(rt_work* work); /* see enqueue */
 
-  /* Any thread. Makes pending and later work fail with RT_ERROR_ABORTED, as far as the properties
-   * promise. */
+  /* Makes pending and later work fail with RT_ERROR_ABORTED, as far as the properties promise. Any
+   * thread. */
   rt_status (*abort)(rt_communicator* communicator, rt_error* error);
-  /* An error that was found outside a call (a peer lost); RT_OK if none. Any thread, does not
-   * block. */
+  /* Returns an error found outside a call (a lost peer), else RT_OK. Does not block. Any thread. */
   rt_status (*asynchronous_error)(rt_communicator* communicator, rt_error* error);
 } rt_communicator_api;
 

@@ -1,9 +1,8 @@
-/* The device table: enumerate, memory, copies, streams, events. Interface "rt.device", version 1.
+/* The device table: enumeration, memory, copies, streams, events. Interface "rt.device", version 1.
  *
- * Thread rule: functions on different devices, streams or events may be called concurrently. The
- * host serializes calls on one stream. allocate/free and everything without a stream argument may
- * be called from any thread at any time.
- */
+ * Threads: calls on different devices, streams or events may run concurrently. The host serializes
+ * the calls on one stream. The host may call allocate, free and every function without a stream
+ * argument from any thread at any time. */
 #ifndef RT_DEVICE_H_
 #define RT_DEVICE_H_
 
@@ -15,113 +14,128 @@ extern "C" {
 
 #define RT_DEVICE_API_VERSION 1
 
+/* Opaque objects that the plugin defines. Equivalent to: a device context, cudaStream_t and
+ * cudaEvent_t. */
 typedef struct rt_device rt_device;
 typedef struct rt_stream rt_stream;
 typedef struct rt_event rt_event;
 
-/* Memory kinds. */
-#define RT_MEMORY_DEVICE 0      /* what kernels read and write */
+/* Kinds of memory. */
+#define RT_MEMORY_DEVICE 0      /* memory that kernels read and write */
 #define RT_MEMORY_PINNED_HOST 1 /* host memory that asynchronous copies can use */
 
 /* rt_device_properties.flags */
-#define RT_DEVICE_USABLE 0x1u /* else `unusable_reason` says why not */
+#define RT_DEVICE_USABLE 0x1u /* if this flag is missing, `unusable_reason` says why */
 #define RT_DEVICE_INLINE \
   0x2u /* work on a stream runs in the calling thread before the call returns */
 #define RT_DEVICE_HOST_MEMORY 0x4u /* the host may read and write RT_MEMORY_DEVICE directly */
 
+/* What a device is and can do. The host asks for it before it opens the device. */
 typedef struct rt_device_properties {
   uint32_t size;
   uint32_t flags;
-  char name[128];     /* "AMD EPYC, 2 threads" */
-  char stable_id[64]; /* the same after a reboot: PCI address, uuid; key of the tuning cache */
-  char unusable_reason[256]; /* empty if usable */
+  char name[128];            /* name for people: "AMD EPYC, 2 threads" */
+  char stable_id[64];        /* same after a reboot: PCI address, UUID; key of the tuning cache */
+  char unusable_reason[256]; /* empty if the device is usable */
   uint64_t memory_bytes;
-  uint64_t storage_dtypes; /* mask of RT_DTYPE_BIT: types that it can hold */
-  uint64_t compute_dtypes; /* mask: types that its kernels compute in */
-  uint64_t alignment; /* bytes, a power of two up to 2 MiB; every buffer that the host passes to a
-                         kernel is aligned to this */
+  uint64_t storage_dtypes; /* mask of RT_DTYPE_BIT: types that the device can store */
+  uint64_t compute_dtypes; /* mask of RT_DTYPE_BIT: types that its kernels compute in */
+  uint64_t alignment; /* bytes, a power of two up to 2 MiB; the host aligns every buffer that it
+                         passes to a kernel to this */
 } rt_device_properties;
 
+/* How to open a device. Borrowed for the call. */
 typedef struct rt_device_options {
   uint32_t size;
-  int32_t threads; /* host threads that the device may use; 0: the device decides */
+  int32_t threads; /* host threads that the device may use; 0: the plugin chooses */
   const rt_option* const*
-      options; /* [device.<plugin>]; unknown keys were refused by the host already */
+      options; /* [device.<plugin>]; the host has refused unknown keys already */
   uint32_t option_count;
   uint32_t reserved;
 } rt_device_options;
 
+/* Sizes in bytes of the memory of a device. */
 typedef struct rt_memory_info {
   uint32_t size;
   uint32_t reserved;
   uint64_t total_bytes;
   uint64_t free_bytes;
-  uint64_t allocated_bytes; /* by this opened device */
+  uint64_t allocated_bytes; /* allocated through this rt_device and not freed yet */
 } rt_memory_info;
 
-/* Of the whole device, whoever uses it. -1: unknown. */
+/* Load of the whole device, by all processes that use it. -1 means unknown. Equivalent to:
+ * nvmlDeviceGetUtilizationRates, nvmlDeviceGetTemperature, nvmlDeviceGetPowerUsage. */
 typedef struct rt_utilisation {
   uint32_t size;
-  int32_t compute_percent;     /* 0..100: of the time, how much some kernel ran */
-  int32_t memory_percent;      /* 0..100: of the time, how much memory was read or written */
-  int32_t temperature_celsius; /* of the chip */
-  int64_t power_milliwatts;    /* of the board */
+  int32_t compute_percent;     /* 0..100: percentage of time in which at least one kernel ran */
+  int32_t memory_percent;      /* 0..100: percentage of time in which memory was read or written */
+  int32_t temperature_celsius; /* temperature of the chip */
+  int64_t power_milliwatts;    /* power drawn by the board */
 } rt_utilisation;
 
+/* Only `utilisation` may be NULL. `self` is rt_plugin.self. */
 typedef struct rt_device_api {
   uint32_t size;
   uint32_t version; /* RT_DEVICE_API_VERSION */
 
-  /* Number of devices, usable or not, at most 1024; indices are 0..count-1. Zero is no error. Does
-   * not block. */
+  /* Returns the number of devices, usable or not, at most 1024. Indices are 0..count-1. A plugin
+   * without devices returns 0 and RT_OK. Does not block. */
   rt_status (*count)(void* self, int32_t* count, rt_error* error);
+  /* Fills the properties of a device, usable or not. The device need not be open. */
   rt_status (*properties)(void* self, int32_t index, rt_device_properties* properties,
                           rt_error* error);
 
-  /* Opens a device; several opens of one index are independent objects. Close after everything made
-   * from it. */
+  /* Opens a device. Two rt_device objects of the same index are independent. The host closes a
+   * device with `close` after it has destroyed everything that was made from it. */
   rt_status (*open)(void* self, int32_t index, const rt_device_options* options, rt_device** device,
                     rt_error* error);
   void (*close)(rt_device* device);
 
-  /* `bytes` > 0. The memory is uninitialised, aligned to properties.alignment, and freed by `free`
-   * with the same kind. RT_ERROR_OUT_OF_MEMORY names the size asked for and the size free. May
-   * block. */
+  /* Allocates `bytes` > 0 bytes of uninitialised memory, aligned to properties.alignment. The host
+   * returns it with `free` and the same kind. On RT_ERROR_OUT_OF_MEMORY the message names the
+   * requested and the free size. May block. Equivalent to: cudaMalloc, cudaMallocHost. */
   rt_status (*allocate)(rt_device* device, uint64_t bytes, int32_t memory_kind, void** address,
                         rt_error* error);
   void (*free)(rt_device* device, void* address, int32_t memory_kind);
 
-  /* A stream runs its work in order. Destroy waits for the work on it. */
+  /* A stream runs its work in the order in which the work was queued. stream_destroy waits for that
+   * work. Equivalent to: cudaStreamCreate, cudaStreamDestroy. */
   rt_status (*stream_create)(rt_device* device, rt_stream** stream, rt_error* error);
   void (*stream_destroy)(rt_stream* stream);
-  /* Waits until all work queued so far has run; reports the first error of that work. */
+  /* Blocks until all work queued so far has run, and returns the first error of that work.
+   * Equivalent to: cudaStreamSynchronize. */
   rt_status (*stream_synchronize)(rt_stream* stream, rt_error* error);
 
-  /* Copies between any two of: memory of this device, pinned host memory, pageable host memory (a
-   * pageable source may be reused when the call returns; a pageable destination holds the data
-   * after a synchronisation). Ranges do not overlap. */
+  /* Queues a copy between any two of: memory of this device, pinned host memory, pageable host
+   * memory. The caller may reuse a pageable source as soon as the call returns; a pageable
+   * destination holds the data only after a synchronisation. The ranges must not overlap.
+   * Equivalent to: cudaMemcpyAsync with cudaMemcpyDefault. */
   rt_status (*copy)(rt_stream* stream, void* destination, const void* source, uint64_t bytes,
                     rt_error* error);
-  /* Sets every byte to `value` (0..255). */
+  /* Queues work that sets every byte to `value` (0..255). Equivalent to: cudaMemsetAsync. */
   rt_status (*fill)(rt_stream* stream, void* destination, int32_t value, uint64_t bytes,
                     rt_error* error);
 
+  /* Make and free an event. Equivalent to: cudaEventCreate, cudaEventDestroy. */
   rt_status (*event_create)(rt_device* device, rt_event** event, rt_error* error);
   void (*event_destroy)(rt_event* event);
-  /* The event completes when the work queued on the stream so far has; recording again re-arms it.
-   */
+  /* The event completes when all work queued on the stream so far has run. Recording an event again
+   * replaces its earlier record. Equivalent to: cudaEventRecord. */
   rt_status (*event_record)(rt_event* event, rt_stream* stream, rt_error* error);
-  /* Work queued on `stream` after this call waits for the event's latest record; the caller does
-   * not wait. */
+  /* Work queued on `stream` after this call waits for the event's latest record. The call itself
+   * does not wait. Equivalent to: cudaStreamWaitEvent. */
   rt_status (*event_wait)(rt_event* event, rt_stream* stream, rt_error* error);
-  /* The calling thread waits. An event never recorded counts as complete. */
+  /* Blocks the calling thread until the event has completed. An event that was never recorded
+   * counts as complete. Equivalent to: cudaEventSynchronize. */
   rt_status (*event_synchronize)(rt_event* event, rt_error* error);
-  /* RT_OK or RT_NOT_READY. */
+  /* Returns RT_OK if the event has completed, else RT_NOT_READY. Does not block. */
   rt_status (*event_query)(rt_event* event, rt_error* error);
-  /* Time between two completed records. */
+  /* Returns the time between two completed records. Equivalent to: cudaEventElapsedTime. */
   rt_status (*event_elapsed)(rt_event* begin, rt_event* end, int64_t* nanoseconds, rt_error* error);
 
+  /* Fills the sizes of the device's memory. Equivalent to: cudaMemGetInfo. */
   rt_status (*memory_info)(rt_device* device, rt_memory_info* info, rt_error* error);
+  /* Fills the load of the device; the slot is NULL if the plugin cannot tell. */
   rt_status (*utilisation)(rt_device* device, rt_utilisation* utilisation, rt_error* error);
 } rt_device_api;
 

@@ -1,6 +1,6 @@
-/* An extension for devices that run CUDA or HIP: what a communicator plugin may know of them. The
- * rt_device of the plugins `cuda` and `rocm` begins with an rt_gpu_device, their rt_stream with an
- * rt_gpu_stream; both belong to the plugin that made them. */
+/* What a communicator plugin may know of devices that run CUDA or HIP. An rt_device of the plugins
+ * `cuda` and `rocm` begins with an rt_gpu_device, and their rt_stream begins with an rt_gpu_stream.
+ * Both structs belong to the plugin that made them. */
 #ifndef RT_GPU_H_
 #define RT_GPU_H_
 
@@ -10,13 +10,13 @@
 extern "C" {
 #endif
 
-typedef struct rt_gpu_device {
-  int32_t index; /* for cudaSetDevice, hipSetDevice */
+typedef struct rt_gpu_device { /* the beginning of an rt_device */
+  int32_t index;               /* argument of cudaSetDevice or hipSetDevice */
   int32_t reserved;
 } rt_gpu_device;
 
-typedef struct rt_gpu_stream {
-  void* native; /* cudaStream_t, hipStream_t */
+typedef struct rt_gpu_stream { /* the beginning of an rt_stream */
+  void* native;                /* a cudaStream_t or hipStream_t */
 } rt_gpu_stream;
 
 #ifdef __cplusplus

@@ -1,5 +1,6 @@
-/* Names of the operations, their attributes and their enumerated attribute values. Shapes, formulas
- * and gradients are in plugins/operations.md; backends/reference is the executable definition. */
+/* Names of the operations, names of their attributes, and the values of enumerated attributes.
+ * plugins/operations.md has shapes, formulas and gradients; backends/reference is the executable
+ * definition. */
 #ifndef RT_OPERATIONS_H_
 #define RT_OPERATIONS_H_
 
@@ -70,19 +71,20 @@
 #define RT_OP_SGD "sgd"
 #define RT_OP_ADAMW "adamw"
 
-/* Attribute "function" of activation, activation_backward; rt_post_op.function */
+/* Values of attribute "function" of activation, activation_backward; of rt_post_op.function */
 #define RT_ACTIVATION_RELU 1
-#define RT_ACTIVATION_GELU 2      /* x * Phi(x), Phi by erf */
-#define RT_ACTIVATION_GELU_TANH 3 /* the tanh approximation */
+#define RT_ACTIVATION_GELU 2      /* x * Phi(x), with Phi computed by erf */
+#define RT_ACTIVATION_GELU_TANH 3 /* the approximation of gelu that uses tanh */
 #define RT_ACTIVATION_TANH 4
 #define RT_ACTIVATION_SIGMOID 5
 
-/* Attribute "function" of reduce */
+/* Values of attribute "function" of reduce */
 #define RT_REDUCE_SUM 1
 #define RT_REDUCE_MEAN 2
 #define RT_REDUCE_MAX 3
 
-/* Attribute names: I integer, N number; default in brackets where one exists */
+/* Names of the attributes. I: integer, N: number. A default value is in brackets; attributes
+ * without one are mandatory. */
 #define RT_ATTR_TRANSPOSE_A "transpose_a"             /* I [0] matmul */
 #define RT_ATTR_TRANSPOSE_B "transpose_b"             /* I [0] matmul */
 #define RT_ATTR_STRIDE_H "stride_h"                   /* I [1] convolution, pooling */
@@ -91,7 +93,7 @@
 #define RT_ATTR_PAD_BOTTOM "pad_bottom"               /* I [0] */
 #define RT_ATTR_PAD_LEFT "pad_left"                   /* I [0] */
 #define RT_ATTR_PAD_RIGHT "pad_right"                 /* I [0] */
-#define RT_ATTR_DILATION_H "dilation_h"               /* I [1] convolution; 1: dense */
+#define RT_ATTR_DILATION_H "dilation_h"               /* I [1] convolution; 1: no gaps */
 #define RT_ATTR_DILATION_W "dilation_w"               /* I [1] */
 #define RT_ATTR_GROUPS "groups"                       /* I [1] convolution */
 #define RT_ATTR_KERNEL_H "kernel_h"                   /* I pooling */
@@ -101,30 +103,31 @@
 #define RT_ATTR_ALPHA "alpha"                         /* N [1] scale */
 #define RT_ATTR_BETA "beta"                           /* N [0] scale */
 #define RT_ATTR_VALUE "value"                         /* N [0] fill */
-#define RT_ATTR_AXES "axes"                           /* I mask of 1 << axis: reduce */
-#define RT_ATTR_HEADS "heads"                         /* I attention */
-#define RT_ATTR_CAUSAL "causal"                       /* I [0] attention */
-#define RT_ATTR_AXIS "axis"                           /* I concat, slice, pad */
-#define RT_ATTR_START "start"                         /* I [0] slice, pad */
+#define RT_ATTR_AXES "axes"     /* I reduce: mask with bit 1 << axis for every reduced axis */
+#define RT_ATTR_HEADS "heads"   /* I attention */
+#define RT_ATTR_CAUSAL "causal" /* I [0] attention */
+#define RT_ATTR_AXIS "axis"     /* I concat, slice, pad */
+#define RT_ATTR_START "start"   /* I [0] slice, pad */
 #define RT_ATTR_PERMUTATION \
-  "permutation"                   /* I transpose: axis of input at output axis i in bits 4i..4i+3 */
-#define RT_ATTR_EPSILON "epsilon" /* N normalisations, adamw */
-#define RT_ATTR_MOMENTUM "momentum"           /* N batch_norm, batch_norm_merge [0.1], sgd [0] */
+  "permutation"                     /* I transpose: bits 4i..4i+3: input axis of output axis i */
+#define RT_ATTR_EPSILON "epsilon"   /* N normalisations, adamw */
+#define RT_ATTR_MOMENTUM "momentum" /* N batch_norm, batch_norm_merge [0.1], sgd [0] */
 #define RT_ATTR_PROBABILITY "probability"     /* N dropout */
 #define RT_ATTR_SEED "seed"                   /* I dropout */
-#define RT_ATTR_STREAM "stream"               /* I dropout: which layer */
-#define RT_ATTR_COLUMNS "columns"             /* I dropout: of a part of a sample; 0 [0]: whole */
-#define RT_ATTR_WHOLE_COLUMNS "whole_columns" /* I dropout: of the whole sample */
-#define RT_ATTR_FIRST_COLUMN "first_column"   /* I [0] dropout: where the part begins */
-#define RT_ATTR_FIRST_ROW "first_row"       /* I [-1] embedding: of a part of a table; -1: whole */
-#define RT_ATTR_FIRST_CLASS "first_class"   /* I [0] cross_entropy_statistics, _backward_apply */
-#define RT_ATTR_NESTEROV "nesterov"         /* I [0] sgd */
-#define RT_ATTR_WEIGHT_DECAY "weight_decay" /* N [0] sgd, adamw */
-#define RT_ATTR_BETA1 "beta1"               /* N adamw */
-#define RT_ATTR_BETA2 "beta2"               /* N adamw */
-#define RT_ATTR_MAX_NORM "max_norm"         /* N clip_scale, loss_scale [0: no clipping] */
+#define RT_ATTR_STREAM "stream"               /* I dropout: number of the layer */
+#define RT_ATTR_COLUMNS "columns"             /* I [0: all] dropout: columns that x holds */
+#define RT_ATTR_WHOLE_COLUMNS "whole_columns" /* I [columns] dropout: of a whole sample */
+#define RT_ATTR_FIRST_COLUMN "first_column"   /* I [0] dropout: first column that x holds */
+#define RT_ATTR_FIRST_ROW "first_row"         /* I [-1: whole table] embedding: table's first row */
+#define RT_ATTR_FIRST_CLASS "first_class"     /* I [0] cross_entropy_statistics, _backward_apply */
+#define RT_ATTR_NESTEROV "nesterov"           /* I [0] sgd */
+#define RT_ATTR_WEIGHT_DECAY "weight_decay"   /* N [0] sgd, adamw */
+#define RT_ATTR_BETA1 "beta1"                 /* N adamw */
+#define RT_ATTR_BETA2 "beta2"                 /* N adamw */
+#define RT_ATTR_MAX_NORM "max_norm"           /* N clip_scale; loss_scale [0: no clipping] */
 
-/* Numbers of loss_scale */
+/* The constants of loss_scale: the first scale, the number of good steps after which the scale
+ * doubles, and its bounds. */
 #define RT_LOSS_SCALE_INITIAL 65536.0
 #define RT_LOSS_SCALE_INTERVAL 2000
 #define RT_LOSS_SCALE_LARGEST 16777216.0 /* 2^24 */

@@ -1,4 +1,5 @@
-/* How host and plugin meet: the one exported symbol, version negotiation, what the host offers. */
+/* How host and plugin meet: the one exported symbol, the version negotiation, and the functions
+ * that the host offers to the plugin. */
 #ifndef RT_PLUGIN_H_
 #define RT_PLUGIN_H_
 
@@ -8,38 +9,44 @@
 extern "C" {
 #endif
 
+/* Levels of rt_host.log. */
 #define RT_LOG_DEBUG 0
 #define RT_LOG_INFO 1
 #define RT_LOG_WARNING 2
 #define RT_LOG_ERROR 3
 
-/* What the host gives the plugin; valid until rt_plugin.shutdown has returned. Every function may
- * be called from any thread and copies what it is given. A slot may be NULL: then the host does not
- * offer it. */
+/* Functions that the host offers to a plugin. The struct is valid until rt_plugin.shutdown has
+ * returned. Every function may be called from any thread and copies its arguments. A slot may be
+ * NULL if the host does not offer the function; check before each call. */
 typedef struct rt_host {
   uint32_t size;
   uint32_t reserved;
   void* context; /* first argument of every function below */
 
-  /* Never blocks for long. `component` names the part of the plugin that speaks. */
+  /* Writes `text` to the log of the host. `component` names the part of the plugin that the message
+   * is about. Does not block for long. */
   void (*log)(void* context, int32_t level, const char* component, const char* text);
 
-  /* Key-value store shared by the ranks of the job, for rendezvous. Keys are unique within the job.
-   * `kv_get` waits until the key exists or the deadline has passed (RT_ERROR_TIMEOUT); `*bytes` is
-   * the capacity of `value` on entry and the size of the stored value on return,
-   * RT_ERROR_INVALID_ARGUMENT if that is larger than the capacity. */
+  /* A key-value store that all ranks of the job share, for rendezvous only. Keys of different jobs
+   * do not collide. `kv_set` stores a copy of the value; set a key only once. `kv_get` waits until
+   * the key exists; it returns RT_ERROR_TIMEOUT if that takes longer than `timeout_ns`. On entry
+   * `*bytes` is the capacity of `value`, on return it is the size of the stored value. If that size
+   * is larger than the capacity, `kv_get` writes no value and returns RT_ERROR_INVALID_ARGUMENT.
+   * Equivalent to: set and get of torch.distributed.Store. */
   rt_status (*kv_set)(void* context, const char* key, const void* value, uint64_t bytes,
                       rt_error* error);
   rt_status (*kv_get)(void* context, const char* key, void* value, uint64_t* bytes,
                       int64_t timeout_ns, rt_error* error);
 
-  /* A span of the host's trace, on the calling thread; spans nest. */
+  /* Begin and end a named interval of the calling thread in the host's trace. Intervals nest.
+   * Equivalent to: nvtxRangePush and nvtxRangePop. */
   void (*span_begin)(void* context, const char* name);
   void (*span_end)(void* context);
 } rt_host;
 
-/* Version negotiation. The host fills the range that it speaks; the plugin writes the major that it
- * speaks, also when it refuses, so that the host's message can name both. */
+/* Version negotiation. The host writes the range of major versions that it speaks. The plugin
+ * always writes its own major version, also when it refuses, so that the message of the host can
+ * name both. */
 typedef struct rt_negotiation {
   uint32_t size;
   uint32_t host_major_min;
@@ -47,7 +54,8 @@ typedef struct rt_negotiation {
   uint32_t plugin_major; /* out */
 } rt_negotiation;
 
-/* A key of [device.<plugin>] (or of the communicator's section) that the plugin understands. */
+/* A key of [device.<plugin>] (or of the communicator's section) that the plugin understands. The
+ * host refuses keys that no rt_option_spec describes. */
 #define RT_OPTION_BOOLEAN 1
 #define RT_OPTION_INTEGER 2
 #define RT_OPTION_NUMBER 3
@@ -56,45 +64,46 @@ typedef struct rt_option_spec {
   uint32_t size;
   int32_t type; /* RT_OPTION_* */
   const char* key;
-  const char* default_value; /* as text */
+  const char* default_value; /* the default value, written as text */
   const char* description;
 } rt_option_spec;
 
-/* Interface names for rt_plugin.get_interface. Each table is versioned on its own. */
+/* Names for rt_plugin.get_interface. Each table has its own version. */
 #define RT_INTERFACE_DEVICE "rt.device"
 #define RT_INTERFACE_KERNEL "rt.kernel"
 #define RT_INTERFACE_COMMUNICATOR "rt.communicator"
 
-/* One loaded instance of a plugin. Everything in it, and every table it answers with, lives until
- * `shutdown`. */
+/* One instance of a plugin. The struct and every table and string that it leads to stay valid until
+ * `shutdown` is called. `build_id` must change whenever kernels or layouts may have changed,
+ * because the tuning cache keeps its results under it. */
 typedef struct rt_plugin {
   uint32_t size;
   uint32_t reserved;
-  void* self;       /* the plugin's own state; first argument where a function takes `self` */
-  const char* name; /* [a-z][a-z0-9_]*, what the configuration says: device.backend = "<name>" */
+  void* self;       /* the plugin's own state; the host passes it as `self` */
+  const char* name; /* [a-z][a-z0-9_]*; selected by device.backend = "<name>" */
   const char* vendor;
-  const char* version; /* of the plugin, free text */
-  const char*
-      build_id; /* changes whenever kernels or layouts may; part of the key of the tuning cache */
-  const char* description; /* one line for `runtime plugins list` */
+  const char* version;     /* version of the plugin, free text */
+  const char* build_id;    /* changes with kernels and layouts; key of the tuning cache */
+  const char* description; /* one line, shown by `runtime plugins list` */
 
-  /* A table, or NULL if the plugin does not offer this name in this version. Extensions have
-   * reverse-DNS names. */
+  /* Returns the table of that name and version, or NULL if the plugin does not offer it. Names of
+   * extensions are in reverse-DNS form. The plugin owns the table. */
   const void* (*get_interface)(void* self, const char* name, uint32_t version);
 
-  /* The keys that the plugin understands; sets *count, returns an array of pointers (NULL if none).
-   */
+  /* Returns an array of `*count` pointers to the keys that the plugin understands, or NULL if there
+   * are none. The plugin owns the array. */
   const rt_option_spec* const* (*options)(void* self, uint32_t* count);
 
-  /* Frees the instance. Called once, after every object made from it was destroyed. Waits for the
-   * plugin's threads. */
+  /* Frees the instance; waits until the threads of the plugin have ended. The host calls it once,
+   * after it has destroyed every object that was made from the instance. */
   void (*shutdown)(void* self);
 } rt_plugin;
 
-/* The one symbol that a plugin exports. Makes one instance; may be called several times in a
- * process, also from several threads (ranks), and in another process that only looks at the plugin
- * and ends without shutdown. Must not exit, abort or throw. On refusal returns
- * RT_ERROR_VERSION and writes both versions into the error's message. */
+/* The type of the one symbol that a plugin exports. The function makes one instance and returns it
+ * in `*plugin`. The host may call it several times in a process, also from several threads (ranks),
+ * and in a separate process that only inspects the plugin and ends without calling shutdown. The
+ * function must not exit, abort or throw. If host and plugin share no major version it returns
+ * RT_ERROR_VERSION and names both versions in the error's message. */
 typedef rt_status (*rt_plugin_entry_fn)(const rt_host* host, rt_negotiation* negotiation,
                                         const rt_plugin** plugin, rt_error* error);
 #define RT_PLUGIN_ENTRY_SYMBOL "rt_plugin_entry"
@@ -105,6 +114,7 @@ typedef rt_status (*rt_plugin_entry_fn)(const rt_host* host, rt_negotiation* neg
 #define RT_PLUGIN_EXPORT
 #endif
 
+/* The entry that every plugin defines; see rt_plugin_entry_fn. */
 RT_PLUGIN_EXPORT rt_status rt_plugin_entry(const rt_host* host, rt_negotiation* negotiation,
                                            const rt_plugin** plugin, rt_error* error);
 

@@ -1,4 +1,4 @@
-// What every communicator plugin would write again.
+// Helpers for communicator plugins.
 #ifndef RT_SDK_COMMUNICATOR_H_
 #define RT_SDK_COMMUNICATOR_H_
 
@@ -12,13 +12,15 @@
 
 namespace rt::sdk {
 
+// Mask of RT_DTYPE_BIT with every element type of the contract.
 inline constexpr uint64_t kAllDtypes = (RT_DTYPE_BIT(RT_INT8) << 1) - RT_DTYPE_BIT(RT_FLOAT32);
 
-// What `capabilities` gives for a plugin that does every collective with every reduction, in place
-// too, with these types and memories (masks, as in the rows).
+// Implements rt_communicator_api.capabilities for a plugin that supports every collective with
+// every reduction, also in place. `dtypes` and `memory_kinds` are the masks of each row. See
+// rt_communicator_api.capabilities for `rows` and `count`.
 inline void list_all_collectives(uint64_t dtypes, uint32_t memory_kinds, rt_comm_capability* rows,
                                  uint32_t* count) {
-  constexpr uint32_t kKinds = RT_BARRIER;  // kinds are 1..RT_BARRIER
+  constexpr uint32_t kKinds = RT_BARRIER;  // the kinds are 1..RT_BARRIER
   *count = rows == nullptr ? kKinds : std::min(*count, kKinds);
   for (uint32_t i = 0; rows != nullptr && i < *count; ++i) {
     rows[i] = {sizeof(rt_comm_capability),
@@ -31,7 +33,7 @@ inline void list_all_collectives(uint64_t dtypes, uint32_t memory_kinds, rt_comm
   }
 }
 
-// rt_plugin::get_interface of a plugin with this table alone.
+// Implements rt_plugin.get_interface for a plugin whose only table is `api`.
 template <const rt_communicator_api& api>
 const void* get_communicator_api(void*, const char* name, uint32_t version) {
   const bool known = std::strcmp(name, RT_INTERFACE_COMMUNICATOR) == 0 && version == api.version;

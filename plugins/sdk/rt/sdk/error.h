@@ -16,12 +16,13 @@
 
 namespace rt::sdk {
 
-// What plugin code throws; guard() turns it into a status and an rt_error.
+// The exception that plugin code throws; guard() turns it into a status and an rt_error.
 class Error : public std::exception {
  public:
+  // `code` is RT_ERROR_*, `scope` is RT_SCOPE_*.
   Error(rt_status code, std::string message, int32_t scope = RT_SCOPE_OPERATION)
       : code_(code), scope_(scope), message_(std::move(message)) {}
-  // Adds the code of the vendor's library.
+  // Adds the code of the vendor's library. `domain` names the library: "CUDA". Returns *this.
   Error& native(const char* domain, int64_t code) {
     native_domain_ = domain;
     native_code_ = code;
@@ -41,7 +42,7 @@ class Error : public std::exception {
   std::string message_;
 };
 
-// printf into a std::string.
+// Formats like printf into a string and cuts the result after 1023 bytes.
 __attribute__((format(printf, 1, 2))) inline std::string format(const char* pattern, ...) {
   char text[1024];
   std::va_list arguments;
@@ -51,7 +52,7 @@ __attribute__((format(printf, 1, 2))) inline std::string format(const char* patt
   return text;
 }
 
-// Copies `text` into a fixed array, cut to fit, always terminated.
+// Copies `text` into a fixed array, cuts it to fit, and always adds the terminating NUL.
 template <std::size_t N>
 void copy_text(char (&destination)[N], std::string_view text) noexcept {
   const std::size_t length = text.size() < N - 1 ? text.size() : N - 1;
@@ -59,8 +60,8 @@ void copy_text(char (&destination)[N], std::string_view text) noexcept {
   destination[length] = '\0';
 }
 
-// Fills the caller's error object, if there is one, and returns the code. Allocates nothing: it
-// also reports that there is no memory.
+// Fills the caller's rt_error, if there is one, and returns `code`. Allocates nothing, so that it
+// can also report that memory has run out.
 inline rt_status fill_error(rt_error* error, rt_status code, std::string_view message,
                             int32_t scope = RT_SCOPE_OPERATION) noexcept {
   if (error != nullptr && error->size >= sizeof(rt_error)) {
@@ -81,7 +82,8 @@ inline rt_status fill_error(rt_error* error, const Error& from) noexcept {
   return from.code();
 }
 
-// Runs `body` (void, or returning rt_status); no exception passes.
+// Calls `body`, which returns void or rt_status, and returns its status. Turns every exception into
+// a status and fills `error`, so that none crosses the C border.
 template <typename Body>
 rt_status guard(rt_error* error, Body&& body) noexcept {
   try {

@@ -1,6 +1,6 @@
-// float16 and bfloat16 as their 16 bits, to and from float: rounded to nearest, ties to even; NaN
-// stays NaN. Without branches, so that loops over them become vector instructions; constexpr, so
-// that code of a GPU may call them.
+// Conversions between float and the 16 bits of a float16 or bfloat16. Rounding is to nearest, ties
+// to even; a NaN stays a NaN. The functions have no branches, so that the compiler can vectorise
+// loops over them, and they are constexpr, so that GPU code can call them.
 #ifndef RT_SDK_FLOAT16_H_
 #define RT_SDK_FLOAT16_H_
 
@@ -21,8 +21,8 @@ constexpr uint16_t to_bfloat16(float value) {
 }
 
 constexpr float from_float16(uint16_t bits) {
-  // Moved into the fields of a float the exponent is 112 too small; the product also makes
-  // subnormals right. Exponent 31 means infinity or NaN.
+  // Moving the bits into the fields of a float leaves an exponent that is 112 too small; the
+  // multiplication corrects it and also makes subnormals right. Exponent 31 means infinity or NaN.
   const uint32_t magnitude = (bits & 0x7fffu) << 13;
   const uint32_t finite = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) * 0x1p112f);
   const uint32_t special = (bits & 0x7c00u) == 0x7c00u ? 0x7f800000u : 0u;
@@ -33,18 +33,19 @@ constexpr uint16_t to_float16(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   const uint32_t magnitude = bits & 0x7fffffffu;
   const uint32_t normal = (magnitude + 0xfffu + (magnitude >> 13 & 1u) - (112u << 23)) >> 13;
-  // Below 2^-14: the unit of 0.5f is 2^-24, that of the subnormals, so the addition rounds.
+  // Below 2^-14: the last bit of 0.5f stands for 2^-24, like that of a float16 subnormal, so the
+  // addition rounds.
   const uint32_t subnormal =
       std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u;
   uint32_t result = magnitude < 0x38800000u ? subnormal : normal;
-  result = magnitude >= 0x477ff000u ? 0x7c00u : result;  // from 65520 on: infinity
+  result = magnitude >= 0x477ff000u ? 0x7c00u : result;  // values from 65520 on become infinity
   result = magnitude > 0x7f800000u ? 0x7e00u : result;
   return static_cast<uint16_t>(result | (bits >> 16 & 0x8000u));
 }
 
-// To float so that rounding that again, to fewer bits, rounds `value` itself: where float is
-// inexact its last bit is set (Boldo, Melquiond, "Emulation of a FMA and correctly rounded sums",
-// 2008).
+// Converts to float such that rounding the result to fewer bits equals rounding `value` itself to
+// these bits: if the conversion is inexact, the last bit of the float is set (Boldo, Melquiond,
+// "Emulation of a FMA and correctly rounded sums", 2008).
 constexpr float round_to_odd(double value) {
   const float nearest = static_cast<float>(value);
   const uint32_t bits = std::bit_cast<uint32_t>(nearest);

@@ -1,4 +1,4 @@
-// Reading an rt_op_desc: operands, attributes, checks with messages that quote actual and expected
+// Reads an rt_op_desc: operands, attributes, and checks whose messages quote actual and expected
 // values.
 #ifndef RT_SDK_OPERATION_H_
 #define RT_SDK_OPERATION_H_
@@ -12,6 +12,7 @@
 
 namespace rt::sdk {
 
+// "float32"; "dtype 77" for an unknown type.
 inline std::string to_string(rt_dtype dtype) {
   switch (dtype) {
     case RT_FLOAT32:
@@ -55,6 +56,7 @@ inline uint64_t dtype_bytes(rt_dtype dtype) {
   }
 }
 
+// Number of elements; does not check for overflow.
 inline int64_t element_count(const rt_tensor_desc& tensor) {
   int64_t count = 1;
   for (int32_t i = 0; i < tensor.rank; ++i) count *= tensor.dims[i];
@@ -70,6 +72,7 @@ inline std::string to_string(const rt_tensor_desc& tensor) {
   return text + "]";
 }
 
+// Whether rank and dims are equal; types and layouts may differ.
 inline bool same_dims(const rt_tensor_desc& a, const rt_tensor_desc& b) {
   if (a.rank != b.rank) return false;
   for (int32_t i = 0; i < a.rank; ++i) {
@@ -78,8 +81,9 @@ inline bool same_dims(const rt_tensor_desc& a, const rt_tensor_desc& b) {
   return true;
 }
 
-// A view of an rt_op_desc, valid as long as that is. The constructor checks what every operation
-// must obey.
+// A view of an rt_op_desc, valid as long as the rt_op_desc is. The constructor throws Error
+// (RT_ERROR_INVALID_ARGUMENT) unless the description exists, has a name, is long enough and has at
+// most RT_MAX_INPUTS inputs and RT_MAX_OUTPUTS outputs.
 class Operation {
  public:
   explicit Operation(const rt_op_desc* desc) : desc_(desc) {
@@ -93,12 +97,13 @@ class Operation {
     }
   }
 
+  // The description and its name, and whether it has a given name.
   const rt_op_desc& desc() const { return *desc_; }
   std::string_view name() const { return desc_->name; }
   bool is(std::string_view name) const { return name == desc_->name; }
   uint32_t input_count() const { return desc_->input_count; }
   uint32_t output_count() const { return desc_->output_count; }
-  // Inputs that belong to the operation itself, without the operands of post-operations.
+  // Number of inputs that belong to the operation itself, without the operands of post-operations.
   uint32_t own_input_count() const {
     uint32_t count = desc_->input_count;
     for (uint32_t i = 0; i < desc_->post_op_count; ++i) {
@@ -107,6 +112,7 @@ class Operation {
     return count;
   }
 
+  // Operand i; throws Error (RT_ERROR_INVALID_ARGUMENT) if there is none.
   const rt_tensor_desc& input(uint32_t i) const {
     if (i >= desc_->input_count)
       fail(format("operand %u is missing; %u inputs given", i, desc_->input_count));
@@ -121,6 +127,9 @@ class Operation {
   uint32_t post_op_count() const { return desc_->post_op_count; }
   const rt_post_op& post_op(uint32_t i) const { return *desc_->post_ops[i]; }
 
+  // Attributes by name. An integer attribute may be read as a number, and a number as an integer,
+  // which truncates it. Without a fallback, integer() and number() throw Error
+  // (RT_ERROR_INVALID_ARGUMENT) if the attribute is missing.
   std::optional<int64_t> find_integer(std::string_view name) const {
     const rt_attribute* a = find(name);
     return a ? std::optional<int64_t>(
@@ -145,7 +154,7 @@ class Operation {
     return number(name, 0.0);
   }
 
-  // Throws RT_ERROR_INVALID_ARGUMENT, prefixed with the operation's name.
+  // Throws Error (RT_ERROR_INVALID_ARGUMENT) with the operation's name in front of the message.
   [[noreturn]] void fail(const std::string& message) const {
     throw Error(RT_ERROR_INVALID_ARGUMENT, std::string(desc_->name) + ": " + message);
   }

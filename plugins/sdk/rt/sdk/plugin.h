@@ -1,4 +1,4 @@
-// What every entry of a plugin would write again.
+// Helpers for the entry of a plugin.
 #ifndef RT_SDK_PLUGIN_H_
 #define RT_SDK_PLUGIN_H_
 
@@ -7,13 +7,14 @@
 
 namespace rt::sdk {
 
-// rt_plugin::options of a plugin without any.
+// Implements rt_plugin.options for a plugin without options.
 inline const rt_option_spec* const* no_options(void*, uint32_t* count) {
   *count = 0;
   return nullptr;
 }
 
-// Throws unless this plugin's version of the contract is one that the host speaks.
+// Writes this plugin's major version. Throws Error (RT_ERROR_VERSION) unless the host speaks it.
+// `plugin` is the plugin's name, for the message.
 inline void negotiate(rt_negotiation& negotiation, const char* plugin) {
   negotiation.plugin_major = RT_ABI_MAJOR;
   if (negotiation.host_major_min <= RT_ABI_MAJOR && RT_ABI_MAJOR <= negotiation.host_major_max)
