@@ -55,6 +55,8 @@ def mesh_case(seed):
         config["comm"]["bucket_mb"] = r.choice((0.0001, 0.001, 0.01))
     if r.random() < 0.25:
         config["comm"]["backend"] = "gloo"
+    if r.random() < 0.3:  # of several batches, for the ranks to share
+        case["data"]["validation"] = r.randint(1, 4 * training["global_batch_size"])
     case["data"]["start"] = "own"
     return dict(complete(case), kind="mesh")
 

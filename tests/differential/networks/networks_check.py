@@ -196,7 +196,8 @@ def complete(case):
         config["model"]["freeze"] = patterns
     config.setdefault("validation", {"every_epochs": 0})
     if data.get("validation"):
-        config["validation"]["every_steps"] = config["training"]["steps"]
+        # Every other case once, at the end; the others after each step, so that loaders begin anew.
+        config["validation"]["every_steps"] = 1 if case["seed"] % 2 else config["training"]["steps"]
         names = {"path": "validation_path", "target_path": "validation_target_path"}
         for key, other in names.items():
             if key in config["dataset"]:

@@ -100,7 +100,7 @@ def run(runtime, folder, arguments):
     except subprocess.TimeoutExpired as error:
         raise Failed(124, f"no end within {TIMEOUT_S} s") from error
     if result.returncode != 0:
-        raise Failed(result.returncode, result.stdout.decode(errors="replace").strip()[-600:])
+        raise Failed(result.returncode, result.stdout.decode(errors="replace").strip()[-3000:])
     return result.stdout.decode(errors="replace")
 
 
