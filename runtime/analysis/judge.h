@@ -47,11 +47,9 @@ bool has_finite_operands(const IsolatedOperation& isolated);
 // Returns the relative tolerance of an output before any claim of a plugin: one rounding of its
 // type, and for float32 and float64 what the order of a sum may change. 0 for operations that only
 // move numbers.
+double usual_tolerance(const IsolatedOperation& isolated, size_t output);
 // Returns the tolerance with what the plugin claims in `query`, as far as the contract accepts
 // claims (plugins/README.md).
-double usual_tolerance(const IsolatedOperation& isolated, size_t output);
-// With what the plugin claims in `query`, as far as the contract accepts claims
-// (plugins/README.md).
 double tolerance_with_claim(double usual, rt_dtype dtype, double claimed);
 
 // Judges operations by the plugin that defines them. One thread uses an object.

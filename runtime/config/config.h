@@ -16,8 +16,7 @@ namespace runtime::config {
 
 // [job]: what the run is called and where its files go.
 struct Job {
-  // free text, kept with the run
-  std::string description;
+  std::string description;  // free text, kept with the run
   std::string dump_folder;  // empty: outputs/<config name>/<time>
   bool overwrite = false;   // whether files of an earlier run in dump_folder may be replaced
 };

@@ -46,13 +46,12 @@ struct Range {
 struct Key {
   std::string name;
   Type type = Type::kString;
-  std::string default_text = {};  // as in TOML; "" where there is none (see `required`)
-  // as in TOML; "": no default (see `required`)
+  std::string default_text = {};  // as in TOML; "": no default (see `required`)
   bool required = false;
   Range range = {};                       // of the number, or of each item of a list
   std::vector<std::string> choices = {};  // of a string; empty: any string
   size_t max_items = 1024;                // of a list
-  std::string documentation = {};         // one phrase, without a full stop
+  std::string documentation = {};         // shown to users
 };
 
 // One section of the file, [name].

@@ -15,9 +15,8 @@ namespace runtime::data {
 struct CsvOptions {
   std::vector<std::string> features;  // names, or numbers from 0; empty: all columns but the target
   std::string target;                 // name, or number from 0 (-1: the last column)
-  // class labels; otherwise the target is a number
-  bool classification = true;
-  int64_t classes = 0;  // 0: taken from the data
+  bool classification = true;         // the target is a class label; otherwise a number
+  int64_t classes = 0;                // 0: taken from the data
 };
 
 // A table in memory: features as floats, and targets.
