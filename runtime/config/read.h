@@ -27,7 +27,7 @@ std::vector<Layer> read_layers(const Value& value, const std::string& path);
 
 // Returns the number of layers with every `repeat` written out, but at most kMaxLayers + 1.
 int64_t expanded_size(const std::vector<Layer>& layers);
-inline constexpr int64_t kMaxLayers = 10000;
+inline constexpr int64_t kMaxLayers = 10000;  // layers of a model, with every `repeat` written out
 
 // Converts every section of a merged document; keys that it does not give have their defaults.
 Config read_config(const Value& root);

@@ -51,8 +51,8 @@ struct Member {
 // Returns a value as messages show it: `string "abc"`, `integer 5`, `table`. Long strings are cut
 // by shorten().
 std::string describe(const Value& value);
-std::string shorten(
-    std::string_view text);  // at most 60 bytes, cut between two characters of UTF-8, and "..."
+// Returns at most 60 bytes of the text, cut between two characters of UTF-8, and then "...".
+std::string shorten(std::string_view text);
 
 // Throws ConfigurationError("file:line:column: key: message"); an empty key is left out.
 [[noreturn]] void fail(const Position& position, std::string_view key, const std::string& message);
@@ -62,6 +62,7 @@ std::string shorten(
 // more, and for everything that TOML forbids (among it duplicate keys and bad UTF-8).
 Value parse_toml(std::string_view text, const std::string& file);
 
+// Limits of parse_toml().
 inline constexpr size_t kMaxTextBytes = size_t{1} << 20;
 inline constexpr int kMaxDepth = 64;     // brackets; a nested layer takes two
 inline constexpr int kMaxKeyParts = 16;  // names joined by dots: a.b.c has 3

@@ -11,6 +11,7 @@
 
 namespace runtime::data {
 
+// The types of elements that IDX and NPY files have.
 enum class ElementType {
   kUint8,
   kInt8,

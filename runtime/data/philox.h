@@ -9,6 +9,7 @@
 
 namespace runtime::data {
 
+// Counter (or result) and key of the generator, as numbers of 32 bits.
 using PhiloxCounter = std::array<uint32_t, 4>;
 using PhiloxKey = std::array<uint32_t, 2>;
 

@@ -16,6 +16,7 @@ struct Bytes {
   std::unique_ptr<uint8_t[]> data;
   std::size_t size = 0;
 };
+// Throws std::bad_alloc.
 Bytes make_bytes(std::size_t size);
 
 // A regular file, open for reading. The constructor throws DataError if the file is missing or

@@ -8,7 +8,7 @@
 
 namespace runtime::data {
 
-constexpr char32_t kMaxCodePoint = 0x10FFFF;
+constexpr char32_t kMaxCodePoint = 0x10FFFF;  // the largest code point of Unicode
 
 // Returns the code point that begins at byte `at`, and moves `at` behind it. Throws DataError
 // "<name>: at byte <at>: ..." for bytes that are not UTF-8: truncated or overlong sequences,

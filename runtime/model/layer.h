@@ -31,14 +31,15 @@ struct Conv2d {
 struct Linear {
   int64_t features = 0;
   bool bias = true;
-  std::string tie = {};      // name of the embedding whose table is used as weight; empty: own
-                             // weight
+  std::string tie = {};      // embedding whose table is the weight; empty: own weight
   bool file_in_out = false;  // the weight is [inputs, outputs] in files, as GPT-2's
 };
+// Largest element or mean of each window of an image.
 struct Pool2d {
   bool max = false;
   graph::Pooling pooling;
 };
+// Mean of windows that make an image of the given size.
 struct AdaptiveAvgPool2d {
   int64_t height = 1, width = 1;  // divisors of the height and the width of the image
 };
@@ -49,7 +50,9 @@ struct ImageToTokens {};
 struct Activation {
   int32_t function = RT_ACTIVATION_RELU;  // RT_ACTIVATION_*
 };
+// Over the last dimension.
 struct Softmax {};
+// Sets elements to 0 with this probability in training.
 struct Dropout {
   double probability = 0.5;
 };
