@@ -74,7 +74,8 @@ void fill_epoch_order(std::span<int64_t> order, bool shuffle, uint64_t seed, int
 
 // An endless sequence of batches: the first batch of an epoch follows the last one of the epoch
 // before. One thread calls next(); the destructor joins the background thread. next() rethrows an
-// exception of the data set. Equivalent to: torch.utils.data.DataLoader with one worker thread.
+// exception of the data set. Equivalent to: torch.utils.data.DataLoader with one worker, but
+// without an end.
 class Loader {
  public:
   Loader(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options,
