@@ -174,7 +174,7 @@ Case read_case(const std::string& folder) {
     isolated.forward_inputs =
         take(operands, file, "forward.input.", isolated.forward->inputs, false);
   expect_no_more(operands, file);
-  // A cast is defined in its own types, because its rounding is what it is for.
+  // A cast is defined in its own types, because rounding is its purpose.
   const bool widened = isolated.operation.name != RT_OP_CAST;
   c.expected = read_outputs(folder, "expected.safetensors", isolated.operation, widened);
   c.actual = read_outputs(folder, "actual.safetensors", isolated.operation, false);

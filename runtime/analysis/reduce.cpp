@@ -114,8 +114,8 @@ class PassSearch {
     read_saved(node);
   }
 
-  // What a forward operation saves are bytes that only its backward understands, so they are only
-  // watched for changes.
+  // A forward operation saves bytes that only its backward understands, so they are only watched
+  // for changes.
   void read_saved(size_t node) {
     const Node& n = graph_.nodes[node];
     if (n.saved == graph::kNone || !n.is_backward()) return;

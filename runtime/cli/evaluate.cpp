@@ -11,7 +11,7 @@ namespace runtime::cli {
 
 namespace {
 
-// JSON has no NaN, which becomes null.
+// JSON cannot represent NaN, so it becomes null.
 void print(const train::Evaluation& e, const Session& session) {
   nlohmann::ordered_json j;
   j["samples"] = e.samples;

@@ -52,7 +52,7 @@ void check_size(uint64_t bytes, int64_t steps, const VerifyArguments& arguments)
 }
 
 // Makes the trainer of the same run on the device that `backend` names, "cpu" or "plugin:index". A
-// device without bfloat16 computes in float32, whose result has more right digits.
+// device without bfloat16 computes in float32, whose result has more correct digits.
 train::Trainer other_trainer(const Session& s, const std::string& backend) {
   config::Config config = s.config;
   config.launch.devices = {backend};
@@ -73,7 +73,7 @@ std::string where(const Difference& d) {
 ordered_json to_json(const Difference& d) {
   ordered_json samples = ordered_json::array();
   for (const Difference::Sample& s : d.samples) {
-    // JSON has no NaN and no infinity, which become null.
+    // JSON cannot represent NaN and infinities, so they become null.
     samples.push_back({{"index", s.index}, {"actual", s.actual}, {"expected", s.expected}});
   }
   return {{"layer", d.layer}, {"operation", d.operation}, {"tensor", d.tensor},

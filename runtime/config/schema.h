@@ -87,13 +87,12 @@ const std::vector<std::string>& unsupported_sections();
 const Section* find_section(std::string_view name);
 const LayerType* find_layer_type(std::string_view name);
 const Key* find_key(const std::vector<Key>& keys, std::string_view name);
-// Return the names of all entries, in their order.
+// The names_of functions return the names of all entries, in their order.
 std::vector<std::string> names_of(const std::vector<Section>& all);
 std::vector<std::string> names_of(const std::vector<LayerType>& all);
 std::vector<std::string> names_of(const std::vector<Key>& keys);
 
-// Returns the type and range of a value as text: "integer, at least 1", "one of "drop", "pad",
-// "keep"".
+// Returns the type and range of a value: `integer, at least 1`, `one of "drop", "pad", "keep"`.
 std::string describe_type(const Key& key);
 
 }  // namespace runtime::config

@@ -27,8 +27,8 @@ struct LaunchOptions {
 };
 
 // Runs this program once for each rank and returns the exit code of the whole job; README.md says
-// what happens with output, signals and failures. Call it before other threads are made, from a
-// thread that lives as long as the call. Throws if the ranks cannot be started. Equivalent to:
+// what happens with output, signals and failures. Call it before other threads are made; the ranks
+// are killed if the calling thread ends. Throws if the ranks cannot be started. Equivalent to:
 // torchrun --standalone on one machine.
 int launch_processes(const LaunchOptions& options);
 
