@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 using plugins::host::Operation;
 
-// Far more than the description of an operation can need.
+// Bytes; far more than the description of an operation needs.
 constexpr uint64_t kMostJson = 1 << 20;
 
 std::string file_of(const std::string& folder, const char* name) {
@@ -41,7 +41,7 @@ std::string tensor_text(rt_dtype dtype, const std::vector<int64_t>& dims) {
   return rt::sdk::to_string(dtype) + " " + graph::to_string(dims);
 }
 
-// Takes the tensors that the descriptions name; the file has those and no others.
+// Takes the tensors that the descriptions name out of `file`, and checks their types and shapes.
 HostTensors take(data::TensorFile& file, const std::string& path, const std::string& prefix,
                  const std::vector<rt_tensor_desc>& tensors, bool widened) {
   HostTensors list;
@@ -79,13 +79,14 @@ HostTensors read_outputs(const std::string& folder, const char* name, const Oper
   return outputs;
 }
 
-// Whether the table of an embedding is a part of a larger one, which ignores other indices.
+// Returns whether the operand is a range of rows of a larger embedding table; indices outside of it
+// are then ignored.
 bool has_part_of_table(const Operation& operation) {
   return attribute<int64_t>(operation, RT_ATTR_FIRST_ROW).value_or(-1) >= 0;
 }
 
-// Kernels trust labels and indices, which a data set has checked. What has too few operands the
-// definition refuses.
+// Kernels trust labels and indices, because data sets check them. An operation with too few
+// operands is left to the definition, which refuses it.
 void check_indices(const Operation& operation, const HostTensors& inputs, const std::string& path,
                    const std::string& prefix) {
   const std::string& name = operation.name;
@@ -109,7 +110,7 @@ void check_indices(const Operation& operation, const HostTensors& inputs, const 
 
 std::string readme_text(const std::string& folder, const Case& c) {
   fs::path path(folder);
-  if (!path.has_filename()) path = path.parent_path();  // "wrong/"
+  if (!path.has_filename()) path = path.parent_path();  // for a path like "wrong/"
   const std::string name = path.filename().string();
   return "# " + describe(c.isolated.operation) + "\n\n" + c.device.id + " (" + c.device.name +
          ", plugin " + c.device.plugin + " " + c.device.plugin_version +
@@ -173,7 +174,7 @@ Case read_case(const std::string& folder) {
     isolated.forward_inputs =
         take(operands, file, "forward.input.", isolated.forward->inputs, false);
   expect_no_more(operands, file);
-  // A cast is defined in its own types: what it rounds to is what it is for.
+  // A cast is defined in its own types, because rounding is its purpose.
   const bool widened = isolated.operation.name != RT_OP_CAST;
   c.expected = read_outputs(folder, "expected.safetensors", isolated.operation, widened);
   c.actual = read_outputs(folder, "actual.safetensors", isolated.operation, false);

@@ -1,4 +1,4 @@
-// case.json: every field is checked as it is read.
+// Reading and writing of case.json. Every field is checked when it is read.
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -20,7 +20,7 @@ using plugins::host::PostOp;
 
 constexpr int kVersion = 1;
 constexpr const char* kFormat = "runtime verify case";
-// No tensor of a case may say that it has more elements; files are bounded by their own size.
+// Largest number of elements of a tensor in a case. The size of the files bounds what is read.
 constexpr int64_t kMostElements = int64_t{1} << 40;
 
 template <class T>
@@ -88,7 +88,7 @@ ordered_json operation_json(const Operation& operation, const CaseCandidate& can
                                    prefix + "output.")}};
 }
 
-// A member of the file, with the way to it for messages.
+// A value in the file, with its path in the document for messages.
 class Field {
  public:
   Field(const json& value, std::string where) : value_(value), where_(std::move(where)) {}
@@ -126,7 +126,7 @@ class Field {
     return value_.get<uint64_t>();
   }
   double not_negative() const {
-    if (value_.is_null()) return INFINITY;  // JSON has no infinity
+    if (value_.is_null()) return INFINITY;  // JSON has no infinity, which is written as null
     const double number = value_.is_number() ? value_.get<double>() : -1;
     if (!(number >= 0)) fail("a number of at least 0");
     return number;
@@ -304,7 +304,7 @@ std::string case_to_json(const Case& c) {
 
 Case case_from_json(const std::string& text, const std::string& path) {
   try {
-    // Nothing that the format has is nested deeper.
+    // Nothing in the format is nested deeper than this.
     const auto shallow = [&](int depth, json::parse_event_t, json&) {
       if (depth > 8) throw DataError(path + " is nested deeper than a case is");
       return true;

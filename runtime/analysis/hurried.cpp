@@ -12,7 +12,7 @@ constexpr const char* kLoss = "loss";
 
 enum class Pace { kStepByStep, kHurried };
 
-// The results of a step: its loss, and all that the next one begins with.
+// Returns the results of a step: its loss, and all tensors with which the next step begins.
 train::Tensors run_step(train::Trainer& trainer, const StepStart& start, Pace pace) {
   train::StepPrograms& programs = trainer.programs();
   train::StepTrace trace(trainer);
@@ -34,8 +34,8 @@ train::Tensors run_step(train::Trainer& trainer, const StepStart& start, Pace pa
   return left;
 }
 
-// Trained parameters lie in one buffer, and what the optimizer keeps of them in others like it: the
-// name of the parameter that an element belongs to, too.
+// Returns the name of the tensor and, if it is a buffer of all trained parameters or of the
+// optimizer's state for them, also the name of the parameter that `element` belongs to.
 std::string name_of(train::StepPrograms& programs, const std::string& name,
                     const data::HostTensor& tensor, size_t element) {
   const train::StepGraph& step = programs.any_program().step;
@@ -51,7 +51,7 @@ std::string name_of(train::StepPrograms& programs, const std::string& name,
   return name;
 }
 
-// The loss is what a step computes first.
+// Puts the loss first, because a step computes it first.
 std::vector<std::string> in_order(const train::Tensors& tensors) {
   std::vector<std::string> names = {kLoss};
   for (const auto& [name, tensor] : tensors) {

@@ -13,7 +13,7 @@ using plugins::host::Device;
 using plugins::host::Memory;
 using plugins::host::Operation;
 
-// Every byte of memory that nothing was written to: four or eight of them are a NaN.
+// The value of every byte that nothing was written to; four or eight such bytes are a NaN.
 constexpr int kUnwritten = 0xFF;
 
 // One operation and its buffers on a device.
@@ -35,7 +35,8 @@ class Execution {
     }
   }
 
-  // `saved`: of the forward; null: the operation keeps what it saves itself.
+  // `saved` is what the forward has saved. If it is null, the operation saves into memory of its
+  // own.
   void run(const std::vector<std::pair<uint32_t, uint32_t>>& in_place, const Memory* saved) {
     place_outputs(in_place);
     if (saved == nullptr && kernel_.info().saved_bytes > 0)

@@ -1,4 +1,4 @@
-// One operation with all that it needs to run alone, on any device.
+// One operation with everything that it needs to run alone, on any device.
 #ifndef RUNTIME_ANALYSIS_ISOLATED_H_
 #define RUNTIME_ANALYSIS_ISOLATED_H_
 
@@ -13,23 +13,26 @@
 
 namespace runtime::analysis {
 
+// Tensors in host memory, one for each operand.
 using HostTensors = std::vector<data::HostTensor>;
 
-// Tensors are canonical; the descriptions have the layouts and the algorithm of a candidate.
+// An operation and its operands. The tensors are in canonical layouts; the descriptions have the
+// layouts and the algorithm of a candidate.
 struct IsolatedOperation {
   plugins::host::Operation operation;  // its `forward` plan is null
   HostTensors inputs;
-  // The forward operation, where this is the backward of one that saves something.
+  // The forward operation, if this is the backward of an operation that saves something.
   std::optional<plugins::host::Operation> forward = std::nullopt;
   HostTensors forward_inputs = {};
-  // Output and the input whose memory it takes; used where the plan allows it.
+  // Pairs of an output and the input in whose memory it is computed, if the plan allows it.
   std::vector<std::pair<uint32_t, uint32_t>> in_place = {};
 };
 
-// The same operation in canonical layouts and in the device's own choice of algorithm.
+// Returns the same operation with canonical layouts and with the algorithm that the device chooses
+// itself.
 IsolatedOperation in_canonical_layouts(IsolatedOperation isolated);
 
-// An attribute of the operation; nullopt if it has none of that name and type.
+// Returns an attribute of the operation, or nothing if it has none of that name and type.
 template <class T>
 std::optional<T> attribute(const plugins::host::Operation& operation, const char* name) {
   for (const plugins::host::Attribute& a : operation.attributes) {
@@ -39,17 +42,18 @@ std::optional<T> attribute(const plugins::host::Operation& operation, const char
   return std::nullopt;
 }
 
-// The dimensions of a description.
+// Returns the dimensions of a description.
 std::vector<int64_t> dims_of(const rt_tensor_desc& tensor);
 
+// What run_isolated() has computed.
 struct IsolatedResult {
-  HostTensors outputs;  // canonical
+  HostTensors outputs;  // in canonical layouts
   std::string implementation;
 };
 
-// In memory of its own, after its forward where it has one. What an operation does not write is
-// NaN. Throws plugins::host::Error where the device refuses, DeviceError where it does not copy an
-// output out of its layout.
+// Runs the operation in memory of its own, after its forward if it has one. Elements that an
+// operation does not write are NaN. Throws plugins::host::Error if the device refuses the
+// operation, and DeviceError if the device cannot copy an output out of its layout.
 IsolatedResult run_isolated(const std::shared_ptr<plugins::host::Device>& device,
                             const IsolatedOperation& isolated);
 

@@ -33,7 +33,7 @@ double smallest_normal_number(rt_dtype dtype) {
   return dtype == RT_FLOAT16 ? 0x1p-14 : std::numeric_limits<float>::min();
 }
 
-// What only moves numbers, or chooses among them.
+// Operations that only move numbers or choose among them.
 bool is_exact(const Operation& operation) {
   static const std::set<std::string> names = {
       RT_OP_COPY, RT_OP_TRANSPOSE, RT_OP_CONCAT,     RT_OP_SLICE,        RT_OP_PAD,
@@ -54,7 +54,8 @@ void widen(Operation& operation, HostTensors& tensors) {
   }
 }
 
-// A conversion is defined between its own types.
+// Returns the operation in canonical layouts with its floating-point operands in float64. A
+// conversion keeps its types, because it is defined between them.
 IsolatedOperation widened(const IsolatedOperation& isolated) {
   IsolatedOperation wide = in_canonical_layouts(isolated);
   wide.in_place.clear();
@@ -64,8 +65,8 @@ IsolatedOperation widened(const IsolatedOperation& isolated) {
   return wide;
 }
 
-// A backward reads what its forward has saved as if it were of its own shapes: the gradient that
-// comes in is shaped like the output, the one that goes out like the input.
+// A backward reads what its forward has saved as if it had its own shapes, so the incoming gradient
+// must have the shape of the forward's output, and the outgoing one that of its input.
 bool belong_together(const Operation& forward, const Operation& backward) {
   if (forward.name + "_backward" != backward.name || forward.inputs.empty() ||
       forward.outputs.empty() || backward.inputs.empty() || backward.outputs.empty())
@@ -88,9 +89,10 @@ std::vector<int64_t> index_of(size_t flat, const std::vector<int64_t>& dims) {
   return index;
 }
 
-// How far one element is off; infinite where one side is not finite and the other is.
+// Returns the error of one element; it is infinite if one side is finite and the other is not.
 double distance(rt_dtype dtype, double actual, double expected, bool finite_operands) {
-  // So large that rounding may have taken the number out of the type, or just not.
+  // The expected number is so near the largest one of the type that rounding may or may not make it
+  // infinite.
   if (std::isfinite(expected) && std::abs(expected) > 0.99 * largest_number(dtype)) return 0;
   const bool both = std::isfinite(actual) && std::isfinite(expected);
   if (both) return std::abs(actual - expected);
@@ -99,8 +101,8 @@ double distance(rt_dtype dtype, double actual, double expected, bool finite_oper
 }
 
 struct Sizes {
-  double error = 0, expected = 0;  // 2-norms
-  double worst = 0, largest = 0;   // of one element: error, expected
+  double error = 0, expected = 0;  // in the 2-norm
+  double worst = 0, largest = 0;   // of one element
   size_t worst_at = 0;
 };
 
@@ -139,7 +141,7 @@ Verdict compare(const data::HostTensor& actual, const data::HostTensor& expected
                 const Bound& bound, bool finite_operands) {
   const std::vector<double> a = numbers_of(actual), e = numbers_of(expected);
   const Sizes s = sizes_of(actual.dtype, a, e, finite_operands);
-  // A number below the normal ones may have been flushed to zero.
+  // A number smaller than the normal ones may have been flushed to zero.
   const bool rounded = train::is_floating(actual.dtype) && bound.tolerance > 0;
   const double flushed = rounded ? 2 * smallest_normal_number(actual.dtype) : 0;
   const double norm = std::max(bound.tolerance * s.expected, bound.rounding) +
@@ -163,13 +165,13 @@ double usual_tolerance(const IsolatedOperation& isolated, size_t output) {
   const Operation& operation = isolated.operation;
   const rt_dtype dtype = operation.outputs[output].dtype;
   if (is_exact(operation) || !train::is_floating(dtype)) return 0;
-  // One rounding; on both sides of a tie it is a whole last bit.
+  // One rounding; if the two sides round a tie differently, it is a whole last bit.
   if (dtype == RT_FLOAT16) return 0x1p-10;
   if (dtype == RT_BFLOAT16) return 0x1p-7;
   if (dtype == RT_FLOAT64) return 1e-12;
   const auto narrow = [](const rt_tensor_desc& t) { return is_sixteen_bit(t.dtype); };
   if (std::any_of(operation.inputs.begin(), operation.inputs.end(), narrow)) return 1e-4;
-  return operation.name == RT_OP_SGD ? 1e-6 : 1e-5;  // few roundings an element, and no sum
+  return operation.name == RT_OP_SGD ? 1e-6 : 1e-5;  // few roundings for each element, and no sum
 }
 
 double tolerance_with_claim(double usual, rt_dtype dtype, double claimed) {
@@ -220,7 +222,7 @@ void Judge::check(const IsolatedOperation& isolated) const {
                     definition_->id() + ": " + reason +
                     "; expected one that plugins/operations.md defines");
   }
-  // Only with its plan does a backward say whether it reads what a forward has saved.
+  // A backward says only when it is planned whether it reads what a forward has saved.
   try {
     plugins::host::Kernel forward;
     Operation operation = wide.operation;

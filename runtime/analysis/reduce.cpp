@@ -50,7 +50,7 @@ CaseDevice describe_device(const plugins::host::Device& device) {
           plugin.build_id(), device.options().threads, device.options().options};
 }
 
-// One program of a step, looked at while it runs.
+// Observes one program of a step while it runs.
 class PassSearch {
  public:
   PassSearch(train::StepPrograms& programs, exec::Program& program, const Judge& judge,
@@ -66,7 +66,7 @@ class PassSearch {
   void run() {
     reduction_.operations += graph_.nodes.size();
     read_inputs(0);
-    // The host waits after each node, so what the next one reads lies there already.
+    // The host waits after each node, so the operands of the next node are complete.
     program_.run_observed(programs_.stream, [&](size_t node) {
       if (!is_done()) look_at(node);
       if (!is_done() && node + 1 < graph_.nodes.size()) read_inputs(node + 1);
@@ -74,7 +74,7 @@ class PassSearch {
   }
 
  private:
-  // A forward, until its backward has been judged.
+  // A forward operation, kept until its backward has been judged.
   struct Forward {
     Operation operation;
     HostTensors inputs;
@@ -83,7 +83,8 @@ class PassSearch {
 
   bool is_done() const { return reduction_.blame != Blame::kNobody; }
 
-  // nullopt: it lies in a layout that the device does not copy back, and is no copy itself.
+  // Returns the value in the canonical layout. Returns nothing if it is in a layout that the device
+  // cannot copy from, unless it is a copy of a value that is known.
   std::optional<data::HostTensor> read(ValueId id) {
     const graph::Value& value = graph_.value(id);
     const void* const address = program_.address(id);
@@ -113,7 +114,8 @@ class PassSearch {
     read_saved(node);
   }
 
-  // A forward operation saves bytes that only its backward understands.
+  // A forward operation saves bytes that only its backward understands, so they are only watched
+  // for changes.
   void read_saved(size_t node) {
     const Node& n = graph_.nodes[node];
     if (n.saved == graph::kNone || !n.is_backward()) return;
@@ -150,7 +152,8 @@ class PassSearch {
     judge_node(node, operation, outputs);
   }
 
-  // Weights in a layout that only kernels read are known by what they are a copy of.
+  // If the device cannot copy from the layout of a copied value, such as packed weights, the source
+  // of the copy is remembered in its place.
   std::optional<data::HostTensor> read_output(const Node& n, ValueId id) {
     sources_.erase(id);
     auto tensor = read(id);
@@ -179,7 +182,7 @@ class PassSearch {
   void judge_node(size_t node, const Operation& operation, const HostTensors& outputs) {
     const Node& n = graph_.nodes[node];
     IsolatedOperation isolated = isolate(n, operation);
-    // Its forward was not seen, for want of a copy out of a layout.
+    // The forward was not judged, because its operands could not be copied out of their layouts.
     if (n.saved != graph::kNone && n.is_backward() && !isolated.forward) return;
     const Verdict verdict =
         judge_.judge(*programs_.device, isolated, outputs, judge_.expect(isolated));
@@ -263,10 +266,10 @@ class PassSearch {
   Reduction& reduction_;
   exec::LayoutCopy copies_;
   Witness witness_;
-  HostTensors inputs_;     // of the node that runs next
-  bool complete_ = false;  // all of them could be read
+  HostTensors inputs_;     // operands of the node that runs next
+  bool complete_ = false;  // whether all of them could be read
   std::map<ValueId, data::HostTensor> sources_;
-  std::map<ValueId, Forward> forwards_;  // by what they save
+  std::map<ValueId, Forward> forwards_;  // by the value that they save
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// From a step that a device computes wrong to the operation that is at fault.
+// Search from a step that a device computes wrong to the operation that is at fault.
 #ifndef RUNTIME_ANALYSIS_REDUCE_H_
 #define RUNTIME_ANALYSIS_REDUCE_H_
 
@@ -10,43 +10,47 @@
 
 namespace runtime::analysis {
 
-// One step of a run, from a state that is trusted.
+// One step of a run, beginning from a trusted state. Everything is borrowed.
 struct StepStart {
   const train::Tensors& state;
-  std::string source;  // of the state, for messages
+  std::string source;  // where the state is from, for messages
   const data::Batch& batch;
   double learning_rate = 0;
   int64_t step = 0;  // from 0
 };
 
+// What the search has found.
 enum class Blame {
-  kNobody,     // every operation is within its bound: what differs is rounding that has grown
-  kOperation,  // one computes wrong numbers, alone too: `found`
-  kBetween     // each is right alone, and yet the step is not: `value`, `explanation`
+  kNobody,     // every operation is within its bound: rounding differences have grown
+  kOperation,  // one operation computes wrong numbers, even alone: `found`
+  kBetween     // each operation is right alone, but the step is not: `value`, `explanation`
 };
 
+// The result of reduce_step().
 struct Reduction {
   Blame blame = Blame::kNobody;
-  size_t operations = 0, judged = 0;  // of the step; those that could be compared
+  size_t operations = 0, judged = 0;  // operations of the step; those that could be compared
   std::optional<Case> found;
-  Verdict verdict;  // of what is to blame; kNobody: the one that came nearest to its bound
-  std::string layer, operation;  // the same
-  std::string value, explanation;
+  Verdict verdict;  // on the operation to blame; kNobody: on the one that came nearest to its bound
+  std::string layer, operation;    // of the same operation
+  std::string value, explanation;  // kBetween: name of the value, and what happened to it
 };
 
-// Runs the step on the trainer's device operation by operation; each is compared with its
-// definition, from what the device itself has given it. The first one beyond its bound is run once
-// more alone, in memory of its own, and cut down to few rows.
+// Runs the step on the trainer's device one operation after the other. Each result is compared with
+// the definition of its operation, computed from the operands that the device itself produced. The
+// first operation beyond its bound is run once more alone, in memory of its own, and reduced to few
+// rows.
 Reduction reduce_step(train::Trainer& trainer, const Judge& judge, const StepStart& start);
 
-// A value that a step leaves behind otherwise when nobody waits after each operation.
+// A value that differs after a step in which the host does not wait after each operation.
 struct Hurried {
   std::string value;                   // "adam_m of fc1.weight"
   double difference = 0, allowed = 0;  // relative, in the 2-norm
 };
 
-// nullopt: the step is the same whether or not the host waits after each of its operations. The
-// first run launches all of them, the second may replay a recording.
+// Returns nothing if the results of the step are the same whether or not the host waits after each
+// operation. Two runs do not wait: the first launches all operations, and the second may replay a
+// recording.
 std::optional<Hurried> compare_hurried(train::Trainer& trainer, const StepStart& start);
 
 }  // namespace runtime::analysis

@@ -21,7 +21,8 @@ std::vector<std::string> names_of(const std::vector<Way>& ways) {
   return names;
 }
 
-// The wider of the two devices' claims counts.
+// Returns the bounds of the case, widened if the claim of this device is wider than that of the
+// recorded one.
 std::vector<Bound> bounds_on(Device& device, const Way& way, const Case& c) {
   std::vector<Bound> bounds = c.bounds;
   const double claimed = claimed_tolerance(device, way.isolated);
@@ -32,7 +33,8 @@ std::vector<Bound> bounds_on(Device& device, const Way& way, const Case& c) {
   return bounds;
 }
 
-// Those to run; `note` says why they are not the recorded one alone.
+// Returns the ways to run. `note` is set to the reason if they are not the recorded candidate
+// alone.
 std::vector<Way> choose(const std::vector<Way>& ways, const std::vector<bool>& recorded,
                         const std::string& wanted, const std::string& device, const Case& c,
                         std::string& note) {
@@ -63,7 +65,7 @@ bool Replay::right() const {
 Replay replay(const std::shared_ptr<Device>& device, const Judge& judge, const Case& c,
               const std::string& candidate) {
   judge.check(c.isolated);
-  // Layouts and algorithms are numbers that mean something to their own plugin only.
+  // The numbers of layouts and algorithms have a meaning for their own plugin only.
   const bool same_plugin = device->plugin().name() == c.device.plugin;
   std::string reason;
   const std::vector<Way> ways = list_ways(*device, c.isolated, same_plugin, &reason);

@@ -19,12 +19,12 @@ namespace {
 using plugins::host::Operation;
 using train::numbers_of;
 
-// Last bits of the sum of all magnitudes: the error of a sum that is made in blocks grows much more
-// slowly than the number of its terms.
+// Rounding error of a sum, in units of rounding of the sum of all magnitudes. The error of a sum
+// that is computed in blocks grows much more slowly than the number of its terms.
 constexpr double kLastBits = 8;
 
-// Inputs of whose rounding nothing is forgiven (bit i: input i): what a normalisation takes its
-// mean from, which it has to do without losing digits (plugins/operations.md).
+// Inputs whose rounding is not allowed for (bit i: input i). Normalisations compute a mean from
+// them, and must do so without losing digits (plugins/operations.md).
 uint32_t exact_inputs(const std::string& operation) {
   static const std::map<std::string, uint32_t> inputs = {{RT_OP_BATCH_NORM, 1},
                                                          {RT_OP_LAYER_NORM, 1},
@@ -35,8 +35,8 @@ uint32_t exact_inputs(const std::string& operation) {
   return found == inputs.end() ? 0 : found->second;
 }
 
-// Whether outputs are sums of products of operands, so that the operation on their absolute values
-// is the sum of the magnitudes of the terms.
+// Returns whether outputs are sums of products of operands. The operation on the absolute values of
+// its operands is then the sum of the magnitudes of the terms.
 bool is_sum(const Operation& operation) {
   static const std::set<std::string> names = {RT_OP_MATMUL,
                                               RT_OP_CONV2D,
@@ -63,7 +63,7 @@ void change_numbers(data::HostTensor& tensor, Change&& change) {
   tensor.bytes = train::encode(numbers, RT_FLOAT64);
 }
 
-// Each element a little larger or smaller, by chance; the same chance every time.
+// Makes each element a little larger or smaller at random, in the same way every time.
 IsolatedOperation disturbed(IsolatedOperation isolated, double tolerance) {
   std::mt19937 random(1);
   const uint32_t exact = exact_inputs(isolated.operation.name);
@@ -76,8 +76,8 @@ IsolatedOperation disturbed(IsolatedOperation isolated, double tolerance) {
   return isolated;
 }
 
-// The operation that adds up the magnitudes of its terms. Activations are left out: they make a
-// magnitude at most a little larger.
+// Returns the operation that adds up the magnitudes of the terms. Activations are left out, because
+// they increase a magnitude at most a little.
 IsolatedOperation magnitudes(IsolatedOperation isolated) {
   Operation& operation = isolated.operation;
   if (operation.name == RT_OP_SUBTRACT) operation.name = RT_OP_ADD;
@@ -92,7 +92,8 @@ IsolatedOperation magnitudes(IsolatedOperation isolated) {
       if (other.operand > post.operand) --other.operand;
     }
   }
-  // The operands of those that are kept stand in their order behind the own inputs.
+  // The operands of the post-operations that are kept follow the operation's own inputs, in their
+  // order.
   auto next = static_cast<int32_t>(operation.inputs.size() - kept.size());
   for (plugins::host::PostOp& post : kept) post.operand = next++;
   operation.post_ops = std::move(kept);
@@ -106,8 +107,9 @@ void raise(Rounding& rounding, const Rounding& estimate) {
   rounding.element = std::max(rounding.element, estimate.element);
 }
 
-// The 2-norm and the largest element of `factor` times the difference of two tensors. Elements that
-// are not finite do not count: they are compared by kind.
+// Returns the 2-norm and the largest element of `factor` times the difference of two tensors; a
+// null `b` counts as zeros. Elements that are not finite are left out, because they are compared by
+// kind.
 Rounding size_of(const data::HostTensor& a, const data::HostTensor* b, double factor) {
   const std::vector<double> x = numbers_of(a);
   const std::vector<double> y = b != nullptr ? numbers_of(*b) : std::vector<double>(x.size());
@@ -122,8 +124,8 @@ Rounding size_of(const data::HostTensor& a, const data::HostTensor* b, double fa
   return size;
 }
 
-// gamma dy / deviation, from which dx takes away its mean and its part along x: of a row (or of a
-// channel) of few elements next to nothing is left.
+// Returns the size of the terms gamma dy / deviation, from which dx subtracts their mean and their
+// projection on x. In a row (or a channel) of few elements, almost nothing may be left of them.
 Rounding normalisation_terms(const IsolatedOperation& isolated, double factor) {
   const bool by_row = isolated.operation.name == RT_OP_LAYER_NORM_BACKWARD;
   const std::vector<double> dy = numbers_of(isolated.inputs[0]), x = numbers_of(isolated.inputs[1]),

@@ -1,5 +1,5 @@
-// What rounding may do to the result of one operation: where the terms of a sum cancel, few digits
-// of it are left, however exact each of them is.
+// By how much rounding may change the result of one operation. If the terms of a sum cancel, few
+// digits of the sum are left, however exact each term is.
 #ifndef RUNTIME_ANALYSIS_ROUNDING_H_
 #define RUNTIME_ANALYSIS_ROUNDING_H_
 
@@ -10,20 +10,22 @@
 
 namespace runtime::analysis {
 
-// By how much rounding may change one output, as an absolute number: its 2-norm, and any element.
+// By how much rounding may change one output, in absolute numbers: in the 2-norm, and in any
+// element.
 struct Rounding {
   double norm = 0, element = 0;
 };
 
-// The outputs of an operation by its definition; the operation may differ from the original in its
-// operands, its name and its post-operations.
+// Returns the outputs of an operation by its definition. The operation may differ from the original
+// in its operands, its name and its post-operations.
 using Definition = std::function<HostTensors(const IsolatedOperation&)>;
 
-// The largest of three estimates, for each output: how far it moves when every operand moves by
-// `tolerance` of itself, up or down by chance; for sums of products, a few last bits of the sum of
-// the magnitudes of all terms; for the gradients of normalisations, a few last bits of the terms
-// that they take apart. `widened` has its floating operands in float64, `expected` is its result;
-// `unit`: half a last bit of 1 in the type that the operation is computed in.
+// Returns the largest of three estimates for each output. First, how much the output changes if
+// every operand changes by the relative amount `tolerance`, up or down at random. Second, for sums
+// of products, a few times `unit` of the sum of the magnitudes of all terms. Third, for the
+// gradients of normalisations, a few times `unit` of the terms that they subtract from each other.
+// `widened` has its floating-point operands in float64, and `expected` is its result; `unit` is
+// half the last bit of 1 in the type in which the operation is computed.
 std::vector<Rounding> estimate_rounding(const Definition& definition,
                                         const IsolatedOperation& widened,
                                         const HostTensors& expected, double tolerance, double unit);

@@ -14,9 +14,10 @@ namespace {
 
 using plugins::host::Operation;
 
-// Inputs without rows, even if their first dimension is as large by chance (bit i: input i).
+// Inputs without rows of the batch, even if their first dimension happens to have the same size
+// (bit i: input i).
 uint32_t inputs_without_rows(const Operation& operation) {
-  // The product of transposed operands is summed over their rows.
+  // The product of transposed operands is a sum over their rows.
   if (operation.name == RT_OP_MATMUL &&
       attribute<int64_t>(operation, RT_ATTR_TRANSPOSE_A).value_or(0) != 0)
     return 0;
@@ -35,7 +36,7 @@ uint32_t inputs_without_rows(const Operation& operation) {
   return found == masks.end() ? 0 : found->second;
 }
 
-// Outputs without rows: gradients of weights and statistics.
+// Returns whether the output has rows; gradients of weights and statistics have none.
 bool has_rows(const Operation& operation, size_t output) {
   static const std::map<std::string, uint32_t> masks = {{RT_OP_CONV2D_BACKWARD_WEIGHTS, 3},
                                                         {RT_OP_EMBEDDING_BACKWARD, 1},
@@ -59,7 +60,7 @@ void cut(rt_tensor_desc& description, data::HostTensor* tensor, int64_t first, i
   tensor->dims[0] = keep;
 }
 
-// False if no operand has so many rows.
+// Keeps `keep` of `rows` rows. Returns false if no operand has that many rows.
 bool cut_rows(Operation& operation, HostTensors& inputs, int64_t rows, int64_t first,
               int64_t keep) {
   bool any = false;
@@ -87,7 +88,8 @@ bool is_offered(plugins::host::Device& device, const IsolatedOperation& isolated
                      [&](const Way& way) { return is_same_way(way, isolated); });
 }
 
-// With part of the rows. nullopt: the device computes it right, or it is no operation any more.
+// Tries the operation with some of the rows. Returns nothing if the device computes it right, or if
+// it is not a valid operation any more.
 std::optional<Reproduced> reproduce_part(const Judge& judge,
                                          const std::shared_ptr<plugins::host::Device>& device,
                                          const IsolatedOperation& isolated, int64_t first,

@@ -1,4 +1,5 @@
-// From an operation that a device gets wrong to one of fewer rows that it still gets wrong.
+// Reduces an operation that a device computes wrong to fewer rows, as long as it is still computed
+// wrong.
 #ifndef RUNTIME_ANALYSIS_SHRINK_H_
 #define RUNTIME_ANALYSIS_SHRINK_H_
 
@@ -10,7 +11,7 @@
 
 namespace runtime::analysis {
 
-// An operation that a device gets wrong when it runs alone.
+// An operation that a device computes wrong even when it runs alone.
 struct Reproduced {
   IsolatedOperation isolated;
   HostTensors expected, actual;
@@ -18,18 +19,18 @@ struct Reproduced {
   Verdict verdict;
 };
 
-// nullopt: it computes it right.
+// Runs the operation alone. Returns nothing if the device computes it right.
 std::optional<Reproduced> reproduce(const Judge& judge,
                                     const std::shared_ptr<plugins::host::Device>& device,
                                     IsolatedOperation isolated);
 
-// `keep` rows from `first` of every operand that has as many rows as the first one has, but for
-// weights and tables. nullopt: there are no rows, or only one, or the operation does not work on
-// rows.
+// Returns the operation with `keep` rows from `first` of every operand whose number of rows is that
+// of the first operand, except weights and tables. Returns nothing if there are no rows, or only
+// one, or if the operation does not work on rows.
 std::optional<IsolatedOperation> with_rows(const IsolatedOperation& isolated, int64_t first,
                                            int64_t keep);
 
-// Halves the rows as long as the device still offers the candidate and still gets one of the halves
+// Halves the rows as long as the device still offers the candidate and computes one of the halves
 // wrong.
 Reproduced shrink_rows(const Judge& judge, const std::shared_ptr<plugins::host::Device>& device,
                        Reproduced reproduced);

@@ -39,7 +39,8 @@ Operation with_candidate(Operation operation, const rt_candidate& candidate) {
   return operation;
 }
 
-// A layout that this build of the plugin does not know is no reason to stop.
+// Queries the device. An operation that this build of the plugin does not accept, for example for
+// an unknown layout, counts as refused.
 Support ask(Device& device, const Operation& operation) {
   try {
     return device.query(operation);
@@ -59,7 +60,8 @@ class Ways {
     const Support support = ask(device_, question);
     if (support.level == RT_SUPPORT_REFUSED) return;
     const bool fuses_all = support.post_ops_fused >= isolated_.operation.post_ops.size();
-    // What is left of the post-operations needs its operands in the canonical layout.
+    // Post-operations that are not fused need their operands in the canonical layout, so such
+    // candidates are taken only while the list is empty.
     if (!fuses_all && !list_.empty()) return;
     for (const rt_candidate& candidate : support.candidates) {
       Way way{isolated_, candidate.implementation, support.post_ops_fused};
@@ -70,8 +72,8 @@ class Ways {
     }
   }
 
-  // Without an algorithm the device takes its own choice for these layouts, as copies between
-  // layouts do.
+  // Adds the operation without an algorithm: the device then makes its own choice for these
+  // layouts, as for copies between layouts.
   void add_own_choice() {
     const Support support = ask(device_, isolated_.operation);
     if (support.level == RT_SUPPORT_REFUSED || support.candidates.empty() ||
@@ -90,7 +92,7 @@ class Ways {
   std::vector<Way> list_;
 };
 
-// The operation that a post-operation is when it stands alone.
+// Returns a post-operation as an operation of its own, which is applied to `y`.
 IsolatedOperation as_operation(const plugins::host::PostOp& post, const rt_tensor_desc& tensor,
                                data::HostTensor y, const IsolatedOperation& whole) {
   IsolatedOperation alone;
@@ -110,7 +112,7 @@ IsolatedOperation as_operation(const plugins::host::PostOp& post, const rt_tenso
   return alone;
 }
 
-// Without the post-operations from `fused` on and without their operands, which stand last.
+// Removes the post-operations from `fused` on and their operands, which are the last inputs.
 IsolatedOperation trimmed(IsolatedOperation isolated, uint32_t fused) {
   while (isolated.operation.post_ops.size() > fused) {
     if (isolated.operation.post_ops.back().operand >= 0) {
@@ -143,7 +145,7 @@ std::vector<Way> list_ways(Device& device, const IsolatedOperation& isolated, bo
     ways.add(recorded, isolated.forward);
   }
   ways.add(canonical.operation, canonical.forward);
-  // Backwards follow the layouts of their forward.
+  // A backward follows the layouts of its forward.
   if (!isolated.forward)
     ways.add(with_layout(isolated.operation, RT_LAYOUT_ANY), canonical.forward);
   return ways.take();

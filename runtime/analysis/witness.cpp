@@ -27,7 +27,7 @@ std::optional<size_t> Witness::changed_since(graph::ValueId id, const data::Host
   return at->second.node;
 }
 
-// Bytes into the storage that it lies in.
+// Returns the offset in bytes within the storage of the value.
 uint64_t Witness::begin_of(graph::ValueId id) const {
   uint64_t offset = 0;
   for (; graph_.value(id).base != graph::kNone; id = graph_.value(id).base)

@@ -1,4 +1,4 @@
-// Sees when a value of a program changes though no operation has written it.
+// Detects that a value of a program changes although no operation has written it.
 #ifndef RUNTIME_ANALYSIS_WITNESS_H_
 #define RUNTIME_ANALYSIS_WITNESS_H_
 
@@ -10,15 +10,16 @@
 
 namespace runtime::analysis {
 
-// Remembers what values held when they were last written or first read: a hash of each.
+// Remembers a hash of each value from when it was last written or first read. One thread uses an
+// object; the graph is borrowed.
 class Witness {
  public:
   explicit Witness(const graph::Graph& graph) : graph_(graph) {}
 
-  // `node` has written the value, and with it all that overlaps it.
+  // Call it when `node` has written the value. Values that overlap it are forgotten.
   void wrote(graph::ValueId id, const data::HostTensor& tensor, size_t node);
-  // `node` reads the value. If it holds something else than before: the node that had written or
-  // read it.
+  // Call it when `node` reads the value. If the value has changed, returns the node that wrote it
+  // or read it before.
   std::optional<size_t> changed_since(graph::ValueId id, const data::HostTensor& tensor,
                                       size_t node);
 

@@ -31,18 +31,18 @@ uint64_t peak_memory_bytes() {
   return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
 }
 
-// Enough that caches, pages and clock rates have settled.
+// Steps before the measurement, in which caches, pages and clock rates settle.
 constexpr int kWarmUp = 5;
 
-// Of full batches.
+// Makes a loader of full batches only.
 data::Loader make_loader(const Session& s) {
   data::LoaderOptions options = train::train_loader_options(s.config, s.trainer->split());
   options.last_batch = data::LastBatch::kDrop;
   return {s.data.train, options};
 }
 
-// Medians of this rank. On a device with queues the next step is queued before the result of one is
-// waited for, as in training.
+// Returns medians of this rank. On a device with queues the next step is queued before the result
+// of the last one is waited for, as in training.
 train::StepCost measure(Session& s, int64_t steps) {
   data::Loader loader = make_loader(s);
   const int64_t in_flight = s.device->is_inline() ? 0 : 1;
@@ -64,7 +64,7 @@ train::StepCost measure(Session& s, int64_t steps) {
   return {steps, median(times), {median(exposed[0]), median(exposed[1]), median(exposed[2])}};
 }
 
-// All ranks run the steps, rank 0 prints.
+// Prints the time of each operation. All ranks run the steps, and rank 0 prints.
 void print_layers(Session& s, int64_t steps) {
   data::Loader loader = make_loader(s);
   exec::Program& program = s.trainer->program();
@@ -91,10 +91,10 @@ void print_layers(Session& s, int64_t steps) {
   fmt::print("{:<88} {:>10.1f} {:>10.1f}\n", "sum", total / 1e3, planned / 1e3);
 }
 
-// Over all ranks; those of "local" are one process.
+// Sums over all ranks. The ranks of "local" are one process, so their memory is counted once.
 struct Totals {
   double flops = 0;
-  uint64_t own_peak = 0, peak = 0;  // bytes, of this process and of all
+  uint64_t own_peak = 0, peak = 0;  // bytes; of this process, and of all processes
 };
 
 Totals totals(const Session& s) {
@@ -112,7 +112,7 @@ Totals totals(const Session& s) {
 void print_bench(const Session& s, const BenchArguments& arguments, double step_s,
                  const Totals& all, const train::Scaling& scaling) {
   const double samples = static_cast<double>(s.config.training.global_batch_size) / step_s;
-  const int64_t labels = s.data.train->spec().labels;  // above 1: tokens
+  const int64_t labels = s.data.train->spec().labels;  // above 1: samples are sequences of tokens
   const double tokens = samples * static_cast<double>(labels);
   const exec::Recorded recorded = s.trainer->program().recorded();
   if (!arguments.json) {

@@ -26,7 +26,7 @@ constexpr Kind kKinds[] = {{"all_reduce", RT_ALL_REDUCE}, {"reduce_scatter", RT_
                            {"all_gather", RT_ALL_GATHER}, {"broadcast", RT_BROADCAST},
                            {"reduce", RT_REDUCE},         {"all_to_all", RT_ALL_TO_ALL}};
 
-// [model] and [dataset] must be there, and are not used.
+// [model] and [dataset] are required, but they are not used here.
 constexpr const char* kNoJob = R"(
 model.input = [1]
 model.layers = [{ type = "linear", features = 1 }]
@@ -36,17 +36,17 @@ dataset.classes = 1
 training.global_batch_size = 4096
 )";
 
-constexpr uint64_t kSizeFactor = 4;      // between sizes
-constexpr double kSeconds = 0.2;         // of measured calls of a row...
-constexpr int kFewest = 5, kMost = 500;  // ...within these numbers
+constexpr uint64_t kSizeFactor = 4;      // factor between two sizes
+constexpr double kSeconds = 0.2;         // duration of the measured calls of a row, ...
+constexpr int kFewest = 5, kMost = 500;  // ... whose number is within these limits
 constexpr int kRoot = 0;
 
 struct Row {
   const char* name = "";
-  uint64_t bytes = 0;  // of the larger buffer, as nccl-tests count
+  uint64_t bytes = 0;  // of the larger buffer, as nccl-tests counts
   uint64_t count = 0;  // elements, as rt/communicator.h counts
-  double seconds = 0;  // median of a call, of the slowest rank
-  double wrong = 0;    // elements over all ranks
+  double seconds = 0;  // median of the calls, on the slowest rank
+  double wrong = 0;    // wrong elements on all ranks
 
   double algorithm_bandwidth() const { return static_cast<double>(bytes) / seconds / 1e9; }
 };
@@ -54,8 +54,8 @@ struct Row {
 // Small integers, so that sums are exact.
 float sent(int rank, uint64_t i) { return static_cast<float>((rank * 31 + i) % 17); }
 
-// One collective of one size on this rank, in host memory or, where the communicator reads nothing
-// else, in that of the device.
+// One collective of one size on this rank. Its buffers are in host memory, or in device memory if
+// the communicator reads nothing else.
 class Case {
  public:
   Case(const launch::Rank& rank, const Kind& kind, uint64_t bytes)
@@ -153,7 +153,8 @@ double bus_bandwidth(const Row& row, int ranks) {
   return row.algorithm_bandwidth() * parallel::bus_factor(kind->kind, ranks);
 }
 
-// What `plan` asks for: latency of a message, from the fastest all-reduce, and the best bandwidth.
+// What `plan` needs to know about the network: the latency of a message, from the fastest
+// all-reduce, and the best bandwidth.
 struct Fit {
   double latency_us = 0, bandwidth_gbps = 0;
 };

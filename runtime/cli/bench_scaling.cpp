@@ -27,7 +27,7 @@ namespace {
 using nlohmann::ordered_json;
 
 struct Row {
-  ordered_json bench;  // what the run printed
+  ordered_json bench;  // what the run has printed
   parallel::StepTimes times;
   double samples_per_second = 0, predicted_efficiency = 0, bubble = 0;
   bool data_parallel = true;
@@ -35,9 +35,9 @@ struct Row {
 
 struct Plan {
   const BenchArguments& bench;
-  int threads = 0;            // of each rank
-  int64_t batch = 0;          // of all ranks, or of each with --weak
-  bool batch_is_set = false;  // by CONFIG, for each rank
+  int threads = 0;            // threads of each rank
+  int64_t batch = 0;          // samples of all ranks, or of each rank with --weak
+  bool batch_is_set = false;  // whether CONFIG gives the batch of each rank
 
   std::vector<std::string> arguments(int ranks) const;
 };
@@ -52,7 +52,7 @@ std::vector<std::string> Plan::arguments(int ranks) const {
   add("--nproc", std::to_string(ranks));
   for (const std::string& text : bench.config.overrides) add("--set", text);
   add("--set", "device.threads=" + std::to_string(threads));
-  if (ranks == 1) {  // the whole model
+  if (ranks == 1) {  // one rank computes the whole model
     for (const char* degree : {"data=-1", "tensor=1", "pipeline=1", "search=false"})
       add("--set", std::string("parallelism.") + degree);
   }
@@ -145,7 +145,7 @@ Row make_row(ordered_json bench, const Row* one) {
   return row;
 }
 
-// Beside the run of one rank, the first row.
+// Compares a run with that of one rank, which is the first row.
 parallel::ComparedRuns compare(const Plan& plan, const Row& row, const Row& one) {
   const auto step_s = [](const Row& r) { return r.bench["step_ms_median"].get<double>() / 1e3; };
   return {row.times.ranks, step_s(row), step_s(one), !plan.bench.weak};
@@ -216,7 +216,8 @@ void run_scaling_bench(const BenchArguments& bench) {
   std::set<int> ranks(bench.scaling.begin(), bench.scaling.end());
   ranks.insert(1);
   const Plan plan = make_plan(bench, *ranks.rbegin());
-  // In turn, so that a machine whose speed drifts treats all alike.
+  // The world sizes are measured in turn, so that a machine whose speed drifts treats all of them
+  // alike.
   std::map<int, std::vector<ordered_json>> runs;
   for (int round = 0; round < bench.rounds; ++round) {
     for (const int r : ranks) runs[r].push_back(run_bench(plan, r));

@@ -1,4 +1,4 @@
-// The words of the command line -> arguments of a command, which then runs.
+// Reads the command line into the arguments of a command, which then runs.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <csignal>
@@ -246,7 +246,7 @@ void add_bench_comm(CLI::App& bench, Outcome& outcome) {
   command->add_option("--collective", arguments->collectives, "Which, separated by commas; all")
       ->delimiter(',')
       ->check(CLI::IsMember(comm_collectives()));
-  // With K, M and G for powers of 1024.
+  // Sizes may end in K, M or G for powers of 1024.
   command->add_option("--min-bytes", arguments->min_bytes, "Smallest size, default 4K")
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::Range(uint64_t{4}, uint64_t{1} << 32));
@@ -366,7 +366,7 @@ void add_config(CLI::App& app) {
       "  runtime config schema > runtime.schema.json");
 }
 
-// CLI11 would only say that a command is missing.
+// Names the command that was probably meant; CLI11 would only say that a command is missing.
 void check_command(const CLI::App& app, const std::string& word) {
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
@@ -415,7 +415,8 @@ int run_command_line(int argc, char** argv) {
   add_plugins(app);
   add_config(app);
   if (argc > 1) check_command(app, argv[1]);
-  // A file that grows beyond `ulimit -f` is an error of write(), with words, and not the end.
+  // A file that grows beyond `ulimit -f` is then an error of write(), which has a message, and does
+  // not end the process.
   std::signal(SIGXFSZ, SIG_IGN);
   try {
     app.parse(argc, argv);
@@ -423,7 +424,7 @@ int run_command_line(int argc, char** argv) {
     const int code = app.exit(e);
     if (code != 0) return static_cast<int>(ExitCode::kConfiguration);
   } catch (const std::system_error&) {
-    if (!output_failed()) throw;  // else it is fmt::print's
+    if (!output_failed()) throw;  // otherwise fmt::print has thrown it
   }
   if (outcome.exit_code == 0) finish_output();
   return outcome.exit_code;

@@ -1,6 +1,6 @@
-// The commands of the `runtime` program: what each is told, and what runs it. command_line.cpp
-// reads the words; nothing else includes the parser, whose header takes longer to compile than a
-// command.
+// The commands of the `runtime` program: the arguments of each and the function that runs it. Only
+// command_line.cpp, which fills the arguments, includes the parser, whose header compiles slowly. A
+// command throws runtime::Error or plugins::host::Error, which main() turns into an exit code.
 #ifndef RUNTIME_CLI_COMMANDS_H_
 #define RUNTIME_CLI_COMMANDS_H_
 
@@ -18,13 +18,13 @@ class App;
 
 namespace runtime::cli {
 
-// What a command leaves behind for main(), and the words of the command line, without the program.
+// What a command returns to main(), and the command line without the program's name.
 struct Outcome {
   int exit_code = 0;
   std::vector<std::string> arguments;
 };
 
-// Runs the command that the words name. Returns the exit code; prints help and errors of the words.
+// Runs the command that the command line names, or prints help or an error; returns the exit code.
 int run_command_line(int argc, char** argv);
 
 // CONFIG and --set, which most commands take.
@@ -40,59 +40,65 @@ struct ConfigArguments {
   config::Config load() const;
 };
 
-// <folder of the executable>/../share/runtime/configs/presets
+// Returns <folder of the executable>/../share/runtime/configs/presets.
 std::string preset_folder();
 
-// Messages of plugins go to the standard error output, warnings and errors only.
+// Returns services that print the warnings and errors of plugins to the standard error output.
 plugins::host::HostServices host_services();
 
 struct TrainArguments {
   ConfigArguments config;
   std::string weights;
-  int64_t max_steps = 0;
+  int64_t max_steps = 0;  // 0: as the configuration says
 };
+// Trains, and saves weights in the folder of the run.
 void run_train(const TrainArguments& arguments, Outcome& outcome);
 
 struct EvaluateArguments {
   ConfigArguments config;
   std::string weights;
-  std::string part = "validation";
+  std::string part = "validation";  // of the data set: "training" or "validation"
 };
+// Prints the loss and the accuracy of saved weights.
 void run_evaluate(const EvaluateArguments& arguments, Outcome& outcome);
 
 struct PredictArguments {
   ConfigArguments config;
   std::string weights;
-  std::string prompt = "\n";  // language models
+  std::string prompt = "\n";  // for language models
   int64_t tokens = 500;
   train::Sampling sampling;
-  std::string part = "validation";  // other models
+  std::string part = "validation";  // for other models
   std::string format = "json";
   int64_t samples = 0;
-  std::vector<std::string> given;  // options on the command line
+  std::vector<std::string> given;  // names of the options on the command line
 };
+// Prints generated text, or the class and its probability for each sample.
 void run_predict(const PredictArguments& arguments);
 
 struct GradientsArguments {
   ConfigArguments config;
   std::string weights, output;
-  int64_t batch = 0;
+  int64_t batch = 0;  // number of the batch, from 0
 };
+// Writes loss, logits and gradients of one step to a file.
 void run_gradients(const GradientsArguments& arguments, Outcome& outcome);
 
+// Steps that `verify` compares if --steps is not given.
 inline constexpr int64_t kVerifySteps = 3;
 struct VerifyArguments {
   ConfigArguments config;
   std::string against;                         // a backend, backend:index, or a file
   std::string record;                          // the file to write
-  std::string reduce;                          // the folder to write a case to
-  std::string case_folder, device, candidate;  // a case to run again, and in what
-  int64_t steps = 0;                           // 0: kVerifySteps, or all of the file
-  double rtol = 0;                             // 0: by the types of the step
-  double max_gib = 8;
+  std::string reduce;                          // the folder in which a case is written
+  std::string case_folder, device, candidate;  // a case to run again; in what
+  int64_t steps = 0;                           // 0: kVerifySteps, or all steps of the file
+  double rtol = 0;                             // 0: chosen by the types of the step
+  double max_gib = 8;                          // of host memory for the values of the steps
   bool isolate = false, json = false;
 };
-// Throws NumericError at the first difference, and for a case that is still wrong.
+// Compares steps, records them, or runs a case again. Throws NumericError at the first difference,
+// and for a case that is still wrong.
 void run_verify(const VerifyArguments& arguments, Outcome& outcome);
 
 struct PlanArguments {
@@ -100,6 +106,7 @@ struct PlanArguments {
   int world_size = 1;
   double latency_us = 0, bandwidth_gbps = 0;  // 0: the default
 };
+// Prints what a step consists of, for one rank or for all ranks of a mesh.
 void run_plan(const PlanArguments& arguments);
 
 struct BenchArguments {
@@ -107,13 +114,14 @@ struct BenchArguments {
   int64_t steps = 50;
   int rounds = 1;
   bool json = false, layers = false;
-  bool weak = false;         // the batch per rank is fixed
-  std::vector<int> scaling;  // numbers of ranks; 1 is always measured
+  bool weak = false;         // the batch of each rank is fixed
+  std::vector<int> scaling;  // world sizes; 1 is always measured
 };
+// Prints the time and the memory of a step.
 void run_bench(const BenchArguments& arguments, Outcome& outcome);
 
-// Runs `bench --json` of this program for each number of ranks in turn, `rounds` times, and prints
-// a table of the median runs and whether adding ranks pays.
+// Runs `bench --json` of this program for each world size in turn, `rounds` times. Prints a table
+// of the median runs, and whether adding ranks pays.
 void run_scaling_bench(const BenchArguments& arguments);
 
 struct CommArguments {
@@ -122,14 +130,17 @@ struct CommArguments {
   uint64_t min_bytes = 4 << 10, max_bytes = 64 << 20;
   bool json = false;
 };
+// Returns the names of the collectives that `bench comm` measures.
 std::vector<std::string> comm_collectives();
+// Prints time and bandwidth of each collective and size.
 void run_bench_comm(const CommArguments& arguments, Outcome& outcome);
 
-using Folders = std::vector<std::string>;  // more of them, or files, to look for plugins in
-void list_devices(const Folders& folders);
-void list_plugins(const Folders& folders);
-// The last lines of both lists.
+using Folders = std::vector<std::string>;   // more folders or files with plugins
+void list_devices(const Folders& folders);  // prints them, and why one is not usable
+void list_plugins(const Folders& folders);  // prints those found and those rejected
+// Prints the last lines of both lists.
 void print_rejections(const plugins::host::Registry& registry);
+// Prints the keys and the devices of one plugin.
 void describe_plugin(const Folders& folders, const std::string& name);
 
 }  // namespace runtime::cli

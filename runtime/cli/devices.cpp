@@ -12,7 +12,7 @@ using plugins::host::DeviceInfo;
 using plugins::host::DeviceState;
 using plugins::host::PluginDescription;
 
-// ", 70.1 GiB free, 87% busy, 61 C, 212 W", with what is known.
+// Returns ", 70.1 GiB free, 87% busy, 61 C, 212 W", without the numbers that are not known.
 std::string state_text(const DeviceState& state) {
   if (!state.error.empty()) return ", cannot be opened: " + state.error;
   const rt_utilisation& u = state.utilisation;
@@ -24,7 +24,7 @@ std::string state_text(const DeviceState& state) {
   return text;
 }
 
-// ", computes in float32 and float16"
+// Returns, for example, ", computes in float32 and float16".
 std::string types_text(uint64_t compute_dtypes) {
   constexpr std::pair<rt_dtype, const char*> kTypes[] = {{RT_FLOAT32, "float32"},
                                                          {RT_FLOAT64, "float64"},

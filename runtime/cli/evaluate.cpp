@@ -11,7 +11,7 @@ namespace runtime::cli {
 
 namespace {
 
-// JSON has no NaN: it is null.
+// JSON cannot represent NaN, so it becomes null.
 void print(const train::Evaluation& e, const Session& session) {
   nlohmann::ordered_json j;
   j["samples"] = e.samples;
@@ -45,7 +45,7 @@ void run_evaluate(const EvaluateArguments& arguments, Outcome& outcome) {
   launch::RunRanks run;
   run.config = arguments.config.load();
   run.config.model.init_from = arguments.weights;
-  run.config.model.init_except.clear();  // of the file that training started from
+  run.config.model.init_except.clear();  // it is about the file that training started from
   run_sessions(run, outcome, [&](Session& session) { evaluate_rank(session, arguments); });
 }
 

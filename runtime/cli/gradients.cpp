@@ -36,7 +36,7 @@ void write_gradients(Session& session, const GradientsArguments& arguments) {
                       train::train_loader_options(session.config, session.trainer->split()));
   const data::Batch* batch = &loader.next();
   for (int64_t i = 0; i < arguments.batch; ++i) batch = &loader.next();
-  data::TensorFile weights = session.trainer->weights();  // before the running statistics change
+  data::TensorFile weights = session.trainer->weights();  // before running statistics change
   data::TensorFile file = session.trainer->gradients(*batch, arguments.batch);
   if (!session.rank.main()) return;
   for (auto& [name, t] : weights.tensors) file.tensors["weights." + name] = std::move(t);
@@ -53,7 +53,7 @@ void run_gradients(const GradientsArguments& arguments, Outcome& outcome) {
   run.config = arguments.config.load();
   if (!arguments.weights.empty()) {
     run.config.model.init_from = arguments.weights;
-    run.config.model.init_except.clear();  // of the file that training started from
+    run.config.model.init_except.clear();  // it is about the file that training started from
   }
   run_sessions(run, outcome, [&](Session& session) { write_gradients(session, arguments); });
 }

@@ -1,4 +1,4 @@
-// runtime: trains deep-learning models on the hardware that plugins provide.
+// The program `runtime`, which trains deep-learning models on the hardware that plugins provide.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -20,9 +20,9 @@
 
 namespace {
 
-// Descriptors 0 to 2 that the caller has closed would be given to the next files that are opened,
-// which would then be taken for the standard streams. They become /dev/null, opened the wrong way
-// round: reading or writing is still an error.
+// Opens /dev/null for descriptors 0 to 2 that the caller has closed. Otherwise the next files that
+// are opened would get these numbers and be taken for the standard streams. /dev/null is opened in
+// the opposite direction, so that reading or writing remains an error.
 void open_standard_streams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(stream, F_GETFD) >= 0 || errno != EBADF) continue;
@@ -32,7 +32,7 @@ void open_standard_streams() {
 }
 
 // Whether main() still works. A plugin that calls exit() would end the program with a code of its
-// own, 0 perhaps, and nothing saved: nothing else can tell that from the program's own end.
+// own, perhaps 0, and without saving. Nothing else can tell such an end from the regular one.
 std::atomic<bool> is_working = true;
 
 void refuse_exit_of_others() {
@@ -40,7 +40,7 @@ void refuse_exit_of_others() {
   constexpr std::string_view kText =
       "error: something in this process has called exit() before the work was done; a plugin or a "
       "library of one must answer with an error instead\n";
-  if (write(STDERR_FILENO, kText.data(), kText.size()) < 0) {  // then nobody can be told
+  if (write(STDERR_FILENO, kText.data(), kText.size()) < 0) {  // nothing can report this
   }
   _exit(static_cast<int>(runtime::ExitCode::kPlugin));
 }
@@ -61,8 +61,8 @@ int report_no_memory() {
   return report(text, static_cast<int>(runtime::ExitCode::kPlugin));
 }
 
-// Exceptions of a library that is being loaded cannot be caught: its initialisers, as those of
-// oneDNN 3, ask for memory too.
+// Exceptions cannot be caught while a library is being loaded, but its initialisers, for example
+// those of oneDNN 3, allocate memory too.
 [[noreturn]] void end_of_what_nobody_caught() {
   try {
     if (const std::exception_ptr thrown = std::current_exception()) std::rethrow_exception(thrown);
@@ -77,7 +77,7 @@ int report_no_memory() {
 }
 
 int run(int argc, char** argv) {
-  // A reader that has ended is an error of write(), and not the end of the training.
+  // A reader that has ended is then an error of write() and does not end the training.
   std::signal(SIGPIPE, SIG_IGN);
   try {
     return runtime::cli::run_command_line(argc, argv);

@@ -9,7 +9,7 @@
 
 namespace runtime::cli {
 
-// std::cout and fmt::print both write through stdout, which remembers.
+// std::cout and fmt::print both write through stdout, which remembers errors.
 bool output_failed() { return std::ferror(stdout) != 0 || !std::cout.good(); }
 
 void finish_output() {

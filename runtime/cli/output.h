@@ -1,15 +1,15 @@
-// The standard output, which every command writes to as if it could not fail.
+// The standard output. Commands write to it without checking for errors; they are checked here.
 #ifndef RUNTIME_CLI_OUTPUT_H_
 #define RUNTIME_CLI_OUTPUT_H_
 
 namespace runtime::cli {
 
-// Whether something that was printed did not arrive: a full disk, a closed descriptor, a reader
-// that has ended. Once true it stays so.
+// Returns whether something that was printed has been lost: a full disk, a closed descriptor, a
+// reader that has ended. Once true, the result stays true.
 bool output_failed();
 
-// Called once, by run_command_line(), when a command has printed all that it has to say. Throws
-// DataError (exit 5) if part of it was lost.
+// run_command_line() calls it once when a command has printed everything. Throws DataError (exit
+// code 5) if part of the output was lost.
 void finish_output();
 
 }  // namespace runtime::cli

@@ -62,7 +62,7 @@ std::string layout_text(plugins::host::Device& device, const graph::Value& value
          device.layout_name(plugins::host::make_tensor_desc(value.dtype, value.dims, value.layout));
 }
 
-// What occurs again, in another micro-batch, is printed once.
+// Prints operations. One that is repeated for another micro-batch is printed once.
 void print_operations(const Graph& graph, plugins::host::Device& device) {
   const auto line = [&](const Node& node) {
     const std::string output =
@@ -87,7 +87,7 @@ std::string mib(uint64_t bytes) {
   return fmt::format("{:.2f} MiB", static_cast<double>(bytes) / (1 << 20));
 }
 
-// By buffer, of rank 0.
+// Prints the buffers of rank 0.
 void print_buffers(const exec::MemoryReport& m) {
   fmt::print("\n{:<44} {:>12} {:>12} {:>6} {:>6}\n", "buffer", "bytes", "offset", "first", "last");
   for (const exec::BufferInfo& b : m.buffers) {
@@ -107,7 +107,7 @@ double count_parameters(const train::StepGraph& step) {
   return count;
 }
 
-// What rank 0 computes in a step, and where it keeps it. Returns the program.
+// Prints what rank 0 computes in a step and where its values are in memory. Returns the program.
 const exec::Program& print_rank(train::StepPrograms& programs, const std::string& ranks) {
   const train::StepProgram& p = programs.any_program();
   plugins::host::Device& device = *programs.device;
@@ -168,7 +168,7 @@ void print_collectives(const parallel::RankPrediction& rank) {
              wire, seconds * 1e6);
 }
 
-// By role and axis.
+// Prints the traffic of each role on each axis.
 void print_traffic(const train::JobPlan& plan) {
   fmt::print("\n{:<9} {:>12}", "ranks", "T_comp ms");
   for (int axis = 0; axis < parallel::kAxes; ++axis) {
@@ -228,7 +228,7 @@ void print_link(const parallel::Link& link, const std::string& backend) {
              link.in_background ? "" : ", idle while the rank computes");
 }
 
-// The table of parallelism.search.
+// Prints the table of parallelism.search.
 void print_candidates(const std::vector<train::Candidate>& candidates) {
   fmt::print("{:<40} {:>14} {:>12} {:>8}  {}\n", "mesh", "of a rank", "ms a step", "bubble", "");
   for (const train::Candidate& c : candidates) {

@@ -34,7 +34,7 @@ std::unique_ptr<train::Trainer> open_trainer(const launch::Rank& rank, const con
 
 // ---- language models
 
-// The files may be gone.
+// Clears the paths of the data set, because its files may not exist any more.
 data::DatasetOptions options_without_files(config::Config config) {
   for (std::string* path :
        {&config.dataset.path, &config.dataset.target_path, &config.dataset.validation_path,
@@ -43,7 +43,7 @@ data::DatasetOptions options_without_files(config::Config config) {
   return train::data_options(config, search_path());
 }
 
-// Needs the data set only for what neither the configuration nor the weights tell.
+// Opens the data set only if neither the configuration nor the weights tell the vocabulary.
 data::SampleSpec text_spec(const config::Config& config, const data::DatasetOptions& options,
                            const data::TensorFile& weights) {
   const auto characters = weights.metadata.find("characters");
@@ -192,7 +192,7 @@ void refuse_unused(const std::vector<std::string>& given, bool text) {
 
 }  // namespace
 
-// One rank is enough, whatever trained the model.
+// Prediction takes one rank, whatever ranks have trained the model.
 void run_predict(const PredictArguments& arguments) {
   launch::RunRanks run;
   run.config = arguments.config.load();

@@ -15,8 +15,8 @@ namespace runtime::cli {
 
 namespace {
 
-// What all ranks must have the same: the configuration but for what belongs to a machine, and the
-// size of the data.
+// Returns what must be the same on all ranks: the configuration without the sections that belong to
+// a machine, and the size of the data.
 std::vector<std::string> common_items(const Session& s) {
   const std::set<std::string> own = {"[job]", "[plugins]", "[device", "[launch]", "[metrics]"};
   std::vector<std::string> items;
@@ -32,8 +32,8 @@ std::vector<std::string> common_items(const Session& s) {
   return items;
 }
 
-// Runs it; an error for want of device memory is thrown again with sizes and a batch that fits,
-// once the trainer is gone.
+// Runs `work`. If device memory is exhausted, the trainer is released, and the error is thrown
+// again with sizes and a batch that fits.
 template <class Work>
 void with_memory_advice(Session& session, Work&& work) {
   std::string words;
@@ -63,7 +63,8 @@ data::DatasetPair Datasets::get(const config::Config& config) {
 
 Session::Session(const launch::Rank& r, Datasets& datasets)
     : rank(r), config(train::resolve_ranks(r.config, r.place.world_size)) {
-  // Reading the data and opening the device take about as long, and do not need each other.
+  // Reading the data and opening the device take about equally long and are independent, so they
+  // run at the same time.
   std::future<data::DatasetPair> reading =
       std::async(std::launch::async, [&] { return datasets.get(config); });
   device = rank.device;

@@ -1,4 +1,4 @@
-// A rank's configuration -> device, data and trainer: what every command that computes opens first.
+// What a command that computes opens first on each rank: device, data and trainer.
 #ifndef RUNTIME_CLI_SESSION_H_
 #define RUNTIME_CLI_SESSION_H_
 
@@ -16,7 +16,7 @@
 
 namespace runtime::cli {
 
-// The data sets of a process, read once for all of its ranks. Thread-safe.
+// The data sets of a process, which are read once for all of its ranks. Thread-safe.
 class Datasets {
  public:
   data::DatasetPair get(const config::Config& config);
@@ -26,29 +26,32 @@ class Datasets {
   data::DatasetPair pair_;
 };
 
+// The opened objects of one rank.
 struct Session {
   const launch::Rank& rank;
-  config::Config config;  // resolved for the number of ranks
-  std::string choice;     // which device "auto" took, "" if it was named
+  config::Config config;  // resolved for the world size
+  std::string choice;     // which device "auto" has chosen; "" if the device was named
   std::shared_ptr<plugins::host::Device> device;
   data::DatasetPair data;
   std::unique_ptr<train::Trainer> trainer;
 
-  // Ranks compare what they were started with.
+  // Opens everything. The ranks compare their configurations and data, and all of them throw if
+  // these differ.
   Session(const launch::Rank& rank, Datasets& datasets);
 
+  // Returns what plans of the job are made from.
   train::Planner planner() const;
 };
 
-// What `plan` and the search for a mesh are made from. `device` is that of the ranks, or like it.
+// Makes the input of `plan` and of the search for a mesh. `device` is that of the ranks, or one
+// like it.
 train::Planner make_planner(const config::Config& config, const data::DatasetPair& data,
                             std::shared_ptr<plugins::host::Device> device,
                             const std::string& backend);
 
-// Opens a session on each rank of the job and runs the body in it; sets the exit code of processes
-// that were started.
-// With parallelism.search the ranks become the best mesh first, which `chosen` is told, in the
-// process of rank 0, before it makes a folder for the run.
+// Opens a session on each rank of the job and runs the body in it. Sets the exit code of processes
+// that were started. With parallelism.search the best mesh is chosen first; `chosen` is called with
+// it in the process of rank 0, before the folder of the run is made.
 void run_sessions(const ConfigArguments& arguments, Outcome& outcome,
                   const std::function<void(Session&)>& body);
 void run_sessions(launch::RunRanks run, Outcome& outcome, const std::function<void(Session&)>& body,

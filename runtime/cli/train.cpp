@@ -49,7 +49,8 @@ int64_t steps_per_epoch(const Session& session) {
   return counter.batches_per_epoch();
 }
 
-// Fewer samples leave most of a device's lanes idle, and the communication is not worth it.
+// With fewer samples for each rank most of a device's lanes are idle, and the communication does
+// not pay.
 constexpr int64_t kFewSamples = 16;
 
 void announce(const Session& s, train::Reporter& reporter) {
@@ -74,7 +75,7 @@ void announce(const Session& s, train::Reporter& reporter) {
   reporter.note("run folder: " + s.rank.run_folder);
 }
 
-// Whether the ranks were worth it. All ranks call it.
+// Reports whether adding ranks has paid. All ranks must call it.
 void report_scaling(const Session& s, const train::RunResult& result, train::Reporter& reporter) {
   if (s.rank.collectives == nullptr || result.cost.steps == 0 || result.signal != 0) return;
   const train::Planner planner = s.planner();
@@ -88,8 +89,8 @@ void report_scaling(const Session& s, const train::RunResult& result, train::Rep
   });
 }
 
-// All ranks call it, and have the same weights. Weights that are not finite are of no use, and may
-// not take the place of good ones.
+// Saves the weights, which all ranks have; all ranks must call it. Weights that are not finite are
+// useless and must not replace good ones.
 void save_weights(const Session& s, const train::RunResult& result, const std::string& file,
                   train::Reporter& reporter) {
   const data::TensorFile weights = s.trainer->weights();
@@ -110,7 +111,7 @@ void save_weights(const Session& s, const train::RunResult& result, const std::s
     throw NumericError(result.numeric_error + "; the parameters are finite, and saved: " + file);
 }
 
-// On rank 0; the others have nothing to say.
+// Prints the last lines. Only rank 0 calls it.
 void finish(const TrainArguments& arguments, const Session& session, const train::RunResult& result,
             const std::string& file, train::Reporter& reporter, Outcome& outcome) {
   if (result.signal != 0) {
@@ -125,16 +126,17 @@ void finish(const TrainArguments& arguments, const Session& session, const train
                 arguments.config.path + " --weights " + file);
 }
 
-// What the ranks of this process train, and where to.
+// What the ranks of this process train, and where the files go.
 struct Run {
   const TrainArguments& arguments;
   launch::RunRanks ranks = {};
   std::optional<train::StopSignal> stop = {};
   std::optional<train::RunFolder> folder = {};  // in the process of rank 0
-  std::string choice = {};                      // of a mesh
+  std::string choice = {};                      // the mesh that was chosen, as text
 };
 
-// On rank 0; the others report nothing.
+// Makes the files of the run and returns its reporter. On other ranks than 0 the reporter prints
+// nothing.
 std::unique_ptr<train::Reporter> begin_run(Run& run, const Session& session, int64_t per_epoch,
                                            int64_t steps) {
   std::unique_ptr<train::Reporter> reporter = train::make_tee({});
@@ -157,7 +159,7 @@ void train_rank(Session& session, Run& run, Outcome& outcome) {
     options.max_steps = run.arguments.max_steps;
   }
   const std::unique_ptr<train::Reporter> reporter = begin_run(run, session, per_epoch, steps);
-  // Ranks that are threads have one signal between them.
+  // Ranks that are threads receive one signal together, so only rank 0 looks for it.
   if (session.rank.main() || session.rank.backend != "local")
     options.stop = [&] { return run.stop->pending(); };
   const train::RunResult result =
@@ -170,7 +172,7 @@ void train_rank(Session& session, Run& run, Outcome& outcome) {
     finish(run.arguments, session, result, file, *reporter, outcome);
     return reporter->finish();
   }
-  // Threads leave that to rank 0.
+  // If ranks are threads, rank 0 sets the exit code.
   if (result.signal != 0 && session.rank.backend != "local")
     outcome.exit_code = 128 + result.signal;
 }
@@ -191,7 +193,7 @@ void run_train(const TrainArguments& arguments, Outcome& outcome) {
   run_sessions(
       run.ranks, outcome, [&](Session& session) { train_rank(session, run, outcome); },
       [&](const train::Candidate& best) {
-        config.parallelism = best.config.parallelism;  // that is saved
+        config.parallelism = best.config.parallelism;  // the configuration that is saved
         run.choice = "parallelism.search takes " + to_string(best.mesh) + " (predicted " +
                      fmt::format("{:.3f}", best.plan.prediction.times.step() * 1e3) + " ms a step)";
       });

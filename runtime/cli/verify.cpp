@@ -24,7 +24,7 @@ using train::StepComparison;
 
 constexpr double kGiB = 1 << 30;
 
-// Batches and learning rates of the run, in order.
+// The batches and learning rates of the run, in order.
 class Steps {
  public:
   explicit Steps(const Session& s)
@@ -51,8 +51,8 @@ void check_size(uint64_t bytes, int64_t steps, const VerifyArguments& arguments)
       steps == 1 ? "" : " or --steps"));
 }
 
-// The same run on the device that "cpu", "plugin:index" name. One without bfloat16 computes in
-// float32: it is right to more digits.
+// Makes the trainer of the same run on the device that `backend` names, "cpu" or "plugin:index". A
+// device without bfloat16 computes in float32, whose result has more correct digits.
 train::Trainer other_trainer(const Session& s, const std::string& backend) {
   config::Config config = s.config;
   config.launch.devices = {backend};
@@ -73,7 +73,7 @@ std::string where(const Difference& d) {
 ordered_json to_json(const Difference& d) {
   ordered_json samples = ordered_json::array();
   for (const Difference::Sample& s : d.samples) {
-    // JSON has no NaN and no infinity: they are null.
+    // JSON cannot represent NaN and infinities, so they become null.
     samples.push_back({{"index", s.index}, {"actual", s.actual}, {"expected", s.expected}});
   }
   return {{"layer", d.layer}, {"operation", d.operation}, {"tensor", d.tensor},
@@ -96,7 +96,8 @@ void print(const StepComparison& c) {
   std::fflush(stdout);
 }
 
-// What a failure says: where, by how much, some numbers, what to do.
+// Returns the message about a difference: where it is, how large it is, some of the numbers, and
+// what to do.
 std::string explain(const StepComparison& c, double tolerance, const std::string& actual,
                     const std::string& expected) {
   const Difference& d = *c.first;
@@ -117,7 +118,7 @@ std::string explain(const StepComparison& c, double tolerance, const std::string
          "differ";
 }
 
-// Of steps that are compared one after the other.
+// The report about steps that are compared one after the other.
 class Report {
  public:
   Report(const Session& s, const VerifyArguments& arguments, std::string expected, double tolerance)
@@ -131,7 +132,7 @@ class Report {
              {"rtol", tolerance}};
   }
 
-  // False at the first difference.
+  // Returns false at the first difference.
   bool add(const StepComparison& c) {
     if (!arguments_.json) print(c);
     steps_.push_back(to_json(c));
@@ -144,7 +145,8 @@ class Report {
   // Adds the finding of --reduce, which is about the last step.
   void add(Reducer::Finding finding) {
     json_["reduction"] = std::move(finding.json);
-    // Its own words for what is next take the place of those of a difference.
+    // The finding says itself what to do next, so that part of the message about the difference is
+    // removed.
     failure_ = failure_.substr(0, failure_.find("\nnext: "));
     failure_ += (failure_.empty() ? "" : "\n") + finding.text;
   }
@@ -196,7 +198,7 @@ void record(Session& s, const VerifyArguments& arguments) {
             << arguments.config.path << " --against " << arguments.record << std::endl;
 }
 
-// One step after the other, until one differs.
+// Compares one step after the other, until one differs.
 class Comparison {
  public:
   Comparison(Session& s, const VerifyArguments& arguments, train::StepTrace& trace,
@@ -205,7 +207,7 @@ class Comparison {
     if (!arguments.reduce.empty()) reducer_.emplace(s, arguments.reduce, options.source);
   }
 
-  // False if the step differs.
+  // Returns false if the step differs.
   bool add(const train::RecordedStep& expected, const data::Batch& batch, double rate,
            int64_t step) {
     const bool equal =
@@ -248,7 +250,8 @@ void against_file(Session& s, const VerifyArguments& arguments) {
   comparison.end();
 }
 
-// The other device goes ahead: what is to be checked starts each step from a state that it trusts.
+// Runs each step on the other device first. The device that is checked then starts each step from a
+// state of the other one, which is trusted.
 void against_device(Session& s, const VerifyArguments& arguments) {
   train::Trainer other = other_trainer(s, arguments.against);
   Steps steps(s);
@@ -274,7 +277,7 @@ bool is_file(const std::string& name) {
 
 }  // namespace
 
-// One rank computes the whole model, whatever the configuration says.
+// One rank computes the whole model, whatever mesh the configuration gives.
 void run_verify(const VerifyArguments& arguments, Outcome& outcome) {
   if (!arguments.case_folder.empty()) return run_case(arguments);
   if (arguments.config.path.empty() || arguments.against.empty() == arguments.record.empty()) {

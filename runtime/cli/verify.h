@@ -1,5 +1,5 @@
-// What the forms of `runtime verify` share: the search for the operation that is at fault, and
-// cases that are run again.
+// What the forms of `runtime verify` have in common: the search for the operation that is at fault,
+// and cases that are run again.
 #ifndef RUNTIME_CLI_VERIFY_H_
 #define RUNTIME_CLI_VERIFY_H_
 
@@ -14,10 +14,11 @@
 
 namespace runtime::cli {
 
-// `verify --reduce`: from steps that differ to a case in a folder.
+// `verify --reduce`: searches steps that differ for the operation at fault, and writes it to a
+// folder as a case. The session is borrowed.
 class Reducer {
  public:
-  // What the search has found out, for people and for programs.
+  // What the search has found, as text and as JSON.
   struct Finding {
     std::string text;
     nlohmann::ordered_json json;
@@ -26,8 +27,8 @@ class Reducer {
   // Throws ConfigurationError unless a case can be written to the folder.
   Reducer(Session& session, std::string folder, std::string against);
 
-  // After a step was compared; `equal`: with no difference. nullopt: there is nothing wrong with
-  // it.
+  // Examines a step that was compared; `equal` says that no difference was found. Returns nothing
+  // if nothing is wrong with the step.
   std::optional<Finding> look_at(const analysis::StepStart& start, bool equal);
 
  private:
@@ -42,14 +43,14 @@ class Reducer {
   analysis::Judge judge_;
 };
 
-// `verify --case`.
+// Runs `verify --case`. Throws NumericError if the case is still wrong.
 void run_case(const VerifyArguments& arguments);
 
-// The device of the plugin that defines what every operation computes.
+// Opens the device of the plugin that defines what every operation computes.
 std::shared_ptr<plugins::host::Device> open_definition(const config::Config& config,
                                                        const plugins::host::Registry& registry);
 
-// "[0, 3, 1]: expected 0.25, actual nan"
+// Returns, for example, "[0, 3, 1]: expected 0.25, actual nan".
 std::string element_text(const analysis::Verdict& verdict);
 nlohmann::ordered_json to_json(const analysis::Verdict& verdict);
 

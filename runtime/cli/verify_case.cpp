@@ -17,8 +17,8 @@ using analysis::Case;
 using analysis::Replay;
 using nlohmann::ordered_json;
 
-// The configuration of the device: that of CONFIG where there is one, else that of the case, on a
-// device of the plugin on which it was found.
+// Returns the configuration of the device: that of CONFIG if one is given. Otherwise a device of
+// the plugin on which the case was found has the options of the case.
 config::Config device_config(const VerifyArguments& arguments, const Case& c) {
   config::Config config;
   const bool given = !arguments.config.path.empty();

@@ -34,7 +34,7 @@ std::shared_ptr<plugins::host::Device> open_definition(const config::Config& con
 }
 
 std::string element_text(const Verdict& v) {
-  const auto number = [](double x) { return std::isnan(x) ? std::abs(x) : x; };  // not "-nan"
+  const auto number = [](double x) { return std::isnan(x) ? std::abs(x) : x; };  // avoids "-nan"
   return fmt::format("[{}]: expected {:.9g}, actual {:.9g}", fmt::join(v.index, ", "),
                      number(v.expected), number(v.actual));
 }
@@ -65,7 +65,8 @@ std::optional<Reducer::Finding> Reducer::look_at(const analysis::StepStart& star
   return std::nullopt;
 }
 
-// What was found is worth more than the files: if these cannot be written, it is said all the same.
+// Writes the case. If its files cannot be written, the returned text says so, and the finding is
+// reported all the same.
 std::string Reducer::write(const analysis::Case& c) const {
   try {
     analysis::write_case(folder_, c);

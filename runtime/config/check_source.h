@@ -1,4 +1,4 @@
-// What can be said about one file or one command line before it is merged with others.
+// Checks of one file or one command line before it is merged with others.
 #ifndef RUNTIME_CONFIG_CHECK_SOURCE_H_
 #define RUNTIME_CONFIG_CHECK_SOURCE_H_
 
@@ -6,7 +6,8 @@
 
 namespace runtime::config {
 
-// Refuses unknown sections and keys, sections that are no tables and two keys of an exclusive pair.
+// Throws ConfigurationError for unknown sections and keys, for a section that is not a table and
+// for two keys of an exclusive pair in one document.
 void check_source(const Value& root);
 
 }  // namespace runtime::config

@@ -1,6 +1,6 @@
-// The typed form of a configuration file. Every key, its default and its meaning is in
-// configs/README.md; the schema in schema.h is the one list that the parser, the JSON schema and
-// that document come from.
+// The typed form of a configuration file: one struct for each section of the same name. Every key
+// with its default and its meaning is in configs/README.md. The parser, the JSON schema and that
+// document all come from the list in schema.h; a test compares its defaults with those here.
 #ifndef RUNTIME_CONFIG_CONFIG_H_
 #define RUNTIME_CONFIG_CONFIG_H_
 
@@ -14,81 +14,88 @@
 
 namespace runtime::config {
 
+// [job]: what the run is called and where its files go.
 struct Job {
-  std::string description;
-  std::string dump_folder;  // "" in the file: outputs/<config name>/<time>
-  bool overwrite = false;   // the files of an earlier run in dump_folder may be replaced
+  std::string description;  // free text, kept with the run
+  std::string dump_folder;  // empty: outputs/<config name>/<time>
+  bool overwrite = false;   // whether files of an earlier run in dump_folder may be replaced
 };
 
+// [plugins]: which plugins are loaded.
 struct Plugins {
-  std::vector<std::string> path;  // absolute after loading (relative to the file that says it)
-  std::vector<std::string> require;
+  std::vector<std::string> path;     // absolute after loading; relative in the file to its folder
+  std::vector<std::string> require;  // names of plugins without which the run does not start
 };
 
+// [device]: the hardware.
 struct Device {
   std::string backend = "auto";
-  std::vector<int64_t> index;  // "auto" is empty; several: one for each rank on this machine
-  int threads = 0;             // "auto" is 0: the device decides
+  std::vector<int64_t> index;  // "auto": empty; a list: one for each rank on this machine
+  int threads = 0;             // "auto": 0, the device decides
   std::string tune = "quick";  // off | quick | full
-  bool graph_capture = true;   // where the device can (rt/capture.h)
-  PluginOptions options;
+  bool graph_capture = true;   // where the device supports it (rt/capture.h)
+  PluginOptions options;       // of [device.<plugin>]
 };
 
+// [model]: the layers and their initial weights.
 struct Model {
   std::string preset;  // "" or a name of configs/presets
   std::vector<int64_t>
-      input;  // shape of a sample: [channels, height, width] or [features]; tokens: [length]
-  std::vector<Layer> layers;  // of the preset where one is named
-  int64_t outputs = 0;        // features of the last linear layer; 0: as it says
-  double dropout = -1;        // probability of every dropout layer; below 0: as each says
+      input;  // shape of one sample: [channels, height, width], [features] or [length] in tokens
+  std::vector<Layer> layers;  // those of the preset where one is named
+  int64_t outputs = 0;        // features of the last linear layer; 0: as that layer says
+  double dropout = -1;        // probability of every dropout layer; below 0: as each layer says
   Init init;
   std::string init_from;                 // weights file, absolute after loading, "" for none
-  std::vector<std::string> init_except;  // patterns of names that are not read from it
-  std::vector<std::string> freeze;
+  std::vector<std::string> init_except;  // patterns of names not read from init_from
+  std::vector<std::string> freeze;       // patterns of names of parameters that are not trained
 };
 
+// [dataset]: the samples, their files and how they are read.
 struct Dataset {
-  std::string name;    // of a known data set, or "" with format + path
+  std::string name;    // name of a known data set; empty: format and path are given
   std::string format;  // idx | cifar10 | csv | npy | images | text | tokens | synthetic
-  std::string path;    // files; meaning by format, see configs/README.md
+  std::string path;    // the files; the meaning depends on the format, see configs/README.md
   std::string target_path;
   std::string validation_path;
   std::string validation_target_path;
-  std::vector<std::string> features;    // csv columns; empty: all but the target
-  std::string target;                   // csv column
+  std::vector<std::string> features;    // CSV columns; empty: all columns but the target
+  std::string target;                   // CSV column
   std::string task = "classification";  // classification | regression | next_token (synthetic)
-  std::string tokenizer;                // char | byte | gpt2; "": char for text, none for tokens
-  std::string tokenizer_path;           // gpt2: folder of vocab.json and merges.txt
+  std::string tokenizer;                // char | byte | gpt2; empty: char for text, none for tokens
+  std::string tokenizer_path;           // gpt2: folder with vocab.json and merges.txt
   std::string token_type = "uint16";    // tokens: uint16 | uint32
-  int64_t stride = 0;                   // text, tokens: between windows; 0: the context length
+  int64_t stride = 0;                   // text, tokens: tokens between windows; 0: context length
   bool shuffle = true;
   std::string last_batch = "keep";  // drop | pad | keep
-  double validation_split = 0;      // 0..1: the last samples, before shuffling (Keras)
-  int prefetch = 2;                 // batches
-  int64_t samples = 0;              // synthetic: number of samples
-  int classes = 0;                  // 0: from the data; synthetic: required for classification
-  std::vector<int64_t> resize;      // [height, width]; empty: no
-  int64_t resize_shorter = 0;       // shorter side, before `resize` is cut from the centre; 0: no
-  int64_t random_crop = 0;          // training: pixels of padding; 0: no
-  bool random_flip = false;         // training: horizontal
+  double validation_split = 0;      // 0..1: taken from the end, before shuffling, as Keras does
+  int prefetch = 2;                 // batches that are prepared ahead of the step
+  int64_t samples = 0;              // synthetic: the number of samples
+  int classes = 0;                  // 0: taken from the data; synthetic classification requires it
+  std::vector<int64_t> resize;      // [height, width] in pixels; empty: images keep their size
+  int64_t resize_shorter = 0;       // pixels of the shorter side before `resize` crops; 0: off
+  int64_t random_crop = 0;          // training: pixels of padding; 0: off
+  bool random_flip = false;         // training: flips images horizontally
   std::vector<double> mean,
-      std;                   // per channel, after scaling to 0..1; empty: none. csv: "standardize"
-  bool standardize = false;  // csv, npy: per column, from the training part
+      std;                   // of each channel, after scaling to 0..1; empty: not normalised
+  bool standardize = false;  // csv, npy: each column, with statistics of the training samples
 };
 
+// [training]: how long, in which steps and on which loss.
 struct Training {
-  int64_t global_batch_size = 0;  // this or the next
-  int64_t batch_size_per_rank = 0;
-  int micro_batch_size = 0;  // "auto" is 0: a rank's whole share
-  int64_t epochs = 0;        // epochs or steps; both 0: epochs = 1
+  int64_t global_batch_size = 0;    // samples; either this or the next is given
+  int64_t batch_size_per_rank = 0;  // samples
+  int micro_batch_size = 0;         // samples; "auto": 0, the whole local batch of a rank
+  int64_t epochs = 0;               // either epochs or steps; both 0: 1 epoch
   int64_t steps = 0;
   std::string dtype = "float32";         // float32 | float64
-  std::string mixed_precision = "none";  // none | bf16 | f16; activations, beside float32 weights
-  double max_norm = 0;                   // gradient clipping; 0: off
+  std::string mixed_precision = "none";  // none | bf16 | f16, of activations
+  double max_norm = 0;                   // of the whole gradient; 0: no clipping
   std::string recompute = "none";        // none | blocks
   std::string loss = "auto";             // auto | cross_entropy | mean_squared_error
 };
 
+// [optimizer]: the update of the weights.
 struct Optimizer {
   std::string name = "sgd";  // sgd | adamw
   double lr = 0.01;
@@ -100,29 +107,33 @@ struct Optimizer {
   std::string weight_decay_on = "all";  // all | matrices
 };
 
+// [lr_scheduler]: the learning rate over time.
 struct LrScheduler {
   std::string name = "constant";    // constant | step | multi_step | cosine | linear
-  int64_t step_size = 1;            // epochs between decays
-  std::vector<int64_t> milestones;  // epochs of decays
+  int64_t step_size = 1;            // step: epochs between decays
+  std::vector<int64_t> milestones;  // multi_step: epochs of the decays
   double gamma = 0.1;
-  int64_t decay_steps = 0;  // cosine, linear: step at which min_lr is reached; 0: the last
+  int64_t decay_steps = 0;  // cosine, linear: step at which min_lr is reached; 0: the last step
   double min_lr = 0;
   int64_t warmup_steps = 0;
   std::string scale_with_batch = "none";  // none | linear | sqrt
   int64_t reference_batch_size = 0;
 };
 
+// [validation]: when the validation samples are evaluated.
 struct Validation {
   int64_t every_epochs = 1;  // 0: not at the ends of epochs
   int64_t every_steps = 0;   // 0: not by steps
 };
 
+// [metrics]: what is reported during the run.
 struct Metrics {
   int64_t log_every_steps = 50;
   std::string progress = "auto";  // auto | bar | lines | off
-  bool jsonl = true;
+  bool jsonl = true;              // whether metrics.jsonl is written
 };
 
+// [debug]: seed, reproducibility and checks.
 struct Debug {
   uint64_t seed = 42;
   bool deterministic = false;
@@ -131,8 +142,9 @@ struct Debug {
   std::string nan = "stop";  // stop | warn
 };
 
+// A whole configuration, with every default filled in.
 struct Config {
-  std::string name;  // of the file, without folder and ".toml"
+  std::string name;  // name of the file without its folder and ".toml"
   Job job;
   Plugins plugins;
   Device device;
@@ -149,29 +161,31 @@ struct Config {
   Debug debug;
 };
 
-// One --set section.key=value; the value is TOML, or a bare word taken as a string.
+// One command-line argument --set section.key=value. The value is a TOML value; a bare word is
+// taken as a string.
 struct Override {
   std::string key;
   std::string value;
 };
 
-// Reads, merges `extends`, applies overrides, fills presets, checks everything. Throws
-// ConfigurationError whose text has file:line:column, the key, the actual and expected value and
-// the nearest valid key. Opens no plugin and no data. `preset_folder` holds <preset>.toml files.
+// Reads the file, merges what it extends, applies the overrides, fills in the preset and checks
+// everything. `preset_folder` holds the files <preset>.toml. Opens no plugin and no data. Throws
+// ConfigurationError whose text has file:line:column, the key, the actual and the expected value
+// and the nearest valid key.
 Config load(const std::string& path, const std::vector<Override>& overrides,
             const std::string& preset_folder);
 
-// As load(), from a text instead of a file; messages call it <name>.toml. It may not extend files;
-// relative paths in it are taken from the working folder.
+// Does the same as load() with a text instead of a file; messages call it <name>.toml. The text
+// cannot extend files. Its relative paths are taken from the working folder.
 Config load_text(std::string_view text, const std::string& name,
                  const std::vector<Override>& overrides = {},
                  const std::string& preset_folder = "");
 
-// The resolved configuration as TOML, with the documentation of every key, that loads to the same
-// Config without other files. (A preset is written out as layers, so `preset` is then empty.)
+// Returns the resolved configuration as TOML, with the documentation of every key. It loads to the
+// same Config without other files: a preset is written out as layers, and `preset` is then empty.
 std::string to_toml(const Config& config);
 
-// JSON schema (draft 2020-12) for editors.
+// Returns the JSON schema (draft 2020-12) of a configuration file, for editors.
 std::string json_schema();
 
 }  // namespace runtime::config

@@ -1,4 +1,5 @@
-// Where each key of the schema lives in Config. Reading, writing and the tests walk this one list.
+// Which member of Config holds which key of the schema. Reading, writing and the tests all walk
+// this one list.
 #ifndef RUNTIME_CONFIG_FIELDS_H_
 #define RUNTIME_CONFIG_FIELDS_H_
 
@@ -6,8 +7,9 @@
 
 namespace runtime::config {
 
-// Calls field(section, key, member) for every key in the order of the schema; `C` is Config or
-// const Config. device.options and comm.options have no fixed keys and are left out.
+// The visit functions call field(section, key, member) for each key, in the order of the schema;
+// visit_fields() visits all of them. `C` is Config or const Config. device.options and comm.options
+// have no fixed keys and are left out.
 template <class C, class Field>
 void visit_model(C& c, Field&& field) {
   field("model", "preset", c.model.preset);

@@ -26,7 +26,8 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return previous[b.size()];
 }
 
-// "batch_size" is far from "global_batch_size" by edits, but meant.
+// Finds candidates that are far from `name` by edits but contain it: whoever writes "batch_size"
+// means "global_batch_size".
 std::string containing(std::string_view name, const std::vector<std::string>& candidates) {
   if (name.size() < 4) return "";
   const auto found =
@@ -82,7 +83,7 @@ std::string join(const std::vector<std::string>& names) {
 }
 
 std::string nearest(std::string_view name, const std::vector<std::string>& candidates) {
-  constexpr size_t kLongestName = 64;  // bounds the work for keys of a megabyte
+  constexpr size_t kLongestName = 64;  // bounds the work, because a key may have a megabyte
   if (name.size() > kLongestName) return "";
   std::string best;
   size_t best_distance = std::max<size_t>(1, name.size() / 2);

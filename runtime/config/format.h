@@ -8,17 +8,20 @@
 
 namespace runtime::config {
 
-std::string toml_string(std::string_view text);  // quoted, escaped
-std::string toml_number(double value);           // shortest text that reads back to the same double
+// Returns `text` quoted and escaped as a TOML basic string.
+std::string toml_string(std::string_view text);
+// Returns the shortest text that reads back as the same double.
+std::string toml_number(double value);
 
-// "a, b, c"
+// Returns "a, b, c".
 std::string join(const std::vector<std::string>& names);
 
-// The candidate with the smallest edit distance (Damerau: insert, delete, replace, swap of two
-// neighbours), "" if none is near enough to be what was meant.
+// Returns the candidate with the smallest edit distance to `name` (Damerau: insert, delete,
+// replace, swap of two neighbours), or "" if none is near enough to be what was meant.
 std::string nearest(std::string_view name, const std::vector<std::string>& candidates);
 
-// `, did you mean "lr"?; known: lr, momentum` (the question only where one is near).
+// Returns the end of a message: `, did you mean "lr"?; known: lr, momentum`. The question is left
+// out if no candidate is near.
 std::string suggestion(std::string_view name, const std::vector<std::string>& candidates);
 
 }  // namespace runtime::config

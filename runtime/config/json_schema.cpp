@@ -80,7 +80,8 @@ Json type_of(const Key& key) {
   return text;
 }
 
-// Required keys are not marked at the top: a file may leave them to one that extends it.
+// Required keys are not marked in sections, because a file may leave them to one that it extends or
+// that extends it.
 Json property(const Key& key) {
   Json json = type_of(key);
   if (!key.choices.empty()) json["enum"] = key.choices;

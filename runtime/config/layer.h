@@ -1,4 +1,4 @@
-// One layer of [model] as it is written.
+// One layer of [model] as it is written in the file.
 #ifndef RUNTIME_CONFIG_LAYER_H_
 #define RUNTIME_CONFIG_LAYER_H_
 
@@ -10,7 +10,7 @@
 
 namespace runtime::config {
 
-// Where a value was written; line and column count from 1. `file` is "--set" for command-line
+// Where a value was written. Line and column count from 1; `file` is "--set" for command-line
 // overrides.
 struct Location {
   std::string file;
@@ -19,18 +19,19 @@ struct Location {
   std::string text() const;  // "lenet.toml:12:9"
 };
 
-// How initial values are drawn: kind as in the schema, value of "normal", "uniform" or "constant".
+// How initial values are drawn: `kind` is one of the names in the schema, `value` is the argument
+// of "normal", "uniform" or "constant".
 struct Init {
   std::string kind = "default";
   double value = 0;
   bool operator==(const Init&) const = default;
 };
 
-// One layer as written: `type`, common keys, keys of the type with defaults filled in, and nested
-// layers. Numbers, integers and strings of the type's own keys (and `stage`, where given, `shard`)
-// are in the three maps, each key in exactly one. Keys with two values are two integers: kernel_h,
-// kernel_w, stride_h, stride_w, padding_h, padding_w, dilation_h, dilation_w; padding = "same" is
-// strings["padding"] instead.
+// One layer as written: `type`, the keys that all types have, the keys of this type with their
+// defaults, and nested layers. The keys of the type (and `stage` and `shard` where they are given)
+// are in the three maps, each key in exactly one of them. A key with two values is stored as two
+// integers: kernel_h, kernel_w, stride_h, stride_w, padding_h, padding_w, dilation_h, dilation_w;
+// padding = "same" is strings["padding"] instead.
 struct Layer {
   std::string type;
   std::string name;        // "" if not given
@@ -41,8 +42,8 @@ struct Layer {
   std::map<std::string, int64_t> integers;  // booleans are 0 and 1
   std::map<std::string, double> numbers;
   std::map<std::string, std::string> strings;
-  std::vector<Layer> layers;    // residual, block
-  std::vector<Layer> shortcut;  // residual; empty: identity
+  std::vector<Layer> layers;    // of a residual or a block
+  std::vector<Layer> shortcut;  // of a residual; empty: the identity
   Location location;
 };
 

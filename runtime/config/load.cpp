@@ -8,8 +8,8 @@
 namespace runtime::config {
 namespace {
 
-// debug.deterministic promises the same bits on any number of ranks: batch normalisation then takes
-// its statistics over the global batch, whatever the ranks.
+// debug.deterministic promises the same bits on any number of ranks. Batch normalisation therefore
+// computes its statistics over the global batch, which does not depend on the ranks.
 void resolve_batch_norm(Config& config) {
   if (config.debug.deterministic && has_layer(config.model.layers, "batch_norm"))
     config.parallelism.sync_batch_norm = true;

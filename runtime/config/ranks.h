@@ -1,4 +1,4 @@
-// The sections that say how several ranks work together; see config.h.
+// The sections about several ranks: [parallelism], [comm] and [launch]; see config.h.
 #ifndef RUNTIME_CONFIG_RANKS_H_
 #define RUNTIME_CONFIG_RANKS_H_
 
@@ -9,28 +9,32 @@
 
 namespace runtime::config {
 
-// Keys of plugins' own, [device.<plugin>] or [comm.<plugin>]: by plugin, by key, values as text.
+// Keys that a plugin defines itself, from [device.<plugin>] or [comm.<plugin>]: plugin name to key
+// to value as text.
 using PluginOptions = std::map<std::string, std::map<std::string, std::string>>;
 
+// [parallelism]: how the model and the batch are divided among ranks.
 struct Parallelism {
-  int data = -1;  // -1: what tensor and pipeline leave
+  int data = -1;  // ranks along the data axis; -1: world size / (tensor * pipeline)
   int tensor = 1;
   int pipeline = 1;
   std::string pipeline_schedule = "1f1b";  // gpipe | 1f1b | interleaved
-  int microbatches = 0;                    // of each rank's part of a batch; "auto" is 0
+  int microbatches = 0;                    // micro-batches of each rank's local batch; "auto": 0
   int zero_stage = 0;
   bool sync_batch_norm = false;
   std::string update = "synchronous";  // synchronous | asynchronous
   int64_t max_staleness = 0;
   std::string share = "equal";  // equal | by_speed
-  bool search = false;          // the fastest mesh that fits; then data, tensor, pipeline are left
+  bool search = false;          // searches for the fastest mesh that fits; data, tensor and
+                                // pipeline are then not given
 };
 
+// [comm]: how ranks find each other and exchange data.
 struct Comm {
   std::string backend = "auto";
   std::string rendezvous = "auto";  // auto | file | redis | pmix | env
   std::string rendezvous_address;
-  double bucket_mb = 25;  // MiB
+  double bucket_mb = 25;  // MiB of gradients in one bucket
   bool overlap = true;
   std::string interface = "lo";
   double init_timeout_s = 60;
@@ -40,6 +44,7 @@ struct Comm {
   PluginOptions options;
 };
 
+// [launch]: which ranks the program starts itself.
 struct Launch {
   int ranks = 1;
   std::vector<std::string> devices;

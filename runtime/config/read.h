@@ -1,4 +1,4 @@
-// From checked values to typed fields.
+// Reading of checked values into typed fields.
 #ifndef RUNTIME_CONFIG_READ_H_
 #define RUNTIME_CONFIG_READ_H_
 
@@ -11,23 +11,25 @@
 
 namespace runtime::config {
 
-// Each throws ConfigurationError at the value's position; `path` is the key as the message shows
-// it, "model.layers[2].kernel".
+// All functions throw ConfigurationError at the position of the value. `path` is the key as the
+// message shows it, for example "model.layers[2].kernel".
 
-// Type, range, choices and number of items of a value whose key is `key`.
+// Checks a value of the key `key`: its type, its range or its choices, and the number of its items.
 void check_value(const Value& value, const Key& key, const std::string& path);
 
-// Refuses members of `table` that are not in `keys`, with the nearest one.
+// Refuses a member of `table` that is not in `keys`, and names the nearest key.
 void check_known(const Value& table, const std::vector<Key>& keys, const std::string& path);
 
-Init read_init(const Value& value);                                           // after check_value
-std::vector<Layer> read_layers(const Value& value, const std::string& path);  // checks too
+// Converts a value that check_value() has accepted.
+Init read_init(const Value& value);
+// Checks and converts a list of layers, with all layers nested in it.
+std::vector<Layer> read_layers(const Value& value, const std::string& path);
 
-// Number of layers with all `repeat`s written out; at most kMaxLayers + 1.
+// Returns the number of layers with every `repeat` written out, but at most kMaxLayers + 1.
 int64_t expanded_size(const std::vector<Layer>& layers);
-inline constexpr int64_t kMaxLayers = 10000;
+inline constexpr int64_t kMaxLayers = 10000;  // layers of a model, with every `repeat` written out
 
-// Every section of a merged document.
+// Converts every section of a merged document; keys that it does not give have their defaults.
 Config read_config(const Value& root);
 
 }  // namespace runtime::config

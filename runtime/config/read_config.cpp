@@ -13,13 +13,13 @@ double to_double(const Value& value) {
   return value.is(Kind::kInteger) ? static_cast<double>(value.integer) : value.number;
 }
 
-// One overload per type of field; the value was checked against the schema.
+// One overload for each type of field. The value was checked against the schema.
 void assign(const Value& value, std::string& target, const std::string&) { target = value.string; }
 void assign(const Value& value, bool& target, const std::string&) { target = value.boolean; }
 void assign(const Value& value, double& target, const std::string&) { target = to_double(value); }
 void assign(const Value& value, Init& target, const std::string&) { target = read_init(value); }
 
-// "auto" has integer 0. The schema bounds every int below 2^31.
+// "auto" arrives as integer 0. The schema keeps every value for an int below 2^31.
 template <std::integral Integer>
 void assign(const Value& value, Integer& target, const std::string&) {
   target = static_cast<Integer>(value.integer);
@@ -81,7 +81,8 @@ std::string option_text(const Value& value, const std::string& path) {
        "wrong value: got " + describe(value) + ", expected a string, a number or a boolean");
 }
 
-// [device.<plugin>], [comm.<plugin>]: every table in the section; the plugin knows its keys.
+// Reads the keys of every table [device.<plugin>] or [comm.<plugin>]. The plugin itself checks
+// them, so any key is accepted here.
 PluginOptions read_plugin_options(const Value& root, const std::string& section_name) {
   PluginOptions all;
   const Member* section = root.find(section_name);

@@ -9,7 +9,7 @@ namespace {
 
 using Kind = Value::Kind;
 
-// Reads the keys of one layer's table into a Layer, key by key of the schema.
+// Reads the table of one layer into a Layer: every key that the schema lists for its type.
 class LayerReader {
  public:
   LayerReader(const Value& table, const LayerType& type, const std::string& path)
@@ -104,7 +104,8 @@ class LayerReader {
 
   int64_t integer(const std::string& key) const { return layer_.integers.at(key); }
 
-  // Names become parts of "layer1.0.conv1.weight", in files and in patterns of model.freeze.
+  // Names become elements of "layer1.0.conv1.weight", in files and in patterns of model.freeze, so
+  // they may hold only certain characters.
   void check_names() const {
     const std::string& name = layer_.name;
     const auto allowed = [](char c) {
@@ -119,7 +120,7 @@ class LayerReader {
              ", expected letters, digits, _ and -, in parts joined by single dots");
   }
 
-  // A tied layer has no weight of its own that these keys could speak of.
+  // A tied layer has no weight of its own that these keys could describe.
   void check_tie() const {
     for (const char* key : {"init", "l2", "file_layout", "shard"}) {
       if (table_.find(key) == nullptr) continue;
@@ -190,7 +191,7 @@ Layer read_layer(const Value& table, const std::string& path) {
   return layer;
 }
 
-// Parameters are found by name, so two layers of a list must not share one.
+// Parameters are found by name, so two layers of one list must not have the same name.
 void check_unique(const std::vector<Layer>& layers, const std::vector<Layer>& beside,
                   const Position& position, const std::string& path) {
   std::set<std::string> seen;

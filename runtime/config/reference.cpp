@@ -10,7 +10,7 @@ std::string default_of(const Key& key) {
   return key.default_text.empty() ? "none" : "`" + key.default_text + "`";
 }
 
-// Angle brackets would be taken for HTML.
+// Markdown would take angle brackets for HTML.
 std::string escaped(const std::string& text) {
   std::string result;
   for (const char c : text) {

@@ -1,4 +1,4 @@
-// The reference of every key in Markdown: the second part of configs/README.md.
+// The reference of every key in Markdown, which is the second half of configs/README.md.
 #ifndef RUNTIME_CONFIG_REFERENCE_H_
 #define RUNTIME_CONFIG_REFERENCE_H_
 
@@ -6,10 +6,11 @@
 
 namespace runtime::config {
 
-// The line of configs/README.md after which everything is reference_markdown().
+// The line of configs/README.md after which everything is the text of reference_markdown().
 inline constexpr char kReferenceMark[] =
     "<!-- From here on written by config_reference out of the schema; do not edit. -->\n";
 
+// Returns one table for each section and each type of layer, from the schema.
 std::string reference_markdown();
 
 }  // namespace runtime::config

@@ -1,5 +1,5 @@
 // The list of every section, key and layer type. The parser, the check for unknown keys, the JSON
-// schema, the comments of `config show` and the reference in configs/README.md come from it.
+// schema, the comments of `config show` and the reference in configs/README.md all come from it.
 #ifndef RUNTIME_CONFIG_SCHEMA_H_
 #define RUNTIME_CONFIG_SCHEMA_H_
 
@@ -10,15 +10,17 @@
 
 namespace runtime::config {
 
+// The type of a key's value.
 enum class Type {
   kBoolean,
   kInteger,
   kIntegerOrAuto,   // "auto" is stored as 0
-  kIntegersOrAuto,  // a list, or one integer; "auto" is the empty list
+  kIntegersOrAuto,  // a list or one integer; "auto" is the empty list
   kNumber,
   kString,
-  kPath,      // relative to the folder of the file that says it; absolute after loading
-  kDataPath,  // the same where the file is there; else it stays relative, to be searched for
+  kPath,      // relative in the file to its folder; absolute after loading
+  kDataPath,  // as kPath if the file exists there; otherwise kept relative, and runtime/data
+              // searches for it
   kIntegers,
   kNumbers,
   kStrings,
@@ -29,58 +31,68 @@ enum class Type {
   kLayers,
 };
 
+// The numbers that a key may have. A bound belongs to the range unless it is open.
 struct Range {
   double minimum = -std::numeric_limits<double>::infinity();
   double maximum = std::numeric_limits<double>::infinity();
-  bool open_minimum = false;  // the bound itself is refused
-  bool open_maximum = false;
+  bool open_minimum = false;          // `minimum` itself is refused
+  bool open_maximum = false;          // `maximum` itself is refused
   bool contains(double value) const;  // false for NaN
-  std::string text() const;           // "at least 1", "in 0..1, without 1"
+  // Returns "at least 1" or "at least 0, below 1"; "" if there is no bound.
+  std::string text() const;
 };
 
+// One key of a section or of a layer type.
 struct Key {
   std::string name;
   Type type = Type::kString;
-  std::string default_text = {};  // as in TOML; "" where there is none (see `required`)
+  std::string default_text = {};  // as in TOML; "": no default (see `required`)
   bool required = false;
   Range range = {};                       // of the number, or of each item of a list
-  std::vector<std::string> choices = {};  // of a string; empty: any
+  std::vector<std::string> choices = {};  // of a string; empty: any string
   size_t max_items = 1024;                // of a list
-  std::string documentation = {};
+  std::string documentation = {};         // shown to users
 };
 
+// One section of the file, [name].
 struct Section {
   std::string name;
   std::string documentation;
   std::vector<Key> keys;
 };
 
+// One type of layer in model.layers.
 struct LayerType {
   std::string name;
   std::string documentation;
-  std::vector<Key> keys;  // own and common ones, without "type"
+  std::vector<Key> keys;  // its own keys and the common ones, without "type"
 };
 
-// Two keys that say the same thing in two ways: one file may give one of them, and in a later file
-// (extends, --set) the one replaces the other.
+// Two keys of which one file may give only one. If a later document (a file that extends, or --set)
+// gives the other one, that key replaces the first.
 struct Exclusive {
   std::string section, first, second;
 };
 
+// The lists below are constant and live as long as the program; any thread may read them.
 const std::vector<Section>& sections();
 const std::vector<LayerType>& layer_types();
 const std::vector<Exclusive>& exclusives();
-const Key& extends_key();                                // the one key outside of sections
-const std::vector<std::string>& unsupported_sections();  // of the wider design, not here yet
+// The one key outside of sections.
+const Key& extends_key();
+// Names of sections that are planned but not supported yet; messages tell them from typing errors.
+const std::vector<std::string>& unsupported_sections();
 
-const Section* find_section(std::string_view name);  // nullptr: unknown
+// The find functions return the entry with this name, or nullptr.
+const Section* find_section(std::string_view name);
 const LayerType* find_layer_type(std::string_view name);
 const Key* find_key(const std::vector<Key>& keys, std::string_view name);
+// The names_of functions return the names of all entries, in their order.
 std::vector<std::string> names_of(const std::vector<Section>& all);
 std::vector<std::string> names_of(const std::vector<LayerType>& all);
 std::vector<std::string> names_of(const std::vector<Key>& keys);
 
-// "integer, at least 1", "one of: drop, pad, keep"
+// Returns the type and range of a value: `integer, at least 1`, `one of "drop", "pad", "keep"`.
 std::string describe_type(const Key& key);
 
 }  // namespace runtime::config

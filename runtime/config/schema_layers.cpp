@@ -3,7 +3,7 @@
 namespace runtime::config {
 namespace {
 
-constexpr double kMaxWidth = 16777216;  // channels, features; far above any real layer
+constexpr double kMaxWidth = 16777216;  // channels or features; far above any real layer
 constexpr double kMaxWindow = 4096;     // kernel, stride, padding, dilation
 
 enum Common : unsigned { kActivation = 1, kRepeat = 2, kWeights = 4 };
@@ -81,7 +81,7 @@ Key shard_key() {
                 "by inputs (row), not at all, or as takes the fewest collectives");
 }
 
-// Of a layer that holds others.
+// The key of layers that contain other layers.
 Key prefix_key() {
   return flag("prefix", "true", "its name goes before the names of the parameters inside");
 }

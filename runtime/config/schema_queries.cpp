@@ -67,7 +67,7 @@ std::string type_text(Type type) {
 std::string quoted_choices(const std::vector<std::string>& choices) {
   std::string result;
   for (const std::string& choice : choices) {
-    if (choice.empty()) continue;  // "not given"
+    if (choice.empty()) continue;  // stands for "not given"
     result += (result.empty() ? "" : ", ") + toml_string(choice);
   }
   return result;

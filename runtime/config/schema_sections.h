@@ -1,4 +1,4 @@
-// What the files that list the sections share.
+// What schema.cpp and the files beside it share to list the sections.
 #ifndef RUNTIME_CONFIG_SCHEMA_SECTIONS_H_
 #define RUNTIME_CONFIG_SCHEMA_SECTIONS_H_
 
@@ -8,8 +8,10 @@
 
 namespace runtime::config {
 
-inline constexpr double kMaxCount = 1e15;  // epochs, steps, samples; exact as double
+inline constexpr double kMaxCount = 1e15;  // largest number of epochs, steps or samples; exact as a
+                                           // double
 
+// Range with both bounds included.
 inline Range at_least(double minimum, double maximum = std::numeric_limits<double>::infinity()) {
   return {.minimum = minimum, .maximum = maximum};
 }
@@ -20,7 +22,7 @@ inline Range from_zero_to_below(double maximum) {
 
 inline Range above_zero() { return {.minimum = 0, .open_minimum = true}; }
 
-// Keys of the common kinds; the default as in TOML.
+// The functions below make a key of one type; `default_text` is written as in TOML.
 inline Key of_type(Type type, const std::string& name, const std::string& default_text,
                    const std::string& documentation) {
   return {.name = name, .type = type, .default_text = default_text, .documentation = documentation};
@@ -57,7 +59,7 @@ inline Key choice(const std::string& name, const std::string& default_text,
   return key;
 }
 
-// schema_training.cpp
+// Sections that are listed in schema_training.cpp.
 Section training();
 Section optimizer();
 Section lr_scheduler();

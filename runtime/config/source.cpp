@@ -16,7 +16,8 @@ namespace {
 namespace fs = std::filesystem;
 using Kind = Value::Kind;
 
-constexpr int kMaxFiles = 64;  // read for one configuration; extends may fan out
+constexpr int kMaxFiles = 64;  // files read for one configuration, because a file may extend
+                               // several
 
 std::string read_bytes(const std::string& path, const std::string& tried) {
   std::error_code error;
@@ -27,7 +28,8 @@ std::string read_bytes(const std::string& path, const std::string& tried) {
   if (!stream) {
     throw ConfigurationError(tried + ": it does not exist or cannot be read; check the path");
   }
-  // One byte above the limit is enough for parse_toml to refuse it; devices may be endless.
+  // One byte above the limit is enough for parse_toml to refuse the text. The size is bounded
+  // because a device file may never end.
   std::string text(kMaxTextBytes + 1, '\0');
   stream.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<size_t>(stream.gcount()));
@@ -44,10 +46,10 @@ void make_absolute(Value& value, const fs::path& folder) {
   for (Value& item : value.items) make_absolute(item, folder);
 }
 
-// A data file may also lie in the working folder or below RUNTIME_DATA_PATH: whoever opens it
-// searches.
+// A data file may also lie in the working folder or below RUNTIME_DATA_PATH. The room that opens it
+// searches there, so a path to a file that does not exist here stays relative.
 void make_absolute_if_there(Value& value, const fs::path& folder) {
-  std::error_code ignored;  // a folder that cannot be read is one without the file
+  std::error_code ignored;  // a folder that cannot be read counts as one without the file
   if (!value.string.empty() && fs::exists(folder / value.string, ignored))
     value.string = absolute_in(folder, value.string);
 }
@@ -67,7 +69,7 @@ void make_paths_absolute(Value& root, const fs::path& folder) {
   }
 }
 
-// extends may be one path or a list of them.
+// The value of `extends` is one path or a list of them.
 std::vector<const Value*> extended_files(const Value& root) {
   const Member* member = root.find(extends_key().name);
   if (member == nullptr) return {};
@@ -135,7 +137,8 @@ void place(Value& value, const Position& position) {
   }
 }
 
-// A text that is no TOML value is a string, unless it begins like something longer.
+// A text that is not a TOML value is taken as a string, unless it begins like an array, a table or
+// a quoted string.
 Value override_value(const Override& override, const Position& position) {
   const std::string& text = override.value;
   const bool one_line = text.find_first_of("\r\n#") == std::string::npos;
@@ -172,7 +175,7 @@ std::vector<std::string> key_parts(const Override& override, const Position& pos
   return parts;
 }
 
-// Wraps a value into one table per part: {a: {b: value}}.
+// Wraps a value into one table for each name: {a: {b: value}}.
 Value wrap(const std::vector<std::string>& parts, Value value, const Position& position) {
   for (size_t i = parts.size(); i-- > 0;) {
     Value table;
@@ -193,8 +196,8 @@ bool names_other_data(const Value& base, const Value& later) {
                    text(base, "format") != text(later, "format"));
 }
 
-// Of an exclusive pair the key in `later` replaces the other one in `base`, with what belongs to
-// it: the input of other layers, all that describes another data set.
+// Removes from `base` what `later` replaces: the other key of an exclusive pair and the keys that
+// belong to it, which are the input of other layers and everything that describes another data set.
 void drop_replaced(Value& base, const Value& later, const std::string& section) {
   if (section == "model" && later.find("preset") != nullptr) base.remove("input");
   if (section == "dataset" && names_other_data(base, later)) {

@@ -1,4 +1,4 @@
-// From files, presets and overrides to one merged document.
+// Reading of files, presets and overrides into one merged document.
 #ifndef RUNTIME_CONFIG_SOURCE_H_
 #define RUNTIME_CONFIG_SOURCE_H_
 
@@ -11,24 +11,24 @@
 
 namespace runtime::config {
 
-// All throw ConfigurationError. A returned document has sections only (no `extends`), each of them
-// a table with known keys, and its paths are absolute.
+// All functions throw ConfigurationError. A document that they return has only sections (no
+// `extends`), each of them a table with known keys; its paths are absolute.
 
-// The file with everything it extends.
+// Reads the file and merges it over every file that it extends.
 Value read_file(const std::string& path);
 
-// A text instead of a file; it may not extend anything. Relative paths are taken from the working
-// folder.
+// Reads a text instead of a file. The text cannot extend files. Relative paths are taken from the
+// working folder.
 Value read_text(std::string_view text, const std::string& file);
 
-// All --set arguments as one document, the last of two for the same key.
+// Returns all --set arguments as one document; of two for the same key the last one counts.
 Value read_overrides(const std::vector<Override>& overrides);
 
-// Sections key by key and [device.<plugin>] option by option; everything else is replaced by
-// `later`, and of two exclusive keys the one that `later` has stays.
+// Merges `later` into `base`: sections key by key and [device.<plugin>] option by option.
+// Everything else is replaced by `later`, and of two exclusive keys the one in `later` stays.
 void merge(Value& base, Value later);
 
-// Puts the preset that model.preset names, if any, under [model].
+// Adds the layers of the preset that model.preset names, if any, to [model].
 void expand_preset(Value& root, const std::string& preset_folder);
 
 }  // namespace runtime::config

@@ -31,7 +31,7 @@ std::string text_of(const std::vector<Item>& items) {
 
 std::string text_of_layers(const std::vector<Layer>& layers, int indent);
 
-// A layer on one line; nested lists take a line for each of their layers.
+// Writes a layer on one line; a nested list takes one line for each of its layers.
 class LayerWriter {
  public:
   LayerWriter(const Layer& layer, int indent) : layer_(layer), indent_(indent) {}
@@ -47,7 +47,7 @@ class LayerWriter {
     text_ += ", " + key + " = " + value;
   }
 
-  // Common keys are left out where they say nothing.
+  // Common keys that have their defaults are left out.
   void write_key(const Key& key) {
     if (key.name == "name") {
       if (!layer_.name.empty()) add("name", toml_string(layer_.name));
@@ -101,7 +101,7 @@ std::string text_of_layers(const std::vector<Layer>& layers, int indent) {
   return text + std::string(indent - 2, ' ') + "]";
 }
 
-// Line breaks would end the comment.
+// Returns `text` as one comment line; a line break would end the comment.
 std::string comment(std::string text) {
   std::replace(text.begin(), text.end(), '\n', ' ');
   return std::string("# ").append(text);
@@ -112,9 +112,10 @@ class Writer {
   template <class Member>
   void operator()(const std::string& section, const std::string& key, const Member& member) {
     open(section);
-    // Two keys of an exclusive pair cannot both be written; the one left out has its default.
+    // Two keys of an exclusive pair cannot both be written, so the one that has its default is left
+    // out.
     if (is_exclusive(section, key) && member == Member{}) return;
-    if (section == "model" && key == "preset") return;  // written out as layers
+    if (section == "model" && key == "preset") return;  // the layers are written out instead
     line(key, text_of(member));
   }
 

@@ -262,7 +262,8 @@ class Rules {
            !config_.parallelism.sync_batch_norm;
   }
 
-  // Parts of gradients are added up in every pass over the model, in which the ranks meet.
+  // With ZeRO 2 and 3 every pass over the model reduces and gathers partitions of the gradients, so
+  // all ranks must take part in each of them.
   void check_zero() const {
     const Parallelism& parallelism = config_.parallelism;
     if (parallelism.zero_stage < 2) return;

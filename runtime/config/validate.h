@@ -1,4 +1,4 @@
-// Rules that concern more than one key.
+// Rules about more than one key.
 #ifndef RUNTIME_CONFIG_VALIDATE_H_
 #define RUNTIME_CONFIG_VALIDATE_H_
 
@@ -7,10 +7,11 @@
 
 namespace runtime::config {
 
-// Throws ConfigurationError at the place in `root` (what `config` was read from) that says it.
+// Throws ConfigurationError if two or more keys contradict each other. `root` is the document that
+// `config` was read from; the message gives the position of the key in it.
 void validate(const Config& config, const Value& root);
 
-// Does a layer, or one inside it, have this type?
+// Returns whether a layer of the list, or one nested in it, has this type.
 bool has_layer(const std::vector<Layer>& layers, const std::string& type);
 
 }  // namespace runtime::config

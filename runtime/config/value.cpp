@@ -31,7 +31,8 @@ std::string shorten(std::string_view text) {
   constexpr size_t kShown = 60;
   if (text.size() <= kShown) return std::string(text);
   size_t end = kShown;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;  // UTF-8 tail
+  // moves back to the first byte of a character
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
   return std::string(text.substr(0, end)) + "...";
 }
 

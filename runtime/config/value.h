@@ -1,4 +1,4 @@
-// A parsed TOML document, independent of the parser: every value and every key knows where it was
+// A parsed TOML document, independent of the parser. Every value and every key knows where it was
 // written.
 #ifndef RUNTIME_CONFIG_VALUE_H_
 #define RUNTIME_CONFIG_VALUE_H_
@@ -13,7 +13,7 @@
 
 namespace runtime::config {
 
-// A Location that shares the file name with all values of the file.
+// A Location whose file name is shared by all values of the file.
 struct Position {
   std::shared_ptr<const std::string> file;
   int line = 1;
@@ -23,6 +23,7 @@ struct Position {
 
 struct Member;
 
+// One value of a document; `kind` says which of the members below holds it.
 struct Value {
   enum class Kind { kString, kInteger, kNumber, kBoolean, kDate, kArray, kTable };
   Kind kind = Kind::kTable;
@@ -31,36 +32,40 @@ struct Value {
   int64_t integer = 0;
   double number = 0;
   std::string string;
-  std::vector<Value> items;     // kArray
-  std::vector<Member> members;  // kTable; keys are unique
+  std::vector<Value> items;     // of a kArray
+  std::vector<Member> members;  // of a kTable; keys are unique
 
   bool is(Kind wanted) const { return kind == wanted; }
-  const Member* find(std::string_view key) const;  // nullptr: no such key
+  const Member* find(std::string_view key) const;  // nullptr: there is no such key
   Member* find(std::string_view key);
   void remove(std::string_view key);
 };
 
+// One key of a table with its value.
 struct Member {
   std::string key;
   Position position;  // of the key
   Value value;
 };
 
-// For messages: `string "abc"`, `integer 5`, `table`; long strings are cut.
+// Returns a value as messages show it: `string "abc"`, `integer 5`, `table`. Long strings are cut
+// by shorten().
 std::string describe(const Value& value);
+// Returns at most 60 bytes of the text, cut between two characters of UTF-8, and then "...".
 std::string shorten(std::string_view text);
 
-// Throws ConfigurationError("file:line:column: key: message"). An empty key is left out.
+// Throws ConfigurationError("file:line:column: key: message"); an empty key is left out.
 [[noreturn]] void fail(const Position& position, std::string_view key, const std::string& message);
 
-// Parses a whole document. `file` is used in messages only. Throws ConfigurationError for a text
-// above 1 MiB, one that is nested deeper than kMaxDepth or whose keys have more than
-// kMaxKeyParts parts, and for whatever TOML forbids (duplicate keys and bad UTF-8 too).
+// Parses a whole document; `file` is used in messages only. Throws ConfigurationError for a text
+// above kMaxTextBytes, for values nested deeper than kMaxDepth, for a key of kMaxKeyParts dots or
+// more, and for everything that TOML forbids (among it duplicate keys and bad UTF-8).
 Value parse_toml(std::string_view text, const std::string& file);
 
+// Limits of parse_toml().
 inline constexpr size_t kMaxTextBytes = size_t{1} << 20;
 inline constexpr int kMaxDepth = 64;     // brackets; a nested layer takes two
-inline constexpr int kMaxKeyParts = 16;  // a.b.c has 3
+inline constexpr int kMaxKeyParts = 16;  // names joined by dots: a.b.c has 3
 
 }  // namespace runtime::config
 

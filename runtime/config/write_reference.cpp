@@ -1,5 +1,5 @@
 // config_reference FILE: writes the reference of every key after the mark in FILE, which is
-// configs/README.md. Run by hand (target update_config_reference) after the schema was changed.
+// configs/README.md. Run it by hand (target update_config_reference) after a change of the schema.
 #include <fstream>
 #include <iostream>
 #include <sstream>

@@ -15,7 +15,7 @@ struct TypeInfo {
 };
 constexpr TypeInfo kTypes[] = {{"uint8", 1},   {"int8", 1},   {"uint16", 2}, {"int16", 2},
                                {"uint32", 4},  {"int32", 4},  {"uint64", 8}, {"int64", 8},
-                               {"float32", 4}, {"float64", 8}};  // by ElementType
+                               {"float32", 4}, {"float64", 8}};  // indexed by ElementType
 
 // Calls visitor(const T*) with the elements in their own type.
 template <class Visitor>
@@ -50,7 +50,8 @@ void visit_elements(const Array& array, const Visitor& visitor) {
           message);
 }
 
-// A small compressed or sparse file can hold an array that fills the memory.
+// A small compressed or sparse file can hold an array that fills the memory, so memory is checked
+// first.
 void require_memory(const Array& array, uint64_t bytes, const std::string& form) {
   system::require_memory(bytes,
                          array.name + ": the array (shape " + shape_text(array.dims) + " of " +
@@ -58,7 +59,7 @@ void require_memory(const Array& array, uint64_t bytes, const std::string& form)
                          "use a smaller file or a machine with more memory");
 }
 
-// Every product of leading dimensions fits into int64, also where a later dimension is 0.
+// Ensures that every product of leading dimensions fits into int64, even if a later dimension is 0.
 uint64_t checked_size(const Source& source, const Array& array) {
   auto signed_size = static_cast<int64_t>(element_size(array.type));
   for (const int64_t dim : array.dims) {
@@ -115,7 +116,7 @@ std::vector<float> to_floats(const Array& array) {
   visit_elements(array, [&](const auto* elements) {
     for (std::size_t i = 0; i < numbers.size(); ++i) {
       const double value = static_cast<double>(elements[i]);
-      // Negated, so that NaN fails as well.
+      // The comparison is negated, so that NaN fails as well.
       if (!(std::abs(value) <= static_cast<double>(std::numeric_limits<float>::max()))) {
         fail_at_element(array, static_cast<int64_t>(i),
                         "element " + std::to_string(i) + " is " + std::to_string(value) +
@@ -143,7 +144,7 @@ std::vector<int32_t> to_labels(const Array& array, int64_t classes) {
   std::vector<int32_t> labels(static_cast<std::size_t>(array.elements()));
   visit_elements(array, [&](const auto* elements) {
     for (std::size_t i = 0; i < labels.size(); ++i) {
-      // A negative label becomes huge.
+      // A negative label becomes a huge number here.
       if (static_cast<uint64_t>(elements[i]) >= bound) {
         fail_at_element(array, static_cast<int64_t>(i),
                         "label of sample " + std::to_string(i) + " is " +

@@ -1,4 +1,4 @@
-// IDX and NPY: features and targets in two files of one array each.
+// IDX and NPY data sets: features and targets in two files of one array each.
 #include <future>
 
 #include "runtime/data/array.h"
@@ -40,7 +40,7 @@ void check_same_shape(const Part& train, const Part& validation) {
                   " as in " + train.title);
 }
 
-// The two parts are read at the same time: decompression is most of the time it takes to start.
+// Reads both splits at the same time, because decompression takes most of the time at the start.
 Parts load_arrays(Reader read, const FilePair& train, const FilePair* validation,
                   const DatasetOptions& options) {
   std::future<Arrays> pending;

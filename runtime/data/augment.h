@@ -1,4 +1,4 @@
-// Random changes of training images.
+// Random changes of training images (data augmentation).
 #ifndef RUNTIME_DATA_AUGMENT_H_
 #define RUNTIME_DATA_AUGMENT_H_
 
@@ -7,14 +7,16 @@
 
 namespace runtime::data {
 
+// Which changes are made.
 struct Augmentation {
-  int64_t crop_padding = 0;  // so many zeros on each side, of which a part of the old size is cut
-  bool flip = false;         // every other image, left to right
+  int64_t crop_padding = 0;  // zeros added on each side before a crop of the old size
+  bool flip = false;         // mirrors an image left to right with probability 1/2
   bool any() const { return crop_padding > 0 || flip; }
 };
 
-// Changes `image`, of `shape` [height, width, channels], as `seed`, the epoch and the sample's
-// number in the data set say, and nothing else. `scratch`: as many numbers.
+// Changes `image`, of `shape` [height, width, channels], in place. The change depends only on
+// `seed`, the epoch and the sample's number in the data set. `scratch` has room for as many numbers
+// as the image.
 void augment(const Augmentation& augmentation, const std::vector<int64_t>& shape, uint64_t seed,
              int64_t epoch, int64_t sample, float* image, float* scratch);
 

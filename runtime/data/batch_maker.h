@@ -1,4 +1,4 @@
-// Fills batches one after the other, without threads; the loader runs it in the background.
+// Fills batches one after the other, without threads; the loader runs it in a background thread.
 #ifndef RUNTIME_DATA_BATCH_MAKER_H_
 #define RUNTIME_DATA_BATCH_MAKER_H_
 
@@ -12,18 +12,20 @@
 
 namespace runtime::data {
 
-// Used by one thread at a time. Throws DataError when data set and options give no batch.
+// Makes the batches of one rank. An object is used by one thread at a time. The constructor throws
+// DataError if data set and options give no batch; everything that it allocates comes from
+// `memory`.
 class BatchMaker {
  public:
   BatchMaker(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options,
              std::pmr::memory_resource* memory);
 
   int64_t batches_per_epoch() const { return batches_; }
-  int64_t rows_of_batch(int64_t index) const;  // of the global batch
-  // A batch with memory for the largest one, so that fill() never allocates.
+  int64_t rows_of_batch(int64_t index) const;  // rows of the global batch
+  // Returns a batch with memory for the largest one, so that fill() never allocates.
   Batch make_batch() const;
-  // The next batch in order, or what was picked; when the data set throws, the next in order is
-  // tried again.
+  // Fills in the next batch in order, or the one that `pick` names. If the data set throws, the
+  // next call tries the same batch again.
   void fill(Batch& batch);
 
  private:
@@ -35,14 +37,14 @@ class BatchMaker {
   LoaderOptions options_;
   std::pmr::memory_resource* memory_;
   int64_t size_;
-  int64_t features_;  // numbers per sample
+  int64_t features_;  // numbers in one sample
   int64_t batches_;
   int64_t epoch_;
   int64_t index_ = 0;
-  std::pmr::vector<float> scratch_;  // of augmentation
-  std::pmr::vector<int64_t> order_;
-  int64_t order_epoch_ = -1;  // whose order that is
-  // By rows of the global batch and part.
+  std::pmr::vector<float> scratch_;  // copy of an image during augmentation
+  std::pmr::vector<int64_t> order_;  // sample numbers in the order of one epoch
+  int64_t order_epoch_ = -1;         // the epoch that order_ belongs to
+  // Positions in the global batch, for each pair of rows of the global batch and work item.
   std::map<std::pair<int64_t, int>, std::vector<int64_t>> parts_;
 };
 

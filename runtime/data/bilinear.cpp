@@ -15,7 +15,8 @@ Bilinear::Bilinear(ImageSize from, ImageSize to, int64_t shorter) : width_in_(fr
   columns_ = make_taps(from.width, scaled.width, to.width);
 }
 
-// The middle `to` of `scaled` positions; half a pixel is rounded to even, as torchvision does.
+// Makes taps for the middle `to` of `scaled` positions; half a pixel is rounded to even, as
+// torchvision does.
 std::vector<Bilinear::Tap> Bilinear::make_taps(int64_t from, int64_t scaled, int64_t to) {
   std::vector<Tap> taps(static_cast<std::size_t>(to));
   const double scale = static_cast<double>(from) / static_cast<double>(scaled);

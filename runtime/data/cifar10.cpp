@@ -1,4 +1,4 @@
-// CIFAR-10's binary version (https://www.cs.toronto.edu/~kriz/cifar.html): records of one label
+// CIFAR-10's binary version (https://www.cs.toronto.edu/~kriz/cifar.html): each record is one label
 // byte and 3x32x32 pixels, plane by plane.
 #include <filesystem>
 

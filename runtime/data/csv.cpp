@@ -14,13 +14,13 @@
 namespace runtime::data {
 namespace {
 
-// A first line in which no field is a number: then it cannot be a sample.
+// A first line in which no field is a number cannot be a sample, so it is the header.
 bool is_header(const CsvRecord& record) {
   return std::none_of(record.fields.begin(), record.fields.end(),
                       [](const std::string& field) { return to_number(field).has_value(); });
 }
 
-// A name of a class that is longer is no name.
+// Largest number of bytes of a text label; a longer one is taken for an error in the data.
 constexpr std::size_t kMaxLabel = 1024;
 
 class CsvParser {
@@ -111,7 +111,7 @@ class CsvParser {
                    field.empty() ? "the field is empty; expected a number"
                                  : quoted_for_message(field) + " is not a number");
     }
-    // Negated, so that NaN fails as well.
+    // The comparison is negated, so that NaN fails as well.
     if (!(std::abs(*value) <= static_cast<double>(std::numeric_limits<float>::max()))) {
       fail_at_cell(name_, record.line, column,
                    field + "; expected a finite number in the range of float32");
@@ -138,8 +138,8 @@ class CsvParser {
     ++part.samples;
   }
 
-  // The length of the text is not known before its end where it is compressed, and a small file can
-  // hold a long one; so the table is asked for piece by piece, by a half more each time.
+  // Makes room for `count` more numbers and checks the memory for each enlargement by a half. The
+  // length of a compressed text is unknown before its end, and a small file can hold a long one.
   template <class Number>
   void make_room(std::vector<Number>& numbers, std::size_t count) const {
     const std::size_t wanted = numbers.size() + count;
@@ -153,7 +153,7 @@ class CsvParser {
     numbers.reserve(next);
   }
 
-  // Labels are numbered in the order of appearance first.
+  // Labels are first numbered in the order of appearance.
   void add_label(const CsvRecord& record) {
     const std::string& field = record.fields[target_];
     if (field.empty()) fail_at_cell(name_, record.line, target_, "the label is empty");
@@ -185,7 +185,7 @@ class CsvParser {
       label = final_number[static_cast<std::size_t>(label)];
   }
 
-  // Class by order of appearance -> class number.
+  // Returns the class number of each label, indexed by its order of appearance.
   std::vector<int32_t> number_classes() {
     const bool integers =
         known_ != nullptr ? known_->class_names.empty()
@@ -229,7 +229,7 @@ class CsvParser {
     return found - names.begin();
   }
 
-  // std::map is sorted: class numbers do not depend on the order of the lines.
+  // std::map is sorted, so class numbers do not depend on the order of the lines.
   void name_classes() {
     bool numbers = true;
     for (const auto& [label, seen] : classes_) {

@@ -1,4 +1,4 @@
-// Tables as text (RFC 4180: commas, optional header line, fields in double quotes).
+// CSV tables (RFC 4180: commas, an optional header line, fields in double quotes).
 #ifndef RUNTIME_DATA_CSV_H_
 #define RUNTIME_DATA_CSV_H_
 
@@ -11,23 +11,26 @@
 
 namespace runtime::data {
 
+// Which columns of a table are read, and as what.
 struct CsvOptions {
-  std::vector<std::string> features;  // names, or numbers from 0; empty: all but the target
-  std::string target;                 // name, or number from 0; negative: from the last, -1
-  bool classification = true;
-  int64_t classes = 0;  // 0: from the data
+  std::vector<std::string> features;  // names, or numbers from 0; empty: all columns but the target
+  std::string target;                 // name, or number from 0 (-1: the last column)
+  bool classification = true;         // the target is a class label; otherwise a number
+  int64_t classes = 0;                // 0: taken from the data
 };
 
+// A table in memory: features as floats, and targets.
 struct CsvTable {
-  std::vector<std::string> columns;  // names of the feature columns; their numbers without header
+  std::vector<std::string> columns;  // names of the features, or numbers
   Part part;
-  // Text labels: the class of each, in the order of class numbers (sorted). Empty: integer labels,
-  // taken as they are.
+  // Text labels in the order of their class numbers, which is sorted. Empty if labels are integers,
+  // which are taken as they are.
   std::vector<std::string> class_names;
 };
 
-// A first line without any number is the header. `known`: the training table, whose classes and
-// columns this one must have; null: none. Throws DataError naming line and column.
+// Reads a table from text or from a file. A first line without any number is the header. `known` is
+// the training table, whose columns and classes this table must have; null if this is the training
+// table. Throws DataError that names line and column.
 CsvTable parse_csv(std::string_view text, const std::string& name, const CsvOptions& options,
                    const CsvTable* known = nullptr);
 CsvTable read_csv(const std::string& path, const CsvOptions& options,

@@ -51,7 +51,7 @@ bool CsvReader::next(CsvRecord& record) {
     }
     if (count == record.fields.size()) record.fields.emplace_back();
     read_field(record.fields[count], count);
-    more = !at_line_end();  // then this is a comma
+    more = !at_line_end();  // if so, a comma follows
     if (more) ++at_;
   }
   record.fields.resize(count);
@@ -93,7 +93,7 @@ void CsvReader::read_quoted(std::string& field, std::size_t column) {
     const char c = rest().front();
     ++at_;
     if (c == '"' && !at('"')) break;
-    if (c == '"') ++at_;  // a quote within quotes is written twice
+    if (c == '"') ++at_;  // a quote inside a quoted field is written twice
     if (c == '\n') ++line_;
     append(field, {&c, 1}, column);
   }

@@ -1,4 +1,4 @@
-// The file formats: options -> parts. Each function throws DataError.
+// The file formats: each function reads the splits that its options name, and throws DataError.
 #ifndef RUNTIME_DATA_FORMATS_H_
 #define RUNTIME_DATA_FORMATS_H_
 
@@ -10,33 +10,36 @@
 
 namespace runtime::data {
 
-// Two files of a part, features and targets.
+// The two files of one split.
 struct FilePair {
   std::string features;
   std::string targets;
 };
 
+// The splits of a data set before normalisation.
 struct Parts {
   Part train;
   std::optional<Part> validation;
 };
 
-// `validation` null: none.
+// Null or an empty name means that there is no validation file.
 Parts load_idx(const FilePair& train, const FilePair* validation, const DatasetOptions& options);
 Parts load_npy(const FilePair& train, const FilePair* validation, const DatasetOptions& options);
 Parts load_csv(const std::string& train, const std::string& validation,
                const DatasetOptions& options);
-// CIFAR-10's binary files: data_batch_1.bin .. data_batch_5.bin and test_batch.bin in `folder`.
+// Reads CIFAR-10's binary files data_batch_1.bin to data_batch_5.bin and test_batch.bin in
+// `folder`.
 Parts load_cifar10(const std::string& folder, bool with_validation);
-// A folder for each class, or two such folders, train and val; not yet split.
+// Opens a folder with one folder for each class, or two such folders named train and val. The
+// caller applies validation_split.
 DatasetPair open_images(const DatasetOptions& options);
-// Formats text and tokens.
+// Opens a data set of the format text or tokens, or of synthetic tokens.
 DatasetPair open_text(const DatasetOptions& options);
 
-// Searches `options.search_path` for a well-known data set, and fills in its folder and constants.
-// Throws DataError naming every folder searched and what to install.
+// Searches `options.search_path` for a well-known data set, and returns the options with its folder
+// and constants filled in. Throws DataError that names every folder searched and what to install.
 DatasetOptions resolve_well_known(const DatasetOptions& options);
-// MNIST's file names in `folder`, plain or .gz.
+// Returns the paths of MNIST's files in `folder`, plain or .gz; `prefix` is "train" or "t10k".
 FilePair mnist_files(const std::string& folder, const std::string& prefix);
 
 }  // namespace runtime::data

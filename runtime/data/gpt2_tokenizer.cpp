@@ -1,6 +1,7 @@
 // Byte-pair encoding as GPT-2 does it (Radford et al., "Language Models are Unsupervised Multitask
-// Learners", 2019): text is split into pieces, the bytes of a piece are its first symbols, and of
-// two neighbours that a merge names those of the earliest merge become one, until none is left.
+// Learners", 2019). Text is split into pieces, and the bytes of a piece are its first symbols. As
+// long as two neighbouring symbols are a pair in the list of merges, the pair that is earliest in
+// the list becomes one symbol.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -17,7 +18,7 @@
 namespace runtime::data {
 namespace {
 
-// The files write a byte as a visible character: printable ones of Latin-1 as themselves, the
+// The files write each byte as a visible character: printable bytes of Latin-1 as themselves, the
 // others as U+0100, U+0101, ... in their order.
 std::array<char32_t, 256> byte_characters() {
   std::array<char32_t, 256> table{};
@@ -37,17 +38,18 @@ struct Merge {
   int32_t rank, id;
 };
 
-// A list in an array: symbols that were merged into the one before them have the id -1.
+// A node of a linked list in an array. A symbol that was merged into the one before it has the id
+// -1.
 struct Symbol {
   int32_t id;
-  int64_t before, after;  // -1: none
+  int64_t before, after;  // indices; -1: none
 };
 
 struct Candidate {
   int32_t rank;
   int64_t left;
   int32_t left_id, right_id;
-  bool operator<(const Candidate& other) const {  // the queue's top: earliest merge, then leftmost
+  bool operator<(const Candidate& other) const {  // top: the earliest merge, then the leftmost
     return std::tie(rank, left) > std::tie(other.rank, other.left);
   }
 };
@@ -85,7 +87,7 @@ class Gpt2Tokenizer final : public Tokenizer {
   std::string decode(int32_t id) const override { return texts_[static_cast<std::size_t>(id)]; }
 
  private:
-  // Every id from 0 on once.
+  // Reads the ids, which must be 0, 1, 2, ... without gaps or duplicates.
   static std::map<std::string, int32_t> read_vocabulary(const NamedText& file) {
     const nlohmann::json json = nlohmann::json::parse(file.text, nullptr, false);
     if (!json.is_object()) fail_at(file.name, 0, "no JSON object; expected {\"token\": id, ...}");
@@ -117,7 +119,7 @@ class Gpt2Tokenizer final : public Tokenizer {
     return text;
   }
 
-  // Lines "left right", the earliest merge first, after a line with the version.
+  // Reads lines "left right", the earliest merge first, after a line with the version.
   void read_merges(const NamedText& file, const std::map<std::string, int32_t>& ids) {
     int32_t rank = 0;
     for (std::size_t at = 0; at < file.text.size();) {
@@ -144,7 +146,7 @@ class Gpt2Tokenizer final : public Tokenizer {
     return static_cast<uint64_t>(left) << 32 | static_cast<uint32_t>(right);
   }
 
-  // The queue keeps a piece of n bytes at n log n, whatever it holds.
+  // The queue encodes a piece of n bytes in time n log n, whatever it contains.
   void encode_piece(std::string_view piece, const Emit& emit) const {
     std::vector<Symbol> symbols;
     const auto size = static_cast<int64_t>(piece.size());
@@ -164,7 +166,7 @@ class Gpt2Tokenizer final : public Tokenizer {
       const Candidate c = queue.top();
       queue.pop();
       Symbol& left = symbols[c.left];
-      // One of the two may have become part of another since.
+      // One of the two symbols may have become part of another one since the candidate was queued.
       if (left.id != c.left_id || left.after < 0 || symbols[left.after].id != c.right_id) continue;
       Symbol& right = symbols[left.after];
       left.id = merges_.at(key(c.left_id, c.right_id)).id;
@@ -180,7 +182,7 @@ class Gpt2Tokenizer final : public Tokenizer {
   }
 
   std::array<int32_t, 256> byte_ids_{};
-  std::vector<std::string> texts_;  // bytes, by id
+  std::vector<std::string> texts_;  // bytes of each token, indexed by id
   std::unordered_map<uint64_t, Merge> merges_;
 };
 
@@ -198,7 +200,7 @@ std::size_t gpt2_piece_end(std::string_view text, std::size_t begin, const std::
     last = at;
     next_code_point(text, at, name);
   }
-  // The last of several spaces before a word is the word's.
+  // The last of several spaces before a word belongs to the word.
   const bool leave = kind == CharacterClass::kSpace && at < text.size() && last > begin;
   return leave ? last : at;
 }

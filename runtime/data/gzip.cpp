@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kInputSize = std::size_t{1} << 18;
 // Deflate never expands more than 1032 times (zlib's technical notes).
 constexpr uint64_t kMaxExpansion = 1032;
-// What the window and bit buffer of zlib may still hold back.
+// Bytes that zlib may still have in its window and bit buffer.
 constexpr uint64_t kHeldBack = 1 << 16;
 // A compressed file of a few MB must not be able to fill the memory of the machine.
 constexpr uint64_t kMaxInflated = uint64_t{4} << 30;
@@ -65,7 +65,7 @@ class GzipSource final : public Source {
     stream_.avail_in = static_cast<uInt>(raw_->read(input_.data.get(), input_.size));
   }
 
-  // A gzip file may be several compressed parts, one behind the other.
+  // A gzip file may consist of several compressed members, one behind the other.
   void next_member() {
     if (stream_.avail_in == 0) refill();
     ended_ = stream_.avail_in == 0;

@@ -5,7 +5,7 @@
 #include <csetjmp>
 #include <cstdio>
 #include <cstring>
-// They want <cstdio> before them.
+// These headers need <cstdio> before them.
 #include <jerror.h>
 #include <jpeglib.h>
 
@@ -50,9 +50,10 @@ Image decode_png(std::span<const uint8_t> file, const std::string& name, int cha
   return image;
 }
 
-// libjpeg reports through these; an error jumps out of the library, which knows no exceptions.
+// libjpeg reports errors here. An error leaves the library by longjmp, because libjpeg is written
+// in C.
 struct JpegErrors {
-  jpeg_error_mgr manager;  // first: libjpeg gives a pointer to it
+  jpeg_error_mgr manager;  // must be first, because libjpeg passes a pointer to it
   std::jmp_buf escape;
   char message[JMSG_LENGTH_MAX];
 };
@@ -63,13 +64,13 @@ void jpeg_failed(j_common_ptr info) {
   std::longjmp(errors->escape, 1);
 }
 
-// Of data that is damaged libjpeg only warns, and makes up the rest. Bytes between the parts of a
-// file harm nobody.
+// libjpeg only warns about damaged data and invents the rest, so a warning is an error here. Extra
+// bytes between two segments of a file are harmless and are ignored.
 void jpeg_message(j_common_ptr info, int level) {
   if (level < 0 && info->err->msg_code != JWRN_EXTRANEOUS_DATA) jpeg_failed(info);
 }
 
-// Nothing with a destructor may be made here, where a jump would pass it by.
+// No object with a destructor may be created here, because longjmp would skip the destructor.
 bool read_header(jpeg_decompress_struct& jpeg, JpegErrors& errors, std::span<const uint8_t> file,
                  int channels) {
   if (setjmp(errors.escape) != 0) return false;

@@ -1,4 +1,4 @@
-// PNG and JPEG files.
+// Decoding of PNG and JPEG files.
 #ifndef RUNTIME_DATA_IMAGE_FILE_H_
 #define RUNTIME_DATA_IMAGE_FILE_H_
 
@@ -11,21 +11,24 @@
 
 namespace runtime::data {
 
+// A decoded image, which owns its pixels.
 struct Image {
   ImageSize size;
-  int channels = 0;             // 1: grey, 3: red, green, blue
+  int channels = 0;             // 1: grey; 3: red, green, blue
   std::vector<uint8_t> pixels;  // [height, width, channels]
 };
 
-// More is refused before anything is allocated for it: a small file can claim any size.
+// A file that claims more pixels is refused before anything is allocated, because a small file can
+// claim any size.
 inline constexpr int64_t kMaxPixels = int64_t{1} << 26;
 
-// The format is told by the first bytes. Grey and colour are converted; transparency is put on
-// black. `name`: of the file, for messages. Throws DataError for what is damaged, cut, too large or
-// neither PNG nor JPEG, and where this build has no decoders.
+// Decodes a file, whose format is told by its first bytes, into `channels` channels (1 or 3): grey
+// and colour are converted, and transparent pixels are blended with black. `name` is the file's
+// name, for messages. Throws DataError for a file that is damaged, truncated, too large or neither
+// PNG nor JPEG, and if this build has no decoders.
 Image decode_image(std::span<const uint8_t> file, const std::string& name, int channels);
 
-// Throws DataError where this build has no decoders.
+// Throws DataError if this build has no decoders.
 void require_image_decoders();
 
 }  // namespace runtime::data

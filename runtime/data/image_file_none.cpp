@@ -1,4 +1,4 @@
-// Of a build without libjpeg or libpng.
+// The functions of image_file.h in a build without libjpeg or libpng.
 #include "runtime/data/image_file.h"
 #include "runtime/error.h"
 

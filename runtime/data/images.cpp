@@ -27,7 +27,7 @@ bool is_image(const fs::directory_entry& entry) {
   return (end == ".png" || end == ".jpg" || end == ".jpeg") && entry.is_regular_file();
 }
 
-// Calls visit(entry) for what is in a folder, or below it.
+// Calls visit(entry) for each entry in a folder; with the recursive iterator, also below it.
 template <class Iterator, class Visit>
 void walk(const std::string& folder, const Visit& visit) {
   try {
@@ -48,8 +48,8 @@ std::vector<std::string> class_names(const std::string& folder) {
   return names;
 }
 
-// Classes take turns in proportion to their sizes, so that the last samples, which validation_split
-// takes, hold each class.
+// Lists the files so that classes take turns in proportion to their sizes. The last samples, which
+// validation_split takes, then include each class.
 std::vector<Sample> list_files(const std::string& folder, const std::vector<std::string>& classes) {
   std::vector<std::tuple<double, int32_t, std::string>> order;
   for (const std::string& name : class_names(folder)) {
@@ -113,7 +113,7 @@ class Images final : public Dataset {
   }
 
   static Image read_image(const std::string& path, int channels) {
-    // An image that is not compressed at all is smaller.
+    // Even an uncompressed image of kMaxPixels pixels is smaller.
     constexpr uint64_t kMaxFile = uint64_t{4} * kMaxPixels;
     const std::string bytes = read_text(path, kMaxFile);
     return decode_image({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, path,

@@ -9,8 +9,8 @@
 
 namespace runtime::data {
 
-// A ring of prefetch + 1 batches: the consumer holds one, the thread fills the others. `made` and
-// `given` count batches since the start; batch n lives in slot n % slots.
+// A ring of prefetch + 1 batches: the consumer holds one, and the background thread fills the
+// others. `made` and `given` count batches since the start; batch n is in slot n % slots.
 struct Loader::State {
   State(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options,
         std::pmr::memory_resource* memory)
@@ -32,7 +32,8 @@ struct Loader::State {
 
   Batch& slot(uint64_t number) { return ring[number % ring.size()]; }
 
-  // The background thread. The consumer still holds batch given - 1, whose slot stays untouched.
+  // Runs in the background thread. The consumer still holds batch given - 1, whose slot is not
+  // written to.
   void run() {
     try {
       while (wait_for_slot()) {
@@ -54,7 +55,7 @@ struct Loader::State {
     return !stop;
   }
 
-  // Batches made before a failure are still handed out.
+  // Batches that were made before a failure are still returned.
   const Batch& next_prefetched() {
     std::unique_lock lock(mutex);
     changed.wait(lock, [this] { return failure != nullptr || made > given; });

@@ -1,4 +1,4 @@
-// Data sets whose samples are in memory.
+// Data sets whose samples are in host memory.
 #ifndef RUNTIME_DATA_MEMORY_DATASET_H_
 #define RUNTIME_DATA_MEMORY_DATASET_H_
 
@@ -12,21 +12,24 @@
 
 namespace runtime::data {
 
-// (x - mean) / std per channel, the last dimension; empty: not applied. One number: all channels.
+// Normalisation (x - mean) / std for each channel, which is the last dimension. One number holds
+// for all channels; empty means 0 or 1.
 struct Normalization {
   std::vector<double> mean;
   std::vector<double> std;
 };
 
+// Normalisation of one channel.
 struct ChannelScale {
   float mean = 0, deviation = 1;
   float operator()(float x) const { return (x - mean) / deviation; }
 };
 
-// Of each channel. Throws ConfigurationError.
+// Returns the scale of each channel. Throws ConfigurationError if the numbers do not fit the
+// channels.
 std::vector<ChannelScale> channel_scales(const Normalization& normalization, int64_t channels);
 
-// What both kinds share: targets and description.
+// What ByteDataset and FloatDataset have in common: targets and description.
 class MemoryDataset : public Dataset {
  public:
   const SampleSpec& spec() const override { return spec_; }
@@ -48,8 +51,8 @@ class MemoryDataset : public Dataset {
   Targets targets_;
 };
 
-// Features stay bytes; reading looks every byte up in the table of its channel, so that the result
-// is exactly float(x / 255 - mean) / std and costs no arithmetic.
+// A data set whose features stay bytes. Reading looks each byte up in the table of its channel, so
+// that the result is exactly float(x / 255 - mean) / std without arithmetic at that time.
 class ByteDataset final : public MemoryDataset {
  public:
   ByteDataset(Part part, const Normalization& normalization);
@@ -57,10 +60,10 @@ class ByteDataset final : public MemoryDataset {
 
  private:
   Bytes bytes_;
-  std::vector<std::array<float, 256>> tables_;  // one, or one per channel
+  std::vector<std::array<float, 256>> tables_;  // one table for all channels, or one for each
 };
 
-// Features are float32, normalised at construction.
+// A data set whose features are float32, normalised when it is constructed.
 class FloatDataset final : public MemoryDataset {
  public:
   FloatDataset(Part part, const Normalization& normalization);
@@ -70,10 +73,10 @@ class FloatDataset final : public MemoryDataset {
   std::vector<float> floats_;
 };
 
-// The class that fits the part.
+// Returns the data set of the class that fits the features of `part`.
 std::shared_ptr<const Dataset> make_memory_dataset(Part part, const Normalization& normalization);
 
-// Text "<title>, <size> samples of 28x28x1, 10 classes".
+// Returns "<title>, <size> samples of 28x28x1, 10 classes".
 std::string describe(const std::string& title, int64_t size, const SampleSpec& spec);
 
 }  // namespace runtime::data

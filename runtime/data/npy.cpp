@@ -7,8 +7,8 @@
 namespace runtime::data {
 namespace {
 
-constexpr std::size_t kPrefix = 8;           // magic and version
-constexpr std::size_t kMaxHeader = 1 << 16;  // NumPy's own headers have about 100 bytes
+constexpr std::size_t kPrefix = 8;           // bytes of magic and version
+constexpr std::size_t kMaxHeader = 1 << 16;  // bytes; headers that NumPy writes have about 100
 constexpr std::size_t kMaxRank = 8;
 
 struct TypeName {

@@ -39,7 +39,7 @@ bool any_of(const std::string& wanted, std::initializer_list<const char*> names)
   return std::find(names.begin(), names.end(), wanted) != names.end();
 }
 
-// A key that the format does not read is a misunderstanding, not something to pass over.
+// Refuses keys that the format does not read, because whoever gives them expects an effect.
 void check_unused(const DatasetOptions& options) {
   const std::string& format = options.format;
   const bool folder = format == "cifar10" || (format == "idx" && options.target_path.empty());
@@ -85,7 +85,7 @@ Parts load_two_files(const DatasetOptions& options) {
                                  : load_idx(train, second, options);
 }
 
-// A folder with the four files under MNIST's names.
+// Reads a folder with the four files under MNIST's names.
 Parts load_mnist_folder(const DatasetOptions& options) {
   const FilePair train = mnist_files(options.path, "train");
   const FilePair test = mnist_files(options.path, "t10k");
@@ -103,7 +103,7 @@ Parts load_parts(const DatasetOptions& options) {
   return load_cifar10(options.path, options.validation_split == 0);
 }
 
-// Keras's rule: the training part is what is left of floor(n * (1 - split)).
+// Returns how many samples stay for training: floor(n * (1 - split)), as in Keras.
 int64_t training_samples(int64_t samples, double split) {
   const auto training =
       static_cast<int64_t>(std::floor(static_cast<double>(samples) * (1 - split)));

@@ -9,7 +9,7 @@ namespace {
 
 __extension__ using Uint128 = unsigned __int128;
 
-// 0..bound-1 from 64 random bits (Lemire, "Fast Random Integer Generation in an Interval", 2019,
+// Maps 64 random bits to 0..bound-1 (Lemire, "Fast Random Integer Generation in an Interval", 2019,
 // without the rejection step: the bias is below bound / 2^64).
 uint64_t scale_to(uint64_t random, uint64_t bound) {
   return static_cast<uint64_t>((static_cast<Uint128>(random) * bound) >> 64);
@@ -22,7 +22,7 @@ void fill_epoch_order(std::span<int64_t> order, bool shuffle, uint64_t seed, int
   if (!shuffle) return;
   PhiloxCounter block = {};
   uint64_t drawn = 0;
-  // Fisher-Yates from the back; each Philox block gives two 64-bit draws.
+  // Fisher-Yates shuffle from the back; each Philox block gives two draws of 64 bits.
   for (std::size_t left = order.size(); left > 1; --left, ++drawn) {
     const std::size_t half = drawn % 2;
     if (half == 0) {

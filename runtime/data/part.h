@@ -1,4 +1,4 @@
-// What a file format gives, before normalisation: features and targets of a number of samples.
+// One split of a data set as a file format gives it, before normalisation: features and targets.
 #ifndef RUNTIME_DATA_PART_H_
 #define RUNTIME_DATA_PART_H_
 
@@ -11,7 +11,8 @@
 
 namespace runtime::data {
 
-// One per sample: labels (classes > 0) or `per_sample` values (regression).
+// The targets of all samples: one label for each (classes > 0), or `per_sample` values
+// (regression).
 struct Targets {
   int64_t classes = 0;
   std::vector<int32_t> labels;
@@ -19,25 +20,28 @@ struct Targets {
   std::vector<float> values;
 };
 
-// Features are either bytes, scaled to 0..1 when read, or floats, taken as they are.
+// One split: training or validation. Its features are either bytes, which are scaled to 0..1 when
+// they are read, or floats, which are taken as they are.
 struct Part {
   std::string title;
-  std::vector<int64_t> shape;  // of a sample
+  std::vector<int64_t> shape;  // of one sample
   int64_t samples = 0;
   Bytes bytes;
   std::vector<float> floats;
   Targets targets;
-  int64_t features() const;  // numbers per sample
+  int64_t features() const;  // numbers in one sample
 };
 
-// Makes the features of a part from an array whose first dimension counts samples: [n] one number,
-// [n, f] vectors, [n, h, w] images of one channel, [n, h, w, c] images. Throws DataError.
+// Makes a split with features and no targets from an array whose first dimension counts samples:
+// [n] is one number for each sample, [n, f] are vectors, [n, h, w] images of one channel, [n, h, w,
+// c] images. Throws DataError.
 Part features_of(Array array);
 
-// Throws DataError unless both files have the same number of samples, and at least one.
+// Throws DataError unless both arrays have the same number of samples, and at least one.
 void check_counts(const Array& features, const Array& targets);
 
-// Labels of an array, or its numbers; `classes` 0: from the data.
+// Return the targets of an array as labels or as numbers. If `classes` is 0, the number of classes
+// is taken from the data. Throw DataError.
 Targets classification_targets(const Array& array, int64_t classes);
 Targets regression_targets(const Array& array);
 

@@ -1,6 +1,6 @@
 // Philox4x32-10, the counter-based generator of Salmon et al., "Parallel Random Numbers: As Easy as
-// 1, 2, 3" (SC 2011): the same counter and key give the same four words on every machine and
-// thread.
+// 1, 2, 3" (SC 2011): the same counter and key give the same four numbers on every machine and in
+// every thread.
 #ifndef RUNTIME_DATA_PHILOX_H_
 #define RUNTIME_DATA_PHILOX_H_
 
@@ -9,9 +9,11 @@
 
 namespace runtime::data {
 
+// Counter (or result) and key of the generator, as numbers of 32 bits.
 using PhiloxCounter = std::array<uint32_t, 4>;
 using PhiloxKey = std::array<uint32_t, 2>;
 
+// Returns four random numbers of 32 bits.
 constexpr PhiloxCounter philox4x32(PhiloxCounter counter, PhiloxKey key) {
   constexpr int kRounds = 10;
   constexpr uint64_t kMultiplier0 = 0xD2511F53, kMultiplier1 = 0xCD9E8D57;
@@ -28,8 +30,8 @@ constexpr PhiloxCounter philox4x32(PhiloxCounter counter, PhiloxKey key) {
   return counter;
 }
 
-// What the random numbers of a seed are for: the last counter word, so that two uses of one seed
-// never share numbers.
+// What the random numbers of a seed are used for. It is the last number of the counter, so that two
+// uses of one seed never draw the same numbers.
 enum class RandomUse : uint32_t {
   kShuffle = 1,
   kSyntheticPool = 2,
@@ -38,7 +40,8 @@ enum class RandomUse : uint32_t {
   kGeneration = 5
 };
 
-// Block `block` of the numbers that `seed` gives for `use` and `sub` (an epoch, a sample...).
+// Returns block `block` of the random numbers that `seed` gives for `use` and `sub`, for example an
+// epoch or a sample.
 constexpr PhiloxCounter random_block(uint64_t seed, RandomUse use, uint32_t sub, uint64_t block) {
   return philox4x32({static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32), sub,
                      static_cast<uint32_t>(use)},

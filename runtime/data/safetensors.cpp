@@ -15,7 +15,7 @@ namespace runtime::data {
 namespace {
 
 constexpr char kMetadata[] = "__metadata__";
-// The limit of the safetensors library; a header of this size names a million tensors.
+// The limit of the safetensors library, in bytes; a header of this size names a million tensors.
 constexpr uint64_t kMaxHeader = 100'000'000;
 
 uint64_t read_header_size(Source& source) {
@@ -71,7 +71,8 @@ void check_tensor(const std::string& path, const Named& named) {
                   std::to_string(size) + " for its shape");
 }
 
-// Wide types first, then by name, as the safetensors library does: every tensor is aligned.
+// Returns the tensors with wide types first, then by name, as the safetensors library does. Every
+// tensor is then aligned.
 std::vector<const Named*> file_order(const std::string& path, const TensorFile& file) {
   std::vector<const Named*> order;
   for (const Named& named : file.tensors) {
@@ -84,7 +85,8 @@ std::vector<const Named*> file_order(const std::string& path, const TensorFile& 
   return order;
 }
 
-// The checksum's digits are zeros; what the file has under the checksum's names is replaced.
+// Returns the header with zeros for the checksum's digits. Metadata that the caller gave under the
+// checksum's keys are replaced.
 std::string header_text(const std::string& path, const TensorFile& file,
                         const std::vector<const Named*>& order) {
   nlohmann::ordered_json header = nlohmann::ordered_json::object();

@@ -1,4 +1,5 @@
-// Reading and writing safetensors files (little-endian u64 header size, JSON header, raw tensors).
+// Reading and writing of safetensors files (little-endian u64 header size, JSON header, raw
+// tensors).
 #ifndef RUNTIME_DATA_SAFETENSORS_H_
 #define RUNTIME_DATA_SAFETENSORS_H_
 
@@ -11,26 +12,28 @@
 
 namespace runtime::data {
 
+// A dense tensor in host memory that it owns.
 struct HostTensor {
   rt_dtype dtype = RT_FLOAT32;
   std::vector<int64_t> dims;  // row-major
   std::vector<std::byte> bytes;
 };
 
-// By name, in the order of names.
+// The contents of a file; tensors are in the order of their names.
 struct TensorFile {
   std::map<std::string, HostTensor> tensors;
   std::map<std::string, std::string> metadata;
 };
 
-// Throws DataError naming file, offset, expected and actual; never allocates more than the size of
-// the file. Overlaps, gaps, offsets out of range, duplicate names and unknown types are refused.
+// Reads a whole file. Throws DataError that names file, offset, expected and actual value;
+// overlaps, gaps, offsets out of range, duplicate names and unknown types are refused. Never
+// allocates more than the size of the file.
 TensorFile read_safetensors(const std::string& path);
-// The same from memory; `name` is used in messages.
+// Reads the same from memory; `name` is used in messages.
 TensorFile parse_safetensors(const std::byte* data, std::size_t size, const std::string& name);
 
-// Written to a temporary file beside it, fsynced and renamed: the old or the new file, never a
-// mixture.
+// Writes to a temporary file beside `path`, which is synced and renamed, so that `path` is the old
+// or the new file and never a mixture. Throws DataError.
 void write_safetensors(const std::string& path, const TensorFile& file);
 
 }  // namespace runtime::data

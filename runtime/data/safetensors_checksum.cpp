@@ -17,8 +17,8 @@ constexpr char kKind[] = "crc32:";
 constexpr char kBlank[] = "crc32:00000000";
 constexpr std::size_t kDigits = 8;
 
-// As we write it. Within a text JSON has a backslash before each quote, so it is found nowhere
-// else.
+// Finds the digits in a header that this runtime has written. JSON has a backslash before each
+// quote inside a string, so the key is found nowhere else.
 std::size_t place_of_digits(const std::string& header) {
   const std::string begin = std::string("\"") + kKey + "\":\"" + kKind;
   const std::size_t at = header.find(begin);
@@ -48,7 +48,7 @@ Checksum::Checksum(const std::string& header) : crc_(crc32_z(0, nullptr, 0)) {
 }
 
 void Checksum::add(const void* data, std::size_t size) {
-  // zlib takes a null pointer as the wish for a first value.
+  // zlib takes a null pointer as the request for an initial value.
   if (size > 0) crc_ = crc32_z(crc_, static_cast<const Bytef*>(data), size);
 }
 

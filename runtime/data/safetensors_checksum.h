@@ -1,5 +1,5 @@
-// The checksum that our safetensors files carry in their metadata: a damaged byte, in the header or
-// in the data, is found when the file is read.
+// The checksum in the metadata of the safetensors files that this runtime writes: reading finds a
+// damaged byte in the header or in the data.
 #ifndef RUNTIME_DATA_SAFETENSORS_CHECKSUM_H_
 #define RUNTIME_DATA_SAFETENSORS_CHECKSUM_H_
 
@@ -12,21 +12,22 @@
 
 namespace runtime::data {
 
+// bytes of the length of the header, with which a file begins
 inline constexpr std::size_t kLengthSize = 8;
-// The size of the header, little-endian, as the file begins.
+// Returns the size of the header as the file begins with it, little-endian.
 std::array<uint8_t, kLengthSize> length_bytes(uint64_t header_size);
 
 // CRC-32 (that of gzip and PNG) of the whole file, with zeros in place of its own digits:
 //   "runtime.checksum": "crc32:1c291ca3", "runtime.checksum_of": "file with zeros for the digits"
-// The second key is there for a single damaged byte that makes the first one unrecognisable.
+// The second key is there because a single damaged byte can make the first one unrecognisable.
 class Checksum {
  public:
-  // Begins with the length and the header, whose digits are zeros.
+  // Begins with the length and the header, whose digits must be zeros.
   explicit Checksum(const std::string& header);
   void add(const void* data, std::size_t size);
-  // Puts the digits in their place in the header.
+  // Writes the digits into their place in the header.
   void write_into(std::string& header) const;
-  // Throws DataError with both if it is not the one that the file's header has.
+  // Throws DataError with both checksums if this one is not the one in the file's header.
   void check(const std::string& file) const;
 
  private:
@@ -34,14 +35,16 @@ class Checksum {
                                                    std::string header, const std::string& file);
   std::string text() const;
 
-  unsigned long crc_;  // zlib's type
+  unsigned long crc_;  // type of zlib's checksums
   std::string expected_;
 };
 
+// Adds both keys with zeros for the digits.
 void add_blank_checksum(std::map<std::string, std::string>& metadata);
 
-// Takes the checksum's keys out of the metadata of a file that is read. nullopt: the file has none,
-// because another program has written it. Throws DataError for one that is no checksum of ours.
+// Takes the keys of the checksum out of the metadata of a file that is read. Returns nothing if the
+// file has none because another program has written it. Throws DataError if the value is not a
+// checksum of this kind.
 std::optional<Checksum> expected_checksum(std::map<std::string, std::string>& metadata,
                                           std::string header, const std::string& file);
 

@@ -15,14 +15,14 @@ struct TypeName {
   rt_dtype dtype;
   uint64_t size;
 };
-// The first name of a type is the one written. BOOL is one byte per element, 0 or 1.
+// The first name of a type is the one that is written. BOOL is one byte for each element, 0 or 1.
 constexpr TypeName kTypes[] = {
     {"F64", RT_FLOAT64, 8},   {"F32", RT_FLOAT32, 4}, {"F16", RT_FLOAT16, 2},
     {"BF16", RT_BFLOAT16, 2}, {"I64", RT_INT64, 8},   {"I32", RT_INT32, 4},
     {"I8", RT_INT8, 1},       {"U8", RT_UINT8, 1},    {"BOOL", RT_UINT8, 1}};
 
-// Reads the header event by event: no tree is built, so nesting costs nothing and a key that is
-// there twice is noticed.
+// Reads the header event by event. No tree is built, so nesting costs no memory, and a duplicate
+// key is noticed.
 class Handler : public nlohmann::json_sax<nlohmann::json> {
  public:
   Handler(const std::string& file, uint64_t text_offset) : file_(file), offset_(text_offset) {}
@@ -150,12 +150,12 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
   std::string file_;
   uint64_t offset_;
   TensorHeader header_;
-  std::set<std::string> names_;  // of tensors
+  std::set<std::string> names_;  // of the tensors
   std::set<std::string> fields_;
   TensorEntry entry_;
   std::vector<uint64_t> shape_, offsets_;
   std::string field_;
-  int depth_ = 0;  // of objects
+  int depth_ = 0;  // how many objects enclose the current value
   bool array_ = false;
   bool in_metadata_ = false;
 };

@@ -1,4 +1,4 @@
-// The JSON header of a safetensors file, checked completely before any tensor is read.
+// The JSON header of a safetensors file, which is checked completely before any tensor is read.
 #ifndef RUNTIME_DATA_SAFETENSORS_HEADER_H_
 #define RUNTIME_DATA_SAFETENSORS_HEADER_H_
 
@@ -11,26 +11,30 @@
 
 namespace runtime::data {
 
+// Type, dimensions and place of one tensor.
 struct TensorEntry {
   std::string name;
   rt_dtype dtype = 0;
   std::vector<int64_t> dims;
-  uint64_t begin = 0, end = 0;  // bytes, from the end of the header
+  uint64_t begin = 0, end = 0;  // bytes, counted from the end of the header
 };
 
+// A checked header.
 struct TensorHeader {
-  std::vector<TensorEntry> entries;  // by begin: together they cover the data without gap
+  std::vector<TensorEntry> entries;  // in the order of `begin`; together they cover the data
+                                     // without gaps
   std::map<std::string, std::string> metadata;
 };
 
-// `text_offset`: where the text begins in the file, for messages; `data_size`: bytes behind it.
-// Throws DataError.
+// Parses and checks a header. `text_offset` is the position of the text in the file, for messages;
+// `data_size` is the number of bytes behind the header. Throws DataError.
 TensorHeader parse_tensor_header(const std::string& text, const std::string& file,
                                  uint64_t text_offset, uint64_t data_size);
 
-// Bytes per element; 0 for a type that safetensors does not know.
+// Returns the bytes of one element, or 0 for a type that safetensors does not know.
 uint64_t dtype_size(rt_dtype dtype);
-// "F32"; nullptr for a type that safetensors does not know.
+// Returns the name in the file, for example "F32", or nullptr for a type that safetensors does not
+// know.
 const char* dtype_name(rt_dtype dtype);
 
 }  // namespace runtime::data

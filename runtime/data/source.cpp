@@ -59,7 +59,8 @@ class MemorySource final : public RawSource {
   std::size_t size_;
 };
 
-// A string that grows takes twice what it had. What is compressed tells its length at its end only.
+// Makes room for `wanted` bytes. A string at least doubles when it grows, because the length of a
+// compressed file is unknown before its end; for a plain file the whole length is taken at once.
 void make_room(std::string& text, std::size_t wanted, const Source& source) {
   if (wanted <= text.capacity()) return;
   const bool plain = dynamic_cast<const FileSource*>(&source) != nullptr;
@@ -78,7 +79,8 @@ void make_room(std::string& text, std::size_t wanted, const Source& source) {
 
 }  // namespace
 
-// O_NONBLOCK: opening a pipe must not wait for a writer; it is refused just below.
+// O_NONBLOCK keeps open() from waiting for the writer of a pipe; the constructor then refuses
+// pipes.
 File::File(std::string path)
     : path_(std::move(path)), fd_(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
   if (fd_ < 0) fail_to_open(path_, errno);

@@ -5,7 +5,7 @@
 namespace runtime::data {
 namespace {
 
-// Adds to sums[feature] what `term` makes of every value.
+// Adds term(feature, value) to sums[feature] for each value.
 template <class Term>
 void sum_features(const Part& part, int64_t samples, std::vector<double>& sums, const Term& term) {
   const float* value = part.floats.data();
@@ -27,7 +27,8 @@ void make_floats(Part& part) {
   part.bytes = {};
 }
 
-// Two passes: a sum of squares would cancel where the mean is large.
+// The deviation takes a second pass, because a sum of squares would lose its digits if the mean is
+// large.
 FeatureStatistics measure(const Part& part, int64_t samples) {
   const auto features = static_cast<std::size_t>(part.features());
   FeatureStatistics result{std::vector<double>(features), std::vector<double>(features)};

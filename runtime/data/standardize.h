@@ -1,4 +1,4 @@
-// Mean 0 and deviation 1 per feature, measured on the training part only.
+// Standardisation of features to mean 0 and deviation 1, measured on the training samples only.
 #ifndef RUNTIME_DATA_STANDARDIZE_H_
 #define RUNTIME_DATA_STANDARDIZE_H_
 
@@ -9,16 +9,17 @@
 
 namespace runtime::data {
 
-// One entry per feature of a sample. A feature that never changes has deviation 1.
+// One entry for each feature of a sample. A feature that never changes has deviation 1.
 struct FeatureStatistics {
   std::vector<double> mean;
-  std::vector<double> deviation;  // of the population: divided by n
+  std::vector<double> deviation;  // of the population: the sum of squares is divided by n
 };
 
-// Bytes become floats in 0..1; a part of floats stays.
+// Converts bytes to floats in 0..1; a split that holds floats already stays as it is.
 void make_floats(Part& part);
-// Over the first `samples` samples of a part of floats.
+// Measures the first `samples` samples of a split, which holds floats.
 FeatureStatistics measure(const Part& part, int64_t samples);
+// Normalises the features in place.
 void standardize(Part& part, const FeatureStatistics& statistics);
 
 }  // namespace runtime::data

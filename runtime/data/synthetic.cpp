@@ -9,12 +9,12 @@
 namespace runtime::data {
 namespace {
 
-// Stretches of the pool begin at one of this many places.
+// Number of places in the pool at which the range of a sample may begin.
 constexpr std::size_t kPoolStarts = 1 << 16;
 constexpr int64_t kMaxFeatures = int64_t{1} << 28;
 constexpr float kNoise = 0.5f;
 
-// Numbers of mean 0 and variance 1, uniform.
+// Returns uniform numbers of mean 0 and variance 1.
 std::vector<float> make_pool(uint64_t seed, std::size_t size) {
   const float spread = std::sqrt(12.0f);
   std::vector<float> pool(size);

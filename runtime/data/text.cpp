@@ -1,4 +1,4 @@
-// Samples of language models: texts, files of token ids, generated tokens.
+// Data sets of language models: texts, files of token ids, generated tokens.
 #include <cmath>
 #include <filesystem>
 #include <limits>
@@ -13,9 +13,10 @@
 namespace runtime::data {
 namespace {
 
-// All token ids of the files, which are opened but not cut into samples yet.
+// All token ids of the files, before they are divided into samples.
 struct Text {
-  std::shared_ptr<const Tokens> train, validation;  // validation null: no file of its own
+  std::shared_ptr<const Tokens> train, validation;  // validation is null if it has no file of its
+                                                    // own
   SampleSpec spec;                                  // vocabulary and characters
 };
 

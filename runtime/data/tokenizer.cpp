@@ -42,7 +42,7 @@ class CharacterTokenizer final : public Tokenizer {
   std::string decode(int32_t id) const override { return texts_[static_cast<std::size_t>(id)]; }
 
  private:
-  std::vector<int32_t> ids_;  // by code point; -1: not in the vocabulary
+  std::vector<int32_t> ids_;  // indexed by code point; -1: not in the vocabulary
   std::vector<std::string> texts_;
 };
 
@@ -86,7 +86,7 @@ class NumberTokenizer final : public Tokenizer {
 };
 
 NamedText read_named(const std::filesystem::path& path) {
-  constexpr uint64_t kMaxFile = uint64_t{64} << 20;  // GPT-2's have one MiB
+  constexpr uint64_t kMaxFile = uint64_t{64} << 20;  // bytes; GPT-2's files have about 1 MiB
   return {path.string(), read_text(path.string(), kMaxFile)};
 }
 

@@ -12,8 +12,8 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little);
 
-constexpr int64_t kChunk = 1024;  // tokens that are on their way in a buffer on the stack
-// Windows whose order takes 2 GiB.
+constexpr int64_t kChunk = 1024;  // tokens in a buffer on the stack
+// Number of windows whose order takes 2 GiB.
 constexpr int64_t kMaxWindows = int64_t{1} << 28;
 
 class MemoryTokens final : public Tokens {

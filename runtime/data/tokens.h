@@ -1,4 +1,4 @@
-// Rows of token ids, and the samples of a language model in them.
+// Sequences of token ids, and the samples of a language model in them.
 #ifndef RUNTIME_DATA_TOKENS_H_
 #define RUNTIME_DATA_TOKENS_H_
 
@@ -11,40 +11,44 @@
 
 namespace runtime::data {
 
-// Batches hold ids as float32, which has all integers up to here.
+// Batches hold ids as float32, which represents every integer up to this one.
 inline constexpr int64_t kMaxVocabulary = 1 << 24;
 
-// Immutable; any thread.
+// A sequence of token ids, which is immutable; any thread may read it.
 class Tokens {
  public:
   virtual ~Tokens() = default;
   virtual int64_t size() const = 0;
-  // Ids first..first+count-1, which are within size(). Throws DataError for an id outside the
-  // vocabulary.
+  // Writes the ids first..first+count-1, which are within size(). Throws DataError for an id
+  // outside of the vocabulary.
   virtual void read(int64_t first, int64_t count, int32_t* out) const = 0;
 };
 
+// Returns tokens in host memory.
 std::shared_ptr<const Tokens> make_tokens(std::vector<uint16_t> ids);
-// A file of little-endian uint16 or uint32 (`width` 2 or 4) and nothing else, which stays where it
-// is: a window is read when it is asked for, out of the page cache. (A mapping would do the same,
-// but end the process where the file is cut or cannot be read while it is in use.)
+// Opens a file of little-endian uint16 or uint32 numbers (`width` 2 or 4 bytes) and nothing else.
+// The file stays on disk: a window is read from the page cache when it is asked for. It is not
+// mapped, because a mapped file that is truncated or cannot be read while it is in use would end
+// the process.
 std::shared_ptr<const Tokens> open_token_file(const std::string& path, int width,
                                               int64_t vocabulary);
-// Token 2i is a random one of the vocabulary, token 2i + 1 its successor.
+// Returns generated tokens: token 2i is a random one of the vocabulary, and token 2i + 1 is its
+// successor.
 std::shared_ptr<const Tokens> make_synthetic_tokens(int64_t size, int64_t vocabulary,
                                                     uint64_t seed);
-// The largest id plus one; reads everything.
+// Returns the largest id plus one; reads all tokens.
 int64_t count_vocabulary(const Tokens& tokens);
 
+// Which windows of a sequence are samples.
 struct Windows {
-  int64_t begin = 0, end = 0;  // tokens that samples may have
-  int64_t context = 0;         // tokens of a sample
-  int64_t stride = 0;          // between their beginnings
+  int64_t begin = 0, end = 0;  // range of the tokens that samples may contain
+  int64_t context = 0;         // tokens of one sample
+  int64_t stride = 0;          // tokens from the beginning of one window to that of the next
 };
 
-// A sample is a window, its labels the token after each one of it. `spec` has vocabulary (classes)
-// and characters. Throws DataError where there is no window, or more than an order of them can be
-// kept for.
+// Makes a data set whose samples are windows; the labels of a sample are the tokens that follow
+// each of its tokens. `spec` gives the vocabulary (as classes) and the characters. Throws DataError
+// if there is no window, or more windows than their order can be stored for.
 std::shared_ptr<const Dataset> make_token_dataset(std::shared_ptr<const Tokens> tokens,
                                                   const Windows& windows, SampleSpec spec,
                                                   const std::string& title);

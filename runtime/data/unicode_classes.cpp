@@ -1,5 +1,6 @@
-// Letters and numbers of Unicode 14.0.0 as alternating counts of code points outside and inside the
-// class, from U+0000 on; made from the general categories in Python's unicodedata.
+// The letters and numbers of Unicode 14.0.0 as alternating counts of code points outside and inside
+// the class, from U+0000 on. The counts were made from the general categories in Python's
+// unicodedata.
 #include <algorithm>
 #include <cstdint>
 #include <span>
@@ -75,8 +76,8 @@ constexpr int32_t kNumbers[] = {
     791, 59, 1, 3, 1, 4, 76, 45, 1, 15, 962, 13, 2787, 10};
 // clang-format on
 
-// Where runs begin and end: a code point is in the class when an odd number of bounds is not above
-// it.
+// Returns the code points at which runs begin and end. A code point is in the class if the number
+// of bounds that are not above it is odd.
 std::vector<char32_t> bounds_of(std::span<const int32_t> counts) {
   std::vector<char32_t> bounds;
   char32_t at = 0;

@@ -11,7 +11,7 @@ char32_t next_code_point(std::string_view text, std::size_t& at, const std::stri
   const uint8_t first = byte(at);
   if (first < 0x80) return text[at++];
   const std::size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-  // The smallest code point that needs so many bytes.
+  // The smallest code point that needs the number of bytes that is the index.
   constexpr char32_t kSmallest[] = {0, 0, 0x80, 0x800, 0x10000};
   bool valid = first >= 0xC2 && first <= 0xF4 && at + length <= text.size();
   char32_t code_point = first & (0x7F >> length);

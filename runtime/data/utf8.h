@@ -1,4 +1,4 @@
-// Unicode text as UTF-8 (RFC 3629), and the classes of characters that splitting text needs.
+// Unicode text as UTF-8 (RFC 3629), and the character classes by which GPT-2's pattern splits text.
 #ifndef RUNTIME_DATA_UTF8_H_
 #define RUNTIME_DATA_UTF8_H_
 
@@ -8,15 +8,17 @@
 
 namespace runtime::data {
 
-constexpr char32_t kMaxCodePoint = 0x10FFFF;
+constexpr char32_t kMaxCodePoint = 0x10FFFF;  // the largest code point of Unicode
 
-// The code point that begins at byte `at`, which moves behind it. Throws DataError
-// "<name>: at byte <at>: ..." for what is no UTF-8: cut, overlong, surrogates, above U+10FFFF.
+// Returns the code point that begins at byte `at`, and moves `at` behind it. Throws DataError
+// "<name>: at byte <at>: ..." for bytes that are not UTF-8: truncated or overlong sequences,
+// surrogates, and numbers above U+10FFFF.
 char32_t next_code_point(std::string_view text, std::size_t& at, const std::string& name);
+// Appends the UTF-8 bytes of a code point.
 void append_utf8(std::string& text, char32_t code_point);
 
-// Letter: the general categories Lu, Ll, Lt, Lm, Lo; number: Nd, Nl, No (both of Unicode 14);
-// space: the property White_Space.
+// Letters are the general categories Lu, Ll, Lt, Lm and Lo, numbers are Nd, Nl and No (Unicode 14);
+// spaces have the property White_Space.
 enum class CharacterClass { kOther, kSpace, kLetter, kNumber };
 CharacterClass classify(char32_t code_point);
 

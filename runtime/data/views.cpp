@@ -35,8 +35,8 @@ class RangeView final : public Dataset {
   int64_t begin_, size_;
 };
 
-// Buffers for one sample of the base; every reading thread takes one and puts it back, so that
-// after the first reads nothing is allocated.
+// Buffers for one sample of the base data set. Each reading thread takes one and returns it, so
+// that nothing is allocated after the first reads.
 class BufferPool {
  public:
   using Buffer = std::unique_ptr<float[]>;

@@ -1,4 +1,4 @@
-// Data sets made from another one: a range of its samples, its images at another size.
+// Data sets made from another one: a range of its samples, or its images at another size.
 #ifndef RUNTIME_DATA_VIEWS_H_
 #define RUNTIME_DATA_VIEWS_H_
 
@@ -9,12 +9,13 @@
 
 namespace runtime::data {
 
-// Samples begin..end-1 of `base`. Throws DataError for an empty range or one outside the data set.
+// Returns the samples begin..end-1 of `base`. Throws DataError for an empty range or one outside of
+// the data set.
 std::shared_ptr<const Dataset> range_of(std::shared_ptr<const Dataset> base, int64_t begin,
                                         int64_t end);
 
-// Images at another size at every read; see Bilinear. Throws DataError when the samples are not
-// images.
+// Returns the images of `base`, resized each time they are read; see Bilinear. Throws DataError if
+// the samples are not images.
 std::shared_ptr<const Dataset> resized(std::shared_ptr<const Dataset> base, ImageSize size,
                                        int64_t shorter = 0);
 

@@ -1,4 +1,4 @@
-// Data sets that are known by name: where their files may lie and what to do when they are missing.
+// Data sets that are known by name: where their files may be and what to do if they are missing.
 #include <algorithm>
 #include <filesystem>
 
@@ -14,8 +14,8 @@ struct WellKnown {
   const char* name;
   const char* format;
   std::vector<std::string> folders;  // below a folder of the search path
-  const char* file;                  // one of its files
-  int64_t classes;                   // 0: from the data
+  const char* file;                  // one of its files, by which a folder is recognised
+  int64_t classes;                   // 0: taken from the data
   const char* remedy;
 };
 
@@ -50,7 +50,7 @@ const std::vector<WellKnown>& well_known() {
 }
 
 bool holds(const fs::path& folder, const WellKnown& set) {
-  std::error_code ignored;  // a folder that cannot be read is one without the file
+  std::error_code ignored;  // a folder that cannot be read counts as one without the file
   return fs::exists(folder / set.file, ignored) ||
          fs::exists(folder / (std::string(set.file) + ".gz"), ignored);
 }
@@ -60,7 +60,7 @@ bool is_folder(const fs::path& path) {
   return fs::is_directory(path, ignored);
 }
 
-// A folder of the search path that is itself called like the data set counts as well.
+// A folder of the search path counts as well if it has one of the data set's own names.
 bool is_named(const fs::path& folder, const WellKnown& set) {
   return std::find(set.folders.begin(), set.folders.end(), folder.filename().string()) !=
          set.folders.end();

@@ -35,10 +35,11 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
   return list;
 }
 
-// What happens between fork and exec; async-signal-safe functions only. Returns with errno.
+// Runs in the child between fork and exec, so it calls async-signal-safe functions only. Returns
+// only on failure, with errno set.
 void become(const ChildSpec& spec, pid_t launcher, int out, int err, char* const* arguments,
             char* const* environment) {
-  // The launcher may have died before the request.
+  // The launcher may have died before this call, and the signal would then never be sent.
   if (prctl(PR_SET_PDEATHSIG, spec.end_signal) != 0 || getppid() != launcher) _exit(1);
   setpgid(0, 0);
   sigset_t none;
@@ -51,7 +52,7 @@ void become(const ChildSpec& spec, pid_t launcher, int out, int err, char* const
   execvpe(spec.program.c_str(), arguments, environment);
 }
 
-// The errno that the child has written before it ended, 0 if it became the program.
+// Returns the errno that the child has written before it ended, or 0 if it became the program.
 int exec_error(const FileDescriptor& pipe) {
   int error = 0;
   ssize_t bytes = 0;

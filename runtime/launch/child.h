@@ -11,7 +11,7 @@
 
 namespace runtime::launch {
 
-// Owns a file descriptor; -1 is none.
+// Owns a file descriptor and closes it; -1 means none.
 class FileDescriptor {
  public:
   explicit FileDescriptor(int fd = -1) : fd_(fd) {}
@@ -28,32 +28,35 @@ class FileDescriptor {
   int fd_;
 };
 
+// What start() needs to know about a process.
 struct ChildSpec {
-  std::string name;                    // for messages: "rank 2"
-  int rank = -1;                       // -1: it is none, but starts them
-  std::string program;                 // a path, or a name that is looked for in PATH
-  std::vector<std::string> arguments;  // with the program's name as the first
-  std::vector<std::string> environment;
-  std::string remedy;  // what the user can do if it cannot be started
-  // Without a pipe it writes where this process writes.
+  std::string name;                      // for messages: "rank 2"
+  int rank = -1;                         // -1: not a rank but a launcher of ranks
+  std::string program;                   // a path, or a name that is searched for in PATH
+  std::vector<std::string> arguments;    // the first one is the program's name
+  std::vector<std::string> environment;  // "NAME=value", all variables of the process
+  std::string remedy;                    // what the user can do if it cannot be started
+  // Without a pipe the process inherits the output of this process.
   bool pipe_out = true, pipe_err = true;
-  std::string out_prefix, err_prefix;
-  // What ends it at once, also when this process dies: SIGTERM for a launcher of other processes.
+  std::string out_prefix, err_prefix;  // precede each line of its output
+  // The signal that ends the process at once; the kernel also sends it when this process dies. It
+  // is SIGTERM for a launcher of other processes.
   int end_signal = SIGKILL;
 };
 
+// A process that was started. It runs on when this object is destroyed.
 struct Child {
   std::string name;
   int rank = -1;
   pid_t pid = -1;
   int end_signal = SIGKILL;
-  FileDescriptor out, err;  // the reading ends, non-blocking; none without pipes
-  bool given_up = false;    // killed by the launcher: how it ends says nothing
+  FileDescriptor out, err;  // the reading ends, non-blocking; -1 without pipes
+  bool given_up = false;    // killed by the launcher, so its exit status says nothing
 };
 
-// Starts the program in a process group of its own, with /dev/null as its input and no signal
-// blocked. It gets its end_signal when the calling *thread* ends. ConfigurationError if there is no
-// such program, CommunicationError if the system refuses processes or pipes.
+// Starts the program in a process group of its own, with /dev/null as input and no signal blocked.
+// The kernel sends it end_signal when the calling *thread* ends. Throws ConfigurationError if there
+// is no such program and CommunicationError if the system refuses processes or pipes.
 Child start(const ChildSpec& spec);
 
 }  // namespace runtime::launch

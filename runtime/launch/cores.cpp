@@ -14,7 +14,7 @@ namespace runtime::launch {
 
 namespace {
 
-// A machine with more logical processors than CPU_SETSIZE (1024) is used up to there.
+// On a machine with more than CPU_SETSIZE (1024) logical processors, the others are not used.
 std::vector<int> processors_of(pid_t process) {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -25,7 +25,8 @@ std::vector<int> processors_of(pid_t process) {
   return list;
 }
 
-// The hardware threads of the core of a processor, "0,32"; its own number where that is not told.
+// Returns the hardware threads of the core that a processor belongs to, "0,32", or the processor's
+// own number if the system does not report them.
 std::string siblings(int processor) {
   const std::string number = std::to_string(processor);
   std::ifstream file("/sys/devices/system/cpu/cpu" + number + "/topology/thread_siblings_list");
@@ -33,8 +34,8 @@ std::string siblings(int processor) {
   return std::getline(file, list) ? list : number;
 }
 
-// Launchers that bind put each rank into a process group of its own; what is in that group above us
-// is a script around this program.
+// Launchers that bind put each rank into a process group of its own. A parent in the same group is
+// therefore a script around this program, not the launcher.
 pid_t launcher_of_this_process() {
   pid_t process = getppid();
   while (process > 1 && getpgid(process) == getpgrp()) process = parent_of(process);
@@ -50,7 +51,7 @@ int count(const Cores& cores, size_t begin, size_t end) {
 }  // namespace
 
 Cores allowed_cores() {
-  std::map<std::string, size_t> index;  // siblings -> position in the result
+  std::map<std::string, size_t> index;  // siblings -> index into `cores`
   Cores cores;
   for (const int processor : processors_of(0)) {
     const auto [place, is_new] = index.emplace(siblings(processor), cores.size());

@@ -1,5 +1,4 @@
-// Which cores a rank computes on, so that the ranks of one machine do not take them from each
-// other.
+// Which cores a rank computes on, so that the ranks of one machine do not compete for them.
 #ifndef RUNTIME_LAUNCH_CORES_H_
 #define RUNTIME_LAUNCH_CORES_H_
 
@@ -9,32 +8,35 @@
 
 namespace runtime::launch {
 
-// Numbers of the logical processors, one list for each physical core: hardware threads of a core
-// stay together.
+// Numbers of logical processors, one list for each physical core, so that the hardware threads of a
+// core stay together.
 using Cores = std::vector<std::vector<int>>;
 
+// The cores of one rank.
 struct CoreShare {
-  int threads = 1;              // the same for every rank, also where cores do not divide evenly
-  std::vector<int> processors;  // logical processors to run on; empty: as the system likes
+  int threads = 1;              // the same for every rank, even if cores do not divide evenly
+  std::vector<int> processors;  // logical processors to run on; empty: the system chooses
 };
 
-// What the calling thread may run on, by physical core.
+// Returns the processors that the calling thread may run on, by physical core.
 Cores allowed_cores();
 
-// Contiguous parts of equal size; what is left over widens parts without adding a thread. More
-// ranks than physical cores: they share all of them, with one thread each.
+// Divides `cores` into contiguous ranges of equal size and returns that of `local_rank`. Cores that
+// are left over widen some ranges without adding a thread. If there are more ranks than physical
+// cores, all ranks may run on all cores, with one thread each.
 CoreShare share_of(const Cores& cores, int local_rank, int local_size);
 
-// The share of a rank that an outer launcher has bound to `cores` out of `launcher_processors`
-// (mpirun --bind-to socket, srun --cpu-bind): it stays there. Fewer such domains than ranks: ranks
-// share theirs evenly, as launchers map them, and the system places their threads in it.
+// Returns the cores of a rank that an outer launcher has bound to `cores` out of
+// `launcher_processors` (mpirun --bind-to socket, srun --cpu-bind); the binding stays. If there are
+// fewer such sets of cores than ranks, the ranks are assumed to be spread evenly over them, as
+// launchers do, and the system places the threads in each set.
 CoreShare share_of_bound(const Cores& cores, int launcher_processors, int local_size);
 
-// The share of a process that is a rank.
+// Returns the cores of this process, which is a rank.
 CoreShare share_of(const RankEnvironment& rank);
 
-// Pins the calling thread; threads that it makes later inherit that. A system that refuses changes
-// nothing: a share is about speed only.
+// Pins the calling thread; threads that it makes later inherit this. It is no error if the system
+// refuses, because pinning affects only speed.
 void apply(const CoreShare& share);
 
 }  // namespace runtime::launch

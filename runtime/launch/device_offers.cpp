@@ -18,7 +18,7 @@ std::string device_offer(const config::Config& config, const plugins::host::Regi
   try {
     device = train::choose_device(config, registry, local_rank, nullptr);
   } catch (const std::exception&) {
-    return "";  // who opens the device says why
+    return "";  // the error is reported when the device is opened
   }
   char machine[256] = "";
   ::gethostname(machine, sizeof(machine) - 1);

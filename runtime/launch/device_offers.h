@@ -1,5 +1,5 @@
-// comm.backend = "auto" where ranks compute on devices whose memory a communicator reads: NCCL for
-// those of cuda. All ranks must come to the same answer, also where they see different machines.
+// comm.backend = "auto" for ranks whose communicator reads the memory of their devices, for example
+// NCCL for cuda. All ranks must come to the same result, even if they run on different machines.
 #ifndef RUNTIME_LAUNCH_DEVICE_OFFERS_H_
 #define RUNTIME_LAUNCH_DEVICE_OFFERS_H_
 
@@ -12,16 +12,18 @@
 
 namespace runtime::launch {
 
-// What a rank on this machine could use: "nccl <machine> <device>"; "" if there is no such
-// communicator for its device, or the job has to send host memory too.
+// Returns what a rank on this machine could use, "nccl <machine> <device>". Returns "" if no such
+// communicator exists for its device, or if the job must send host memory too.
 std::string device_offer(const config::Config& config, const plugins::host::Registry& registry,
                          int local_rank, int world_size);
 
-// The communicator that all can use, each on a device of its own; "" if there is none.
+// Returns the communication plugin that all ranks can use, each on a device of its own, or "" if
+// there is none.
 std::string common_offer(const std::vector<std::string>& offers);
 
-// The device of a rank, opened, if the communicators of `plugin` read its memory; nullptr: they
-// get host memory. `choice`: as train::open_device.
+// Opens and returns the device of a rank if the communicators of `plugin` read its memory;
+// otherwise returns nullptr, and they are given host memory. `choice` is as for train::open_device.
+// Throws what opening a device throws.
 std::shared_ptr<plugins::host::Device> open_device_for(const plugins::host::Plugin& plugin,
                                                        const config::Config& config,
                                                        const plugins::host::Registry& registry,

@@ -12,7 +12,8 @@ namespace runtime::launch {
 
 namespace {
 
-// A row counts when `marker` is set; then `rank` and `world_size` must be.
+// The variables of one launcher. They are used if `marker` is set; then `rank` and `world_size`
+// must be set too.
 struct Launcher {
   const char* name;
   const char* marker;
@@ -24,8 +25,9 @@ struct Launcher {
   bool binds;
 };
 
-// Documented by the launchers: mpirun(1) of Open MPI 4.1, Hydra's wiki, srun(1), torchrun's manual,
-// the PMIx standard. SLURM_STEP_NUM_TASKS, not SLURM_NTASKS: a batch script has the latter too.
+// The launchers document these variables: mpirun(1) of Open MPI 4.1, Hydra's wiki, srun(1),
+// torchrun's manual, the PMIx standard. SLURM_STEP_NUM_TASKS is used and not SLURM_NTASKS, because
+// a batch script has the latter too.
 constexpr Launcher kLaunchers[] = {
     {"runtime --nproc", "RUNTIME_RANK", "RUNTIME_RANK", "RUNTIME_WORLD_SIZE", "RUNTIME_LOCAL_RANK",
      "RUNTIME_LOCAL_SIZE", "", false},
@@ -72,7 +74,7 @@ int number(const Launcher& launcher, const GetVariable& get, const char* name, i
   return *value;
 }
 
-// The entry of `node` in "2(x3),1": nodes 0 to 2 have 2, node 3 has 1.
+// Returns the entry of `node` in a list such as "2(x3),1": nodes 0 to 2 have 2, and node 3 has 1.
 std::optional<int> entry_of_node(std::string_view list, int node) {
   while (!list.empty()) {
     const std::string_view item = list.substr(0, list.find(','));

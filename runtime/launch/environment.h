@@ -1,4 +1,5 @@
-// Which rank of which job this process is, as the program that started it says in variables.
+// Which rank of which job this process is, according to the environment variables that its launcher
+// has set.
 #ifndef RUNTIME_LAUNCH_ENVIRONMENT_H_
 #define RUNTIME_LAUNCH_ENVIRONMENT_H_
 
@@ -8,47 +9,51 @@
 
 namespace runtime::launch {
 
+// The place of a rank in its job.
 struct RankEnvironment {
   int rank = 0;
   int world_size = 1;
-  int local_rank = 0;  // among the ranks of this job on this machine
-  int local_size = 1;
-  std::string source;           // "Open MPI's mpirun", "" when nothing started us as a rank
-  bool launcher_binds = false;  // the launcher is one that may give each rank its cores
-  std::string marker = {};      // the variable that tells of `source`
+  int local_rank = 0;           // among the ranks of this job on this machine
+  int local_size = 1;           // ranks of this job on this machine
+  std::string source;           // "Open MPI's mpirun"; "": not started as a rank
+  bool launcher_binds = false;  // the launcher may bind each rank to cores
+  std::string marker = {};      // the variable by which `source` was recognised
 };
 
 inline constexpr const char* kOpenMpi = "Open MPI's mpirun";  // RankEnvironment::source
 
-// As std::getenv: nullptr for a variable that is not set.
+// Like std::getenv: nullptr for a variable that is not set.
 using GetVariable = std::function<const char*(const char*)>;
 
-// Reads the first of these that is there; an inner launcher comes before an outer one that leaves
-// its variables behind:
-//   our own launcher, torchrun (torch elastic), Open MPI, MPICH and relatives (Hydra), Slurm
-//   (inside an srun step only: a batch script or an salloc shell is one rank), another PMI
+// Reads the variables of the first launcher in this list that has set its own; an inner launcher
+// precedes an outer one whose variables are inherited:
+//   the launcher of this program, torchrun (torch elastic), Open MPI, MPICH and relatives (Hydra),
+//   Slurm (inside an srun step only: a batch script or an salloc shell is one rank), another PMI
 //   launcher, PMIx alone (the number of ranks is RUNTIME_WORLD_SIZE), RANK and WORLD_SIZE set by
 //   hand or by a Kubernetes operator.
-// Without variables about this machine a rank is alone on it. Nothing set: one rank.
-// ConfigurationError names a variable that is missing, no number or out of range.
+// Without variables about this machine, a rank is alone on it. Without any variable there is one
+// rank. Throws ConfigurationError that names a variable that is missing, not a number or out of
+// range.
 RankEnvironment detect(const GetVariable& get);
-RankEnvironment detect();  // of this process
+RankEnvironment detect();  // with the environment of this process
 
-// `asked`: launch.ranks, or --nproc. It agrees with every environment if it is 1, and with any if
-// nothing has started this process as a rank; else it must be the number of ranks there are.
-// ConfigurationError names both.
+// Throws ConfigurationError if `asked` (launch.ranks or --nproc) contradicts the environment; the
+// message names both. 1 agrees with every environment, and every number agrees if no launcher has
+// started this process as a rank. Otherwise `asked` must be the world size.
 void check_asked_ranks(int asked, const RankEnvironment& found);
 
-// The variables from which detect() reads `rank` again.
+// Returns the variables from which detect() reads `rank` again.
 std::map<std::string, std::string> variables_of(const RankEnvironment& rank);
 
-// "file:<folder>" of the launcher's: where ranks on this machine find each other.
+// Set by the launcher of this program: "file:<folder>", in which ranks on this machine find each
+// other.
 inline constexpr const char* kRendezvousVariable = "RUNTIME_RENDEZVOUS";
-// The variable that our launcher sets for its ranks: the same text in all attempts to run the job,
-// and in no other job.
+// Set by the launcher of this program for its ranks. The value is the same in all attempts to run a
+// job and differs between jobs.
 inline constexpr const char* kLaunchVariable = "RUNTIME_LAUNCH";
-// Set for mpiexec's ranks: how many there must be. If mpiexec's variables say otherwise, or are of
-// a kind that detect() does not know, every rank would take itself for a job of its own.
+// Set for the ranks of mpiexec: the number of ranks that must exist. Without this check, every rank
+// would take itself for a job of its own if mpiexec's variables were of a kind that detect() does
+// not know.
 inline constexpr const char* kExpectedVariable = "RUNTIME_EXPECTED_RANKS";
 
 }  // namespace runtime::launch

@@ -17,14 +17,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Every file of ours begins so; nothing else in the folder is touched.
+// All files of a store begin with this; nothing else in the folder is touched.
 constexpr const char* kBegin = "rt-store.";
-// File systems take names of 255 bytes.
+// File systems allow names of 255 bytes.
 constexpr std::size_t kLongestName = 255;
-// No rendezvous lasts so long, and clocks of hosts differ by less.
+// No rendezvous lasts this long, and the clocks of hosts differ by less.
 constexpr auto kOld = std::chrono::hours(24);
 
-// Letters, digits and '-' stay; other bytes become "_2f".
+// Keeps letters, digits and '-'; other bytes become "_2f".
 std::string encoded(const std::string& key) {
   static constexpr char kDigits[] = "0123456789abcdef";
   std::string text;
@@ -38,7 +38,8 @@ std::string encoded(const std::string& key) {
   return text;
 }
 
-// NFS remembers that a name was not there until the folder is opened again.
+// Opens the folder, because NFS remembers that a file did not exist until its folder is opened
+// again.
 void refresh(const fs::path& folder) {
   const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd >= 0) ::close(fd);
@@ -63,7 +64,7 @@ void FileStore::fail(const std::string& doing, int error, const std::string& rem
                            std::generic_category().message(error) + "; " + remedy);
 }
 
-// Ranks do this at the same time: a file that is gone already is no error.
+// Ranks do this at the same time, so it is no error if a file is gone already.
 void FileStore::remove_old_files() const {
   std::error_code ignored;
   for (fs::directory_iterator entry(folder_, ignored), end; entry != end;
@@ -109,7 +110,7 @@ std::optional<std::string> FileStore::try_get(const std::string& key) {
   refresh(folder_);
   struct stat information = {};
   if (::stat(path.c_str(), &information) != 0) {
-    // ESTALE: another host has just replaced it.
+    // ESTALE means that another host has just replaced the file.
     if (errno == ENOENT && ::access(folder_.c_str(), F_OK) == 0) return std::nullopt;
     if (errno == ESTALE) return std::nullopt;
     fail("reading " + path.string(), errno, "see that the folder is still there and can be read");

@@ -1,4 +1,5 @@
-// A folder as a store: one file a key. The folder may be on a file system that several hosts share.
+// A folder as key-value store, with one file for each key. The folder may be on a file system that
+// several hosts share.
 #ifndef RUNTIME_LAUNCH_FILE_STORE_H_
 #define RUNTIME_LAUNCH_FILE_STORE_H_
 
@@ -9,10 +10,11 @@
 
 namespace runtime::launch {
 
+// Throws as Store does.
 class FileStore : public Store {
  public:
-  // Makes the folder, for this user alone, if there is none. Removes what stores have left in it
-  // more than a day ago.
+  // Makes the folder, for this user alone, if it does not exist. Removes files of stores that are
+  // older than a day.
   explicit FileStore(const std::filesystem::path& folder);
   void set(const std::string& key, const std::string& value) override;
   std::optional<std::string> try_get(const std::string& key) override;
@@ -24,7 +26,7 @@ class FileStore : public Store {
   [[noreturn]] void fail(const std::string& doing, int error, const std::string& remedy) const;
 
   std::filesystem::path folder_;
-  std::string temporary_;  // begin of the names that only this store uses
+  std::string temporary_;  // beginning of the names of this store's temporary files
   std::atomic<unsigned> count_ = 0;
 };
 

@@ -10,7 +10,7 @@ namespace {
 
 using exec::Note;
 
-// "kind exit-code started completed silent", and from the second line on the text.
+// Writes "kind exit-code started completed silent", and the text from the second line on.
 std::string to_text(const Note& note) {
   std::ostringstream text;
   text << static_cast<int>(note.kind) << ' ' << note.exit_code << ' ' << note.position.started
@@ -19,7 +19,7 @@ std::string to_text(const Note& note) {
   return text.str();
 }
 
-// A rank whose note cannot be read has written one, so it is not lost: it counts as told.
+// A rank whose note cannot be read has written one, so it is not lost; its note counts as kTold.
 Note from_text(int rank, const std::string& text) {
   Note note{.rank = rank, .kind = Note::Kind::kTold};
   std::istringstream stream(text);
@@ -64,7 +64,7 @@ std::vector<Note> StoreJobBoard::notes() {
 
 namespace {
 
-// A board with its store.
+// A board that owns its store.
 class LauncherBoard : public StoreJobBoard {
  public:
   LauncherBoard(std::unique_ptr<Store> store, int world_size)

@@ -1,4 +1,4 @@
-// The board of the ranks in the job's key-value store, and the launcher's, where there is one.
+// The board of a job in its key-value store, and the board of the launcher if there is one.
 #ifndef RUNTIME_LAUNCH_JOB_BOARD_H_
 #define RUNTIME_LAUNCH_JOB_BOARD_H_
 
@@ -13,10 +13,10 @@
 
 namespace runtime::launch {
 
-// Notes at "<prefix>board/<rank>", and "<prefix>board/alarm" once one of them is no kDone. `prefix`
-// is new for each attempt to run the job. On `launcher` only the launcher posts, about ranks that
-// have died; what it says of a rank counts, unless the rank itself has said by which error it ends.
-// The store must outlive it.
+// A board whose notes are at "<prefix>board/<rank>"; "<prefix>board/alarm" exists once one of them
+// is not kDone. `prefix` is new for each attempt to run the job. On the board `launcher` only the
+// launcher posts notes, about ranks that have died. Its note about a rank takes precedence, unless
+// the rank itself has named the error that it ends with. The store must outlive the board.
 class StoreJobBoard : public exec::JobBoard {
  public:
   StoreJobBoard(Store& store, int world_size, const std::string& prefix = "",
@@ -39,11 +39,12 @@ class StoreJobBoard : public exec::JobBoard {
   const std::shared_ptr<exec::JobBoard> launcher_;
 };
 
-// The launcher's board in the rendezvous folder that it has made for one attempt.
+// Returns the launcher's board in the rendezvous folder that the launcher has made for one attempt.
 std::shared_ptr<exec::JobBoard> launcher_board(const std::string& folder, int world_size);
 
-// A store that fails, naming the rank, once the launcher knows that one has died or given up: what
-// waits for a key need not wait for a rank that is gone.
+// A store whose try_get() throws CommunicationError that names the rank once the launcher knows
+// that a rank has died or given up. A rank that waits for a key then does not wait for a rank that
+// is gone.
 class AttendedStore : public Store {
  public:
   AttendedStore(std::shared_ptr<Store> store, std::shared_ptr<exec::JobBoard> launcher)

@@ -1,4 +1,4 @@
-// Offers a store to the plugins.
+// Makes a store available to the plugins.
 #ifndef RUNTIME_LAUNCH_KEY_VALUE_H_
 #define RUNTIME_LAUNCH_KEY_VALUE_H_
 
@@ -10,8 +10,9 @@
 
 namespace runtime::launch {
 
-// Fills kv_set and kv_get of `services`; their keys are kept under `prefix`, see join(). They throw
-// plugins::host::Error: RT_ERROR_TIMEOUT for a key that has not come, else RT_ERROR_COMMUNICATION.
+// Sets kv_set and kv_get of `services`, whose keys are kept under `prefix` (see join()). Both throw
+// plugins::host::Error: RT_ERROR_TIMEOUT for a key that was not set in time, RT_ERROR_COMMUNICATION
+// for other failures.
 void offer_store(plugins::host::HostServices& services, std::shared_ptr<Store> store,
                  const std::string& prefix);
 

@@ -18,7 +18,7 @@ void Sink::add(std::string_view text) {
 
 bool Sink::full() const { return waiting_.size() >= kMostWaiting; }
 
-// A pipe that is writable takes PIPE_BUF bytes without blocking.
+// Writes at most PIPE_BUF bytes, which a pipe that poll() calls writable takes without blocking.
 void Sink::write_some() {
   const ssize_t bytes = ::write(fd_, waiting_.data(), std::min<size_t>(waiting_.size(), PIPE_BUF));
   if (bytes >= 0) {

@@ -1,4 +1,4 @@
-// Lines of several ranks on one output of the launcher, never mixed within a line.
+// Lines of several ranks on one output of the launcher, without mixing text within a line.
 #ifndef RUNTIME_LAUNCH_LINE_OUTPUT_H_
 #define RUNTIME_LAUNCH_LINE_OUTPUT_H_
 
@@ -7,17 +7,17 @@
 
 namespace runtime::launch {
 
-// What waits to be written to a file descriptor that is not ours. A reader that is slow must not
-// stop the launcher, so bytes are written only when poll() says that some can be.
+// Text that waits to be written to a borrowed file descriptor. A slow reader must not stop the
+// launcher, so bytes are written only when poll() reports that the descriptor takes some.
 class Sink {
  public:
   explicit Sink(int fd) : fd_(fd) {}
   int fd() const { return fd_; }
   void add(std::string_view text);
   bool waiting() const { return !waiting_.empty(); }
-  bool full() const;                    // read no more from ranks now
-  int error() const { return error_; }  // errno: it takes no more, and what comes is dropped
-  void write_some();                    // once poll() says that the descriptor is writable
+  bool full() const;                    // whether reading from ranks should pause
+  int error() const { return error_; }  // errno after a failed write; later text is dropped
+  void write_some();                    // when poll() reports the descriptor as writable
 
  private:
   int fd_;
@@ -25,8 +25,8 @@ class Sink {
   int error_ = 0;
 };
 
-// Cuts one stream of bytes into lines. With a prefix, a line longer than kLongestLine becomes
-// several; without one it stays as it is, and another rank's line may come between its parts.
+// Divides a stream of bytes into lines. With a prefix, a line longer than kLongestLine becomes
+// several lines. Without a prefix it stays one line, but lines of other ranks may appear inside it.
 class LineCutter {
  public:
   LineCutter(std::string prefix, Sink& sink) : prefix_(std::move(prefix)), sink_(sink) {}

@@ -18,18 +18,18 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-// Keys end in the number of the rank that sets them, by which a store finds them fastest. None is
-// ever set anew: PMIx does not always show the later value of one that was.
+// Keys end in the rank that sets them, by which a store finds them fastest. No key is set twice,
+// because PMIx does not always show the later value.
 std::string beat_key(const std::string& work, int64_t beat) {
   return work + "beat" + std::to_string(beat) + "/0";
 }
 std::string done_key(const std::string& work) { return work + "done/0"; }
 
 constexpr milliseconds kLongestBeat{1000}, kShortestBeat{20};
-// Most work is short, so a rank that waits looks often at first.
+// Most work is short, so a waiting rank looks often at first.
 constexpr milliseconds kFirstLook{1};
 
-// Sets one key after the other, as long as it lives, from a thread of its own.
+// Sets one key after the other, from a thread of its own, until it is destroyed.
 class Heartbeat {
  public:
   Heartbeat(Store& store, std::string work, nanoseconds interval, nanoseconds timeout,
@@ -52,7 +52,8 @@ class Heartbeat {
         store_.set(beat_key(work_, beat), "");
         ++beat;
       } catch (const Error&) {
-        // It may work the next time; the others go without for a while before they give up.
+        // The next attempt may succeed; the other ranks wait for several heartbeats before they
+        // give up.
       }
       if (!late && Clock::now() - begin > timeout_) {
         late = true;
@@ -67,7 +68,7 @@ class Heartbeat {
   const std::string work_;
   const nanoseconds interval_, timeout_;
   const std::function<void()> on_late_;
-  std::jthread thread_;  // last: it uses the others
+  std::jthread thread_;  // last, because it uses the other members
 };
 
 }  // namespace
@@ -93,7 +94,7 @@ void MainWork::lead(const std::string& keys, const char* what, const std::functi
     });
     work();
   }
-  if (late) throw DataError(too_long);  // the others have gone
+  if (late) throw DataError(too_long);  // the other ranks have given up
   store_.set(done_key(keys), "");
   watchdog_.check();
 }

@@ -1,4 +1,4 @@
-// A store for ranks that are threads of one process.
+// A key-value store for ranks that are threads of one process.
 #ifndef RUNTIME_LAUNCH_MEMORY_STORE_H_
 #define RUNTIME_LAUNCH_MEMORY_STORE_H_
 
@@ -9,6 +9,7 @@
 
 namespace runtime::launch {
 
+// Values in host memory, under a mutex.
 class MemoryStore : public Store {
  public:
   void set(const std::string& key, const std::string& value) override {

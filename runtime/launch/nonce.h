@@ -1,4 +1,4 @@
-// Names that nobody else has.
+// Names that no other process or run uses.
 #ifndef RUNTIME_LAUNCH_NONCE_H_
 #define RUNTIME_LAUNCH_NONCE_H_
 
@@ -6,10 +6,11 @@
 
 namespace runtime::launch {
 
-constexpr int kNonceLength = 32;
+constexpr int kNonceLength = 32;  // characters
 
-// 128 random bits as hexadecimal digits.
+// Returns 128 random bits as hexadecimal digits.
 std::string make_nonce();
+// Returns whether `text` has the form of a nonce.
 bool is_nonce(const std::string& text);
 
 }  // namespace runtime::launch

@@ -10,14 +10,15 @@
 namespace runtime::launch {
 namespace {
 
-// A process on another host that has not set anything yet is answered for when it has; an answer
-// that exists comes within a few milliseconds.
+// The time in which a value that exists arrives. An answer takes a few milliseconds, but the server
+// of a process on another host that has not set anything yet answers only when the process does.
 constexpr auto kAnswer = std::chrono::milliseconds(200);
-// Requests that follow each other at once wait 40 ms for TCP's delayed acknowledgement; so who has
-// been asked gets this long before the next one is asked.
+// Requests in immediate succession wait 40 ms for TCP's delayed acknowledgement, so each process
+// has this long to answer before the next one is asked.
 constexpr auto kTurn = std::chrono::milliseconds(5);
 
-// What is asked of some processes at once. PMIx reads and fills it from a thread of its own.
+// A request for one key that several processes are asked at once. A thread of PMIx reads it and
+// fills it in.
 struct Question {
   std::string key;
   pmix_info_t limit;
@@ -41,7 +42,7 @@ struct Question {
       trouble = status;
     changed.notify_all();
   }
-  // Until there is a value (true) or there are `count` answers.
+  // Waits until there is a value (returns true) or there are `count` answers.
   bool wait(std::size_t count, std::chrono::steady_clock::time_point deadline) {
     std::unique_lock lock(mutex);
     changed.wait_until(lock, deadline, [&] { return value || answered >= count; });
@@ -51,7 +52,7 @@ struct Question {
 
 using Handle = std::shared_ptr<Question>;
 
-// Who asked may have gone by now: the question lives until all have answered.
+// The asking thread may have stopped waiting, so the question lives until all have answered.
 void on_answer(pmix_status_t status, pmix_value_t* value, void* context) {
   const std::unique_ptr<Handle> question(static_cast<Handle*>(context));
   (*question)->answer(status, value);
@@ -74,7 +75,7 @@ void ask(const Handle& question, const pmix_proc_t& whom) {
   }
 }
 
-// The number that the key ends in, 0 if none.
+// Returns the number in which the key ends, or 0 if there is none.
 uint32_t likely_owner(const std::string& key) {
   uint32_t owner = 0;
   std::from_chars(key.data() + key.rfind('/') + 1, key.data() + key.size(), owner);
@@ -92,7 +93,7 @@ PmixStore::PmixStore(int world_size) : size_(static_cast<uint32_t>(world_size)) 
   space_ = own.nspace;
   try {
     check_size();
-    // Who has set something can be asked for anything without waiting.
+    // A process that has set something can be asked for any key without waiting.
     set("here", "");
   } catch (...) {
     PMIx_Finalize(nullptr, 0);
@@ -126,7 +127,7 @@ void PmixStore::set(const std::string& key, const std::string& value) {
   if (key.size() > PMIX_MAX_KEYLEN) fail("key '" + key + "' is too long", PMIX_ERR_BAD_PARAM);
   pmix_value_t object{};
   object.type = PMIX_BYTE_OBJECT;
-  object.data.bo.bytes = const_cast<char*>(value.data());  // copied
+  object.data.bo.bytes = const_cast<char*>(value.data());  // PMIx copies them
   object.data.bo.size = value.size();
   pmix_status_t status = PMIx_Put(PMIX_GLOBAL, key.c_str(), &object);
   if (status == PMIX_SUCCESS) status = PMIx_Commit();

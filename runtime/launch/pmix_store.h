@@ -1,4 +1,4 @@
-// The key-value store of the launcher (mpirun, srun --mpi=pmix), through PMIx.
+// The key-value store of a launcher (mpirun, srun --mpi=pmix), through PMIx.
 #ifndef RUNTIME_LAUNCH_PMIX_STORE_H_
 #define RUNTIME_LAUNCH_PMIX_STORE_H_
 
@@ -8,14 +8,15 @@
 
 namespace runtime::launch {
 
-// PMIx keeps values by the process that has set them; here any process may have. The one whose rank
-// the key ends in is asked first, then the others. (Its publish and lookup, which would not need
-// that, are missing in Slurm.) Each process of the namespace that opens the store can be asked,
-// until it ends: what it has set is then lost to ranks on other hosts that have not asked yet.
+// PMIx keeps values by the process that has set them, but the user of a Store does not know which
+// one that is. The rank in which the key ends is asked first, then the others. (PMIx's publish and
+// lookup do not need this, but Slurm lacks them.) Each process of the namespace that opens the
+// store can be asked until it ends; what it has set is then lost to ranks on other hosts that have
+// not asked yet.
 class PmixStore : public Store {
  public:
-  // PMIx counts its users in the process: MPI may be another. CommunicationError if the launcher
-  // has not started `world_size` processes.
+  // PMIx counts its users in a process, so MPI may use it as well. Throws CommunicationError if the
+  // launcher has not started `world_size` processes.
   explicit PmixStore(int world_size);
   ~PmixStore() override;
   PmixStore(const PmixStore&) = delete;

@@ -35,8 +35,8 @@ bool runs_this_program(pid_t process) {
          own.st_dev == other.st_dev && own.st_ino == other.st_ino;
 }
 
-// Of /proc/<pid>/stat, the third and fourth field; the second, the name, may hold blanks and ends
-// with the last ')'.
+// The third and the fourth field of /proc/<pid>/stat. The second field, the name, may contain
+// blanks and ends at the last ')'.
 struct Stat {
   char state = 0;
   pid_t parent = 0;
@@ -94,7 +94,8 @@ bool ProcessTree::send_to_ranks(int signal) const {
 void ProcessTree::end() const {
   for (std::vector<pid_t> list = processes(); !list.empty(); list = processes()) {
     for (const pid_t process : list) kill(process, SIGKILL);
-    for (const pid_t process : list) waitpid(process, nullptr, 0);  // fails at once if not ours yet
+    // fails at once if the process is not a child of this one yet
+    for (const pid_t process : list) waitpid(process, nullptr, 0);
   }
 }
 

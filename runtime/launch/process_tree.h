@@ -1,4 +1,4 @@
-// The processes below this one, read from /proc.
+// The processes below this one, as /proc shows them.
 #ifndef RUNTIME_LAUNCH_PROCESS_TREE_H_
 #define RUNTIME_LAUNCH_PROCESS_TREE_H_
 
@@ -10,12 +10,12 @@
 namespace runtime::launch {
 
 pid_t parent_of(pid_t process);  // 0 if there is no such process
-bool is_stopped(pid_t process);  // by SIGSTOP or its like
+bool is_stopped(pid_t process);  // by SIGSTOP or a similar signal
 
-// While it lives, processes below this one that lose their parent become its children, so that none
-// can be lost sight of: ranks of an mpiexec that was killed, a rank's own children. Children that
-// were there before (a shell that has become this program had its own) are left alone.
-// One at a time; the thread that makes it must outlive the processes.
+// While this object exists, processes below this one that lose their parent become its children, so
+// that none is overlooked, such as ranks of an mpiexec that was killed or a rank's own children.
+// Children that existed before are left alone (a shell that was replaced by this program may have
+// had some). At most one object may exist, and the thread that makes it must outlive the processes.
 class ProcessTree {
  public:
   ProcessTree();
@@ -25,9 +25,10 @@ class ProcessTree {
 
   std::vector<pid_t> processes() const;
   void send(int signal) const;
-  // To the processes that run this very program, the ranks. False if there are none.
+  // Sends to the processes that run this very program, which are the ranks. Returns false if there
+  // are none.
   bool send_to_ranks(int signal) const;
-  // Ends all with SIGKILL, which no process can refuse, and waits for them.
+  // Ends all processes with SIGKILL, which no process can refuse, and waits for them.
   void end() const;
 
  private:

@@ -25,7 +25,7 @@ constexpr int kLostRank = static_cast<int>(ExitCode::kCommunication);
 
 using Variables = std::map<std::string, std::string>;
 
-// Variables of this process, and those of `changes` in their place.
+// Returns the variables of this process, with those of `changes` added or replaced.
 std::vector<std::string> environment_with(const Variables& changes) {
   std::vector<std::string> list;
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -57,7 +57,7 @@ ChildSpec rank_of(const LaunchOptions& options, int rank, const std::string& ren
   ChildSpec spec;
   spec.name = "rank " + std::to_string(rank);
   spec.rank = rank;
-  spec.program = "/proc/self/exe";  // also when the file has been replaced since
+  spec.program = "/proc/self/exe";  // works even if the file has been replaced since the start
   spec.arguments = words({path_of_this_program()}, options.arguments);
   spec.environment = environment_with(variables);
   spec.remedy = "see that /proc is mounted and that the program may be executed";
@@ -67,16 +67,16 @@ ChildSpec rank_of(const LaunchOptions& options, int rank, const std::string& ren
   return spec;
 }
 
-// Names of Open MPI 4 (mpirun(1), ompi_info) and of PRRTE, the launcher of Open MPI 5 (prte_info);
-// Hydra ignores them. What the user has set counts.
+// The names are those of Open MPI 4 (mpirun(1), ompi_info) and of PRRTE, the launcher of Open MPI 5
+// (prte_info); Hydra ignores them. Variables that the user has set take precedence.
 Variables mpi_variables(const LaunchOptions& options) {
   Variables variables = {
-      {"OMPI_MCA_rmaps_base_oversubscribe", "1"},      // more ranks than cores
-      {"OMPI_MCA_hwloc_base_binding_policy", "none"},  // cores.h shares them out
+      {"OMPI_MCA_rmaps_base_oversubscribe", "1"},      // allows more ranks than cores
+      {"OMPI_MCA_hwloc_base_binding_policy", "none"},  // cores.h divides the cores instead
       {"PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe"},
       {"PRTE_MCA_hwloc_default_binding_policy", "none"},
-      {"OMPI_MCA_btl", "^tcp"}};  // all on this machine; it would listen on every interface
-  if (geteuid() == 0) {           // Open MPI refuses root otherwise, also in a container
+      {"OMPI_MCA_btl", "^tcp"}};  // TCP would listen on every interface
+  if (geteuid() == 0) {           // Open MPI refuses root otherwise, even in a container
     variables["OMPI_ALLOW_RUN_AS_ROOT"] = "1";
     variables["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1";
   }
@@ -97,14 +97,16 @@ ChildSpec mpiexec_of(const LaunchOptions& options, const std::string& rendezvous
   spec.environment = environment_with(variables);
   spec.remedy =
       "install Open MPI or MPICH, set launch.mpiexec to its mpiexec, or use another comm.backend";
-  // A terminal it has itself. Everything else we write: it would end at a reader that has gone.
+  // mpiexec writes to a terminal itself. All other output goes through this process, because
+  // mpiexec would end if its reader were gone.
   spec.pipe_out = isatty(STDOUT_FILENO) == 0;
   spec.pipe_err = isatty(STDERR_FILENO) == 0;
   spec.end_signal = SIGTERM;
   return spec;
 }
 
-// Those who wait for the rank learn it from the board; without it, they notice it by themselves.
+// Posts the loss of a rank on the launcher's board. If that fails, the other ranks notice the loss
+// by themselves, only later.
 void post_loss(const RendezvousFolder& folder, int ranks, int rank, const std::string& how,
                bool gave_up) {
   using Kind = exec::Note::Kind;
@@ -123,8 +125,8 @@ DataError lost_output(int error) {
                    "it elsewhere");
 }
 
-// A rank that ends with a code of nobody's (a plugin has called _exit, mpiexec says 128 + signal or
-// the bare signal) is lost like one that was killed.
+// A rank that ends with a code that is not documented counts as lost, like one that was killed: a
+// plugin may have called _exit, and mpiexec returns 128 + signal or the bare signal.
 bool is_documented(int exit_code) {
   return exit_code == 0 || is_stop_code(exit_code) ||
          (exit_code >= static_cast<int>(ExitCode::kConfiguration) &&
@@ -147,7 +149,7 @@ int run(const LaunchOptions& options, const MakeSpecs& make_specs) {
       post_loss(folder, options.ranks, rank, how, gave_up);
     };
     Ending ending = supervise(make_specs(folder.address()), signals, supervision);
-    // The codes of ranks that were told to stop, and have, are their own.
+    // If the user has asked the ranks to stop, their exit codes are kept as they are.
     if (!ending.asked && !is_documented(ending.exit_code)) ending.exit_code = kLostRank;
     if (ending.exit_code != kLostRank || ending.asked || restart > options.max_restarts) {
       if (ending.exit_code == 0 && ending.output_error != 0) throw lost_output(ending.output_error);

@@ -1,4 +1,4 @@
-// Ranks as processes on this machine: started, watched over, ended and started again.
+// Ranks as processes on this machine: they are started, supervised, ended and restarted.
 #ifndef RUNTIME_LAUNCH_PROCESSES_H_
 #define RUNTIME_LAUNCH_PROCESSES_H_
 
@@ -8,33 +8,35 @@
 
 namespace runtime::launch {
 
+// What to start, and how long to wait for it.
 struct LaunchOptions {
   int ranks = 1;
-  std::vector<std::string> arguments;  // of this program, for each rank; without the program's name
-  // How often all ranks are started again after a rank was lost (exit 4, or killed by a signal that
-  // the user did not send). Each time with a new rendezvous.
+  std::vector<std::string> arguments;  // of this program, for each rank, without the program's name
+  // How often all ranks are started again after a rank was lost (exit code 4, or killed by a signal
+  // that the user did not send), each time with a new rendezvous.
   int max_restarts = 0;
-  std::string launch_id;  // what kLaunchVariable is for the ranks
-  // A rank that is still stopped (SIGSTOP) so long after another one has ended well is lost.
+  std::string launch_id;  // the value of kLaunchVariable for the ranks
+  // A rank is lost if it is still stopped (SIGSTOP) this long after another rank has ended with 0.
   std::chrono::nanoseconds patience = std::chrono::seconds(30);
-  // A rank that has not ended so long after another one has ended well is lost. It may be saving,
-  // which takes its time.
+  // A rank is lost if it has not ended this long after another rank has ended with 0. It may be
+  // saving, which takes time.
   std::chrono::nanoseconds ending_limit = std::chrono::hours(1);
-  // Rank 0 is left to save for so long at most after another rank has failed.
+  // How long rank 0 may go on saving after another rank has failed.
   std::chrono::nanoseconds saving = std::chrono::minutes(10);
-  std::string mpiexec = "mpiexec";  // launch_mpi() only
+  std::string mpiexec = "mpiexec";  // for launch_mpi() only
 };
 
-// Runs this program once for each rank and returns the exit code of the whole; README.md says what
-// happens with output, signals and failures. Call it from a thread that lives as long, before other
-// threads are made. Errors of starting are exceptions.
+// Runs this program once for each rank and returns the exit code of the whole job; README.md says
+// what happens with output, signals and failures. Call it before other threads are made; the ranks
+// are killed if the calling thread ends. Throws if the ranks cannot be started. Equivalent to:
+// torchrun --standalone on one machine.
 int launch_processes(const LaunchOptions& options);
 
-// The same through `mpiexec -n <ranks>`, which starts the ranks itself and owns their output.
+// Does the same through `mpiexec -n <ranks>`, which starts the ranks itself and owns their output.
 int launch_mpi(const LaunchOptions& options);
 
-// For a rank that an MPI launcher has started: end when that launcher is gone. (Open MPI's ranks
-// outlive an mpirun that was killed by SIGKILL.)
+// Makes this process, which is a rank of an MPI launcher, end when that launcher is gone. (Open
+// MPI's ranks outlive an mpirun that was killed by SIGKILL.)
 void end_with_parent();
 
 }  // namespace runtime::launch

@@ -19,7 +19,7 @@ constexpr const char* kExpiry = "3600";  // seconds
 constexpr const char* kNoRedis =
     "see that it is a Redis server that listens at comm.rendezvous_address, and that it runs";
 
-// The connection is gone; another one may do.
+// Thrown if the connection is lost; a new connection may succeed.
 [[noreturn]] void lost(const std::string& doing, int error) {
   throw std::system_error(error, std::generic_category(), doing);
 }
@@ -99,8 +99,9 @@ void RedisStore::connect(Deadline deadline) {
   fail("cannot connect: " + why, "start redis-server there, or correct comm.rendezvous_address");
 }
 
-// Not hiredis's own reading and writing: theirs has a limit for every byte, not for the answer, and
-// a write to a connection that the server has closed would raise SIGPIPE.
+// hiredis's own functions for reading and writing are not used: their time limit is for every byte
+// and not for the whole answer, and a write to a connection that the server has closed would raise
+// SIGPIPE.
 void RedisStore::send(const std::string& bytes, Deadline deadline) {
   for (std::size_t done = 0; done < bytes.size();) {
     const ssize_t sent = ::send(connection_->fd, bytes.data() + done, bytes.size() - done,
@@ -128,7 +129,8 @@ RedisStore::Reply RedisStore::receive(Deadline deadline) {
     const ssize_t size = ::recv(connection_->fd, bytes.data(), bytes.size(), MSG_DONTWAIT);
     if (size < 0 && (errno == EAGAIN || errno == EINTR)) continue;
     if (size <= 0) lost("receiving", size == 0 ? ECONNRESET : errno);
-    // Our commands are never answered with an array, for which a stranger could give any size.
+    // The commands used here are never answered with an array, for which another kind of server
+    // could claim any size.
     if (!begun && std::string_view("+-$").find(bytes[0]) == std::string_view::npos)
       fail("its answer begins with byte " + std::to_string(bytes[0] & 255), kNoRedis);
     begun = true;
@@ -140,7 +142,8 @@ RedisStore::Reply RedisStore::command(const std::vector<std::string>& words) {
   const std::lock_guard lock(mutex_);
   const Deadline deadline = std::chrono::steady_clock::now() + answer_;
   const std::string bytes = formatted(words);
-  // A connection of earlier may have been closed since: then once more with a new one.
+  // The server may have closed a connection that was used before; the command is then repeated once
+  // on a new connection.
   for (bool reused = connection_ != nullptr;; reused = false) {
     try {
       if (!reused) connect(deadline);

@@ -1,4 +1,4 @@
-// A Redis server as a store.
+// A Redis server as key-value store.
 #ifndef RUNTIME_LAUNCH_REDIS_STORE_H_
 #define RUNTIME_LAUNCH_REDIS_STORE_H_
 
@@ -12,14 +12,16 @@ struct redisReply;
 
 namespace runtime::launch {
 
+// Throws as Store does. Threads wait for each other: one command at a time.
 class RedisStore : public Store {
  public:
   // Connects to "host:port" or "redis://host:port". The server must answer each command within
-  // `answer`. ConfigurationError for another form of address.
+  // `answer`. Throws ConfigurationError for any other form of address.
   explicit RedisStore(const std::string& address,
                       std::chrono::nanoseconds answer = std::chrono::seconds(5));
   ~RedisStore() override;
-  // Values vanish after an hour: a server serves many jobs, and what a killed one has left must go.
+  // Values expire after an hour, because a server serves many jobs and the values of a killed job
+  // must not stay.
   void set(const std::string& key, const std::string& value) override;
   std::optional<std::string> try_get(const std::string& key) override;
   std::string description() const override;
@@ -42,7 +44,7 @@ class RedisStore : public Store {
   int port_ = 0;
   std::chrono::nanoseconds answer_;
   std::mutex mutex_;
-  std::unique_ptr<redisContext, Free> connection_;  // none after an error
+  std::unique_ptr<redisContext, Free> connection_;  // empty after an error
 };
 
 }  // namespace runtime::launch

@@ -13,14 +13,15 @@
 namespace runtime::launch {
 namespace {
 
-// What every process tells about itself: rank 0 under "current", the others under their run.
+// What a process publishes about itself: rank 0 under "current", the others under the run of rank
+// 0.
 struct Notice {
   std::string nonce;
   int world_size = 0;
   std::string process;  // "process 123 on host a"
 };
 
-constexpr int kMostRanks = 4096;  // that an absurd number is taken for
+constexpr int kMostRanks = 4096;  // bounds an absurd number from the store
 
 constexpr const char* kNoticeMagic = "rt-notice-1";
 
@@ -29,7 +30,7 @@ std::string write(const Notice& notice) {
          " " + notice.process;
 }
 
-// Anything else that is in the store is as good as nothing.
+// Returns nothing if the store holds anything but a notice there.
 std::optional<Notice> read(const std::optional<std::string>& text) {
   std::istringstream in(text.value_or(""));
   std::string magic;
@@ -40,10 +41,12 @@ std::optional<Notice> read(const std::optional<std::string>& text) {
   return notice;
 }
 
-// Longer than the starts of a job's processes are apart, shorter than anybody minds.
+// Longer than the processes of a job start apart from each other, and short enough for a user to
+// wait.
 constexpr auto kFarewell = std::chrono::seconds(1);
 
-// Rank 0's word to one process, under a key with that process's nonce; else why the run has failed.
+// What rank 0 writes for one process, under a key with that process's nonce. Any other value is the
+// reason why the run has failed.
 constexpr const char* kSeen = "seen";
 constexpr const char* kGo = "go";
 
@@ -53,7 +56,7 @@ std::string process_name() {
   return "process " + std::to_string(::getpid()) + " on " + host;
 }
 
-// "rank 3", "ranks 2 and 3", "ranks 1, 2 and 5", "ranks 1, 2, ..., 8 and 55 more"
+// Returns "rank 3", "ranks 2 and 3", "ranks 1, 2 and 5" or "ranks 1, 2, ..., 8 and 55 more".
 std::string names(const std::vector<int>& ranks) {
   constexpr std::size_t kNamed = 8;
   std::string text = ranks.size() == 1 ? "rank " : "ranks ";
@@ -109,11 +112,11 @@ class Handshake {
   const std::chrono::nanoseconds timeout_;
   const std::string current_;
   const Notice own_;
-  // Rank 0 only: who has come, and the largest number of ranks that anybody speaks of.
+  // On rank 0: the ranks that have come, and the largest world size that any rank has given.
   std::map<int, Notice> joined_;
   int largest_;
-  std::vector<Notice> leaders_;  // the others: the rank 0s they have registered under; newest last
-  bool seen_ = false;            // ... and whether the newest has answered
+  std::vector<Notice> leaders_;  // on other ranks: the rank 0s they registered under, in order
+  bool seen_ = false;            // whether the newest of them has answered
 };
 
 std::string Handshake::missing_text(const std::vector<int>& missing) const {
@@ -142,7 +145,8 @@ void Handshake::tell_all(const std::string& verdict) {
   for (const auto& [rank, notice] : joined_) store_.set(reply_key(own_, notice), verdict);
 }
 
-// Others may come in this moment, and would wait in vain: rank 0 stays a little to tell them too.
+// Other ranks may come at this moment and would wait in vain, so rank 0 stays for `farewell` to
+// pass the error on to them too.
 void Handshake::fail(const std::string& text, std::chrono::nanoseconds farewell) {
   store_.set(failed_key(own_), text);
   tell_all(text);
@@ -203,7 +207,7 @@ void Handshake::register_under(const Notice& leader) {
   seen_ = false;
 }
 
-// True: rank 0 lets all go.
+// Returns true if rank 0 lets all ranks continue.
 bool Handshake::answered(const Notice& leader) {
   const std::string reply = store_.try_get(reply_key(leader, own_)).value_or("");
   if (reply == kGo) return true;
@@ -218,7 +222,7 @@ bool Handshake::answered(const Notice& leader) {
   return false;
 }
 
-// Who has seen this rank is alive: then others are missing.
+// A rank 0 that has seen this rank is alive, so other ranks are missing.
 std::string Handshake::deadline_text() const {
   if (leaders_.empty()) return missing_text({0});
   const Notice& leader = leaders_.back();

@@ -1,4 +1,4 @@
-// How the ranks of a run find each other in a store, whatever earlier runs have left there.
+// How the ranks of a run find each other in a store, whatever earlier runs have left in it.
 #ifndef RUNTIME_LAUNCH_RENDEZVOUS_H_
 #define RUNTIME_LAUNCH_RENDEZVOUS_H_
 
@@ -9,15 +9,17 @@
 
 namespace runtime::launch {
 
-// Returns when all ranks have come, with a prefix for keys that only this run has. `run_hint` is
-// the same on all ranks and differs between jobs that use the store at the same time.
+// Waits until all ranks of this run have called join(), and returns a prefix for keys that only
+// this run uses. `run_hint` is the same on all ranks and differs between jobs that use the store at
+// the same time.
 //
-// Rank 0 publishes a nonce; the others register under the newest nonce with one of their own and
-// wait for an answer that repeats it. A left-over of an earlier run never does.
+// Rank 0 publishes a nonce. Each other rank registers under the newest nonce with a nonce of its
+// own and waits for an answer that contains it, which no entry of an earlier run does.
 //
-// CommunicationError: ranks that have not come, two processes with one rank, another
-// world size. Rank 0 tells the others, which fail at once with the same words. Who comes as a rank
-// that has already been counted when all were there hears nothing, and fails at the deadline.
+// Throws CommunicationError if ranks have not come in time, if two processes have the same rank, or
+// if ranks have different world sizes. Rank 0 passes the error on to the others, which fail at once
+// with the same text. A process that comes with an already counted rank after all ranks have come
+// gets no answer and fails at the deadline.
 std::string join(Store& store, int rank, int world_size, std::chrono::nanoseconds timeout,
                  const std::string& run_hint = "");
 

@@ -19,7 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Folders of one job begin so. stores.cpp names the folder that jobs share runtime-<user id>.
+// Folders of one job begin with this. The folder that jobs share is runtime-<user id>, see
+// stores.cpp.
 constexpr const char* kBegin = "runtime-job-";
 constexpr const char* kPattern = "runtime-job-XXXXXX";
 
@@ -32,7 +33,7 @@ FileDescriptor open_folder(const std::string& path) {
   return FileDescriptor(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 }
 
-// Whether the path still names the open folder.
+// Returns whether the path still names the open folder.
 bool is_at(const FileDescriptor& folder, const std::string& path) {
   struct stat open_one, named;
   return fstat(folder.get(), &open_one) == 0 && lstat(path.c_str(), &named) == 0 &&
@@ -41,7 +42,7 @@ bool is_at(const FileDescriptor& folder, const std::string& path) {
 
 std::string saving_file(const std::string& folder) { return folder + "/saving"; }
 
-// Files in it that somebody else removes at the same time are no error.
+// It is no error if another process removes files in the folder at the same time.
 void remove(const std::string& path) {
   std::error_code ignored;
   fs::remove_all(path, ignored);
@@ -69,7 +70,8 @@ void remove_left_folders() {
 
 }  // namespace
 
-// Between making a folder and locking it, another launcher may take it for one that was left.
+// Between the making of a folder and its lock, another launcher may take it for an abandoned one
+// and remove it; then a new folder is made.
 RendezvousFolder::RendezvousFolder() {
   remove_left_folders();
   do {

@@ -8,12 +8,12 @@
 
 namespace runtime::launch {
 
-// A folder of mode 0700 in TMPDIR, gone with the object. The launcher holds a lock on it, which the
-// kernel takes away when a launcher is killed. So every launcher that starts can tell the folders
-// that killed ones have left, and removes those of its user.
+// A folder of mode 0700 in TMPDIR, which is removed with the object. The launcher holds a lock on
+// it, and the kernel releases the lock when the launcher is killed. Every launcher that starts can
+// therefore recognise the folders that killed launchers have left, and removes those of its user.
 class RendezvousFolder {
  public:
-  // Throws CommunicationError where no folder can be made.
+  // Throws CommunicationError if the folder cannot be made.
   RendezvousFolder();
   ~RendezvousFolder();
   RendezvousFolder(const RendezvousFolder&) = delete;
@@ -26,21 +26,21 @@ class RendezvousFolder {
   FileDescriptor lock_;
 };
 
-// The process of rank 0 holds it in the rendezvous folder while it writes files, so that the
-// launcher gives it time when another rank fails meanwhile. The kernel takes it away when the
+// The process of rank 0 holds this lock in the rendezvous folder while it writes files, so that the
+// launcher gives it time if another rank fails meanwhile. The kernel releases the lock when the
 // process ends.
 class SavingLock {
  public:
-  // An empty path: no launcher of ours has started this rank, and nothing is locked. Where the file
-  // cannot be made or locked it warns: saving must not fail for want of what only helps the
-  // launcher.
+  // If `folder` is empty, the launcher of this program has not started this rank, and nothing is
+  // locked. If the file cannot be made or locked, the constructor only warns, because saving must
+  // not fail for a lock that merely helps the launcher.
   explicit SavingLock(const std::string& folder);
 
  private:
   FileDescriptor file_;
 };
 
-// Whether some process holds the lock now.
+// Returns whether a process holds the lock now.
 bool is_saving(const std::string& folder);
 
 }  // namespace runtime::launch

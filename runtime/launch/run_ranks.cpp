@@ -55,10 +55,10 @@ bool by_mpi(const RankEnvironment& place) {
          place.source.find("Hydra") != std::string::npos;
 }
 
-// What the ranks of a process share, and where they meet those of others.
+// What the ranks of a process have in common, and where they meet the ranks of other processes.
 struct Meeting {
   std::shared_ptr<Store> store;
-  std::shared_ptr<exec::JobBoard> launcher;  // nullptr: nothing of ours has started them
+  std::shared_ptr<exec::JobBoard> launcher;  // nullptr: no launcher of this program
   std::string prefix;
   std::shared_ptr<Registry> registry;
   std::string backend, run_folder, job_folder;
@@ -96,7 +96,7 @@ void check_options(const plugins::host::Plugin& plugin, const config::Config& co
 
 struct Communicators {
   std::shared_ptr<Communicator> job;                  // of all ranks
-  std::vector<std::shared_ptr<Communicator>> by_use;  // see parallel/mesh.h; nullptr: no such use
+  std::vector<std::shared_ptr<Communicator>> by_use;  // see parallel/mesh.h; nullptr: unused
 
   std::vector<std::shared_ptr<Communicator>> all() const {
     std::vector<std::shared_ptr<Communicator>> list = {job};
@@ -107,7 +107,7 @@ struct Communicators {
   }
 };
 
-// Splits are made by all ranks of the job, in the same order.
+// All ranks of the job must make the same splits in the same order.
 Communicators communicators(const config::Config& config, const Meeting& meeting,
                             const Rank& rank) {
   const RankEnvironment& place = rank.place;
@@ -117,7 +117,7 @@ Communicators communicators(const config::Config& config, const Meeting& meeting
   const parallel::MeshPlace mine = mesh.place_of(place.rank);
   Communicators c;
   c.job = Communicator::create(plugin, communicator_options(config, meeting, rank));
-  // The ranks that differ from this one in the axis `index` only.
+  // Splits off the ranks that differ from this one only in the axis `index`.
   const auto along = [&](int parallel::MeshPlace::*index) {
     parallel::MeshPlace first = mine;
     first.*index = 0;
@@ -149,19 +149,21 @@ exec::WatchdogOptions watchdog_options(const config::Config& config, const Meeti
 
 Rank make_rank(const RunRanks& run, const Meeting& meeting, const RankEnvironment& place) {
   Rank rank{place, run.config, meeting.registry, meeting.backend, nullptr, meeting.run_folder};
-  // Its ranks always see a terminal, whatever mpirun writes to.
+  // Open MPI's ranks always see a terminal, whatever mpirun writes to.
   if (place.source == kOpenMpi && rank.config.metrics.progress == "auto")
     rank.config.metrics.progress = "lines";
   return rank;
 }
 
-// One of several ranks. `created` gets the communicators, for a thread that aborts them.
+// Runs one of several ranks. Each communicator is passed to `created`, for a thread that may have
+// to abort it.
 void run_one_of(const RunRanks& run, const Meeting& meeting, const RankEnvironment& place,
                 int threads, const std::function<void(std::shared_ptr<Communicator>)>& created) {
   exec::FlightRecorder recorder(place.rank, meeting.job_folder);
   StoreJobBoard board(*meeting.store, place.world_size, meeting.prefix, meeting.launcher);
   exec::Watchdog watchdog(recorder, board, watchdog_options(run.config, meeting));
-  // Outside of run(): what it posts about this rank must not wait for their destructors.
+  // These objects live outside of watchdog.run(), because the note that run() posts about this rank
+  // must not wait for their destructors.
   Communicators list;
   std::optional<exec::Collectives> collectives;
   Rank rank = make_rank(run, meeting, place);
@@ -188,8 +190,8 @@ bool must_choose(const RunRanks& run) {
   return run.config.parallelism.search && run.choose_mesh != nullptr;
 }
 
-// Looks at the plugins. What is passed over is said once on each machine, by a process that
-// computes.
+// Finds the plugins. One process on each machine reports those that were rejected; it is a process
+// that computes, not the launcher.
 std::shared_ptr<Registry> find_plugins(const config::Config& config,
                                        const plugins::host::HostServices& services,
                                        int local_rank) {
@@ -207,8 +209,9 @@ int run_alone(const RunRanks& run) {
   return 0;
 }
 
-// In a handler: tells the ranks that wait for this one to come why it does not, where no watchdog
-// has told them, because there was no memory for the watchdog or no thread for the rank.
+// Called in an exception handler. Tells the ranks that wait for this one why it will not come, if
+// no watchdog has told them, because there was no memory for the watchdog or no thread for the
+// rank.
 void post_unwatched_error(const Meeting& meeting, int ranks, int rank) {
   StoreJobBoard board(*meeting.store, ranks, meeting.prefix);
   if (board.alarm()) return;
@@ -252,7 +255,7 @@ int run_threads(RunRanks run, std::shared_ptr<Registry> registry) {
     }
   };
   const auto abort_all = [&] {
-    post_unwatched_error(meeting, ranks, ranks - 1);  // if a thread was missing, then the last one
+    post_unwatched_error(meeting, ranks, ranks - 1);  // the last one, if a thread is missing
     const std::lock_guard lock(mutex);
     aborted = true;
     for (const auto& c : all) c->abort();
@@ -265,7 +268,7 @@ int start_processes(const RunRanks& run, const std::string& backend) {
   LaunchOptions o;
   o.ranks = run.config.launch.ranks;
   o.arguments = run.arguments;
-  // Ranks of mpiexec cannot know what they write to.
+  // Ranks of mpiexec cannot know what mpiexec writes to.
   if (backend == "mpi" && run.config.metrics.progress == "auto") {
     const bool terminal = isatty(STDOUT_FILENO) != 0;
     o.arguments.insert(o.arguments.end(),
@@ -280,7 +283,7 @@ int start_processes(const RunRanks& run, const std::string& backend) {
   return backend == "mpi" ? launch_mpi(o) : launch_processes(o);
 }
 
-// Rank 0 chooses, by times that it measures.
+// Rank 0 chooses the mesh by times that it measures, and the others read it from the store.
 config::Parallelism agree_on_mesh(const RunRanks& run, const Meeting& meeting,
                                   const RankEnvironment& place, const CoreShare& share) {
   const std::string key = meeting.prefix + "mesh";
@@ -298,7 +301,7 @@ config::Parallelism agree_on_mesh(const RunRanks& run, const Meeting& meeting,
   return p;
 }
 
-// By rank 0, for all.
+// Rank 0 decides by the offers of all ranks, and the others read its decision from the store.
 std::string agree_on_backend(const config::Config& config, const Meeting& meeting, Store& store,
                              const RankEnvironment& place) {
   if (config.comm.backend != "auto") return choose_backend(config, place, *meeting.registry, "");
@@ -315,7 +318,7 @@ std::string agree_on_backend(const config::Config& config, const Meeting& meetin
   return choose_backend(config, place, *meeting.registry, store.get(key, timeout, 0));
 }
 
-// This process is a rank among others.
+// Runs the body in this process, which is one of several ranks.
 int run_as_rank(RunRanks run, const RankEnvironment& place) {
   if (by_mpi(place)) end_with_parent();
   const CoreShare share = share_of(place);
@@ -325,7 +328,8 @@ int run_as_rank(RunRanks run, const RankEnvironment& place) {
       choose_store(run.config.comm.rendezvous, run.config.comm.rendezvous_address, place, get);
   Meeting meeting;
   meeting.store = open_store(choice, place.world_size);
-  // Whoever waits in it learns at once from our launcher that a rank is gone.
+  // A rank that waits for a key in this store learns at once from the launcher that another rank is
+  // gone.
   std::shared_ptr<Store> store = meeting.store;
   if (std::getenv(kRendezvousVariable) != nullptr && choice.kind == StoreChoice::Kind::kFile) {
     meeting.job_folder = choice.address;
@@ -347,8 +351,9 @@ int run_as_rank(RunRanks run, const RankEnvironment& place) {
   try {
     run_one_of(run, meeting, place, share.threads, nullptr);
   } catch (const NumericError& error) {
-    // All ranks have it, or rank 0 says whose it is: once is enough. Now, before the plugins end,
-    // which ranks of MPI do together: mpiexec kills the others when one has gone with an error.
+    // All ranks have this error, or rank 0 says which rank has it, so it is printed once. It is
+    // printed before the plugins end: ranks of MPI end together, and mpiexec kills the others when
+    // one rank has ended with an error.
     if (place.rank == 0) {
       std::fflush(stdout);
       std::fprintf(stderr, "error: %s\n", error.what());

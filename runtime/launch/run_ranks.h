@@ -1,5 +1,5 @@
-// Runs a command as all ranks of a job that this process is to start, or as the one rank that it
-// is.
+// Runs a command on all ranks of a job: on those that this process starts, or on the one rank that
+// this process is.
 #ifndef RUNTIME_LAUNCH_RUN_RANKS_H_
 #define RUNTIME_LAUNCH_RUN_RANKS_H_
 
@@ -16,49 +16,53 @@
 
 namespace runtime::launch {
 
-// What a rank's body is given. Valid while it runs.
+// What the body of a rank is given. It is valid while the body runs.
 struct Rank {
   RankEnvironment place;
-  config::Config config;  // with device.threads filled in where ranks share the cores
+  config::Config config;  // with device.threads filled in if ranks divide the cores
   std::shared_ptr<plugins::host::Registry> registry;
-  std::string backend;                       // communication plugin, "" for one rank
-  exec::Collectives* collectives = nullptr;  // nullptr: one rank
+  std::string backend;                       // communication plugin; "" for one rank
+  exec::Collectives* collectives = nullptr;  // nullptr for one rank
   std::string run_folder;                    // "" if none is made
-  // Opened already, where the communicators read its memory, with what train::open_device says of
-  // the choice; nullptr: not yet.
+  // The device, if it is open already because the communicators read its memory, and what
+  // train::open_device says about its choice; nullptr: not open yet.
   std::shared_ptr<plugins::host::Device> device = nullptr;
   std::string device_choice = {};
-  MainWork* main_work = nullptr;  // nullptr: one rank
+  MainWork* main_work = nullptr;  // nullptr for one rank
   bool main() const { return place.rank == 0; }
-  // Rank 0 runs `work`; the others return when it is done, see main_work.h. Every rank calls it.
+  // Rank 0 runs `work`, and on_main() returns on the other ranks when it is done; see main_work.h.
+  // Every rank must call it.
   void on_main(const char* what, const std::function<void()>& work) const;
 };
 
+// What run_ranks() runs.
 struct RunRanks {
   config::Config config;
   std::vector<std::string> arguments;  // of this program, for ranks that are processes
   plugins::host::HostServices services;
-  // With parallelism.search: the same with the mesh of so many ranks. Called once in the job, by
-  // rank 0, before the folder of the run is made; the rank that it is given has no collectives.
+  // With parallelism.search: returns the mesh for `world_size` ranks. Called once in the job, by
+  // rank 0, before the folder of the run is made. The rank that is passed has no collectives.
   std::function<config::Parallelism(const Rank&, int world_size)> choose_mesh = nullptr;
-  // Makes the run's folder; called once in the job, by rank 0. Empty: there is none.
+  // Makes the folder of the run and returns its path. Called once in the job, by rank 0. Null: no
+  // folder is made.
   std::function<std::string()> make_run_folder = nullptr;
-  // Called once in the calling thread, if ranks run in this process, before any thread is made.
+  // Called once in the calling thread, before any thread is made, if ranks run in this process.
   std::function<void()> prepare = nullptr;
-  // Called once for each rank of this process, in threads of their own if there are several.
+  // Called once for each rank of this process, in a thread of its own if there are several.
   std::function<void(Rank&)> body;
 };
 
-// If this process is a rank (mpirun, srun, torchrun or our own launcher has started it), or the
-// configuration asks for one rank: runs the body. Else starts launch.ranks ranks: as threads with
-// comm.backend = "local", as processes of this program otherwise. Returns the exit code of the
-// processes, 0 where ranks ran here. Throws what the body throws, CommunicationError when a rank is
-// lost, and what opening plugins and stores throws.
+// Runs the body if this process is a rank (started by mpirun, srun, torchrun or the launcher of
+// this program) or if the configuration asks for one rank. Otherwise starts launch.ranks ranks: as
+// threads with comm.backend = "local", as processes of this program with any other. Returns the
+// exit code of the processes, or 0 if ranks ran here. Throws what the body throws,
+// CommunicationError if a rank is lost, and what opening plugins and stores throws.
 int run_ranks(const RunRanks& run);
 
-// The plugin that comm.backend stands for. "auto": `of_devices` (see device_offers.h) if that is
-// one, mpi under an MPI launcher, local for ranks that this process starts, else gloo, else mpi.
-// Throws Error (RT_ERROR_UNAVAILABLE) that lists the communication plugins there are.
+// Returns the communication plugin that comm.backend stands for. "auto" is `of_devices` (see
+// device_offers.h) if that is not empty, mpi under an MPI launcher, local for ranks that this
+// process starts, otherwise gloo, or mpi if gloo is missing. Throws Error (RT_ERROR_UNAVAILABLE)
+// that lists the communication plugins that were found.
 std::string choose_backend(const config::Config& config, const RankEnvironment& place,
                            const plugins::host::Registry& registry, const std::string& of_devices);
 

@@ -24,7 +24,8 @@ using Kind = StoreChoice::Kind;
 constexpr const char* kFileScheme = "file:";
 constexpr const char* kForms = "a folder that all ranks share, or host:port of a Redis server";
 
-// What is the same for all ranks of a job, and differs between jobs; each by one launcher or more.
+// Variables that are the same for all ranks of a job and differ between jobs. Each launcher sets
+// one of them or more.
 constexpr const char* kJobVariables[] = {"RUNTIME_RUN_ID", "TORCHELASTIC_RUN_ID", "MASTER_ADDR",
                                          "MASTER_PORT",    "SLURM_JOB_ID",        "SLURM_STEP_ID",
                                          "PMIX_NAMESPACE"};
@@ -42,7 +43,8 @@ std::string text_of(const GetVariable& get, const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// "file:/a", "/a", "./a", "a/b" -> file; "redis://host:port", "host:port" -> Redis.
+// Recognises "file:/a", "/a", "./a" and "a/b" as folders, "redis://host:port" and "host:port" as
+// Redis.
 StoreChoice from_address(const std::string& address, const std::string& source) {
   if (address.starts_with(kFileScheme))
     return {.kind = Kind::kFile, .address = address.substr(std::string(kFileScheme).size())};
@@ -72,8 +74,9 @@ StoreChoice of_kind(const std::string& rendezvous, const std::string& address,
       (kind == Kind::kFile ? "a folder that all ranks share" : "host:port of a Redis server"));
 }
 
-// torchrun in a step of srun leaves srun's namespace in the environment: then it is not the ranks'.
-// The launchers that may give a rank its cores are those that start the ranks themselves.
+// torchrun in a step of srun inherits srun's PMIx namespace, which is not that of the ranks. Only
+// launchers that start the ranks themselves count, and those are the ones that may bind a rank to
+// cores.
 bool offers_pmix(const RankEnvironment& ranks, const GetVariable& get) {
   return has_pmix() && ranks.launcher_binds && get("PMIX_NAMESPACE") != nullptr;
 }
@@ -97,7 +100,8 @@ StoreChoice found(const std::string& address, const RankEnvironment& ranks,
                                        : "; this build has no PMIx"));
 }
 
-// Another user could have made it to speak for our ranks.
+// Checks the owner and the mode of the folder, because another user could have made it to pose as a
+// rank of the job.
 void make_own_folder(const std::string& folder) {
   struct stat information = {};
   const bool made = ::mkdir(folder.c_str(), 0700) == 0 || errno == EEXIST;
@@ -149,7 +153,8 @@ StoreChoice choose_store(const std::string& rendezvous, const std::string& addre
     choice = found(rendezvous == "env" ? "" : address, ranks, get);
   }
   choice.run_hint = run_hint(get);
-  // Ranks on one machine that nothing else tells apart: those of one mpiexec have one parent.
+  // If nothing else tells the jobs on this machine apart, their parents do: ranks of one mpiexec
+  // have one parent.
   if (choice.own_folder && choice.run_hint.empty())
     choice.run_hint = "parent-" + std::to_string(::getppid());
   return choice;

@@ -1,4 +1,4 @@
-// Which store the ranks of a run meet in.
+// Selection of the store in which the ranks of a run meet.
 #ifndef RUNTIME_LAUNCH_STORES_H_
 #define RUNTIME_LAUNCH_STORES_H_
 
@@ -10,25 +10,28 @@
 
 namespace runtime::launch {
 
+// A store that can be opened.
 struct StoreChoice {
   enum class Kind { kMemory, kFile, kRedis, kPmix } kind = Kind::kMemory;
-  std::string address = {};   // folder, host:port
-  bool own_folder = false;    // made for this user's runs on this machine, in the temporary folder
-  std::string run_hint = {};  // for join(): what the launcher's variables tell jobs apart by
+  std::string address = {};   // a folder, or host:port
+  bool own_folder = false;    // the folder in TMPDIR for this user's runs on this machine
+  std::string run_hint = {};  // for join(): what the launcher's variables distinguish jobs by
 };
 
-// From comm.rendezvous and comm.rendezvous_address. "auto" takes the first of these that is there:
-// what our own launcher says (RUNTIME_RENDEZVOUS), the address, the launcher's PMIx, a folder of
-// this machine if all ranks are on it; "env" does not look at the address. A run of one rank needs
-// nothing. ConfigurationError says what could be given.
+// Chooses by comm.rendezvous and comm.rendezvous_address. "auto" takes the first of these that
+// exists: the folder that the launcher of this program names (RUNTIME_RENDEZVOUS), the address, the
+// launcher's PMIx, a folder on this machine if all ranks are on it. "env" does the same but ignores
+// the address. A run of one rank needs none of them. Throws ConfigurationError that says what can
+// be given.
 StoreChoice choose_store(const std::string& rendezvous, const std::string& address,
                          const RankEnvironment& ranks, const GetVariable& get);
 
-// Whether this build has it; the other kinds always are there.
+// Return whether this build has the store; the other kinds are always available.
 bool has_redis();
 bool has_pmix();
 
-// ConfigurationError for a kind that this build does not have, else CommunicationError.
+// Opens the store. Throws ConfigurationError for a kind that this build does not have, and
+// CommunicationError if opening fails.
 std::shared_ptr<Store> open_store(const StoreChoice& choice, int world_size);
 
 }  // namespace runtime::launch

@@ -25,7 +25,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int kLostRank = static_cast<int>(ExitCode::kCommunication);
 constexpr int kStops[] = {SIGINT, SIGTERM, SIGHUP};
 
-// How a process has ended: its exit code, or the signal that killed it.
+// How a process has ended: with an exit code, or by a signal that killed it.
 struct Status {
   bool killed = false;
   int value = 0;
@@ -33,7 +33,7 @@ struct Status {
   explicit Status(int status)
       : killed(WIFSIGNALED(status)), value(killed ? WTERMSIG(status) : WEXITSTATUS(status)) {}
   int exit_code() const { return killed ? kLostRank : value; }
-  // What a rank says that has lost another one; any other failure is nearer to the cause.
+  // Exit code 4 means that the rank has lost another one; any other failure is nearer to the cause.
   bool is_consequence() const { return !killed && value == kLostRank; }
   std::string text() const {
     if (!killed) return "ended with exit code " + std::to_string(value);
@@ -55,8 +55,8 @@ class Supervisor {
   Ending run(const std::vector<ChildSpec>& specs);
 
  private:
-  // kFailed: one has failed, the others have time. kEnding: how the others end counts no more.
-  // kOver: nor does what they have said.
+  // kFailed: one process has failed, and the others have time to end. kEnding: the others are being
+  // ended, and their exit codes are ignored. kOver: output that nobody has read is dropped too.
   enum class Phase { kRunning, kFailed, kEnding, kOver };
 
   void add(const ChildSpec& spec);
@@ -80,17 +80,17 @@ class Supervisor {
   const Supervision& options_;
   Sink out_{STDOUT_FILENO}, err_{STDERR_FILENO};
   ProcessTree tree_;
-  std::vector<Child> children_;  // those that run
+  std::vector<Child> children_;  // that are still running
   std::vector<Stream> streams_;
   Phase phase_ = Phase::kRunning;
   std::optional<Clock::time_point> deadline_;
-  Clock::time_point failed_at_;                 // since kFailed
-  std::optional<Clock::time_point> first_end_;  // of a process that has ended well
+  Clock::time_point failed_at_;                 // valid from kFailed on
+  std::optional<Clock::time_point> first_end_;  // when the first process ended with 0
   std::optional<Status> cause_;
-  bool found_stopped_ = false;  // a rank that others have waited for in vain
-  int asked_ = 0;               // the first signal of the user's
-  int stops_ = 0;               // how many came
-  int stopped_ = 0;  // 128 + signal when a process has ended as one that was told to stop
+  bool found_stopped_ = false;  // a rank for which others have probably waited in vain was stopped
+  int asked_ = 0;               // the first signal that the user has sent
+  int stops_ = 0;               // number of such signals
+  int stopped_ = 0;             // 128 + signal once a process has ended because it was told to stop
   std::array<char, 64 * 1024> buffer_;
 };
 
@@ -127,8 +127,8 @@ void Supervisor::step() {
   if (deadline_ && Clock::now() >= *deadline_) on_deadline();
 }
 
-// Closes the stream at its end. When the output takes no more, what ranks write is dropped, and
-// they go on.
+// Forwards output, and closes the stream at its end. If the launcher's own output fails, what ranks
+// write is dropped, and the ranks go on.
 void Supervisor::read_some(Stream& stream) {
   const ssize_t bytes = read(stream.fd.get(), buffer_.data(), buffer_.size());
   if (bytes < 0 && (errno == EAGAIN || errno == EINTR)) return;
@@ -145,7 +145,7 @@ void Supervisor::on_signal(int signal) {
   tree_.send(SIGCONT);
 }
 
-// The first lets the ranks save, the second ends them.
+// The first signal lets the ranks save, the second one ends them.
 void Supervisor::on_stop(int signal) {
   if (++stops_ == 1) {
     asked_ = signal;
@@ -186,7 +186,7 @@ void Supervisor::judge(const Child& child, Status status) {
   if (phase_ == Phase::kEnding || child.given_up || (!status.killed && status.value == 0)) return;
   if (status.killed ? status.value == asked_ : is_stop_code(status.value)) {
     stopped_ = status.killed ? 128 + status.value : status.value;
-    // It had not come so far that it takes signals, and the others would wait for it to come.
+    // The rank had not yet begun to handle signals, and the other ranks would wait for it.
     if (status.killed && options_.on_loss && child.rank >= 0)
       options_.on_loss(child.rank, "it " + status.text(), false);
     return;
@@ -201,8 +201,9 @@ void Supervisor::judge(const Child& child, Status status) {
     options_.on_loss(child.rank, "it " + status.text(), status.is_consequence());
 }
 
-// Once others have failed, or have ended because they were told to: ranks that cannot notice it,
-// and of which the others have probably been waiting for one.
+// Kills the ranks that are stopped, once others have failed or have ended because they were told
+// to. A stopped rank cannot notice either, and it is probably the one that the others have waited
+// for.
 void Supervisor::end_stopped() {
   if (phase_ != Phase::kFailed && stopped_ == 0) return;
   for (Child& child : children_) {
@@ -216,7 +217,7 @@ void Supervisor::end_stopped() {
   }
 }
 
-// SIGTERM, or for each child the signal that ends it at once.
+// Sends `signal`, or to each child the signal that ends it at once.
 void Supervisor::end_children(Phase phase, std::optional<int> signal) {
   phase_ = phase;
   deadline_ = Clock::now() + kTermination;
@@ -229,8 +230,8 @@ std::string Supervisor::running_names() const {
   return names;
 }
 
-// Others have ended well. A rank that is stopped cannot follow them, and one that hangs in a
-// library at its end would keep the launcher for ever.
+// Called some time after a rank has ended with 0. A rank that is stopped cannot follow, and a rank
+// that hangs in a library at its end would keep the launcher forever.
 void Supervisor::look_for_stragglers() {
   const auto stopped = [](const Child& c) { return c.rank >= 0 && is_stopped(c.pid); };
   const auto now = Clock::now();
@@ -268,8 +269,9 @@ void Supervisor::on_deadline() {
   }
 }
 
-// All processes have ended: what is still in their pipes, then what waits for a reader of ours. A
-// reader that does not read is given up at a signal, or a while after one.
+// Called when all processes have ended. Forwards what is still in their pipes and waits until it is
+// written. A reader that does not read is given up when the user sends a signal, or kGrace after an
+// earlier signal.
 void Supervisor::finish_output() {
   for (Stream& stream : streams_) {
     ssize_t bytes = 0;
@@ -290,7 +292,8 @@ Ending Supervisor::run(const std::vector<ChildSpec>& specs) {
   deadline_.reset();
   tree_.end();
   finish_output();
-  // Ranks that were told to stop, and lost one that had gone already, have done as they were told.
+  // Ranks that were told to stop, and then lost a rank that had ended already, have done as they
+  // were told.
   const bool only_stopped = !cause_ || (stopped_ != 0 && cause_->is_consequence());
   return {only_stopped ? stopped_ : cause_->exit_code(), asked_ != 0, out_.error()};
 }
@@ -304,8 +307,8 @@ bool is_stop_code(int exit_code) {
 }
 
 Signals::Signals() {
-  signal(SIGCHLD,
-         SIG_DFL);  // who starts us may have it ignored, and then no child can be waited for
+  // A parent process may have set SIGCHLD to be ignored, and waiting for children would then fail.
+  signal(SIGCHLD, SIG_DFL);
   sigset_t read, blocked;
   sigemptyset(&read);
   sigaddset(&read, SIGCHLD);

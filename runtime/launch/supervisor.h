@@ -1,4 +1,4 @@
-// Watches over the processes of one attempt to run all ranks, from their start until none is left.
+// Supervises the processes of one attempt to run all ranks, from their start until none is left.
 #ifndef RUNTIME_LAUNCH_SUPERVISOR_H_
 #define RUNTIME_LAUNCH_SUPERVISOR_H_
 
@@ -12,16 +12,17 @@
 
 namespace runtime::launch {
 
-// After the first failure: time for the other ranks to notice it and say so themselves, then from
-// SIGTERM to SIGKILL.
+// After the first failure: the time in which other ranks may notice it and report it themselves,
+// then the time from SIGTERM to SIGKILL.
 inline constexpr std::chrono::seconds kGrace{2}, kTermination{2};
 
-// 128 + a signal that asks to stop.
+// Returns whether the code is 128 + a signal that asks a process to stop.
 bool is_stop_code(int exit_code);
 
-// While it lives, the signals that a launcher handles are blocked in this thread and threads made
-// later, and are read from fd(): those that stop (SIGINT, SIGTERM, SIGHUP), SIGTSTP and SIGCHLD.
-// SIGPIPE is blocked: a reader of our output that is gone shows as an error of write().
+// While this object exists, the signals that a launcher handles are blocked in this thread and in
+// threads made later, and are read from fd(): SIGINT, SIGTERM and SIGHUP, which stop the job,
+// SIGTSTP and SIGCHLD. SIGPIPE is blocked too, so that write() reports an error if the reader of
+// the output is gone.
 class Signals {
  public:
   Signals();
@@ -29,41 +30,43 @@ class Signals {
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
   int fd() const { return fd_.get(); }
-  int take() const;  // the next signal that has come, 0 if none
+  int take() const;  // returns the next signal that has arrived, 0 if there is none
 
  private:
   sigset_t before_;
   FileDescriptor fd_;
 };
 
+// How an attempt has ended.
 struct Ending {
   int exit_code = 0;
   bool asked = false;    // the user has sent a signal
-  int output_error = 0;  // errno: part of what was to go to the standard output is lost
+  int output_error = 0;  // errno if a part of the standard output was lost; 0: none
 };
 
-// A rank has died, is stopped, or ended with an error of its own: the others should know at once.
-// `gave_up`: it only said that another rank is gone (exit 4), and which one nobody knows here. Must
-// not throw.
+// Called when a rank has died, is stopped or ended with an error of its own, so that the other
+// ranks learn of it at once. `gave_up` is true if the rank only reported that another rank is gone
+// (exit code 4), and the launcher does not know which. Must not throw.
 using OnLoss = std::function<void(int rank, const std::string& how, bool gave_up)>;
 
-// How long the launcher waits for ranks, and whom it tells.
+// How long the launcher waits for ranks, and whom it informs.
 struct Supervision {
-  // A rank that is still stopped (SIGSTOP) so long after another one has ended with 0 is lost.
+  // A rank is lost if it is still stopped (SIGSTOP) this long after another rank has ended with 0.
   std::chrono::nanoseconds patience = std::chrono::seconds(30);
-  // A rank that has not ended so long after another one has ended with 0 is lost. It may be saving,
-  // which takes its time.
+  // A rank is lost if it has not ended this long after another rank has ended with 0. It may be
+  // saving, which takes time.
   std::chrono::nanoseconds ending_limit = std::chrono::hours(1);
   OnLoss on_loss;
-  // Whether a rank writes files that should not be lost: then the ranks are not ended after a
-  // failure before it has finished, or before `saving` is over. Must not throw.
+  // Returns whether a rank is writing files that should not be lost. After a failure, ranks are
+  // then not ended before it has finished or `saving` has passed. Must not throw.
   std::function<bool()> is_saving;
   std::chrono::nanoseconds saving{0};
 };
 
-// Starts all, forwards their output, ends them as README.md says, and returns when no process below
-// this one is left. The exit code: 0 when all have ended with 0; the code of the process that has
-// failed first (4 if a signal killed it); 128 + signal after a stop that was asked for.
+// Starts all processes, forwards their output, ends them as README.md says, and returns when no
+// process below this one is left. The exit code is 0 if all have ended with 0, otherwise the code
+// of the process that failed first (4 if a signal killed it), or 128 + signal after a stop that was
+// asked for.
 Ending supervise(const std::vector<ChildSpec>& specs, const Signals& signals,
                  const Supervision& supervision);
 

@@ -12,7 +12,7 @@ namespace runtime::launch {
 
 namespace {
 
-// Whether the exception that is being handled may only say that another rank is gone.
+// Returns whether the exception that is being handled may only say that another rank is gone.
 bool is_consequence() {
   try {
     throw;
@@ -25,7 +25,7 @@ bool is_consequence() {
   }
 }
 
-// The exception that says why the ranks have ended.
+// Keeps the exception that says why the ranks have ended.
 class Cause {
  public:
   explicit Cause(const std::function<void()>& abort_all) : abort_all_(abort_all) {}

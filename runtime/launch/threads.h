@@ -6,19 +6,20 @@
 
 namespace runtime::launch {
 
+// What run_rank_threads() runs.
 struct RankThreads {
   int ranks = 1;
   std::function<void(int rank)> body;
-  // Makes the waits of all ranks fail. Called once, in the thread of the first rank that throws;
-  // must not throw itself.
+  // Makes the waits of all ranks fail. It is called once, in the thread of the first rank that
+  // throws, and must not throw itself.
   std::function<void()> abort_all;
 };
 
-// Runs body(0) to body(ranks - 1) at the same time, each thread pinned to its share of the cores of
-// the calling thread; waits for all. Then throws the exception that is the cause: the first, but
-// one that says that another rank is gone (communication, timeout) gives way to a later one that
-// says more, because others may notice that a rank is gone while its exception still unwinds its
-// stack.
+// Runs body(0) to body(ranks - 1) at the same time, each in a thread that is pinned to some of the
+// calling thread's cores, and waits for all of them. Then throws the exception that is the cause:
+// the first one, unless it only says that another rank is gone (communication, timeout) and a later
+// one says more. The order may differ because other ranks can notice that a rank is gone while its
+// exception still unwinds its stack.
 void run_rank_threads(const RankThreads& threads);
 
 }  // namespace runtime::launch

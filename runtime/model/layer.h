@@ -1,4 +1,4 @@
-// The layers that a model is made of, as plain data.
+// The layers of a model as plain data. N is the number of samples, T of tokens, C of channels.
 #ifndef RUNTIME_MODEL_LAYER_H_
 #define RUNTIME_MODEL_LAYER_H_
 
@@ -12,7 +12,7 @@
 
 namespace runtime::model {
 
-// How initial values are drawn; see configs/README.md for the kinds.
+// How initial values are drawn; configs/README.md lists the kinds.
 struct Init {
   std::string kind = "default";
   double value = 0;
@@ -20,84 +20,98 @@ struct Init {
 
 struct Layer;
 
+// Input [N, H, W, C]; output has `channels` channels.
 struct Conv2d {
   int64_t channels = 0, kernel_h = 1, kernel_w = 1;
   graph::Convolution convolution;
-  bool same_padding = false;  // output size = ceil(input / stride); overrides convolution.padding
+  bool same_padding = false;  // output size = ceil(input / stride); overrides `convolution.padding`
   bool bias = true;
 };
+// Applies to the last dimension: [N, D] or tokens [N, T, C].
 struct Linear {
   int64_t features = 0;
   bool bias = true;
-  std::string tie = {};      // name of the embedding whose table is the weight; empty: its own
-  bool file_in_out = false;  // the weight is [inputs, outputs] in files
+  std::string tie = {};      // embedding whose table is the weight; empty: own weight
+  bool file_in_out = false;  // the weight is [inputs, outputs] in files, as GPT-2's
 };
+// Largest element or mean of each window of an image.
 struct Pool2d {
   bool max = false;
   graph::Pooling pooling;
 };
+// Mean of windows that make an image of the given size.
 struct AdaptiveAvgPool2d {
-  int64_t height = 1, width = 1;  // divisors of the image's
+  int64_t height = 1, width = 1;  // divisors of the height and the width of the image
 };
-struct GlobalAvgPool {};  // of an image or of tokens
+struct GlobalAvgPool {};  // mean over an image or over tokens
 struct Flatten {};
+// [N, H, W, C] -> [N, H * W, C].
 struct ImageToTokens {};
 struct Activation {
-  int32_t function = RT_ACTIVATION_RELU;
+  int32_t function = RT_ACTIVATION_RELU;  // RT_ACTIVATION_*
 };
+// Over the last dimension.
 struct Softmax {};
+// Sets elements to 0 with this probability in training.
 struct Dropout {
   double probability = 0.5;
 };
+// Normalises each channel over the batch; `momentum` is the weight of a new batch.
 struct BatchNorm {
   double momentum = 0.1, epsilon = 1e-5;
 };
+// Normalises the features of each sample, token or pixel.
 struct LayerNorm {
   double epsilon = 1e-5;
 };
+// Token ids [N, T] -> rows of a learned table [N, T, features].
 struct Embedding {
   int64_t vocabulary = 0, features = 0;
 };
-// Adds the first rows of a learned table to the tokens; length 0: as many rows as tokens.
+// Adds the first rows of a learned table to the tokens. If `length` is 0, the table has as many
+// rows as a sample has tokens.
 struct PositionEmbedding {
   int64_t length = 0;
 };
-// Queries, keys and values side by side [N, T, 3C] -> [N, T, C].
+// Attention of tokens whose queries, keys and values lie side by side: [N, T, 3C] -> [N, T, C].
 struct Attention {
   int64_t heads = 1;
   bool causal = false;
 };
-// Layers in sequence. `prefix`, here and below: the layer's name goes before those inside.
+// Layers in sequence. If `prefix` is true, here and in Residual, the names inside begin with the
+// name of this layer.
 struct Block {
   std::vector<Layer> layers;
   bool prefix = true;
 };
-// y = layers(x) + shortcut(x), then the layer's activation; an empty shortcut is the identity.
+// y = layers(x) + shortcut(x), followed by the activation of this layer. An empty shortcut is the
+// identity.
 struct Residual {
   std::vector<Layer> layers, shortcut;
   bool prefix = true;
 };
 
+// One layer of any type, with the keys that all types have.
 struct Layer {
   std::variant<Conv2d, Linear, Pool2d, AdaptiveAvgPool2d, GlobalAvgPool, Flatten, ImageToTokens,
                Activation, Softmax, Dropout, BatchNorm, LayerNorm, Embedding, PositionEmbedding,
                Attention, Block, Residual>
       kind;
-  std::string name;            // empty: the type's short name and a number, "conv1"
-  int32_t activation = 0;      // RT_ACTIVATION_*, applied to the layer's output; 0: none
+  std::string name;            // empty: the short name of the type and a number, "conv1"
+  int32_t activation = 0;      // RT_ACTIVATION_*, applied to the output; 0: none
   int64_t repeat = 1;          // copies in sequence, named <name>.0, <name>.1, ...
   double l2 = 0;               // adds l2 * sum(w^2) of the layer's weight to the loss
-  std::optional<Init> init;    // of the layer's weight and bias
-  int64_t stage = -1;          // of the pipeline; -1: that of the layer around it, or any
-  std::string shard = "auto";  // of the weight, tensor parallelism: auto, none, column or row
+  std::optional<Init> init;    // of the weight and the bias; empty: that of the model
+  int64_t stage = -1;          // pipeline stage; -1: that of the enclosing layer, or any stage
+  std::string shard = "auto";  // tensor parallelism of the weight: auto, none, column or row
 };
 
-// A model: the shape of one sample as people write it ([channels, height, width], [features] or
-// [length]) and layers.
+// A model: its layers, and the shape of one sample as configurations give it ([channels, height,
+// width], [features] or [length]).
 struct Model {
   std::vector<int64_t> input;
   std::vector<Layer> layers;
-  Init init;
+  Init init;  // of every layer that has none of its own
 };
 
 }  // namespace runtime::model

@@ -18,7 +18,7 @@ using graph::Value;
 using graph::ValueId;
 using graph::ValueKind;
 
-// Padding that makes the output ceil(input / stride), more of it behind than before.
+// Computes the padding that makes the output ceil(input / stride). An odd element is added behind.
 void same_padding(int64_t input, int64_t kernel, int64_t stride, int64_t dilation, int64_t* before,
                   int64_t* after) {
   const int64_t output = (input + stride - 1) / stride;
@@ -62,7 +62,7 @@ class NetworkBuilder {
     return net_.graph.add_value(std::move(value));
   }
 
-  // `unnamed` goes before the names of layers that have none of their own.
+  // `unnamed` precedes the names of layers that have no name of their own.
   void sequence(const std::vector<Layer>& layers, const std::string& prefix, ValueId* x,
                 const std::string& unnamed = "") {
     for (const Layer& layer : layers) {
@@ -76,7 +76,7 @@ class NetworkBuilder {
     }
   }
 
-  // Numbered within its prefix, so that no two layers have one name.
+  // Numbers are counted for each prefix, so that no two layers have the same name.
   std::string default_name(const Layer& layer, const std::string& prefix) {
     static constexpr const char* kNames[] = {
         "conv",      "fc",         "pool",      "adaptive_pool", "global_pool", "flatten",
@@ -134,14 +134,15 @@ class NetworkBuilder {
     return v;
   }
 
-  // A table of rows. PyTorch's nn.Embedding draws from N(0, 1).
+  // Makes a table of rows. By default, values are drawn from N(0, 1) as in PyTorch's nn.Embedding.
   ValueId table(const Layer& layer, const std::string& name, int64_t rows, int64_t features) {
     Layer with_init = layer;
     if (with_init.init.value_or(model_.init).kind == "default") with_init.init = Init{"normal", 1};
     return weight(with_init, name, {rows, features}, features, rows);
   }
 
-  // PyTorch's default bias depends on the weight's fan-in; every other scheme starts it at zero.
+  // PyTorch's default for a bias depends on the weight's fan-in; with every other kind it starts at
+  // zero.
   ValueId bias(const Layer& layer, const std::string& name, int64_t size, int64_t fan_in) {
     Init init = layer.init.value_or(model_.init);
     if (init.kind != "default") init = {"constant", 0};
@@ -198,7 +199,7 @@ class NetworkBuilder {
     const ValueId w = weight(layer, name, {linear.features, features}, features, linear.features);
     Parameter& p = net_.parameters.back();
     if (!image_.empty()) {
-      // The weight's columns are permuted in files.
+      // The columns follow the image, which is H,W,C here and C,H,W in files.
       p.view = {linear.features, image_[0], image_[1], image_[2]};
       p.permutation = {0, 3, 1, 2};
     }
@@ -258,9 +259,10 @@ class NetworkBuilder {
     return net_.graph.reshape(x, {in[0], graph::element_count(in) / in[0]});
   }
 
-  // A flattened image is H,W,C here and C,H,W in PyTorch. Layers that treat all features alike
-  // leave it so, and one with parameters for each feature permutes them in files. Where something
-  // else sees which feature is which, they are brought into PyTorch's order.
+  // Brings the features of a flattened image, which are H,W,C here, into PyTorch's order C,H,W.
+  // Layers that treat all features alike leave them as they are, and a layer with a parameter for
+  // each feature permutes its parameters in files instead. Only operations that depend on which
+  // feature is which need this.
   ValueId in_order(ValueId x) {
     if (image_.empty()) return x;
     const int64_t rows = dims(x)[0], pixels = image_[0] * image_[1], channels = image_[2];
@@ -269,7 +271,8 @@ class NetworkBuilder {
     return net_.graph.reshape(x, {rows, channels * pixels});
   }
 
-  // A number for each feature of the last dimension, those of a flattened image in PyTorch's order.
+  // Makes a parameter for each feature of the last dimension; for a flattened image it is stored in
+  // files in PyTorch's order.
   ValueId feature_parameter(const std::string& name, int64_t size, double initial,
                             bool trainable = true) {
     const ValueId v = parameter(name, {size}, {"constant", initial}, trainable);
@@ -290,7 +293,8 @@ class NetworkBuilder {
 
   ValueId emit(const Dropout& d, const Layer&, const std::string&, ValueId x) {
     const int64_t stream =
-        dropouts_++;  // counted in evaluation too, so that the streams stay the same
+        // Evaluation counts too, so that every layer keeps its stream.
+        dropouts_++;
     if (!options_.training || d.probability == 0) return x;
     if (net_.step == graph::kNone) {
       net_.step = input("step", {1}, RT_INT64);
@@ -323,7 +327,7 @@ class NetworkBuilder {
   }
 
   ValueId emit(const Embedding& e, const Layer& layer, const std::string& name, ValueId x) {
-    // Data sets give numbers; token indices are exact in float32 up to 2^24.
+    // Data sets give token ids as float32, which is exact up to 2^24.
     x = build_.cast(in_order(x), RT_INT32);
     return build_.embedding(x, table(layer, name, e.vocabulary, e.features));
   }
@@ -348,7 +352,7 @@ class NetworkBuilder {
     return build_.attention(x, a.heads, a.causal);
   }
 
-  // What goes before the names inside a layer that holds others.
+  // Returns the prefix of the names inside a layer that contains other layers.
   std::string inside(bool prefix, const std::string& name) const {
     return prefix ? name + "." : prefix_;
   }
@@ -373,7 +377,7 @@ class NetworkBuilder {
     const Dims main_image = std::exchange(image_, image);
     sequence(residual.shortcut, prefix, &shortcut, "shortcut.");
     build_.layer = name;
-    if (image_ != main_image) {  // features in different orders
+    if (image_ != main_image) {  // the branches have their features in different orders
       shortcut = in_order(shortcut);
       image_ = main_image;
       main = in_order(main);
@@ -395,10 +399,10 @@ class NetworkBuilder {
   Network net_;
   graph::Build build_;
   std::set<std::string> names_;
-  std::map<std::string, int> counts_;  // of layers without a name, by prefix and type
-  int64_t stage_ = -1;                 // of the layer around, -1: any
-  std::string prefix_;                 // of the list whose layer is emitted
-  Dims image_;  // [H, W, C] of the flattened image whose order the features still have
+  std::map<std::string, int> counts_;  // layers without a name, by prefix and type
+  int64_t stage_ = -1;                 // of the enclosing layer; -1: any stage
+  std::string prefix_;                 // of the list whose layer is being added
+  Dims image_;  // [H, W, C] of the flattened image whose order the features still have; empty: none
   int64_t dropouts_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// Layers -> graph of operations, with what is known of each parameter.
+// The forward graph of a model, with what is known about each parameter.
 #ifndef RUNTIME_MODEL_NETWORK_H_
 #define RUNTIME_MODEL_NETWORK_H_
 
@@ -12,50 +12,54 @@
 
 namespace runtime::model {
 
-// A trained parameter or a running statistic. The canonical tensor is what kernels see; files have
-// PyTorch's layout: view the canonical tensor as `view`, permute its axes by `permutation`, reshape
-// to `file_dims`.
+// A trained parameter or a running statistic. Kernels use the canonical layout, files the layout of
+// PyTorch: the canonical tensor is viewed as `view`, its axes are permuted by `permutation`, and
+// the result is reshaped to `file_dims`.
 struct Parameter {
-  std::string name;  // PyTorch's: "conv1.weight"
+  std::string name;  // as in PyTorch: "conv1.weight"
   graph::ValueId value = graph::kNone;
   graph::Dims view;
   std::vector<int> permutation;
   graph::Dims file_dims;
   Init init;
-  int64_t fan_in = 0, fan_out = 0;  // 0: a vector initialised to a constant (`init` says which)
-  bool trainable = true;            // false: a running statistic
-  double l2 = 0;
+  int64_t fan_in = 0, fan_out = 0;  // 0: a vector that is initialised to a constant, as `init` says
+  bool trainable = true;            // false for a running statistic
+  double l2 = 0;                    // adds l2 * sum(w^2) to the loss
 };
 
+// How the graph is built.
 struct NetworkOptions {
-  int64_t batch = 1;
+  int64_t batch = 1;  // rows of the graph
   rt_dtype dtype = RT_FLOAT32;
-  bool training = true;  // false: no dropout, batch norm by running statistics
+  bool training = true;  // false: no dropout, and batch norm uses running statistics
   uint64_t seed = 0;     // of dropout
-  // Training: batch norm in parts, which leaves out padded rows and can span ranks.
+  // In training, batch norm is built as several operations, so that it leaves out padded rows and
+  // can reduce its sums over ranks.
   bool split_batch_norm = false;
 };
 
-// The forward pass in a graph. Values that the caller provides: `features` (kInput) and, if
-// training with dropout, `step` and `sample_base` (kInput, int64 [1]), with split batch norm
-// `weight` (kInput, [batch], see plugins/operations.md, "Softmax and losses").
+// The forward pass as a graph. The caller provides the values `features` (kInput), in training with
+// dropout `step` and `sample_base` (kInput, int64 [1]), and with split batch norm `weight` (kInput,
+// [batch], see plugins/operations.md, "Softmax and losses").
 struct Network {
   graph::Graph graph;
-  graph::ValueId features = graph::kNone;  // [N, H, W, C], [N, D] or tokens [N, L]
+  graph::ValueId features = graph::kNone;  // [N, H, W, C], [N, D] or token ids [N, L]
   graph::ValueId output = graph::kNone;    // logits or predictions
-  graph::ValueId step = graph::kNone;      // kNone: no layer needs it
+  graph::ValueId step = graph::kNone;      // kNone if no layer needs it
   graph::ValueId sample_base = graph::kNone;
   graph::ValueId weight = graph::kNone;
   std::vector<Parameter> parameters;  // in the order of the layers
-  // Residuals and repeated blocks that lie in no other: their nodes' layers are <name> or <name>.*
+  // Names of residuals and repeated blocks that are not inside another one. Node::layer of their
+  // nodes is <name> or <name>.*
   std::vector<std::string> blocks;
-  // By Node::layer, where the model says it: pipeline stages, and splits over tensor ranks as
-  // Layer::shard has them.
+  // By Node::layer, for layers where the model gives them: pipeline stages, and how weights are
+  // split over tensor-parallel ranks (see Layer::shard).
   std::map<std::string, int> stages;
   std::map<std::string, std::string> shards;
 };
 
-// Throws ConfigurationError naming the layer, its input shape and what it needs.
+// Builds the forward graph. Throws ConfigurationError that names the layer, the shape of its input
+// and what it needs.
 Network build_network(const Model& model, const NetworkOptions& options);
 
 }  // namespace runtime::model

@@ -20,11 +20,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The kernel's own bound for the links of one path.
+// The same bound as the kernel's for the symbolic links of one path.
 constexpr int kMaxLinks = 40;
-// Names are drawn again while one is taken, which 64 random bits make unlikely even once.
+// A new name is drawn while the name is taken, which 64 random bits make unlikely even once.
 constexpr int kAttempts = 100;
-// A file's name may have 255 bytes; the temporary one adds a dot, 16 digits and ".tmp".
+// Bytes of the target's name in the temporary name. A file's name may have 255 bytes; the temporary
+// name adds two dots, 16 digits and ".tmp".
 constexpr std::size_t kMaxStem = 200;
 
 std::string remedy_for(int error) {
@@ -58,8 +59,9 @@ std::string random_digits() {
   return text;
 }
 
-// What the links of `path` lead to, which need not exist; nullopt for a circle of links. Links of
-// /proc name what a process has open, perhaps nothing that has a path: they end the search.
+// Returns what the symbolic links of `path` lead to, which need not exist, or nothing for a circle
+// of links. A link below /proc ends the search, because it stands for an open file of a process,
+// which may have no path.
 std::optional<fs::path> follow_links(fs::path path) {
   for (int i = 0; i < kMaxLinks; ++i) {
     std::error_code error;
@@ -93,7 +95,8 @@ AtomicFile::~AtomicFile() {
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
-// Without O_CREAT: should the node have gone in between, nothing takes its place.
+// Opens without O_CREAT, so that no regular file is created if the node has been removed in
+// between.
 void AtomicFile::open_through() {
   do {
     fd_ = ::open(target_.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
@@ -135,10 +138,10 @@ void AtomicFile::commit() {
   do {
     result = ::fsync(fd_);
   } while (result != 0 && errno == EINTR);
-  // Device nodes and pipes have nothing to sync.
+  // Device nodes and pipes cannot be synced.
   const bool no_sync = !temporary_.empty() ? false : errno == EINVAL || errno == EROFS;
   if (result != 0 && !no_sync) fail("fsync", errno);
-  // Network file systems tell of some errors here only. Linux frees the descriptor in any case.
+  // Network file systems report some errors only here. Linux frees the descriptor in any case.
   result = ::close(fd_);
   const int error = errno;
   fd_ = -1;
@@ -149,8 +152,8 @@ void AtomicFile::commit() {
   sync_folder();
 }
 
-// Some file systems cannot sync folders, and a folder may be writable but not readable: the rename
-// itself is done.
+// Some file systems cannot sync folders, and a folder may be writable but not readable. Neither is
+// an error, because the rename itself is done.
 void AtomicFile::sync_folder() const {
   const int folder = ::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0 && errno == EACCES) return;

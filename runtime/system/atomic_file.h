@@ -1,4 +1,5 @@
-// Writes a file as a whole: readers see the old content or the new one, also after a power cut.
+// Writing of a file as a whole: readers see the old content or the new one, even after a power
+// failure.
 #ifndef RUNTIME_SYSTEM_ATOMIC_FILE_H_
 #define RUNTIME_SYSTEM_ATOMIC_FILE_H_
 
@@ -8,13 +9,13 @@
 
 namespace runtime::system {
 
-// A regular file is written under a temporary name in its folder, with an unpredictable part, and
-// commit() moves it to `path`; without commit() nothing remains and an older file is untouched.
-// A symbolic link is followed: the file that it names is replaced, the link stays.
-// A device node or a FIFO, and what the process has open under /proc (/dev/stdout), is written
-// through, never replaced; what was written before an error cannot be taken back then.
-// A folder is refused. Access bits are those of a new file under the umask.
-// Errors are DataError with the path, the reason and a remedy. Used by one thread.
+// A file that is being written. The content of a regular file goes to a temporary file with an
+// unpredictable name in the same folder, and commit() renames it to `path`; without commit() the
+// temporary file is removed and an older file stays untouched. If `path` is a symbolic link, the
+// file that it names is replaced and the link stays. A device node, a FIFO or an open file under
+// /proc (/dev/stdout) is written to directly and never replaced; what was written before an error
+// then stays. A folder is refused. Access bits are those of a new file under the umask. Errors are
+// DataError with the path, the reason and a remedy. One thread uses an object.
 class AtomicFile {
  public:
   explicit AtomicFile(std::string path);
@@ -24,8 +25,8 @@ class AtomicFile {
 
   void write(const void* data, std::size_t size);
   void write(std::string_view text) { write(text.data(), text.size()); }
-  // When it returns, the content and the name are on the disk (fsync of the file, rename, fsync of
-  // the folder). Nothing may be written afterwards.
+  // Puts the content and the name on the disk before it returns (fsync of the file, rename, fsync
+  // of the folder). Nothing may be written afterwards.
   void commit();
 
  private:
@@ -34,14 +35,14 @@ class AtomicFile {
   void open_temporary();
   void sync_folder() const;
 
-  const std::string path_;  // as the caller has named it, for messages
-  std::string target_;      // what `path_` leads to
-  std::string folder_;      // of the target
-  std::string temporary_;   // empty: the target is written through
+  const std::string path_;  // as the caller gave it, for messages
+  std::string target_;      // what `path_` leads to through links
+  std::string folder_;      // folder of the target
+  std::string temporary_;   // empty if the target is written to directly
   int fd_ = -1;
 };
 
-// The whole text of a file, committed.
+// Writes `text` as the whole content of a file, and commits it.
 void write_file(const std::string& path, std::string_view text);
 
 }  // namespace runtime::system

@@ -17,12 +17,12 @@ namespace runtime::system {
 namespace {
 
 constexpr uint64_t kUnknown = std::numeric_limits<uint64_t>::max();
-// Below this an allocation is left to the allocator's own std::bad_alloc.
+// Smaller allocations are not checked; if one fails, the allocator throws std::bad_alloc.
 constexpr uint64_t kSmall = uint64_t{16} << 20;
 
 uint64_t left_of(uint64_t limit, uint64_t used) { return limit > used ? limit - used : 0; }
 
-// The number behind `key` in a file such as /proc/meminfo, in KiB there.
+// Returns in bytes the number behind `key` in a file such as /proc/meminfo, which is in KiB there.
 uint64_t kib_of(const char* file, const std::string& key) {
   std::ifstream in(file);
   for (std::string line; std::getline(in, line);) {
@@ -32,13 +32,14 @@ uint64_t kib_of(const char* file, const std::string& key) {
   return kUnknown;
 }
 
-// "max", or a file that is not there: unknown.
+// Returns kUnknown for "max" or if the file does not exist.
 uint64_t number_in(const std::string& file) {
   uint64_t number = 0;
   return std::ifstream(file) >> number ? number : kUnknown;
 }
 
-// Control groups, version 2: every folder above the process's own may have a limit.
+// Returns what control groups (version 2) leave. Every folder above the process's own may have a
+// limit.
 uint64_t left_in_groups() {
   std::ifstream groups("/proc/self/cgroup");
   uint64_t least = kUnknown;
