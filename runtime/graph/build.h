@@ -57,7 +57,7 @@ class Build {
   void node_into(const std::string& op, std::vector<ValueId> inputs, std::vector<ValueId> outputs,
                  std::vector<Attribute> attributes = {});
 
-  // One function for each operation of plugins/operations.md; each returns the output value.
+  // Operations of plugins/operations.md under their names; each returns the output value.
   ValueId matmul(ValueId a, ValueId b, bool transpose_a = false, bool transpose_b = false);
   ValueId conv2d(ValueId x, ValueId w, const Convolution& c);
   ValueId max_pool2d(ValueId x, const Pooling& p);
