@@ -50,7 +50,7 @@ Node split_last_post_op(Graph& graph, Node& node) {
   last.outputs = {node.outputs[0]};
   node.outputs[0] = temporary(graph, node);
   last.inputs = {node.outputs[0]};
-  // operands of post-operations are appended in order, so this is the last input
+  // Operands of post-operations are appended in order, so this is the last input.
   if (post.operand >= 0) {
     last.inputs.push_back(node.inputs.at(post.operand));
     node.inputs.erase(node.inputs.begin() + post.operand);

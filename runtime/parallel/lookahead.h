@@ -52,7 +52,7 @@ class Lookahead {
   // As they were before any value was split.
   std::vector<graph::ValueId> storage_;  // by value
   std::vector<graph::Dims> dims_;
-  // indices of nodes, by storage value
+  // Indices of nodes, by storage value.
   std::unordered_map<graph::ValueId, std::vector<size_t>> readers_;
 };
 

@@ -209,7 +209,7 @@ class Shard {
     const ValueId x = n.inputs[0], w = n.inputs[1];
     const std::string hint = hint_of(options_.hints, n.layer);
     const Split* s = split(x);
-    // the table of an embedding that is split already (tied weights)
+    // The table of an embedding that is split already (tied weights).
     if (const Split* known = split(w)) {
       return known->axis == out && hint != "none" && hint != "row" ? column(n, out, *known)
                                                                    : plain(n);

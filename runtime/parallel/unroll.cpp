@@ -61,7 +61,7 @@ class Unroll {
 
   // Sorts the nodes into packing, forward and backward of each chunk, and starts of receives.
   void sort_nodes() {
-    // by value: phase and origin of the last writer
+    // By value: phase and origin of the last writer.
     std::map<ValueId, std::pair<Phase, int32_t>> made;
     std::pair<Phase, int32_t> before;  // of the previous node
     for (Node& node : std::exchange(graph_.nodes, {})) {
