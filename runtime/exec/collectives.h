@@ -142,7 +142,7 @@ class Collectives {
   CollectiveTimes times_;
 };
 
-// "bucket 0: all_reduce (431080 float32), reduction 1, communicator 0", for messages.
+// "bucket 0: all_reduce (431080 float32), reduction 1, communicator 0", for compare().
 std::string describe(const CollectiveCall& call);
 
 }  // namespace runtime::exec

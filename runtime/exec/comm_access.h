@@ -9,6 +9,7 @@
 
 namespace runtime::exec {
 
+// The ways to access a buffer.
 enum class Access {
   kHost,    // directly: the host may access the memory
   kStaged,  // through pinned host memory
@@ -20,6 +21,7 @@ enum class Access {
 // with.
 class CommAccess {
  public:
+  // Asks the communicator's plugin once; keeps no reference.
   explicit CommAccess(const plugins::host::Communicator& communicator);
 
   // The access for one call whose buffers are on `device`.

@@ -19,6 +19,7 @@ enum class Tune {
   kFull,   // measured, without a time limit
 };
 
+// Input of compile().
 struct CompileOptions {
   Tune tune = Tune::kQuick;
   bool deterministic = false;  // deterministic implementations only; nothing is measured
@@ -30,6 +31,7 @@ struct CompileOptions {
   bool record = false;  // see Program's constructor
 };
 
+// What compile() returns.
 struct Compiled {
   std::unique_ptr<Program> program;
   std::vector<std::string> notes;  // what the passes replaced, lines for the log

@@ -75,6 +75,7 @@ class FlightRecorder {
   void end(uint64_t sequence);      // it has completed
 
   int rank() const { return rank_; }
+  // How far the rank is, and its last records.
   Position position() const;
   RankRecords records() const;
   // The oldest collective that has not completed; with `waited_for` the oldest of those that the
@@ -84,7 +85,7 @@ class FlightRecorder {
  private:
   using Slot = std::array<std::atomic<uint64_t>, sizeof(CollectiveRecord) / sizeof(uint64_t)>;
   struct Memory {
-    Slot header;  // see write_header
+    Slot header;  // word 0: magic number, 1: rank, 2: origin_ns
     std::array<Slot, kSlots> slots;
   };
   struct Unmap {

@@ -33,6 +33,7 @@ struct Note {
 class JobBoard {
  public:
   virtual ~JobBoard() = default;
+  // The number of ranks that may post.
   virtual int world_size() const = 0;
   // Publishes this rank's note.
   virtual void post(const Note& note) = 0;

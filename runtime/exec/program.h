@@ -77,6 +77,7 @@ class Program {
   const graph::Graph& graph() const { return graph_; }
   const plugins::host::Kernel& kernel(size_t node) const { return kernels_[node]; }
   const MemoryReport& memory() const { return memory_; }
+  // How much of a run is replayed at present.
   Recorded recorded() const;
   // What the ranks must agree on, as text: the collectives, in order, of communicators 0 to `last`.
   std::vector<std::string> collective_list(int last) const;

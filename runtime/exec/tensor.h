@@ -24,6 +24,7 @@ class TensorStorage;
 class TensorOps;
 }  // namespace detail
 
+// Element types. Equivalent to: torch.float32, torch.float64.
 enum class Dtype { kFloat32, kFloat64 };
 std::string to_string(Dtype dtype);  // "float32"
 
@@ -43,6 +44,7 @@ class Tensor {
   template <typename T>
   static Tensor from_vector(const Context& context, const std::vector<T>& values,
                             const Shape& shape, const std::string& device = "cpu");
+  // A tensor with every element 0, or `value`.
   static Tensor zeros(const Context& context, const Shape& shape, const std::string& device = "cpu",
                       Dtype dtype = Dtype::kFloat32);
   static Tensor full(const Context& context, const Shape& shape, double value,
@@ -99,6 +101,8 @@ Tensor operator-(const Tensor& a);
 // a [..., M, K], b [..., K, N] with the same leading dimensions, or [K, N] -> [..., M, N]
 Tensor matmul(const Tensor& a, const Tensor& b);
 
+// Elementwise activations. Equivalent to: the functions of these names in torch and
+// torch.nn.functional.
 Tensor relu(const Tensor& x);
 Tensor gelu(const Tensor& x);  // x Phi(x), by erf
 Tensor tanh(const Tensor& x);

@@ -46,6 +46,7 @@ class Context {
   explicit Context(const std::vector<std::filesystem::path>& plugin_paths = {},
                    const std::filesystem::path& probe = detail::kPluginProbe);
 
+  // All devices of all plugins, usable or not.
   std::vector<DeviceSummary> devices() const;
 
   // The number of usable devices of all plugins, or of one ("cuda"). It is 0 for a plugin that does

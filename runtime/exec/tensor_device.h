@@ -28,6 +28,7 @@ class TensorDevice {
   // Takes memory for reuse; queued work may still use it.
   void recycle(plugins::host::Memory memory) noexcept;
 
+  // Queue a copy from the host, a copy to it, and a fill with zeros.
   void upload(void* destination, const void* host, uint64_t bytes);
   void download(void* host, const void* source, uint64_t bytes);  // waits for the result
   void zero(void* destination, uint64_t bytes);

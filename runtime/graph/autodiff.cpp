@@ -424,7 +424,7 @@ std::map<ValueId, ValueId> differentiate(Graph& graph, ValueId loss_value, Value
     if (g != kNone) result.emplace(v, g);
   }
   start_early(graph, forward);
-  // all-reduces that gradient(v) appended above
+  // The all-reduces that gradient(v) appended above.
   for (size_t k = forward; k < graph.nodes.size(); ++k) {
     if (graph.nodes[k].origin == kNone) graph.nodes[k].origin = graph.nodes[k - 1].origin;
   }

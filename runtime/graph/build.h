@@ -95,6 +95,7 @@ class Build {
   // All-reduce: the sum of `x` over the ranks of a communicator, on every rank. The gradient of the
   // sum is the gradient of each term.
   ValueId all_reduce(ValueId x, int32_t communicator);
+  // As all_reduce(), into an existing value.
   void all_reduce_into(ValueId x, ValueId sum, int32_t communicator);
   // All-gather: `x` of each of `ranks` ranks, concatenated along dimension 0. It has no gradient.
   ValueId all_gather(ValueId x, int64_t ranks, int32_t communicator);

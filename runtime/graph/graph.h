@@ -31,6 +31,7 @@ enum class ValueKind {
   kPacked,     // persistent copy of a parameter in a foreign layout, renewed when that changes
 };
 
+// A tensor of the step, or a view of one.
 struct Value {
   std::string name;  // unique for every kind but kTemporary
   ValueKind kind = ValueKind::kTemporary;
@@ -42,6 +43,7 @@ struct Value {
   uint64_t offset = 0;                    // bytes from the beginning of `base` to this view
 };
 
+// A named constant of an operation (RT_ATTR_*).
 struct Attribute {
   std::string name;
   std::variant<int64_t, double> value;
@@ -77,8 +79,10 @@ struct PartialGradients {
   int32_t communicator = 0;
 };
 
+// kPack: renews packed copies of parameters.
 enum class Phase { kForward, kBackward, kUpdate, kPack };
 
+// One operation, or the start or the wait of a collective.
 struct Node {
   std::string op;  // RT_OP_*
   std::string layer;
@@ -107,6 +111,7 @@ struct Graph {
   std::vector<Node> nodes;
   int32_t tokens = 0;  // collective tokens given so far
 
+  // Appends a value; bytes are filled in if they are 0 and the layout is canonical.
   ValueId add_value(Value value);
   const Value& value(ValueId id) const { return values.at(id); }
   Value& value(ValueId id) { return values.at(id); }

@@ -8,6 +8,7 @@
 
 namespace runtime::graph {
 
+// Input of decide_layouts().
 struct LayoutOptions {
   bool measure = false;  // candidates are measured on the device instead of estimated
 };

@@ -14,6 +14,7 @@ struct BufferRequest {
   int last = 0;
 };
 
+// What plan_memory() returns.
 struct MemoryPlan {
   std::vector<uint64_t> offsets;  // of each request, multiples of the alignment
   uint64_t bytes = 0;             // of the arena

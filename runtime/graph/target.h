@@ -31,6 +31,7 @@ class Target {
  public:
   virtual ~Target() = default;
   virtual std::string name() const = 0;  // "cpu:0", for messages
+  // Whether the device can run the node in some layout, and what it fuses.
   virtual Support support(const Graph& graph, const Node& node) = 0;
   // Implementations of the node with all its post-operations in the given layouts, where
   // RT_LAYOUT_ANY lets the device choose. Empty if there is none.
@@ -46,6 +47,7 @@ class Target {
   // copy. A copy from canonical to foreign always exists, and the way back for everything that a
   // node writes.
   virtual double copy_ns(const Value& value, uint64_t from, uint64_t to) = 0;
+  // The size of the value in a layout, in bytes.
   virtual uint64_t layout_bytes(const Value& value, uint64_t layout) = 0;
 };
 

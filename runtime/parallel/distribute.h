@@ -18,6 +18,7 @@ struct ShardValues {
   graph::ValueId sample_base = graph::kNone;
 };
 
+// Input of distribute(): this rank, and how the step is distributed.
 struct DistributeOptions {
   // Of the data axis.
   int rank = 0, world_size = 1;
@@ -49,7 +50,7 @@ struct DistributeOptions {
 struct StepBuffers {
   FlatLayout layout;
   graph::ValueId parameters = graph::kNone;
-  // kNone: no backward pass. distribute() appends one element for the loss behind layout.bytes.
+  // kNone: no backward pass. distribute() may append an element for the loss behind layout.bytes.
   graph::ValueId gradients = graph::kNone;
   graph::ValueId loss = graph::kNone;     // [1], this rank's contribution to the mean
   graph::ValueId correct = graph::kNone;  // [1], only of an evaluation
@@ -67,18 +68,18 @@ struct Distributed {
 
 // Rewrites a graph that has been through all other passes: copies of a node share its kernel, and
 // no kernel is chosen anew.
-//  - `batch_norm_statistics` and `batch_norm_backward_statistics` are gathered before they are
-//    merged (over virtual shards, and with sync_batch_norm over ranks).
-//  - Each bucket is all-reduced as soon as its last gradient is complete. The last parameters come
-//    first, and the loss travels with their bucket.
-//  - With zero_stage 1 a bucket is reduce-scattered and the parameters are all-gathered after the
-//    update. From stage 2 on a bucket's whole gradients are a temporary until then, and with stage
-//    3 so are its parameters; see zero.h.
-//  - With virtual shards, every rank sends their gradients to the ranks that own the respective
-//    slice of the bucket, and each owner adds them in one fixed binary tree.
-//  - With a pipeline, micro-batches follow its schedule; their losses are added up and broadcast to
-//    all its ranks.
-//  - The update is split by bucket unless it needs the norm of the whole gradient.
+// - `batch_norm_statistics` and `batch_norm_backward_statistics` are gathered before they are
+//   merged (over virtual shards, and with sync_batch_norm over ranks).
+// - Each bucket is all-reduced as soon as its last gradient is complete. The last parameters come
+//   first, and the loss travels with their bucket.
+// - With zero_stage 1 a bucket is reduce-scattered and the parameters are all-gathered after the
+//   update. From stage 2 on a bucket's whole gradients are a temporary until then, and with stage
+//   3 so are its parameters; see zero.h.
+// - With virtual shards, every rank sends their gradients to the ranks that own the respective
+//   slice of the bucket, and each owner adds them in one fixed binary tree.
+// - With a pipeline, micro-batches follow its schedule; their losses are added up and broadcast to
+//   all its ranks.
+// - The update is split by bucket unless it needs the norm of the whole gradient.
 // Throws Error if the graph has operations that it cannot split. Equivalent to: PyTorch's
 // DistributedDataParallel with its buckets, or DeepSpeed's ZeRO optimizer.
 Distributed distribute(graph::Graph& graph, const StepBuffers& buffers, const ShardValues& inputs,

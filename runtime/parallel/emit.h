@@ -28,6 +28,7 @@ class Emit {
     return value("", graph::ValueKind::kTemporary, like, std::move(dims));
   }
 
+  // A node of any operation; an addition and a copy, of phase kBackward.
   graph::Node node(const char* op, const std::string& layer, graph::Phase phase,
                    std::vector<graph::ValueId> inputs, std::vector<graph::ValueId> outputs) const;
   graph::Node add(graph::ValueId a, graph::ValueId b, graph::ValueId out,

@@ -25,11 +25,13 @@ struct Bucket {
   }
 };
 
+// The layout of the flat buffers of one rank; what lay_out() returns.
 struct FlatLayout {
   std::vector<uint64_t> offsets;  // of each parameter, in bytes
   std::vector<Bucket> buckets;    // ascending; together they cover the whole buffer
   uint64_t bytes = 0;             // of one flat buffer, with the padding that collectives need
   uint64_t used_bytes = 0;        // up to the end of the last parameter
+  // Whether a bucket keeps vectors apart.
   bool has_vectors() const;
 };
 

@@ -15,12 +15,14 @@ namespace runtime::parallel {
 
 // The `shard` key of each layer that has one.
 using Hints = std::map<std::string, std::string>;
-std::string hint_of(const Hints& hints, const std::string& layer);  // "auto" where it is not named
+// The hint for a layer; "auto" if it has none.
+std::string hint_of(const Hints& hints, const std::string& layer);
 
 // Whether the node multiplies a value with a parameter: a linear layer or a convolution.
 bool is_product(const graph::Node& node, const std::set<graph::ValueId>& parameters);
 // Whether each result element depends on one element, or on a window of one channel, of input 0.
 bool is_by_channel(const std::string& op);
+// Elementwise operations of two operands, and the operations of batch normalisation.
 bool is_arithmetic(const std::string& op);
 bool is_batch_norm(const std::string& op);
 

@@ -8,7 +8,7 @@
 
 namespace runtime::parallel {
 
-// A work item is one of the `parts_of_step` equal slices of a step's global batch. Items are
+// A work item is one of the `parts_of_step` almost equal slices of a step's global batch. Items are
 // numbered over the whole run: item p of step s is s * parts_of_step + p. They are taken in order,
 // each once. An item of step s may be taken when all items of the steps up to s - 1 - max_staleness
 // have been applied: the bound of stale-synchronous SGD (Ho et al., "More effective distributed ML

@@ -57,7 +57,7 @@ ValueId Replicate::of(int shard, ValueId v) {
   return copies_[shard][v] = graph_.add_value(std::move(copy));
 }
 
-// Whether the buffer holds gradients already, so that those of this shard must be added.
+// Whether the buffer holds gradients already, so that those of this copy must be added.
 bool Replicate::adds(int shard) const {
   return options_.accumulate || (options_.pipeline != nullptr && shard > 0);
 }
@@ -90,7 +90,7 @@ bool Replicate::merges(const Node& node) const {
          (node.op == RT_OP_BATCH_NORM_MERGE || node.op == RT_OP_REDUCE);
 }
 
-// One merge node for these shards: over their rows, and with sync_batch_norm over those of all
+// One merge node for these copies: over their rows, and with sync_batch_norm over those of all
 // ranks.
 void Replicate::emit_merge(const Node& node, int first, int count, NodeList& out) {
   std::vector<ValueId> parts;
@@ -112,7 +112,7 @@ void Replicate::emit_merge(const Node& node, int first, int count, NodeList& out
   out.back().inputs[0] = rows;
 }
 
-// Whether the node makes the 16-bit copy of a parameter, which all shards share.
+// Whether the node makes the 16-bit copy of a parameter, which all copies share.
 bool Replicate::casts_parameter(const Node& node) const {
   return node.op == RT_OP_CAST && node.phase == Phase::kForward &&
          graph_.value(graph_.storage(node.inputs[0])).kind == ValueKind::kParameter;

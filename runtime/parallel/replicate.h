@@ -27,7 +27,7 @@ class Replicate {
   // Takes the graph's nodes and returns all copies in lockstep. Nodes of phase kUpdate are left
   // out.
   NodeList run();
-  // Appends copies of one node for shards first..first+count-1 to `out`.
+  // Appends copies first..first+count-1 of one node to `out`.
   void copy(const graph::Node& node, int first, int count, NodeList& out);
   // The instance of a value that copy `shard` has.
   graph::ValueId of(int shard, graph::ValueId value);
@@ -48,11 +48,11 @@ class Replicate {
   const DistributeOptions& options_;
   const int count_;
   std::vector<graph::ValueId> gradients_;
-  std::vector<std::map<graph::ValueId, graph::ValueId>> copies_;  // by shard
-  // collective tokens, by shard and original token
+  std::vector<std::map<graph::ValueId, graph::ValueId>> copies_;  // by copy
+  // Collective tokens, by copy and original token.
   std::map<std::pair<int, int32_t>, int32_t> tokens_;
   std::set<graph::ValueId> shared_;
-  std::set<graph::ValueId> rows_;  // statistics of one shard, not yet merged
+  std::set<graph::ValueId> rows_;  // statistics of one copy, not yet merged
 };
 
 }  // namespace runtime::parallel

@@ -6,6 +6,7 @@
 
 namespace runtime::parallel {
 
+// The order of forward and backward passes.
 enum class ScheduleKind {
   // All forward passes, then all backward passes: Huang et al., "GPipe: efficient training of giant
   // neural networks using pipeline parallelism", 2019.
@@ -30,7 +31,7 @@ struct ScheduleOptions {
 };
 
 // A slot of a schedule: one chunk's forward or backward of one micro-batch. Chunk c of rank r is
-// stage c * ranks + r. Equivalent to: a model chunk of Megatron-LM's virtual pipeline.
+// stage c * ranks + r (Megatron-LM: a model chunk, or virtual pipeline stage).
 struct Slot {
   bool backward = false;
   int chunk = 0, micro_batch = 0;

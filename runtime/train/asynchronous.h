@@ -18,7 +18,7 @@ class StepPrograms;
 // Whether training is stale-synchronous; if not, steps are those of Trainer::step().
 bool is_asynchronous(const config::Config& config, int world_size);
 
-// A work item that this rank has computed: one of the equal slices of a step's global batch.
+// A work item that this rank has computed: one slice of a step's global batch.
 struct Part {
   int64_t step = 0;   // from 0
   int64_t epoch = 0;  // from 0

@@ -39,6 +39,7 @@ struct StepComparison {
   std::optional<Difference> first;  // the first beyond the tolerance, in execution order
 };
 
+// Input of compare_step().
 struct CompareOptions {
   double tolerance = 1e-4;
   // Replaces every value by the recorded one after it was compared, so that differences neither

@@ -32,8 +32,8 @@ std::shared_ptr<plugins::host::Device> open_device(const config::Config& config,
                                                    int local_rank, std::string* choice);
 
 // `search_path`: the value of RUNTIME_DATA_PATH, null if unset. Relative files of [dataset] that
-// are not in the working folder are searched there too; throws DataError, which lists all places
-// tried.
+// are not in the working folder are searched in its folders; throws DataError, which lists all
+// places tried.
 data::DatasetOptions data_options(const config::Config& config, const char* search_path);
 data::DatasetPair open_data(const config::Config& config, const char* search_path);
 

@@ -72,6 +72,7 @@ class PartExchange {
 
   // Of rank 0; empty or 0 on other ranks.
   PartProgress take_progress();
+  // The number of work items taken so far, and the signal of stop() or 0.
   int64_t taken();
   int signal();
 
@@ -93,8 +94,8 @@ class PartExchange {
   exec::Watchdog& watchdog_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  // Used by the worker's functions.
-  // work items may be taken below limit_; ended_: the limit that has been reached
+  // Used by the worker's functions. Work items may be taken below limit_; ended_ is the limit that
+  // has been reached.
   int64_t limit_ = 0, ended_ = 0;
   bool released_ = false;
   std::optional<int64_t> ticket_;  // rank 0's answer; -1: no work item is left

@@ -35,6 +35,7 @@ struct Metrics {
   int64_t skipped_steps = 0;
 };
 
+// The metrics as one JSON object; empty fields are left out.
 std::string to_json(const Metrics& metrics);
 
 // Called by one thread.

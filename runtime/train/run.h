@@ -15,6 +15,7 @@
 
 namespace runtime::train {
 
+// Input of run_training().
 struct RunOptions {
   std::optional<int64_t> max_steps;  // ends the run earlier than the configuration says
   // Called after every step. A result other than 0 is the signal that ends the run; all ranks then
@@ -22,6 +23,7 @@ struct RunOptions {
   std::function<int()> stop;
 };
 
+// What run_training() returns.
 struct RunResult {
   int64_t steps = 0;
   double last_loss = 0;

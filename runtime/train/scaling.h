@@ -27,6 +27,7 @@ struct StepCost {
 // The times in `times`, which are by communicator, as seconds by axis.
 parallel::ByAxis exposed_by_axis(const exec::CollectiveTimes& times);
 
+// What a run has measured, with its plan and prediction.
 struct Scaling {
   std::string backend;
   int64_t global_batch = 0;

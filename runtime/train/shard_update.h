@@ -31,6 +31,7 @@ class ShardUpdate {
   // `gradient`: what a work item adds to the gradient of its step. `learning_rate`: that of the
   // step.
   void apply(const std::vector<std::byte>& gradient, double learning_rate);
+  // The present parameters of the range; waits for the stream.
   std::vector<std::byte> parameters();
   uint64_t bytes() const { return bytes_; }
 

@@ -24,7 +24,7 @@ enum class Purpose {
   kTraining,   // forward, backward, update
   kMicroStep,  // forward, backward: one of several steps whose gradients are accumulated
   kGradients,  // forward, backward; gradients and output stay readable
-  // forward in inference mode, loss, number of correct predictions; output stays readable
+  // Forward in inference mode, loss, number of correct predictions; output stays readable.
   kEvaluation,
 };
 

@@ -23,13 +23,14 @@ namespace runtime::train {
 struct StepKey {
   Purpose purpose = Purpose::kTraining;
   int64_t rows = 1;  // of each micro-batch or virtual shard
-  // batch norm over several virtual shards or ranks, or ignoring padding
+  // Whether batch norm is over several virtual shards or ranks, or has padding to ignore.
   bool split_batch_norm = false;
   bool accumulate = false;  // adds to the gradients of earlier micro-steps
   double l2_share = 1;
   auto operator<=>(const StepKey&) const = default;
 };
 
+// One step form's graph and compiled program.
 struct StepProgram {
   StepGraph step;
   parallel::Distributed values;
@@ -56,6 +57,8 @@ struct LossScaling {
 // Used by one thread.
 class StepPrograms {
  public:
+  // With `planned`, programs get no memory. `config` is resolved (see ranks.h). Throws
+  // ConfigurationError or DeviceError if the model, the data and the device do not fit together.
   StepPrograms(const config::Config& config, const data::SampleSpec& spec,
                std::shared_ptr<plugins::host::Device> device, const exec::CompileOptions& options,
                const std::optional<PlannedRank>& planned = std::nullopt);
@@ -68,7 +71,8 @@ class StepPrograms {
   StepKey whole(Purpose purpose, int64_t rows) const;
   // The program of a step form, made at the first call. Owned by this object.
   StepProgram& get(const StepKey& key);
-  // The program of the last micro-step of a full training step.
+  // A program in which this rank's parameters have addresses: the training step of nominal_rows()
+  // rows without accumulation; in asynchronous training, where owners update, the micro-step.
   StepProgram& any_program();
   int64_t nominal_rows() const;  // of each micro-batch or virtual shard of a full batch
 

@@ -28,6 +28,7 @@ struct TracedValue {
 // value on the device.
 using Visit = std::function<bool(TracedValue&)>;
 
+// What tracing a step returns.
 struct TracedStep {
   double loss = 0;
   size_t left_out = 0;  // values in a layout that the device cannot copy to the canonical one

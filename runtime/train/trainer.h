@@ -21,6 +21,7 @@ namespace runtime::train {
 class StepPrograms;
 struct LossScaling;
 
+// The result of an evaluation over all ranks.
 struct Evaluation {
   double loss = 0;      // mean over the samples and their labels
   double accuracy = 0;  // classification only
@@ -74,6 +75,8 @@ class Trainer {
   // `step` (from 0); by default those of the next step.
   data::TensorFile gradients(const data::Batch& batch, std::optional<int64_t> step = {});
 
+  // The whole parameters of all ranks with PyTorch's names and layouts. Waits for queued steps.
+  // Equivalent to: state_dict().
   data::TensorFile weights();
   // Names that match a pattern in `except` keep their values; see check_weights.
   void set_weights(const data::TensorFile& file, const std::string& path,
@@ -83,23 +86,28 @@ class Trainer {
   void share_statistics();
   // The maximum over the ranks of each number; waits for all ranks.
   std::vector<double> maximum(std::vector<double> values);
-  // Throws NumericError, which names the first rank whose parameters differ from its replicas'.
+  // Throws NumericError, which names the first rank whose parameters differ from the first
+  // replica's.
   void check_replicas();
 
-  // The program of the last micro-step of a full step.
+  // The program of a training step without accumulation (without micro-steps: of a full step).
   exec::Program& program();
   // Runs only the collectives of a full step on one communicator, for measuring. Destroys
   // gradients.
   void run_collectives(int communicator);
+  // The stream on which steps are queued.
   plugins::host::Stream& stream();
   // Copies the first rows of a full batch to where program() reads them.
   void upload(const data::Batch& batch, double learning_rate);
+  // The times of collectives since the last call.
   exec::CollectiveTimes take_collective_times();
+  // Lines for the log: replaced operations, layers that are not split.
   const std::vector<std::string>& notes() const;
   int64_t steps_done() const;
   // For training without step(), see asynchronous.h.
   StepPrograms& programs();
   void set_steps_done(int64_t steps);
+  // The size of all trainable parameters of the whole model, frozen ones included.
   int64_t parameter_count() const;
   bool classification() const;
 

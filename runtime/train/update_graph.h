@@ -24,6 +24,7 @@ struct UpdateGraph {
   UpdateValues values;
 };
 
+// Builds the update of `elements` parameters of type `dtype`.
 UpdateGraph build_update(const config::Optimizer& optimizer, int64_t elements, rt_dtype dtype);
 
 }  // namespace runtime::train

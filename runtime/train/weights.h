@@ -36,6 +36,7 @@ void check_weights(const data::TensorFile& file, const std::vector<model::Parame
 // The name of the first tensor that contains a NaN or an infinity; "" if there is none.
 std::string first_not_finite(const data::TensorFile& file);
 
+// Whether `dtype` is float16, bfloat16, float32 or float64.
 bool is_floating(rt_dtype dtype);
 // The tensor's numbers as bytes of another floating type.
 std::vector<std::byte> converted(const data::HostTensor& tensor, rt_dtype dtype);
