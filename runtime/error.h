@@ -1,4 +1,4 @@
-// The one hierarchy of exceptions of the runtime and the exit codes that it maps to.
+// The runtime's hierarchy of exceptions and the exit code of each.
 #ifndef RUNTIME_ERROR_H_
 #define RUNTIME_ERROR_H_
 
@@ -7,7 +7,7 @@
 
 namespace runtime {
 
-// Exit codes of the `runtime` program; documented in README.md.
+// Exit codes of the `runtime` program; README.md documents them and those that are not listed here.
 enum class ExitCode : int {
   kDone = 0,
   kInternal = 1,
@@ -18,7 +18,8 @@ enum class ExitCode : int {
   kNumeric = 6,
 };
 
-// A message says what was tried, the actual value, the expected value and the remedy.
+// The base of all errors. The message says what was tried, the actual value, the expected value and
+// the remedy.
 class Error : public std::runtime_error {
  public:
   Error(ExitCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
@@ -28,33 +29,33 @@ class Error : public std::runtime_error {
   ExitCode code_;
 };
 
-// Configuration or command line (exit 2).
+// The configuration or the command line is wrong (exit code 2).
 class ConfigurationError : public Error {
  public:
   explicit ConfigurationError(const std::string& message)
       : Error(ExitCode::kConfiguration, message) {}
 };
 
-// Plugin, device or kernel (exit 3).
+// A plugin, a device or a kernel has failed or is missing (exit code 3).
 class DeviceError : public Error {
  public:
   explicit DeviceError(const std::string& message) : Error(ExitCode::kPlugin, message) {}
 };
 
-// Rendezvous, a lost or stuck rank, ranks that disagree (exit 4).
+// The rendezvous has failed, a rank is lost or stuck, or ranks disagree (exit code 4).
 class CommunicationError : public Error {
  public:
   explicit CommunicationError(const std::string& message)
       : Error(ExitCode::kCommunication, message) {}
 };
 
-// Data set, weights file or checkpoint (exit 5).
+// A data set or a weights file cannot be read or written (exit code 5).
 class DataError : public Error {
  public:
   explicit DataError(const std::string& message) : Error(ExitCode::kData, message) {}
 };
 
-// NaN, Inf or diverged replicas (exit 6).
+// A number is NaN or infinite, or replicas have diverged (exit code 6).
 class NumericError : public Error {
  public:
   explicit NumericError(const std::string& message) : Error(ExitCode::kNumeric, message) {}

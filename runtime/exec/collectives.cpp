@@ -18,19 +18,20 @@ using plugins::host::Stream;
 
 namespace {
 
-constexpr size_t kItemBytes = 160;  // of one item of compare(), as it travels
-// Calls on streams that the host may be ahead: the recorder follows twice as many.
+constexpr size_t kItemBytes = 160;  // bytes of one item that compare() exchanges
+// How many calls on streams the host may be ahead of the device. The recorder follows twice as
+// many.
 constexpr size_t kMostFlying = FlightRecorder::kSlots / 2;
 
 void abort(plugins::host::Communicator& communicator) {
   try {
     communicator.abort();
   } catch (const plugins::host::Error&) {
-    // It is beyond use, which is what was wanted.
+    // The communicator has failed, which is what abort() is for.
   }
 }
 
-// The first of them; nullptr if there is none.
+// The first operand, or nullptr if there is none.
 const Value* operand(const Graph& graph, const std::vector<graph::ValueId>& values) {
   return values.empty() ? nullptr : &graph.value(values[0]);
 }
@@ -44,7 +45,7 @@ uint64_t count_of(const Graph& graph, const Node& node, int world_size) {
   return node.collective->kind == RT_ALL_TO_ALL ? sent / world_size : std::min(sent, received);
 }
 
-// Adds the time for which it lives.
+// Adds the time for which the object lives to a sum.
 class Timer {
  public:
   explicit Timer(double& sum_ns) : sum_ns_(sum_ns) {}
@@ -105,7 +106,7 @@ Collectives::~Collectives() {
     if (std::uncaught_exceptions() > 0) throw CommunicationError("it ends with an error");
     while (!flying_.empty()) take_oldest();
   } catch (const std::exception&) {
-    // The streams that end below would wait for whatever hangs on them.
+    // The streams that are destroyed below would wait for collectives that hang on them.
     for (const auto& communicator : communicators_) {
       if (communicator != nullptr) abort(*communicator);
     }
@@ -113,7 +114,7 @@ Collectives::~Collectives() {
   }
 }
 
-// Turns what a communicator reports into the cause that the ranks find out together.
+// Turns a communicator's error into the cause that all ranks determine together.
 template <class Function>
 void Collectives::guarded(Function&& function) {
   try {
@@ -188,7 +189,7 @@ void Collectives::start_on_stream(CollectiveCall& call) {
   flying_.push_back({std::exchange(call.work, {}), call.sequence});
 }
 
-// The device waits, not the host. For how long is read when the same call comes again.
+// The device waits, not the host. The time that it waited is read when the same call comes again.
 void Collectives::wait_on_stream(CollectiveCall& call, Stream& stream) {
   watchdog_.check();
   guarded([&] { look(); });
@@ -208,7 +209,7 @@ void Collectives::take_oldest() {
   wait_for(oldest.work, oldest.sequence);
 }
 
-// Tells the recorder what has completed. Whoever calls it holds the mutex.
+// Reports completed calls to the recorder. The caller holds the mutex.
 void Collectives::look() {
   while (!flying_.empty() && flying_.front().work.poll()) {
     recorder_.end(flying_.front().sequence);
@@ -228,7 +229,7 @@ void Collectives::progress() {
 }
 
 void Collectives::enqueue(CollectiveCall& call) {
-  double unseen = 0;  // what the host does for a call on a stream, the device need not wait for
+  double unseen = 0;  // not counted: the device does not wait for the host here
   const Timer timer(call.stream == nullptr ? times_.exposed_ns.at(call.communicator) : unseen);
   rt_collective collective = call.collective;
   if (call.send_copy) collective.send = call.send_copy.data();
@@ -236,7 +237,8 @@ void Collectives::enqueue(CollectiveCall& call) {
   if (check_) check_call(call);
   call.sequence = recorder_.begin(collective, static_cast<uint64_t>(call.communicator));
   guarded([&] { call.work = communicators_[call.communicator]->enqueue(collective); });
-  if (call.stream == nullptr) recorder_.running(call.sequence);  // its stream waits for the others
+  // A call on a stream goes on counting as waited for: its stream waits for the other ranks.
+  if (call.stream == nullptr) recorder_.running(call.sequence);
   times_.bytes += call.send_bytes;
   ++times_.calls;
 }
@@ -248,7 +250,7 @@ void Collectives::wait(CollectiveCall& call, Stream& stream) {
     queue_.front()->copied->synchronize();
     progress();
   }
-  // What the device still computed is not communication.
+  // The time for which the device still computed is not communication, so the timer starts here.
   const Timer timer(times_.exposed_ns.at(call.communicator));
   wait_for(call.work, call.sequence);
   call.work = {};
@@ -277,8 +279,8 @@ void Collectives::wait_for(plugins::host::Work& work, uint64_t sequence) {
   recorder_.end(sequence);
 }
 
-// Whether an all-reduce in the device's memory has the right sum on all ranks, of which some may
-// have devices that it is not about.
+// Tests the claim to read device memory: whether an all-reduce gives the right sum on every rank,
+// where ranks whose devices the claim does not cover take part from host memory.
 bool Collectives::probe() {
   const auto own = static_cast<float>(rank_ + 1);
   float sum = own;
@@ -312,7 +314,7 @@ void Collectives::run(const rt_collective& collective, int communicator) {
       : run_on_device(collective, communicator);
 }
 
-// Asked of the ranks themselves: only whoever has split the job's communicator knows.
+// Asks the ranks themselves, because only the owner of a split communicator knows its size.
 uint64_t Collectives::size_of(int communicator) {
   if (communicator == kJob || communicators_.at(communicator) == job_) return world_size_;
   const auto [size, is_new] = sizes_.try_emplace(communicator, 0);
@@ -405,7 +407,7 @@ void Collectives::compare(const std::string& what, const std::vector<std::string
   for (const std::string& item : items) joined += item + '\n';
   const std::vector<std::string> hashes =
       gather(std::to_string(items.size()) + "/" + std::to_string(std::hash<std::string>()(joined)));
-  // Ranks of other groups go on together with these, until every group is done.
+  // Ranks of other groups take part in the same collectives until every group is done.
   const bool equal =
       std::all_of(hashes.begin(), hashes.end(), [&](auto& h) { return h == hashes[0]; });
   double longest = equal ? 0 : static_cast<double>(items.size());

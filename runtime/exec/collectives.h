@@ -1,4 +1,4 @@
-// The collectives of a rank: those that a program's nodes ask for, and a few on host memory.
+// The collectives of a rank: those of a program's nodes, and a few on host memory.
 #ifndef RUNTIME_EXEC_COLLECTIVES_H_
 #define RUNTIME_EXEC_COLLECTIVES_H_
 
@@ -19,43 +19,44 @@
 
 namespace runtime::exec {
 
-// One collective of a program.
+// One collective of a program. Owned by the program; must not move while it is queued.
 struct CollectiveCall {
-  std::string name;  // "bucket 0"
+  std::string name;  // for messages, e.g. "bucket 0"
   int communicator = 0;
   rt_collective collective{};  // with the addresses of the device's buffers
   uint64_t send_bytes = 0, receive_bytes = 0;
   Access access = Access::kHost;
-  plugins::host::Memory send_copy, receive_copy;  // if staged
-  // None on an inline device. `copied`: its own part on the stream of copies, or on `stream`, is
-  // over.
+  plugins::host::Memory send_copy, receive_copy;  // pinned host memory, only with Access::kStaged
+  // Empty on an inline device. `computed`: the operands are computed. `copied`: the copies of a
+  // staged call, or with Access::kStream the collective, have ended.
   std::optional<plugins::host::Event> computed, copied;
-  // Access::kStream: where it runs, and on the program's stream what is around the wait for it.
+  // Only with Access::kStream: the stream of the collective, and the events on the program's stream
+  // before and after the wait.
   plugins::host::Stream* stream = nullptr;
   std::optional<plugins::host::Event> arrived, left;
-  bool waited = false;  // once at least
-  // While it is under way.
+  bool waited = false;  // `arrived` and `left` have been recorded
+  // While the collective is under way.
   plugins::host::Work work;
   uint64_t sequence = 0;
-  bool queued = false;  // waits for what the device still computes
+  bool queued = false;  // not started yet: the device still computes its operands
 };
 
-// What the collectives of programs took.
+// Totals of the collectives of programs since the last take_times().
 struct CollectiveTimes {
-  // For which the rank's thread started them or waited, or the device waited for those on a stream,
-  // by graph::Collective::communicator.
+  // By graph::Collective::communicator: the time for which the rank's thread started collectives or
+  // waited for them, or the device waited for those on a stream.
   std::array<double, 4> exposed_ns{};
   uint64_t bytes = 0;  // sent
   int64_t calls = 0;
 };
 
-// One rank's; one thread. Every failure is a CommunicationError that names the rank that was lost
-// or is late (see watchdog.h).
+// One object for each rank, used by one thread. Every failure is a CommunicationError that names
+// the rank that was lost or is late (see watchdog.h).
 class Collectives {
  public:
-  // The communicators by graph::Collective::communicator (nullptr: none of its use), and that of
-  // all ranks of the job (nullptr: the first one is). `check`: every call is compared across the
-  // ranks before it starts. Recorder and watchdog are the rank's own and live longer.
+  // `communicators`: by graph::Collective::communicator, nullptr if unused. `job`: that of all
+  // ranks (nullptr: the first of the list). `check` compares every call across the ranks before it
+  // starts. Recorder and watchdog belong to this rank and must outlive this object.
   Collectives(std::vector<std::shared_ptr<plugins::host::Communicator>> communicators, int rank,
               int world_size, FlightRecorder& recorder, Watchdog& watchdog, bool check,
               std::shared_ptr<plugins::host::Communicator> job = nullptr);
@@ -70,38 +71,38 @@ class Collectives {
   }
   Watchdog& watchdog() const { return watchdog_; }
 
-  // The call of a node, without addresses yet.
+  // The call for a node; the program sets the addresses later. May allocate.
   CollectiveCall prepare(const graph::Graph& graph, const graph::Node& node,
                          const std::shared_ptr<plugins::host::Device>& device);
   const CommAccess& access() const { return access_; }
 
-  // Starts it behind what is queued on the stream; does not wait for the stream. Calls on a stream
-  // run on one of their own: one for each communicator, and for sends and receives one for each
-  // other rank and direction, since those must not wait for each other.
+  // Starts a call behind what is queued on `stream`, without blocking. Calls with Access::kStream
+  // run on a stream for each communicator; sends and receives on one for each peer and direction,
+  // since they must not wait for each other. Equivalent to: a c10d call with async_op=True.
   void start(CollectiveCall& call, plugins::host::Stream& stream);
-  // Returns when it is done, for an inline device; else what is queued on the stream from now on
-  // sees its result.
+  // On an inline device, returns when the call is done. Otherwise work queued on `stream` from now
+  // on sees its result.
   void wait(CollectiveCall& call, plugins::host::Stream& stream);
-  // Starts what was queued and may start now. Cheap when there is nothing.
+  // Starts queued calls whose operands are ready. Cheap if there are none.
   void progress();
   CollectiveTimes take_times();
 
-  // On host memory (`run`: or on that of the communicator's device), blocking, outside of programs;
-  // over a communicator by its use, or among all ranks of the job.
+  // Blocking collectives outside of programs, on host memory (run() also takes memory of the
+  // communicator's device), over one communicator or among all ranks of the job.
   static constexpr int kJob = -1;
   void run(const rt_collective& collective, int communicator = kJob);
   void all_gather(const void* send, void* receive, uint64_t bytes, int communicator = kJob);
   void all_reduce(double* values, uint64_t count, int32_t reduction, int communicator = kJob);
   void broadcast(void* data, uint64_t bytes, int root, int communicator = kJob);
 
-  // Throws CommunicationError naming two ranks and their first different items if the lists are not
-  // the same on every rank of `among` (empty: of the job). Every rank calls it, and ranks that
-  // share a group name the same one.
+  // Throws CommunicationError, which names two ranks and their first different items, unless the
+  // lists are equal on every rank of `among` (empty: all). Every rank of the job calls it, and
+  // ranks that share a group pass the same `among`.
   void compare(const std::string& what, const std::vector<std::string>& items,
                const std::vector<int>& among = {});
 
  private:
-  // A call on the device that the host has not seen to be complete.
+  // A call on the device whose completion the host has not seen yet.
   struct Flying {
     plugins::host::Work work;
     uint64_t sequence;
@@ -129,20 +130,19 @@ class Collectives {
   Watchdog& watchdog_;
   bool check_;
   CommAccess access_;
-  // Held in every call; the watchdog's thread looks at flying_ when nobody is in one.
+  // Held in every call; the watchdog's thread reads flying_ when no call runs.
   std::recursive_mutex mutex_;
   std::deque<Flying> flying_;
   std::map<std::array<int, 3>, plugins::host::Stream> streams_;  // by communicator, kind, peer
-  plugins::host::Memory scratch_;  // of host data where the communicator reads the device's memory
-  std::map<int, uint64_t> sizes_;  // ranks, by communicator, where that was asked for
-  uint64_t checked_ = 0;           // calls that were compared so far
-  std::deque<CollectiveCall*> queue_;  // in the order of their start
+  plugins::host::Memory scratch_;      // staging for a communicator that reads device memory only
+  std::map<int, uint64_t> sizes_;      // ranks of a communicator, once asked for
+  uint64_t checked_ = 0;               // calls compared so far
+  std::deque<CollectiveCall*> queue_;  // in start order
   std::optional<plugins::host::Stream> copies_;
   CollectiveTimes times_;
 };
 
-// "bucket 0: all_reduce (431080 float32), reduction 1, communicator 0", for messages and for
-// compare().
+// "bucket 0: all_reduce (431080 float32), reduction 1, communicator 0", for compare().
 std::string describe(const CollectiveCall& call);
 
 }  // namespace runtime::exec

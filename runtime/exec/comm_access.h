@@ -1,4 +1,4 @@
-// How a communicator gets at what its calls send and receive.
+// How a communicator accesses the buffers that its calls send and receive.
 #ifndef RUNTIME_EXEC_COMM_ACCESS_H_
 #define RUNTIME_EXEC_COMM_ACCESS_H_
 
@@ -9,28 +9,33 @@
 
 namespace runtime::exec {
 
+// The ways to access a buffer.
 enum class Access {
-  kHost,    // as it is: the host may touch the memory
+  kHost,    // directly: the host may access the memory
   kStaged,  // through pinned host memory
-  kDevice,  // in the device's memory, once the host has seen that it is computed
-  kStream,  // in the device's memory, on a stream of it: the host waits for nothing
+  kDevice,  // in device memory, after the host has waited for its computation
+  kStream,  // in device memory, on a stream of the device: the host does not wait
 };
 
-// What the plugin of a communicator says, for the device that the communicator was made with.
+// What a communicator's plugin says about access, for the device that the communicator was made
+// with.
 class CommAccess {
  public:
+  // Asks the communicator's plugin once; keeps no reference.
   explicit CommAccess(const plugins::host::Communicator& communicator);
 
+  // The access for one call whose buffers are on `device`.
   Access of(const rt_collective& call, const plugins::host::Device& device) const;
-  // Whether sums of what is on the device go through pinned host memory.
+  // Whether sums of values on `device` go through pinned host memory.
   bool stages(const plugins::host::Device& device) const;
-  // Whether it reads host memory; else calls on that go through the device's.
+  // Whether it reads host memory; if not, calls on host memory go through device memory.
   bool reads_host() const { return reads_host_; }
-  // Whether some call may be Access::kStream.
+  // Whether any call may be Access::kStream.
   bool on_stream() const;
 
-  // Whether all ranks have to see what the plugin's word is worth, since there is another way, and
-  // whether it is about this rank's device.
+  // Whether there is another way, so that the ranks should test whether the plugin's claim to read
+  // device memory is true; whether the claim covers this rank's device; and giving up the claim
+  // when the test has failed.
   bool has_choice() const;
   bool claims_device() const { return reads_device_; }
   void distrust() { reads_device_ = false; }
@@ -40,7 +45,7 @@ class CommAccess {
   bool is_own(const plugins::host::Device& device) const;
 
   std::vector<rt_comm_capability> rows_;
-  std::string claimed_;  // the plugin whose devices' memory it reads, as it says; "": none
+  std::string claimed_;  // the plugin whose device memory the communicator claims to read; "": none
   bool reads_host_ = true, reads_device_ = false;
 };
 

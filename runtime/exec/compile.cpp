@@ -24,8 +24,8 @@ std::chrono::nanoseconds budget(Tune tune) {
   }
 }
 
-// Whether the device still offers what was decided. Asking also tells the device which layouts are
-// in use, in the order in which the decision was made.
+// Whether the device still offers every candidate of a decision. The queries also tell the device
+// which layouts are in use, in the order in which the decision was made.
 bool is_offered(const graph::Graph& graph, DeviceTarget& target,
                 const graph::LayoutDecision& decision) {
   for (size_t i = 0; i < graph.nodes.size(); ++i) {

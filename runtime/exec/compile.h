@@ -1,4 +1,4 @@
-// Graph -> program: the passes in their order, with layout decisions kept on disk.
+// Compiles a graph to a program: the passes in their order, with layout decisions kept on disk.
 #ifndef RUNTIME_EXEC_COMPILE_H_
 #define RUNTIME_EXEC_COMPILE_H_
 
@@ -12,31 +12,35 @@
 
 namespace runtime::exec {
 
+// How layouts and algorithms are chosen. Equivalent to: torch.backends.cudnn.benchmark.
 enum class Tune {
-  kOff,    // layouts and algorithms by the backend's estimates
-  kQuick,  // measured, within about a second
-  kFull,   // measured, whatever it takes
+  kOff,    // by the backend's estimates
+  kQuick,  // measured, for about a second at most
+  kFull,   // measured, without a time limit
 };
 
+// Input of compile().
 struct CompileOptions {
   Tune tune = Tune::kQuick;
-  bool deterministic = false;  // deterministic implementations only; never measures
-  // Where measured decisions are kept: one for each (backend build, device, threads, graph). Empty:
-  // not kept.
+  bool deterministic = false;  // deterministic implementations only; nothing is measured
+  // Where measured decisions are kept, one for each backend build, device, threads and graph.
+  // Empty: they are not kept.
   std::filesystem::path cache_folder;
-  // Of the rank, where there are several; outlives the programs.
+  // Of this rank, if there are several; must outlive the programs.
   Collectives* collectives = nullptr;
-  bool record = false;  // see Program
+  bool record = false;  // see Program's constructor
 };
 
+// What compile() returns.
 struct Compiled {
   std::unique_ptr<Program> program;
-  std::vector<std::string> notes;  // what the passes replaced, for the log
+  std::vector<std::string> notes;  // what the passes replaced, lines for the log
 };
 
-// Lowering, fusion, removal of dead nodes, layouts, kernels, memory plan. Throws DeviceError or
-// plugins::host::Error.
-// `distribute` (may be empty) rewrites the graph when kernels and layouts have been chosen.
+// Runs lowering, fusion, removal of dead nodes and layouts, then makes kernels and the memory plan.
+// `distribute` (may be empty) rewrites the graph after kernels and layouts have been chosen.
+// Storage and arena must outlive the program. Throws DeviceError or plugins::host::Error.
+// Equivalent to: torch.compile, ahead of time.
 Compiled compile(graph::Graph graph, std::shared_ptr<plugins::host::Device> device,
                  Storage& storage, Arena& arena, const CompileOptions& options,
                  const std::function<void(graph::Graph&)>& distribute = nullptr);

@@ -16,7 +16,7 @@ namespace runtime::exec {
 namespace {
 
 constexpr const char* kMagic = "runtime-layouts 2";
-constexpr const char* kEnd = "end";  // a file without it was cut
+constexpr const char* kEnd = "end";  // a file without this line was cut off
 
 // FNV-1a, 64 bit (http://www.isthe.com/chongo/tech/comp/fnv/)
 uint64_t hash(const std::string& text) {
@@ -90,14 +90,15 @@ void DecisionCache::write(const graph::LayoutDecision& decision) const {
   try {
     system::write_file(file_.string(), out.str());
   } catch (const DataError&) {
-    // Said in the header: nothing is lost but the time to decide again.
+    // Not an error, as the header says: the decision is only made again.
   }
 }
 
 namespace {
 
-// One line for each key of [device.<plugin>] with the value that the device was opened with: an
-// option may change which implementations there are (an instruction set, Winograd) and how fast.
+// One line for each key of [device.<plugin>] with the value with which the device was opened,
+// because an option may change which implementations exist (an instruction set, Winograd) and how
+// fast they are.
 std::string option_lines(const plugins::host::Device& device) {
   const auto& given = device.options().options;
   std::string lines;

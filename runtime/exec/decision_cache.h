@@ -12,18 +12,18 @@
 
 namespace runtime::exec {
 
-// Format: text, line 1 "runtime-layouts 2", line 2 a hash of the key (not the one in the file's
-// name), then one line a node: algorithm, ns, implementation, number of inputs and outputs, and
-// layout and bytes of each; the last line is "end". Written to a temporary file and renamed.
+// File format: text. Line 1 is "runtime-layouts 2", line 2 a hash of the key (another one than in
+// the file's name), then one line for each node: algorithm, ns, implementation, number of inputs
+// and outputs, and layout and bytes of each; the last line is "end". The file is written under a
+// temporary name and renamed.
 class DecisionCache {
  public:
-  // An empty folder: nothing is found and nothing kept.
+  // With an empty folder nothing is found and nothing is kept.
   DecisionCache(std::filesystem::path folder, std::string key);
 
-  // nullopt if there is none or the file is damaged (it is then measured again). `nodes` is the
-  // expected length.
+  // The decision for `nodes` nodes; nullopt if there is none or the file is damaged.
   std::optional<graph::LayoutDecision> read(size_t nodes) const;
-  // A folder that cannot be written is no error: the decision is made again next time.
+  // Errors are ignored: if the folder cannot be written, the decision is made again next time.
   void write(const graph::LayoutDecision& decision) const;
 
  private:
@@ -31,7 +31,8 @@ class DecisionCache {
   std::string key_;
 };
 
-// Everything that a decision depends on.
+// Everything that a decision depends on, as text: plugin build, device, its options, graph and
+// tune.
 std::string decision_key(const plugins::host::Device& device, const graph::Graph& graph,
                          const std::string& tune);
 

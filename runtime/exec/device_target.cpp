@@ -13,9 +13,9 @@ using graph::Graph;
 using graph::Node;
 using plugins::host::Operation;
 
-// Enough to hide the clock's resolution and one disturbance, few enough for the budget.
+// Enough to hide the clock's resolution and one disturbance, few enough for the time budget.
 constexpr int kMeasuredLaunches = 3;
-// Bytes per second that a copy reads and writes, where the device gives no estimate.
+// Bytes per second that a copy reads and writes if the device gives no estimate.
 constexpr double kCopyBandwidth = 8e9;
 
 rt_tensor_desc describe(const graph::Value& value) {
@@ -114,7 +114,7 @@ std::vector<graph::Candidate> DeviceTarget::candidates(
   for (size_t i = 0; i < op.outputs.size(); ++i) op.outputs[i].layout = output_layouts[i];
   std::vector<graph::Candidate> list;
   const plugins::host::Support answer = device_->query(op);
-  // In these layouts it may fuse less than in those of its own choice.
+  // In these layouts the device may fuse fewer post-operations than in layouts of its own choice.
   const bool fuses_all = answer.post_ops_fused >= op.post_ops.size();
   if (answer.level != RT_SUPPORT_REFUSED && fuses_all) {
     for (const rt_candidate& c : answer.candidates)
@@ -125,7 +125,7 @@ std::vector<graph::Candidate> DeviceTarget::candidates(
 
 void DeviceTarget::measure(const Graph& graph, const Node& node,
                            std::vector<graph::Candidate>& candidates) {
-  // A backward plan needs its forward plan; its candidates follow the forward's layout anyway.
+  // A backward plan needs its forward plan; its layouts follow those of the forward node anyway.
   if (node.saved != graph::kNone && node.is_backward()) return;
   std::vector<graph::Candidate> working;
   for (const graph::Candidate& c : candidates) {
@@ -163,8 +163,8 @@ double DeviceTarget::measure_one(Operation op, const graph::Candidate& candidate
   std::vector<plugins::host::Memory> memory;
   std::vector<const void*> inputs;
   std::vector<void*> outputs;
-  // Zeros are indices and numbers alike, but a factor of 0 makes an optimizer do nothing: there,
-  // small numbers.
+  // Zeros are valid as indices and as numbers. With a factor of 0 an optimizer would skip its work,
+  // so its operands are small numbers.
   const bool optimizer = op.name == RT_OP_SGD || op.name == RT_OP_ADAMW;
   const auto buffer = [&](uint64_t bytes) {
     memory.push_back(device_->allocate(std::max<uint64_t>(bytes, 1)));

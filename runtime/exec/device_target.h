@@ -1,4 +1,4 @@
-// The passes' view of a device: support, candidates, measured times, over the kernel table of a
+// The passes' view of a device: support, candidates and measured times, from the kernel table of a
 // plugin.
 #ifndef RUNTIME_EXEC_DEVICE_TARGET_H_
 #define RUNTIME_EXEC_DEVICE_TARGET_H_
@@ -13,18 +13,19 @@
 
 namespace runtime::exec {
 
-// The plugin's description of a node. Layouts are those of the values; `forward` is the plan whose
-// saved data it reads.
+// The description of a node for the plugin, in the layouts of its values. `forward` is the plan
+// whose saved data a backward node reads.
 plugins::host::Operation to_operation(const graph::Graph& graph, const graph::Node& node,
                                       const rt_plan* forward = nullptr);
 
-// Text that identifies a node up to names: operation, types, shapes, attributes, post-operations.
+// Text that identifies a node except for names: operation, types, shapes, attributes,
+// post-operations.
 std::string signature(const graph::Graph& graph, const graph::Node& node);
 
-// Not thread-safe. Answers are kept, since layers repeat.
+// Not thread-safe. Answers are cached, because layers repeat.
 class DeviceTarget : public graph::Target {
  public:
-  // `measure_budget` bounds the time that measure() spends in all; nodes that come later keep their
+  // `measure_budget` limits the total time of measure(). Once it is spent, nodes keep their
   // estimates.
   DeviceTarget(std::shared_ptr<plugins::host::Device> device, bool deterministic,
                std::chrono::nanoseconds measure_budget);
@@ -40,15 +41,15 @@ class DeviceTarget : public graph::Target {
   uint64_t layout_bytes(const graph::Value& value, uint64_t layout) override;
 
  private:
-  // How measuring one candidate went. kNoMemory: it may run when it is not beside the others.
-  // kFailed: it cannot be used.
+  // The result of measuring one candidate. kNoMemory: it may still run alone, when no other buffers
+  // are allocated. kFailed: it cannot be used.
   struct Measurement {
     enum class Outcome { kTime, kNoMemory, kFailed } outcome;
     double ns;
   };
 
   plugins::host::Operation operation(const graph::Graph& graph, const graph::Node& node) const;
-  // Throws only where the device itself is out of order.
+  // Throws only if the device itself has failed.
   Measurement try_measure(plugins::host::Operation operation, const graph::Candidate& candidate);
   double measure_one(plugins::host::Operation operation, const graph::Candidate& candidate);
 

@@ -16,7 +16,7 @@ std::string seconds(double value) {
 
 std::string number(uint64_t sequence) { return "#" + std::to_string(sequence); }
 
-// "rank 2", "ranks 0, 1 and 3".
+// "rank 2", "ranks 0, 1 and 3"
 std::string name(const std::vector<int>& ranks) {
   std::string text = ranks.size() == 1 ? "rank " : "ranks ";
   for (size_t i = 0; i < ranks.size(); ++i) {
@@ -53,8 +53,8 @@ std::vector<int> silent_ranks(const Evidence& e) {
   return ranks;
 }
 
-// "all_reduce #17 (431080 float32) did not complete within 2 s on rank 0": what this rank saw, or
-// else the first that saw anything.
+// "all_reduce #17 (431080 float32) did not complete within 2 s on rank 0": what went wrong on this
+// rank, or else on the first rank where anything did.
 std::string testimony(const Incident& incident, const Evidence& e) {
   if (incident.kind() != Kind::kTold)
     return incident.text() + ", on rank " + std::to_string(e.self);
@@ -68,7 +68,7 @@ std::string testimony(const Incident& incident, const Evidence& e) {
 
 std::string clause(const std::string& text) { return text.empty() ? "" : "; " + text; }
 
-// The first collective that a rank waited for in vain; 0 if it is not known.
+// The first collective that a rank waited for past its deadline; 0 if it is not known.
 uint64_t awaited(const Incident& incident, const Evidence& e) {
   uint64_t sequence = 0;
   for (const Note& n : notes_of(Kind::kLate, e)) {
@@ -153,7 +153,8 @@ std::string lost(const std::vector<int>& ranks, const Incident& incident, const 
          waiting(ranks, e) + kStartAgain;
 }
 
-// Only where a deadline has passed: a rank that is behind when a connection breaks is not to blame.
+// Ranks that have not started `awaited`. Only if a deadline has passed: a rank that is behind when
+// a connection breaks is not to blame.
 std::vector<int> ranks_behind(uint64_t awaited, const Evidence& e) {
   std::vector<int> ranks;
   if (notes_of(Kind::kLate, e).empty()) return ranks;
@@ -179,8 +180,8 @@ std::string stuck(const std::vector<int>& ranks, const Incident& incident, const
          "; see what it does (its output, a debugger); if it is only slow, raise comm.timeout_s";
 }
 
-// The rank that more ranks than any other say does not answer over their connections. What one rank
-// says is not enough: it may itself be the one that is cut off.
+// The rank that most ranks report as silent on their connections. A report by one rank alone does
+// not count, because that rank itself may be the one that is cut off.
 std::vector<int> cut_off(const Evidence& e) {
   std::map<int, int> votes;
   for (const Note& n : e.notes) {

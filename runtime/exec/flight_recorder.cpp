@@ -18,16 +18,16 @@
 namespace runtime::exec {
 namespace {
 
-// A slot is a record as words, each an atomic of its own. Word 0 is the sequence number: 0 while
-// the rest is being written, so that a reader who sees it unchanged around its reads has a whole
-// record.
+// A slot holds a record as 64-bit words, each an atomic of its own. Word 0 is the sequence number
+// and is 0 while the other words are written, so a reader that sees the same number before and
+// after its reads has a consistent record.
 constexpr size_t kSequence = 0, kWait = 6, kEnd = 7;
 using Words = std::array<uint64_t, sizeof(CollectiveRecord) / sizeof(uint64_t)>;
 static_assert(offsetof(CollectiveRecord, wait_ns) == kWait * sizeof(uint64_t));
 static_assert(offsetof(CollectiveRecord, end_ns) == kEnd * sizeof(uint64_t));
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
-constexpr uint64_t kMagic = 0x3163657274722121;  // of version 1 of the file
+constexpr uint64_t kMagic = 0x3163657274722121;  // version 1 of the file
 constexpr size_t kDumped = 64;
 
 template <size_t N>
@@ -57,7 +57,7 @@ std::string reduction_name(int32_t reduction) {
   return name_in(kNames, reduction, "reduction");
 }
 
-// "12.345 s" from `from_ns` to `to_ns`, which may come from a damaged file.
+// "12.345 s": the time from `from_ns` to `to_ns`, which may be any numbers if a file is damaged.
 std::string span(int64_t from_ns, int64_t to_ns, double unit, int digits, const char* name) {
   char text[64];
   const double ns = static_cast<double>(to_ns) - static_cast<double>(from_ns);
@@ -81,7 +81,8 @@ std::filesystem::path file_of(const std::filesystem::path& folder, int rank) {
   return folder / ("rank-" + std::to_string(rank) + ".recorder");
 }
 
-// -1: no file is wanted. Reserves the space: a full disk would else be a SIGBUS at the first write.
+// Returns -1 if no file is wanted. Reserves the space, because on a full disk the first write to
+// the mapping would raise SIGBUS.
 int open_file(const std::filesystem::path& file, size_t bytes) {
   const int fd = ::open(file.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
   const int error = fd < 0 ? errno : ::posix_fallocate(fd, 0, static_cast<off_t>(bytes));
@@ -103,13 +104,14 @@ void* map(int fd, size_t bytes) {
   return memory;
 }
 
-// Of record i of a file, which any bytes may be in.
+// Whether record i of a file is possible; a damaged file may hold any bytes.
 bool makes_sense(const CollectiveRecord& r, size_t i) {
   return r.sequence != 0 && r.sequence % FlightRecorder::kSlots == i && r.start_ns > 0 &&
          (r.end_ns == 0 || r.end_ns >= r.start_ns);
 }
 
-// A record that is more than a round behind the newest cannot be of the same rank's run.
+// Sorts the records, and drops those that are more than kSlots behind the newest: the slots of one
+// run cannot hold them together.
 void finish(RankRecords& result) {
   auto& records = result.records;
   std::sort(records.begin(), records.end(),
@@ -176,7 +178,8 @@ uint64_t FlightRecorder::begin(const rt_collective& c, uint64_t communicator) {
       sequence, c.kind, c.dtype, c.reduction, c.peer, c.count, communicator, now, now, 0});
   Slot& to = slot(sequence);
   to[kSequence].store(0, std::memory_order_relaxed);
-  // Each release: who sees a word of this record sees that the sequence number is 0, or new.
+  // Each store is a release, so that a reader that sees a word of this record also sees that the
+  // sequence number is 0 or new.
   for (size_t i = 1; i < words.size(); ++i) to[i].store(words[i], std::memory_order_release);
   to[kSequence].store(sequence, std::memory_order_release);
   started_.store(sequence, std::memory_order_release);

@@ -1,5 +1,4 @@
-// Tensors on their way between the host and a device's own layouts, by the device's operation
-// `copy`.
+// Copies tensors between the host and a device's own layouts, with the device's operation `copy`.
 #ifndef RUNTIME_EXEC_LAYOUT_COPY_H_
 #define RUNTIME_EXEC_LAYOUT_COPY_H_
 
@@ -12,15 +11,15 @@
 
 namespace runtime::exec {
 
-// Every function waits for the stream. One thread; the stream outlives it.
+// Every function waits for the stream, which must outlive this object. One thread at a time.
 class LayoutCopy {
  public:
   explicit LayoutCopy(plugins::host::Stream& stream) : stream_(stream) {}
 
-  // The elements in the canonical order; nullopt: the device does not copy out of this layout.
+  // The elements in canonical order; nullopt if the device cannot copy out of this layout.
   std::optional<std::vector<std::byte>> read(const rt_tensor_desc& tensor, const void* address);
-  // From the canonical order into the layout of `tensor`. Throws plugins::host::Error where the
-  // device does not copy into it.
+  // Writes elements given in canonical order in the layout of `tensor`. Throws plugins::host::Error
+  // if the device cannot copy into it.
   void write(const rt_tensor_desc& tensor, void* address, const std::vector<std::byte>& bytes);
 
  private:
@@ -29,10 +28,10 @@ class LayoutCopy {
   void copy(const plugins::host::Operation& operation, const void* from, void* to);
 
   plugins::host::Stream& stream_;
-  plugins::host::Memory plain_;  // on the device, canonical; kept for the next tensor
+  plugins::host::Memory plain_;  // device memory in canonical layout, kept for the next tensor
 };
 
-// The size of the tensor in bytes when its layout is the canonical one.
+// The size of the tensor in the canonical layout, in bytes.
 uint64_t canonical_bytes(const rt_tensor_desc& tensor);
 
 }  // namespace runtime::exec

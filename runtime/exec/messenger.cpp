@@ -12,9 +12,9 @@ namespace {
 using plugins::host::make_collective;
 using std::chrono::microseconds;
 
-constexpr int64_t kClose = -1;  // the last message
-// How long the thread sleeps after something has happened, and at most: 250 us are some 2% of the
-// time of a core, and of the time of a step that takes 10 ms.
+constexpr int64_t kClose = -1;  // kind of the last message
+// The first and the longest sleep of the idle thread. Waking every 250 us takes some 2% of a core,
+// and 250 us are some 2% of a step that takes 10 ms.
 constexpr microseconds kShortNap{30}, kLongNap{250};
 
 }  // namespace
@@ -45,7 +45,7 @@ Messenger::~Messenger() {
   try {
     communicator_->abort();
   } catch (const plugins::host::Error&) {
-    // It is beyond use, which is what was wanted.
+    // The communicator has failed, which is what abort() is for.
   }
 }
 
@@ -102,8 +102,8 @@ bool Messenger::finished() {
          std::all_of(incoming_.begin(), incoming_.end(), [](auto& i) { return i.closed; });
 }
 
-// Whether anything has happened. What the communicator reports becomes the cause that the ranks
-// find out together.
+// Sends, receives and passes on messages; returns whether there was anything to do. A
+// communicator's error becomes the cause that all ranks determine together.
 bool Messenger::progress() {
   bool moved = start_sends();
   moved |= poll_sends();

@@ -1,4 +1,4 @@
-// Messages between the ranks, beside their collectives: whoever gets one need not wait for it.
+// Messages between ranks beside their collectives: the receiver need not wait for them.
 #ifndef RUNTIME_EXEC_MESSENGER_H_
 #define RUNTIME_EXEC_MESSENGER_H_
 
@@ -19,7 +19,7 @@
 
 namespace runtime::exec {
 
-// What it means is the caller's business.
+// The caller decides what the fields mean.
 struct Message {
   int64_t kind = 0;  // >= 0
   int64_t number = 0;
@@ -28,29 +28,31 @@ struct Message {
   std::vector<std::byte> payload = {};
 };
 
-// A thread of its own makes all calls of a communicator that nobody else uses: it sends, has a
-// receive posted from every other rank, and hands over what arrives. It sleeps while nothing
-// happens, longer the longer nothing has: a message is noticed after a fraction of a millisecond.
-// Messages between two ranks keep their order.
+// A thread of its own makes all calls of a communicator that is used for nothing else: it sends,
+// keeps a receive posted from every other rank, and passes on what arrives. While nothing happens
+// it sleeps, for longer the longer it is idle, so a message is noticed after a fraction of a
+// millisecond. Messages between two ranks keep their order. Equivalent to: MPI_Isend and MPI_Irecv
+// with a progress thread.
 class Messenger {
  public:
   using Receiver = std::function<void(int from, Message message)>;
 
-  // `receiver` is called in the messenger's thread and may send; what it throws becomes the failure
-  // of check(). Payloads above `largest_payload` bytes are a CommunicationError.
+  // `receiver` is called in the messenger's thread and may send; an exception from it becomes the
+  // error that check() throws. A payload above `largest_payload` bytes is a CommunicationError.
+  // Watchdog and what `receiver` uses must outlive this object.
   Messenger(std::shared_ptr<plugins::host::Communicator> communicator, int rank, int world_size,
             uint64_t largest_payload, Watchdog& watchdog, Receiver receiver);
-  // Without close(): aborts the communicator.
+  // Aborts the communicator unless close() has succeeded.
   ~Messenger();
   Messenger(const Messenger&) = delete;
   Messenger& operator=(const Messenger&) = delete;
 
-  // Any thread; does not wait. To itself too.
+  // Queues a message, also to this rank itself. Any thread; does not block.
   void send(int to, Message message);
-  // Throws why it cannot go on, if that is so.
+  // Throws the error that has stopped the messenger, if there is one.
   void check();
-  // Every rank calls it, when it will send nothing more, no answer either: returns when all have
-  // and everything has arrived.
+  // Every rank calls this when it will send nothing more, answers included. Returns when all ranks
+  // have called it and every message has arrived.
   void close();
 
  private:
@@ -62,7 +64,7 @@ class Messenger {
   struct Outgoing {
     Header header;
     std::vector<std::byte> payload;
-    plugins::host::Work works[2];  // of each
+    plugins::host::Work works[2];  // of header and payload
   };
   struct Incoming {  // from one rank
     Header header{};
@@ -85,10 +87,10 @@ class Messenger {
   const uint64_t largest_payload_;
   Watchdog& watchdog_;
   const Receiver receiver_;
-  std::vector<Incoming> incoming_;  // by rank; of the thread, as is outgoing_
+  std::vector<Incoming> incoming_;  // by rank; used by the thread only, as is outgoing_
   std::list<Outgoing> outgoing_;
 
-  std::mutex mutex_;  // of the rest
+  std::mutex mutex_;  // guards the members below
   std::condition_variable wake_, ended_;
   std::vector<std::pair<int, Message>> outbox_;
   std::exception_ptr failure_;

@@ -73,7 +73,7 @@ class Placer {
     placement_.buffers.push_back({{s}, graph_.value(s).bytes, 0, life.first, life.last});
   }
 
-  // The buffer of output k of node i: that of an input which ends here, or a new one.
+  // Gives output k of node i the buffer of an input that ends there, or a new one.
   void give_buffer(int i, size_t k) {
     const Node& n = graph_.nodes[i];
     const ValueId s = graph_.storage(n.outputs[k]);
@@ -89,12 +89,12 @@ class Placer {
     new_buffer(s);
   }
 
-  // Not a view of a part of it.
+  // Whether `v` covers its whole storage value.
   bool is_all(ValueId v, ValueId storage) const {
     return v == storage || graph::canonical_bytes(graph_.value(v)) == graph_.value(storage).bytes;
   }
 
-  // The last node that uses the operands of node i on its behalf: the wait for what it starts.
+  // The last node that uses `operand` on behalf of node i: for the start of a collective its wait.
   int end_of(int i, ValueId operand) const {
     const auto& collective = graph_.nodes[i].collective;
     if (!collective) return i;
@@ -112,14 +112,14 @@ class Placer {
     if (graph_.value(from).kind != ValueKind::kTemporary || lives_[from].last != end ||
         buffer_of_[from] < 0)
       return false;
-    // Another operand that lies in the same memory would be overwritten under the kernel's eyes.
+    // If another operand lies in the same memory, the kernel would overwrite it while reading it.
     const std::vector<ValueId>& inputs = graph_.nodes[i].inputs;
     if (std::count_if(inputs.begin(), inputs.end(),
                       [&](ValueId v) { return graph_.storage(v) == from; }) != 1) {
       return false;
     }
     PlacedBuffer& buffer = placement_.buffers[buffer_of_[from]];
-    // Another output of the node may have taken it, and end here too because nobody reads it.
+    // Another output of the node may have taken the buffer and end here too, unread.
     if (buffer.last != end || buffer.values.back() != from ||
         buffer.bytes != graph_.value(to).bytes)
       return false;
@@ -156,8 +156,8 @@ class Placer {
   const Graph& graph_;
   const std::vector<NodeNeeds>& needs_;
   uint64_t alignment_;
-  std::vector<Life> lives_;     // of storage values
-  std::vector<int> buffer_of_;  // of storage values
+  std::vector<Life> lives_;     // by storage value
+  std::vector<int> buffer_of_;  // by storage value
   std::vector<int> workspace_buffer_;
   Placement placement_;
 };

@@ -37,7 +37,7 @@ Program::Program(graph::Graph graph, std::shared_ptr<plugins::host::Device> devi
 
 Program::~Program() {
   segments_.clear();  // recordings use the kernels
-  // Backward plans go before the forward plans that they were made from.
+  // A backward plan must be destroyed before the forward plan that it was made from.
   while (!kernels_.empty()) kernels_.pop_back();
 }
 
@@ -62,7 +62,7 @@ void Program::create_kernels() {
       forward_plans[node.saved] = kernel.get();
       graph_.value(node.saved).bytes = kernel.info().saved_bytes;
     }
-    // Nobody reads what this forward keeps (evaluation), but its kernel writes it.
+    // In an evaluation no node reads what this forward node saves, but its kernel writes it.
     if (node.saved == kNone && kernel.info().saved_bytes > 0) {
       Value unread;
       unread.name = node.layer + ".saved";
@@ -176,14 +176,14 @@ void Program::bind() {
   cut_segments();
 }
 
-// Collectives are the host's to watch, and packing depends on what happened since the last run.
+// The host must watch collectives, and whether to pack depends on earlier runs.
 bool Program::is_recordable(size_t node) const {
   return record_ && !graph_.nodes[node].collective && packed_versions_[node] == nullptr &&
          (kernels_[node].info().flags & RT_PLAN_CAPTURABLE) != 0;
 }
 
 void Program::cut_segments() {
-  segments_.clear();  // with them recordings, which hold addresses
+  segments_.clear();  // also destroys recordings, which hold addresses
   warm_ = false;
   for (size_t i = 0; i < graph_.nodes.size(); ++i) {
     const bool recordable = is_recordable(i);
@@ -233,7 +233,8 @@ void Program::check_collectives() const {
   }
 }
 
-// False, and never tried again, if the device cannot after all; the log says why.
+// Records a segment. Returns false, and is never tried again, if the device cannot; the log says
+// why.
 bool Program::record(Segment& segment, plugins::host::Stream& stream) {
   try {
     segment.recording = plugins::host::Recording(stream, [&] {
@@ -293,8 +294,8 @@ void Program::run_observed(plugins::host::Stream& stream,
   if (updates_parameters_) storage_.parameters_changed();
 }
 
-// Zeros in place of what a collective would bring: what lies there, read as numbers, may be slow to
-// compute with (subnormal). Returns the seconds that it took.
+// Fills the buffers that a collective would write with zeros, because arbitrary bytes may be slow
+// to compute with (subnormal numbers). Returns the seconds that this took.
 double Program::fill_received(size_t node, plugins::host::Stream& stream) {
   if (graph_.nodes[node].collective->wait) return 0;
   const auto begin = std::chrono::steady_clock::now();
@@ -332,17 +333,17 @@ double Program::measure(plugins::host::Stream& stream, const std::function<void(
     return list[list.size() / 2];
   };
   bind();
-  whole();  // plans settle, pages come
+  whole();  // not counted: libraries load code, pages are mapped
   inputs.clear();
   wholes.clear();
-  // A step that takes long is measured well enough by one round.
+  // One round is enough for a step that takes long.
   for (double spent = 0; spent < kMeasureSeconds;) spent += whole();
   upload();
   std::vector<double> ns;
   run_timed(stream, ns);
   double sum = 0;
   for (double n : ns) sum += n;
-  // Waiting for each node costs time that a step does not take.
+  // Waiting for each node takes time that a step does not take, so times are scaled to the whole.
   const double scale = sum > 0 ? median(wholes) * 1e9 / sum : 0;
   for (size_t i = 0; i < ns.size(); ++i) graph_.nodes[i].estimated_ns = ns[i] * scale;
   return median(inputs);

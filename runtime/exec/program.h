@@ -1,4 +1,5 @@
-// A graph made executable on one device: kernels, addresses, order. Running it allocates nothing.
+// A graph made executable on one device: kernels, addresses and order. Running it allocates
+// nothing.
 #ifndef RUNTIME_EXEC_PROGRAM_H_
 #define RUNTIME_EXEC_PROGRAM_H_
 
@@ -19,71 +20,75 @@ struct BufferInfo {
   std::string name;
   graph::ValueKind kind = graph::ValueKind::kTemporary;
   uint64_t bytes = 0;
-  uint64_t offset = 0;      // in the arena; persistent buffers have memory of their own
-  int first = 0, last = 0;  // nodes between which it is alive
+  uint64_t offset = 0;  // in the arena; 0 for persistent buffers, which have memory of their own
+  int first = 0, last = 0;  // the first and last node that use it
 };
 
-// Where the bytes of a program go.
+// The memory of a program by use, in bytes.
 struct MemoryReport {
   uint64_t parameters = 0, gradients_and_state = 0, packed = 0;
-  uint64_t arena = 0;        // what temporaries, inputs, outputs and workspaces take together
-  uint64_t lower_bound = 0;  // the most bytes alive at one node: no arena can be smaller
+  uint64_t arena = 0;        // temporaries, inputs, outputs and workspaces together
+  uint64_t lower_bound = 0;  // most bytes alive at one node; no arena can be smaller
   uint64_t largest_workspace = 0;
   std::vector<BufferInfo> buffers;
 };
 
-// How much of a step is replayed. Collectives and the packing of weights never are: they stand
-// between the recordings.
+// How much of a step is replayed. Collectives and the packing of weights are never recorded: they
+// run between the recordings. Equivalent to: CUDA graphs.
 struct Recorded {
   size_t operations = 0, recordings = 0;
 };
 
-// One thread at a time. Storage, arena and collectives outlive it.
+// One thread at a time. Storage, arena and collectives must outlive it.
 class Program {
  public:
   // The graph has been through the passes (see compile.h). Creates all kernels and places all
-  // buffers. Without `collectives` a graph that has some is planned only: it cannot run.
-  // `record`: from the second run on what the device can record is replayed with one call; the
-  // first one, in which libraries still load what they need, launches everything.
+  // buffers; throws DeviceError or plugins::host::Error. A graph with collectives but without
+  // `collectives` is only planned and cannot run. `record`: from the second run on, one call
+  // replays what the device can record; the first run launches every node, because libraries may
+  // still load code then.
   Program(graph::Graph graph, std::shared_ptr<plugins::host::Device> device, Storage& storage,
           Arena& arena, Collectives* collectives = nullptr, bool record = false);
   ~Program();
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
-  // Queues one step on the stream: packs parameters that changed, then every node in order.
-  // Allocates nothing.
+  // Queues one step on the stream: packs parameters that changed, then launches every node in
+  // order. Allocates nothing.
   void run(plugins::host::Stream& stream);
-  // The same, waiting after every node; adds each node's time to `ns` (one entry a node). For
-  // measuring; collectives are left out where it was planned without them.
+  // As run(), but waits after every node and adds each node's nanoseconds to `ns`, which has one
+  // entry for each node. For measuring; without `collectives` collectives are skipped.
   void run_timed(plugins::host::Stream& stream, std::vector<double>& ns);
-  // The same as run(), waiting after every node; then `observe` may read and write what the node
-  // has written, which later nodes may overwrite.
+  // As run(), but waits after every node and then calls `observe`, which may read and write the
+  // node's outputs before later nodes overwrite them.
   void run_observed(plugins::host::Stream& stream, const std::function<void(size_t node)>& observe);
-  // Makes the nodes' times measured ones, by running all but the collectives a few times, `upload`
-  // before each; returns the seconds that this takes. Spoils what buffers hold.
+  // Replaces the nodes' estimated times by measured ones: runs all nodes but the collectives a few
+  // times, `upload` before each. Returns the seconds of one upload. Destroys the contents of
+  // buffers.
   double measure(plugins::host::Stream& stream, const std::function<void()>& upload);
 
-  // The collectives of one communicator alone (-1: of all), on what the buffers hold: gradients are
-  // spoiled, parameters stay as they are. For measuring.
+  // Runs only the collectives of one communicator (-1: of all), on the present contents of the
+  // buffers. Gradients are destroyed, parameters stay as they are. For measuring.
   void run_collectives(plugins::host::Stream& stream, int communicator = -1);
 
-  // Address of a value: valid until a program with a larger arena is made; ask again before use.
+  // The address of a value. It changes when a program with a larger arena is made: ask before each
+  // use.
   void* address(graph::ValueId id) const;
   const graph::Graph& graph() const { return graph_; }
   const plugins::host::Kernel& kernel(size_t node) const { return kernels_[node]; }
   const MemoryReport& memory() const { return memory_; }
+  // How much of a run is replayed at present.
   Recorded recorded() const;
-  // What the ranks must agree on, in order, as text: collectives of the communicators up to `last`.
+  // What the ranks must agree on, as text: the collectives, in order, of communicators 0 to `last`.
   std::vector<std::string> collective_list(int last) const;
 
  private:
   struct Slot {              // where a storage value lives
-    void* memory = nullptr;  // of a persistent buffer
+    void* memory = nullptr;  // only of persistent buffers
     uint64_t offset = 0;     // in the arena
     bool persistent = false, placed = false;
   };
-  // Nodes that follow each other and are queued together.
+  // Consecutive nodes that are recorded together, or launched one by one.
   struct Segment {
     size_t begin = 0, end = 0;
     bool recordable = false;
@@ -107,17 +112,17 @@ class Program {
   Storage& storage_;
   Arena& arena_;
   Collectives* collectives_;
-  std::vector<CollectiveCall> calls_;  // by token
+  std::vector<CollectiveCall> calls_;  // by collective token
   std::vector<plugins::host::Kernel> kernels_;
   std::vector<Slot> slots_;                  // by value
   std::vector<uint64_t> workspace_offsets_;  // by node
   std::vector<std::vector<const void*>> inputs_;
   std::vector<std::vector<void*>> outputs_;
   std::vector<rt_launch> launches_;
-  std::vector<uint64_t*> packed_versions_;  // by node; null unless it packs
-  std::vector<Segment> segments_;           // all nodes, since they were bound
+  std::vector<uint64_t*> packed_versions_;  // by node; null unless the node packs a parameter
+  std::vector<Segment> segments_;           // of all nodes, made by bind()
   bool record_;
-  bool warm_ = false;  // ran since it was bound
+  bool warm_ = false;  // has run since bind()
   const std::byte* bound_arena_ = nullptr;
   bool bound_ = false;
   bool updates_parameters_ = false;

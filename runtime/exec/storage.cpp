@@ -51,7 +51,7 @@ uint64_t Storage::total_bytes() const {
 void Arena::reserve(uint64_t bytes) {
   if (bytes <= bytes_) return;
   bytes_ = bytes;
-  memory_ = plugins::host::Memory();  // freed first: the two together may not fit
+  memory_ = plugins::host::Memory();  // freed first, because both together may not fit
   if (!planned_) memory_ = device_->allocate(bytes);
 }
 

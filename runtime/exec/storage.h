@@ -1,5 +1,5 @@
-// Memory that outlives a step: parameters, state and packed weights by name, and the arena of
-// temporaries.
+// Memory that outlives a step: parameters, state and packed weights by name, and the arena that
+// holds temporaries.
 #ifndef RUNTIME_EXEC_STORAGE_H_
 #define RUNTIME_EXEC_STORAGE_H_
 
@@ -12,23 +12,24 @@
 
 namespace runtime::exec {
 
-// Persistent buffers of one rank, shared by all of its programs. Not thread-safe.
+// The persistent buffers of one rank, shared by all of its programs. Not thread-safe.
 class Storage {
  public:
-  // `planned`: buffers have sizes, but no memory until materialise().
+  // `planned`: buffers get sizes, but no memory before materialise().
   explicit Storage(std::shared_ptr<plugins::host::Device> device, bool planned = false);
 
-  // The buffer of that name, zero-filled when it is new; null while it is planned. Throws Error if
-  // it exists with another size.
+  // The buffer of that name: owned by this object, zero-filled when it is made, null while only
+  // planned. Throws Error if it exists with another size.
   void* buffer(const std::string& name, uint64_t bytes);
+  // Allocates all planned buffers. Throws plugins::host::Error if memory is short.
   void materialise();
-  // Null and 0 if there is none.
+  // An existing buffer and its size; null and 0 if there is none.
   void* find(const std::string& name) const;
   uint64_t bytes(const std::string& name) const;
   uint64_t total_bytes() const;
 
-  // Grows whenever parameters were written; packed copies remember the version that they were made
-  // from.
+  // Increases whenever parameters were written. Packed copies keep the version from which they were
+  // made.
   uint64_t parameter_version() const { return parameter_version_; }
   void parameters_changed() { ++parameter_version_; }
   uint64_t& packed_version(const std::string& name) { return packed_versions_[name]; }
@@ -50,14 +51,15 @@ class Storage {
   uint64_t parameter_version_ = 1;
 };
 
-// One block of memory that several programs use in turn, as large as the largest needs.
+// One block of memory that several programs use in turn; as large as the largest of them needs.
 class Arena {
  public:
-  // `planned`: it has a size, but no memory until materialise().
+  // `planned`: the arena gets a size, but no memory before materialise().
   explicit Arena(std::shared_ptr<plugins::host::Device> device, bool planned = false)
       : device_(std::move(device)), planned_(planned) {}
-  // Makes it at least so large. Contents are lost when it grows, and addresses change.
+  // Grows the arena to at least `bytes`. Growing changes addresses and loses contents.
   void reserve(uint64_t bytes);
+  // Allocates a planned arena.
   void materialise();
   std::byte* data() const { return static_cast<std::byte*>(memory_.data()); }
   uint64_t bytes() const { return bytes_; }

@@ -1,7 +1,7 @@
 # runtime::Tensor: the public class, its headers and the libraries that a program needs to link it.
 add_library(runtime_tensor STATIC tensor.cpp tensor_device.cpp)
 target_include_directories(runtime_tensor PUBLIC $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-# Where tensor_context.h says that an installation has the program that looks at plugins.
+# The path, in an installation, of the program that examines plugins; see tensor_context.h.
 target_compile_definitions(runtime_tensor INTERFACE
   $<INSTALL_INTERFACE:RUNTIME_PLUGIN_PROBE=\"$<INSTALL_PREFIX>/libexec/runtime/plugin_probe\">)
 target_link_libraries(runtime_tensor PUBLIC plugins_host $<BUILD_INTERFACE:project_options>)

@@ -31,7 +31,7 @@ std::string text_of(const Shape& shape) {
   return text + "]";
 }
 
-// Number of elements; refuses what no memory could hold.
+// The number of elements. Throws for shapes that no memory can hold.
 int64_t count_of(const Shape& shape) {
   int64_t count = 1;
   if (shape.size() > RT_MAX_RANK) {
@@ -49,7 +49,7 @@ int64_t count_of(const Shape& shape) {
   return count;
 }
 
-// What plugins answer becomes the runtime's own error.
+// Turns errors of plugins into the runtime's own DeviceError.
 template <typename Body>
 auto translated(Body&& body) {
   try {
@@ -59,7 +59,7 @@ auto translated(Body&& body) {
   }
 }
 
-// numpy's rule: dimensions are compared from the last, 1 stretches.
+// Broadcasting as in numpy: dimensions are compared from the last one on, and 1 stretches.
 Shape broadcast(const char* operation, const Shape& a, const Shape& b) {
   Shape result(std::max(a.size(), b.size()), 1);
   for (std::size_t i = 1; i <= result.size(); ++i) {
@@ -79,7 +79,7 @@ Shape broadcast(const char* operation, const Shape& a, const Shape& b) {
 
 namespace detail {
 
-// What the free functions and members share; may touch a tensor's inside.
+// Shared by the free functions and the members; has access to a tensor's private members.
 class TensorOps {
  public:
   static Tensor empty(std::shared_ptr<TensorContext> context, TensorDevice& device,
@@ -102,7 +102,7 @@ class TensorOps {
     return static_cast<uint64_t>(tensor.size()) * bytes_of(tensor.dtype());
   }
 
-  // Runs an operation with one output of the type of the first operand.
+  // Runs an operation with one output, which has the type of the first operand.
   static Tensor run(const char* name, const std::vector<const Tensor*>& operands,
                     const Shape& shape, std::vector<Attribute> attributes = {}) {
     check_operands(name, operands);
@@ -177,7 +177,7 @@ Tensor over_last(const char* name, const Tensor& x) {
   return TensorOps::run(name, {&x}, x.shape());
 }
 
-// Mask of 1 << axis.
+// The axes as a mask of 1 << axis.
 int64_t axes_mask(const std::vector<int>& axes, const Shape& shape) {
   const int rank = static_cast<int>(shape.size());
   if (axes.empty()) return (int64_t{1} << rank) - 1;

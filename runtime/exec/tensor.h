@@ -24,24 +24,27 @@ class TensorStorage;
 class TensorOps;
 }  // namespace detail
 
+// Element types. Equivalent to: torch.float32, torch.float64.
 enum class Dtype { kFloat32, kFloat64 };
 std::string to_string(Dtype dtype);  // "float32"
 
-// Row-major; {} is a scalar of one element.
+// Dimensions, row-major; {} is a scalar with one element.
 using Shape = std::vector<int64_t>;
 
-// A value: no operation changes a tensor, copies share its memory. Results are on the device of the
-// operands and have their type. Work is queued on the device in the order of the calls, and waits
-// for nothing; to_vector, item and moves to another device wait. Any thread may use any tensor.
+// A value: no operation changes a tensor, and copies share its memory. Results are on the device of
+// the operands and have their type. Operations are queued on the device in call order and do not
+// wait; to_vector, item and moves to another device do. Any thread may use any tensor.
 //
-// Errors are runtime::DeviceError: an unknown device (with those that exist), operands on two
-// devices, of two types or of shapes that do not fit, an operation that the device lacks, memory.
+// Errors are runtime::DeviceError: an unknown device (the message lists the existing ones),
+// operands on two devices, of two types or of shapes that do not fit, an operation that the device
+// lacks, not enough memory.
 class Tensor {
  public:
-  // Values of the host, row-major, copied to the device. T: float or double, which sets the type.
+  // Copies row-major values of the host to the device. T is float or double and sets the type.
   template <typename T>
   static Tensor from_vector(const Context& context, const std::vector<T>& values,
                             const Shape& shape, const std::string& device = "cpu");
+  // A tensor with every element 0, or `value`.
   static Tensor zeros(const Context& context, const Shape& shape, const std::string& device = "cpu",
                       Dtype dtype = Dtype::kFloat32);
   static Tensor full(const Context& context, const Shape& shape, double value,
@@ -52,22 +55,22 @@ class Tensor {
   int64_t size() const;        // number of elements
   std::string device() const;  // "cuda:0"
 
-  // The tensor on another device: a copy, unless it is there already; then it shares its memory.
+  // The tensor on another device: a copy, or the same memory if the tensor is there already.
   Tensor to(const std::string& device) const;
-  // to("cpu"); an error that says so where there is no plugin of that name.
+  // Equivalent to to("cpu"). If there is no plugin of that name, the error says so.
   Tensor cpu() const;
   bool shares_memory_with(const Tensor& other) const { return storage_ == other.storage_; }
 
-  // The values, in the host's memory, wherever the tensor is. T must be its type.
+  // The values in host memory, wherever the tensor is. T must be the tensor's type.
   template <typename T>
   std::vector<T> to_vector() const;
-  double item() const;  // of a tensor of one element
+  double item() const;  // the value of a tensor with one element
 
-  // The same elements in another shape of the same size; shares memory.
+  // The same elements in another shape with as many elements; shares memory.
   Tensor reshape(const Shape& shape) const;
 
-  // Over `axes` (negative: from the last; none given: all of them), which are left out of the
-  // result, or kept with length 1.
+  // Reductions over `axes` (negative: counted from the last axis; empty: over all axes). These axes
+  // are left out of the result, or kept with length 1.
   Tensor sum(const std::vector<int>& axes = {}, bool keep_dims = false) const;
   Tensor mean(const std::vector<int>& axes = {}, bool keep_dims = false) const;
   Tensor max(const std::vector<int>& axes = {}, bool keep_dims = false) const;
@@ -81,7 +84,7 @@ class Tensor {
   Dtype dtype_;
 };
 
-// Element by element; shapes are broadcast as in numpy.
+// Elementwise; shapes are broadcast as in numpy.
 Tensor operator+(const Tensor& a, const Tensor& b);
 Tensor operator-(const Tensor& a, const Tensor& b);
 Tensor operator*(const Tensor& a, const Tensor& b);
@@ -98,6 +101,8 @@ Tensor operator-(const Tensor& a);
 // a [..., M, K], b [..., K, N] with the same leading dimensions, or [K, N] -> [..., M, N]
 Tensor matmul(const Tensor& a, const Tensor& b);
 
+// Elementwise activations. Equivalent to: the functions of these names in torch and
+// torch.nn.functional.
 Tensor relu(const Tensor& x);
 Tensor gelu(const Tensor& x);  // x Phi(x), by erf
 Tensor tanh(const Tensor& x);

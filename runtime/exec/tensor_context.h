@@ -1,4 +1,4 @@
-// Which devices there are: the start of every program that uses runtime::Tensor.
+// The devices that exist: every program that uses runtime::Tensor begins with a Context.
 #ifndef RUNTIME_EXEC_TENSOR_CONTEXT_H_
 #define RUNTIME_EXEC_TENSOR_CONTEXT_H_
 
@@ -13,8 +13,8 @@ namespace runtime {
 namespace detail {
 class TensorContext;
 
-// The program that looks at plugins, of the installation that this header belongs to. The CMake
-// target runtime::tensor knows where that is.
+// The program that examines plugins, in the installation that this header belongs to. The CMake
+// target runtime::tensor defines its path.
 #ifdef RUNTIME_PLUGIN_PROBE
 inline constexpr const char* kPluginProbe = RUNTIME_PLUGIN_PROBE;
 #else
@@ -22,7 +22,7 @@ inline constexpr const char* kPluginProbe = "";
 #endif
 }  // namespace detail
 
-// A device as the plugins list it, whether or not it can be used.
+// A device as its plugin lists it, usable or not.
 struct DeviceSummary {
   std::string id;    // "cuda:0"
   std::string name;  // "AMD EPYC, 2 threads"
@@ -31,28 +31,30 @@ struct DeviceSummary {
   uint64_t memory_bytes = 0;
 };
 
-// Owns the plugins, and the devices that tensors have opened. A handle: copies share both, and a
-// tensor keeps what it needs alive. Two contexts share nothing. Thread-safe.
+// Owns the plugins and the devices that tensors have opened. It is a handle: copies share both, and
+// a tensor keeps alive what it needs. Two contexts share nothing. Thread-safe.
 //
-// Devices are named as in PyTorch: "cpu" is "cpu:0", "cuda:1" the second device of the plugin cuda.
+// Devices are named as in PyTorch: "cpu" is "cpu:0", and "cuda:1" is the second device of the
+// plugin cuda.
 class Context {
  public:
-  // Finds the plugins of `plugin_paths` (absolute: folders or files), of RUNTIME_PLUGIN_PATH, and
-  // those beside the executable (../lib/runtime/plugins), and looks at them from child processes
-  // (`probe`, or see plugins/host/registry.h). A plugin that cannot be used is left out; see
-  // rejections(). One is loaded when a tensor is made on a device of it. Throws DeviceError when
-  // there are plugins and the program that looks at them was not found.
+  // Finds the plugins in `plugin_paths` (absolute paths of folders or files), in
+  // RUNTIME_PLUGIN_PATH and beside the executable (../lib/runtime/plugins), and examines them in
+  // child processes (`probe`, or see plugins/host/registry.h). Plugins that cannot be used are left
+  // out; see rejections(). A plugin is loaded when a tensor is made on one of its devices. Throws
+  // DeviceError if there are plugins but the program that examines them is not found.
   explicit Context(const std::vector<std::filesystem::path>& plugin_paths = {},
                    const std::filesystem::path& probe = detail::kPluginProbe);
 
+  // All devices of all plugins, usable or not.
   std::vector<DeviceSummary> devices() const;
 
-  // How many devices can be used: of all plugins, or of one ("cuda"). 0 for a plugin that is not
-  // there, so that a program can ask.
+  // The number of usable devices of all plugins, or of one ("cuda"). It is 0 for a plugin that does
+  // not exist, so that programs can ask. Equivalent to: torch.cuda.device_count().
   int device_count() const;
   int device_count(const std::string& plugin) const;
 
-  // "<path>: <reason>" of each library that was found and not loaded.
+  // "<path>: <reason>" for each library that was found and not loaded.
   std::vector<std::string> rejections() const;
 
  private:

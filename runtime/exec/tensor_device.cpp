@@ -19,9 +19,9 @@ using plugins::host::Operation;
 
 // Sizes are rounded up to this many bytes, so that tensors of nearly one size share memory.
 constexpr uint64_t kGranularity = 256;
-// More unused memory than this is given back to the device.
+// If more memory than this is unused, it is given back to the device.
 constexpr uint64_t kMaxUnusedBytes = uint64_t{256} << 20;
-// Plans kept for a device; a program that makes more shapes than this starts anew.
+// The number of plans kept for a device. When a program uses more shapes, all plans are dropped.
 constexpr std::size_t kMaxKernels = 512;
 
 void append(std::string& key, const std::vector<rt_tensor_desc>& tensors) {
@@ -31,7 +31,7 @@ void append(std::string& key, const std::vector<rt_tensor_desc>& tensors) {
   }
 }
 
-// Numbers enter bit by bit: two attributes that print alike may differ.
+// Attributes enter bit by bit, because two numbers that print alike may differ.
 std::string key_of(const Operation& operation) {
   std::string key = operation.name;
   append(key, operation.inputs);
@@ -115,11 +115,11 @@ void TensorDevice::recycle_locked(Memory memory) noexcept {
     unused_.emplace(bytes, Memory())->second = std::move(memory);
     unused_bytes_ += bytes;
   } catch (const std::bad_alloc&) {
-    // No room to remember it: freed at the end of this function, so the work on it must be over.
+    // The memory cannot be kept and is freed when this function ends, so its work must be over.
     try {
       stream_.synchronize();
     } catch (const plugins::host::Error&) {
-      // The stream has failed; whoever synchronizes next hears of it, and nothing runs any more.
+      // The stream has failed: nothing runs on it any more, and the next synchronize() throws.
     }
   }
 }
@@ -144,14 +144,14 @@ Kernel& TensorDevice::kernel_for(const Operation& operation) {
   const std::string key = key_of(operation);
   if (const auto found = kernels_.find(key); found != kernels_.end()) return found->second;
   if (kernels_.size() >= kMaxKernels) {
-    stream_.synchronize();  // queued launches still use their plans
+    stream_.synchronize();  // queued launches still use these plans
     kernels_.clear();
   }
   return kernels_.emplace(key, device_->create_kernel(operation)).first->second;
 }
 
-// Memory for one launch; given back when the launch is queued, or has failed: earlier work may
-// still use it, so it is never simply freed. The device's mutex is held.
+// Memory for one launch. It is recycled, never freed directly, when the launch is queued or has
+// failed, because earlier work may still use it. The device's mutex is held.
 struct TensorDevice::Scratch {
   Scratch(TensorDevice& from, uint64_t bytes) : device(from) {
     if (bytes > 0) memory = device.acquire_locked(bytes);

@@ -1,4 +1,4 @@
-// Behind runtime::Tensor: opened devices with their stream, memory and plans. Not installed.
+// Internals of runtime::Tensor: opened devices with their stream, memory and plans. Not installed.
 #ifndef RUNTIME_EXEC_TENSOR_DEVICE_H_
 #define RUNTIME_EXEC_TENSOR_DEVICE_H_
 
@@ -13,9 +13,8 @@
 
 namespace runtime::detail {
 
-// One opened device with one stream. All its work is in the order of that stream, which makes
-// memory reuse safe without waiting: what was used by queued work is written again only by later
-// work. Thread-safe.
+// One opened device with one stream. All work runs in the order of that stream, so memory can be
+// reused without waiting: only later work overwrites what queued work still uses. Thread-safe.
 class TensorDevice {
  public:
   explicit TensorDevice(std::shared_ptr<plugins::host::Device> device);
@@ -23,16 +22,17 @@ class TensorDevice {
   const std::string& id() const { return device_->id(); }
   const rt_device_properties& properties() const { return device_->properties(); }
 
-  // Uninitialised; from memory given back before, if some of that size is there. Waits only when
-  // the device is out of memory or too much lies unused.
+  // Uninitialised memory, taken from recycled memory of that size if there is some. Waits only if
+  // the device is out of memory or too much recycled memory is unused.
   plugins::host::Memory acquire(uint64_t bytes);
-  // Takes back memory that queued work may still use.
+  // Takes memory for reuse; queued work may still use it.
   void recycle(plugins::host::Memory memory) noexcept;
 
+  // Queue a copy from the host, a copy to it, and a fill with zeros.
   void upload(void* destination, const void* host, uint64_t bytes);
-  void download(void* host, const void* source, uint64_t bytes);  // waits
+  void download(void* host, const void* source, uint64_t bytes);  // waits for the result
   void zero(void* destination, uint64_t bytes);
-  // Queues the operation; its plan is made once and kept.
+  // Queues the operation. Its plan is made at the first launch and kept.
   void launch(const plugins::host::Operation& operation, const std::vector<const void*>& inputs,
               void* output);
 
@@ -47,8 +47,8 @@ class TensorDevice {
   std::mutex mutex_;
   std::multimap<uint64_t, plugins::host::Memory> unused_;  // by size
   uint64_t unused_bytes_ = 0;
-  std::map<std::string, plugins::host::Kernel> kernels_;  // by description
-  plugins::host::Stream stream_;  // last: destroyed first, which waits for its work
+  std::map<std::string, plugins::host::Kernel> kernels_;  // by key_of(operation)
+  plugins::host::Stream stream_;  // last member: destroyed first, which waits for its work
 };
 
 // The state of a Context. Thread-safe.
@@ -57,8 +57,8 @@ class TensorContext {
   explicit TensorContext(const plugins::host::SearchPath& path);
   const plugins::host::Registry& registry() const { return registry_; }
 
-  // Opens it if it is not open yet. `name`: "cpu" or "cpu:0". Throws DeviceError for a name that
-  // is none, and plugins::host::Error for one that does not exist.
+  // Returns the device, opened if it is not open yet. `name`: "cpu" or "cpu:0". Throws DeviceError
+  // for a malformed name and plugins::host::Error for a device that does not exist.
   TensorDevice& device(const std::string& name);
 
  private:
@@ -67,7 +67,7 @@ class TensorContext {
   std::map<std::string, std::unique_ptr<TensorDevice>> devices_;  // by id, "cpu:0"
 };
 
-// The memory of tensors; empty if it has no bytes.
+// The memory shared by copies of a tensor; empty if it has no bytes.
 class TensorStorage {
  public:
   TensorStorage(std::shared_ptr<TensorContext> context, TensorDevice& device, uint64_t bytes);

@@ -7,7 +7,7 @@ namespace runtime::exec {
 
 namespace {
 
-// So that programs whose inputs differ by a few numbers share their memory.
+// Rounds up to pages, so that steps whose inputs differ by a few numbers share their memory.
 uint64_t capacity(uint64_t bytes) {
   constexpr uint64_t kPage = 4096;
   return (bytes + kPage - 1) / kPage * kPage;
@@ -36,7 +36,7 @@ void Upload::begin_step(uint64_t bytes) {
   s.used = 0;
   if (s.pinned.bytes() >= bytes) return;
   s.taken.synchronize();
-  s.sent = plugins::host::Memory();  // freed first: the two together may not fit
+  s.sent = plugins::host::Memory();  // freed first, because both together may not fit
   s.pinned = stream_.device()->allocate(capacity(bytes), RT_MEMORY_PINNED_HOST);
   s.sent = stream_.device()->allocate(capacity(bytes));
 }

@@ -1,4 +1,4 @@
-// What a step reads from the host, queued without waiting for the steps before it.
+// Sends a step's inputs from the host, queued without waiting for earlier steps.
 #ifndef RUNTIME_EXEC_UPLOAD_H_
 #define RUNTIME_EXEC_UPLOAD_H_
 
@@ -10,27 +10,28 @@
 
 namespace runtime::exec {
 
-// Where the device cannot read the host's memory, the copies of a step are gathered in pinned
-// memory and sent at once, on a stream of their own, while the steps before still compute; the
-// step's stream then only moves them to their places. Two steps are in flight. Allocates when a
-// step is larger than all before. One thread.
+// If the device cannot read host memory, the copies of a step are gathered in pinned memory and
+// sent together on a stream of their own while earlier steps still compute; the step's stream then
+// only moves them to their destinations. Two steps may be in flight. Allocates only when a step is
+// larger than all before it. One thread at a time.
 class Upload {
  public:
-  // The stream outlives it.
+  // `stream` is the step's stream; it must outlive this object.
   explicit Upload(plugins::host::Stream& stream);
 
-  // Room for a copy.
+  // The room that a copy of so many bytes takes.
   static uint64_t rounded(uint64_t bytes) {
     return (bytes + kAlignment - 1) / kAlignment * kAlignment;
   }
-  // What it takes of the device's memory for steps of so many bytes.
+  // The bytes of device memory that an Upload takes for steps of `step_bytes` bytes.
   static uint64_t device_bytes(const plugins::host::Device& device, uint64_t step_bytes);
 
-  // `bytes`: the most that the step's copies take together, each rounded. Waits for the sending of
-  // the last step but one.
+  // `bytes`: an upper bound on the sum of the step's copies, each rounded(). Waits until the
+  // transfer of the last step but one has ended.
   void begin_step(uint64_t bytes);
-  // `from` may be written again when this returns.
+  // Adds a copy. The caller may overwrite `from` when this returns.
   void copy(void* to, const void* from, uint64_t bytes);
+  // Queues the copies: work queued on the step's stream from now on sees them.
   void end_step();
 
  private:
@@ -50,7 +51,7 @@ class Upload {
   Slot& slot() { return slots_[step_ % kInFlight]; }
 
   plugins::host::Stream& stream_;
-  std::optional<plugins::host::Stream> sending_;  // none: copies are direct
+  std::optional<plugins::host::Stream> sending_;  // empty: copies are direct
   std::vector<Slot> slots_;
   size_t step_ = 0;
 };

@@ -18,15 +18,15 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-// How long to wait for the notes of the others: a rank that lives sees an alarm within a slice, so
-// this is several times that; each new note shows that notes still come in, up to the second
-// number.
+// How long to wait for the notes of other ranks. A living rank sees an alarm within a slice, and
+// kAnswer is several slices. Each new note extends the wait by kAnswer, up to kAnswers in all.
 constexpr milliseconds kAnswer{300};
 constexpr milliseconds kAnswers{600};
-// Once there is an alarm, notes come one after the other.
+// The polling interval after an alarm, when notes arrive one after the other.
 constexpr milliseconds kAlarmSlice{10};
 
-// To the end, whatever interrupts it; used where stdio may be locked by a thread that hangs.
+// Writes all of `text`, also after interrupts. For places where a hanging thread may hold the lock
+// of stdio.
 void write_stderr(std::string_view text) {
   for (size_t done = 0; done < text.size();) {
     const ssize_t n = ::write(STDERR_FILENO, text.data() + done, text.size() - done);
@@ -40,14 +40,14 @@ int64_t to_ns(std::chrono::nanoseconds duration) { return duration.count(); }
 
 }  // namespace
 
-// The board, asked in a thread of its own: a store behind a dead link may block for long.
+// Talks to the board in a thread of its own, because a store behind a dead link may block for long.
 class BoardLink {
  public:
   BoardLink(JobBoard& board, std::function<void()> on_alarm)
       : board_(board), on_alarm_(std::move(on_alarm)), thread_([this] { run(); }) {}
   ~BoardLink() { stop(); }
 
-  // Afterwards what was to be posted has been, if the board can be reached.
+  // When this returns, the last note has been posted, if the board can be reached.
   void stop() {
     {
       std::lock_guard lock(mutex_);
@@ -65,7 +65,8 @@ class BoardLink {
 
   bool alarm() const { return alarm_.load(std::memory_order_acquire); }
 
-  // Posts this rank's note, then waits for those of the others, as long as that makes sense.
+  // Posts this rank's note, then collects those of the other ranks until all or a cause are known
+  // or time is up.
   void gather(Note own, Evidence& evidence) {
     std::unique_lock lock(mutex_);
     outbox_ = own;
@@ -85,7 +86,7 @@ class BoardLink {
   }
 
  private:
-  // All have answered, or the cause is known.
+  // Whether all ranks have answered, or the cause is known.
   bool complete() const {
     return static_cast<int>(notes_.size()) == board_.world_size() ||
            std::any_of(notes_.begin(), notes_.end(), [](const Note& n) {
@@ -120,7 +121,7 @@ class BoardLink {
       error = e.what();
     }
     std::lock_guard lock(mutex_);
-    if (!error.empty() && !outbox_) outbox_ = note;  // again, later
+    if (!error.empty() && !outbox_) outbox_ = note;  // post it again later
     if (error.empty() && read) notes_ = std::move(notes);
     error_ = std::move(error);
     changed_.notify_all();
@@ -190,7 +191,7 @@ void Watchdog::leave(const std::string& text, ExitCode code) {
   if (!done) end_at(kOwnErrorGrace, text, code);
 }
 
-// What became due meanwhile is due after the usual time to unwind.
+// An end of the process that became due in the meantime is put off by kGrace, to unwind.
 void Watchdog::leave_shelter() {
   std::lock_guard lock(mutex_);
   sheltered_ = false;
@@ -199,7 +200,8 @@ void Watchdog::leave_shelter() {
 
 void Watchdog::give_up(const std::string& error) {
   leave(error, ExitCode::kData);
-  end_at(kGrace, error, ExitCode::kData);  // it waits for the system, and cannot unwind
+  // The rank's thread waits for the system and cannot unwind.
+  end_at(kGrace, error, ExitCode::kData);
   sheltered_ = false;
 }
 
@@ -223,7 +225,7 @@ std::optional<Incident> Watchdog::look() {
 void Watchdog::fail(const std::string& error) {
   Incident incident = pending();
   incident.error = error;
-  // A communicator's own deadline may come just before this one.
+  // A communicator's own deadline may come shortly before this one and means the same.
   const CollectiveRecord r = recorder_.pending(true);
   const int64_t timeout_ns = to_ns(options_.timeout);
   if (r.sequence != 0 && monotonic_ns() - r.start_ns > timeout_ns - timeout_ns / 10)
@@ -257,8 +259,8 @@ std::optional<Incident> Watchdog::late() const {
     timeout_ns = phase_timeout_ns_;
     if (now - phase_start_ns_ < timeout_ns) return std::nullopt;
   } else {
-    // While the rank computes it cannot see that a collective has completed; once it waits, two
-    // slices are enough for that.
+    // While the rank computes, it cannot see that a collective has completed. Once it waits, two
+    // slices are enough to see that.
     const CollectiveRecord r = recorder_.pending(true);
     timeout_ns = to_ns(options_.timeout);
     if (r.sequence == 0 || now - r.start_ns < timeout_ns || now - r.wait_ns < to_ns(2 * kSlice))
@@ -276,7 +278,8 @@ void Watchdog::conclude(const Incident& incident) {
   Evidence evidence{.self = recorder_.rank(), .world_size = world_size_};
   message_ = explain(incident, evidence);
   failed_.store(true, std::memory_order_release);
-  // An error of a rank's own is the job's; with ranks that are threads this is that rank's process.
+  // The exit code of a rank with an error of its own is the job's. If ranks are threads, this is
+  // the process of that rank too.
   auto code = ExitCode::kCommunication;
   for (const Note& n : evidence.notes) {
     if (n.kind == Note::Kind::kOwnError) code = static_cast<ExitCode>(n.exit_code);
@@ -284,7 +287,7 @@ void Watchdog::conclude(const Incident& incident) {
   end_at(kGrace, message_, code);
 }
 
-// The message. Where there is no memory for all of it, the job ends with a part of it.
+// The message. If memory is too short for all of it, the message ends early.
 std::string Watchdog::explain(const Incident& incident, Evidence& evidence) const {
   std::string text;
   try {
@@ -304,8 +307,8 @@ std::string Watchdog::explain(const Incident& incident, Evidence& evidence) cons
   }
 }
 
-// This rank's collectives, and by the first of the survivors those of ranks that cannot write them.
-// Returns where they are, for the message.
+// Writes this rank's collectives; the first surviving rank also writes those of ranks that cannot.
+// Returns the names of the files, for the message.
 std::string Watchdog::write_dumps(const Evidence& e) const {
   std::map<int, RankRecords> dumps;
   const auto leads =
@@ -353,8 +356,8 @@ void Watchdog::watch() {
   }
 }
 
-// Nothing may leave the watchdog's thread, least of all for want of memory: the rank would end with
-// SIGABRT, or nobody would watch over it.
+// No exception may leave the watchdog's thread, least of all for want of memory: the rank would end
+// with SIGABRT, or it would no longer be watched.
 void Watchdog::look_around() {
   try {
     if (const auto incident = look())
@@ -362,7 +365,7 @@ void Watchdog::look_around() {
     else if (link_->alarm())
       conclude(pending());
   } catch (const std::exception& error) {
-    if (sheltered_) return;  // it saves, and the next look may find memory again
+    if (sheltered_) return;  // the rank saves its data, and the next look may find memory
     char text[300];
     std::snprintf(text, sizeof text, "error: rank %d cannot watch over its job any more: %.200s\n",
                   recorder_.rank(), error.what());

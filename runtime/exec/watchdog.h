@@ -1,10 +1,10 @@
-// Ends a rank whose job cannot go on: with exit 4 and the name of the lost rank, never by a hang.
+// Ends a rank whose job cannot go on: with exit code 4 and the lost rank's name, never by a hang.
 //
-// One per rank, where there are several. Communicators are declared after it and before run(),
-// which makes them: they end after the others know why this rank leaves, and while it is still
-// watched.
+// Each rank of a job has one. Communicators are declared after it but before run(), inside which
+// they are created: so they are destroyed after the other ranks know why this one leaves, and while
+// it is still watched.
 //   watchdog.run([&] { ... the rank's whole work, rendezvous included ... });
-// In it, for each collective:
+// Inside run(), for each collective:
 //   const uint64_t sequence = recorder.begin(collective);
 //   work = communicator->enqueue(collective);   // an Error: watchdog.fail(error.what())
 //   recorder.running(sequence);
@@ -34,10 +34,10 @@
 namespace runtime::exec {
 
 struct WatchdogOptions {
-  std::chrono::nanoseconds timeout;  // comm.timeout_s: of a collective, from its start
-  // Of the recorders of this machine's ranks; "": only this rank's is known.
+  std::chrono::nanoseconds timeout;  // comm.timeout_s: for a collective, from its start
+  // The folder with the recorders of this machine's ranks; "": only this rank's is known.
   std::filesystem::path job_folder = {};
-  // Gets rank-<k>-collectives.txt when something goes wrong; "": they go to stderr.
+  // Where rank-<k>-collectives.txt is written when something goes wrong; "": to stderr.
   std::filesystem::path run_folder = {};
 };
 
@@ -45,42 +45,42 @@ class BoardLink;
 
 class Watchdog {
  public:
-  // How long a waiting rank goes without looking at check(), and how often the watchdog looks. With
-  // the 300 ms for the answers of the others it is well inside the second for naming a rank.
+  // How long a waiting rank goes without calling check(), and how often the watchdog looks. With
+  // the 300 ms for the answers of others, the lost rank is named well within a second.
   static constexpr std::chrono::milliseconds kSlice{50};
-  // After that the process is ended from here: time to unwind, and the second is kept. With exit 4,
-  // or with the code of the rank whose own error it was.
+  // After this time to unwind, the watchdog ends the process itself, still within the second: with
+  // exit code 4, or with the code of the rank that had an error of its own.
   static constexpr std::chrono::milliseconds kGrace{500};
-  // After an error of the rank's own nobody waits for it.
+  // The same after an error of this rank, for which no other rank waits.
   static constexpr std::chrono::milliseconds kOwnErrorGrace{5000};
 
-  // Recorder and board must outlive it.
+  // Recorder and board must outlive it. Starts a thread.
   Watchdog(FlightRecorder& recorder, JobBoard& board, WatchdogOptions options);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
-  // Runs the rank's work and tells the others how it ended. Errors of communicators become the
-  // CommunicationError of fail(); all others are posted and rethrown.
+  // Runs the rank's work and tells the other ranks how it ended. Errors of communicators become the
+  // CommunicationError of fail(); all other errors are posted and rethrown.
   void run(const std::function<void()>& work);
 
-  // The watchdog's thread calls `look` every slice, so that it tells the recorder what has
-  // completed unseen. A plugins::host::Error of it is one of a communicator. Empty: it does not run
-  // any more.
+  // The watchdog's thread calls `look` every slice, so that it can report completed collectives to
+  // the recorder. A plugins::host::Error of it counts as one of a communicator. When attend({})
+  // returns, the former `look` is not running any more.
   void attend(std::function<void()> look);
 
   // Throws CommunicationError once this rank cannot go on. One atomic load.
   void check() const {
     if (failed_.load(std::memory_order_acquire)) throw CommunicationError(message_);
   }
-  // A communicator reported `error`: finds the cause (up to 600 ms) and throws CommunicationError.
+  // For a communicator's `error`: finds the cause (up to 600 ms), throws CommunicationError.
   [[noreturn]] void fail(const std::string& error);
 
-  // `rank` does not answer in the collective that the rank's thread waits for; -1: all do.
+  // `rank` does not answer in the collective that the rank's thread waits for; -1: all answer.
   void suspect(int rank) { silent_ = rank; }
 
-  // A deadline of its own for what is not a collective: rendezvous, split, shutdown. Not nested; by
-  // the rank's thread. `what` must outlive it.
+  // A deadline of its own for work other than collectives: rendezvous, split, shutdown. Not nested;
+  // used by the rank's thread. `what` must outlive it.
   class Phase {
    public:
     Phase(Watchdog& watchdog, const char* what, std::chrono::nanoseconds timeout);
@@ -92,8 +92,8 @@ class Watchdog {
     Watchdog& watchdog_;
   };
 
-  // While it lives the process is not ended from here, whatever becomes of the other ranks: this
-  // rank saves what would be lost. Not nested; by the rank's thread.
+  // While it lives, the watchdog does not end the process, whatever happens to other ranks, because
+  // this rank saves data that would be lost. Not nested; used by the rank's thread.
   class Shelter {
    public:
     explicit Shelter(Watchdog& watchdog) : watchdog_(watchdog) { watchdog_.sheltered_ = true; }
@@ -104,8 +104,8 @@ class Watchdog {
    private:
     Watchdog& watchdog_;
   };
-  // What the shelter is for has taken too long: tells the others that this rank ends with `error`
-  // (exit 5), and ends the process where it does not end by itself. Any thread.
+  // The sheltered work has taken too long: tells the other ranks that this rank ends with `error`
+  // (exit code 5), and ends the process if it does not end by itself. Any thread.
   void give_up(const std::string& error);
 
  private:
@@ -127,18 +127,18 @@ class Watchdog {
   std::atomic<bool> failed_ = false;  // set once, after message_
   std::string message_;
   std::mutex concluding_;
-  bool done_ = false;  // its work is; guarded by concluding_
-  bool over_ = false;  // why it ends is known; guarded by concluding_
+  bool done_ = false;  // the work is done; guarded by concluding_
+  bool over_ = false;  // the cause of the end is known; guarded by concluding_
   std::atomic<bool> sheltered_ = false;
   std::atomic<int> silent_ = -1;  // see suspect()
   std::atomic<const char*> phase_ = nullptr;
   std::atomic<int64_t> phase_start_ns_ = 0, phase_timeout_ns_ = 0;
   std::mutex looking_;
   std::function<void()> look_;  // guarded by looking_
-  std::mutex mutex_;            // of the rest
+  std::mutex mutex_;            // guards the members below
   std::condition_variable wake_;
   bool stop_ = false;
-  int64_t end_ns_ = 0;  // when to end the process; 0: not
+  int64_t end_ns_ = 0;  // when to end the process; 0: never
   std::string last_words_;
   ExitCode exit_code_ = ExitCode::kCommunication;
   std::unique_ptr<BoardLink> link_;

@@ -1,4 +1,4 @@
-// Rewrites a graph for the layouts that were decided: algorithms, foreign values, copies.
+// Rewrites a graph for the chosen layouts: sets algorithms and foreign layouts, inserts copies.
 #include <cmath>
 #include <map>
 
@@ -64,10 +64,11 @@ class LayoutApplication {
     return graph_.add_value(std::move(value));
   }
 
-  // The value, or its copy in the wanted layout (one copy for all readers).
+  // The value itself, or its copy in the wanted layout. All readers share one copy.
   ValueId in_layout(ValueId v, uint64_t layout, uint64_t bytes, const Node& reader,
                     std::vector<Node>& pack, std::vector<Node>& rest) {
-    // A view of something that now lies in a foreign layout reads from a canonical copy of it.
+    // A view needs its base canonical: if the base has a foreign layout, a canonical copy is
+    // viewed.
     if (const ValueId s = graph_.storage(v);
         s != v && graph_.value(s).layout != RT_LAYOUT_CANONICAL) {
       const ValueId plain = in_layout(s, RT_LAYOUT_CANONICAL, 0, reader, pack, rest);
@@ -96,8 +97,8 @@ class LayoutApplication {
     return copy;
   }
 
-  // Makes the node write in `layout`: the value itself takes it, or a temporary that is copied
-  // afterwards.
+  // Makes the node write in `layout`: either the value itself gets that layout, or the node writes
+  // a temporary that is copied into the value afterwards.
   ValueId written_in(ValueId v, uint64_t layout, uint64_t bytes, const Node& writer,
                      std::vector<Node>& after) {
     if (layout == RT_LAYOUT_CANONICAL) return v;

@@ -11,7 +11,7 @@ namespace runtime::graph {
 
 namespace {
 
-// One differentiation: the gradients found so far, by storage value.
+// The state of one differentiation. Gradients are kept by storage value, so views share one.
 class Differentiation {
  public:
   Differentiation(Graph& graph, const std::vector<ValueId>& wanted) : graph_(graph), build_(graph) {
@@ -32,7 +32,7 @@ class Differentiation {
 
   void start(ValueId loss, ValueId dloss) { add_to(gradients_, loss, dloss); }
 
-  // Of the node whose rule runs.
+  // Sets the node whose gradient rule runs next.
   void begin(const Node& node) {
     build_.layer = node.layer;
     node_ = &node;
@@ -46,8 +46,9 @@ class Differentiation {
     add_to(gradients_, v, gradient);
   }
 
-  // kNone if nothing has flowed into it. Nothing may flow afterwards: what the ranks have in parts
-  // is added up here, once for all readers of the value.
+  // The gradient of `v`, or kNone if the loss does not depend on it. It is complete: no rule may
+  // add to it afterwards. Partial gradients (Node::partial) are all-reduced here, once for all
+  // readers of the value.
   ValueId gradient(ValueId v) {
     const ValueId target = graph_.storage(v);
     for (auto& [communicator, parts] : parts_) {
@@ -73,7 +74,7 @@ class Differentiation {
     return graph_.reshape(build_.reduce(gradient, RT_REDUCE_SUM, axes, keep), to);
   }
 
-  // A new buffer that `forward` fills and `backward` (the last node) reads.
+  // Adds a buffer that node `forward` writes and the last node, its backward, reads.
   void save(size_t forward) {
     if (graph_.nodes[forward].saved == kNone) {
       Value saved;
@@ -101,7 +102,7 @@ class Differentiation {
   Build build_;
   std::unordered_map<ValueId, bool> needs_;
   Gradients gradients_;
-  std::map<int32_t, Gradients> parts_;  // of each rank, by communicator
+  std::map<int32_t, Gradients> parts_;  // gradients to be summed over the ranks, by communicator
   const Node* node_ = nullptr;
 };
 
@@ -142,8 +143,8 @@ void conv2d_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
     d.add(x, d.build().node1(RT_OP_CONV2D_BACKWARD_DATA, {dy, w}, Dims(d.dims(x)), attributes));
 }
 
-// One input x; the backward is an operation of (dy) or (dy, operand) -> dx with the same
-// attributes.
+// Rule for an operation of one input x whose backward takes (dy) or (dy, operand), has the same
+// attributes and returns dx.
 Rule unary(const char* backward, std::function<ValueId(const Node&)> operand, bool saves = false) {
   return [=](Differentiation& d, size_t index, const Node& n, ValueId dy) {
     std::vector<ValueId> inputs = {dy};
@@ -186,8 +187,8 @@ void dropout_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
                                      Dims(d.dims(dy)), n.attributes));
 }
 
-// (dy, x, gamma, saved) -> dx, dgamma, dbeta for batch_norm and layer_norm; the latter two have the
-// type of gamma.
+// Rule for batch_norm and layer_norm: (dy, x, gamma, saved) -> dx, dgamma, dbeta, the latter two
+// with the type of gamma.
 Rule normalisation(const char* backward) {
   return [=](Differentiation& d, size_t index, const Node& n, ValueId dy) {
     const ValueId x = n.inputs[0], gamma = n.inputs[1], beta = n.inputs[2];
@@ -201,7 +202,7 @@ Rule normalisation(const char* backward) {
   };
 }
 
-// The weights of the rows that the statistics of x were made with.
+// The weights of the rows from which the statistics of x were computed.
 ValueId weight_of_statistics(const Graph& graph, const Node& apply) {
   for (const Node& n : graph.nodes) {
     if (n.op == RT_OP_BATCH_NORM_STATISTICS && n.inputs[0] == apply.inputs[0]) return n.inputs[1];
@@ -211,8 +212,9 @@ ValueId weight_of_statistics(const Graph& graph, const Node& apply) {
                       "batch_norm_statistics of its input");
 }
 
-// From y to x through the statistics as well. The own sums are dbeta and dgamma; dx needs those of
-// all ranks, which is where a pass puts them between the sums and their reduction.
+// The gradient flows from y to x through the statistics as well. This rank's sums are dbeta and
+// dgamma. dx needs the sums of all ranks: a later pass inserts the collective between `sums` and
+// `total`.
 void batch_norm_apply_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
   const ValueId x = n.inputs[0], gamma = n.inputs[1], beta = n.inputs[2], moments = n.inputs[3];
   Build& build = d.build();
@@ -239,7 +241,7 @@ Rule loss(const char* backward, ValueId dloss) {
   };
 }
 
-// Where a value comes from, through collectives.
+// The node that computes `v`; collectives in between are skipped.
 const Node& origin(const Graph& graph, ValueId v) {
   for (size_t i = graph.nodes.size(); i-- > 0;) {
     const Node& n = graph.nodes[i];
@@ -250,7 +252,7 @@ const Node& origin(const Graph& graph, ValueId v) {
   throw InternalError("'" + graph.value(v).name + "' has no origin");
 }
 
-// From the loss to the logits of this rank's classes, through the statistics of all.
+// From the loss to this rank's slice of the logits, with the softmax statistics of all ranks.
 Rule cross_entropy_merge_rule(ValueId dloss) {
   return [=](Differentiation& d, size_t, const Node& n, ValueId) {
     const Node statistics = origin(d.graph(), n.inputs[0]);
@@ -261,7 +263,7 @@ Rule cross_entropy_merge_rule(ValueId dloss) {
   };
 }
 
-// The sum's gradient is that of every rank's term.
+// The gradient of a sum is the gradient of each term, on every rank.
 void all_reduce_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
   if (n.collective->reduction != RT_SUM)
     throw InternalError("all_reduce has a gradient only where it adds");
@@ -311,7 +313,7 @@ void cast_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
   d.add(n.inputs[0], d.build().cast(dy, d.graph().value(n.inputs[0]).dtype));
 }
 
-// Sum or mean: every element of x gets its share of dy.
+// The gradient of a sum is dy for every element of x; that of a mean is dy / count.
 void reduce_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
   const int64_t function = integer_attribute(n, RT_ATTR_FUNCTION, 0);
   if (function == RT_REDUCE_MAX) throw InternalError("reduce max has no gradient");
@@ -363,8 +365,9 @@ std::unordered_map<std::string, Rule> make_rules(ValueId dloss) {
   };
 }
 
-// Moves each start of a collective from node `first` on right behind the node that makes what it
-// sends, so that what stands between is computed meanwhile. The collective has that node's origin.
+// Moves each start of a collective, from node `first` on, to right behind the node that writes its
+// send buffer, so that the nodes in between run during the collective. The collective gets the
+// origin of that node.
 void start_early(Graph& graph, size_t first) {
   const auto begin = graph.nodes.begin();
   std::map<int32_t, int32_t> origins;  // by token
@@ -399,7 +402,7 @@ std::map<ValueId, ValueId> differentiate(Graph& graph, ValueId loss_value, Value
   const auto rules = make_rules(dloss);
   d.start(loss_value, dloss);
   for (size_t i = graph.nodes.size(); i-- > 0;) {
-    const Node n = graph.nodes[i];  // a copy: the rules append nodes
+    const Node n = graph.nodes[i];  // a copy, because the rules append to graph.nodes
     const bool start = n.collective && !n.collective->wait;
     if (start || n.outputs.empty() || !d.needs(n.outputs[0])) continue;
     d.begin(n);
@@ -419,7 +422,8 @@ std::map<ValueId, ValueId> differentiate(Graph& graph, ValueId loss_value, Value
     if (g != kNone) result.emplace(v, g);
   }
   start_early(graph, forward);
-  for (size_t k = forward; k < graph.nodes.size(); ++k) {  // sums for `wanted`
+  // The all-reduces that gradient(v) appended above.
+  for (size_t k = forward; k < graph.nodes.size(); ++k) {
     if (graph.nodes[k].origin == kNone) graph.nodes[k].origin = graph.nodes[k - 1].origin;
   }
   return result;

@@ -1,4 +1,4 @@
-// Emits operations into a graph: infers the output's dims and appends the node.
+// Appends operations to a graph and infers the dims of their outputs.
 #ifndef RUNTIME_GRAPH_BUILD_H_
 #define RUNTIME_GRAPH_BUILD_H_
 
@@ -9,10 +9,12 @@
 
 namespace runtime::graph {
 
+// Elements of padding on each side of an image.
 struct Padding {
   int64_t top = 0, bottom = 0, left = 0, right = 0;
 };
 
+// Attributes of a 2-D convolution, in elements. Equivalent to: the arguments of torch.nn.Conv2d.
 struct Convolution {
   int64_t stride_h = 1, stride_w = 1;
   Padding padding;
@@ -20,18 +22,20 @@ struct Convolution {
   int64_t groups = 1;
 };
 
+// Attributes of a 2-D pooling, in elements. Equivalent to: those of torch.nn.AvgPool2d.
 struct Pooling {
   int64_t kernel_h = 1, kernel_w = 1, stride_h = 1, stride_w = 1;
   Padding padding;
   bool count_include_pad = true;
 };
 
-// Size of a convolution's or pooling's output along one axis; <= 0 if the kernel does not fit.
+// The output size of a convolution or pooling along one axis; 0 if the kernel does not fit.
 int64_t window_output(int64_t input, int64_t pad_before, int64_t pad_after, int64_t kernel,
                       int64_t stride, int64_t dilation);
 
-// Appends to `graph`; every node gets the current `layer` and `phase`. Throws ConfigurationError
-// naming the layer, the shapes and what they should be.
+// Appends nodes to `graph`, which must outlive this object; every node gets the current `layer` and
+// `phase`. Operations whose shapes do not fit throw ConfigurationError, which names the layer,
+// the shapes and what they should be. One thread at a time.
 class Build {
  public:
   explicit Build(Graph& graph) : graph_(graph) {}
@@ -41,18 +45,19 @@ class Build {
 
   Graph& graph() { return graph_; }
 
-  // The general form: one output value for each of `dims`, of the type of the first input unless
-  // `dtype` is given.
+  // The general form: one new output value for each entry of `dims`, of the type of the first input
+  // unless `dtype` is given. Dims are not checked.
   std::vector<ValueId> node(const std::string& op, std::vector<ValueId> inputs,
                             const std::vector<Dims>& dims, std::vector<Attribute> attributes = {},
                             rt_dtype dtype = 0);
-  // The same with one output.
+  // As node(), for an operation with one output.
   ValueId node1(const std::string& op, std::vector<ValueId> inputs, const Dims& dims,
                 std::vector<Attribute> attributes = {}, rt_dtype dtype = 0);
-  // Writes into an existing value.
+  // Appends a node that writes into existing values.
   void node_into(const std::string& op, std::vector<ValueId> inputs, std::vector<ValueId> outputs,
                  std::vector<Attribute> attributes = {});
 
+  // Operations of plugins/operations.md under their names; each returns the output value.
   ValueId matmul(ValueId a, ValueId b, bool transpose_a = false, bool transpose_b = false);
   ValueId conv2d(ValueId x, ValueId w, const Convolution& c);
   ValueId max_pool2d(ValueId x, const Pooling& p);
@@ -68,29 +73,31 @@ class Build {
   ValueId cast(ValueId x, rt_dtype dtype);
   ValueId dropout(ValueId x, ValueId step, ValueId base, double probability, uint64_t seed,
                   int64_t stream);
-  // running_mean and running_var are updated in place.
+  // Training mode. The node updates running_mean and running_var in place.
   ValueId batch_norm(ValueId x, ValueId gamma, ValueId beta, ValueId running_mean,
                      ValueId running_var, double epsilon, double momentum);
-  // The same in parts: statistics of the rows with weight > 0 (weight: [N]), merge, apply. What a
-  // pass puts between the first two gives the parts of all ranks [R, 2C+1] for the own [1, 2C+1].
+  // Training mode as three nodes: the statistics [1, 2C+1] of the rows whose weight is above 0
+  // (weight: [N]), their merge, and the normalisation. A later pass may insert a collective behind
+  // the first node that gathers the statistics of all R ranks as [R, 2C+1].
   ValueId batch_norm_in_parts(ValueId x, ValueId weight, ValueId gamma, ValueId beta,
                               ValueId running_mean, ValueId running_var, double epsilon,
                               double momentum);
   ValueId batch_norm_inference(ValueId x, ValueId gamma, ValueId beta, ValueId mean, ValueId var,
                                double epsilon);
   ValueId layer_norm(ValueId x, ValueId gamma, ValueId beta, double epsilon);
-  // qkv: [N,T,3C], q, k and v side by side; gives [N,T,C].
+  // qkv: [N,T,3C] with q, k and v side by side along the last axis. Returns [N,T,C].
   ValueId attention(ValueId qkv, int64_t heads, bool causal);
   ValueId embedding(ValueId indices, ValueId table);
   ValueId transpose(ValueId x, const std::vector<int>& permutation);
   ValueId cross_entropy(ValueId logits, ValueId labels, ValueId weight);
   ValueId mean_squared_error(ValueId y, ValueId target, ValueId weight);
   ValueId correct_count(ValueId logits, ValueId labels, ValueId weight);
-  // The sum over the ranks of a communicator of what each of them has, on all of them. Its gradient
-  // is that of every term.
+  // All-reduce: the sum of `x` over the ranks of a communicator, on every rank. The gradient of the
+  // sum is the gradient of each term.
   ValueId all_reduce(ValueId x, int32_t communicator);
+  // As all_reduce(), into an existing value.
   void all_reduce_into(ValueId x, ValueId sum, int32_t communicator);
-  // What each of `ranks` has, below each other along dimension 0. For what has no gradient.
+  // All-gather: `x` of each of `ranks` ranks, concatenated along dimension 0. It has no gradient.
   ValueId all_gather(ValueId x, int64_t ranks, int32_t communicator);
 
  private:
@@ -102,6 +109,7 @@ class Build {
   Graph& graph_;
 };
 
+// The attributes under the names of rt/operations.h.
 std::vector<Attribute> attributes(const Convolution& c);
 std::vector<Attribute> attributes(const Pooling& p);
 

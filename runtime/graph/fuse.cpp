@@ -25,8 +25,7 @@ bool takes_post_ops(const Node& node) {
                      [&](const char* op) { return node.op == op; });
 }
 
-// Post-operations are fused one consumer at a time; the fused node moves to the place of the
-// consumer.
+// Fuses post-operations one consumer at a time; the fused node moves to the consumer's position.
 class Fusion {
  public:
   Fusion(Graph& graph, Target& target) : graph_(graph), target_(target), dead_(graph.nodes.size()) {
@@ -49,7 +48,7 @@ class Fusion {
   }
 
  private:
-  // The only reader of the node's first output, if that is a plain temporary.
+  // The only node that reads the first output of `node`, if that output is a plain temporary.
   std::optional<size_t> only_reader(const Node& node) const {
     const ValueId v = node.outputs[0];
     const Value& value = graph_.value(v);
@@ -59,7 +58,8 @@ class Fusion {
     return it->second[0];
   }
 
-  // The post-operation that `reader` is to its operand v, and that post-operation's own operand.
+  // `reader` as a post-operation on its operand v, with the post-operation's own operand (or
+  // kNone).
   std::optional<std::pair<PostOp, ValueId>> as_post_op(const Node& reader, ValueId v) const {
     if (!reader.post_ops.empty() || !std::count(reader.inputs.begin(), reader.inputs.end(), v))
       return std::nullopt;
@@ -93,7 +93,7 @@ class Fusion {
     if (fused.inputs.size() > RT_MAX_INPUTS) return std::nullopt;
     fused.post_ops.push_back(post_op->first);
     fused.outputs[0] = next.outputs[0];
-    fused.origin = next.origin;  // it runs where that ran
+    fused.origin = next.origin;  // the fused node runs where `next` ran
     const Support support = target_.support(graph_, fused);
     if (!support.supported || support.post_ops_fused < fused.post_ops.size()) return std::nullopt;
     for (ValueId v : node.inputs)
@@ -104,7 +104,7 @@ class Fusion {
     return reader;
   }
 
-  // conv2d_backward_weights(x, dy) and reduce(sum over all but the last axis)(dy)
+  // Fuses reduce(sum over all but the last axis)(dy) into conv2d_backward_weights(x, dy).
   void fuse_bias_gradients() {
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
       if (dead_[i] || graph_.nodes[i].op != RT_OP_CONV2D_BACKWARD_WEIGHTS) continue;
@@ -120,7 +120,8 @@ class Fusion {
         Node fused = graph_.nodes[i];
         fused.outputs.push_back(reduce.outputs[0]);
         if (!target_.support(graph_, fused).supported) continue;
-        // The earlier place: whoever reads either result comes later.
+        // The fused node takes the earlier position, because all readers of either result come
+        // later.
         dead_[std::max(i, j)] = true;
         graph_.nodes[std::min(i, j)] = std::move(fused);
         break;
@@ -157,7 +158,7 @@ void remove_dead_nodes(Graph& graph) {
              graph.value(v).kind != ValueKind::kTemporary || needed.contains(s);
     });
     keep[i] = used || (node.saved != kNone && needed.contains(node.saved)) ||
-              (node.collective && node.collective->is_transfer());  // the other rank counts on it
+              (node.collective && node.collective->is_transfer());  // the peer rank expects it
     if (!keep[i]) continue;
     for (ValueId v : node.inputs) needed.insert(graph.storage(v));
     if (node.is_backward() && node.saved != kNone) needed.insert(node.saved);

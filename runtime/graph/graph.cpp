@@ -143,8 +143,8 @@ double flops(const Graph& graph, const Node& node) {
     return 2.0 * count(node.inputs[0]) * filter(node.inputs[1]);
   if (node.op == RT_OP_CONV2D_BACKWARD_WEIGHTS)
     return 2.0 * count(node.inputs[1]) * filter(node.outputs[0]);
-  // Two products of T x D with D x T a head and sample forward, five backward (one makes the scores
-  // again); a causal row sees (T+1)/2 keys on average.
+  // Per head and sample, forward has two products of T x D with D x T and backward has five, one of
+  // which recomputes the scores. With a causal mask a row sees (T+1)/2 keys on average.
   if (node.op == RT_OP_ATTENTION || node.op == RT_OP_ATTENTION_BACKWARD) {
     const Dims& qkv = dims(node.inputs[node.op == RT_OP_ATTENTION ? 0 : 1]);
     const auto keys = static_cast<double>(qkv[1]);

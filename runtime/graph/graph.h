@@ -1,5 +1,4 @@
-// The static graph of one step: values (tensors) and nodes (operations) in the order in which they
-// run.
+// The static graph of one step: values (tensors) and nodes (operations) in the order of execution.
 #ifndef RUNTIME_GRAPH_GRAPH_H_
 #define RUNTIME_GRAPH_GRAPH_H_
 
@@ -29,56 +28,61 @@ enum class ValueKind {
   kOutput,     // read by the caller after a step
   kParameter,  // persistent, trained
   kState,      // persistent: running statistics, optimizer state, gradients
-  kPacked,     // persistent copy of a parameter in a foreign layout, renewed when the parameter has
-               // changed
+  kPacked,     // persistent copy of a parameter in a foreign layout, renewed when that changes
 };
 
+// A tensor of the step, or a view of one.
 struct Value {
   std::string name;  // unique for every kind but kTemporary
   ValueKind kind = ValueKind::kTemporary;
   rt_dtype dtype = RT_FLOAT32;
   Dims dims;                              // in memory order, canonical
   uint64_t layout = RT_LAYOUT_CANONICAL;  // foreign layouts are assigned by the layout pass
-  uint64_t bytes = 0;                     // of the layout; 0 until known
-  ValueId base = kNone;                   // this value is a view of `base`...
-  uint64_t offset = 0;                    // ...that begins so many bytes into it
+  uint64_t bytes = 0;                     // in its layout; 0 until known
+  ValueId base = kNone;                   // if not kNone, this value is a view of `base`
+  uint64_t offset = 0;                    // bytes from the beginning of `base` to this view
 };
 
+// A named constant of an operation (RT_ATTR_*).
 struct Attribute {
   std::string name;
   std::variant<int64_t, double> value;
 };
 
+// An operation fused behind a node's own operation.
 struct PostOp {
   int32_t kind = 0;      // RT_POST_*
   int32_t function = 0;  // RT_ACTIVATION_*
   int32_t operand = -1;  // index into Node::inputs
 };
 
-// A collective among the ranks, in place of a kernel: one node starts it, a later one waits for it.
-// Both name what is sent as input and what is received as output, so that neither is touched in
-// between. Elements are counted as rt/communicator.h says, of the smaller operand. A send has no
-// output, the start of a receive no input.
+// A collective among the ranks, in place of a kernel: one node starts it, a later node waits for
+// it. Both list the send buffer as input and the receive buffer as output, so that no pass reuses
+// the memory in between. Elements are counted as rt/communicator.h says, by the smaller operand. A
+// send has no output; the start of a receive has no input.
 struct Collective {
   int32_t kind = 0;          // RT_ALL_REDUCE ...
   int32_t reduction = 0;     // RT_SUM ... where it reduces
   int32_t communicator = 0;  // index; collectives of one communicator run in order
-  bool wait = false;         // waits for the one that was started with this token
+  bool wait = false;         // this node waits for the collective that was started with `token`
   int32_t token = 0;         // unique in the graph
-  int32_t peer = -1;         // root, destination or source, where there is one
+  int32_t peer = -1;         // root, destination or source, for the kinds that have one
 
   bool is_transfer() const { return kind == RT_SEND || kind == RT_RECEIVE; }
 };
 
-// Of a node that turns a whole value into a rank's part of the result (parallel/shard): the
-// gradient of input i is the sum of what the ranks of `communicator` compute, if bit i is set.
+// Set on a node that turns a whole value into this rank's tensor-parallel slice of the result
+// (parallel/shard.h): if bit i is set, the gradient of input i is the sum of what the ranks of
+// `communicator` compute.
 struct PartialGradients {
   uint32_t inputs = 0;
   int32_t communicator = 0;
 };
 
+// kPack: renews packed copies of parameters.
 enum class Phase { kForward, kBackward, kUpdate, kPack };
 
+// One operation, or the start or the wait of a collective.
 struct Node {
   std::string op;  // RT_OP_*
   std::string layer;
@@ -87,54 +91,57 @@ struct Node {
   std::vector<ValueId> outputs;
   std::vector<Attribute> attributes;
   std::vector<PostOp> post_ops;
-  // What forward keeps for backward: written by the forward node, read by its `*_backward` node.
+  // Device-defined data that the forward node writes and its `*_backward` node reads.
   ValueId saved = kNone;
   uint64_t algorithm = 0;  // chosen by the layout pass
   double estimated_ns = 0;
   std::string implementation;
-  std::optional<Collective> collective = {};  // then `op` is a name for people
-  // The forward node that it is, differentiates or computes again, by its index when the gradients
-  // were made.
+  std::optional<Collective> collective = {};  // if set, `op` is only a readable name
+  // The forward node that this node is, differentiates or recomputes: its index in `nodes` when
+  // differentiate() ran.
   int32_t origin = kNone;
   PartialGradients partial = {};
 
   bool is_backward() const { return op.ends_with("_backward"); }
 };
 
-// Values and nodes are addressed by index and never removed from `values`; passes rewrite `nodes`.
+// Values and nodes are addressed by index. Passes rewrite `nodes`; values are never removed.
 struct Graph {
   std::vector<Value> values;
   std::vector<Node> nodes;
-  int32_t tokens = 0;  // of collectives, given so far
+  int32_t tokens = 0;  // collective tokens given so far
 
+  // Appends a value; bytes are filled in if they are 0 and the layout is canonical.
   ValueId add_value(Value value);
   const Value& value(ValueId id) const { return values.at(id); }
   Value& value(ValueId id) { return values.at(id); }
-  // The value whose memory this one lies in (itself unless it is a view), views of views followed.
+  // The value whose memory `id` lies in: itself, or the value at the end of a chain of views.
   ValueId storage(ValueId id) const;
-  // Before layouts are assigned.
+  // Changes the type and the bytes. Only before layouts are assigned.
   void retype(ValueId id, rt_dtype dtype);
-  // A canonical view with other dims of the same element count.
+  // A canonical view with other dims; throws Error unless the element count is the same.
   ValueId reshape(ValueId id, Dims dims);
 };
 
-// Start and wait of a collective, with a token of its own.
+// The start and the wait of one collective, with a token of its own.
 struct CollectivePair {
   Node start, wait;
 };
 CollectivePair make_collective(Graph& graph, int32_t kind, int32_t reduction, int32_t communicator,
                                ValueId send, ValueId receive);
 
+// Sizes in elements and bytes.
 int64_t element_count(const Dims& dims);
 uint64_t dtype_bytes(rt_dtype dtype);
 uint64_t canonical_bytes(const Value& value);
 std::string to_string(const Dims& dims);  // "[256, 28, 28, 1]"
 
+// An attribute by name: null, or `fallback`, if the node has none of this name (and type).
 const Attribute* find_attribute(const Node& node, std::string_view name);
 int64_t integer_attribute(const Node& node, std::string_view name, int64_t fallback);
 double number_attribute(const Node& node, std::string_view name, double fallback);
 
-// Floating-point operations of one launch by the usual count (multiply and add are two); 0 for pure
+// Floating-point operations of one execution, counted as usual (a multiply-add is two); 0 for pure
 // data movement.
 double flops(const Graph& graph, const Node& node);
 

@@ -28,7 +28,7 @@ bool may_be_foreign(const Graph& graph, ValueId v) {
   return value.kind == ValueKind::kTemporary && value.base == kNone;
 }
 
-// Between two foreign layouts the copy may have to go through the canonical one.
+// A copy between two foreign layouts may have to go through the canonical one.
 double reorder_ns(Target& target, const Value& value, uint64_t from, uint64_t to) {
   const double direct = target.copy_ns(value, from, to);
   if (from == RT_LAYOUT_CANONICAL || to == RT_LAYOUT_CANONICAL) return direct;
@@ -89,7 +89,7 @@ class LayoutChoice {
     }
   }
 
-  // A backward node that reads what forward saved follows the layouts of its forward node.
+  // A backward node that reads `saved` must use the layouts of its forward node: its partner.
   void find_partners() {
     std::unordered_map<ValueId, size_t> forward;
     for (size_t i = 0; i < node_count(); ++i) {
@@ -104,15 +104,15 @@ class LayoutChoice {
     }
   }
 
-  // Whether the layouts of the forward candidate f and the backward candidate b of one layer agree:
-  // dy like y, dx like x.
+  // Whether a forward candidate f and a backward candidate b of one layer agree: dy has the layout
+  // of y, dx that of x.
   bool compatible(size_t forward, const Candidate& f, const Candidate& b) const {
     if (b.input_layouts[0] != f.output_layouts[0] || b.output_layouts[0] != f.input_layouts[0])
       return false;
     return graph_.nodes[forward].op != RT_OP_BATCH_NORM || b.input_layouts[1] == f.input_layouts[0];
   }
 
-  // The costliest nodes first: the target may stop measuring when its time is up.
+  // Measures the costliest nodes first, because the target may stop when its time is up.
   void measure() {
     std::vector<size_t> order(node_count());
     std::iota(order.begin(), order.end(), 0);
@@ -122,10 +122,10 @@ class LayoutChoice {
     for (size_t i : order) {
       if (candidates_[i].size() > 1) target_.measure(graph_, graph_.nodes[i], candidates_[i]);
     }
-    drop_widowed();  // what failed is gone
+    drop_widowed();  // candidates that failed are gone
   }
 
-  // Of a collective, whose operands stay canonical.
+  // The only candidate of a collective, whose operands stay canonical.
   Candidate canonical_candidate(const Node& n) const {
     Candidate c;
     for (ValueId v : n.inputs) {
@@ -184,7 +184,7 @@ class LayoutChoice {
     drop_widowed();
   }
 
-  // Forward candidates for which no backward candidate fits cannot be chosen.
+  // Removes forward candidates for which no backward candidate fits.
   void drop_widowed() {
     for (size_t i = 0; i < node_count(); ++i) {
       if (!has_partner(i)) continue;
@@ -214,14 +214,14 @@ class LayoutChoice {
     if (has_partner(i)) chosen_[partner_[i]] = best_partner(i, candidates_[i][candidate]);
   }
 
-  // The layout in which the value lies in memory, given the present choices.
+  // The layout of the value in memory under the present choices.
   uint64_t home(ValueId v) const {
     if (!may_be_foreign(graph_, v) || written_by_[v].node == node_count())
       return RT_LAYOUT_CANONICAL;
     return choice(written_by_[v].node).output_layouts[written_by_[v].operand];
   }
 
-  // All copies that the present choices need for this value.
+  // The time of all copies of this value that the present choices need.
   double copy_cost(ValueId v) const {
     const uint64_t at = home(v);
     double cost = 0;
@@ -240,7 +240,7 @@ class LayoutChoice {
     return cost;
   }
 
-  // Everything that depends on the choice at node i.
+  // The costs that depend on the choice at node i.
   double local_cost(size_t i) const {
     double cost = node_cost(i);
     if (has_partner(i)) cost += node_cost(partner_[i]);
@@ -267,8 +267,8 @@ class LayoutChoice {
     return cost;
   }
 
-  // Start 0: everything canonical. 1: the fastest candidate of each node. 2: in order, counting
-  // copies of the inputs.
+  // Start 0: everything canonical. Start 1: the fastest candidate of each node. Start 2: node by
+  // node, the candidate with the least time including copies of its inputs.
   void initialise(int start) {
     chosen_.assign(node_count(), 0);
     for (size_t i = 0; i < node_count(); ++i) {
@@ -299,7 +299,7 @@ class LayoutChoice {
     for (int sweep = 0; sweep < kMaxSweeps; ++sweep) {
       bool changed = false;
       for (size_t k = 0; k < node_count(); ++k) {
-        // Forwards and backwards in turn, so that a good layout travels along a chain in one sweep.
+        // Alternating directions let a good layout travel along a chain in one sweep.
         const size_t i = sweep % 2 == 0 ? k : node_count() - 1 - k;
         if (!follows_.contains(i)) changed |= improve_node(i);
       }
@@ -313,7 +313,7 @@ class LayoutChoice {
     double best_cost = local_cost(i);
     for (size_t k = 0; k < candidates_[i].size(); ++k) {
       choose(i, k);
-      // A hair of margin, so that equal costs do not make it wander.
+      // The margin prevents endless changes between choices of equal cost.
       if (const double cost = local_cost(i); cost < best_cost * (1 - 1e-9)) {
         best_cost = cost;
         best = k;
@@ -327,8 +327,8 @@ class LayoutChoice {
   Target& target_;
   std::vector<std::vector<Candidate>> candidates_;
   std::vector<size_t> chosen_;
-  std::vector<size_t> partner_;  // of a forward node: its backward node, else node_count()
-  std::set<size_t> follows_;     // nodes whose choice follows their forward node
+  std::vector<size_t> partner_;  // by forward node: its backward node, or node_count()
+  std::set<size_t> follows_;     // backward nodes, whose choice follows their forward node
   std::vector<std::vector<Use>> uses_;
   std::vector<Use> written_by_;
   std::vector<char> viewed_;

@@ -8,23 +8,24 @@
 
 namespace runtime::graph {
 
+// Input of decide_layouts().
 struct LayoutOptions {
   bool measure = false;  // candidates are measured on the device instead of estimated
 };
 
-// One candidate for each node, in the order of the nodes.
+// The chosen candidate of each node, in the order of the nodes.
 using LayoutDecision = std::vector<Candidate>;
 
-// Minimises the sum of the nodes' times and of the copies between different layouts, by repeated
-// local improvement from several starting points (the problem is a discrete energy over a sparse
-// graph; see Anderson and Gregg, "Optimal DNN primitive selection with partitioned boolean
-// quadratic programming", 2018, for the exact formulation, which is NP-hard). Throws DeviceError if
-// the target offers no layout for a node.
+// Chooses candidates with a small sum of node times and of copies between different layouts, by
+// repeated local improvement from several starting points. The problem is a discrete energy over a
+// sparse graph; the exact formulation is NP-hard (Anderson and Gregg, "Optimal DNN primitive
+// selection with partitioned boolean quadratic programming", 2018). Throws DeviceError if the
+// target offers no layout for a node.
 LayoutDecision decide_layouts(const Graph& graph, Target& target, const LayoutOptions& options);
 
 // Gives each node its algorithm and inserts the copies. Inputs, outputs, parameters, state and
-// views stay canonical. A parameter wanted in a foreign layout gets a kPacked copy that a
-// Phase::kPack node at the front makes.
+// views stay canonical. A parameter that a node reads in a foreign layout gets a kPacked copy,
+// which a Phase::kPack node at the front of the graph makes.
 void apply_layouts(Graph& graph, Target& target, const LayoutDecision& decision);
 
 }  // namespace runtime::graph

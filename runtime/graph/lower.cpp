@@ -1,4 +1,4 @@
-// Composition of operations that a device refuses. The formulas are those of plugins/operations.md.
+// Composes operations that a device refuses from others, by the formulas of plugins/operations.md.
 #include <functional>
 #include <set>
 #include <unordered_map>

@@ -27,7 +27,7 @@ uint64_t peak(const std::vector<BufferRequest>& requests, uint64_t alignment) {
   return static_cast<uint64_t>(highest);
 }
 
-// To three significant bits.
+// Rounds down to three significant bits.
 uint64_t round_down(uint64_t bytes) {
   const int low = std::max(0, static_cast<int>(std::bit_width(bytes)) - 3);
   return bytes >> low << low;

@@ -7,22 +7,24 @@
 
 namespace runtime::graph {
 
-// A buffer that must exist while steps first..last (inclusive) run.
+// One buffer to place: it must exist while the steps first..last (inclusive) run.
 struct BufferRequest {
   uint64_t bytes = 0;
   int first = 0;
   int last = 0;
 };
 
+// What plan_memory() returns.
 struct MemoryPlan {
   std::vector<uint64_t> offsets;  // of each request, multiples of the alignment
   uint64_t bytes = 0;             // of the arena
-  uint64_t lower_bound = 0;       // largest sum of sizes alive at one step: no plan can need less
+  uint64_t lower_bound = 0;       // largest sum of sizes alive at one step; no plan can need less
 };
 
-// Greedy by size (Pisarchyk and Lee, "Efficient memory management for deep neural net inference",
-// 2020): the largest buffer first, each at the lowest offset that is free during its whole life. Or
-// those of about the same size by the beginning of their lives, if that takes less.
+// Greedy placement by size (Pisarchyk and Lee, "Efficient memory management for deep neural net
+// inference", 2020): the largest buffer first, each at the lowest offset that is free during its
+// whole life. A second plan takes buffers of about the same size in the order in which their lives
+// begin; the smaller of the two plans is returned. `alignment` is in bytes.
 MemoryPlan plan_memory(const std::vector<BufferRequest>& requests, uint64_t alignment);
 
 }  // namespace runtime::graph

@@ -14,9 +14,10 @@ bool is_one_of(const std::string& op, std::initializer_list<const char*> list) {
   return std::any_of(list.begin(), list.end(), [&](const char* o) { return op == o; });
 }
 
-// How many of the inputs, from the first, are activations by plugins/operations.md; of those of
-// mean_squared_error, none: the targets are as the data set has them. What a forward pass reduces
-// are the weights of predictions, which stay float32.
+// How many of the inputs, counted from the first, are activations by plugins/operations.md. Targets
+// of mean_squared_error are not (they keep the data set's type), and its predictions are cast
+// separately. A reduction in a forward graph is over the weights of predictions, which stay
+// float32.
 size_t activations_of(const Node& node) {
   if (is_one_of(node.op, {RT_OP_SQUARE_SUM, RT_OP_REDUCE, RT_OP_MEAN_SQUARED_ERROR,
                           RT_OP_BATCH_NORM_MERGE, RT_OP_CROSS_ENTROPY_MERGE})) {
@@ -53,12 +54,12 @@ class Narrowing {
   const Value& root(ValueId v) const { return graph_.value(graph_.storage(v)); }
   bool is_wide(ValueId v) const { return root(v).dtype == RT_FLOAT32; }
 
-  // A view has the type of what it shows.
+  // A view has the type of its base.
   void settle(ValueId v) {
     if (graph_.value(v).dtype != root(v).dtype) graph_.retype(v, root(v).dtype);
   }
 
-  // Activations and what they come from.
+  // Whether `v` is narrow, or a float32 parameter or input that can be cast.
   bool is_source(ValueId v) const {
     const ValueKind kind = root(v).kind;
     return root(v).dtype == dtype_ ||
@@ -83,7 +84,7 @@ class Narrowing {
     settle(v);
   }
 
-  // One for each layer: those of a pipeline's stages are made where they are read.
+  // One cast for each value and layer, so that each pipeline stage casts where it reads.
   ValueId cast(ValueId v, rt_dtype from, rt_dtype to) {
     if (root(v).dtype != from) return v;
     const auto [known, is_new] = casts_.try_emplace({v, build_.layer}, kNone);

@@ -9,7 +9,7 @@ namespace runtime::graph {
 
 namespace {
 
-// One block.
+// Recomputes one block.
 class Recompute {
  public:
   Recompute(Graph& graph, const std::string& block) : graph_(graph), block_(block) {
@@ -43,7 +43,7 @@ class Recompute {
            (node.layer.size() == block_.size() || node.layer[block_.size()] == '.');
   }
 
-  // Values of the block that nobody outside of it reads on the way forward.
+  // Finds the block's nodes, and their outputs that no forward node outside of the block reads.
   void find_own() {
     std::set<ValueId> outside;
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
@@ -68,7 +68,7 @@ class Recompute {
     }
   }
 
-  // Of these, those that backward nodes read.
+  // Finds the inner values that backward nodes read, and the first such node.
   void find_needed() {
     first_reader_ = graph_.nodes.size();
     const auto need = [&](ValueId v, size_t reader) {
@@ -83,7 +83,7 @@ class Recompute {
     }
   }
 
-  // The block's nodes that make what is needed, in order.
+  // The block's nodes that must run again for the needed values, in execution order.
   std::vector<size_t> copied() {
     std::vector<size_t> result;
     for (size_t k = own_.size(); k-- > 0;) {
@@ -118,7 +118,8 @@ class Recompute {
 
   ValueId read(ValueId v) { return is_needed(v) ? written(v) : v; }
 
-  // What a copy of a node writes instead of `v`; for a statistic, a temporary that nobody reads.
+  // The value that the copied node writes instead of `v`. For a running statistic it is a temporary
+  // that no node reads.
   ValueId written(ValueId v) {
     if (const auto it = copies_.find(v); it != copies_.end()) return it->second;
     Value copy = graph_.value(v);
@@ -134,11 +135,11 @@ class Recompute {
 
   Graph& graph_;
   const std::string& block_;
-  std::vector<size_t> own_;           // nodes
-  std::set<ValueId> inner_, needed_;  // storage
+  std::vector<size_t> own_;           // indices of the block's forward nodes
+  std::set<ValueId> inner_, needed_;  // storage values
   size_t first_reader_ = 0;
   std::unordered_map<ValueId, ValueId> copies_;
-  std::map<int32_t, int32_t> tokens_;  // of collectives: original to copy
+  std::map<int32_t, int32_t> tokens_;  // collective tokens, original to copy
 };
 
 }  // namespace

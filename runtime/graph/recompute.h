@@ -1,4 +1,4 @@
-// Activations that are computed again for the backward pass instead of being kept.
+// Recomputes activations for the backward pass instead of keeping them.
 #ifndef RUNTIME_GRAPH_RECOMPUTE_H_
 #define RUNTIME_GRAPH_RECOMPUTE_H_
 
@@ -9,15 +9,15 @@
 
 namespace runtime::graph {
 
-// Gradient checkpointing (Chen et al., "Training deep nets with sublinear memory cost", 2016). What
-// the forward nodes of a block (those of layer "<block>" or "<block>.*") write is kept only if
-// forward nodes outside of the block read it; the backward nodes that need the rest read copies,
-// which copies of the block's nodes make right before the first of them. `blocks`: names, of which
-// none lies in another.
+// Gradient checkpointing (Chen et al., "Training deep nets with sublinear memory cost", 2016). An
+// output of a block's forward nodes (those of layer "<block>" or "<block>.*") is kept only if
+// forward nodes outside of the block read it. Backward nodes that need the other outputs read
+// copies; copies of the block's nodes compute these right before the first such backward node. No
+// name in `blocks` may lie inside another. Equivalent to: torch.utils.checkpoint.
 //
-// Runs on a graph whose kernels and layouts have been chosen, so that the copies have the same and
-// give the same bits. Running statistics are updated by the original alone. Collectives of a block
-// are copied too, with tokens of their own.
+// Runs on a graph whose kernels and layouts have been chosen, so that the copied nodes run the same
+// kernels and produce the same bits. Only the original nodes update running statistics. Collectives
+// of a block are copied too, with tokens of their own.
 void recompute(Graph& graph, const std::vector<std::string>& blocks);
 
 }  // namespace runtime::graph

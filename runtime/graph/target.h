@@ -1,5 +1,5 @@
-// What the passes ask of the device that a graph is compiled for. exec/ implements it over a
-// plugin; tests by hand.
+// What the passes need to know about the device that a graph is compiled for. exec/ implements it
+// over a plugin; tests implement it by hand.
 #ifndef RUNTIME_GRAPH_TARGET_H_
 #define RUNTIME_GRAPH_TARGET_H_
 
@@ -10,39 +10,44 @@
 
 namespace runtime::graph {
 
+// A device's answer whether it can run a node.
 struct Support {
   bool supported = false;
-  uint32_t post_ops_fused = 0;  // of the node's post-operations, counted from the first
-  std::string reason;           // if refused
+  uint32_t post_ops_fused = 0;  // post-operations that it fuses, counted from the first
+  std::string reason;           // why it is refused
 };
 
-// One way to do a node: see rt_candidate.
+// One implementation of a node, as rt_candidate describes it. Layouts and bytes by operand.
 struct Candidate {
   uint64_t algorithm = 0;
-  double ns = 0;  // estimated or measured
+  double ns = 0;  // nanoseconds, estimated or measured
   std::vector<uint64_t> input_layouts, output_layouts;
   std::vector<uint64_t> input_bytes, output_bytes;
   std::string implementation;
 };
 
+// Called by one thread at a time.
 class Target {
  public:
   virtual ~Target() = default;
   virtual std::string name() const = 0;  // "cpu:0", for messages
+  // Whether the device can run the node in some layout, and what it fuses.
   virtual Support support(const Graph& graph, const Node& node) = 0;
-  // Candidates with the given layouts, RT_LAYOUT_ANY where the device may propose, that do the node
-  // with all its post-operations. Empty if none fits.
+  // Implementations of the node with all its post-operations in the given layouts, where
+  // RT_LAYOUT_ANY lets the device choose. Empty if there is none.
   virtual std::vector<Candidate> candidates(const Graph& graph, const Node& node,
                                             const std::vector<uint64_t>& input_layouts,
                                             const std::vector<uint64_t>& output_layouts) = 0;
-  // Replaces estimates by measured times where the target measures, and leaves out what failed
-  // while it was measured, unless that is all. `candidates` all belong to `node`; at least one is
-  // left.
+  // Replaces estimates by measured times where the target measures, and removes candidates that
+  // failed while they were measured, unless all failed. `candidates` all belong to `node`; at least
+  // one remains.
   virtual void measure(const Graph& graph, const Node& node,
                        std::vector<Candidate>& candidates) = 0;
-  // Time of a copy of the value between two layouts; infinite if the device has no such copy.
-  // Canonical to foreign always exists, and back for everything that a node writes.
+  // Nanoseconds of a copy of the value between two layouts; infinite if the device has no such
+  // copy. A copy from canonical to foreign always exists, and the way back for everything that a
+  // node writes.
   virtual double copy_ns(const Value& value, uint64_t from, uint64_t to) = 0;
+  // The size of the value in a layout, in bytes.
   virtual uint64_t layout_bytes(const Value& value, uint64_t layout) = 0;
 };
 

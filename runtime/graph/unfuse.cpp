@@ -1,4 +1,4 @@
-// Takes post-operations out of nodes that a device cannot make with them after all.
+// Moves post-operations out of nodes that no candidate of the device runs with them.
 #include <algorithm>
 #include <optional>
 
@@ -9,7 +9,7 @@ namespace runtime::graph {
 
 namespace {
 
-// Whether the target offers the node in canonical layouts, or in any of its own choice.
+// Whether the target has a candidate with canonical layouts or with layouts of its own choice.
 bool is_offered(const Graph& graph, Target& target, const Node& node) {
   for (const uint64_t layout : {RT_LAYOUT_CANONICAL, RT_LAYOUT_ANY}) {
     const std::vector<uint64_t> in(node.inputs.size(), layout), out(node.outputs.size(), layout);
@@ -50,7 +50,8 @@ Node split_last_post_op(Graph& graph, Node& node) {
   last.outputs = {node.outputs[0]};
   node.outputs[0] = temporary(graph, node);
   last.inputs = {node.outputs[0]};
-  if (post.operand >= 0) {  // it was appended last
+  // Operands of post-operations are appended in order, so this is the last input.
+  if (post.operand >= 0) {
     last.inputs.push_back(node.inputs.at(post.operand));
     node.inputs.erase(node.inputs.begin() + post.operand);
   }

@@ -14,12 +14,13 @@ std::vector<double> weights_of(const BatchSplit& split) {
   return split.weights.empty() ? std::vector<double>(split.world_size, 1.0) : split.weights;
 }
 
-// Appends `count` positions from `first`, then padding up to `block` rows.
+// Appends `count` positions from `first` on, then padding up to `block` rows.
 void append_block(std::vector<int64_t>& rows, int64_t first, int64_t count, int64_t block) {
   for (int64_t i = 0; i < block; ++i) rows.push_back(i < count ? first + i : -1);
 }
 
-// Virtual shards of almost equal size, the larger ones first; a rank's lie next to each other.
+// The rows of this rank's virtual shards. Shards are of almost equal size, the larger ones first;
+// the shards of a rank are adjacent.
 std::vector<int64_t> rows_of_shards(int64_t global_rows, const BatchSplit& split) {
   const int64_t total = split.virtual_shards, block = round_up_divide(global_rows, total);
   const int64_t size = global_rows / total, larger = global_rows % total;

@@ -66,8 +66,8 @@ class Distribute {
   bool deterministic() const { return options_.shards > 0; }
   bool communicates() const { return options_.reduce && options_.world_size > 1; }
   bool scatters() const { return options_.sharded(2) && buffers_.gradients != kNone; }
-  // The loss is all-reduced with the bucket that is ready first, which spares a collective. That of
-  // a pipeline is there after the gradients.
+  // Whether the loss is all-reduced together with the bucket that is ready first, which saves a
+  // collective. Not with a pipeline, where the loss is complete only after the gradients.
   bool loss_travels() const { return options_.zero_stage == 0 && has_room_for_loss(); }
   bool has_room_for_loss() const {
     return options_.world_size > 1 && !deterministic() && !scatters() &&
@@ -86,7 +86,7 @@ class Distribute {
     });
   }
 
-  // Of the micro-batches.
+  // The sums of losses and counts over the micro-batches.
   void add_totals(Replicate& replicate) {
     const auto total = [&](ValueId v) {
       return emit_total(graph_, emit_, replicate, *options_.pipeline, v, nodes_);
@@ -95,14 +95,15 @@ class Distribute {
     if (buffers_.correct != kNone) result_.correct = total(buffers_.correct);
   }
 
-  // Behind the last bucket, in every step of a model alike.
+  // One element behind the last bucket, in every training step of a model, so that all agree on the
+  // size of the buffer.
   void add_room_for_loss() {
     graph::Value& gradients = graph_.value(buffers_.gradients);
     gradients.dims = {elements(buffers_.layout.bytes) + 1};
     gradients.bytes = graph::canonical_bytes(gradients);
   }
 
-  // Where the backward pass writes: the gradients, or a buffer of their shape for each shard.
+  // The buffers that the backward pass writes: the gradients, or one buffer for each virtual shard.
   void make_targets() {
     targets_.assign(options_.copies(), buffers_.gradients);
     if (buffers_.gradients == kNone || !deterministic()) return;
@@ -112,7 +113,7 @@ class Distribute {
     }
   }
 
-  // The last node that writes into the range of a shard's gradients.
+  // The index of the last node that writes gradients of bucket b.
   size_t ready(size_t b) const {
     size_t last = 0;
     for (size_t i = 0; i < nodes_.size(); ++i) {
@@ -143,7 +144,7 @@ class Distribute {
     return last;
   }
 
-  // Starts the collective behind node `at`, or behind the last one without overlap; waits for it
+  // Starts the collective behind node `at`, or behind the last node without overlap. Its wait goes
   // before the update.
   void communicate(int32_t kind, int32_t reduction, ValueId send, ValueId receive, size_t at,
                    const std::string& layer) {
@@ -153,7 +154,7 @@ class Distribute {
     waits_.push_back(std::move(pair.wait));
   }
 
-  // The loss of this micro-step and those before.
+  // The loss summed over this micro-step and earlier ones.
   ValueId accumulated(ValueId loss, size_t at) {
     const ValueId total = emit_.value("loss_sum", ValueKind::kState, loss, {1});
     if (options_.accumulate) {
@@ -177,7 +178,8 @@ class Distribute {
     after_[at].push_back(emit_.copy(loss, result_.loss, "loss"));
   }
 
-  // Every shard's loss to every rank, added by one kernel of the same shape on any number of ranks.
+  // All-gathers the loss of every virtual shard; one kernel of the same shape on any number of
+  // ranks adds them.
   void gather_losses(size_t at) {
     const int64_t own = options_.copies();
     const ValueId rows = emit_.concat(losses_, "loss", after_[at]);
@@ -217,8 +219,9 @@ class Distribute {
     from.clear();
   }
 
-  // From a bucket's whole gradients into this rank's shard. While it goes on the next bucket is
-  // computed; then it is waited for, so that no third one lies in memory.
+  // Reduce-scatters a bucket's whole gradients into this rank's ZeRO partition. The collective runs
+  // while the next bucket is computed and is waited for after that, so that at most two buckets are
+  // in memory.
   void scatter_bucket(size_t b, const std::string& layer) {
     const Bucket& bucket = buffers_.layout.buckets[b];
     const int64_t part = elements(bucket.bytes()) / options_.world_size;
@@ -247,7 +250,8 @@ class Distribute {
     return bucket.part(options_.rank, options_.world_size);
   }
 
-  // Each rank owns a part of the bucket: it gets that part of all shards and adds them.
+  // Each rank owns a slice of the bucket: it receives this slice of all virtual shards and adds
+  // them.
   void add_shards(const Bucket& bucket, const std::string& layer) {
     const uint64_t part = bucket.bytes() / options_.world_size;
     std::vector<ValueId> shards(options_.total_shards, kNone);
@@ -274,7 +278,7 @@ class Distribute {
     }
   }
 
-  // ((0+1)+(2+3))+...: the same order of additions for any number of ranks.
+  // ((0+1)+(2+3))+...: the order of additions does not depend on the number of ranks.
   void add_tree(std::vector<ValueId> level, ValueId result, const std::string& layer) {
     if (level.size() == 1) waits_.push_back(emit_.copy(level[0], result, layer));
     while (level.size() > 1) {
@@ -304,13 +308,13 @@ class Distribute {
   const ShardValues& inputs_;
   const DistributeOptions& options_;
   Emit emit_;
-  std::vector<ValueId> targets_, losses_;  // by shard
-  std::vector<ValueId> whole_;             // by bucket, see zero.h
-  NodeList scattered_;                     // waits for the bucket before
+  std::vector<ValueId> targets_, losses_;  // by virtual shard or micro-batch
+  std::vector<ValueId> whole_;             // by bucket: the temporaries of zero.h
+  NodeList scattered_;  // the wait for the previous bucket and the nodes behind it
   NodeList nodes_;
-  std::vector<NodeList> after_;  // by node: what follows it
-  NodeList waits_;               // between backward and update
-  size_t ready_ = 0;             // of the buckets so far: they start in order
+  std::vector<NodeList> after_;  // by node: the nodes that follow it
+  NodeList waits_;               // nodes between backward and update
+  size_t ready_ = 0;  // the node behind which all buckets so far are ready; they start in order
   Distributed result_;
 };
 

@@ -10,10 +10,10 @@ namespace runtime::parallel {
 
 namespace {
 
-// A step that waits longer than this part of its time can gain from other settings.
+// The fraction of a step's time above which waiting is worth advice.
 constexpr double kMuchExposed = 0.1, kMuchBubble = 0.25;
 
-// Messages that follow each other.
+// The number of messages that follow each other.
 double rounds(int32_t kind, int ranks) {
   switch (kind) {
     case RT_ALL_REDUCE:
@@ -38,12 +38,12 @@ std::string fixed(double value, int digits) {
 
 std::string ms(double seconds) { return fixed(seconds * 1e3, 3) + " ms"; }
 
-// " (data 2 x tensor 1 x pipeline 2)"; "" of data-parallel ranks.
+// " (data 2 x tensor 1 x pipeline 2)"; "" if all ranks are data-parallel.
 std::string shape(const Mesh& mesh) {
   return mesh.tensor * mesh.pipeline == 1 ? "" : " (" + to_string(mesh) + ")";
 }
 
-// A line for each axis, where there are several.
+// One line for each axis, if there are several.
 std::string axes(const Explanation& e) {
   std::string text;
   if (e.mesh.tensor * e.mesh.pipeline == 1) return text;
@@ -69,7 +69,7 @@ std::string next_step(const Explanation& e) {
            "(runtime "
            "plan CONFIG --world-size " +
            std::to_string(t.ranks) + ")";
-  // What is computed shrinks with the batch, what is sent does not.
+  // Computing time shrinks with the batch of a rank, the bytes of the gradients do not.
   const double gain = t.compute_alone - t.compute;
   if (!t.pays() && gain <= 0)
     return "one rank is as fast without the others: use fewer ranks, or a larger batch that keeps "
@@ -162,7 +162,7 @@ std::string explain(const Explanation& e) {
   if (e.predicted) text += ", predicted " + fixed(e.predicted->efficiency(), 2);
   text += ", speed-up " + fixed(t.speed_up(), 2) + " over one such rank (T_comp(B) " + e.alone +
           ")\n" + decide(t, true) + "\n";
-  // Ranks that share a model cannot each have a batch of their own.
+  // A fixed batch per rank has no meaning where several ranks hold one model together.
   if (e.mesh.tensor * e.mesh.pipeline == 1) text += decide(t, false) + "\n";
   return text + "next: " + next_step(e);
 }

@@ -12,7 +12,8 @@ constexpr uint64_t kSmallBucket = 64 << 10;
 
 uint64_t round_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
 
-// The bucket of each parameter, counted from the end; one is closed when it has reached its size.
+// The bucket of each parameter, counted from the end. A bucket is closed once it has reached its
+// size.
 std::vector<size_t> buckets_from_the_end(const std::vector<uint64_t>& parameter_bytes,
                                          const FlatLayoutOptions& options) {
   const uint64_t total =

@@ -1,5 +1,5 @@
-// Where parameters, gradients and optimizer state lie in their flat buffers, and how these are cut
-// in buckets.
+// Where parameters, gradients and optimizer state lie in their flat buffers, and how these buffers
+// are cut into buckets.
 #ifndef RUNTIME_PARALLEL_FLAT_LAYOUT_H_
 #define RUNTIME_PARALLEL_FLAT_LAYOUT_H_
 
@@ -9,61 +9,72 @@
 
 namespace runtime::parallel {
 
-// A range of bytes of the flat buffers that is reduced together.
+// A byte range of the flat buffers that one collective reduces. Equivalent to: a bucket of
+// PyTorch's DistributedDataParallel.
 struct Bucket {
   uint64_t begin = 0, end = 0;
-  // Where its vectors begin, behind everything else; at or behind `end`: none are told apart.
+  // Where the bucket's vectors (biases, scales) begin, behind all its other parameters. At or
+  // behind `end`: the bucket does not separate vectors.
   uint64_t vectors = UINT64_MAX;
   uint64_t bytes() const { return end - begin; }
-  // What `rank` owns when it is cut into equal parts.
+  // The ZeRO partition of `rank`: the bucket cut into world_size equal ranges. bytes() must be a
+  // multiple of world_size.
   Bucket part(int rank, int world_size) const {
     const uint64_t size = bytes() / world_size;
     return {begin + rank * size, begin + (rank + 1) * size, vectors};
   }
 };
 
+// The layout of the flat buffers of one rank; what lay_out() returns.
 struct FlatLayout {
   std::vector<uint64_t> offsets;  // of each parameter, in bytes
-  std::vector<Bucket> buckets;    // in the order of the buffer; the whole of it
-  uint64_t bytes = 0;             // of a buffer, with the padding that collectives need
+  std::vector<Bucket> buckets;    // ascending; together they cover the whole buffer
+  uint64_t bytes = 0;             // of one flat buffer, with the padding that collectives need
   uint64_t used_bytes = 0;        // up to the end of the last parameter
+  // Whether a bucket keeps vectors apart.
   bool has_vectors() const;
 };
 
+// How lay_out() cuts a flat buffer.
 struct FlatLayoutOptions {
   int world_size = 1;
   uint64_t bucket_bytes = UINT64_MAX;
-  // Of the bucket that is ready first: it holds the *last* parameters, since the backward pass goes
-  // from the end. Small, so that the network has work early (PyTorch's DDP: 1 MiB).
+  // The size of the bucket that is ready first. It holds the *last* parameters, because the
+  // backward pass goes from the end. A small size gives the network work early (PyTorch's DDP: 1
+  // MiB).
   uint64_t first_bucket_bytes = UINT64_MAX;
-  // About how many buckets at least: smaller ones if the parameters are few, but none below 64 KiB.
+  // About how many buckets there should be at least. If the parameters are few, buckets get smaller
+  // for it, but not below 64 KiB.
   uint64_t buckets = 1;
 };
 
-// Parameters (bytes of each, in the order of the layers) begin on cache lines. Each bucket can be
-// cut into world_size equal parts of whole cache lines. `vectors` says of each parameter whether it
-// goes behind the others of its bucket (because it is updated in another way); empty: none.
+// Lays out parameters (bytes of each, in the order of the layers), each on a cache line. Each
+// bucket can be cut into world_size equal ranges of whole cache lines. `vectors` says for each
+// parameter whether it goes behind the others of its bucket, because the update treats it
+// differently; empty: none.
 FlatLayout lay_out(const std::vector<uint64_t>& parameter_bytes, const FlatLayoutOptions& options,
                    const std::vector<bool>& vectors = {});
 
-// Which bucket has the byte.
+// The index of the bucket that contains byte `offset`.
 size_t bucket_of(const FlatLayout& layout, uint64_t offset);
 
-// Some of what a rank holds when it has its part of each bucket only, one behind the other.
+// A byte range of the whole buffer that lies in a rank's ZeRO partition. A rank keeps its
+// partitions of all buckets one behind the other.
 struct Held {
-  uint64_t begin = 0, end = 0;  // of the whole buffer
-  uint64_t at = 0;              // where that begins in the rank's shard
+  uint64_t begin = 0, end = 0;  // in the whole buffer
+  uint64_t at = 0;              // where the range begins among the rank's partitions
 };
 
-// What `rank` holds of the range, by bucket.
+// The bytes of `range` that lie in the ZeRO partition of `rank`, one entry for each bucket.
 std::vector<Held> held(const FlatLayout& layout, const Bucket& range, int rank, int world_size);
 
-// The whole buffer from the shards of all ranks, one behind the other.
+// The whole buffer from the ZeRO partitions of all ranks, which `shards` has one behind the other
+// in the order of ranks.
 std::vector<std::byte> join_shards(const std::vector<std::byte>& shards, const FlatLayout& layout,
                                    int world_size);
 
-// What `rank` owns when the whole buffer is cut into equal parts, counted from there; without
-// offsets.
+// The range that `rank` owns when the whole buffer (not each bucket) is cut into equal ranges:
+// buckets and offsets count from its beginning; `offsets` stays empty.
 FlatLayout part_of(const FlatLayout& layout, int rank, int world_size);
 
 }  // namespace runtime::parallel

@@ -1,4 +1,4 @@
-// What becomes of a value further on: whether splitting it pays.
+// Looks ahead in a forward graph: whether it pays to split a value over the tensor axis.
 #ifndef RUNTIME_PARALLEL_LOOKAHEAD_H_
 #define RUNTIME_PARALLEL_LOOKAHEAD_H_
 
@@ -13,29 +13,33 @@
 
 namespace runtime::parallel {
 
+// The `shard` key of each layer that has one.
 using Hints = std::map<std::string, std::string>;
-std::string hint_of(const Hints& hints, const std::string& layer);  // "auto" where it is not named
+// The hint for a layer; "auto" if it has none.
+std::string hint_of(const Hints& hints, const std::string& layer);
 
-// A product of a value with a parameter: linear layers and convolutions.
+// Whether the node multiplies a value with a parameter: a linear layer or a convolution.
 bool is_product(const graph::Node& node, const std::set<graph::ValueId>& parameters);
-// One result element for each element (or window of one channel) of input 0.
+// Whether each result element depends on one element, or on a window of one channel, of input 0.
 bool is_by_channel(const std::string& op);
+// Elementwise operations of two operands, and the operations of batch normalisation.
 bool is_arithmetic(const std::string& op);
 bool is_batch_norm(const std::string& op);
 
-// How the readers of a value want it to be split.
+// How the readers of a value want it split; fields as in Split.
 struct Demand {
   int64_t blocks = 1, unit = 1;
 };
 
-// Over the nodes of a whole forward graph, which must not change.
+// Answers questions about a whole forward graph. All arguments must outlive this object, and
+// `nodes` must not change.
 class Lookahead {
  public:
   Lookahead(const graph::Graph& graph, const std::vector<graph::Node>& nodes,
             const std::set<graph::ValueId>& parameters, const Hints& hints, int ranks);
 
-  // nullopt if a reader needs the value whole; correct_count does not count, since training has
-  // none.
+  // How to split `v`, or nullopt if a reader needs the whole value. correct_count is ignored, since
+  // training steps do not have it.
   std::optional<Demand> demand(graph::ValueId v) const;
 
  private:
@@ -47,10 +51,11 @@ class Lookahead {
   const std::set<graph::ValueId>& parameters_;
   const Hints& hints_;
   int ranks_;
-  // Before anything is split.
+  // As they were before any value was split.
   std::vector<graph::ValueId> storage_;  // by value
   std::vector<graph::Dims> dims_;
-  std::unordered_map<graph::ValueId, std::vector<size_t>> readers_;  // by storage
+  // Indices of nodes, by storage value.
+  std::unordered_map<graph::ValueId, std::vector<size_t>> readers_;
 };
 
 }  // namespace runtime::parallel

@@ -1,4 +1,5 @@
-// The device mesh: data x tensor x pipeline. Which part of the batch and of the model a rank has.
+// The device mesh data x tensor x pipeline: which samples and which parameters a rank has.
+// Equivalent to: torch.distributed.DeviceMesh, and Megatron-LM's parallel groups.
 #ifndef RUNTIME_PARALLEL_MESH_H_
 #define RUNTIME_PARALLEL_MESH_H_
 
@@ -6,16 +7,17 @@
 
 namespace runtime::parallel {
 
-// Communicators of a rank, by use (Collective::communicator). Those of statistics are small and the
-// forward or backward pass waits for them: they must not queue behind gradients.
+// The communicators of a rank, by use (Collective::communicator). Statistics have one of their own,
+// because their collectives are small and the forward or backward pass waits for them, so they must
+// not queue behind gradients.
 inline constexpr int kGradientsCommunicator = 0;   // the ranks of the data axis
-inline constexpr int kStatisticsCommunicator = 1;  // the same ranks
+inline constexpr int kStatisticsCommunicator = 1;  // also the ranks of the data axis
 inline constexpr int kTensorCommunicator = 2;      // the ranks of the tensor axis
 inline constexpr int kPipelineCommunicator = 3;    // the ranks of the pipeline axis, by stage
-// Of asynchronous updates, which have no statistics over ranks.
+// For the updates of asynchronous training, which has no statistics over ranks.
 inline constexpr int kUpdatesCommunicator = 1;
 
-// Axes, and the one that a communicator belongs to.
+// The axes, and the axis that a communicator belongs to.
 inline constexpr int kDataAxis = 0, kTensorAxis = 1, kPipelineAxis = 2, kAxes = 3;
 inline constexpr const char* kAxisNames[kAxes] = {"data", "tensor", "pipeline"};
 inline constexpr int axis_of(int communicator) {
@@ -23,15 +25,15 @@ inline constexpr int axis_of(int communicator) {
 }
 using ByAxis = std::array<double, kAxes>;
 
-// Indices along the axes.
+// A rank's index along each axis.
 struct MeshPlace {
   int data = 0, tensor = 0, pipeline = 0;
   bool operator==(const MeshPlace&) const = default;
 };
 
-// Degrees of the axes. Ranks of the tensor axis talk most and are neighbours, those of the pipeline
-// axis talk least (Narayanan et al., "Efficient large-scale language model training on GPU clusters
-// using Megatron-LM", 2021).
+// The degrees of the axes. Ranks of the tensor axis communicate most, so they are neighbours; those
+// of the pipeline axis communicate least (Narayanan et al., "Efficient large-scale language model
+// training on GPU clusters using Megatron-LM", 2021).
 struct Mesh {
   int data = 1, tensor = 1, pipeline = 1;
 

@@ -1,4 +1,4 @@
-// Which part of which step comes next, under a bound on staleness.
+// Hands out the work items of asynchronous training under a bound on staleness.
 #ifndef RUNTIME_PARALLEL_PART_COUNTER_H_
 #define RUNTIME_PARALLEL_PART_COUNTER_H_
 
@@ -8,11 +8,12 @@
 
 namespace runtime::parallel {
 
-// Parts are numbered over the whole run: part p of step s is s * parts_of_step + p. They are taken
-// in order, each once. A part of step s may be taken when all parts of the steps up to
-// s - 1 - max_staleness have been applied: the bound of stale-synchronous SGD (Ho et al., "More
-// effective distributed ML via a stale synchronous parallel parameter server", 2013), counted in
-// steps of the whole batch. One thread.
+// A work item is one of the `parts_of_step` almost equal slices of a step's global batch. Items are
+// numbered over the whole run: item p of step s is s * parts_of_step + p. They are taken in order,
+// each once. An item of step s may be taken when all items of the steps up to s - 1 - max_staleness
+// have been applied: the bound of stale-synchronous SGD (Ho et al., "More effective distributed ML
+// via a stale synchronous parallel parameter server", 2013), counted in steps of the whole batch.
+// One thread at a time.
 class PartCounter {
  public:
   PartCounter(int parts_of_step, int64_t max_staleness)
@@ -21,21 +22,21 @@ class PartCounter {
   int64_t next() const { return next_; }
   bool all_applied() const { return outstanding_.empty(); }
 
-  // nullopt: not before more has been applied.
+  // Takes the next work item; nullopt if more items must be applied first.
   std::optional<int64_t> take() {
     const int64_t oldest = outstanding_.empty() ? next_ : *outstanding_.begin();
     if (next_ / parts_of_step_ - oldest / parts_of_step_ > max_staleness_) return std::nullopt;
     outstanding_.insert(next_);
     return next_++;
   }
-  // False: no such part was under way.
+  // Marks a work item as applied. Returns false if it was not outstanding.
   bool applied(int64_t part) { return outstanding_.erase(part) == 1; }
 
  private:
   const int parts_of_step_;
   const int64_t max_staleness_;
   int64_t next_ = 0;
-  std::set<int64_t> outstanding_;  // taken and not applied yet
+  std::set<int64_t> outstanding_;  // taken and not yet applied
 };
 
 }  // namespace runtime::parallel

@@ -20,12 +20,12 @@ using graph::ValueKind;
 
 constexpr size_t kNowhere = SIZE_MAX;
 
-// A value that a rank reads and another one computes.
+// A value that one rank computes and another rank reads.
 struct Transfer {
-  size_t writer;  // node
-  ValueId value;  // storage
-  int to;         // rank
-  size_t reader;  // the first one, node
+  size_t writer;  // index of a node
+  ValueId value;  // storage value
+  int to;         // pipeline rank
+  size_t reader;  // index of the first node there that reads it
   auto operator<=>(const Transfer&) const = default;
 };
 
@@ -71,8 +71,8 @@ class Cut {
 
   // ---- gradients
 
-  // The terms of a gradient that is a sum, as storage, and the nodes that add them. One that others
-  // read as well cannot be taken apart.
+  // Collects the terms of a gradient that is a sum (as storage values) and the nodes that add them.
+  // A sum with other readers counts as one term.
   void terms(ValueId gradient, int readers, std::vector<ValueId>& values,
              std::vector<size_t>& adds) const {
     const ValueId s = graph_.storage(gradient);
@@ -91,14 +91,14 @@ class Cut {
            count(add.inputs[1]) == count(add.outputs[0]);
   }
 
-  // Makes `gradient` this rank's part; false if it has none.
+  // Reduces `gradient` to the terms that this rank computes; returns false if there are none.
   bool keep_own_part(ValueId parameter, ValueId& gradient) {
     std::vector<ValueId> all, own;
     std::vector<size_t> adds;
     terms(gradient, 0, all, adds);
     std::set<int> ranks;
     for (ValueId v : all) {
-      if (writer_[v] == kNowhere) continue;  // a constant: everybody has it
+      if (writer_[v] == kNowhere) continue;  // a constant, which every rank has
       ranks.insert(rank_of(writer_[v]));
       if (rank_of(writer_[v]) == pipeline_.rank) own.push_back(v);
     }
@@ -112,7 +112,7 @@ class Cut {
     return !own.empty();
   }
 
-  // A rank that reads a parameter needs its gradient too.
+  // A rank that reads a parameter must compute a term of its gradient, because it updates its copy.
   void check_readers(ValueId parameter, const std::set<int>& ranks) const {
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
       const std::vector<ValueId>& inputs = graph_.nodes[i].inputs;
@@ -128,7 +128,7 @@ class Cut {
     }
   }
 
-  // Behind all nodes, in the slot of the last term.
+  // Adds the terms behind all other nodes, in the slot of the last term.
   ValueId sum(const std::vector<ValueId>& values, ValueId like) {
     const Dims dims = graph_.value(like).dims;
     const auto last = std::max_element(values.begin(), values.end(), [&](ValueId a, ValueId b) {
@@ -145,7 +145,7 @@ class Cut {
     return total;
   }
 
-  // ---- what crosses
+  // ---- transfers
 
   std::vector<Transfer> find_transfers() const {
     std::map<std::pair<ValueId, int>, Transfer> found;
@@ -166,13 +166,13 @@ class Cut {
     return transfers;
   }
 
-  // The start of a receive belongs to the slot of the sender, its wait to that of the reader.
+  // The start of a receive belongs to the slot of the sender, its wait to the slot of the reader.
   void emit_transfer(const Transfer& t, int32_t token, std::vector<NodeList>& before,
                      std::vector<NodeList>& after) {
     const int from = rank_of(t.writer);
     const bool sends = from == pipeline_.rank;
     if (!sends && t.to != pipeline_.rank) return;
-    // No layer's name begins so: passes over layers leave transfers alone.
+    // No layer's name begins with this prefix, so passes over layers leave transfers alone.
     const std::string layer = "pipeline " + graph_.nodes[t.writer].layer;
     Emit::Pair pair =
         emit_.transfer(sends ? RT_SEND : RT_RECEIVE, t.value, sends ? t.to : from, layer);
@@ -190,7 +190,7 @@ class Cut {
   Pipeline& pipeline_;
   std::map<ValueId, ValueId>& gradients_;
   Emit emit_;
-  std::vector<char> dropped_;   // nodes
+  std::vector<char> dropped_;   // by node
   std::vector<size_t> writer_;  // by storage value: the last node that writes it
   std::vector<int> readers_;    // by storage value
   NodeList sums_;

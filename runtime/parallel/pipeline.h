@@ -1,4 +1,4 @@
-// Pipeline parallelism: the stages of a model on different ranks, as two passes over the graph.
+// Pipeline parallelism, first of two passes over the graph: cuts a model into stages on ranks.
 #ifndef RUNTIME_PARALLEL_PIPELINE_H_
 #define RUNTIME_PARALLEL_PIPELINE_H_
 
@@ -11,15 +11,15 @@
 
 namespace runtime::parallel {
 
-// A parameter that stages of several ranks read (tied weights). Each of them has it, and its part
-// of the gradient; the parts are added after the last micro-batch.
+// A parameter that stages of several ranks read (tied weights). Each of these ranks has a copy of
+// it and computes a partial gradient; the partial gradients are added after the last micro-batch.
 struct SharedParameter {
   graph::ValueId parameter = graph::kNone;
-  graph::ValueId gradient = graph::kNone;  // this rank's, kNone where it has no part
-  std::vector<int> ranks;                  // of the pipeline, that have a part; ascending
+  graph::ValueId gradient = graph::kNone;  // of this rank; kNone where it computes none
+  std::vector<int> ranks;  // pipeline ranks that compute a partial gradient; ascending
 };
 
-// One rank's place in a pipeline. Stage s belongs to rank s % schedule.ranks.
+// One rank's place in a pipeline. Stage s runs on rank s % schedule.ranks.
 struct Pipeline {
   Schedule schedule;
   Stages stages;
@@ -33,17 +33,20 @@ struct Pipeline {
   }
 };
 
-// The first pass: the step of one micro-batch (forward, or forward and backward, not compiled) ->
-// what this rank computes of it. Nodes of other stages go away. What they read of each other is
-// sent straight from the rank that computes it to each that reads it, however far: every
-// communicator joins all ranks, and nobody has to keep what it does not use. Transfers carry tokens
-// in the order in which one micro-batch makes their values, on all ranks the same.
+// Turns the step of one micro-batch (forward, or forward and backward, not compiled) into what this
+// rank computes of it. Nodes of other stages are removed. A value that a stage on another rank
+// reads is sent straight to that rank, however many stages are in between: every communicator joins
+// all ranks of the axis, and no rank has to forward what it does not use. Transfers get tokens in
+// the order in which one micro-batch computes their values, the same on all ranks.
 //
-// `gradients` (by parameter; from differentiate()) keeps those of this rank, and `pipeline.shared`
-// is filled in. Values stay; a parameter belongs to the rank if some node still reads it.
+// `gradients` (by parameter; from differentiate()) keeps the entries that this rank computes, and
+// `pipeline.shared` is filled in. No value is removed; a parameter belongs to the rank if a node
+// still reads it. Throws ConfigurationError if a rank reads a parameter and computes no gradient of
+// it.
 void cut_stages(graph::Graph& graph, Pipeline& pipeline,
                 std::map<graph::ValueId, graph::ValueId>& gradients);
 
+// Whether a node reads `value` or a view of it.
 bool is_read(const graph::Graph& graph, graph::ValueId value);
 
 }  // namespace runtime::parallel

@@ -15,7 +15,7 @@ using graph::Node;
 
 namespace {
 
-// Until steps follow each other at one pace.
+// Enough for the steps to reach a steady pace.
 constexpr int kRounds = 4;
 constexpr double kNotYet = -1;
 
@@ -26,19 +26,20 @@ uint64_t bytes_of(const Graph& graph, const Node& node) {
   return std::max(bytes(node.inputs), bytes(node.outputs));
 }
 
-// Who talks to whom: sender and receiver of a transfer, or -1, -1 for all of the pipeline; on the
-// other axes the rank and itself, since those that it talks to are like it.
+// A first-in-first-out path. A transfer has its sender and receiver, other pipeline collectives
+// have -1, -1. On the other axes both are this rank's place, since its peers there are like it.
 struct Channel {
   int communicator, from, to;
   auto operator<=>(const Channel&) const = default;
 };
 
-// One collective, as its ranks come to it.
+// One collective, which `missing` of its ranks have not started yet.
 struct Meeting {
   int missing = 0;
   double ready = 0, seconds = 0, done = kNotYet;
 };
 
+// The simulated state of the rank at one place in the pipeline.
 struct Player {
   size_t program = 0, node = 0;
   int round = 0;
@@ -83,7 +84,7 @@ class Play {
   const Graph& graph(const Player& p) const { return graphs_[place(p)][p.program]; }
   const Node& node(const Player& p) const { return graph(p).nodes[p.node]; }
 
-  // The one with the earliest clock that has something to do.
+  // The player with the earliest clock among those that can go on.
   Player* earliest() {
     Player* found = nullptr;
     for (Player& p : players_) {
@@ -175,7 +176,7 @@ class Play {
   const Link& link_;
   std::vector<Player> players_;
   std::map<std::tuple<Channel, int64_t>, Meeting> meetings_;
-  std::map<Channel, double> free_;  // when a link has nothing more to do
+  std::map<Channel, double> free_;  // when the last collective of a channel ends
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What a step of a job will take, from the graphs of its ranks and the times of their nodes.
+// Predicts the time of a job's step from the graphs of its ranks and the times of their nodes.
 #ifndef RUNTIME_PARALLEL_PREDICT_H_
 #define RUNTIME_PARALLEL_PREDICT_H_
 
@@ -11,17 +11,19 @@
 
 namespace runtime::parallel {
 
-// Collectives of one name in a step.
+// The collectives of one name in a step, added up.
 struct CollectiveCost {
   std::string name;  // "all_reduce, bucket 0"
   int axis = kDataAxis;
   int64_t calls = 0;
-  uint64_t bytes = 0;     // of the larger buffers
+  uint64_t bytes = 0;     // of the larger buffer of each call
   double wire_bytes = 0;  // that the rank sends; 0 for a receive
+  // Without waiting for other ranks.
   double seconds = 0;
 };
 
-// A rank of one place in the pipeline: those that differ in the other axes are alike.
+// The step of one rank for each place in the pipeline; ranks that differ in other axes are alike.
+// Seconds.
 struct RankPrediction {
   std::vector<CollectiveCost> collectives;  // in the order of their first start
   double compute = 0;
@@ -30,19 +32,21 @@ struct RankPrediction {
   double step() const { return compute + exposed[0] + exposed[1] + exposed[2]; }
 };
 
+// What predict() returns.
 struct Prediction {
   std::vector<RankPrediction> ranks;  // by place in the pipeline
-  StepTimes times;                    // means over them; without compute_alone
+  StepTimes times;                    // means over `ranks`; without compute_alone
 };
 
-// The programs of one step in their order, by place in the pipeline.
+// By place in the pipeline: the programs of one step in the order of execution.
 using StepGraphs = std::vector<std::vector<graph::Graph>>;
 
-// Plays a few steps of all places of a pipeline together, node by node with their estimated times;
-// what it returns is of the last one. A collective among alike ranks begins when its start is
-// reached, one along the pipeline when all that take part have reached theirs, and none before the
-// one before it on the same link is done. Where a link is not in the background it goes on only
-// while a rank waits. Compute times are 0 where nodes have none.
+// Simulates a few steps of all places of a pipeline together, node by node with their estimated
+// times, and returns the last step. A collective of the data or tensor axis begins when this rank
+// reaches its start, one of the pipeline axis when all its ranks have reached theirs, and none
+// before the one before it on the same channel has ended. If the link does not work in the
+// background, a collective progresses only while a rank waits for it. Nodes without a time take 0
+// s. Throws Error if a rank would wait for ever.
 Prediction predict(const StepGraphs& graphs, const Mesh& mesh, const Link& link);
 
 }  // namespace runtime::parallel

@@ -57,7 +57,7 @@ ValueId Replicate::of(int shard, ValueId v) {
   return copies_[shard][v] = graph_.add_value(std::move(copy));
 }
 
-// Whether gradients are there already.
+// Whether the buffer holds gradients already, so that those of this copy must be added.
 bool Replicate::adds(int shard) const {
   return options_.accumulate || (options_.pipeline != nullptr && shard > 0);
 }
@@ -76,7 +76,7 @@ Node Replicate::copied(const Node& node, int shard) {
   return copy;
 }
 
-// Adding goes through a temporary: no kernel has to work in place.
+// Adds through a temporary, because kernels need not work in place.
 void Replicate::accumulate(ValueId gradient, int shard, const std::string& layer, NodeList& out) {
   const int64_t count = graph::element_count(graph_.value(gradient).dims);
   const ValueId sum = emit_.temporary(gradient, {count});
@@ -90,7 +90,8 @@ bool Replicate::merges(const Node& node) const {
          (node.op == RT_OP_BATCH_NORM_MERGE || node.op == RT_OP_REDUCE);
 }
 
-// One for these shards: over their rows, and with sync_batch_norm over those of all ranks.
+// One merge node for these copies: over their rows, and with sync_batch_norm over those of all
+// ranks.
 void Replicate::emit_merge(const Node& node, int first, int count, NodeList& out) {
   std::vector<ValueId> parts;
   for (int s = first; s < first + count; ++s) parts.push_back(of(s, node.inputs[0]));
@@ -111,7 +112,7 @@ void Replicate::emit_merge(const Node& node, int first, int count, NodeList& out
   out.back().inputs[0] = rows;
 }
 
-// A 16-bit copy of a parameter, made once for all shards.
+// Whether the node makes the 16-bit copy of a parameter, which all copies share.
 bool Replicate::casts_parameter(const Node& node) const {
   return node.op == RT_OP_CAST && node.phase == Phase::kForward &&
          graph_.value(graph_.storage(node.inputs[0])).kind == ValueKind::kParameter;

@@ -1,5 +1,5 @@
-// One shard's step -> copies of it: virtual shards, or the micro-batches of a pipeline; and what
-// they and the ranks tell each other about batch normalisation.
+// Copies the step of one virtual shard or one micro-batch, once for each of them, and merges
+// batch-normalisation statistics over the copies and over ranks.
 #ifndef RUNTIME_PARALLEL_REPLICATE_H_
 #define RUNTIME_PARALLEL_REPLICATE_H_
 
@@ -12,21 +12,24 @@
 
 namespace runtime::parallel {
 
-// Writes the nodes of forward and backward again, once for each shard. Parameters, packed weights,
-// their 16-bit copies, inputs that are no sample's and merged statistics are shared; everything
-// else is a shard's own.
+// Writes the nodes of forward and backward once for each virtual shard or micro-batch ("shard" in
+// the names below). The copies share parameters, packed weights, 16-bit copies of parameters,
+// inputs that do not hold samples, and merged statistics; each copy has its own instance of
+// everything else.
 class Replicate {
  public:
-  // `gradients`: the buffer that each shard's gradients go to instead of buffers.gradients. Where
-  // they are added up there (micro-batches, micro-steps), nodes write temporaries instead.
+  // `gradients`: by copy, the buffer that its gradients go to instead of buffers.gradients. Where
+  // gradients are accumulated in that buffer (micro-batches, micro-steps), nodes write temporaries,
+  // which are then added. All references must outlive this object.
   Replicate(graph::Graph& graph, Emit& emit, const StepBuffers& buffers, const ShardValues& inputs,
             const DistributeOptions& options, std::vector<graph::ValueId> gradients);
 
-  // All shards in lockstep. Nodes of phase kUpdate are left out.
+  // Takes the graph's nodes and returns all copies in lockstep. Nodes of phase kUpdate are left
+  // out.
   NodeList run();
-  // A node for shards first..first+count-1.
+  // Appends copies first..first+count-1 of one node to `out`.
   void copy(const graph::Node& node, int first, int count, NodeList& out);
-  // A value of the step as shard `shard` has it.
+  // The instance of a value that copy `shard` has.
   graph::ValueId of(int shard, graph::ValueId value);
 
  private:
@@ -45,10 +48,11 @@ class Replicate {
   const DistributeOptions& options_;
   const int count_;
   std::vector<graph::ValueId> gradients_;
-  std::vector<std::map<graph::ValueId, graph::ValueId>> copies_;  // by shard
-  std::map<std::pair<int, int32_t>, int32_t> tokens_;  // of collectives, by shard and first token
+  std::vector<std::map<graph::ValueId, graph::ValueId>> copies_;  // by copy
+  // Collective tokens, by copy and original token.
+  std::map<std::pair<int, int32_t>, int32_t> tokens_;
   std::set<graph::ValueId> shared_;
-  std::set<graph::ValueId> rows_;  // statistics of one shard
+  std::set<graph::ValueId> rows_;  // statistics of one copy, not yet merged
 };
 
 }  // namespace runtime::parallel

@@ -32,7 +32,7 @@ void check(const ScheduleOptions& o) {
       " (or choose the schedule 1f1b, which takes any number)");
 }
 
-// Micro-batches go through the chunks in groups of as many as there are ranks.
+// Micro-batches go through the chunks in groups of `ranks` micro-batches.
 std::vector<Slot> in_groups(const ScheduleOptions& o, bool backward) {
   std::vector<Slot> slots;
   for (int first = 0; first < o.micro_batches; first += o.ranks) {
@@ -44,7 +44,7 @@ std::vector<Slot> in_groups(const ScheduleOptions& o, bool backward) {
   return slots;
 }
 
-// Forwards before the first backward.
+// The number of forwards before the first backward.
 int warm_up(const ScheduleOptions& o, int rank) {
   const int all = o.micro_batches * o.chunks, behind = o.ranks - 1 - rank;
   switch (o.kind) {
@@ -99,7 +99,7 @@ class Simulation {
     return done_[(2 * stage + backward) * schedule_.micro_batches + micro_batch];
   }
 
-  // When what the slot needs from another stage is there.
+  // When the input that the slot needs from another stage arrives.
   double arrival(const Slot& slot, int stage) {
     const int from = slot.backward ? stage + 1 : stage - 1;
     if (from < 0 || from == schedule_.stages()) return 0;

@@ -6,61 +6,70 @@
 
 namespace runtime::parallel {
 
+// The order of forward and backward passes.
 enum class ScheduleKind {
-  // All forward, then all backward: Huang et al., "GPipe: efficient training of giant neural
-  // networks using pipeline parallelism", 2019.
+  // All forward passes, then all backward passes: Huang et al., "GPipe: efficient training of giant
+  // neural networks using pipeline parallelism", 2019.
   kGpipe,
-  // One forward, one backward, with a flush at the end of the step: Narayanan et al.,
-  // "Memory-efficient pipeline-parallel DNN training", 2021. As fast, keeps fewer activations.
+  // One forward, one backward ("1F1B"), with a flush at the end of the step: Narayanan et al.,
+  // "Memory-efficient pipeline-parallel DNN training", 2021. As fast as GPipe; keeps fewer
+  // activations.
   kOneForwardOneBackward,
-  // The same with several stages a rank, `ranks` apart: Narayanan et al., "Efficient large-scale
-  // language model training on GPU clusters using Megatron-LM", 2021. Waits less, sends more.
+  // 1F1B with several stages on each rank, `ranks` stages apart: Narayanan et al., "Efficient
+  // large-scale language model training on GPU clusters using Megatron-LM", 2021. It has a smaller
+  // bubble and sends more.
   kInterleaved,
 };
 
+// Input of make_schedule().
 struct ScheduleOptions {
   ScheduleKind kind = ScheduleKind::kOneForwardOneBackward;
   int ranks = 1;
   int micro_batches = 1;
-  int chunks = 1;        // stages of each rank; above 1 only where they are interleaved
-  bool backward = true;  // false: evaluation
+  int chunks = 1;        // stages on each rank; above 1 only with kInterleaved
+  bool backward = true;  // false: forward only, for an evaluation
 };
 
-// One stage's forward or backward of one micro-batch. Chunk c of rank r is stage c * ranks + r.
+// A slot of a schedule: one chunk's forward or backward of one micro-batch. Chunk c of rank r is
+// stage c * ranks + r (Megatron-LM: a model chunk, or virtual pipeline stage).
 struct Slot {
   bool backward = false;
   int chunk = 0, micro_batch = 0;
   bool operator==(const Slot&) const = default;
 };
 
+// The slots of every rank of a pipeline.
 struct Schedule {
   int ranks = 1, chunks = 1, micro_batches = 1;
-  std::vector<std::vector<Slot>> slots;  // by rank, in order; micro-batches of a chunk ascend
+  std::vector<std::vector<Slot>> slots;  // by rank, in order; the micro-batches of a chunk ascend
 
   int stages() const { return ranks * chunks; }
 };
 
-// Throws ConfigurationError naming the nearest valid numbers.
+// Throws ConfigurationError, which names the nearest valid numbers, if the options do not fit
+// together.
 Schedule make_schedule(const ScheduleOptions& options);
 
-// The most micro-batches whose forward is done and whose backward is not, and which a rank keeps
-// activations of: those of one chunk, or (-1) of all chunks together.
+// The largest number of micro-batches whose forward is done and whose backward is not, so that the
+// rank keeps their activations: of one chunk, or (-1) of all chunks together.
 int peak_in_flight(const std::vector<Slot>& slots, int chunk = -1);
 
-// Seconds, by stage.
+// Seconds of each stage for one micro-batch.
 struct StageTimes {
   std::vector<double> forward, backward;
-  // From a stage to the next one, and of gradients from it to the one before; empty: 0. A transfer
-  // goes on while its ranks compute.
+  // Seconds of a transfer from a stage to the next one, and of its gradient from a stage to the
+  // previous one; empty: 0. Transfers run while the ranks compute.
   std::vector<double> send_forward, send_backward;
 };
 
+// What simulate() returns.
 struct Timeline {
-  std::vector<std::vector<double>> end;  // by rank and slot
-  double seconds = 0;                    // until the last slot's end
-  double bubble = 0;                     // part of the ranks' time in which they wait
+  std::vector<std::vector<double>> end;  // seconds, by rank and slot
+  double seconds = 0;                    // until the end of the last slot
+  double bubble = 0;                     // fraction of the ranks' time in which they wait
 };
 
+// Simulates one step. Throws Error if a rank would wait for ever.
 Timeline simulate(const Schedule& schedule, const StageTimes& times);
 
 }  // namespace runtime::parallel

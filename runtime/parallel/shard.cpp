@@ -57,7 +57,7 @@ class Shard {
 
   // ---- which values are split
 
-  // nullptr: every rank has the whole.
+  // How `v` is split; nullptr if every rank has the whole value.
   const Split* split(ValueId v) const {
     const auto it = splits_.find(v);
     return it == splits_.end() ? nullptr : &it->second;
@@ -85,7 +85,7 @@ class Shard {
     return part_of({axis, blocks, whole, unit}, options_.rank, options_.ranks);
   }
 
-  // A view of a split value is split alike, or a view of the whole.
+  // A view of a split value becomes the matching slice, or else a view of the whole value.
   void settle(ValueId v) {
     const ValueId base = graph_.value(v).base;
     if (base == kNone || !settled_.insert(v).second) return;
@@ -100,7 +100,7 @@ class Shard {
     }
   }
 
-  // The value as every rank has it.
+  // The whole value; gathered once if `v` is split.
   ValueId whole(ValueId v) {
     const Split* s = split(v);
     if (s == nullptr) return v;
@@ -117,7 +117,8 @@ class Shard {
     return known->second;
   }
 
-  // Parts are padded with zeros and added up, which takes uneven parts and any axis.
+  // All-gathers by padding each slice with zeros and adding up, which works for uneven slices and
+  // any axis.
   void gather(ValueId part, ValueId all) {
     const Split s = *split(part);
     Dims local = dims(part);
@@ -131,7 +132,7 @@ class Shard {
     build_.all_reduce_into(term, graph_.reshape(all, padded), options_.communicator);
   }
 
-  // A rank's part of a value that all have, one block.
+  // This rank's slice of a value that is whole on all ranks; `s` has one block.
   ValueId sliced(ValueId v, const Split& s) {
     const ValueId part = build_.node1(RT_OP_SLICE, {v}, local_dims(dims(v), s),
                                       {{RT_ATTR_AXIS, int64_t{s.axis}}, {RT_ATTR_START, s.begin}});
@@ -144,7 +145,7 @@ class Shard {
 
   void emit(Node n) { graph_.nodes.push_back(std::move(n)); }
 
-  // Everything whole.
+  // Emits a node with whole operands. Parameters among them stay whole from now on.
   void plain(Node n) {
     for (ValueId& v : n.inputs) {
       v = whole(v);
@@ -153,7 +154,8 @@ class Shard {
     emit(std::move(n));
   }
 
-  // With output 0 split. What the caller reads he gets whole.
+  // Emits a node whose output 0 may stay split over the tensor ranks; graph outputs are gathered,
+  // so that callers always receive whole values.
   void emit_split(Node n, const Split& s) {
     const ValueId v = n.outputs[0];
     if (graph_.value(v).kind != ValueKind::kOutput) {
@@ -170,7 +172,7 @@ class Shard {
     gather(own, v);
   }
 
-  // Output 0 is the sum of what the ranks compute.
+  // Emits a node whose output 0 is the sum of what the ranks compute: an all-reduce follows.
   void emit_sum(Node n) {
     Value part = graph_.value(n.outputs[0]);
     part.kind = ValueKind::kTemporary;
@@ -207,7 +209,8 @@ class Shard {
     const ValueId x = n.inputs[0], w = n.inputs[1];
     const std::string hint = hint_of(options_.hints, n.layer);
     const Split* s = split(x);
-    if (const Split* known = split(w)) {  // a table that an embedding has cut
+    // The table of an embedding that is split already (tied weights).
+    if (const Split* known = split(w)) {
       return known->axis == out && hint != "none" && hint != "row" ? column(n, out, *known)
                                                                    : plain(n);
     }
@@ -226,7 +229,7 @@ class Shard {
     has_enough(n.layer, part, "outputs") ? column(n, out, part) : plain(n);
   }
 
-  // The rank computes a part of the outputs from all inputs.
+  // Cut by columns: the rank computes a slice of the outputs from all inputs.
   void column(Node n, int axis, const Split& s) {
     n.inputs[0] = whole(n.inputs[0]);
     n.partial = {1, options_.communicator};
@@ -235,13 +238,13 @@ class Shard {
     emit_split(std::move(n), out);
   }
 
-  // The rank's inputs, of which each output is a sum over the ranks.
+  // Cut by rows: the rank has a slice of the inputs; each output is a sum over the ranks.
   void row(Node n, int axis, const Split& s) {
     set_parameter(n.inputs[1], s.along(axis));
     emit_sum(std::move(n));
   }
 
-  // Some groups of a convolution, with their inputs and outputs.
+  // The rank computes some groups of a convolution, with their inputs and outputs.
   void grouped(Node n) {
     const ValueId x = n.inputs[0], w = n.inputs[1];
     const int64_t groups = graph::integer_attribute(n, RT_ATTR_GROUPS, 1);
@@ -268,7 +271,7 @@ class Shard {
     emit_split(std::move(n), s.along(3));
   }
 
-  // Whether every rank gets a piece. A layer that was told to be split must be.
+  // Whether every rank gets at least one unit. Throws if not and a hint demands the split.
   bool has_enough(const std::string& layer, const Split& s, const char* what) {
     const int64_t units = s.units();
     most_ = std::max(most_, units);
@@ -290,7 +293,7 @@ class Shard {
     result_.notes.push_back("tensor parallelism, layer '" + layer + "': " + what);
   }
 
-  // ---- the others
+  // ---- other operations
 
   void embedding(Node n) {
     const ValueId table = n.inputs[1];
@@ -320,8 +323,8 @@ class Shard {
     emit_split(std::move(n), out);
   }
 
-  // A split value with one that is split alike, with a parameter that can be, or with one that has
-  // no such axis.
+  // A split value combined with a value that is split alike, a parameter that can be split alike,
+  // or a value that does not have this axis (broadcasting).
   void arithmetic(Node n) {
     const int own = split(n.inputs[0]) ? 0 : 1;
     const ValueId x = n.inputs[own], other = n.inputs[1 - own];
@@ -340,7 +343,7 @@ class Shard {
     emit_split(std::move(n), out);
   }
 
-  // Statistics and moments are of the rank's channels, in dims of their own.
+  // Statistics and moments cover this rank's channels; their dims differ from those of x.
   void batch_norm(Node n) {
     const Split* found = split(n.inputs[0]);
     if (found == nullptr || found->axis != last_axis(n.inputs[0])) return plain(n);
@@ -362,7 +365,7 @@ class Shard {
     const ValueId qkv = n.inputs[0];
     const int64_t heads = graph::integer_attribute(n, RT_ATTR_HEADS, 1);
     const int64_t width = dims(n.outputs[0]).back(), depth = width / heads;
-    if (split(qkv) == nullptr) {  // there may be too few heads
+    if (split(qkv) == nullptr) {  // perhaps because there are too few heads
       if (heads < options_.ranks) has_enough(n.layer, {.whole = width, .unit = depth}, "heads");
       return plain(n);
     }
@@ -382,14 +385,14 @@ class Shard {
     const ValueId part = build_.node1(RT_OP_CROSS_ENTROPY_STATISTICS, {logits, labels},
                                       {1, rows, 4}, {{RT_ATTR_FIRST_CLASS, s->begin}});
     const ValueId all = build_.all_gather(part, options_.ranks, options_.communicator);
-    // The loss is in the graph already.
+    // The loss value exists already; the merge node writes it.
     merge_ = graph_.nodes.size();
     build_.node(RT_OP_CROSS_ENTROPY_MERGE, {all, n.inputs[2]}, {{1}, {rows, 2}, {1}});
     graph_.nodes[merge_].outputs[0] = n.outputs[0];
     merged_ = n.inputs;
   }
 
-  // The merge has counted too.
+  // The merge node counts correct predictions too.
   void correct_count(Node n) {
     if (n.inputs != merged_) return plain(n);
     graph_.nodes[merge_].outputs[2] = n.outputs[0];
@@ -423,12 +426,12 @@ class Shard {
   graph::Build build_;
   std::map<ValueId, Split> splits_;
   std::map<ValueId, ValueId> whole_;
-  std::set<ValueId> settled_;  // views
-  std::set<ValueId> fixed_;    // parameters of which it is decided whether they are split
+  std::set<ValueId> settled_;  // views that have been visited
+  std::set<ValueId> fixed_;    // parameters whose split, or not, is decided
   std::set<std::string> searched_;
-  size_t merge_ = 0;  // node of a cross-entropy in parts, and what it was made of
+  size_t merge_ = 0;  // index of the cross-entropy merge, whose original inputs are `merged_`
   std::vector<ValueId> merged_;
-  int64_t most_ = 1;  // pieces of the layer that has most
+  int64_t most_ = 1;  // units of the layer that has the most
   Sharded result_;
 };
 

@@ -14,8 +14,7 @@ int64_t product(Dims::const_iterator begin, Dims::const_iterator end) {
   return std::accumulate(begin, end, int64_t{1}, std::multiplies<>());
 }
 
-// Calls f(offset in the tensor, offset in the part, bytes) for each run of bytes that the part is
-// made of.
+// Calls f(offset in the tensor, offset in the slice, bytes) for each contiguous run of the slice.
 template <typename F>
 void for_each_run(uint64_t bytes, const Dims& dims, const Split& s, F&& f) {
   const auto axis = dims.begin() + s.axis;

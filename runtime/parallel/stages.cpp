@@ -18,22 +18,23 @@ using graph::ValueId;
 using graph::ValueKind;
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
-// Operations that a core can do while it reads or writes a byte: most operations are bound by one
-// or the other (Williams, Waterman and Patterson, "Roofline", 2009). An order of magnitude.
+// Operations that a core does in the time in which it reads or writes one byte, by order of
+// magnitude: most nodes are bound by one or the other (Williams, Waterman and Patterson,
+// "Roofline", 2009).
 constexpr double kFlopsPerByte = 8;
-// A stage may be so much slower than the best cut allows if that saves traffic.
+// How much slower than the best cut a stage may be if that saves traffic.
 constexpr double kSlack = 1.05;
 
 std::string text(double bytes) {
   return std::to_string(static_cast<int64_t>(bytes / 1024)) + " KiB";
 }
 
-// Nodes of one layer that follow each other.
+// Consecutive forward nodes of one layer; a cut goes between two units.
 struct Unit {
   std::string layer;
   int hint = kNone;
   double cost = 0, parameters = 0, kept = 0;  // kept, parameters: bytes
-  double crossing = 0;                        // bytes between it and the next unit
+  double crossing = 0;  // bytes that cross a cut between this unit and the next
 };
 
 class Assignment {
@@ -87,7 +88,7 @@ class Assignment {
     return it == derived_.end() ? std::vector<ValueId>{} : it->second;
   }
 
-  // The stage of each unit, from costs, bytes and hints.
+  // The stage of each unit, chosen by costs, bytes and hints.
   std::vector<int> cut() {
     add_costs();
     add_bytes();
@@ -95,7 +96,7 @@ class Assignment {
     return best();
   }
 
-  // The stage of each unit as in the other step. Stages ascend there, so they do here.
+  // The stage of each unit as in the other step. Stages ascend in that step, so they do here.
   std::vector<int> follow() const {
     std::vector<int> stage(units_.size());
     int behind = options_.stages - 1;
@@ -113,7 +114,8 @@ class Assignment {
     return stage;
   }
 
-  // Casts belong to the layer that reads them (graph/mixed_precision.h).
+  // Whether the node depends on parameters only. A cast does not count: it belongs to the layer
+  // that reads it (graph/mixed_precision.h).
   bool from_parameters(const Node& n) {
     if (n.op == RT_OP_CAST) return false;
     std::vector<ValueId> all;
@@ -127,7 +129,7 @@ class Assignment {
     return true;
   }
 
-  // With the first layer that reads the parameter or what is computed from it.
+  // Assigns these nodes to the first layer that reads the parameter or what is computed from it.
   void place_parameter_nodes() {
     for (const Node& n : graph_.nodes) {
       if (n.phase != Phase::kForward || unit_of_[n.origin] != kNone) continue;
@@ -227,8 +229,9 @@ class Assignment {
     double cost, memory;
   };
 
-  // The cut with the least combine(weight of each stage), as the stage of each unit; empty if all
-  // have infinite weight. Dynamic programming over the last unit of each stage.
+  // The cut with the smallest combined weight of its stages, as the stage of each unit; empty if
+  // every cut has infinite weight. Dynamic programming over the last unit of each stage. `result`
+  // is the weight.
   template <class Weight, class Combine>
   std::vector<int> solve(const Weight& weight, const Combine& combine, double& result) const {
     const int n = count(), stages = options_.stages;
@@ -299,7 +302,7 @@ class Assignment {
   std::vector<int> unit_of_;  // by origin
   std::vector<Unit> units_;
   std::map<ValueId, std::vector<ValueId>> derived_;  // values computed from parameters only
-  std::map<ValueId, int> home_;                      // first unit that reads a parameter
+  std::map<ValueId, int> home_;                      // by parameter: the first unit that reads it
 };
 
 }  // namespace

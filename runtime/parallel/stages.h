@@ -11,13 +11,14 @@
 
 namespace runtime::parallel {
 
-// Nodes of one layer that follow each other in the forward pass, and where they are computed.
+// Consecutive forward nodes of one layer, and the stage that computes them.
 struct StagedLayer {
   std::string layer;
   int stage = 0;
   bool operator==(const StagedLayer&) const = default;
 };
 
+// The stage of every node of a step.
 struct Stages {
   int count = 1;
   std::vector<int> of_origin;       // by Node::origin
@@ -26,32 +27,36 @@ struct Stages {
   int of(const graph::Node& node) const { return of_origin.at(node.origin); }
 };
 
+// Input of assign_stages().
 struct StageOptions {
   int stages = 1;
-  // How another step of the same model was cut, which this step follows; nothing below counts then.
-  // Layers are matched by name from the end; one that the other step lacks goes with the next one.
+  // The cut of another step of the same model, which this step follows; if set, the fields below
+  // are ignored. Layers are matched by name, beginning with the last one; a layer that the other
+  // step lacks joins the stage of the next one.
   std::vector<StagedLayer> as = {};
-  std::map<std::string, int> hints = {};  // by layer; layers that the graph has not are ignored
-  // Time of a forward node and of what differentiates it, by Node::origin; empty: from FLOPs and
-  // bytes.
+  std::map<std::string, int> hints = {};  // stage by layer; layers that the graph lacks are ignored
+  // Seconds of each forward node together with the nodes that differentiate it, by Node::origin;
+  // empty: estimated from FLOPs and bytes.
   std::vector<double> cost = {};
-  // Bytes that a stage may take: parameters times `parameter_copies` (with gradients and optimizer
-  // state), and for each micro-batch in flight what forward keeps for backward. 0: any.
+  // Bytes that a stage may take: parameters times `parameter_copies` (which counts gradients and
+  // optimizer state), plus, for each micro-batch in flight, what forward keeps for backward. 0: no
+  // limit.
   uint64_t memory_limit = 0;
   double parameter_copies = 4;
-  std::vector<int> in_flight = {};  // micro-batches by stage; empty: 1
+  std::vector<int> in_flight = {};  // micro-batches, by stage; empty: 1
 };
 
 // Cuts the forward nodes between layers so that the most loaded stage has the least to do; among
-// cuts that are almost as good, those that send the fewest bytes. What is computed from parameters
-// only belongs to the layer of these, wherever it stands. The graph is that of one micro-batch,
-// with or without its backward pass; forward nodes without an origin get one. Throws
-// ConfigurationError where hints or memory leave no way.
+// cuts that are within a few percent of that, takes the one whose stages send the fewest bytes. A
+// node that is computed from parameters only belongs to the first layer that reads them, wherever
+// the node stands. The graph is that of one micro-batch, with or without its backward pass; forward
+// nodes without an origin get one. Throws ConfigurationError if hints or memory leave no possible
+// cut.
 //
-// The cut depends on dims, and those of a rank may be its own: tensor-parallel ranks have uneven
-// parts of a layer, data-parallel ranks uneven parts of a batch. Ranks that cut differently wait
-// for values that nobody sends. So all ranks of a job cut the step of the same one of them and
-// follow that (`as`) in their own steps, which looks at names only.
+// The cut depends on dims, which may differ between ranks: tensor-parallel slices of a layer may be
+// uneven, and data-parallel ranks may have different numbers of samples. Ranks that cut differently
+// would wait for values that no rank sends. So all ranks of a job compute the cut of one and the
+// same rank's step and follow it (`as`) in their own steps, by layer names only.
 Stages assign_stages(graph::Graph& graph, const StageOptions& options);
 
 }  // namespace runtime::parallel

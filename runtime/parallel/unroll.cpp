@@ -59,10 +59,11 @@ class Unroll {
 
   void append(NodeList nodes) { std::move(nodes.begin(), nodes.end(), std::back_inserter(out_)); }
 
-  // Into packing, the chunks' forward and backward, and starts of receives.
+  // Sorts the nodes into packing, forward and backward of each chunk, and starts of receives.
   void sort_nodes() {
-    std::map<ValueId, std::pair<Phase, int32_t>> made;  // phase and origin of the last writer
-    std::pair<Phase, int32_t> before;                   // of the node before
+    // By value: phase and origin of the last writer.
+    std::map<ValueId, std::pair<Phase, int32_t>> made;
+    std::pair<Phase, int32_t> before;  // of the previous node
     for (Node& node : std::exchange(graph_.nodes, {})) {
       if (node.phase == Phase::kUpdate) continue;
       if (node.phase == Phase::kPack) {
@@ -86,7 +87,7 @@ class Unroll {
     }
   }
 
-  // The slot of this rank that is being computed when the value of the receive is made.
+  // Plans a receive at the slot that this rank is computing when the peer has the value.
   void plan_receive(const Node& receive, int micro_batch) {
     const int peer = receive.collective->peer;
     const Slot slot{receive.phase == Phase::kBackward,
@@ -100,8 +101,9 @@ class Unroll {
     planned_[k][{made, peer, receive.collective->token, micro_batch}] = &receive;
   }
 
-  // Each rank with a part of the gradient sends it to the others, and all add the parts in the
-  // order of the ranks. Pairs of ranks talk in one order.
+  // Adds the partial gradients of a shared parameter: each rank that has one sends it to the
+  // others, and all ranks add them in rank order. Each pair of ranks starts its transfers in one
+  // order.
   void add_shared(const SharedParameter& shared) {
     const auto own = std::find(shared.ranks.begin(), shared.ranks.end(), pipeline_.rank);
     if (own == shared.ranks.end()) return;
@@ -141,10 +143,11 @@ class Unroll {
   const Schedule& schedule_;
   const Timeline timeline_;
   std::vector<NodeList> work_;  // by chunk and direction
-  NodeList receives_;           // their starts
-  // By slot: starts of receives by when the value is made, by whom, which one, and micro-batch.
+  NodeList receives_;           // starts only
+  // By slot: starts of receives, ordered by the time at which the value is ready, sender, token and
+  // micro-batch.
   std::map<size_t, std::map<std::tuple<double, int, int32_t, int>, const Node*>> planned_;
-  NodeList sent_;  // waits of the slot before
+  NodeList sent_;  // waits for the sends of the previous slot
   NodeList out_;
 };
 

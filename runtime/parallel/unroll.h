@@ -1,4 +1,5 @@
-// A rank's part of a pipeline for one micro-batch -> for all of them, in the order of the schedule.
+// Pipeline parallelism, second pass: repeats a rank's nodes of one micro-batch for all
+// micro-batches, in the order of the schedule.
 #ifndef RUNTIME_PARALLEL_UNROLL_H_
 #define RUNTIME_PARALLEL_UNROLL_H_
 
@@ -8,20 +9,20 @@
 
 namespace runtime::parallel {
 
-// The second pass, behind layouts. Every slot gets the nodes of its chunk and direction; a node
-// without an origin runs where its inputs are made.
+// Runs after layouts have been chosen. Every slot gets the nodes of its chunk and direction. A node
+// without an origin runs where its inputs are computed.
 //
-// Transfers of all ranks have one order, that of the ends of the slots that make their values if
-// forward takes 1 and backward 2. Each rank starts its own in this order: sends where the value is
-// made, receives at the beginning of the slot that the rank is in when the value is made. So sends
-// and receives of two ranks match, a transfer has the rest of that slot to go on beside computing,
-// and nobody waits for ever, not even where a communicator carries out one call after the other:
-// what a rank needs to get to a transfer comes earlier in the order. Sends are waited for a slot
-// later.
+// All ranks use one order of transfers: the order in which the slots that compute their values end
+// if a forward takes 1 and a backward 2. Each rank starts its transfers in this order: a send where
+// the value is computed, a receive at the beginning of the slot in which this rank is when the
+// value is computed. So the sends and receives of two ranks match, and a transfer can overlap with
+// the rest of that slot. No rank waits for ever, even if a communicator carries out one call after
+// the other, because everything that a rank needs to reach a transfer comes earlier in the order. A
+// send is waited for one slot later.
 NodeList unroll(graph::Graph& graph, Emit& emit, Replicate& replicate, const Pipeline& pipeline);
 
-// Behind the nodes: the sum over micro-batches of `value` ([1], made by the last stage), on every
-// rank of the pipeline.
+// Appends to `nodes` the sum over micro-batches of `value` ([1], computed by the last stage) and
+// its broadcast. Returns the sum, which every rank of the pipeline then has.
 graph::ValueId emit_total(graph::Graph& graph, Emit& emit, Replicate& replicate,
                           const Pipeline& pipeline, graph::ValueId value, NodeList& nodes);
 

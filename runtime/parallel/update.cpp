@@ -54,8 +54,8 @@ class Update {
     for (Node& n : nodes) graph_.nodes.push_back(std::move(n));
   }
 
-  // Each bucket's update follows the wait for it; buckets arrive in the order of their waits, from
-  // the last to the first.
+  // Each bucket's update follows the wait for its gradients. The waits are in the order in which
+  // buckets are reduced, from the last to the first.
   void by_bucket(NodeList waits, const NodeList& updates) {
     const size_t buckets = buffers_.layout.buckets.size();
     size_t b = buckets;
@@ -75,7 +75,7 @@ class Update {
     return sharded() ? bucket.part(options_.rank, options_.world_size) : bucket;
   }
 
-  // Of the work on the whole buffer.
+  // The fraction of the whole buffer's work.
   double share(const Bucket& part) const {
     return static_cast<double>(part.bytes()) / static_cast<double>(buffers_.layout.bytes);
   }
@@ -84,7 +84,7 @@ class Update {
     return emit_.view(base, begin, static_cast<int64_t>(range.bytes() / element_));
   }
 
-  // Without what travels behind them.
+  // The gradients without the loss behind them.
   ValueId whole_gradients() {
     const uint64_t bytes = buffers_.layout.bytes;
     if (buffers_.gradients == kNone || graph_.value(buffers_.gradients).bytes == bytes)
@@ -121,7 +121,7 @@ class Update {
     gathers_.push_back(std::move(gather.wait));
   }
 
-  // `state`: where the optimizer state of the range begins.
+  // `state`: the byte at which the range begins in the optimizer state.
   void update_range(Node node, const Bucket& range, uint64_t state) {
     if (range.bytes() == 0) return;
     node.estimated_ns *= share(range);
@@ -148,8 +148,8 @@ class Update {
     }
   }
 
-  // The norm of the whole gradient. A rank with sharded state adds up the squares of its parts, and
-  // the ranks what comes of it.
+  // The norm of the whole gradient. With partitioned state a rank adds up the squares of its ZeRO
+  // partition, and an all-reduce adds up these sums.
   void norm_node(Node node) {
     if (!sharded()) {
       graph_.nodes.push_back(std::move(node));
@@ -170,7 +170,7 @@ class Update {
     }
   }
 
-  // Of what this rank has of a part of the gradients.
+  // The squares of those bytes of the node's range that lie in this rank's ZeRO partition.
   void square_sum(const Node& node) {
     Bucket range;
     for (ValueId v = node.inputs[0]; v != buffers_.gradients; v = graph_.value(v).base)

@@ -1,4 +1,4 @@
-// The optimizer's part of the data-parallel pass.
+// The optimizer's update in the data-parallel pass.
 #ifndef RUNTIME_PARALLEL_UPDATE_H_
 #define RUNTIME_PARALLEL_UPDATE_H_
 
@@ -7,14 +7,15 @@
 
 namespace runtime::parallel {
 
-// Appends `waits` and `updates` (nodes of phase kUpdate of the undistributed step) to the graph:
-// bucket by bucket as they arrive where the update allows it; with zero_stage for the rank's own
-// parts only, whose parameters are gathered afterwards below stage 3. Vectors (Bucket::vectors) get
-// no weight decay. Throws Error if the update has an operation that cannot be cut.
+// Appends `waits` (the waits for gradients) and `updates` (nodes of phase kUpdate of the
+// undistributed step) to the graph. Where the update allows it, each bucket is updated as soon as
+// its gradients arrive. With zero_stage a rank updates its ZeRO partition only; below stage 3 the
+// parameters are all-gathered afterwards. Vectors (Bucket::vectors) get no weight decay. Throws
+// Error if the update has an operation that cannot be cut.
 void distribute_update(graph::Graph& graph, Emit& emit, const StepBuffers& buffers,
                        const DistributeOptions& options, NodeList waits, NodeList updates);
 
-// The same for a graph that is nothing but an update on one rank.
+// The same for one rank and a graph that consists of an update only.
 void cut_update(graph::Graph& graph, const StepBuffers& buffers);
 
 }  // namespace runtime::parallel

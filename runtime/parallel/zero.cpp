@@ -17,7 +17,7 @@ using graph::ValueKind;
 
 namespace {
 
-// A bucket stays in memory if it comes into use again before more than so many others do.
+// A bucket stays in memory if at most this many other buckets are gathered before its next use.
 constexpr size_t kKept = 1;
 
 struct Place {
@@ -77,13 +77,13 @@ class Gather {
     size_t index;
     auto operator<=>(const BucketId&) const = default;
   };
-  // One gathering of a bucket, for nodes from `first` on.
+  // One all-gather of a bucket, for the nodes from `first` on.
   struct Gathered {
     BucketId bucket;
     size_t first;
     ValueId whole = kNone;
     Node wait = {};
-    std::map<ValueId, ValueId> copies = {};  // of views and of packed parameters
+    std::map<ValueId, ValueId> copies = {};  // by view or packed parameter of the original graph
   };
 
   const FlatLayout& layout(const BucketId& bucket) const { return *layouts_.at(bucket.flat); }
@@ -107,7 +107,8 @@ class Gather {
     }
   }
 
-  // Of the buckets that come into use with node `index`, and the start of the next one.
+  // Emits the waits of the buckets that node `index` is the first to use, and starts the next
+  // gather.
   void emit_gathers(size_t index, Phase phase, NodeList& out) {
     for (; used_ < gathered_.size() && gathered_[used_].first == index; ++used_) {
       for (; started_ <= used_ + options_.overlap && started_ < gathered_.size(); ++started_)
@@ -134,7 +135,7 @@ class Gather {
     g.wait = std::move(pair.wait);
   }
 
-  // A node's input; itself if it is no parameter.
+  // The gathered instance of a node's input, or `v` itself if it is not a parameter.
   ValueId read(ValueId v, Phase phase, NodeList& out) {
     const std::optional<BucketId> bucket = bucket_of(v);
     return bucket ? copy(*current_.at(*bucket), v, phase, out) : v;
@@ -165,11 +166,11 @@ class Gather {
   Emit& emit_;
   const DistributeOptions& options_;
   std::map<ValueId, const FlatLayout*> layouts_;
-  std::map<ValueId, Node> packs_;  // by what they make
+  std::map<ValueId, Node> packs_;  // by packed value: the node that makes it
   std::vector<Gathered> gathered_;
-  std::map<BucketId, size_t> last_use_;  // by the number of gatherings until then
+  std::map<BucketId, size_t> last_use_;  // by bucket: the number of gathers up to its last use
   std::map<BucketId, Gathered*> current_;
-  size_t started_ = 0, used_ = 0;  // of the gatherings
+  size_t started_ = 0, used_ = 0;  // how many gathers so far
 };
 
 }  // namespace
@@ -200,7 +201,7 @@ std::vector<ValueId> split_gradients(Graph& graph, Emit& emit, const StepBuffers
 }
 
 void fill_gaps(Graph& graph, Emit& emit, ValueId bucket, const NodeList& nodes, NodeList& out) {
-  std::map<uint64_t, uint64_t> written;  // begin and end
+  std::map<uint64_t, uint64_t> written;  // end by begin
   for (const Node& node : nodes) {
     for (ValueId v : node.outputs) {
       if (v == kNone) continue;

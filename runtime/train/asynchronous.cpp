@@ -13,13 +13,13 @@ namespace {
 
 constexpr const char* kWaiting = "an asynchronous update";  // for the watchdog's message
 
-// Around everything that waits for other ranks.
+// The deadline for everything that waits for other ranks.
 exec::Watchdog::Phase deadline(const config::Config& config, exec::Watchdog& watchdog) {
   return {watchdog, kWaiting,
           std::chrono::nanoseconds(static_cast<int64_t>(config.comm.timeout_s * 1e9))};
 }
 
-// Of the flat buffers.
+// The first byte of a flat buffer on the device.
 const std::byte* start_of(const StepProgram& p, graph::ValueId buffer) {
   return static_cast<const std::byte*>(p.program->address(buffer));
 }
@@ -60,7 +60,8 @@ Asynchronous::~Asynchronous() { exchange_->release(); }
 
 data::LoaderOptions Asynchronous::loader_options() {
   data::LoaderOptions o = train_loader_options(config_);
-  o.prefetch = std::min(o.prefetch, 1);  // what waits here is missing elsewhere
+  // A prefetched work item is one that another rank cannot compute.
+  o.prefetch = std::min(o.prefetch, 1);
   o.parts = programs_.world_size();
   o.part = [split = programs_.split](int64_t rows, int part) mutable {
     split.rank = part;
@@ -77,7 +78,7 @@ data::LoaderOptions Asynchronous::loader_options() {
 
 int Asynchronous::run(int64_t end, const std::function<int(const Part&)>& done) {
   exchange_->open(end * programs_.world_size());
-  // A gradient travels while the next part is computed.
+  // The gradient of one work item is sent while the next item is computed.
   bool pushed = false;
   for (;; pushed = true) {
     const data::Batch& batch = next_batch();
@@ -141,7 +142,8 @@ void Asynchronous::write_parameters(const std::vector<Bytes>& shards) {
   programs_.storage.parameters_changed();
 }
 
-// All parts that were taken have been applied when rank 0 comes to the collective.
+// Ends a run(): rank 0 takes part in the collective only after all work items that were taken have
+// been applied.
 int Asynchronous::synchronise() {
   {
     const auto watched = deadline(config_, collectives_.watchdog());

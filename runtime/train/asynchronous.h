@@ -1,4 +1,4 @@
-// Stale-synchronous SGD: ranks that do not wait for each other.
+// Stale-synchronous SGD: ranks that do not wait for each other in every step.
 #ifndef RUNTIME_TRAIN_ASYNCHRONOUS_H_
 #define RUNTIME_TRAIN_ASYNCHRONOUS_H_
 
@@ -15,19 +15,19 @@ namespace runtime::train {
 
 class StepPrograms;
 
-// Whether ranks do not wait for each other in every step; else steps are those of Trainer::step().
+// Whether training is stale-synchronous; if not, steps are those of Trainer::step().
 bool is_asynchronous(const config::Config& config, int world_size);
 
-// A part of a step that this rank has computed.
+// A work item that this rank has computed: one slice of a step's global batch.
 struct Part {
   int64_t step = 0;   // from 0
   int64_t epoch = 0;  // from 0
   double learning_rate = 0;
-  double loss = 0;  // this part's share of the step's
+  double loss = 0;  // what this work item adds to the loss of its step
 };
 
-// One rank's side, see README.md. One thread, that of the trainer, which outlives it. Destroyed
-// without close() it ends the communicator, as after an error.
+// One rank's side of it, see README.md. Used by one thread, that of the trainer, which must outlive
+// this object. If it is destroyed without close(), the communicator is aborted, as after an error.
 class Asynchronous {
  public:
   Asynchronous(const config::Config& config, std::shared_ptr<const data::Dataset> dataset,
@@ -36,14 +36,14 @@ class Asynchronous {
 
   int64_t batches_per_epoch() const { return loader_->batches_per_epoch(); }
 
-  // Takes parts of the steps before `end` until there is none; `done` is called after each that
-  // this rank has computed and returns the signal that ends the run, or 0. Then, on all ranks, the
-  // parameters are the same, and trainer.steps_done() counts the whole steps that were done.
-  // Returns the signal that has ended it.
+  // Computes work items of the steps before `end` until none is left. Calls `done` after each; it
+  // returns the signal that ends the run, or 0. On return all ranks have the same parameters, and
+  // trainer.steps_done() counts the whole steps that were done. Returns the signal that has ended
+  // the run, or 0.
   int run(int64_t end, const std::function<int(const Part&)>& done);
-  // What all ranks have done since the last call; on rank 0, nothing on others.
+  // On rank 0 the work of all ranks since the last call; empty on other ranks.
   PartProgress take_progress() { return exchange_->take_progress(); }
-  // When nothing is left to run. Waits for the other ranks.
+  // To call when nothing is left to run. Waits for the other ranks.
   void close();
 
  private:
@@ -61,7 +61,7 @@ class Asynchronous {
   exec::Collectives& collectives_;
   std::unique_ptr<ShardUpdate> shard_;
   std::unique_ptr<PartExchange> exchange_;
-  std::unique_ptr<data::Loader> loader_;  // its thread asks the exchange for parts
+  std::unique_ptr<data::Loader> loader_;  // its thread requests work items from exchange_
 };
 
 }  // namespace runtime::train

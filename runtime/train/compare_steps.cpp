@@ -16,8 +16,9 @@ namespace runtime::train {
 namespace {
 
 constexpr size_t kSamples = 3;
-// A gradient that is a sum of numbers which cancel (of a bias before a normalisation: zero, but for
-// rounding) is compared with this part of the whole gradient.
+// The least norm that a parameter's gradient is compared with, as a fraction of the norm of the
+// whole gradient. A gradient whose terms cancel (that of a bias before a normalisation is zero but
+// for rounding) would else differ by a large ratio.
 constexpr double kGradientFloor = 1e-3;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -25,7 +26,8 @@ double norm(const std::vector<double>& numbers) {
   return std::sqrt(std::inner_product(numbers.begin(), numbers.end(), numbers.begin(), 0.0));
 }
 
-// Overflow to the same infinity is no difference, nor is NaN on both sides (16-bit gradients).
+// The distance of two numbers. Equal infinities and NaN on both sides (16-bit gradients) do not
+// differ.
 double distance(double actual, double expected) {
   if (actual == expected || (std::isnan(actual) && std::isnan(expected))) return 0;
   const double d = std::abs(actual - expected);
@@ -56,7 +58,7 @@ std::vector<Difference::Sample> largest(const std::vector<double>& actual,
   return samples;
 }
 
-// `floor`: the least that the norm of the difference is divided by.
+// `floor`: the norm of the difference is divided by at least this.
 Difference difference(const TracedValue& value, const data::HostTensor& expected, double floor) {
   Difference d{value.layer, value.operation, value.name, value.tensor.dims, kInfinity, {}};
   if (value.tensor.dims != expected.dims) return d;
@@ -64,7 +66,7 @@ Difference difference(const TracedValue& value, const data::HostTensor& expected
   double sum = 0;
   for (size_t i = 0; i < a.size(); ++i) sum += distance(a[i], b[i]) * distance(a[i], b[i]);
   const double scale = std::max(norm(b), floor);
-  // Against zeros, or numbers of which some are infinite, only equality is no difference.
+  // If the expected values are all zero or some are infinite, any difference counts as infinite.
   d.relative = sum == 0                            ? 0
                : scale > 0 && std::isfinite(scale) ? std::sqrt(sum) / scale
                                                    : kInfinity;
@@ -89,7 +91,7 @@ std::string prefix(int64_t step) {
 
 data::HostTensor scalar(double value) { return {RT_FLOAT64, {1}, encode({value}, RT_FLOAT64)}; }
 
-// The whole gradient, of the values that are gradients of parameters on the side that computes.
+// The norm of the whole gradient: of all values that are gradients of parameters.
 double gradient_norm(const RecordedStep& expected) {
   double sum = 0;
   for (const auto& [name, tensor] : expected.values) {

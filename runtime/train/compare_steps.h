@@ -1,4 +1,4 @@
-// Whether two devices compute the same step: what one has recorded against what the other computes.
+// Checks whether two devices compute the same step: compares a recorded step with a computed one.
 #ifndef RUNTIME_TRAIN_COMPARE_STEPS_H_
 #define RUNTIME_TRAIN_COMPARE_STEPS_H_
 
@@ -10,13 +10,15 @@
 
 namespace runtime::train {
 
+// One step as a device has computed it.
 struct RecordedStep {
-  Tensors state;   // before it
+  Tensors state;   // before the step
   Tensors values;  // by the names of a StepTrace
   double loss = 0;
-  double batch = 0;  // sum of the numbers in it, by which another batch is recognised
+  double batch = 0;  // sum of the numbers in the batch, to recognise another batch
 };
 
+// How much one value differs.
 struct Difference {
   std::string layer, operation, tensor;
   std::vector<int64_t> dims;
@@ -25,39 +27,44 @@ struct Difference {
     std::vector<int64_t> index;
     double actual = 0, expected = 0;
   };
-  std::vector<Sample> samples;  // of the elements that differ most
+  std::vector<Sample> samples;  // the elements that differ most
 };
 
+// The result of comparing one step.
 struct StepComparison {
   int64_t step = 0;  // from 0
   double loss = 0, expected_loss = 0;
-  size_t compared = 0, left_out = 0;  // values; left out: those that only one side has
+  size_t compared = 0, left_out = 0;  // numbers of values; left_out: on one side only
   Difference worst;
-  std::optional<Difference> first;  // beyond the tolerance, in the order of execution
+  std::optional<Difference> first;  // the first beyond the tolerance, in execution order
 };
 
+// Input of compare_step().
 struct CompareOptions {
   double tolerance = 1e-4;
-  // Every operation gets what was recorded, so that differences neither grow from layer to layer
-  // nor decide on which side of zero a number lies.
+  // Replaces every value by the recorded one after it was compared, so that differences neither
+  // grow from layer to layer nor decide on which side of zero a number lies.
   bool isolate = false;
-  std::string source;  // of the record, for messages
+  std::string source;  // where the record is from, for messages
 };
 
+// Runs a step and records it. `step` counts from 0.
 RecordedStep record_step(StepTrace& trace, const data::Batch& batch, double learning_rate,
                          int64_t step);
 
-// The same step from the recorded state, and with the recorded gradients of the parameters in its
-// update, so that each part of it is compared for itself. Throws DataError if the record is of
-// another model or batch.
+// Runs the same step from the recorded state and compares each value. The update gets the recorded
+// gradients of the parameters, so that forward, backward and update are each compared by
+// themselves. Throws DataError if the record is of another model or batch.
 StepComparison compare_step(StepTrace& trace, const RecordedStep& expected,
                             const data::Batch& batch, double learning_rate, int64_t step,
                             const CompareOptions& options);
 
-// Steps in one file: "step/000/state/NAME", "step/000/value/NAME" and their numbers.
+// Stores a step in a file: "step/000/state/NAME", "step/000/value/NAME" and its numbers.
 void add_step(data::TensorFile& file, int64_t step, RecordedStep recorded);
-// Throws DataError if it has no such step; `path` is for the message.
+// Removes a step from the file's tensors and returns it. Throws DataError, which names `path`, if
+// the file lacks it.
 RecordedStep take_step(data::TensorFile& file, int64_t step, const std::string& path);
+// The number of steps in the file.
 int64_t count_steps(const data::TensorFile& file);
 
 }  // namespace runtime::train

@@ -1,4 +1,4 @@
-// How busy the device of a run is, for those who report.
+// How busy the device of a run is, for reporters.
 #ifndef RUNTIME_TRAIN_DEVICE_METER_H_
 #define RUNTIME_TRAIN_DEVICE_METER_H_
 
@@ -10,13 +10,13 @@
 
 namespace runtime::train {
 
-// Asks the device once a second at most: management libraries may take a millisecond.
+// Asks the device at most once a second, because management libraries may take a millisecond.
 class DeviceMeter {
  public:
   explicit DeviceMeter(std::shared_ptr<plugins::host::Device> device)
       : device_(std::move(device)) {}
-  // What was known when the device was last asked. Of a device with the host's memory nothing is,
-  // unless it says so.
+  // The answer of the last time. On a device with host memory it is empty unless the plugin
+  // measures something.
   const DeviceLoad& read();
 
  private:

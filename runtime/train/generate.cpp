@@ -48,7 +48,7 @@ Generator::Generator(Trainer& trainer, const data::SampleSpec& spec, const Sampl
 int32_t Generator::next() {
   const size_t context = batch_.features.size();
   if (ids_.size() > context) ids_.erase(ids_.begin(), ids_.end() - static_cast<int64_t>(context));
-  // Behind the last token the window is empty: a position sees none of those after it.
+  // Positions behind the last token are not set: the model is causal, so no position reads them.
   std::copy(ids_.begin(), ids_.end(), batch_.features.begin());
   const std::vector<double> logits = trainer_.outputs(batch_);
   const std::span<const double> last =

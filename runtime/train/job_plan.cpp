@@ -15,7 +15,7 @@ namespace runtime::train {
 
 namespace {
 
-// "wte to h.2" of each stage, in their order.
+// "wte to h.2" for each stage, in stage order.
 std::string layers_of(const StepProgram& p) {
   std::map<int, std::pair<std::string, std::string>> ends;  // by stage
   for (const graph::Node& node : p.program->graph().nodes) {
@@ -23,7 +23,7 @@ std::string layers_of(const StepProgram& p) {
     const bool staged = p.step.pipeline && node.origin != graph::kNone;
     const int stage = staged ? p.step.pipeline->stages.of(node) : 0;
     const auto it = ends.try_emplace(stage, node.layer, node.layer).first;
-    // Later micro-batches begin again.
+    // The nodes of later micro-batches begin with the first layer again.
     if (it->second.first != node.layer && !node.layer.empty()) it->second.second = node.layer;
   }
   std::string text;
@@ -56,7 +56,7 @@ class RolePlanner {
     return role;
   }
 
-  // Whether the device has room for it now.
+  // Whether the device has room for these programs now.
   bool has_room() {
     return memory_of(programs_).total() <= planner_.device->memory_info().free_bytes;
   }
@@ -66,7 +66,7 @@ class RolePlanner {
     programs_.arena.materialise();
     for (const StepKey& key : keys_) {
       StepProgram& p = programs_.get(key);
-      // A factor of 0 would leave out the update.
+      // With a factor of 0 an optimizer would skip the update.
       if (void* const one = p.address(p.step.one))
         programs_.write(one, encode({1.0}, programs_.dtype));
       const data::Batch zeros =
@@ -80,7 +80,7 @@ class RolePlanner {
     std::vector<graph::Graph> list;
     for (const StepKey& key : keys_) {
       graph::Graph graph = programs_.get(key).program->graph();
-      graph::Node input;  // as the first node
+      graph::Node input;  // the upload, as the first node
       input.op = "input";
       input.estimated_ns = input_seconds_[key] * 1e9;
       graph.nodes.insert(graph.nodes.begin(), std::move(input));
@@ -101,7 +101,7 @@ class RolePlanner {
   const Planner& planner_;
   StepPrograms programs_;
   std::vector<StepKey> keys_;
-  std::map<StepKey, double> input_seconds_;  // where they were measured
+  std::map<StepKey, double> input_seconds_;  // seconds of the upload, by step form, if measured
 };
 
 void add_notes(const std::vector<std::string>& more, std::vector<std::string>& notes) {
@@ -110,7 +110,7 @@ void add_notes(const std::vector<std::string>& more, std::vector<std::string>& n
   }
 }
 
-// The same with the degrees of a mesh, checked as a file is.
+// The configuration with the degrees of a mesh, checked as a file is.
 config::Config with_mesh(config::Config config, const parallel::Mesh& mesh) {
   config.parallelism.search = false;
   config.parallelism.data = mesh.data;
@@ -119,7 +119,7 @@ config::Config with_mesh(config::Config config, const parallel::Mesh& mesh) {
   return resolve_ranks(config::load_text(config::to_toml(config), config.name), mesh.size());
 }
 
-// The first statement of a message, without where a generated text has it.
+// The first statement of a message, without the place in the generated text.
 std::string short_form(const std::string& message) {
   std::string text = message.substr(0, message.find_first_of(";\n"));
   if (const size_t place = text.find(".toml:"); place != std::string::npos) {
@@ -165,7 +165,7 @@ RankMemory memory_of(StepPrograms& programs) {
   m.largest_workspace = report.largest_workspace;
   m.arena = programs.arena.bytes() +
             exec::Upload::device_bytes(*programs.device, programs.most_input_bytes);
-  // What other forms of a step have besides counts as state.
+  // Buffers that only other step forms have count as state.
   m.state = programs.storage.total_bytes() - m.parameters - m.packed - m.gradients;
   return m;
 }
@@ -196,7 +196,7 @@ void Planner::predict_alone(const config::Config& config, JobPlan& of) const {
   config::Config alone = config;
   alone.parallelism = {};
   const JobPlan one = plan(alone, 1);
-  // Estimates and measurements are not compared.
+  // An estimate and a measurement cannot be compared.
   if (one.measured == of.measured) of.prediction.times.compute_alone = one.prediction.times.compute;
 }
 

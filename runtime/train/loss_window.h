@@ -1,4 +1,4 @@
-// Losses on their way from the device: steps go on while they travel.
+// Losses that are being copied from the device while further steps are queued.
 #ifndef RUNTIME_TRAIN_LOSS_WINDOW_H_
 #define RUNTIME_TRAIN_LOSS_WINDOW_H_
 
@@ -11,7 +11,7 @@
 
 namespace runtime::train {
 
-// A ring of scalars in pinned host memory, each with an event. One thread.
+// A ring of scalars in pinned host memory, each with an event. One thread at a time.
 class LossWindow {
  public:
   static constexpr int64_t kSize = 4;
@@ -19,9 +19,10 @@ class LossWindow {
   LossWindow(std::shared_ptr<plugins::host::Device> device, rt_dtype dtype);
 
   bool full() const { return pushed_ - popped_ == kSize; }
-  // Queues the copy of the scalar at `address`. Not while full.
+  // Queues the copy of the scalar at `address` in device memory. Not while full().
   void push(plugins::host::Stream& stream, const void* address);
-  // The oldest scalar, if it has arrived (or `wait`); nullopt if there is none.
+  // The oldest scalar, once it has arrived; with `wait` blocks until then. nullopt if there is
+  // none.
   std::optional<double> pop(bool wait);
 
  private:

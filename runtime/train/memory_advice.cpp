@@ -9,9 +9,10 @@ namespace runtime::train {
 
 namespace {
 
-// Of what is free: allocators round up, and the driver takes some for itself.
+// The fraction of the free memory that can be used: allocators round up, and the driver takes some.
 constexpr double kUsable = 0.98;
-// Bisections after the first size that fits: the answer is within an eighth of the largest.
+// The number of bisections after the first size that fits; the answer is within an eighth of the
+// largest.
 constexpr int kBisections = 3;
 
 std::string mib(uint64_t bytes) {
@@ -32,7 +33,7 @@ class Search {
  public:
   Search(const Planner& planner, const config::Config& config, int world_size)
       : planner_(planner), config_(config), world_size_(world_size) {
-    planner_.options.tune = exec::Tune::kOff;  // nothing is run
+    planner_.options.tune = exec::Tune::kOff;  // no program is run
     const uint64_t free = planner_.device->memory_info().free_bytes;
     room_ = static_cast<uint64_t>(kUsable * static_cast<double>(free)) /
             (planner_.share_device ? world_size : 1);
@@ -41,7 +42,7 @@ class Search {
   RankMemory whole() const { return largest(planner_.plan(config_, world_size_)); }
   uint64_t room() const { return room_; }
 
-  // The largest micro-batch below `rows` that fits, and what it takes; 0: none.
+  // The largest micro-batch of at most `rows` rows that fits, and the bytes that it takes; 0: none.
   int64_t micro_batch(int64_t rows, uint64_t& bytes) const {
     int64_t fits = rows, too_large = rows;
     while (fits > 0 && !try_micro_batch(fits, bytes)) {

@@ -1,4 +1,4 @@
-// What to do about a step that a device has no room for.
+// Advice for a step that does not fit into the memory of its device.
 #ifndef RUNTIME_TRAIN_MEMORY_ADVICE_H_
 #define RUNTIME_TRAIN_MEMORY_ADVICE_H_
 
@@ -8,10 +8,10 @@
 
 namespace runtime::train {
 
-// Text for an error, after the device's own words: what a rank of the job takes, by use; what is
-// free on the planner's device now; and the largest micro-batch that fits, or that none does.
-// Plans steps, which takes a while, and allocates none of them. `config` is resolved for
-// `world_size` ranks.
+// Text that follows the device's own error: what a rank takes, by use; what is free on the
+// planner's device now; and the largest micro-batch that fits, or that none does. Plans several
+// steps, which takes a while, but allocates none of them. `config` is resolved for `world_size`
+// ranks.
 std::string memory_advice(const Planner& planner, const config::Config& config, int world_size);
 
 }  // namespace runtime::train

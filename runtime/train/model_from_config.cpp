@@ -146,7 +146,7 @@ std::vector<Layer> to_layers(const std::vector<config::Layer>& layers) {
   return list;
 }
 
-// Calls f for every layer of the type `Type`, those inside of others too.
+// Calls f for every layer of type `Type`, also for those inside of other layers.
 template <class Type, class F>
 void for_each(std::vector<Layer>& layers, const F& f) {
   for (Layer& layer : layers) {

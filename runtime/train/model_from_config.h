@@ -1,4 +1,4 @@
-// [model] of the configuration -> the layers of runtime/model.
+// Converts [model] of the configuration to the layers of runtime/model.
 #ifndef RUNTIME_TRAIN_MODEL_FROM_CONFIG_H_
 #define RUNTIME_TRAIN_MODEL_FROM_CONFIG_H_
 
@@ -7,8 +7,8 @@
 
 namespace runtime::train {
 
-// Throws ConfigurationError with the layer's place in the file for a type that runtime/model does
-// not have.
+// Throws ConfigurationError, which names the layer's place in the file, for a layer type that
+// runtime/model does not have.
 model::Model model_from_config(const config::Model& config);
 
 }  // namespace runtime::train

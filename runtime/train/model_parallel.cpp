@@ -12,7 +12,7 @@ using parallel::ScheduleKind;
 
 namespace {
 
-// Keeps the bubble of 1F1B below a fifth: (p-1) / (4p+p-1).
+// Keeps the bubble of 1F1B with p stages below a fifth: (p-1) / (4p+p-1).
 constexpr int kMicroBatchesOfStage = 4;
 constexpr int kInterleavedChunks = 2;
 
@@ -20,7 +20,7 @@ parallel::Stages assign_stages(StepGraph& step, parallel::StageOptions options, 
   if (!beyond) return parallel::assign_stages(step.graph, options);
   try {
     return parallel::assign_stages(step.graph, options);
-  } catch (const ConfigurationError&) {  // thrown again if memory is not the reason
+  } catch (const ConfigurationError&) {  // thrown again below if memory is not the reason
     options.memory_limit = 0;
     return parallel::assign_stages(step.graph, options);
   }

@@ -14,7 +14,7 @@ using plugins::host::DeviceInfo;
 using plugins::host::PluginDescription;
 using plugins::host::Registry;
 
-// Fastest first; plugins that are not named here come last, in the order in which they were found.
+// Fastest first. Plugins that are not named here come last, in the order in which they were found.
 constexpr const char* kPreference[] = {"cuda", "rocm", "cpu", "reference"};
 
 std::vector<const PluginDescription*> by_preference(const Registry& registry) {
@@ -32,7 +32,7 @@ std::vector<const PluginDescription*> by_preference(const Registry& registry) {
 
 constexpr int kOwnIndex = -1;
 
-// With kOwnIndex the rank's own: of the usable devices in turn.
+// The index of a device; for kOwnIndex the ranks of a machine take the usable devices in turn.
 int resolve_index(const std::vector<DeviceInfo>& devices, int index, int local_rank) {
   if (index != kOwnIndex) return index;
   std::vector<int> usable;
@@ -82,7 +82,7 @@ void check_options(const PluginDescription& plugin,
   }
 }
 
-// The item of a list that belongs to a rank on this machine.
+// The item of a list for a rank on this machine.
 template <class Item>
 const Item& item_of_rank(const std::vector<Item>& items, int local_rank, const char* key) {
   if (local_rank < static_cast<int>(items.size())) return items[local_rank];
@@ -91,7 +91,7 @@ const Item& item_of_rank(const std::vector<Item>& items, int local_rank, const c
                            " on this machine; give one for each rank, or start fewer ranks");
 }
 
-// Backend and index.
+// The backend and the index of a rank's device.
 std::pair<std::string, int> device_of_rank(const config::Config& config, int local_rank) {
   const config::Device& device = config.device;
   if (config.launch.devices.empty()) {
@@ -112,12 +112,12 @@ std::pair<std::string, int> device_of_rank(const config::Config& config, int loc
   return {text.substr(0, colon), std::stoi(digits)};
 }
 
-// Where a path of [dataset] leads. One beside the configuration file is absolute already; a
-// relative one is looked for in the working folder, then in the folders of the search path.
+// Resolves a path of [dataset]. Paths beside the configuration file are absolute already; a
+// relative one is searched in the working folder, then in the folders of the search path.
 std::string find_data(const std::string& key, const std::string& path,
                       const std::vector<std::string>& search_path) {
   namespace fs = std::filesystem;
-  std::error_code ignored;  // a folder that cannot be read is one without the file
+  std::error_code ignored;  // a folder that cannot be read counts as one without the file
   if (path.empty() || fs::path(path).is_absolute() || fs::exists(path, ignored)) return path;
   std::string tried = "the folder of the configuration file, " + fs::current_path(ignored).string();
   for (const std::string& folder : search_path) {
@@ -192,7 +192,7 @@ data::DatasetOptions data_options(const config::Config& config, const char* sear
   o.validation_split = d.validation_split;
   o.samples = d.samples;
   o.classes = d.classes;
-  // Written as [channels, height, width]; samples are [height, width, channels].
+  // model.input is [channels, height, width]; samples are [height, width, channels].
   o.shape = config.model.input;
   if (o.shape.size() == 3) o.shape = {o.shape[1], o.shape[2], o.shape[0]};
   o.resize = d.resize;
@@ -240,7 +240,7 @@ data::LoaderOptions validation_loader_options(const config::Config& config, int 
   o.part = nullptr;
   o.augmentation = {};
   o.shuffle = false;
-  o.last_batch = data::LastBatch::kKeep;  // each sample counts once
+  o.last_batch = data::LastBatch::kKeep;  // so that each sample counts once
   o.first_batch = rank;
   o.batch_stride = world_size;
   return o;

@@ -12,10 +12,10 @@ namespace {
 
 enum Kind : int64_t {
   kRequest,   // to rank 0; number: the limit
-  kTicket,    // from rank 0; number: the part, or -1
-  kGradient,  // to an owner; value: learning rate; payload
-  kShard,     // from an owner; payload
-  kDone,      // to rank 0; number: the part, count: samples, value: loss
+  kTicket,    // from rank 0; number: the work item, or -1
+  kGradient,  // to an owner; value: learning rate; payload: its range of the gradient
+  kShard,     // from an owner; payload: its parameters
+  kDone,      // to rank 0; number: the work item, count: samples, value: loss
   kStop,      // to rank 0; number: the signal
 };
 
@@ -34,7 +34,7 @@ PartExchange::PartExchange(std::shared_ptr<plugins::host::Communicator> communic
 template <class Predicate>
 void PartExchange::wait(std::unique_lock<std::mutex>& lock, Predicate predicate) {
   while (!changed_.wait_for(lock, exec::Watchdog::kSlice, predicate)) {
-    lock.unlock();  // the messenger's thread may need it to end
+    lock.unlock();  // the messenger's thread may need the lock to end
     messenger_.check();
     watchdog_.check();
     lock.lock();
@@ -105,7 +105,7 @@ void PartExchange::release() {
 }
 
 void PartExchange::receive(int from, exec::Message message) {
-  // Without the lock: the worker goes on meanwhile.
+  // Without the lock, so that the worker goes on while the gradient is applied.
   if (message.kind == kGradient) return receive_gradient(from, message);
   const std::lock_guard lock(mutex_);
   switch (message.kind) {
@@ -160,7 +160,7 @@ void PartExchange::receive_done(const exec::Message& message) {
   changed_.notify_all();
 }
 
-// Answers the requests that can be answered now.
+// Answers requests for work items, in order, until one has to wait.
 void PartExchange::grant() {
   for (; !requests_.empty(); requests_.pop_front()) {
     const Request& request = requests_.front();

@@ -1,4 +1,5 @@
-// Who computes which part of which step, and how gradients find the owners of the parameters.
+// Hands out the work items of asynchronous training and sends gradients to the owners of
+// parameters.
 #ifndef RUNTIME_TRAIN_PART_EXCHANGE_H_
 #define RUNTIME_TRAIN_PART_EXCHANGE_H_
 
@@ -18,60 +19,66 @@ namespace runtime::train {
 
 using Bytes = std::vector<std::byte>;
 
-// What a rank has computed of a step.
+// The gradient of one work item, as a rank has computed it.
 struct PartGradient {
-  int64_t part = 0;  // see parallel::PartCounter
+  int64_t part = 0;  // number of the work item, see parallel::PartCounter
   double learning_rate = 0;
-  double loss = 0;  // its share of the step's
+  double loss = 0;  // what the work item adds to the loss of its step
   int64_t samples = 0;
-  std::vector<Bytes> shards;  // of the gradient, by owner
+  std::vector<Bytes> shards;  // of the gradient: the range of each owner
 };
 
-// What all ranks have done together.
+// The work of all ranks together.
 struct PartProgress {
   int64_t parts = 0, samples = 0;
-  double loss = 0;  // sum over the parts
+  double loss = 0;  // sum over the work items
 };
 
-// One of the ranks of a job, each of which computes parts and owns a shard of the parameters. Rank
-// 0 hands out the parts and hears of each that has been applied by all owners. Requests and
-// gradients of other ranks are answered in the messenger's thread while this rank computes.
-// Functions of the worker: one thread, but for next_part(). Waiting ends with the error of the
-// watchdog, or of what the messenger's thread could not do.
+// One of the ranks of a job, each of which computes work items and owns a range of the flat
+// parameters. Rank 0 hands out the items and is told of each that all owners have applied. Requests
+// and gradients of other ranks are answered in the messenger's thread while this rank computes. The
+// functions are called by one thread, the worker, except for next_part(). While they wait, they
+// throw the error of the watchdog or of the messenger's thread, if there is one. Equivalent to:
+// worker and server of a parameter server.
 class PartExchange {
  public:
   struct Options {
     int rank = 0, world_size = 1;
     int64_t max_staleness = 1;
+    // Bytes of a rank's owned range.
     uint64_t shard_bytes = 0;
-    // Applies a gradient to this rank's shard and returns the new shard; in the messenger's thread.
+    // Applies a gradient to this rank's owned range and returns its new parameters. Called in the
+    // messenger's thread.
     std::function<Bytes(const Bytes& gradient, double learning_rate)> apply;
   };
 
   PartExchange(std::shared_ptr<plugins::host::Communicator> communicator, exec::Watchdog& watchdog,
                Options options);
 
-  // Parts below `limit` may be taken from now on. Every rank gives the same limits.
+  // Allows work items below `limit` to be taken. Every rank passes the same limits.
   void open(int64_t limit);
-  // Waits for the next part; nullopt when there is none left below the limit (once for each limit),
-  // after stop() and after release(). Any one thread.
+  // Waits for the next work item. Returns nullopt when none is left below the limit (once for each
+  // limit), after stop() and after release(). Called by any one thread.
   std::optional<int64_t> next_part();
+  // Sends each owner its range of the gradient. Does not wait.
   void push(PartGradient gradient);
-  // Waits until what was pushed has been applied everywhere; the shards as they are then.
+  // Waits until all owners have applied the pushed gradient; returns their ranges as of then, by
+  // owner.
   std::vector<Bytes> pull();
-  // All ranks get no part any more.
+  // Ends the run on all ranks: no rank gets another work item.
   void stop(int signal);
-  // On rank 0: waits until every part that was taken has been applied.
+  // On rank 0: waits until every work item that was taken has been applied.
   void drain();
 
-  // Of rank 0; nothing on others.
+  // Of rank 0; empty or 0 on other ranks.
   PartProgress take_progress();
+  // The number of work items taken so far, and the signal of stop() or 0.
   int64_t taken();
   int signal();
 
-  // next_part() returns.
+  // Makes next_part() return, in whatever thread it waits.
   void release();
-  // When all ranks have met after the last pull(): see exec::Messenger.
+  // To call when all ranks have met after the last pull(); see exec::Messenger.
   void close() { messenger_.close(); }
 
  private:
@@ -87,14 +94,15 @@ class PartExchange {
   exec::Watchdog& watchdog_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  // The worker's.
-  int64_t limit_ = 0, ended_ = 0;  // of the parts that may be taken; that was reached
+  // Used by the worker's functions. Work items may be taken below limit_; ended_ is the limit that
+  // has been reached.
+  int64_t limit_ = 0, ended_ = 0;
   bool released_ = false;
-  std::optional<int64_t> ticket_;  // what rank 0 has answered; -1: none is left
-  exec::Message done_;             // for rank 0, when the shards are back
+  std::optional<int64_t> ticket_;  // rank 0's answer; -1: no work item is left
+  exec::Message done_;             // to be sent to rank 0 when all ranges are back
   std::vector<Bytes> shards_;
-  int missing_ = 0;  // shards
-  // Rank 0's.
+  int missing_ = 0;  // ranges that are not back yet
+  // Used on rank 0.
   parallel::PartCounter counter_;
   struct Request {
     int rank;
@@ -103,7 +111,7 @@ class PartExchange {
   std::deque<Request> requests_;
   PartProgress progress_;
   int signal_ = 0;
-  exec::Messenger messenger_;  // the last: its thread uses the others
+  exec::Messenger messenger_;  // last member: its thread uses the others
 };
 
 }  // namespace runtime::train

@@ -10,7 +10,7 @@ namespace {
 
 using std::to_string;
 
-// With model parallelism; `key` is what does not go with it.
+// Throws unless `good`: `key` is an option that cannot be combined with model parallelism.
 void require_data_only(bool good, const std::string& key, const std::string& why) {
   if (good) return;
   throw ConfigurationError(key +

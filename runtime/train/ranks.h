@@ -1,4 +1,4 @@
-// What a configuration becomes on so many ranks.
+// What a configuration means for a given number of ranks.
 #ifndef RUNTIME_TRAIN_RANKS_H_
 #define RUNTIME_TRAIN_RANKS_H_
 
@@ -7,12 +7,12 @@
 
 namespace runtime::train {
 
-// parallelism.data x tensor x pipeline. Throws ConfigurationError naming degrees that would fit if
-// so many ranks are no such mesh.
+// The mesh parallelism.data x tensor x pipeline. Throws ConfigurationError, which names degrees
+// that fit, if `world_size` ranks do not form such a mesh.
 parallel::Mesh mesh_of(const config::Parallelism& parallelism, int world_size);
 
-// What depends on the number of ranks: training.global_batch_size. Throws ConfigurationError where
-// the configuration does not fit so many.
+// Sets what depends on the number of ranks: training.global_batch_size. Throws ConfigurationError
+// if the configuration does not fit that number.
 config::Config resolve_ranks(config::Config config, int world_size);
 
 }  // namespace runtime::train

@@ -34,7 +34,7 @@ std::string duration_text(double seconds) {
   return text;
 }
 
-// "  device 87%, 212 W", with what is known.
+// "  device 87%, 212 W", with those numbers that are known.
 std::string load_text(const DeviceLoad& load) {
   std::string text;
   if (load.utilisation) text = std::to_string(*load.utilisation) + "%";
@@ -43,19 +43,19 @@ std::string load_text(const DeviceLoad& load) {
   return text.empty() ? "" : "  device " + text;
 }
 
-// Remembers that an output which is written to during training takes no more.
+// Remembers that an output could not be written during training, and warns once.
 class WriteFailure {
  public:
   WriteFailure(std::string name, std::ostream& warnings)
       : name_(std::move(name)), warnings_(warnings) {}
 
-  // `reason` may be "".
+  // `reason` may be empty.
   void add(const std::string& reason) {
     if (!text_.empty()) return;
     text_ = name_ + " could not be written" + (reason.empty() ? "" : ": " + reason);
     warnings_ << "warning: " << text_ << "; training goes on without it" << std::endl;
   }
-  // After each write: what follows may have room again.
+  // To call after each write. Clears the error, because later writes may succeed.
   void look(std::ostream& out) {
     if (out.good()) return;
     add("");
@@ -111,7 +111,7 @@ class ProgressBar : public Reporter {
     drawn_ = true;
   }
 
-  // Only the ends of epochs stay on the screen.
+  // Lines during an epoch are not kept on the screen.
   void line(const Metrics& m) override {
     if (!m.validation_loss) return;
     clear();
@@ -174,7 +174,7 @@ class MetricsFile : public Reporter {
 
   void note(const std::string&) override {}
   void step(const Metrics&, int64_t, int64_t) override {}
-  // A line that was cut is ended first, so that readers lose no more than that one.
+  // If the previous line was cut off, ends it first, so that readers lose only that line.
   void line(const Metrics& metrics) override {
     const std::string text = (cut_ ? "\n" : "") + to_json(metrics) + "\n";
     size_t done = 0;
@@ -217,7 +217,7 @@ class Tee : public Reporter {
   void line(const Metrics& m) override {
     for (auto& r : reporters_) r->line(m);
   }
-  // All of them, though one fails; all that is said is what the first one says.
+  // Finishes all reporters, though one fails; throws the error of the first that failed.
   void finish() override {
     std::exception_ptr first;
     for (auto& r : reporters_) {

@@ -17,8 +17,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Ranks that get a signal in different steps stop after the same one. They look for it together,
-// every quarter of a second, so that it costs next to nothing.
+// Makes ranks that get a signal in different steps stop after the same step. The ranks look for
+// signals together, every quarter of a second, so that it costs next to nothing.
 class StopAgreement {
  public:
   explicit StopAgreement(Trainer& trainer) : trainer_(trainer) {}
@@ -45,7 +45,7 @@ class StopAgreement {
   Clock::time_point mark_ = Clock::now();
 };
 
-// What a step costs once caches, plans and clock rates have settled.
+// Measures the cost of a step, once caches, plans and clock rates have settled.
 class CostMeter {
  public:
   void begin(Trainer& trainer, int64_t total) {
@@ -110,7 +110,7 @@ class Run {
   }
 
  private:
-  // Before its last step.
+  // Whether the run has ended before its last step.
   bool ended() const { return result_.signal != 0 || !result_.numeric_error.empty(); }
 
   void steps_until(int64_t end) {
@@ -139,7 +139,7 @@ class Run {
     if (metrics_.step % config_.metrics.log_every_steps == 0) log();
   }
 
-  // Every rank on its own, together at the end.
+  // Asynchronous training: every rank goes on by itself, and all meet at the end.
   void parts_until(int64_t end) {
     result_.signal = asynchronous_->run(end, [this](const Part& part) { return part_done(part); });
     take_progress();
@@ -156,7 +156,8 @@ class Run {
     return options_.stop ? options_.stop() : 0;
   }
 
-  // What the ranks have done counts in parts of steps.
+  // Takes over what all ranks have done; `parts` are work items, as many in a step as there are
+  // ranks.
   void take_progress() {
     const PartProgress p = asynchronous_->take_progress();
     if (p.parts == 0) return;
@@ -189,7 +190,7 @@ class Run {
     warned_ = true;
   }
 
-  // Loss and speed since the last line.
+  // The metrics since the last line.
   Metrics current() {
     Metrics m = metrics_;
     m.device = device_.read();
@@ -201,7 +202,8 @@ class Run {
   }
 
   void log() {
-    if (interval_steps_ == 0) take_results(true);  // the device is behind: else no loss to tell
+    // If the device is behind, waits for a loss to report.
+    if (interval_steps_ == 0) take_results(true);
     metrics_ = current();
     take_loss_scaling();
     reporter_.line(metrics_);
@@ -221,7 +223,7 @@ class Run {
     mark_ = Clock::now();
   }
 
-  // Returns the steps of an epoch.
+  // Opens the loader and returns the number of steps in an epoch.
   int64_t open_training_data(const std::shared_ptr<const data::Dataset>& train) {
     if (is_asynchronous(config_, trainer_.split().world_size)) {
       asynchronous_.emplace(config_, train, trainer_);
@@ -247,7 +249,7 @@ class Run {
     if (!std::isfinite(e.loss)) validation_not_finite(e.loss);
   }
 
-  // The same number on every rank, so all of them end after the same step.
+  // The loss is the same on every rank, so all of them end after the same step.
   void validation_not_finite(double loss) {
     const std::string text =
         "the validation loss after step " + std::to_string(trainer_.steps_done()) + " is " +
@@ -266,7 +268,7 @@ class Run {
   const RunOptions& options_;
   StopAgreement stop_;
   DeviceMeter device_;
-  std::optional<data::Loader> loader_;  // one of the two
+  std::optional<data::Loader> loader_;  // either this one or asynchronous_
   std::optional<Asynchronous> asynchronous_;
   std::optional<data::Loader> validation_;
   int64_t steps_per_epoch_, total_;
@@ -276,7 +278,7 @@ class Run {
   Clock::time_point mark_;
   double interval_loss_ = 0;
   int64_t interval_steps_ = 0, interval_samples_ = 0, parts_ = 0;
-  int64_t validated_ = 0;  // after how many steps, the last time
+  int64_t validated_ = 0;  // number of steps at the last validation
   bool warned_ = false;
 };
 

@@ -15,24 +15,28 @@
 
 namespace runtime::train {
 
+// Input of run_training().
 struct RunOptions {
-  std::optional<int64_t> max_steps;  // stops earlier than the configuration says
-  // Asked after every step; not 0: the signal that ends the run, of all ranks after the same step.
+  std::optional<int64_t> max_steps;  // ends the run earlier than the configuration says
+  // Called after every step. A result other than 0 is the signal that ends the run; all ranks then
+  // stop after the same step.
   std::function<int()> stop;
 };
 
+// What run_training() returns.
 struct RunResult {
   int64_t steps = 0;
   double last_loss = 0;
   std::optional<Evaluation> validation;  // the last one
   StepCost cost;                         // without warm-up and validation
-  int signal = 0;                        // that stopped it, 0 if it ran to its end
-  // Not "": a validation loss that is not finite has ended the run (debug.nan = "stop"), on every
-  // rank; the parameters may be good, and the caller can save them before it throws this.
+  int signal = 0;                        // the signal that stopped the run; 0: it ran to its end
+  // Not "": a validation loss that is not finite has ended the run on every rank (debug.nan =
+  // "stop"). The parameters may still be good, so the caller can save them before it throws this as
+  // an error.
   std::string numeric_error;
 };
 
-// Trains. Throws NumericError when the loss of a step is not finite (debug.nan = "stop").
+// Trains. Throws NumericError if the loss of a step is not finite (debug.nan = "stop").
 RunResult run_training(const config::Config& config, const data::DatasetPair& data,
                        Trainer& trainer, Reporter& reporter, const RunOptions& options);
 

@@ -19,10 +19,11 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kMarker[] = ".runtime-run";
-constexpr char kFirstLine[] = "runtime run 1\n";  // of the marker; then the launch
+// First line of the marker; the second is the launch.
+constexpr char kFirstLine[] = "runtime run 1\n";
 constexpr char kConfiguration[] = "config.toml";
 constexpr char kWeights[] = "weights.safetensors";
-// What a run has to show for itself. Without any of them there is nothing to lose.
+// The results of a run. A folder without any of them has nothing to lose.
 constexpr std::array<const char*, 3> kResults = {kWeights, "metrics.jsonl", "scaling.json"};
 
 [[noreturn]] void cannot_write(const fs::path& folder, int error) {
@@ -46,7 +47,7 @@ std::string time_text() {
   return time;
 }
 
-// Only one of several runs that begin in the same second makes a folder of that name.
+// If several runs begin in the same second, only one of them makes a folder of that name.
 fs::path make_new_folder(const std::string& config_name) {
   const fs::path parent = fs::path("outputs") / config_name;
   make_folders(parent);
@@ -59,8 +60,8 @@ fs::path make_new_folder(const std::string& config_name) {
   }
 }
 
-// The first file that is there of those that a run writes, "" for none. Symbolic links count, empty
-// files do not.
+// The first existing file of those that a run writes, "" if there is none. Symbolic links count,
+// empty files do not.
 std::string found_in(const fs::path& folder, bool with_configuration) {
   std::error_code ignored;
   const auto there = [&](const char* name) {
@@ -97,17 +98,18 @@ RunFolder::RunFolder(const config::Config& config, const std::string& launch) : 
 }
 
 RunFolder::Marker::~Marker() {
-  // A folder that is marked but empty would let the next run take for its own what comes there.
+  // If a marked folder without a run were left behind, the next run would take any files there for
+  // its own.
   if (unused) ::unlink(file.c_str());
   if (fd >= 0) ::close(fd);
 }
 
-// Opens and locks the marker of an earlier run; false if there is none.
+// Opens and locks the marker of an earlier run; returns false if there is none.
 bool RunFolder::open_marker() {
   marker_.fd = ::open(marker_.file.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
   if (marker_.fd < 0 && errno == ENOENT) return false;
   if (marker_.fd < 0) cannot_write(path_, errno);
-  // A file system without locks cannot tell: then the check of the contents is all there is.
+  // On a file system without locks only the contents are checked.
   if (::flock(marker_.fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     throw ConfigurationError("job.dump_folder = \"" + path_.string() +
                              "\" is in use by another run; wait for its end, or set "

@@ -1,4 +1,5 @@
-// Where the files of a run go, so that no run replaces what it has not been told to replace.
+// The folder of a run's files, which keeps runs from replacing files that they were not told to
+// replace.
 #ifndef RUNTIME_TRAIN_RUN_FOLDER_H_
 #define RUNTIME_TRAIN_RUN_FOLDER_H_
 
@@ -9,26 +10,26 @@
 
 namespace runtime::train {
 
-// job.dump_folder, or a new outputs/<config name>/<time>. A file ".runtime-run" in it says that a
-// run has made it; its lock is held as long as the object lives. One thread, in the process of rank
-// 0.
+// job.dump_folder, or a new outputs/<config name>/<time>. A file ".runtime-run" in the folder marks
+// it as made by a run; its lock is held as long as the object lives. Used by one thread, in the
+// process of rank 0.
 class RunFolder {
  public:
-  // `launch` names what has started the ranks and starts them again after a failure, "" if nothing
-  // has: the attempts are one run, and the next one may replace the files of the one before. Makes
-  // the folder and its parents, and changes nothing else in it.
-  // Throws ConfigurationError where dump_folder has files of an earlier run and job.overwrite is
-  // false, where it has files with the names of a run's that no run has written, and where another
-  // run is using it; DataError where it cannot be written.
+  // `launch` identifies the launcher that has started the ranks and starts them again after a
+  // failure, "" if there is none: its attempts are one run, and each may replace the files of the
+  // one before. The constructor makes the folder and its parents and changes nothing else in it.
+  // Throws ConfigurationError if dump_folder has files of an earlier run and job.overwrite is
+  // false, if it has files with a run's names that no run has written, or if another run is using
+  // it; DataError if it cannot be written.
   RunFolder(const config::Config& config, const std::string& launch);
   RunFolder(const RunFolder&) = delete;
   RunFolder& operator=(const RunFolder&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
 
-  // Once training can begin: writes config.toml, and removes what an earlier run or attempt has
-  // written but its weights, which are replaced when there are new ones. An attempt begins with
-  // step 0, so the lines of metrics.jsonl are those of one attempt.
+  // To call once training can begin: writes config.toml and removes the files of an earlier run or
+  // attempt except its weights, which are replaced when there are new ones. An attempt begins with
+  // step 0, so metrics.jsonl has the lines of one attempt.
   void begin(const config::Config& config);
 
  private:
@@ -37,7 +38,7 @@ class RunFolder {
   void check_contents(const config::Config& config, bool marked) const;
   void write_marker();
 
-  // Open and locked as long as it lives; also gone when a constructor throws.
+  // The open and locked marker; closed also when the constructor throws.
   struct Marker {
     Marker() = default;
     ~Marker();
@@ -45,7 +46,7 @@ class RunFolder {
     Marker& operator=(const Marker&) = delete;
     std::filesystem::path file;
     int fd = -1;
-    bool unused = false;  // made by this object, and no run has begun: removed at the end
+    bool unused = false;  // made by this object for a run that has not begun: removed at the end
   };
 
   std::filesystem::path path_;

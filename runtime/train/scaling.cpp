@@ -17,10 +17,11 @@ using parallel::ByAxis;
 constexpr double kMeasuredSeconds = 0.2;
 constexpr double kMostRounds = 20;
 
-// Median over rounds of the slowest rank. Ranks agree on the number of rounds.
+// Seconds of one round of collectives: the median over rounds of the slowest rank. All ranks run
+// the same number of rounds.
 double sync_seconds(Trainer& trainer, int communicator) {
   const auto round = [&] {
-    trainer.maximum({0});  // begin together
+    trainer.maximum({0});  // so that all ranks begin together
     const auto begin = std::chrono::steady_clock::now();
     trainer.run_collectives(communicator);
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
@@ -48,7 +49,7 @@ ByAxis sync_by_axis(const config::Config& config, Trainer& trainer) {
   return seconds;
 }
 
-// Of every rank, on every rank.
+// The items of all ranks, on every rank.
 template <class Item>
 std::vector<Item> gather(const Item& own, exec::Collectives* collectives) {
   std::vector<Item> all(collectives == nullptr ? 1 : collectives->world_size(), own);

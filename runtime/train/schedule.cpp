@@ -17,7 +17,7 @@ double base_rate(const config::Config& config) {
          (scheduler.scale_with_batch == "linear" ? factor : std::sqrt(factor));
 }
 
-// Of the decay, from 0 to 1.
+// The progress of the decay, from 0 to 1.
 double progress(const config::LrScheduler& scheduler, int64_t step, int64_t total) {
   const int64_t end = scheduler.decay_steps > 0 ? scheduler.decay_steps : total;
   const auto whole = static_cast<double>(std::max<int64_t>(1, end - scheduler.warmup_steps));

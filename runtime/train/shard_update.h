@@ -1,4 +1,4 @@
-// The optimizer of one shard of the parameters, at the rank that owns it.
+// The optimizer of the range of parameters that one rank owns in asynchronous training.
 #ifndef RUNTIME_TRAIN_SHARD_UPDATE_H_
 #define RUNTIME_TRAIN_SHARD_UPDATE_H_
 
@@ -12,22 +12,26 @@
 
 namespace runtime::train {
 
-// Parameters and optimizer state of a range of the flat buffer, with kernels and a stream of its
-// own: a thread may use it while another runs the model on the same device. One thread at a time.
+// Parameters and optimizer state of a range of the flat buffer, with kernels and a stream of their
+// own, so that one thread may use it while another runs the model on the same device. One thread at
+// a time.
 //
-// A step of the whole batch is `parts` updates, each with the gradient of its part as if that were
-// the whole batch, at a `parts`-th of the learning rate. So the parts of a step add up to one step,
-// of SGD, of weight decay, and of AdamW, for which the size of a gradient does not matter.
+// A step of the global batch is `parts` updates, one for each work item: each takes the gradient of
+// its item as if that were the whole batch, at 1/parts of the learning rate. So the updates of a
+// step add up to one step of SGD and of weight decay, and of AdamW too, which does not depend on
+// the size of a gradient.
 class ShardUpdate {
  public:
-  // `layout`: of the shard (parallel::part_of); none: no vectors to tell from matrices.
-  // `options.collectives` is not used.
+  // `parameters`: initial values of the range. `layout`: of the range (parallel::part_of), to tell
+  // vectors from matrices; empty: no vectors. `options.collectives` is not used.
   ShardUpdate(const config::Optimizer& optimizer, std::vector<std::byte> parameters, rt_dtype dtype,
               int parts, std::shared_ptr<plugins::host::Device> device,
               exec::CompileOptions options, const parallel::FlatLayout& layout = {});
 
-  // `gradient`: what a part adds to that of its step; `learning_rate`: of the step.
+  // `gradient`: what a work item adds to the gradient of its step. `learning_rate`: that of the
+  // step.
   void apply(const std::vector<std::byte>& gradient, double learning_rate);
+  // The present parameters of the range; waits for the stream.
   std::vector<std::byte> parameters();
   uint64_t bytes() const { return bytes_; }
 

@@ -106,8 +106,8 @@ class StepBuilder {
     step_.graph.value(step_.loss).kind = ValueKind::kOutput;
   }
 
-  // The caller gives a weight for each prediction. Batch normalisation, which stands before the
-  // loss, reads one for each sample: the sum of those of its predictions.
+  // The caller gives one weight for each prediction. Batch normalisation runs before the loss and
+  // reads one for each sample, which is the sum over the sample's predictions.
   void weigh_predictions(const Dims& rows) {
     const ValueId of_samples = step_.weight;
     step_.graph.value(of_samples).kind = ValueKind::kTemporary;
@@ -126,8 +126,8 @@ class StepBuilder {
     build_.layer = "loss";
   }
 
-  // A view (the output of a flatten) has no memory of its own: that of its base serves other values
-  // after the last node that reads it, so the caller gets a copy.
+  // Makes the predictions an output. If they are a view (the output of a flatten), the caller gets
+  // a copy, because the memory of the base is reused after its last reader.
   void keep_predictions() {
     if (step_.graph.storage(step_.output) != step_.output) {
       const ValueId copy = value("", ValueKind::kTemporary,
@@ -146,7 +146,7 @@ class StepBuilder {
     }
   }
 
-  // After ranks have split the model, so that they exchange 16-bit activations.
+  // Runs after the tensor-parallel split, so that ranks exchange 16-bit activations.
   void narrow_activations() {
     graph::narrow_activations(step_.graph, options_.activations);
     Value& output = step_.graph.value(step_.output);
@@ -157,7 +157,7 @@ class StepBuilder {
     keep_output(step_.output, name);
   }
 
-  // What the gradient of the loss is multiplied with.
+  // The gradient of the loss: a persistent 1, or with float16 the scale of the loss.
   ValueId loss_gradient() {
     step_.one = value("one", ValueKind::kState, {1}, options_.dtype);
     if (options_.activations != RT_FLOAT16) return step_.one;
@@ -200,8 +200,8 @@ class StepBuilder {
                              (step_.parameters.empty() ? "" : step_.parameters.front().name) + "'");
   }
 
-  // One buffer for all that are trained, one for those that are not; the same in every step of a
-  // model.
+  // Places parameters in two buffers, one for the trained and one for the frozen ones. The layout
+  // is the same in every step form of a model.
   void place_parameters() {
     buffers_.layout = place("parameters", false, options_.flat);
     buffers_.frozen_layout = place("frozen", true, options_.flat);
@@ -249,7 +249,8 @@ class StepBuilder {
       ValueId& g = step_.gradients[i];
       if (g == kNone) continue;
       build_.layer = step_.parameters[i].name;
-      // A view, or a value that serves two parameters, cannot be moved: it is copied.
+      // A view, or a value that is the gradient of two parameters, cannot be moved, so it is
+      // copied.
       const ValueId s = step_.graph.storage(g);
       if (s != g || g == dloss_ || !is_first_use(i)) {
         const ValueId copy = value(step_.parameters[i].name + ".gradient", ValueKind::kTemporary,
@@ -289,7 +290,7 @@ class StepBuilder {
     } else if (options_.max_norm > 0) {
       scale = build_.node1(RT_OP_CLIP_SCALE, {gradient_square_sum()}, {1}, max_norm);
     }
-    if (buffers_.layout.bytes == 0) {  // a stage without parameters; others wait for its part
+    if (buffers_.layout.bytes == 0) {  // a stage without parameters; other ranks wait for its norm
       if (scale != step_.one) keep_output(scale, "gradient_scale");
       return;
     }
@@ -312,7 +313,7 @@ class StepBuilder {
 
   ValueId gradient_square_sum() {
     const ModelParallel& parts = options_.model_parallel;
-    // Without the padding at the end, whose size depends on the number of ranks.
+    // Leaves out the padding at the end, whose size depends on the number of ranks.
     if (!parts.several()) return build_.square_sum(gradient_view(0, buffers_.layout.used_bytes));
     ValueId sum = kNone;
     for (size_t i = 0; i < step_.parameters.size(); ++i) {
@@ -323,7 +324,7 @@ class StepBuilder {
       if (copies > 1) square = build_.scale(square, 1.0 / copies);
       sum = sum == kNone ? square : build_.add(sum, square);
     }
-    if (sum == kNone) sum = build_.scale(step_.one, 0);  // of no parameter
+    if (sum == kNone) sum = build_.scale(step_.one, 0);  // this rank has no gradient
     if (parts.mesh.tensor > 1) sum = build_.all_reduce(sum, parallel::kTensorCommunicator);
     if (parts.mesh.pipeline > 1) sum = build_.all_reduce(sum, parallel::kPipelineCommunicator);
     return sum;

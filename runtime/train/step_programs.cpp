@@ -18,14 +18,14 @@ namespace {
 using graph::kNone;
 using graph::ValueId;
 
-// PyTorch's DistributedDataParallel begins with as much.
+// The size of the first bucket in PyTorch's DistributedDataParallel.
 constexpr uint64_t kFirstBucketBytes = 1 << 20;
-// Where whole buckets come and go, a few of which are in memory at once.
+// With ZeRO stages 2 and 3 a few buckets at a time are in memory, so there must be many of them.
 constexpr uint64_t kZeroBuckets = 16;
 
 rt_dtype to_dtype(const std::string& name) { return name == "float64" ? RT_FLOAT64 : RT_FLOAT32; }
 
-// 0 without mixed precision.
+// The type of activations; 0 without mixed precision.
 rt_dtype activation_type(const config::Training& training, plugins::host::Device& device) {
   if (training.mixed_precision == "none") return 0;
   const rt_dtype dtype = training.mixed_precision == "f16" ? RT_FLOAT16 : RT_BFLOAT16;
@@ -47,7 +47,8 @@ bool contains_batch_norm(const std::vector<model::Layer>& layers) {
   });
 }
 
-// The model's input as the data set has it: [H, W, C] -> [C, H, W].
+// Checks that the model's input is that of the data set, whose samples are [H, W, C] instead of [C,
+// H, W].
 void check_input(const model::Model& model, const data::SampleSpec& spec) {
   std::vector<int64_t> given = spec.shape;
   if (given.size() == 3) given = {given[2], given[0], given[1]};
@@ -57,7 +58,8 @@ void check_input(const model::Model& model, const data::SampleSpec& spec) {
                            "; set model.input, or dataset.resize for images");
 }
 
-// What the stages of a pipeline may take, the same on every rank.
+// The bytes that a stage of the pipeline may take: those of the rank with the least memory, so that
+// the number is the same on every rank.
 uint64_t stage_memory(plugins::host::Device& device, exec::Collectives* collectives,
                       const ModelParallel& parts) {
   double least = static_cast<double>(device.memory_info().total_bytes);
@@ -217,7 +219,7 @@ StepProgram& StepPrograms::get(const StepKey& key) {
   check_classes(p.step);
   check_tokens(p.step);
   check_recompute(p.step);
-  stream.synchronize();  // a larger arena replaces the one that queued work still uses
+  stream.synchronize();  // a larger arena would replace the one that queued work still uses
   const auto distribute = [&](graph::Graph& graph) {
     if (config.training.recompute == "blocks") graph::recompute(graph, p.step.blocks);
     p.values = parallel::distribute(
@@ -244,7 +246,7 @@ StepProgram& StepPrograms::get(const StepKey& key) {
 }
 
 StepProgram& StepPrograms::any_program() {
-  const bool apart = is_asynchronous(config, world_size());  // owners update the parameters
+  const bool apart = is_asynchronous(config, world_size());  // the owners update the parameters
   return get(whole(apart ? Purpose::kMicroStep : Purpose::kTraining, nominal_rows()));
 }
 
@@ -259,8 +261,8 @@ int64_t StepPrograms::nominal_rows_of(int rank) const {
   return rows / (steps * its.shards_of_rank());
 }
 
-// All ranks cut the model as suits the first rank of the data and tensor axes. It has the largest
-// part of every layer and of the batch, and the others wait for it.
+// All ranks use the cut of the first rank of the data and tensor axes. Its tensor-parallel slices
+// and its samples are the largest, and the other ranks wait for it.
 void StepPrograms::agree_on_stages() {
   if (parts.mesh.pipeline == 1) return;
   StepOptions first = step_options(whole(Purpose::kTraining, nominal_rows_of(0)));
@@ -294,7 +296,7 @@ void StepPrograms::check_recompute(const StepGraph& step) const {
       "with prefix = true; set it to \"none\", or repeat a block of layers");
 }
 
-// Ids must be rows of the table that they are looked up in.
+// Checks that token ids are below the number of rows of the table in which they are looked up.
 void StepPrograms::check_tokens(const StepGraph& step) const {
   if (spec.labels == 1) return;
   std::map<ValueId, ValueId> casts;
@@ -355,7 +357,7 @@ void StepPrograms::upload_scalar(StepProgram& p, ValueId id, double value) {
   upload_.copy(to, bytes, size);
 }
 
-// Copies float32 numbers of the host into a value of the training type.
+// Queues the copy of float32 numbers of the host to a value of the training type.
 void StepPrograms::upload_numbers(StepProgram& p, ValueId id, const float* from, size_t count) {
   void* const to = p.address(id);
   if (to == nullptr) return;

@@ -1,4 +1,4 @@
-// The programs of a rank's steps, one for each form of a step that occurs, over shared storage.
+// The programs of a rank, one for each step form, over shared storage.
 #ifndef RUNTIME_TRAIN_STEP_PROGRAMS_H_
 #define RUNTIME_TRAIN_STEP_PROGRAMS_H_
 
@@ -19,67 +19,75 @@
 
 namespace runtime::train {
 
-// A form of a step.
+// A step form: what makes one step's program different from another's.
 struct StepKey {
   Purpose purpose = Purpose::kTraining;
-  int64_t rows = 1;               // of each shard
-  bool split_batch_norm = false;  // batch norm over several shards or ranks, or without padding
-  bool accumulate = false;        // adds to the gradients of the micro-steps before
+  int64_t rows = 1;  // of each micro-batch or virtual shard
+  // Whether batch norm is over several virtual shards or ranks, or has padding to ignore.
+  bool split_batch_norm = false;
+  bool accumulate = false;  // adds to the gradients of earlier micro-steps
   double l2_share = 1;
   auto operator<=>(const StepKey&) const = default;
 };
 
+// One step form's graph and compiled program.
 struct StepProgram {
   StepGraph step;
   parallel::Distributed values;
   std::unique_ptr<exec::Program> program;
-  uint64_t input_bytes = 0;  // of what a step copies from the host, see exec::Upload
+  uint64_t input_bytes = 0;  // bytes that a step copies from the host, see exec::Upload
 
-  // nullptr for kNone, and for what this rank's part of the model does not use.
+  // The address of a value; nullptr for kNone and for what this rank does not use of the model.
   void* address(graph::ValueId id) const {
     return id == graph::kNone ? nullptr : program->address(id);
   }
 };
 
-// A rank of a job of which nothing else is there: its programs are planned and have no memory.
+// A rank that is only planned: its programs have no memory, and no other rank exists.
 struct PlannedRank {
   int rank = 0, world_size = 1;
 };
 
-// See loss_scale in plugins/operations.md.
+// The state of float16 loss scaling, see loss_scale in plugins/operations.md.
 struct LossScaling {
   double scale = 1;
   int64_t skipped = 0;  // steps without an update
 };
 
-// One thread.
+// Used by one thread.
 class StepPrograms {
  public:
+  // With `planned`, programs get no memory. `config` is resolved (see ranks.h). Throws
+  // ConfigurationError or DeviceError if the model, the data and the device do not fit together.
   StepPrograms(const config::Config& config, const data::SampleSpec& spec,
                std::shared_ptr<plugins::host::Device> device, const exec::CompileOptions& options,
                const std::optional<PlannedRank>& planned = std::nullopt);
 
-  // The micro-steps of a rank's part of a global batch, in order.
+  // The step forms of a rank's micro-steps of a global batch, in order. Owned by this object.
   const std::vector<StepKey>& keys(Purpose purpose, const data::Batch& batch);
-  // Of a training step of a full global batch.
+  // The same for a training step of a full global batch.
   const std::vector<StepKey>& full_step();
+  // The step form of `rows` rows that are not accumulated.
   StepKey whole(Purpose purpose, int64_t rows) const;
+  // The program of a step form, made at the first call. Owned by this object.
   StepProgram& get(const StepKey& key);
-  // The last pass of a full training step.
+  // A program in which this rank's parameters have addresses: the training step of nominal_rows()
+  // rows without accumulation; in asynchronous training, where owners update, the micro-step.
   StepProgram& any_program();
-  int64_t nominal_rows() const;  // of each shard, for a full batch
+  int64_t nominal_rows() const;  // of each micro-batch or virtual shard of a full batch
 
-  // Copies rows of a batch, from `first_row`, to where the program reads them, and what else
-  // changes from step to step. `step` counts from 0.
+  // Copies rows of a batch, from `first_row` on, to where the program reads them, and the other
+  // inputs that change from step to step. `step` counts from 0.
   void upload(StepProgram& program, const data::Batch& batch, int64_t first_row,
               double learning_rate, int64_t step);
+  // Copy to and from device memory; they wait for the stream.
   void write(void* address, const std::vector<std::byte>& bytes);
   std::vector<std::byte> read(const void* address, uint64_t bytes);
   double read_scalar(const StepProgram& program, graph::ValueId id);
-  // Of float16; waits for the steps that are queued.
+  // The state of float16 loss scaling, nullopt without it. Waits for queued steps.
   std::optional<LossScaling> loss_scaling();
 
-  // Of the data axis.
+  // On the data axis.
   int world_size() const { return split.world_size; }
   int rank() const { return split.rank; }
 
@@ -89,19 +97,19 @@ class StepPrograms {
   exec::CompileOptions options;
   model::Model model;
   rt_dtype dtype;
-  rt_dtype activations;  // 0: as dtype
+  rt_dtype activations;  // 0: the same as dtype
   std::string loss;
-  ModelParallel parts;  // this rank's of the model; split has those of a batch
+  ModelParallel parts;  // this rank's place on all axes; `split` has its samples
   parallel::BatchSplit split;
   plugins::host::Stream stream;
   exec::Storage storage;
   exec::Arena arena;
-  uint64_t most_input_bytes = 0;  // of the programs so far
+  uint64_t most_input_bytes = 0;  // largest input_bytes of the programs so far
   std::vector<std::string> notes;
 
  private:
   bool several() const { return split.world_size > 1; }
-  int64_t nominal_rows_of(int rank) const;  // of the data axis
+  int64_t nominal_rows_of(int rank) const;  // rank: on the data axis
   void agree_on_stages();
   StepOptions step_options(const StepKey& key) const;
   parallel::DistributeOptions distribute_options(const StepKey& key, const StepGraph& step) const;
@@ -115,10 +123,10 @@ class StepPrograms {
 
   bool has_batch_norm_ = false;
   std::map<StepKey, StepProgram> programs_;
-  // By purpose, rows of the global batch and of this rank's part, and whether rows are padding.
+  // By purpose, rows of the global batch, rows of this rank, and whether some rows are padding.
   std::map<std::tuple<Purpose, int64_t, int64_t, bool>, std::vector<StepKey>> keys_;
   exec::Upload upload_{stream};
-  // Copied from when a step is queued; kept so that steps allocate nothing.
+  // Sources of queued copies, kept so that steps allocate nothing.
   std::vector<double> widened_, weight_wide_;
   std::vector<float> weight_;
 };

@@ -22,8 +22,9 @@ rt_tensor_desc describe(const Value& value) {
 
 }  // namespace
 
-// Passes add values behind those of the graph that they are given, which depends on the
-// configuration only: so a value's number says what it is on any device, and with it its name.
+// The names of values, the same on every device: the graph before the passes depends on the
+// configuration only, and passes append values behind those of that graph, so a value's index
+// identifies it.
 struct StepTrace::Names {
   Names(const StepProgram& program, const std::string& prefix) {
     std::map<std::string, int> count;
@@ -35,7 +36,7 @@ struct StepTrace::Names {
   }
 
   std::vector<std::string> names;  // by value
-  std::set<ValueId> gradients;     // of parameters
+  std::set<ValueId> gradients;     // values that are gradients of parameters
 };
 
 StepTrace::StepTrace(Trainer& trainer) : programs_(trainer.programs()), copies_(programs_.stream) {}
@@ -80,7 +81,8 @@ void StepTrace::set_state(const Tensors& state, const std::string& source) {
   programs_.storage.parameters_changed();
 }
 
-// Those that the graph had before the passes; of the buffer of all parameters, each of them.
+// The values that a node writes and that the graph had before the passes; for the buffer of all
+// parameters, each parameter.
 std::vector<ValueId> StepTrace::written(const StepProgram& p, size_t node) const {
   std::vector<ValueId> list;
   const graph::Node& n = p.program->graph().nodes[node];

@@ -1,4 +1,4 @@
-// The values of a training step, one after the other as a device computes them.
+// The values of a training step, in the order in which a device computes them.
 #ifndef RUNTIME_TRAIN_STEP_TRACE_H_
 #define RUNTIME_TRAIN_STEP_TRACE_H_
 
@@ -16,7 +16,7 @@ struct StepProgram;
 
 using Tensors = std::map<std::string, data::HostTensor>;
 
-// On the host, canonical.
+// A value on the host, in canonical layout.
 struct TracedValue {
   std::string name;  // the same on every device
   std::string layer, operation;
@@ -24,31 +24,35 @@ struct TracedValue {
   data::HostTensor tensor;
 };
 
-// Called with what an operation has just written; where it returns true, the tensor replaces that.
+// Called with each value after a node has written it. If it returns true, its tensor replaces the
+// value on the device.
 using Visit = std::function<bool(TracedValue&)>;
 
+// What tracing a step returns.
 struct TracedStep {
   double loss = 0;
-  size_t left_out = 0;  // values in a layout that the device does not copy to the canonical one
+  size_t left_out = 0;  // values in a layout that the device cannot copy to the canonical one
 };
 
-// One rank; one thread, that of the trainer, which outlives it and makes no steps of its own.
+// Traces the steps of one rank. Used by the thread of the trainer, which must outlive it and must
+// not make steps of its own meanwhile.
 class StepTrace {
  public:
   explicit StepTrace(Trainer& trainer);
   ~StepTrace();
 
-  // What steps begin with: parameters, running statistics, the optimizer's state.
+  // The state before a step: parameters, running statistics, optimizer state.
   Tensors state();
-  // Throws DataError if something is missing or has another size; `source` is for its message.
+  // Throws DataError, which names `source`, if a value is missing or has another size.
   void set_state(const Tensors& state, const std::string& source);
-  // `step` counts from 0. Values that only this device has (of what it composes or copies) are not
-  // visited.
+  // Runs a step; `step` counts from 0. Values that exist on this device only (of composed
+  // operations and layout copies) are not visited.
   TracedStep step(const data::Batch& batch, double learning_rate, int64_t step, const Visit& visit);
 
-  // Of the state and of the values of a step, on the host.
+  // The size on the host of the state and of all values of a step.
   uint64_t bytes(const data::Batch& batch);
-  // Of the widest rounding in a step: 2e-2 if there are 16-bit values, 1e-4 float32, 1e-9 float64.
+  // A tolerance for the widest rounding in a step: 2e-2 if it has 16-bit values, 1e-4 for float32,
+  // 1e-9 for float64.
   double tolerance();
 
  private:

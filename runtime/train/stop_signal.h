@@ -1,4 +1,4 @@
-// The signals that ask to stop (SIGINT, SIGTERM, SIGHUP) as something to ask for between steps.
+// Makes the signals SIGINT, SIGTERM and SIGHUP something to ask for between steps.
 #ifndef RUNTIME_TRAIN_STOP_SIGNAL_H_
 #define RUNTIME_TRAIN_STOP_SIGNAL_H_
 
@@ -8,19 +8,19 @@
 
 namespace runtime::train {
 
-// While it lives, the signals are blocked in the constructing thread and every thread made after
-// it; so make it first. A thread of its own takes them: the first is what pending() returns, the
-// second ends the process at once with exit code 128 + the first, whatever its other threads do.
-// Signals that were ignored before (nohup, background jobs) stay ignored.
+// While it lives, these signals are blocked in the constructing thread and in every thread made
+// after it; so make it first. A thread of its own receives them: pending() returns the first, and
+// the second ends the process at once with exit code 128 + the first, whatever its other threads
+// do. Signals that were ignored before (nohup, background jobs) stay ignored.
 class StopSignal {
  public:
-  // Throws DeviceError if the system has no descriptor for it.
+  // Throws DeviceError if the system has no file descriptor left.
   StopSignal();
   ~StopSignal();
   StopSignal(const StopSignal&) = delete;
   StopSignal& operator=(const StopSignal&) = delete;
 
-  // The first signal that has come, 0 if none. Does not wait. Any thread.
+  // The first signal received, or 0. Does not wait. Any thread.
   int pending() const { return first_; }
 
  private:

@@ -18,17 +18,17 @@ using graph::ValueId;
 
 namespace {
 
-// Of which the fastest counts, after one that is not measured.
+// Probe steps: one warm-up, then the fastest of these counts.
 constexpr int kProbeSteps = 3;
 
-// Of a flat buffer.
+// The bytes of one parameter inside a flat buffer.
 std::vector<std::byte> slice(const std::vector<std::byte>& flat, const graph::Value& view) {
   if (flat.empty()) return {};
   const std::byte* const begin = flat.data() + view.offset;
   return {begin, begin + graph::canonical_bytes(view)};
 }
 
-// Other characters would give the tokens another meaning.
+// Other characters would give the token ids another meaning.
 void check_characters(const data::TensorFile& file, const std::string& characters,
                       const std::string& path) {
   const auto it = file.metadata.find("characters");
@@ -79,7 +79,7 @@ struct Trainer::State : StepPrograms {
 
   std::unique_ptr<LossWindow> losses;
   std::set<int64_t> agreed;      // global batch sizes whose collectives have been compared
-  std::deque<StepResult> early;  // results taken out of the window to make room
+  std::deque<StepResult> early;  // results taken out of `losses` to make room
   int64_t steps = 0, results = 0;
 };
 
@@ -93,7 +93,7 @@ void Trainer::State::initialise() {
   storage.parameters_changed();
 }
 
-// `values`: in the order of files, of the training type; this rank takes its part.
+// `values`: the whole parameter in file order, of the training type; this rank writes its slice.
 void Trainer::State::write_parameter(StepProgram& p, const model::Parameter& parameter,
                                      const std::vector<std::byte>& values) {
   void* address = p.program->address(parameter.value);
@@ -103,7 +103,7 @@ void Trainer::State::write_parameter(StepProgram& p, const model::Parameter& par
     bytes = parallel::cut(bytes, part->dims, part->split);
   const parallel::FlatLayout* const layout = layout_of_parts(p, parameter);
   if (layout == nullptr) return write(address, bytes);
-  // Each part of it will be on one rank only: they must be of the same file.
+  // Each ZeRO partition will be on one rank only, so all must come from the same file: rank 0's.
   collectives()->broadcast(bytes.data(), bytes.size(), 0, parallel::kGradientsCommunicator);
   const graph::Value& view = p.step.graph.value(parameter.value);
   auto* const shard = static_cast<std::byte*>(p.program->address(view.base));
@@ -114,7 +114,8 @@ void Trainer::State::write_parameter(StepProgram& p, const model::Parameter& par
   }
 }
 
-// Of the buffer that the parameter lies in, if ranks hold parts of it only (zero_stage 3).
+// The layout of the parameter's flat buffer if ranks hold ZeRO partitions of it (stage 3), else
+// null.
 const parallel::FlatLayout* Trainer::State::layout_of_parts(
     const StepProgram& p, const model::Parameter& parameter) const {
   const parallel::StepBuffers& buffers = p.step.buffers;
@@ -123,7 +124,8 @@ const parallel::FlatLayout* Trainer::State::layout_of_parts(
   return base == buffers.frozen ? &buffers.frozen_layout : &buffers.layout;
 }
 
-// A flat buffer, of which ranks hold parts only from `zero_stage` on; empty where nothing uses it.
+// A whole flat buffer, of which ranks hold partitions from `zero_stage` on; empty if it is not
+// used.
 std::vector<std::byte> Trainer::State::flat_bytes(const StepProgram& p, ValueId flat,
                                                   const parallel::FlatLayout& layout,
                                                   int zero_stage) {
@@ -136,7 +138,7 @@ std::vector<std::byte> Trainer::State::flat_bytes(const StepProgram& p, ValueId 
   return parallel::join_shards(all, layout, split.world_size);
 }
 
-// Gradients of float16 steps, by the scale of the loss.
+// Divides the gradients of float16 steps by the scale of the loss.
 std::vector<std::byte> Trainer::State::unscaled(std::vector<std::byte> gradients) {
   const std::optional<LossScaling> scaling = loss_scaling();
   if (!scaling) return gradients;
@@ -155,14 +157,14 @@ const parallel::ShardedParameter* Trainer::State::sharded(const StepProgram& p,
   return &p.step.sharded[&parameter - p.step.parameters.data()];
 }
 
-// A parameter's values or gradient (canonical; empty: not on this rank) from the ranks of the other
-// axes that have it: the whole of it, on every rank, in the order of files.
+// Collects a parameter's values or gradient (canonical; empty: not on this rank) from the ranks of
+// the tensor and pipeline axes: the whole tensor, on every rank, in file order.
 std::vector<std::byte> Trainer::State::joined(const StepProgram& p,
                                               const model::Parameter& parameter,
                                               std::vector<std::byte> bytes) {
   const uint64_t element = graph::dtype_bytes(dtype);
   if (!parts.several()) return to_file_order(parameter, bytes, element);
-  // Of each rank: the size, 0 where it has none; then what it has, padded.
+  // The bytes of each rank, 0 if it has none; then its data, padded to the largest.
   std::vector<double> sizes(collectives()->world_size());
   sizes[collectives()->rank()] = static_cast<double>(bytes.size());
   collectives()->all_reduce(sizes.data(), sizes.size(), RT_SUM);
@@ -187,7 +189,7 @@ std::vector<std::byte> Trainer::State::joined(const StepProgram& p,
                        element);
 }
 
-// Ranks that have the same part of the model.
+// The ranks that hold the same slices of the model.
 std::vector<int> Trainer::State::replicas() const {
   std::vector<int> ranks;
   for (int i = 0; i < parts.mesh.data; ++i)
@@ -195,7 +197,7 @@ std::vector<int> Trainer::State::replicas() const {
   return ranks;
 }
 
-// They are the same already, unless the ranks' files or programs differ.
+// The parameters are equal already, unless the files or programs of the ranks differ.
 void Trainer::State::broadcast_parameters() {
   if (collectives() == nullptr) return;
   StepProgram& p = any_program();
@@ -210,7 +212,8 @@ void Trainer::State::broadcast_parameters() {
   storage.parameters_changed();
 }
 
-// Shares in proportion to the samples a second of each rank alone, on equal shares.
+// Measures the samples a second of each rank, with equal numbers of samples; the ranks' samples
+// will be in proportion to that.
 void Trainer::State::measure_speed() {
   const int64_t rows = nominal_rows();
   StepProgram& p = get(whole(Purpose::kMicroStep, rows));
@@ -234,7 +237,7 @@ void Trainer::State::agree(const data::Batch& batch, const std::vector<StepKey>&
   if (collectives() == nullptr || !agreed.insert(batch.global_rows).second) return;
   std::vector<std::string> list;
   for (const StepKey& key : keys) {
-    // Those of the other axes have the sizes of a rank's own part of the batch.
+    // Collectives of the other axes have sizes that depend on the samples of a rank.
     const exec::Program& program = *get(key).program;
     for (std::string& item : program.collective_list(parallel::kStatisticsCommunicator))
       list.push_back(std::move(item));
@@ -244,7 +247,7 @@ void Trainer::State::agree(const data::Batch& batch, const std::vector<StepKey>&
       replicas());
 }
 
-// Queues the micro-steps of a batch; the last one's program holds what they give.
+// Queues the micro-steps of a batch; returns the program of the last one, which has the results.
 StepProgram& Trainer::State::run(const std::vector<StepKey>& keys, const data::Batch& batch,
                                  double learning_rate, int64_t step) {
   int64_t row = 0;
@@ -318,7 +321,7 @@ Evaluation Trainer::evaluate(data::Loader& loader) {
   State& s = *state_;
   share_statistics();
   const int64_t batches = loader.batches_per_epoch();
-  std::vector<double> sums(3 * batches, 0.0);  // of each batch: loss, correct answers, samples
+  std::vector<double> sums(3 * batches, 0.0);  // for each batch: loss, correct answers, samples
   for (int64_t i = s.rank(); i < batches; i += s.world_size()) {
     const data::Batch& batch = loader.next();
     const StepProgram& p = s.infer(batch);
@@ -326,7 +329,7 @@ Evaluation Trainer::evaluate(data::Loader& loader) {
     if (p.step.correct != kNone) sums[3 * i + 1] = s.read_scalar(p, p.values.correct);
     sums[3 * i + 2] = static_cast<double>(batch.valid);
   }
-  // The others may need this rank's part of the parameters once more.
+  // Other ranks may need this rank's ZeRO partition of the parameters once more.
   if (s.holds_parts(3) && batches % s.world_size() > 0 && s.rank() >= batches % s.world_size()) {
     const data::Batch zeros = data::zero_batch(s.spec, 1);
     s.infer(zeros);
@@ -369,7 +372,7 @@ data::TensorFile Trainer::gradients(const data::Batch& batch, std::optional<int6
     return data::HostTensor{value.dtype, value.dims,
                             s.read(address, graph::canonical_bytes(value))};
   };
-  // The reduced ones, whatever buffer a shard's or a micro-step's own were written to.
+  // The reduced gradients, whatever buffer a virtual shard or micro-step has written.
   const std::vector<std::byte> reduced =
       s.unscaled(s.flat_bytes(p, p.step.buffers.gradients, p.step.buffers.layout, 2));
   for (size_t i = 0; i < p.step.parameters.size(); ++i) {

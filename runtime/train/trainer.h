@@ -21,8 +21,9 @@ namespace runtime::train {
 class StepPrograms;
 struct LossScaling;
 
+// The result of an evaluation over all ranks.
 struct Evaluation {
-  double loss = 0;      // mean over the samples, and the labels of each
+  double loss = 0;      // mean over the samples and their labels
   double accuracy = 0;  // classification only
   int64_t samples = 0;
 };
@@ -33,72 +34,80 @@ struct StepResult {
   double loss = 0;
 };
 
-// One rank; one thread at a time; several trainers may live in one process. Every rank of a job
-// makes the same calls in the same order. Everything throws the errors of runtime/error.h and
-// plugins::host::Error.
+// One rank of a job, used by one thread at a time; several trainers may live in one process. Every
+// rank makes the same calls in the same order. All functions throw the errors of runtime/error.h
+// and plugins::host::Error.
 class Trainer {
  public:
-  // Makes parameters with their initial values (or model.init_from's), rank 0's on every rank.
-  // `options.collectives` makes it one of several ranks. Programs are made when their batch size
-  // comes up. `config` is resolved (see ranks.h).
+  // Makes parameters with their initial values (or those of model.init_from); every rank gets those
+  // of rank 0. With `options.collectives` it is one of several ranks. Each program is made when its
+  // batch size first occurs. `config` is resolved (see ranks.h).
   Trainer(const config::Config& config, const data::SampleSpec& spec,
           std::shared_ptr<plugins::host::Device> device, const exec::CompileOptions& options);
   ~Trainer();
 
-  // How global batches are cut; loaders of training batches give this rank's part.
+  // How global batches are cut; a loader of training batches gives this rank its rows.
   const parallel::BatchSplit& split() const;
 
-  // Queues one optimizer step on this rank's part of a global batch. Allocates nothing after the
+  // Queues one optimizer step on this rank's rows of a global batch. Allocates nothing after the
   // first step of its batch size, before which the ranks compare their collectives.
   void step(const data::Batch& batch, double learning_rate);
-  // Losses of finished steps, in order. `wait`: waits for the oldest unfinished one; nullopt if
-  // none is outstanding.
+  // The losses of finished steps, in order. `wait` blocks until the oldest queued step is finished.
+  // nullopt if no step is queued, or (without `wait`) finished.
   std::optional<StepResult> next_result(bool wait);
 
-  // With mixed_precision = "f16", after the steps so far, for which it waits; nullopt without.
+  // With mixed_precision = "f16" the loss scaling after the steps so far, for which it waits;
+  // otherwise nullopt.
   std::optional<LossScaling> loss_scaling();
 
-  // Every sample once: the ranks take whole batches of the data set in turn. The same numbers on
-  // any number of ranks, and on every rank.
-  // The loader is one of validation_loader_options().
+  // Evaluates every sample once: the ranks take whole batches of the data set in turn. The result
+  // is the same on every rank, and for any number of ranks. `loader` is made with
+  // validation_loader_options().
   Evaluation evaluate(data::Loader& loader);
 
-  // The model's output in inference mode for the rows of a batch, [rows, ...]; of this rank alone,
-  // but with zero_stage 3 every rank calls it at the same time.
+  // The model's output in inference mode for the rows of a batch, [rows, ...]. Runs on this rank
+  // alone, but with zero_stage 3 every rank must call it at the same time.
   std::vector<double> outputs(const data::Batch& batch);
 
-  // Forward and backward without update: the gradient of every trained parameter over all ranks,
-  // PyTorch's names and layouts, and beside them "loss", on one rank "logits", and the running
-  // statistics, which the pass updates, as "after.<name>". Dropout draws the masks of `step`,
-  // counted from 0; by default of the step that would come next.
+  // Forward and backward without update. Returns the gradient of every trained parameter over all
+  // ranks, with PyTorch's names and layouts; also "loss", on one rank "logits", and as
+  // "after.<name>" the running statistics, which the pass updates. Dropout draws the masks of step
+  // `step` (from 0); by default those of the next step.
   data::TensorFile gradients(const data::Batch& batch, std::optional<int64_t> step = {});
 
+  // The whole parameters of all ranks with PyTorch's names and layouts. Waits for queued steps.
+  // Equivalent to: state_dict().
   data::TensorFile weights();
-  // Names that match a pattern of `except` keep their values; see check_weights.
+  // Names that match a pattern in `except` keep their values; see check_weights.
   void set_weights(const data::TensorFile& file, const std::string& path,
                    const std::vector<std::string>& except = {});
 
-  // Rank 0's running statistics of batch normalisation to all ranks.
+  // Copies rank 0's running statistics of batch normalisation to all ranks.
   void share_statistics();
-  // The largest of each number over the ranks; waits for all of them.
+  // The maximum over the ranks of each number; waits for all ranks.
   std::vector<double> maximum(std::vector<double> values);
-  // Throws NumericError naming the first rank whose parameters differ from rank 0's.
+  // Throws NumericError, which names the first rank whose parameters differ from the first
+  // replica's.
   void check_replicas();
 
-  // The program of a full step's last pass (of its only one, without micro-steps).
+  // The program of a training step without accumulation (without micro-steps: of a full step).
   exec::Program& program();
-  // The collectives of a full step on one communicator, without what it computes, for measuring.
-  // Gradients are spoiled.
+  // Runs only the collectives of a full step on one communicator, for measuring. Destroys
+  // gradients.
   void run_collectives(int communicator);
+  // The stream on which steps are queued.
   plugins::host::Stream& stream();
-  // Copies the first rows of a full batch to where that program reads them.
+  // Copies the first rows of a full batch to where program() reads them.
   void upload(const data::Batch& batch, double learning_rate);
+  // The times of collectives since the last call.
   exec::CollectiveTimes take_collective_times();
+  // Lines for the log: replaced operations, layers that are not split.
   const std::vector<std::string>& notes() const;
   int64_t steps_done() const;
-  // For what is no step(): see asynchronous.h.
+  // For training without step(), see asynchronous.h.
   StepPrograms& programs();
   void set_steps_done(int64_t steps);
+  // The size of all trainable parameters of the whole model, frozen ones included.
   int64_t parameter_count() const;
   bool classification() const;
 
@@ -107,7 +116,8 @@ class Trainer {
   std::unique_ptr<State> state_;
 };
 
-// The loss that `auto` stands for.
+// The loss function for `training.loss`, with "auto" resolved. Throws ConfigurationError if it does
+// not fit the data set.
 std::string resolve_loss(const config::Training& training, const data::SampleSpec& spec);
 
 }  // namespace runtime::train

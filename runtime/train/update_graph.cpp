@@ -17,7 +17,7 @@ ValueId add_value(graph::Graph& graph, const char* name, ValueKind kind, graph::
   return graph.add_value(std::move(v));
 }
 
-// Like the parameters.
+// A state buffer with the dims and type of the parameters.
 ValueId add_state(graph::Graph& graph, const char* name, ValueId parameters) {
   const graph::Value& like = graph.value(parameters);
   return add_value(graph, name, ValueKind::kState, graph::Dims(like.dims), like.dtype);

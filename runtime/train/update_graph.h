@@ -1,4 +1,4 @@
-// The optimizer's part of a step, and a graph that is nothing but it.
+// The optimizer's update in a step, and a graph that consists of the update alone.
 #ifndef RUNTIME_TRAIN_UPDATE_GRAPH_H_
 #define RUNTIME_TRAIN_UPDATE_GRAPH_H_
 
@@ -7,22 +7,24 @@
 
 namespace runtime::train {
 
-// What is updated, and with what. `scale` [1] multiplies the gradient.
+// The operands of the update. `scale` [1] multiplies the gradient.
 struct UpdateValues {
   graph::ValueId parameters = graph::kNone, gradients = graph::kNone;
   graph::ValueId learning_rate = graph::kNone, scale = graph::kNone;
-  graph::ValueId step = graph::kNone;  // int64 [1], from 1, for adamw; made by add_update
+  graph::ValueId step = graph::kNone;  // int64 [1], counts from 1, for AdamW; made by add_update
 };
 
-// Appends the update; optimizer state: "momentum", or "adam_m" and "adam_v".
+// Appends the update with its optimizer state: "momentum", or "adam_m" and "adam_v".
 void add_update(graph::Build& build, const config::Optimizer& optimizer, UpdateValues& values);
 
-// The update of so many parameters alone. Persistent: "parameters", "gradients", "scale".
+// The update of a buffer of parameters alone. Persistent values: "parameters", "gradients",
+// "scale".
 struct UpdateGraph {
   graph::Graph graph;
   UpdateValues values;
 };
 
+// Builds the update of `elements` parameters of type `dtype`.
 UpdateGraph build_update(const config::Optimizer& optimizer, int64_t elements, rt_dtype dtype);
 
 }  // namespace runtime::train

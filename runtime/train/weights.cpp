@@ -19,7 +19,7 @@ namespace {
 
 using model::Parameter;
 
-// Distinguishes these numbers from those of runtime/data and of dropout under the same seed.
+// Separates these random numbers from those of runtime/data and of dropout under the same seed.
 constexpr uint32_t kInitialisation = 0x77656967;
 
 // FNV-1a, 32 bit
@@ -29,14 +29,14 @@ uint32_t name_hash(const std::string& name) {
   return h;
 }
 
-// Four words for the numbers 4*block .. 4*block+3 of a parameter.
+// Four 32-bit random numbers, for the numbers 4*block .. 4*block+3 of a parameter.
 data::PhiloxCounter words(const std::string& name, uint64_t seed, uint64_t block) {
   return data::philox4x32({static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32),
                            name_hash(name), kInitialisation},
                           {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)});
 }
 
-// (0, 1): the middle of one of 2^32 intervals
+// A number in (0, 1): the middle of one of 2^32 intervals.
 double unit(uint32_t word) { return (word + 0.5) * 0x1p-32; }
 
 // Uniform in (-bound, bound).
@@ -60,7 +60,7 @@ std::vector<double> normal(const Parameter& p, int64_t count, uint64_t seed, dou
   return out;
 }
 
-// Calls f(file index, canonical index) for every element.
+// Calls f(file index, canonical index) for every element of a parameter.
 template <typename F>
 void for_each_element(const Parameter& p, F&& f) {
   const size_t rank = p.view.size();
@@ -102,7 +102,8 @@ std::vector<double> widened(const data::HostTensor& tensor) {
   return {numbers.begin(), numbers.end()};
 }
 
-// What PyTorch's files hold beside weights: the counter of a batch norm, GPT-2's causal masks.
+// Tensors in PyTorch's files that are not weights: the counter of a batch norm, GPT-2's causal
+// masks.
 bool is_no_weight(const std::string& name, const data::HostTensor& tensor) {
   return name.ends_with(".num_batches_tracked") ||
          (name.ends_with(".attn.bias") && tensor.dims.size() == 4);
@@ -129,8 +130,8 @@ std::vector<double> initial_values(const Parameter& p, int64_t count, uint64_t s
   if (kind == "constant") return std::vector<double>(count, p.init.value);
   if (kind == "uniform") return uniform(p, count, seed, p.init.value);
   if (kind == "normal") return normal(p, count, seed, p.init.value);
-  // torch.nn.Linear and Conv2d: kaiming_uniform with a = sqrt(5), which is 1 / sqrt(fan_in), for
-  // weight and bias.
+  // Both weight and bias as in torch.nn.Linear and Conv2d: kaiming_uniform with a = sqrt(5), which
+  // is uniform within 1 / sqrt(fan_in).
   if (kind == "default") return uniform(p, count, seed, 1 / std::sqrt(fan_in));
   // Glorot and Bengio, 2010; He et al., 2015 (gain of ReLU).
   if (kind == "xavier_uniform") return uniform(p, count, seed, std::sqrt(6 / (fan_in + fan_out)));

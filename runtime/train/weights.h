@@ -1,4 +1,4 @@
-// Parameters between device memory and files: initial values, PyTorch's layouts.
+// Converts parameters between device memory and files: initial values, PyTorch's layouts.
 #ifndef RUNTIME_TRAIN_WEIGHTS_H_
 #define RUNTIME_TRAIN_WEIGHTS_H_
 
@@ -10,34 +10,35 @@
 
 namespace runtime::train {
 
-// The initial value in the order of the file (PyTorch's layout), `count` numbers. Drawn with
-// Philox, keyed by seed and the parameter's name only, so it depends on no backend, thread or rank.
+// The `count` initial values of a parameter in file order (PyTorch's layout). They are drawn with
+// Philox from the seed and the parameter's name only, so they depend on no backend, thread or rank.
 std::vector<double> initial_values(const model::Parameter& parameter, int64_t count, uint64_t seed);
 
-// Canonical -> file order and back; `element` is the size of one number in bytes.
+// Converts canonical order to file order and back; `element` is the size of one number in bytes.
 std::vector<std::byte> to_file_order(const model::Parameter& parameter,
                                      const std::vector<std::byte>& canonical, uint64_t element);
 std::vector<std::byte> from_file_order(const model::Parameter& parameter,
                                        const std::vector<std::byte>& file, uint64_t element);
 
-// Numbers as dtype (float32 or float64).
+// The numbers as bytes of type `dtype` (any floating type).
 std::vector<std::byte> encode(const std::vector<double>& values, rt_dtype dtype);
 
-// Whether one of the patterns (* and ? as in a shell) is the name.
+// Whether a pattern (* and ? as in a shell) matches the name.
 bool matches_any(const std::vector<std::string>& patterns, const std::string& name);
 
 // Checks that the file has exactly these parameters, with these shapes, in a floating type; names
-// that match `except` may lack or differ on either side. Throws DataError that lists what is
-// missing, what is unexpected, and shapes that differ, ConfigurationError for a pattern that
+// that match `except` may be missing or different on either side. Throws DataError that lists
+// missing and unexpected tensors and differing shapes, ConfigurationError for a pattern that
 // matches nothing.
 void check_weights(const data::TensorFile& file, const std::vector<model::Parameter>& parameters,
                    const std::string& path, const std::vector<std::string>& except = {});
 
-// The name of the first tensor with a NaN or an infinity in it; "" if there is none.
+// The name of the first tensor that contains a NaN or an infinity; "" if there is none.
 std::string first_not_finite(const data::TensorFile& file);
 
+// Whether `dtype` is float16, bfloat16, float32 or float64.
 bool is_floating(rt_dtype dtype);
-// The tensor's numbers in another floating type.
+// The tensor's numbers as bytes of another floating type.
 std::vector<std::byte> converted(const data::HostTensor& tensor, rt_dtype dtype);
 // The numbers of a tensor of any type.
 std::vector<double> numbers_of(const data::HostTensor& tensor);
