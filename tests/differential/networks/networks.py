@@ -48,7 +48,7 @@ def check(case, a):
 
 
 def signature(result):
-    """By which a smaller case is the same fault."""
+    """A smaller case has the same fault as the first one if this value is the same."""
     what = result.get("what", "")
     if result["status"] == "wrong":
         return "wrong", result.get("device"), what.split(" ")[0], "is missing" in what
