@@ -160,13 +160,13 @@ class Truth:
                 scale = max(scale, norm(self.exact["loss"]))
             if name.startswith("final ") and not self.is_statistic(name):
                 own = norm(value - self.start[name[6:]])
-                scale += 5 * self.case["config"]["optimizer"]["lr"] * max(self.largest, SMALL)  # bound of the change by the gradients of five steps
+                scale += 5 * self.case["config"]["optimizer"]["lr"] * max(self.largest, SMALL)  # five steps
             limit = RELATIVE[dtype] * own + ROUNDINGS * ROUNDING[dtype] * scale
             error = single[name] if math.isfinite(single[name]) else 0.0
             limit += SENSITIVE * change[name] + share * error
             if half:
                 limit += HALF * half[name] + 2 * HALF_TYPES[self.mixed][1] * own
-            if self.kind_of(name) == "running_var":  # for equal numbers it is the mean's rounding, squared
+            if self.kind_of(name) == "running_var":  # of equal numbers: (error of the mean)^2
                 limit += (ROUNDINGS * ROUNDING[dtype]) ** 2
             found[name] = limit
         return found
