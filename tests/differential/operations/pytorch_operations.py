@@ -3,9 +3,9 @@
 
     pytorch_operations.py PROGRAM [--seeds A..B] [--cases N] [--operations NAME,NAME] [--results FILE]
 
-PROGRAM is the built differential_operations, which writes its cases with the reference's results. One
-JSON line is appended to --results for each seed; seeds that are there already are left out. Ends with 0
-if nothing differs, 1 if something does, and 77 (skipped) where PyTorch is not installed.
+PROGRAM is the built differential_operations, which writes its cases with the reference's results. For each seed one JSON line
+is appended to --results; seeds that the file already has are left out. The exit code is 0 if nothing differs, 1 if something
+does, and 77 (skipped) where PyTorch is not installed.
 """
 
 import argparse
