@@ -1,5 +1,4 @@
-/* Preloaded before the C library (LD_PRELOAD): injects one fault into one system call of one
- * process.
+/* Preloaded before the C library (LD_PRELOAD): injects one fault into one system call.
  *
  *   CHAOS="write:errno=ENOSPC:after=3:times=1:path=weights:rank=1:program=runtime"
  *
@@ -92,8 +91,7 @@ static const struct name kErrors[] = {{"ENOSPC", ENOSPC},
 static const struct name kSignals[] = {
     {"KILL", SIGKILL}, {"STOP", SIGSTOP}, {"TERM", SIGTERM}, {"INT", SIGINT}, {"HUP", SIGHUP}};
 
-/* An unknown word is an error of the caller; the shim ends the process, because the fault would
- * never be reached. */
+/* Ends the process at an unknown word, because the fault would never be reached. */
 static void refuse(const char* word) {
   static const char kBegin[] = "chaos shim: cannot read ";
   const struct iovec parts[] = {{(void*)(size_t)kBegin, sizeof(kBegin) - 1},
@@ -222,8 +220,7 @@ static int is_hit(const char* call, int fd, const char* path, size_t bytes) {
   return hit;
 }
 
-/* Returns fewer bytes than were asked for, but at least one: zero would mean the end of the
- * file. */
+/* Returns `short_bytes` or fewer, but at least one: zero would mean the end of the file. */
 static size_t cut(size_t bytes) {
   if (fault.short_bytes < 0) return bytes;
   const size_t limit = fault.short_bytes < 1 ? 1 : (size_t)fault.short_bytes;
@@ -345,8 +342,7 @@ VECTOR(writev, "write")
 MESSAGE(sendmsg, "send", const struct msghdr*)
 MESSAGE(recvmsg, "recv", struct msghdr*)
 
-/* Defines a function that either fails or succeeds. `fd` or `path` names the file that `path=`
- * is compared with. */
+/* Defines a function that fails or succeeds. `fd` or `path` is compared with `path=`. */
 #define CALL(result, name, call, fd, path, bytes, failure, types, parameters, arguments) \
   REAL_##types(result, name) result name parameters {                                    \
     if (FAILS(call, fd, path, bytes)) FAIL_WITH(failure);                                \
@@ -479,8 +475,7 @@ int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*
   return real_pthread_create()(thread, attributes, work, argument);
 }
 
-/* Allocations of some size. The functions use the allocator's internal names, because dlsym
- * allocates. */
+/* Large allocations. They use the allocator's internal names, because dlsym allocates. */
 enum { kLargeBytes = 1024 };
 extern void* __libc_malloc(size_t bytes);
 extern void* __libc_memalign(size_t alignment, size_t bytes);
