@@ -33,7 +33,7 @@ from exchange import read_safetensors, relative_error, write_safetensors
 STEPS = 10
 MIXED = os.environ.get("PARITY_MIXED") == "bf16"
 TOLERANCE = 2e-2 if MIXED else 1e-4
-EXTRA = os.environ.get("PARITY_ARGUMENTS", "").split()  # more arguments of `runtime gradients`
+EXTRA = os.environ.get("PARITY_ARGUMENTS", "").split()  # further arguments of `runtime gradients`
 if MIXED:
     EXTRA += ["--set", "training.mixed_precision=bf16"]
 
@@ -142,7 +142,7 @@ layers = [
   { type = "linear", name = "head", features = 10 },
 ]
 """
-# Names of the transformer's parameters that stand inside the residual.
+# Names of the transformer's parameters that belong to layers inside the residual.
 TRANSFORMER_NAMES = {n: "mlp." + n for n in ("ln1.weight", "ln1.bias", "up.weight", "up.bias", "down.weight", "down.bias")}
 
 MODELS = {
@@ -155,7 +155,7 @@ MODELS = {
 
 
 def write_data(name, folder):
-    """Samples as NPY files, so that no data set needs to be installed."""
+    """Writes samples as NPY files, so that no data set needs to be installed."""
     random = np.random.default_rng(1)
     samples = 64 * STEPS
     if name == "transformer":
@@ -199,7 +199,8 @@ def gradients(model, features, labels, dtype, autocast=False):
 
 
 def compare_step(model, names, ours):
-    """Relative differences from PyTorch in float64, with what is allowed, and in float32; then one step of descent."""
+    """The relative differences from PyTorch in float64 and their bounds, and the differences in float32; then makes one step
+    of gradient descent."""
     features = torch.from_numpy(ours["features"].copy())
     if features.dim() == 4:
         features = features.permute(0, 3, 1, 2)
@@ -209,7 +210,7 @@ def compare_step(model, names, ours):
     errors, single_errors = {}, []
     for name, theirs in exact.items():
         error = relative_error(ours[names.get(name, name)], theirs)
-        if MIXED:  # how far PyTorch itself is from float64
+        if MIXED:  # the distance of PyTorch's own autocast from float64
             single_errors.append(relative_error(single[name], theirs))
             errors[name] = (error, max(TOLERANCE, 1.5 * single_errors[-1]))
         else:

@@ -39,7 +39,7 @@ PRESET = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../configs
 
 
 class ResNet18(nn.Module):
-    """torchvision's names, the stem for small images."""
+    """ResNet-18 with torchvision's parameter names and the stem for small images."""
 
     def __init__(self, width, activation):
         super().__init__()
@@ -89,7 +89,7 @@ def ours(a, folder, config, step, model):
 
 
 def theirs(model, features, labels, dtype):
-    """Of a copy of the model: loss, gradients, and the statistics after the forward pass under `after.`."""
+    """Loss, gradients and (under `after.`) the statistics after the forward pass, from a copy of the model."""
     model = copy.deepcopy(model).to(dtype)
     loss = nn.functional.cross_entropy(model(features.to(dtype)), labels)
     loss.backward()
@@ -103,7 +103,7 @@ def worst_error(actual, expected):
 
 
 def one_step(a, folder, config, step, model):
-    """Largest difference from PyTorch's float64, and whether it is small enough; then a step of gradient descent."""
+    """The largest difference from PyTorch's float64, and whether it is within bounds; then makes a step of gradient descent."""
     mine = ours(a, folder, config, step, model)
     features, labels = torch.from_numpy(mine["features"].copy()).permute(0, 3, 1, 2), torch.from_numpy(mine["labels"].copy()).long()
     exact = theirs(model, features, labels, torch.float64)

@@ -21,7 +21,7 @@ LINE_LIMIT_S = 120
 
 
 def lines_of(readme):
-    """The commands of the blocks marked as sh, without their comments."""
+    """The commands of the blocks marked as sh, without comments."""
     blocks = re.findall(r"^```sh\n(.*?)^```$", readme, re.M | re.S)
     lines = [re.sub(r"\s+#.*", "", line).strip() for block in blocks for line in block.splitlines()]
     return [line for line in lines if line]
@@ -34,7 +34,7 @@ def shortened(line):
 
 
 def make_tree(source, build, folder):
-    """The tree by links, but with a build folder to which the commands may add."""
+    """Links the source tree into the folder, with a build folder of its own in which the commands may create files."""
     for name in os.listdir(source):
         if not name.startswith(("build", "outputs", ".")):
             os.symlink(os.path.join(source, name), os.path.join(folder, name))
@@ -64,7 +64,7 @@ def has_text():
 
 
 def run_all(lines, folder):
-    """Whether all succeed. They share one shell, so that an export holds for those that follow."""
+    """Runs all commands in one shell, so that an export holds for later commands. Returns whether all succeed."""
     plugins = {line.split()[0] for line in output_of(folder, "build/bin/runtime", "plugins", "list").splitlines()}
     script = ["set -e"]
     for line in lines:
