@@ -24,8 +24,7 @@ class Limits : public ShellTest {
   int succeeded_ = 0, failed_ = 0;
 };
 
-#if !defined(__SANITIZE_ADDRESS__) && \
-    !defined(__SANITIZE_THREAD__)  // sanitizers reserve terabytes of address space
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they reserve terabytes
 TEST_F(Limits, OfTheAddressSpace) {
   if (!test::has_backend("cpu")) GTEST_SKIP() << "the plugin cpu was not built";
   for (const char* ranks : {"1", "2"}) {

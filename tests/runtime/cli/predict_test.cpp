@@ -41,8 +41,7 @@ class Predict : public ProgramTest {
  protected:
   void SetUp() override {
     std::string text;
-    for (int i = 0; i < 40; ++i)
-      text += "the cat ";  // t is followed by h, a by t, and a space by t or c
+    for (int i = 0; i < 40; ++i) text += "the cat ";  // h after t, t after a, t or c after " "
     folder_.write("text.txt", text);
     folder_.write("language.toml", kLanguageJob);
   }

@@ -13,8 +13,8 @@ using nlohmann::json;
 using testing::AllOf;
 using testing::HasSubstr;
 
-constexpr const char* kSimulated = "plugins.path=[\"" SIMULATED_FOLDER
-                                   "\"]";  // the folder of the plugin of tests/backends/simulated
+constexpr const char* kSimulated =
+    "plugins.path=[\"" SIMULATED_FOLDER "\"]";  // of tests/backends/simulated
 
 class Verify : public ProgramTest {
  protected:

@@ -22,8 +22,7 @@ constexpr std::size_t kMiB = std::size_t{1} << 20;
 
 const CsvOptions kNumbers{{}, "-1", false, 0};
 
-#if !defined(__SANITIZE_ADDRESS__) && \
-    !defined(__SANITIZE_THREAD__)  // sanitizers reserve terabytes of address space
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they reserve terabytes
 std::size_t address_space() {
   std::ifstream file("/proc/self/statm");
   std::size_t pages = 0;

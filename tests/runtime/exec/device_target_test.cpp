@@ -100,8 +100,7 @@ TEST_F(DeviceTargetTest, ADecisionThatCannotBeMadeIsNotTakenFromTheCache) {
   Arena arena(device_);
   const Compiled compiled =
       compile(given, device_, storage, arena, {Tune::kQuick, false, folder.path()});
-  EXPECT_EQ(compiled.program->graph().nodes.size(),
-            1u);  // the decision is canonical, without copies
+  EXPECT_EQ(compiled.program->graph().nodes.size(), 1u);  // canonical, without copies
 }
 
 TEST_F(DeviceTargetTest, WhatFailsWhileItIsMeasuredIsLeftOut) {
@@ -170,9 +169,8 @@ struct Network {
           test::add_value(graph, name + ".bias", ValueKind::kParameter, {channels}, RT_FLOAT32));
       return build.add(build.conv2d(v, parameters[parameters.size() - 2], same), parameters.back());
     };
-    ValueId h = convolve(
-        x, 20,
-        "a");  // has candidates for every layout, so all of its readers are queried in all of them
+    // `h` may have every layout, so its readers are queried in all of them.
+    ValueId h = convolve(x, 20, "a");
     h = build.activation(convolve(h, 20, "b"), function);
     h = build.activation(build.add(convolve(h, 20, "c"), h), function);
     h = build.avg_pool2d(h, {2, 2, 2, 2, {}});

@@ -20,8 +20,7 @@ using Communicators = std::vector<std::shared_ptr<plugins::host::Communicator>>;
 struct LocalRank {
   int rank, world_size;
   Watchdog& watchdog;
-  Collectives&
-      collectives;  // communicator 0 has all ranks, and so have 1 to 3, which are split from it
+  Collectives& collectives;  // communicators 0 to 3, each with all ranks; 1 to 3 are split from 0
 };
 
 // Runs `body` on every rank; returns by rank the message of what it threw ("" for nothing). As in

@@ -18,8 +18,7 @@ void* __libc_memalign(size_t alignment, size_t size);
 
 namespace {
 
-std::atomic<int64_t> calls =
-    0;  // constant-initialised, because the dynamic loader calls malloc first
+std::atomic<int64_t> calls = 0;  // constant-initialised: the dynamic loader calls malloc first
 std::atomic<bool> attributing = false;
 std::atomic<int64_t> by_onednn = 0, by_others = 0;
 thread_local bool inside = false;  // backtrace and dladdr may call malloc themselves
