@@ -18,8 +18,7 @@ using Pending = std::shared_ptr<std::atomic<bool>>;
 struct CUstream_st {
   std::mutex mutex;
   std::vector<Pending> calls;
-  std::optional<std::vector<std::function<void()>>>
-      capture;  // work recorded since the capture began
+  std::optional<std::vector<std::function<void()>>> capture;  // recorded work
   void add(Pending call) {
     const std::lock_guard lock(mutex);
     calls.push_back(std::move(call));

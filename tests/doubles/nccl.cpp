@@ -56,8 +56,7 @@ struct Split {
 struct World {
   int size = 0, joined = 0;
   std::vector<ncclComm_t> members;
-  std::map<std::size_t, std::vector<std::pair<int, Call>>>
-      calls;  // by number of the call: rank and call
+  std::map<std::size_t, std::vector<std::pair<int, Call>>> calls;       // by number; rank and call
   std::map<std::pair<int, int>, std::deque<Transfer>> sends, receives;  // by source and destination
   std::map<int, Split> splits;
 };

@@ -81,8 +81,7 @@ std::vector<fs::path> programs_and_libraries(const fs::path& folder) {
     const bool elf = std::string_view(head, 4) ==
                      "\x7f"
                      "ELF";
-    const bool linked =
-        head[16] == 2 || head[16] == 3;  // e_type is 2 for a program, 3 for a shared object
+    const bool linked = head[16] == 2 || head[16] == 3;  // e_type: program, shared object
     if (elf && linked) files.push_back(it->path());
   }
   return files;

@@ -49,8 +49,7 @@ const Rooms kAllowed = {
     {"runtime/exec", {"runtime/graph", "runtime/system", "plugins/host", "plugins/include"}},
     {"runtime/train",
      {"runtime/config", "runtime/data", "runtime/model", "runtime/parallel", "runtime/exec",
-      "runtime/graph", "runtime/system", "plugins/host",
-      "plugins/sdk"}},  // the sdk for rt/sdk/float16.h
+      "runtime/graph", "runtime/system", "plugins/host", "plugins/sdk"}},  // rt/sdk/float16.h
     {"runtime/analysis",
      {"runtime/train", "runtime/exec", "runtime/data", "runtime/graph", "runtime/system",
       "plugins/host", "plugins/sdk", "plugins/include"}},  // the sdk for rt/sdk/operation.h

@@ -92,8 +92,7 @@ void check(const conformance::Case& c, int& whole) {
   const host::OperationView view(c.operation);
   const rt::sdk::Operation op(view.get());
   const auto convolution = backends::gpu::convolution_of(op, op.post_op_count());
-  ASSERT_EQ(convolution.has_value(), op.input(0).dims[0] > 0)
-      << c.name;  // false for the case "empty batch"
+  ASSERT_EQ(convolution.has_value(), op.input(0).dims[0] > 0) << c.name;  // "empty batch" has none
   if (!convolution || convolution->fused < op.post_op_count()) return;
   ++whole;
   std::mt19937 random(3);

@@ -317,8 +317,7 @@ TEST_F(SimulatedTest, DestroyingAStreamWaitsForItsWork) {
   std::vector<float> values(kCount, 1.0f);
   {
     Stream stream = device->create_stream();
-    for (int i = 0; i < 3000; ++i)
-      stream.fill(x.data(), 0, 8);  // more tasks than the queue has room for at first
+    for (int i = 0; i < 3000; ++i) stream.fill(x.data(), 0, 8);  // the queue has to grow
     Kernel fill = make_fill(*device, 2.5);
     launch(fill, stream, {}, x.data());
     stream.copy(values.data(), x.data(), kBytes);

@@ -47,8 +47,7 @@ class World {
   const std::string prefix_;
   const int32_t rank_, size_;
   uint64_t calls_ = 0;
-  std::map<std::pair<int32_t, int32_t>, uint64_t>
-      transfers_;  // by source and destination: the number of the next transfer
+  std::map<std::pair<int32_t, int32_t>, uint64_t> transfers_;  // by source and destination
   std::atomic<bool> aborted_ = false;
 };
 

@@ -25,8 +25,8 @@ class Worker {
 
   struct Reply {
     std::string text;
-    std::string
-        death;  // "SIGSEGV", "exit code 3", "no answer within 60 s"; empty if the child lives
+    // "SIGSEGV", "exit code 3" or "no answer within 60 s"; empty if the child lives.
+    std::string death;
   };
   // Throws std::runtime_error with the message of the exception that `make_handler` threw in the
   // child, if it did.

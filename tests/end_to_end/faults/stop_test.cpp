@@ -80,8 +80,7 @@ TEST_P(Ending, AHangUpThatIsIgnoredStaysSo) {
   const Process job = ranks(GetParam(), 3, {kEndless}, [] { ::signal(SIGHUP, SIG_IGN); });
   ASSERT_TRUE(job->wait_for_text("\"step\":", seconds(30)));
   job->send(SIGHUP);
-  const bool ours =
-      std::string(GetParam()) == "gloo";  // mpirun does not let its ranks ignore signals
+  const bool ours = std::string(GetParam()) == "gloo";  // ranks of mpirun ignore no signals
   for (int rank = 0; rank < 3 && ours; ++rank) signal_rank(rank, SIGHUP);
   std::this_thread::sleep_for(milliseconds(500));
   job->send(SIGTERM);

@@ -152,8 +152,7 @@ TEST(Probe, StatesAreReadOnlyWhereAskedFor) {
 }
 
 TEST(Probe, DescribesWithoutLoading) {
-  TemporaryFolder
-      folder;  // a folder of its own, because other tests load the plugin that was built
+  TemporaryFolder folder;  // because other tests load the plugin that was built
   fs::copy_file(fixture("example"), folder / "libexample.so");
   SearchPath path;
   path.configured = {folder.path()};

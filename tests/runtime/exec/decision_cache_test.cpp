@@ -80,8 +80,7 @@ TEST_F(DecisionCacheTest, AFileOfAnotherKeyUnderThisNameIsRefused) {
 TEST_F(DecisionCacheTest, ACutFileIsNoDecision) {
   cache().write(decision());
   const std::string whole = test::read_text(only_file());
-  for (size_t size = 0; size + 1 < whole.size();
-       ++size) {  // without its last newline the file is still complete
+  for (size_t size = 0; size + 1 < whole.size(); ++size) {  // whole but for the last newline
     std::ofstream(only_file(), std::ios::trunc) << whole.substr(0, size);
     EXPECT_FALSE(cache().read(2)) << "cut to " << size << " of " << whole.size();
   }

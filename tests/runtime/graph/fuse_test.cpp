@@ -90,8 +90,7 @@ TEST_F(FuseTest, OnlyThePrefixThatTheTargetFuses) {
 
 TEST_F(FuseTest, NothingAfterAPostOperationThatIsRefused) {
   target_.fuses = {{RT_OP_CONV2D, 8}};
-  target_.post_kinds = {
-      RT_POST_ACTIVATION};  // the bias is refused, so the activation after it is not fused either
+  target_.post_kinds = {RT_POST_ACTIVATION};  // no bias, hence no activation after it
   output(build_.activation(build_.add(convolution(image()), value("b", {4})), RT_ACTIVATION_RELU));
   fuse_graph();
   EXPECT_EQ(operations(graph_), "conv2d add activation");

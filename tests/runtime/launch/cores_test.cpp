@@ -73,8 +73,7 @@ TEST(Cores, APinnedThreadAndItsThreadsStayThere) {
     std::thread([&] { EXPECT_EQ(sched_getcpu(), processor); }).join();
     EXPECT_EQ(share_of(RankEnvironment()).threads, 1);
   }).join();
-  apply({1,
-         {CPU_SETSIZE - 1}});  // this processor does not exist: the request fails without an effect
+  apply({1, {CPU_SETSIZE - 1}});  // this processor does not exist: no effect
   EXPECT_FALSE(allowed_cores().empty());
 }
 

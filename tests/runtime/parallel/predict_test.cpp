@@ -144,8 +144,7 @@ TEST_F(Step, StagesWaitForEachOther) {
   EXPECT_NEAR(p.ranks[0].exposed[kPipelineAxis], 7000 * kNs, kTiny);
   EXPECT_NEAR(p.ranks[1].exposed[kPipelineAxis], 7000 * kNs, kTiny);
   EXPECT_NEAR(p.times.bubble(), 7.0 / 12, 1e-9);
-  EXPECT_DOUBLE_EQ(p.ranks[0].wire_bytes[kPipelineAxis],
-                   1000);  // rank 1 sends what rank 0 receives
+  EXPECT_DOUBLE_EQ(p.ranks[0].wire_bytes[kPipelineAxis], 1000);  // only what it sends
 }
 
 TEST_F(Step, CollectivesOfAPipelineBeginWithTheLastStage) {

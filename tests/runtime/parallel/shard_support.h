@@ -24,8 +24,7 @@ struct TestModel {
   std::vector<graph::ValueId> parameters;  // trained ones first, then statistics
   std::vector<graph::ValueId> trained;
   std::map<graph::ValueId, Numbers> inputs;
-  graph::ValueId loss = graph::kNone,
-                 correct = graph::kNone;  // kNone if the graph does not compute it
+  graph::ValueId loss = graph::kNone, correct = graph::kNone;  // kNone: not computed
 
   explicit TestModel(rt_dtype type) : dtype(type) {}
   TestModel(const TestModel&) = delete;

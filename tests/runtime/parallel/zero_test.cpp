@@ -139,8 +139,7 @@ TEST(Zero, ParametersAreGatheredAheadOfTheirUseAndAgainForBackward) {
                    "start " + p + "0", "wait " + p + "1", "pack1", "forward1", "start " + p + "2",
                    "wait " + p + "0", "pack2", "forward2", "start loss"}));
   EXPECT_EQ(std::count(all.begin(), all.end(), "start " + p + "2"), 2);
-  EXPECT_EQ(std::count(all.begin(), all.end(), "start " + p + "1"),
-            1);  // kept between the forward and the backward pass
+  EXPECT_EQ(std::count(all.begin(), all.end(), "start " + p + "1"), 1);  // kept for backward
   EXPECT_EQ(std::count(all.begin(), all.end(), "start parameters"), 0);
   EXPECT_EQ(graph::canonical_bytes(s.graph.value(s.buffers.parameters)),
             s.buffers.layout.bytes / 2);

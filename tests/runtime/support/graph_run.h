@@ -25,8 +25,7 @@ class GraphRun {
   // `collectives` are those of the rank, for a graph with collectives.
   GraphRun(graph::Graph graph, std::shared_ptr<plugins::host::Device> device,
            exec::Collectives* collectives = nullptr);
-  void set(graph::ValueId id,
-           const Numbers& numbers);  // the value may be float64, float32, int32 or int64
+  void set(graph::ValueId id, const Numbers& numbers);  // float64, float32, int32 or int64
   Numbers get(graph::ValueId id);
   void run();
   exec::Program& program() { return *compiled_.program; }

@@ -89,8 +89,7 @@ TEST_F(Plans, TensorParallelRanksHoldHalf) {
   EXPECT_EQ(p.roles[0].memory.gradients, 96 * kFloat);
   const parallel::RankPrediction& rank = p.prediction.ranks[0];
   EXPECT_DOUBLE_EQ(rank.wire_bytes[parallel::kDataAxis], 0);
-  EXPECT_DOUBLE_EQ(rank.wire_bytes[parallel::kTensorAxis],
-                   8 * 4 * kFloat);  // the sum of the output
+  EXPECT_DOUBLE_EQ(rank.wire_bytes[parallel::kTensorAxis], 8 * 4 * kFloat);  // output sum
 }
 
 TEST_F(Plans, StagesOfAPipelineHoldTheirLayers) {

@@ -35,8 +35,7 @@ double to_number(const Bytes& bytes) {
 // The events of the whole job.
 struct Record {
   std::mutex mutex;
-  std::map<int64_t, int> taken,
-      applied;  // by work item: how often it was taken, and how many owners applied it
+  std::map<int64_t, int> taken, applied;  // by work item: takers, owners that applied it
 
   // Whether all owners have applied all work items of the steps up to `step`.
   bool is_applied_up_to(int64_t step, int ranks) {

@@ -287,8 +287,7 @@ Held held(int ranks, int stage) {
 
 TEST(ZeroMemory, ARankOfFourHoldsAThird) {
   const Held one = held(1, 0);
-  const double kept[] = {1, 0.625, 0.4375,
-                         0.25};  // fraction of parameters, gradients and moments, by stage
+  const double kept[] = {1, 0.625, 0.4375, 0.25};  // fraction of Adam's state, by stage
   for (const int stage : {1, 2, 3}) {
     const Held h = held(4, stage);
     const auto part = [](uint64_t bytes, uint64_t of) {
