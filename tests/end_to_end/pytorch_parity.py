@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""Compares logits, loss and every gradient with PyTorch's, weights made equal before each of 10 steps.
+"""Compares logits, loss and every gradient with PyTorch's in 10 steps; before each step both sides get the same weights.
 
 usage: pytorch_parity.py RUNTIME BACKEND [MODEL...]     (models: lenet mlp residual residual_relu transformer; default all)
 
-For each model and step k: the weights go from PyTorch to `runtime gradients --batch k` as a safetensors file; the batch,
-logits, loss and gradients come back the same way. Every tensor must agree by norm: |ours - theirs| <= 1e-4 |theirs|, where
-PyTorch computes in float64 from the same float32 weights; the difference from its float32 is printed beside.
+For each model and step k, `runtime gradients --batch k` gets PyTorch's weights as a safetensors file, and gives back the batch,
+the logits, the loss and the gradients in the same format. Every tensor must agree by norm: |ours - theirs| <= 1e-4 |theirs|,
+where PyTorch computes in float64 from the same float32 weights; the difference from PyTorch's float32 is printed beside it.
 
-In float32 one activation that rounding puts on the other side of a ReLU changes a gradient of the residual net, in which
-batch norm makes large terms cancel, by 1e-3 to 1e-2, in PyTorch as here. So `residual` has tanh and is compared on every
-backend; `residual_relu` is for the reference, whose sums in double leave no such difference.
-With PARITY_MIXED=bf16 `training.mixed_precision` is compared: bfloat16 leaves some gradients of these untrained nets 0.1 away from
-float64, so a tensor may be 2e-2 away, or half as far again as PyTorch's own under torch.autocast.
-Exit code 0: all agree, 1: some differ, 77: PyTorch is absent (skipped).
+In float32 one activation that rounding puts on the other side of a ReLU changes a gradient of the residual net by 1e-3 to 1e-2,
+because batch norm makes large terms cancel; this is so in PyTorch as well. Therefore `residual` uses tanh and is compared on
+every backend, while `residual_relu` is for the reference, whose sums in double leave no such difference. With PARITY_MIXED=bf16
+`training.mixed_precision` is compared. bfloat16 moves some gradients of these untrained nets by 0.1 from float64, so a tensor
+may be 2e-2 away, or one and a half times as far away as PyTorch's own result under torch.autocast. Exit code 0: all agree, 1:
+some differ, 77: PyTorch is absent (skipped).
 """
 import copy
 import os

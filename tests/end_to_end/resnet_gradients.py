@@ -4,14 +4,14 @@
 usage: resnet_gradients.py RUNTIME BACKEND [--data FOLDER] [--dtype float32|float64] [--activation relu|tanh] [--steps N]
                            [--batch B] [--width W]
 
-Before each step weights and running statistics go from PyTorch to `runtime gradients --batch k` as a safetensors file; the
-batch, loss, gradients and statistics come back the same way. Every tensor must agree by norm with PyTorch in float64:
-|ours - theirs| <= 1e-4 |theirs|. In float32 one activation that rounding puts on the other side of a ReLU changes gradients
-behind batch norm, where large terms cancel, by 1e-3 to 1e-2 (see pytorch_parity.py): the larger the net, the surer it
-happens, in PyTorch too. So with relu, where PyTorch's own float32 is farther than 1e-4 from its float64, gradients and
-statistics may be twice as far as it is, never the loss. With tanh there is nothing to be on the other side of.
---data: CIFAR-10 in its binary form, otherwise noise. --width: channels of the first stage, 64 in the preset.
-Exit code 0: all agree, 1: some differ, 77: PyTorch is absent (skipped).
+Before each step `runtime gradients --batch k` gets PyTorch's weights and running statistics as a safetensors file, and gives
+back the batch, the loss, the gradients and the statistics in the same format. Every tensor must agree by norm with PyTorch in
+float64: |ours - theirs| <= 1e-4 |theirs|. In float32 one activation that rounding puts on the other side of a ReLU changes
+gradients that pass through batch norm, where large terms cancel, by 1e-3 to 1e-2 (see pytorch_parity.py). The larger the net,
+the more likely this is, in PyTorch too. So with relu, if PyTorch's own float32 differs from its float64 by more than 1e-4,
+gradients and statistics may differ by twice that difference; the loss may not. With tanh there is no such kink, and no such
+exception. --data: CIFAR-10 in its binary form, otherwise noise. --width: channels of the first stage, 64 in the preset. Exit
+code 0: all agree, 1: some differ, 77: PyTorch is absent (skipped).
 """
 import argparse
 import copy

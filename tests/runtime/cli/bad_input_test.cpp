@@ -99,8 +99,7 @@ TEST_F(BadInput, AFaultOfTheDevice) {
   EXPECT_EQ(run({"train", job_, "--set", "device.backend=simulated"}, simulated).exit_code, 0);
 }
 
-// The message has the device's own message, the use of the memory, and a micro-batch that would
-// fit.
+// The message names the device and the use of its memory, and advises a micro-batch that fits.
 TEST_F(BadInput, ABatchThatTheDeviceHasNoRoomFor) {
   const std::map<std::string, std::string> simulated = {{"RUNTIME_PLUGIN_PATH", SIMULATED_FOLDER}};
   std::vector<std::string> arguments = {"train", job_, "--max-steps", "3"};

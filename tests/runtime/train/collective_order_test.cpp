@@ -40,8 +40,8 @@ layers = [
 )" + kData;
 
 // Two data-parallel ranks split 5 samples in 2 micro-batches, so that one rank computes 2 samples
-// at once and the other 1. The parameters of a layer cost both the same, so that again the best
-// cuts differ.
+// at once and the other 1. Both spend the same time on the parameters of a layer, so that again the
+// best cuts differ.
 const std::string kUnevenBatch = R"(
 [model]
 input = [4, 5, 6]
