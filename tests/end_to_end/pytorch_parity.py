@@ -9,10 +9,10 @@ where PyTorch computes in float64 from the same float32 weights; the difference 
 
 In float32 one activation that rounding puts on the other side of a ReLU changes a gradient of the residual net by 1e-3 to 1e-2,
 because batch norm makes large terms cancel; this is so in PyTorch as well. Therefore `residual` uses tanh and is compared on
-every backend, while `residual_relu` is for the reference, whose sums in double leave no such difference. With PARITY_MIXED=bf16
-`training.mixed_precision` is compared. bfloat16 moves some gradients of these untrained nets by 0.1 from float64, so a tensor
-may be 2e-2 away, or one and a half times as far away as PyTorch's own result under torch.autocast. Exit code 0: all agree, 1:
-some differ, 77: PyTorch is absent (skipped).
+every backend, while `residual_relu` is for the reference, whose sums in double leave no such difference.
+With PARITY_MIXED=bf16 `training.mixed_precision` is compared. bfloat16 moves some gradients of these untrained nets by 0.1 from
+float64, so a tensor may be 2e-2 away, or one and a half times as far away as PyTorch's own result under torch.autocast.
+Exit code 0: all agree, 1: some differ, 77: PyTorch is absent (skipped).
 """
 import copy
 import os

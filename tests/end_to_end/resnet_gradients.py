@@ -10,8 +10,9 @@ float64: |ours - theirs| <= 1e-4 |theirs|. In float32 one activation that roundi
 gradients that pass through batch norm, where large terms cancel, by 1e-3 to 1e-2 (see pytorch_parity.py). The larger the net,
 the more likely this is, in PyTorch too. So with relu, if PyTorch's own float32 differs from its float64 by more than 1e-4,
 gradients and statistics may differ by twice that difference; the loss may not. With tanh there is no such kink, and no such
-exception. --data: CIFAR-10 in its binary form, otherwise noise. --width: channels of the first stage, 64 in the preset. Exit
-code 0: all agree, 1: some differ, 77: PyTorch is absent (skipped).
+exception.
+--data: CIFAR-10 in its binary form, otherwise noise. --width: channels of the first stage, 64 in the preset.
+Exit code 0: all agree, 1: some differ, 77: PyTorch is absent (skipped).
 """
 import argparse
 import copy

@@ -14,7 +14,7 @@ void run_cases(int32_t size, const std::shared_ptr<host::Device>& device) {
     const conformance::Summary summary = run_communicator_cases({communicator, rank, size, device},
                                                                 conformance::communicator_cases());
     EXPECT_EQ(summary.failed, 0) << summary.text();
-    EXPECT_TRUE(size == 1 || summary.skipped == 0) << summary.text();  // has all features
+    EXPECT_TRUE(size == 1 || summary.skipped == 0) << summary.text();  // local has all features
     EXPECT_GT(summary.passed, 100);
   });
 }

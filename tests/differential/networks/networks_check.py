@@ -11,12 +11,13 @@ The distance of a tensor from PyTorch's float64 result, by norm, may be the sum 
              the roundings. It allows for the digits that a sum loses by cancellation.
 In float32 an activation may fall on the other side of a ReLU's kink, or a max-pooling window may choose another element: a
 network with ReLU or max-pooling is wrong only if it is wrong with three draws of data and weights. On the reference in float64
-there is no such exception. If PyTorch's own float32 changes a loss by CHAOTIC of itself (for example with a layer_norm of one
-feature in front of a batch_norm), or cannot represent it, the network is compared in float64 only, and counted. For 16-bit
-types the twin rounds what the runtime stores in 16 bits, and other runs of the twin disturb the stored numbers by noise of that
-size; a tensor may be HALF times as far away as the largest of these changes. For 29 networks in bf16 the ratio of the
-gradients' errors to the largest change was 0.5 in the median, 1.03 at the 99th percentile and 1.65 at most; that of losses and
-weights after five steps was 0.3, 1.24 and 2.7. The first gradient is as far away as the twin's own rounding (1.00 in the
+there is no such exception.
+If PyTorch's own float32 changes a loss by CHAOTIC of itself (for example with a layer_norm of one feature in front of a
+batch_norm), or cannot represent it, the network is compared in float64 only, and counted.
+For 16-bit types the twin rounds what the runtime stores in 16 bits, and other runs of the twin disturb the stored numbers by
+noise of that size; a tensor may be HALF times as far away as the largest of these changes. For 29 networks in bf16 the ratio of
+the gradients' errors to the largest change was 0.5 in the median, 1.03 at the 99th percentile and 1.65 at most; that of losses
+and weights after five steps was 0.3, 1.24 and 2.7. The first gradient is as far away as the twin's own rounding (1.00 in the
 median), since both round at the same places. If this changes a loss by CHAOTIC_HALF of itself, nothing is compared, and the
 network is counted as well.
 """
