@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Random faults done to small jobs of `runtime`; README.md tells which, and what is demanded of the program.
+"""Injects random faults into small jobs of `runtime`; README.md lists the faults and the rules that the program must keep.
 
 usage: chaos.py --build BUILD --seeds A..B [--kind KIND,...] [--jobs N] [--append FILE] [--failures FOLDER]
        chaos.py --build BUILD --replay FILE [--seed N]
        chaos.py --summary FILE
 
-A seed makes one case, the same for the same trace of the calls of its job, which is taken anew each time: a line of the results, not
-a seed, replays a case exactly. With --append its result is one JSON line of FILE, with everything that
+A seed makes one case. The case also depends on the trace of the job's calls, which each run takes anew: only a line of the
+results, not a seed, replays a case exactly. With --append the result of a case is one JSON line of FILE, with everything that
 replays it, and seeds that FILE has are left out, so that a long run can be stopped and started again. The folders of cases that
 end wrong are kept in --failures. Exit code 0: nothing is wrong, 1: something is.
 """
@@ -37,7 +37,7 @@ def run_case(case, baselines, failures=None):
     begin = time.time()
     try:
         done = do(case, baselines, folder)
-        # Where something else is done too, that says whether it was reached.
+        # If the case also has another fault, that fault decides whether the case was reached.
         alone = "peers" not in case and "actions" not in case
         if alone and any(word in case.get("variables", {}) for word in ("CHAOS", "CHAOS_PLUGIN")):
             done.reached = bool(done.log)

@@ -1,4 +1,4 @@
-"""How each job ends when nothing is done to it: how long it takes, what it writes, and where it comes by (traces)."""
+"""Measures how each job ends undisturbed: its duration, its output files, and its system calls (traces)."""
 import os
 import re
 import shutil
@@ -12,14 +12,14 @@ UNDISTURBED_LIMIT_S = 120
 
 
 def stable_part(path):
-    """What of a path is the same in every run: of its last part, the longest piece without random or counted digits."""
+    """The longest piece of a path's last component that has no random or counted digits, and so is the same in every run."""
     name = path.rstrip("/").rsplit("/", 1)[-1]
     pieces = [p for p in re.split(r"[0-9a-f]{6,}|\d+|:", name) if len(p) >= 4]
     return max(pieces, key=len) if pieces else ""
 
 
 class Baselines:
-    """Made when they are asked for, once; any thread."""
+    """Undisturbed runs and traces of jobs, each made once, when it is first asked for. All threads may call the methods."""
 
     def __init__(self, runtime, work, shim, plugin_folder):
         self.runtime, self.work, self.shim, self.plugin_folder = runtime, work, shim, plugin_folder
@@ -28,7 +28,7 @@ class Baselines:
         self._make_origin()
 
     def _make_origin(self):
-        """The folder that every case begins with: data, and a run of another seed, whose files are the old ones."""
+        """Makes the folder that every case begins with: data, and a run with another seed, whose files are "the old ones"."""
         import pathlib
 
         shutil.rmtree(self.origin, ignore_errors=True)
@@ -47,7 +47,7 @@ class Baselines:
         return os.path.exists(os.path.join(os.path.dirname(self.runtime), f"../lib/runtime/plugins/lib{name}.so"))
 
     def variables(self, case):
-        """Of the environment: what the case says, with the places of this build."""
+        """The environment variables of the case, with the paths of this build filled in."""
         plugins = os.path.join(os.path.dirname(self.runtime), "../lib/runtime/plugins")
         places = {"@shim": self.shim, "@chaos": self.plugin_folder, "@plugins": os.path.normpath(plugins)}
         found = {}
@@ -58,7 +58,7 @@ class Baselines:
         return found
 
     def get(self, case):
-        """{seconds, results: file -> digest, or None where two runs differ, files: all names} for the job of the case."""
+        """{seconds, results: file -> digest, or None where two runs differ, output} for the job of the case."""
         settings = [s for s in case.get("settings", ()) if s != chaos_jobs.ENDLESS]
         key = (case["job"], tuple(settings))
         with self.lock:
@@ -70,7 +70,7 @@ class Baselines:
         return known
 
     def _run(self, case, name, variables):
-        """Again, where a busy machine was too slow for the deadlines of the jobs."""
+        """Runs the job undisturbed; again if a busy machine was too slow for the deadlines of the job."""
         folder = os.path.join(self.work, name)
         words = [self.runtime] + chaos_jobs.command(case["job"], case.get("settings", ()))
         for _ in range(3):
@@ -93,11 +93,11 @@ class Baselines:
         return {"seconds": max(seconds), "results": same, "output": run.text("stdout")}
 
     def trace(self, case):
-        """((function, rank, program, stable part of the path), how often), sorted; of the shim, or of the plugin."""
+        """Sorted pairs of (function, rank, program, stable part of the path) and count, from the shim or from the plugin."""
         return self._traces(case)[0]
 
     def trace_of_start(self, case):
-        """Likewise, of the shim: what a process does until the last connection of its own has been made."""
+        """The same from the shim, for the calls that each process makes up to the last connection of its own."""
         return self._traces(case)[1]
 
     def _traces(self, case):

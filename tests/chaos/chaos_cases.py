@@ -1,4 +1,4 @@
-"""One case out of one seed: what is done, to which job, where and when. Everything that a replay needs is in it."""
+"""Draws one case from one seed: the fault, the job, the place and the time. The case holds everything that a replay needs."""
 import random
 
 import chaos_jobs
@@ -10,7 +10,7 @@ LOCAL = ["local2", "local3_zero"]
 OTHERS = ["evaluate", "predict", "gradients", "record", "plan", "bench", "devices", "show", "gloo2_evaluate"]
 ALL = ALONE + LOCAL + GLOO + OTHERS
 
-# function -> what may become of a call
+# function -> faults of its calls
 ERRORS = {
     "write": ["ENOSPC", "EIO", "EINTR", "EDQUOT", "EFBIG", "EPIPE", "short", "delay"],
     "read": ["EIO", "EINTR", "short", "delay"],
@@ -36,9 +36,9 @@ ERRORS = {
     "thread": ["EAGAIN"],
     "malloc": ["ENOMEM"],
 }
-# What moves bytes, and may move fewer than were asked for.
+# Functions that transfer bytes, and may transfer fewer than they were asked to.
 TRANSFERS = ("read", "write", "send", "recv")
-# What a rank does to find the others.
+# Functions that a rank calls while it connects to the others.
 MEETING = ("socket", "bind", "listen", "connect", "accept", "send", "recv", "poll")
 MEETING_FILES = ("open", "read", "write", "rename", "close")
 FATAL_HOW = ["error", "memory", "timeout", "aborted", "unsupported", "communication", "status", "silent", "words", "throw",
@@ -47,7 +47,7 @@ CRASH_HOW = ["exit", "quit", "abort", "segv", "hang"]
 
 
 def moment(r):
-    """Of an undisturbed run: which part of its time has passed."""
+    """A moment, as a fraction of the duration of an undisturbed run."""
     return round(r.random(), 4)
 
 
@@ -67,10 +67,10 @@ def draw_any_signal(r, baselines):
         signal = r.choice(["KILL", "TERM", "INT", "HUP", "PAUSE", "PAUSE"] + (["STOP"] * 2 if to == "rank" else []))
         action = {"signal": signal, "to": to if to == "launcher" else r.randrange(chaos_jobs.ranks(job)),
                   "at": round(r.uniform(0, 0.8), 3) if endless else moment(r)}
-        if signal == "PAUSE":  # STOP, and CONT so much later
+        if signal == "PAUSE":  # STOP, and CONT `seconds` later
             action["seconds"] = round(r.uniform(0.05, 0.8), 3)
         actions.append(action)
-    if any(a["signal"] == "STOP" for a in actions):  # which the end of a pause would undo
+    if any(a["signal"] == "STOP" for a in actions):  # the end of a pause would undo the STOP
         actions = [a for a in actions if a["signal"] != "PAUSE"]
     case = {"job": job, "actions": sorted(actions, key=lambda a: a["at"])}
     if endless:
@@ -81,7 +81,7 @@ def draw_any_signal(r, baselines):
 
 
 def place(r, trace, want):
-    """One call that a traced run makes, and how many like it come before: words for CHAOS or CHAOS_PLUGIN."""
+    """Draws one call of a traced run, and how many similar calls come before it: words for CHAOS or CHAOS_PLUGIN."""
     calls = [(key, n) for key, n in trace if want(key)]
     by_function = sorted({key[0] for key, _ in calls})
     if not by_function:
@@ -95,7 +95,7 @@ def place(r, trace, want):
 
 
 def add_shim(r, case, trace_of, want):
-    """The words of a place in the case's job, which becomes part of the case; None where there is none."""
+    """Draws a call of the case's job, adds it to the case and returns the words for it; None if no call fits."""
     case["variables"] = {"LD_PRELOAD": "@shim"}
     found = place(r, trace_of(case), want)
     if found is None:
@@ -108,7 +108,7 @@ def add_shim(r, case, trace_of, want):
 
 
 def may_be_short(key):
-    """A signalfd or an eventfd transfers its 8 or 128 bytes, or nothing."""
+    """False for a signalfd or an eventfd, which transfers all of its 8 or 128 bytes, or nothing."""
     return key[0] in TRANSFERS and key[3] != "anon_inode"
 
 
@@ -127,7 +127,7 @@ def draw_any_call(r, baselines):
     if found is None:
         return None
     case, words = found
-    if case["job"] == "train_cpu" and case["call"] in ("malloc", "mmap"):  # oneDNN writes to what it has not got
+    if case["job"] == "train_cpu" and case["call"] in ("malloc", "mmap"):  # oneDNN writes to memory whose allocation failed
         return None
     how = r.choice(ERRORS[case["call"]])
     if how == "short" and "path=anon_inode" in words:
@@ -140,7 +140,7 @@ def draw_any_call(r, baselines):
     else:
         words.append(f"errno={how}")
     words.append(f"times={r.choice([1, 1, 1, 2, 10, 100] + ([0] if how not in ('EINTR', 'delay') else []))}")
-    if how == "delay":  # all of them together take as long as one
+    if how == "delay":  # together they may take as long as one
         words[-1] = "times=1"
     case["variables"]["CHAOS"] = ":".join(words)
     return case
@@ -151,7 +151,7 @@ def draw_crash(r, baselines):
 
 
 def draw_any_crash(r, baselines):
-    """KILL, STOP or TERM exactly between two system calls."""
+    """KILL, STOP or TERM exactly before a system call."""
     files = ("write", "fsync", "rename", "open", "close", "unlink", "mkdir", "flock")
     network = ("connect", "send", "recv", "accept", "listen", "poll", "read")
     wanted = files if r.random() < 0.7 else network
@@ -166,7 +166,7 @@ def draw_any_crash(r, baselines):
 
 
 def draw_stop(r, baselines):
-    """A stop of a training that is at work, mostly by its launcher; and often a fault in the saving that has to follow."""
+    """A stop signal to a running training, mostly to its launcher, and often a fault in the saving that must follow."""
     case = {"job": r.choice(["train"] + LOCAL + GLOO * 2), "settings": [ENDLESS]}
     processes, ranks = has_processes(case["job"]), chaos_jobs.ranks(case["job"])
     to = r.randrange(ranks) if processes and r.random() < 0.3 else "launcher"
@@ -195,7 +195,8 @@ def draw_stop(r, baselines):
 
 
 def draw_frozen(r, baselines):
-    """A rank that stands still for ever (a device that hangs, a debugger) before any call of its way to the others."""
+    """A rank stops for ever (as for a hanging device or a debugger) before any call that it makes while it connects to the
+    others."""
     wanted = r.choice([("connect", "accept"), ("connect", "accept"), MEETING, MEETING_FILES])
     found = shim_case(r, baselines.trace_of_start, GLOO + ["gloo2_evaluate"], lambda key: key[1] != "-" and key[0] in wanted)
     if found is None:
@@ -207,14 +208,14 @@ def draw_frozen(r, baselines):
 
 
 def draw_pieces(r, baselines):
-    """All transfers of a kind, or many, move a few bytes only."""
+    """All transfers of one kind, or many of them, move a few bytes only."""
     on_sockets = r.random() < 0.7
     found = shim_case(r, baselines.trace, GLOO + ["gloo2_evaluate"] if on_sockets else ALL,
                       lambda key: may_be_short(key) and (not on_sockets or key[3] == "socket"))
     if found is None:
         return None
     case, words = found
-    if r.random() < 0.5:  # from the first one on, which greets or says how long the others are
+    if r.random() < 0.5:  # the first transfer is a greeting or the length of the others
         words = ["after=0" if word.startswith("after=") else word for word in words]
     case["how"] = "short"
     words += [f"short={r.choice([1, 2, 3, 5, 7, 8, 10, 13, 16])}", f"times={r.choice([0, 0, 0, 1, 10, 100])}"]
@@ -272,7 +273,7 @@ def draw_plugin(r, baselines):
         return None
     words, rank, program = found
     how = r.choice(CRASH_HOW if r.random() < 0.3 else FATAL_HOW + ["nan"] * (words[0] == "launch"))
-    if words[0] == "entry" and how == "garbage":  # pointers of an instance cannot be looked at without falling over them
+    if words[0] == "entry" and how == "garbage":  # no program can check the pointers of an invalid instance
         program = "plugin_probe"
     words += [f"how={how}", f"in={program}", f"times={r.choice([1, 1, 0])}"]
     if rank != "-":
@@ -283,14 +284,14 @@ def draw_plugin(r, baselines):
 
 
 def draw_peers(r, _):
-    """Ranks listen for some milliseconds only: one that connects later gives the strangers time."""
+    """Ranks listen for a few milliseconds only; the job has a rank that connects later, to give the foreign clients time."""
     late = f"connect:delay={r.choice([100, 300, 600])}:rank=1:path=socket"
     return {"job": r.choice(GLOO + ["gloo2_evaluate"]), "variables": {"LD_PRELOAD": "@shim", "CHAOS": late},
             "peers": r.choice(["reset", "garbage", "silent", "slow", "many", "hello", "all"])}
 
 
 def draw_rendezvous(r, _):
-    """Two ranks that nobody of ours has started, in a folder or a server in which somebody else writes."""
+    """Two ranks without our launcher meet in a folder or on a server that another process disturbs."""
     way = r.choice(["folder", "folder", "leftovers", "no_redis"])
     case = {"job": "gloo2", "by_hand": way}
     if way == "folder":

@@ -5,7 +5,7 @@ import shutil
 
 
 def damaged(content, how, at, r):
-    """`at` of 0..1 says where."""
+    """Returns the damaged content; `at`, from 0 to 1, is the relative position of the damage."""
     place = min(int(at * len(content)), max(len(content) - 1, 0))
     if how == "bit":
         return content[:place] + bytes([content[place] ^ (1 << r.randrange(8))]) + content[place + 1:] if content else b"\x01"
@@ -34,7 +34,7 @@ def files_below(path):
 
 
 def damage(folder, what):
-    """Returns the path that was damaged, relative to the folder; None where there was nothing to damage."""
+    """Damages one file and returns its path relative to the folder; returns None if there is no file to damage."""
     r, path = random.Random(what["random"]), os.path.join(folder, what["file"])
     if os.path.isdir(path):
         files = files_below(path)
@@ -57,7 +57,7 @@ def damage(folder, what):
 
 
 def spoil_rendezvous(folder, how, r):
-    """Of the files of a rendezvous: one, or all, are not what a rank has written. Returns how many were hit."""
+    """Removes or replaces some or all files of a rendezvous. Returns their number."""
     files = [f for f in files_below(folder) if os.path.basename(f).startswith("rt-store.")]
     hit = 0
     for path in files:
@@ -67,7 +67,7 @@ def spoil_rendezvous(folder, how, r):
             spoil_file(path, how, r)
             hit += 1
         except OSError:
-            pass  # a rank has replaced it at the same time
+            pass  # a rank has replaced the file at the same time
     return hit
 
 
@@ -87,5 +87,5 @@ def spoil_file(path, how, r):
 
 
 def remove(folder):
-    """Also what nobody may write to or read."""
+    """Removes a file or folder, even without permission to read or write it."""
     shutil.rmtree(folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Does what a case says, and gathers what a judge has to know."""
+"""Runs a case and gathers the facts that the judge needs."""
 import os
 import random
 import re
@@ -15,20 +15,21 @@ import chaos_jobs
 from chaos_peers import NoRedis, Strangers
 from chaos_run import Run, copy_folder, files_of, process_of_rank, processes_of
 
-# Kinds of which the judge is told what happened to files and processes. The others are about memory, descriptors or streams, which
-# the shim would need too, or start their processes themselves.
+# Kinds of cases in which the shim also records what happens to files and processes. The other kinds limit memory, descriptors
+# or streams, which the shim needs too, or start their processes themselves.
 WATCHED = ("signal", "crash", "syscall")
 
-# `got`: whether anybody was there. `stage` of the run, just before: "start", "work" (a step has been reported), "end" (saved).
+# `got`: whether a process received the signal. `stage` of the run just before: "start", "work" (a step was reported), "end"
+# (saved).
 Sent = namedtuple("Sent", "signal to got stage")
 
-# Nothing takes longer than this, whatever is done to it: then it is ended from here.
+# The limit for any case; after it the run is killed.
 HARD_LIMIT_S = 60
 
 
 @lru_cache
 def unshare_words():
-    """How to get a place where file systems can be mounted; None where the kernel refuses."""
+    """The command that gives a mount namespace in which file systems can be mounted; None if the kernel refuses one."""
     for words in (["unshare", "-m"], ["unshare", "-rm"]):
         test = words + ["sh", "-c", "mount -t tmpfs -o size=64k none /mnt"]
         try:
@@ -39,10 +40,11 @@ def unshare_words():
     return None
 
 
-# What a training says when its weights are in their place.
+# A training prints one of these when its weights are in place.
 SAVED = re.compile(r"weights saved: |^done: ", re.MULTILINE)
 
-# $1: the folder, $2: options of the tmpfs, $3: options to mount it with again, or "". What the program has left is copied back.
+# $1: the folder, $2: options of the tmpfs, $3: options to remount it with, or "". The files that the program leaves are copied
+# back.
 ON_SMALL_DISK = """
 where=$1 options=$2 again=$3
 shift 3
@@ -69,14 +71,14 @@ def disk_words(folder, disk):
 
 
 class Done:
-    """What became of a case."""
+    """The observed outcome of a case."""
 
     def __init__(self):
         self.runs, self.reached, self.notes = [], True, []
         self.skipped = ""
         self.damaged = None
         self.left_processes, self.left_tmp, self.files = {}, [], {}
-        self.log = self.watched = ""  # of the shim or the plugin: what it did, what it saw
+        self.log = self.watched = ""  # from the shim or the plugin: the faults that it caused, the events that it saw
         self.sent = []
 
     def has_saved(self):
@@ -158,7 +160,8 @@ class Doing:
             self.done.reached = strangers.end() > 0
 
     def _end_a_hang(self, run):
-        """Nobody watches over a process that is alone: the user ends it, with a second signal where the first does nothing."""
+        """No watchdog guards a process without other ranks: the user stops it, with a second signal if the first has no
+        effect."""
         end = time.monotonic() + 2 + 3 * self.undisturbed["seconds"] + (21 if self.case.get("program") == "plugin_probe" else 0)
         while run.process.poll() is None and time.monotonic() < end:
             time.sleep(0.02)
@@ -168,7 +171,7 @@ class Doing:
                 time.sleep(1)
 
     def _wait_for_work(self, run):
-        """Until a line of the training has been written."""
+        """Waits until the training has written a line of metrics."""
         end = time.monotonic() + 20
         while run.process.poll() is None and time.monotonic() < end and '"step":' not in run.text("stdout"):
             time.sleep(0.005)

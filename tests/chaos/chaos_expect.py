@@ -1,4 +1,5 @@
-"""What may become of a case: exit codes, and what has to be named. README.md says why for each exception."""
+"""The outcomes that are allowed for a case: exit codes, and names that messages must contain. README.md explains each
+exception."""
 import errno
 import os
 import signal
@@ -8,25 +9,25 @@ import chaos_jobs
 SIGNALS = {"TERM": 15, "INT": 2, "HUP": 1, "KILL": 9}
 STOPS = ("TERM", "INT", "HUP")
 ERROR_CODES = {2, 3, 4, 5}
-# What a call may answer without anything being wrong: the caller goes on or tries again.
+# Results of a call that are no error: the caller continues or tries again.
 HARMLESS = {"EINTR", "short", "delay"}
-# Functions of which an interruption is an error like another, because they are not interrupted on a local disk.
+# Functions in which EINTR counts as an error, because calls on a local disk are never interrupted.
 NOT_INTERRUPTED = {"open", "close", "flock", "fsync"}
 
-# The folder of the run is named, and "the standard output".
+# Messages name these files otherwise: as the folder of the run and as "the standard output".
 NAMED_OTHERWISE = {".runtime-run", "stdout"}
 
 
 class Expected:
-    """`codes`; `names`: one of these has to be in the error text of a run that failed ([]: nothing in particular);
-    `file_words`: all of these, where it failed with 5."""
+    """Allowed outcomes. `codes` are the allowed exit codes. The error text of a failed run must contain one of `names` (if
+    there are any); if it failed with exit code 5, it must contain all of `file_words`."""
 
     def __init__(self, codes, names=(), file_words=()):
         self.codes, self.names, self.file_words = set(codes), list(names), list(file_words)
 
 
 def stopped_by(name):
-    """128 + n after saving, or the signal itself where the program has not come so far that it takes signals."""
+    """128 + n after saving, or death by the signal itself if the program does not handle signals yet."""
     return {128 + SIGNALS[name], -SIGNALS[name]}
 
 
@@ -35,12 +36,12 @@ def rank_words(rank):
 
 
 def takes_signals(case, done, sent):
-    """Whether every process did when it was sent: a training from its first step on, until it has saved."""
+    """Whether every process handled signals when this one was sent: a training does from its first step until it has saved."""
     return sent.stage == "work" and chaos_jobs.is_training(case["job"]) and not done.has_saved()
 
 
 def of_one_signal(case, done, sent):
-    """(codes, names)"""
+    """(codes, names) for one signal."""
     name, to = sent.signal, sent.to
     if name == "KILL" and to == "launcher":
         return {-9}, []
@@ -50,7 +51,7 @@ def of_one_signal(case, done, sent):
         return {128 + SIGNALS[name]}, []
     if to == "launcher":
         return stopped_by(name), []
-    return {128 + SIGNALS[name], 4}, rank_words(to)  # a rank that does not take signals is killed by it
+    return {128 + SIGNALS[name], 4}, rank_words(to)  # the signal kills a rank that does not handle signals yet
 
 
 def of_signals(case, done):
@@ -63,7 +64,7 @@ def of_signals(case, done):
         names += more_names
     if sum(1 for one in sent if one.signal in STOPS) > 1 and chaos_jobs.has_processes(case["job"]):
         codes.add(4)
-    # mpirun gives ranks one second, and says 128 + signal in words of its own.
+    # mpirun gives ranks one second to end, and exits with its own variants of 128 + signal.
     if case["job"] == "mpi2":
         codes |= {4, 129, 130, 143, 137}
     of_saving = of_fault_in_saving(case, done)
@@ -71,7 +72,7 @@ def of_signals(case, done):
 
 
 def of_fault_in_saving(case, done):
-    """What may come of it beside what the signal makes of the run: nothing, where it does not come so far."""
+    """Outcomes that the fault in saving adds to those of the signal; none if the run does not get as far as the fault."""
     if "how" not in case or not done.log:
         return Expected(set())
     result = of_crash(case, done) if case["how"] == "KILL" else of_syscall(case, done)
@@ -92,7 +93,7 @@ def of_crash(case, _):
 
 
 def syscall_names(case):
-    """The reason in the system's words, or in ours for memory, threads, descriptors and files that are not there."""
+    """The error text of the system, or our own for memory, threads, descriptors and missing files."""
     how, call = case["how"], case["call"]
     words = ["memory", "thread", "Resource temporarily unavailable", "ulimit"]
     if hasattr(errno, how):
@@ -101,7 +102,7 @@ def syscall_names(case):
     if chaos_jobs.has_processes(case["job"]) and case["rank"] != "-":
         words += rank_words(case["rank"])
     if call in ("read", "write", "poll") and path and path[0].startswith(("pipe", "anon_inode")):
-        words.append("plugin")  # the pipe to the program that looks at plugins
+        words.append("plugin")  # the pipe to the program that probes plugins
     return words + [p.strip(".") for p in path if not p.startswith(("socket", "pipe", "anon_inode"))]
 
 
@@ -119,7 +120,7 @@ def of_syscall(case, _):
 
 def of_descriptors(case, _):
     if "limits" in case:
-        # 127: below 4 descriptors the loader of the system cannot start the program.
+        # 127: with fewer than 4 descriptors the dynamic loader cannot start the program.
         return Expected({0} | ERROR_CODES | {127}, ["open files", "ulimit", "descriptor", "pipe", "open"])
     bad_output = case["streams"].get("1") in ("closed", "/dev/full", "broken")
     return Expected({0, 5} if bad_output else {0}, ["standard output"])
@@ -133,7 +134,7 @@ def of_disk(case, _):
 
 
 def of_memory(case, _):
-    # 127: without memory for its libraries the loader of the system ends the program.
+    # 127: without memory for the libraries the dynamic loader ends the program.
     return Expected({0, 3, 4, 5, 127}, ["memory", "limit", "cannot allocate", "failed to map", "rank", "thread", "Resource"])
 
 
@@ -149,7 +150,7 @@ def of_plugin(case, done):
         own = {"abort": {-6}, "segv": {-11}, "exit": {3}, "quit": {7}, "hang": stopped_by("TERM")}[how]
         if chaos_jobs.ranks(job) > 1:
             own = own | {4}
-            if done.exceeded_saving():  # the main rank hangs in what it does alone (launch/README.md, "Saving")
+            if done.exceeded_saving():  # the main rank hangs in work that it does alone (launch/README.md, "Saving")
                 own = own | {5}
         return Expected(own | {3} | ({0} if how == "hang" else set()), [] if how != "exit" else names)
     if how in ("abort", "segv", "exit", "quit", "hang"):
@@ -176,7 +177,7 @@ def of_damage(case, done):
              "weights.safetensors": {5}, "run/.runtime-run": {0, 2, 5}, "cache": {0}, "run/metrics.jsonl": {0, 5},
              "run/config.toml": {0, 5}, "run/weights.safetensors": {0, 5}}[name]
     if name == "job.toml":
-        shown = []  # values of a key that is no longer what it was may be found anywhere
+        shown = []  # the damaged value of a key may appear in any message
     if name.startswith(("table", "images", "labels")):
         shown += ["dataset", "model", "loss"]
     if name == "run/.runtime-run":

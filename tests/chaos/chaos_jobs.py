@@ -1,9 +1,9 @@
-"""The small jobs to which something is done: their files, their command lines, and how they end undisturbed."""
+"""The small jobs that faults are injected into: their files and command lines."""
 import gzip
 import random
 import struct
 
-# Deadlines of the jobs in seconds: comm.timeout_s, init_timeout_s and save_timeout_s. The judge reckons with them.
+# Deadlines of the jobs in seconds: comm.timeout_s, init_timeout_s and save_timeout_s. The judge uses them as well.
 TIMEOUT_S = 4
 INIT_TIMEOUT_S = 8
 SAVE_TIMEOUT_S = 4
@@ -34,7 +34,7 @@ init_timeout_s = {INIT_TIMEOUT_S}
 save_timeout_s = {SAVE_TIMEOUT_S}
 """
 
-# Steps without an end, for faults that come while ranks are at work.
+# A training without an end, for faults that strike while ranks compute.
 ENDLESS = "training.epochs=10000000"
 
 
@@ -50,7 +50,7 @@ def idx(shape, numbers):
 
 
 def write_data(folder):
-    """Data sets of all formats that the jobs read."""
+    """Writes data sets in all formats that the jobs read."""
     random_bytes = random.Random(1)
     (folder / "table.csv").write_text(table())
     (folder / "images.idx").write_bytes(idx((60, 2, 3), [random_bytes.randrange(256) for _ in range(360)]))
@@ -66,7 +66,7 @@ GZIP = ["dataset.format=idx", "dataset.path=images.idx.gz", "dataset.target_path
 
 WEIGHTS = ["--weights", "weights.safetensors"]
 
-# name -> arguments behind the command's first word and the configuration, `--set` settings, ranks
+# name -> command, further arguments, `--set` settings, ranks
 JOBS = {
     "train": ("train", [], [], 1),
     "train_csv": ("train", [], CSV, 1),
@@ -92,12 +92,12 @@ JOBS = {
     "gloo2_evaluate": ("evaluate", ["--nproc", "2"] + WEIGHTS, ["comm.backend=gloo"], 2),
     "mpi2": ("train", ["--nproc", "2"], ["comm.backend=mpi"], 2),
 }
-# Times decide on algorithms, or on the order of updates: two runs that agree say nothing of a third.
+# Jobs whose results depend on timing, through the choice of algorithms or the order of updates, even if two runs agree.
 UNREPEATABLE = {"train_cpu", "gloo2_asynchronous"}
 
 
 def command(job, settings=()):
-    """Words behind the program's name."""
+    """The arguments of the program for this job."""
     verb, arguments, own, _ = JOBS[job]
     if job == "devices":
         return ["devices"]
@@ -114,7 +114,7 @@ def ranks(job):
 
 
 def has_processes(job):
-    """Whether each rank is a process of its own, below a launcher."""
+    """Whether each rank is a process of its own, started by a launcher."""
     return job.startswith(("gloo", "mpi"))
 
 

@@ -1,4 +1,4 @@
-"""Whether a case ended as it must: README.md has the list of what is demanded."""
+"""Decides whether a case ended as it must; README.md has the list of rules."""
 import json
 import os
 import re
@@ -12,8 +12,9 @@ from chaos_run import Run, copy_folder, is_result
 
 TEMPORARY = re.compile(r"(^|/)\.[^/]+\.[0-9a-f]{16}\.tmp$")
 STOP_CODES = {129, 130, 143, -1, -2, -15}
-# Seconds beyond those of an undisturbed run: a machine that others use, and the deadlines of several ranks with what they grant
-# each other to end (launch/README.md: 2 s, then SIGTERM, then 2 s; exec/watchdog.h: 5 s after an error of a rank's own).
+# Seconds beyond the duration of an undisturbed run: one allowance for a machine with other work; one for several ranks, with
+# their deadlines and the time that they give each other to end (launch/README.md: 2 s, then SIGTERM, then 2 s; exec/watchdog.h:
+# 5 s after an error of the rank itself).
 SLACK_S = 10
 RANKS_SLACK_S = chaos_jobs.TIMEOUT_S + chaos_jobs.INIT_TIMEOUT_S + 4 + 5
 PROBE_S = 20
@@ -27,7 +28,7 @@ def limit_s(case, undisturbed):
         limit += PROBE_S
     if "launch.max_restarts=1" in case.get("settings", ()):
         limit *= 2
-    if case.get("how") in ("hang", "STOP"):  # also at the end, where the launcher waits as long as for one that saves
+    if case.get("how") in ("hang", "STOP"):  # also for hangs at the end, where the launcher waits as long as for a rank that saves
         limit += chaos_jobs.SAVE_TIMEOUT_S
     return limit
 
@@ -62,10 +63,12 @@ class Judge:
         self._order_of_calls()
         return self.wrong
 
-    # Which exceptions hold ------------------------------------------------------------------------------------------------------
+    # Exceptions that apply to the case
+    # --------------------------------------------------------------------------------------------
 
     def _was_killed(self):
-        """A process of it was ended without a chance to tidy up: SIGKILL, a crash, a second signal, the end by the watchdog."""
+        """Whether a process of the run ended without a chance to clean up: by SIGKILL, a crash, a second signal, or the
+        watchdog."""
         signals = [one.signal for one in self.done.sent if one.got and one.signal != "PAUSE"]
         return (self.case.get("by_hand") == "leftovers" or self.code in (-9, -6, -11, 7, 137) or "KILL" in signals or "STOP" in signals or len(signals) > 1
                 or self.case.get("how") in ("KILL", "STOP", "segv", "abort", "quit", "exit", "hang")
@@ -75,7 +78,7 @@ class Judge:
         return self.code == -9 or self.case["job"] == "mpi2"
 
     def _no_error_text(self):
-        """The stream is not there, or the file that it goes to may not grow either."""
+        """Whether no error text can be expected: standard error is missing, or its file may not grow either."""
         return self.case.get("streams", {}).get("2") is not None or self.case.get("limits", {}).get("FSIZE", 1000) < 1000
 
     # The checks -----------------------------------------------------------------------------------------------------------------
@@ -147,7 +150,7 @@ class Judge:
         self._new_results(new)
 
     def _new_results(self, new):
-        """Exit code 0 says that all is written, and right."""
+        """Checks the results of a run with exit code 0, which claims that all files are written and right."""
         if self.code != 0 or any(c != 0 for c in self.codes) or "by_hand" in self.case:
             return
         for name, digest in new.items():
@@ -160,7 +163,8 @@ class Judge:
                 self.say(f"exit code 0, but {name} is not that of an undisturbed run")
 
     def _may_differ(self):
-        """Another input, numbers that a plugin has made, or a job that is never the same."""
+        """Whether results may differ from an undisturbed run: other input, numbers made by a plugin, or a job that depends
+        on timing."""
         return (self.case["job"] in chaos_jobs.UNREPEATABLE or self.case["kind"] in ("damage", "plugin")
                 or chaos_jobs.ENDLESS in self.case.get("settings", ()))
 
@@ -179,9 +183,9 @@ class Judge:
         if verb is None:
             return os.path.getsize(path) > 100
         if self.done.damaged == "job.toml":
-            return True  # what the file must be cannot be known
+            return True  # the right content of the file is not known
         settings, clean = [], os.path.join(self.folder, "check")
-        copy_folder(self.baselines.origin, clean)  # with data that are whole
+        copy_folder(self.baselines.origin, clean)  # with undamaged data
         for setting in chaos_jobs.JOBS[self.case["job"]][2]:
             if setting.startswith(("dataset.", "model.")):
                 settings += ["--set", setting]
@@ -209,14 +213,15 @@ class Judge:
 
 
     def _untouched(self):
-        """Who says that a file cannot be written has not touched it; that its new name may not last is another thing."""
+        """A file that an error message calls not written must be unchanged; the message that its new name may not last is
+        excluded."""
         for name in FILES:
             line = re.search(rf"cannot write \S*{re.escape(name)}: (?!.*\bfolder\b)", self.error_text)
             if line and name != self.done.damaged and self.done.files.get(name) != self.baselines.old.get(name):
                 self.say(f"the error says that {name} cannot be written, but it is another file now")
 
     def _saved_at_stop(self):
-        """129, 130 and 143 say that it has saved, where it takes signals."""
+        """Exit codes 129, 130 and 143 of a training that handles signals claim that it has saved."""
         stops = [one for one in self.done.sent if one.got and one.signal in STOPS]
         if len(stops) != 1 or self.code != 128 + getattr(signal, "SIG" + stops[0].signal) or self.case["job"] == "mpi2":
             return
@@ -227,15 +232,15 @@ class Judge:
             self.say(f"it was stopped, and has not saved {name}")
 
     def _launcher_signals(self):
-        """That the launcher got, in their order."""
+        """The stop signals that the launcher received, in their order."""
         own = [one.signal for one in self.done.sent if one.got and one.to == "launcher" and one.signal in STOPS]
         if not own and self.case["kind"] == "crash" and self.case["rank"] == "-" and self.case["how"] in STOPS:
             own = [self.case["how"]]
         return [getattr(signal, "SIG" + name) for name in own]
 
     def _said_by_ranks(self):
-        """The launcher says what its ranks have said to it, after a signal too."""
-        of_launcher = self.case["kind"] == "syscall" and self.case["rank"] == "-"  # an error of its own
+        """The launcher's exit code must be one that its ranks account for, after a signal too."""
+        of_launcher = self.case["kind"] == "syscall" and self.case["rank"] == "-"  # an error of the launcher itself
         if (not self.done.watched or not self.case["job"].startswith("gloo") or self.code < 0 or of_launcher
                 or self.done.runs[0].killed_late or "launch.max_restarts=1" in self.case.get("settings", ())):
             return
@@ -244,7 +249,7 @@ class Judge:
             self.say(f"the launcher says {self.code}, its ranks {sorted(ranks.codes())}")
 
     def _order_of_calls(self):
-        """What is on the disk when the power fails: nobody can try that, but the order of calls tells."""
+        """The order of calls decides what is on the disk after a power failure, which the harness cannot cause."""
         events = chaos_watch.events_of(self.done.watched)
         for text in chaos_watch.unsafe_renames(events, self.folder, is_result):
             self.say(text)
@@ -254,7 +259,7 @@ class Judge:
 
 
 def judge(case, done, baselines, folder):
-    """{status, what, ...} of one case."""
+    """{status, what, ...} for one case."""
     if done.skipped:
         return {"status": "skipped", "what": done.skipped}
     one = Judge(case, done, baselines, folder)

@@ -1,4 +1,4 @@
-"""Strangers on the ports of a job: every way in which a peer that is none of the ranks can behave."""
+"""Foreign clients on the ports of a job, which behave in every way in which a client other than a rank can."""
 import os
 import random
 import socket
@@ -39,7 +39,7 @@ def listening_ports(processes):
 
 
 class Strangers:
-    """While it lives it visits every port of every process of the job, in the given way, or in all of them in turn."""
+    """Connects to every port of every process of the job, in the given way or in all of them in turn, until it is stopped."""
 
     WAYS = ("reset", "garbage", "silent", "slow", "many", "hello")
 
@@ -78,7 +78,7 @@ class Strangers:
                 one.sendall(self.random.randbytes(300))
             elif way == "slow":
                 one.sendall(b"\x01")
-            elif way == "hello":  # begins as a rank would: a length, then nothing
+            elif way == "hello":  # begins as a rank would: sends a length, then nothing
                 one.sendall(struct.pack("<QQ", 8, 1))
             elif way == "reset":
                 one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -92,7 +92,7 @@ class Strangers:
 
 
 class NoRedis:
-    """A server that says the same to everybody."""
+    """A server that gives the same answer to every request."""
 
     def __init__(self, words):
         self.words, self.server = words, socket.create_server(("127.0.0.1", 0))

@@ -1,4 +1,4 @@
-"""One run of the program in a folder of its own: started, watched, ended; and what it has left."""
+"""Runs the program once in a folder of its own: starts, observes and ends it, and lists the files that it leaves."""
 import ctypes
 import hashlib
 import os
@@ -11,7 +11,7 @@ import time
 C_LIBRARY = ctypes.CDLL(None)
 PR_SET_PDEATHSIG = 1  # <sys/prctl.h>
 
-# What is in a run's folder that the program may write to.
+# The files and folders of a run that the program may write to.
 RESULTS = ("run", "gradients.safetensors", "steps.safetensors")
 
 
@@ -36,7 +36,7 @@ def is_zombie(process):
 
 
 def processes_of(folder):
-    """All that run with this folder as HOME: rank (None without one) by number."""
+    """All processes that have this folder as HOME: their rank (None without one) by process number."""
     mark, found = b"HOME=" + os.fsencode(folder), {}
     for name in os.listdir("/proc"):
         if not name.isdigit():
@@ -52,7 +52,7 @@ def processes_of(folder):
 
 
 def process_of_rank(folder, rank, limit_s=10):
-    """The process of that rank, as soon as there is one; None if none comes."""
+    """The process of that rank, as soon as it exists; None if it does not appear within the limit."""
     end = time.monotonic() + limit_s
     while time.monotonic() < end:
         for process, of_rank in processes_of(folder).items():
@@ -68,7 +68,7 @@ def digest(path):
 
 
 def files_of(folder):
-    """Relative path -> digest of every file below; links and sockets count by their kind."""
+    """Relative path -> digest of every file below the folder; links and sockets count by their type."""
     found = {}
     for parent, folders, files in os.walk(folder):
         for name in files + [f for f in folders if os.path.islink(os.path.join(parent, f))]:
@@ -79,9 +79,11 @@ def files_of(folder):
 
 
 class Run:
-    """`limits`: resource name -> bound, for the process; `streams`: 0, 1, 2 -> "closed", a path, or "broken".
+    """A run of the program. `limits`: resource name -> bound, for the process; `streams`: 0, 1, 2 -> "closed", a path, or
+    "broken".
 
-    `name` comes before those of the files that its output goes to."""
+    `name` is the prefix of the names of the files that hold its output.
+    """
 
     def __init__(self, folder, words, variables=None, limits=None, streams=None, name=""):
         self.folder, self.words, self.limits, self.streams, self.name = folder, words, limits or {}, streams or {}, name
@@ -97,7 +99,7 @@ class Run:
         self.output = {n: open(os.path.join(self.folder, self.name + s), "wb") for n, s in ((1, "stdout"), (2, "stderr"))}
 
     def _before(self):
-        # Some jobs train without an end: none outlives this program, however it ends.
+        # Some jobs train without an end; they must not outlive this program, however it ends.
         C_LIBRARY.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         for name, bound in self.limits.items():
@@ -112,7 +114,7 @@ class Run:
                 os.close(writer)
             else:
                 os.dup2(os.open(what, os.O_RDWR), stream)
-        # Python ignores two of them, nohup and shells in the background the others, and what is ignored stays so in children.
+        # Python ignores two of these signals, nohup and shells in the background the others; children inherit ignored signals.
         for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
             signal.signal(number, signal.SIG_DFL)
 
@@ -124,7 +126,7 @@ class Run:
         return self
 
     def send(self, number, process=None):
-        """To the process, by default the one that was started. False: it is gone."""
+        """Sends a signal to `process`, by default to the one that was started. Returns False if it is gone."""
         try:
             os.kill(process or self.process.pid, number)
             return True
@@ -132,7 +134,7 @@ class Run:
             return False
 
     def wait(self, limit_s):
-        """Ends it, with all its processes, when the limit has passed."""
+        """Waits up to the limit, then kills the run with all its processes."""
         try:
             self.code = self.process.wait(max(0.1, self.begin + limit_s - time.monotonic()))
         except subprocess.TimeoutExpired:
@@ -146,7 +148,7 @@ class Run:
         return self
 
     def leftover_processes(self, patience_s=2.0):
-        """What still runs after a moment for the kernel to end it; ended here."""
+        """The processes that still run after the kernel has had time to end them; they are killed here."""
         end = time.monotonic() + patience_s
         while processes_of(self.folder) and time.monotonic() < end:
             time.sleep(0.02)
@@ -170,7 +172,7 @@ def copy_folder(source, to):
 
 
 def keep_folder(source, to):
-    """For people to look at; what cannot be copied (a FIFO of mpirun) is left out."""
+    """Copies the folder for inspection; leaves out files that cannot be copied (a FIFO of mpirun)."""
     try:
         copy_folder(source, to)
     except shutil.Error as error:

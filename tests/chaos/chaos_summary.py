@@ -1,4 +1,4 @@
-"""The table of a long run."""
+"""Prints the table of a long run."""
 import json
 from collections import Counter, defaultdict
 

@@ -1,4 +1,4 @@
-"""What the shim has seen a run do (shim_watch.h), and what must hold of it whatever the fault was."""
+"""Checks what the shim has seen of a run (shim_watch.h) against rules that hold whatever the fault was."""
 import os
 import signal
 from collections import namedtuple
@@ -19,12 +19,12 @@ def events_of(text):
 
 
 def place(folder, path):
-    """Paths of the program are relative to its folder, those of descriptors are not."""
+    """The absolute path. Paths that the program passes are relative to its folder; those of descriptors are absolute."""
     return os.path.normpath(os.path.join(os.path.realpath(folder), path))
 
 
 def unsafe_renames(events, folder, is_result):
-    """A power failure loses what was not fsynced: [what is wrong] for results that got their name before they were on the disk."""
+    """A list of results that were renamed before their content was fsynced: a power failure could lose what was not fsynced."""
     wrong, written, synced = [], set(), set()
     for event in events:
         if event.what == "write":
@@ -55,11 +55,11 @@ def unsynced_folders(events, folder, is_result):
 
 
 class Ranks:
-    """How the ranks of one launcher have ended, in the order in which it was told."""
+    """How the ranks of one launcher ended, in the order in which the launcher learned of it."""
 
     def __init__(self, events, asked):
-        self.asked = asked  # the signals that the user has sent to the launcher
-        self.first = None  # the code of the first failure that is not "another rank is gone"
+        self.asked = asked  # the signals that the user sent to the launcher
+        self.first = None  # the exit code of the first failure that is not "another rank is gone"
         self.seen, self.gave_up, self.stops, self.ended_by_launcher = 0, False, set(), False
         ranks = {e.process for e in events if e.what == "begin" and e.rank != "-"}
         told, ended = set(), set()
@@ -72,7 +72,7 @@ class Ranks:
             if event.what == "ended":
                 self._ended(number, process in ended)
             elif number == signal.SIGKILL or number not in asked or process in told:
-                ended.add(process)  # the launcher's own doing
+                ended.add(process)  # the launcher itself has killed this process
             else:
                 told.add(process)
 
@@ -90,8 +90,9 @@ class Ranks:
             self.first = LOST_RANK if killed or value > LAST_CODE else value
 
     def codes(self):
-        """What the launcher may say (runtime/launch/README.md, "Failure"): nothing that no rank has said to it."""
-        second = {128 + self.asked[0]} if len(self.asked) > 1 else set()  # it ends them, and what they say counts no more
+        """The exit codes that the launcher may return (runtime/launch/README.md, "Failure"): only those that a rank has
+        reported."""
+        second = {128 + self.asked[0]} if len(self.asked) > 1 else set()  # it ends the ranks, whose exit codes no longer count
         if self.first is not None:
             return {self.first} | ({LOST_RANK} if self.gave_up or self.ended_by_launcher else set()) | second
         if self.gave_up or self.ended_by_launcher:

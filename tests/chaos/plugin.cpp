@@ -1,14 +1,14 @@
-// The plugin `chaos`: another plugin, of which one slot goes wrong.
+// The plugin `chaos` wraps another plugin and makes one function of its tables (a slot) fail.
 //
 //   CHAOS_PLUGIN_INNER=<path of the plugin that does the work>
 //   CHAOS_PLUGIN="launch:how=error:after=5:times=1:rank=1:in=runtime"
 //
-// The first word is the slot: `entry`, `options`, `shutdown`, `get_interface`, or the name of one
-// in a table of rt/device.h, rt/kernel.h or rt/communicator.h. `how` is one of the words of `fail`
-// below, or `garbage`, `null` and `nan`: the inner plugin does its work, and what it answers is
-// overwritten. `after`, `times`, `rank` and CHAOS_LOG are those of shim.c; `in` is the program,
-// `runtime` or `plugin_probe`, as both call every plugin. `trace` in place of a slot lets
-// everything work and logs every call.
+// The first word is the slot: `entry`, `options`, `shutdown`, `get_interface`, or the name of a
+// function in a table of rt/device.h, rt/kernel.h or rt/communicator.h. `how` is one of the words
+// of `fail` below, or `garbage`, `null` or `nan`: then the inner plugin does its work, and its
+// results are overwritten. `after`, `times`, `rank` and CHAOS_LOG have the meaning that shim.c
+// gives them; `in` is the name of the program, `runtime` or `plugin_probe`, because both call every
+// plugin. With `trace` in place of a slot nothing fails, and every call is logged.
 #include "rt/plugin.h"
 
 #include <dlfcn.h>
@@ -44,7 +44,7 @@ std::string variable(const char* name) {
 struct Fault {
   std::string slot, how, program;
   long after = 0, times = 1;
-  bool is_meant = false;  // for this process
+  bool is_meant = false;  // whether the fault is for this process
   std::atomic<long> calls = 0;
 
   Fault() {
@@ -70,7 +70,7 @@ struct Fault {
     return true;
   }
 
-  // With system calls: standard output and error belong to the program.
+  // Writes with system calls, because standard output and error belong to the program.
   void log(const char* name) const {
     const std::string file = variable("CHAOS_LOG"), rank = variable("RUNTIME_RANK");
     const std::string line =
@@ -94,7 +94,7 @@ rt_status answer(rt_error* error, rt_status code, const char* text) {
   return code;
 }
 
-// Without a NUL, and with bytes that a terminal obeys.
+// Fills the message without a terminating NUL, with bytes that control a terminal.
 rt_status answer_with_garbage(rt_error* error) {
   if (error == nullptr) return RT_ERROR_DEVICE;
   error->code = -5;
@@ -104,7 +104,8 @@ rt_status answer_with_garbage(rt_error* error) {
   return RT_ERROR_DEVICE;
 }
 
-// What a slot does in place of its work. Returns only with a status.
+// Does what `how` says instead of the work of the slot. If it returns, it returns the status of the
+// call.
 rt_status fail(rt_error* error) {
   const std::string& how = fault().how;
   if (how == "error") return answer(error, RT_ERROR_DEVICE, "chaos: the device is broken");
@@ -139,7 +140,7 @@ concept Sized = requires(T t) {
   t.size;
 };
 
-// Over an answer: bytes that make large numbers, texts without an end and flags that nobody knows.
+// Overwrites a result with bytes that make large numbers, strings without an end and unknown flags.
 template <class T>
 void spoil(T answer) {
   if constexpr (std::is_pointer_v<T>) {
@@ -158,14 +159,14 @@ void spoil(T answer) {
         *answer = 0x1B;
       } else if constexpr (std::is_arithmetic_v<Value>) {
         *answer = static_cast<Value>(0xA5A5A5A5A5A5A5A5u);
-      } else if constexpr (Sized<Value>) {  // not a handle, which has no fields here
+      } else if constexpr (Sized<Value>) {  // handles are excluded: they have no fields here
         std::memset(reinterpret_cast<char*>(answer) + 4, 0xA5, sizeof(Value) - 4);
       }
     }
   }
 }
 
-// The first element of the first output, which is a float32 in the jobs of this harness.
+// Overwrites the first element of the first output, which is a float32 in the jobs of this harness.
 void spoil_numbers(const rt_launch* launch) {
   const float bad = std::numeric_limits<float>::quiet_NaN();
   if (launch->output_count > 0 && launch->outputs[0] != nullptr)
@@ -194,7 +195,7 @@ void spoil_answer(Arguments... arguments) {
   (spoil(arguments), ...);
 }
 
-// One instance for each call of the entry, beside the inner one.
+// The plugin instance that one call of the entry returns, with the inner plugin's instance.
 struct Instance {
   rt_plugin plugin;
   const rt_plugin* inner;
@@ -202,14 +203,14 @@ struct Instance {
 
 const rt_plugin& inner_of(void* self) { return *static_cast<Instance*>(self)->inner; }
 
-// The inner plugin has a `self` of its own; everything else is passed on as it is.
+// The inner plugin has its own `self`; all other arguments are passed on unchanged.
 void* passed_on(void* self) { return inner_of(self).self; }
 template <class T>
 T* passed_on(T* handle) {
   return handle;
 }
 
-// The slot `Member` of a table, which calls the inner plugin's.
+// The function for the slot `Member` of a table; it calls the inner plugin's function.
 template <class Table, auto Member, class Signature>
 struct Slot;
 
@@ -229,7 +230,7 @@ struct Slot<Table, Member, Result (*)(First, Rest...)> {
       if (fault().how != "nothing") work(first, rest...);
     } else {
       if (!goes_on()) return static_cast<Result>(fail(error_of(rest...)));
-      fail(nullptr);  // waits, for a delay
+      fail(nullptr);  // for a delay, this call waits
       const Result result = work(first, rest...);
       spoil_answer(rest...);
       return result;
@@ -285,7 +286,7 @@ const rt_kernel_api* wrap(const rt_kernel_api& inner) {
   return &table;
 }
 
-// The slots of this table that others have too begin with `comm_`.
+// Slots whose names other tables also have begin with `comm_` in CHAOS_PLUGIN.
 #define PUT_COMM(slot) put<&rt_communicator_api::slot>(table, inner, "comm_" #slot)
 const rt_communicator_api* wrap(const rt_communicator_api& inner) {
   static rt_communicator_api table = inner;

@@ -1,19 +1,19 @@
-/* Put before the C library (LD_PRELOAD): one fault in one system call of one process.
+/* Preloaded before the C library (LD_PRELOAD): injects one fault into one system call.
  *
  *   CHAOS="write:errno=ENOSPC:after=3:times=1:path=weights:rank=1:program=runtime"
  *
- * The first word is the name of a function of the table at the end. What happens to the calls that
- * match: `errno=NAME` (it fails and does nothing), `short=N` (it transfers at most N bytes),
- * `delay=MS` (it takes so much longer), `signal=NAME` (the process gets the signal first).
- * Which calls match: `path` (a part of the name of the file or of what the descriptor leads to),
- * `min` (at least so many bytes), `rank` (RUNTIME_RANK; `-`: a process without one, the launcher),
- * `program` (the name of the executable, `runtime` unless said). `after` calls of a process that
- * match pass, then `times` of them (1 unless said, 0: all) are hit. What was hit is one line of the
- * file that CHAOS_LOG names, so that a fault that was never reached is not taken for one that was
- * survived. Counters are those of one process. `trace` in place of a function hits nothing and logs
- * every call, so that a fault can be put where a run really comes by. The shim itself uses system
- * calls only, allocates nothing and keeps errno. With CHAOS_WATCH it also writes down what happened
- * to files and processes, see shim_watch.h. */
+ * The first word is the name of a function of the table at the end. The fault of a matching call
+ * is `errno=NAME` (the call fails and does nothing), `short=N` (it transfers at most N bytes),
+ * `delay=MS` (it takes MS milliseconds longer) or `signal=NAME` (the process gets the signal
+ * first). Calls match by `path` (a part of the name of the file, or of what the descriptor leads
+ * to), `min` (at least this many bytes), `rank` (RUNTIME_RANK; `-`: a process without one, such
+ * as the launcher) and `program` (the name of the executable, `runtime` by default). The first
+ * `after` matching calls of a process pass, and the next `times` calls (1 by default, 0: all)
+ * are hit; every process counts for itself. Each hit is a line of the file that CHAOS_LOG names,
+ * which tells a fault that was never reached from one that was survived. `trace` in place of a
+ * function hits nothing and logs every call, so that a fault can be placed at a call that runs
+ * really make. The shim itself uses system calls only, allocates nothing and keeps errno. With
+ * CHAOS_WATCH it also records what happens to files and processes, see shim_watch.h. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -47,13 +47,13 @@ struct fault {
   long short_bytes;  /* -1: none */
   long delay_ms;     /* 0: none */
   int signal;        /* 0: none */
-  long after, times; /* of the calls that match */
+  long after, times; /* counted in matching calls */
   unsigned long min; /* bytes */
   char call[32], path[128];
 };
 
 static struct fault fault;
-static int is_armed; /* this process is one that the fault is meant for */
+static int is_armed; /* whether the fault is for this process */
 static atomic_long matches;
 
 struct name {
@@ -91,8 +91,7 @@ static const struct name kErrors[] = {{"ENOSPC", ENOSPC},
 static const struct name kSignals[] = {
     {"KILL", SIGKILL}, {"STOP", SIGSTOP}, {"TERM", SIGTERM}, {"INT", SIGINT}, {"HUP", SIGHUP}};
 
-/* A word that nobody knows is an error of whoever wrote it, and may not become a fault that is
- * never reached. */
+/* Ends the process at an unknown word, because the fault would never be reached. */
 static void refuse(const char* word) {
   static const char kBegin[] = "chaos shim: cannot read ";
   const struct iovec parts[] = {{(void*)(size_t)kBegin, sizeof(kBegin) - 1},
@@ -200,7 +199,7 @@ static void wait_ms(long ms) {
   }
 }
 
-/* Whether this call is hit. Delays and signals are over when it returns. */
+/* Whether the fault hits this call. A delay or a signal is over when the function returns. */
 static int is_hit(const char* call, int fd, const char* path, size_t bytes) {
   const int is_trace = strcmp(fault.call, "trace") == 0;
   if (!is_armed || (!is_trace && strcmp(call, fault.call) != 0)) return 0;
@@ -221,7 +220,7 @@ static int is_hit(const char* call, int fd, const char* path, size_t bytes) {
   return hit;
 }
 
-/* Fewer bytes than were asked for, but never none: that would mean the end. */
+/* Returns `short_bytes` or fewer, but at least one: zero would mean the end of the file. */
 static size_t cut(size_t bytes) {
   if (fault.short_bytes < 0) return bytes;
   const size_t limit = fault.short_bytes < 1 ? 1 : (size_t)fault.short_bytes;
@@ -234,7 +233,7 @@ static void* real_function(const char* name, _Atomic(void*)* known) {
   return function;
 }
 
-/* `REAL(name)` is the function that the shim stands before. */
+/* `REAL(name)` is the C library's function that the shim replaces. */
 #define REAL(result, name, ...)                               \
   static _Atomic(void*) name##_known;                         \
   static result (*real_##name(void))(__VA_ARGS__) {           \
@@ -249,13 +248,13 @@ static void* real_function(const char* name, _Atomic(void*)* known) {
     return (result);      \
   } while (0)
 
-/* Of a call that has succeeded: whether it has written. */
+/* Records a successful write; returns its argument. */
 static ssize_t transferred(ssize_t bytes, const char* call, int fd) {
   if (bytes > 0 && strcmp(call, "write") == 0) watch_write(fd);
   return bytes;
 }
 
-/* A function of a descriptor and some bytes that may be cut. */
+/* Defines a function that transfers bytes to or from a descriptor, and may transfer fewer. */
 #define TRANSFER(result, name, call, data, parameters, arguments) \
   REAL(result, name, int, data, size_t EXTRA_TYPES_##name)        \
   result name parameters {                                        \
@@ -290,7 +289,7 @@ TRANSFER(ssize_t, send, "send", const void*, (int fd, const void* data, size_t b
 TRANSFER(ssize_t, recv, "recv", void*, (int fd, void* data, size_t bytes, int flags),
          (fd, data, bytes, flags))
 
-/* The first part that holds bytes, cut. */
+/* Finds the first buffer that holds bytes, and shortens it. */
 static int first_part(const struct iovec* parts, int count, struct iovec* first) {
   for (int i = 0; i < count; ++i) {
     if (parts[i].iov_len == 0) continue;
@@ -315,8 +314,8 @@ static int first_part(const struct iovec* parts, int count, struct iovec* first)
 VECTOR(readv, "read")
 VECTOR(writev, "write")
 
-/* Ancillary data (descriptors) goes with the first part. What recvmsg says of it is the caller's.
- */
+/* Ancillary data (descriptors) is transferred with the first buffer. recvmsg reports on it in
+ * the caller's message. */
 #define TAKE_BACK_sendmsg(message, shorter)
 #define TAKE_BACK_recvmsg(message, shorter)               \
   ((message)->msg_namelen = (shorter)->msg_namelen,       \
@@ -343,7 +342,7 @@ VECTOR(writev, "write")
 MESSAGE(sendmsg, "send", const struct msghdr*)
 MESSAGE(recvmsg, "recv", struct msghdr*)
 
-/* A function that fails or does not. `fd` or `path` says what is meant. */
+/* Defines a function that fails or succeeds. `fd` or `path` is compared with `path=`. */
 #define CALL(result, name, call, fd, path, bytes, failure, types, parameters, arguments) \
   REAL_##types(result, name) result name parameters {                                    \
     if (FAILS(call, fd, path, bytes)) FAIL_WITH(failure);                                \
@@ -376,7 +375,7 @@ MESSAGE(recvmsg, "recv", struct msghdr*)
   }
 SYNC(fsync)
 SYNC(fdatasync)
-/* Linux frees the descriptor, whatever close() says. */
+/* Linux frees the descriptor even if close() reports an error. */
 REAL(int, close, int)
 int close(int fd) {
   const int fails = FAILS("close", fd, NULL, 0);
@@ -425,7 +424,7 @@ CALL(FILE*, fopen, "open", -1, path, 0, NULL, stream, (const char* path, const c
 CALL(FILE*, fopen64, "open", -1, path, 0, NULL, stream, (const char* path, const char* mode),
      (path, mode))
 
-/* Nothing is done to these two: they are watched only. */
+/* No fault hits these two functions; the shim only records their calls. */
 REAL(int, kill, pid_t, int)
 int kill(pid_t process, int number) {
   watch_process("kill", process, number);
@@ -440,7 +439,7 @@ pid_t waitpid(pid_t wanted, int* status, int options) {
   return process;
 }
 
-/* open() takes its mode only where it may make a file. */
+/* open() has the argument `mode` only if its flags allow it to create a file. */
 #define MODE_OF(flags, last)                                        \
   mode_t mode = 0;                                                  \
   if (((flags)&O_CREAT) != 0 || ((flags)&O_TMPFILE) == O_TMPFILE) { \
@@ -468,7 +467,7 @@ OPEN(open64)
 OPEN_AT(openat)
 OPEN_AT(openat64)
 
-/* These answer with the error. */
+/* These functions return the error number. */
 REAL(int, pthread_create, pthread_t*, const pthread_attr_t*, void* (*)(void*), void*)
 int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*work)(void*),
                    void* argument) {
@@ -476,7 +475,7 @@ int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*
   return real_pthread_create()(thread, attributes, work, argument);
 }
 
-/* Memory of some size. The allocator's own names are used, because dlsym allocates. */
+/* Large allocations. They use the allocator's internal names, because dlsym allocates. */
 enum { kLargeBytes = 1024 };
 extern void* __libc_malloc(size_t bytes);
 extern void* __libc_memalign(size_t alignment, size_t bytes);

@@ -1,13 +1,13 @@
-/* What a run has really done, for the judge: one line of the file that CHAOS_WATCH names for
+/* Records events of a run for the judge. Each is one line of the file that CHAOS_WATCH names:
  *
- *   begin                  of a process
- *   write FILE             once for each descriptor, until it is fsynced or closed
- *   fsync FILE             that has succeeded
- *   rename FROM TO         that has succeeded, with a tab between the names
- *   kill PID SIGNAL        of another process
- *   ended PID STATUS       what waitpid() has answered
+ *   begin                  the process has started
+ *   write FILE             the first write to a descriptor, until it is fsynced or closed
+ *   fsync FILE             a successful fsync
+ *   rename FROM TO         a successful rename, with a tab between the names
+ *   kill PID SIGNAL        a signal to another process
+ *   ended PID STATUS       a result of waitpid()
  *
- * each with the rank and the process that it is of. It needs nothing of CHAOS. */
+ * Each line also names the rank and the process of the event. Recording works without CHAOS. */
 #ifndef TESTS_CHAOS_SHIM_WATCH_H_
 #define TESTS_CHAOS_SHIM_WATCH_H_
 #include <errno.h>
@@ -20,10 +20,10 @@
 
 enum { kPathBytes = 512, kWatchedDescriptors = 1024 };
 
-static int is_watched; /* this process is a `runtime`, and CHAOS_WATCH is there */
+static int is_watched; /* this process is a `runtime`, and CHAOS_WATCH is set */
 static atomic_bool has_written[kWatchedDescriptors];
 
-/* A line of the file that the variable names; nothing without it. */
+/* Appends a line to the file that the variable names; does nothing if the variable is not set. */
 static void write_line(const char* variable, const char* call, const char* text) {
   const char* const file = getenv(variable);
   const char* const rank = getenv("RUNTIME_RANK");
@@ -39,7 +39,7 @@ static void write_line(const char* variable, const char* call, const char* text)
   syscall(SYS_close, fd);
 }
 
-/* What the descriptor leads to; "" where nothing is known. */
+/* The path that the descriptor leads to; "" if it is not known. */
 static void path_of(int fd, char* found) {
   char link[64];
   snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);

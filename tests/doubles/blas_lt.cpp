@@ -1,6 +1,6 @@
-// The matmul of cuBLASLt or hipBLASLt, by their documentation, on host memory: column-major, sums
-// in double. It refuses what the documentation forbids, and, as some versions and devices do, every
-// epilogue in float64.
+// A double of the matmul of cuBLASLt or hipBLASLt, written from their documentation, in host
+// memory: column-major, with sums in double. It refuses what the documentation forbids, and every
+// epilogue in float64, as some versions and devices do.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -32,7 +32,7 @@ struct Preference {
   uint64_t workspace;
 };
 
-// That the second of two algorithms wants, where any is allowed.
+// The workspace of the second of two algorithms, if any workspace is allowed.
 constexpr uint64_t kScratch = std::min<uint64_t>(1024, backends::gpu::kMostBlasWorkspace);
 
 template <typename T, typename Opaque>
@@ -80,7 +80,7 @@ void save(void* data, BlasNumber type, int64_t i, double value) {
   }
 }
 
-// What tensor cores make of a float32 operand: the lower 13 bits are dropped, which is worse than
+// The float32 operand that a tensor core uses: the lower 13 bits are dropped, which loses more than
 // rounding.
 double as_tf32(double x) {
   return static_cast<double>(
@@ -90,7 +90,7 @@ double as_tf32(double x) {
 double activate(uint32_t epilogue, double x) {
   if ((epilogue & LT_CONSTANT(EPILOGUE_RELU)) != 0) return x > 0 || std::isnan(x) ? x : 0;
   if ((epilogue & LT_CONSTANT(EPILOGUE_GELU)) == 0) return x;
-  // x (1 + tanh(z)) / 2 in the form that keeps its digits where it is small.
+  // x (1 + tanh(z)) / 2, in the form that keeps its digits where the result is small.
   return x / (1 + std::exp(-2 * std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
 }
 
@@ -181,7 +181,7 @@ Status LT(MatmulPreferenceSetAttribute)(LT(MatmulPreference_t) preference,
   return BLAS_CONSTANT(STATUS_INVALID_VALUE);
 }
 
-// Two algorithms; the second wants 1 KiB.
+// Offers two algorithms; the second needs a workspace of 1 KiB.
 Status LT(MatmulAlgoGetHeuristic)(LT(Handle_t), LT(MatmulDesc_t) desc, LT(MatrixLayout_t) a,
                                   LT(MatrixLayout_t) b, LT(MatrixLayout_t) c, LT(MatrixLayout_t) d,
                                   LT(MatmulPreference_t) preference, int wanted,

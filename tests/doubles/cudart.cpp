@@ -37,7 +37,7 @@ std::vector<Pending> calls_of(cudaStream_t stream) {
   return stream->calls;
 }
 
-// Now, or when what is being recorded is launched.
+// Runs the work now; during a capture, records it to run at each launch.
 cudaError_t queue(cudaStream_t stream, std::function<void()> work) {
   if (stream->capture) {
     stream->capture->push_back(std::move(work));
@@ -148,7 +148,7 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t, cudaEvent_t) 
   return cudaSuccess;
 }
 
-cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }  // work runs when it is queued
+cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }  // work runs as soon as it is queued
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
   if (stream->capture) return cudaErrorIllegalState;
   stream->capture.emplace();

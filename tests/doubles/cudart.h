@@ -1,4 +1,4 @@
-// What the doubles of the CUDA runtime and of NCCL share: a stream knows the calls that have not
+// Shared by the doubles of the CUDA runtime and of NCCL: a stream keeps the calls that have not
 // completed on it.
 #ifndef TESTS_DOUBLES_CUDART_H_
 #define TESTS_DOUBLES_CUDART_H_
@@ -12,13 +12,13 @@
 #include <optional>
 #include <vector>
 
-// A call that completes later.
+// The state of a call that completes later: true when it has.
 using Pending = std::shared_ptr<std::atomic<bool>>;
 
 struct CUstream_st {
   std::mutex mutex;
   std::vector<Pending> calls;
-  std::optional<std::vector<std::function<void()>>> capture;  // copies and fills since its begin
+  std::optional<std::vector<std::function<void()>>> capture;  // recorded work
   void add(Pending call) {
     const std::lock_guard lock(mutex);
     calls.push_back(std::move(call));

@@ -1,5 +1,6 @@
-// cuDNN's graph API on host memory, in double: descriptors keep what they are told, and a launch
-// does the operations of the graph one after the other, by the documentation.
+// A double of cuDNN's graph API, in host memory and with sums in double, written from the
+// documentation: descriptors store their attributes, and a launch computes the operations of the
+// graph one after the other.
 #include <cudnn.h>
 
 #include <algorithm>
@@ -84,11 +85,11 @@ int64_t place_of(const Sizes& i, const Sizes& strides) {
   return i[0] * strides[0] + i[1] * strides[1] + i[2] * strides[2] + i[3] * strides[3];
 }
 
-// A tensor's numbers, by their place in memory.
+// The numbers of a tensor, in the order of memory.
 struct Tensor {
   Sizes dims, strides;
   std::vector<double> values;
-  // Dimensions of 1 repeat.
+  // Dimensions of length 1 broadcast.
   double& at(Sizes i) {
     for (size_t k = 0; k < 4; ++k) i[k] = dims[k] == 1 ? 0 : i[k];
     return values[static_cast<size_t>(place_of(i, strides))];
@@ -97,7 +98,7 @@ struct Tensor {
 
 class Run {
  public:
-  // `tensor_cores`: float32 operands of convolutions lose their lower 13 bits (TF32).
+  // With `tensor_cores`, float32 operands of convolutions lose their lower 13 bits (TF32).
   Run(const Node& pack, bool tensor_cores) : tensor_cores_(tensor_cores) {
     const size_t count = pack.bytes(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS) / 8;
     for (size_t i = 0; i < count; ++i) {
@@ -219,7 +220,7 @@ class Run {
     });
     write(result, std::move(y));
   }
-  // The same memory, seen with other dims and strides.
+  // The same memory with other dimensions and strides.
   void reshape(const Node& op) {
     const Node& result = op.node(CUDNN_ATTR_OPERATION_RESHAPE_YDESC);
     Tensor y = empty(result);
@@ -227,7 +228,8 @@ class Run {
     write(result, std::move(y));
   }
 
-  // The attributes of the three directions: window, image, weights, result; the one that is made.
+  // Attribute numbers of a convolution's direction: window, image, weights, result, and which of
+  // them is the output.
   struct Names {
     int window, image, weights, result, made;
   };
@@ -282,7 +284,7 @@ class Run {
   std::map<int64_t, Tensor> local_;
 };
 
-// Attributes of our own: the graph and the engine of a configuration.
+// Attributes that only this double has: the graph and the engine of a configuration.
 constexpr int kGraphOf = -1, kEngineOf = -2;
 constexpr int64_t kExact = 7, kTensorCores = 8;  // engines
 Node& node_of(cudnnBackendDescriptor_t d) { return *static_cast<Node*>(d); }
@@ -330,7 +332,8 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor,
   return CUDNN_STATUS_SUCCESS;
 }
 
-// Two engines without notes but that the first uses tensor cores; 64 bytes of workspace.
+// Offers two engines, which differ in that the first uses tensor cores; both need 64 bytes of
+// workspace.
 cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor,
                                        cudnnBackendAttributeName_t name,
                                        cudnnBackendAttributeType_t, int64_t, int64_t* count,

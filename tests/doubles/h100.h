@@ -1,5 +1,5 @@
-// A device that is not here, in the words of cuDNN 9.19: the library makes plans for it, and so
-// says what it can do, on a machine without any GPU. Numbers from NVIDIA's description of the H100.
+// Describes a device to cuDNN 9.19, in its own syntax, so that the library makes plans for this
+// device on a machine without a GPU. Numbers from NVIDIA's description of the H100.
 #ifndef TESTS_DOUBLES_H100_H_
 #define TESTS_DOUBLES_H100_H_
 

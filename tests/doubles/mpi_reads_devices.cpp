@@ -1,5 +1,5 @@
-// Put before an MPI library (LD_PRELOAD), it says what a build for CUDA says. With devices of
-// cuda_double, whose memory is the host's, it is even true. For Open MPI and for MPICH.
+// Preloaded before an MPI library (LD_PRELOAD), it answers as a build with CUDA support does. For
+// devices of cuda_double, whose memory is host memory, this is true. For Open MPI and MPICH.
 extern "C" {
 int MPIX_Query_cuda_support() { return 1; }
 int MPIX_GPU_query_support(int, int* supported) {

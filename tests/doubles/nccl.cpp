@@ -1,5 +1,5 @@
-// NCCL with ranks as threads. A call is kept until all ranks of its communicator have made it; the
-// last one carries it out.
+// A double of NCCL with ranks as threads. A call waits until all ranks of its communicator have
+// made it; the last rank carries it out.
 #include <nccl.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ struct World;
 }  // namespace
 
 struct ncclComm {
-  std::shared_ptr<World> world;  // null: not split yet
+  std::shared_ptr<World> world;  // null until the communicator is split
   int rank = 0;
   std::size_t calls = 0;
   std::atomic<ncclResult_t> state = ncclInProgress;
@@ -61,7 +61,7 @@ struct World {
   std::map<int, Split> splits;
 };
 
-std::mutex everything;  // of all worlds
+std::mutex everything;  // guards all worlds
 std::map<std::string, std::shared_ptr<World>> worlds;
 thread_local int open_groups = 0;
 thread_local std::vector<std::function<void()>> grouped;
@@ -91,7 +91,7 @@ T combine(ncclRedOp_t reduction, T a, T b) {
   return static_cast<T>(a + b);
 }
 
-// Element i of all ranks' operands, reduced; Wide is what is added in.
+// Element i of all ranks' operands, reduced in the type Wide.
 template <typename Wide, typename Load, typename Store>
 void reduce_with(const std::vector<const void*>& from, std::size_t begin, std::size_t count,
                  ncclRedOp_t reduction, void* to, Load load, Store store) {
@@ -155,7 +155,7 @@ void carry_out_reduction(std::vector<Call>& by_rank) {
   const std::size_t parts = first.kind == Kind::kReduceScatter ? size : 1;
   std::vector<const void*> from;
   for (const Call& c : by_rank) from.push_back(c.send);
-  // In place: all results before any is written.
+  // Operands may be in place, so all results are computed before any is written.
   std::vector<std::vector<char>> results(parts, std::vector<char>(bytes));
   for (std::size_t part = 0; part < parts; ++part) {
     reduce(first.type, from, part * first.count, first.count, first.reduction,
@@ -186,7 +186,7 @@ void carry_out(std::vector<Call>& by_rank) {
   for (Call& c : by_rank) *c.done = true;
 }
 
-// With the lock.
+// The caller holds the lock.
 void arrive(ncclComm_t comm, Call call) {
   World& world = *comm->world;
   const std::size_t number = comm->calls++;
@@ -258,7 +258,7 @@ void join(World& world, ncclComm_t comm) {
   for (ncclComm_t member : world.members) member->state = ncclSuccess;
 }
 
-// All ranks have said their colours.
+// Called when all ranks have given their colours.
 void split_up(World& world) {
   std::map<int, std::vector<std::pair<std::pair<int, int>, ncclComm_t>>> teams;  // key and rank
   for (const auto& [rank, split] : world.splits) {

@@ -10,7 +10,7 @@ Kernel refuse(const Properties&, const Operation& op) {
                        std::string(op.name()) + ": the test double has no kernels");
 }
 
-// What libraries of the vendor may do.
+// Operations that the vendor's libraries may do.
 constexpr Entry kProducts[] = {{RT_OP_MATMUL, refuse, true},
                                {RT_OP_CONV2D, refuse, true},
                                {RT_OP_CONV2D_BACKWARD_DATA, refuse, true},

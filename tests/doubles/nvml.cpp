@@ -1,4 +1,5 @@
-// NVML, of which only what backends/gpu/telemetry.cpp calls: one device, at 0000:65:00.0.
+// A double of NVML with the functions that backends/gpu/telemetry.cpp calls: one device, at
+// 0000:65:00.0.
 #include <cstring>
 
 namespace {
@@ -29,7 +30,7 @@ int nvmlDeviceGetPowerUsage(void*, unsigned* milliwatts) {
   *milliwatts = 212500;
   return kSuccess;
 }
-// As a device without the sensor says.
+// The result that a device without the sensor gives.
 int nvmlDeviceGetTemperature(void*, int, unsigned* celsius) {
   *celsius = 12345;
   return 3;

@@ -1,4 +1,4 @@
-// backends/gpu/passes.h on host memory, in double.
+// Implements backends/gpu/passes.h in host memory, with sums in double.
 #include "backends/gpu/passes.h"
 
 #include <algorithm>

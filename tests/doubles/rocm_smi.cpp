@@ -1,5 +1,6 @@
-// ROCm SMI, of which only what backends/gpu/telemetry.cpp calls: two devices, the second one at
-// 0001:c3:00.0. No memory's share of time, as in versions that lack it.
+// A double of ROCm SMI with the functions that backends/gpu/telemetry.cpp calls: two devices, the
+// second at 0001:c3:00.0. The function for the busy time of the memory is missing, as in some
+// versions.
 #include <cstdint>
 
 extern "C" {

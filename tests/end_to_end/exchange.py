@@ -1,4 +1,4 @@
-"""Tensors between the runtime and PyTorch: safetensors files, and the difference of two of them."""
+"""Exchanges tensors between the runtime and PyTorch as safetensors files, and computes the difference of two tensors."""
 import json
 import struct
 

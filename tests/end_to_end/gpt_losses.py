@@ -4,8 +4,8 @@
 usage: gpt_losses.py RUNTIME BACKEND [--text FILE] [--steps N] [--warm-up N] [--verbose]
                      [--layers L --heads H --width C --context T --batch B]
 
-Without --text the characters are drawn from a small Markov chain, so that no data set is needed. AdamW with weight decay on
-matrices only and gradient clipping, as in both worlds. Every loss must agree within 1e-4 of PyTorch's, and the loss must have
+Without --text the characters are drawn from a small Markov chain, so that no data set is needed. Both sides use AdamW with
+weight decay on matrices only, and gradient clipping. Every loss must agree with PyTorch's within 1e-4, and the loss must have
 fallen. Exit code 0: all agree, 1: some differ, 77: PyTorch is absent (skipped).
 """
 import argparse
@@ -65,7 +65,7 @@ class Block(nn.Module):
 
 
 class Gpt(nn.Module):
-    """Pre-norm, learned positions, tied embeddings; GPT-2's parameter names."""
+    """A GPT with pre-norm, learned positions and tied embeddings, and with GPT-2's parameter names."""
 
     def __init__(self, a, vocabulary):
         super().__init__()

@@ -1,4 +1,5 @@
-# Comparison with PyTorch. The system's Python is the one that has Debian's python3-torch; without it the tests are skipped.
+# Comparison with PyTorch. The system's Python is used, because Debian's python3-torch is installed for it; without it
+# the tests are skipped.
 find_program(SYSTEM_PYTHON python3 PATHS /usr/bin NO_DEFAULT_PATH)
 
 # pytorch_parity_test(<name> <backend> <model> [ENVIRONMENT <variable=value>])
@@ -30,7 +31,8 @@ if(SYSTEM_PYTHON AND NOT RUNTIME_SANITIZE)
         ENVIRONMENT OMP_WAIT_POLICY=PASSIVE)
     endif()
   endforeach()
-  # Rounding must not meet a ReLU in float32. By hand: resnet_gradients.py RUNTIME cpu --data FOLDER [--activation tanh].
+  # In float32 rounding must not decide the sign of a ReLU's input, so float32 uses tanh. By hand: resnet_gradients.py
+  # RUNTIME cpu --data FOLDER [--activation tanh].
   foreach(form reference.float64.relu cpu.float32.tanh)
     string(REPLACE "." ";" form_list ${form})
     list(GET form_list 0 backend)

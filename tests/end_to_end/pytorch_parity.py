@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Compares logits, loss and every gradient with PyTorch's, weights made equal before each of 10 steps.
+"""Compares logits, loss and every gradient with PyTorch's in 10 steps; before each step both sides get the same weights.
 
 usage: pytorch_parity.py RUNTIME BACKEND [MODEL...]     (models: lenet mlp residual residual_relu transformer; default all)
 
-For each model and step k: the weights go from PyTorch to `runtime gradients --batch k` as a safetensors file; the batch,
-logits, loss and gradients come back the same way. Every tensor must agree by norm: |ours - theirs| <= 1e-4 |theirs|, where
-PyTorch computes in float64 from the same float32 weights; the difference from its float32 is printed beside.
+For each model and step k, `runtime gradients --batch k` gets PyTorch's weights as a safetensors file, and gives back the batch,
+the logits, the loss and the gradients in the same format. Every tensor must agree by norm: |ours - theirs| <= 1e-4 |theirs|,
+where PyTorch computes in float64 from the same float32 weights; the difference from PyTorch's float32 is printed beside it.
 
-In float32 one activation that rounding puts on the other side of a ReLU changes a gradient of the residual net, in which
-batch norm makes large terms cancel, by 1e-3 to 1e-2, in PyTorch as here. So `residual` has tanh and is compared on every
-backend; `residual_relu` is for the reference, whose sums in double leave no such difference.
-With PARITY_MIXED=bf16 `training.mixed_precision` is compared: bfloat16 leaves some gradients of these untrained nets 0.1 away from
-float64, so a tensor may be 2e-2 away, or half as far again as PyTorch's own under torch.autocast.
+In float32 one activation that rounding puts on the other side of a ReLU changes a gradient of the residual net by 1e-3 to 1e-2,
+because batch norm makes large terms cancel; this is so in PyTorch as well. Therefore `residual` uses tanh and is compared on
+every backend, while `residual_relu` is for the reference, whose sums in double leave no such difference.
+With PARITY_MIXED=bf16 `training.mixed_precision` is compared. bfloat16 moves some gradients of these untrained nets by 0.1 from
+float64, so a tensor may be 2e-2 away, or one and a half times as far away as PyTorch's own result under torch.autocast.
 Exit code 0: all agree, 1: some differ, 77: PyTorch is absent (skipped).
 """
 import copy
@@ -33,7 +33,7 @@ from exchange import read_safetensors, relative_error, write_safetensors
 STEPS = 10
 MIXED = os.environ.get("PARITY_MIXED") == "bf16"
 TOLERANCE = 2e-2 if MIXED else 1e-4
-EXTRA = os.environ.get("PARITY_ARGUMENTS", "").split()  # more arguments of `runtime gradients`
+EXTRA = os.environ.get("PARITY_ARGUMENTS", "").split()  # further arguments of `runtime gradients`
 if MIXED:
     EXTRA += ["--set", "training.mixed_precision=bf16"]
 
@@ -142,7 +142,7 @@ layers = [
   { type = "linear", name = "head", features = 10 },
 ]
 """
-# Names of the transformer's parameters that stand inside the residual.
+# Names of the transformer's parameters that belong to layers inside the residual.
 TRANSFORMER_NAMES = {n: "mlp." + n for n in ("ln1.weight", "ln1.bias", "up.weight", "up.bias", "down.weight", "down.bias")}
 
 MODELS = {
@@ -155,7 +155,7 @@ MODELS = {
 
 
 def write_data(name, folder):
-    """Samples as NPY files, so that no data set needs to be installed."""
+    """Writes samples as NPY files, so that no data set needs to be installed."""
     random = np.random.default_rng(1)
     samples = 64 * STEPS
     if name == "transformer":
@@ -199,7 +199,8 @@ def gradients(model, features, labels, dtype, autocast=False):
 
 
 def compare_step(model, names, ours):
-    """Relative differences from PyTorch in float64, with what is allowed, and in float32; then one step of descent."""
+    """The relative differences from PyTorch in float64 and their bounds, and the differences in float32; then makes one step
+    of gradient descent."""
     features = torch.from_numpy(ours["features"].copy())
     if features.dim() == 4:
         features = features.permute(0, 3, 1, 2)
@@ -209,7 +210,7 @@ def compare_step(model, names, ours):
     errors, single_errors = {}, []
     for name, theirs in exact.items():
         error = relative_error(ours[names.get(name, name)], theirs)
-        if MIXED:  # how far PyTorch itself is from float64
+        if MIXED:  # the distance of PyTorch's own autocast from float64
             single_errors.append(relative_error(single[name], theirs))
             errors[name] = (error, max(TOLERANCE, 1.5 * single_errors[-1]))
         else:

@@ -4,12 +4,13 @@
 usage: resnet_gradients.py RUNTIME BACKEND [--data FOLDER] [--dtype float32|float64] [--activation relu|tanh] [--steps N]
                            [--batch B] [--width W]
 
-Before each step weights and running statistics go from PyTorch to `runtime gradients --batch k` as a safetensors file; the
-batch, loss, gradients and statistics come back the same way. Every tensor must agree by norm with PyTorch in float64:
-|ours - theirs| <= 1e-4 |theirs|. In float32 one activation that rounding puts on the other side of a ReLU changes gradients
-behind batch norm, where large terms cancel, by 1e-3 to 1e-2 (see pytorch_parity.py): the larger the net, the surer it
-happens, in PyTorch too. So with relu, where PyTorch's own float32 is farther than 1e-4 from its float64, gradients and
-statistics may be twice as far as it is, never the loss. With tanh there is nothing to be on the other side of.
+Before each step `runtime gradients --batch k` gets PyTorch's weights and running statistics as a safetensors file, and gives
+back the batch, the loss, the gradients and the statistics in the same format. Every tensor must agree by norm with PyTorch in
+float64: |ours - theirs| <= 1e-4 |theirs|. In float32 one activation that rounding puts on the other side of a ReLU changes
+gradients that pass through batch norm, where large terms cancel, by 1e-3 to 1e-2 (see pytorch_parity.py). The larger the net,
+the more likely this is, in PyTorch too. So with relu, if PyTorch's own float32 differs from its float64 by more than 1e-4,
+gradients and statistics may differ by twice that difference; the loss may not. With tanh there is no such kink, and no such
+exception.
 --data: CIFAR-10 in its binary form, otherwise noise. --width: channels of the first stage, 64 in the preset.
 Exit code 0: all agree, 1: some differ, 77: PyTorch is absent (skipped).
 """
@@ -39,7 +40,7 @@ PRESET = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../configs
 
 
 class ResNet18(nn.Module):
-    """torchvision's names, the stem for small images."""
+    """ResNet-18 with torchvision's parameter names and the stem for small images."""
 
     def __init__(self, width, activation):
         super().__init__()
@@ -89,7 +90,7 @@ def ours(a, folder, config, step, model):
 
 
 def theirs(model, features, labels, dtype):
-    """Of a copy of the model: loss, gradients, and the statistics after the forward pass under `after.`."""
+    """Loss, gradients and (under `after.`) the statistics after the forward pass, from a copy of the model."""
     model = copy.deepcopy(model).to(dtype)
     loss = nn.functional.cross_entropy(model(features.to(dtype)), labels)
     loss.backward()
@@ -103,7 +104,7 @@ def worst_error(actual, expected):
 
 
 def one_step(a, folder, config, step, model):
-    """Largest difference from PyTorch's float64, and whether it is small enough; then a step of gradient descent."""
+    """The largest difference from PyTorch's float64, and whether it is within bounds; then makes a step of gradient descent."""
     mine = ours(a, folder, config, step, model)
     features, labels = torch.from_numpy(mine["features"].copy()).permute(0, 3, 1, 2), torch.from_numpy(mine["labels"].copy()).long()
     exact = theirs(model, features, labels, torch.float64)

@@ -1,4 +1,4 @@
-// What the fuzzers of array formats do with an array that was accepted.
+// Checks of the fuzzers of array formats on an array that was accepted.
 #ifndef TESTS_FUZZ_ARRAY_FUZZ_H_
 #define TESTS_FUZZ_ARRAY_FUZZ_H_
 
@@ -8,7 +8,8 @@
 #include "runtime/data/part.h"
 #include "runtime/error.h"
 
-// Dimensions and bytes agree; as features and as labels it is converted or refused.
+// Dimensions and bytes must agree; the array is converted to features and to labels, or the
+// conversion is refused.
 template <class Parse>
 void fuzz_array(const Parse& parse) {
   using namespace runtime::data;

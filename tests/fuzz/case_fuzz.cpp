@@ -1,4 +1,4 @@
-// Any text either is the description of a case, which written down again reads back to itself, or
+// Any text is either the description of a case, which reads back to itself after it is written, or
 // is refused with a DataError.
 #include <cstdint>
 #include <cstdlib>
@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   } catch (const runtime::DataError&) {
     return 0;
   }
-  // An exception from here is a finding: what was accepted once must be again.
+  // An exception from here is a finding: a case that was accepted once must be accepted again.
   const auto again = runtime::analysis::case_from_json(written, "fuzz");
   if (runtime::analysis::case_to_json(again) != written) std::abort();
   return 0;

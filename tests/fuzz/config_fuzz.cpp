@@ -1,4 +1,4 @@
-// Any text either is a configuration, whose resolved form reads back to itself, or is refused with
+// Any text is either a configuration, whose resolved form reads back to itself, or is refused with
 // a ConfigurationError.
 #include <algorithm>
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace {
 
-// A first line "--set section.key=value" is taken as an override.
+// A first line "--set section.key=value" becomes an override.
 runtime::config::Config load(std::string_view text) {
   using runtime::config::Override;
   const size_t end = std::min(text.find('\n'), text.size());
@@ -25,7 +25,8 @@ runtime::config::Config load(std::string_view text) {
   return runtime::config::load_text(text, "fuzz", overrides);
 }
 
-// An exception from here is a finding: what was accepted once must be again.
+// An exception from here is a finding: a configuration that was accepted once must be accepted
+// again.
 void read_back(const runtime::config::Config& config) {
   const std::string resolved = runtime::config::to_toml(config);
   const auto again = runtime::config::load_text(resolved, "fuzz");

@@ -1,5 +1,5 @@
-// Any text either is a table of finite numbers, or is refused with a DataError. The first byte
-// chooses the options.
+// Any text is either a table of finite numbers, or is refused with a DataError. The first byte
+// selects the options.
 #include <cmath>
 #include <cstdlib>
 
@@ -44,7 +44,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return 0;
   }
   check(table);
-  // What was accepted for training is accepted as its own validation part.
+  // A table that was accepted for training must be accepted for validation as well.
   if (runtime::data::parse_csv(text, "fuzz", options, &table).part.samples != table.part.samples) {
     std::abort();
   }

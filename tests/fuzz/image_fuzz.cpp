@@ -1,4 +1,5 @@
-// Any bytes either are an image of the size that it says, or are refused with a DataError.
+// Any bytes are either an image of the size that its header states, or are refused with a
+// DataError.
 #include <cstdlib>
 
 #include "runtime/data/image_file.h"

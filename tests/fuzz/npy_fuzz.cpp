@@ -1,4 +1,5 @@
-// Any bytes either are NPY data of the size that they say, or are refused with a DataError.
+// Any bytes are either NPY data of the size that their header states, or are refused with a
+// DataError.
 #include "tests/fuzz/array_fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -1,4 +1,4 @@
-// Any bytes either are safetensors that cover the file, or are refused with a DataError.
+// Any bytes are either safetensors whose tensors cover the file, or are refused with a DataError.
 #include <cstdlib>
 
 #include "runtime/data/safetensors.h"

@@ -1,5 +1,6 @@
-// Any bytes are characters that come back from their ids, or are refused with a DataError; any two
-// texts, cut at the first zero byte, are GPT-2's files, or are refused.
+// Any bytes are either characters that can be restored from their ids, or are refused with a
+// DataError. Any two texts, cut at the first zero byte, are either the two files of GPT-2's
+// tokenizer, or are refused.
 #include <cstdlib>
 
 #include "runtime/data/tokenizer.h"

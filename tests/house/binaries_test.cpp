@@ -1,4 +1,4 @@
-// What the binaries link and export.
+// Checks what the binaries link and export.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -26,7 +26,7 @@ std::string output_of(const std::string& command) {
   return text;
 }
 
-// "libz.so.1" -> "libz"
+// Names without version, for example "libz" for "libz.so.1".
 std::set<std::string> needed_libraries(const std::string& file) {
   std::set<std::string> names;
   std::istringstream lines(output_of("readelf -d '" + file + "'"));
@@ -42,7 +42,7 @@ std::set<std::string> needed_libraries(const std::string& file) {
 TEST(Binaries, TheProgramLinksNoVendorsLibrary) {
   const std::set<std::string> needed = needed_libraries(RUNTIME_PROGRAM);
   ASSERT_TRUE(needed.contains("libc")) << "readelf of binutils is needed";
-  // Sanitizers bring libraries of their own.
+  // Builds with sanitizers link further libraries.
   const std::set<std::string> allowed = {
       "libc",     "libm",    "libstdc++",  "libgcc_s",         "ld-linux-x86-64",
       "libz",     "libjpeg", "libpng16",   "libfmt",           "libhiredis",
@@ -65,12 +65,12 @@ TEST(Binaries, PluginsExportTheEntryOnly) {
   EXPECT_GE(plugins, 1);
 }
 
-// The files that the loader may be given, below a folder; what CMake tries compilers with is not
-// ours.
+// The files below a folder that the dynamic loader may be given. Binaries that CMake made to try
+// the compilers are left out.
 std::vector<fs::path> programs_and_libraries(const fs::path& folder) {
   std::vector<fs::path> files;
   const auto options = fs::directory_options::skip_permission_denied;
-  std::error_code error;  // tests beside this one make and remove folders
+  std::error_code error;  // tests that run at the same time create and remove folders
   for (fs::recursive_directory_iterator it(folder, options, error), end; it != end;
        it.increment(error)) {
     if (it->path().filename() == "CMakeFiles") it.disable_recursion_pending();
@@ -81,14 +81,14 @@ std::vector<fs::path> programs_and_libraries(const fs::path& folder) {
     const bool elf = std::string_view(head, 4) ==
                      "\x7f"
                      "ELF";
-    const bool linked = head[16] == 2 || head[16] == 3;  // e_type: a program, a shared object
+    const bool linked = head[16] == 2 || head[16] == 3;  // e_type: program, shared object
     if (elf && linked) files.push_back(it->path());
   }
   return files;
 }
 
-// The parts of DT_RPATH and DT_RUNPATH; "" for an empty one, where the loader takes the working
-// folder.
+// The entries of DT_RPATH and DT_RUNPATH; "" for an empty entry, which makes the loader search the
+// working folder.
 std::vector<std::string> search_path_parts(const fs::path& file) {
   std::vector<std::string> parts;
   std::istringstream lines(output_of("readelf -d '" + file.string() + "' 2>/dev/null"));
@@ -122,7 +122,7 @@ TEST(Binaries, NoSearchPathLeadsToTheWorkingFolder) {
   EXPECT_GT(parts, 0u) << "a fixture of tests/plugins has one; readelf of binutils is needed";
 }
 
-// Files that have the name of a library that a plugin needs, but are none.
+// The working folder has text files with the names of all libraries that the plugins need.
 TEST(Binaries, ALibraryInTheWorkingFolderIsNotTaken) {
   const fs::path decoys = fs::path(BUILD_FOLDER) / "tests/house_decoys";
   fs::create_directories(decoys);

@@ -1,4 +1,4 @@
-// How large things may be.
+// Checks how large files, headers and the core are.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -10,33 +10,33 @@ namespace {
 
 constexpr size_t kFileLines = 600;
 constexpr size_t kHeaderLines = 150;
-// One list or one table each, which two files would only tear apart.
+// Headers with one list or one table each, which would be worse as two files.
 const std::set<std::string> kLongHeaders = {
     "backends/cpu/onednn.h",           // RAII handles of one library
-    "plugins/host/device.h",           // the handles over one table of the contract
+    "plugins/host/device.h",           // the handles for one table of the contract
     "plugins/include/rt/kernel.h",     // one table of the contract
     "plugins/sdk/rt/sdk/operation.h",  // header-only by design
     "runtime/config/config.h",         // one struct for each section
 };
 constexpr size_t kLongHeaderLines = 200;
-// Lines of code (comments and blank lines not counted) of runtime/ and of the contract with its
-// host side. The aim was about 12,000 and is missed: one rank took 13,600, rendezvous, launching
-// ranks, watching over them, the data-parallel and the asynchronous training 7,400, language models
-// with their texts, image folders, recomputation, tensor and pipeline parallelism another 4,900,
-// ZeRO's stages 2 and 3, plans of any mesh and the search among them another 500 (1,100, of which
-// simpler code elsewhere gave back half), steps beside each other on two devices (`verify`) 620,
-// 16-bit activations 350, collectives on the device's streams 350, steps that are recorded, what to
-// do for want of memory and utilisation 450, post-operations taken apart again where no candidate
-// fuses them, and candidates that fail while they are measured, 90, what keeps work when disks,
-// memory and outputs fail (files written whole or through, checksums, tables read by blocks, the
-// run's folder, saving outside of collectives) 920, plugins looked at from outside, in processes of
-// their own, and the trust in their files 1,250, signals that end a rank at once, standard streams
-// that are closed or full, folders that killed launchers leave and the blame for a rank that is cut
-// off 230, from a step that differs to a case that anybody can run again 2,270, what random faults
-// have shown (tests/chaos: ranks that hang at their end, codes that nobody documents, exit() of a
-// plugin, a watchdog without memory) 90, one cut of a pipeline for ranks with uneven parts 30. This
-// is a ceiling on the way back: lower it when code goes, and say why when it has to rise.
-constexpr size_t kCoreLines = 33360;
+// Lines of code (without comments and blank lines) of runtime/ and of the contract with its host
+// side. The aim was about 12,000 lines, and it is missed. Training on one rank took 13,600;
+// rendezvous, launcher, watchdog, data-parallel and asynchronous training 7,400; language models
+// with their texts, image folders, recomputation, tensor and pipeline parallelism 4,900; ZeRO
+// stages 2 and 3, plans of any mesh and the search for a mesh 500 (1,100, half of which simpler
+// code elsewhere gave back); `verify` (the same steps on two devices) 620; 16-bit activations 350;
+// collectives on the device's streams 350; recorded steps, handling of missing memory, and
+// utilisation 450; splitting post-operations that no candidate fuses, and candidates that fail
+// while they are measured, 90; keeping results when disks, memory and outputs fail (atomic and
+// synced writes, checksums, tables read by blocks, the run's folder, saving outside of collectives)
+// 920; probing plugins in processes of their own and checking who may have written their files
+// 1,250; signals that end a rank at once, standard streams that are closed or full, folders left by
+// killed launchers, and the blame for a rank that is cut off 230; reducing a step that differs to a
+// case that can be run again 2,270; faults found by tests/chaos (ranks that hang at their end,
+// undocumented exit codes, exit() of a plugin, a watchdog without memory) 90; one cut of a pipeline
+// for ranks with uneven stages 30; what a table of runs says about ranks, and types of devices, 40.
+// The number is a ceiling: lower it when code goes, and say why when it has to rise.
+constexpr size_t kCoreLines = 33400;
 
 std::vector<SourceFile> all_files() {
   std::vector<SourceFile> files;

@@ -1,5 +1,5 @@
-// Fused attention in every instruction set that this processor runs, against sums in double, and
-// for several numbers of threads.
+// Compares fused attention with sums in double, for every instruction set that this processor has
+// and for several numbers of threads.
 #include "backends/cpu/attention/attention.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ Floats ramp(int64_t count, int64_t seed) {
   return values;
 }
 
-// A workspace of exactly so many bytes, aligned, with NaN in it.
+// An aligned workspace of exactly `bytes` bytes, filled with NaN.
 class Workspace {
  public:
   explicit Workspace(uint64_t bytes)
@@ -60,12 +60,12 @@ struct Problem {
   }
 };
 
-// One row of one head: where it begins in y and in qkv.
+// The offsets of one row of one head in y and in qkv.
 struct Row {
   int64_t y, qkv;
 };
 
-// Adds what query `i` gives to y and dqkv.
+// Adds the contributions of query `i` to y and dqkv.
 void expected_row(const Problem& p, const std::vector<Row>& rows, int64_t i, std::vector<double>& y,
                   std::vector<double>& dqkv) {
   const int64_t width = p.shape.width, features = p.shape.heads * width;
@@ -150,7 +150,7 @@ TEST(Attention, TheBitsDoNotDependOnTheNumberOfThreads) {
   }
 }
 
-// Scores far beyond what exp can hold.
+// Scores far above the range of exp.
 TEST(Attention, LargeScoresStayFinite) {
   Problem p({1, 70, 1, 16, true});
   for (float& x : p.qkv) x *= 50;
@@ -159,7 +159,7 @@ TEST(Attention, LargeScoresStayFinite) {
   for (const float x : r.dqkv) ASSERT_TRUE(std::isfinite(x));
 }
 
-// Keys of -infinity in all of the first block, where each query is positive.
+// In the first block all keys are -infinity and all queries are positive.
 TEST(Attention, KeysOfMinusInfinityAreNothingBesideLaterOnes) {
   constexpr int64_t kInfinite = 64, kLength = 70;
   for (const Isa isa : usable_isas()) {
@@ -177,7 +177,8 @@ TEST(Attention, KeysOfMinusInfinityAreNothingBesideLaterOnes) {
   }
 }
 
-// A row that sees nothing else is NaN, and reaches the gradient of what it sees only.
+// A row whose visible scores are all -infinity becomes NaN; the NaN reaches only the gradients of
+// the rows that it sees.
 TEST(Attention, ARowOfMinusInfinityIsNotANumber) {
   for (const Isa isa : usable_isas()) {
     SCOPED_TRACE(kernel_suffix(isa));

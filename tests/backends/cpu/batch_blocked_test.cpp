@@ -1,5 +1,5 @@
-// The batch-blocked kernels against plain loops, for every instruction set that this machine can
-// run.
+// Compares the batch-blocked kernels with plain loops, for every instruction set that this machine
+// has.
 
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@
 namespace backends::cpu::batch_blocked {
 namespace {
 
-// 64-byte aligned floats, filled with NaN: what is not written shows.
+// 64-byte aligned floats, filled with NaN, which reveals elements that were not written.
 class Buffer {
  public:
   explicit Buffer(int64_t count)
@@ -50,7 +50,7 @@ Values numbers(int64_t count, uint32_t seed) {
   return values;
 }
 
-// Canonical -> blocked by the definition of the layout; padding lanes get `padding`.
+// Converts canonical to blocked by the definition of the layout; padding lanes get `padding`.
 Buffer block(const Values& canonical, int64_t n, float padding = std::nanf("")) {
   const int64_t elements = static_cast<int64_t>(canonical.size()) / n;
   Buffer blocked(sample_blocks(n) * elements * kBlock);
@@ -74,7 +74,7 @@ Values unblock(Buffer& blocked, int64_t n) {
   return canonical;
 }
 
-// Relative to the norm of `expected`.
+// The tolerance is relative to the norm of `expected`.
 void expect_near(const Values& actual, const Values& expected, const std::string& what,
                  double tolerance = 2e-6) {
   ASSERT_EQ(actual.size(), expected.size()) << what;
@@ -126,8 +126,8 @@ ConvShape conv(int64_t n, int64_t h, int64_t w, int64_t c, int64_t o, int64_t kh
 
 std::vector<ConvShape> conv_shapes() {
   return {
-      conv(5, 12, 12, 1, 20, 3, 3),              // LeNet's first, small
-      conv(17, 13, 13, 20, 50, 5, 5),            // LeNet's second
+      conv(5, 12, 12, 1, 20, 3, 3),              // the first one of LeNet, smaller
+      conv(17, 13, 13, 20, 50, 5, 5),            // the second one of LeNet
       conv(1, 5, 7, 3, 4, 3, 3, 1, 1, 1, 1, 1),  // one sample, padded
       conv(16, 9, 9, 16, 16, 3, 3, 1, 1, 1, 1, 1),
       conv(20, 9, 8, 7, 11, 3, 3, 1, 1, 2, 1, 1),  // stride 2, odd channels
@@ -137,10 +137,10 @@ std::vector<ConvShape> conv_shapes() {
       conv(2, 7, 7, 6, 13, 1, 1, 0, 0, 2),  // pixels that no output reads
       conv(4, 6, 6, 5, 9, 5, 5, 2, 2, 1, 1, 2),
       conv(2, 40, 40, 64, 8, 3, 3, 1, 1, 1, 1, 1),  // several strips
-      conv(2, 5, 5, 6, 21, 3, 3),                   // an output tile left over, shifted back
+      conv(2, 5, 5, 6, 21, 3, 3),  // the last output tile is partial, and shifted back
       conv(250, 4, 4, 3, 5, 2, 2),
       conv(2, 4, 9, 4, 5, 1, 5, 0, 2, 1, 1, 2),
-      conv(2, 3, 3, 2, 2, 3, 3, 2, 2, 3, 1, 2),  // a stride over the filter's size
+      conv(2, 3, 3, 2, 2, 3, 3, 2, 2, 3, 1, 2),  // a stride larger than the filter
   };
 }
 
@@ -152,7 +152,8 @@ std::string describe(const KernelTable& k, const ConvShape& s, int threads) {
          std::to_string(threads);
 }
 
-// prepare(shape) computes what is expected, once, and returns what checks a kernel.
+// prepare(shape) computes the expected result once, and returns a function that checks a kernel
+// against it.
 template <typename Prepare>
 void for_all(Prepare prepare) {
   for (const ConvShape& shape : conv_shapes()) {
@@ -314,7 +315,7 @@ void check_weight_gradient(const Op& op, const ConvShape& s, const WeightGradien
   }
 }
 
-// Padding lanes are NaN: not one of them may reach the sums.
+// Padding lanes are NaN, and none of them may be added to a sum.
 TEST(BatchBlocked, BackwardWeightsIgnoresPaddingLanes) {
   for_all([](const ConvShape& s) {
     const WeightGradients expected(s);
@@ -356,7 +357,8 @@ TEST(BatchBlocked, GradientsAreTheSameBitsEveryTime) {
   check_same_bits<WinogradGradient>(s);
 }
 
-// Enough threads for one tile each: samples are split into groups, which are added.
+// There are enough threads for one tile each: samples are split into groups whose results are
+// added.
 TEST(BatchBlocked, BackwardWeightsSplitsSamplesWhenTilesAreFew) {
   const ConvShape s = conv(100, 6, 6, 1, 2, 1, 1);
   const Data data(s);
@@ -378,8 +380,8 @@ std::vector<PoolShape> pool_shapes() {
   return shapes;
 }
 
-// visit(x index, y index, position, elements that are no padding) for every element of every
-// window.
+// Calls visit(x index, y index, position, number of elements that are not padding) for every
+// element of every window.
 template <typename Visit>
 void for_windows(const PoolShape& s, Visit visit) {
   for (int64_t n = 0; n < s.n; ++n)
@@ -432,7 +434,7 @@ TEST(BatchBlocked, MaxPoolingAndItsGradient) {
     for (const PoolShape& s : pool_shapes()) {
       SCOPED_TRACE(std::string(kernels.name) + " kernel " + std::to_string(s.kernel_h));
       Values x = numbers(s.n * s.h * s.w * s.c, 1), dy = numbers(s.n * s.p * s.q * s.c, 2);
-      for (float& v : x) v = std::round(v * 4) / 4;  // ties: the first wins
+      for (float& v : x) v = std::round(v * 4) / 4;  // rounding makes ties, of which the first wins
       Values y(dy.size(), -2.0f), dx(x.size());
       std::vector<uint8_t> winners(y.size()), saved(y.size());
       std::vector<size_t> from(y.size());

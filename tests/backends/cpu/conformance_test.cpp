@@ -1,5 +1,5 @@
-// The cpu backend against the reference: every conformance case in every layout and algorithm that
-// it offers, one test an operation.
+// Compares the cpu backend with the reference: every conformance case in every layout and algorithm
+// that it offers; one test per operation.
 #include "plugins/conformance/conformance.h"
 
 #include <gtest/gtest.h>
@@ -15,8 +15,7 @@ namespace {
 namespace conformance = plugins::conformance;
 namespace host = plugins::host;
 
-// RUNTIME_TEST_PLUGINS names the folder of the plugins, where the build has moved since it was
-// made.
+// RUNTIME_TEST_PLUGINS names the folder of the plugins, for a build that was moved.
 std::shared_ptr<host::Device> open(const std::filesystem::path& built,
                                    const host::DeviceOptions& options = {}) {
   const char* const folder = std::getenv("RUNTIME_TEST_PLUGINS");
@@ -24,7 +23,7 @@ std::shared_ptr<host::Device> open(const std::filesystem::path& built,
   return host::Device::open(host::Plugin::load(library, {}), 0, options);
 }
 
-// The cpu backend computes in float32 only, and the loss is scaled for float16 only.
+// The cpu backend computes in float32 only, and only float16 needs loss scaling.
 bool is_refused(const host::Operation& operation) {
   if (operation.name == RT_OP_LOSS_SCALE) return true;
   const auto other = [](const rt_tensor_desc& tensor) {

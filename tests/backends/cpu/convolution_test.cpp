@@ -1,6 +1,6 @@
-// Convolutions with post-operations against the reference, in every candidate and every layout in
-// which the layout pass may ask for them. CMakeLists.txt runs this again with oneDNN held to older
-// instruction sets, where other implementations answer.
+// Compares convolutions with post-operations with the reference, in every candidate and in every
+// layout that the layout pass may ask for. CMakeLists.txt runs these tests again with oneDNN
+// limited to older instruction sets, for which oneDNN has other implementations.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ std::shared_ptr<host::Device> open(const char* library, const host::DeviceOption
   return host::Device::open(host::Plugin::load(library, {}), 0, options);
 }
 
-// One convolution: input and filter, and how far the filter goes.
+// The sizes, padding, strides and dilation of one convolution.
 struct Shape {
   int64_t n = 2, h = 9, w = 9, c = 8, o = 8, groups = 1;
   int64_t kernel_h = 3, kernel_w = 3, stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1;
@@ -37,8 +37,8 @@ struct Shape {
   bool is_valid() const { return h + top + bottom >= reach_h() && w + left + right >= reach_w(); }
 };
 
-// A post-operation in a letter: b(ias), r(esidual), relu 1 .. sigmoid 5, backward of relu A ..
-// sigmoid E.
+// Post-operations as letters: b(ias), r(esidual), activations relu '1' to sigmoid '5', their
+// backward relu 'A' to sigmoid 'E'.
 void add_post_ops(Builder& builder, const std::string& letters) {
   for (const char letter : letters) {
     if (letter == 'b') builder.bias();
@@ -73,7 +73,7 @@ std::string describe(const Case& c, const std::string& post_ops) {
   return text + " post-operations '" + post_ops + "'";
 }
 
-// Layouts of an image of these dims that convolutions around it want.
+// The layouts of an image with these dimensions that neighbouring convolutions prefer.
 std::set<uint64_t> image_layouts(host::Device& device, const rt_tensor_desc& image) {
   std::set<uint64_t> layouts = {RT_LAYOUT_CANONICAL, RT_LAYOUT_ANY};
   for (const bool reads : {true, false}) {
@@ -92,7 +92,7 @@ std::set<uint64_t> image_layouts(host::Device& device, const rt_tensor_desc& ima
 
 class CpuConvolution : public testing::Test {
  protected:
-  // Every candidate for every pair of layouts of the first input and the first output.
+  // Runs every candidate for every pair of layouts of the first input and the first output.
   void check(const Case& c, const std::string& text) {
     SCOPED_TRACE(text);
     std::vector<Bytes> inputs;
@@ -175,7 +175,7 @@ Shape random_shape(std::mt19937& random) {
     s.kernel_h = pick(random, {1, 2, 3, 3, 5, 7}), s.kernel_w = pick(random, {1, 2, 3, 3, 5});
     s.stride_h = pick(random, {1, 1, 2}), s.stride_w = pick(random, {1, 1, 3});
     s.dilation_h = pick(random, {1, 1, 2}), s.dilation_w = pick(random, {1, 1, 2});
-    const int64_t most = random() % 4 == 0 ? 2 : 0;  // padding that the filter does not reach over
+    const int64_t most = random() % 4 == 0 ? 2 : 0;  // sometimes more padding than the filter spans
     for (int64_t* side : {&s.top, &s.bottom}) {
       *side = static_cast<int64_t>(random() % static_cast<uint64_t>(s.reach_h() + most));
     }
@@ -186,15 +186,15 @@ Shape random_shape(std::mt19937& random) {
   return s;
 }
 
-// As fuse.cpp makes them: in the order of the graph, whatever it is.
+// In any order of the graph, as fuse.cpp may make them.
 std::string random_post_ops(std::mt19937& random, const std::string& letters) {
   std::string text = random() % 2 ? "b" : "";
   for (size_t i = random() % 4; i > 0; --i) text += letters[random() % letters.size()];
   return text;
 }
 
-// Shapes in which a residual add that oneDNN 2.6 fuses is wrong, with the instruction set that it
-// takes.
+// Shapes for which oneDNN 2.6 computes a fused residual add wrong, with the instruction set that is
+// affected.
 TEST_F(CpuConvolution, ResidualWithGroups) {
   const Shape shapes[] = {{2, 9, 1, 21, 3, 3, 7, 7, 1, 1, 1, 1, 3, 3, 3, 3},
                           {1, 8, 1, 4, 64, 4, 7, 7, 1, 1, 1, 1, 3, 3, 3, 3},
@@ -221,7 +221,7 @@ TEST_F(CpuConvolution, ResidualOfManyPlainShapes) {
   }
 }
 
-// Rows of the output that see no row of the input; a ReLU behind it was a segmentation fault.
+// Some output rows depend on no input row; a ReLU after them caused a segmentation fault.
 TEST_F(CpuConvolution, ResidualWherePaddingReachesTheKernel) {
   for (const char* post_ops : {"r", "br", "r1", "br1", "4r"}) {
     for (const int64_t channels : {8, 24}) {
@@ -234,7 +234,7 @@ TEST_F(CpuConvolution, ResidualWherePaddingReachesTheKernel) {
   }
 }
 
-// oneDNN's Winograd data gradient with more padding above than below, and the other way round.
+// oneDNN's Winograd data gradient, with more padding above than below and the reverse.
 TEST_F(CpuConvolution, GradientsWithAsymmetricPadding) {
   for (const char* operation :
        {RT_OP_CONV2D, RT_OP_CONV2D_BACKWARD_DATA, RT_OP_CONV2D_BACKWARD_WEIGHTS}) {
@@ -248,7 +248,7 @@ TEST_F(CpuConvolution, GradientsWithAsymmetricPadding) {
   }
 }
 
-// oneDNN's 1x1 kernels gather the pixels that strides leave in a buffer; some wrote behind it.
+// oneDNN's 1x1 kernels copy the strided pixels to a buffer; some kernels wrote behind it.
 TEST_F(CpuConvolution, WeightGradientsOfStridedOneByOne) {
   for (const int64_t channels : {1, 3, 7, 8, 15, 16, 17, 24, 40, 200}) {
     for (Shape s : {Shape{2, 24, 6}, Shape{2, 48, 48}, Shape{2, 1, 96}}) {
@@ -287,7 +287,7 @@ TEST_F(CpuConvolution, RandomGradients) {
   EXPECT_GT(candidates_, static_cast<int>(4 * kSeeds));
 }
 
-// Poolings and sums, whose own kernels go through the same chain in blocked images.
+// Poolings and sums have our own kernels, which use the same dispatch for blocked images.
 TEST_F(CpuConvolution, RandomPoolingsAndSums) {
   for (uint32_t seed = 2000; seed < 2000 + kSeeds; ++seed) {
     std::mt19937 random(seed);

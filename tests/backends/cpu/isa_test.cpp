@@ -1,5 +1,6 @@
-// [device.cpu] isa: every level computes what the reference computes, and says so. oneDNN's
-// instruction set is one for a process and set once, so every check runs in a process of its own.
+// With every level of [device.cpu] isa the plugin computes the results of the reference, and
+// reports the level. oneDNN's instruction set can be set once per process, so every check runs in a
+// process of its own.
 #include "backends/cpu/isa.h"
 
 #include <gmock/gmock.h>
@@ -23,7 +24,7 @@ using backends::cpu::Isa;
 using testing::HasSubstr;
 namespace conformance = plugins::conformance;
 
-// Runs body in a new process; it answers with what is wrong, empty: nothing.
+// Runs body in a new process. body returns a text that says what is wrong; empty means success.
 void expect_in_own_process(const std::function<std::string()>& body) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
@@ -49,7 +50,7 @@ std::string message_of(const std::function<void()>& body) {
   return {};
 }
 
-// Up to six cases in float32 of each operation, over its whole list.
+// Up to six float32 cases of each operation, spread over its list of cases.
 std::vector<conformance::Case> some_cases() {
   std::vector<conformance::Case> chosen;
   for (const std::string& operation : conformance::covered_operations()) {
@@ -69,7 +70,8 @@ std::string failures_at(const std::string& isa) {
   return summary.failed > 0 || summary.passed < 100 ? summary.text() : "";
 }
 
-// Implementations of a softmax and a convolution that name a wider instruction set than `isa`.
+// The implementations of a softmax and a convolution whose names claim a wider instruction set than
+// `isa`.
 std::string wider_names_at(Isa isa) {
   const auto device = open_level(option_name(isa));
   host::Operation softmax;
@@ -90,8 +92,8 @@ std::string wider_names_at(Isa isa) {
   return wrong;
 }
 
-// Names an element of dx that is not exactly 0, though each row is its own mean; empty: there is
-// none.
+// Returns an element of dx that is not exactly 0, although each row is its own mean; empty if there
+// is none.
 std::string gradient_of_one_feature_at(const std::string& isa) {
   const auto device = open_level(isa);
   const conformance::Dims x = {200, 1}, one = {1};

@@ -1,5 +1,5 @@
-// What query offers: layouts that mean the same everywhere, algorithms that can be switched off,
-// post-operations, refusals.
+// Tests what query offers: layouts that mean the same on every device, algorithms that can be
+// switched off, post-operations, refusals.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Foreign layouts of all candidates, in order.
+// The foreign layouts of all candidates, in their order.
 std::vector<uint64_t> foreign_layouts(host::Device& device, const host::Operation& op) {
   std::vector<uint64_t> ids;
   for (const rt_candidate& c : device.query(any_layouts(op)).candidates) {
@@ -34,7 +34,7 @@ std::string error_of(const std::function<void()>& body) {
 
 TEST(CpuLayouts, SameIdsInEveryDevice) {
   const auto a = open({1, {}}), b = open({1, {}});
-  b->query(any_layouts(convolution(8, 32)));  // another history
+  b->query(any_layouts(convolution(8, 32)));  // a device with another history of queries
   EXPECT_EQ(foreign_layouts(*a, convolution()), foreign_layouts(*b, convolution()));
 }
 
@@ -86,7 +86,7 @@ TEST(CpuLayouts, ActivationFollowsItsInput) {
   EXPECT_EQ(support.candidates[0].output_layouts[0], blocked);
 }
 
-// A provider once took another provider's layout for its own choice and read beyond the tensor.
+// A provider once mistook another provider's layout for its own and read beyond the tensor.
 TEST(CpuLayouts, ConvolutionIsNotOfferedInAnUnknownLayout) {
   const auto device = open({1, {}});
   for (size_t operand : {0u, 1u}) {

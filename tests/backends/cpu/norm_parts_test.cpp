@@ -1,4 +1,4 @@
-// Batch normalisation in parts gives the same bits whatever the number of threads and the padding.
+// Split batch normalisation gives the same bits for every number of threads and any padding.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -57,8 +57,8 @@ TEST(CpuNormParts, ThreadsChangeNoBit) {
   }
 }
 
-// Gradients of a mean are the same number at every pixel, so that a long sum in float32 rounds the
-// same way at every step.
+// Gradients of a mean are equal at every pixel, so a long float32 sum of them makes the same
+// rounding error at every addition.
 TEST(CpuNormParts, SumsOfEqualGradientsKeepTheirDigits) {
   constexpr int64_t kPixels = 256, kFew = 4;
   host::Operation op;

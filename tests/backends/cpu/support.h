@@ -1,4 +1,4 @@
-// Runs one operation of the cpu plugin on host arrays.
+// Runs one operation of the cpu plugin on arrays in host memory.
 #ifndef TESTS_BACKENDS_CPU_SUPPORT_H_
 #define TESTS_BACKENDS_CPU_SUPPORT_H_
 
@@ -29,7 +29,7 @@ inline int64_t count(const rt_tensor_desc& t) {
   return n;
 }
 
-// Some numbers between -0.5 and 0.5.
+// A fixed sequence of numbers between -0.5 and 0.5.
 inline Floats ramp(int64_t n, int64_t seed = 1) {
   Floats values(static_cast<size_t>(n));
   for (int64_t i = 0; i < n; ++i) {
@@ -38,7 +38,7 @@ inline Floats ramp(int64_t n, int64_t seed = 1) {
   return values;
 }
 
-// Buffers of one launch. Every operand is 4 bytes an element and canonical.
+// The buffers of one launch. Every operand is canonical and has 4 bytes per element.
 class Buffers {
  public:
   Buffers(host::Device& device, const host::Operation& operation, const host::Kernel& kernel,

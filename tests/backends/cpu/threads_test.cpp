@@ -1,5 +1,5 @@
-// The number of threads that was asked for is the number that works; plans and devices may be used
-// by several threads at once.
+// The device works with the number of threads that was asked for; plans and devices may be used by
+// several threads at the same time.
 #include <gtest/gtest.h>
 #include <sched.h>
 
@@ -21,9 +21,10 @@ std::set<std::string> threads_of_this_process() {
   return threads;
 }
 
-// Threads that exist after a convolution (oneDNN) and an activation (own kernel) on a device with
-// that option and did not before. Works in a thread of its own, whose OpenMP pool ends with it;
-// the kernel may list threads of an ended pool for a moment, so names are compared, not numbers.
+// The number of threads that a convolution (oneDNN) and an activation (own kernel) start on a
+// device with that option. It runs in a thread of its own, whose OpenMP pool ends with it. The
+// kernel may list threads of an ended pool for a moment, so their ids are compared, not their
+// number.
 int extra_threads(int32_t option, bool on_one_core = false) {
   int extra = -1;
   std::thread([&] {

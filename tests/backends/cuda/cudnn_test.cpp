@@ -1,5 +1,6 @@
-// What the real cuDNN says to our graphs for a device that is not here (tests/doubles/h100.h): that
-// every convolution of the conformance suite has an engine. Nothing runs.
+// Asks the real cuDNN to plan our graphs for a device that is only described to it
+// (tests/doubles/h100.h). Every convolution of the conformance suite must have an engine. Nothing
+// runs.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -19,7 +20,7 @@ std::shared_ptr<host::Device> open(const char* tf32) {
 }
 
 bool is_empty(const host::Operation& op) { return op.inputs[0].dims[0] == 0; }
-// The double's passes lack some operations; in 16 bits they know no activation but relu.
+// The double of the passes lacks some operations; in 16 bits its only activation is relu.
 bool needs_missing_pass(const host::Operation& op, bool narrow) {
   const bool activates =
       std::any_of(op.post_ops.begin(), op.post_ops.end(), [](const host::PostOp& post) {

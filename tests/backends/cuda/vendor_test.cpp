@@ -1,5 +1,5 @@
-// How the plugin `cuda` speaks to the libraries of its vendor, over doubles of them; and its
-// options.
+// Tests the calls of the plugin `cuda` to the vendor's libraries, with doubles of them, and the
+// plugin's options.
 #include <gmock/gmock.h>
 
 #include <random>
@@ -35,7 +35,7 @@ rt_tensor_desc tensor(rt_dtype dtype, const std::vector<int64_t>& dims) {
   return host::make_tensor_desc(dtype, dims, RT_LAYOUT_CANONICAL);
 }
 
-// A product of random shape, transpositions, leading dimensions and post-operations.
+// A product with random shape, transpositions, leading dimensions and post-operations.
 Case random_product(std::mt19937& random) {
   const auto up_to = [&](unsigned most) { return static_cast<int64_t>(random() % most) + 1; };
   const auto with = [](std::vector<int64_t> dims, int64_t rows, int64_t columns, bool transposed) {
@@ -81,15 +81,15 @@ TEST(CudaVendor, RandomProductsAreThoseOfTheReference) {
 
 struct Expected {
   const char* operation;
-  int passed;  // at least; the double has not every pass, and attention is for some cases in 16
-               // bits
+  int passed;  // the least number; the double lacks some passes, and does attention for some 16-bit
+               // cases only
 };
 class CudaVendorConformance : public testing::TestWithParam<Expected> {};
 
 TEST_P(CudaVendorConformance, AgreesWithTheReference) {
   const auto device = open(CUDA_VENDOR_DOUBLE), reference = open(REFERENCE_PLUGIN);
   auto cases = conformance::cases_of(GetParam().operation);
-  // One wide and one narrow type: the double is slow.
+  // One wide and one narrow type, because the double is slow.
   std::erase_if(cases,
                 [](const Case& c) { return c.dtype != RT_FLOAT32 && c.dtype != RT_BFLOAT16; });
   const auto summary = run_cases(*device, *reference, cases);
@@ -105,7 +105,7 @@ INSTANTIATE_TEST_SUITE_P(Operations, CudaVendorConformance,
                                          Expected{RT_OP_ATTENTION_BACKWARD, 6}),
                          [](const auto& info) { return std::string(info.param.operation); });
 
-// Launches of one plan in several threads, each with a bias of its own.
+// Several threads launch one plan, each with its own bias.
 TEST(CudaVendor, NoLaunchSeesTheBiasOfAnother) {
   const auto device = open(CUDA_VENDOR_DOUBLE), reference = open(REFERENCE_PLUGIN);
   const auto run = [&](uint64_t seed) {
@@ -154,7 +154,8 @@ TEST(CudaVendor, Tf32IsAChoiceAndShows) {
   EXPECT_GT(support.tolerance, 1e-4);
 }
 
-// With operands that lose 13 bits, as on tensor cores, what the plugin claims is accepted and kept.
+// With operands that lose 13 bits, as on tensor cores, the plugin keeps the tolerance that it
+// claims.
 class Tf32Conformance : public testing::TestWithParam<const char*> {};
 
 TEST_P(Tf32Conformance, AgreesWithTheReference) {

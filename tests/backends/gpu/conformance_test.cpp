@@ -1,4 +1,5 @@
-// A gpu backend against the reference: every conformance case, one test an operation and type.
+// Compares a gpu backend with the reference: every conformance case, one test per operation and
+// type.
 #include "plugins/conformance/conformance.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +17,7 @@ namespace {
 namespace conformance = plugins::conformance;
 namespace host = plugins::host;
 
-// What one test runs.
+// The operation and type that one test runs.
 struct Kind {
   std::string operation;
   rt_dtype dtype;
@@ -35,8 +36,7 @@ std::vector<Kind> kinds() {
   return all;
 }
 
-// RUNTIME_TEST_PLUGINS names the folder of the plugins, where the build has moved since it was
-// made.
+// RUNTIME_TEST_PLUGINS names the folder of the plugins, for a build that was moved.
 std::shared_ptr<host::Plugin> load(const std::filesystem::path& built) {
   const char* const folder = std::getenv("RUNTIME_TEST_PLUGINS");
   return host::Plugin::load(folder == nullptr ? built : folder / built.filename(), {});
@@ -44,8 +44,8 @@ std::shared_ptr<host::Plugin> load(const std::filesystem::path& built) {
 
 std::shared_ptr<host::Plugin> plugin() { return load(GPU_PLUGIN); }
 
-// RUNTIME_TEST_DEVICE_OPTIONS="vendor_libraries=false,tf32=true" is [device.<plugin>], for
-// tools/gpu.
+// RUNTIME_TEST_DEVICE_OPTIONS="vendor_libraries=false,tf32=true" sets options of [device.<plugin>];
+// tools/gpu uses it.
 host::DeviceOptions options_of_environment() {
   host::DeviceOptions options;
   const char* const text = std::getenv("RUNTIME_TEST_DEVICE_OPTIONS");

@@ -1,5 +1,5 @@
-// A convolution as cuDNN and MIOpen are told of it, done by the letter, is the one of the
-// reference.
+// The description of a convolution that cuDNN and MIOpen receive, computed literally, gives the
+// result of the reference.
 #include "backends/gpu/convolution.h"
 
 #include <gtest/gtest.h>
@@ -72,7 +72,7 @@ void run(const Convolution& c, std::vector<Buffer>& inputs, Buffer& output) {
   }
 }
 
-// The reference, in float64; of two outputs the first.
+// The result of the reference in float64; the first one of two outputs.
 Buffer expected(const backends::reference::Kernel& kernel, const host::Operation& op,
                 const std::vector<Buffer>& inputs) {
   std::vector<const void*> from;
@@ -92,7 +92,7 @@ void check(const conformance::Case& c, int& whole) {
   const host::OperationView view(c.operation);
   const rt::sdk::Operation op(view.get());
   const auto convolution = backends::gpu::convolution_of(op, op.post_op_count());
-  ASSERT_EQ(convolution.has_value(), op.input(0).dims[0] > 0) << c.name;  // "empty batch"
+  ASSERT_EQ(convolution.has_value(), op.input(0).dims[0] > 0) << c.name;  // "empty batch" has none
   if (!convolution || convolution->fused < op.post_op_count()) return;
   ++whole;
   std::mt19937 random(3);

@@ -1,4 +1,4 @@
-// Faults of the driver and of indices, over the test double of the CUDA runtime.
+// Faults of the driver and of indices, with the test double of the CUDA runtime.
 #include <gmock/gmock.h>
 
 #include <array>
@@ -24,7 +24,7 @@ class Driver : public ::testing::Test {
     }
     return "nothing was thrown";
   }
-  // One unusable device, whose reason is what the driver said.
+  // Expects one unusable device whose reason contains the driver's message.
   static void expect_unusable(const char* state, const std::string& words) {
     ::setenv("CUDART_DOUBLE", state, 1);
     const auto devices = host::list_devices(*host::Plugin::load(CUDA_DOUBLE, {}));
@@ -65,7 +65,8 @@ TEST_F(Driver, OutOfMemoryNamesTheSizes) {
   }
 }
 
-// What is recorded runs with each replay, on what its addresses hold then, and not before.
+// Recorded work runs at each replay, on the data that its addresses hold at that time, and not
+// before.
 TEST_F(Driver, RecordedWorkRunsWhenItIsReplayed) {
   const auto device = host::Device::open(host::Plugin::load(CUDA_DOUBLE, {}), 0);
   host::Stream stream = device->create_stream();

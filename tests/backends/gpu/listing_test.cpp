@@ -1,5 +1,5 @@
-// The plugin as it is built for real devices, on any machine: it loads, and a device that cannot be
-// used says why in its vendor's words.
+// The plugin as it is built for real devices loads on any machine; the reason of a device that
+// cannot be used is the message of its vendor.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Utilisation, power and temperature, over doubles of the vendors' management libraries.
+// Utilisation, power and temperature, with doubles of the vendors' management libraries.
 #include "backends/gpu/telemetry.h"
 
 #include <gtest/gtest.h>

@@ -12,7 +12,7 @@ Attributes transposes(bool a, bool b) {
   return {{RT_ATTR_TRANSPOSE_A, int64_t{a}}, {RT_ATTR_TRANSPOSE_B, int64_t{b}}};
 }
 
-// The gradients of c = op(a) op(b) as products of dc with the other operand.
+// Checks the gradients of c = op(a) op(b), which are products of dc with the other operand.
 void check_matmul(const Dims& leading, bool ta, bool tb) {
   const auto with = [&](int64_t rows, int64_t columns) {
     Dims dims = leading;

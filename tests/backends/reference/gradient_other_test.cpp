@@ -1,4 +1,5 @@
-// Gradients of everything but products and windows, against float64 central differences.
+// Compares the gradients of all operations except products and windows with float64 central
+// differences.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,7 +30,7 @@ TEST(Gradient, Activations) {
   }
 }
 
-// The post-operation is activation_backward on top of what the operation gives.
+// The post-operation applies activation_backward to the result of the operation.
 TEST(Gradient, ActivationBackwardAsPostOperation) {
   const Dims dims = {3, 5};
   const Array a = random_array(dims, 1), b = random_array(dims, 2), s = random_array(dims, 3, 0, 1);
@@ -45,10 +46,10 @@ TEST(Gradient, ActivationBackwardAsPostOperation) {
 
 struct Broadcast {
   Dims a, b, c;
-  int64_t a_axes, b_axes;  // of c, along which the operand repeats
+  int64_t a_axes, b_axes;  // the axes of c along which the operand repeats
 };
 
-// Sum over the axes along which an operand was repeated.
+// The sum over the axes along which an operand was repeated.
 Array reduced(const Array& gradient, const Dims& from, const Dims& to, int64_t axes) {
   return run1(operation(RT_OP_REDUCE, {from}, {to},
                         {{RT_ATTR_FUNCTION, int64_t{RT_REDUCE_SUM}}, {RT_ATTR_AXES, axes}}),
@@ -153,7 +154,7 @@ TEST(Gradient, CrossEntropy) {
       x, {1.7}, dx, "dlogits");
 }
 
-// Two ranks have three classes and two of five: loss, count and gradient are those of the whole.
+// Two ranks hold three and two of five classes: loss, count and gradient equal those of the whole.
 TEST(Gradient, CrossEntropyInParts) {
   const Dims dims = {5, 5}, rows = {5};
   const Array x = random_array(dims, 1, -2, 2), labels = {0, 3, 1, 2, 4};
@@ -248,7 +249,7 @@ TEST(Gradient, BatchNorm) {
   }
 }
 
-// One part; the sum is over real rows only, as a loss is.
+// One slice of the batch; the sum is over real rows only, as for a loss.
 TEST(Gradient, BatchNormInParts) {
   for (const Dims& x_dims : {Dims{3, 2, 4, 3}, Dims{7, 2}}) {
     const Dims c = {x_dims.back()}, twice = {2 * c[0]}, moments = {2 * c[0] + 1};
@@ -332,7 +333,7 @@ TEST(Gradient, Embedding) {
 TEST(Gradient, TransposeByTheInverse) {
   const Dims x_dims = {2, 3, 4}, y_dims = {4, 2, 3};
   const Array x = random_array(x_dims, 1), dy = random_array(y_dims, 2);
-  // y axis i is x axis p[i]: p = (2, 0, 1), its inverse (1, 2, 0).
+  // Axis i of y is axis p[i] of x: p = (2, 0, 1), and its inverse is (1, 2, 0).
   const Operation forward =
       operation(RT_OP_TRANSPOSE, {x_dims}, {y_dims}, {{RT_ATTR_PERMUTATION, int64_t{0x102}}});
   const Operation inverse =

@@ -72,7 +72,7 @@ std::vector<Array> run(const Operation& op, const std::vector<Array>& inputs, Sa
   std::vector<const void*> in_addresses;
   std::vector<void*> out_addresses;
   for (size_t i = 0; i < inputs.size(); ++i) in.push_back(to_bytes(op.inputs[i], inputs[i]));
-  // 0xFF everywhere is a NaN: an element that is not written shows.
+  // Bytes of 0xFF are a NaN, which reveals elements that were not written.
   for (const auto& y : op.outputs) out.emplace_back(tensor_bytes(y), std::byte{0xFF});
   for (auto& bytes : in) in_addresses.push_back(bytes.data());
   for (auto& bytes : out) out_addresses.push_back(bytes.data());

@@ -1,4 +1,4 @@
-// Runs reference kernels on values held in double, whatever the type of the operands.
+// Runs reference kernels on values given as double, whatever the type of the operands.
 #ifndef TESTS_BACKENDS_REFERENCE_HARNESS_H_
 #define TESTS_BACKENDS_REFERENCE_HARNESS_H_
 
@@ -16,15 +16,16 @@ using Dims = std::vector<int64_t>;
 using Array = std::vector<double>;
 using Attributes = std::vector<plugins::host::Attribute>;
 
-// An operation whose operands are all of one type, float64 unless said otherwise.
+// An operation whose operands all have one type, float64 by default.
 plugins::host::Operation operation(const std::string& name, const std::vector<Dims>& inputs,
                                    const std::vector<Dims>& outputs,
                                    const Attributes& attributes = {}, rt_dtype dtype = RT_FLOAT64);
 
-// What a forward keeps for its backward.
+// The data that a forward operation saves for its backward operation.
 using Saved = std::vector<std::byte>;
 
-// Outputs for these inputs. A forward that saves fills `saved`, a backward reads it.
+// The outputs for these inputs. A forward operation that saves data fills `saved`, a backward
+// operation reads it.
 std::vector<Array> run(const plugins::host::Operation& op, const std::vector<Array>& inputs,
                        Saved* saved = nullptr);
 
@@ -35,15 +36,15 @@ int64_t count(const Dims& dims);
 // Uniform in [low, high), the same on every machine.
 Array random_array(const Dims& dims, uint64_t seed, double low = -1.0, double high = 1.0);
 
-// Norm of the difference over the norm of `expected`.
+// The norm of the difference divided by the norm of `expected`.
 double relative_error(const Array& actual, const Array& expected);
 
-// Expects `gradient` to be d(sum of dy * function(x)) / dx within 1e-6 by norm, by central
-// differences.
+// Expects `gradient` to be d(sum of dy * function(x)) / dx within 1e-6 by norm, which central
+// differences determine.
 void expect_gradient(const std::function<Array(const Array&)>& function, Array x, const Array& dy,
                      const Array& gradient, const std::string& what);
 
-// The message of the error that make_kernel throws for `op`, "" if it throws none.
+// The message of the error that make_kernel throws for `op`; "" if it throws none.
 std::string refusal(const plugins::host::Operation& op);
 
 }  // namespace backends::reference::testing

@@ -1,4 +1,4 @@
-// Answers computed by hand.
+// Compares results with answers computed by hand.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -115,7 +115,7 @@ TEST(KnownAnswer, Reductions) {
 
 TEST(KnownAnswer, Float32SumsAreInDouble) {
   Array x(1001, 1.0);
-  x[0] = 1e8;  // the next float32 is 8 away, so that 1e8 + 1 = 1e8 in float32
+  x[0] = 1e8;  // the next float32 is larger by 8, so that 1e8 + 1 = 1e8 in float32
   const Operation op = operation(
       RT_OP_REDUCE, {{1001}}, {{1}},
       {{RT_ATTR_FUNCTION, int64_t{RT_REDUCE_SUM}}, {RT_ATTR_AXES, int64_t{1}}}, RT_FLOAT32);
@@ -178,7 +178,8 @@ TEST(KnownAnswer, RowsOfWeightZeroDoNotCountWhateverTheyHold) {
 
 TEST(KnownAnswer, CorrectCountTakesTheFirstLargest) {
   const Operation op = classification(RT_OP_CORRECT_COUNT, {4, 2}, {{4}, {4}}, {1});
-  // A tie for its first, a tie for its second, a hit, a hit of weight 0.
+  // Rows: a tie whose first class is the label, a tie whose second class is, a hit, and a hit of
+  // weight 0.
   EXPECT_THAT(run1(op, {{1, 1, 1, 1, 0, 2, 0, 2}, {0, 1, 1, 1}, {1, 1, 1, 0}}), ElementsAre(2));
 }
 
@@ -213,11 +214,11 @@ TEST(KnownAnswer, BatchNormInference) {
 }
 
 TEST(KnownAnswer, BatchNormInParts) {
-  // Two real rows of [2 positions, 1 channel] around a padded one that holds no number.
+  // Two real rows of [2 positions, 1 channel], and a padded row of NaN between them.
   const Operation statistics = operation(RT_OP_BATCH_NORM_STATISTICS, {{3, 2, 1}, {3}}, {{1, 3}});
   EXPECT_THAT(run1(statistics, {{1, 3, NAN, NAN, 5, 7}, {0.5, 0, 0.5}}), ElementsAre(4, 20, 4));
   EXPECT_THAT(run1(statistics, {{1, 3, 5, 7, 9, 11}, {0, 0, 0}}), ElementsAre(0, 0, 0));
-  // The same rows from two ranks, and a third rank without a sample.
+  // The statistics of the same rows from two ranks, and of a third rank without samples.
   const Operation merge = operation(RT_OP_BATCH_NORM_MERGE, {{3, 3}, {1}, {1}}, {{3}, {1}, {1}});
   const auto merged = run(merge, {{2, 2, 2, 9, 9, 0, 6, 2, 2}, {10}, {1}});
   EXPECT_THAT(merged[0], ElementsAre(4, 5, 4));
@@ -246,7 +247,7 @@ TEST(KnownAnswer, LayerNorm) {
   EXPECT_THAT(run1(op, {{1, 3}, {2, 4}, {1, 1}}), ElementsAre(-1, 5));
 }
 
-// Queries of zero see all their keys alike.
+// Queries of zero give all visible keys the same weight.
 TEST(KnownAnswer, AttentionOfEqualScoresIsTheMean) {
   const auto y = [](int64_t causal) {
     return run1(operation(RT_OP_ATTENTION, {{1, 3, 6}}, {{1, 3, 2}},

@@ -1,4 +1,4 @@
-// The table of plugins/operations.md says what NaN and infinities do; these tests ask for it.
+// Tests the table of plugins/operations.md that defines the results for NaN and infinities.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ Operation pooling(const char* name, const Dims& from, const Dims& to) {
                     {RT_ATTR_STRIDE_W, int64_t{2}}});
 }
 
-// torch.nn.functional.max_pool2d of [[1, nan], [5, 2]] is nan, and of two NaN the last one wins.
+// torch.nn.functional.max_pool2d of [[1, nan], [5, 2]] is nan; of two NaN the last one wins.
 TEST(NotFinite, MaxPoolTakesANaNWhereverItStands) {
   const Dims x = {1, 2, 2, 1}, y = {1, 1, 1, 1};
   for (size_t at = 0; at < 4; ++at) {
@@ -51,7 +51,7 @@ TEST(NotFinite, ReduceMaxTakesANaNWhereverItStands) {
     EXPECT_THAT(run1(op, {x}), ElementsAre(IsNan()));
 }
 
-// torch.clamp(max_norm / (norm + 1e-6), max=1): NaN stays.
+// torch.clamp(max_norm / (norm + 1e-6), max=1) keeps NaN.
 TEST(NotFinite, ANormThatIsNotANumberGivesNoHealthyScale) {
   const Operation op = operation(RT_OP_CLIP_SCALE, {{1}}, {{1}}, {{RT_ATTR_MAX_NORM, 1.0}});
   EXPECT_THAT(run1(op, {{kNaN}}), ElementsAre(IsNan()));
@@ -72,7 +72,7 @@ TEST(NotFinite, GeluTanhHasADerivativeFarOut) {
   EXPECT_THAT(run1(op, {{2, 2, 2}, {1e200, -1e200, kInfinity}}), ElementsAre(2, 0, IsNan()));
 }
 
-// 1 + erf and 1 + tanh have no digits left here. P(X <= -9) of the normal distribution is
+// 1 + erf and 1 + tanh lose all digits here. P(X <= -9) of the normal distribution is
 // 1.128588405953841e-19; (1 + tanh(z)) / 2 = 1 / (1 + exp(-2 z)).
 TEST(NotFinite, GelusKeepTheirDigitsWhereTheyAreSmall) {
   const auto value = [](int64_t function, double x) {
@@ -84,7 +84,8 @@ TEST(NotFinite, GelusKeepTheirDigitsWhereTheyAreSmall) {
   EXPECT_NEAR(value(RT_ACTIVATION_GELU_TANH, -9) / (-9 * std::exp(2 * z)), 1, 1e-12);
 }
 
-// torch.optim.SGD leaves weight decay out if it is 0, and nesterov; an infinite parameter stays.
+// torch.optim.SGD skips a weight decay of 0, with and without nesterov, so an infinite parameter
+// stays infinite.
 TEST(NotFinite, SgdMultipliesAnInfiniteParameterOnlyWithADecay) {
   for (const int64_t nesterov : {0, 1}) {
     const auto update = [&](double decay) {
@@ -121,7 +122,7 @@ Operation classification(const char* name, const std::vector<Dims>& inputs,
   return op;
 }
 
-// torch.argmax: a NaN is the largest.
+// torch.argmax treats NaN as the largest number.
 TEST(NotFinite, CorrectCountTakesTheFirstNaN) {
   const Operation op = classification(RT_OP_CORRECT_COUNT, {{3, 3}, {3}, {3}}, {{1}});
   EXPECT_THAT(run1(op, {{1, kNaN, kNaN, 9, 1, kNaN, kNaN, 9, 1}, {1, 2, 0}, {1, 1, 1}}),
@@ -135,7 +136,7 @@ TEST(NotFinite, APartOfNothingButMinusInfinityIsNothingBesideOthers) {
   EXPECT_THAT(nothing, ElementsAre(-kInfinity, 0, 0, 0));
   const Operation merge =
       operation(RT_OP_CROSS_ENTROPY_MERGE, {{2, 1, 4}, {1}}, {{1}, {1, 2}, {1}});
-  // Two classes of logit 2 in the other part, whose second is the label.
+  // The other rank holds two classes of logit 2, of which the second is the label.
   Array parts = nothing;
   parts.insert(parts.end(), {2, 2, 2, 0});
   EXPECT_DOUBLE_EQ(run(merge, {parts, {1}})[0][0], std::log(2.0));

@@ -1,4 +1,5 @@
-// The plugin `reference` through the host: device, query, plans, launches, and the border itself.
+// Tests the plugin `reference` through plugins/host: device, query, plans, launches, and the C
+// interface itself.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -156,7 +157,7 @@ TEST_F(PluginTest, RefusesAlgorithmsAndLayoutsThatItDidNotOffer) {
               HasSubstr("a layout for every"));
 }
 
-// A later host's struct: this version's fields and one more.
+// The struct of a later host: the fields of this version and one more.
 struct LaterTensor {
   rt_tensor_desc known;
   uint64_t later;

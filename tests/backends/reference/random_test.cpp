@@ -1,4 +1,4 @@
-// Philox against published vectors, and what dropout makes of it.
+// Compares Philox with published vectors, and tests the dropout that uses it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -93,7 +93,7 @@ TEST(Dropout, KeepsTheExpectedShareAndMean) {
     kept += v != 0;
     sum += v;
   }
-  // Four standard deviations of a binomial.
+  // Four standard deviations of a binomial distribution.
   const double deviation = std::sqrt(kProbability * (1 - kProbability) / kCount);
   EXPECT_NEAR(kept / kCount, 1 - kProbability, 4 * deviation);
   EXPECT_NEAR(sum / kCount, 1.0, 4 * deviation / (1 - kProbability));

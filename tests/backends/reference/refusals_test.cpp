@@ -1,4 +1,4 @@
-// What is wrong with an operation is said with actual and expected values.
+// Messages about invalid operations contain actual and expected values.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

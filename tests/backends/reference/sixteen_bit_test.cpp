@@ -1,5 +1,5 @@
-// float16 and bfloat16: every case of the conformance checks against the kernel on float32 over
-// the same numbers, each result rounded once.
+// Compares float16 and bfloat16 with float32: in every conformance case the result equals that of
+// the float32 kernel on the same numbers, rounded once.
 #include "backends/reference/sixteen_bit.h"
 
 #include <gmock/gmock.h>
@@ -62,7 +62,7 @@ Operation with_float32(Operation operation) {
   return operation;
 }
 
-// Outputs; `saved` is written by a forward and read by a backward.
+// The outputs. A forward operation writes `saved`, a backward operation reads it.
 std::vector<Bytes> run(const Operation& operation, const std::vector<Bytes>& inputs, Bytes& saved) {
   const OperationView view(operation);
   const Kernel kernel = make_kernel(rt::sdk::Operation(view.get()));
@@ -79,7 +79,7 @@ std::vector<Bytes> run(const Operation& operation, const std::vector<Bytes>& inp
   return outputs;
 }
 
-// Fills `inputs` for the operation, and `wide` for the one on float32.
+// Fills `inputs` for the operation, and `wide` for the same operation in float32.
 void make_inputs(const Operation& operation, const std::vector<Values>& values,
                  std::vector<Bytes>& inputs, std::vector<Bytes>& wide) {
   for (size_t i = 0; i < operation.inputs.size(); ++i) {
@@ -118,7 +118,8 @@ TEST(SixteenBits, AreTheKernelsOnFloat32Rounded) {
     expect_rounded_float32(c);
     operations.insert(c.operation.name);
   }
-  // All but cast and what has no 16-bit form: clip_scale, loss_scale, two merges, two optimizers.
+  // All operations except cast and those without a 16-bit form: clip_scale, loss_scale, two merges,
+  // two optimizers.
   EXPECT_EQ(operations.size(), operation_names().size() - 7);
 }
 
@@ -140,9 +141,10 @@ uint16_t cast(double value, rt_dtype to) {
   return elements<uint16_t>(run(op, {bytes_of<double>({value})}, none).at(0)).at(0);
 }
 
-// The nearest float of each value below is a tie of the 16-bit type; the value is not.
+// The nearest float32 of each value below is halfway between two 16-bit numbers; the value itself
+// is not.
 TEST(SixteenBits, CastFromFloat64RoundsOnce) {
-  EXPECT_EQ(cast(1.0 + 0x1p-8, RT_BFLOAT16), 0x3f80);  // a tie: to even
+  EXPECT_EQ(cast(1.0 + 0x1p-8, RT_BFLOAT16), 0x3f80);  // a tie, rounded to even
   EXPECT_EQ(cast(1.0 + 0x1p-8 + 0x1p-40, RT_BFLOAT16), 0x3f81);
   EXPECT_EQ(cast(-(1.0 + 0x1p-8 + 0x1p-40), RT_BFLOAT16), 0xbf81);
   EXPECT_EQ(cast(1.0 + 3 * 0x1p-8 - 0x1p-40, RT_BFLOAT16), 0x3f81);

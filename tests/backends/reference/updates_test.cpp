@@ -1,4 +1,4 @@
-// The optimizers against their formulas, element by element.
+// Compares the optimizers with their formulas, element by element.
 #include <gtest/gtest.h>
 
 #include <cmath>

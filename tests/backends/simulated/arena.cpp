@@ -11,7 +11,7 @@
 namespace backends::simulated {
 namespace {
 
-constexpr int kPoisonByte = 0xFF;  // four or eight of them are a NaN
+constexpr int kPoisonByte = 0xFF;  // four or eight such bytes are a NaN
 
 uint64_t rounded(uint64_t bytes) {
   return (bytes + Arena::kAlignment - 1) / Arena::kAlignment * Arena::kAlignment;

@@ -1,5 +1,5 @@
-// The memory of one simulated device: seen by the host as addresses that fault, by the kernels
-// through a second mapping of the same pages.
+// The memory of one simulated device. The host has addresses that fault; the kernels use a second
+// mapping of the same pages.
 #ifndef TESTS_BACKENDS_SIMULATED_ARENA_H_
 #define TESTS_BACKENDS_SIMULATED_ARENA_H_
 
@@ -10,7 +10,7 @@
 
 namespace backends::simulated {
 
-// Thread-safe.
+// All methods may be called from any thread.
 class Arena {
  public:
   static constexpr uint64_t kAlignment = 256;
@@ -21,16 +21,16 @@ class Arena {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  // A host-side address, which faults when the host touches it; nullptr if no free block is large
+  // Returns an address that faults when the host touches it; nullptr if no free block is large
   // enough.
   void* allocate(uint64_t bytes);
-  // False if `address` is not the beginning of an allocation.
+  // Frees an allocation; returns false if `address` is not the beginning of one.
   bool release(void* address);
 
   // Whether the address lies in the arena, allocated or not.
   bool contains(const void* address) const;
-  // The readable and writable address of [address, address + bytes), or nullptr unless that range
-  // lies within one allocation.
+  // Returns the readable and writable address of [address, address + bytes); nullptr unless that
+  // range lies within one allocation.
   std::byte* translate(const void* address, uint64_t bytes) const;
 
   uint64_t total_bytes() const { return bytes_; }
@@ -41,8 +41,8 @@ class Arena {
 
   uint64_t bytes_;
   bool poison_;
-  std::byte* host_ = nullptr;    // PROT_NONE
-  std::byte* device_ = nullptr;  // read and write
+  std::byte* host_ = nullptr;    // addresses for the host, mapped as PROT_NONE
+  std::byte* device_ = nullptr;  // the same pages, readable and writable
   mutable std::mutex mutex_;
   std::map<uint64_t, uint64_t> blocks_;  // offset -> bytes, guarded by mutex_
   uint64_t allocated_ = 0;               // rounded to the alignment, guarded by mutex_

@@ -1,4 +1,4 @@
-// rt.capture of the simulated accelerator: a recording is the list of the tasks.
+// The interface rt.capture of the simulated accelerator: a recording is a list of tasks.
 #include "tests/backends/simulated/objects.h"
 
 namespace backends::simulated {
@@ -30,7 +30,7 @@ rt_status replay(rt_recording* recording, rt_stream* stream, rt_error* error) {
   });
 }
 
-// Queued tasks are copies.
+// Streams copy the tasks that they queue, so a recording may be destroyed at any time.
 void destroy(rt_recording* recording) { delete recording; }
 
 }  // namespace

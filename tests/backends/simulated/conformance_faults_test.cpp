@@ -1,4 +1,4 @@
-// The conformance checks find what is wrong with a device.
+// The conformance checks find the faults of a device.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
-// The simulated accelerator against the reference: every conformance case, one test an operation.
+// Compares the simulated accelerator with the reference: every conformance case, one test per
+// operation.
 #include "plugins/conformance/conformance.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +22,7 @@ TEST_P(SimulatedConformance, AgreesWithTheReference) {
   const conformance::Summary summary =
       run_cases(*device, *reference, conformance::cases_of(GetParam()));
   EXPECT_EQ(summary.failed, 0) << summary.text();
-  EXPECT_EQ(summary.skipped, 0) << summary.text();  // made from the same kernels
+  EXPECT_EQ(summary.skipped, 0) << summary.text();  // both use the same kernels
   EXPECT_GT(summary.passed, 0);
 }
 

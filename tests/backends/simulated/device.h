@@ -1,4 +1,4 @@
-// One opened simulated device, and the plugin instance that knows all of them.
+// One opened simulated device, and the plugin instance, which knows all devices.
 #ifndef TESTS_BACKENDS_SIMULATED_DEVICE_H_
 #define TESTS_BACKENDS_SIMULATED_DEVICE_H_
 
@@ -15,16 +15,16 @@ namespace backends::simulated {
 
 class Device;
 
-// A plugin instance. Thread-safe.
+// A plugin instance. All methods may be called from any thread.
 class Simulator {
  public:
   explicit Simulator(int32_t device_count) : device_count_(device_count) {}
   int32_t device_count() const { return device_count_; }
-  // "simulated:0, simulated:1"
+  // For example "simulated:0, simulated:1".
   std::string device_names() const;
   void add(const Device* device);
   void remove(const Device* device);
-  // "simulated:1", or "no device" for an address that is nobody's.
+  // For example "simulated:1"; "no device" if no device contains the address.
   std::string owner_of(const void* address) const;
 
  private:
@@ -33,14 +33,15 @@ class Simulator {
   std::vector<const Device*> devices_;  // guarded by mutex_
 };
 
-// Which address an error message speaks of: "matmul: input 1". No text is made unless it fails.
+// The operand that an error message names, as in "matmul: input 1". The text is made only for an
+// error.
 struct Place {
   const char* operation;
   const char* operand;
   size_t index = 0;
 };
 
-// Thread-safe.
+// All methods may be called from any thread.
 class Device {
  public:
   Device(Simulator& simulator, int32_t index, const Options& options);
@@ -55,18 +56,18 @@ class Device {
   void* allocate(uint64_t bytes, int32_t kind);
   void release(void* address, int32_t kind);
 
-  // Where kernels find [address, address + bytes). Error naming this device and the one the
-  // address belongs to unless the range is allocated here.
+  // Returns the address at which kernels find [address, address + bytes). Throws an error that
+  // names this device and the owner of the address unless the range is allocated on this device.
   std::byte* device_range(const void* address, uint64_t bytes, const Place& place) const;
 
-  // For copies: device memory of this device, or host memory. Error for memory of another device.
+  // For copies: accepts memory of this device and host memory; throws for memory of another device.
   std::byte* any_range(const void* address, uint64_t bytes, const Place& place) const;
-  // Host memory that was not allocated as pinned here.
+  // Whether the address is host memory that this device has not allocated as pinned.
   bool is_pageable(const void* address) const;
 
-  // Counts the launch; throws the injected fault when it is due.
+  // Counts the launch, and throws the injected fault when it is due.
   void count_launch(const std::string& operation);
-  // Number for the delays of a new stream.
+  // A seed for the delays of a new stream.
   uint64_t next_stream_seed();
 
  private:

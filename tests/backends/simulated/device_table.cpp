@@ -9,7 +9,7 @@ using rt::sdk::Error;
 using rt::sdk::format;
 using rt::sdk::guard;
 
-// Fails unless `output` has room for a T of version 1.
+// Throws unless `output` has room for a T of version 1.
 template <typename T>
 void expect_room(const T* output, const char* what) {
   if (output != nullptr && output->size >= sizeof(T)) return;
@@ -152,7 +152,7 @@ rt_status utilisation(rt_device*, rt_utilisation* utilisation, rt_error* error) 
   return guard(error, [&] {
     expect_room(utilisation, "rt_utilisation");
     const uint32_t size = utilisation->size;
-    *utilisation = {size, 42, 17, 55, 123456};  // as good as any
+    *utilisation = {size, 42, 17, 55, 123456};  // arbitrary numbers
   });
 }
 

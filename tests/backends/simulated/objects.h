@@ -1,4 +1,4 @@
-// The objects behind the opaque types of the contract, and the tables over them.
+// The objects behind the opaque types of the contract, and the tables of functions on them.
 #ifndef TESTS_BACKENDS_SIMULATED_OBJECTS_H_
 #define TESTS_BACKENDS_SIMULATED_OBJECTS_H_
 
@@ -17,7 +17,7 @@ struct rt_stream {
   explicit rt_stream(backends::simulated::Device& device) : stream(device) {}
   backends::simulated::Stream stream;
 };
-// Queued work keeps what it needs of events and plans alive by itself.
+// Queued work shares the ownership of events and plans that it needs.
 struct rt_event {
   std::shared_ptr<backends::simulated::Event> event;
 };

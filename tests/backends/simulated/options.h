@@ -1,4 +1,4 @@
-// The settings of a simulated device, from [device.simulated].
+// The options of a simulated device, from [device.simulated].
 #ifndef TESTS_BACKENDS_SIMULATED_OPTIONS_H_
 #define TESTS_BACKENDS_SIMULATED_OPTIONS_H_
 
@@ -12,25 +12,25 @@
 namespace backends::simulated {
 
 struct Options {
-  int64_t max_delay_us = 50;  // before each piece of work, uniform in 0..max
-  uint64_t seed = 1;          // of the delays
+  int64_t max_delay_us = 50;  // before each task, uniform in 0..max
+  uint64_t seed = 1;          // of the random delays
   uint64_t memory_mb = 1024;
-  bool poison = false;      // 0xFF (NaN) into fresh and freed memory
-  std::string fail_launch;  // only launches of this operation fail; empty: any
-  int64_t fail_after = -1;  // launches (of fail_launch) that succeed first; -1: none fails,
-                            // or with fail_launch the first one
-  std::string corrupt;  // launches of this operation leave a NaN in the first element of output 0
-  std::string wrong;    // launches of this operation are off by about a tenth, in every element
+  bool poison = false;      // fills fresh and freed memory with 0xFF (NaN)
+  std::string fail_launch;  // only launches of this operation fail; empty: of any
+  int64_t fail_after = -1;  // launches (of fail_launch) that succeed first; -1: none fails, or with
+                            // fail_launch the first one
+  std::string corrupt;  // launches of this operation write a NaN to the first element of output 0
+  std::string wrong;    // launches of this operation are wrong by about a tenth in every element
   std::string late;     // launches of this operation run when the host next waits for the stream
   std::string overrun;  // launches of this operation write one byte behind output 0
   std::vector<std::string> refuse;  // operations that query refuses
   std::string refuse_capture;       // recordings with a launch of this operation fail
 };
 
-// Throws rt::sdk::Error naming key, value and what is expected.
+// Throws rt::sdk::Error, which names the key, the value and the expected values.
 Options parse_options(const rt_device_options& options);
 
-// For rt_plugin.options.
+// The value of rt_plugin.options.
 const rt_option_spec* const* option_specs(uint32_t* count);
 
 }  // namespace backends::simulated

@@ -10,7 +10,7 @@
 namespace backends::simulated {
 namespace {
 
-// Devices are counted before any option is known, so their number comes from the environment.
+// The plugin counts devices before it knows any option, so their number comes from the environment.
 constexpr char kCountVariable[] = "RUNTIME_SIMULATED_DEVICES";
 constexpr int32_t kDefaultCount = 2, kMostDevices = 64;
 

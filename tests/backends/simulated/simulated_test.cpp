@@ -1,4 +1,4 @@
-// The simulated accelerator catches what it was made to catch.
+// The simulated accelerator catches the faults that it was made to catch.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -136,12 +136,11 @@ TEST_F(SimulatedTest, StagesAPageableSourceAndReadsAPinnedOneLater) {
   gate.wait(stream);
   std::fill_n(values, kCount, 1.0f);
   stream.copy(x.data(), values, kBytes);
-  std::fill_n(values, kCount, 2.0f);  // too early: the copy waits for `other`
+  std::fill_n(values, kCount, 2.0f);  // too early, because the copy still waits for `other`
   EXPECT_THAT(download(stream, x), Each(2.0f));
 }
 
-// One attempt: a stream that produces slowly, another that reads. With `wait` it waits for the
-// event.
+// One attempt: one stream writes slowly, another reads. With `wait` the reader waits for the event.
 std::vector<float> produce_and_read(Device& device, bool wait) {
   Stream producer = device.create_stream(), consumer = device.create_stream();
   const Memory x = device.allocate(kBytes), y = device.allocate(kBytes);
@@ -268,7 +267,7 @@ TEST_F(SimulatedTest, InjectsAFaultIntoTheNamedOperation) {
   launch(fill, stream, {}, x.data());
   for (int i = 0; i < 2; ++i) launch(twice, stream, {x.data()}, y.data());
   stream.synchronize();
-  launch(twice, stream, {x.data()}, y.data());  // accepted: the fault shows later
+  launch(twice, stream, {x.data()}, y.data());  // accepted; the fault is reported later
   const Error error = error_of([&] { stream.synchronize(); });
   EXPECT_EQ(error.code(), RT_ERROR_DEVICE);
   EXPECT_EQ(error.scope(), RT_SCOPE_STREAM);
@@ -318,7 +317,7 @@ TEST_F(SimulatedTest, DestroyingAStreamWaitsForItsWork) {
   std::vector<float> values(kCount, 1.0f);
   {
     Stream stream = device->create_stream();
-    for (int i = 0; i < 3000; ++i) stream.fill(x.data(), 0, 8);  // more than the queue begins with
+    for (int i = 0; i < 3000; ++i) stream.fill(x.data(), 0, 8);  // the queue has to grow
     Kernel fill = make_fill(*device, 2.5);
     launch(fill, stream, {}, x.data());
     stream.copy(values.data(), x.data(), kBytes);

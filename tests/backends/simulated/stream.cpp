@@ -102,8 +102,8 @@ void Stream::synchronize() {
   if (const auto error = std::exchange(error_, std::nullopt)) throw *error;
 }
 
-// The next of the queue; those of the operation `late` when somebody waits and nothing else is
-// left.
+// Takes the next task of the queue. Launches of the operation `late` follow when a thread waits for
+// the stream and no other task is left.
 bool Stream::pop(Task& task) {
   std::unique_lock lock(mutex_);
   while (true) {
@@ -186,7 +186,8 @@ void Stream::damage(const reference::Planned& plan, void* output) const {
   if (device_.options().corrupt == plan.name()) {
     std::fill_n(data, std::min<uint64_t>(bytes, sizeof(double)), 0xFF);
   }
-  // The highest bits of the fraction of a float32, the last of the exponent of a float64.
+  // Flips one of the highest bits of a float32's fraction, or the lowest bit of a float64's
+  // exponent.
   constexpr uint64_t kWord = 4;
   if (device_.options().wrong == plan.name()) {
     for (uint64_t word = 0; word + kWord <= bytes; word += kWord) data[word + 2] ^= 0x10;

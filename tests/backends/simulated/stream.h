@@ -1,4 +1,4 @@
-// Queued work: a stream runs it in order, later, on its own thread, after random delays.
+// Queued work. A stream runs its tasks in order on its own thread, later, after random delays.
 #ifndef TESTS_BACKENDS_SIMULATED_STREAM_H_
 #define TESTS_BACKENDS_SIMULATED_STREAM_H_
 
@@ -19,17 +19,18 @@
 
 namespace backends::simulated {
 
-// Counts records: record n is complete when `completed` >= n. Thread-safe.
+// Counts records: record n is complete when `completed` >= n. All methods may be called from any
+// thread.
 class Event {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  uint64_t arm();  // number of the new record
+  uint64_t arm();  // returns the number of the new record
   uint64_t latest() const;
   void complete(uint64_t record);
   bool is_complete(uint64_t record) const;
   void wait(uint64_t record) const;
-  // When the latest completed record completed; none if there is none.
+  // The time at which the latest completed record completed; nullopt if no record has completed.
   std::optional<Time> time() const;
 
  private:
@@ -50,7 +51,7 @@ struct CopyTask {
   void* destination;
   const void* source;
   uint64_t bytes;
-  std::vector<std::byte> staged;  // a pageable source, which may change after the call
+  std::vector<std::byte> staged;  // the bytes of a pageable source, which may change after the call
 };
 struct FillTask {
   void* destination;
@@ -70,22 +71,23 @@ struct CallTask {  // a collective of tests/collectives/simulated
 };
 using Task = std::variant<LaunchTask, CopyTask, FillTask, RecordTask, WaitTask, CallTask>;
 
-// Calls from one thread at a time.
+// A stream may be used by one thread at a time.
 class Stream {
  public:
   explicit Stream(Device& device);
-  ~Stream();  // waits for the work
+  ~Stream();  // waits for all tasks
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
-  // Returns at once. Grows the queue rarely, otherwise allocates nothing.
+  // Queues the task and returns at once. Allocates nothing unless the queue has to grow, which is
+  // rare.
   void submit(Task task);
-  // From now on launches, copies and fills are kept instead of run; until end_capture, which
-  // returns them. Everything else throws meanwhile.
+  // From now on launches, copies and fills are recorded instead of run, until end_capture returns
+  // them. All other tasks throw meanwhile.
   void begin_capture();
   std::vector<Task> end_capture();
-  // Waits for all work; throws its first error and forgets it. After an error the rest of the work
-  // queued until then is skipped, except events.
+  // Waits for all tasks, throws the first error among them and clears it. After an error, later
+  // tasks queued until this call are skipped, except events.
   void synchronize();
   Device& device() { return device_; }
 
@@ -96,18 +98,18 @@ class Stream {
   void run(const LaunchTask& task);
   void run(const CopyTask& task);
   void run(const FillTask& task);
-  // The damage that options ask for, to output 0 of an operation that has run.
+  // Damages output 0 of an operation that has run, as the options ask.
   void damage(const reference::Planned& plan, void* output) const;
   bool pop(Task& task);
 
   Device& device_;
-  std::optional<std::vector<Task>> capture_;  // the caller's
-  std::mt19937_64 random_;                    // the worker's
+  std::optional<std::vector<Task>> capture_;  // used by the calling thread only
+  std::mt19937_64 random_;                    // used by the worker thread only
   std::mutex mutex_;
   std::condition_variable queued_, idle_;
-  std::vector<Task> ring_;  // guarded by mutex_, like all below
+  std::vector<Task> ring_;  // guarded by mutex_, like all members below
   size_t head_ = 0, count_ = 0;
-  std::vector<Task> late_;  // launches that are kept back
+  std::vector<Task> late_;  // launches that are held back
   bool busy_ = false, stop_ = false, waiting_ = false;
   std::optional<rt::sdk::Error> error_;
   std::thread worker_;

@@ -1,4 +1,4 @@
-// The plugin `slow`: another one whose kernels take twice as long.
+// The plugin `slow` wraps another plugin, whose kernels then take twice as long.
 #include "rt/plugin.h"
 
 #include <dlfcn.h>
@@ -21,7 +21,7 @@ struct Instance {
 
 struct Shared {
   std::mutex mutex;
-  std::map<void*, Instance> instances;  // by `self`, which is that of the slowed one
+  std::map<void*, Instance> instances;  // by `self`, the pointer of the inner plugin
   rt_kernel_api kernels{};
   const rt_kernel_api* slowed_kernels = nullptr;
 };
@@ -36,14 +36,14 @@ const rt_plugin& slowed(void* self) {
   return *shared().instances.at(self).inner;
 }
 
-// Of the calling thread: what others do on this machine does not count.
+// The processor time of the calling thread, in nanoseconds; work of other processes does not count.
 int64_t processor_ns() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return time.tv_sec * int64_t{1'000'000'000} + time.tv_nsec;
 }
 
-// Sleeping would cost more than what was slept: caches and clock rate are lost.
+// The thread spins, because sleeping would also lose the contents of the caches and the clock rate.
 rt_status launch(rt_plan* plan, rt_stream* stream, const rt_launch* launch, rt_error* error) {
   const int64_t begin = processor_ns();
   const rt_status status = shared().slowed_kernels->launch(plan, stream, launch, error);
@@ -73,7 +73,7 @@ void shutdown(void* self) {
 }
 
 rt_plugin_entry_fn entry_of_slowed() {
-  void* library = dlopen(SLOWED_PLUGIN, RTLD_NOW | RTLD_LOCAL);  // stays loaded
+  void* library = dlopen(SLOWED_PLUGIN, RTLD_NOW | RTLD_LOCAL);  // never closed
   void* symbol = library == nullptr ? nullptr : dlsym(library, RT_PLUGIN_ENTRY_SYMBOL);
   if (symbol != nullptr) return reinterpret_cast<rt_plugin_entry_fn>(symbol);
   throw rt::sdk::Error(RT_ERROR_UNAVAILABLE, dlerror());

@@ -1,4 +1,4 @@
-// The checks that every communicator must pass, over processes joined by Gloo.
+// The checks that every communicator must pass, on processes joined by Gloo.
 #include <gtest/gtest.h>
 
 #include "tests/collectives/support/job.h"

@@ -1,5 +1,5 @@
-// fault_rank <plugin> <scenario> : one rank of a job in which something goes wrong. Exits with 0 if
-// it saw what it had to.
+// fault_rank <plugin> <scenario>: one rank of a job in which a fault happens. Exits with 0 if the
+// rank saw what the scenario expects.
 #include <arpa/inet.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -41,7 +41,7 @@ struct Scene {
   Joined join(std::chrono::nanoseconds timeout = kLong) const {
     return testing::join(place, plugin, {}, timeout);
   }
-  int last() const { return place.size - 1; }  // whom it hits
+  int last() const { return place.size - 1; }  // the rank that the fault hits
   bool is_last() const { return place.rank == last(); }
 };
 
@@ -74,7 +74,7 @@ Work all_reduce(const Joined& joined, std::vector<float>& data) {
       make_collective(RT_ALL_REDUCE, RT_FLOAT32, data.data(), data.data(), data.size(), RT_SUM));
 }
 
-// All but the last rank come here.
+// Waits until all ranks except the last have called this function.
 void meet_survivors(const Scene& scene) {
   scene.store.kv_set("met/" + std::to_string(scene.place.rank), "");
   for (int rank = 0; rank < scene.last(); ++rank) {
@@ -82,7 +82,8 @@ void meet_survivors(const Scene& scene) {
   }
 }
 
-// The monotonic clock is the same in all processes.
+// Publishes the time of death and kills this process. The monotonic clock is the same in all
+// processes.
 void die(const Scene& scene) {
   scene.store.kv_set("death", std::to_string(Clock::now().time_since_epoch().count()));
   ::raise(SIGKILL);
@@ -95,7 +96,7 @@ void expect_death_seen(const Scene& scene, const Error& error) {
   expect_in(error.what(), "lost rank " + std::to_string(scene.last()) + ";");
 }
 
-// The last rank is killed somewhere in a series of reductions.
+// The last rank is killed during a series of reductions.
 void killed_reducing(const Scene& scene) {
   const Joined joined = scene.join();
   std::vector<float> data(1 << 20, 1.0f);
@@ -116,7 +117,7 @@ void killed_reducing(const Scene& scene) {
   expect_within(before, 100ms);
 }
 
-// Nobody waits for the last rank when it is killed.
+// No rank waits for the last rank when it is killed.
 void killed_idle(const Scene& scene) {
   const Joined joined = scene.join();
   if (scene.is_last()) die(scene);
@@ -124,7 +125,7 @@ void killed_idle(const Scene& scene) {
   expect_death_seen(scene, *joined->asynchronous_error());
 }
 
-// In a split the message has the number that the rank has in the job.
+// In a communicator made by split, the message names the rank by its number in the job.
 void killed_in_split(const Scene& scene) {
   const Joined joined = scene.join();
   const Joined part = joined->split(scene.place.rank == 0 ? 0 : 1, -scene.place.rank, kLong);
@@ -134,7 +135,7 @@ void killed_in_split(const Scene& scene) {
   expect_death_seen(scene, error_of([&] { all_reduce(part, data).wait(kLong); }));
 }
 
-// The last rank stops; the others wait until their deadline, and get away.
+// The last rank stops; the others wait until their deadline, and continue.
 void stopped(const Scene& scene) {
   const Joined joined = scene.join();
   std::vector<float> data(4 << 20, 1.0f);
@@ -151,12 +152,12 @@ void stopped(const Scene& scene) {
   meet_survivors(scene);
   before = Clock::now();
   joined->abort();
-  const rt_status code = error_of([&] { work.wait(kLong); }).code();  // or another was faster
+  const rt_status code = error_of([&] { work.wait(kLong); }).code();  // a rank may be faster
   expect(code == RT_ERROR_ABORTED || code == RT_ERROR_COMMUNICATION, "aborted work");
   expect_within(before, 1000ms);
 }
 
-// The last rank lives, but does not come to the second reduction in time.
+// The last rank lives, but is late for the second reduction.
 void late(const Scene& scene) {
   const Joined joined = scene.join();
   std::vector<float> data(10, 1.0f);
@@ -180,7 +181,7 @@ void absent(const Scene& scene) {
   expect_within(before, 2000ms);
 }
 
-// A rank that ends its part while others are not done; no error until somebody needs it.
+// A rank finishes while others have not; they get an error only when they need it.
 void left(const Scene& scene) {
   const Joined joined = scene.join();
   if (scene.is_last()) return;
@@ -193,7 +194,7 @@ void left(const Scene& scene) {
             "left the communicator");
 }
 
-// A communicator with work that can never complete is destroyed.
+// A communicator whose work can never complete is destroyed.
 void destroyed(const Scene& scene) {
   Joined joined = scene.join();
   std::vector<float> data(1 << 20);
@@ -210,7 +211,7 @@ void destroyed(const Scene& scene) {
   expect_within(before, 1000ms);
 }
 
-// Messages pass a collective that waits for a rank.
+// Messages overtake a collective that waits for a rank.
 void passing(const Scene& scene) {
   const Joined joined = scene.join();
   std::vector<float> data(100, 1.0f), message(100, 2.0f);
@@ -241,7 +242,7 @@ void refused_interfaces(const Scene& scene) {
   create("127.0.0.2");
 }
 
-// Somebody who has found the port of a rank.
+// A foreign client that knows the port of a rank.
 class Stranger {
  public:
   enum Kind { kSilent, kNoise, kReset, kSlow, kImpostor, kKinds };
@@ -264,7 +265,7 @@ class Stranger {
   }
 
  private:
-  // As rank 1 of two says first, but for the secret of rank 0.
+  // The first message of rank 1 of two, without the secret of rank 0.
   static std::string greeting_without_secret() {
     std::string text("\0RTGLOO2", 8);
     const int32_t rank = 1, size = 2;
@@ -285,9 +286,9 @@ class Stranger {
   int file_ = -1;
 };
 
-// Ranks 0 and 1 join, the third process finds the port of rank 0 before rank 1 does, and goes on
-// with whatever strangers do to ports until both have ended. More of them stay than the rank
-// listens to at a time.
+// Ranks 0 and 1 join. The third process connects to the port of rank 0 before rank 1 does, and
+// keeps sending garbage, resetting connections and the like until both ranks have ended. More of
+// its connections stay open than the rank's listen queue has places.
 void strangers(const Scene& scene) {
   if (scene.is_last()) {
     const std::string published = scene.store.kv_get("test/0", kLong);
@@ -317,7 +318,7 @@ void strangers(const Scene& scene) {
   expect(data[7] == 32.0f, "the sum of both ranks, five times");
 }
 
-// Ranks that disagree about a call get an error that says so.
+// Ranks whose calls do not agree get an error that says so.
 void disagreeing(const Scene& scene) {
   const Joined joined = scene.join();
   std::vector<float> data(scene.is_last() ? 20 : 10, 1.0f);

@@ -1,5 +1,5 @@
-// What happens when ranks are killed, stopped, absent or strangers. What each rank must see is in
-// fault_rank.cpp.
+// Faults of jobs over Gloo: ranks that are killed, stopped or absent, and foreign clients.
+// fault_rank.cpp defines what each rank must see.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -16,7 +16,7 @@ JobOptions scenario(const std::string& name, int ranks) {
   return {.command = {FAULT_RANK, GLOO_PLUGIN, name}, .ranks = ranks, .limit = 60s};
 }
 
-// All ranks but the last succeed; it ends with `status`, killed if it does not end.
+// All ranks but the last succeed. The last one ends with `status`; it is killed if it does not end.
 void expect_survivors(const std::string& name, int ranks, int status) {
   Job job(scenario(name, ranks));
   for (int rank = 0; rank < ranks - 1; ++rank) {

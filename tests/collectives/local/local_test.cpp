@@ -1,5 +1,5 @@
-// What the conformance checks do not see: joining, disagreement, ranks that leave, many calls of
-// many kinds.
+// Behaviour that the conformance checks do not cover: joining, disagreement, ranks that leave, many
+// calls of many kinds.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -42,8 +42,8 @@ TEST(LocalJoin, ARankMayTryAgain) {
   other.join();
 }
 
-// Two threads join in ways that exclude each other: whoever comes second is refused, says so, and
-// then lets the other go by joining as all the ranks that it waits for.
+// Two threads join with sizes or ranks that exclude each other. The second is refused and reports
+// it; then it joins as all the ranks that the first one waits for, so that the first returns.
 std::string refusal(std::pair<int32_t, int32_t> a, std::pair<int32_t, int32_t> b) {
   const auto plugin = host::Plugin::load(LOCAL_PLUGIN, {});
   std::string words;
@@ -81,7 +81,7 @@ TEST(LocalJoin, RanksOutOfRangeAreRefused) {
   }
 }
 
-// How rank 1 differs from all_reduce of 4 float32, sum.
+// A call of rank 1 that differs from an all-reduce (sum) of 4 float32.
 struct Difference {
   const char* name;
   std::function<void(rt_collective&)> make;
@@ -100,7 +100,7 @@ TEST_P(LocalDisagreement, FailsOnEveryRankWithBothSides) {
     EXPECT_EQ(error.code(), RT_ERROR_INVALID_ARGUMENT);
     EXPECT_THAT(error.what(), AllOf(HasSubstr("all_reduce of 4 float32, sum"), HasSubstr("rank 1"),
                                     HasSubstr(GetParam().words)));
-    communicator->enqueue(all_reduce(buffer, sum, 4)).wait(kLong);  // they are in step again
+    communicator->enqueue(all_reduce(buffer, sum, 4)).wait(kLong);  // the ranks are in step again
     EXPECT_EQ(sum[0], 3.0f);
   });
 }
@@ -148,7 +148,8 @@ TEST(LocalWait, SaysWhoIsMissing) {
       EXPECT_EQ(error.code(), RT_ERROR_TIMEOUT);
       EXPECT_THAT(error.what(), HasSubstr("have not come to it in time: 1, 2"));
     }
-    // Out of band, so that the others come after the time-out: a pair is independent of barriers.
+    // The message is point-to-point, which is independent of barriers, so that the others arrive
+    // after the time-out.
     std::vector<float> token(1);
     for (int32_t peer : {1, 2}) {
       if (rank != 0 && rank != peer) continue;
@@ -172,7 +173,7 @@ TEST(LocalLeave, ThoseWhoWaitForARankThatLeftFailAtOnce) {
   });
 }
 
-// Rank 0 gives up and frees its buffer; rank 1, which comes later, must not touch that.
+// Rank 0 gives up and frees its buffer. Rank 1 arrives later and must not touch that buffer.
 TEST(LocalLeave, NobodyTouchesTheBuffersOfARankThatLeft) {
   const auto plugin = host::Plugin::load(LOCAL_PLUGIN, {});
   std::atomic<bool> left = false;
@@ -197,7 +198,7 @@ TEST(LocalLeave, NobodyTouchesTheBuffersOfARankThatLeft) {
   first.join();
 }
 
-// Aborted in the middle of the work, over and over; buffers are freed as soon as it is known.
+// Work is aborted while it runs, many times; buffers are freed as soon as the abort is known.
 TEST(LocalAbort, StopsWorkThatIsUnderWay) {
   for (int round = 0; round < 20; ++round) {
     on_ranks(2, [&](const CommunicatorPtr& communicator, int32_t rank) {
@@ -221,13 +222,13 @@ TEST(LocalWork, FreedWithoutWaitingIsCarriedOutAllTheSame) {
   on_ranks(2, [](const CommunicatorPtr& communicator, int32_t rank) {
     std::vector<float> buffer(1 << 20, static_cast<float>(rank + 1));
     { communicator->enqueue(all_reduce(buffer, buffer, buffer.size())); }
-    communicator->enqueue(barrier()).wait(kLong);  // both have freed theirs
+    communicator->enqueue(barrier()).wait(kLong);  // both ranks have freed their buffers
     communicator->enqueue(barrier()).wait(kLong);
     EXPECT_THAT(buffer, Each(3.0f));
   });
 }
 
-// The same sums of random numbers, ten times, however the threads happen to share the work.
+// Sums of the same random numbers, ten times, with any division of the work among the threads.
 TEST(LocalResult, HasTheSameBitsInEveryRun) {
   std::vector<float> sums[3];
   for (int run = 0; run < 10; ++run) {
@@ -245,7 +246,7 @@ TEST(LocalResult, HasTheSameBitsInEveryRun) {
   EXPECT_EQ(sums[0], sums[2]);
 }
 
-// Element i of what a rank sends in call `number`: whole numbers, so that sums are exact.
+// Element i of the send buffer of a rank in call `number`: an integer, so that sums are exact.
 float element(uint64_t number, int32_t rank, uint64_t i) {
   return static_cast<float>((number * 31 + static_cast<uint64_t>(rank) * 7 + i * 3) % 101);
 }
@@ -257,7 +258,7 @@ struct Pending {
   host::Work work;
 };
 
-// Sum over ranks, or what one of them sent.
+// The sum over ranks, or the element that one rank sent.
 float expected(const Pending& p, int32_t rank, int32_t size, uint64_t i) {
   const uint64_t part = static_cast<uint64_t>(rank) * p.count;
   if (p.kind == RT_BROADCAST || p.kind == RT_RECEIVE) return element(p.number, p.peer, i);
@@ -283,8 +284,8 @@ void finish(Pending& pending, int32_t rank, int32_t size, std::mt19937& own) {
   }
 }
 
-// 1000 collectives of random kind and size on 4 ranks, up to 16 in flight, waited for or polled in
-// an order that differs between the ranks.
+// 1000 collectives of random kind and size on 4 ranks, with up to 16 in flight. Each rank waits for
+// them or polls them in an order of its own.
 TEST(LocalStress, RandomCollectives) {
   constexpr int32_t kSize = 4;
   on_ranks(kSize, [](const CommunicatorPtr& communicator, int32_t rank) {
@@ -301,7 +302,7 @@ TEST(LocalStress, RandomCollectives) {
       const auto peer = static_cast<int32_t>(shared() % kSize);
       auto p = std::make_unique<Pending>(
           Pending{number, kind == RT_BARRIER ? 0 : count, kind, peer, {}, {}, {}});
-      if (kind == RT_SEND || kind == RT_RECEIVE) {  // from `peer` to the rank behind it
+      if (kind == RT_SEND || kind == RT_RECEIVE) {  // `peer` sends to the next rank
         const int32_t to = (peer + 1) % kSize;
         if (rank != peer && rank != to) continue;
         p->kind = rank == peer ? RT_SEND : RT_RECEIVE;

@@ -28,7 +28,7 @@ inline CommunicatorPtr join(const std::shared_ptr<host::Plugin>& plugin, int32_t
                                              .timeout = timeout});
 }
 
-// Runs `body` on `size` ranks; an exception of one fails the test.
+// Runs `body` on `size` ranks; an exception of one rank fails the test.
 inline void on_ranks(int32_t size, const std::function<void(CommunicatorPtr, int32_t)>& body) {
   const auto plugin = host::Plugin::load(LOCAL_PLUGIN, {});
   std::vector<std::thread> threads;
@@ -44,7 +44,7 @@ inline void on_ranks(int32_t size, const std::function<void(CommunicatorPtr, int
   for (std::thread& thread : threads) thread.join();
 }
 
-// The error that `call` ends with; a failure if it does not.
+// The error that `call` throws; fails the test if it throws none.
 inline host::Error error_of(const std::function<void()>& call) {
   try {
     call();

@@ -23,7 +23,7 @@ INSTANTIATE_TEST_SUITE_P(Ranks, MpiConformance,
 
 class MpiOptions : public ::testing::TestWithParam<MpiLibrary> {};
 
-// What has more elements than a call of MPI may have takes other ways.
+// Buffers with more elements than one call of MPI may have are sent in several calls.
 TEST_P(MpiOptions, InParts) {
   expect_success(mpi_job(GetParam(), 3, {FAULTS_RANK, GetParam().plugin, "in_parts"}));
 }
@@ -33,7 +33,7 @@ TEST_P(MpiOptions, AroundTheRing) {
 }
 
 #ifdef CUDA_DOUBLE
-// A library that says that it reads such memory; see tests/doubles.
+// Uses a library that claims to read device memory; see tests/doubles.
 TEST_P(MpiOptions, InTheMemoryOfDevices) {
   JobOptions job =
       mpi_job(GetParam(), 2, {CONFORMANCE_RANK, GetParam().plugin, "device=" CUDA_DOUBLE});

@@ -1,5 +1,5 @@
-// mpi_faults_rank <plugin library> <scene> : one rank of a scene in which something goes wrong, or
-// is out of the ordinary. What it says on standard output is read by faults_test.cpp.
+// mpi_faults_rank <plugin library> <scene>: one rank of a scene with a fault or another unusual
+// situation. faults_test.cpp reads its standard output.
 #include <unistd.h>
 
 #include <csignal>
@@ -23,7 +23,7 @@ using Communicator = std::shared_ptr<host::Communicator>;
 
 constexpr auto kLong = 60s;
 
-// One line in one write, so that the ranks' lines do not mix.
+// Writes one line with one write, so that lines of several ranks do not mix.
 void say(const RankPlace& place, const std::string& text) {
   const std::string line = "rank " + std::to_string(place.rank) + ": " + text + "\n";
   if (::write(STDOUT_FILENO, line.data(), line.size()) < 0) std::abort();
@@ -62,7 +62,7 @@ void stopped(const RankPlace& place, const Communicator& communicator) {
   barrier(communicator, 300ms);
 }
 
-// Stops in the middle of a blocking call of rank 0, which then hangs in MPI.
+// The rank stops during a blocking call of rank 0, which then hangs inside MPI.
 void stopped_inside(const RankPlace& place, const Communicator& communicator) {
   std::vector<float> data(64 << 20, 1.0f);
   if (place.rank == 1) {
@@ -74,7 +74,7 @@ void stopped_inside(const RankPlace& place, const Communicator& communicator) {
   throw host::Error(RT_ERROR_TIMEOUT, "the all-reduce was faster than the stop");
 }
 
-// A receive that waits for its message holds up neither collectives nor other messages.
+// A receive that waits for its message delays neither collectives nor other messages.
 void unmatched_receive(const RankPlace& place, const Communicator& communicator) {
   const int32_t other = 1 - place.rank;
   std::vector<float> late(3, 0.0f), sent(3, 7.0f), sum(5, 1.0f);
@@ -88,7 +88,7 @@ void unmatched_receive(const RankPlace& place, const Communicator& communicator)
   if (place.rank == 0) say(place, "got " + std::to_string(late[2]) + " " + std::to_string(sum[4]));
 }
 
-// Rank 1 sends `sent` elements, rank 0 wants `wanted`. The communicator works afterwards.
+// Rank 1 sends `sent` elements, rank 0 expects `wanted`. The communicator can be used afterwards.
 void mismatch(const RankPlace& place, const Communicator& communicator, std::size_t sent,
               std::size_t wanted) {
   std::vector<float> data(place.rank == 1 ? sent : wanted, 1.0f), sum(5, 1.0f);
@@ -101,7 +101,7 @@ void mismatch(const RankPlace& place, const Communicator& communicator, std::siz
   if (place.rank == 0) say(place, "goes on with " + std::to_string(sum[0]));
 }
 
-// Abort fails what has not begun.
+// abort() makes all work fail that has not begun.
 void aborted(const RankPlace& place, const Communicator& communicator) {
   const Communicator child = communicator->split(0, place.rank, kLong);
   if (place.rank == 0) {
@@ -123,11 +123,11 @@ void aborted(const RankPlace& place, const Communicator& communicator) {
 
 using Options = std::map<std::string, std::string>;
 
-// The conformance checks with options that are not the default.
+// The conformance checks with options other than the defaults.
 void conform(const RankPlace& place, const char* plugin, const Options& options) {
   namespace conformance = plugins::conformance;
   auto cases = conformance::communicator_cases();
-  // In parts of 1000 elements 64 MiB would take too long; the ring is for large all-reduces.
+  // 64 MiB in chunks of 1000 elements would take too long; the ring is for large all-reduces.
   const bool ring = options.contains("ring");
   std::erase_if(cases, [&](const auto& c) {
     return ring ? c.name.find("all_reduce") == std::string::npos : c.name.starts_with("large/");
@@ -139,7 +139,7 @@ void conform(const RankPlace& place, const char* plugin, const Options& options)
   if (summary.failed > 0) throw host::Error(RT_ERROR_INTERNAL, "a check failed");
 }
 
-// MPI starts once a process.
+// MPI can be initialised only once per process.
 void again(const RankPlace& place, const char* plugin) {
   join(place, plugin, "first", kLong).reset();
   join(place, plugin, "second", kLong);

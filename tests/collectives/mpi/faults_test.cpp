@@ -1,4 +1,4 @@
-// What happens when something goes wrong, with each MPI library.
+// Faults of jobs over MPI, with each MPI library.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

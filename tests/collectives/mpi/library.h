@@ -15,11 +15,11 @@ struct MpiLibrary {
 };
 std::ostream& operator<<(std::ostream& stream, const MpiLibrary& library);
 
-// The one that CMake found, and MPICH where that is installed beside it.
+// The MPI library that CMake found, and MPICH if it is installed beside it.
 std::vector<MpiLibrary> mpi_libraries();
 
-// `command` on `ranks` ranks, started by the library's mpiexec, also as root and with more ranks
-// than processors.
+// `command` on `ranks` ranks, started by the library's mpiexec, which is told to allow root and
+// more ranks than processors.
 JobOptions mpi_job(const MpiLibrary& library, int ranks, std::vector<std::string> command);
 
 }  // namespace collectives::testing

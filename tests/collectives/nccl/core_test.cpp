@@ -1,4 +1,4 @@
-// The collectives of the core over the plugins cuda and nccl, with doubles of their libraries.
+// The collectives of the core with the plugins cuda and nccl, and doubles of their libraries.
 #include <gmock/gmock.h>
 
 #include <thread>
@@ -56,7 +56,7 @@ TEST(NcclCore, WhatTheHostSendsGoesThroughTheDevice) {
   EXPECT_THAT(errors, Each(""));
 }
 
-// Sums, and messages that cross: nothing is staged.
+// Sums, and messages in both directions, use no staging buffer in host memory.
 TEST(NcclCore, ProgramsSendFromTheDevice) {
   const auto errors = on_ranks(2, [](Rank rank) {
     const int peer = 1 - rank.collectives.rank();
@@ -83,7 +83,7 @@ TEST(NcclCore, ProgramsSendFromTheDevice) {
     };
     float number = static_cast<float>(rank.collectives.rank() + 1);
     stream.copy(memory.data(), &number, sizeof(number));
-    run(sum);  // 3 on both
+    run(sum);  // 3 on both ranks
     number = 0;
     rank.collectives.rank() == 0 ? run(send) : run(receive);
     stream.copy(&number, memory.data(), sizeof(number));

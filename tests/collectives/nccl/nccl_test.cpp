@@ -1,5 +1,5 @@
-// The plugin nccl over the test double of its library: ranks as threads, memory of the cuda
-// plugin's double.
+// The plugin nccl with the test double of NCCL: ranks are threads, and memory is that of the double
+// of the cuda plugin.
 #include <gmock/gmock.h>
 
 #include <barrier>
@@ -24,7 +24,7 @@ using ::testing::HasSubstr;
 
 constexpr auto kLong = 60s;  // reached only by a test that fails
 
-// What the ranks' processes would meet in.
+// The key-value store in which ranks as processes would meet.
 class Store {
  public:
   host::HostServices services() {
@@ -93,7 +93,7 @@ TEST_P(NcclConformance, InDeviceMemory) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, NcclConformance, ::testing::Values(1, 2, 3, 4));
 
-// Runs `body`, which must throw.
+// Runs `body`, which must throw, and returns the error.
 template <typename Body>
 host::Error error_of(Body&& body) {
   try {
@@ -162,7 +162,7 @@ TEST(NcclFailure, AbortWakesWaiters) {
 
 TEST(NcclFailure, AnAsynchronousErrorReachesWaitersAndLaterCalls) {
   ::setenv("NCCL_DOUBLE_FAIL", "2", 1);
-  std::barrier both(2);  // an error that comes earlier is one of the first call too
+  std::barrier both(2);  // an error before this point would also belong to the first call
   on_ranks(2, [&](const Rank& it, int32_t) {
     Call call(it);
     it.communicator->enqueue(call.collective).wait(kLong);

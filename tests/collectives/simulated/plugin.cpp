@@ -1,7 +1,7 @@
-// "simulated_comm": a communicator that reads the memory of the devices of `simulated` on their
-// streams, as NCCL does that of cuda: its calls hold up the stream, never the host.
-// With SIMULATED_COMM=both it reads the host's memory too, and that of devices without a stream, as
-// MPI may; with SIMULATED_COMM=lies it does, and sums in device memory are wrong.
+// The plugin "simulated_comm": a communicator that reads device memory of `simulated` on the
+// devices' streams, as NCCL does for cuda: its calls block the stream, never the host. With
+// SIMULATED_COMM=both it also accepts host memory, and memory of devices without a stream, as MPI
+// may. With SIMULATED_COMM=lies it claims the same, but sums in device memory are wrong.
 #include <cstdlib>
 #include <memory>
 #include <mutex>
@@ -26,7 +26,7 @@ struct rt_work {
   std::mutex mutex;
   bool done = false;
   std::optional<Error> error;
-  std::shared_ptr<rt_work> self;  // until it is destroyed, and while it runs
+  std::shared_ptr<rt_work> self;  // keeps the work alive until it is destroyed and has run
 };
 
 namespace {
@@ -84,7 +84,7 @@ rt_status split(rt_communicator* parent, int32_t color, int32_t key, int64_t,
 }
 
 void destroy(rt_communicator* communicator) {
-  communicator->world->abort();  // what still runs would hold up its stream for ever
+  communicator->world->abort();  // calls that still run would block their stream for ever
   delete communicator;
 }
 

@@ -10,8 +10,8 @@ namespace {
 
 using rt::sdk::Error;
 
-constexpr uint64_t kPiece = uint64_t{1} << 19;  // stores take up to 1 MiB
-constexpr int64_t kLookNs = 20'000'000;         // for an abort
+constexpr uint64_t kPiece = uint64_t{1} << 19;  // key-value stores accept values of up to 1 MiB
+constexpr int64_t kLookNs = 20'000'000;         // nanoseconds between checks for an abort
 
 template <typename T>
 void reduce(const std::vector<Bytes>& parts, uint64_t begin, const rt_collective& call,
@@ -55,7 +55,7 @@ void World::put(const std::string& key, const std::byte* data, uint64_t bytes) c
     const std::string name = prefix_ + "/" + key + "." + std::to_string(piece);
     rt_error error{};
     error.size = sizeof(error);
-    // A byte more: a value is not empty.
+    // The first byte is added because a value may not be empty.
     Bytes value(1);
     value.insert(value.end(), data + piece * kPiece, data + std::min(bytes, (piece + 1) * kPiece));
     if (host_.kv_set(host_.context, name.c_str(), value.data(), value.size(), &error) != RT_OK)
@@ -115,7 +115,7 @@ std::unique_ptr<World> World::split(int32_t color, int32_t key) {
   const std::string name = "s" + std::to_string(calls_++);
   const int32_t own[] = {color, key};
   put(name + "/" + std::to_string(rank_), reinterpret_cast<const std::byte*>(own), sizeof(own));
-  std::vector<std::pair<int32_t, int32_t>> team;  // key and rank
+  std::vector<std::pair<int32_t, int32_t>> team;  // pairs of key and rank
   for (int32_t r = 0; r < size_; ++r) {
     int32_t theirs[2];
     std::memcpy(theirs, take(name + "/" + std::to_string(r), sizeof(theirs)).data(),

@@ -1,5 +1,5 @@
-// Ranks that exchange bytes through the host's key-value store: slow, and right. Between threads or
-// processes.
+// Ranks (threads or processes) that exchange bytes through the host's key-value store: slow, but
+// simple and correct.
 #ifndef TESTS_COLLECTIVES_SIMULATED_WORLD_H_
 #define TESTS_COLLECTIVES_SIMULATED_WORLD_H_
 
@@ -19,7 +19,7 @@ namespace collectives::simulated {
 
 using Bytes = std::vector<std::byte>;
 
-// Of one communicator and rank. Functions throw rt::sdk::Error.
+// The view of one rank on one communicator. Functions throw rt::sdk::Error.
 class World {
  public:
   World(const rt_host& host, std::string prefix, int32_t rank, int32_t size)
@@ -27,9 +27,11 @@ class World {
 
   int32_t rank() const { return rank_; }
   int32_t size() const { return size_; }
-  // The name under which the ranks of a call meet. By the caller's thread, in the order of calls.
+  // The name under which the ranks of a call meet. The caller's thread calls this in the order of
+  // the calls.
   std::string name_of(const rt_collective& call);
-  // Waits for the others; `send` and `receive` may be read and written by the host.
+  // Waits for the other ranks and does the collective. `send` and `receive` must be addresses that
+  // the host can access.
   void carry_out(const std::string& name, const rt_collective& call, const std::byte* send,
                  std::byte* receive) const;
   std::unique_ptr<World> split(int32_t color, int32_t key);

@@ -1,6 +1,6 @@
-// conformance_rank <plugin library> [device=<plugin library>] [<key>=<value>...] : one rank of the
-// communicator checks, in the memory of a device if one is named; exits with 1 if one fails. A test
-// starts it with Job.
+// conformance_rank <plugin library> [device=<plugin library>] [<key>=<value>...]: one rank of the
+// communicator checks, in device memory if a device is named; exits with 1 if a check fails. Tests
+// start it with Job.
 #include <cstdio>
 #include <string>
 

@@ -69,8 +69,8 @@ Job::~Job() {
   fs::remove_all(folder_, ignored);
 }
 
-// All processes are one process group. They die with this one: a launcher by SIGTERM, so that it
-// can end its ranks.
+// All processes form one process group. They die with this process; a launcher gets SIGTERM then,
+// so that it can end its ranks.
 void Job::start(int process) {
   std::vector<std::string> words = options_.launcher;
   words.insert(words.end(), options_.command.begin(), options_.command.end());
@@ -95,7 +95,7 @@ void Job::start(int process) {
     ::execvpe(argv[0], argv.data(), envp.data());
     ::_exit(127);
   }
-  ::setpgid(pid, group_);  // by both, whoever comes first
+  ::setpgid(pid, group_);  // called by parent and child, because either may run first
   if (group_ == 0) group_ = pid;
   running_.push_back(pid);
 }
@@ -121,7 +121,8 @@ bool Job::reap_all() {
   return std::all_of(running_.begin(), running_.end(), [](pid_t pid) { return pid == 0; });
 }
 
-// SIGTERM first where a launcher has to end its ranks, which are in process groups of their own.
+// A launcher gets SIGTERM first, because it has to end its ranks, which have process groups of
+// their own.
 void Job::kill_all() {
   const auto give_up = Clock::now() + 3s;
   if (!options_.launcher.empty() && !reap_all()) {

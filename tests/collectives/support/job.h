@@ -1,4 +1,5 @@
-// Starts the ranks of a test as processes, waits for them with a hard limit, leaves none behind.
+// Starts the ranks of a test as processes, waits for them with a hard limit, and leaves none
+// behind.
 #ifndef TESTS_COLLECTIVES_SUPPORT_JOB_H_
 #define TESTS_COLLECTIVES_SUPPORT_JOB_H_
 
@@ -13,16 +14,17 @@
 namespace collectives::testing {
 
 struct JobOptions {
-  std::vector<std::string> command;  // of every rank; the program by absolute path
+  std::vector<std::string> command;  // of every rank; the program must be an absolute path
   int ranks = 1;
-  // What starts the ranks, in front of `command`: {"mpiexec", "-n", "2"}. Empty: this process,
-  // which says rank and number of ranks in the environment (see rank.h).
+  // The command that starts the ranks, put in front of `command`: {"mpiexec", "-n", "2"}. If it is
+  // empty, this process starts them and passes rank and number of ranks in the environment (see
+  // rank.h).
   std::vector<std::string> launcher = {};
-  std::map<std::string, std::string> environment = {};  // added to that of this process
+  std::map<std::string, std::string> environment = {};  // added to the environment of this process
   std::chrono::milliseconds limit = std::chrono::seconds(100);
 };
 
-// How a started process ended.
+// The end of a started process.
 struct ProcessEnd {
   int status = 0;                       // exit code, 128 + signal, or kNotEnded
   std::string output;                   // standard output and error
@@ -33,15 +35,15 @@ struct ProcessEnd {
 class Job {
  public:
   explicit Job(const JobOptions& options);
-  ~Job();  // kills what still runs
+  ~Job();  // kills all processes that still run
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
   const std::filesystem::path& folder() const { return folder_; }
-  // Processes are ranks, or with a launcher only that.
+  // `process` is a rank; with a launcher, the launcher is the only process.
   void send_signal(int process, int signal);
   bool has_ended(int process);
-  // Waits for all; kills them at the limit, counted from the start.
+  // Waits for all processes; kills them at the limit, which counts from the start.
   const std::vector<ProcessEnd>& wait();
 
  private:
@@ -58,8 +60,8 @@ class Job {
   pid_t group_ = 0;
 };
 
-// Runs a job; every process that does not exit with 0 is a failure of the calling test, with its
-// output. Returns the outputs.
+// Runs a job and returns the outputs. Each process that does not exit with 0 fails the calling
+// test, which prints its output.
 std::vector<std::string> expect_success(const JobOptions& options);
 
 }  // namespace collectives::testing

@@ -7,8 +7,8 @@
 
 namespace collectives::testing {
 
-// Freed buffers are used again: new pages for each of the large ones, which the kernel fills with
-// zeros, take longer than the checks. Before the first thread.
+// Makes malloc reuse freed buffers. Otherwise each large buffer gets new pages, which the kernel
+// fills with zeros, and that takes longer than the checks. Call it before the first thread starts.
 inline void keep_freed_memory() {
   mallopt(M_ARENA_MAX, 1);
   mallopt(M_MMAP_MAX, 0);

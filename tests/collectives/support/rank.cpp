@@ -23,7 +23,7 @@ constexpr std::pair<const char*, const char*> kVariables[] = {
     {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
     {"PMI_RANK", "PMI_SIZE"}};
 
-// Keys contain slashes.
+// File names are encoded, because keys contain slashes.
 std::string file_name(const std::string& key) {
   static constexpr char kDigits[] = "0123456789abcdef";
   std::string name;

@@ -1,4 +1,4 @@
-// What the program of a rank needs: which rank it is, and a key-value store in a folder.
+// Support for the program of a rank: its rank, and a key-value store in a folder.
 #ifndef TESTS_COLLECTIVES_SUPPORT_RANK_H_
 #define TESTS_COLLECTIVES_SUPPORT_RANK_H_
 
@@ -13,7 +13,7 @@
 
 namespace collectives::testing {
 
-// Set by Job.
+// Environment variables that Job sets.
 inline constexpr const char* kRankVariable = "RUNTIME_TEST_RANK";
 inline constexpr const char* kRanksVariable = "RUNTIME_TEST_RANKS";
 inline constexpr const char* kStoreVariable = "RUNTIME_TEST_STORE";
@@ -24,11 +24,12 @@ struct RankPlace {
   std::filesystem::path store;
 };
 
-// From the variables above, else those of Open MPI or MPICH. Throws std::runtime_error if there are
-// none.
+// Reads the variables above, or those of Open MPI or MPICH. Throws std::runtime_error if none are
+// set.
 RankPlace rank_place();
 
-// A key is a file in `folder`, which is made; other processes see it complete or not at all.
+// A key-value store with one file per key in `folder`, which is created. Other processes see a
+// value completely or not at all.
 plugins::host::HostServices file_store(const std::filesystem::path& folder);
 
 // Loads the plugin and joins the communicator of all ranks of the job.

@@ -1,4 +1,4 @@
-// The harness itself.
+// Tests the harness itself.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -14,7 +14,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A zombie that nobody has reaped yet is dead.
+// A zombie that has not been reaped yet counts as dead.
 bool is_alive(pid_t process) {
   std::ifstream file("/proc/" + std::to_string(process) + "/stat");
   std::string id, name, state;

@@ -1,9 +1,9 @@
-"""Random meshes of ranks (threads of one process, some of them processes over Gloo) against one rank, on the reference in float64.
+"""Compares random meshes of ranks (threads of one process, or processes over Gloo) with one rank, on the reference in float64.
 
-Losses, gradients and the weights after five steps must be those of one rank within 1e-9 (of the change, for weights), plus what
-the order of sums makes of it in an ill-conditioned network, which PyTorch tells (networks_check.py); with debug.deterministic
-they must be the same bits. A mesh that cannot be may be refused, with exit code 2 and one of the reasons in
-networks_check.DOCUMENTED, which runtime/parallel/README.md lists.
+Losses, gradients and the weights after five steps must equal those of one rank within 1e-9 (relative to the change, for
+weights). An ill-conditioned network gets an additional allowance for the order of sums, which PyTorch measures
+(networks_check.py). With debug.deterministic the results must be the same bits. The program may refuse a mesh that the model
+does not allow, with exit code 2 and one of the reasons in networks_check.DOCUMENTED, which runtime/parallel/README.md lists.
 """
 import copy
 import functools
@@ -30,7 +30,7 @@ def mesh_case(seed):
     ranks, parallelism, deterministic = mesh(r)
     data_ranks = ranks // parallelism.get("tensor", 1) // parallelism.get("pipeline", 1)
     training["global_batch_size"] = max(training["global_batch_size"], data_ranks)
-    samples = max(samples, training["global_batch_size"])  # of which last_batch = "drop" leaves one
+    samples = max(samples, training["global_batch_size"])  # at least one full batch, for last_batch = "drop"
     pipelined = parallelism.get("pipeline", 1) > 1
     batch_norm = not pipelined and r.random() < 0.6
     networks = Networks(r, fewest_rows(samples, data, training), batch_norm, dropout=r.random() < 0.5)
@@ -62,7 +62,7 @@ def mesh_case(seed):
 
 
 def mesh(r):
-    """Ranks, [parallelism] and whether the same bits are wanted."""
+    """The number of ranks, the section [parallelism], and whether results must be the same bits."""
     while True:
         data, tensor, pipeline = r.choice((1, 1, 2, 2, 3, 4, 5)), r.choice((1, 1, 2, 2, 3, 4)), r.choice((1, 1, 1, 2, 2, 3, 4))
         if 2 <= data * tensor * pipeline <= 8:
@@ -141,7 +141,8 @@ def results(runtime, folder, name):
 
 
 def noise_of_steps(case, size, gradient):
-    """How far five steps may move `size` weights whose gradients are nothing but rounding of the largest, `gradient`."""
+    """How far five steps may move `size` weights whose gradients are only rounding errors of `gradient`, the largest
+    gradient."""
     optimizer = case["config"]["optimizer"]
     steps = 5 * optimizer["lr"]
     rounding = ROUNDINGS * 2.0**-53 * gradient
@@ -151,7 +152,7 @@ def noise_of_steps(case, size, gradient):
 
 
 def distances(case, one, several):
-    """[(error / allowed, name)], the worst first."""
+    """A list of (error / allowed, name), the worst first."""
     exact = case["config"].get("debug", {}).get("deterministic", False)
     list_, gradients = [], [norm(v) for n, v in one.items() if n.startswith("gradient ")]
     for name, value in one.items():
@@ -170,9 +171,9 @@ def distances(case, one, several):
 
 
 def excused(case, one, several):
-    """Whether rounding alone makes as much of a difference, by PyTorch with noise of float64's rounding."""
+    """Whether PyTorch, with noise of float64's rounding, shows that rounding alone makes as large a difference."""
     ordered = plain(case)
-    ordered["config"]["dataset"]["shuffle"] = False  # PyTorch's order is another one; what rounding does is much the same
+    ordered["config"]["dataset"]["shuffle"] = False  # PyTorch shuffles differently; rounding matters about as much
     truth = Truth(ordered, 0)
     truth.start = {n: one["start " + n] for n in truth.parameters}
     truth.compute()

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Random networks, options and meshes against PyTorch (networks, options) or one rank (meshes); README.md tells how and why.
+"""Compares random networks and options with PyTorch, and random meshes with one rank; README.md tells how and why.
 
 usage: networks.py --runtime build/bin/runtime --seeds A..B [--kind networks|options|meshes] [--device cpu,reference]
                    [--append FILE] [--failures FOLDER]
        networks.py --runtime build/bin/runtime --replay FILE.toml [--device cpu]
        networks.py --summary FILE
 
-A seed makes one case, always the same. With --append its result is one JSON line of FILE, and seeds that FILE has are left out,
-so that a long run can be stopped and started again. What fails is made smaller and written to FOLDER as a TOML file with the
-command that replays it. Exit code 0: all right, 1: something is wrong, refused or crashed, 77: PyTorch is absent.
+A seed always makes the same case. With --append the result of a case is one JSON line of FILE, and seeds that FILE has are left
+out, so that a long run can be stopped and started again. A failing case is made smaller and written to FOLDER as a TOML file
+with the command that replays it. Exit code 0: all right, 1: something is wrong, refused or crashed, 77: PyTorch is absent.
 """
 import argparse
 import json
@@ -48,7 +48,7 @@ def check(case, a):
 
 
 def signature(result):
-    """By which a smaller case is the same fault."""
+    """A smaller case has the same fault as the first one if this value is the same."""
     what = result.get("what", "")
     if result["status"] == "wrong":
         return "wrong", result.get("device"), what.split(" ")[0], "is missing" in what

@@ -1,23 +1,25 @@
-"""Runs a case on the devices and compares everything with PyTorch in float64; how far apart they may be is decided here.
+"""Runs a case on the devices, compares everything with PyTorch in float64, and decides how far apart the results may be.
 
-A tensor may be away from PyTorch's float64, by norm, by the sum of
-  relative   RELATIVE of its own norm (of the *change*, for weights after five steps),
-  rounding   ROUNDINGS units of the type's rounding, of the largest gradient's norm (for weights: of the weight's and the steps'),
-  sensitive  SENSITIVE times the largest change in three trainings under noise: weights and features move by 8 roundings at the
-             start, and in every pass each number that is stored, each gradient, and the sums of products, softmax and normalisations
-             move by about one rounding (of a sum: of its terms). This is what rounding does to an ill-conditioned network wherever
-             it arises, to gradients that are nothing but rounding, and to the steps that AdamW makes of them, element by element,
-  float32    SINGLE times PyTorch's own error in float32, for a run in float32; for one in float64 as much less as its rounding
-             is smaller: what a sum that cancels leaves of its terms.
-float32 may put an activation on the other side of a ReLU's kink, or choose another element in a max-pooling window: a network
-that has them is wrong only if it is wrong with three draws of data and weights. On the reference in float64 nothing is forgiven.
-A network in which PyTorch's own float32 changes a loss by CHAOTIC of itself (a layer_norm of one feature in front of a batch_norm,
-say), or cannot hold it, is compared in float64 only, and counted.
-For 16-bit types the twin rounds what the runtime stores in 16 bits, and moves what is stored by noise of that size in other runs;
-a tensor may be HALF times as far away as the largest of these. The gradients of 29 networks in bf16 were at half of it in the middle,
-at 1.03 in 99 of 100 tensors and at 1.65 at most; losses and weights of five steps at 0.3, 1.24 and 2.7. The first gradient is as
-far away as the twin's own rounding (1.00 in the middle): both round at the same places. Where it changes a loss by CHAOTIC_HALF
-of itself, nothing is compared, and the network counted likewise.
+The distance of a tensor from PyTorch's float64 result, by norm, may be the sum of these allowances:
+  relative   RELATIVE of the tensor's own norm (for weights after five steps: of the norm of their *change*),
+  rounding   ROUNDINGS roundings of the type, times the largest gradient's norm (for weights: times the norms of weight and steps),
+  sensitive  SENSITIVE times the largest change in three trainings under noise: initial weights and features move by 8 roundings,
+             and in every pass each stored number, each gradient, and the sums of products, softmax and normalisations move by
+             about one rounding (a sum: of its terms). This models the effect of rounding on an ill-conditioned network wherever it
+             arises, on gradients that consist of rounding errors, and on the steps of AdamW with them, element by element,
+  float32    SINGLE times PyTorch's own error in float32, for a run in float32; for a run in float64 this is scaled by the ratio of
+             the roundings. It allows for the digits that a sum loses by cancellation.
+In float32 an activation may fall on the other side of a ReLU's kink, or a max-pooling window may choose another element: a
+network with ReLU or max-pooling is wrong only if it is wrong with three draws of data and weights. On the reference in float64
+there is no such exception.
+If PyTorch's own float32 changes a loss by CHAOTIC of itself (for example with a layer_norm of one feature in front of a
+batch_norm), or cannot represent it, the network is compared in float64 only, and counted.
+For 16-bit types the twin rounds what the runtime stores in 16 bits, and other runs of the twin disturb the stored numbers by
+noise of that size; a tensor may be HALF times as far away as the largest of these changes. For 29 networks in bf16 the ratio of
+the gradients' errors to the largest change was 0.5 in the median, 1.03 at the 99th percentile and 1.65 at most; that of losses
+and weights after five steps was 0.3, 1.24 and 2.7. The first gradient is as far away as the twin's own rounding (1.00 in the
+median), since both round at the same places. If this changes a loss by CHAOTIC_HALF of itself, nothing is compared, and the
+network is counted as well.
 """
 import fnmatch
 import math
@@ -39,10 +41,10 @@ warnings.filterwarnings("ignore")
 
 RELATIVE = {"float64": 1e-9, "float32": 2e-5}
 ROUNDING = {"float64": 2.0**-53, "float32": 2.0**-24}
-HALF_TYPES = {"bf16": (torch.bfloat16, 2.0**-9), "f16": (torch.float16, 2.0**-12)}  # and how large an error of rounding is
+HALF_TYPES = {"bf16": (torch.bfloat16, 2.0**-9), "f16": (torch.float16, 2.0**-12)}  # and the error of one rounding
 ROUNDINGS, SENSITIVE, SINGLE, HALF = 64, 20, 16, 4
-CHAOTIC, CHAOTIC_HALF = 1e-3, 0.5  # a loss that PyTorch's own rounding changes by more of itself tells nothing of the type
-SMALL = 1.0  # a gradient's norm that counts as one, for rounding where all of them vanish
+CHAOTIC, CHAOTIC_HALF = 1e-3, 0.5  # relative change of a loss above which nothing is compared
+SMALL = 1.0  # the least gradient norm in bounds for rounding, for cases in which all gradients vanish
 KINKS = {"relu", "max_pool2d"}
 DRAWS = 3
 
@@ -51,7 +53,7 @@ def norm(x):
     return float(np.linalg.norm(np.asarray(x, dtype=np.float64)))
 
 
-# Reasons for which ranks may refuse to share a model; runtime/parallel/README.md, "What is refused", has them in words.
+# Reasons for which the runtime may refuse a mesh; runtime/parallel/README.md explains them under "What is refused".
 DOCUMENTED = (
     r"splits no layer of this model",
     r"has \d+ (outputs|inputs|rows) to split",
@@ -65,7 +67,8 @@ TENSOR_REMEDY = r"set (?:it|parallelism\.tensor) to (\d+) or less"
 
 
 def contradicts(message, parallelism):
-    """Whether a refusal of a mesh advises what is set already, or asks for what is given."""
+    """Whether the message that refuses a mesh advises a setting that is already set, or asks for a key that is already
+    given."""
     remedy = re.search(TENSOR_REMEDY, message)
     if remedy and parallelism.get("tensor", 1) <= int(remedy.group(1)):
         return True
@@ -74,7 +77,7 @@ def contradicts(message, parallelism):
 
 
 def status_of(error, config):
-    """Of a run that Failed."""
+    """The status of a case whose run raised Failed."""
     if not 2 <= error.code <= 6:
         return "crashed"
     documented = error.code == 2 and any(re.search(pattern, str(error)) for pattern in DOCUMENTED)
@@ -82,7 +85,7 @@ def status_of(error, config):
 
 
 class Truth:
-    """What PyTorch says of a case, and how much of it rounding can change."""
+    """The results of a case in PyTorch, and how far rounding can change them."""
 
     def __init__(self, case, draw):
         self.case, self.draw = case, draw
@@ -111,7 +114,7 @@ class Truth:
         self.changes, self.half = {}, None
 
     def change(self, dtype):
-        """Of every tensor, the largest change that noise of a type's rounding makes."""
+        """For every tensor, the largest change by noise of the size of the type's rounding."""
         if dtype not in self.changes:
             runs = [self.training(noise=(ROUNDING[dtype],) * 2).run(self.start, 8 * ROUNDING[dtype]) for _ in range(3)]
             self.changes[dtype] = {n: max(norm(r[n] - v) for r in runs) for n, v in self.exact.items()}
@@ -122,7 +125,7 @@ class Truth:
         return {n: norm(found[n] - v) for n, v in self.exact.items()}
 
     def half_errors(self):
-        """What a 16-bit type makes of every tensor: rounded as the runtime does, and with noise of that size."""
+        """For every tensor, the error of a 16-bit type: by rounding as the runtime does, and by noise of that size."""
         if self.half is None:
             dtype, rounding = HALF_TYPES[self.mixed]
             self.half = self.errors_of(rounding=dtype)
@@ -132,7 +135,7 @@ class Truth:
         return self.half
 
     def is_chaotic(self):
-        """Whether rounding alone moves a loss so far that it tells nothing, or out of the type."""
+        """Whether rounding alone moves a loss so far that a comparison tells nothing, or makes it overflow the type."""
         mixed = self.mixed != "none"
         errors = self.half_errors() if mixed else self.errors_of(dtype=torch.float32)
         most = CHAOTIC_HALF if mixed else CHAOTIC
@@ -140,11 +143,12 @@ class Truth:
         return any(not errors[n] <= most * norm(self.exact[n]) for n in names)
 
     def is_compared(self, name):
-        """Steps whose gradients overflow in float16 are left out, which PyTorch's twin does not know."""
+        """False for steps whose gradients overflow in float16: the runtime skips these steps, and the PyTorch twin does not
+        know that."""
         return self.mixed != "f16" or name in ("loss", "logits", "loss of step 0") or name.startswith("gradient ")
 
     def allowed(self, dtype):
-        """Of every tensor, the distance that is no fault."""
+        """For every tensor, the largest distance that is not a fault."""
         change, found = self.change(dtype), {}
         single = self.errors_of(dtype=torch.float32)
         share = SINGLE * ROUNDING[dtype] / ROUNDING["float32"]
@@ -153,23 +157,23 @@ class Truth:
             own, scale = norm(value), norm(value)
             if name.startswith("gradient "):
                 scale = max(scale, self.largest, SMALL)
-            if name.startswith("loss of step"):  # of logits as large as in the first step
+            if name.startswith("loss of step"):  # logits are assumed to be as large as in the first step
                 scale = max(scale, norm(self.exact["loss"]))
             if name.startswith("final ") and not self.is_statistic(name):
                 own = norm(value - self.start[name[6:]])
-                scale += 5 * self.case["config"]["optimizer"]["lr"] * max(self.largest, SMALL)  # of the steps' gradients
+                scale += 5 * self.case["config"]["optimizer"]["lr"] * max(self.largest, SMALL)  # five steps
             limit = RELATIVE[dtype] * own + ROUNDINGS * ROUNDING[dtype] * scale
             error = single[name] if math.isfinite(single[name]) else 0.0
             limit += SENSITIVE * change[name] + share * error
             if half:
                 limit += HALF * half[name] + 2 * HALF_TYPES[self.mixed][1] * own
-            if self.kind_of(name) == "running_var":  # equal numbers vary by the square of their mean's rounding
+            if self.kind_of(name) == "running_var":  # of equal numbers: (error of the mean)^2
                 limit += (ROUNDINGS * ROUNDING[dtype]) ** 2
             found[name] = limit
         return found
 
     def kind_of(self, name):
-        """Of what is named "final ...": what kind of parameter or statistic; None of anything else."""
+        """The kind of parameter or statistic that a name "final ..." stands for; None for any other name."""
         return self.parameters[name[6:]].kind if name.startswith("final ") else None
 
     def is_statistic(self, name):
@@ -177,14 +181,14 @@ class Truth:
 
 
 def check_targets(case, output):
-    """What the loss can read, and what batch normalisation can leave out."""
+    """Raises Unsupported if the loss cannot read an output of this shape."""
     wanted = 3 if case["data"]["kind"] == "language_model" else 2
     if len(output) != wanted:
         raise Unsupported(f"an output of {output}")
 
 
 def complete(case):
-    """What is decided when the parameters' names are known, and the sections that every case has."""
+    """Adds the keys that depend on the names of the parameters, and the sections that every case has."""
     config, data = case["config"], case["data"]
     parameters, _, _ = Network(config["model"]).declare()
     r = random.Random(f"names {case['seed']}")
@@ -207,7 +211,7 @@ def complete(case):
 
 
 class Case:
-    """A case in a folder, for one draw of data and weights."""
+    """One case in a folder of its own, for one draw of data and weights."""
 
     def __init__(self, case, folder, draw=0):
         self.case, self.folder, self.draw = case, folder, draw
@@ -231,7 +235,8 @@ class Case:
         return read_safetensors(os.path.join(self.folder, "g.safetensors"))
 
     def prepare(self, runtime):
-        """What only the runtime knows: its shuffled batches, its own initial weights; then the truth."""
+        """Asks the runtime for what only it knows (its shuffled batches and its own initial weights), then computes the
+        truth."""
         device = ("reference", "float32" if self.truth.mixed != "none" else "float64")
         shuffled = self.case["config"]["dataset"].get("shuffle", True)
         own = self.case["data"]["start"] == "own"
@@ -239,7 +244,7 @@ class Case:
             found = self.gradients(runtime, *device, step)
             if shuffled and "features" in found:
                 labels = found["targets"] if "targets" in self.case["data"] else found["labels"]
-                rows = len(self.truth.batches.at(step)[0])  # padding stands behind them
+                rows = len(self.truth.batches.at(step)[0])  # the rows after these are padding
                 features = Batches.convert(found["features"][:rows].copy())
                 self.truth.batches.given[step] = (features, torch.from_numpy(labels[:rows].copy()))
             if own and step == 0:
@@ -253,7 +258,7 @@ class Case:
         return found["weights." + name].astype(np.float64)
 
     def results(self, runtime, device, dtype):
-        """The same names as Training.run gives."""
+        """The results of the runtime, with the same names as Training.run uses."""
         found, first = {}, self.gradients(runtime, device, dtype)
         for name, value in first.items():
             if name in ("loss", "logits"):
@@ -272,7 +277,7 @@ class Case:
         return found
 
     def compare(self, runtime, device, dtype):
-        """[(error / allowed, name, error, norm)], the worst first."""
+        """A list of (error / allowed, name, error, norm), the worst first."""
         found, allowed, list_ = self.results(runtime, device, dtype), self.truth.allowed(dtype), []
         overflow = self.truth.mixed == "f16" and not all(np.isfinite(v).all() for v in found.values())
         for name, exact in self.truth.exact.items():
@@ -283,19 +288,19 @@ class Case:
                 return [(math.inf, name + what, 0, 0)]
             error = norm(found[name].astype(np.float64) - exact)
             if not math.isfinite(allowed[name]):
-                continue  # rounding may do anything, as where a channel of 16-bit numbers is constant
+                continue  # rounding may change it by any amount, for example where a channel of 16-bit numbers is constant
             ratio = error / allowed[name] if allowed[name] > 0 else (math.inf if error > 0 else 0.0)
             list_.append((ratio if math.isfinite(error) else math.inf, name, error, norm(exact)))
         return sorted(list_, reverse=True) or [(0.0, "nothing that can be compared", 0, 0)]
 
     def is_left_out(self, name, found, overflow):
         if name == "logits" and name not in found:
-            return True  # of several passes
+            return True  # the runtime writes no logits for a batch of several passes
         return not self.truth.is_compared(name) or (overflow and name.startswith("gradient "))
 
 
 def devices_of(case, devices):
-    """Each with its type; of 16-bit types the reference only, since it depends on the processor whether `cpu` has them."""
+    """Pairs of device and type. 16-bit types run on the reference only, since `cpu` has them on some processors only."""
     mixed = case["config"]["training"].get("mixed_precision", "none") != "none"
     if mixed:
         devices = [d for d in devices if d != "cpu"]
@@ -303,7 +308,8 @@ def devices_of(case, devices):
 
 
 def initial_problem(case, parameters, start):
-    """What is wrong with the runtime's own initial weights: the bounds and deviations that PyTorch's initialisers have."""
+    """What is wrong with the runtime's own initial weights, which must keep the bounds and deviations of PyTorch's
+    initialisers."""
     default = case["config"]["model"].get("init", "default")
     for name, p in parameters.items():
         if p.kind not in ("weight", "bias", "table"):
@@ -325,7 +331,7 @@ def initial_problem(case, parameters, start):
 
 
 def expected_initial(p, kind, value):
-    """(bound, None) of a uniform distribution, (None, deviation) of a normal one, (None, None) of a constant."""
+    """(bound, None) for a uniform distribution, (None, deviation) for a normal one, (None, None) for a constant."""
     if kind == "default":
         return (None, 1.0) if p.kind == "table" else (1 / math.sqrt(p.fan_in), None)
     if p.kind == "bias" or kind == "constant":
@@ -342,7 +348,7 @@ def expected_initial(p, kind, value):
 
 
 def check_draw(case, runtime, devices, draw):
-    """A result, or raises Failed or Unsupported."""
+    """The result of one draw; raises Failed or Unsupported."""
     with tempfile.TemporaryDirectory(prefix="networks-") as folder:
         c = Case(case, folder, draw)
         c.prepare(runtime)
@@ -363,7 +369,7 @@ def check_draw(case, runtime, devices, draw):
 
 
 def check(case, runtime, devices):
-    """The status of a case: ok, wrong, refused (valid, but the program said no), crashed, unsupported (by PyTorch)."""
+    """The status of a case: ok, wrong, refused (valid, but the program refuses it), crashed, unsupported (by PyTorch)."""
     result = {}
     try:
         for draw in range(DRAWS):

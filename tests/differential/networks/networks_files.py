@@ -1,4 +1,4 @@
-"""Files and processes of a case: its configuration as TOML, its data, what a run of the program gives."""
+"""Files and processes of a case: its configuration as TOML, its data, and the results of a run of the program."""
 import json
 import os
 import subprocess
@@ -26,7 +26,7 @@ def toml_value(value):
 
 
 def toml_text(case):
-    """The configuration, and on its first line what else belongs to the case."""
+    """The configuration as TOML; the first line is a comment that holds the rest of the case."""
     other = {key: value for key, value in case.items() if key != "config"}
     lines = ["# case: " + json.dumps(other)]
     for section, keys in case["config"].items():
@@ -48,7 +48,7 @@ def read_case(path):
 
 
 def draw_data(case, part, draw):
-    """Features as the runtime reads them ([N, H, W, C]) and labels or targets; `draw`: another number, other data."""
+    """Features as the runtime reads them ([N, H, W, C]), and labels or targets. Another `draw` gives other data."""
     config, data = case["config"], case["data"]
     samples = data["validation"] if part == "validation" else data["samples"]
     random = np.random.default_rng([abs(hash_of(case)), draw, part == "validation"])
@@ -84,7 +84,7 @@ def write_data(case, folder, draw):
 
 
 class Failed(Exception):
-    """A run that did not end with 0."""
+    """A run of the program that did not end with exit code 0."""
 
     def __init__(self, code, message):
         super().__init__(message)
@@ -92,7 +92,7 @@ class Failed(Exception):
 
 
 def run(runtime, folder, arguments):
-    """Runs the program in the folder; throws Failed with the end of what it printed."""
+    """Runs the program in the folder; raises Failed with the end of its output."""
     environment = dict(os.environ, XDG_CACHE_HOME=folder, OMP_WAIT_POLICY="PASSIVE")
     try:
         result = subprocess.run([runtime, *arguments], cwd=folder, env=environment, stdout=subprocess.PIPE,

@@ -1,13 +1,15 @@
-"""What rounding may do inside of a network: operations of PyTorch whose results and gradients are moved by random shares.
+"""PyTorch operations whose results and gradients are disturbed by random noise, as a model of rounding inside a network.
 
-A share is about `noise` large: of a number that is stored, of itself; of a sum, of the magnitudes of its terms. Gradients are
-written in the closed forms that kernels compute, so that where they cancel as much is left as kernels leave.
+The noise is about `noise` times a number, for a stored number, and about `noise` times the sum of the magnitudes of the terms,
+for a sum. Gradients are written in the closed forms that kernels compute, so that cancellation leaves as few digits as in
+kernels.
 """
 import torch
 
 
 class Noise(torch.autograd.Function):
-    """What rounding may make of numbers and of their gradients: each is moved by a random share of itself, about `size` large."""
+    """A model of rounding for numbers and their gradients: each is changed by a random fraction of itself, about `size`
+    large."""
 
     @staticmethod
     def forward(context, x, size):
@@ -20,7 +22,8 @@ class Noise(torch.autograd.Function):
 
 
 def moved_sum(terms, dims, noise):
-    """Their sum, as far away as rounding may put it: by a random share of the sum of magnitudes. One number is its own sum."""
+    """The sum of `terms` plus a random fraction of the sum of their magnitudes, as rounding may add. A sum of one term is
+    unchanged."""
     total = terms.sum(dims, keepdim=True)
     if terms.numel() == total.numel():
         return total
@@ -33,7 +36,7 @@ def moved_product(a, b, noise):
 
 
 class NoisyProduct(torch.autograd.Function):
-    """A product of matrices, whose sums and whose gradients' sums are moved by noise."""
+    """A product of matrices; noise disturbs its sums and the sums in its gradients."""
 
     @staticmethod
     def forward(context, a, b, noise):
@@ -49,7 +52,7 @@ class NoisyProduct(torch.autograd.Function):
 
 
 class NoisySoftmax(torch.autograd.Function):
-    """The closed form of the gradient, in which a difference may leave nothing but rounding."""
+    """Softmax with the closed form of its gradient, whose difference may cancel and leave rounding errors only."""
 
     @staticmethod
     def forward(context, x, dim, noise):
@@ -65,7 +68,7 @@ class NoisySoftmax(torch.autograd.Function):
 
 
 class NoisyMean(torch.autograd.Function):
-    """softmax(scores) v, the end of an attention; its gradient by dO O, which cancels where a normalisation follows."""
+    """softmax(scores) v, the end of an attention. Its gradient uses dO O, which cancels where a normalisation follows."""
 
     @staticmethod
     def forward(context, scores, v, noise):
@@ -84,7 +87,7 @@ class NoisyMean(torch.autograd.Function):
 
 
 class NoisyNormalisation(torch.autograd.Function):
-    """(x - mean) / sqrt(variance + eps) by the closed form of plugins/operations.md, whose sums are moved by noise."""
+    """(x - mean) / sqrt(variance + eps) by the closed form of plugins/operations.md; noise disturbs its sums."""
 
     @staticmethod
     def forward(context, x, mean, variance, eps, dims, noise):

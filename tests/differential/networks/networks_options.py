@@ -1,4 +1,4 @@
-"""Random sets of options on a few small models, compared with PyTorch: what several ranks do must not be seen in the numbers."""
+"""Random sets of options on a few small models, compared with PyTorch. The number of ranks must not change the results."""
 import random
 
 from networks_random import fewest_rows, has_blocks, lr_scheduler, optimizer
@@ -81,7 +81,7 @@ def options_case(seed):
                 config["training"]["loss"] = "mean_squared_error"
         else:
             config["dataset"]["classes"] = data["classes"] = classes
-    if r.random() < 0.3 and "update" not in config["parallelism"]:  # asynchronous ranks meet at the ends of epochs only
+    if r.random() < 0.3 and "update" not in config["parallelism"]:  # asynchronous ranks synchronise at the ends of epochs only
         data["validation"] = r.randint(1, 9)
     if r.random() < 0.2:
         data["freeze"] = True
@@ -89,7 +89,7 @@ def options_case(seed):
 
 
 def parallel_options(r, config, batch_norm):
-    """One to four ranks; batch normalisation over the whole batch where there are several."""
+    """One to four ranks; with several, batch normalisation uses the whole batch."""
     debug = config["debug"] = {"seed": r.choice((1, 42))}
     config["device"] = {"tune": r.choice(("off", "quick", "quick"))}
     parallelism = config["parallelism"] = {}

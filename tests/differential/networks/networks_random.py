@@ -1,15 +1,15 @@
 """Random networks and options that the schema (`runtime config schema`, configs/README.md) accepts and PyTorch can compute.
 
 A shape is ("image", c, h, w), ("tokens", t, c), ("vector", f) or ("ids", t). A case is a dictionary: "config" (the sections of
-the TOML file), "data" (what is drawn for it) and "seed"; everything follows from the seed.
+the TOML file), "data" (how its data are drawn) and "seed"; the whole case follows from the seed.
 """
 import random
 
 ACTIVATIONS = ("relu", "gelu", "gelu_tanh", "tanh", "sigmoid")
 SIZES = (1, 2, 3, 4, 5, 7, 8, 9, 11, 12, 13, 16, 17, 19)
 CHANNELS = (1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 16, 17, 24, 32)
-MOST_ELEMENTS = 3000  # of one activation of a sample
-MOST_PRODUCTS = 1 << 20  # of one layer and sample
+MOST_ELEMENTS = 3000  # in one activation of one sample
+MOST_PRODUCTS = 1 << 20  # in one layer, for one sample
 SMOOTH = 0.2  # probability that a network has neither ReLU nor max-pooling
 
 
@@ -29,7 +29,7 @@ def window_size(size, kernel, stride, padding, dilation=1):
 
 
 class Networks:
-    """Draws the layers of one network. `rows`: the fewest samples that a pass sees, for batch normalisation."""
+    """Draws the layers of one network. `rows` is the smallest number of samples in a pass, which limits batch normalisation."""
 
     def __init__(self, draw, rows, batch_norm=True, dropout=False):
         self.r, self.rows, self.batch_norm, self.dropout = draw, rows, batch_norm, dropout
@@ -43,10 +43,11 @@ class Networks:
         choices = ACTIVATIONS[1:] if self.smooth else ACTIVATIONS
         return self.r.choice(choices)
 
-    # ---- what a layer has besides its own keys
+    # ---- keys that every layer may have
 
     def decorate(self, layer, shape=None, after=None):
-        """Common keys, at random. `after`: the shape behind the layer, which may be repeated if it is that before it."""
+        """Adds common keys at random. `after` is the shape behind the layer; the layer may repeat if it equals the shape
+        before it."""
         kind = layer["type"]
         if kind in ("conv2d", "linear", "residual") and self.chance(0.45):
             layer["activation"] = self.activation()
@@ -75,12 +76,12 @@ class Networks:
         return kind
 
     def both(self, values, same=0.6):
-        """One number for height and width, or two."""
+        """One number for both height and width, or two numbers."""
         if self.chance(same):
             return self.r.choice(values)
         return [self.r.choice(values), self.r.choice(values)]
 
-    # ---- layers; each gives the layer and the shape behind it, or None where there is no such layer
+    # ---- layers; each function returns the layer and the shape behind it, or None where the layer is impossible
 
     def conv2d(self, shape, keep=False):
         _, c, h, w = shape
@@ -116,7 +117,7 @@ class Networks:
         kernel = pair(layer["kernel"])
         if self.chance(0.5):
             layer["stride"] = self.both((1, 1, 2, 3))
-        if self.chance(0.4):  # PyTorch pads by half a kernel at most
+        if self.chance(0.4):  # PyTorch pads by at most half of the window
             padding = [self.r.randint(0, k // 2) for k in kernel]
             layer["padding"] = padding[0] if padding[0] == padding[1] else padding
         if kind == "avg_pool2d" and self.chance(0.4):
@@ -168,7 +169,7 @@ class Networks:
         return layer, (*shape[:-1], features)
 
     def attention(self, shape):
-        """A block of a linear layer and an attention; `tokens` only."""
+        """A block of a linear layer and an attention, for `tokens` only."""
         heads, width = self.r.choice((1, 1, 2, 3, 4)), self.r.choice((1, 2, 3, 4, 5, 8))
         inner = [{"type": "linear", "features": 3 * heads * width}, {"type": "attention", "heads": heads}]
         if self.chance(0.5):
@@ -182,7 +183,7 @@ class Networks:
         return layer, shape
 
     def bridge(self, before, after):
-        """Layers from one shape to another, for a shortcut."""
+        """Layers from one shape to another, for the shortcut of a residual."""
         if before == after:
             return []
         if before[0] == after[0] == "image":
@@ -209,7 +210,7 @@ class Networks:
         layers, after = self.sequence(shape, self.r.randint(1, 3), depth + 1)
         if not layers:
             return None
-        if after != shape and self.chance(0.5):  # back to the shape in front, so that the shortcut may be empty
+        if after != shape and self.chance(0.5):  # returns to the first shape, so that the shortcut may be empty
             back = self.bridge(after, shape) if after[0] == shape[0] else None
             if back:
                 layers, after = layers + back, shape
@@ -270,7 +271,7 @@ class Networks:
         return layers, shape
 
     def one_of(self, shape, depth):
-        """A layer that fits, if a few trials find one."""
+        """A layer that fits, or None if a few trials find none."""
         for _ in range(4):
             found = self.r.choice(self.candidates(shape, depth))(shape)
             if found is not None and elements(found[1]) <= MOST_ELEMENTS:
@@ -305,12 +306,12 @@ class Networks:
 
     def decorate_head(self, head):
         head = self.decorate(head)
-        for key in ("activation",) + (("init", "l2") if "tie" in head else ()):  # of a tied one they are the embedding's
+        for key in ("activation",) + (("init", "l2") if "tie" in head else ()):  # a tied head takes these from the embedding
             head.pop(key, None)
         return head
 
     def head(self, layers, after):
-        """To vectors, which a linear layer mostly follows; without it the classes are what there is."""
+        """Flattens to vectors, mostly with a linear layer after them; without it the features themselves are the classes."""
         if after[0] != "vector":
             pool = self.chance(0.4)
             layers = layers + [{"type": "global_avg_pool" if pool else "flatten"}]
@@ -362,7 +363,8 @@ def lr_scheduler(r, lr, batch):
 
 
 def batches(r, most=9):
-    """Samples, batch size, what becomes of the last batch, micro-batches: for five steps, over the end of an epoch now and then."""
+    """Samples, batch size, handling of the last batch, and micro-batches, for five steps that sometimes cross the end of an
+    epoch."""
     size = r.choice([n for n in (1, 2, 3, 4, 5, 7, 8, 9) if n <= most])
     samples = size * r.randint(1, 5) + (r.randint(0, size - 1) if r.random() < 0.5 else 0)
     data = {"last_batch": r.choice(("drop", "pad", "keep"))} if r.random() < 0.5 else {}
@@ -373,7 +375,7 @@ def batches(r, most=9):
 
 
 def fewest_rows(samples, data, training):
-    """Of any pass of the run."""
+    """The smallest number of samples in any pass of the run."""
     size = training["global_batch_size"]
     last = samples % size if data.get("last_batch", "keep") != "drop" else 0
     micro = training.get("micro_batch_size", 0) or size
@@ -413,17 +415,17 @@ def finish(r, seed, networks, kind, samples, data, training):
         config["lr_scheduler"] = lr_scheduler(r, config["optimizer"]["lr"], training["global_batch_size"])
     if r.random() < 0.12:
         training["mixed_precision"] = r.choice(("bf16", "bf16", "f16"))
-    drawn["start"] = "own" if r.random() < 0.2 else "given"  # initial weights: the runtime's, or those of a file
+    drawn["start"] = "own" if r.random() < 0.2 else "given"  # initial weights: drawn by the runtime, or read from a file
     if r.random() < 0.25:
         drawn["validation"] = r.randint(1, 6)
     if r.random() < 0.15:
-        drawn["freeze"] = True  # which names is decided when they are known
+        drawn["freeze"] = True  # the names are chosen when they are known
     config["debug"] = {"seed": r.choice((0, 1, 42, 2**40 + 7))}
     return {"seed": seed, "kind": "network", "config": config, "data": drawn}
 
 
 def has_blocks(layers):
-    """Whether there is anything that `recompute` works on."""
+    """Whether the network has a named residual or repeated block, which `recompute` works on."""
     for layer in layers:
         named = layer.get("prefix", True)
         if named and (layer["type"] == "residual" or (layer["type"] == "block" and layer.get("repeat", 1) > 1)):

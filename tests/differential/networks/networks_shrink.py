@@ -17,7 +17,7 @@ def layer_lists(layers):
 
 
 def without_layers(case):
-    """Cases with one layer less, or with what is inside of a block or residual in its place."""
+    """Cases with one layer less, or with a block or residual replaced by the layers inside it."""
     count = [len(list_) for list_ in layer_lists(case["config"]["model"]["layers"])]
     for which, size in enumerate(count):
         for i in range(size):
@@ -31,7 +31,7 @@ def without_layers(case):
 
 
 def with_plainer_layers(case):
-    """Cases in which one key of one layer is left out, or a number is smaller."""
+    """Cases in which one key of one layer is left out, or one number is smaller."""
     for which, list_ in enumerate(layer_lists(case["config"]["model"]["layers"])):
         for i, layer in enumerate(list_):
             for key, value in layer.items():
@@ -117,7 +117,8 @@ def with_fewer_options(case):
 
 
 def repaired(case):
-    """The number of classes follows from the layers, frozen names must exist; None if it is no network any more."""
+    """Adapts the number of classes and the names of frozen parameters to the layers; None if the result is no network any
+    more."""
     config, data = case["config"], case["data"]
     try:
         parameters, output, _ = Network(config["model"]).declare()
@@ -142,7 +143,7 @@ def repaired(case):
 
 
 def shrink(case, fails):
-    """`fails(case)`: whether it fails like the first one. Gives the smallest that was found within MOST_TRIALS trials."""
+    """The smallest case found within MOST_TRIALS trials for which `fails(case)` is true: it fails in the same way as `case`."""
     trials, shrunk = 0, True
     while shrunk and trials < MOST_TRIALS:
         shrunk = False

@@ -1,11 +1,11 @@
-"""What the results of a run cover, and what failed."""
+"""Prints what the cases of a run cover, and which failed."""
 import collections
 import json
 import re
 
 
 def options_of(case):
-    """The options of a case, with small sets of values told apart."""
+    """The options of a case, with the values that are booleans or strings."""
     found = []
     for section, keys in case["config"].items():
         for key, value in keys.items():
@@ -17,7 +17,7 @@ def options_of(case):
 
 
 def message_kind(text):
-    """A message without what differs from case to case: numbers, names in quotes, places."""
+    """A message without the details that differ from case to case: numbers, quoted names, places."""
     text = text.strip().split("\n")[-1] if "error:" not in text else text[text.index("error:"):]
     text = re.sub(r"[\"'].*?[\"']", "'...'", text)
     text = re.sub(r"[\w./-]*\.toml:\d+:\d+: ", "", text)

@@ -1,4 +1,4 @@
-"""Training of a case in PyTorch: the first batch's loss, logits and gradients, five steps, what validation gives."""
+"""Trains a case in PyTorch: loss, logits and gradients of the first batch, five steps, and the validation loss."""
 import fnmatch
 import math
 
@@ -13,7 +13,7 @@ STATISTICS = ("running_mean", "running_var")
 
 
 def start_values(parameters, case, draw):
-    """Weights at which the functions are neither flat nor steep, as float32."""
+    """Initial weights for which the functions are neither flat nor steep, rounded to float32."""
     random = np.random.default_rng([case["seed"], draw, 7])
     values = {}
     for name, p in parameters.items():
@@ -36,7 +36,7 @@ def frozen_names(parameters, case):
 
 
 def learning_rate(config, step, epoch):
-    """The rule of configs/README.md."""
+    """The learning rate, by the rule of configs/README.md."""
     s, o = config.get("lr_scheduler", {}), config["optimizer"]
     name, warmup, lr = s.get("name", "constant"), s.get("warmup_steps", 0), o["lr"]
     factor = config["training"]["global_batch_size"] / s.get("reference_batch_size", 1)
@@ -54,13 +54,13 @@ def learning_rate(config, step, epoch):
 
 
 class Batches:
-    """Rows of every step, in the order of the files."""
+    """The rows of every step, in the order of the files."""
 
     def __init__(self, case, draw):
         self.case, self.config = case, case["config"]
         self.features, self.labels = self.tensors("training", draw)
         self.validation = self.tensors("validation", draw) if case["data"].get("validation") else None
-        self.given = {}  # step -> (features, labels) where the runtime has shuffled
+        self.given = {}  # step -> (features, labels), where the runtime has shuffled
 
     def tensors(self, part, draw):
         features, labels = draw_data(self.case, part, draw)
@@ -88,7 +88,8 @@ class Batches:
 
 
 class Training:
-    """`rounding`: the 16-bit type of activations; `noise`: the random shares by which stored numbers and sums are moved."""
+    """`rounding` is the 16-bit type of activations; `noise` is the relative size of the disturbances of stored numbers and
+    sums."""
 
     def __init__(self, case, parameters, penalties, batches, dtype=torch.float64, rounding=None,
                  noise=(0.0, 0.0)):
@@ -101,7 +102,8 @@ class Training:
         return [n for n, p in self.parameters.items() if p.kind not in STATISTICS and n not in self.frozen]
 
     def output(self, run, features):
-        """Of the network, for features as the files have them: numbers are cast like what is stored, tokens are not."""
+        """The output of the network for features as read from the files. Numbers are cast to the stored type, token ids are
+        not."""
         x = features if self.case["data"]["vocabulary"] else run.operand(features.to(self.dtype))
         return self.network.forward(run, x)
 
@@ -109,7 +111,7 @@ class Training:
         return Pass(tensors, training, step, base, self.config.get("debug", {}).get("seed", 42), self.rounding, self.noise)
 
     def losses(self, output, labels):
-        """The sum over the samples of each one's mean."""
+        """The sum over the samples of the mean loss of each sample."""
         if "targets" in self.case["data"]:
             return ((output - labels.to(output.dtype)) ** 2).mean(1).sum()
         if labels.dim() == 2:
@@ -117,7 +119,7 @@ class Training:
         return F.cross_entropy(output, labels.long(), reduction="sum")
 
     def backward(self, tensors, step):
-        """Adds up the gradients of a batch; its loss, and the logits of its last pass."""
+        """Accumulates the gradients of a batch; returns its loss, and the logits of its last pass."""
         features, labels = self.batches.at(step)
         micro = self.config["training"].get("micro_batch_size", 0) or len(features)
         total = 0.0
@@ -146,7 +148,7 @@ class Training:
         return torch.optim.AdamW(groups, lr=1.0, betas=tuple(o.get("betas", (0.9, 0.999))), eps=o.get("eps", 1e-8))
 
     def run(self, start, jitter=0.0, steps=5):
-        """Everything that is compared, as float64 arrays by name; `jitter`: relative noise of weights and features."""
+        """All compared results as float64 arrays by name. `jitter` is the relative noise of weights and features."""
         tensors = {name: torch.from_numpy(np.array(value)).to(self.dtype) for name, value in start.items()}
         if jitter:
             for t in tensors.values():

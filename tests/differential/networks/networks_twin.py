@@ -1,7 +1,7 @@
-"""The network of a configuration in PyTorch: an opinion of its own, written from configs/README.md and plugins/operations.md.
+"""The network of a configuration in PyTorch: an independent implementation of configs/README.md and plugins/operations.md.
 
-`Network(model)` reads the [model] table. `declare` names the parameters, `forward` computes with tensors that the caller
-holds, so that one description serves every type and any weights. Images are [N, C, H, W] here, tokens [N, T, C], vectors [N, F].
+`Network(model)` reads the [model] table. `declare` names the parameters; `forward` computes with tensors that the caller holds,
+so that one description serves every type and any weights. Images are [N, C, H, W] here, tokens [N, T, C], vectors [N, F].
 """
 import math
 import os
@@ -14,7 +14,7 @@ from networks_noise import Noise, NoisyMean, NoisyNormalisation, NoisyProduct, N
 
 try:
     import tomllib
-except ImportError:  # below Python 3.11 there are no presets
+except ImportError:  # Python below 3.11 cannot read presets
     tomllib = None
 
 PRESETS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../configs/presets")
@@ -25,7 +25,7 @@ ACTIVATIONS = {
     "tanh": torch.tanh,
     "sigmoid": torch.sigmoid,
 }
-# What a layer without a name is called, with a number behind it.
+# The default name of an unnamed layer, before its number.
 SHORT_NAMES = {
     "conv2d": "conv", "linear": "fc", "max_pool2d": "pool", "avg_pool2d": "pool", "adaptive_avg_pool2d": "adaptive_pool",
     "global_avg_pool": "global_pool", "flatten": "flatten", "image_to_tokens": "tokens", "softmax": "softmax",
@@ -39,7 +39,8 @@ class Unsupported(Exception):
 
 
 class Parameter:
-    """What is known of a parameter besides its numbers; `rows` and `columns` are of the weight as a matrix, for initial values."""
+    """The properties of a parameter besides its values. `rows` and `columns` are those of the weight as a matrix, for
+    initial values."""
 
     def __init__(self, shape, kind, layer=None, fan_in=0, fan_out=0):
         self.shape, self.kind, self.layer = tuple(shape), kind, layer or {}
@@ -51,7 +52,7 @@ def pair(value):
 
 
 class Rounding(torch.autograd.Function):
-    """Activations and their gradients as a 16-bit type would hold them."""
+    """Rounds activations and their gradients to a 16-bit type."""
 
     @staticmethod
     def forward(context, x, dtype):
@@ -64,7 +65,7 @@ class Rounding(torch.autograd.Function):
 
 
 def philox(counter, key):
-    """Philox-4x32-10 of Salmon et al., 2011: arrays of four words of a counter and two of a key."""
+    """Philox-4x32-10 (Salmon et al., 2011) on arrays: a counter of four 32-bit words and a key of two."""
     c = [np.asarray(word, dtype=np.uint64) & 0xFFFFFFFF for word in counter]
     k = [np.uint64(word) for word in key]
     low = np.uint64(0xFFFFFFFF)
@@ -76,7 +77,7 @@ def philox(counter, key):
 
 
 def dropout_mask(shape, probability, seed, step, base, stream):
-    """Which elements of [N, ...] (as the runtime stores it) are kept, by the rule in plugins/operations.md."""
+    """The mask of kept elements of [N, ...], in the order of the runtime's memory, by the rule in plugins/operations.md."""
     elements = int(np.prod(shape[1:]))
     blocks = (elements + 3) // 4
     e, n = np.meshgrid(np.arange(blocks), np.arange(shape[0]) + base)
@@ -86,7 +87,7 @@ def dropout_mask(shape, probability, seed, step, base, stream):
 
 
 class Pass:
-    """One pass over a batch: where tensors come from, and what is noted on the way. `noise`: of what is stored, of sums."""
+    """One pass over a batch: the source of its tensors, and records of the pass. `noise` disturbs stored numbers and sums."""
 
     def __init__(self, tensors, training=True, step=0, base=0, seed=42, rounding=None, noise=(0.0, 0.0)):
         self.tensors, self.training, self.rounding = tensors, training, rounding
@@ -95,7 +96,7 @@ class Pass:
         self.declared = None  # name -> Parameter, while parameters are declared
         self.counts, self.dropouts = {}, 0
         self.types, self.pairs, self.last = set(), set(), "input"
-        self.penalties = []  # name of a weight and its factor, once for every layer that asks for it
+        self.penalties = []  # name and factor of an L2 penalty, one entry for each layer that asks for it
 
     def get(self, name, parameter):
         if self.declared is not None:
@@ -107,7 +108,7 @@ class Pass:
         return self.tensors[name]
 
     def operand(self, x):
-        """A number that is stored between two operations, and rounded there."""
+        """A number that is stored between two operations and therefore rounded."""
         if self.stored_noise:
             return Noise.apply(x, self.stored_noise)
         return Rounding.apply(x, self.rounding) if self.rounding else x
@@ -131,7 +132,7 @@ class Pass:
         return NoisyMean.apply(scores, v, self.noise) if self.noise else torch.softmax(scores, -1) @ v
 
     def normalised(self, x, mean, variance, eps, dims):
-        """By statistics of x itself over `dims`."""
+        """x normalised with statistics of x itself over `dims`."""
         if not self.noise:
             return (x - mean) / torch.sqrt(variance + eps)
         y = NoisyNormalisation.apply(x, mean.detach(), variance.detach(), eps, dims, self.noise)
@@ -139,7 +140,7 @@ class Pass:
 
 
 def with_preset(model):
-    """The model with the layers of its preset, and what replaces parts of them."""
+    """The [model] table with the layers of its preset and the keys that override it."""
     if not model.get("preset"):
         return model
     with open(os.path.join(PRESETS, model["preset"] + ".toml"), encoding="utf-8") as file:
@@ -155,7 +156,7 @@ class Network:
         self.default_dropout = model.get("dropout", -1)
 
     def declare(self, batch=2):
-        """The parameters by name, the output's shape and the coverage, of a network that is applied once to zeros."""
+        """The parameters by name, the output's shape and the coverage, found by applying the network once to zeros."""
         self.run, self.image = Pass({}), None
         self.run.declared = {}
         x = torch.zeros([batch] + list(self.model["input"]))
@@ -315,7 +316,7 @@ class Network:
         self.run.dropouts += 1
         if not self.run.training or probability == 0 or self.run.declared is not None:
             return x
-        # Elements are numbered as they lie in memory: images as [N, H, W, C], also when they have been flattened.
+        # Dropout numbers elements in the order of memory: images as [N, H, W, C], also after they were flattened.
         image = tuple(x.shape[1:]) if x.dim() == 4 else self.image
         stored = (x.shape[0], *image[1:], image[0]) if image else tuple(x.shape)
         kept = torch.from_numpy(dropout_mask(stored, probability, self.run.seed, self.run.step, self.run.base, stream))
@@ -331,8 +332,8 @@ class Network:
         rows = x.reshape(-1, size) if x.dim() != 4 else x
         axes = (0, 2, 3) if x.dim() == 4 else (0,)
         form = (1, size, 1, 1) if x.dim() == 4 else (1, size)
-        # Not F.batch_norm: PyTorch 1.13 computes wrong gradients of it where memory formats meet (an image of [1, 2, 1, 2] with
-        # channels last, and the gradient of a mean).
+        # F.batch_norm is not used: PyTorch 1.13 computes wrong gradients where memory formats mix (an image of [1, 2, 1, 2]
+        # with channels last, and the gradient of a mean).
         m, v = mean.reshape(form), variance.reshape(form)
         if self.run.training:
             m = rows.mean(axes, keepdim=True)
@@ -354,12 +355,13 @@ class Network:
 
     def layer_norm(self, layer, name, x):
         image = x.dim() == 4
-        if image:  # over the channels of each pixel
+        if image:  # normalises over the channels of each pixel
             x = x.permute(0, 2, 3, 1)
         size = x.shape[-1]
         gamma = self.run.get(name + ".weight", Parameter((size,), "gamma", layer))
         beta = self.run.get(name + ".bias", Parameter((size,), "beta", layer))
-        # Not F.layer_norm, in which one feature is not exactly its own mean, and 1 / sqrt(eps) makes that large.
+        # F.layer_norm is not used: for a single feature its mean differs from that feature by rounding, and 1 / sqrt(eps)
+        # amplifies the difference.
         m = x.mean(-1, keepdim=True)
         v = ((x - m) ** 2).mean(-1, keepdim=True)
         y = self.run.normalised(x, m, v, layer.get("eps", 1e-5), -1) * gamma + beta

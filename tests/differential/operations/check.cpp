@@ -16,17 +16,18 @@ using conformance::Execution;
 using conformance::InPlace;
 using conformance::Violation;
 
-// Bytes of fresh memory in the two runs: a NaN, and an ordinary number (0.75 in float32).
+// Fill bytes of fresh memory in the two runs: the first gives NaN, the second an ordinary number
+// (0.75 in float32).
 constexpr int kFirstFresh = conformance::kFreshNan;
 constexpr int kSecondFresh = 0x3F;
 
-// Thrown for numbers that are wrong.
+// The type of exception for wrong numbers.
 class Wrong : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// One prefix of the post-operations of a case, on one device.
+// Runs one prefix of the post-operations of a case on one device.
 class Trial {
  public:
   Trial(host::Device& device, const Case& c, const Operands& operands, Oracle& oracle,
@@ -46,7 +47,7 @@ class Trial {
   }
 
  private:
-  // Runs `body`, and makes what it throws a finding about `implementation`.
+  // Runs `body` and records an exception that it throws as a finding about `implementation`.
   template <typename Body>
   void guarded(const std::string& implementation, Body body) {
     const auto found = [&](const char* kind, const std::exception& e) {
@@ -95,7 +96,8 @@ class Trial {
     });
   }
 
-  // With what nobody wrote being a NaN first, then a number.
+  // Runs the plan twice. Memory that nothing has written holds NaN in the first run and a number in
+  // the second.
   void run_twice(Execution& execution, Execution* forward, const std::string& where) {
     const auto run = [&](int fresh) {
       if (forward != nullptr) forward->run(operands_.forward_inputs, {}, fresh);
@@ -125,10 +127,11 @@ class Trial {
   Operands operands_;
   Oracle& oracle_;
   Outcome& outcome_;
-  std::vector<double> allowed_;  // for each output
+  std::vector<double> allowed_;  // one tolerance for each output
 };
 
-// A case with each prefix of its post-operations, and what is expected of it; made when needed.
+// A case with each prefix of its post-operations, and the expected results of each; computed on
+// first use.
 class Prefixes {
  public:
   Prefixes(host::Device& reference, const Recipe& recipe, const Case& whole,
@@ -161,7 +164,7 @@ class Prefixes {
   std::vector<std::unique_ptr<Oracle>> oracles_;
 };
 
-// False if the device refuses the operation, which the contract allows or not.
+// False if the device refuses the operation. A refusal without a reason is a finding.
 bool supports(host::Device& device, const Case& c, Outcome& outcome) {
   for (const host::Operation* operation : {c.forward ? &*c.forward : nullptr, &c.operation}) {
     if (operation == nullptr) continue;
@@ -186,7 +189,7 @@ void check_on(host::Device& device, Prefixes& prefixes, Outcome& outcome) {
       outcome.findings.push_back({"broken", "", text + support.reason});
       return;
     }
-    if (support.post_ops_fused < k) return;  // nor will it fuse a longer prefix
+    if (support.post_ops_fused < k) return;  // then no longer prefix is fused either
     if (support.post_ops_fused > k) {
       outcome.findings.push_back(
           {"broken", "", "fuses more post-operations than it was asked for"});

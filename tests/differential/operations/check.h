@@ -1,6 +1,6 @@
-// One recipe on one device: every candidate of every prefix of its post-operations, every in-place
-// pair, on one thread and on as many as the recipe says, twice with different bytes in fresh
-// memory.
+// Checks one recipe on one device: every candidate for every prefix of its post-operations, every
+// in-place pair, on one thread and on the number of threads that the recipe names, each twice with
+// different bytes in fresh memory.
 #ifndef TESTS_DIFFERENTIAL_OPERATIONS_CHECK_H_
 #define TESTS_DIFFERENTIAL_OPERATIONS_CHECK_H_
 
@@ -17,18 +17,18 @@
 
 namespace differential {
 
-// Something that a device did wrong with a recipe.
+// A fault of a device that a recipe has found.
 struct Finding {
-  std::string kind;            // "wrong": numbers; "broken": a promise of the contract; "refused":
-                               // what query offered or the contract demands; "crashed"
+  std::string kind;  // "wrong": numbers; "broken": a promise of the contract; "refused": something
+                     // that query offered or the contract demands; "crashed"
   std::string implementation;  // of the candidate; empty before there is a plan
   std::string detail;
 };
 
 struct Outcome {
-  std::string status;  // "passed", "found", "refused" or "invalid" (no operation has these numbers)
-  std::string reason;  // of a refusal
-  int64_t candidates = 0;  // how many ways of doing it ran
+  std::string status;      // "passed", "found", "refused" or "invalid" (no valid operation)
+  std::string reason;      // the reason of a refusal
+  int64_t candidates = 0;  // number of ways in which the recipe was run
   std::set<std::string> implementations;
   std::vector<Finding> findings;
 };
@@ -36,12 +36,12 @@ struct Outcome {
 struct DeviceChoice {
   std::string plugin = "cpu";
   int32_t index = 0;
-  std::vector<std::filesystem::path> folders;  // where plugins are looked for
-  std::map<std::string, std::string> options;  // [device.<plugin>]
+  std::vector<std::filesystem::path> folders;  // searched for plugins
+  std::map<std::string, std::string> options;  // of the section [device.<plugin>]
 };
 
-// "" if the plugin is not found in one of the folders; throws plugins::host::Error if it does not
-// load.
+// Loads the plugin `name` from the first of `folders` that has it. Throws std::runtime_error if
+// none has it, and plugins::host::Error if it does not load.
 std::shared_ptr<plugins::host::Plugin> load_plugin(
     const std::string& name, const std::vector<std::filesystem::path>& folders);
 
@@ -50,7 +50,8 @@ class Checker {
   // Throws std::runtime_error or plugins::host::Error if there is no such device.
   explicit Checker(const DeviceChoice& choice);
 
-  // Never throws for what the device does; std::invalid_argument for a recipe that no family has.
+  // Never throws for a fault of the device. Throws std::invalid_argument if no family has the
+  // recipe's operation or parameters.
   Outcome check(const Recipe& recipe);
 
  private:
@@ -59,7 +60,7 @@ class Checker {
   DeviceChoice choice_;
   std::shared_ptr<plugins::host::Plugin> plugin_;
   std::shared_ptr<plugins::host::Device> reference_;
-  std::map<int32_t, std::shared_ptr<plugins::host::Device>> devices_;  // by threads
+  std::map<int32_t, std::shared_ptr<plugins::host::Device>> devices_;  // by number of threads
 };
 
 }  // namespace differential

@@ -13,7 +13,7 @@ using rt::sdk::format;
 constexpr double kLarge = 1e12;
 
 std::string element_text(size_t i, double actual, double expected) {
-  const auto shown = [](double v) { return std::isnan(v) ? std::abs(v) : v; };  // not "-nan"
+  const auto shown = [](double v) { return std::isnan(v) ? std::abs(v) : v; };  // avoids "-nan"
   return format("element %zu is %.9g, expected %.9g", i, shown(actual), shown(expected));
 }
 
@@ -22,12 +22,13 @@ bool same_element(double actual, double expected) {
   return actual == expected && std::signbit(actual) == std::signbit(expected);
 }
 
-// The number is so large that rounding may have taken it out of the type, or just not.
+// The number is so large that rounding may or may not have made it overflow the type.
 bool at_the_end(rt_dtype dtype, double expected) {
   return std::isfinite(expected) && std::abs(expected) > 0.99 * largest_number(dtype);
 }
 
-// NaN where NaN is expected, the infinity that is expected, a finite number elsewhere.
+// True for NaN where NaN is expected, for the expected infinity, and for finite where finite is
+// expected.
 bool same_kind(rt_dtype dtype, double actual, double expected, NotFinite not_finite) {
   if (at_the_end(dtype, expected)) return true;
   if (not_finite == NotFinite::kMaySpread && !std::isfinite(actual)) return true;
@@ -37,7 +38,7 @@ bool same_kind(rt_dtype dtype, double actual, double expected, NotFinite not_fin
   return std::isfinite(actual);
 }
 
-// Elements that are compared by norm: those above 1e12, the others, or all.
+// Elements that are compared by norm: those above 1e12 in magnitude, the others, or all.
 enum class Group { kSmall, kLarge, kAll };
 
 bool counts(rt_dtype dtype, double actual, double expected, Group group) {
@@ -64,7 +65,7 @@ Norms norms_of(rt_dtype dtype, const std::vector<double>& actual,
   return {std::sqrt(n.error), std::sqrt(n.expected), n.count};
 }
 
-// The norm of `other` less what is expected (or less zeros), over the elements that are compared.
+// The norm of `other` minus `expected` (or of `other` alone), over the elements of the group.
 double norm_of(rt_dtype dtype, const std::vector<double>& actual,
                const std::vector<double>& expected, Group group, const std::vector<double>& other,
                bool less_expected) {
@@ -76,7 +77,7 @@ double norm_of(rt_dtype dtype, const std::vector<double>& actual,
   return std::sqrt(sum);
 }
 
-// The element that is off the most.
+// The element with the largest error.
 std::string worst_element(rt_dtype dtype, const std::vector<double>& actual,
                           const std::vector<double>& expected, Group group) {
   size_t worst = 0;
@@ -93,7 +94,7 @@ std::optional<std::string> norm_difference(rt_dtype dtype, const std::vector<dou
                                            const std::vector<double>& expected, Group group,
                                            const Allowance& allowance) {
   const Norms n = norms_of(dtype, actual, expected, group);
-  // A number below the normal ones may have been flushed to zero.
+  // The device may have flushed subnormal numbers to zero.
   const double flushed =
       std::sqrt(static_cast<double>(n.count)) * 2 * smallest_normal_number(dtype);
   const double eight_bits = 8 * (dtype == RT_FLOAT64 ? 0x1p-53 : 0x1p-24);

@@ -1,12 +1,13 @@
-// Is a result what the reference computes in float64, up to what rounding may do?
+// Decides whether a result is what the reference computes in float64, up to rounding.
 //
-// An output is wrong if the norm of its error is above the norm of what is expected times what the
-// device claims in `query`, and above eight last bits of the terms whose sum it is; unless relative
-// changes of that same size in the operands change the
-// expected result as much: where a sum cancels, no rounding sum has the digits that are asked for.
-// Numbers above 1e12 are compared among themselves, so that one of them does not hide the others,
-// but where an implementation may mix them (NotFinite::kMaySpread). NaN and infinities must stand
-// where the reference has them; where the number is beyond the type, any infinity or NaN will do.
+// An output is wrong if the norm of its error is above both of two bounds: the norm of the expected
+// result times the tolerance that the device claims in `query`, and eight last bits of the terms
+// that are added up. It is still right if relative changes of the operands by that tolerance change
+// the expected result as much: where a sum cancels, no rounded sum has the digits that the
+// tolerance asks for. Numbers above 1e12 are compared among themselves, so that one of them does
+// not hide the others, except where an implementation may mix them (NotFinite::kMaySpread). NaN and
+// infinities must stand where the reference has them; where the expected number overflows the type,
+// any infinity or NaN is accepted.
 #ifndef TESTS_DIFFERENTIAL_OPERATIONS_COMPARE_H_
 #define TESTS_DIFFERENTIAL_OPERATIONS_COMPARE_H_
 
@@ -21,18 +22,20 @@ namespace differential {
 
 struct Allowance {
   double tolerance = 0;
-  bool exact = false;  // every element, with the sign of zeros
+  bool exact = false;  // compares element by element, with the sign of zeros
   NotFinite not_finite = NotFinite::kSame;
-  double terms = 0;        // see Family
-  bool mixes_all = false;  // large numbers are compared with the others
-  // The expected result of operands that differ by `tolerance`; called where it is needed only.
+  double terms = 0;        // the norm of the terms; Family::terms defines it
+  bool mixes_all = false;  // large numbers are compared together with the others
+  // The expected result for operands that are disturbed by `tolerance`. It is called only if
+  // needed.
   std::function<const std::vector<double>&()> disturbed = nullptr;
-  // The sum of the magnitudes of the terms of each element; nullptr: not known. Called as the
-  // other.
+  // The sum of the magnitudes of the terms of each element; nullptr if it is not known. It is
+  // called only if needed.
   std::function<const std::vector<double>&()> magnitudes = nullptr;
 };
 
-// nullopt if `actual`, elements of type `dtype`, is right; else what is wrong with it.
+// Returns nullopt if `actual`, whose elements have the type `dtype`, is right; otherwise a text
+// that says what is wrong.
 std::optional<std::string> difference(rt_dtype dtype, const Bytes& actual,
                                       const std::vector<double>& expected,
                                       const Allowance& allowance);

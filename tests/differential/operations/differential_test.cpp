@@ -1,4 +1,4 @@
-// The harness finds what is wrong with a device, and survives it.
+// The harness finds the faults of a device, and survives them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -103,7 +103,7 @@ TEST(DifferentialCompare, WantsNanAndInfinityWhereTheyBelong) {
   EXPECT_TRUE(compare({1}, {kNan}, {}));
   EXPECT_TRUE(compare({kNan}, {1}, {}));
   EXPECT_TRUE(compare({-kInfinity}, {kInfinity}, {}));
-  EXPECT_FALSE(compare({kInfinity}, {1e60}, {}));  // beyond float32
+  EXPECT_FALSE(compare({kInfinity}, {1e60}, {}));  // 1e60 overflows float32
 }
 
 TEST(DifferentialCompare, WhatIsNotFiniteMaySpreadWhereTheFamilySaysSo) {
@@ -163,9 +163,9 @@ TEST(DifferentialWorker, PassesOnWhyItCannotBegin) {
   EXPECT_THROW(worker.ask("one"), std::runtime_error);
 }
 
-// --- what is expected
+// --- expected results
 
-// By which share of itself the one element of a mean may move.
+// The largest relative change of the only element of a mean that the oracle allows.
 double forgiven(const std::string& values) {
   const auto reference =
       plugins::host::Device::open(load_plugin("reference", {REFERENCE_FOLDER}), 0);
@@ -178,7 +178,7 @@ double forgiven(const std::string& values) {
   return std::abs(allowance.disturbed().at(0) - expected) / std::abs(expected);
 }
 
-// Half of 1e-40 has 15 bits in float32, and a post-operation may make it large.
+// Half of 1e-40 has 15 bits in float32, and a post-operation may amplify its rounding error.
 TEST(DifferentialOracle, ForgivesTheFewDigitsOfTinyNumbers) {
   EXPECT_NEAR(forgiven(""), 1e-5, 1e-6);
   EXPECT_NEAR(forgiven("plant=0:0:tiny"), 1.0 / 64, 1e-3);
@@ -205,11 +205,11 @@ constexpr const char* kMatmul =
 TEST(DifferentialCheck, PassesADeviceThatIsRight) {
   const Outcome outcome = check({}, kMatmul);
   EXPECT_EQ(outcome.status, "passed");
-  EXPECT_GE(outcome.candidates, 2);  // with and without the bias
+  EXPECT_GE(outcome.candidates, 2);  // at least one with and one without the bias
 }
 
-// float32 has no number for the result of tanh_backward, -1e60: gelu of -infinity is NaN, but of
-// -1e60 it is 0.
+// The result of tanh_backward, -1e60, overflows float32. gelu of -infinity is NaN, but gelu of
+// -1e60 is 0.
 TEST(DifferentialCheck, ForgivesWhatOverflowsBetweenPostOperations) {
   const std::string text =
       "matmul float32 m=3 n=4 k=1 leading=0 batch=1 heads=1 ta=0 tb=0 batched_b=0 "
@@ -267,7 +267,7 @@ TEST_F(DifferentialRun, ResumesWhereItWasStopped) {
   RunOptions run = options({});
   run.last_seed = 2;
   EXPECT_TRUE(run_seeds(run));
-  std::ofstream(run.results, std::ios::app) << "{\"device\": \"simu";  // stopped while it wrote
+  std::ofstream(run.results, std::ios::app) << "{\"device\": \"simu";  // an incomplete last line
   run.last_seed = 4;
   EXPECT_TRUE(run_seeds(run));
   const std::vector<Chunk> chunks = read_results(run.results);

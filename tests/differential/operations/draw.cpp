@@ -9,10 +9,11 @@
 namespace differential {
 namespace {
 
-// A case with larger operands takes seconds in the reference.
+// Elements of the largest operand. A case with more than kMostElements takes seconds in the
+// reference.
 constexpr int64_t kMostElements = 200000;
 constexpr int64_t kUsualElements = 20000;
-// One case in eight is large, so that its loops are shared by several threads.
+// One case in eight is large enough for its loops to be divided among several threads.
 constexpr int64_t kLargeCases = 8;
 constexpr int64_t kFewestOfLarge = 17000;
 constexpr int kTriesForLarge = 300;  // some operations have no large operand
@@ -26,7 +27,7 @@ int64_t largest_operand(const Case& c) {
   return largest;
 }
 
-// Operations whose implementations are many are drawn more often.
+// Operations with many implementations are drawn more often.
 const Family& draw_family(Random& random, const DrawOptions& options) {
   std::vector<const Family*> list;
   for (const Family& f : families()) {
@@ -44,13 +45,13 @@ void draw_post_operations(Random& random, const Family& family, Recipe& recipe) 
   if (!family.takes_post_operations) return;
   const int64_t count = random.pick<int64_t>({0, 0, 1, 1, 2, 2, 3, 4});
   for (int64_t i = 0; i < count; ++i) {
-    // The usual ones as often as all activations and their gradients together.
+    // The common ones are drawn as often as all activations and their gradients together.
     recipe.post.push_back(random.one_in(2) ? random.pick<std::string>({"bias", "residual", "relu"})
                                            : random.pick(post_kinds()));
   }
 }
 
-// Most cases hold usual numbers, so that a special value does not hide another fault.
+// Most cases hold ordinary numbers only, so that a special value does not hide another fault.
 void draw_values(Random& random, const Case& c, Recipe& recipe) {
   recipe.seed = static_cast<uint64_t>(random.between(1, 1000));
   const auto operands = static_cast<int64_t>(c.operation.inputs.size());

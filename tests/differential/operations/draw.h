@@ -1,4 +1,4 @@
-// From a seed to recipes.
+// Draws recipes from a seed.
 #ifndef TESTS_DIFFERENTIAL_OPERATIONS_DRAW_H_
 #define TESTS_DIFFERENTIAL_OPERATIONS_DRAW_H_
 
@@ -9,13 +9,13 @@
 
 namespace differential {
 
-// What is drawn from; the same options draw the same recipes on every machine.
+// The choices to draw from. The same options draw the same recipes on every machine.
 struct DrawOptions {
   std::vector<rt_dtype> types = {RT_FLOAT32};
-  std::vector<std::string> operations;  // empty: all
+  std::vector<std::string> operations;  // empty: all operations
 };
 
-// Case `number` of `seed`: a valid recipe.
+// Returns case `number` of `seed`, which is a valid recipe.
 Recipe draw_recipe(const DrawOptions& options, uint64_t seed, uint64_t number);
 
 }  // namespace differential

@@ -1,4 +1,4 @@
-// Operations element by element, and reductions.
+// Families of element-wise operations and reductions.
 #include "rt/operations.h"
 #include "tests/differential/operations/family.h"
 
@@ -31,12 +31,12 @@ Family activation_backward() {
         .integer(RT_ATTR_FUNCTION, s["function"])
         .get();
   };
-  f.huge = 1e10;  // the tanh approximation has a cube in it
+  f.huge = 1e10;  // the tanh approximation computes a cube
   return f;
 }
 
-// The dims of an operand, made from the result's: `left_out` leading ones are left out, and bit i
-// of `repeated` makes dimension i 1.
+// The dimensions of an operand that broadcasts to `dims`: the first `left_out` dimensions are
+// missing, and bit i of `repeated` makes dimension i 1.
 Dims broadcast_from(const Dims& dims, int64_t left_out, int64_t repeated) {
   Dims operand;
   for (size_t i = static_cast<size_t>(left_out); i < dims.size(); ++i) {
@@ -82,7 +82,7 @@ Family scale() {
   return f;
 }
 
-// Half of the cases hold part of the columns of their samples.
+// In half of the cases x holds a slice of the columns of its samples only.
 Family dropout() {
   Family f{.operation = RT_OP_DROPOUT,
            .parameters = {size_or_none("n", 40), choice("rank", {3, 3, 2, 1}), size("rows", 20),
@@ -90,7 +90,7 @@ Family dropout() {
                           flag("part"), size("columns_after", 9, 0), size("first_column", 9, 0),
                           choice("stream", {0, 1, 3, 100000}), flag("large_base")}};
   f.build = [](const Sizes& s, rt_dtype dtype) -> std::optional<Case> {
-    if (s["percent"] == 100) return std::nullopt;  // nothing is kept: the scale is infinite
+    if (s["percent"] == 100) return std::nullopt;  // nothing is kept, and the scale is infinite
     const int64_t columns = s["rank"] > 1 ? s["columns"] : 1;
     Dims dims = {s["n"]};
     if (s["rank"] > 2) dims.push_back(s["rows"]);
@@ -109,7 +109,7 @@ Family dropout() {
   return f;
 }
 
-// Reduced axes are left out of y, or stay with one element.
+// Reduced axes are removed from y, or stay with length 1.
 Dims reduced(const Dims& x, int64_t axes, bool keep) {
   Dims y;
   for (size_t i = 0; i < x.size(); ++i) {
@@ -130,7 +130,7 @@ Family reduce() {
   f.build = [](const Sizes& s, rt_dtype dtype) -> std::optional<Case> {
     const Dims x = shape_of(s);
     if (s["axes"] >> x.size() != 0) return std::nullopt;
-    // The mean and the largest of nothing are not defined.
+    // The mean and the maximum of no elements are not defined.
     bool none = false;
     for (size_t i = 0; i < x.size(); ++i) none = none || ((s["axes"] >> i & 1) && x[i] == 0);
     if (none && s["function"] != RT_REDUCE_SUM) return std::nullopt;

@@ -1,4 +1,4 @@
-// Matrix products, convolutions and poolings.
+// Families of matrix products, convolutions and poolings.
 #include "plugins/conformance/forms.h"
 #include "tests/differential/operations/family.h"
 
@@ -9,7 +9,8 @@ using plugins::conformance::Convolution;
 using plugins::conformance::Pooling;
 using plugins::conformance::Product;
 
-// The reference multiplies one pair of numbers at a time: more products than these take seconds.
+// The reference computes one product of two numbers at a time; cases with more products take
+// seconds.
 constexpr double kMostProducts = 4e6;
 
 double times(const Dims& dims) {
@@ -37,7 +38,7 @@ Family matmul() {
   return f;
 }
 
-// Channels of one group; padding may differ on every side.
+// `c` and `o` are channels of one group; padding may differ on every side.
 std::vector<Parameter> convolution_parameters() {
   return {size_or_none("n", 20),
           size("h", 24),
@@ -59,8 +60,8 @@ std::vector<Parameter> convolution_parameters() {
           flag("unequal_pad")};
 }
 
-// Usual networks have one number for both directions, which is that of height; the same for the
-// padding of all sides, which is that above.
+// In common networks width has the same parameters as height, and all sides have the padding of the
+// top. These functions return the own value only if the recipe says "unequal".
 int64_t width(const Sizes& s, const char* own, const char* of_height) {
   return s[s["unequal"] ? own : of_height];
 }
@@ -102,7 +103,7 @@ Family convolution(const char* operation,
   f.sums_products = true;
   f.huge = 1e15;
   f.not_finite = NotFinite::kMaySpread;
-  // A weight (or dy) that is infinite in the padding is nothing in one implementation and NaN in
+  // An infinite weight (or dy) at padding contributes nothing in one implementation and NaN in
   // another.
   f.finite_inputs = [](const Sizes&) { return 2u; };
   return f;
@@ -122,7 +123,7 @@ std::vector<Parameter> pooling_parameters() {
           choice("pad_left", {0, 0, 0, 1, 2, 3}),
           choice("pad_right", {0, 0, 0, 1, 2, 3}),
           flag("count_include_pad"),
-          flag("unequal"),  // as of convolutions
+          flag("unequal"),  // with the meaning that it has for convolutions
           flag("unequal_pad")};
 }
 

@@ -1,4 +1,4 @@
-// Softmax and the losses. Every third case or so has rows of padding, whose weight is 0.
+// Families of softmax and the losses. About every third case has padding rows, whose weight is 0.
 #include <cmath>
 
 #include "rt/operations.h"
@@ -9,14 +9,14 @@ namespace {
 
 const Values kLogits{-5.0, 5.0};
 
-// [rows, classes], or with two leading dimensions.
+// Logits have the shape [rows, classes], or one with two leading dimensions.
 std::vector<Parameter> row_parameters() {
   return {size_or_none("rows", 300), choice("inner_rows", {0, 0, 0, 1, 3}), size("classes", 300)};
 }
 
 std::vector<Parameter> weighted_parameters() {
   std::vector<Parameter> list = row_parameters();
-  list.push_back(choice("padding", {0, 0, 0, 3, 2, 1}));  // every how manyth row
+  list.push_back(choice("padding", {0, 0, 0, 3, 2, 1}));  // every n-th row is padding; 0: none
   return list;
 }
 
@@ -37,7 +37,7 @@ int64_t row_count(const Sizes& s) {
 
 Values weights_of(const Sizes& s) { return {0.1, 1.0, 1, s["padding"]}; }
 
-// Softmax and its backward: everything has the shape of x.
+// Softmax and its backward operation, in which all operands have the shape of x.
 Family rows_family(const char* operation, const std::vector<Values>& inputs) {
   Family f{.operation = operation, .parameters = row_parameters()};
   f.build = [operation, inputs](const Sizes& s, rt_dtype dtype) -> std::optional<Case> {
@@ -56,15 +56,16 @@ Builder classification(const char* operation, const Sizes& s, rt_dtype dtype) {
   return b.wide_in(rows_of(s), weights_of(s));
 }
 
-// A probability less 1, of the class that is right, times weight and dloss: the norm of what the 1
-// stands for.
+// The gradient of the right class is (probability - 1) times weight times dloss. Returns the norm
+// of the terms that belong to the 1, which cancel against the probabilities.
 double weighted_ones(const Sizes&, const std::vector<std::vector<double>>& inputs) {
   double sum = 0;
   for (double weight : inputs[2]) sum += weight * weight;
   return std::sqrt(sum) * std::abs(inputs[3].at(0));
 }
 
-// The logarithm of a sum of which one term is 1, of each row, times its weight; added up.
+// The loss of a row is the logarithm of a sum with one term equal to 1, times the weight of the
+// row. Returns the sum of the magnitudes of these weights.
 double weights_of_ones(const Sizes&, const std::vector<std::vector<double>>& inputs) {
   double sum = 0;
   for (double weight : inputs[2]) sum += std::abs(weight);
@@ -81,12 +82,13 @@ Family classification_family(const char* operation, bool backward) {
   f.terms = backward ? weighted_ones : weights_of_ones;
   if (backward) {
     f.not_finite = NotFinite::kAny;
-    f.huge = 1e15;  // weight times dloss
+    f.huge = 1e15;  // bounds weight times dloss
   }
   return f;
 }
 
-// Classes first_class.. of a larger set: some labels belong to the parts before and behind.
+// The operand holds classes from first_class on of a larger set; some labels are classes before or
+// behind these.
 Values labels_of_part(const Sizes& s) {
   return {0.0, static_cast<double>(s["first_class"] + s["classes"] + 3), 2};
 }
@@ -135,7 +137,7 @@ Family backward_apply() {
         .get();
   };
   f.not_finite = NotFinite::kAny;
-  f.huge = 15;  // exp(logit - m), a factor of the result, stays within float32
+  f.huge = 15;  // keeps exp(logit - m), a factor of the result, within float32
   f.terms = weighted_ones;
   return f;
 }
@@ -161,7 +163,8 @@ void add_losses(Families& families) {
   families.push_back(rows_family(RT_OP_SOFTMAX_BACKWARD, {Values{}, Values{0.0, 0.2}}));
   families.push_back(rows_family(RT_OP_LOG_SOFTMAX_BACKWARD, {Values{}, Values{-5.0, -1.0}}));
   families.back().huge = 30;
-  // An infinite sum times the probability of a class that is 0 in float32, but not in float64.
+  // An infinite sum is multiplied by the probability of a class, which may be 0 in float32 but not
+  // in float64.
   families.back().not_finite = NotFinite::kAny;
   families.push_back(classification_family(RT_OP_CROSS_ENTROPY, false));
   families.push_back(classification_family(RT_OP_CROSS_ENTROPY_BACKWARD, true));

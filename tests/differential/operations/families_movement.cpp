@@ -1,4 +1,4 @@
-// Look-up and data movement. Nothing is rounded here but by cast and where rows are added.
+// Families of look-up and data movement. Only cast and the addition of rows round.
 #include <algorithm>
 
 #include "rt/operations.h"
@@ -15,7 +15,7 @@ Family exact(const char* operation, std::vector<Parameter> parameters,
   return f;
 }
 
-// Part of a larger table: some indices lie before and behind it.
+// The operand is a slice of the rows of a larger table; some indices lie before and behind it.
 Family embedding(const char* operation, bool backward) {
   Family f{
       .operation = operation,
@@ -38,7 +38,7 @@ Family embedding(const char* operation, bool backward) {
   return f;
 }
 
-// The order of the axes is the one with this number among all of them.
+// The permutation of the axes that has this number among all permutations.
 Dims permuted_axes(size_t rank, int64_t number) {
   Dims axes;
   for (size_t i = 0; i < rank; ++i) axes.push_back(static_cast<int64_t>(i));
@@ -61,7 +61,7 @@ std::optional<Case> transpose(const Sizes& s, rt_dtype dtype) {
       .get();
 }
 
-// Lengths along an axis of a tensor.
+// A tensor and the lengths along one of its axes.
 struct Axis {
   explicit Axis(const Sizes& s) : dims(shape_of(s)), number(s["axis"]) {}
   bool valid() const { return number < static_cast<int64_t>(dims.size()); }
@@ -112,7 +112,8 @@ std::vector<Parameter> part_parameters() {
   return axis_parameters({size("start", 9, 0), size("length", 20, 0), size("after", 9, 0)});
 }
 
-// Between the types of this list, by number. Whole numbers have no NaN: they are read only.
+// Types that cast converts between; recipes store the index. Integers have no NaN, so they are
+// inputs only.
 const std::vector<rt_dtype>& cast_types() {
   static const std::vector<rt_dtype> types = {RT_FLOAT32, RT_FLOAT64, RT_FLOAT16, RT_BFLOAT16,
                                               RT_INT32,   RT_INT64,   RT_UINT8};
@@ -139,7 +140,7 @@ Family cast() {
         .get();
   };
   f.comparison = Comparison::kOwnType;
-  // It is not defined which whole number a NaN becomes.
+  // The contract does not define which integer a NaN becomes.
   f.finite_inputs = [](const Sizes& s) { return s["other"] >= 4 && !s["back"] ? 1u : 0u; };
   return f;
 }

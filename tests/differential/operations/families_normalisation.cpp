@@ -1,5 +1,6 @@
-// Batch and layer normalisation, batch normalisation in parts, attention. Of x every bit counts: a
-// mean that is rounded is an error, not a property of the data (exact_inputs).
+// Families of batch and layer normalisation, split batch normalisation, and attention. x counts as
+// exact (exact_inputs): a rounding error of the mean is a fault of the implementation, which a
+// rounding error of x must not excuse.
 #include <algorithm>
 #include <cmath>
 
@@ -15,7 +16,7 @@ const Values kGamma{0.5, 1.5, 12};
 const Values kPositive{0.5, 2.0};
 const Values kQkv{-2.0, 2.0, 21};
 
-constexpr double kHuge = 1e10;  // for products of four numbers
+constexpr double kHuge = 1e10;  // keeps products of four numbers within float32
 
 // x [n, c], [n, inner, c] or [n, inner, inner2, c]
 std::vector<Parameter> x_parameters() {
@@ -67,7 +68,8 @@ Builder norm_backward(const char* operation, const Sizes& s, rt_dtype dtype, con
   return b.forward(forward);
 }
 
-// A normalisation over x. `exact`: bit i for operands of whose rounding nothing is forgiven.
+// A family of normalisations over x. Bit i of `exact` marks an operand whose rounding excuses no
+// error.
 Family norm(const char* operation, uint32_t exact,
             const std::function<std::optional<Case>(const Sizes&, rt_dtype)>& build) {
   Family f{.operation = operation, .parameters = x_parameters()};
@@ -78,9 +80,9 @@ Family norm(const char* operation, uint32_t exact,
   return f;
 }
 
-// The norm of gamma dy / deviation, from which dx takes away its mean and its part along x: in a
-// row (or a channel) of few elements next to nothing is left. Rows are normalised by their own
-// moments, or columns.
+// The norm of gamma dy / deviation, from which dx subtracts its mean and its projection on x: if a
+// row (or channel) has few elements, almost nothing is left. Moments are those of rows if `by_row`,
+// otherwise those of columns.
 double backward_terms(const Sizes& s, const std::vector<std::vector<double>>& inputs, bool by_row) {
   const std::vector<double>&dy = inputs[0], &x = inputs[1], &gamma = inputs[2];
   const size_t width = gamma.size(),
@@ -104,7 +106,7 @@ double backward_terms(const Sizes& s, const std::vector<std::vector<double>>& in
 void add_batch_norm(Families& families) {
   families.push_back(
       norm(RT_OP_BATCH_NORM, 1, [](const Sizes& s, rt_dtype dtype) -> std::optional<Case> {
-        if (s["n"] == 0) return std::nullopt;  // has no mean
+        if (s["n"] == 0) return std::nullopt;  // without samples there is no mean
         return batch_norm_forward(s, dtype).get();
       }));
   families.back().takes_post_operations = true;
@@ -142,7 +144,7 @@ void add_layer_norm(Families& families) {
   };
 }
 
-// Every how manyth row is padding.
+// Every n-th row is padding; 0: none.
 Parameter padding_parameter() { return choice("padding", {0, 0, 0, 3, 2, 1}); }
 Values weights_of(const Sizes& s) { return {0.1, 1.0, 1, s["padding"]}; }
 Dims moments_of(const Sizes& s) { return {2 * s["c"] + 1}; }
@@ -202,7 +204,7 @@ Family merge() {
 void add_batch_norm_parts(Families& families) {
   families.push_back(norm(RT_OP_BATCH_NORM_STATISTICS, 1, statistics));
   families.back().parameters.push_back(padding_parameter());
-  // Padding must be finite.
+  // The contract wants finite padding.
   families.back().finite_inputs = [](const Sizes& s) { return s["padding"] > 0 ? 1u : 0u; };
   families.push_back(norm(RT_OP_BATCH_NORM_APPLY, 0, apply));
   families.back().takes_post_operations = true;

@@ -1,11 +1,11 @@
-// The optimizers.
+// Families of the optimizers.
 #include "rt/operations.h"
 #include "tests/differential/operations/family.h"
 
 namespace differential {
 namespace {
 
-// scale 0 leaves a step out, whatever the gradient holds.
+// A step with scale 0 is skipped, whatever the gradient holds.
 std::vector<Parameter> step_parameters() {
   return {size_or_none("rows", 300), size_or_none("columns", 140), flag("matrix"), flag("left_out"),
           choice("decay", {0, 1, 10})};
@@ -16,7 +16,7 @@ Dims param_of(const Sizes& s) {
   return {s["rows"]};
 }
 
-// param, grad, lr, scale
+// The operands that all optimizers begin with: param, grad, lr, scale.
 Builder common(const char* operation, const Sizes& s, rt_dtype dtype) {
   const Values scale = s["left_out"] ? Values{0.0, 0.0} : Values{0.5, 1.0};
   Builder b(operation, dtype, "");
@@ -26,7 +26,7 @@ Builder common(const char* operation, const Sizes& s, rt_dtype dtype) {
 
 Family sgd() {
   Family f{.operation = RT_OP_SGD, .parameters = step_parameters()};
-  f.parameters.push_back(choice("momentum", {0, 90, 99}));  // hundredths
+  f.parameters.push_back(choice("momentum", {0, 90, 99}));  // in hundredths
   f.parameters.push_back(flag("nesterov"));
   f.build = [](const Sizes& s, rt_dtype dtype) -> std::optional<Case> {
     if (s["momentum"] == 0 && s["nesterov"]) return std::nullopt;
@@ -47,7 +47,7 @@ double beta_of(int64_t ten_thousandths) { return 1.0 - static_cast<double>(ten_t
 
 Family adamw() {
   Family f{.operation = RT_OP_ADAMW, .parameters = step_parameters()};
-  f.parameters.push_back(choice("rest1", {1000, 1, 100, 5000}));  // ten-thousandths of 1 - beta1
+  f.parameters.push_back(choice("rest1", {1000, 1, 100, 5000}));  // in ten-thousandths of 1 - beta1
   f.parameters.push_back(choice("rest2", {10, 1, 500}));
   f.parameters.push_back(choice("step", {1, 2, 10, 1000, 100000}));
   f.build = [](const Sizes& s, rt_dtype dtype) -> std::optional<Case> {
@@ -66,7 +66,7 @@ Family adamw() {
         .get();
   };
   f.has_sixteen_bit_form = false;
-  f.huge = 1e8;  // the square of grad times scale
+  f.huge = 1e8;  // the square of grad times scale is computed
   return f;
 }
 

@@ -36,7 +36,7 @@ void expect_numbers_of(const Family& family, const Recipe& recipe) {
   }
 }
 
-// The name of a post-operation -> its kind and function, without its operand.
+// The kind and function of the post-operation `name`; its operand is not set.
 plugins::host::PostOp post_operation(const std::string& name) {
   if (name == "bias") return {RT_POST_BIAS, 0, -1};
   if (name == "residual") return {RT_POST_RESIDUAL_ADD, 0, -1};
@@ -45,7 +45,7 @@ plugins::host::PostOp post_operation(const std::string& name) {
   return {RT_POST_ACTIVATION_BACKWARD, activation_function(forward), -1};
 }
 
-// Operands of post-operations follow the operation's own inputs.
+// The operands of post-operations follow the inputs of the operation itself.
 void add_post_operations(Case& c, const Recipe& recipe) {
   for (const std::string& name : recipe.post) {
     plugins::host::PostOp post = post_operation(name);

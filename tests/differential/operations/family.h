@@ -1,4 +1,4 @@
-// A family declares one operation once: the numbers that its shapes and attributes are made from,
+// A family declares one operation once: the parameters that determine its shapes and attributes,
 // how each is drawn from a seed, and how a case of plugins/conformance is built from them.
 // Everything else (special values, post-operations, comparison, shrinking) works on any family.
 #ifndef TESTS_DIFFERENTIAL_OPERATIONS_FAMILY_H_
@@ -20,22 +20,22 @@ using plugins::conformance::Case;
 using plugins::conformance::Dims;
 using plugins::conformance::Values;
 
-// One number of a recipe.
+// One parameter of a recipe.
 struct Parameter {
   std::string name;
-  int64_t simplest;  // what the shrinker tries first
+  int64_t simplest;  // the value that the shrinker tries first
   std::function<int64_t(Random&)> draw;
 };
 
 // A dimension: mostly small, sometimes a multiple of eight, rarely up to `largest`.
 Parameter size(const std::string& name, int64_t largest, int64_t smallest = 1);
-// As size(), and in one of 40 cases 0: nothing to compute.
+// Like size(), but 0 in one of 40 cases, which leaves nothing to compute.
 Parameter size_or_none(const std::string& name, int64_t largest);
 Parameter choice(const std::string& name,
-                 const std::vector<int64_t>& values);  // the first: simplest
+                 const std::vector<int64_t>& values);  // the first is the simplest
 Parameter flag(const std::string& name);               // 0 or 1
 
-// The numbers of one recipe while a case is built from them.
+// The parameters of one recipe, while a case is built from them.
 class Sizes {
  public:
   explicit Sizes(const Numbers& numbers) : numbers_(numbers) {}
@@ -45,62 +45,67 @@ class Sizes {
   const Numbers& numbers_;
 };
 
-// A tensor of any form: `rank` dimensions d0, d1, ..., the outermost first; any may be 0.
+// The parameters of a tensor of any shape: `rank` and the dimensions d0, d1, ..., the outermost
+// first; any dimension may be 0.
 std::vector<Parameter> shape_parameters();
 Dims shape_of(const Sizes& sizes);
 std::vector<Parameter> with(std::vector<Parameter> list, const std::vector<Parameter>& more);
 
-// How the result is compared with the reference in float64.
+// How a result is compared with the reference in float64.
 enum class Comparison {
   kNorm,    // by norm, within what the device claims
   kExact,   // element by element: nothing is rounded
-  kOwnType  // as kExact, with a reference in the case's own types: conversions
+  kOwnType  // like kExact, with a reference in the case's own types, for conversions
 };
 
-// What a NaN or an infinity in an operand may do to the result.
+// The effect that a NaN or an infinity in an operand may have on the result.
 enum class NotFinite {
-  kSame,  // NaN where the reference has NaN, the infinity that it has
-  kAny,   // not finite where the reference is not: which of them depends on the order of factors
-  kMaySpread  // as kAny, and elsewhere, too: the transforms of Winograd mix a tile, a causal mask
-              // may be a product with zero
+  kSame,      // NaN where the reference has NaN, and the same infinity where it has one
+  kAny,       // NaN or infinity where the reference has either: which one depends on the order of
+              // factors
+  kMaySpread  // like kAny, and other elements may become NaN or infinite too: Winograd transforms
+              // mix a tile, and a causal mask may be a product with zero
 };
 
 struct Family {
   std::string operation;
   std::vector<Parameter> parameters;
-  // nullopt: these numbers make no valid operation, or one that takes too long in the reference.
+  // Returns nullopt if the parameters make no valid operation, or one that takes too long in the
+  // reference.
   std::function<std::optional<Case>(const Sizes&, rt_dtype)> build = nullptr;
   bool takes_post_operations = false;
   bool has_sixteen_bit_form = true;
   Comparison comparison = Comparison::kNorm;
   // The largest magnitude for which every intermediate result stays within float32.
   double huge = 1e30;
-  // Inputs (bit i: input i) that are taken as exact: a last bit that changes in one of these is not
-  // an excuse for a result that differs. So for what a normalisation subtracts its mean from.
+  // Bit i marks input i as exact: the harness does not disturb it, so that an error of one last bit
+  // in it excuses no difference. Set for the input from which a normalisation subtracts the mean.
   uint32_t exact_inputs = 0;
   NotFinite not_finite = NotFinite::kSame;
-  // The norm of the largest terms of the outputs, from the inputs: where they cancel, a few last
-  // bits of them are left. nullptr: those that `inputs` disturbed show are all there are.
+  // Computes the norm of the largest terms of the outputs from the inputs; where these terms
+  // cancel, rounding errors of a few last bits of them remain. nullptr if disturbed `inputs` show
+  // all of the rounding.
   std::function<double(const Sizes&, const std::vector<std::vector<double>>& inputs)> terms =
       nullptr;
-  // An output is a sum of products of one element of each input: the magnitudes of its terms are
-  // what the inputs without their signs give.
+  // An output is a sum of products of one element of each input. Then the operation on the
+  // magnitudes of the inputs gives the magnitudes of its terms.
   bool sums_products = false;
-  // Inputs that never hold a special value, because they count something.
+  // Bit i marks input i as a count, which never holds a special value.
   uint32_t counters = 0;
-  // Inputs that the contract wants finite, with these numbers.
+  // The inputs (bit i: input i) that the contract wants finite, for these parameters.
   std::function<uint32_t(const Sizes&)> finite_inputs = [](const Sizes&) { return 0u; };
 };
 
-// Every family, sorted by the name of its operation; and one of them, or std::invalid_argument.
+// families() returns every family, sorted by the name of its operation; family_of() returns one of
+// them or throws std::invalid_argument.
 const std::vector<Family>& families();
 const Family& family_of(const std::string& operation);
 
-// The case of a recipe, with its post-operations; nullopt if it is not valid. Throws
-// std::invalid_argument if the recipe lacks a number of its family, or has one too many.
+// Builds the case of a recipe, with its post-operations; nullopt if the case is not valid. Throws
+// std::invalid_argument if the recipe lacks a parameter of its family or has an unknown one.
 std::optional<Case> build_case(const Recipe& recipe);
 
-// The lists, each in the file of that name.
+// Each function appends the families of the file named behind it.
 using Families = std::vector<Family>;
 void add_linear(Families& families);         // families_linear.cpp
 void add_pooling(Families& families);        // families_linear.cpp

@@ -1,5 +1,5 @@
-// differential_operations: random operations on any device plugin against the reference in float64.
-// See README.md.
+// The program differential_operations runs random operations on any device plugin and compares them
+// with the reference in float64. README.md describes it.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdlib>
@@ -140,8 +140,9 @@ int run(const Arguments& a) {
 }  // namespace differential
 
 int main(int argc, char** argv) {
-  // On a busy machine threads of a plugin that spin while they wait take the time of those that
-  // they wait for: cases of milliseconds then take a minute. libgomp reads this when it is loaded.
+  // On a busy machine, threads that spin while they wait take processor time from the threads that
+  // they wait for, and cases of milliseconds take a minute. libgomp reads this variable when it is
+  // loaded.
   setenv("OMP_WAIT_POLICY", "PASSIVE", /*overwrite=*/0);
   differential::Arguments arguments;
   CLI::App app("Random operations on a device against the reference in float64");

@@ -35,8 +35,8 @@ Bytes encode_as(const std::vector<double>& values, Convert convert) {
   return bytes;
 }
 
-// What tanh_backward squares, and what sigmoid_backward multiplies by itself, is an operand of a
-// post-operation.
+// A post-operation tanh_backward squares its operand, and sigmoid_backward multiplies its operand
+// by itself.
 constexpr double kHugePostOperand = 1e10;
 
 double huge_of(const Family& family, rt_dtype dtype, bool post_operand) {
@@ -44,7 +44,7 @@ double huge_of(const Family& family, rt_dtype dtype, bool post_operand) {
   return dtype == RT_FLOAT16 ? std::min(huge, 100.0) : huge;
 }
 
-// Below the smallest normal number of the type.
+// A subnormal number of the type.
 double tiny_of(rt_dtype dtype) { return smallest_normal_number(dtype) / 100; }
 
 double plant_value(const Family& family, rt_dtype dtype, const std::string& name, double huge) {
@@ -53,13 +53,15 @@ double plant_value(const Family& family, rt_dtype dtype, const std::string& name
   if (name == "-inf") return -std::numeric_limits<double>::infinity();
   if (name == "-0") return -0.0;
   if (name == "tiny") return tiny_of(dtype);
-  // Where an implementation mixes elements, one that is huge takes the last digits of the others.
+  // Where an implementation mixes elements, one huge element would cost the others their last
+  // digits.
   if (name == "huge" && family.not_finite == NotFinite::kMaySpread) return std::min(huge, 30.0);
   if (name == "huge") return huge;
   return 0.0;
 }
 
-// Replaces usual numbers as `fill` says. Operands that must not be negative only become equal.
+// Replaces ordinary numbers as `fill` says. For operands that must not be negative, only "same" has
+// an effect.
 void refill(const std::string& fill, const Values& usual, rt_dtype dtype, double huge,
             std::vector<double>& values) {
   const double first = values.empty() ? 0.0 : values.front();
@@ -82,7 +84,7 @@ void leave_few_digits(std::vector<double>& values) {
   for (double& v : values) v = std::nearbyint(v * 16) / 16;
 }
 
-// Makes one operand after the other; `index` counts them as plants do.
+// Makes the operands one at a time; `index` counts them as Plant::operand does.
 class Maker {
  public:
   Maker(const Recipe& recipe, const Case& c)
@@ -106,7 +108,8 @@ class Maker {
     const double huge = huge_of(family_, tensor.dtype, post_operand);
     if (filled) refill(recipe_.fill, usual, tensor.dtype, huge, values);
     if (recipe_.fill == "same" && family_.sums_products) leave_few_digits(values);
-    // Nor may one element of what an activation's gradient is multiplied by outweigh the others.
+    // Where an implementation mixes elements, no element of an operand that multiplies a gradient
+    // may outweigh the others.
     const bool mixes = family_.not_finite == NotFinite::kMaySpread;
     plant(tensor.dtype, index, post_operand && mixes ? 1.0 : huge, values);
     return encode(tensor.dtype, values);
@@ -126,14 +129,14 @@ class Maker {
   const Recipe& recipe_;
   const Family& family_;
   uint32_t finite_ = 0;
-  size_t inputs_ = 0, post_operands_ = 0;  // the latter are the last of them
+  size_t inputs_ = 0, post_operands_ = 0;  // the operands of post-operations are the last inputs
 };
 
 bool same_values(const Values& a, const Values& b) {
   return a.seed == b.seed && a.low == b.low && a.high == b.high && a.zero_every == b.zero_every;
 }
 
-// The input of the backward that holds what input i of the forward holds.
+// The input of the backward operation that holds the same data as input i of the forward operation.
 std::optional<size_t> shared_input(const Case& c, size_t i) {
   for (size_t j = 0; j < c.operation.inputs.size(); ++j) {
     if (same_values(c.forward_inputs[i], c.inputs[j]) &&

@@ -12,10 +12,11 @@ namespace {
 using plugins::conformance::Execution;
 using plugins::host::Operation;
 
-// A share of a number below the smallest normal one, such as a mean takes, has few digits.
+// A fraction of a subnormal number, such as the terms of a mean, has few digits.
 constexpr double kTinyTolerance = 0x1p-6;
 
-// Every element a little larger or smaller, by chance; computed in `dtype`.
+// Makes every element a little larger or smaller, at random. Numbers that are subnormal in `dtype`
+// get at least kTinyTolerance.
 void disturb(const rt_tensor_desc& tensor, rt_dtype dtype, double tolerance, Random& random,
              Bytes& data) {
   if (!is_floating(tensor.dtype)) return;
@@ -58,7 +59,7 @@ Oracle::Oracle(plugins::host::Device& reference, const Recipe& recipe, const Cas
     std::vector<std::vector<double>> inputs;
     for (const Bytes& data : operands_.inputs) {
       inputs.push_back(decode(RT_FLOAT64, data));
-      // The terms of the elements that are compared, which are finite.
+      // Only finite elements are compared, so only their terms count.
       for (double& v : inputs.back()) v = std::isfinite(v) ? v : 0.0;
     }
     const double terms = family_.terms(Sizes(recipe.numbers), inputs);
@@ -66,7 +67,7 @@ Oracle::Oracle(plugins::host::Device& reference, const Recipe& recipe, const Cas
   }
 }
 
-// What post-operations do is left out: none makes an error much larger.
+// Post-operations are left out, because none makes an error much larger.
 const std::vector<double>& Oracle::magnitudes(size_t j) {
   if (!magnitudes_.empty()) return magnitudes_[j];
   Case plain = case_;

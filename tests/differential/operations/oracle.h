@@ -1,4 +1,4 @@
-// What is expected of an operation: the reference's answer in float64.
+// Computes the expected result of an operation with the reference in float64.
 #ifndef TESTS_DIFFERENTIAL_OPERATIONS_ORACLE_H_
 #define TESTS_DIFFERENTIAL_OPERATIONS_ORACLE_H_
 
@@ -14,16 +14,19 @@ namespace differential {
 
 class Oracle {
  public:
-  // `reference` is a device of the plugin `reference`; everything is copied but the device.
+  // `reference` is a device of the plugin `reference` and must outlive the Oracle; the other
+  // arguments are copied.
   Oracle(plugins::host::Device& reference, const Recipe& recipe, const Case& c,
          const Operands& operands);
 
-  // Elements of output j.
+  // The expected elements of output j.
   const std::vector<double>& expected(size_t j) const { return expected_[j]; }
-  // How output j may be compared with a device that claims `tolerance`. Refers to this Oracle.
+  // How output j of a device that claims `tolerance` may be compared. The Allowance refers to this
+  // Oracle, which must outlive it.
   Allowance allowance(size_t j, double tolerance);
-  // `earlier` expects what output 0 was before the last post-operation. Where that is beyond the
-  // type, or infinite and may as well be NaN, anything will do now.
+  // `earlier` is the oracle of the case without its last post-operation. Where its output 0
+  // overflows the type, or is infinite and may as well be NaN, any value of output 0 is accepted
+  // here.
   void forgive_overflow_of(const Oracle& earlier);
 
  private:
@@ -34,13 +37,13 @@ class Oracle {
 
   plugins::host::Device& reference_;
   const Family& family_;
-  rt_dtype dtype_;  // of output 0 on the device
+  rt_dtype dtype_;  // the type of output 0 on the device
   Case case_;
   Operands operands_;
   std::vector<std::vector<double>> expected_;
   NotFinite not_finite_;
   double terms_ = 0;
-  std::vector<std::vector<double>> magnitudes_;                   // made when needed
+  std::vector<std::vector<double>> magnitudes_;                   // computed on first use
   std::map<double, std::vector<std::vector<double>>> disturbed_;  // by tolerance
 };
 

@@ -1,5 +1,5 @@
-"""Every operation of plugins/operations.md in PyTorch: by its own functions and its autograd where it has
-the operation, by the formula where it has not."""
+"""Defines every operation of plugins/operations.md in PyTorch: with PyTorch's functions and autograd where they exist, with
+the formula otherwise."""
 
 import numpy as np
 import torch
@@ -10,8 +10,8 @@ OPERATIONS = {}
 
 
 def operation(*names):
-    """Registers f(attributes, inputs, forward inputs, name) -> list of outputs. The attributes have the
-    shapes of the outputs beside them, as "shapes"."""
+    """Registers f(attributes, inputs, forward inputs, name) -> list of outputs. The attributes also hold the shapes of the
+    outputs, under "shapes"."""
 
     def register(function):
         for name in names:
@@ -43,8 +43,7 @@ def is_activation(post):
 
 
 def gelu_tail(name, x):
-    """gelu(x) / x and its derivative. PyTorch's own 1 + erf and 1 + tanh have no digits left where they are
-    small."""
+    """gelu(x) / x and its derivative. PyTorch's 1 + erf and 1 + tanh lose all digits where these sums are small."""
     if name == "gelu":
         return torch.erfc(-x / 2**0.5) / 2, (-x * x / 2).exp() / (2 * torch.pi)**0.5
     inner = (2 / torch.pi)**0.5 * (x + 0.044715 * x**3)
@@ -109,7 +108,7 @@ def padded(a, x, value=0.0):
 
 
 def gradients(function, operands, dy):
-    """The gradients of function(*operands) with regard to each operand."""
+    """The gradients of function(*operands) with respect to each operand."""
     operands = [x.detach().requires_grad_() for x in operands]
     with torch.enable_grad():
         y = function(*operands)
@@ -117,7 +116,7 @@ def gradients(function, operands, dy):
 
 
 def convolve(a, x, w):
-    """x [N,H,W,C], w [O,KH,KW,C/G]; of an empty batch, too."""
+    """x [N,H,W,C], w [O,KH,KW,C/G]; the batch may be empty."""
     result = F.conv2d(padded(a, channels_first(x)).contiguous(), channels_first(w).contiguous(),
                       stride=(a["stride_h"], a["stride_w"]),
                       dilation=(a["dilation_h"], a["dilation_w"]), groups=a["groups"])
@@ -176,7 +175,7 @@ def pool_backward(a, inputs, forward, name):
     x = forward[0] if forward else inputs[0].new_zeros(a["shapes"][0])
     if x.numel() == 0:
         return [x]
-    x = torch.where(x == -float("inf"), torch.finfo(x.dtype).min, x)  # the padding, of -inf, never wins
+    x = torch.where(x == -float("inf"), torch.finfo(x.dtype).min, x)  # so that padding of -inf never wins
     return gradients(lambda x: POOLINGS[name[:-len("_backward")]](a, x), [x], inputs[0])
 
 
@@ -194,7 +193,7 @@ def scale(a, inputs, _, name):
 
 
 def philox(counter, key):
-    """Philox-4x32-10 of Salmon et al., 2011: counter is four arrays of uint64 below 2^32, key two numbers."""
+    """Philox-4x32-10 (Salmon et al., 2011): counter is four arrays of uint64 below 2^32, key two numbers."""
     mask = np.uint64(0xFFFFFFFF)
     for _ in range(10):
         low, high = (counter[0] * np.uint64(0xD2511F53), counter[2] * np.uint64(0xCD9E8D57))
@@ -272,7 +271,7 @@ def softmax_backward(a, inputs, _, name):
 
 
 def real_rows(logits, labels, weight):
-    """Rows of padding have weight 0 and do not count, whatever they hold."""
+    """The rows with a weight other than 0. Padding rows have weight 0 and do not count, whatever they hold."""
     flat, labels, weight = logits.reshape(-1, logits.shape[-1]), labels.reshape(-1).long(), weight.reshape(-1)
     real = weight != 0
     return flat, labels, weight, real
@@ -412,7 +411,7 @@ def layer_norm(a, inputs, _, name):
 def layer_norm_backward(a, inputs, forward, name):
     dy, x, gamma = inputs
 
-    def by_formula(x, gamma, beta):  # F.layer_norm itself rounds x * r - mean * r
+    def by_formula(x, gamma, beta):  # F.layer_norm rounds x * r - mean * r instead
         mean = x.mean(-1, keepdim=True)
         return normalised(x, gamma, beta, mean, (x - mean).square().mean(-1, keepdim=True), a["epsilon"])
 
@@ -500,7 +499,7 @@ def attention(a, inputs, _, name):
 
 @operation("attention_backward")
 def attention_backward(a, inputs, forward, name):
-    """The formula: y is an operand, which need not be that of qkv. Where it is, autograd must agree."""
+    """The formula, because the operand y need not be the result for this qkv. If it is, autograd must agree."""
     dy, qkv, y = inputs
     q, k, v = heads_of(a, qkv, 3)
     (dy_of_heads,), (y_of_heads,) = heads_of(a, dy, 1), heads_of(a, y, 1)
@@ -568,7 +567,8 @@ TYPES = {"float32": torch.float32, "float64": torch.float64, "float16": torch.fl
 
 
 def rounded_to_odd(x):
-    """float32 that, rounded to fewer bits, is x rounded once: what is inexact has its last bit set."""
+    """Rounds to float32 such that a second rounding to fewer bits gives x rounded once: inexact results get their last bit
+    set."""
     nearest = x.float()
     bits = nearest.view(torch.int32)
     changed = (nearest.double() != x) & x.isfinite() & (bits % 2 == 0)
@@ -580,7 +580,7 @@ def rounded_to_odd(x):
 def cast(a, inputs, _, name):
     x = inputs[0]
     if x.dtype == torch.float64 and a["types"][0] in ("float16", "bfloat16"):
-        x = rounded_to_odd(x)  # PyTorch rounds to float32 first, and then again
+        x = rounded_to_odd(x)  # PyTorch would round to float32 first, and then again
     return [x.to(TYPES[a["types"][0]])]
 
 

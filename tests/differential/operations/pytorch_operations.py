@@ -3,9 +3,9 @@
 
     pytorch_operations.py PROGRAM [--seeds A..B] [--cases N] [--operations NAME,NAME] [--results FILE]
 
-PROGRAM is the built differential_operations, which writes its cases with the reference's results. One
-JSON line is appended to --results for each seed; seeds that are there already are left out. Ends with 0
-if nothing differs, 1 if something does, and 77 (skipped) where PyTorch is not installed.
+PROGRAM is the built differential_operations, which writes its cases with the reference's results. For each seed one JSON line
+is appended to --results; seeds that the file already has are left out. The exit code is 0 if nothing differs, 1 if something
+does, and 77 (skipped) where PyTorch is not installed.
 """
 
 import argparse
@@ -26,14 +26,14 @@ except ImportError as error:
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import pytorch_definitions
 
-# Both compute in float64; sums in another order differ by a few units in the last place.
+# Both sides compute in float64; sums in another order differ by a few units in the last place.
 TOLERANCE = 1e-11
-LAST_BITS = 1e-13  # of some thousand terms
+LAST_BITS = 1e-13  # for sums of some thousand terms
 NUMPY_TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "U8": "u1"}
 
 
 def read_safetensors(path):
-    """The cases of the file, and its tensors by name."""
+    """Reads the cases of the file, and its tensors by name."""
     data = path.read_bytes()
     length = int.from_bytes(data[:8], "little")
     header = json.loads(data[8:8 + length])
@@ -52,7 +52,7 @@ def read_tensor(data, start, about):
 
 
 def tensors_of(tensors, number, kind):
-    """The tensors "number/kind/0", "number/kind/1", ... in a list."""
+    """The tensors "number/kind/0", "number/kind/1", ... as a list."""
     result = []
     while f"{number}/{kind}/{len(result)}" in tensors:
         result.append(tensors[f"{number}/{kind}/{len(result)}"])
@@ -60,7 +60,7 @@ def tensors_of(tensors, number, kind):
 
 
 def disturbed(inputs):
-    """The operands with every element larger or smaller by TOLERANCE, by chance."""
+    """The operands, with every element made larger or smaller by TOLERANCE at random."""
     generator = torch.Generator().manual_seed(1)
     result = []
     for x in inputs:
@@ -72,8 +72,8 @@ def disturbed(inputs):
 
 
 def cancelling_terms(case, inputs):
-    """The norm of terms that cancel whatever the operands are, so that no disturbance of them shows it: dgamma
-    of a constant dy is a sum of deviations from the mean, to which the mean's last bit counts once an element."""
+    """The norm of terms that cancel for all operands, so that disturbed operands do not show them: dgamma of a constant dy
+    is a sum of deviations from the mean, to which every element adds the rounding error of the mean."""
     if case["operation"] != "batch_norm_backward":
         return 0.0
     dy, x, _ = (tensor.double() for tensor in inputs)
@@ -83,27 +83,27 @@ def cancelling_terms(case, inputs):
 
 
 def norm_difference(actual, expected, disturbed_result, terms, large):
-    """What is wrong with the finite elements whose magnitude is large or is not, else None."""
+    """A text that says what is wrong with the finite elements of large (or of other) magnitude, or None."""
     chosen = actual.isfinite() & expected.isfinite() & ((expected.abs() > 1e12) == large)
     error = (actual[chosen] - expected[chosen]).norm().item()
     norm = expected[chosen].norm().item()
     if error <= TOLERANCE * norm + LAST_BITS * terms + 1e-300:
         return None
     change = (disturbed_result()[chosen] - expected[chosen]).norm().item()
-    # Ten times, because a mean is rounded for all elements at once. A change that is not a number: the
-    # disturbed operands left the range of the function.
+    # The factor is ten, because one rounding error of a mean affects all elements. The change is NaN if the disturbed operands
+    # left the range of the function.
     if error <= 10 * change or change != change:
         return None
     return f"off by {error / max(norm, 1e-300):.3g} in the norm, allowed are {TOLERANCE:.3g}"
 
 
-# Where PyTorch has a NaN or an infinity here is not what the operation promises: a causal mask is a product
-# with zero, padding is multiplied, and factors have another order.
+# For these operations the contract does not say where a NaN or an infinity spreads to: a causal mask is a product with zero,
+# padding is multiplied, and the order of factors differs.
 LOOSE = ("attention", "conv2d", "batch_norm", "layer_norm", "adamw", "sgd", "cross_entropy_backward")
 
 
 def difference(name, actual, expected, disturbed_result, terms):
-    """What is wrong with a result of the reference, else None."""
+    """A text that says what is wrong with a result of the reference, or None."""
     if actual.shape != expected.shape:
         return f"has shape {list(actual.shape)}, PyTorch has {list(expected.shape)}"
     if not actual.is_floating_point():
@@ -111,7 +111,7 @@ def difference(name, actual, expected, disturbed_result, terms):
     actual, expected = actual.double(), expected.double()
     same = (actual == expected) | (actual.isnan() & expected.isnan())
     same |= actual.isfinite() & expected.isfinite()
-    if name.startswith(LOOSE):  # only where PyTorch is not finite; a NaN must not be made of numbers
+    if name.startswith(LOOSE):  # accepts any value where PyTorch is not finite; finite results stay finite
         same |= ~expected.isfinite()
     if not same.all():
         at = int((~same).flatten().nonzero()[0])
@@ -124,7 +124,7 @@ def difference(name, actual, expected, disturbed_result, terms):
 
 
 def check(case, inputs, forward, outputs):
-    """What is wrong with one case, else None."""
+    """A text that says what is wrong with one case, or None."""
     case = dict(case, shapes=[list(output.shape) for output in outputs])
     case["attributes"]["types"] = [str(output.dtype).split(".")[1] for output in outputs]
     expected = pytorch_definitions.run(case, inputs, forward)
@@ -143,7 +143,7 @@ def check(case, inputs, forward, outputs):
 
 
 def check_seed(program, seed, arguments):
-    """Counts by operation and the differences of one seed."""
+    """The counts by operation, and the differences, of one seed."""
     counts, found = collections.Counter(), []
     with tempfile.TemporaryDirectory() as folder:
         command = [program, "--export", folder, "--seeds", str(seed), "--cases", str(arguments.cases)]

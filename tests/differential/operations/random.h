@@ -1,4 +1,4 @@
-// Random numbers that are the same on every machine: what a seed draws today, it draws for ever.
+// Random numbers that are the same on every machine and in every later version.
 #ifndef TESTS_DIFFERENTIAL_OPERATIONS_RANDOM_H_
 #define TESTS_DIFFERENTIAL_OPERATIONS_RANDOM_H_
 

@@ -160,7 +160,7 @@ std::vector<Chunk> read_results(const std::filesystem::path& file) {
   int number = 0;
   for (std::string line; std::getline(in, line);) {
     ++number;
-    if (in.eof()) break;  // no line break behind it: the run was stopped while it wrote
+    if (in.eof()) break;  // the last line is incomplete: the run was stopped
     try {
       chunks.push_back(chunk_from_json(json::parse(line)));
     } catch (const std::exception& e) {

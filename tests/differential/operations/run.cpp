@@ -15,11 +15,12 @@
 namespace differential {
 namespace {
 
-// Failures that look alike in one run are shrunk this many times, then only counted.
+// Of failures that look alike in one run, this many are shrunk; the others are only counted.
 constexpr int kShrunkOfAKind = 2;
 
-// Kernels of the plugin cpu and oneDNN take the instruction set from the key `isa`. A build of the
-// plugin from before that key is limited by the variable of oneDNN, which our own kernels ignore.
+// The plugin cpu takes the instruction set, for its own kernels and for oneDNN, from the key `isa`.
+// For a build of the plugin without that key the environment variable of oneDNN is set, which
+// limits oneDNN only.
 void select_instruction_set(const std::string& isa, DeviceChoice& choice) {
   if (isa == "native") return;
   const auto plugin = load_plugin(choice.plugin, choice.folders);
@@ -46,7 +47,7 @@ std::string draw_text(const RunOptions& options) {
   return text;
 }
 
-// The command that does the same again, up to --replay.
+// The command that repeats the run, without --replay.
 std::string command_text(const RunOptions& options) {
   std::string text = "differential_operations --device " + options.device.plugin;
   if (options.device.index > 0) text += ":" + std::to_string(options.device.index);
@@ -73,7 +74,7 @@ const Finding* find(const Recipe& recipe, const Outcome& outcome, const Kind& ki
   return nullptr;
 }
 
-// The cases of one seed after the other.
+// Runs the cases of one seed, one after the other.
 class SeedRun {
  public:
   explicit SeedRun(const RunOptions& options) : options_(options), laboratory_(options) {}
@@ -95,7 +96,8 @@ class SeedRun {
   }
 
  private:
-  // Shrinks the first failures of a kind. A failure does not turn into another kind on the way.
+  // Shrinks the first failures of each kind. A shrunk recipe fails in the same way as the first
+  // one.
   Failure investigate(const Recipe& recipe, const Finding& finding) {
     Failure failure{to_text(recipe), to_text(recipe), finding};
     const Kind kind = kind_of(recipe, finding);
@@ -136,7 +138,8 @@ std::set<uint64_t> seeds_done(const RunOptions& options) {
   return done;
 }
 
-// A line that a stopped run left without its end would spoil the next one.
+// Removes an incomplete last line, which a stopped run has left and which would spoil the next
+// line.
 void drop_cut_off_line(const std::filesystem::path& file) {
   if (file.empty() || !std::filesystem::exists(file)) return;
   std::ifstream in(file, std::ios::binary);

@@ -1,4 +1,4 @@
-// Runs ranges of seeds in child processes, shrinks what fails and keeps the results.
+// Runs ranges of seeds in child processes, shrinks failures and keeps the results.
 #ifndef TESTS_DIFFERENTIAL_OPERATIONS_RUN_H_
 #define TESTS_DIFFERENTIAL_OPERATIONS_RUN_H_
 
@@ -18,13 +18,14 @@ struct RunOptions {
   std::string isa = "native";  // "native", "avx2", "sse41"
   DrawOptions draw;
   uint64_t first_seed = 1, last_seed = 1;
-  uint64_t cases = 100;            // of each seed
-  std::chrono::seconds limit{60};  // of one case
+  uint64_t cases = 100;            // per seed
+  std::chrono::seconds limit{60};  // for one case
   bool shrinks = true;
-  std::filesystem::path results;  // empty: none are kept
+  std::filesystem::path results;  // empty: results are not kept
 };
 
-// Checks recipes in a child process: what kills it is an outcome like others.
+// Checks recipes in a child process, so that a case which kills the process is an outcome like any
+// other.
 class Laboratory {
  public:
   explicit Laboratory(const RunOptions& options);
@@ -34,12 +35,12 @@ class Laboratory {
   Worker worker_;
 };
 
-// Prints the outcome of one recipe; true if nothing was found.
+// Prints the outcome of one recipe; returns true if nothing was found.
 bool replay(const RunOptions& options, const Recipe& recipe);
 
-// Runs the seeds that the results file does not have yet, prints failures as they are found and the
-// summary of these seeds at the end; true if nothing was found. Throws std::runtime_error if the
-// device cannot be opened or results cannot be written.
+// Runs the seeds that the results file does not have yet, prints failures as they are found and a
+// summary of these seeds at the end. Returns true if nothing was found. Throws std::runtime_error
+// if the device cannot be opened or results cannot be written.
 bool run_seeds(const RunOptions& options);
 
 }  // namespace differential

@@ -24,7 +24,7 @@ class Shrinker {
   }
 
  private:
-  // Takes over the recipe if it is another one and still fails.
+  // Makes `candidate` the current recipe if it differs from it and still fails.
   bool accept(const Recipe& candidate) {
     if (candidate == recipe_ || trials_left_ <= 0 || !build_case(candidate)) return false;
     --trials_left_;
@@ -48,7 +48,7 @@ class Shrinker {
     try_with([](Recipe& r) { r.seed = 1; });
   }
 
-  // All of it, then one after the other.
+  // Tries to remove the whole list, then one element after the other.
   template <typename List>
   void shrink_list(List Recipe::*list) {
     try_with([&](Recipe& r) { (r.*list).clear(); });

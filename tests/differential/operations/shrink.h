@@ -1,4 +1,4 @@
-// Looks for the simplest recipe that still fails.
+// Searches the simplest recipe that still fails.
 #ifndef TESTS_DIFFERENTIAL_OPERATIONS_SHRINK_H_
 #define TESTS_DIFFERENTIAL_OPERATIONS_SHRINK_H_
 
@@ -8,9 +8,9 @@
 
 namespace differential {
 
-// Takes one thing after the other away (threads, post-operations, special values, sizes) as long as
-// `fails` holds, until nothing more can be taken or `most_trials` were made. `fails` is never asked
-// about a recipe that makes no valid operation.
+// Simplifies the recipe step by step (threads, post-operations, special values, sizes) as long as
+// `fails` is true, until no step is left or `most_trials` were made. `fails` is called only with
+// recipes that make a valid operation.
 Recipe shrink(const Recipe& recipe, const std::function<bool(const Recipe&)>& fails,
               int most_trials = 400);
 

@@ -31,7 +31,7 @@ std::string operations_text(const Tally& tally) {
   return text + row_text("all", total);
 }
 
-// "float32 100, float64 20", the most frequent first; `most` of them.
+// For example "float32 100, float64 20": the `most` most frequent, in this order.
 std::string counts_text(const std::map<std::string, int64_t>& counts, size_t most) {
   std::vector<std::pair<std::string, int64_t>> sorted(counts.begin(), counts.end());
   std::stable_sort(sorted.begin(), sorted.end(),
@@ -67,7 +67,7 @@ std::string coverage_text(const Tally& t) {
   return text + "\n";
 }
 
-// Failures of the same operation, kind and implementation are one; the shortest stands for them.
+// Groups failures by operation, kind and implementation; prints the shortest of each group.
 std::string failures_text(const std::vector<const Chunk*>& chunks) {
   using Key = std::tuple<std::string, std::string, std::string>;
   std::map<Key, std::pair<int, const Failure*>> kinds;

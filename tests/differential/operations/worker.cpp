@@ -29,7 +29,7 @@ void send_line(int socket, const std::string& line) {
   for (size_t sent = 0; sent < bytes.size();) {
     const ssize_t n = send(socket, bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return;  // the other side is gone, which reading will show
+    if (n <= 0) return;  // the other side is gone; the next read will report that
     sent += static_cast<size_t>(n);
   }
 }
@@ -47,14 +47,14 @@ Worker::Worker(std::function<Handler()> make_handler, std::chrono::seconds limit
 
 Worker::~Worker() {
   if (child_ < 0) return;
-  close(socket_);  // the child reads the end, and leaves
+  close(socket_);  // the child reads the end of the stream and exits
   while (waitpid(child_, nullptr, 0) < 0 && errno == EINTR) continue;
 }
 
 void Worker::start() {
   int sockets[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0) fail("socketpair");
-  std::fflush(nullptr);  // else the child would write what is buffered again
+  std::fflush(nullptr);  // otherwise the child would write buffered output a second time
   child_ = fork();
   if (child_ < 0) fail("fork");
   if (child_ == 0) {
@@ -93,7 +93,7 @@ void Worker::serve(int socket) {
   _exit(code);
 }
 
-// Empty at the end of the stream or when the limit has passed.
+// Returns an empty line at the end of the stream or when the limit has passed.
 std::string Worker::read_line(bool& timed_out) {
   const auto deadline = std::chrono::steady_clock::now() + limit_;
   for (;;) {

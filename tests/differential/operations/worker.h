@@ -1,5 +1,5 @@
-// A child process that answers questions, one line each. A question that kills it is answered with
-// how it died, and the next one goes to a new child.
+// A child process that answers questions, one line each. If a question kills the child, the reply
+// says how it died, and the next question goes to a new child.
 #ifndef TESTS_DIFFERENTIAL_OPERATIONS_WORKER_H_
 #define TESTS_DIFFERENTIAL_OPERATIONS_WORKER_H_
 
@@ -13,11 +13,11 @@ namespace differential {
 
 class Worker {
  public:
-  // From a question to its answer; neither has a line break.
+  // Answers a question; neither question nor answer contains a line break.
   using Handler = std::function<std::string(const std::string&)>;
 
-  // `make_handler` runs in each new child. The parent must have no threads. A child that does not
-  // answer within `limit` is killed.
+  // `make_handler` runs in each new child process. The calling process must have no other threads
+  // when it forks. A child that does not answer within `limit` is killed.
   Worker(std::function<Handler()> make_handler, std::chrono::seconds limit);
   ~Worker();
   Worker(const Worker&) = delete;
@@ -25,9 +25,11 @@ class Worker {
 
   struct Reply {
     std::string text;
-    std::string death;  // "SIGSEGV", "exit code 3", "no answer within 60 s"; empty if it lives
+    // "SIGSEGV", "exit code 3" or "no answer within 60 s"; empty if the child lives.
+    std::string death;
   };
-  // Throws std::runtime_error with the words of `make_handler` if that failed in the child.
+  // Throws std::runtime_error with the message of the exception that `make_handler` threw in the
+  // child, if it did.
   Reply ask(const std::string& question);
 
  private:
@@ -40,7 +42,7 @@ class Worker {
   std::chrono::seconds limit_;
   pid_t child_ = -1;
   int socket_ = -1;
-  std::string received_;  // bytes behind the last line
+  std::string received_;  // bytes after the last complete line
 };
 
 }  // namespace differential

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# configs/csv_regression.toml reaches the error that it states. Arguments: <runtime program> <configuration> <backend>
+# Checks that configs/csv_regression.toml reaches the error that it states. Arguments: <runtime program> <configuration>
+# <backend>
 set -euo pipefail
 runtime=$1 config=$2 backend=$3
 bound=2.0 # it states 1.50; another order of sums moves it by a few hundredths, the mean of y gives 25

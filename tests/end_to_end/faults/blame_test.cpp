@@ -1,5 +1,5 @@
-// Which rank the others name when one does not go on: each rank in turn is stopped, or cut off from
-// the network, at several moments (faults 9 to 11 of the table in the README).
+// Checks which rank the others blame when one stops: each rank in turn is stopped, or cut off from
+// the network, at several moments.
 #include <signal.h>
 
 #include <filesystem>
@@ -83,7 +83,7 @@ TEST_P(Blame, WhileTheyJoin) {
   }
 }
 
-// Machines that reach each other through a router.
+// Each rank runs on a machine of its own; a router connects the machines.
 class CutOff : public JobTest {
  protected:
   static constexpr int kRouter = kRanks;

@@ -33,7 +33,7 @@ timeout_s = 2
 init_timeout_s = 5
 )";
 
-// "" for a process that is gone or has not become a program.
+// Returns "" for a process that is gone or has not called exec yet.
 std::string environment_of(const fs::path& process) {
   std::ifstream file(process / "environ", std::ios::binary);
   return std::string(1, '\0') + std::string(std::istreambuf_iterator<char>(file), {});

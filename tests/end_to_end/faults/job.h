@@ -1,4 +1,4 @@
-// Training with several ranks in a folder of its own, to which a test does what it should survive.
+// A training job with several ranks in a folder of its own, into which a test injects a fault.
 #ifndef TESTS_END_TO_END_FAULTS_JOB_H_
 #define TESTS_END_TO_END_FAULTS_JOB_H_
 
@@ -28,32 +28,33 @@ using Process = std::unique_ptr<RuntimeProcess>;
 double seconds_since(Clock::time_point begin);
 bool has_plugin(const std::string& backend);
 
-// At its end no process of it may be left, nor a rendezvous folder of a launcher.
+// TearDown() fails the test if a process of the job or a rendezvous folder of a launcher is left.
 class JobTest : public testing::Test {
  protected:
   JobTest();
   void TearDown() override;
 
-  // `runtime train` of a model that takes some microseconds a step, with deadlines of 2 s for a
-  // collective and 5 s for the rendezvous; `settings`: "key=value".
-  // `before`: see RuntimeProcess.
+  // Starts `runtime train` on a model whose steps take some microseconds, with deadlines of 2 s for
+  // a collective and 5 s for the rendezvous. `settings` are "key=value"; `before` is passed to
+  // RuntimeProcess.
   using Before = std::function<void()>;
   Process train(const Words& arguments, const Words& settings = {}, Variables variables = {},
                 const Before& before = nullptr);
-  // One rank for the backend "".
+  // Starts `count` ranks; the backend "" means one rank without a launcher.
   Process ranks(const std::string& backend, int count, Words settings = {},
                 const Before& before = nullptr);
-  // One rank that nobody has started as such, in the folder "meeting" unless `settings` says more.
+  // Starts one rank without a launcher. The ranks meet in the folder "meeting" unless `settings`
+  // says otherwise.
   Process rank(int rank, int world_size, const Words& settings = {}, const Words& arguments = {});
-  // The process that is this rank, as soon as there is one; 0 if none comes.
+  // Waits until this rank's process exists; returns 0 if it does not within `limit`.
   pid_t pid_of(int rank, std::chrono::milliseconds limit = std::chrono::seconds(10)) const;
-  // A failure if the rank is not there: kill(0, ...) would stop the tests themselves.
+  // Fails the test if the rank does not exist: kill(0, ...) would stop the tests themselves.
   void signal_rank(int rank, int signal) const;
-  std::vector<pid_t> processes() const;  // all that a test has started and that run
+  std::vector<pid_t> processes() const;  // all running processes that the test has started
   std::string run_file(const std::string& name) const;
   std::filesystem::path path(const std::string& name) const { return folder_.path() / name; }
 
-  // Steps without an end.
+  // Makes the training endless.
   static inline const std::string kEndless = "training.epochs=10000000";
 
   test::TemporaryFolder folder_;

@@ -1,4 +1,4 @@
-// Ranks that are killed or stopped (faults 9 and 10 of the table in the README).
+// Ranks that are killed or stopped.
 #include <signal.h>
 
 #include <algorithm>
@@ -16,8 +16,8 @@ namespace {
 using std::chrono::seconds;
 using testing::HasSubstr;
 
-// It is a tenth of that where the cores are not crowded. A rank that has not noticed within 2 s,
-// and which the launcher ends, names nobody.
+// Seconds until the job has ended. On a machine with free cores it takes a tenth of this. A rank
+// that does not notice the loss within 2 s is ended by the launcher and names no rank.
 constexpr double kNoticed = 5;
 
 std::string lost(int rank, int ranks) {
@@ -34,14 +34,14 @@ int count_of(const std::string& text, const std::string& part) {
   return count;
 }
 
-// Of a line of metrics.jsonl.
+// The step of a line of metrics.jsonl.
 int step_of(const std::string& line) {
   int step = -1;
   std::sscanf(line.c_str(), "{\"step\":%d,", &step);
   return step;
 }
 
-// RUNTIME_FAULT_KILLS and RUNTIME_FAULT_SEED ask for more, or for others.
+// RUNTIME_FAULT_KILLS and RUNTIME_FAULT_SEED ask for more kills, or for other ones.
 int from_environment(const char* name, int otherwise) {
   const char* const text = std::getenv(name);
   return text == nullptr ? otherwise : std::atoi(text);
@@ -55,7 +55,7 @@ class Kills : public JobTest {
     double after_s;
   };
 
-  // How long a job of so many ranks takes that nobody disturbs.
+  // The duration of an undisturbed job with so many ranks, in seconds.
   double undisturbed(const std::string& backend, int count) {
     double& known = undisturbed_[backend + std::to_string(count)];
     if (known == 0) {
@@ -77,7 +77,7 @@ class Kills : public JobTest {
     return k;
   }
 
-  // False: it came too late, or too early, to hit anybody.
+  // Returns false if the kill came too early or too late to hit a process.
   bool run(const Kill& k) {
     std::filesystem::remove_all(path("run"));
     const Process job = ranks(k.backend, k.ranks, short_run());
@@ -103,7 +103,7 @@ class Kills : public JobTest {
     EXPECT_THAT(result.err, HasSubstr("error: rank " + std::to_string(k.victim) + " (pid "));
     EXPECT_THAT(result.err, HasSubstr("was killed by signal 9 (SIGKILL)"));
     EXPECT_EQ(count_of(result.err, " did not end after SIGTERM"), 0) << result.err;
-    // A survivor says nothing only if its own work was over.
+    // A survivor prints nothing only if it had already finished.
     if (std::filesystem::exists(path("run/weights.safetensors"))) return;
     for (int rank = 0; rank < k.ranks; ++rank) {
       if (rank == k.victim) continue;
@@ -137,7 +137,7 @@ class LostRank : public JobTest, public testing::WithParamInterface<const char*>
   void SetUp() override {
     if (!has_plugin(GetParam())) GTEST_SKIP() << "the plugin " << GetParam() << " was not built";
   }
-  // Training, with a line written already.
+  // Starts a training and waits until it has written a line of metrics.
   Process training(int count, Words settings = {}) {
     settings.push_back(kEndless);
     Process job = ranks(GetParam(), count, settings);
@@ -185,7 +185,8 @@ TEST_P(LostRank, AllStartAgainAsOftenAsAllowed) {
 
 class InRendezvous : public JobTest {
  protected:
-  // Whether the rank was stopped before all had come; the first makes the folder of the run then.
+  // Returns whether rank 0 was stopped before all ranks had arrived: once they have, it creates the
+  // folder of the run.
   bool kill_first_rank(ProcessResult& result) {
     const Process job = ranks("gloo", 3, {kEndless, "comm.init_timeout_s=60"});
     signal_rank(0, SIGSTOP);

@@ -19,7 +19,7 @@ bool write_file(const std::string& path, const std::string& text) {
   return static_cast<bool>((file << text).flush());
 }
 
-// Root in a user namespace of its own, once a process.
+// Makes the process root in a user namespace of its own; once per process.
 bool become_root() {
   const std::string user = std::to_string(geteuid()), group = std::to_string(getegid());
   if (user == "0") return true;

@@ -1,4 +1,5 @@
-// Machines with links between them, as network namespaces that only this process has.
+// Simulates machines with links between them by network namespaces that are private to this
+// process.
 #ifndef TESTS_END_TO_END_FAULTS_NETWORK_H_
 #define TESTS_END_TO_END_FAULTS_NETWORK_H_
 
@@ -7,11 +8,12 @@
 
 namespace runtime::faults {
 
-// Root, or a kernel that lets users have namespaces; the process stays in the last one entered.
-// join(): the interface of a machine is "link0" and has a network of its own, 10.213.0.0/24.
+// Needs root, or a kernel that lets users create namespaces. After the constructor the process
+// stays in the namespace that it entered last. join() connects two machines directly: their
+// interfaces are "link0" in the network 10.213.0.0/24.
 class Network {
  public:
-  // Check why_not() before use: "" if the machines are there.
+  // Check why_not() before use: it is "" if the machines exist, otherwise the reason.
   explicit Network(int machines);
   ~Network();
   Network(const Network&) = delete;
@@ -19,17 +21,18 @@ class Network {
   const std::string& why_not() const { return why_not_; }
 
   void join(int one, const std::string& address, int other, const std::string& other_address);
-  // A link between interfaces of any names; false where that is not possible.
+  // Connects two interfaces with any names; returns false if that is not possible.
   bool link(int one, const std::string& name, const std::string& address, int other,
             const std::string& other_name, const std::string& other_address);
-  void enter(int machine) const;  // the calling thread, and what it starts from now on
+  void enter(int machine) const;  // moves the calling thread and its future children to the machine
   bool run(int machine, const std::string& command) const;
-  // The ports that listen when nobody has asked for one, and that connections come from.
+  // Sets the ports that the kernel chooses from for listeners without a port and for outgoing
+  // connections.
   bool set_ports(int machine, int first, int last) const;
 
  private:
   std::string why_not_;
-  std::vector<int> machines_;  // descriptors
+  std::vector<int> machines_;  // descriptors of the namespaces
 };
 
 }  // namespace runtime::faults

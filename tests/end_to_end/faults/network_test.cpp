@@ -1,4 +1,4 @@
-// Two machines between which the link goes down, is slow, late or breaks (faults 11 to 13).
+// Two machines whose link goes down, is slow or delayed, or resets connections.
 #include "tests/end_to_end/faults/network.h"
 
 #include <cstdio>
@@ -21,7 +21,7 @@ class Link : public JobTest {
   void SetUp() override {
     if (!has_plugin("gloo")) GTEST_SKIP() << "the plugin gloo was not built";
   }
-  // Both ranks, each on its machine.
+  // Starts both ranks, each on its machine.
   void start(const Network& network, int one, int other, Words settings) {
     settings.push_back("comm.interface=link0");
     network.enter(one);
@@ -29,7 +29,7 @@ class Link : public JobTest {
     network.enter(other);
     second_ = rank(1, 2, settings);
   }
-  // Both have exit code 4 before `limit`, and rank 0 has said so.
+  // Both ranks end with exit code 4 before `limit` (in seconds), and rank 0 reports the lost rank.
   void expect_lost(Clock::time_point begin, double limit) {
     const ProcessResult one = first_->wait(seconds(20)), other = second_->wait(seconds(20));
     EXPECT_LT(seconds_since(begin), limit);
@@ -69,7 +69,7 @@ TEST_F(Link, ABlackHoleEndsBothAfterTheDeadline) {
   expect_lost(Clock::now(), 4);
 }
 
-// Each segment of the 32 MB comes in time, all of them take half a minute.
+// Each segment of the 32 MB arrives in time, but all of them together take half a minute.
 TEST_F(Link, TheDeadlineIsOfAWholeCollective) {
   Network network(2);
   NEED(network);
@@ -88,7 +88,7 @@ TEST_F(Link, TheDeadlineIsOfAWholeCollective) {
 
 class Middle : public Link {
  protected:
-  // Machines 0 and 3 with the proxy's two between them.
+  // Machines 0 and 3 run the ranks; the proxy uses the two machines between them.
   std::unique_ptr<Network> network() {
     auto network = std::make_unique<Network>(4);
     if (!network->why_not().empty()) return network;

@@ -22,7 +22,7 @@ sockaddr_in address_of(const std::string& address, int port) {
   return result;
 }
 
-// The peer gets a RST.
+// Closes the socket so that the peer receives a RST.
 void close_hard(int fd) {
   const linger now = {1, 0};
   setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
@@ -89,7 +89,7 @@ bool Proxy::pass(Pipe& pipe) {
   return true;
 }
 
-// A connection that ends at one side ends at the other.
+// A connection that one side closes is closed on the other side as well.
 void Proxy::close_all() {
   for (const Pipe& pipe : pipes_) close_hard(pipe.from);
   pipes_.clear();

@@ -1,4 +1,5 @@
-// A TCP proxy between two machines of a Network that cannot reach each other: late, or broken.
+// A TCP proxy between two machines of a Network that cannot reach each other directly. It can delay
+// or reset connections.
 #ifndef TESTS_END_TO_END_FAULTS_PROXY_H_
 #define TESTS_END_TO_END_FAULTS_PROXY_H_
 
@@ -20,18 +21,18 @@ class Proxy {
   static constexpr int kFirstPort = 40000, kLastPort = 40015;
   using Clock = std::chrono::steady_clock;
 
-  // On `near[i]`, which is joined to one machine, it listens at the address of the other one, and
-  // passes connections on from `near[1 - i]`. Machines use the ports above.
+  // One side of the proxy: `machine` is linked to one of the two ranks' machines, and there the
+  // proxy listens at the address of the other one. Ranks may use the ports above only.
   struct Side {
     int machine;
-    std::string address;  // of the machine at the other side
+    std::string address;  // of the machine on the other side
   };
   Proxy(const Network& network, Side one, Side other, std::chrono::milliseconds delay);
   ~Proxy();
   Proxy(const Proxy&) = delete;
   Proxy& operator=(const Proxy&) = delete;
 
-  void reset() { reset_ = true; }  // all connections, and those that will come
+  void reset() { reset_ = true; }  // all present and future connections
   int connections() const { return connections_; }
 
  private:
@@ -50,7 +51,7 @@ class Proxy {
   void serve();
   void open_doors(int side);
   void accept(const Door& door);
-  bool pass(Pipe& pipe);  // false: its end
+  bool pass(Pipe& pipe);  // false at the end of the connection
   void close_all();
 
   const Network& network_;

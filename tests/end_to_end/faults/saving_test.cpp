@@ -1,4 +1,5 @@
-// Saving that takes longer than a collective may: nothing is lost, whatever happens meanwhile.
+// Saving that takes longer than the deadline of a collective: no result is lost, whatever happens
+// at the same time.
 #include <signal.h>
 
 #include <filesystem>
@@ -16,7 +17,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kCanPreload = false;  // the sanitizer's library must come first
+constexpr bool kCanPreload = false;  // the sanitizer's library must be loaded first
 #else
 constexpr bool kCanPreload = true;
 #endif
@@ -27,7 +28,7 @@ class Saving : public JobTest, public testing::WithParamInterface<const char*> {
     if (!has_plugin(GetParam())) GTEST_SKIP() << "the plugin " << GetParam() << " was not built";
     if (!kCanPreload) GTEST_SKIP() << "no library can be put before a sanitizer's";
   }
-  // Three ranks with a deadline of 2 s for a collective, and `wait` more seconds to save `file`.
+  // Three ranks with a deadline of 2 s for a collective; saving `file` takes `wait` seconds more.
   Process slow(const std::string& file, int wait, Words settings = {}) {
     settings.push_back(std::string("comm.backend=") + GetParam());
     return train({"--nproc", "3"}, settings,
@@ -35,7 +36,7 @@ class Saving : public JobTest, public testing::WithParamInterface<const char*> {
                   {"RUNTIME_SLOW_FILE", file},
                   {"RUNTIME_SLOW_SECONDS", std::to_string(wait)}});
   }
-  // Until rank 0 has written the weights and waits for the disk.
+  // Waits until rank 0 has written the weights and waits for the disk.
   bool wait_for_saving() {
     const auto deadline = Clock::now() + seconds(30);
     while (Clock::now() < deadline) {
@@ -93,7 +94,7 @@ TEST_P(Saving, AfterASignalMayTakeLongerThanACollective) {
 
 TEST_P(Saving, IsFinishedWhenAnotherRankIsKilled) {
   if (std::string(GetParam()) != "gloo") GTEST_SKIP() << "ranks that our launcher starts only";
-  const Process job = slow("weights.safetensors", 8);  // longer than ranks are left to end
+  const Process job = slow("weights.safetensors", 8);  // longer than ranks have to end
   ASSERT_TRUE(wait_for_saving());
   signal_rank(2, SIGKILL);
   const ProcessResult result = job->wait(seconds(30));

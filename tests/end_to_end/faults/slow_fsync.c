@@ -1,5 +1,6 @@
-/* Put before the C library (LD_PRELOAD): fsync of a file whose name holds RUNTIME_SLOW_FILE takes
- * RUNTIME_SLOW_SECONDS more, as on a busy disk or a file server that is far away. */
+/* Preloaded before the C library (LD_PRELOAD): fsync of a file whose name contains
+ * RUNTIME_SLOW_FILE takes RUNTIME_SLOW_SECONDS longer, as on a busy disk or a remote file
+ * server. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// How a job of several ranks ends: by errors of all or of one, and when it is told to.
+// How a job of several ranks ends: by an error of all ranks or of one, and by signals.
 #include <signal.h>
 #include <string.h>
 
@@ -75,12 +75,12 @@ TEST_P(Ending, AnyOfTheSignalsLetsTheRanksSave) {
   }
 }
 
-// As under nohup: the terminal is gone, the training goes on.
+// As under nohup: the terminal is gone, but the training continues.
 TEST_P(Ending, AHangUpThatIsIgnoredStaysSo) {
   const Process job = ranks(GetParam(), 3, {kEndless}, [] { ::signal(SIGHUP, SIG_IGN); });
   ASSERT_TRUE(job->wait_for_text("\"step\":", seconds(30)));
   job->send(SIGHUP);
-  const bool ours = std::string(GetParam()) == "gloo";  // mpirun lets its ranks ignore nothing
+  const bool ours = std::string(GetParam()) == "gloo";  // ranks of mpirun ignore no signals
   for (int rank = 0; rank < 3 && ours; ++rank) signal_rank(rank, SIGHUP);
   std::this_thread::sleep_for(milliseconds(500));
   job->send(SIGTERM);
@@ -96,35 +96,35 @@ TEST_P(Ending, ASignalForOneRankStopsAllAfterTheSameStep) {
 
 TEST_P(Ending, ASecondSignalDoesNotWait) {
   const Process job = training();
-  if (processes_of_their_own()) signal_rank(1, SIGSTOP);  // so that they cannot agree on a step
+  if (processes_of_their_own()) signal_rank(1, SIGSTOP);  // then the ranks cannot agree on a step
   job->send(SIGTERM);
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   job->send(SIGTERM);
   EXPECT_EQ(job->wait(seconds(10)).exit_code, 143);
 }
 
-// The others are told and end; this one cannot.
+// The launcher forwards the signal to the other ranks, which end; the stopped rank cannot.
 TEST_P(Ending, ARankThatIsStoppedDoesNotKeepTheLauncher) {
   if (std::string(GetParam()) != "gloo") GTEST_SKIP() << "ranks that our launcher starts only";
   const Process job = training();
   signal_rank(1, SIGSTOP);
-  job->send(SIGTERM);  // both wait for rank 1, and have not saved ...
+  job->send(SIGTERM);  // ranks 0 and 2 wait for rank 1, and have not saved ...
   std::this_thread::sleep_for(milliseconds(500));
-  for (const int rank : {0, 2}) signal_rank(rank, SIGTERM);  // ... and end by the second one
+  for (const int rank : {0, 2}) signal_rank(rank, SIGTERM);  // ... and end by the second signal
   const ProcessResult result = job->wait(seconds(10));
   EXPECT_EQ(result.exit_code, 143) << result.err;
   EXPECT_THAT(result.err, HasSubstr("rank 1 (pid "));
   EXPECT_THAT(result.err, HasSubstr("is stopped, as by SIGSTOP: killed"));
 }
 
-// Where a rank asks for no signal for long: "" is one rank.
+// Situations in which a rank does not check for signals for a long time. "" stands for one rank.
 class Second : public JobTest, public testing::WithParamInterface<const char*> {
  protected:
   void SetUp() override {
     if (*GetParam() != '\0' && !has_plugin(GetParam()))
       GTEST_SKIP() << "the plugin " << GetParam() << " was not built";
   }
-  // Whether a process of the test has the file open, soon.
+  // Waits a short time until a process of the test has opened the file; returns whether one has.
   bool is_opened(const std::string& name) const {
     const auto begin = Clock::now();
     while (seconds_since(begin) < 20) {
@@ -161,7 +161,7 @@ TEST_P(Second, EndsRanksThatOpenTheirFiles) {
   std::string rows;
   for (int i = 0; i < 100'000; ++i) rows += "1.25,2.5,3.75\n";
   {
-    std::ofstream table(path("table.csv"));  // closed again: the ranks would inherit it
+    std::ofstream table(path("table.csv"));  // closed at once, because the ranks would inherit it
     table << "a,b,y\n";
     for (int i = 0; i < 80; ++i) table << rows;
     ASSERT_TRUE(table.flush());
@@ -173,7 +173,7 @@ TEST_P(Second, EndsRanksThatOpenTheirFiles) {
   }
 }
 
-// A step of half a minute and more.
+// A step takes half a minute or longer.
 TEST_P(Second, EndsRanksInALongStep) {
   const Process job =
       ranks(GetParam(), 2,

@@ -1,4 +1,4 @@
-// What strangers and earlier runs do to a rendezvous (faults 15 and 16).
+// A rendezvous that is disturbed by foreign clients or by left-overs of earlier runs.
 #include <arpa/inet.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -25,7 +25,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 struct Listener {
-  std::string address;  // as /proc/net/tcp has it: "0100007F"
+  std::string address;  // as /proc/net/tcp prints it: "0100007F"
   int port;
 };
 
@@ -65,7 +65,7 @@ sockaddr_in loopback(int port) {
   return address;
 }
 
-// Connects, says what no rank would, and stays.
+// Connects, sends bytes that no rank would send, and keeps the connection open.
 int disturb(int port) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const sockaddr_in address = loopback(port);
@@ -83,7 +83,7 @@ class Strangers : public JobTest {
   void SetUp() override {
     if (!has_plugin("gloo")) GTEST_SKIP() << "the plugin gloo was not built";
   }
-  // Whether rank 0 has let the others go.
+  // Whether rank 0 has released the other ranks from the rendezvous.
   bool all_have_come() const {
     std::error_code error;
     for (const auto& entry : fs::directory_iterator(path("meeting"), error))
@@ -98,7 +98,8 @@ TEST_F(Strangers, GarbageOnARanksPortHoldsNothingUp) {
   ASSERT_NE(other, 0);
   const auto begin = Clock::now();
   const Process first = rank(0, 2);
-  // Rank 0 listens only while the ranks join: rank 1 waits there, so that the stranger comes first.
+  // Rank 0 listens only while the ranks connect. Rank 1 is stopped then, so that the foreign client
+  // connects first.
   while (!all_have_come() && seconds_since(begin) < 5)
     std::this_thread::sleep_for(std::chrono::microseconds(200));
   kill(other, SIGSTOP);
@@ -119,8 +120,8 @@ TEST_F(Strangers, GarbageOnARanksPortHoldsNothingUp) {
   for (const int fd : connections) close(fd);
 }
 
-// Finds every port of every process of the test, as long as it lives, and does to it what port
-// scanners and broken clients do: connects and resets, stays silent, says garbage, says it slowly.
+// As long as it lives, it finds every port of every process of the test and acts as port scanners
+// and broken clients do: it connects and resets, stays silent, sends garbage, or sends slowly.
 class Scanner {
  public:
   explicit Scanner(std::function<std::vector<pid_t>()> processes)
@@ -133,7 +134,7 @@ class Scanner {
   int connections() const { return connections_; }
 
  private:
-  // To find the processes takes longer than they listen.
+  // Finding the processes takes longer than ranks listen, so only every fourth round does it.
   void run(const std::stop_token& stop) {
     std::vector<pid_t> known;
     for (int i = 0; !stop.stop_requested(); ++i) {
@@ -173,7 +174,7 @@ class Scanner {
   std::jthread thread_;
 };
 
-// One rank is held up between the rendezvous and its first connection, so that the others listen
+// One rank is delayed between the rendezvous and its first connection, so that the others listen
 // for longer.
 TEST_F(Strangers, AScanOfAllPortsAllTheTimeKillsNobody) {
   Scanner scanner([this] { return processes(); });
@@ -200,7 +201,7 @@ TEST_F(Strangers, AScanOfAllPortsAllTheTimeKillsNobody) {
   EXPECT_GT(scanner.connections(), 40);
 }
 
-// A server that is no Redis: says something else, or nothing.
+// A server that is not Redis: it sends other bytes, or none.
 class NoRedis : public Strangers, public testing::WithParamInterface<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Words, NoRedis, testing::Values("", "HTTP/1.1 400 Bad Request\r\n\r\n"),
                          [](const auto& info) { return *info.param == '\0' ? "None" : "Http"; });
@@ -243,7 +244,7 @@ TEST_F(Strangers, WhatKilledRunsHaveLeftIsNotTakenForThisRun) {
     EXPECT_EQ(second->wait(seconds(5)).exit_code, 128 + SIGKILL);
   }
   EXPECT_FALSE(fs::is_empty(path("meeting")));
-  const Process second = rank(1, 2);  // the first to come finds only left-overs
+  const Process second = rank(1, 2);  // the first rank to arrive finds only left-overs
   std::this_thread::sleep_for(milliseconds(200));
   const Process first = rank(0, 2);
   EXPECT_EQ(first->wait(seconds(20)).exit_code, 0);
@@ -258,7 +259,7 @@ TEST_F(Strangers, AKilledLauncherTakesItsRanksWithIt) {
   for (int i = 0; i < 200 && !processes().empty(); ++i)
     std::this_thread::sleep_for(milliseconds(10));
   EXPECT_TRUE(processes().empty());
-  fs::remove_all(path("tmp"));  // it could not remove its folder
+  fs::remove_all(path("tmp"));  // the killed launcher could not remove its folder
   fs::create_directory(path("tmp"));
   EXPECT_EQ(ranks("gloo", 3)->wait(seconds(20)).exit_code, 0);
 }

@@ -1,5 +1,4 @@
-// Standard streams that are closed, full or that nobody reads (fault 33 of the table in the
-// README).
+// Standard streams that are closed, full or without a reader.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -14,14 +13,14 @@ using std::chrono::seconds;
 using testing::HasSubstr;
 using testing::Not;
 
-// "": one rank.
+// "" stands for one rank.
 class Streams : public JobTest, public testing::WithParamInterface<const char*> {
  protected:
   void SetUp() override {
     if (*GetParam() != '\0' && !has_plugin(GetParam()))
       GTEST_SKIP() << "the plugin " << GetParam() << " was not built";
   }
-  // It ends in time, has saved everything, and was not started again.
+  // The training ends in time, has saved everything, and was not restarted.
   ProcessResult train_with(const Before& before, Words settings = {}) {
     std::filesystem::remove_all(path("run"));
     settings.insert(settings.end(), {"training.epochs=300", "launch.max_restarts=3"});

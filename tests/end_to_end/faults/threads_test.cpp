@@ -1,6 +1,6 @@
-// Ranks as threads of one process, in every way in which they work together. Built with
-// ThreadSanitizer this is the test for data races (fault 27): a report ends the program with exit
-// code 66, and no report is suppressed.
+// Ranks as threads of one process, with each kind of parallelism. Built with ThreadSanitizer this
+// is the test for data races: a report ends the program with exit code 66, and no report is
+// suppressed.
 #include "tests/end_to_end/faults/job.h"
 
 namespace runtime::faults {

@@ -18,19 +18,19 @@ fail() {
   exit 1
 }
 
-# expect <what> <text>: the text is part of the last command's output, $output.
+# expect <what> <text>: fails unless the text is part of the last command's output, $output.
 expect() { grep -qF -- "$2" <<<"$output" || fail "$1: expected \"$2\" in: $output"; }
 
 runtime() { output=$("$prefix/bin/runtime" "$@" 2>&1 </dev/null) || fail "runtime $*: exit $?: $output"; }
 
-# build_outside <folder> <build folder>: a project of somebody else, against the installation.
+# build_outside <folder> <build folder>: builds a project against the installation, as a user would.
 build_outside() {
   { "$cmake" -S "$1" -B "$2" -G "$generator" -DCMAKE_C_COMPILER="$c_compiler" -DCMAKE_CXX_COMPILER="$cxx_compiler" \
     -DCMAKE_CXX_FLAGS="$flags" -DCMAKE_PREFIX_PATH="$prefix" && "$cmake" --build "$2"; } >"$work/log" 2>&1 ||
     fail "building $1: $(cat "$work/log")"
 }
 
-# fenced <language>: the first block of that language in README.md.
+# fenced <language>: prints the first code block of that language in README.md.
 fenced() { awk -v fence='```'"$1" '$0 == fence {on = 1; next} on && /^```/ {exit} on' "$source/README.md"; }
 
 "$cmake" --install "$build" --prefix "$prefix" >"$work/log" || fail "install: $(cat "$work/log")"
@@ -40,7 +40,7 @@ for file in bin/runtime libexec/runtime/plugin_probe lib/runtime/plugins/libback
 done
 [ ! -e "$prefix/lib/runtime/plugins/libsimulated.so" ] || fail "a plugin of the tests is installed"
 
-# Where the loader looks for the libraries of what was installed: in fixed folders, none of them of this build.
+# Everything that was installed searches libraries in fixed folders only, none of which belongs to this build.
 while read -r file; do
   search=$({ readelf -d "$file" 2>/dev/null || true; } | sed -n 's/.*(\(RPATH\|RUNPATH\)).*\[\(.*\)\]$/\2/p')
   [ -n "$search" ] || continue

@@ -3,10 +3,11 @@
 
 usage: readme_test.py <source folder> <build folder>
 
-Every block of README.md that is marked as sh is run line by line in one folder, where `build` has the programs and plugins of the
-build folder. Left out are the lines that set a machine up (SET_UP: the scripts of tools/ and CMake's configuring and building of
-the whole tree; .ci/run and the first build do these), and a line whose plugin was not built or whose data set is not on this
-machine: both are named. To be done in seconds, `runtime train` stops after a few steps and `runtime predict` after a few tokens.
+Every block of README.md that is marked as sh is run line by line in one folder, whose folder `build` has the programs and
+plugins of the build folder. Two kinds of lines are left out and printed: lines that set a machine up (SET_UP: the scripts of
+tools/ and CMake's configuring and building of the whole tree, which .ci/run and the first build do), and lines whose plugin was
+not built or whose data set is not on this machine. To take seconds only, `runtime train` stops after a few steps and `runtime
+predict` after a few tokens.
 Exit code 0: every line that was run succeeded; 1: one failed; 77: the data set Fashion-MNIST is not on this machine.
 """
 import os
@@ -21,7 +22,7 @@ LINE_LIMIT_S = 120
 
 
 def lines_of(readme):
-    """The commands of the blocks marked as sh, without their comments."""
+    """The commands of the blocks marked as sh, without comments."""
     blocks = re.findall(r"^```sh\n(.*?)^```$", readme, re.M | re.S)
     lines = [re.sub(r"\s+#.*", "", line).strip() for block in blocks for line in block.splitlines()]
     return [line for line in lines if line]
@@ -34,7 +35,7 @@ def shortened(line):
 
 
 def make_tree(source, build, folder):
-    """The tree by links, but with a build folder to which the commands may add."""
+    """Links the source tree into the folder, with a build folder of its own in which the commands may create files."""
     for name in os.listdir(source):
         if not name.startswith(("build", "outputs", ".")):
             os.symlink(os.path.join(source, name), os.path.join(folder, name))
@@ -64,7 +65,7 @@ def has_text():
 
 
 def run_all(lines, folder):
-    """Whether all succeed. They share one shell, so that an export holds for those that follow."""
+    """Runs all commands in one shell, so that an export holds for later commands. Returns whether all succeed."""
     plugins = {line.split()[0] for line in output_of(folder, "build/bin/runtime", "plugins", "list").splitlines()}
     script = ["set -e"]
     for line in lines:

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Two ranks that are not started by our own launcher find each other and compute what one rank does.
+# Two ranks that our launcher has not started find each other and compute what one rank computes.
 # Arguments: <runtime program> <source folder> <case>. Exit code 77: what the case needs is not installed.
 set -euo pipefail
 runtime=$1 source=$2 kind=$3
@@ -29,7 +29,7 @@ train=("$runtime" train "$source/configs/csv_regression.toml" --max-steps 20 --s
   --set metrics.log_every_steps=1 --set metrics.progress=lines --set "dataset.path=$source/configs/data/friedman1.csv")
 two=(--set comm.backend=gloo --set comm.init_timeout_s=30 --set "job.dump_folder=$work/two")
 
-# by_hand <prefix of the names of the variables>: both ranks as children of this shell.
+# by_hand <prefix of the names of the variables>: starts both ranks as children of this shell.
 by_hand() {
   local rank pids=()
   for rank in 1 0; do

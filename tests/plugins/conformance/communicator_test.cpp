@@ -1,4 +1,4 @@
-// The communicator checks find every fault of a communicator that has one, and none in one without.
+// The checks find every fault of a faulty communicator, and none in a correct one.
 #include "plugins/conformance/communicator.h"
 
 #include <gmock/gmock.h>
@@ -20,14 +20,14 @@ struct Fault {
 };
 void PrintTo(const Fault& fault, std::ostream* out) { *out << fault.name; }
 
-// Without the large data, which have their time elsewhere.
+// Leaves out the cases with large data, which other tests run.
 std::vector<CommunicatorCase> small_cases() {
   std::vector<CommunicatorCase> cases = communicator_cases();
   std::erase_if(cases, [](const CommunicatorCase& c) { return c.name.starts_with("large/"); });
   return cases;
 }
 
-// What all ranks found.
+// The failures that the ranks report, for all ranks.
 std::vector<std::string> failures_of(const std::string& fault, int32_t size) {
   ::setenv("RUNTIME_TEST_FAULT", fault.c_str(), 1);
   const auto plugin = host::Plugin::load(FAULTY_COMMUNICATOR, {});
@@ -37,7 +37,7 @@ std::vector<std::string> failures_of(const std::string& fault, int32_t size) {
     threads.emplace_back([&, rank] {
       const auto communicator = host::Communicator::create(
           plugin, {.rank = rank, .world_size = size, .prefix = "test", .timeout = 60s});
-      // Short for those faults that make ranks wait in vain.
+      // The deadline is short for faults that make ranks wait for ever.
       const auto timeout = fault.starts_with("no_") ? 2s : 60s;
       summaries[static_cast<std::size_t>(rank)] =
           run_communicator_cases({communicator, rank, size, nullptr, timeout}, small_cases());

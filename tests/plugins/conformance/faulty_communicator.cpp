@@ -1,4 +1,4 @@
-// The plugin `local` with one fault, which the environment names when the plugin is loaded.
+// The plugin `local` with one fault, which an environment variable names when the plugin is loaded.
 #include "rt/plugin.h"  // declares the entry by its name
 
 #define rt_plugin_entry faultless_plugin_entry
@@ -26,7 +26,7 @@ void spoil(rt_collective& call, int32_t size) {
   if (fault == "any_peer" && call.kind == RT_REDUCE && call.peer >= size) call.kind = RT_BARRIER;
 }
 
-// Finishes at once.
+// Completes at once, without doing the collective.
 rt_work& pretend(rt_collective call) {
   static Group alone(1);
   call.kind = RT_BARRIER;
@@ -51,7 +51,7 @@ rt_status faulty_enqueue(rt_communicator* communicator, const rt_collective* cal
 
 rt_status faulty_split(rt_communicator* parent, int32_t color, int32_t, int64_t timeout_ns,
                        rt_communicator** result, rt_error* error) {
-  return split(parent, color, 0, timeout_ns, result, error);  // whatever the key is
+  return split(parent, color, 0, timeout_ns, result, error);  // ignores the key
 }
 
 rt_status faulty_abort(rt_communicator*, rt_error*) { return RT_OK; }

@@ -1,4 +1,5 @@
-/* The contract as C11: every header alone and together, and its layout. Compiling is the test. */
+/* Compiles the contract as C11: every header alone and all together, with its layout. Compiling
+ * is the test. */
 #include <stddef.h>
 
 #include "rt/capture.h"
@@ -15,6 +16,6 @@
   _Static_assert(sizeof(((type*)0)->field) == (bytes), "size of " #type "." #field);
 #include "layout.inc"
 
-/* An ISO C file may not be empty. */
+/* ISO C does not allow an empty file. */
 int contract_compiles_as_c(void);
 int contract_compiles_as_c(void) { return RT_ABI_MAJOR; }

@@ -1,4 +1,4 @@
-// Pins the layout of the contract in C++ as in C, and that no struct has padding that is not named.
+// Pins the layout of the contract in C++ as in C, and checks that no struct has unnamed padding.
 #include <gtest/gtest.h>
 
 #include <cstddef>

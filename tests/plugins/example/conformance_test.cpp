@@ -1,4 +1,5 @@
-// The C example against the reference: every mandatory case passes, the rest may be refused.
+// Compares the C example with the reference: every mandatory case passes, the others may be
+// refused.
 #include "plugins/conformance/conformance.h"
 
 #include <gtest/gtest.h>

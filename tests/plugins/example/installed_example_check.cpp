@@ -1,5 +1,5 @@
 // Loads the plugin "example" as the runtime would, from RUNTIME_PLUGIN_PATH, and computes with it.
-// Argument: the folder that it must have come from. Ends with 0 if all is well.
+// Argument: the folder that the plugin must come from. Exits with 0 if all checks pass.
 #include <cstdio>
 #include <filesystem>
 

@@ -17,10 +17,10 @@ using ::testing::Pointwise;
 struct Operand {
   std::vector<int64_t> dims;
   std::vector<float> values;
-  std::vector<int32_t> labels = {};  // if not empty: an int32 operand
+  std::vector<int32_t> labels = {};  // if not empty, the operand is these int32 numbers
 };
 
-// Runs an operation of one output.
+// Runs an operation with one output.
 std::vector<float> compute(const char* name, const std::vector<Operand>& operands,
                            std::vector<int64_t> dims, std::vector<Attribute> attributes = {}) {
   const auto device = Device::open(Plugin::load(fixture("example"), {}), 0);
@@ -107,7 +107,7 @@ TEST(Example, ReducesAnyAxes) {
   EXPECT_EQ(compute(RT_OP_REDUCE, {kA}, {2, 3}, {function(RT_REDUCE_SUM), axes(0)}), kA.values);
 }
 
-// Every derivative against a central difference of its function.
+// Compares every derivative with a central difference of its function.
 TEST(Example, ActivationsHaveTheirDerivatives) {
   const std::vector<float> x = {-2.0f, -0.5f, 0.3f, 1.5f};
   const float h = 1e-2f;

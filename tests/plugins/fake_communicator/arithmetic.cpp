@@ -1,5 +1,5 @@
-// The collectives themselves: for each rank its result first, then all results are stored, so that
-// send and receive may be the same memory.
+// The arithmetic of the collectives. All results are computed before any is stored, so that send
+// and receive buffers may be the same memory.
 #include <algorithm>
 #include <cstring>
 
@@ -33,7 +33,8 @@ T combine(T a, T b, int32_t reduction) {
   }
 }
 
-// `count` elements from `offset` of every rank's send, added in the order of ranks.
+// The sum (or other reduction) of `count` elements from `offset` on, over the send buffers of all
+// ranks in their order.
 template <typename T>
 std::vector<T> reduce(const Calls& calls, std::size_t offset, std::size_t count) {
   std::vector<T> result(sent<T>(calls[0]) + offset, sent<T>(calls[0]) + offset + count);
@@ -49,7 +50,8 @@ std::vector<T> reduce(const Calls& calls, std::size_t offset, std::size_t count)
   return result;
 }
 
-// Part `part` of `count` elements of every rank's send, one after the other.
+// Chunk `part`, of `count` elements, of every rank's send buffer, concatenated in the order of
+// ranks.
 template <typename T>
 std::vector<T> gather(const Calls& calls, std::size_t part, std::size_t count) {
   std::vector<T> result;
@@ -77,9 +79,9 @@ std::vector<T> result_of(const Calls& calls, std::size_t rank) {
       return rank == peer ? reduce<T>(calls, 0, count) : std::vector<T>();
     case RT_ALL_TO_ALL:
       return gather<T>(calls, rank, count);
-    case RT_RECEIVE:  // calls: send, receive
+    case RT_RECEIVE:  // calls holds send and receive, in this order
       return {sent<T>(calls[0]), sent<T>(calls[0]) + count};
-    default:  // send, barrier
+    default:  // send and barrier have nothing to store
       return {};
   }
 }

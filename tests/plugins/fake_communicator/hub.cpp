@@ -9,7 +9,7 @@ namespace {
 
 bool is_pair(const rt_collective& call) { return call.kind == RT_SEND || call.kind == RT_RECEIVE; }
 
-// Send and receive differ in kind and name each other as peer; all else must be equal.
+// A send and its receive differ in kind and name each other as peer; all other calls must be equal.
 bool agree(const rt_collective& a, const rt_collective& b) {
   const bool same_data = a.dtype == b.dtype && a.count == b.count;
   if (is_pair(a)) return same_data && is_pair(b);
@@ -86,7 +86,7 @@ bool Hub::wait(const std::shared_ptr<Meeting>& meeting, Deadline deadline) {
 void Hub::abort() {
   const std::lock_guard lock(mutex_);
   aborted_ = true;
-  open_.clear();  // nobody may touch the buffers of an aborted call any more
+  open_.clear();  // the plugin may not touch the buffers of an aborted call any more
   changed_.notify_all();
 }
 

@@ -1,5 +1,5 @@
-// Where the ranks of one fake communicator meet: threads of one process that hand each other
-// addresses.
+// The meeting point of the ranks of one fake communicator, which are threads of one process and
+// exchange addresses.
 #ifndef TESTS_PLUGINS_FAKE_COMMUNICATOR_HUB_H_
 #define TESTS_PLUGINS_FAKE_COMMUNICATOR_HUB_H_
 
@@ -18,7 +18,7 @@ namespace fake {
 
 using Deadline = std::chrono::steady_clock::time_point;
 
-// One collective: the calls of its ranks until all are there, then how it ended. Guarded by the
+// One collective: the calls of its ranks until all have arrived, then its result. Guarded by the
 // hub's mutex.
 struct Meeting {
   std::vector<rt_collective> calls;  // by rank
@@ -28,7 +28,7 @@ struct Meeting {
   std::string message;
 };
 
-// Thread-safe.
+// All methods may be called from any thread.
 class Hub {
  public:
   Hub(std::string name, int32_t world_size) : name_(std::move(name)), world_size_(world_size) {}
@@ -36,19 +36,20 @@ class Hub {
   const std::string& name() const { return name_; }
   int32_t world_size() const { return world_size_; }
 
-  // Adds a rank's call to its meeting. The last rank to come does the work for all, so nobody
-  // waits in here. Ranks meet by the number of the call, send and receive by pair and number.
+  // Adds a rank's call to its meeting. The rank that arrives last does the work for all, so that
+  // this function never waits. Calls match by their number; sends and receives match by pair of
+  // ranks and number.
   std::shared_ptr<Meeting> enter(int32_t rank, const rt_collective& call);
 
-  // True: done; then throws if it failed. False: the deadline passed first. A communicator that
-  // was aborted fails what is not done.
+  // Waits for the meeting. Returns true if it is done, or throws if it failed; returns false if the
+  // deadline passed first. abort() makes all meetings fail that are not done.
   bool wait(const std::shared_ptr<Meeting>& meeting, Deadline deadline);
 
   void abort();
   bool aborted();
 
  private:
-  using Key = std::tuple<int32_t, int32_t, uint64_t>;  // source, destination (-1: all), number
+  using Key = std::tuple<int32_t, int32_t, uint64_t>;  // source and destination (-1: all), number
   Key key_of(int32_t rank, const rt_collective& call);
 
   const std::string name_;
@@ -60,12 +61,12 @@ class Hub {
   bool aborted_ = false;
 };
 
-// The hub of a name; made by whoever comes first, gone with its last user. Ranks are threads, so
-// the place where they find each other belongs to the process: the one global of this plugin.
+// Returns the hub of this name. The first caller makes it, and it is destroyed with its last user.
+// Ranks are threads, so the table of hubs is global to the process: the only global of this plugin.
 std::shared_ptr<Hub> find_hub(const std::string& name, int32_t world_size);
 
-// Carries out a collective; `calls` of all ranks agree. Send and receive: two calls. Throws
-// rt::sdk::Error for a type or reduction that it does not know.
+// Does a collective for `calls`, those of all ranks, which must agree; for a send and receive these
+// are two calls. Throws rt::sdk::Error for an unknown type or reduction.
 void carry_out(const std::vector<rt_collective>& calls);
 
 }  // namespace fake

@@ -1,5 +1,5 @@
-// "fake": a communicator plugin whose ranks are threads of one process. It proves that the table
-// can be implemented, and lets tests of the host side fail on purpose.
+// The plugin "fake": a communicator whose ranks are threads of one process. It proves that the
+// table can be implemented, and makes calls fail on purpose for the tests of the host side.
 #include "rt/plugin.h"
 
 #include <cstring>
@@ -55,7 +55,7 @@ rt_status capabilities(void*, rt_comm_capability* rows, uint32_t* count, rt_erro
   });
 }
 
-// Every rank leaves a mark in the host's store and looks for those of the others.
+// Each rank sets a key in the host's key-value store and waits for the keys of the others.
 void meet_all(const rt_host& host, const rt_comm_options& options) {
   const Deadline deadline = deadline_in(options.timeout_ns);
   const auto key_of = [&](int32_t rank) {
@@ -101,7 +101,7 @@ rt_status create(void* self, const rt_comm_options* options, rt_communicator** r
   });
 }
 
-// Everybody tells colour and key to everybody; each then finds its place by itself.
+// Ranks exchange colour and key; then each computes its own group and rank.
 rt_status split(rt_communicator* parent, int32_t color, int32_t key, int64_t timeout_ns,
                 rt_communicator** result, rt_error* error) {
   return guard(error, [&] {
@@ -116,7 +116,7 @@ rt_status split(rt_communicator* parent, int32_t color, int32_t key, int64_t tim
     call.count = 2;
     call.peer = -1;
     if (!parent->hub->wait(parent->hub->enter(parent->rank, call), deadline_in(timeout_ns))) {
-      parent->hub->abort();  // the others may still come and would write into `all`
+      parent->hub->abort();  // other ranks may still arrive and would write into `all`
       throw Error(RT_ERROR_TIMEOUT, "not all ranks came to the split", RT_SCOPE_COMMUNICATOR);
     }
     const uint64_t number = parent->splits++;
@@ -141,7 +141,7 @@ rt_status group_begin(rt_communicator* communicator, rt_error* error) {
   return guard(error, [&] { ++communicator->open_groups; });
 }
 
-// Nothing in here ever waits for another call, so a group has nothing to hold back.
+// No call waits for another one, so a group has nothing to delay.
 rt_status group_end(rt_communicator* communicator, rt_error* error) {
   return guard(error, [&] {
     if (communicator->open_groups == 0) {

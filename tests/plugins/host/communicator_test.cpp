@@ -1,4 +1,4 @@
-// The communicator handles over the fake plugin; ranks are threads.
+// Tests the communicator handles with the fake plugin, whose ranks are threads.
 #include "plugins/host/communicator.h"
 
 #include <atomic>
@@ -26,7 +26,7 @@ TEST(HostError, KnowsWhatIsOfCommunication) {
     EXPECT_FALSE(Error(code, "").is_of_communication()) << status_name(code);
 }
 
-// A key-value store in memory, as launch/ will give one.
+// A key-value store in memory, in place of that of runtime/launch.
 class Store {
  public:
   HostServices services() {
@@ -58,7 +58,7 @@ std::string test_name() { return ::testing::UnitTest::GetInstance()->current_tes
 
 std::shared_ptr<Communicator> join(Store& store, int32_t rank, int32_t size,
                                    std::chrono::nanoseconds timeout = kLong) {
-  // Each rank loads its own instance, as ranks that are processes would.
+  // Each rank loads its own instance, as ranks in processes of their own would.
   auto plugin = Plugin::load(fixture("fake_communicator"), store.services());
   CommunicatorOptions options;
   options.rank = rank;
@@ -70,7 +70,7 @@ std::shared_ptr<Communicator> join(Store& store, int32_t rank, int32_t size,
 
 using RankBody = std::function<void(std::shared_ptr<Communicator>, int32_t rank)>;
 
-// Runs `body` on `size` ranks; an exception of one aborts the others and fails the test.
+// Runs `body` on `size` ranks. An exception of one rank aborts the others and fails the test.
 void on_ranks(int32_t size, const RankBody& body) {
   Store store;
   std::vector<std::thread> threads;
@@ -110,7 +110,7 @@ class Collectives : public ::testing::Test {};
 using ElementTypes = ::testing::Types<float, double, int32_t>;
 TYPED_TEST_SUITE(Collectives, ElementTypes);
 
-// value(rank, i) = 10 rank + i, small enough to be exact in every type
+// Returns value(rank, i) = 10 rank + i, which is exact in every type.
 template <typename T>
 std::vector<T> values(int32_t rank, std::size_t count) {
   std::vector<T> v(count);
@@ -201,7 +201,7 @@ TEST(Communicator, ReducesInPlace) {
 
 TEST(Communicator, SplitsByColourAndOrdersByKey) {
   on_ranks(3, [](auto communicator, int32_t rank) {
-    // Ranks 0 and 2 form a group in reverse order; rank 1 stays out.
+    // Ranks 0 and 2 form a group in reverse order; rank 1 joins none.
     const auto part = communicator->split(rank == 1 ? -1 : 0, -rank, kLong);
     EXPECT_EQ(part == nullptr, rank == 1);
     if (part) {

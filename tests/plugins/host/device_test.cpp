@@ -1,4 +1,5 @@
-// The RAII handles, with a working device (the C example) and one whose functions throw or fail.
+// Tests the RAII handles with a working device (the C example) and with one whose functions throw
+// or fail.
 #include "plugins/host/device.h"
 
 #include <numeric>
@@ -150,7 +151,7 @@ TEST(Event, MeasuresAndIsReusable) {
   const auto device = open_example();
   Stream stream = device->create_stream();
   Event begin = device->create_event(), end = device->create_event();
-  EXPECT_TRUE(begin.query());  // never recorded counts as complete
+  EXPECT_TRUE(begin.query());  // an event that was never recorded counts as complete
   begin.record(stream);
   begin.wait(stream);
   end.record(stream);
@@ -178,7 +179,7 @@ TEST(Template, HasAWholeDeviceAndOneOperation) {
   float values[] = {1, 2, 3};
   stream.copy(memory.data(), values, sizeof(values));
   const void* inputs[] = {memory.data()};
-  void* outputs[] = {memory.data()};  // in place, as the plan allows
+  void* outputs[] = {memory.data()};  // in place, which the plan allows
   ASSERT_EQ(kernel.info().in_place[0], 1u);
   kernel.launch(stream, {sizeof(rt_launch), 1, inputs, outputs, 1, 0, nullptr, nullptr});
   stream.copy(values, memory.data(), sizeof(values));
@@ -189,7 +190,7 @@ TEST(Template, HasAWholeDeviceAndOneOperation) {
   EXPECT_THAT(refused.reason, HasSubstr("asked for add"));
 }
 
-// A plugin that breaks the rule "no exception crosses".
+// This plugin breaks the rule that no exception crosses the C interface.
 TEST(Thrower, CreateIsCaughtAtTheBorder) {
   const auto device = open_thrower();
   Operation operation = add_of(4);

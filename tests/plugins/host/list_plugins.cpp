@@ -1,6 +1,6 @@
-// Opens the plugins of the standard search path and prints them and the shared libraries that this
-// process has mapped from them. Argument: the path of plugin_probe, if it is not where programs
-// find it.
+// Opens the plugins of the standard search path, and prints them and the shared libraries that the
+// process has mapped from that path. Argument: the path of plugin_probe, if programs would not find
+// it.
 #include <fstream>
 #include <iostream>
 #include <string>

@@ -1,4 +1,4 @@
-// What the loader refuses, and in which words. One row a broken plugin.
+// Tests which plugins the loader refuses, and with which messages; one row for each broken plugin.
 #include "plugins/host/loader.h"
 
 #include <fstream>
@@ -100,7 +100,7 @@ TEST(Loader, RefusesAnEmptyFileWithTheLoadersWords) {
               HasSubstr("file too short"));
 }
 
-// The loader would map what is there and fail on the rest with SIGBUS.
+// The system's loader would map the existing pages, and the missing ones would raise SIGBUS.
 TEST(Loader, RefusesALibraryThatIsCutOff) {
   TemporaryFolder folder;
   const fs::path copy = folder / "libcut.so";

@@ -1,5 +1,5 @@
-// Plugins that hang, end their process or give impossible values, looked at from outside: each is a
-// rejection with its reason, and the plugin beside it is not touched.
+// Plugins that hang, end their process or return impossible values are probed in another process.
+// Each is rejected with a reason, and the plugin beside it is not affected.
 #include "plugins/host/probe.h"
 
 #include <signal.h>
@@ -85,7 +85,8 @@ INSTANTIATE_TEST_SUITE_P(
         Fault{"misbehaving_long_text", {"description", "more than 1023 bytes"}}),
     [](const auto& info) { return std::string(info.param.fixture); });
 
-// All of them in one registry, so that the test takes one deadline and not five.
+// All hanging plugins are in one registry, so that the test waits for one deadline and not for
+// five.
 TEST(Probe, AHangIsEndedAtTheDeadlineAndNamed) {
   const std::vector<Fault> faults = {
       {"misbehaving_hangs_in_loading", {"its library was opened"}},
@@ -106,7 +107,8 @@ TEST(Probe, AHangIsEndedAtTheDeadlineAndNamed) {
   expect_no_children();
 }
 
-// What it prints goes nowhere, however much it is; so does what its shutdown would do.
+// The output of a probed plugin is discarded, whatever its size; its shutdown has no effect on the
+// program either.
 TEST(Probe, OutputOfAPluginDoesNotReachTheProgram) {
   ::testing::internal::CaptureStdout();
   ::testing::internal::CaptureStderr();
@@ -124,7 +126,8 @@ TEST(Probe, ProcessesThatAPluginStartsAreEndedToo) {
   ASSERT_EQ(registry.plugins().size(), 2u);
   const std::string& id = registry.plugins()[0].version;
   ASSERT_GT(std::stoi(id), 1);
-  // It is killed, and dead as soon as the system comes to it; a zombie if nobody waits for orphans.
+  // The process was killed, and dies when the system gets to it; it stays a zombie if nothing reaps
+  // orphans.
   for (int i = 0; i < 1000; ++i) {
     std::ifstream file("/proc/" + id + "/stat");
     std::string text;
@@ -149,7 +152,7 @@ TEST(Probe, StatesAreReadOnlyWhereAskedFor) {
 }
 
 TEST(Probe, DescribesWithoutLoading) {
-  TemporaryFolder folder;  // other tests load the one that was built
+  TemporaryFolder folder;  // because other tests load the plugin that was built
   fs::copy_file(fixture("example"), folder / "libexample.so");
   SearchPath path;
   path.configured = {folder.path()};

@@ -1,4 +1,4 @@
-// Which plugins the registry finds, in which order, and how it reports the others.
+// Tests which plugins the registry finds, in which order, and how it reports the others.
 #include "plugins/host/registry.h"
 
 #include <sys/stat.h>
@@ -30,7 +30,7 @@ std::vector<std::string> names(const Registry& registry) {
   return names;
 }
 
-// Both streams of a shell command, and whether it ended with 0.
+// Standard output and error of a shell command, and whether it ended with 0.
 std::string output_of(const std::string& command, bool* succeeded = nullptr) {
   std::string output;
   FILE* pipe = ::popen((command + " 2>&1").c_str(), "r");
@@ -75,7 +75,7 @@ TEST(Registry, OneFileNamedTwiceIsOnePlugin) {
 TEST(Registry, RejectsRelativeAndMissingEntriesAndGoesOn) {
   SearchPath path =
       configured({"plugins", "/usr/../lib", "/nonexistent/folder", fixture("example")});
-  path.built_in = "/nonexistent/built_in";  // a build without plugins of its own: no rejection
+  path.built_in = "/nonexistent/built_in";  // a build without plugins: no rejection
   const Registry registry(path, {});
   EXPECT_THAT(names(registry), ::testing::ElementsAre("example"));
   ASSERT_EQ(registry.rejections().size(), 3u);
@@ -111,8 +111,8 @@ TEST(SearchPath, TakesTheEnvironmentApart) {
   EXPECT_TRUE(SearchPath::standard().environment.empty());
 }
 
-// A decoy that has the name of a plugin lies in the current folder, and LD_LIBRARY_PATH names that
-// folder. Neither may lead to it: asked of the kernel (strace) and of the process (its maps).
+// A decoy with the name of a plugin lies in the current folder, which LD_LIBRARY_PATH also names.
+// The test asks the kernel (strace) and the process (its maps) whether the decoy was opened.
 TEST(Decoy, IsNeverOpened) {
   TemporaryFolder decoys, plugins;
   fs::copy_file(fixture("throwing"), decoys / "libthe_plugin.so");
@@ -133,12 +133,13 @@ TEST(Decoy, IsNeverOpened) {
       output_of(run + "strace -f -e trace=open,openat,execve " + kListPlugins);
   EXPECT_THAT(trace, HasSubstr((plugins / "libthe_plugin.so").string() + "\""));
   EXPECT_THAT(trace, Not(HasSubstr((decoys / "libthe_plugin.so").string())));
-  // From the current folder; the folders of plugins are opened before, as other descriptors.
+  // These patterns match opens relative to the current folder. Folders of plugins are opened before
+  // and have other descriptors.
   for (const char* current : {"AT_FDCWD, \"", "AT_FDCWD, \"./", "open(\"", "open(\"./"})
     EXPECT_THAT(trace, Not(HasSubstr(std::string(current) + "libthe_plugin.so")));
 }
 
-// Our plugins, all that are built, export the entry and nothing else.
+// All plugins of the build export the entry and nothing else.
 TEST(Exports, AreTheEntryAlone) {
   std::vector<fs::path> libraries = {fixture("example"), fixture("fake_communicator"),
                                      fixture("template_device")};

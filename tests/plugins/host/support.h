@@ -1,5 +1,5 @@
-// What the tests of the host side share: where the fixture plugins are, temporary folders, messages
-// of exceptions.
+// Code that the tests of the host side share: the paths of fixture plugins, temporary folders, and
+// messages of exceptions.
 #ifndef TESTS_PLUGINS_HOST_SUPPORT_H_
 #define TESTS_PLUGINS_HOST_SUPPORT_H_
 
@@ -17,12 +17,12 @@ namespace plugins::host::testing {
 
 namespace fs = std::filesystem;
 
-// The library of a fixture target; the folder comes from CMake.
+// The library of a fixture target; CMake defines its folder.
 inline fs::path fixture(const std::string& target) {
   return fs::path(FIXTURE_FOLDER) / ("lib" + target + ".so");
 }
 
-// A folder of its own for each test, removed with it.
+// A temporary folder for one test, which the destructor removes.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
@@ -43,7 +43,7 @@ class TemporaryFolder {
   fs::path path_;
 };
 
-// The Error that `body` throws; its code is RT_OK if there was none.
+// The Error that `body` throws; its code is RT_OK if `body` throws none.
 template <typename Body>
 Error error_of(Body&& body) {
   try {

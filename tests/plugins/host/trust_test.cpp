@@ -1,5 +1,5 @@
-// Whose files may be loaded: everybody who could have written or replaced one is found, whichever
-// way it is reached.
+// Tests who may have written a file that is loaded: every user who could have written or replaced
+// it is found, for any path that leads to it.
 #include "plugins/host/trust.h"
 
 #include <sys/stat.h>
@@ -16,14 +16,14 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr uid_t kOtherUser = 65534;  // nobody
+constexpr uid_t kOtherUser = 65534;  // the user nobody
 constexpr gid_t kOtherGroup = 65534;
 
 std::string refusal(const fs::path& path) {
   return error_of([&] { check_file(path, "plugin " + path.string()); }).what();
 }
 
-// <temporary>/outer/inner/file.so, all of it this user's.
+// The fixture has <temporary>/outer/inner/file.so, all owned by this user.
 class Trust : public ::testing::Test {
  protected:
   Trust() {
@@ -91,7 +91,7 @@ TEST_F(Trust, RefusesAWritableFolderAtAnyHeight) {
   EXPECT_THAT(refusal(file_), HasSubstr("the folder " + outer_.string() + " is world-writable"));
 }
 
-// Others can put files into it, but not take away what is there.
+// Other users can create files in such a folder, but cannot remove existing ones.
 TEST_F(Trust, AFolderLikeTmpMayOnlyLeadToAFolder) {
   mode(outer_, 01777);
   EXPECT_TRUE(accepted(file_));
@@ -123,7 +123,8 @@ TEST_F(Trust, ALinkThatLeadsToItselfEnds) {
   EXPECT_THAT(refusal(inner_ / "loop.so"), HasSubstr("too many links"));
 }
 
-// Who can write a folder above the program can replace the program; beside it, nobody may write.
+// Users who can write a folder above the program could replace the program itself, so these folders
+// are excepted; folders beside the program are not.
 TEST_F(Trust, FoldersAboveTheProgramAreExcepted) {
   const fs::path prefix = folder_ / "prefix", plugins = prefix / "lib/runtime/plugins";
   for (const char* name : {"bin", "libexec/runtime", "lib/runtime/plugins"})
@@ -183,7 +184,7 @@ TEST_F(TrustOfOthers, RefusesWhatAGroupCanWrite) {
   EXPECT_TRUE(accepted(file_));
 }
 
-// umask 002 where every user has a group of the same name: nobody else is in it.
+// With umask 002 every user has a private group of the same name, which has no other member.
 TEST_F(TrustOfOthers, AcceptsThePrivateGroupOfATrustedUser) {
   give(file_, 0, 0);
   mode(file_, 0664);

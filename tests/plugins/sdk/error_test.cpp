@@ -1,4 +1,4 @@
-// Errors at the C border while there is no memory left.
+// Errors at the C interface when no memory is left.
 #include "rt/sdk/error.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ namespace {
 bool memory_is_gone = false;
 }
 
-// These are not inlined, because gcc 12 would take free() for the wrong partner of `new`.
+// Not inlined, because gcc 12 would report free() as not matching `new`.
 [[gnu::noinline]] void* operator new(std::size_t size) {
   void* const memory = memory_is_gone ? nullptr : std::malloc(size);
   if (memory == nullptr) throw std::bad_alloc();
@@ -29,7 +29,7 @@ struct Answer {
   int32_t scope;
 };
 
-// What guard() answers to what `body` throws, where every allocation fails from then on.
+// The result of guard() for a `body` that throws when every allocation fails from then on.
 template <class Body>
 Answer answer_without_memory(Body&& body) {
   rt_error error{};

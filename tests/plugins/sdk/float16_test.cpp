@@ -1,4 +1,4 @@
-// The 16-bit conversions against the definition of the formats.
+// Compares the 16-bit conversions with the definition of the formats.
 #include "rt/sdk/float16.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,8 @@ void PrintTo(const Format& format, std::ostream* out) { *out << format.mantissa_
 constexpr Format kFloat16{from_float16, to_float16, 5, 10};
 constexpr Format kBFloat16{from_bfloat16, to_bfloat16, 8, 7};
 
-// A number without sign, as IEEE 754 defines it; infinity counts as the next power of two.
+// The magnitude that IEEE 754 defines for `bits` without the sign; infinity counts as the next
+// power of two.
 double magnitude(const Format& format, uint32_t bits) {
   const int bias = (1 << (format.exponent_bits - 1)) - 1;
   const auto exponent = static_cast<int>(bits >> format.mantissa_bits);
@@ -43,7 +44,8 @@ TEST_P(Conversion, EveryNumberThereAndBack) {
   }
 }
 
-// Between two neighbours: just below, at and just above the middle, also where infinity is next.
+// Checks numbers just below, at and just above the middle of two neighbours, also of the largest
+// number and infinity.
 TEST_P(Conversion, RoundsToTheNearestTiesToEven) {
   const Format& format = GetParam();
   for (uint32_t bits = 0; bits < format.infinity(); ++bits) {

@@ -1,4 +1,4 @@
-// A case is written, read and run again; a folder that is torn or hostile is refused in words.
+// A case can be written, read and run again; a damaged or hostile folder is refused with a message.
 #include "runtime/analysis/case.h"
 
 #include <gmock/gmock.h>
@@ -23,7 +23,7 @@ using nlohmann::json;
 using testing::AllOf;
 using testing::HasSubstr;
 
-// A case of an operation as a device computes it, right or wrong.
+// A case of an operation, with the results that `device` computes, right or wrong.
 Case make_case(const std::shared_ptr<plugins::host::Device>& device, IsolatedOperation isolated) {
   const Judge judge(test::open_device("reference"));
   Case c;
@@ -46,7 +46,7 @@ class CaseFolder : public testing::Test {
   std::string error() const {
     return test::message_of<DataError>([&] { read_case(path()); });
   }
-  // case.json with one value replaced.
+  // The message for case.json with one value replaced.
   std::string error_with(const char* pointer, const json& value) const {
     json j = json::parse(test::read_text(file("case.json")));
     const json before = j;

@@ -53,7 +53,7 @@ TEST(Compare, WhatIsNotFinite) {
   EXPECT_FALSE(compare(tensor({0, 1}), expected({kNan, 1}), {1e-5}).right);
   EXPECT_TRUE(compare(tensor({kNan, 1}), expected({kNan, 1}), {1e-5}).right);
   EXPECT_TRUE(compare(tensor({kNan, 1}), expected({0, 1}), {1e-5}, false).right);
-  // Too large for the type of the result.
+  // 70000 overflows the type of the result.
   EXPECT_TRUE(compare(tensor({kInfinity}, RT_FLOAT16), expected({70000}), {1e-3}).right);
   EXPECT_FALSE(compare(tensor({kInfinity}, RT_FLOAT16), expected({6000}), {1e-3}).right);
 }
@@ -76,7 +76,7 @@ TEST(Judge, ASumThatCancelsIsExcusedByItsTerms) {
   EXPECT_TRUE(verdict(1.0).right);
   EXPECT_TRUE(verdict(1.004).right);
   EXPECT_FALSE(verdict(2.0).right);
-  // Where nothing cancels the same error is none of rounding's.
+  // Without cancellation, rounding does not explain an error of the same size.
   const IsolatedOperation plain = test::dot_product({1, 1, 1}, {1, 1, 1});
   EXPECT_FALSE(judge
                    .judge(*device, plain,
@@ -105,7 +105,7 @@ TEST(Judge, WhatIsNoOperationIsRefused) {
   wrong.operation.outputs[0].dims[1] = 7;
   EXPECT_THAT(test::message_of<DataError>([&] { judge.check(wrong); }),
               HasSubstr("is no operation of reference:0"));
-  // A forward of fewer rows saves less than its backward would read.
+  // A forward operation on fewer rows saves less data than its backward operation would read.
   IsolatedOperation gradient = test::pooling_gradient(4);
   judge.check(gradient);
   const IsolatedOperation smaller = test::pooling_gradient(1);
@@ -128,7 +128,7 @@ TEST(Shrink, RowsOfTheBatchAndOfTheForward) {
   EXPECT_EQ(part->forward_inputs[0].bytes.size(), 3 * 4 * 4 * 3 * sizeof(float));
   const std::vector<double> whole = train::numbers_of(test::pooling_gradient(6).inputs[0]);
   EXPECT_EQ(train::numbers_of(part->inputs[0])[0], whole[2 * 2 * 2 * 3]);
-  // Weights have no rows, though there are as many filters as samples; one row is the end.
+  // Weights are not cut, although there are as many filters as samples. A single row cannot be cut.
   const auto convolution = with_rows(test::convolution(16), 0, 8);
   ASSERT_TRUE(convolution);
   EXPECT_EQ(convolution->operation.inputs[1].dims[0], 16);

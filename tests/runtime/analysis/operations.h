@@ -1,4 +1,4 @@
-// Isolated operations that the tests of this room share.
+// Isolated operations that the tests in this folder share.
 #ifndef TESTS_RUNTIME_ANALYSIS_OPERATIONS_H_
 #define TESTS_RUNTIME_ANALYSIS_OPERATIONS_H_
 
@@ -35,7 +35,7 @@ inline IsolatedOperation with_random_inputs(plugins::host::Operation operation) 
   return isolated;
 }
 
-// [rows,8,8,16] convolved with [16,3,3,16], plus a bias, through relu.
+// relu(conv2d(x, w) + bias), with x [rows,8,8,16] and w [16,3,3,16].
 inline IsolatedOperation convolution(int64_t rows, rt_dtype dtype = RT_FLOAT32) {
   plugins::host::Operation op;
   op.name = RT_OP_CONV2D;
@@ -46,7 +46,7 @@ inline IsolatedOperation convolution(int64_t rows, rt_dtype dtype = RT_FLOAT32) 
   return with_random_inputs(std::move(op));
 }
 
-// The gradient of a max pooling of [rows,4,4,3] by two, and the pooling itself.
+// The gradient of a 2x2 max pooling of [rows,4,4,3], and its forward operation.
 inline IsolatedOperation pooling_gradient(int64_t rows) {
   plugins::host::Operation forward;
   forward.name = RT_OP_MAX_POOL2D;
@@ -65,7 +65,7 @@ inline IsolatedOperation pooling_gradient(int64_t rows) {
   return isolated;
 }
 
-// [1,n] times [n,1].
+// The product of [1,n] and [n,1].
 inline IsolatedOperation dot_product(const std::vector<double>& a, const std::vector<double>& b,
                                      rt_dtype dtype = RT_FLOAT32) {
   const auto n = static_cast<int64_t>(a.size());

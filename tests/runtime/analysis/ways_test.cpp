@@ -1,5 +1,5 @@
-// Every candidate of a device computes what the definition says, whatever its layouts, and however
-// many of the post-operations it fuses.
+// Every candidate of a device computes what the definition says, in all its layouts and with any
+// number of fused post-operations.
 #include "runtime/analysis/ways.h"
 
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ TEST(Ways, OfTheDefinition) {
 TEST(Ways, PostOperationsThatAreNotFusedAreOperationsOfTheirOwn) {
   const auto device = test::open_device("reference");
   IsolatedOperation isolated = test::convolution(3);
-  // ... + a residual, times the derivative of a tanh.
+  // Adds a residual, and multiplies by the derivative of a tanh.
   const rt_tensor_desc y = isolated.operation.outputs[0];
   for (const int32_t kind : {RT_POST_RESIDUAL_ADD, RT_POST_ACTIVATION_BACKWARD}) {
     isolated.operation.inputs.push_back(y);

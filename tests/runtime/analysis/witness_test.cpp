@@ -1,4 +1,4 @@
-// A value that changes though nobody has written it.
+// Detects a value that changes although no operation has written it.
 #include "runtime/analysis/witness.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ TEST(Witness, SeesAChangeBetweenWriterAndReader) {
   witness.wrote(a, tensor({1, 2}), 3);
   EXPECT_EQ(witness.changed_since(a, tensor({1, 2}), 4), std::nullopt);
   EXPECT_EQ(witness.changed_since(a, tensor({1, 5}), 6), 3u);
-  // What was never written is known from its first reader on.
+  // A value that was never written is recorded at its first reader.
   EXPECT_EQ(witness.changed_since(b, tensor({7, 7}), 4), std::nullopt);
   EXPECT_EQ(witness.changed_since(b, tensor({7, 8}), 9), 4u);
 }

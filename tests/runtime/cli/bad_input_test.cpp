@@ -1,4 +1,4 @@
-// What the user can get wrong: the exit code, and what the message says.
+// Mistakes of the user: the exit code, and the message.
 #include <regex>
 
 #include "runtime/data/safetensors.h"
@@ -12,7 +12,7 @@ using testing::HasSubstr;
 
 class BadInput : public ProgramTest {
  protected:
-  // Nothing on the standard output, one error on the other, and the code.
+  // Expects empty standard output, one message on standard error, and the exit code.
   void expect_fails(const std::vector<std::string>& arguments, int code,
                     const std::vector<std::string>& parts,
                     const std::map<std::string, std::string>& environment = {}) {
@@ -74,7 +74,7 @@ TEST_F(BadInput, Backend) {
 TEST_F(BadInput, Plugins) {
   const std::string broken = FIXTURE_FOLDER "/libbroken_major.so";
   const std::string path = "plugins.path=[\"" + broken + "\"]";
-  // Not asked for: no error.
+  // The broken plugin is not required, so it causes no error.
   EXPECT_EQ(run({"train", job_, "--set", path, "--max-steps", "1"}).exit_code, 0);
   expect_fails({"train", job_, "--set", path, "--set", "plugins.require=[\"broken\"]"}, 3,
                {"broken", "libbroken_major.so"});
@@ -99,7 +99,7 @@ TEST_F(BadInput, AFaultOfTheDevice) {
   EXPECT_EQ(run({"train", job_, "--set", "device.backend=simulated"}, simulated).exit_code, 0);
 }
 
-// The words of the device, where the bytes would go, and a micro-batch with which it trains.
+// The message names the device and the use of its memory, and advises a micro-batch that fits.
 TEST_F(BadInput, ABatchThatTheDeviceHasNoRoomFor) {
   const std::map<std::string, std::string> simulated = {{"RUNTIME_PLUGIN_PATH", SIMULATED_FOLDER}};
   std::vector<std::string> arguments = {"train", job_, "--max-steps", "3"};

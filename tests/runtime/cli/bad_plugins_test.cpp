@@ -1,5 +1,5 @@
-// Plugins that hang, end their process, or give impossible values, beside those that a command
-// needs.
+// Plugins that hang, end their process, or return impossible values, beside the plugins that a
+// command needs.
 #include "tests/runtime/cli/program.h"
 
 namespace runtime::cli {
@@ -42,15 +42,16 @@ TEST_F(BadPlugins, OneThatIsNeededIsAnErrorWithItsReason) {
   EXPECT_THAT(r.err, HasSubstr("an alignment of 0 bytes, expected a power of two"));
 }
 
-// The probe opens nothing. Exit code 0 would say that the training is done. (Ranks that are threads
-// would call exit() at once, which the C library does not allow.)
+// The probe opens no device, so it does not see this fault. Exit code 0 would claim that the
+// training is done. (With ranks as threads the plugin would call exit() twice at once, which the C
+// library does not allow.)
 TEST_F(BadPlugins, OneThatEndsTheRunWithExitIsAnErrorAndNoSuccess) {
   const auto r = train("exits_in_open", {"--set", "device.backend=misbehaving"});
   EXPECT_EQ(r.exit_code, 3) << r.err;
   EXPECT_THAT(r.err, HasSubstr("has called exit() before the work was done"));
 }
 
-// In the process it would hang at the end.
+// In the program's process this plugin would hang at the end.
 TEST_F(BadPlugins, OneThatIsNotNeededIsNotOpenedInTheProcess) {
   const auto r = train("hangs_in_shutdown");
   EXPECT_EQ(r.exit_code, 0) << r.err;

@@ -35,7 +35,7 @@ TEST_F(Commands, TrainWritesWeightsMetricsAndConfiguration) {
   ASSERT_EQ(r.exit_code, 0) << r.err;
   EXPECT_THAT(r.err, AllOf(HasSubstr("training tiny on reference:0"), HasSubstr("53 parameters"),
                            HasSubstr("done: 12 steps"), HasSubstr("next: runtime evaluate")));
-  // Standard output is JSON lines only, where it is no terminal.
+  // Standard output is no terminal, so it has JSON lines only.
   std::istringstream lines(r.out);
   std::string line, last;
   while (std::getline(lines, line)) {
@@ -102,8 +102,9 @@ TEST_F(Commands, GradientsWritesABatchWithItsGradients) {
   EXPECT_EQ(file.tensors.at("features").dims, (std::vector<int64_t>{8, 6}));
 }
 
-// With next to no learning rate the third step is that of the weights that the run begins with, if
-// dropout draws the same masks. The running statistics before and behind it are both in the file.
+// With a learning rate of almost zero the third step still has the initial weights, so its loss
+// equals that of `gradients --batch 2` if dropout draws the same masks. The file has the running
+// statistics before and after the step.
 TEST_F(Commands, GradientsOfABatchAreThoseOfTheStepOfThatNumber) {
   std::string toml = kTinyJob;
   toml.replace(toml.find("layers = ["), 10,
@@ -198,7 +199,7 @@ TEST_F(Commands, AutoTakesADeviceAndSaysWhich) {
 
 class Signals : public ProgramTest {
  protected:
-  // Starts a long run, sends the signal when it steps, and expects weights saved.
+  // Starts a long run, sends the signal after the first step, and expects saved weights.
   void expect_saved(int signal, int code) {
     test::RuntimeProcess process(folder_.path(),
                                  {"train", job_, "--set", "training.epochs=100000000", "--set",

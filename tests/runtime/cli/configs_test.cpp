@@ -1,5 +1,5 @@
-// Every file in configs/ trains two steps; where its data set is not installed, on synthetic data
-// of the same shape.
+// Every file in configs/ trains for two steps. If its data set is not installed, synthetic data of
+// the same shape are used.
 #include <algorithm>
 
 #include "tests/runtime/cli/program.h"
@@ -26,7 +26,7 @@ TEST_P(Configs, TrainsTwoSteps) {
       "train",          file, "--max-steps", "2", "--set", "job.dump_folder=run", "--set",
       "device.tune=off"};
   std::vector<std::string> arguments = common;
-  // Not more than needed of the large ones.
+  // Limits the time and memory of the large models.
   if (GetParam().find("resnet") != std::string::npos)
     arguments.insert(arguments.end(), {"--set", "training.global_batch_size=4"});
   test::ProcessResult r = run(arguments);

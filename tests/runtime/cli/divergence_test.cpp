@@ -1,4 +1,4 @@
-// Numbers that are none at the end of a run: after its last step, or in its validation.
+// NaN or infinity at the end of a run: after its last step, or in its validation.
 #include "tests/runtime/cli/program.h"
 
 namespace runtime::cli {

@@ -1,4 +1,5 @@
-// Little memory, few threads, few descriptors: success, or a documented exit code and words.
+// With little memory, few threads or few descriptors a command succeeds, or ends with a documented
+// exit code and a message.
 #include "tests/runtime/cli/shell.h"
 
 namespace runtime::cli {
@@ -6,7 +7,7 @@ namespace {
 
 class Limits : public ShellTest {
  protected:
-  // 126, 127: the shell or the loader of the system has not got as far as the program.
+  // With exit code 126 or 127 the shell or the dynamic loader failed before the program began.
   void expect_an_answer(const std::string& limit, const std::string& line) {
     const test::ProcessResult r = limited(limit, line);
     const std::string what = limit + ": " + line + " ended with " + std::to_string(r.exit_code);
@@ -39,7 +40,7 @@ TEST_F(Limits, OfTheAddressSpace) {
   }
 }
 
-// Convolutions: oneDNN and own kernels, which want more.
+// Convolutions by oneDNN and by our own kernels, which need more memory.
 TEST_F(Limits, OfTheAddressSpaceWithConvolutions) {
   if (!test::has_backend("cpu")) GTEST_SKIP() << "the plugin cpu was not built";
   folder_.write("lenet.toml",

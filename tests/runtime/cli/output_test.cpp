@@ -1,4 +1,4 @@
-// What becomes of a command whose output or files cannot be written.
+// Commands whose output or files cannot be written.
 #include "runtime/data/safetensors.h"
 #include "tests/runtime/cli/shell.h"
 

@@ -19,7 +19,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// A language model that learns "abcabc..." and "ab " by heart, one token from the last.
+// A language model that memorises "abcabc..." and "ab ", one token from the last one.
 const std::string kLanguageJob = R"(
 [model]
 input = [4]
@@ -41,7 +41,7 @@ class Predict : public ProgramTest {
  protected:
   void SetUp() override {
     std::string text;
-    for (int i = 0; i < 40; ++i) text += "the cat ";  // t -> h; a -> t; " " -> t or c
+    for (int i = 0; i < 40; ++i) text += "the cat ";  // h after t, t after a, t or c after " "
     folder_.write("text.txt", text);
     folder_.write("language.toml", kLanguageJob);
   }
@@ -64,7 +64,7 @@ TEST_F(Predict, LanguageModelsWriteText) {
   ASSERT_EQ(trained.exit_code, 0) << trained.err;
   EXPECT_THAT(trained.err, AllOf(HasSubstr("text.txt, 256 tokens of 6 kinds, 63 samples of 4"),
                                  HasSubstr("next: runtime predict")));
-  // The weights tell the characters: the text is not needed any more.
+  // The weights file holds the characters, so the text is not needed any more.
   std::filesystem::remove(folder_.path() / "text.txt");
   EXPECT_THAT(output(written({"--prompt", "cat the c", "--temperature", "0", "--tokens", "2"})),
               testing::MatchesRegex("cat the c(at|a )\n"));

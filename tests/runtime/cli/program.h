@@ -1,4 +1,4 @@
-// The `runtime` program in a folder of the test's own, with a job that takes no time.
+// Runs the `runtime` program in a folder of the test, with a job that takes almost no time.
 #ifndef TESTS_RUNTIME_CLI_PROGRAM_H_
 #define TESTS_RUNTIME_CLI_PROGRAM_H_
 
@@ -36,14 +36,14 @@ class ProgramTest : public testing::Test {
                           const std::map<std::string, std::string>& environment = {}) {
     return test::run_runtime(folder_.path(), arguments, environment);
   }
-  // Expects success; what was printed.
+  // Expects success; returns the standard output.
   std::string output(const std::vector<std::string>& arguments,
                      const std::map<std::string, std::string>& environment = {}) {
     const test::ProcessResult r = run(arguments, environment);
     EXPECT_EQ(r.exit_code, 0) << r.err;
     return r.out;
   }
-  // Names in the folder of the test, without those that every run may make.
+  // The names in the folder of the test, without those that any run may create.
   std::set<std::string> files() const {
     std::set<std::string> names;
     for (const auto& e : std::filesystem::directory_iterator(folder_.path()))

@@ -1,4 +1,4 @@
-// The files of a run: what another run may do to them, and what damage does.
+// The files of a run: which of them another run may replace, and how damage is reported.
 #include "tests/runtime/cli/program.h"
 
 namespace runtime::cli {

@@ -1,4 +1,4 @@
-// Does adding ranks pay: what train, bench and plan say about several ranks.
+// The reports of train, bench and plan about several ranks.
 #include <nlohmann/json.hpp>
 
 #include "tests/runtime/cli/program.h"
@@ -98,9 +98,10 @@ TEST_F(Scaling, BenchOfSeveralRanks) {
   expect_keys(j, {"peak_memory_bytes", "peak_memory_bytes_all_ranks", "scaling"});
   expect_keys(j["scaling"], kTimes);
   expect_consistent(j["scaling"]);
-  // Ranks that are threads share a process.
+  // Ranks that are threads share one process, whose memory is measured as a whole.
   EXPECT_EQ(j["peak_memory_bytes"], j["peak_memory_bytes_all_ranks"]);
-  // All the work of a batch whatever the number of ranks, but for the update, which each does.
+  // FLOPs count the work of the whole batch, independent of the number of ranks, and the update,
+  // which every rank does.
   const json one = json::parse(output({"bench", job_, "--steps", "5", "--json"}));
   const auto flops = [](const json& b) {
     return b["flops_per_second"].get<double>() * b["step_ms_median"].get<double>();
@@ -212,7 +213,7 @@ TEST_F(Scaling, SearchProposesAMeshThatTrainTakes) {
   const test::ProcessResult r = run({"train", job_, "--set", "job.dump_folder=run", "--nproc", "2",
                                      "--set", search, "--set", "debug.deterministic=true"});
   ASSERT_EQ(r.exit_code, 0) << r.err;
-  // The others do not go with debug.deterministic.
+  // The other meshes cannot be used with debug.deterministic.
   EXPECT_THAT(r.err, HasSubstr("parallelism.search takes data 2 x tensor 1 x pipeline 1"));
   const std::string saved = test::read_text(folder_.path() / "run/config.toml");
   EXPECT_THAT(saved, AllOf(HasSubstr("data = 2"), Not(HasSubstr("search = true"))));

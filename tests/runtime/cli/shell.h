@@ -1,4 +1,4 @@
-// Lines of the shell around the `runtime` program: redirections and limits (ulimit).
+// Runs the `runtime` program from lines of shell script, with redirections and limits (ulimit).
 #ifndef TESTS_RUNTIME_CLI_SHELL_H_
 #define TESTS_RUNTIME_CLI_SHELL_H_
 
@@ -13,7 +13,7 @@ namespace runtime::cli {
 
 class ShellTest : public ProgramTest {
  protected:
-  // Runs a line of bash in the test's folder, in which `runtime` is the program.
+  // Runs a line of bash in the test's folder, in which the word `runtime` runs the program.
   test::ProcessResult shell(const std::string& line) {
     const std::string script =
         folder_.write("line.sh",
@@ -27,7 +27,7 @@ class ShellTest : public ProgramTest {
     return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
             test::read_text(script + ".out"), test::read_text(script + ".err")};
   }
-  // The same under a limit; what is said goes through a pipe, which has none.
+  // Runs a line under a limit. Messages go through a pipe, to which the limit does not apply.
   test::ProcessResult limited(const std::string& limit, const std::string& line) {
     return shell("( ulimit " + limit + "; " + line + " ) 2>&1 >/dev/null | cat >&2\n" +
                  "exit ${PIPESTATUS[0]}");

@@ -1,5 +1,5 @@
-// `runtime verify --reduce` names the operation that is at fault and writes it down; `--case` runs
-// it again.
+// `runtime verify --reduce` names the faulty operation and writes it to a folder; `--case` runs it
+// again.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -16,7 +16,7 @@ using testing::Not;
 
 class VerifyReduce : public ProgramTest {
  protected:
-  // The simulated device with one of its faults.
+  // The arguments for the simulated device with one of its faults.
   std::vector<std::string> words(const std::string& config, const std::string& fault,
                                  const std::vector<std::string>& more = {}) const {
     std::vector<std::string> list = {"verify",    config,
@@ -146,7 +146,7 @@ TEST_F(VerifyReduce, TheStepThatDiffersIsSearched) {
       run({"verify", gpt_, "--set", "device.backend=reference", "--against", "run.safetensors",
            "--reduce", "wrong", "--json"});
   EXPECT_EQ(r.exit_code, 6);
-  // The record is what is wrong.
+  // The record is wrong, not an operation.
   EXPECT_THAT(r.err, AllOf(HasSubstr("differ first in step 2: layer 'ln_1'"),
                            HasSubstr("no operation is at fault"),
                            HasSubstr("or it is run.safetensors that is wrong")));
@@ -164,7 +164,7 @@ TEST_F(VerifyReduce, AHealthyDeviceIsNotAccused) {
     EXPECT_EQ(r.exit_code, 0) << r.err;
     EXPECT_THAT(r.out, HasSubstr("nothing is wrong, and nothing was written"));
     if (backend != "cpu") continue;
-    // A tolerance that no rounding keeps to: the steps differ, and yet no operation is at fault.
+    // Rounding always exceeds this tolerance: the steps differ, but no operation is at fault.
     list.insert(list.end(), {"--rtol", "1e-13", "--json"});
     const test::ProcessResult strict = run(list, plugins_);
     EXPECT_EQ(strict.exit_code, 6);
@@ -177,7 +177,7 @@ TEST_F(VerifyReduce, AHealthyDeviceIsNotAccused) {
 }
 
 TEST_F(VerifyReduce, AnOperationThatWritesBeyondItsOutputIsNoWrongOperation) {
-  // What lies behind an output depends on the plan of the memory; often it is nothing.
+  // The plan of the memory decides what lies behind an output; often it is nothing.
   int found = 0;
   for (const char* operation : {"batch_norm", "max_pool2d", "conv2d", "batch_norm_backward"}) {
     const test::ProcessResult r = reduce(batch_norm_, std::string("overrun=") + operation);
@@ -194,7 +194,8 @@ TEST_F(VerifyReduce, AnOperationThatWritesBeyondItsOutputIsNoWrongOperation) {
 }
 
 TEST_F(VerifyReduce, ARaceShowsWhenNobodyWaits) {
-  // Whoever waits after each operation sees nothing: what is queued behind this one runs before it.
+  // If the host waited after each operation, the fault would not show. Without waiting, operations
+  // queued after this one run before it.
   const test::ProcessResult r = reduce(gpt_, "late=attention");
   EXPECT_EQ(r.exit_code, 6);
   EXPECT_THAT(r.out, HasSubstr("step 1  loss 2."));
@@ -217,7 +218,7 @@ TEST_F(VerifyReduce, AFileIsAsGoodAsADevice) {
 
 TEST_F(VerifyReduce, CasesAreRunAsTold) {
   ASSERT_EQ(reduce(gpt_, "wrong=layer_norm").exit_code, 6);
-  // CONFIG's options of the device in place of those of the case.
+  // The device options come from the configuration, not from the case.
   const json healthy = json::parse(
       output({"verify", gpt_, "--set", "device.backend=simulated", "--case", "wrong", "--json"},
              plugins_));

@@ -1,4 +1,4 @@
-// `runtime verify`: what agrees passes, a fault is found where it is, a recorded run serves like a
+// `runtime verify`: equal devices pass, a fault is located, and a recorded run can replace the
 // second device.
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -18,7 +18,7 @@ constexpr const char* kSimulated =
 
 class Verify : public ProgramTest {
  protected:
-  // LeNet and a GPT, so small that the reference takes no time.
+  // LeNet and a GPT, so small that the reference needs almost no time.
   std::vector<std::string> lenet() const {
     return {"verify", CONFIGS_FOLDER "/bench_lenet.toml",
             "--set",  "training.global_batch_size=4",
@@ -86,7 +86,7 @@ TEST_F(Verify, SixteenBitsAreComparedWithFloat32WhereTheOtherDeviceHasNone) {
 }
 
 TEST_F(Verify, AFaultyOperationIsNamed) {
-  // The simulated device leaves NaN in what pooling computes.
+  // The simulated device leaves NaN in the results of pooling.
   const test::ProcessResult r = run(
       with(lenet(), {"--set", kSimulated, "--set", "device.backend=simulated", "--set",
                      "device.simulated.corrupt=avg_pool2d", "--against", "reference", "--json"}));
@@ -108,7 +108,7 @@ TEST_F(Verify, ARecordIsAsGoodAsADevice) {
   EXPECT_THAT(output({"verify", job_, "--set", "device.backend=cpu", "--against", "run.safetensors",
                       "--steps", "1"}),
               HasSubstr("cpu:0 and run.safetensors agree"));
-  // Another network, another batch, more steps than there are.
+  // More steps than were recorded, another batch, another configuration.
   EXPECT_EQ(run({"verify", job_, "--against", "run.safetensors", "--steps", "3"}).exit_code, 5);
   EXPECT_THAT(run({"verify", job_, "--against", "run.safetensors", "--set", "debug.seed=7"}).err,
               HasSubstr("saw another batch"));

@@ -1,4 +1,4 @@
-// Broken configurations and what is said about them.
+// Broken configurations and the messages about them.
 #include <gmock/gmock.h>
 
 #include "tests/runtime/config/support.h"
@@ -10,11 +10,11 @@ using testing::HasSubstr;
 
 struct Broken {
   const char* name;
-  std::string text;  // of test.toml
+  std::string text;  // the content of test.toml
   std::string message;
 };
 
-// A printed parameter would be the whole text.
+// By default GoogleTest would print the whole text of a parameter.
 void PrintTo(const Broken& broken, std::ostream* out) { *out << broken.name; }
 
 class BrokenText : public testing::TestWithParam<Broken> {};
@@ -26,15 +26,15 @@ TEST_P(BrokenText, IsRefusedWithPlaceAndReason) {
 
 std::string name_of(const testing::TestParamInfo<Broken>& info) { return info.param.name; }
 
-// The fourth line of a whole configuration.
+// A valid configuration with `line` as its fourth line.
 std::string whole(const std::string& line) { return kWhole + line + "\n"; }
 
-// One layer on the fourth line, column 14.
+// A configuration with one layer, at line 4, column 14.
 std::string layer(const std::string& text) {
   return kDataset + kTraining + "model.input = [4, 8, 8]\n" + "model.layers=[" + text + "]\n";
 }
 
-// [dataset] on the third line.
+// A configuration with [dataset] on the third line.
 std::string dataset(const std::string& text) { return kModel + kTraining + "dataset = " + text; }
 
 std::string repeated(const std::string& text, int count) {
@@ -327,7 +327,7 @@ INSTANTIATE_TEST_SUITE_P(
                "10000"}),
     name_of);
 
-// What needs files.
+// Errors that involve files.
 class BrokenFile : public testing::Test {
  protected:
   std::string load_message(const std::string& text, const std::vector<Override>& overrides = {}) {

@@ -58,7 +58,7 @@ layers = [{ type = "linear", features = 1 }]
   EXPECT_EQ(config.device.options.at("cpu").at("winograd"), "true");
   EXPECT_EQ(config.device.options.at("cpu").at("n"), "3");
   EXPECT_EQ(config.debug.seed, 9223372036854775807u);
-  EXPECT_EQ(config.optimizer.lr, 1.0);  // an integer is a number
+  EXPECT_EQ(config.optimizer.lr, 1.0);  // an integer is accepted as a number
   EXPECT_EQ(config.lr_scheduler.warmup_steps, 7);
   EXPECT_EQ(config.dataset.task, "regression");
   EXPECT_THAT(config.dataset.features, ElementsAre("a", "b"));

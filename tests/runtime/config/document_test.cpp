@@ -1,4 +1,4 @@
-// The schema, the typed fields, the JSON schema and the reference document say the same.
+// The schema, the typed fields, the JSON schema and the reference document agree.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ TEST(Document, EveryKeyOfTheSchemaHasOneField) {
   EXPECT_EQ(fields, keys);
 }
 
-// Each default as the schema writes it, given explicitly, changes nothing.
+// Each default of the schema, given explicitly, changes nothing.
 TEST(Document, DefaultsOfTheSchemaAreThoseOfTheFields) {
   std::string text;
   for (const Section& section : sections()) {

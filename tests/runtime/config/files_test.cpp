@@ -1,4 +1,4 @@
-// Every file of configs/ loads, and its resolved form loads to the same configuration.
+// Every file of configs/ can be loaded, and its resolved form gives the same configuration.
 #include <gmock/gmock.h>
 
 #include "runtime/config/fields.h"
@@ -26,13 +26,13 @@ void expect_same(const std::vector<Layer>& a, const std::vector<Layer>& b) {
   }
 }
 
-// Walks the fields of one configuration and compares them with those of another, in step.
+// Compares the fields of two configurations one by one.
 struct Compare {
   const Config& other;
 
   template <class Member>
   void operator()(const std::string& section, const std::string& key, const Member& member) const {
-    if (key == "preset") return;  // written out as layers
+    if (key == "preset") return;  // the resolved form has the layers of the preset instead
     visit_fields(other, [&](const std::string& s, const std::string& k, const auto& value) {
       if constexpr (std::is_same_v<std::decay_t<decltype(value)>, Member>) {
         if (s == section && k == key) same(member, value, s + "." + k);

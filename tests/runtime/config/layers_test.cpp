@@ -9,7 +9,7 @@ using testing::ElementsAre;
 using testing::Pair;
 using testing::UnorderedElementsAre;
 
-// The first of the layers written in `text`.
+// Reads the first of the layers in `text`.
 Layer layer(const std::string& text) {
   return read(kDataset + kTraining + "model = { input = [4, 8, 8], layers = [" + text + "] }\n")
       .model.layers.at(0);

@@ -137,7 +137,7 @@ TEST_F(Merge, OverridesAreTomlOrBareWords) {
   EXPECT_THAT(config.dataset.mean, ElementsAre(0.5));
   EXPECT_EQ(config.model.init, (Init{"normal", 0.01}));
   EXPECT_TRUE(config.debug.deterministic);
-  EXPECT_EQ(config.training.epochs, 3);  // the last one counts
+  EXPECT_EQ(config.training.epochs, 3);  // the last one takes effect
 }
 
 TEST_F(Merge, AnOverriddenInitIsReplacedAsAWhole) {

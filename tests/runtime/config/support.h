@@ -1,4 +1,4 @@
-// What the tests of runtime/config share.
+// Code that the tests of runtime/config share.
 #ifndef TESTS_RUNTIME_CONFIG_SUPPORT_H_
 #define TESTS_RUNTIME_CONFIG_SUPPORT_H_
 
@@ -17,13 +17,13 @@ namespace runtime::config::test {
 
 inline std::string presets() { return CONFIGS_FOLDER "/presets"; }
 
-// A whole, valid configuration that tests add to.
+// The sections of a complete, valid configuration; tests add keys to it.
 inline const std::string kDataset = "dataset.name = \"fashion_mnist\"\n";
 inline const std::string kModel = "model.preset = \"lenet\"\n";
 inline const std::string kTraining = "training.global_batch_size = 8\n";
 inline const std::string kWhole = kDataset + kModel + kTraining;
 
-// A folder of the test's own, gone at its end.
+// A temporary folder for one test, which the destructor removes.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
@@ -52,7 +52,7 @@ inline Config read(const std::string& text, const std::vector<Override>& overrid
   return load_text(text, "test", overrides, presets());
 }
 
-// The message of the ConfigurationError that `action` throws, "" if it throws none.
+// The message of the ConfigurationError that `action` throws; "" if it throws none.
 template <class Action>
 std::string message_of(Action action) {
   try {

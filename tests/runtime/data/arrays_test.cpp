@@ -1,4 +1,5 @@
-// Files of the array formats that are in order: IDX, NPY, CIFAR-10. Broken ones: broken_files_test.
+// Valid files of the array formats IDX, NPY and CIFAR-10. broken_files_test.cpp has the broken
+// ones.
 #include <gmock/gmock.h>
 
 #include "runtime/data/array.h"

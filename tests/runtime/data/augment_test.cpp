@@ -24,7 +24,7 @@ std::vector<float> augmented(const Augmentation& a, int64_t epoch, int64_t sampl
   return image;
 }
 
-// The image moved and mirrored by hand.
+// The expected result: the image, moved and mirrored by hand.
 std::vector<float> moved(int down, int right, bool mirrored) {
   std::vector<float> image;
   for (int y = 0; y < 5; ++y) {
@@ -69,7 +69,7 @@ TEST(Augment, DependsOnEpochAndSample) {
   EXPECT_EQ(augmented({4, true}, 2, 3), augmented({4, true}, 2, 3));
 }
 
-// The rows of a batch, as ranks and prefetch cut it.
+// Augmentation does not depend on the ranks that load the rows of a batch, nor on prefetching.
 TEST(Augment, IsTheSameOnAnyNumberOfRanks) {
   const auto images = make_synthetic({.shape = {6, 6, 3}, .samples = 24, .classes = 3, .seed = 1});
   LoaderOptions whole;

@@ -1,4 +1,4 @@
-// A table of broken data files, and what the message must say: which file, where, what was expected
+// A table of broken data files. The message must name the file and the position, what was expected
 // and what was found.
 #include <gmock/gmock.h>
 #include <sys/stat.h>
@@ -26,7 +26,7 @@ struct Broken {
   const char* name;
   Format format;
   std::string content;
-  std::vector<std::string> fragments;  // of the message
+  std::vector<std::string> fragments;  // parts that the message must contain
 };
 
 void load(Format format, const std::string& text) {
@@ -224,7 +224,7 @@ TEST(UnreadableFile, IsNamedWithTheReason) {
   EXPECT_THAT(message(pipe), testing::HasSubstr("pipe"));
   const std::string secret = folder.write("secret", "x");
   ASSERT_EQ(chmod(secret.c_str(), 0), 0);
-  if (access(secret.c_str(), R_OK) == 0) return;  // root may read everything
+  if (access(secret.c_str(), R_OK) == 0) return;  // root can read every file
   EXPECT_THAT(message(secret), testing::HasSubstr("Permission denied"));
 }
 

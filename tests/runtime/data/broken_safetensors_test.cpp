@@ -11,7 +11,7 @@ using test::safetensors;
 struct Broken {
   const char* name;
   std::string content;
-  std::vector<std::string> fragments;  // of the message
+  std::vector<std::string> fragments;  // parts that the message must contain
 };
 
 std::string entry(const std::string& name, const std::string& shape, const std::string& offsets,
@@ -21,7 +21,7 @@ std::string entry(const std::string& name, const std::string& shape, const std::
   return text.append(shape).append(",\"data_offsets\":").append(offsets).append("}");
 }
 
-// A header of these entries.
+// A header with these entries.
 std::string header(const std::vector<std::string>& entries) {
   std::string text = "{";
   for (const std::string& item : entries) text.append(text.size() > 1 ? "," : "").append(item);

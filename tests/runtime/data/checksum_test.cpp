@@ -83,7 +83,7 @@ TEST_F(Checksums, FilesOfOtherProgramsHaveNone) {
   EXPECT_EQ(parse(file).tensors.size(), 1u);
 }
 
-// Or a damaged name would make a file one of another program.
+// Otherwise a damaged key would make the file look like one of another program, without a checksum.
 TEST_F(Checksums, OneOfTheTwoKeysAloneIsRefused) {
   for (const char* key : {"\"runtime.checksum\"", "\"runtime.checksum_of\""}) {
     std::string other = key;

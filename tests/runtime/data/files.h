@@ -14,7 +14,7 @@
 
 namespace runtime::data::test {
 
-// A folder of its own for every test, removed at the end.
+// A temporary folder for one test, which the destructor removes.
 class TempFolder {
  public:
   TempFolder();
@@ -47,10 +47,10 @@ std::string raw(const std::vector<Number>& numbers) {
 // One record of CIFAR-10: red counts up from `first`, green is 100, blue is 200.
 std::string cifar_record(uint8_t label, uint8_t first);
 
-// A safetensors file from its header text and data.
+// A safetensors file from the text of its header and its data.
 std::string safetensors(const std::string& header, const std::string& data);
 
-// The order of an epoch.
+// The order of the samples in an epoch.
 inline std::vector<int64_t> epoch_order(int64_t size, bool shuffle, uint64_t seed, int64_t epoch) {
   std::vector<int64_t> order(static_cast<std::size_t>(size));
   fill_epoch_order(order, shuffle, seed, epoch);

@@ -1,11 +1,11 @@
-// Folders of images, made here with libpng and libjpeg.
+// Folders of images, which the tests write with libpng and libjpeg.
 #include <gmock/gmock.h>
 #include <png.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
-// It wants <cstdio> before it.
+// jpeglib.h needs <cstdio> before it.
 #include <jpeglib.h>
 
 #include "runtime/data/image_file.h"
@@ -21,7 +21,8 @@ using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// Red counts along the rows from `first`, green is the row, blue 200.
+// Pixels whose red counts up from `first` along the rows, whose green is the row, and whose blue is
+// 200.
 std::vector<uint8_t> colours(int height, int width, int first = 0) {
   std::vector<uint8_t> pixels;
   for (int y = 0; y < height; ++y) {
@@ -123,7 +124,7 @@ TEST(ImageFile, DamagedFilesAreRefused) {
 
 TEST(ImageFile, ASmallFileThatClaimsAHugeImageIsRefused) {
   std::string bomb = png(1, 1);
-  // Width and height at byte 16, their check sum at 29.
+  // Overwrites width and height at byte 16, and their checksum at byte 29.
   const unsigned char header[] = {'I', 'H',  'D',  'R', 0, 0, 0xff, 0xff, 0,
                                   0,   0xff, 0xff, 8,   2, 0, 0,    0};
   std::copy(std::begin(header), std::end(header), bomb.begin() + 12);
@@ -196,14 +197,14 @@ TEST_F(ImageFolderTest, ResizedAndCutFromTheCentre) {
   options_.mean = {0, 0, 0.5};
   options_.std = {1, 1, 0.5};
   const auto train = open_dataset(options_).train;
-  // The wide one is not scaled: columns 5 and 6, rows 1 and 2.
+  // The wide image needs no scaling; columns 5 and 6 and rows 1 and 2 are cut out.
   std::vector<float> expected;
   for (const float row : {1.f, 2.f}) {
     for (const float column : {5.f, 6.f})
       expected.insert(expected.end(), {column / 255, row / 255, (200 / 255.f - 0.5f) / 0.5f});
   }
   EXPECT_THAT(read(*train, 0), testing::Pointwise(testing::FloatNear(1e-6f), expected));
-  // 8x10 becomes 4x5, column 1.5 of which is rounded to 2.
+  // 8x10 becomes 4x5; the centre column 1.5 is rounded to 2.
   EXPECT_NEAR(read(*train, 1)[0] * 255, 2 * (2 + 0.5) - 0.5, 1e-4);
   options_.resize_shorter = 1;
   EXPECT_THROW(open_dataset(options_), ConfigurationError);

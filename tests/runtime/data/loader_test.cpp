@@ -15,7 +15,7 @@ namespace {
 
 using testing::ElementsAre;
 
-// Sample i: features i and i + 0.5, label i modulo 3, targets -i. Throws for sample `bad`.
+// Sample i has features i and i + 0.5, label i modulo 3, and target -i. Sample `bad` throws.
 class Counting final : public Dataset {
  public:
   explicit Counting(int64_t size, bool regression = false, int64_t bad = -1)
@@ -43,7 +43,7 @@ std::shared_ptr<const Dataset> counting(int64_t size, bool regression = false, i
   return std::make_shared<Counting>(size, regression, bad);
 }
 
-// All that the loader asks for is counted.
+// Counts all memory that the loader asks for.
 class CountingMemory final : public std::pmr::memory_resource {
  public:
   int64_t allocations() const { return allocations_; }
@@ -66,7 +66,7 @@ LoaderOptions options(int64_t batch, LastBatch last, int prefetch, bool shuffle 
       .batch_size = batch, .shuffle = shuffle, .seed = 9, .last_batch = last, .prefetch = prefetch};
 }
 
-class LoaderTest : public testing::TestWithParam<int> {};  // the prefetch
+class LoaderTest : public testing::TestWithParam<int> {};  // the parameter is the prefetch
 INSTANTIATE_TEST_SUITE_P(Prefetch, LoaderTest, testing::Values(0, 1, 2, 5));
 
 TEST_P(LoaderTest, KeepsTheSmallerLastBatch) {
@@ -163,7 +163,8 @@ TEST_P(LoaderTest, BatchStaysUntilTheNextCall) {
   }
 }
 
-// Parts of batches of 2, each of one row, in any order, over epochs, with pauses.
+// Virtual shards of one row, of batches of 2, are loaded in any order, over several epochs, with
+// pauses.
 TEST_P(LoaderTest, LoadsWhatIsPicked) {
   const std::vector<std::optional<Pick>> picks = {Pick{1, 1}, Pick{0, 0}, std::nullopt,
                                                   Pick{4, 0}, Pick{2, 1}, Pick{3, 0}};
@@ -185,7 +186,7 @@ TEST_P(LoaderTest, LoadsWhatIsPicked) {
     EXPECT_EQ(batch.epoch, pick->batch / 3);
     EXPECT_EQ(batch.index, pick->batch % 3);
     EXPECT_EQ(batch.part, pick->part);
-    const bool padding = batch.index == 2 && pick->part == 1;  // of the last batch, with one sample
+    const bool padding = batch.index == 2 && pick->part == 1;  // the last batch has one sample
     EXPECT_EQ(batch.valid, padding ? 0 : 1);
     const std::vector<int64_t> order = test::epoch_order(5, true, 9, batch.epoch);
     EXPECT_EQ(batch.features[0], order[2 * batch.index + (padding ? 0 : pick->part)]);

@@ -1,4 +1,4 @@
-// Small files that hold much: no reader takes more memory than what it gives back is worth.
+// Small files that expand to large data: no reader takes more memory than its result justifies.
 #include <gmock/gmock.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -30,8 +30,8 @@ std::size_t address_space() {
   return pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 }
 
-// Runs `action` in a process that may take so many MiB more, and returns what it says: what it
-// returns, the message of a DataError, or "out of memory".
+// Runs `action` in a process that may take `mib` MiB more memory. Returns the result of `action`,
+// the message of its DataError, or "out of memory".
 std::string with_memory(std::size_t mib, const std::function<std::string()>& action) {
   int ends[2];
   EXPECT_EQ(pipe(ends), 0);
@@ -61,7 +61,7 @@ std::string with_memory(std::size_t mib, const std::function<std::string()>& act
 
 class LittleMemory : public testing::Test {
  protected:
-  // Compressed by a thousand.
+  // A file that is compressed by a factor of about a thousand.
   std::string write_bomb(const std::string& begin, char filling, const std::string& end) const {
     return folder_.write("bomb.gz", test::gzip(begin + std::string(200 * kMiB, filling) + end));
   }
@@ -105,7 +105,7 @@ TEST_F(LittleMemory, TextsAndArraysThatDoNotFitAreRefusedWithNumbers) {
 #endif
 
 TEST(Csv, FieldsAndQuotesAcrossTheBlocksOfAFile) {
-  // So long that every part of a line falls on the end of a block of 256 KiB.
+  // The file is so long that the ends of its 256 KiB blocks fall on every position of a line.
   const test::TempFolder folder;
   std::string text = "a,name\r\n";
   constexpr int kLines = 60'000;

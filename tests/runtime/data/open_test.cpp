@@ -30,7 +30,7 @@ std::string refusal_of(const DatasetOptions& options) {
   return "";
 }
 
-// The four files of MNIST, small: `train` training samples and 2 others, 2x2 pixels.
+// Writes the four files of MNIST with 2x2 pixels: `train` samples for training and 2 others.
 void write_mnist(const test::TempFolder& folder, const std::string& where, uint32_t train = 4) {
   folder.write(where + "/train-images-idx3-ubyte.gz",
                test::gzip(test::idx(0x08, {train, 2, 2}, test::counting(4 * train))));
@@ -105,7 +105,7 @@ TEST(OpenDataset, ValidationSplitTakesTheLastSamples) {
   DatasetOptions options;
   options.name = "mnist";
   options.path = folder.path("mnist");
-  options.validation_split = 0.3;  // floor(5 * 0.7) = 3 remain, as in Keras
+  options.validation_split = 0.3;  // floor(5 * 0.7) = 3 samples remain for training, as in Keras
   const DatasetPair pair = open_dataset(options);
   EXPECT_EQ(pair.train->size(), 3);
   ASSERT_EQ(pair.validation->size(), 2);

@@ -42,13 +42,13 @@ TEST(EpochOrder, WithoutShuffleIsAscending) {
   EXPECT_THAT(test::epoch_order(4, false, 1, 2), testing::ElementsAre(0, 1, 2, 3));
 }
 
-// Runs of older versions must be repeatable: these numbers may not change.
+// These numbers may never change, because runs of older versions must be repeatable.
 TEST(EpochOrder, StaysTheSameAcrossVersions) {
   EXPECT_THAT(test::epoch_order(8, true, 42, 0), testing::ElementsAre(3, 6, 7, 4, 5, 0, 2, 1));
   EXPECT_THAT(test::epoch_order(8, true, 42, 1), testing::ElementsAre(6, 3, 4, 0, 7, 1, 5, 2));
 }
 
-// Each sample comes first about equally often: chi-squared with 9 degrees of freedom.
+// Every sample is the first one about equally often: chi-squared with 9 degrees of freedom.
 TEST(EpochOrder, IsFair) {
   constexpr int kEpochs = 10000, kSize = 10;
   std::vector<double> counts(kSize);
@@ -59,7 +59,7 @@ TEST(EpochOrder, IsFair) {
   for (const double count : counts) {
     chi_squared += (count - kEpochs / kSize) * (count - kEpochs / kSize) / (kEpochs / kSize);
   }
-  EXPECT_LT(chi_squared, 27.9);  // probability 0.001
+  EXPECT_LT(chi_squared, 27.9);  // exceeded with probability 0.001
 }
 
 }  // namespace

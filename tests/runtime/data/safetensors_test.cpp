@@ -66,7 +66,7 @@ TEST(Safetensors, HeaderIsAlignedAndWideTypesComeFirst) {
   std::memcpy(&header, content.data(), sizeof header);
   EXPECT_EQ(header % 8, 0u);
   EXPECT_EQ(content[8], '{');
-  EXPECT_EQ(static_cast<uint8_t>(content[8 + header]), 2);  // the float64 tensor
+  EXPECT_EQ(static_cast<uint8_t>(content[8 + header]), 2);  // the first byte of the float64 tensor
 }
 
 TEST(Safetensors, EmptyFileOfTensors) {

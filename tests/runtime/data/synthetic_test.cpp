@@ -35,7 +35,7 @@ TEST(Synthetic, DependsOnTheSeedOnly) {
   EXPECT_EQ(first->description(), "synthetic, 600 samples of 4x4x2, 3 classes");
 }
 
-// The mean of a class, measured on the first half, finds the class in the second half.
+// The class means of the first half of the samples classify the second half.
 TEST(Synthetic, ClassesCanBeLearned) {
   constexpr std::size_t kFeatures = 64;
   SyntheticOptions options = classification();

@@ -1,4 +1,4 @@
-// Texts and files of token ids as samples of a language model.
+// Texts and files of token ids, as samples of a language model.
 #include <gmock/gmock.h>
 
 #include <filesystem>
@@ -71,7 +71,7 @@ TEST_F(Text, StrideIsOfTrainingOnly) {
   options.stride = 1;
   options.validation_split = 0.5;
   const DatasetPair pair = open_dataset(options);
-  EXPECT_EQ(pair.train->size(), 6);  // windows of 4 and a token after, in 10
+  EXPECT_EQ(pair.train->size(), 6);  // windows of 4 tokens and the one after them, in 10 tokens
   EXPECT_THAT(features(*pair.train, 5), ElementsAre(5, 6, 7, 8));
   EXPECT_THAT(labels(*pair.train, 5), ElementsAre(6, 7, 8, 9));
   EXPECT_EQ(pair.validation->size(), 2);
@@ -130,7 +130,7 @@ TEST_F(Text, TokenFilesOfBothTypes) {
   EXPECT_THAT(labels(*wide.train, 2), ElementsAre((1 << 24) - 1));
 }
 
-// More than one chunk of what is read at once.
+// The window is longer than the chunk that is read at once.
 TEST_F(Text, LongWindows) {
   std::vector<uint16_t> ids(5001);
   for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<uint16_t>(i);
@@ -260,7 +260,7 @@ TEST_F(Text, BatchesHoldTheLabelsOfEachSample) {
   EXPECT_EQ(batch->valid, 1);
   EXPECT_THAT(batch->labels, ElementsAre(13, 14, 15, 13, 14, 15));
   options.last_batch = LastBatch::kKeep;
-  options.part = [](int64_t, int) { return std::vector<int64_t>{1}; };  // of rank 1
+  options.part = [](int64_t, int) { return std::vector<int64_t>{1}; };  // the rows of rank 1
   Loader second(pair.train, options);
   EXPECT_THAT(second.next().labels, ElementsAre(4, 5, 6));
 }

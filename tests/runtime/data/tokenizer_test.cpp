@@ -121,7 +121,7 @@ std::vector<std::string> pieces(const std::string& text) {
   return list;
 }
 
-// What Perl 5.36 says of the pattern, whose classes are Unicode's too.
+// The expected pieces are those of Perl 5.36, whose character classes also follow Unicode.
 TEST(Gpt2, Pieces) {
   EXPECT_THAT(pieces("Hello world"), ElementsAre("Hello", " world"));
   EXPECT_THAT(pieces("It's we'll I'd'x 'S"),
@@ -136,7 +136,7 @@ TEST(Gpt2, Pieces) {
   EXPECT_THAT(pieces("\t a"), ElementsAre("\t", " a"));
 }
 
-// All bytes, in the order of the table, then the merged tokens.
+// The vocabulary: all bytes in the order of GPT-2's table, then the merged tokens.
 using Merges = std::vector<std::pair<std::string, std::string>>;
 
 class Gpt2Files {
@@ -182,7 +182,7 @@ TEST(Gpt2, BytesAreTheirOwnTokensWithoutMerges) {
 }
 
 TEST(Gpt2, MergesInTheOrderOfTheFileWithinAPiece) {
-  // Ġ is the space.
+  // GPT-2 writes Ġ for the space.
   const auto tokenizer =
       Gpt2Files(Merges{{"l", "o"}, {"Ġ", "w"}, {"e", "r"}, {"lo", "w"}, {"Ġw", "er"}, {"a", "a"}})
           .make();

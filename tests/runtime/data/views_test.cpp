@@ -15,7 +15,7 @@ using testing::FloatNear;
 using testing::HasSubstr;
 using testing::Pointwise;
 
-// Samples of floats that count up through the whole data set.
+// Samples whose floats count up through the whole data set.
 std::shared_ptr<const Dataset> floats(std::vector<int64_t> shape, int64_t samples) {
   Part part;
   part.title = "floats";
@@ -57,7 +57,8 @@ TEST(Resize, SameSizeChangesNothing) {
   EXPECT_EQ(read(*resized(base, {3, 4}), 1), read(*base, 1));
 }
 
-// torch.nn.functional.interpolate(mode="bilinear", align_corners=False) gives the same numbers.
+// The expected numbers are those of torch.nn.functional.interpolate(mode="bilinear",
+// align_corners=False).
 TEST(Resize, EnlargesWithHalfPixelCentres) {
   const auto view = resized(floats({2, 2, 1}, 1), {3, 4});
   EXPECT_THAT(view->spec().shape, ElementsAre(3, 4, 1));

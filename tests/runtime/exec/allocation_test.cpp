@@ -1,4 +1,4 @@
-// A step allocates nothing once its program is there.
+// A step allocates nothing once its program exists.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -39,7 +39,7 @@ struct Allocations {
   double by_onednn = 0, by_others = 0;
 };
 
-// Calls of malloc in each step after the second.
+// The calls of malloc in each step after the second.
 Allocations allocations_per_step(const std::string& backend, const std::string& dtype) {
   const config::Config config = test::parse(kJob, {{"training.dtype", dtype}});
   const data::DatasetPair data = train::open_data(config, "");
@@ -77,7 +77,7 @@ TEST(Allocation, AStepInFloat64AllocatesNothing) {
   EXPECT_EQ(allocations_per_step("reference", "float64").by_others, 0);
 }
 
-// oneDNN's execute allocates in every call, which is counted apart.
+// oneDNN's execute allocates in every call, so its calls are counted separately.
 TEST(Allocation, AStepOnTheCpuAllocatesNothingBesideOnednn) {
   if (!test::has_backend("cpu")) GTEST_SKIP() << "the cpu backend was not built";
   const Allocations count = allocations_per_step("cpu", "float32");

@@ -80,7 +80,7 @@ TEST_F(DecisionCacheTest, AFileOfAnotherKeyUnderThisNameIsRefused) {
 TEST_F(DecisionCacheTest, ACutFileIsNoDecision) {
   cache().write(decision());
   const std::string whole = test::read_text(only_file());
-  for (size_t size = 0; size + 1 < whole.size(); ++size) {  // without the last newline it is whole
+  for (size_t size = 0; size + 1 < whole.size(); ++size) {  // whole but for the last newline
     std::ofstream(only_file(), std::ios::trunc) << whole.substr(0, size);
     EXPECT_FALSE(cache().read(2)) << "cut to " << size << " of " << whole.size();
   }
@@ -109,7 +109,8 @@ TEST_F(DecisionCacheTest, AFolderThatCannotBeWrittenIsNoError) {
   EXPECT_FALSE(cache.read(2));
 }
 
-// A file whose bytes were changed by hand is measured again: too small a buffer would be overrun.
+// A file whose content was changed by hand is ignored and the device measured again: too small a
+// buffer would be overrun.
 TEST_F(DecisionCacheTest, ADecisionThatTheDeviceDoesNotOfferIsMadeAgain) {
   graph::Graph g;
   graph::Build build(g);
@@ -140,12 +141,12 @@ TEST_F(DecisionCacheTest, TheKeyKnowsShapesAndTuning) {
   EXPECT_NE(key(4, "quick"), key(4, "full"));
 }
 
-// An option may limit the instruction set or leave out algorithms.
+// The key depends on options, because they may limit the instruction set or disable algorithms.
 TEST_F(DecisionCacheTest, TheKeyKnowsTheOptionsOfTheDevice) {
   const auto key = [](std::map<std::string, std::string> options) {
     return decision_key(*test::open_device("simulated", std::move(options)), graph::Graph(), "");
   };
-  EXPECT_EQ(key({{"seed", "1"}}), key({}));  // the default, given or not
+  EXPECT_EQ(key({{"seed", "1"}}), key({}));  // a default value, given explicitly
   EXPECT_NE(key({{"seed", "2"}}), key({}));
 }
 

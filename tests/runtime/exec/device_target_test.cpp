@@ -13,7 +13,8 @@
 #include "tests/runtime/support/devices.h"
 #include "tests/runtime/support/graph_run.h"
 
-// AddressSanitizer ends a program that asks for more memory than there is, as a test below does.
+// By default AddressSanitizer ends a program that asks for more memory than there is, as a test
+// below does.
 extern "C" const char* __asan_default_options() { return "allocator_may_return_null=1"; }
 
 namespace runtime::exec {
@@ -27,8 +28,8 @@ using graph::ValueKind;
 constexpr std::chrono::nanoseconds kNoBudget{0};
 constexpr std::chrono::seconds kBudget{100};
 
-// The layout in which the device's convolution wants its weights [16,3,3,16]. It adds two such
-// tensors element by element, but does not know where their padding is.
+// A packed layout of the weights [16,3,3,16] of the device's convolution, in which the device can
+// add two tensors element by element without knowing where their padding is.
 uint64_t packed_weights(plugins::host::Device& device) {
   plugins::host::Operation op;
   op.name = RT_OP_CONV2D;
@@ -47,7 +48,7 @@ uint64_t packed_weights(plugins::host::Device& device) {
   return RT_LAYOUT_CANONICAL;
 }
 
-// y = sigmoid(a + b), shaped like weights. Of zero, a sigmoid makes something else.
+// y = sigmoid(a + b), shaped like weights. sigmoid(0) is not 0, so it would change the padding.
 Graph sigmoid_of_sum() {
   Graph graph;
   Build build(graph);
@@ -81,7 +82,7 @@ TEST_F(DeviceTargetTest, CandidatesFuseAllPostOperations) {
   EXPECT_EQ(target.candidates(graph, graph.nodes[0], {0, 0}, {0}).size(), 1u);
 }
 
-// A decision of another time, for layouts in which the node cannot be made as it is.
+// A decision of an earlier run, for layouts in which the node cannot be created now.
 TEST_F(DeviceTargetTest, ADecisionThatCannotBeMadeIsNotTakenFromTheCache) {
   const uint64_t packed = packed_weights(*device_);
   ASSERT_NE(packed, RT_LAYOUT_CANONICAL);
@@ -108,7 +109,7 @@ TEST_F(DeviceTargetTest, WhatFailsWhileItIsMeasuredIsLeftOut) {
   const auto good = target.candidates(graph, graph.nodes[0], {0, 0}, {0});
   ASSERT_EQ(good.size(), 1u);
   graph::Candidate bad = good[0];
-  bad.algorithm = 0x700000001;  // of a provider that does not exist
+  bad.algorithm = 0x700000001;  // an algorithm of a provider that does not exist
   std::vector<graph::Candidate> list = {bad, good[0], bad};
   target.measure(graph, graph.nodes[0], list);
   ASSERT_EQ(list.size(), 1u);
@@ -126,7 +127,7 @@ TEST_F(DeviceTargetTest, WithoutMemoryForMeasuringEstimatesStay) {
   std::vector<graph::Candidate> list = {good[0], good[0]};
   list[1].input_bytes[0] = uint64_t{1} << 60;
   list[1].input_layouts = good[0].input_layouts;
-  list[1].algorithm = good[0].algorithm | 2;  // another key
+  list[1].algorithm = good[0].algorithm | 2;  // an algorithm with another key
   list[0].ns = 123, list[1].ns = 456;
   target.measure(graph, graph.nodes[0], list);
   ASSERT_EQ(list.size(), 2u);
@@ -134,8 +135,8 @@ TEST_F(DeviceTargetTest, WithoutMemoryForMeasuringEstimatesStay) {
   EXPECT_EQ(list[1].ns, 456);
 }
 
-// The same device with times by chance, so that each seed decides for other layouts, as a noisy
-// measurement may.
+// The same device with random times, so that each seed decides for other layouts, as noisy
+// measurements may.
 class NoisyTarget : public DeviceTarget {
  public:
   NoisyTarget(std::shared_ptr<plugins::host::Device> device, uint32_t seed)
@@ -152,7 +153,7 @@ class NoisyTarget : public DeviceTarget {
   std::mt19937 random_;
 };
 
-// Convolutions with what stands between them in networks.
+// Convolutions with the operations that networks have between them.
 struct Network {
   explicit Network(int32_t function) {
     Build build(graph);
@@ -168,7 +169,8 @@ struct Network {
           test::add_value(graph, name + ".bias", ValueKind::kParameter, {channels}, RT_FLOAT32));
       return build.add(build.conv2d(v, parameters[parameters.size() - 2], same), parameters.back());
     };
-    ValueId h = convolve(x, 20, "a");  // in every layout: what reads it is asked in all of them
+    // `h` may have every layout, so its readers are queried in all of them.
+    ValueId h = convolve(x, 20, "a");
     h = build.activation(convolve(h, 20, "b"), function);
     h = build.activation(build.add(convolve(h, 20, "c"), h), function);
     h = build.avg_pool2d(h, {2, 2, 2, 2, {}});
@@ -197,7 +199,7 @@ std::vector<float> run(const Network& network, graph::Target& target,
   Storage storage(device);
   Arena arena(device);
   Program program(std::move(graph), device, storage, arena);
-  const auto set = [&](ValueId v) {  // host memory
+  const auto set = [&](ValueId v) {  // the address is host memory
     fill(static_cast<float*>(program.address(v)), graph::element_count(network.graph.value(v).dims),
          static_cast<uint32_t>(v));
   };

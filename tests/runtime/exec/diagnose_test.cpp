@@ -21,7 +21,7 @@ Note note(int rank, const Incident& incident, Position position = kIn17) {
   return {rank, incident.kind(), incident.text(), position};
 }
 
-// From a rank that another one does not answer.
+// The note of `rank` about an incident in which the rank `silent` does not answer.
 Note note_without(int rank, int silent, const Incident& incident) {
   Note n = note(rank, incident);
   n.silent = silent;

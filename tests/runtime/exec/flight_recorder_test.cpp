@@ -97,7 +97,7 @@ TEST(FlightRecorder, DescribesEachKind) {
   EXPECT_EQ(describe(r), "collective -5 #17 (431080 dtype 1000)");
 }
 
-// Writer and reader at the same time: every record that is read is whole.
+// The reader reads while the writer writes; every record that is read must be complete.
 TEST(FlightRecorder, IsReadWhileItIsWritten) {
   FlightRecorder recorder(0);
   std::atomic<bool> stop = false;
@@ -150,7 +150,7 @@ TEST(FlightRecorder, AFolderThatIsNotThereIsNamed) {
   EXPECT_TRUE(read_recorders("/nonexistent/folder").empty());
 }
 
-// Any bytes: what is read is printed without a crash, and foreign files are left out.
+// Any bytes can be read and printed without a crash, and foreign files are ignored.
 TEST(FlightRecorder, GarbageInTheFolder) {
   Folder folder;
   std::string good;
@@ -161,7 +161,7 @@ TEST(FlightRecorder, GarbageInTheFolder) {
   }
   std::filesystem::create_directory(folder.path() / "rank-9.recorder");
   std::ofstream(folder.path() / "rank-1.recorder") << "short";
-  std::ofstream(folder.path() / "rank-2.recorder") << good;  // of another rank
+  std::ofstream(folder.path() / "rank-2.recorder") << good;  // a file of another rank
   std::ofstream(folder.path() / "rank-4.recorder") << std::string(good.size(), 'x');
   ASSERT_EQ(read_recorders(folder.path()).size(), 1u);
   EXPECT_EQ(read_recorders(folder.path()).at(3).records.size(), 50u);

@@ -1,4 +1,4 @@
-// The ranks of a job as threads over the communicator `local`, each with its watchdog.
+// The ranks of a job as threads with the communicator `local`, each with its own watchdog.
 #ifndef TESTS_RUNTIME_EXEC_LOCAL_RANKS_H_
 #define TESTS_RUNTIME_EXEC_LOCAL_RANKS_H_
 
@@ -20,11 +20,11 @@ using Communicators = std::vector<std::shared_ptr<plugins::host::Communicator>>;
 struct LocalRank {
   int rank, world_size;
   Watchdog& watchdog;
-  Collectives& collectives;  // communicator 0 and, split from it, 1 to 3: all of all ranks
+  Collectives& collectives;  // communicators 0 to 3, each with all ranks; 1 to 3 are split from 0
 };
 
-// Runs `body` on every rank; returns what they threw ("" for nothing), by rank. As in launch, a
-// rank that fails aborts the communicators of all.
+// Runs `body` on every rank; returns by rank the message of what it threw ("" for nothing). As in
+// runtime/launch, a rank that fails aborts the communicators of all ranks.
 inline std::vector<std::string> on_local_ranks(int world_size,
                                                const std::function<void(LocalRank&)>& body,
                                                bool check = false) {

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstring>
 
-// glibc's own names for the functions that are replaced below.
+// glibc's own names of the functions that are replaced below.
 extern "C" {
 void* __libc_malloc(size_t size);
 void* __libc_calloc(size_t count, size_t size);
@@ -18,7 +18,7 @@ void* __libc_memalign(size_t alignment, size_t size);
 
 namespace {
 
-std::atomic<int64_t> calls = 0;  // must be constant-initialised: the loader calls malloc first
+std::atomic<int64_t> calls = 0;  // constant-initialised: the dynamic loader calls malloc first
 std::atomic<bool> attributing = false;
 std::atomic<int64_t> by_onednn = 0, by_others = 0;
 thread_local bool inside = false;  // backtrace and dladdr may call malloc themselves
@@ -53,7 +53,7 @@ int64_t malloc_count() { return calls.load(); }
 
 MallocAttribution::MallocAttribution() {
   void* frames[2];
-  backtrace(frames, 2);  // loads libgcc, which allocates
+  backtrace(frames, 2);  // makes backtrace load libgcc now, which allocates
   ::by_onednn = ::by_others = 0;
   attributing = true;
 }

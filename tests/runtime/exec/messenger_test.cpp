@@ -10,7 +10,7 @@ namespace {
 using testing::Each;
 using testing::HasSubstr;
 
-// What a rank gets, by sender.
+// The messages that a rank receives, by sender.
 class Inbox {
  public:
   explicit Inbox(int ranks) : messages_(ranks) {}
@@ -65,7 +65,7 @@ TEST(Messenger, EverythingArrivesInOrder) {
               Each(""));
 }
 
-// The receiver answers from its thread while the rank does something else.
+// The receiver answers from its own thread while the rank does something else.
 TEST(Messenger, AnswersByItself) {
   EXPECT_THAT(on_local_ranks(2,
                              [](LocalRank& r) {
@@ -87,7 +87,7 @@ TEST(Messenger, AnswersByItself) {
                                  messenger.send(0, {.kind = 0, .number = 41});
                                  EXPECT_TRUE(becomes_true([&] { return answer == 42; }));
                                }
-                               double all = 0;  // rank 0 is not to leave before it has answered
+                               double all = 0;  // rank 0 may not leave before it has answered
                                r.collectives.all_reduce(&all, 1, RT_SUM);
                                messenger.close();
                              }),

@@ -1,5 +1,5 @@
-// Collectives on the streams of a device: nothing is staged, the host waits for nothing, and a rank
-// that does not come is found all the same.
+// Collectives on the streams of a device use no staging buffers and never block the host; a rank
+// that does not arrive is detected nevertheless.
 #include <gmock/gmock.h>
 
 #include <cstdlib>
@@ -23,7 +23,7 @@ using testing::StartsWith;
 
 constexpr int64_t kNumbers = 5;
 
-// On one of two devices; communicator 1 is of every rank alone.
+// A rank on one of two devices. Its communicator 1 has no other rank.
 struct Rank {
   Rank(const std::shared_ptr<host::Plugin>& plugin, int rank, int size, JobBoard& board,
        std::chrono::nanoseconds timeout)
@@ -41,7 +41,7 @@ struct Rank {
   Collectives collectives;
 };
 
-// An all-reduce in device memory, as a program has it.
+// An all-reduce in device memory, as programs have it.
 struct Sum {
   explicit Sum(Rank& rank)
       : stream(rank.device), memory(rank.device->allocate(sizeof(float) * kNumbers)) {
@@ -92,7 +92,7 @@ TEST(OnStream, TheHostWaitsForNothing) {
     EXPECT_EQ(sum.call.access, Access::kStream);
     EXPECT_FALSE(sum.call.send_copy || sum.call.receive_copy) << "nothing is staged";
     EXPECT_FALSE(rank.collectives.access().stages(*rank.device));
-    // Rank 1 starts nothing before rank 0 has queued all of its work.
+    // Rank 1 starts no collective before rank 0 has queued all of its work.
     if (rank.collectives.rank() == 1) {
       EXPECT_TRUE(becomes_true([&] { return ahead.load(); }));
     }
@@ -106,7 +106,7 @@ TEST(OnStream, TheHostWaitsForNothing) {
       ahead = true;
     }
     EXPECT_THAT(sum.get(), Each(3.0f));
-    // The watchdog's thread sees that they have completed.
+    // The watchdog's thread detects that the collectives have completed.
     EXPECT_TRUE(becomes_true([&] { return rank.recorder.position().completed == 20; }));
     rank.collectives.start(sum.call, sum.stream);
     rank.collectives.wait(sum.call, sum.stream);
@@ -142,7 +142,7 @@ TEST(OnStream, WhatTheHostSendsGoesThroughTheDevice) {
   EXPECT_THAT(errors, Each(""));
 }
 
-// As over an MPI that reads the memory of devices: the host waits, nothing is staged.
+// As with an MPI library that reads device memory: the host waits, but no staging buffer is used.
 void expect_sums_by(const char* mode, Access access) {
   ::setenv("SIMULATED_COMM", mode, 1);
   const auto errors = on_ranks(2, [&](Rank& rank) {
@@ -161,7 +161,7 @@ void expect_sums_by(const char* mode, Access access) {
 TEST(Probe, WhatIsRightIsBelieved) { expect_sums_by("both", Access::kDevice); }
 TEST(Probe, WhatIsWrongIsStaged) { expect_sums_by("lies", Access::kStaged); }
 
-// The rank waits for its stream, where nobody looks at a deadline.
+// The rank waits for its stream, where no call checks a deadline.
 TEST(OnStream, ARankThatDoesNotComeIsFound) {
   const Folder folder;
   SharedBoard board(2);
@@ -170,7 +170,7 @@ TEST(OnStream, ARankThatDoesNotComeIsFound) {
     const auto store = std::make_shared<launch::MemoryStore>();
     launch::offer_store(services, store, "");
     const auto plugin = host::Plugin::load(STREAM_COMMUNICATOR, services);
-    std::jthread other([&] {  // joins, and is not seen again
+    std::jthread other([&] {  // this rank joins, then does nothing more
       const auto device = host::Device::open(host::Plugin::load(SIMULATED_PLUGIN, {}), 1);
       const auto job = host::Communicator::create(
           plugin, {.rank = 1, .world_size = 2, .prefix = "test", .device = device});
@@ -205,7 +205,7 @@ TEST(DeviceOffers, ARankOffersWhatReadsTheMemoryOfItsDevice) {
   const host::Registry registry(
       host::SearchPath::standard({folder(SIMULATED_PLUGIN), folder(STREAM_COMMUNICATOR)}), {});
   config::Config config;
-  config.device.backend = "simulated";  // without an index ranks take its two devices in turn
+  config.device.backend = "simulated";  // without an index, ranks take its two devices in turn
   EXPECT_THAT(launch::device_offer(config, registry, 2, 3), EndsWith(" simulated:0"));
   EXPECT_THAT(launch::device_offer(config, registry, 1, 2),
               AllOf(StartsWith("simulated_comm "), EndsWith(" simulated:1")));

@@ -30,8 +30,8 @@ ValueId add(Graph& g, ValueKind kind, uint64_t bytes) {
   return g.add_value(std::move(v));
 }
 
-// A random program: values of few sizes, so that memory is shared often; views, saved data, outputs
-// nobody reads.
+// A random program with values of few different sizes, so that they often share memory, with views,
+// saved data, and outputs that no node reads.
 Case random_case(std::mt19937& random) {
   Case c;
   Graph& g = c.graph;
@@ -64,7 +64,7 @@ Case random_case(std::mt19937& random) {
     }
     if (random() % 4 == 0) needs.workspace_bytes = size();
     for (ValueId v : n.outputs) {
-      if (random() % 5 == 0) continue;  // dead
+      if (random() % 5 == 0) continue;  // a dead value
       readable.push_back(random() % 5 == 0 ? g.reshape(v, {8, g.value(v).dims[0] / 8}) : v);
     }
     g.nodes.push_back(std::move(n));
@@ -73,7 +73,8 @@ Case random_case(std::mt19937& random) {
   return c;
 }
 
-// A run on bytes: every node checks that its inputs hold what was written into them, then writes.
+// Simulates a run on bytes: every node checks that its inputs still hold what was written to them,
+// then writes its outputs.
 class Machine {
  public:
   Machine(const Case& c, const Placement& p) : c_(c), p_(p), memory_(p.arena_bytes, kNone) {}
@@ -101,7 +102,8 @@ class Machine {
       if (!holds(v)) return c_.graph.value(v).name + " was overwritten";
     }
     if (n.is_backward() && !holds(n.saved)) return "saved data was overwritten";
-    // While it runs: scratch and outputs are written; inputs that no output may share stay whole.
+    // The node fills its workspace and its outputs; inputs that no output may share must stay
+    // unchanged.
     if (p_.workspace_offsets[i] != Placement::kNowhere)
       fill(p_.workspace_offsets[i], c_.needs[i].workspace_bytes, kScratch);
     else if (c_.needs[i].workspace_bytes > 0)
@@ -119,7 +121,8 @@ class Machine {
     return "";
   }
 
-  // Whether an output that may lies exactly where this input does, and no other operand reads it.
+  // Whether an output that may be in place lies exactly where this input does, and no other operand
+  // reads the input.
   bool shared_in_place(size_t i, size_t k) const {
     const Node& n = c_.graph.nodes[i];
     const ValueId s = c_.graph.storage(n.inputs[k]);
@@ -157,7 +160,7 @@ class Machine {
   static constexpr ValueId kScratch = -2;
   const Case& c_;
   const Placement& p_;
-  std::vector<ValueId> memory_;  // whose each byte is
+  std::vector<ValueId> memory_;  // for each byte, the value that it holds
 };
 
 TEST(Placement, NothingThatIsStillNeededIsOverwritten) {
@@ -178,7 +181,7 @@ TEST(Placement, NothingThatIsStillNeededIsOverwritten) {
   EXPECT_GT(shared, 1000) << "in place happens too rarely to be tested";
 }
 
-// x -> a -> b -> c in place: one buffer.
+// x -> a -> b -> c, all in place, share one buffer.
 TEST(Placement, AChainInPlaceTakesOneBuffer) {
   Case c;
   ValueId v = add(c.graph, ValueKind::kTemporary, 256);
@@ -207,7 +210,7 @@ TEST(Placement, AChainInPlaceTakesOneBuffer) {
   EXPECT_EQ(place_values(c.graph, c.needs, 64).arena_bytes, 512u);
 }
 
-// Its first element would lie on another one of the input.
+// The first element of the view would overwrite another element of the input.
 TEST(Placement, AViewOfAPartIsNotWrittenInPlace) {
   Case c;
   const ValueId x = add(c.graph, ValueKind::kTemporary, 256);

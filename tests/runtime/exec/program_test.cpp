@@ -18,7 +18,7 @@ using graph::ValueKind;
 using test::GraphRun;
 using test::Numbers;
 
-// Loss and gradients of a small network with every kind of saved data.
+// The loss and gradients of a small network with every kind of saved data.
 struct Example {
   Graph graph;
   std::map<ValueId, Numbers> given;
@@ -54,7 +54,7 @@ struct Example {
     GraphRun run(graph, std::move(device));
     for (const auto& [v, numbers] : given) run.set(v, numbers);
     run.run();
-    run.run();  // what the first run left in the arena must not matter
+    run.run();  // the results must not depend on what an earlier run left in the arena
     std::vector<Numbers> results;
     for (ValueId v : outputs) results.push_back(run.get(v));
     return results;
@@ -71,7 +71,8 @@ TEST(Program, TheSimulatedAcceleratorGivesTheSameNumbers) {
   }
 }
 
-// Runs of a program that records: the first launches, the second records, all later ones replay.
+// Runs a program that records: the first run launches, the second records, and all later runs
+// replay.
 struct RecordedRuns {
   RecordedRuns(const Example& example, std::map<std::string, std::string> options)
       : device(test::open_device("simulated", std::move(options))),
@@ -107,9 +108,9 @@ TEST(Program, ReplaysWhatTheSecondRunRecorded) {
   EXPECT_EQ(recorded.operations, runs.program.graph().nodes.size());
   EXPECT_EQ(recorded.recordings, 1u);
   const auto before = runs.run(mean);
-  EXPECT_NE(runs.run(mean), before);  // a running mean: the replay did run
+  EXPECT_NE(runs.run(mean), before);  // a running mean changes only if the replay has run
   EXPECT_EQ(runs.run(loss), launched);
-  // As long as the same number of runs without recording.
+  // Repeats the same number of runs without recording.
   std::vector<Numbers> expected;
   GraphRun plain(example.graph, test::open_device("reference"));
   for (const auto& [v, numbers] : example.given) plain.set(v, numbers);
@@ -127,7 +128,7 @@ TEST(Program, LaunchesWhatCannotBeRecorded) {
   EXPECT_EQ(runs.program.recorded().operations, 0u);
 }
 
-// y = x packed(w); `update` also subtracts 1 from w.
+// y = x packed(w); with `update` the program also subtracts 1 from w.
 class PackedTest : public testing::Test {
  protected:
   Graph make(bool update) {
@@ -154,7 +155,7 @@ class PackedTest : public testing::Test {
     stream_.copy(p.address(id), numbers.data(), numbers.size() * sizeof(float));
     stream_.synchronize();
   }
-  // Runs with x = identity, so that y is what was packed.
+  // Runs with x = identity, so that y is the packed weight.
   std::vector<float> run(Program& p) {
     set(p, x_, {1, 0, 0, 1});
     p.run(stream_);
@@ -180,7 +181,7 @@ TEST_F(PackedTest, EvaluationDoesNotPackAgain) {
   Program evaluation(make(false), device_, storage_, arena_);
   set(evaluation, w_, {1, 2, 3, 4});
   EXPECT_EQ(run(evaluation), (Floats{1, 2, 3, 4}));
-  set(evaluation, w_, {5, 6, 7, 8});  // nobody said so
+  set(evaluation, w_, {5, 6, 7, 8});  // without parameters_changed()
   EXPECT_EQ(run(evaluation), (Floats{1, 2, 3, 4}));
   storage_.parameters_changed();
   EXPECT_EQ(run(evaluation), (Floats{5, 6, 7, 8}));
@@ -198,7 +199,7 @@ TEST_F(PackedTest, EveryUpdateIsSeenByEveryProgram) {
   EXPECT_EQ(run(evaluation), (Floats{7, 17, 27, 37}));
 }
 
-// Packing stands outside of the recordings.
+// Packing is not part of the recordings.
 class RecordedPackedTest : public PackedTest {
  protected:
   RecordedPackedTest() : PackedTest("simulated") {}
@@ -248,7 +249,7 @@ TEST(Program, ALargerProgramMovesTheArenaOfASmallerOne) {
   Program large(doubled(100000, &in, &out), device, storage, arena);
   EXPECT_GT(arena.bytes(), before);
   check(large, 100000);
-  for (int i = 0; i < 3; ++i) check(small, 10);  // not at the addresses of its first recording
+  for (int i = 0; i < 3; ++i) check(small, 10);  // the arena has moved since its first recording
   check(large, 100000);
 }
 
@@ -270,7 +271,7 @@ TEST(Program, TellsWhereTheMemoryGoes) {
   }
 }
 
-// A forward that keeps something for a backward that this program does not have.
+// A forward operation saves data for a backward operation that this program does not have.
 TEST(Program, SavedDataThatNobodyReadsHasAPlace) {
   Graph g;
   Build build(g);

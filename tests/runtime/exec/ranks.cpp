@@ -111,7 +111,7 @@ Processes::Processes(int count, const std::filesystem::path& folder,
       pids_.push_back(pid);
       continue;
     }
-    ::alarm(40);  // whatever the test does
+    ::alarm(40);  // ends the process even if the test fails to
     const int fd = ::open((folder / (std::to_string(k) + ".err")).c_str(),
                           O_WRONLY | O_CREAT | O_APPEND, 0600);
     ::dup2(fd, STDERR_FILENO);

@@ -1,5 +1,5 @@
-// Ranks for tests of the watchdog: a board, collectives that only the tests complete, and ranks as
-// processes.
+// Ranks for tests of the watchdog: a job board, collectives that only the tests complete, and ranks
+// as processes.
 #ifndef TESTS_RUNTIME_EXEC_RANKS_H_
 #define TESTS_RUNTIME_EXEC_RANKS_H_
 
@@ -20,7 +20,7 @@ namespace runtime::exec {
 
 rt_collective all_reduce(uint64_t count = 431080);
 
-// For ranks that are threads or forked processes.
+// A job board for ranks that are threads or forked processes.
 class SharedBoard : public JobBoard {
  public:
   static constexpr int kRanks = 8;
@@ -34,20 +34,20 @@ class SharedBoard : public JobBoard {
   std::vector<Note> notes() override;
 
  private:
-  struct Slot {  // written once
+  struct Slot {  // written only once
     std::atomic<bool> written;
     Note::Kind kind;
     Position position;
     int exit_code;
     std::array<char, 2000> text;
   };
-  // By rank: that it is done, and what may come after that.
+  // For each rank a slot for the note that it is done, and one for a later note.
   using Slots = std::array<std::array<Slot, 2>, kRanks>;
   const int world_size_;
   Slots* slots_;
 };
 
-// A folder for one test, removed afterwards.
+// A temporary folder for one test, which the destructor removes.
 class Folder {
  public:
   Folder();
@@ -62,14 +62,15 @@ class Folder {
 
 std::string read_text(const std::filesystem::path& file);
 
-// What `work` throws; "" if nothing. The exit code of a runtime::Error in *code.
+// The message of what `work` throws; "" if it throws nothing. *code gets the exit code of a
+// runtime::Error.
 std::string message_of(const std::function<void()>& work, ExitCode* code = nullptr);
 
-// Polls for at most 20 s.
+// Polls the condition for at most 20 s.
 bool becomes_true(const std::function<bool()>& condition);
 
-// Processes, each running `rank(k)` as the program would: the exit code is that of the error, the
-// message goes to <folder>/<k>.err, which also is its stderr. The destructor kills what is left.
+// Processes that each run `rank(k)` as the program would: the exit code is that of the error; the
+// message and standard error go to <folder>/<k>.err. The destructor kills processes that still run.
 class Processes {
  public:
   Processes(int count, const std::filesystem::path& folder, const std::function<void(int)>& rank);
@@ -77,7 +78,7 @@ class Processes {
   Processes(const Processes&) = delete;
   Processes& operator=(const Processes&) = delete;
   void signal(int rank, int number) const;
-  int exit_code(int rank);  // waits at most 20 s; -1: still there, or ended by a signal
+  int exit_code(int rank);  // waits at most 20 s; -1 if the process still runs or a signal ended it
   std::string errors(int rank) const;
 
  private:

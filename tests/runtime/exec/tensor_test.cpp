@@ -1,6 +1,5 @@
-// runtime::Tensor on three kinds of devices: "reference:0" of the build, "example:0", the C example
-// plugin, and the simulated accelerator, whose memory the host cannot touch and whose streams run
-// later.
+// runtime::Tensor on three kinds of devices: "reference:0", the C example plugin "example:0", and
+// the simulated accelerator, whose memory the host cannot access and whose streams run later.
 #include "runtime/exec/tensor.h"
 
 #include <gmock/gmock.h>
@@ -251,7 +250,7 @@ TEST(TensorLifetime, TensorsOfTwoContextsDoNotMix) {
   EXPECT_THAT(message_of([&] { x + y; }), HasSubstr("two Contexts"));
 }
 
-// Memory of dead tensors is used again; results must not depend on that.
+// Memory of destroyed tensors is reused; results must not depend on its old content.
 TEST_F(TensorTest, ReusedMemoryHoldsNoOldValues) {
   Tensor x = Tensor::zeros(context_, {1000}, kSimulated);
   for (int i = 0; i < 200; ++i) x = x + Tensor::full(context_, {1000}, 1.0, kSimulated);

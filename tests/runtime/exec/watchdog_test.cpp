@@ -21,7 +21,7 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-// As the executor waits: in slices, for what never comes.
+// Waits in slices, as the executor does, for a collective that never completes.
 void wait_in_vain(const Watchdog& watchdog) {
   for (const auto until = std::chrono::steady_clock::now() + seconds(20);
        std::chrono::steady_clock::now() < until; std::this_thread::sleep_for(milliseconds(5)))
@@ -131,7 +131,7 @@ TEST(Watchdog, ARankThatStopsWithoutAWordSaysSo) {
   EXPECT_EQ(board.notes()[0].kind, Note::Kind::kOwnError);
 }
 
-// Errors of communicators that nobody turned into fail() name the lost rank all the same.
+// An error of a communicator names the lost rank, even if no code calls fail().
 TEST(Watchdog, AnErrorOfTheCommunicatorIsDiagnosed) {
   SharedBoard board(3);
   Rank zero(0, board, seconds(60)), one(1, board, seconds(60));
@@ -184,7 +184,8 @@ TEST(Watchdog, ABoardThatHangsDoesNotStopTheDeadline) {
   stop = true;
 }
 
-// Processes. A ring in which a rank only sees that the connection to its left neighbour is closed.
+// Ranks that are processes in a ring. A rank only detects that the connection to its left neighbour
+// is closed.
 class Ring {
  public:
   explicit Ring(int size) : pairs_(size) {
@@ -206,7 +207,7 @@ class Ring {
     }
   }
 
-  // Every rank waits for every other.
+  // Every rank waits for every other rank.
   void reduce(int rank, FlightRecorder& recorder, Watchdog& watchdog) {
     const uint64_t sequence = recorder.begin(all_reduce());
     const int left = pairs_[(rank + pairs_.size() - 1) % pairs_.size()][1];
@@ -223,7 +224,7 @@ class Ring {
   std::vector<std::array<int, 2>> pairs_;
 };
 
-// Ranks that reduce for ever.
+// Ranks that reduce without an end.
 struct Job {
   Job(int size, std::chrono::nanoseconds timeout)
       : board(size), ring(size), processes(size, folder.path(), [&](int k) {
@@ -276,7 +277,7 @@ TEST(WatchdogProcesses, AStoppedRankIsNamedByAllSurvivors) {
   EXPECT_EQ(job.processes.exit_code(2), 4);
 }
 
-// The thread never comes back from the plugin.
+// The thread never returns from the plugin.
 TEST(WatchdogProcesses, AThreadThatIsStuckIsEndedFromOutside) {
   SharedBoard board(2);
   Folder folder;
@@ -289,7 +290,7 @@ TEST(WatchdogProcesses, AThreadThatIsStuckIsEndedFromOutside) {
   EXPECT_THAT(processes.errors(0), StartsWith("error: rank 1 of 2 is lost"));
 }
 
-// Nobody would catch it in the watchdog's thread.
+// No code would catch this exception in the watchdog's thread.
 TEST(WatchdogProcesses, AWatchdogWithoutMemoryEndsTheRankWithWords) {
   SharedBoard board(2);
   Folder folder;

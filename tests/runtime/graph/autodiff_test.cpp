@@ -1,5 +1,5 @@
-// Gradients of whole small graphs against central differences, through all passes on the reference
-// in float64.
+// Compares the gradients of small graphs with central differences, through all passes, on the
+// reference in float64.
 #include "runtime/graph/autodiff.h"
 
 #include <gtest/gtest.h>
@@ -16,11 +16,12 @@ namespace {
 using test::GraphRun;
 using test::Numbers;
 
-// Central differences of a float64 loss of about 1: rounding 1e-16 / kStep, truncation kStep^2.
+// Central differences of a float64 loss of about 1 have a rounding error of 1e-16 / kStep and a
+// truncation error of kStep^2.
 constexpr double kStep = 1e-5;
 constexpr double kTolerance = 1e-7;
 
-// A graph under construction whose parameters are differentiated.
+// A graph under construction, whose parameters are differentiated.
 class GradientTest : public testing::Test {
  protected:
   GradientTest() { build_.layer = "test"; }
@@ -52,7 +53,7 @@ class GradientTest : public testing::Test {
     return run.get(loss)[0];
   }
 
-  // Differentiates and compares every element of every parameter's gradient.
+  // Differentiates the loss and compares every element of every parameter's gradient.
   void expect_gradients(ValueId loss) {
     const ValueId one = constant("one", {1}, {1.0});
     const auto gradients = differentiate(graph_, loss, one, parameters_);
@@ -66,7 +67,7 @@ class GradientTest : public testing::Test {
     GraphRun run(graph_, test::open_device("reference"));
     for (const auto& [v, numbers] : numbers_) run.set(v, numbers);
     loss_at(run, loss_out);
-    std::map<ValueId, Numbers> found;  // all of them before anything moves
+    std::map<ValueId, Numbers> found;  // all gradients are read before any parameter changes
     for (const auto& [v, out] : outputs) found[v] = run.get(out);
     for (const auto& [v, gradient] : found) {
       Numbers expected(gradient.size()), x = numbers_[v];
@@ -126,7 +127,7 @@ TEST_F(GradientTest, ResidualBlockWithBatchNorm) {
   expect_gradients(weighted_sum(sum));
 }
 
-// The gradient of padded rows that reaches the normalisation is zero, as that of a loss is.
+// The gradient that reaches the normalisation is zero in padded rows, as the gradient of a loss is.
 TEST_F(GradientTest, BatchNormInPartsWithAPaddedRow) {
   const ValueId x = parameter("x", {4, 3, 3, 2}), w = parameter("w", {2, 3, 3, 2});
   const ValueId gamma = parameter("gamma", {2}, 0.5, 1.5), beta = parameter("beta", {2});

@@ -1,4 +1,4 @@
-// A device made of tables, so that a test decides what it can do and what that costs.
+// A device defined by tables, so that a test decides what the device can do and how long it takes.
 #ifndef TESTS_RUNTIME_GRAPH_FAKE_TARGET_H_
 #define TESTS_RUNTIME_GRAPH_FAKE_TARGET_H_
 
@@ -15,17 +15,18 @@ namespace runtime::graph {
 
 class FakeTarget : public Target {
  public:
-  // ---- what it can do
+  // ---- abilities and costs
 
-  std::map<std::string, uint32_t> fuses;  // post-operations fused by an operation; else none
-  // What candidates take of that, where it is less: an operation's layouts may fuse less than it
-  // was said at first.
+  std::map<std::string, uint32_t> fuses;  // post-operations that an operation fuses; 0 if missing
+  // The number of post-operations that candidates fuse, where it is less than the number that the
+  // operation reported first.
   std::map<std::string, uint32_t> offers;
   std::set<int32_t> post_kinds = {RT_POST_BIAS, RT_POST_ACTIVATION, RT_POST_RESIDUAL_ADD,
                                   RT_POST_ACTIVATION_BACKWARD};
   std::set<std::string> refuses;
-  bool bias_gradients = true;  // conv2d_backward_weights with a second output
-  // Foreign ways of an operation beside the canonical one, which costs `plain_ns`.
+  bool bias_gradients = true;  // whether conv2d_backward_weights may have a second output
+  // Implementations of an operation in foreign layouts. There is also a canonical one, which takes
+  // `plain_ns`.
   struct Way {
     double ns = 0;
     std::vector<uint64_t> inputs, outputs;
@@ -33,10 +34,10 @@ class FakeTarget : public Target {
   };
   std::map<std::string, std::vector<Way>> ways;
   std::map<std::string, double> plain_ns;
-  std::set<std::string> only_foreign;   // operations that have no canonical way
-  std::map<std::string, bool> follows;  // takes any layout, the same for all operands
+  std::set<std::string> only_foreign;   // operations without a canonical implementation
+  std::map<std::string, bool> follows;  // accepts any layout that all operands have
   double reorder = 10;
-  bool foreign_copies = true;  // from one foreign layout to another without the canonical one
+  bool foreign_copies = true;  // whether foreign layouts can be copied to each other directly
   int measured = 0;
 
   // ---- Target
@@ -85,7 +86,7 @@ class FakeTarget : public Target {
     for (Candidate& c : candidates) c.ns = measured_ns ? measured_ns(c) : c.ns;
     if (fails) std::erase_if(candidates, fails);
   }
-  std::function<bool(const Candidate&)> fails;  // while it is measured
+  std::function<bool(const Candidate&)> fails;  // candidates that fail while they are measured
   std::function<double(const Candidate&)> measured_ns;
 
   double copy_ns(const Value&, uint64_t from, uint64_t to) override {
@@ -121,14 +122,15 @@ class FakeTarget : public Target {
   }
 };
 
-// The operations in order, "conv2d activation ...".
+// The operations in their order, for example "conv2d activation".
 inline std::string operations(const Graph& graph) {
   std::string text;
   for (const Node& n : graph.nodes) text += (text.empty() ? "" : " ") + n.op;
   return text;
 }
 
-// Empty if every node reads only what inputs, persistent values or earlier nodes have written.
+// Empty if every node reads only inputs, persistent values and values that earlier nodes have
+// written.
 inline std::string order_fault(const Graph& graph) {
   std::set<ValueId> written;
   for (const Node& n : graph.nodes) {

@@ -24,7 +24,7 @@ class FuseTest : public testing::Test {
   ValueId image(const std::string& name = "x") {
     return value(name, {2, 6, 6, 4}, ValueKind::kInput);
   }
-  // 3x3, 4 to 4 channels, same size
+  // A convolution with a 3x3 filter from 4 to 4 channels that keeps the size of the image.
   ValueId convolution(ValueId x, const std::string& name = "w") {
     Convolution c;
     c.padding = {1, 1, 1, 1};
@@ -90,7 +90,7 @@ TEST_F(FuseTest, OnlyThePrefixThatTheTargetFuses) {
 
 TEST_F(FuseTest, NothingAfterAPostOperationThatIsRefused) {
   target_.fuses = {{RT_OP_CONV2D, 8}};
-  target_.post_kinds = {RT_POST_ACTIVATION};  // no bias, so the activation after it stays as well
+  target_.post_kinds = {RT_POST_ACTIVATION};  // no bias, hence no activation after it
   output(build_.activation(build_.add(convolution(image()), value("b", {4})), RT_ACTIVATION_RELU));
   fuse_graph();
   EXPECT_EQ(operations(graph_), "conv2d add activation");
@@ -137,7 +137,8 @@ TEST_F(FuseTest, AValueReadThroughAViewStays) {
   EXPECT_EQ(operations(graph_), "conv2d activation");
 }
 
-// main = conv(x); shortcut = conv(x); the sum needs both, whichever is written first.
+// main = conv(x) and shortcut = conv(x); their sum must come after both, in whichever order they
+// are written.
 TEST_F(FuseTest, ResidualAddComesAfterBothProducers) {
   for (const bool main_first : {true, false}) {
     graph_ = Graph();
@@ -172,7 +173,7 @@ TEST_F(FuseTest, PhasesAreNotMixed) {
 
 class TrainingFuseTest : public FuseTest {
  protected:
-  // conv + bias + relu, conv + bias -> loss, with gradients of all parameters
+  // conv + bias + relu, conv + bias -> loss, with the gradients of all parameters.
   void make() {
     const ValueId x = image();
     const ValueId w1 = value("w1", {4, 3, 3, 4}), b1 = value("b1", {4});
@@ -224,7 +225,7 @@ TEST_F(TrainingFuseTest, ActivationBackwardGoesIntoTheDataGradient) {
     ASSERT_EQ(n.post_ops.size(), 1u);
     EXPECT_EQ(n.post_ops[0].kind, RT_POST_ACTIVATION_BACKWARD);
     EXPECT_EQ(n.post_ops[0].function, RT_ACTIVATION_RELU);
-    // The relu's output, not its input.
+    // The post-operation reads the output of the relu, not its input.
     EXPECT_EQ(graph_.value(n.inputs.at(n.post_ops[0].operand)).name, "test.activation");
   }
   EXPECT_TRUE(found);
@@ -254,7 +255,8 @@ TEST_F(FuseTest, AForwardWhoseSavedDataIsReadStays) {
   EXPECT_EQ(operations(graph_), "max_pool2d max_pool2d_backward");
 }
 
-// What was fused because the target said so, and is offered in no layout.
+// Operations that were fused because the target accepted them, but that have no candidate in any
+// layout.
 class UnfuseTest : public FuseTest {
  protected:
   UnfuseTest() { target_.fuses = {{RT_OP_CONV2D, 8}, {RT_OP_CONV2D_BACKWARD_DATA, 8}}; }

@@ -36,7 +36,7 @@ class LayoutTest : public testing::Test {
     return build_.conv2d(x, value(name, {4, 3, 3, 4}, ValueKind::kParameter), c);
   }
   ValueId relu(ValueId x) { return build_.activation(x, RT_ACTIVATION_RELU); }
-  // A fast convolution in the blocked layout, weights in one of their own.
+  // Offers a fast convolution in a blocked layout, whose weights have another layout.
   void offer_blocked(double ns = kFast) {
     target_.ways[RT_OP_CONV2D] = {{ns, {kBlocked, kWeights}, {kBlocked}}};
     target_.follows[RT_OP_ACTIVATION] = true;
@@ -46,7 +46,7 @@ class LayoutTest : public testing::Test {
     apply_layouts(graph_, target_, decide_layouts(graph_, target_, {false}));
     check();
   }
-  // What must hold after any decision.
+  // Checks that hold after any decision.
   void check() {
     EXPECT_EQ(order_fault(graph_), "");
     for (const Value& v : graph_.values) {
@@ -92,12 +92,12 @@ TEST_F(LayoutTest, AChainTakesTheForeignLayoutWhenItPays) {
   EXPECT_EQ(layout_of_output(RT_OP_ACTIVATION, 0), kBlocked);
   EXPECT_EQ(layout_of_output(RT_OP_CONV2D, 1), kBlocked);
   EXPECT_EQ(node(RT_OP_CONV2D).algorithm, 2u);
-  EXPECT_EQ(copies(), 2);  // into the chain and out of it
+  EXPECT_EQ(copies(), 2);  // one before the chain and one after it
   EXPECT_EQ(graph_.value(y).layout, RT_LAYOUT_CANONICAL);
 }
 
 TEST_F(LayoutTest, AChainStaysCanonicalWhenCopiesCostMore) {
-  offer_blocked(kPlain - 15);  // saves 15, copies cost 2 x 10
+  offer_blocked(kPlain - 15);  // it saves 15, but the copies cost 2 x 10
   const ValueId y = convolution(image(), "w1");
   graph_.value(y).kind = ValueKind::kOutput;
   apply();
@@ -105,7 +105,8 @@ TEST_F(LayoutTest, AChainStaysCanonicalWhenCopiesCostMore) {
   EXPECT_EQ(node(RT_OP_CONV2D).algorithm, 1u);
 }
 
-// Two convolutions save 15 each; alone neither is worth its copies, together they share them.
+// Three convolutions save 25 each. Alone none is worth its two copies, but together they share
+// them.
 TEST_F(LayoutTest, LooksFurtherThanOneNode) {
   offer_blocked(kPlain - 25);
   target_.ways[RT_OP_CONV2D][0].inputs[1] = 0;  // no packing, so only the activations count
@@ -123,7 +124,7 @@ TEST_F(LayoutTest, ReadersShareACopy) {
   const ValueId y = build_.add(convolution(x, "w1"), convolution(x, "w2"));
   graph_.value(y).kind = ValueKind::kOutput;
   apply();
-  EXPECT_EQ(copies(), 2);  // x once, y once
+  EXPECT_EQ(copies(), 2);  // x once and y once
   EXPECT_EQ(node(RT_OP_CONV2D, 0).inputs[0], node(RT_OP_CONV2D, 1).inputs[0]);
 }
 
@@ -169,7 +170,7 @@ TEST_F(LayoutTest, AViewReadsACanonicalCopy) {
   EXPECT_NE(graph_.storage(read), node(RT_OP_CONV2D).outputs[0]);
 }
 
-// The second convolution speaks another foreign layout; nothing copies between the two directly.
+// The second convolution has another foreign layout, and no direct copy exists between the two.
 TEST_F(LayoutTest, BetweenForeignLayoutsThroughTheCanonicalOne) {
   constexpr uint64_t kOther = 8;
   offer_blocked();
@@ -188,7 +189,8 @@ TEST_F(LayoutTest, BetweenForeignLayoutsThroughTheCanonicalOne) {
   EXPECT_EQ(graph_.value(node(RT_OP_MATMUL).inputs[0]).layout, kOther);
 }
 
-// max pooling: the backward's dy and dx have the layouts of the forward's y and x.
+// Max pooling: dy and dx of the backward operation have the layouts of y and x of the forward
+// operation.
 class PoolingLayoutTest : public LayoutTest {
  protected:
   void make() {
@@ -223,7 +225,7 @@ TEST_F(PoolingLayoutTest, BackwardFollowsForward) {
 }
 
 TEST_F(PoolingLayoutTest, TheBackwardCountsInTheChoice) {
-  offer_pooling(10, 100000);  // forward alone would be blocked
+  offer_pooling(10, 100000);  // the forward operation alone would be blocked
   make();
   apply();
   EXPECT_EQ(layout_of_output(RT_OP_MAX_POOL2D), RT_LAYOUT_CANONICAL);

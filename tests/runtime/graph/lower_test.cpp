@@ -1,4 +1,4 @@
-// Operations that a device refuses are composed of others: the numbers are the same.
+// Operations that a device refuses are composed from others, with the same results.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ constexpr const char* kComposed =
     "global_avg_pool,global_avg_pool_backward,mean_squared_error,mean_squared_error_backward,"
     "square_sum";
 
-// Loss and gradient of mean((global_avg_pool(x) - target)^2) + 0.1 sum(x^2).
+// The loss mean((global_avg_pool(x) - target)^2) + 0.1 sum(x^2) and its gradient.
 struct Result {
   Numbers loss, gradient;
   std::vector<std::string> notes;

@@ -44,7 +44,7 @@ TEST(MemoryPlan, NeverOverlapsWhatLivesAtTheSameTime) {
 }
 
 TEST(MemoryPlan, UsesMemoryAgain) {
-  // A chain: each buffer lives with its neighbours only, so two are enough.
+  // A chain: each buffer overlaps its neighbours in time only, so two places are enough.
   std::vector<BufferRequest> chain;
   for (int i = 0; i < 20; ++i) chain.push_back({1024, i, i + 1});
   const MemoryPlan plan = plan_memory(chain, 64);
@@ -52,7 +52,7 @@ TEST(MemoryPlan, UsesMemoryAgain) {
   EXPECT_EQ(plan.bytes, 2048u);
 }
 
-// By size alone they would take six places of theirs where five do.
+// Placed by size alone, the buffers would take six places; five are enough.
 TEST(MemoryPlan, BuffersOfAboutTheSameSizeTakeTurns) {
   std::vector<BufferRequest> turns;
   for (int i = 0; i < 20; ++i) turns.push_back({1024 + 64 * (i % uint64_t{3}), i, i + 3});
@@ -64,7 +64,7 @@ TEST(MemoryPlan, BuffersOfAboutTheSameSizeTakeTurns) {
 TEST(MemoryPlan, LowerBoundIsTheMostAliveAtOnce) {
   const std::vector<BufferRequest> requests = {{100, 0, 2}, {50, 2, 3}, {1000, 3, 3}, {10, 5, 9}};
   EXPECT_EQ(plan_memory(requests, 1).lower_bound, 1050u);
-  // Sizes count in whole alignments.
+  // Sizes are rounded up to the alignment.
   EXPECT_EQ(plan_memory(requests, 64).lower_bound, 64u + 1024u);
 }
 

@@ -1,4 +1,4 @@
-// Which values the pass makes 16-bit, and which stay float32, with their gradients.
+// Checks which values the pass makes 16-bit and which stay float32, gradients included.
 #include "runtime/graph/mixed_precision.h"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ class MixedPrecisionTest : public testing::Test {
     return *std::find_if(graph_.nodes.begin(), graph_.nodes.end(),
                          [&](const Node& n) { return n.op == op; });
   }
-  // Types of a node's inputs.
+  // The types of a node's inputs.
   std::vector<rt_dtype> inputs(const std::string& op) const {
     std::vector<rt_dtype> types;
     for (ValueId v : node(op).inputs) types.push_back(type(v));

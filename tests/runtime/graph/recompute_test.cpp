@@ -39,7 +39,7 @@ class RecomputeTest : public testing::Test {
   Graph graph_;
 };
 
-// x -> b: [p -> i -> q -> y] -> head; the backward of q reads i, the one of p reads x.
+// x -> block b: [p -> i -> q -> y] -> head. The backward operation of q reads i, that of p reads x.
 TEST_F(RecomputeTest, OnlyWhatTheBackwardPassNeedsIsCopied) {
   const ValueId x = value("x", ValueKind::kInput), statistic = value("s", ValueKind::kState);
   const ValueId i = temporary("i"), y = temporary("y"), out = value("out", ValueKind::kOutput);
@@ -64,7 +64,7 @@ TEST_F(RecomputeTest, OnlyWhatTheBackwardPassNeedsIsCopied) {
   EXPECT_EQ(graph_.nodes[5].inputs, (std::vector<ValueId>{dy, copy.outputs[0]}));
   EXPECT_EQ(graph_.nodes[0].saved, kNone);
   EXPECT_EQ(graph_.nodes[6].saved, copy.saved);
-  // y leaves the block: it and what its node saved stay.
+  // y leaves the block, so y and the data that its node saved are kept.
   EXPECT_EQ(graph_.nodes[3].inputs[0], y);
   EXPECT_EQ(graph_.nodes[1].saved, saved_q);
   EXPECT_EQ(graph_.nodes[5].saved, saved_q);

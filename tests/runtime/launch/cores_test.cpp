@@ -34,7 +34,7 @@ TEST(Cores, AllRanksHaveAsManyThreads) {
   EXPECT_THAT(share_of(kFive, 1, 2).processors, ElementsAre(2, 3, 9));
   EXPECT_EQ(share_of(kFive, 0, 2).threads, 2);
   EXPECT_EQ(share_of(kFive, 1, 2).threads, 2);
-  // A mask that has only one thread of the last core.
+  // The process may use only one hardware thread of the last core.
   const Cores uneven = {{0, 2}, {1}};
   EXPECT_EQ(share_of(uneven, 0, 2).threads, 1);
 }
@@ -57,7 +57,7 @@ TEST(Cores, EveryCoreHasExactlyOneOwner) {
 }
 
 TEST(Cores, ABoundRankStaysWhereItIs) {
-  // One rank a core; two sockets of four, with two or five ranks on each.
+  // One rank on a core; two sockets of four cores, with two or five ranks on each.
   EXPECT_EQ(share_of_bound({{5}}, 8, 8).threads, 1);
   EXPECT_EQ(share_of_bound(kFour, 8, 2).threads, 4);
   EXPECT_EQ(share_of_bound(kFour, 8, 4).threads, 2);
@@ -73,7 +73,7 @@ TEST(Cores, APinnedThreadAndItsThreadsStayThere) {
     std::thread([&] { EXPECT_EQ(sched_getcpu(), processor); }).join();
     EXPECT_EQ(share_of(RankEnvironment()).threads, 1);
   }).join();
-  apply({1, {CPU_SETSIZE - 1}});  // not there: refused, and nothing happens
+  apply({1, {CPU_SETSIZE - 1}});  // this processor does not exist: no effect
   EXPECT_FALSE(allowed_cores().empty());
 }
 

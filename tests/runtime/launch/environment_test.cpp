@@ -64,7 +64,7 @@ TEST(Environment, EachLauncherIsKnown) {
 
 TEST(Environment, ABatchScriptIsOneRank) {
   EXPECT_EQ(text(detect_in(kBatchScript)), "0/1 0/1 ");
-  // An salloc shell that Slurm runs as an interactive step.
+  // A shell of salloc, which Slurm runs as an interactive step.
   EXPECT_EQ(detect_in(merged(kBatchScript,
                              {{"SLURM_STEP_NUM_TASKS", "1"}, {"SLURM_STEP_TASKS_PER_NODE", "1"}}))
                 .world_size,
@@ -76,7 +76,7 @@ TEST(Environment, AnInnerLauncherComesFirst) {
   EXPECT_EQ(detect_in(merged(kMpich, kSrun)).source, "MPICH's mpiexec");
   EXPECT_EQ(detect_in(merged(kTorchrun, kSrun)).source, "torchrun");
   EXPECT_EQ(detect_in(merged(kOwn, merged(kTorchrun, kOpenMpi))).source, "runtime --nproc");
-  // An operator sets these for each machine; mpirun then starts the ranks on it.
+  // These variables may be set by an operator on each machine; mpirun then starts the ranks there.
   EXPECT_EQ(detect_in(merged(kOpenMpi, {{"RANK", "0"}, {"WORLD_SIZE", "1"}})).world_size, 6);
 }
 
@@ -100,7 +100,7 @@ TEST(Environment, BrokenVariablesAreNamedWithTheirValue) {
   struct Case {
     const Variables& variables;
     const char* name;
-    const char* value;  // "" removes it
+    const char* value;  // "" removes the variable
   };
   const Case cases[] = {
       {kOwn, "RUNTIME_RANK", "4"},
@@ -146,7 +146,7 @@ TEST(Environment, RanksThatAreAskedForMustBeThoseThatAreThere) {
       merged(kBatchScript, {{"SLURM_STEP_NUM_TASKS", "1"}, {"SLURM_STEP_TASKS_PER_NODE", "1"}});
   for (const auto& variables : {one_by_hand, one_of_mpi, one_task, kTorchrun, kSrun, kMpich}) {
     const RankEnvironment found = detect_in(variables);
-    EXPECT_NO_THROW(check_asked_ranks(1, found));  // not asked for, or nothing to start
+    EXPECT_NO_THROW(check_asked_ranks(1, found));  // no ranks have to be started
     EXPECT_NO_THROW(check_asked_ranks(found.world_size, found));
     try {
       check_asked_ranks(found.world_size + 1, found);

@@ -45,7 +45,7 @@ TEST(StoreJobBoard, AttemptsDoNotSeeEachOther) {
   EXPECT_TRUE(second.notes().empty());
 }
 
-// Whoever wrote it was there.
+// The rank that wrote a note exists, even if its note cannot be read.
 TEST(StoreJobBoard, ANoteThatCannotBeReadIsStillAnAnswer) {
   MemoryStore store;
   StoreJobBoard board(store, 1);
@@ -72,7 +72,7 @@ TEST(StoreJobBoard, TheLauncherSpeaksUnlessTheRankHasAnErrorOfItsOwn) {
   EXPECT_THAT(texts, testing::ElementsAre("0killed", "1own", "2killed"));
 }
 
-// A rank that has only given up is not the one that is lost.
+// A rank that gave up because of another rank is not itself the lost one.
 TEST(StoreJobBoard, WhatTheLauncherSaysOfARankThatGaveUpIsNoCause) {
   MemoryStore store, launchers;
   const auto launcher = std::make_shared<StoreJobBoard>(launchers, 3);
@@ -113,7 +113,8 @@ TEST(AttendedStore, FailsOnceARankIsGone) {
   }
 }
 
-// Ranks wait for what never comes, until the launcher says that one of them has died.
+// The ranks wait for a collective that never completes, until the launcher reports that one of them
+// has died.
 TEST(StoreJobBoard, TheLauncherSpeaksForARankThatDied) {
   const exec::Folder folder;
   exec::Processes ranks(3, folder.path(), [&](int rank) {

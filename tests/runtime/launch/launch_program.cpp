@@ -1,7 +1,7 @@
 // launch_program processes|mpi RANKS MAX_RESTARTS ACTION...
-//   starts RANKS ranks of itself; exits as the launcher says.
+//   starts RANKS ranks of this program; its exit code is that of the launcher.
 // launch_program rank ACTION...
-//   is a rank. An action is WORD, WORD=VALUE or RANK:WORD=VALUE, the latter for this rank only.
+//   runs one rank. An action is WORD, WORD=VALUE or RANK:WORD=VALUE, the last for this rank only.
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
@@ -36,7 +36,7 @@ std::string numbered(size_t i, size_t length) {
   return std::to_string(i) + std::string(length, static_cast<char>('a' + i % 26)) + "\n";
 }
 
-// Written in pieces that do not end where lines end.
+// Writes in chunks that do not end at the ends of lines.
 void write_lines(int count) {
   std::string text;
   for (int i = 0; i < count; ++i) text += numbered(static_cast<size_t>(i), 90);
@@ -47,7 +47,8 @@ void write_lines(int count) {
   }
 }
 
-// As training: "saves" for VALUE ms after the first signal. A second one would kill it.
+// Behaves as a training: "saves" for VALUE ms after the first signal; a second signal would kill
+// it.
 void train_until_stopped(int save_ms) {
   runtime::train::StopSignal stop;
   std::cout << "training" << std::endl;
@@ -67,7 +68,7 @@ void start_child() {
   std::cerr << "child " << child << std::endl;
 }
 
-// Fails until there are VALUE files in the working folder.
+// Fails until the working folder has VALUE files.
 void fail_until(int times, int exit_code) {
   for (int i = 0; i < times; ++i) {
     const std::string file = "failed" + std::to_string(i);
@@ -80,7 +81,7 @@ void fail_until(int times, int exit_code) {
 void show(const RankEnvironment& e) {
   const char* rendezvous = getenv(runtime::launch::kRendezvousVariable);
   const auto share = runtime::launch::share_of(e);
-  std::ostringstream text;  // one write: the ranks of an mpiexec share the output
+  std::ostringstream text;  // a single write, because the ranks of an mpiexec share standard output
   text << "rank " << e.rank << " of " << e.world_size << ", local " << e.local_rank << " of "
        << e.local_size << ", " << share.threads << " threads, pid " << getpid() << ", group "
        << getpgrp() << ", rendezvous " << (rendezvous == nullptr ? "none" : rendezvous) << "\n";

@@ -7,7 +7,7 @@
 namespace runtime::launch {
 namespace {
 
-// What is written after each call, through a pipe.
+// Reads from a pipe what each call has written.
 class LineOutput : public testing::Test {
  protected:
   void SetUp() override { ASSERT_EQ(pipe2(ends_, O_NONBLOCK), 0); }

@@ -21,14 +21,14 @@ using testing::Each;
 using testing::HasSubstr;
 
 constexpr int kRanks = 3;
-// The time that a collective may take, and the longest time without a sign of life.
+// The deadline of a collective, which is also the longest time without a sign of life.
 constexpr milliseconds kTimeout{300};
 
 class MainWorks : public testing::Test {
  protected:
   using Body = std::function<void(int rank, MainWork& main_work, exec::Watchdog& watchdog)>;
 
-  // What each rank ended with, "" for none.
+  // The message of the error of each rank; "" for none.
   std::vector<std::string> run(const Body& body, std::chrono::nanoseconds timeout = seconds(20)) {
     std::vector<std::string> errors(kRanks);
     std::vector<std::jthread> threads;
@@ -75,7 +75,7 @@ TEST_F(MainWorks, AnErrorIsTheJobs) {
     EXPECT_THAT(errors[rank], HasSubstr("rank 0 of 3 ended with: the disk is full"));
 }
 
-// Without its shelter the process would be ended half a second after the error.
+// Without the protection by MainWork the process would be ended half a second after the error.
 TEST_F(MainWorks, IsFinishedWhenAnotherRankIsLost) {
   std::atomic<bool> done = false;
   const auto errors = run([&](int rank, MainWork& main_work, exec::Watchdog&) {
@@ -92,7 +92,7 @@ TEST_F(MainWorks, IsFinishedWhenAnotherRankIsLost) {
 TEST_F(MainWorks, ThatNobodyHearsOfIsGivenUp) {
   const auto errors = run([&](int rank, MainWork& main_work, exec::Watchdog& watchdog) {
     if (rank != 0) return main_work.run("the work", [] {});
-    for (int i = 0; i < 1000; ++i) {  // does not come
+    for (int i = 0; i < 1000; ++i) {  // this rank does not start the work
       watchdog.check();
       std::this_thread::sleep_for(milliseconds(5));
     }
@@ -102,7 +102,8 @@ TEST_F(MainWorks, ThatNobodyHearsOfIsGivenUp) {
 }
 
 TEST_F(MainWorks, ThatTakesTooLongEndsTheJobWithItsName) {
-  // The work ends when the others know, before the watchdog would end the process.
+  // The work ends when the other ranks know of the delay, before the watchdog would end the
+  // process.
   const auto errors = run(
       [&](int, MainWork& main_work, exec::Watchdog&) {
         main_work.run("the work", [&] {

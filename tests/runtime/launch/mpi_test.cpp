@@ -1,4 +1,4 @@
-// Ranks through mpiexec, of Open MPI and of MPICH where they are installed.
+// Ranks started by the mpiexec of Open MPI and of MPICH, where they are installed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -77,7 +77,7 @@ TEST_P(Mpi, NoRankOutlivesAKilledLauncher) {
 TEST_P(Mpi, NoRankOutlivesAKilledMpiexec) {
   Program program({"mpi", "2", "0", "with_parent", "out=ready", "sleep=50000"}, mpiexec());
   program.wait_for("ready", 2);
-  program.send(SIGSTOP);  // or it would end them
+  program.send(SIGSTOP);  // a running launcher would end the ranks
   for (const pid_t process : program.processes())
     if (parent_of(process) == program.pid()) kill(process, SIGKILL);
   const auto only_launcher = [&] { return program.processes().size() <= 1; };
@@ -94,7 +94,7 @@ TEST(MpiexecMissing, IsSaidWithARemedy) {
   EXPECT_THAT(program.err(), HasSubstr("set launch.mpiexec"));
 }
 
-// Otherwise each rank would start an mpiexec of its own.
+// If unknown ranks were accepted, each of them would start an mpiexec.
 TEST(MpiexecUnknown, RanksThatCannotKnowThemselvesAreRefused) {
   Program program({"mpi", "2", "0", "show"}, {{"TEST_MPIEXEC", LAUNCH_FAKE_MPIEXEC}});
   EXPECT_EQ(program.wait(), 2);

@@ -1,4 +1,4 @@
-// What each rank of pmix_test does; says "rank <r> passed" or what was wrong.
+// The program of each rank of pmix_test; it prints "rank <r> passed" or the fault.
 #include <pmix.h>
 
 #include <cstdio>
@@ -32,7 +32,7 @@ void require_error(const Action& action, const std::string& part) {
   throw std::runtime_error("no error that says " + part);
 }
 
-// Keys by rank, as communicators use them.
+// Uses keys with the number of a rank, as communicators do.
 void meet(PmixStore& store, int rank, int size) {
   store.set("run/world/" + std::to_string(rank), "address of " + std::to_string(rank));
   for (int other = 0; other < size; ++other)
@@ -41,7 +41,7 @@ void meet(PmixStore& store, int rank, int size) {
             "address of rank " + std::to_string(other));
 }
 
-// A key that anybody may set, asked for before it exists; the last value may be empty.
+// A key that any rank may set is asked for before it exists; the last value is empty.
 void alarm(PmixStore& store, int rank, int size) {
   if (rank == size - 1) {
     for (int other = 0; other < size - 1; ++other)
@@ -78,7 +78,7 @@ void errors(PmixStore& store, int size) {
 }
 
 void run(int rank, int size) {
-  // Another one that comes late must not keep who asks for its keys longer than he wants to wait.
+  // Rank 0 is late; a rank that asks for its keys must not wait longer than its own deadline.
   if (rank == 0) std::this_thread::sleep_for(1s);
   PmixStore store(size);
   if (rank == 1)
@@ -88,7 +88,8 @@ void run(int rank, int size) {
   alarm(store, rank, size);
   other_number(store, rank, size);
   errors(store, size);
-  // With a rank its keys go: none may leave while another still asks.
+  // The keys of a rank vanish when it ends, so no rank may end while another one still asks for
+  // keys.
   require(PMIx_Fence(nullptr, 0, nullptr, 0) == PMIX_SUCCESS, "fence");
 }
 

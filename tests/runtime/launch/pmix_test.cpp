@@ -1,4 +1,4 @@
-// The PMIx of Open MPI's mpirun.
+// The PMIx store with Open MPI's mpirun.
 #include <unistd.h>
 
 #include <array>
@@ -40,10 +40,10 @@ TEST(Pmix, RanksOfOneHost) {
                                     HasSubstr("rank 2 passed")));
 }
 
-// Two daemons of mpirun that take themselves for different hosts: values go from server to server.
+// Two daemons of mpirun have different host names, so values go from one PMIx server to the other.
 TEST(Pmix, RanksOfTwoHosts) {
   if (!succeeds("mpirun.openmpi --version")) GTEST_SKIP() << "Open MPI is not installed";
-  // Root needs no namespace of users, which a chroot does not allow.
+  // Root needs no user namespace, which a chroot does not allow.
   const std::string unshare = ::geteuid() == 0 ? "unshare -u " : "unshare -ru ";
   if (!succeeds(unshare + "hostname other")) GTEST_SKIP() << "no namespace of host names";
   const TempFolder folder;

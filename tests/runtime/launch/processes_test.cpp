@@ -1,4 +1,5 @@
-// Ranks as processes: output, signals, failures, restarts; nothing is left behind.
+// Ranks as processes: output, signals, failures and restarts; no process and no file is left
+// behind.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -70,7 +71,7 @@ TEST(Processes, AMebibyteOfLinesFromEachRankArrivesCompleteAndUnmixed) {
   constexpr int kLines = 11'000;
   Program program(processes(3, {"lines=" + std::to_string(kLines)}));
   EXPECT_EQ(program.wait(), 0);
-  std::map<std::string, int> next;  // by prefix
+  std::map<std::string, int> next;  // the next number, by prefix
   for (const std::string& line : lines_of(program.out())) {
     const std::string prefix = line.starts_with("[") ? line.substr(0, 9) : "";
     const int i = next[prefix]++;
@@ -91,7 +92,8 @@ TEST(Processes, TheFirstSignalLetsRanksSaveAndTheExitCodeTellsIt) {
   }
 }
 
-// Before a rank takes signals they kill it; the others lose it, and that is no failure.
+// A signal kills a rank that does not handle signals yet. The other ranks then lose that rank,
+// which does not count as a failure.
 TEST(Processes, ARankThatIsKilledByTheFirstSignalIsStoppedLikeTheOthers) {
   Program program(
       processes(2, {"1:ignore=15", "out=ready", "1:sleep=700", "1:exit=4", "sleep=50000"}));
@@ -122,7 +124,7 @@ TEST(Processes, AReaderThatDoesNotReadKeepsNoSignalAway) {
   expect_nothing_left(program);
 }
 
-// They do their work to its end, and nobody starts them again for it.
+// The ranks finish their work, and are not restarted because of the output.
 TEST(Processes, AnOutputThatTakesNothingIsAnErrorOfItsOwn) {
   for (const Output output : {Output::kFullDisk, Output::kBrokenPipe}) {
     Program program(processes(2, {"out=result", "lines=3000", "err=done"}, 2), {}, output);
@@ -147,7 +149,7 @@ TEST(Processes, TheNextLauncherRemovesWhatKilledOnesHaveLeft) {
     program->wait_for("ready", 2);
     return program;
   };
-  fs::create_directory(shared + "/runtime-job-aFile");  // not one of ours
+  fs::create_directory(shared + "/runtime-job-aFile");  // not a folder of a launcher
   const auto living = start({"err=ready", "sleep=50000"});
   for (int i = 0; i < 10; ++i) {
     const auto killed = start({"err=ready", "sleep=50000"});
@@ -171,7 +173,7 @@ TEST(Processes, ARankThatFailsGivesItsExitCodeAndEndsTheOthers) {
   expect_nothing_left(program);
 }
 
-// As when a plugin calls _exit: no caller of the launcher could know what the code means.
+// As when a plugin calls _exit: a user of the launcher could not know what the exit code means.
 TEST(Processes, ARankThatEndsWithACodeOfNobodysIsLost) {
   for (const std::string code : {"1", "7", "127"}) {
     Program program(processes(2, {"1:exit=" + code, "sleep=50000"}));
@@ -192,7 +194,7 @@ TEST(Processes, AKilledRankIsNamedAndSurvivorsCanSaySomething) {
   expect_nothing_left(program);
 }
 
-// Rank 1 fails while its connections close; rank 0 notices that first.
+// Rank 1 closes its connections before it fails; rank 0 notices the closed connections first.
 TEST(Processes, ALaterCauseReplacesALostRank) {
   Program program(processes(2, {"0:exit=4", "1:sleep=300", "1:exit=3"}));
   EXPECT_EQ(program.wait(), 3);
@@ -212,7 +214,8 @@ TEST(Processes, AStoppedRankIsKilled) {
   expect_nothing_left(program);
 }
 
-// As in the end of a plugin: the others have done their work, and no collective waits for it.
+// As when a plugin hangs at the end: the other ranks are done, and no collective waits for this
+// one.
 TEST(Processes, ARankThatHangsWhenTheOthersHaveEndedIsLost) {
   Program program(processes(3, {"1:sleep=50000", "err=over"}));
   EXPECT_EQ(program.wait(seconds(18)), 4);
@@ -220,7 +223,7 @@ TEST(Processes, ARankThatHangsWhenTheOthersHaveEndedIsLost) {
   expect_nothing_left(program);
 }
 
-// The others have done their work and cannot miss it.
+// The other ranks are done, so none of them notices the stopped one.
 TEST(Processes, ARankThatIsStoppedWhenTheOthersHaveEndedIsLost) {
   Program program(processes(3, {"1:raise=19", "err=over"}));
   EXPECT_EQ(program.wait(seconds(10)), 4);

@@ -109,7 +109,7 @@ void Program::type(const std::string& keys) const {
 int Program::wait(std::chrono::seconds limit) {
   int status = 0;
   const auto ended = [&] {
-    out();  // a terminal that nobody reads would stop it
+    out();  // a terminal that is not read would stop the program
     return waitpid(pid_, &status, WNOHANG) == pid_;
   };
   if (!wait_until(ended, limit)) {

@@ -1,4 +1,5 @@
-// Starts launch_program in a folder of its own, and sees what it prints and leaves behind.
+// Starts launch_program in a folder of its own and checks its output and the files and processes
+// that it leaves.
 #ifndef TESTS_RUNTIME_LAUNCH_PROGRAM_H_
 #define TESTS_RUNTIME_LAUNCH_PROGRAM_H_
 
@@ -14,11 +15,11 @@ namespace runtime::launch::test {
 
 using Words = std::vector<std::string>;
 
-// Where its standard output goes; a pipe is never read, and a broken one has no reader.
+// The kind of standard output. A kUnreadPipe is never read, a kBrokenPipe has no reader.
 enum class Output { kFile, kTerminal, kUnreadPipe, kBrokenPipe, kFullDisk };
 
-// Every process started in its folder can be found again by a variable of its environment, and is
-// killed by the destructor.
+// Runs the program. Its processes can be found by a variable of their environment; the destructor
+// kills them.
 class Program {
  public:
   explicit Program(const Words& words, const std::map<std::string, std::string>& variables = {},
@@ -27,17 +28,18 @@ class Program {
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
-  std::string out() const;  // on a terminal: all that it shows
+  std::string out() const;  // for a terminal, everything that it shows
   std::string err() const;
-  // Until `text` is in out() or err(), `times` times; fails the test after 20 s.
+  // Waits until out() or err() contains `text` at least `times` times; fails the test after 20 s.
   void wait_for(const std::string& text, int times = 1) const;
   void send(int signal) const;
-  void type(const std::string& keys) const;  // on a terminal
-  // The exit code, 128 + signal if one ended it; fails the test after `limit`.
+  void type(const std::string& keys) const;  // for a terminal only
+  // Returns the exit code, or 128 + signal if a signal ended the program; fails the test after
+  // `limit`.
   int wait(std::chrono::seconds limit = std::chrono::seconds(20));
-  // Ids of processes that it has started and that still run, itself included.
+  // The ids of running processes of the program, including its own.
   std::vector<pid_t> processes() const;
-  // Waits until none is left, up to `limit`.
+  // Waits up to `limit` until no process is left.
   bool all_gone(std::chrono::seconds limit) const;
   std::vector<std::string> left_files() const;  // in its temporary folder
   pid_t pid() const { return pid_; }
@@ -45,7 +47,7 @@ class Program {
  private:
   std::filesystem::path folder_;
   pid_t pid_ = -1;
-  int output_ = -1;  // the terminal or the reading end of the pipe
+  int output_ = -1;  // the terminal, or the reading end of the pipe
   Output kind_;
   mutable std::string shown_;
 };

@@ -1,4 +1,5 @@
-// Against a real redis-server, where there is one, and against servers that are none.
+// The Redis store with a real redis-server, if it is installed, and with servers that are not
+// Redis.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -28,7 +29,7 @@ using ::testing::StartsWith;
 
 constexpr auto kLong = 60s;  // reached only by a test that fails
 
-// A TCP socket on 127.0.0.1; closed by the destructor.
+// A TCP socket on 127.0.0.1, which the destructor closes.
 class Socket {
  public:
   explicit Socket(int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) : fd_(fd) {}
@@ -37,7 +38,7 @@ class Socket {
   Socket& operator=(const Socket&) = delete;
   int fd() const { return fd_; }
 
-  // The port that it got.
+  // Binds to a free port and returns it.
   int bind() {
     sockaddr_in address = at(0);
     socklen_t size = sizeof address;
@@ -78,13 +79,13 @@ int free_port() {
 
 std::string address_of(int port) { return "127.0.0.1:" + std::to_string(port); }
 
-// A redis-server that keeps nothing, on a port of its own.
+// A redis-server without persistence, on a port of its own.
 class Redis : public ::testing::Test {
  protected:
   void SetUp() override {
     if (std::system("redis-server --version >/dev/null 2>&1") != 0)
       GTEST_SKIP() << "redis-server is not installed";
-    // Somebody else may take the port before the server does.
+    // Another process may take the free port before the server does.
     for (int attempt = 0; attempt < 5 && !start(free_port()); ++attempt) stop();
     ASSERT_GT(server_, 0) << "redis-server does not start";
   }
@@ -109,7 +110,7 @@ class Redis : public ::testing::Test {
     server_ = -1;
   }
   std::string address() const { return address_of(port_); }
-  // What the server answers to a line.
+  // The answer of the server to one line.
   std::string ask(const std::string& line) const {
     Socket socket;
     EXPECT_TRUE(socket.connect(port_) && socket.send(line + "\r\n"));
@@ -167,7 +168,7 @@ TEST_F(Redis, SaysWhatTheServerHasRefused) {
   EXPECT_THAT(message_of([&] { RedisStore wrong(address()); }), HasSubstr("NOAUTH"));
 }
 
-// A run is killed in the middle of its rendezvous, again and again; the next one meets.
+// Runs are killed during their rendezvous; the next run succeeds.
 TEST_F(Redis, ARunAfterOneThatWasKilled) {
   for (int world_size : {3, 3, 2, 4}) {
     const pid_t killed = ::fork();
@@ -220,14 +221,14 @@ TEST(NoRedis, AddressesThatAreNone) {
   }
 }
 
-// Sends `bytes` to whoever connects, `times` times with a pause between, then listens.
+// Sends `bytes` to the next client, `times` times with pauses, then only reads.
 void pretend(Socket& listener, const std::string& bytes, int times) {
   Socket peer(::accept(listener.fd(), nullptr, nullptr));
   for (int i = 0; i < times && peer.send(bytes); ++i) std::this_thread::sleep_for(10ms);
   while (!peer.receive().empty()) continue;
 }
 
-// The error of a store that meets such a server.
+// The error message of a store that connects to such a server.
 std::string meet(const std::string& bytes, int times = 1) {
   Socket listener;
   const int port = listener.bind();
@@ -249,7 +250,7 @@ TEST(NoRedis, OtherServers) {
 }
 
 TEST(NoRedis, AnswersWithoutSenseOrEnd) {
-  // Not a whole answer within the limit, although something comes all the time.
+  // The answer is not complete within the limit, although bytes arrive all the time.
   EXPECT_THAT(meet("+", 1000), HasSubstr("timed out"));
   EXPECT_THAT(meet("$99999999999\r\nx", 1000), Not(HasSubstr("nothing was thrown")));
   EXPECT_THAT(meet("*2000000000\r\n"), HasSubstr("begins with byte 42"));
@@ -261,7 +262,7 @@ TEST(NoRedis, AnswersWithoutSenseOrEnd) {
 TEST(NoRedis, RandomBytes) {
   std::mt19937 random(5);
   for (int i = 0; i < 20; ++i) {
-    // Half of them begin as an answer could.
+    // Half of the answers begin as a valid one could.
     std::string bytes(1 + random() % 300, i % 2 == 0 ? '$' : 'x');
     for (std::size_t at = i % 2 == 0 ? 1 : 0; at < bytes.size(); ++at)
       bytes[at] = static_cast<char>(random());

@@ -1,4 +1,4 @@
-// Ranks are threads, each with its own FileStore in one folder.
+// The rendezvous, with ranks that are threads, each with its own FileStore in one folder.
 #include "runtime/launch/rendezvous.h"
 
 #include <fstream>
@@ -32,7 +32,7 @@ struct Process {
   std::chrono::nanoseconds timeout = kLong;
 };
 
-// What join() returned to each, or "error: ...".
+// The results of join() for all processes, or "error: ...".
 std::vector<std::string> join_all(const fs::path& folder, const std::vector<Process>& processes) {
   return in_threads(static_cast<int>(processes.size()), [&](int i) {
     const Process& process = processes[static_cast<std::size_t>(i)];
@@ -48,7 +48,7 @@ std::vector<Process> ranks(int world_size) {
   return all;
 }
 
-// One prefix for all, that `seen` does not have yet.
+// Expects the same prefix for all ranks, which `seen` does not contain yet.
 void expect_fresh(const std::vector<std::string>& prefixes, std::set<std::string>& seen) {
   EXPECT_THAT(prefixes, Each(prefixes[0]));
   EXPECT_THAT(prefixes[0], Not(StartsWith("error")));
@@ -66,10 +66,9 @@ TEST(Rendezvous, LeftOversOfEarlierRunsDoNoHarm) {
   const TempFolder folder;
   std::set<std::string> seen;
   expect_fresh(join_all(folder.path(), ranks(3)), seen);
-  // The others are there long before rank 0 says that the run is a new one.
+  // The other ranks arrive long before rank 0 announces the new run.
   expect_fresh(join_all(folder.path(), {{0, 3, 100ms}, {1, 3}, {2, 3, 50ms}}), seen);
-  // A run in which rank 2 was killed before it came leaves rank 0's notice, a registration and a
-  // failure.
+  // A run in which rank 2 never arrives leaves rank 0's announcement, a registration and a failure.
   const auto failed = join_all(folder.path(), {{0, 3, 0ms, 100ms}, {1, 3}});
   EXPECT_THAT(failed, Each(HasSubstr("rank 2 of 3 has not come within 0.1 s")));
   expect_fresh(join_all(folder.path(), {{0, 3, 100ms}, {1, 3}, {2, 3}}), seen);
@@ -91,7 +90,7 @@ TEST(Rendezvous, NamesTheMissingRanks) {
   EXPECT_THAT(join_all(folder.path(), {{0, 4, 0ms, 200ms}, {1, 4}}),
               Each(AllOf(StartsWith("error"), HasSubstr("ranks 2 and 3 of 4 have not come within"),
                          HasSubstr("comm.init_timeout_s"))));
-  // Also when the deadline of another rank passes first.
+  // The message is the same if the deadline of another rank passes first.
   EXPECT_THAT(join_all(folder.path(), {{0, 4}, {1, 4, 0ms, 300ms}, {3, 4}}),
               Each(HasSubstr("rank 2 of 4 has not come within 0.3 s")));
   EXPECT_THAT(join_all(folder.path(), {{0, 100, 0ms, 100ms}})[0],
@@ -123,7 +122,7 @@ TEST(Rendezvous, OneProcessForEachRank) {
               Each(HasSubstr("two processes say that they are rank 1: process ")));
 }
 
-// Rank 1 may have met either of them, or come when both had gone.
+// Rank 1 may meet either of the two, or arrive when both are gone.
 TEST(Rendezvous, OneRankZero) {
   const TempFolder folder;
   const auto results = join_all(folder.path(), {{0, 3, 50ms}, {0, 3, 150ms}, {1, 3, 0ms, 5s}});
@@ -141,7 +140,7 @@ TEST(Rendezvous, NothingToDoForOneRankOrInAFreshStore) {
   EXPECT_EQ(join(memory, 1, 2, 0s), "run");
 }
 
-// What somebody else has written under our keys is ignored or an error before the deadline.
+// Foreign values under our keys are ignored, or are an error before the deadline.
 TEST(Rendezvous, GarbageUnderItsKeys) {
   std::mt19937 random(3);
   const std::string nonce(kNonceLength, 'a');

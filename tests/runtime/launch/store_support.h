@@ -1,4 +1,4 @@
-// What the tests of the stores and of the rendezvous share.
+// Code that the tests of the stores and of the rendezvous share.
 #ifndef TESTS_RUNTIME_LAUNCH_STORE_SUPPORT_H_
 #define TESTS_RUNTIME_LAUNCH_STORE_SUPPORT_H_
 
@@ -16,7 +16,7 @@
 
 namespace runtime::launch::test {
 
-// A folder of its own, removed at the end.
+// A temporary folder for one test, which the destructor removes.
 class TempFolder {
  public:
   TempFolder() : path_(std::filesystem::temp_directory_path() / "runtime-store-XXXXXX") {
@@ -45,7 +45,7 @@ std::string message_of(const Action& action) {
   return "";
 }
 
-// Runs `body(i)` for i < count in threads; what each returned, or "error: " and what it threw.
+// Runs `body(i)` for all i < count in threads; returns the results, or "error: " and the message.
 inline std::vector<std::string> in_threads(int count, const std::function<std::string(int)>& body) {
   std::vector<std::string> results(static_cast<std::size_t>(count));
   std::vector<std::thread> threads;

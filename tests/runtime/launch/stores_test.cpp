@@ -18,7 +18,7 @@ GetVariable from(const Variables& variables) {
   };
 }
 
-// Four ranks, started by something like mpirun or by something like torchrun.
+// The environment of four ranks, started by mpirun or by a launcher such as torchrun.
 RankEnvironment started(int local_size, bool by_mpirun = false) {
   RankEnvironment ranks;
   ranks.world_size = 4;
@@ -57,7 +57,7 @@ TEST(Stores, AreChosenInOrder) {
       {"auto", "", kMpirunHere, kPmix, pmix_or_file, has_pmix() ? "" : temporary},
       {"auto", "h:1", kMpirunHosts, kPmix, Kind::kRedis, "h:1"},
       {"auto", "", kMpirunHere, kBoth, Kind::kFile, "/l"},
-      // The namespace is that of srun, torchrun has started the ranks.
+      // The PMIx namespace is that of srun, but torchrun has started the ranks.
       {"auto", "", kHere, kPmix, Kind::kFile, temporary},
       {"env", "h:1", kHere, {}, Kind::kFile, temporary},
       {"env", "h:1", kHosts, kLauncher, Kind::kFile, "/l"},

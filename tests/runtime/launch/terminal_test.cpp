@@ -1,4 +1,4 @@
-// The launcher on a terminal.
+// The launcher with a terminal.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -29,7 +29,7 @@ TEST(Terminal, RankZeroHasItAndTheOthersAPrefix) {
   EXPECT_THAT(program.out(), HasSubstr("a terminal"));
 }
 
-// A second signal would end the ranks before they have saved.
+// If a rank received the signal twice, it would end before it has saved.
 TEST(Terminal, ControlCReachesEachRankOnce) {
   Program program({"processes", "2", "0", "train=400"}, {}, Output::kTerminal);
   program.wait_for("training", 2);
@@ -43,7 +43,8 @@ TEST(Terminal, ControlZStopsAllAndSigcontGoesOn) {
   program.wait_for("training", 2);
   const std::vector<pid_t> all = program.processes();
   ASSERT_EQ(all.size(), 3);
-  // The session's first process has no shell above it that would stop with it, so say it directly.
+  // The launcher is the first process of its session. No shell above it could continue it, so the
+  // terminal does not stop it and the test sends the signal.
   program.send(SIGTSTP);
   const auto stopped = [&] {
     return std::all_of(all.begin(), all.end(), [](pid_t p) { return state_of(p) == 'T'; });

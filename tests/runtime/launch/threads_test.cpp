@@ -17,7 +17,7 @@
 namespace runtime::launch {
 namespace {
 
-// A wait that another thread can end, like that of a collective.
+// A wait that another thread can end, like the wait for a collective.
 class Waiting {
  public:
   void wait() {
@@ -73,7 +73,7 @@ TEST(RankThreadsTest, TheFirstErrorEndsTheOthersOnce) {
   EXPECT_EQ(waiting.aborted(), 1);
 }
 
-// Rank 1 fails, and while its stack unwinds rank 0 already notices that rank 1 is gone.
+// Rank 1 fails; while its stack unwinds, rank 0 already notices that rank 1 is gone.
 TEST(RankThreadsTest, AConsequenceThatComesFirstHidesNoCause) {
   Waiting waiting;
   const auto body = [&](int rank) {

@@ -134,7 +134,7 @@ TEST(Network, SamePaddingKeepsTheSize) {
   EXPECT_EQ(n.graph.value(n.output).dims, (Dims{4, 4, 6, 3}));
 }
 
-// Canonical [O, H, W, C] and PyTorch's [O, C, H, W] of the columns after a flatten.
+// Columns after a flatten: canonical is [O, H, W, C], PyTorch has [O, C, H, W].
 TEST(Network, FlattenPermutesTheNextLinearLayerOnly) {
   const Network n = build(
       model("input = [3, 4, 5]\nlayers = [ { type = \"flatten\" }, { type = \"linear\", features = "
@@ -145,7 +145,7 @@ TEST(Network, FlattenPermutesTheNextLinearLayerOnly) {
   EXPECT_THAT(parameter(n, "fc3.weight").permutation, ElementsAre(0, 1));
 }
 
-// Numbers of the features of a flattened image stand in PyTorch's order in files too.
+// In files, parameters per feature of a flattened image are in PyTorch's order as well.
 TEST(Network, FlattenPermutesTheParametersOfNormalisations) {
   const Network n = build(
       model("input = [3, 4, 5]\nlayers = [ { type = \"flatten\" }, { type = \"batch_norm\" }, "
@@ -168,14 +168,14 @@ std::vector<std::string> operations(const Network& n) {
 TEST(Network, FlattenedImageIsTransposedWhereItsOrderIsSeen) {
   const std::string flatten = "input = [3, 4, 5]\nlayers = [ { type = \"flatten\" }";
   EXPECT_THAT(operations(build(model(flatten + " ]"))), ElementsAre(RT_OP_TRANSPOSE));
-  // The branch is in PyTorch's order, so the shortcut must be.
+  // The branch has PyTorch's order, so the shortcut must have it too.
   const Network n =
       build(model(flatten + ", { type = \"residual\", layers = [ { type = \"linear\", bias = "
                             "false, features = 60 } ] }, { type = \"linear\", features = 2 } ]"));
   EXPECT_THAT(operations(n),
               ElementsAre(RT_OP_MATMUL, RT_OP_TRANSPOSE, RT_OP_ADD, RT_OP_MATMUL, RT_OP_ADD));
   EXPECT_THAT(parameter(n, "fc1.weight").permutation, ElementsAre(0, 1));
-  // Both sides still have the image's order, and one channel has one order only.
+  // Both sides still have the order of the image, and with one channel there is only one order.
   EXPECT_THAT(operations(build(model(flatten +
                                      ", { type = \"residual\", layers = [ { type = \"tanh\" } ] }, "
                                      "{ type = \"linear\", bias = false, features = 2 } ]"))),
@@ -218,11 +218,12 @@ TEST(Network, InitAndL2OfALayerGoBeforeTheModels) {
   EXPECT_EQ(parameter(n, "fc1.weight").l2, 0);
   EXPECT_EQ(parameter(n, "fc2.weight").init.kind, "xavier_uniform");
   EXPECT_EQ(parameter(n, "fc2.weight").l2, 0.5);
-  EXPECT_EQ(parameter(n, "fc2.bias").l2, 0);  // weights only
+  EXPECT_EQ(parameter(n, "fc2.bias").l2, 0);  // the penalty applies to weights only
 }
 
-// PyTorch's rule for weights [out, in / groups, kh, kw]: fan-in in / groups kh kw, fan-out out kh
-// kw. conv1: 4 * 3 * 2 = 24 and 12 * 3 * 2 = 72; conv2 (depthwise): 1 * 5 * 5 = 25 and 12 * 25.
+// PyTorch's rule for weights [out, in / groups, kh, kw]: fan-in is in / groups kh kw, fan-out is
+// out kh kw. conv1: 4 * 3 * 2 = 24 and 12 * 3 * 2 = 72; conv2 (depthwise): 1 * 5 * 5 = 25 and 12 *
+// 25.
 TEST(Network, FansOfGroupedConvolutionsAreThoseOfPyTorch) {
   const Network n = build(model(
       "input = [8, 9, 9]\nlayers = [ { type = \"conv2d\", channels = 12, kernel = [3, 2], groups "

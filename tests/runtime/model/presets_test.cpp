@@ -1,5 +1,5 @@
-// Names and shapes of the parameters of every preset: torchvision's and GPT-2's, so that their
-// files load; and how many numbers there are, as they are published.
+// Names and shapes of the parameters of every preset, which must be those of torchvision and GPT-2
+// so that their files can be loaded, and the published numbers of parameters.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ namespace runtime::model {
 namespace {
 
 using graph::Dims;
-using Shapes = std::map<std::string, Dims>;  // of tensors as they are in files
+using Shapes = std::map<std::string, Dims>;  // of tensors as stored in files
 
 class Expected {
  public:
@@ -41,7 +41,8 @@ class Expected {
   }
 };
 
-// torchvision.models.resnet: `blocks` of each stage; `stem`: size of the first kernel.
+// torchvision.models.resnet. `blocks` has the number of blocks of each stage; `stem` is the size of
+// the first kernel.
 Shapes resnet(const std::vector<int>& blocks, bool bottleneck, int64_t stem, int64_t classes) {
   Expected e;
   e.conv("conv1", 64, 3, stem, false).batch_norm("bn1", 64);
@@ -61,7 +62,7 @@ Shapes resnet(const std::vector<int>& blocks, bool bottleneck, int64_t stem, int
   return e.linear("fc", classes, in).shapes;
 }
 
-// torchvision.models.vgg: 0 is a pooling.
+// torchvision.models.vgg; a 0 in `layers` is a pooling.
 Shapes vgg(const std::vector<int64_t>& layers, bool batch_norm) {
   Expected e;
   int64_t in = 3;
@@ -73,7 +74,7 @@ Shapes vgg(const std::vector<int64_t>& layers, bool batch_norm) {
       if (batch_norm) e.batch_norm(at + std::to_string(index++), out);
       in = out;
     }
-    ++index;  // ReLU or pooling
+    ++index;  // skips a ReLU or a pooling
   }
   return e.linear("classifier.0", 4096, 512 * 49)
       .linear("classifier.3", 4096, 4096)
@@ -81,7 +82,8 @@ Shapes vgg(const std::vector<int64_t>& layers, bool batch_norm) {
       .shapes;
 }
 
-// torchvision.models.alexnet: kernels of the first two convolutions, pixels of the last image.
+// torchvision.models.alexnet; `first` and `second` are kernel sizes, `pixels` those of the last
+// image.
 Shapes alexnet(int64_t first, int64_t second, int64_t pixels, int64_t hidden, int64_t classes) {
   return Expected()
       .conv("features.0", 64, 3, first)
@@ -95,7 +97,7 @@ Shapes alexnet(int64_t first, int64_t second, int64_t pixels, int64_t hidden, in
       .shapes;
 }
 
-// transformers' GPT2Model; its Conv1D has [in, out].
+// transformers' GPT2Model, whose Conv1D has weights [in, out].
 Shapes gpt(int layers, int64_t c, int64_t context, int64_t vocabulary, bool conv1d) {
   Expected e;
   const auto linear = [&](const std::string& name, int64_t out, int64_t in) {
@@ -128,8 +130,8 @@ Shapes vit(int layers, int64_t c, int64_t patch, int64_t tokens, int64_t classes
 struct Preset {
   std::string name;
   Shapes shapes;
-  int64_t numbers;  // trained ones
-  Dims output;      // of one sample
+  int64_t numbers;  // trained parameters, counted in elements
+  Dims output;      // for one sample
 };
 
 void PrintTo(const Preset& preset, std::ostream* out) { *out << preset.name; }
@@ -209,7 +211,7 @@ TEST(Presets, AllAreTestedHere) {
   EXPECT_EQ(files, tested);
 }
 
-// 0.02, residual projections 0.02 / sqrt(2 * 12), biases 0 (Radford et al. 2019, section 2.3).
+// 0.02; residual projections 0.02 / sqrt(2 * 12); biases 0 (Radford et al. 2019, section 2.3).
 TEST(Presets, Gpt2HasItsInitialWeights) {
   std::map<std::string, Init> init;
   for (const Parameter& p : build("gpt2").parameters) init[p.name] = p.init;

@@ -1,5 +1,5 @@
-// Batch norm in parts in a whole network: on one rank the same numbers as ordinary batch norm, and
-// with padded rows the same as without them.
+// Split batch normalisation in a whole network: on one rank it computes the numbers of ordinary
+// batch normalisation, and padded rows change nothing.
 #include <gtest/gtest.h>
 
 #include "runtime/graph/autodiff.h"
@@ -18,7 +18,8 @@ using test::Numbers;
 
 constexpr int64_t kPixels = 6 * 6;
 
-// Batch norm after a convolution, at the end of a residual block and after a linear layer.
+// Batch normalisation after a convolution, at the end of a residual block, and after a linear
+// layer.
 const char* const kModel = R"(
 dataset.name = "synthetic"
 dataset.samples = 4
@@ -37,7 +38,7 @@ layers = [
   { type = "linear", features = 5 } ]
 )";
 
-// Rows of a batch: pixels, label, weight.
+// The rows of a batch: pixels, labels, weights.
 struct Batch {
   Numbers pixels, labels, weight;
 
@@ -48,7 +49,7 @@ struct Batch {
   }
 };
 
-// Four samples, and rows between and behind them that are none.
+// Four samples; with `padded` there are padding rows between and behind them.
 Batch samples(bool padded) {
   Batch b;
   for (uint64_t i = 0; i < 4; ++i) {
@@ -59,8 +60,8 @@ Batch samples(bool padded) {
   return b;
 }
 
-// Loss, gradients of all parameters and running statistics, by name, after one forward and
-// backward.
+// Loss, gradients of all parameters and running statistics, by name, after one forward and backward
+// pass.
 std::map<std::string, Numbers> train(const Batch& batch, bool split, const char* backend,
                                      rt_dtype dtype) {
   NetworkOptions options;
@@ -106,7 +107,7 @@ std::map<std::string, Numbers> train(const Batch& batch, bool split, const char*
 void expect_close(const std::map<std::string, Numbers>& actual,
                   const std::map<std::string, Numbers>& expected, double tolerance) {
   ASSERT_EQ(actual.size(), expected.size());
-  EXPECT_EQ(expected.size(), 18u);  // loss, 11 gradients, 6 statistics
+  EXPECT_EQ(expected.size(), 18u);  // the loss, 11 gradients and 6 statistics
   for (const auto& [name, numbers] : expected) {
     EXPECT_LT(test::relative_error(actual.at(name), numbers), tolerance) << name;
   }
@@ -122,7 +123,7 @@ TEST(SplitBatchNorm, PaddedRowsDoNotMatter) {
                train(samples(false), false, "reference", RT_FLOAT64), 1e-12);
 }
 
-// A batch of 4 in float32: sums are of at most 64 numbers.
+// A batch of 4 in float32, whose sums have at most 64 terms.
 TEST(SplitBatchNorm, PaddedRowsDoNotMatterOnCpu) {
   if (!test::has_backend("cpu")) GTEST_SKIP() << "the plugin cpu was not built";
   expect_close(train(samples(true), true, "cpu", RT_FLOAT32),

@@ -1,4 +1,5 @@
-// What transformers need: tokens, positions, tied weights, names without a container's.
+// Features that transformers need: token ids, position embeddings, tied weights, and layer names
+// without the name of the container.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -51,7 +52,7 @@ const Parameter& parameter(const Network& n, const std::string& name) {
   throw std::out_of_range(name);
 }
 
-// The same numbers for a name in every network.
+// Initial values that depend only on the name, so that they are the same in every network.
 Numbers initial(const std::string& name, size_t count) {
   return test::random_numbers(count, std::hash<std::string>()(name));
 }
@@ -100,7 +101,7 @@ TEST(Transformer, PixelsBecomeTokensRowByRow) {
   const Network tokens = build(image + " ]");
   EXPECT_EQ(tokens.graph.value(tokens.output).dims, (Dims{2, 12, 2}));
   EXPECT_EQ(output(tokens, pixels), pixels);
-  // The mean over tokens is that over pixels.
+  // The mean over tokens equals the mean over pixels.
   EXPECT_EQ(
       output(build(image + ", { type = \"global_avg_pool\" } ]"), pixels),
       output(build("input = [2, 3, 4]\nlayers = [ { type = \"global_avg_pool\" } ]"), pixels));
@@ -143,7 +144,7 @@ layers = [ { type = "block", name = "h", repeat = 2, layers = [
       HasSubstr("different names"));
 }
 
-// Passes over the graph tell layers apart by name.
+// Passes over the graph identify layers by their names.
 TEST(Transformer, UnnamedLayersWithoutPrefixAreNumberedOn) {
   const std::string branch =
       "{ type = \"residual\", prefix = false, layers = [ { type = \"linear\", features = 8, bias = "
@@ -181,7 +182,7 @@ TEST(Transformer, InOutIsTheTransposeInFiles) {
   EXPECT_EQ(parameter(n, "fc2.weight").file_dims, (Dims{5, 7}));
   EXPECT_EQ(parameter(n, "fc2.weight").view, (Dims{7, 5}));
   EXPECT_THAT(parameter(n, "fc2.weight").permutation, ElementsAre(1, 0));
-  // Columns of a flattened image: [O, H, W, C] -> [C, H, W, O].
+  // The columns of a flattened image: [O, H, W, C] -> [C, H, W, O].
   EXPECT_EQ(parameter(n, "fc1.weight").file_dims, (Dims{24, 5}));
   EXPECT_THAT(parameter(n, "fc1.weight").permutation, ElementsAre(3, 1, 2, 0));
 }
@@ -197,7 +198,7 @@ std::string language_model(const std::string& head) {
          head + " } ]";
 }
 
-// Gradients by name; "head.weight" begins as the table.
+// Gradients by name; "head.weight" has the initial values of the table.
 std::map<std::string, Numbers> gradients(const std::string& head) {
   Network n = build(language_model(head));
   graph::Graph& g = n.graph;

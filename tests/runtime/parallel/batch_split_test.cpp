@@ -10,7 +10,7 @@ namespace {
 
 using Rows = std::vector<int64_t>;
 
-// The rows of all ranks but for padding, in rank order.
+// The rows of all ranks in rank order, without padding.
 Rows all_rows(int64_t global_rows, BatchSplit split) {
   Rows all;
   for (split.rank = 0; split.rank < split.world_size; ++split.rank) {
@@ -58,7 +58,7 @@ TEST(BatchSplit, ARankWithoutASampleTakesPart) {
 
 TEST(BatchSplit, MicroStepsAreAsManyOnEveryRank) {
   BatchSplit split{.world_size = 2, .weights = {3, 1}, .micro_batch = 2};
-  EXPECT_EQ(micro_steps(10, split), 4);  // 8 rows of rank 0
+  EXPECT_EQ(micro_steps(10, split), 4);  // rank 0 has 8 rows
   EXPECT_EQ(rows_of_rank(10, split).size(), 8u);
   split.rank = 1;
   EXPECT_EQ(rows_of_rank(10, split), (Rows{8, 9, -1, -1, -1, -1, -1, -1}));
@@ -66,7 +66,7 @@ TEST(BatchSplit, MicroStepsAreAsManyOnEveryRank) {
   EXPECT_EQ(micro_steps(10, split), 1);
 }
 
-// Blocks of the same rows in the same shape, whoever computes them.
+// Virtual shards have the same rows in the same shapes, whichever rank computes them.
 TEST(BatchSplit, VirtualShardsDoNotDependOnTheRanks) {
   const auto blocks = [](int64_t rows, int ranks) {
     Rows all;

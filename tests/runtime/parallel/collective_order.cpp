@@ -18,7 +18,7 @@ constexpr int kCommunicators = 4;
 
 struct Call {
   Collective what;
-  int64_t sent = -1, received = -1;  // elements; -1: no such buffer
+  int64_t sent = -1, received = -1;  // number of elements; -1: no such buffer
   rt_dtype dtype = 0;
 
   std::string text() const {
@@ -44,15 +44,15 @@ struct Rank {
   const Graph* graph = nullptr;
   MeshPlace place;
   size_t at = 0;
-  std::array<std::deque<Call>, kCommunicators> queues = {};  // calls that are not over
-  std::set<int32_t> over = {};                               // tokens
+  std::array<std::deque<Call>, kCommunicators> queues = {};  // calls that have not completed
+  std::set<int32_t> over = {};                               // tokens of completed calls
 
   bool ended() const { return at == graph->nodes.size(); }
   const Call* front(int communicator) const {
     return queues[communicator].empty() ? nullptr : &queues[communicator].front();
   }
 
-  // Whether it came any further.
+  // Executes the next node, unless it waits for a collective; returns whether it did.
   bool advance() {
     if (ended()) return false;
     const Node& node = graph->nodes[at];
@@ -92,7 +92,7 @@ class Play {
   }
 
  private:
-  // Those that share a communicator with the rank, in their order.
+  // The ranks that share a communicator with `rank`, in their order.
   std::vector<Rank*> members(const Rank& rank, int communicator) {
     const int axis = axis_of(communicator);
     std::vector<Rank*> list;
@@ -111,7 +111,7 @@ class Play {
                                  : rank.place.pipeline;
   }
 
-  // Carries out the rank's first call on the communicator, if all that take part are there.
+  // Completes the rank's first call on the communicator if all its ranks have made theirs.
   bool communicate(Rank& rank, int communicator) {
     const Call* const call = rank.front(communicator);
     if (call == nullptr) return false;

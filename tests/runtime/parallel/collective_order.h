@@ -10,10 +10,10 @@
 
 namespace runtime::parallel {
 
-// Plays the programs of all ranks of the mesh (`graphs`, by rank) on communicators that are as
-// strict as the contract allows: each carries out the calls of a rank one after the other, and a
-// call is over when all that take part have come to theirs. Empty if all ranks come to their end;
-// else which calls do not agree, or what every rank that is stuck waits for.
+// Simulates the programs of all ranks of the mesh (`graphs`, by rank) on communicators that are as
+// strict as the contract allows: a communicator does the calls of a rank one after the other, and a
+// call completes when all ranks of the communicator have reached theirs. Returns "" if all programs
+// end; otherwise a text that says which calls do not agree, or what every stuck rank waits for.
 std::string find_deadlock(const std::vector<graph::Graph>& graphs, const Mesh& mesh);
 
 }  // namespace runtime::parallel

@@ -1,5 +1,5 @@
-// The pass on a step made by hand: three parameters in buckets of their own, the last one's
-// gradient ready first.
+// The pass on a step made by hand, with three parameters in buckets of their own; the gradient of
+// the last one is ready first.
 #include "runtime/parallel/distribute.h"
 
 #include <gtest/gtest.h>
@@ -73,7 +73,7 @@ Step make_step(int ranks) {
   return s;
 }
 
-// "start <layer>", "wait ...", or the operation.
+// The order of the nodes: "start <layer>", "wait <layer>", or the operation.
 std::vector<std::string> order(const Graph& graph) {
   std::vector<std::string> list;
   for (const Node& n : graph.nodes) {
@@ -128,7 +128,7 @@ TEST(Distribute, ZeroScattersGradientsAndGathersParameters) {
   int scatters = 0, gathers = 0, updates = 0;
   for (const Node& n : s.graph.nodes) {
     if (n.op == RT_OP_SGD) {
-      ++updates;  // of half a bucket, the second
+      ++updates;  // one for half a bucket, the second half
       const graph::Value& gradient = s.graph.value(n.inputs[1]);
       EXPECT_EQ(gradient.dims, (graph::Dims{16}));
       EXPECT_EQ(gradient.offset % 128, 64u);

@@ -17,7 +17,7 @@ constexpr double kTiny = 1e-12;
 TEST(CollectiveSeconds, ClosedForms) {
   const Link link{1e-3, 1e6, true};
   const uint64_t bytes = 4000;
-  // 4 ranks: an all-reduce is a reduce-scatter and an all-gather of 3 messages each.
+  // On 4 ranks an all-reduce is a reduce-scatter and an all-gather of 3 messages each.
   EXPECT_NEAR(collective_seconds(RT_ALL_REDUCE, bytes, 4, link), 6e-3 + 2 * 0.75 * 4e-3, kTiny);
   EXPECT_NEAR(collective_seconds(RT_REDUCE_SCATTER, bytes, 4, link), 3e-3 + 0.75 * 4e-3, kTiny);
   EXPECT_NEAR(collective_seconds(RT_ALL_GATHER, bytes, 4, link), 3e-3 + 0.75 * 4e-3, kTiny);
@@ -39,7 +39,7 @@ TEST(BusFactor, IsThatOfNcclTests) {
 }
 
 TEST(StepTimes, FixedGlobalBatch) {
-  // 6 + 1 < 10.
+  // 6 + 1 < 10, so two ranks pay.
   const StepTimes pays{2, 6, 10, 3, 1};
   EXPECT_DOUBLE_EQ(pays.step(), 7);
   EXPECT_DOUBLE_EQ(pays.speed_up(), 10.0 / 7);
@@ -56,7 +56,7 @@ TEST(StepTimes, FixedBatchPerRank) {
   EXPECT_FALSE((StepTimes{1, 6, 6, 0, 0}).pays_per_rank());
 }
 
-// Two ranks on cores that they share: each takes longer than one rank alone.
+// Two ranks share cores, so that each takes longer than one rank alone.
 TEST(ComparedRuns, FixedBatchPerRank) {
   const ComparedRuns slower{2, 23.5e-3, 10e-3, false};  // speed-up 0.85
   EXPECT_NEAR(slower.speed_up(), 0.85, 0.01);
@@ -74,7 +74,7 @@ TEST(ComparedRuns, FixedGlobalBatch) {
             "rank = 10.000 ms");
 }
 
-// ---- the words
+// ---- texts
 
 Explanation explanation(const StepTimes& times) {
   Explanation e;
@@ -100,7 +100,7 @@ TEST(Explain, ItPays) {
 }
 
 TEST(Explain, ItDoesNotPay) {
-  // 5 ms are saved and 10 ms are lost: twice the batch breaks even.
+  // The ranks save 5 ms and lose 10 ms: they break even with twice the batch.
   const std::string text = explain(explanation({2, 5e-3, 10e-3, 10e-3, 10e-3}));
   EXPECT_THAT(text,
               AllOf(HasSubstr("fixed global batch: adding ranks does not pay: T_comp(B/R) + "

@@ -80,7 +80,7 @@ TEST(FlatLayout, NothingHasNoBucket) {
 TEST(FlatLayout, ManyBucketsOfFewParameters) {
   const std::vector<uint64_t> sizes(40, 32 << 10);
   EXPECT_EQ(lay_out(sizes, {}).buckets.size(), 1u);
-  EXPECT_EQ(lay_out(sizes, {.buckets = 16}).buckets.size(), 14u);   // 3 of them each
+  EXPECT_EQ(lay_out(sizes, {.buckets = 16}).buckets.size(), 14u);   // 3 parameters each
   EXPECT_EQ(lay_out(sizes, {.buckets = 400}).buckets.size(), 20u);  // 64 KiB
 }
 

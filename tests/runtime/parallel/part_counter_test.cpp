@@ -11,7 +11,8 @@ TEST(PartCounter, PartsComeInOrderEachOnce) {
   EXPECT_EQ(counter.next(), 4);
 }
 
-// Step s may begin when all of step s - 1 - max_staleness has been applied, and not before.
+// Step s may begin when all work items of step s - 1 - max_staleness have been applied, and not
+// before.
 TEST(PartCounter, TheBound) {
   PartCounter counter(2, 1);
   for (int64_t part = 0; part < 4; ++part) ASSERT_EQ(counter.take(), part);  // steps 0 and 1

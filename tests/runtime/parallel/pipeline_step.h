@@ -1,4 +1,4 @@
-// Small steps (forward, loss, gradients) and one rank's part of them in a pipeline.
+// Small steps (forward, loss, gradients), and one rank's stages of them in a pipeline.
 #ifndef TESTS_RUNTIME_PARALLEL_PIPELINE_STEP_H_
 #define TESTS_RUNTIME_PARALLEL_PIPELINE_STEP_H_
 
@@ -11,9 +11,9 @@
 namespace runtime::parallel {
 
 enum class Net {
-  kMlp,   // eight linear layers with a penalty on the first weight, of which two share one matrix
+  kMlp,   // eight linear layers, two with a shared matrix, and a penalty on the first weight
   kConv,  // convolutions around a residual connection that spans stages
-  kNorm,  // batch normalisation, whole and in parts
+  kNorm,  // ordinary and split batch normalisation
 };
 
 struct Step {
@@ -24,23 +24,23 @@ struct Step {
   std::map<graph::ValueId, graph::ValueId> gradients;  // by parameter
 };
 
-// `share`: of the penalty.
+// `share` is the factor of the penalty.
 Step make_step(Net net, int64_t batch, double share, bool gradients = true);
 
-// What rank `rank` of a pipeline has of the step of one micro-batch; parameters and gradients lie
-// in flat buffers. `data`: pipelines that share the batch.
+// The nodes that rank `rank` of a pipeline has in the step of one micro-batch, with parameters and
+// gradients in flat buffers. `data_ranks` is the number of pipelines that share the batch.
 struct RankStep {
   int data;
   Step step;
   Pipeline pipeline;
   StepBuffers buffers;
-  std::vector<graph::ValueId> gradients;  // by parameter of the step, in "gradients"
-  Distributed values;                     // of unroll()
+  std::vector<graph::ValueId> gradients;  // by parameter of the step, inside the buffer "gradients"
+  Distributed values;                     // the result of unroll()
 
-  // `hints`: stages by layer.
+  // `hints` are stages by layer.
   RankStep(Net net, int64_t batch, const ScheduleOptions& options, int rank, int data_ranks = 1,
            const std::map<std::string, int>& hints = {});
-  // The second pass.
+  // Unrolls the step into the micro-batches of the schedule.
   void unroll();
 
  private:

@@ -1,5 +1,5 @@
-// A step that is cut in stages gives the loss and the gradients of the whole one: ranks as threads
-// over the communicator `local`, on the device `reference`, in float64.
+// A step that is cut into stages gives the loss and the gradients of the whole step, with ranks as
+// threads over the communicator `local`, on the device `reference`, in float64.
 #include "runtime/parallel/pipeline.h"
 
 #include <gtest/gtest.h>
@@ -25,11 +25,11 @@ using test::Numbers;
 constexpr auto kGpipe = ScheduleKind::kGpipe;
 constexpr auto k1f1b = ScheduleKind::kOneForwardOneBackward;
 constexpr auto kInterleaved = ScheduleKind::kInterleaved;
-constexpr int64_t kRows = 3;  // of a micro-batch
+constexpr int64_t kRows = 3;  // rows of a micro-batch
 
 struct Result {
   double loss = 0;
-  std::vector<Numbers> gradients;  // by parameter; empty: none here
+  std::vector<Numbers> gradients;  // by parameter; empty if this rank does not have the parameter
 };
 
 size_t count(const Graph& graph, ValueId v) {
@@ -40,7 +40,7 @@ Numbers parameter_numbers(const Step& step, size_t i) {
   return test::random_numbers(count(step.graph, step.parameters[i]), 100 + i, -0.7, 0.7);
 }
 
-// Of samples first..first+rows-1; every sample weighs the same.
+// Samples first..first+rows-1, all with the same weight.
 struct Batch {
   Numbers features, target, weight;
 
@@ -57,7 +57,7 @@ struct Batch {
   }
 };
 
-// Samples first..first+rows-1 of `all` by the whole step.
+// The result of the whole step on samples first..first+rows-1 of `all`.
 Result whole(Net net, int64_t first, int64_t rows, int64_t all) {
   const double share = static_cast<double>(rows) / static_cast<double>(all);
   Step step = make_step(net, rows, share);
@@ -79,7 +79,7 @@ Result whole(Net net, int64_t first, int64_t rows, int64_t all) {
   return result;
 }
 
-// Batch normalisation sees a micro-batch at a time.
+// One micro-batch at a time, because batch normalisation uses the statistics of a micro-batch.
 Result whole(Net net, int micro_batches) {
   const int64_t all = kRows * micro_batches;
   if (net != Net::kNorm) return whole(net, 0, all, all);
@@ -94,12 +94,12 @@ Result whole(Net net, int micro_batches) {
   return sum;
 }
 
-// One rank's program.
+// The program of one rank.
 class RankRun {
  public:
-  using Change = std::function<void(Graph&)>;  // of the unrolled graph
+  using Change = std::function<void(Graph&)>;  // changes the unrolled graph
 
-  // `data`: index of the pipeline.
+  // `data` is the index of the pipeline.
   RankRun(RankStep& step, exec::Collectives& collectives, const Change& change, int data = 0)
       : step_(step),
         data_(data),
@@ -181,8 +181,8 @@ std::vector<Result> pipelined(Net net, const ScheduleOptions& options,
   return results;
 }
 
-// The largest relative error of the loss on any rank and of any gradient on any rank that has it;
-// infinite where a gradient is on no rank.
+// The largest relative error of the loss on any rank, and of any gradient on any rank that has it;
+// infinite if no rank has a gradient.
 double error(const std::vector<Result>& ranks, const Result& expected) {
   double largest = 0;
   for (const Result& r : ranks)
@@ -223,7 +223,7 @@ INSTANTIATE_TEST_SUITE_P(All, Pipelines,
                                           testing::ValuesIn(kOptions)),
                          name_of);
 
-// Takes away what is added to a gradient last: by a micro-batch, or where weights are tied by the
+// Removes the last addition to a gradient: that of a micro-batch, or for tied weights that of the
 // other rank.
 void forget_one(Graph& graph) {
   for (size_t i = graph.nodes.size(); i-- > 0;) {
@@ -281,7 +281,7 @@ TEST(Pipeline, EveryParameterIsOnOneRankAndTiedOnesOnTwo) {
   }
 }
 
-// The memory planner sees that a schedule keeps fewer micro-batches.
+// The memory planner uses that this schedule keeps fewer micro-batches.
 TEST(Pipeline, OneForwardOneBackwardTakesLessMemoryThanGpipe) {
   const auto arena = [](ScheduleKind kind) {
     uint64_t bytes = 0;

@@ -11,10 +11,10 @@ namespace {
 
 constexpr double kNs = 1e-9, kTiny = 1e-12;
 
-// Steps by hand: of one place in a pipeline, or of several.
+// Steps made by hand, for one or several places of a pipeline.
 class Step : public testing::Test {
  protected:
-  // The program of another place.
+  // Begins the program of another place.
   void next_place() { graphs_.push_back({graph::Graph{}}); }
   graph::Graph& graph() { return graphs_.back().back(); }
 
@@ -25,19 +25,19 @@ class Step : public testing::Test {
     graph().nodes.push_back(std::move(n));
   }
 
-  // 250 floats: 1000 bytes.
+  // A vector of 250 floats, 1000 bytes.
   graph::ValueId vector() {
     graph::Value v;
     v.dims = {250};
     return graph().add_value(std::move(v));
   }
 
-  // All-reduce: 1000 ns between two ranks.
+  // Adds an all-reduce, which takes 1000 ns between two ranks.
   Emit::Pair all_reduce(int communicator = kGradientsCommunicator) {
     const graph::ValueId v = vector();
     return Emit(graph()).collective(RT_ALL_REDUCE, RT_SUM, v, v, communicator, "bucket");
   }
-  // 1000 ns.
+  // Adds a transfer, which takes 1000 ns.
   Emit::Pair transfer(int kind, int peer) {
     return Emit(graph()).transfer(kind, vector(), peer, "x");
   }
@@ -118,8 +118,8 @@ TEST_F(Step, WithoutEstimatesComputeTimesAreZero) {
   EXPECT_EQ(run().times.compute, 0);
 }
 
-// A forward and a backward of 2000 and 3000 ns in a pipeline of two: each waits for the other and
-// for the way there and back.
+// A forward slot takes 2000 ns and a backward slot 3000 ns, in a pipeline of two stages. Each stage
+// waits for the other and for the transfers there and back.
 TEST_F(Step, StagesWaitForEachOther) {
   mesh_ = {1, 1, 2};
   const Emit::Pair forth = transfer(RT_SEND, 1), back = transfer(RT_RECEIVE, 1);
@@ -144,7 +144,7 @@ TEST_F(Step, StagesWaitForEachOther) {
   EXPECT_NEAR(p.ranks[0].exposed[kPipelineAxis], 7000 * kNs, kTiny);
   EXPECT_NEAR(p.ranks[1].exposed[kPipelineAxis], 7000 * kNs, kTiny);
   EXPECT_NEAR(p.times.bubble(), 7.0 / 12, 1e-9);
-  EXPECT_DOUBLE_EQ(p.ranks[0].wire_bytes[kPipelineAxis], 1000);  // what it receives is sent by 1
+  EXPECT_DOUBLE_EQ(p.ranks[0].wire_bytes[kPipelineAxis], 1000);  // only what it sends
 }
 
 TEST_F(Step, CollectivesOfAPipelineBeginWithTheLastStage) {

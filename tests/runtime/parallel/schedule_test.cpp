@@ -44,7 +44,7 @@ std::string message(const ScheduleOptions& options) {
   return "";
 }
 
-// That each can be computed once what it needs is there is what simulate() checks.
+// simulate() checks that every slot can be computed when its inputs are there.
 TEST(Schedule, EverySlotOccursOnceAndNobodyWaitsForEver) {
   for (const ScheduleOptions& o : all_options()) {
     const Schedule s = make_schedule(o);
@@ -125,7 +125,7 @@ TEST(Schedule, OneForwardOneBackwardKeepsAsManyMicroBatchesAsStagesFollow) {
   }
 }
 
-// Megatron-LM, section 2.2: warm-up of 2 (p - r - 1) + (v - 1) p, and the one that follows.
+// Megatron-LM, section 2.2: a warm-up of 2 (p - r - 1) + (v - 1) p forward slots, and the next one.
 TEST(Schedule, InterleavedKeepsAFewMore) {
   const Schedule s = make_schedule({kInterleaved, 4, 8, 2});
   for (int r = 0; r < 4; ++r) EXPECT_EQ(peak_in_flight(s.slots[r]), 2 * (3 - r) + 4 + 1) << r;
@@ -152,7 +152,8 @@ TEST(Schedule, ASlowStageAndTransfersCostTime) {
   StageTimes times = equal_times(2);
   times.forward[1] = 2;
   times.backward[1] = 4;
-  // Stage 1 works without a pause between its first forward and the last backward of stage 0.
+  // Stage 1 computes without a pause between its first forward slot and the last backward slot of
+  // stage 0.
   EXPECT_NEAR(simulate(s, times).seconds, 1 + 4 * 6 + 2, 1e-12);
   times.send_forward = {0.5, 0};
   times.send_backward = {0, 0.25};

@@ -30,7 +30,8 @@ Numbers to_numbers(const std::vector<std::byte>& bytes) {
   return numbers;
 }
 
-// What is read after a run, by name, and which parameter each is shaped like (-1: none).
+// The values to read after a run, by name, and for each the parameter that it is shaped like (-1:
+// none).
 struct Reading {
   ValueId value;
   int parameter;
@@ -61,7 +62,7 @@ Numbers initial(const TestModel& m, size_t i, const Dims& dims) {
   return test::random_numbers(graph::element_count(dims), i + 100, statistic ? 0.5 : -0.7, 1);
 }
 
-// Runs the graph, whose parameters are `sharded`; the rank's own numbers.
+// Runs the graph, whose parameters are `sharded`; returns the results of this rank.
 Results run(TestModel& m, const Sharded& sharded, bool broken, const RunOptions& options,
             exec::Collectives* collectives) {
   const std::map<std::string, Reading> readings = add_backward(m);
@@ -212,7 +213,7 @@ double error(const Results& actual, const Results& expected) {
   for (const auto& [name, numbers] : expected) {
     const auto it = actual.find(name);
     const double e = it == actual.end() ? INFINITY : test::relative_error(it->second, numbers);
-    // A NaN is an error too.
+    // NaN counts as an error too.
     if (!(e <= largest)) largest = std::isnan(e) ? INFINITY : e;
   }
   return largest;

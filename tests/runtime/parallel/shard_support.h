@@ -1,5 +1,5 @@
-// Small models made by hand, and their losses and gradients: unsharded, and over ranks that are
-// threads.
+// Small models made by hand, with their losses and gradients: on one rank, and over tensor-parallel
+// ranks that are threads.
 #ifndef TESTS_RUNTIME_PARALLEL_SHARD_SUPPORT_H_
 #define TESTS_RUNTIME_PARALLEL_SHARD_SUPPORT_H_
 
@@ -21,10 +21,10 @@ struct TestModel {
   graph::Graph graph;
   graph::Build build{graph};
   rt_dtype dtype = RT_FLOAT64;
-  std::vector<graph::ValueId> parameters;  // trained first, then statistics
+  std::vector<graph::ValueId> parameters;  // trained ones first, then statistics
   std::vector<graph::ValueId> trained;
   std::map<graph::ValueId, Numbers> inputs;
-  graph::ValueId loss = graph::kNone, correct = graph::kNone;  // kNone: not counted
+  graph::ValueId loss = graph::kNone, correct = graph::kNone;  // kNone: not computed
 
   explicit TestModel(rt_dtype type) : dtype(type) {}
   TestModel(const TestModel&) = delete;
@@ -34,12 +34,12 @@ struct TestModel {
   graph::ValueId input(const std::string& name, graph::Dims dims, rt_dtype type, Numbers numbers);
   // Random numbers in [-1, 1).
   graph::ValueId features(graph::Dims dims);
-  // Whole numbers in [0, below).
+  // Random integers in [0, below).
   graph::ValueId whole_numbers(const std::string& name, graph::Dims dims, int64_t below);
-  // As many rows as the dims say; one of them is padding.
+  // The weights of as many rows as `dims` has; one row is padding.
   graph::ValueId weights(graph::Dims dims);
 
-  // x W^T + b, named as a layer of the network is.
+  // x W^T + b, with the names that a layer of a network has.
   graph::ValueId linear(const std::string& layer, graph::ValueId x, int64_t features);
   graph::ValueId convolution(const std::string& layer, graph::ValueId x, int64_t channels,
                              int64_t groups = 1, bool bias = true);
@@ -53,24 +53,24 @@ struct TestModel {
 
 using Make = std::function<void(TestModel&)>;
 
-// The loss, the number of right answers, all gradients and statistics by name, as whole tensors.
+// Loss, number of correct answers, all gradients and statistics by name, as whole tensors.
 using Results = std::map<std::string, Numbers>;
 
 struct RunOptions {
   std::string backend = "reference";
   rt_dtype dtype = RT_FLOAT64;
   std::map<std::string, std::string> hints = {};
-  int broken_rank = -1;  // one number of its part of the first split parameter is changed
+  int broken_rank = -1;  // one number of its slice of the first split parameter is changed
 };
 
 Results run_whole(const Make& make, const RunOptions& options = {});
-// Expects what every rank has of whole values to be the same.
+// Fails unless all ranks have the same values of tensors that are not split.
 Results run_split(const Make& make, int ranks, const RunOptions& options = {});
 
 // The largest relative error by norm; infinite if the names differ.
 double error(const Results& actual, const Results& expected);
 
-// The sharded graph of one rank, differentiated or not.
+// The tensor-parallel graph of one rank, with or without its backward pass.
 struct Built {
   Sharded sharded;
   graph::Graph graph;

@@ -1,4 +1,4 @@
-// The tensor-parallel pass: ranks that hold a part of the model each compute what one computes.
+// The tensor-parallel pass: ranks that hold slices of the model compute what one rank computes.
 #include "runtime/parallel/shard.h"
 
 #include <gmock/gmock.h>
@@ -29,7 +29,7 @@ void finish(TestModel& m, ValueId logits, const Dims& rows) {
   m.correct = m.build.correct_count(logits, labels, weight);
 }
 
-// Between layers of normalisation, so that the gradient of the first one's input is wanted.
+// The layers stand between normalisations, so that the gradient of their input is needed.
 void mlp(TestModel& m) {
   ValueId x = m.layer_norm("ln", m.features({5, 6}));
   x = m.build.activation(m.linear("fc1", x, 11), RT_ACTIVATION_RELU);
@@ -51,7 +51,7 @@ ValueId block(TestModel& m, const std::string& name, ValueId x, int64_t heads) {
   return m.build.add(x, m.linear(name + ".out", y, width));
 }
 
-// Two blocks; the table of the tokens makes the logits too.
+// Two blocks; the token table also computes the logits.
 Make gpt(int64_t heads) {
   return [=](TestModel& m) {
     const int64_t width = 2 * heads;
@@ -67,8 +67,8 @@ Make gpt(int64_t heads) {
   };
 }
 
-// Convolutions (without bias before a batch norm: its gradient would be rounding errors), batch
-// norm (whole and in parts), pooling, groups, a flattened image.
+// Convolutions (without bias before batch normalisation, whose gradient would consist of rounding
+// errors), batch normalisation (ordinary and split), pooling, groups, a flattened image.
 void image_layers(TestModel& m) {
   const ValueId rows = m.weights({4});
   graph::Pooling pool;
@@ -109,7 +109,7 @@ TEST(Shard, AnImageNetworkComputesWhatOneRankComputes) {
     EXPECT_LT(error(run_split(image_layers, ranks), expected), kTolerance);
 }
 
-// Foreign layouts around the collectives.
+// On cpu there are foreign layouts around the collectives.
 TEST(Shard, TheSameOnCpu) {
   if (!test::has_backend("cpu")) GTEST_SKIP() << "the plugin cpu was not built";
   const RunOptions cpu = {.backend = "cpu", .dtype = RT_FLOAT32};
@@ -134,11 +134,11 @@ TEST(Shard, HintsDecide) {
   const Built b = build_split(image_layers, {.rank = 0, .ranks = 2, .hints = hints}, false);
   const auto axis = [&](size_t i) { return b.sharded.parameters[i].split.axis; };
   EXPECT_EQ(axis(0), -1);  // conv1
-  EXPECT_EQ(axis(5), 3);   // conv2, behind batch norm
+  EXPECT_EQ(axis(5), 3);   // conv2, behind a batch normalisation
   EXPECT_EQ(axis(10), 0);  // conv3
 }
 
-// The image is flattened while its channels are split, and wanted whole behind that.
+// The image is flattened while its channels are split, and the next layer needs it whole.
 TEST(Shard, AFlattenedImageIsPutTogether) {
   const RunOptions options = {.hints = {{"conv3", "column"}, {"fc1", "none"}}};
   const Results expected = run_whole(image_layers);
@@ -146,8 +146,8 @@ TEST(Shard, AFlattenedImageIsPutTogether) {
     EXPECT_LT(error(run_split(image_layers, ranks, options), expected), kTolerance);
 }
 
-// Two all-reduces a block and direction (Shoeybi et al., section 3), one for the table; the
-// gradient of the last layer's input, and the statistics of the loss.
+// Two all-reduces per block and direction (Shoeybi et al., section 3) and one for the table; also
+// those of the gradient of the last layer's input, and of the statistics of the loss.
 TEST(Shard, ATransformerBlockHasTwoAllReducesForwardAndTwoBackward) {
   const Built b = build_split(gpt(4), {.rank = 1, .ranks = 2}, true);
   EXPECT_EQ(starts(b.graph, Phase::kForward), 2 * 2 + 2);
@@ -182,7 +182,7 @@ TEST(Shard, ReadersOfOneValueShareTheAllReduceOfItsGradient) {
   EXPECT_LT(error(run_split(make, 2), run_whole(make)), kTolerance);
 }
 
-// What does not need the sum is computed while it is under way.
+// Operations that do not need the sum run while the all-reduce is under way.
 TEST(Shard, WeightGradientsHideTheAllReduceOfTheBackwardPass) {
   const Built b = build_split(mlp, {.rank = 0, .ranks = 2}, true);
   int hidden = 0;
@@ -194,7 +194,7 @@ TEST(Shard, WeightGradientsHideTheAllReduceOfTheBackwardPass) {
   EXPECT_EQ(hidden, starts(b.graph, Phase::kBackward));
 }
 
-// Evaluation has other operations, and counts right answers.
+// Evaluation has other operations, and counts correct answers.
 TEST(Shard, EvaluationSplitsTheSameParameters) {
   const auto evaluation = [](TestModel& m) {
     image_layers(m);

@@ -22,7 +22,7 @@ TEST(Split, UnitsAreDealtOutEvenly) {
   EXPECT_EQ(whole_dims({4, 12}, part_of(heads, 1, 2)), (Dims{4, 30}));
 }
 
-// Two rows of two blocks of three.
+// Two rows of two blocks of three elements.
 TEST(Split, CutTakesAPartOfEveryBlock) {
   const Split s = part_of({.axis = 1, .blocks = 2, .whole = 3}, 1, 2);
   const std::vector<std::byte> part = cut(numbered(12), {2, 6}, s);

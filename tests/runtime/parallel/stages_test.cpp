@@ -25,7 +25,8 @@ ValueId value(Graph& g, const std::string& name, ValueKind kind, graph::Dims dim
   return g.add_value(std::move(v));
 }
 
-// A chain of layers a, b, c...: layer i writes widths[i] floats and has parameters[i] of them.
+// A chain of layers a, b, c...: layer i writes widths[i] floats and has parameters[i] floats of
+// parameters.
 Graph chain(const std::vector<int64_t>& widths, const std::vector<int64_t>& parameters = {}) {
   Graph g;
   ValueId x = value(g, "x", ValueKind::kInput, {1});
@@ -43,7 +44,7 @@ Graph chain(const std::vector<int64_t>& widths, const std::vector<int64_t>& para
   return g;
 }
 
-// The stage of each layer of the chain, as digits.
+// The stage of each layer of the chain, one digit each.
 std::string stages_of(Graph g, const StageOptions& options) {
   const Stages stages = assign_stages(g, options);
   std::string text;
@@ -92,7 +93,7 @@ TEST(Stages, MoreStagesThanLayersAreRefused) {
 }
 
 TEST(Stages, MemoryLimitsTheCut) {
-  // By cost the parameters of a and b, 2 x 4 KiB x 4, would come together.
+  // A cut by cost alone would put the parameters of a and b, 2 x 4 KiB x 4, on one stage.
   const Graph g = chain({1, 1, 1, 1}, {1024, 1024, 1, 1});
   StageOptions options = {.stages = 2, .cost = {1, 1, 1, 1}};
   EXPECT_EQ(stages_of(g, options), "0011");
@@ -103,7 +104,7 @@ TEST(Stages, MemoryLimitsTheCut) {
             std::string::npos);
 }
 
-// The more micro-batches a stage keeps, the less it can have of what they keep.
+// The more micro-batches a stage keeps, the fewer layers with activations it can have.
 TEST(Stages, ActivationsCountOnceForEachMicroBatchInFlight) {
   Graph g = chain({1024, 1024, 1024, 1024});
   for (size_t i = 4; i-- > 0;) {
@@ -131,7 +132,7 @@ TEST(Stages, BackwardNodesAndPenaltiesBelongToTheirLayer) {
     }
     if (n.phase != Phase::kBackward) continue;
     ++backward;
-    if (n.op == RT_OP_MULTIPLY || n.op == RT_OP_SCALE) continue;  // of the penalty
+    if (n.op == RT_OP_MULTIPLY || n.op == RT_OP_SCALE) continue;  // nodes of the penalty
     EXPECT_THAT(stages.layers, testing::Contains(StagedLayer{n.layer, stages.of(n)}))
         << n.op << " of " << n.layer;
   }
@@ -149,7 +150,7 @@ TEST(Stages, AnotherStepOfTheModelGetsTheSameStages) {
   EXPECT_EQ(first.layers, second.layers);
 }
 
-// Names of layers need not tell them apart, and forms of a step lack some or have more.
+// Layers may have equal names, and forms of a step may lack layers or have further ones.
 TEST(Stages, AnotherStepMayHaveOtherLayers) {
   const auto named = [](const std::string& names) {
     Graph g = chain(std::vector<int64_t>(names.size(), 1));
@@ -160,8 +161,8 @@ TEST(Stages, AnotherStepMayHaveOtherLayers) {
   const StageOptions options = {.stages = 3, .as = as, .cost = {1, 1, 1, 1, 1}};
   EXPECT_EQ(stages_of(named("apbpc"), options), "00112");
   EXPECT_EQ(stages_of(named("abpc"), options), "0112");        // without the first p
-  EXPECT_EQ(stages_of(named("ac"), options), "02");            // none is left for stage 1
-  EXPECT_EQ(stages_of(named("capbpcx"), options), "0001122");  // another c, and x, which is new
+  EXPECT_EQ(stages_of(named("ac"), options), "02");            // no layer is left for stage 1
+  EXPECT_EQ(stages_of(named("capbpcx"), options), "0001122");  // a second c, and x, which is new
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The order of transfers, on communicators that carry out one call after the other: nobody may wait
-// for ever.
+// The order of transfers on communicators that do one call after the other: no rank may wait for
+// ever.
 #include "runtime/parallel/unroll.h"
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ TEST(Unroll, NobodyWaitsForEverEvenWithoutOverlap) {
   }
 }
 
-// A rank whose neighbour has cut the model elsewhere waits for ever, and the check says where.
+// A rank whose neighbour has cut the model elsewhere waits for ever; the check names the place.
 TEST(Unroll, RanksThatCutDifferentlyAreFound) {
   const ScheduleOptions options = {ScheduleKind::kOneForwardOneBackward, 2, 2};
   std::vector<graph::Graph> graphs;
@@ -51,7 +51,7 @@ TEST(Unroll, RanksThatCutDifferentlyAreFound) {
   EXPECT_NE(find_deadlock(graphs, {.pipeline = 2}), "");
 }
 
-// A receive is started before the slot that needs it, so that it can go on beside the one before.
+// A receive starts before the slot that needs it, so that it overlaps the slot before.
 TEST(Unroll, TransfersOverlapComputing) {
   RankStep step(Net::kConv, 2, {ScheduleKind::kOneForwardOneBackward, 2, 8}, 1);
   step.unroll();

@@ -1,5 +1,5 @@
-// Stages 2 and 3 on a step made by hand: three layers, each with a parameter in a bucket of its
-// own, whose packed copy forward reads.
+// ZeRO stages 2 and 3 on a step made by hand: three layers, each with a parameter in a bucket of
+// its own; the forward pass reads packed copies of the parameters.
 #include "runtime/parallel/zero.h"
 
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ Node node(const std::string& op, Phase phase, std::vector<ValueId> inputs,
   return n;
 }
 
-// Parameters of 32 numbers, of which the gradient of the last one has 30.
+// Parameters of 32 elements; the gradient of the last one has 30.
 Step make_step(int ranks) {
   Step s;
   Graph& g = s.graph;
@@ -86,7 +86,7 @@ Step distributed(const DistributeOptions& options) {
   return s;
 }
 
-// "start <layer>", "wait ...", or the operation.
+// The order of the nodes: "start <layer>", "wait <layer>", or the operation.
 std::vector<std::string> order(const Graph& graph) {
   std::vector<std::string> list;
   for (const Node& n : graph.nodes)
@@ -139,7 +139,7 @@ TEST(Zero, ParametersAreGatheredAheadOfTheirUseAndAgainForBackward) {
                    "start " + p + "0", "wait " + p + "1", "pack1", "forward1", "start " + p + "2",
                    "wait " + p + "0", "pack2", "forward2", "start loss"}));
   EXPECT_EQ(std::count(all.begin(), all.end(), "start " + p + "2"), 2);
-  EXPECT_EQ(std::count(all.begin(), all.end(), "start " + p + "1"), 1);  // kept at the turn
+  EXPECT_EQ(std::count(all.begin(), all.end(), "start " + p + "1"), 1);  // kept for backward
   EXPECT_EQ(std::count(all.begin(), all.end(), "start parameters"), 0);
   EXPECT_EQ(graph::canonical_bytes(s.graph.value(s.buffers.parameters)),
             s.buffers.layout.bytes / 2);

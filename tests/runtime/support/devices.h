@@ -13,7 +13,7 @@
 
 namespace runtime::test {
 
-// "reference", "simulated", and "cpu" where it was built.
+// Whether the build has the backend: "reference" and "simulated" always, "cpu" if it was built.
 bool has_backend(const std::string& backend);
 std::string plugin_file(const std::string& backend);
 std::shared_ptr<plugins::host::Device> open_device(const std::string& backend,
@@ -21,10 +21,10 @@ std::shared_ptr<plugins::host::Device> open_device(const std::string& backend,
                                                    int index = 0);
 
 std::string preset_folder();
-// A configuration from TOML text, with configs/presets.
+// Reads a configuration from TOML text, with the presets of configs/presets.
 config::Config parse(const std::string& toml, const std::vector<config::Override>& overrides = {});
 
-// A folder of the test's own, gone at its end.
+// A temporary folder for one test, which the destructor removes.
 class TemporaryFolder {
  public:
   TemporaryFolder();
@@ -40,7 +40,7 @@ class TemporaryFolder {
 
 std::string read_text(const std::filesystem::path& file);
 
-// The message of the error of type E that `action` throws; "" if it throws none.
+// The message of the exception of type E that `action` throws; "" if it throws none.
 template <class E, class Action>
 std::string message_of(Action action) {
   try {

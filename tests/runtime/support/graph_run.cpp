@@ -70,7 +70,7 @@ void GraphRun::set(graph::ValueId id, const Numbers& numbers) {
   if (bytes.size() != graph::canonical_bytes(graph_.value(id)))
     throw std::invalid_argument(graph_.value(id).name + ": wrong number of numbers");
   void* address = compiled_.program->address(id);
-  if (address == nullptr) return;  // nothing reads it
+  if (address == nullptr) return;  // no operation reads the value
   stream_.copy(address, bytes.data(), bytes.size());
   stream_.synchronize();
 }

@@ -1,4 +1,5 @@
-// Compiles a small graph for a device and moves numbers in and out of it as double.
+// Compiles a small graph for a device, sets its operands from double and reads its results as
+// double.
 #ifndef TESTS_RUNTIME_SUPPORT_GRAPH_RUN_H_
 #define TESTS_RUNTIME_SUPPORT_GRAPH_RUN_H_
 
@@ -13,7 +14,7 @@ namespace runtime::test {
 
 using Numbers = std::vector<double>;
 
-// A value of the caller's: kInput, kParameter, kState or kOutput.
+// Adds a value that the caller sets or reads: kInput, kParameter, kState or kOutput.
 graph::ValueId add_value(graph::Graph& graph, const std::string& name, graph::ValueKind kind,
                          graph::Dims dims, rt_dtype dtype = RT_FLOAT64);
 // Copies `id` into a new output, so that it can be read after the run.
@@ -21,7 +22,7 @@ graph::ValueId add_output(graph::Graph& graph, graph::ValueId id, const std::str
 
 class GraphRun {
  public:
-  // `collectives`: of the rank, for a graph that has some.
+  // `collectives` are those of the rank, for a graph with collectives.
   GraphRun(graph::Graph graph, std::shared_ptr<plugins::host::Device> device,
            exec::Collectives* collectives = nullptr);
   void set(graph::ValueId id, const Numbers& numbers);  // float64, float32, int32 or int64
@@ -32,16 +33,16 @@ class GraphRun {
   exec::Storage& storage() { return storage_; }
 
  private:
-  graph::Graph graph_;  // as given: the program's has other values behind it
+  graph::Graph graph_;  // as given; the program's graph has further values after these
   plugins::host::Stream stream_;
   exec::Storage storage_;
   exec::Arena arena_;
   exec::Compiled compiled_;
 };
 
-// Uniform in [low, high), the same on every machine.
+// Uniform numbers in [low, high), the same on every machine.
 Numbers random_numbers(size_t count, uint64_t seed, double low = -1, double high = 1);
-// Norm of the difference over the norm of `expected`.
+// The norm of the difference divided by the norm of `expected`.
 double relative_error(const Numbers& actual, const Numbers& expected);
 
 }  // namespace runtime::test

@@ -1,4 +1,4 @@
-// Starts programs, waits for them, keeps what they print.
+// Starts programs, waits for them, and keeps their output.
 #ifndef TESTS_RUNTIME_SUPPORT_PROCESS_H_
 #define TESTS_RUNTIME_SUPPORT_PROCESS_H_
 
@@ -14,15 +14,15 @@
 namespace runtime::test {
 
 struct ProcessResult {
-  int exit_code = -1;  // 128 + signal if a signal ended it
+  int exit_code = -1;  // 128 + signal if a signal ended the process
   std::string out, err;
 };
 
-// The `runtime` program in a folder, which is also its cache and home. Killed by the destructor if
-// it still runs.
+// The `runtime` program, run in a folder that is also its cache and home. The destructor kills it
+// if it still runs.
 class RuntimeProcess {
  public:
-  // `before`: called in the new process, just before it becomes the program.
+  // `before` is called in the new process, just before exec.
   RuntimeProcess(const std::filesystem::path& folder, const std::vector<std::string>& arguments,
                  const std::map<std::string, std::string>& environment = {},
                  const std::function<void()>& before = nullptr);
@@ -30,10 +30,11 @@ class RuntimeProcess {
   RuntimeProcess(const RuntimeProcess&) = delete;
   RuntimeProcess& operator=(const RuntimeProcess&) = delete;
 
-  // Until its output or error holds `text`; false if it ended or the time passed without it.
+  // Waits until standard output or error contains `text`; returns false if the process ended or
+  // `limit` passed before.
   bool wait_for_text(const std::string& text, std::chrono::seconds limit);
   void send(int signal) const;
-  // Fails the test if it takes longer than `limit`.
+  // Waits for the process to end; fails the test if that takes longer than `limit`.
   ProcessResult wait(std::chrono::seconds limit = std::chrono::seconds(100));
 
  private:

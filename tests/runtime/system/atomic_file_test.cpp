@@ -142,7 +142,7 @@ TEST_F(AtomicFiles, WhatAProcessHasOpenIsWrittenThrough) {
   close(file);
 }
 
-// As `ulimit -f` does it, with the signal ignored as the program does.
+// Like `ulimit -f`, with the signal ignored, as the program does.
 TEST_F(AtomicFiles, ALimitForTheSizeIsSaidAndNothingIsLeft) {
   write_file(path("a"), "old");
   const pid_t child = fork();
@@ -164,7 +164,7 @@ TEST_F(AtomicFiles, ALimitForTheSizeIsSaidAndNothingIsLeft) {
   EXPECT_EQ(files(), 1u);
 }
 
-// A name that can be guessed could be a link that another user has laid there.
+// Another user could have created a link with a name that can be guessed.
 TEST_F(AtomicFiles, TheTemporaryNameCannotBeGuessed) {
   std::string first;
   for (int i = 0; i < 2; ++i) {

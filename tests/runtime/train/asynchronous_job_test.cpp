@@ -25,7 +25,7 @@ class AsynchronousJob : public JobTest {
     settings.push_back(kAsynchronous);
     return ranks(backend, count, settings)->wait(seconds(60));
   }
-  // The weights of a run of 2 ranks.
+  // The final weights of a run of 2 ranks.
   std::string weights(const std::string& backend, Words settings) {
     std::filesystem::remove_all(path("run"));
     const ProcessResult r = ranks(backend, 2, std::move(settings))->wait(seconds(60));
@@ -77,7 +77,8 @@ TEST_F(AsynchronousJob, AKilledRankEndsTheOthersAndIsNamed) {
   }
 }
 
-// Its collectives would not show it: it may be between two of them for long.
+// The collectives would not show the stopped rank, because asynchronous ranks may run for a long
+// time between two of them.
 TEST_F(AsynchronousJob, AStoppedRankEndsTheOthersAtTheDeadline) {
   if (!has_plugin("gloo")) GTEST_SKIP() << "no plugin gloo here";
   const Process job = ranks("gloo", 2, {kEndless, kAsynchronous, "parallelism.max_staleness=2"});

@@ -1,4 +1,4 @@
-// Whole runs of ranks that are threads.
+// Whole asynchronous runs, with ranks that are threads.
 #include "runtime/train/asynchronous.h"
 
 #include <gmock/gmock.h>
@@ -26,7 +26,7 @@ class Lines : public Reporter {
 };
 
 struct Outcome {
-  std::vector<std::string> errors;  // by rank, as all below
+  std::vector<std::string> errors;  // by rank, as all members except `lines`
   std::vector<RunResult> results;
   std::vector<data::TensorFile> weights;
   std::vector<Metrics> lines;  // of rank 0
@@ -39,7 +39,7 @@ struct Setting {
   std::string slow_rank = "reference";  // the device of the last rank
 };
 
-// 160 samples, a batch of 8, 20 steps an epoch; 32 for validation.
+// 160 samples in batches of 8 give 20 steps an epoch; 32 samples are for validation.
 Outcome train(const Setting& setting) {
   std::vector<config::Override> overrides = {{"dataset.samples", "192"},
                                              {"dataset.prefetch", "2"},
@@ -121,7 +121,7 @@ TEST(Asynchronous, Learns) {
   }
 }
 
-// One rank on a queued device whose memory the host cannot read, with delays.
+// One rank has a slow device with a queue, whose memory the host cannot read.
 TEST(Asynchronous, LearnsBesideASlowAccelerator) {
   expect_trained(train({2, asynchronous("4"), nullptr, "simulated"}), 80, 0.9);
 }
@@ -134,7 +134,7 @@ TEST(Asynchronous, LearnsWithAdamWAndMicroSteps) {
                  80, 0.9);
 }
 
-// Batches of 7 on 3 ranks, the last one of 6; without prefetch.
+// Batches of 7 on 3 ranks, the last batch of 6; without prefetch.
 TEST(Asynchronous, PartsOfDifferentSizes) {
   expect_trained(train({3, asynchronous("2") +
                                std::vector<config::Override>{{"training.global_batch_size", "7"},

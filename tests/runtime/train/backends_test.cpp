@@ -14,8 +14,9 @@ namespace {
 constexpr int kSteps = 20;
 constexpr double kTolerance = 1e-4;
 
-// Before each step the cpu gets the reference's weights; then every gradient is compared by norm.
-// The reference runs freely, and its loss must fall, else the comparison shows little.
+// Before each step the cpu gets the weights of the reference; then every gradient is compared by
+// norm. The reference trains on by itself, and its loss must fall, otherwise the comparison would
+// show little.
 void expect_same_gradients(const std::string& toml,
                            const std::vector<config::Override>& overrides = {}) {
   if (!test::has_backend("cpu")) GTEST_SKIP() << "the cpu backend was not built";
@@ -38,7 +39,7 @@ void expect_same_gradients(const std::string& toml,
   EXPECT_LT(losses.back(), 0.9 * losses.front());
 }
 
-// Plain SGD moves LeNet's loss little in 20 steps.
+// Plain SGD changes LeNet's loss little in 20 steps.
 const std::vector<config::Override> kFaster = {{"optimizer.name", "adamw"},
                                                {"optimizer.lr", "0.003"}};
 
@@ -55,7 +56,7 @@ TEST(Backends, LeNetOnFashionMnistHasTheSameGradients) {
       kFaster);
 }
 
-// Free-running on the cpu, twice.
+// Trains on the cpu twice.
 TEST(Backends, TheSameJobGivesTheSameBits) {
   const std::string backend = test::has_backend("cpu") ? "cpu" : "reference";
   for (const std::string& toml : {kLeNet, kResidual}) {
@@ -72,7 +73,8 @@ TEST(Backends, AnotherSeedGivesOtherWeights) {
   EXPECT_FALSE(same_bits(first.trainer->weights(), second.trainer->weights()));
 }
 
-// Queued streams, random delays, memory that the host cannot touch and that holds NaN when fresh.
+// The simulated device has queued streams, random delays, and memory that the host cannot access
+// and that holds NaN when it is fresh.
 void expect_same_on_simulated(const std::string& toml, int steps) {
   Job reference(toml, "reference");
   const Numbers losses = reference.step(steps);

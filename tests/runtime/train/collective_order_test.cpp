@@ -1,6 +1,6 @@
-// The programs of all ranks of random meshes are compiled and played against each other: their
-// collectives must complete, whatever the parts of a rank are. Nothing runs but where a test says
-// so.
+// Compiles the programs of all ranks of random meshes and simulates them together: their
+// collectives must complete, however the model and the batch are split. Programs run only in tests
+// that say so.
 #include "tests/runtime/parallel/collective_order.h"
 
 #include <gmock/gmock.h>
@@ -18,8 +18,8 @@
 namespace runtime::train {
 namespace {
 
-// Two tensor-parallel ranks share 3 channels, so that one has twice as many as the other, which
-// makes another cut the best one for it. Layers that are not split stand beside those that are.
+// Two tensor-parallel ranks split 3 channels, so that one has twice as many as the other and
+// another cut into stages is best for it. Some layers are split, others are not.
 const std::string kUneven = R"(
 [model]
 input = [5, 3, 12]
@@ -39,8 +39,9 @@ layers = [
 ]
 )" + kData;
 
-// Two data-parallel ranks share 5 samples in 2 micro-batches, so that one computes 2 at once, the
-// other 1. A layer's parameters cost both the same, so that here too the best cuts differ.
+// Two data-parallel ranks split 5 samples in 2 micro-batches, so that one rank computes 2 samples
+// at once and the other 1. Both spend the same time on the parameters of a layer, so that again the
+// best cuts differ.
 const std::string kUnevenBatch = R"(
 [model]
 input = [4, 5, 6]
@@ -89,7 +90,8 @@ class Random {
   std::mt19937 engine_;
 };
 
-// Convolutions of few channels that no number of ranks divides, around residual connections.
+// Convolutions whose few channels need not divide evenly among the ranks, around residual
+// connections.
 class RandomNet {
  public:
   explicit RandomNet(Random& random) : r_(random) {}
@@ -135,8 +137,8 @@ class RandomNet {
   Random& r_;
 };
 
-// A GPT of random depth whose heads and vocabulary no number of ranks divides; its first and its
-// last stage share a matrix.
+// A GPT of random depth, whose heads and vocabulary need not divide evenly among the ranks; its
+// first and last stage share a matrix.
 std::string random_gpt(Random& r, const std::string& text_file) {
   const int heads = r.number(1, 4), width = 2 * heads;
   const auto linear = [&](const std::string& name, int features) {
@@ -196,7 +198,7 @@ struct RandomMesh {
   }
 };
 
-// The program of a rank that nothing else is there of.
+// The program of one rank, planned without any other rank.
 graph::Graph plan(const config::Config& config, const PlannedRank& rank, Purpose purpose,
                   const std::shared_ptr<plugins::host::Device>& device) {
   const data::SampleSpec spec = open_data(config, nullptr).train->spec();
@@ -214,7 +216,8 @@ struct Result {
   std::string why = "";
 };
 
-// A mesh that cannot be must be refused by all ranks, or the others wait for those that refuse.
+// All ranks must refuse a mesh that is not possible; otherwise the others would wait for those that
+// refuse.
 Result play(const config::Config& config, const parallel::Mesh& mesh, Purpose purpose,
             const std::string& backend) {
   const auto device = test::open_device(backend);

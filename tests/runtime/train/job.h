@@ -1,4 +1,4 @@
-// A trainer with its data, from a few lines of TOML.
+// A trainer with its data, made from a few lines of TOML.
 #ifndef TESTS_RUNTIME_TRAIN_JOB_H_
 #define TESTS_RUNTIME_TRAIN_JOB_H_
 
@@ -15,15 +15,16 @@ namespace runtime::train {
 
 using test::Numbers;
 
-// The models of the comparisons between backends, on data that can be learned.
+// The models for comparisons of backends, with data that can be learned.
 inline const std::string kLeNet =
     "model.preset = \"lenet\"\ndataset.name = \"synthetic\"\ndataset.samples = 512\n"
     "dataset.classes = 10\ntraining.global_batch_size = 16\noptimizer.lr = 0.1\n";
 inline const std::string kMlp =
     "model.preset = \"mlp\"\ndataset.name = \"synthetic\"\ndataset.samples = 512\n"
     "dataset.classes = 10\ntraining.global_batch_size = 16\noptimizer.lr = 0.05\n";
-// Smooth: behind batch norm, where large terms cancel, one activation that rounding puts on the
-// other side of a ReLU changes a gradient by 1e-3 and more, in any two implementations.
+// Smooth activations, because behind batch normalisation, where large terms cancel, one activation
+// that rounding puts on the other side of a ReLU changes a gradient by 1e-3 and more, in any two
+// implementations.
 inline const std::string kResidual = R"(
 [model]
 input = [3, 12, 12]
@@ -49,7 +50,7 @@ global_batch_size = 16
 [optimizer]
 lr = 0.1
 )";
-// Small enough for double loops by hand.
+// Small enough for loops in double, written by hand.
 inline const std::string kTiny = R"(
 [model]
 input = [6]
@@ -83,7 +84,7 @@ struct Job {
       const std::vector<config::Override>& overrides = {})
       : Job(toml, test::open_device(backend), overrides) {}
 
-  // Steps on the next batches; their losses.
+  // Trains `count` steps on the next batches and returns their losses.
   Numbers step(int count = 1) {
     for (int i = 0; i < count; ++i) trainer->step(loader->next(), config.optimizer.lr);
     return losses();
@@ -95,7 +96,7 @@ struct Job {
   }
 };
 
-// The numbers of a float32 or float64 tensor.
+// The elements of a float32 or float64 tensor as double.
 inline Numbers numbers(const data::HostTensor& t) {
   const std::vector<std::byte> bytes = t.bytes;
   Numbers out(graph::element_count(t.dims));

@@ -1,4 +1,4 @@
-// What a plan says of ranks that nobody has started, against numbers by hand and against ranks that
+// Compares plans of ranks that are never started with numbers computed by hand and with ranks that
 // run.
 #include "runtime/train/job_plan.h"
 
@@ -67,10 +67,11 @@ TEST_F(Plans, OneRank) {
   EXPECT_EQ(m.gradients, 192 * kFloat);
   EXPECT_EQ(m.state, (2 * 192 + 1) * kFloat);  // two moments, and the 1 that gradients begin with
   EXPECT_EQ(p.roles[0].layers, "a to loss");
-  // Two products forward; backward another for each weight and one for the hidden layer.
+  // Two products in the forward pass; in the backward pass one for each weight and one for the
+  // hidden layer.
   EXPECT_NEAR(p.roles[0].flops, 2 * 8 * (2 * 128 + 3 * 64), 0.15 * p.roles[0].flops);
   EXPECT_FALSE(p.measured);
-  EXPECT_EQ(p.prediction.times.compute, 0);  // reference does not estimate
+  EXPECT_EQ(p.prediction.times.compute, 0);  // reference estimates no times
 }
 
 TEST_F(Plans, DataParallelRanksSendGradientsAndTheLoss) {
@@ -88,7 +89,7 @@ TEST_F(Plans, TensorParallelRanksHoldHalf) {
   EXPECT_EQ(p.roles[0].memory.gradients, 96 * kFloat);
   const parallel::RankPrediction& rank = p.prediction.ranks[0];
   EXPECT_DOUBLE_EQ(rank.wire_bytes[parallel::kDataAxis], 0);
-  EXPECT_DOUBLE_EQ(rank.wire_bytes[parallel::kTensorAxis], 8 * 4 * kFloat);  // the output's sum
+  EXPECT_DOUBLE_EQ(rank.wire_bytes[parallel::kTensorAxis], 8 * 4 * kFloat);  // output sum
 }
 
 TEST_F(Plans, StagesOfAPipelineHoldTheirLayers) {
@@ -98,7 +99,7 @@ TEST_F(Plans, StagesOfAPipelineHoldTheirLayers) {
   EXPECT_EQ(p.roles[1].layers, "b to loss");
   EXPECT_EQ(p.roles[0].memory.parameters, 128 * kFloat);
   EXPECT_EQ(p.roles[1].memory.parameters, 64 * kFloat);
-  // The hidden layer of all micro-batches there, its gradient and the loss back.
+  // The hidden layer of all micro-batches is sent forward, its gradient and the loss are sent back.
   const auto sent = [&](int place) {
     return p.prediction.ranks[place].wire_bytes[parallel::kPipelineAxis];
   };
@@ -135,9 +136,9 @@ TEST_F(Plans, NoMemoryIsTakenForWhatIsPlanned) {
   EXPECT_THROW(program.run(programs.stream), CommunicationError);
 }
 
-// ---- against ranks that run
+// ---- comparison with ranks that run
 
-// What each rank's device has given, and what the plan had said, by rank.
+// Compares the memory that each rank's device has allocated with the plan.
 void expect_planned_memory(const std::string& toml, int ranks, const Settings& settings) {
   launch::RunRanks run;
   run.config = test::parse(toml, settings + Settings{{"plugins.path", plugin_folders()},
@@ -194,7 +195,7 @@ class Search : public Plans {
 TEST_F(Search, AllMeshesTheFastestFirst) {
   const std::vector<Candidate> list = search(4);
   ASSERT_EQ(list.size(), 6u);
-  // Two layers are no four stages.
+  // Two layers cannot be cut into four stages.
   EXPECT_EQ(list.back().mesh.pipeline, 4);
   EXPECT_THAT(list.back().reason, HasSubstr("stages"));
   for (size_t i = 1; i + 1 < list.size(); ++i) {
@@ -204,7 +205,7 @@ TEST_F(Search, AllMeshesTheFastestFirst) {
   const Candidate& best = best_of(list);
   EXPECT_FALSE(best.config.parallelism.search);
   EXPECT_EQ(best.config.parallelism.tensor, best.mesh.tensor);
-  // One all-reduce a millisecond long against several: a link so slow decides by itself.
+  // One all-reduce of a millisecond, compared with several: the slow link alone decides.
   EXPECT_EQ(best.mesh.pipeline, 1);
 }
 

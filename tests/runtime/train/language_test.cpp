@@ -17,8 +17,8 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// Logits are a row of a table: the next token depends on the last one only. 11 samples of 4 tokens
-// in batches of 3, of which the last has 2.
+// The logits are a row of a table, so the next token depends on the last one only. 11 samples of 4
+// tokens in batches of 3; the last batch has 2 samples.
 const std::string kBigram = R"(
 [model]
 input = [4]
@@ -36,12 +36,12 @@ dtype = "float64"
 lr = 2.0
 )";
 
-// The same by double loops.
+// The same model in double, as loops.
 class Bigram {
  public:
   explicit Bigram(Numbers table) : table_(std::move(table)) {}
 
-  // Mean over the tokens of the real samples, before the update.
+  // Returns the mean loss over the tokens of the real samples, before the update.
   double step(const data::Batch& batch, double lr) {
     Numbers gradient(table_.size());
     const double loss =
@@ -115,7 +115,7 @@ TEST_P(LastBatches, EqualAComputationByHand) {
   for (size_t i = 0; i < table.size(); ++i) EXPECT_NEAR(table[i], bigram.table_[i], 1e-12);
 }
 
-// Statistics of the real samples, whose weights are those of their tokens added up.
+// Statistics cover the real samples, each with the sum of the weights of its tokens.
 TEST(Language, BatchNormLeavesOutPadding) {
   const config::Override layers = {
       "model.layers",
@@ -219,7 +219,7 @@ class Lines : public Reporter {
 
 TEST(Language, IsEvaluatedEverySoManySteps) {
   Job job(kBigram, "reference",
-          {{"dataset.validation_split", "0.2"},  // 8 samples for training: 3 steps an epoch
+          {{"dataset.validation_split", "0.2"},  // 8 samples for training, in 3 steps an epoch
            {"training.steps", "8"},
            {"validation.every_steps", "3"}});
   Lines lines;
@@ -235,7 +235,7 @@ TEST(Language, IsEvaluatedEverySoManySteps) {
   EXPECT_THAT(both.steps, ElementsAre(4, 6, 8));
 }
 
-// ---- writing
+// ---- generating text
 
 TEST(Sampling, TemperatureZeroTakesTheFirstLargest) {
   const Numbers logits = {0, 3, 1, 3};

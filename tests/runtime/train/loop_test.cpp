@@ -124,7 +124,7 @@ TEST(Reporter, MetricsFileAppends) {
               HasSubstr("job.dump_folder"));
 }
 
-// A stream that has no room, as a full disk.
+// A stream without space, like a full disk.
 class FullDisk : public std::streambuf {
  protected:
   int overflow(int) override { return traits_type::eof(); }
@@ -182,7 +182,7 @@ RunResult train_job(Job& job, Recorder& recorder, const RunOptions& options = {}
 }
 
 TEST(Run, EpochsStepsAndValidation) {
-  // 16 samples in batches of 8: two steps an epoch; 4 samples for validation
+  // 16 samples in batches of 8 give two steps an epoch; 4 samples are for validation.
   Job job(kTiny, "reference",
           {{"training.epochs", "3"},
            {"dataset.validation_split", "0.2"},
@@ -247,7 +247,7 @@ TEST(Run, ALossThatIsNoNumberIsAnErrorOrAWarning) {
   EXPECT_THAT(recorder.notes, ElementsAre(HasSubstr("warning: the loss of step")));
 }
 
-// 3e38 is a number, its square is none in float32.
+// 3e38 is finite, but its square overflows float32.
 TEST(Run, AValidationLossThatIsNoNumberEndsTheRun) {
   test::TemporaryFolder folder;
   const std::string train = folder.write("train.csv", "x,y\n1,1\n2,2\n3,3\n4,4\n");
@@ -280,14 +280,14 @@ epochs = 3
   EXPECT_THAT(recorder.notes, testing::Contains(HasSubstr("warning: the validation loss")));
 }
 
-// Waits for the thread that takes signals.
+// Waits until the thread that receives signals has seen one.
 int first_of(const StopSignal& stop) {
   for (int i = 0; i < 2000 && stop.pending() == 0; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   return stop.pending();
 }
 
-// In a process of its own, since the test's other threads do not block the signals.
+// Runs in a process of its own, because the other threads of the test do not block the signals.
 TEST(StopSignalTest, TheFirstIsPendingAndTheSecondEndsTheProcess) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     const auto twice = [&] {
@@ -296,7 +296,7 @@ TEST(StopSignalTest, TheFirstIsPendingAndTheSecondEndsTheProcess) {
       kill(getpid(), signal);
       if (first_of(stop) != signal) _exit(2);
       kill(getpid(), signal);
-      for (;;) pause();  // nobody asks
+      for (;;) pause();  // this code never asks for the signal
     };
     EXPECT_EXIT(twice(), testing::ExitedWithCode(128 + signal), "") << signal;
   }

@@ -1,5 +1,5 @@
-// Forms of a step on meshes, each equal to one rank; and that the comparison sees a fault in one
-// rank's part.
+// Forms of a step on meshes equal those of one rank; and the comparison detects a fault in the data
+// of one rank.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,8 +13,8 @@ namespace {
 struct Form {
   const char* name;
   int ranks;
-  Settings settings;     // of the mesh
-  Settings common = {};  // of one rank too
+  Settings settings;     // only for the mesh
+  Settings common = {};  // for the mesh and for one rank
 };
 
 Settings zero(int stage) {
@@ -71,7 +71,7 @@ TEST_P(MeshForms, GptEqualsOneRank) {
   EXPECT_LT(mean_loss(one, 4, 2), mean_loss(one, 0, 2)) << "it has learned";
 }
 
-// Statistics that are gathered and updated once, however often activations are computed.
+// Statistics are gathered and updated once, however often activations are computed.
 TEST(MeshResNet, RecomputationChangesNothing) {
   for (const auto& [tensor, pipeline] : {std::pair(2, 1), {1, 2}, {2, 2}}) {
     const Settings settings = mesh(tensor, pipeline);
@@ -88,7 +88,7 @@ TEST(MeshMicroBatches, APipelineRefusesTheirSize) {
                              testing::HasSubstr("set parallelism.microbatches")));
 }
 
-// One wrong number in one rank's part of one parameter.
+// One wrong number in one rank's slice of one parameter.
 TEST(MeshFaults, AWrongShardIsSeen) {
   struct Fault {
     Settings mesh;

@@ -1,4 +1,4 @@
-// Nets and meshes for tests that cut one model over several ranks.
+// Networks and meshes for tests that cut one model over several ranks.
 #ifndef TESTS_RUNTIME_TRAIN_MESH_NETS_H_
 #define TESTS_RUNTIME_TRAIN_MESH_NETS_H_
 
@@ -15,7 +15,7 @@ namespace runtime::train {
 
 inline constexpr double kFloat64Tolerance = 1e-9, kFloat32Tolerance = 1e-5;
 
-// Dropout of whole and of split values.
+// With dropout of whole and of split values.
 inline const std::string kSmallGpt = R"(
 [model]
 input = [6]
@@ -56,7 +56,7 @@ format = "text"
 tokenizer = "char"
 path = ")";
 
-// The text, in a file that goes with the object.
+// A file with the text, which the destructor removes.
 class GptFile {
  public:
   GptFile() {

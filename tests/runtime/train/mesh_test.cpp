@@ -1,5 +1,5 @@
-// A model cut over the tensor and pipeline axes of a mesh computes what one rank computes: every
-// loss, every gradient, all weights.
+// A model that is cut over the tensor and pipeline axes of a mesh computes what one rank computes:
+// every loss, every gradient, all weights.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -54,8 +54,8 @@ TEST_P(Meshes, LeNet) {
 
 TEST_P(Meshes, AlexNet) { expect_one_ranks(kSmallAlexNet); }
 
-// Statistics of batch normalisation are those of a micro-batch. So micro-batches of a pipeline are
-// compared with micro-steps of ranks that only share the batch, which ranks_test compares with one.
+// Batch normalisation uses the statistics of a micro-batch. So the micro-batches of a pipeline are
+// compared with micro-steps of data-parallel ranks, which ranks_test compares with one rank.
 TEST_P(Meshes, ResNet) {
   if (GetParam().pipeline == 1) return expect_one_ranks(kSmallResNet);
   expect_one_ranks(kSmallResNet, {{"training.global_batch_size", "8"}, {"dataset.samples", "32"}},

@@ -1,4 +1,4 @@
-// Training with 16-bit activations against training in float32, on the reference.
+// Compares training with 16-bit activations with training in float32, on the reference.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ namespace {
 using testing::HasSubstr;
 
 constexpr int kSteps = 20;
-// Half a unit in the last place of bfloat16 is 2e-3; the issue allows ten of them.
+// Half a unit in the last place of bfloat16 is 2e-3; ten of them are allowed.
 constexpr double kTolerance = 2e-2;
 
 const std::string kSmallMlp = R"(
@@ -36,7 +36,7 @@ Settings mixed(const std::string& type) {
   return {{"training.dtype", "float32"}, {"training.mixed_precision", type}};
 }
 
-// All tensors one after the other, by name.
+// The elements of all tensors, in the order of names.
 Numbers joined(const data::TensorFile& file) {
   Numbers all;
   for (const auto& [name, tensor] : file.tensors) {
@@ -81,7 +81,7 @@ INSTANTIATE_TEST_SUITE_P(Nets, MixedPrecision,
                            return std::string(info.param.net) + "_" + info.param.type;
                          });
 
-// A step that float16 leaves out is one of rate 0 in float32.
+// A step that float16 skips is compared with a float32 step of learning rate 0.
 TEST_P(MixedPrecision, LossesAreThoseOfFloat32AndFall) {
   Job narrow(toml(), "reference", settings()), wide(toml(), "reference", mixed("none"));
   const double rate = narrow.config.optimizer.lr;
@@ -117,7 +117,7 @@ TEST_P(MixedPrecision, GradientsAreThoseOfFloat32ByNorm) {
   EXPECT_NEAR(numbers(a.tensors.at("loss"))[0], numbers(b.tensors.at("loss"))[0], kTolerance);
 }
 
-// A hundredth of the distance between two neighbours in bfloat16.
+// The updates are about a hundredth of the distance between two neighbouring bfloat16 numbers.
 TEST(MixedPrecisionWeights, SmallUpdatesAreNotLost) {
   const Settings small = {{"optimizer.lr", "1e-4"}};
   Job narrow(kSmallLeNet, "reference", mixed("bf16") + small);
@@ -140,7 +140,7 @@ TEST(MixedPrecisionWeights, EvaluationAndOutputsAreNumbersOfFloat32) {
   EXPECT_LT(test::relative_error(a, wide.trainer->outputs(wide.loader->next())), kTolerance);
 }
 
-// Casts of a block are made again, for the same bits; micro-steps add up in float32.
+// Recomputing a block repeats its casts with the same bits; micro-steps accumulate in float32.
 TEST(MixedPrecisionForms, RecomputationAndMicroStepsAreTheSameTraining) {
   const GptFile file;
   Job kept(file.toml(), "reference", mixed("bf16"));
@@ -192,7 +192,7 @@ TEST_P(LossScale, ItGrowsAfterGoodSteps) {
   EXPECT_EQ(job.trainer->loss_scaling()->skipped, 0);
 }
 
-// Scaling and clipping in one operation: the update of float32 with the same max_norm.
+// Unscaling and clipping in one operation gives the update of float32 with the same max_norm.
 TEST(LossScaleAndClipping, AreTheClippedUpdateOfFloat32) {
   const Settings clipped = {{"training.max_norm", "0.1"}};
   Job narrow(kSmallLeNet, "reference", mixed("f16") + clipped);
@@ -239,7 +239,7 @@ TEST(MixedPrecisionMetrics, TellTheScaleAndTheSkippedSteps) {
 
 // ---- several ranks
 
-// The losses of the steps, whose gradients differ by the order of additions only.
+// The losses of the steps; their gradients differ by the order of additions only.
 Trace losses(const std::string& toml, int ranks, const Settings& settings) {
   Trace losses;
   for (auto& [name, tensor] : trace(toml, ranks, 8, settings).tensors) {

@@ -1,4 +1,4 @@
-// Where the files of [dataset] are searched.
+// Where the files of [dataset] are searched for.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -26,7 +26,7 @@ class OpenData : public testing::Test {
   }
   ~OpenData() override { fs::remove_all(folder_); }
 
-  // A table of so many rows.
+  // Writes a table with so many rows.
   void write(const std::string& name, int rows) const {
     std::ofstream file(folder_ / name);
     file << "x,y\n";

@@ -1,4 +1,4 @@
-// Optimizers, clipping, l2 and frozen parameters against loops by hand, in float64.
+// Compares optimizers, clipping, l2 and frozen parameters with loops written by hand, in float64.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -28,11 +28,11 @@ void expect_near(const Tensors& actual, const Tensors& expected) {
     EXPECT_LT(test::relative_error(actual.at(name), values), kTolerance) << name;
 }
 
-// Trains kTiny with these settings and calls update(step from 1, weight, gradient, state) for each
-// number by hand; the weights must agree.
+// Trains kTiny with these settings, and calls update(step from 1, weight, gradient, state) for each
+// element in a loop; the weights must agree.
 struct NumberState {
   double a = 0, b = 0;
-  bool matrix = false;  // else of a bias
+  bool matrix = false;  // whether the element belongs to a matrix; otherwise to a bias
 };
 template <typename Update>
 void compare(const std::vector<config::Override>& overrides, Update update, double max_norm = 0) {
@@ -94,7 +94,7 @@ TEST(Optimizer, AdamW) {
           });
 }
 
-// As PyTorch with two parameter groups, of which one has weight_decay = 0.
+// Equivalent to two parameter groups in PyTorch, one of them with weight_decay = 0.
 TEST(Optimizer, WeightDecayOnMatricesOnly) {
   const config::Override matrices = {"optimizer.weight_decay_on", "matrices"};
   const auto momentum = [](int, double& w, double g, NumberState& s) {
@@ -190,13 +190,13 @@ TEST(Optimizer, PatternsOfFreezeMustMatch) {
               testing::HasSubstr("no parameter to train"));
 }
 
-// A padded batch and the same samples alone give the same gradients and the same step.
+// A padded batch and its real samples alone give the same gradients and the same step.
 class LastBatchTest : public testing::Test {
  protected:
   static std::vector<config::Override> with(const std::string& mode) {
     return {{"dataset.last_batch", mode}, {"dataset.shuffle", "false"}};
   }
-  // 20 samples, batches of 8: the third has 4
+  // The third batch: 20 samples in batches of 8 leave 4 for it.
   static const data::Batch& third(Job& job) {
     job.loader->next();
     job.loader->next();
@@ -226,7 +226,7 @@ TEST_F(LastBatchTest, DropHasTwoBatches) {
   EXPECT_EQ(third(drop).epoch, 1);
 }
 
-// Every sample counts once, whatever the batches.
+// Every sample counts once, whatever the batch size.
 TEST_F(LastBatchTest, EvaluationDoesNotDependOnTheBatchSize) {
   Job job(kTiny, "reference");
   Evaluation whole;

@@ -1,4 +1,5 @@
-// Parts and gradients between ranks that are threads, with a model of one number a shard.
+// Work items and gradients between ranks that are threads, with a model that has one number in each
+// shard.
 #include "runtime/train/part_exchange.h"
 
 #include <gmock/gmock.h>
@@ -31,12 +32,12 @@ double to_number(const Bytes& bytes) {
   return value;
 }
 
-// What happened in the whole job.
+// The events of the whole job.
 struct Record {
   std::mutex mutex;
-  std::map<int64_t, int> taken, applied;  // by part: how often, by how many owners
+  std::map<int64_t, int> taken, applied;  // by work item: takers, owners that applied it
 
-  // All parts of the steps up to `step` have been applied by all owners.
+  // Whether all owners have applied all work items of the steps up to `step`.
   bool is_applied_up_to(int64_t step, int ranks) {
     for (int64_t part = 0; part < (step + 1) * ranks; ++part) {
       if (applied[part] != ranks) return false;
@@ -45,12 +46,12 @@ struct Record {
   }
 };
 
-// One shard: a number, to which gradients are added.
+// One owner's parameters: a single number, to which gradients are added.
 struct Shard {
   Record& record;
   double value = 0;
   Bytes apply(const Bytes& gradient) {
-    const double part = to_number(gradient);  // the gradient of part p is p + 1
+    const double part = to_number(gradient);  // the gradient of work item p is p + 1
     value += part;
     const std::lock_guard lock(record.mutex);
     ++record.applied[static_cast<int64_t>(part) - 1];
@@ -72,7 +73,7 @@ void barrier(LocalRank& r) {
   r.collectives.all_reduce(&all, 1, RT_SUM);
 }
 
-// As between stretches of a run, and before its end: answers may still be under way until then.
+// Waits for all answers that are still under way, as between stretches of a run and before its end.
 void meet(LocalRank& r, PartExchange& exchange) {
   exchange.drain();
   barrier(r);
@@ -92,7 +93,7 @@ INSTANTIATE_TEST_SUITE_P(Jobs, PartExchangeTest,
                                   std::to_string(info.param.staleness) + "stale";
                          });
 
-// Ranks of very different and changing speed, over two stretches of steps.
+// Ranks whose speeds differ much and change, over two stretches of steps.
 TEST_P(PartExchangeTest, EveryPartOnceAndTheBoundHolds) {
   const auto [ranks, staleness] = GetParam();
   constexpr int64_t kHalf = 12, kSteps = 25;
@@ -116,7 +117,7 @@ TEST_P(PartExchangeTest, EveryPartOnceAndTheBoundHolds) {
       }
       meet(r, exchange);
       EXPECT_EQ(shard.value, static_cast<double>(end * n * (end * n + 1)) / 2);
-      barrier(r);  // no rank sends gradients of the next stretch before all have looked
+      barrier(r);  // no rank may send gradients of the next stretch before all ranks have checked
     }
     const PartProgress progress = exchange.take_progress();
     EXPECT_EQ(progress.parts, r.rank == 0 ? kSteps * n : 0);
@@ -129,7 +130,7 @@ TEST_P(PartExchangeTest, EveryPartOnceAndTheBoundHolds) {
   for (const auto& [part, count] : record.taken) EXPECT_EQ(count, 1) << "part " << part;
 }
 
-// A rank that holds a part back holds the others back, as far as the bound says and no sooner.
+// A rank that holds back one work item lets the others go ahead exactly as far as the bound allows.
 TEST(PartExchange, GoesAheadAsFarAsTheBoundAllows) {
   constexpr int64_t kStale = 3;
   Record record;
@@ -146,7 +147,7 @@ TEST(PartExchange, GoesAheadAsFarAsTheBoundAllows) {
       }
       exchange.push(gradient(*part, 2));
       exchange.pull();
-      // The rest of step 0, and steps 1 to 3.
+      // The other work item of step 0, and steps 1 to 3, are done.
       if (r.rank == 0 && *part == 2 * (kStale + 1) - 1) go_on = true;
       EXPECT_TRUE(*part < 2 * (kStale + 1) || go_on) << "part " << *part;
     }

@@ -1,4 +1,4 @@
-// Ranks that were not started alike (fault 14).
+// Ranks with different configurations.
 #include "tests/end_to_end/faults/job.h"
 #include "tests/runtime/exec/local_ranks.h"
 
@@ -14,7 +14,7 @@ class RanksDisagree : public JobTest {
   void SetUp() override {
     if (!has_plugin("gloo")) GTEST_SKIP() << "no plugin gloo here";
   }
-  // Both ranks end before the first step, and say who has what.
+  // Both ranks end before the first step and print the values that differ.
   void expect_refused(const std::string& rank_0, const std::string& rank_1) {
     const Process first = rank(0, 2, {kEndless, rank_0}), second = rank(1, 2, {kEndless, rank_1});
     for (const Process* process : {&first, &second}) {

@@ -1,4 +1,4 @@
-// Small nets and settings for tests that compare numbers of ranks.
+// Small networks and settings for tests that compare numbers of ranks.
 #ifndef TESTS_RUNTIME_TRAIN_RANKS_NETS_H_
 #define TESTS_RUNTIME_TRAIN_RANKS_NETS_H_
 
@@ -12,8 +12,8 @@ namespace runtime::train {
 
 using Settings = std::vector<config::Override>;
 
-// 29 samples in batches of 7: the last one has 1 sample, fewer than there are ranks. 751 in batches
-// of 250 also leave 1.
+// 29 samples in batches of 7: the last batch has 1 sample, fewer than there are ranks. 751 samples
+// in batches of 250 leave 1 as well.
 inline const std::string kData = R"(
 [dataset]
 name = "synthetic"
@@ -43,7 +43,7 @@ layers = [
   { type = "linear", name = "fc2", features = 4 },
 ]
 )" + kData;
-// Behind batch norm ReLU makes any two roundings differ much (see job.h), tanh does not.
+// Behind batch normalisation ReLU amplifies rounding differences (see job.h); tanh does not.
 inline const std::string kSmallResNet = R"(
 [model]
 input = [2, 6, 6]
@@ -81,7 +81,7 @@ inline std::string plugin_folders() {
   return std::string("[\"") + PLUGIN_FOLDER + "\", \"" + TEST_PLUGIN_FOLDER + "\"]";
 }
 
-// Ranks as threads over `local`.
+// Options for ranks as threads over `local`.
 inline TraceOptions traced(const std::string& toml, int ranks, int steps,
                            const Settings& settings = {}) {
   TraceOptions o;

@@ -1,7 +1,7 @@
 // A rank, or the launcher of all ranks, of a job that is traced:
 //   ranks_probe FILE STEPS LEFT_OUT CONFIG [key=value]...
-// Rank 0 writes the trace to FILE; LEFT_OUT is a bucket whose collective is left out, "-" for none.
-// Exits like `runtime`.
+// Rank 0 writes the trace to FILE. LEFT_OUT is a bucket whose collective is left out; "-" means
+// none. The exit code is that of `runtime`.
 #include <cstdio>
 #include <cstdlib>
 
@@ -20,7 +20,7 @@ int run(int count, char** words) {
   std::vector<Override> overrides;
   for (int i = 5; i < count; ++i) {
     const std::string word = words[i];
-    if (word == "--set") continue;  // the launcher's own settings
+    if (word == "--set") continue;  // the launcher passes its own settings this way
     const size_t equals = word.find('=');
     overrides.push_back({word.substr(0, equals), word.substr(equals + 1)});
   }

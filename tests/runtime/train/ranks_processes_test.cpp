@@ -23,13 +23,13 @@ const Settings kDeterministic = {{"debug.deterministic", "true"}};
 class RanksProcesses : public testing::Test {
  protected:
   RanksProcesses() { std::filesystem::create_directory(folder_.path() / "tmp"); }
-  // No rendezvous folder of a launcher is left.
+  // Expects that no rendezvous folder of a launcher is left.
   void TearDown() override {
     for (const auto& entry : std::filesystem::directory_iterator(folder_.path() / "tmp"))
       EXPECT_FALSE(entry.path().filename().string().starts_with("runtime-")) << entry.path();
   }
 
-  // Rank 0's trace of the probe, started with `launcher` before it.
+  // Rank 0's trace of ranks_probe, started by the command `launcher`.
   Trace probe(const std::string& launcher, const std::string& toml, int steps, Settings settings) {
     const std::string config = folder_.write("job.toml", toml);
     const std::string file = (folder_.path() / "trace.safetensors").string();
@@ -62,7 +62,7 @@ class RanksProcesses : public testing::Test {
     return probe(launcher + "mpirun -n " + std::to_string(ranks) + " ", toml, steps, settings);
   }
 
-  // In float64 within the tolerance, and with debug.deterministic bit for bit.
+  // Results agree within the tolerance in float64, and bit for bit with debug.deterministic.
   template <class Run>
   void expect_equal_to_one_rank(const std::vector<int>& ranks, Run run) {
     for (const std::string& toml : {kSmallLeNet, kSmallResNet}) {
@@ -75,7 +75,7 @@ class RanksProcesses : public testing::Test {
     }
   }
 
-  // Ranks that share one model, over the plugin.
+  // Ranks that split one model, over the plugin `backend`.
   void expect_mesh_equal_to_one_rank(const std::string& backend, int ranks,
                                      const Settings& settings) {
     const GptFile gpt;
@@ -90,7 +90,7 @@ class RanksProcesses : public testing::Test {
   std::string folders_ = plugin_folders();
 };
 
-// As NCCL does it: "auto" takes the communicator that reads the devices' memory.
+// As with NCCL: "auto" selects the communicator that reads device memory.
 class RanksOnStreams : public RanksProcesses, public testing::WithParamInterface<Settings> {};
 
 INSTANTIATE_TEST_SUITE_P(Meshes, RanksOnStreams,

@@ -102,8 +102,8 @@ TEST_P(Forms, EqualsOneRank) {
   expect_close(kSmallLeNet, GetParam().settings, kFloat64Tolerance, 10, {2, 3});
 }
 
-// Batch norm without sync_batch_norm has other statistics on each rank, but dropout must not have
-// other masks, nor the penalty of a layer another weight.
+// Without sync_batch_norm each rank has its own statistics, but dropout masks and the penalty of a
+// layer must not depend on the number of ranks.
 const std::string kDropoutAndL2 = R"(
 [model]
 input = [6]
@@ -119,7 +119,7 @@ TEST(RanksJob, DropoutHasTheSameMasksAndPenaltiesTheSameWeight) {
   expect_close(kDropoutAndL2, {{"training.micro_batch_size", "1"}}, kFloat64Tolerance, 10);
 }
 
-// Several labels a sample.
+// A model with several labels per sample.
 const std::string kLanguageModel = R"(
 [model]
 input = [5]
@@ -145,13 +145,13 @@ TEST(RanksJob, EvaluationIsTheSameOnAnyNumberOfRanks) {
   for (const std::string& toml : {kSmallLeNet, kSmallResNet}) {
     const Settings settings = split + kDeterministic;
     const Numbers one = numbers(trace(toml, 1, 3, settings).tensors.at("validation"));
-    EXPECT_EQ(one.at(2), 31);  // every sample once
+    EXPECT_EQ(one.at(2), 31);  // every sample counts once
     for (const int n : {2, 3, 4})
       EXPECT_EQ(numbers(trace(toml, n, 3, settings).tensors.at("validation")), one) << n;
   }
 }
 
-// Each rank's own share would have other statistics on every number of ranks.
+// Statistics of each rank's own rows would depend on the number of ranks.
 TEST(RanksJob, DeterministicNormalisesOverTheGlobalBatch) {
   std::string toml = kSmallResNet;
   const std::string sync = "[parallelism]\nsync_batch_norm = true\n";
@@ -161,7 +161,7 @@ TEST(RanksJob, DeterministicNormalisesOverTheGlobalBatch) {
     EXPECT_TRUE(same_bits(trace(toml, n, 6, kDeterministic), one)) << n << " ranks";
 }
 
-// Shards of a batch, statistics over all ranks, running statistics that are updated once.
+// Virtual shards of the batch, statistics over all ranks, running statistics that are updated once.
 TEST(RanksJob, RecomputationChangesNothing) {
   const Settings recompute = {{"training.recompute", "blocks"}};
   const Settings sync = {{"parallelism.sync_batch_norm", "true"}};
@@ -181,7 +181,7 @@ TEST(RanksJob, BatchSizePerRank) {
   EXPECT_LT(largest_difference(per_rank(7), per_rank(14)).relative, kFloat64Tolerance);
 }
 
-// The comparison must see it if anything is not reduced.
+// The comparison must detect a tensor that is not reduced.
 TEST(RanksJob, ATensorLeftOutOfTheAllReduceIsSeen) {
   const Settings one_bucket_each = {{"comm.bucket_mb", "0.00001"}};
   const Trace one = trace(kSmallLeNet, 1, 3, one_bucket_each);
@@ -220,8 +220,8 @@ TEST(MixedDevices, CpuAndReference) {
   }
 }
 
-// Queued streams, memory that the host cannot read: collectives go through host memory. Delays and
-// poison show what is not waited for.
+// The simulated device has queued streams and memory that the host cannot read, so collectives go
+// through host memory. Delays and poison reveal missing waits.
 const Settings kSlowQueue = {{"device.simulated.poison", "true"},
                              {"device.simulated.max_delay_us", "200"}};
 

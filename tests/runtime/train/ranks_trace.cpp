@@ -29,7 +29,7 @@ data::HostTensor vector(const std::vector<double>& values) {
   return t;
 }
 
-// Compiles the step's program again, without the collectives of one layer.
+// Compiles the program of the step again, without the collectives of one layer.
 void leave_out(Trainer& trainer, const config::Config& config, const StepKey& key,
                const std::string& layer) {
   StepPrograms& programs = trainer.programs();
@@ -54,7 +54,8 @@ void leave_out(Trainer& trainer, const config::Config& config, const StepKey& ke
   if (removed == 0) throw std::runtime_error("there is no collective of '" + layer + "'");
 }
 
-// Of the exponent, in float64. All ranks call it.
+// Flips a bit of the exponent, in float64. All ranks must call it; only a rank with `own` changes
+// its weights.
 void flip_a_bit(Trainer& trainer, const std::string& parameter, bool own) {
   data::TensorFile weights = trainer.weights();
   if (!own) return;
@@ -153,7 +154,7 @@ Difference largest_difference(const Trace& actual, const Trace& expected) {
   Difference largest;
   for (const auto& [name, tensor] : expected.tensors) {
     const double error = test::relative_error(numbers(actual.tensors.at(name)), numbers(tensor));
-    if (!(error <= largest.relative)) largest = {name, error};  // NaN too
+    if (!(error <= largest.relative)) largest = {name, error};  // true for NaN as well
     if (std::isnan(error)) return largest;
   }
   return largest;

@@ -1,4 +1,4 @@
-// Steps that compute activations again give the bits of those that keep them, in less memory.
+// Steps that recompute activations give the same bits as those that keep them, in less memory.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@ namespace {
 
 const std::vector<config::Override> kRecompute = {{"training.recompute", "blocks"}};
 
-// Dropout, layer_norm, saved operands, a branch of a branch.
+// With dropout, layer_norm, saved operands, and a branch inside a branch.
 const std::string kDeepMlp = R"(
 [model]
 input = [32]
@@ -40,7 +40,7 @@ class RecomputeTest : public testing::TestWithParam<std::string> {
   void SetUp() override {
     if (!test::has_backend(GetParam())) GTEST_SKIP() << GetParam() << " was not built";
   }
-  // Of kept and recomputed activations: the same losses, gradients and weights.
+  // Kept and recomputed activations give the same losses, gradients and weights.
   static void expect_same(const std::string& toml, std::vector<config::Override> settings = {}) {
     Job kept(toml, GetParam(), settings);
     settings.insert(settings.end(), kRecompute.begin(), kRecompute.end());

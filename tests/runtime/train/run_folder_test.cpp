@@ -22,7 +22,7 @@ class RunFolders : public testing::Test {
   RunFolders() : config_(test::parse(kTiny)), run_(folder_.path() / "a" / "run") {
     config_.job.dump_folder = run_.string();
   }
-  // What a whole run leaves.
+  // Makes the files of a complete run.
   void make_run(const std::string& launch = "") {
     RunFolder folder(config_, launch);
     folder.begin(config_);
@@ -85,7 +85,7 @@ TEST_F(RunFolders, LinksCountAsFiles) {
   EXPECT_THAT(refusal(), HasSubstr("holds weights.safetensors"));
 }
 
-// As where the data set was not found: the folder is as free as before.
+// As when the data set was not found: the folder can be used as before.
 TEST_F(RunFolders, ARunThatDidNotBeginLeavesNothing) {
   { RunFolder folder(config_, ""); }
   EXPECT_TRUE(fs::is_empty(run_));
@@ -108,8 +108,8 @@ TEST_F(RunFolders, OtherFilesStay) {
   EXPECT_EQ(text("notes.txt"), "the user's own");
 }
 
-// It begins with step 0: with the lines of the attempt before, metrics.jsonl would have steps
-// twice.
+// Each attempt begins with step 0. With the lines of the attempt before, metrics.jsonl would have
+// steps twice.
 TEST_F(RunFolders, AnotherAttemptOfTheSameRunReplacesItsFiles) {
   make_run("launch 1");
   RunFolder(config_, "launch 1").begin(config_);

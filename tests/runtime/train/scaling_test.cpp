@@ -1,4 +1,4 @@
-// Measuring what ranks cost each other, and planning a rank that nobody starts.
+// Measures what ranks cost each other, and plans a rank that is never started.
 #include "runtime/train/scaling.h"
 
 #include <gmock/gmock.h>
@@ -26,7 +26,7 @@ TEST_P(Forms, MeasuringKeepsParameters) {
     RunOptions run;
     run.max_steps = 4;
     const RunResult result = run_training(config, data, trainer, *reporter, run);
-    EXPECT_EQ(result.cost.steps, 2);  // half of so few are warm-up
+    EXPECT_EQ(result.cost.steps, 2);  // half of the steps are warm-up if there are so few
     EXPECT_GT(result.cost.seconds, result.cost.all_exposed());
     EXPECT_GT(result.cost.all_exposed(), 0);
     const data::TensorFile before = trainer.weights();
@@ -35,7 +35,7 @@ TEST_P(Forms, MeasuringKeepsParameters) {
     EXPECT_EQ(s.measured.ranks, 3);
     EXPECT_GT(s.measured.sync, 0);
     EXPECT_EQ(s.measured.sync, s.measured.sync_by_axis[parallel::kDataAxis]);
-    EXPECT_FALSE(s.predicted.has_value());  // reference does not estimate, and nothing is measured
+    EXPECT_FALSE(s.predicted.has_value());  // reference estimates no times, and none are measured
     EXPECT_EQ(s.allocated.size(), 3u);
     const data::TensorFile after = trainer.weights();
     for (const auto& [name, tensor] : before.tensors)

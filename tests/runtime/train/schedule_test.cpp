@@ -1,4 +1,4 @@
-// Learning rates against the closed forms of PyTorch's schedulers.
+// Compares learning rates with the closed forms of PyTorch's schedulers.
 #include "runtime/train/schedule.h"
 
 #include <gmock/gmock.h>
@@ -52,7 +52,7 @@ TEST(Schedule, MultiStepDecaysAtMilestones) {
     EXPECT_DOUBLE_EQ(learning_rate(c, step, kEpoch), rate) << step;
 }
 
-// CosineAnnealingLR(T_max = 100, eta_min), which stays there afterwards.
+// CosineAnnealingLR(T_max = 100, eta_min), constant after its end.
 TEST(Schedule, Cosine) {
   config::Config c = with("cosine", 0.3);
   c.lr_scheduler.min_lr = 0.02;

@@ -30,7 +30,7 @@ class ShardUpdateTest : public testing::TestWithParam<std::string> {
 };
 INSTANTIATE_TEST_SUITE_P(Devices, ShardUpdateTest, testing::Values("reference", "simulated"));
 
-// v = mu v + (R g + wd w), w -= lr / R v, for each part.
+// v = mu v + (R g + wd w), w -= lr / R v, for each work item.
 TEST_P(ShardUpdateTest, Sgd) {
   config::Optimizer optimizer;
   optimizer.momentum = 0.9;
@@ -50,7 +50,7 @@ TEST_P(ShardUpdateTest, Sgd) {
   EXPECT_LT(test::relative_error(decode(shard.parameters()), w), 1e-13);
 }
 
-// Kingma and Ba's formulas with decoupled decay, on the gradient of the part alone.
+// The formulas of Kingma and Ba with decoupled decay, on the gradient of the work item alone.
 TEST_P(ShardUpdateTest, AdamW) {
   config::Optimizer optimizer;
   optimizer.name = "adamw";
@@ -74,8 +74,8 @@ TEST_P(ShardUpdateTest, AdamW) {
   EXPECT_LT(test::relative_error(decode(shard.parameters()), w), 1e-13);
 }
 
-// Two shards of a buffer of two buckets: of the first the last 8 numbers are vectors, of the second
-// the last 16, and the shards are cut between.
+// Two shards of a buffer of two buckets. The last 8 numbers of the first bucket and the last 16 of
+// the second are vectors; the shards are cut between the buckets.
 TEST_P(ShardUpdateTest, VectorsHaveNoWeightDecay) {
   config::Optimizer optimizer;
   optimizer.weight_decay = 0.5;
@@ -98,7 +98,8 @@ TEST_P(ShardUpdateTest, VectorsHaveNoWeightDecay) {
   }
 }
 
-// The parts of a step add up to the step, without momentum to the last rounding.
+// The updates of the work items of a step add up to the update of the step; without momentum only
+// rounding differs.
 TEST_P(ShardUpdateTest, PartsAddUpToAStep) {
   const Numbers g = test::random_numbers(start_.size(), 3);
   Numbers half = g;

@@ -64,7 +64,7 @@ TEST(StepGraph, GradientsKeepTheOutputAndUpdateNothing) {
   EXPECT_EQ(s.graph.value(s.output).kind, ValueKind::kOutput);
 }
 
-// Without the copy the memory below the view would be used again after the loss.
+// Without the copy, the memory of the view's base would be reused after the loss.
 TEST(StepGraph, AnOutputThatIsAViewIsCopied) {
   model::Layer convolution, flatten;
   convolution.kind = model::Conv2d{.channels = 4, .kernel_h = 3, .kernel_w = 3, .convolution = {}};
@@ -140,7 +140,7 @@ TEST(StepGraph, RegressionLearns) {
   EXPECT_EQ(job.trainer->evaluate(loader).samples, 20);
 }
 
-// A language model whose head reads the embedding's table, if `tie` says so.
+// A language model; `tie` may make its head read the table of the embedding.
 std::string language_model(const std::string& tie) {
   return "[model]\ninput = [6]\nlayers = [ { type = \"embedding\", name = \"e\", vocabulary = 7, "
          "features = 4 }, { type = \"linear\", features = 4, activation = \"tanh\" }, { type = "
@@ -150,7 +150,7 @@ std::string language_model(const std::string& tie) {
          "[training]\nglobal_batch_size = 8\ndtype = \"float64\"\n[optimizer]\nlr = 0.5\n";
 }
 
-// One buffer holds both parts of its gradient, with and without micro-steps.
+// The gradients of both uses are added in one buffer, with and without micro-steps.
 TEST(StepGraph, ATiedWeightIsOneParameterWithBothGradients) {
   Job own(language_model(""), "reference");
   Job tied(language_model(", tie = \"e\""), "reference");

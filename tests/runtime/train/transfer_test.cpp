@@ -1,4 +1,4 @@
-// Transfer learning: weights of one head's model begin another's.
+// Transfer learning: the weights of a model with one head initialise a model with another head.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-// A small ResNet with torchvision's names; the head is that of ImageNet.
+// A small ResNet with torchvision's names; its head has `classes` outputs.
 std::string backbone(int classes) {
   return R"([model]
 input = [3, 8, 8]
@@ -42,7 +42,7 @@ class Transfer : public testing::Test {
   }
   void write() { data::write_safetensors(path_, file_); }
 
-  // Ten classes, beginning with the file.
+  // A model with ten classes that is initialised from the file.
   Job job(const std::vector<config::Override>& more) {
     std::vector<config::Override> overrides = {{"model.outputs", "10"}, {"model.init_from", path_}};
     overrides.insert(overrides.end(), more.begin(), more.end());
@@ -73,7 +73,7 @@ TEST_F(Transfer, AFrozenBackboneStaysAndTheNewHeadLearns) {
     EXPECT_NE(after.tensors.at(name).bytes, before.tensors.at(name).bytes) << name;
 }
 
-// What is left out begins as it would without a file.
+// Parameters that are left out get the initial values that they have without a file.
 TEST_F(Transfer, WhatIsLeftOutHasItsInitialValues) {
   Job fresh(backbone(10), "reference", {{"model.outputs", "10"}});
   Job begun = job({{"model.init_except", "[\"fc.*\", \"bn1.weight\"]"}});
@@ -91,7 +91,7 @@ TEST_F(Transfer, AnotherHeadNeedsToBeNamed) {
 
 TEST_F(Transfer, EntriesOfTheFileCanBeLeftOut) {
   file_.tensors["aux.fc.weight"] = file_.tensors.at("fc.bias");
-  // A causal mask, as GPT-2's files hold it.
+  // GPT-2's files contain a causal mask.
   file_.tensors["h.0.attn.bias"] = {RT_FLOAT32, {1, 1, 1, 1}, std::vector<std::byte>(4)};
   write();
   EXPECT_THAT(

@@ -49,7 +49,7 @@ Statistics statistics(const Numbers& x) {
   return s;
 }
 
-// Uniform in (-bound, bound): deviation bound / sqrt(3), kurtosis 9/5.
+// Uniform in (-bound, bound): the standard deviation is bound / sqrt(3), the kurtosis 9/5.
 void expect_uniform(const Parameter& p, double bound) {
   const Statistics s = statistics(initial_values(p, kCount, 1));
   EXPECT_NEAR(s.mean, 0, 0.01 * bound);
@@ -109,7 +109,7 @@ std::vector<std::byte> bytes_of(const std::vector<float>& numbers) {
   return bytes;
 }
 
-// Convolution [O=2, H=1, W=2, I=3] canonical -> [O, I, H, W] in the file.
+// A convolution is [O=2, H=1, W=2, I=3] in canonical layout, and [O, I, H, W] in the file.
 TEST(Weights, ConvolutionsHavePyTorchsOrder) {
   Parameter p;
   p.view = {2, 1, 2, 3};
@@ -126,8 +126,8 @@ TEST(Weights, ConvolutionsHavePyTorchsOrder) {
   EXPECT_EQ(from_file_order(p, bytes_of(file), 4), bytes_of(canonical));
 }
 
-// A linear layer behind a flatten sees C,H,W columns in the file: the model of the file's order
-// computes the same.
+// In the file the columns of a linear layer behind a flatten are in the order C,H,W. A model with
+// the weights in that order computes the same.
 TEST(Weights, TheFirstLinearLayerAfterAnImageIsPermuted) {
   const std::string toml =
       "[model]\ninput = [2, 2, 3]\nlayers = [ { type = \"flatten\" }, { type = \"linear\", "
@@ -158,7 +158,7 @@ TEST(Weights, TheFirstLinearLayerAfterAnImageIsPermuted) {
 TEST(Weights, RoundTripThroughAFile) {
   test::TemporaryFolder folder;
   Job first(kResidual, "reference"), second(kResidual, "reference", {{"debug.seed", "7"}});
-  first.step(2);  // statistics move too
+  first.step(2);  // statistics change as well
   const std::string path = (folder.path() / "w.safetensors").string();
   data::write_safetensors(path, first.trainer->weights());
   EXPECT_FALSE(same_bits(second.trainer->weights(), first.trainer->weights()));

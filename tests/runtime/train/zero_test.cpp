@@ -1,4 +1,4 @@
-// ZeRO's stages compute what one rank computes, and a rank holds its part only.
+// All stages of ZeRO compute what one rank computes, and each rank holds its ZeRO partition only.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ layers = [
 ]
 )" + kData;
 
-// Its output layer is tied to its embedding.
+// A GPT whose output layer is tied to its embedding.
 std::string gpt(int width, int vocabulary, int blocks) {
   const auto n = [](int number) { return std::to_string(number); };
   return R"(
@@ -92,7 +92,7 @@ void expect_close(const Trace& actual, const Trace& expected, double tolerance) 
   EXPECT_LT(d.relative, tolerance) << d.name;
 }
 
-// Ranks that also compare what they hold, or gather, after each step.
+// A trace of ranks that also compare their replicated (or gathered) values after each step.
 Trace sharded(const Net& net, int ranks, int steps, const Settings& settings) {
   TraceOptions o = traced(net.toml, ranks, steps, settings);
   o.after_step = [](Trainer& trainer, int, int) { trainer.check_replicas(); };
@@ -116,14 +116,14 @@ TEST_P(Zero, EqualsOneRank) {
   for (const int ranks : {2, 3, 4})
     expect_close(sharded(net, ranks, kSteps, settings + zero(stage)), one, kFloat64Tolerance);
   if (!test::has_backend("cpu")) return;
-  // Without AdamW, which makes much of gradients that are nothing but rounding.
+  // Without AdamW, which amplifies gradients that consist of rounding errors.
   const Settings float32 = net.settings + kFloat32 + kManyBuckets + kSgd;
   const Trace few = trace(net.toml, 1, 3, float32);
   for (const int ranks : {2, 3, 4})
     expect_close(trace(net.toml, ranks, 3, float32 + zero(stage)), few, kFloat32Tolerance);
 }
 
-// Forms of a step, on LeNet.
+// Forms of a step, each on LeNet.
 struct Form {
   const char* name;
   Settings settings;
@@ -162,14 +162,15 @@ TEST(ZeroBlocks, RecomputationChangesNothing) {
                 trace(kSmallResNet, 2, 4, settings)));
 }
 
-// Queued streams, memory that the host cannot read; delays and poison show what is not waited for.
+// The simulated device has queued streams and memory that the host cannot read. Delays and poison
+// reveal missing waits.
 TEST(ZeroDevices, SimulatedEqualsReferenceBitForBit) {
   const Settings slow = {{"device.simulated.poison", "true"},
                          {"device.simulated.max_delay_us", "200"},
                          {"launch.devices", "[\"simulated:0\", \"simulated:1\", \"reference\"]"}};
   Settings settings = kManyBuckets + kMomentum +
                       Settings{{"dataset.samples", "61"}, {"dataset.validation_split", "0.5"}};
-  // Padding of a bucket is poison too until it is filled, and counts in the norm.
+  // The padding of a bucket is poisoned as well until it is filled, and it counts in the norm.
   settings.push_back({"training.max_norm", "0.05"});
   for (const int stage : {2, 3}) {
     const Trace expected = trace(kSmallLeNet, 3, 4, settings + zero(stage));
@@ -185,7 +186,7 @@ TEST(ZeroDevices, CpuAndReference) {
     expect_close(trace(toml, 2, 3, float32 + zero(3) + both), trace(toml, 1, 3, float32), 1e-4);
 }
 
-// The data axis of a mesh.
+// ZeRO partitions over the data axis of a mesh.
 TEST(ZeroMesh, BesideTensorParallelism) {
   const Settings tensor = {{"parallelism.tensor", "2"}, {"training.max_norm", "0.1"}};
   for (const Net& net : {kNets[0], kNets[3]}) {
@@ -206,7 +207,7 @@ TEST(ZeroMesh, BesideAPipeline) {
                trace(toml, 1, 6, settings), kFloat64Tolerance);
 }
 
-// What one rank alone holds has to count: a fault in it must show.
+// A fault in data that only one rank holds must show in the results.
 TEST(ZeroFaults, InAShardIsSeen) {
   const Settings settings = kManyBuckets + kMomentum;
   const Trace one = trace(kSmallLeNet, 1, 4, settings);
@@ -234,13 +235,13 @@ TEST(ZeroFaults, ACollectiveLeftOutIsSeen) {
 }
 
 struct Held {
-  uint64_t kept = 0;       // parameters, gradients, optimizer state, by the plan
-  uint64_t passing = 0;    // whole buckets of them at once, by the plan
-  uint64_t stored = 0;     // kept, as it was allocated
-  uint64_t allocated = 0;  // by the device, with activations
+  uint64_t kept = 0;       // parameters, gradients and optimizer state, according to the plan
+  uint64_t passing = 0;    // whole buckets of these at one time, according to the plan
+  uint64_t stored = 0;     // like kept, but as allocated
+  uint64_t allocated = 0;  // by the device, including activations
 };
 
-// The most bytes of whole buckets that are in memory at one node.
+// The largest number of bytes of whole buckets that are in memory at one node.
 uint64_t passing(const exec::MemoryReport& memory) {
   uint64_t most = 0;
   const auto is_bucket = [](const exec::BufferInfo& b) {
@@ -255,7 +256,7 @@ uint64_t passing(const exec::MemoryReport& memory) {
   return most;
 }
 
-// Of rank 0, after a few steps.
+// The memory of rank 0 after a few steps.
 Held held(int ranks, int stage) {
   Held held;
   launch::RunRanks run;
@@ -286,7 +287,7 @@ Held held(int ranks, int stage) {
 
 TEST(ZeroMemory, ARankOfFourHoldsAThird) {
   const Held one = held(1, 0);
-  const double kept[] = {1, 0.625, 0.4375, 0.25};  // of Adam's 4 parts, by stage
+  const double kept[] = {1, 0.625, 0.4375, 0.25};  // fraction of Adam's state, by stage
   for (const int stage : {1, 2, 3}) {
     const Held h = held(4, stage);
     const auto part = [](uint64_t bytes, uint64_t of) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Stands in for bin/runtime: what its commands print, in its form. In FAKE_LOG goes what it was called with."""
+"""Stands in for bin/runtime: prints the output of its commands, and appends its arguments to the file FAKE_LOG."""
 
 import json
 import os

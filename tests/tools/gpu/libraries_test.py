@@ -1,4 +1,4 @@
-"""tools/gpu/libraries.py: what is in LD_LIBRARY_PATH stays, and both layouts of Python's packages are found."""
+"""Tests tools/gpu/libraries.py: it keeps the entries of LD_LIBRARY_PATH and finds both layouts of Python's packages."""
 
 import os
 import subprocess

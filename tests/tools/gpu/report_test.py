@@ -1,4 +1,4 @@
-"""tools/gpu/report.py: time budgets, the log, programs that are ended."""
+"""Tests tools/gpu/report.py: time budgets, the log, and programs that have to be ended."""
 
 import argparse
 import os
@@ -13,7 +13,7 @@ import support  # pylint: disable=unused-import
 import counters
 import report
 
-FILES = 8  # that may come back from a machine
+FILES = 8  # the number of files that may come back from a machine
 
 
 class Report(unittest.TestCase):

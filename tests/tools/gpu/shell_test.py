@@ -1,4 +1,4 @@
-"""tools/gpu/check.sh: unpacks with and without xz, keeps LD_LIBRARY_PATH, and says what does not run."""
+"""Tests tools/gpu/check.sh: it unpacks with and without xz, keeps LD_LIBRARY_PATH, and reports programs that do not run."""
 
 import io
 import os
@@ -11,7 +11,7 @@ import unittest
 from support import ROOT, put
 
 TOOLS = ("bash", "cat", "cut", "date", "dirname", "grep", "head", "mkdir", "nproc", "python3", "rm", "stat", "tr", "timeout", "sh")
-# Says with which libraries it was started; a device is there.
+# Logs the library path that it was started with, and pretends that a device exists.
 PROGRAM = '''#!/bin/sh
 echo "$LD_LIBRARY_PATH" >>"$FAKE_LOG"
 case "$LD_LIBRARY_PATH" in $FAKE_NEEDS*) ;; *) echo "libstdc++.so.6: version GLIBCXX_3.4.99 not found" >&2; exit 127 ;; esac

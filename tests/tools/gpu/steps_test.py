@@ -1,4 +1,4 @@
-"""tools/gpu/check.py with all its steps for a GPU, beside programs that stand in for those of such a machine."""
+"""Tests tools/gpu/check.py with all its steps for a GPU, with programs that stand in for those of such a machine."""
 
 import glob
 import json
@@ -75,7 +75,7 @@ class Steps(unittest.TestCase):
             put(os.path.join(self.folder, "programs", name), text, program=True)
 
     def run_check(self, *words, **env):
-        """(exit code, results.json)"""
+        """Returns (exit code, results.json)."""
         programs = os.path.join(self.folder, "programs")
         done = subprocess.run(
             [sys.executable, os.path.join(ROOT, "tools/gpu/check.py"), "--build", os.path.join(self.folder, "build"),
@@ -132,7 +132,7 @@ class Steps(unittest.TestCase):
     def test_model_and_turns_choose(self):
         _, results = self.run_check("--only", "pytorch", "--model", "lenet", "--turns", "2")
         rows = self.rows(results, "pytorch")
-        self.assertEqual(len(rows), 4)  # with TF32 and without, eager and compiled
+        self.assertEqual(len(rows), 4)  # with and without TF32, eager and compiled
         self.assertEqual({len(row["runtime_ms"]) for row in rows}, {2})
         self.assertTrue(all(re.search("TF32 (off )?on both sides", row["what"]) for row in rows))
         with open(self.log, encoding="utf-8") as f:

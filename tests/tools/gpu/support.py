@@ -1,4 +1,4 @@
-"""For the tests beside it: the scripts of tools/gpu, and programs that stand in for others."""
+"""Shared by the tests beside it: imports the scripts of tools/gpu, and makes programs that stand in for others."""
 
 import os
 import stat
@@ -10,7 +10,7 @@ sys.dont_write_bytecode = True
 
 
 def put(path, text="", program=False):
-    """A file with its folders; returns its path."""
+    """Writes a file and its folders; returns its path."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "w", encoding="utf-8") as f:
         f.write(text)

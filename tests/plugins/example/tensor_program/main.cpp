@@ -1,4 +1,4 @@
-// The example of runtime/exec/tensor.h on the device "example". Ends with 0 if the values are
+// The example of runtime/exec/tensor.h on the device "example". Exits with 0 if the values are
 // right.
 #include <cstdio>
 #include <exception>
