@@ -11,7 +11,7 @@ In float32 one activation that rounding puts on the other side of a ReLU changes
 because batch norm makes large terms cancel; this is so in PyTorch as well. Therefore `residual` uses tanh and is compared on
 every backend, while `residual_relu` is for the reference, whose sums in double leave no such difference.
 With PARITY_MIXED=bf16 `training.mixed_precision` is compared. bfloat16 moves some gradients of these untrained nets by 0.1 from
-float64, so a tensor may be 2e-2 away, or one and a half times as far away as PyTorch's own result under torch.autocast.
+float64, so a tensor may be 2e-2 away, or twice as far away as PyTorch's own result under torch.autocast.
 Exit code 0: all agree, 1: some differ, 77: PyTorch is absent (skipped).
 """
 import copy
@@ -212,7 +212,7 @@ def compare_step(model, names, ours):
         error = relative_error(ours[names.get(name, name)], theirs)
         if MIXED:  # the distance of PyTorch's own autocast from float64
             single_errors.append(relative_error(single[name], theirs))
-            errors[name] = (error, max(TOLERANCE, 1.5 * single_errors[-1]))
+            errors[name] = (error, max(TOLERANCE, 2 * single_errors[-1]))
         else:
             single_errors.append(relative_error(ours[names.get(name, name)], single[name]))
             errors[name] = (error, TOLERANCE)
