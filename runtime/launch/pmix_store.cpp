@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <cstdlib>
 #include <mutex>
+#include <vector>
 
 namespace runtime::launch {
 namespace {
@@ -21,7 +22,7 @@ constexpr auto kTurn = std::chrono::milliseconds(5);
 // fills it in.
 struct Question {
   std::string key;
-  pmix_info_t limit;
+  std::vector<pmix_info_t> directives;
   std::mutex mutex;
   std::condition_variable changed;
   std::size_t answered = 0;
@@ -30,7 +31,13 @@ struct Question {
 
   explicit Question(const std::string& name) : key(name) {
     const int seconds = 1;
-    PMIX_INFO_LOAD(&limit, PMIX_TIMEOUT, &seconds, PMIX_INT);
+    PMIX_INFO_LOAD(&directives.emplace_back(), PMIX_TIMEOUT, &seconds, PMIX_INT);
+#if PMIX_VERSION_MAJOR < 5
+    // PMIx 4 answers from what it has fetched before, in which later keys are missing. In PMIx 5.0
+    // the directive hides what ranks of this host have set.
+    const bool yes = true;
+    PMIX_INFO_LOAD(&directives.emplace_back(), PMIX_GET_REFRESH_CACHE, &yes, PMIX_BOOL);
+#endif
   }
   void answer(pmix_status_t status, const pmix_value_t* found) {
     const std::lock_guard lock(mutex);
@@ -67,7 +74,8 @@ pmix_proc_t process(const std::string& space, pmix_rank_t rank) {
 void ask(const Handle& question, const pmix_proc_t& whom) {
   auto handle = std::make_unique<Handle>(question);
   const pmix_status_t status =
-      PMIx_Get_nb(&whom, question->key.c_str(), &question->limit, 1, on_answer, handle.get());
+      PMIx_Get_nb(&whom, question->key.c_str(), question->directives.data(),
+                  question->directives.size(), on_answer, handle.get());
   if (status == PMIX_SUCCESS) {
     (void)handle.release();  // on_answer frees it
   } else {
