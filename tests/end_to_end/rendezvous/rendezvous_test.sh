@@ -87,7 +87,8 @@ run_two() {
       need torchrun python3-torch
       # With Python 3.11 the default redirection of PyTorch 1.13 fails, hence -r and -t.
       # The one of Debian 13 starts nothing: its PyTorch is built without libuv.
-      timeout 30 torchrun --standalone --nproc_per_node 1 --no_python true >"$work/torch.out" 2>&1 ||
+      timeout 30 torchrun --standalone --nproc_per_node 1 -r 1 -t 1 --log_dir "$work/probe" --no_python true \
+        >"$work/torch.out" 2>&1 ||
         skip "torchrun cannot start 'true': $(grep -m 1 Error "$work/torch.out")"
       timeout -k 5 "$limit" torchrun --standalone --nproc_per_node 2 -r 1 -t 1 --log_dir "$work/torch" --no_python \
         "${train[@]}" "${two[@]}" >"$work/torch.out" 2>"$work/0.err" </dev/null
