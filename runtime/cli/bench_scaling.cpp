@@ -124,18 +124,17 @@ ordered_json run_bench(const Plan& plan, int ranks) {
   return ordered_json::parse(out);
 }
 
-Row make_row(ordered_json bench, const Row* one) {
+Row make_row(ordered_json bench) {
   Row row;
   row.samples_per_second = bench["samples_per_second"];
   row.times.ranks = bench["world_size"];
-  row.times.compute = row.times.compute_alone = bench["step_ms_median"].get<double>() / 1e3;
+  row.times.compute = bench["step_ms_median"].get<double>() / 1e3;
   row.predicted_efficiency = 1;
   if (bench.contains("scaling")) {
     const ordered_json& s = bench["scaling"];
     row.times.compute = s["t_comp_ms"].get<double>() / 1e3;
     row.times.sync = s["t_sync_ms"].get<double>() / 1e3;
     row.times.exposed = s["exposed_t_sync_ms"].get<double>() / 1e3;
-    row.times.compute_alone = one->times.compute;
     row.predicted_efficiency =
         s["predicted_efficiency"].is_null() ? 0 : s["predicted_efficiency"].get<double>();
     row.bubble = s["bubble"];
@@ -228,7 +227,7 @@ void run_scaling_bench(const BenchArguments& bench) {
     std::nth_element(all.begin(), middle, all.end(), [](const auto& a, const auto& b) {
       return a["step_ms_median"] < b["step_ms_median"];
     });
-    rows.push_back(make_row(std::move(*middle), rows.empty() ? nullptr : &rows.front()));
+    rows.push_back(make_row(std::move(*middle)));
   }
   bench.json ? print_json(plan, rows) : print_table(plan, rows);
 }

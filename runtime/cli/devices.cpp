@@ -24,7 +24,7 @@ std::string state_text(const DeviceState& state) {
   return text;
 }
 
-// Returns, for example, ", computes in float32 and float16".
+// Returns, for example, ", computes in float32, float16".
 std::string types_text(uint64_t compute_dtypes) {
   constexpr std::pair<rt_dtype, const char*> kTypes[] = {{RT_FLOAT32, "float32"},
                                                          {RT_FLOAT64, "float64"},

@@ -90,7 +90,7 @@ void DecisionCache::write(const graph::LayoutDecision& decision) const {
   try {
     system::write_file(file_.string(), out.str());
   } catch (const DataError&) {
-    // Not an error, as the header says: the decision is only made again.
+    // A folder that cannot be written is no error: the next run only measures again.
   }
 }
 

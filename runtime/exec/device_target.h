@@ -22,7 +22,7 @@ plugins::host::Operation to_operation(const graph::Graph& graph, const graph::No
 // post-operations.
 std::string signature(const graph::Graph& graph, const graph::Node& node);
 
-// Not thread-safe. Answers are cached, because layers repeat.
+// A target belongs to one thread. It caches its answers, because layers repeat.
 class DeviceTarget : public graph::Target {
  public:
   // `measure_budget` limits the total time of measure(). Once it is spent, nodes keep their

@@ -70,7 +70,7 @@ class PartExchange {
   // On rank 0: waits until every work item that was taken has been applied.
   void drain();
 
-  // Of rank 0; empty or 0 on other ranks.
+  // These three functions are for rank 0; on other ranks they return an empty progress or 0.
   PartProgress take_progress();
   // The number of work items taken so far, and the signal of stop() or 0.
   int64_t taken();

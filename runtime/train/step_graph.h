@@ -79,8 +79,8 @@ struct StepGraph {
   std::map<std::string, int> stages;
   std::map<std::string, std::string> shards;
   parallel::StepBuffers buffers;
-  // Of a rank with model parallelism: its tensor-parallel slice of each parameter (empty: the
-  // whole), and its place in the pipeline.
+  // With model parallelism, these are this rank's tensor-parallel slice of each parameter (empty:
+  // the rank has the whole parameters) and its place in the pipeline.
   std::vector<parallel::ShardedParameter> sharded;
   std::optional<parallel::Pipeline> pipeline;
   std::vector<std::string> notes;  // lines for the log

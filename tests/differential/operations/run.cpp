@@ -15,7 +15,7 @@
 namespace differential {
 namespace {
 
-// Of failures that look alike in one run, this many are shrunk; the others are only counted.
+// This many of the failures that look alike in one run are shrunk; the others are only counted.
 constexpr int kShrunkOfAKind = 2;
 
 // The plugin cpu takes the instruction set, for its own kernels and for oneDNN, from the key `isa`.

@@ -10,7 +10,7 @@ namespace {
 bool memory_is_gone = false;
 }
 
-// Not inlined, because gcc 12 would report free() as not matching `new`.
+// The operator is not inlined, because gcc 12 would report free() as not matching `new`.
 [[gnu::noinline]] void* operator new(std::size_t size) {
   void* const memory = memory_is_gone ? nullptr : std::malloc(size);
   if (memory == nullptr) throw std::bad_alloc();
