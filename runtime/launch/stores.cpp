@@ -86,13 +86,14 @@ StoreChoice found(const std::string& address, const RankEnvironment& ranks,
   const std::string said = text_of(get, kRendezvousVariable);
   if (!said.empty()) return from_address(said, kRendezvousVariable);
   if (!address.empty()) return from_address(address, "comm.rendezvous_address");
-  if (offers_pmix(ranks, get)) return {.kind = Kind::kPmix};
+  // Before PMIx: Open MPI 5.0.7 cannot be initialised in a process that has used PMIx before.
   if (ranks.local_size == ranks.world_size)
     return {.kind = Kind::kFile,
             .address =
                 (std::filesystem::temp_directory_path() / ("runtime-" + std::to_string(::getuid())))
                     .string(),
             .own_folder = true};
+  if (offers_pmix(ranks, get)) return {.kind = Kind::kPmix};
   throw ConfigurationError("no rendezvous for " + std::to_string(ranks.world_size) + " ranks, " +
                            std::to_string(ranks.local_size) +
                            " of them on this machine: set comm.rendezvous_address to " + kForms +

@@ -19,10 +19,10 @@ struct StoreChoice {
 };
 
 // Chooses by comm.rendezvous and comm.rendezvous_address. "auto" takes the first of these that
-// exists: the folder that the launcher of this program names (RUNTIME_RENDEZVOUS), the address, the
-// launcher's PMIx, a folder on this machine if all ranks are on it. "env" does the same but ignores
-// the address. A run of one rank needs none of them. Throws ConfigurationError that says what can
-// be given.
+// exists: the folder that the launcher of this program names (RUNTIME_RENDEZVOUS), the address, a
+// folder on this machine if all ranks are on it, the launcher's PMIx. "env" does the same but
+// ignores the address. A run of one rank needs none of them. Throws ConfigurationError that says
+// what can be given.
 StoreChoice choose_store(const std::string& rendezvous, const std::string& address,
                          const RankEnvironment& ranks, const GetVariable& get);
 

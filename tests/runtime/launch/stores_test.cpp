@@ -42,10 +42,9 @@ struct Case {
 };
 
 TEST(Stores, AreChosenInOrder) {
-  const Kind pmix_or_file = has_pmix() ? Kind::kPmix : Kind::kFile;
   const std::string temporary =
       (std::filesystem::temp_directory_path() / ("runtime-" + std::to_string(::getuid()))).string();
-  const std::vector<Case> cases = {
+  std::vector<Case> cases = {
       {"auto", "/f", kHere, {}, Kind::kFile, "/f"},
       {"auto", "./f", kHosts, {}, Kind::kFile, "./f"},
       {"auto", "file:f", kHosts, {}, Kind::kFile, "f"},
@@ -54,7 +53,7 @@ TEST(Stores, AreChosenInOrder) {
       {"auto", "", kHere, {}, Kind::kFile, temporary},
       {"auto", "", kHere, kLauncher, Kind::kFile, "/l"},
       {"auto", "h:1", kHere, kLauncher, Kind::kFile, "/l"},
-      {"auto", "", kMpirunHere, kPmix, pmix_or_file, has_pmix() ? "" : temporary},
+      {"auto", "", kMpirunHere, kPmix, Kind::kFile, temporary},
       {"auto", "h:1", kMpirunHosts, kPmix, Kind::kRedis, "h:1"},
       {"auto", "", kMpirunHere, kBoth, Kind::kFile, "/l"},
       // The PMIx namespace is that of srun, but torchrun has started the ranks.
@@ -70,6 +69,7 @@ TEST(Stores, AreChosenInOrder) {
       {"pmix", "h:1", kHosts, kLauncher, Kind::kPmix, ""},
       {"redis", "", RankEnvironment(), {}, Kind::kMemory, ""},
   };
+  if (has_pmix()) cases.push_back({"auto", "", kMpirunHosts, kPmix, Kind::kPmix, ""});
   for (const Case& c : cases) {
     const StoreChoice choice = choose_store(c.rendezvous, c.address, c.ranks, from(c.variables));
     const std::string what = c.rendezvous + " '" + c.address + "' expects " + c.expected;
