@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds everything and runs the tests. A stage that fails does not stop the ones after it. The last line counts the
-# tests of all stages that ran.
+# Builds everything and runs the tests. A stage that fails does not stop the ones after it. The last lines name what
+# failed and count the tests of all stages that ran.
 #
 #   tools/test.sh               Release build (build/) and all of its tests
 #   tools/test.sh --quick       Release build and the tests of single rooms (label unit)
@@ -52,7 +52,7 @@ build_tsan() {
 }
 
 passed=0 failed=0 skipped=0
-failed_stages=()
+failed_stages=() failed_tests=()
 
 # stage <name> <command...>: prints the name and runs the command. A failure is recorded and returned.
 stage() {
@@ -62,7 +62,8 @@ stage() {
   return 1
 }
 
-# run_tests <build folder> <arguments of ctest...>: runs the tests and adds their results to the three counts.
+# run_tests <build folder> <arguments of ctest...>: runs the tests, adds their results to the three counts and the names of
+# those that failed to the list.
 run_tests() {
   local folder=$1 status=0 report
   report=$(mktemp)
@@ -71,6 +72,7 @@ run_tests() {
   local tests failures disabled not_run
   count() { sed -n "s/^[[:space:]]*$1=\"\([0-9]*\)\".*/\1/p" "$report" | head -1; }
   tests=$(count tests) failures=$(count failures) disabled=$(count disabled) not_run=$(count skipped)
+  mapfile -t -O "${#failed_tests[@]}" failed_tests < <(sed -n "s/^.*<testcase name=\"\([^\"]*\)\".* status=\"fail\".*/\1/p" "$report")
   rm -f "$report"
   failed=$((failed + ${failures:-0}))
   skipped=$((skipped + ${disabled:-0} + ${not_run:-0}))
@@ -148,6 +150,6 @@ if [ -n "$sanitizers" ]; then
 fi
 
 say "Result"
-for name in "${failed_stages[@]}"; do echo "failed: $name" >&2; done
+for name in "${failed_stages[@]}" "${failed_tests[@]}"; do echo "failed: $name" >&2; done
 echo "tests: $passed passed, $failed failed, $skipped skipped"
 [ ${#failed_stages[@]} = 0 ]
