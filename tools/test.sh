@@ -52,7 +52,7 @@ build_tsan() {
 }
 
 passed=0 failed=0 skipped=0
-failed_stages=() failed_tests=()
+failed_stages=() failed_tests=() passed_alone=()
 
 # stage <name> <command...>: prints the name and runs the command. A failure is recorded and returned.
 stage() {
@@ -62,21 +62,43 @@ stage() {
   return 1
 }
 
+# count <report> <attribute>: a number of a JUnit report of ctest.
+count() { sed -n "s/^[[:space:]]*$2=\"\([0-9]*\)\".*/\1/p" "$1" | head -1; }
+
+# names_of_failed <report>
+names_of_failed() { sed -n 's/^.*<testcase name="\([^"]*\)".* status="fail".*/\1/p' "$1"; }
+
+# A test with deadlines can fail because other tests, or other users of the machine, took the processor. So a few tests that
+# fail are run once more, one at a time; those that then pass are passed, and the last lines of the output name them.
+most_run_again=5
+
 # run_tests <build folder> <arguments of ctest...>: runs the tests, adds their results to the three counts and the names of
-# those that failed to the list.
+# those that failed, or failed at first, to the lists.
 run_tests() {
   local folder=$1 status=0 report
+  local -a first=()
   report=$(mktemp)
   ctest --test-dir "$folder" --parallel "$(nproc)" --output-on-failure --no-tests=error --output-junit "$report" \
     "${@:2}" </dev/null || status=$?
-  local tests failures disabled not_run
-  count() { sed -n "s/^[[:space:]]*$1=\"\([0-9]*\)\".*/\1/p" "$report" | head -1; }
-  tests=$(count tests) failures=$(count failures) disabled=$(count disabled) not_run=$(count skipped)
-  mapfile -t -O "${#failed_tests[@]}" failed_tests < <(sed -n "s/^.*<testcase name=\"\([^\"]*\)\".* status=\"fail\".*/\1/p" "$report")
+  local tests failures not_run
+  tests=$(count "$report" tests) failures=$(count "$report" failures)
+  not_run=$(($(count "$report" disabled) + $(count "$report" skipped)))
+  mapfile -t first < <(names_of_failed "$report")
+  if [ "${#first[@]}" -gt 0 ] && [ "${#first[@]}" -le "$most_run_again" ]; then
+    say "Again, one at a time: ${first[*]}"
+    ctest --test-dir "$folder" --rerun-failed --output-on-failure --output-junit "$report" </dev/null && status=0
+    failures=$(count "$report" failures)
+  fi
+  local -a last=()
+  mapfile -t last < <(names_of_failed "$report")
   rm -f "$report"
+  failed_tests+=("${last[@]}")
+  for name in "${first[@]}"; do
+    [[ " ${last[*]} " == *" $name "* ]] || passed_alone+=("$name")
+  done
   failed=$((failed + ${failures:-0}))
-  skipped=$((skipped + ${disabled:-0} + ${not_run:-0}))
-  passed=$((passed + ${tests:-0} - ${failures:-0} - ${disabled:-0} - ${not_run:-0}))
+  skipped=$((skipped + not_run))
+  passed=$((passed + ${tests:-0} - ${failures:-0} - not_run))
   return $status
 }
 
@@ -150,6 +172,7 @@ if [ -n "$sanitizers" ]; then
 fi
 
 say "Result"
+for name in "${passed_alone[@]}"; do echo "passed only when it was run alone: $name"; done
 for name in "${failed_stages[@]}" "${failed_tests[@]}"; do echo "failed: $name" >&2; done
 echo "tests: $passed passed, $failed failed, $skipped skipped"
 [ ${#failed_stages[@]} = 0 ]
