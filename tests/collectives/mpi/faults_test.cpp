@@ -9,6 +9,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 class MpiFaults : public ::testing::TestWithParam<MpiLibrary> {
@@ -60,9 +61,10 @@ TEST_P(MpiFaults, OneRankNeedsNoLauncher) {
   expect_success({.command = {FAULTS_RANK, GetParam().plugin, "none"}});
 }
 
+// Open MPI 5 ends the others as soon as one has failed, so only one need have said it.
 TEST_P(MpiFaults, AWrongNumberOfRanksIsNamed) {
-  EXPECT_THAT(play("wrong_size").output,
-              AllOf(HasSubstr("rank 0 of 3 was asked for"), HasSubstr("rank 0 of 2")));
+  EXPECT_THAT(play("wrong_size").output, AllOf(ContainsRegex("rank [01] of 3 was asked for"),
+                                               ContainsRegex("rank [01] of 2")));
 }
 
 TEST_P(MpiFaults, RanksThatCreateDifferentCommunicatorsAreTold) {
