@@ -146,7 +146,7 @@ const rt_plugin* enter(rt_plugin_entry_fn entry, const rt_host& host, const std:
     const std::string words =
         printable(std::string_view(error.message, strnlen(error.message, sizeof(error.message))));
     throw Error(RT_ERROR_VERSION, who + ": " + other_version(negotiation) +
-                                      (words.empty() ? "" : "; its own words: " + words));
+                                      (words.empty() ? "" : "; the plugin says: " + words));
   }
   check(status, error, describe());
   if (plugin == nullptr) {

@@ -124,7 +124,9 @@ class LayerReader {
   void check_tie() const {
     for (const char* key : {"init", "l2", "file_layout", "shard"}) {
       if (table_.find(key) == nullptr) continue;
-      fail(position(key), path(key), "is the embedding's business where tie is given; remove it");
+      fail(position(key), path(key),
+           "describes a weight, but a tied layer uses the weight of the embedding; remove it, or "
+           "remove tie");
     }
   }
 

@@ -209,9 +209,9 @@ class Rules {
             "remove it");
     require(asynchronous || parallelism.max_staleness == 0, "parallelism", "max_staleness",
             "is not used by update = \"synchronous\"; remove it, or set update = \"asynchronous\"");
-    require(
-        !asynchronous || parallelism.zero_stage == 0, "parallelism", "zero_stage",
-        "is not used by update = \"asynchronous\", whose ranks each own a part anyway; remove it");
+    require(!asynchronous || parallelism.zero_stage == 0, "parallelism", "zero_stage",
+            "is not used by update = \"asynchronous\", whose ranks each keep the optimizer state "
+            "of their own range already; remove it");
     require(!asynchronous || !parallelism.sync_batch_norm, "parallelism", "sync_batch_norm",
             "got true, but with update = \"asynchronous\" ranks do not wait for each other");
     require(!asynchronous || config_.training.max_norm == 0, "training", "max_norm",
@@ -222,8 +222,8 @@ class Rules {
         "is not possible with parallelism.update = \"asynchronous\", whose ranks meet at the ends "
         "of epochs only; use every_epochs");
     require(!asynchronous || parallelism.share == "equal", "parallelism", "share",
-            "is not used by update = \"asynchronous\", where a faster rank takes more parts of "
-            "steps anyway; remove it");
+            "is not used by update = \"asynchronous\", where a faster rank computes more work "
+            "items already; remove it");
     const Debug& debug = config_.debug;
     require(!debug.deterministic || !asynchronous, "debug", "deterministic",
             "got true, but parallelism.update = \"asynchronous\" depends on timing");

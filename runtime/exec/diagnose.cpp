@@ -118,9 +118,8 @@ std::string waiting(const std::vector<int>& guilty, const Evidence& e) {
 }
 
 constexpr const char* kStartAgain =
-    "; look at the output and the machine of what is lost (killed, stopped, out of memory, cut "
-    "off), "
-    "then start the job again, or let --max-restarts do it";
+    "; look at the output and the machine of the lost ranks (killed, stopped, out of memory, cut "
+    "off), then start the job again, or let --max-restarts do it";
 
 std::string died(const std::vector<Note>& lost, const Incident& incident, const Evidence& e) {
   std::string text;

@@ -1,7 +1,8 @@
 #include "runtime/exec/upload.h"
 
 #include <cstring>
-#include <stdexcept>
+
+#include "runtime/error.h"
 
 namespace runtime::exec {
 
@@ -46,7 +47,7 @@ void Upload::copy(void* to, const void* from, uint64_t bytes) {
   if (bytes == 0) return;
   Slot& s = slot();
   if (s.used + bytes > s.pinned.bytes())
-    throw std::logic_error("a step copies more than it said when it began");
+    throw InternalError("a step copies more bytes than it announced when it began");
   std::memcpy(static_cast<std::byte*>(s.pinned.data()) + s.used, from, bytes);
   s.copies.push_back({to, s.used, bytes});
   s.used += rounded(bytes);

@@ -122,8 +122,8 @@ class Handshake {
 std::string Handshake::missing_text(const std::vector<int>& missing) const {
   return where() + names(missing) + " of " + std::to_string(own_.world_size) +
          (missing.size() == 1 ? " has" : " have") + " not come within " + seconds_text(timeout_) +
-         "; see the output of what is missing, that all ranks were given this rendezvous and the "
-         "same job, or raise comm.init_timeout_s";
+         "; look at the output of the missing ranks, check that all ranks were given this "
+         "rendezvous and the same job, or raise comm.init_timeout_s";
 }
 
 std::string Handshake::doubled_text(int rank, const std::string& one,

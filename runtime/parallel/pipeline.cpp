@@ -123,7 +123,7 @@ class Cut {
       throw ConfigurationError("parameter '" + graph_.value(parameter).name +
                                "' is read by layer '" + graph_.nodes[i].layer +
                                "' on pipeline rank " + std::to_string(rank_of(i)) +
-                               ", where no part of its gradient is made; give the layers that "
+                               ", which computes no gradient of it; give the layers that "
                                "read it the same `stage`");
     }
   }

@@ -149,8 +149,8 @@ void PartExchange::receive_shard(int from, Bytes shard) {
 
 void PartExchange::receive_done(const exec::Message& message) {
   if (!counter_.applied(message.number)) {
-    throw CommunicationError("part " + std::to_string(message.number) +
-                             " was reported as applied, but nobody has taken it; start all ranks "
+    throw CommunicationError("work item " + std::to_string(message.number) +
+                             " was reported as applied, but no rank has taken it; start all ranks "
                              "with the same program");
   }
   ++progress_.parts;

@@ -314,7 +314,8 @@ INSTANTIATE_TEST_SUITE_P(
                "two layers are named \"a\", expected unique names"},
         Broken{"tied_and_drawn",
                layer("{ type = \"linear\", features = 1, tie = \"e\", init = \"default\" }"),
-               "model.layers[0].init: is the embedding's business where tie is given"},
+               "model.layers[0].init: describes a weight, but a tied layer uses the weight of the "
+               "embedding"},
         Broken{"file_layout", layer("{ type = \"linear\", features = 1, file_layout = \"io\" }"),
                "expected one of \"out_in\", \"in_out\""},
         Broken{"repeat_too_often", layer("{ type = \"linear\", features = 1, repeat = 1001 }"),
