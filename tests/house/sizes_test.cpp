@@ -9,16 +9,18 @@ namespace house {
 namespace {
 
 constexpr size_t kFileLines = 600;
-constexpr size_t kHeaderLines = 150;
+// Of code: a sentence about a declaration does not count against its header.
+constexpr size_t kHeaderLines = 120;
 // Headers with one list or one table each, which would be worse as two files.
 const std::set<std::string> kLongHeaders = {
-    "backends/cpu/onednn.h",           // RAII handles of one library
-    "plugins/host/device.h",           // the handles for one table of the contract
-    "plugins/include/rt/kernel.h",     // one table of the contract
-    "plugins/sdk/rt/sdk/operation.h",  // header-only by design
-    "runtime/config/config.h",         // one struct for each section
+    "backends/cpu/onednn.h",              // RAII handles of one library
+    "plugins/host/device.h",              // the handles for one table of the contract
+    "plugins/sdk/rt/sdk/operation.h",     // header-only by design
+    "runtime/config/config.h",            // one struct for each section
+    "runtime/config/fields.h",            // one list of all keys
+    "tests/runtime/graph/fake_target.h",  // one device made of tables
 };
-constexpr size_t kLongHeaderLines = 200;
+constexpr size_t kLongHeaderLines = 150;
 // Lines of code (without comments and blank lines) of runtime/ and of the contract with its host
 // side. The aim was about 12,000 lines, and it is missed. Training on one rank took 13,600;
 // rendezvous, launcher, watchdog, data-parallel and asynchronous training 7,400; language models
@@ -34,9 +36,11 @@ constexpr size_t kLongHeaderLines = 200;
 // killed launchers, and the blame for a rank that is cut off 230; reducing a step that differs to a
 // case that can be run again 2,270; faults found by tests/chaos (ranks that hang at their end,
 // undocumented exit codes, exit() of a plugin, a watchdog without memory) 90; one cut of a pipeline
-// for ranks with uneven stages 30; what a table of runs says about ranks, and types of devices, 40.
+// for ranks with uneven stages 30; what a table of runs says about ranks, and types of devices, 40;
+// a room where a step is compiled, with the check of its graph after each pass, and the passes
+// shown (runtime plan --passes, --dump-graph), 650.
 // The number is a ceiling: lower it when code goes, and say why when it has to rise.
-constexpr size_t kCoreLines = 33400;
+constexpr size_t kCoreLines = 34100;
 
 std::vector<SourceFile> all_files() {
   std::vector<SourceFile> files;
@@ -55,14 +59,14 @@ TEST(Sizes, HeadersHoldOneConcept) {
   for (const SourceFile& file : all_files()) {
     if (!file.is_header()) continue;
     const size_t limit = kLongHeaders.contains(file.path) ? kLongHeaderLines : kHeaderLines;
-    EXPECT_LE(file.lines.size(), limit) << file.path;
+    EXPECT_LE(file.code_lines(), limit) << file.path;
   }
 }
 
 TEST(Sizes, ExceptionsAreStillNeeded) {
   std::set<std::string> needed;
   for (const SourceFile& file : all_files()) {
-    if (file.is_header() && file.lines.size() > kHeaderLines) needed.insert(file.path);
+    if (file.is_header() && file.code_lines() > kHeaderLines) needed.insert(file.path);
   }
   for (const std::string& path : kLongHeaders) EXPECT_TRUE(needed.contains(path)) << path;
 }
