@@ -19,14 +19,14 @@ train::Tensors run_step(train::Trainer& trainer, const StepStart& start, Pace pa
   trace.set_state(start.state, start.source);
   double loss = 0;
   int64_t row = 0;
-  for (const train::StepKey& key : programs.keys(train::Purpose::kTraining, start.batch)) {
+  for (const step::StepForm& key : programs.forms(step::Purpose::kTraining, start.batch)) {
     train::StepProgram& p = programs.get(key);
     programs.upload(p, start.batch, row, start.learning_rate, start.step);
     if (pace == Pace::kHurried)
       p.program->run(programs.stream);
     else
       p.program->run_observed(programs.stream, [](size_t) {});
-    row += key.rows * programs.split.shards_of_rank();
+    row += key.rows * programs.strategy.batch.shards_of_rank();
     loss = programs.read_scalar(p, p.values.loss);
   }
   train::Tensors left = trace.state();
@@ -38,11 +38,11 @@ train::Tensors run_step(train::Trainer& trainer, const StepStart& start, Pace pa
 // optimizer's state for them, also the name of the parameter that `element` belongs to.
 std::string name_of(train::StepPrograms& programs, const std::string& name,
                     const data::HostTensor& tensor, size_t element) {
-  const train::StepGraph& step = programs.any_program().step;
-  for (const model::Parameter& parameter : step.parameters) {
-    const graph::Value& value = step.graph.value(parameter.value);
-    if (value.base != step.buffers.parameters || value.base == graph::kNone ||
-        graph::canonical_bytes(step.graph.value(value.base)) != tensor.bytes.size())
+  const train::StepProgram& p = programs.any_program();
+  for (const model::Parameter& parameter : p.values.parameters) {
+    const graph::Value& value = p.graph().value(parameter.value);
+    if (value.base != p.values.buffers.parameters || value.base == graph::kNone ||
+        graph::canonical_bytes(p.graph().value(value.base)) != tensor.bytes.size())
       continue;
     const uint64_t at = element * graph::dtype_bytes(value.dtype);
     if (at >= value.offset && at < value.offset + graph::canonical_bytes(value))

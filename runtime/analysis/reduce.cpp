@@ -9,6 +9,7 @@
 #include "runtime/analysis/witness.h"
 #include "runtime/exec/device_target.h"
 #include "runtime/exec/layout_copy.h"
+#include "runtime/graph/print.h"
 #include "runtime/train/step_programs.h"
 
 namespace runtime::analysis {
@@ -20,19 +21,6 @@ using graph::Phase;
 using graph::ValueId;
 using plugins::host::Operation;
 using rt::sdk::format;
-
-const char* phase_name(Phase phase) {
-  switch (phase) {
-    case Phase::kForward:
-      return "forward";
-    case Phase::kBackward:
-      return "backward";
-    case Phase::kUpdate:
-      return "update";
-    default:
-      return "pack";
-  }
-}
 
 std::vector<std::string> layout_names(plugins::host::Device& device,
                                       const std::vector<rt_tensor_desc>& tensors) {
@@ -245,7 +233,7 @@ class PassSearch {
     }
     c.origin.config = programs_.config.name;
     c.origin.layer = n.layer;
-    c.origin.phase = phase_name(n.phase);
+    c.origin.phase = graph::name_of(n.phase);
     c.origin.operation = node;
     c.origin.operations = graph_.nodes.size();
     for (const ValueId id : n.inputs) c.origin.inputs.push_back(graph_.value(id).name);
@@ -279,11 +267,11 @@ Reduction reduce_step(train::Trainer& trainer, const Judge& judge, const StepSta
   train::StepTrace(trainer).set_state(start.state, start.source);
   Reduction reduction;
   int64_t row = 0;
-  for (const train::StepKey& key : programs.keys(train::Purpose::kTraining, start.batch)) {
+  for (const step::StepForm& key : programs.forms(step::Purpose::kTraining, start.batch)) {
     train::StepProgram& p = programs.get(key);
     programs.upload(p, start.batch, row, start.learning_rate, start.step);
     PassSearch(programs, *p.program, judge, reduction).run();
-    row += key.rows * programs.split.shards_of_rank();
+    row += key.rows * programs.strategy.batch.shards_of_rank();
     if (reduction.blame != Blame::kNobody) break;
   }
   if (reduction.found) reduction.found->origin.step = start.step;

@@ -10,7 +10,7 @@
 #include "runtime/cli/commands.h"
 #include "runtime/cli/session.h"
 #include "runtime/error.h"
-#include "runtime/train/asynchronous.h"
+#include "runtime/step/ranks.h"
 #include "runtime/train/open.h"
 #include "runtime/train/scaling.h"
 
@@ -159,7 +159,7 @@ void print_bench(const Session& s, const BenchArguments& arguments, double step_
 }
 
 void bench_rank(Session& s, const BenchArguments& arguments) {
-  if (train::is_asynchronous(s.config, s.rank.place.world_size)) {
+  if (step::is_asynchronous(s.config, s.rank.place.world_size)) {
     throw ConfigurationError(
         "bench measures synchronous steps, but parallelism.update is \"asynchronous\"; take "
         "samples_per_second of runtime train, or --set parallelism.update=synchronous");

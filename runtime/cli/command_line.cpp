@@ -27,12 +27,14 @@ Exit codes: 0 done, 2 configuration, 3 plugin or device, 4 communication, 5 data
 
 void add_train(CLI::App& app, Outcome& outcome) {
   auto arguments = std::make_shared<TrainArguments>();
-  CLI::App* command = app.add_subcommand("train", "Train a model as a TOML file says");
+  CLI::App* command = app.add_subcommand("train", "Trains the model of a TOML file");
   arguments->config.add_to(*command);
   arguments->config.add_ranks_to(*command);
   command->add_option("--weights", arguments->weights,
-                      "Start from the weights of this safetensors file");
-  command->add_option("--max-steps", arguments->max_steps, "Stop after so many steps")
+                      "The safetensors file whose weights training starts from");
+  command
+      ->add_option("--max-steps", arguments->max_steps,
+                   "The number of steps after which training stops")
       ->check(CLI::PositiveNumber);
   command->footer(
       "Examples:\n"
@@ -49,13 +51,14 @@ void add_train(CLI::App& app, Outcome& outcome) {
 
 void add_evaluate(CLI::App& app, Outcome& outcome) {
   auto arguments = std::make_shared<EvaluateArguments>();
-  CLI::App* command =
-      app.add_subcommand("evaluate", "Loss and accuracy of saved weights, as one JSON object");
+  CLI::App* command = app.add_subcommand(
+      "evaluate", "Prints loss and accuracy of saved weights as one JSON object");
   arguments->config.add_to(*command);
   arguments->config.add_ranks_to(*command);
-  command->add_option("--weights", arguments->weights, "safetensors file with the model's weights")
+  command
+      ->add_option("--weights", arguments->weights, "The safetensors file with the model's weights")
       ->required();
-  command->add_option("--part", arguments->part, "Which samples: validation or train")
+  command->add_option("--part", arguments->part, "The samples to evaluate: validation or train")
       ->check(CLI::IsMember({"validation", "train"}));
   command->footer(
       "Example:\n  runtime evaluate configs/fashion_mnist_lenet.toml --weights "
@@ -67,15 +70,18 @@ void add_predict(CLI::App& app) {
   auto arguments = std::make_shared<PredictArguments>();
   CLI::App* command = app.add_subcommand(
       "predict",
-      "What a trained model says: text of a language model, else a class or numbers per sample");
+      "Prints what a trained model predicts: text of a language model, else a class or numbers for "
+      "each sample");
   PredictArguments& a = *arguments;
   a.config.add_to(*command);
-  command->add_option("--weights", a.weights, "safetensors file with the model's weights")
+  command->add_option("--weights", a.weights, "The safetensors file with the model's weights")
       ->required();
   command->add_option("--prompt", a.prompt,
-                      "Language models: the text to go on from (token ids where the data set has "
+                      "Language models: the text to continue (token ids where the data set has "
                       "no tokenizer); default: a new line");
-  command->add_option("--tokens", a.tokens, "How many tokens to write; default 500")
+  command
+      ->add_option("--tokens", a.tokens,
+                   "Language models: the number of tokens to generate; default 500")
       ->check(CLI::NonNegativeNumber);
   command
       ->add_option("--temperature", a.sampling.temperature,
@@ -83,15 +89,19 @@ void add_predict(CLI::App& app) {
                    "likely one; default 0.8")
       ->check(CLI::Range(0.0, 1e6));
   command
-      ->add_option("--top-k", a.sampling.top_k,
-                   "Draw from so many of the most likely tokens; 0: from all; default 200")
+      ->add_option(
+          "--top-k", a.sampling.top_k,
+          "Tokens are drawn from this number of the most likely ones; 0: from all; default 200")
       ->check(CLI::NonNegativeNumber);
-  command->add_option("--seed", a.sampling.seed, "Of the drawing; default 42");
-  command->add_option("--part", a.part, "Other models: which samples, validation or train")
+  command->add_option("--seed", a.sampling.seed,
+                      "Language models: the seed with which tokens are drawn; default 42");
+  command->add_option("--part", a.part, "Other models: the samples to predict, validation or train")
       ->check(CLI::IsMember({"validation", "train"}));
-  command->add_option("--format", a.format, "json (one object a line) or csv")
+  command->add_option("--format", a.format, "The output format: json (one object a line) or csv")
       ->check(CLI::IsMember({"json", "csv"}));
-  command->add_option("--samples", a.samples, "Only so many, the first ones")
+  command
+      ->add_option("--samples", a.samples,
+                   "The number of samples, counted from the first; default: all")
       ->check(CLI::PositiveNumber);
   command->footer(
       "Text is written as it comes; the same seed gives the same text.\n"
@@ -112,13 +122,13 @@ void add_gradients(CLI::App& app, Outcome& outcome) {
   auto arguments = std::make_shared<GradientsArguments>();
   CLI::App* command = app.add_subcommand(
       "gradients",
-      "Write loss, logits and gradients of one batch, to compare with another framework");
+      "Writes loss, logits and gradients of one batch, to compare with another framework");
   arguments->config.add_to(*command);
   arguments->config.add_ranks_to(*command);
-  command->add_option("--weights", arguments->weights, "safetensors file to take the weights from");
-  command->add_option("--batch", arguments->batch, "Which batch of the run, from 0")
+  command->add_option("--weights", arguments->weights, "The safetensors file with the weights");
+  command->add_option("--batch", arguments->batch, "The index of the batch in the run, from 0")
       ->check(CLI::NonNegativeNumber);
-  command->add_option("--output", arguments->output, "safetensors file to write")->required();
+  command->add_option("--output", arguments->output, "The safetensors file to write")->required();
   command->footer(
       "The file holds every parameter's gradient under its name, over all ranks, `loss`, the "
       "weights and running statistics that\n"
@@ -134,18 +144,19 @@ void add_gradients(CLI::App& app, Outcome& outcome) {
 void add_verify(CLI::App& app, Outcome& outcome) {
   auto arguments = std::make_shared<VerifyArguments>();
   VerifyArguments& a = *arguments;
-  CLI::App* command = app.add_subcommand(
-      "verify",
-      "The same steps on two devices: the first step, layer and tensor that differ, and the "
-      "operation that is at fault");
+  CLI::App* command = app.add_subcommand("verify",
+                                         "Runs the same steps on two devices and names the first "
+                                         "step, layer and tensor that differ, with the "
+                                         "operation that is at fault");
   a.config.add_to(*command);
   command->get_option("CONFIG")->required(false);
-  CLI::Option* against = command->add_option(
-      "--against", a.against,
-      "What is right: a backend (reference, cpu, cuda:1), or a file (with a / or .safetensors in "
-      "its name) that --record has written");
-  CLI::Option* record =
-      command->add_option("--record", a.record, "Write the steps of the configuration's device");
+  CLI::Option* against =
+      command->add_option("--against", a.against,
+                          "The values taken as right: those of a backend (reference, cpu, cuda:1), "
+                          "or of a file (with a / or .safetensors in "
+                          "its name) that --record has written");
+  CLI::Option* record = command->add_option(
+      "--record", a.record, "Writes the steps of the configuration's device into this file");
   record->excludes(against);
   CLI::Option* reduce = command->add_option(
       "--reduce", a.reduce,
@@ -153,21 +164,22 @@ void add_verify(CLI::App& app, Outcome& outcome) {
       "new folder: a case that --case runs again on any device");
   reduce->needs(against);
   CLI::Option* folder = command->add_option(
-      "--case", a.case_folder, "Run the operation of such a folder again; needs no CONFIG");
+      "--case", a.case_folder, "Runs the operation in such a folder again; needs no CONFIG");
   folder->excludes(against)->excludes(record);
   command
-      ->add_option(
-          "--device", a.device,
-          "Of --case: the device to run it on (cpu, cuda:1); default: the one it was found "
-          "on")
+      ->add_option("--device", a.device,
+                   "With --case: the device that runs the operation (cpu, cuda:1); default: the "
+                   "one it was found "
+                   "on")
       ->needs(folder);
   command
       ->add_option(
           "--candidate", a.candidate,
-          "Of --case: the implementation to run, or all; default: the recorded one, or all "
+          "With --case: the implementation to run, or all; default: the recorded one, or all "
           "where the device does not have that")
       ->needs(folder);
-  command->add_option("--steps", a.steps, "How many; default 3, of a file all")
+  command
+      ->add_option("--steps", a.steps, "The number of steps; default: 3, or all that the file has")
       ->check(CLI::Range(1, 999))
       ->excludes(folder);
   command
@@ -177,17 +189,18 @@ void add_verify(CLI::App& app, Outcome& outcome) {
       ->check(CLI::PositiveNumber)
       ->excludes(folder);
   command
-      ->add_flag("--isolate", a.isolate,
-                 "Give every operation what is right as input, so that differences do not add up "
-                 "from layer to layer")
+      ->add_flag(
+          "--isolate", a.isolate,
+          "Gives every operation the right values as input, so that differences do not add up "
+          "from layer to layer")
       ->excludes(folder);
   command
       ->add_option("--max-gib", a.max_gib,
-                   "Refuse when the values of a step, or of all that are recorded, take more host "
+                   "Refuses when the values of a step, or of all recorded steps, take more host "
                    "memory; default 8")
       ->check(CLI::PositiveNumber)
       ->excludes(folder);
-  command->add_flag("--json", a.json, "One JSON object");
+  command->add_flag("--json", a.json, "Prints one JSON object instead of a table");
   command->footer(
       "Each step starts from the same weights and state, its update from the same gradients, on "
       "both\n"
@@ -205,30 +218,40 @@ void add_verify(CLI::App& app, Outcome& outcome) {
 
 void add_plan(CLI::App& app) {
   auto arguments = std::make_shared<PlanArguments>();
-  CLI::App* command = app.add_subcommand(
-      "plan",
-      "Operations, implementations, fusion, memory by buffer and FLOPs of a step; trains nothing");
+  CLI::App* command = app.add_subcommand("plan",
+                                         "Prints operations, implementations, fusion, memory by "
+                                         "buffer and FLOPs of a step; trains nothing");
   arguments->config.add_to(*command);
   CLI::Option* ranks =
       command
-          ->add_option("--world-size", arguments->world_size,
-                       "Plans so many ranks, of any mesh: rank 0 in detail, memory, traffic and "
-                       "times of all, and whether they pay; starts none of them. With "
-                       "parallelism.search = true: all meshes of so many ranks, and the fastest")
+          ->add_option(
+              "--world-size", arguments->world_size,
+              "Plans this number of ranks, of any mesh: rank 0 in detail, memory, traffic and "
+              "times of all, and whether they pay; starts none of them. With "
+              "parallelism.search = true: all meshes of that many ranks, and the fastest")
           ->check(CLI::Range(1, 1 << 20));
   command
       ->add_option("--latency-us", arguments->latency_us,
-                   "Of a message between ranks; default: local 5, gloo 50, others 10")
+                   "The latency of a message between ranks, in microseconds; default: local 5, "
+                   "gloo 50, others 10")
       ->check(CLI::PositiveNumber)
       ->needs(ranks);
   command
       ->add_option("--bandwidth-gbps", arguments->bandwidth_gbps,
-                   "Of a rank, in Gbit/s; default: local 64, gloo 8, others 16; runtime bench comm "
+                   "The bandwidth of a rank, in Gbit/s; default: local 64, gloo 8, others 16; "
+                   "runtime bench comm "
                    "measures both")
       ->check(CLI::PositiveNumber)
       ->needs(ranks);
+  command->add_flag("--passes", arguments->passes,
+                    "Lists the passes that compile the step of rank 0, in order, with operations, "
+                    "memory and FLOPs after each");
+  command->add_option("--dump-graph", arguments->dump_graph,
+                      "Writes the graph after each pass into this folder: as text for diff, and "
+                      "for Graphviz (dot -Tsvg)");
   command->footer(
       "Examples:\n  runtime plan configs/fashion_mnist_lenet.toml --set device.backend=cpu\n  "
+      "runtime plan configs/fashion_mnist_lenet.toml --passes --dump-graph graphs\n  "
       "runtime plan configs/cifar10_resnet18.toml --world-size 8 --set comm.backend=gloo "
       "--bandwidth-gbps 10\n  runtime plan configs/bench_gpt.toml --world-size 4 --set "
       "parallelism.tensor=2 --set parallelism.pipeline=2\n  runtime plan configs/bench_gpt.toml "
@@ -239,21 +262,23 @@ void add_plan(CLI::App& app) {
 void add_bench_comm(CLI::App& bench, Outcome& outcome) {
   auto arguments = std::make_shared<CommArguments>();
   CLI::App* command = bench.add_subcommand(
-      "comm", "Time and bandwidth of each collective among ranks, as nccl-tests prints them");
+      "comm", "Prints time and bandwidth of each collective among ranks, as nccl-tests does");
   arguments->config.add_to(*command);
   command->get_option("CONFIG")->required(false);
   arguments->config.add_ranks_to(*command);
-  command->add_option("--collective", arguments->collectives, "Which, separated by commas; all")
+  command
+      ->add_option("--collective", arguments->collectives,
+                   "The collectives, separated by commas, or all")
       ->delimiter(',')
       ->check(CLI::IsMember(comm_collectives()));
   // Sizes may end in K, M or G for powers of 1024.
-  command->add_option("--min-bytes", arguments->min_bytes, "Smallest size, default 4K")
+  command->add_option("--min-bytes", arguments->min_bytes, "The smallest size, default 4K")
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::Range(uint64_t{4}, uint64_t{1} << 32));
-  command->add_option("--max-bytes", arguments->max_bytes, "Largest size, default 64M")
+  command->add_option("--max-bytes", arguments->max_bytes, "The largest size, default 64M")
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::Range(uint64_t{4}, uint64_t{1} << 32));
-  command->add_flag("--json", arguments->json, "One JSON object");
+  command->add_flag("--json", arguments->json, "Prints one JSON object instead of a table");
   command->footer(
       "Sizes are of the larger buffer and grow fourfold. algbw is size / time, busbw what each "
       "rank\n"
@@ -268,17 +293,17 @@ void add_bench_comm(CLI::App& bench, Outcome& outcome) {
 
 void add_bench(CLI::App& app, Outcome& outcome) {
   auto arguments = std::make_shared<BenchArguments>();
-  CLI::App* command =
-      app.add_subcommand("bench", "Step time, samples/s, FLOP/s and peak memory of training");
+  CLI::App* command = app.add_subcommand(
+      "bench", "Measures step time, samples/s, FLOP/s and peak memory of training");
   arguments->config.add_to(*command);
   command->get_option("CONFIG")->required(false);
   arguments->config.add_ranks_to(*command);
-  command->add_option("--steps", arguments->steps, "Measured steps (after a warm-up)")
+  command->add_option("--steps", arguments->steps, "The number of measured steps, after a warm-up")
       ->check(CLI::Range(1, 1000000));
-  command->add_flag("--json", arguments->json, "One JSON object");
+  command->add_flag("--json", arguments->json, "Prints one JSON object instead of a table");
   CLI::Option* layers = command->add_flag(
       "--layers", arguments->layers,
-      "A table: time, time that the plan reckoned with, and FLOP/s of each operation of rank 0");
+      "Prints a table of rank 0's operations: measured time, time that the plan assumed, FLOP/s");
   CLI::Option* scaling =
       command
           ->add_option("--scaling", arguments->scaling,
@@ -294,7 +319,8 @@ void add_bench(CLI::App& app, Outcome& outcome) {
       ->needs(scaling);
   command
       ->add_option("--rounds", arguments->rounds,
-                   "With --scaling: all numbers of ranks so often, in turn; the median run counts")
+                   "With --scaling: the number of runs of each number of ranks, in turn; the "
+                   "median run counts")
       ->check(CLI::Range(1, 1000))
       ->needs(scaling);
   command->footer(
@@ -312,9 +338,9 @@ void add_bench(CLI::App& app, Outcome& outcome) {
 void add_devices(CLI::App& app) {
   auto folders = std::make_shared<Folders>();
   CLI::App* command =
-      app.add_subcommand("devices", "List every plugin's devices, usable or why not");
+      app.add_subcommand("devices", "Lists every plugin's devices, and why one is not usable");
   command->add_option("--path", *folders,
-                      "More folders or files to look for plugins in (absolute)");
+                      "Further folders or files to search for plugins (absolute paths)");
   command->footer("Example:\n  RUNTIME_PLUGIN_PATH=$HOME/my_plugin runtime devices");
   command->callback([folders] { list_devices(*folders); });
 }
@@ -322,15 +348,16 @@ void add_devices(CLI::App& app) {
 void add_plugins(CLI::App& app) {
   auto folders = std::make_shared<Folders>();
   auto name = std::make_shared<std::string>();
-  CLI::App* command = app.add_subcommand("plugins", "List plugins, or tell about one");
+  CLI::App* command = app.add_subcommand("plugins", "Lists plugins, or describes one");
   command->require_subcommand(1);
   command->add_option("--path", *folders,
-                      "More folders or files to look for plugins in (absolute)");
+                      "Further folders or files to search for plugins (absolute paths)");
   CLI::App* list_command = command->add_subcommand(
-      "list", "Every plugin found, and every file that was rejected, with the reason");
+      "list",
+      "Lists every plugin that was found, and every file that was rejected, with the reason");
   list_command->callback([folders] { list_plugins(*folders); });
   CLI::App* info_command =
-      command->add_subcommand("info", "Version, interfaces, keys and devices of one plugin");
+      command->add_subcommand("info", "Prints version, interfaces, keys and devices of one plugin");
   info_command->add_option("NAME", *name, "The plugin's name")->required();
   info_command->callback([folders, name] { describe_plugin(*folders, *name); });
   command->footer("Examples:\n  runtime plugins list\n  runtime plugins info cpu");
@@ -338,12 +365,12 @@ void add_plugins(CLI::App& app) {
 
 void add_config(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
-      "config", "Check a configuration, show the resolved file, print the JSON schema");
+      "config", "Checks a configuration, shows the resolved file, prints the JSON schema");
   command->require_subcommand(1);
 
   auto check = std::make_shared<ConfigArguments>();
   CLI::App* check_command =
-      command->add_subcommand("check", "Load and check; opens no plugin and no data");
+      command->add_subcommand("check", "Loads and checks a file; opens no plugin and no data");
   check->add_to(*check_command);
   check_command->callback([check] {
     check->load();
@@ -352,12 +379,12 @@ void add_config(CLI::App& app) {
 
   auto show = std::make_shared<ConfigArguments>();
   CLI::App* show_command = command->add_subcommand(
-      "show", "The file with extends, presets, overrides and defaults resolved");
+      "show", "Prints the file with extends, presets, overrides and defaults resolved");
   show->add_to(*show_command);
   show_command->callback([show] { std::cout << config::to_toml(show->load()) << std::flush; });
 
-  CLI::App* schema_command =
-      command->add_subcommand("schema", "JSON schema of configuration files, for editors");
+  CLI::App* schema_command = command->add_subcommand(
+      "schema", "Prints the JSON schema of configuration files, for editors");
   schema_command->callback([] { std::cout << config::json_schema() << std::endl; });
 
   command->footer(
@@ -381,7 +408,8 @@ void check_command(const CLI::App& app, const std::string& word) {
 }  // namespace
 
 void ConfigArguments::add_to(CLI::App& app) {
-  app.add_option("CONFIG", path, "TOML file; see configs/README.md for every key")->required();
+  app.add_option("CONFIG", path, "The TOML file; configs/README.md describes every key")
+      ->required();
   app.add_option("--set", overrides, "section.key=value, overrides the file; may be repeated")
       ->allow_extra_args(false);
 }
@@ -392,7 +420,7 @@ void ConfigArguments::add_ranks_to(CLI::App& app) {
                  "default, else processes")
       ->check(CLI::PositiveNumber);
   app.add_option("--max-restarts", max_restarts,
-                 "Start all ranks again so many times after one was lost (launch.max_restarts)")
+                 "How often all ranks are started again after one was lost (launch.max_restarts)")
       ->check(CLI::NonNegativeNumber);
 }
 

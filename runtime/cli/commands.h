@@ -105,6 +105,8 @@ struct PlanArguments {
   ConfigArguments config;
   int world_size = 1;
   double latency_us = 0, bandwidth_gbps = 0;  // 0: the default
+  bool passes = false;                        // list the passes that compile the step
+  std::string dump_graph;                     // a folder for the graph after each pass; empty: none
 };
 // Prints what a step consists of, for one rank or for all ranks of a mesh.
 void run_plan(const PlanArguments& arguments);

@@ -4,12 +4,13 @@
 #include <map>
 
 #include "runtime/cli/commands.h"
+#include "runtime/cli/passes.h"
 #include "runtime/cli/session.h"
 #include "runtime/error.h"
-#include "runtime/train/asynchronous.h"
+#include "runtime/graph/print.h"
+#include "runtime/step/ranks.h"
 #include "runtime/train/job_plan.h"
 #include "runtime/train/open.h"
-#include "runtime/train/ranks.h"
 #include "runtime/train/scaling.h"
 #include "runtime/train/step_programs.h"
 
@@ -19,19 +20,6 @@ namespace {
 
 using graph::Graph;
 using graph::Node;
-
-const char* phase_name(graph::Phase phase) {
-  switch (phase) {
-    case graph::Phase::kForward:
-      return "forward";
-    case graph::Phase::kBackward:
-      return "backward";
-    case graph::Phase::kUpdate:
-      return "update";
-    default:
-      return "pack";
-  }
-}
 
 const char* post_op_name(const graph::PostOp& p) {
   switch (p.kind) {
@@ -67,7 +55,7 @@ void print_operations(const Graph& graph, plugins::host::Device& device) {
   const auto line = [&](const Node& node) {
     const std::string output =
         node.outputs.empty() ? "" : layout_text(device, graph.value(node.outputs[0]));
-    return fmt::format("{:<9} {:<22} {:<26} {:<34} {:<40} {:>9.2f}  {}", phase_name(node.phase),
+    return fmt::format("{:<9} {:<22} {:<26} {:<34} {:<40} {:>9.2f}  {}", graph::name_of(node.phase),
                        node.layer, node.op, node.implementation, output,
                        graph::flops(graph, node) / 1e6, fused(node));
   };
@@ -99,9 +87,9 @@ void print_buffers(const exec::MemoryReport& m) {
   }
 }
 
-double count_parameters(const train::StepGraph& step) {
+double count_parameters(const step::StepValues& values) {
   double count = 0;
-  for (const model::Parameter& parameter : step.parameters)
+  for (const model::Parameter& parameter : values.parameters)
     count +=
         parameter.trainable ? static_cast<double>(graph::element_count(parameter.file_dims)) : 0;
   return count;
@@ -112,10 +100,11 @@ const exec::Program& print_rank(train::StepPrograms& programs, const std::string
   const train::StepProgram& p = programs.any_program();
   plugins::host::Device& device = *programs.device;
   const int64_t batch = programs.config.training.global_batch_size;
-  const int64_t passes = parallel::micro_steps(batch, programs.split);
-  const auto rows = static_cast<double>(parallel::rows_of_rank(batch, programs.split).size());
+  const int64_t passes = parallel::micro_steps(batch, programs.strategy.batch);
+  const auto rows =
+      static_cast<double>(parallel::rows_of_rank(batch, programs.strategy.batch).size());
   fmt::print("{} on {} ({}), batch {}{}, {:.0f} parameters\n\n", programs.config.name, device.id(),
-             device.properties().name, batch, ranks, count_parameters(p.step));
+             device.properties().name, batch, ranks, count_parameters(p.values));
   print_operations(p.program->graph(), device);
   const double flops = train::step_flops(p.program->graph(), passes);
   fmt::print("\n{} operations, {:.2f} GFLOP a step, {:.2f} MFLOP a sample{}{}\n",
@@ -258,10 +247,11 @@ void plan_ranks(const launch::Rank& rank, const PlanArguments& arguments) {
     print_candidates(candidates);
     config = train::best_of(candidates).config;
   }
-  config = train::resolve_ranks(config, ranks);
+  config = step::resolve_ranks(config, ranks);
   train::JobPlan plan = planner.plan(config, ranks);
   train::StepPrograms programs(config, planner.spec, device, planner.options,
                                train::PlannedRank{0, ranks});
+  if (arguments.passes || !arguments.dump_graph.empty()) show_passes(programs, arguments);
   const exec::Program& program =
       print_rank(programs, ranks == 1 ? "" : fmt::format(", rank 0 of {}", ranks));
   print_buffers(program.memory());
@@ -270,7 +260,7 @@ void plan_ranks(const launch::Rank& rank, const PlanArguments& arguments) {
   if (ranks > 1) {
     print_link(planner.link, backend);
     print_collectives(plan.prediction.ranks[0]);
-    if (train::is_asynchronous(config, ranks)) return;
+    if (step::is_asynchronous(config, ranks)) return;
     print_traffic(plan);
     planner.predict_alone(config, plan);
   }

@@ -11,9 +11,9 @@
 #include "runtime/data/tokenizer.h"
 #include "runtime/error.h"
 #include "runtime/launch/run_ranks.h"
+#include "runtime/step/ranks.h"
 #include "runtime/train/generate.h"
 #include "runtime/train/open.h"
-#include "runtime/train/ranks.h"
 
 namespace runtime::cli {
 
@@ -155,7 +155,7 @@ void print_rows(const data::Batch& batch, const std::vector<double>& outputs, in
 
 void write_predictions(const launch::Rank& rank, const PredictArguments& arguments,
                        const data::TensorFile& weights) {
-  const config::Config config = train::resolve_ranks(rank.config, 1);
+  const config::Config config = step::resolve_ranks(rank.config, 1);
   const data::DatasetPair data = train::open_data(config, search_path());
   const auto& part = arguments.part == "train" ? data.train : data.validation;
   if (part == nullptr) {

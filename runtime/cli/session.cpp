@@ -7,9 +7,9 @@
 
 #include "plugins/host/error.h"
 #include "runtime/error.h"
+#include "runtime/step/ranks.h"
 #include "runtime/train/memory_advice.h"
 #include "runtime/train/open.h"
-#include "runtime/train/ranks.h"
 
 namespace runtime::cli {
 
@@ -62,7 +62,7 @@ data::DatasetPair Datasets::get(const config::Config& config) {
 }
 
 Session::Session(const launch::Rank& r, Datasets& datasets)
-    : rank(r), config(train::resolve_ranks(r.config, r.place.world_size)) {
+    : rank(r), config(step::resolve_ranks(r.config, r.place.world_size)) {
   // Reading the data and opening the device take about equally long and are independent, so they
   // run at the same time.
   std::future<data::DatasetPair> reading =

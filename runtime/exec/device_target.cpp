@@ -1,9 +1,11 @@
 #include "runtime/exec/device_target.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
 
 #include "plugins/host/error.h"
+#include "runtime/exec/decision_cache.h"
 
 namespace runtime::exec {
 
@@ -40,6 +42,23 @@ graph::Candidate to_candidate(const rt_candidate& c, size_t inputs, size_t outpu
   return out;
 }
 
+std::chrono::nanoseconds time_limit(Tune tune) {
+  switch (tune) {
+    case Tune::kQuick:
+      return std::chrono::milliseconds(1000);
+    case Tune::kFull:
+      return std::chrono::nanoseconds::max();
+    default:
+      return std::chrono::nanoseconds(0);
+  }
+}
+
+DecisionCache cache_for(const TargetOptions& options, const plugins::host::Device& device,
+                        const Graph& graph) {
+  return {options.cache_folder,
+          decision_key(device, graph, options.tune == Tune::kFull ? "full" : "quick")};
+}
+
 }  // namespace
 
 Operation to_operation(const Graph& graph, const Node& node, const rt_plan* forward) {
@@ -74,16 +93,19 @@ std::string signature(const Graph& graph, const Node& node) {
   return text;
 }
 
-DeviceTarget::DeviceTarget(std::shared_ptr<plugins::host::Device> device, bool deterministic,
-                           std::chrono::nanoseconds measure_budget)
+DeviceTarget::DeviceTarget(std::shared_ptr<plugins::host::Device> device, TargetOptions options)
     : device_(std::move(device)),
       stream_(device_->create_stream()),
-      deterministic_(deterministic),
-      budget_(measure_budget) {}
+      options_(std::move(options)),
+      budget_(time_limit(options_.tune)) {}
+
+bool DeviceTarget::measures() const {
+  return options_.tune != Tune::kOff && !options_.deterministic;
+}
 
 Operation DeviceTarget::operation(const Graph& graph, const Node& node) const {
   Operation op = to_operation(graph, node);
-  if (deterministic_) op.flags |= RT_OP_DETERMINISTIC;
+  if (options_.deterministic) op.flags |= RT_OP_DETERMINISTIC;
   return op;
 }
 
@@ -226,6 +248,23 @@ double DeviceTarget::copy_ns(const graph::Value& value, uint64_t from, uint64_t 
 uint64_t DeviceTarget::layout_bytes(const graph::Value& value, uint64_t layout) {
   if (layout == RT_LAYOUT_CANONICAL) return graph::canonical_bytes(value);
   return device_->layout_bytes(plugins::host::make_tensor_desc(value.dtype, value.dims, layout));
+}
+
+std::optional<graph::LayoutDecision> DeviceTarget::remembered(const Graph& graph) {
+  if (!measures()) return std::nullopt;
+  return cache_for(options_, *device_, graph).read(graph.nodes.size());
+}
+
+void DeviceTarget::remember(const Graph& graph, const graph::LayoutDecision& decision) {
+  if (measures()) cache_for(options_, *device_, graph).write(decision);
+}
+
+std::filesystem::path default_cache_folder() {
+  if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg != nullptr && *xdg != '\0')
+    return std::filesystem::path(xdg) / "runtime";
+  if (const char* home = std::getenv("HOME"); home != nullptr && *home != '\0')
+    return std::filesystem::path(home) / ".cache" / "runtime";
+  return {};
 }
 
 }  // namespace runtime::exec

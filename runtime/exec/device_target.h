@@ -1,9 +1,10 @@
 // The passes' view of a device: support, candidates and measured times, from the kernel table of a
-// plugin.
+// plugin, and the decisions that were made with them.
 #ifndef RUNTIME_EXEC_DEVICE_TARGET_H_
 #define RUNTIME_EXEC_DEVICE_TARGET_H_
 
 #include <chrono>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -22,23 +23,40 @@ plugins::host::Operation to_operation(const graph::Graph& graph, const graph::No
 // post-operations.
 std::string signature(const graph::Graph& graph, const graph::Node& node);
 
-// A target belongs to one thread. It caches its answers, because layers repeat.
+// How layouts and algorithms are chosen. Equivalent to: torch.backends.cudnn.benchmark.
+enum class Tune {
+  kOff,    // by the backend's estimates
+  kQuick,  // measured, for about a second at most
+  kFull,   // measured, without a time limit
+};
+
+// Input of DeviceTarget.
+struct TargetOptions {
+  Tune tune = Tune::kQuick;
+  bool deterministic = false;  // deterministic implementations only; nothing is measured
+  // Where measured decisions are kept, one for each backend build, device, threads and graph.
+  // Empty: they are not kept.
+  std::filesystem::path cache_folder = {};
+};
+
+// A target belongs to one thread. It caches its answers, because layers repeat. The total time of
+// measure() is limited as `tune` says. Once it is spent, nodes keep their estimates.
 class DeviceTarget : public graph::Target {
  public:
-  // `measure_budget` limits the total time of measure(). Once it is spent, nodes keep their
-  // estimates.
-  DeviceTarget(std::shared_ptr<plugins::host::Device> device, bool deterministic,
-               std::chrono::nanoseconds measure_budget);
+  DeviceTarget(std::shared_ptr<plugins::host::Device> device, TargetOptions options);
 
   std::string name() const override { return device_->id(); }
   graph::Support support(const graph::Graph& graph, const graph::Node& node) override;
   std::vector<graph::Candidate> candidates(const graph::Graph& graph, const graph::Node& node,
                                            const std::vector<uint64_t>& input_layouts,
                                            const std::vector<uint64_t>& output_layouts) override;
+  bool measures() const override;
   void measure(const graph::Graph& graph, const graph::Node& node,
                std::vector<graph::Candidate>& candidates) override;
   double copy_ns(const graph::Value& value, uint64_t from, uint64_t to) override;
   uint64_t layout_bytes(const graph::Value& value, uint64_t layout) override;
+  std::optional<graph::LayoutDecision> remembered(const graph::Graph& graph) override;
+  void remember(const graph::Graph& graph, const graph::LayoutDecision& decision) override;
 
  private:
   // The result of measuring one candidate. kNoMemory: it may still run alone, when no other buffers
@@ -55,13 +73,16 @@ class DeviceTarget : public graph::Target {
 
   std::shared_ptr<plugins::host::Device> device_;
   plugins::host::Stream stream_;
-  bool deterministic_;
+  const TargetOptions options_;
   std::chrono::nanoseconds budget_;
   std::unordered_map<std::string, graph::Support> supports_;
   std::unordered_map<std::string, std::vector<graph::Candidate>> candidates_;
   std::unordered_map<std::string, Measurement> measured_;
   std::unordered_map<std::string, double> copies_;
 };
+
+// $XDG_CACHE_HOME/runtime, else ~/.cache/runtime; empty if neither variable is set.
+std::filesystem::path default_cache_folder();
 
 }  // namespace runtime::exec
 

@@ -30,6 +30,10 @@ std::vector<std::string> lower(Graph& graph, Target& target);
 // parameters, state) count as read.
 void remove_dead_nodes(Graph& graph);
 
+// All of the above and choose_layouts() (layout.h), in their order, for a graph that is not a step;
+// a step has a list of passes of its own. Returns the lines of lower().
+std::vector<std::string> fit_to_device(Graph& graph, Target& target);
+
 }  // namespace runtime::graph
 
 #endif  // RUNTIME_GRAPH_FUSE_H_

@@ -44,6 +44,15 @@ ValueId Graph::add_value(Value value) {
   return static_cast<ValueId>(values.size()) - 1;
 }
 
+ValueId Graph::add_value(std::string name, ValueKind kind, Dims dims, rt_dtype dtype) {
+  Value value;
+  value.name = std::move(name);
+  value.kind = kind;
+  value.dims = std::move(dims);
+  value.dtype = dtype;
+  return add_value(std::move(value));
+}
+
 ValueId Graph::storage(ValueId id) const {
   while (values[id].base != kNone) id = values[id].base;
   return id;

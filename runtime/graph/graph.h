@@ -113,6 +113,8 @@ struct Graph {
 
   // Appends a value; bytes are filled in if they are 0 and the layout is canonical.
   ValueId add_value(Value value);
+  // The same for a value in canonical layout that is no view.
+  ValueId add_value(std::string name, ValueKind kind, Dims dims, rt_dtype dtype);
   const Value& value(ValueId id) const { return values.at(id); }
   Value& value(ValueId id) { return values.at(id); }
   // The value whose memory `id` lies in: itself, or the value at the end of a chain of views.

@@ -38,7 +38,7 @@ double reorder_ns(Target& target, const Value& value, uint64_t from, uint64_t to
 
 class LayoutChoice {
  public:
-  LayoutChoice(const Graph& graph, Target& target, const LayoutOptions& options)
+  LayoutChoice(const Graph& graph, Target& target)
       : graph_(graph),
         target_(target),
         candidates_(graph.nodes.size()),
@@ -46,7 +46,7 @@ class LayoutChoice {
     find_uses();
     find_partners();
     collect_candidates();
-    if (options.measure) measure();
+    if (target.measures()) measure();
   }
 
   LayoutDecision run() {
@@ -334,10 +334,43 @@ class LayoutChoice {
   std::vector<char> viewed_;
 };
 
+// Whether the device still offers every candidate of a decision. The queries also tell the device
+// which layouts are in use, in the order in which the decision was made.
+bool is_offered(const Graph& graph, Target& target, const LayoutDecision& decision) {
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const Node& node = graph.nodes[i];
+    if (node.collective) continue;
+    const Candidate& wanted = decision[i];
+    if (wanted.input_layouts.size() != node.inputs.size() ||
+        wanted.output_layouts.size() != node.outputs.size())
+      return false;
+    const auto matches = [&](const Candidate& c) {
+      return c.algorithm == wanted.algorithm && c.input_layouts == wanted.input_layouts &&
+             c.output_layouts == wanted.output_layouts && c.input_bytes == wanted.input_bytes &&
+             c.output_bytes == wanted.output_bytes;
+    };
+    const std::vector<uint64_t> any_in(node.inputs.size(), RT_LAYOUT_ANY),
+        any_out(node.outputs.size(), RT_LAYOUT_ANY);
+    const auto any = target.candidates(graph, node, any_in, any_out);
+    if (std::any_of(any.begin(), any.end(), matches)) continue;
+    const auto fixed = target.candidates(graph, node, wanted.input_layouts, wanted.output_layouts);
+    if (std::none_of(fixed.begin(), fixed.end(), matches)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
-LayoutDecision decide_layouts(const Graph& graph, Target& target, const LayoutOptions& options) {
-  return LayoutChoice(graph, target, options).run();
+LayoutDecision decide_layouts(const Graph& graph, Target& target) {
+  return LayoutChoice(graph, target).run();
+}
+
+void choose_layouts(Graph& graph, Target& target) {
+  const std::optional<LayoutDecision> known = target.remembered(graph);
+  if (known && is_offered(graph, target, *known)) return apply_layouts(graph, target, *known);
+  const LayoutDecision decision = decide_layouts(graph, target);
+  target.remember(graph, decision);
+  apply_layouts(graph, target, decision);
 }
 
 }  // namespace runtime::graph

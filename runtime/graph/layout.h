@@ -8,25 +8,21 @@
 
 namespace runtime::graph {
 
-// Input of decide_layouts().
-struct LayoutOptions {
-  bool measure = false;  // candidates are measured on the device instead of estimated
-};
-
-// The chosen candidate of each node, in the order of the nodes.
-using LayoutDecision = std::vector<Candidate>;
-
 // Chooses candidates with a small sum of node times and of copies between different layouts, by
 // repeated local improvement from several starting points. The problem is a discrete energy over a
 // sparse graph; the exact formulation is NP-hard (Anderson and Gregg, "Optimal DNN primitive
 // selection with partitioned boolean quadratic programming", 2018). Throws DeviceError if the
 // target offers no layout for a node.
-LayoutDecision decide_layouts(const Graph& graph, Target& target, const LayoutOptions& options);
+LayoutDecision decide_layouts(const Graph& graph, Target& target);
 
 // Gives each node its algorithm and inserts the copies. Inputs, outputs, parameters, state and
 // views stay canonical. A parameter that a node reads in a foreign layout gets a kPacked copy,
 // which a Phase::kPack node at the front of the graph makes.
 void apply_layouts(Graph& graph, Target& target, const LayoutDecision& decision);
+
+// The pass: decide_layouts(), or the decision that the target remembers if it still offers every
+// candidate of it, then apply_layouts().
+void choose_layouts(Graph& graph, Target& target);
 
 }  // namespace runtime::graph
 

@@ -3,6 +3,7 @@
 #ifndef RUNTIME_GRAPH_TARGET_H_
 #define RUNTIME_GRAPH_TARGET_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,9 @@ struct Candidate {
   std::string implementation;
 };
 
+// The chosen candidate of each node, in the order of the nodes.
+using LayoutDecision = std::vector<Candidate>;
+
 // Called by one thread at a time.
 class Target {
  public:
@@ -38,6 +42,8 @@ class Target {
   virtual std::vector<Candidate> candidates(const Graph& graph, const Node& node,
                                             const std::vector<uint64_t>& input_layouts,
                                             const std::vector<uint64_t>& output_layouts) = 0;
+  // Whether candidates are to be measured.
+  virtual bool measures() const { return false; }
   // Replaces estimates by measured times where the target measures, and removes candidates that
   // failed while they were measured, unless all failed. `candidates` all belong to `node`; at least
   // one remains.
@@ -49,6 +55,10 @@ class Target {
   virtual double copy_ns(const Value& value, uint64_t from, uint64_t to) = 0;
   // The size of the value in a layout, in bytes.
   virtual uint64_t layout_bytes(const Value& value, uint64_t layout) = 0;
+  // The decision that remember() was given for the same graph on the same device, in this run or in
+  // an earlier one; nullopt if none is kept.
+  virtual std::optional<LayoutDecision> remembered(const Graph&) { return std::nullopt; }
+  virtual void remember(const Graph&, const LayoutDecision&) {}
 };
 
 }  // namespace runtime::graph

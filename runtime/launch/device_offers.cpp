@@ -6,14 +6,14 @@
 #include <set>
 
 #include "plugins/host/communicator.h"
-#include "runtime/train/asynchronous.h"
+#include "runtime/step/ranks.h"
 #include "runtime/train/open.h"
 
 namespace runtime::launch {
 
 std::string device_offer(const config::Config& config, const plugins::host::Registry& registry,
                          int local_rank, int world_size) {
-  if (train::is_asynchronous(config, world_size)) return "";
+  if (step::is_asynchronous(config, world_size)) return "";
   plugins::host::DeviceInfo device;
   try {
     device = train::choose_device(config, registry, local_rank, nullptr);

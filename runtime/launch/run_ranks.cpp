@@ -23,9 +23,8 @@
 #include "runtime/launch/rendezvous.h"
 #include "runtime/launch/stores.h"
 #include "runtime/launch/threads.h"
-#include "runtime/train/asynchronous.h"
+#include "runtime/step/ranks.h"
 #include "runtime/train/open.h"
-#include "runtime/train/ranks.h"
 
 namespace runtime::launch {
 
@@ -113,7 +112,7 @@ Communicators communicators(const config::Config& config, const Meeting& meeting
   const RankEnvironment& place = rank.place;
   const auto plugin = meeting.registry->open(meeting.backend);
   check_options(*plugin, config);
-  const parallel::Mesh mesh = train::mesh_of(config.parallelism, place.world_size);
+  const parallel::Mesh mesh = step::mesh_of(config.parallelism, place.world_size);
   const parallel::MeshPlace mine = mesh.place_of(place.rank);
   Communicators c;
   c.job = Communicator::create(plugin, communicator_options(config, meeting, rank));
@@ -124,7 +123,7 @@ Communicators communicators(const config::Config& config, const Meeting& meeting
     return c.job->split(mesh.rank_of(first), mine.*index, seconds(config.comm.init_timeout_s));
   };
   const bool data_only = mesh.data == mesh.size();
-  const bool asynchronous = train::is_asynchronous(config, mesh.data);
+  const bool asynchronous = step::is_asynchronous(config, mesh.data);
   if (asynchronous && !exec::CommAccess(*c.job).reads_host()) {
     throw ConfigurationError("comm.backend = \"" + meeting.backend +
                              "\" sends what is in the memory of devices only, and "

@@ -26,11 +26,6 @@ const std::byte* start_of(const StepProgram& p, graph::ValueId buffer) {
 
 }  // namespace
 
-bool is_asynchronous(const config::Config& config, int world_size) {
-  return config.parallelism.update == "asynchronous" && config.parallelism.max_staleness > 0 &&
-         world_size > 1;
-}
-
 Asynchronous::Asynchronous(const config::Config& config,
                            std::shared_ptr<const data::Dataset> dataset, Trainer& trainer)
     : config_(config),
@@ -39,12 +34,12 @@ Asynchronous::Asynchronous(const config::Config& config,
       collectives_(*programs_.options.collectives) {
   const StepProgram& p = programs_.any_program();
   const parallel::FlatLayout layout =
-      parallel::part_of(p.step.buffers.layout, programs_.rank(), programs_.world_size());
+      parallel::part_of(p.values.buffers.layout, programs_.rank(), programs_.world_size());
   const uint64_t bytes = layout.bytes;
-  const std::byte* own = start_of(p, p.step.buffers.parameters) + programs_.rank() * bytes;
+  const std::byte* own = start_of(p, p.values.buffers.parameters) + programs_.rank() * bytes;
   shard_ = std::make_unique<ShardUpdate>(config.optimizer, programs_.read(own, bytes),
-                                         programs_.dtype, programs_.world_size(), programs_.device,
-                                         programs_.options, layout);
+                                         programs_.dtype(), programs_.world_size(),
+                                         programs_.device, programs_.options.target, layout);
   exchange_ = std::make_unique<PartExchange>(
       collectives_.communicator(parallel::kUpdatesCommunicator), collectives_.watchdog(),
       PartExchange::Options{programs_.rank(), programs_.world_size(),
@@ -63,7 +58,7 @@ data::LoaderOptions Asynchronous::loader_options() {
   // A prefetched work item is one that another rank cannot compute.
   o.prefetch = std::min(o.prefetch, 1);
   o.parts = programs_.world_size();
-  o.part = [split = programs_.split](int64_t rows, int part) mutable {
+  o.part = [split = programs_.strategy.batch](int64_t rows, int part) mutable {
     split.rank = part;
     return parallel::rows_of_rank(rows, split);
   };
@@ -104,7 +99,7 @@ Part Asynchronous::compute(const data::Batch& batch) {
   part.step = batch.epoch * batches_per_epoch() + batch.index;
   part.learning_rate = learning_rate(config_, part.step, batches_per_epoch());
   int64_t row = 0;
-  for (const StepKey& key : programs_.keys(Purpose::kMicroStep, batch)) {
+  for (const step::StepForm& key : programs_.forms(step::Purpose::kMicroStep, batch)) {
     StepProgram& p = programs_.get(key);
     programs_.upload(p, batch, row, 0, part.step);
     p.program->run(programs_.stream);
@@ -121,7 +116,7 @@ PartGradient Asynchronous::gradient_of(const Part& part, const data::Batch& batc
                         batch.valid,
                         {}};
   const StepProgram& p = programs_.any_program();
-  const std::byte* from = start_of(p, p.step.buffers.gradients);
+  const std::byte* from = start_of(p, p.values.buffers.gradients);
   for (int owner = 0; owner < programs_.world_size(); ++owner, from += shard_->bytes())
     gradient.shards.push_back(programs_.read(from, shard_->bytes()));
   return gradient;
@@ -134,7 +129,7 @@ void Asynchronous::receive_parameters() {
 
 void Asynchronous::write_parameters(const std::vector<Bytes>& shards) {
   const StepProgram& p = programs_.any_program();
-  auto* to = static_cast<std::byte*>(p.program->address(p.step.buffers.parameters));
+  auto* to = static_cast<std::byte*>(p.program->address(p.values.buffers.parameters));
   for (const Bytes& shard : shards) {
     programs_.write(to, shard);
     to += shard.size();

@@ -15,9 +15,6 @@ namespace runtime::train {
 
 class StepPrograms;
 
-// Whether training is stale-synchronous; if not, steps are those of Trainer::step().
-bool is_asynchronous(const config::Config& config, int world_size);
-
 // A work item that this rank has computed: one slice of a step's global batch.
 struct Part {
   int64_t step = 0;   // from 0

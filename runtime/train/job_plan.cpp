@@ -5,8 +5,7 @@
 
 #include "plugins/host/error.h"
 #include "runtime/error.h"
-#include "runtime/train/asynchronous.h"
-#include "runtime/train/ranks.h"
+#include "runtime/step/ranks.h"
 #include "runtime/train/scaling.h"
 #include "runtime/train/step_programs.h"
 #include "runtime/train/weights.h"
@@ -20,8 +19,8 @@ std::string layers_of(const StepProgram& p) {
   std::map<int, std::pair<std::string, std::string>> ends;  // by stage
   for (const graph::Node& node : p.program->graph().nodes) {
     if (node.phase != graph::Phase::kForward || node.collective) continue;
-    const bool staged = p.step.pipeline && node.origin != graph::kNone;
-    const int stage = staged ? p.step.pipeline->stages.of(node) : 0;
+    const bool staged = p.values.pipeline && node.origin != graph::kNone;
+    const int stage = staged ? p.values.pipeline->stages.of(node) : 0;
     const auto it = ends.try_emplace(stage, node.layer, node.layer).first;
     // The nodes of later micro-batches begin with the first layer again.
     if (it->second.first != node.layer && !node.layer.empty()) it->second.second = node.layer;
@@ -37,21 +36,21 @@ class RolePlanner {
   RolePlanner(const Planner& planner, const config::Config& config, const PlannedRank& rank)
       : planner_(planner),
         programs_(config, planner.spec, planner.device, own_options(planner), rank),
-        keys_(is_asynchronous(config, rank.world_size)
-                  ? std::vector<StepKey>{programs_.whole(Purpose::kMicroStep,
-                                                         programs_.nominal_rows())}
+        keys_(step::is_asynchronous(config, rank.world_size)
+                  ? std::vector<step::StepForm>{programs_.whole(step::Purpose::kMicroStep,
+                                                                programs_.nominal_rows())}
                   : programs_.full_step()) {
     programs_.any_program();
-    for (const StepKey& key : keys_) programs_.get(key);
+    for (const step::StepForm& key : keys_) programs_.get(key);
     if (planner.evaluates)
-      programs_.get(programs_.whole(Purpose::kEvaluation, config.training.global_batch_size));
+      programs_.get(programs_.whole(step::Purpose::kEvaluation, config.training.global_batch_size));
   }
 
   RolePlan describe() {
     RolePlan role;
     role.memory = memory_of(programs_);
     role.layers = layers_of(programs_.get(keys_.back()));
-    for (const StepKey& key : keys_)
+    for (const step::StepForm& key : keys_)
       role.flops += step_flops(programs_.get(key).program->graph(), 1);
     return role;
   }
@@ -64,13 +63,13 @@ class RolePlanner {
   void measure() {
     programs_.storage.materialise();
     programs_.arena.materialise();
-    for (const StepKey& key : keys_) {
+    for (const step::StepForm& key : keys_) {
       StepProgram& p = programs_.get(key);
       // With a factor of 0 an optimizer would skip the update.
-      if (void* const one = p.address(p.step.one))
-        programs_.write(one, encode({1.0}, programs_.dtype));
+      if (void* const one = p.address(p.values.one))
+        programs_.write(one, encode({1.0}, programs_.dtype()));
       const data::Batch zeros =
-          data::zero_batch(planner_.spec, key.rows * programs_.split.shards_of_rank());
+          data::zero_batch(planner_.spec, key.rows * programs_.strategy.batch.shards_of_rank());
       input_seconds_[key] =
           p.program->measure(programs_.stream, [&] { programs_.upload(p, zeros, 0, 0, 0); });
     }
@@ -78,7 +77,7 @@ class RolePlanner {
 
   std::vector<graph::Graph> graphs() {
     std::vector<graph::Graph> list;
-    for (const StepKey& key : keys_) {
+    for (const step::StepForm& key : keys_) {
       graph::Graph graph = programs_.get(key).program->graph();
       graph::Node input;  // the upload, as the first node
       input.op = "input";
@@ -100,8 +99,9 @@ class RolePlanner {
 
   const Planner& planner_;
   StepPrograms programs_;
-  std::vector<StepKey> keys_;
-  std::map<StepKey, double> input_seconds_;  // seconds of the upload, by step form, if measured
+  std::vector<step::StepForm> keys_;
+  std::map<step::StepForm, double>
+      input_seconds_;  // seconds of the upload, by step form, if measured
 };
 
 void add_notes(const std::vector<std::string>& more, std::vector<std::string>& notes) {
@@ -116,7 +116,7 @@ config::Config with_mesh(config::Config config, const parallel::Mesh& mesh) {
   config.parallelism.data = mesh.data;
   config.parallelism.tensor = mesh.tensor;
   config.parallelism.pipeline = mesh.pipeline;
-  return resolve_ranks(config::load_text(config::to_toml(config), config.name), mesh.size());
+  return step::resolve_ranks(config::load_text(config::to_toml(config), config.name), mesh.size());
 }
 
 // The first statement of a message, without the place in the generated text.
@@ -172,10 +172,10 @@ RankMemory memory_of(StepPrograms& programs) {
 
 JobPlan Planner::plan(const config::Config& config, int world_size) const {
   JobPlan result;
-  result.mesh = mesh_of(config.parallelism, world_size);
+  result.mesh = step::mesh_of(config.parallelism, world_size);
   const uint64_t memory = device->memory_info().total_bytes;
   result.memory_limit = share_device ? memory / world_size : memory;
-  result.measured = options.tune != exec::Tune::kOff;
+  result.measured = options.target.tune != exec::Tune::kOff;
   parallel::StepGraphs graphs;
   for (int place = 0; place < result.mesh.pipeline; ++place) {
     const int first = result.mesh.rank_of({0, 0, place});

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "runtime/train/ranks.h"
+#include "runtime/step/ranks.h"
 
 namespace runtime::train {
 
@@ -33,7 +33,7 @@ class Search {
  public:
   Search(const Planner& planner, const config::Config& config, int world_size)
       : planner_(planner), config_(config), world_size_(world_size) {
-    planner_.options.tune = exec::Tune::kOff;  // no program is run
+    planner_.options.target.tune = exec::Tune::kOff;  // no program is run
     const uint64_t free = planner_.device->memory_info().free_bytes;
     room_ = static_cast<uint64_t>(kUsable * static_cast<double>(free)) /
             (planner_.share_device ? world_size : 1);
@@ -76,7 +76,7 @@ class Search {
 std::string memory_advice(const Planner& planner, const config::Config& config, int world_size) {
   const Search search(planner, config, world_size);
   const RankMemory memory = search.whole();
-  const int data = mesh_of(config.parallelism, world_size).data;
+  const int data = step::mesh_of(config.parallelism, world_size).data;
   const int64_t share = (config.training.global_batch_size + data - 1) / data;
   const int64_t rows = config.training.micro_batch_size > 0
                            ? std::min<int64_t>(config.training.micro_batch_size, share)

@@ -210,11 +210,11 @@ data::DatasetPair open_data(const config::Config& config, const char* search_pat
 
 exec::CompileOptions compile_options(const config::Config& config) {
   exec::CompileOptions o;
-  o.tune = config.device.tune == "off"    ? exec::Tune::kOff
-           : config.device.tune == "full" ? exec::Tune::kFull
-                                          : exec::Tune::kQuick;
-  o.deterministic = config.debug.deterministic;
-  o.cache_folder = exec::default_cache_folder();
+  o.target.tune = config.device.tune == "off"    ? exec::Tune::kOff
+                  : config.device.tune == "full" ? exec::Tune::kFull
+                                                 : exec::Tune::kQuick;
+  o.target.deterministic = config.debug.deterministic;
+  o.target.cache_folder = exec::default_cache_folder();
   o.record = config.device.graph_capture;
   return o;
 }

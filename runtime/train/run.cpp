@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "runtime/error.h"
+#include "runtime/step/ranks.h"
 #include "runtime/train/asynchronous.h"
 #include "runtime/train/device_meter.h"
 #include "runtime/train/open.h"
@@ -25,7 +26,7 @@ class StopAgreement {
 
   int ask(const std::function<int()>& stop, int64_t step) {
     const int signal = stop ? stop() : 0;
-    if (trainer_.programs().parts.mesh.size() == 1) return signal;
+    if (trainer_.programs().strategy.mesh.size() == 1) return signal;
     if (signal != 0) pending_ = signal;
     if (step < next_) return 0;
     const std::chrono::duration<double> elapsed = Clock::now() - mark_;
@@ -225,7 +226,7 @@ class Run {
 
   // Opens the loader and returns the number of steps in an epoch.
   int64_t open_training_data(const std::shared_ptr<const data::Dataset>& train) {
-    if (is_asynchronous(config_, trainer_.split().world_size)) {
+    if (step::is_asynchronous(config_, trainer_.split().world_size)) {
       asynchronous_.emplace(config_, train, trainer_);
       return asynchronous_->batches_per_epoch();
     }

@@ -38,7 +38,7 @@ double sync_seconds(Trainer& trainer, int communicator) {
 }
 
 ByAxis sync_by_axis(const config::Config& config, Trainer& trainer) {
-  const parallel::Mesh& mesh = trainer.programs().parts.mesh;
+  const parallel::Mesh& mesh = trainer.programs().strategy.mesh;
   ByAxis seconds{};
   for (int c = 0; c <= parallel::kPipelineCommunicator; ++c) {
     const int axis = parallel::axis_of(c);

@@ -1,6 +1,5 @@
 #include "runtime/train/shard_update.h"
 
-#include "runtime/parallel/update.h"
 #include "runtime/train/weights.h"
 
 namespace runtime::train {
@@ -9,24 +8,19 @@ using graph::kNone;
 
 ShardUpdate::ShardUpdate(const config::Optimizer& optimizer, std::vector<std::byte> parameters,
                          rt_dtype dtype, int parts, std::shared_ptr<plugins::host::Device> device,
-                         exec::CompileOptions options, const parallel::FlatLayout& layout)
+                         const exec::TargetOptions& options, const parallel::FlatLayout& layout)
     : dtype_(dtype),
       parts_(parts),
       bytes_(parameters.size()),
       stream_(device->create_stream()),
       storage_(device),
       arena_(device) {
-  options.collectives = nullptr;
-  UpdateGraph update =
-      build_update(optimizer, static_cast<int64_t>(bytes_ / graph::dtype_bytes(dtype)), dtype);
+  exec::DeviceTarget target(device, options);
+  step::Update update = step::compile_update(
+      optimizer, static_cast<int64_t>(bytes_ / graph::dtype_bytes(dtype)), dtype, layout, target);
   values_ = update.values;
-  const auto cut = [&](graph::Graph& graph) {
-    if (layout.has_vectors())
-      parallel::cut_update(graph, {layout, values_.parameters, values_.gradients, kNone});
-  };
   program_ =
-      exec::compile(std::move(update.graph), std::move(device), storage_, arena_, options, cut)
-          .program;
+      std::make_unique<exec::Program>(std::move(update.graph), std::move(device), storage_, arena_);
   const std::vector<std::byte> scale = encode({static_cast<double>(parts)}, dtype);
   stream_.copy(address(values_.scale), scale.data(), scale.size());
   stream_.copy(address(values_.parameters), parameters.data(), bytes_);

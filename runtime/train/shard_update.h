@@ -8,7 +8,7 @@
 
 #include "runtime/exec/compile.h"
 #include "runtime/parallel/flat_layout.h"
-#include "runtime/train/update_graph.h"
+#include "runtime/step/optimizer.h"
 
 namespace runtime::train {
 
@@ -23,10 +23,10 @@ namespace runtime::train {
 class ShardUpdate {
  public:
   // `parameters`: initial values of the range. `layout`: of the range (parallel::part_of), to tell
-  // vectors from matrices; empty: no vectors. `options.collectives` is not used.
+  // vectors from matrices; empty: no vectors.
   ShardUpdate(const config::Optimizer& optimizer, std::vector<std::byte> parameters, rt_dtype dtype,
               int parts, std::shared_ptr<plugins::host::Device> device,
-              exec::CompileOptions options, const parallel::FlatLayout& layout = {});
+              const exec::TargetOptions& options, const parallel::FlatLayout& layout = {});
 
   // `gradient`: what a work item adds to the gradient of its step. `learning_rate`: that of the
   // step.
@@ -44,7 +44,7 @@ class ShardUpdate {
   plugins::host::Stream stream_;
   exec::Storage storage_;
   exec::Arena arena_;
-  UpdateValues values_;
+  step::UpdateValues values_;
   std::unique_ptr<exec::Program> program_;
   int64_t updates_ = 0;
 };

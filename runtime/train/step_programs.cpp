@@ -4,10 +4,9 @@
 #include <cstring>
 
 #include "runtime/error.h"
-#include "runtime/graph/recompute.h"
-#include "runtime/train/asynchronous.h"
+#include "runtime/step/make_strategy.h"
+#include "runtime/step/ranks.h"
 #include "runtime/train/model_from_config.h"
-#include "runtime/train/ranks.h"
 #include "runtime/train/trainer.h"
 #include "runtime/train/weights.h"
 
@@ -17,11 +16,9 @@ namespace {
 
 using graph::kNone;
 using graph::ValueId;
-
-// The size of the first bucket in PyTorch's DistributedDataParallel.
-constexpr uint64_t kFirstBucketBytes = 1 << 20;
-// With ZeRO stages 2 and 3 a few buckets at a time are in memory, so there must be many of them.
-constexpr uint64_t kZeroBuckets = 16;
+using step::kLossScaling;
+using step::Purpose;
+using step::StepForm;
 
 rt_dtype to_dtype(const std::string& name) { return name == "float64" ? RT_FLOAT64 : RT_FLOAT32; }
 
@@ -37,16 +34,6 @@ rt_dtype activation_type(const config::Training& training, plugins::host::Device
                     "mixed_precision = \"none\"");
 }
 
-bool contains_batch_norm(const std::vector<model::Layer>& layers) {
-  return std::any_of(layers.begin(), layers.end(), [](const model::Layer& layer) {
-    if (const auto* block = std::get_if<model::Block>(&layer.kind))
-      return contains_batch_norm(block->layers);
-    if (const auto* residual = std::get_if<model::Residual>(&layer.kind))
-      return contains_batch_norm(residual->layers) || contains_batch_norm(residual->shortcut);
-    return std::holds_alternative<model::BatchNorm>(layer.kind);
-  });
-}
-
 // Checks that the model's input is that of the data set, whose samples are [H, W, C] instead of [C,
 // H, W].
 void check_input(const model::Model& model, const data::SampleSpec& spec) {
@@ -58,44 +45,45 @@ void check_input(const model::Model& model, const data::SampleSpec& spec) {
                            "; set model.input, or dataset.resize for images");
 }
 
-// The bytes that a stage of the pipeline may take: those of the rank with the least memory, so that
-// the number is the same on every rank.
-uint64_t stage_memory(plugins::host::Device& device, exec::Collectives* collectives,
-                      const ModelParallel& parts) {
+// The bytes of the device with the least memory, so that the number is the same on every rank.
+uint64_t least_memory(plugins::host::Device& device, exec::Collectives* collectives) {
   double least = static_cast<double>(device.memory_info().total_bytes);
   if (collectives != nullptr) {
     least = -least;
     collectives->all_reduce(&least, 1, RT_MAX);
     least = -least;
   }
-  return static_cast<uint64_t>(least) / parts.schedule.chunks;
+  return static_cast<uint64_t>(least);
 }
 
-ModelParallel make_parts(const config::Config& config, plugins::host::Device& device,
-                         exec::Collectives* collectives,
-                         const std::optional<PlannedRank>& planned) {
-  if (!planned && collectives == nullptr) return {};
-  const config::Parallelism& p = config.parallelism;
-  const int rank = planned ? planned->rank : collectives->rank();
-  const int ranks = planned ? planned->world_size : collectives->world_size();
-  ModelParallel parts = model_parallel(p, mesh_of(p, ranks), rank);
-  parts.only_planned = planned.has_value();
-  if (parts.mesh.pipeline == 1) return parts;
-  parts.stage_memory = stage_memory(device, planned ? nullptr : collectives, parts);
-  const config::Optimizer& o = config.optimizer;
-  parts.parameter_copies = o.name == "adamw" ? 4 : o.momentum != 0 ? 3 : 2;
-  if (config.training.mixed_precision != "none") parts.parameter_copies += 0.5;
-  return parts;
+step::Recipe make_recipe(const config::Config& config, const data::SampleSpec& spec) {
+  step::Recipe r;
+  r.loss = resolve_loss(config.training, spec);
+  r.classes = spec.classes;
+  r.labels = spec.labels;
+  r.targets = spec.targets;
+  r.optimizer = config.optimizer;
+  r.max_norm = config.training.max_norm;
+  r.freeze = config.model.freeze;
+  r.seed = config.debug.seed;
+  return r;
 }
 
-parallel::BatchSplit make_split(const config::Config& config, const ModelParallel& parts) {
-  parallel::BatchSplit split;
-  split.rank = parts.place.data;
-  split.world_size = parts.mesh.data;
-  if (parts.mesh.pipeline > 1) split.pipelined = parts.schedule.micro_batches;
-  split.micro_batch = config.training.micro_batch_size;
-  if (config.debug.deterministic) split.virtual_shards = config.debug.virtual_shards;
-  return split;
+step::RankOfJob rank_of_job(const config::Config& config, plugins::host::Device& device,
+                            exec::Collectives* collectives,
+                            const std::optional<PlannedRank>& planned) {
+  step::RankOfJob rank;
+  if (planned) {
+    rank.rank = planned->rank;
+    rank.world_size = planned->world_size;
+    rank.only_planned = true;
+    collectives = nullptr;
+  } else if (collectives != nullptr) {
+    rank.rank = collectives->rank();
+    rank.world_size = collectives->world_size();
+  }
+  if (config.parallelism.pipeline > 1) rank.least_memory = least_memory(device, collectives);
+  return rank;
 }
 
 }  // namespace
@@ -108,209 +96,88 @@ StepPrograms::StepPrograms(const config::Config& c, const data::SampleSpec& s,
       device(std::move(d)),
       options(o),
       model(model_from_config(c.model)),
-      dtype(to_dtype(c.training.dtype)),
-      activations(activation_type(c.training, *device)),
-      loss(resolve_loss(c.training, s)),
-      parts(make_parts(c, *device, o.collectives, planned)),
-      split(make_split(c, parts)),
+      recipe(make_recipe(c, s)),
       stream(device->create_stream()),
       storage(device, planned.has_value()),
       arena(device, planned.has_value()),
-      has_batch_norm_(contains_batch_norm(model.layers)) {
+      has_batch_norm_(step::has_batch_norm(model)) {
+  const step::Precision precision{to_dtype(c.training.dtype), activation_type(c.training, *device)};
   check_input(model, spec);
-  agree_on_stages();
-  if (c.debug.deterministic && has_batch_norm_ && several()) {
+  strategy = step::make_strategy(c, model, recipe, precision,
+                                 rank_of_job(c, *device, o.collectives, planned));
+  if (c.debug.deterministic && has_batch_norm_ && world_size() > 1) {
     notes.push_back(
         "debug.deterministic implies parallelism.sync_batch_norm: batch_norm normalises over the "
         "global batch, so that the bits do not depend on the number of ranks");
   }
 }
 
-StepKey StepPrograms::whole(Purpose purpose, int64_t rows) const {
-  StepKey key{purpose, rows};
-  if (purpose == Purpose::kEvaluation) return key;
-  const bool shards = split.virtual_shards > 0;
-  key.split_batch_norm =
-      has_batch_norm_ && (shards || (several() && config.parallelism.sync_batch_norm));
-  const int micro_batches = std::max(1, split.pipelined);
-  key.l2_share = 1.0 / (shards ? split.virtual_shards : split.world_size * micro_batches);
-  return key;
+StepForm StepPrograms::whole(Purpose purpose, int64_t rows) const {
+  return step::whole_form(strategy, has_batch_norm_, purpose, rows);
 }
 
-const std::vector<StepKey>& StepPrograms::keys(Purpose purpose, const data::Batch& batch) {
+const std::vector<StepForm>& StepPrograms::forms(Purpose purpose, const data::Batch& batch) {
   const bool padded = batch.valid < batch.rows;
-  const auto [known, is_new] = keys_.try_emplace({purpose, batch.global_rows, batch.rows, padded});
-  std::vector<StepKey>& keys = known->second;
-  if (!is_new) return keys;
-  const int64_t steps = parallel::micro_steps(batch.global_rows, split);
-  StepKey key = whole(purpose, batch.rows / (steps * split.shards_of_rank()));
-  key.split_batch_norm |= has_batch_norm_ && padded;
-  key.l2_share /= static_cast<double>(steps);
-  keys.assign(steps, key);
+  const auto [known, is_new] = forms_.try_emplace({purpose, batch.global_rows, batch.rows, padded});
+  std::vector<StepForm>& forms = known->second;
+  if (!is_new) return forms;
+  const int64_t steps = parallel::micro_steps(batch.global_rows, strategy.batch);
+  StepForm form = whole(purpose, batch.rows / (steps * strategy.batch.shards_of_rank()));
+  form.split_batch_norm |= has_batch_norm_ && padded;
+  form.l2_share /= static_cast<double>(steps);
+  forms.assign(steps, form);
   for (int64_t i = 0; i < steps; ++i) {
-    keys[i].accumulate = i > 0;
-    if (i + 1 < steps) keys[i].purpose = Purpose::kMicroStep;
+    forms[i].accumulate = i > 0;
+    if (i + 1 < steps) forms[i].purpose = Purpose::kMicroStep;
   }
-  return keys;
+  return forms;
 }
 
-const std::vector<StepKey>& StepPrograms::full_step() {
+const std::vector<StepForm>& StepPrograms::full_step() {
   data::Batch full;
   full.global_rows = config.training.global_batch_size;
-  const std::vector<int64_t> rows = parallel::rows_of_rank(full.global_rows, split);
+  const std::vector<int64_t> rows = parallel::rows_of_rank(full.global_rows, strategy.batch);
   full.rows = static_cast<int64_t>(rows.size());
   full.valid = full.rows - std::count(rows.begin(), rows.end(), -1);
-  return keys(Purpose::kTraining, full);
+  return forms(Purpose::kTraining, full);
 }
 
-StepOptions StepPrograms::step_options(const StepKey& key) const {
-  StepOptions o;
-  o.purpose = key.purpose;
-  o.batch = key.rows;
-  o.dtype = dtype;
-  o.activations = activations;
-  o.loss = loss;
-  o.targets = spec.targets;
-  o.optimizer = config.optimizer;
-  o.max_norm = config.training.max_norm;
-  o.seed = config.debug.seed;
-  o.freeze = config.model.freeze;
-  o.split_batch_norm = key.split_batch_norm;
-  o.l2_share = key.l2_share;
-  o.model_parallel = parts;
-  if (key.purpose == Purpose::kEvaluation) {
-    o.model_parallel.schedule.backward = false;
-    o.model_parallel.schedule.micro_batches = 1;
-  }
-  o.flat.world_size = split.world_size;
-  if (several() && split.virtual_shards == 0) {
-    o.flat.bucket_bytes = static_cast<uint64_t>(config.comm.bucket_mb * (1 << 20));
-    o.flat.first_bucket_bytes = std::min(o.flat.bucket_bytes, kFirstBucketBytes);
-    if (config.parallelism.zero_stage > 1) o.flat.buckets = kZeroBuckets;
-  }
-  return o;
-}
-
-parallel::DistributeOptions StepPrograms::distribute_options(const StepKey& key,
-                                                             const StepGraph& step) const {
-  parallel::DistributeOptions o;
-  if (step.pipeline) o.pipeline = &*step.pipeline;
-  o.rank = split.rank;
-  o.world_size = split.world_size;
-  o.overlap = config.comm.overlap;
-  const int zero_stage = config.parallelism.zero_stage;
-  if (key.purpose == Purpose::kTraining || zero_stage > 1) o.zero_stage = zero_stage;
-  o.sync_batch_norm = config.parallelism.sync_batch_norm;
-  o.accumulate = key.accumulate;
-  o.reduce = key.purpose != Purpose::kMicroStep;
-  if (split.virtual_shards > 0 && key.purpose != Purpose::kEvaluation) {
-    o.shards = split.shards_of_rank();
-    o.total_shards = split.virtual_shards;
-  }
-  return o;
-}
-
-StepProgram& StepPrograms::get(const StepKey& key) {
-  const auto it = programs_.find(key);
+StepProgram& StepPrograms::get(const StepForm& form, const step::AfterPass& after) {
+  const auto it = programs_.find(form);
   if (it != programs_.end()) return it->second;
   StepProgram p;
   const bool loss_scaled = storage.find(kLossScaling) != nullptr;
-  p.step = build_step(model, step_options(key));
-  check_classes(p.step);
-  check_tokens(p.step);
-  check_recompute(p.step);
-  stream.synchronize();  // a larger arena would replace the one that queued work still uses
-  const auto distribute = [&](graph::Graph& graph) {
-    if (config.training.recompute == "blocks") graph::recompute(graph, p.step.blocks);
-    p.values = parallel::distribute(
-        graph, p.step.buffers, {p.step.features, p.step.target, p.step.weight, p.step.sample_base},
-        distribute_options(key, p.step));
-  };
-  exec::Compiled compiled =
-      exec::compile(p.step.graph, device, storage, arena, options, distribute);
-  p.program = std::move(compiled.program);
-  for (const graph::Value& value : p.program->graph().values) {
+  // Nothing else runs while candidates are measured, and a larger arena would replace the one that
+  // queued work still uses.
+  stream.synchronize();
+  exec::DeviceTarget target(device, options.target);
+  step::Step step = step::compile_step({model, recipe, strategy, form}, target, after);
+  p.values = std::move(step.values);
+  p.program = std::make_unique<exec::Program>(std::move(step.graph), device, storage, arena,
+                                              options.collectives, options.record);
+  for (const graph::Value& value : p.graph().values) {
     if (value.kind == graph::ValueKind::kInput)
       p.input_bytes += exec::Upload::rounded(graph::canonical_bytes(value));
   }
   most_input_bytes = std::max(most_input_bytes, p.input_bytes);
-  compiled.notes.insert(compiled.notes.end(), p.step.notes.begin(), p.step.notes.end());
-  for (std::string& note : compiled.notes) {
+  for (std::string& note : step.notes) {
     if (std::find(notes.begin(), notes.end(), note) == notes.end())
       notes.push_back(std::move(note));
   }
-  if (void* const one = p.address(p.step.one)) write(one, encode({1.0}, dtype));
-  if (void* const state = p.address(p.step.loss_scaling); state != nullptr && !loss_scaled)
-    write(state, encode({RT_LOSS_SCALE_INITIAL, 0, 0}, dtype));
-  return programs_.emplace(key, std::move(p)).first->second;
+  if (void* const one = p.address(p.values.one)) write(one, encode({1.0}, dtype()));
+  if (void* const state = p.address(p.values.loss_scaling); state != nullptr && !loss_scaled)
+    write(state, encode({RT_LOSS_SCALE_INITIAL, 0, 0}, dtype()));
+  return programs_.emplace(form, std::move(p)).first->second;
 }
 
-StepProgram& StepPrograms::any_program() {
-  const bool apart = is_asynchronous(config, world_size());  // the owners update the parameters
-  return get(whole(apart ? Purpose::kMicroStep : Purpose::kTraining, nominal_rows()));
+StepProgram& StepPrograms::any_program(const step::AfterPass& after) {
+  const bool apart =
+      step::is_asynchronous(config, world_size());  // the owners update the parameters
+  return get(whole(apart ? Purpose::kMicroStep : Purpose::kTraining, nominal_rows()), after);
 }
 
-int64_t StepPrograms::nominal_rows() const { return nominal_rows_of(split.rank); }
-
-int64_t StepPrograms::nominal_rows_of(int rank) const {
-  parallel::BatchSplit its = split;
-  its.rank = rank;
-  const auto rows =
-      static_cast<int64_t>(parallel::rows_of_rank(config.training.global_batch_size, its).size());
-  const int64_t steps = parallel::micro_steps(config.training.global_batch_size, its);
-  return rows / (steps * its.shards_of_rank());
-}
-
-// All ranks use the cut of the first rank of the data and tensor axes. Its tensor-parallel slices
-// and its samples are the largest, and the other ranks wait for it.
-void StepPrograms::agree_on_stages() {
-  if (parts.mesh.pipeline == 1) return;
-  StepOptions first = step_options(whole(Purpose::kTraining, nominal_rows_of(0)));
-  first.model_parallel.place = {};
-  parts.stages = build_step(model, first).pipeline->stages.layers;
-}
-
-void StepPrograms::check_classes(const StepGraph& step) const {
-  const graph::Dims& out = step.graph.value(step.output).dims;
-  if (loss != "cross_entropy") return;
-  const int64_t predictions = graph::element_count(out) / (out[0] * out.back());
-  if (predictions != spec.labels) {
-    throw ConfigurationError(
-        "the model's output is " + graph::to_string(out) + ", " + std::to_string(predictions) +
-        (predictions == 1 ? " prediction" : " predictions") + " a sample, the data set has " +
-        std::to_string(spec.labels) + (spec.labels == 1 ? " label" : " labels") +
-        " a sample; a language model keeps the positions of its input, a classifier ends with "
-        "vectors");
-  }
-  if (step.predictions < spec.classes) {
-    throw ConfigurationError("the model's last layer has " + std::to_string(step.predictions) +
-                             " outputs, the data set " + std::to_string(spec.classes) +
-                             " classes; give the last layer at least that many features");
-  }
-}
-
-void StepPrograms::check_recompute(const StepGraph& step) const {
-  if (config.training.recompute == "none" || !step.blocks.empty()) return;
-  throw ConfigurationError(
-      "training.recompute = \"blocks\", but the model has neither a residual nor a repeated block "
-      "with prefix = true; set it to \"none\", or repeat a block of layers");
-}
-
-// Checks that token ids are below the number of rows of the table in which they are looked up.
-void StepPrograms::check_tokens(const StepGraph& step) const {
-  if (spec.labels == 1) return;
-  std::map<ValueId, ValueId> casts;
-  const auto origin = [&](ValueId v) { return casts.contains(v) ? casts.at(v) : v; };
-  for (const graph::Node& node : step.graph.nodes) {
-    if (node.op == RT_OP_CAST) casts[node.outputs[0]] = node.inputs[0];
-    if (node.op != RT_OP_EMBEDDING || origin(node.inputs[0]) != step.features) continue;
-    const int64_t rows = step.whole_dims(origin(node.inputs[1]))[0];
-    if (rows >= spec.classes) continue;
-    throw ConfigurationError("layer '" + node.layer + "' has a vocabulary of " +
-                             std::to_string(rows) + ", the data set " +
-                             std::to_string(spec.classes) +
-                             " different tokens; give the layer at least that vocabulary");
-  }
+int64_t StepPrograms::nominal_rows() const {
+  return step::nominal_rows(strategy.batch, config.training.global_batch_size, rank());
 }
 
 void StepPrograms::write(void* address, const std::vector<std::byte>& bytes) {
@@ -326,8 +193,8 @@ std::vector<std::byte> StepPrograms::read(const void* address, uint64_t bytes) {
 }
 
 double StepPrograms::read_scalar(const StepProgram& p, ValueId id) {
-  const std::vector<std::byte> bytes = read(p.program->address(id), graph::dtype_bytes(dtype));
-  if (dtype == RT_FLOAT64) return *reinterpret_cast<const double*>(bytes.data());
+  const std::vector<std::byte> bytes = read(p.program->address(id), graph::dtype_bytes(dtype()));
+  if (dtype() == RT_FLOAT64) return *reinterpret_cast<const double*>(bytes.data());
   return *reinterpret_cast<const float*>(bytes.data());
 }
 
@@ -345,10 +212,10 @@ void StepPrograms::upload_scalar(StepProgram& p, ValueId id, double value) {
   if (to == nullptr) return;
   alignas(8) std::byte bytes[8];
   uint64_t size = 8;
-  if (p.program->graph().value(id).dtype == RT_INT64) {
+  if (p.graph().value(id).dtype == RT_INT64) {
     const auto v = static_cast<int64_t>(value);
     std::memcpy(bytes, &v, 8);
-  } else if (dtype == RT_FLOAT64) {
+  } else if (dtype() == RT_FLOAT64) {
     std::memcpy(bytes, &value, 8);
   } else {
     const auto v = static_cast<float>(value);
@@ -361,7 +228,7 @@ void StepPrograms::upload_scalar(StepProgram& p, ValueId id, double value) {
 void StepPrograms::upload_numbers(StepProgram& p, ValueId id, const float* from, size_t count) {
   void* const to = p.address(id);
   if (to == nullptr) return;
-  if (dtype == RT_FLOAT32) {
+  if (dtype() == RT_FLOAT32) {
     upload_.copy(to, from, count * sizeof(float));
     return;
   }
@@ -381,13 +248,13 @@ void StepPrograms::upload_weights(StepProgram& p, ValueId id, const data::Batch&
   }
   weight_.assign(weight_wide_.begin(), weight_wide_.end());
   const void* from =
-      dtype == RT_FLOAT64 ? static_cast<const void*>(weight_wide_.data()) : weight_.data();
-  upload_.copy(to, from, weight_.size() * graph::dtype_bytes(dtype));
+      dtype() == RT_FLOAT64 ? static_cast<const void*>(weight_wide_.data()) : weight_.data();
+  upload_.copy(to, from, weight_.size() * graph::dtype_bytes(dtype()));
 }
 
 void StepPrograms::upload(StepProgram& p, const data::Batch& batch, int64_t first_row,
                           double learning_rate, int64_t step) {
-  const int64_t rows = p.step.graph.value(p.step.weight).dims[0];
+  const int64_t rows = p.graph().value(p.values.weight).dims[0];
   const size_t features = batch.features.size() / batch.rows;
   const size_t targets = batch.targets.size() / batch.rows;
   upload_.begin_step(p.input_bytes);
@@ -405,9 +272,9 @@ void StepPrograms::upload(StepProgram& p, const data::Batch& batch, int64_t firs
                   static_cast<double>(std::max<int64_t>(0, batch.positions[first_row])));
     first_row += rows;
   }
-  upload_scalar(p, p.step.learning_rate, learning_rate);
-  upload_scalar(p, p.step.step, static_cast<double>(step + 1));
-  upload_scalar(p, p.step.dropout_step, static_cast<double>(step));
+  upload_scalar(p, p.values.learning_rate, learning_rate);
+  upload_scalar(p, p.values.step, static_cast<double>(step + 1));
+  upload_scalar(p, p.values.dropout_step, static_cast<double>(step));
   upload_.end_step();
 }
 

@@ -2,7 +2,6 @@
 #ifndef RUNTIME_TRAIN_STEP_PROGRAMS_H_
 #define RUNTIME_TRAIN_STEP_PROGRAMS_H_
 
-#include <compare>
 #include <map>
 #include <memory>
 #include <optional>
@@ -14,29 +13,19 @@
 #include "runtime/data/loader.h"
 #include "runtime/exec/compile.h"
 #include "runtime/exec/upload.h"
-#include "runtime/parallel/batch_split.h"
-#include "runtime/train/step_graph.h"
+#include "runtime/step/compile_step.h"
+#include "runtime/step/step.h"
+#include "runtime/step/strategy.h"
 
 namespace runtime::train {
 
-// A step form: what makes one step's program different from another's.
-struct StepKey {
-  Purpose purpose = Purpose::kTraining;
-  int64_t rows = 1;  // of each micro-batch or virtual shard
-  // Whether batch norm is over several virtual shards or ranks, or has padding to ignore.
-  bool split_batch_norm = false;
-  bool accumulate = false;  // adds to the gradients of earlier micro-steps
-  double l2_share = 1;
-  auto operator<=>(const StepKey&) const = default;
-};
-
-// One step form's graph and compiled program.
+// One step form's values and compiled program.
 struct StepProgram {
-  StepGraph step;
-  parallel::Distributed values;
+  step::StepValues values;
   std::unique_ptr<exec::Program> program;
   uint64_t input_bytes = 0;  // bytes that a step copies from the host, see exec::Upload
 
+  const graph::Graph& graph() const { return program->graph(); }
   // The address of a value; nullptr for kNone and for what this rank does not use of the model.
   void* address(graph::ValueId id) const {
     return id == graph::kNone ? nullptr : program->address(id);
@@ -57,23 +46,24 @@ struct LossScaling {
 // Used by one thread.
 class StepPrograms {
  public:
-  // With `planned`, programs get no memory. `config` is resolved (see ranks.h). Throws
+  // With `planned`, programs get no memory. `config` is resolved (see step/ranks.h). Throws
   // ConfigurationError or DeviceError if the model, the data and the device do not fit together.
   StepPrograms(const config::Config& config, const data::SampleSpec& spec,
                std::shared_ptr<plugins::host::Device> device, const exec::CompileOptions& options,
                const std::optional<PlannedRank>& planned = std::nullopt);
 
   // The step forms of a rank's micro-steps of a global batch, in order. Owned by this object.
-  const std::vector<StepKey>& keys(Purpose purpose, const data::Batch& batch);
+  const std::vector<step::StepForm>& forms(step::Purpose purpose, const data::Batch& batch);
   // The same for a training step of a full global batch.
-  const std::vector<StepKey>& full_step();
+  const std::vector<step::StepForm>& full_step();
   // The step form of `rows` rows that are not accumulated.
-  StepKey whole(Purpose purpose, int64_t rows) const;
+  step::StepForm whole(step::Purpose purpose, int64_t rows) const;
   // The program of a step form, made at the first call. Owned by this object.
-  StepProgram& get(const StepKey& key);
+  // `after` is then called after each pass.
+  StepProgram& get(const step::StepForm& form, const step::AfterPass& after = nullptr);
   // A program in which this rank's parameters have addresses: the training step of nominal_rows()
   // rows without accumulation; in asynchronous training, where owners update, the micro-step.
-  StepProgram& any_program();
+  StepProgram& any_program(const step::AfterPass& after = nullptr);
   int64_t nominal_rows() const;  // of each micro-batch or virtual shard of a full batch
 
   // Copies rows of a batch, from `first_row` on, to where the program reads them, and the other
@@ -88,19 +78,17 @@ class StepPrograms {
   std::optional<LossScaling> loss_scaling();
 
   // On the data axis.
-  int world_size() const { return split.world_size; }
-  int rank() const { return split.rank; }
+  int world_size() const { return strategy.batch.world_size; }
+  int rank() const { return strategy.batch.rank; }
+  rt_dtype dtype() const { return strategy.precision.parameters; }
 
   config::Config config;
   data::SampleSpec spec;
   std::shared_ptr<plugins::host::Device> device;
   exec::CompileOptions options;
   model::Model model;
-  rt_dtype dtype;
-  rt_dtype activations;  // 0: the same as dtype
-  std::string loss;
-  ModelParallel parts;  // this rank's place on all axes; `split` has its samples
-  parallel::BatchSplit split;
+  step::Recipe recipe;
+  step::Strategy strategy;  // of this rank
   plugins::host::Stream stream;
   exec::Storage storage;
   exec::Arena arena;
@@ -108,23 +96,15 @@ class StepPrograms {
   std::vector<std::string> notes;
 
  private:
-  bool several() const { return split.world_size > 1; }
-  int64_t nominal_rows_of(int rank) const;  // rank: on the data axis
-  void agree_on_stages();
-  StepOptions step_options(const StepKey& key) const;
-  parallel::DistributeOptions distribute_options(const StepKey& key, const StepGraph& step) const;
-  void check_classes(const StepGraph& step) const;
-  void check_tokens(const StepGraph& step) const;
-  void check_recompute(const StepGraph& step) const;
   void upload_scalar(StepProgram& p, graph::ValueId id, double value);
   void upload_numbers(StepProgram& p, graph::ValueId id, const float* from, size_t count);
   void upload_weights(StepProgram& p, graph::ValueId id, const data::Batch& batch,
                       int64_t first_row, int64_t rows);
 
   bool has_batch_norm_ = false;
-  std::map<StepKey, StepProgram> programs_;
+  std::map<step::StepForm, StepProgram> programs_;
   // By purpose, rows of the global batch, rows of this rank, and whether some rows are padding.
-  std::map<std::tuple<Purpose, int64_t, int64_t, bool>, std::vector<StepKey>> keys_;
+  std::map<std::tuple<step::Purpose, int64_t, int64_t, bool>, std::vector<step::StepForm>> forms_;
   exec::Upload upload_{stream};
   // Sources of queued copies, kept so that steps allocate nothing.
   std::vector<double> widened_, weight_wide_;

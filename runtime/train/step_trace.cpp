@@ -28,11 +28,12 @@ rt_tensor_desc describe(const Value& value) {
 struct StepTrace::Names {
   Names(const StepProgram& program, const std::string& prefix) {
     std::map<std::string, int> count;
-    for (const Value& value : program.step.graph.values) {
+    for (ValueId id = 0; id < program.values.first_added; ++id) {
+      const Value& value = program.graph().value(id);
       const int n = ++count[value.name];
       names.push_back(prefix + value.name + (n > 1 ? " (" + std::to_string(n) + ")" : ""));
     }
-    gradients.insert(program.step.gradients.begin(), program.step.gradients.end());
+    gradients.insert(program.values.gradients.begin(), program.values.gradients.end());
   }
 
   std::vector<std::string> names;  // by value
@@ -44,18 +45,18 @@ StepTrace::StepTrace(Trainer& trainer) : programs_(trainer.programs()), copies_(
 StepTrace::~StepTrace() = default;
 
 bool StepTrace::is_state(const StepProgram& program, ValueId id) const {
-  const Value& value = program.step.graph.value(id);
+  const Value& value = program.graph().value(id);
   return (value.kind == ValueKind::kParameter || value.kind == ValueKind::kState) &&
-         value.base == kNone && id != program.step.buffers.gradients &&
+         value.base == kNone && id != program.values.buffers.gradients &&
          program.address(id) != nullptr;
 }
 
 Tensors StepTrace::state() {
   StepProgram& p = programs_.any_program();
   Tensors state;
-  for (ValueId id = 0; id < static_cast<ValueId>(p.step.graph.values.size()); ++id) {
+  for (ValueId id = 0; id < p.values.first_added; ++id) {
     if (!is_state(p, id)) continue;
-    const Value& value = p.step.graph.value(id);
+    const Value& value = p.graph().value(id);
     state[value.name] = {value.dtype, value.dims,
                          programs_.read(p.address(id), graph::canonical_bytes(value))};
   }
@@ -64,9 +65,9 @@ Tensors StepTrace::state() {
 
 void StepTrace::set_state(const Tensors& state, const std::string& source) {
   StepProgram& p = programs_.any_program();
-  for (ValueId id = 0; id < static_cast<ValueId>(p.step.graph.values.size()); ++id) {
+  for (ValueId id = 0; id < p.values.first_added; ++id) {
     if (!is_state(p, id)) continue;
-    const Value& value = p.step.graph.value(id);
+    const Value& value = p.graph().value(id);
     const auto it = state.find(value.name);
     if (it == state.end() || it->second.bytes.size() != graph::canonical_bytes(value)) {
       throw DataError(source + " has " +
@@ -85,17 +86,16 @@ void StepTrace::set_state(const Tensors& state, const std::string& source) {
 // parameters, each parameter.
 std::vector<ValueId> StepTrace::written(const StepProgram& p, size_t node) const {
   std::vector<ValueId> list;
-  const graph::Node& n = p.program->graph().nodes[node];
+  const graph::Node& n = p.graph().nodes[node];
   if (n.phase == graph::Phase::kPack || n.collective) return list;
   for (const ValueId id : n.outputs) {
-    if (id >= static_cast<ValueId>(p.step.graph.values.size()) || p.address(id) == nullptr)
-      continue;
-    if (id != p.step.buffers.parameters) {
+    if (id >= p.values.first_added || p.address(id) == nullptr) continue;
+    if (id != p.values.buffers.parameters) {
       list.push_back(id);
       continue;
     }
-    for (const model::Parameter& parameter : p.step.parameters) {
-      if (p.step.graph.value(parameter.value).base == id) list.push_back(parameter.value);
+    for (const model::Parameter& parameter : p.values.parameters) {
+      if (p.graph().value(parameter.value).base == id) list.push_back(parameter.value);
     }
   }
   return list;
@@ -103,7 +103,7 @@ std::vector<ValueId> StepTrace::written(const StepProgram& p, size_t node) const
 
 bool StepTrace::visit_value(StepProgram& p, const Names& names, ValueId id, TracedValue& traced,
                             const Visit& visit) {
-  const Value& value = p.program->graph().value(id);
+  const Value& value = p.graph().value(id);
   auto bytes = copies_.read(describe(value), p.address(id));
   if (!bytes) return false;
   traced.name = names.names[id];
@@ -115,7 +115,7 @@ bool StepTrace::visit_value(StepProgram& p, const Names& names, ValueId id, Trac
 
 TracedStep StepTrace::step(const data::Batch& batch, double learning_rate, int64_t step,
                            const Visit& visit) {
-  const std::vector<StepKey>& keys = programs_.keys(Purpose::kTraining, batch);
+  const std::vector<step::StepForm>& keys = programs_.forms(step::Purpose::kTraining, batch);
   TracedStep result;
   int64_t row = 0;
   for (size_t pass = 0; pass < keys.size(); ++pass) {
@@ -123,12 +123,12 @@ TracedStep StepTrace::step(const data::Batch& batch, double learning_rate, int64
     const Names names(p, keys.size() > 1 ? "pass " + std::to_string(pass) + ": " : "");
     programs_.upload(p, batch, row, learning_rate, step);
     p.program->run_observed(programs_.stream, [&](size_t node) {
-      const graph::Node& n = p.program->graph().nodes[node];
+      const graph::Node& n = p.graph().nodes[node];
       TracedValue traced{{}, n.layer, n.op, false, {}};
       for (const ValueId id : written(p, node))
         result.left_out += visit_value(p, names, id, traced, visit) ? 0 : 1;
     });
-    row += keys[pass].rows * programs_.split.shards_of_rank();
+    row += keys[pass].rows * programs_.strategy.batch.shards_of_rank();
     result.loss = programs_.read_scalar(p, p.values.loss);
   }
   return result;
@@ -137,11 +137,10 @@ TracedStep StepTrace::step(const data::Batch& batch, double learning_rate, int64
 uint64_t StepTrace::bytes(const data::Batch& batch) {
   uint64_t sum = 0;
   for (const auto& [name, tensor] : state()) sum += tensor.bytes.size();
-  for (const StepKey& key : programs_.keys(Purpose::kTraining, batch)) {
+  for (const step::StepForm& key : programs_.forms(step::Purpose::kTraining, batch)) {
     const StepProgram& p = programs_.get(key);
-    for (size_t node = 0; node < p.program->graph().nodes.size(); ++node) {
-      for (const ValueId id : written(p, node))
-        sum += graph::canonical_bytes(p.program->graph().value(id));
+    for (size_t node = 0; node < p.graph().nodes.size(); ++node) {
+      for (const ValueId id : written(p, node)) sum += graph::canonical_bytes(p.graph().value(id));
     }
   }
   return sum;
@@ -149,7 +148,7 @@ uint64_t StepTrace::bytes(const data::Batch& batch) {
 
 double StepTrace::tolerance() {
   double tolerance = 1e-9;
-  for (const Value& value : programs_.any_program().program->graph().values) {
+  for (const Value& value : programs_.any_program().graph().values) {
     if (value.dtype == RT_FLOAT32) tolerance = std::max(tolerance, 1e-4);
     if (value.dtype == RT_FLOAT16 || value.dtype == RT_BFLOAT16) tolerance = 2e-2;
   }

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "runtime/error.h"
+#include "runtime/step/freeze.h"
 #include "runtime/train/loss_window.h"
 #include "runtime/train/step_programs.h"
 #include "runtime/train/weights.h"
@@ -15,17 +16,19 @@ namespace runtime::train {
 
 using graph::kNone;
 using graph::ValueId;
+using step::Purpose;
+using step::StepForm;
 
 namespace {
 
 // Probe steps: one warm-up, then the fastest of these counts.
 constexpr int kProbeSteps = 3;
 
-// The bytes of one parameter inside a flat buffer.
-std::vector<std::byte> slice(const std::vector<std::byte>& flat, const graph::Value& view) {
+// The bytes of parameter `i` inside a flat buffer.
+std::vector<std::byte> slice(const std::vector<std::byte>& flat, const StepProgram& p, size_t i) {
   if (flat.empty()) return {};
-  const std::byte* const begin = flat.data() + view.offset;
-  return {begin, begin + graph::canonical_bytes(view)};
+  const std::byte* const begin = flat.data() + p.values.offsets[i];
+  return {begin, begin + graph::canonical_bytes(p.graph().value(p.values.parameters[i].value))};
 }
 
 // Other characters would give the token ids another meaning.
@@ -56,9 +59,9 @@ struct Trainer::State : StepPrograms {
   void initialise();
   void broadcast_parameters();
   void measure_speed();
-  void agree(const data::Batch& batch, const std::vector<StepKey>& keys);
-  StepProgram& run(const std::vector<StepKey>& keys, const data::Batch& batch, double learning_rate,
-                   int64_t step);
+  void agree(const data::Batch& batch, const std::vector<StepForm>& forms);
+  StepProgram& run(const std::vector<StepForm>& forms, const data::Batch& batch,
+                   double learning_rate, int64_t step);
   StepProgram& infer(const data::Batch& batch);
   std::vector<const model::Parameter*> statistics();
   void write_parameter(StepProgram& p, const model::Parameter& parameter,
@@ -68,7 +71,7 @@ struct Trainer::State : StepPrograms {
   std::vector<std::byte> joined(const StepProgram& p, const model::Parameter& parameter,
                                 std::vector<std::byte> bytes);
   bool holds_parts(int zero_stage) const {
-    return config.parallelism.zero_stage >= zero_stage && split.world_size > 1;
+    return config.parallelism.zero_stage >= zero_stage && strategy.batch.world_size > 1;
   }
   const parallel::FlatLayout* layout_of_parts(const StepProgram& p,
                                               const model::Parameter& parameter) const;
@@ -85,10 +88,10 @@ struct Trainer::State : StepPrograms {
 
 void Trainer::State::initialise() {
   StepProgram& p = any_program();
-  for (const model::Parameter& parameter : p.step.parameters) {
+  for (const model::Parameter& parameter : p.values.parameters) {
     const std::vector<double> values =
         initial_values(parameter, graph::element_count(parameter.view), config.debug.seed);
-    write_parameter(p, parameter, encode(values, dtype));
+    write_parameter(p, parameter, encode(values, dtype()));
   }
   storage.parameters_changed();
 }
@@ -98,17 +101,17 @@ void Trainer::State::write_parameter(StepProgram& p, const model::Parameter& par
                                      const std::vector<std::byte>& values) {
   void* address = p.program->address(parameter.value);
   if (address == nullptr) return;
-  std::vector<std::byte> bytes = from_file_order(parameter, values, graph::dtype_bytes(dtype));
+  std::vector<std::byte> bytes = from_file_order(parameter, values, graph::dtype_bytes(dtype()));
   if (const parallel::ShardedParameter* part = sharded(p, parameter))
     bytes = parallel::cut(bytes, part->dims, part->split);
   const parallel::FlatLayout* const layout = layout_of_parts(p, parameter);
   if (layout == nullptr) return write(address, bytes);
   // Each ZeRO partition will be on one rank only, so all must come from the same file: rank 0's.
   collectives()->broadcast(bytes.data(), bytes.size(), 0, parallel::kGradientsCommunicator);
-  const graph::Value& view = p.step.graph.value(parameter.value);
+  const graph::Value& view = p.graph().value(parameter.value);
   auto* const shard = static_cast<std::byte*>(p.program->address(view.base));
   for (const parallel::Held& h : parallel::held(*layout, {view.offset, view.offset + bytes.size()},
-                                                split.rank, split.world_size)) {
+                                                strategy.batch.rank, strategy.batch.world_size)) {
     const std::byte* const from = bytes.data() + (h.begin - view.offset);
     write(shard + h.at, {from, from + (h.end - h.begin)});
   }
@@ -118,8 +121,8 @@ void Trainer::State::write_parameter(StepProgram& p, const model::Parameter& par
 // null.
 const parallel::FlatLayout* Trainer::State::layout_of_parts(
     const StepProgram& p, const model::Parameter& parameter) const {
-  const parallel::StepBuffers& buffers = p.step.buffers;
-  const ValueId base = p.step.graph.value(parameter.value).base;
+  const parallel::StepBuffers& buffers = p.values.buffers;
+  const ValueId base = p.graph().value(parameter.value).base;
   if (!holds_parts(3) || base == kNone) return nullptr;
   return base == buffers.frozen ? &buffers.frozen_layout : &buffers.layout;
 }
@@ -132,10 +135,10 @@ std::vector<std::byte> Trainer::State::flat_bytes(const StepProgram& p, ValueId 
   const void* const address = p.program->address(flat);
   if (address == nullptr || layout.bytes == 0) return {};
   if (!holds_parts(zero_stage)) return read(address, layout.bytes);
-  const std::vector<std::byte> own = read(address, layout.bytes / split.world_size);
+  const std::vector<std::byte> own = read(address, layout.bytes / strategy.batch.world_size);
   std::vector<std::byte> all(layout.bytes);
   collectives()->all_gather(own.data(), all.data(), own.size(), parallel::kGradientsCommunicator);
-  return parallel::join_shards(all, layout, split.world_size);
+  return parallel::join_shards(all, layout, strategy.batch.world_size);
 }
 
 // Divides the gradients of float16 steps by the scale of the loss.
@@ -153,8 +156,8 @@ std::vector<std::byte> Trainer::State::unscaled(std::vector<std::byte> gradients
 
 const parallel::ShardedParameter* Trainer::State::sharded(const StepProgram& p,
                                                           const model::Parameter& parameter) const {
-  if (p.step.sharded.empty()) return nullptr;
-  return &p.step.sharded[&parameter - p.step.parameters.data()];
+  if (p.values.sharded.empty()) return nullptr;
+  return &p.values.sharded[&parameter - p.values.parameters.data()];
 }
 
 // Collects a parameter's values or gradient (canonical; empty: not on this rank) from the ranks of
@@ -162,8 +165,8 @@ const parallel::ShardedParameter* Trainer::State::sharded(const StepProgram& p,
 std::vector<std::byte> Trainer::State::joined(const StepProgram& p,
                                               const model::Parameter& parameter,
                                               std::vector<std::byte> bytes) {
-  const uint64_t element = graph::dtype_bytes(dtype);
-  if (!parts.several()) return to_file_order(parameter, bytes, element);
+  const uint64_t element = graph::dtype_bytes(dtype());
+  if (!strategy.model_parallel()) return to_file_order(parameter, bytes, element);
   // The bytes of each rank, 0 if it has none; then its data, padded to the largest.
   std::vector<double> sizes(collectives()->world_size());
   sizes[collectives()->rank()] = static_cast<double>(bytes.size());
@@ -173,9 +176,9 @@ std::vector<std::byte> Trainer::State::joined(const StepProgram& p,
   std::vector<std::byte> all(largest * sizes.size());
   collectives()->all_gather(bytes.data(), all.data(), largest);
   std::vector<std::vector<std::byte>> found;
-  for (int tensor = 0; tensor < parts.mesh.tensor; ++tensor) {
-    for (int stage = 0; stage < parts.mesh.pipeline; ++stage) {
-      const int rank = parts.mesh.rank_of({parts.place.data, tensor, stage});
+  for (int tensor = 0; tensor < strategy.mesh.tensor; ++tensor) {
+    for (int stage = 0; stage < strategy.mesh.pipeline; ++stage) {
+      const int rank = strategy.mesh.rank_of({strategy.place.data, tensor, stage});
       const auto from = all.begin() + static_cast<std::ptrdiff_t>(rank * largest);
       if (sizes[rank] == 0) continue;
       found.emplace_back(from, from + static_cast<std::ptrdiff_t>(sizes[rank]));
@@ -192,8 +195,8 @@ std::vector<std::byte> Trainer::State::joined(const StepProgram& p,
 // The ranks that hold the same slices of the model.
 std::vector<int> Trainer::State::replicas() const {
   std::vector<int> ranks;
-  for (int i = 0; i < parts.mesh.data; ++i)
-    ranks.push_back(parts.mesh.rank_of({i, parts.place.tensor, parts.place.pipeline}));
+  for (int i = 0; i < strategy.mesh.data; ++i)
+    ranks.push_back(strategy.mesh.rank_of({i, strategy.place.tensor, strategy.place.pipeline}));
   return ranks;
 }
 
@@ -201,10 +204,10 @@ std::vector<int> Trainer::State::replicas() const {
 void Trainer::State::broadcast_parameters() {
   if (collectives() == nullptr) return;
   StepProgram& p = any_program();
-  for (const model::Parameter& parameter : p.step.parameters) {
+  for (const model::Parameter& parameter : p.values.parameters) {
     if (p.program->address(parameter.value) == nullptr || layout_of_parts(p, parameter) != nullptr)
       continue;
-    const uint64_t size = graph::canonical_bytes(p.step.graph.value(parameter.value));
+    const uint64_t size = graph::canonical_bytes(p.graph().value(parameter.value));
     std::vector<std::byte> bytes = read(p.program->address(parameter.value), size);
     collectives()->broadcast(bytes.data(), bytes.size(), 0, parallel::kGradientsCommunicator);
     write(p.program->address(parameter.value), bytes);
@@ -229,16 +232,16 @@ void Trainer::State::measure_speed() {
     if (i == 1 || (i > 1 && elapsed.count() < seconds)) seconds = elapsed.count();
   }
   const double speed = static_cast<double>(rows) / seconds;
-  split.weights.resize(split.world_size);
-  collectives()->all_gather(&speed, split.weights.data(), sizeof(double));
+  strategy.batch.weights.resize(strategy.batch.world_size);
+  collectives()->all_gather(&speed, strategy.batch.weights.data(), sizeof(double));
 }
 
-void Trainer::State::agree(const data::Batch& batch, const std::vector<StepKey>& keys) {
+void Trainer::State::agree(const data::Batch& batch, const std::vector<StepForm>& forms) {
   if (collectives() == nullptr || !agreed.insert(batch.global_rows).second) return;
   std::vector<std::string> list;
-  for (const StepKey& key : keys) {
+  for (const StepForm& form : forms) {
     // Collectives of the other axes have sizes that depend on the samples of a rank.
-    const exec::Program& program = *get(key).program;
+    const exec::Program& program = *get(form).program;
     for (std::string& item : program.collective_list(parallel::kStatisticsCommunicator))
       list.push_back(std::move(item));
   }
@@ -248,16 +251,16 @@ void Trainer::State::agree(const data::Batch& batch, const std::vector<StepKey>&
 }
 
 // Queues the micro-steps of a batch; returns the program of the last one, which has the results.
-StepProgram& Trainer::State::run(const std::vector<StepKey>& keys, const data::Batch& batch,
+StepProgram& Trainer::State::run(const std::vector<StepForm>& forms, const data::Batch& batch,
                                  double learning_rate, int64_t step) {
   int64_t row = 0;
-  for (const StepKey& key : keys) {
-    StepProgram& p = get(key);
+  for (const StepForm& form : forms) {
+    StepProgram& p = get(form);
     upload(p, batch, row, learning_rate, step);
     p.program->run(stream);
-    row += key.rows * split.shards_of_rank();
+    row += form.rows * strategy.batch.shards_of_rank();
   }
-  return get(keys.back());
+  return get(forms.back());
 }
 
 StepProgram& Trainer::State::infer(const data::Batch& batch) {
@@ -269,7 +272,7 @@ StepProgram& Trainer::State::infer(const data::Batch& batch) {
 
 std::vector<const model::Parameter*> Trainer::State::statistics() {
   std::vector<const model::Parameter*> result;
-  for (const model::Parameter& parameter : any_program().step.parameters) {
+  for (const model::Parameter& parameter : any_program().values.parameters) {
     if (!parameter.trainable && any_program().program->address(parameter.value) != nullptr)
       result.push_back(&parameter);
   }
@@ -280,7 +283,7 @@ Trainer::Trainer(const config::Config& config, const data::SampleSpec& spec,
                  std::shared_ptr<plugins::host::Device> device, const exec::CompileOptions& options)
     : state_(std::make_unique<State>(config, spec, std::move(device), options)) {
   State& s = *state_;
-  s.losses = std::make_unique<LossWindow>(s.device, s.dtype);
+  s.losses = std::make_unique<LossWindow>(s.device, s.dtype());
   if (s.collectives() != nullptr && config.parallelism.share == "by_speed") s.measure_speed();
   s.initialise();
   if (!config.model.init_from.empty())
@@ -291,13 +294,13 @@ Trainer::Trainer(const config::Config& config, const data::SampleSpec& spec,
 
 Trainer::~Trainer() = default;
 
-const parallel::BatchSplit& Trainer::split() const { return state_->split; }
+const parallel::BatchSplit& Trainer::split() const { return state_->strategy.batch; }
 
 void Trainer::step(const data::Batch& batch, double learning_rate) {
   State& s = *state_;
-  const std::vector<StepKey>& keys = s.keys(Purpose::kTraining, batch);
-  s.agree(batch, keys);
-  StepProgram& last = s.run(keys, batch, learning_rate, s.steps);
+  const std::vector<StepForm>& forms = s.forms(Purpose::kTraining, batch);
+  s.agree(batch, forms);
+  StepProgram& last = s.run(forms, batch, learning_rate, s.steps);
   if (s.losses->full()) s.early.push_back({s.results++, *s.losses->pop(true)});
   s.losses->push(s.stream, last.program->address(last.values.loss));
   ++s.steps;
@@ -326,7 +329,7 @@ Evaluation Trainer::evaluate(data::Loader& loader) {
     const data::Batch& batch = loader.next();
     const StepProgram& p = s.infer(batch);
     sums[3 * i] = s.read_scalar(p, p.values.loss) * static_cast<double>(batch.valid);
-    if (p.step.correct != kNone) sums[3 * i + 1] = s.read_scalar(p, p.values.correct);
+    if (p.values.correct != kNone) sums[3 * i + 1] = s.read_scalar(p, p.values.correct);
     sums[3 * i + 2] = static_cast<double>(batch.valid);
   }
   // Other ranks may need this rank's ZeRO partition of the parameters once more.
@@ -352,10 +355,10 @@ Evaluation Trainer::evaluate(data::Loader& loader) {
 std::vector<double> Trainer::outputs(const data::Batch& batch) {
   State& s = *state_;
   const StepProgram& p = s.infer(batch);
-  const graph::Value& value = p.program->graph().value(p.step.output);
+  const graph::Value& value = p.program->graph().value(p.values.output);
   const std::vector<std::byte> bytes =
       converted({value.dtype, value.dims,
-                 s.read(p.program->address(p.step.output), graph::canonical_bytes(value))},
+                 s.read(p.program->address(p.values.output), graph::canonical_bytes(value))},
                 RT_FLOAT64);
   std::vector<double> numbers(bytes.size() / sizeof(double));
   std::memcpy(numbers.data(), bytes.data(), bytes.size());
@@ -364,8 +367,8 @@ std::vector<double> Trainer::outputs(const data::Batch& batch) {
 
 data::TensorFile Trainer::gradients(const data::Batch& batch, std::optional<int64_t> step) {
   State& s = *state_;
-  const std::vector<StepKey>& keys = s.keys(Purpose::kGradients, batch);
-  StepProgram& p = s.run(keys, batch, 0, step.value_or(s.steps));
+  const std::vector<StepForm>& forms = s.forms(Purpose::kGradients, batch);
+  StepProgram& p = s.run(forms, batch, 0, step.value_or(s.steps));
   data::TensorFile file;
   const auto tensor = [&](ValueId id, const void* address) {
     const graph::Value& value = p.program->graph().value(id);
@@ -374,22 +377,21 @@ data::TensorFile Trainer::gradients(const data::Batch& batch, std::optional<int6
   };
   // The reduced gradients, whatever buffer a virtual shard or micro-step has written.
   const std::vector<std::byte> reduced =
-      s.unscaled(s.flat_bytes(p, p.step.buffers.gradients, p.step.buffers.layout, 2));
-  for (size_t i = 0; i < p.step.parameters.size(); ++i) {
-    const model::Parameter& parameter = p.step.parameters[i];
-    const ValueId id = p.step.gradients[i];
+      s.unscaled(s.flat_bytes(p, p.values.buffers.gradients, p.values.buffers.layout, 2));
+  for (size_t i = 0; i < p.values.parameters.size(); ++i) {
+    const model::Parameter& parameter = p.values.parameters[i];
     const void* const address = p.program->address(parameter.value);
-    if (parameter.trainable && matches_any(s.config.model.freeze, parameter.name)) continue;
+    if (parameter.trainable && step::matches_any(s.config.model.freeze, parameter.name)) continue;
     std::vector<std::byte> own;
-    if (parameter.trainable && id != kNone) own = slice(reduced, p.step.graph.value(id));
+    if (parameter.trainable && p.values.gradients[i] != kNone) own = slice(reduced, p, i);
     if (!parameter.trainable && address != nullptr)
-      own = s.read(address, graph::canonical_bytes(p.step.graph.value(parameter.value)));
-    data::HostTensor t{s.dtype, parameter.file_dims, s.joined(p, parameter, std::move(own))};
+      own = s.read(address, graph::canonical_bytes(p.graph().value(parameter.value)));
+    data::HostTensor t{s.dtype(), parameter.file_dims, s.joined(p, parameter, std::move(own))};
     const std::string name = (parameter.trainable ? "" : "after.") + parameter.name;
     if (!t.bytes.empty()) file.tensors.emplace(name, std::move(t));
   }
-  if (s.collectives() == nullptr && keys.size() == 1 && p.values.shards.size() == 1)
-    file.tensors.emplace("logits", tensor(p.step.output, p.program->address(p.step.output)));
+  if (s.collectives() == nullptr && forms.size() == 1 && p.values.shards.size() == 1)
+    file.tensors.emplace("logits", tensor(p.values.output, p.program->address(p.values.output)));
   file.tensors.emplace("loss", tensor(p.values.loss, p.program->address(p.values.loss)));
   return file;
 }
@@ -398,19 +400,20 @@ data::TensorFile Trainer::weights() {
   State& s = *state_;
   StepProgram& p = s.any_program();
   data::TensorFile file;
-  const parallel::StepBuffers& b = p.step.buffers;
+  const parallel::StepBuffers& b = p.values.buffers;
   const std::map<ValueId, std::vector<std::byte>> flat = {
       {b.parameters, s.flat_bytes(p, b.parameters, b.layout, 3)},
       {b.frozen, s.flat_bytes(p, b.frozen, b.frozen_layout, 3)}};
-  for (const model::Parameter& parameter : p.step.parameters) {
-    const graph::Value& value = p.step.graph.value(parameter.value);
+  for (size_t i = 0; i < p.values.parameters.size(); ++i) {
+    const model::Parameter& parameter = p.values.parameters[i];
+    const graph::Value& value = p.graph().value(parameter.value);
     std::vector<std::byte> own;
     if (const auto in = flat.find(value.base); in != flat.end()) {
-      own = slice(in->second, value);
+      own = slice(in->second, p, i);
     } else if (const void* const address = p.program->address(parameter.value)) {
       own = s.read(address, graph::canonical_bytes(value));
     }
-    file.tensors.emplace(parameter.name, data::HostTensor{s.dtype, parameter.file_dims,
+    file.tensors.emplace(parameter.name, data::HostTensor{s.dtype(), parameter.file_dims,
                                                           s.joined(p, parameter, std::move(own))});
   }
   file.metadata["format"] = "pt";
@@ -423,10 +426,10 @@ void Trainer::set_weights(const data::TensorFile& file, const std::string& path,
   State& s = *state_;
   StepProgram& p = s.any_program();
   check_characters(file, s.spec.characters, path);
-  check_weights(file, p.step.parameters, path, except);
-  for (const model::Parameter& parameter : p.step.parameters) {
-    if (matches_any(except, parameter.name)) continue;
-    s.write_parameter(p, parameter, converted(file.tensors.at(parameter.name), s.dtype));
+  check_weights(file, p.values.parameters, path, except);
+  for (const model::Parameter& parameter : p.values.parameters) {
+    if (step::matches_any(except, parameter.name)) continue;
+    s.write_parameter(p, parameter, converted(file.tensors.at(parameter.name), s.dtype()));
   }
   s.storage.parameters_changed();
 }
@@ -439,14 +442,14 @@ void Trainer::share_statistics() {
   for (const model::Parameter* parameter : s.statistics()) {
     const std::vector<std::byte> one =
         s.read(p.program->address(parameter->value),
-               graph::canonical_bytes(p.step.graph.value(parameter->value)));
+               graph::canonical_bytes(p.graph().value(parameter->value)));
     all.insert(all.end(), one.begin(), one.end());
   }
   if (all.empty()) return;
   s.collectives()->broadcast(all.data(), all.size(), 0, parallel::kGradientsCommunicator);
   const std::byte* from = all.data();
   for (const model::Parameter* parameter : s.statistics()) {
-    const uint64_t bytes = graph::canonical_bytes(p.step.graph.value(parameter->value));
+    const uint64_t bytes = graph::canonical_bytes(p.graph().value(parameter->value));
     s.write(p.program->address(parameter->value), {from, from + bytes});
     from += bytes;
   }
@@ -463,7 +466,7 @@ void Trainer::check_replicas() {
   if (s.collectives() == nullptr) return;
   StepProgram& p = s.any_program();
   const std::vector<std::byte> bytes =
-      s.flat_bytes(p, p.step.buffers.parameters, p.step.buffers.layout, 3);
+      s.flat_bytes(p, p.values.buffers.parameters, p.values.buffers.layout, 3);
   const uint64_t hash =
       std::hash<std::string_view>()({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   std::vector<uint64_t> hashes(s.collectives()->world_size());
@@ -484,8 +487,8 @@ exec::Program& Trainer::program() { return *state_->any_program().program; }
 
 void Trainer::run_collectives(int communicator) {
   State& s = *state_;
-  for (const StepKey& key : s.full_step())
-    s.get(key).program->run_collectives(s.stream, communicator);
+  for (const StepForm& form : s.full_step())
+    s.get(form).program->run_collectives(s.stream, communicator);
 }
 
 plugins::host::Stream& Trainer::stream() { return state_->stream; }
@@ -512,7 +515,7 @@ bool Trainer::classification() const { return state_->spec.classes > 0; }
 
 int64_t Trainer::parameter_count() const {
   int64_t count = 0;
-  for (const model::Parameter& parameter : state_->any_program().step.parameters) {
+  for (const model::Parameter& parameter : state_->any_program().values.parameters) {
     if (parameter.trainable) count += graph::element_count(parameter.file_dims);
   }
   return count;

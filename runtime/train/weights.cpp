@@ -1,7 +1,5 @@
 #include "runtime/train/weights.h"
 
-#include <fnmatch.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -12,12 +10,14 @@
 #include "runtime/data/philox.h"
 #include "runtime/error.h"
 #include "runtime/graph/graph.h"
+#include "runtime/step/freeze.h"
 
 namespace runtime::train {
 
 namespace {
 
 using model::Parameter;
+using step::matches_any;
 
 // Separates these random numbers from those of runtime/data and of dropout under the same seed.
 constexpr uint32_t kInitialisation = 0x77656967;
@@ -202,12 +202,6 @@ std::vector<double> numbers_of(const data::HostTensor& tensor) {
   if (tensor.dtype == RT_UINT8) return widened<uint8_t>(tensor);
   if (tensor.dtype == RT_INT8) return widened<int8_t>(tensor);
   return widened<double>({RT_FLOAT64, tensor.dims, converted(tensor, RT_FLOAT64)});
-}
-
-bool matches_any(const std::vector<std::string>& patterns, const std::string& name) {
-  return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
-    return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
-  });
 }
 
 void check_weights(const data::TensorFile& file, const std::vector<Parameter>& parameters,

@@ -23,9 +23,6 @@ std::vector<std::byte> from_file_order(const model::Parameter& parameter,
 // The numbers as bytes of type `dtype` (any floating type).
 std::vector<std::byte> encode(const std::vector<double>& values, rt_dtype dtype);
 
-// Whether a pattern (* and ? as in a shell) matches the name.
-bool matches_any(const std::vector<std::string>& patterns, const std::string& name);
-
 // Checks that the file has exactly these parameters, with these shapes, in a floating type; names
 // that match `except` may be missing or different on either side. Throws DataError that lists
 // missing and unexpected tensors and differing shapes, ConfigurationError for a pattern that

@@ -46,17 +46,22 @@ const Rooms kAllowed = {
     {"runtime/graph", {"plugins/include"}},
     {"runtime/model", {"runtime/graph"}},
     {"runtime/parallel", {"runtime/graph"}},
+    {"runtime/step",
+     {"runtime/config", "runtime/model", "runtime/parallel", "runtime/graph", "plugins/include"}},
     {"runtime/exec", {"runtime/graph", "runtime/system", "plugins/host", "plugins/include"}},
     {"runtime/train",
-     {"runtime/config", "runtime/data", "runtime/model", "runtime/parallel", "runtime/exec",
-      "runtime/graph", "runtime/system", "plugins/host", "plugins/sdk"}},  // rt/sdk/float16.h
+     {"runtime/config", "runtime/data", "runtime/model", "runtime/parallel", "runtime/step",
+      "runtime/exec", "runtime/graph", "runtime/system", "plugins/host",
+      "plugins/sdk"}},  // rt/sdk/float16.h
     {"runtime/analysis",
-     {"runtime/train", "runtime/exec", "runtime/data", "runtime/graph", "runtime/system",
-      "plugins/host", "plugins/sdk", "plugins/include"}},  // the sdk for rt/sdk/operation.h
-    {"runtime/launch", {"runtime/train", "runtime/config", "runtime/exec", "plugins/host"}},
-    {"runtime/cli",
-     {"runtime/launch", "runtime/analysis", "runtime/train", "runtime/config", "runtime/data",
-      "runtime/system", "plugins/host"}},
+     {"runtime/train", "runtime/step", "runtime/exec", "runtime/data", "runtime/graph",
+      "runtime/system", "plugins/host", "plugins/sdk",
+      "plugins/include"}},  // the sdk for rt/sdk/operation.h
+    {"runtime/launch",
+     {"runtime/train", "runtime/step", "runtime/config", "runtime/exec", "plugins/host"}},
+    {"runtime/cli",  // graph, to print operations and graphs for `plan`
+     {"runtime/launch", "runtime/analysis", "runtime/train", "runtime/step", "runtime/graph",
+      "runtime/config", "runtime/data", "runtime/system", "plugins/host"}},
     {"plugins/include", {}},
     {"plugins/sdk", {"plugins/include"}},
     {"plugins/host", {"plugins/include"}},

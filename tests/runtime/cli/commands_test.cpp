@@ -171,6 +171,20 @@ TEST_F(Commands, PlanTellsOperationsMemoryAndFlops) {
   EXPECT_FALSE(std::filesystem::exists(folder_.path() / "outputs"));
 }
 
+TEST_F(Commands, PlanShowsThePassesAndTheGraphAfterEach) {
+  const std::string text = output({"plan", job_, "--passes", "--dump-graph", "graphs"});
+  EXPECT_THAT(text, AllOf(HasSubstr("pass  "), HasSubstr("\nforward "), HasSubstr("\ngradients "),
+                          HasSubstr("\nlayouts "), HasSubstr("\ndistribute "),
+                          HasSubstr("graphs are in graphs")));
+  const auto graph = [&](const char* name) {
+    return test::read_text(folder_.path() / "graphs" / name);
+  };
+  EXPECT_THAT(graph("01-forward.txt"), testing::Not(HasSubstr("backward")));
+  EXPECT_THAT(graph("06-gradients.txt"), HasSubstr("backward"));
+  EXPECT_THAT(graph("09-update.txt"), HasSubstr("update"));
+  EXPECT_THAT(graph("09-update.dot"), HasSubstr("digraph"));
+}
+
 TEST_F(Commands, BenchPrintsOneJsonObject) {
   const json j = json::parse(output({"bench", job_, "--steps", "5", "--json"}));
   for (const char* key : {"step_ms_median", "samples_per_second", "flops_per_second",

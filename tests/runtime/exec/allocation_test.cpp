@@ -44,7 +44,7 @@ Allocations allocations_per_step(const std::string& backend, const std::string& 
   const config::Config config = test::parse(kJob, {{"training.dtype", dtype}});
   const data::DatasetPair data = train::open_data(config, "");
   train::Trainer trainer(config, data.train->spec(), test::open_device(backend),
-                         {Tune::kOff, false, {}});
+                         {{.tune = Tune::kOff}});
   data::Loader loader(data.train, train::train_loader_options(config));
   const auto step = [&] {
     trainer.step(loader.next(), 0.1);

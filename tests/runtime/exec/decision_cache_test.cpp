@@ -120,7 +120,7 @@ TEST_F(DecisionCacheTest, ADecisionThatTheDeviceDoesNotOfferIsMadeAgain) {
   const auto device = test::open_device("reference");
   Storage storage(device);
   Arena arena(device);
-  const CompileOptions options = {Tune::kQuick, false, folder_.path() / "new"};
+  const CompileOptions options = {{Tune::kQuick, false, folder_.path() / "new"}};
   compile(g, device, storage, arena, options);
   std::string text = test::read_text(only_file());
   for (size_t at; (at = text.find("32768")) != std::string::npos;) text.replace(at, 5, "64");

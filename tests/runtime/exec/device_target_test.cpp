@@ -25,9 +25,6 @@ using graph::Graph;
 using graph::ValueId;
 using graph::ValueKind;
 
-constexpr std::chrono::nanoseconds kNoBudget{0};
-constexpr std::chrono::seconds kBudget{100};
-
 // A packed layout of the weights [16,3,3,16] of the device's convolution, in which the device can
 // add two tensors element by element without knowing where their padding is.
 uint64_t packed_weights(plugins::host::Device& device) {
@@ -73,7 +70,7 @@ class DeviceTargetTest : public testing::Test {
 TEST_F(DeviceTargetTest, CandidatesFuseAllPostOperations) {
   const uint64_t packed = packed_weights(*device_);
   ASSERT_NE(packed, RT_LAYOUT_CANONICAL);
-  DeviceTarget target(device_, false, kNoBudget);
+  DeviceTarget target(device_, {.tune = Tune::kOff});
   Graph graph = sigmoid_of_sum();
   graph::fuse(graph, target);
   graph::remove_dead_nodes(graph);
@@ -86,25 +83,25 @@ TEST_F(DeviceTargetTest, CandidatesFuseAllPostOperations) {
 TEST_F(DeviceTargetTest, ADecisionThatCannotBeMadeIsNotTakenFromTheCache) {
   const uint64_t packed = packed_weights(*device_);
   ASSERT_NE(packed, RT_LAYOUT_CANONICAL);
-  DeviceTarget target(device_, false, kNoBudget);
+  DeviceTarget target(device_, {.tune = Tune::kOff});
   const Graph given = sigmoid_of_sum();
   Graph graph = given;
   graph::fuse(graph, target);
   graph::remove_dead_nodes(graph);
   const test::TemporaryFolder folder;
-  graph::LayoutDecision decision = graph::decide_layouts(graph, target, {false});
+  graph::LayoutDecision decision = graph::decide_layouts(graph, target);
   decision[0].input_layouts = {packed, packed};
   decision[0].output_layouts = {packed};
   DecisionCache(folder.path(), decision_key(*device_, graph, "quick")).write(decision);
   Storage storage(device_);
   Arena arena(device_);
   const Compiled compiled =
-      compile(given, device_, storage, arena, {Tune::kQuick, false, folder.path()});
+      compile(given, device_, storage, arena, {{Tune::kQuick, false, folder.path()}});
   EXPECT_EQ(compiled.program->graph().nodes.size(), 1u);  // canonical, without copies
 }
 
 TEST_F(DeviceTargetTest, WhatFailsWhileItIsMeasuredIsLeftOut) {
-  DeviceTarget target(device_, false, kBudget);
+  DeviceTarget target(device_, {.tune = Tune::kFull});
   Graph graph = sigmoid_of_sum();
   const auto good = target.candidates(graph, graph.nodes[0], {0, 0}, {0});
   ASSERT_EQ(good.size(), 1u);
@@ -120,7 +117,7 @@ TEST_F(DeviceTargetTest, WhatFailsWhileItIsMeasuredIsLeftOut) {
 }
 
 TEST_F(DeviceTargetTest, WithoutMemoryForMeasuringEstimatesStay) {
-  DeviceTarget target(device_, false, kBudget);
+  DeviceTarget target(device_, {.tune = Tune::kFull});
   Graph graph = sigmoid_of_sum();
   const auto good = target.candidates(graph, graph.nodes[0], {0, 0}, {0});
   ASSERT_EQ(good.size(), 1u);
@@ -140,7 +137,8 @@ TEST_F(DeviceTargetTest, WithoutMemoryForMeasuringEstimatesStay) {
 class NoisyTarget : public DeviceTarget {
  public:
   NoisyTarget(std::shared_ptr<plugins::host::Device> device, uint32_t seed)
-      : DeviceTarget(std::move(device), false, kNoBudget), random_(seed) {}
+      : DeviceTarget(std::move(device), {.tune = Tune::kOff}), random_(seed) {}
+  bool measures() const override { return true; }
   void measure(const Graph&, const graph::Node&,
                std::vector<graph::Candidate>& candidates) override {
     for (graph::Candidate& c : candidates) c.ns = static_cast<double>(random_() % 1000);
@@ -195,7 +193,7 @@ std::vector<float> run(const Network& network, graph::Target& target,
   graph::fuse(graph, target);
   graph::unfuse(graph, target);
   graph::remove_dead_nodes(graph);
-  graph::apply_layouts(graph, target, graph::decide_layouts(graph, target, {true}));
+  graph::choose_layouts(graph, target);
   Storage storage(device);
   Arena arena(device);
   Program program(std::move(graph), device, storage, arena);
@@ -223,7 +221,7 @@ TEST_F(DeviceTargetTest, WhateverIsMeasuredTheNetworkRunsAndAgrees) {
   for (const int32_t function :
        {RT_ACTIVATION_RELU, RT_ACTIVATION_GELU, RT_ACTIVATION_TANH, RT_ACTIVATION_SIGMOID}) {
     const Network network(function);
-    DeviceTarget exact(reference, false, kNoBudget);
+    DeviceTarget exact(reference, {.tune = Tune::kOff});
     const std::vector<float> expected = run(network, exact, reference);
     for (uint32_t seed = 0; seed < 12; ++seed) {
       SCOPED_TRACE("activation " + std::to_string(function) + ", seed " + std::to_string(seed));

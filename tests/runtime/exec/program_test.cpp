@@ -258,7 +258,7 @@ TEST(Program, TellsWhereTheMemoryGoes) {
   Storage storage(device);
   Arena arena(device);
   Example example;
-  const Compiled c = compile(example.graph, device, storage, arena, {Tune::kOff, false, {}});
+  const Compiled c = compile(example.graph, device, storage, arena, {{.tune = Tune::kOff}});
   const MemoryReport& m = c.program->memory();
   EXPECT_EQ(m.parameters, 4u * (6 * 27 + 6 + 6 + 5 * 54));
   EXPECT_EQ(m.gradients_and_state, 4u * (6 + 6 + 1));

@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -38,7 +39,8 @@ class FakeTarget : public Target {
   std::map<std::string, bool> follows;  // accepts any layout that all operands have
   double reorder = 10;
   bool foreign_copies = true;  // whether foreign layouts can be copied to each other directly
-  int measured = 0;
+  bool measuring = false;      // whether candidates are measured
+  int measured = 0;            // how often
 
   // ---- Target
 
@@ -81,11 +83,15 @@ class FakeTarget : public Target {
     return list;
   }
 
+  bool measures() const override { return measuring; }
   void measure(const Graph&, const Node&, std::vector<Candidate>& candidates) override {
     ++measured;
     for (Candidate& c : candidates) c.ns = measured_ns ? measured_ns(c) : c.ns;
     if (fails) std::erase_if(candidates, fails);
   }
+  std::optional<LayoutDecision> remembered(const Graph&) override { return memory; }
+  void remember(const Graph&, const LayoutDecision& decision) override { memory = decision; }
+  std::optional<LayoutDecision> memory;
   std::function<bool(const Candidate&)> fails;  // candidates that fail while they are measured
   std::function<double(const Candidate&)> measured_ns;
 

@@ -43,7 +43,7 @@ class LayoutTest : public testing::Test {
     target_.follows[RT_OP_ADD] = true;
   }
   void apply() {
-    apply_layouts(graph_, target_, decide_layouts(graph_, target_, {false}));
+    choose_layouts(graph_, target_);
     check();
   }
   // Checks that hold after any decision.
@@ -245,7 +245,8 @@ TEST_F(PoolingLayoutTest, AForwardLayoutWhoseBackwardFailsWhileItIsMeasuredIsNot
   target_.ways[RT_OP_MAX_POOL2D_BACKWARD][0].algorithm = 3;
   target_.fails = [](const Candidate& c) { return c.algorithm == 3; };
   make();
-  apply_layouts(graph_, target_, decide_layouts(graph_, target_, {true}));
+  target_.measuring = true;
+  choose_layouts(graph_, target_);
   check();
   EXPECT_EQ(layout_of_output(RT_OP_MAX_POOL2D), RT_LAYOUT_CANONICAL);
   EXPECT_EQ(layout_of_output(RT_OP_MAX_POOL2D_BACKWARD), RT_LAYOUT_CANONICAL);
@@ -267,16 +268,46 @@ TEST_F(LayoutTest, MeasuredTimesReplaceEstimates) {
   offer_blocked();
   graph_.value(convolution(image(), "w1")).kind = ValueKind::kOutput;
   target_.measured_ns = [](const Candidate& c) { return c.algorithm == 2 ? 5000.0 : 10.0; };
-  const LayoutDecision decision = decide_layouts(graph_, target_, {true});
+  target_.measuring = true;
+  const LayoutDecision decision = decide_layouts(graph_, target_);
   EXPECT_EQ(target_.measured, 1);
   EXPECT_EQ(decision[0].algorithm, 1u);
+}
+
+TEST_F(LayoutTest, ADecisionThatTheTargetRemembersIsTakenWithoutMeasuring) {
+  offer_blocked();
+  graph_.value(convolution(image(), "w1")).kind = ValueKind::kOutput;
+  target_.measuring = true;
+  target_.measured_ns = [](const Candidate& c) { return c.algorithm == 2 ? 5000.0 : 10.0; };
+  const Graph given = graph_;
+  choose_layouts(graph_, target_);
+  ASSERT_TRUE(target_.memory);
+  EXPECT_EQ(target_.measured, 1);
+  const std::string decided = operations(graph_);
+  target_.measured_ns = [](const Candidate&) { return 1.0; };
+  graph_ = given;
+  choose_layouts(graph_, target_);
+  EXPECT_EQ(operations(graph_), decided);
+  EXPECT_EQ(target_.measured, 1);
+}
+
+TEST_F(LayoutTest, ARememberedDecisionThatIsNoLongerOfferedIsMadeAgain) {
+  offer_blocked();
+  graph_.value(convolution(image(), "w1")).kind = ValueKind::kOutput;
+  const Graph given = graph_;
+  choose_layouts(graph_, target_);
+  target_.memory->at(0).algorithm = 77;
+  graph_ = given;
+  choose_layouts(graph_, target_);
+  EXPECT_NE(target_.memory->at(0).algorithm, 77u);
+  check();
 }
 
 TEST_F(LayoutTest, NoCandidateAtAllIsAFaultOfThePlugin) {
   convolution(image(), "w1");
   target_.only_foreign = {RT_OP_CONV2D};
   const std::string message =
-      test::message_of<DeviceError>([&] { decide_layouts(graph_, target_, {false}); });
+      test::message_of<DeviceError>([&] { decide_layouts(graph_, target_); });
   EXPECT_THAT(message, HasSubstr("offers no layout"));
   EXPECT_THAT(message, HasSubstr("layer 'test'"));
 }

@@ -8,6 +8,9 @@
 #include <cmath>
 #include <functional>
 
+#include "runtime/exec/device_target.h"
+#include "runtime/exec/program.h"
+#include "runtime/graph/fuse.h"
 #include "tests/runtime/exec/local_ranks.h"
 #include "tests/runtime/parallel/pipeline_step.h"
 #include "tests/runtime/support/devices.h"
@@ -107,16 +110,15 @@ class RankRun {
         stream_(device_->create_stream()),
         storage_(device_),
         arena_(device_) {
-    exec::CompileOptions options;
-    options.tune = exec::Tune::kOff;
-    options.collectives = &collectives;
-    program_ =
-        exec::compile(step.step.graph, device_, storage_, arena_, options, [&](Graph& graph) {
-          step_.values =
-              distribute(graph, step_.buffers, step_.step.inputs,
-                         {.rank = data_, .world_size = step_.data, .pipeline = &step_.pipeline});
-          if (change) change(graph);
-        }).program;
+    Graph graph = step.step.graph;
+    exec::DeviceTarget target(device_, {.tune = exec::Tune::kOff});
+    graph::fit_to_device(graph, target);
+    step_.values =
+        distribute(graph, step_.buffers, step_.step.inputs,
+                   {.rank = data_, .world_size = step_.data, .pipeline = &step_.pipeline});
+    if (change) change(graph);
+    program_ = std::make_unique<exec::Program>(std::move(graph), device_, storage_, arena_,
+                                               &collectives, false);
   }
 
   Result run(Net net) {

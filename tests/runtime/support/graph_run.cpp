@@ -59,7 +59,7 @@ GraphRun::GraphRun(graph::Graph graph, std::shared_ptr<plugins::host::Device> de
       storage_(device),
       arena_(device),
       compiled_(exec::compile(graph_, device, storage_, arena_,
-                              {exec::Tune::kOff, false, {}, collectives})) {}
+                              {{.tune = exec::Tune::kOff}, collectives})) {}
 
 void GraphRun::set(graph::ValueId id, const Numbers& numbers) {
   const rt_dtype dtype = graph_.value(id).dtype;

@@ -6,6 +6,7 @@
 #include <csignal>
 
 #include "runtime/error.h"
+#include "runtime/step/ranks.h"
 #include "runtime/train/run.h"
 #include "tests/runtime/exec/local_ranks.h"
 #include "tests/runtime/train/job.h"
@@ -52,7 +53,7 @@ Outcome train(const Setting& setting) {
   outcome.errors = exec::on_local_ranks(setting.ranks, [&](LocalRank& r) {
     const config::Config config = test::parse(kTiny, overrides);
     const data::DatasetPair data = open_data(config, nullptr);
-    exec::CompileOptions options{exec::Tune::kOff, false, {}};
+    exec::CompileOptions options{{.tune = exec::Tune::kOff}};
     options.collectives = &r.collectives;
     const bool last = r.rank == r.world_size - 1;
     Trainer trainer(config, data.train->spec(),
@@ -93,12 +94,12 @@ void expect_trained(const Outcome& outcome, int64_t steps, double accuracy) {
 TEST(Asynchronous, IsForSeveralRanksAndAStalenessAboveZero) {
   config::Config c;
   c.parallelism.update = "asynchronous";
-  EXPECT_FALSE(is_asynchronous(c, 2));
+  EXPECT_FALSE(step::is_asynchronous(c, 2));
   c.parallelism.max_staleness = 1;
-  EXPECT_TRUE(is_asynchronous(c, 2));
-  EXPECT_FALSE(is_asynchronous(c, 1));
+  EXPECT_TRUE(step::is_asynchronous(c, 2));
+  EXPECT_FALSE(step::is_asynchronous(c, 1));
   c.parallelism.update = "synchronous";
-  EXPECT_FALSE(is_asynchronous(c, 2));
+  EXPECT_FALSE(step::is_asynchronous(c, 2));
 }
 
 TEST(Asynchronous, StalenessZeroIsSynchronousBitForBit) {

@@ -10,8 +10,8 @@
 
 #include "runtime/error.h"
 #include "runtime/parallel/efficiency.h"
+#include "runtime/step/ranks.h"
 #include "runtime/train/open.h"
-#include "runtime/train/ranks.h"
 #include "runtime/train/step_programs.h"
 #include "tests/runtime/train/mesh_nets.h"
 
@@ -199,13 +199,13 @@ struct RandomMesh {
 };
 
 // The program of one rank, planned without any other rank.
-graph::Graph plan(const config::Config& config, const PlannedRank& rank, Purpose purpose,
+graph::Graph plan(const config::Config& config, const PlannedRank& rank, step::Purpose purpose,
                   const std::shared_ptr<plugins::host::Device>& device) {
   const data::SampleSpec spec = open_data(config, nullptr).train->spec();
-  StepPrograms programs(config, spec, device, {exec::Tune::kOff, false, {}}, rank);
-  if (purpose == Purpose::kTraining)
+  StepPrograms programs(config, spec, device, {{.tune = exec::Tune::kOff}}, rank);
+  if (purpose == step::Purpose::kTraining)
     return programs.get(programs.full_step().at(0)).program->graph();
-  const int64_t rows = purpose == Purpose::kEvaluation ? 3 : programs.nominal_rows();
+  const int64_t rows = purpose == step::Purpose::kEvaluation ? 3 : programs.nominal_rows();
   return programs.get(programs.whole(purpose, rows)).program->graph();
 }
 
@@ -218,7 +218,7 @@ struct Result {
 
 // All ranks must refuse a mesh that is not possible; otherwise the others would wait for those that
 // refuse.
-Result play(const config::Config& config, const parallel::Mesh& mesh, Purpose purpose,
+Result play(const config::Config& config, const parallel::Mesh& mesh, step::Purpose purpose,
             const std::string& backend) {
   const auto device = test::open_device(backend);
   std::vector<graph::Graph> graphs;
@@ -240,8 +240,9 @@ Result play(const config::Config& config, const parallel::Mesh& mesh, Purpose pu
 
 Result play(const std::string& toml, const parallel::Mesh& mesh, const Settings& settings,
             const std::string& backend) {
-  const config::Config config = resolve_ranks(test::parse(toml, settings), mesh.size());
-  for (const Purpose purpose : {Purpose::kTraining, Purpose::kGradients, Purpose::kEvaluation}) {
+  const config::Config config = step::resolve_ranks(test::parse(toml, settings), mesh.size());
+  for (const step::Purpose purpose :
+       {step::Purpose::kTraining, step::Purpose::kGradients, step::Purpose::kEvaluation}) {
     const Result result = play(config, mesh, purpose, backend);
     if (result.outcome != Outcome::kCompletes) return result;
   }

@@ -77,7 +77,7 @@ struct Job {
       const std::vector<config::Override>& overrides = {})
       : config(test::parse(toml, overrides)), data(open_data(config, "/usr/share/datasets")) {
     trainer = std::make_unique<Trainer>(config, data.train->spec(), std::move(device),
-                                        exec::CompileOptions{exec::Tune::kOff, false, {}});
+                                        exec::CompileOptions{{.tune = exec::Tune::kOff}});
     loader = std::make_unique<data::Loader>(data.train, train_loader_options(config));
   }
   Job(const std::string& toml, const std::string& backend,

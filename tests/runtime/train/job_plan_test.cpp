@@ -6,7 +6,7 @@
 
 #include "runtime/error.h"
 #include "runtime/launch/run_ranks.h"
-#include "runtime/train/ranks.h"
+#include "runtime/step/ranks.h"
 #include "runtime/train/scaling.h"
 #include "runtime/train/step_programs.h"
 #include "tests/runtime/train/job.h"
@@ -38,7 +38,7 @@ class Plans : public testing::Test {
  protected:
   JobPlan plan(const std::string& toml, int ranks, const Settings& settings = {},
                exec::Tune tune = exec::Tune::kOff) {
-    config_ = resolve_ranks(test::parse(toml, settings), ranks);
+    config_ = step::resolve_ranks(test::parse(toml, settings), ranks);
     return planner(tune).plan(config_, ranks);
   }
   Planner planner(exec::Tune tune = exec::Tune::kOff) {
@@ -148,9 +148,9 @@ void expect_planned_memory(const std::string& toml, int ranks, const Settings& s
                                                      {"device.backend", "\"reference\""},
                                                      {"device.tune", "\"off\""}});
   run.body = [&](launch::Rank& rank) {
-    const config::Config config = resolve_ranks(rank.config, rank.place.world_size);
+    const config::Config config = step::resolve_ranks(rank.config, rank.place.world_size);
     const data::DatasetPair data = open_data(config, nullptr);
-    exec::CompileOptions options{exec::Tune::kOff, false, {}};
+    exec::CompileOptions options{{.tune = exec::Tune::kOff}};
     options.collectives = rank.collectives;
     const Planner planner{data.train->spec(),
                           open_device(config, *rank.registry, rank.place.local_rank, nullptr),

@@ -6,8 +6,9 @@
 #include <stdexcept>
 
 #include "runtime/launch/run_ranks.h"
+#include "runtime/step/compile_step.h"
+#include "runtime/step/ranks.h"
 #include "runtime/train/open.h"
-#include "runtime/train/ranks.h"
 #include "runtime/train/step_programs.h"
 #include "runtime/train/trainer.h"
 #include "tests/runtime/train/job.h"
@@ -30,28 +31,20 @@ data::HostTensor vector(const std::vector<double>& values) {
 }
 
 // Compiles the program of the step again, without the collectives of one layer.
-void leave_out(Trainer& trainer, const config::Config& config, const StepKey& key,
-               const std::string& layer) {
+void leave_out(Trainer& trainer, const step::StepForm& form, const std::string& layer) {
   StepPrograms& programs = trainer.programs();
-  StepProgram& p = programs.get(key);
-  parallel::DistributeOptions o;
-  o.rank = programs.rank();
-  o.world_size = programs.world_size();
-  o.sync_batch_norm = config.parallelism.sync_batch_norm;
-  if (config.parallelism.zero_stage > 1) o.zero_stage = config.parallelism.zero_stage;
-  size_t removed = 0;
-  exec::Compiled compiled =
-      exec::compile(p.step.graph, programs.device, programs.storage, programs.arena,
-                    programs.options, [&](graph::Graph& graph) {
-                      p.values = parallel::distribute(
-                          graph, p.step.buffers,
-                          {p.step.features, p.step.target, p.step.weight, p.step.sample_base}, o);
-                      removed = std::erase_if(graph.nodes, [&](const graph::Node& node) {
-                        return node.collective && node.layer == layer;
-                      });
-                    });
-  p.program = std::move(compiled.program);
+  StepProgram& p = programs.get(form);
+  exec::DeviceTarget target(programs.device, programs.options.target);
+  step::Step step =
+      step::compile_step({programs.model, programs.recipe, programs.strategy, form}, target);
+  const size_t removed = std::erase_if(step.graph.nodes, [&](const graph::Node& node) {
+    return node.collective && node.layer == layer;
+  });
   if (removed == 0) throw std::runtime_error("there is no collective of '" + layer + "'");
+  p.values = std::move(step.values);
+  p.program =
+      std::make_unique<exec::Program>(std::move(step.graph), programs.device, programs.storage,
+                                      programs.arena, programs.options.collectives, false);
 }
 
 // Flips a bit of the exponent, in float64. All ranks must call it; only a rank with `own` changes
@@ -70,9 +63,10 @@ class Recorder {
   Recorder(const TraceOptions& options, launch::Rank& rank)
       : options_(options),
         rank_(rank),
-        config_(resolve_ranks(rank.config, rank.place.world_size)),
+        config_(step::resolve_ranks(rank.config, rank.place.world_size)),
         data_(open_data(config_, nullptr)) {
-    exec::CompileOptions compile{exec::Tune::kOff, config_.debug.deterministic, {}};
+    exec::CompileOptions compile{
+        {.tune = exec::Tune::kOff, .deterministic = config_.debug.deterministic}};
     compile.collectives = rank.collectives;
     trainer_ = std::make_unique<Trainer>(
         config_, data_.train->spec(),
@@ -93,9 +87,8 @@ class Recorder {
  private:
   void one_step(int step, const data::Batch& batch) {
     if (!options_.left_out.empty()) {
-      for (const Purpose purpose : {Purpose::kGradients, Purpose::kTraining})
-        leave_out(*trainer_, config_, trainer_->programs().keys(purpose, batch)[0],
-                  options_.left_out);
+      for (const step::Purpose purpose : {step::Purpose::kGradients, step::Purpose::kTraining})
+        leave_out(*trainer_, trainer_->programs().forms(purpose, batch)[0], options_.left_out);
     }
     data::TensorFile gradients = trainer_->gradients(batch);
     gradients.tensors.erase("logits");

@@ -18,7 +18,7 @@ TEST_P(Forms, MeasuringKeepsParameters) {
   const auto errors = exec::on_local_ranks(3, [](exec::LocalRank& r) {
     const config::Config config = test::parse(kTiny, GetParam());
     const data::DatasetPair data = open_data(config, nullptr);
-    exec::CompileOptions options{exec::Tune::kOff, false, {}};
+    exec::CompileOptions options{{.tune = exec::Tune::kOff}};
     options.collectives = &r.collectives;
     const Planner planner{data.train->spec(), test::open_device("reference"), options};
     Trainer trainer(config, data.train->spec(), planner.device, options);

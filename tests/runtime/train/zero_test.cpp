@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "runtime/launch/run_ranks.h"
-#include "runtime/train/ranks.h"
+#include "runtime/step/ranks.h"
 #include "runtime/train/step_programs.h"
 #include "runtime/train/weights.h"
 #include "tests/runtime/train/job.h"
@@ -267,10 +267,10 @@ Held held(int ranks, int stage) {
                                    {"training.global_batch_size", "4"}})
                    .config;
   run.body = [&](launch::Rank& rank) {
-    const config::Config config = resolve_ranks(rank.config, ranks);
+    const config::Config config = step::resolve_ranks(rank.config, ranks);
     const data::DatasetPair data = open_data(config, nullptr);
     const auto device = open_device(config, *rank.registry, rank.place.local_rank, nullptr);
-    exec::CompileOptions compile{exec::Tune::kOff, false, {}};
+    exec::CompileOptions compile{{.tune = exec::Tune::kOff}};
     compile.collectives = rank.collectives;
     Trainer trainer(config, data.train->spec(), device, compile);
     data::Loader loader(data.train, train_loader_options(config, trainer.split()));

@@ -1,10 +1,10 @@
-#include "runtime/train/ranks.h"
+#include "runtime/step/ranks.h"
 
 #include <string>
 
 #include "runtime/error.h"
 
-namespace runtime::train {
+namespace runtime::step {
 
 namespace {
 
@@ -69,11 +69,16 @@ config::Config resolve_ranks(config::Config config, int world_size) {
                              "most that many ranks, or choose a larger batch");
   }
   if (config.debug.deterministic && config.debug.virtual_shards < mesh.data) {
-    throw ConfigurationError("debug.virtual_shards is " + to_string(config.debug.virtual_shards) +
-                             ", but there are " + ranks +
-                             " ranks; every rank needs a shard: set it to at least " + ranks);
+    throw ConfigurationError(
+        "debug.virtual_shards is " + to_string(config.debug.virtual_shards) + ", but there are " +
+        ranks + " ranks, and every rank needs a virtual shard; set it to at least " + ranks);
   }
   return config;
 }
 
-}  // namespace runtime::train
+bool is_asynchronous(const config::Config& config, int world_size) {
+  return config.parallelism.update == "asynchronous" && config.parallelism.max_staleness > 0 &&
+         world_size > 1;
+}
+
+}  // namespace runtime::step

@@ -1,11 +1,11 @@
 // What a configuration means for a given number of ranks.
-#ifndef RUNTIME_TRAIN_RANKS_H_
-#define RUNTIME_TRAIN_RANKS_H_
+#ifndef RUNTIME_STEP_RANKS_H_
+#define RUNTIME_STEP_RANKS_H_
 
 #include "runtime/config/config.h"
 #include "runtime/parallel/mesh.h"
 
-namespace runtime::train {
+namespace runtime::step {
 
 // The mesh parallelism.data x tensor x pipeline. Throws ConfigurationError, which names degrees
 // that fit, if `world_size` ranks do not form such a mesh.
@@ -15,6 +15,9 @@ parallel::Mesh mesh_of(const config::Parallelism& parallelism, int world_size);
 // if the configuration does not fit that number.
 config::Config resolve_ranks(config::Config config, int world_size);
 
-}  // namespace runtime::train
+// Whether training is stale-synchronous (train/asynchronous.h).
+bool is_asynchronous(const config::Config& config, int world_size);
 
-#endif  // RUNTIME_TRAIN_RANKS_H_
+}  // namespace runtime::step
+
+#endif  // RUNTIME_STEP_RANKS_H_

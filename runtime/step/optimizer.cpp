@@ -1,26 +1,19 @@
-#include "runtime/train/update_graph.h"
+#include "runtime/step/optimizer.h"
 
-namespace runtime::train {
+#include "runtime/graph/fuse.h"
+#include "runtime/parallel/update.h"
+
+namespace runtime::step {
 
 namespace {
 
 using graph::ValueId;
 using graph::ValueKind;
 
-ValueId add_value(graph::Graph& graph, const char* name, ValueKind kind, graph::Dims dims,
-                  rt_dtype dtype) {
-  graph::Value v;
-  v.name = name;
-  v.kind = kind;
-  v.dims = std::move(dims);
-  v.dtype = dtype;
-  return graph.add_value(std::move(v));
-}
-
 // A state buffer with the dims and type of the parameters.
 ValueId add_state(graph::Graph& graph, const char* name, ValueId parameters) {
   const graph::Value& like = graph.value(parameters);
-  return add_value(graph, name, ValueKind::kState, graph::Dims(like.dims), like.dtype);
+  return graph.add_value(name, ValueKind::kState, graph::Dims(like.dims), like.dtype);
 }
 
 void add_sgd(graph::Build& build, const config::Optimizer& o, const UpdateValues& v) {
@@ -39,7 +32,7 @@ void add_sgd(graph::Build& build, const config::Optimizer& o, const UpdateValues
 void add_adamw(graph::Build& build, const config::Optimizer& o, UpdateValues& values) {
   const ValueId m = add_state(build.graph(), "adam_m", values.parameters);
   const ValueId v = add_state(build.graph(), "adam_v", values.parameters);
-  values.step = add_value(build.graph(), "optimizer_step", ValueKind::kInput, {1}, RT_INT64);
+  values.step = build.graph().add_value("optimizer_step", ValueKind::kInput, {1}, RT_INT64);
   build.node_into(
       RT_OP_ADAMW,
       {values.parameters, values.gradients, values.learning_rate, values.scale, m, v, values.step},
@@ -52,23 +45,37 @@ void add_adamw(graph::Build& build, const config::Optimizer& o, UpdateValues& va
 
 }  // namespace
 
-void add_update(graph::Build& build, const config::Optimizer& optimizer, UpdateValues& values) {
+void add_optimizer(graph::Build& build, const config::Optimizer& optimizer, UpdateValues& values) {
   build.phase = graph::Phase::kUpdate;
   build.layer = "optimizer";
   optimizer.name == "adamw" ? add_adamw(build, optimizer, values)
                             : add_sgd(build, optimizer, values);
 }
 
-UpdateGraph build_update(const config::Optimizer& optimizer, int64_t elements, rt_dtype dtype) {
-  UpdateGraph u;
+Update build_update(const config::Optimizer& optimizer, int64_t elements, rt_dtype dtype) {
+  Update u;
   UpdateValues& v = u.values;
-  v.parameters = add_value(u.graph, "parameters", ValueKind::kParameter, {elements}, dtype);
-  v.gradients = add_value(u.graph, "gradients", ValueKind::kState, {elements}, dtype);
-  v.learning_rate = add_value(u.graph, "learning_rate", ValueKind::kInput, {1}, dtype);
-  v.scale = add_value(u.graph, "scale", ValueKind::kState, {1}, dtype);
+  v.parameters = u.graph.add_value("parameters", ValueKind::kParameter, {elements}, dtype);
+  v.gradients = u.graph.add_value("gradients", ValueKind::kState, {elements}, dtype);
+  v.learning_rate = u.graph.add_value("learning_rate", ValueKind::kInput, {1}, dtype);
+  v.scale = u.graph.add_value("scale", ValueKind::kState, {1}, dtype);
   graph::Build build(u.graph);
-  add_update(build, optimizer, v);
+  add_optimizer(build, optimizer, v);
   return u;
 }
 
-}  // namespace runtime::train
+Update compile_update(const config::Optimizer& optimizer, int64_t elements, rt_dtype dtype,
+                      const parallel::FlatLayout& layout, graph::Target& target) {
+  Update u = build_update(optimizer, elements, dtype);
+  graph::fit_to_device(u.graph, target);
+  if (layout.has_vectors()) {
+    parallel::StepBuffers buffers;
+    buffers.layout = layout;
+    buffers.parameters = u.values.parameters;
+    buffers.gradients = u.values.gradients;
+    parallel::cut_update(u.graph, buffers);
+  }
+  return u;
+}
+
+}  // namespace runtime::step

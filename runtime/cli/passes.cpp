@@ -1,0 +1,82 @@
+#include "runtime/cli/passes.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <set>
+
+#include "runtime/error.h"
+#include "runtime/graph/print.h"
+#include "runtime/system/atomic_file.h"
+
+namespace runtime::cli {
+
+namespace {
+
+void print_header() {
+  fmt::print("{:<20} {:>10} {:>11} {:>8} {:>12} {:>12}\n", "pass", "operations", "collectives",
+             "values", "MiB", "GFLOP");
+}
+
+void print_line(const char* pass, const graph::Graph& graph) {
+  std::set<graph::ValueId> used;  // buffers and the temporaries that nodes read or write
+  int64_t collectives = 0;
+  double flops = 0;
+  for (const graph::Node& node : graph.nodes) {
+    collectives += node.collective && !node.collective->wait;
+    flops += graph::flops(graph, node);
+    for (const auto* operands : {&node.inputs, &node.outputs}) {
+      for (graph::ValueId v : *operands) {
+        if (v != graph::kNone) used.insert(graph.storage(v));
+      }
+    }
+  }
+  double bytes = 0;
+  for (graph::ValueId v : used)
+    bytes += static_cast<double>(graph::canonical_bytes(graph.value(v)));
+  fmt::print("{:<20} {:>10} {:>11} {:>8} {:>12.2f} {:>12.3f}\n", pass, graph.nodes.size(),
+             collectives, used.size(), bytes / (1 << 20), flops / 1e9);
+}
+
+// "03-tensor-parallelism" for the third pass.
+std::string file_stem(int number, std::string pass) {
+  for (char& c : pass) {
+    if (c == ' ') c = '-';
+  }
+  return fmt::format("{:02}-{}", number, pass);
+}
+
+void make_folder(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) {
+    throw DataError("--dump-graph: cannot make the folder " + folder.string() + ": " +
+                    error.message() + "; give a folder that can be written");
+  }
+}
+
+}  // namespace
+
+void show_passes(train::StepPrograms& programs, const PlanArguments& arguments) {
+  const std::filesystem::path folder = arguments.dump_graph;
+  if (!folder.empty()) make_folder(folder);
+  if (arguments.passes) print_header();
+  int number = 0;
+  programs.any_program([&](const char* pass, const step::Step& step) {
+    if (arguments.passes) print_line(pass, step.graph);
+    if (folder.empty()) return;
+    const std::filesystem::path stem = folder / file_stem(++number, pass);
+    system::write_file(stem.string() + ".txt", graph::to_text(step.graph));
+    system::write_file(stem.string() + ".dot", graph::to_dot(step.graph));
+  });
+  if (arguments.passes) {
+    fmt::print(
+        "values: buffers and intermediate tensors that operations use; MiB: of all of them, before "
+        "memory is shared\n\n");
+  }
+  if (!folder.empty())
+    fmt::print("{} graphs are in {} (text and Graphviz); next: diff two of them\n\n", number,
+               folder.string());
+}
+
+}  // namespace runtime::cli

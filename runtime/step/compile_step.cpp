@@ -1,0 +1,85 @@
+#include "runtime/step/compile_step.h"
+
+#include "runtime/error.h"
+#include "runtime/graph/check.h"
+#include "runtime/graph/fuse.h"
+#include "runtime/graph/layout.h"
+#include "runtime/step/passes.h"
+
+namespace runtime::step {
+
+namespace {
+
+void lower(Step& step, graph::Target& target) {
+  graph::remove_dead_nodes(step.graph);
+  for (std::string& note : graph::lower(step.graph, target)) step.notes.push_back(std::move(note));
+}
+
+void fuse(Step& step, graph::Target& target) {
+  graph::fuse(step.graph, target);
+  graph::unfuse(step.graph, target);
+  graph::remove_dead_nodes(step.graph);
+}
+
+void choose_layouts(Step& step, graph::Target& target) {
+  graph::choose_layouts(step.graph, target);
+}
+
+template <typename With>
+struct Pass {
+  const char* name;
+  void (*run)(Step& step, With& with);
+};
+
+constexpr Pass<const StepInput> kBuild[] = {
+    {"forward", forward},
+    {"loss", add_loss},
+    {"check", check_task},
+    {"tensor parallelism", split_tensors},
+    {"16-bit activations", narrow_activations},
+    {"gradients", differentiate},
+    {"pipeline stages", cut_stages},
+    {"flat buffers", place_in_flat_buffers},
+    {"update", add_update},
+};
+
+constexpr Pass<graph::Target> kFit[] = {
+    {"lower", lower},
+    {"fuse", fuse},
+    {"layouts", choose_layouts},
+};
+
+// No kernel is chosen from here on: copies of a node share its kernel.
+constexpr Pass<const StepInput> kDistribute[] = {
+    {"recompute", recompute},
+    {"distribute", distribute},
+};
+
+template <typename With, size_t n>
+void run(const Pass<With> (&passes)[n], Step& step, With& with, const AfterPass& after) {
+  for (const Pass<With>& pass : passes) {
+    pass.run(step, with);
+    if (const std::string fault = graph::fault_of(step.graph); !fault.empty())
+      throw InternalError("the pass '" + std::string(pass.name) +
+                          "' left a broken graph: " + fault);
+    if (after) after(pass.name, step);
+  }
+}
+
+}  // namespace
+
+Step build_step(const StepInput& input, const AfterPass& after) {
+  Step step;
+  run(kBuild, step, input, after);
+  step.values.first_added = static_cast<graph::ValueId>(step.graph.values.size());
+  return step;
+}
+
+Step compile_step(const StepInput& input, graph::Target& target, const AfterPass& after) {
+  Step step = build_step(input, after);
+  run(kFit, step, target, after);
+  run(kDistribute, step, input, after);
+  return step;
+}
+
+}  // namespace runtime::step

@@ -1,0 +1,46 @@
+// The passes that make the step of one micro-batch or virtual shard that of one rank of the job.
+#include "runtime/graph/recompute.h"
+#include "runtime/step/passes.h"
+
+namespace runtime::step {
+
+namespace {
+
+parallel::DistributeOptions options(const StepInput& input, const StepValues& values) {
+  const parallel::BatchSplit& batch = input.strategy.batch;
+  const DataParallel& data = input.strategy.data;
+  const StepForm& form = input.form;
+  parallel::DistributeOptions o;
+  if (values.pipeline) o.pipeline = &*values.pipeline;
+  o.rank = batch.rank;
+  o.world_size = batch.world_size;
+  o.overlap = data.overlap;
+  if (form.update() || data.zero_stage > 1) o.zero_stage = data.zero_stage;
+  o.sync_batch_norm = data.sync_batch_norm;
+  o.accumulate = form.accumulate;
+  o.reduce = form.purpose != Purpose::kMicroStep;
+  if (batch.virtual_shards > 0 && form.backward()) {
+    o.shards = batch.shards_of_rank();
+    o.total_shards = batch.virtual_shards;
+  }
+  return o;
+}
+
+}  // namespace
+
+void recompute(Step& step, const StepInput& input) {
+  if (input.strategy.recompute_blocks) graph::recompute(step.graph, step.values.blocks);
+}
+
+void distribute(Step& step, const StepInput& input) {
+  StepValues& v = step.values;
+  v.buffers.loss = v.loss;
+  v.buffers.correct = v.correct;
+  parallel::Distributed result = parallel::distribute(
+      step.graph, v.buffers, {v.features, v.target, v.weight, v.sample_base}, options(input, v));
+  v.shards = std::move(result.shards);
+  v.loss = result.loss;
+  v.correct = result.correct;
+}
+
+}  // namespace runtime::step

@@ -1,0 +1,200 @@
+// The passes that make the forward step: layers, loss, and the checks against the data set.
+#include <algorithm>
+
+#include "runtime/error.h"
+#include "runtime/graph/build.h"
+#include "runtime/graph/mixed_precision.h"
+#include "runtime/step/passes.h"
+
+namespace runtime::step {
+
+using graph::Dims;
+using graph::Graph;
+using graph::kNone;
+using graph::Value;
+using graph::ValueId;
+using graph::ValueKind;
+
+namespace {
+
+class Loss {
+ public:
+  Loss(Step& step, const StepInput& input)
+      : graph_(step.graph),
+        values_(step.values),
+        input_(input),
+        dtype_(input.strategy.precision.parameters),
+        build_(step.graph) {}
+
+  void run() {
+    const Dims out = graph_.value(values_.output).dims;
+    values_.predictions = out.back();
+    build_.layer = "loss";
+    const Dims rows(out.begin(), classification() ? out.end() - 1 : out.begin() + 1);
+    if (values_.weight == kNone) {
+      values_.weight = graph_.add_value("weight", ValueKind::kInput, rows, dtype_);
+    } else if (rows.size() > 1) {
+      weigh_predictions(rows);
+    }
+    classification() ? compare_with_labels(out) : compare_with_targets();
+    const Purpose purpose = input_.form.purpose;
+    if (purpose != Purpose::kEvaluation) add_l2();
+    if (purpose == Purpose::kGradients || purpose == Purpose::kEvaluation) keep_predictions();
+    graph_.value(values_.loss).kind = ValueKind::kOutput;
+  }
+
+ private:
+  bool classification() const { return input_.recipe.loss == "cross_entropy"; }
+
+  void compare_with_labels(const Dims& out) {
+    values_.target =
+        graph_.add_value("labels", ValueKind::kInput, Dims(out.begin(), out.end() - 1), RT_INT32);
+    values_.loss = build_.cross_entropy(values_.output, values_.target, values_.weight);
+    if (input_.form.purpose != Purpose::kEvaluation) return;
+    values_.correct = build_.correct_count(values_.output, values_.target, values_.weight);
+    graph_.value(values_.correct).kind = ValueKind::kOutput;
+  }
+
+  void compare_with_targets() {
+    values_.target = graph_.add_value("targets", ValueKind::kInput,
+                                      {input_.form.rows, input_.recipe.targets}, dtype_);
+    values_.loss = build_.mean_squared_error(values_.output, values_.target, values_.weight);
+  }
+
+  // The caller gives one weight for each prediction. Batch normalisation runs before the loss and
+  // reads one for each sample, which is the sum over the sample's predictions.
+  void weigh_predictions(const Dims& rows) {
+    const ValueId of_samples = values_.weight;
+    graph_.value(of_samples).kind = ValueKind::kTemporary;
+    graph_.value(of_samples).name.clear();
+    values_.weight = graph_.add_value("weight", ValueKind::kInput, rows, dtype_);
+    std::vector<graph::Node>& nodes = graph_.nodes;
+    const auto reader = std::find_if(nodes.begin(), nodes.end(), [&](const graph::Node& n) {
+      return std::count(n.inputs.begin(), n.inputs.end(), of_samples) > 0;
+    });
+    build_.layer = reader->layer;
+    const int64_t all_but_the_first = (int64_t{1} << rows.size()) - 2;
+    build_.node_into(
+        RT_OP_REDUCE, {values_.weight}, {of_samples},
+        {{RT_ATTR_FUNCTION, int64_t{RT_REDUCE_SUM}}, {RT_ATTR_AXES, all_but_the_first}});
+    std::rotate(nodes.begin(), nodes.end() - 1, nodes.end());
+    build_.layer = "loss";
+  }
+
+  // Makes the predictions an output. If they are a view (the output of a flatten), the caller gets
+  // a copy, because the memory of the base is reused after its last reader.
+  void keep_predictions() {
+    if (graph_.storage(values_.output) != values_.output) {
+      const ValueId copy = graph_.add_value("", ValueKind::kTemporary,
+                                            Dims(graph_.value(values_.output).dims), dtype_);
+      build_.node_into(RT_OP_COPY, {values_.output}, {copy});
+      values_.output = copy;
+    }
+    graph_.value(values_.output).kind = ValueKind::kOutput;
+  }
+
+  void add_l2() {
+    for (const model::Parameter& p : values_.parameters) {
+      if (p.l2 == 0) continue;
+      const ValueId penalty = build_.scale(build_.square_sum(p.value), p.l2 * input_.form.l2_share);
+      values_.loss = build_.add(values_.loss, penalty);
+    }
+  }
+
+  Graph& graph_;
+  StepValues& values_;
+  const StepInput& input_;
+  const rt_dtype dtype_;
+  graph::Build build_;
+};
+
+void check_predictions(const Step& step, const Recipe& recipe) {
+  if (recipe.loss != "cross_entropy") return;
+  const Dims& out = step.graph.value(step.values.output).dims;
+  const int64_t predictions = graph::element_count(out) / (out[0] * out.back());
+  if (predictions != recipe.labels) {
+    throw ConfigurationError(
+        "the model's output is " + graph::to_string(out) + ", " + std::to_string(predictions) +
+        (predictions == 1 ? " prediction" : " predictions") + " a sample, the data set has " +
+        std::to_string(recipe.labels) + (recipe.labels == 1 ? " label" : " labels") +
+        " a sample; a language model keeps the positions of its input, a classifier ends with "
+        "vectors");
+  }
+  if (step.values.predictions < recipe.classes) {
+    throw ConfigurationError("the model's last layer has " +
+                             std::to_string(step.values.predictions) + " outputs, the data set " +
+                             std::to_string(recipe.classes) +
+                             " classes; give the last layer at least that many features");
+  }
+}
+
+// Checks that token ids are below the number of rows of the table in which they are looked up.
+void check_tokens(const Step& step, const Recipe& recipe) {
+  if (recipe.labels == 1) return;
+  ValueId tokens = step.values.features;  // the input as integers
+  for (const graph::Node& node : step.graph.nodes) {
+    if (node.op == RT_OP_CAST && node.inputs[0] == step.values.features) tokens = node.outputs[0];
+    if (node.op != RT_OP_EMBEDDING || node.inputs[0] != tokens) continue;
+    const int64_t rows = step.graph.value(node.inputs[1]).dims[0];
+    if (rows >= recipe.classes) continue;
+    throw ConfigurationError("layer '" + node.layer + "' has a vocabulary of " +
+                             std::to_string(rows) + ", the data set " +
+                             std::to_string(recipe.classes) +
+                             " different tokens; give the layer at least that vocabulary");
+  }
+}
+
+}  // namespace
+
+void forward(Step& step, const StepInput& input) {
+  model::NetworkOptions network;
+  network.batch = input.form.rows;
+  network.dtype = input.strategy.precision.parameters;
+  network.training = input.form.backward();
+  network.seed = input.recipe.seed;
+  network.split_batch_norm = input.form.split_batch_norm;
+  model::Network net = model::build_network(input.model, network);
+  step.graph = std::move(net.graph);
+  StepValues& v = step.values;
+  v.features = net.features;
+  v.output = net.output;
+  v.dropout_step = net.step;
+  v.sample_base = net.sample_base;
+  v.weight = net.weight;
+  v.parameters = std::move(net.parameters);
+  v.blocks = std::move(net.blocks);
+  v.stages = std::move(net.stages);
+  v.shard_hints = std::move(net.shards);
+}
+
+void add_loss(Step& step, const StepInput& input) { Loss(step, input).run(); }
+
+void check_task(Step& step, const StepInput& input) {
+  check_predictions(step, input.recipe);
+  check_tokens(step, input.recipe);
+  if (!input.strategy.recompute_blocks || !step.values.blocks.empty()) return;
+  throw ConfigurationError(
+      "training.recompute = \"blocks\", but the model has neither a residual nor a repeated block "
+      "with prefix = true; set it to \"none\", or repeat a block of layers");
+}
+
+void narrow_activations(Step& step, const StepInput& input) {
+  const Precision& precision = input.strategy.precision;
+  if (precision.activations == 0) return;
+  graph::narrow_activations(step.graph, precision.activations);
+  ValueId& output = step.values.output;
+  if (step.graph.value(output).kind != ValueKind::kOutput) return;
+  const std::string name = step.graph.value(output).name;
+  step.graph.value(output).kind = ValueKind::kTemporary;
+  graph::Build build(step.graph);
+  build.layer = "loss";
+  output = build.cast(output, precision.parameters);
+  keep_output(step.graph, output, name);
+}
+
+void keep_output(Graph& graph, ValueId value, const std::string& name) {
+  graph.value(value).kind = ValueKind::kOutput;
+  graph.value(value).name = name;
+}
+
+}  // namespace runtime::step

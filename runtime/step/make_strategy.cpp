@@ -1,0 +1,123 @@
+#include "runtime/step/make_strategy.h"
+
+#include <algorithm>
+
+#include "runtime/step/compile_step.h"
+#include "runtime/step/ranks.h"
+
+namespace runtime::step {
+
+namespace {
+
+using parallel::ScheduleKind;
+
+// The size of the first bucket in PyTorch's DistributedDataParallel.
+constexpr uint64_t kFirstBucketBytes = 1 << 20;
+// With ZeRO stages 2 and 3 a few buckets at a time are in memory, so there must be many of them.
+constexpr uint64_t kZeroBuckets = 16;
+// Keeps the bubble of 1F1B with p stages below a fifth: (p-1) / (4p+p-1).
+constexpr int kMicroBatchesOfStage = 4;
+constexpr int kInterleavedChunks = 2;
+
+bool contains_batch_norm(const std::vector<model::Layer>& layers) {
+  return std::any_of(layers.begin(), layers.end(), [](const model::Layer& layer) {
+    if (const auto* block = std::get_if<model::Block>(&layer.kind))
+      return contains_batch_norm(block->layers);
+    if (const auto* residual = std::get_if<model::Residual>(&layer.kind))
+      return contains_batch_norm(residual->layers) || contains_batch_norm(residual->shortcut);
+    return std::holds_alternative<model::BatchNorm>(layer.kind);
+  });
+}
+
+parallel::ScheduleOptions schedule(const config::Parallelism& p, int ranks) {
+  parallel::ScheduleOptions s;
+  s.ranks = ranks;
+  s.micro_batches = p.microbatches > 0 ? p.microbatches : kMicroBatchesOfStage * ranks;
+  s.kind = p.pipeline_schedule == "gpipe"  ? ScheduleKind::kGpipe
+           : p.pipeline_schedule == "1f1b" ? ScheduleKind::kOneForwardOneBackward
+                                           : ScheduleKind::kInterleaved;
+  if (s.kind == ScheduleKind::kInterleaved) s.chunks = kInterleavedChunks;
+  return s;
+}
+
+// Everything but the cut into stages.
+PipelineParallel pipeline(const config::Config& config, int ranks, const RankOfJob& rank) {
+  PipelineParallel p;
+  p.only_planned = rank.only_planned;
+  if (ranks == 1) return p;
+  p.schedule = schedule(config.parallelism, ranks);
+  p.stage_memory = rank.least_memory / p.schedule.chunks;
+  const config::Optimizer& o = config.optimizer;
+  p.parameter_copies = o.name == "adamw" ? 4 : o.momentum != 0 ? 3 : 2;
+  if (config.training.mixed_precision != "none") p.parameter_copies += 0.5;
+  return p;
+}
+
+parallel::BatchSplit batch_split(const config::Config& config, const Strategy& strategy) {
+  parallel::BatchSplit split;
+  split.rank = strategy.place.data;
+  split.world_size = strategy.mesh.data;
+  if (strategy.mesh.pipeline > 1) split.pipelined = strategy.pipeline.schedule.micro_batches;
+  split.micro_batch = config.training.micro_batch_size;
+  if (config.debug.deterministic) split.virtual_shards = config.debug.virtual_shards;
+  return split;
+}
+
+parallel::FlatLayoutOptions bucket_sizes(const config::Config& config,
+                                         const parallel::BatchSplit& batch) {
+  parallel::FlatLayoutOptions buckets;
+  buckets.world_size = batch.world_size;
+  if (batch.world_size == 1 || batch.virtual_shards > 0) return buckets;
+  buckets.bucket_bytes = static_cast<uint64_t>(config.comm.bucket_mb * (1 << 20));
+  buckets.first_bucket_bytes = std::min(buckets.bucket_bytes, kFirstBucketBytes);
+  if (config.parallelism.zero_stage > 1) buckets.buckets = kZeroBuckets;
+  return buckets;
+}
+
+}  // namespace
+
+bool has_batch_norm(const model::Model& model) { return contains_batch_norm(model.layers); }
+
+int64_t nominal_rows(const parallel::BatchSplit& batch, int64_t global_batch, int data_rank) {
+  parallel::BatchSplit its = batch;
+  its.rank = data_rank;
+  const auto rows = static_cast<int64_t>(parallel::rows_of_rank(global_batch, its).size());
+  return rows / (parallel::micro_steps(global_batch, its) * its.shards_of_rank());
+}
+
+StepForm whole_form(const Strategy& strategy, bool batch_norm, Purpose purpose, int64_t rows) {
+  StepForm form{purpose, rows};
+  if (purpose == Purpose::kEvaluation) return form;
+  const parallel::BatchSplit& batch = strategy.batch;
+  const bool shards = batch.virtual_shards > 0;
+  form.split_batch_norm =
+      batch_norm && (shards || (batch.world_size > 1 && strategy.data.sync_batch_norm));
+  const int micro_batches = std::max(1, batch.pipelined);
+  form.l2_share = 1.0 / (shards ? batch.virtual_shards : batch.world_size * micro_batches);
+  return form;
+}
+
+// All ranks use the cut of the first rank of the data and tensor axes. Its tensor-parallel slices
+// and its samples are the largest, and the other ranks wait for it.
+Strategy make_strategy(const config::Config& config, const model::Model& model,
+                       const Recipe& recipe, const Precision& precision, const RankOfJob& rank) {
+  const config::Parallelism& p = config.parallelism;
+  Strategy s;
+  if (rank.world_size > 1) s.mesh = mesh_of(p, rank.world_size);
+  s.place = s.mesh.place_of(rank.rank);
+  s.precision = precision;
+  s.pipeline = pipeline(config, s.mesh.pipeline, rank);
+  s.batch = batch_split(config, s);
+  s.data = {config.comm.overlap, p.zero_stage, p.sync_batch_norm};
+  s.buckets = bucket_sizes(config, s.batch);
+  s.recompute_blocks = config.training.recompute == "blocks";
+  if (s.mesh.pipeline == 1) return s;
+  Strategy first = s;
+  first.place = {};
+  const StepForm form = whole_form(s, has_batch_norm(model), Purpose::kTraining,
+                                   nominal_rows(s.batch, config.training.global_batch_size, 0));
+  s.pipeline.stages = build_step({model, recipe, first, form}).values.pipeline->stages.layers;
+  return s;
+}
+
+}  // namespace runtime::step

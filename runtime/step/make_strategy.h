@@ -1,0 +1,38 @@
+// Makes the strategy of a rank from the configuration.
+#ifndef RUNTIME_STEP_MAKE_STRATEGY_H_
+#define RUNTIME_STEP_MAKE_STRATEGY_H_
+
+#include "runtime/config/config.h"
+#include "runtime/model/layer.h"
+#include "runtime/step/step.h"
+#include "runtime/step/strategy.h"
+
+namespace runtime::step {
+
+// The rank that a strategy is for, and what is known of the others.
+struct RankOfJob {
+  int rank = 0, world_size = 1;
+  uint64_t least_memory = 0;  // bytes of the device that has the fewest; 0: unknown
+  bool only_planned = false;  // no rank exists, see PipelineParallel::only_planned
+};
+
+// `config` is resolved (see ranks.h). With a pipeline the cut into stages is that of rank 0's
+// training step, which is built for it. Throws ConfigurationError if the configuration fits neither
+// the mesh nor the model.
+Strategy make_strategy(const config::Config& config, const model::Model& model,
+                       const Recipe& recipe, const Precision& precision, const RankOfJob& rank);
+
+// The rows of each micro-batch or virtual shard of a full global batch, of the rank with index
+// `data_rank` on the data axis.
+int64_t nominal_rows(const parallel::BatchSplit& batch, int64_t global_batch, int data_rank);
+
+// Whether a layer of the model, at any depth, is a batch normalisation.
+bool has_batch_norm(const model::Model& model);
+
+// The form of a step of `rows` rows that are not accumulated. `batch_norm`: has_batch_norm() of the
+// model.
+StepForm whole_form(const Strategy& strategy, bool batch_norm, Purpose purpose, int64_t rows);
+
+}  // namespace runtime::step
+
+#endif  // RUNTIME_STEP_MAKE_STRATEGY_H_

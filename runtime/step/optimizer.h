@@ -1,0 +1,39 @@
+// The optimizer's update, in a step and alone.
+#ifndef RUNTIME_STEP_OPTIMIZER_H_
+#define RUNTIME_STEP_OPTIMIZER_H_
+
+#include "runtime/config/config.h"
+#include "runtime/graph/build.h"
+#include "runtime/graph/target.h"
+#include "runtime/parallel/flat_layout.h"
+
+namespace runtime::step {
+
+// The operands of the update. `scale` [1] multiplies the gradient.
+struct UpdateValues {
+  graph::ValueId parameters = graph::kNone, gradients = graph::kNone;
+  graph::ValueId learning_rate = graph::kNone, scale = graph::kNone;
+  graph::ValueId step = graph::kNone;  // int64 [1], counts from 1, for AdamW; made by add_optimizer
+};
+
+// Appends the update with its optimizer state: "momentum", or "adam_m" and "adam_v".
+void add_optimizer(graph::Build& build, const config::Optimizer& optimizer, UpdateValues& values);
+
+// The update of a buffer of parameters alone. Persistent values: "parameters", "gradients",
+// "scale".
+struct Update {
+  graph::Graph graph;
+  UpdateValues values;
+};
+
+// Builds the update of `elements` parameters of type `dtype`.
+Update build_update(const config::Optimizer& optimizer, int64_t elements, rt_dtype dtype);
+
+// The same, fitted to a device, and cut at the borders of the layout's vectors, to which no weight
+// decay applies. Throws DeviceError if the device cannot run it.
+Update compile_update(const config::Optimizer& optimizer, int64_t elements, rt_dtype dtype,
+                      const parallel::FlatLayout& layout, graph::Target& target);
+
+}  // namespace runtime::step
+
+#endif  // RUNTIME_STEP_OPTIMIZER_H_

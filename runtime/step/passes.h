@@ -1,0 +1,49 @@
+// The passes of compile_step() that live in this folder. Each changes the step that earlier passes
+// have made; one that has nothing to do for this form or strategy returns at once.
+#ifndef RUNTIME_STEP_PASSES_H_
+#define RUNTIME_STEP_PASSES_H_
+
+#include "runtime/step/compile_step.h"
+
+namespace runtime::step {
+
+// The model's layers.
+void forward(Step& step, const StepInput& input);
+// Loss, L2 penalty and number of correct predictions. Makes the output readable where the caller
+// reads it.
+void add_loss(Step& step, const StepInput& input);
+// Throws ConfigurationError if the predictions do not fit the data set.
+void check_task(Step& step, const StepInput& input);
+// Tensor axis: forward and loss become those of this rank (parallel/shard.h).
+void split_tensors(Step& step, const StepInput& input);
+// 16-bit activations (graph/mixed_precision.h). Runs after the tensor-parallel split, so that ranks
+// exchange 16-bit activations.
+void narrow_activations(Step& step, const StepInput& input);
+// The backward pass (graph/autodiff.h).
+void differentiate(Step& step, const StepInput& input);
+// Pipeline axis: forward and backward become those of this rank (parallel/pipeline.h). Gradients
+// that other ranks compute become kNone.
+void cut_stages(Step& step, const StepInput& input);
+// Parameters and gradients become views of flat buffers.
+void place_in_flat_buffers(Step& step, const StepInput& input);
+// Loss scaling, clipping and the optimizer.
+void add_update(Step& step, const StepInput& input);
+
+// Activations of blocks are computed again in the backward pass (graph/recompute.h).
+void recompute(Step& step, const StepInput& input);
+// Data axis, virtual shards, micro-batches in the order of the schedule (parallel/distribute.h).
+void distribute(Step& step, const StepInput& input);
+
+// Whether this rank holds a parameter (by index).
+bool holds(const Step& step, size_t parameter);
+
+// The number of ranks of the tensor and pipeline axes that have a copy of a parameter's gradient.
+// Sums over these axes divide by it.
+int copies_of_gradient(const StepValues& values, size_t parameter, const Strategy& strategy);
+
+// Makes `value` readable after the step under `name`.
+void keep_output(graph::Graph& graph, graph::ValueId value, const std::string& name);
+
+}  // namespace runtime::step
+
+#endif  // RUNTIME_STEP_PASSES_H_

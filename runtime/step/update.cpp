@@ -1,0 +1,97 @@
+// The pass that appends the update: loss scaling, clipping, optimizer.
+#include "runtime/graph/build.h"
+#include "runtime/step/optimizer.h"
+#include "runtime/step/passes.h"
+
+namespace runtime::step {
+
+using graph::kNone;
+using graph::ValueId;
+using graph::ValueKind;
+
+namespace {
+
+class AddUpdate {
+ public:
+  AddUpdate(Step& step, const StepInput& input)
+      : graph_(step.graph),
+        values_(step.values),
+        buffers_(step.values.buffers),
+        input_(input),
+        dtype_(input.strategy.precision.parameters),
+        build_(step.graph) {}
+
+  void run() {
+    build_.phase = graph::Phase::kUpdate;
+    build_.layer = "optimizer";
+    values_.learning_rate = graph_.add_value("learning_rate", ValueKind::kInput, {1}, dtype_);
+    const ValueId scale = gradient_scale();
+    if (buffers_.layout.bytes == 0) {  // a stage without parameters; other ranks wait for its norm
+      if (scale != values_.one) keep_output(graph_, scale, "gradient_scale");
+      return;
+    }
+    UpdateValues operands{buffers_.parameters, buffers_.gradients, values_.learning_rate, scale};
+    add_optimizer(build_, input_.recipe.optimizer, operands);
+    values_.step = operands.step;
+  }
+
+ private:
+  // The factor of the gradient in the update.
+  ValueId gradient_scale() {
+    const double limit = input_.recipe.max_norm;
+    const std::vector<graph::Attribute> max_norm = {{RT_ATTR_MAX_NORM, limit}};
+    if (values_.loss_scaling != kNone) {
+      const ValueId sum = square_sum();
+      const ValueId scale = graph_.add_value("", ValueKind::kTemporary, {1}, dtype_);
+      build_.node_into(RT_OP_LOSS_SCALE, {sum, values_.loss_scaling}, {scale, values_.loss_scaling},
+                       max_norm);
+      return scale;
+    }
+    if (limit > 0) return build_.node1(RT_OP_CLIP_SCALE, {square_sum()}, {1}, max_norm);
+    return values_.one;
+  }
+
+  ValueId gradient_view(uint64_t offset, uint64_t bytes) {
+    const auto elements = static_cast<int64_t>(bytes / graph::dtype_bytes(dtype_));
+    const ValueId v = graph_.add_value("", ValueKind::kTemporary, {elements}, dtype_);
+    graph_.value(v).base = buffers_.gradients;
+    graph_.value(v).offset = offset;
+    return v;
+  }
+
+  // The sum of the squares of the whole gradient, over the ranks of the tensor and pipeline axes.
+  ValueId square_sum() {
+    const Strategy& strategy = input_.strategy;
+    // Leaves out the padding at the end, whose size depends on the number of ranks.
+    if (!strategy.model_parallel())
+      return build_.square_sum(gradient_view(0, buffers_.layout.used_bytes));
+    ValueId sum = kNone;
+    for (size_t i = 0; i < values_.parameters.size(); ++i) {
+      if (values_.gradients[i] == kNone) continue;
+      const uint64_t bytes = graph::canonical_bytes(graph_.value(values_.parameters[i].value));
+      ValueId square = build_.square_sum(gradient_view(values_.offsets[i], bytes));
+      const int copies = copies_of_gradient(values_, i, strategy);
+      if (copies > 1) square = build_.scale(square, 1.0 / copies);
+      sum = sum == kNone ? square : build_.add(sum, square);
+    }
+    if (sum == kNone) sum = build_.scale(values_.one, 0);  // this rank has no gradient
+    if (strategy.mesh.tensor > 1) sum = build_.all_reduce(sum, parallel::kTensorCommunicator);
+    if (strategy.mesh.pipeline > 1) sum = build_.all_reduce(sum, parallel::kPipelineCommunicator);
+    return sum;
+  }
+
+  graph::Graph& graph_;
+  StepValues& values_;
+  parallel::StepBuffers& buffers_;
+  const StepInput& input_;
+  const rt_dtype dtype_;
+  graph::Build build_;
+};
+
+}  // namespace
+
+void add_update(Step& step, const StepInput& input) {
+  if (input.form.update()) AddUpdate(step, input).run();
+}
+
+}  // namespace runtime::step

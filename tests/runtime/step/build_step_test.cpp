@@ -1,0 +1,104 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "runtime/error.h"
+#include "runtime/step/compile_step.h"
+#include "tests/runtime/support/devices.h"
+
+namespace runtime::step {
+namespace {
+
+using graph::kNone;
+using graph::ValueKind;
+using testing::HasSubstr;
+
+model::Model two_layers() {
+  model::Layer first, second;
+  first.kind = model::Linear{5, true};
+  first.name = "a";
+  second.kind = model::Linear{3, true};
+  second.name = "b";
+  return {{6}, {first, second}, {}};
+}
+
+Step build(Purpose purpose, const Recipe& recipe = {}, const model::Model& model = two_layers()) {
+  const Strategy strategy;
+  const StepForm form{purpose, 4};
+  return build_step({model, recipe, strategy, form});
+}
+
+TEST(BuildStep, ParametersAndGradientsLieInTheSamePlaces) {
+  const Step s = build(Purpose::kTraining);
+  ASSERT_EQ(s.values.parameters.size(), 4u);
+  for (size_t i = 0; i < s.values.parameters.size(); ++i) {
+    const graph::Value& p = s.graph.value(s.values.parameters[i].value);
+    const graph::Value& g = s.graph.value(s.values.gradients[i]);
+    EXPECT_EQ(s.graph.value(p.base).name, "parameters");
+    EXPECT_EQ(s.graph.value(g.base).name, "gradients");
+    EXPECT_EQ(p.offset, g.offset);
+    EXPECT_EQ(p.offset % 64, 0u);
+    EXPECT_EQ(p.dims, g.dims);
+    const uint64_t size = s.graph.value(p.base).bytes;
+    EXPECT_LE(p.offset + graph::canonical_bytes(p), size);
+  }
+  EXPECT_EQ(s.graph.nodes.back().op, RT_OP_SGD);
+  EXPECT_EQ(std::count_if(s.graph.nodes.begin(), s.graph.nodes.end(),
+                          [](const graph::Node& n) { return n.phase == graph::Phase::kUpdate; }),
+            1);
+}
+
+TEST(BuildStep, EvaluationHasNeitherGradientsNorUpdate) {
+  const Step s = build(Purpose::kEvaluation);
+  for (const graph::Node& n : s.graph.nodes) EXPECT_EQ(n.phase, graph::Phase::kForward) << n.op;
+  EXPECT_TRUE(s.values.gradients.empty());
+  EXPECT_NE(s.values.correct, kNone);
+  EXPECT_EQ(s.values.learning_rate, kNone);
+}
+
+TEST(BuildStep, GradientsKeepTheOutputAndUpdateNothing) {
+  const Step s = build(Purpose::kGradients);
+  for (const graph::Node& n : s.graph.nodes) EXPECT_NE(n.phase, graph::Phase::kUpdate) << n.op;
+  EXPECT_EQ(s.graph.value(s.values.output).kind, ValueKind::kOutput);
+}
+
+// Without the copy, the memory of the view's base would be reused after the loss.
+TEST(BuildStep, AnOutputThatIsAViewIsCopied) {
+  model::Layer convolution, flatten;
+  convolution.kind = model::Conv2d{.channels = 4, .kernel_h = 3, .kernel_w = 3, .convolution = {}};
+  flatten.kind = model::Flatten{};
+  for (const Purpose purpose : {Purpose::kGradients, Purpose::kEvaluation}) {
+    const Step s = build(purpose, {}, {{2, 3, 3}, {convolution, flatten}, {}});
+    EXPECT_EQ(s.graph.value(s.values.output).kind, ValueKind::kOutput);
+    EXPECT_EQ(s.graph.storage(s.values.output), s.values.output);
+  }
+}
+
+TEST(BuildStep, FrozenParametersHaveABufferOfTheirOwn) {
+  Recipe recipe;
+  recipe.freeze = {"a.*"};
+  const Step s = build(Purpose::kTraining, recipe);
+  EXPECT_EQ(s.graph.value(s.graph.storage(s.values.parameters[0].value)).name, "frozen");
+  EXPECT_EQ(s.values.gradients[0], kNone);
+  EXPECT_EQ(s.graph.value(s.graph.storage(s.values.parameters[2].value)).name, "parameters");
+  for (const graph::Node& n : s.graph.nodes) {
+    EXPECT_TRUE(n.op != RT_OP_SGD || s.graph.value(n.outputs[0]).dims == graph::Dims{16 + 16});
+  }
+}
+
+TEST(BuildStep, AModelWithoutParametersIsToldApartFromAFrozenOne) {
+  model::Layer flatten;
+  flatten.kind = model::Flatten{};
+  const model::Model model{{2, 3, 3}, {flatten}, {}};
+  Recipe recipe;
+  EXPECT_THAT(
+      test::message_of<ConfigurationError>([&] { build(Purpose::kGradients, recipe, model); }),
+      testing::AllOf(HasSubstr("no parameter to train"), testing::Not(HasSubstr("freeze"))));
+  recipe.freeze = {"*"};
+  EXPECT_THAT(test::message_of<ConfigurationError>([&] { build(Purpose::kGradients, recipe); }),
+              HasSubstr("model.freeze leaves no parameter to train"));
+}
+
+}  // namespace
+}  // namespace runtime::step

@@ -1,0 +1,66 @@
+#include "runtime/step/compile_step.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "runtime/error.h"
+#include "runtime/exec/device_target.h"
+#include "tests/runtime/support/devices.h"
+
+namespace runtime::step {
+namespace {
+
+model::Model one_layer() {
+  model::Layer layer;
+  layer.kind = model::Linear{3, true};
+  layer.name = "fc";
+  return {{6}, {layer}, {}};
+}
+
+TEST(CompileStep, RunsEachPassOnce) {
+  const model::Model model = one_layer();
+  const Recipe recipe;
+  const Strategy strategy;
+  const StepForm form{Purpose::kTraining, 4};
+  exec::DeviceTarget target(test::open_device("reference"), {.tune = exec::Tune::kOff});
+  std::vector<std::string> passes;
+  std::vector<size_t> nodes;
+  const Step step = compile_step({model, recipe, strategy, form}, target,
+                                 [&](const char* pass, const Step& so_far) {
+                                   passes.emplace_back(pass);
+                                   nodes.push_back(so_far.graph.nodes.size());
+                                 });
+  EXPECT_THAT(passes, testing::ElementsAre("forward", "loss", "check", "tensor parallelism",
+                                           "16-bit activations", "gradients", "pipeline stages",
+                                           "flat buffers", "update", "lower", "fuse", "layouts",
+                                           "recompute", "distribute"));
+  EXPECT_LT(nodes[0], nodes[1]);  // the loss
+  EXPECT_LT(nodes[1], nodes[5]);  // the backward pass
+  EXPECT_EQ(nodes.back(), step.graph.nodes.size());
+  EXPECT_EQ(step.values.shards.size(), 1u);
+}
+
+// A target that adds a fault to the graph while a pass asks it.
+class Vandal : public exec::DeviceTarget {
+ public:
+  Vandal() : DeviceTarget(test::open_device("reference"), {.tune = exec::Tune::kOff}) {}
+  void remember(const graph::Graph& graph, const graph::LayoutDecision&) override {
+    const_cast<graph::Graph&>(graph).nodes[1].inputs[0] =
+        const_cast<graph::Graph&>(graph).nodes.back().outputs[0];
+  }
+};
+
+TEST(CompileStep, NamesThePassThatLeavesABrokenGraph) {
+  const model::Model model = one_layer();
+  const Recipe recipe;
+  const Strategy strategy;
+  const StepForm form{Purpose::kEvaluation, 4};
+  Vandal target;
+  EXPECT_THAT(test::message_of<InternalError>([&] {
+                compile_step({model, recipe, strategy, form}, target);
+              }),
+              testing::HasSubstr("the pass 'layouts' left a broken graph: node 1"));
+}
+
+}  // namespace
+}  // namespace runtime::step
