@@ -114,9 +114,13 @@ rt_status allocate(rt_device* device, uint64_t bytes, int32_t kind, void** addre
                    rt_error* error) {
   return guard(error, [&] {
     if (kind != RT_MEMORY_DEVICE && kind != RT_MEMORY_PINNED_HOST) {
-      throw Error(RT_ERROR_INVALID_ARGUMENT, format("memory kind %d; known are 0 and 1", kind));
+      throw Error(
+          RT_ERROR_INVALID_ARGUMENT,
+          format("memory kind %d; expected RT_MEMORY_DEVICE (0) or RT_MEMORY_PINNED_HOST (1)",
+                 kind));
     }
-    if (bytes == 0) throw Error(RT_ERROR_INVALID_ARGUMENT, "allocation of 0 bytes");
+    if (bytes == 0)
+      throw Error(RT_ERROR_INVALID_ARGUMENT, "an allocation of 0 bytes; expected at least 1");
     const uint64_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment + kHeader;
     void* block = rounded < bytes ? nullptr : std::aligned_alloc(kAlignment, rounded);
     if (block == nullptr) {
@@ -194,7 +198,9 @@ rt_status event_query(rt_event*, rt_error*) { return RT_OK; }
 rt_status event_elapsed(rt_event* begin, rt_event* end, int64_t* nanoseconds, rt_error* error) {
   return guard(error, [&] {
     if (!begin->was_recorded || !end->was_recorded) {
-      throw Error(RT_ERROR_INVALID_ARGUMENT, "elapsed time of an event that was never recorded");
+      throw Error(RT_ERROR_INVALID_ARGUMENT,
+                  "the elapsed time of an event that was never recorded; record both events and "
+                  "wait for them first");
     }
     *nanoseconds =
         std::chrono::duration_cast<std::chrono::nanoseconds>(end->recorded - begin->recorded)

@@ -42,7 +42,9 @@ void write_candidates(const Engine& engine, const Operation& op, const EngineAns
   if (support.candidates == nullptr) return;
   const uint32_t stride = support.candidate_capacity > 0 ? support.candidates[0].size : 0;
   if (support.candidate_capacity > 0 && stride == 0) {
-    throw Error(RT_ERROR_INVALID_ARGUMENT, "size of the first candidate is 0");
+    throw Error(
+        RT_ERROR_INVALID_ARGUMENT,
+        "the size of the first candidate is 0; expected sizeof(rt_candidate) in each candidate");
   }
   const size_t count = std::min<size_t>(answer.candidates.size(), support.candidate_capacity);
   for (size_t i = 0; i < count; ++i) {
@@ -71,10 +73,14 @@ rt_status query(rt_device* device, const rt_op_desc* desc, rt_support* support, 
 
 void check_concrete(const Operation& op) {
   for (uint32_t i = 0; i < op.input_count(); ++i) {
-    if (op.input(i).layout == RT_LAYOUT_ANY) op.fail(format("input %u has RT_LAYOUT_ANY", i));
+    if (op.input(i).layout == RT_LAYOUT_ANY)
+      op.fail(
+          format("input %u has RT_LAYOUT_ANY; create needs the layout of a candidate of query", i));
   }
   for (uint32_t i = 0; i < op.output_count(); ++i) {
-    if (op.output(i).layout == RT_LAYOUT_ANY) op.fail(format("output %u has RT_LAYOUT_ANY", i));
+    if (op.output(i).layout == RT_LAYOUT_ANY)
+      op.fail(format("output %u has RT_LAYOUT_ANY; create needs the layout of a candidate of query",
+                     i));
   }
 }
 
@@ -115,7 +121,9 @@ rt_status launch(rt_plan* plan, rt_stream*, const rt_launch* given, rt_error* er
                          given->output_count, plan->input_count, plan->output_count));
     }
     if (plan->plan->info().workspace_bytes > 0 && given->workspace == nullptr) {
-      throw Error(RT_ERROR_INVALID_ARGUMENT, "launch without the workspace that the plan needs");
+      throw Error(RT_ERROR_INVALID_ARGUMENT,
+                  "a launch without the workspace that the plan needs; pass a buffer of the plan's "
+                  "workspace size");
     }
     if (!plan->launched.load(std::memory_order_relaxed)) {
       require_headroom();

@@ -63,8 +63,11 @@ Window convolution_window(const Operation& op, const rt_tensor_desc& x, const rt
   const int64_t groups = op.integer(RT_ATTR_GROUPS, 1);
   if (groups < 1 || x.dims[3] != w.dims[3] * groups || y.dims[3] != w.dims[0] ||
       w.dims[0] % groups != 0) {
-    op.fail(format("groups %ld", groups) + " do not fit x " + to_string(x) + ", weights " +
-            to_string(w) + ", y " + to_string(y));
+    op.fail(
+        format("groups %ld", groups) + " do not fit x " + to_string(x) + ", weights " +
+        to_string(w) + ", y " + to_string(y) +
+        "; the channels of x are groups times the last dimension of the weights, those of y are "
+        "its first, and both are multiples of groups");
   }
   return window;
 }
@@ -74,7 +77,8 @@ Window pooling_window(const Operation& op, const rt_tensor_desc& x, const rt_ten
   window.kernel_h = op.integer(RT_ATTR_KERNEL_H);
   window.kernel_w = op.integer(RT_ATTR_KERNEL_W);
   check_window(op, window, x, y);
-  if (x.dims[3] != y.dims[3]) op.fail("channels of " + to_string(x) + " and " + to_string(y));
+  if (x.dims[3] != y.dims[3])
+    op.fail("x " + to_string(x) + " and y " + to_string(y) + " must have the same channels");
   if (window.pad_top >= window.kernel_h || window.pad_bottom >= window.kernel_h ||
       window.pad_left >= window.kernel_w || window.pad_right >= window.kernel_w) {
     op.fail("padding must be smaller than the kernel");
