@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "plugins/host/error.h"
-#include "plugins/host/plugin.h"
 #include "plugins/host/printable.h"
 
 namespace plugins::host {
@@ -61,19 +60,6 @@ bool call_ready(Describe&& describe, Body&& body) {
   if (status == RT_NOT_READY) return false;
   if (status != RT_OK) check(status, error, describe());
   return true;
-}
-
-// For destructors: calls a function of the contract that cannot fail. If it throws nevertheless,
-// the exception is logged.
-template <typename Body>
-void call_release(const Plugin& plugin, const char* what, Body&& body) noexcept {
-  try {
-    body();
-  } catch (const std::exception& e) {
-    plugin.log(RT_LOG_ERROR, std::string(what) + " threw an exception: " + printable(e.what()));
-  } catch (...) {
-    plugin.log(RT_LOG_ERROR, std::string(what) + " threw something that is not a std::exception");
-  }
 }
 
 }  // namespace plugins::host

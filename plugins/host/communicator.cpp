@@ -6,6 +6,7 @@
 
 #include "plugins/host/call.h"
 #include "plugins/host/limits.h"
+#include "plugins/host/release.h"
 
 namespace plugins::host {
 namespace {

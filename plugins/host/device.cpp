@@ -9,6 +9,7 @@
 #include "plugins/host/limits.h"
 #include "plugins/host/nearest.h"
 #include "plugins/host/printable.h"
+#include "plugins/host/release.h"
 
 namespace plugins::host {
 namespace {

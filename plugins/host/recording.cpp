@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "plugins/host/call.h"
+#include "plugins/host/release.h"
 
 namespace plugins::host {
 

@@ -101,7 +101,7 @@ Totals totals(const Session& s) {
   const int64_t passes =
       parallel::micro_steps(s.config.training.global_batch_size, s.trainer->split());
   const uint64_t own = peak_memory_bytes();
-  double values[] = {train::step_flops(s.trainer->program().graph(), passes),
+  double values[] = {graph::step_flops(s.trainer->program().graph(), passes),
                      static_cast<double>(own)};
   const bool one_process = s.rank.backend == "local";
   if (s.rank.collectives != nullptr)

@@ -106,7 +106,7 @@ const exec::Program& print_rank(train::StepPrograms& programs, const std::string
   fmt::print("{} on {} ({}), batch {}{}, {:.0f} parameters\n\n", programs.config.name, device.id(),
              device.properties().name, batch, ranks, count_parameters(p.values));
   print_operations(p.program->graph(), device);
-  const double flops = train::step_flops(p.program->graph(), passes);
+  const double flops = graph::step_flops(p.program->graph(), passes);
   fmt::print("\n{} operations, {:.2f} GFLOP a step, {:.2f} MFLOP a sample{}{}\n",
              p.program->graph().nodes.size(), flops / 1e9, flops / 1e6 / rows,
              programs.spec.labels > 1 ? fmt::format(" of {} tokens", programs.spec.labels) : "",

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "runtime/data/order.h"
 #include "runtime/error.h"
 
 namespace runtime::data {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/data/loader.h"
+#include "runtime/data/batch.h"
 
 namespace runtime::data {
 

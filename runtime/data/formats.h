@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "runtime/data/open.h"
+#include "runtime/data/dataset_options.h"
 #include "runtime/data/part.h"
 
 namespace runtime::data {

@@ -7,70 +7,12 @@
 #include <memory>
 #include <memory_resource>
 #include <optional>
-#include <span>
 #include <vector>
 
-#include "runtime/data/augment.h"
+#include "runtime/data/batch.h"
 #include "runtime/data/dataset.h"
 
 namespace runtime::data {
-
-// What happens with the last batch of an epoch if samples are left over.
-enum class LastBatch {
-  kDrop,  // it is left out
-  kPad,   // it is filled up with samples of weight 0
-  kKeep,  // it is smaller
-};
-
-// The rows of a global batch that one rank computes, in host memory. Padding rows repeat the last
-// real sample of the global batch; their position is -1.
-struct Batch {
-  int64_t rows = 0;
-  int64_t valid = 0;                          // rows that are not padding
-  int64_t global_rows = 0, global_valid = 0;  // rows and valid of the global batch
-  int64_t epoch = 0;                          // from 0
-  int64_t index = 0;                          // number of the batch in its epoch
-  int part = 0;                               // work item of the global batch, see Pick
-  std::pmr::vector<int64_t> positions;        // [rows]: position of each row in the global batch
-  std::pmr::vector<float> features;           // [rows, shape...]
-  std::pmr::vector<int32_t> labels;           // [rows, labels], for classification
-  std::pmr::vector<float> targets;            // [rows, targets], for regression
-};
-
-// Returns a batch of zeros, all of them valid rows; 0 is valid as token id and as label.
-Batch zero_batch(const SampleSpec& spec, int64_t rows);
-
-// A work item: one of LoaderOptions::parts parts of a global batch.
-struct Pick {
-  int64_t batch = 0;  // counted from the first batch of the first epoch
-  int part = 0;       // 0..parts-1
-};
-
-// How batches are made.
-struct LoaderOptions {
-  int64_t batch_size = 1;  // rows of a global batch
-  bool shuffle = true;
-  uint64_t seed = 0;
-  LastBatch last_batch = LastBatch::kKeep;
-  int prefetch = 2;                // batches made ahead in a background thread; 0: in next()
-  Augmentation augmentation = {};  // of images
-  int64_t first_epoch = 0;
-  // The batches of an epoch that are loaded: first_batch, first_batch + batch_stride, ... A rank
-  // whose first batch does not exist loads the last one instead, which is not used.
-  int64_t first_batch = 0, batch_stride = 1;
-  // Returns the positions in a global batch of `global_rows` rows that belong to work item `part`,
-  // which is 0 (the rank's own rows) unless `pick` is given; -1 is padding. Null: all rows. The
-  // result must depend on the arguments only.
-  std::function<std::vector<int64_t>(int64_t global_rows, int part)> part = nullptr;
-  // If given, says which work item to load next, in place of one batch after the other. No value
-  // becomes a batch of 0 rows. The loading thread calls it, and it may wait.
-  std::function<std::optional<Pick>()> pick = nullptr;
-  int parts = 1;  // work items of one global batch
-};
-
-// Fills `order` with the permutation of 0..order.size()-1 for an epoch, which depends on seed and
-// epoch only (Fisher-Yates with numbers from Philox). Allocates nothing.
-void fill_epoch_order(std::span<int64_t> order, bool shuffle, uint64_t seed, int64_t epoch);
 
 // An endless sequence of batches: the first batch of an epoch follows the last one of the epoch
 // before. One thread calls next(); the destructor joins the background thread. next() rethrows an

@@ -1,7 +1,8 @@
+#include "runtime/data/order.h"
+
 #include <numeric>
 #include <utility>
 
-#include "runtime/data/loader.h"
 #include "runtime/data/philox.h"
 
 namespace runtime::data {

@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "runtime/error.h"
-#include "runtime/exec/device_target.h"
+#include "runtime/graph/print.h"
 #include "runtime/system/atomic_file.h"
 
 namespace runtime::exec {
@@ -117,7 +117,7 @@ std::string decision_key(const plugins::host::Device& device, const graph::Graph
                     device.properties().stable_id + '\n' + device.properties().name + '\n' + tune +
                     '\n' + option_lines(device);
   for (const graph::Node& node : graph.nodes) {
-    key += signature(graph, node);
+    key += graph::signature(graph, node);
     for (graph::ValueId v : node.inputs) key += ' ' + std::to_string(v);
     for (graph::ValueId v : node.outputs) key += ' ' + std::to_string(v);
     key += '\n';

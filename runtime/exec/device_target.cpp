@@ -6,6 +6,7 @@
 
 #include "plugins/host/error.h"
 #include "runtime/exec/decision_cache.h"
+#include "runtime/graph/print.h"
 
 namespace runtime::exec {
 
@@ -74,25 +75,6 @@ Operation to_operation(const Graph& graph, const Node& node, const rt_plan* forw
   return op;
 }
 
-std::string signature(const Graph& graph, const Node& node) {
-  std::string text = node.op;
-  const auto operand = [&](char kind, graph::ValueId v) {
-    const graph::Value& value = graph.value(v);
-    text += kind + std::to_string(value.dtype) + graph::to_string(value.dims);
-  };
-  for (graph::ValueId v : node.inputs) operand('<', v);
-  for (graph::ValueId v : node.outputs) operand('>', v);
-  for (const graph::Attribute& a : node.attributes) {
-    text += ' ' + a.name + '=';
-    text += std::visit([](auto x) { return std::to_string(x); }, a.value);
-  }
-  for (const graph::PostOp& p : node.post_ops) {
-    text += " +" + std::to_string(p.kind) + '.' + std::to_string(p.function) + '.' +
-            std::to_string(p.operand);
-  }
-  return text;
-}
-
 DeviceTarget::DeviceTarget(std::shared_ptr<plugins::host::Device> device, TargetOptions options)
     : device_(std::move(device)),
       stream_(device_->create_stream()),
@@ -110,7 +92,7 @@ Operation DeviceTarget::operation(const Graph& graph, const Node& node) const {
 }
 
 graph::Support DeviceTarget::support(const Graph& graph, const Node& node) {
-  const std::string key = signature(graph, node);
+  const std::string key = graph::signature(graph, node);
   const auto it = supports_.find(key);
   if (it != supports_.end()) return it->second;
   Operation op = operation(graph, node);
@@ -127,8 +109,8 @@ graph::Support DeviceTarget::support(const Graph& graph, const Node& node) {
 std::vector<graph::Candidate> DeviceTarget::candidates(
     const Graph& graph, const Node& node, const std::vector<uint64_t>& input_layouts,
     const std::vector<uint64_t>& output_layouts) {
-  const std::string key =
-      signature(graph, node) + layouts_text(input_layouts) + '>' + layouts_text(output_layouts);
+  const std::string key = graph::signature(graph, node) + layouts_text(input_layouts) + '>' +
+                          layouts_text(output_layouts);
   const auto it = candidates_.find(key);
   if (it != candidates_.end()) return it->second;
   Operation op = operation(graph, node);
@@ -151,7 +133,7 @@ void DeviceTarget::measure(const Graph& graph, const Node& node,
   if (node.saved != graph::kNone && node.is_backward()) return;
   std::vector<graph::Candidate> working;
   for (const graph::Candidate& c : candidates) {
-    const std::string key = signature(graph, node) + '@' + std::to_string(c.algorithm) +
+    const std::string key = graph::signature(graph, node) + '@' + std::to_string(c.algorithm) +
                             layouts_text(c.input_layouts) + '>' + layouts_text(c.output_layouts);
     auto known = measured_.find(key);
     if (known == measured_.end()) {

@@ -19,10 +19,6 @@ namespace runtime::exec {
 plugins::host::Operation to_operation(const graph::Graph& graph, const graph::Node& node,
                                       const rt_plan* forward = nullptr);
 
-// Text that identifies a node except for names: operation, types, shapes, attributes,
-// post-operations.
-std::string signature(const graph::Graph& graph, const graph::Node& node);
-
 // How layouts and algorithms are chosen. Equivalent to: torch.backends.cudnn.benchmark.
 enum class Tune {
   kOff,    // by the backend's estimates

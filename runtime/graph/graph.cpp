@@ -165,4 +165,13 @@ double flops(const Graph& graph, const Node& node) {
   return count(node.outputs[0]);
 }
 
+double step_flops(const Graph& graph, int64_t passes) {
+  double sum = 0;
+  for (const Node& node : graph.nodes) {
+    const bool once = node.phase == Phase::kUpdate;
+    sum += flops(graph, node) * (once ? 1.0 : static_cast<double>(passes));
+  }
+  return sum;
+}
+
 }  // namespace runtime::graph

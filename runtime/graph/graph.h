@@ -146,6 +146,8 @@ double number_attribute(const Node& node, std::string_view name, double fallback
 // Floating-point operations of one execution, counted as usual (a multiply-add is two); 0 for pure
 // data movement.
 double flops(const Graph& graph, const Node& node);
+// The same of a whole step in which forward and backward run `passes` times and the update once.
+double step_flops(const Graph& graph, int64_t passes);
 
 }  // namespace runtime::graph
 

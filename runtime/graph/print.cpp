@@ -122,6 +122,25 @@ const char* name_of(Phase phase) {
   return "pack";
 }
 
+std::string signature(const Graph& graph, const Node& node) {
+  std::string text = node.op;
+  const auto operand = [&](char kind, ValueId v) {
+    const Value& value = graph.value(v);
+    text += kind + std::to_string(value.dtype) + to_string(value.dims);
+  };
+  for (ValueId v : node.inputs) operand('<', v);
+  for (ValueId v : node.outputs) operand('>', v);
+  for (const Attribute& a : node.attributes) {
+    text += ' ' + a.name + '=';
+    text += std::visit([](auto x) { return std::to_string(x); }, a.value);
+  }
+  for (const PostOp& p : node.post_ops) {
+    text += " +" + std::to_string(p.kind) + '.' + std::to_string(p.function) + '.' +
+            std::to_string(p.operand);
+  }
+  return text;
+}
+
 std::string to_text(const Graph& graph) {
   std::string text;
   for (ValueId id = 0; id < static_cast<ValueId>(graph.values.size()); ++id) {

@@ -17,6 +17,10 @@ std::string to_text(const Graph& graph);
 // For Graphviz (dot -Tsvg): a box for each node, an arrow from the last writer of each operand.
 std::string to_dot(const Graph& graph);
 
+// Text that identifies a node except for names: operation, types, shapes, attributes,
+// post-operations.
+std::string signature(const Graph& graph, const Node& node);
+
 // The name of a type, "float32"; of a phase, "forward".
 std::string name_of(rt_dtype dtype);
 const char* name_of(Phase phase);

@@ -1,9 +1,10 @@
 #include "runtime/graph/recompute.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 #include <unordered_map>
+
+#include "runtime/graph/rewriter.h"
 
 namespace runtime::graph {
 
@@ -12,7 +13,8 @@ namespace {
 // Recomputes one block.
 class Recompute {
  public:
-  Recompute(Graph& graph, const std::string& block) : graph_(graph), block_(block) {
+  Recompute(Graph& graph, const std::string& block)
+      : graph_(graph), block_(block), node_copies_(graph) {
     find_own();
     find_needed();
   }
@@ -101,16 +103,10 @@ class Recompute {
   }
 
   Node copy_of(const Node& node) {
-    Node copy = node;
+    Node copy = node_copies_.copy(
+        node, [&](ValueId v) { return read(v); }, [&](ValueId v) { return written(v); });
     copy.phase = Phase::kBackward;
-    for (ValueId& v : copy.inputs) v = read(v);
-    for (ValueId& v : copy.outputs) v = written(v);
     copy.saved = is_needed(copy.saved) ? written(copy.saved) : kNone;
-    if (copy.collective) {
-      const auto [token, is_new] = tokens_.try_emplace(copy.collective->token, graph_.tokens);
-      graph_.tokens += is_new;
-      copy.collective->token = token->second;
-    }
     return copy;
   }
 
@@ -139,7 +135,7 @@ class Recompute {
   std::set<ValueId> inner_, needed_;  // storage values
   size_t first_reader_ = 0;
   std::unordered_map<ValueId, ValueId> copies_;
-  std::map<int32_t, int32_t> tokens_;  // collective tokens, original to copy
+  NodeCopies node_copies_;
 };
 
 }  // namespace

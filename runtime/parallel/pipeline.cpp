@@ -4,7 +4,8 @@
 #include <set>
 
 #include "runtime/error.h"
-#include "runtime/parallel/emit.h"
+#include "runtime/graph/rewriter.h"
+#include "runtime/parallel/mesh.h"
 
 namespace runtime::parallel {
 
@@ -13,6 +14,7 @@ namespace {
 using graph::Dims;
 using graph::Graph;
 using graph::Node;
+using graph::NodeList;
 using graph::Phase;
 using graph::Value;
 using graph::ValueId;
@@ -35,7 +37,7 @@ class Cut {
       : graph_(graph),
         pipeline_(pipeline),
         gradients_(gradients),
-        emit_(graph),
+        rewriter_(graph),
         dropped_(graph.nodes.size()),
         writer_(graph.values.size(), kNowhere),
         readers_(graph.values.size()) {
@@ -137,8 +139,8 @@ class Cut {
     const Node because = graph_.nodes[writer_[*last]];
     ValueId total = graph_.reshape(values[0], dims);
     for (size_t i = 1; i < values.size(); ++i) {
-      const ValueId added = emit_.temporary(like, dims);
-      sums_.push_back(emit_.add(total, graph_.reshape(values[i], dims), added, because.layer));
+      const ValueId added = rewriter_.temporary(like, dims);
+      sums_.push_back(rewriter_.add(total, graph_.reshape(values[i], dims), added, because.layer));
       sums_.back().origin = because.origin;
       total = added;
     }
@@ -174,8 +176,8 @@ class Cut {
     if (!sends && t.to != pipeline_.rank) return;
     // No layer's name begins with this prefix, so passes over layers leave transfers alone.
     const std::string layer = "pipeline " + graph_.nodes[t.writer].layer;
-    Emit::Pair pair =
-        emit_.transfer(sends ? RT_SEND : RT_RECEIVE, t.value, sends ? t.to : from, layer);
+    graph::CollectivePair pair = rewriter_.transfer(
+        sends ? RT_SEND : RT_RECEIVE, t.value, sends ? t.to : from, kPipelineCommunicator, layer);
     const auto place = [&](Node& n, size_t like) {
       n.collective->token = token;
       n.origin = graph_.nodes[like].origin;
@@ -189,7 +191,7 @@ class Cut {
   Graph& graph_;
   Pipeline& pipeline_;
   std::map<ValueId, ValueId>& gradients_;
-  Emit emit_;
+  graph::Rewriter rewriter_;
   std::vector<char> dropped_;   // by node
   std::vector<size_t> writer_;  // by storage value: the last node that writes it
   std::vector<int> readers_;    // by storage value

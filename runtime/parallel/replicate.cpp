@@ -7,6 +7,8 @@ namespace runtime::parallel {
 using graph::Dims;
 using graph::kNone;
 using graph::Node;
+using graph::NodeCopies;
+using graph::NodeList;
 using graph::Phase;
 using graph::Value;
 using graph::ValueId;
@@ -20,17 +22,20 @@ bool makes_rows(const Node& node) {
 
 }  // namespace
 
-Replicate::Replicate(graph::Graph& graph, Emit& emit, const StepBuffers& buffers,
+Replicate::Replicate(graph::Graph& graph, graph::Rewriter& rewriter, const StepBuffers& buffers,
                      const ShardValues& inputs, const DistributeOptions& options,
                      std::vector<ValueId> gradients)
     : graph_(graph),
-      emit_(emit),
+      rewriter_(rewriter),
       buffers_(buffers),
       inputs_(inputs),
       options_(options),
       count_(options.copies()),
       gradients_(std::move(gradients)),
-      copies_(count_) {}
+      copies_(count_) {
+  for (int s = 0; s < count_; ++s)
+    nodes_.emplace_back(graph, s == 0 ? NodeCopies::Tokens::kSame : NodeCopies::Tokens::kNew);
+}
 
 bool Replicate::is_shared(ValueId storage) const {
   const ValueKind kind = graph_.value(storage).kind;
@@ -47,7 +52,7 @@ ValueId Replicate::of(int shard, ValueId v) {
   if (const auto it = copies_[shard].find(v); it != copies_[shard].end()) return it->second;
   const ValueId base = graph_.value(v).base;
   if (base != kNone && base == buffers_.gradients && adds(shard))
-    return copies_[shard][v] = emit_.temporary(v, Dims(graph_.value(v).dims));
+    return copies_[shard][v] = rewriter_.temporary(v, Dims(graph_.value(v).dims));
   const ValueId new_base = of(shard, base);
   const bool same = base != kNone ? new_base == base : shard == 0 || is_shared(v);
   if (same) return v;
@@ -63,26 +68,19 @@ bool Replicate::adds(int shard) const {
 }
 
 Node Replicate::copied(const Node& node, int shard) {
-  Node copy = node;
-  for (ValueId& v : copy.inputs) v = of(shard, v);
-  for (ValueId& v : copy.outputs) v = of(shard, v);
+  const auto own = [&](ValueId v) { return of(shard, v); };
+  Node copy = nodes_[shard].copy(node, own, own);
   copy.saved = of(shard, copy.saved);
-  if (copy.collective && shard > 0) {
-    const auto [token, is_new] =
-        tokens_.try_emplace({shard, node.collective->token}, graph_.tokens);
-    graph_.tokens += is_new;
-    copy.collective->token = token->second;
-  }
   return copy;
 }
 
 // Adds through a temporary, because kernels need not work in place.
 void Replicate::accumulate(ValueId gradient, int shard, const std::string& layer, NodeList& out) {
   const int64_t count = graph::element_count(graph_.value(gradient).dims);
-  const ValueId sum = emit_.temporary(gradient, {count});
-  const ValueId into = emit_.view(gradient, 0, count);
-  out.push_back(emit_.add(into, emit_.view(of(shard, gradient), 0, count), sum, layer));
-  out.push_back(emit_.copy(sum, into, layer));
+  const ValueId sum = rewriter_.temporary(gradient, {count});
+  const ValueId into = rewriter_.view(gradient, 0, count);
+  out.push_back(rewriter_.add(into, rewriter_.view(of(shard, gradient), 0, count), sum, layer));
+  out.push_back(rewriter_.copy(sum, into, layer));
 }
 
 bool Replicate::merges(const Node& node) const {
@@ -95,15 +93,15 @@ bool Replicate::merges(const Node& node) const {
 void Replicate::emit_merge(const Node& node, int first, int count, NodeList& out) {
   std::vector<ValueId> parts;
   for (int s = first; s < first + count; ++s) parts.push_back(of(s, node.inputs[0]));
-  ValueId rows = emit_.concat(std::move(parts), node.layer, out);
+  ValueId rows = rewriter_.concat(std::move(parts), node.layer, out);
   const int64_t width = graph_.value(rows).dims[1];
   if (options_.sync_batch_norm && options_.world_size > 1) {
-    const ValueId all = emit_.temporary(rows, {int64_t{count} * options_.world_size, width});
-    const Emit::Pair gather =
-        emit_.collective(RT_ALL_GATHER, 0, rows, all, kStatisticsCommunicator, node.layer);
+    const ValueId all = rewriter_.temporary(rows, {int64_t{count} * options_.world_size, width});
+    const graph::CollectivePair gather =
+        rewriter_.collective(RT_ALL_GATHER, 0, rows, all, kStatisticsCommunicator, node.layer);
     out.push_back(gather.start);
     out.push_back(gather.wait);
-    rows = options_.shards > 0 ? emit_.view(all, 0, Dims{options_.total_shards, width}) : all;
+    rows = options_.shards > 0 ? rewriter_.view(all, 0, Dims{options_.total_shards, width}) : all;
   }
   if (count == count_) {
     for (ValueId v : node.outputs) shared_.insert(graph_.storage(v));

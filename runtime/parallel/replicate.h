@@ -7,8 +7,8 @@
 #include <set>
 #include <vector>
 
-#include "runtime/parallel/distribute.h"
-#include "runtime/parallel/emit.h"
+#include "runtime/graph/rewriter.h"
+#include "runtime/parallel/distribution.h"
 
 namespace runtime::parallel {
 
@@ -21,14 +21,15 @@ class Replicate {
   // `gradients`: by copy, the buffer that its gradients go to instead of buffers.gradients. Where
   // gradients are accumulated in that buffer (micro-batches, micro-steps), nodes write temporaries,
   // which are then added. All references must outlive this object.
-  Replicate(graph::Graph& graph, Emit& emit, const StepBuffers& buffers, const ShardValues& inputs,
-            const DistributeOptions& options, std::vector<graph::ValueId> gradients);
+  Replicate(graph::Graph& graph, graph::Rewriter& rewriter, const StepBuffers& buffers,
+            const ShardValues& inputs, const DistributeOptions& options,
+            std::vector<graph::ValueId> gradients);
 
   // Takes the graph's nodes and returns all copies in lockstep. Nodes of phase kUpdate are left
   // out.
-  NodeList run();
+  graph::NodeList run();
   // Appends copies first..first+count-1 of one node to `out`.
-  void copy(const graph::Node& node, int first, int count, NodeList& out);
+  void copy(const graph::Node& node, int first, int count, graph::NodeList& out);
   // The instance of a value that copy `shard` has.
   graph::ValueId of(int shard, graph::ValueId value);
 
@@ -38,19 +39,19 @@ class Replicate {
   bool merges(const graph::Node& node) const;
   bool adds(int shard) const;
   graph::Node copied(const graph::Node& node, int shard);
-  void accumulate(graph::ValueId gradient, int shard, const std::string& layer, NodeList& out);
-  void emit_merge(const graph::Node& node, int first, int count, NodeList& out);
+  void accumulate(graph::ValueId gradient, int shard, const std::string& layer,
+                  graph::NodeList& out);
+  void emit_merge(const graph::Node& node, int first, int count, graph::NodeList& out);
 
   graph::Graph& graph_;
-  Emit& emit_;
+  graph::Rewriter& rewriter_;
   const StepBuffers& buffers_;
   const ShardValues& inputs_;
   const DistributeOptions& options_;
   const int count_;
   std::vector<graph::ValueId> gradients_;
   std::vector<std::map<graph::ValueId, graph::ValueId>> copies_;  // by copy
-  // Collective tokens, by copy and original token.
-  std::map<std::pair<int, int32_t>, int32_t> tokens_;
+  std::vector<graph::NodeCopies> nodes_;  // by copy; copy 0 keeps the tokens of its collectives
   std::set<graph::ValueId> shared_;
   std::set<graph::ValueId> rows_;  // statistics of one copy, not yet merged
 };

@@ -13,6 +13,7 @@ namespace {
 using graph::Graph;
 using graph::kNone;
 using graph::Node;
+using graph::NodeList;
 using graph::Phase;
 using graph::ValueId;
 using graph::ValueKind;
@@ -23,9 +24,9 @@ StageTimes nominal_times(int stages) {
 
 class Unroll {
  public:
-  Unroll(Graph& graph, Emit& emit, Replicate& replicate, const Pipeline& pipeline)
+  Unroll(Graph& graph, graph::Rewriter& rewriter, Replicate& replicate, const Pipeline& pipeline)
       : graph_(graph),
-        emit_(emit),
+        rewriter_(rewriter),
         replicate_(replicate),
         pipeline_(pipeline),
         schedule_(pipeline.schedule),
@@ -112,7 +113,7 @@ class Unroll {
     std::vector<ValueId> parts;
     NodeList waits;
     const auto start = [&](int32_t kind, ValueId v, int peer) {
-      Emit::Pair pair = emit_.transfer(kind, v, peer, layer);
+      graph::CollectivePair pair = rewriter_.transfer(kind, v, peer, kPipelineCommunicator, layer);
       out_.push_back(std::move(pair.start));
       waits.push_back(std::move(pair.wait));
     };
@@ -121,7 +122,7 @@ class Unroll {
         parts.push_back(gradient);
         continue;
       }
-      parts.push_back(emit_.temporary(gradient, graph_.value(gradient).dims));
+      parts.push_back(rewriter_.temporary(gradient, graph_.value(gradient).dims));
       if (rank > pipeline_.rank) start(RT_SEND, gradient, rank);
       start(RT_RECEIVE, parts.back(), rank);
       if (rank < pipeline_.rank) start(RT_SEND, gradient, rank);
@@ -129,15 +130,15 @@ class Unroll {
     append(std::move(waits));
     ValueId sum = parts[0];
     for (size_t i = 1; i < parts.size(); ++i) {
-      const ValueId added = emit_.temporary(gradient, graph_.value(gradient).dims);
-      out_.push_back(emit_.add(sum, parts[i], added, layer));
+      const ValueId added = rewriter_.temporary(gradient, graph_.value(gradient).dims);
+      out_.push_back(rewriter_.add(sum, parts[i], added, layer));
       sum = added;
     }
-    out_.push_back(emit_.copy(sum, gradient, layer));
+    out_.push_back(rewriter_.copy(sum, gradient, layer));
   }
 
   Graph& graph_;
-  Emit& emit_;
+  graph::Rewriter& rewriter_;
   Replicate& replicate_;
   const Pipeline& pipeline_;
   const Schedule& schedule_;
@@ -153,28 +154,31 @@ class Unroll {
 
 }  // namespace
 
-NodeList unroll(Graph& graph, Emit& emit, Replicate& replicate, const Pipeline& pipeline) {
-  return Unroll(graph, emit, replicate, pipeline).run();
+NodeList unroll(Graph& graph, graph::Rewriter& rewriter, Replicate& replicate,
+                const Pipeline& pipeline) {
+  return Unroll(graph, rewriter, replicate, pipeline).run();
 }
 
-ValueId emit_total(Graph& graph, Emit& emit, Replicate& replicate, const Pipeline& pipeline,
-                   ValueId value, NodeList& nodes) {
+ValueId append_total(Graph& graph, graph::Rewriter& rewriter, Replicate& replicate,
+                     const Pipeline& pipeline, ValueId value, NodeList& nodes) {
   const std::string name = graph.value(value).name;
   const ValueId total =
-      emit.value("total " + name, ValueKind::kOutput, value, graph.value(value).dims);
+      rewriter.value("total " + name, ValueKind::kOutput, value, graph.value(value).dims);
   const int count = pipeline.schedule.micro_batches, ranks = pipeline.schedule.ranks;
   const int root = (pipeline.schedule.stages() - 1) % ranks;
   if (pipeline.rank == root) {
     ValueId sum = replicate.of(0, value);
     for (int m = 1; m < count; ++m) {
-      const ValueId added = m + 1 < count ? emit.temporary(value, graph.value(value).dims) : total;
-      nodes.push_back(emit.add(sum, replicate.of(m, value), added, "loss"));
+      const ValueId added =
+          m + 1 < count ? rewriter.temporary(value, graph.value(value).dims) : total;
+      nodes.push_back(rewriter.add(sum, replicate.of(m, value), added, "loss"));
       sum = added;
     }
-    if (count == 1) nodes.push_back(emit.copy(sum, total, "loss"));
+    if (count == 1) nodes.push_back(rewriter.copy(sum, total, "loss"));
   }
   if (ranks == 1) return total;
-  Emit::Pair pair = emit.transfer(RT_BROADCAST, total, root, "pipeline " + name);
+  graph::CollectivePair pair =
+      rewriter.transfer(RT_BROADCAST, total, root, kPipelineCommunicator, "pipeline " + name);
   nodes.push_back(std::move(pair.start));
   nodes.push_back(std::move(pair.wait));
   return total;

@@ -3,7 +3,7 @@
 #ifndef RUNTIME_PARALLEL_UNROLL_H_
 #define RUNTIME_PARALLEL_UNROLL_H_
 
-#include "runtime/parallel/emit.h"
+#include "runtime/graph/rewriter.h"
 #include "runtime/parallel/pipeline.h"
 #include "runtime/parallel/replicate.h"
 
@@ -19,12 +19,13 @@ namespace runtime::parallel {
 // the rest of that slot. No rank waits for ever, even if a communicator carries out one call after
 // the other, because everything that a rank needs to reach a transfer comes earlier in the order. A
 // send is waited for one slot later.
-NodeList unroll(graph::Graph& graph, Emit& emit, Replicate& replicate, const Pipeline& pipeline);
+graph::NodeList unroll(graph::Graph& graph, graph::Rewriter& rewriter, Replicate& replicate,
+                       const Pipeline& pipeline);
 
 // Appends to `nodes` the sum over micro-batches of `value` ([1], computed by the last stage) and
 // its broadcast. Returns the sum, which every rank of the pipeline then has.
-graph::ValueId emit_total(graph::Graph& graph, Emit& emit, Replicate& replicate,
-                          const Pipeline& pipeline, graph::ValueId value, NodeList& nodes);
+graph::ValueId append_total(graph::Graph& graph, graph::Rewriter& rewriter, Replicate& replicate,
+                            const Pipeline& pipeline, graph::ValueId value, graph::NodeList& nodes);
 
 }  // namespace runtime::parallel
 

@@ -11,6 +11,7 @@ namespace {
 using graph::Graph;
 using graph::kNone;
 using graph::Node;
+using graph::NodeList;
 using graph::Phase;
 using graph::ValueId;
 using graph::ValueKind;
@@ -19,8 +20,9 @@ bool is_optimizer(const Node& node) { return node.op == RT_OP_SGD || node.op == 
 
 class Update {
  public:
-  Update(Graph& graph, Emit& emit, const StepBuffers& buffers, const DistributeOptions& options)
-      : graph_(graph), emit_(emit), buffers_(buffers), options_(options) {
+  Update(Graph& graph, graph::Rewriter& rewriter, const StepBuffers& buffers,
+         const DistributeOptions& options)
+      : graph_(graph), rewriter_(rewriter), buffers_(buffers), options_(options) {
     element_ = graph::dtype_bytes(graph.value(buffers.parameters).dtype);
   }
 
@@ -81,7 +83,7 @@ class Update {
   }
 
   ValueId view(ValueId base, uint64_t begin, const Bucket& range) {
-    return emit_.view(base, begin, static_cast<int64_t>(range.bytes() / element_));
+    return rewriter_.view(base, begin, static_cast<int64_t>(range.bytes() / element_));
   }
 
   // The gradients without the loss behind them.
@@ -113,7 +115,7 @@ class Update {
       update_range(vectors, {border, part.end}, state + border - part.begin);
     }
     if (!gathers) return;
-    Emit::Pair gather = emit_.collective(
+    graph::CollectivePair gather = rewriter_.collective(
         RT_ALL_GATHER, 0, view(buffers_.parameters, part.begin, part),
         view(buffers_.parameters, bucket.begin, bucket), kGradientsCommunicator, "parameters");
     gather.start.phase = gather.wait.phase = Phase::kUpdate;
@@ -156,9 +158,9 @@ class Update {
     } else if (node.op == RT_OP_SQUARE_SUM) {
       square_sum(node);
     } else if (node.op == RT_OP_CLIP_SCALE || node.op == RT_OP_LOSS_SCALE) {
-      const ValueId total = emit_.temporary(node.inputs[0], {1});
-      const Emit::Pair all = emit_.collective(RT_ALL_REDUCE, RT_SUM, node.inputs[0], total,
-                                              kGradientsCommunicator, "norm");
+      const ValueId total = rewriter_.temporary(node.inputs[0], {1});
+      const graph::CollectivePair all = rewriter_.collective(RT_ALL_REDUCE, RT_SUM, node.inputs[0],
+                                                             total, kGradientsCommunicator, "norm");
       node.inputs[0] = total;
       for (const Node& n : {all.start, all.wait, node}) graph_.nodes.push_back(n);
     } else if (!node.inputs.empty() && graph_.storage(node.inputs[0]) == buffers_.gradients) {
@@ -179,7 +181,7 @@ class Update {
     const std::vector<Held> own = held(buffers_.layout, range, options_.rank, options_.world_size);
     const ValueId total = node.outputs[0];
     if (own.empty()) {
-      graph_.nodes.push_back(emit_.node(RT_OP_FILL, node.layer, node.phase, {}, {total}));
+      graph_.nodes.push_back(rewriter_.node(RT_OP_FILL, node.layer, node.phase, {}, {total}));
       graph_.nodes.back().attributes = {{RT_ATTR_VALUE, 0.0}};
     }
     ValueId sum = kNone;
@@ -189,21 +191,21 @@ class Update {
       piece.estimated_ns *= share({h.begin, h.end});
       piece.inputs = {
           view(buffers_.gradients, options_.sharded(2) ? h.at : h.begin, {h.begin, h.end})};
-      const ValueId square = last && sum == kNone ? total : emit_.temporary(total, {1});
+      const ValueId square = last && sum == kNone ? total : rewriter_.temporary(total, {1});
       piece.outputs = {square};
       graph_.nodes.push_back(std::move(piece));
       if (sum == kNone) {
         sum = square;
         continue;
       }
-      const ValueId added = last ? total : emit_.temporary(total, {1});
-      graph_.nodes.push_back(emit_.add(sum, square, added, "norm"));
+      const ValueId added = last ? total : rewriter_.temporary(total, {1});
+      graph_.nodes.push_back(rewriter_.add(sum, square, added, "norm"));
       sum = added;
     }
   }
 
   Graph& graph_;
-  Emit& emit_;
+  graph::Rewriter& rewriter_;
   const StepBuffers& buffers_;
   const DistributeOptions& options_;
   uint64_t element_ = 4;
@@ -212,16 +214,16 @@ class Update {
 
 }  // namespace
 
-void distribute_update(Graph& graph, Emit& emit, const StepBuffers& buffers,
+void distribute_update(Graph& graph, graph::Rewriter& rewriter, const StepBuffers& buffers,
                        const DistributeOptions& options, NodeList waits, NodeList updates) {
-  Update(graph, emit, buffers, options).run(std::move(waits), std::move(updates));
+  Update(graph, rewriter, buffers, options).run(std::move(waits), std::move(updates));
 }
 
 void cut_update(Graph& graph, const StepBuffers& buffers) {
-  Emit emit(graph);
+  graph::Rewriter rewriter(graph);
   NodeList updates = std::move(graph.nodes);
   graph.nodes.clear();
-  distribute_update(graph, emit, buffers, {}, {}, std::move(updates));
+  distribute_update(graph, rewriter, buffers, {}, {}, std::move(updates));
 }
 
 }  // namespace runtime::parallel

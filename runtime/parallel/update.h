@@ -2,8 +2,8 @@
 #ifndef RUNTIME_PARALLEL_UPDATE_H_
 #define RUNTIME_PARALLEL_UPDATE_H_
 
-#include "runtime/parallel/distribute.h"
-#include "runtime/parallel/emit.h"
+#include "runtime/graph/rewriter.h"
+#include "runtime/parallel/distribution.h"
 
 namespace runtime::parallel {
 
@@ -12,8 +12,9 @@ namespace runtime::parallel {
 // its gradients arrive. With zero_stage a rank updates its ZeRO partition only; below stage 3 the
 // parameters are all-gathered afterwards. Vectors (Bucket::vectors) get no weight decay. Throws
 // Error if the update has an operation that cannot be cut.
-void distribute_update(graph::Graph& graph, Emit& emit, const StepBuffers& buffers,
-                       const DistributeOptions& options, NodeList waits, NodeList updates);
+void distribute_update(graph::Graph& graph, graph::Rewriter& rewriter, const StepBuffers& buffers,
+                       const DistributeOptions& options, graph::NodeList waits,
+                       graph::NodeList updates);
 
 // The same for one rank and a graph that consists of an update only.
 void cut_update(graph::Graph& graph, const StepBuffers& buffers);

@@ -1,6 +1,7 @@
 #include "runtime/parallel/zero.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <utility>
@@ -10,6 +11,7 @@ namespace runtime::parallel {
 using graph::Graph;
 using graph::kNone;
 using graph::Node;
+using graph::NodeList;
 using graph::Phase;
 using graph::Value;
 using graph::ValueId;
@@ -36,20 +38,14 @@ int64_t elements(const Graph& graph, ValueId like, uint64_t bytes) {
   return static_cast<int64_t>(bytes / graph::dtype_bytes(graph.value(like).dtype));
 }
 
-void shrink(Graph& graph, ValueId flat, const FlatLayout& layout, int world_size) {
-  Value& value = graph.value(flat);
-  value.dims = {elements(graph, flat, layout.bytes / world_size)};
-  value.bytes = graph::canonical_bytes(value);
-}
-
 std::string name_of(const std::string& what, const FlatLayout& layout, size_t bucket) {
   return what + ", bucket " + std::to_string(layout.buckets.size() - 1 - bucket);
 }
 
 class Gather {
  public:
-  Gather(Graph& graph, Emit& emit, const StepBuffers& buffers, const DistributeOptions& options)
-      : graph_(graph), emit_(emit), options_(options) {
+  Gather(Graph& graph, const StepBuffers& buffers, const DistributeOptions& options)
+      : graph_(graph), rewriter_(graph), options_(options) {
     if (buffers.layout.bytes > 0) layouts_[buffers.parameters] = &buffers.layout;
     if (buffers.frozen_layout.bytes > 0) layouts_[buffers.frozen] = &buffers.frozen_layout;
   }
@@ -60,14 +56,21 @@ class Gather {
       if (packs) packs_[node.outputs[0]] = std::move(node);
       return packs;
     });
+    NodeList updates;
+    const auto first = std::find_if(nodes.begin(), nodes.end(),
+                                    [](const Node& n) { return n.phase == Phase::kUpdate; });
+    std::move(first, nodes.end(), std::back_inserter(updates));
+    nodes.erase(first, nodes.end());
     for (size_t i = 0; i < nodes.size(); ++i) plan(nodes[i], i);
-    for (const auto& [flat, layout] : layouts_) shrink(graph_, flat, *layout, options_.world_size);
+    for (const auto& [flat, layout] : layouts_)
+      shrink_to_partition(graph_, flat, *layout, options_.world_size);
     NodeList out;
     for (size_t i = 0; i < nodes.size(); ++i) {
       emit_gathers(i, nodes[i].phase, out);
       for (ValueId& v : nodes[i].inputs) v = read(v, nodes[i].phase, out);
       out.push_back(std::move(nodes[i]));
     }
+    append(out, updates);
     return out;
   }
 
@@ -125,11 +128,11 @@ class Gather {
     const int64_t count = elements(graph_, g.bucket.flat, bucket.bytes());
     const std::string name =
         name_of(graph_.value(g.bucket.flat).name, layout(g.bucket), g.bucket.index);
-    g.whole = emit_.value(name, ValueKind::kTemporary, g.bucket.flat, {count});
-    const ValueId own =
-        emit_.view(g.bucket.flat, bucket.begin / options_.world_size, count / options_.world_size);
-    Emit::Pair pair =
-        emit_.collective(RT_ALL_GATHER, 0, own, g.whole, kGradientsCommunicator, name);
+    g.whole = rewriter_.value(name, ValueKind::kTemporary, g.bucket.flat, {count});
+    const ValueId own = rewriter_.view(g.bucket.flat, bucket.begin / options_.world_size,
+                                       count / options_.world_size);
+    graph::CollectivePair pair =
+        rewriter_.collective(RT_ALL_GATHER, 0, own, g.whole, kGradientsCommunicator, name);
     pair.start.phase = phase;
     out.push_back(std::move(pair.start));
     g.wait = std::move(pair.wait);
@@ -163,7 +166,7 @@ class Gather {
   }
 
   Graph& graph_;
-  Emit& emit_;
+  graph::Rewriter rewriter_;
   const DistributeOptions& options_;
   std::map<ValueId, const FlatLayout*> layouts_;
   std::map<ValueId, Node> packs_;  // by packed value: the node that makes it
@@ -175,13 +178,14 @@ class Gather {
 
 }  // namespace
 
-std::vector<ValueId> split_gradients(Graph& graph, Emit& emit, const StepBuffers& buffers,
-                                     const DistributeOptions& options) {
-  std::vector<ValueId> whole;
+void partition_gradients(Graph& graph, StepBuffers& buffers, const DistributeOptions& options) {
+  if (!options.sharded(2) || buffers.gradients == kNone) return;
+  graph::Rewriter rewriter(graph);
+  std::vector<ValueId>& whole = buffers.bucket_gradients;
   for (size_t b = 0; b < buffers.layout.buckets.size(); ++b) {
     const uint64_t bytes = buffers.layout.buckets[b].bytes();
-    whole.push_back(emit.value(name_of("gradients", buffers.layout, b), ValueKind::kTemporary,
-                               buffers.gradients, {elements(graph, buffers.gradients, bytes)}));
+    whole.push_back(rewriter.value(name_of("gradients", buffers.layout, b), ValueKind::kTemporary,
+                                   buffers.gradients, {elements(graph, buffers.gradients, bytes)}));
   }
   const auto move = [&](ValueId v) {
     while (v != kNone && graph.value(v).base != buffers.gradients) v = graph.value(v).base;
@@ -196,11 +200,16 @@ std::vector<ValueId> split_gradients(Graph& graph, Emit& emit, const StepBuffers
     for (ValueId v : node.inputs) move(v);
     for (ValueId v : node.outputs) move(v);
   }
-  shrink(graph, buffers.gradients, buffers.layout, options.world_size);
-  return whole;
 }
 
-void fill_gaps(Graph& graph, Emit& emit, ValueId bucket, const NodeList& nodes, NodeList& out) {
+void shrink_to_partition(Graph& graph, ValueId flat, const FlatLayout& layout, int world_size) {
+  Value& value = graph.value(flat);
+  value.dims = {elements(graph, flat, layout.bytes / world_size)};
+  value.bytes = graph::canonical_bytes(value);
+}
+
+void fill_gaps(Graph& graph, graph::Rewriter& rewriter, ValueId bucket, const NodeList& nodes,
+               NodeList& out) {
   std::map<uint64_t, uint64_t> written;  // end by begin
   for (const Node& node : nodes) {
     for (ValueId v : node.outputs) {
@@ -214,17 +223,19 @@ void fill_gaps(Graph& graph, Emit& emit, ValueId bucket, const NodeList& nodes, 
   written[graph.value(bucket).bytes] = 0;
   for (const auto& [begin, next] : written) {
     if (end < begin) {
-      out.push_back(emit.node(RT_OP_FILL, "gradients", Phase::kBackward, {},
-                              {emit.view(bucket, end, elements(graph, bucket, begin - end))}));
+      out.push_back(
+          rewriter.node(RT_OP_FILL, "gradients", Phase::kBackward, {},
+                        {rewriter.view(bucket, end, elements(graph, bucket, begin - end))}));
       out.back().attributes = {{RT_ATTR_VALUE, 0.0}};
     }
     end = next;
   }
 }
 
-void gather_parameters(Graph& graph, Emit& emit, const StepBuffers& buffers,
-                       const DistributeOptions& options, NodeList& nodes) {
-  nodes = Gather(graph, emit, buffers, options).run(std::move(nodes));
+void gather_parameters(Graph& graph, const StepBuffers& buffers, const DistributeOptions& options) {
+  if (!options.sharded(3)) return;
+  NodeList nodes = std::exchange(graph.nodes, {});
+  graph.nodes = Gather(graph, buffers, options).run(std::move(nodes));
 }
 
 }  // namespace runtime::parallel

@@ -4,33 +4,35 @@
 #ifndef RUNTIME_PARALLEL_ZERO_H_
 #define RUNTIME_PARALLEL_ZERO_H_
 
-#include <vector>
-
-#include "runtime/parallel/distribute.h"
-#include "runtime/parallel/emit.h"
+#include "runtime/graph/rewriter.h"
+#include "runtime/parallel/distribution.h"
 
 namespace runtime::parallel {
 
-// Stage 2, before the step is replicated: the gradient buffer shrinks to the rank's ZeRO partitions
-// of all buckets, one behind the other. Forward and backward write to temporaries instead, one for
-// each bucket, which are returned by bucket.
-std::vector<graph::ValueId> split_gradients(graph::Graph& graph, Emit& emit,
-                                            const StepBuffers& buffers,
-                                            const DistributeOptions& options);
+// Stages 2 and 3, before repeat_step(): forward and backward write gradients to temporaries, one
+// for each bucket (buffers.bucket_gradients), because the gradient buffer will only have room for
+// the rank's ZeRO partition. Below stage 2 nothing happens.
+void partition_gradients(graph::Graph& graph, StepBuffers& buffers,
+                         const DistributeOptions& options);
+
+// Shrinks a flat buffer to the ZeRO partitions of all buckets, one behind the other.
+void shrink_to_partition(graph::Graph& graph, graph::ValueId flat, const FlatLayout& layout,
+                         int world_size);
 
 // Appends nodes that zero every byte of a bucket of whole gradients that no node writes, so that
 // its padding does not count in the reduction.
-void fill_gaps(graph::Graph& graph, Emit& emit, graph::ValueId bucket, const NodeList& nodes,
-               NodeList& out);
+void fill_gaps(graph::Graph& graph, graph::Rewriter& rewriter, graph::ValueId bucket,
+               const graph::NodeList& nodes, graph::NodeList& out);
 
-// Stage 3: the parameter buffers shrink to the rank's ZeRO partitions, and each bucket is
-// all-gathered into a temporary ahead of a use. A bucket is gathered again if the uses of two other
-// buckets lie in between, as they do before the backward pass. With `overlap` a gather starts when
-// the previous bucket comes into use, so that at most three buckets are in memory (more if one node
-// reads several). Copies of parameters in foreign layouts become temporaries too. Equivalent to:
-// PyTorch's FullyShardedDataParallel.
-void gather_parameters(graph::Graph& graph, Emit& emit, const StepBuffers& buffers,
-                       const DistributeOptions& options, NodeList& nodes);
+// Stage 3, after repeat_step(): the parameter buffers shrink to the rank's ZeRO partitions, and
+// each bucket is all-gathered into a temporary ahead of a use. A bucket is gathered again if the
+// uses of two other buckets lie in between, as they do before the backward pass. With `overlap` a
+// gather starts when the previous bucket comes into use, so that at most three buckets are in
+// memory (more if one node reads several). Copies of parameters in foreign layouts become
+// temporaries too. Below stage 3 nothing happens. Equivalent to: PyTorch's
+// FullyShardedDataParallel.
+void gather_parameters(graph::Graph& graph, const StepBuffers& buffers,
+                       const DistributeOptions& options);
 
 }  // namespace runtime::parallel
 

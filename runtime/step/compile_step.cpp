@@ -52,7 +52,10 @@ constexpr Pass<graph::Target> kFit[] = {
 // No kernel is chosen from here on: copies of a node share its kernel.
 constexpr Pass<const StepInput> kDistribute[] = {
     {"recompute", recompute},
-    {"distribute", distribute},
+    {"gradient partitions", partition_gradients},
+    {"repetition", repeat_step},
+    {"parameter gathers", gather_parameters},
+    {"collectives", schedule_collectives},
 };
 
 template <typename With, size_t n>

@@ -5,19 +5,9 @@
 #include <functional>
 
 #include "runtime/graph/target.h"
-#include "runtime/model/layer.h"
-#include "runtime/step/step.h"
-#include "runtime/step/strategy.h"
+#include "runtime/step/step_input.h"
 
 namespace runtime::step {
-
-// What a step is compiled from. All references must outlive the call.
-struct StepInput {
-  const model::Model& model;
-  const Recipe& recipe;
-  const Strategy& strategy;
-  const StepForm& form;
-};
 
 // Called after each pass with its name.
 using AfterPass = std::function<void(const char* pass, const Step& step)>;

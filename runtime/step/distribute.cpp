@@ -1,5 +1,8 @@
 // The passes that make the step of one micro-batch or virtual shard that of one rank of the job.
 #include "runtime/graph/recompute.h"
+#include "runtime/parallel/repeat_step.h"
+#include "runtime/parallel/schedule_collectives.h"
+#include "runtime/parallel/zero.h"
 #include "runtime/step/passes.h"
 
 namespace runtime::step {
@@ -32,15 +35,26 @@ void recompute(Step& step, const StepInput& input) {
   if (input.strategy.recompute_blocks) graph::recompute(step.graph, step.values.blocks);
 }
 
-void distribute(Step& step, const StepInput& input) {
+void partition_gradients(Step& step, const StepInput& input) {
+  parallel::partition_gradients(step.graph, step.values.buffers, options(input, step.values));
+}
+
+void repeat_step(Step& step, const StepInput& input) {
   StepValues& v = step.values;
   v.buffers.loss = v.loss;
   v.buffers.correct = v.correct;
-  parallel::Distributed result = parallel::distribute(
+  v.shards = parallel::repeat_step(
       step.graph, v.buffers, {v.features, v.target, v.weight, v.sample_base}, options(input, v));
-  v.shards = std::move(result.shards);
-  v.loss = result.loss;
-  v.correct = result.correct;
+  v.correct = v.buffers.correct;
+}
+
+void gather_parameters(Step& step, const StepInput& input) {
+  parallel::gather_parameters(step.graph, step.values.buffers, options(input, step.values));
+}
+
+void schedule_collectives(Step& step, const StepInput& input) {
+  parallel::schedule_collectives(step.graph, step.values.buffers, options(input, step.values));
+  step.values.loss = step.values.buffers.loss;
 }
 
 }  // namespace runtime::step

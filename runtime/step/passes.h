@@ -3,7 +3,7 @@
 #ifndef RUNTIME_STEP_PASSES_H_
 #define RUNTIME_STEP_PASSES_H_
 
-#include "runtime/step/compile_step.h"
+#include "runtime/step/step_input.h"
 
 namespace runtime::step {
 
@@ -31,8 +31,14 @@ void add_update(Step& step, const StepInput& input);
 
 // Activations of blocks are computed again in the backward pass (graph/recompute.h).
 void recompute(Step& step, const StepInput& input);
-// Data axis, virtual shards, micro-batches in the order of the schedule (parallel/distribute.h).
-void distribute(Step& step, const StepInput& input);
+// ZeRO stages 2 and 3: this rank keeps its partition of the gradients (parallel/zero.h).
+void partition_gradients(Step& step, const StepInput& input);
+// Virtual shards, or micro-batches in the order of the schedule (parallel/repeat_step.h).
+void repeat_step(Step& step, const StepInput& input);
+// ZeRO stage 3: parameters are gathered ahead of their use (parallel/zero.h).
+void gather_parameters(Step& step, const StepInput& input);
+// Data axis: buckets, overlap, the update bucket by bucket (parallel/schedule_collectives.h).
+void schedule_collectives(Step& step, const StepInput& input);
 
 // Whether this rank holds a parameter (by index).
 bool holds(const Step& step, size_t parameter);

@@ -10,7 +10,7 @@
 
 #include "runtime/config/config.h"
 #include "runtime/model/network.h"
-#include "runtime/parallel/distribute.h"
+#include "runtime/parallel/distribution.h"
 #include "runtime/parallel/shard.h"
 
 namespace runtime::step {

@@ -5,8 +5,8 @@
 
 #include "plugins/host/error.h"
 #include "runtime/error.h"
+#include "runtime/parallel/efficiency.h"
 #include "runtime/step/ranks.h"
-#include "runtime/train/scaling.h"
 #include "runtime/train/step_programs.h"
 #include "runtime/train/weights.h"
 
@@ -51,7 +51,7 @@ class RolePlanner {
     role.memory = memory_of(programs_);
     role.layers = layers_of(programs_.get(keys_.back()));
     for (const step::StepForm& key : keys_)
-      role.flops += step_flops(programs_.get(key).program->graph(), 1);
+      role.flops += graph::step_flops(programs_.get(key).program->graph(), 1);
     return role;
   }
 

@@ -198,13 +198,4 @@ std::string to_json(const Scaling& scaling) {
   return j.dump();
 }
 
-double step_flops(const graph::Graph& graph, int64_t passes) {
-  double flops = 0;
-  for (const graph::Node& node : graph.nodes) {
-    const bool once = node.phase == graph::Phase::kUpdate;
-    flops += graph::flops(graph, node) * (once ? 1.0 : static_cast<double>(passes));
-  }
-  return flops;
-}
-
 }  // namespace runtime::train

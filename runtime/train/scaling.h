@@ -55,9 +55,6 @@ std::string explain_memory(const Scaling& scaling);
 // One JSON object; parallel/README.md lists the keys.
 std::string to_json(const Scaling& scaling);
 
-// Floating-point operations of a rank's step that runs `graph` so many times.
-double step_flops(const graph::Graph& graph, int64_t passes);
-
 }  // namespace runtime::train
 
 #endif  // RUNTIME_TRAIN_SCALING_H_

@@ -7,7 +7,6 @@
 #include "runtime/step/make_strategy.h"
 #include "runtime/step/ranks.h"
 #include "runtime/train/model_from_config.h"
-#include "runtime/train/trainer.h"
 #include "runtime/train/weights.h"
 
 namespace runtime::train {
@@ -87,6 +86,15 @@ step::RankOfJob rank_of_job(const config::Config& config, plugins::host::Device&
 }
 
 }  // namespace
+
+std::string resolve_loss(const config::Training& training, const data::SampleSpec& spec) {
+  const std::string natural = spec.classes > 0 ? "cross_entropy" : "mean_squared_error";
+  if (training.loss == "auto" || training.loss == natural) return natural;
+  throw ConfigurationError("training.loss = \"" + training.loss +
+                           "\" does not fit a data set for " +
+                           (spec.classes > 0 ? "classification" : "regression") + "; use \"" +
+                           natural + "\" or \"auto\"");
+}
 
 StepPrograms::StepPrograms(const config::Config& c, const data::SampleSpec& s,
                            std::shared_ptr<plugins::host::Device> d, const exec::CompileOptions& o,

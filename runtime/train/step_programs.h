@@ -111,6 +111,10 @@ class StepPrograms {
   std::vector<float> weight_;
 };
 
+// The loss function for `training.loss`, with "auto" resolved. Throws ConfigurationError if it does
+// not fit the data set.
+std::string resolve_loss(const config::Training& training, const data::SampleSpec& spec);
+
 }  // namespace runtime::train
 
 #endif  // RUNTIME_TRAIN_STEP_PROGRAMS_H_

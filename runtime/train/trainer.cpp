@@ -43,15 +43,6 @@ void check_characters(const data::TensorFile& file, const std::string& character
 
 }  // namespace
 
-std::string resolve_loss(const config::Training& training, const data::SampleSpec& spec) {
-  const std::string natural = spec.classes > 0 ? "cross_entropy" : "mean_squared_error";
-  if (training.loss == "auto" || training.loss == natural) return natural;
-  throw ConfigurationError("training.loss = \"" + training.loss +
-                           "\" does not fit a data set for " +
-                           (spec.classes > 0 ? "classification" : "regression") + "; use \"" +
-                           natural + "\" or \"auto\"");
-}
-
 struct Trainer::State : StepPrograms {
   using StepPrograms::StepPrograms;
 

@@ -116,10 +116,6 @@ class Trainer {
   std::unique_ptr<State> state_;
 };
 
-// The loss function for `training.loss`, with "auto" resolved. Throws ConfigurationError if it does
-// not fit the data set.
-std::string resolve_loss(const config::Training& training, const data::SampleSpec& spec);
-
 }  // namespace runtime::train
 
 #endif  // RUNTIME_TRAIN_TRAINER_H_

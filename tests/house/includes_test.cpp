@@ -84,17 +84,36 @@ void expect_allowed(const std::string& folder) {
 TEST(Includes, RoomsOfTheRuntimeKnowOnlyTheirNeighbours) { expect_allowed("runtime"); }
 TEST(Includes, TheContractDependsOnNothing) { expect_allowed("plugins"); }
 
-TEST(Includes, NoCircles) {
-  Rooms graph = include_graph("runtime");
+void expect_no_circle(Rooms graph) {
   std::set<std::string> done, open;
-  const std::function<void(const std::string&)> visit = [&](const std::string& room) {
-    if (done.contains(room)) return;
-    ASSERT_TRUE(open.insert(room).second) << "a circle through " << room;
-    for (const std::string& to : graph[room]) visit(to);
-    open.erase(room);
-    done.insert(room);
+  const std::function<void(const std::string&)> visit = [&](const std::string& from) {
+    if (done.contains(from)) return;
+    ASSERT_TRUE(open.insert(from).second) << "a circle through " << from;
+    for (const std::string& to : graph[from]) visit(to);
+    open.erase(from);
+    done.insert(from);
   };
-  for (const auto& [room, targets] : include_graph("runtime")) visit(room);
+  const Rooms all = graph;
+  for (const auto& [from, targets] : all) visit(from);
+}
+
+TEST(Includes, NoCirclesBetweenRooms) { expect_no_circle(include_graph("runtime")); }
+
+// A header and the source of its name are one unit: what either includes, both need.
+TEST(Includes, NoCirclesBetweenUnits) {
+  const auto unit_of = [](const std::string& path) { return path.substr(0, path.rfind('.')); };
+  for (const char* folder : {"runtime", "plugins/host"}) {
+    Rooms graph;
+    for (const SourceFile& file : source_files(folder)) {
+      for (const std::string& include : file.includes()) {
+        if (include.starts_with(std::string(folder) + "/") &&
+            unit_of(include) != unit_of(file.path))
+          graph[unit_of(file.path)].insert(unit_of(include));
+      }
+    }
+    EXPECT_GT(graph.size(), 10u) << "the files were not found";
+    expect_no_circle(graph);
+  }
 }
 
 TEST(Includes, BackendsAndCollectivesKnowTheContractOnly) {

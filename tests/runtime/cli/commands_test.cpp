@@ -174,7 +174,7 @@ TEST_F(Commands, PlanTellsOperationsMemoryAndFlops) {
 TEST_F(Commands, PlanShowsThePassesAndTheGraphAfterEach) {
   const std::string text = output({"plan", job_, "--passes", "--dump-graph", "graphs"});
   EXPECT_THAT(text, AllOf(HasSubstr("pass  "), HasSubstr("\nforward "), HasSubstr("\ngradients "),
-                          HasSubstr("\nlayouts "), HasSubstr("\ndistribute "),
+                          HasSubstr("\nlayouts "), HasSubstr("\ncollectives "),
                           HasSubstr("graphs are in graphs")));
   const auto graph = [&](const char* name) {
     return test::read_text(folder_.path() / "graphs" / name);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/data/loader.h"
+#include "runtime/data/order.h"
 #include "runtime/error.h"
 
 namespace runtime::data::test {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/parallel/distribute.h"
+#include "tests/runtime/parallel/distribute.h"
 
 namespace runtime::parallel {
 

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/error.h"
-#include "runtime/parallel/emit.h"
+#include "runtime/graph/rewriter.h"
 
 namespace runtime::parallel {
 namespace {
@@ -33,13 +33,13 @@ class Step : public testing::Test {
   }
 
   // Adds an all-reduce, which takes 1000 ns between two ranks.
-  Emit::Pair all_reduce(int communicator = kGradientsCommunicator) {
+  graph::CollectivePair all_reduce(int communicator = kGradientsCommunicator) {
     const graph::ValueId v = vector();
-    return Emit(graph()).collective(RT_ALL_REDUCE, RT_SUM, v, v, communicator, "bucket");
+    return graph::Rewriter(graph()).collective(RT_ALL_REDUCE, RT_SUM, v, v, communicator, "bucket");
   }
   // Adds a transfer, which takes 1000 ns.
-  Emit::Pair transfer(int kind, int peer) {
-    return Emit(graph()).transfer(kind, vector(), peer, "x");
+  graph::CollectivePair transfer(int kind, int peer) {
+    return graph::Rewriter(graph()).transfer(kind, vector(), peer, kPipelineCommunicator, "x");
   }
   void add(const graph::Node& node) { graph().nodes.push_back(node); }
 
@@ -51,7 +51,7 @@ class Step : public testing::Test {
 };
 
 TEST_F(Step, WhatFitsBehindComputingIsHidden) {
-  const Emit::Pair bucket = all_reduce();
+  const graph::CollectivePair bucket = all_reduce();
   compute(500);
   add(bucket.start);
   compute(1500);
@@ -65,7 +65,7 @@ TEST_F(Step, WhatFitsBehindComputingIsHidden) {
 }
 
 TEST_F(Step, CollectivesOfACommunicatorQueue) {
-  const Emit::Pair first = all_reduce(), second = all_reduce();
+  const graph::CollectivePair first = all_reduce(), second = all_reduce();
   compute(500);
   add(first.start);  // 500 to 1500
   compute(200);
@@ -87,7 +87,7 @@ TEST_F(Step, CollectivesOfACommunicatorQueue) {
 
 TEST_F(Step, CommunicatorsDoNotWaitForEachOther) {
   mesh_ = {2, 2, 1};
-  const Emit::Pair first = all_reduce(), second = all_reduce(kTensorCommunicator);
+  const graph::CollectivePair first = all_reduce(), second = all_reduce(kTensorCommunicator);
   add(first.start);
   add(second.start);
   add(first.wait);
@@ -100,7 +100,7 @@ TEST_F(Step, CommunicatorsDoNotWaitForEachOther) {
 
 TEST_F(Step, ALinkThatIsIdleMeanwhileHidesNothing) {
   link_.in_background = false;
-  const Emit::Pair bucket = all_reduce();
+  const graph::CollectivePair bucket = all_reduce();
   add(bucket.start);
   compute(5000);
   add(bucket.wait);
@@ -122,7 +122,7 @@ TEST_F(Step, WithoutEstimatesComputeTimesAreZero) {
 // waits for the other and for the transfers there and back.
 TEST_F(Step, StagesWaitForEachOther) {
   mesh_ = {1, 1, 2};
-  const Emit::Pair forth = transfer(RT_SEND, 1), back = transfer(RT_RECEIVE, 1);
+  const graph::CollectivePair forth = transfer(RT_SEND, 1), back = transfer(RT_RECEIVE, 1);
   compute(2000);
   add(forth.start);
   add(back.start);
@@ -130,7 +130,7 @@ TEST_F(Step, StagesWaitForEachOther) {
   add(back.wait);
   compute(3000);
   next_place();
-  const Emit::Pair x = transfer(RT_RECEIVE, 0), dx = transfer(RT_SEND, 0);
+  const graph::CollectivePair x = transfer(RT_RECEIVE, 0), dx = transfer(RT_SEND, 0);
   add(x.start);
   add(x.wait);
   compute(5000);
@@ -151,7 +151,7 @@ TEST_F(Step, CollectivesOfAPipelineBeginWithTheLastStage) {
   mesh_ = {1, 1, 2};
   for (const double ns : {500.0, 4000.0}) {
     if (ns > 1000) next_place();
-    const Emit::Pair norm = all_reduce(kPipelineCommunicator);
+    const graph::CollectivePair norm = all_reduce(kPipelineCommunicator);
     compute(ns);
     add(norm.start);
     add(norm.wait);
@@ -163,7 +163,7 @@ TEST_F(Step, CollectivesOfAPipelineBeginWithTheLastStage) {
 
 TEST_F(Step, WhatNobodySendsIsAnError) {
   mesh_ = {1, 1, 2};
-  const Emit::Pair x = transfer(RT_RECEIVE, 1);
+  const graph::CollectivePair x = transfer(RT_RECEIVE, 1);
   add(x.start);
   add(x.wait);
   next_place();

@@ -7,11 +7,15 @@
 #include <algorithm>
 #include <string>
 
+#include "runtime/graph/rewriter.h"
+#include "tests/runtime/parallel/distribute.h"
+
 namespace runtime::parallel {
 namespace {
 
 using graph::Graph;
 using graph::Node;
+using graph::NodeList;
 using graph::Phase;
 using graph::ValueId;
 using graph::ValueKind;
@@ -54,13 +58,14 @@ Step make_step(int ranks) {
   s.buffers.loss = add(g, "loss", ValueKind::kOutput, {1});
   const ValueId momentum = add(g, "momentum", ValueKind::kState, {elements});
   const ValueId rate = add(g, "rate", ValueKind::kInput, {1});
-  Emit emit(g);
+  graph::Rewriter rewriter(g);
   ValueId x = s.inputs.features;
   std::vector<ValueId> weights;
   NodeList rest;
   for (int i = 0; i < kLayers; ++i) {
     const std::string name = std::to_string(i);
-    weights.push_back(emit.view(s.buffers.parameters, s.buffers.layout.offsets[i], int64_t{32}));
+    weights.push_back(
+        rewriter.view(s.buffers.parameters, s.buffers.layout.offsets[i], int64_t{32}));
     const ValueId packed = add(g, "packed" + name, ValueKind::kPacked, {32});
     g.nodes.push_back(node("pack" + name, Phase::kPack, {weights[i]}, {packed}));
     const ValueId y = i + 1 < kLayers ? add(g, "", ValueKind::kTemporary, {2, 4}) : s.buffers.loss;
@@ -68,8 +73,8 @@ Step make_step(int ranks) {
     x = y;
   }
   for (int i = kLayers; i-- > 0;) {
-    const ValueId gradient = emit.view(s.buffers.gradients, s.buffers.layout.offsets[i],
-                                       int64_t{i + 1 < kLayers ? 32 : 30});
+    const ValueId gradient = rewriter.view(s.buffers.gradients, s.buffers.layout.offsets[i],
+                                           int64_t{i + 1 < kLayers ? 32 : 30});
     rest.push_back(
         node("backward" + std::to_string(i), Phase::kBackward, {x, weights[i]}, {gradient}));
   }

@@ -1,22 +1,20 @@
-#include "runtime/parallel/emit.h"
+#include "runtime/graph/rewriter.h"
 
 #include <algorithm>
+#include <iterator>
 
-#include "runtime/parallel/mesh.h"
+namespace runtime::graph {
 
-namespace runtime::parallel {
+void append(NodeList& to, NodeList& from) {
+  std::move(from.begin(), from.end(), std::back_inserter(to));
+  from.clear();
+}
 
-using graph::Dims;
-using graph::Node;
-using graph::Phase;
-using graph::Value;
-using graph::ValueId;
-
-ValueId Emit::view(ValueId base, uint64_t offset, int64_t count) {
+ValueId Rewriter::view(ValueId base, uint64_t offset, int64_t count) {
   return view(base, offset, Dims{count});
 }
 
-ValueId Emit::view(ValueId base, uint64_t offset, Dims dims) {
+ValueId Rewriter::view(ValueId base, uint64_t offset, Dims dims) {
   Value v;
   v.dtype = graph_.value(base).dtype;
   v.dims = std::move(dims);
@@ -25,7 +23,7 @@ ValueId Emit::view(ValueId base, uint64_t offset, Dims dims) {
   return graph_.add_value(std::move(v));
 }
 
-ValueId Emit::value(const std::string& name, graph::ValueKind kind, ValueId like, Dims dims) {
+ValueId Rewriter::value(const std::string& name, ValueKind kind, ValueId like, Dims dims) {
   Value v;
   v.name = name;
   v.kind = kind;
@@ -34,8 +32,8 @@ ValueId Emit::value(const std::string& name, graph::ValueKind kind, ValueId like
   return graph_.add_value(std::move(v));
 }
 
-Node Emit::node(const char* op, const std::string& layer, Phase phase, std::vector<ValueId> inputs,
-                std::vector<ValueId> outputs) const {
+Node Rewriter::node(const char* op, const std::string& layer, Phase phase,
+                    std::vector<ValueId> inputs, std::vector<ValueId> outputs) const {
   Node n;
   n.op = op;
   n.layer = layer;
@@ -45,15 +43,15 @@ Node Emit::node(const char* op, const std::string& layer, Phase phase, std::vect
   return n;
 }
 
-Node Emit::add(ValueId a, ValueId b, ValueId out, const std::string& layer) const {
+Node Rewriter::add(ValueId a, ValueId b, ValueId out, const std::string& layer) const {
   return node(RT_OP_ADD, layer, Phase::kBackward, {a, b}, {out});
 }
 
-Node Emit::copy(ValueId from, ValueId to, const std::string& layer) const {
+Node Rewriter::copy(ValueId from, ValueId to, const std::string& layer) const {
   return node(RT_OP_COPY, layer, Phase::kBackward, {from}, {to});
 }
 
-ValueId Emit::concat(std::vector<ValueId> values, const std::string& layer, NodeList& out) {
+ValueId Rewriter::concat(std::vector<ValueId> values, const std::string& layer, NodeList& out) {
   while (values.size() > 1) {
     std::vector<ValueId> next;
     for (size_t i = 0; i < values.size(); i += RT_MAX_INPUTS) {
@@ -72,9 +70,9 @@ ValueId Emit::concat(std::vector<ValueId> values, const std::string& layer, Node
   return values[0];
 }
 
-Emit::Pair Emit::collective(int32_t kind, int32_t reduction, ValueId send, ValueId receive,
-                            int communicator, const std::string& layer) {
-  Pair pair = graph::make_collective(graph_, kind, reduction, communicator, send, receive);
+CollectivePair Rewriter::collective(int32_t kind, int32_t reduction, ValueId send, ValueId receive,
+                                    int communicator, const std::string& layer) {
+  CollectivePair pair = make_collective(graph_, kind, reduction, communicator, send, receive);
   for (Node* n : {&pair.start, &pair.wait}) {
     n->layer = layer;
     n->phase = Phase::kBackward;
@@ -82,8 +80,9 @@ Emit::Pair Emit::collective(int32_t kind, int32_t reduction, ValueId send, Value
   return pair;
 }
 
-Emit::Pair Emit::transfer(int32_t kind, ValueId value, int peer, const std::string& layer) {
-  Pair pair = collective(kind, 0, value, value, kPipelineCommunicator, layer);
+CollectivePair Rewriter::transfer(int32_t kind, ValueId value, int peer, int communicator,
+                                  const std::string& layer) {
+  CollectivePair pair = collective(kind, 0, value, value, communicator, layer);
   const char* const name = kind == RT_SEND ? "send" : kind == RT_RECEIVE ? "receive" : "broadcast";
   pair.start.op = name;
   pair.wait.op = std::string("wait ").append(name);
@@ -94,4 +93,19 @@ Emit::Pair Emit::transfer(int32_t kind, ValueId value, int peer, const std::stri
   return pair;
 }
 
-}  // namespace runtime::parallel
+NodeList Insertions::applied_to(NodeList nodes) {
+  NodeList result;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    result.push_back(std::move(nodes[i]));
+    append(result, after_.at(i));
+  }
+  return result;
+}
+
+int32_t NodeCopies::token(int32_t original) {
+  const auto [token, is_new] = tokens_.try_emplace(original, graph_.tokens);
+  graph_.tokens += is_new;
+  return token->second;
+}
+
+}  // namespace runtime::graph

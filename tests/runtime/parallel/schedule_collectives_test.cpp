@@ -1,10 +1,10 @@
 // The pass on a step made by hand, with three parameters in buckets of their own; the gradient of
 // the last one is ready first.
-#include "runtime/parallel/distribute.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
+
+#include "tests/runtime/parallel/distribute.h"
 
 namespace runtime::parallel {
 namespace {

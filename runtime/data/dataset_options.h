@@ -1,0 +1,60 @@
+// What describes a data set, and what opening one gives.
+#ifndef RUNTIME_DATA_DATASET_OPTIONS_H_
+#define RUNTIME_DATA_DATASET_OPTIONS_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/data/dataset.h"
+
+namespace runtime::data {
+
+// The section [dataset] of the configuration in the types of this room; names and defaults are the
+// same.
+struct DatasetOptions {
+  std::string name;    // a known data set or "synthetic"; "" if a format is given
+  std::string format;  // idx | cifar10 | csv | npy | images | text | tokens | synthetic
+  // idx: the file of images, or a folder with the four files under MNIST's names. cifar10: the
+  // folder. csv: the table. npy: the features. images: the folder. text, tokens: the file. With the
+  // name of a known data set: its folder, or "" to search for it.
+  std::string path;
+  std::string target_path;  // idx: labels; npy: labels or targets
+  std::string validation_path;
+  std::string validation_target_path;
+  std::vector<std::string> features;  // csv: names or numbers from 0; empty: all but target
+  std::string target;                 // csv: name or number from 0; -1: the last column
+  bool classification = true;         // classification; otherwise regression
+  bool next_token = false;            // synthetic: the samples are windows of tokens
+  double validation_split = 0;        // 0..1: taken from the end of the training samples
+  int64_t samples = 0;                // synthetic: number of samples
+  int64_t classes = 0;                // 0: taken from the data
+  int64_t targets = 1;                // synthetic regression: numbers in the target of a sample
+  // synthetic: [height, width, channels] or [features]; text, tokens: [context length]; images: the
+  // last number is the channels.
+  std::vector<int64_t> shape;
+  std::vector<int64_t> resize;           // [height, width] in pixels
+  int64_t resize_shorter = 0;            // see Bilinear
+  std::vector<double> mean, std;         // of each channel
+  bool standardize = false;              // by statistics of the training samples
+  uint64_t seed = 0;                     // of synthetic data
+  std::string tokenizer;                 // text: char | byte | gpt2; tokens: byte | gpt2 | ""
+  std::string tokenizer_path;            // gpt2: folder with vocab.json and merges.txt
+  std::string token_type = "uint16";     // tokens: uint16 | uint32
+  int64_t stride = 0;                    // text, tokens: tokens between samples; 0: context length
+  std::vector<std::string> search_path;  // folders that are searched for well-known data sets
+};
+
+// Returns whether the samples are those of a language model.
+bool is_text(const DatasetOptions& options);
+
+// The opened splits of a data set.
+struct DatasetPair {
+  std::shared_ptr<const Dataset> train;
+  std::shared_ptr<const Dataset> validation;  // null: there is none
+};
+
+}  // namespace runtime::data
+
+#endif  // RUNTIME_DATA_DATASET_OPTIONS_H_

@@ -1,0 +1,86 @@
+#include "runtime/parallel/repeat_step.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/graph/rewriter.h"
+#include "runtime/parallel/replicate.h"
+#include "runtime/parallel/unroll.h"
+
+namespace runtime::parallel {
+
+using graph::Graph;
+using graph::kNone;
+using graph::Node;
+using graph::NodeList;
+using graph::Phase;
+using graph::Rewriter;
+using graph::ValueId;
+
+namespace {
+
+// The buffers that the copies of the backward pass write: the gradients, or one for each virtual
+// shard.
+std::vector<ValueId> gradient_buffers(const Graph& graph, Rewriter& rewriter,
+                                      const StepBuffers& buffers,
+                                      const DistributeOptions& options) {
+  std::vector<ValueId> result(options.copies(), buffers.gradients);
+  if (buffers.gradients == kNone || options.shards == 0) return result;
+  const auto elements = static_cast<int64_t>(
+      buffers.layout.bytes / graph::dtype_bytes(graph.value(buffers.gradients).dtype));
+  for (size_t s = 0; s < result.size(); ++s) {
+    result[s] = rewriter.value("shard_gradients." + std::to_string(s), graph::ValueKind::kState,
+                               buffers.gradients, {elements});
+  }
+  return result;
+}
+
+NodeList updates_of(const Graph& graph) {
+  NodeList updates;
+  for (const Node& n : graph.nodes) {
+    if (n.phase == Phase::kUpdate) updates.push_back(n);
+  }
+  return updates;
+}
+
+bool is_input(const Graph& graph, const NodeList& nodes, ValueId v) {
+  return std::any_of(nodes.begin(), nodes.end(), [&](const Node& n) {
+    return std::any_of(n.inputs.begin(), n.inputs.end(),
+                       [&](ValueId input) { return graph.storage(input) == v; });
+  });
+}
+
+}  // namespace
+
+std::vector<ShardValues> repeat_step(Graph& graph, StepBuffers& buffers, const ShardValues& inputs,
+                                     const DistributeOptions& options) {
+  Rewriter rewriter(graph);
+  buffers.shard_gradients = gradient_buffers(graph, rewriter, buffers, options);
+  NodeList updates = updates_of(graph);
+  Replicate replicate(graph, rewriter, buffers, inputs, options, buffers.shard_gradients);
+  const Pipeline* const pipeline = options.pipeline;
+  NodeList nodes =
+      pipeline != nullptr ? unroll(graph, rewriter, replicate, *pipeline) : replicate.run();
+  std::vector<ShardValues> result;
+  for (int s = 0; s < options.copies(); ++s) {
+    const auto of = [&](ValueId v) {
+      v = replicate.of(s, v);
+      return pipeline != nullptr && !is_input(graph, nodes, v) ? kNone : v;
+    };
+    result.push_back(
+        {of(inputs.features), of(inputs.target), of(inputs.weight), of(inputs.sample_base)});
+    if (pipeline == nullptr) buffers.losses.push_back(replicate.of(s, buffers.loss));
+  }
+  if (pipeline != nullptr) {
+    const auto total = [&](ValueId v) {
+      return append_total(graph, rewriter, replicate, *pipeline, v, nodes);
+    };
+    buffers.losses = {total(buffers.loss)};
+    if (buffers.correct != kNone) buffers.correct = total(buffers.correct);
+  }
+  append(nodes, updates);
+  graph.nodes = std::move(nodes);
+  return result;
+}
+
+}  // namespace runtime::parallel
