@@ -42,11 +42,11 @@ struct StepForm {
   bool update() const { return purpose == Purpose::kTraining; }
 };
 
-// What a run trains: the same for all of its steps and ranks.
+// The recipe says what a run trains; it is the same for all of its steps and ranks.
 struct Recipe {
   std::string loss = "cross_entropy";  // or "mean_squared_error"
-  // Of the data set, by sample: classes and labels of a classification, numbers in a regression's
-  // target.
+  // What a sample of the data set has: classes and labels in a classification, numbers in the
+  // target of a regression.
   int64_t classes = 0, labels = 1, targets = 0;
   config::Optimizer optimizer = {};
   double max_norm = 0;                   // of the whole gradient; 0: not clipped

@@ -9,7 +9,7 @@ namespace house {
 namespace {
 
 constexpr size_t kFileLines = 600;
-// Of code: a sentence about a declaration does not count against its header.
+// Lines of code, because a sentence about a declaration must not count against its header.
 constexpr size_t kHeaderLines = 120;
 // Headers with one list or one table each, which would be worse as two files.
 const std::set<std::string> kLongHeaders = {
