@@ -4,6 +4,8 @@
 #include <map>
 #include <set>
 
+#include "runtime/graph/print.h"
+
 namespace runtime::graph {
 
 namespace {
@@ -45,6 +47,7 @@ class Check {
     // All ranks list what a broadcast sends as its input; only the root must have it.
     const bool receives = node.collective && node.collective->kind == RT_BROADCAST;
     for (ValueId v : node.inputs) {
+      if (v == kNone) continue;
       const ValueId storage = graph_.storage(v);
       if (!receives && !is_persistent(graph_.value(storage).kind) && !written_.contains(storage))
         return "reads " + name(v) + " before any node writes it";
@@ -111,7 +114,7 @@ class Check {
     return text;
   }
   std::string described(ValueId v) const {
-    return to_string(graph_.value(v).dims) + " of type " + std::to_string(type(v));
+    return to_string(graph_.value(v).dims) + " " + name_of(type(v));
   }
 
   std::string fault_of_shapes(const Node& node) const {
@@ -120,6 +123,9 @@ class Check {
 
   bool fits(const Node& node) const {
     if (node.collective) return collective_fits(node);
+    const bool binary =
+        node.op == RT_OP_ADD || node.op == RT_OP_MULTIPLY || node.op == RT_OP_MATMUL;
+    if (binary && node.inputs.size() < 2) return false;
     if (node.inputs.empty() || node.outputs.empty() || node.outputs[0] == kNone) return true;
     const ValueId in = node.inputs[0], out = node.outputs[0];
     if (node.op == RT_OP_COPY) return elements(in) == elements(out) && type(in) == type(out);
@@ -134,7 +140,8 @@ class Check {
     const Collective& c = *node.collective;
     if (node.inputs.empty() || node.outputs.empty() || c.is_transfer()) return true;
     const ValueId sent = node.inputs[0], received = node.outputs[0];
-    if (type(sent) != type(received)) return false;
+    if (type(sent) != type(received) || elements(sent) == 0 || elements(received) == 0)
+      return false;
     if (c.kind == RT_ALL_GATHER) return elements(received) % elements(sent) == 0;
     if (c.kind == RT_REDUCE_SCATTER) return elements(sent) % elements(received) == 0;
     return elements(sent) == elements(received);

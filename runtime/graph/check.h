@@ -13,7 +13,7 @@ namespace runtime::graph {
 // - A node reads only inputs, persistent values and what an earlier node has written.
 // - A temporary or an output has one writer, besides nodes that change it in place; ranges of one
 //   buffer may have one each.
-// - Every collective that is started is waited for once, later, with the same operands.
+// - Every collective that is started is waited for once, later, with the same results.
 // - What a backward node reads as `saved`, an earlier node has written.
 // - Shapes and types of operands fit the operation, for operations that passes add: copies, sums,
 //   products, casts, concatenations and collectives.

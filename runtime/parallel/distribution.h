@@ -57,8 +57,8 @@ struct StepBuffers {
   // Parameters that are not trained, and where they lie.
   graph::ValueId frozen = graph::kNone;
   FlatLayout frozen_layout = {};
-  // [1]: the loss, which becomes the sum over the ranks where the step reduces it; kNone after
-  // repeat_step(), until schedule_collectives().
+  // [1]: the loss of the step; schedule_collectives() makes it the sum over copies, and over the
+  // ranks where the step reduces it. In between `losses` holds.
   graph::ValueId loss = graph::kNone;
   graph::ValueId correct = graph::kNone;  // [1], only of an evaluation
 

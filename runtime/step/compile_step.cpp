@@ -62,10 +62,10 @@ template <typename With, size_t n>
 void run(const Pass<With> (&passes)[n], Step& step, With& with, const AfterPass& after) {
   for (const Pass<With>& pass : passes) {
     pass.run(step, with);
+    if (after) after(pass.name, step);
     if (const std::string fault = graph::fault_of(step.graph); !fault.empty())
       throw InternalError("the pass '" + std::string(pass.name) +
                           "' left a broken graph: " + fault);
-    if (after) after(pass.name, step);
   }
 }
 

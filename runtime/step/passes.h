@@ -12,7 +12,8 @@ void forward(Step& step, const StepInput& input);
 // Loss, L2 penalty and number of correct predictions. Makes the output readable where the caller
 // reads it.
 void add_loss(Step& step, const StepInput& input);
-// Throws ConfigurationError if the predictions do not fit the data set.
+// Throws ConfigurationError if predictions or vocabulary do not fit the data set, or if there is no
+// block to recompute.
 void check_task(Step& step, const StepInput& input);
 // Tensor axis: forward and loss become those of this rank (parallel/shard.h).
 void split_tensors(Step& step, const StepInput& input);

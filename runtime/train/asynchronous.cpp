@@ -39,7 +39,7 @@ Asynchronous::Asynchronous(const config::Config& config,
   const std::byte* own = start_of(p, p.values.buffers.parameters) + programs_.rank() * bytes;
   shard_ = std::make_unique<ShardUpdate>(config.optimizer, programs_.read(own, bytes),
                                          programs_.dtype(), programs_.world_size(),
-                                         programs_.device, programs_.options.target, layout);
+                                         programs_.device, programs_.options, layout);
   exchange_ = std::make_unique<PartExchange>(
       collectives_.communicator(parallel::kUpdatesCommunicator), collectives_.watchdog(),
       PartExchange::Options{programs_.rank(), programs_.world_size(),

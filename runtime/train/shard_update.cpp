@@ -8,19 +8,19 @@ using graph::kNone;
 
 ShardUpdate::ShardUpdate(const config::Optimizer& optimizer, std::vector<std::byte> parameters,
                          rt_dtype dtype, int parts, std::shared_ptr<plugins::host::Device> device,
-                         const exec::TargetOptions& options, const parallel::FlatLayout& layout)
+                         const exec::CompileOptions& options, const parallel::FlatLayout& layout)
     : dtype_(dtype),
       parts_(parts),
       bytes_(parameters.size()),
       stream_(device->create_stream()),
       storage_(device),
       arena_(device) {
-  exec::DeviceTarget target(device, options);
+  exec::DeviceTarget target(device, options.target);
   step::Update update = step::compile_update(
       optimizer, static_cast<int64_t>(bytes_ / graph::dtype_bytes(dtype)), dtype, layout, target);
   values_ = update.values;
-  program_ =
-      std::make_unique<exec::Program>(std::move(update.graph), std::move(device), storage_, arena_);
+  program_ = std::make_unique<exec::Program>(std::move(update.graph), std::move(device), storage_,
+                                             arena_, nullptr, options.record);
   const std::vector<std::byte> scale = encode({static_cast<double>(parts)}, dtype);
   stream_.copy(address(values_.scale), scale.data(), scale.size());
   stream_.copy(address(values_.parameters), parameters.data(), bytes_);

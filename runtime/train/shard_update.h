@@ -23,10 +23,10 @@ namespace runtime::train {
 class ShardUpdate {
  public:
   // `parameters`: initial values of the range. `layout`: of the range (parallel::part_of), to tell
-  // vectors from matrices; empty: no vectors.
+  // vectors from matrices; empty: no vectors. `options.collectives` is not used.
   ShardUpdate(const config::Optimizer& optimizer, std::vector<std::byte> parameters, rt_dtype dtype,
               int parts, std::shared_ptr<plugins::host::Device> device,
-              const exec::TargetOptions& options, const parallel::FlatLayout& layout = {});
+              const exec::CompileOptions& options, const parallel::FlatLayout& layout = {});
 
   // `gradient`: what a work item adds to the gradient of its step. `learning_rate`: that of the
   // step.

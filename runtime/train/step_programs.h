@@ -59,7 +59,7 @@ class StepPrograms {
   // The step form of `rows` rows that are not accumulated.
   step::StepForm whole(step::Purpose purpose, int64_t rows) const;
   // The program of a step form, made at the first call. Owned by this object.
-  // `after` is then called after each pass.
+  // That call calls `after` after each pass.
   StepProgram& get(const step::StepForm& form, const step::AfterPass& after = nullptr);
   // A program in which this rank's parameters have addresses: the training step of nominal_rows()
   // rows without accumulation; in asynchronous training, where owners update, the micro-step.

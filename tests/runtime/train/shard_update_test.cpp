@@ -24,7 +24,7 @@ class ShardUpdateTest : public testing::TestWithParam<std::string> {
  protected:
   ShardUpdate make(const config::Optimizer& optimizer, int parts) {
     return {optimizer, encode(start_, RT_FLOAT64),    RT_FLOAT64,
-            parts,     test::open_device(GetParam()), {.tune = exec::Tune::kOff}};
+            parts,     test::open_device(GetParam()), {{.tune = exec::Tune::kOff}}};
   }
   const Numbers start_ = test::random_numbers(40, 1);
 };
@@ -85,7 +85,7 @@ TEST_P(ShardUpdateTest, VectorsHaveNoWeightDecay) {
   for (const int rank : {0, 1}) {
     const parallel::FlatLayout layout = parallel::part_of(whole, rank, 2);
     ShardUpdate shard(optimizer, encode(start_, RT_FLOAT64), RT_FLOAT64, 1,
-                      test::open_device(GetParam()), {.tune = exec::Tune::kOff}, layout);
+                      test::open_device(GetParam()), {{.tune = exec::Tune::kOff}}, layout);
     const Numbers g = test::random_numbers(40, 5);
     shard.apply(encode(g, RT_FLOAT64), 0.1);
     Numbers w = start_;
