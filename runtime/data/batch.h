@@ -13,7 +13,7 @@
 
 namespace runtime::data {
 
-// What happens with the last batch of an epoch if samples are left over.
+// Says what happens with the last batch of an epoch if samples are left over.
 enum class LastBatch {
   kDrop,  // it is left out
   kPad,   // it is filled up with samples of weight 0

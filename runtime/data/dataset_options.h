@@ -1,4 +1,4 @@
-// What describes a data set, and what opening one gives.
+// The options that describe a data set, and the splits that opening one gives.
 #ifndef RUNTIME_DATA_DATASET_OPTIONS_H_
 #define RUNTIME_DATA_DATASET_OPTIONS_H_
 

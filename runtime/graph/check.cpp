@@ -33,7 +33,7 @@ class Check {
   }
 
  private:
-  // What is wrong with a node behind those that were checked before; "" if nothing.
+  // Returns what is wrong with a node behind those that were checked before; "" if nothing is.
   std::string fault_of(const Node& node) {
     for (const auto* operands : {&node.inputs, &node.outputs}) {
       for (ValueId v : *operands) {

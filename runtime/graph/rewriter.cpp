@@ -24,12 +24,7 @@ ValueId Rewriter::view(ValueId base, uint64_t offset, Dims dims) {
 }
 
 ValueId Rewriter::value(const std::string& name, ValueKind kind, ValueId like, Dims dims) {
-  Value v;
-  v.name = name;
-  v.kind = kind;
-  v.dtype = graph_.value(like).dtype;
-  v.dims = std::move(dims);
-  return graph_.add_value(std::move(v));
+  return graph_.add_value(name, kind, std::move(dims), graph_.value(like).dtype);
 }
 
 Node Rewriter::node(const char* op, const std::string& layer, Phase phase,
@@ -91,6 +86,14 @@ CollectivePair Rewriter::transfer(int32_t kind, ValueId value, int peer, int com
   if (kind == RT_SEND) pair.start.outputs = pair.wait.outputs = {};
   if (kind == RT_RECEIVE) pair.start.inputs = {};
   return pair;
+}
+
+NodeList take_updates(NodeList& nodes) {
+  const auto first = std::stable_partition(nodes.begin(), nodes.end(),
+                                           [](const Node& n) { return n.phase != Phase::kUpdate; });
+  NodeList updates(std::make_move_iterator(first), std::make_move_iterator(nodes.end()));
+  nodes.erase(first, nodes.end());
+  return updates;
 }
 
 NodeList Insertions::applied_to(NodeList nodes) {

@@ -18,6 +18,9 @@ using NodeList = std::vector<Node>;
 void append(NodeList& to, NodeList& from);
 inline void append(NodeList& to, NodeList&& from) { append(to, from); }
 
+// Removes the nodes of the update from the list and returns them, in their order.
+NodeList take_updates(NodeList& nodes);
+
 // Adds values to `graph` and makes nodes for it. Nodes are returned, not inserted: each pass
 // decides where they go. `graph` must outlive this object.
 class Rewriter {

@@ -35,14 +35,6 @@ std::vector<ValueId> gradient_buffers(const Graph& graph, Rewriter& rewriter,
   return result;
 }
 
-NodeList updates_of(const Graph& graph) {
-  NodeList updates;
-  for (const Node& n : graph.nodes) {
-    if (n.phase == Phase::kUpdate) updates.push_back(n);
-  }
-  return updates;
-}
-
 bool is_input(const Graph& graph, const NodeList& nodes, ValueId v) {
   return std::any_of(nodes.begin(), nodes.end(), [&](const Node& n) {
     return std::any_of(n.inputs.begin(), n.inputs.end(),
@@ -56,7 +48,7 @@ std::vector<ShardValues> repeat_step(Graph& graph, StepBuffers& buffers, const S
                                      const DistributeOptions& options) {
   Rewriter rewriter(graph);
   buffers.shard_gradients = gradient_buffers(graph, rewriter, buffers, options);
-  NodeList updates = updates_of(graph);
+  NodeList updates = graph::take_updates(graph.nodes);
   Replicate replicate(graph, rewriter, buffers, inputs, options, buffers.shard_gradients);
   const Pipeline* const pipeline = options.pipeline;
   NodeList nodes =

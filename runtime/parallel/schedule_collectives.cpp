@@ -31,7 +31,7 @@ class Collectives {
         options_(options),
         rewriter_(graph),
         nodes_(std::exchange(graph.nodes, {})),
-        updates_(split_updates(nodes_)),
+        updates_(graph::take_updates(nodes_)),
         insertions_(nodes_.size()) {}
 
   void run() {
@@ -51,15 +51,6 @@ class Collectives {
   }
 
  private:
-  // Removes the nodes of the update from the list and returns them.
-  static NodeList split_updates(NodeList& nodes) {
-    const auto first = std::stable_partition(
-        nodes.begin(), nodes.end(), [](const Node& n) { return n.phase != Phase::kUpdate; });
-    NodeList updates(std::make_move_iterator(first), std::make_move_iterator(nodes.end()));
-    nodes.erase(first, nodes.end());
-    return updates;
-  }
-
   bool deterministic() const { return options_.shards > 0; }
   bool communicates() const { return options_.reduce && options_.world_size > 1; }
   bool scatters() const { return !buffers_.bucket_gradients.empty(); }

@@ -1,7 +1,6 @@
 #include "runtime/parallel/zero.h"
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <utility>
@@ -56,11 +55,7 @@ class Gather {
       if (packs) packs_[node.outputs[0]] = std::move(node);
       return packs;
     });
-    NodeList updates;
-    const auto first = std::find_if(nodes.begin(), nodes.end(),
-                                    [](const Node& n) { return n.phase == Phase::kUpdate; });
-    std::move(first, nodes.end(), std::back_inserter(updates));
-    nodes.erase(first, nodes.end());
+    NodeList updates = graph::take_updates(nodes);
     for (size_t i = 0; i < nodes.size(); ++i) plan(nodes[i], i);
     for (const auto& [flat, layout] : layouts_)
       shrink_to_partition(graph_, flat, *layout, options_.world_size);

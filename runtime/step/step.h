@@ -18,7 +18,7 @@ namespace runtime::step {
 // The name of the loss-scaling buffer of a step with float16 activations; see StepValues.
 inline constexpr const char* kLossScaling = "loss_scaling";
 
-// What a step is for.
+// The purpose of a step decides which passes it has.
 enum class Purpose {
   kTraining,   // forward, backward, update
   kMicroStep,  // forward, backward: one of several steps whose gradients are accumulated
@@ -45,8 +45,8 @@ struct StepForm {
 // The recipe says what a run trains; it is the same for all of its steps and ranks.
 struct Recipe {
   std::string loss = "cross_entropy";  // or "mean_squared_error"
-  // What a sample of the data set has: classes and labels in a classification, numbers in the
-  // target of a regression.
+  // A sample of the data set has `labels` labels of `classes` classes in a classification, or
+  // `targets` numbers in a regression.
   int64_t classes = 0, labels = 1, targets = 0;
   config::Optimizer optimizer = {};
   double max_norm = 0;                   // of the whole gradient; 0: not clipped

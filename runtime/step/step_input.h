@@ -1,4 +1,4 @@
-// What a step is compiled from.
+// The input of the step compiler.
 #ifndef RUNTIME_STEP_STEP_INPUT_H_
 #define RUNTIME_STEP_STEP_INPUT_H_
 
