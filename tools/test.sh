@@ -68,6 +68,13 @@ count() { sed -n "s/^[[:space:]]*$2=\"\([0-9]*\)\".*/\1/p" "$1" | head -1; }
 # names_of_failed <report>
 names_of_failed() { sed -n 's/^.*<testcase name="\([^"]*\)".* status="fail".*/\1/p' "$1"; }
 
+# output_of <build folder> <test>: the last lines that the test wrote when ctest last ran it.
+output_of() {
+  awk -v name="\"$2\"" 'index($0, name " start time: ") == 1 { inside = 1; next }
+    inside && index($0, name " end time: ") == 1 { exit }
+    inside && !/^(Output:|-+|<end of output>|Test time = .*|)$/' "$1/Testing/Temporary/LastTest.log" | tail -8 | cut -c 1-400
+}
+
 # A test with deadlines can fail because other tests, or other users of the machine, took the processor. So a few tests that
 # fail are run once more, one at a time; those that then pass are passed, and the last lines of the output name them.
 most_run_again=5
@@ -92,7 +99,9 @@ run_tests() {
   local -a last=()
   mapfile -t last < <(names_of_failed "$report")
   rm -f "$report"
-  failed_tests+=("${last[@]}")
+  for name in "${last[@]}"; do
+    failed_tests+=("$name"$'\n'"$(output_of "$folder" "$name" | sed 's/^/  | /')")
+  done
   for name in "${first[@]}"; do
     [[ " ${last[*]} " == *" $name "* ]] || passed_alone+=("$name")
   done

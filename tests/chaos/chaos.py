@@ -86,7 +86,7 @@ def run_seeds(a, baselines):
 
 
 def replay(a, baselines):
-    status = 0
+    failed = []
     with open(a.replay, encoding="utf-8") as file:
         cases = [json.loads(line) for line in file]
     for case in cases:
@@ -96,9 +96,13 @@ def replay(a, baselines):
             continue
         fresh = {k: v for k, v in case.items() if k not in ("status", "what", "stderr", "codes", "took", "seconds")}
         result = run_case(fresh, baselines, a.failures)
-        status |= result["status"] == "wrong" or (a.reached and result["status"] != "passed")
         print(json.dumps(result, indent=None if a.seed is None else 1), flush=True)
-    return status
+        if result["status"] == "wrong" or (a.reached and result["status"] != "passed"):
+            failed.append(result)
+    for result in failed:
+        said = " | ".join(result.get("stderr", "").splitlines())
+        print(f"seed {result['seed']}: {result['status']}: {result.get('what', 'the fault did not happen')}; stderr: {said}")
+    return 1 if failed else 0
 
 
 def main():

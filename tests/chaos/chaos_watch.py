@@ -61,7 +61,7 @@ class Ranks:
         self.asked = asked  # the signals that the user sent to the launcher
         self.first = None  # the exit code of the first failure that is not "another rank is gone"
         self.seen, self.gave_up, self.stops, self.ended_by_launcher = 0, False, set(), False
-        ranks = {e.process for e in events if e.what == "begin" and e.rank != "-"}
+        ranks = {e.process for e in events if e.what == "begin" and e.rank != "-"} | self._passed_on_to(events)
         told, ended = set(), set()
         for event in events:
             if event.rank != "-" or event.what not in ("kill", "ended"):
@@ -75,6 +75,12 @@ class Ranks:
                 ended.add(process)  # the launcher itself has killed this process
             else:
                 told.add(process)
+
+    def _passed_on_to(self, events):
+        """The processes that the launcher passed a signal of the user on to. One that is killed by it before its libraries are
+        loaded has not said that it began."""
+        kills = [[int(word) for word in e.words.split()] for e in events if e.what == "kill" and e.rank == "-"]
+        return {process for process, number in kills if process > 0 and number in self.asked}
 
     def _ended(self, status, by_launcher):
         self.seen += 1
