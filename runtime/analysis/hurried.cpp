@@ -13,9 +13,9 @@ constexpr const char* kLoss = "loss";
 enum class Pace { kStepByStep, kHurried };
 
 // Returns the results of a step: its loss, and all tensors with which the next step begins.
-train::Tensors run_step(train::Trainer& trainer, const StepStart& start, Pace pace) {
+analysis::Tensors run_step(train::Trainer& trainer, const StepStart& start, Pace pace) {
   train::StepPrograms& programs = trainer.programs();
-  train::StepTrace trace(trainer);
+  analysis::StepTrace trace(trainer);
   trace.set_state(start.state, start.source);
   double loss = 0;
   int64_t row = 0;
@@ -29,7 +29,7 @@ train::Tensors run_step(train::Trainer& trainer, const StepStart& start, Pace pa
     row += key.rows * programs.strategy.batch.shards_of_rank();
     loss = programs.read_scalar(p, p.values.loss);
   }
-  train::Tensors left = trace.state();
+  analysis::Tensors left = trace.state();
   left[kLoss] = {RT_FLOAT64, {1}, train::encode({loss}, RT_FLOAT64)};
   return left;
 }
@@ -52,7 +52,7 @@ std::string name_of(train::StepPrograms& programs, const std::string& name,
 }
 
 // Puts the loss first, because a step computes it first.
-std::vector<std::string> in_order(const train::Tensors& tensors) {
+std::vector<std::string> in_order(const analysis::Tensors& tensors) {
   std::vector<std::string> names = {kLoss};
   for (const auto& [name, tensor] : tensors) {
     if (name != kLoss) names.push_back(name);
@@ -63,11 +63,11 @@ std::vector<std::string> in_order(const train::Tensors& tensors) {
 }  // namespace
 
 std::optional<Hurried> compare_hurried(train::Trainer& trainer, const StepStart& start) {
-  const train::Tensors expected = run_step(trainer, start, Pace::kStepByStep);
-  const double tolerance = train::StepTrace(trainer).tolerance();
+  const analysis::Tensors expected = run_step(trainer, start, Pace::kStepByStep);
+  const double tolerance = analysis::StepTrace(trainer).tolerance();
   const Bound bound{tolerance, 0, std::numeric_limits<double>::infinity()};
   for (int run = 0; run < 2; ++run) {
-    const train::Tensors actual = run_step(trainer, start, Pace::kHurried);
+    const analysis::Tensors actual = run_step(trainer, start, Pace::kHurried);
     for (const std::string& name : in_order(actual)) {
       const data::HostTensor& tensor = actual.at(name);
       const Verdict v = compare(tensor, expected.at(name), bound, true);

@@ -264,7 +264,7 @@ class PassSearch {
 
 Reduction reduce_step(train::Trainer& trainer, const Judge& judge, const StepStart& start) {
   train::StepPrograms& programs = trainer.programs();
-  train::StepTrace(trainer).set_state(start.state, start.source);
+  analysis::StepTrace(trainer).set_state(start.state, start.source);
   Reduction reduction;
   int64_t row = 0;
   for (const step::StepForm& key : programs.forms(step::Purpose::kTraining, start.batch)) {

@@ -6,13 +6,13 @@
 #include <string>
 
 #include "runtime/analysis/case.h"
-#include "runtime/train/step_trace.h"
+#include "runtime/analysis/step_trace.h"
 
 namespace runtime::analysis {
 
 // One step of a run, beginning from a trusted state. Everything is borrowed.
 struct StepStart {
-  const train::Tensors& state;
+  const analysis::Tensors& state;
   std::string source;  // where the state is from, for messages
   const data::Batch& batch;
   double learning_rate = 0;

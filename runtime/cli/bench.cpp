@@ -7,12 +7,12 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "runtime/analysis/scaling.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/session.h"
 #include "runtime/error.h"
 #include "runtime/step/ranks.h"
 #include "runtime/train/open.h"
-#include "runtime/train/scaling.h"
 
 namespace runtime::cli {
 
@@ -110,7 +110,7 @@ Totals totals(const Session& s) {
 }
 
 void print_bench(const Session& s, const BenchArguments& arguments, double step_s,
-                 const Totals& all, const train::Scaling& scaling) {
+                 const Totals& all, const analysis::Scaling& scaling) {
   const double samples = static_cast<double>(s.config.training.global_batch_size) / step_s;
   const int64_t labels = s.data.train->spec().labels;  // above 1: samples are sequences of tokens
   const double tokens = samples * static_cast<double>(labels);
@@ -133,8 +133,8 @@ void print_bench(const Session& s, const BenchArguments& arguments, double step_
                           s.trainer->program().graph().nodes.size(), recorded.recordings,
                           recorded.recordings == 1 ? "" : "s")
             : "",
-        train::explain_memory(scaling));
-    if (several) fmt::print("{}\n", train::explain(scaling));
+        analysis::explain_memory(scaling));
+    if (several) fmt::print("{}\n", analysis::explain(scaling));
     return;
   }
   nlohmann::ordered_json j;
@@ -151,7 +151,7 @@ void print_bench(const Session& s, const BenchArguments& arguments, double step_
   j["peak_memory_bytes_all_ranks"] = all.peak;
   j["operations"] = s.trainer->program().graph().nodes.size();
   j["recorded_operations"] = recorded.operations;
-  auto measured = nlohmann::ordered_json::parse(train::to_json(scaling));
+  auto measured = nlohmann::ordered_json::parse(analysis::to_json(scaling));
   j["predicted_step_ms"] = measured["predicted_step_ms"];
   j["memory"] = measured["memory"];
   if (s.rank.collectives != nullptr) j["scaling"] = std::move(measured);
@@ -167,11 +167,11 @@ void bench_rank(Session& s, const BenchArguments& arguments) {
   if (arguments.layers) return print_layers(s, arguments.steps);
   const train::StepCost cost = measure(s, arguments.steps);
   const Totals all = totals(s);  // before planning takes memory too
-  const train::Planner planner = s.planner();
-  train::Scaling scaling = train::measure_scaling(s.config, *s.trainer, s.rank.collectives,
-                                                  s.rank.backend, cost, planner);
+  const analysis::Planner planner = s.planner();
+  analysis::Scaling scaling = analysis::measure_scaling(s.config, *s.trainer, s.rank.collectives,
+                                                        s.rank.backend, cost, planner);
   s.rank.on_main("the plan of the job", [&] {
-    train::add_plan(scaling, s.config, planner);
+    analysis::add_plan(scaling, s.config, planner);
     print_bench(s, arguments, cost.seconds, all, scaling);
   });
 }

@@ -7,10 +7,10 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "runtime/analysis/scaling.h"
 #include "runtime/cli/commands.h"
 #include "runtime/error.h"
 #include "runtime/launch/run_ranks.h"
-#include "runtime/train/scaling.h"
 
 namespace runtime::cli {
 

@@ -13,12 +13,12 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "runtime/analysis/scaling.h"
 #include "runtime/cli/commands.h"
 #include "runtime/error.h"
 #include "runtime/launch/child.h"
 #include "runtime/launch/cores.h"
 #include "runtime/launch/environment.h"
-#include "runtime/train/scaling.h"
 
 namespace runtime::cli {
 

@@ -3,15 +3,16 @@
 #include <cstdlib>
 #include <map>
 
+#include "runtime/analysis/job_plan.h"
+#include "runtime/analysis/scaling.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/passes.h"
 #include "runtime/cli/session.h"
 #include "runtime/error.h"
 #include "runtime/graph/print.h"
+#include "runtime/launch/open_device.h"
 #include "runtime/step/ranks.h"
-#include "runtime/train/job_plan.h"
 #include "runtime/train/open.h"
-#include "runtime/train/scaling.h"
 #include "runtime/train/step_programs.h"
 
 namespace runtime::cli {
@@ -121,11 +122,11 @@ std::string numbers(const std::vector<int>& ranks) {
                            : fmt::format("{}-{}", ranks.front(), ranks.back());
 }
 
-void print_roles(const train::JobPlan& plan) {
+void print_roles(const analysis::JobPlan& plan) {
   fmt::print("\n{:<9} {:>13} {:>13} {:>13} {:>13} {:>13} {:>13} {:>9}  {}\n", "ranks", "parameters",
              "gradients", "optimizer", "packed", "activations", "total", "GFLOP", "layers");
-  for (const train::RolePlan& role : plan.roles) {
-    const train::RankMemory& m = role.memory;
+  for (const analysis::RolePlan& role : plan.roles) {
+    const analysis::RankMemory& m = role.memory;
     fmt::print("{:<9} {:>13} {:>13} {:>13} {:>13} {:>13} {:>13} {:>9.2f}  {}\n",
                numbers(role.ranks), mib(m.parameters), mib(m.gradients), mib(m.state),
                mib(m.packed), mib(m.arena), mib(m.total()), role.flops / 1e9, role.layers);
@@ -158,7 +159,7 @@ void print_collectives(const parallel::RankPrediction& rank) {
 }
 
 // Prints the traffic of each role on each axis.
-void print_traffic(const train::JobPlan& plan) {
+void print_traffic(const analysis::JobPlan& plan) {
   fmt::print("\n{:<9} {:>12}", "ranks", "T_comp ms");
   for (int axis = 0; axis < parallel::kAxes; ++axis) {
     if (plan.mesh.degree(axis) > 1)
@@ -178,8 +179,8 @@ void print_traffic(const train::JobPlan& plan) {
   }
 }
 
-void print_prediction(const config::Config& config, const train::Planner& planner,
-                      const train::JobPlan& plan) {
+void print_prediction(const config::Config& config, const analysis::Planner& planner,
+                      const analysis::JobPlan& plan) {
   const parallel::StepTimes& t = plan.prediction.times;
   const std::string id = planner.device->id();
   if (t.compute <= 0) {
@@ -218,9 +219,9 @@ void print_link(const parallel::Link& link, const std::string& backend) {
 }
 
 // Prints the table of parallelism.search.
-void print_candidates(const std::vector<train::Candidate>& candidates) {
+void print_candidates(const std::vector<analysis::Candidate>& candidates) {
   fmt::print("{:<40} {:>14} {:>12} {:>8}  {}\n", "mesh", "of a rank", "ms a step", "bubble", "");
-  for (const train::Candidate& c : candidates) {
+  for (const analysis::Candidate& c : candidates) {
     const bool planned = !c.plan.roles.empty();
     const parallel::StepTimes& t = c.plan.prediction.times;
     fmt::print("{:<40} {:>14} {:>12} {:>8}  {}\n", to_string(c.mesh),
@@ -229,7 +230,7 @@ void print_candidates(const std::vector<train::Candidate>& candidates) {
                planned && t.compute > 0 ? fmt::format("{:.3f}", t.bubble()) : "-",
                c.reason.empty() ? "" : "no: " + c.reason);
   }
-  const train::Candidate& best = train::best_of(candidates);
+  const analysis::Candidate& best = analysis::best_of(candidates);
   fmt::print("\nproposed: parallelism.data = {}, tensor = {}, pipeline = {}\n\n", best.mesh.data,
              best.mesh.tensor, best.mesh.pipeline);
 }
@@ -237,18 +238,18 @@ void print_candidates(const std::vector<train::Candidate>& candidates) {
 void plan_ranks(const launch::Rank& rank, const PlanArguments& arguments) {
   config::Config config = rank.config;
   const int ranks = arguments.world_size;
-  const auto device = train::open_device(config, *rank.registry, 0, nullptr);
+  const auto device = launch::open_device(config, *rank.registry, 0, nullptr);
   const data::DatasetPair data = train::open_data(config, std::getenv("RUNTIME_DATA_PATH"));
   const std::string backend = config.comm.backend == "auto" ? "local" : config.comm.backend;
-  train::Planner planner = make_planner(config, data, device, backend);
+  analysis::Planner planner = make_planner(config, data, device, backend);
   planner.link = make_link(arguments, backend);
   if (config.parallelism.search && ranks > 1) {
-    const std::vector<train::Candidate> candidates = train::search(config, ranks, planner);
+    const std::vector<analysis::Candidate> candidates = analysis::search(config, ranks, planner);
     print_candidates(candidates);
-    config = train::best_of(candidates).config;
+    config = analysis::best_of(candidates).config;
   }
   config = step::resolve_ranks(config, ranks);
-  train::JobPlan plan = planner.plan(config, ranks);
+  analysis::JobPlan plan = planner.plan(config, ranks);
   train::StepPrograms programs(config, planner.spec, device, planner.options,
                                train::PlannedRank{0, ranks});
   if (arguments.passes || !arguments.dump_graph.empty()) show_passes(programs, arguments);

@@ -10,6 +10,7 @@
 #include "runtime/cli/commands.h"
 #include "runtime/data/tokenizer.h"
 #include "runtime/error.h"
+#include "runtime/launch/open_device.h"
 #include "runtime/launch/run_ranks.h"
 #include "runtime/step/ranks.h"
 #include "runtime/train/generate.h"
@@ -25,7 +26,7 @@ std::unique_ptr<train::Trainer> open_trainer(const launch::Rank& rank, const con
                                              const data::SampleSpec& spec,
                                              const data::TensorFile& weights,
                                              const std::string& path) {
-  const auto device = train::open_device(config, *rank.registry, rank.place.local_rank, nullptr);
+  const auto device = launch::open_device(config, *rank.registry, rank.place.local_rank, nullptr);
   auto trainer =
       std::make_unique<train::Trainer>(config, spec, device, train::compile_options(config));
   trainer->set_weights(weights, path);

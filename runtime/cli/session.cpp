@@ -6,9 +6,10 @@
 #include <sstream>
 
 #include "plugins/host/error.h"
+#include "runtime/analysis/memory_advice.h"
 #include "runtime/error.h"
+#include "runtime/launch/open_device.h"
 #include "runtime/step/ranks.h"
-#include "runtime/train/memory_advice.h"
 #include "runtime/train/open.h"
 
 namespace runtime::cli {
@@ -46,7 +47,8 @@ void with_memory_advice(Session& session, Work&& work) {
   session.trainer.reset();
   std::string advice;
   try {
-    advice = train::memory_advice(session.planner(), session.config, session.rank.place.world_size);
+    advice =
+        analysis::memory_advice(session.planner(), session.config, session.rank.place.world_size);
   } catch (const std::exception& error) {
     advice = std::string("What would fit could not be found out: ") + error.what();
   }
@@ -70,7 +72,7 @@ Session::Session(const launch::Rank& r, Datasets& datasets)
   device = rank.device;
   choice = rank.device_choice;
   if (device == nullptr)
-    device = train::open_device(config, *rank.registry, rank.place.local_rank, &choice);
+    device = launch::open_device(config, *rank.registry, rank.place.local_rank, &choice);
   data = reading.get();
   if (rank.collectives != nullptr)
     rank.collectives->compare("item of the configuration", common_items(*this));
@@ -81,10 +83,10 @@ Session::Session(const launch::Rank& r, Datasets& datasets)
   });
 }
 
-train::Planner make_planner(const config::Config& config, const data::DatasetPair& data,
-                            std::shared_ptr<plugins::host::Device> device,
-                            const std::string& backend) {
-  train::Planner p;
+analysis::Planner make_planner(const config::Config& config, const data::DatasetPair& data,
+                               std::shared_ptr<plugins::host::Device> device,
+                               const std::string& backend) {
+  analysis::Planner p;
   p.spec = data.train->spec();
   p.device = std::move(device);
   p.options = train::compile_options(config);
@@ -95,18 +97,20 @@ train::Planner make_planner(const config::Config& config, const data::DatasetPai
   return p;
 }
 
-train::Planner Session::planner() const { return make_planner(config, data, device, rank.backend); }
+analysis::Planner Session::planner() const {
+  return make_planner(config, data, device, rank.backend);
+}
 
 void run_sessions(launch::RunRanks run, Outcome& outcome, const std::function<void(Session&)>& body,
-                  const std::function<void(const train::Candidate&)>& chosen) {
+                  const std::function<void(const analysis::Candidate&)>& chosen) {
   Datasets datasets;
   run.choose_mesh = [&](const launch::Rank& rank, int world_size) {
     const auto device =
-        train::open_device(rank.config, *rank.registry, rank.place.local_rank, nullptr);
-    const train::Planner planner =
+        launch::open_device(rank.config, *rank.registry, rank.place.local_rank, nullptr);
+    const analysis::Planner planner =
         make_planner(rank.config, datasets.get(rank.config), device, rank.backend);
-    const auto list = train::search(rank.config, world_size, planner);
-    const train::Candidate& best = train::best_of(list);
+    const auto list = analysis::search(rank.config, world_size, planner);
+    const analysis::Candidate& best = analysis::best_of(list);
     if (chosen) chosen(best);
     return best.config.parallelism;
   };

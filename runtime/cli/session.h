@@ -7,11 +7,11 @@
 #include <mutex>
 #include <string>
 
+#include "runtime/analysis/job_plan.h"
 #include "runtime/cli/commands.h"
 #include "runtime/config/config.h"
 #include "runtime/data/open.h"
 #include "runtime/launch/run_ranks.h"
-#include "runtime/train/job_plan.h"
 #include "runtime/train/trainer.h"
 
 namespace runtime::cli {
@@ -40,14 +40,14 @@ struct Session {
   Session(const launch::Rank& rank, Datasets& datasets);
 
   // Returns what plans of the job are made from.
-  train::Planner planner() const;
+  analysis::Planner planner() const;
 };
 
 // Makes the input of `plan` and of the search for a mesh. `device` is that of the ranks, or one
 // like it.
-train::Planner make_planner(const config::Config& config, const data::DatasetPair& data,
-                            std::shared_ptr<plugins::host::Device> device,
-                            const std::string& backend);
+analysis::Planner make_planner(const config::Config& config, const data::DatasetPair& data,
+                               std::shared_ptr<plugins::host::Device> device,
+                               const std::string& backend);
 
 // Opens a session on each rank of the job and runs the body in it. Sets the exit code of processes
 // that were started. With parallelism.search the best mesh is chosen first; `chosen` is called with
@@ -55,7 +55,7 @@ train::Planner make_planner(const config::Config& config, const data::DatasetPai
 void run_sessions(const ConfigArguments& arguments, Outcome& outcome,
                   const std::function<void(Session&)>& body);
 void run_sessions(launch::RunRanks run, Outcome& outcome, const std::function<void(Session&)>& body,
-                  const std::function<void(const train::Candidate&)>& chosen = nullptr);
+                  const std::function<void(const analysis::Candidate&)>& chosen = nullptr);
 
 }  // namespace runtime::cli
 

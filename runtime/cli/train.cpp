@@ -9,6 +9,7 @@
 #include <iostream>
 #include <optional>
 
+#include "runtime/analysis/scaling.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/session.h"
 #include "runtime/error.h"
@@ -78,14 +79,14 @@ void announce(const Session& s, train::Reporter& reporter) {
 // Reports whether adding ranks has paid. All ranks must call it.
 void report_scaling(const Session& s, const train::RunResult& result, train::Reporter& reporter) {
   if (s.rank.collectives == nullptr || result.cost.steps == 0 || result.signal != 0) return;
-  const train::Planner planner = s.planner();
-  train::Scaling scaling = train::measure_scaling(s.config, *s.trainer, s.rank.collectives,
-                                                  s.rank.backend, result.cost, planner);
+  const analysis::Planner planner = s.planner();
+  analysis::Scaling scaling = analysis::measure_scaling(s.config, *s.trainer, s.rank.collectives,
+                                                        s.rank.backend, result.cost, planner);
   s.rank.on_main("the report of what the ranks were worth", [&] {
-    train::add_plan(scaling, s.config, planner);
-    reporter.note(train::explain(scaling));
-    reporter.note(train::explain_memory(scaling));
-    system::write_file(s.rank.run_folder + "/scaling.json", train::to_json(scaling) + "\n");
+    analysis::add_plan(scaling, s.config, planner);
+    reporter.note(analysis::explain(scaling));
+    reporter.note(analysis::explain_memory(scaling));
+    system::write_file(s.rank.run_folder + "/scaling.json", analysis::to_json(scaling) + "\n");
   });
 }
 
@@ -192,7 +193,7 @@ void run_train(const TrainArguments& arguments, Outcome& outcome) {
   };
   run_sessions(
       run.ranks, outcome, [&](Session& session) { train_rank(session, run, outcome); },
-      [&](const train::Candidate& best) {
+      [&](const analysis::Candidate& best) {
         config.parallelism = best.config.parallelism;  // the configuration that is saved
         run.choice = "parallelism.search takes " + to_string(best.mesh) + " (predicted " +
                      fmt::format("{:.3f}", best.plan.prediction.times.step() * 1e3) + " ms a step)";

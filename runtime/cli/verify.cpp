@@ -9,8 +9,9 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "runtime/analysis/compare_steps.h"
 #include "runtime/error.h"
-#include "runtime/train/compare_steps.h"
+#include "runtime/launch/open_device.h"
 #include "runtime/train/open.h"
 #include "runtime/train/schedule.h"
 
@@ -18,9 +19,9 @@ namespace runtime::cli {
 
 namespace {
 
+using analysis::Difference;
+using analysis::StepComparison;
 using nlohmann::ordered_json;
-using train::Difference;
-using train::StepComparison;
 
 constexpr double kGiB = 1 << 30;
 
@@ -56,7 +57,7 @@ void check_size(uint64_t bytes, int64_t steps, const VerifyArguments& arguments)
 train::Trainer other_trainer(const Session& s, const std::string& backend) {
   config::Config config = s.config;
   config.launch.devices = {backend};
-  auto device = train::open_device(config, *s.rank.registry, 0, nullptr);
+  auto device = launch::open_device(config, *s.rank.registry, 0, nullptr);
   if (config.training.mixed_precision == "bf16" &&
       (device->properties().compute_dtypes & RT_DTYPE_BIT(RT_BFLOAT16)) == 0) {
     config.training.mixed_precision = "none";
@@ -176,20 +177,21 @@ class Report {
   std::string failure_;
 };
 
-train::CompareOptions compare_options(const VerifyArguments& arguments, double tolerance,
-                                      const std::string& source) {
+analysis::CompareOptions compare_options(const VerifyArguments& arguments, double tolerance,
+                                         const std::string& source) {
   return {arguments.rtol > 0 ? arguments.rtol : tolerance, arguments.isolate, source};
 }
 
 void record(Session& s, const VerifyArguments& arguments) {
   Steps steps(s);
-  train::StepTrace trace(*s.trainer);
+  analysis::StepTrace trace(*s.trainer);
   data::TensorFile file;
   const int64_t count = arguments.steps > 0 ? arguments.steps : kVerifySteps;
   for (int64_t step = 0; step < count; ++step) {
     const data::Batch& batch = steps.next();
     if (step == 0) check_size(trace.bytes(batch), count, arguments);
-    train::add_step(file, step, train::record_step(trace, batch, steps.learning_rate(step), step));
+    analysis::add_step(file, step,
+                       analysis::record_step(trace, batch, steps.learning_rate(step), step));
   }
   file.metadata = {{"device", s.device->id()}, {"config", s.config.name}};
   data::write_safetensors(arguments.record, file);
@@ -201,17 +203,17 @@ void record(Session& s, const VerifyArguments& arguments) {
 // Compares one step after the other, until one differs.
 class Comparison {
  public:
-  Comparison(Session& s, const VerifyArguments& arguments, train::StepTrace& trace,
-             const train::CompareOptions& options)
+  Comparison(Session& s, const VerifyArguments& arguments, analysis::StepTrace& trace,
+             const analysis::CompareOptions& options)
       : trace_(trace), options_(options), report_(s, arguments, options.source, options.tolerance) {
     if (!arguments.reduce.empty()) reducer_.emplace(s, arguments.reduce, options.source);
   }
 
   // Returns false if the step differs.
-  bool add(const train::RecordedStep& expected, const data::Batch& batch, double rate,
+  bool add(const analysis::RecordedStep& expected, const data::Batch& batch, double rate,
            int64_t step) {
     const bool equal =
-        report_.add(train::compare_step(trace_, expected, batch, rate, step, options_));
+        report_.add(analysis::compare_step(trace_, expected, batch, rate, step, options_));
     if (!reducer_) return equal;
     auto finding = reducer_->look_at({expected.state, options_.source, batch, rate, step}, equal);
     if (!finding) return true;
@@ -222,15 +224,15 @@ class Comparison {
   void end() { report_.end(); }
 
  private:
-  train::StepTrace& trace_;
-  const train::CompareOptions& options_;
+  analysis::StepTrace& trace_;
+  const analysis::CompareOptions& options_;
   Report report_;
   std::optional<Reducer> reducer_;
 };
 
 void against_file(Session& s, const VerifyArguments& arguments) {
   data::TensorFile file = data::read_safetensors(arguments.against);
-  const int64_t recorded = train::count_steps(file);
+  const int64_t recorded = analysis::count_steps(file);
   const int64_t count = arguments.steps > 0 ? arguments.steps : recorded;
   if (recorded < std::max<int64_t>(count, 1)) {
     throw DataError(fmt::format(
@@ -239,12 +241,12 @@ void against_file(Session& s, const VerifyArguments& arguments) {
         arguments.against, recorded, std::max<int64_t>(count, 1)));
   }
   Steps steps(s);
-  train::StepTrace trace(*s.trainer);
+  analysis::StepTrace trace(*s.trainer);
   const auto options = compare_options(arguments, trace.tolerance(), arguments.against);
   Comparison comparison(s, arguments, trace, options);
   for (int64_t step = 0; step < count; ++step) {
     const data::Batch& batch = steps.next();
-    const train::RecordedStep expected = train::take_step(file, step, arguments.against);
+    const analysis::RecordedStep expected = analysis::take_step(file, step, arguments.against);
     if (!comparison.add(expected, batch, steps.learning_rate(step), step)) break;
   }
   comparison.end();
@@ -255,7 +257,7 @@ void against_file(Session& s, const VerifyArguments& arguments) {
 void against_device(Session& s, const VerifyArguments& arguments) {
   train::Trainer other = other_trainer(s, arguments.against);
   Steps steps(s);
-  train::StepTrace trace(*s.trainer), expected(other);
+  analysis::StepTrace trace(*s.trainer), expected(other);
   const std::string name = other.stream().device()->id();
   const auto options =
       compare_options(arguments, std::max(trace.tolerance(), expected.tolerance()), name);
@@ -265,7 +267,7 @@ void against_device(Session& s, const VerifyArguments& arguments) {
     const data::Batch& batch = steps.next();
     const double rate = steps.learning_rate(step);
     if (step == 0) check_size(expected.bytes(batch), 1, arguments);
-    const train::RecordedStep recorded = train::record_step(expected, batch, rate, step);
+    const analysis::RecordedStep recorded = analysis::record_step(expected, batch, rate, step);
     if (!comparison.add(recorded, batch, rate, step)) break;
   }
   comparison.end();

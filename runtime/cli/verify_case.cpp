@@ -7,6 +7,7 @@
 #include "runtime/analysis/replay.h"
 #include "runtime/cli/verify.h"
 #include "runtime/error.h"
+#include "runtime/launch/open_device.h"
 #include "runtime/train/open.h"
 
 namespace runtime::cli {
@@ -67,8 +68,8 @@ ordered_json to_json(const Case& c, const std::string& folder, const std::string
 void run_case(const VerifyArguments& arguments) {
   const Case c = analysis::read_case(arguments.case_folder);
   const config::Config config = device_config(arguments, c);
-  const plugins::host::Registry registry(train::plugin_search_path(config), host_services());
-  const auto device = train::open_device(config, registry, 0, nullptr);
+  const plugins::host::Registry registry(launch::plugin_search_path(config), host_services());
+  const auto device = launch::open_device(config, registry, 0, nullptr);
   const analysis::Judge judge(open_definition(config, registry));
   const Replay replay = analysis::replay(device, judge, c, arguments.candidate);
   if (arguments.json)

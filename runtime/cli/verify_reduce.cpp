@@ -5,6 +5,7 @@
 
 #include "runtime/cli/verify.h"
 #include "runtime/error.h"
+#include "runtime/launch/open_device.h"
 #include "runtime/train/open.h"
 
 namespace runtime::cli {
@@ -30,7 +31,7 @@ std::shared_ptr<plugins::host::Device> open_definition(const config::Config& con
                                                        const plugins::host::Registry& registry) {
   config::Config definition = config;
   definition.launch.devices = {kDefinition};
-  return train::open_device(definition, registry, 0, nullptr);
+  return launch::open_device(definition, registry, 0, nullptr);
 }
 
 std::string element_text(const Verdict& v) {

@@ -204,8 +204,8 @@ Section parallelism() {
             "batch normalisation over the global batch instead of each rank's share; costs two "
             "small collectives a layer"),
        choice("update", "\"synchronous\"", {"synchronous", "asynchronous"},
-              "asynchronous: gradients are applied as they arrive; see runtime/train/README.md for "
-              "what it does to convergence"),
+              "asynchronous: gradients are applied as they arrive; see "
+              "runtime/train/asynchronous/README.md for what it does to convergence"),
        integer("max_staleness", "0", at_least(0, 1024),
                "asynchronous: steps that a rank may be ahead of the slowest; 0: none, which is the "
                "synchronous update"),

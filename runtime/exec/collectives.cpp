@@ -21,7 +21,7 @@ namespace {
 constexpr size_t kItemBytes = 160;  // bytes of one item that compare() exchanges
 // How many calls on streams the host may be ahead of the device. The recorder follows twice as
 // many.
-constexpr size_t kMostFlying = FlightRecorder::kSlots / 2;
+constexpr size_t kMostFlying = watch::FlightRecorder::kSlots / 2;
 
 void abort(plugins::host::Communicator& communicator) {
   try {
@@ -61,8 +61,8 @@ class Timer {
   const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
-CollectiveRecord record_of(const rt_collective& c) {
-  CollectiveRecord record;
+watch::CollectiveRecord record_of(const rt_collective& c) {
+  watch::CollectiveRecord record;
   record.kind = c.kind;
   record.dtype = c.dtype;
   record.reduction = c.reduction;
@@ -81,8 +81,9 @@ std::string describe(const CollectiveCall& call) {
 }
 
 Collectives::Collectives(std::vector<std::shared_ptr<plugins::host::Communicator>> communicators,
-                         int rank, int world_size, FlightRecorder& recorder, Watchdog& watchdog,
-                         bool check, std::shared_ptr<plugins::host::Communicator> job)
+                         int rank, int world_size, watch::FlightRecorder& recorder,
+                         watch::Watchdog& watchdog, bool check,
+                         std::shared_ptr<plugins::host::Communicator> job)
     : communicators_(std::move(communicators)),
       job_(job ? std::move(job) : communicators_.at(0)),
       rank_(rank),
@@ -265,7 +266,7 @@ void Collectives::wait_for(plugins::host::Work& work, uint64_t sequence) {
   recorder_.waiting(sequence);
   for (bool done = false; !done;) {
     try {
-      work.wait(Watchdog::kSlice);
+      work.wait(watch::Watchdog::kSlice);
       done = true;
       watchdog_.suspect(-1);
     } catch (const plugins::host::Error& error) {

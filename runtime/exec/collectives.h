@@ -14,8 +14,8 @@
 
 #include "plugins/host/communicator.h"
 #include "runtime/exec/comm_access.h"
-#include "runtime/exec/watchdog.h"
 #include "runtime/graph/graph.h"
+#include "runtime/watch/watchdog.h"
 
 namespace runtime::exec {
 
@@ -58,8 +58,8 @@ class Collectives {
   // ranks (nullptr: the first of the list). `check` compares every call across the ranks before it
   // starts. Recorder and watchdog belong to this rank and must outlive this object.
   Collectives(std::vector<std::shared_ptr<plugins::host::Communicator>> communicators, int rank,
-              int world_size, FlightRecorder& recorder, Watchdog& watchdog, bool check,
-              std::shared_ptr<plugins::host::Communicator> job = nullptr);
+              int world_size, watch::FlightRecorder& recorder, watch::Watchdog& watchdog,
+              bool check, std::shared_ptr<plugins::host::Communicator> job = nullptr);
   ~Collectives();
   Collectives(const Collectives&) = delete;
   Collectives& operator=(const Collectives&) = delete;
@@ -69,7 +69,7 @@ class Collectives {
   const std::shared_ptr<plugins::host::Communicator>& communicator(int i) const {
     return communicators_.at(i);
   }
-  Watchdog& watchdog() const { return watchdog_; }
+  watch::Watchdog& watchdog() const { return watchdog_; }
 
   // The call for a node; the program sets the addresses later. May allocate.
   CollectiveCall prepare(const graph::Graph& graph, const graph::Node& node,
@@ -126,8 +126,8 @@ class Collectives {
   std::vector<std::shared_ptr<plugins::host::Communicator>> communicators_;
   std::shared_ptr<plugins::host::Communicator> job_;
   int rank_, world_size_;
-  FlightRecorder& recorder_;
-  Watchdog& watchdog_;
+  watch::FlightRecorder& recorder_;
+  watch::Watchdog& watchdog_;
   bool check_;
   CommAccess access_;
   // Held in every call; the watchdog's thread reads flying_ when no call runs.

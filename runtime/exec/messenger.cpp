@@ -20,7 +20,7 @@ constexpr microseconds kShortNap{30}, kLongNap{250};
 }  // namespace
 
 Messenger::Messenger(std::shared_ptr<plugins::host::Communicator> communicator, int rank,
-                     int world_size, uint64_t largest_payload, Watchdog& watchdog,
+                     int world_size, uint64_t largest_payload, watch::Watchdog& watchdog,
                      Receiver receiver)
     : communicator_(std::move(communicator)),
       rank_(rank),
@@ -66,7 +66,8 @@ void Messenger::close() {
   }
   std::unique_lock lock(mutex_);
   closing_ = true;
-  while (!ended_.wait_for(lock, Watchdog::kSlice, [this] { return over_; })) watchdog_.check();
+  while (!ended_.wait_for(lock, watch::Watchdog::kSlice, [this] { return over_; }))
+    watchdog_.check();
   if (failure_ != nullptr) std::rethrow_exception(failure_);
 }
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "plugins/host/communicator.h"
-#include "runtime/exec/watchdog.h"
+#include "runtime/watch/watchdog.h"
 
 namespace runtime::exec {
 
@@ -41,7 +41,7 @@ class Messenger {
   // error that check() throws. A payload above `largest_payload` bytes is a CommunicationError.
   // Watchdog and what `receiver` uses must outlive this object.
   Messenger(std::shared_ptr<plugins::host::Communicator> communicator, int rank, int world_size,
-            uint64_t largest_payload, Watchdog& watchdog, Receiver receiver);
+            uint64_t largest_payload, watch::Watchdog& watchdog, Receiver receiver);
   // Aborts the communicator unless close() has succeeded.
   ~Messenger();
   Messenger(const Messenger&) = delete;
@@ -85,7 +85,7 @@ class Messenger {
   const std::shared_ptr<plugins::host::Communicator> communicator_;
   const int rank_;
   const uint64_t largest_payload_;
-  Watchdog& watchdog_;
+  watch::Watchdog& watchdog_;
   const Receiver receiver_;
   std::vector<Incoming> incoming_;  // by rank; used by the thread only, as is outgoing_
   std::list<Outgoing> outgoing_;

@@ -6,8 +6,8 @@
 #include <set>
 
 #include "plugins/host/communicator.h"
+#include "runtime/launch/open_device.h"
 #include "runtime/step/ranks.h"
-#include "runtime/train/open.h"
 
 namespace runtime::launch {
 
@@ -16,7 +16,7 @@ std::string device_offer(const config::Config& config, const plugins::host::Regi
   if (step::is_asynchronous(config, world_size)) return "";
   plugins::host::DeviceInfo device;
   try {
-    device = train::choose_device(config, registry, local_rank, nullptr);
+    device = choose_device(config, registry, local_rank, nullptr);
   } catch (const std::exception&) {
     return "";  // the error is reported when the device is opened
   }
@@ -44,9 +44,9 @@ std::shared_ptr<plugins::host::Device> open_device_for(const plugins::host::Plug
                                                        const plugins::host::Registry& registry,
                                                        int local_rank, std::string* choice) {
   const std::string reads = plugins::host::communicator_properties(plugin).device_plugin;
-  if (reads.empty() || train::choose_device(config, registry, local_rank, nullptr).plugin != reads)
+  if (reads.empty() || choose_device(config, registry, local_rank, nullptr).plugin != reads)
     return nullptr;
-  return train::open_device(config, registry, local_rank, choice);
+  return open_device(config, registry, local_rank, choice);
 }
 
 }  // namespace runtime::launch

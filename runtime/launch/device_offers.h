@@ -22,7 +22,7 @@ std::string device_offer(const config::Config& config, const plugins::host::Regi
 std::string common_offer(const std::vector<std::string>& offers);
 
 // Opens and returns the device of a rank if the communicators of `plugin` read its memory;
-// otherwise returns nullptr, and they are given host memory. `choice` is as for train::open_device.
+// otherwise returns nullptr, and they are given host memory. `choice` is as for open_device.
 // Throws what opening a device throws.
 std::shared_ptr<plugins::host::Device> open_device_for(const plugins::host::Plugin& plugin,
                                                        const config::Config& config,

@@ -8,7 +8,7 @@
 namespace runtime::launch {
 namespace {
 
-using exec::Note;
+using watch::Note;
 
 // Writes "kind exit-code started completed silent", and the text from the second line on.
 std::string to_text(const Note& note) {
@@ -25,7 +25,7 @@ Note from_text(int rank, const std::string& text) {
   std::istringstream stream(text);
   int kind = 0, exit_code = 0;
   int silent = -1;
-  exec::Position position;
+  watch::Position position;
   if (!(stream >> kind >> exit_code >> position.started >> position.completed >> silent) ||
       stream.get() != '\n' || kind < 0 || kind > static_cast<int>(Note::Kind::kTold))
     return note;
@@ -76,7 +76,7 @@ class LauncherBoard : public StoreJobBoard {
 
 }  // namespace
 
-std::shared_ptr<exec::JobBoard> launcher_board(const std::string& folder, int world_size) {
+std::shared_ptr<watch::JobBoard> launcher_board(const std::string& folder, int world_size) {
   return std::make_shared<LauncherBoard>(std::make_unique<FileStore>(folder), world_size);
 }
 

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/exec/job_board.h"
 #include "runtime/launch/store.h"
+#include "runtime/watch/job_board.h"
 
 namespace runtime::launch {
 
@@ -17,37 +17,37 @@ namespace runtime::launch {
 // is not kDone. `prefix` is new for each attempt to run the job. On the board `launcher` only the
 // launcher posts notes, about ranks that have died. Its note about a rank takes precedence, unless
 // the rank itself has named the error that it ends with. The store must outlive the board.
-class StoreJobBoard : public exec::JobBoard {
+class StoreJobBoard : public watch::JobBoard {
  public:
   StoreJobBoard(Store& store, int world_size, const std::string& prefix = "",
-                std::shared_ptr<exec::JobBoard> launcher = nullptr)
+                std::shared_ptr<watch::JobBoard> launcher = nullptr)
       : store_(store),
         world_size_(world_size),
         prefix_(prefix + "board/"),
         launcher_(std::move(launcher)) {}
   int world_size() const override { return world_size_; }
-  void post(const exec::Note& note) override;
+  void post(const watch::Note& note) override;
   bool alarm() override {
     return store_.try_get(prefix_ + "alarm") || (launcher_ != nullptr && launcher_->alarm());
   }
-  std::vector<exec::Note> notes() override;
+  std::vector<watch::Note> notes() override;
 
  private:
   Store& store_;
   const int world_size_;
   const std::string prefix_;
-  const std::shared_ptr<exec::JobBoard> launcher_;
+  const std::shared_ptr<watch::JobBoard> launcher_;
 };
 
 // Returns the launcher's board in the rendezvous folder that the launcher has made for one attempt.
-std::shared_ptr<exec::JobBoard> launcher_board(const std::string& folder, int world_size);
+std::shared_ptr<watch::JobBoard> launcher_board(const std::string& folder, int world_size);
 
 // A store whose try_get() throws CommunicationError that names the rank once the launcher knows
 // that a rank has died or given up. A rank that waits for a key then does not wait for a rank that
 // is gone.
 class AttendedStore : public Store {
  public:
-  AttendedStore(std::shared_ptr<Store> store, std::shared_ptr<exec::JobBoard> launcher)
+  AttendedStore(std::shared_ptr<Store> store, std::shared_ptr<watch::JobBoard> launcher)
       : store_(std::move(store)), launcher_(std::move(launcher)) {}
   void set(const std::string& key, const std::string& value) override { store_->set(key, value); }
   std::optional<std::string> try_get(const std::string& key) override;
@@ -56,7 +56,7 @@ class AttendedStore : public Store {
 
  private:
   const std::shared_ptr<Store> store_;
-  const std::shared_ptr<exec::JobBoard> launcher_;
+  const std::shared_ptr<watch::JobBoard> launcher_;
 };
 
 }  // namespace runtime::launch

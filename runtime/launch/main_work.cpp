@@ -85,7 +85,7 @@ void MainWork::lead(const std::string& keys, const char* what, const std::functi
       "comm.save_timeout_s";
   std::atomic<bool> late = false;
   {
-    const exec::Watchdog::Shelter shelter(watchdog_);
+    const watch::Watchdog::Shelter shelter(watchdog_);
     const SavingLock lock(options_.job_folder);
     const auto beat = std::clamp<nanoseconds>(options_.silence / 8, kShortestBeat, kLongestBeat);
     const Heartbeat heartbeat(store_, keys, beat, options_.timeout, [&] {
@@ -100,7 +100,7 @@ void MainWork::lead(const std::string& keys, const char* what, const std::functi
 }
 
 void MainWork::follow(const std::string& keys, const char* what) {
-  const exec::Watchdog::Phase phase(watchdog_, what, options_.timeout + 2 * options_.silence);
+  const watch::Watchdog::Phase phase(watchdog_, what, options_.timeout + 2 * options_.silence);
   int64_t next_beat = 0;
   auto heard = Clock::now();
   nanoseconds pause = kFirstLook;
@@ -114,7 +114,7 @@ void MainWork::follow(const std::string& keys, const char* what) {
     if (Clock::now() - heard > options_.silence)
       watchdog_.fail("nothing has been heard of rank 0 for " + seconds_text(options_.silence));
     std::this_thread::sleep_for(pause);
-    pause = std::min<nanoseconds>(2 * pause, exec::Watchdog::kSlice);
+    pause = std::min<nanoseconds>(2 * pause, watch::Watchdog::kSlice);
   }
 }
 

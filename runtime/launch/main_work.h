@@ -6,8 +6,8 @@
 #include <functional>
 #include <string>
 
-#include "runtime/exec/watchdog.h"
 #include "runtime/launch/store.h"
+#include "runtime/watch/watchdog.h"
 
 namespace runtime::launch {
 
@@ -24,7 +24,7 @@ class MainWork {
     std::chrono::nanoseconds timeout;  // longest duration of the work
     std::string job_folder;            // the launcher's rendezvous folder; "" without a launcher
   };
-  MainWork(Store& store, exec::Watchdog& watchdog, Options options)
+  MainWork(Store& store, watch::Watchdog& watchdog, Options options)
       : store_(store), watchdog_(watchdog), options_(std::move(options)) {}
 
   // Every rank of the job calls run() in the same place, without a collective in progress. Rank 0
@@ -39,7 +39,7 @@ class MainWork {
   void follow(const std::string& keys, const char* what);
 
   Store& store_;
-  exec::Watchdog& watchdog_;
+  watch::Watchdog& watchdog_;
   const Options options_;
   int count_ = 0;
 };

@@ -109,7 +109,7 @@ ChildSpec mpiexec_of(const LaunchOptions& options, const std::string& rendezvous
 // by themselves, only later.
 void post_loss(const RendezvousFolder& folder, int ranks, int rank, const std::string& how,
                bool gave_up) {
-  using Kind = exec::Note::Kind;
+  using Kind = watch::Note::Kind;
   try {
     launcher_board(folder.path(), ranks)
         ->post({.rank = rank, .kind = gave_up ? Kind::kTold : Kind::kLost, .text = how});

@@ -19,12 +19,12 @@
 #include "runtime/launch/key_value.h"
 #include "runtime/launch/memory_store.h"
 #include "runtime/launch/nonce.h"
+#include "runtime/launch/open_device.h"
 #include "runtime/launch/processes.h"
 #include "runtime/launch/rendezvous.h"
 #include "runtime/launch/stores.h"
 #include "runtime/launch/threads.h"
 #include "runtime/step/ranks.h"
-#include "runtime/train/open.h"
 
 namespace runtime::launch {
 
@@ -57,7 +57,7 @@ bool by_mpi(const RankEnvironment& place) {
 // What the ranks of a process have in common, and where they meet the ranks of other processes.
 struct Meeting {
   std::shared_ptr<Store> store;
-  std::shared_ptr<exec::JobBoard> launcher;  // nullptr: no launcher of this program
+  std::shared_ptr<watch::JobBoard> launcher;  // nullptr: no launcher of this program
   std::string prefix;
   std::shared_ptr<Registry> registry;
   std::string backend, run_folder, job_folder;
@@ -138,8 +138,8 @@ Communicators communicators(const config::Config& config, const Meeting& meeting
   return c;
 }
 
-exec::WatchdogOptions watchdog_options(const config::Config& config, const Meeting& meeting) {
-  exec::WatchdogOptions o;
+watch::WatchdogOptions watchdog_options(const config::Config& config, const Meeting& meeting) {
+  watch::WatchdogOptions o;
   o.timeout = seconds(config.comm.timeout_s);
   o.job_folder = meeting.job_folder;
   o.run_folder = meeting.run_folder;
@@ -158,9 +158,9 @@ Rank make_rank(const RunRanks& run, const Meeting& meeting, const RankEnvironmen
 // to abort it.
 void run_one_of(const RunRanks& run, const Meeting& meeting, const RankEnvironment& place,
                 int threads, const std::function<void(std::shared_ptr<Communicator>)>& created) {
-  exec::FlightRecorder recorder(place.rank, meeting.job_folder);
+  watch::FlightRecorder recorder(place.rank, meeting.job_folder);
   StoreJobBoard board(*meeting.store, place.world_size, meeting.prefix, meeting.launcher);
-  exec::Watchdog watchdog(recorder, board, watchdog_options(run.config, meeting));
+  watch::Watchdog watchdog(recorder, board, watchdog_options(run.config, meeting));
   // These objects live outside of watchdog.run(), because the note that run() posts about this rank
   // must not wait for their destructors.
   Communicators list;
@@ -194,7 +194,7 @@ bool must_choose(const RunRanks& run) {
 std::shared_ptr<Registry> find_plugins(const config::Config& config,
                                        const plugins::host::HostServices& services,
                                        int local_rank) {
-  auto registry = std::make_shared<Registry>(train::plugin_search_path(config), services);
+  auto registry = std::make_shared<Registry>(plugin_search_path(config), services);
   if (local_rank == 0) registry->log_rejections();
   return registry;
 }
@@ -218,7 +218,7 @@ void post_unwatched_error(const Meeting& meeting, int ranks, int rank) {
     throw;
   } catch (const std::exception& error) {
     board.post({.rank = rank,
-                .kind = exec::Note::Kind::kOwnError,
+                .kind = watch::Note::Kind::kOwnError,
                 .text = error.what(),
                 .exit_code = static_cast<int>(ExitCode::kPlugin)});
   }
@@ -417,7 +417,7 @@ int run_ranks(const RunRanks& run) {
     prepare();
     return run_alone(run);
   }
-  auto registry = std::make_shared<Registry>(train::plugin_search_path(run.config), run.services);
+  auto registry = std::make_shared<Registry>(plugin_search_path(run.config), run.services);
   std::vector<std::string> offers;
   for (int r = 0; r < run.config.launch.ranks && run.config.comm.backend == "auto"; ++r)
     offers.push_back(device_offer(run.config, *registry, r, run.config.launch.ranks));

@@ -25,7 +25,7 @@ struct Rank {
   exec::Collectives* collectives = nullptr;  // nullptr for one rank
   std::string run_folder;                    // "" if none is made
   // The device, if it is open already because the communicators read its memory, and what
-  // train::open_device says about its choice; nullptr: not open yet.
+  // open_device says about its choice; nullptr: not open yet.
   std::shared_ptr<plugins::host::Device> device = nullptr;
   std::string device_choice = {};
   MainWork* main_work = nullptr;  // nullptr for one rank

@@ -15,7 +15,7 @@ parallel::Mesh mesh_of(const config::Parallelism& parallelism, int world_size);
 // if the configuration does not fit that number.
 config::Config resolve_ranks(config::Config config, int world_size);
 
-// Whether training is stale-synchronous (train/asynchronous.h).
+// Whether training is stale-synchronous (train/asynchronous).
 bool is_asynchronous(const config::Config& config, int world_size);
 
 }  // namespace runtime::step

@@ -3,114 +3,11 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "plugins/host/error.h"
 #include "runtime/error.h"
 
 namespace runtime::train {
 
 namespace {
-
-using plugins::host::DeviceInfo;
-using plugins::host::PluginDescription;
-using plugins::host::Registry;
-
-// Fastest first. Plugins that are not named here come last, in the order in which they were found.
-constexpr const char* kPreference[] = {"cuda", "rocm", "cpu", "reference"};
-
-std::vector<const PluginDescription*> by_preference(const Registry& registry) {
-  std::vector<const PluginDescription*> order;
-  for (const PluginDescription& p : registry.plugins()) {
-    if (p.offers(RT_INTERFACE_DEVICE)) order.push_back(&p);
-  }
-  const auto place = [](const PluginDescription* p) {
-    return std::find(std::begin(kPreference), std::end(kPreference), p->name);
-  };
-  std::stable_sort(order.begin(), order.end(),
-                   [&](const auto* a, const auto* b) { return place(a) < place(b); });
-  return order;
-}
-
-constexpr int kOwnIndex = -1;
-
-// The index of a device; for kOwnIndex the ranks of a machine take the usable devices in turn.
-int resolve_index(const std::vector<DeviceInfo>& devices, int index, int local_rank) {
-  if (index != kOwnIndex) return index;
-  std::vector<int> usable;
-  for (const DeviceInfo& device : devices) {
-    if (device.usable()) usable.push_back(device.index);
-  }
-  return usable.empty() ? 0 : usable[local_rank % usable.size()];
-}
-
-// A plugin and the index of one of its devices.
-using Choice = std::pair<const PluginDescription*, int>;
-
-Choice choose_backend(const Registry& registry, int wanted, int local_rank, std::string* choice) {
-  std::string passed;
-  for (const PluginDescription* plugin : by_preference(registry)) {
-    const std::vector<DeviceInfo>& devices = plugin->devices;
-    const int index = resolve_index(devices, wanted, local_rank);
-    if (index < static_cast<int>(devices.size()) && devices[index].usable()) {
-      if (choice != nullptr)
-        *choice = "device.backend = \"auto\" takes " + devices[index].id() + passed;
-      return {plugin, index};
-    }
-    const std::string reason =
-        devices.empty()
-            ? "no device"
-            : devices[std::min<size_t>(index, devices.size() - 1)].properties.unusable_reason;
-    passed += "; not " + plugin->name + ": " + (reason.empty() ? "no such index" : reason);
-  }
-  for (const auto& rejection : registry.rejections())
-    passed += "; rejected: " + rejection.path.string() + ": " + rejection.reason;
-  throw plugins::host::Error(RT_ERROR_UNAVAILABLE,
-                             "device.backend = \"auto\": no plugin has a usable device" + passed +
-                                 "; `runtime devices` lists what was found and why not");
-}
-
-void check_options(const PluginDescription& plugin,
-                   const std::map<std::string, std::string>& options) {
-  for (const auto& [key, value] : options) {
-    const auto& specs = plugin.options;
-    if (std::any_of(specs.begin(), specs.end(), [&](const auto& s) { return s.key == key; }))
-      continue;
-    std::string known;
-    for (const auto& s : specs) known += (known.empty() ? "" : ", ") + s.key;
-    throw ConfigurationError(
-        "device." + plugin.name + "." + key + " = " + value +
-        ": the plugin has no such key; it has: " + (known.empty() ? "none" : known));
-  }
-}
-
-// The item of a list for a rank on this machine.
-template <class Item>
-const Item& item_of_rank(const std::vector<Item>& items, int local_rank, const char* key) {
-  if (local_rank < static_cast<int>(items.size())) return items[local_rank];
-  throw ConfigurationError(std::string(key) + " has " + std::to_string(items.size()) +
-                           " items, but there is a rank " + std::to_string(local_rank) +
-                           " on this machine; give one for each rank, or start fewer ranks");
-}
-
-// The backend and the index of a rank's device.
-std::pair<std::string, int> device_of_rank(const config::Config& config, int local_rank) {
-  const config::Device& device = config.device;
-  if (config.launch.devices.empty()) {
-    if (device.index.size() <= 1)
-      return {device.backend, device.index.empty() ? kOwnIndex : static_cast<int>(device.index[0])};
-    return {device.backend,
-            static_cast<int>(item_of_rank(device.index, local_rank, "device.index"))};
-  }
-  const std::string& text = item_of_rank(config.launch.devices, local_rank, "launch.devices");
-  const size_t colon = text.find(':');
-  if (colon == std::string::npos) return {text, 0};
-  const std::string digits = text.substr(colon + 1);
-  if (digits.empty() || digits.size() > 4 ||
-      digits.find_first_not_of("0123456789") != std::string::npos) {
-    throw ConfigurationError("launch.devices: \"" + text +
-                             "\" is no device; expected backend or backend:index, like \"cpu:0\"");
-  }
-  return {text.substr(0, colon), std::stoi(digits)};
-}
 
 // Resolves a path of [dataset]. Paths beside the configuration file are absolute already; a
 // relative one is searched in the working folder, then in the folders of the search path.
@@ -130,44 +27,6 @@ std::string find_data(const std::string& key, const std::string& path,
 }
 
 }  // namespace
-
-plugins::host::SearchPath plugin_search_path(const config::Config& config) {
-  return plugins::host::SearchPath::standard(
-      {config.plugins.path.begin(), config.plugins.path.end()});
-}
-
-namespace {
-
-Choice find_device(const config::Config& config, const Registry& registry, int local_rank,
-                   std::string* choice) {
-  for (const std::string& name : config.plugins.require) registry.require(name);
-  const auto [backend, index] = device_of_rank(config, local_rank);
-  if (backend == "auto") return choose_backend(registry, index, local_rank, choice);
-  const PluginDescription& plugin = registry.require(backend);
-  return {&plugin, resolve_index(plugin.devices, index, local_rank)};
-}
-
-}  // namespace
-
-DeviceInfo choose_device(const config::Config& config, const Registry& registry, int local_rank,
-                         std::string* choice) {
-  const auto [plugin, index] = find_device(config, registry, local_rank, choice);
-  if (index < static_cast<int>(plugin->devices.size())) return plugin->devices[index];
-  return {plugin->name, index, {}};
-}
-
-std::shared_ptr<plugins::host::Device> open_device(const config::Config& config,
-                                                   const Registry& registry, int local_rank,
-                                                   std::string* choice) {
-  const auto [plugin, index] = find_device(config, registry, local_rank, choice);
-  plugins::host::DeviceOptions options;
-  options.threads = config.device.threads;
-  if (config.debug.deterministic) options.threads = std::max(1, options.threads);
-  if (const auto it = config.device.options.find(plugin->name); it != config.device.options.end())
-    options.options = it->second;
-  check_options(*plugin, options.options);
-  return plugins::host::Device::open(registry.open(plugin->name), index, options);
-}
 
 data::DatasetOptions data_options(const config::Config& config, const char* search_path) {
   const config::Dataset& d = config.dataset;

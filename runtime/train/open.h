@@ -1,12 +1,11 @@
-// Opens what a run needs from outside, as the configuration says: the device and the data sets.
+// Opens the data sets of a run, and makes the options of its batches and programs, as the
+// configuration says.
 #ifndef RUNTIME_TRAIN_OPEN_H_
 #define RUNTIME_TRAIN_OPEN_H_
 
 #include <memory>
 #include <string>
 
-#include "plugins/host/device.h"
-#include "plugins/host/registry.h"
 #include "runtime/config/config.h"
 #include "runtime/data/loader.h"
 #include "runtime/data/open.h"
@@ -14,22 +13,6 @@
 #include "runtime/parallel/batch_split.h"
 
 namespace runtime::train {
-
-// The search path for plugins: [plugins] and the environment.
-plugins::host::SearchPath plugin_search_path(const config::Config& config);
-
-// The device of [device], or that of launch.devices, for a rank on this machine. choose_device
-// neither opens it nor checks whether it is usable. With backend = "auto" it is the first usable
-// device of cuda, rocm, cpu, reference, then of any other plugin, and `choice` (may be null) gets a
-// line that names it and those passed over. The choice is made from descriptions; open_device loads
-// only the plugin of the chosen device. Throws plugins::host::Error, or ConfigurationError for
-// options in [device.<plugin>] that the plugin does not declare.
-plugins::host::DeviceInfo choose_device(const config::Config& config,
-                                        const plugins::host::Registry& registry, int local_rank,
-                                        std::string* choice);
-std::shared_ptr<plugins::host::Device> open_device(const config::Config& config,
-                                                   const plugins::host::Registry& registry,
-                                                   int local_rank, std::string* choice);
 
 // `search_path`: the value of RUNTIME_DATA_PATH, null if unset. Relative files of [dataset] that
 // are not in the working folder are searched in its folders; throws DataError, which lists all

@@ -6,7 +6,7 @@
 
 #include "runtime/error.h"
 #include "runtime/step/ranks.h"
-#include "runtime/train/asynchronous.h"
+#include "runtime/train/asynchronous/run.h"
 #include "runtime/train/device_meter.h"
 #include "runtime/train/open.h"
 #include "runtime/train/schedule.h"
@@ -98,7 +98,7 @@ class Run {
     while (trainer_.steps_done() < total_ && !ended()) {
       const int64_t epoch = trainer_.steps_done() / steps_per_epoch_;
       const int64_t end = (epoch + 1) * steps_per_epoch_;
-      asynchronous_ ? parts_until(std::min(end, total_)) : steps_until(std::min(end, total_));
+      asynchronous_ ? items_until(std::min(end, total_)) : steps_until(std::min(end, total_));
       const int64_t every = config_.validation.every_epochs;
       if (trainer_.steps_done() == end && every > 0 && (epoch + 1) % every == 0) validate();
     }
@@ -141,35 +141,36 @@ class Run {
   }
 
   // Asynchronous training: every rank goes on by itself, and all meet at the end.
-  void parts_until(int64_t end) {
-    result_.signal = asynchronous_->run(end, [this](const Part& part) { return part_done(part); });
+  void items_until(int64_t end) {
+    result_.signal =
+        asynchronous_->run(end, [this](const WorkItem& item) { return item_done(item); });
     take_progress();
     metrics_.step = trainer_.steps_done();
     if (config_.debug.check_replicas_every > 0) trainer_.check_replicas();
   }
 
-  int part_done(const Part& part) {
-    if (!std::isfinite(part.loss)) not_finite({part.step, part.loss});
-    metrics_.epoch = part.epoch;
-    metrics_.lr = part.learning_rate;
+  int item_done(const WorkItem& item) {
+    if (!std::isfinite(item.loss)) not_finite({item.step, item.loss});
+    metrics_.epoch = item.epoch;
+    metrics_.lr = item.learning_rate;
     take_progress();
-    reporter_.step(current(), metrics_.step - part.epoch * steps_per_epoch_, steps_per_epoch_);
+    reporter_.step(current(), metrics_.step - item.epoch * steps_per_epoch_, steps_per_epoch_);
     return options_.stop ? options_.stop() : 0;
   }
 
-  // Takes over what all ranks have done; `parts` are work items, as many in a step as there are
+  // Takes over what all ranks have done; `items` are work items, as many in a step as there are
   // ranks.
   void take_progress() {
-    const PartProgress p = asynchronous_->take_progress();
-    if (p.parts == 0) return;
+    const WorkProgress p = asynchronous_->take_progress();
+    if (p.items == 0) return;
     const int ranks = trainer_.split().world_size;
     interval_loss_ += p.loss * ranks;
-    interval_steps_ += p.parts;
+    interval_steps_ += p.items;
     interval_samples_ += p.samples;
-    result_.last_loss = p.loss * ranks / static_cast<double>(p.parts);
-    parts_ += p.parts;
+    result_.last_loss = p.loss * ranks / static_cast<double>(p.items);
+    items_ += p.items;
     const int64_t lines = metrics_.step / config_.metrics.log_every_steps;
-    metrics_.step = parts_ / ranks;
+    metrics_.step = items_ / ranks;
     if (metrics_.step / config_.metrics.log_every_steps > lines) log();
   }
 
@@ -278,7 +279,7 @@ class Run {
   CostMeter cost_;
   Clock::time_point mark_;
   double interval_loss_ = 0;
-  int64_t interval_steps_ = 0, interval_samples_ = 0, parts_ = 0;
+  int64_t interval_steps_ = 0, interval_samples_ = 0, items_ = 0;
   int64_t validated_ = 0;  // number of steps at the last validation
   bool warned_ = false;
 };

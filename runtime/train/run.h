@@ -10,7 +10,7 @@
 #include "runtime/config/config.h"
 #include "runtime/data/open.h"
 #include "runtime/train/reporter.h"
-#include "runtime/train/scaling.h"
+#include "runtime/train/step_cost.h"
 #include "runtime/train/trainer.h"
 
 namespace runtime::train {

@@ -104,7 +104,7 @@ class Trainer {
   // Lines for the log: replaced operations, layers that are not split.
   const std::vector<std::string>& notes() const;
   int64_t steps_done() const;
-  // For training without step(), see asynchronous.h.
+  // For training without step(), see asynchronous/run.h.
   StepPrograms& programs();
   void set_steps_done(int64_t steps);
   // The size of all trainable parameters of the whole model, frozen ones included.

@@ -13,7 +13,7 @@ from chaos_run import Run, copy_folder, is_result
 TEMPORARY = re.compile(r"(^|/)\.[^/]+\.[0-9a-f]{16}\.tmp$")
 STOP_CODES = {129, 130, 143, -1, -2, -15}
 # Seconds beyond the duration of an undisturbed run: one allowance for a machine with other work; one for several ranks, with
-# their deadlines and the time that they give each other to end (launch/README.md: 2 s, then SIGTERM, then 2 s; exec/watchdog.h:
+# their deadlines and the time that they give each other to end (launch/README.md: 2 s, then SIGTERM, then 2 s; watch/watchdog.h:
 # 5 s after an error of the rank itself).
 SLACK_S = 10
 RANKS_SLACK_S = chaos_jobs.TIMEOUT_S + chaos_jobs.INIT_TIMEOUT_S + 4 + 5

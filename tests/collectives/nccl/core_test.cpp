@@ -6,7 +6,7 @@
 #include "runtime/exec/collectives.h"
 #include "runtime/launch/key_value.h"
 #include "runtime/launch/memory_store.h"
-#include "tests/runtime/exec/ranks.h"
+#include "tests/runtime/watch/ranks.h"
 
 namespace runtime::exec {
 namespace {
@@ -23,20 +23,20 @@ std::vector<std::string> on_ranks(int size, const std::function<void(Rank)>& bod
   host::HostServices services;
   launch::offer_store(services, std::make_shared<launch::MemoryStore>(), "");
   const auto plugin = host::Plugin::load(NCCL_DOUBLE, services);
-  SharedBoard board(size);
+  watch::SharedBoard board(size);
   std::vector<std::string> errors(size);
   std::vector<std::thread> threads;
   for (int r = 0; r < size; ++r) {
     threads.emplace_back([&, r] {
-      errors[r] = message_of([&] {
-        FlightRecorder recorder(r);
-        Watchdog watchdog(recorder, board, {.timeout = std::chrono::seconds(60)});
+      errors[r] = watch::message_of([&] {
+        watch::FlightRecorder recorder(r);
+        watch::Watchdog watchdog(recorder, board, {.timeout = std::chrono::seconds(60)});
         const auto device = host::Device::open(host::Plugin::load(CUDA_DOUBLE, {}), r % 2);
         const auto job = host::Communicator::create(
             plugin, {.rank = r, .world_size = size, .prefix = "test", .device = device});
         Collectives collectives({job}, r, size, recorder, watchdog, false);
         watchdog.run([&] { body({collectives, device}); });
-        EXPECT_TRUE(becomes_true(
+        EXPECT_TRUE(watch::becomes_true(
             [&] { return recorder.position().completed == recorder.position().started; }));
       });
     });

@@ -11,7 +11,7 @@
 
 #include "plugins/host/communicator.h"
 #include "runtime/exec/collectives.h"
-#include "tests/runtime/exec/ranks.h"
+#include "tests/runtime/watch/ranks.h"
 
 namespace runtime::exec {
 
@@ -19,7 +19,7 @@ using Communicators = std::vector<std::shared_ptr<plugins::host::Communicator>>;
 
 struct LocalRank {
   int rank, world_size;
-  Watchdog& watchdog;
+  watch::Watchdog& watchdog;
   Collectives& collectives;  // communicators 0 to 3, each with all ranks; 1 to 3 are split from 0
 };
 
@@ -29,19 +29,19 @@ inline std::vector<std::string> on_local_ranks(int world_size,
                                                const std::function<void(LocalRank&)>& body,
                                                bool check = false) {
   const auto plugin = plugins::host::Plugin::load(LOCAL_PLUGIN, {});
-  SharedBoard board(world_size);
+  watch::SharedBoard board(world_size);
   std::vector<std::string> errors(world_size);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < world_size; ++rank) {
     threads.emplace_back([&, rank] {
-      FlightRecorder recorder(rank);
-      Watchdog watchdog(recorder, board, {.timeout = std::chrono::seconds(60)});
+      watch::FlightRecorder recorder(rank);
+      watch::Watchdog watchdog(recorder, board, {.timeout = std::chrono::seconds(60)});
       const auto job = plugins::host::Communicator::create(
           plugin, {.rank = rank, .world_size = world_size, .prefix = "test"});
       Communicators list = {job};
       while (list.size() < 4) list.push_back(job->split(0, rank, std::chrono::seconds(30)));
       Collectives collectives(list, rank, world_size, recorder, watchdog, check);
-      errors[rank] = message_of([&] {
+      errors[rank] = watch::message_of([&] {
         watchdog.run([&] {
           LocalRank local{rank, world_size, watchdog, collectives};
           body(local);

@@ -85,7 +85,7 @@ TEST(Messenger, AnswersByItself) {
                                ready = true;
                                if (r.rank == 1) {
                                  messenger.send(0, {.kind = 0, .number = 41});
-                                 EXPECT_TRUE(becomes_true([&] { return answer == 42; }));
+                                 EXPECT_TRUE(watch::becomes_true([&] { return answer == 42; }));
                                }
                                double all = 0;  // rank 0 may not leave before it has answered
                                r.collectives.all_reduce(&all, 1, RT_SUM);
@@ -110,7 +110,7 @@ TEST(Messenger, WhatTheReceiverThrowsIsSeenByTheRank) {
     Messenger messenger(r.collectives.communicator(1), r.rank, 2, 100, r.watchdog,
                         [](int, const Message&) { throw DataError("no such thing"); });
     if (r.rank == 1) messenger.send(0, {});
-    EXPECT_TRUE(r.rank == 1 || exec::becomes_true([&] {
+    EXPECT_TRUE(r.rank == 1 || watch::becomes_true([&] {
                   messenger.check();
                   return false;
                 }));

@@ -8,7 +8,7 @@
 #include "runtime/launch/device_offers.h"
 #include "runtime/launch/key_value.h"
 #include "runtime/launch/memory_store.h"
-#include "tests/runtime/exec/ranks.h"
+#include "tests/runtime/watch/ranks.h"
 
 namespace runtime::exec {
 namespace {
@@ -25,7 +25,7 @@ constexpr int64_t kNumbers = 5;
 
 // A rank on one of two devices. Its communicator 1 has no other rank.
 struct Rank {
-  Rank(const std::shared_ptr<host::Plugin>& plugin, int rank, int size, JobBoard& board,
+  Rank(const std::shared_ptr<host::Plugin>& plugin, int rank, int size, watch::JobBoard& board,
        std::chrono::nanoseconds timeout)
       : device(host::Device::open(host::Plugin::load(SIMULATED_PLUGIN, {}), rank % 2)),
         recorder(rank),
@@ -35,8 +35,8 @@ struct Rank {
         collectives({job, job->split(rank, 0, std::chrono::seconds(30))}, rank, size, recorder,
                     watchdog, false) {}
   std::shared_ptr<host::Device> device;
-  FlightRecorder recorder;
-  Watchdog watchdog;
+  watch::FlightRecorder recorder;
+  watch::Watchdog watchdog;
   std::shared_ptr<host::Communicator> job;
   Collectives collectives;
 };
@@ -70,12 +70,12 @@ std::vector<std::string> on_ranks(int size, const std::function<void(Rank&)>& bo
   host::HostServices services;
   launch::offer_store(services, std::make_shared<launch::MemoryStore>(), "");
   const auto plugin = host::Plugin::load(STREAM_COMMUNICATOR, services);
-  SharedBoard board(size);
+  watch::SharedBoard board(size);
   std::vector<std::string> errors(size);
   std::vector<std::thread> threads;
   for (int r = 0; r < size; ++r) {
     threads.emplace_back([&, r] {
-      errors[r] = message_of([&] {
+      errors[r] = watch::message_of([&] {
         Rank rank(plugin, r, size, board, std::chrono::seconds(60));
         rank.watchdog.run([&] { body(rank); });
       });
@@ -94,7 +94,7 @@ TEST(OnStream, TheHostWaitsForNothing) {
     EXPECT_FALSE(rank.collectives.access().stages(*rank.device));
     // Rank 1 starts no collective before rank 0 has queued all of its work.
     if (rank.collectives.rank() == 1) {
-      EXPECT_TRUE(becomes_true([&] { return ahead.load(); }));
+      EXPECT_TRUE(watch::becomes_true([&] { return ahead.load(); }));
     }
     for (int i = 0; i < 20; ++i) {
       sum.set(static_cast<float>(rank.collectives.rank() + 1));
@@ -107,7 +107,7 @@ TEST(OnStream, TheHostWaitsForNothing) {
     }
     EXPECT_THAT(sum.get(), Each(3.0f));
     // The watchdog's thread detects that the collectives have completed.
-    EXPECT_TRUE(becomes_true([&] { return rank.recorder.position().completed == 20; }));
+    EXPECT_TRUE(watch::becomes_true([&] { return rank.recorder.position().completed == 20; }));
     rank.collectives.start(sum.call, sum.stream);
     rank.collectives.wait(sum.call, sum.stream);
     sum.stream.synchronize();
@@ -134,7 +134,7 @@ TEST(OnStream, WhatTheHostSendsGoesThroughTheDevice) {
     all.broadcast(said.data(), said.size(), 1);
     EXPECT_EQ(said, "here");
     all.compare("item", {"a", "b"});
-    EXPECT_THAT(message_of([&] {
+    EXPECT_THAT(watch::message_of([&] {
                   all.compare("item", {"a", std::to_string(all.rank())});
                 }),
                 HasSubstr("the ranks disagree on item 2"));
@@ -163,9 +163,9 @@ TEST(Probe, WhatIsWrongIsStaged) { expect_sums_by("lies", Access::kStaged); }
 
 // The rank waits for its stream, where no call checks a deadline.
 TEST(OnStream, ARankThatDoesNotComeIsFound) {
-  const Folder folder;
-  SharedBoard board(2);
-  Processes ranks(1, folder.path(), [&](int) {
+  const watch::Folder folder;
+  watch::SharedBoard board(2);
+  watch::Processes ranks(1, folder.path(), [&](int) {
     host::HostServices services;
     const auto store = std::make_shared<launch::MemoryStore>();
     launch::offer_store(services, store, "");

@@ -5,13 +5,13 @@
 
 #include "runtime/launch/file_store.h"
 #include "runtime/launch/memory_store.h"
-#include "tests/runtime/exec/ranks.h"
+#include "tests/runtime/watch/ranks.h"
 
 namespace runtime::launch {
 namespace {
 
-using exec::Note;
 using testing::HasSubstr;
+using watch::Note;
 
 TEST(StoreJobBoard, KeepsNotesAsTheyAre) {
   MemoryStore store;
@@ -116,20 +116,20 @@ TEST(AttendedStore, FailsOnceARankIsGone) {
 // The ranks wait for a collective that never completes, until the launcher reports that one of them
 // has died.
 TEST(StoreJobBoard, TheLauncherSpeaksForARankThatDied) {
-  const exec::Folder folder;
-  exec::Processes ranks(3, folder.path(), [&](int rank) {
+  const watch::Folder folder;
+  watch::Processes ranks(3, folder.path(), [&](int rank) {
     FileStore store(folder.path() / "store");
     StoreJobBoard board(store, 3, "run-1/", launcher_board(folder.path() / "store", 3));
-    exec::FlightRecorder recorder(rank, folder.path());
-    exec::Watchdog watchdog(recorder, board, {.timeout = std::chrono::seconds(60)});
+    watch::FlightRecorder recorder(rank, folder.path());
+    watch::Watchdog watchdog(recorder, board, {.timeout = std::chrono::seconds(60)});
     watchdog.run([&] {
-      recorder.begin(exec::all_reduce());
-      exec::becomes_true([&] { return watchdog.check(), false; });
+      recorder.begin(watch::all_reduce());
+      watch::becomes_true([&] { return watchdog.check(), false; });
     });
   });
   for (const int rank : {0, 1, 2})
-    ASSERT_TRUE(exec::becomes_true([&] {
-      const auto known = exec::read_recorders(folder.path());
+    ASSERT_TRUE(watch::becomes_true([&] {
+      const auto known = watch::read_recorders(folder.path());
       return known.contains(rank) && known.at(rank).position().started == 1;
     }));
   ranks.signal(2, SIGKILL);

@@ -8,17 +8,17 @@
 #include "runtime/error.h"
 #include "runtime/launch/memory_store.h"
 #include "runtime/launch/rendezvous_folder.h"
-#include "tests/runtime/exec/ranks.h"
+#include "tests/runtime/watch/ranks.h"
 
 namespace runtime::launch {
 namespace {
 
-using exec::SharedBoard;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::AllOf;
 using testing::Each;
 using testing::HasSubstr;
+using watch::SharedBoard;
 
 constexpr int kRanks = 3;
 // The deadline of a collective, which is also the longest time without a sign of life.
@@ -26,7 +26,7 @@ constexpr milliseconds kTimeout{300};
 
 class MainWorks : public testing::Test {
  protected:
-  using Body = std::function<void(int rank, MainWork& main_work, exec::Watchdog& watchdog)>;
+  using Body = std::function<void(int rank, MainWork& main_work, watch::Watchdog& watchdog)>;
 
   // The message of the error of each rank; "" for none.
   std::vector<std::string> run(const Body& body, std::chrono::nanoseconds timeout = seconds(20)) {
@@ -34,8 +34,8 @@ class MainWorks : public testing::Test {
     std::vector<std::jthread> threads;
     for (int rank = 0; rank < kRanks; ++rank) {
       threads.emplace_back([&, rank] {
-        exec::FlightRecorder recorder(rank, "");
-        exec::Watchdog watchdog(recorder, board_, {.timeout = kTimeout});
+        watch::FlightRecorder recorder(rank, "");
+        watch::Watchdog watchdog(recorder, board_, {.timeout = kTimeout});
         MainWork main_work(store_, watchdog, {"", rank, kTimeout, timeout, ""});
         try {
           watchdog.run([&] { body(rank, main_work, watchdog); });
@@ -48,13 +48,13 @@ class MainWorks : public testing::Test {
     return errors;
   }
 
-  SharedBoard board_{kRanks};
+  watch::SharedBoard board_{kRanks};
   MemoryStore store_;
 };
 
 TEST_F(MainWorks, TakesLongerThanACollectiveMay) {
   std::atomic<int> done = 0;
-  const auto errors = run([&](int, MainWork& main_work, exec::Watchdog&) {
+  const auto errors = run([&](int, MainWork& main_work, watch::Watchdog&) {
     for (int i = 1; i <= 2; ++i) {
       main_work.run("the work", [&] {
         std::this_thread::sleep_for(3 * kTimeout);
@@ -67,7 +67,7 @@ TEST_F(MainWorks, TakesLongerThanACollectiveMay) {
 }
 
 TEST_F(MainWorks, AnErrorIsTheJobs) {
-  const auto errors = run([&](int, MainWork& main_work, exec::Watchdog&) {
+  const auto errors = run([&](int, MainWork& main_work, watch::Watchdog&) {
     main_work.run("the work", [] { throw DataError("the disk is full"); });
   });
   EXPECT_EQ(errors[0], "the disk is full");
@@ -78,10 +78,10 @@ TEST_F(MainWorks, AnErrorIsTheJobs) {
 // Without the protection by MainWork the process would be ended half a second after the error.
 TEST_F(MainWorks, IsFinishedWhenAnotherRankIsLost) {
   std::atomic<bool> done = false;
-  const auto errors = run([&](int rank, MainWork& main_work, exec::Watchdog&) {
+  const auto errors = run([&](int rank, MainWork& main_work, watch::Watchdog&) {
     if (rank == 2) throw DataError("rank 2 has an error");
     main_work.run("the work", [&] {
-      std::this_thread::sleep_for(3 * exec::Watchdog::kGrace);
+      std::this_thread::sleep_for(3 * watch::Watchdog::kGrace);
       done = true;
     });
   });
@@ -90,7 +90,7 @@ TEST_F(MainWorks, IsFinishedWhenAnotherRankIsLost) {
 }
 
 TEST_F(MainWorks, ThatNobodyHearsOfIsGivenUp) {
-  const auto errors = run([&](int rank, MainWork& main_work, exec::Watchdog& watchdog) {
+  const auto errors = run([&](int rank, MainWork& main_work, watch::Watchdog& watchdog) {
     if (rank != 0) return main_work.run("the work", [] {});
     for (int i = 0; i < 1000; ++i) {  // this rank does not start the work
       watchdog.check();
@@ -105,7 +105,7 @@ TEST_F(MainWorks, ThatTakesTooLongEndsTheJobWithItsName) {
   // The work ends when the other ranks know of the delay, before the watchdog would end the
   // process.
   const auto errors = run(
-      [&](int, MainWork& main_work, exec::Watchdog&) {
+      [&](int, MainWork& main_work, watch::Watchdog&) {
         main_work.run("the work", [&] {
           while (!board_.alarm()) std::this_thread::sleep_for(milliseconds(1));
         });

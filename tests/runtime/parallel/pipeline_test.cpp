@@ -257,7 +257,7 @@ TEST(Pipeline, TwoPipelinesShareABatch) {
     const auto data = axis(place.pipeline, place.data),
                statistics = axis(place.pipeline, place.data),
                pipeline = axis(place.data, place.pipeline);
-    exec::FlightRecorder recorder(local.rank);
+    watch::FlightRecorder recorder(local.rank);
     exec::Collectives collectives({data, statistics, nullptr, pipeline}, place.data, mesh.data,
                                   recorder, local.watchdog, false);
     RankStep step(Net::kMlp, kRows, {k1f1b, 2, 3}, place.pipeline, mesh.data);

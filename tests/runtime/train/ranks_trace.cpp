@@ -5,6 +5,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "runtime/launch/open_device.h"
 #include "runtime/launch/run_ranks.h"
 #include "runtime/step/compile_step.h"
 #include "runtime/step/ranks.h"
@@ -71,7 +72,7 @@ class Recorder {
     trainer_ = std::make_unique<Trainer>(
         config_, data_.train->spec(),
         rank.device ? rank.device
-                    : open_device(config_, *rank.registry, rank.place.local_rank, nullptr),
+                    : launch::open_device(config_, *rank.registry, rank.place.local_rank, nullptr),
         compile);
   }
 

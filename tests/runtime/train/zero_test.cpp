@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "runtime/launch/open_device.h"
 #include "runtime/launch/run_ranks.h"
 #include "runtime/step/ranks.h"
 #include "runtime/train/step_programs.h"
@@ -269,7 +270,7 @@ Held held(int ranks, int stage) {
   run.body = [&](launch::Rank& rank) {
     const config::Config config = step::resolve_ranks(rank.config, ranks);
     const data::DatasetPair data = open_data(config, nullptr);
-    const auto device = open_device(config, *rank.registry, rank.place.local_rank, nullptr);
+    const auto device = launch::open_device(config, *rank.registry, rank.place.local_rank, nullptr);
     exec::CompileOptions compile{{.tune = exec::Tune::kOff}};
     compile.collectives = rank.collectives;
     Trainer trainer(config, data.train->spec(), device, compile);

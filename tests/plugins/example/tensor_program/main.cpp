@@ -1,10 +1,11 @@
-// The example of runtime/exec/tensor.h on the device "example". Exits with 0 if the values are
+// The example of runtime/tensor/tensor.h on the device "example". Exits with 0 if the values are
 // right.
 #include <cstdio>
 #include <exception>
 #include <vector>
 
-#include "runtime/exec/tensor.h"
+#include "runtime/exec/tensor.h"  // the path in version 0.1
+#include "runtime/tensor/tensor.h"
 
 int main() {
   try {

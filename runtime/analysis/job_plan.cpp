@@ -1,0 +1,230 @@
+#include "runtime/analysis/job_plan.h"
+
+#include <algorithm>
+#include <map>
+
+#include "plugins/host/error.h"
+#include "runtime/error.h"
+#include "runtime/parallel/efficiency.h"
+#include "runtime/step/ranks.h"
+#include "runtime/train/step_programs.h"
+#include "runtime/train/weights.h"
+
+namespace runtime::analysis {
+
+namespace {
+
+// "wte to h.2" for each stage, in stage order.
+std::string layers_of(const train::StepProgram& p) {
+  std::map<int, std::pair<std::string, std::string>> ends;  // by stage
+  for (const graph::Node& node : p.program->graph().nodes) {
+    if (node.phase != graph::Phase::kForward || node.collective) continue;
+    const bool staged = p.values.pipeline && node.origin != graph::kNone;
+    const int stage = staged ? p.values.pipeline->stages.of(node) : 0;
+    const auto it = ends.try_emplace(stage, node.layer, node.layer).first;
+    // The nodes of later micro-batches begin with the first layer again.
+    if (it->second.first != node.layer && !node.layer.empty()) it->second.second = node.layer;
+  }
+  std::string text;
+  for (const auto& [stage, names] : ends)
+    text += (text.empty() ? "" : ", ") + names.first + " to " + names.second;
+  return text;
+}
+
+class RolePlanner {
+ public:
+  RolePlanner(const Planner& planner, const config::Config& config, const train::PlannedRank& rank)
+      : planner_(planner),
+        programs_(config, planner.spec, planner.device, own_options(planner), rank),
+        keys_(step::is_asynchronous(config, rank.world_size)
+                  ? std::vector<step::StepForm>{programs_.whole(step::Purpose::kMicroStep,
+                                                                programs_.nominal_rows())}
+                  : programs_.full_step()) {
+    programs_.any_program();
+    for (const step::StepForm& key : keys_) programs_.get(key);
+    if (planner.evaluates)
+      programs_.get(programs_.whole(step::Purpose::kEvaluation, config.training.global_batch_size));
+  }
+
+  RolePlan describe() {
+    RolePlan role;
+    role.memory = memory_of(programs_);
+    role.layers = layers_of(programs_.get(keys_.back()));
+    for (const step::StepForm& key : keys_)
+      role.flops += graph::step_flops(programs_.get(key).program->graph(), 1);
+    return role;
+  }
+
+  // Whether the device has room for these programs now.
+  bool has_room() {
+    return memory_of(programs_).total() <= planner_.device->memory_info().free_bytes;
+  }
+
+  void measure() {
+    programs_.storage.materialise();
+    programs_.arena.materialise();
+    for (const step::StepForm& key : keys_) {
+      train::StepProgram& p = programs_.get(key);
+      // With a factor of 0 an optimizer would skip the update.
+      if (void* const one = p.address(p.values.one))
+        programs_.write(one, train::encode({1.0}, programs_.dtype()));
+      const data::Batch zeros =
+          data::zero_batch(planner_.spec, key.rows * programs_.strategy.batch.shards_of_rank());
+      input_seconds_[key] =
+          p.program->measure(programs_.stream, [&] { programs_.upload(p, zeros, 0, 0, 0); });
+    }
+  }
+
+  std::vector<graph::Graph> graphs() {
+    std::vector<graph::Graph> list;
+    for (const step::StepForm& key : keys_) {
+      graph::Graph graph = programs_.get(key).program->graph();
+      graph::Node input;  // the upload, as the first node
+      input.op = "input";
+      input.estimated_ns = input_seconds_[key] * 1e9;
+      graph.nodes.insert(graph.nodes.begin(), std::move(input));
+      list.push_back(std::move(graph));
+    }
+    return list;
+  }
+
+  const std::vector<std::string>& notes() const { return programs_.notes; }
+
+ private:
+  static exec::CompileOptions own_options(const Planner& planner) {
+    exec::CompileOptions options = planner.options;
+    options.collectives = nullptr;
+    return options;
+  }
+
+  const Planner& planner_;
+  train::StepPrograms programs_;
+  std::vector<step::StepForm> keys_;
+  std::map<step::StepForm, double>
+      input_seconds_;  // seconds of the upload, by step form, if measured
+};
+
+void add_notes(const std::vector<std::string>& more, std::vector<std::string>& notes) {
+  for (const std::string& note : more) {
+    if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(note);
+  }
+}
+
+// The configuration with the degrees of a mesh, checked as a file is.
+config::Config with_mesh(config::Config config, const parallel::Mesh& mesh) {
+  config.parallelism.search = false;
+  config.parallelism.data = mesh.data;
+  config.parallelism.tensor = mesh.tensor;
+  config.parallelism.pipeline = mesh.pipeline;
+  return step::resolve_ranks(config::load_text(config::to_toml(config), config.name), mesh.size());
+}
+
+// The first statement of a message, without the place in the generated text.
+std::string short_form(const std::string& message) {
+  std::string text = message.substr(0, message.find_first_of(";\n"));
+  if (const size_t place = text.find(".toml:"); place != std::string::npos) {
+    if (const size_t end = text.find(": ", place + 6); end != std::string::npos)
+      text = text.substr(end + 2);
+  }
+  return text;
+}
+
+Candidate make_candidate(const config::Config& config, const parallel::Mesh& mesh,
+                         const Planner& planner) {
+  Candidate c;
+  c.mesh = mesh;
+  try {
+    c.config = with_mesh(config, mesh);
+    c.plan = planner.plan(c.config, mesh.size());
+    if (!c.plan.fits()) c.reason = "does not fit the memory";
+  } catch (const Error& error) {
+    c.reason = short_form(error.what());
+  } catch (const plugins::host::Error& error) {
+    c.reason = short_form(error.what());
+  }
+  return c;
+}
+
+}  // namespace
+
+uint64_t JobPlan::peak() const {
+  uint64_t bytes = 0;
+  for (const RolePlan& role : roles) bytes = std::max(bytes, role.memory.total());
+  return bytes;
+}
+
+RankMemory memory_of(train::StepPrograms& programs) {
+  const exec::MemoryReport& report = programs.any_program().program->memory();
+  RankMemory m;
+  for (const exec::BufferInfo& b : report.buffers) {
+    if (b.kind == graph::ValueKind::kState && b.name.find("gradients") != std::string::npos)
+      m.gradients += b.bytes;
+  }
+  m.parameters = report.parameters;
+  m.packed = report.packed;
+  m.largest_workspace = report.largest_workspace;
+  m.arena = programs.arena.bytes() +
+            exec::Upload::device_bytes(*programs.device, programs.most_input_bytes);
+  // Buffers that only other step forms have count as state.
+  m.state = programs.storage.total_bytes() - m.parameters - m.packed - m.gradients;
+  return m;
+}
+
+JobPlan Planner::plan(const config::Config& config, int world_size) const {
+  JobPlan result;
+  result.mesh = step::mesh_of(config.parallelism, world_size);
+  const uint64_t memory = device->memory_info().total_bytes;
+  result.memory_limit = share_device ? memory / world_size : memory;
+  result.measured = options.target.tune != exec::Tune::kOff;
+  parallel::StepGraphs graphs;
+  for (int place = 0; place < result.mesh.pipeline; ++place) {
+    const int first = result.mesh.rank_of({0, 0, place});
+    RolePlanner planner(*this, config, {first, world_size});
+    RolePlan role = planner.describe();
+    for (int i = 0; i < result.mesh.data * result.mesh.tensor; ++i) role.ranks.push_back(first + i);
+    result.roles.push_back(std::move(role));
+    result.measured = result.measured && planner.has_room();
+    if (result.measured) planner.measure();
+    graphs.push_back(planner.graphs());
+    add_notes(planner.notes(), result.notes);
+  }
+  result.prediction = parallel::predict(graphs, result.mesh, link);
+  return result;
+}
+
+void Planner::predict_alone(const config::Config& config, JobPlan& of) const {
+  config::Config alone = config;
+  alone.parallelism = {};
+  const JobPlan one = plan(alone, 1);
+  // An estimate and a measurement cannot be compared.
+  if (one.measured == of.measured) of.prediction.times.compute_alone = one.prediction.times.compute;
+}
+
+std::vector<Candidate> search(const config::Config& config, int world_size,
+                              const Planner& planner) {
+  std::vector<Candidate> list;
+  for (int tensor = 1; tensor <= world_size; ++tensor) {
+    for (int pipeline = 1; tensor * pipeline <= world_size; ++pipeline) {
+      if (world_size % (tensor * pipeline) == 0)
+        list.push_back(
+            make_candidate(config, {world_size / (tensor * pipeline), tensor, pipeline}, planner));
+    }
+  }
+  const auto rank = [](const Candidate& c) {
+    return std::pair(!c.reason.empty(), c.plan.prediction.times.step());
+  };
+  std::stable_sort(list.begin(), list.end(),
+                   [&](const Candidate& a, const Candidate& b) { return rank(a) < rank(b); });
+  return list;
+}
+
+const Candidate& best_of(const std::vector<Candidate>& candidates) {
+  if (candidates.front().reason.empty()) return candidates.front();
+  throw ConfigurationError("parallelism.search: none of the meshes of " +
+                           std::to_string(candidates.front().mesh.size()) +
+                           " ranks can train the model (" + to_string(candidates.front().mesh) +
+                           ": " + candidates.front().reason +
+                           "); use more ranks, a smaller batch or training.recompute = \"blocks\"");
+}
+
+}  // namespace runtime::analysis

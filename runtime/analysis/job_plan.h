@@ -1,0 +1,88 @@
+// Plans a job on one device, without its ranks: what each rank will hold, send and take.
+#ifndef RUNTIME_ANALYSIS_JOB_PLAN_H_
+#define RUNTIME_ANALYSIS_JOB_PLAN_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/config/config.h"
+#include "runtime/data/dataset.h"
+#include "runtime/exec/compile.h"
+#include "runtime/parallel/predict.h"
+
+namespace runtime::train {
+class StepPrograms;
+}
+
+namespace runtime::analysis {
+
+// The memory of a rank by use, in bytes. `state`: of the optimizer, running statistics and sums.
+// `arena`: activations, inputs (also those of the next steps) and workspaces, at the peak of a step
+// or of an evaluation, whichever needs more.
+struct RankMemory {
+  uint64_t parameters = 0, gradients = 0, state = 0, packed = 0, arena = 0;
+  uint64_t largest_workspace = 0;  // of one operation; part of the arena
+
+  uint64_t total() const { return parameters + gradients + state + packed + arena; }
+};
+
+// The memory of programs that have been made.
+RankMemory memory_of(train::StepPrograms& programs);
+
+// The ranks of one place in the pipeline; those that differ in the other axes are alike.
+struct RolePlan {
+  std::vector<int> ranks;
+  std::string layers;  // first and last layer of each stage, e.g. "wte to h.2"
+  RankMemory memory;
+  double flops = 0;  // of one step
+};
+
+// What a job will need.
+struct JobPlan {
+  parallel::Mesh mesh;
+  std::vector<RolePlan> roles;
+  parallel::Prediction prediction;  // times.compute_alone is 0 until predict_alone()
+  bool measured = false;            // times of operations were measured, not estimated
+  uint64_t memory_limit = 0;        // of a rank, in bytes; 0: unknown
+  std::vector<std::string> notes;
+
+  uint64_t peak() const;  // bytes of the rank that needs the most
+  bool fits() const { return memory_limit == 0 || peak() <= memory_limit; }
+};
+
+// What plans are made from.
+struct Planner {
+  data::SampleSpec spec;
+  std::shared_ptr<plugins::host::Device> device;
+  exec::CompileOptions options;  // collectives are ignored
+  parallel::Link link = {};
+  bool share_device = false;  // all ranks run on `device` together
+  bool evaluates = false;     // the run also evaluates, which needs memory too
+
+  // Makes the programs of one rank of each role without memory. If they fit into the free memory
+  // and device.tune is not "off", they are then run for their times, one rank after the other.
+  // `config` is resolved for `world_size` ranks (see ranks.h). Throws what making a step throws.
+  JobPlan plan(const config::Config& config, int world_size) const;
+  // Adds the time of one such rank alone, with the whole model and the global batch.
+  void predict_alone(const config::Config& config, JobPlan& plan) const;
+};
+
+// One mesh in the answer of "runtime plan" to parallelism.search.
+struct Candidate {
+  config::Config config;  // resolved, with the degrees of the mesh
+  parallel::Mesh mesh;
+  JobPlan plan;
+  std::string reason;  // why the mesh cannot be used; "": it can
+};
+
+// All meshes of `world_size` ranks: first those that fit, by predicted step time, then the others.
+std::vector<Candidate> search(const config::Config& config, int world_size, const Planner& planner);
+
+// The fastest mesh. Throws ConfigurationError if none can be used.
+const Candidate& best_of(const std::vector<Candidate>& candidates);
+
+}  // namespace runtime::analysis
+
+#endif  // RUNTIME_ANALYSIS_JOB_PLAN_H_

@@ -1,0 +1,159 @@
+#include "runtime/analysis/step_trace.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "runtime/error.h"
+#include "runtime/train/step_programs.h"
+
+namespace runtime::analysis {
+
+using graph::kNone;
+using graph::Value;
+using graph::ValueId;
+using graph::ValueKind;
+
+namespace {
+
+rt_tensor_desc describe(const Value& value) {
+  return plugins::host::make_tensor_desc(value.dtype, value.dims, value.layout);
+}
+
+}  // namespace
+
+// The names of values, the same on every device: the graph before the passes depends on the
+// configuration only, and passes append values behind those of that graph, so a value's index
+// identifies it.
+struct StepTrace::Names {
+  Names(const train::StepProgram& program, const std::string& prefix) {
+    std::map<std::string, int> count;
+    for (ValueId id = 0; id < program.values.first_added; ++id) {
+      const Value& value = program.graph().value(id);
+      const int n = ++count[value.name];
+      names.push_back(prefix + value.name + (n > 1 ? " (" + std::to_string(n) + ")" : ""));
+    }
+    gradients.insert(program.values.gradients.begin(), program.values.gradients.end());
+  }
+
+  std::vector<std::string> names;  // by value
+  std::set<ValueId> gradients;     // values that are gradients of parameters
+};
+
+StepTrace::StepTrace(train::Trainer& trainer)
+    : programs_(trainer.programs()), copies_(programs_.stream) {}
+
+StepTrace::~StepTrace() = default;
+
+bool StepTrace::is_state(const train::StepProgram& program, ValueId id) const {
+  const Value& value = program.graph().value(id);
+  return (value.kind == ValueKind::kParameter || value.kind == ValueKind::kState) &&
+         value.base == kNone && id != program.values.buffers.gradients &&
+         program.address(id) != nullptr;
+}
+
+Tensors StepTrace::state() {
+  train::StepProgram& p = programs_.any_program();
+  Tensors state;
+  for (ValueId id = 0; id < p.values.first_added; ++id) {
+    if (!is_state(p, id)) continue;
+    const Value& value = p.graph().value(id);
+    state[value.name] = {value.dtype, value.dims,
+                         programs_.read(p.address(id), graph::canonical_bytes(value))};
+  }
+  return state;
+}
+
+void StepTrace::set_state(const Tensors& state, const std::string& source) {
+  train::StepProgram& p = programs_.any_program();
+  for (ValueId id = 0; id < p.values.first_added; ++id) {
+    if (!is_state(p, id)) continue;
+    const Value& value = p.graph().value(id);
+    const auto it = state.find(value.name);
+    if (it == state.end() || it->second.bytes.size() != graph::canonical_bytes(value)) {
+      throw DataError(source + " has " +
+                      (it == state.end() ? "no '" + value.name + "'"
+                                         : "'" + value.name + "' of " +
+                                               std::to_string(it->second.bytes.size()) + " bytes") +
+                      ", expected " + std::to_string(graph::canonical_bytes(value)) +
+                      " bytes; both must come from the same configuration");
+    }
+    programs_.write(p.address(id), it->second.bytes);
+  }
+  programs_.storage.parameters_changed();
+}
+
+// The values that a node writes and that the graph had before the passes; for the buffer of all
+// parameters, each parameter.
+std::vector<ValueId> StepTrace::written(const train::StepProgram& p, size_t node) const {
+  std::vector<ValueId> list;
+  const graph::Node& n = p.graph().nodes[node];
+  if (n.phase == graph::Phase::kPack || n.collective) return list;
+  for (const ValueId id : n.outputs) {
+    if (id >= p.values.first_added || p.address(id) == nullptr) continue;
+    if (id != p.values.buffers.parameters) {
+      list.push_back(id);
+      continue;
+    }
+    for (const model::Parameter& parameter : p.values.parameters) {
+      if (p.graph().value(parameter.value).base == id) list.push_back(parameter.value);
+    }
+  }
+  return list;
+}
+
+bool StepTrace::visit_value(train::StepProgram& p, const Names& names, ValueId id,
+                            TracedValue& traced, const Visit& visit) {
+  const Value& value = p.graph().value(id);
+  auto bytes = copies_.read(describe(value), p.address(id));
+  if (!bytes) return false;
+  traced.name = names.names[id];
+  traced.parameter_gradient = names.gradients.contains(id);
+  traced.tensor = {value.dtype, value.dims, std::move(*bytes)};
+  if (visit(traced)) copies_.write(describe(value), p.address(id), traced.tensor.bytes);
+  return true;
+}
+
+TracedStep StepTrace::step(const data::Batch& batch, double learning_rate, int64_t step,
+                           const Visit& visit) {
+  const std::vector<step::StepForm>& keys = programs_.forms(step::Purpose::kTraining, batch);
+  TracedStep result;
+  int64_t row = 0;
+  for (size_t pass = 0; pass < keys.size(); ++pass) {
+    train::StepProgram& p = programs_.get(keys[pass]);
+    const Names names(p, keys.size() > 1 ? "pass " + std::to_string(pass) + ": " : "");
+    programs_.upload(p, batch, row, learning_rate, step);
+    p.program->run_observed(programs_.stream, [&](size_t node) {
+      const graph::Node& n = p.graph().nodes[node];
+      TracedValue traced{{}, n.layer, n.op, false, {}};
+      for (const ValueId id : written(p, node))
+        result.left_out += visit_value(p, names, id, traced, visit) ? 0 : 1;
+    });
+    row += keys[pass].rows * programs_.strategy.batch.shards_of_rank();
+    result.loss = programs_.read_scalar(p, p.values.loss);
+  }
+  return result;
+}
+
+uint64_t StepTrace::bytes(const data::Batch& batch) {
+  uint64_t sum = 0;
+  for (const auto& [name, tensor] : state()) sum += tensor.bytes.size();
+  for (const step::StepForm& key : programs_.forms(step::Purpose::kTraining, batch)) {
+    const train::StepProgram& p = programs_.get(key);
+    for (size_t node = 0; node < p.graph().nodes.size(); ++node) {
+      for (const ValueId id : written(p, node)) sum += graph::canonical_bytes(p.graph().value(id));
+    }
+  }
+  return sum;
+}
+
+double StepTrace::tolerance() {
+  double tolerance = 1e-9;
+  for (const Value& value : programs_.any_program().graph().values) {
+    if (value.dtype == RT_FLOAT32) tolerance = std::max(tolerance, 1e-4);
+    if (value.dtype == RT_FLOAT16 || value.dtype == RT_BFLOAT16) tolerance = 2e-2;
+  }
+  return tolerance;
+}
+
+}  // namespace runtime::analysis

@@ -1,0 +1,73 @@
+// The values of a training step, in the order in which a device computes them.
+#ifndef RUNTIME_ANALYSIS_STEP_TRACE_H_
+#define RUNTIME_ANALYSIS_STEP_TRACE_H_
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "runtime/exec/layout_copy.h"
+#include "runtime/train/trainer.h"
+
+namespace runtime::train {
+struct StepProgram;
+}
+
+namespace runtime::analysis {
+
+using Tensors = std::map<std::string, data::HostTensor>;
+
+// A value on the host, in canonical layout.
+struct TracedValue {
+  std::string name;  // the same on every device
+  std::string layer, operation;
+  bool parameter_gradient = false;
+  data::HostTensor tensor;
+};
+
+// Called with each value after a node has written it. If it returns true, its tensor replaces the
+// value on the device.
+using Visit = std::function<bool(TracedValue&)>;
+
+// What tracing a step returns.
+struct TracedStep {
+  double loss = 0;
+  size_t left_out = 0;  // values in a layout that the device cannot copy to the canonical one
+};
+
+// Traces the steps of one rank. Used by the thread of the trainer, which must outlive it and must
+// not make steps of its own meanwhile.
+class StepTrace {
+ public:
+  explicit StepTrace(train::Trainer& trainer);
+  ~StepTrace();
+
+  // The state before a step: parameters, running statistics, optimizer state.
+  Tensors state();
+  // Throws DataError, which names `source`, if a value is missing or has another size.
+  void set_state(const Tensors& state, const std::string& source);
+  // Runs a step; `step` counts from 0. Values that exist on this device only (of composed
+  // operations and layout copies) are not visited.
+  TracedStep step(const data::Batch& batch, double learning_rate, int64_t step, const Visit& visit);
+
+  // The size on the host of the state and of all values of a step.
+  uint64_t bytes(const data::Batch& batch);
+  // A tolerance for the widest rounding in a step: 2e-2 if it has 16-bit values, 1e-4 for float32,
+  // 1e-9 for float64.
+  double tolerance();
+
+ private:
+  struct Names;
+  bool visit_value(train::StepProgram& program, const Names& names, int32_t value,
+                   TracedValue& traced, const Visit& visit);
+  std::vector<int32_t> written(const train::StepProgram& program, size_t node) const;
+  bool is_state(const train::StepProgram& program, int32_t value) const;
+
+  train::StepPrograms& programs_;
+  exec::LayoutCopy copies_;
+};
+
+}  // namespace runtime::analysis
+
+#endif  // RUNTIME_ANALYSIS_STEP_TRACE_H_

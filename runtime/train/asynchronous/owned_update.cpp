@@ -1,0 +1,47 @@
+#include "runtime/train/asynchronous/owned_update.h"
+
+#include "runtime/train/weights.h"
+
+namespace runtime::train {
+
+using graph::kNone;
+
+OwnedUpdate::OwnedUpdate(const config::Optimizer& optimizer, std::vector<std::byte> parameters,
+                         rt_dtype dtype, int items, std::shared_ptr<plugins::host::Device> device,
+                         const exec::CompileOptions& options, const parallel::FlatLayout& layout)
+    : dtype_(dtype),
+      items_(items),
+      bytes_(parameters.size()),
+      stream_(device->create_stream()),
+      storage_(device),
+      arena_(device) {
+  exec::DeviceTarget target(device, options.target);
+  step::Update update = step::compile_update(
+      optimizer, static_cast<int64_t>(bytes_ / graph::dtype_bytes(dtype)), dtype, layout, target);
+  values_ = update.values;
+  program_ = std::make_unique<exec::Program>(std::move(update.graph), std::move(device), storage_,
+                                             arena_, nullptr, options.record);
+  const std::vector<std::byte> scale = encode({static_cast<double>(items)}, dtype);
+  stream_.copy(address(values_.scale), scale.data(), scale.size());
+  stream_.copy(address(values_.parameters), parameters.data(), bytes_);
+  stream_.synchronize();
+}
+
+void OwnedUpdate::apply(const std::vector<std::byte>& gradient, double learning_rate) {
+  ++updates_;
+  const std::vector<std::byte> rate = encode({learning_rate / items_}, dtype_);
+  stream_.copy(address(values_.gradients), gradient.data(), bytes_);
+  stream_.copy(address(values_.learning_rate), rate.data(), rate.size());
+  if (values_.step != kNone) stream_.copy(address(values_.step), &updates_, sizeof(updates_));
+  program_->run(stream_);
+  stream_.synchronize();
+}
+
+std::vector<std::byte> OwnedUpdate::parameters() {
+  std::vector<std::byte> bytes(bytes_);
+  stream_.copy(bytes.data(), address(values_.parameters), bytes_);
+  stream_.synchronize();
+  return bytes;
+}
+
+}  // namespace runtime::train

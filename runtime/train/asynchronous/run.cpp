@@ -1,0 +1,162 @@
+#include "runtime/train/asynchronous/run.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "runtime/train/open.h"
+#include "runtime/train/schedule.h"
+#include "runtime/train/step_programs.h"
+
+namespace runtime::train {
+
+namespace {
+
+constexpr const char* kWaiting = "an asynchronous update";  // for the watchdog's message
+
+// The deadline for everything that waits for other ranks.
+watch::Watchdog::Phase deadline(const config::Config& config, watch::Watchdog& watchdog) {
+  return {watchdog, kWaiting,
+          std::chrono::nanoseconds(static_cast<int64_t>(config.comm.timeout_s * 1e9))};
+}
+
+// The first byte of a flat buffer on the device.
+const std::byte* start_of(const StepProgram& p, graph::ValueId buffer) {
+  return static_cast<const std::byte*>(p.program->address(buffer));
+}
+
+}  // namespace
+
+Asynchronous::Asynchronous(const config::Config& config,
+                           std::shared_ptr<const data::Dataset> dataset, Trainer& trainer)
+    : config_(config),
+      trainer_(trainer),
+      programs_(trainer.programs()),
+      collectives_(*programs_.options.collectives) {
+  const StepProgram& p = programs_.any_program();
+  const parallel::FlatLayout layout =
+      parallel::part_of(p.values.buffers.layout, programs_.rank(), programs_.world_size());
+  const uint64_t bytes = layout.bytes;
+  const std::byte* own = start_of(p, p.values.buffers.parameters) + programs_.rank() * bytes;
+  owned_ = std::make_unique<OwnedUpdate>(config.optimizer, programs_.read(own, bytes),
+                                         programs_.dtype(), programs_.world_size(),
+                                         programs_.device, programs_.options, layout);
+  exchange_ = std::make_unique<WorkExchange>(
+      collectives_.communicator(parallel::kUpdatesCommunicator), collectives_.watchdog(),
+      WorkExchange::Options{programs_.rank(), programs_.world_size(),
+                            config.parallelism.max_staleness, bytes,
+                            [this](const Bytes& gradient, double learning_rate) {
+                              owned_->apply(gradient, learning_rate);
+                              return owned_->parameters();
+                            }});
+  loader_ = std::make_unique<data::Loader>(std::move(dataset), loader_options());
+}
+
+Asynchronous::~Asynchronous() { exchange_->release(); }
+
+data::LoaderOptions Asynchronous::loader_options() {
+  data::LoaderOptions o = train_loader_options(config_);
+  // A prefetched work item is one that another rank cannot compute.
+  o.prefetch = std::min(o.prefetch, 1);
+  o.parts = programs_.world_size();
+  o.part = [split = programs_.strategy.batch](int64_t rows, int item) mutable {
+    split.rank = item;
+    return parallel::rows_of_rank(rows, split);
+  };
+  o.pick = [this]() -> std::optional<data::Pick> {
+    const std::optional<int64_t> item = exchange_->next_item();
+    if (!item) return std::nullopt;
+    return data::Pick{*item / programs_.world_size(),
+                      static_cast<int>(*item % programs_.world_size())};
+  };
+  return o;
+}
+
+int Asynchronous::run(int64_t end, const std::function<int(const WorkItem&)>& done) {
+  exchange_->open(end * programs_.world_size());
+  // The gradient of one work item is sent while the next item is computed.
+  bool pushed = false;
+  for (;; pushed = true) {
+    const data::Batch& batch = next_batch();
+    if (batch.rows == 0) break;
+    const WorkItem item = compute(batch);
+    ItemGradient gradient = gradient_of(item, batch);
+    if (pushed) receive_parameters();
+    exchange_->push(std::move(gradient));
+    if (const int signal = done(item); signal != 0) exchange_->stop(signal);
+  }
+  if (pushed) receive_parameters();
+  return synchronise();
+}
+
+const data::Batch& Asynchronous::next_batch() {
+  const auto watched = deadline(config_, collectives_.watchdog());
+  return loader_->next();
+}
+
+WorkItem Asynchronous::compute(const data::Batch& batch) {
+  WorkItem item;
+  item.epoch = batch.epoch;
+  item.step = batch.epoch * batches_per_epoch() + batch.index;
+  item.learning_rate = learning_rate(config_, item.step, batches_per_epoch());
+  int64_t row = 0;
+  for (const step::StepForm& key : programs_.forms(step::Purpose::kMicroStep, batch)) {
+    StepProgram& p = programs_.get(key);
+    programs_.upload(p, batch, row, 0, item.step);
+    p.program->run(programs_.stream);
+    row += key.rows;
+    item.loss = programs_.read_scalar(p, p.values.loss);  // of the rows so far
+  }
+  return item;
+}
+
+ItemGradient Asynchronous::gradient_of(const WorkItem& item, const data::Batch& batch) {
+  ItemGradient gradient{item.step * programs_.world_size() + batch.part,
+                        item.learning_rate,
+                        item.loss,
+                        batch.valid,
+                        {}};
+  const StepProgram& p = programs_.any_program();
+  const std::byte* from = start_of(p, p.values.buffers.gradients);
+  for (int owner = 0; owner < programs_.world_size(); ++owner, from += owned_->bytes())
+    gradient.ranges.push_back(programs_.read(from, owned_->bytes()));
+  return gradient;
+}
+
+void Asynchronous::receive_parameters() {
+  const auto watched = deadline(config_, collectives_.watchdog());
+  write_parameters(exchange_->pull());
+}
+
+void Asynchronous::write_parameters(const std::vector<Bytes>& ranges) {
+  const StepProgram& p = programs_.any_program();
+  auto* to = static_cast<std::byte*>(p.program->address(p.values.buffers.parameters));
+  for (const Bytes& range : ranges) {
+    programs_.write(to, range);
+    to += range.size();
+  }
+  programs_.storage.parameters_changed();
+}
+
+// Ends a run(): rank 0 takes item in the collective only after all work items that were taken have
+// been applied.
+int Asynchronous::synchronise() {
+  {
+    const auto watched = deadline(config_, collectives_.watchdog());
+    exchange_->drain();
+  }
+  const std::vector<double> agreed = trainer_.maximum(
+      {static_cast<double>(exchange_->signal()), static_cast<double>(exchange_->taken())});
+  Bytes all(owned_->bytes() * programs_.world_size());
+  collectives_.all_gather(owned_->parameters().data(), all.data(), owned_->bytes());
+  write_parameters({all});
+  trainer_.set_steps_done(static_cast<int64_t>(agreed[1]) / programs_.world_size());
+  return static_cast<int>(agreed[0]);
+}
+
+void Asynchronous::close() {
+  exchange_->release();
+  const auto watched = deadline(config_, collectives_.watchdog());
+  exchange_->close();
+}
+
+}  // namespace runtime::train

@@ -1,0 +1,66 @@
+// Stale-synchronous SGD: ranks that do not wait for each other in every step.
+#ifndef RUNTIME_TRAIN_ASYNCHRONOUS_RUN_H_
+#define RUNTIME_TRAIN_ASYNCHRONOUS_RUN_H_
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "runtime/data/loader.h"
+#include "runtime/train/asynchronous/exchange.h"
+#include "runtime/train/asynchronous/owned_update.h"
+#include "runtime/train/trainer.h"
+
+namespace runtime::train {
+
+class StepPrograms;
+
+// A work item that this rank has computed: one slice of a step's global batch.
+struct WorkItem {
+  int64_t step = 0;   // from 0
+  int64_t epoch = 0;  // from 0
+  double learning_rate = 0;
+  double loss = 0;  // what this work item adds to the loss of its step
+};
+
+// One rank's side of it, see README.md. Used by one thread, that of the trainer, which must outlive
+// this object. If it is destroyed without close(), the communicator is aborted, as after an error.
+class Asynchronous {
+ public:
+  Asynchronous(const config::Config& config, std::shared_ptr<const data::Dataset> dataset,
+               Trainer& trainer);
+  ~Asynchronous();
+
+  int64_t batches_per_epoch() const { return loader_->batches_per_epoch(); }
+
+  // Computes work items of the steps before `end` until none is left. Calls `done` after each; it
+  // returns the signal that ends the run, or 0. On return all ranks have the same parameters, and
+  // trainer.steps_done() counts the whole steps that were done. Returns the signal that has ended
+  // the run, or 0.
+  int run(int64_t end, const std::function<int(const WorkItem&)>& done);
+  // On rank 0 the work of all ranks since the last call; empty on other ranks.
+  WorkProgress take_progress() { return exchange_->take_progress(); }
+  // To call when nothing is left to run. Waits for the other ranks.
+  void close();
+
+ private:
+  data::LoaderOptions loader_options();
+  const data::Batch& next_batch();
+  WorkItem compute(const data::Batch& batch);
+  ItemGradient gradient_of(const WorkItem& item, const data::Batch& batch);
+  void receive_parameters();
+  void write_parameters(const std::vector<Bytes>& ranges);
+  int synchronise();
+
+  const config::Config& config_;
+  Trainer& trainer_;
+  StepPrograms& programs_;
+  exec::Collectives& collectives_;
+  std::unique_ptr<OwnedUpdate> owned_;
+  std::unique_ptr<WorkExchange> exchange_;
+  std::unique_ptr<data::Loader> loader_;  // its thread requests work items from exchange_
+};
+
+}  // namespace runtime::train
+
+#endif  // RUNTIME_TRAIN_ASYNCHRONOUS_RUN_H_

@@ -1,0 +1,48 @@
+// Where ranks tell each other why they leave, so that all of them report the same cause.
+#ifndef RUNTIME_WATCH_JOB_BOARD_H_
+#define RUNTIME_WATCH_JOB_BOARD_H_
+
+#include <string>
+#include <vector>
+
+#include "runtime/watch/flight_recorder.h"
+
+namespace runtime::watch {
+
+// The reason why a rank leaves; each rank posts at most one.
+struct Note {
+  enum class Kind : int {
+    kDone = 0,      // its work is done
+    kOwnError = 1,  // an error of its own; `text` is the message
+    kLost = 2,      // posted by the launcher for a rank that died without a note; `text` says how
+    kFailed = 3,    // its communicator failed; `text` says in which call and how
+    kLate = 4,      // a deadline has passed; `text` says in what
+    kTold = 5,      // it leaves because others have left
+  };
+  int rank = 0;
+  Kind kind = Kind::kDone;
+  std::string text = {};
+  Position position = {};
+  int exit_code = 4;  // of the process if kind is kOwnError, see runtime/error.h
+  int silent = -1;    // a rank that does not answer this one over their connection; -1: none
+};
+
+// Functions may throw, and may block for as long as the store behind them needs to find that it
+// cannot be reached, so the watchdog calls them from a thread on which nothing else depends. Any
+// thread.
+class JobBoard {
+ public:
+  virtual ~JobBoard() = default;
+  // The number of ranks that may post.
+  virtual int world_size() const = 0;
+  // Publishes this rank's note.
+  virtual void post(const Note& note) = 0;
+  // Whether any rank has posted a note other than kDone. Each rank asks some 20 times a second for
+  // as long as the job runs, so the answer must cost little.
+  virtual bool alarm() = 0;
+  virtual std::vector<Note> notes() = 0;  // of the ranks that have posted one, by rank
+};
+
+}  // namespace runtime::watch
+
+#endif  // RUNTIME_WATCH_JOB_BOARD_H_

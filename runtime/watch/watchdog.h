@@ -1,0 +1,150 @@
+// Ends a rank whose job cannot go on: with exit code 4 and the lost rank's name, never by a hang.
+//
+// Each rank of a job has one. Communicators are declared after it but before run(), inside which
+// they are created: so they are destroyed after the other ranks know why this one leaves, and while
+// it is still watched.
+//   watchdog.run([&] { ... the rank's whole work, rendezvous included ... });
+// Inside run(), for each collective:
+//   const uint64_t sequence = recorder.begin(collective);
+//   work = communicator->enqueue(collective);   // an Error: watchdog.fail(error.what())
+//   recorder.running(sequence);
+//   recorder.waiting(sequence);
+//   for (;;)                                    // work.wait in slices of Watchdog::kSlice
+//     { done -> break; timeout -> watchdog.check(); other Error -> watchdog.fail(error.what()) }
+//   recorder.end(sequence);
+#ifndef RUNTIME_WATCH_WATCHDOG_H_
+#define RUNTIME_WATCH_WATCHDOG_H_
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "runtime/error.h"
+#include "runtime/watch/diagnose.h"
+#include "runtime/watch/flight_recorder.h"
+#include "runtime/watch/job_board.h"
+
+namespace runtime::watch {
+
+struct WatchdogOptions {
+  std::chrono::nanoseconds timeout;  // comm.timeout_s: for a collective, from its start
+  // The folder with the recorders of this machine's ranks; "": only this rank's is known.
+  std::filesystem::path job_folder = {};
+  // Where rank-<k>-collectives.txt is written when something goes wrong; "": to stderr.
+  std::filesystem::path run_folder = {};
+};
+
+class BoardLink;
+
+class Watchdog {
+ public:
+  // How long a waiting rank goes without calling check(), and how often the watchdog looks. With
+  // the 300 ms for the answers of others, the lost rank is named well within a second.
+  static constexpr std::chrono::milliseconds kSlice{50};
+  // After this time to unwind, the watchdog ends the process itself, still within the second: with
+  // exit code 4, or with the code of the rank that had an error of its own.
+  static constexpr std::chrono::milliseconds kGrace{500};
+  // The same after an error of this rank, for which no other rank waits.
+  static constexpr std::chrono::milliseconds kOwnErrorGrace{5000};
+
+  // Recorder and board must outlive it. Starts a thread.
+  Watchdog(FlightRecorder& recorder, JobBoard& board, WatchdogOptions options);
+  ~Watchdog();
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+
+  // Runs the rank's work and tells the other ranks how it ended. Errors of communicators become the
+  // CommunicationError of fail(); all other errors are posted and rethrown.
+  void run(const std::function<void()>& work);
+
+  // The watchdog's thread calls `look` every slice, so that it can report completed collectives to
+  // the recorder. A plugins::host::Error of it counts as one of a communicator. When attend({})
+  // returns, the former `look` is not running any more.
+  void attend(std::function<void()> look);
+
+  // Throws CommunicationError once this rank cannot go on. One atomic load.
+  void check() const {
+    if (failed_.load(std::memory_order_acquire)) throw CommunicationError(message_);
+  }
+  // For a communicator's `error`: finds the cause (up to 600 ms), throws CommunicationError.
+  [[noreturn]] void fail(const std::string& error);
+
+  // `rank` does not answer in the collective that the rank's thread waits for; -1: all answer.
+  void suspect(int rank) { silent_ = rank; }
+
+  // A deadline of its own for work other than collectives: rendezvous, split, shutdown. Not nested;
+  // used by the rank's thread. `what` must outlive it.
+  class Phase {
+   public:
+    Phase(Watchdog& watchdog, const char* what, std::chrono::nanoseconds timeout);
+    ~Phase();
+    Phase(const Phase&) = delete;
+    Phase& operator=(const Phase&) = delete;
+
+   private:
+    Watchdog& watchdog_;
+  };
+
+  // While it lives, the watchdog does not end the process, whatever happens to other ranks, because
+  // this rank saves data that would be lost. Not nested; used by the rank's thread.
+  class Shelter {
+   public:
+    explicit Shelter(Watchdog& watchdog) : watchdog_(watchdog) { watchdog_.sheltered_ = true; }
+    ~Shelter() { watchdog_.leave_shelter(); }
+    Shelter(const Shelter&) = delete;
+    Shelter& operator=(const Shelter&) = delete;
+
+   private:
+    Watchdog& watchdog_;
+  };
+  // The sheltered work has taken too long: tells the other ranks that this rank ends with `error`
+  // (exit code 5), and ends the process if it does not end by itself. Any thread.
+  void give_up(const std::string& error);
+
+ private:
+  Incident pending() const;
+  std::optional<Incident> late() const;
+  std::optional<Incident> look();
+  void conclude(const Incident& incident);
+  void leave(const std::string& text, ExitCode code);
+  std::string explain(const Incident& incident, Evidence& evidence) const;
+  std::string write_dumps(const Evidence& evidence) const;
+  void leave_shelter();
+  void end_at(std::chrono::milliseconds grace, const std::string& message, ExitCode code);
+  void look_around();
+  void watch();
+
+  FlightRecorder& recorder_;
+  const WatchdogOptions options_;
+  const int world_size_;
+  std::atomic<bool> failed_ = false;  // set once, after message_
+  std::string message_;
+  std::mutex concluding_;
+  bool done_ = false;  // the work is done; guarded by concluding_
+  bool over_ = false;  // the cause of the end is known; guarded by concluding_
+  std::atomic<bool> sheltered_ = false;
+  std::atomic<int> silent_ = -1;  // see suspect()
+  std::atomic<const char*> phase_ = nullptr;
+  std::atomic<int64_t> phase_start_ns_ = 0, phase_timeout_ns_ = 0;
+  std::mutex looking_;
+  std::function<void()> look_;  // guarded by looking_
+  std::mutex mutex_;            // guards the members below
+  std::condition_variable wake_;
+  bool stop_ = false;
+  int64_t end_ns_ = 0;  // when to end the process; 0: never
+  std::string last_words_;
+  ExitCode exit_code_ = ExitCode::kCommunication;
+  std::unique_ptr<BoardLink> link_;
+  std::thread thread_;
+};
+
+}  // namespace runtime::watch
+
+#endif  // RUNTIME_WATCH_WATCHDOG_H_

@@ -1,0 +1,239 @@
+// Compares plans of ranks that are never started with numbers computed by hand and with ranks that
+// run.
+#include "runtime/analysis/job_plan.h"
+
+#include <gmock/gmock.h>
+
+#include "runtime/analysis/scaling.h"
+#include "runtime/error.h"
+#include "runtime/launch/open_device.h"
+#include "runtime/launch/run_ranks.h"
+#include "runtime/step/ranks.h"
+#include "runtime/train/step_programs.h"
+#include "tests/runtime/train/job.h"
+#include "tests/runtime/train/ranks_nets.h"
+
+namespace runtime::analysis {
+namespace {
+
+using testing::HasSubstr;
+using train::operator+;
+
+// 8 x 16 + 16 x 4 = 192 weights; steps of 8 samples.
+const std::string kByHand = R"(
+[model]
+input = [8]
+layers = [ { type = "linear", name = "a", features = 16, bias = false, activation = "relu" },
+           { type = "linear", name = "b", features = 4, bias = false } ]
+[dataset]
+name = "synthetic"
+samples = 64
+classes = 4
+[training]
+global_batch_size = 8
+[optimizer]
+name = "adamw"
+)";
+constexpr uint64_t kFloat = 4;
+
+class Plans : public testing::Test {
+ protected:
+  JobPlan plan(const std::string& toml, int ranks, const train::Settings& settings = {},
+               exec::Tune tune = exec::Tune::kOff) {
+    config_ = step::resolve_ranks(test::parse(toml, settings), ranks);
+    return planner(tune).plan(config_, ranks);
+  }
+  Planner planner(exec::Tune tune = exec::Tune::kOff) {
+    Planner p;
+    p.spec = train::open_data(config_, nullptr).train->spec();
+    p.device = test::open_device("reference");
+    p.options = {tune, false, {}};
+    p.link = {1e-3, 1e6, false};
+    return p;
+  }
+
+  config::Config config_;
+};
+
+train::Settings mesh(int tensor, int pipeline, int microbatches = 2) {
+  return {{"parallelism.tensor", std::to_string(tensor)},
+          {"parallelism.pipeline", std::to_string(pipeline)},
+          {"parallelism.microbatches", std::to_string(microbatches)}};
+}
+
+TEST_F(Plans, OneRank) {
+  const JobPlan p = plan(kByHand, 1);
+  ASSERT_EQ(p.roles.size(), 1u);
+  const RankMemory& m = p.roles[0].memory;
+  EXPECT_EQ(m.parameters, 192 * kFloat);
+  EXPECT_EQ(m.gradients, 192 * kFloat);
+  EXPECT_EQ(m.state, (2 * 192 + 1) * kFloat);  // two moments, and the 1 that gradients begin with
+  EXPECT_EQ(p.roles[0].layers, "a to loss");
+  // Two products in the forward pass; in the backward pass one for each weight and one for the
+  // hidden layer.
+  EXPECT_NEAR(p.roles[0].flops, 2 * 8 * (2 * 128 + 3 * 64), 0.15 * p.roles[0].flops);
+  EXPECT_FALSE(p.measured);
+  EXPECT_EQ(p.prediction.times.compute, 0);  // reference estimates no times
+}
+
+TEST_F(Plans, DataParallelRanksSendGradientsAndTheLoss) {
+  const JobPlan p = plan(kByHand, 2);
+  EXPECT_EQ(p.roles[0].ranks, (std::vector<int>{0, 1}));
+  EXPECT_EQ(p.roles[0].memory.parameters, 192 * kFloat);
+  EXPECT_DOUBLE_EQ(p.prediction.ranks[0].wire_bytes[parallel::kDataAxis], 193 * kFloat);
+}
+
+TEST_F(Plans, TensorParallelRanksHoldHalf) {
+  const JobPlan p = plan(kByHand, 2, mesh(2, 1));
+  ASSERT_EQ(p.roles.size(), 1u);
+  EXPECT_EQ(p.roles[0].ranks, (std::vector<int>{0, 1}));
+  EXPECT_EQ(p.roles[0].memory.parameters, 96 * kFloat);
+  EXPECT_EQ(p.roles[0].memory.gradients, 96 * kFloat);
+  const parallel::RankPrediction& rank = p.prediction.ranks[0];
+  EXPECT_DOUBLE_EQ(rank.wire_bytes[parallel::kDataAxis], 0);
+  EXPECT_DOUBLE_EQ(rank.wire_bytes[parallel::kTensorAxis], 8 * 4 * kFloat);  // output sum
+}
+
+TEST_F(Plans, StagesOfAPipelineHoldTheirLayers) {
+  const JobPlan p = plan(kByHand, 2, mesh(1, 2));
+  ASSERT_EQ(p.roles.size(), 2u);
+  EXPECT_EQ(p.roles[0].layers, "a to a");
+  EXPECT_EQ(p.roles[1].layers, "b to loss");
+  EXPECT_EQ(p.roles[0].memory.parameters, 128 * kFloat);
+  EXPECT_EQ(p.roles[1].memory.parameters, 64 * kFloat);
+  // The hidden layer of all micro-batches is sent forward, its gradient and the loss are sent back.
+  const auto sent = [&](int place) {
+    return p.prediction.ranks[place].wire_bytes[parallel::kPipelineAxis];
+  };
+  EXPECT_DOUBLE_EQ(sent(0), (8 * 16 + 1) * kFloat);
+  EXPECT_DOUBLE_EQ(sent(1), (8 * 16 + 1) * kFloat);
+}
+
+TEST_F(Plans, AMeshHasAllOfIt) {
+  const JobPlan p = plan(kByHand, 8, mesh(2, 2));
+  EXPECT_EQ(p.mesh.data, 2);
+  ASSERT_EQ(p.roles.size(), 2u);
+  EXPECT_EQ(p.roles[1].ranks, (std::vector<int>{4, 5, 6, 7}));
+  for (int axis = 0; axis < parallel::kAxes; ++axis)
+    EXPECT_GT(p.prediction.times.sync_by_axis[axis], 0) << axis;
+}
+
+TEST_F(Plans, OperationsAreMeasuredOnTheDevice) {
+  const JobPlan p = plan(kByHand, 2, mesh(1, 2), exec::Tune::kQuick);
+  EXPECT_TRUE(p.measured);
+  EXPECT_GT(p.prediction.times.compute, 0);
+  EXPECT_GT(p.prediction.times.bubble(), 0);
+  JobPlan with_alone = p;
+  planner(exec::Tune::kQuick).predict_alone(config_, with_alone);
+  EXPECT_GT(with_alone.prediction.times.compute_alone, 0);
+}
+
+TEST_F(Plans, NoMemoryIsTakenForWhatIsPlanned) {
+  config_ = test::parse(kByHand, {});
+  const Planner p = planner();
+  const uint64_t before = p.device->memory_info().allocated_bytes;
+  train::StepPrograms programs(config_, p.spec, p.device, p.options, train::PlannedRank{0, 2});
+  exec::Program& program = *programs.any_program().program;
+  EXPECT_EQ(p.device->memory_info().allocated_bytes, before);
+  EXPECT_THROW(program.run(programs.stream), CommunicationError);
+}
+
+// ---- comparison with ranks that run
+
+// Compares the memory that each rank's device has allocated with the plan.
+void expect_planned_memory(const std::string& toml, int ranks, const train::Settings& settings) {
+  launch::RunRanks run;
+  run.config =
+      test::parse(toml, settings + train::Settings{{"plugins.path", train::plugin_folders()},
+                                                   {"training.global_batch_size", "8"},
+                                                   {"launch.ranks", std::to_string(ranks)},
+                                                   {"comm.backend", "\"local\""},
+                                                   {"device.backend", "\"reference\""},
+                                                   {"device.tune", "\"off\""}});
+  run.body = [&](launch::Rank& rank) {
+    const config::Config config = step::resolve_ranks(rank.config, rank.place.world_size);
+    const data::DatasetPair data = train::open_data(config, nullptr);
+    exec::CompileOptions options{{.tune = exec::Tune::kOff}};
+    options.collectives = rank.collectives;
+    const Planner planner{
+        data.train->spec(),
+        launch::open_device(config, *rank.registry, rank.place.local_rank, nullptr), options};
+    train::Trainer trainer(config, planner.spec, planner.device, options);
+    data::Loader loader(data.train, train::train_loader_options(config, trainer.split()));
+    for (int i = 0; i < 3; ++i) trainer.step(loader.next(), 0.1);
+    while (trainer.next_result(true)) {
+    }
+    Scaling s = measure_scaling(config, trainer, rank.collectives, rank.backend,
+                                train::StepCost{3, 1e-3, {}}, planner);
+    rank.on_main("the plan", [&] { add_plan(s, config, planner); });
+    if (!rank.main()) return;
+    for (const RolePlan& role : s.plan.roles) {
+      for (const int r : role.ranks) {
+        const auto planned = static_cast<double>(role.memory.total());
+        EXPECT_NEAR(static_cast<double>(s.allocated[r]), planned, 0.1 * planned) << "rank " << r;
+        EXPECT_EQ(s.used[r].parameters, role.memory.parameters) << "rank " << r;
+      }
+    }
+    EXPECT_THAT(explain_memory(s), HasSubstr("allocated, planned"));
+  };
+  EXPECT_EQ(launch::run_ranks(run), 0);
+}
+
+TEST(PlannedMemory, Data) { expect_planned_memory(train::kSmallLeNet, 2, {}); }
+TEST(PlannedMemory, Tensor) { expect_planned_memory(train::kSmallLeNet, 2, mesh(2, 1)); }
+TEST(PlannedMemory, Pipeline) { expect_planned_memory(train::kSmallLeNet, 2, mesh(1, 2)); }
+TEST(PlannedMemory, Mesh) { expect_planned_memory(train::kSmallLeNet, 4, mesh(2, 2)); }
+
+// ---- parallelism.search
+
+class Search : public Plans {
+ protected:
+  std::vector<Candidate> search(int ranks, const train::Settings& settings = {},
+                                exec::Tune tune = exec::Tune::kQuick) {
+    config_ = test::parse(kByHand, settings + train::Settings{{"parallelism.search", "true"}});
+    return analysis::search(config_, ranks, planner(tune));
+  }
+};
+
+TEST_F(Search, AllMeshesTheFastestFirst) {
+  const std::vector<Candidate> list = search(4);
+  ASSERT_EQ(list.size(), 6u);
+  // Two layers cannot be cut into four stages.
+  EXPECT_EQ(list.back().mesh.pipeline, 4);
+  EXPECT_THAT(list.back().reason, HasSubstr("stages"));
+  for (size_t i = 1; i + 1 < list.size(); ++i) {
+    EXPECT_EQ(list[i].reason, "");
+    EXPECT_LE(list[i - 1].plan.prediction.times.step(), list[i].plan.prediction.times.step());
+  }
+  const Candidate& best = best_of(list);
+  EXPECT_FALSE(best.config.parallelism.search);
+  EXPECT_EQ(best.config.parallelism.tensor, best.mesh.tensor);
+  // One all-reduce of a millisecond, compared with several: the slow link alone decides.
+  EXPECT_EQ(best.mesh.pipeline, 1);
+}
+
+TEST_F(Search, WhatTheConfigurationRulesOutIsListedWithItsReason) {
+  const std::vector<Candidate> list =
+      search(2, {{"debug.deterministic", "true"}, {"debug.virtual_shards", "4"}});
+  EXPECT_EQ(best_of(list).mesh.data, 2);
+  EXPECT_THAT(list[1].reason, HasSubstr("debug.deterministic does not go with"));
+  EXPECT_EQ(list[1].reason.find(';'), std::string::npos);
+}
+
+TEST_F(Search, WhatDoesNotFitIsPlannedButNotTaken) {
+  const std::vector<Candidate> list =
+      search(2,
+             {{"model.layers",
+               "[{type = \"linear\", features = 2000000}, {type = \"linear\", features = 2000000}, "
+               "{type = \"linear\", features = 4}]"}},
+             exec::Tune::kOff);
+  ASSERT_EQ(list.size(), 3u);
+  for (const Candidate& c : list) {
+    EXPECT_EQ(c.reason, "does not fit the memory") << to_string(c.mesh);
+    EXPECT_GT(c.plan.peak(), uint64_t{10} << 40);
+  }
+  EXPECT_THROW(best_of(list), ConfigurationError);
+}
+
+}  // namespace
+}  // namespace runtime::analysis

@@ -1,0 +1,114 @@
+#include "runtime/train/asynchronous/owned_update.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/train/weights.h"
+#include "tests/runtime/support/devices.h"
+#include "tests/runtime/support/graph_run.h"
+
+namespace runtime::train {
+namespace {
+
+using test::Numbers;
+
+Numbers decode(const std::vector<std::byte>& bytes) {
+  Numbers numbers(bytes.size() / sizeof(double));
+  std::copy_n(reinterpret_cast<const double*>(bytes.data()), numbers.size(), numbers.begin());
+  return numbers;
+}
+
+class OwnedUpdateTest : public testing::TestWithParam<std::string> {
+ protected:
+  OwnedUpdate make(const config::Optimizer& optimizer, int items) {
+    return {optimizer, encode(start_, RT_FLOAT64),    RT_FLOAT64,
+            items,     test::open_device(GetParam()), {{.tune = exec::Tune::kOff}}};
+  }
+  const Numbers start_ = test::random_numbers(40, 1);
+};
+INSTANTIATE_TEST_SUITE_P(Devices, OwnedUpdateTest, testing::Values("reference", "simulated"));
+
+// v = mu v + (R g + wd w), w -= lr / R v, for each work item.
+TEST_P(OwnedUpdateTest, Sgd) {
+  config::Optimizer optimizer;
+  optimizer.momentum = 0.9;
+  optimizer.weight_decay = 0.01;
+  constexpr int kItems = 4;
+  OwnedUpdate range = make(optimizer, kItems);
+  Numbers w = start_, v(w.size(), 0.0);
+  for (int i = 0; i < 6; ++i) {
+    const Numbers g = test::random_numbers(w.size(), 10 + i);
+    const double lr = 0.1 * (i + 1);
+    range.apply(encode(g, RT_FLOAT64), lr);
+    for (size_t k = 0; k < w.size(); ++k) {
+      v[k] = 0.9 * v[k] + kItems * g[k] + 0.01 * w[k];
+      w[k] -= lr / kItems * v[k];
+    }
+  }
+  EXPECT_LT(test::relative_error(decode(range.parameters()), w), 1e-13);
+}
+
+// The formulas of Kingma and Ba with decoupled decay, on the gradient of the work item alone.
+TEST_P(OwnedUpdateTest, AdamW) {
+  config::Optimizer optimizer;
+  optimizer.name = "adamw";
+  optimizer.weight_decay = 0.1;
+  constexpr int kItems = 3;
+  OwnedUpdate range = make(optimizer, kItems);
+  const double beta1 = optimizer.betas[0], beta2 = optimizer.betas[1], lr = 0.03 / kItems;
+  Numbers w = start_, m(w.size(), 0.0), v(w.size(), 0.0);
+  for (int i = 1; i <= 5; ++i) {
+    const Numbers g = test::random_numbers(w.size(), 20 + i);
+    range.apply(encode(g, RT_FLOAT64), 0.03);
+    for (size_t k = 0; k < w.size(); ++k) {
+      const double whole = kItems * g[k];
+      m[k] = beta1 * m[k] + (1 - beta1) * whole;
+      v[k] = beta2 * v[k] + (1 - beta2) * whole * whole;
+      const double m_hat = m[k] / (1 - std::pow(beta1, i));
+      const double v_hat = v[k] / (1 - std::pow(beta2, i));
+      w[k] = w[k] * (1 - lr * 0.1) - lr * m_hat / (std::sqrt(v_hat) + optimizer.eps);
+    }
+  }
+  EXPECT_LT(test::relative_error(decode(range.parameters()), w), 1e-13);
+}
+
+// Two ranges of a buffer of two buckets. The last 8 numbers of the first bucket and the last 16 of
+// the second are vectors; the ranges are cut between the buckets.
+TEST_P(OwnedUpdateTest, VectorsHaveNoWeightDecay) {
+  config::Optimizer optimizer;
+  optimizer.weight_decay = 0.5;
+  parallel::FlatLayout whole;
+  whole.bytes = 80 * sizeof(double);
+  whole.buckets = {{0, 48 * 8, 40 * 8}, {48 * 8, 80 * 8, 64 * 8}};
+  for (const int rank : {0, 1}) {
+    const parallel::FlatLayout layout = parallel::part_of(whole, rank, 2);
+    OwnedUpdate range(optimizer, encode(start_, RT_FLOAT64), RT_FLOAT64, 1,
+                      test::open_device(GetParam()), {{.tune = exec::Tune::kOff}}, layout);
+    const Numbers g = test::random_numbers(40, 5);
+    range.apply(encode(g, RT_FLOAT64), 0.1);
+    Numbers w = start_;
+    for (int k = 0; k < 40; ++k) {
+      const int at = rank * 40 + k;
+      const bool vector = (at >= 40 && at < 48) || at >= 64;
+      w[k] -= 0.1 * (g[k] + (vector ? 0 : 0.5 * w[k]));
+    }
+    EXPECT_LT(test::relative_error(decode(range.parameters()), w), 1e-15) << rank;
+  }
+}
+
+// The updates of the work items of a step add up to the update of the step; without momentum only
+// rounding differs.
+TEST_P(OwnedUpdateTest, ItemsAddUpToAStep) {
+  const Numbers g = test::random_numbers(start_.size(), 3);
+  Numbers half = g;
+  for (double& x : half) x /= 2;
+  OwnedUpdate whole = make({}, 1), items = make({}, 2);
+  whole.apply(encode(g, RT_FLOAT64), 0.5);
+  for (int i = 0; i < 2; ++i) items.apply(encode(half, RT_FLOAT64), 0.5);
+  EXPECT_LT(test::relative_error(decode(items.parameters()), decode(whole.parameters())), 1e-15);
+}
+
+}  // namespace
+}  // namespace runtime::train
