@@ -1,6 +1,7 @@
 // The typed form of a configuration file: one struct for each section of the same name. Every key
-// with its default and its meaning is in configs/README.md. The parser, the JSON schema and that
-// document all come from the list in schema.h; a test compares its defaults with those here.
+// with its default and its meaning is in configs/README.md. A new key is a member here, with its
+// default, and one entry in schema_sections.cpp, from which the parser, the JSON schema and that
+// document are made.
 #ifndef RUNTIME_CONFIG_CONFIG_H_
 #define RUNTIME_CONFIG_CONFIG_H_
 

@@ -1,6 +1,5 @@
 #include <concepts>
 
-#include "runtime/config/fields.h"
 #include "runtime/config/format.h"
 #include "runtime/config/read.h"
 
@@ -40,29 +39,18 @@ void assign(const Value& value, std::vector<Item>& target, const std::string& pa
   for (size_t i = 0; i < value.items.size(); ++i) assign(value.items[i], target[i], path);
 }
 
-class Reader {
- public:
-  explicit Reader(const Value& root) : root_(root) {}
-
-  template <class Target>
-  void operator()(const char* section, const char* key_name, Target& target) const {
-    const Section& schema = *find_section(section);
-    const Key& key = *find_key(schema.keys, key_name);
-    const std::string path = std::string(section) + "." + key_name;
-    const Member* table = root_.find(section);
-    const Member* member = table == nullptr ? nullptr : table->value.find(key_name);
-    if (member != nullptr) {
-      check_value(member->value, key, path);
-      assign(member->value, target, path);
-    } else if (key.required) {
-      fail(table == nullptr ? root_.position : table->value.position, path,
-           "missing: it has no default; expected " + describe_type(key));
-    }
+void read_key(const Value& root, const std::string& section, const Key& key, const Field& target) {
+  const std::string path = section + "." + key.name;
+  const Member* table = root.find(section);
+  const Member* member = table == nullptr ? nullptr : table->value.find(key.name);
+  if (member != nullptr) {
+    check_value(member->value, key, path);
+    std::visit([&](auto* field) { assign(member->value, *field, path); }, target);
+  } else if (key.required) {
+    fail(table == nullptr ? root.position : table->value.position, path,
+         "missing: it has no default; expected " + describe_type(key));
   }
-
- private:
-  const Value& root_;
-};
+}
 
 std::string option_text(const Value& value, const std::string& path) {
   switch (value.kind) {
@@ -102,7 +90,9 @@ PluginOptions read_plugin_options(const Value& root, const std::string& section_
 
 Config read_config(const Value& root) {
   Config config;
-  visit_fields(config, Reader(root));
+  for (const Section& section : sections()) {
+    for (const Key& key : section.keys) read_key(root, section.name, key, key.field(config));
+  }
   config.device.options = read_plugin_options(root, "device");
   config.comm.options = read_plugin_options(root, "comm");
   return config;

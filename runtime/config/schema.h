@@ -3,12 +3,24 @@
 #ifndef RUNTIME_CONFIG_SCHEMA_H_
 #define RUNTIME_CONFIG_SCHEMA_H_
 
+#include <cstdint>
+#include <functional>
 #include <limits>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 namespace runtime::config {
+
+struct Config;
+struct Init;
+struct Layer;
+
+// The member of a Config that holds the value of a key: one pointer for each type of a member.
+using Field =
+    std::variant<bool*, int*, int64_t*, uint64_t*, double*, std::string*, std::vector<int64_t>*,
+                 std::vector<double>*, std::vector<std::string>*, Init*, std::vector<Layer>*>;
 
 // The type of a key's value.
 enum class Type {
@@ -52,6 +64,9 @@ struct Key {
   std::vector<std::string> choices = {};  // of a string; empty: any string
   size_t max_items = 1024;                // of a list
   std::string documentation = {};         // shown to users
+  // Returns the key's member; empty for keys of layers and for `extends`. The key's type and
+  // default are those of this member.
+  std::function<Field(Config&)> field = {};
 };
 
 // One section of the file, [name].

@@ -6,6 +6,42 @@ namespace {
 constexpr double kMaxWidth = 16777216;  // channels or features; far above any real layer
 constexpr double kMaxWindow = 4096;     // kernel, stride, padding, dilation
 
+Key of_type(Type type, const std::string& name, const std::string& default_text,
+            const std::string& documentation) {
+  return {.name = name, .type = type, .default_text = default_text, .documentation = documentation};
+}
+
+Key text(const std::string& name, const std::string& default_text,
+         const std::string& documentation) {
+  return of_type(Type::kString, name, default_text, documentation);
+}
+
+Key flag(const std::string& name, const std::string& default_text,
+         const std::string& documentation) {
+  return of_type(Type::kBoolean, name, default_text, documentation);
+}
+
+Key integer(const std::string& name, const std::string& default_text, const Range& range,
+            const std::string& documentation) {
+  Key key = of_type(Type::kInteger, name, default_text, documentation);
+  key.range = range;
+  return key;
+}
+
+Key number(const std::string& name, const std::string& default_text, const Range& range,
+           const std::string& documentation) {
+  Key key = of_type(Type::kNumber, name, default_text, documentation);
+  key.range = range;
+  return key;
+}
+
+Key choice(const std::string& name, const std::string& default_text,
+           std::vector<std::string> choices, const std::string& documentation) {
+  Key key = text(name, default_text, documentation);
+  key.choices = std::move(choices);
+  return key;
+}
+
 enum Common : unsigned { kActivation = 1, kRepeat = 2, kWeights = 4 };
 
 Key width(const std::string& name, const std::string& documentation) {

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "runtime/config/format.h"
-#include "runtime/config/schema.h"
+#include "runtime/config/schema_sections.h"
 
 namespace runtime::config {
 namespace {
@@ -73,7 +73,40 @@ std::string quoted_choices(const std::vector<std::string>& choices) {
   return result;
 }
 
+// The type of a member, by the alternative of Field.
+Type type_of_member(const bool*) { return Type::kBoolean; }
+Type type_of_member(const double*) { return Type::kNumber; }
+Type type_of_member(const std::string*) { return Type::kString; }
+Type type_of_member(const Init*) { return Type::kInit; }
+Type type_of_member(const std::vector<int64_t>*) { return Type::kIntegers; }
+Type type_of_member(const std::vector<double>*) { return Type::kNumbers; }
+Type type_of_member(const std::vector<std::string>*) { return Type::kStrings; }
+Type type_of_member(const std::vector<Layer>*) { return Type::kLayers; }
+template <std::integral Integer>
+Type type_of_member(const Integer*) {
+  return Type::kInteger;
+}
+
 }  // namespace
+
+Type type_of(const Field& field) {
+  return std::visit([](const auto* member) { return type_of_member(member); }, field);
+}
+
+std::string default_text(const Field& field, Type type) {
+  if (type == Type::kLayers) return "";  // no layers: the file gives them, or a preset
+  const std::string text = std::visit(
+      [](const auto* member) -> std::string {
+        if constexpr (std::is_same_v<decltype(member), const std::vector<Layer>*>)
+          return "";
+        else
+          return toml_text(*member);
+      },
+      field);
+  const bool is_auto = (type == Type::kIntegerOrAuto && text == "0") ||
+                       (type == Type::kIntegersOrAuto && text == "[]");
+  return is_auto ? "\"auto\"" : text;
+}
 
 bool Range::contains(double value) const {
   const bool above = open_minimum ? value > minimum : value >= minimum;

@@ -1,9 +1,10 @@
-// What schema.cpp and the files beside it share to list the sections.
+// How a section of the schema and its keys are declared.
 #ifndef RUNTIME_CONFIG_SCHEMA_SECTIONS_H_
 #define RUNTIME_CONFIG_SCHEMA_SECTIONS_H_
 
 #include <utility>
 
+#include "runtime/config/config.h"
 #include "runtime/config/schema.h"
 
 namespace runtime::config {
@@ -22,41 +23,63 @@ inline Range from_zero_to_below(double maximum) {
 
 inline Range above_zero() { return {.minimum = 0, .open_minimum = true}; }
 
-// The functions below make a key of one type; `default_text` is written as in TOML.
-inline Key of_type(Type type, const std::string& name, const std::string& default_text,
-                   const std::string& documentation) {
-  return {.name = name, .type = type, .default_text = default_text, .documentation = documentation};
+// A key of the section that is read into an `S`, while it is declared.
+template <class S>
+struct KeyOf {
+  Key declared;
+  std::function<Field(S&)> field;
+
+  // The allowed values; by default every value of the type.
+  KeyOf in(const Range& range) && {
+    declared.range = range;
+    return std::move(*this);
+  }
+  KeyOf one_of(std::vector<std::string> choices) && {
+    declared.choices = std::move(choices);
+    return std::move(*this);
+  }
+  KeyOf at_most(size_t items) && {
+    declared.max_items = items;
+    return std::move(*this);
+  }
+  // The type, where the type of the member does not tell it: a path, or "auto" instead of 0.
+  KeyOf as(Type type) && {
+    declared.type = type;
+    return std::move(*this);
+  }
+  // The file must give the key.
+  KeyOf required() && {
+    declared.required = true;
+    return std::move(*this);
+  }
+};
+
+// The type of a key whose value is in that member.
+Type type_of(const Field& field);
+// The value in that member as TOML; a 0 or an empty list of a type with "auto" is "auto".
+std::string default_text(const Field& field, Type type);
+
+// Declares a key whose value is in `member`.
+template <class S, class M>
+KeyOf<S> key(const std::string& name, M S::*member, const std::string& documentation) {
+  M* const any = nullptr;
+  return {{.name = name, .type = type_of(any), .documentation = documentation},
+          [member](S& values) -> Field { return &(values.*member); }};
 }
 
-inline Key text(const std::string& name, const std::string& default_text,
-                const std::string& documentation) {
-  return of_type(Type::kString, name, default_text, documentation);
-}
-
-inline Key flag(const std::string& name, const std::string& default_text,
-                const std::string& documentation) {
-  return of_type(Type::kBoolean, name, default_text, documentation);
-}
-
-inline Key integer(const std::string& name, const std::string& default_text, const Range& range,
-                   const std::string& documentation) {
-  Key key = of_type(Type::kInteger, name, default_text, documentation);
-  key.range = range;
-  return key;
-}
-
-inline Key number(const std::string& name, const std::string& default_text, const Range& range,
-                  const std::string& documentation) {
-  Key key = of_type(Type::kNumber, name, default_text, documentation);
-  key.range = range;
-  return key;
-}
-
-inline Key choice(const std::string& name, const std::string& default_text,
-                  std::vector<std::string> choices, const std::string& documentation) {
-  Key key = text(name, default_text, documentation);
-  key.choices = std::move(choices);
-  return key;
+// Declares a section whose values are in `member` of the Config.
+template <class S>
+Section section(const std::string& name, S Config::*member, const std::string& documentation,
+                std::vector<KeyOf<S>> keys) {
+  Section all{name, documentation, {}};
+  S defaults;
+  for (KeyOf<S>& k : keys) {
+    Key key = std::move(k.declared);
+    if (!key.required) key.default_text = default_text(k.field(defaults), key.type);
+    key.field = [member, field = std::move(k.field)](Config& c) { return field(c.*member); };
+    all.keys.push_back(std::move(key));
+  }
+  return all;
 }
 
 // Sections that are listed in schema_training.cpp.

@@ -3,89 +3,97 @@
 namespace runtime::config {
 
 Section training() {
-  return {
-      "training",
-      "How long, in which steps and on which loss.",
-      {integer("global_batch_size", "0", at_least(1, 16777216),
-               "samples in a step, of all ranks together; or batch_size_per_rank"),
-       integer("batch_size_per_rank", "0", at_least(1, 16777216),
-               "samples in a step of each rank: the global batch grows with the ranks; see "
-               "lr_scheduler.scale_with_batch"),
-       {.name = "micro_batch_size",
-        .type = Type::kIntegerOrAuto,
-        .default_text = "\"auto\"",
-        .range = at_least(0, 16777216),
-        .documentation = "samples that a rank computes at once; a larger share of a batch is "
-                         "cut, and gradients are added up; \"auto\": the whole share"},
-       integer("epochs", "0", at_least(0, kMaxCount),
-               "passes over the training samples; or steps; without both, 1 epoch"),
-       integer("steps", "0", at_least(0, kMaxCount), "number of steps, instead of epochs"),
-       choice("dtype", "\"float32\"", {"float32", "float64"},
-              "type of weights and activations; float64 where the device has it"),
-       choice("mixed_precision", "\"none\"", {"none", "bf16", "f16"},
-              "type of activations and of what matmul, convolution and attention read; weights, "
-              "their updates, normalisation statistics and the loss stay float32. f16 scales the "
-              "loss and leaves out steps that overflow, as PyTorch's GradScaler does"),
-       number("max_norm", "0.0", at_least(0),
-              "gradients with a larger global norm are scaled down to it; 0: never"),
-       choice("recompute", "\"none\"", {"none", "blocks"},
-              "\"blocks\": what is inside a residual or a repeated block, unless prefix = false "
-              "there, "
-              "is computed again for the backward pass instead of being kept: less memory, about a "
-              "third more work, the same results"),
-       choice("loss", "\"auto\"", {"auto", "cross_entropy", "mean_squared_error"},
-              "\"auto\": cross_entropy for classification, mean_squared_error for regression")}};
+  return section(
+      "training", &Config::training, "How long, in which steps and on which loss.",
+      {key("global_batch_size", &Training::global_batch_size,
+           "samples in a step, of all ranks together; or batch_size_per_rank")
+           .in(at_least(1, 16777216)),
+       key("batch_size_per_rank", &Training::batch_size_per_rank,
+           "samples in a step of each rank: the global batch grows with the ranks; see "
+           "lr_scheduler.scale_with_batch")
+           .in(at_least(1, 16777216)),
+       key("micro_batch_size", &Training::micro_batch_size,
+           "samples that a rank computes at once; a larger share of a batch is cut, and gradients "
+           "are added up; \"auto\": the whole share")
+           .as(Type::kIntegerOrAuto)
+           .in(at_least(0, 16777216)),
+       key("epochs", &Training::epochs,
+           "passes over the training samples; or steps; without both, 1 epoch")
+           .in(at_least(0, kMaxCount)),
+       key("steps", &Training::steps, "number of steps, instead of epochs")
+           .in(at_least(0, kMaxCount)),
+       key("dtype", &Training::dtype,
+           "type of weights and activations; float64 where the device has it")
+           .one_of({"float32", "float64"}),
+       key("mixed_precision", &Training::mixed_precision,
+           "type of activations and of what matmul, convolution and attention read; weights, their "
+           "updates, normalisation statistics and the loss stay float32. f16 scales the loss and "
+           "leaves out steps that overflow, as PyTorch's GradScaler does")
+           .one_of({"none", "bf16", "f16"}),
+       key("max_norm", &Training::max_norm,
+           "gradients with a larger global norm are scaled down to it; 0: never")
+           .in(at_least(0)),
+       key("recompute", &Training::recompute,
+           "\"blocks\": what is inside a residual or a repeated block, unless prefix = false "
+           "there, is computed again for the backward pass instead of being kept: less memory, "
+           "about a third more work, the same results")
+           .one_of({"none", "blocks"}),
+       key("loss", &Training::loss,
+           "\"auto\": cross_entropy for classification, mean_squared_error for regression")
+           .one_of({"auto", "cross_entropy", "mean_squared_error"})});
 }
 
 Section optimizer() {
-  return {"optimizer",
-          "The update of the weights.",
-          {choice("name", "\"sgd\"", {"sgd", "adamw"}, "the rule, as in PyTorch"),
-           number("lr", "0.01", at_least(0), "learning rate before the schedule"),
-           number("momentum", "0.0", from_zero_to_below(1), "sgd: momentum"),
-           flag("nesterov", "false", "sgd: Nesterov's momentum"),
-           {.name = "betas",
-            .type = Type::kNumbers,
-            .default_text = "[0.9, 0.999]",
-            .range = from_zero_to_below(1),
-            .max_items = 2,
-            .documentation = "adamw: decay of the first and the second moment"},
-           number("eps", "1e-08", above_zero(), "adamw: added to the root of the second moment"),
-           number("weight_decay", "0.0", at_least(0),
-                  "sgd: adds weight_decay * w to the gradient; adamw: decoupled"),
-           choice("weight_decay_on", "\"all\"", {"all", "matrices"},
-                  "\"matrices\": parameters of two or more dimensions only, so neither biases nor "
-                  "normalisations")}};
+  return section("optimizer", &Config::optimizer, "The update of the weights.",
+                 {key("name", &Optimizer::name, "the rule, as in PyTorch").one_of({"sgd", "adamw"}),
+                  key("lr", &Optimizer::lr, "learning rate before the schedule").in(at_least(0)),
+                  key("momentum", &Optimizer::momentum, "sgd: momentum").in(from_zero_to_below(1)),
+                  key("nesterov", &Optimizer::nesterov, "sgd: Nesterov's momentum"),
+                  key("betas", &Optimizer::betas, "adamw: decay of the first and the second moment")
+                      .in(from_zero_to_below(1))
+                      .at_most(2),
+                  key("eps", &Optimizer::eps, "adamw: added to the root of the second moment")
+                      .in(above_zero()),
+                  key("weight_decay", &Optimizer::weight_decay,
+                      "sgd: adds weight_decay * w to the gradient; adamw: decoupled")
+                      .in(at_least(0)),
+                  key("weight_decay_on", &Optimizer::weight_decay_on,
+                      "\"matrices\": parameters of two or more dimensions only, so neither biases "
+                      "nor normalisations")
+                      .one_of({"all", "matrices"})});
 }
 
 Section lr_scheduler() {
-  return {
-      "lr_scheduler",
-      "The learning rate over time.",
-      {choice("name", "\"constant\"", {"constant", "step", "multi_step", "cosine", "linear"},
-              "the factor f below, with which step s (from 0) in epoch e (from 0) has the rate "
-              "max(min_lr, lr * f); p = (s - warmup_steps) / (decay_steps - warmup_steps), within "
-              "0..1"),
-       integer("step_size", "1", at_least(1, kMaxCount),
-               "step: epochs between two decays, f = gamma^floor(e / step_size)"),
-       {.name = "milestones",
-        .type = Type::kIntegers,
-        .default_text = "[]",
-        .range = at_least(1, kMaxCount),
-        .documentation = "multi_step: epochs of the decays, f = gamma^(how many are <= e)"},
-       number("gamma", "0.1", {.minimum = 0, .maximum = 1, .open_minimum = true},
-              "step, multi_step: factor of a decay"),
-       integer("decay_steps", "0", at_least(0, kMaxCount),
-               "cosine: rate min_lr + (lr - min_lr) * (1 + cos(pi * p)) / 2; linear: lr + (min_lr "
-               "- lr) * p; so min_lr from step decay_steps on. 0: all steps of the run"),
-       number("min_lr", "0.0", at_least(0),
-              "the rate does not fall below it; at most optimizer.lr"),
-       integer("warmup_steps", "0", at_least(0, kMaxCount),
-               "during the first so many steps the rate is multiplied by (s + 1) / warmup_steps"),
-       choice("scale_with_batch", "\"none\"", {"none", "linear", "sqrt"},
-              "multiplies the rate by global batch / reference_batch_size, or by its square root"),
-       integer("reference_batch_size", "0", at_least(0, 16777216),
-               "global batch for which optimizer.lr was chosen; scale_with_batch needs it")}};
+  return section(
+      "lr_scheduler", &Config::lr_scheduler, "The learning rate over time.",
+      {key("name", &LrScheduler::name,
+           "the factor f below, with which step s (from 0) in epoch e (from 0) has the rate "
+           "max(min_lr, lr * f); p = (s - warmup_steps) / (decay_steps - warmup_steps), within "
+           "0..1")
+           .one_of({"constant", "step", "multi_step", "cosine", "linear"}),
+       key("step_size", &LrScheduler::step_size,
+           "step: epochs between two decays, f = gamma^floor(e / step_size)")
+           .in(at_least(1, kMaxCount)),
+       key("milestones", &LrScheduler::milestones,
+           "multi_step: epochs of the decays, f = gamma^(how many are <= e)")
+           .in(at_least(1, kMaxCount)),
+       key("gamma", &LrScheduler::gamma, "step, multi_step: factor of a decay")
+           .in({.minimum = 0, .maximum = 1, .open_minimum = true}),
+       key("decay_steps", &LrScheduler::decay_steps,
+           "cosine: rate min_lr + (lr - min_lr) * (1 + cos(pi * p)) / 2; linear: lr + (min_lr - "
+           "lr) * p; so min_lr from step decay_steps on. 0: all steps of the run")
+           .in(at_least(0, kMaxCount)),
+       key("min_lr", &LrScheduler::min_lr, "the rate does not fall below it; at most optimizer.lr")
+           .in(at_least(0)),
+       key("warmup_steps", &LrScheduler::warmup_steps,
+           "during the first so many steps the rate is multiplied by (s + 1) / warmup_steps")
+           .in(at_least(0, kMaxCount)),
+       key("scale_with_batch", &LrScheduler::scale_with_batch,
+           "multiplies the rate by global batch / reference_batch_size, or by its square root")
+           .one_of({"none", "linear", "sqrt"}),
+       key("reference_batch_size", &LrScheduler::reference_batch_size,
+           "global batch for which optimizer.lr was chosen; scale_with_batch needs it")
+           .in(at_least(0, 16777216))});
 }
 
 }  // namespace runtime::config

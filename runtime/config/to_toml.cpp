@@ -1,33 +1,11 @@
 #include <algorithm>
-#include <concepts>
 
-#include "runtime/config/fields.h"
+#include "runtime/config/config.h"
 #include "runtime/config/format.h"
 #include "runtime/config/schema.h"
 
 namespace runtime::config {
 namespace {
-
-std::string text_of(const std::string& value) { return toml_string(value); }
-std::string text_of(bool value) { return value ? "true" : "false"; }
-std::string text_of(double value) { return toml_number(value); }
-std::string text_of(std::integral auto value) { return std::to_string(value); }
-
-std::string text_of(const Init& init) {
-  const bool table = init.kind == "normal" || init.kind == "uniform" || init.kind == "constant";
-  if (!table) return toml_string(init.kind);
-  return std::string("{ ").append(init.kind) + " = " + toml_number(init.value) + " }";
-}
-
-template <class Item>
-std::string text_of(const std::vector<Item>& items) {
-  std::string text = "[";
-  for (const Item& item : items) {
-    if (text.size() > 1) text += ", ";
-    text += text_of(item);
-  }
-  return text + "]";
-}
 
 std::string text_of_layers(const std::vector<Layer>& layers, int indent);
 
@@ -58,7 +36,7 @@ class LayerWriter {
     } else if (key.name == "l2") {
       if (layer_.l2 != 0) add("l2", toml_number(layer_.l2));
     } else if (key.type == Type::kInit) {
-      if (layer_.init) add("init", text_of(*layer_.init));
+      if (layer_.init) add("init", toml_text(*layer_.init));
     } else {
       write_own(key);
     }
@@ -85,7 +63,7 @@ class LayerWriter {
   void write_pair(const std::string& key) {
     const int64_t h = layer_.integers.at(key + "_h");
     const int64_t w = layer_.integers.at(key + "_w");
-    add(key, h == w ? std::to_string(h) : text_of(std::vector<int64_t>{h, w}));
+    add(key, h == w ? std::to_string(h) : toml_text(std::vector<int64_t>{h, w}));
   }
 
   const Layer& layer_;
@@ -109,20 +87,13 @@ std::string comment(std::string text) {
 
 class Writer {
  public:
-  template <class Member>
-  void operator()(const std::string& section, const std::string& key, const Member& member) {
-    open(section);
-    // Two keys of an exclusive pair cannot both be written, so the one that has its default is left
-    // out.
-    if (is_exclusive(section, key) && member == Member{}) return;
-    if (section == "model" && key == "preset") return;  // the layers are written out instead
-    line(key, text_of(member));
-  }
-
-  void operator()(const std::string& section, const std::string& key,
-                  const std::vector<Layer>& layers) {
-    open(section);
-    line(key, text_of_layers(layers, 2));
+  void section(const Section& section, Config& config) {
+    if (!text_.empty()) text_ += "\n";
+    text_ += comment(section.documentation) + "\n[" + section.name + "]\n";
+    for (const Key& key : section.keys) {
+      if (section.name == "model" && key.name == "preset") continue;  // the layers stand for it
+      std::visit([&](const auto* member) { this->key(section, key, *member); }, key.field(config));
+    }
   }
 
   void options(const std::string& section, const PluginOptions& all) {
@@ -136,25 +107,28 @@ class Writer {
   std::string text() const { return text_; }
 
  private:
-  static bool is_exclusive(const std::string& section, const std::string& key) {
+  static bool is_exclusive(const Section& section, const Key& key) {
     return std::any_of(exclusives().begin(), exclusives().end(), [&](const Exclusive& pair) {
-      return pair.section == section && (pair.first == key || pair.second == key);
+      return pair.section == section.name && (pair.first == key.name || pair.second == key.name);
     });
   }
 
-  void open(const std::string& section) {
-    if (section_ != nullptr && section_->name == section) return;
-    section_ = find_section(section);
-    if (!text_.empty()) text_ += "\n";
-    text_ += comment(section_->documentation) + "\n[" + section + "]\n";
+  template <class Member>
+  void key(const Section& section, const Key& key, const Member& member) {
+    if constexpr (std::is_same_v<Member, std::vector<Layer>>) {
+      line(key, text_of_layers(member, 2));
+    } else {
+      // Two keys of an exclusive pair cannot both be written, so the one that has its default is
+      // left out.
+      if (is_exclusive(section, key) && member == Member{}) return;
+      line(key, toml_text(member));
+    }
   }
 
-  void line(const std::string& key, const std::string& value) {
-    const Key& schema = *find_key(section_->keys, key);
-    text_ += comment(schema.documentation) + "\n" + key + " = " + value + "\n";
+  void line(const Key& key, const std::string& value) {
+    text_ += comment(key.documentation) + "\n" + key.name + " = " + value + "\n";
   }
 
-  const Section* section_ = nullptr;
   std::string text_;
 };
 
@@ -162,7 +136,8 @@ class Writer {
 
 std::string to_toml(const Config& config) {
   Writer writer;
-  visit_fields(config, writer);
+  Config copy = config;  // the schema's members are not const
+  for (const Section& section : sections()) writer.section(section, copy);
   writer.options("device", config.device.options);
   writer.options("comm", config.comm.options);
   return writer.text();

@@ -7,7 +7,7 @@
 #include <set>
 #include <sstream>
 
-#include "runtime/config/fields.h"
+#include "runtime/config/config.h"
 #include "runtime/config/reference.h"
 #include "runtime/config/schema.h"
 #include "tests/runtime/config/support.h"
@@ -17,27 +17,26 @@ namespace {
 
 using nlohmann::json;
 
-TEST(Document, EveryKeyOfTheSchemaHasOneField) {
-  std::vector<std::string> fields, keys;
-  const Config config;
-  visit_fields(config, [&](const std::string& section, const std::string& key, const auto& member) {
-    fields.push_back(section + "." + key);
-    if constexpr (std::is_same_v<std::decay_t<decltype(member)>, int>) {
-      const Key& schema = *find_key(find_section(section)->keys, key);
-      EXPECT_LE(schema.range.maximum, std::numeric_limits<int>::max()) << key;
-    }
-  });
+// No two keys share a member, and a member can hold every number of its key's range.
+TEST(Document, EveryKeyHasAMemberOfItsOwn) {
+  Config config;
+  std::set<const void*> members;
   for (const Section& section : sections()) {
     for (const Key& key : section.keys) {
-      keys.push_back(section.name + "." + key.name);
+      const Field field = key.field(config);
+      const auto address = [](auto* member) { return static_cast<const void*>(member); };
+      EXPECT_TRUE(members.insert(std::visit(address, field)).second) << key.name;
+      if (std::holds_alternative<int*>(field)) {
+        EXPECT_LE(key.range.maximum, std::numeric_limits<int>::max()) << key.name;
+      }
       EXPECT_FALSE(key.documentation.empty()) << key.name;
     }
   }
-  EXPECT_EQ(fields, keys);
+  EXPECT_GT(members.size(), 90u);
 }
 
 // Each default of the schema, given explicitly, changes nothing.
-TEST(Document, DefaultsOfTheSchemaAreThoseOfTheFields) {
+TEST(Document, DefaultsOfTheSchemaChangeNothing) {
   std::string text;
   for (const Section& section : sections()) {
     text += "[" + section.name + "]\n";
@@ -55,11 +54,6 @@ TEST(Document, DefaultsOfTheSchemaAreThoseOfTheFields) {
     if (section.name == "training") text += "global_batch_size = 8\n";
   }
   EXPECT_EQ(to_toml(read(text)), to_toml(read(kWhole)));
-  Config expected;
-  expected.dataset.name = "fashion_mnist";
-  expected.training.global_batch_size = 8;
-  expected.model = read(kWhole).model;
-  EXPECT_EQ(to_toml(read(text)), to_toml(expected));
 }
 
 TEST(Document, JsonSchemaCoversEverySectionKeyAndLayer) {

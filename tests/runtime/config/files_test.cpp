@@ -1,7 +1,8 @@
 // Every file of configs/ can be loaded, and its resolved form gives the same configuration.
 #include <gmock/gmock.h>
 
-#include "runtime/config/fields.h"
+#include "runtime/config/config.h"
+#include "runtime/config/schema.h"
 #include "tests/runtime/config/support.h"
 
 namespace runtime::config::test {
@@ -26,33 +27,30 @@ void expect_same(const std::vector<Layer>& a, const std::vector<Layer>& b) {
   }
 }
 
-// Compares the fields of two configurations one by one.
-struct Compare {
-  const Config& other;
-
-  template <class Member>
-  void operator()(const std::string& section, const std::string& key, const Member& member) const {
-    if (key == "preset") return;  // the resolved form has the layers of the preset instead
-    visit_fields(other, [&](const std::string& s, const std::string& k, const auto& value) {
-      if constexpr (std::is_same_v<std::decay_t<decltype(value)>, Member>) {
-        if (s == section && k == key) same(member, value, s + "." + k);
-      }
-    });
+// Compares the members of two configurations one by one.
+void expect_same(Config a, Config b) {
+  for (const Section& section : sections()) {
+    for (const Key& key : section.keys) {
+      if (key.name == "preset") continue;  // the resolved form has the layers of the preset instead
+      std::visit(
+          [&](auto* member) {
+            using Member = decltype(member);
+            const auto& other = *std::get<Member>(key.field(b));
+            if constexpr (std::is_same_v<Member, std::vector<Layer>*>) {
+              expect_same(*member, other);
+            } else {
+              EXPECT_EQ(*member, other) << section.name << "." << key.name;
+            }
+          },
+          key.field(a));
+    }
   }
-
-  template <class Member>
-  static void same(const Member& a, const Member& b, const std::string& key) {
-    EXPECT_EQ(a, b) << key;
-  }
-  static void same(const std::vector<Layer>& a, const std::vector<Layer>& b, const std::string&) {
-    expect_same(a, b);
-  }
-};
+}
 
 void expect_round_trip(const Config& config) {
   const std::string text = to_toml(config);
   const Config again = load_text(text, config.name);
-  visit_fields(config, Compare{again});
+  expect_same(config, again);
   EXPECT_EQ(config.device.options, again.device.options);
   EXPECT_EQ(to_toml(again), text);
 }
