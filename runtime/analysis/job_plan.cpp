@@ -5,6 +5,7 @@
 
 #include "plugins/host/error.h"
 #include "runtime/error.h"
+#include "runtime/model/layer_types.h"
 #include "runtime/parallel/efficiency.h"
 #include "runtime/step/ranks.h"
 #include "runtime/train/step_programs.h"
@@ -116,7 +117,9 @@ config::Config with_mesh(config::Config config, const parallel::Mesh& mesh) {
   config.parallelism.data = mesh.data;
   config.parallelism.tensor = mesh.tensor;
   config.parallelism.pipeline = mesh.pipeline;
-  return step::resolve_ranks(config::load_text(config::to_toml(config), config.name), mesh.size());
+  const config::Config checked =
+      config::load_text(config::to_toml(config), config.name, {}, "", model::layer_types());
+  return step::resolve_ranks(checked, mesh.size());
 }
 
 // The first statement of a message, without the place in the generated text.

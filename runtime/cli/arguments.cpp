@@ -3,6 +3,7 @@
 
 #include "runtime/cli/commands.h"
 #include "runtime/error.h"
+#include "runtime/model/layer_types.h"
 
 namespace runtime::cli {
 
@@ -22,7 +23,7 @@ std::vector<config::Override> ConfigArguments::all_overrides() const {
 }
 
 config::Config ConfigArguments::load() const {
-  return config::load(path, all_overrides(), preset_folder());
+  return config::load(path, all_overrides(), preset_folder(), model::layer_types());
 }
 
 std::string preset_folder() {

@@ -11,6 +11,7 @@
 #include "runtime/cli/commands.h"
 #include "runtime/error.h"
 #include "runtime/launch/run_ranks.h"
+#include "runtime/model/layer_types.h"
 
 namespace runtime::cli {
 
@@ -250,7 +251,8 @@ void run_bench_comm(const CommArguments& arguments, Outcome& outcome) {
   }
   launch::RunRanks run;
   run.config = arguments.config.path.empty()
-                   ? config::load_text(kNoJob, "comm", arguments.config.all_overrides())
+                   ? config::load_text(kNoJob, "comm", arguments.config.all_overrides(), "",
+                                       model::layer_types())
                    : arguments.config.load();
   if (run.config.launch.ranks == 1 && arguments.config.ranks == 0) run.config.launch.ranks = 2;
   run.arguments = outcome.arguments;

@@ -11,6 +11,7 @@
 #include "runtime/cli/commands.h"
 #include "runtime/cli/output.h"
 #include "runtime/error.h"
+#include "runtime/model/layer_types.h"
 
 namespace runtime::cli {
 
@@ -385,7 +386,8 @@ void add_config(CLI::App& app) {
 
   CLI::App* schema_command = command->add_subcommand(
       "schema", "Prints the JSON schema of configuration files, for editors");
-  schema_command->callback([] { std::cout << config::json_schema() << std::endl; });
+  schema_command->callback(
+      [] { std::cout << config::json_schema(model::layer_types()) << std::endl; });
 
   command->footer(
       "Examples:\n  runtime config check my.toml\n  runtime config show my.toml --set "

@@ -173,21 +173,22 @@ struct Override {
 // everything. `preset_folder` holds the files <preset>.toml. Opens no plugin and no data. Throws
 // ConfigurationError whose text has file:line:column, the key, the actual and the expected value
 // and the nearest valid key.
+// `types` are the types of layers that exist (model::layer_types()); they must outlive the result.
 Config load(const std::string& path, const std::vector<Override>& overrides,
-            const std::string& preset_folder);
+            const std::string& preset_folder, const std::vector<LayerType>& types);
 
 // Does the same as load() with a text instead of a file; messages call it <name>.toml. The text
 // cannot extend files. Its relative paths are taken from the working folder.
 Config load_text(std::string_view text, const std::string& name,
-                 const std::vector<Override>& overrides = {},
-                 const std::string& preset_folder = "");
+                 const std::vector<Override>& overrides, const std::string& preset_folder,
+                 const std::vector<LayerType>& types);
 
 // Returns the resolved configuration as TOML, with the documentation of every key. It loads to the
 // same Config without other files: a preset is written out as layers, and `preset` is then empty.
 std::string to_toml(const Config& config);
 
 // Returns the JSON schema (draft 2020-12) of a configuration file, for editors.
-std::string json_schema();
+std::string json_schema(const std::vector<LayerType>& types);
 
 }  // namespace runtime::config
 

@@ -76,16 +76,6 @@ std::string toml_number(double value) {
   return result;
 }
 
-std::string toml_text(const std::string& value) { return toml_string(value); }
-std::string toml_text(bool value) { return value ? "true" : "false"; }
-std::string toml_text(double value) { return toml_number(value); }
-
-std::string toml_text(const Init& init) {
-  const bool table = init.kind == "normal" || init.kind == "uniform" || init.kind == "constant";
-  if (!table) return toml_string(init.kind);
-  return std::string("{ ").append(init.kind) + " = " + toml_number(init.value) + " }";
-}
-
 std::string join(const std::vector<std::string>& names) {
   std::string result;
   for (const std::string& name : names) result += (result.empty() ? "" : ", ") + name;

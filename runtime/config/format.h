@@ -2,12 +2,9 @@
 #ifndef RUNTIME_CONFIG_FORMAT_H_
 #define RUNTIME_CONFIG_FORMAT_H_
 
-#include <concepts>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "runtime/config/layer.h"
 
 namespace runtime::config {
 
@@ -15,25 +12,6 @@ namespace runtime::config {
 std::string toml_string(std::string_view text);
 // Returns the shortest text that reads back as the same double.
 std::string toml_number(double value);
-
-// Returns a value as TOML.
-std::string toml_text(const std::string& value);
-std::string toml_text(bool value);
-std::string toml_text(double value);
-std::string toml_text(const Init& init);
-template <std::integral Integer>
-std::string toml_text(Integer value) {
-  return std::to_string(value);
-}
-template <class Item>
-std::string toml_text(const std::vector<Item>& items) {
-  std::string text = "[";
-  for (const Item& item : items) {
-    if (text.size() > 1) text += ", ";
-    text += toml_text(item);
-  }
-  return text + "]";
-}
 
 // Returns "a, b, c".
 std::string join(const std::vector<std::string>& names);

@@ -141,9 +141,9 @@ Json init_schema() {
 
 }  // namespace
 
-std::string json_schema() {
+std::string json_schema(const LayerTypes& types) {
   Json layers = Json::array();
-  for (const LayerType& type : layer_types()) layers.push_back(layer_schema(type));
+  for (const LayerType& type : types) layers.push_back(layer_schema(type));
   Json keys = Json::object();
   keys[extends_key().name] = any_of({{{"type", "string"}}, property(extends_key())});
   for (const Section& section : sections()) keys[section.name] = section_schema(section);

@@ -4,20 +4,14 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "runtime/config/value.h"
+
 namespace runtime::config {
 
-// Where a value was written. Line and column count from 1; `file` is "--set" for command-line
-// overrides.
-struct Location {
-  std::string file;
-  int line = 0;
-  int column = 0;
-  std::string text() const;  // "lenet.toml:12:9"
-};
+struct LayerType;
 
 // How initial values are drawn: `kind` is one of the names in the schema, `value` is the argument
 // of "normal", "uniform" or "constant".
@@ -27,24 +21,22 @@ struct Init {
   bool operator==(const Init&) const = default;
 };
 
-// One layer as written: `type`, the keys that all types have, the keys of this type with their
-// defaults, and nested layers. The keys of the type (and `stage` and `shard` where they are given)
-// are in the three maps, each key in exactly one of them. A key with two values is stored as two
-// integers: kernel_h, kernel_w, stride_h, stride_w, padding_h, padding_w, dilation_h, dilation_w;
-// padding = "same" is strings["padding"] instead.
+// A layer as written, checked against the keys of its type.
 struct Layer {
-  std::string type;
-  std::string name;        // "" if not given
-  std::string activation;  // "" | "relu" | "gelu" | "gelu_tanh" | "tanh" | "sigmoid"
+  const LayerType* type = nullptr;  // an item of the table that the loader was given
+  std::string name;                 // "" if not given
   int64_t repeat = 1;
-  double l2 = 0;
-  std::optional<Init> init;
-  std::map<std::string, int64_t> integers;  // booleans are 0 and 1
-  std::map<std::string, double> numbers;
-  std::map<std::string, std::string> strings;
-  std::vector<Layer> layers;    // of a residual or a block
-  std::vector<Layer> shortcut;  // of a residual; empty: the identity
-  Location location;
+  // By key: what the file says, or else the default. Keys that have neither are missing.
+  std::map<std::string, Value> values;
+  // By key: the layers inside of this one.
+  std::map<std::string, std::vector<Layer>> lists;
+  Position position;
+
+  // nullptr: the key has neither a value nor a default.
+  const Value* find(const std::string& key) const {
+    const auto found = values.find(key);
+    return found == values.end() ? nullptr : &found->second;
+  }
 };
 
 }  // namespace runtime::config

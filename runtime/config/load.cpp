@@ -16,10 +16,10 @@ void resolve_batch_norm(Config& config) {
 }
 
 Config finish(Value root, const std::string& name, const std::vector<Override>& overrides,
-              const std::string& preset_folder) {
+              const std::string& preset_folder, const LayerTypes& types) {
   merge(root, read_overrides(overrides));
   expand_preset(root, preset_folder);
-  Config config = read_config(root);
+  Config config = read_config(root, types);
   config.name = name;
   validate(config, root);
   resolve_batch_norm(config);
@@ -29,14 +29,15 @@ Config finish(Value root, const std::string& name, const std::vector<Override>& 
 }  // namespace
 
 Config load(const std::string& path, const std::vector<Override>& overrides,
-            const std::string& preset_folder) {
+            const std::string& preset_folder, const LayerTypes& types) {
   const std::string name = std::filesystem::path(path).stem().string();
-  return finish(read_file(path), name, overrides, preset_folder);
+  return finish(read_file(path), name, overrides, preset_folder, types);
 }
 
 Config load_text(std::string_view text, const std::string& name,
-                 const std::vector<Override>& overrides, const std::string& preset_folder) {
-  return finish(read_text(text, name + ".toml"), name, overrides, preset_folder);
+                 const std::vector<Override>& overrides, const std::string& preset_folder,
+                 const LayerTypes& types) {
+  return finish(read_text(text, name + ".toml"), name, overrides, preset_folder, types);
 }
 
 }  // namespace runtime::config

@@ -22,15 +22,22 @@ void check_known(const Value& table, const std::vector<Key>& keys, const std::st
 
 // Converts a value that check_value() has accepted.
 Init read_init(const Value& value);
-// Checks and converts a list of layers, with all layers nested in it.
-std::vector<Layer> read_layers(const Value& value, const std::string& path);
+// Converts a boolean, a number or a string that check_value() has accepted. "auto" arrives as the
+// integer 0.
+void assign(const Value& value, bool& target);
+void assign(const Value& value, double& target);
+void assign(const Value& value, std::string& target);
+void assign(const Value& value, int64_t& target);
+// Checks and converts a list of layers, with all layers nested in it. `types` must outlive them.
+std::vector<Layer> read_layers(const Value& value, const std::string& path,
+                               const LayerTypes& types);
 
 // Returns the number of layers with every `repeat` written out, but at most kMaxLayers + 1.
 int64_t expanded_size(const std::vector<Layer>& layers);
 inline constexpr int64_t kMaxLayers = 10000;  // layers of a model, with every `repeat` written out
 
 // Converts every section of a merged document; keys that it does not give have their defaults.
-Config read_config(const Value& root);
+Config read_config(const Value& root, const LayerTypes& types);
 
 }  // namespace runtime::config
 

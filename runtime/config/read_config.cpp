@@ -8,44 +8,49 @@ namespace {
 
 using Kind = Value::Kind;
 
-double to_double(const Value& value) {
-  return value.is(Kind::kInteger) ? static_cast<double>(value.integer) : value.number;
-}
+// Assigns a value that was checked against the schema to a member of any type.
+class Assign {
+ public:
+  Assign(const LayerTypes& types, const std::string& path) : types_(types), path_(path) {}
 
-// One overload for each type of field. The value was checked against the schema.
-void assign(const Value& value, std::string& target, const std::string&) { target = value.string; }
-void assign(const Value& value, bool& target, const std::string&) { target = value.boolean; }
-void assign(const Value& value, double& target, const std::string&) { target = to_double(value); }
-void assign(const Value& value, Init& target, const std::string&) { target = read_init(value); }
-
-// "auto" arrives as integer 0. The schema keeps every value for an int below 2^31.
-template <std::integral Integer>
-void assign(const Value& value, Integer& target, const std::string&) {
-  target = static_cast<Integer>(value.integer);
-}
-
-void assign(const Value& value, std::vector<Layer>& target, const std::string& path) {
-  target = read_layers(value, path);
-}
-
-template <class Item>
-void assign(const Value& value, std::vector<Item>& target, const std::string& path) {
-  if (value.is(Kind::kString)) return target.clear();  // "auto"
-  if (!value.is(Kind::kArray)) {
-    target.assign(1, Item{});
-    return assign(value, target[0], path);
+  template <class Target>
+  void operator()(const Value& value, Target& target) const {
+    assign(value, target);
   }
-  target.assign(value.items.size(), Item{});
-  for (size_t i = 0; i < value.items.size(); ++i) assign(value.items[i], target[i], path);
-}
+  void operator()(const Value& value, Init& target) const { target = read_init(value); }
+  // The schema keeps every value for an int below 2^31.
+  template <std::integral Integer>
+  requires(!std::same_as<Integer, bool>) void operator()(const Value& value,
+                                                         Integer& target) const {
+    target = static_cast<Integer>(value.integer);
+  }
+  void operator()(const Value& value, std::vector<Layer>& target) const {
+    target = read_layers(value, path_, types_);
+  }
+  template <class Item>
+  void operator()(const Value& value, std::vector<Item>& target) const {
+    if (value.is(Kind::kString)) return target.clear();  // "auto"
+    if (!value.is(Kind::kArray)) {
+      target.assign(1, Item{});
+      return (*this)(value, target[0]);
+    }
+    target.assign(value.items.size(), Item{});
+    for (size_t i = 0; i < value.items.size(); ++i) (*this)(value.items[i], target[i]);
+  }
 
-void read_key(const Value& root, const std::string& section, const Key& key, const Field& target) {
+ private:
+  const LayerTypes& types_;
+  const std::string& path_;
+};
+
+void read_key(const Value& root, const std::string& section, const Key& key, const Field& target,
+              const LayerTypes& types) {
   const std::string path = section + "." + key.name;
   const Member* table = root.find(section);
   const Member* member = table == nullptr ? nullptr : table->value.find(key.name);
   if (member != nullptr) {
     check_value(member->value, key, path);
-    std::visit([&](auto* field) { assign(member->value, *field, path); }, target);
+    std::visit([&](auto* field) { Assign(types, path)(member->value, *field); }, target);
   } else if (key.required) {
     fail(table == nullptr ? root.position : table->value.position, path,
          "missing: it has no default; expected " + describe_type(key));
@@ -88,10 +93,17 @@ PluginOptions read_plugin_options(const Value& root, const std::string& section_
 
 }  // namespace
 
-Config read_config(const Value& root) {
+void assign(const Value& value, bool& target) { target = value.boolean; }
+void assign(const Value& value, std::string& target) { target = value.string; }
+void assign(const Value& value, int64_t& target) { target = value.integer; }
+void assign(const Value& value, double& target) {
+  target = value.is(Kind::kInteger) ? static_cast<double>(value.integer) : value.number;
+}
+
+Config read_config(const Value& root, const LayerTypes& types) {
   Config config;
   for (const Section& section : sections()) {
-    for (const Key& key : section.keys) read_key(root, section.name, key, key.field(config));
+    for (const Key& key : section.keys) read_key(root, section.name, key, key.field(config), types);
   }
   config.device.options = read_plugin_options(root, "device");
   config.comm.options = read_plugin_options(root, "comm");

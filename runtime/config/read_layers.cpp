@@ -9,30 +9,26 @@ namespace {
 
 using Kind = Value::Kind;
 
-// Reads the table of one layer into a Layer: every key that the schema lists for its type.
+// Reads the table of one layer into a Layer: every key of its type.
 class LayerReader {
  public:
-  LayerReader(const Value& table, const LayerType& type, const std::string& path)
-      : table_(table), type_(type), path_(path) {
-    layer_.type = type.name;
-    layer_.location = table.position.location();
+  LayerReader(const Value& table, const LayerTypes& types, const LayerType& type,
+              const std::string& path)
+      : table_(table), types_(types), path_(path) {
+    layer_.type = &type;
+    layer_.position = table.position;
   }
 
   Layer read() {
-    for (const Key& key : type_.keys) read_key(key);
-    check_names();
-    if (layer_.strings.contains("tie") && !layer_.strings.at("tie").empty()) check_tie();
-    if (layer_.type == "conv2d") check_convolution();
-    if (layer_.integers.contains("kernel_h")) check_pool_padding();
+    for (const Key& key : layer_.type->keys) read_key(key);
+    if (const Value* name = layer_.find("name")) layer_.name = name->string;
+    if (const Value* repeat = layer_.find("repeat")) layer_.repeat = repeat->integer;
+    check_name();
+    if (layer_.type->check) layer_.type->check(layer_, path_);
     return std::move(layer_);
   }
 
  private:
-  Position position(const std::string& key) const {
-    const Member* member = table_.find(key);
-    return member == nullptr ? table_.position : member->value.position;
-  }
-
   std::string path(const std::string& key) const { return path_ + "." + key; }
 
   void read_key(const Key& key) {
@@ -42,71 +38,24 @@ class LayerReader {
       store(key, member->value);
     } else if (key.required) {
       fail(table_.position, path(key.name),
-           "missing: a " + type_.name + " needs it; expected " + describe_type(key));
-    } else if (key.default_text.empty()) {
-      if (key.type == Type::kPair) store_pair(key.name, integer("kernel_h"), integer("kernel_w"));
-    } else {
-      store(key, parse_toml("value = " + key.default_text, "default").members.front().value);
+           "missing: a " + layer_.type->name + " needs it; expected " + describe_type(key));
+    } else if (!key.default_text.empty()) {
+      Value value = parse_toml("value = " + key.default_text, "default").members.front().value;
+      value.position = table_.position;
+      store(key, value);
     }
   }
 
   void store(const Key& key, const Value& value) {
-    switch (key.type) {
-      case Type::kInit:
-        layer_.init = read_init(value);
-        return;
-      case Type::kLayers:
-        (key.name == "layers" ? layer_.layers : layer_.shortcut) =
-            read_layers(value, path(key.name));
-        return;
-      case Type::kPair:
-      case Type::kPadding:
-        return store_window(key, value);
-      case Type::kBoolean:
-        layer_.integers[key.name] = value.boolean ? 1 : 0;
-        return;
-      case Type::kNumber:
-        return store_number(key, value);
-      case Type::kString:
-        return store_string(key, value);
-      default:
-        break;
-    }
-    (key.name == "repeat" ? layer_.repeat : layer_.integers[key.name]) = value.integer;
+    if (key.type == Type::kLayers)
+      layer_.lists[key.name] = read_layers(value, path(key.name), types_);
+    else
+      layer_.values[key.name] = value;
   }
-
-  void store_number(const Key& key, const Value& value) {
-    const double number =
-        value.is(Kind::kInteger) ? static_cast<double>(value.integer) : value.number;
-    (key.name == "l2" ? layer_.l2 : layer_.numbers[key.name]) = number;
-  }
-
-  void store_string(const Key& key, const Value& value) {
-    (key.name == "name"         ? layer_.name
-     : key.name == "activation" ? layer_.activation
-                                : layer_.strings[key.name]) = value.string;
-  }
-
-  void store_window(const Key& key, const Value& value) {
-    if (value.is(Kind::kString)) {
-      layer_.strings[key.name] = value.string;
-    } else if (value.is(Kind::kArray)) {
-      store_pair(key.name, value.items[0].integer, value.items[1].integer);
-    } else {
-      store_pair(key.name, value.integer, value.integer);
-    }
-  }
-
-  void store_pair(const std::string& key, int64_t h, int64_t w) {
-    layer_.integers[key + "_h"] = h;
-    layer_.integers[key + "_w"] = w;
-  }
-
-  int64_t integer(const std::string& key) const { return layer_.integers.at(key); }
 
   // Names become elements of "layer1.0.conv1.weight", in files and in patterns of model.freeze, so
   // they may hold only certain characters.
-  void check_names() const {
+  void check_name() const {
     const std::string& name = layer_.name;
     const auto allowed = [](char c) {
       return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -115,48 +64,18 @@ class LayerReader {
     const bool bad_dot =
         name.starts_with('.') || name.ends_with('.') || name.find("..") != std::string::npos;
     if (std::all_of(name.begin(), name.end(), allowed) && !bad_dot) return;
-    fail(position("name"), path("name"),
+    fail(layer_.find("name")->position, path("name"),
          "wrong value: got string " + toml_string(shorten(name)) +
              ", expected letters, digits, _ and -, in parts joined by single dots");
   }
 
-  // A tied layer has no weight of its own that these keys could describe.
-  void check_tie() const {
-    for (const char* key : {"init", "l2", "file_layout", "shard"}) {
-      if (table_.find(key) == nullptr) continue;
-      fail(position(key), path(key),
-           "describes a weight, but a tied layer uses the weight of the embedding; remove it, or "
-           "remove tie");
-    }
-  }
-
-  void check_convolution() const {
-    if (integer("channels") % integer("groups") != 0) {
-      fail(position("groups"), path("groups"),
-           "wrong value: got " + std::to_string(integer("groups")) + ", expected a divisor of " +
-               "channels, " + std::to_string(integer("channels")));
-    }
-  }
-
-  void check_pool_padding() const {
-    if (layer_.type == "conv2d") return;
-    for (const char* side : {"_h", "_w"}) {
-      const int64_t padding = integer(std::string("padding") + side);
-      const int64_t kernel = integer(std::string("kernel") + side);
-      if (padding < kernel) continue;
-      fail(position("padding"), path("padding"),
-           "out of range: got " + std::to_string(padding) + ", expected less than the kernel, " +
-               std::to_string(kernel));
-    }
-  }
-
   const Value& table_;
-  const LayerType& type_;
+  const LayerTypes& types_;
   std::string path_;
   Layer layer_;
 };
 
-const LayerType& type_of(const Value& table, const std::string& path) {
+const LayerType& type_of(const Value& table, const std::string& path, const LayerTypes& types) {
   if (!table.is(Kind::kTable)) {
     fail(table.position, path,
          "wrong value: got " + describe(table) + ", expected a table like { type = \"relu\" }");
@@ -164,44 +83,44 @@ const LayerType& type_of(const Value& table, const std::string& path) {
   const Member* type = table.find("type");
   if (type == nullptr) {
     fail(table.position, path + ".type",
-         "missing: every layer needs a type; known: " + join(names_of(layer_types())));
+         "missing: every layer needs a type; known: " + join(names_of(types)));
   }
   if (!type->value.is(Kind::kString)) {
     fail(type->value.position, path + ".type",
          "wrong value: got " + describe(type->value) + ", expected the name of a layer type");
   }
-  const LayerType* known = find_layer_type(type->value.string);
+  const LayerType* known = find_layer_type(types, type->value.string);
   if (known != nullptr) return *known;
   fail(type->value.position, path + ".type",
        "unknown layer type \"" + shorten(type->value.string) + "\"" +
-           suggestion(type->value.string, names_of(layer_types())));
+           suggestion(type->value.string, names_of(types)));
 }
 
-Layer read_layer(const Value& table, const std::string& path) {
-  const LayerType& type = type_of(table, path);
+Layer read_layer(const Value& table, const std::string& path, const LayerTypes& types) {
+  const LayerType& type = type_of(table, path, types);
   for (const Member& member : table.members) {
     if (member.key == "type" || find_key(type.keys, member.key) != nullptr) continue;
     fail(member.position, path + "." + shorten(member.key),
          "unknown key of " + type.name + suggestion(member.key, names_of(type.keys)));
   }
-  Layer layer = LayerReader(table, type, path).read();
-  const bool holds_layers = find_key(type.keys, "layers") != nullptr;
-  if (holds_layers && layer.layers.empty()) {
+  Layer layer = LayerReader(table, types, type, path).read();
+  const auto inside = layer.lists.find("layers");
+  if (inside != layer.lists.end() && inside->second.empty()) {
     fail(table.find("layers")->value.position, path + ".layers",
          "wrong value: got an empty list, expected at least one layer");
   }
   return layer;
 }
 
-// Parameters are found by name, so two layers of one list must not have the same name.
-void check_unique(const std::vector<Layer>& layers, const std::vector<Layer>& beside,
-                  const Position& position, const std::string& path) {
+// Parameters are found by name, so two layers of one list must not have the same name. The lists
+// inside of one layer count as one.
+void check_unique(const std::vector<const std::vector<Layer>*>& lists, const Position& position,
+                  const std::string& path) {
   std::set<std::string> seen;
-  for (const auto* list : {&layers, &beside}) {
+  for (const auto* list : lists) {
     for (const Layer& layer : *list) {
       if (layer.name.empty() || seen.insert(layer.name).second) continue;
-      const Location& at = layer.location;
-      fail({position.file, at.line, at.column}, path,
+      fail({position.file, layer.position.line, layer.position.column}, path,
            "two layers are named \"" + shorten(layer.name) +
                "\", expected unique names; rename one");
     }
@@ -210,23 +129,26 @@ void check_unique(const std::vector<Layer>& layers, const std::vector<Layer>& be
 
 }  // namespace
 
-std::vector<Layer> read_layers(const Value& value, const std::string& path) {
+std::vector<Layer> read_layers(const Value& value, const std::string& path,
+                               const LayerTypes& types) {
   std::vector<Layer> layers;
   layers.reserve(value.items.size());
   for (size_t i = 0; i < value.items.size(); ++i) {
     const std::string item = path + "[" + std::to_string(i) + "]";
-    layers.push_back(read_layer(value.items[i], item));
-    const Layer& layer = layers.back();
-    check_unique(layer.layers, layer.shortcut, value.items[i].position, item);
+    layers.push_back(read_layer(value.items[i], item, types));
+    std::vector<const std::vector<Layer>*> inside;
+    for (const auto& [key, list] : layers.back().lists) inside.push_back(&list);
+    check_unique(inside, value.items[i].position, item);
   }
-  check_unique(layers, {}, value.position, path);
+  check_unique({&layers}, value.position, path);
   return layers;
 }
 
 int64_t expanded_size(const std::vector<Layer>& layers) {
   int64_t total = 0;
   for (const Layer& layer : layers) {
-    const int64_t inside = 1 + expanded_size(layer.layers) + expanded_size(layer.shortcut);
+    int64_t inside = 1;
+    for (const auto& [key, list] : layer.lists) inside += expanded_size(list);
     total = std::min(kMaxLayers + 1, total + inside * layer.repeat);  // inside <= 2 kMaxLayers + 3
   }
   return total;

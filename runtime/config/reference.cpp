@@ -46,14 +46,14 @@ std::string exclusive_notes(const std::string& section) {
 
 }  // namespace
 
-std::string reference_markdown() {
+std::string reference_markdown(const LayerTypes& types) {
   std::string text = "\n## Before the sections\n\n" + table({extends_key()});
   for (const Section& section : sections()) {
     text += "## [" + section.name + "]\n\n" + section.documentation + "\n\n" +
             exclusive_notes(section.name) + table(section.keys);
   }
   text += "## Layers\n\nA layer is a table with `type` and the keys of that type.\n\n";
-  for (const LayerType& type : layer_types()) {
+  for (const LayerType& type : types) {
     text += "### " + type.name + "\n\n" + type.documentation + "\n\n" + table(type.keys);
   }
   text.pop_back();

@@ -64,6 +64,7 @@ struct Key {
   std::vector<std::string> choices = {};  // of a string; empty: any string
   size_t max_items = 1024;                // of a list
   std::string documentation = {};         // shown to users
+  bool brief = false;  // of a layer: left out of resolved configurations where it has its default
   // Returns the key's member; empty for keys of layers and for `extends`. The key's type and
   // default are those of this member.
   std::function<Field(Config&)> field = {};
@@ -76,12 +77,16 @@ struct Section {
   std::vector<Key> keys;
 };
 
-// One type of layer in model.layers.
+// One type of layer in model.layers. runtime/model has the table of all types.
 struct LayerType {
   std::string name;
   std::string documentation;
-  std::vector<Key> keys;  // its own keys and the common ones, without "type"
+  std::vector<Key> keys;  // without "type"
+  // Throws ConfigurationError, at the position of a key, if keys of the layer do not fit together.
+  // `path` is the layer as messages show it. May be empty.
+  std::function<void(const Layer& layer, const std::string& path)> check;
 };
+using LayerTypes = std::vector<LayerType>;
 
 // Two keys of which one file may give only one. If a later document (a file that extends, or --set)
 // gives the other one, that key replaces the first.
@@ -91,7 +96,6 @@ struct Exclusive {
 
 // The lists below are constant and live as long as the program; any thread may read them.
 const std::vector<Section>& sections();
-const std::vector<LayerType>& layer_types();
 const std::vector<Exclusive>& exclusives();
 // The one key outside of sections.
 const Key& extends_key();
@@ -100,11 +104,11 @@ const std::vector<std::string>& unsupported_sections();
 
 // The find functions return the entry with this name, or nullptr.
 const Section* find_section(std::string_view name);
-const LayerType* find_layer_type(std::string_view name);
+const LayerType* find_layer_type(const LayerTypes& all, std::string_view name);
 const Key* find_key(const std::vector<Key>& keys, std::string_view name);
 // The names_of functions return the names of all entries, in their order.
 std::vector<std::string> names_of(const std::vector<Section>& all);
-std::vector<std::string> names_of(const std::vector<LayerType>& all);
+std::vector<std::string> names_of(const LayerTypes& all);
 std::vector<std::string> names_of(const std::vector<Key>& keys);
 
 // Returns the type and range of a value: `integer, at least 1`, `one of "drop", "pad", "keep"`.

@@ -2,8 +2,9 @@
 #include <cmath>
 #include <cstdint>
 
+#include "runtime/config/declare.h"
 #include "runtime/config/format.h"
-#include "runtime/config/schema_sections.h"
+#include "runtime/config/toml_text.h"
 
 namespace runtime::config {
 namespace {
@@ -122,12 +123,14 @@ std::string Range::text() const {
 }
 
 const Section* find_section(std::string_view name) { return find_named(sections(), name); }
-const LayerType* find_layer_type(std::string_view name) { return find_named(layer_types(), name); }
+const LayerType* find_layer_type(const LayerTypes& all, std::string_view name) {
+  return find_named(all, name);
+}
 const Key* find_key(const std::vector<Key>& keys, std::string_view name) {
   return find_named(keys, name);
 }
 std::vector<std::string> names_of(const std::vector<Section>& all) { return names(all); }
-std::vector<std::string> names_of(const std::vector<LayerType>& all) { return names(all); }
+std::vector<std::string> names_of(const LayerTypes& all) { return names(all); }
 std::vector<std::string> names_of(const std::vector<Key>& keys) { return names(keys); }
 
 std::string describe_type(const Key& key) {

@@ -1,4 +1,4 @@
-#include "runtime/config/schema_sections.h"
+#include "runtime/config/declare.h"
 
 namespace runtime::config {
 

@@ -3,6 +3,7 @@
 #include "runtime/config/config.h"
 #include "runtime/config/format.h"
 #include "runtime/config/schema.h"
+#include "runtime/config/toml_text.h"
 
 namespace runtime::config {
 namespace {
@@ -15,8 +16,8 @@ class LayerWriter {
   LayerWriter(const Layer& layer, int indent) : layer_(layer), indent_(indent) {}
 
   std::string write() {
-    text_ = std::string("{ type = ").append(toml_string(layer_.type));
-    for (const Key& key : find_layer_type(layer_.type)->keys) write_key(key);
+    text_ = std::string("{ type = ").append(toml_string(layer_.type->name));
+    for (const Key& key : layer_.type->keys) write_key(key);
     return text_ + " }";
   }
 
@@ -25,45 +26,13 @@ class LayerWriter {
     text_ += ", " + key + " = " + value;
   }
 
-  // Common keys that have their defaults are left out.
   void write_key(const Key& key) {
-    if (key.name == "name") {
-      if (!layer_.name.empty()) add("name", toml_string(layer_.name));
-    } else if (key.name == "activation") {
-      if (!layer_.activation.empty()) add("activation", toml_string(layer_.activation));
-    } else if (key.name == "repeat") {
-      if (layer_.repeat != 1) add("repeat", std::to_string(layer_.repeat));
-    } else if (key.name == "l2") {
-      if (layer_.l2 != 0) add("l2", toml_number(layer_.l2));
-    } else if (key.type == Type::kInit) {
-      if (layer_.init) add("init", toml_text(*layer_.init));
-    } else {
-      write_own(key);
+    if (const auto list = layer_.lists.find(key.name); list != layer_.lists.end()) {
+      if (!list->second.empty()) add(key.name, text_of_layers(list->second, indent_ + 2));
+    } else if (const Value* value = layer_.find(key.name)) {
+      const std::string text = toml_text(*value);
+      if (!key.brief || text != key.default_text) add(key.name, text);
     }
-  }
-
-  void write_own(const Key& key) {
-    if (key.type == Type::kLayers) {
-      const auto& list = key.name == "layers" ? layer_.layers : layer_.shortcut;
-      if (!list.empty()) add(key.name, text_of_layers(list, indent_ + 2));
-    } else if (const auto text = layer_.strings.find(key.name); text != layer_.strings.end()) {
-      if (toml_string(text->second) != key.default_text) add(key.name, toml_string(text->second));
-    } else if (key.type == Type::kNumber) {
-      add(key.name, toml_number(layer_.numbers.at(key.name)));
-    } else if (key.type == Type::kBoolean) {
-      add(key.name, layer_.integers.at(key.name) != 0 ? "true" : "false");
-    } else if (key.type == Type::kInteger) {
-      const auto number = layer_.integers.find(key.name);
-      if (number != layer_.integers.end()) add(key.name, std::to_string(number->second));
-    } else {
-      write_pair(key.name);
-    }
-  }
-
-  void write_pair(const std::string& key) {
-    const int64_t h = layer_.integers.at(key + "_h");
-    const int64_t w = layer_.integers.at(key + "_w");
-    add(key, h == w ? std::to_string(h) : toml_text(std::vector<int64_t>{h, w}));
   }
 
   const Layer& layer_;

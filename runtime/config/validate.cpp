@@ -288,7 +288,9 @@ class Rules {
 
 bool has_layer(const std::vector<Layer>& layers, const std::string& type) {
   return std::any_of(layers.begin(), layers.end(), [&](const Layer& layer) {
-    return layer.type == type || has_layer(layer.layers, type) || has_layer(layer.shortcut, type);
+    return layer.type->name == type ||
+           std::any_of(layer.lists.begin(), layer.lists.end(),
+                       [&](const auto& list) { return has_layer(list.second, type); });
   });
 }
 

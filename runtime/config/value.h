@@ -9,9 +9,16 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/config/config.h"
-
 namespace runtime::config {
+
+// Where a value was written. Line and column count from 1; `file` is "--set" for command-line
+// overrides.
+struct Location {
+  std::string file;
+  int line = 0;
+  int column = 0;
+  std::string text() const;  // "lenet.toml:12:9"
+};
 
 // A Location whose file name is shared by all values of the file.
 struct Position {

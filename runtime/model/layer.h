@@ -8,20 +8,21 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/config/layer.h"
 #include "runtime/graph/build.h"
 
 namespace runtime::model {
 
-// How initial values are drawn; configs/README.md lists the kinds.
-struct Init {
-  std::string kind = "default";
-  double value = 0;
-};
+using config::Init;
 
 struct Layer;
 
+// Below, kShortName begins the names of layers that have no name: "conv1".
+
 // Input [N, H, W, C]; output has `channels` channels.
 struct Conv2d {
+  static constexpr const char* kShortName = "conv";
+
   int64_t channels = 0, kernel_h = 1, kernel_w = 1;
   graph::Convolution convolution;
   bool same_padding = false;  // output size = ceil(input / stride); overrides `convolution.padding`
@@ -29,6 +30,8 @@ struct Conv2d {
 };
 // Applies to the last dimension: [N, D] or tokens [N, T, C].
 struct Linear {
+  static constexpr const char* kShortName = "fc";
+
   int64_t features = 0;
   bool bias = true;
   std::string tie = {};      // embedding whose table is the weight; empty: own weight
@@ -36,57 +39,87 @@ struct Linear {
 };
 // Largest element or mean of each window of an image.
 struct Pool2d {
+  static constexpr const char* kShortName = "pool";
+
   bool max = false;
   graph::Pooling pooling;
 };
 // Mean of windows that make an image of the given size.
 struct AdaptiveAvgPool2d {
+  static constexpr const char* kShortName = "adaptive_pool";
+
   int64_t height = 1, width = 1;  // divisors of the height and the width of the image
 };
-struct GlobalAvgPool {};  // mean over an image or over tokens
-struct Flatten {};
+struct GlobalAvgPool {
+  static constexpr const char* kShortName = "global_pool";
+};  // mean over an image or over tokens
+struct Flatten {
+  static constexpr const char* kShortName = "flatten";
+};
 // [N, H, W, C] -> [N, H * W, C].
-struct ImageToTokens {};
+struct ImageToTokens {
+  static constexpr const char* kShortName = "tokens";
+};
 struct Activation {
+  static constexpr const char* kShortName = "activation";
+
   int32_t function = RT_ACTIVATION_RELU;  // RT_ACTIVATION_*
 };
 // Over the last dimension.
-struct Softmax {};
+struct Softmax {
+  static constexpr const char* kShortName = "softmax";
+};
 // Sets elements to 0 with this probability in training.
 struct Dropout {
+  static constexpr const char* kShortName = "dropout";
+
   double probability = 0.5;
 };
 // Normalises each channel over the batch; `momentum` is the weight of a new batch.
 struct BatchNorm {
+  static constexpr const char* kShortName = "bn";
+
   double momentum = 0.1, epsilon = 1e-5;
 };
 // Normalises the features of each sample, token or pixel.
 struct LayerNorm {
+  static constexpr const char* kShortName = "ln";
+
   double epsilon = 1e-5;
 };
 // Token ids [N, T] -> rows of a learned table [N, T, features].
 struct Embedding {
+  static constexpr const char* kShortName = "embedding";
+
   int64_t vocabulary = 0, features = 0;
 };
 // Adds the first rows of a learned table to the tokens. If `length` is 0, the table has as many
 // rows as a sample has tokens.
 struct PositionEmbedding {
+  static constexpr const char* kShortName = "position";
+
   int64_t length = 0;
 };
 // Attention of tokens whose queries, keys and values lie side by side: [N, T, 3C] -> [N, T, C].
 struct Attention {
+  static constexpr const char* kShortName = "attention";
+
   int64_t heads = 1;
   bool causal = false;
 };
 // Layers in sequence. If `prefix` is true, here and in Residual, the names inside begin with the
 // name of this layer.
 struct Block {
+  static constexpr const char* kShortName = "block";
+
   std::vector<Layer> layers;
   bool prefix = true;
 };
 // y = layers(x) + shortcut(x), followed by the activation of this layer. An empty shortcut is the
 // identity.
 struct Residual {
+  static constexpr const char* kShortName = "residual";
+
   std::vector<Layer> layers, shortcut;
   bool prefix = true;
 };

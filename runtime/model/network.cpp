@@ -78,11 +78,8 @@ class NetworkBuilder {
 
   // Numbers are counted for each prefix, so that no two layers have the same name.
   std::string default_name(const Layer& layer, const std::string& prefix) {
-    static constexpr const char* kNames[] = {
-        "conv",      "fc",         "pool",      "adaptive_pool", "global_pool", "flatten",
-        "tokens",    "activation", "softmax",   "dropout",       "bn",          "ln",
-        "embedding", "position",   "attention", "block",         "residual"};
-    const std::string base = kNames[layer.kind.index()];
+    const std::string base =
+        std::visit([](const auto& kind) { return std::string(kind.kShortName); }, layer.kind);
     return base + std::to_string(++counts_[prefix + base]);
   }
 

@@ -4,9 +4,9 @@
 #include <cstring>
 
 #include "runtime/error.h"
+#include "runtime/model/layer_types.h"
 #include "runtime/step/make_strategy.h"
 #include "runtime/step/ranks.h"
-#include "runtime/train/model_from_config.h"
 #include "runtime/train/weights.h"
 
 namespace runtime::train {
@@ -103,7 +103,7 @@ StepPrograms::StepPrograms(const config::Config& c, const data::SampleSpec& s,
       spec(s),
       device(std::move(d)),
       options(o),
-      model(model_from_config(c.model)),
+      model(model::model_from_config(c.model)),
       recipe(make_recipe(c, s)),
       stream(device->create_stream()),
       storage(device, planned.has_value()),

@@ -7,6 +7,7 @@
 
 #include "runtime/config/config.h"
 #include "runtime/error.h"
+#include "runtime/model/layer_types.h"
 
 namespace {
 
@@ -22,14 +23,15 @@ runtime::config::Config load(std::string_view text) {
         {std::string(first.substr(6, equals - 6)), std::string(first.substr(equals + 1))});
     text.remove_prefix(end);
   }
-  return runtime::config::load_text(text, "fuzz", overrides);
+  return runtime::config::load_text(text, "fuzz", overrides, "", runtime::model::layer_types());
 }
 
 // An exception from here is a finding: a configuration that was accepted once must be accepted
 // again.
 void read_back(const runtime::config::Config& config) {
   const std::string resolved = runtime::config::to_toml(config);
-  const auto again = runtime::config::load_text(resolved, "fuzz");
+  const auto again =
+      runtime::config::load_text(resolved, "fuzz", {}, "", runtime::model::layer_types());
   if (runtime::config::to_toml(again) != resolved) std::abort();
 }
 

@@ -44,7 +44,7 @@ const Rooms kAllowed = {
     {"runtime/config", {}},
     {"runtime/data", {"runtime/system", "plugins/include"}},
     {"runtime/graph", {"plugins/include"}},
-    {"runtime/model", {"runtime/graph"}},
+    {"runtime/model", {"runtime/config", "runtime/graph"}},
     {"runtime/parallel", {"runtime/graph"}},
     {"runtime/step",
      {"runtime/config", "runtime/model", "runtime/parallel", "runtime/graph", "plugins/include"}},
@@ -61,11 +61,11 @@ const Rooms kAllowed = {
       "plugins/host"}},
     {"runtime/analysis",
      {"runtime/train", "runtime/step", "runtime/exec", "runtime/data", "runtime/parallel",
-      "runtime/graph", "runtime/config", "runtime/system", "plugins/host", "plugins/sdk",
-      "plugins/include"}},  // the sdk for rt/sdk/operation.h
-    {"runtime/cli",         // graph, to print operations and graphs for `plan`
-     {"runtime/launch", "runtime/analysis", "runtime/train", "runtime/step", "runtime/graph",
-      "runtime/config", "runtime/data", "runtime/system", "plugins/host"}},
+      "runtime/model", "runtime/graph", "runtime/config", "runtime/system", "plugins/host",
+      "plugins/sdk", "plugins/include"}},  // the sdk for rt/sdk/operation.h
+    {"runtime/cli",                        // graph, to print operations and graphs for `plan`
+     {"runtime/launch", "runtime/analysis", "runtime/train", "runtime/step", "runtime/model",
+      "runtime/graph", "runtime/config", "runtime/data", "runtime/system", "plugins/host"}},
     {"plugins/include", {}},
     {"plugins/sdk", {"plugins/include"}},
     {"plugins/host", {"plugins/include"}},

@@ -333,24 +333,26 @@ class BrokenFile : public testing::Test {
  protected:
   std::string load_message(const std::string& text, const std::vector<Override>& overrides = {}) {
     const std::string path = folder_.write("main.toml", text);
-    return message_of([&] { load(path, overrides, presets()); });
+    return message_of([&] { load(path, overrides, presets(), model::layer_types()); });
   }
   TemporaryFolder folder_;
 };
 
 TEST_F(BrokenFile, IsMissing) {
-  const auto message = message_of([&] { load(folder_.path() + "/no.toml", {}, presets()); });
+  const auto message =
+      message_of([&] { load(folder_.path() + "/no.toml", {}, presets(), model::layer_types()); });
   EXPECT_THAT(message, HasSubstr("cannot read configuration " + folder_.path() + "/no.toml"));
   EXPECT_THAT(message, HasSubstr("does not exist or cannot be read"));
 }
 
 TEST_F(BrokenFile, IsAFolder) {
-  const auto message = message_of([&] { load(folder_.path(), {}, presets()); });
+  const auto message =
+      message_of([&] { load(folder_.path(), {}, presets(), model::layer_types()); });
   EXPECT_THAT(message, HasSubstr("it is a folder, expected a TOML file"));
 }
 
 TEST_F(BrokenFile, IsEndless) {
-  const auto message = message_of([&] { load("/dev/zero", {}, presets()); });
+  const auto message = message_of([&] { load("/dev/zero", {}, presets(), model::layer_types()); });
   EXPECT_THAT(message, HasSubstr("at most 1048576 are read"));
 }
 
@@ -385,7 +387,7 @@ TEST_F(BrokenFile, PresetHoldsMoreThanAModel) {
   folder_.write("presets/bad.toml", "training.epochs = 3\n");
   const auto message = message_of([&] {
     load_text(kDataset + kTraining + "model.preset = \"bad\"\n", "test", {},
-              folder_.path() + "/presets");
+              folder_.path() + "/presets", model::layer_types());
   });
   EXPECT_THAT(message,
               HasSubstr("bad.toml:1:1: training: a preset holds only [model] with input and"));

@@ -57,7 +57,7 @@ TEST(Document, DefaultsOfTheSchemaChangeNothing) {
 }
 
 TEST(Document, JsonSchemaCoversEverySectionKeyAndLayer) {
-  const json schema = json::parse(json_schema());
+  const json schema = json::parse(json_schema(model::layer_types()));
   EXPECT_EQ(schema.at("$schema"), "https://json-schema.org/draft/2020-12/schema");
   EXPECT_EQ(schema.at("additionalProperties"), false);
   for (const Section& section : sections()) {
@@ -68,16 +68,16 @@ TEST(Document, JsonSchemaCoversEverySectionKeyAndLayer) {
     }
   }
   const json& layers = schema.at("$defs").at("layer").at("oneOf");
-  ASSERT_EQ(layers.size(), layer_types().size());
+  ASSERT_EQ(layers.size(), model::layer_types().size());
   for (size_t i = 0; i < layers.size(); ++i) {
     const json& properties = layers[i].at("properties");
-    EXPECT_EQ(properties.at("type").at("const"), layer_types()[i].name);
-    EXPECT_EQ(properties.size(), layer_types()[i].keys.size() + 1);
+    EXPECT_EQ(properties.at("type").at("const"), model::layer_types()[i].name);
+    EXPECT_EQ(properties.size(), model::layer_types()[i].keys.size() + 1);
   }
 }
 
 TEST(Document, JsonSchemaRefersOnlyToWhatItDefines) {
-  const json schema = json::parse(json_schema());
+  const json schema = json::parse(json_schema(model::layer_types()));
   std::set<std::string> references;
   const auto collect = [&](const auto& self, const json& node) -> void {
     if (node.is_object() && node.contains("$ref")) references.insert(node.at("$ref"));
@@ -96,7 +96,8 @@ TEST(Document, ReadmeHoldsTheReferenceOfTheSchema) {
   const std::string text = readme.str();
   const size_t at = text.find(kReferenceMark);
   ASSERT_NE(at, std::string::npos);
-  EXPECT_EQ(text.substr(at + std::string(kReferenceMark).size()), reference_markdown())
+  EXPECT_EQ(text.substr(at + std::string(kReferenceMark).size()),
+            reference_markdown(model::layer_types()))
       << "configs/README.md is out of date: build the target update_config_reference";
 }
 

@@ -12,7 +12,7 @@ using testing::HasSubstr;
 class Merge : public testing::Test {
  protected:
   Config load_file(const std::string& text, const std::vector<Override>& overrides = {}) {
-    return load(folder_.write("sub/main.toml", text), overrides, presets());
+    return load(folder_.write("sub/main.toml", text), overrides, presets(), model::layer_types());
   }
   TemporaryFolder folder_;
 };

@@ -12,6 +12,7 @@
 
 #include "runtime/config/config.h"
 #include "runtime/error.h"
+#include "runtime/model/layer_types.h"
 
 namespace runtime::config::test {
 
@@ -49,7 +50,7 @@ class TemporaryFolder {
 };
 
 inline Config read(const std::string& text, const std::vector<Override>& overrides = {}) {
-  return load_text(text, "test", overrides, presets());
+  return load_text(text, "test", overrides, presets(), model::layer_types());
 }
 
 // The message of the ConfigurationError that `action` throws; "" if it throws none.

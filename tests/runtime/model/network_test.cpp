@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/error.h"
-#include "runtime/train/model_from_config.h"
+#include "runtime/model/layer_types.h"
 #include "tests/runtime/support/devices.h"
 
 namespace runtime::model {
@@ -16,19 +16,19 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 Model preset(const std::string& name) {
-  return train::model_from_config(test::parse("model.preset = \"" + name +
-                                              "\"\ndataset.name = \"synthetic\"\n"
-                                              "dataset.samples = 4\ndataset.classes = 10\n"
-                                              "training.global_batch_size = 4\n")
-                                      .model);
+  return model_from_config(test::parse("model.preset = \"" + name +
+                                       "\"\ndataset.name = \"synthetic\"\n"
+                                       "dataset.samples = 4\ndataset.classes = 10\n"
+                                       "training.global_batch_size = 4\n")
+                               .model);
 }
 
 Model model(const std::string& toml) {
-  return train::model_from_config(test::parse("dataset.name = \"synthetic\"\ndataset.samples = 4\n"
-                                              "dataset.classes = 10\n"
-                                              "training.global_batch_size = 4\n[model]\n" +
-                                              toml)
-                                      .model);
+  return model_from_config(test::parse("dataset.name = \"synthetic\"\ndataset.samples = 4\n"
+                                       "dataset.classes = 10\n"
+                                       "training.global_batch_size = 4\n[model]\n" +
+                                       toml)
+                               .model);
 }
 
 Network build(const Model& m, bool training = true) {

@@ -7,8 +7,8 @@
 #include <map>
 #include <set>
 
+#include "runtime/model/layer_types.h"
 #include "runtime/model/network.h"
-#include "runtime/train/model_from_config.h"
 #include "tests/runtime/support/devices.h"
 
 namespace runtime::model {
@@ -180,7 +180,7 @@ Network build(const std::string& name) {
       test::parse("model.preset = \"" + name +
                   "\"\ndataset.name = \"synthetic\"\ndataset.samples = 4\ndataset.classes = 10\n"
                   "training.global_batch_size = 4\n");
-  return build_network(train::model_from_config(config.model), NetworkOptions{});
+  return build_network(model_from_config(config.model), NetworkOptions{});
 }
 
 class Presets : public testing::TestWithParam<Preset> {};

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "runtime/graph/autodiff.h"
+#include "runtime/model/layer_types.h"
 #include "runtime/model/network.h"
-#include "runtime/train/model_from_config.h"
 #include "tests/runtime/support/devices.h"
 #include "tests/runtime/support/graph_run.h"
 
@@ -68,7 +68,7 @@ std::map<std::string, Numbers> train(const Batch& batch, bool split, const char*
   options.batch = static_cast<int64_t>(batch.labels.size());
   options.dtype = dtype;
   options.split_batch_norm = split;
-  Network n = build_network(train::model_from_config(test::parse(kModel).model), options);
+  Network n = build_network(model_from_config(test::parse(kModel).model), options);
   EXPECT_EQ(n.weight != graph::kNone, split);
   graph::Graph& g = n.graph;
   const graph::Dims rows = {options.batch};
@@ -146,7 +146,7 @@ TEST(SplitBatchNorm, OnlyTrainingNeedsTheWeights) {
   NetworkOptions options;
   options.training = false;
   options.split_batch_norm = true;
-  const Network n = build_network(train::model_from_config(test::parse(kModel).model), options);
+  const Network n = build_network(model_from_config(test::parse(kModel).model), options);
   EXPECT_EQ(n.weight, graph::kNone);
   for (const graph::Node& node : n.graph.nodes) EXPECT_NE(node.op, RT_OP_BATCH_NORM_STATISTICS);
 }

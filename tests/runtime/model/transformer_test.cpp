@@ -5,8 +5,8 @@
 
 #include "runtime/error.h"
 #include "runtime/graph/autodiff.h"
+#include "runtime/model/layer_types.h"
 #include "runtime/model/network.h"
-#include "runtime/train/model_from_config.h"
 #include "tests/runtime/support/devices.h"
 #include "tests/runtime/support/graph_run.h"
 
@@ -27,11 +27,11 @@ Network build(const std::string& model) {
   options.batch = 2;
   options.dtype = RT_FLOAT64;
   return build_network(
-      train::model_from_config(test::parse("dataset.name = \"synthetic\"\ndataset.samples = 4\n"
-                                           "dataset.classes = 5\ntraining.global_batch_size = 4\n"
-                                           "[model]\n" +
-                                           model)
-                                   .model),
+      model_from_config(test::parse("dataset.name = \"synthetic\"\ndataset.samples = 4\n"
+                                    "dataset.classes = 5\ntraining.global_batch_size = 4\n"
+                                    "[model]\n" +
+                                    model)
+                            .model),
       options);
 }
 

@@ -5,6 +5,8 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "runtime/model/layer_types.h"
+
 namespace runtime::test {
 
 std::string plugin_file(const std::string& backend) {
@@ -25,7 +27,7 @@ std::shared_ptr<plugins::host::Device> open_device(const std::string& backend,
 std::string preset_folder() { return PRESET_FOLDER; }
 
 config::Config parse(const std::string& toml, const std::vector<config::Override>& overrides) {
-  return config::load_text(toml, "test", overrides, PRESET_FOLDER);
+  return config::load_text(toml, "test", overrides, PRESET_FOLDER, model::layer_types());
 }
 
 TemporaryFolder::TemporaryFolder() {

@@ -8,6 +8,7 @@
 
 #include "runtime/config/config.h"
 #include "runtime/error.h"
+#include "runtime/model/layer_types.h"
 #include "runtime/train/open.h"
 
 namespace runtime::train {
@@ -39,7 +40,7 @@ class OpenData : public testing::Test {
         "training.global_batch_size = 2\n[dataset]\nformat = \"csv\"\ntarget = \"y\"\n"
         "task = \"regression\"\npath = \"" +
             path + "\"\nvalidation_path = \"" + validation + "\"\n",
-        "test", {}, "");
+        "test", {}, "", model::layer_types());
   }
 
   std::string message_of(const config::Config& config) const {

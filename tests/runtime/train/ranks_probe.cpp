@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "runtime/error.h"
+#include "runtime/model/layer_types.h"
 #include "tests/runtime/train/ranks_trace.h"
 
 namespace {
@@ -24,7 +25,7 @@ int run(int count, char** words) {
     const size_t equals = word.find('=');
     overrides.push_back({word.substr(0, equals), word.substr(equals + 1)});
   }
-  options.config = runtime::config::load(words[4], overrides, "");
+  options.config = runtime::config::load(words[4], overrides, "", runtime::model::layer_types());
   const runtime::train::TraceResult result = runtime::train::record(options);
   if (!result.trace.tensors.empty()) runtime::data::write_safetensors(words[1], result.trace);
   return result.exit_code;

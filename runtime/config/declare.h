@@ -1,6 +1,6 @@
-// How a section of the schema and its keys are declared.
-#ifndef RUNTIME_CONFIG_SCHEMA_SECTIONS_H_
-#define RUNTIME_CONFIG_SCHEMA_SECTIONS_H_
+// How sections, types of layers and their keys are declared.
+#ifndef RUNTIME_CONFIG_DECLARE_H_
+#define RUNTIME_CONFIG_DECLARE_H_
 
 #include <utility>
 
@@ -23,35 +23,49 @@ inline Range from_zero_to_below(double maximum) {
 
 inline Range above_zero() { return {.minimum = 0, .open_minimum = true}; }
 
-// A key of the section that is read into an `S`, while it is declared.
-template <class S>
-struct KeyOf {
+// A key while it is declared. `Derived` knows where its value goes.
+template <class Derived>
+struct Declaration {
   Key declared;
-  std::function<Field(S&)> field;
 
   // The allowed values; by default every value of the type.
-  KeyOf in(const Range& range) && {
+  Derived in(const Range& range) && {
     declared.range = range;
-    return std::move(*this);
+    return done();
   }
-  KeyOf one_of(std::vector<std::string> choices) && {
+  Derived one_of(std::vector<std::string> choices) && {
     declared.choices = std::move(choices);
-    return std::move(*this);
+    return done();
   }
-  KeyOf at_most(size_t items) && {
+  Derived at_most(size_t items) && {
     declared.max_items = items;
-    return std::move(*this);
+    return done();
   }
   // The type, where the type of the member does not tell it: a path, or "auto" instead of 0.
-  KeyOf as(Type type) && {
+  Derived as(Type type) && {
     declared.type = type;
-    return std::move(*this);
+    return done();
   }
   // The file must give the key.
-  KeyOf required() && {
+  Derived required() && {
     declared.required = true;
-    return std::move(*this);
+    declared.default_text.clear();
+    return done();
   }
+  // See Key::brief.
+  Derived brief() && {
+    declared.brief = true;
+    return done();
+  }
+
+ private:
+  Derived done() { return std::move(static_cast<Derived&>(*this)); }
+};
+
+// A key of the section that is read into an `S`.
+template <class S>
+struct KeyOf : Declaration<KeyOf<S>> {
+  std::function<Field(S&)> field;
 };
 
 // The type of a key whose value is in that member.
@@ -63,8 +77,10 @@ std::string default_text(const Field& field, Type type);
 template <class S, class M>
 KeyOf<S> key(const std::string& name, M S::*member, const std::string& documentation) {
   M* const any = nullptr;
-  return {{.name = name, .type = type_of(any), .documentation = documentation},
-          [member](S& values) -> Field { return &(values.*member); }};
+  KeyOf<S> made;
+  made.declared = {.name = name, .type = type_of(any), .documentation = documentation};
+  made.field = [member](S& values) -> Field { return &(values.*member); };
+  return made;
 }
 
 // Declares a section whose values are in `member` of the Config.
@@ -89,4 +105,4 @@ Section lr_scheduler();
 
 }  // namespace runtime::config
 
-#endif  // RUNTIME_CONFIG_SCHEMA_SECTIONS_H_
+#endif  // RUNTIME_CONFIG_DECLARE_H_

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "runtime/config/reference.h"
+#include "runtime/model/layer_types.h"
 
 int main(int argc, char** argv) {
   if (argc != 2) {
@@ -20,6 +21,6 @@ int main(int argc, char** argv) {
     return 2;
   }
   std::ofstream(argv[1]) << old.str().substr(0, at + mark.size())
-                         << runtime::config::reference_markdown();
+                         << runtime::config::reference_markdown(runtime::model::layer_types());
   return 0;
 }

@@ -1,0 +1,130 @@
+// How a type of layer is declared: its keys, and which member of its struct each key sets.
+#ifndef RUNTIME_MODEL_DECLARE_LAYER_H_
+#define RUNTIME_MODEL_DECLARE_LAYER_H_
+
+#include <functional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "runtime/config/declare.h"
+#include "runtime/config/layer.h"
+#include "runtime/config/read.h"
+#include "runtime/model/layer.h"
+
+namespace runtime::model {
+
+// A key of the layers that are read into an `L`: a struct of layer.h, or Layer for common keys.
+template <class L>
+struct LayerKey : config::Declaration<LayerKey<L>> {
+  // Sets members of `target`. Called if `layer` has the key.
+  std::function<void(const config::Layer& layer, L& target)> read;
+};
+
+// A key that `set` reads from its value, for what the functions below do not cover.
+template <class L>
+LayerKey<L> custom(config::Key key, std::function<void(const config::Value&, L&)> set) {
+  LayerKey<L> made;
+  made.read = [name = key.name, set = std::move(set)](const config::Layer& layer, L& target) {
+    set(*layer.find(name), target);
+  };
+  made.declared = std::move(key);
+  return made;
+}
+
+// A key whose value is in `member`. Its default is that of a new L.
+template <class L, class M>
+LayerKey<L> key(const std::string& name, M L::*member, const std::string& documentation) {
+  M defaults = L{}.*member;
+  const config::Type type = config::type_of(&defaults);
+  return custom<L>({.name = name,
+                    .type = type,
+                    .default_text = config::default_text(&defaults, type),
+                    .documentation = documentation},
+                   [member](const config::Value& v, L& l) { config::assign(v, l.*member); });
+}
+
+// Two members that one integer or [h, w] sets.
+struct Pair {
+  int64_t *h, *w;
+};
+
+inline void assign(const config::Value& value, const Pair& pair) {
+  const bool list = value.is(config::Value::Kind::kArray);
+  *pair.h = list ? value.items[0].integer : value.integer;
+  *pair.w = list ? value.items[1].integer : value.integer;
+}
+
+// A key for two members; `pair_of` returns them.
+template <class L>
+LayerKey<L> pair(const std::string& name, std::function<Pair(L&)> pair_of,
+                 const std::string& documentation) {
+  L defaults;
+  return custom<L>({.name = name,
+                    .type = config::Type::kPair,
+                    .default_text = std::to_string(*pair_of(defaults).h),
+                    .documentation = documentation + ", an integer or [h, w]"},
+                   [pair_of](const config::Value& v, L& l) { assign(v, pair_of(l)); });
+}
+
+std::vector<Layer> to_layers(const std::vector<config::Layer>& layers);
+
+// A key whose value is a list of layers.
+template <class L>
+LayerKey<L> list(const std::string& name, std::vector<Layer> L::*member,
+                 const std::string& documentation) {
+  LayerKey<L> made;
+  made.declared = {.name = name,
+                   .type = config::Type::kLayers,
+                   .default_text = "[]",
+                   .documentation = documentation};
+  made.read = [name, member](const config::Layer& layer, L& target) {
+    target.*member = to_layers(layer.lists.at(name));
+  };
+  return made;
+}
+
+// Reads the keys that the layer has.
+template <class L>
+void read_keys(const std::vector<LayerKey<L>>& keys, const config::Layer& layer, L& target) {
+  for (const LayerKey<L>& key : keys) {
+    const std::string& name = key.declared.name;
+    if (layer.values.contains(name) || layer.lists.contains(name)) key.read(layer, target);
+  }
+}
+
+// A type of layer, and how a layer of it is made of what a configuration says.
+struct DeclaredLayer {
+  config::LayerType type;
+  std::function<Layer(const config::Layer&)> make;
+};
+
+// The keys that several types of layers have; a type names those that it has.
+enum CommonKeys : unsigned { kActivation = 1, kRepeat = 2, kWeights = 4 };
+std::vector<LayerKey<Layer>> common_keys(unsigned which);
+
+// Declares a type of layer. `initial` has the members that no key sets.
+template <class L>
+DeclaredLayer declare(const std::string& name, const std::string& documentation,
+                      std::vector<LayerKey<std::type_identity_t<L>>> keys, unsigned common = 0,
+                      L initial = {}) {
+  DeclaredLayer made{{name, documentation, {}, {}}, {}};
+  std::vector<LayerKey<Layer>> more = common_keys(common);
+  for (const auto& k : keys) made.type.keys.push_back(k.declared);
+  for (const auto& k : more) made.type.keys.push_back(k.declared);
+  made.make = [keys = std::move(keys), more = std::move(more),
+               initial = std::move(initial)](const config::Layer& from) {
+    L kind = initial;
+    read_keys(keys, from, kind);
+    Layer layer;
+    layer.kind = std::move(kind);
+    read_keys(more, from, layer);
+    return layer;
+  };
+  return made;
+}
+
+}  // namespace runtime::model
+
+#endif  // RUNTIME_MODEL_DECLARE_LAYER_H_

@@ -1,0 +1,49 @@
+#include "runtime/error.h"
+#include "runtime/model/declare_layer.h"
+#include "runtime/model/layer_types.h"
+
+namespace runtime::model {
+
+namespace {
+
+// Calls f for every layer of type `Type`, also for those inside of other layers.
+template <class Type, class F>
+void for_each(std::vector<Layer>& layers, const F& f) {
+  for (Layer& layer : layers) {
+    if (auto* found = std::get_if<Type>(&layer.kind)) {
+      f(*found);
+    } else if (auto* block = std::get_if<Block>(&layer.kind)) {
+      for_each<Type>(block->layers, f);
+    } else if (auto* residual = std::get_if<Residual>(&layer.kind)) {
+      for_each<Type>(residual->layers, f);
+      for_each<Type>(residual->shortcut, f);
+    }
+  }
+}
+
+void set_outputs(std::vector<Layer>& layers, int64_t outputs) {
+  Layer* last = &layers.back();
+  while (auto* block = std::get_if<Block>(&last->kind)) last = &block->layers.back();
+  auto* linear = std::get_if<Linear>(&last->kind);
+  if (linear == nullptr) {
+    throw ConfigurationError(
+        "model.outputs: the last layer is not a linear one, whose features it would set; remove "
+        "it, or put the linear layer last");
+  }
+  linear->features = outputs;
+  if (linear->tie.empty()) return;
+  for_each<Embedding>(layers, [&](Embedding& e) { e.vocabulary = outputs; });
+}
+
+}  // namespace
+
+Model model_from_config(const config::Model& config) {
+  Model model{config.input, to_layers(config.layers), config.init};
+  if (config.outputs > 0) set_outputs(model.layers, config.outputs);
+  if (config.dropout >= 0) {
+    for_each<Dropout>(model.layers, [&](Dropout& d) { d.probability = config.dropout; });
+  }
+  return model;
+}
+
+}  // namespace runtime::model

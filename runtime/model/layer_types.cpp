@@ -1,0 +1,405 @@
+#include "runtime/model/layer_types.h"
+
+#include <map>
+
+#include "runtime/error.h"
+#include "runtime/model/declare_layer.h"
+
+namespace runtime::model {
+
+namespace {
+
+using config::Key;
+using config::Range;
+using config::Type;
+using config::Value;
+
+constexpr double kMaxWidth = 16777216;  // channels or features; far above any real layer
+constexpr double kMaxWindow = 4096;     // kernel, stride, padding, dilation
+
+const Range kWidth = {.minimum = 1, .maximum = kMaxWidth};
+const Range kWindow = {.minimum = 1, .maximum = kMaxWindow};
+const Range kPadding = {.minimum = 0, .maximum = kMaxWindow};
+const Range kAboveZeroToOne = {.minimum = 0, .maximum = 1, .open_minimum = true};
+
+const std::map<std::string, int32_t>& activation_functions() {
+  static const std::map<std::string, int32_t> all = {{"", 0},
+                                                     {"relu", RT_ACTIVATION_RELU},
+                                                     {"gelu", RT_ACTIVATION_GELU},
+                                                     {"gelu_tanh", RT_ACTIVATION_GELU_TANH},
+                                                     {"tanh", RT_ACTIVATION_TANH},
+                                                     {"sigmoid", RT_ACTIVATION_SIGMOID}};
+  return all;
+}
+
+// ---- keys of several types
+
+LayerKey<Layer> activation() {
+  return custom<Layer>({.name = "activation",
+                        .default_text = "\"\"",
+                        .choices = {"", "relu", "gelu", "gelu_tanh", "tanh", "sigmoid"},
+                        .documentation = "applied to the result",
+                        .brief = true},
+                       [](const Value& v, Layer& layer) {
+                         layer.activation = activation_functions().at(v.string);
+                       });
+}
+
+LayerKey<Layer> init() {
+  return custom<Layer>(
+      {.name = "init",
+       .type = Type::kInit,
+       .documentation = "initial weights, instead of model.init"},
+      [](const Value& v, Layer& layer) { layer.init = config::read_init(v); });
+}
+
+LayerKey<Layer> stage() {
+  return custom<Layer>({.name = "stage",
+                        .type = Type::kInteger,
+                        .range = {.minimum = 0, .maximum = 65535},
+                        .documentation =
+                            "pipeline stage that computes it, counted from 0; without it, that of "
+                            "the layer around it, else stages are balanced by cost"},
+                       [](const Value& v, Layer& layer) { layer.stage = v.integer; });
+}
+
+// The key of layers that contain other layers.
+template <class L>
+LayerKey<L> prefix() {
+  return key("prefix", &L::prefix, "its name goes before the names of the parameters inside");
+}
+
+// ---- rules about two keys of a layer
+
+// The position of a value that was given, else of the layer.
+const config::Position& position(const config::Layer& layer, const std::string& key) {
+  const Value* value = layer.find(key);
+  return value == nullptr ? layer.position : value->position;
+}
+
+bool is_given(const config::Layer& layer, const std::string& key) {
+  const Value* value = layer.find(key);
+  const config::Position& of_layer = layer.position;
+  return value != nullptr && (value->position.line != of_layer.line ||
+                              value->position.column != of_layer.column);
+}
+
+// A tied layer has no weight of its own that these keys could describe.
+void check_tie(const config::Layer& layer, const std::string& path) {
+  if (layer.find("tie")->string.empty()) return;
+  for (const char* key : {"init", "l2", "file_layout", "shard"}) {
+    if (!is_given(layer, key)) continue;
+    config::fail(position(layer, key), path + "." + key,
+                 "describes a weight, but a tied layer uses the weight of the embedding; remove "
+                 "it, or remove tie");
+  }
+}
+
+void check_groups(const config::Layer& layer, const std::string& path) {
+  const int64_t channels = layer.find("channels")->integer, groups = layer.find("groups")->integer;
+  if (channels % groups == 0) return;
+  config::fail(position(layer, "groups"), path + ".groups",
+               "wrong value: got " + std::to_string(groups) + ", expected a divisor of channels, " +
+                   std::to_string(channels));
+}
+
+void check_pool_padding(const config::Layer& layer, const std::string& path) {
+  int64_t padding[2], kernel[2];
+  assign(*layer.find("padding"), Pair{&padding[0], &padding[1]});
+  assign(*layer.find("kernel"), Pair{&kernel[0], &kernel[1]});
+  for (const int side : {0, 1}) {
+    if (padding[side] < kernel[side]) continue;
+    config::fail(position(layer, "padding"), path + ".padding",
+                 "out of range: got " + std::to_string(padding[side]) +
+                     ", expected less than the kernel, " + std::to_string(kernel[side]));
+  }
+}
+
+DeclaredLayer checked(DeclaredLayer layer,
+                      void (*check)(const config::Layer& layer, const std::string& path)) {
+  layer.type.check = check;
+  return layer;
+}
+
+// ---- types
+
+void set_padding(const Value& value, graph::Padding& padding) {
+  assign(value, Pair{&padding.top, &padding.left});
+  padding.bottom = padding.top;
+  padding.right = padding.left;
+}
+
+DeclaredLayer conv2d() {
+  using graph::Convolution;
+  const auto padding = custom<Conv2d>(
+      {.name = "padding",
+       .type = Type::kPadding,
+       .default_text = "0",
+       .range = kPadding,
+       .documentation = "zeros on each side, an integer or [h, w], or \"same\" (size / stride, "
+                        "rounded up)"},
+      [](const Value& v, Conv2d& c) {
+        c.same_padding = v.is(Value::Kind::kString);
+        if (!c.same_padding) set_padding(v, c.convolution.padding);
+      });
+  const auto groups = custom<Conv2d>(
+      {.name = "groups",
+       .type = Type::kInteger,
+       .default_text = "1",
+       .range = kWidth,
+       .documentation = "divides the channels of input and output"},
+      [](const Value& v, Conv2d& c) { c.convolution.groups = v.integer; });
+  return checked(
+      declare<Conv2d>(
+          "conv2d", "Convolution of images.",
+          {key("channels", &Conv2d::channels, "output channels").in(kWidth).required(),
+           pair<Conv2d>(
+               "kernel", [](Conv2d& c) { return Pair{&c.kernel_h, &c.kernel_w}; }, "window")
+               .in(kWindow)
+               .required(),
+           pair<Conv2d>(
+               "stride",
+               [](Conv2d& c) { return Pair{&c.convolution.stride_h, &c.convolution.stride_w}; },
+               "step of the window")
+               .in(kWindow),
+           padding,
+           pair<Conv2d>(
+               "dilation",
+               [](Conv2d& c) { return Pair{&c.convolution.dilation_h, &c.convolution.dilation_w}; },
+               "distance of the window's elements")
+               .in(kWindow),
+           groups, key("bias", &Conv2d::bias, "add a number per channel")},
+          kActivation | kRepeat | kWeights),
+      check_groups);
+}
+
+DeclaredLayer linear() {
+  const auto tie = key("tie", &Linear::tie,
+                       "full name of an embedding before it, like \"wte\", whose table is its "
+                       "weight; its gradients are added up")
+                       .brief();
+  const auto file_layout = custom<Linear>(
+      {.name = "file_layout",
+       .default_text = "\"out_in\"",
+       .choices = {"out_in", "in_out"},
+       .documentation = "order of the weight in files: [outputs, inputs] as PyTorch's linear "
+                        "layers, [inputs, outputs] as GPT-2's",
+       .brief = true},
+      [](const Value& v, Linear& l) { l.file_in_out = v.string == "in_out"; });
+  return checked(declare<Linear>(
+                     "linear", "Fully connected, over the last dimension.",
+                     {key("features", &Linear::features, "output features").in(kWidth).required(),
+                      key("bias", &Linear::bias, "add a number per feature"), tie, file_layout},
+                     kActivation | kRepeat | kWeights),
+                 check_tie);
+}
+
+DeclaredLayer pool(const std::string& name, const std::string& documentation, bool max) {
+  using graph::Pooling;
+  // A stride that is not given is the kernel, which is read before it.
+  const auto kernel = custom<Pool2d>({.name = "kernel",
+                                      .type = Type::kPair,
+                                      .required = true,
+                                      .range = kWindow,
+                                      .documentation = "window, an integer or [h, w]"},
+                                     [](const Value& v, Pool2d& p) {
+                                       assign(v, Pair{&p.pooling.kernel_h, &p.pooling.kernel_w});
+                                       assign(v, Pair{&p.pooling.stride_h, &p.pooling.stride_w});
+                                     });
+  const auto stride = custom<Pool2d>(
+      {.name = "stride",
+       .type = Type::kPair,
+       .range = kWindow,
+       .documentation = "step of the window; without it, the kernel, an integer or [h, w]"},
+      [](const Value& v, Pool2d& p) {
+        assign(v, Pair{&p.pooling.stride_h, &p.pooling.stride_w});
+      });
+  const auto padding = custom<Pool2d>(
+      {.name = "padding",
+       .type = Type::kPair,
+       .default_text = "0",
+       .range = kPadding,
+       .documentation = "elements on each side, below the kernel, an integer or [h, w]"},
+      [](const Value& v, Pool2d& p) { set_padding(v, p.pooling.padding); });
+  std::vector<LayerKey<Pool2d>> keys = {kernel, stride, padding};
+  if (!max) {
+    keys.push_back(custom<Pool2d>(
+        {.name = "count_include_pad",
+         .type = Type::kBoolean,
+         .default_text = "true",
+         .documentation = "padding counts in the mean"},
+        [](const Value& v, Pool2d& p) { p.pooling.count_include_pad = v.boolean; }));
+  }
+  return checked(declare<Pool2d>(name, documentation, std::move(keys), kRepeat, Pool2d{max, {}}),
+                 check_pool_padding);
+}
+
+DeclaredLayer adaptive_avg_pool2d() {
+  return declare<AdaptiveAvgPool2d>(
+      "adaptive_avg_pool2d", "Mean of windows that make an image of the given size.",
+      {pair<AdaptiveAvgPool2d>(
+           "size", [](AdaptiveAvgPool2d& p) { return Pair{&p.height, &p.width}; },
+           "size of the result, of which the image's is a multiple")
+           .in(kWindow)
+           .required()});
+}
+
+DeclaredLayer function(const std::string& name, const std::string& documentation) {
+  return declare<Activation>(name, documentation, {}, 0,
+                             Activation{activation_functions().at(name)});
+}
+
+DeclaredLayer dropout() {
+  return declare<Dropout>(
+      "dropout", "Random zeros in training, nothing in evaluation.",
+      {key("probability", &Dropout::probability, "share of the elements set to 0 in training")
+           .in(config::from_zero_to_below(1))});
+}
+
+DeclaredLayer batch_norm() {
+  return declare<BatchNorm>("batch_norm", "Normalisation over the batch, per channel.",
+                            {key("momentum", &BatchNorm::momentum,
+                                 "weight of a new batch in the running statistics")
+                                 .in(kAboveZeroToOne),
+                             key("eps", &BatchNorm::epsilon, "added to the variance")
+                                 .in(kAboveZeroToOne)},
+                            kActivation);
+}
+
+DeclaredLayer layer_norm() {
+  return declare<LayerNorm>(
+      "layer_norm",
+      "Normalisation over the features of each sample or token, the channels of each pixel.",
+      {key("eps", &LayerNorm::epsilon, "added to the variance").in(kAboveZeroToOne)}, kActivation);
+}
+
+DeclaredLayer embedding() {
+  return declare<Embedding>(
+      "embedding", "A row of a table for each token.",
+      {key("vocabulary", &Embedding::vocabulary, "rows: number of different tokens")
+           .in(kWidth)
+           .required(),
+       key("features", &Embedding::features, "length of a row").in(kWidth).required()},
+      kWeights);
+}
+
+DeclaredLayer position_embedding() {
+  return declare<PositionEmbedding>(
+      "position_embedding", "Adds a learned row to each token, by its place.",
+      {key("length", &PositionEmbedding::length,
+           "rows of the table, of which the first are used; 0: as many as a sample has tokens")
+           .in({.minimum = 0, .maximum = kMaxWidth})},
+      kWeights);
+}
+
+DeclaredLayer attention() {
+  return declare<Attention>(
+      "attention",
+      "Scaled dot-product attention of tokens that a linear layer has made three times as wide: "
+      "queries, keys, values.",
+      {key("heads", &Attention::heads, "parts of the width that attend on their own")
+           .in(kWidth)
+           .required(),
+       key("causal", &Attention::causal, "no token sees those behind it")});
+}
+
+DeclaredLayer residual() {
+  return declare<Residual>(
+      "residual", "layers(x) + shortcut(x).",
+      {list("layers", &Residual::layers, "the branch").required(),
+       list("shortcut", &Residual::shortcut, "the other branch; empty: x itself"),
+       prefix<Residual>()},
+      kActivation | kRepeat);
+}
+
+DeclaredLayer block() {
+  return declare<Block>("block", "Layers in a row under one name.",
+                        {list("layers", &Block::layers, "the layers").required(), prefix<Block>()},
+                        kRepeat);
+}
+
+const std::vector<DeclaredLayer>& declared_layers() {
+  static const std::vector<DeclaredLayer> all = {
+      conv2d(),
+      linear(),
+      pool("max_pool2d", "Largest element of each window.", true),
+      pool("avg_pool2d", "Mean of each window.", false),
+      adaptive_avg_pool2d(),
+      declare<GlobalAvgPool>("global_avg_pool",
+                             "Mean over height and width, or over tokens: to vectors.", {}),
+      declare<Flatten>("flatten", "Samples to vectors, in the order channels, height, width.", {}),
+      declare<ImageToTokens>("image_to_tokens", "Each pixel becomes a token, row by row.", {}),
+      function("relu", "max(x, 0)."),
+      function("gelu", "x * normal distribution(x)."),
+      function("gelu_tanh", "gelu by the tanh formula."),
+      function("tanh", "Hyperbolic tangent."),
+      function("sigmoid", "1 / (1 + exp(-x))."),
+      declare<Softmax>("softmax",
+                       "Over the features of each sample or token, the channels of each pixel; the "
+                       "loss cross_entropy has its own.",
+                       {}),
+      dropout(),
+      batch_norm(),
+      layer_norm(),
+      embedding(),
+      position_embedding(),
+      attention(),
+      residual(),
+      block(),
+  };
+  return all;
+}
+
+Layer to_layer(const config::Layer& from) {
+  for (const DeclaredLayer& declared : declared_layers())
+    if (declared.type.name == from.type->name) return declared.make(from);
+  throw ConfigurationError(from.position.location().text() + ": layer type '" + from.type->name +
+                           "' is not in the table of layers");
+}
+
+}  // namespace
+
+std::vector<LayerKey<Layer>> common_keys(unsigned which) {
+  std::vector<LayerKey<Layer>> keys;
+  if (which & kActivation) keys.push_back(activation());
+  if (which & kRepeat)
+    keys.push_back(key("repeat", &Layer::repeat,
+                       "that many in a row, each with weights of its own, named <name>.0, "
+                       "<name>.1, ...")
+                       .in({.minimum = 1, .maximum = 1000})
+                       .brief());
+  if (which & kWeights) {
+    keys.push_back(key("l2", &Layer::l2, "adds l2 * sum(w^2) of its weights to the loss")
+                       .in(config::at_least(0))
+                       .brief());
+    keys.push_back(init());
+    keys.push_back(key("shard", &Layer::shard,
+                       "tensor parallelism: how its weight is split over the ranks: by outputs "
+                       "(column), by inputs (row), not at all, or as takes the fewest collectives")
+                       .one_of({"auto", "none", "column", "row"})
+                       .brief());
+  }
+  keys.push_back(stage());
+  keys.push_back(key("name", &Layer::name,
+                     "part of the parameters' names, unique in its list; letters, digits, _ and "
+                     "-, parts joined by dots")
+                     .brief());
+  return keys;
+}
+
+std::vector<Layer> to_layers(const std::vector<config::Layer>& layers) {
+  std::vector<Layer> list;
+  for (const config::Layer& layer : layers) list.push_back(to_layer(layer));
+  return list;
+}
+
+const config::LayerTypes& layer_types() {
+  static const config::LayerTypes all = [] {
+    config::LayerTypes types;
+    for (const DeclaredLayer& layer : declared_layers()) types.push_back(layer.type);
+    return types;
+  }();
+  return all;
+}
+
+}  // namespace runtime::model
