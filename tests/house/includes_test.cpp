@@ -142,6 +142,7 @@ const std::map<std::string, std::vector<std::string>> kLibraries = {
     {"fmt/", {"runtime/cli/"}},
     {"CLI/", {"runtime/cli/"}},
     {"zlib.h", {"runtime/data/"}},
+    {"utf8proc.h", {"runtime/data/utf8.cpp"}},
     {"png.h", {"runtime/data/image_file.cpp"}},
     {"jpeglib.h", {"runtime/data/image_file.cpp"}},
     {"jerror.h", {"runtime/data/image_file.cpp"}},
