@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runtime/config/format.h"
+#include "plugins/host/nearest.h"
 #include "runtime/config/read.h"
 #include "runtime/config/schema.h"
 
@@ -30,7 +30,7 @@ std::string listed_sections() {
          "section " + name + " is not supported by this version; remove it, supported are " +
              listed_sections());
   }
-  const std::string near = nearest(member.key, names_of(sections()));
+  const std::string near = plugins::host::nearest_name(member.key, names_of(sections()));
   fail(member.position, "",
        "unknown section " + name + (near.empty() ? "" : ", did you mean [" + near + "]?") +
            "; known: " + listed_sections());

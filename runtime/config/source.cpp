@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "plugins/host/nearest.h"
 #include "runtime/config/check_source.h"
 #include "runtime/config/format.h"
 #include "runtime/config/read.h"
@@ -251,8 +252,8 @@ std::string preset_file(const Value& name, const std::string& folder) {
   const std::vector<std::string> known = presets_in(folder);
   if (std::find(known.begin(), known.end(), name.string) == known.end()) {
     fail(name.position, "model.preset",
-         "unknown preset " + toml_string(shorten(name.string)) + suggestion(name.string, known) +
-             " (files of \"" + folder + "\")");
+         "unknown preset " + toml_string(shorten(name.string)) +
+             plugins::host::suggestion(name.string, known) + " (files of \"" + folder + "\")");
   }
   return (fs::path(folder) / (name.string + ".toml")).string();
 }
