@@ -41,7 +41,7 @@ constexpr size_t kLongHeaderLines = 150;
 // shown (runtime plan --passes, --dump-graph), 650; one Rewriter for all passes, and headers that
 // break circles between files, 150.
 // The number is a ceiling: lower it when code goes, and say why when it has to rise.
-constexpr size_t kCoreLines = 34147;
+constexpr size_t kCoreLines = 34155;
 
 std::vector<SourceFile> all_files() {
   std::vector<SourceFile> files;
