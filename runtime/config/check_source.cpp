@@ -59,8 +59,7 @@ void check_section(const Member& member) {
         member.position, member.key,
         "wrong value: got " + describe(member.value) + ", expected a section [" + member.key + "]");
   }
-  if (member.key == "device" || member.key == "comm")
-    return check_with_plugins(member.value, *section);
+  if (has_plugin_tables(member.key)) return check_with_plugins(member.value, *section);
   check_known(member.value, section->keys, section->name);
 }
 

@@ -88,6 +88,10 @@ std::string Range::text() const {
   return least + ", " + (open_maximum ? "below " : "at most ") + bound(maximum);
 }
 
+bool has_plugin_tables(std::string_view section) {
+  return section == "device" || section == "comm";
+}
+
 const Section* find_section(std::string_view name) { return find_named(sections(), name); }
 const LayerType* find_layer_type(std::string_view name) { return find_named(layer_types(), name); }
 const Key* find_key(const std::vector<Key>& keys, std::string_view name) {
