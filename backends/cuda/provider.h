@@ -16,9 +16,6 @@ using gpu::kToleranceTf32;
 // of mantissa.
 std::unique_ptr<gpu::Vendor> open_cudnn(bool tf32);
 
-// The most workspace that a launch may use, in bytes.
-inline constexpr uint64_t kMostWorkspace = 32 << 20;
-
 }  // namespace backends::cuda
 
 #endif  // BACKENDS_CUDA_PROVIDER_H_

@@ -2,6 +2,7 @@
 #include <thread>
 
 #include "plugins/conformance/session.h"
+#include "plugins/host/text.h"
 #include "rt/sdk/operation.h"
 
 namespace plugins::conformance {
@@ -191,8 +192,9 @@ void refuses_peers(Session& session) {
     for (const int32_t kind : {RT_BROADCAST, RT_REDUCE, RT_SEND, RT_RECEIVE}) {
       const Call claimed{.kind = kind, .dtype = RT_FLOAT32, .reduction = RT_SUM};
       if (!session.claims(claimed)) continue;
-      const std::string what = rt::sdk::format("%s with peer %d of %d ranks", collective_name(kind),
-                                               peer, session.world().size);
+      const std::string what =
+          rt::sdk::format("%s with peer %d of %d ranks", host::collective_name(kind).c_str(), peer,
+                          session.world().size);
       refuses(session, what.c_str(), [&](rt_collective& call) {
         call.kind = kind;
         call.peer = peer;

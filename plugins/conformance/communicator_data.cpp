@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "plugins/conformance/session.h"
+#include "plugins/host/text.h"
 #include "rt/sdk/operation.h"
 
 namespace plugins::conformance {
@@ -102,9 +103,9 @@ void same_bits(Session& session) {
 }
 
 std::string case_name(const Call& call) {
-  const std::string kind = call.kind == RT_SEND ? "send_receive" : collective_name(call.kind);
+  const std::string kind = call.kind == RT_SEND ? "send_receive" : host::collective_name(call.kind);
   const std::string name = kind + "/" + rt::sdk::to_string(call.dtype);
-  return has_reduction(call.kind) ? name + "/" + reduction_name(call.reduction) : name;
+  return has_reduction(call.kind) ? name + "/" + host::reduction_name(call.reduction) : name;
 }
 
 }  // namespace
@@ -122,8 +123,8 @@ std::vector<CommunicatorCase> data_cases() {
     }
   }
   for (const int32_t kind : kKinds) {
-    cases.push_back({std::string("large/") + collective_name(kind),
-                     [kind](Session& s) { run_large(s, kind); }});
+    cases.push_back(
+        {"large/" + host::collective_name(kind), [kind](Session& s) { run_large(s, kind); }});
   }
   cases.push_back({"same_bits", same_bits});
   return cases;

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "plugins/conformance/expectation.h"
+#include "plugins/host/text.h"
 #include "rt/sdk/operation.h"
 
 namespace plugins::conformance {
@@ -23,18 +24,6 @@ bool shares_memory(const Call& call, uint64_t sent, uint64_t received) {
 
 }  // namespace
 
-const char* collective_name(int32_t kind) {
-  static constexpr const char* kNames[] = {
-      "",       "all_reduce", "reduce_scatter", "all_gather", "broadcast",
-      "reduce", "all_to_all", "send",           "receive",    "barrier"};
-  return kind >= RT_ALL_REDUCE && kind <= RT_BARRIER ? kNames[kind] : "unknown collective";
-}
-
-const char* reduction_name(int32_t reduction) {
-  static constexpr const char* kNames[] = {"none", "sum", "average", "min", "max"};
-  return reduction >= 0 && reduction <= RT_MAX ? kNames[reduction] : "unknown reduction";
-}
-
 bool has_reduction(int32_t kind) {
   return kind == RT_ALL_REDUCE || kind == RT_REDUCE_SCATTER || kind == RT_REDUCE;
 }
@@ -42,11 +31,11 @@ bool has_reduction(int32_t kind) {
 bool has_root(int32_t kind) { return kind == RT_BROADCAST || kind == RT_REDUCE; }
 
 std::string describe(const Call& call) {
-  std::string text = collective_name(call.kind);
+  std::string text = host::collective_name(call.kind);
   if (call.kind == RT_BARRIER) return text;
   text += rt::sdk::format(" of %llu %s", static_cast<unsigned long long>(call.count),
                           rt::sdk::to_string(call.dtype).c_str());
-  if (has_reduction(call.kind)) text += std::string(", ") + reduction_name(call.reduction);
+  if (has_reduction(call.kind)) text += ", " + host::reduction_name(call.reduction);
   if (call.peer >= 0) text += ", peer " + std::to_string(call.peer);
   return text + (call.in_place ? ", in place" : "");
 }

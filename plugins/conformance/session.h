@@ -31,8 +31,6 @@ struct Call {
 };
 
 std::string describe(const Call& call);
-const char* collective_name(int32_t kind);
-const char* reduction_name(int32_t reduction);
 bool has_reduction(int32_t kind);
 bool has_root(int32_t kind);  // true for broadcast and reduce
 

@@ -6,6 +6,7 @@
 
 #include "plugins/host/call.h"
 #include "plugins/host/limits.h"
+#include "plugins/host/options.h"
 #include "plugins/host/release.h"
 
 namespace plugins::host {
@@ -108,12 +109,7 @@ rt_comm_properties communicator_properties(const Plugin& plugin) {
 std::shared_ptr<Communicator> Communicator::create(std::shared_ptr<Plugin> plugin,
                                                    const CommunicatorOptions& options) {
   const rt_communicator_api& api = communicators_of(*plugin);
-  std::vector<rt_option> values;
-  for (const auto& [key, value] : options.options) {
-    values.push_back({sizeof(rt_option), 0, key.c_str(), value.c_str()});
-  }
-  std::vector<const rt_option*> pointers;
-  for (const rt_option& value : values) pointers.push_back(&value);
+  const COptions list(options.options);
   const rt_comm_options c{.size = sizeof(rt_comm_options),
                           .rank = options.rank,
                           .world_size = options.world_size,
@@ -122,8 +118,8 @@ std::shared_ptr<Communicator> Communicator::create(std::shared_ptr<Plugin> plugi
                           .interface = options.interface.c_str(),
                           .device = options.device ? options.device->get() : nullptr,
                           .timeout_ns = options.timeout.count(),
-                          .options = pointers.data(),
-                          .option_count = static_cast<uint32_t>(pointers.size()),
+                          .options = list.data(),
+                          .option_count = list.size(),
                           .reserved = 0};
   const auto what = [&] {
     return plugin->name() + ": rank " + std::to_string(options.rank) + " of " +

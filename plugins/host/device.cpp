@@ -8,6 +8,7 @@
 #include "plugins/host/error.h"
 #include "plugins/host/limits.h"
 #include "plugins/host/nearest.h"
+#include "plugins/host/options.h"
 #include "plugins/host/printable.h"
 #include "plugins/host/release.h"
 
@@ -75,32 +76,14 @@ void check_usable(const std::string& id, const rt_device_properties& properties)
               "device " + id + " cannot be used: " + properties.unusable_reason);
 }
 
-void check_options(const Plugin& plugin, const std::map<std::string, std::string>& options) {
-  std::vector<std::string> known;
-  for (const auto& option : plugin.options()) known.push_back(option.key);
-  for (const auto& [key, value] : options) {
-    if (std::find(known.begin(), known.end(), key) != known.end()) continue;
-    const std::string nearest = nearest_name(key, known);
-    throw Error(RT_ERROR_INVALID_ARGUMENT,
-                "plugin '" + plugin.name() + "' has no option '" + key + "'" +
-                    (nearest.empty() ? "" : "; did you mean '" + nearest + "'?") +
-                    " Known options: " + join_names(known));
-  }
-}
-
 rt_device* open_device(const Plugin& plugin, const std::string& id, int32_t index,
                        const DeviceOptions& options) {
-  std::vector<rt_option> values;
-  for (const auto& [key, value] : options.options) {
-    values.push_back({sizeof(rt_option), 0, key.c_str(), value.c_str()});
-  }
-  std::vector<const rt_option*> pointers;
-  for (const rt_option& value : values) pointers.push_back(&value);
+  const COptions list(options.options);
   rt_device_options c{};
   c.size = sizeof(c);
   c.threads = options.threads;
-  c.options = pointers.data();
-  c.option_count = static_cast<uint32_t>(pointers.size());
+  c.options = list.data();
+  c.option_count = list.size();
   rt_device* device = nullptr;
   call(
       [&] { return id + ": open"; },
@@ -289,7 +272,9 @@ std::vector<DeviceInfo> list_devices(const Plugin& plugin,
 std::shared_ptr<Device> Device::open(std::shared_ptr<Plugin> plugin, int32_t index,
                                      const DeviceOptions& options) {
   check_index(*plugin, index);
-  check_options(*plugin, options.options);
+  const std::string fault =
+      fault_of(options.options, plugin->options(), "device." + plugin->name());
+  if (!fault.empty()) throw Error(RT_ERROR_INVALID_ARGUMENT, fault);
   std::shared_ptr<Device> device(new Device(std::move(plugin), index));
   device->properties_ = properties_of(*device->plugin_, index);
   check_usable(device->id_, device->properties_);

@@ -10,6 +10,7 @@
 #include "plugins/host/answer.h"
 #include "plugins/host/child.h"
 #include "plugins/host/error.h"
+#include "plugins/host/text.h"
 
 namespace plugins::host {
 namespace {
@@ -32,11 +33,6 @@ std::vector<std::string> arguments_for(const CheckedFile& file, bool states) {
           std::to_string(file.identity.modified_ns),
           std::to_string(::getpid()),
           states ? "1" : "0"};
-}
-
-std::string seconds_text(std::chrono::milliseconds time) {
-  const std::string text = std::to_string(static_cast<double>(time.count()) / 1000);
-  return text.substr(0, text.find('.') + 2) + " s";
 }
 
 class Probe {

@@ -227,10 +227,7 @@ const PluginDescription& Registry::require(const std::string& name) const {
     if (plugin.name == name) return plugin;
     names.push_back(plugin.name);
   }
-  std::string message =
-      "no plugin is named '" + printable(name) + "'; available: " + join_names(names);
-  const std::string nearest = nearest_name(name, names);
-  if (!nearest.empty()) message += "; did you mean '" + nearest + "'?";
+  std::string message = "no plugin is named '" + printable(name) + "'" + suggestion(name, names);
   for (const Rejection& rejection : rejections_) {
     message += "\n  rejected: " + printable(rejection.path.string()) + ": " + rejection.reason;
   }

@@ -1,25 +1,21 @@
 #include "runtime/analysis/memory_advice.h"
 
 #include <algorithm>
-#include <cstdio>
 
 #include "runtime/step/ranks.h"
+#include "runtime/system/available_memory.h"
 
 namespace runtime::analysis {
 
 namespace {
+
+using system::mib;
 
 // The fraction of the free memory that can be used: allocators round up, and the driver takes some.
 constexpr double kUsable = 0.98;
 // The number of bisections after the first size that fits; the answer is within an eighth of the
 // largest.
 constexpr int kBisections = 3;
-
-std::string mib(uint64_t bytes) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.1f MiB", static_cast<double>(bytes) / (1 << 20));
-  return text;
-}
 
 RankMemory largest(const JobPlan& plan) {
   return std::max_element(plan.roles.begin(), plan.roles.end(),

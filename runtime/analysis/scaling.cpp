@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "runtime/system/available_memory.h"
 #include "runtime/train/step_programs.h"
 
 namespace runtime::analysis {
@@ -13,6 +13,7 @@ namespace {
 
 using nlohmann::ordered_json;
 using parallel::ByAxis;
+using system::mib;
 
 constexpr double kMeasuredSeconds = 0.2;
 constexpr double kMostRounds = 20;
@@ -70,12 +71,6 @@ parallel::StepTimes mean_times(const train::StepCost& cost, int ranks,
     t.exposed += t.exposed_by_axis[axis];
   }
   return t;
-}
-
-std::string mib(uint64_t bytes) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.2f MiB", static_cast<double>(bytes) / (1 << 20));
-  return text;
 }
 
 ordered_json by_axis(const ByAxis& seconds) {

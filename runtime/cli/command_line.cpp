@@ -401,10 +401,8 @@ void check_command(const CLI::App& app, const std::string& word) {
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
     names.push_back(command->get_name());
   if (word.starts_with('-') || std::find(names.begin(), names.end(), word) != names.end()) return;
-  const std::string near = plugins::host::nearest_name(word, names);
   throw ConfigurationError("command '" + word + "' is unknown" +
-                           (near.empty() ? "" : ", did you mean '" + near + "'?") +
-                           "; commands: " + plugins::host::join_names(names) + " (runtime --help)");
+                           plugins::host::suggestion(word, names) + " (runtime --help)");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "plugins/host/nearest.h"
 #include "plugins/host/registry.h"
+#include "plugins/host/text.h"
 #include "runtime/cli/commands.h"
 
 namespace runtime::cli {
@@ -26,13 +27,10 @@ std::string state_text(const DeviceState& state) {
 
 // Returns, for example, ", computes in float32, float16".
 std::string types_text(uint64_t compute_dtypes) {
-  constexpr std::pair<rt_dtype, const char*> kTypes[] = {{RT_FLOAT32, "float32"},
-                                                         {RT_FLOAT64, "float64"},
-                                                         {RT_FLOAT16, "float16"},
-                                                         {RT_BFLOAT16, "bfloat16"}};
   std::vector<std::string> names;
-  for (const auto& [dtype, name] : kTypes)
-    if ((compute_dtypes & RT_DTYPE_BIT(dtype)) != 0) names.emplace_back(name);
+  for (const rt_dtype dtype : {RT_FLOAT32, RT_FLOAT64, RT_FLOAT16, RT_BFLOAT16})
+    if ((compute_dtypes & RT_DTYPE_BIT(dtype)) != 0)
+      names.push_back(plugins::host::dtype_name(dtype));
   return names.empty() ? "" : ", computes in " + plugins::host::join_names(names);
 }
 

@@ -12,6 +12,7 @@
 #include "runtime/graph/print.h"
 #include "runtime/launch/open_device.h"
 #include "runtime/step/ranks.h"
+#include "runtime/system/available_memory.h"
 #include "runtime/train/open.h"
 #include "runtime/train/step_programs.h"
 
@@ -21,6 +22,7 @@ namespace {
 
 using graph::Graph;
 using graph::Node;
+using system::mib;
 
 const char* post_op_name(const graph::PostOp& p) {
   switch (p.kind) {
@@ -70,10 +72,6 @@ void print_operations(const Graph& graph, plugins::host::Device& device) {
     fmt::print("{}{}\n", line(node), count > 1 ? fmt::format(" ({} times)", count) : "");
     count = 0;
   }
-}
-
-std::string mib(uint64_t bytes) {
-  return fmt::format("{:.2f} MiB", static_cast<double>(bytes) / (1 << 20));
 }
 
 // Prints the buffers of rank 0.

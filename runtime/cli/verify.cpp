@@ -8,12 +8,14 @@
 #include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "runtime/analysis/compare_steps.h"
 #include "runtime/error.h"
 #include "runtime/launch/open_device.h"
 #include "runtime/train/open.h"
 #include "runtime/train/schedule.h"
+#include "runtime/train/stop_signal.h"
 
 namespace runtime::cli {
 
@@ -182,12 +184,15 @@ analysis::CompareOptions compare_options(const VerifyArguments& arguments, doubl
   return {arguments.rtol > 0 ? arguments.rtol : tolerance, arguments.isolate, source};
 }
 
-void record(Session& s, const VerifyArguments& arguments) {
+// Returns the signal that ended it before it began to write the file, or 0. A signal that comes
+// later waits for the file, so that no half of one is left behind.
+int record(Session& s, const VerifyArguments& arguments, const train::StopSignal& stop) {
   Steps steps(s);
   analysis::StepTrace trace(*s.trainer);
   data::TensorFile file;
   const int64_t count = arguments.steps > 0 ? arguments.steps : kVerifySteps;
   for (int64_t step = 0; step < count; ++step) {
+    if (const int signal = stop.pending()) return signal;
     const data::Batch& batch = steps.next();
     if (step == 0) check_size(trace.bytes(batch), count, arguments);
     analysis::add_step(file, step,
@@ -198,6 +203,7 @@ void record(Session& s, const VerifyArguments& arguments) {
   std::cout << arguments.record << ": " << count << " steps of " << s.device->id() << ", "
             << std::filesystem::file_size(arguments.record) << " bytes\nnext: runtime verify "
             << arguments.config.path << " --against " << arguments.record << std::endl;
+  return 0;
 }
 
 // Compares one step after the other, until one differs.
@@ -293,10 +299,17 @@ void run_verify(const VerifyArguments& arguments, Outcome& outcome) {
   run.config.launch.ranks = 1;
   run.config.launch.devices.clear();
   run.config.parallelism = {};
+  std::optional<train::StopSignal> stop;
+  if (!arguments.record.empty()) run.prepare = [&] { stop.emplace(); };
+  int signal = 0;
   run_sessions(std::move(run), outcome, [&](Session& s) {
-    if (!arguments.record.empty()) return record(s, arguments);
+    if (stop) {
+      signal = record(s, arguments, *stop);
+      return;
+    }
     is_file(arguments.against) ? against_file(s, arguments) : against_device(s, arguments);
   });
+  if (signal != 0) outcome.exit_code = 128 + signal;
 }
 
 }  // namespace runtime::cli

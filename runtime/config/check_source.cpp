@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runtime/config/format.h"
+#include "plugins/host/nearest.h"
 #include "runtime/config/read.h"
 #include "runtime/config/schema.h"
 
@@ -30,7 +30,7 @@ std::string listed_sections() {
          "section " + name + " is not supported by this version; remove it, supported are " +
              listed_sections());
   }
-  const std::string near = nearest(member.key, names_of(sections()));
+  const std::string near = plugins::host::nearest_name(member.key, names_of(sections()));
   fail(member.position, "",
        "unknown section " + name + (near.empty() ? "" : ", did you mean [" + near + "]?") +
            "; known: " + listed_sections());
@@ -59,8 +59,7 @@ void check_section(const Member& member) {
         member.position, member.key,
         "wrong value: got " + describe(member.value) + ", expected a section [" + member.key + "]");
   }
-  if (member.key == "device" || member.key == "comm")
-    return check_with_plugins(member.value, *section);
+  if (has_plugin_tables(member.key)) return check_with_plugins(member.value, *section);
   check_known(member.value, section->keys, section->name);
 }
 

@@ -1,12 +1,14 @@
 #include <algorithm>
 #include <cmath>
 
-#include "runtime/config/format.h"
+#include "plugins/host/nearest.h"
 #include "runtime/config/read.h"
 
 namespace runtime::config {
 namespace {
 
+using plugins::host::join_names;
+using plugins::host::suggestion;
 using Kind = Value::Kind;
 
 const std::vector<std::string>& init_names() {
@@ -50,7 +52,7 @@ void check_string(const Value& value, const Key& key, const std::string& path) {
   }
   if (key.choices.empty()) return;
   if (std::find(key.choices.begin(), key.choices.end(), value.string) != key.choices.end()) return;
-  const std::string near = nearest(value.string, key.choices);
+  const std::string near = plugins::host::nearest_name(value.string, key.choices);
   fail(value.position, path,
        "unknown choice: got " + describe(value) + ", expected " + describe_type(key) +
            (near.empty() ? "" : ", did you mean \"" + near + "\"?"));
@@ -84,8 +86,8 @@ void check_init(const Value& value, const std::string& path) {
   if (value.is(Kind::kString)) return check_string(value, names, path);
   if (!value.is(Kind::kTable) || value.members.size() != 1) {
     fail(value.position, path,
-         "wrong value: got " + describe(value) + ", expected a name (" + join(init_names()) +
-             ") or a table with one of " + join(init_tables()) + ", like { normal = 0.01 }");
+         "wrong value: got " + describe(value) + ", expected a name (" + join_names(init_names()) +
+             ") or a table with one of " + join_names(init_tables()) + ", like { normal = 0.01 }");
   }
   const Member& member = value.members.front();
   const auto& tables = init_tables();

@@ -100,7 +100,7 @@ Json section_schema(const Section& section) {
                {"description", section.documentation},
                {"properties", properties(section.keys)},
                {"additionalProperties", false}};
-  if (section.name == "device" || section.name == "comm") {
+  if (has_plugin_tables(section.name)) {
     const Json option = {{"type", Json::array({"string", "number", "boolean"})}};
     json["additionalProperties"] = {{"type", "object"}, {"additionalProperties", option}};
   }

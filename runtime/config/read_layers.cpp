@@ -1,12 +1,15 @@
 #include <algorithm>
 #include <set>
 
+#include "plugins/host/nearest.h"
 #include "runtime/config/format.h"
 #include "runtime/config/read.h"
 
 namespace runtime::config {
 namespace {
 
+using plugins::host::join_names;
+using plugins::host::suggestion;
 using Kind = Value::Kind;
 
 // Reads the table of one layer into a Layer: every key of its type.
@@ -83,7 +86,7 @@ const LayerType& type_of(const Value& table, const std::string& path, const Laye
   const Member* type = table.find("type");
   if (type == nullptr) {
     fail(table.position, path + ".type",
-         "missing: every layer needs a type; known: " + join(names_of(types)));
+         "missing: every layer needs a type; known: " + join_names(names_of(types)));
   }
   if (!type->value.is(Kind::kString)) {
     fail(type->value.position, path + ".type",

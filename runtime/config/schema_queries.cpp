@@ -122,6 +122,10 @@ std::string Range::text() const {
   return least + ", " + (open_maximum ? "below " : "at most ") + bound(maximum);
 }
 
+bool has_plugin_tables(std::string_view section) {
+  return section == "device" || section == "comm";
+}
+
 const Section* find_section(std::string_view name) { return find_named(sections(), name); }
 const LayerType* find_layer_type(const LayerTypes& all, std::string_view name) {
   return find_named(all, name);

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "plugins/host/nearest.h"
 #include "runtime/config/check_source.h"
 #include "runtime/config/format.h"
 #include "runtime/config/read.h"
@@ -222,18 +223,19 @@ void put(Value& table, Member member) {
   }
 }
 
+// Puts a key into a section. Of a table of a plugin ([device.cpu], [comm.gloo]), the options are
+// put one by one.
+void put_key(Member& section, Member key) {
+  Member* old = section.value.find(key.key);
+  const bool options = has_plugin_tables(section.key) && old != nullptr &&
+                       old->value.is(Kind::kTable) && key.value.is(Kind::kTable);
+  if (!options) return put(section.value, std::move(key));
+  for (Member& option : key.value.members) put(old->value, std::move(option));
+}
+
 void merge_section(Member& base, Member later) {
   drop_replaced(base.value, later.value, base.key);
-  for (Member& member : later.value.members) {
-    Member* old = base.value.find(member.key);
-    const bool options = base.key == "device" && old != nullptr && old->value.is(Kind::kTable) &&
-                         member.value.is(Kind::kTable);
-    if (!options) {
-      put(base.value, std::move(member));
-      continue;
-    }
-    for (Member& option : member.value.members) put(old->value, std::move(option));
-  }
+  for (Member& member : later.value.members) put_key(base, std::move(member));
   base.value.position = later.value.position;
 }
 
@@ -251,8 +253,8 @@ std::string preset_file(const Value& name, const std::string& folder) {
   const std::vector<std::string> known = presets_in(folder);
   if (std::find(known.begin(), known.end(), name.string) == known.end()) {
     fail(name.position, "model.preset",
-         "unknown preset " + toml_string(shorten(name.string)) + suggestion(name.string, known) +
-             " (files of \"" + folder + "\")");
+         "unknown preset " + toml_string(shorten(name.string)) +
+             plugins::host::suggestion(name.string, known) + " (files of \"" + folder + "\")");
   }
   return (fs::path(folder) / (name.string + ".toml")).string();
 }
@@ -286,13 +288,7 @@ Value read_overrides(const std::vector<Override>& overrides) {
     check_source(one);
     Member& section = one.members.front();
     if (Member* old = all.find(section.key)) {
-      Member option = std::move(section.value.members.front());
-      Member* table = parts.size() == 3 ? old->value.find(option.key) : nullptr;
-      if (table != nullptr && table->value.is(Kind::kTable) && section.key == "device") {
-        put(table->value, std::move(option.value.members.front()));
-      } else {
-        put(old->value, std::move(option));
-      }
+      put_key(*old, std::move(section.value.members.front()));
     } else {
       all.members.push_back(std::move(section));
     }

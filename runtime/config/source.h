@@ -24,8 +24,9 @@ Value read_text(std::string_view text, const std::string& file);
 // Returns all --set arguments as one document; of two for the same key the last one counts.
 Value read_overrides(const std::vector<Override>& overrides);
 
-// Merges `later` into `base`: sections key by key and [device.<plugin>] option by option.
-// Everything else is replaced by `later`, and of two exclusive keys the one in `later` stays.
+// Merges `later` into `base`: sections key by key, and [device.<plugin>] and
+// [comm.<plugin>] option by option. Everything else is replaced by `later`, and of two exclusive
+// keys the one in `later` stays.
 void merge(Value& base, Value later);
 
 // Adds the layers of the preset that model.preset names, if any, to [model].

@@ -17,8 +17,9 @@ char32_t next_code_point(std::string_view text, std::size_t& at, const std::stri
 // Appends the UTF-8 bytes of a code point.
 void append_utf8(std::string& text, char32_t code_point);
 
-// Letters are the general categories Lu, Ll, Lt, Lm and Lo, numbers are Nd, Nl and No (Unicode 14);
-// spaces have the property White_Space.
+// Letters are the general categories Lu, Ll, Lt, Lm and Lo, numbers are Nd, Nl and No, and spaces
+// have the property White_Space. The version of Unicode is that of the library utf8proc: later ones
+// turn code points that were not assigned into letters and numbers.
 enum class CharacterClass { kOther, kSpace, kLetter, kNumber };
 CharacterClass classify(char32_t code_point);
 

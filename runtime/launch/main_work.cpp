@@ -8,6 +8,7 @@
 #include <stop_token>
 #include <thread>
 
+#include "plugins/host/text.h"
 #include "runtime/error.h"
 #include "runtime/launch/rendezvous_folder.h"
 
@@ -80,7 +81,7 @@ void MainWork::run(const char* what, const std::function<void()>& work) {
 
 void MainWork::lead(const std::string& keys, const char* what, const std::function<void()>& work) {
   const std::string too_long =
-      std::string(what) + " has taken more than " + seconds_text(options_.timeout) +
+      std::string(what) + " has taken more than " + plugins::host::seconds_text(options_.timeout) +
       "; see what holds up the file system (a full disk, a server that does not answer), or raise "
       "comm.save_timeout_s";
   std::atomic<bool> late = false;
@@ -112,7 +113,8 @@ void MainWork::follow(const std::string& keys, const char* what) {
       heard = Clock::now();
     }
     if (Clock::now() - heard > options_.silence)
-      watchdog_.fail("nothing has been heard of rank 0 for " + seconds_text(options_.silence));
+      watchdog_.fail("nothing has been heard of rank 0 for " +
+                     plugins::host::seconds_text(options_.silence));
     std::this_thread::sleep_for(pause);
     pause = std::min<nanoseconds>(2 * pause, watch::Watchdog::kSlice);
   }

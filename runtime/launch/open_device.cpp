@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "plugins/host/error.h"
+#include "plugins/host/options.h"
 #include "runtime/error.h"
 
 namespace runtime::launch {
@@ -67,18 +68,10 @@ Choice choose_backend(const Registry& registry, int wanted, int local_rank, std:
                                  "; `runtime devices` lists what was found and why not");
 }
 
-void check_options(const PluginDescription& plugin,
-                   const std::map<std::string, std::string>& options) {
-  for (const auto& [key, value] : options) {
-    const auto& specs = plugin.options;
-    if (std::any_of(specs.begin(), specs.end(), [&](const auto& s) { return s.key == key; }))
-      continue;
-    std::string known;
-    for (const auto& s : specs) known += (known.empty() ? "" : ", ") + s.key;
-    throw ConfigurationError(
-        "device." + plugin.name + "." + key + " = " + value +
-        ": the plugin has no such key; it has: " + (known.empty() ? "none" : known));
-  }
+void check_options(const PluginDescription& plugin, const plugins::host::Options& options) {
+  const std::string fault =
+      plugins::host::fault_of(options, plugin.options, "device." + plugin.name);
+  if (!fault.empty()) throw ConfigurationError(fault);
 }
 
 // The item of a list for a rank on this machine.

@@ -11,6 +11,8 @@
 #include <cstdlib>
 #include <system_error>
 
+#include "plugins/host/text.h"
+
 namespace runtime::launch {
 namespace {
 
@@ -156,7 +158,9 @@ RedisStore::Reply RedisStore::command(const std::vector<std::string>& words) {
     } catch (const std::system_error& error) {
       connection_.reset();
       if (!reused || error.code().value() == ETIMEDOUT)
-        fail(words[0] + ": " + error.what() + " (limit " + seconds_text(answer_) + ")", kNoRedis);
+        fail(words[0] + ": " + error.what() + " (limit " + plugins::host::seconds_text(answer_) +
+                 ")",
+             kNoRedis);
     } catch (...) {
       connection_.reset();
       throw;

@@ -7,6 +7,7 @@
 #include <sstream>
 #include <vector>
 
+#include "plugins/host/text.h"
 #include "runtime/launch/nonce.h"
 #include "runtime/launch/poll.h"
 
@@ -121,7 +122,8 @@ class Handshake {
 
 std::string Handshake::missing_text(const std::vector<int>& missing) const {
   return where() + names(missing) + " of " + std::to_string(own_.world_size) +
-         (missing.size() == 1 ? " has" : " have") + " not come within " + seconds_text(timeout_) +
+         (missing.size() == 1 ? " has" : " have") + " not come within " +
+         plugins::host::seconds_text(timeout_) +
          "; look at the output of the missing ranks, check that all ranks were given this "
          "rendezvous and the same job, or raise comm.init_timeout_s";
 }

@@ -12,6 +12,7 @@
 
 #include "plugins/host/communicator.h"
 #include "plugins/host/nearest.h"
+#include "plugins/host/options.h"
 #include "runtime/error.h"
 #include "runtime/launch/cores.h"
 #include "runtime/launch/device_offers.h"
@@ -82,15 +83,9 @@ plugins::host::CommunicatorOptions communicator_options(const config::Config& co
 void check_options(const plugins::host::Plugin& plugin, const config::Config& config) {
   const auto found = config.comm.options.find(plugin.name());
   if (found == config.comm.options.end()) return;
-  std::vector<std::string> known;
-  for (const auto& option : plugin.options()) known.push_back(option.key);
-  for (const auto& [key, value] : found->second) {
-    if (!contains(known, key)) {
-      throw ConfigurationError("comm." + plugin.name() + "." + key + " = " + value +
-                               ": the plugin has no such key; it has: " +
-                               (known.empty() ? "none" : plugins::host::join_names(known)));
-    }
-  }
+  const std::string fault =
+      plugins::host::fault_of(found->second, plugin.options(), "comm." + plugin.name());
+  if (!fault.empty()) throw ConfigurationError(fault);
 }
 
 struct Communicators {

@@ -1,7 +1,6 @@
 #include "runtime/launch/store.h"
 
-#include <cstdio>
-
+#include "plugins/host/text.h"
 #include "runtime/launch/poll.h"
 
 namespace runtime::launch {
@@ -12,14 +11,8 @@ std::string Store::get(const std::string& key, std::chrono::nanoseconds timeout,
   if (poll_until(timeout, [&] { return (value = try_get(key)).has_value(); })) return *value;
   const std::string who = setter ? "rank " + std::to_string(*setter) : "the rank that sets it";
   throw StoreTimeout((setter ? who + " does not answer: " : "") + description() + ": key '" + key +
-                     "' was not set within " + seconds_text(timeout) + "; see the output of " +
-                     who);
-}
-
-std::string seconds_text(std::chrono::nanoseconds time) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g s", std::chrono::duration<double>(time).count());
-  return text;
+                     "' was not set within " + plugins::host::seconds_text(timeout) +
+                     "; see the output of " + who);
 }
 
 }  // namespace runtime::launch

@@ -44,9 +44,6 @@ class Store {
   virtual bool fresh() const { return false; }
 };
 
-// Returns "30 s" or "0.25 s".
-std::string seconds_text(std::chrono::nanoseconds time);
-
 }  // namespace runtime::launch
 
 #endif  // RUNTIME_LAUNCH_STORE_H_

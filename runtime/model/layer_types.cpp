@@ -35,32 +35,30 @@ const std::map<std::string, int32_t>& activation_functions() {
 // ---- keys of several types
 
 LayerKey<Layer> activation() {
-  return custom<Layer>({.name = "activation",
-                        .default_text = "\"\"",
-                        .choices = {"", "relu", "gelu", "gelu_tanh", "tanh", "sigmoid"},
-                        .documentation = "applied to the result",
-                        .brief = true},
-                       [](const Value& v, Layer& layer) {
-                         layer.activation = activation_functions().at(v.string);
-                       });
+  return custom<Layer>(
+      {.name = "activation",
+       .default_text = "\"\"",
+       .choices = {"", "relu", "gelu", "gelu_tanh", "tanh", "sigmoid"},
+       .documentation = "applied to the result",
+       .brief = true},
+      [](const Value& v, Layer& layer) { layer.activation = activation_functions().at(v.string); });
 }
 
 LayerKey<Layer> init() {
-  return custom<Layer>(
-      {.name = "init",
-       .type = Type::kInit,
-       .documentation = "initial weights, instead of model.init"},
-      [](const Value& v, Layer& layer) { layer.init = config::read_init(v); });
+  return custom<Layer>({.name = "init",
+                        .type = Type::kInit,
+                        .documentation = "initial weights, instead of model.init"},
+                       [](const Value& v, Layer& layer) { layer.init = config::read_init(v); });
 }
 
 LayerKey<Layer> stage() {
-  return custom<Layer>({.name = "stage",
-                        .type = Type::kInteger,
-                        .range = {.minimum = 0, .maximum = 65535},
-                        .documentation =
-                            "pipeline stage that computes it, counted from 0; without it, that of "
-                            "the layer around it, else stages are balanced by cost"},
-                       [](const Value& v, Layer& layer) { layer.stage = v.integer; });
+  return custom<Layer>(
+      {.name = "stage",
+       .type = Type::kInteger,
+       .range = {.minimum = 0, .maximum = 65535},
+       .documentation = "pipeline stage that computes it, counted from 0; without it, that of "
+                        "the layer around it, else stages are balanced by cost"},
+      [](const Value& v, Layer& layer) { layer.stage = v.integer; });
 }
 
 // The key of layers that contain other layers.
@@ -80,8 +78,8 @@ const config::Position& position(const config::Layer& layer, const std::string& 
 bool is_given(const config::Layer& layer, const std::string& key) {
   const Value* value = layer.find(key);
   const config::Position& of_layer = layer.position;
-  return value != nullptr && (value->position.line != of_layer.line ||
-                              value->position.column != of_layer.column);
+  return value != nullptr &&
+         (value->position.line != of_layer.line || value->position.column != of_layer.column);
 }
 
 // A tied layer has no weight of its own that these keys could describe.
@@ -142,34 +140,41 @@ DeclaredLayer conv2d() {
         c.same_padding = v.is(Value::Kind::kString);
         if (!c.same_padding) set_padding(v, c.convolution.padding);
       });
-  const auto groups = custom<Conv2d>(
-      {.name = "groups",
-       .type = Type::kInteger,
-       .default_text = "1",
-       .range = kWidth,
-       .documentation = "divides the channels of input and output"},
-      [](const Value& v, Conv2d& c) { c.convolution.groups = v.integer; });
+  const auto groups =
+      custom<Conv2d>({.name = "groups",
+                      .type = Type::kInteger,
+                      .default_text = "1",
+                      .range = kWidth,
+                      .documentation = "divides the channels of input and output"},
+                     [](const Value& v, Conv2d& c) { c.convolution.groups = v.integer; });
   return checked(
-      declare<Conv2d>(
-          "conv2d", "Convolution of images.",
-          {key("channels", &Conv2d::channels, "output channels").in(kWidth).required(),
-           pair<Conv2d>(
-               "kernel", [](Conv2d& c) { return Pair{&c.kernel_h, &c.kernel_w}; }, "window")
-               .in(kWindow)
-               .required(),
-           pair<Conv2d>(
-               "stride",
-               [](Conv2d& c) { return Pair{&c.convolution.stride_h, &c.convolution.stride_w}; },
-               "step of the window")
-               .in(kWindow),
-           padding,
-           pair<Conv2d>(
-               "dilation",
-               [](Conv2d& c) { return Pair{&c.convolution.dilation_h, &c.convolution.dilation_w}; },
-               "distance of the window's elements")
-               .in(kWindow),
-           groups, key("bias", &Conv2d::bias, "add a number per channel")},
-          kActivation | kRepeat | kWeights),
+      declare<Conv2d>("conv2d", "Convolution of images.",
+                      {key("channels", &Conv2d::channels, "output channels").in(kWidth).required(),
+                       pair<Conv2d>(
+                           "kernel",
+                           [](Conv2d& c) {
+                             return Pair{&c.kernel_h, &c.kernel_w};
+                           },
+                           "window")
+                           .in(kWindow)
+                           .required(),
+                       pair<Conv2d>(
+                           "stride",
+                           [](Conv2d& c) {
+                             return Pair{&c.convolution.stride_h, &c.convolution.stride_w};
+                           },
+                           "step of the window")
+                           .in(kWindow),
+                       padding,
+                       pair<Conv2d>(
+                           "dilation",
+                           [](Conv2d& c) {
+                             return Pair{&c.convolution.dilation_h, &c.convolution.dilation_w};
+                           },
+                           "distance of the window's elements")
+                           .in(kWindow),
+                       groups, key("bias", &Conv2d::bias, "add a number per channel")},
+                      kActivation | kRepeat | kWeights),
       check_groups);
 }
 
@@ -186,12 +191,12 @@ DeclaredLayer linear() {
                         "layers, [inputs, outputs] as GPT-2's",
        .brief = true},
       [](const Value& v, Linear& l) { l.file_in_out = v.string == "in_out"; });
-  return checked(declare<Linear>(
-                     "linear", "Fully connected, over the last dimension.",
-                     {key("features", &Linear::features, "output features").in(kWidth).required(),
-                      key("bias", &Linear::bias, "add a number per feature"), tie, file_layout},
-                     kActivation | kRepeat | kWeights),
-                 check_tie);
+  return checked(
+      declare<Linear>("linear", "Fully connected, over the last dimension.",
+                      {key("features", &Linear::features, "output features").in(kWidth).required(),
+                       key("bias", &Linear::bias, "add a number per feature"), tie, file_layout},
+                      kActivation | kRepeat | kWeights),
+      check_tie);
 }
 
 DeclaredLayer pool(const std::string& name, const std::string& documentation, bool max) {
@@ -223,25 +228,28 @@ DeclaredLayer pool(const std::string& name, const std::string& documentation, bo
       [](const Value& v, Pool2d& p) { set_padding(v, p.pooling.padding); });
   std::vector<LayerKey<Pool2d>> keys = {kernel, stride, padding};
   if (!max) {
-    keys.push_back(custom<Pool2d>(
-        {.name = "count_include_pad",
-         .type = Type::kBoolean,
-         .default_text = "true",
-         .documentation = "padding counts in the mean"},
-        [](const Value& v, Pool2d& p) { p.pooling.count_include_pad = v.boolean; }));
+    keys.push_back(
+        custom<Pool2d>({.name = "count_include_pad",
+                        .type = Type::kBoolean,
+                        .default_text = "true",
+                        .documentation = "padding counts in the mean"},
+                       [](const Value& v, Pool2d& p) { p.pooling.count_include_pad = v.boolean; }));
   }
   return checked(declare<Pool2d>(name, documentation, std::move(keys), kRepeat, Pool2d{max, {}}),
                  check_pool_padding);
 }
 
 DeclaredLayer adaptive_avg_pool2d() {
-  return declare<AdaptiveAvgPool2d>(
-      "adaptive_avg_pool2d", "Mean of windows that make an image of the given size.",
-      {pair<AdaptiveAvgPool2d>(
-           "size", [](AdaptiveAvgPool2d& p) { return Pair{&p.height, &p.width}; },
-           "size of the result, of which the image's is a multiple")
-           .in(kWindow)
-           .required()});
+  return declare<AdaptiveAvgPool2d>("adaptive_avg_pool2d",
+                                    "Mean of windows that make an image of the given size.",
+                                    {pair<AdaptiveAvgPool2d>(
+                                         "size",
+                                         [](AdaptiveAvgPool2d& p) {
+                                           return Pair{&p.height, &p.width};
+                                         },
+                                         "size of the result, of which the image's is a multiple")
+                                         .in(kWindow)
+                                         .required()});
 }
 
 DeclaredLayer function(const std::string& name, const std::string& documentation) {
@@ -257,13 +265,12 @@ DeclaredLayer dropout() {
 }
 
 DeclaredLayer batch_norm() {
-  return declare<BatchNorm>("batch_norm", "Normalisation over the batch, per channel.",
-                            {key("momentum", &BatchNorm::momentum,
-                                 "weight of a new batch in the running statistics")
-                                 .in(kAboveZeroToOne),
-                             key("eps", &BatchNorm::epsilon, "added to the variance")
-                                 .in(kAboveZeroToOne)},
-                            kActivation);
+  return declare<BatchNorm>(
+      "batch_norm", "Normalisation over the batch, per channel.",
+      {key("momentum", &BatchNorm::momentum, "weight of a new batch in the running statistics")
+           .in(kAboveZeroToOne),
+       key("eps", &BatchNorm::epsilon, "added to the variance").in(kAboveZeroToOne)},
+      kActivation);
 }
 
 DeclaredLayer layer_norm() {

@@ -64,13 +64,13 @@ uint64_t left_of_resource(int resource, const std::string& status_key) {
   return used == kUnknown ? limit.rlim_cur : left_of(limit.rlim_cur, used);
 }
 
+}  // namespace
+
 std::string mib(uint64_t bytes) {
   char text[32];
-  std::snprintf(text, sizeof text, "%.1f MiB", static_cast<double>(bytes) / (1 << 20));
+  std::snprintf(text, sizeof text, "%.2f MiB", static_cast<double>(bytes) / (1 << 20));
   return text;
 }
-
-}  // namespace
 
 uint64_t available_memory() {
   return std::min({kib_of("/proc/meminfo", "MemAvailable:"), left_in_groups(),

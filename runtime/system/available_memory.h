@@ -18,6 +18,9 @@ uint64_t available_memory();
 // more than 15/16 of the available memory. Small sizes are not checked, which makes the call cheap.
 void require_memory(uint64_t bytes, const std::string& what, const std::string& remedy);
 
+// Returns "1.50 MiB".
+std::string mib(uint64_t bytes);
+
 // Writes, for example, "299 MiB of address space are in use, the limit is 300 MiB, and 8000 MiB of
 // the machine's memory are free" without allocating, for the message about an allocation that has
 // failed.

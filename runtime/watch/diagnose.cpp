@@ -1,18 +1,14 @@
 #include "runtime/watch/diagnose.h"
 
 #include <algorithm>
-#include <cstdio>
+
+#include "plugins/host/text.h"
 
 namespace runtime::watch {
 namespace {
 
+using plugins::host::seconds_text;
 using Kind = Note::Kind;
-
-std::string seconds(double value) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.3g s", value);
-  return text;
-}
 
 std::string number(uint64_t sequence) { return "#" + std::to_string(sequence); }
 
@@ -95,7 +91,8 @@ std::string last_seen(int rank, uint64_t awaited, const Evidence& e) {
   double seen = 0;
   for (const CollectiveRecord& r : recorder->second.records)
     seen = std::max<double>(seen, std::max(r.start_ns, r.end_ns));
-  return "; " + text + ", last sign of it " + seconds(1e-9 * (e.now_ns - seen)) + " ago";
+  return "; " + text + ", last sign of it " +
+         seconds_text(std::chrono::duration<double, std::nano>(e.now_ns - seen)) + " ago";
 }
 
 std::string last_seen(const std::vector<int>& ranks, uint64_t awaited, const Evidence& e) {
@@ -226,7 +223,8 @@ std::string Incident::text() const {
   const std::string words = error.empty() ? "" : ": " + error;
   switch (kind()) {
     case Kind::kLate:
-      return what + " did not complete within " + seconds(late_after_s) + words;
+      return what + " did not complete within " +
+             seconds_text(std::chrono::duration<double>(late_after_s)) + words;
     case Kind::kFailed:
       return what + " failed" + words;
     default:

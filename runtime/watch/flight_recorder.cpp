@@ -13,10 +13,14 @@
 #include <fstream>
 #include <new>
 
+#include "plugins/host/text.h"
 #include "runtime/error.h"
 
 namespace runtime::watch {
 namespace {
+
+using plugins::host::collective_name;
+using plugins::host::dtype_name;
 
 // A slot holds a record as 64-bit words, each an atomic of its own. Word 0 is the sequence number
 // and is 0 while the other words are written, so a reader that sees the same number before and
@@ -30,33 +34,6 @@ static_assert(std::atomic<uint64_t>::is_always_lock_free);
 constexpr uint64_t kMagic = 0x3163657274722121;  // version 1 of the file
 constexpr size_t kDumped = 64;
 
-template <size_t N>
-std::string name_in(const std::array<const char*, N>& names, int32_t value, const char* what) {
-  if (value > 0 && static_cast<size_t>(value) < N) return names[value];
-  return std::string(what) + " " + std::to_string(value);
-}
-
-std::string kind_name(int32_t kind) {
-  static constexpr std::array kNames = {"",          "all_reduce", "reduce_scatter", "all_gather",
-                                        "broadcast", "reduce",     "all_to_all",     "send",
-                                        "receive",   "barrier"};
-  static_assert(kNames.size() == RT_BARRIER + 1);
-  return name_in(kNames, kind, "collective");
-}
-
-std::string dtype_name(int32_t dtype) {
-  static constexpr std::array kNames = {"",      "float32", "float64", "float16", "bfloat16",
-                                        "int32", "int64",   "uint8",   "int8"};
-  static_assert(kNames.size() == RT_INT8 + 1);
-  return name_in(kNames, dtype, "dtype");
-}
-
-std::string reduction_name(int32_t reduction) {
-  static constexpr std::array kNames = {"", "sum", "average", "min", "max"};
-  static_assert(kNames.size() == RT_MAX + 1);
-  return name_in(kNames, reduction, "reduction");
-}
-
 // "12.345 s": the time from `from_ns` to `to_ns`, which may be any numbers if a file is damaged.
 std::string span(int64_t from_ns, int64_t to_ns, double unit, int digits, const char* name) {
   char text[64];
@@ -66,9 +43,9 @@ std::string span(int64_t from_ns, int64_t to_ns, double unit, int digits, const 
 }
 
 std::string dump_line(const CollectiveRecord& r, int64_t origin_ns, int64_t now_ns) {
-  std::string line = "  #" + std::to_string(r.sequence) + " " + kind_name(r.kind);
+  std::string line = "  #" + std::to_string(r.sequence) + " " + collective_name(r.kind);
   if (r.kind != RT_BARRIER) line += " " + dtype_name(r.dtype) + " x " + std::to_string(r.count);
-  if (r.reduction != 0) line += " " + reduction_name(r.reduction);
+  if (r.reduction != 0) line += " " + plugins::host::reduction_name(r.reduction);
   if (r.peer >= 0) line += ", peer " + std::to_string(r.peer);
   if (r.communicator != 0) line += ", communicator " + std::to_string(r.communicator);
   line += ", started " + span(origin_ns, r.start_ns, 1e-9, 3, "s");
@@ -139,7 +116,7 @@ Position RankRecords::position() const {
 }
 
 std::string describe(const CollectiveRecord& r) {
-  std::string name = kind_name(r.kind);
+  std::string name = collective_name(r.kind);
   if (r.sequence > 0) name += " #" + std::to_string(r.sequence);
   if (r.kind == RT_BARRIER) return name;
   return name + " (" + std::to_string(r.count) + " " + dtype_name(r.dtype) + ")";

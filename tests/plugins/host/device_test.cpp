@@ -57,7 +57,8 @@ TEST(Device, AnUnusableOneSaysWhy) {
 TEST(Device, ChecksOptionsAgainstWhatThePluginKnows) {
   const DeviceOptions wrong{.threads = 0, .options = {{"memory_mb", "1"}}};
   EXPECT_THAT(error_of([&] { open_example(wrong); }).what(),
-              AllOf(HasSubstr("no option 'memory_mb'"), HasSubstr("did you mean 'memory_mib'?")));
+              AllOf(HasSubstr("device.example.memory_mb = 1: the plugin has no such key"),
+                    HasSubstr("did you mean \"memory_mib\"?")));
   const DeviceOptions bad_value{.threads = 0, .options = {{"memory_mib", "many"}}};
   EXPECT_THAT(error_of([&] { open_example(bad_value); }).what(), HasSubstr("memory_mib is 'many'"));
 }

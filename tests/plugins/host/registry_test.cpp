@@ -92,8 +92,8 @@ TEST(Registry, ErrorOfRequireTellsAllThatHelps) {
   const Error error = error_of([&] { registry.require("exampel"); });
   EXPECT_EQ(error.code(), RT_ERROR_UNAVAILABLE);
   EXPECT_THAT(error.what(),
-              AllOf(HasSubstr("no plugin is named 'exampel'"), HasSubstr("available: example"),
-                    HasSubstr("did you mean 'example'?"),
+              AllOf(HasSubstr("no plugin is named 'exampel'"), HasSubstr("known: example"),
+                    HasSubstr("did you mean \"example\"?"),
                     HasSubstr("rejected: " + (folder / "libcuda.so").string()),
                     HasSubstr("cannot be loaded"), HasSubstr("searched: "),
                     HasSubstr("RUNTIME_PLUGIN_PATH")));

@@ -67,7 +67,8 @@ TEST_F(BadInput, Backend) {
   expect_fails(train("device.backend=quantum"), 3, {"quantum", "reference"});
   expect_fails(train("device.backend=referense"), 3, {"referense", "reference"});
   expect_fails(train("device.index=7"), 3, {"7", "reference:0"});
-  expect_fails(train("device.reference.threds=1"), 2, {"device.reference.threds", "no such key"});
+  expect_fails(train("device.reference.threds=1"), 2,
+               {"device.reference.threds", "no such key", "known: none"});
   expect_fails({"plugins", "info", "nothing"}, 3, {"nothing", "reference"});
 }
 

@@ -1,7 +1,12 @@
 // `runtime verify`: equal devices pass, a fault is located, and a recorded run can replace the
 // second device.
+#include <algorithm>
+#include <chrono>
+#include <csignal>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <thread>
 
 #include "runtime/data/safetensors.h"
 #include "tests/runtime/cli/program.h"
@@ -99,6 +104,28 @@ TEST_F(Verify, AFaultyOperationIsNamed) {
   EXPECT_EQ(j["equal"], false);
   EXPECT_EQ(j["steps"].size(), 1u);
   EXPECT_EQ(j["steps"][0]["first"]["layer"], "pool1");
+}
+
+// The signal comes while the file is written, or just behind it on a fast machine.
+TEST_F(Verify, ASignalLeavesNoHalfOfARecord) {
+  test::RuntimeProcess process(
+      folder_.path(), {"verify", CONFIGS_FOLDER "/bench_mlp.toml", "--set",
+                       "device.backend=reference", "--set", "training.global_batch_size=4", "--set",
+                       "dataset.samples=16", "--record", "record", "--steps", "8"});
+  const auto begun = [&] {
+    const std::set<std::string> names = files();
+    return std::any_of(names.begin(), names.end(), [](const std::string& name) {
+      return name == "record" || name.starts_with(".record");
+    });
+  };
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!begun() && std::chrono::steady_clock::now() < limit)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  process.send(SIGTERM);
+  const test::ProcessResult r = process.wait();
+  EXPECT_EQ(r.exit_code, 0) << r.err;
+  for (const std::string& name : files()) EXPECT_FALSE(name.starts_with(".record")) << name;
+  EXPECT_TRUE(files().contains("record"));
 }
 
 TEST_F(Verify, ARecordIsAsGoodAsADevice) {

@@ -8,6 +8,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Pair;
 
 class Merge : public testing::Test {
  protected:
@@ -107,6 +108,16 @@ TEST_F(Merge, OptionsOfAPluginMergeOneByOne) {
   EXPECT_EQ(options.at("a"), "1");
   EXPECT_EQ(options.at("b"), "3");
   EXPECT_EQ(options.at("c"), "4");
+}
+
+TEST_F(Merge, OptionsOfACommunicationPluginMergeOneByOne) {
+  folder_.write("a.toml", kWhole + "[comm.gloo]\na = 1\nb = 2\n");
+  const Config config =
+      load_file("extends = \"../a.toml\"\n[comm.gloo]\nb = 3\n",
+                {{"comm.gloo.c", "4"}, {"comm.gloo.d", "5"}, {"comm.mpi.e", "6"}});
+  EXPECT_THAT(config.comm.options.at("gloo"),
+              ElementsAre(Pair("a", "1"), Pair("b", "3"), Pair("c", "4"), Pair("d", "5")));
+  EXPECT_THAT(config.comm.options.at("mpi"), ElementsAre(Pair("e", "6")));
 }
 
 TEST_F(Merge, DeterministicImpliesSyncBatchNormWhereThereIsBatchNorm) {

@@ -27,7 +27,7 @@ TEST(AvailableMemory, RefusesWhatDoesNotFitWithNumbers) {
     require_memory(uint64_t{1} << 60, "the table", "use a smaller one");
     FAIL() << "2^60 bytes were accepted";
   } catch (const DataError& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr("the table takes 1099511627776.0 MiB, but "));
+    EXPECT_THAT(error.what(), testing::HasSubstr("the table takes 1099511627776.00 MiB, but "));
     EXPECT_THAT(error.what(), testing::HasSubstr(" of memory are available; use a smaller one"));
   }
 }

@@ -119,7 +119,7 @@ TEST_F(TensorTest, ADeviceThatDoesNotExistListsThoseThatDo) {
   EXPECT_THAT(message_of([&] { floats({1}, {1}, "example:7"); }),
               AllOf(HasSubstr("no device example:7"), HasSubstr("example:0")));
   EXPECT_THAT(message_of([&] { floats({1}, {1}).to("exampel"); }),
-              AllOf(HasSubstr("'exampel'"), HasSubstr("did you mean 'example'?")));
+              AllOf(HasSubstr("'exampel'"), HasSubstr("did you mean \"example\"?")));
 }
 
 TEST_F(TensorTest, ANameThatIsNoDeviceIsRefused) {

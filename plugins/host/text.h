@@ -1,0 +1,24 @@
+// Texts for messages: names of the contract's numbers, and durations.
+#ifndef PLUGINS_HOST_TEXT_H_
+#define PLUGINS_HOST_TEXT_H_
+
+#include <chrono>
+#include <string>
+
+#include "rt/communicator.h"
+
+namespace plugins::host {
+
+// Returns "all_reduce" for RT_ALL_REDUCE, and "collective 77" for an unknown number.
+std::string collective_name(int32_t kind);
+// Returns "sum" for RT_SUM, and "reduction 77" for an unknown number.
+std::string reduction_name(int32_t reduction);
+// Returns "float32" for RT_FLOAT32, and "dtype 77" for an unknown number.
+std::string dtype_name(rt_dtype dtype);
+
+// Returns "2.5 s", with three significant digits.
+std::string seconds_text(std::chrono::duration<double> time);
+
+}  // namespace plugins::host
+
+#endif  // PLUGINS_HOST_TEXT_H_
