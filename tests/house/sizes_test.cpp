@@ -41,7 +41,7 @@ constexpr size_t kLongHeaderLines = 150;
 // break circles between files, 150; the rooms watch, tensor and train/asynchronous 40;
 // types of layers that say which member each key sets 80.
 // The number is a ceiling: lower it when code goes, and say why when it has to rise.
-constexpr size_t kCoreLines = 34280;
+constexpr size_t kCoreLines = 34300;
 
 std::vector<SourceFile> all_files() {
   std::vector<SourceFile> files;
