@@ -13,9 +13,8 @@ constexpr const char* kLoss = "loss";
 enum class Pace { kStepByStep, kHurried };
 
 // Returns the results of a step: its loss, and all tensors with which the next step begins.
-analysis::Tensors run_step(train::Trainer& trainer, const StepStart& start, Pace pace) {
-  train::StepPrograms& programs = trainer.programs();
-  analysis::StepTrace trace(trainer);
+analysis::Tensors run_step(train::StepPrograms& programs, const StepStart& start, Pace pace) {
+  analysis::StepTrace trace(programs);
   trace.set_state(start.state, start.source);
   double loss = 0;
   int64_t row = 0;
@@ -23,10 +22,10 @@ analysis::Tensors run_step(train::Trainer& trainer, const StepStart& start, Pace
     train::StepProgram& p = programs.get(key);
     programs.upload(p, start.batch, row, start.learning_rate, start.step);
     if (pace == Pace::kHurried)
-      p.program->run(programs.stream);
+      p.program->run(programs.stream());
     else
-      p.program->run_observed(programs.stream, [](size_t) {});
-    row += key.rows * programs.strategy.batch.shards_of_rank();
+      p.program->run_observed(programs.stream(), [](size_t) {});
+    row += key.rows * programs.strategy().batch.shards_of_rank();
     loss = programs.read_scalar(p, p.values.loss);
   }
   analysis::Tensors left = trace.state();
@@ -62,18 +61,18 @@ std::vector<std::string> in_order(const analysis::Tensors& tensors) {
 
 }  // namespace
 
-std::optional<Hurried> compare_hurried(train::Trainer& trainer, const StepStart& start) {
-  const analysis::Tensors expected = run_step(trainer, start, Pace::kStepByStep);
-  const double tolerance = analysis::StepTrace(trainer).tolerance();
+std::optional<Hurried> compare_hurried(train::StepPrograms& programs, const StepStart& start) {
+  const analysis::Tensors expected = run_step(programs, start, Pace::kStepByStep);
+  const double tolerance = analysis::StepTrace(programs).tolerance();
   const Bound bound{tolerance, 0, std::numeric_limits<double>::infinity()};
   for (int run = 0; run < 2; ++run) {
-    const analysis::Tensors actual = run_step(trainer, start, Pace::kHurried);
+    const analysis::Tensors actual = run_step(programs, start, Pace::kHurried);
     for (const std::string& name : in_order(actual)) {
       const data::HostTensor& tensor = actual.at(name);
       const Verdict v = compare(tensor, expected.at(name), bound, true);
       if (v.right) continue;
       const size_t element = v.index.empty() ? 0 : static_cast<size_t>(v.index.back());
-      return Hurried{name_of(trainer.programs(), name, tensor, element), v.error, v.bound};
+      return Hurried{name_of(programs, name, tensor, element), v.error, v.bound};
     }
   }
   return std::nullopt;

@@ -62,17 +62,17 @@ class RolePlanner {
   }
 
   void measure() {
-    programs_.storage.materialise();
-    programs_.arena.materialise();
+    programs_.storage().materialise();
+    programs_.arena().materialise();
     for (const step::StepForm& key : keys_) {
       train::StepProgram& p = programs_.get(key);
       // With a factor of 0 an optimizer would skip the update.
       if (void* const one = p.address(p.values.one))
         programs_.write(one, train::encode({1.0}, programs_.dtype()));
       const data::Batch zeros =
-          data::zero_batch(planner_.spec, key.rows * programs_.strategy.batch.shards_of_rank());
+          data::zero_batch(planner_.spec, key.rows * programs_.strategy().batch.shards_of_rank());
       input_seconds_[key] =
-          p.program->measure(programs_.stream, [&] { programs_.upload(p, zeros, 0, 0, 0); });
+          p.program->measure(programs_.stream(), [&] { programs_.upload(p, zeros, 0, 0, 0); });
     }
   }
 
@@ -89,7 +89,7 @@ class RolePlanner {
     return list;
   }
 
-  const std::vector<std::string>& notes() const { return programs_.notes; }
+  const std::vector<std::string>& notes() const { return programs_.notes(); }
 
  private:
   static exec::CompileOptions own_options(const Planner& planner) {
@@ -166,10 +166,10 @@ RankMemory memory_of(train::StepPrograms& programs) {
   m.parameters = report.parameters;
   m.packed = report.packed;
   m.largest_workspace = report.largest_workspace;
-  m.arena = programs.arena.bytes() +
-            exec::Upload::device_bytes(*programs.device, programs.most_input_bytes);
+  m.arena = programs.arena().bytes() +
+            exec::Upload::device_bytes(*programs.device(), programs.most_input_bytes());
   // Buffers that only other step forms have count as state.
-  m.state = programs.storage.total_bytes() - m.parameters - m.packed - m.gradients;
+  m.state = programs.storage().total_bytes() - m.parameters - m.packed - m.gradients;
   return m;
 }
 

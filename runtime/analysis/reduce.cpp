@@ -48,14 +48,14 @@ class PassSearch {
         graph_(program.graph()),
         judge_(judge),
         reduction_(reduction),
-        copies_(programs.stream),
+        copies_(programs.stream()),
         witness_(graph_) {}
 
   void run() {
     reduction_.operations += graph_.nodes.size();
     read_inputs(0);
     // The host waits after each node, so the operands of the next node are complete.
-    program_.run_observed(programs_.stream, [&](size_t node) {
+    program_.run_observed(programs_.stream(), [&](size_t node) {
       if (!is_done()) look_at(node);
       if (!is_done() && node + 1 < graph_.nodes.size()) read_inputs(node + 1);
     });
@@ -173,7 +173,7 @@ class PassSearch {
     // The forward was not judged, because its operands could not be copied out of their layouts.
     if (n.saved != graph::kNone && n.is_backward() && !isolated.forward) return;
     const Verdict verdict =
-        judge_.judge(*programs_.device, isolated, outputs, judge_.expect(isolated));
+        judge_.judge(*programs_.device(), isolated, outputs, judge_.expect(isolated));
     ++reduction_.judged;
     const auto nearness = [](const Verdict& v) { return v.bound > 0 ? v.error / v.bound : 0; };
     if (!verdict.right || nearness(verdict) > nearness(reduction_.verdict)) {
@@ -200,7 +200,7 @@ class PassSearch {
 
   void blame_operation(size_t node, IsolatedOperation isolated, const Verdict& verdict) {
     const Node& n = graph_.nodes[node];
-    auto reproduced = reproduce(judge_, programs_.device, std::move(isolated));
+    auto reproduced = reproduce(judge_, programs_.device(), std::move(isolated));
     if (!reproduced) {
       reduction_.blame = Blame::kBetween;
       reduction_.value = graph_.value(n.outputs[verdict.output]).name;
@@ -213,7 +213,7 @@ class PassSearch {
     }
     const auto& inputs = reproduced->isolated.operation.inputs;
     const int64_t rows = inputs.empty() || inputs[0].rank == 0 ? 0 : inputs[0].dims[0];
-    Reproduced small = shrink_rows(judge_, programs_.device, std::move(*reproduced));
+    Reproduced small = shrink_rows(judge_, programs_.device(), std::move(*reproduced));
     reduction_.blame = Blame::kOperation;
     reduction_.verdict = small.verdict;
     reduction_.found = make_case(node, std::move(small));
@@ -222,7 +222,7 @@ class PassSearch {
 
   Case make_case(size_t node, Reproduced reproduced) {
     const Node& n = graph_.nodes[node];
-    plugins::host::Device& device = *programs_.device;
+    plugins::host::Device& device = *programs_.device();
     Case c;
     c.candidate = {n.implementation, layout_names(device, reproduced.isolated.operation.inputs),
                    layout_names(device, reproduced.isolated.operation.outputs)};
@@ -231,7 +231,7 @@ class PassSearch {
                              layout_names(device, forward->inputs),
                              layout_names(device, forward->outputs)};
     }
-    c.origin.config = programs_.config.name;
+    c.origin.config = programs_.config().name;
     c.origin.layer = n.layer;
     c.origin.phase = graph::name_of(n.phase);
     c.origin.operation = node;
@@ -262,16 +262,15 @@ class PassSearch {
 
 }  // namespace
 
-Reduction reduce_step(train::Trainer& trainer, const Judge& judge, const StepStart& start) {
-  train::StepPrograms& programs = trainer.programs();
-  analysis::StepTrace(trainer).set_state(start.state, start.source);
+Reduction reduce_step(train::StepPrograms& programs, const Judge& judge, const StepStart& start) {
+  analysis::StepTrace(programs).set_state(start.state, start.source);
   Reduction reduction;
   int64_t row = 0;
   for (const step::StepForm& key : programs.forms(step::Purpose::kTraining, start.batch)) {
     train::StepProgram& p = programs.get(key);
     programs.upload(p, start.batch, row, start.learning_rate, start.step);
     PassSearch(programs, *p.program, judge, reduction).run();
-    row += key.rows * programs.strategy.batch.shards_of_rank();
+    row += key.rows * programs.strategy().batch.shards_of_rank();
     if (reduction.blame != Blame::kNobody) break;
   }
   if (reduction.found) reduction.found->origin.step = start.step;

@@ -36,11 +36,11 @@ struct Reduction {
   std::string value, explanation;  // kBetween: name of the value, and what happened to it
 };
 
-// Runs the step on the trainer's device one operation after the other. Each result is compared with
+// Runs the step on the device one operation after the other. Each result is compared with
 // the definition of its operation, computed from the operands that the device itself produced. The
 // first operation beyond its bound is run once more alone, in memory of its own, and reduced to few
 // rows.
-Reduction reduce_step(train::Trainer& trainer, const Judge& judge, const StepStart& start);
+Reduction reduce_step(train::StepPrograms& programs, const Judge& judge, const StepStart& start);
 
 // A value that differs after a step in which the host does not wait after each operation.
 struct Hurried {
@@ -51,7 +51,7 @@ struct Hurried {
 // Returns nothing if the results of the step are the same whether or not the host waits after each
 // operation. Two runs do not wait: the first launches all operations, and the second may replay a
 // recording.
-std::optional<Hurried> compare_hurried(train::Trainer& trainer, const StepStart& start);
+std::optional<Hurried> compare_hurried(train::StepPrograms& programs, const StepStart& start);
 
 }  // namespace runtime::analysis
 

@@ -20,32 +20,33 @@ constexpr double kMostRounds = 20;
 
 // Seconds of one round of collectives: the median over rounds of the slowest rank. All ranks run
 // the same number of rounds.
-double sync_seconds(train::Trainer& trainer, int communicator) {
+double sync_seconds(train::StepPrograms& programs, int communicator) {
   const auto round = [&] {
-    trainer.maximum({0});  // so that all ranks begin together
+    programs.maximum({0});  // so that all ranks begin together
     const auto begin = std::chrono::steady_clock::now();
-    trainer.run_collectives(communicator);
+    for (const step::StepForm& form : programs.full_step())
+      programs.get(form).program->run_collectives(programs.stream(), communicator);
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
     return elapsed.count();
   };
   round();
-  const double first = trainer.maximum({round()})[0];
+  const double first = programs.maximum({round()})[0];
   std::vector<double> times(
       static_cast<size_t>(std::clamp(kMeasuredSeconds / first, 1.0, kMostRounds)));
   for (double& t : times) t = round();
-  times = trainer.maximum(std::move(times));
+  times = programs.maximum(std::move(times));
   std::nth_element(times.begin(), times.begin() + times.size() / 2, times.end());
   return times[times.size() / 2];
 }
 
-ByAxis sync_by_axis(const config::Config& config, train::Trainer& trainer) {
-  const parallel::Mesh& mesh = trainer.programs().strategy.mesh;
+ByAxis sync_by_axis(const config::Config& config, train::StepPrograms& programs) {
+  const parallel::Mesh& mesh = programs.strategy().mesh;
   ByAxis seconds{};
   for (int c = 0; c <= parallel::kPipelineCommunicator; ++c) {
     const int axis = parallel::axis_of(c);
     const bool absent =
         c == parallel::kStatisticsCommunicator && !config.parallelism.sync_batch_norm;
-    if (mesh.degree(axis) > 1 && !absent) seconds[axis] += sync_seconds(trainer, c);
+    if (mesh.degree(axis) > 1 && !absent) seconds[axis] += sync_seconds(programs, c);
   }
   return seconds;
 }
@@ -100,18 +101,18 @@ ordered_json memory_json(const Scaling& s) {
 
 }  // namespace
 
-Scaling measure_scaling(const config::Config& config, train::Trainer& trainer,
+Scaling measure_scaling(const config::Config& config, train::StepPrograms& programs,
                         exec::Collectives* collectives, const std::string& backend,
                         const train::StepCost& cost, const Planner& planner) {
   Scaling s;
   s.backend = backend;
   s.global_batch = config.training.global_batch_size;
   s.shares_by_speed = config.parallelism.share == "by_speed";
-  s.used = gather(memory_of(trainer.programs()), collectives);
+  s.used = gather(memory_of(programs), collectives);
   s.allocated = gather(planner.device->memory_info().allocated_bytes, collectives);
   const int ranks = static_cast<int>(s.used.size());
   s.measured = mean_times(cost, ranks, collectives);
-  if (ranks > 1) s.measured.sync_by_axis = sync_by_axis(config, trainer);
+  if (ranks > 1) s.measured.sync_by_axis = sync_by_axis(config, programs);
   for (double seconds : s.measured.sync_by_axis) s.measured.sync += seconds;
   return s;
 }

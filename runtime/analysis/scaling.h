@@ -12,7 +12,6 @@
 #include "runtime/exec/collectives.h"
 #include "runtime/parallel/efficiency.h"
 #include "runtime/train/step_cost.h"
-#include "runtime/train/trainer.h"
 
 namespace runtime::analysis {
 
@@ -30,7 +29,7 @@ struct Scaling {
 
 // Called by all ranks when no steps are left: runs the collectives of a step alone, for up to a
 // fifth of a second for each axis. `collectives` is null for one rank. The result has no plan yet.
-Scaling measure_scaling(const config::Config& config, train::Trainer& trainer,
+Scaling measure_scaling(const config::Config& config, train::StepPrograms& programs,
                         exec::Collectives* collectives, const std::string& backend,
                         const train::StepCost& cost, const Planner& planner);
 

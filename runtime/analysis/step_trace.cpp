@@ -40,8 +40,8 @@ struct StepTrace::Names {
   std::set<ValueId> gradients;     // values that are gradients of parameters
 };
 
-StepTrace::StepTrace(train::Trainer& trainer)
-    : programs_(trainer.programs()), copies_(programs_.stream) {}
+StepTrace::StepTrace(train::StepPrograms& programs)
+    : programs_(programs), copies_(programs_.stream()) {}
 
 StepTrace::~StepTrace() = default;
 
@@ -80,7 +80,7 @@ void StepTrace::set_state(const Tensors& state, const std::string& source) {
     }
     programs_.write(p.address(id), it->second.bytes);
   }
-  programs_.storage.parameters_changed();
+  programs_.storage().parameters_changed();
 }
 
 // The values that a node writes and that the graph had before the passes; for the buffer of all
@@ -123,13 +123,13 @@ TracedStep StepTrace::step(const data::Batch& batch, double learning_rate, int64
     train::StepProgram& p = programs_.get(keys[pass]);
     const Names names(p, keys.size() > 1 ? "pass " + std::to_string(pass) + ": " : "");
     programs_.upload(p, batch, row, learning_rate, step);
-    p.program->run_observed(programs_.stream, [&](size_t node) {
+    p.program->run_observed(programs_.stream(), [&](size_t node) {
       const graph::Node& n = p.graph().nodes[node];
       TracedValue traced{{}, n.layer, n.op, false, {}};
       for (const ValueId id : written(p, node))
         result.left_out += visit_value(p, names, id, traced, visit) ? 0 : 1;
     });
-    row += keys[pass].rows * programs_.strategy.batch.shards_of_rank();
+    row += keys[pass].rows * programs_.strategy().batch.shards_of_rank();
     result.loss = programs_.read_scalar(p, p.values.loss);
   }
   return result;

@@ -7,12 +7,14 @@
 #include <string>
 #include <vector>
 
+#include "runtime/data/batch.h"
+#include "runtime/data/safetensors.h"
 #include "runtime/exec/layout_copy.h"
-#include "runtime/train/trainer.h"
 
 namespace runtime::train {
 struct StepProgram;
-}
+class StepPrograms;
+}  // namespace runtime::train
 
 namespace runtime::analysis {
 
@@ -36,11 +38,11 @@ struct TracedStep {
   size_t left_out = 0;  // values in a layout that the device cannot copy to the canonical one
 };
 
-// Traces the steps of one rank. Used by the thread of the trainer, which must outlive it and must
-// not make steps of its own meanwhile.
+// Traces the steps of one rank. Used by the thread of the programs, which must outlive it and must
+// not be run by a trainer meanwhile.
 class StepTrace {
  public:
-  explicit StepTrace(train::Trainer& trainer);
+  explicit StepTrace(train::StepPrograms& programs);
   ~StepTrace();
 
   // The state before a step: parameters, running statistics, optimizer state.

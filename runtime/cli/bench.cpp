@@ -54,7 +54,7 @@ train::StepCost measure(Session& s, int64_t steps) {
     s.trainer->step(loader.next(), s.config.optimizer.lr);
     for (++pending; pending > in_flight; --pending) s.trainer->next_result(true);
     const std::chrono::duration<double> elapsed = Clock::now() - begin;
-    const parallel::ByAxis waited = train::exposed_by_axis(s.trainer->take_collective_times());
+    const parallel::ByAxis waited = train::exposed_by_axis(s.programs->take_collective_times());
     if (i < kWarmUp) continue;
     times.push_back(elapsed.count());
     for (size_t axis = 0; axis < waited.size(); ++axis) exposed[axis].push_back(waited[axis]);
@@ -67,12 +67,12 @@ train::StepCost measure(Session& s, int64_t steps) {
 // Prints the time of each operation. All ranks run the steps, and rank 0 prints.
 void print_layers(Session& s, int64_t steps) {
   data::Loader loader = make_loader(s);
-  exec::Program& program = s.trainer->program();
+  exec::Program& program = (*s.programs->any_program().program);
   std::vector<std::vector<double>> times(program.graph().nodes.size());
   for (int64_t i = 0; i < steps + kWarmUp; ++i) {
-    s.trainer->upload(loader.next(), s.config.optimizer.lr);
+    s.programs->upload(s.programs->any_program(), loader.next(), 0, s.config.optimizer.lr, 0);
     std::vector<double> ns;
-    program.run_timed(s.trainer->stream(), ns);
+    program.run_timed(s.programs->stream(), ns);
     for (size_t n = 0; n < ns.size() && i >= kWarmUp; ++n) times[n].push_back(ns[n]);
   }
   if (!s.rank.main()) return;
@@ -101,7 +101,7 @@ Totals totals(const Session& s) {
   const int64_t passes =
       parallel::micro_steps(s.config.training.global_batch_size, s.trainer->split());
   const uint64_t own = peak_memory_bytes();
-  double values[] = {graph::step_flops(s.trainer->program().graph(), passes),
+  double values[] = {graph::step_flops((*s.programs->any_program().program).graph(), passes),
                      static_cast<double>(own)};
   const bool one_process = s.rank.backend == "local";
   if (s.rank.collectives != nullptr)
@@ -114,7 +114,7 @@ void print_bench(const Session& s, const BenchArguments& arguments, double step_
   const double samples = static_cast<double>(s.config.training.global_batch_size) / step_s;
   const int64_t labels = s.data.train->spec().labels;  // above 1: samples are sequences of tokens
   const double tokens = samples * static_cast<double>(labels);
-  const exec::Recorded recorded = s.trainer->program().recorded();
+  const exec::Recorded recorded = (*s.programs->any_program().program).recorded();
   if (!arguments.json) {
     const bool several = s.rank.collectives != nullptr;
     const std::string ranks =
@@ -130,8 +130,8 @@ void print_bench(const Session& s, const BenchArguments& arguments, double step_
         several && s.rank.backend == "local" ? " of the process with all ranks" : " of the process",
         recorded.operations > 0
             ? fmt::format(", {} of {} operations replayed as {} recording{}", recorded.operations,
-                          s.trainer->program().graph().nodes.size(), recorded.recordings,
-                          recorded.recordings == 1 ? "" : "s")
+                          (*s.programs->any_program().program).graph().nodes.size(),
+                          recorded.recordings, recorded.recordings == 1 ? "" : "s")
             : "",
         analysis::explain_memory(scaling));
     if (several) fmt::print("{}\n", analysis::explain(scaling));
@@ -149,7 +149,7 @@ void print_bench(const Session& s, const BenchArguments& arguments, double step_
   j["flops_per_second"] = all.flops / step_s;
   j["peak_memory_bytes"] = all.own_peak;
   j["peak_memory_bytes_all_ranks"] = all.peak;
-  j["operations"] = s.trainer->program().graph().nodes.size();
+  j["operations"] = (*s.programs->any_program().program).graph().nodes.size();
   j["recorded_operations"] = recorded.operations;
   auto measured = nlohmann::ordered_json::parse(analysis::to_json(scaling));
   j["predicted_step_ms"] = measured["predicted_step_ms"];
@@ -168,7 +168,7 @@ void bench_rank(Session& s, const BenchArguments& arguments) {
   const train::StepCost cost = measure(s, arguments.steps);
   const Totals all = totals(s);  // before planning takes memory too
   const analysis::Planner planner = s.planner();
-  analysis::Scaling scaling = analysis::measure_scaling(s.config, *s.trainer, s.rank.collectives,
+  analysis::Scaling scaling = analysis::measure_scaling(s.config, *s.programs, s.rank.collectives,
                                                         s.rank.backend, cost, planner);
   s.rank.on_main("the plan of the job", [&] {
     analysis::add_plan(scaling, s.config, planner);

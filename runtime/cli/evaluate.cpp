@@ -16,7 +16,7 @@ void print(const train::Evaluation& e, const Session& session) {
   nlohmann::ordered_json j;
   j["samples"] = e.samples;
   j["loss"] = e.loss;
-  if (session.trainer->classification()) j["accuracy"] = e.accuracy;
+  if (session.programs->spec().classes > 0) j["accuracy"] = e.accuracy;
   j["device"] = session.device->id();
   std::cout << j.dump() << std::endl;
 }

@@ -97,18 +97,18 @@ double count_parameters(const step::StepValues& values) {
 // Prints what rank 0 computes in a step and where its values are in memory. Returns the program.
 const exec::Program& print_rank(train::StepPrograms& programs, const std::string& ranks) {
   const train::StepProgram& p = programs.any_program();
-  plugins::host::Device& device = *programs.device;
-  const int64_t batch = programs.config.training.global_batch_size;
-  const int64_t passes = parallel::micro_steps(batch, programs.strategy.batch);
+  plugins::host::Device& device = *programs.device();
+  const int64_t batch = programs.config().training.global_batch_size;
+  const int64_t passes = parallel::micro_steps(batch, programs.strategy().batch);
   const auto rows =
-      static_cast<double>(parallel::rows_of_rank(batch, programs.strategy.batch).size());
-  fmt::print("{} on {} ({}), batch {}{}, {:.0f} parameters\n\n", programs.config.name, device.id(),
-             device.properties().name, batch, ranks, count_parameters(p.values));
+      static_cast<double>(parallel::rows_of_rank(batch, programs.strategy().batch).size());
+  fmt::print("{} on {} ({}), batch {}{}, {:.0f} parameters\n\n", programs.config().name,
+             device.id(), device.properties().name, batch, ranks, count_parameters(p.values));
   print_operations(p.program->graph(), device);
   const double flops = graph::step_flops(p.program->graph(), passes);
   fmt::print("\n{} operations, {:.2f} GFLOP a step, {:.2f} MFLOP a sample{}{}\n",
              p.program->graph().nodes.size(), flops / 1e9, flops / 1e6 / rows,
-             programs.spec.labels > 1 ? fmt::format(" of {} tokens", programs.spec.labels) : "",
+             programs.spec().labels > 1 ? fmt::format(" of {} tokens", programs.spec().labels) : "",
              passes > 1 ? fmt::format("; {} passes a step", passes) : "");
   return *p.program;
 }

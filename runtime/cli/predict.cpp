@@ -15,6 +15,7 @@
 #include "runtime/step/ranks.h"
 #include "runtime/train/generate.h"
 #include "runtime/train/open.h"
+#include "runtime/train/step_programs.h"
 
 namespace runtime::cli {
 
@@ -27,8 +28,8 @@ std::unique_ptr<train::Trainer> open_trainer(const launch::Rank& rank, const con
                                              const data::TensorFile& weights,
                                              const std::string& path) {
   const auto device = launch::open_device(config, *rank.registry, rank.place.local_rank, nullptr);
-  auto trainer =
-      std::make_unique<train::Trainer>(config, spec, device, train::compile_options(config));
+  auto trainer = std::make_unique<train::Trainer>(
+      std::make_shared<train::StepPrograms>(config, spec, device, train::compile_options(config)));
   trainer->set_weights(weights, path);
   return trainer;
 }

@@ -45,6 +45,7 @@ void with_memory_advice(Session& session, Work&& work) {
     words = error.what();
   }
   session.trainer.reset();
+  session.programs.reset();
   std::string advice;
   try {
     advice =
@@ -79,7 +80,8 @@ Session::Session(const launch::Rank& r, Datasets& datasets)
   exec::CompileOptions options = train::compile_options(config);
   options.collectives = rank.collectives;
   with_memory_advice(*this, [&] {
-    trainer = std::make_unique<train::Trainer>(config, data.train->spec(), device, options);
+    programs = std::make_shared<train::StepPrograms>(config, data.train->spec(), device, options);
+    trainer = std::make_unique<train::Trainer>(programs);
   });
 }
 

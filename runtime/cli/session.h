@@ -12,6 +12,7 @@
 #include "runtime/config/config.h"
 #include "runtime/data/open.h"
 #include "runtime/launch/run_ranks.h"
+#include "runtime/train/step_programs.h"
 #include "runtime/train/trainer.h"
 
 namespace runtime::cli {
@@ -33,6 +34,7 @@ struct Session {
   std::string choice;     // which device "auto" has chosen; "" if the device was named
   std::shared_ptr<plugins::host::Device> device;
   data::DatasetPair data;
+  std::shared_ptr<train::StepPrograms> programs;
   std::unique_ptr<train::Trainer> trainer;
 
   // Opens everything. The ranks compare their configurations and data, and all of them throw if

@@ -57,8 +57,9 @@ constexpr int64_t kFewSamples = 16;
 void announce(const Session& s, train::Reporter& reporter) {
   if (!s.choice.empty()) reporter.note(s.choice);
   reporter.note("training " + s.config.name + " on " + s.device->id() + " (" +
-                s.device->properties().name + "): " + std::to_string(s.trainer->parameter_count()) +
-                " parameters, " + s.data.train->description());
+                s.device->properties().name +
+                "): " + std::to_string(s.programs->parameter_count()) + " parameters, " +
+                s.data.train->description());
   const int ranks = s.rank.place.world_size;
   if (ranks > 1) {
     const int64_t global = s.config.training.global_batch_size;
@@ -72,7 +73,7 @@ void announce(const Session& s, train::Reporter& reporter) {
                     " samples a step; below " + std::to_string(kFewSamples) +
                     " a device is mostly idle: use a larger batch or fewer ranks");
   }
-  for (const std::string& note : s.trainer->notes()) reporter.note("note: " + note);
+  for (const std::string& note : s.programs->notes()) reporter.note("note: " + note);
   reporter.note("run folder: " + s.rank.run_folder);
 }
 
@@ -80,7 +81,7 @@ void announce(const Session& s, train::Reporter& reporter) {
 void report_scaling(const Session& s, const train::RunResult& result, train::Reporter& reporter) {
   if (s.rank.collectives == nullptr || result.cost.steps == 0 || result.signal != 0) return;
   const analysis::Planner planner = s.planner();
-  analysis::Scaling scaling = analysis::measure_scaling(s.config, *s.trainer, s.rank.collectives,
+  analysis::Scaling scaling = analysis::measure_scaling(s.config, *s.programs, s.rank.collectives,
                                                         s.rank.backend, result.cost, planner);
   s.rank.on_main("the report of what the ranks were worth", [&] {
     analysis::add_plan(scaling, s.config, planner);
@@ -163,8 +164,8 @@ void train_rank(Session& session, Run& run, Outcome& outcome) {
   // Ranks that are threads receive one signal together, so only rank 0 looks for it.
   if (session.rank.main() || session.rank.backend != "local")
     options.stop = [&] { return run.stop->pending(); };
-  const train::RunResult result =
-      train::run_training(session.config, session.data, *session.trainer, *reporter, options);
+  const train::RunResult result = train::run_training(
+      session.config, session.data, *session.programs, *session.trainer, *reporter, options);
   session.trainer->share_statistics();
   const std::string file = session.rank.run_folder + "/weights.safetensors";
   save_weights(session, result, file, *reporter);

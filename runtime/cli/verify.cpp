@@ -54,9 +54,10 @@ void check_size(uint64_t bytes, int64_t steps, const VerifyArguments& arguments)
       steps == 1 ? "" : " or --steps"));
 }
 
-// Makes the trainer of the same run on the device that `backend` names, "cpu" or "plugin:index". A
-// device without bfloat16 computes in float32, whose result has more correct digits.
-train::Trainer other_trainer(const Session& s, const std::string& backend) {
+// Makes the programs of the same run on the device that `backend` names, "cpu" or "plugin:index",
+// with initial parameters. A device without bfloat16 computes in float32, whose result has more
+// correct digits.
+std::shared_ptr<train::StepPrograms> other_programs(const Session& s, const std::string& backend) {
   config::Config config = s.config;
   config.launch.devices = {backend};
   auto device = launch::open_device(config, *s.rank.registry, 0, nullptr);
@@ -65,7 +66,10 @@ train::Trainer other_trainer(const Session& s, const std::string& backend) {
     config.training.mixed_precision = "none";
     std::cerr << "note: " << device->id() << " does not compute in bfloat16, it uses float32\n";
   }
-  return {config, s.data.train->spec(), std::move(device), train::compile_options(config)};
+  auto programs = std::make_shared<train::StepPrograms>(
+      config, s.data.train->spec(), std::move(device), train::compile_options(config));
+  const train::Trainer sets_the_parameters(programs);
+  return programs;
 }
 
 std::string where(const Difference& d) {
@@ -188,7 +192,7 @@ analysis::CompareOptions compare_options(const VerifyArguments& arguments, doubl
 // later waits for the file, so that no half of one is left behind.
 int record(Session& s, const VerifyArguments& arguments, const train::StopSignal& stop) {
   Steps steps(s);
-  analysis::StepTrace trace(*s.trainer);
+  analysis::StepTrace trace(*s.programs);
   data::TensorFile file;
   const int64_t count = arguments.steps > 0 ? arguments.steps : kVerifySteps;
   for (int64_t step = 0; step < count; ++step) {
@@ -247,7 +251,7 @@ void against_file(Session& s, const VerifyArguments& arguments) {
         arguments.against, recorded, std::max<int64_t>(count, 1)));
   }
   Steps steps(s);
-  analysis::StepTrace trace(*s.trainer);
+  analysis::StepTrace trace(*s.programs);
   const auto options = compare_options(arguments, trace.tolerance(), arguments.against);
   Comparison comparison(s, arguments, trace, options);
   for (int64_t step = 0; step < count; ++step) {
@@ -261,10 +265,10 @@ void against_file(Session& s, const VerifyArguments& arguments) {
 // Runs each step on the other device first. The device that is checked then starts each step from a
 // state of the other one, which is trusted.
 void against_device(Session& s, const VerifyArguments& arguments) {
-  train::Trainer other = other_trainer(s, arguments.against);
+  const auto other = other_programs(s, arguments.against);
   Steps steps(s);
-  analysis::StepTrace trace(*s.trainer), expected(other);
-  const std::string name = other.stream().device()->id();
+  analysis::StepTrace trace(*s.programs), expected(*other);
+  const std::string name = other->device()->id();
   const auto options =
       compare_options(arguments, std::max(trace.tolerance(), expected.tolerance()), name);
   Comparison comparison(s, arguments, trace, options);

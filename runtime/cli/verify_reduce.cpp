@@ -55,13 +55,13 @@ Reducer::Reducer(Session& session, std::string folder, std::string against)
 
 std::optional<Reducer::Finding> Reducer::look_at(const analysis::StepStart& start, bool equal) {
   if (!equal) {
-    Reduction reduction = analysis::reduce_step(*session_.trainer, judge_, start);
+    Reduction reduction = analysis::reduce_step(*session_.programs, judge_, start);
     if (reduction.blame != Blame::kNobody) return report(std::move(reduction));
-    if (const auto hurried = analysis::compare_hurried(*session_.trainer, start))
+    if (const auto hurried = analysis::compare_hurried(*session_.programs, start))
       return report(*hurried, start.step);
     return report(std::move(reduction));
   }
-  if (const auto hurried = analysis::compare_hurried(*session_.trainer, start))
+  if (const auto hurried = analysis::compare_hurried(*session_.programs, start))
     return report(*hurried, start.step);
   return std::nullopt;
 }

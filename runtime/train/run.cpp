@@ -22,17 +22,17 @@ using Clock = std::chrono::steady_clock;
 // signals together, every quarter of a second, so that it costs next to nothing.
 class StopAgreement {
  public:
-  explicit StopAgreement(Trainer& trainer) : trainer_(trainer) {}
+  explicit StopAgreement(const StepPrograms& programs) : programs_(programs) {}
 
   int ask(const std::function<int()>& stop, int64_t step) {
     const int signal = stop ? stop() : 0;
-    if (trainer_.programs().strategy.mesh.size() == 1) return signal;
+    if (programs_.strategy().mesh.size() == 1) return signal;
     if (signal != 0) pending_ = signal;
     if (step < next_) return 0;
     const std::chrono::duration<double> elapsed = Clock::now() - mark_;
     const double per_step =
         elapsed.count() / static_cast<double>(std::max<int64_t>(1, step - last_));
-    const std::vector<double> all = trainer_.maximum({static_cast<double>(pending_), per_step});
+    const std::vector<double> all = programs_.maximum({static_cast<double>(pending_), per_step});
     last_ = step;
     next_ = step + std::clamp<int64_t>(static_cast<int64_t>(0.25 / all[1]), 1, 10000);
     mark_ = Clock::now();
@@ -40,7 +40,7 @@ class StopAgreement {
   }
 
  private:
-  Trainer& trainer_;
+  const StepPrograms& programs_;
   int pending_ = 0;
   int64_t last_ = 0, next_ = 1;
   Clock::time_point mark_ = Clock::now();
@@ -49,17 +49,17 @@ class StopAgreement {
 // Measures the cost of a step, once caches, plans and clock rates have settled.
 class CostMeter {
  public:
-  void begin(Trainer& trainer, int64_t total) {
-    trainer_ = &trainer;
+  void begin(const StepPrograms& programs, int64_t total) {
+    programs_ = &programs;
     warm_up_ = std::min<int64_t>(kWarmUp, total / 2);
-    trainer.take_collective_times();
+    programs.take_collective_times();
   }
   void add(Clock::time_point step_begin) {
-    if (++steps_ == warm_up_) trainer_->take_collective_times();
+    if (++steps_ == warm_up_) programs_->take_collective_times();
     if (steps_ > warm_up_) seconds_ += Clock::now() - step_begin;
   }
   StepCost end() {
-    parallel::ByAxis exposed = exposed_by_axis(trainer_->take_collective_times());
+    parallel::ByAxis exposed = exposed_by_axis(programs_->take_collective_times());
     if (steps_ <= warm_up_) return {};
     const auto measured = static_cast<double>(steps_ - warm_up_);
     for (double& seconds : exposed) seconds /= measured;
@@ -68,21 +68,22 @@ class CostMeter {
 
  private:
   static constexpr int64_t kWarmUp = 5;
-  Trainer* trainer_ = nullptr;
+  const StepPrograms* programs_ = nullptr;
   int64_t warm_up_ = 0, steps_ = 0;
   std::chrono::duration<double> seconds_{0};
 };
 
 class Run {
  public:
-  Run(const config::Config& config, const data::DatasetPair& data, Trainer& trainer,
-      Reporter& reporter, const RunOptions& options)
+  Run(const config::Config& config, const data::DatasetPair& data, StepPrograms& programs,
+      Trainer& trainer, Reporter& reporter, const RunOptions& options)
       : config_(config),
+        programs_(programs),
         trainer_(trainer),
         reporter_(reporter),
         options_(options),
-        stop_(trainer),
-        device_(trainer.programs().device),
+        stop_(programs),
+        device_(programs.device()),
         steps_per_epoch_(open_training_data(data.train)),
         total_(total_steps(config, steps_per_epoch_)) {
     if (options.max_steps) total_ = std::min(total_, *options.max_steps);
@@ -94,7 +95,7 @@ class Run {
 
   RunResult run() {
     mark_ = Clock::now();
-    cost_.begin(trainer_, total_);
+    cost_.begin(programs_, total_);
     while (trainer_.steps_done() < total_ && !ended()) {
       const int64_t epoch = trainer_.steps_done() / steps_per_epoch_;
       const int64_t end = (epoch + 1) * steps_per_epoch_;
@@ -228,7 +229,7 @@ class Run {
   // Opens the loader and returns the number of steps in an epoch.
   int64_t open_training_data(const std::shared_ptr<const data::Dataset>& train) {
     if (step::is_asynchronous(config_, trainer_.split().world_size)) {
-      asynchronous_.emplace(config_, train, trainer_);
+      asynchronous_.emplace(config_, train, programs_, trainer_);
       return asynchronous_->batches_per_epoch();
     }
     loader_.emplace(train, train_loader_options(config_, trainer_.split()));
@@ -245,7 +246,7 @@ class Run {
     result_.validation = e;
     Metrics m = metrics_;
     m.validation_loss = e.loss;
-    if (trainer_.classification()) m.validation_accuracy = e.accuracy;
+    if (programs_.spec().classes > 0) m.validation_accuracy = e.accuracy;
     reporter_.line(m);
     restart_interval();
     if (!std::isfinite(e.loss)) validation_not_finite(e.loss);
@@ -265,6 +266,7 @@ class Run {
   }
 
   const config::Config& config_;
+  StepPrograms& programs_;
   Trainer& trainer_;
   Reporter& reporter_;
   const RunOptions& options_;
@@ -287,8 +289,9 @@ class Run {
 }  // namespace
 
 RunResult run_training(const config::Config& config, const data::DatasetPair& data,
-                       Trainer& trainer, Reporter& reporter, const RunOptions& options) {
-  return Run(config, data, trainer, reporter, options).run();
+                       StepPrograms& programs, Trainer& trainer, Reporter& reporter,
+                       const RunOptions& options) {
+  return Run(config, data, programs, trainer, reporter, options).run();
 }
 
 }  // namespace runtime::train

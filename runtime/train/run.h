@@ -37,8 +37,10 @@ struct RunResult {
 };
 
 // Trains. Throws NumericError if the loss of a step is not finite (debug.nan = "stop").
+// `programs` are those of the trainer.
 RunResult run_training(const config::Config& config, const data::DatasetPair& data,
-                       Trainer& trainer, Reporter& reporter, const RunOptions& options);
+                       StepPrograms& programs, Trainer& trainer, Reporter& reporter,
+                       const RunOptions& options);
 
 }  // namespace runtime::train
 

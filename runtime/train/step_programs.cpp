@@ -96,32 +96,34 @@ std::string resolve_loss(const config::Training& training, const data::SampleSpe
                            natural + "\" or \"auto\"");
 }
 
-StepPrograms::StepPrograms(const config::Config& c, const data::SampleSpec& s,
-                           std::shared_ptr<plugins::host::Device> d, const exec::CompileOptions& o,
+StepPrograms::StepPrograms(const config::Config& config, const data::SampleSpec& spec,
+                           std::shared_ptr<plugins::host::Device> device,
+                           const exec::CompileOptions& options,
                            const std::optional<PlannedRank>& planned)
-    : config(c),
-      spec(s),
-      device(std::move(d)),
-      options(o),
-      model(model::model_from_config(c.model)),
-      recipe(make_recipe(c, s)),
-      stream(device->create_stream()),
-      storage(device, planned.has_value()),
-      arena(device, planned.has_value()),
-      has_batch_norm_(step::has_batch_norm(model)) {
-  const step::Precision precision{to_dtype(c.training.dtype), activation_type(c.training, *device)};
-  check_input(model, spec);
-  strategy = step::make_strategy(c, model, recipe, precision,
-                                 rank_of_job(c, *device, o.collectives, planned));
-  if (c.debug.deterministic && has_batch_norm_ && world_size() > 1) {
-    notes.push_back(
+    : config_(config),
+      spec_(spec),
+      device_(std::move(device)),
+      options_(options),
+      model_(model::model_from_config(config.model)),
+      recipe_(make_recipe(config, spec)),
+      stream_(device_->create_stream()),
+      storage_(device_, planned.has_value()),
+      arena_(device_, planned.has_value()),
+      has_batch_norm_(step::has_batch_norm(model_)) {
+  const step::Precision precision{to_dtype(config.training.dtype),
+                                  activation_type(config.training, *device_)};
+  check_input(model_, spec);
+  strategy_ = step::make_strategy(config, model_, recipe_, precision,
+                                  rank_of_job(config, *device_, options.collectives, planned));
+  if (config.debug.deterministic && has_batch_norm_ && world_size() > 1) {
+    notes_.push_back(
         "debug.deterministic implies parallelism.sync_batch_norm: batch_norm normalises over the "
         "global batch, so that the bits do not depend on the number of ranks");
   }
 }
 
 StepForm StepPrograms::whole(Purpose purpose, int64_t rows) const {
-  return step::whole_form(strategy, has_batch_norm_, purpose, rows);
+  return step::whole_form(strategy_, has_batch_norm_, purpose, rows);
 }
 
 const std::vector<StepForm>& StepPrograms::forms(Purpose purpose, const data::Batch& batch) {
@@ -129,8 +131,8 @@ const std::vector<StepForm>& StepPrograms::forms(Purpose purpose, const data::Ba
   const auto [known, is_new] = forms_.try_emplace({purpose, batch.global_rows, batch.rows, padded});
   std::vector<StepForm>& forms = known->second;
   if (!is_new) return forms;
-  const int64_t steps = parallel::micro_steps(batch.global_rows, strategy.batch);
-  StepForm form = whole(purpose, batch.rows / (steps * strategy.batch.shards_of_rank()));
+  const int64_t steps = parallel::micro_steps(batch.global_rows, strategy_.batch);
+  StepForm form = whole(purpose, batch.rows / (steps * strategy_.batch.shards_of_rank()));
   form.split_batch_norm |= has_batch_norm_ && padded;
   form.l2_share /= static_cast<double>(steps);
   forms.assign(steps, form);
@@ -143,8 +145,8 @@ const std::vector<StepForm>& StepPrograms::forms(Purpose purpose, const data::Ba
 
 const std::vector<StepForm>& StepPrograms::full_step() {
   data::Batch full;
-  full.global_rows = config.training.global_batch_size;
-  const std::vector<int64_t> rows = parallel::rows_of_rank(full.global_rows, strategy.batch);
+  full.global_rows = config_.training.global_batch_size;
+  const std::vector<int64_t> rows = parallel::rows_of_rank(full.global_rows, strategy_.batch);
   full.rows = static_cast<int64_t>(rows.size());
   full.valid = full.rows - std::count(rows.begin(), rows.end(), -1);
   return forms(Purpose::kTraining, full);
@@ -154,23 +156,23 @@ StepProgram& StepPrograms::get(const StepForm& form, const step::AfterPass& afte
   const auto it = programs_.find(form);
   if (it != programs_.end()) return it->second;
   StepProgram p;
-  const bool loss_scaled = storage.find(kLossScaling) != nullptr;
+  const bool loss_scaled = storage_.find(kLossScaling) != nullptr;
   // Nothing else runs while candidates are measured, and a larger arena would replace the one that
   // queued work still uses.
-  stream.synchronize();
-  exec::DeviceTarget target(device, options.target);
-  step::Step step = step::compile_step({model, recipe, strategy, form}, target, after);
+  stream_.synchronize();
+  exec::DeviceTarget target(device_, options_.target);
+  step::Step step = step::compile_step({model_, recipe_, strategy_, form}, target, after);
   p.values = std::move(step.values);
-  p.program = std::make_unique<exec::Program>(std::move(step.graph), device, storage, arena,
-                                              options.collectives, options.record);
+  p.program = std::make_unique<exec::Program>(std::move(step.graph), device_, storage_, arena_,
+                                              options_.collectives, options_.record);
   for (const graph::Value& value : p.graph().values) {
     if (value.kind == graph::ValueKind::kInput)
       p.input_bytes += exec::Upload::rounded(graph::canonical_bytes(value));
   }
-  most_input_bytes = std::max(most_input_bytes, p.input_bytes);
+  most_input_bytes_ = std::max(most_input_bytes_, p.input_bytes);
   for (std::string& note : step.notes) {
-    if (std::find(notes.begin(), notes.end(), note) == notes.end())
-      notes.push_back(std::move(note));
+    if (std::find(notes_.begin(), notes_.end(), note) == notes_.end())
+      notes_.push_back(std::move(note));
   }
   if (void* const one = p.address(p.values.one)) write(one, encode({1.0}, dtype()));
   if (void* const state = p.address(p.values.loss_scaling); state != nullptr && !loss_scaled)
@@ -180,23 +182,40 @@ StepProgram& StepPrograms::get(const StepForm& form, const step::AfterPass& afte
 
 StepProgram& StepPrograms::any_program(const step::AfterPass& after) {
   const bool apart =
-      step::is_asynchronous(config, world_size());  // the owners update the parameters
+      step::is_asynchronous(config_, world_size());  // the owners update the parameters
   return get(whole(apart ? Purpose::kMicroStep : Purpose::kTraining, nominal_rows()), after);
 }
 
 int64_t StepPrograms::nominal_rows() const {
-  return step::nominal_rows(strategy.batch, config.training.global_batch_size, rank());
+  return step::nominal_rows(strategy_.batch, config_.training.global_batch_size, rank());
+}
+
+int64_t StepPrograms::parameter_count() {
+  int64_t count = 0;
+  for (const model::Parameter& parameter : any_program().values.parameters) {
+    if (parameter.trainable) count += graph::element_count(parameter.file_dims);
+  }
+  return count;
+}
+
+std::vector<double> StepPrograms::maximum(std::vector<double> values) const {
+  if (collectives() != nullptr) collectives()->all_reduce(values.data(), values.size(), RT_MAX);
+  return values;
+}
+
+exec::CollectiveTimes StepPrograms::take_collective_times() const {
+  return collectives() == nullptr ? exec::CollectiveTimes{} : collectives()->take_times();
 }
 
 void StepPrograms::write(void* address, const std::vector<std::byte>& bytes) {
-  stream.copy(address, bytes.data(), bytes.size());
-  stream.synchronize();
+  stream_.copy(address, bytes.data(), bytes.size());
+  stream_.synchronize();
 }
 
 std::vector<std::byte> StepPrograms::read(const void* address, uint64_t bytes) {
   std::vector<std::byte> out(bytes);
-  stream.copy(out.data(), address, bytes);
-  stream.synchronize();
+  stream_.copy(out.data(), address, bytes);
+  stream_.synchronize();
   return out;
 }
 
@@ -207,7 +226,7 @@ double StepPrograms::read_scalar(const StepProgram& p, ValueId id) {
 }
 
 std::optional<LossScaling> StepPrograms::loss_scaling() {
-  const void* const state = storage.find(kLossScaling);
+  const void* const state = storage_.find(kLossScaling);
   if (state == nullptr) return std::nullopt;
   const std::vector<std::byte> bytes = read(state, 3 * sizeof(float));
   float numbers[3];
@@ -248,11 +267,11 @@ void StepPrograms::upload_weights(StepProgram& p, ValueId id, const data::Batch&
                                   int64_t first_row, int64_t rows) {
   void* const to = p.address(id);
   if (to == nullptr) return;
-  weight_wide_.assign(rows * spec.labels, 0.0);
+  weight_wide_.assign(rows * spec_.labels, 0.0);
   for (int64_t i = 0; i < rows; ++i) {
     if (batch.positions[first_row + i] >= 0)
-      std::fill_n(weight_wide_.begin() + i * spec.labels, spec.labels,
-                  1.0 / static_cast<double>(batch.global_valid * spec.labels));
+      std::fill_n(weight_wide_.begin() + i * spec_.labels, spec_.labels,
+                  1.0 / static_cast<double>(batch.global_valid * spec_.labels));
   }
   weight_.assign(weight_wide_.begin(), weight_wide_.end());
   const void* from =
@@ -269,11 +288,11 @@ void StepPrograms::upload(StepProgram& p, const data::Batch& batch, int64_t firs
   for (const parallel::ShardValues& shard : p.values.shards) {
     upload_numbers(p, shard.features, batch.features.data() + first_row * features,
                    rows * features);
-    if (spec.classes == 0) {
+    if (spec_.classes == 0) {
       upload_numbers(p, shard.target, batch.targets.data() + first_row * targets, rows * targets);
     } else if (void* const to = p.address(shard.target)) {
-      upload_.copy(to, batch.labels.data() + first_row * spec.labels,
-                   rows * spec.labels * sizeof(int32_t));
+      upload_.copy(to, batch.labels.data() + first_row * spec_.labels,
+                   rows * spec_.labels * sizeof(int32_t));
     }
     upload_weights(p, shard.weight, batch, first_row, rows);
     upload_scalar(p, shard.sample_base,

@@ -43,7 +43,8 @@ struct LossScaling {
   int64_t skipped = 0;  // steps without an update
 };
 
-// Used by one thread.
+// The programs of a rank, over the storage that they share. A Trainer runs them for training; tools
+// that look into a step use them directly. Used by one thread.
 class StepPrograms {
  public:
   // With `planned`, programs get no memory. `config` is resolved (see step/ranks.h). Throws
@@ -77,23 +78,34 @@ class StepPrograms {
   // The state of float16 loss scaling, nullopt without it. Waits for queued steps.
   std::optional<LossScaling> loss_scaling();
 
-  // On the data axis.
-  int world_size() const { return strategy.batch.world_size; }
-  int rank() const { return strategy.batch.rank; }
-  rt_dtype dtype() const { return strategy.precision.parameters; }
+  const config::Config& config() const { return config_; }
+  const data::SampleSpec& spec() const { return spec_; }
+  const std::shared_ptr<plugins::host::Device>& device() const { return device_; }
+  const exec::CompileOptions& options() const { return options_; }
+  exec::Collectives* collectives() const { return options_.collectives; }  // nullptr: one rank
+  const model::Model& model() const { return model_; }
+  const step::Recipe& recipe() const { return recipe_; }
+  const step::Strategy& strategy() const { return strategy_; }  // of this rank
+  // Gives ranks shares of a batch in proportion to these speeds, one for each rank of the data
+  // axis. To be called before the first program is made.
+  void set_speeds(std::vector<double> speeds) { strategy_.batch.weights = std::move(speeds); }
+  plugins::host::Stream& stream() { return stream_; }
+  exec::Storage& storage() { return storage_; }
+  exec::Arena& arena() { return arena_; }
+  uint64_t most_input_bytes() const { return most_input_bytes_; }  // of the programs so far
+  // Lines for the log: replaced operations, layers that are not split.
+  const std::vector<std::string>& notes() const { return notes_; }
 
-  config::Config config;
-  data::SampleSpec spec;
-  std::shared_ptr<plugins::host::Device> device;
-  exec::CompileOptions options;
-  model::Model model;
-  step::Recipe recipe;
-  step::Strategy strategy;  // of this rank
-  plugins::host::Stream stream;
-  exec::Storage storage;
-  exec::Arena arena;
-  uint64_t most_input_bytes = 0;  // largest input_bytes of the programs so far
-  std::vector<std::string> notes;
+  // The rank and the number of ranks on the data axis.
+  int world_size() const { return strategy_.batch.world_size; }
+  int rank() const { return strategy_.batch.rank; }
+  rt_dtype dtype() const { return strategy_.precision.parameters; }
+  // The number of trainable parameters of the whole model, frozen ones included.
+  int64_t parameter_count();
+  // The maximum over all ranks of each number; waits for all ranks.
+  std::vector<double> maximum(std::vector<double> values) const;
+  // The times of collectives since the last call.
+  exec::CollectiveTimes take_collective_times() const;
 
  private:
   void upload_scalar(StepProgram& p, graph::ValueId id, double value);
@@ -101,11 +113,23 @@ class StepPrograms {
   void upload_weights(StepProgram& p, graph::ValueId id, const data::Batch& batch,
                       int64_t first_row, int64_t rows);
 
+  config::Config config_;
+  data::SampleSpec spec_;
+  std::shared_ptr<plugins::host::Device> device_;
+  exec::CompileOptions options_;
+  model::Model model_;
+  step::Recipe recipe_;
+  step::Strategy strategy_;
+  plugins::host::Stream stream_;
+  exec::Storage storage_;
+  exec::Arena arena_;
+  uint64_t most_input_bytes_ = 0;
+  std::vector<std::string> notes_;
   bool has_batch_norm_ = false;
   std::map<step::StepForm, StepProgram> programs_;
   // By purpose, rows of the global batch, rows of this rank, and whether some rows are padding.
   std::map<std::tuple<step::Purpose, int64_t, int64_t, bool>, std::vector<step::StepForm>> forms_;
-  exec::Upload upload_{stream};
+  exec::Upload upload_{stream_};
   // Sources of queued copies, kept so that steps allocate nothing.
   std::vector<double> widened_, weight_wide_;
   std::vector<float> weight_;

@@ -3,17 +3,13 @@
 #define RUNTIME_TRAIN_TRAINER_H_
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "plugins/host/device.h"
-#include "runtime/config/config.h"
 #include "runtime/data/loader.h"
 #include "runtime/data/safetensors.h"
-#include "runtime/exec/compile.h"
 #include "runtime/parallel/batch_split.h"
 
 namespace runtime::train {
@@ -39,11 +35,10 @@ struct StepResult {
 // and plugins::host::Error.
 class Trainer {
  public:
-  // Makes parameters with their initial values (or those of model.init_from); every rank gets those
-  // of rank 0. With `options.collectives` it is one of several ranks. Each program is made when its
-  // batch size first occurs. `config` is resolved (see ranks.h).
-  Trainer(const config::Config& config, const data::SampleSpec& spec,
-          std::shared_ptr<plugins::host::Device> device, const exec::CompileOptions& options);
+  // Gives parameters their initial values (or those of model.init_from); every rank gets those of
+  // rank 0. Programs that have collectives are those of one of several ranks. Each program is made
+  // when its batch size first occurs.
+  explicit Trainer(std::shared_ptr<StepPrograms> programs);
   ~Trainer();
 
   // How global batches are cut; a loader of training batches gives this rank its rows.
@@ -84,32 +79,13 @@ class Trainer {
 
   // Copies rank 0's running statistics of batch normalisation to all ranks.
   void share_statistics();
-  // The maximum over the ranks of each number; waits for all ranks.
-  std::vector<double> maximum(std::vector<double> values);
   // Throws NumericError, which names the first rank whose parameters differ from the first
   // replica's.
   void check_replicas();
 
-  // The program of a training step without accumulation (without micro-steps: of a full step).
-  exec::Program& program();
-  // Runs only the collectives of a full step on one communicator, for measuring. Destroys
-  // gradients.
-  void run_collectives(int communicator);
-  // The stream on which steps are queued.
-  plugins::host::Stream& stream();
-  // Copies the first rows of a full batch to where program() reads them.
-  void upload(const data::Batch& batch, double learning_rate);
-  // The times of collectives since the last call.
-  exec::CollectiveTimes take_collective_times();
-  // Lines for the log: replaced operations, layers that are not split.
-  const std::vector<std::string>& notes() const;
   int64_t steps_done() const;
-  // For training without step(), see asynchronous/run.h.
-  StepPrograms& programs();
+  // Continues after so many steps that were not made by step(), see asynchronous/run.h.
   void set_steps_done(int64_t steps);
-  // The size of all trainable parameters of the whole model, frozen ones included.
-  int64_t parameter_count() const;
-  bool classification() const;
 
  private:
   struct State;

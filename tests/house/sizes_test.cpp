@@ -39,9 +39,10 @@ constexpr size_t kLongHeaderLines = 150;
 // a room where a step is compiled, with the check of its graph after each pass, and the passes
 // shown (runtime plan --passes, --dump-graph), 650; one Rewriter for all passes, and headers that
 // break circles between files, 150; the rooms watch, tensor and train/asynchronous 40;
-// types of layers that say which member each key sets 80.
+// types of layers that say which member each key sets 80; a Trainer that
+// does not show its programs 40.
 // The number is a ceiling: lower it when code goes, and say why when it has to rise.
-constexpr size_t kCoreLines = 34300;
+constexpr size_t kCoreLines = 34340;
 
 std::vector<SourceFile> all_files() {
   std::vector<SourceFile> files;

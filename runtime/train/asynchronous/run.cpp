@@ -27,11 +27,12 @@ const std::byte* start_of(const StepProgram& p, graph::ValueId buffer) {
 }  // namespace
 
 Asynchronous::Asynchronous(const config::Config& config,
-                           std::shared_ptr<const data::Dataset> dataset, Trainer& trainer)
+                           std::shared_ptr<const data::Dataset> dataset, StepPrograms& programs,
+                           Trainer& trainer)
     : config_(config),
       trainer_(trainer),
-      programs_(trainer.programs()),
-      collectives_(*programs_.options.collectives) {
+      programs_(programs),
+      collectives_(*programs.collectives()) {
   const StepProgram& p = programs_.any_program();
   const parallel::FlatLayout layout =
       parallel::part_of(p.values.buffers.layout, programs_.rank(), programs_.world_size());
@@ -39,7 +40,7 @@ Asynchronous::Asynchronous(const config::Config& config,
   const std::byte* own = start_of(p, p.values.buffers.parameters) + programs_.rank() * bytes;
   owned_ = std::make_unique<OwnedUpdate>(config.optimizer, programs_.read(own, bytes),
                                          programs_.dtype(), programs_.world_size(),
-                                         programs_.device, programs_.options, layout);
+                                         programs_.device(), programs_.options(), layout);
   exchange_ = std::make_unique<WorkExchange>(
       collectives_.communicator(parallel::kUpdatesCommunicator), collectives_.watchdog(),
       WorkExchange::Options{programs_.rank(), programs_.world_size(),
@@ -58,7 +59,7 @@ data::LoaderOptions Asynchronous::loader_options() {
   // A prefetched work item is one that another rank cannot compute.
   o.prefetch = std::min(o.prefetch, 1);
   o.parts = programs_.world_size();
-  o.part = [split = programs_.strategy.batch](int64_t rows, int item) mutable {
+  o.part = [split = programs_.strategy().batch](int64_t rows, int item) mutable {
     split.rank = item;
     return parallel::rows_of_rank(rows, split);
   };
@@ -102,7 +103,7 @@ WorkItem Asynchronous::compute(const data::Batch& batch) {
   for (const step::StepForm& key : programs_.forms(step::Purpose::kMicroStep, batch)) {
     StepProgram& p = programs_.get(key);
     programs_.upload(p, batch, row, 0, item.step);
-    p.program->run(programs_.stream);
+    p.program->run(programs_.stream());
     row += key.rows;
     item.loss = programs_.read_scalar(p, p.values.loss);  // of the rows so far
   }
@@ -134,17 +135,17 @@ void Asynchronous::write_parameters(const std::vector<Bytes>& ranges) {
     programs_.write(to, range);
     to += range.size();
   }
-  programs_.storage.parameters_changed();
+  programs_.storage().parameters_changed();
 }
 
-// Ends a run(): rank 0 takes item in the collective only after all work items that were taken have
+// Ends a run(): rank 0 takes part in the collective only after all work items that were taken have
 // been applied.
 int Asynchronous::synchronise() {
   {
     const auto watched = deadline(config_, collectives_.watchdog());
     exchange_->drain();
   }
-  const std::vector<double> agreed = trainer_.maximum(
+  const std::vector<double> agreed = programs_.maximum(
       {static_cast<double>(exchange_->signal()), static_cast<double>(exchange_->taken())});
   Bytes all(owned_->bytes() * programs_.world_size());
   collectives_.all_gather(owned_->parameters().data(), all.data(), owned_->bytes());

@@ -135,7 +135,7 @@ TEST_F(Plans, NoMemoryIsTakenForWhatIsPlanned) {
   train::StepPrograms programs(config_, p.spec, p.device, p.options, train::PlannedRank{0, 2});
   exec::Program& program = *programs.any_program().program;
   EXPECT_EQ(p.device->memory_info().allocated_bytes, before);
-  EXPECT_THROW(program.run(programs.stream), CommunicationError);
+  EXPECT_THROW(program.run(programs.stream()), CommunicationError);
 }
 
 // ---- comparison with ranks that run
@@ -158,12 +158,14 @@ void expect_planned_memory(const std::string& toml, int ranks, const train::Sett
     const Planner planner{
         data.train->spec(),
         launch::open_device(config, *rank.registry, rank.place.local_rank, nullptr), options};
-    train::Trainer trainer(config, planner.spec, planner.device, options);
+    const auto programs =
+        std::make_shared<train::StepPrograms>(config, planner.spec, planner.device, options);
+    train::Trainer trainer(programs);
     data::Loader loader(data.train, train::train_loader_options(config, trainer.split()));
     for (int i = 0; i < 3; ++i) trainer.step(loader.next(), 0.1);
     while (trainer.next_result(true)) {
     }
-    Scaling s = measure_scaling(config, trainer, rank.collectives, rank.backend,
+    Scaling s = measure_scaling(config, *programs, rank.collectives, rank.backend,
                                 train::StepCost{3, 1e-3, {}}, planner);
     rank.on_main("the plan", [&] { add_plan(s, config, planner); });
     if (!rank.main()) return;

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "runtime/train/run.h"
+#include "runtime/train/step_programs.h"
 #include "tests/runtime/exec/local_ranks.h"
 #include "tests/runtime/train/job.h"
 
@@ -21,16 +22,18 @@ TEST_P(Forms, MeasuringKeepsParameters) {
     exec::CompileOptions options{{.tune = exec::Tune::kOff}};
     options.collectives = &r.collectives;
     const Planner planner{data.train->spec(), test::open_device("reference"), options};
-    train::Trainer trainer(config, data.train->spec(), planner.device, options);
+    const auto programs =
+        std::make_shared<train::StepPrograms>(config, data.train->spec(), planner.device, options);
+    train::Trainer trainer(programs);
     const auto reporter = train::make_tee({});
     train::RunOptions run;
     run.max_steps = 4;
-    const train::RunResult result = run_training(config, data, trainer, *reporter, run);
+    const train::RunResult result = run_training(config, data, *programs, trainer, *reporter, run);
     EXPECT_EQ(result.cost.steps, 2);  // half of the steps are warm-up if there are so few
     EXPECT_GT(result.cost.seconds, result.cost.all_exposed());
     EXPECT_GT(result.cost.all_exposed(), 0);
     const data::TensorFile before = trainer.weights();
-    Scaling s = measure_scaling(config, trainer, &r.collectives, "local", result.cost, planner);
+    Scaling s = measure_scaling(config, *programs, &r.collectives, "local", result.cost, planner);
     if (r.collectives.rank() == 0) add_plan(s, config, planner);
     EXPECT_EQ(s.measured.ranks, 3);
     EXPECT_GT(s.measured.sync, 0);

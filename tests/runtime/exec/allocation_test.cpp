@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "runtime/train/open.h"
+#include "runtime/train/step_programs.h"
 #include "runtime/train/trainer.h"
 #include "tests/runtime/exec/malloc_count.h"
 #include "tests/runtime/support/devices.h"
@@ -43,8 +44,10 @@ struct Allocations {
 Allocations allocations_per_step(const std::string& backend, const std::string& dtype) {
   const config::Config config = test::parse(kJob, {{"training.dtype", dtype}});
   const data::DatasetPair data = train::open_data(config, "");
-  train::Trainer trainer(config, data.train->spec(), test::open_device(backend),
-                         {{.tune = Tune::kOff}});
+  const auto programs =
+      std::make_shared<train::StepPrograms>(config, data.train->spec(), test::open_device(backend),
+                                            exec::CompileOptions{{.tune = Tune::kOff}});
+  train::Trainer trainer(programs);
   data::Loader loader(data.train, train::train_loader_options(config));
   const auto step = [&] {
     trainer.step(loader.next(), 0.1);

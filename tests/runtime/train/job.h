@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/train/open.h"
+#include "runtime/train/step_programs.h"
 #include "runtime/train/trainer.h"
 #include "tests/runtime/support/devices.h"
 #include "tests/runtime/support/graph_run.h"
@@ -70,14 +71,16 @@ lr = 0.1
 struct Job {
   config::Config config;
   data::DatasetPair data;
+  std::shared_ptr<StepPrograms> programs;
   std::unique_ptr<Trainer> trainer;
   std::unique_ptr<data::Loader> loader;
 
   Job(const std::string& toml, std::shared_ptr<plugins::host::Device> device,
       const std::vector<config::Override>& overrides = {})
       : config(test::parse(toml, overrides)), data(open_data(config, "/usr/share/datasets")) {
-    trainer = std::make_unique<Trainer>(config, data.train->spec(), std::move(device),
-                                        exec::CompileOptions{{.tune = exec::Tune::kOff}});
+    programs = std::make_shared<StepPrograms>(config, data.train->spec(), std::move(device),
+                                              exec::CompileOptions{{.tune = exec::Tune::kOff}});
+    trainer = std::make_unique<Trainer>(programs);
     loader = std::make_unique<data::Loader>(data.train, train_loader_options(config));
   }
   Job(const std::string& toml, const std::string& backend,

@@ -223,7 +223,7 @@ TEST(Language, IsEvaluatedEverySoManySteps) {
            {"training.steps", "8"},
            {"validation.every_steps", "3"}});
   Lines lines;
-  run_training(job.config, job.data, *job.trainer, lines, {});
+  run_training(job.config, job.data, *job.programs, *job.trainer, lines, {});
   EXPECT_THAT(lines.steps, ElementsAre(3, 6));
   Job other(kBigram, "reference",
             {{"dataset.validation_split", "0.2"},
@@ -231,7 +231,7 @@ TEST(Language, IsEvaluatedEverySoManySteps) {
              {"validation.every_steps", "4"},
              {"validation.every_epochs", "2"}});
   Lines both;
-  run_training(other.config, other.data, *other.trainer, both, {});
+  run_training(other.config, other.data, *other.programs, *other.trainer, both, {});
   EXPECT_THAT(both.steps, ElementsAre(4, 6, 8));
 }
 

@@ -178,7 +178,7 @@ class Recorder : public Reporter {
 };
 
 RunResult train_job(Job& job, Recorder& recorder, const RunOptions& options = {}) {
-  return run_training(job.config, job.data, *job.trainer, recorder, options);
+  return run_training(job.config, job.data, *job.programs, *job.trainer, recorder, options);
 }
 
 TEST(Run, EpochsStepsAndValidation) {

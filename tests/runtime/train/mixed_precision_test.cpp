@@ -48,8 +48,8 @@ Numbers joined(const data::TensorFile& file) {
 }
 
 void set_loss_scaling(Job& job, double scale, double good) {
-  StepPrograms& programs = job.trainer->programs();
-  void* const state = programs.storage.find(step::kLossScaling);
+  StepPrograms& programs = *job.programs;
+  void* const state = programs.storage().find(step::kLossScaling);
   ASSERT_NE(state, nullptr);
   programs.write(state, encode({scale, good, 0}, RT_FLOAT32));
 }

@@ -32,20 +32,19 @@ data::HostTensor vector(const std::vector<double>& values) {
 }
 
 // Compiles the program of the step again, without the collectives of one layer.
-void leave_out(Trainer& trainer, const step::StepForm& form, const std::string& layer) {
-  StepPrograms& programs = trainer.programs();
+void leave_out(StepPrograms& programs, const step::StepForm& form, const std::string& layer) {
   StepProgram& p = programs.get(form);
-  exec::DeviceTarget target(programs.device, programs.options.target);
+  exec::DeviceTarget target(programs.device(), programs.options().target);
   step::Step step =
-      step::compile_step({programs.model, programs.recipe, programs.strategy, form}, target);
+      step::compile_step({programs.model(), programs.recipe(), programs.strategy(), form}, target);
   const size_t removed = std::erase_if(step.graph.nodes, [&](const graph::Node& node) {
     return node.collective && node.layer == layer;
   });
   if (removed == 0) throw std::runtime_error("there is no collective of '" + layer + "'");
   p.values = std::move(step.values);
   p.program =
-      std::make_unique<exec::Program>(std::move(step.graph), programs.device, programs.storage,
-                                      programs.arena, programs.options.collectives, false);
+      std::make_unique<exec::Program>(std::move(step.graph), programs.device(), programs.storage(),
+                                      programs.arena(), programs.options().collectives, false);
 }
 
 // Flips a bit of the exponent, in float64. All ranks must call it; only a rank with `own` changes
@@ -69,11 +68,12 @@ class Recorder {
     exec::CompileOptions compile{
         {.tune = exec::Tune::kOff, .deterministic = config_.debug.deterministic}};
     compile.collectives = rank.collectives;
-    trainer_ = std::make_unique<Trainer>(
+    programs_ = std::make_shared<StepPrograms>(
         config_, data_.train->spec(),
         rank.device ? rank.device
                     : launch::open_device(config_, *rank.registry, rank.place.local_rank, nullptr),
         compile);
+    trainer_ = std::make_unique<Trainer>(programs_);
   }
 
   TraceResult run() {
@@ -89,7 +89,7 @@ class Recorder {
   void one_step(int step, const data::Batch& batch) {
     if (!options_.left_out.empty()) {
       for (const step::Purpose purpose : {step::Purpose::kGradients, step::Purpose::kTraining})
-        leave_out(*trainer_, trainer_->programs().forms(purpose, batch)[0], options_.left_out);
+        leave_out(*programs_, programs_->forms(purpose, batch)[0], options_.left_out);
     }
     data::TensorFile gradients = trainer_->gradients(batch);
     gradients.tensors.erase("logits");
@@ -98,7 +98,7 @@ class Recorder {
     trainer_->step(batch, config_.optimizer.lr);
     keep("loss", step, vector({trainer_->next_result(true)->loss}));
     for (auto& [name, tensor] : trainer_->weights().tensors) keep("weight " + name, step, tensor);
-    if (options_.after_step) options_.after_step(*trainer_, rank_.place.rank, step);
+    if (options_.after_step) options_.after_step(*programs_, *trainer_, rank_.place.rank, step);
     if (step == options_.flip_after) {
       flip_a_bit(*trainer_, options_.flipped, rank_.place.rank == 1);
       trainer_->check_replicas();
@@ -122,6 +122,7 @@ class Recorder {
   launch::Rank& rank_;
   config::Config config_;
   data::DatasetPair data_;
+  std::shared_ptr<StepPrograms> programs_;
   std::unique_ptr<Trainer> trainer_;
   TraceResult result_;
 };

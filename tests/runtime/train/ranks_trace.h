@@ -12,6 +12,7 @@
 
 namespace runtime::train {
 
+class StepPrograms;
 class Trainer;
 
 // For every step the loss ("003 loss"), the reduced gradients ("003 gradient fc1.weight") and the
@@ -24,7 +25,7 @@ struct TraceOptions {
   config::Config config;               // launch.ranks and comm.backend say how the job is run
   std::vector<std::string> arguments;  // arguments of this program, for ranks that are processes
   // Called on every rank after each step.
-  std::function<void(Trainer&, int rank, int step)> after_step = nullptr;
+  std::function<void(StepPrograms&, Trainer&, int rank, int step)> after_step = nullptr;
   int steps = 20;
   // The layer or bucket ("bucket 0") whose collectives are left out on every rank.
   std::string left_out;

@@ -96,7 +96,7 @@ void expect_close(const Trace& actual, const Trace& expected, double tolerance) 
 // A trace of ranks that also compare their replicated (or gathered) values after each step.
 Trace sharded(const Net& net, int ranks, int steps, const Settings& settings) {
   TraceOptions o = traced(net.toml, ranks, steps, settings);
-  o.after_step = [](Trainer& trainer, int, int) { trainer.check_replicas(); };
+  o.after_step = [](StepPrograms&, Trainer& trainer, int, int) { trainer.check_replicas(); };
   return record(o).trace;
 }
 
@@ -216,11 +216,10 @@ TEST(ZeroFaults, InAShardIsSeen) {
       {1, "momentum"}, {2, "momentum"}, {3, "momentum"}, {3, "parameters"}};
   for (const auto& [stage, buffer] : shards) {
     TraceOptions o = traced(kSmallLeNet, 3, 4, settings + zero(stage));
-    o.after_step = [name = buffer](Trainer& trainer, int rank, int step) {
+    o.after_step = [name = buffer](StepPrograms& programs, Trainer&, int rank, int step) {
       if (rank != 1 || step != 1) return;
-      StepPrograms& p = trainer.programs();
-      auto* const shard = static_cast<double*>(p.storage.find(name));
-      p.write(shard + 3, encode({0.5}, RT_FLOAT64));
+      auto* const shard = static_cast<double*>(programs.storage().find(name));
+      programs.write(shard + 3, encode({0.5}, RT_FLOAT64));
     };
     EXPECT_GT(largest_difference(record(o).trace, one).relative, 1e-2) << stage << buffer;
   }
@@ -273,14 +272,16 @@ Held held(int ranks, int stage) {
     const auto device = launch::open_device(config, *rank.registry, rank.place.local_rank, nullptr);
     exec::CompileOptions compile{{.tune = exec::Tune::kOff}};
     compile.collectives = rank.collectives;
-    Trainer trainer(config, data.train->spec(), device, compile);
+    const auto programs =
+        std::make_shared<StepPrograms>(config, data.train->spec(), device, compile);
+    Trainer trainer(programs);
     data::Loader loader(data.train, train_loader_options(config, trainer.split()));
     for (int i = 0; i < 2; ++i) trainer.step(loader.next(), 0.01);
     trainer.next_result(true);
     if (!rank.main()) return;
-    const exec::MemoryReport& memory = trainer.program().memory();
+    const exec::MemoryReport& memory = programs->any_program().program->memory();
     held = {memory.parameters + memory.gradients_and_state + memory.packed, passing(memory),
-            trainer.programs().storage.total_bytes(), device->memory_info().allocated_bytes};
+            programs->storage().total_bytes(), device->memory_info().allocated_bytes};
   };
   launch::run_ranks(run);
   return held;

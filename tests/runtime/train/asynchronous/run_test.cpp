@@ -8,6 +8,7 @@
 #include "runtime/error.h"
 #include "runtime/step/ranks.h"
 #include "runtime/train/run.h"
+#include "runtime/train/step_programs.h"
 #include "tests/runtime/exec/local_ranks.h"
 #include "tests/runtime/train/job.h"
 
@@ -56,12 +57,14 @@ Outcome train(const Setting& setting) {
     exec::CompileOptions options{{.tune = exec::Tune::kOff}};
     options.collectives = &r.collectives;
     const bool last = r.rank == r.world_size - 1;
-    Trainer trainer(config, data.train->spec(),
-                    test::open_device(last ? setting.slow_rank : "reference"), options);
+    const auto programs = std::make_shared<StepPrograms>(
+        config, data.train->spec(), test::open_device(last ? setting.slow_rank : "reference"),
+        options);
+    Trainer trainer(programs);
     Lines reporter;
     RunOptions run;
     if (setting.stop) run.stop = [&] { return setting.stop(r.rank); };
-    outcome.results[r.rank] = run_training(config, data, trainer, reporter, run);
+    outcome.results[r.rank] = run_training(config, data, *programs, trainer, reporter, run);
     outcome.weights[r.rank] = trainer.weights();
     if (r.rank == 0) outcome.lines = reporter.lines;
   });
