@@ -13,7 +13,6 @@ namespace runtime::model {
 namespace {
 
 using graph::Dims;
-using graph::Phase;
 using graph::Value;
 using graph::ValueId;
 using graph::ValueKind;
@@ -103,7 +102,7 @@ class NetworkBuilder {
 
   // ---- parameters
 
-  ValueId parameter(const std::string& name, Dims shape, Init init, bool trainable = true) {
+  ValueId parameter(const std::string& name, const Dims& shape, Init init, bool trainable = true) {
     if (!names_.insert(name).second) {
       throw ConfigurationError("two layers make a parameter named '" + name +
                                "'; give the layers different names");
