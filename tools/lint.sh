@@ -8,11 +8,18 @@
 # --most   how many files to check at most, because one takes about 10 s; by default all
 . "$(dirname "$0")/common.sh"
 
-base= most=
+base=
+most=
 while [[ "${1:-}" == --* ]]; do
   case "$1" in
-    --base) base=${2:-} && git rev-parse -q --verify "$base^{commit}" >/dev/null || die "got --base \"$base\", expected a commit" ;;
-    --most) most=${2:-} && [[ "$most" =~ ^[1-9][0-9]*$ ]] || die "got --most \"$most\", expected a number of files" ;;
+    --base)
+      base=${2:-}
+      git rev-parse -q --verify "$base^{commit}" >/dev/null || die "got --base \"$base\", expected a commit"
+      ;;
+    --most)
+      most=${2:-}
+      [[ "$most" =~ ^[1-9][0-9]*$ ]] || die "got --most \"$most\", expected a number of files"
+      ;;
     *) die "unknown argument $1; expected --base, --most or a file" ;;
   esac
   shift 2
