@@ -1,18 +1,63 @@
 #!/usr/bin/env bash
-# Runs clang-tidy (rules: .clang-tidy) over the named files, or without names over the .cpp files that differ from the
-# branch main, or from the last commit if nothing differs. Needs a configured build/ (tools/quickstart.sh,
-# tools/test.sh).
+# Runs clang-tidy (rules: .clang-tidy) over the named .cpp files, or without names over those that differ from a commit.
+# Needs a configured build/ (tools/quickstart.sh, tools/test.sh); files that it does not compile are left out.
+#
+#   tools/lint.sh [--base <commit>] [--most <number>] [file...]
+#
+# --base   the commit to compare with: by default where the branch left origin/main, or else the commit before the last one
+# --most   how many files to check at most, because one takes about 10 s; by default all
 . "$(dirname "$0")/common.sh"
+
+base=
+most=
+while [[ "${1:-}" == --* ]]; do
+  case "$1" in
+    --base)
+      base=${2:-}
+      git rev-parse -q --verify "$base^{commit}" >/dev/null || die "got --base \"$base\", expected a commit"
+      ;;
+    --most)
+      most=${2:-}
+      [[ "$most" =~ ^[1-9][0-9]*$ ]] || die "got --most \"$most\", expected a number of files"
+      ;;
+    *) die "unknown argument $1; expected --base, --most or a file" ;;
+  esac
+  shift 2
+done
 
 command -v clang-tidy >/dev/null || die "clang-tidy is not installed; tools/setup.sh --dev installs it"
 [ -e build/compile_commands.json ] || configure release
+
+# changed_files: the .cpp files that differ from $base.
+changed_files() {
+  if [ -z "$base" ]; then
+    base=$(git merge-base HEAD origin/main 2>/dev/null || git rev-parse HEAD)
+    # On the main branch itself the last commit is the change.
+    if [ "$base" = "$(git rev-parse HEAD)" ]; then base=$(git rev-parse -q --verify HEAD~1 || echo "$base"); fi
+  fi
+  git diff --name-only --diff-filter=d "$base" -- '*.cpp'
+}
+
 if [ $# -gt 0 ]; then
-  files=("$@")
+  candidates=("$@")
 else
-  base=$(git merge-base HEAD main 2>/dev/null || git rev-parse HEAD)
-  [ "$base" != "$(git rev-parse HEAD)" ] || base=$(git rev-parse -q --verify HEAD~1 || echo "$base")
-  mapfile -t files < <(git diff --name-only --diff-filter=d "$base" -- '*.cpp')
+  mapfile -t candidates < <(changed_files)
 fi
-[ ${#files[@]} -gt 0 ] || { echo "no changed .cpp file"; exit 0; }
-printf '%s\0' "${files[@]}" | xargs -0 -n 1 -P "$(nproc)" clang-tidy --quiet -p build \
+files=()
+for file in "${candidates[@]}"; do
+  if grep -qF "\"$(realpath "$file")\"" build/compile_commands.json; then files+=("$file"); else echo "not compiled here: $file"; fi
+done
+[ ${#files[@]} -gt 0 ] || { echo "no .cpp file to check"; exit 0; }
+if [ -n "$most" ] && [ ${#files[@]} -gt "$most" ]; then
+  echo "checked are the first $most of ${#files[@]} files; tools/lint.sh without --most checks all of them"
+  files=("${files[@]:0:most}")
+fi
+
+# clang cannot read the precompiled headers of gcc, so it gets the commands without them.
+commands=$(mktemp -d)
+trap 'rm -rf "$commands"' EXIT
+sed -e 's/ -Winvalid-pch//g' -e 's/ -include [^ "]*cmake_pch\.hxx//g' build/compile_commands.json \
+  >"$commands/compile_commands.json"
+printf '%s\0' "${files[@]}" | xargs -0 -n 1 -P "$(nproc)" clang-tidy --quiet -p "$commands" \
   --extra-arg=-Wno-unknown-warning-option
+say "clang-tidy finds nothing in ${#files[@]} files"

@@ -2,21 +2,24 @@
 # Builds everything and runs the tests. A stage that fails does not stop the ones after it. The last lines name what
 # failed and count the tests of all stages that ran.
 #
-#   tools/test.sh               Release build (build/) and all of its tests
+#   tools/test.sh               Release build (build/) and its tests without the long ones (labels that end in _long)
 #   tools/test.sh --quick       Release build and the tests of single rooms (label unit)
 #   tools/test.sh --sanitizers  unit tests with AddressSanitizer and UndefinedBehaviorSanitizer in a Debug build
 #                               (build-debug/), ranks as threads with ThreadSanitizer (build-tsan/)
-#   tools/test.sh --all         the Release build with all of its tests, then the sanitizers
+#   tools/test.sh --rest        what the first of these commands leaves out: the long tests of the Release build, then the
+#                               sanitizers
+#   tools/test.sh --all         everything: the Release build with all of its tests, then the sanitizers
 . "$(dirname "$0")/common.sh"
 
-release_tests=all
+release_tests=short
 sanitizers=
 case "${1:-}" in
   --quick) release_tests=unit ;;
   --sanitizers) release_tests= sanitizers=1 ;;
-  --all) sanitizers=1 ;;
+  --rest) release_tests=long sanitizers=1 ;;
+  --all) release_tests=all sanitizers=1 ;;
   "") ;;
-  *) die "unknown argument $1; expected --quick, --sanitizers, --all or nothing" ;;
+  *) die "unknown argument $1; expected --quick, --sanitizers, --rest, --all or nothing" ;;
 esac
 [ $# -le 1 ] || die "unknown argument $2; expected one argument at most"
 
@@ -27,28 +30,33 @@ gpu_options() {
   echo "-DCMAKE_CUDA_ARCHITECTURES=$cuda -DRUNTIME_HIP_ARCHITECTURES=gfx90a"
 }
 
-# Tests are compiled with -O1, which takes three quarters of the time; the libraries keep the flags of the build.
-build_release() {
-  # shellcheck disable=SC2046  # several options
-  configure release -DRUNTIME_BUILD_TESTS=ON -DRUNTIME_TEST_OPTIONS=-O1 $(gpu_options) && build release
+# precompile <ON|TESTS>: the option for precompiled standard headers. With ccache there are none, because ccache caches
+# nothing that includes a precompiled header.
+precompile() {
+  local headers=$1
+  if command -v ccache >/dev/null; then headers=OFF; fi
+  echo "-DRUNTIME_PRECOMPILE=$headers"
 }
 
-# The sanitizer builds use precompiled standard headers, which saves a sixth of their time; the Release build still
-# finds missing includes. With ccache they do not, because ccache caches nothing that includes a precompiled header.
-precompile=-DRUNTIME_PRECOMPILE=ON
-if command -v ccache >/dev/null; then precompile=; fi
+# Tests are compiled with -O0 and precompiled headers, which together takes half of their time; the libraries keep the
+# flags of the build, and without precompiled headers they show missing includes.
+build_release() {
+  # shellcheck disable=SC2046  # several options
+  configure release -DRUNTIME_BUILD_TESTS=ON -DRUNTIME_TEST_OPTIONS=-O0 "$(precompile TESTS)" $(gpu_options) && build release
+}
 
-# Line numbers are enough for reports; full debug information costs a tenth of the build. Undefined behaviour is checked
-# in the libraries only: checking the tests too costs a third of their compilation.
+# The sanitizer builds precompile the headers of the libraries too, which saves a sixth of their time. Line numbers are
+# enough for reports; full debug information costs a tenth of the build. Undefined behaviour is checked in the
+# libraries only: checking the tests too costs a third of their compilation.
 build_debug() {
-  configure debug $precompile -DRUNTIME_TEST_OPTIONS=-fno-sanitize=undefined -DCMAKE_C_FLAGS_DEBUG=-g1 \
+  configure debug "$(precompile ON)" -DRUNTIME_TEST_OPTIONS=-fno-sanitize=undefined -DCMAKE_C_FLAGS_DEBUG=-g1 \
     -DCMAKE_CXX_FLAGS_DEBUG=-g1 && build debug unit_tests
 }
 
 tsan_tests=(faults_threads_test local_communicator_test watchdog_test)
 
 build_tsan() {
-  configure tsan $precompile -DRUNTIME_PLUGINS= "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g1" && build tsan "${tsan_tests[@]}"
+  configure tsan "$(precompile ON)" && build tsan "${tsan_tests[@]}"
 }
 
 passed=0 failed=0 skipped=0
@@ -79,13 +87,16 @@ output_of() {
 # fail are run once more, one at a time; those that then pass are passed, and the last lines of the output name them.
 most_run_again=5
 
+# Ranks and deadlines are waited for most of the time: with one test for each processor, processors are idle for half of it.
+tests_at_once=$((($(nproc) * 3 + 1) / 2))
+
 # run_tests <build folder> <arguments of ctest...>: runs the tests, adds their results to the three counts and the names of
 # those that failed, or failed at first, to the lists.
 run_tests() {
   local folder=$1 status=0 report
   local -a first=()
   report=$(mktemp)
-  ctest --test-dir "$folder" --parallel "$(nproc)" --output-on-failure --no-tests=error --output-junit "$report" \
+  ctest --test-dir "$folder" --parallel "$tests_at_once" --output-on-failure --no-tests=error --output-junit "$report" \
     "${@:2}" </dev/null || status=$?
   local tests failures not_run
   tests=$(count "$report" tests) failures=$(count "$report" failures)
@@ -136,11 +147,12 @@ list_optional_parts() {
 }
 
 test_release() {
-  if [ "$release_tests" = unit ]; then
-    run_tests build --label-regex '^unit$'
-  else
-    run_tests build
-  fi
+  case "$release_tests" in
+    unit) run_tests build --label-regex '^unit$' ;;
+    short) run_tests build --label-exclude '_long$' ;;
+    long) run_tests build --label-regex '_long$' ;;
+    all) run_tests build ;;
+  esac
 }
 
 # Whole models on every backend take minutes without optimisation and run in Release only. LeakSanitizer of gcc 12

@@ -86,6 +86,8 @@ class Builder {
     return *this;
   }
   const Case& get() const { return case_; }
+  // A list of cases takes what a chain of calls built.
+  // NOLINTNEXTLINE(google-explicit-constructor)
   operator Case() const { return case_; }
 
  private:

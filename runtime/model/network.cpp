@@ -13,7 +13,6 @@ namespace runtime::model {
 namespace {
 
 using graph::Dims;
-using graph::Phase;
 using graph::Value;
 using graph::ValueId;
 using graph::ValueKind;
@@ -100,7 +99,7 @@ class NetworkBuilder {
 
   // ---- parameters
 
-  ValueId parameter(const std::string& name, Dims shape, Init init, bool trainable = true) {
+  ValueId parameter(const std::string& name, const Dims& shape, Init init, bool trainable = true) {
     if (!names_.insert(name).second) {
       throw ConfigurationError("two layers make a parameter named '" + name +
                                "'; give the layers different names");
@@ -121,10 +120,9 @@ class NetworkBuilder {
     return net_.parameters.back().value;
   }
 
-  ValueId weight(const Layer& layer, const std::string& name, Dims shape, int64_t fan_in,
+  ValueId weight(const Layer& layer, const std::string& name, const Dims& shape, int64_t fan_in,
                  int64_t fan_out) {
-    const ValueId v =
-        parameter(name + ".weight", std::move(shape), layer.init.value_or(model_.init));
+    const ValueId v = parameter(name + ".weight", shape, layer.init.value_or(model_.init));
     net_.parameters.back().fan_in = fan_in;
     net_.parameters.back().fan_out = fan_out;
     net_.parameters.back().l2 = layer.l2;

@@ -2,13 +2,27 @@
 # the tests are skipped.
 find_program(SYSTEM_PYTHON python3 PATHS /usr/bin NO_DEFAULT_PATH)
 
+# These repeat on another device, type or path what others compare for each change.
+set(pytorch_long cpu.float32.tanh.resnet18 cpu_without_winograd.lenet cpu_without_winograd.residual reference.mlp
+    reference.residual reference.residual_relu reference.bf16.lenet reference.bf16.residual)
+
+# pytorch_label(<name> <variable>): the label of the comparison.
+function(pytorch_label name variable)
+  if(name IN_LIST pytorch_long)
+    set(${variable} end_to_end_long PARENT_SCOPE)
+  else()
+    set(${variable} end_to_end PARENT_SCOPE)
+  endif()
+endfunction()
+
 # pytorch_parity_test(<name> <backend> <model> [ENVIRONMENT <variable=value>])
 function(pytorch_parity_test name backend model)
   add_test(NAME end_to_end.pytorch.${name}
     COMMAND ${SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/pytorch_parity.py $<TARGET_FILE:runtime> ${backend} ${model})
   cmake_parse_arguments(PARSE_ARGV 3 arg "" "ENVIRONMENT" "")
   list(APPEND arg_ENVIRONMENT OMP_WAIT_POLICY=PASSIVE)
-  set_tests_properties(end_to_end.pytorch.${name} PROPERTIES LABELS end_to_end TIMEOUT 300 SKIP_RETURN_CODE 77
+  pytorch_label(${name} label)
+  set_tests_properties(end_to_end.pytorch.${name} PROPERTIES LABELS ${label} TIMEOUT 300 SKIP_RETURN_CODE 77
     ENVIRONMENT "${arg_ENVIRONMENT}")
 endfunction()
 
@@ -42,7 +56,8 @@ if(SYSTEM_PYTHON AND NOT RUNTIME_SANITIZE)
       add_test(NAME end_to_end.pytorch.${form}.resnet18
         COMMAND ${SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/resnet_gradients.py $<TARGET_FILE:runtime> ${backend}
           --dtype ${dtype} --activation ${activation} --steps 3 --batch 8 --width 8)
-      set_tests_properties(end_to_end.pytorch.${form}.resnet18 PROPERTIES LABELS end_to_end TIMEOUT 300 SKIP_RETURN_CODE 77
+      pytorch_label(${form}.resnet18 label)
+      set_tests_properties(end_to_end.pytorch.${form}.resnet18 PROPERTIES LABELS ${label} TIMEOUT 300 SKIP_RETURN_CODE 77
         ENVIRONMENT OMP_WAIT_POLICY=PASSIVE)
     endif()
   endforeach()
