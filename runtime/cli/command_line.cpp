@@ -142,6 +142,51 @@ void add_gradients(CLI::App& app, Outcome& outcome) {
   command->callback([arguments, &outcome] { run_gradients(*arguments, outcome); });
 }
 
+// Adds the options of `verify` that run a case again, and returns that which names the case.
+CLI::Option* add_case_options(CLI::App& command, VerifyArguments& a) {
+  CLI::Option* folder = command.add_option(
+      "--case", a.case_folder, "Runs the operation in such a folder again; needs no CONFIG");
+  command
+      .add_option("--device", a.device,
+                  "With --case: the device that runs the operation (cpu, cuda:1); default: the "
+                  "one it was found "
+                  "on")
+      ->needs(folder);
+  command
+      .add_option(
+          "--candidate", a.candidate,
+          "With --case: the implementation to run, or all; default: the recorded one, or all "
+          "where the device does not have that")
+      ->needs(folder);
+  return folder;
+}
+
+// Adds the options of `verify` about the steps that it compares; `folder` excludes them.
+void add_step_options(CLI::App& command, VerifyArguments& a, CLI::Option* folder) {
+  command
+      .add_option("--steps", a.steps, "The number of steps; default: 3, or all that the file has")
+      ->check(CLI::Range(1, 999))
+      ->excludes(folder);
+  command
+      .add_option("--rtol", a.rtol,
+                  "Allowed ||actual - expected|| / ||expected||; default: 1e-4, 1e-9 with "
+                  "float64, 2e-2 with 16-bit values")
+      ->check(CLI::PositiveNumber)
+      ->excludes(folder);
+  command
+      .add_flag(
+          "--isolate", a.isolate,
+          "Gives every operation the right values as input, so that differences do not add up "
+          "from layer to layer")
+      ->excludes(folder);
+  command
+      .add_option("--max-gib", a.max_gib,
+                  "Refuses when the values of a step, or of all recorded steps, take more host "
+                  "memory; default 8")
+      ->check(CLI::PositiveNumber)
+      ->excludes(folder);
+}
+
 void add_verify(CLI::App& app, Outcome& outcome) {
   auto arguments = std::make_shared<VerifyArguments>();
   VerifyArguments& a = *arguments;
@@ -164,43 +209,9 @@ void add_verify(CLI::App& app, Outcome& outcome) {
       "Search the first step that differs for the operation that is at fault, and write it to this "
       "new folder: a case that --case runs again on any device");
   reduce->needs(against);
-  CLI::Option* folder = command->add_option(
-      "--case", a.case_folder, "Runs the operation in such a folder again; needs no CONFIG");
+  CLI::Option* folder = add_case_options(*command, a);
   folder->excludes(against)->excludes(record);
-  command
-      ->add_option("--device", a.device,
-                   "With --case: the device that runs the operation (cpu, cuda:1); default: the "
-                   "one it was found "
-                   "on")
-      ->needs(folder);
-  command
-      ->add_option(
-          "--candidate", a.candidate,
-          "With --case: the implementation to run, or all; default: the recorded one, or all "
-          "where the device does not have that")
-      ->needs(folder);
-  command
-      ->add_option("--steps", a.steps, "The number of steps; default: 3, or all that the file has")
-      ->check(CLI::Range(1, 999))
-      ->excludes(folder);
-  command
-      ->add_option("--rtol", a.rtol,
-                   "Allowed ||actual - expected|| / ||expected||; default: 1e-4, 1e-9 with "
-                   "float64, 2e-2 with 16-bit values")
-      ->check(CLI::PositiveNumber)
-      ->excludes(folder);
-  command
-      ->add_flag(
-          "--isolate", a.isolate,
-          "Gives every operation the right values as input, so that differences do not add up "
-          "from layer to layer")
-      ->excludes(folder);
-  command
-      ->add_option("--max-gib", a.max_gib,
-                   "Refuses when the values of a step, or of all recorded steps, take more host "
-                   "memory; default 8")
-      ->check(CLI::PositiveNumber)
-      ->excludes(folder);
+  add_step_options(*command, a, folder);
   command->add_flag("--json", a.json, "Prints one JSON object instead of a table");
   command->footer(
       "Each step starts from the same weights and state, its update from the same gradients, on "

@@ -15,20 +15,23 @@ bool WholeParameters::holds_parts(int zero_stage) const {
 }
 
 void WholeParameters::write(StepProgram& p, const model::Parameter& parameter,
-                                     const std::vector<std::byte>& values) {
+                            const std::vector<std::byte>& values) {
   void* address = p.program->address(parameter.value);
   if (address == nullptr) return;
-  std::vector<std::byte> bytes = from_file_order(parameter, values, graph::dtype_bytes(programs_.dtype()));
+  std::vector<std::byte> bytes =
+      from_file_order(parameter, values, graph::dtype_bytes(programs_.dtype()));
   if (const parallel::ShardedParameter* part = sharded(p, parameter))
     bytes = parallel::cut(bytes, part->dims, part->split);
   const parallel::FlatLayout* const layout = layout_of_parts(p, parameter);
   if (layout == nullptr) return programs_.write(address, bytes);
   // Each ZeRO partition will be on one rank only, so all must come from the same file: rank 0's.
-  programs_.collectives()->broadcast(bytes.data(), bytes.size(), 0, parallel::kGradientsCommunicator);
+  programs_.collectives()->broadcast(bytes.data(), bytes.size(), 0,
+                                     parallel::kGradientsCommunicator);
   const graph::Value& view = p.graph().value(parameter.value);
   auto* const shard = static_cast<std::byte*>(p.program->address(view.base));
-  for (const parallel::Held& h : parallel::held(*layout, {view.offset, view.offset + bytes.size()},
-                                                programs_.strategy().batch.rank, programs_.strategy().batch.world_size)) {
+  for (const parallel::Held& h :
+       parallel::held(*layout, {view.offset, view.offset + bytes.size()},
+                      programs_.strategy().batch.rank, programs_.strategy().batch.world_size)) {
     const std::byte* const from = bytes.data() + (h.begin - view.offset);
     programs_.write(shard + h.at, {from, from + (h.end - h.begin)});
   }
@@ -43,14 +46,16 @@ const parallel::FlatLayout* WholeParameters::layout_of_parts(
 }
 
 std::vector<std::byte> WholeParameters::flat_bytes(const StepProgram& p, ValueId flat,
-                                                  const parallel::FlatLayout& layout,
-                                                  int zero_stage) {
+                                                   const parallel::FlatLayout& layout,
+                                                   int zero_stage) {
   const void* const address = p.program->address(flat);
   if (address == nullptr || layout.bytes == 0) return {};
   if (!holds_parts(zero_stage)) return programs_.read(address, layout.bytes);
-  const std::vector<std::byte> own = programs_.read(address, layout.bytes / programs_.strategy().batch.world_size);
+  const std::vector<std::byte> own =
+      programs_.read(address, layout.bytes / programs_.strategy().batch.world_size);
   std::vector<std::byte> all(layout.bytes);
-  programs_.collectives()->all_gather(own.data(), all.data(), own.size(), parallel::kGradientsCommunicator);
+  programs_.collectives()->all_gather(own.data(), all.data(), own.size(),
+                                      parallel::kGradientsCommunicator);
   return parallel::join_shards(all, layout, programs_.strategy().batch.world_size);
 }
 
@@ -66,15 +71,15 @@ std::vector<std::byte> WholeParameters::unscaled(std::vector<std::byte> gradient
   return gradients;
 }
 
-const parallel::ShardedParameter* WholeParameters::sharded(const StepProgram& p,
-                                                          const model::Parameter& parameter) const {
+const parallel::ShardedParameter* WholeParameters::sharded(
+    const StepProgram& p, const model::Parameter& parameter) const {
   if (p.values.sharded.empty()) return nullptr;
   return &p.values.sharded[&parameter - p.values.parameters.data()];
 }
 
 std::vector<std::byte> WholeParameters::joined(const StepProgram& p,
-                                              const model::Parameter& parameter,
-                                              std::vector<std::byte> bytes) {
+                                               const model::Parameter& parameter,
+                                               std::vector<std::byte> bytes) {
   const uint64_t element = graph::dtype_bytes(programs_.dtype());
   if (!programs_.strategy().model_parallel()) return to_file_order(parameter, bytes, element);
   // The bytes of each rank, 0 if it has none; then its data, padded to the largest.
@@ -88,7 +93,8 @@ std::vector<std::byte> WholeParameters::joined(const StepProgram& p,
   std::vector<std::vector<std::byte>> found;
   for (int tensor = 0; tensor < programs_.strategy().mesh.tensor; ++tensor) {
     for (int stage = 0; stage < programs_.strategy().mesh.pipeline; ++stage) {
-      const int rank = programs_.strategy().mesh.rank_of({programs_.strategy().place.data, tensor, stage});
+      const int rank =
+          programs_.strategy().mesh.rank_of({programs_.strategy().place.data, tensor, stage});
       const auto from = all.begin() + static_cast<std::ptrdiff_t>(rank * largest);
       if (sizes[rank] == 0) continue;
       found.emplace_back(from, from + static_cast<std::ptrdiff_t>(sizes[rank]));

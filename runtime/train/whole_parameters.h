@@ -9,9 +9,9 @@
 
 namespace runtime::train {
 
-// Writes whole parameters as this rank's slices and ZeRO partitions, and gathers whole ones from all
-// ranks. Every rank makes the same calls in the same order. Used by the thread of the programs, which
-// must outlive it.
+// Writes whole parameters as this rank's slices and ZeRO partitions, and gathers whole ones from
+// all ranks. Every rank makes the same calls in the same order. Used by the thread of the programs,
+// which must outlive it.
 class WholeParameters {
  public:
   explicit WholeParameters(StepPrograms& programs) : programs_(programs) {}
@@ -19,12 +19,12 @@ class WholeParameters {
   // `values`: the whole parameter in file order, of the training type; this rank writes its slice.
   void write(StepProgram& p, const model::Parameter& parameter,
              const std::vector<std::byte>& values);
-  // Collects a parameter's values or gradient (canonical; empty: not on this rank) from the ranks of
-  // the tensor and pipeline axes. Returns the whole tensor in file order, on every rank.
+  // Collects a parameter's values or gradient (canonical; empty: not on this rank) from the ranks
+  // of the tensor and pipeline axes. Returns the whole tensor in file order, on every rank.
   std::vector<std::byte> joined(const StepProgram& p, const model::Parameter& parameter,
                                 std::vector<std::byte> bytes);
-  // Returns a whole flat buffer, of which ranks hold partitions from `zero_stage` on; empty if it is
-  // not used.
+  // Returns a whole flat buffer, of which ranks hold partitions from `zero_stage` on; empty if it
+  // is not used.
   std::vector<std::byte> flat_bytes(const StepProgram& p, graph::ValueId flat,
                                     const parallel::FlatLayout& layout, int zero_stage);
   // Divides the gradients of float16 steps by the scale of the loss.
