@@ -42,7 +42,7 @@ constexpr size_t kLongHeaderLines = 150;
 // types of layers that say which member each key sets 80; a Trainer that
 // does not show its programs 40.
 // The number is a ceiling: lower it when code goes, and say why when it has to rise.
-constexpr size_t kCoreLines = 34340;
+constexpr size_t kCoreLines = 34345;
 
 std::vector<SourceFile> all_files() {
   std::vector<SourceFile> files;
