@@ -39,9 +39,11 @@ constexpr size_t kLongHeaderLines = 150;
 // for ranks with uneven stages 30; what a table of runs says about ranks, and types of devices, 40;
 // a room where a step is compiled, with the check of its graph after each pass, and the passes
 // shown (runtime plan --passes, --dump-graph), 650; one Rewriter for all passes, and headers that
-// break circles between files, 150; the rooms watch, tensor and train/asynchronous 40.
-// The number is a ceiling: lower it when code goes, and say why when it has to rise.
-constexpr size_t kCoreLines = 34290;
+// break circles between files, 150; the rooms watch, tensor and train/asynchronous 40; what the
+// runtime knew of plugins by their names as fields of the contract, which the host checks and
+// chooses by, 150. The number is a ceiling: lower it when code goes, and say why when it has to
+// rise.
+constexpr size_t kCoreLines = 34440;
 
 std::vector<SourceFile> all_files() {
   std::vector<SourceFile> files;
