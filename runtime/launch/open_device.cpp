@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "plugins/host/error.h"
+#include "plugins/host/limits.h"
+#include "plugins/host/nearest.h"
 #include "runtime/error.h"
 
 namespace runtime::launch {
@@ -13,20 +15,19 @@ using plugins::host::DeviceInfo;
 using plugins::host::PluginDescription;
 using plugins::host::Registry;
 
-// Fastest first. Plugins that are not named here come last, in the order in which they were found.
-constexpr const char* kPreference[] = {"cuda", "rocm", "cpu", "reference"};
-
-std::vector<const PluginDescription*> by_preference(const Registry& registry) {
-  std::vector<const PluginDescription*> order;
-  for (const PluginDescription& p : registry.plugins()) {
-    if (p.offers(RT_INTERFACE_DEVICE)) order.push_back(&p);
+// The devices that "auto" may take, those with the highest priority: of the usable ones if there
+// are any, else of all.
+std::vector<DeviceInfo> first_choice(const std::vector<DeviceInfo>& devices) {
+  const bool usable =
+      std::any_of(devices.begin(), devices.end(), [](const DeviceInfo& d) { return d.usable(); });
+  std::vector<DeviceInfo> best;
+  for (const DeviceInfo& d : devices) {
+    if (usable && !d.usable()) continue;
+    if (!best.empty() && d.properties.priority < best[0].properties.priority) continue;
+    if (!best.empty() && d.properties.priority > best[0].properties.priority) best.clear();
+    best.push_back(d);
   }
-  const auto place = [](const PluginDescription* p) {
-    return std::find(std::begin(kPreference), std::end(kPreference), p->name);
-  };
-  std::stable_sort(order.begin(), order.end(),
-                   [&](const auto* a, const auto* b) { return place(a) < place(b); });
-  return order;
+  return best;
 }
 
 constexpr int kOwnIndex = -1;
@@ -46,9 +47,10 @@ using Choice = std::pair<const PluginDescription*, int>;
 
 Choice choose_backend(const Registry& registry, int wanted, int local_rank, std::string* choice) {
   std::string passed;
-  for (const PluginDescription* plugin : by_preference(registry)) {
+  for (const PluginDescription* plugin : by_priority(registry.plugins())) {
     const std::vector<DeviceInfo>& devices = plugin->devices;
-    const int index = resolve_index(devices, wanted, local_rank);
+    const int index =
+        resolve_index(wanted == kOwnIndex ? first_choice(devices) : devices, wanted, local_rank);
     if (index < static_cast<int>(devices.size()) && devices[index].usable()) {
       if (choice != nullptr)
         *choice = "device.backend = \"auto\" takes " + devices[index].id() + passed;
@@ -65,20 +67,6 @@ Choice choose_backend(const Registry& registry, int wanted, int local_rank, std:
   throw plugins::host::Error(RT_ERROR_UNAVAILABLE,
                              "device.backend = \"auto\": no plugin has a usable device" + passed +
                                  "; `runtime devices` lists what was found and why not");
-}
-
-void check_options(const PluginDescription& plugin,
-                   const std::map<std::string, std::string>& options) {
-  for (const auto& [key, value] : options) {
-    const auto& specs = plugin.options;
-    if (std::any_of(specs.begin(), specs.end(), [&](const auto& s) { return s.key == key; }))
-      continue;
-    std::string known;
-    for (const auto& s : specs) known += (known.empty() ? "" : ", ") + s.key;
-    throw ConfigurationError(
-        "device." + plugin.name + "." + key + " = " + value +
-        ": the plugin has no such key; it has: " + (known.empty() ? "none" : known));
-  }
 }
 
 // The item of a list for a rank on this machine.
@@ -106,12 +94,40 @@ std::pair<std::string, int> device_of_rank(const config::Config& config, int loc
   if (digits.empty() || digits.size() > 4 ||
       digits.find_first_not_of("0123456789") != std::string::npos) {
     throw ConfigurationError("launch.devices: \"" + text +
-                             "\" is no device; expected backend or backend:index, like \"cpu:0\"");
+                             "\" is no device; expected backend or backend:index, as `runtime "
+                             "devices` lists them");
   }
   return {text.substr(0, colon), std::stoi(digits)};
 }
 
 }  // namespace
+
+std::vector<const PluginDescription*> by_priority(const std::vector<PluginDescription>& plugins) {
+  std::vector<const PluginDescription*> order;
+  for (const PluginDescription& p : plugins) {
+    if (p.offers(RT_INTERFACE_DEVICE)) order.push_back(&p);
+  }
+  const auto priority = [](const PluginDescription* p) {
+    const std::vector<DeviceInfo> best = first_choice(p->devices);
+    return best.empty() ? plugins::host::kMaxPriority + 1 : best[0].properties.priority;
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](const auto* a, const auto* b) { return priority(a) > priority(b); });
+  return order;
+}
+
+void check_options(const char* section, const std::string& plugin,
+                   const std::vector<plugins::host::Plugin::OptionSpec>& specs,
+                   const std::map<std::string, std::string>& options) {
+  std::vector<std::string> known;
+  for (const auto& spec : specs) known.push_back(spec.key);
+  for (const auto& [key, value] : options) {
+    if (std::find(known.begin(), known.end(), key) == known.end())
+      throw ConfigurationError(section + plugin + "." + key + " = " + value +
+                               ": the plugin has no such key; it has: " +
+                               (known.empty() ? "none" : plugins::host::join_names(known)));
+  }
+}
 
 plugins::host::SearchPath plugin_search_path(const config::Config& config) {
   return plugins::host::SearchPath::standard(
@@ -147,7 +163,7 @@ std::shared_ptr<plugins::host::Device> open_device(const config::Config& config,
   if (config.debug.deterministic) options.threads = std::max(1, options.threads);
   if (const auto it = config.device.options.find(plugin->name); it != config.device.options.end())
     options.options = it->second;
-  check_options(*plugin, options.options);
+  check_options("device.", plugin->name, plugin->options, options.options);
   return plugins::host::Device::open(registry.open(plugin->name), index, options);
 }
 
