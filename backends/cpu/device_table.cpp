@@ -8,6 +8,7 @@
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/system.h"
 #include "rt/sdk/error.h"
+#include "rt/sdk/plugin.h"
 
 namespace backends::cpu {
 namespace {
@@ -30,12 +31,10 @@ rt_status device_count(void*, int32_t* count, rt_error* error) {
   return guard(error, [&] { *count = 1; });
 }
 
-rt_status device_properties(void*, int32_t index, rt_device_properties* properties,
-                            rt_error* error) {
+rt_status device_properties(void*, int32_t index, rt_device_properties* result, rt_error* error) {
   return guard(error, [&] {
     check_index(index);
     rt_device_properties p{};
-    p.size = properties->size;
     p.flags = RT_DEVICE_USABLE | RT_DEVICE_INLINE | RT_DEVICE_HOST_MEMORY;
     rt::sdk::copy_text(p.name, processor_name());
     rt::sdk::copy_text(p.stable_id, processor_identity());
@@ -44,7 +43,9 @@ rt_status device_properties(void*, int32_t index, rt_device_properties* properti
                        RT_DTYPE_BIT(RT_UINT8);
     p.compute_dtypes = RT_DTYPE_BIT(RT_FLOAT32);
     p.alignment = kAlignment;
-    std::memcpy(properties, &p, std::min<size_t>(properties->size, sizeof(p)));
+    p.priority = 200;
+    p.threads = usable_cores();
+    rt::sdk::write_output(result, p, RT_DEVICE_PROPERTIES_SIZE_V1, "rt_device_properties");
   });
 }
 

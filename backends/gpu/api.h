@@ -45,6 +45,7 @@ namespace backends::gpu {
 // Names for messages, and the two functions that CUDA and HIP name differently.
 inline constexpr char kApiName[] = "CUDA";
 inline constexpr char kPluginName[] = "cuda";
+inline constexpr int32_t kPriority = 400;  // rt_device_properties.priority
 inline constexpr bool kNvidia = true;
 inline auto allocate_pinned(void** address, uint64_t bytes) {
   return cudaMallocHost(address, bytes);
@@ -53,6 +54,7 @@ inline auto free_pinned(void* address) { return cudaFreeHost(address); }
 #else
 inline constexpr char kApiName[] = "HIP";
 inline constexpr char kPluginName[] = "rocm";
+inline constexpr int32_t kPriority = 300;
 inline constexpr bool kNvidia = false;
 inline auto allocate_pinned(void** address, uint64_t bytes) {
   return hipHostMalloc(address, bytes);

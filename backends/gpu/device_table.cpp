@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "backends/gpu/objects.h"
+#include "rt/sdk/plugin.h"
 
 namespace backends::gpu {
 
@@ -57,27 +58,26 @@ rt_status count(void*, int32_t* count, rt_error*) {
   return RT_OK;
 }
 
-rt_status properties(void*, int32_t index, rt_device_properties* p, rt_error* error) {
+rt_status properties(void*, int32_t index, rt_device_properties* result, rt_error* error) {
   return guard(error, [&] {
-    expect_room(p, "rt_device_properties");
-    const uint32_t size = p->size;
-    *p = rt_device_properties{};
-    p->size = size;
-    p->storage_dtypes = kStored;
-    p->compute_dtypes = kComputed;
-    p->alignment = kAlignment;
+    rt_device_properties p{};
+    p.storage_dtypes = kStored;
+    p.compute_dtypes = kComputed;
+    p.alignment = kAlignment;
+    p.priority = kPriority;
     try {
       const GPU_PROPERTIES from = properties_of(index);
-      copy_text(p->name, from.name);
-      copy_text(p->stable_id, format("%s-%04x:%02x:%02x", from.name, from.pciDomainID,
-                                     from.pciBusID, from.pciDeviceID));
-      p->memory_bytes = from.totalGlobalMem;
-      p->flags = RT_DEVICE_USABLE;
+      copy_text(p.name, from.name);
+      copy_text(p.stable_id, format("%s-%04x:%02x:%02x", from.name, from.pciDomainID, from.pciBusID,
+                                    from.pciDeviceID));
+      p.memory_bytes = from.totalGlobalMem;
+      p.flags = RT_DEVICE_USABLE;
     } catch (const Error& reason) {
       if (reason.code() == RT_ERROR_INVALID_ARGUMENT) throw;
-      copy_text(p->name, format("%s device", kApiName));
-      copy_text(p->unusable_reason, reason.what());
+      copy_text(p.name, format("%s device", kApiName));
+      copy_text(p.unusable_reason, reason.what());
     }
+    rt::sdk::write_output(result, p, RT_DEVICE_PROPERTIES_SIZE_V1, "rt_device_properties");
   });
 }
 

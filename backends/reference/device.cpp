@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "backends/reference/objects.h"
+#include "rt/sdk/plugin.h"
 
 namespace backends::reference {
 namespace {
@@ -49,20 +50,20 @@ rt_status count(void*, int32_t* count, rt_error*) {
   return RT_OK;
 }
 
-rt_status properties(void*, int32_t index, rt_device_properties* p, rt_error* error) {
+rt_status properties(void*, int32_t index, rt_device_properties* result, rt_error* error) {
   return guard(error, [&] {
     expect_index(index);
-    expect_room(p, "rt_device_properties");
-    const uint32_t size = p->size;
-    *p = rt_device_properties{};
-    p->size = size;
-    p->flags = RT_DEVICE_USABLE | RT_DEVICE_INLINE | RT_DEVICE_HOST_MEMORY;
-    copy_text(p->name, "reference (host, 1 thread)");
-    copy_text(p->stable_id, "reference:0");
-    p->memory_bytes = pages(_SC_PHYS_PAGES);
-    p->storage_dtypes = kStored;
-    p->compute_dtypes = kComputed;
-    p->alignment = kAlignment;
+    rt_device_properties p{};
+    p.flags = RT_DEVICE_USABLE | RT_DEVICE_INLINE | RT_DEVICE_HOST_MEMORY | RT_DEVICE_DEFINITION;
+    copy_text(p.name, "reference (host, 1 thread)");
+    copy_text(p.stable_id, "reference:0");
+    p.memory_bytes = pages(_SC_PHYS_PAGES);
+    p.storage_dtypes = kStored;
+    p.compute_dtypes = kComputed;
+    p.alignment = kAlignment;
+    p.priority = 100;
+    p.threads = 1;
+    rt::sdk::write_output(result, p, RT_DEVICE_PROPERTIES_SIZE_V1, "rt_device_properties");
   });
 }
 

@@ -33,9 +33,17 @@ struct Instance {
 
 rt_status properties(void*, rt_comm_properties* result, rt_error* error) {
   return guard(error, [&] {
-    result->flags = RT_COMM_ABORT_WAKES;
-    rt::sdk::copy_text(result->device_plugin, "");
-    rt::sdk::copy_text(result->description, "ranks as processes joined by TCP (Gloo)");
+    rt_comm_properties p{};
+    // Threads of the communicator do the transfers.
+    p.flags = RT_COMM_ABORT_WAKES | RT_COMM_BACKGROUND;
+    rt::sdk::copy_text(p.description, "ranks as processes joined by TCP (Gloo)");
+    p.ranks = RT_RANKS_ANY_PROCESS;
+    p.priority = 200;  // any launcher will do
+    // A message wakes the thread of the connection and then the lane, and the kernel copies it into
+    // a socket and out again.
+    p.latency_ns = 50'000;
+    p.bytes_per_second = 1'000'000'000;
+    rt::sdk::write_output(result, p, RT_COMM_PROPERTIES_SIZE_V1, "rt_comm_properties");
   });
 }
 

@@ -43,9 +43,15 @@ Deadline deadline_in(int64_t timeout_ns) {
 
 rt_status properties(void*, rt_comm_properties* result, rt_error* error) {
   return guard(error, [&] {
-    result->flags = RT_COMM_ABORT_WAKES;
-    rt::sdk::copy_text(result->device_plugin, "");
-    rt::sdk::copy_text(result->description, "ranks as threads of one process, in shared memory");
+    rt_comm_properties p{};
+    p.flags = RT_COMM_ABORT_WAKES;  // not RT_COMM_BACKGROUND: the ranks that wait copy the data
+    rt::sdk::copy_text(p.description, "ranks as threads of one process, in shared memory");
+    p.ranks = RT_RANKS_THREADS;
+    p.priority = 100;
+    // A rank wakes another one, and one of them copies the data from memory to memory.
+    p.latency_ns = 5'000;
+    p.bytes_per_second = 8'000'000'000;
+    rt::sdk::write_output(result, p, RT_COMM_PROPERTIES_SIZE_V1, "rt_comm_properties");
   });
 }
 

@@ -32,10 +32,15 @@ struct Instance {
 
 rt_status properties(void*, rt_comm_properties* result, rt_error* error) {
   return guard(error, [&] {
-    result->flags = RT_COMM_ABORT_WAKES;
-    rt::sdk::copy_text(result->device_plugin, kDevicePlugin);
-    rt::sdk::copy_text(result->description,
-                       rt::sdk::format("ranks with a GPU each, over %s", kName));
+    rt_comm_properties p{};
+    p.flags = RT_COMM_ABORT_WAKES | RT_COMM_BACKGROUND;  // collectives run on streams
+    rt::sdk::copy_text(p.device_plugin, kDevicePlugin);
+    rt::sdk::copy_text(p.description, rt::sdk::format("ranks with a GPU each, over %s", kName));
+    p.ranks = RT_RANKS_ANY_PROCESS;
+    p.priority = 0;  // "auto" takes it by device_plugin, and never for ranks without such devices
+    // Latency and bandwidth stay unknown: they are not measured yet, and a GPU's links differ by
+    // far more than those of a host.
+    rt::sdk::write_output(result, p, RT_COMM_PROPERTIES_SIZE_V1, "rt_comm_properties");
   });
 }
 

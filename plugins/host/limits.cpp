@@ -26,6 +26,16 @@ void check_types(uint64_t& mask, const char* name, const std::string& what) {
   mask &= kKnownTypes;
 }
 
+// Sets the fields that the plugin has not filled to 0, and `size` to the host's own: a plugin may
+// write into `size` how much it knows. Smaller sizes than that of version 1 say nothing, because
+// hosts of version 1 ignored them.
+template <typename T>
+void keep_filled(T& output, uint32_t size_v1) {
+  if (output.size >= size_v1 && output.size < sizeof(T))
+    std::memset(reinterpret_cast<char*>(&output) + output.size, 0, sizeof(T) - output.size);
+  output.size = sizeof(T);
+}
+
 void check_all_bytes(const uint64_t* bytes, std::size_t count, const std::string& what) {
   for (std::size_t i = 0; i < count; ++i) check_bytes(bytes[i], what);
 }
@@ -63,6 +73,7 @@ void check_bytes(uint64_t bytes, const std::string& what) {
 }
 
 void check_properties(rt_device_properties& properties, const std::string& what) {
+  keep_filled(properties, RT_DEVICE_PROPERTIES_SIZE_V1);
   const uint64_t alignment = properties.alignment;
   if (alignment == 0 || alignment > kMaxAlignment || (alignment & (alignment - 1)) != 0) {
     refuse(what, "an alignment of " + std::to_string(alignment) + " bytes",
@@ -71,15 +82,22 @@ void check_properties(rt_device_properties& properties, const std::string& what)
   check_bytes(properties.memory_bytes, what + ": memory_bytes");
   check_types(properties.storage_dtypes, "storage_dtypes", what);
   check_types(properties.compute_dtypes, "compute_dtypes", what);
+  check_count(properties.priority, kMaxPriority, what + ": priority");
+  check_count(properties.threads, kMaxThreads, what + ": threads");
   make_printable(properties.name);
   make_printable(properties.stable_id);
   make_printable(properties.unusable_reason);
 }
 
 void check_properties(rt_comm_properties& properties, const std::string& what) {
+  keep_filled(properties, RT_COMM_PROPERTIES_SIZE_V1);
   const auto& plugin = properties.device_plugin;
   const std::string name(plugin, strnlen(plugin, sizeof(plugin)));
   if (!name.empty()) check_name(name, what + ": device_plugin");
+  check_count(properties.ranks, RT_RANKS_MPI, what + ": ranks");
+  check_count(properties.priority, kMaxPriority, what + ": priority");
+  check_count(properties.latency_ns, kMaxLatency, what + ": latency_ns");
+  check_count(properties.bytes_per_second, kMaxBytes, what + ": bytes_per_second");
   make_printable(properties.description);
 }
 

@@ -20,6 +20,9 @@ constexpr uint32_t kMaxOptions = 256;
 constexpr int32_t kMaxDevices = 1024;
 constexpr uint64_t kMaxAlignment = uint64_t{2} << 20;  // bytes, one huge page
 constexpr uint64_t kMaxBytes = uint64_t{1} << 50;      // 1 PiB, of one buffer or one device
+constexpr int32_t kMaxPriority = 1'000'000;
+constexpr int32_t kMaxThreads = 65536;
+constexpr int64_t kMaxLatency = 60'000'000'000;  // nanoseconds
 constexpr uint32_t kMaxCandidates = 1024;
 constexpr uint32_t kMaxCapabilities = 1024;
 
@@ -40,7 +43,8 @@ void check_count(int64_t value, int64_t most, const std::string& what);
 // Checks a size in bytes of device memory, a buffer or a layout: at most kMaxBytes.
 void check_bytes(uint64_t bytes, const std::string& what);
 
-// These check every field. They also make the texts printable and remove unknown types from masks.
+// These check every field. They also make the texts printable, remove unknown types from masks, and
+// set the fields of properties that an older plugin does not fill to 0.
 void check_properties(rt_device_properties& properties, const std::string& what);
 void check_properties(rt_comm_properties& properties, const std::string& what);
 void check_candidate(rt_candidate& candidate, const Operation& operation, const std::string& what);

@@ -119,7 +119,7 @@ std::string readme_text(const std::string& folder, const Case& c) {
          ".\n`case.json` says all about the operation; the tensors are in the three safetensors "
          "files, in canonical layouts.\n\n    runtime verify --case " +
          name + "                # on " + c.device.id + ", in the candidate that was at fault\n" +
-         "    runtime verify --case " + name + " --device cpu   # on another device\n\n" +
+         "    runtime verify --case " + name + " --device ID   # on one of `runtime devices`\n\n" +
          "Exit code 0: within the bound; 6: the fault is still there.\n";
 }
 

@@ -91,7 +91,7 @@ void print_layers(Session& s, int64_t steps) {
   fmt::print("{:<88} {:>10.1f} {:>10.1f}\n", "sum", total / 1e3, planned / 1e3);
 }
 
-// Sums over all ranks. The ranks of "local" are one process, so their memory is counted once.
+// Sums over all ranks. If ranks are threads of one process, its memory is counted once.
 struct Totals {
   double flops = 0;
   uint64_t own_peak = 0, peak = 0;  // bytes; of this process, and of all processes
@@ -103,7 +103,7 @@ Totals totals(const Session& s) {
   const uint64_t own = peak_memory_bytes();
   double values[] = {graph::step_flops((*s.programs->any_program().program).graph(), passes),
                      static_cast<double>(own)};
-  const bool one_process = s.rank.backend == "local";
+  const bool one_process = s.rank.one_process;
   if (s.rank.collectives != nullptr)
     s.rank.collectives->all_reduce(values, one_process ? 1 : 2, RT_SUM);
   return {values[0], own, one_process ? own : static_cast<uint64_t>(values[1])};
@@ -127,7 +127,7 @@ void print_bench(const Session& s, const BenchArguments& arguments, double step_
                           : "",
         samples, labels > 1 ? fmt::format(" ({:.0f} tokens/s)", tokens) : "",
         all.flops / step_s / 1e9, static_cast<double>(all.peak) / (1 << 20),
-        several && s.rank.backend == "local" ? " of the process with all ranks" : " of the process",
+        several && s.rank.one_process ? " of the process with all ranks" : " of the process",
         recorded.operations > 0
             ? fmt::format(", {} of {} operations replayed as {} recording{}", recorded.operations,
                           (*s.programs->any_program().program).graph().nodes.size(),

@@ -244,15 +244,14 @@ void add_plan(CLI::App& app) {
           ->check(CLI::Range(1, 1 << 20));
   command
       ->add_option("--latency-us", arguments->latency_us,
-                   "The latency of a message between ranks, in microseconds; default: local 5, "
-                   "gloo 50, others 10")
+                   "The latency of a message between ranks, in microseconds; default: what the "
+                   "communication plugin says (runtime plugins info NAME)")
       ->check(CLI::PositiveNumber)
       ->needs(ranks);
   command
       ->add_option("--bandwidth-gbps", arguments->bandwidth_gbps,
-                   "The bandwidth of a rank, in Gbit/s; default: local 64, gloo 8, others 16; "
-                   "runtime bench comm "
-                   "measures both")
+                   "The bandwidth of a rank, in Gbit/s; default: what the communication plugin "
+                   "says; runtime bench comm measures both")
       ->check(CLI::PositiveNumber)
       ->needs(ranks);
   command->add_flag("--passes", arguments->passes,

@@ -25,13 +25,12 @@ std::string state_text(const DeviceState& state) {
   return text;
 }
 
-// Returns, for example, ", computes in float32, float16".
-std::string types_text(uint64_t compute_dtypes) {
+// Returns, for example, ", computes in float32, float16"; "" if there is no type in the mask.
+std::string types_text(const char* what, uint64_t dtypes) {
   std::vector<std::string> names;
-  for (const rt_dtype dtype : {RT_FLOAT32, RT_FLOAT64, RT_FLOAT16, RT_BFLOAT16})
-    if ((compute_dtypes & RT_DTYPE_BIT(dtype)) != 0)
-      names.push_back(plugins::host::dtype_name(dtype));
-  return names.empty() ? "" : ", computes in " + plugins::host::join_names(names);
+  for (rt_dtype dtype = RT_FLOAT32; dtype <= RT_INT8; ++dtype)
+    if ((dtypes & RT_DTYPE_BIT(dtype)) != 0) names.push_back(plugins::host::dtype_name(dtype));
+  return names.empty() ? "" : what + plugins::host::join_names(names);
 }
 
 void print_device(const PluginDescription& plugin, size_t index) {
@@ -39,12 +38,17 @@ void print_device(const PluginDescription& plugin, size_t index) {
   fmt::print("{:<14} {:<10} {}", d.id(), d.usable() ? "usable" : "unusable", d.properties.name);
   if (d.properties.memory_bytes > 0)
     fmt::print(", {:.1f} GiB", static_cast<double>(d.properties.memory_bytes) / (1 << 30));
+  if (d.properties.threads > 0)
+    fmt::print(", {} thread{}", d.properties.threads, d.properties.threads == 1 ? "" : "s");
   if (!d.usable()) fmt::print(" - {}", d.properties.unusable_reason);
   if (index < plugin.states.size() && plugin.states[index])
     fmt::print("{}", state_text(*plugin.states[index]));
-  if (d.usable())
-    fmt::print("{}, plugin {}", types_text(d.properties.compute_dtypes), plugin.version);
-  fmt::print("\n");
+  if (d.usable()) {
+    const uint64_t computes = d.properties.compute_dtypes;
+    fmt::print("{}{}", types_text(", computes in ", computes),
+               types_text(", also stores ", d.properties.storage_dtypes & ~computes));
+  }
+  fmt::print(", plugin {} {}\n", plugin.name, plugin.version);
 }
 
 }  // namespace

@@ -203,8 +203,8 @@ void print_prediction(const config::Config& config, const analysis::Planner& pla
              how, parallel::explain(e));
 }
 
-parallel::Link make_link(const PlanArguments& arguments, const std::string& backend) {
-  parallel::Link link = parallel::default_link(backend);
+// Replaces what the plugin says of its link by what the arguments say.
+parallel::Link make_link(const PlanArguments& arguments, parallel::Link link) {
   if (arguments.latency_us > 0) link.latency_s = arguments.latency_us * 1e-6;
   if (arguments.bandwidth_gbps > 0) link.bytes_per_second = arguments.bandwidth_gbps * 1e9 / 8;
   return link;
@@ -238,9 +238,9 @@ void plan_ranks(const launch::Rank& rank, const PlanArguments& arguments) {
   const int ranks = arguments.world_size;
   const auto device = launch::open_device(config, *rank.registry, 0, nullptr);
   const data::DatasetPair data = train::open_data(config, std::getenv("RUNTIME_DATA_PATH"));
-  const std::string backend = config.comm.backend == "auto" ? "local" : config.comm.backend;
-  analysis::Planner planner = make_planner(config, data, device, backend);
-  planner.link = make_link(arguments, backend);
+  const launch::PlannedRanks planned = launch::planned_ranks(*rank.registry, config.comm.backend);
+  analysis::Planner planner = make_planner(config, data, device, planned);
+  planner.link = make_link(arguments, planned.link);
   if (config.parallelism.search && ranks > 1) {
     const std::vector<analysis::Candidate> candidates = analysis::search(config, ranks, planner);
     print_candidates(candidates);
@@ -257,7 +257,7 @@ void plan_ranks(const launch::Rank& rank, const PlanArguments& arguments) {
   for (const std::string& note : plan.notes) fmt::print("note: {}\n", note);
   print_roles(plan);
   if (ranks > 1) {
-    print_link(planner.link, backend);
+    print_link(planner.link, planned.backend);
     print_collectives(plan.prediction.ranks[0]);
     if (step::is_asynchronous(config, ranks)) return;
     print_traffic(plan);

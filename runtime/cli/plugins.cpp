@@ -3,6 +3,7 @@
 #include "plugins/host/nearest.h"
 #include "plugins/host/printable.h"
 #include "runtime/cli/commands.h"
+#include "runtime/launch/communicators.h"
 
 namespace runtime::cli {
 
@@ -14,6 +15,14 @@ using plugins::host::Registry;
 Registry open_registry(const Folders& folders) {
   return Registry(plugins::host::SearchPath::standard({folders.begin(), folders.end()}),
                   host_services());
+}
+
+// Prints how ranks are started and the link with which `plan` predicts.
+void print_communicator(const rt_comm_properties& c) {
+  constexpr const char* kRanks[] = {"processes", "threads of one process", "processes of mpiexec"};
+  const parallel::Link link = launch::link_of(c);
+  fmt::print("communicator {}; ranks are {}, latency {:.1f} us, bandwidth {:.1f} Gbit/s\n",
+             c.description, kRanks[c.ranks], link.latency_s * 1e6, link.bytes_per_second * 8e-9);
 }
 
 }  // namespace
@@ -41,6 +50,7 @@ void describe_plugin(const Folders& folders, const std::string& name) {
   for (const auto& o : p.options)
     fmt::print("key          device.{}.{} = {}: {}\n", p.name, o.key, o.default_value,
                o.description);
+  if (p.communicator) print_communicator(*p.communicator);
   for (const auto& d : p.devices) {
     fmt::print("device       {} {}: {}\n", d.id(), d.usable() ? "usable" : "unusable",
                d.usable() ? d.properties.name : d.properties.unusable_reason);

@@ -87,20 +87,20 @@ Session::Session(const launch::Rank& r, Datasets& datasets)
 
 analysis::Planner make_planner(const config::Config& config, const data::DatasetPair& data,
                                std::shared_ptr<plugins::host::Device> device,
-                               const std::string& backend) {
+                               const launch::PlannedRanks& ranks) {
   analysis::Planner p;
   p.spec = data.train->spec();
   p.device = std::move(device);
   p.options = train::compile_options(config);
-  p.link = parallel::default_link(backend.empty() || backend == "auto" ? "local" : backend);
-  p.share_device = backend.empty() || backend == "auto" || backend == "local";
+  p.link = ranks.link;
+  p.share_device = ranks.one_process;
   p.evaluates = data.validation != nullptr &&
                 (config.validation.every_epochs > 0 || config.validation.every_steps > 0);
   return p;
 }
 
 analysis::Planner Session::planner() const {
-  return make_planner(config, data, device, rank.backend);
+  return make_planner(config, data, device, launch::planned_ranks(*rank.registry, rank.backend));
 }
 
 void run_sessions(launch::RunRanks run, Outcome& outcome, const std::function<void(Session&)>& body,
@@ -110,7 +110,8 @@ void run_sessions(launch::RunRanks run, Outcome& outcome, const std::function<vo
     const auto device =
         launch::open_device(rank.config, *rank.registry, rank.place.local_rank, nullptr);
     const analysis::Planner planner =
-        make_planner(rank.config, datasets.get(rank.config), device, rank.backend);
+        make_planner(rank.config, datasets.get(rank.config), device,
+                     launch::planned_ranks(*rank.registry, rank.backend));
     const auto list = analysis::search(rank.config, world_size, planner);
     const analysis::Candidate& best = analysis::best_of(list);
     if (chosen) chosen(best);

@@ -11,6 +11,7 @@
 #include "runtime/cli/commands.h"
 #include "runtime/config/config.h"
 #include "runtime/data/open.h"
+#include "runtime/launch/communicators.h"
 #include "runtime/launch/run_ranks.h"
 #include "runtime/train/step_programs.h"
 #include "runtime/train/trainer.h"
@@ -46,10 +47,10 @@ struct Session {
 };
 
 // Makes the input of `plan` and of the search for a mesh. `device` is that of the ranks, or one
-// like it.
+// like it, and `ranks` says how they are connected.
 analysis::Planner make_planner(const config::Config& config, const data::DatasetPair& data,
                                std::shared_ptr<plugins::host::Device> device,
-                               const std::string& backend);
+                               const launch::PlannedRanks& ranks);
 
 // Opens a session on each rank of the job and runs the body in it. Sets the exit code of processes
 // that were started. With parallelism.search the best mesh is chosen first; `chosen` is called with

@@ -162,7 +162,7 @@ void train_rank(Session& session, Run& run, Outcome& outcome) {
   }
   const std::unique_ptr<train::Reporter> reporter = begin_run(run, session, per_epoch, steps);
   // Ranks that are threads receive one signal together, so only rank 0 looks for it.
-  if (session.rank.main() || session.rank.backend != "local")
+  if (session.rank.main() || !session.rank.one_process)
     options.stop = [&] { return run.stop->pending(); };
   const train::RunResult result = train::run_training(
       session.config, session.data, *session.programs, *session.trainer, *reporter, options);
@@ -175,8 +175,7 @@ void train_rank(Session& session, Run& run, Outcome& outcome) {
     return reporter->finish();
   }
   // If ranks are threads, rank 0 sets the exit code.
-  if (result.signal != 0 && session.rank.backend != "local")
-    outcome.exit_code = 128 + result.signal;
+  if (result.signal != 0 && !session.rank.one_process) outcome.exit_code = 128 + result.signal;
 }
 
 }  // namespace

@@ -54,9 +54,9 @@ void check_size(uint64_t bytes, int64_t steps, const VerifyArguments& arguments)
       steps == 1 ? "" : " or --steps"));
 }
 
-// Makes the programs of the same run on the device that `backend` names, "cpu" or "plugin:index",
-// with initial parameters. A device without bfloat16 computes in float32, whose result has more
-// correct digits.
+// Makes the programs of the same run on the device that `backend` names, "plugin" or
+// "plugin:index", with initial parameters. A device without bfloat16 computes in float32, whose
+// result has more correct digits.
 std::shared_ptr<train::StepPrograms> other_programs(const Session& s, const std::string& backend) {
   config::Config config = s.config;
   config.launch.devices = {backend};
@@ -294,8 +294,8 @@ void run_verify(const VerifyArguments& arguments, Outcome& outcome) {
   if (!arguments.case_folder.empty()) return run_case(arguments);
   if (arguments.config.path.empty() || arguments.against.empty() == arguments.record.empty()) {
     throw ConfigurationError(
-        "verify: expected a CONFIG with either --against BACKEND or FILE (for example --against "
-        "reference), or --record FILE; or --case FOLDER");
+        "verify: expected a CONFIG with either --against BACKEND or FILE, or --record FILE; or "
+        "--case FOLDER (runtime verify --help has examples)");
   }
   if (!arguments.reduce.empty()) analysis::check_case_folder(arguments.reduce);
   launch::RunRanks run;

@@ -17,8 +17,6 @@ using analysis::Reduction;
 using analysis::Verdict;
 using nlohmann::ordered_json;
 
-constexpr const char* kDefinition = "reference";
-
 std::string rows_text(const analysis::Case& c) {
   const auto& inputs = c.isolated.operation.inputs;
   if (inputs.empty() || inputs[0].rank == 0 || inputs[0].dims[0] == c.origin.rows) return "";
@@ -29,9 +27,18 @@ std::string rows_text(const analysis::Case& c) {
 
 std::shared_ptr<plugins::host::Device> open_definition(const config::Config& config,
                                                        const plugins::host::Registry& registry) {
-  config::Config definition = config;
-  definition.launch.devices = {kDefinition};
-  return launch::open_device(definition, registry, 0, nullptr);
+  for (const plugins::host::PluginDescription& plugin : registry.plugins()) {
+    for (const plugins::host::DeviceInfo& device : plugin.devices) {
+      if (!device.usable() || (device.properties.flags & RT_DEVICE_DEFINITION) == 0) continue;
+      config::Config definition = config;
+      definition.launch.devices = {device.id()};
+      return launch::open_device(definition, registry, 0, nullptr);
+    }
+  }
+  throw plugins::host::Error(
+      RT_ERROR_UNAVAILABLE,
+      "no plugin has a usable device that defines the operations (RT_DEVICE_DEFINITION); `runtime "
+      "devices` lists what was found and why not");
 }
 
 std::string element_text(const Verdict& v) {

@@ -103,6 +103,10 @@ std::string name_of(rt_dtype dtype) {
       return "int64";
     case RT_INT32:
       return "int32";
+    case RT_UINT8:
+      return "uint8";
+    case RT_INT8:
+      return "int8";
     default:
       return "type " + std::to_string(dtype);
   }

@@ -12,8 +12,8 @@
 
 namespace runtime::launch {
 
-// Returns what a rank on this machine could use, "nccl <machine> <device>". Returns "" if no such
-// communicator exists for its device, or if the job must send host memory too.
+// Returns what a rank on this machine could use, "<plugin> <machine> <device>". Returns "" if no
+// such communicator exists for its device, or if the job must send host memory too.
 std::string device_offer(const config::Config& config, const plugins::host::Registry& registry,
                          int local_rank, int world_size);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "plugins/host/error.h"
+#include "plugins/host/limits.h"
 #include "plugins/host/options.h"
 #include "runtime/error.h"
 
@@ -14,20 +15,19 @@ using plugins::host::DeviceInfo;
 using plugins::host::PluginDescription;
 using plugins::host::Registry;
 
-// Fastest first. Plugins that are not named here come last, in the order in which they were found.
-constexpr const char* kPreference[] = {"cuda", "rocm", "cpu", "reference"};
-
-std::vector<const PluginDescription*> by_preference(const Registry& registry) {
-  std::vector<const PluginDescription*> order;
-  for (const PluginDescription& p : registry.plugins()) {
-    if (p.offers(RT_INTERFACE_DEVICE)) order.push_back(&p);
+// The devices that "auto" may take, those with the highest priority: of the usable ones if there
+// are any, else of all.
+std::vector<DeviceInfo> first_choice(const std::vector<DeviceInfo>& devices) {
+  const bool usable =
+      std::any_of(devices.begin(), devices.end(), [](const DeviceInfo& d) { return d.usable(); });
+  std::vector<DeviceInfo> best;
+  for (const DeviceInfo& d : devices) {
+    if (usable && !d.usable()) continue;
+    if (!best.empty() && d.properties.priority < best[0].properties.priority) continue;
+    if (!best.empty() && d.properties.priority > best[0].properties.priority) best.clear();
+    best.push_back(d);
   }
-  const auto place = [](const PluginDescription* p) {
-    return std::find(std::begin(kPreference), std::end(kPreference), p->name);
-  };
-  std::stable_sort(order.begin(), order.end(),
-                   [&](const auto* a, const auto* b) { return place(a) < place(b); });
-  return order;
+  return best;
 }
 
 constexpr int kOwnIndex = -1;
@@ -47,9 +47,10 @@ using Choice = std::pair<const PluginDescription*, int>;
 
 Choice choose_backend(const Registry& registry, int wanted, int local_rank, std::string* choice) {
   std::string passed;
-  for (const PluginDescription* plugin : by_preference(registry)) {
+  for (const PluginDescription* plugin : by_priority(registry.plugins())) {
     const std::vector<DeviceInfo>& devices = plugin->devices;
-    const int index = resolve_index(devices, wanted, local_rank);
+    const int index =
+        resolve_index(wanted == kOwnIndex ? first_choice(devices) : devices, wanted, local_rank);
     if (index < static_cast<int>(devices.size()) && devices[index].usable()) {
       if (choice != nullptr)
         *choice = "device.backend = \"auto\" takes " + devices[index].id() + passed;
@@ -99,12 +100,27 @@ std::pair<std::string, int> device_of_rank(const config::Config& config, int loc
   if (digits.empty() || digits.size() > 4 ||
       digits.find_first_not_of("0123456789") != std::string::npos) {
     throw ConfigurationError("launch.devices: \"" + text +
-                             "\" is no device; expected backend or backend:index, like \"cpu:0\"");
+                             "\" is no device; expected backend or backend:index, as `runtime "
+                             "devices` lists them");
   }
   return {text.substr(0, colon), std::stoi(digits)};
 }
 
 }  // namespace
+
+std::vector<const PluginDescription*> by_priority(const std::vector<PluginDescription>& plugins) {
+  std::vector<const PluginDescription*> order;
+  for (const PluginDescription& p : plugins) {
+    if (p.offers(RT_INTERFACE_DEVICE)) order.push_back(&p);
+  }
+  const auto priority = [](const PluginDescription* p) {
+    const std::vector<DeviceInfo> best = first_choice(p->devices);
+    return best.empty() ? plugins::host::kMaxPriority + 1 : best[0].properties.priority;
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](const auto* a, const auto* b) { return priority(a) > priority(b); });
+  return order;
+}
 
 plugins::host::SearchPath plugin_search_path(const config::Config& config) {
   return plugins::host::SearchPath::standard(

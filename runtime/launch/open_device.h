@@ -2,8 +2,10 @@
 #ifndef RUNTIME_LAUNCH_OPEN_DEVICE_H_
 #define RUNTIME_LAUNCH_OPEN_DEVICE_H_
 
+#include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "plugins/host/device.h"
 #include "plugins/host/registry.h"
@@ -14,12 +16,18 @@ namespace runtime::launch {
 // The search path for plugins: [plugins] and the environment.
 plugins::host::SearchPath plugin_search_path(const config::Config& config);
 
+// The plugins with devices in the order in which backend = "auto" tries them: by the highest
+// priority of their usable devices, and in the order given if that is the same. A plugin without
+// any device comes first, so that it is among those that were passed over.
+std::vector<const plugins::host::PluginDescription*> by_priority(
+    const std::vector<plugins::host::PluginDescription>& plugins);
+
 // The device of [device], or that of launch.devices, for a rank on this machine. choose_device
-// neither opens it nor checks whether it is usable. With backend = "auto" it is the first usable
-// device of cuda, rocm, cpu, reference, then of any other plugin, and `choice` (may be null) gets a
-// line that names it and those passed over. The choice is made from descriptions; open_device loads
-// only the plugin of the chosen device. Throws plugins::host::Error, or ConfigurationError for
-// options in [device.<plugin>] that the plugin does not declare.
+// neither opens it nor checks whether it is usable. With backend = "auto" it is the usable device
+// with the highest priority (rt_device_properties.priority), and `choice` (may be null) gets a line
+// that names it and those passed over. The choice is made from descriptions; open_device loads only
+// the plugin of the chosen device. Throws plugins::host::Error, or ConfigurationError for options
+// in [device.<plugin>] that the plugin does not declare.
 plugins::host::DeviceInfo choose_device(const config::Config& config,
                                         const plugins::host::Registry& registry, int local_rank,
                                         std::string* choice);

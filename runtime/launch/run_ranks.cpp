@@ -11,9 +11,9 @@
 #include <sstream>
 
 #include "plugins/host/communicator.h"
-#include "plugins/host/nearest.h"
 #include "plugins/host/options.h"
 #include "runtime/error.h"
+#include "runtime/launch/communicators.h"
 #include "runtime/launch/cores.h"
 #include "runtime/launch/device_offers.h"
 #include "runtime/launch/job_board.h"
@@ -38,23 +38,6 @@ std::chrono::nanoseconds seconds(double value) {
   return std::chrono::nanoseconds(static_cast<int64_t>(value * 1e9));
 }
 
-std::vector<std::string> communication_plugins(const Registry& registry) {
-  std::vector<std::string> names;
-  for (const auto& plugin : registry.plugins()) {
-    if (plugin.communicator) names.push_back(plugin.name);
-  }
-  return names;
-}
-
-bool contains(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-bool by_mpi(const RankEnvironment& place) {
-  return place.source.find("MPI") != std::string::npos ||
-         place.source.find("Hydra") != std::string::npos;
-}
-
 // What the ranks of a process have in common, and where they meet the ranks of other processes.
 struct Meeting {
   std::shared_ptr<Store> store;
@@ -62,6 +45,7 @@ struct Meeting {
   std::string prefix;
   std::shared_ptr<Registry> registry;
   std::string backend, run_folder, job_folder;
+  bool one_process = false;  // see Rank
 };
 
 plugins::host::CommunicatorOptions communicator_options(const config::Config& config,
@@ -123,7 +107,8 @@ Communicators communicators(const config::Config& config, const Meeting& meeting
     throw ConfigurationError("comm.backend = \"" + meeting.backend +
                              "\" sends what is in the memory of devices only, and "
                              "parallelism.update = \"asynchronous\" what is in the host's; set "
-                             "comm.backend to \"gloo\" or \"mpi\"");
+                             "comm.backend to one of: " +
+                             other_communicators(*meeting.registry, meeting.backend));
   }
   const bool second = config.parallelism.sync_batch_norm || asynchronous;
   c.by_use = {data_only ? c.job : along(&parallel::MeshPlace::data),
@@ -142,7 +127,8 @@ watch::WatchdogOptions watchdog_options(const config::Config& config, const Meet
 }
 
 Rank make_rank(const RunRanks& run, const Meeting& meeting, const RankEnvironment& place) {
-  Rank rank{place, run.config, meeting.registry, meeting.backend, nullptr, meeting.run_folder};
+  Rank rank{place,   run.config,         meeting.registry,   meeting.backend,
+            nullptr, meeting.run_folder, meeting.one_process};
   // Open MPI's ranks always see a terminal, whatever mpirun writes to.
   if (place.source == kOpenMpi && rank.config.metrics.progress == "auto")
     rank.config.metrics.progress = "lines";
@@ -219,11 +205,12 @@ void post_unwatched_error(const Meeting& meeting, int ranks, int rank) {
   }
 }
 
-int run_threads(RunRanks run, std::shared_ptr<Registry> registry) {
+int run_threads(RunRanks run, std::shared_ptr<Registry> registry, const std::string& backend) {
   Meeting meeting;
   meeting.store = std::make_shared<MemoryStore>();
   meeting.registry = std::move(registry);
-  meeting.backend = "local";
+  meeting.backend = backend;
+  meeting.one_process = true;
   const int ranks = run.config.launch.ranks;
   const int share = share_of(allowed_cores(), 0, ranks).threads;
   if (must_choose(run)) {
@@ -258,12 +245,13 @@ int run_threads(RunRanks run, std::shared_ptr<Registry> registry) {
   return 0;
 }
 
-int start_processes(const RunRanks& run, const std::string& backend) {
+// Starts them by mpiexec if `by_mpi` is true.
+int start_processes(const RunRanks& run, bool by_mpi) {
   LaunchOptions o;
   o.ranks = run.config.launch.ranks;
   o.arguments = run.arguments;
   // Ranks of mpiexec cannot know what mpiexec writes to.
-  if (backend == "mpi" && run.config.metrics.progress == "auto") {
+  if (by_mpi && run.config.metrics.progress == "auto") {
     const bool terminal = isatty(STDOUT_FILENO) != 0;
     o.arguments.insert(o.arguments.end(),
                        {"--set", terminal ? "metrics.progress=bar" : "metrics.progress=lines"});
@@ -274,7 +262,7 @@ int start_processes(const RunRanks& run, const std::string& backend) {
   o.saving = seconds(run.config.comm.save_timeout_s);
   o.ending_limit = seconds(run.config.comm.timeout_s + run.config.comm.save_timeout_s);
   o.mpiexec = run.config.launch.mpiexec;
-  return backend == "mpi" ? launch_mpi(o) : launch_processes(o);
+  return by_mpi ? launch_mpi(o) : launch_processes(o);
 }
 
 // Rank 0 chooses the mesh by times that it measures, and the others read it from the store.
@@ -298,7 +286,10 @@ config::Parallelism agree_on_mesh(const RunRanks& run, const Meeting& meeting,
 // Rank 0 decides by the offers of all ranks, and the others read its decision from the store.
 std::string agree_on_backend(const config::Config& config, const Meeting& meeting, Store& store,
                              const RankEnvironment& place) {
-  if (config.comm.backend != "auto") return choose_backend(config, place, *meeting.registry, "");
+  const auto choose = [&](const std::string& of_devices) {
+    return choose_communicator(config, place, *meeting.registry, of_devices).name;
+  };
+  if (config.comm.backend != "auto") return choose("");
   const std::string key = meeting.prefix + "communicator";
   const auto timeout = seconds(config.comm.init_timeout_s);
   store.set(key + "/" + std::to_string(place.rank),
@@ -309,12 +300,12 @@ std::string agree_on_backend(const config::Config& config, const Meeting& meetin
       offers.push_back(store.get(key + "/" + std::to_string(r), timeout, r));
     store.set(key, common_offer(offers));
   }
-  return choose_backend(config, place, *meeting.registry, store.get(key, timeout, 0));
+  return choose(store.get(key, timeout, 0));
 }
 
 // Runs the body in this process, which is one of several ranks.
 int run_as_rank(RunRanks run, const RankEnvironment& place) {
-  if (by_mpi(place)) end_with_parent();
+  if (started_by_mpi(place)) end_with_parent();
   const CoreShare share = share_of(place);
   apply(share);
   const GetVariable get = [](const char* name) { return std::getenv(name); };
@@ -363,41 +354,6 @@ void Rank::on_main(const char* what, const std::function<void()>& work) const {
   main_work == nullptr ? work() : main_work->run(what, work);
 }
 
-std::string choose_backend(const config::Config& config, const RankEnvironment& place,
-                           const Registry& registry, const std::string& of_devices) {
-  const std::vector<std::string> names = communication_plugins(registry);
-  std::string wanted = config.comm.backend;
-  if (wanted == "auto") {
-    const bool starts_them = place.world_size == 1;
-    wanted = !of_devices.empty()                       ? of_devices
-             : starts_them                             ? "local"
-             : by_mpi(place) && contains(names, "mpi") ? "mpi"
-             : contains(names, "gloo")                 ? "gloo"
-                                                       : "mpi";
-  }
-  if (!contains(names, wanted)) {
-    std::string reasons;
-    for (const auto& rejection : registry.rejections()) {
-      if (rejection.path.string().find(wanted) != std::string::npos)
-        reasons += "; " + rejection.path.string() + ": " + rejection.reason;
-    }
-    throw plugins::host::Error(
-        RT_ERROR_UNAVAILABLE,
-        "comm.backend = \"" + config.comm.backend + "\": there is no communication plugin '" +
-            wanted + "' here" + reasons + "; set comm.backend to one of: " +
-            (names.empty() ? "none found" : plugins::host::join_names(names)) +
-            " (runtime plugins list)");
-  }
-  if (wanted == "local" && place.world_size > 1) {
-    throw ConfigurationError(
-        "comm.backend = \"local\" is for ranks that are threads of one "
-        "process, but this is rank " +
-        std::to_string(place.rank) + " of " + std::to_string(place.world_size) + ", started by " +
-        place.source + "; set it to \"gloo\" or \"mpi\", or use --nproc");
-  }
-  return wanted;
-}
-
 int run_ranks(const RunRanks& run) {
   const RankEnvironment place = detect();
   check_asked_ranks(run.config.launch.ranks, place);
@@ -416,14 +372,17 @@ int run_ranks(const RunRanks& run) {
   std::vector<std::string> offers;
   for (int r = 0; r < run.config.launch.ranks && run.config.comm.backend == "auto"; ++r)
     offers.push_back(device_offer(run.config, *registry, r, run.config.launch.ranks));
-  const std::string backend = choose_backend(run.config, place, *registry, common_offer(offers));
-  if (backend == "local") {
+  const plugins::host::PluginDescription& chosen =
+      choose_communicator(run.config, place, *registry, common_offer(offers));
+  if (in_one_process(chosen)) {
     registry->log_rejections();
     prepare();
-    return run_threads(run, std::move(registry));
+    const std::string backend = chosen.name;
+    return run_threads(run, std::move(registry), backend);
   }
+  const bool by_mpi = chosen.communicator->ranks == RT_RANKS_MPI;
   registry.reset();
-  return start_processes(run, backend);
+  return start_processes(run, by_mpi);
 }
 
 }  // namespace runtime::launch

@@ -24,6 +24,7 @@ struct Rank {
   std::string backend;                       // communication plugin; "" for one rank
   exec::Collectives* collectives = nullptr;  // nullptr for one rank
   std::string run_folder;                    // "" if none is made
+  bool one_process = false;                  // all of several ranks are threads of this process
   // The device, if it is open already because the communicators read its memory, and what
   // open_device says about its choice; nullptr: not open yet.
   std::shared_ptr<plugins::host::Device> device = nullptr;
@@ -53,18 +54,12 @@ struct RunRanks {
 };
 
 // Runs the body if this process is a rank (started by mpirun, srun, torchrun or the launcher of
-// this program) or if the configuration asks for one rank. Otherwise starts launch.ranks ranks: as
-// threads with comm.backend = "local", as processes of this program with any other. Returns the
-// exit code of the processes, or 0 if ranks ran here. Throws what the body throws,
-// CommunicationError if a rank is lost, and what opening plugins and stores throws.
+// this program) or if the configuration asks for one rank. Otherwise starts launch.ranks ranks in
+// the way that the communication plugin says (rt_comm_properties.ranks): as threads, or as
+// processes of this program. Returns the exit code of the processes, or 0 if ranks ran here. Throws
+// what the body throws, CommunicationError if a rank is lost, and what opening plugins and stores
+// throws.
 int run_ranks(const RunRanks& run);
-
-// Returns the communication plugin that comm.backend stands for. "auto" is `of_devices` (see
-// device_offers.h) if that is not empty, mpi under an MPI launcher, local for ranks that this
-// process starts, otherwise gloo, or mpi if gloo is missing. Throws Error (RT_ERROR_UNAVAILABLE)
-// that lists the communication plugins that were found.
-std::string choose_backend(const config::Config& config, const RankEnvironment& place,
-                           const plugins::host::Registry& registry, const std::string& of_devices);
 
 }  // namespace runtime::launch
 

@@ -1,4 +1,4 @@
-// Ranks as threads of this process, for comm.backend = "local".
+// Ranks as threads of this process, for plugins with RT_RANKS_THREADS.
 #ifndef RUNTIME_LAUNCH_THREADS_H_
 #define RUNTIME_LAUNCH_THREADS_H_
 

@@ -107,12 +107,6 @@ std::string to_string(const Mesh& mesh) {
          " x pipeline " + std::to_string(mesh.pipeline);
 }
 
-Link default_link(const std::string& plugin) {
-  if (plugin == "local") return {5e-6, 8e9, false};
-  if (plugin == "gloo") return {50e-6, 1e9, true};
-  return {10e-6, 2e9, true};
-}
-
 double bus_factor(int32_t kind, int ranks) {
   const double others = (ranks - 1.0) / ranks;
   switch (kind) {

@@ -22,9 +22,9 @@ struct Link {
   bool in_background = true;    // if false, messages progress only while a rank waits
 };
 
-// A first guess of the order of magnitude, for ranks on one machine, by communication plugin.
-// `runtime bench comm` measures both numbers.
-Link default_link(const std::string& plugin);
+// A guess of the order of magnitude, for ranks on one machine whose communication plugin says
+// nothing of its link. `runtime bench comm` measures both numbers.
+inline constexpr Link kUnknownLink{10e-6, 2e9, true};
 
 // Bytes that each rank sends and receives for each byte of the larger of its two buffers. NVIDIA's
 // nccl-tests use the same factor for the bus bandwidth (doc/PERFORMANCE.md there).

@@ -40,9 +40,10 @@ constexpr size_t kLongHeaderLines = 150;
 // shown (runtime plan --passes, --dump-graph), 650; one Rewriter for all passes, and headers that
 // break circles between files, 150; the rooms watch, tensor and train/asynchronous 40;
 // types of layers that say which member each key sets 80; a Trainer that
-// does not show its programs 40.
+// does not show its programs 40; what the runtime knew of plugins by their names as fields of the
+// contract, which the host checks and chooses by, 150.
 // The number is a ceiling: lower it when code goes, and say why when it has to rise.
-constexpr size_t kCoreLines = 34345;
+constexpr size_t kCoreLines = 34500;
 
 std::vector<SourceFile> all_files() {
   std::vector<SourceFile> files;

@@ -36,6 +36,8 @@ static rt_status properties(void* self, int32_t index, rt_device_properties* res
       .storage_dtypes = RT_DTYPE_BIT(RT_FLOAT32) | RT_DTYPE_BIT(RT_INT32),
       .compute_dtypes = RT_DTYPE_BIT(RT_FLOAT32),
       .alignment = EXAMPLE_ALIGNMENT,
+      .priority = 0, /* device.backend = "auto" takes it last; see plugins/README.md */
+      .threads = 1,
   };
   example_write_output(result, &value, sizeof(value));
   return RT_OK;

@@ -44,6 +44,8 @@ rt_status properties(void*, int32_t index, rt_device_properties* result, rt_erro
     p.storage_dtypes = RT_DTYPE_BIT(RT_FLOAT32) | RT_DTYPE_BIT(RT_INT32);
     p.compute_dtypes = RT_DTYPE_BIT(RT_FLOAT32);
     p.alignment = static_cast<uint64_t>(kAlignment);
+    p.priority = 0;  // device.backend = "auto" takes it last; see plugins/README.md
+    p.threads = 1;
     write_output(result, p);
   });
 }

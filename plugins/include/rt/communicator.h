@@ -58,13 +58,30 @@ typedef struct rt_comm_capability {
 #define RT_COMM_ABORT_WAKES 0x1u    /* abort ends waits; if not, only the process's end does */
 #define RT_COMM_SINGLE_THREAD 0x2u  /* calls of the process come from one thread at a time */
 #define RT_COMM_ONCE_A_PROCESS 0x4u /* cannot be started again after shutdown (MPI) */
+#define RT_COMM_BACKGROUND 0x8u     /* collectives progress while the host computes */
+
+/* rt_comm_properties.ranks: how the host starts ranks that use the plugin. */
+#define RT_RANKS_ANY_PROCESS 0 /* processes of any launcher */
+#define RT_RANKS_THREADS 1     /* threads of one process */
+#define RT_RANKS_MPI 2         /* processes that mpiexec has started */
 
 typedef struct rt_comm_properties { /* what all communicators of a plugin have in common */
   uint32_t size;
   uint32_t flags;
   char device_plugin[32]; /* device plugin whose memory it can access; "": host memory */
   char description[128];
+  /* Fields added after version 1 was published. */
+  uint32_t ranks;   /* RT_RANKS_* */
+  int32_t priority; /* with comm.backend = "auto" the host takes, of the plugins for its kind of
+                       ranks, the one with the highest priority; 0: none of them */
+  /* The host plans with these typical values of the link between two ranks on one machine, and with
+   * RT_COMM_BACKGROUND; 0 if they are unknown. A message of n bytes takes latency_ns plus
+   * n / bytes_per_second. */
+  int64_t latency_ns;
+  int64_t bytes_per_second; /* of one rank that sends and receives at the same time */
 } rt_comm_properties;
+/* The size of the struct without the fields that were added later. */
+#define RT_COMM_PROPERTIES_SIZE_V1 168
 
 /* How a rank joins a communicator. The plugin performs the rendezvous through the key-value store
  * of rt_host, with keys under `prefix`. */

@@ -29,6 +29,9 @@ typedef struct rt_event rt_event;
 #define RT_DEVICE_INLINE \
   0x2u /* work on a stream runs in the calling thread before the call returns */
 #define RT_DEVICE_HOST_MEMORY 0x4u /* the host may read and write RT_MEMORY_DEVICE directly */
+/* Every operation is computed as operations.md defines it, in the type asked for. The host compares
+ * other devices with this one. */
+#define RT_DEVICE_DEFINITION 0x8u
 
 /* What a device is and can do. The host asks for it before it opens the device. */
 typedef struct rt_device_properties {
@@ -42,7 +45,13 @@ typedef struct rt_device_properties {
   uint64_t compute_dtypes; /* mask of RT_DTYPE_BIT: types that its kernels compute in */
   uint64_t alignment; /* bytes, a power of two up to 2 MiB; the host aligns every buffer that it
                          passes to a kernel to this */
+  /* Fields added after version 1 was published. */
+  int32_t priority; /* with device.backend = "auto" the host takes the usable device with the
+                       highest priority; 0: unknown, taken last */
+  int32_t threads;  /* host threads that its kernels use by default; 0: none or unknown */
 } rt_device_properties;
+/* The size of the struct without the fields that were added later. */
+#define RT_DEVICE_PROPERTIES_SIZE_V1 488
 
 /* How to open a device. Borrowed for the call. */
 typedef struct rt_device_options {

@@ -1,4 +1,5 @@
 #include "rt/plugin.h"
+#include "rt/sdk/plugin.h"
 #include "tests/backends/simulated/objects.h"
 
 namespace backends::simulated {
@@ -32,22 +33,20 @@ rt_status count(void* self, int32_t* count, rt_error*) {
   return RT_OK;
 }
 
-rt_status properties(void* self, int32_t index, rt_device_properties* p, rt_error* error) {
+rt_status properties(void* self, int32_t index, rt_device_properties* result, rt_error* error) {
   return guard(error, [&] {
     expect_index(simulator(self), index);
-    expect_room(p, "rt_device_properties");
-    const uint32_t size = p->size;
-    *p = rt_device_properties{};
-    p->size = size;
-    p->flags = RT_DEVICE_USABLE;
-    copy_text(p->name, "simulated accelerator");
-    copy_text(p->stable_id, "simulated:" + std::to_string(index));
-    p->memory_bytes = Options{}.memory_mb << 20;
-    p->compute_dtypes = RT_DTYPE_BIT(RT_FLOAT32) | RT_DTYPE_BIT(RT_FLOAT64) |
-                        RT_DTYPE_BIT(RT_FLOAT16) | RT_DTYPE_BIT(RT_BFLOAT16);
-    p->storage_dtypes = p->compute_dtypes | RT_DTYPE_BIT(RT_INT32) | RT_DTYPE_BIT(RT_INT64) |
-                        RT_DTYPE_BIT(RT_UINT8) | RT_DTYPE_BIT(RT_INT8);
-    p->alignment = Arena::kAlignment;
+    rt_device_properties p{};
+    p.flags = RT_DEVICE_USABLE;
+    copy_text(p.name, "simulated accelerator");
+    copy_text(p.stable_id, "simulated:" + std::to_string(index));
+    p.memory_bytes = Options{}.memory_mb << 20;
+    p.compute_dtypes = RT_DTYPE_BIT(RT_FLOAT32) | RT_DTYPE_BIT(RT_FLOAT64) |
+                       RT_DTYPE_BIT(RT_FLOAT16) | RT_DTYPE_BIT(RT_BFLOAT16);
+    p.storage_dtypes = p.compute_dtypes | RT_DTYPE_BIT(RT_INT32) | RT_DTYPE_BIT(RT_INT64) |
+                       RT_DTYPE_BIT(RT_UINT8) | RT_DTYPE_BIT(RT_INT8);
+    p.alignment = Arena::kAlignment;
+    rt::sdk::write_output(result, p, RT_DEVICE_PROPERTIES_SIZE_V1, "rt_device_properties");
   });
 }
 

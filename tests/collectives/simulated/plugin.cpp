@@ -47,9 +47,11 @@ constexpr uint64_t kDtypes =
 
 rt_status properties(void*, rt_comm_properties* result, rt_error* error) {
   return guard(error, [&] {
-    result->flags = RT_COMM_ABORT_WAKES;
-    rt::sdk::copy_text(result->device_plugin, "simulated");
-    rt::sdk::copy_text(result->description, "for tests, over the host's key-value store");
+    rt_comm_properties p{};
+    p.flags = RT_COMM_ABORT_WAKES | RT_COMM_BACKGROUND;
+    rt::sdk::copy_text(p.device_plugin, "simulated");
+    rt::sdk::copy_text(p.description, "for tests, over the host's key-value store");
+    rt::sdk::write_output(result, p, RT_COMM_PROPERTIES_SIZE_V1, "rt_comm_properties");
   });
 }
 

@@ -67,4 +67,10 @@ TEST(Layout, EveryStructBeginsWithItsSize) {
   for (const auto& [type, name] : first) EXPECT_EQ(name, "size") << type;
 }
 
+// The sizes of version 1 end where the first field was appended. They never change.
+static_assert(RT_DEVICE_PROPERTIES_SIZE_V1 == 488);
+static_assert(RT_DEVICE_PROPERTIES_SIZE_V1 == offsetof(rt_device_properties, priority));
+static_assert(RT_COMM_PROPERTIES_SIZE_V1 == 168);
+static_assert(RT_COMM_PROPERTIES_SIZE_V1 == offsetof(rt_comm_properties, ranks));
+
 }  // namespace

@@ -41,9 +41,11 @@ Deadline deadline_in(int64_t timeout_ns) {
 
 rt_status properties(void*, rt_comm_properties* result, rt_error* error) {
   return guard(error, [&] {
-    result->flags = RT_COMM_ABORT_WAKES;
-    rt::sdk::copy_text(result->device_plugin, "");
-    rt::sdk::copy_text(result->description, "ranks as threads of one process, for tests");
+    rt_comm_properties p{};
+    p.flags = RT_COMM_ABORT_WAKES;
+    rt::sdk::copy_text(p.description, "ranks as threads of one process, for tests");
+    p.ranks = RT_RANKS_THREADS;
+    rt::sdk::write_output(result, p, RT_COMM_PROPERTIES_SIZE_V1, "rt_comm_properties");
   });
 }
 

@@ -81,6 +81,8 @@ INSTANTIATE_TEST_SUITE_P(
         Fault{"misbehaving_alignment_huge", {"an alignment of 9223372036854775808 bytes"}},
         Fault{"misbehaving_type_zero", {"storage_dtypes", "bit 0"}},
         Fault{"misbehaving_memory_huge", {"memory_bytes", "18446744073709551615 bytes"}},
+        Fault{"misbehaving_priority_negative", {"priority", "-1", "from 0 to 1000000"}},
+        Fault{"misbehaving_many_threads", {"threads", "2000000000", "from 0 to 65536"}},
         Fault{"misbehaving_many_options", {"options", "4294967295", "from 0 to 256"}},
         Fault{"misbehaving_long_text", {"description", "more than 1023 bytes"}}),
     [](const auto& info) { return std::string(info.param.fixture); });

@@ -1,0 +1,134 @@
+// Structs that grew after version 1: plugins that know fewer or more fields than the host, and
+// hosts that know fewer or more fields than the plugins of this tree.
+#include <algorithm>
+#include <cstring>
+
+#include "plugins/host/communicator.h"
+#include "plugins/host/device.h"
+#include "plugins/host/limits.h"
+#include "tests/plugins/host/support.h"
+
+namespace plugins::host::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+rt_device_properties properties_of(const std::string& name) {
+  return list_devices(*Plugin::load(fixture(name), {})).at(0).properties;
+}
+
+TEST(DeviceProperties, OfAnOlderPluginHaveDefaults) {
+  // The first fills the struct of version 1 and says so. The second was never told of the fields.
+  for (const char* name : {"misbehaving_older_properties", "throwing"}) {
+    const rt_device_properties p = properties_of(name);
+    EXPECT_EQ(p.size, sizeof(p)) << name;
+    EXPECT_EQ(p.priority, 0) << name;
+    EXPECT_EQ(p.threads, 0) << name;
+    EXPECT_EQ(p.alignment, 64u) << name;
+  }
+}
+
+TEST(DeviceProperties, OfANewerPluginAreTakenAsFarAsTheyAreKnown) {
+  const rt_device_properties p = properties_of("misbehaving_newer_properties");
+  EXPECT_EQ(p.size, sizeof(p));
+  EXPECT_EQ(p.priority, 5);
+  EXPECT_EQ(p.threads, 3);
+  EXPECT_STREQ(p.name, "a device");
+}
+
+rt_comm_properties filled(uint32_t size) {
+  rt_comm_properties p{};
+  p.size = size;
+  p.flags = RT_COMM_ABORT_WAKES;
+  p.ranks = RT_RANKS_THREADS;
+  p.priority = 9;
+  p.latency_ns = 1000;
+  p.bytes_per_second = 2000;
+  return p;
+}
+
+TEST(CommunicatorProperties, OfOtherVersions) {
+  rt_comm_properties older = filled(RT_COMM_PROPERTIES_SIZE_V1);
+  check_properties(older, "older");
+  EXPECT_EQ(older.size, sizeof(older));
+  EXPECT_EQ(older.flags, RT_COMM_ABORT_WAKES);
+  EXPECT_EQ(older.ranks, static_cast<uint32_t>(RT_RANKS_ANY_PROCESS));
+  EXPECT_EQ(older.priority, 0);
+  EXPECT_EQ(older.latency_ns, 0);
+  EXPECT_EQ(older.bytes_per_second, 0);
+  rt_comm_properties newer = filled(sizeof(newer) + 64);
+  check_properties(newer, "newer");
+  EXPECT_EQ(newer.size, sizeof(newer));
+  EXPECT_EQ(newer.ranks, static_cast<uint32_t>(RT_RANKS_THREADS));
+  EXPECT_EQ(newer.bytes_per_second, 2000);
+}
+
+TEST(CommunicatorProperties, AreRefusedIfTheyCannotBeTrue) {
+  const auto refusal = [](auto&& change) {
+    rt_comm_properties p = filled(sizeof(p));
+    change(p);
+    return error_of([&] { check_properties(p, "fake"); });
+  };
+  EXPECT_THAT(refusal([](auto& p) { p.ranks = 3; }).what(),
+              AllOf(HasSubstr("ranks"), HasSubstr("from 0 to 2")));
+  EXPECT_THAT(refusal([](auto& p) { p.priority = -1; }).what(), HasSubstr("priority"));
+  EXPECT_THAT(refusal([](auto& p) { p.latency_ns = -1; }).what(), HasSubstr("latency_ns"));
+  EXPECT_THAT(refusal([](auto& p) { p.bytes_per_second = -1; }).what(),
+              HasSubstr("bytes_per_second"));
+}
+
+// ---- the plugins of this tree under hosts of other versions
+
+constexpr unsigned char kUntouched = 0xA5;
+
+// Calls `fill` with a struct of `size` bytes, of which the plugin may know `known`. Returns whether
+// it succeeded and touched nothing beyond the smaller of the two sizes.
+template <typename T, typename Fill>
+bool fills_only(uint32_t size, Fill&& fill) {
+  alignas(8) unsigned char bytes[sizeof(T) + 128];
+  std::memset(bytes, kUntouched, sizeof(bytes));
+  T* output = reinterpret_cast<T*>(bytes);
+  std::memset(bytes, 0, size);
+  output->size = size;
+  rt_error error{};
+  error.size = sizeof(error);
+  if (fill(output, &error) != RT_OK || output->size != size) return false;
+  const std::size_t first = size;
+  return std::all_of(bytes + first, bytes + sizeof(bytes),
+                     [](unsigned char b) { return b == kUntouched; });
+}
+
+std::vector<fs::path> plugins_of_this_tree() {
+  std::vector<fs::path> list = {fixture("example"), fixture("template_device"),
+                                fixture("fake_communicator")};
+  for (const auto& entry : fs::directory_iterator(BUILT_IN_FOLDER))
+    if (entry.path().extension() == ".so") list.push_back(entry.path());
+  return list;
+}
+
+TEST(PluginsOfThisTree, FillWhatTheHostKnows) {
+  for (const fs::path& path : plugins_of_this_tree()) {
+    const auto plugin = Plugin::load(path, {});
+    const rt_device_api* device = plugin->device_api();
+    for (const uint32_t size :
+         {uint32_t{RT_DEVICE_PROPERTIES_SIZE_V1}, uint32_t{sizeof(rt_device_properties) + 64}}) {
+      if (device == nullptr) break;
+      EXPECT_TRUE(fills_only<rt_device_properties>(
+          size, [&](auto* p, rt_error* e) { return device->properties(plugin->self(), 0, p, e); }))
+          << path << " " << size;
+    }
+    const rt_communicator_api* communicator = plugin->communicator_api();
+    for (const uint32_t size :
+         {uint32_t{RT_COMM_PROPERTIES_SIZE_V1}, uint32_t{sizeof(rt_comm_properties) + 64}}) {
+      if (communicator == nullptr) break;
+      EXPECT_TRUE(fills_only<rt_comm_properties>(
+          size,
+          [&](auto* p, rt_error* e) { return communicator->properties(plugin->self(), p, e); }))
+          << path << " " << size;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace plugins::host::testing
