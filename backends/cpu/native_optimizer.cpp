@@ -14,7 +14,7 @@ namespace {
 void check_update(const Operation& op, uint32_t inputs, uint32_t outputs) {
   expect_counts(op, inputs, outputs);
   for (uint32_t i = 0; i < inputs; ++i) {
-    if (i == 6) continue;  // step
+    if (i == 6) continue;  // make_adamw() checks the step
     expect_dtype(op, op.input(i), RT_FLOAT32, ("input " + std::to_string(i)).c_str());
     if (i == 2 || i == 3) {
       expect_elements(op, op.input(i), 1, i == 2 ? "lr" : "scale");

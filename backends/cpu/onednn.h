@@ -29,7 +29,7 @@ decltype(auto) call_onednn(const char* what, Body&& body) {
   }
 }
 
-// The fields of a memory description, in one form for both versions of oneDNN.
+// The fields of a oneDNN memory descriptor, in one form for both versions of oneDNN.
 struct MemoryParts {
   Dims dims, padded_dims, strides;
   std::vector<int64_t> inner_blocks, inner_indices;
@@ -39,7 +39,6 @@ struct MemoryParts {
 
 #if DNNL_VERSION_MAJOR >= 3
 
-// The fields of `md`.
 inline MemoryParts take_apart(const MemoryDesc& md) {
   MemoryParts parts;
   parts.dims = md.get_dims();
@@ -59,7 +58,8 @@ inline MemoryParts take_apart(const MemoryDesc& md) {
   return parts;
 }
 
-// Sets the address of the data of `memory`. oneDNN 2.x also writes the padding of the tensor.
+// Sets the address of the data of `memory`. oneDNN 2.x then also writes zeros to the elements at
+// that address that are padding of the layout.
 inline dnnl_status_t set_handle(dnnl_memory_t memory, void* handle, dnnl_stream_t) {
   return dnnl_memory_set_data_handle(memory, handle);
 }
@@ -149,7 +149,7 @@ typename Primitive::primitive_desc make_backward_desc(const dnnl::engine& engine
 
 #endif
 
-// Is there an implementation? For primitive descriptions that were made with allow_empty.
+// Whether oneDNN has an implementation. `desc` was made with allow_empty.
 template <typename PrimitiveDesc>
 bool exists(const PrimitiveDesc& desc) {
   return static_cast<bool>(desc);

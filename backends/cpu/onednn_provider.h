@@ -1,4 +1,4 @@
-// Convolutions, matrix products and reorders by oneDNN, and the foreign layouts that they use.
+// Convolutions, matrix products and reorders by oneDNN, in canonical layouts and in oneDNN's own.
 #ifndef BACKENDS_CPU_ONEDNN_PROVIDER_H_
 #define BACKENDS_CPU_ONEDNN_PROVIDER_H_
 
@@ -11,7 +11,8 @@
 
 namespace backends::cpu {
 
-// What the makers of oneDNN plans share. Belongs to one opened device. Thread-safe.
+// The state that the query and create functions below share. It belongs to one opened device.
+// Thread-safe.
 struct OnednnContext {
   Engine& engine;
   dnnl::engine onednn;
@@ -37,7 +38,8 @@ class OnednnProvider : public Provider {
 dnnl::primitive_attr default_attributes();
 
 // Candidates and plans of conv2d and its gradients (convolution.cpp). Both throw rt::sdk::Error;
-// create_convolution returns nullptr if `algorithm` is 0 and oneDNN has none for these layouts.
+// create_convolution returns nullptr if `algorithm` is 0 (the default, direct convolution) and
+// oneDNN has no implementation of it for these layouts.
 Answer query_convolution(const OnednnContext& context, const Operation& op);
 std::unique_ptr<Plan> create_convolution(const OnednnContext& context, const Operation& op,
                                          uint32_t algorithm);
@@ -47,14 +49,17 @@ std::unique_ptr<Plan> create_matmul(const OnednnContext& context, const Operatio
                                     uint32_t algorithm);
 
 // The post-operations that a primitive does itself: a bias that comes first, then residual adds.
-// Activations are always left to PostChain, because oneDNN's relu and sigmoid turn NaN into a
-// number in some implementations, and its gelus lose the digits of small results.
+// Activations are always computed by our class PostChain, because some implementations of oneDNN's
+// relu and sigmoid turn NaN into a number, and its gelus have large relative errors where the
+// result is small.
 struct PrimitivePostOps {
-  int bias_input = -1;  // input of the operation that holds the bias; -1: none
-  int sum_input = -1;   // input that output 0 must contain before the primitive runs; -1: none
-  uint32_t taken = 0;   // number of post-operations in `attributes`; PostChain does the others
+  int bias_input = -1;  // index of the operation's input that holds the bias; -1: none
+  // Index of the residual input whose values must be in the memory of output 0 before the primitive
+  // runs, which adds to them (oneDNN's post-op "sum"); -1: none.
+  int sum_input = -1;
+  uint32_t taken = 0;  // number of post-operations in `attributes`; PostChain does the others
   dnnl::primitive_attr attributes;
-  std::vector<int> binary_inputs;     // input of the operation for each binary post-operation
+  std::vector<int> binary_inputs;     // input index of the operand of each binary post-operation
   std::vector<int> binary_positions;  // position of each binary post-operation in the chain of
                                       // oneDNN
 };

@@ -9,11 +9,14 @@ namespace {
 struct VerifiedResidual {
   std::string_view implementation;
   Residual residual;
-  bool rows_see_input;  // right only if every row of the output sees a row of the input
+  // The implementation is right only if the window of every output row covers an input row, so that
+  // no output row is computed from padding alone.
+  bool rows_see_input;
 };
 
-// The result of the search that README.md describes. gemm, ref, Winograd and all kernels for
-// instruction sets older than AVX2 are missing on purpose.
+// The implementations of oneDNN that added residuals rightly in the tests with random shapes that
+// README.md describes. gemm, ref, Winograd and all kernels for instruction sets older than AVX2 are
+// left out on purpose; PostChain adds the residual after them.
 constexpr VerifiedResidual kVerified[] = {
     {"jit:avx512_core", Residual::kBinary, false},
     {"jit:avx2", Residual::kBinary, false},
@@ -55,17 +58,18 @@ bool adds_residual_rightly(std::string_view implementation, Residual residual, c
   });
 }
 
-// The 1x1 kernels first copy the pixels that the strides select into a buffer of positions x
-// channels, but address it as if each position had a whole block of channels. The kernel for AVX2
-// also addresses it as if blocks of channels lay one after another.
+// A fault of oneDNN: with strides, its 1x1 kernels first copy the selected pixels into a buffer of
+// positions x channels, but write it as if the channels filled whole blocks, so that they write
+// past its end if a pixel has fewer channels than a block. The kernel for AVX2 addresses it as if
+// the blocks of channels lay one after another, and also writes past the end if there are several.
 bool weight_gradient_stays_inside(std::string_view implementation, const Window& window,
                                   int64_t input_channels, bool source_is_nhwc) {
   constexpr int64_t kLargestBlock = 16;
   const size_t found = implementation.find("jit_1x1");
   if (found == std::string_view::npos) return true;
   if (window.stride_h == 1 && window.stride_w == 1) return true;
-  // In oneDNN 3, another implementation may wrap the 1x1 kernel and choose the layout of its
-  // source.
+  // In oneDNN 3, another implementation may wrap the 1x1 kernel. Its name then begins differently,
+  // and the source that it gives to the kernel may be in NHWC, whatever the layout of its own is.
   const bool own_layout = found == 0;
   if (own_layout && !source_is_nhwc) return true;
   const bool avx2 = implementation.find("avx2") != std::string_view::npos;

@@ -12,9 +12,10 @@ struct Dropout {
   double probability;
   PhiloxKey key;
   uint32_t stream;
-  int64_t columns, whole_columns, first_column;  // 0: samples are whole
+  // The columns of a tensor-parallel slice; `columns` is 0 if x is not a slice.
+  int64_t columns, whole_columns, first_column;
 
-  // The position of element e of a sample in the whole sample.
+  // The index that element e of a sample of this slice has in the sample before slicing.
   int64_t number_of(int64_t e) const {
     return columns == 0 ? e : e / columns * whole_columns + first_column + e % columns;
   }

@@ -1,5 +1,5 @@
-// embedding and its gradient. The kernels do not check indices: indices outside 0..V-1 are refused
-// where data are read.
+// embedding and its gradient. The kernels do not check indices, because the code that loads data
+// sets refuses indices outside 0..V-1.
 #include <algorithm>
 
 #include "backends/reference/check.h"

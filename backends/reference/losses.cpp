@@ -1,5 +1,6 @@
-// cross_entropy, mean_squared_error, their gradients, and correct_count. The leading dimensions
-// count rows, and `weight` has one number per row.
+// cross_entropy, mean_squared_error, their gradients, and correct_count. `weight` has one number
+// per row. The rows of logits are the vectors along their last dimension; a row of
+// mean_squared_error is a sample (dimension 0).
 #include <algorithm>
 #include <cmath>
 

@@ -8,7 +8,7 @@
 
 namespace backends::reference {
 
-// All sizes are in elements of the image.
+// All sizes are in pixels.
 struct Window {
   int64_t kernel_h, kernel_w;
   int64_t stride_h, stride_w;

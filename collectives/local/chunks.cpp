@@ -41,7 +41,8 @@ uint64_t chunks_per_part(const rt_collective& call) {
   return call.count / size + (call.count % size != 0);
 }
 
-// Elements begin..begin+count-1 of a block. `elements` is the offset of the block in its buffer.
+// Elements begin..begin+count-1 of a block. `elements` is the index of the block's first element in
+// `buffer`.
 struct Range {
   uint64_t begin, count, bytes_each;
   uint64_t bytes() const { return count * bytes_each; }
@@ -57,8 +58,8 @@ void copy(std::byte* to, const std::byte* from, uint64_t bytes) {
   if (to != from) std::memcpy(to, from, bytes);
 }
 
-// Reduces a range of the block at offset `source_part` into the receive buffers of ranks
-// first..last-1.
+// Reduces a range of one block of all send buffers into the receive buffers of ranks first..last-1.
+// `source_part` is the index of the block's first element in every send buffer.
 void reduce_range(Calls calls, const Range& range, uint64_t source_part, std::size_t first,
                   std::size_t last) {
   const void* sources[kMaxRanks];

@@ -244,7 +244,7 @@ void Group::wait(rt_work& work, Deadline deadline) {
   }
 }
 
-// The last chance to carry out a collective whose works are freed without a wait or poll.
+// The last chance to carry out a collective that its ranks free without a wait or poll.
 void Group::release(rt_work& work) {
   Meeting& meeting = *work.meeting;
   if (state_of(meeting) == State::kReady) carry_out(meeting);

@@ -18,8 +18,8 @@ namespace collectives::local {
 
 using Deadline = std::chrono::steady_clock::time_point;
 
-// Thread-safe. A Group lives as long as any communicator that uses it; works are freed before their
-// communicator. Functions throw rt::sdk::Error.
+// Thread-safe. A Group lives as long as any communicator that uses it; started collectives
+// (rt_work) are freed before their communicator. Functions throw rt::sdk::Error.
 class Group {
  public:
   explicit Group(int32_t size);
@@ -29,12 +29,12 @@ class Group {
   // matched with those of the others by its number among the rank's collectives; a send and a
   // receive are matched by their number between the two ranks.
   rt_work& enter(int32_t rank, const rt_collective& call);
-  // True once the work has completed; throws the error of a failed work. Carries out chunks.
+  // True once the collective has completed; throws the error of a failed one. Carries out chunks.
   bool poll(rt_work& work);
   // Waits, and carries out chunks. Throws RT_ERROR_TIMEOUT, with the missing ranks, when the
   // deadline has passed.
   void wait(rt_work& work, Deadline deadline);
-  // Frees a work; carries out its collective first if all ranks have published it.
+  // Frees `work`; carries out its collective first if all ranks have published it.
   void release(rt_work& work);
 
   // A collective call; blocks until all ranks have come. Throws RT_ERROR_TIMEOUT.
@@ -57,14 +57,16 @@ class Group {
 
   const int32_t size_;
   std::mutex mutex_;
-  std::condition_variable changed_;  // the state of a meeting has changed
+  std::condition_variable changed_;  // a collective has become ready, done or failed
   bool aborted_ = false;
   std::string lost_;               // the message about a call that failed because a rank had left
   std::vector<bool> left_;         // by rank: whether it has left
   std::vector<uint64_t> numbers_;  // by rank: the number of its next collective
   uint64_t first_open_ = 0;        // the number of open_.front()
   Queue open_;                     // collectives that some ranks have not called yet
-  std::vector<Queue> pairs_;       // by source * size + destination; entries wait for the same side
+  // By source * size + destination: unmatched calls of a pair of ranks. In one queue all are sends,
+  // or all are receives.
+  std::vector<Queue> pairs_;
   std::vector<int32_t> all_ranks_;
   std::vector<std::unique_ptr<Meeting>> meetings_;
   std::vector<Meeting*> spare_;

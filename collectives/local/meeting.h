@@ -46,13 +46,13 @@ struct Meeting {
   std::vector<Seat> seats;           // by place: the result of a split
   std::size_t arrivals = 0;
   std::size_t first = 0;  // place of the first rank that arrived
-  std::size_t users = 0;  // number of works that are not freed
+  std::size_t users = 0;  // number of ranks that have arrived and not freed their rt_work
   rt_status status = RT_OK;
   std::string message;
   uint64_t chunks = 0;
   std::atomic<uint64_t> next{0};      // first chunk that no thread has claimed
   std::atomic<uint64_t> finished{0};  // number of finished chunks
-  uint64_t claimed = 0;               // chunks that were claimed when it was stopped
+  uint64_t claimed = 0;  // if the collective has failed: chunks that threads had claimed before
 
   bool complete() const { return arrivals == ranks.size(); }
 };

@@ -1,5 +1,5 @@
-// The plugin `local`: ranks are threads of one process. This file is the C border; group.h says how
-// it works.
+// The plugin `local`: ranks are threads of one process. This file implements the C interface of
+// plugins; group.h says how collectives are carried out.
 #include "rt/plugin.h"
 
 #include <algorithm>

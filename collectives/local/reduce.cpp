@@ -11,7 +11,7 @@
 namespace collectives::local {
 namespace {
 
-// Elements of a partial result; so many stay in the first-level cache.
+// Results are computed in blocks of this many elements, which stay in the first-level cache.
 constexpr std::size_t kBlock = 1024;
 
 struct Float16 {

@@ -27,9 +27,9 @@ void add_both(Cases& cases, const Case& forward) {
   cases.push_back(backward);
 }
 
-// Heads of one feature, so that q, k and v are three numbers of a row. q is positive, and a key of
-// -infinity therefore gives the score -infinity in each row that sees it. A row that sees no other
-// key is NaN.
+// Adds cases with scores of -infinity. With one head of size 1, each row of the operand is the
+// three numbers q, k and v. q is positive, so a key of -infinity has the score -infinity for every
+// query that attends to it. The result of a query that attends to no other key is NaN.
 void add_scores_of_minus_infinity(Cases& cases, rt_dtype dtype) {
   const Values positive{0.5, 1.5, 21};
   for (const int64_t rows : {5, 70}) {

@@ -8,7 +8,7 @@ constexpr double kEpsilon = 1e-5;
 const Values kX{-2.0, 3.0, 11};
 const Values kPositive{0.5, 2.0};
 
-// The weights of the rows.
+// Weights of the samples (rows); a sample of weight 0 is padding.
 struct Rows {
   const char* label;
   Values weight;
@@ -19,7 +19,8 @@ const Rows kNoneReal{" all rows padded", {0.0, 0.0}};
 
 Dims moments_of(const Dims& x) { return {2 * x.back() + 1}; }
 
-// The moments (mean, variance and count) are all positive.
+// Fills the whole operand `moments` (means, variances and the number of elements) with positive
+// values, because variances and the number must be positive.
 Builder apply(rt_dtype dtype, const Dims& x) {
   const Dims c = {x.back()};
   Builder b(RT_OP_BATCH_NORM_APPLY, dtype, label(x));

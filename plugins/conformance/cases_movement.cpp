@@ -1,4 +1,4 @@
-// Look-up and data movement.
+// Conformance cases of embedding and of the operations that only move data.
 #include "plugins/conformance/builder.h"
 
 namespace plugins::conformance {
@@ -22,7 +22,7 @@ void add_embedding(Cases& cases, rt_dtype dtype) {
                         .in_of(RT_INT32, l.indices, indices)
                         .in(y)
                         .out(table));
-    // A slice of a larger table: some indices lie before it, some behind it.
+    // The table is a slice of a larger one; some indices mean rows before the slice or after it.
     const Values others{0.0, static_cast<double>(l.rows + 4), 5};
     cases.push_back(Builder(RT_OP_EMBEDDING, dtype, name + " a part")
                         .in_of(RT_INT32, l.indices, others)

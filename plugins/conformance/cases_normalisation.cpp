@@ -1,4 +1,4 @@
-// Batch and layer normalisation.
+// Conformance cases of batch and layer normalisation.
 #include "plugins/conformance/builder.h"
 
 namespace plugins::conformance {

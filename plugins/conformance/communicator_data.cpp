@@ -63,7 +63,8 @@ void run_counts(Session& session, Call call) {
   }
 }
 
-// The larger of the two buffers has 64 MiB, or slightly less if the ranks divide it.
+// The larger of the two buffers has 64 MiB. If it has a block for each rank, its size is rounded
+// down to a multiple of the number of ranks.
 void run_large(Session& session, int32_t kind) {
   Call call{.kind = kind, .dtype = RT_FLOAT32};
   if (has_reduction(kind)) call.reduction = RT_SUM;

@@ -9,8 +9,8 @@
 
 namespace plugins::conformance {
 
-// Writes the first `count` elements that world rank `member` sends to `to`. The values cover the
-// range of the type, but sums over `ranks` ranks still fit.
+// Fills the buffer `to` with the first `count` elements that world rank `member` sends. The values
+// cover the range of the type, but sums over `ranks` ranks still fit.
 void fill_sent(rt_dtype dtype, int32_t member, int32_t ranks, uint64_t count, void* to);
 
 // Returns nullopt if `received` holds what rank `team.rank` must have after `call`, else a text

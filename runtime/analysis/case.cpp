@@ -41,7 +41,8 @@ std::string tensor_text(rt_dtype dtype, const std::vector<int64_t>& dims) {
   return rt::sdk::to_string(dtype) + " " + graph::to_string(dims);
 }
 
-// Takes the tensors that the descriptions name out of `file`, and checks their types and shapes.
+// Moves the tensors that `tensors` describes from `file` into the result, and checks their types
+// and shapes.
 HostTensors take(data::TensorFile& file, const std::string& path, const std::string& prefix,
                  const std::vector<rt_tensor_desc>& tensors, bool widened) {
   HostTensors list;
@@ -86,7 +87,7 @@ bool has_part_of_table(const Operation& operation) {
 }
 
 // Kernels trust labels and indices, because data sets check them. An operation with too few
-// operands is left to the definition, which refuses it.
+// operands is not checked here, because the reference device refuses it.
 void check_indices(const Operation& operation, const HostTensors& inputs, const std::string& path,
                    const std::string& prefix) {
   const std::string& name = operation.name;
@@ -174,7 +175,7 @@ Case read_case(const std::string& folder) {
     isolated.forward_inputs =
         take(operands, file, "forward.input.", isolated.forward->inputs, false);
   expect_no_more(operands, file);
-  // A cast is defined in its own types, because rounding is its purpose.
+  // The expected outputs are in float64, except those of a cast, whose purpose is to round.
   const bool widened = isolated.operation.name != RT_OP_CAST;
   c.expected = read_outputs(folder, "expected.safetensors", isolated.operation, widened);
   c.actual = read_outputs(folder, "actual.safetensors", isolated.operation, false);

@@ -80,7 +80,7 @@ class RolePlanner {
     std::vector<graph::Graph> list;
     for (const step::StepForm& key : keys_) {
       graph::Graph graph = programs_.get(key).program->graph();
-      graph::Node input;  // the upload, as the first node
+      graph::Node input;  // the copy of the batch to the device, as the first node
       input.op = "input";
       input.estimated_ns = input_seconds_[key] * 1e9;
       graph.nodes.insert(graph.nodes.begin(), std::move(input));
@@ -111,7 +111,7 @@ void add_notes(const std::vector<std::string>& more, std::vector<std::string>& n
   }
 }
 
-// The configuration with the degrees of a mesh, checked as a file is.
+// Returns the configuration with the degrees of a mesh, after the checks of a configuration file.
 config::Config with_mesh(config::Config config, const parallel::Mesh& mesh) {
   config.parallelism.search = false;
   config.parallelism.data = mesh.data;
@@ -122,7 +122,8 @@ config::Config with_mesh(config::Config config, const parallel::Mesh& mesh) {
   return step::resolve_ranks(checked, mesh.size());
 }
 
-// The first statement of a message, without the place in the generated text.
+// Returns an error message up to the first semicolon or line break, without the line number, which
+// refers to the text that with_mesh() has generated.
 std::string short_form(const std::string& message) {
   std::string text = message.substr(0, message.find_first_of(";\n"));
   if (const size_t place = text.find(".toml:"); place != std::string::npos) {
@@ -168,7 +169,7 @@ RankMemory memory_of(train::StepPrograms& programs) {
   m.largest_workspace = report.largest_workspace;
   m.arena = programs.arena().bytes() +
             exec::Upload::device_bytes(*programs.device(), programs.most_input_bytes());
-  // Buffers that only other step forms have count as state.
+  // `state` includes the buffers that only programs of other step forms use.
   m.state = programs.storage().total_bytes() - m.parameters - m.packed - m.gradients;
   return m;
 }

@@ -39,7 +39,7 @@ struct RolePlan {
   double flops = 0;  // of one step
 };
 
-// What a job will need.
+// The predicted memory and step time of a job.
 struct JobPlan {
   parallel::Mesh mesh;
   std::vector<RolePlan> roles;
@@ -52,7 +52,7 @@ struct JobPlan {
   bool fits() const { return memory_limit == 0 || peak() <= memory_limit; }
 };
 
-// What plans are made from.
+// Makes plans of jobs for one kind of data and device.
 struct Planner {
   data::SampleSpec spec;
   std::shared_ptr<plugins::host::Device> device;
@@ -61,15 +61,16 @@ struct Planner {
   bool share_device = false;  // all ranks run on `device` together
   bool evaluates = false;     // the run also evaluates, which needs memory too
 
-  // Makes the programs of one rank of each role without memory. If they fit into the free memory
-  // and device.tune is not "off", they are then run for their times, one rank after the other.
-  // `config` is resolved for `world_size` ranks (see ranks.h). Throws what making a step throws.
+  // Compiles the programs of one rank of each role without allocating their memory. If they fit
+  // into the free memory and device.tune is not "off", it then runs them to measure their times,
+  // one rank after the other. `config` is resolved for `world_size` ranks (see ranks.h). Throws
+  // what compiling a step throws.
   JobPlan plan(const config::Config& config, int world_size) const;
-  // Adds the time of one such rank alone, with the whole model and the global batch.
+  // Adds the compute time of a job of one rank, which has the whole model and the global batch.
   void predict_alone(const config::Config& config, JobPlan& plan) const;
 };
 
-// One mesh in the answer of "runtime plan" to parallelism.search.
+// One mesh that parallelism.search has examined; "runtime plan" prints a row for each.
 struct Candidate {
   config::Config config;  // resolved, with the degrees of the mesh
   parallel::Mesh mesh;

@@ -65,8 +65,9 @@ IsolatedOperation widened(const IsolatedOperation& isolated) {
   return wide;
 }
 
-// A backward reads what its forward has saved as if it had its own shapes, so the incoming gradient
-// must have the shape of the forward's output, and the outgoing one that of its input.
+// A backward operation assumes that its own shapes are also those of the data that its forward
+// operation has saved. So the incoming gradient must have the shape of the forward operation's
+// output, and the outgoing gradient the shape of the forward operation's input.
 bool belong_together(const Operation& forward, const Operation& backward) {
   if (forward.name + "_backward" != backward.name || forward.inputs.empty() ||
       forward.outputs.empty() || backward.inputs.empty() || backward.outputs.empty())
@@ -222,7 +223,8 @@ void Judge::check(const IsolatedOperation& isolated) const {
                     definition_->id() + ": " + reason +
                     "; expected one that plugins/operations.md defines");
   }
-  // A backward says only when it is planned whether it reads what a forward has saved.
+  // Only the creation of its plan tells whether a backward operation reads data that its forward
+  // operation has saved.
   try {
     plugins::host::Kernel forward;
     Operation operation = wide.operation;

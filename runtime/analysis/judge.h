@@ -1,5 +1,5 @@
-// Decides whether an operation computed the right numbers: by its definition in float64, and with
-// bounds that take rounding into account.
+// Decides whether an operation computed the right numbers: it compares them with those that the
+// plugin `reference` computes in float64, with bounds that take rounding into account.
 #ifndef RUNTIME_ANALYSIS_JUDGE_H_
 #define RUNTIME_ANALYSIS_JUDGE_H_
 
@@ -11,7 +11,7 @@
 
 namespace runtime::analysis {
 
-// By how much one output may differ from the definition. Its error in the 2-norm is at most
+// By how much one output may differ from the reference. Its error in the 2-norm is at most
 // max(tolerance x ||expected||, rounding), and the error of a single element at most
 // max(kElementSlack x tolerance x largest expected element, element_rounding).
 struct Bound {
@@ -24,7 +24,7 @@ struct Bound {
 // elements have a bound of their own, which is this much wider.
 inline constexpr double kElementSlack = 16;
 
-// How one output compares with the definition. `error` and `bound` are relative to the norm of the
+// How one output compares with the reference. `error` and `bound` are relative to the norm of the
 // expected output. If `single` says that only a single element is out of bounds, they are relative
 // to the largest expected element.
 struct Verdict {
@@ -52,25 +52,26 @@ double usual_tolerance(const IsolatedOperation& isolated, size_t output);
 // claims (plugins/README.md).
 double tolerance_with_claim(double usual, rt_dtype dtype, double claimed);
 
-// Judges operations by the plugin that defines them. One thread uses an object.
+// Compares the results of operations with those of the plugin `reference`. One thread uses an
+// object.
 class Judge {
  public:
-  // `definition` is a device of that plugin.
+  // `definition` is a device of that plugin: the reference device.
   explicit Judge(std::shared_ptr<plugins::host::Device> definition)
       : definition_(std::move(definition)) {}
 
   const plugins::host::Device& definition() const { return *definition_; }
 
-  // Throws DataError, with the reason that the definition gives, if the definition refuses the
+  // Throws DataError, with the reason that the reference device gives, if that refuses the
   // operation.
   void check(const IsolatedOperation& isolated) const;
 
-  // Returns the outputs by the definition in float64 (for a conversion, in its own types), from
-  // these very operands.
+  // Returns the outputs that the reference device computes in float64 (for a conversion, in its own
+  // types) from these very operands.
   HostTensors expect(const IsolatedOperation& isolated) const;
 
-  // Returns the bounds of all outputs; `claimed` is rt_support.tolerance. Runs the definition twice
-  // more.
+  // Returns the bounds of all outputs; `claimed` is rt_support.tolerance. Runs the operation twice
+  // more on the reference device.
   std::vector<Bound> bounds(const IsolatedOperation& isolated, const HostTensors& expected,
                             double claimed) const;
 

@@ -16,14 +16,16 @@ struct Rounding {
   double norm = 0, element = 0;
 };
 
-// Returns the outputs of an operation by its definition. The operation may differ from the original
-// in its operands, its name and its post-operations.
+// Returns the outputs that the reference device computes. The operation may differ from the
+// original in its operands, its name and its post-operations.
 using Definition = std::function<HostTensors(const IsolatedOperation&)>;
 
-// Returns the largest of three estimates for each output. First, how much the output changes if
-// every operand changes by the relative amount `tolerance`, up or down at random. Second, for sums
-// of products, a few times `unit` of the sum of the magnitudes of all terms. Third, for the
-// gradients of normalisations, a few times `unit` of the terms that they subtract from each other.
+// Returns the largest of three estimates for each output:
+//  - how much the output changes if every operand changes by the relative amount `tolerance`, up or
+//    down at random;
+//  - for sums of products, a small multiple of `unit` times the sum of the magnitudes of all terms;
+//  - for gradients of normalisations, a small multiple of `unit` times the magnitude of the terms
+//    that are subtracted from each other.
 // `widened` has its floating-point operands in float64, and `expected` is its result; `unit` is
 // half the last bit of 1 in the type in which the operation is computed.
 std::vector<Rounding> estimate_rounding(const Definition& definition,

@@ -24,9 +24,9 @@ std::optional<Reproduced> reproduce(const Judge& judge,
                                     const std::shared_ptr<plugins::host::Device>& device,
                                     IsolatedOperation isolated);
 
-// Returns the operation with `keep` rows from `first` of every operand whose number of rows is that
-// of the first operand, except weights and tables. Returns nothing if there are no rows, or only
-// one, or if the operation does not work on rows.
+// Returns the operation on the rows `first` to `first` + `keep` - 1 only. Operands with another
+// number of rows than operand 0, weights and tables stay whole. Returns nothing if there are no
+// rows, or only one, or if the operation does not work on rows.
 std::optional<IsolatedOperation> with_rows(const IsolatedOperation& isolated, int64_t first,
                                            int64_t keep);
 

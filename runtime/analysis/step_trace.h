@@ -32,7 +32,7 @@ struct TracedValue {
 // value on the device.
 using Visit = std::function<bool(TracedValue&)>;
 
-// What tracing a step returns.
+// The loss of a traced step, and how many of its values could not be visited.
 struct TracedStep {
   double loss = 0;
   size_t left_out = 0;  // values in a layout that the device cannot copy to the canonical one
@@ -49,8 +49,9 @@ class StepTrace {
   Tensors state();
   // Throws DataError, which names `source`, if a value is missing or has another size.
   void set_state(const Tensors& state, const std::string& source);
-  // Runs a step; `step` counts from 0. Values that exist on this device only (of composed
-  // operations and layout copies) are not visited.
+  // Runs a step; `step` counts from 0. Values that other devices need not have are not visited:
+  // copies into other layouts, and the intermediate values of an operation that this device refuses
+  // and that others replace.
   TracedStep step(const data::Batch& batch, double learning_rate, int64_t step, const Visit& visit);
 
   // The size on the host of the state and of all values of a step.

@@ -44,7 +44,7 @@ struct Pick {
   int part = 0;       // 0..parts-1
 };
 
-// How batches are made.
+// The settings of a loader of batches.
 struct LoaderOptions {
   int64_t batch_size = 1;  // rows of a global batch
   bool shuffle = true;
@@ -56,12 +56,13 @@ struct LoaderOptions {
   // The batches of an epoch that are loaded: first_batch, first_batch + batch_stride, ... A rank
   // whose first batch does not exist loads the last one instead, which is not used.
   int64_t first_batch = 0, batch_stride = 1;
-  // Returns the positions in a global batch of `global_rows` rows that belong to work item `part`,
-  // which is 0 (the rank's own rows) unless `pick` is given; -1 is padding. Null: all rows. The
-  // result must depend on the arguments only.
+  // Returns the positions of the rows of work item `part` in a global batch of `global_rows` rows;
+  // a position of -1 is a padding row. Without `pick`, `part` is always 0 and means the rank's own
+  // rows. The result must depend on the arguments only. If this function is null, a batch has all
+  // rows.
   std::function<std::vector<int64_t>(int64_t global_rows, int part)> part = nullptr;
-  // If given, says which work item to load next, in place of one batch after the other. No value
-  // becomes a batch of 0 rows. The loading thread calls it, and it may wait.
+  // If given, returns which work item to load next, in place of one batch after the other. If it
+  // returns nullopt, the batch has 0 rows. The loading thread calls it, and it may block.
   std::function<std::optional<Pick>()> pick = nullptr;
   int parts = 1;  // work items of one global batch
 };

@@ -15,8 +15,8 @@ namespace runtime::data {
 // A dense tensor in host memory that it owns.
 struct HostTensor {
   rt_dtype dtype = RT_FLOAT32;
-  std::vector<int64_t> dims;  // row-major
-  std::vector<std::byte> bytes;
+  std::vector<int64_t> dims;
+  std::vector<std::byte> bytes;  // row-major
 };
 
 // The contents of a file; tensors are in the order of their names.

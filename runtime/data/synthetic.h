@@ -8,7 +8,7 @@
 
 namespace runtime::data {
 
-// What is generated.
+// The sizes of a synthetic data set, for classification or regression.
 struct SyntheticOptions {
   std::vector<int64_t> shape;  // of one sample
   int64_t samples = 0;

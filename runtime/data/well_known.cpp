@@ -60,7 +60,8 @@ bool is_folder(const fs::path& path) {
   return fs::is_directory(path, ignored);
 }
 
-// A folder of the search path counts as well if it has one of the data set's own names.
+// Whether a folder of the search path may itself be the data set's folder, because it has one of
+// that folder's usual names.
 bool is_named(const fs::path& folder, const WellKnown& set) {
   return std::find(set.folders.begin(), set.folders.end(), folder.filename().string()) !=
          set.folders.end();

@@ -1,4 +1,5 @@
-// The board of a job in its key-value store, and the board of the launcher if there is one.
+// Where ranks post why they leave (watch/job_board.h): a board in the job's key-value store, and
+// one in the rendezvous folder, on which the launcher posts which ranks have died.
 #ifndef RUNTIME_LAUNCH_JOB_BOARD_H_
 #define RUNTIME_LAUNCH_JOB_BOARD_H_
 
@@ -13,8 +14,9 @@
 
 namespace runtime::launch {
 
-// A board whose notes are at "<prefix>board/<rank>"; "<prefix>board/alarm" exists once one of them
-// is not kDone. `prefix` is new for each attempt to run the job. On the board `launcher` only the
+// A job board in a key-value store. The note of a rank, which says why the rank leaves, has the key
+// "<prefix>board/<rank>". The key "<prefix>board/alarm" exists once a rank leaves before its work
+// is done. `prefix` is new for each attempt to run the job. On the board `launcher` only the
 // launcher posts notes, about ranks that have died. Its note about a rank takes precedence, unless
 // the rank itself has named the error that it ends with. The store must outlive the board.
 class StoreJobBoard : public watch::JobBoard {

@@ -94,7 +94,7 @@ bool ProcessTree::send_to_ranks(int signal) const {
 void ProcessTree::end() const {
   for (std::vector<pid_t> list = processes(); !list.empty(); list = processes()) {
     for (const pid_t process : list) kill(process, SIGKILL);
-    // fails at once if the process is not a child of this one yet
+    // waitpid fails at once for a process that is not a child of this one yet.
     for (const pid_t process : list) waitpid(process, nullptr, 0);
   }
 }

@@ -31,9 +31,9 @@ class RendezvousFolder {
 // process ends.
 class SavingLock {
  public:
-  // If `folder` is empty, the launcher of this program has not started this rank, and nothing is
-  // locked. If the file cannot be made or locked, the constructor only warns, because saving must
-  // not fail for a lock that merely helps the launcher.
+  // `folder` is "" if the launcher of this program has not started this rank; nothing is locked
+  // then. If the file cannot be made or locked, the constructor only warns, because saving must not
+  // fail for a lock that merely helps the launcher.
   explicit SavingLock(const std::string& folder);
 
  private:

@@ -236,7 +236,9 @@ int run_threads(RunRanks run, std::shared_ptr<Registry> registry, const std::str
     }
   };
   const auto abort_all = [&] {
-    post_unwatched_error(meeting, ranks, ranks - 1);  // the last one, if a thread is missing
+    // If a thread could not be started, no rank has posted the error yet. It is then posted for the
+    // last rank, which has no thread.
+    post_unwatched_error(meeting, ranks, ranks - 1);
     const std::lock_guard lock(mutex);
     aborted = true;
     for (const auto& c : all) c->abort();
@@ -283,7 +285,9 @@ config::Parallelism agree_on_mesh(const RunRanks& run, const Meeting& meeting,
   return p;
 }
 
-// Rank 0 decides by the offers of all ranks, and the others read its decision from the store.
+// Returns the communication plugin of the job. With comm.backend = "auto", each rank stores which
+// plugin its device could use (device_offers.h), and rank 0 stores the one that all can use, if
+// any.
 std::string agree_on_backend(const config::Config& config, const Meeting& meeting, Store& store,
                              const RankEnvironment& place) {
   const auto choose = [&](const std::string& of_devices) {

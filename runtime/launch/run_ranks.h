@@ -36,7 +36,7 @@ struct Rank {
   void on_main(const char* what, const std::function<void()>& work) const;
 };
 
-// What run_ranks() runs.
+// The arguments of run_ranks().
 struct RunRanks {
   config::Config config;
   std::vector<std::string> arguments;  // of this program, for ranks that are processes

@@ -12,7 +12,8 @@ namespace runtime::launch {
 
 namespace {
 
-// Returns whether the exception that is being handled may only say that another rank is gone.
+// Whether the exception that is being handled is possibly a mere consequence of the failure of
+// another rank.
 bool is_consequence() {
   try {
     throw;

@@ -18,8 +18,8 @@ using AfterPass = std::function<void(const char* pass, const Step& step)>;
 // Equivalent to: torch.compile of forward, backward and optimizer, ahead of time.
 Step compile_step(const StepInput& input, graph::Target& target, const AfterPass& after = nullptr);
 
-// Runs the passes that need no device: the whole step of this rank, of one micro-batch or virtual
-// shard.
+// Runs the passes that need no device. The result is this rank's forward pass, backward pass and
+// update for one micro-batch or virtual shard (see the glossary in runtime/README.md).
 Step build_step(const StepInput& input, const AfterPass& after = nullptr);
 
 }  // namespace runtime::step

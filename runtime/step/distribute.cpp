@@ -1,4 +1,5 @@
-// The passes that make the step of one micro-batch or virtual shard that of one rank of the job.
+// The passes that turn a step of one micro-batch or virtual shard into the whole step of a rank:
+// they repeat it for the others and insert the collectives.
 #include "runtime/graph/recompute.h"
 #include "runtime/parallel/repeat_step.h"
 #include "runtime/parallel/schedule_collectives.h"

@@ -24,8 +24,8 @@ class FlatBuffers {
         input_(input),
         dtype_(input.strategy.precision.parameters) {}
 
-  // Parameters lie in two buffers, one for the trained and one for the frozen ones. The layout is
-  // the same in every step form of a model.
+  // Parameters lie in two buffers, one for the trained and one for the frozen ones. All programs of
+  // a model have the same layout, whatever their step form.
   void run() {
     parallel::StepBuffers& buffers = values_.buffers;
     values_.offsets.assign(values_.parameters.size(), 0);

@@ -40,7 +40,7 @@ parallel::ScheduleOptions schedule(const config::Parallelism& p, int ranks) {
   return s;
 }
 
-// Everything but the cut into stages.
+// Returns the settings of the pipeline, without the partition of the layers into stages.
 PipelineParallel pipeline(const config::Config& config, int ranks, const RankOfJob& rank) {
   PipelineParallel p;
   p.only_planned = rank.only_planned;
@@ -97,8 +97,8 @@ StepForm whole_form(const Strategy& strategy, bool batch_norm, Purpose purpose, 
   return form;
 }
 
-// All ranks use the cut of the first rank of the data and tensor axes. Its tensor-parallel slices
-// and its samples are the largest, and the other ranks wait for it.
+// All ranks use the partition into stages that suits the first rank of the data and tensor axes.
+// Its tensor-parallel slices and its samples are the largest, and the other ranks wait for it.
 Strategy make_strategy(const config::Config& config, const model::Model& model,
                        const Recipe& recipe, const Precision& precision, const RankOfJob& rank) {
   const config::Parallelism& p = config.parallelism;

@@ -29,8 +29,9 @@ struct Update {
 // Builds the update of `elements` parameters of type `dtype`.
 Update build_update(const config::Optimizer& optimizer, int64_t elements, rt_dtype dtype);
 
-// The same, fitted to a device, and cut at the borders of the layout's vectors, to which no weight
-// decay applies. Throws DeviceError if the device cannot run it.
+// Builds the same update, fitted to a device. If the layout keeps vectors (biases, scales) apart,
+// the update is split into ranges, and those of the vectors have no weight decay. Throws
+// DeviceError if the device cannot run it.
 Update compile_update(const config::Optimizer& optimizer, int64_t elements, rt_dtype dtype,
                       const parallel::FlatLayout& layout, graph::Target& target);
 

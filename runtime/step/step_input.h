@@ -1,4 +1,4 @@
-// The input of the step compiler.
+// The input of the step compiler: the model, and how a rank is to train or evaluate it.
 #ifndef RUNTIME_STEP_STEP_INPUT_H_
 #define RUNTIME_STEP_STEP_INPUT_H_
 
@@ -8,7 +8,7 @@
 
 namespace runtime::step {
 
-// Read by every pass. All references must outlive the compilation.
+// Every pass reads it and none changes it. All references must outlive the compilation.
 struct StepInput {
   const model::Model& model;
   const Recipe& recipe;

@@ -13,7 +13,7 @@ namespace runtime::train {
 struct StepCost {
   int64_t steps = 0;           // steps that were measured
   double seconds = 0;          // of one step, input and waiting included
-  parallel::ByAxis exposed{};  // of these, in collectives
+  parallel::ByAxis exposed{};  // part of `seconds` in which the rank waits for collectives
 
   double all_exposed() const { return exposed[0] + exposed[1] + exposed[2]; }
 };

@@ -1,4 +1,4 @@
-// Makes the signals SIGINT, SIGTERM and SIGHUP something to ask for between steps.
+// Turns the signals SIGINT, SIGTERM and SIGHUP into a request to stop that is polled between steps.
 #ifndef RUNTIME_TRAIN_STOP_SIGNAL_H_
 #define RUNTIME_TRAIN_STOP_SIGNAL_H_
 

@@ -22,7 +22,7 @@ using step::StepForm;
 
 namespace {
 
-// Probe steps: one warm-up, then the fastest of these counts.
+// measure_speed() runs one warm-up step and then this many steps, of which it takes the fastest.
 constexpr int kProbeSteps = 3;
 
 // The bytes of parameter `i` inside a flat buffer.
@@ -103,7 +103,7 @@ void Trainer::State::broadcast_parameters() {
   programs.storage().parameters_changed();
 }
 
-// Measures the samples a second of each rank, with equal numbers of samples; the ranks' samples
+// Measures the samples per second of each rank, with equal numbers of samples; the ranks' samples
 // will be in proportion to that.
 void Trainer::State::measure_speed() {
   const int64_t rows = programs.nominal_rows();
@@ -129,7 +129,8 @@ void Trainer::State::agree(const data::Batch& batch, const std::vector<StepForm>
   if (collectives() == nullptr || !agreed.insert(batch.global_rows).second) return;
   std::vector<std::string> list;
   for (const StepForm& form : forms) {
-    // Collectives of the other axes have sizes that depend on the samples of a rank.
+    // Only collectives of the data axis are compared, because the sizes of those of the tensor and
+    // pipeline axes depend on how many samples a rank has.
     const exec::Program& program = *programs.get(form).program;
     for (std::string& item : program.collective_list(parallel::kStatisticsCommunicator))
       list.push_back(std::move(item));
@@ -265,7 +266,8 @@ data::TensorFile Trainer::gradients(const data::Batch& batch, std::optional<int6
     return data::HostTensor{value.dtype, value.dims,
                             s.programs.read(address, graph::canonical_bytes(value))};
   };
-  // The reduced gradients, whatever buffer a virtual shard or micro-step has written.
+  // This buffer has the reduced gradients, whatever buffers the backward passes of virtual shards
+  // or micro-steps have written.
   const std::vector<std::byte> reduced = s.parameters.unscaled(
       s.parameters.flat_bytes(p, p.values.buffers.gradients, p.values.buffers.layout, 2));
   for (size_t i = 0; i < p.values.parameters.size(); ++i) {

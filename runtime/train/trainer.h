@@ -35,9 +35,9 @@ struct StepResult {
 // and plugins::host::Error.
 class Trainer {
  public:
-  // Gives parameters their initial values (or those of model.init_from); every rank gets those of
-  // rank 0. Programs that have collectives are those of one of several ranks. Each program is made
-  // when its batch size first occurs.
+  // Gives parameters their initial values (or those of model.init_from). If the programs contain
+  // collectives, this is one of several ranks: the constructor waits for the other ranks and takes
+  // the values of rank 0. Each program is made when its batch size first occurs.
   explicit Trainer(std::shared_ptr<StepPrograms> programs);
   ~Trainer();
 

@@ -19,17 +19,19 @@ class WholeParameters {
   // `values`: the whole parameter in file order, of the training type; this rank writes its slice.
   void write(StepProgram& p, const model::Parameter& parameter,
              const std::vector<std::byte>& values);
-  // Collects a parameter's values or gradient (canonical; empty: not on this rank) from the ranks
-  // of the tensor and pipeline axes. Returns the whole tensor in file order, on every rank.
+  // Collects a parameter's values or gradient from the ranks of the tensor and pipeline axes.
+  // `bytes` is what this rank has of it, in canonical layout, or empty. Returns the whole tensor in
+  // file order, on every rank.
   std::vector<std::byte> joined(const StepProgram& p, const model::Parameter& parameter,
                                 std::vector<std::byte> bytes);
-  // Returns a whole flat buffer, of which ranks hold partitions from `zero_stage` on; empty if it
-  // is not used.
+  // Returns a whole flat buffer; empty if the program does not use it. If the configured ZeRO stage
+  // is `zero_stage` or higher, each rank holds only a ZeRO partition, and the buffer is gathered.
   std::vector<std::byte> flat_bytes(const StepProgram& p, graph::ValueId flat,
                                     const parallel::FlatLayout& layout, int zero_stage);
   // Divides the gradients of float16 steps by the scale of the loss.
   std::vector<std::byte> unscaled(std::vector<std::byte> gradients);
-  // Whether ranks hold partitions of what `zero_stage` divides.
+  // Whether ranks hold only ZeRO partitions of the buffers that are partitioned from stage
+  // `zero_stage` on.
   bool holds_parts(int zero_stage) const;
   // The layout of the parameter's flat buffer if ranks hold ZeRO partitions of it (stage 3), else
   // nullptr.

@@ -140,7 +140,7 @@ def draw_any_call(r, baselines):
     else:
         words.append(f"errno={how}")
     words.append(f"times={r.choice([1, 1, 1, 2, 10, 100] + ([0] if how not in ('EINTR', 'delay') else []))}")
-    if how == "delay":  # together they may take as long as one
+    if how == "delay":  # one delay is shorter than every deadline; the sum of several may not be
         words[-1] = "times=1"
     case["variables"]["CHAOS"] = ":".join(words)
     return case
@@ -215,7 +215,7 @@ def draw_pieces(r, baselines):
     if found is None:
         return None
     case, words = found
-    if r.random() < 0.5:  # the first transfer is a greeting or the length of the others
+    if r.random() < 0.5:  # begin with the first transfer: a hello, or the length of a message
         words = ["after=0" if word.startswith("after=") else word for word in words]
     case["how"] = "short"
     words += [f"short={r.choice([1, 2, 3, 5, 7, 8, 10, 13, 16])}", f"times={r.choice([0, 0, 0, 1, 10, 100])}"]

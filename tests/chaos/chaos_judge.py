@@ -63,7 +63,7 @@ class Judge:
         self._order_of_calls()
         return self.wrong
 
-    # Exceptions that apply to the case
+    # Whether a rule does not apply to the case
     # --------------------------------------------------------------------------------------------
 
     def _was_killed(self):
@@ -81,7 +81,7 @@ class Judge:
         """Whether no error text can be expected: standard error is missing, or its file may not grow either."""
         return self.case.get("streams", {}).get("2") is not None or self.case.get("limits", {}).get("FSIZE", 1000) < 1000
 
-    # The checks -----------------------------------------------------------------------------------------------------------------
+    # The rules ------------------------------------------------------------------------------------------------------------------
 
     def _code(self):
         if any(run.killed_late for run in self.done.runs):
@@ -113,7 +113,7 @@ class Judge:
         left, fault = self.done.left_tmp, self.case.get("variables", {}).get("CHAOS", "")
         for_ever_without_memory = fault.startswith("malloc:") and "times=0" in fault
         if self.case.get("rank") == "-" and ("path=runtime-job-" in fault or for_ever_without_memory):
-            left = []  # the launcher could not open or remove the folder
+            left = []  # folders may be left over: the launcher could not open or remove them
         if left and not self._launcher_was_killed():
             self.say(f"left in TMPDIR: {left}")
         temporary = [name for name in self.done.files if TEMPORARY.search(name)]

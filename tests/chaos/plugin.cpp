@@ -286,7 +286,8 @@ const rt_kernel_api* wrap(const rt_kernel_api& inner) {
   return &table;
 }
 
-// Slots whose names other tables also have begin with `comm_` in CHAOS_PLUGIN.
+// CHAOS_PLUGIN names the functions of a communicator with the prefix `comm_`, because other tables
+// have functions of the same names (properties, create, destroy).
 #define PUT_COMM(slot) put<&rt_communicator_api::slot>(table, inner, "comm_" #slot)
 const rt_communicator_api* wrap(const rt_communicator_api& inner) {
   static rt_communicator_api table = inner;

@@ -1,5 +1,5 @@
-// A double of the matmul of cuBLASLt or hipBLASLt, written from their documentation, in host
-// memory: column-major, with sums in double. It refuses what the documentation forbids, and every
+// Simulates the matmul of cuBLASLt or hipBLASLt in host memory, as their documentation describes
+// it: column-major, but with sums in float64. It refuses what the documentation forbids, and every
 // epilogue in float64, as some versions and devices do.
 #include <algorithm>
 #include <bit>

@@ -1,6 +1,6 @@
-// A double of cuDNN's graph API, in host memory and with sums in double, written from the
-// documentation: descriptors store their attributes, and a launch computes the operations of the
-// graph one after the other.
+// Simulates cuDNN's graph API in host memory, as its documentation describes it, with sums in
+// float64: descriptors store their attributes, and a launch computes the operations of the graph
+// one after the other.
 #include <cudnn.h>
 
 #include <algorithm>
@@ -284,7 +284,7 @@ class Run {
   std::map<int64_t, Tensor> local_;
 };
 
-// Attributes that only this double has: the graph and the engine of a configuration.
+// Attributes that only this simulation has: the graph and the engine of a configuration.
 constexpr int kGraphOf = -1, kEngineOf = -2;
 constexpr int64_t kExact = 7, kTensorCores = 8;  // engines
 Node& node_of(cudnnBackendDescriptor_t d) { return *static_cast<Node*>(d); }

@@ -1,4 +1,4 @@
-// A double of NCCL with ranks as threads. A call waits until all ranks of its communicator have
+// Simulates NCCL with ranks as threads. A call waits until all ranks of its communicator have
 // made it; the last rank carries it out.
 #include <nccl.h>
 
@@ -33,7 +33,7 @@ struct World;
 }  // namespace
 
 struct ncclComm {
-  std::shared_ptr<World> world;  // null until the communicator is split
+  std::shared_ptr<World> world;  // of a split one: null until all ranks have called ncclCommSplit
   int rank = 0;
   std::size_t calls = 0;
   std::atomic<ncclResult_t> state = ncclInProgress;

@@ -10,7 +10,8 @@ Kernel refuse(const Properties&, const Operation& op) {
                        std::string(op.name()) + ": the test double has no kernels");
 }
 
-// Operations that the vendor's libraries may do.
+// Operations that only the vendor's libraries can compute here, because the plugin's own kernels
+// refuse.
 constexpr Entry kProducts[] = {{RT_OP_MATMUL, refuse, true},
                                {RT_OP_CONV2D, refuse, true},
                                {RT_OP_CONV2D_BACKWARD_DATA, refuse, true},

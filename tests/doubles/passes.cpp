@@ -1,4 +1,4 @@
-// Implements backends/gpu/passes.h in host memory, with sums in double.
+// Implements backends/gpu/passes.h in host memory, with sums in float64.
 #include "backends/gpu/passes.h"
 
 #include <algorithm>

@@ -64,8 +64,8 @@ TEST(Binaries, PluginsExportTheEntryOnly) {
   EXPECT_GE(plugins, 1);
 }
 
-// The files below a folder that the dynamic loader may be given. Binaries that CMake made to try
-// the compilers are left out.
+// Returns all ELF programs and shared objects in a folder and its subfolders, except those that
+// CMake made to try the compilers.
 std::vector<fs::path> programs_and_libraries(const fs::path& folder) {
   std::vector<fs::path> files;
   const auto options = fs::directory_options::skip_permission_denied;

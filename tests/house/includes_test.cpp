@@ -1,4 +1,4 @@
-// Checks which folder includes which.
+// Checks that the files of each folder include only files of the folders that they may depend on.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -197,7 +197,8 @@ TEST(Includes, NoHeaderOfAVendor) {
   }
 }
 
-// No source file of runtime/ may name a vendor's function either, which it could declare itself.
+// A source file could declare a vendor's function itself, without an include. So no source file of
+// runtime/ may contain the name of one.
 TEST(Includes, NoNameOfAVendor) {
   static const std::regex names(
       R"(\b(dnnl_|dnnl::|cuda[A-Z]|cudnn[A-Z]|cublas|hip[A-Z][a-z]+[A-Z]|miopen|nccl[A-Z]|rccl[A-Z]|MPI_|gloo::))");

@@ -20,29 +20,38 @@ const std::set<std::string> kLongHeaders = {
     "tests/runtime/graph/fake_target.h",  // one device made of tables
 };
 constexpr size_t kLongHeaderLines = 150;
-// Lines of code (without comments and blank lines) of runtime/ and of the contract with its host
-// side. The aim was about 12,000 lines, and it is missed. Training on one rank took 13,600;
-// rendezvous, launcher, watchdog, data-parallel and asynchronous training 7,400; language models
-// with their texts, image folders, recomputation, tensor and pipeline parallelism 4,900; ZeRO
-// stages 2 and 3, plans of any mesh and the search for a mesh 500 (1,100, half of which simpler
-// code elsewhere gave back); `verify` (the same steps on two devices) 620; 16-bit activations 350;
-// collectives on the device's streams 350; recorded steps, handling of missing memory, and
-// utilisation 450; splitting post-operations that no candidate fuses, and candidates that fail
-// while they are measured, 90; keeping results when disks, memory and outputs fail (atomic and
-// synced writes, checksums, tables read by blocks, the run's folder, saving outside of collectives)
-// 920; probing plugins in processes of their own and checking who may have written their files
-// 1,250; signals that end a rank at once, standard streams that are closed or full, folders left by
-// killed launchers, and the blame for a rank that is cut off 230; reducing a step that differs to a
-// case that can be run again 2,270; faults found by tests/chaos (ranks that hang at their end,
-// undocumented exit codes, exit() of a plugin, a watchdog without memory) 90; one cut of a pipeline
-// for ranks with uneven stages 30; what a table of runs says about ranks, and types of devices, 40;
-// a room where a step is compiled, with the check of its graph after each pass, and the passes
-// shown (runtime plan --passes, --dump-graph), 650; one Rewriter for all passes, and headers that
-// break circles between files, 150; the rooms watch, tensor and train/asynchronous 40;
-// types of layers that say which member each key sets 80; a Trainer that
-// does not show its programs 40; what the runtime knew of plugins by their names as fields of the
-// contract, which the host checks and chooses by, 150.
-// The number is a ceiling: lower it when code goes, and say why when it has to rise.
+// The most lines of code (without comments and blank lines) that runtime/, plugins/include,
+// plugins/sdk and plugins/host may have together. Lower it when code goes, and say below why when
+// it has to rise. The aim was about 12,000 lines, and it is missed. The lines were spent on:
+//   13,600  training on one rank
+//    7,400  rendezvous, launcher, watchdog, data-parallel and asynchronous training
+//    4,900  language models with their texts, image folders, recomputation, tensor and pipeline
+//           parallelism
+//      500  ZeRO stages 2 and 3, plans of any mesh and the search for a mesh (1,100, of
+//           which simpler code elsewhere saved half)
+//      620  `verify` (the same steps on two devices)
+//      350  16-bit activations
+//      350  collectives on the device's streams
+//      450  recorded steps, handling of missing memory, and utilisation
+//       90  splitting post-operations that no candidate fuses, and candidates that fail while they
+//           are measured
+//      920  keeping results when disks, memory and outputs fail (atomic and synced writes,
+//           checksums, tables read by blocks, the run's folder, saving outside of collectives)
+//    1,250  probing plugins in processes of their own and checking who may have written their files
+//      230  signals that end a rank at once, standard streams that are closed or full, folders left
+//           by killed launchers, and the blame for a rank that is cut off
+//    2,270  reducing a step that differs to a case that can be run again
+//       90  faults found by tests/chaos (ranks that hang at their end, undocumented exit codes,
+//           exit() of a plugin, a watchdog without memory)
+//       30  one partition into pipeline stages for ranks with uneven stages
+//       40  the ranks in a table of runs, and types of devices
+//      650  a folder where a step is compiled, with the check of its graph after each pass, and the
+//           passes shown (runtime plan --passes, --dump-graph)
+//      150  one Rewriter for all passes, and headers that break circles between files
+//       40  the folders watch, tensor and train/asynchronous
+//       80  types of layers that say which member each key sets
+//       40  a Trainer that does not show its programs
+//      150  the parts of the C interface by which the runtime chooses plugins that it knew by name
 constexpr size_t kCoreLines = 34500;
 
 std::vector<SourceFile> all_files() {

@@ -20,7 +20,7 @@ import libraries
 import speed
 from report import ROOT, Check, Cut
 
-CALL_SECONDS = 540  # time limit of a prepared call, which has to end within ten minutes
+CALL_SECONDS = 540  # time limit of one `--call`; the machine may end a command after ten minutes
 
 
 def facts(c):

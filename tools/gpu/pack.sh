@@ -44,7 +44,7 @@ fi
 [ -e "$build/lib/runtime/plugins/libbackend_cuda.so" ] ||
   die "$build has no plugin cuda; it needs the CUDA Toolkit (nvcc) and the target backend_cuda"
 [ "$(cached CMAKE_BUILD_TYPE)" = Release ] || die "$build is a $(cached CMAKE_BUILD_TYPE) build, expected Release"
-# If the variable is not set, the plugin is built for its default, which includes 90.
+# If CMAKE_CUDA_ARCHITECTURES is not set, the plugin is built for its default list, which includes architecture 90.
 known=$(cached CMAKE_CUDA_ARCHITECTURES)
 case ";${known:-90};" in
   *";$architectures;"* | *";$architectures-real;"*) ;;
@@ -81,7 +81,7 @@ compilers='/(libstdc\+\+|libgcc_s)\.so'
 for library in $needed; do
   to=$stage/lib
   if [[ $library =~ $compilers ]]; then to=$stage/lib-compiler; fi
-  # A library that its package has put into the pack already is linked under its second name.
+  # If the loop above has already copied the library from its Debian package, it gets a second name by a hard link.
   packaged=$stage$(realpath "$library")
   if [ -e "$packaged" ]; then ln "$packaged" "$to/${library##*/}"; else cp -L "$library" "$to"; fi
 done

@@ -21,7 +21,7 @@ class Job:
     config: str
     keys: dict = dataclasses.field(default_factory=dict)  # keys for runtime, as sets() takes them
     flags: tuple = ()  # flags for PyTorch, in every form
-    wanted: dict = dataclasses.field(default_factory=dict)  # form of PyTorch: the factor to reach over it
+    wanted: dict = dataclasses.field(default_factory=dict)  # {"eager" or "compile": required speed relative to that PyTorch}
     numbers: str = "float32"
     note: str = ""  # a remark about PyTorch's run
 

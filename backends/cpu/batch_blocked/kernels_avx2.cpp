@@ -1,4 +1,5 @@
-// AVX2 has 16 registers of 8 floats. A block of 16 samples is processed in two passes.
+// AVX2 has 16 registers of 8 floats, so each kernel processes a block of 16 samples in two passes
+// of 8.
 #include <utility>
 
 #include "backends/cpu/batch_blocked/kernel_table.h"

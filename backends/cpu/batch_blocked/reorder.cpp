@@ -8,7 +8,8 @@ namespace backends::cpu::batch_blocked {
 
 namespace {
 
-// Elements of a work item: 16 rows of 1 KiB and one block of 16 KiB fit into the first-level cache.
+// A thread reorders this many elements of each of 16 samples at a time, because 16 rows of 1 KiB
+// and the block of 16 KiB that they make fit into the first-level cache.
 constexpr int64_t kUnit = 256;
 
 // Calls body(first sample, number of samples, first element, number of elements) for every sample

@@ -11,7 +11,7 @@ namespace backends::cpu::batch_blocked {
 // The number of blocks that hold `samples` samples.
 inline int64_t sample_blocks(int64_t samples) { return (samples + kBlock - 1) / kBlock; }
 
-// The number of registers of the instruction set that one element of all samples takes.
+// The number of vector registers that hold one position (pixel and channel) of all samples.
 inline int64_t sample_vectors(int64_t samples, const KernelTable& kernels) {
   return sample_blocks(samples) * (kBlock / kernels.lanes);
 }

@@ -7,17 +7,17 @@
 
 namespace backends::cpu::kernels {
 
-// The settings of one sgd update; momentum is 0 without velocity.
+// The settings of one sgd update. `momentum` is 0 if the operation has no velocity operand.
 struct Sgd {
   float lr, scale, weight_decay, momentum;
   bool nesterov;
 };
 
-// The settings of one adamw update.
+// The factors of one adamw update, which are the same for all elements.
 struct AdamW {
   float lr, scale, beta1, beta2, epsilon;
   float keep;          // 1 - lr * weight_decay
-  float rest1, rest2;  // 1 - beta, computed in double because a float beta has lost its digits
+  float rest1, rest2;  // 1 - beta, subtracted in float64: a rounded beta would lose digits
   float correction1, correction2;  // 1 / (1 - beta^step)
 };
 

@@ -30,7 +30,8 @@ struct MaxPoolKernels {
   // max_pool_saved_element_bytes says what `winner` holds.
   void (*max_pool_row)(const PoolShape& shape, Pixels<const float> x, int64_t row, Pixels<float> y,
                        Pixels<Index> winner, int64_t channels);
-  // Computes row `row` of dx, as avg_pool_backward_row does.
+  // Computes row `row` of dx, whose first pixel `dx` points at, by gathering from all of dy, like
+  // avg_pool_backward_row below.
   void (*max_pool_backward_row)(const PoolShape& shape, Pixels<const float> dy,
                                 Pixels<const Index> winner, int64_t row, Pixels<float> dx,
                                 int64_t channels);

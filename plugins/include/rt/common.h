@@ -2,8 +2,8 @@
  * descriptions.
  *
  * C11, and also valid C++. These rules hold for every struct of the contract:
- *  - The first field, `size`, is sizeof(struct) as the *writer* of the struct was compiled. New
- *    fields are only ever appended.
+ *  - The first field, `size`, is sizeof(struct) as compiled into the code that fills the struct.
+ *    New fields are only ever appended.
  *  - Inputs: a callee that knows a shorter struct requires the bytes beyond it to be zero and
  *    otherwise refuses the call with RT_ERROR_TOO_NEW.
  *  - Function tables and outputs: both sides use only the smaller of the two sizes.

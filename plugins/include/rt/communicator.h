@@ -38,8 +38,10 @@ typedef struct rt_work rt_work; /* a started collective; equivalent to: MPI_Requ
 #define RT_MAX 4
 
 /* rt_comm_capability.flags */
-#define RT_COMM_IN_PLACE 0x1u   /* `send` and `receive` may share memory, see rt_collective */
-#define RT_COMM_ON_STREAM 0x2u  /* runs on a device stream; if not, the host adds the waits */
+#define RT_COMM_IN_PLACE 0x1u /* `send` and `receive` may share memory, see rt_collective */
+/* Runs in order with the work of a device stream. Without the flag, the host waits for the stream
+ * before the collective, and for the collective before later work of the stream. */
+#define RT_COMM_ON_STREAM 0x2u
 #define RT_COMM_CAPTURABLE 0x4u /* may be captured into a graph of the device */
 
 /* One row of what a plugin can do: the collective with each of these types and each of these
@@ -55,7 +57,8 @@ typedef struct rt_comm_capability {
 } rt_comm_capability;
 
 /* rt_comm_properties.flags */
-#define RT_COMM_ABORT_WAKES 0x1u    /* abort ends waits; if not, only the process's end does */
+/* abort makes blocked calls return. Without the flag they may block until the process ends. */
+#define RT_COMM_ABORT_WAKES 0x1u
 #define RT_COMM_SINGLE_THREAD 0x2u  /* calls of the process come from one thread at a time */
 #define RT_COMM_ONCE_A_PROCESS 0x4u /* cannot be started again after shutdown (MPI) */
 #define RT_COMM_BACKGROUND 0x8u     /* collectives progress while the host computes */
@@ -112,9 +115,11 @@ typedef struct rt_collective {
   const void* send;
   void* receive;
   uint64_t count;
-  int32_t peer;        /* rank of the root, destination or source; -1: none */
-  int32_t memory_kind; /* of both; RT_MEMORY_PINNED_HOST: any host memory, if `device` was NULL */
-  rt_stream* stream;   /* runs after the work queued on it; NULL: starts now */
+  int32_t peer; /* rank of the root, destination or source; -1: none */
+  /* Kind of memory of both buffers. If the communicator was created with `device` NULL,
+   * RT_MEMORY_PINNED_HOST stands for any host memory, pinned or not. */
+  int32_t memory_kind;
+  rt_stream* stream; /* the collective runs after the work queued on it; NULL: starts now */
 } rt_collective;
 
 typedef struct rt_communicator_api {
@@ -134,26 +139,29 @@ typedef struct rt_communicator_api {
    * colour < 0 joins none (*result = NULL). Equivalent to: MPI_Comm_split, ncclCommSplit. */
   rt_status (*split)(rt_communicator* communicator, int32_t color, int32_t key, int64_t timeout_ns,
                      rt_communicator** result, rt_error* error);
-  void (*destroy)(rt_communicator* communicator); /* frees a communicator, after its works */
+  /* Frees a communicator. The caller has freed all collectives that it started (rt_work). */
+  void (*destroy)(rt_communicator* communicator);
 
   /* Calls enqueued between these two start together and cannot wait for one another. Outside a
    * group, a plugin may run the calls of a communicator one after the other. The host does not poll
-   * or wait for works of an open group. Equivalent to: ncclGroupStart, ncclGroupEnd. */
+   * or wait for collectives of an open group. Equivalent to: ncclGroupStart, ncclGroupEnd. */
   rt_status (*group_begin)(rt_communicator* communicator, rt_error* error);
   rt_status (*group_end)(rt_communicator* communicator, rt_error* error);
 
   /* Starts a collective without waiting for it. The caller frees *work with work_destroy, also if
-   * the work failed; if it has not completed yet, the collective goes on. */
+   * the collective has failed. If it has not completed yet, freeing *work does not cancel it. */
   rt_status (*enqueue)(rt_communicator* communicator, const rt_collective* collective,
                        rt_work** work, rt_error* error);
-  /* Returns RT_OK, RT_NOT_READY or the work's error. A work completes even if it is only polled. */
+  /* Returns RT_OK, RT_NOT_READY or the collective's error. A collective completes even if it is
+   * only polled. */
   rt_status (*work_poll)(rt_work* work, rt_error* error);
-  /* Like work_poll, but waits; after RT_ERROR_TIMEOUT the work goes on. If native_domain is then
-   * RT_DOMAIN_SILENT_RANK, native_code is the rank (before splits) that does not answer. */
+  /* Like work_poll, but waits; after RT_ERROR_TIMEOUT the collective goes on. If native_domain is
+   * then RT_DOMAIN_SILENT_RANK, native_code is the rank that does not answer: its rank in the
+   * communicator made by `create`, not in a split one. */
   rt_status (*work_wait)(rt_work* work, int64_t timeout_ns, rt_error* error);
   void (*work_destroy)(rt_work* work); /* see enqueue */
 
-  /* Makes pending and later work fail with RT_ERROR_ABORTED, as far as the properties promise. Any
+  /* Makes pending and later calls fail with RT_ERROR_ABORTED, as far as the properties promise. Any
    * thread. */
   rt_status (*abort)(rt_communicator* communicator, rt_error* error);
   /* Returns an error found outside a call (a lost peer), else RT_OK. Does not block. Any thread. */

@@ -156,9 +156,10 @@ typedef struct rt_kernel_api {
   /* Fills what the host must know to launch the plan. Any thread. */
   rt_status (*info)(const rt_plan* plan, rt_plan_info* info, rt_error* error);
 
-  /* Queues one run of the plan on the stream. The plugin allocates nothing, and on a queued stream
-   * it waits for nothing. One plan may be launched concurrently on several streams with different
-   * buffers. Operands must not overlap, except for in-place pairs. */
+  /* Queues one run of the plan on the stream. The plugin allocates nothing, and it waits for
+   * nothing unless the device has the flag RT_DEVICE_INLINE. One plan may be launched concurrently
+   * on several streams with different buffers. Operands must not overlap, except for in-place
+   * pairs. */
   rt_status (*launch)(rt_plan* plan, rt_stream* stream, const rt_launch* launch, rt_error* error);
 
   /* Returns the number of bytes that a tensor takes in the layout of its description. */

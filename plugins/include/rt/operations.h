@@ -114,10 +114,10 @@
 #define RT_ATTR_MOMENTUM "momentum" /* N batch_norm, batch_norm_merge [0.1], sgd [0] */
 #define RT_ATTR_PROBABILITY "probability"     /* N dropout */
 #define RT_ATTR_SEED "seed"                   /* I dropout */
-#define RT_ATTR_STREAM "stream"               /* I dropout: number of the layer */
-#define RT_ATTR_COLUMNS "columns"             /* I [0: all] dropout: columns that x holds */
-#define RT_ATTR_WHOLE_COLUMNS "whole_columns" /* I [columns] dropout: of a whole sample */
-#define RT_ATTR_FIRST_COLUMN "first_column"   /* I [0] dropout: first column that x holds */
+#define RT_ATTR_STREAM "stream"               /* I dropout: id of the layer's random stream */
+#define RT_ATTR_COLUMNS "columns"             /* I [0: x is no slice] dropout: columns of x */
+#define RT_ATTR_WHOLE_COLUMNS "whole_columns" /* I [columns] dropout: columns before slicing */
+#define RT_ATTR_FIRST_COLUMN "first_column"   /* I [0] dropout: index of the first column of x */
 #define RT_ATTR_FIRST_ROW "first_row"         /* I [-1: whole table] embedding: table's first row */
 #define RT_ATTR_FIRST_CLASS "first_class"     /* I [0] cross_entropy_statistics, _backward_apply */
 #define RT_ATTR_NESTEROV "nesterov"           /* I [0] sgd */

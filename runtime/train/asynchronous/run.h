@@ -23,9 +23,9 @@ struct WorkItem {
   double loss = 0;  // what this work item adds to the loss of its step
 };
 
-// One rank's side of it, see README.md. Used by one thread, that of the trainer and of its
-// programs, which must outlive this object. If it is destroyed without close(), the communicator is
-// aborted, as after an error.
+// One rank's part in stale-synchronous SGD, see README.md. Used by one thread, that of the trainer
+// and of its programs, which must outlive this object. If it is destroyed without close(), the
+// communicator is aborted, as after an error.
 class Asynchronous {
  public:
   Asynchronous(const config::Config& config, std::shared_ptr<const data::Dataset> dataset,

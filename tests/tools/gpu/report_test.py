@@ -13,7 +13,7 @@ import support  # pylint: disable=unused-import
 import counters
 import report
 
-FILES = 8  # the number of files that may come back from a machine
+FILES = 8  # limit on the number of result files, as these are copied from another machine
 
 
 class Report(unittest.TestCase):
