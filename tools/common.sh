@@ -1,5 +1,6 @@
 # shellcheck shell=bash
-# Functions that the scripts in this folder share: `. "$(dirname "$0")/common.sh"`. Changes to the root of the tree.
+# Functions that the scripts in this folder share: `. "$(dirname "$0")/common.sh"`. Reading this file also changes the
+# working directory to the root of the repository.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

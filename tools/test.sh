@@ -3,7 +3,7 @@
 # failed and count the tests of all stages that ran.
 #
 #   tools/test.sh               Release build (build/) and its tests without the long ones (labels that end in _long)
-#   tools/test.sh --quick       Release build and the tests of single rooms (label unit)
+#   tools/test.sh --quick       Release build and the unit tests of single modules (label unit)
 #   tools/test.sh --sanitizers  unit tests with AddressSanitizer and UndefinedBehaviorSanitizer in a Debug build
 #                               (build-debug/), ranks as threads with ThreadSanitizer (build-tsan/)
 #   tools/test.sh --rest        what the first of these commands leaves out: the long tests of the Release build, then the
@@ -38,8 +38,8 @@ precompile() {
   echo "-DRUNTIME_PRECOMPILE=$headers"
 }
 
-# Tests are compiled with -O0 and precompiled headers, which together takes half of their time; the libraries keep the
-# flags of the build, and without precompiled headers they show missing includes.
+# Tests are compiled with -O0 and precompiled headers, which together halve the time of their compilation. The libraries
+# keep the build's flags, and they are compiled without precompiled headers, so that a missing include is an error.
 build_release() {
   # shellcheck disable=SC2046  # several options
   configure release -DRUNTIME_BUILD_TESTS=ON -DRUNTIME_TEST_OPTIONS=-O0 "$(precompile TESTS)" $(gpu_options) && build release
@@ -73,7 +73,7 @@ stage() {
 # count <report> <attribute>: a number of a JUnit report of ctest.
 count() { sed -n "s/^[[:space:]]*$2=\"\([0-9]*\)\".*/\1/p" "$1" | head -1; }
 
-# names_of_failed <report>
+# names_of_failed <report>: prints the names of the tests that failed according to a JUnit report of ctest, one a line.
 names_of_failed() { sed -n 's/^.*<testcase name="\([^"]*\)".* status="fail".*/\1/p' "$1"; }
 
 # output_of <build folder> <test>: the last lines that the test wrote when ctest last ran it.
@@ -83,11 +83,13 @@ output_of() {
     inside && !/^(Output:|-+|<end of output>|Test time = .*|)$/' "$1/Testing/Temporary/LastTest.log" | tail -8 | cut -c 1-400
 }
 
-# A test with deadlines can fail because other tests, or other users of the machine, took the processor. So a few tests that
-# fail are run once more, one at a time; those that then pass are passed, and the last lines of the output name them.
+# A test with deadlines can fail because other tests, or other users of the machine, took the processor. So a few tests
+# that fail are run once more, one at a time; those that pass then count as passed, and the last lines of the output
+# name them.
 most_run_again=5
 
-# Ranks and deadlines are waited for most of the time: with one test for each processor, processors are idle for half of it.
+# Many tests wait for ranks or deadlines most of the time. With one test for each processor the processors would be idle
+# for half of the time, so three tests run for every two processors.
 tests_at_once=$((($(nproc) * 3 + 1) / 2))
 
 # run_tests <build folder> <arguments of ctest...>: runs the tests, adds their results to the three counts and the names of

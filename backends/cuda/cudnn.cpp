@@ -1,6 +1,7 @@
-// The convolutions by cuDNN. They use the graph API and not the older functions: what the device
-// cannot do shows when the plan is made and not when it runs, engines say whether they are
-// deterministic and use tensor cores, and the padding of the two sides may differ.
+// The convolutions by cuDNN. They use its graph API and not cudnnConvolutionForward and its like,
+// because the graph API reports at the creation of a plan, not at its launch, that the device does
+// not support a convolution, because its engines say whether they are deterministic and use tensor
+// cores, and because an image may be padded differently on opposite sides.
 #include <algorithm>
 
 #include "backends/cuda/cudnn_attention.h"
@@ -44,7 +45,7 @@ cudnnDataType_t compute_type(rt_dtype dtype) {
 // The unique id of a tensor in a graph. It also says which operand of the operation the tensor is.
 int64_t id_of(uint32_t index, bool is_output) { return is_output ? 100 + index : 1 + index; }
 
-// Builds a graph from its tensors and operations.
+// Builds the cuDNN graph of a convolution with its fused sums (bias, residual) and ReLU.
 class Builder {
  public:
   Builder(const Session& session, const Convolution& c)
@@ -112,7 +113,8 @@ class Builder {
         .finalize();
   }
 
-  // The names of the attributes that differ between the directions.
+  // The descriptor type and the attribute names of a convolution operation. cuDNN has others for
+  // the forward, for the gradient of the image and for the gradient of the weights.
   struct Names {
     cudnnBackendDescriptorType_t type;
     cudnnBackendAttributeName_t alpha, beta, window, image, weights, result;

@@ -20,9 +20,10 @@ using rt::sdk::Error;
 using rt::sdk::format;
 using Sizes = std::array<int64_t, 4>;
 
-// The backward keeps products of n heads t^2 numbers, which gives it the same bits every time.
+// The largest workspace. The limit is this high because the deterministic backward keeps
+// intermediate products of n * heads * t^2 elements in its workspace.
 constexpr int64_t kMostAttentionWorkspace = int64_t{4} << 30;  // bytes
-constexpr size_t kMostPlans = 2;                               // each one is compiled
+constexpr size_t kMostPlans = 2;  // few, because making a plan compiles its kernel for about 1 s
 
 struct Shape {
   rt_dtype dtype;
@@ -136,7 +137,8 @@ class Builder {
     graph_->ids.push_back(id);
     return {&describe(dims, strides, type, id).finalize(), dims, strides};
   }
-  // A tensor [n, heads, t, d] within qkv, or y.
+  // in_qkv describes q, k or v as a part [n, heads, t, d] of qkv, or of its gradient; in_y
+  // describes y or its gradient as [n, heads, t, d].
   Tensor in_qkv(Id id) {
     return in_memory({s_.n, s_.heads, s_.t, s_.d}, {s_.t * 3 * s_.c(), s_.d, 3 * s_.c(), 1}, io_,
                      id);
@@ -144,7 +146,7 @@ class Builder {
   Tensor in_y(Id id) {
     return in_memory({s_.n, s_.heads, s_.t, s_.d}, {s_.t * s_.c(), s_.d, s_.c(), 1}, io_, id);
   }
-  // A tensor [n, heads, d, t] within qkv.
+  // Like in_qkv, but with the last two dimensions swapped: [n, heads, d, t].
   Tensor across(Id id) {
     return in_memory({s_.n, s_.heads, s_.d, s_.t}, {s_.t * 3 * s_.c(), s_.d, 1, 3 * s_.c()}, io_,
                      id);

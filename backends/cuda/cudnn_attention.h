@@ -6,8 +6,8 @@
 
 namespace backends::cuda {
 
-// Candidates as in gpu::Vendor::kernels. Empty, without a reason, for types other than those in 16
-// bits.
+// Returns candidates as gpu::Vendor::kernels does. For types other than float16 and bfloat16 there
+// are none, and `without` stays as it is.
 std::vector<gpu::Kernel> attention_kernels(const std::shared_ptr<Session>& session,
                                            const gpu::Operation& op, size_t most,
                                            std::string* without);

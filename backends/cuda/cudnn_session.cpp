@@ -12,7 +12,8 @@ namespace {
 using rt::sdk::Error;
 using rt::sdk::format;
 
-constexpr int kMostConfigurations = 16;  // of engines, from each list of the heuristics
+// At most this many engine configurations are taken from the answer of each heuristic mode.
+constexpr int kMostConfigurations = 16;
 
 template <typename T>
 bool has(const std::vector<T>& notes, std::initializer_list<T> unwanted) {

@@ -1,4 +1,4 @@
-// cuDNN on one opened device.
+// Declares the function with which vendor.cpp opens cuDNN.
 #ifndef BACKENDS_CUDA_PROVIDER_H_
 #define BACKENDS_CUDA_PROVIDER_H_
 

@@ -230,9 +230,10 @@ class Problem {
     return owned;
   }
 
-  std::shared_ptr<Session> session_;  // keeps the library while plans exist, without a pointer to
-                                      // the device
-  std::array<Tensor4, 3> tensors_;    // in the order of the library's functions
+  // Shared with the kernels, so that the library and its handle exist as long as a kernel does,
+  // even if the device's Miopen object has been destroyed.
+  std::shared_ptr<Session> session_;
+  std::array<Tensor4, 3> tensors_;  // in the order of the library's functions
   const DirectionFunctions& functions_;
   Tensor first_, second_, made_;
   Window window_;

@@ -246,8 +246,9 @@ void exchange_part(const Team& team, const rt_collective& call, const void* send
   }
 }
 
-// Like exchange_part, but through buffers of the plugin, one chunk for each rank at a time: for
-// counts that are too large for MPI, for 16-bit floats that are added, and in place.
+// Like exchange_part, but through buffers of the plugin, with one chunk for each rank at a time. It
+// serves counts that are too large for one call of MPI, reduce-scatters of 16-bit floats, and calls
+// in place.
 void exchange_staged(const Team& team, const rt_collective& call) {
   const auto ranks = static_cast<uint64_t>(team.size);
   const uint64_t sent_parts = call.kind == RT_ALL_GATHER ? 1 : ranks;
@@ -325,7 +326,8 @@ bool in_device_memory(const Team& team, const rt_collective& call) {
   if (!team.limits.device_memory || std::find(std::begin(kDeviceKinds), std::end(kDeviceKinds),
                                               call.kind) == std::end(kDeviceKinds))
     return false;
-  // Larger counts would go through host buffers of the plugin.
+  // An all-gather of more elements in all than largest_count would go through host buffers of the
+  // plugin, so it is not supported in device memory.
   if (call.kind == RT_ALL_GATHER)
     return call.count <= team.limits.largest_count / static_cast<uint64_t>(team.size);
   return !reduces(call.kind) || ((kDeviceSums & RT_DTYPE_BIT(call.dtype)) != 0 &&
@@ -366,9 +368,10 @@ Team team_of(MPI_Comm comm, const Limits& limits) {
   int ranks_of_host = 0;
   check(MPI_Comm_size(host, &ranks_of_host), "MPI_Comm_size");
   check(MPI_Comm_free(&host), "MPI_Comm_free");
-  // Hosts may have different numbers of ranks; if there are several hosts, each has fewer ranks
-  // than the team. The ring adds in host memory, and all ranks must use the same algorithm wherever
-  // their data are.
+  // The ranks are on several hosts if and only if this host has fewer ranks than the team; the test
+  // gives the same answer on every rank, also if hosts differ in their number of ranks. The ring
+  // adds in host memory, and all ranks must choose the same algorithm. So no rank uses the ring if
+  // MPI accesses device memory, wherever the data of a call are.
   team.ring = !limits.device_memory &&
               (limits.ring == Limits::Ring::kAlways ||
                (limits.ring == Limits::Ring::kBetweenHosts && ranks_of_host < team.size));

@@ -17,11 +17,11 @@ using rt::sdk::Error;
 constexpr int kTag = 1;
 constexpr auto kGrace = 250ms;  // for calls that run when a communicator is destroyed
 
-// How the thread polls: first without pauses, then with naps that grow with the time already
-// waited, so that they delay the result by a small fraction of it. While no thread of this rank
-// waits for the result, the core is left to other work. While a thread waits, the core would be
-// idle: the thread then polls longer without pauses, because an idle core takes 50 us and more to
-// wake up.
+// How the owner's thread polls MPI: first without pauses, then with sleeps of about 1/kNapFraction
+// of the time waited so far, so that the relative delay of a result stays small. While no other
+// thread of this rank is blocked in wait() for a result, sleeping leaves the core to other work.
+// While one is, the core would be idle, and an idle core takes 50 us and more to wake up; so the
+// owner's thread then polls longer without pauses.
 constexpr Clock::duration kSpin = 5us;
 constexpr Clock::duration kSpinOfWaiter = 1ms;
 constexpr Clock::duration kShortestNap = 20us;
@@ -259,7 +259,8 @@ bool Owner::step_collectives() {
     error = Error(RT_ERROR_INTERNAL, failed.what());
   }
   collectives_.pop_front();
-  // The ranks cannot know how far this one got, so later calls would not match.
+  // After a failed collective a rank does not know how far the others got in it, so later calls
+  // could be paired wrongly: the communicator is ended.
   if (error && !call->task) fail(*error);
   finish(*call, error);
   return true;

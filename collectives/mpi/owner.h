@@ -26,7 +26,7 @@ using Clock = std::chrono::steady_clock;
 struct Call {
   rt_collective collective{};
   std::function<void()> task;  // if set, it runs instead of `collective`
-  bool meets = true;           // waits until all ranks have called it
+  bool meets = true;           // whether it starts only once all ranks have submitted it
   bool done = false;
   std::optional<rt::sdk::Error> error;
 };

@@ -1,4 +1,5 @@
-// The plugin `mpi`: the communicator table over MPI.
+// The plugin `mpi`: implements the communicator interface (the table of C functions in
+// rt/communicator.h) over MPI.
 #include "rt/plugin.h"
 
 #include <algorithm>
@@ -88,7 +89,8 @@ mpi::Limits limits_of(const rt_comm_options& options) {
 }
 
 Clock::time_point deadline_in(int64_t timeout_ns) {
-  constexpr int64_t kYear = int64_t{365} * 24 * 3600 * 1000000000;  // the addition cannot overflow
+  // A timeout is cut to one year, so that adding it to the current time cannot overflow.
+  constexpr int64_t kYear = int64_t{365} * 24 * 3600 * 1000000000;
   return Clock::now() + std::chrono::nanoseconds(std::clamp<int64_t>(timeout_ns, 0, kYear));
 }
 
@@ -130,8 +132,8 @@ rt_status capabilities(void*, rt_comm_capability* rows, uint32_t* count, rt_erro
   });
 }
 
-// Finds out which ranks have not joined. MPI cannot tell, so each rank sets a key in the host's
-// store, if there is one.
+// Finds out which ranks have not joined. MPI cannot tell, so each rank sets a key in the key-value
+// store of the program that loaded the plugin (rt_host.kv_set), if that offers one.
 class Marks {
  public:
   Marks(const rt_host& host, const rt_comm_options& options) : host_(host), options_(options) {
@@ -178,7 +180,8 @@ void check_world(const rt_comm_options& options, const Team& world) {
 }
 
 // Throws if the ranks create different communicators at the same time, which MPI_Comm_dup would
-// pair wrongly. Compares the smallest and largest FNV-1a hash of the prefix over the ranks.
+// pair wrongly. Each rank hashes the key prefix of its communicator (rt_comm_options.prefix,
+// FNV-1a), and the smallest and the largest hash of all ranks must be equal.
 void check_prefix(MPI_Comm comm, const std::string& prefix) {
   uint64_t hash = 0xcbf29ce484222325u;
   for (const char c : prefix) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
@@ -230,7 +233,8 @@ rt_status create(void* self, const rt_comm_options* options, rt_communicator** r
         return comm;
       };
       if (!derive(world, duplicate, limits, deadline, communicator->owner)) {
-        world.abort();  // other ranks may still call it and pair the next call wrongly
+        // Other ranks may still call MPI_Comm_dup, which would be paired with this rank's next one.
+        world.abort();
         instance.process->give_up();
         throw Error(RT_ERROR_TIMEOUT, "MPI_Comm_dup did not begin in time", RT_SCOPE_PROCESS);
       }

@@ -1,4 +1,4 @@
-// Turns error codes of MPI into errors of the contract.
+// Turns error codes of MPI into errors of the C interface of plugins (rt_status).
 #ifndef COLLECTIVES_MPI_STATUS_H_
 #define COLLECTIVES_MPI_STATUS_H_
 

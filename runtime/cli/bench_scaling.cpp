@@ -36,8 +36,8 @@ struct Row {
 struct Plan {
   const BenchArguments& bench;
   int threads = 0;            // threads of each rank
-  int64_t batch = 0;          // samples of all ranks, or of each rank with --weak
-  bool batch_is_set = false;  // whether CONFIG gives the batch of each rank
+  int64_t batch = 0;          // the global batch; with --weak the batch of each rank
+  bool batch_is_set = false;  // whether CONFIG has training.batch_size_per_rank
 
   std::vector<std::string> arguments(int ranks) const;
 };

@@ -113,7 +113,7 @@ const exec::Program& print_rank(train::StepPrograms& programs, const std::string
   return *p.program;
 }
 
-// ---- all ranks, none of which is started
+// ---- the plan of the whole job, which starts no rank
 
 std::string numbers(const std::vector<int>& ranks) {
   return ranks.size() == 1 ? std::to_string(ranks[0])
@@ -156,7 +156,8 @@ void print_collectives(const parallel::RankPrediction& rank) {
              wire, seconds * 1e6);
 }
 
-// Prints the traffic of each role on each axis.
+// Prints one line for each group of ranks that hold the same layers: the computing time, and for
+// each axis of the mesh the bytes on the wire, T_sync and its exposed part.
 void print_traffic(const analysis::JobPlan& plan) {
   fmt::print("\n{:<9} {:>12}", "ranks", "T_comp ms");
   for (int axis = 0; axis < parallel::kAxes; ++axis) {

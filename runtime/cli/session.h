@@ -42,7 +42,7 @@ struct Session {
   // these differ.
   Session(const launch::Rank& rank, Datasets& datasets);
 
-  // Returns what plans of the job are made from.
+  // Returns the input of the job's plans: the data's shape, the device and the options.
   analysis::Planner planner() const;
 };
 

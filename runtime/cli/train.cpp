@@ -113,7 +113,8 @@ void save_weights(const Session& s, const train::RunResult& result, const std::s
     throw NumericError(result.numeric_error + "; the parameters are finite, and saved: " + file);
 }
 
-// Prints the last lines. Only rank 0 calls it.
+// Says at the end of training what was done, where the weights are and which command comes next.
+// Only rank 0 calls it.
 void finish(const TrainArguments& arguments, const Session& session, const train::RunResult& result,
             const std::string& file, train::Reporter& reporter, Outcome& outcome) {
   if (result.signal != 0) {
@@ -128,7 +129,7 @@ void finish(const TrainArguments& arguments, const Session& session, const train
                 arguments.config.path + " --weights " + file);
 }
 
-// What the ranks of this process train, and where the files go.
+// The training that the ranks of this process do, and the folder of its files.
 struct Run {
   const TrainArguments& arguments;
   launch::RunRanks ranks = {};
@@ -137,7 +138,7 @@ struct Run {
   std::string choice = {};                      // the mesh that was chosen, as text
 };
 
-// Makes the files of the run and returns its reporter. On other ranks than 0 the reporter prints
+// Makes the files of the run and returns its reporter. On ranks other than 0 the reporter prints
 // nothing.
 std::unique_ptr<train::Reporter> begin_run(Run& run, const Session& session, int64_t per_epoch,
                                            int64_t steps) {

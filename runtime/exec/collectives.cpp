@@ -19,8 +19,8 @@ using plugins::host::Stream;
 namespace {
 
 constexpr size_t kItemBytes = 160;  // bytes of one item that compare() exchanges
-// How many calls on streams the host may be ahead of the device. The recorder follows twice as
-// many.
+// The largest number of collectives on streams that may be enqueued and not completed. The flight
+// recorder has room for twice as many.
 constexpr size_t kMostFlying = watch::FlightRecorder::kSlots / 2;
 
 void abort(plugins::host::Communicator& communicator) {
@@ -95,7 +95,8 @@ Collectives::Collectives(std::vector<std::shared_ptr<plugins::host::Communicator
   if (access_.has_choice() && !probe()) access_.distrust();
   if (!access_.on_stream()) return;
   watchdog_.attend([this] {
-    const std::unique_lock lock(mutex_, std::try_to_lock);  // else the rank's thread looks itself
+    // If the rank's thread has the lock, it is in a call, which reports completed collectives too.
+    const std::unique_lock lock(mutex_, std::try_to_lock);
     if (lock) look();
   });
 }
@@ -230,7 +231,8 @@ void Collectives::progress() {
 }
 
 void Collectives::enqueue(CollectiveCall& call) {
-  double unseen = 0;  // not counted: the device does not wait for the host here
+  // With a stream, the device does not wait while the host enqueues, so that time is not exposed.
+  double unseen = 0;
   const Timer timer(call.stream == nullptr ? times_.exposed_ns.at(call.communicator) : unseen);
   rt_collective collective = call.collective;
   if (call.send_copy) collective.send = call.send_copy.data();
@@ -238,7 +240,8 @@ void Collectives::enqueue(CollectiveCall& call) {
   if (check_) check_call(call);
   call.sequence = recorder_.begin(collective, static_cast<uint64_t>(call.communicator));
   guarded([&] { call.work = communicators_[call.communicator]->enqueue(collective); });
-  // A call on a stream goes on counting as waited for: its stream waits for the other ranks.
+  // running() is not called for a call on a stream, so the recorder goes on counting the rank as
+  // waiting and the watchdog's deadline applies: the stream does wait for the other ranks.
   if (call.stream == nullptr) recorder_.running(call.sequence);
   times_.bytes += call.send_bytes;
   ++times_.calls;
@@ -280,8 +283,9 @@ void Collectives::wait_for(plugins::host::Work& work, uint64_t sequence) {
   recorder_.end(sequence);
 }
 
-// Tests the claim to read device memory: whether an all-reduce gives the right sum on every rank,
-// where ranks whose devices the claim does not cover take part from host memory.
+// Tests whether the communicator's plugin can read device memory, as it claims: all ranks make an
+// all-reduce and check its sum. A rank whose device the claim does not cover takes part with host
+// memory.
 bool Collectives::probe() {
   const auto own = static_cast<float>(rank_ + 1);
   float sum = own;
@@ -315,7 +319,8 @@ void Collectives::run(const rt_collective& collective, int communicator) {
       : run_on_device(collective, communicator);
 }
 
-// Asks the ranks themselves, because only the owner of a split communicator knows its size.
+// Finds the size by an all-reduce in which each rank adds 1, because the interface has no function
+// for the size of a communicator that was split.
 uint64_t Collectives::size_of(int communicator) {
   if (communicator == kJob || communicators_.at(communicator) == job_) return world_size_;
   const auto [size, is_new] = sizes_.try_emplace(communicator, 0);

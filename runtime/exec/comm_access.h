@@ -17,7 +17,7 @@ enum class Access {
   kStream,  // in device memory, on a stream of the device: the host does not wait
 };
 
-// What a communicator's plugin says about access, for the device that the communicator was made
+// The answers of a communicator's plugin about access to the device that the communicator was made
 // with.
 class CommAccess {
  public:
@@ -33,9 +33,9 @@ class CommAccess {
   // Whether any call may be Access::kStream.
   bool on_stream() const;
 
-  // Whether there is another way, so that the ranks should test whether the plugin's claim to read
-  // device memory is true; whether the claim covers this rank's device; and giving up the claim
-  // when the test has failed.
+  // The plugin claims to read the memory of some devices; the ranks test this once. has_choice:
+  // whether they should test it, since host memory could be used instead. claims_device: whether
+  // the claim covers this rank's device. distrust: gives up the claim after the test has failed.
   bool has_choice() const;
   bool claims_device() const { return reads_device_; }
   void distrust() { reads_device_ = false; }

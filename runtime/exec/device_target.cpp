@@ -118,7 +118,8 @@ std::vector<graph::Candidate> DeviceTarget::candidates(
   for (size_t i = 0; i < op.outputs.size(); ++i) op.outputs[i].layout = output_layouts[i];
   std::vector<graph::Candidate> list;
   const plugins::host::Support answer = device_->query(op);
-  // In these layouts the device may fuse fewer post-operations than in layouts of its own choice.
+  // In the given layouts the device may fuse fewer post-operations than in layouts of its own
+  // choice. Only candidates that fuse all of them are listed.
   const bool fuses_all = answer.post_ops_fused >= op.post_ops.size();
   if (answer.level != RT_SUPPORT_REFUSED && fuses_all) {
     for (const rt_candidate& c : answer.candidates)

@@ -176,7 +176,8 @@ void Program::bind() {
   cut_segments();
 }
 
-// The host must watch collectives, and whether to pack depends on earlier runs.
+// Whether the node may be captured into a device graph. Collectives may not, because the host
+// watches them; nor may the packing of weights, which is skipped if the weights have not changed.
 bool Program::is_recordable(size_t node) const {
   return record_ && !graph_.nodes[node].collective && packed_versions_[node] == nullptr &&
          (kernels_[node].info().flags & RT_PLAN_CAPTURABLE) != 0;

@@ -59,7 +59,7 @@ class Arena {
       : device_(std::move(device)), planned_(planned) {}
   // Grows the arena to at least `bytes`. Growing changes addresses and loses contents.
   void reserve(uint64_t bytes);
-  // Allocates a planned arena.
+  // Allocates the memory of an arena that was made with `planned`.
   void materialise();
   std::byte* data() const { return static_cast<std::byte*>(memory_.data()); }
   uint64_t bytes() const { return bytes_; }

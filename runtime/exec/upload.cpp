@@ -8,7 +8,8 @@ namespace runtime::exec {
 
 namespace {
 
-// Rounds up to pages, so that steps whose inputs differ by a few numbers share their memory.
+// Rounds up to whole pages, so that a step whose inputs are slightly larger than an earlier step's
+// can reuse its buffers.
 uint64_t capacity(uint64_t bytes) {
   constexpr uint64_t kPage = 4096;
   return (bytes + kPage - 1) / kPage * kPage;

@@ -15,14 +15,16 @@
 
 namespace runtime::model {
 
-// A key of the layers that are read into an `L`: a struct of layer.h, or Layer for common keys.
+// A configuration key of a layer, and how its value is stored in an `L`. L is a struct of layer.h,
+// or Layer for the keys that several types of layers have.
 template <class L>
 struct LayerKey : config::Declaration<LayerKey<L>> {
   // Sets members of `target`. Called if `layer` has the key.
   std::function<void(const config::Layer& layer, L& target)> read;
 };
 
-// A key that `set` reads from its value, for what the functions below do not cover.
+// Returns a key whose value the function `set` stores in the L. It is for keys that the functions
+// below do not cover.
 template <class L>
 LayerKey<L> custom(config::Key key, std::function<void(const config::Value&, L&)> set) {
   LayerKey<L> made;
@@ -94,7 +96,7 @@ void read_keys(const std::vector<LayerKey<L>>& keys, const config::Layer& layer,
   }
 }
 
-// A type of layer, and how a layer of it is made of what a configuration says.
+// A type of layer, and the function that makes such a layer from its configuration.
 struct DeclaredLayer {
   config::LayerType type;
   std::function<Layer(const config::Layer&)> make;

@@ -35,7 +35,7 @@ struct Linear {
   int64_t features = 0;
   bool bias = true;
   std::string tie = {};      // embedding whose table is the weight; empty: own weight
-  bool file_in_out = false;  // the weight is [inputs, outputs] in files, as GPT-2's
+  bool file_in_out = false;  // the weight is [inputs, outputs] in files, as in GPT-2's
 };
 // Largest element or mean of each window of an image.
 struct Pool2d {
@@ -44,11 +44,11 @@ struct Pool2d {
   bool max = false;
   graph::Pooling pooling;
 };
-// Mean of windows that make an image of the given size.
+// Average pooling whose output has the given size; its windows do not overlap.
 struct AdaptiveAvgPool2d {
   static constexpr const char* kShortName = "adaptive_pool";
 
-  int64_t height = 1, width = 1;  // divisors of the height and the width of the image
+  int64_t height = 1, width = 1;  // of the output; they must divide those of the input
 };
 struct GlobalAvgPool {
   static constexpr const char* kShortName = "global_pool";

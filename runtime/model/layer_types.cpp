@@ -201,7 +201,8 @@ DeclaredLayer linear() {
 
 DeclaredLayer pool(const std::string& name, const std::string& documentation, bool max) {
   using graph::Pooling;
-  // A stride that is not given is the kernel, which is read before it.
+  // A stride that is not given equals the kernel's size, so this key, which is read before
+  // `stride`, sets both.
   const auto kernel = custom<Pool2d>({.name = "kernel",
                                       .type = Type::kPair,
                                       .required = true,

@@ -17,7 +17,8 @@ using graph::Value;
 using graph::ValueId;
 using graph::ValueKind;
 
-// Computes the padding that makes the output ceil(input / stride). An odd element is added behind.
+// Computes the padding that makes the output ceil(input / stride). If the total is odd, the end
+// gets one element more than the beginning.
 void same_padding(int64_t input, int64_t kernel, int64_t stride, int64_t dilation, int64_t* before,
                   int64_t* after) {
   const int64_t output = (input + stride - 1) / stride;
@@ -136,8 +137,8 @@ class NetworkBuilder {
     return weight(with_init, name, {rows, features}, features, rows);
   }
 
-  // PyTorch's default for a bias depends on the weight's fan-in; with every other kind it starts at
-  // zero.
+  // With the initialisation "default", a bias starts as in PyTorch, which depends on the weight's
+  // fan-in; with every other initialisation it starts at zero.
   ValueId bias(const Layer& layer, const std::string& name, int64_t size, int64_t fan_in) {
     Init init = layer.init.value_or(model_.init);
     if (init.kind != "default") init = {"constant", 0};
@@ -194,7 +195,8 @@ class NetworkBuilder {
     const ValueId w = weight(layer, name, {linear.features, features}, features, linear.features);
     Parameter& p = net_.parameters.back();
     if (!image_.empty()) {
-      // The columns follow the image, which is H,W,C here and C,H,W in files.
+      // The columns of the weight are in the order of the flattened image's elements, which is
+      // H,W,C here and C,H,W in files.
       p.view = {linear.features, image_[0], image_[1], image_[2]};
       p.permutation = {0, 3, 1, 2};
     }
@@ -288,7 +290,8 @@ class NetworkBuilder {
 
   ValueId emit(const Dropout& d, const Layer&, const std::string&, ValueId x) {
     const int64_t stream =
-        // Evaluation counts too, so that every layer keeps its stream.
+        // Counted for evaluation too, so that a layer's stream of random numbers is always the
+        // same.
         dropouts_++;
     if (!options_.training || d.probability == 0) return x;
     if (net_.step == graph::kNone) {

@@ -29,7 +29,7 @@ struct Parameter {
 
 // How the graph is built.
 struct NetworkOptions {
-  int64_t batch = 1;  // rows of the graph
+  int64_t batch = 1;  // the size of the batch dimension of the graph
   rt_dtype dtype = RT_FLOAT32;
   bool training = true;  // false: no dropout, and batch norm uses running statistics
   uint64_t seed = 0;     // of dropout
@@ -38,9 +38,10 @@ struct NetworkOptions {
   bool split_batch_norm = false;
 };
 
-// The forward pass as a graph. The caller provides the values `features` (kInput), in training with
-// dropout `step` and `sample_base` (kInput, int64 [1]), and with split batch norm `weight` (kInput,
-// [batch], see plugins/operations.md, "Softmax and losses").
+// The forward pass as a graph. The caller provides the values `features` (kInput) and, where they
+// are not kNone, `step` and `sample_base` (kInput, int64 [1]), which dropout reads in training, and
+// `weight` (kInput, [batch], see plugins/operations.md, "Softmax and losses"), which split batch
+// norm reads.
 struct Network {
   graph::Graph graph;
   graph::ValueId features = graph::kNone;  // [N, H, W, C], [N, D] or token ids [N, L]

@@ -15,7 +15,7 @@ namespace runtime::system {
 // file that it names is replaced and the link stays. A device node, a FIFO or an open file under
 // /proc (/dev/stdout) is written to directly and never replaced; what was written before an error
 // then stays. A folder is refused. Access bits are those of a new file under the umask. Errors are
-// DataError with the path, the reason and a remedy. One thread uses an object.
+// DataError with the path, the reason and a remedy. The class is not thread-safe.
 class AtomicFile {
  public:
   explicit AtomicFile(std::string path);

@@ -22,7 +22,7 @@ constexpr uint64_t kSmall = uint64_t{16} << 20;
 
 uint64_t left_of(uint64_t limit, uint64_t used) { return limit > used ? limit - used : 0; }
 
-// Returns in bytes the number behind `key` in a file such as /proc/meminfo, which is in KiB there.
+// Returns the number after `key` in a file such as /proc/meminfo, converted from KiB to bytes.
 uint64_t kib_of(const char* file, const std::string& key) {
   std::ifstream in(file);
   for (std::string line; std::getline(in, line);) {

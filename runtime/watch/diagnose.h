@@ -11,7 +11,8 @@
 
 namespace runtime::watch {
 
-// What went wrong on one rank. All fields empty: this rank learned of it from the board.
+// A fault that one rank has noticed. All fields are empty if nothing went wrong on this rank and it
+// knows only from the JobBoard that the job cannot go on.
 struct Incident {
   std::string pending = {};  // e.g. "all_reduce #17 (431080 float32)", "rendezvous"; "": nothing
   uint64_t sequence = 0;     // of the pending collective; 0: none is pending
@@ -22,7 +23,7 @@ struct Incident {
   std::string text() const;  // for this rank's note
 };
 
-// What one rank knows about the whole job.
+// The facts that one rank knows about the whole job.
 struct Evidence {
   int self = 0;
   int world_size = 1;

@@ -18,8 +18,9 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-// How long to wait for the notes of other ranks. A living rank sees an alarm within a slice, and
-// kAnswer is several slices. Each new note extends the wait by kAnswer, up to kAnswers in all.
+// The time to wait for the notes of other ranks. The watchdog of a living rank polls the board
+// every kSlice and so sees an alarm within that time; kAnswer is several times kSlice. Each new
+// note extends the wait by kAnswer, up to kAnswers in all.
 constexpr milliseconds kAnswer{300};
 constexpr milliseconds kAnswers{600};
 // The polling interval after an alarm, when notes arrive one after the other.
@@ -191,7 +192,8 @@ void Watchdog::leave(const std::string& text, ExitCode code) {
   if (!done) end_at(kOwnErrorGrace, text, code);
 }
 
-// An end of the process that became due in the meantime is put off by kGrace, to unwind.
+// If the watchdog is to end the process, it waits at least kGrace from the end of the shelter, so
+// that the rank's thread can unwind its stack.
 void Watchdog::leave_shelter() {
   std::lock_guard lock(mutex_);
   sheltered_ = false;
@@ -200,7 +202,8 @@ void Watchdog::leave_shelter() {
 
 void Watchdog::give_up(const std::string& error) {
   leave(error, ExitCode::kData);
-  // The rank's thread waits for the system and cannot unwind.
+  // The rank's thread may be blocked in a system call, such as a write to a disk that does not
+  // answer, and then cannot unwind. So the watchdog ends the process after kGrace.
   end_at(kGrace, error, ExitCode::kData);
   sheltered_ = false;
 }
@@ -287,7 +290,8 @@ void Watchdog::conclude(const Incident& incident) {
   end_at(kGrace, message_, code);
 }
 
-// The message. If memory is too short for all of it, the message ends early.
+// Returns the error message for the incident, after asking the other ranks for their notes. If
+// memory is too short for all of it, the message ends early.
 std::string Watchdog::explain(const Incident& incident, Evidence& evidence) const {
   std::string text;
   try {
@@ -356,8 +360,8 @@ void Watchdog::watch() {
   }
 }
 
-// No exception may leave the watchdog's thread, least of all for want of memory: the rank would end
-// with SIGABRT, or it would no longer be watched.
+// No exception may leave the watchdog's thread, not even std::bad_alloc: the process would end with
+// SIGABRT, or the rank would no longer be watched.
 void Watchdog::look_around() {
   try {
     if (const auto incident = look())
@@ -365,7 +369,9 @@ void Watchdog::look_around() {
     else if (link_->alarm())
       conclude(pending());
   } catch (const std::exception& error) {
-    if (sheltered_) return;  // the rank saves its data, and the next look may find memory
+    // While the rank saves its data, an error such as std::bad_alloc does not end the process; the
+    // next poll may find enough memory.
+    if (sheltered_) return;
     char text[300];
     std::snprintf(text, sizeof text, "error: rank %d cannot watch over its job any more: %.200s\n",
                   recorder_.rank(), error.what());

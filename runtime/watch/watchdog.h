@@ -1,15 +1,17 @@
-// Ends a rank whose job cannot go on: with exit code 4 and the lost rank's name, never by a hang.
+// Lets no rank hang whose job cannot go on: the rank ends with exit code 4 and an error message
+// that names the lost rank.
 //
-// Each rank of a job has one. Communicators are declared after it but before run(), inside which
-// they are created: so they are destroyed after the other ranks know why this one leaves, and while
-// it is still watched.
+// Each rank of a job has one watchdog. The variables that hold the communicators are declared
+// between the watchdog and the call of run(), and the communicators are created inside run(). So
+// they are destroyed after run() has told the other ranks why this rank leaves, and while the
+// watchdog still watches this rank.
 //   watchdog.run([&] { ... the rank's whole work, rendezvous included ... });
 // Inside run(), for each collective:
 //   const uint64_t sequence = recorder.begin(collective);
 //   work = communicator->enqueue(collective);   // an Error: watchdog.fail(error.what())
 //   recorder.running(sequence);
 //   recorder.waiting(sequence);
-//   for (;;)                                    // work.wait in slices of Watchdog::kSlice
+//   for (;;)                                    // work.wait for at most Watchdog::kSlice each time
 //     { done -> break; timeout -> watchdog.check(); other Error -> watchdog.fail(error.what()) }
 //   recorder.end(sequence);
 #ifndef RUNTIME_WATCH_WATCHDOG_H_
@@ -45,13 +47,15 @@ class BoardLink;
 
 class Watchdog {
  public:
-  // How long a waiting rank goes without calling check(), and how often the watchdog looks. With
-  // the 300 ms for the answers of others, the lost rank is named well within a second.
+  // A waiting rank calls check(), and the watchdog polls, at least every kSlice. With the 300 ms
+  // for the answers of others, the lost rank is named well within one second after the fault.
   static constexpr std::chrono::milliseconds kSlice{50};
-  // After this time to unwind, the watchdog ends the process itself, still within the second: with
-  // exit code 4, or with the code of the rank that had an error of its own.
+  // The time that the rank's thread has to unwind its stack after the cause is known. The watchdog
+  // then ends the process itself, still within one second after the fault: with exit code 4, or
+  // with the exit code of the rank that had an error of its own.
   static constexpr std::chrono::milliseconds kGrace{500};
-  // The same after an error of this rank, for which no other rank waits.
+  // The same time after an error of this rank itself. It is longer, because the other ranks get the
+  // error from this rank's note and do not wait for its process to end.
   static constexpr std::chrono::milliseconds kOwnErrorGrace{5000};
 
   // Recorder and board must outlive it. Starts a thread.
@@ -64,7 +68,7 @@ class Watchdog {
   // CommunicationError of fail(); all other errors are posted and rethrown.
   void run(const std::function<void()>& work);
 
-  // The watchdog's thread calls `look` every slice, so that it can report completed collectives to
+  // The watchdog's thread calls `look` every kSlice, so that it can report completed collectives to
   // the recorder. A plugins::host::Error of it counts as one of a communicator. When attend({})
   // returns, the former `look` is not running any more.
   void attend(std::function<void()> look);

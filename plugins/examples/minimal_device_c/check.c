@@ -5,7 +5,8 @@
 
 #include "example.h"
 
-/* The arguments of a check. `operand` receives the operand to name in the answer of query. */
+/* The arguments of a check. A check that refuses sets `*operand` to the index of the operand that
+ * is the reason; query answers it in rt_support.reason_operand. */
 typedef struct context {
   const rt_op_desc* op;
   rt_plan* plan;
@@ -55,8 +56,8 @@ static int same_dims(const rt_tensor_desc* a, const rt_tensor_desc* b) {
 
 static int is_scalar(const rt_tensor_desc* tensor) { return example_count(tensor) == 1; }
 
-/* All inputs and the output must have the same dims. The output may use the memory of each input.
- */
+/* All inputs and the output must have the same dims. The output may use the memory of any one of
+ * the inputs. */
 static rt_status check_same(const context* c) {
   for (uint32_t i = 0; i < c->plan->input_count; ++i) {
     if (!same_dims(&c->plan->inputs[i], &c->plan->outputs[0])) {
@@ -259,8 +260,9 @@ static rt_status take_operand(const context* c, const rule* r, const rt_tensor_d
 static rt_status take_operands(const context* c, const rule* r, int any_layout) {
   const rt_op_desc* op = c->op;
   rt_plan* plan = c->plan;
-  /* Operands of post-operations follow the operation's own inputs. They are accepted here because
-   * query answers that this plugin fuses no post-operation. */
+  /* The operands of post-operations follow the operation's own inputs. query must accept them: it
+   * answers that this plugin fuses no post-operation (post_ops_fused is 0), and the host then runs
+   * the post-operations as operations of their own. create refuses them. */
   if (op->input_count < r->inputs || (op->input_count > r->inputs && op->post_op_count == 0)) {
     return unsupported(c, (int32_t)r->inputs, "another number of inputs than this plugin knows");
   }

@@ -1,5 +1,5 @@
-/* Declarations that the files of the plugin share. The plugin has one device, "example:0": host
- * memory, work runs in the calling thread, float32, canonical layouts. */
+/* Declarations that the files of the plugin share. The plugin has one device, "example:0". It uses
+ * host memory, runs its work in the calling thread, and supports float32 in canonical layouts. */
 #ifndef EXAMPLE_H_
 #define EXAMPLE_H_
 
@@ -42,7 +42,7 @@ struct rt_plan {
   rt_tensor_desc outputs[RT_MAX_OUTPUTS];
   uint32_t input_count;
   uint32_t output_count;
-  uint32_t in_place; /* rt_plan_info.in_place[0] */
+  uint32_t in_place; /* bit i: output 0 may use the memory of input i */
   uint64_t workspace_bytes;
   /* The attributes; those that the operation does not have are unused. */
   int32_t function;
@@ -60,8 +60,9 @@ rt_status example_fail(rt_error* error, rt_status code, const char* pattern, ...
  * the struct is missing or shorter than `known`, else RT_OK. */
 rt_status example_check_input(const void* input, size_t known, const char* what, rt_error* error);
 
-/* Copies an output struct to the host: the smaller of the two sizes counts, and the field `size`
- * keeps the host's value. */
+/* Fills `*output`, a struct of the host, from `*value`, a struct of `known` bytes. The host may
+ * have been compiled with another version, so the field `size` of `*output` is its size there and
+ * keeps its value, and only the bytes that both versions have are copied. */
 void example_write_output(void* output, const void* value, size_t known);
 
 /* Checks an operation and fills `plan`. Returns RT_OK, RT_ERROR_UNSUPPORTED with the reason in
@@ -71,7 +72,7 @@ void example_write_output(void* output, const void* value, size_t known);
 rt_status example_describe(const rt_op_desc* op, int any_layout, rt_plan* plan, int32_t* operand,
                            rt_error* error);
 
-// The number of elements.
+/* Returns the number of elements of a tensor. */
 int64_t example_count(const rt_tensor_desc* tensor);
 
 /* The computations of the operations. check.c chooses one for each plan. */
@@ -91,7 +92,7 @@ void example_copy(const rt_plan* plan, const rt_launch* launch);
 void example_fill(const rt_plan* plan, const rt_launch* launch);
 void example_sgd(const rt_plan* plan, const rt_launch* launch);
 
-/* The tables (device.c, kernel.c). */
+/* The tables of C functions (device.c, kernel.c). */
 extern const rt_device_api example_device_api;
 extern const rt_kernel_api example_kernel_api;
 

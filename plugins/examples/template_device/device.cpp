@@ -1,6 +1,7 @@
-// The device table, in host memory and without queues. For an accelerator, call the vendor's
-// library in allocate, copy and fill, keep its objects in rt_stream and rt_event, and remove the
-// flags RT_DEVICE_INLINE and RT_DEVICE_HOST_MEMORY from `properties`.
+// Implements the table of C functions of a device that uses host memory and does its work in the
+// calling thread, without queues. For an accelerator, call the vendor's library in allocate, copy
+// and fill, keep its objects in rt_stream and rt_event, and remove the flags RT_DEVICE_INLINE and
+// RT_DEVICE_HOST_MEMORY from `properties`.
 #include <chrono>
 #include <cstring>
 #include <new>
@@ -32,7 +33,8 @@ rt_status count(void*, int32_t* result, rt_error* error) {
   return guard(error, [&] { *result = 1; });
 }
 
-// List a device whose driver is missing too: without RT_DEVICE_USABLE, and with the reason.
+// A plugin should also list a device that cannot be used because its driver is missing, without the
+// flag RT_DEVICE_USABLE and with the reason.
 rt_status properties(void*, int32_t index, rt_device_properties* result, rt_error* error) {
   return guard(error, [&] {
     check_index(index);

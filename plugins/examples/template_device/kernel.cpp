@@ -1,6 +1,6 @@
-// The kernel table with one operation, `scale`, in float32. Add further operations in plan_for. If
-// plan_for throws RT_ERROR_UNSUPPORTED, query answers with a refusal and that reason, and create
-// fails.
+// Implements the table of C functions of kernels with one operation, `scale`, in float32. Add
+// further operations in plan_for. If plan_for throws RT_ERROR_UNSUPPORTED, query answers with a
+// refusal and that reason, and create fails.
 #include <cstring>
 #include <memory>
 
@@ -45,7 +45,7 @@ rt_status query(rt_device*, const rt_op_desc* op, rt_support* support, rt_error*
     support->deterministic = 1;
     support->tolerance = 0.0;
     support->reason_operand = -1;
-    support->candidate_count = 0;  // only the canonical layouts
+    support->candidate_count = 0;  // no list: all operands have the canonical layout
     support->reason[0] = '\0';
     try {
       plan_for(Operation(op));

@@ -11,7 +11,8 @@ namespace template_device {
 extern const rt_device_api kDeviceApi;
 extern const rt_kernel_api kKernelApi;
 
-// Copies an output struct to the host: the smaller of the two sizes counts.
+// Fills `*output`, a struct of the host, from `value`. The host may have been compiled with another
+// version of the struct, so only the bytes that both versions have are copied, and `size` stays.
 template <typename T>
 void write_output(T* output, T value) {
   value.size = output->size;

@@ -152,7 +152,8 @@ void stopped(const Scene& scene) {
   meet_survivors(scene);
   before = Clock::now();
   joined->abort();
-  const rt_status code = error_of([&] { work.wait(kLong); }).code();  // a rank may be faster
+  // Another surviving rank may have ended the communicator first; the code is then the second one.
+  const rt_status code = error_of([&] { work.wait(kLong); }).code();
   expect(code == RT_ERROR_ABORTED || code == RT_ERROR_COMMUNICATION, "aborted work");
   expect_within(before, 1000ms);
 }
@@ -318,8 +319,9 @@ void strangers(const Scene& scene) {
   expect(data[7] == 32.0f, "the sum of both ranks, five times");
 }
 
-// Ranks whose calls do not agree get an error, and one that says so. The rank that finds it out
-// first ends the communicator, which the other may notice before it has found out itself.
+// If the calls of the ranks do not agree, every rank gets an error, and the error of at least one
+// rank says that they disagree. That rank ends the communicator; the other rank may notice the end
+// before it has noticed the disagreement, and its error then says only that.
 void disagreeing(const Scene& scene) {
   const Joined joined = scene.join();
   std::vector<float> data(scene.is_last() ? 20 : 10, 1.0f);

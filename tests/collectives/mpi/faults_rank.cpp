@@ -62,7 +62,7 @@ void stopped(const RankPlace& place, const Communicator& communicator) {
   barrier(communicator, 300ms);
 }
 
-// The rank stops during a blocking call of rank 0, which then hangs inside MPI.
+// Rank 1 stops (SIGSTOP) while rank 0 is in a blocking call, which then hangs inside MPI.
 void stopped_inside(const RankPlace& place, const Communicator& communicator) {
   std::vector<float> data(64 << 20, 1.0f);
   if (place.rank == 1) {
@@ -127,7 +127,8 @@ using Options = std::map<std::string, std::string>;
 void conform(const RankPlace& place, const char* plugin, const Options& options) {
   namespace conformance = plugins::conformance;
   auto cases = conformance::communicator_cases();
-  // 64 MiB in chunks of 1000 elements would take too long; the ring is for large all-reduces.
+  // In the scene in_parts the large cases (64 MiB) would take too long in chunks of 1000 elements.
+  // In the scene ring only all-reduces are checked, because nothing else uses the ring.
   const bool ring = options.contains("ring");
   std::erase_if(cases, [&](const auto& c) {
     return ring ? c.name.find("all_reduce") == std::string::npos : c.name.starts_with("large/");

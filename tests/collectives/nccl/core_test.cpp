@@ -1,4 +1,5 @@
-// The collectives of the core with the plugins cuda and nccl, and doubles of their libraries.
+// Tests runtime::exec::Collectives with the plugins cuda and nccl, built with simulated versions of
+// the CUDA runtime and of NCCL (tests/doubles).
 #include <gmock/gmock.h>
 
 #include <thread>

@@ -1,5 +1,5 @@
-// The plugin nccl with the test double of NCCL: ranks are threads, and memory is that of the double
-// of the cuda plugin.
+// Tests the plugin nccl with a simulated NCCL (tests/doubles). Ranks are threads, and their memory
+// comes from the plugin cuda with a simulated CUDA runtime.
 #include <gmock/gmock.h>
 
 #include <barrier>
@@ -24,7 +24,7 @@ using ::testing::HasSubstr;
 
 constexpr auto kLong = 60s;  // reached only by a test that fails
 
-// The key-value store in which ranks as processes would meet.
+// A stand-in in memory for the key-value store through which the ranks of a job exchange NCCL's id.
 class Store {
  public:
   host::HostServices services() {
@@ -162,7 +162,9 @@ TEST(NcclFailure, AbortWakesWaiters) {
 
 TEST(NcclFailure, AnAsynchronousErrorReachesWaitersAndLaterCalls) {
   ::setenv("NCCL_DOUBLE_FAIL", "2", 1);
-  std::barrier both(2);  // an error before this point would also belong to the first call
+  // Both ranks complete their first all-reduce before either starts the second, whose error would
+  // otherwise also end a first one that a rank still waits for.
+  std::barrier both(2);
   on_ranks(2, [&](const Rank& it, int32_t) {
     Call call(it);
     it.communicator->enqueue(call.collective).wait(kLong);

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Checks that configs/csv_regression.toml reaches the error that it states. Arguments: <runtime program> <configuration>
-# <backend>
+# Checks that training with configs/csv_regression.toml comes to the validation error that a comment in that file
+# states. Arguments: <runtime program> <configuration> <backend>
 set -euo pipefail
 runtime=$1 config=$2 backend=$3
-bound=2.0 # it states 1.50; another order of sums moves it by a few hundredths, the mean of y gives 25
+bound=2.0 # the file states 1.50; another order of sums moves it by a few hundredths, the mean of y gives 25
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -176,7 +176,8 @@ TEST_P(LostRank, AllStartAgainAsOftenAsAllowed) {
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(count_of(result.err, "restart 1 of 1"), 1) << result.err;
   EXPECT_THAT(result.err, HasSubstr("done: 7200 steps"));
-  // The second attempt begins with step 0.
+  // A restarted job begins with step 0 again. metrics.jsonl must have only the lines of the second
+  // attempt, so the steps in it never decrease.
   int before = 0;
   std::istringstream lines(run_file("metrics.jsonl"));
   for (std::string line; std::getline(lines, line); before = step_of(line))
@@ -185,8 +186,8 @@ TEST_P(LostRank, AllStartAgainAsOftenAsAllowed) {
 
 class InRendezvous : public JobTest {
  protected:
-  // Returns whether rank 0 was stopped before all ranks had arrived: once they have, it creates the
-  // folder of the run.
+  // Stops and then kills rank 0 soon after it has started. Returns whether it was stopped before
+  // all ranks had joined: rank 0 makes the folder of the run once they have, so there is none then.
   bool kill_first_rank(ProcessResult& result) {
     const Process job = ranks("gloo", 3, {kEndless, "comm.init_timeout_s=60"});
     signal_rank(0, SIGSTOP);

@@ -94,7 +94,8 @@ TEST_P(Saving, AfterASignalMayTakeLongerThanACollective) {
 
 TEST_P(Saving, IsFinishedWhenAnotherRankIsKilled) {
   if (std::string(GetParam()) != "gloo") GTEST_SKIP() << "ranks that our launcher starts only";
-  const Process job = slow("weights.safetensors", 8);  // longer than ranks have to end
+  // Saving takes longer than the time that the launcher otherwise gives ranks to end.
+  const Process job = slow("weights.safetensors", 8);
   ASSERT_TRUE(wait_for_saving());
   signal_rank(2, SIGKILL);
   const ProcessResult result = job->wait(seconds(30));

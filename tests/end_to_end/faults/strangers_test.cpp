@@ -1,4 +1,4 @@
-// A rendezvous that is disturbed by foreign clients or by left-overs of earlier runs.
+// A rendezvous that is disturbed by foreign clients or by leftovers of earlier runs.
 #include <arpa/inet.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -244,7 +244,7 @@ TEST_F(Strangers, WhatKilledRunsHaveLeftIsNotTakenForThisRun) {
     EXPECT_EQ(second->wait(seconds(5)).exit_code, 128 + SIGKILL);
   }
   EXPECT_FALSE(fs::is_empty(path("meeting")));
-  const Process second = rank(1, 2);  // the first rank to arrive finds only left-overs
+  const Process second = rank(1, 2);  // the first rank to arrive finds only leftovers
   std::this_thread::sleep_for(milliseconds(200));
   const Process first = rank(0, 2);
   EXPECT_EQ(first->wait(seconds(20)).exit_code, 0);

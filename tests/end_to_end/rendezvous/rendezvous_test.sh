@@ -85,8 +85,9 @@ run_two() {
       ;;
     torchrun)
       need torchrun python3-torch
-      # With Python 3.11 the default redirection of PyTorch 1.13 fails, hence -r and -t.
-      # The one of Debian 13 starts nothing: its PyTorch is built without libuv.
+      # With Python 3.11, torchrun of PyTorch 1.13 fails unless -r and -t (here 1: standard output) say which output it
+      # writes to files and shows. torchrun of Debian 13 cannot start any process, because its PyTorch is built without
+      # libuv; the first call finds that out.
       timeout 30 torchrun --standalone --nproc_per_node 1 -r 1 -t 1 --log_dir "$work/probe" --no_python true \
         >"$work/torch.out" 2>&1 ||
         skip "torchrun cannot start 'true': $(grep -m 1 Error "$work/torch.out")"

@@ -154,7 +154,9 @@ TEST(Probe, StatesAreReadOnlyWhereAskedFor) {
 }
 
 TEST(Probe, DescribesWithoutLoading) {
-  TemporaryFolder folder;  // because other tests load the plugin that was built
+  // Describes a copy of the plugin and checks at the end that this process has not mapped the copy.
+  // Other tests in this process may have loaded the original.
+  TemporaryFolder folder;
   fs::copy_file(fixture("example"), folder / "libexample.so");
   SearchPath path;
   path.configured = {folder.path()};

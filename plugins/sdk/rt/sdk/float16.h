@@ -43,9 +43,9 @@ constexpr uint16_t to_float16(float value) {
   return static_cast<uint16_t>(result | (bits >> 16 & 0x8000u));
 }
 
-// Converts to float such that rounding the result to fewer bits equals rounding `value` itself to
-// these bits: if the conversion is inexact, the last bit of the float is set (Boldo, Melquiond,
-// "Emulation of a FMA and correctly rounded sums", 2008).
+// Converts to float such that rounding the result to fewer bits gives the same as rounding `value`
+// itself to that many bits: if the conversion is inexact, the last bit of the float is set (Boldo,
+// Melquiond, "Emulation of a FMA and correctly rounded sums", 2008).
 constexpr float round_to_odd(double value) {
   const float nearest = static_cast<float>(value);
   const uint32_t bits = std::bit_cast<uint32_t>(nearest);

@@ -97,7 +97,7 @@ class Operation {
     }
   }
 
-  // The description and its name, and whether it has a given name.
+  // The description, the operation's name, and whether the name is `name`.
   const rt_op_desc& desc() const { return *desc_; }
   std::string_view name() const { return desc_->name; }
   bool is(std::string_view name) const { return name == desc_->name; }
