@@ -6,16 +6,17 @@
 namespace backends::gpu {
 namespace {
 
-// Columns of a head that one thread sums up, so a head may have up to 1,024 columns.
+// The number of elements of the head dimension that one thread accumulates. With kBlock = 256
+// threads, a head may have up to 1,024 elements.
 constexpr int kMostEach = 4;
 
 struct AttentionShape {
-  int64_t n, t, c, heads, d;  // qkv [n,t,3c], c = heads d
+  int64_t n, t, c, heads, d;  // qkv [n,t,3c] of n samples with t positions; c = heads * d
   bool causal;
   int64_t rows() const { return n * heads * t; }
 };
 
-// Sample, head and position of row (n * heads + h) * t + i.
+// The sample s, the head h and the position i of row (s * heads + h) * t + i.
 struct Row {
   int64_t sample, head, position;
   GPU_DEVICE static Row of(int64_t row, const AttentionShape& s) {
@@ -56,7 +57,8 @@ struct Attention {
       const int64_t j = j0 + t;
       const C score = j < keys ? scale * dot(q, qkv + at.in(s, j, 3 * s.c, 1), s.d) : C(-INFINITY);
       const C next = Max::combine(largest, block_reduce<Max>(score, scratch));
-      // If all scores so far are -infinity, they become 0, because a finite score may follow.
+      // If all scores so far are -infinity, their weights are 0 and not exp(-inf + inf) = NaN,
+      // because a finite score may follow.
       const C base = next == C(-INFINITY) ? C(0) : next;
       const C fade = largest == next ? C(1) : exp_of(largest - base);
       weights[t] = j < keys ? exp_of(score - base) : C(0);

@@ -121,7 +121,8 @@ uint32_t epilogue_of(const Gemm& gemm) {
   return bias ? LT_CONSTANT(EPILOGUE_BIAS) : LT_CONSTANT(EPILOGUE_DEFAULT);
 }
 
-// One of the library's small structs. The library makes and frees it.
+// Owns one of the library's descriptors, which the library allocates, and frees it with the
+// library's function.
 template <typename Pointer>
 using Owned = std::unique_ptr<std::remove_pointer_t<Pointer>, Status (*)(Pointer)>;
 
@@ -243,8 +244,8 @@ class Product {
     return owned;
   }
 
-  std::shared_ptr<const Blas> blas_;  // keeps the library while plans exist, without a pointer to
-                                      // the device
+  std::shared_ptr<const Blas> blas_;  // plans have no pointer to the device, so they share the
+                                      // library, to keep it open
   Gemm gemm_;
   std::mutex mutex_;  // held from setting the bias to the end of the launch
   Description description_;

@@ -98,8 +98,9 @@ struct Correct {
   }
 };
 
-// part [rows,4]: the largest logit, the sum, the label's logit, and whether the first largest logit
-// is the label's.
+// Each row of part [rows,4] holds, for the classes of this rank: the largest logit, the sum of
+// exp(logit - largest), the label's logit (0 if another rank has it), and whether the first largest
+// logit is the label's.
 template <typename T>
 struct Statistics {
   using C = Compute<T>;
@@ -122,8 +123,9 @@ struct Statistics {
   }
 };
 
-// One thread per row computes the row of `merged` [R,2], and the loss and the count of the row side
-// by side.
+// Merges the `groups` parts of each row, in one thread per row. A row of `merged` [rows,2] is the
+// largest logit and log(sum of exp(logit - largest)); a row of `row_results` [rows,2] is the
+// weighted loss and 1 if the prediction is correct, else 0.
 template <typename T>
 struct Merge {
   using C = Compute<T>;
@@ -209,7 +211,7 @@ struct Shape {
   int64_t rows, width;
 };
 Shape rows_of(const rt_tensor_desc& x) { return {row_count(x), last_dim(x)}; }
-// One row per sample, whatever dimensions follow.
+// The shape of y [n,...] as n rows, each with all elements of one sample.
 Shape samples_of(const rt_tensor_desc& y) {
   const int64_t count = rt::sdk::element_count(y);
   return {y.dims[0], y.dims[0] == 0 ? 0 : count / y.dims[0]};

@@ -1,7 +1,7 @@
 // batch_norm (over all dimensions but the last), layer_norm (over the last dimension), and their
 // gradients. Both see x as [rows, columns]. They save the mean, 1/sqrt(var + epsilon) and a
-// correction of the mean, in the type that is computed in, with one entry per column (batch_norm)
-// or row (layer_norm).
+// correction of the mean, in the compute type, with one entry per column (batch_norm) or row
+// (layer_norm).
 //
 // The mean of numbers that are far from zero and close together is less exact than their
 // differences: sums of many numbers round, and so does the mean. So the second pass also adds up
@@ -132,7 +132,7 @@ Kernel make_batch_norm(const Properties&, const Operation& op) {
   });
 }
 
-// Computes mean and inverse deviation from mean and variance.
+// Copies the mean and computes 1/sqrt(variance + epsilon).
 template <typename C>
 struct Invert {
   const C *mean, *variance;
@@ -200,8 +200,9 @@ struct StoreSums {
   }
 };
 
-// Computes dx. `weight` has one number for every `positions` rows; null: all rows are real. The
-// count is `n` on the device or, if that is null, `rows`.
+// Computes dx. `weight` [samples] is 0 for padding samples, whose dx is 0; each sample has
+// `positions` rows. If it is null, no sample is padding. The number of rows without padding is `*n`
+// (device memory) or, if `n` is null, `rows`.
 template <typename T>
 struct ColumnGradient {
   using C = Compute<T>;
@@ -342,8 +343,8 @@ Kernel make_layer_norm_backward(const Properties&, const Operation& op) {
 
 // ---- batch_norm whose statistics are computed in parts and merged
 
-// Writes the numbers of the real rows (weight > 0) in their order to list[1..], and how many there
-// are to list[0]. Runs in one block.
+// Writes the indices of the samples that are not padding (weight > 0), in ascending order, to
+// list[1..], and their number to list[0]. Runs in one block.
 template <typename C>
 struct ListReal {
   const C* weight;
@@ -367,7 +368,8 @@ struct ListReal {
   }
 };
 
-// Finds the element of column c in the row-th real row; returns false if there is no such row.
+// Sets `at` to the index of the element of column c in row `row`, counted without padding samples;
+// returns false if there is no such row.
 struct RealRows {
   const int32_t* list;
   int64_t positions, columns;
@@ -398,7 +400,7 @@ struct RealSums : Adds<Compute<T>> {
 template <typename C>
 struct StorePart {
   const int32_t* list;
-  C* part;  // [2C+1]
+  C* part;  // [2C+1]: means, sums of squared deviations, number of rows
   int64_t positions, columns;
   bool second;  // second pass: the mean is corrected by the mean deviation from it
   GPU_DEVICE void operator()(int64_t c, C (&totals)[2]) const {
@@ -436,7 +438,9 @@ Kernel make_statistics(const Properties&, const Operation& op) {
   });
 }
 
-// Chan, Golub, LeVeque 1979. One thread per channel.
+// Merges means and sums of squared deviations of several parts (Chan, Golub, LeVeque, "Updating
+// formulae and a pairwise algorithm for computing sample variances", 1979), in one thread per
+// channel.
 template <typename T>
 struct MergeParts {
   using C = Compute<T>;

@@ -1,6 +1,6 @@
-// The libraries of the vendor that a plugin's build adds. They are asked before our own kernels.
-// backends/cuda and backends/rocm implement this; no_vendor.cpp stands for a build without
-// libraries.
+// The GPU vendor's libraries (cuBLASLt, cuDNN; hipBLASLt, MIOpen), which a plugin may be built
+// with. Their kernels are preferred to our own. backends/cuda and backends/rocm implement this;
+// no_vendor.cpp stands for a build without libraries.
 #ifndef BACKENDS_GPU_VENDOR_H_
 #define BACKENDS_GPU_VENDOR_H_
 
@@ -20,8 +20,8 @@ class Vendor {
 
   // At most `most` candidates for the operation with all its post-operations, the library's
   // preferred one first. Each gives the same bits every time. Empty if no library does the
-  // operation; if a library should have done it, `without` receives the reason. The order is the
-  // same in every process with the same versions of the libraries.
+  // operation; if a library serves operations of this kind but not this one, `without` receives the
+  // reason. The order is the same in every process with the same versions of the libraries.
   virtual std::vector<Kernel> kernels(const Operation& op, size_t most, std::string* without) = 0;
 };
 

@@ -201,7 +201,8 @@ void Meeting::fail(Call& call, int error) {
   guests_.why = format("rank %d: %s", call.peer, std::strerror(error));
 }
 
-// Handles an event on the connection of a call.
+// Goes on with an attempt to connect to another rank, when its socket has become writable or has
+// data.
 void Meeting::go_on(Call& call) {
   Conversation& c = call.conversation;
   if (c.connecting) {

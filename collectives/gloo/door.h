@@ -43,8 +43,8 @@ class Door {
     std::string why;              // why the last failed attempt failed; "" if none failed
   };
   // Returns when all ranks are connected, when the deadline has passed, or when a rank to which
-  // this rank connects has refused for a second, because its port is closed. `invitations` is
-  // indexed by rank.
+  // this rank connects has refused all connections for one second, because its port is closed.
+  // `invitations` is indexed by rank.
   Guests meet(const std::vector<Invitation>& invitations, Deadline deadline);
 
  private:

@@ -1,5 +1,6 @@
-// The plugin `gloo`: ranks are processes joined by TCP, over the Gloo library. This file has the
-// tables of the contract; communicator.h does the work.
+// The plugin `gloo`: ranks are processes joined by TCP, over the Gloo library. This file fills in
+// the tables of C functions of the plugin interface (plugins/include); communicator.h does the
+// work.
 #include "rt/plugin.h"
 
 #include <memory>

@@ -80,7 +80,7 @@ void Reduction::combine(std::size_t index, void* result) {
   const Range range = segment(rank_, index);
   if (range.count == 0) return;
   for (int i = 1; i < size_; ++i) received_[index % 2]->waitRecv();
-  if (overlapping_) wait_sends(input_, sends_);  // the result may overwrite sent data
+  if (overlapping_) wait_sends(input_, sends_);  // `result` may lie in data still being sent
   std::vector<const void*> sources(static_cast<std::size_t>(size_));
   sources[static_cast<std::size_t>(rank_)] = send_ + range.begin * element_;
   for (int distance = 1; distance < size_; ++distance) {

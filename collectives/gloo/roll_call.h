@@ -28,8 +28,9 @@ class RollCall {
   // Asks all other ranks, or evaluates their answers.
   void go_on();
 
-  // The result of the last completed question: "rank 2 does not answer", "rank 3 has come to 5
-  // collectives of 6"; "" if all ranks have come. `names` is as in Communicator.
+  // The result of the last completed question: "rank 2 does not answer", or "rank 3 has come to 5
+  // collectives of 6" if it has called 5 of the 6 that this rank has called; "" if no rank is late.
+  // `names[r]` is the number of rank r in messages.
   std::string late(const std::vector<int>& names) const;
   // The first rank that did not answer the last completed question.
   std::optional<int> silent() const;

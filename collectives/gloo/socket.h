@@ -1,4 +1,4 @@
-// A socket that its owner closes.
+// A class that owns a socket and closes it in its destructor.
 #ifndef COLLECTIVES_GLOO_SOCKET_H_
 #define COLLECTIVES_GLOO_SOCKET_H_
 

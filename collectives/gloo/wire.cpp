@@ -191,7 +191,7 @@ void Wire::finish_receive() {
   incoming_ = {};
 }
 
-// The shutdown tells the peer at once that it need not wait.
+// Shuts the socket down, so that the peer fails at once and not at its timeout.
 void Wire::disagree(const char* what, std::size_t theirs, std::size_t ours) {
   fail(std::make_exception_ptr(Disagreement(
       peer_, format("%s a message of %zu bytes where this rank has one of %zu; the ranks disagree "

@@ -49,8 +49,8 @@ class TransferOwner {
 // loop's thread does the rest.
 class Wire final : public ::gloo::transport::Pair, private Loop::Handler {
  public:
-  // `socket` must be connected and non-blocking. `progress` is the number that this rank answers to
-  // ask().
+  // `socket` must be connected and non-blocking. `progress` is the number that this rank sends back
+  // when the peer calls ask().
   Wire(Loop& loop, Socket socket, int peer, const std::atomic<int64_t>& progress);
   ~Wire() override;
 
@@ -129,7 +129,7 @@ class Wire final : public ::gloo::transport::Pair, private Loop::Handler {
   // The message that is being received.
   Header header_;
   std::size_t header_bytes_ = 0, data_bytes_ = 0;  // bytes that have arrived
-  Transfer incoming_;  // receives header_.bytes of data; dropped without an owner
+  Transfer incoming_;  // receives header_.bytes of data; if it has no owner, they are discarded
   std::array<char, 4096> input_;
 };
 

@@ -1,5 +1,5 @@
-// A communicator over NCCL: joining with a deadline, calls on streams, works as events, failure and
-// abort.
+// A communicator over NCCL: it joins with a deadline, queues collectives on streams, tracks each
+// started collective (rt_work) by an event, and handles failures and abort.
 //
 // NCCL runs the calls of one of its communicators one after the other, whatever their streams.
 // Sends and receives must not wait for each other or for collectives, so each ordered pair of ranks
@@ -30,8 +30,8 @@ using Deadline = std::chrono::steady_clock::time_point;
 // The time `timeout_ns` nanoseconds from now.
 Deadline deadline_in(int64_t timeout_ns);
 
-// An event that is recorded behind a call. If the call is in a group, the event is recorded when
-// the group ends. The communicator and the caller's work share it.
+// An event that is recorded after a call. If the call is in a group, the event is recorded when the
+// group ends. The communicator and the caller's rt_work share it.
 class Completion {
  public:
   Completion();
@@ -46,26 +46,26 @@ class Completion {
   bool recorded_ = false;
 };
 
-// The caller serializes all calls except abort and failure, which any thread may call.
+// The caller serialises all calls except abort and failure, which any thread may call.
 class Communicator {
  public:
   // Joins. The library's identifier is passed through the host's key-value store under
   // options.prefix. Throws RT_ERROR_TIMEOUT with the ranks that did not join.
   Communicator(const rt_host& host, const rt_comm_options& options);
-  // Aborts unfinished work.
+  // Aborts unfinished collectives.
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
-  // A collective call. Returns nullptr for a negative colour.
+  // A collective call. Returns nullptr for a negative `color`.
   std::unique_ptr<Communicator> split(int32_t color, int32_t key, Deadline deadline);
 
-  // Starts a call, or at end_group() if a group is open. Throws if the call is invalid or the
-  // communicator has failed.
+  // Starts a collective or, if a group is open, leaves that to end_group(). Throws if the call is
+  // invalid or the communicator has failed.
   std::shared_ptr<Completion> enqueue(const rt_collective& call);
-  // True once the work has completed; throws if the communicator has failed.
+  // True once the collective has completed; throws if the communicator has failed.
   bool poll(const Completion& completion);
-  // Throws RT_ERROR_TIMEOUT when the time has passed; the work goes on.
+  // Throws RT_ERROR_TIMEOUT when the time has passed; the collective goes on.
   void wait(const Completion& completion, int64_t timeout_ns);
   // Calls between these two start together, at the outermost end_group().
   void begin_group();

@@ -1,5 +1,6 @@
-// The plugin `nccl` or `rccl`: ranks with a GPU each, over the library of the vendor. This file has
-// the tables of the contract; communicator.h does the work.
+// The plugin `nccl` or `rccl`: ranks with a GPU each, over the library of the vendor. This file
+// fills in the tables of C functions of the plugin interface (plugins/include); communicator.h does
+// the work.
 #include "rt/plugin.h"
 
 #include "communicator.h"
@@ -88,7 +89,7 @@ rt_status enqueue(rt_communicator* communicator, const rt_collective* call, rt_w
   });
 }
 
-// A work that has outlived its communicator is complete or was aborted.
+// An rt_work that has outlived its communicator is complete or was aborted.
 rt_status work_poll(rt_work* work, rt_error* error) {
   return guard(error, [&] {
     const auto communicator = work->communicator.lock();

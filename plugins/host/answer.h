@@ -12,7 +12,7 @@ namespace plugins::host {
 
 enum class Frame : uint32_t {
   kHello = 1,        // encoding_version(); sent before the plugin is touched
-  kStep = 2,         // the next step, worded like "its entry ran"
+  kStep = 2,         // the step that begins, worded to follow "did not answer while"
   kRefusal = 3,      // why the plugin is refused; the last frame
   kDescription = 4,  // encode(PluginDescription); the last frame
 };

@@ -13,16 +13,17 @@
 
 namespace plugins::host {
 
-// Throws Error (RT_ERROR_INTERNAL) with the message that `what` let an exception cross the border.
+// Throws Error (RT_ERROR_INTERNAL) because an exception escaped from a C function of a plugin.
+// `what` says which call it was.
 [[noreturn]] inline void throw_crossed(const std::string& what, const char* text) {
   throw Error(RT_ERROR_INTERNAL, what + ": the plugin let an exception cross the C border: " +
                                      printable(text) + "; plugins must answer with a status");
 }
 
-// Calls `body(rt_error*)` and returns its status; throws Error if `body` throws. Only the first
-// fields of the rt_error are initialised: it has 1 KiB, and launches are short. `describe` returns
-// the text that says what was tried. It is called only after an error, so that a successful call
-// allocates nothing.
+// Calls `body(rt_error*)` and returns its status; throws Error if `body` throws. The rt_error gets
+// an empty message, but its 1 KiB are not cleared, because that would take a noticeable part of a
+// short call such as a launch. `describe` returns the text that says what was tried. It is called
+// only after an error, so that a successful call allocates nothing.
 template <typename Describe, typename Body>
 rt_status call_status(rt_error& error, Describe&& describe, Body&& body) {
   error.size = sizeof(rt_error);

@@ -16,7 +16,8 @@ class Error : public std::runtime_error {
       : std::runtime_error(message), code_(code), scope_(scope) {}
   rt_status code() const { return code_; }
   int32_t scope() const { return scope_; }
-  // Whether a collective has failed, which may only say that another rank is gone.
+  // Whether this is the failure of a collective, which may be a mere consequence of the end of
+  // another rank.
   bool is_of_communication() const {
     return code_ == RT_ERROR_COMMUNICATION || code_ == RT_ERROR_TIMEOUT ||
            code_ == RT_ERROR_ABORTED;

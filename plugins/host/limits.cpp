@@ -18,8 +18,8 @@ constexpr uint64_t kKnownTypes = RT_DTYPE_BIT(RT_INT8 + 1) - RT_DTYPE_BIT(RT_FLO
                                      expected + "; the plugin has to be corrected");
 }
 
-// Removes bits of types that a later version of the contract may define; bit 0 is an error, because
-// there is no type 0.
+// Removes bits of types that a later version of the C interface may define; bit 0 is an error,
+// because there is no type 0.
 void check_types(uint64_t& mask, const char* name, const std::string& what) {
   if (mask & 1)
     refuse(what, std::string(name) + " with bit 0, of no type", "a mask of RT_DTYPE_BIT(RT_...)");

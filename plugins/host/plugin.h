@@ -36,10 +36,11 @@ struct HostServices {
 // down; the library stays in the process, because dlclose is unsafe with thread pools.
 class Plugin {
  public:
-  // Loads the library at `path` into this process and makes an instance. Throws Error naming the
-  // path and one of: why check_file (trust.h) refuses it, the loader's message, both versions, the
-  // missing slot, the value out of bounds. A library that hangs or ends the process does so in this
-  // process; Registry::open therefore loads only plugins that were probed in a child process
+  // Loads the library at `path` into this process and makes an instance. Throws Error that names
+  // the path and the reason: why check_file (trust.h) refuses it, the dynamic loader's message,
+  // versions of the C interface that differ (the host's and the plugin's), a mandatory function
+  // that is null, or a value out of its bounds. A library that hangs or ends the process does so in
+  // this process; Registry::open therefore loads only plugins that were probed in a child process
   // before.
   static std::shared_ptr<Plugin> load(const std::filesystem::path& path,
                                       const HostServices& services);

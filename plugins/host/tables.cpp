@@ -83,7 +83,8 @@ void check_header(const Header& header, const Interface& interface, const std::s
   }
 }
 
-// `table` is the copy in the host's size.
+// `table` is a copy of the plugin's table of C functions with the size that the host's headers
+// define; functions that the plugin's table is too short for are null.
 void check_slots(const std::byte* table, const Interface& interface, const std::string& who) {
   for (std::size_t i = 0; i < interface.slots.size(); ++i) {
     Slot slot;

@@ -1,4 +1,5 @@
-// Texts for messages: names of the contract's numbers, and durations.
+// Texts for messages: names of the enum constants of the C interface (plugins/include), and
+// durations.
 #ifndef PLUGINS_HOST_TEXT_H_
 #define PLUGINS_HOST_TEXT_H_
 
@@ -16,7 +17,7 @@ std::string reduction_name(int32_t reduction);
 // Returns "float32" for RT_FLOAT32, and "dtype 77" for an unknown number.
 std::string dtype_name(rt_dtype dtype);
 
-// Returns "2.5 s", with three significant digits.
+// Returns seconds with at most three significant digits: "2.5 s".
 std::string seconds_text(std::chrono::duration<double> time);
 
 }  // namespace plugins::host

@@ -34,8 +34,8 @@ struct CheckedFile {
 //  - nobody else can write them. Folders above the running program are excepted: anybody who can
 //    write those can replace the program. A group counts as somebody else unless it is the private
 //    group of one of these users (same name, primary group, no other member), as with `umask 002`;
-//  - neither the file nor a link lies directly in a folder that others can write but where only
-//    owners can remove entries (/tmp). Such a folder may lead to another folder.
+//  - folders with the sticky bit (/tmp) are excepted too, because only owners can remove entries
+//    there; but neither the file nor a link may lie directly in such a folder.
 CheckedFile check_file(const std::filesystem::path& path, const std::string& what);
 
 // The identity of the file behind an open descriptor. Throws Error, with `what` at the front, if

@@ -24,7 +24,7 @@ struct Job {
 
 // [plugins]: which plugins are loaded.
 struct Plugins {
-  std::vector<std::string> path;     // absolute after loading; relative in the file to its folder
+  std::vector<std::string> path;     // in the file relative to its folder; absolute after loading
   std::vector<std::string> require;  // names of plugins without which the run does not start
 };
 
@@ -72,7 +72,7 @@ struct Dataset {
   double validation_split = 0;      // 0..1: taken from the end, before shuffling, as Keras does
   int prefetch = 2;                 // batches that are prepared ahead of the step
   int64_t samples = 0;              // synthetic: the number of samples
-  int classes = 0;                  // 0: taken from the data; synthetic classification requires it
+  int classes = 0;                  // 0: from the data; synthetic classification needs at least 1
   std::vector<int64_t> resize;      // [height, width] in pixels; empty: images keep their size
   int64_t resize_shorter = 0;       // pixels of the shorter side before `resize` crops; 0: off
   int64_t random_crop = 0;          // training: pixels of padding; 0: off

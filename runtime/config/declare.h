@@ -23,7 +23,8 @@ inline Range from_zero_to_below(double maximum) {
 
 inline Range above_zero() { return {.minimum = 0, .open_minimum = true}; }
 
-// A key while it is declared. `Derived` knows where its value goes.
+// Builds the declaration of a key: each function sets a property and returns the builder. `Derived`
+// stores which member receives the value of the key.
 template <class Derived>
 struct Declaration {
   Key declared;
@@ -52,7 +53,7 @@ struct Declaration {
     declared.default_text.clear();
     return done();
   }
-  // See Key::brief.
+  // Leaves the key of a layer out of resolved configurations where it has its default.
   Derived brief() && {
     declared.brief = true;
     return done();
@@ -68,9 +69,9 @@ struct KeyOf : Declaration<KeyOf<S>> {
   std::function<Field(S&)> field;
 };
 
-// The type of a key whose value is in that member.
+// The type of a key whose value is stored in the member that `field` points to.
 Type type_of(const Field& field);
-// The value in that member as TOML; a 0 or an empty list of a type with "auto" is "auto".
+// The value of that member as TOML; a 0 or an empty list of a type with "auto" is "auto".
 std::string default_text(const Field& field, Type type);
 
 // Declares a key whose value is in `member`.
@@ -98,7 +99,7 @@ Section section(const std::string& name, S Config::*member, const std::string& d
   return all;
 }
 
-// Sections that are listed in schema_training.cpp.
+// These sections are defined in schema_training.cpp.
 Section training();
 Section optimizer();
 Section lr_scheduler();

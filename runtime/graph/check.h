@@ -8,12 +8,13 @@
 
 namespace runtime::graph {
 
-// What is wrong with the graph, naming the first node at fault; "" if it is sound:
+// Returns what is wrong with the graph, naming the first node at fault; "" if it is sound:
 // - Operands exist, and views lie inside their base.
 // - A node reads only inputs, persistent values and what an earlier node has written.
-// - A temporary or an output has one writer, besides nodes that change it in place; ranges of one
-//   buffer may have one each.
-// - Every collective that is started is waited for once, later, with the same results.
+// - Only one node writes a temporary or an output, apart from nodes that change it in place. Each
+//   view of a buffer may have a writer of its own.
+// - Every node that starts a collective is followed by one node that waits for it and lists the
+//   same outputs.
 // - What a backward node reads as `saved`, an earlier node has written.
 // - Shapes and types of operands fit the operation, for operations that passes add: copies, sums,
 //   products, casts, concatenations and collectives.

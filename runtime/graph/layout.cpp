@@ -28,7 +28,8 @@ bool may_be_foreign(const Graph& graph, ValueId v) {
   return value.kind == ValueKind::kTemporary && value.base == kNone;
 }
 
-// A copy between two foreign layouts may have to go through the canonical one.
+// Nanoseconds of a copy between two layouts. A copy between two foreign layouts (any but the
+// canonical row-major one) may have to go through the canonical one.
 double reorder_ns(Target& target, const Value& value, uint64_t from, uint64_t to) {
   const double direct = target.copy_ns(value, from, to);
   if (from == RT_LAYOUT_CANONICAL || to == RT_LAYOUT_CANONICAL) return direct;
@@ -89,7 +90,8 @@ class LayoutChoice {
     }
   }
 
-  // A backward node that reads `saved` must use the layouts of its forward node: its partner.
+  // Pairs each forward node with its partner, the backward node that reads what the forward node
+  // saved (Node::saved). The backward node must use the same layouts.
   void find_partners() {
     std::unordered_map<ValueId, size_t> forward;
     for (size_t i = 0; i < node_count(); ++i) {
@@ -122,7 +124,9 @@ class LayoutChoice {
     for (size_t i : order) {
       if (candidates_[i].size() > 1) target_.measure(graph_, graph_.nodes[i], candidates_[i]);
     }
-    drop_widowed();  // candidates that failed are gone
+    // Measuring has removed candidates that failed, perhaps the only ones that fitted a forward
+    // candidate.
+    drop_widowed();
   }
 
   // The only candidate of a collective, whose operands stay canonical.

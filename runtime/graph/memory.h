@@ -14,7 +14,7 @@ struct BufferRequest {
   int last = 0;
 };
 
-// What plan_memory() returns.
+// The places of all requests in one arena.
 struct MemoryPlan {
   std::vector<uint64_t> offsets;  // of each request, multiples of the alignment
   uint64_t bytes = 0;             // of the arena

@@ -132,7 +132,7 @@ class Recompute {
   Graph& graph_;
   const std::string& block_;
   std::vector<size_t> own_;           // indices of the block's forward nodes
-  std::set<ValueId> inner_, needed_;  // storage values
+  std::set<ValueId> inner_, needed_;  // values with memory of their own (Graph::storage)
   size_t first_reader_ = 0;
   std::unordered_map<ValueId, ValueId> copies_;
   NodeCopies node_copies_;

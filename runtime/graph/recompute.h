@@ -17,7 +17,8 @@ namespace runtime::graph {
 //
 // Runs on a graph whose kernels and layouts have been chosen, so that the copied nodes run the same
 // kernels and produce the same bits. Only the original nodes update running statistics. Collectives
-// of a block are copied too, with tokens of their own.
+// of a block are copied too; each copy gets a token of its own, the number that pairs its start
+// with its wait.
 void recompute(Graph& graph, const std::vector<std::string>& blocks);
 
 }  // namespace runtime::graph

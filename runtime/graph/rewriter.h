@@ -27,7 +27,7 @@ class Rewriter {
  public:
   explicit Rewriter(Graph& graph) : graph_(graph) {}
 
-  // A vector view of `count` elements of `base`, from byte `offset` on.
+  // A one-dimensional view of `count` elements of `base`, from byte `offset` on.
   ValueId view(ValueId base, uint64_t offset, int64_t count);
   // The same with more than one dimension.
   ValueId view(ValueId base, uint64_t offset, Dims dims);
@@ -37,7 +37,8 @@ class Rewriter {
     return value("", ValueKind::kTemporary, like, std::move(dims));
   }
 
-  // A node of any operation; an addition and a copy, of phase kBackward.
+  // node() makes a node of any operation. add() and copy() make an addition and a copy, both of
+  // phase kBackward.
   Node node(const char* op, const std::string& layer, Phase phase, std::vector<ValueId> inputs,
             std::vector<ValueId> outputs) const;
   Node add(ValueId a, ValueId b, ValueId out, const std::string& layer) const;
@@ -65,26 +66,27 @@ class Insertions {
  public:
   explicit Insertions(size_t nodes) : after_(nodes) {}
 
-  // The nodes behind node `index`, in order; the caller adds to them.
+  // The nodes to insert after node `index`, in order; the caller adds to them.
   NodeList& after(size_t index) { return after_.at(index); }
   NodeList& at_end() { return after_.back(); }
-  // The list with all of them.
+  // Returns the list with all insertions made.
   NodeList applied_to(NodeList nodes);
 
  private:
   std::vector<NodeList> after_;
 };
 
-// Copies nodes. The copies of the start and the wait of a collective share a token: a new one, or
-// with kSame that of the originals, which the copies then replace.
+// Copies nodes. The copies of the start and the wait of a collective are paired by a common token.
+// It is a new one or, with kSame, that of the originals; kSame is for copies that replace the
+// originals.
 class NodeCopies {
  public:
   enum class Tokens { kNew, kSame };
   explicit NodeCopies(Graph& graph, Tokens tokens = Tokens::kNew)
       : graph_(graph), new_tokens_(tokens == Tokens::kNew) {}
 
-  // A copy that reads `read(v)` for each input v and writes `written(v)` for each output. `saved`
-  // stays. kNone stays kNone.
+  // A copy that reads `read(v)` for each input v and writes `written(v)` for each output. The copy
+  // has the `saved` of the original, and operands that are absent (kNone) stay absent.
   template <typename Read, typename Written>
   Node copy(const Node& node, Read&& read, Written&& written) {
     Node copy = node;

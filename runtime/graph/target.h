@@ -50,8 +50,8 @@ class Target {
   virtual void measure(const Graph& graph, const Node& node,
                        std::vector<Candidate>& candidates) = 0;
   // Nanoseconds of a copy of the value between two layouts; infinite if the device has no such
-  // copy. A copy from canonical to foreign always exists, and the way back for everything that a
-  // node writes.
+  // copy. A copy from the canonical layout to a foreign one always exists, and a copy back exists
+  // for every value that a node writes.
   virtual double copy_ns(const Value& value, uint64_t from, uint64_t to) = 0;
   // The size of the value in a layout, in bytes.
   virtual uint64_t layout_bytes(const Value& value, uint64_t layout) = 0;

@@ -51,7 +51,7 @@ struct DistributeOptions {
 struct StepBuffers {
   FlatLayout layout = {};
   graph::ValueId parameters = graph::kNone;
-  // kNone: no backward pass. schedule_collectives() may append an element for the loss behind
+  // kNone: no backward pass. schedule_collectives() may append an element for the loss, at byte
   // layout.bytes.
   graph::ValueId gradients = graph::kNone;
   // Parameters that are not trained, and where they lie.

@@ -22,11 +22,13 @@ std::string hint_of(const Hints& hints, const std::string& layer);
 bool is_product(const graph::Node& node, const std::set<graph::ValueId>& parameters);
 // Whether each result element depends on one element, or on a window of one channel, of input 0.
 bool is_by_channel(const std::string& op);
-// Elementwise operations of two operands, and the operations of batch normalisation.
+// Whether `op` adds, subtracts, multiplies or divides two operands element by element.
 bool is_arithmetic(const std::string& op);
+// Whether `op` is one of the operations of batch normalisation.
 bool is_batch_norm(const std::string& op);
 
-// How the readers of a value want it split; fields as in Split.
+// How the readers of a value want it split. The fields have the meaning that they have in Split
+// (split.h).
 struct Demand {
   int64_t blocks = 1, unit = 1;
 };
@@ -51,10 +53,10 @@ class Lookahead {
   const std::set<graph::ValueId>& parameters_;
   const Hints& hints_;
   int ranks_;
-  // As they were before any value was split.
-  std::vector<graph::ValueId> storage_;  // by value
+  // `storage_` and `dims_` describe the graph before any value was split.
+  std::vector<graph::ValueId> storage_;  // by value: the value that owns its memory
   std::vector<graph::Dims> dims_;
-  // Indices of nodes, by storage value.
+  // Indices of the nodes that read a value or a view of it, by the value that owns the memory.
   std::unordered_map<graph::ValueId, std::vector<size_t>> readers_;
 };
 

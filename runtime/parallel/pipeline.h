@@ -1,4 +1,5 @@
-// Pipeline parallelism, first of two passes over the graph: cuts a model into stages on ranks.
+// Pipeline parallelism takes two passes over the graph. This one cuts a model into stages on ranks;
+// the second, repeat_step(), runs the micro-batches in the order of the schedule.
 #ifndef RUNTIME_PARALLEL_PIPELINE_H_
 #define RUNTIME_PARALLEL_PIPELINE_H_
 
@@ -36,8 +37,9 @@ struct Pipeline {
 // Turns the step of one micro-batch (forward, or forward and backward, not compiled) into what this
 // rank computes of it. Nodes of other stages are removed. A value that a stage on another rank
 // reads is sent straight to that rank, however many stages are in between: every communicator joins
-// all ranks of the axis, and no rank has to forward what it does not use. Transfers get tokens in
-// the order in which one micro-batch computes their values, the same on all ranks.
+// all ranks of the axis, and no rank has to forward what it does not use. Transfers get tokens (the
+// numbers that pair a start with its wait) in the order in which one micro-batch computes their
+// values, the same on all ranks.
 //
 // `gradients` (by parameter; from differentiate()) keeps the entries that this rank computes, and
 // `pipeline.shared` is filled in. No value is removed; a parameter belongs to the rank if a node

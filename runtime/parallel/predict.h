@@ -22,8 +22,8 @@ struct CollectiveCost {
   double seconds = 0;
 };
 
-// The step of one rank for each place in the pipeline; ranks that differ in other axes are alike.
-// Seconds.
+// The predicted step of the ranks at one place in the pipeline; ranks that differ only in other
+// axes are alike. All times are in seconds.
 struct RankPrediction {
   std::vector<CollectiveCost> collectives;  // in the order of their first start
   double compute = 0;
@@ -32,10 +32,10 @@ struct RankPrediction {
   double step() const { return compute + exposed[0] + exposed[1] + exposed[2]; }
 };
 
-// What predict() returns.
+// The predicted step of all ranks.
 struct Prediction {
   std::vector<RankPrediction> ranks;  // by place in the pipeline
-  StepTimes times;                    // means over `ranks`; without compute_alone
+  StepTimes times;                    // means over `ranks`; compute_alone is not set
 };
 
 // By place in the pipeline: the programs of one step in the order of execution.
@@ -43,10 +43,11 @@ using StepGraphs = std::vector<std::vector<graph::Graph>>;
 
 // Simulates a few steps of all places of a pipeline together, node by node with their estimated
 // times, and returns the last step. A collective of the data or tensor axis begins when this rank
-// reaches its start, one of the pipeline axis when all its ranks have reached theirs, and none
-// before the one before it on the same channel has ended. If the link does not work in the
-// background, a collective progresses only while a rank waits for it. Nodes without a time take 0
-// s. Throws Error if a rank would wait for ever.
+// reaches its start node, and a collective of the pipeline axis when all its ranks have reached
+// their start nodes. The collectives of one communicator (for transfers: those from one sender to
+// one receiver) run one after the other. If the link does not work in the background, a collective
+// progresses only while a rank waits for it. Nodes without a time take 0 s. Throws Error if a rank
+// would wait for ever.
 Prediction predict(const StepGraphs& graphs, const Mesh& mesh, const Link& link);
 
 }  // namespace runtime::parallel

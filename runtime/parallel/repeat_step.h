@@ -11,11 +11,12 @@ namespace runtime::parallel {
 
 // Runs on a graph whose kernels have been chosen: copies of a node share its kernel. Forward and
 // backward appear once for each virtual shard (in lockstep) or micro-batch (in the order of the
-// pipeline's schedule); the nodes of the update stay behind them.
+// pipeline's schedule); the nodes of the update stay after them.
 // - `batch_norm_statistics` and `batch_norm_backward_statistics` are gathered before they are
 //   merged (over virtual shards, and with sync_batch_norm over ranks).
 // - With a pipeline the losses of the micro-batches are added up and broadcast to all its ranks.
-// - Each virtual shard has a gradient buffer of its own; micro-steps and micro-batches add to one.
+// - Each virtual shard has a gradient buffer of its own, while all micro-steps and micro-batches
+//   accumulate their gradients in one buffer.
 // Returns the inputs of each copy.
 std::vector<ShardValues> repeat_step(graph::Graph& graph, StepBuffers& buffers,
                                      const ShardValues& inputs, const DistributeOptions& options);

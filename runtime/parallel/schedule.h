@@ -21,7 +21,7 @@ enum class ScheduleKind {
   kInterleaved,
 };
 
-// Input of make_schedule().
+// The pipeline whose forward and backward slots make_schedule() orders.
 struct ScheduleOptions {
   ScheduleKind kind = ScheduleKind::kOneForwardOneBackward;
   int ranks = 1;
@@ -62,7 +62,7 @@ struct StageTimes {
   std::vector<double> send_forward, send_backward;
 };
 
-// What simulate() returns.
+// The simulated times of a schedule.
 struct Timeline {
   std::vector<std::vector<double>> end;  // seconds, by rank and slot
   double seconds = 0;                    // until the end of the last slot

@@ -132,7 +132,7 @@ class Shard {
     build_.all_reduce_into(term, graph_.reshape(all, padded), options_.communicator);
   }
 
-  // This rank's slice of a value that is whole on all ranks; `s` has one block.
+  // This rank's slice of a value that is whole on all ranks. `s.blocks` must be 1.
   ValueId sliced(ValueId v, const Split& s) {
     const ValueId part = build_.node1(RT_OP_SLICE, {v}, local_dims(dims(v), s),
                                       {{RT_ATTR_AXIS, int64_t{s.axis}}, {RT_ATTR_START, s.begin}});
@@ -271,7 +271,8 @@ class Shard {
     emit_split(std::move(n), s.along(3));
   }
 
-  // Whether every rank gets at least one unit. Throws if not and a hint demands the split.
+  // Whether every rank gets at least one unit (a head, a group or a channel), which is never cut.
+  // Throws if not and a hint demands the split.
   bool has_enough(const std::string& layer, const Split& s, const char* what) {
     const int64_t units = s.units();
     most_ = std::max(most_, units);
@@ -385,7 +386,7 @@ class Shard {
     const ValueId part = build_.node1(RT_OP_CROSS_ENTROPY_STATISTICS, {logits, labels},
                                       {1, rows, 4}, {{RT_ATTR_FIRST_CLASS, s->begin}});
     const ValueId all = build_.all_gather(part, options_.ranks, options_.communicator);
-    // The loss value exists already; the merge node writes it.
+    // The merge node writes the loss into the output of the original node.
     merge_ = graph_.nodes.size();
     build_.node(RT_OP_CROSS_ENTROPY_MERGE, {all, n.inputs[2]}, {{1}, {rows, 2}, {1}});
     graph_.nodes[merge_].outputs[0] = n.outputs[0];
@@ -398,7 +399,7 @@ class Shard {
     graph_.nodes[merge_].outputs[2] = n.outputs[0];
   }
 
-  // ---- afterwards
+  // ---- the check at the end
 
   void check() const {
     for (const auto& [layer, hint] : options_.hints) {
@@ -431,7 +432,7 @@ class Shard {
   std::set<std::string> searched_;
   size_t merge_ = 0;  // index of the cross-entropy merge, whose original inputs are `merged_`
   std::vector<ValueId> merged_;
-  int64_t most_ = 1;  // units of the layer that has the most
+  int64_t most_ = 1;  // the largest tensor degree that splits a layer
   Sharded result_;
 };
 

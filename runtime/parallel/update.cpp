@@ -77,7 +77,7 @@ class Update {
     return sharded() ? bucket.part(options_.rank, options_.world_size) : bucket;
   }
 
-  // The fraction of the whole buffer's work.
+  // The fraction of the flat buffer that `part` is, and so of the time of an update of all of it.
   double share(const Bucket& part) const {
     return static_cast<double>(part.bytes()) / static_cast<double>(buffers_.layout.bytes);
   }
@@ -86,7 +86,8 @@ class Update {
     return rewriter_.view(base, begin, static_cast<int64_t>(range.bytes() / element_));
   }
 
-  // The gradients without the loss behind them.
+  // The gradients without the loss, which may be stored after them so that one collective reduces
+  // both.
   ValueId whole_gradients() {
     const uint64_t bytes = buffers_.layout.bytes;
     if (buffers_.gradients == kNone || graph_.value(buffers_.gradients).bytes == bytes)

@@ -40,9 +40,10 @@ class Context {
  public:
   // Finds the plugins in `plugin_paths` (absolute paths of folders or files), in
   // RUNTIME_PLUGIN_PATH and beside the executable (../lib/runtime/plugins), and examines them in
-  // child processes (`probe`, or see plugins/host/registry.h). Plugins that cannot be used are left
-  // out; see rejections(). A plugin is loaded when a tensor is made on one of its devices. Throws
-  // DeviceError if there are plugins but the program that examines them is not found.
+  // child processes with the program at `probe` (SearchPath::probe in plugins/host/registry.h says
+  // what replaces a missing one). Plugins that cannot be used are left out; see rejections(). A
+  // plugin is loaded when a tensor is made on one of its devices. Throws DeviceError if there are
+  // plugins but the program that examines them is not found.
   explicit Context(const std::vector<std::filesystem::path>& plugin_paths = {},
                    const std::filesystem::path& probe = detail::kPluginProbe);
 

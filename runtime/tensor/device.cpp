@@ -31,7 +31,7 @@ void append(std::string& key, const std::vector<rt_tensor_desc>& tensors) {
   }
 }
 
-// Attributes enter bit by bit, because two numbers that print alike may differ.
+// The key holds the bytes of attributes, because two numbers that print alike may differ.
 std::string key_of(const Operation& operation) {
   std::string key = operation.name;
   append(key, operation.inputs);
@@ -115,7 +115,8 @@ void TensorDevice::recycle_locked(Memory memory) noexcept {
     unused_.emplace(bytes, Memory())->second = std::move(memory);
     unused_bytes_ += bytes;
   } catch (const std::bad_alloc&) {
-    // The memory cannot be kept and is freed when this function ends, so its work must be over.
+    // There is no host memory for the list entry, so `memory` is freed when this function ends.
+    // Kernels and copies that use it must have ended before.
     try {
       stream_.synchronize();
     } catch (const plugins::host::Error&) {

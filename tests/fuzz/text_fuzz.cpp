@@ -1,6 +1,6 @@
 // Any bytes are either characters that can be restored from their ids, or are refused with a
-// DataError. Any two texts, cut at the first zero byte, are either the two files of GPT-2's
-// tokenizer, or are refused.
+// DataError. The texts before and after the first zero byte are either the two files of GPT-2's
+// tokenizer (vocabulary and merges), or are refused.
 #include <cstdlib>
 
 #include "runtime/data/tokenizer.h"

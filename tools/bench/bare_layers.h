@@ -1,6 +1,7 @@
-// The layers of the bare programs: a convolution or a linear layer with bias and optional ReLU,
-// average pooling, and the loss. Each appends its calls to a Sequence: forward calls when it is
-// constructed, gradients in backward(), and the SGD update in update().
+// The layers of the benchmarks bare_*, which call oneDNN directly, without the runtime: a
+// convolution or a linear layer with bias and optional ReLU, average pooling, and the loss. Each
+// appends its calls to a Sequence: forward calls when it is constructed, gradients in backward(),
+// and the SGD update in update().
 #ifndef TOOLS_BENCH_BARE_LAYERS_H_
 #define TOOLS_BENCH_BARE_LAYERS_H_
 

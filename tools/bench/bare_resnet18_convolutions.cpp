@@ -1,7 +1,7 @@
 // Measures all convolutions of ResNet-18 for CIFAR at batch 64, forward and both gradients, as bare
-// oneDNN primitives in oneDNN's own formats: direct, Winograd if oneDNN has it, and the faster of
-// both for each. This is the speed that the convolutions of configs/bench_resnet18.toml could reach
-// with oneDNN alone.
+// oneDNN primitives in oneDNN's own formats: with the direct algorithm, with Winograd where oneDNN
+// has it, and with the faster of the two for each convolution. This is the speed that the
+// convolutions of configs/bench_resnet18.toml could reach with oneDNN alone.
 //
 //   bare_resnet18_convolutions [--steps N] [--threads T] [--layers]
 

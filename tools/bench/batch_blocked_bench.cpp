@@ -1,7 +1,7 @@
-// Compares the speed of the batch-blocked kernels with oneDNN's NHWC and blocked primitives and
-// with the processor's FMA peak, all in one run. Every figure is the best of the rounds. The
-// kernels of one shape are timed in turn, so that a change of the clock or another busy process
-// affects all of them.
+// Compares the speed of the kernels for the batch-blocked layout [ceil(N/16)][H][W][C][16]
+// (backends/cpu/batch_blocked) with oneDNN's NHWC and blocked primitives and with the processor's
+// FMA peak, all in one run. Every figure is the best of the rounds. The kernels of one shape are
+// timed in turn, so that a change of the clock or another busy process affects all of them.
 //
 //   batch_blocked_bench [threads = 1] [rounds = 9] [substring of the shape's name]
 

@@ -17,7 +17,7 @@ import tempfile
 import measure
 
 ADDRESSES = ("10.213.77.1", "10.213.77.2")
-BATCH = {"lenet": 512, "mlp": 4096, "resnet18": 192}  # of both ranks together: communication takes about half of a step
+BATCH = {"lenet": 512, "mlp": 4096, "resnet18": 192}  # global batches for which communication takes about half of a step
 BENCH_FOLDER = os.path.join(measure.ROOT, "tools", "bench")
 
 

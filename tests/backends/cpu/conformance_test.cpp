@@ -23,7 +23,8 @@ std::shared_ptr<host::Device> open(const std::filesystem::path& built,
   return host::Device::open(host::Plugin::load(library, {}), 0, options);
 }
 
-// The cpu backend computes in float32 only, and only float16 needs loss scaling.
+// The cpu backend refuses floating-point types other than float32, and loss_scale, which only
+// float16 needs.
 bool is_refused(const host::Operation& operation) {
   if (operation.name == RT_OP_LOSS_SCALE) return true;
   const auto other = [](const rt_tensor_desc& tensor) {

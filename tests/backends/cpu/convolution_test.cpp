@@ -186,7 +186,8 @@ Shape random_shape(std::mt19937& random) {
   return s;
 }
 
-// In any order of the graph, as fuse.cpp may make them.
+// Post-operations in a random order: fuse.cpp keeps the order of the nodes in the graph, which may
+// be any.
 std::string random_post_ops(std::mt19937& random, const std::string& letters) {
   std::string text = random() % 2 ? "b" : "";
   for (size_t i = random() % 4; i > 0; --i) text += letters[random() % letters.size()];
@@ -248,7 +249,7 @@ TEST_F(CpuConvolution, GradientsWithAsymmetricPadding) {
   }
 }
 
-// oneDNN's 1x1 kernels copy the strided pixels to a buffer; some kernels wrote behind it.
+// oneDNN's 1x1 kernels copy the strided pixels to a buffer; some kernels wrote past its end.
 TEST_F(CpuConvolution, WeightGradientsOfStridedOneByOne) {
   for (const int64_t channels : {1, 3, 7, 8, 15, 16, 17, 24, 40, 200}) {
     for (Shape s : {Shape{2, 24, 6}, Shape{2, 48, 48}, Shape{2, 1, 96}}) {
@@ -287,7 +288,8 @@ TEST_F(CpuConvolution, RandomGradients) {
   EXPECT_GT(candidates_, static_cast<int>(4 * kSeeds));
 }
 
-// Poolings and sums have our own kernels, which use the same dispatch for blocked images.
+// Average poolings and additions run in our own kernels, not in those of oneDNN, and also on images
+// in the blocked layouts of convolutions.
 TEST_F(CpuConvolution, RandomPoolingsAndSums) {
   for (uint32_t seed = 2000; seed < 2000 + kSeeds; ++seed) {
     std::mt19937 random(seed);

@@ -1,5 +1,5 @@
-// Tests the calls of the plugin `cuda` to the vendor's libraries, with doubles of them, and the
-// plugin's options.
+// Tests the calls of the plugin `cuda` to cuBLASLt and cuDNN, with stand-ins for these libraries in
+// host memory (tests/doubles), and the plugin's options.
 #include <gmock/gmock.h>
 
 #include <random>
@@ -75,21 +75,22 @@ TEST(CudaVendor, RandomProductsAreThoseOfTheReference) {
     const Case c = random_product(random);
     const conformance::Result result = run_case(*device, *reference, c);
     ASSERT_EQ(result.outcome, conformance::Outcome::kPassed) << i << ": " << result.detail;
-    ASSERT_GE(result.candidates, 3);  // the default, and both algorithms of the double
+    ASSERT_GE(result.candidates, 3);  // the default, and both algorithms of the stand-in
   }
 }
 
 struct Expected {
   const char* operation;
-  int passed;  // the least number; the double lacks some passes, and does attention for some 16-bit
-               // cases only
+  // The smallest number of cases that must pass. Others are unsupported: the stand-ins lack some
+  // post-operations, and compute attention for some 16-bit cases only.
+  int passed;
 };
 class CudaVendorConformance : public testing::TestWithParam<Expected> {};
 
 TEST_P(CudaVendorConformance, AgreesWithTheReference) {
   const auto device = open(CUDA_VENDOR_DOUBLE), reference = open(REFERENCE_PLUGIN);
   auto cases = conformance::cases_of(GetParam().operation);
-  // One wide and one narrow type, because the double is slow.
+  // One 32-bit and one 16-bit type are enough, because the stand-in library is slow.
   std::erase_if(cases,
                 [](const Case& c) { return c.dtype != RT_FLOAT32 && c.dtype != RT_BFLOAT16; });
   const auto summary = run_cases(*device, *reference, cases);

@@ -1,5 +1,5 @@
-// The plugin as it is built for real devices loads on any machine; the reason of a device that
-// cannot be used is the message of its vendor.
+// The plugin as it is built for real devices loads on any machine; if a device cannot be used, the
+// plugin gives the message of the vendor's runtime as the reason.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -39,8 +39,8 @@ Array random_array(const Dims& dims, uint64_t seed, double low = -1.0, double hi
 // The norm of the difference divided by the norm of `expected`.
 double relative_error(const Array& actual, const Array& expected);
 
-// Expects `gradient` to be d(sum of dy * function(x)) / dx within 1e-6 by norm, which central
-// differences determine.
+// Expects `gradient` to be d(sum of dy * function(x)) / dx, as central differences give it, within
+// 1e-6 by norm.
 void expect_gradient(const std::function<Array(const Array&)>& function, Array x, const Array& dy,
                      const Array& gradient, const std::string& what);
 

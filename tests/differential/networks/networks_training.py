@@ -60,7 +60,7 @@ class Batches:
         self.case, self.config = case, case["config"]
         self.features, self.labels = self.tensors("training", draw)
         self.validation = self.tensors("validation", draw) if case["data"].get("validation") else None
-        self.given = {}  # step -> (features, labels), where the runtime has shuffled
+        self.given = {}  # step -> (features, labels): the batches of the runtime, if it shuffles
 
     def tensors(self, part, draw):
         features, labels = draw_data(self.case, part, draw)

@@ -1,4 +1,5 @@
-// Families of look-up and data movement. Only cast and the addition of rows round.
+// The families (family.h) of embedding look-up and data movement. Only cast and embedding_backward,
+// which adds rows, round.
 #include <algorithm>
 
 #include "rt/operations.h"
@@ -15,7 +16,8 @@ Family exact(const char* operation, std::vector<Parameter> parameters,
   return f;
 }
 
-// The operand is a slice of the rows of a larger table; some indices lie before and behind it.
+// The operand is a slice of the rows of a larger table; some indices lie before or after that
+// slice.
 Family embedding(const char* operation, bool backward) {
   Family f{
       .operation = operation,
@@ -112,8 +114,8 @@ std::vector<Parameter> part_parameters() {
   return axis_parameters({size("start", 9, 0), size("length", 20, 0), size("after", 9, 0)});
 }
 
-// Types that cast converts between; recipes store the index. Integers have no NaN, so they are
-// inputs only.
+// The types that cast converts between. Recipes (recipe.h) store an index into this list, so its
+// order must not change.
 const std::vector<rt_dtype>& cast_types() {
   static const std::vector<rt_dtype> types = {RT_FLOAT32, RT_FLOAT64, RT_FLOAT16, RT_BFLOAT16,
                                               RT_INT32,   RT_INT64,   RT_UINT8};

@@ -1,6 +1,7 @@
-// Families of batch and layer normalisation, split batch normalisation, and attention. x counts as
-// exact (exact_inputs): a rounding error of the mean is a fault of the implementation, which a
-// rounding error of x must not excuse.
+// The families (family.h) of batch and layer normalisation, split batch normalisation, and
+// attention. An error is allowed if small disturbances of the operands cause as much. x is not
+// disturbed (exact_inputs), because that would excuse rounding errors of the mean, which are faults
+// of the implementation.
 #include <algorithm>
 #include <cmath>
 
@@ -68,8 +69,8 @@ Builder norm_backward(const char* operation, const Sizes& s, rt_dtype dtype, con
   return b.forward(forward);
 }
 
-// A family of normalisations over x. Bit i of `exact` marks an operand whose rounding excuses no
-// error.
+// A family of normalisations over x. Bit i of `exact` marks operand i as one that is not disturbed
+// to find the allowed error.
 Family norm(const char* operation, uint32_t exact,
             const std::function<std::optional<Case>(const Sizes&, rt_dtype)>& build) {
   Family f{.operation = operation, .parameters = x_parameters()};
@@ -80,9 +81,9 @@ Family norm(const char* operation, uint32_t exact,
   return f;
 }
 
-// The norm of gamma dy / deviation, from which dx subtracts its mean and its projection on x: if a
-// row (or channel) has few elements, almost nothing is left. Moments are those of rows if `by_row`,
-// otherwise those of columns.
+// The norm of g = gamma * dy / deviation, as the scale of rounding errors (Family::terms). dx is g
+// minus the mean of g and minus the projection of g on x; if a row (or channel) has few elements,
+// these almost cancel. Moments are those of rows if `by_row`, otherwise those of columns.
 double backward_terms(const Sizes& s, const std::vector<std::vector<double>>& inputs, bool by_row) {
   const std::vector<double>&dy = inputs[0], &x = inputs[1], &gamma = inputs[2];
   const size_t width = gamma.size(),

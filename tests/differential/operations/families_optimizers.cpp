@@ -1,4 +1,4 @@
-// Families of the optimizers.
+// The families (family.h) of sgd and adamw.
 #include "rt/operations.h"
 #include "tests/differential/operations/family.h"
 

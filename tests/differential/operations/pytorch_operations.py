@@ -90,15 +90,15 @@ def norm_difference(actual, expected, disturbed_result, terms, large):
     if error <= TOLERANCE * norm + LAST_BITS * terms + 1e-300:
         return None
     change = (disturbed_result()[chosen] - expected[chosen]).norm().item()
-    # The factor is ten, because one rounding error of a mean affects all elements. The change is NaN if the disturbed operands
-    # left the range of the function.
+    # `change` is the effect of disturbed operands on the result. Ten times as much is allowed, because one rounding error of a
+    # mean affects all elements. `change` is NaN if the disturbed operands left the domain of the function.
     if error <= 10 * change or change != change:
         return None
     return f"off by {error / max(norm, 1e-300):.3g} in the norm, allowed are {TOLERANCE:.3g}"
 
 
-# For these operations the contract does not say where a NaN or an infinity spreads to: a causal mask is a product with zero,
-# padding is multiplied, and the order of factors differs.
+# For these operations the C interface does not say where a NaN or an infinity spreads to, because an implementation may mask
+# scores and pad images by products with zero (0 * inf is NaN), and may multiply factors in any order.
 LOOSE = ("attention", "conv2d", "batch_norm", "layer_norm", "adamw", "sgd", "cross_entropy_backward")
 
 

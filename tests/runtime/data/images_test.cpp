@@ -204,7 +204,8 @@ TEST_F(ImageFolderTest, ResizedAndCutFromTheCentre) {
       expected.insert(expected.end(), {column / 255, row / 255, (200 / 255.f - 0.5f) / 0.5f});
   }
   EXPECT_THAT(read(*train, 0), testing::Pointwise(testing::FloatNear(1e-6f), expected));
-  // 8x10 becomes 4x5; the centre column 1.5 is rounded to 2.
+  // The image of 8x10 (height x width) is scaled to 4x5; the column at which its crop of 2x2
+  // begins, (5-2)/2 = 1.5, is rounded to 2.
   EXPECT_NEAR(read(*train, 1)[0] * 255, 2 * (2 + 0.5) - 0.5, 1e-4);
   options_.resize_shorter = 1;
   EXPECT_THROW(open_dataset(options_), ConfigurationError);

@@ -43,7 +43,8 @@ TEST(Pmix, RanksOfOneHost) {
 // Two daemons of mpirun have different host names, so values go from one PMIx server to the other.
 TEST(Pmix, RanksOfTwoHosts) {
   if (!succeeds("mpirun.openmpi --version")) GTEST_SKIP() << "Open MPI is not installed";
-  // Root needs no user namespace, which a chroot does not allow.
+  // Without root, unshare needs a user namespace (-r). Root does without one, because none can be
+  // made inside a chroot.
   const std::string unshare = ::geteuid() == 0 ? "unshare -u " : "unshare -ru ";
   if (!succeeds(unshare + "hostname other")) GTEST_SKIP() << "no namespace of host names";
   const TempFolder folder;

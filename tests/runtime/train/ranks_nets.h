@@ -81,7 +81,7 @@ inline std::string plugin_folders() {
   return std::string("[\"") + PLUGIN_FOLDER + "\", \"" + TEST_PLUGIN_FOLDER + "\"]";
 }
 
-// Options for ranks as threads over `local`.
+// Options of a run whose ranks are threads of this process and use the collectives plugin `local`.
 inline TraceOptions traced(const std::string& toml, int ranks, int steps,
                            const Settings& settings = {}) {
   TraceOptions o;

@@ -85,7 +85,8 @@ TEST_F(RunFolders, LinksCountAsFiles) {
   EXPECT_THAT(refusal(), HasSubstr("holds weights.safetensors"));
 }
 
-// As when the data set was not found: the folder can be used as before.
+// A run may end before it begins, for example if its data set is not found. It leaves nothing in
+// its folder.
 TEST_F(RunFolders, ARunThatDidNotBeginLeavesNothing) {
   { RunFolder folder(config_, ""); }
   EXPECT_TRUE(fs::is_empty(run_));
