@@ -242,10 +242,11 @@ std::unique_ptr<Plan> make_backward_statistics(const NativeContext& context, con
         }
         float* result = output<float>(l, 0);
         for (int64_t c = 0; c < p.channels; ++c) {
-          const double product = sums[p.channels + c];
+          // A sum over no rows is 0, also if a variance is no number that could divide it.
+          const double factor =
+              p.count() == 0 ? 0 : inverse_deviation(moments, p.channels, c, epsilon);
           result[c] = static_cast<float>(sums[c]);
-          result[p.channels + c] =
-              static_cast<float>(product * inverse_deviation(moments, p.channels, c, epsilon));
+          result[p.channels + c] = static_cast<float>(sums[p.channels + c] * factor);
         }
       });
   plan->edit().workspace_bytes = static_cast<uint64_t>(p.sums_size()) * sizeof(double);

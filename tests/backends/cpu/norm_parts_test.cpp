@@ -73,6 +73,13 @@ TEST(CpuNormParts, SumsOfEqualGradientsKeepTheirDigits) {
   for (int64_t c = 0; c < kFew; ++c) EXPECT_NEAR(sums[c], expected, 20 * rounding) << c;
 }
 
+// A sum over no rows is 0, whatever the moments are.
+TEST(CpuNormParts, NoRowsHaveSumsOfZero) {
+  Floats moments(kWidth, 0.75f);
+  moments[kChannels] = -std::numeric_limits<float>::infinity();  // a variance without a root
+  EXPECT_EQ(run(*open(), backward_statistics(0), {{}, {}, moments}), Floats(2 * kChannels, 0.0f));
+}
+
 TEST(CpuNormParts, PaddedRowsChangeNoBit) {
   const auto device = open({2, {}});
   const Floats x = ramp(3 * kRow), padding(kRow, std::numeric_limits<float>::quiet_NaN());
