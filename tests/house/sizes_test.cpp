@@ -52,7 +52,7 @@ constexpr size_t kLongHeaderLines = 150;
 //       80  types of layers that say which member each key sets
 //       40  a Trainer that does not show its programs
 //      150  the parts of the C interface by which the runtime chooses plugins that it knew by name
-constexpr size_t kCoreLines = 34500;
+constexpr size_t kCoreLines = 34510;
 
 std::vector<SourceFile> all_files() {
   std::vector<SourceFile> files;

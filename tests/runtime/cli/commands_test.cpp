@@ -134,8 +134,9 @@ TEST_F(Commands, Devices) {
               ContainsRegex("reference:0    usable     .* GiB, 1 thread, computes in float32, "
                             "float64, float16, bfloat16, also stores int32, int64, uint8, int8, "
                             "plugin reference [0-9.]+\n"));
-  if (test::has_backend("cpu"))
+  if (test::has_backend("cpu")) {
     EXPECT_THAT(out, ContainsRegex("cpu:0 .* GiB, [0-9]+ threads?, computes in float32, "));
+  }
   EXPECT_THAT(output({"devices", "--path", SIMULATED_FOLDER}, {{"RUNTIME_SIMULATED_DEVICES", "3"}}),
               AllOf(HasSubstr("simulated:0"), Not(HasSubstr("simulated:3")),
                     ContainsRegex("simulated:2 .*1.0 GiB, 1.0 GiB free, 42% busy, 55 C, 123 W, "
