@@ -227,7 +227,8 @@ class Cudnn : public gpu::Vendor {
     }
   }
 
-  Kernel make(const Operation& op, const Convolution& c, std::shared_ptr<const Plan> plan) const {
+  Kernel make(const Operation& op, const Convolution& c,
+              const std::shared_ptr<const Plan>& plan) const {
     Kernel kernel;
     kernel.workspace_bytes = static_cast<uint64_t>(plan->workspace);
     kernel.implementation = format("cudnn engine %lld%s", static_cast<long long>(plan->engine),

@@ -9,9 +9,6 @@
 namespace backends::cuda {
 namespace {
 
-using rt::sdk::Error;
-using rt::sdk::format;
-
 // At most this many engine configurations are taken from the answer of each heuristic mode.
 constexpr int kMostConfigurations = 16;
 
@@ -92,7 +89,8 @@ Session::Session() : library(BACKENDS_CUDA_CUDNN), call(library) {
 #else
   const cudnnStatus_t status = call.create(&handle);
   if (status == CUDNN_STATUS_SUCCESS) return;
-  throw Error(RT_ERROR_UNAVAILABLE, format("cudnnCreate: %s", call.error_string(status)));
+  throw rt::sdk::Error(RT_ERROR_UNAVAILABLE,
+                       rt::sdk::format("cudnnCreate: %s", call.error_string(status)));
 #endif
 }
 

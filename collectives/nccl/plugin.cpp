@@ -11,7 +11,6 @@ using collectives::nccl::Completion;
 using collectives::nccl::deadline_in;
 using collectives::nccl::kDevicePlugin;
 using collectives::nccl::kName;
-using rt::sdk::Error;
 using rt::sdk::guard;
 
 struct rt_communicator {

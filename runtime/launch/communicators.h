@@ -42,7 +42,7 @@ bool in_one_process(const plugins::host::PluginDescription& plugin);
 // The link that the plugin promises; parallel::kUnknownLink if it does not know.
 parallel::Link link_of(const rt_comm_properties& properties);
 
-// What is known about ranks that are only planned.
+// The facts that are known about ranks that are only planned.
 struct PlannedRanks {
   std::string backend;      // communication plugin
   parallel::Link link;      // between two ranks on one machine

@@ -1,4 +1,4 @@
-// What the passes that distribute a step are told: the rank, the buffers, the inputs.
+// The facts that the passes which distribute a step are told: the rank, the buffers, the inputs.
 #ifndef RUNTIME_PARALLEL_DISTRIBUTION_H_
 #define RUNTIME_PARALLEL_DISTRIBUTION_H_
 

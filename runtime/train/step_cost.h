@@ -1,4 +1,4 @@
-// What a training step costs a rank.
+// The cost of a training step on one rank.
 #ifndef RUNTIME_TRAIN_STEP_COST_H_
 #define RUNTIME_TRAIN_STEP_COST_H_
 

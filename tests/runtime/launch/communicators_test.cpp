@@ -1,4 +1,5 @@
-// What comm.backend = "auto" and device.backend = "auto" take, by what plugins say of themselves.
+// The choices of comm.backend = "auto" and device.backend = "auto", by what plugins say of
+// themselves.
 #include "runtime/launch/communicators.h"
 
 #include <gtest/gtest.h>

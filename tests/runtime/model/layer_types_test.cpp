@@ -8,7 +8,7 @@
 namespace runtime::model {
 namespace {
 
-// What the configuration says, and the rest that every configuration needs.
+// A configuration with these layers, and the rest that every configuration needs.
 config::Config configuration(const std::string& layers) {
   return test::parse(
       "dataset.name = \"fashion_mnist\"\ntraining.global_batch_size = 8\n"
