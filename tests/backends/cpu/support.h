@@ -46,7 +46,7 @@ class Buffers {
       : operation_(operation) {
     for (size_t i = 0; i < inputs.size(); ++i) {
       memory_.push_back(device.allocate(device.layout_bytes(operation.inputs[i]) + 64));
-      std::memcpy(memory_.back().data(), inputs[i].data(), inputs[i].size() * sizeof(float));
+      std::copy(inputs[i].begin(), inputs[i].end(), static_cast<float*>(memory_.back().data()));
       inputs_.push_back(memory_.back().data());
     }
     for (const rt_tensor_desc& t : operation.outputs) {
