@@ -4,12 +4,9 @@
 
 #include <algorithm>
 
-#include "backends/cpu/batch_blocked/provider.h"
 #include "backends/cpu/host_limits.h"
 #include "backends/cpu/layouts.h"
-#include "backends/cpu/native_provider.h"
 #include "backends/cpu/onednn_isa.h"
-#include "backends/cpu/onednn_provider.h"
 #include "backends/cpu/parallel.h"
 
 namespace backends::cpu {
@@ -63,12 +60,11 @@ Engine::Engine(const EngineOptions& options)
   limit_onednn(options.isa);
   peak_ = peak_flops(options, isa_);
   bandwidth_ = 10.0 + 5.0 * std::min(options.threads, 8);
-  providers_.push_back(std::make_unique<OnednnProvider>(*this, *layouts_));
-  providers_.push_back(std::make_unique<NativeProvider>(*this, *layouts_));
-  providers_.push_back(std::make_unique<BatchBlockedProvider>(*this));
 }
 
 Engine::~Engine() = default;
+
+void Engine::add(std::unique_ptr<Provider> provider) { providers_.push_back(std::move(provider)); }
 
 void Engine::bind_calling_thread() const {
   if (omp_get_max_threads() != options_.threads) omp_set_num_threads(options_.threads);

@@ -32,7 +32,7 @@ struct EngineAnswer : Answer {
   std::vector<uint64_t> algorithms;
 };
 
-// Thread-safe: nothing changes after construction but the counter, which is atomic, and the state
+// Thread-safe: nothing changes after the last add() but the counter, which is atomic, and the state
 // that providers protect with locks of their own.
 class Engine {
  public:
@@ -40,10 +40,15 @@ class Engine {
   // options.isa.
   explicit Engine(const EngineOptions& options);
   ~Engine();
+  // Takes a provider, which is asked after those that were added before. Call it only before any
+  // query; see add_providers() in providers.h.
+  void add(std::unique_ptr<Provider> provider);
+  // The table of oneDNN's layouts, which the providers of this device share.
+  Layouts& layouts() { return *layouts_; }
 
   int threads() const { return options_.threads; }
-  bool winograd() const { return options_.winograd; }
   // May Winograd convolutions be offered?
+  bool winograd() const { return options_.winograd; }
   // The instruction set of our own kernels.
   Isa isa() const { return isa_; }
   // The kernels compiled for isa(); the table lives as long as the process.

@@ -7,12 +7,15 @@
 #include <memory>
 
 #include "backends/cpu/engine.h"
+#include "backends/cpu/providers.h"
 #include "rt/device.h"
 #include "rt/kernel.h"
 
 // One opened device.
 struct rt_device {
-  explicit rt_device(const backends::cpu::EngineOptions& options) : engine(options) {}
+  explicit rt_device(const backends::cpu::EngineOptions& options) : engine(options) {
+    backends::cpu::add_providers(engine);
+  }
   backends::cpu::Engine engine;
 };
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "plugins/conformance/session.h"
+#include "plugins/conformance/call.h"
 
 namespace plugins::conformance {
 

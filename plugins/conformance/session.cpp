@@ -24,22 +24,6 @@ bool shares_memory(const Call& call, uint64_t sent, uint64_t received) {
 
 }  // namespace
 
-bool has_reduction(int32_t kind) {
-  return kind == RT_ALL_REDUCE || kind == RT_REDUCE_SCATTER || kind == RT_REDUCE;
-}
-
-bool has_root(int32_t kind) { return kind == RT_BROADCAST || kind == RT_REDUCE; }
-
-std::string describe(const Call& call) {
-  std::string text = host::collective_name(call.kind);
-  if (call.kind == RT_BARRIER) return text;
-  text += rt::sdk::format(" of %llu %s", static_cast<unsigned long long>(call.count),
-                          rt::sdk::to_string(call.dtype).c_str());
-  if (has_reduction(call.kind)) text += ", " + host::reduction_name(call.reduction);
-  if (call.peer >= 0) text += ", peer " + std::to_string(call.peer);
-  return text + (call.in_place ? ", in place" : "");
-}
-
 Session::Session(const CommunicatorWorld& world)
     : world_(world), team_{world.communicator, world.rank, std::vector<int32_t>(world.size)} {
   std::iota(team_.members.begin(), team_.members.end(), 0);

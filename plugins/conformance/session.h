@@ -1,5 +1,5 @@
-// Helpers for the cases of the communicator checks: the session of a rank, groups of ranks, and one
-// collective in flight with its buffers.
+// Helpers for the cases of the communicator checks: the session of a rank, and one collective in
+// flight with its buffers.
 #ifndef PLUGINS_CONFORMANCE_SESSION_H_
 #define PLUGINS_CONFORMANCE_SESSION_H_
 
@@ -8,7 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "plugins/conformance/communicator.h"
+#include "plugins/conformance/call.h"
+#include "plugins/conformance/communicator_case.h"
 #include "plugins/conformance/values.h"
 
 namespace plugins::conformance {
@@ -18,28 +19,6 @@ namespace plugins::conformance {
 class Skip : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
-};
-
-// A collective without buffers; see rt_collective.
-struct Call {
-  int32_t kind = RT_BARRIER;
-  rt_dtype dtype = RT_FLOAT32;
-  int32_t reduction = 0;
-  uint64_t count = 0;
-  int32_t peer = -1;
-  bool in_place = false;
-};
-
-std::string describe(const Call& call);
-bool has_reduction(int32_t kind);
-bool has_root(int32_t kind);  // true for broadcast and reduce
-
-// Ranks that communicate: all ranks of the world, or some of them after a split.
-struct Team {
-  std::shared_ptr<host::Communicator> communicator;
-  int32_t rank = 0;              // this rank in `communicator`
-  std::vector<int32_t> members;  // each member's rank in the world, from which its data are made
-  int32_t size() const { return static_cast<int32_t>(members.size()); }
 };
 
 // One run of a case on this rank. Wrong data are recorded as findings instead of thrown, so that
@@ -117,12 +96,6 @@ class Exchange {
 
 // Returns the error that `call` throws; nullopt if it succeeds.
 std::optional<host::Error> error_of(const std::function<void()>& call);
-
-// The three lists that make up communicator_cases(): every collective with every type; works,
-// groups and errors; communicators made by split.
-std::vector<CommunicatorCase> data_cases();
-std::vector<CommunicatorCase> behaviour_cases();
-std::vector<CommunicatorCase> split_cases();
 
 }  // namespace plugins::conformance
 

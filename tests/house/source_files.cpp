@@ -24,11 +24,36 @@ std::vector<std::string> SourceFile::includes() const {
   return list;
 }
 
-size_t SourceFile::code_lines() const {
+namespace {
+
+bool is_code(const std::string& line) {
   static const std::regex comment(R"(^\s*(//.*|/\*.*|\*.*)?$)");
-  return static_cast<size_t>(std::count_if(lines.begin(), lines.end(), [](const std::string& line) {
-    return !std::regex_match(line, comment);
-  }));
+  return !std::regex_match(line, comment);
+}
+
+}  // namespace
+
+size_t SourceFile::code_lines() const {
+  return static_cast<size_t>(std::count_if(lines.begin(), lines.end(), is_code));
+}
+
+// The head of a function ends with ") {", perhaps with qualifiers or a result type between.
+// Anything else that opens a brace (a class, a namespace, a table) is entered line by line, so that
+// the functions in it are found. The body is indented by two more than the line that ends it.
+std::vector<Function> SourceFile::functions() const {
+  static const std::regex head(R"(.*[)}]( const| noexcept| override| ->.*)* \{$)");
+  std::vector<Function> found;
+  for (size_t i = 0; i + 1 < lines.size(); ++i) {
+    if (!std::regex_match(lines[i], head)) continue;
+    const size_t indent = std::max<size_t>(lines[i + 1].find_first_not_of(' '), 2) - 2;
+    const std::string last = std::string(indent, ' ') + "}";
+    const auto begin = lines.begin() + static_cast<std::ptrdiff_t>(i) + 1;
+    const auto end = std::find_if(begin, lines.end(),
+                                  [&](const std::string& line) { return line.starts_with(last); });
+    found.push_back({i + 2, static_cast<size_t>(std::count_if(begin, end, is_code))});
+    i = static_cast<size_t>(end - lines.begin());
+  }
+  return found;
 }
 
 std::vector<SourceFile> source_files(const std::string& folder) {

@@ -7,6 +7,12 @@
 
 namespace house {
 
+// A function body, found by the indentation that clang-format gives it.
+struct Function {
+  size_t first_line = 0;  // of the body, counted from 1
+  size_t code_lines = 0;  // of the body, without blank lines and comments
+};
+
 struct SourceFile {
   std::string path;  // relative to the root of the tree, for example "runtime/graph/graph.h"
   std::vector<std::string> lines;
@@ -18,6 +24,9 @@ struct SourceFile {
   std::vector<std::string> includes() const;
   // The number of lines that are neither blank nor only a comment.
   size_t code_lines() const;
+  // The functions with a body of at least one line of its own. A lambda belongs to the function
+  // around it.
+  std::vector<Function> functions() const;
 };
 
 // Every .h, .c, .cpp and .inc below `folder` (for example "runtime"); none if there is no such

@@ -1,0 +1,15 @@
+#include "backends/cpu/providers.h"
+
+#include "backends/cpu/batch_blocked/provider.h"
+#include "backends/cpu/native_provider.h"
+#include "backends/cpu/onednn_provider.h"
+
+namespace backends::cpu {
+
+void add_providers(Engine& engine) {
+  engine.add(std::make_unique<OnednnProvider>(engine, engine.layouts()));
+  engine.add(std::make_unique<NativeProvider>(engine, engine.layouts()));
+  engine.add(std::make_unique<BatchBlockedProvider>(engine));
+}
+
+}  // namespace backends::cpu
