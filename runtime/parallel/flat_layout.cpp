@@ -7,7 +7,6 @@ namespace runtime::parallel {
 
 namespace {
 
-constexpr uint64_t kCacheLine = 64;
 constexpr uint64_t kSmallBucket = 64 << 10;
 
 uint64_t round_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
@@ -45,9 +44,10 @@ bool FlatLayout::has_vectors() const {
 FlatLayout lay_out(const std::vector<uint64_t>& parameter_bytes, const FlatLayoutOptions& options,
                    const std::vector<bool>& vectors) {
   const std::vector<size_t> bucket = buckets_from_the_end(parameter_bytes, options);
-  const uint64_t unit = kCacheLine * static_cast<uint64_t>(options.world_size);
+  const uint64_t unit = options.alignment * static_cast<uint64_t>(options.world_size);
   const size_t count = parameter_bytes.size();
   FlatLayout layout;
+  layout.alignment = options.alignment;
   layout.offsets.resize(count);
   for (size_t first = 0, next = 0; first < count; first = next) {
     while (next < count && bucket[next] == bucket[first]) ++next;
@@ -56,7 +56,7 @@ FlatLayout lay_out(const std::vector<uint64_t>& parameter_bytes, const FlatLayou
       for (size_t i = first; i < next; ++i) {
         if ((!vectors.empty() && vectors[i]) != of_vectors) continue;
         layout.offsets[i] = b.end;
-        b.end += round_up(parameter_bytes[i], kCacheLine);
+        b.end += round_up(parameter_bytes[i], options.alignment);
       }
     };
     place(false);
@@ -104,6 +104,7 @@ FlatLayout part_of(const FlatLayout& layout, int rank, int world_size) {
   const auto at = [&](uint64_t place) { return std::clamp(place, own.begin, own.end) - own.begin; };
   FlatLayout part;
   part.bytes = part.used_bytes = own.bytes();
+  part.alignment = layout.alignment;
   for (const Bucket& b : layout.buckets) {
     if (at(b.begin) < at(b.end)) part.buckets.push_back({at(b.begin), at(b.end), at(b.vectors)});
   }

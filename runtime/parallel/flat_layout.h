@@ -31,6 +31,7 @@ struct FlatLayout {
   std::vector<Bucket> buckets;    // ascending; together they cover the whole buffer
   uint64_t bytes = 0;             // of one flat buffer, with the padding that collectives need
   uint64_t used_bytes = 0;        // up to the end of the last parameter
+  uint64_t alignment = 64;        // of parameters, buckets and ZeRO partitions, in bytes
   // Whether a bucket keeps vectors apart.
   bool has_vectors() const;
 };
@@ -46,12 +47,15 @@ struct FlatLayoutOptions {
   // About how many buckets there should be at least. If the parameters are few, buckets get smaller
   // for it, but not below 64 KiB.
   uint64_t buckets = 1;
+  // Bytes; a power of two. Kernels read parameters in place, so that it must be a multiple of the
+  // device's rt_device_properties.alignment; and the same on all ranks.
+  uint64_t alignment = 64;
 };
 
-// Lays out parameters (bytes of each, in the order of the layers), each on a cache line. Each
-// bucket can be cut into world_size equal ranges of whole cache lines. `vectors` says for each
-// parameter whether it goes behind the others of its bucket, because the update treats it
-// differently; empty: none.
+// Lays out parameters (bytes of each, in the order of the layers), each at a multiple of
+// options.alignment. Each bucket can be cut into world_size equal ranges that are so aligned, too.
+// `vectors` says for each parameter whether it goes behind the others of its bucket, because the
+// update treats it differently; empty: none.
 FlatLayout lay_out(const std::vector<uint64_t>& parameter_bytes, const FlatLayoutOptions& options,
                    const std::vector<bool>& vectors = {});
 

@@ -191,7 +191,8 @@ class Collectives {
         rewriter_.view(buffers_.gradients, bucket.begin / options_.world_size, part);
     const ValueId received = options_.accumulate ? rewriter_.temporary(own, {part}) : own;
     NodeList& out = insertions_.after(ready_);
-    fill_gaps(graph_, rewriter_, buffers_.bucket_gradients[b], nodes_, out);
+    fill_gaps(graph_, rewriter_, buffers_.bucket_gradients[b], buffers_.layout.alignment, nodes_,
+              insertions_);
     append(out, scattered_);
     graph::CollectivePair pair =
         rewriter_.collective(RT_REDUCE_SCATTER, RT_SUM, buffers_.bucket_gradients[b], received,

@@ -203,25 +203,30 @@ void shrink_to_partition(Graph& graph, ValueId flat, const FlatLayout& layout, i
   value.bytes = graph::canonical_bytes(value);
 }
 
-void fill_gaps(Graph& graph, graph::Rewriter& rewriter, ValueId bucket, const NodeList& nodes,
-               NodeList& out) {
+void fill_gaps(Graph& graph, graph::Rewriter& rewriter, ValueId bucket, uint64_t alignment,
+               const NodeList& nodes, graph::Insertions& insertions) {
   std::map<uint64_t, uint64_t> written;  // end by begin
-  for (const Node& node : nodes) {
-    for (ValueId v : node.outputs) {
+  size_t first = nodes.size();
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    for (ValueId v : nodes[i].outputs) {
       if (v == kNone) continue;
       const Place place = place_of(graph, v);
-      if (place.storage == bucket)
-        written[place.offset] = place.offset + graph::canonical_bytes(graph.value(v));
+      if (place.storage != bucket) continue;
+      written[place.offset] = place.offset + graph::canonical_bytes(graph.value(v));
+      first = std::min(first, i);
     }
   }
+  // What comes before is at least the loss.
+  NodeList& before = insertions.after(first - 1);
   uint64_t end = 0;
   written[graph.value(bucket).bytes] = 0;
   for (const auto& [begin, next] : written) {
     if (end < begin) {
-      out.push_back(
+      const uint64_t from = end / alignment * alignment;
+      before.push_back(
           rewriter.node(RT_OP_FILL, "gradients", Phase::kBackward, {},
-                        {rewriter.view(bucket, end, elements(graph, bucket, begin - end))}));
-      out.back().attributes = {{RT_ATTR_VALUE, 0.0}};
+                        {rewriter.view(bucket, from, elements(graph, bucket, begin - from))}));
+      before.back().attributes = {{RT_ATTR_VALUE, 0.0}};
     }
     end = next;
   }

@@ -19,10 +19,12 @@ void partition_gradients(graph::Graph& graph, StepBuffers& buffers,
 void shrink_to_partition(graph::Graph& graph, graph::ValueId flat, const FlatLayout& layout,
                          int world_size);
 
-// Appends nodes that zero every byte of a bucket of whole gradients that no node writes, so that
-// its padding does not count in the reduction.
+// Inserts nodes that zero every byte of a bucket of whole gradients that no node writes, so that
+// its padding does not count in the reduction. They come before the first of `nodes` that writes
+// into the bucket, because each begins at a multiple of `alignment` bytes, which may lie in front
+// of the gap, inside a gradient.
 void fill_gaps(graph::Graph& graph, graph::Rewriter& rewriter, graph::ValueId bucket,
-               const graph::NodeList& nodes, graph::NodeList& out);
+               uint64_t alignment, const graph::NodeList& nodes, graph::Insertions& insertions);
 
 // Stage 3, after repeat_step(): the parameter buffers shrink to the rank's ZeRO partitions, and
 // each bucket is all-gathered into a temporary ahead of a use. A bucket is gathered again if the

@@ -64,8 +64,9 @@ parallel::BatchSplit batch_split(const config::Config& config, const Strategy& s
 }
 
 parallel::FlatLayoutOptions bucket_sizes(const config::Config& config,
-                                         const parallel::BatchSplit& batch) {
+                                         const parallel::BatchSplit& batch, uint64_t alignment) {
   parallel::FlatLayoutOptions buckets;
+  buckets.alignment = std::max(alignment, kParameterAlignment);
   buckets.world_size = batch.world_size;
   if (batch.world_size == 1 || batch.virtual_shards > 0) return buckets;
   buckets.bucket_bytes = static_cast<uint64_t>(config.comm.bucket_mb * (1 << 20));
@@ -109,7 +110,7 @@ Strategy make_strategy(const config::Config& config, const model::Model& model,
   s.pipeline = pipeline(config, s.mesh.pipeline, rank);
   s.batch = batch_split(config, s);
   s.data = {config.comm.overlap, p.zero_stage, p.sync_batch_norm};
-  s.buckets = bucket_sizes(config, s.batch);
+  s.buckets = bucket_sizes(config, s.batch, rank.alignment);
   s.recompute_blocks = config.training.recompute == "blocks";
   if (s.mesh.pipeline == 1) return s;
   Strategy first = s;

@@ -44,15 +44,14 @@ void check_input(const model::Model& model, const data::SampleSpec& spec) {
                            "; set model.input, or dataset.resize for images");
 }
 
-// The bytes of the device with the least memory, so that the number is the same on every rank.
-uint64_t least_memory(plugins::host::Device& device, exec::Collectives* collectives) {
-  double least = static_cast<double>(device.memory_info().total_bytes);
-  if (collectives != nullptr) {
-    least = -least;
-    collectives->all_reduce(&least, 1, RT_MAX);
-    least = -least;
-  }
-  return static_cast<uint64_t>(least);
+// Sets what every rank must know alike of the devices of all ranks.
+void agree_on_devices(step::RankOfJob& rank, plugins::host::Device& device,
+                      exec::Collectives* collectives) {
+  double largest[] = {static_cast<double>(device.properties().alignment),
+                      -static_cast<double>(device.memory_info().total_bytes)};
+  if (collectives != nullptr) collectives->all_reduce(largest, 2, RT_MAX);
+  rank.alignment = static_cast<uint64_t>(largest[0]);
+  rank.least_memory = static_cast<uint64_t>(-largest[1]);
 }
 
 step::Recipe make_recipe(const config::Config& config, const data::SampleSpec& spec) {
@@ -68,8 +67,7 @@ step::Recipe make_recipe(const config::Config& config, const data::SampleSpec& s
   return r;
 }
 
-step::RankOfJob rank_of_job(const config::Config& config, plugins::host::Device& device,
-                            exec::Collectives* collectives,
+step::RankOfJob rank_of_job(plugins::host::Device& device, exec::Collectives* collectives,
                             const std::optional<PlannedRank>& planned) {
   step::RankOfJob rank;
   if (planned) {
@@ -81,7 +79,7 @@ step::RankOfJob rank_of_job(const config::Config& config, plugins::host::Device&
     rank.rank = collectives->rank();
     rank.world_size = collectives->world_size();
   }
-  if (config.parallelism.pipeline > 1) rank.least_memory = least_memory(device, collectives);
+  agree_on_devices(rank, device, collectives);
   return rank;
 }
 
@@ -114,7 +112,7 @@ StepPrograms::StepPrograms(const config::Config& config, const data::SampleSpec&
                                   activation_type(config.training, *device_)};
   check_input(model_, spec);
   strategy_ = step::make_strategy(config, model_, recipe_, precision,
-                                  rank_of_job(config, *device_, options.collectives, planned));
+                                  rank_of_job(*device_, options.collectives, planned));
   if (config.debug.deterministic && has_batch_norm_ && world_size() > 1) {
     notes_.push_back(
         "debug.deterministic implies parallelism.sync_batch_norm: batch_norm normalises over the "

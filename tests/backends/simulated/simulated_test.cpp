@@ -218,13 +218,16 @@ TEST_F(SimulatedTest, RefusesMemoryOfAnotherDeviceNamingBoth) {
   EXPECT_THAT(copied.what(), HasSubstr("simulated:1"));
 }
 
-TEST_F(SimulatedTest, RefusesHostMemoryAndShortBuffersInKernels) {
+TEST_F(SimulatedTest, RefusesHostMemoryAndShortOrUnalignedBuffersInKernels) {
   const auto device = open();
   Stream stream = device->create_stream();
   Kernel fill = make_fill(*device, 1.0);
   std::vector<float> host(kCount);
   launch(fill, stream, {}, host.data());
   EXPECT_THAT(error_of([&] { stream.synchronize(); }).what(), HasSubstr("belongs to no device"));
+  const Memory wide = device->allocate(2 * kBytes);
+  launch(fill, stream, {}, static_cast<std::byte*>(wide.data()) + 64);
+  EXPECT_THAT(error_of([&] { stream.synchronize(); }).what(), HasSubstr("not aligned to 256"));
   const Memory small = device->allocate(kBytes - 4);
   launch(fill, stream, {}, small.data());
   EXPECT_THAT(error_of([&] { stream.synchronize(); }).what(), HasSubstr("one allocation"));

@@ -159,12 +159,28 @@ void Stream::run(const Task& task) {
   }
 }
 
+namespace {
+
+// The contract: the host aligns every buffer of a launch to rt_device_properties.alignment.
+void check_alignment(const void* address, const reference::Planned& plan, const char* what,
+                     size_t i) {
+  if (reinterpret_cast<uintptr_t>(address) % Arena::kAlignment == 0) return;
+  throw rt::sdk::Error(
+      RT_ERROR_INVALID_ARGUMENT,
+      rt::sdk::format("%s: %s %zu at %p is not aligned to %llu bytes", plan.name().c_str(), what, i,
+                      address, static_cast<unsigned long long>(Arena::kAlignment)));
+}
+
+}  // namespace
+
 void Stream::run(const LaunchTask& task) {
   const reference::Planned& plan = *task.planned;
   device_.count_launch(plan.name());
   const auto find = [&](const void* address, uint64_t bytes, const char* what, size_t i) {
     if (bytes == 0) return static_cast<std::byte*>(nullptr);
-    return device_.device_range(address, bytes, {plan.name().c_str(), what, i});
+    std::byte* const data = device_.device_range(address, bytes, {plan.name().c_str(), what, i});
+    check_alignment(address, plan, what, i);
+    return data;
   };
   std::array<const void*, RT_MAX_INPUTS> inputs{};
   std::array<void*, RT_MAX_OUTPUTS> outputs{};

@@ -28,17 +28,21 @@ TEST(FlatLayout, BucketsCoverTheBufferAndCanBeCut) {
   const std::vector<uint64_t> sizes = {4, 700, 64, 1, 129, 3000, 8};
   for (const int ranks : {1, 2, 3, 4, 7}) {
     for (const uint64_t bucket : {1, 100, 1000, 100000}) {
-      const FlatLayout layout =
-          lay_out(sizes, {.world_size = ranks, .bucket_bytes = bucket, .first_bucket_bytes = 1});
+      // A GPU's alignment is larger than that of a CPU.
+      const uint64_t alignment = bucket == 100 ? 64 : 256;
+      const FlatLayout layout = lay_out(sizes, {.world_size = ranks,
+                                                .bucket_bytes = bucket,
+                                                .first_bucket_bytes = 1,
+                                                .alignment = alignment});
       uint64_t at = 0;
       for (const Bucket& b : layout.buckets) {
         EXPECT_EQ(b.begin, at);
-        EXPECT_EQ(b.bytes() % (64 * static_cast<uint64_t>(ranks)), 0u);
+        EXPECT_EQ(b.bytes() % (alignment * static_cast<uint64_t>(ranks)), 0u);
         at = b.end;
       }
       EXPECT_EQ(at, layout.bytes);
       for (size_t i = 0; i < sizes.size(); ++i) {
-        EXPECT_EQ(layout.offsets[i] % 64, 0u);
+        EXPECT_EQ(layout.offsets[i] % alignment, 0u);
         EXPECT_LE(layout.offsets[i] + sizes[i],
                   i + 1 < sizes.size() ? layout.offsets[i + 1] : layout.used_bytes);
       }

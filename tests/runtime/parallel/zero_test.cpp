@@ -106,8 +106,8 @@ TEST(Zero, ABucketIsScatteredWhileTheNextOneIsComputed) {
   EXPECT_EQ(order(s.graph), (Order{"pack0",           "pack1",
                                    "pack2",           "forward0",
                                    "forward1",        "forward2",
-                                   "start loss",      "backward2",
-                                   RT_OP_FILL,        "start bucket 0",
+                                   "start loss",      RT_OP_FILL,
+                                   "backward2",       "start bucket 0",
                                    "backward1",       "wait bucket 0",
                                    "start bucket 1",  "backward0",
                                    "wait bucket 1",   "start bucket 2",
@@ -130,7 +130,7 @@ TEST(Zero, EveryMicroStepAddsToTheShard) {
       {.world_size = 2, .overlap = false, .zero_stage = 2, .accumulate = true, .reduce = false});
   const Order all = order(s.graph);
   const Order bucket(all.begin() + 8, all.begin() + 14);
-  EXPECT_EQ(bucket, (Order{"backward2", RT_OP_FILL, "start bucket 0", "wait bucket 0", RT_OP_ADD,
+  EXPECT_EQ(bucket, (Order{RT_OP_FILL, "backward2", "start bucket 0", "wait bucket 0", RT_OP_ADD,
                            RT_OP_COPY}));
 }
 
@@ -142,7 +142,7 @@ TEST(Zero, ParametersAreGatheredAheadOfTheirUseAndAgainForBackward) {
   EXPECT_EQ(forward,
             (Order{"start " + p + "2", "start " + p + "1", "wait " + p + "2", "pack0", "forward0",
                    "start " + p + "0", "wait " + p + "1", "pack1", "forward1", "start " + p + "2",
-                   "wait " + p + "0", "pack2", "forward2", "start loss"}));
+                   "wait " + p + "0", "pack2", "forward2", "start loss", RT_OP_FILL}));
   EXPECT_EQ(std::count(all.begin(), all.end(), "start " + p + "2"), 2);
   EXPECT_EQ(std::count(all.begin(), all.end(), "start " + p + "1"), 1);  // kept for backward
   EXPECT_EQ(std::count(all.begin(), all.end(), "start parameters"), 0);

@@ -24,7 +24,8 @@ model::Model two_layers() {
 }
 
 Step build(Purpose purpose, const Recipe& recipe = {}, const model::Model& model = two_layers()) {
-  const Strategy strategy;
+  Strategy strategy;
+  strategy.buckets.alignment = 256;
   const StepForm form{purpose, 4};
   return build_step({model, recipe, strategy, form});
 }
@@ -38,7 +39,7 @@ TEST(BuildStep, ParametersAndGradientsLieInTheSamePlaces) {
     EXPECT_EQ(s.graph.value(p.base).name, "parameters");
     EXPECT_EQ(s.graph.value(g.base).name, "gradients");
     EXPECT_EQ(p.offset, g.offset);
-    EXPECT_EQ(p.offset % 64, 0u);
+    EXPECT_EQ(p.offset % 256, 0u);
     EXPECT_EQ(p.dims, g.dims);
     const uint64_t size = s.graph.value(p.base).bytes;
     EXPECT_LE(p.offset + graph::canonical_bytes(p), size);
@@ -83,7 +84,7 @@ TEST(BuildStep, FrozenParametersHaveABufferOfTheirOwn) {
   EXPECT_EQ(s.values.gradients[0], kNone);
   EXPECT_EQ(s.graph.value(s.graph.storage(s.values.parameters[2].value)).name, "parameters");
   for (const graph::Node& n : s.graph.nodes) {
-    EXPECT_TRUE(n.op != RT_OP_SGD || s.graph.value(n.outputs[0]).dims == graph::Dims{16 + 16});
+    EXPECT_TRUE(n.op != RT_OP_SGD || s.graph.value(n.outputs[0]).dims == graph::Dims{64 + 64});
   }
 }
 

@@ -74,24 +74,25 @@ TEST_P(OwnedUpdateTest, AdamW) {
   EXPECT_LT(test::relative_error(decode(range.parameters()), w), 1e-13);
 }
 
-// Two ranges of a buffer of two buckets. The last 8 numbers of the first bucket and the last 16 of
-// the second are vectors; the ranges are cut between the buckets.
+// Two ranges of a buffer of two buckets. The last 32 numbers of the first bucket and the last 64 of
+// the second are vectors; the ranges are cut inside the first bucket.
 TEST_P(OwnedUpdateTest, VectorsHaveNoWeightDecay) {
   config::Optimizer optimizer;
   optimizer.weight_decay = 0.5;
   parallel::FlatLayout whole;
-  whole.bytes = 80 * sizeof(double);
-  whole.buckets = {{0, 48 * 8, 40 * 8}, {48 * 8, 80 * 8, 64 * 8}};
+  whole.bytes = 320 * sizeof(double);
+  whole.buckets = {{0, 192 * 8, 160 * 8}, {192 * 8, 320 * 8, 256 * 8}};
+  const Numbers start = test::random_numbers(160, 4);
   for (const int rank : {0, 1}) {
     const parallel::FlatLayout layout = parallel::part_of(whole, rank, 2);
-    OwnedUpdate range(optimizer, encode(start_, RT_FLOAT64), RT_FLOAT64, 1,
+    OwnedUpdate range(optimizer, encode(start, RT_FLOAT64), RT_FLOAT64, 1,
                       test::open_device(GetParam()), {{.tune = exec::Tune::kOff}}, layout);
-    const Numbers g = test::random_numbers(40, 5);
+    const Numbers g = test::random_numbers(160, 5);
     range.apply(encode(g, RT_FLOAT64), 0.1);
-    Numbers w = start_;
-    for (int k = 0; k < 40; ++k) {
-      const int at = rank * 40 + k;
-      const bool vector = (at >= 40 && at < 48) || at >= 64;
+    Numbers w = start;
+    for (int k = 0; k < 160; ++k) {
+      const int at = rank * 160 + k;
+      const bool vector = (at >= 160 && at < 192) || at >= 256;
       w[k] -= 0.1 * (g[k] + (vector ? 0 : 0.5 * w[k]));
     }
     EXPECT_LT(test::relative_error(decode(range.parameters()), w), 1e-15) << rank;
