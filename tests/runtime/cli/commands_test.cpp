@@ -54,6 +54,20 @@ TEST_F(Commands, TrainWritesWeightsMetricsAndConfiguration) {
   EXPECT_EQ(files(), (std::set<std::string>{"tiny.toml", "run", "cache"}));
 }
 
+// OMP_DISPLAY_ENV makes GNU's OpenMP library print its settings when it is loaded.
+TEST_F(Commands, WaitingThreadsPollForAShortTimeUnlessTheUserDecides) {
+  if (!test::has_backend("cpu")) GTEST_SKIP() << "the cpu backend was not built";
+  unsetenv("GOMP_SPINCOUNT");
+  unsetenv("OMP_WAIT_POLICY");
+  const auto settings = [&](std::map<std::string, std::string> environment) {
+    environment["OMP_DISPLAY_ENV"] = "VERBOSE";
+    return run({"train", job_, "--max-steps", "1", "--set", "device.backend=cpu"}, environment).err;
+  };
+  EXPECT_THAT(settings({}), HasSubstr("GOMP_SPINCOUNT = '10000'"));
+  EXPECT_THAT(settings({{"GOMP_SPINCOUNT", "77"}}), HasSubstr("GOMP_SPINCOUNT = '77'"));
+  EXPECT_THAT(settings({{"OMP_WAIT_POLICY", "PASSIVE"}}), HasSubstr("GOMP_SPINCOUNT = '0'"));
+}
+
 TEST_F(Commands, WithoutDumpFolderTheRunGoesIntoOutputs) {
   output({"train", job_, "--max-steps", "1"});
   output({"train", job_, "--max-steps", "1"});  // perhaps in the same second
