@@ -7,10 +7,10 @@
 namespace backends::reference {
 
 using rt::sdk::format;
+using rt::sdk::is_sixteen_bit;
 
 namespace {
 
-bool is_sixteen_bit(rt_dtype dtype) { return dtype == RT_FLOAT16 || dtype == RT_BFLOAT16; }
 bool is_floating(rt_dtype dtype) {
   return dtype == RT_FLOAT32 || dtype == RT_FLOAT64 || is_sixteen_bit(dtype);
 }

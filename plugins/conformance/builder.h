@@ -15,8 +15,7 @@ namespace plugins::conformance {
 using Dims = std::vector<int64_t>;
 using Cases = std::vector<Case>;
 
-// Whether the type is float16 or bfloat16.
-inline bool is_sixteen_bit(rt_dtype dtype) { return dtype == RT_FLOAT16 || dtype == RT_BFLOAT16; }
+using rt::sdk::is_sixteen_bit;
 
 // Builds one case. Operands have the type of the case, and operand i is filled with seed i + 1,
 // unless said otherwise.

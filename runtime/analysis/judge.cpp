@@ -7,6 +7,7 @@
 
 #include "plugins/host/error.h"
 #include "rt/operations.h"
+#include "rt/sdk/operation.h"
 #include "runtime/analysis/rounding.h"
 #include "runtime/error.h"
 #include "runtime/train/weights.h"
@@ -16,11 +17,10 @@ namespace runtime::analysis {
 namespace {
 
 using plugins::host::Operation;
+using rt::sdk::is_sixteen_bit;
 using train::numbers_of;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-bool is_sixteen_bit(rt_dtype dtype) { return dtype == RT_FLOAT16 || dtype == RT_BFLOAT16; }
 
 double largest_number(rt_dtype dtype) {
   if (dtype == RT_FLOAT64) return std::numeric_limits<double>::max();

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/error.h"
+#include "runtime/graph/rewriter.h"
 
 namespace runtime::graph {
 
@@ -83,14 +84,9 @@ ValueId Build::node1(const std::string& op, std::vector<ValueId> inputs, const D
 
 void Build::node_into(const std::string& op, std::vector<ValueId> inputs,
                       std::vector<ValueId> outputs, std::vector<Attribute> attributes) {
-  Node n;
-  n.op = op;
-  n.layer = layer;
-  n.phase = phase;
-  n.inputs = std::move(inputs);
-  n.outputs = std::move(outputs);
-  n.attributes = std::move(attributes);
-  graph_.nodes.push_back(std::move(n));
+  graph_.nodes.push_back(
+      Rewriter(graph_).node(op, layer, phase, std::move(inputs), std::move(outputs)));
+  graph_.nodes.back().attributes = std::move(attributes);
 }
 
 ValueId Build::matmul(ValueId a, ValueId b, bool transpose_a, bool transpose_b) {

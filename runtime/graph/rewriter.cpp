@@ -27,7 +27,7 @@ ValueId Rewriter::value(const std::string& name, ValueKind kind, ValueId like, D
   return graph_.add_value(name, kind, std::move(dims), graph_.value(like).dtype);
 }
 
-Node Rewriter::node(const char* op, const std::string& layer, Phase phase,
+Node Rewriter::node(const std::string& op, const std::string& layer, Phase phase,
                     std::vector<ValueId> inputs, std::vector<ValueId> outputs) const {
   Node n;
   n.op = op;

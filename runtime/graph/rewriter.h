@@ -39,8 +39,8 @@ class Rewriter {
 
   // node() makes a node of any operation. add() and copy() make an addition and a copy, both of
   // phase kBackward.
-  Node node(const char* op, const std::string& layer, Phase phase, std::vector<ValueId> inputs,
-            std::vector<ValueId> outputs) const;
+  Node node(const std::string& op, const std::string& layer, Phase phase,
+            std::vector<ValueId> inputs, std::vector<ValueId> outputs) const;
   Node add(ValueId a, ValueId b, ValueId out, const std::string& layer) const;
   Node copy(ValueId from, ValueId to, const std::string& layer) const;
 

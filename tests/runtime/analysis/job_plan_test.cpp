@@ -79,16 +79,18 @@ TEST_F(Plans, OneRank) {
 TEST_F(Plans, DataParallelRanksSendGradientsAndTheLoss) {
   const JobPlan p = plan(kByHand, 2);
   EXPECT_EQ(p.roles[0].ranks, (std::vector<int>{0, 1}));
-  EXPECT_EQ(p.roles[0].memory.parameters, 192 * kFloat);
-  EXPECT_DOUBLE_EQ(p.prediction.ranks[0].wire_bytes[parallel::kDataAxis], 193 * kFloat);
+  // The bucket is padded, so that each rank's half is a multiple of 256 bytes.
+  EXPECT_EQ(p.roles[0].memory.parameters, 256 * kFloat);
+  EXPECT_DOUBLE_EQ(p.prediction.ranks[0].wire_bytes[parallel::kDataAxis], 257 * kFloat);
 }
 
 TEST_F(Plans, TensorParallelRanksHoldHalf) {
   const JobPlan p = plan(kByHand, 2, mesh(2, 1));
   ASSERT_EQ(p.roles.size(), 1u);
   EXPECT_EQ(p.roles[0].ranks, (std::vector<int>{0, 1}));
-  EXPECT_EQ(p.roles[0].memory.parameters, 96 * kFloat);
-  EXPECT_EQ(p.roles[0].memory.gradients, 96 * kFloat);
+  // 64 numbers of a, and 32 of b, which take 256 bytes because parameters are aligned to that.
+  EXPECT_EQ(p.roles[0].memory.parameters, 128 * kFloat);
+  EXPECT_EQ(p.roles[0].memory.gradients, 128 * kFloat);
   const parallel::RankPrediction& rank = p.prediction.ranks[0];
   EXPECT_DOUBLE_EQ(rank.wire_bytes[parallel::kDataAxis], 0);
   EXPECT_DOUBLE_EQ(rank.wire_bytes[parallel::kTensorAxis], 8 * 4 * kFloat);  // output sum

@@ -56,6 +56,9 @@ inline uint64_t dtype_bytes(rt_dtype dtype) {
   }
 }
 
+// Whether the type is float16 or bfloat16.
+inline bool is_sixteen_bit(rt_dtype dtype) { return dtype == RT_FLOAT16 || dtype == RT_BFLOAT16; }
+
 // Number of elements; does not check for overflow.
 inline int64_t element_count(const rt_tensor_desc& tensor) {
   int64_t count = 1;
