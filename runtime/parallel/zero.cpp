@@ -216,7 +216,7 @@ void fill_gaps(Graph& graph, graph::Rewriter& rewriter, ValueId bucket, uint64_t
       first = std::min(first, i);
     }
   }
-  // What comes before is at least the loss.
+  // A step computes its loss before any gradient, so `first` is above 0.
   NodeList& before = insertions.after(first - 1);
   uint64_t end = 0;
   written[graph.value(bucket).bytes] = 0;
