@@ -13,6 +13,8 @@ struct SixteenBits {
   uint16_t bits;
   SixteenBits() = default;
   explicit SixteenBits(double value) : bits(kNarrow(rt::sdk::round_to_odd(value))) {}
+  // Implicit, because kernels for any type compute with elements in float.
+  // NOLINTNEXTLINE(google-explicit-constructor)
   operator float() const { return kWiden(bits); }
 };
 // The two types in 16 bits.

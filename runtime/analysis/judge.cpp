@@ -273,7 +273,7 @@ Verdict Judge::judge(plugins::host::Device& device, const IsolatedOperation& iso
   const bool finite = has_finite_operands(isolated);
   std::vector<Bound> usual(expected.size());
   for (size_t j = 0; j < expected.size(); ++j) usual[j].tolerance = usual_tolerance(isolated, j);
-  const Verdict first = compare_all(actual, expected, usual, finite);
+  Verdict first = compare_all(actual, expected, usual, finite);
   if (first.right) return first;
   return compare_all(actual, expected,
                      bounds(isolated, expected, claimed_tolerance(device, isolated)), finite);

@@ -133,9 +133,9 @@ ValueId Build::conv2d(ValueId x, ValueId w, const Convolution& c) {
 Dims Build::window_dims(ValueId x, const Pooling& p, const char* what) {
   const Dims& d = dims(x);
   if (d.size() != 4) fail(std::string(what) + " needs an image [N,H,W,C], got " + to_string(d));
-  const Dims out = {
-      d[0], window_output(d[1], p.padding.top, p.padding.bottom, p.kernel_h, p.stride_h, 1),
-      window_output(d[2], p.padding.left, p.padding.right, p.kernel_w, p.stride_w, 1), d[3]};
+  Dims out = {d[0], window_output(d[1], p.padding.top, p.padding.bottom, p.kernel_h, p.stride_h, 1),
+              window_output(d[2], p.padding.left, p.padding.right, p.kernel_w, p.stride_w, 1),
+              d[3]};
   if (out[1] <= 0 || out[2] <= 0) {
     fail(std::string(what) + ": a window of " + std::to_string(p.kernel_h) + "x" +
          std::to_string(p.kernel_w) + " does not fit into an image of " + std::to_string(d[1]) +

@@ -13,7 +13,6 @@ namespace runtime::train {
 
 namespace {
 
-using graph::kNone;
 using graph::ValueId;
 using step::kLossScaling;
 using step::Purpose;
@@ -86,7 +85,7 @@ step::RankOfJob rank_of_job(plugins::host::Device& device, exec::Collectives* co
 }  // namespace
 
 std::string resolve_loss(const config::Training& training, const data::SampleSpec& spec) {
-  const std::string natural = spec.classes > 0 ? "cross_entropy" : "mean_squared_error";
+  std::string natural = spec.classes > 0 ? "cross_entropy" : "mean_squared_error";
   if (training.loss == "auto" || training.loss == natural) return natural;
   throw ConfigurationError("training.loss = \"" + training.loss +
                            "\" does not fit a data set for " +

@@ -13,7 +13,16 @@
 
 namespace {
 
-using namespace plugins::host;
+using plugins::host::Device;
+using plugins::host::Error;
+using plugins::host::Event;
+using plugins::host::Kernel;
+using plugins::host::make_tensor_desc;
+using plugins::host::Memory;
+using plugins::host::Operation;
+using plugins::host::Plugin;
+using plugins::host::Stream;
+using plugins::host::Support;
 using testing::AllOf;
 using testing::Each;
 using testing::HasSubstr;
@@ -150,7 +159,7 @@ std::vector<float> produce_and_read(Device& device, bool wait) {
   ready.record(producer);
   if (wait) ready.wait(consumer);
   launch(twice, consumer, {x.data()}, y.data());
-  const std::vector<float> result = download(consumer, y);
+  std::vector<float> result = download(consumer, y);
   producer.synchronize();
   return result;
 }

@@ -17,6 +17,8 @@ namespace runtime::analysis {
 namespace {
 
 using testing::HasSubstr;
+// clang-tidy does not see that `settings + settings` needs it.
+// NOLINTNEXTLINE(misc-unused-using-decls)
 using train::operator+;
 
 // 8 x 16 + 16 x 4 = 192 weights; steps of 8 samples.
