@@ -169,6 +169,7 @@ const std::map<std::string, std::vector<std::string>> kLibraries = {
     {"pmix.h", {"runtime/launch/"}},
     {"dlfcn.h", {"plugins/host/"}},
     {"link.h", {"plugins/host/"}},
+    {"execinfo.h", {"runtime/cli/main.cpp"}},
 };
 const std::set<std::string> kPosix = {"fcntl.h", "fnmatch.h", "pthread.h", "unistd.h",
                                       "errno.h", "time.h",    "signal.h",  "poll.h",
