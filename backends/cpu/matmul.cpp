@@ -126,6 +126,8 @@ std::optional<Variant> describe(const OnednnContext& context, const Operation& o
     if (!exists(desc)) continue;
     const bool reference = std::string(desc.impl_info_str()).find("ref") != std::string::npos;
     if (reference && residual != Residual::kNone) continue;
+    // The description is a handle, which the base class holds.
+    // NOLINTNEXTLINE(cppcoreguidelines-slicing)
     v.desc = desc;
     v.b = desc.weights_desc();
     v.layout = context.layouts.add(v.b, p.b);
