@@ -1,6 +1,7 @@
 // The table rt.kernel: the C interface of Engine and Plan.
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 
 #include "backends/cpu/host_limits.h"
 #include "backends/cpu/objects.h"
@@ -112,6 +113,17 @@ rt_status info(const rt_plan* plan, rt_plan_info* answer, rt_error* error) {
   });
 }
 
+// In the first launch of a plan oneDNN generates code, and crashes without memory for it. So one
+// thread at a time of the process does that, right behind a check: every rank of a step allocates
+// at once, and together they could use up what each found free.
+void launch_first(rt_plan& plan, const rt_launch& given) {
+  static std::mutex one_at_a_time;
+  const std::lock_guard lock(one_at_a_time);
+  require_headroom();
+  plan.plan->launch(given);
+  plan.launched.store(true, std::memory_order_release);
+}
+
 rt_status launch(rt_plan* plan, rt_stream*, const rt_launch* given, rt_error* error) {
   return guard(error, [&] {
     if (given->input_count != plan->input_count || given->output_count != plan->output_count) {
@@ -125,11 +137,11 @@ rt_status launch(rt_plan* plan, rt_stream*, const rt_launch* given, rt_error* er
                   "a launch without the workspace that the plan needs; pass a buffer of the plan's "
                   "workspace size");
     }
-    if (!plan->launched.load(std::memory_order_relaxed)) {
-      require_headroom();
-      plan->launched.store(true, std::memory_order_relaxed);
+    if (plan->launched.load(std::memory_order_acquire)) {
+      plan->plan->launch(*given);
+    } else {
+      launch_first(*plan, *given);
     }
-    plan->plan->launch(*given);
   });
 }
 

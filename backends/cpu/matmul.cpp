@@ -1,8 +1,6 @@
 #include <algorithm>
-#include <mutex>
 #include <vector>
 
-#include "backends/cpu/host_limits.h"
 #include "backends/cpu/native.h"
 #include "backends/cpu/onednn_provider.h"
 #include "backends/cpu/parallel.h"
@@ -187,29 +185,12 @@ bool gemm_takes(const Operation& op, const Problem& p) {
   return p.rank == 2 && (b == RT_LAYOUT_CANONICAL || b == RT_LAYOUT_ANY);
 }
 
-// The first dnnl_sgemm of a process on each of its paths (by transposes and small dimensions)
-// generates the code of kernels, and crashes if there is no memory for it. Here it happens right
-// behind a check, in one thread at a time, not in the first step, where every rank of the process
-// allocates at once. `m`, `n`, `k`: as in the plan; at most kMost of each is multiplied.
-void generate_gemm_kernels(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k) {
-  constexpr int64_t kMost = 16;
-  static std::mutex one_at_a_time;
-  const std::lock_guard lock(one_at_a_time);
-  require_headroom();
-  m = std::min(m, kMost), n = std::min(n, kMost), k = std::min(k, kMost);
-  const std::vector<float> a(m * k), b(k * n);
-  std::vector<float> c(m * n);
-  dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k, 1.0f, a.data(),
-             transpose_a ? m : k, b.data(), transpose_b ? k : n, 0.0f, c.data(), n);
-}
-
 std::unique_ptr<Plan> create_gemm(const OnednnContext& context, const Operation& op,
                                   const Problem& p) {
   const Dims a = take_apart(p.a).dims;
   const int64_t m = a[0], k = a[1], n = p.columns;
   const PostChain chain(op, ChannelOrder::innermost(n));
   const bool ta = p.transpose_a, tb = p.transpose_b;
-  generate_gemm_kernels(ta, tb, m, n, k);
   auto body = [=, threads = context.engine.threads(),
                &kernel = context.engine.kernels()](const rt_launch& l) {
     float* c = output<float>(l, 0);

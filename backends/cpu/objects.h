@@ -35,7 +35,7 @@ struct rt_plan {
   std::unique_ptr<backends::cpu::Plan> plan;
   uint32_t input_count;
   uint32_t output_count;
-  std::atomic<bool> launched = false;  // at least one launch has begun
+  std::atomic<bool> launched = false;  // at least one launch has ended
 };
 
 // The tables of rt.device and rt.kernel; both live as long as the process.
