@@ -3,6 +3,7 @@
 #include <map>
 
 #include "runtime/graph/layout.h"
+#include "runtime/graph/rewriter.h"
 
 namespace runtime::graph {
 
@@ -10,10 +11,11 @@ namespace {
 
 class LayoutApplication {
  public:
-  LayoutApplication(Graph& graph, Target& target) : graph_(graph), target_(target) {}
+  LayoutApplication(Graph& graph, Target& target)
+      : graph_(graph), rewriter_(graph), target_(target) {}
 
   void run(const LayoutDecision& decision) {
-    std::vector<Node> pack, rest;
+    NodeList pack, rest;
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
       Node node = std::move(graph_.nodes[i]);
       const Candidate& c = decision[i];
@@ -24,49 +26,37 @@ class LayoutApplication {
         node.inputs[k] =
             in_layout(node.inputs[k], c.input_layouts[k], c.input_bytes[k], node, pack, rest);
       }
-      std::vector<Node> after;
+      NodeList after;
       for (size_t k = 0; k < node.outputs.size(); ++k) {
         node.outputs[k] =
             written_in(node.outputs[k], c.output_layouts[k], c.output_bytes[k], node, after);
       }
-      const Phase phase = node.phase;
       rest.push_back(std::move(node));
-      for (Node& copy : after) {
-        copy.phase = phase;
-        rest.push_back(std::move(copy));
-      }
+      append(rest, after);
     }
     graph_.nodes = std::move(pack);
-    std::move(rest.begin(), rest.end(), std::back_inserter(graph_.nodes));
+    append(graph_.nodes, rest);
   }
 
  private:
   Node copy_node(ValueId from, ValueId to, const Node& because) const {
-    Node copy;
-    copy.op = RT_OP_COPY;
-    copy.layer = because.layer;
-    copy.phase = because.phase;
-    copy.origin = because.origin;
-    copy.inputs = {from};
-    copy.outputs = {to};
+    Node copy = rewriter_.node(RT_OP_COPY, because, {from}, {to});
     copy.estimated_ns =
         target_.copy_ns(graph_.value(from), graph_.value(from).layout, graph_.value(to).layout);
     return copy;
   }
 
   ValueId variant(ValueId of, uint64_t layout, uint64_t bytes) {
-    Value value = graph_.value(of);
-    value.kind = ValueKind::kTemporary;
+    const ValueId copy = rewriter_.temporary(of);
+    Value& value = graph_.value(copy);
     value.layout = layout;
     value.bytes = layout == RT_LAYOUT_CANONICAL ? canonical_bytes(value) : bytes;
-    value.base = kNone;
-    value.offset = 0;
-    return graph_.add_value(std::move(value));
+    return copy;
   }
 
   // The value itself, or its copy in the wanted layout. All readers share one copy.
-  ValueId in_layout(ValueId v, uint64_t layout, uint64_t bytes, const Node& reader,
-                    std::vector<Node>& pack, std::vector<Node>& rest) {
+  ValueId in_layout(ValueId v, uint64_t layout, uint64_t bytes, const Node& reader, NodeList& pack,
+                    NodeList& rest) {
     // A view needs its base canonical: if the base has a foreign layout, a canonical copy is
     // viewed.
     if (const ValueId s = graph_.storage(v);
@@ -100,7 +90,7 @@ class LayoutApplication {
   // Makes the node write in `layout`: either the value itself gets that layout, or the node writes
   // a temporary that is copied into the value afterwards.
   ValueId written_in(ValueId v, uint64_t layout, uint64_t bytes, const Node& writer,
-                     std::vector<Node>& after) {
+                     NodeList& after) {
     if (layout == RT_LAYOUT_CANONICAL) return v;
     if (graph_.value(v).kind == ValueKind::kTemporary && graph_.value(v).base == kNone) {
       graph_.value(v).layout = layout;
@@ -113,6 +103,7 @@ class LayoutApplication {
   }
 
   Graph& graph_;
+  Rewriter rewriter_;
   Target& target_;
   std::map<std::pair<ValueId, uint64_t>, ValueId> copies_;
 };

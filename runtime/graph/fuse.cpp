@@ -5,6 +5,8 @@
 #include <set>
 #include <unordered_map>
 
+#include "runtime/graph/rewriter.h"
+
 namespace runtime::graph {
 
 namespace {
@@ -44,7 +46,7 @@ class Fusion {
       }
     }
     fuse_bias_gradients();
-    compact();
+    remove_marked(graph_.nodes, dead_);
   }
 
  private:
@@ -129,14 +131,6 @@ class Fusion {
     }
   }
 
-  void compact() {
-    std::vector<Node> kept;
-    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-      if (!dead_[i]) kept.push_back(std::move(graph_.nodes[i]));
-    }
-    graph_.nodes = std::move(kept);
-  }
-
   Graph& graph_;
   Target& target_;
   std::vector<char> dead_;
@@ -149,7 +143,7 @@ void fuse(Graph& graph, Target& target) { Fusion(graph, target).run(); }
 
 void remove_dead_nodes(Graph& graph) {
   std::set<ValueId> needed;
-  std::vector<char> keep(graph.nodes.size());
+  std::vector<char> dead(graph.nodes.size());
   for (size_t i = graph.nodes.size(); i-- > 0;) {
     const Node& node = graph.nodes[i];
     const bool used = std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId v) {
@@ -157,17 +151,13 @@ void remove_dead_nodes(Graph& graph) {
       return graph.value(s).kind != ValueKind::kTemporary ||
              graph.value(v).kind != ValueKind::kTemporary || needed.contains(s);
     });
-    keep[i] = used || (node.saved != kNone && needed.contains(node.saved)) ||
-              (node.collective && node.collective->is_transfer());  // the peer rank expects it
-    if (!keep[i]) continue;
+    dead[i] = !used && (node.saved == kNone || !needed.contains(node.saved)) &&
+              !(node.collective && node.collective->is_transfer());  // the peer rank expects it
+    if (dead[i]) continue;
     for (ValueId v : node.inputs) needed.insert(graph.storage(v));
     if (node.is_backward() && node.saved != kNone) needed.insert(node.saved);
   }
-  std::vector<Node> kept;
-  for (size_t i = 0; i < graph.nodes.size(); ++i) {
-    if (keep[i]) kept.push_back(std::move(graph.nodes[i]));
-  }
-  graph.nodes = std::move(kept);
+  remove_marked(graph.nodes, dead);
 }
 
 }  // namespace runtime::graph

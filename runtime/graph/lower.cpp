@@ -2,6 +2,7 @@
 #include <functional>
 #include <set>
 #include <unordered_map>
+#include <utility>
 
 #include "runtime/error.h"
 #include "runtime/graph/build.h"
@@ -77,11 +78,9 @@ const std::unordered_map<std::string, Composition>& compositions() {
 }  // namespace
 
 std::vector<std::string> lower(Graph& graph, Target& target) {
-  std::vector<Node> before = std::move(graph.nodes);
-  graph.nodes.clear();
   std::set<std::string> report;
   Build build(graph);
-  for (Node& node : before) {
+  for (Node& node : std::exchange(graph.nodes, {})) {
     if (node.collective) {
       graph.nodes.push_back(std::move(node));
       continue;

@@ -21,20 +21,20 @@ class Recompute {
 
   void run() {
     if (first_reader_ == graph_.nodes.size()) return;
-    std::vector<Node> copies;
-    for (size_t i : copied()) copies.push_back(copy_of(graph_.nodes[i]));
+    Insertions insertions(graph_.nodes.size());
+    // A reader stands behind the nodes of the block, so it is never the first node.
+    NodeList& before = insertions.after(first_reader_ - 1);
+    for (size_t i : copied()) before.push_back(copy_of(graph_.nodes[i]));
     for (size_t i = first_reader_; i < graph_.nodes.size(); ++i) {
       Node& node = graph_.nodes[i];
       if (!is_backward(node)) continue;
-      for (ValueId& v : node.inputs) v = read(v);
+      replace(node.inputs, [&](ValueId v) { return read(v); });
       node.saved = read(node.saved);
     }
     for (size_t i : own_) {
       if (is_needed(graph_.nodes[i].saved)) graph_.nodes[i].saved = kNone;
     }
-    graph_.nodes.insert(graph_.nodes.begin() + static_cast<std::ptrdiff_t>(first_reader_),
-                        std::make_move_iterator(copies.begin()),
-                        std::make_move_iterator(copies.end()));
+    graph_.nodes = insertions.applied_to(std::move(graph_.nodes));
   }
 
  private:

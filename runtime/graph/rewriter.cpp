@@ -10,6 +10,14 @@ void append(NodeList& to, NodeList& from) {
   from.clear();
 }
 
+void remove_marked(NodeList& nodes, const std::vector<char>& dead) {
+  NodeList kept;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (!dead[i]) kept.push_back(std::move(nodes[i]));
+  }
+  nodes = std::move(kept);
+}
+
 ValueId Rewriter::view(ValueId base, uint64_t offset, int64_t count) {
   return view(base, offset, Dims{count});
 }
@@ -27,6 +35,14 @@ ValueId Rewriter::value(const std::string& name, ValueKind kind, ValueId like, D
   return graph_.add_value(name, kind, std::move(dims), graph_.value(like).dtype);
 }
 
+ValueId Rewriter::temporary(ValueId like) {
+  Value v = graph_.value(like);
+  v.kind = ValueKind::kTemporary;
+  v.base = kNone;
+  v.offset = 0;
+  return graph_.add_value(std::move(v));
+}
+
 Node Rewriter::node(const std::string& op, const std::string& layer, Phase phase,
                     std::vector<ValueId> inputs, std::vector<ValueId> outputs) const {
   Node n;
@@ -35,6 +51,13 @@ Node Rewriter::node(const std::string& op, const std::string& layer, Phase phase
   n.phase = phase;
   n.inputs = std::move(inputs);
   n.outputs = std::move(outputs);
+  return n;
+}
+
+Node Rewriter::node(const std::string& op, const Node& beside, std::vector<ValueId> inputs,
+                    std::vector<ValueId> outputs) const {
+  Node n = node(op, beside.layer, beside.phase, std::move(inputs), std::move(outputs));
+  n.origin = beside.origin;
   return n;
 }
 

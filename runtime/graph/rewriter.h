@@ -18,8 +18,17 @@ using NodeList = std::vector<Node>;
 void append(NodeList& to, NodeList& from);
 inline void append(NodeList& to, NodeList&& from) { append(to, from); }
 
+// Removes the nodes whose mark in `dead` is set. `dead` has one mark for each node.
+void remove_marked(NodeList& nodes, const std::vector<char>& dead);
+
 // Removes the nodes of the update from the list and returns them, in their order.
 NodeList take_updates(NodeList& nodes);
+
+// Puts `other(v)` in place of each value v. Operands that are absent (kNone) stay absent.
+template <typename Other>
+void replace(std::vector<ValueId>& operands, Other&& other) {
+  for (ValueId& v : operands) v = v == kNone ? kNone : other(v);
+}
 
 // Adds values to `graph` and makes nodes for it. Nodes are returned, not inserted: each pass
 // decides where they go. `graph` must outlive this object.
@@ -36,11 +45,15 @@ class Rewriter {
   ValueId temporary(ValueId like, Dims dims) {
     return value("", ValueKind::kTemporary, like, std::move(dims));
   }
+  // A temporary with the name, type, dims and layout of `like` and with memory of its own.
+  ValueId temporary(ValueId like);
 
-  // node() makes a node of any operation. add() and copy() make an addition and a copy, both of
-  // phase kBackward.
+  // node() makes a node of any operation, in the second form with the layer, phase and origin of
+  // the node `beside`. add() and copy() make an addition and a copy, both of phase kBackward.
   Node node(const std::string& op, const std::string& layer, Phase phase,
             std::vector<ValueId> inputs, std::vector<ValueId> outputs) const;
+  Node node(const std::string& op, const Node& beside, std::vector<ValueId> inputs,
+            std::vector<ValueId> outputs) const;
   Node add(ValueId a, ValueId b, ValueId out, const std::string& layer) const;
   Node copy(ValueId from, ValueId to, const std::string& layer) const;
 
@@ -90,8 +103,8 @@ class NodeCopies {
   template <typename Read, typename Written>
   Node copy(const Node& node, Read&& read, Written&& written) {
     Node copy = node;
-    for (ValueId& v : copy.inputs) v = v == kNone ? kNone : read(v);
-    for (ValueId& v : copy.outputs) v = v == kNone ? kNone : written(v);
+    replace(copy.inputs, read);
+    replace(copy.outputs, written);
     if (copy.collective && new_tokens_) copy.collective->token = token(node.collective->token);
     return copy;
   }

@@ -1,9 +1,10 @@
 // Moves post-operations out of nodes that no candidate of the device runs with them.
 #include <algorithm>
-#include <optional>
+#include <utility>
 
 #include "runtime/error.h"
 #include "runtime/graph/fuse.h"
+#include "runtime/graph/rewriter.h"
 
 namespace runtime::graph {
 
@@ -29,27 +30,14 @@ const char* operation_of(const PostOp& post) {
   }
 }
 
-// A temporary shaped like the node's first output.
-ValueId temporary(Graph& graph, const Node& node) {
-  Value value = graph.value(node.outputs[0]);
-  value.kind = ValueKind::kTemporary;
-  value.base = kNone;
-  value.offset = 0;
-  return graph.add_value(std::move(value));
-}
-
 }  // namespace
 
 Node split_last_post_op(Graph& graph, Node& node) {
   const PostOp post = node.post_ops.back();
-  Node last;
-  last.op = operation_of(post);
-  last.layer = node.layer;
-  last.phase = node.phase;
-  last.origin = node.origin;
-  last.outputs = {node.outputs[0]};
-  node.outputs[0] = temporary(graph, node);
-  last.inputs = {node.outputs[0]};
+  Rewriter rewriter(graph);
+  const ValueId result = node.outputs[0];
+  node.outputs[0] = rewriter.temporary(result);
+  Node last = rewriter.node(operation_of(post), node, {node.outputs[0]}, {result});
   // Operands of post-operations are appended in order, so this is the last input.
   if (post.operand >= 0) {
     last.inputs.push_back(node.inputs.at(post.operand));
@@ -61,10 +49,8 @@ Node split_last_post_op(Graph& graph, Node& node) {
 }
 
 void unfuse(Graph& graph, Target& target) {
-  std::vector<Node> before = std::move(graph.nodes);
-  graph.nodes.clear();
-  for (Node& node : before) {
-    std::vector<Node> split;
+  for (Node& node : std::exchange(graph.nodes, {})) {
+    NodeList split;
     while (!node.post_ops.empty() && !is_offered(graph, target, node)) {
       split.push_back(split_last_post_op(graph, node));
     }

@@ -5,6 +5,7 @@
 
 #include "runtime/error.h"
 #include "runtime/graph/build.h"
+#include "runtime/graph/rewriter.h"
 #include "runtime/parallel/lookahead.h"
 
 namespace runtime::parallel {
@@ -32,7 +33,8 @@ class Shard {
         parameters_(parameters.begin(), parameters.end()),
         before_(std::move(graph.nodes)),
         ahead_(graph, before_, parameters_, options.hints, options.ranks),
-        build_(graph) {
+        build_(graph),
+        rewriter_(graph) {
     graph_.nodes.clear();
     for (ValueId v : parameters) result_.parameters.push_back({dims(v), {}});
   }
@@ -100,19 +102,19 @@ class Shard {
     }
   }
 
+  // A new temporary with the type of `like`, named after it.
+  ValueId temporary(ValueId like, const char* suffix, Dims dims) {
+    return rewriter_.value(graph_.value(like).name + suffix, ValueKind::kTemporary, like,
+                           std::move(dims));
+  }
+
   // The whole value; gathered once if `v` is split.
   ValueId whole(ValueId v) {
     const Split* s = split(v);
     if (s == nullptr) return v;
     const auto [known, is_new] = whole_.try_emplace(v, kNone);
     if (is_new) {
-      Value all = graph_.value(v);
-      all.name += ".whole";
-      all.kind = ValueKind::kTemporary;
-      all.base = kNone;
-      all.bytes = 0;
-      all.dims = whole_dims(all.dims, *s);
-      gather(v, known->second = graph_.add_value(std::move(all)));
+      gather(v, known->second = temporary(v, ".whole", whole_dims(dims(v), *s)));
     }
     return known->second;
   }
@@ -162,11 +164,7 @@ class Shard {
       set_split(v, s);
       return emit(std::move(n));
     }
-    Value local = graph_.value(v);
-    local.kind = ValueKind::kTemporary;
-    local.bytes = 0;
-    local.dims = local_dims(local.dims, s);
-    const ValueId own = n.outputs[0] = graph_.add_value(std::move(local));
+    const ValueId own = n.outputs[0] = temporary(v, "", local_dims(dims(v), s));
     splits_[own] = s;
     emit(std::move(n));
     gather(own, v);
@@ -174,11 +172,8 @@ class Shard {
 
   // Emits a node whose output 0 is the sum of what the ranks compute: an all-reduce follows.
   void emit_sum(Node n) {
-    Value part = graph_.value(n.outputs[0]);
-    part.kind = ValueKind::kTemporary;
-    part.name += ".part";
     const ValueId sum = n.outputs[0];
-    const ValueId own = n.outputs[0] = graph_.add_value(std::move(part));
+    const ValueId own = n.outputs[0] = temporary(sum, ".part", Dims(dims(sum)));
     emit(std::move(n));
     build_.all_reduce_into(own, sum, options_.communicator);
   }
@@ -425,6 +420,7 @@ class Shard {
   const std::vector<Node> before_;
   const Lookahead ahead_;
   graph::Build build_;
+  graph::Rewriter rewriter_;
   std::map<ValueId, Split> splits_;
   std::map<ValueId, ValueId> whole_;
   std::set<ValueId> settled_;  // views that have been visited

@@ -128,15 +128,15 @@ class Update {
   void update_range(Node node, const Bucket& range, uint64_t state) {
     if (range.bytes() == 0) return;
     node.estimated_ns *= share(range);
-    const auto cut = [&](ValueId& v) {
+    const auto cut = [&](ValueId v) {
       const bool parameters = v == buffers_.parameters;
-      if (!parameters && v != buffers_.gradients && !is_flat_state(v)) return;
+      if (!parameters && v != buffers_.gradients && !is_flat_state(v)) return v;
       const bool whole =
           parameters ? !options_.sharded(3) : v == buffers_.gradients && !options_.sharded(2);
-      v = view(v, whole ? range.begin : state, range);
+      return view(v, whole ? range.begin : state, range);
     };
-    for (ValueId& v : node.inputs) cut(v);
-    for (ValueId& v : node.outputs) cut(v);
+    graph::replace(node.inputs, cut);
+    graph::replace(node.outputs, cut);
     graph_.nodes.push_back(std::move(node));
   }
 

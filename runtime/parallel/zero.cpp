@@ -62,7 +62,7 @@ class Gather {
     NodeList out;
     for (size_t i = 0; i < nodes.size(); ++i) {
       emit_gathers(i, nodes[i].phase, out);
-      for (ValueId& v : nodes[i].inputs) v = read(v, nodes[i].phase, out);
+      graph::replace(nodes[i].inputs, [&](ValueId v) { return read(v, nodes[i].phase, out); });
       out.push_back(std::move(nodes[i]));
     }
     append(out, updates);

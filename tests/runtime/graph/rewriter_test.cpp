@@ -24,6 +24,44 @@ TEST_F(RewriterTest, ViewsAndValuesHaveTheTypeOfWhatTheyAreMadeLike) {
   EXPECT_EQ(graph_.value(y).bytes, 40u);
 }
 
+TEST_F(RewriterTest, ATemporaryLikeAViewHasMemoryOfItsOwn) {
+  const ValueId view = rewriter_.view(value("x", {8}), 16, Dims{2, 3});
+  graph_.value(view).kind = ValueKind::kOutput;
+  const Value own = graph_.value(rewriter_.temporary(view));
+  EXPECT_EQ(own.kind, ValueKind::kTemporary);
+  EXPECT_EQ(own.base, kNone);
+  EXPECT_EQ(own.offset, 0u);
+  EXPECT_EQ(own.dims, (Dims{2, 3}));
+  EXPECT_EQ(own.bytes, 48u);
+}
+
+TEST_F(RewriterTest, ANodeBesideAnotherBelongsToItsLayerAndPhase) {
+  Node first = rewriter_.node(RT_OP_ADD, "conv1", Phase::kBackward, {}, {});
+  first.origin = 7;
+  const Node second = rewriter_.node(RT_OP_COPY, first, {0}, {1});
+  EXPECT_EQ(second.op, RT_OP_COPY);
+  EXPECT_EQ(second.layer, "conv1");
+  EXPECT_EQ(second.phase, Phase::kBackward);
+  EXPECT_EQ(second.origin, 7);
+  EXPECT_EQ(second.inputs, std::vector<ValueId>{0});
+}
+
+TEST_F(RewriterTest, ReplacingKeepsAbsentOperandsAbsent) {
+  std::vector<ValueId> operands = {3, kNone, 4};
+  replace(operands, [](ValueId v) { return v + 10; });
+  EXPECT_EQ(operands, (std::vector<ValueId>{13, kNone, 14}));
+}
+
+TEST_F(RewriterTest, MarkedNodesAreRemovedAndTheOthersKeepTheirOrder) {
+  NodeList nodes;
+  for (const char* op : {"a", "b", "c", "d"})
+    nodes.push_back(rewriter_.node(op, "", Phase::kForward, {}, {}));
+  remove_marked(nodes, {1, 0, 1, 0});
+  ASSERT_EQ(nodes.size(), 2u);
+  EXPECT_EQ(nodes[0].op, "b");
+  EXPECT_EQ(nodes[1].op, "d");
+}
+
 TEST_F(RewriterTest, ConcatTakesAsManyNodesAsTheContractNeeds) {
   std::vector<ValueId> values;
   for (int i = 0; i < RT_MAX_INPUTS + 1; ++i) values.push_back(value("", {2, 3}));
