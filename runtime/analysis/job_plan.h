@@ -9,7 +9,7 @@
 
 #include "runtime/config/config.h"
 #include "runtime/data/dataset.h"
-#include "runtime/exec/compile.h"
+#include "runtime/exec/compile_options.h"
 #include "runtime/parallel/predict.h"
 
 namespace runtime::train {

@@ -42,8 +42,8 @@ struct Recorded {
 // One thread at a time. Storage, arena and collectives must outlive it.
 class Program {
  public:
-  // The graph has been through the passes (see compile.h). Creates all kernels and places all
-  // buffers; throws DeviceError or plugins::host::Error. A graph with collectives but without
+  // The graph has been through the passes (see step/compile_step.h). Creates all kernels and places
+  // all buffers; throws DeviceError or plugins::host::Error. A graph with collectives but without
   // `collectives` is only planned and cannot run. `record`: from the second run on, one call
   // replays what the device can record; the first run launches every node, because libraries may
   // still load code then.

@@ -9,7 +9,7 @@
 #include "runtime/config/config.h"
 #include "runtime/data/loader.h"
 #include "runtime/data/open.h"
-#include "runtime/exec/compile.h"
+#include "runtime/exec/compile_options.h"
 #include "runtime/parallel/batch_split.h"
 
 namespace runtime::train {

@@ -11,7 +11,8 @@
 
 #include "runtime/config/config.h"
 #include "runtime/data/loader.h"
-#include "runtime/exec/compile.h"
+#include "runtime/exec/compile_options.h"
+#include "runtime/exec/program.h"
 #include "runtime/exec/upload.h"
 #include "runtime/step/compile_step.h"
 #include "runtime/step/step.h"

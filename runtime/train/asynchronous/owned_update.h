@@ -6,7 +6,8 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/exec/compile.h"
+#include "runtime/exec/compile_options.h"
+#include "runtime/exec/program.h"
 #include "runtime/parallel/flat_layout.h"
 #include "runtime/step/optimizer.h"
 

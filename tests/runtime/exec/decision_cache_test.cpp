@@ -4,7 +4,7 @@
 
 #include <fstream>
 
-#include "runtime/exec/compile.h"
+#include "tests/runtime/support/compile.h"
 #include "tests/runtime/support/devices.h"
 #include "tests/runtime/support/graph_run.h"
 
@@ -121,11 +121,11 @@ TEST_F(DecisionCacheTest, ADecisionThatTheDeviceDoesNotOfferIsMadeAgain) {
   Storage storage(device);
   Arena arena(device);
   const CompileOptions options = {{Tune::kQuick, false, folder_.path() / "new"}};
-  compile(g, device, storage, arena, options);
+  test::compile(g, device, storage, arena, options);
   std::string text = test::read_text(only_file());
   for (size_t at; (at = text.find("32768")) != std::string::npos;) text.replace(at, 5, "64");
   std::ofstream(only_file(), std::ios::trunc) << text;
-  compile(g, device, storage, arena, options);
+  test::compile(g, device, storage, arena, options);
   EXPECT_NE(test::read_text(only_file()), text);
 }
 

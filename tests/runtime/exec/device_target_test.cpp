@@ -6,10 +6,10 @@
 #include <cstring>
 #include <random>
 
-#include "runtime/exec/compile.h"
 #include "runtime/exec/decision_cache.h"
 #include "runtime/graph/fuse.h"
 #include "runtime/graph/layout.h"
+#include "tests/runtime/support/compile.h"
 #include "tests/runtime/support/devices.h"
 #include "tests/runtime/support/graph_run.h"
 
@@ -95,8 +95,8 @@ TEST_F(DeviceTargetTest, ADecisionThatCannotBeMadeIsNotTakenFromTheCache) {
   DecisionCache(folder.path(), decision_key(*device_, graph, "quick")).write(decision);
   Storage storage(device_);
   Arena arena(device_);
-  const Compiled compiled =
-      compile(given, device_, storage, arena, {{Tune::kQuick, false, folder.path()}});
+  const test::Compiled compiled =
+      test::compile(given, device_, storage, arena, {{Tune::kQuick, false, folder.path()}});
   EXPECT_EQ(compiled.program->graph().nodes.size(), 1u);  // canonical, without copies
 }
 

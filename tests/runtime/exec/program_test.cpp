@@ -4,6 +4,7 @@
 
 #include "runtime/exec/placement.h"
 #include "runtime/graph/autodiff.h"
+#include "tests/runtime/support/compile.h"
 #include "tests/runtime/support/devices.h"
 #include "tests/runtime/support/graph_run.h"
 
@@ -258,7 +259,8 @@ TEST(Program, TellsWhereTheMemoryGoes) {
   Storage storage(device);
   Arena arena(device);
   Example example;
-  const Compiled c = compile(example.graph, device, storage, arena, {{.tune = Tune::kOff}});
+  const test::Compiled c =
+      test::compile(example.graph, device, storage, arena, {{.tune = Tune::kOff}});
   const MemoryReport& m = c.program->memory();
   EXPECT_EQ(m.parameters, 4u * (6 * 27 + 6 + 6 + 5 * 54));
   EXPECT_EQ(m.gradients_and_state, 4u * (6 + 6 + 1));

@@ -58,8 +58,8 @@ GraphRun::GraphRun(graph::Graph graph, std::shared_ptr<plugins::host::Device> de
       stream_(device->create_stream()),
       storage_(device),
       arena_(device),
-      compiled_(exec::compile(graph_, device, storage_, arena_,
-                              {{.tune = exec::Tune::kOff}, collectives})) {}
+      compiled_(
+          compile(graph_, device, storage_, arena_, {{.tune = exec::Tune::kOff}, collectives})) {}
 
 void GraphRun::set(graph::ValueId id, const Numbers& numbers) {
   const rt_dtype dtype = graph_.value(id).dtype;

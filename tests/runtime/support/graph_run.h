@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/exec/compile.h"
 #include "runtime/graph/build.h"
+#include "tests/runtime/support/compile.h"
 
 namespace runtime::test {
 
@@ -37,7 +37,7 @@ class GraphRun {
   plugins::host::Stream stream_;
   exec::Storage storage_;
   exec::Arena arena_;
-  exec::Compiled compiled_;
+  Compiled compiled_;
 };
 
 // Uniform numbers in [low, high), the same on every machine.

@@ -1,0 +1,17 @@
+#include "tests/runtime/support/compile.h"
+
+#include "runtime/graph/fuse.h"
+
+namespace runtime::test {
+
+Compiled compile(graph::Graph graph, std::shared_ptr<plugins::host::Device> device,
+                 exec::Storage& storage, exec::Arena& arena, const exec::CompileOptions& options) {
+  exec::DeviceTarget target(device, options.target);
+  Compiled result;
+  result.notes = graph::fit_to_device(graph, target);
+  result.program = std::make_unique<exec::Program>(std::move(graph), device, storage, arena,
+                                                   options.collectives, options.record);
+  return result;
+}
+
+}  // namespace runtime::test
