@@ -154,17 +154,16 @@ class Update {
   // The norm of the whole gradient. With partitioned state a rank adds up the squares of its ZeRO
   // partition, and an all-reduce adds up these sums.
   void norm_node(Node node) {
-    if (!sharded()) {
-      graph_.nodes.push_back(std::move(node));
-    } else if (node.op == RT_OP_SQUARE_SUM) {
+    if (sharded() && node.op == RT_OP_SQUARE_SUM) {
       square_sum(node);
-    } else if (node.op == RT_OP_CLIP_SCALE || node.op == RT_OP_LOSS_SCALE) {
+    } else if (sharded() && (node.op == RT_OP_CLIP_SCALE || node.op == RT_OP_LOSS_SCALE)) {
       const ValueId total = rewriter_.temporary(node.inputs[0], {1});
       const graph::CollectivePair all = rewriter_.collective(RT_ALL_REDUCE, RT_SUM, node.inputs[0],
                                                              total, kGradientsCommunicator, "norm");
       node.inputs[0] = total;
       for (const Node& n : {all.start, all.wait, node}) graph_.nodes.push_back(n);
-    } else if (!node.inputs.empty() && graph_.storage(node.inputs[0]) == buffers_.gradients) {
+    } else if (sharded() && !node.inputs.empty() &&
+               graph_.storage(node.inputs[0]) == buffers_.gradients) {
       throw DeviceError(
           "zero_stage with max_norm or mixed_precision = \"f16\" needs the operation square_sum, "
           "which the device does not offer; set zero_stage to 0, or do without them");

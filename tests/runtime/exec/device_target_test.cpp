@@ -15,6 +15,7 @@
 
 // By default AddressSanitizer ends a program that asks for more memory than there is, as a test
 // below does.
+// NOLINTNEXTLINE(bugprone-reserved-identifier,readability-identifier-naming): the name is ASan's
 extern "C" const char* __asan_default_options() { return "allocator_may_return_null=1"; }
 
 namespace runtime::exec {
@@ -188,7 +189,7 @@ void fill(float* values, int64_t count, uint32_t seed) {
 }
 
 std::vector<float> run(const Network& network, graph::Target& target,
-                       std::shared_ptr<plugins::host::Device> device) {
+                       const std::shared_ptr<plugins::host::Device>& device) {
   Graph graph = network.graph;
   graph::fuse(graph, target);
   graph::unfuse(graph, target);

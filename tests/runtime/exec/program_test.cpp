@@ -27,7 +27,7 @@ struct Example {
 
   Example() {
     Build build(graph);
-    const auto value = [&](const char* name, ValueKind kind, graph::Dims dims) {
+    const auto value = [&](const char* name, ValueKind kind, const graph::Dims& dims) {
       const ValueId v = test::add_value(graph, name, kind, dims, RT_FLOAT32);
       given[v] = test::random_numbers(graph::element_count(dims), given.size() + 1);
       return v;
@@ -51,8 +51,8 @@ struct Example {
     outputs.push_back(mean);
   }
 
-  std::vector<Numbers> run_on(std::shared_ptr<plugins::host::Device> device) {
-    GraphRun run(graph, std::move(device));
+  std::vector<Numbers> run_on(const std::shared_ptr<plugins::host::Device>& device) {
+    GraphRun run(graph, device);
     for (const auto& [v, numbers] : given) run.set(v, numbers);
     run.run();
     run.run();  // the results must not depend on what an earlier run left in the arena

@@ -4,7 +4,7 @@
 
 namespace runtime::test {
 
-Compiled compile(graph::Graph graph, std::shared_ptr<plugins::host::Device> device,
+Compiled compile(graph::Graph graph, const std::shared_ptr<plugins::host::Device>& device,
                  exec::Storage& storage, exec::Arena& arena, const exec::CompileOptions& options) {
   exec::DeviceTarget target(device, options.target);
   Compiled result;

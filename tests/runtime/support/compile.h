@@ -19,7 +19,7 @@ struct Compiled {
 
 // Fits the graph to the device, then makes kernels and the memory plan. Storage and arena must
 // outlive the program. Throws DeviceError or plugins::host::Error.
-Compiled compile(graph::Graph graph, std::shared_ptr<plugins::host::Device> device,
+Compiled compile(graph::Graph graph, const std::shared_ptr<plugins::host::Device>& device,
                  exec::Storage& storage, exec::Arena& arena, const exec::CompileOptions& options);
 
 }  // namespace runtime::test

@@ -52,7 +52,7 @@ graph::ValueId add_output(graph::Graph& graph, graph::ValueId id, const std::str
   return out;
 }
 
-GraphRun::GraphRun(graph::Graph graph, std::shared_ptr<plugins::host::Device> device,
+GraphRun::GraphRun(graph::Graph graph, const std::shared_ptr<plugins::host::Device>& device,
                    exec::Collectives* collectives)
     : graph_(std::move(graph)),
       stream_(device->create_stream()),

@@ -23,7 +23,7 @@ graph::ValueId add_output(graph::Graph& graph, graph::ValueId id, const std::str
 class GraphRun {
  public:
   // `collectives` are those of the rank, for a graph with collectives.
-  GraphRun(graph::Graph graph, std::shared_ptr<plugins::host::Device> device,
+  GraphRun(graph::Graph graph, const std::shared_ptr<plugins::host::Device>& device,
            exec::Collectives* collectives = nullptr);
   void set(graph::ValueId id, const Numbers& numbers);  // float64, float32, int32 or int64
   Numbers get(graph::ValueId id);
