@@ -170,7 +170,7 @@ double DeviceTarget::measure_one(Operation op, const graph::Candidate& candidate
   std::vector<void*> outputs;
   // Zeros are valid as indices and as numbers. With a factor of 0 an optimizer would skip its work,
   // so its operands are small numbers.
-  const bool optimizer = op.name == RT_OP_SGD || op.name == RT_OP_ADAMW;
+  const bool optimizer = graph::is_optimizer(op.name);
   const auto buffer = [&](uint64_t bytes) {
     memory.push_back(device_->allocate(std::max<uint64_t>(bytes, 1)));
     stream_.fill(memory.back().data(), optimizer ? 0x3c : 0, std::max<uint64_t>(bytes, 1));

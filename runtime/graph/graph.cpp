@@ -116,6 +116,8 @@ const Attribute* find_attribute(const Node& node, std::string_view name) {
   return nullptr;
 }
 
+bool is_optimizer(std::string_view op) { return op == RT_OP_SGD || op == RT_OP_ADAMW; }
+
 int64_t integer_attribute(const Node& node, std::string_view name, int64_t fallback) {
   const Attribute* a = find_attribute(node, name);
   return a && std::holds_alternative<int64_t>(a->value) ? std::get<int64_t>(a->value) : fallback;

@@ -16,8 +16,6 @@ using graph::Phase;
 using graph::ValueId;
 using graph::ValueKind;
 
-bool is_optimizer(const Node& node) { return node.op == RT_OP_SGD || node.op == RT_OP_ADAMW; }
-
 class Update {
  public:
   Update(Graph& graph, graph::Rewriter& rewriter, const StepBuffers& buffers,
@@ -27,8 +25,8 @@ class Update {
   }
 
   void run(NodeList waits, NodeList updates) {
-    const bool norm =
-        std::any_of(updates.begin(), updates.end(), [](const Node& n) { return !is_optimizer(n); });
+    const bool norm = std::any_of(updates.begin(), updates.end(),
+                                  [](const Node& n) { return !graph::is_optimizer(n.op); });
     const bool in_one_go = norm || options_.shards > 0 || buffers_.layout.buckets.size() == 1;
     if (!sharded() && in_one_go && !buffers_.layout.has_vectors()) {
       append(std::move(waits));
@@ -43,7 +41,7 @@ class Update {
       waits.clear();
     }
     for (Node& n : updates) {
-      if (!is_optimizer(n)) norm_node(std::move(n));
+      if (!graph::is_optimizer(n.op)) norm_node(std::move(n));
     }
     by_bucket(std::move(waits), updates);
     append(std::move(gathers_));
@@ -107,7 +105,7 @@ class Update {
     const bool gathers = sharded() && !options_.sharded(3) && !updates.empty();
     const uint64_t border = std::clamp(part.vectors, part.begin, part.end);
     for (const Node& node : updates) {
-      if (!is_optimizer(node)) continue;
+      if (!graph::is_optimizer(node.op)) continue;
       update_range(node, {part.begin, border}, state);
       Node vectors = node;
       for (graph::Attribute& a : vectors.attributes) {
@@ -144,7 +142,7 @@ class Update {
     for (const Node& node : updates) {
       for (ValueId v : node.inputs) {
         graph::Value& state = graph_.value(v);
-        if (!is_optimizer(node) || !is_flat_state(v)) continue;
+        if (!graph::is_optimizer(node.op) || !is_flat_state(v)) continue;
         state.dims = {static_cast<int64_t>(buffers_.layout.bytes / element_) / options_.world_size};
         state.bytes = graph::canonical_bytes(state);
       }
