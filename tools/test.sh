@@ -76,6 +76,14 @@ count() { sed -n "s/^[[:space:]]*$2=\"\([0-9]*\)\".*/\1/p" "$1" | head -1; }
 # names_of_failed <report>: prints the names of the tests that failed according to a JUnit report of ctest, one a line.
 names_of_failed() { sed -n 's/^.*<testcase name="\([^"]*\)".* status="fail".*/\1/p' "$1"; }
 
+# regex_of <tests...>: a regular expression of ctest that matches exactly these names. (ctest --rerun-failed goes by number, and
+# the numbers depend on the arguments of the run.)
+regex_of() {
+  local names
+  names=$(printf '%s\n' "$@" | sed -e 's/&lt;/</g; s/&gt;/>/g; s/&quot;/"/g; s/&amp;/\&/g' -e 's/[][\.*+?^$()|]/\\&/g' | paste -sd '|')
+  printf '^(%s)$' "$names"
+}
+
 # output_of <build folder> <test>: the last lines that the test wrote when ctest last ran it.
 output_of() {
   awk -v name="\"$2\"" 'index($0, name " start time: ") == 1 { inside = 1; next }
@@ -106,7 +114,8 @@ run_tests() {
   mapfile -t first < <(names_of_failed "$report")
   if [ "${#first[@]}" -gt 0 ] && [ "${#first[@]}" -le "$most_run_again" ]; then
     say "Again, one at a time: ${first[*]}"
-    ctest --test-dir "$folder" --rerun-failed --output-on-failure --output-junit "$report" </dev/null && status=0
+    ctest --test-dir "$folder" --tests-regex "$(regex_of "${first[@]}")" --output-on-failure --no-tests=error \
+      --output-junit "$report" </dev/null && status=0
     failures=$(count "$report" failures)
   fi
   local -a last=()

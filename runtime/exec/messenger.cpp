@@ -87,7 +87,8 @@ void Messenger::run() {
       wake_.wait_for(lock, nap, [this] { return stop_ || !outbox_.empty(); });
       nap = std::min(2 * nap, kLongNap);
     }
-  } catch (...) {
+  } catch (const std::exception& error) {
+    watchdog_.tell(error);
     failure = std::current_exception();
   }
   const std::lock_guard lock(mutex_);

@@ -168,15 +168,17 @@ void Watchdog::run(const std::function<void()>& work) {
     leave("", ExitCode::kDone);
   } catch (const plugins::host::Error& e) {
     if (e.is_of_communication()) fail(e.what());
-    leave(e.what(), ExitCode::kPlugin);
-    throw;
-  } catch (const Error& e) {
-    leave(e.what(), e.exit_code());
+    tell(e);
     throw;
   } catch (const std::exception& e) {
-    leave(e.what(), ExitCode::kPlugin);
+    tell(e);
     throw;
   }
+}
+
+void Watchdog::tell(const std::exception& error) {
+  const auto* own = dynamic_cast<const Error*>(&error);
+  leave(error.what(), own != nullptr ? own->exit_code() : ExitCode::kPlugin);
 }
 
 void Watchdog::leave(const std::string& text, ExitCode code) {

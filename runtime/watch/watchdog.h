@@ -67,6 +67,10 @@ class Watchdog {
   // Runs the rank's work and tells the other ranks how it ended. Errors of communicators become the
   // CommunicationError of fail(); all other errors are posted and rethrown.
   void run(const std::function<void()>& work);
+  // Tells the other ranks that this rank ends with `error`. Call it in a thread beside run() before
+  // the other ranks can notice the error in another way, such as an aborted communicator; otherwise
+  // they take that for the cause. Any thread.
+  void tell(const std::exception& error);
 
   // The watchdog's thread calls `look` every kSlice, so that it can report completed collectives to
   // the recorder. A plugins::host::Error of it counts as one of a communicator. When attend({})

@@ -7,7 +7,9 @@
 #include <csignal>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <random>
+#include <thread>
 
 #include "runtime/error.h"
 #include "tests/runtime/exec/local_ranks.h"
@@ -190,8 +192,14 @@ TEST(WorkExchange, ReleaseEndsAWaitForItems) {
 }
 
 TEST(WorkExchange, AnUpdateThatFailsEndsTheJob) {
+  // Rank 1 needs longer to unwind its stack than rank 0 to notice the aborted communicator.
+  struct SlowEnd {
+    ~SlowEnd() { std::this_thread::sleep_for(4 * watch::Watchdog::kSlice); }
+  };
   Record record;
   const auto errors = on_local_ranks(2, [&](LocalRank& r) {
+    std::optional<SlowEnd> slow;
+    if (r.rank == 1) slow.emplace();
     Range range{record};
     WorkExchange::Options o = options(r, 2, range);
     if (r.rank == 1)
