@@ -161,7 +161,7 @@ double flops(const Graph& graph, const Node& node) {
     const auto keys = static_cast<double>(qkv[1]);
     const double seen = integer_attribute(node, RT_ATTR_CAUSAL, 0) ? (keys + 1) / 2 : keys;
     const double products = node.op == RT_OP_ATTENTION ? 2 : 5;
-    return products * 2.0 * static_cast<double>(element_count(qkv) / 3) * seen;
+    return products * 2.0 * static_cast<double>(element_count(qkv)) / 3 * seen;
   }
   if (node.collective || moves_data_only(node) || node.outputs.empty()) return 0;
   return count(node.outputs[0]);
