@@ -9,7 +9,7 @@ namespace runtime::exec {
 
 struct CompileOptions {
   TargetOptions target = {};
-  // Of this rank, if there are several; must outlive the programs.
+  // The collectives of this rank, if there are several ranks. They must outlive the programs.
   Collectives* collectives = nullptr;
   bool record = false;  // see Program's constructor
 };

@@ -11,7 +11,7 @@
 
 namespace runtime::test {
 
-// What compile() returns.
+// compile() returns this.
 struct Compiled {
   std::unique_ptr<exec::Program> program;
   std::vector<std::string> notes;  // what the passes replaced, lines for the log
