@@ -45,7 +45,7 @@ rt_status device_properties(void*, int32_t index, rt_device_properties* result, 
     p.alignment = kAlignment;
     p.priority = 200;
     p.threads = usable_cores();
-    rt::sdk::write_output(result, p, RT_DEVICE_PROPERTIES_SIZE_V1, "rt_device_properties");
+    rt::sdk::write_output(result, p);
   });
 }
 
@@ -95,6 +95,7 @@ rt_status device_open(void*, int32_t index, const rt_device_options* given, rt_d
     EngineOptions options;
     options.threads = usable_cores();
     if (given != nullptr) {
+      rt::sdk::check_input(given);
       if (given->threads < 0 || given->threads > kMaxThreads) {
         throw Error(RT_ERROR_INVALID_ARGUMENT,
                     format("cpu:0: %d threads; expected 1 to %d, or 0 for the number of usable "
@@ -212,14 +213,16 @@ rt_status event_elapsed(rt_event* begin, rt_event* end, int64_t* nanoseconds, rt
 rt_status memory_info(rt_device* device, rt_memory_info* info, rt_error* error) {
   return guard(error, [&] {
     const SystemMemory memory = system_memory();
-    const rt_memory_info m{info->size, 0, memory.total_bytes, memory.available_bytes,
-                           device->engine.allocated_bytes.load()};
-    std::memcpy(info, &m, std::min<size_t>(info->size, sizeof(m)));
+    rt_memory_info m{};
+    m.total_bytes = memory.total_bytes;
+    m.free_bytes = memory.available_bytes;
+    m.allocated_bytes = device->engine.allocated_bytes.load();
+    rt::sdk::write_output(info, m);
   });
 }
 
 rt_status utilisation(rt_device*, rt_utilisation* answer, rt_error* error) {
-  return guard(error, [&] { answer->compute_percent = -1; });
+  return guard(error, [&] { rt::sdk::write_output(answer, rt_utilisation{0, -1, -1, -1, -1}); });
 }
 
 }  // namespace

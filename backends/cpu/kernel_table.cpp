@@ -6,6 +6,7 @@
 #include "backends/cpu/host_limits.h"
 #include "backends/cpu/objects.h"
 #include "rt/sdk/error.h"
+#include "rt/sdk/structs.h"
 
 namespace backends::cpu {
 namespace {
@@ -20,9 +21,8 @@ rt_tensor_desc with_layout(rt_tensor_desc tensor, uint64_t layout) {
 }
 
 rt_candidate to_c(const Engine& engine, const Operation& op, const Candidate& candidate,
-                  uint64_t algorithm, uint32_t size) {
+                  uint64_t algorithm) {
   rt_candidate c{};
-  c.size = size;
   c.algorithm = algorithm;
   c.estimated_ns = candidate.estimated_ns;
   rt::sdk::copy_text(c.implementation, candidate.implementation);
@@ -41,25 +41,16 @@ void write_candidates(const Engine& engine, const Operation& op, const EngineAns
                       rt_support& support) {
   support.candidate_count = static_cast<uint32_t>(answer.candidates.size());
   if (support.candidates == nullptr) return;
-  const uint32_t stride = support.candidate_capacity > 0 ? support.candidates[0].size : 0;
-  if (support.candidate_capacity > 0 && stride == 0) {
-    throw Error(
-        RT_ERROR_INVALID_ARGUMENT,
-        "the size of the first candidate is 0; expected sizeof(rt_candidate) in each candidate");
-  }
   const size_t count = std::min<size_t>(answer.candidates.size(), support.candidate_capacity);
-  for (size_t i = 0; i < count; ++i) {
-    const rt_candidate c = to_c(engine, op, answer.candidates[i], answer.algorithms[i], stride);
-    auto* at = reinterpret_cast<char*>(support.candidates) + i * stride;
-    std::memcpy(at, &c, std::min<size_t>(stride, sizeof(c)));
+  for (uint32_t i = 0; i < count; ++i) {
+    rt::sdk::write_element(support.candidates, i,
+                           to_c(engine, op, answer.candidates[i], answer.algorithms[i]));
   }
 }
 
 rt_status query(rt_device* device, const rt_op_desc* desc, rt_support* support, rt_error* error) {
   return guard(error, [&] {
-    if (support == nullptr || support->size < sizeof(rt_support)) {
-      throw Error(RT_ERROR_INVALID_ARGUMENT, "rt_support is missing or too short");
-    }
+    rt::sdk::check_size(support);
     const Operation op(desc);
     const EngineAnswer answer = device->engine.query(op);
     support->level = answer.level;
@@ -103,13 +94,12 @@ rt_status info(const rt_plan* plan, rt_plan_info* answer, rt_error* error) {
   return guard(error, [&] {
     const PlanInfo& from = plan->plan->info();
     rt_plan_info i{};
-    i.size = answer->size;
     i.flags = RT_PLAN_DETERMINISTIC;
     i.workspace_bytes = from.workspace_bytes;
     i.saved_bytes = from.saved_bytes;
     std::copy(from.in_place.begin(), from.in_place.end(), i.in_place);
     rt::sdk::copy_text(i.implementation, from.implementation);
-    std::memcpy(answer, &i, std::min<size_t>(answer->size, sizeof(i)));
+    rt::sdk::write_output(answer, i);
   });
 }
 
@@ -126,6 +116,7 @@ void launch_first(rt_plan& plan, const rt_launch& given) {
 
 rt_status launch(rt_plan* plan, rt_stream*, const rt_launch* given, rt_error* error) {
   return guard(error, [&] {
+    rt::sdk::check_input(given);
     if (given->input_count != plan->input_count || given->output_count != plan->output_count) {
       throw Error(RT_ERROR_INVALID_ARGUMENT,
                   format("launch of %s with %u inputs and %u outputs; the plan has %u and %u",
@@ -147,14 +138,14 @@ rt_status launch(rt_plan* plan, rt_stream*, const rt_launch* given, rt_error* er
 
 rt_status layout_bytes(rt_device* device, const rt_tensor_desc* tensor, uint64_t* bytes,
                        rt_error* error) {
-  return guard(error, [&] { *bytes = device->engine.layout_bytes(*tensor); });
+  return guard(error, [&] { *bytes = device->engine.layout_bytes(rt::sdk::read_input(tensor)); });
 }
 
 rt_status layout_name(rt_device* device, const rt_tensor_desc* tensor, char* name,
                       uint64_t capacity, rt_error* error) {
   return guard(error, [&] {
     if (capacity == 0) return;
-    const std::string text = device->engine.layout_name(*tensor);
+    const std::string text = device->engine.layout_name(rt::sdk::read_input(tensor));
     const size_t length = std::min<size_t>(text.size(), capacity - 1);
     std::memcpy(name, text.data(), length);
     name[length] = '\0';

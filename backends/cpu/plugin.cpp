@@ -74,7 +74,7 @@ std::unique_ptr<Instance> make_instance() {
 rt_status rt_plugin_entry(const rt_host*, rt_negotiation* negotiation, const rt_plugin** plugin,
                           rt_error* error) {
   return rt::sdk::guard(error, [&] {
-    rt::sdk::negotiate(*negotiation, "cpu");
+    rt::sdk::negotiate(negotiation, "cpu");
     *plugin = &backends::cpu::make_instance().release()->plugin;
   });
 }

@@ -45,13 +45,6 @@ GPU_PROPERTIES properties_of(int32_t index) {
   return p;
 }
 
-template <typename T>
-void expect_room(const T* output, const char* what) {
-  if (output != nullptr && output->size >= sizeof(T)) return;
-  throw Error(RT_ERROR_INVALID_ARGUMENT,
-              format("%s is missing or shorter than %zu bytes", what, sizeof(T)));
-}
-
 rt_status count(void*, int32_t* count, rt_error*) {
   *count = 1;  // the unusable device that carries the reason
   guard(nullptr, [&] { *count = driver_count(); });
@@ -77,14 +70,14 @@ rt_status properties(void*, int32_t index, rt_device_properties* result, rt_erro
       copy_text(p.name, format("%s device", kApiName));
       copy_text(p.unusable_reason, reason.what());
     }
-    rt::sdk::write_output(result, p, RT_DEVICE_PROPERTIES_SIZE_V1, "rt_device_properties");
+    rt::sdk::write_output(result, p);
   });
 }
 
 rt_status open(void* self, int32_t index, const rt_device_options* options, rt_device** device,
                rt_error* error) {
   return guard(error, [&] {
-    expect_room(options, "rt_device_options");
+    rt::sdk::check_input(options);
     const GPU_PROPERTIES from = properties_of(index);
     auto made = std::make_unique<rt_device>();
     made->gpu.index = index;
@@ -250,27 +243,27 @@ rt_status event_elapsed(rt_event* begin, rt_event* end, int64_t* nanoseconds, rt
 
 rt_status memory_info(rt_device* device, rt_memory_info* info, rt_error* error) {
   return guard(error, [&] {
-    expect_room(info, "rt_memory_info");
     use(*device);
     size_t free_bytes = 0, total = 0;
     check(GPU(MemGetInfo)(&free_bytes, &total), "read the memory in use");
-    info->total_bytes = total;
-    info->free_bytes = free_bytes;
+    rt_memory_info value{};
+    value.total_bytes = total;
+    value.free_bytes = free_bytes;
     const std::lock_guard lock(device->mutex);
-    info->allocated_bytes = device->allocated_bytes;
+    value.allocated_bytes = device->allocated_bytes;
+    rt::sdk::write_output(info, value);
   });
 }
 
 rt_status utilisation(rt_device* device, rt_utilisation* utilisation, rt_error* error) {
   return guard(error, [&] {
-    expect_room(utilisation, "rt_utilisation");
-    const uint32_t size = utilisation->size;
-    *utilisation = {size, -1, -1, -1, -1};
+    rt_utilisation value{0, -1, -1, -1, -1};
     const std::lock_guard lock(device->telemetry_mutex);
     if (!std::exchange(device->telemetry_opened, true)) {
       device->telemetry = kNvidia ? open_nvml(device->address) : open_rocm_smi(device->address);
     }
-    if (device->telemetry) device->telemetry->read(*utilisation);
+    if (device->telemetry) device->telemetry->read(value);
+    rt::sdk::write_output(utilisation, value);
   });
 }
 

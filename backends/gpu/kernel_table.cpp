@@ -76,13 +76,12 @@ uint32_t most_post_ops(const Operation& op) {
 void list(const std::vector<Kernel>& ways, rt_support* support) {
   support->candidate_count = static_cast<uint32_t>(ways.size());
   if (support->candidates == nullptr) return;
-  auto* bytes = reinterpret_cast<unsigned char*>(support->candidates);
-  const size_t stride = support->candidate_capacity > 0 ? support->candidates[0].size : 0;
-  for (size_t i = 0; i < ways.size() && i < support->candidate_capacity; ++i) {
-    auto* candidate = reinterpret_cast<rt_candidate*>(bytes + i * stride);
-    if (i > 0) std::memcpy(candidate, support->candidates, stride);
-    candidate->algorithm = i + 1;
-    copy_text(candidate->implementation, ways[i].implementation);
+  if (support->candidate_capacity == 0) return;
+  rt_candidate candidate = rt::sdk::read_input(support->candidates);
+  for (uint32_t i = 0; i < ways.size() && i < support->candidate_capacity; ++i) {
+    candidate.algorithm = i + 1;
+    copy_text(candidate.implementation, ways[i].implementation);
+    rt::sdk::write_element(support->candidates, i, candidate);
   }
 }
 
@@ -157,7 +156,6 @@ Kernel make_chosen(const rt_device& device, const Operation& op) {
 
 rt_status create(rt_device* device, const rt_op_desc* desc, rt_plan** plan, rt_error* error) {
   return guard(error, [&] {
-    reference::check_description(desc);
     const Operation op(desc);
     const reference::Kernel definition = reference::make_kernel(op);
     for (uint32_t i = 0; i < op.input_count() + op.output_count(); ++i) {
@@ -184,14 +182,13 @@ void destroy(rt_plan* plan) { delete plan; }
 
 rt_status info(const rt_plan* plan, rt_plan_info* info, rt_error* error) {
   return guard(error, [&] {
-    if (info == nullptr || info->size < sizeof(rt_plan_info)) {
-      throw Error(RT_ERROR_INVALID_ARGUMENT, "rt_plan_info is missing or too short");
-    }
-    info->flags = RT_PLAN_DETERMINISTIC | RT_PLAN_CAPTURABLE;
-    info->workspace_bytes = plan->kernel.workspace_bytes;
-    info->saved_bytes = plan->kernel.saved_bytes;
-    std::copy(plan->in_place.begin(), plan->in_place.end(), info->in_place);
-    copy_text(info->implementation, plan->kernel.implementation);
+    rt_plan_info value{};
+    value.flags = RT_PLAN_DETERMINISTIC | RT_PLAN_CAPTURABLE;
+    value.workspace_bytes = plan->kernel.workspace_bytes;
+    value.saved_bytes = plan->kernel.saved_bytes;
+    std::copy(plan->in_place.begin(), plan->in_place.end(), value.in_place);
+    copy_text(value.implementation, plan->kernel.implementation);
+    rt::sdk::write_output(info, value);
   });
 }
 
@@ -205,7 +202,7 @@ void check_addresses(const rt_plan& plan, const void* const* addresses,
 }
 
 void check_launch(const rt_plan& plan, const rt_launch* launch) {
-  reference::check_struct(launch, "rt_launch");
+  rt::sdk::check_input(launch);
   if (launch->input_count != plan.input_bytes.size() ||
       launch->output_count != plan.output_bytes.size()) {
     throw Error(RT_ERROR_INVALID_ARGUMENT,
@@ -234,7 +231,7 @@ rt_status launch(rt_plan* plan, rt_stream* stream, const rt_launch* given, rt_er
 }
 
 void expect_canonical(const rt_tensor_desc* tensor) {
-  reference::check_struct(tensor, "rt_tensor_desc");
+  rt::sdk::check_input(tensor);
   if (tensor->layout == RT_LAYOUT_CANONICAL) return;
   throw Error(RT_ERROR_INVALID_ARGUMENT,
               format("layout 0x%llx is not one of this device; it knows the canonical one (0)",

@@ -44,7 +44,7 @@ rt_plugin* make_plugin(const rt_host* host) {
 rt_status rt_plugin_entry(const rt_host* host, rt_negotiation* negotiation,
                           const rt_plugin** plugin, rt_error* error) {
   return rt::sdk::guard(error, [&] {
-    rt::sdk::negotiate(*negotiation, backends::gpu::kPluginName);
+    rt::sdk::negotiate(negotiation, backends::gpu::kPluginName);
     *plugin = backends::gpu::make_plugin(host);
   });
 }

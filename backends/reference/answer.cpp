@@ -26,10 +26,8 @@ rt_op_desc without_post_operations(const Operation& op) {
   return desc;
 }
 
-void fill_candidate(const Operation& op, rt_candidate& candidate) {
-  const uint32_t size = candidate.size;
-  candidate = rt_candidate{};
-  candidate.size = size;
+rt_candidate candidate_of(const Operation& op) {
+  rt_candidate candidate{};
   candidate.algorithm = kOnlyAlgorithm;
   for (uint32_t i = 0; i < op.input_count(); ++i) {
     candidate.input_bytes[i] = tensor_bytes(op.input(i));
@@ -38,12 +36,7 @@ void fill_candidate(const Operation& op, rt_candidate& candidate) {
     candidate.output_bytes[i] = tensor_bytes(op.output(i));
   }
   copy_text(candidate.implementation, kImplementation);
-}
-
-void check_output_struct(uint32_t size, uint64_t known_size, const char* what) {
-  if (size >= known_size) return;
-  throw Error(RT_ERROR_INVALID_ARGUMENT, format("%s has size %u, expected at least %llu", what,
-                                                size, static_cast<unsigned long long>(known_size)));
+  return candidate;
 }
 
 void accept(const Operation& op, uint32_t post_ops_fused, rt_support* support) {
@@ -52,48 +45,18 @@ void accept(const Operation& op, uint32_t post_ops_fused, rt_support* support) {
   support->deterministic = 1;
   support->candidate_count = 1;
   if (support->candidates == nullptr || support->candidate_capacity == 0) return;
-  check_output_struct(support->candidates[0].size, sizeof(rt_candidate), "rt_candidate");
-  fill_candidate(op, support->candidates[0]);
+  rt::sdk::write_element(support->candidates, 0, candidate_of(op));
 }
 
 }  // namespace
-
-void check_struct(const void* data, uint64_t known_size, const char* what) {
-  uint32_t size = 0;
-  if (data != nullptr) std::memcpy(&size, data, sizeof(size));
-  if (size < known_size) {
-    throw Error(RT_ERROR_INVALID_ARGUMENT,
-                format("%s is missing or has size %u, expected at least %llu", what, size,
-                       static_cast<unsigned long long>(known_size)));
-  }
-  const auto* bytes = static_cast<const unsigned char*>(data);
-  if (std::any_of(bytes + known_size, bytes + size, [](unsigned char b) { return b != 0; })) {
-    throw Error(RT_ERROR_TOO_NEW,
-                format("%s has size %u and uses fields behind the %llu bytes that this plugin "
-                       "knows; update the plugin",
-                       what, size, static_cast<unsigned long long>(known_size)));
-  }
-}
-
-void check_description(const rt_op_desc* op) {
-  check_struct(op, "rt_op_desc");
-  const Operation checked(op);
-  for (uint32_t i = 0; i < op->input_count; ++i) check_struct(op->inputs[i], "rt_tensor_desc");
-  for (uint32_t i = 0; i < op->output_count; ++i) check_struct(op->outputs[i], "rt_tensor_desc");
-  for (uint32_t i = 0; i < op->attribute_count; ++i) {
-    check_struct(op->attributes[i], "rt_attribute");
-  }
-  for (uint32_t i = 0; i < op->post_op_count; ++i) check_struct(op->post_ops[i], "rt_post_op");
-}
 
 uint64_t tensor_bytes(const rt_tensor_desc& tensor) {
   return static_cast<uint64_t>(rt::sdk::element_count(tensor)) * rt::sdk::dtype_bytes(tensor.dtype);
 }
 
 void answer_query(const rt_op_desc* desc, rt_support* support) {
-  check_description(desc);
-  if (support == nullptr) throw Error(RT_ERROR_INVALID_ARGUMENT, "rt_support is missing");
-  check_output_struct(support->size, sizeof(rt_support), "rt_support");
+  const Operation op(desc);
+  rt::sdk::check_size(support);
   support->level = RT_SUPPORT_REFUSED;
   support->post_ops_fused = 0;
   support->deterministic = 0;
@@ -101,7 +64,6 @@ void answer_query(const rt_op_desc* desc, rt_support* support) {
   support->reason_operand = -1;
   support->candidate_count = 0;
   support->reason[0] = '\0';
-  const Operation op(desc);
   try {
     if (op.post_op_count() > 0 && !takes_post_operations(desc->name)) {
       const rt_op_desc plain = without_post_operations(op);
@@ -118,7 +80,6 @@ void answer_query(const rt_op_desc* desc, rt_support* support) {
 }
 
 Planned::Planned(const rt_op_desc* desc, const Planned* forward) {
-  check_description(desc);
   const Operation op(desc);
   name_ = desc->name;
   for (uint32_t i = 0; i < op.input_count(); ++i) {
@@ -144,17 +105,17 @@ Planned::Planned(const rt_op_desc* desc, const Planned* forward) {
 }
 
 void Planned::fill_info(rt_plan_info* info) const {
-  if (info == nullptr) throw Error(RT_ERROR_INVALID_ARGUMENT, "rt_plan_info is missing");
-  check_output_struct(info->size, sizeof(rt_plan_info), "rt_plan_info");
-  info->flags = RT_PLAN_DETERMINISTIC;
-  info->workspace_bytes = kernel_.workspace_bytes;
-  info->saved_bytes = kernel_.saved_bytes;
-  std::copy(kernel_.in_place.begin(), kernel_.in_place.end(), info->in_place);
-  copy_text(info->implementation, kImplementation);
+  rt_plan_info value{};
+  value.flags = RT_PLAN_DETERMINISTIC;
+  value.workspace_bytes = kernel_.workspace_bytes;
+  value.saved_bytes = kernel_.saved_bytes;
+  std::copy(kernel_.in_place.begin(), kernel_.in_place.end(), value.in_place);
+  copy_text(value.implementation, kImplementation);
+  rt::sdk::write_output(info, value);
 }
 
 void Planned::check_launch(const rt_launch* launch) const {
-  check_struct(launch, "rt_launch");
+  rt::sdk::check_input(launch);
   const auto fail = [&](const std::string& message) {
     throw Error(RT_ERROR_INVALID_ARGUMENT, name_ + ": " + message);
   };

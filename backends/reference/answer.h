@@ -11,19 +11,6 @@
 
 namespace backends::reference {
 
-// Throws for a struct of the caller that is missing or shorter than `known_size` bytes
-// (RT_ERROR_INVALID_ARGUMENT), or that has a tail which is not zero (RT_ERROR_TOO_NEW). `what`
-// names it in the message. The template's known size is that of T, version 1 of the struct.
-void check_struct(const void* data, uint64_t known_size, const char* what);
-
-template <typename T>
-void check_struct(const T* data, const char* what) {
-  check_struct(data, sizeof(T), what);
-}
-
-// check_struct for the description and for every struct that it points to.
-void check_description(const rt_op_desc* op);
-
 // Fills the whole answer. A refused operation is an answer; a broken description throws.
 void answer_query(const rt_op_desc* op, rt_support* support);
 

@@ -4,7 +4,6 @@
 
 namespace backends::reference {
 
-using rt::sdk::Error;
 using rt::sdk::format;
 
 Dims dims_of(const rt_tensor_desc& tensor) { return Dims(tensor.dims, tensor.dims + tensor.rank); }
@@ -67,9 +66,6 @@ rt_dtype floating(const Operation& op, bool output, uint32_t i, const char* name
 void expect_tensor(const Operation& op, const rt_tensor_desc* tensor, bool output, uint32_t i,
                    bool any_layout) {
   const char* const kind = output ? "output" : "operand";
-  if (tensor == nullptr || tensor->size < sizeof(rt_tensor_desc)) {
-    op.fail(format("%s %u has no description, or a shorter one than version 1 has", kind, i));
-  }
   if (tensor->rank < 0 || tensor->rank > RT_MAX_RANK) {
     op.fail(format("%s %u has rank %d, expected 0..%d", kind, i, tensor->rank, RT_MAX_RANK));
   }
@@ -98,9 +94,6 @@ void expect_post_operations(const Operation& op) {
   const rt_op_desc& desc = op.desc();
   for (uint32_t i = 0; i < desc.post_op_count; ++i) {
     const rt_post_op* post = desc.post_ops[i];
-    if (post == nullptr || post->size < sizeof(rt_post_op)) {
-      op.fail(format("post-operation %u has no description", i));
-    }
     const bool has_operand = post->operand >= 0;
     if (has_operand && static_cast<uint32_t>(post->operand) >= desc.input_count) {
       op.fail(format("post-operation %u names operand %d, but there are %u inputs", i,
@@ -190,9 +183,6 @@ void expect_well_formed(const Operation& op, bool any_layout) {
   }
   for (uint32_t i = 0; i < desc.attribute_count; ++i) {
     const rt_attribute* a = desc.attributes[i];
-    if (a == nullptr || a->size < sizeof(rt_attribute) || a->name == nullptr) {
-      op.fail(format("attribute %u has no description or no name", i));
-    }
     if (a->type != RT_ATTRIBUTE_INTEGER && a->type != RT_ATTRIBUTE_NUMBER) {
       op.fail(format("attribute '%s' has type %d, expected 1 (integer) or 2 (number)", a->name,
                      a->type));

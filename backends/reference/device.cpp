@@ -30,14 +30,6 @@ uint64_t pages(int name) {
   return count > 0 && size > 0 ? static_cast<uint64_t>(count) * static_cast<uint64_t>(size) : 0;
 }
 
-// Throws unless `output` has room for a T of version 1.
-template <typename T>
-void expect_room(const T* output, const char* what) {
-  if (output != nullptr && output->size >= sizeof(T)) return;
-  throw Error(RT_ERROR_INVALID_ARGUMENT,
-              format("%s is missing or shorter than %zu bytes", what, sizeof(T)));
-}
-
 void expect_index(int32_t index) {
   if (index == 0) return;
   throw Error(RT_ERROR_INVALID_ARGUMENT,
@@ -63,7 +55,7 @@ rt_status properties(void*, int32_t index, rt_device_properties* result, rt_erro
     p.alignment = kAlignment;
     p.priority = 100;
     p.threads = 1;
-    rt::sdk::write_output(result, p, RT_DEVICE_PROPERTIES_SIZE_V1, "rt_device_properties");
+    rt::sdk::write_output(result, p);
   });
 }
 
@@ -71,7 +63,7 @@ rt_status open(void*, int32_t index, const rt_device_options* options, rt_device
                rt_error* error) {
   return guard(error, [&] {
     expect_index(index);
-    check_struct(options, "rt_device_options");
+    rt::sdk::check_input(options);
     *device = new rt_device;
   });
 }
@@ -156,18 +148,18 @@ rt_status event_elapsed(rt_event* begin, rt_event* end, int64_t* nanoseconds, rt
 
 rt_status memory_info(rt_device* device, rt_memory_info* info, rt_error* error) {
   return guard(error, [&] {
-    expect_room(info, "rt_memory_info");
-    info->total_bytes = pages(_SC_PHYS_PAGES);
-    info->free_bytes = pages(_SC_AVPHYS_PAGES);
+    rt_memory_info value{};
+    value.total_bytes = pages(_SC_PHYS_PAGES);
+    value.free_bytes = pages(_SC_AVPHYS_PAGES);
     const std::lock_guard lock(device->mutex);
-    info->allocated_bytes = device->allocated_bytes;
+    value.allocated_bytes = device->allocated_bytes;
+    rt::sdk::write_output(info, value);
   });
 }
 
 rt_status utilisation(rt_device*, rt_utilisation* utilisation, rt_error* error) {
   return guard(error, [&] {
-    expect_room(utilisation, "rt_utilisation");
-    utilisation->compute_percent = -1;
+    rt::sdk::write_output(utilisation, rt_utilisation{0, -1, -1, -1, -1});
   });
 }
 

@@ -14,7 +14,7 @@ rt_status query(rt_device*, const rt_op_desc* op, rt_support* support, rt_error*
 
 rt_status create(rt_device*, const rt_op_desc* op, rt_plan** plan, rt_error* error) {
   return guard(error, [&] {
-    check_struct(op, "rt_op_desc");
+    rt::sdk::check_input(op);
     *plan = new rt_plan{Planned(op, op->forward ? &op->forward->planned : nullptr)};
   });
 }
@@ -33,7 +33,7 @@ rt_status launch(rt_plan* plan, rt_stream*, const rt_launch* launch, rt_error* e
 }
 
 void expect_canonical(const rt_tensor_desc* tensor) {
-  check_struct(tensor, "rt_tensor_desc");
+  rt::sdk::check_input(tensor);
   if (tensor->layout == RT_LAYOUT_CANONICAL) return;
   throw rt::sdk::Error(RT_ERROR_UNSUPPORTED,
                        rt::sdk::format("layout 0x%llx is unknown; the reference has the canonical "

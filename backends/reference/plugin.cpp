@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "backends/reference/objects.h"
+#include "rt/sdk/plugin.h"
 
 namespace backends::reference {
 namespace {
@@ -15,11 +16,6 @@ const void* get_interface(void*, const char* name, uint32_t version) {
   if (std::string_view(name) == RT_INTERFACE_KERNEL && version == RT_KERNEL_API_VERSION) {
     return kernel_table();
   }
-  return nullptr;
-}
-
-const rt_option_spec* const* options(void*, uint32_t* count) {
-  *count = 0;
   return nullptr;
 }
 
@@ -35,23 +31,9 @@ rt_plugin* make_plugin() {
   plugin->build_id = "reference-1";
   plugin->description = "plain C++ on one thread: the definition of every operation";
   plugin->get_interface = get_interface;
-  plugin->options = options;
+  plugin->options = rt::sdk::no_options;
   plugin->shutdown = shutdown;
   return plugin;
-}
-
-void negotiate(rt_negotiation* negotiation) {
-  check_struct(negotiation, "rt_negotiation");
-  negotiation->plugin_major = RT_ABI_MAJOR;
-  if (negotiation->host_major_min <= RT_ABI_MAJOR && RT_ABI_MAJOR <= negotiation->host_major_max) {
-    return;
-  }
-  throw rt::sdk::Error(
-      RT_ERROR_VERSION,
-      rt::sdk::format("plugin 'reference' speaks version %d of the contract, the host %u to %u; "
-                      "use a plugin and a host of one release",
-                      RT_ABI_MAJOR, negotiation->host_major_min, negotiation->host_major_max),
-      RT_SCOPE_PROCESS);
 }
 
 }  // namespace
@@ -60,7 +42,7 @@ void negotiate(rt_negotiation* negotiation) {
 rt_status rt_plugin_entry(const rt_host*, rt_negotiation* negotiation, const rt_plugin** plugin,
                           rt_error* error) {
   return rt::sdk::guard(error, [&] {
-    backends::reference::negotiate(negotiation);
+    rt::sdk::negotiate(negotiation, "reference");
     *plugin = backends::reference::make_plugin();
   });
 }

@@ -44,7 +44,7 @@ rt_status properties(void*, rt_comm_properties* result, rt_error* error) {
     // a socket and out again.
     p.latency_ns = 50'000;
     p.bytes_per_second = 1'000'000'000;
-    rt::sdk::write_output(result, p, RT_COMM_PROPERTIES_SIZE_V1, "rt_comm_properties");
+    rt::sdk::write_output(result, p);
   });
 }
 
@@ -57,6 +57,7 @@ rt_status capabilities(void*, rt_comm_capability* rows, uint32_t* count, rt_erro
 rt_status create(void* self, const rt_comm_options* options, rt_communicator** result,
                  rt_error* error) {
   return guard(error, [&] {
+    rt::sdk::check_input(options);
     const auto deadline = deadline_in(options->timeout_ns);
     const rt_host& host = *static_cast<Instance*>(self)->host;
     if (host.kv_set == nullptr || host.kv_get == nullptr) {
@@ -98,7 +99,7 @@ rt_status group_end(rt_communicator* communicator, rt_error* error) {
 rt_status enqueue(rt_communicator* communicator, const rt_collective* call, rt_work** work,
                   rt_error* error) {
   return guard(error, [&] {
-    *work = new rt_work{communicator->it, communicator->it->enqueue(*call)};
+    *work = new rt_work{communicator->it, communicator->it->enqueue(rt::sdk::read_input(call))};
   });
 }
 
@@ -155,7 +156,7 @@ void shutdown(void* self) { delete static_cast<Instance*>(self); }
 extern "C" rt_status rt_plugin_entry(const rt_host* host, rt_negotiation* negotiation,
                                      const rt_plugin** plugin, rt_error* error) {
   return guard(error, [&] {
-    rt::sdk::negotiate(*negotiation, "gloo");
+    rt::sdk::negotiate(negotiation, "gloo");
     auto* self = new Instance;
     self->host = host;
     self->view = {sizeof(rt_plugin),

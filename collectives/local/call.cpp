@@ -48,10 +48,6 @@ bool reduces(const rt_collective& call) {
 }
 
 void check_call(const rt_collective& call, int32_t rank, int32_t size) {
-  if (call.size < sizeof(rt_collective)) {
-    refuse(RT_ERROR_INVALID_ARGUMENT, format("a collective of %u bytes; expected at least %zu",
-                                             call.size, sizeof(rt_collective)));
-  }
   if (call.kind < RT_ALL_REDUCE || call.kind > RT_BARRIER) {
     refuse(RT_ERROR_INVALID_ARGUMENT, format("collective %d; expected %d (all_reduce) to %d "
                                              "(barrier)",

@@ -51,7 +51,7 @@ rt_status properties(void*, rt_comm_properties* result, rt_error* error) {
     // A rank wakes another one, and one of them copies the data from memory to memory.
     p.latency_ns = 5'000;
     p.bytes_per_second = 8'000'000'000;
-    rt::sdk::write_output(result, p, RT_COMM_PROPERTIES_SIZE_V1, "rt_comm_properties");
+    rt::sdk::write_output(result, p);
   });
 }
 
@@ -66,6 +66,7 @@ rt_status capabilities(void*, rt_comm_capability* rows, uint32_t* count, rt_erro
 rt_status create(void* self, const rt_comm_options* options, rt_communicator** result,
                  rt_error* error) {
   return guard(error, [&] {
+    rt::sdk::check_input(options);
     const int32_t rank = options->rank, size = options->world_size;
     if (size < 1 || size > static_cast<int32_t>(kMaxRanks) || rank < 0 || rank >= size) {
       throw Error(RT_ERROR_INVALID_ARGUMENT,
@@ -103,11 +104,12 @@ rt_status group_end(rt_communicator* communicator, rt_error* error) {
   });
 }
 
-rt_status enqueue(rt_communicator* communicator, const rt_collective* call, rt_work** work,
+rt_status enqueue(rt_communicator* communicator, const rt_collective* given, rt_work** work,
                   rt_error* error) {
   return guard(error, [&] {
-    collectives::local::check_call(*call, communicator->rank, communicator->group->size());
-    *work = &communicator->group->enter(communicator->rank, *call);
+    const rt_collective call = rt::sdk::read_input(given);
+    collectives::local::check_call(call, communicator->rank, communicator->group->size());
+    *work = &communicator->group->enter(communicator->rank, call);
   });
 }
 
@@ -152,7 +154,7 @@ void shutdown(void* self) { delete static_cast<Instance*>(self); }
 rt_status rt_plugin_entry(const rt_host*, rt_negotiation* negotiation, const rt_plugin** plugin,
                           rt_error* error) {
   return guard(error, [&] {
-    rt::sdk::negotiate(*negotiation, "local");
+    rt::sdk::negotiate(negotiation, "local");
     auto* self = new Instance;
     self->view = {sizeof(rt_plugin),
                   0,

@@ -106,7 +106,7 @@ rt_status properties(void*, rt_comm_properties* result, rt_error* error) {
     // MPI copies through shared memory twice, in and out; the nap of the owner adds to the latency.
     p.latency_ns = 10'000;
     p.bytes_per_second = 2'000'000'000;
-    rt::sdk::write_output(result, p, RT_COMM_PROPERTIES_SIZE_V1, "rt_comm_properties");
+    rt::sdk::write_output(result, p);
   });
 }
 
@@ -119,13 +119,13 @@ rt_status capabilities(void*, rt_comm_capability* rows, uint32_t* count, rt_erro
       if (rows != nullptr && *count >= room) return;
       if (rows != nullptr) {
         const uint64_t dtypes = kind == RT_ALL_REDUCE ? mpi::kDeviceSums : rt::sdk::kAllDtypes;
-        rows[*count] = {sizeof(rt_comm_capability),
-                        kind,
-                        dtypes,
-                        mpi::kDeviceReductions,
-                        1u << RT_MEMORY_DEVICE,
-                        RT_COMM_IN_PLACE,
-                        0};
+        rt_comm_capability row{};
+        row.collective = kind;
+        row.dtypes = dtypes;
+        row.reductions = mpi::kDeviceReductions;
+        row.memory_kinds = 1u << RT_MEMORY_DEVICE;
+        row.flags = RT_COMM_IN_PLACE;
+        rt::sdk::write_element(rows, *count, row);
       }
       ++*count;
     }
@@ -211,6 +211,7 @@ bool derive(Owner& parent, std::function<MPI_Comm()> make, const mpi::Limits& li
 rt_status create(void* self, const rt_comm_options* options, rt_communicator** result,
                  rt_error* error) {
   return guard(error, [&] {
+    rt::sdk::check_input(options);
     auto& instance = *static_cast<Instance*>(self);
     const auto deadline = deadline_in(options->timeout_ns);
     mpi::Limits limits = limits_of(*options);
@@ -288,11 +289,12 @@ rt_status group_end(rt_communicator* communicator, rt_error* error) {
   });
 }
 
-rt_status enqueue(rt_communicator* communicator, const rt_collective* collective, rt_work** work,
+rt_status enqueue(rt_communicator* communicator, const rt_collective* given, rt_work** work,
                   rt_error* error) {
   return guard(error, [&] {
-    mpi::check_call(communicator->owner->team(), *collective);
-    *work = new rt_work{communicator->owner, communicator->owner->submit(*collective)};
+    const rt_collective call = rt::sdk::read_input(given);
+    mpi::check_call(communicator->owner->team(), call);
+    *work = new rt_work{communicator->owner, communicator->owner->submit(call)};
   });
 }
 
@@ -349,7 +351,7 @@ void shutdown(void* self) { delete static_cast<Instance*>(self); }
 extern "C" rt_status rt_plugin_entry(const rt_host* host, rt_negotiation* negotiation,
                                      const rt_plugin** plugin, rt_error* error) {
   return guard(error, [&] {
-    rt::sdk::negotiate(*negotiation, "mpi");
+    rt::sdk::negotiate(negotiation, "mpi");
     auto* self = new Instance;
     self->host = host;
     self->version = "0.1.0 (" + mpi::library() + ")";

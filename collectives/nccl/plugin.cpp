@@ -40,7 +40,7 @@ rt_status properties(void*, rt_comm_properties* result, rt_error* error) {
     p.priority = 0;  // "auto" takes it by device_plugin, and never for ranks without such devices
     // Latency and bandwidth stay unknown: they are not measured yet, and a GPU's links differ by
     // far more than those of a host.
-    rt::sdk::write_output(result, p, RT_COMM_PROPERTIES_SIZE_V1, "rt_comm_properties");
+    rt::sdk::write_output(result, p);
   });
 }
 
@@ -59,8 +59,8 @@ rt_status capabilities(void*, rt_comm_capability* rows, uint32_t* count, rt_erro
 rt_status create(void* self, const rt_comm_options* options, rt_communicator** result,
                  rt_error* error) {
   return guard(error, [&] {
-    *result = new rt_communicator{
-        std::make_shared<Communicator>(*static_cast<Instance*>(self)->host, *options)};
+    *result = new rt_communicator{std::make_shared<Communicator>(
+        *static_cast<Instance*>(self)->host, rt::sdk::read_input(options))};
   });
 }
 
@@ -84,7 +84,7 @@ rt_status group_end(rt_communicator* communicator, rt_error* error) {
 rt_status enqueue(rt_communicator* communicator, const rt_collective* call, rt_work** work,
                   rt_error* error) {
   return guard(error, [&] {
-    *work = new rt_work{communicator->it, communicator->it->enqueue(*call)};
+    *work = new rt_work{communicator->it, communicator->it->enqueue(rt::sdk::read_input(call))};
   });
 }
 
@@ -147,7 +147,7 @@ std::string library_version() {
 extern "C" rt_status rt_plugin_entry(const rt_host* host, rt_negotiation* negotiation,
                                      const rt_plugin** plugin, rt_error* error) {
   return guard(error, [&] {
-    rt::sdk::negotiate(*negotiation, kName);
+    rt::sdk::negotiate(negotiation, kName);
     auto self = std::make_unique<Instance>();
     self->host = host;
     self->version = library_version();

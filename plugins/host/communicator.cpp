@@ -1,5 +1,7 @@
 #include "plugins/host/communicator.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <string_view>
 #include <utility>
@@ -88,11 +90,21 @@ std::vector<rt_comm_capability> list_capabilities(const Plugin& plugin) {
   uint32_t count = 0;
   call(what, [&](rt_error* e) { return api.capabilities(plugin.self(), nullptr, &count, e); });
   check_count(count, kMaxCapabilities, what());
-  rt_comm_capability empty{};
-  empty.size = sizeof(empty);
-  std::vector<rt_comm_capability> rows(count, empty);
-  call(what, [&](rt_error* e) { return api.capabilities(plugin.self(), rows.data(), &count, e); });
-  if (count < rows.size()) rows.resize(count);
+  // The host says in the first row how far apart the rows are. Plugins of minor version 0 do not
+  // read that: their rows are as far apart as in the first release.
+  const uint32_t stride =
+      plugin.minor() == 0 ? RT_COMM_CAPABILITY_SIZE_V1 : uint32_t{sizeof(rt_comm_capability)};
+  std::vector<rt_comm_capability> room(count);  // at least `count` times the stride
+  auto* bytes = reinterpret_cast<std::byte*>(room.data());
+  for (uint32_t i = 0; i < count; ++i)
+    std::memcpy(bytes + std::size_t{i} * stride, &stride, sizeof(stride));
+  uint32_t filled = count;
+  call(what, [&](rt_error* e) { return api.capabilities(plugin.self(), room.data(), &filled, e); });
+  std::vector<rt_comm_capability> rows(std::min(count, filled));
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    std::memcpy(&rows[i], bytes + i * stride, stride);
+    rows[i].size = sizeof(rt_comm_capability);
+  }
   return rows;
 }
 

@@ -150,6 +150,7 @@ PluginDescription describe(const std::shared_ptr<Plugin>& plugin, bool states,
   d.version = plugin->version();
   d.build_id = plugin->build_id();
   d.description = plugin->description();
+  d.minor = plugin->minor();
   d.interfaces = interfaces_of(*plugin);
   d.options = plugin->options();
   d.devices = list_devices(*plugin, begin);
@@ -168,6 +169,7 @@ PluginDescription describe(const std::shared_ptr<Plugin>& plugin, bool states,
 std::string encode(const PluginDescription& d) {
   Writer writer;
   texts_of(writer, d);
+  writer.value(d.minor);
   writer.list(d.interfaces, [&](const std::string& name) { writer.value(name); });
   writer.list(d.options, [&](const Plugin::OptionSpec& o) { option_of(writer, o); });
   writer.list(d.devices, [&](const DeviceInfo& info) { writer.value(info.properties); });
@@ -182,6 +184,7 @@ PluginDescription decode(std::string_view bytes) {
   Reader reader(bytes);
   PluginDescription d;
   texts_of(reader, d);
+  reader.value(d.minor);
   check_name(d.name, kWhat);
   reader.list(d.interfaces, 16, [&](std::string& name) { reader.value(name); });
   reader.list(d.options, kMaxOptions, [&](Plugin::OptionSpec& o) { option_of(reader, o); });
@@ -205,7 +208,7 @@ PluginDescription decode(std::string_view bytes) {
 }
 
 std::string encoding_version() {
-  return "1/" + std::to_string(sizeof(rt_device_properties)) + "/" +
+  return "2/" + std::to_string(sizeof(rt_device_properties)) + "/" +
          std::to_string(sizeof(rt_comm_properties)) + "/" + std::to_string(sizeof(rt_memory_info)) +
          "/" + std::to_string(sizeof(rt_utilisation));
 }

@@ -25,6 +25,7 @@ struct DeviceState {
 struct PluginDescription {
   CheckedFile file;
   std::string name, vendor, version, build_id, description;
+  uint32_t minor = 0;                   // Plugin::minor
   std::vector<std::string> interfaces;  // RT_INTERFACE_*
   std::vector<Plugin::OptionSpec> options;
   std::vector<DeviceInfo> devices;  // also the unusable ones

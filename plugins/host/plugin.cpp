@@ -21,7 +21,7 @@ namespace {
 template <typename Body>
 rt_status answer(rt_error* error, Body&& body) noexcept {
   const auto fill = [error](rt_status code, const char* text) {
-    if (error != nullptr && error->size >= sizeof(rt_error)) {
+    if (error != nullptr && error->size >= RT_ERROR_SIZE_V1) {
       error->code = code;
       error->scope = RT_SCOPE_OPERATION;
       std::strncpy(error->message, text, sizeof(error->message) - 1);
@@ -129,12 +129,13 @@ bool speaks(const rt_negotiation& n) {
   return n.plugin_major >= n.host_major_min && n.plugin_major <= n.host_major_max;
 }
 
-// Calls the entry and returns an instance whose version the host speaks.
-const rt_plugin* enter(rt_plugin_entry_fn entry, const rt_host& host, const std::string& who) {
-  rt_negotiation negotiation{.size = sizeof(rt_negotiation),
-                             .host_major_min = RT_ABI_MAJOR,
-                             .host_major_max = RT_ABI_MAJOR,
-                             .plugin_major = 0};
+// Calls the entry and returns an instance whose version the host speaks. `negotiation` receives
+// what the plugin says of its version.
+const rt_plugin* enter(rt_plugin_entry_fn entry, const rt_host& host, rt_negotiation& negotiation,
+                       const std::string& who) {
+  negotiation = {};
+  negotiation.size = sizeof(negotiation);
+  negotiation.host_major_min = negotiation.host_major_max = RT_ABI_MAJOR;
   const rt_plugin* plugin = nullptr;
   rt_error error;
   const auto describe = [&] { return who + ": " RT_PLUGIN_ENTRY_SYMBOL; };
@@ -155,17 +156,17 @@ const rt_plugin* enter(rt_plugin_entry_fn entry, const rt_host& host, const std:
   return plugin;
 }
 
-// Copies the instance after checking that its struct is long enough. Fields beyond those that this
-// host knows are left out.
+// Copies the instance after checking that its struct is long enough. Fields that only the plugin
+// knows are left out, and fields that only this host knows are absent.
 rt_plugin copy_instance(const rt_plugin& offered, const std::string& who) {
-  if (offered.size < sizeof(rt_plugin)) {
+  if (offered.size < RT_PLUGIN_SIZE_V1) {
     throw Error(RT_ERROR_VERSION, who + ": its rt_plugin has " + std::to_string(offered.size) +
                                       " bytes; version " + std::to_string(RT_ABI_MAJOR) +
-                                      " of the contract has " + std::to_string(sizeof(rt_plugin)) +
+                                      " of the contract has " + std::to_string(RT_PLUGIN_SIZE_V1) +
                                       "; rebuild the plugin with the headers of this runtime");
   }
   rt_plugin plugin{};
-  std::memcpy(&plugin, &offered, sizeof(plugin));
+  std::memcpy(&plugin, &offered, std::min<std::size_t>(offered.size, sizeof(plugin)));
   return plugin;
 }
 
@@ -189,7 +190,7 @@ void check_instance(const rt_plugin& plugin, const std::string& who) {
 }
 
 Plugin::OptionSpec copy_option(const rt_option_spec* spec, const std::string& who) {
-  if (spec == nullptr || spec->size < sizeof(rt_option_spec) || spec->key == nullptr ||
+  if (spec == nullptr || spec->size < RT_OPTION_SPEC_SIZE_V1 || spec->key == nullptr ||
       spec->default_value == nullptr || spec->description == nullptr ||
       spec->type < RT_OPTION_BOOLEAN || spec->type > RT_OPTION_STRING) {
     throw Error(RT_ERROR_INVALID_ARGUMENT,
@@ -225,6 +226,7 @@ struct Plugin::State {
   HostServices services;
   rt_host host{};
   std::optional<rt_plugin> instance;  // set from the entry on: the destructor calls shutdown
+  uint32_t minor = 0;
   std::string name, vendor, version, build_id, description;
   Tables tables;
   std::vector<OptionSpec> options;
@@ -266,7 +268,9 @@ std::shared_ptr<Plugin> Plugin::load(const CheckedFile& file, const HostServices
   begin("its library was opened");
   const rt_plugin_entry_fn entry = open_library(file);
   begin("its entry ran");
-  const rt_plugin copy = copy_instance(*enter(entry, state->host, who), who);
+  rt_negotiation negotiation;
+  const rt_plugin copy = copy_instance(*enter(entry, state->host, negotiation, who), who);
+  state->minor = negotiation.plugin_minor;
   require_slot(copy.shutdown, "shutdown", who);
   state->instance = copy;  // from here on a refusal also calls shutdown
   check_instance(copy, who);
@@ -293,6 +297,7 @@ const std::string& Plugin::vendor() const { return state_->vendor; }
 const std::string& Plugin::version() const { return state_->version; }
 const std::string& Plugin::build_id() const { return state_->build_id; }
 const std::string& Plugin::description() const { return state_->description; }
+uint32_t Plugin::minor() const { return state_->minor; }
 const std::filesystem::path& Plugin::path() const { return state_->path; }
 void* Plugin::self() const { return state_->instance->self; }
 

@@ -57,6 +57,10 @@ class Plugin {
   const std::string& version() const;
   const std::string& build_id() const;
   const std::string& description() const;
+  // RT_ABI_MINOR of the headers that the plugin was compiled with; 0 for a plugin of the first
+  // release. The host may use fields and values of later minor versions only for plugins that have
+  // them.
+  uint32_t minor() const;
   const std::filesystem::path& path() const;
   // rt_plugin.self, the first argument of the tables' functions.
   void* self() const;

@@ -53,12 +53,23 @@ struct Header {
   uint32_t version;
 };
 
+// `slots` are those of the first release, whose table has `least_size` bytes. Slots that were added
+// later are optional: the host checks for null where it calls them.
 struct Interface {
   const char* name;
   uint32_t version;
   std::span<const SlotSpec> slots;
-  uint32_t host_size;
+  uint32_t least_size;
 };
+
+constexpr Interface kDevice{RT_INTERFACE_DEVICE, RT_DEVICE_API_VERSION, kDeviceSlots,
+                            RT_DEVICE_API_SIZE_V1};
+constexpr Interface kKernel{RT_INTERFACE_KERNEL, RT_KERNEL_API_VERSION, kKernelSlots,
+                            RT_KERNEL_API_SIZE_V1};
+constexpr Interface kCommunicator{RT_INTERFACE_COMMUNICATOR, RT_COMMUNICATOR_API_VERSION,
+                                  kCommunicatorSlots, RT_COMMUNICATOR_API_SIZE_V1};
+constexpr Interface kCapture{RT_INTERFACE_CAPTURE, RT_CAPTURE_API_VERSION, kCaptureSlots,
+                             RT_CAPTURE_API_SIZE_V1};
 
 [[noreturn]] void refuse(const std::string& who, const Interface& interface,
                          const std::string& reason) {
@@ -72,14 +83,11 @@ void check_header(const Header& header, const Interface& interface, const std::s
            "was asked for in version " + std::to_string(interface.version) + " and says version " +
                std::to_string(header.version));
   }
-  const auto is_mandatory = [](const SlotSpec& slot) { return slot.mandatory; };
-  const auto mandatory =
-      std::count_if(interface.slots.begin(), interface.slots.end(), is_mandatory);
-  const std::size_t least = sizeof(Header) + static_cast<std::size_t>(mandatory) * sizeof(Slot);
-  if (header.size < least) {
+  if (header.size < interface.least_size) {
     refuse(who, interface,
            "has " + std::to_string(header.size) + " bytes; version " +
-               std::to_string(interface.version) + " has at least " + std::to_string(least));
+               std::to_string(interface.version) + " has at least " +
+               std::to_string(interface.least_size));
   }
 }
 
@@ -105,12 +113,10 @@ const void* ask(const rt_plugin& plugin, const Interface& interface, const std::
   }
 }
 
-// Returns nullopt if the plugin does not offer the table. In all tables, mandatory slots come
-// before optional ones.
+// Returns nullopt if the plugin does not offer the table.
 template <typename Table>
-std::optional<Table> adopt(const rt_plugin& plugin, const char* name, uint32_t version,
-                           std::span<const SlotSpec> slots, const std::string& who) {
-  const Interface interface { name, version, slots, sizeof(Table) };
+std::optional<Table> adopt(const rt_plugin& plugin, const Interface& interface,
+                           const std::string& who) {
   const void* offered = ask(plugin, interface, who);
   if (offered == nullptr) return std::nullopt;
   Header header;
@@ -123,24 +129,20 @@ std::optional<Table> adopt(const rt_plugin& plugin, const char* name, uint32_t v
   return table;
 }
 
-static_assert(sizeof(rt_device_api) == sizeof(Header) + std::size(kDeviceSlots) * sizeof(Slot));
-static_assert(sizeof(rt_kernel_api) == sizeof(Header) + std::size(kKernelSlots) * sizeof(Slot));
-static_assert(sizeof(rt_communicator_api) ==
-              sizeof(Header) + std::size(kCommunicatorSlots) * sizeof(Slot));
-static_assert(sizeof(rt_capture_api) == sizeof(Header) + std::size(kCaptureSlots) * sizeof(Slot));
+constexpr bool lists_all(const Interface& interface) {
+  return interface.least_size == sizeof(Header) + interface.slots.size() * sizeof(Slot);
+}
+static_assert(lists_all(kDevice) && lists_all(kKernel) && lists_all(kCommunicator) &&
+              lists_all(kCapture));
 
 }  // namespace
 
 Tables adopt_tables(const rt_plugin& plugin, const std::string& who) {
   Tables tables;
-  tables.device =
-      adopt<rt_device_api>(plugin, RT_INTERFACE_DEVICE, RT_DEVICE_API_VERSION, kDeviceSlots, who);
-  tables.kernel =
-      adopt<rt_kernel_api>(plugin, RT_INTERFACE_KERNEL, RT_KERNEL_API_VERSION, kKernelSlots, who);
-  tables.communicator = adopt<rt_communicator_api>(
-      plugin, RT_INTERFACE_COMMUNICATOR, RT_COMMUNICATOR_API_VERSION, kCommunicatorSlots, who);
-  tables.capture = adopt<rt_capture_api>(plugin, RT_INTERFACE_CAPTURE, RT_CAPTURE_API_VERSION,
-                                         kCaptureSlots, who);
+  tables.device = adopt<rt_device_api>(plugin, kDevice, who);
+  tables.kernel = adopt<rt_kernel_api>(plugin, kKernel, who);
+  tables.communicator = adopt<rt_communicator_api>(plugin, kCommunicator, who);
+  tables.capture = adopt<rt_capture_api>(plugin, kCapture, who);
   if (!tables.device && !tables.kernel && !tables.communicator) {
     throw Error(RT_ERROR_UNAVAILABLE, who +
                                           ": offers none of the interfaces rt.device, rt.kernel, "

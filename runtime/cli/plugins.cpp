@@ -43,9 +43,9 @@ void describe_plugin(const Folders& folders, const std::string& name) {
   const Registry registry = open_registry(folders);
   const PluginDescription& p = registry.require(name);
   fmt::print(
-      "name         {}\nvendor       {}\nversion      {}\nbuild        {}\ndescription  {}\nfile   "
-      "      {}\ninterfaces   {}\n",
-      p.name, p.vendor, p.version, p.build_id, p.description,
+      "name         {}\nvendor       {}\nversion      {}\nbuild        {}\ncontract     {}.{}\n"
+      "description  {}\nfile         {}\ninterfaces   {}\n",
+      p.name, p.vendor, p.version, p.build_id, RT_ABI_MAJOR, p.minor, p.description,
       plugins::host::printable(p.file.named.string()), plugins::host::join_names(p.interfaces));
   for (const auto& o : p.options)
     fmt::print("key          device.{}.{} = {}: {}\n", p.name, o.key, o.default_value,

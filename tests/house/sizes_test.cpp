@@ -17,7 +17,6 @@ constexpr size_t kHeaderLines = 120;
 const std::set<std::string> kLongHeaders = {
     "backends/cpu/onednn.h",              // RAII handles of one library
     "plugins/host/device.h",              // the handles for one table of the contract
-    "plugins/sdk/rt/sdk/operation.h",     // header-only by design
     "runtime/config/config.h",            // one struct for each section
     "tests/runtime/graph/fake_target.h",  // one device made of tables
 };
@@ -26,7 +25,7 @@ constexpr size_t kLongHeaderLines = 150;
 // number when code goes; when one has to rise, say why in the commit. runtime/README.md has the
 // table with what the rooms do.
 const std::map<std::string, size_t> kRoomLines = {
-    {"plugins/host", 3240},     {"plugins/include", 600}, {"plugins/sdk", 340},
+    {"plugins/host", 3250},     {"plugins/include", 620}, {"plugins/sdk", 460},
     {"runtime/analysis", 2880}, {"runtime/cli", 2870},    {"runtime/config", 2680},
     {"runtime/data", 4130},     {"runtime/exec", 2130},   {"runtime/graph", 2610},
     {"runtime/launch", 3280},   {"runtime/model", 1040},  {"runtime/parallel", 3100},

@@ -240,9 +240,14 @@ static int dtype_allowed(const rule* r, int32_t operand, rt_dtype dtype) {
   return dtype == (is_label ? RT_INT32 : RT_FLOAT32);
 }
 
+rt_status example_check_tensor(const rt_tensor_desc* tensor, rt_error* error) {
+  return example_check_input(tensor, RT_TENSOR_DESC_SIZE_V1, sizeof(*tensor), "rt_tensor_desc",
+                             error);
+}
+
 static rt_status take_operand(const context* c, const rule* r, const rt_tensor_desc* tensor,
                               int32_t operand, int any_layout, rt_tensor_desc* copy) {
-  const rt_status status = example_check_input(tensor, sizeof(*tensor), "rt_tensor_desc", c->error);
+  const rt_status status = example_check_tensor(tensor, c->error);
   if (status != RT_OK) return status;
   if (tensor->rank < 0 || tensor->rank > RT_MAX_RANK)
     return invalid(c, operand, "has a wrong rank");
@@ -252,7 +257,7 @@ static rt_status take_operand(const context* c, const rule* r, const rt_tensor_d
   if (tensor->layout != RT_LAYOUT_CANONICAL && !(any_layout && tensor->layout == RT_LAYOUT_ANY)) {
     return unsupported(c, operand, "this layout is not supported; the canonical one is");
   }
-  *copy = *tensor;
+  example_copy_input(copy, tensor, sizeof(*copy));
   copy->layout = RT_LAYOUT_CANONICAL;
   return RT_OK;
 }
@@ -279,10 +284,17 @@ static rt_status take_operands(const context* c, const rule* r, int any_layout) 
   return take_operand(c, r, op->outputs[0], 100, any_layout, &plan->outputs[0]);
 }
 
-static rt_status check_attributes(const rt_op_desc* op, rt_error* error) {
+/* This plugin applies no post-operations, but it must not accept any that it does not understand.
+ */
+static rt_status check_parts(const rt_op_desc* op, rt_error* error) {
   rt_status status = RT_OK;
   for (uint32_t i = 0; i < op->attribute_count && status == RT_OK; ++i) {
-    status = example_check_input(op->attributes[i], sizeof(rt_attribute), "rt_attribute", error);
+    status = example_check_input(op->attributes[i], RT_ATTRIBUTE_SIZE_V1, sizeof(rt_attribute),
+                                 "rt_attribute", error);
+  }
+  for (uint32_t i = 0; i < op->post_op_count && status == RT_OK; ++i) {
+    status = example_check_input(op->post_ops[i], RT_POST_OP_SIZE_V1, sizeof(rt_post_op),
+                                 "rt_post_op", error);
   }
   return status;
 }
@@ -290,8 +302,8 @@ static rt_status check_attributes(const rt_op_desc* op, rt_error* error) {
 rt_status example_describe(const rt_op_desc* op, int any_layout, rt_plan* plan, int32_t* operand,
                            rt_error* error) {
   *operand = -1;
-  rt_status status = example_check_input(op, sizeof(*op), "rt_op_desc", error);
-  if (status == RT_OK) status = check_attributes(op, error);
+  rt_status status = example_check_input(op, RT_OP_DESC_SIZE_V1, sizeof(*op), "rt_op_desc", error);
+  if (status == RT_OK) status = check_parts(op, error);
   if (status != RT_OK) return status;
   const context c = {op, plan, operand, error};
   const rule* r = find_rule(op->name);

@@ -44,6 +44,9 @@ static rt_status properties(void* self, int32_t index, rt_device_properties* res
 }
 
 static rt_status read_option(const rt_option* option, rt_device* device, rt_error* error) {
+  const rt_status status =
+      example_check_input(option, RT_OPTION_SIZE_V1, sizeof(*option), "rt_option", error);
+  if (status != RT_OK) return status;
   if (strcmp(option->key, "memory_mib") != 0) {
     return example_fail(error, RT_ERROR_INVALID_ARGUMENT, "unknown option '%s'", option->key);
   }
@@ -66,7 +69,8 @@ static rt_status open_device(void* self, int32_t index, const rt_device_options*
     return example_fail(error, RT_ERROR_INVALID_ARGUMENT, "device %d does not exist, only 0",
                         index);
   }
-  rt_status status = example_check_input(options, sizeof(*options), "rt_device_options", error);
+  rt_status status = example_check_input(options, RT_DEVICE_OPTIONS_SIZE_V1, sizeof(*options),
+                                         "rt_device_options", error);
   if (status != RT_OK) return status;
   rt_device* device = calloc(1, sizeof(*device));
   if (device == NULL) return example_fail(error, RT_ERROR_OUT_OF_MEMORY, "out of host memory");

@@ -55,15 +55,27 @@ struct rt_plan {
 rt_status example_fail(rt_error* error, rt_status code, const char* pattern, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Checks an input struct, which begins with its size. Returns RT_ERROR_TOO_NEW if any byte beyond
- * the `known` bytes that this plugin was compiled with is not zero, RT_ERROR_INVALID_ARGUMENT if
- * the struct is missing or shorter than `known`, else RT_OK. */
-rt_status example_check_input(const void* input, size_t known, const char* what, rt_error* error);
+/* Returns RT_OK if the struct, which begins with its size, has at least `least` bytes: those of the
+ * first release. Else, or if it is NULL, returns RT_ERROR_INVALID_ARGUMENT. */
+rt_status example_check_size(const void* given, size_t least, const char* what, rt_error* error);
+
+/* Checks an input struct as above. Returns RT_ERROR_TOO_NEW if any byte beyond the `known` bytes
+ * that this plugin was compiled with is not zero. Fields of minor versions after 0 may lie beyond
+ * the host's struct: read them from a copy by example_copy_input. */
+rt_status example_check_input(const void* input, size_t least, size_t known, const char* what,
+                              rt_error* error);
+
+/* Copies a checked input struct to `copy`, a struct of `known` bytes. Fields that the host does not
+ * know become zero. */
+void example_copy_input(void* copy, const void* input, size_t known);
 
 /* Fills `*output`, a struct of the host, from `*value`, a struct of `known` bytes. The host may
  * have been compiled with another version, so the field `size` of `*output` is its size there and
  * keeps its value, and only the bytes that both versions have are copied. */
 void example_write_output(void* output, const void* value, size_t known);
+
+/* example_check_input for the description of a tensor. */
+rt_status example_check_tensor(const rt_tensor_desc* tensor, rt_error* error);
 
 /* Checks an operation and fills `plan`. Returns RT_OK, RT_ERROR_UNSUPPORTED with the reason in
  * `error` if this plugin does not support the operation, or RT_ERROR_INVALID_ARGUMENT if the

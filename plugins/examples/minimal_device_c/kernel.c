@@ -27,13 +27,12 @@ static void write_candidate(const rt_plan* plan, rt_support* support) {
 static rt_status query(rt_device* device, const rt_op_desc* op, rt_support* support,
                        rt_error* error) {
   (void)device;
-  if (support == NULL || support->size < sizeof(*support)) {
-    return example_fail(error, RT_ERROR_INVALID_ARGUMENT, "rt_support is missing or too short");
-  }
+  rt_status status = example_check_size(support, RT_SUPPORT_SIZE_V1, "rt_support", error);
+  if (status != RT_OK) return status;
   rt_plan plan = {0};
   rt_error reason = {.size = sizeof(reason)};
   int32_t operand = -1;
-  const rt_status status = example_describe(op, 1, &plan, &operand, &reason);
+  status = example_describe(op, 1, &plan, &operand, &reason);
   support->post_ops_fused = 0;
   support->deterministic = 1;
   support->tolerance = 1e-5; /* sums in float32, in another order than the reference's */
@@ -93,7 +92,8 @@ static rt_status info(const rt_plan* plan, rt_plan_info* result, rt_error* error
 static rt_status launch(rt_plan* plan, rt_stream* stream, const rt_launch* launch,
                         rt_error* error) {
   (void)stream; /* the device is inline: the work runs now */
-  const rt_status status = example_check_input(launch, sizeof(*launch), "rt_launch", error);
+  const rt_status status =
+      example_check_input(launch, RT_LAUNCH_SIZE_V1, sizeof(*launch), "rt_launch", error);
   if (status != RT_OK) return status;
   if (launch->input_count != plan->input_count || launch->output_count != plan->output_count) {
     return example_fail(error, RT_ERROR_INVALID_ARGUMENT,
@@ -112,6 +112,8 @@ static rt_status launch(rt_plan* plan, rt_stream* stream, const rt_launch* launc
 static rt_status layout_bytes(rt_device* device, const rt_tensor_desc* tensor, uint64_t* bytes,
                               rt_error* error) {
   (void)device;
+  const rt_status status = example_check_tensor(tensor, error);
+  if (status != RT_OK) return status;
   static const uint64_t kBytes[] = {0, 4, 8, 2, 2, 4, 8, 1, 1}; /* bytes by rt_dtype */
   if (tensor->layout != RT_LAYOUT_CANONICAL || tensor->dtype < 1 || tensor->dtype > RT_INT8) {
     return example_fail(error, RT_ERROR_UNSUPPORTED,
@@ -125,6 +127,8 @@ static rt_status layout_bytes(rt_device* device, const rt_tensor_desc* tensor, u
 static rt_status layout_name(rt_device* device, const rt_tensor_desc* tensor, char* name,
                              uint64_t capacity, rt_error* error) {
   (void)device;
+  const rt_status status = example_check_tensor(tensor, error);
+  if (status != RT_OK) return status;
   if (tensor->layout != RT_LAYOUT_CANONICAL) {
     return example_fail(error, RT_ERROR_UNSUPPORTED,
                         "layout %llu; this plugin has the canonical layout only",

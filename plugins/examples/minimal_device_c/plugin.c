@@ -7,7 +7,7 @@
 #include "example.h"
 
 rt_status example_fail(rt_error* error, rt_status code, const char* pattern, ...) {
-  if (error == NULL || error->size < sizeof(rt_error)) return code;
+  if (error == NULL || error->size < RT_ERROR_SIZE_V1) return code;
   error->code = code;
   error->scope = RT_SCOPE_OPERATION;
   error->native_code = 0;
@@ -25,24 +25,34 @@ static uint32_t size_of(const void* sized) {
   return size;
 }
 
-rt_status example_check_input(const void* input, size_t known, const char* what, rt_error* error) {
-  if (input == NULL) {
-    return example_fail(error, RT_ERROR_INVALID_ARGUMENT, "%s is NULL", what);
-  }
+rt_status example_check_size(const void* given, size_t least, const char* what, rt_error* error) {
+  if (given != NULL && size_of(given) >= least) return RT_OK;
+  return example_fail(error, RT_ERROR_INVALID_ARGUMENT,
+                      "%s is missing or has %u bytes; expected at least %zu", what,
+                      given == NULL ? 0 : size_of(given), least);
+}
+
+rt_status example_check_input(const void* input, size_t least, size_t known, const char* what,
+                              rt_error* error) {
+  const rt_status status = example_check_size(input, least, what, error);
+  if (status != RT_OK) return status;
   const uint32_t size = size_of(input);
-  if (size < known) {
-    return example_fail(error, RT_ERROR_INVALID_ARGUMENT, "%s has %u bytes, expected at least %zu",
-                        what, size, known);
-  }
   for (size_t i = known; i < size; ++i) {
     if (((const unsigned char*)input)[i] != 0) {
       return example_fail(error, RT_ERROR_TOO_NEW,
-                          "%s has %u bytes and sets something behind byte %zu, which this plugin "
-                          "does not know; use a newer plugin",
-                          what, size, known);
+                          "%s has %u bytes and uses what lies behind the %zu bytes of version "
+                          "%d.%d of the contract, which this plugin was built for; use a newer "
+                          "plugin",
+                          what, size, known, RT_ABI_MAJOR, RT_ABI_MINOR);
     }
   }
   return RT_OK;
+}
+
+void example_copy_input(void* copy, const void* input, size_t known) {
+  const size_t size = size_of(input);
+  memset(copy, 0, known);
+  memcpy(copy, input, size < known ? size : known);
 }
 
 void example_write_output(void* output, const void* value, size_t known) {
@@ -82,7 +92,14 @@ static void shutdown(void* self) { free(self); }
 
 RT_PLUGIN_EXPORT rt_status rt_plugin_entry(const rt_host* host, rt_negotiation* negotiation,
                                            const rt_plugin** plugin, rt_error* error) {
+  rt_status status =
+      example_check_size(negotiation, RT_NEGOTIATION_SIZE_V1, "rt_negotiation", error);
+  if (status != RT_OK) return status;
   negotiation->plugin_major = RT_ABI_MAJOR;
+  /* Hosts of the first release do not have the field. */
+  if (negotiation->size >= offsetof(rt_negotiation, plugin_minor) + sizeof(uint32_t)) {
+    negotiation->plugin_minor = RT_ABI_MINOR;
+  }
   if (RT_ABI_MAJOR < negotiation->host_major_min || RT_ABI_MAJOR > negotiation->host_major_max) {
     return example_fail(error, RT_ERROR_VERSION,
                         "this plugin speaks version %d of the contract, the host %u to %u",

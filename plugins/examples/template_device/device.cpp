@@ -7,6 +7,7 @@
 #include <new>
 
 #include "rt/sdk/error.h"
+#include "rt/sdk/structs.h"
 #include "template.h"
 
 struct rt_device {};
@@ -20,6 +21,7 @@ namespace {
 
 using rt::sdk::Error;
 using rt::sdk::guard;
+using rt::sdk::write_output;
 
 constexpr std::align_val_t kAlignment{64};
 
@@ -52,9 +54,10 @@ rt_status properties(void*, int32_t index, rt_device_properties* result, rt_erro
   });
 }
 
-rt_status open(void*, int32_t index, const rt_device_options*, rt_device** result,
+rt_status open(void*, int32_t index, const rt_device_options* options, rt_device** result,
                rt_error* error) {
   return guard(error, [&] {
+    rt::sdk::check_input(options);
     check_index(index);
     *result = new rt_device;
   });

@@ -20,6 +20,7 @@ namespace {
 using rt::sdk::Error;
 using rt::sdk::guard;
 using rt::sdk::Operation;
+using rt::sdk::write_output;
 
 // Checks everything that is the same in every launch.
 rt_plan plan_for(const Operation& op) {
@@ -41,6 +42,7 @@ rt_plan plan_for(const Operation& op) {
 
 rt_status query(rt_device*, const rt_op_desc* op, rt_support* support, rt_error* error) {
   return guard(error, [&] {
+    rt::sdk::check_size(support);
     support->post_ops_fused = 0;
     support->deterministic = 1;
     support->tolerance = 0.0;
@@ -79,22 +81,25 @@ rt_status info(const rt_plan*, rt_plan_info* result, rt_error* error) {
 }
 
 // A launch must not allocate, and on a queued stream it must not wait.
-rt_status launch(rt_plan* plan, rt_stream*, const rt_launch* launch, rt_error*) {
-  const auto* x = static_cast<const float*>(launch->inputs[0]);
-  auto* y = static_cast<float*>(launch->outputs[0]);
-  for (int64_t i = 0; i < plan->count; ++i) y[i] = plan->alpha * x[i] + plan->beta;
-  return RT_OK;
+rt_status launch(rt_plan* plan, rt_stream*, const rt_launch* launch, rt_error* error) {
+  return guard(error, [&] {
+    rt::sdk::check_input(launch);
+    const auto* x = static_cast<const float*>(launch->inputs[0]);
+    auto* y = static_cast<float*>(launch->outputs[0]);
+    for (int64_t i = 0; i < plan->count; ++i) y[i] = plan->alpha * x[i] + plan->beta;
+  });
 }
 
-void require_canonical(const rt_tensor_desc& tensor) {
-  if (tensor.layout != RT_LAYOUT_CANONICAL) {
+void require_canonical(const rt_tensor_desc* tensor) {
+  rt::sdk::check_input(tensor);
+  if (tensor->layout != RT_LAYOUT_CANONICAL) {
     throw Error(RT_ERROR_UNSUPPORTED, "only the canonical layout is supported");
   }
 }
 
 rt_status layout_bytes(rt_device*, const rt_tensor_desc* tensor, uint64_t* bytes, rt_error* error) {
   return guard(error, [&] {
-    require_canonical(*tensor);
+    require_canonical(tensor);
     *bytes = static_cast<uint64_t>(rt::sdk::element_count(*tensor)) *
              rt::sdk::dtype_bytes(tensor->dtype);
   });
@@ -103,7 +108,7 @@ rt_status layout_bytes(rt_device*, const rt_tensor_desc* tensor, uint64_t* bytes
 rt_status layout_name(rt_device*, const rt_tensor_desc* tensor, char* name, uint64_t capacity,
                       rt_error* error) {
   return guard(error, [&] {
-    require_canonical(*tensor);
+    require_canonical(tensor);
     std::snprintf(name, capacity, "canonical");
   });
 }

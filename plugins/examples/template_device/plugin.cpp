@@ -1,8 +1,9 @@
 // The entry. Several instances may live in one process (ranks as threads): keep state in the
 // instance, not in globals.
+#include "rt/sdk/plugin.h"
+
 #include <cstring>
 
-#include "rt/sdk/error.h"
 #include "template.h"
 
 namespace {
@@ -22,11 +23,6 @@ const void* get_interface(void*, const char* name, uint32_t version) {
   return nullptr;
 }
 
-const rt_option_spec* const* options(void*, uint32_t* count) {
-  *count = 0;
-  return nullptr;
-}
-
 void shutdown(void* self) { delete static_cast<Instance*>(self); }
 
 }  // namespace
@@ -34,11 +30,7 @@ void shutdown(void* self) { delete static_cast<Instance*>(self); }
 extern "C" rt_status rt_plugin_entry(const rt_host* host, rt_negotiation* negotiation,
                                      const rt_plugin** plugin, rt_error* error) {
   return rt::sdk::guard(error, [&] {
-    negotiation->plugin_major = RT_ABI_MAJOR;
-    if (RT_ABI_MAJOR < negotiation->host_major_min || RT_ABI_MAJOR > negotiation->host_major_max) {
-      throw rt::sdk::Error(RT_ERROR_VERSION,
-                           rt::sdk::format("this plugin speaks version %d", RT_ABI_MAJOR));
-    }
+    rt::sdk::negotiate(negotiation, "template");
     auto* self = new Instance;
     self->host = host;
     self->view.size = sizeof(rt_plugin);
@@ -49,7 +41,7 @@ extern "C" rt_status rt_plugin_entry(const rt_host* host, rt_negotiation* negoti
     self->view.build_id = "template-1.0.0";  // change it with every change of a kernel or layout
     self->view.description = "a device to start from";
     self->view.get_interface = get_interface;
-    self->view.options = options;
+    self->view.options = rt::sdk::no_options;
     self->view.shutdown = shutdown;
     *plugin = &self->view;
   });

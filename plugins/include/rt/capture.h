@@ -42,6 +42,7 @@ typedef struct rt_capture_api {
    * cudaGraphExecDestroy. */
   void (*destroy)(rt_recording* recording);
 } rt_capture_api;
+#define RT_CAPTURE_API_SIZE_V1 40
 
 #ifdef __cplusplus
 }

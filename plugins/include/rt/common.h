@@ -1,12 +1,16 @@
 /* Types that every table of the plugin contract shares: status codes, errors, data types, tensor
  * descriptions.
  *
- * C11, and also valid C++. These rules hold for every struct of the contract:
- *  - The first field, `size`, is sizeof(struct) as compiled into the code that fills the struct.
- *    New fields are only ever appended.
+ * C11, and also valid C++, for 64-bit systems. These rules hold for every struct of the contract:
+ *  - The first field, `size`, is sizeof(struct) as compiled into the code that allocates the
+ * struct. New fields are only ever appended.
+ *  - RT_<STRUCT>_SIZE_V1 is the size in the first release. A struct that is shorter is refused;
+ *    fields beyond `size` count as zero, or as absent. sizeof is never the least size.
  *  - Inputs: a callee that knows a shorter struct requires the bytes beyond it to be zero and
  *    otherwise refuses the call with RT_ERROR_TOO_NEW.
  *  - Function tables and outputs: both sides use only the smaller of the two sizes.
+ *  - Arrays of outputs: the caller sets `size` of the first element, which is the distance in bytes
+ *    from one element to the next.
  *  - Structs hold fixed-width integers and explicit padding (`reserved`, always zero). There is no
  *    bool, no enum and no function with variable arguments.
  *  - Strings are UTF-8 and NUL-terminated. The callee may use them only during the call, unless a
@@ -23,6 +27,10 @@ extern "C" {
 /* Major version of the contract. A plugin and a host with different major versions refuse each
  * other. */
 #define RT_ABI_MAJOR 1
+/* Minor version of the contract. It increases with each release that appends fields, operations or
+ * other values. A plugin says which one it was compiled with in rt_negotiation.plugin_minor; the
+ * host leaves what is newer than that at zero. Every minor version works with every other one. */
+#define RT_ABI_MINOR 1
 
 /* Largest number of dimensions of a tensor, and of inputs and outputs of an operation. */
 #define RT_MAX_RANK 8
@@ -65,6 +73,7 @@ typedef struct rt_error {
   char native_domain[32]; /* the origin of native_code: "oneDNN", "CUDA", "errno", ... */
   char message[968];      /* what was tried, the actual value, the expected value */
 } rt_error;
+#define RT_ERROR_SIZE_V1 1024
 
 /* Element types. Elements are stored densely and little-endian. Equivalent to: torch.dtype. */
 typedef int32_t rt_dtype;
@@ -98,6 +107,7 @@ typedef struct rt_tensor_desc {
   int64_t dims[RT_MAX_RANK]; /* each >= 0; entries from `rank` on are 0 */
   uint64_t layout;           /* RT_LAYOUT_* or the id of a foreign layout */
 } rt_tensor_desc;
+#define RT_TENSOR_DESC_SIZE_V1 88
 
 /* One key and its value, as text, from [device.<plugin>] of the configuration. */
 typedef struct rt_option {
@@ -106,6 +116,7 @@ typedef struct rt_option {
   const char* key;
   const char* value;
 } rt_option;
+#define RT_OPTION_SIZE_V1 24
 
 #ifdef __cplusplus
 }

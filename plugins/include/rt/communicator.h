@@ -55,6 +55,7 @@ typedef struct rt_comm_capability {
   uint32_t flags;
   uint32_t reserved;
 } rt_comm_capability;
+#define RT_COMM_CAPABILITY_SIZE_V1 32
 
 /* rt_comm_properties.flags */
 /* abort makes blocked calls return. Without the flag they may block until the process ends. */
@@ -73,7 +74,7 @@ typedef struct rt_comm_properties { /* what all communicators of a plugin have i
   uint32_t flags;
   char device_plugin[32]; /* device plugin whose memory it can access; "": host memory */
   char description[128];
-  /* Fields added after version 1 was published. */
+  /* Minor version 1: */
   uint32_t ranks;   /* RT_RANKS_* */
   int32_t priority; /* with comm.backend = "auto" the host takes, of the plugins for its kind of
                        ranks, the one with the highest priority; 0: none of them */
@@ -83,7 +84,6 @@ typedef struct rt_comm_properties { /* what all communicators of a plugin have i
   int64_t latency_ns;
   int64_t bytes_per_second; /* of one rank that sends and receives at the same time */
 } rt_comm_properties;
-/* The size of the struct without the fields that were added later. */
 #define RT_COMM_PROPERTIES_SIZE_V1 168
 
 /* How a rank joins a communicator. The plugin performs the rendezvous through the key-value store
@@ -101,6 +101,7 @@ typedef struct rt_comm_options {
   uint32_t option_count;
   uint32_t reserved;
 } rt_comm_options;
+#define RT_COMM_OPTIONS_SIZE_V1 64
 
 /* One call of a collective. The caller keeps the buffers valid and untouched until the work has
  * completed. In place means receive == send; for RT_REDUCE_SCATTER receive == this rank's chunk of
@@ -121,6 +122,7 @@ typedef struct rt_collective {
   int32_t memory_kind;
   rt_stream* stream; /* the collective runs after the work queued on it; NULL: starts now */
 } rt_collective;
+#define RT_COLLECTIVE_SIZE_V1 56
 
 typedef struct rt_communicator_api {
   uint32_t size;
@@ -128,7 +130,9 @@ typedef struct rt_communicator_api {
 
   /* Fills the properties, which hold for all communicators of the plugin. */
   rt_status (*properties)(void* self, rt_comm_properties* properties, rt_error* error);
-  /* With `rows` NULL, sets *count to the number of rows. Else fills at most *count rows. */
+  /* With `rows` NULL, sets *count to the number of rows. Else fills at most *count rows,
+   * rows[0].size bytes apart, and sets *count to how many it filled. (A plugin of minor version 0
+   * fills them RT_COMM_CAPABILITY_SIZE_V1 bytes apart.) */
   rt_status (*capabilities)(void* self, rt_comm_capability* rows, uint32_t* count, rt_error* error);
 
   /* Joins; the caller destroys the result. Blocks until all ranks have joined, or fails with
@@ -167,6 +171,7 @@ typedef struct rt_communicator_api {
   /* Returns an error found outside a call (a lost peer), else RT_OK. Does not block. Any thread. */
   rt_status (*asynchronous_error)(rt_communicator* communicator, rt_error* error);
 } rt_communicator_api;
+#define RT_COMMUNICATOR_API_SIZE_V1 112
 
 #ifdef __cplusplus
 }

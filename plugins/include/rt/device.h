@@ -45,12 +45,11 @@ typedef struct rt_device_properties {
   uint64_t compute_dtypes; /* mask of RT_DTYPE_BIT: types that its kernels compute in */
   uint64_t alignment; /* bytes, a power of two up to 2 MiB; the host aligns every buffer that it
                          passes to a kernel to this */
-  /* Fields added after version 1 was published. */
+  /* Minor version 1: */
   int32_t priority; /* with device.backend = "auto" the host takes the usable device with the
                        highest priority; 0: unknown, taken last */
   int32_t threads;  /* host threads that its kernels use by default; 0: none or unknown */
 } rt_device_properties;
-/* The size of the struct without the fields that were added later. */
 #define RT_DEVICE_PROPERTIES_SIZE_V1 488
 
 /* How to open a device. Borrowed for the call. */
@@ -62,6 +61,7 @@ typedef struct rt_device_options {
   uint32_t option_count;
   uint32_t reserved;
 } rt_device_options;
+#define RT_DEVICE_OPTIONS_SIZE_V1 24
 
 /* Sizes in bytes of the memory of a device. */
 typedef struct rt_memory_info {
@@ -71,6 +71,7 @@ typedef struct rt_memory_info {
   uint64_t free_bytes;
   uint64_t allocated_bytes; /* allocated through this rt_device and not freed yet */
 } rt_memory_info;
+#define RT_MEMORY_INFO_SIZE_V1 32
 
 /* Load of the whole device, by all processes that use it. -1 means unknown. Equivalent to:
  * nvmlDeviceGetUtilizationRates, nvmlDeviceGetTemperature, nvmlDeviceGetPowerUsage. */
@@ -81,6 +82,7 @@ typedef struct rt_utilisation {
   int32_t temperature_celsius; /* temperature of the chip */
   int64_t power_milliwatts;    /* power drawn by the board */
 } rt_utilisation;
+#define RT_UTILISATION_SIZE_V1 24
 
 /* Only `utilisation` may be NULL. `self` is rt_plugin.self. */
 typedef struct rt_device_api {
@@ -147,6 +149,7 @@ typedef struct rt_device_api {
   /* Fills the load of the device; the slot is NULL if the plugin cannot tell. */
   rt_status (*utilisation)(rt_device* device, rt_utilisation* utilisation, rt_error* error);
 } rt_device_api;
+#define RT_DEVICE_API_SIZE_V1 168
 
 #ifdef __cplusplus
 }

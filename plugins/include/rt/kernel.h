@@ -28,6 +28,7 @@ typedef struct rt_attribute {
   int64_t integer;
   double number;
 } rt_attribute;
+#define RT_ATTRIBUTE_SIZE_V1 32
 
 /* A post-operation: a function that is applied to output 0 of an operation before the output is
  * stored. Post-operations are applied in the order given. Their operands follow the operation's own
@@ -42,6 +43,7 @@ typedef struct rt_post_op {
   int32_t function; /* RT_ACTIVATION_* of rt/operations.h */
   int32_t operand;  /* index of the operand among the inputs; -1: the post-operation has none */
 } rt_post_op;
+#define RT_POST_OP_SIZE_V1 16
 
 #define RT_OP_DETERMINISTIC \
   0x1u /* flag: require an implementation whose result has the same bits every time */
@@ -67,6 +69,7 @@ typedef struct rt_op_desc {
    * these layouts. */
   uint64_t algorithm;
 } rt_op_desc;
+#define RT_OP_DESC_SIZE_V1 80
 
 /* rt_support.level. */
 #define RT_SUPPORT_REFUSED 0
@@ -86,6 +89,7 @@ typedef struct rt_candidate {
   uint64_t output_bytes[RT_MAX_OUTPUTS];
   char implementation[64];
 } rt_candidate;
+#define RT_CANDIDATE_SIZE_V1 472
 
 /* The answer of `query`. The caller owns the struct and the array `candidates`, which may be NULL
  * if `candidate_capacity` is 0. Fields marked "out" are written by the plugin. */
@@ -105,6 +109,7 @@ typedef struct rt_support {
   uint32_t reserved;
   char reason[512]; /* out, if refused or emulated: why, and the nearest form that is supported */
 } rt_support;
+#define RT_SUPPORT_SIZE_V1 560
 
 /* rt_plan_info.flags */
 #define RT_PLAN_CAPTURABLE 0x1u    /* launches may be recorded, see rt/capture.h */
@@ -120,6 +125,7 @@ typedef struct rt_plan_info {
   uint32_t in_place[RT_MAX_OUTPUTS];
   char implementation[64];
 } rt_plan_info;
+#define RT_PLAN_INFO_SIZE_V1 120
 
 /* Addresses for one launch, in the order of the operation's description. All are in device memory
  * and aligned to rt_device_properties.alignment. */
@@ -133,6 +139,7 @@ typedef struct rt_launch {
   void* workspace; /* rt_plan_info.workspace_bytes of scratch memory; NULL if that is 0 */
   void* saved;     /* forward: written; backward: read. NULL if saved_bytes is 0 */
 } rt_launch;
+#define RT_LAUNCH_SIZE_V1 48
 
 typedef struct rt_kernel_api {
   uint32_t size;
@@ -170,6 +177,7 @@ typedef struct rt_kernel_api {
   rt_status (*layout_name)(rt_device* device, const rt_tensor_desc* tensor, char* name,
                            uint64_t capacity, rt_error* error);
 } rt_kernel_api;
+#define RT_KERNEL_API_SIZE_V1 64
 
 #ifdef __cplusplus
 }

@@ -43,16 +43,20 @@ typedef struct rt_host {
   void (*span_begin)(void* context, const char* name);
   void (*span_end)(void* context);
 } rt_host;
+#define RT_HOST_SIZE_V1 56
 
 /* Version negotiation. The host writes the range of major versions that it speaks. The plugin
- * always writes its own major version, also when it refuses, so that the message of the host can
- * name both. */
+ * always writes its own version, also when it refuses, so that the message of the host can name
+ * both. */
 typedef struct rt_negotiation {
   uint32_t size;
   uint32_t host_major_min;
   uint32_t host_major_max;
   uint32_t plugin_major; /* out */
+  /* Minor version 1: */
+  uint32_t plugin_minor; /* out: RT_ABI_MINOR of the plugin; absent in plugins of minor version 0 */
 } rt_negotiation;
+#define RT_NEGOTIATION_SIZE_V1 16
 
 /* A key of [device.<plugin>] (or of the communicator's section) that the plugin understands. The
  * host refuses keys that no rt_option_spec describes. */
@@ -67,6 +71,7 @@ typedef struct rt_option_spec {
   const char* default_value; /* the default value, written as text */
   const char* description;
 } rt_option_spec;
+#define RT_OPTION_SPEC_SIZE_V1 32
 
 /* Names for rt_plugin.get_interface. Each table has its own version. */
 #define RT_INTERFACE_DEVICE "rt.device"
@@ -98,6 +103,7 @@ typedef struct rt_plugin {
    * after it has destroyed every object that was made from the instance. */
   void (*shutdown)(void* self);
 } rt_plugin;
+#define RT_PLUGIN_SIZE_V1 80
 
 /* The type of the one symbol that a plugin exports. The function makes one instance and returns it
  * in `*plugin`. The host may call it several times in a process, also from several threads (ranks),

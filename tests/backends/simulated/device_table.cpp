@@ -10,14 +10,6 @@ using rt::sdk::Error;
 using rt::sdk::format;
 using rt::sdk::guard;
 
-// Throws unless `output` has room for a T of version 1.
-template <typename T>
-void expect_room(const T* output, const char* what) {
-  if (output != nullptr && output->size >= sizeof(T)) return;
-  throw Error(RT_ERROR_INVALID_ARGUMENT,
-              format("%s is missing or shorter than %zu bytes", what, sizeof(T)));
-}
-
 Simulator& simulator(void* self) { return *static_cast<Simulator*>(self); }
 
 void expect_index(const Simulator& s, int32_t index) {
@@ -46,7 +38,7 @@ rt_status properties(void* self, int32_t index, rt_device_properties* result, rt
     p.storage_dtypes = p.compute_dtypes | RT_DTYPE_BIT(RT_INT32) | RT_DTYPE_BIT(RT_INT64) |
                        RT_DTYPE_BIT(RT_UINT8) | RT_DTYPE_BIT(RT_INT8);
     p.alignment = Arena::kAlignment;
-    rt::sdk::write_output(result, p, RT_DEVICE_PROPERTIES_SIZE_V1, "rt_device_properties");
+    rt::sdk::write_output(result, p);
   });
 }
 
@@ -54,7 +46,7 @@ rt_status open(void* self, int32_t index, const rt_device_options* options, rt_d
                rt_error* error) {
   return guard(error, [&] {
     expect_index(simulator(self), index);
-    reference::check_struct(options, "rt_device_options");
+    rt::sdk::check_input(options);
     *device = new rt_device(simulator(self), index, parse_options(*options));
   });
 }
@@ -139,19 +131,19 @@ rt_status event_elapsed(rt_event* begin, rt_event* end, int64_t* nanoseconds, rt
 
 rt_status memory_info(rt_device* device, rt_memory_info* info, rt_error* error) {
   return guard(error, [&] {
-    expect_room(info, "rt_memory_info");
     const Arena& arena = device->device.arena();
-    info->total_bytes = arena.total_bytes();
-    info->allocated_bytes = arena.allocated_bytes();
-    info->free_bytes = info->total_bytes - info->allocated_bytes;
+    rt_memory_info value{};
+    value.total_bytes = arena.total_bytes();
+    value.allocated_bytes = arena.allocated_bytes();
+    value.free_bytes = value.total_bytes - value.allocated_bytes;
+    rt::sdk::write_output(info, value);
   });
 }
 
 rt_status utilisation(rt_device*, rt_utilisation* utilisation, rt_error* error) {
   return guard(error, [&] {
-    expect_room(utilisation, "rt_utilisation");
-    const uint32_t size = utilisation->size;
-    *utilisation = {size, 42, 17, 55, 123456};  // arbitrary numbers
+    const rt_utilisation arbitrary{0, 42, 17, 55, 123456};
+    rt::sdk::write_output(utilisation, arbitrary);
   });
 }
 

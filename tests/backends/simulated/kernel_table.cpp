@@ -25,7 +25,7 @@ rt_status query(rt_device* device, const rt_op_desc* op, rt_support* support, rt
 
 rt_status create(rt_device* device, const rt_op_desc* op, rt_plan** plan, rt_error* error) {
   return guard(error, [&] {
-    reference::check_struct(op, "rt_op_desc");
+    rt::sdk::check_input(op);
     const reference::Planned* forward = op->forward ? op->forward->planned.get() : nullptr;
     auto planned = std::make_shared<const reference::Planned>(op, forward);
     if (is_refused(device->device, *op)) {
@@ -59,7 +59,7 @@ rt_status launch(rt_plan* plan, rt_stream* stream, const rt_launch* launch, rt_e
 }
 
 void expect_canonical(const rt_tensor_desc* tensor) {
-  reference::check_struct(tensor, "rt_tensor_desc");
+  rt::sdk::check_input(tensor);
   if (tensor->layout == RT_LAYOUT_CANONICAL) return;
   throw rt::sdk::Error(RT_ERROR_UNSUPPORTED,
                        format("layout 0x%llx is unknown; simulated devices have the canonical "

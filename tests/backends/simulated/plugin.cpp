@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "rt/sdk/plugin.h"
 #include "tests/backends/simulated/objects.h"
 
 namespace backends::simulated {
@@ -66,26 +67,13 @@ const rt_plugin* make_plugin() {
   return &plugin;
 }
 
-void negotiate(rt_negotiation* negotiation) {
-  reference::check_struct(negotiation, "rt_negotiation");
-  negotiation->plugin_major = RT_ABI_MAJOR;
-  if (negotiation->host_major_min <= RT_ABI_MAJOR && RT_ABI_MAJOR <= negotiation->host_major_max) {
-    return;
-  }
-  throw rt::sdk::Error(
-      RT_ERROR_VERSION,
-      rt::sdk::format("plugin 'simulated' speaks version %d of the contract, the host %u to %u",
-                      RT_ABI_MAJOR, negotiation->host_major_min, negotiation->host_major_max),
-      RT_SCOPE_PROCESS);
-}
-
 }  // namespace
 }  // namespace backends::simulated
 
 rt_status rt_plugin_entry(const rt_host*, rt_negotiation* negotiation, const rt_plugin** plugin,
                           rt_error* error) {
   return rt::sdk::guard(error, [&] {
-    backends::simulated::negotiate(negotiation);
+    rt::sdk::negotiate(negotiation, "simulated");
     *plugin = backends::simulated::make_plugin();
   });
 }

@@ -51,7 +51,7 @@ rt_status properties(void*, rt_comm_properties* result, rt_error* error) {
     p.flags = RT_COMM_ABORT_WAKES | RT_COMM_BACKGROUND;
     rt::sdk::copy_text(p.device_plugin, "simulated");
     rt::sdk::copy_text(p.description, "for tests, over the host's key-value store");
-    rt::sdk::write_output(result, p, RT_COMM_PROPERTIES_SIZE_V1, "rt_comm_properties");
+    rt::sdk::write_output(result, p);
   });
 }
 
@@ -68,6 +68,7 @@ rt_status capabilities(void*, rt_comm_capability* rows, uint32_t* count, rt_erro
 
 rt_status create(void* self, const rt_comm_options* o, rt_communicator** result, rt_error* error) {
   return guard(error, [&] {
+    rt::sdk::check_input(o);
     if (o->device == nullptr && !reads_both())
       throw Error(RT_ERROR_UNSUPPORTED, "host memory is not read");
     *result =
@@ -119,24 +120,25 @@ void run(const std::string& name, const rt_collective& call, const World& world,
   work.done = true;
 }
 
-rt_status enqueue(rt_communicator* communicator, const rt_collective* call, rt_work** result,
+rt_status enqueue(rt_communicator* communicator, const rt_collective* given, rt_work** result,
                   rt_error* error) {
   return guard(error, [&] {
+    const rt_collective call = rt::sdk::read_input(given);
     const std::shared_ptr<World> world = communicator->world;
     world->expect_alive();
-    if ((call->memory_kind != RT_MEMORY_DEVICE || call->stream == nullptr) && !reads_both())
+    if ((call.memory_kind != RT_MEMORY_DEVICE || call.stream == nullptr) && !reads_both())
       throw Error(RT_ERROR_UNSUPPORTED, "only device memory, on a stream");
     const auto work = std::make_shared<rt_work>();
     work->self = work;
     const auto* device =
-        call->stream == nullptr ? communicator->device : &call->stream->stream.device();
-    const auto carry_out = [name = world->name_of(*call), call = *call, world, device, work] {
+        call.stream == nullptr ? communicator->device : &call.stream->stream.device();
+    const auto carry_out = [name = world->name_of(call), call, world, device, work] {
       run(name, call, *world, device, *work);
     };
-    if (call->stream == nullptr) {
+    if (call.stream == nullptr) {
       std::thread(carry_out).detach();
     } else {
-      call->stream->stream.submit(backends::simulated::CallTask{carry_out});
+      call.stream->stream.submit(backends::simulated::CallTask{carry_out});
     }
     *result = work.get();
   });
@@ -194,7 +196,7 @@ void shutdown(void* self) { delete static_cast<Instance*>(self); }
 rt_status rt_plugin_entry(const rt_host* host, rt_negotiation* negotiation,
                           const rt_plugin** plugin, rt_error* error) {
   return guard(error, [&] {
-    rt::sdk::negotiate(*negotiation, "simulated_comm");
+    rt::sdk::negotiate(negotiation, "simulated_comm");
     auto* self = new Instance;
     self->host = host;
     self->view = {sizeof(rt_plugin),

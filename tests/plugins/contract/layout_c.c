@@ -10,7 +10,9 @@
 #include "rt/operations.h"
 #include "rt/plugin.h"
 
-#define STRUCT(type, bytes) _Static_assert(sizeof(type) == (bytes), "size of " #type);
+#define STRUCT(type, bytes, constant, first)                 \
+  _Static_assert(sizeof(type) == (bytes), "size of " #type); \
+  _Static_assert((constant) == (first), "size of " #type " in version 1");
 #define FIELD(type, field, at, bytes)                                           \
   _Static_assert(offsetof(type, field) == (at), "offset of " #type "." #field); \
   _Static_assert(sizeof(((type*)0)->field) == (bytes), "size of " #type "." #field);

@@ -14,7 +14,9 @@
 #include "rt/operations.h"
 #include "rt/plugin.h"
 
-#define STRUCT(type, bytes) static_assert(sizeof(type) == (bytes));
+#define STRUCT(type, bytes, constant, first) \
+  static_assert(sizeof(type) == (bytes));    \
+  static_assert((constant) == (first) && (first) <= (bytes));
 #define FIELD(type, field, at, bytes)           \
   static_assert(offsetof(type, field) == (at)); \
   static_assert(sizeof(type::field) == (bytes));
@@ -32,7 +34,7 @@ struct Field {
 };
 
 const std::vector<Field> kFields = {
-#define STRUCT(type, bytes)
+#define STRUCT(type, bytes, constant, first)
 #define FIELD(type, field, at, bytes) {#type, #field, at, bytes},
 #include "layout.inc"
 #undef STRUCT
@@ -40,7 +42,7 @@ const std::vector<Field> kFields = {
 };
 
 const std::map<std::string, std::size_t> kStructs = {
-#define STRUCT(type, bytes) {#type, bytes},
+#define STRUCT(type, bytes, constant, first) {#type, bytes},
 #define FIELD(type, field, at, bytes)
 #include "layout.inc"
 #undef STRUCT
@@ -66,11 +68,5 @@ TEST(Layout, EveryStructBeginsWithItsSize) {
   EXPECT_EQ(first.size(), kStructs.size());
   for (const auto& [type, name] : first) EXPECT_EQ(name, "size") << type;
 }
-
-// The sizes of version 1 end where the first field was appended. They never change.
-static_assert(RT_DEVICE_PROPERTIES_SIZE_V1 == 488);
-static_assert(RT_DEVICE_PROPERTIES_SIZE_V1 == offsetof(rt_device_properties, priority));
-static_assert(RT_COMM_PROPERTIES_SIZE_V1 == 168);
-static_assert(RT_COMM_PROPERTIES_SIZE_V1 == offsetof(rt_comm_properties, ranks));
 
 }  // namespace

@@ -45,7 +45,7 @@ rt_status properties(void*, rt_comm_properties* result, rt_error* error) {
     p.flags = RT_COMM_ABORT_WAKES;
     rt::sdk::copy_text(p.description, "ranks as threads of one process, for tests");
     p.ranks = RT_RANKS_THREADS;
-    rt::sdk::write_output(result, p, RT_COMM_PROPERTIES_SIZE_V1, "rt_comm_properties");
+    rt::sdk::write_output(result, p);
   });
 }
 
@@ -89,6 +89,7 @@ void meet_all(const rt_host& host, const rt_comm_options& options) {
 rt_status create(void* self, const rt_comm_options* options, rt_communicator** result,
                  rt_error* error) {
   return guard(error, [&] {
+    rt::sdk::check_input(options);
     const rt_host& host = *static_cast<Instance*>(self)->host;
     if (host.kv_set == nullptr || host.kv_get == nullptr) {
       throw Error(RT_ERROR_UNAVAILABLE, "the host offers no key-value store to meet in");
@@ -153,21 +154,22 @@ rt_status group_end(rt_communicator* communicator, rt_error* error) {
   });
 }
 
-rt_status enqueue(rt_communicator* communicator, const rt_collective* call, rt_work** work,
+rt_status enqueue(rt_communicator* communicator, const rt_collective* given, rt_work** work,
                   rt_error* error) {
   return guard(error, [&] {
-    if (call->stream != nullptr) {
+    const rt_collective call = rt::sdk::read_input(given);
+    if (call.stream != nullptr) {
       throw Error(RT_ERROR_UNSUPPORTED,
                   "a stream was given; this plugin works on host memory only");
     }
-    const bool has_peer = call->kind == RT_BROADCAST || call->kind == RT_REDUCE ||
-                          call->kind == RT_SEND || call->kind == RT_RECEIVE;
-    if (call->kind < RT_ALL_REDUCE || call->kind > RT_BARRIER ||
-        (has_peer && (call->peer < 0 || call->peer >= communicator->hub->world_size()))) {
+    const bool has_peer = call.kind == RT_BROADCAST || call.kind == RT_REDUCE ||
+                          call.kind == RT_SEND || call.kind == RT_RECEIVE;
+    if (call.kind < RT_ALL_REDUCE || call.kind > RT_BARRIER ||
+        (has_peer && (call.peer < 0 || call.peer >= communicator->hub->world_size()))) {
       throw Error(RT_ERROR_INVALID_ARGUMENT,
-                  rt::sdk::format("collective %d with peer %d", call->kind, call->peer));
+                  rt::sdk::format("collective %d with peer %d", call.kind, call.peer));
     }
-    *work = new rt_work{communicator->hub, communicator->hub->enter(communicator->rank, *call)};
+    *work = new rt_work{communicator->hub, communicator->hub->enter(communicator->rank, call)};
   });
 }
 
@@ -221,7 +223,7 @@ void shutdown(void* self) { delete static_cast<Instance*>(self); }
 extern "C" rt_status rt_plugin_entry(const rt_host* host, rt_negotiation* negotiation,
                                      const rt_plugin** plugin, rt_error* error) {
   return guard(error, [&] {
-    rt::sdk::negotiate(*negotiation, "fake");
+    rt::sdk::negotiate(negotiation, "fake");
     auto* self = new Instance;
     self->host = host;
     self->view = {sizeof(rt_plugin),

@@ -130,5 +130,104 @@ TEST(PluginsOfThisTree, FillWhatTheHostKnows) {
   }
 }
 
+// An input of a later host: the fields of this version, and one more that is in use.
+template <typename T>
+struct Newer {
+  explicit Newer(const T& value) : known(value) { known.size = sizeof(*this); }
+  T known;
+  uint64_t appended = 1;
+};
+
+Operation scale() {
+  Operation op;
+  op.name = "scale";
+  op.inputs = op.outputs = {make_tensor_desc(RT_FLOAT32, {4})};
+  op.attributes = {{"alpha", 2.0}};
+  op.post_ops = {{.kind = RT_POST_ACTIVATION, .function = 1, .operand = -1}};
+  return op;
+}
+
+// Puts the newer form of one struct of `view` after the other in its place, and returns the answers
+// of `create`.
+std::vector<rt_status> create_with_newer_parts(const Device& device, const rt_op_desc& view) {
+  const Newer<rt_tensor_desc> tensor(*view.inputs[0]);
+  const Newer<rt_attribute> attribute(*view.attributes[0]);
+  const Newer<rt_post_op> post_op(*view.post_ops[0]);
+  const rt_tensor_desc* const tensors[] = {&tensor.known};
+  const rt_attribute* const attributes[] = {&attribute.known};
+  const rt_post_op* const post_ops[] = {&post_op.known};
+  Newer<rt_op_desc> newer(view);
+  std::vector<rt_op_desc> forms(4, view);
+  forms[0].inputs = tensors;
+  forms[1].outputs = tensors;
+  forms[2].attributes = attributes;
+  forms[3].post_ops = post_ops;
+  std::vector<const rt_op_desc*> all = {&newer.known};
+  for (const rt_op_desc& form : forms) all.push_back(&form);
+  std::vector<rt_status> answers;
+  for (const rt_op_desc* form : all) {
+    rt_plan* plan = nullptr;
+    rt_error error{};
+    error.size = sizeof(error);
+    answers.push_back(device.plugin().kernel_api()->create(device.get(), form, &plan, &error));
+  }
+  return answers;
+}
+
+TEST(PluginsOfThisTree, RefuseADescriptionWithATail) {
+  for (const fs::path& path : plugins_of_this_tree()) {
+    const auto plugin = Plugin::load(path, {});
+    if (plugin->kernel_api() == nullptr || !list_devices(*plugin).at(0).usable()) continue;
+    rt_device_options options{};
+    const Newer<rt_device_options> newer(options);
+    rt_device* opened = nullptr;
+    EXPECT_EQ(plugin->device_api()->open(plugin->self(), 0, &newer.known, &opened, nullptr),
+              RT_ERROR_TOO_NEW)
+        << path;
+    const auto device = Device::open(plugin, 0, {});
+    Operation op = scale();
+    const OperationView view(op);
+    EXPECT_THAT(create_with_newer_parts(*device, *view.get()),
+                ::testing::ElementsAre(RT_ERROR_TOO_NEW, RT_ERROR_TOO_NEW, RT_ERROR_TOO_NEW,
+                                       RT_ERROR_TOO_NEW, RT_ERROR_TOO_NEW))
+        << path;
+    const Newer<rt_tensor_desc> tensor(op.inputs[0]);
+    uint64_t bytes = 0;
+    EXPECT_EQ(plugin->kernel_api()->layout_bytes(device->get(), &tensor.known, &bytes, nullptr),
+              RT_ERROR_TOO_NEW)
+        << path;
+    op.post_ops.clear();
+    Kernel kernel = device->create_kernel(op);
+    Stream stream = device->create_stream();
+    const Newer<rt_launch> launch({});
+    EXPECT_EQ(device->plugin().kernel_api()->launch(const_cast<rt_plan*>(kernel.get()),
+                                                    stream.get(), &launch.known, nullptr),
+              RT_ERROR_TOO_NEW)
+        << path;
+  }
+}
+
+TEST(PluginsOfThisTree, RefuseToJoinWithATail) {
+  for (const fs::path& path : plugins_of_this_tree()) {
+    const auto plugin = Plugin::load(path, {});
+    if (plugin->communicator_api() == nullptr) continue;
+    rt_comm_options options{};
+    options.world_size = 1;
+    options.prefix = options.interface = "";
+    const Newer<rt_comm_options> newer(options);
+    rt_communicator* communicator = nullptr;
+    EXPECT_EQ(
+        plugin->communicator_api()->create(plugin->self(), &newer.known, &communicator, nullptr),
+        RT_ERROR_TOO_NEW)
+        << path;
+    if (plugin->name() != "local") continue;  // the others need a store to meet in
+    const auto alone = Communicator::create(plugin, {.prefix = "alone"});
+    const Newer<rt_collective> call(make_collective(RT_BARRIER, RT_FLOAT32, nullptr, nullptr, 0));
+    rt_work* work = nullptr;
+    EXPECT_EQ(plugin->communicator_api()->enqueue(alone->get(), &call.known, &work, nullptr),
+              RT_ERROR_TOO_NEW);
+  }
+}
+
 }  // namespace
 }  // namespace plugins::host::testing

@@ -23,13 +23,13 @@ inline void list_all_collectives(uint64_t dtypes, uint32_t memory_kinds, rt_comm
   constexpr uint32_t kKinds = RT_BARRIER;  // the kinds are 1..RT_BARRIER
   *count = rows == nullptr ? kKinds : std::min(*count, kKinds);
   for (uint32_t i = 0; rows != nullptr && i < *count; ++i) {
-    rows[i] = {sizeof(rt_comm_capability),
-               static_cast<int32_t>(i) + 1,
-               dtypes,
-               1u << RT_SUM | 1u << RT_AVERAGE | 1u << RT_MIN | 1u << RT_MAX,
-               memory_kinds,
-               RT_COMM_IN_PLACE,
-               0};
+    rt_comm_capability row{};
+    row.collective = static_cast<int32_t>(i) + 1;
+    row.dtypes = dtypes;
+    row.reductions = 1u << RT_SUM | 1u << RT_AVERAGE | 1u << RT_MIN | 1u << RT_MAX;
+    row.memory_kinds = memory_kinds;
+    row.flags = RT_COMM_IN_PLACE;
+    write_element(rows, i, row);
   }
 }
 

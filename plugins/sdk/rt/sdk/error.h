@@ -64,7 +64,7 @@ void copy_text(char (&destination)[N], std::string_view text) noexcept {
 // can also report that memory has run out.
 inline rt_status fill_error(rt_error* error, rt_status code, std::string_view message,
                             int32_t scope = RT_SCOPE_OPERATION) noexcept {
-  if (error != nullptr && error->size >= sizeof(rt_error)) {
+  if (error != nullptr && error->size >= RT_ERROR_SIZE_V1) {
     error->code = code;
     error->scope = scope;
     error->native_code = 0;
@@ -75,7 +75,7 @@ inline rt_status fill_error(rt_error* error, rt_status code, std::string_view me
 }
 inline rt_status fill_error(rt_error* error, const Error& from) noexcept {
   fill_error(error, from.code(), from.what(), from.scope());
-  if (error != nullptr && error->size >= sizeof(rt_error)) {
+  if (error != nullptr && error->size >= RT_ERROR_SIZE_V1) {
     error->native_code = from.native_code();
     copy_text(error->native_domain, from.native_domain());
   }

@@ -1,12 +1,12 @@
-// Helpers for the entry of a plugin, and for the structs that it fills.
+// Helpers for the entry of a plugin.
 #ifndef RT_SDK_PLUGIN_H_
 #define RT_SDK_PLUGIN_H_
 
-#include <algorithm>
 #include <cstring>
 
 #include "rt/plugin.h"
 #include "rt/sdk/error.h"
+#include "rt/sdk/structs.h"
 
 namespace rt::sdk {
 
@@ -16,29 +16,23 @@ inline const rt_option_spec* const* no_options(void*, uint32_t* count) {
   return nullptr;
 }
 
-// Writes this plugin's major version. Throws Error (RT_ERROR_VERSION) unless the host speaks it.
-// `plugin` is the plugin's name, for the message.
-inline void negotiate(rt_negotiation& negotiation, const char* plugin) {
-  negotiation.plugin_major = RT_ABI_MAJOR;
-  if (negotiation.host_major_min <= RT_ABI_MAJOR && RT_ABI_MAJOR <= negotiation.host_major_max)
-    return;
-  throw Error(RT_ERROR_VERSION,
-              format("plugin %s speaks contract version %d, the host %u to %u; rebuild one of them",
-                     plugin, RT_ABI_MAJOR, negotiation.host_major_min, negotiation.host_major_max),
-              RT_SCOPE_PROCESS);
-}
-
-// Writes `value` into `output`, as far as the caller's struct reaches: the caller may know fewer
-// fields than this plugin, or more. `output->size` stays that of the caller. Throws Error
-// (RT_ERROR_INVALID_ARGUMENT) if the struct is shorter than `least`, its size in version 1.
-template <typename T>
-void write_output(T* output, T value, uint32_t least, const char* what) {
-  if (output == nullptr || output->size < least) {
-    throw Error(RT_ERROR_INVALID_ARGUMENT,
-                format("%s is missing or shorter than %u bytes", what, least));
-  }
-  value.size = output->size;
-  std::memcpy(output, &value, std::min<std::size_t>(output->size, sizeof(T)));
+// Writes the version of the contract that this plugin was compiled with. Throws Error
+// (RT_ERROR_VERSION) unless the host speaks its major version. `plugin` is the plugin's name, for
+// the message.
+inline void negotiate(rt_negotiation* negotiation, const char* plugin) {
+  check_size(negotiation);
+  rt_negotiation answer{};
+  std::memcpy(&answer, negotiation, RT_NEGOTIATION_SIZE_V1);
+  answer.plugin_major = RT_ABI_MAJOR;
+  answer.plugin_minor = RT_ABI_MINOR;
+  write_output(negotiation, answer);
+  if (answer.host_major_min <= RT_ABI_MAJOR && RT_ABI_MAJOR <= answer.host_major_max) return;
+  throw Error(
+      RT_ERROR_VERSION,
+      format("plugin %s was built for version %d.%d of the contract, the host speaks %u to "
+             "%u; rebuild one of them",
+             plugin, RT_ABI_MAJOR, RT_ABI_MINOR, answer.host_major_min, answer.host_major_max),
+      RT_SCOPE_PROCESS);
 }
 
 }  // namespace rt::sdk
