@@ -135,7 +135,7 @@ class PassSearch {
     const bool saves = n.saved != graph::kNone && !n.is_backward();
     if (saves) witness_.wrote(n.saved, saved_bytes(n.saved), node);
     if (!complete_) return;
-    const Operation operation = exec::to_operation(graph_, n);
+    const Operation operation = exec::to_operation(graph_, n, program_.operation_flags());
     if (saves) forwards_[n.saved] = {operation, inputs_, n.implementation};
     judge_node(node, operation, outputs);
   }

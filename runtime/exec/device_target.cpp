@@ -62,8 +62,10 @@ DecisionCache cache_for(const TargetOptions& options, const plugins::host::Devic
 
 }  // namespace
 
-Operation to_operation(const Graph& graph, const Node& node, const rt_plan* forward) {
+Operation to_operation(const Graph& graph, const Node& node, uint32_t flags,
+                       const rt_plan* forward) {
   Operation op;
+  op.flags = flags;
   op.name = node.op;
   for (graph::ValueId v : node.inputs) op.inputs.push_back(describe(graph.value(v)));
   for (graph::ValueId v : node.outputs) op.outputs.push_back(describe(graph.value(v)));
@@ -86,9 +88,7 @@ bool DeviceTarget::measures() const {
 }
 
 Operation DeviceTarget::operation(const Graph& graph, const Node& node) const {
-  Operation op = to_operation(graph, node);
-  if (options_.deterministic) op.flags |= RT_OP_DETERMINISTIC;
-  return op;
+  return to_operation(graph, node, options_.flags());
 }
 
 graph::Support DeviceTarget::support(const Graph& graph, const Node& node) {
@@ -101,8 +101,14 @@ graph::Support DeviceTarget::support(const Graph& graph, const Node& node) {
   const plugins::host::Support answer = device_->query(op);
   graph::Support support;
   support.supported = answer.level != RT_SUPPORT_REFUSED;
+  support.emulated = answer.level == RT_SUPPORT_EMULATED;
   support.post_ops_fused = answer.post_ops_fused;
   support.reason = answer.reason;
+  if (options_.deterministic && support.supported && !answer.deterministic) {
+    support.supported = false;
+    support.reason =
+        "it gives other bits every time, and debug.deterministic = true needs the same ones";
+  }
   return supports_[key] = support;
 }
 

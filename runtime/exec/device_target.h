@@ -14,10 +14,10 @@
 
 namespace runtime::exec {
 
-// The description of a node for the plugin, in the layouts of its values. `forward` is the plan
-// whose saved data a backward node reads.
+// The description of a node for the plugin, in the layouts of its values. `flags` are RT_OP_* flags
+// of rt_op_desc. `forward` is the plan whose saved data a backward node reads.
 plugins::host::Operation to_operation(const graph::Graph& graph, const graph::Node& node,
-                                      const rt_plan* forward = nullptr);
+                                      uint32_t flags, const rt_plan* forward = nullptr);
 
 // How layouts and algorithms are chosen. Equivalent to: torch.backends.cudnn.benchmark.
 enum class Tune {
@@ -28,6 +28,9 @@ enum class Tune {
 
 // Input of DeviceTarget.
 struct TargetOptions {
+  // The flags of every operation of the run, for rt_op_desc.
+  uint32_t flags() const { return deterministic ? RT_OP_DETERMINISTIC : 0; }
+
   Tune tune = Tune::kQuick;
   bool deterministic = false;  // deterministic implementations only; nothing is measured
   // Where measured decisions are kept, one for each backend build, device, threads and graph.

@@ -14,6 +14,18 @@ namespace {
 
 constexpr double kMeasureSeconds = 0.2;
 
+// Calls the plugin for a node; an error of the plugin then names the layer.
+template <typename Call>
+void named(const graph::Node& node, Call&& call) {
+  try {
+    call();
+  } catch (const plugins::host::Error& error) {
+    throw plugins::host::Error(error.code(),
+                               "layer '" + node.layer + "', " + node.op + ": " + error.what(),
+                               error.scope());
+  }
+}
+
 }  // namespace
 
 using graph::kNone;
@@ -24,13 +36,14 @@ using graph::ValueId;
 using graph::ValueKind;
 
 Program::Program(graph::Graph graph, std::shared_ptr<plugins::host::Device> device,
-                 Storage& storage, Arena& arena, Collectives* collectives, bool record)
+                 Storage& storage, Arena& arena, const CompileOptions& options)
     : graph_(std::move(graph)),
       device_(std::move(device)),
       storage_(storage),
       arena_(arena),
-      collectives_(collectives),
-      record_(record && device_->plugin().capture_api() != nullptr) {
+      collectives_(options.collectives),
+      flags_(options.target.flags()),
+      record_(options.record && device_->plugin().capture_api() != nullptr) {
   create_kernels();
   place();
 }
@@ -39,6 +52,16 @@ Program::~Program() {
   segments_.clear();  // recordings use the kernels
   // A backward plan must be destroyed before the forward plan that it was made from.
   while (!kernels_.empty()) kernels_.pop_back();
+}
+
+// A plan says itself whether it keeps the promise that it was asked for.
+void Program::check_promise(const rt_plan_info& info, const Node& node) const {
+  if ((flags_ & RT_OP_DETERMINISTIC) == 0 || (info.flags & RT_PLAN_DETERMINISTIC) != 0) return;
+  throw DeviceError("layer '" + node.layer + "' needs a deterministic " + node.op +
+                    " (debug.deterministic = true), but the plan that " + device_->id() +
+                    " made for it (" + info.implementation +
+                    ") gives other bits every time; choose another device.backend, or set "
+                    "debug.deterministic = false");
 }
 
 void Program::create_kernels() {
@@ -54,9 +77,11 @@ void Program::create_kernels() {
       continue;
     }
     const bool backward = node.saved != kNone && node.is_backward();
-    kernels_.emplace_back(
-        device_, to_operation(graph_, node, backward ? forward_plans[node.saved] : nullptr));
+    const rt_plan* const forward = backward ? forward_plans[node.saved] : nullptr;
+    named(node,
+          [&] { kernels_.emplace_back(device_, to_operation(graph_, node, flags_, forward)); });
     const plugins::host::Kernel& kernel = kernels_.back();
+    check_promise(kernel.info(), node);
     if (node.implementation.empty()) node.implementation = kernel.info().implementation;
     if (node.saved != kNone && !backward) {
       forward_plans[node.saved] = kernel.get();
@@ -222,7 +247,7 @@ void Program::launch(size_t node, plugins::host::Stream& stream) {
     collectives_->progress();
   }
   if (packed_versions_[node] != nullptr && !pack_is_stale(node)) return;
-  kernels_[node].launch(stream, launches_[node]);
+  named(graph_.nodes[node], [&] { kernels_[node].launch(stream, launches_[node]); });
 }
 
 void Program::check_collectives() const {
@@ -239,7 +264,8 @@ void Program::check_collectives() const {
 bool Program::record(Segment& segment, plugins::host::Stream& stream) {
   try {
     segment.recording = plugins::host::Recording(stream, [&] {
-      for (size_t i = segment.begin; i < segment.end; ++i) kernels_[i].launch(stream, launches_[i]);
+      for (size_t i = segment.begin; i < segment.end; ++i)
+        named(graph_.nodes[i], [&] { kernels_[i].launch(stream, launches_[i]); });
     });
   } catch (const plugins::host::Error& error) {
     segment.recordable = false;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "plugins/host/recording.h"
-#include "runtime/exec/collectives.h"
+#include "runtime/exec/compile_options.h"
 #include "runtime/exec/storage.h"
 #include "runtime/graph/graph.h"
 
@@ -43,12 +43,13 @@ struct Recorded {
 class Program {
  public:
   // The graph has been through the passes (see step/compile_step.h). Creates all kernels and places
-  // all buffers; throws DeviceError or plugins::host::Error. A graph with collectives but without
-  // `collectives` is only planned and cannot run. `record`: from the second run on, one call
+  // all buffers; throws DeviceError, or plugins::host::Error that names the layer. A graph with
+  // collectives but without `collectives` is only planned and cannot run. `record`: from the second
+  // run on, one call
   // replays what the device can record; the first run launches every node, because libraries may
-  // still load code then.
+  // still load code then. `options.target` says only whether kernels must be deterministic.
   Program(graph::Graph graph, std::shared_ptr<plugins::host::Device> device, Storage& storage,
-          Arena& arena, Collectives* collectives = nullptr, bool record = false);
+          Arena& arena, const CompileOptions& options = {});
   ~Program();
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
@@ -75,6 +76,8 @@ class Program {
   // use.
   void* address(graph::ValueId id) const;
   const graph::Graph& graph() const { return graph_; }
+  // RT_OP_* flags of rt_op_desc that every kernel was made with.
+  uint32_t operation_flags() const { return flags_; }
   const plugins::host::Kernel& kernel(size_t node) const { return kernels_[node]; }
   const MemoryReport& memory() const { return memory_; }
   // How much of a run is replayed at present.
@@ -96,6 +99,7 @@ class Program {
   };
   void create_kernels();
   void place();
+  void check_promise(const rt_plan_info& info, const graph::Node& node) const;
   void bind();
   bool is_recordable(size_t node) const;
   void cut_segments();
@@ -112,6 +116,7 @@ class Program {
   Storage& storage_;
   Arena& arena_;
   Collectives* collectives_;
+  uint32_t flags_;                     // RT_OP_* flags of every operation
   std::vector<CollectiveCall> calls_;  // by collective token
   std::vector<plugins::host::Kernel> kernels_;
   std::vector<Slot> slots_;                  // by value

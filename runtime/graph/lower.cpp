@@ -86,6 +86,10 @@ std::vector<std::string> lower(Graph& graph, Target& target) {
       continue;
     }
     const Support support = target.support(graph, node);
+    if (support.emulated) {
+      report.insert(node.op + " of layer '" + node.layer + "' is slow: " + target.name() +
+                    " emulates it (" + support.reason + ")");
+    }
     if (support.supported) {
       graph.nodes.push_back(std::move(node));
       continue;

@@ -14,8 +14,9 @@ namespace runtime::graph {
 // A device's answer whether it can run a node.
 struct Support {
   bool supported = false;
+  bool emulated = false;        // the result is right, but the implementation is slow; see `reason`
   uint32_t post_ops_fused = 0;  // post-operations that it fuses, counted from the first
-  std::string reason;           // why it is refused
+  std::string reason = {};      // why it is refused or emulated
 };
 
 // One implementation of a node, as rt_candidate describes it. Layouts and bytes by operand.

@@ -160,8 +160,8 @@ StepProgram& StepPrograms::get(const StepForm& form, const step::AfterPass& afte
   exec::DeviceTarget target(device_, options_.target);
   step::Step step = step::compile_step({model_, recipe_, strategy_, form}, target, after);
   p.values = std::move(step.values);
-  p.program = std::make_unique<exec::Program>(std::move(step.graph), device_, storage_, arena_,
-                                              options_.collectives, options_.record);
+  p.program =
+      std::make_unique<exec::Program>(std::move(step.graph), device_, storage_, arena_, options_);
   for (const graph::Value& value : p.graph().values) {
     if (value.kind == graph::ValueKind::kInput)
       p.input_bytes += exec::Upload::rounded(graph::canonical_bytes(value));

@@ -19,8 +19,10 @@ OwnedUpdate::OwnedUpdate(const config::Optimizer& optimizer, std::vector<std::by
   step::Update update = step::compile_update(
       optimizer, static_cast<int64_t>(bytes_ / graph::dtype_bytes(dtype)), dtype, layout, target);
   values_ = update.values;
+  exec::CompileOptions alone = options;
+  alone.collectives = nullptr;
   program_ = std::make_unique<exec::Program>(std::move(update.graph), std::move(device), storage_,
-                                             arena_, nullptr, options.record);
+                                             arena_, alone);
   const std::vector<std::byte> scale = encode({static_cast<double>(items)}, dtype);
   stream_.copy(address(values_.scale), scale.data(), scale.size());
   stream_.copy(address(values_.parameters), parameters.data(), bytes_);

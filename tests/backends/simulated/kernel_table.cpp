@@ -8,14 +8,22 @@ namespace {
 using rt::sdk::format;
 using rt::sdk::guard;
 
+bool lists(const std::vector<std::string>& names, const char* name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
 bool is_refused(const Device& device, const rt_op_desc& op) {
-  const auto& refused = device.options().refuse;
-  return std::find(refused.begin(), refused.end(), op.name) != refused.end();
+  return lists(device.options().refuse, op.name);
+}
+
+bool varies(const Device& device, const rt_op_desc& op) {
+  return lists(device.options().varying, op.name);
 }
 
 rt_status query(rt_device* device, const rt_op_desc* op, rt_support* support, rt_error* error) {
   return guard(error, [&] {
     reference::answer_query(op, support);
+    support->deterministic = varies(device->device, *op) ? 0 : 1;
     if (!is_refused(device->device, *op)) return;
     support->level = RT_SUPPORT_REFUSED;
     support->candidate_count = 0;
@@ -32,7 +40,12 @@ rt_status create(rt_device* device, const rt_op_desc* op, rt_plan** plan, rt_err
       throw rt::sdk::Error(RT_ERROR_UNSUPPORTED,
                            format("%s is refused by the option 'refuse'", op->name));
     }
-    *plan = new rt_plan{std::move(planned)};
+    const bool varying = varies(device->device, *op);
+    if (varying && (op->flags & RT_OP_DETERMINISTIC) != 0) {
+      throw rt::sdk::Error(RT_ERROR_UNSUPPORTED,
+                           format("a deterministic %s; the option 'varying' forbids it", op->name));
+    }
+    *plan = new rt_plan{std::move(planned), varying};
   });
 }
 
@@ -42,12 +55,16 @@ rt_status info(const rt_plan* plan, rt_plan_info* info, rt_error* error) {
   return guard(error, [&] {
     plan->planned->fill_info(info);
     info->flags |= RT_PLAN_CAPTURABLE;
+    if (plan->varying) info->flags &= ~RT_PLAN_DETERMINISTIC;
   });
 }
 
 rt_status launch(rt_plan* plan, rt_stream* stream, const rt_launch* launch, rt_error* error) {
   return guard(error, [&] {
     plan->planned->check_launch(launch);
+    if (stream->stream.device().options().refuse_launch == plan->planned->name()) {
+      throw rt::sdk::Error(RT_ERROR_DEVICE, "refused by the option 'refuse_launch'");
+    }
     LaunchTask task{};
     task.planned = plan->planned;
     std::copy_n(launch->inputs, launch->input_count, task.inputs.begin());

@@ -26,6 +26,7 @@ struct rt_recording {
 };
 struct rt_plan {
   std::shared_ptr<const backends::reference::Planned> planned;
+  bool varying;  // by the option of that name
 };
 
 namespace backends::simulated {

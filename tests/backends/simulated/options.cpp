@@ -32,12 +32,18 @@ constexpr rt_option_spec kOverrun = {sizeof(rt_option_spec), RT_OPTION_STRING, "
                                      "operation that writes behind its output"};
 constexpr rt_option_spec kRefuse = {sizeof(rt_option_spec), RT_OPTION_STRING, "refuse", "",
                                     "operations that are refused, separated by commas"};
+constexpr rt_option_spec kVarying = {
+    sizeof(rt_option_spec), RT_OPTION_STRING, "varying", "",
+    "operations that give other bits every time, separated by commas"};
 constexpr rt_option_spec kRefuseCapture = {sizeof(rt_option_spec), RT_OPTION_STRING,
                                            "refuse_capture", "",
                                            "operation that cannot be recorded"};
-constexpr const rt_option_spec* kSpecs[] = {&kMaxDelay,   &kSeed,      &kMemory,  &kPoison,
-                                            &kFailLaunch, &kFailAfter, &kCorrupt, &kWrong,
-                                            &kLate,       &kOverrun,   &kRefuse,  &kRefuseCapture};
+constexpr rt_option_spec kRefuseLaunch = {sizeof(rt_option_spec), RT_OPTION_STRING, "refuse_launch",
+                                          "",
+                                          "operation whose launches fail before they are queued"};
+constexpr const rt_option_spec* kSpecs[] = {
+    &kMaxDelay, &kSeed, &kMemory,  &kPoison, &kFailLaunch, &kFailAfter,     &kCorrupt,
+    &kWrong,    &kLate, &kOverrun, &kRefuse, &kVarying,    &kRefuseCapture, &kRefuseLaunch};
 
 [[noreturn]] void fail(const rt_option& option, const char* expected) {
   throw rt::sdk::Error(
@@ -93,6 +99,10 @@ void apply(const rt_option& option, Options& result) {
     result.overrun = option.value;
   } else if (key == kRefuse.key) {
     result.refuse = list(option.value);
+  } else if (key == kVarying.key) {
+    result.varying = list(option.value);
+  } else if (key == kRefuseLaunch.key) {
+    result.refuse_launch = option.value;
   } else if (key == kRefuseCapture.key) {
     result.refuse_capture = option.value;
   } else {

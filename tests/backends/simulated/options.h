@@ -23,8 +23,10 @@ struct Options {
   std::string wrong;    // launches of this operation are wrong by about a tenth in every element
   std::string late;     // launches of this operation run when the host next waits for the stream
   std::string overrun;  // launches of this operation write one byte behind output 0
-  std::vector<std::string> refuse;  // operations that query refuses
-  std::string refuse_capture;       // recordings with a launch of this operation fail
+  std::vector<std::string> refuse;   // operations that query refuses
+  std::vector<std::string> varying;  // operations that give other bits every time
+  std::string refuse_launch;         // launches of this operation fail before they are queued
+  std::string refuse_capture;        // recordings with a launch of this operation fail
 };
 
 // Throws rt::sdk::Error, which names the key, the value and the expected values.

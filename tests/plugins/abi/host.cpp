@@ -156,8 +156,7 @@ void use_communicator(const std::shared_ptr<Plugin>& plugin) {
       const auto communicator = Communicator::create(plugin, options);
       const float send = static_cast<float>(r + 1);
       float receive = 0;
-      communicator
-          ->enqueue(make_collective(RT_ALL_REDUCE, RT_FLOAT32, &send, &receive, 1, RT_SUM))
+      communicator->enqueue(make_collective(RT_ALL_REDUCE, RT_FLOAT32, &send, &receive, 1, RT_SUM))
           .wait(std::chrono::seconds(20));
       expect(receive == 3, "the sum 3");
       expect_error("collective 77", [&] {

@@ -51,7 +51,8 @@ class KeptPlugins : public ProgramTest, public ::testing::WithParamInterface<std
     fs::remove_all(run);
     settings.push_back("job.dump_folder=" + run.string());
     settings.push_back("metrics.log_every_steps=1");
-    for (const std::string& setting : settings) arguments.insert(arguments.end(), {"--set", setting});
+    for (const std::string& setting : settings)
+      arguments.insert(arguments.end(), {"--set", setting});
     output(arguments, environment_);
     std::vector<double> values;
     std::ifstream lines(run / "metrics.jsonl");
@@ -109,8 +110,8 @@ TEST_P(KeptPlugins, Train) {
   }
 }
 
-// The communicator `local` of 7046b9e does not say that its ranks are threads, so the program cannot
-// start them. They work together all the same.
+// The communicator `local` of 7046b9e does not say that its ranks are threads, so the program
+// cannot start them. They work together all the same.
 TEST_P(KeptPlugins, Communicate) {
   const auto local = load("collectives_local");
   EXPECT_EQ(plugins::host::list_capabilities(*local).size(), std::size_t{RT_BARRIER});
@@ -122,8 +123,8 @@ TEST_P(KeptPlugins, Communicate) {
     const auto communicator = plugins::host::Communicator::create(local, options);
     float send = static_cast<float>(rank + 1), receive = 0;
     communicator
-        ->enqueue(plugins::host::make_collective(RT_ALL_REDUCE, RT_FLOAT32, &send, &receive, 1,
-                                                 RT_SUM))
+        ->enqueue(
+            plugins::host::make_collective(RT_ALL_REDUCE, RT_FLOAT32, &send, &receive, 1, RT_SUM))
         .wait(std::chrono::seconds(20));
     return receive;
   };

@@ -68,6 +68,18 @@ class DeviceTargetTest : public testing::Test {
   std::shared_ptr<plugins::host::Device> device_;
 };
 
+TEST(DeterministicTarget, RefusesWhatGivesOtherBitsEveryTime) {
+  const auto device = test::open_device("simulated", {{"varying", "add"}});
+  const Graph graph = sigmoid_of_sum();
+  DeviceTarget any(device, {.tune = Tune::kOff});
+  EXPECT_TRUE(any.support(graph, graph.nodes.front()).supported);
+  DeviceTarget same(device, {.tune = Tune::kOff, .deterministic = true});
+  const graph::Support refused = same.support(graph, graph.nodes.front());
+  EXPECT_FALSE(refused.supported);
+  EXPECT_NE(refused.reason.find("other bits every time"), std::string::npos) << refused.reason;
+  EXPECT_TRUE(same.support(graph, graph.nodes.back()).supported);
+}
+
 TEST_F(DeviceTargetTest, CandidatesFuseAllPostOperations) {
   const uint64_t packed = packed_weights(*device_);
   ASSERT_NE(packed, RT_LAYOUT_CANONICAL);

@@ -77,7 +77,7 @@ TEST(Program, TheSimulatedAcceleratorGivesTheSameNumbers) {
 struct RecordedRuns {
   RecordedRuns(const Example& example, std::map<std::string, std::string> options)
       : device(test::open_device("simulated", std::move(options))),
-        program(example.graph, device, storage, arena, nullptr, /*record=*/true) {
+        program(example.graph, device, storage, arena, {.record = true}) {
     for (const auto& [v, numbers] : example.given) {
       const std::vector<float> floats(numbers.begin(), numbers.end());
       stream.copy(program.address(v), floats.data(), floats.size() * sizeof(float));
@@ -207,8 +207,8 @@ class RecordedPackedTest : public PackedTest {
 };
 
 TEST_F(RecordedPackedTest, EveryUpdateIsSeenByEveryProgram) {
-  Program training(make(true), device_, storage_, arena_, nullptr, /*record=*/true);
-  Program evaluation(make(false), device_, storage_, arena_, nullptr, /*record=*/true);
+  Program training(make(true), device_, storage_, arena_, {.record = true});
+  Program evaluation(make(false), device_, storage_, arena_, {.record = true});
   set(training, w_, {10, 20, 30, 40});
   for (float i = 0; i < 3; ++i) {
     EXPECT_EQ(run(training), (Floats{10 - i, 20 - i, 30 - i, 40 - i}));
@@ -228,13 +228,43 @@ Graph doubled(int64_t count, ValueId* in, ValueId* out) {
   return g;
 }
 
+TEST(Program, AsksForDeterministicKernels) {
+  const auto device = test::open_device("simulated", {{"varying", "scale"}});
+  Storage storage(device);
+  Arena arena(device);
+  ValueId in = 0, out = 0;
+  Program any(doubled(10, &in, &out), device, storage, arena);
+  EXPECT_EQ(any.kernel(0).info().flags & RT_PLAN_DETERMINISTIC, 0u);
+  const std::string refusal = test::message_of<plugins::host::Error>([&] {
+    Program same(doubled(10, &in, &out), device, storage, arena, {{.deterministic = true}});
+  });
+  EXPECT_NE(refusal.find("scale: "), std::string::npos) << refusal;
+  EXPECT_NE(refusal.find("a deterministic scale; the option 'varying' forbids it"),
+            std::string::npos)
+      << refusal;
+}
+
+TEST(Program, NamesTheLayerOfALaunchThatFails) {
+  const auto device = test::open_device("simulated", {{"refuse_launch", "scale"}});
+  Storage storage(device);
+  Arena arena(device);
+  ValueId in = 0, out = 0;
+  Graph graph = doubled(10, &in, &out);
+  for (graph::Node& node : graph.nodes) node.layer = "the layer";
+  Program program(std::move(graph), device, storage, arena);
+  plugins::host::Stream stream = device->create_stream();
+  const std::string error = test::message_of<plugins::host::Error>([&] { program.run(stream); });
+  EXPECT_EQ(error.find("layer 'the layer', scale: "), 0u) << error;
+  EXPECT_NE(error.find("refuse_launch"), std::string::npos) << error;
+}
+
 TEST(Program, ALargerProgramMovesTheArenaOfASmallerOne) {
   const auto device = test::open_device("simulated", {{"poison", "true"}});
   Storage storage(device);
   Arena arena(device);
   ValueId in = 0, out = 0;
   plugins::host::Stream stream = device->create_stream();
-  Program small(doubled(10, &in, &out), device, storage, arena, nullptr, /*record=*/true);
+  Program small(doubled(10, &in, &out), device, storage, arena, {.record = true});
   const auto check = [&](Program& p, size_t count) {
     const Numbers numbers = test::random_numbers(count, 1);
     Numbers result(count);

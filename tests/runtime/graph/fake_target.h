@@ -24,7 +24,7 @@ class FakeTarget : public Target {
   std::map<std::string, uint32_t> offers;
   std::set<int32_t> post_kinds = {RT_POST_BIAS, RT_POST_ACTIVATION, RT_POST_RESIDUAL_ADD,
                                   RT_POST_ACTIVATION_BACKWARD};
-  std::set<std::string> refuses;
+  std::set<std::string> refuses, emulates;
   bool bias_gradients = true;  // whether conv2d_backward_weights may have a second output
   // Implementations of an operation in foreign layouts. There is also a canonical one, which takes
   // `plain_ns`.
@@ -47,15 +47,18 @@ class FakeTarget : public Target {
   std::string name() const override { return "fake:0"; }
 
   Support support(const Graph&, const Node& node) override {
-    if (refuses.contains(node.op)) return {false, 0, "it is refused here"};
+    if (refuses.contains(node.op)) return {.reason = "it is refused here"};
+    if (emulates.contains(node.op)) {
+      return {.supported = true, .emulated = true, .reason = "without the library"};
+    }
     if (node.op == RT_OP_CONV2D_BACKWARD_WEIGHTS && node.outputs.size() == 2 && !bias_gradients)
-      return {false, 0, "no bias gradient"};
+      return {.reason = "no bias gradient"};
     const auto it = fuses.find(node.op);
     uint32_t prefix = 0;
     while (it != fuses.end() && prefix < it->second && prefix < node.post_ops.size() &&
            post_kinds.contains(node.post_ops[prefix].kind))
       ++prefix;
-    return {true, prefix, ""};
+    return {.supported = true, .post_ops_fused = prefix};
   }
 
   std::vector<Candidate> candidates(const Graph& graph, const Node& node,

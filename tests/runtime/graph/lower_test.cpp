@@ -90,6 +90,21 @@ TEST(Lower, ARefusalWithoutCompositionNamesLayerOperationDeviceAndReason) {
                     HasSubstr("it is refused here"), HasSubstr("device.backend")));
 }
 
+TEST(Lower, AnEmulatedOperationStaysAndIsNamed) {
+  Graph graph;
+  Build build(graph);
+  build.layer = "head";
+  const ValueId x = test::add_value(graph, "x", ValueKind::kInput, {4, 4});
+  build.square_sum(x);
+  FakeTarget target;
+  target.emulates = {RT_OP_SQUARE_SUM};
+  EXPECT_THAT(
+      lower(graph, target),
+      testing::ElementsAre("square_sum of layer 'head' is slow: fake:0 emulates it (without "
+                           "the library)"));
+  EXPECT_EQ(graph.nodes.size(), 1u);
+}
+
 TEST(Lower, OneLineForEachKindOfReplacement) {
   Graph graph;
   Build build(graph);

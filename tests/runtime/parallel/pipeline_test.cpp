@@ -118,7 +118,7 @@ class RankRun {
                    {.rank = data_, .world_size = step_.data, .pipeline = &step_.pipeline});
     if (change) change(graph);
     program_ = std::make_unique<exec::Program>(std::move(graph), device_, storage_, arena_,
-                                               &collectives, false);
+                                               exec::CompileOptions{.collectives = &collectives});
   }
 
   Result run(Net net) {

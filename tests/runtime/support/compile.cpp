@@ -9,8 +9,8 @@ Compiled compile(graph::Graph graph, const std::shared_ptr<plugins::host::Device
   exec::DeviceTarget target(device, options.target);
   Compiled result;
   result.notes = graph::fit_to_device(graph, target);
-  result.program = std::make_unique<exec::Program>(std::move(graph), device, storage, arena,
-                                                   options.collectives, options.record);
+  result.program =
+      std::make_unique<exec::Program>(std::move(graph), device, storage, arena, options);
   return result;
 }
 

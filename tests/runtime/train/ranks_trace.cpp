@@ -42,9 +42,10 @@ void leave_out(StepPrograms& programs, const step::StepForm& form, const std::st
   });
   if (removed == 0) throw std::runtime_error("there is no collective of '" + layer + "'");
   p.values = std::move(step.values);
-  p.program =
-      std::make_unique<exec::Program>(std::move(step.graph), programs.device(), programs.storage(),
-                                      programs.arena(), programs.options().collectives, false);
+  exec::CompileOptions options = programs.options();
+  options.record = false;
+  p.program = std::make_unique<exec::Program>(std::move(step.graph), programs.device(),
+                                              programs.storage(), programs.arena(), options);
 }
 
 // Flips a bit of the exponent, in float64. All ranks must call it; only a rank with `own` changes

@@ -54,10 +54,9 @@ void check_size(const T* given) {
   if (given != nullptr && given->size >= StructOf<T>::kSizeV1) [[likely]]
     return;
   throw Error(RT_ERROR_INVALID_ARGUMENT,
-              given == nullptr
-                  ? format("%s is missing", StructOf<T>::kName)
-                  : format("%s has %u bytes; expected at least %u", StructOf<T>::kName, given->size,
-                           StructOf<T>::kSizeV1));
+              given == nullptr ? format("%s is missing", StructOf<T>::kName)
+                               : format("%s has %u bytes; expected at least %u", StructOf<T>::kName,
+                                        given->size, StructOf<T>::kSizeV1));
 }
 
 // Checks an input: like check_size, and throws Error (RT_ERROR_TOO_NEW) if a byte behind the fields
