@@ -17,7 +17,6 @@ namespace runtime::analysis {
 namespace {
 
 using graph::Node;
-using graph::Phase;
 using graph::ValueId;
 using plugins::host::Operation;
 using rt::sdk::format;

@@ -28,7 +28,7 @@ struct Result {
   std::string operations;
 };
 
-Result run_on(std::shared_ptr<plugins::host::Device> device) {
+Result run_on(const std::shared_ptr<plugins::host::Device>& device) {
   Graph graph;
   Build build(graph);
   build.layer = "head";
@@ -41,7 +41,7 @@ Result run_on(std::shared_ptr<plugins::host::Device> device) {
   const ValueId gradient = differentiate(graph, loss, one, {x}).at(x);
   const ValueId loss_out = test::add_output(graph, loss, "loss");
   const ValueId gradient_out = test::add_output(graph, gradient, "gradient");
-  GraphRun run(graph, std::move(device));
+  GraphRun run(graph, device);
   run.set(x, test::random_numbers(120, 1));
   run.set(target, test::random_numbers(15, 2));
   run.set(weight, {0.5, 0.3, 0});
