@@ -72,12 +72,11 @@ uint32_t most_post_ops(const Operation& op) {
   return entry != nullptr && entry->fuses ? kMostPostOps : 0;
 }
 
-// Writes the candidates; algorithm i + 1 is ways[i]. Candidate 0 already describes our own kernel.
-void list(const std::vector<Kernel>& ways, rt_support* support) {
+// Writes the candidates; algorithm i + 1 is ways[i].
+void list(const Operation& op, const std::vector<Kernel>& ways, rt_support* support) {
   support->candidate_count = static_cast<uint32_t>(ways.size());
   if (support->candidates == nullptr) return;
-  if (support->candidate_capacity == 0) return;
-  rt_candidate candidate = rt::sdk::read_input(support->candidates);
+  rt_candidate candidate = reference::candidate_of(op);
   for (uint32_t i = 0; i < ways.size() && i < support->candidate_capacity; ++i) {
     candidate.algorithm = i + 1;
     copy_text(candidate.implementation, ways[i].implementation);
@@ -111,7 +110,7 @@ rt_status query(rt_device* device, const rt_op_desc* desc, rt_support* support, 
       for (const Kernel& way : ways) {
         support->tolerance = std::max(support->tolerance, way.tolerance);
       }
-      list(ways, support);
+      list(op, ways, support);
     } catch (const Error& refusal) {
       if (refusal.code() != RT_ERROR_UNSUPPORTED) throw;
       support->level = RT_SUPPORT_REFUSED;

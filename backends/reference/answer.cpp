@@ -26,6 +26,17 @@ rt_op_desc without_post_operations(const Operation& op) {
   return desc;
 }
 
+void accept(const Operation& op, uint32_t post_ops_fused, rt_support* support) {
+  support->level = RT_SUPPORT_NATIVE;
+  support->post_ops_fused = post_ops_fused;
+  support->deterministic = 1;
+  support->candidate_count = 1;
+  if (support->candidates == nullptr || support->candidate_capacity == 0) return;
+  rt::sdk::write_element(support->candidates, 0, candidate_of(op));
+}
+
+}  // namespace
+
 rt_candidate candidate_of(const Operation& op) {
   rt_candidate candidate{};
   candidate.algorithm = kOnlyAlgorithm;
@@ -38,17 +49,6 @@ rt_candidate candidate_of(const Operation& op) {
   copy_text(candidate.implementation, kImplementation);
   return candidate;
 }
-
-void accept(const Operation& op, uint32_t post_ops_fused, rt_support* support) {
-  support->level = RT_SUPPORT_NATIVE;
-  support->post_ops_fused = post_ops_fused;
-  support->deterministic = 1;
-  support->candidate_count = 1;
-  if (support->candidates == nullptr || support->candidate_capacity == 0) return;
-  rt::sdk::write_element(support->candidates, 0, candidate_of(op));
-}
-
-}  // namespace
 
 uint64_t tensor_bytes(const rt_tensor_desc& tensor) {
   return static_cast<uint64_t>(rt::sdk::element_count(tensor)) * rt::sdk::dtype_bytes(tensor.dtype);

@@ -14,6 +14,9 @@ namespace backends::reference {
 // Fills the whole answer. A refused operation is an answer; a broken description throws.
 void answer_query(const rt_op_desc* op, rt_support* support);
 
+// The only candidate of an operation that is supported: all operands in the canonical layout.
+rt_candidate candidate_of(const rt::sdk::Operation& op);
+
 // Bytes of the tensor in the canonical layout.
 uint64_t tensor_bytes(const rt_tensor_desc& tensor);
 

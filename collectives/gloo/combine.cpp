@@ -5,6 +5,7 @@
 
 #include "rt/sdk/error.h"
 #include "rt/sdk/float16.h"
+#include "rt/sdk/tensor.h"
 
 namespace collectives::gloo {
 namespace {
@@ -98,22 +99,9 @@ rt::sdk::Error unknown(rt_dtype dtype) {
 }  // namespace
 
 std::size_t bytes_of(rt_dtype dtype) {
-  switch (dtype) {
-    case RT_FLOAT64:
-    case RT_INT64:
-      return 8;
-    case RT_FLOAT32:
-    case RT_INT32:
-      return 4;
-    case RT_FLOAT16:
-    case RT_BFLOAT16:
-      return 2;
-    case RT_UINT8:
-    case RT_INT8:
-      return 1;
-    default:
-      throw unknown(dtype);
-  }
+  const uint64_t bytes = rt::sdk::dtype_bytes(dtype);
+  if (bytes == 0) throw unknown(dtype);
+  return bytes;
 }
 
 Combine combine_of(rt_dtype dtype, int32_t reduction) {
