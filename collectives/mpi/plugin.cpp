@@ -98,7 +98,7 @@ rt_status properties(void*, rt_comm_properties* result, rt_error* error) {
   return guard(error, [&] {
     rt_comm_properties p{};
     // The thread of the communicator makes the calls of MPI.
-    p.flags = RT_COMM_ONCE_A_PROCESS | RT_COMM_BACKGROUND;
+    p.flags = RT_COMM_BACKGROUND;
     rt::sdk::copy_text(p.device_plugin, mpi::device_plugin());
     rt::sdk::copy_text(p.description, "processes started by mpirun; " + mpi::library());
     p.ranks = RT_RANKS_MPI;

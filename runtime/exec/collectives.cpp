@@ -45,6 +45,10 @@ uint64_t count_of(const Graph& graph, const Node& node, int world_size) {
   return node.collective->kind == RT_ALL_TO_ALL ? sent / world_size : std::min(sent, received);
 }
 
+void copy_sent(CollectiveCall& call, Stream& stream) {
+  if (call.send_copy) stream.copy(call.send_copy.data(), call.collective.send, call.send_bytes);
+}
+
 // Adds the time for which the object lives to a sum.
 class Timer {
  public:
@@ -152,6 +156,10 @@ CollectiveCall Collectives::prepare(const Graph& graph, const Node& node,
     call.arrived.emplace(device);
     call.left.emplace(device);
   }
+  call.in_place = call.access == Access::kStaged || access_.works_in_place(call.collective);
+  if (!call.in_place && sent && received &&
+      graph.storage(node.inputs[0]) == graph.storage(node.outputs[0]))
+    call.send_copy = device->allocate(call.send_bytes, call.collective.memory_kind);
   if (call.access == Access::kStaged) {
     if (sent) call.send_copy = device->allocate(call.send_bytes, RT_MEMORY_PINNED_HOST);
     if (received) call.receive_copy = device->allocate(call.receive_bytes, RT_MEMORY_PINNED_HOST);
@@ -169,12 +177,15 @@ Stream& Collectives::stream_of(const CollectiveCall& call, const std::shared_ptr
 
 void Collectives::start(CollectiveCall& call, Stream& stream) {
   const std::lock_guard lock(mutex_);
-  if (!call.computed) return enqueue(call);
+  if (!call.computed) {
+    copy_sent(call, stream);
+    return enqueue(call);
+  }
   call.computed->record(stream);
   if (call.stream != nullptr) return start_on_stream(call);
   if (!copies_) copies_.emplace(stream.device());
   call.computed->wait(*copies_);
-  if (call.send_copy) copies_->copy(call.send_copy.data(), call.collective.send, call.send_bytes);
+  copy_sent(call, *copies_);
   call.copied->record(*copies_);
   call.queued = true;
   queue_.push_back(&call);
@@ -186,6 +197,7 @@ void Collectives::start_on_stream(CollectiveCall& call) {
   guarded([&] { look(); });
   if (flying_.size() == kMostFlying) take_oldest();
   call.computed->wait(*call.stream);
+  copy_sent(call, *call.stream);
   enqueue(call);
   call.copied->record(*call.stream);
   flying_.push_back({std::exchange(call.work, {}), call.sequence});
@@ -291,15 +303,16 @@ bool Collectives::probe() {
   float sum = own;
   if (access_.claims_device()) {
     const std::shared_ptr<Device>& device = job_->device();
-    const plugins::host::Memory memory = device->allocate(sizeof(sum));
+    const plugins::host::Memory memory = device->allocate(2 * sizeof(sum));
+    auto* const numbers = static_cast<float*>(memory.data());
     Stream stream(device);
-    stream.copy(memory.data(), &own, sizeof(own));
+    stream.copy(numbers, &own, sizeof(own));
     stream.synchronize();
-    rt_collective call = plugins::host::make_collective(RT_ALL_REDUCE, RT_FLOAT32, memory.data(),
-                                                        memory.data(), 1, RT_SUM);
+    rt_collective call =
+        plugins::host::make_collective(RT_ALL_REDUCE, RT_FLOAT32, numbers, numbers + 1, 1, RT_SUM);
     call.memory_kind = RT_MEMORY_DEVICE;
     run_here(call, kJob);
-    stream.copy(&sum, memory.data(), sizeof(sum));
+    stream.copy(&sum, numbers + 1, sizeof(sum));
     stream.synchronize();
   } else {
     run_here(plugins::host::make_collective(RT_ALL_REDUCE, RT_FLOAT32, &sum, &sum, 1, RT_SUM),
@@ -358,7 +371,15 @@ void Collectives::run_on_device(rt_collective c, int communicator) {
   copies_->synchronize();
 }
 
-void Collectives::run_here(const rt_collective& collective, int communicator) {
+// Calls in place are on host memory; what they send is copied if the plugin does not work in place.
+void Collectives::run_here(rt_collective collective, int communicator) {
+  std::vector<std::byte> copy;
+  if (collective.send != nullptr && collective.send == collective.receive &&
+      !access_.works_in_place(collective)) {
+    const auto* const sent = static_cast<const std::byte*>(collective.send);
+    copy.assign(sent, sent + collective.count * graph::dtype_bytes(collective.dtype));
+    collective.send = copy.data();
+  }
   const uint64_t sequence =
       recorder_.begin(collective, static_cast<uint64_t>(std::max(communicator, 0)));
   plugins::host::Work work;

@@ -26,7 +26,10 @@ struct CollectiveCall {
   rt_collective collective{};  // with the addresses of the device's buffers
   uint64_t send_bytes = 0, receive_bytes = 0;
   Access access = Access::kHost;
-  plugins::host::Memory send_copy, receive_copy;  // pinned host memory, only with Access::kStaged
+  bool in_place = true;  // whether both buffers may have the same address
+  // Pinned host memory with Access::kStaged. Otherwise only `send_copy` exists, and only if the
+  // buffers share memory of the graph, with which the communicator does not work in place.
+  plugins::host::Memory send_copy, receive_copy;
   // Empty on an inline device. `computed`: the operands are computed. `copied`: the copies of a
   // staged call, or with Access::kStream the collective, have ended.
   std::optional<plugins::host::Event> computed, copied;
@@ -115,7 +118,7 @@ class Collectives {
   void look();
   void take_oldest();
   bool probe();
-  void run_here(const rt_collective& collective, int communicator);
+  void run_here(rt_collective collective, int communicator);
   void run_on_device(rt_collective collective, int communicator);
   uint64_t size_of(int communicator);
   void check_call(const CollectiveCall& call);

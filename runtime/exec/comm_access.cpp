@@ -23,11 +23,12 @@ CommAccess::CommAccess(const plugins::host::Communicator& communicator)
       communicator.device() != nullptr && communicator.device()->plugin().name() == claimed_;
 }
 
-const rt_comm_capability* CommAccess::row_of(const rt_collective& call) const {
+// `memory`: a mask of 1 << RT_MEMORY_*, one of which the row must have.
+const rt_comm_capability* CommAccess::row_of(const rt_collective& call, uint32_t memory) const {
   for (const rt_comm_capability& row : rows_) {
     const bool reduces = call.reduction == 0 || (row.reductions >> call.reduction & 1) != 0;
     if (row.collective == call.kind && (row.dtypes & RT_DTYPE_BIT(call.dtype)) != 0 && reduces &&
-        (row.memory_kinds & kDeviceMemory) != 0)
+        (row.memory_kinds & memory) != 0)
       return &row;
   }
   return nullptr;
@@ -39,9 +40,14 @@ bool CommAccess::is_own(const plugins::host::Device& device) const {
 
 Access CommAccess::of(const rt_collective& call, const plugins::host::Device& device) const {
   if (device.host_memory()) return Access::kHost;
-  const rt_comm_capability* row = is_own(device) ? row_of(call) : nullptr;
+  const rt_comm_capability* row = is_own(device) ? row_of(call, kDeviceMemory) : nullptr;
   if (row == nullptr) return Access::kStaged;
   return (row->flags & RT_COMM_ON_STREAM) != 0 ? Access::kStream : Access::kDevice;
+}
+
+bool CommAccess::works_in_place(const rt_collective& call) const {
+  const rt_comm_capability* row = row_of(call, 1u << call.memory_kind);
+  return row != nullptr && (row->flags & RT_COMM_IN_PLACE) != 0;
 }
 
 bool CommAccess::stages(const plugins::host::Device& device) const {
@@ -55,7 +61,7 @@ bool CommAccess::on_stream() const {
 }
 
 bool CommAccess::has_choice() const {
-  return reads_host_ && !claimed_.empty() && row_of(sum_of_floats()) != nullptr;
+  return reads_host_ && !claimed_.empty() && row_of(sum_of_floats(), kDeviceMemory) != nullptr;
 }
 
 }  // namespace runtime::exec

@@ -26,6 +26,8 @@ class CommAccess {
 
   // The access for one call whose buffers are on `device`.
   Access of(const rt_collective& call, const plugins::host::Device& device) const;
+  // Whether `send` and `receive` of the call may share memory of the kind that the call has.
+  bool works_in_place(const rt_collective& call) const;
   // Whether sums of values on `device` go through pinned host memory.
   bool stages(const plugins::host::Device& device) const;
   // Whether it reads host memory; if not, calls on host memory go through device memory.
@@ -41,7 +43,7 @@ class CommAccess {
   void distrust() { reads_device_ = false; }
 
  private:
-  const rt_comm_capability* row_of(const rt_collective& call) const;
+  const rt_comm_capability* row_of(const rt_collective& call, uint32_t memory) const;
   bool is_own(const plugins::host::Device& device) const;
 
   std::vector<rt_comm_capability> rows_;

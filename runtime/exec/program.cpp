@@ -102,7 +102,10 @@ void Program::place() {
   std::vector<NodeNeeds> needs(kernels_.size());
   for (size_t i = 0; i < kernels_.size(); ++i) {
     if (const auto& collective = graph_.nodes[i].collective) {
-      needs[i].in_place.assign(1, collective->kind == RT_ALL_REDUCE && !collective->wait ? 1 : 0);
+      // A program that is only planned has no communicators; they are taken to work in place.
+      const bool in_place = collectives_ == nullptr || calls_[collective->token].in_place;
+      const bool sums = collective->kind == RT_ALL_REDUCE && !collective->wait;
+      needs[i].in_place.assign(1, sums && in_place ? 1 : 0);
       continue;
     }
     const rt_plan_info& info = kernels_[i].info();

@@ -3,6 +3,7 @@
 #include "plugins/host/error.h"
 #include "plugins/host/nearest.h"
 #include "runtime/error.h"
+#include "runtime/step/ranks.h"
 
 namespace runtime::launch {
 
@@ -76,7 +77,25 @@ const PluginDescription& choose_communicator(const config::Config& config,
                              "; set it to one of: " + other_communicators(registry, chosen->name) +
                              ", or use --nproc");
   }
+  const int among = several ? place.world_size : config.launch.ranks;
+  if (const std::string fault = thread_fault(*chosen, config, among); !fault.empty()) {
+    throw ConfigurationError(
+        "comm.backend = \"" + chosen->name + "\": " + fault +
+        "; set comm.backend to one of: " + other_communicators(registry, chosen->name));
+  }
   return *chosen;
+}
+
+std::string thread_fault(const PluginDescription& plugin, const config::Config& config, int ranks) {
+  const bool one_thread =
+      plugin.communicator && (plugin.communicator->flags & RT_COMM_SINGLE_THREAD) != 0;
+  if (!one_thread || ranks == 1) return "";
+  const std::string must = "the plugin must be called by one thread at a time, ";
+  if (in_one_process(plugin)) return must + "but its ranks are threads of one process";
+  if (!step::is_asynchronous(config, ranks)) return "";
+  return must +
+         "but parallelism.update = \"asynchronous\" sends messages in a thread of its own "
+         "(\"synchronous\" does not)";
 }
 
 std::string other_communicators(const Registry& registry, const std::string& name) {

@@ -27,7 +27,7 @@ const plugins::host::PluginDescription* best_communicator(
 // this process is to start them, and otherwise for those of the launcher that has started this
 // rank. Throws Error (RT_ERROR_UNAVAILABLE) that lists the communication plugins that were found,
 // and ConfigurationError for a plugin whose ranks are threads if this process is one rank of
-// several.
+// several, or that has a thread_fault().
 const plugins::host::PluginDescription& choose_communicator(const config::Config& config,
                                                             const RankEnvironment& place,
                                                             const plugins::host::Registry& registry,
@@ -35,6 +35,11 @@ const plugins::host::PluginDescription& choose_communicator(const config::Config
 
 // The names of the communication plugins except `name`, for messages.
 std::string other_communicators(const plugins::host::Registry& registry, const std::string& name);
+
+// Returns why a plugin that must be called by one thread at a time (RT_COMM_SINGLE_THREAD) cannot
+// serve so many ranks; "" if it can.
+std::string thread_fault(const plugins::host::PluginDescription& plugin,
+                         const config::Config& config, int ranks);
 
 // Whether the ranks that use the plugin are threads of one process.
 bool in_one_process(const plugins::host::PluginDescription& plugin);

@@ -27,8 +27,8 @@ constexpr size_t kLongHeaderLines = 150;
 const std::map<std::string, size_t> kRoomLines = {
     {"plugins/host", 3250},     {"plugins/include", 620}, {"plugins/sdk", 460},
     {"runtime/analysis", 2880}, {"runtime/cli", 2870},    {"runtime/config", 2680},
-    {"runtime/data", 4130},     {"runtime/exec", 2130},   {"runtime/graph", 2610},
-    {"runtime/launch", 3280},   {"runtime/model", 1040},  {"runtime/parallel", 3100},
+    {"runtime/data", 4130},     {"runtime/exec", 2160},   {"runtime/graph", 2610},
+    {"runtime/launch", 3290},   {"runtime/model", 1040},  {"runtime/parallel", 3100},
     {"runtime/step", 1080},     {"runtime/system", 280},  {"runtime/tensor", 700},
     {"runtime/train", 2740},    {"runtime/watch", 950},
 };

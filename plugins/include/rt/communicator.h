@@ -37,12 +37,15 @@ typedef struct rt_work rt_work; /* a started collective; equivalent to: MPI_Requ
 #define RT_MIN 3
 #define RT_MAX 4
 
-/* rt_comm_capability.flags */
-#define RT_COMM_IN_PLACE 0x1u /* `send` and `receive` may share memory, see rt_collective */
+/* rt_comm_capability.flags. 0x4 is reserved: the host ignores it. (It said that the collective may
+ * be captured into a graph of the device; the host starts collectives between its recordings.) */
+
+/* `send` and `receive` may share memory, see rt_collective. Without the flag, the host gives them
+ * memory of their own, or sends a copy. */
+#define RT_COMM_IN_PLACE 0x1u
 /* Runs in order with the work of a device stream. Without the flag, the host waits for the stream
  * before the collective, and for the collective before later work of the stream. */
 #define RT_COMM_ON_STREAM 0x2u
-#define RT_COMM_CAPTURABLE 0x4u /* may be captured into a graph of the device */
 
 /* One row of what a plugin can do: the collective with each of these types and each of these
  * reductions. A collective may have several rows, for example for types with other reductions. */
@@ -57,12 +60,17 @@ typedef struct rt_comm_capability {
 } rt_comm_capability;
 #define RT_COMM_CAPABILITY_SIZE_V1 32
 
-/* rt_comm_properties.flags */
-/* abort makes blocked calls return. Without the flag they may block until the process ends. */
+/* rt_comm_properties.flags. 0x4 is reserved: the host ignores it. (It said that the plugin cannot
+ * be started again after shutdown, as MPI; the host starts a plugin once in a process.) */
+
+/* abort makes blocked calls return, which plugins/conformance tests. Without the flag they may
+ * block until the process ends; the host relies on no plugin to wake and ends the process of a rank
+ * that cannot go on. */
 #define RT_COMM_ABORT_WAKES 0x1u
-#define RT_COMM_SINGLE_THREAD 0x2u  /* calls of the process come from one thread at a time */
-#define RT_COMM_ONCE_A_PROCESS 0x4u /* cannot be started again after shutdown (MPI) */
-#define RT_COMM_BACKGROUND 0x8u     /* collectives progress while the host computes */
+/* Calls of the process must come from one thread at a time. The host refuses to use the plugin for
+ * ranks that are threads of one process, and for asynchronous updates. */
+#define RT_COMM_SINGLE_THREAD 0x2u
+#define RT_COMM_BACKGROUND 0x8u /* collectives progress while the host computes */
 
 /* rt_comm_properties.ranks: how the host starts ranks that use the plugin. */
 #define RT_RANKS_ANY_PROCESS 0 /* processes of any launcher */

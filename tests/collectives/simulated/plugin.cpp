@@ -1,7 +1,8 @@
 // The plugin "simulated_comm": a communicator that reads device memory of `simulated` on the
 // devices' streams, as NCCL does for cuda: its calls block the stream, never the host. With
 // SIMULATED_COMM=both it also accepts host memory, and memory of devices without a stream, as MPI
-// may. With SIMULATED_COMM=lies it claims the same, but sums in device memory are wrong.
+// may. With SIMULATED_COMM=lies it claims the same, but sums in device memory are wrong. If
+// SIMULATED_COMM has the word "separate", it does not work in place and refuses calls that do.
 #include <cstdlib>
 #include <memory>
 #include <mutex>
@@ -38,7 +39,7 @@ struct Instance {
 
 bool is_mode(const char* mode) {
   const char* set = std::getenv("SIMULATED_COMM");
-  return set != nullptr && std::string(set) == mode;
+  return set != nullptr && std::string(set).find(mode) != std::string::npos;
 }
 bool reads_both() { return is_mode("both") || is_mode("lies"); }
 
@@ -62,6 +63,7 @@ rt_status capabilities(void*, rt_comm_capability* rows, uint32_t* count, rt_erro
     for (uint32_t i = 0; rows != nullptr && i < *count; ++i) {
       if (!reads_both()) rows[i].flags |= RT_COMM_ON_STREAM;
       if (rows[i].collective == RT_ALL_TO_ALL) rows[i].dtypes = 0;
+      if (is_mode("separate")) rows[i].flags &= ~RT_COMM_IN_PLACE;
     }
   });
 }
@@ -120,6 +122,17 @@ void run(const std::string& name, const rt_collective& call, const World& world,
   work.done = true;
 }
 
+// Whether what this rank sends overlaps with what it receives.
+bool is_in_place(const rt_collective& call, const World& world) {
+  if (call.send == nullptr || call.receive == nullptr) return false;
+  const uint64_t bytes = call.count * rt::sdk::dtype_bytes(call.dtype);
+  const auto all = bytes * static_cast<uint64_t>(world.size());
+  const auto send = reinterpret_cast<uintptr_t>(call.send),
+             receive = reinterpret_cast<uintptr_t>(call.receive);
+  return send < receive + (call.kind == RT_ALL_GATHER ? all : bytes) &&
+         receive < send + (call.kind == RT_REDUCE_SCATTER ? all : bytes);
+}
+
 rt_status enqueue(rt_communicator* communicator, const rt_collective* given, rt_work** result,
                   rt_error* error) {
   return guard(error, [&] {
@@ -128,6 +141,8 @@ rt_status enqueue(rt_communicator* communicator, const rt_collective* given, rt_
     world->expect_alive();
     if ((call.memory_kind != RT_MEMORY_DEVICE || call.stream == nullptr) && !reads_both())
       throw Error(RT_ERROR_UNSUPPORTED, "only device memory, on a stream");
+    if (is_mode("separate") && is_in_place(call, *world))
+      throw Error(RT_ERROR_UNSUPPORTED, "not in place");
     const auto work = std::make_shared<rt_work>();
     work->self = work;
     const auto* device =

@@ -5,6 +5,8 @@
 #include <cstdlib>
 
 #include "runtime/exec/collectives.h"
+#include "runtime/exec/program.h"
+#include "runtime/graph/build.h"
 #include "runtime/launch/device_offers.h"
 #include "runtime/launch/key_value.h"
 #include "runtime/launch/memory_store.h"
@@ -43,12 +45,13 @@ struct Rank {
 
 // An all-reduce in device memory, as programs have it.
 struct Sum {
-  explicit Sum(Rank& rank)
-      : stream(rank.device), memory(rank.device->allocate(sizeof(float) * kNumbers)) {
+  explicit Sum(Rank& rank) : Sum(rank, rank.device) {}
+  Sum(Rank& rank, const std::shared_ptr<host::Device>& device)
+      : stream(device), memory(device->allocate(sizeof(float) * kNumbers)) {
     graph::Graph graph;
     const auto value = graph.add_value({.name = "x", .dtype = RT_FLOAT32, .dims = {kNumbers}});
     const auto pair = graph::make_collective(graph, RT_ALL_REDUCE, RT_SUM, 0, value, value);
-    call = rank.collectives.prepare(graph, pair.start, rank.device);
+    call = rank.collectives.prepare(graph, pair.start, device);
     call.collective.send = call.collective.receive = memory.data();
   }
   void set(float number) {
@@ -160,6 +163,69 @@ void expect_sums_by(const char* mode, Access access) {
 
 TEST(Probe, WhatIsRightIsBelieved) { expect_sums_by("both", Access::kDevice); }
 TEST(Probe, WhatIsWrongIsStaged) { expect_sums_by("lies", Access::kStaged); }
+
+// The plugin refuses calls in place, so the host sends copies.
+void expect_separate_sums(const char* mode, Access access, const char* library = nullptr) {
+  ::setenv("SIMULATED_COMM", mode, 1);
+  const auto errors = on_ranks(2, [&](Rank& rank) {
+    Collectives& all = rank.collectives;
+    Sum sum(rank, library == nullptr ? rank.device
+                                     : host::Device::open(host::Plugin::load(library, {}), 0));
+    EXPECT_EQ(sum.call.access, access);
+    EXPECT_FALSE(sum.call.in_place);
+    for (int i = 0; i < 2; ++i) {
+      sum.set(static_cast<float>(all.rank() + 1));
+      all.start(sum.call, sum.stream);
+      all.wait(sum.call, sum.stream);
+      EXPECT_THAT(sum.get(), Each(3.0f));
+    }
+    double value = 1 + all.rank();
+    all.all_reduce(&value, 1, RT_SUM);
+    EXPECT_EQ(value, 3);
+    value = all.rank();
+    all.broadcast(&value, sizeof(value), 1);
+    EXPECT_EQ(value, 1);
+  });
+  ::unsetenv("SIMULATED_COMM");
+  EXPECT_THAT(errors, Each(""));
+}
+
+TEST(InPlace, IsReplacedByACopyOnAStream) { expect_separate_sums("separate", Access::kStream); }
+TEST(InPlace, IsReplacedByACopyOnTheDevice) {
+  expect_separate_sums("both separate", Access::kDevice);
+}
+TEST(InPlace, IsReplacedByACopyInHostMemory) {
+  expect_separate_sums("both separate", Access::kHost, REFERENCE_PLUGIN);
+}
+
+// relu(sum of relu(x) over the ranks): the sum may have the memory of what is added.
+TEST(InPlace, ProgramsShareMemoryOnlyIfThePluginDoes) {
+  for (const bool shared : {true, false}) {
+    ::setenv("SIMULATED_COMM", shared ? "" : "separate", 1);
+    const auto errors = on_ranks(2, [&](Rank& rank) {
+      graph::Graph graph;
+      graph::Build build(graph);
+      const auto x = graph.add_value("x", graph::ValueKind::kInput, {kNumbers}, RT_FLOAT32);
+      const auto added = build.activation(x, RT_ACTIVATION_RELU);
+      const auto sum = build.all_reduce(added, 0);
+      const auto y = build.activation(sum, RT_ACTIVATION_RELU);
+      graph.value(y).kind = graph::ValueKind::kOutput;
+      Storage storage(rank.device);
+      Arena arena(rank.device);
+      Program program(graph, rank.device, storage, arena, {.collectives = &rank.collectives});
+      EXPECT_EQ(program.address(added) == program.address(sum), shared);
+      host::Stream stream(rank.device);
+      std::vector<float> numbers(kNumbers, static_cast<float>(rank.collectives.rank() + 1));
+      stream.copy(program.address(x), numbers.data(), sizeof(float) * kNumbers);
+      program.run(stream);
+      stream.copy(numbers.data(), program.address(y), sizeof(float) * kNumbers);
+      stream.synchronize();
+      EXPECT_THAT(numbers, Each(3.0f));
+    });
+    ::unsetenv("SIMULATED_COMM");
+    EXPECT_THAT(errors, Each(""));
+  }
+}
 
 // The rank waits for its stream, where no call checks a deadline.
 TEST(OnStream, ARankThatDoesNotComeIsFound) {

@@ -52,6 +52,27 @@ TEST(BestCommunicator, HasAPriority) {
   EXPECT_EQ(best({}, RT_RANKS_ANY_PROCESS), "none");
 }
 
+TEST(ThreadFault, IsOfPluginsThatOneThreadMustCall) {
+  PluginDescription threads = communicator("threads", RT_RANKS_THREADS, 1),
+                    processes = communicator("processes", RT_RANKS_ANY_PROCESS, 1);
+  config::Config config;
+  EXPECT_EQ(thread_fault(threads, config, 2), "");
+  for (PluginDescription* p : {&threads, &processes})
+    p->communicator->flags = RT_COMM_SINGLE_THREAD;
+  EXPECT_EQ(thread_fault(threads, config, 1), "");
+  EXPECT_EQ(thread_fault(threads, config, 2),
+            "the plugin must be called by one thread at a time, but its ranks are threads of one "
+            "process");
+  EXPECT_EQ(thread_fault(processes, config, 2), "");
+  config.parallelism.update = "asynchronous";
+  config.parallelism.max_staleness = 1;
+  EXPECT_EQ(thread_fault(processes, config, 1), "");
+  EXPECT_NE(thread_fault(processes, config, 2).find("parallelism.update = \"asynchronous\""),
+            std::string::npos);
+  processes.communicator->flags = RT_COMM_ABORT_WAKES;
+  EXPECT_EQ(thread_fault(processes, config, 2), "");
+}
+
 TEST(LinkOf, IsWhatThePluginSays) {
   rt_comm_properties p{};
   p.latency_ns = 5000;
