@@ -4,7 +4,7 @@
 #include <set>
 
 #include "plugins/conformance/builder.h"
-#include "rt/operations.h"
+#include "rt/sdk/foreign_layout.h"
 #include "rt/sdk/operation.h"
 
 namespace plugins::conformance {
@@ -36,31 +36,9 @@ Tolerance tolerance_of(rt_dtype dtype) {
   }
 }
 
-// The operations whose operands may have foreign layouts; vectors and scalars never have.
-bool takes_foreign_layouts(const std::string& name) {
-  static const std::set<std::string> names = {RT_OP_MATMUL,
-                                              RT_OP_CONV2D,
-                                              RT_OP_CONV2D_BACKWARD_DATA,
-                                              RT_OP_MAX_POOL2D,
-                                              RT_OP_MAX_POOL2D_BACKWARD,
-                                              RT_OP_CONV2D_BACKWARD_WEIGHTS,
-                                              RT_OP_AVG_POOL2D,
-                                              RT_OP_AVG_POOL2D_BACKWARD,
-                                              RT_OP_GLOBAL_AVG_POOL,
-                                              RT_OP_ACTIVATION,
-                                              RT_OP_ACTIVATION_BACKWARD,
-                                              RT_OP_GLOBAL_AVG_POOL_BACKWARD,
-                                              RT_OP_ADD,
-                                              RT_OP_MULTIPLY,
-                                              RT_OP_BATCH_NORM,
-                                              RT_OP_BATCH_NORM_INFERENCE,
-                                              RT_OP_BATCH_NORM_BACKWARD};
-  return names.count(name) > 0;
-}
-
 host::Operation with_any_layouts(host::Operation operation) {
-  const auto open = [](rt_tensor_desc& tensor) {
-    if (tensor.rank >= 2) tensor.layout = RT_LAYOUT_ANY;
+  const auto open = [&](rt_tensor_desc& tensor) {
+    if (rt::sdk::takes_foreign_layout(operation.name, tensor.rank)) tensor.layout = RT_LAYOUT_ANY;
   };
   std::for_each(operation.inputs.begin(), operation.inputs.end(), open);
   std::for_each(operation.outputs.begin(), operation.outputs.end(), open);
@@ -95,15 +73,13 @@ std::vector<host::Operation> variants(host::Device& device, const host::Operatio
   std::vector<host::Operation> result = {operation};
   std::vector<rt_candidate> candidates = device.query(operation).candidates;
   if (candidates.empty()) throw Violation("supports the operation but lists no candidate");
-  if (takes_foreign_layouts(operation.name)) {
-    const host::Support any = device.query(with_any_layouts(operation));
-    if (any.level == RT_SUPPORT_REFUSED) {
-      throw Violation("supports canonical layouts but refuses when it may choose: " + any.reason);
-    }
-    // Candidates in other layouts may fuse fewer post-operations than `operation` has.
-    if (any.post_ops_fused >= operation.post_ops.size()) {
-      candidates.insert(candidates.end(), any.candidates.begin(), any.candidates.end());
-    }
+  const host::Support any = device.query(with_any_layouts(operation));
+  if (any.level == RT_SUPPORT_REFUSED) {
+    throw Violation("supports canonical layouts but refuses when it may choose: " + any.reason);
+  }
+  // Candidates in other layouts may fuse fewer post-operations than `operation` has.
+  if (any.post_ops_fused >= operation.post_ops.size()) {
+    candidates.insert(candidates.end(), any.candidates.begin(), any.candidates.end());
   }
   std::set<std::vector<uint64_t>> seen;
   for (const rt_candidate& c : candidates) {

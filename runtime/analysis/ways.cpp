@@ -5,6 +5,7 @@
 
 #include "plugins/host/error.h"
 #include "rt/operations.h"
+#include "rt/sdk/foreign_layout.h"
 
 namespace runtime::analysis {
 
@@ -22,9 +23,13 @@ std::vector<uint64_t> layouts_and_algorithm(const Operation& operation) {
   return key;
 }
 
-Operation with_layout(Operation operation, uint64_t layout) {
+// Returns the operation for a query in which the device may choose the layouts.
+Operation with_any_layouts(Operation operation) {
   for (auto* list : {&operation.inputs, &operation.outputs}) {
-    for (rt_tensor_desc& tensor : *list) tensor.layout = layout;
+    for (rt_tensor_desc& tensor : *list) {
+      const bool any = rt::sdk::takes_foreign_layout(operation.name, tensor.rank);
+      tensor.layout = any ? RT_LAYOUT_ANY : RT_LAYOUT_CANONICAL;
+    }
   }
   operation.algorithm = 0;
   return operation;
@@ -146,8 +151,7 @@ std::vector<Way> list_ways(Device& device, const IsolatedOperation& isolated, bo
   }
   ways.add(canonical.operation, canonical.forward);
   // A backward follows the layouts of its forward.
-  if (!isolated.forward)
-    ways.add(with_layout(isolated.operation, RT_LAYOUT_ANY), canonical.forward);
+  if (!isolated.forward) ways.add(with_any_layouts(isolated.operation), canonical.forward);
   return ways.take();
 }
 

@@ -6,6 +6,7 @@
 
 #include "plugins/host/error.h"
 #include "runtime/exec/decision_cache.h"
+#include "runtime/graph/layout.h"
 #include "runtime/graph/print.h"
 
 namespace runtime::exec {
@@ -29,6 +30,12 @@ std::string layouts_text(const std::vector<uint64_t>& layouts) {
   std::string text;
   for (uint64_t l : layouts) text += ":" + std::to_string(l);
   return text;
+}
+
+void set_layouts(Operation& op, const std::vector<uint64_t>& inputs,
+                 const std::vector<uint64_t>& outputs) {
+  for (size_t i = 0; i < op.inputs.size(); ++i) op.inputs[i].layout = inputs[i];
+  for (size_t i = 0; i < op.outputs.size(); ++i) op.outputs[i].layout = outputs[i];
 }
 
 graph::Candidate to_candidate(const rt_candidate& c, size_t inputs, size_t outputs) {
@@ -96,8 +103,8 @@ graph::Support DeviceTarget::support(const Graph& graph, const Node& node) {
   const auto it = supports_.find(key);
   if (it != supports_.end()) return it->second;
   Operation op = operation(graph, node);
-  for (rt_tensor_desc& d : op.inputs) d.layout = RT_LAYOUT_ANY;
-  for (rt_tensor_desc& d : op.outputs) d.layout = RT_LAYOUT_ANY;
+  set_layouts(op, graph::any_layouts(graph, node, node.inputs),
+              graph::any_layouts(graph, node, node.outputs));
   const plugins::host::Support answer = device_->query(op);
   graph::Support support;
   support.supported = answer.level != RT_SUPPORT_REFUSED;
@@ -120,8 +127,7 @@ std::vector<graph::Candidate> DeviceTarget::candidates(
   const auto it = candidates_.find(key);
   if (it != candidates_.end()) return it->second;
   Operation op = operation(graph, node);
-  for (size_t i = 0; i < op.inputs.size(); ++i) op.inputs[i].layout = input_layouts[i];
-  for (size_t i = 0; i < op.outputs.size(); ++i) op.outputs[i].layout = output_layouts[i];
+  set_layouts(op, input_layouts, output_layouts);
   std::vector<graph::Candidate> list;
   const plugins::host::Support answer = device_->query(op);
   // In the given layouts the device may fuse fewer post-operations than in layouts of its own

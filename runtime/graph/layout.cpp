@@ -6,6 +6,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "rt/sdk/foreign_layout.h"
 #include "runtime/error.h"
 
 namespace runtime::graph {
@@ -161,13 +162,14 @@ class LayoutChoice {
         candidates_[i] = {canonical_candidate(n)};
         continue;
       }
-      const std::vector<uint64_t> any_in(n.inputs.size(), RT_LAYOUT_ANY),
-          any_out(n.outputs.size(), RT_LAYOUT_ANY);
+      const std::vector<uint64_t> any_in = any_layouts(graph_, n, n.inputs),
+                                  any_out = any_layouts(graph_, n, n.outputs);
       const std::vector<uint64_t> plain_in(n.inputs.size(), RT_LAYOUT_CANONICAL),
           plain_out(n.outputs.size(), RT_LAYOUT_CANONICAL);
       merge(candidates_[i], target_.candidates(graph_, n, plain_in, plain_out));
       merge(candidates_[i], target_.candidates(graph_, n, any_in, any_out));
       for (size_t k = 0; k < n.inputs.size(); ++k) {
+        if (any_in[k] != RT_LAYOUT_ANY) continue;
         for (uint64_t layout : seen[n.inputs[k]]) {
           std::vector<uint64_t> in = any_in;
           in[k] = layout;
@@ -353,9 +355,8 @@ bool is_offered(const Graph& graph, Target& target, const LayoutDecision& decisi
              c.output_layouts == wanted.output_layouts && c.input_bytes == wanted.input_bytes &&
              c.output_bytes == wanted.output_bytes;
     };
-    const std::vector<uint64_t> any_in(node.inputs.size(), RT_LAYOUT_ANY),
-        any_out(node.outputs.size(), RT_LAYOUT_ANY);
-    const auto any = target.candidates(graph, node, any_in, any_out);
+    const auto any = target.candidates(graph, node, any_layouts(graph, node, node.inputs),
+                                       any_layouts(graph, node, node.outputs));
     if (std::any_of(any.begin(), any.end(), matches)) continue;
     const auto fixed = target.candidates(graph, node, wanted.input_layouts, wanted.output_layouts);
     if (std::none_of(fixed.begin(), fixed.end(), matches)) return false;
@@ -364,6 +365,17 @@ bool is_offered(const Graph& graph, Target& target, const LayoutDecision& decisi
 }
 
 }  // namespace
+
+std::vector<uint64_t> any_layouts(const Graph& graph, const Node& node,
+                                  const std::vector<ValueId>& operands) {
+  std::vector<uint64_t> layouts;
+  for (ValueId v : operands) {
+    const auto rank = static_cast<int32_t>(graph.value(v).dims.size());
+    layouts.push_back(rt::sdk::takes_foreign_layout(node.op, rank) ? RT_LAYOUT_ANY
+                                                                   : RT_LAYOUT_CANONICAL);
+  }
+  return layouts;
+}
 
 LayoutDecision decide_layouts(const Graph& graph, Target& target) {
   return LayoutChoice(graph, target).run();

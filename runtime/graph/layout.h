@@ -8,6 +8,12 @@
 
 namespace runtime::graph {
 
+// The layouts of operands of the node for a query in which the target may choose: RT_LAYOUT_ANY for
+// every operand that may have a foreign layout (any but the canonical row-major one), as
+// plugins/operations.md says, and the canonical layout for all others.
+std::vector<uint64_t> any_layouts(const Graph& graph, const Node& node,
+                                  const std::vector<ValueId>& operands);
+
 // Chooses candidates with a small sum of node times and of copies between different layouts, by
 // repeated local improvement from several starting points. The problem is a discrete energy over a
 // sparse graph; the exact formulation is NP-hard (Anderson and Gregg, "Optimal DNN primitive
@@ -16,8 +22,8 @@ namespace runtime::graph {
 LayoutDecision decide_layouts(const Graph& graph, Target& target);
 
 // Gives each node its algorithm and inserts the copies. Inputs, outputs, parameters, state and
-// views stay canonical. A parameter that a node reads in a foreign layout (any but the canonical
-// row-major one) gets a kPacked copy, which a Phase::kPack node at the front of the graph makes.
+// views stay canonical. A parameter that a node reads in a foreign layout gets a kPacked copy,
+// which a Phase::kPack node at the front of the graph makes.
 void apply_layouts(Graph& graph, Target& target, const LayoutDecision& decision);
 
 // The pass: decide_layouts(), or the decision that the target remembers if it still offers every

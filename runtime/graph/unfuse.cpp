@@ -4,6 +4,7 @@
 
 #include "runtime/error.h"
 #include "runtime/graph/fuse.h"
+#include "runtime/graph/layout.h"
 #include "runtime/graph/rewriter.h"
 
 namespace runtime::graph {
@@ -12,11 +13,13 @@ namespace {
 
 // Whether the target has a candidate with canonical layouts or with layouts of its own choice.
 bool is_offered(const Graph& graph, Target& target, const Node& node) {
-  for (const uint64_t layout : {RT_LAYOUT_CANONICAL, RT_LAYOUT_ANY}) {
-    const std::vector<uint64_t> in(node.inputs.size(), layout), out(node.outputs.size(), layout);
-    if (!target.candidates(graph, node, in, out).empty()) return true;
-  }
-  return false;
+  const std::vector<uint64_t> in(node.inputs.size(), RT_LAYOUT_CANONICAL),
+      out(node.outputs.size(), RT_LAYOUT_CANONICAL);
+  return !target.candidates(graph, node, in, out).empty() ||
+         !target
+              .candidates(graph, node, any_layouts(graph, node, node.inputs),
+                          any_layouts(graph, node, node.outputs))
+              .empty();
 }
 
 const char* operation_of(const PostOp& post) {

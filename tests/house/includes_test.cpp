@@ -44,7 +44,7 @@ const Rooms kAllowed = {
     {"runtime/system", {}},
     {"runtime/config", {"plugins/host"}},
     {"runtime/data", {"runtime/system", "plugins/include"}},
-    {"runtime/graph", {"plugins/include"}},
+    {"runtime/graph", {"plugins/include", "plugins/sdk"}},  // rt/sdk/foreign_layout.h
     {"runtime/model", {"runtime/config", "runtime/graph"}},
     {"runtime/parallel", {"runtime/graph"}},
     {"runtime/step",

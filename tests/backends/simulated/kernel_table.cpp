@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "rt/sdk/foreign_layout.h"
 #include "tests/backends/simulated/objects.h"
 
 namespace backends::simulated {
@@ -20,8 +21,20 @@ bool varies(const Device& device, const rt_op_desc& op) {
   return lists(device.options().varying, op.name);
 }
 
+// The host may let a device choose the layout only of those operands that operations.md lists.
+void expect_canonical_rest(const rt::sdk::Operation& op) {
+  const auto expect = [&](const rt_tensor_desc& tensor, const char* kind, uint32_t i) {
+    if (tensor.layout != RT_LAYOUT_ANY || rt::sdk::takes_foreign_layout(op.name(), tensor.rank))
+      return;
+    op.fail(format("%s %u has RT_LAYOUT_ANY, but stays canonical by operations.md", kind, i));
+  };
+  for (uint32_t i = 0; i < op.input_count(); ++i) expect(op.input(i), "input", i);
+  for (uint32_t i = 0; i < op.output_count(); ++i) expect(op.output(i), "output", i);
+}
+
 rt_status query(rt_device* device, const rt_op_desc* op, rt_support* support, rt_error* error) {
   return guard(error, [&] {
+    expect_canonical_rest(rt::sdk::Operation(op));
     reference::answer_query(op, support);
     support->deterministic = varies(device->device, *op) ? 0 : 1;
     if (!is_refused(device->device, *op)) return;

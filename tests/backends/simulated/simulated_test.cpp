@@ -314,6 +314,23 @@ TEST_F(SimulatedTest, RefusesOperationsOnDemand) {
   EXPECT_EQ(error_of([&] { device->create_kernel(op); }).code(), RT_ERROR_UNSUPPORTED);
 }
 
+TEST_F(SimulatedTest, RefusesToChooseALayoutThatTheContractFixes) {
+  const auto device = open();
+  Operation op;
+  op.name = RT_OP_ADD;
+  op.inputs = {make_tensor_desc(RT_FLOAT32, {2, 3}, RT_LAYOUT_ANY),
+               make_tensor_desc(RT_FLOAT32, {3})};
+  op.outputs = {make_tensor_desc(RT_FLOAT32, {2, 3}, RT_LAYOUT_ANY)};
+  EXPECT_EQ(device->query(op).level, RT_SUPPORT_NATIVE);
+  op.inputs[1].layout = RT_LAYOUT_ANY;
+  EXPECT_THAT(error_of([&] { device->query(op); }).what(),
+              HasSubstr("add: input 1 has RT_LAYOUT_ANY"));
+  op.name = RT_OP_SUBTRACT;
+  op.inputs[1].layout = RT_LAYOUT_CANONICAL;
+  EXPECT_THAT(error_of([&] { device->query(op); }).what(),
+              HasSubstr("subtract: input 0 has RT_LAYOUT_ANY"));
+}
+
 TEST_F(SimulatedTest, RefusesBadOptions) {
   EXPECT_THAT(error_of([&] {
                 open({{"poison", "maybe"}});

@@ -44,6 +44,11 @@ TEST(Ways, OfTheDefinition) {
   expect_right(test::open_device("reference"), test::convolution(2), 1);
 }
 
+// It refuses to choose the layout of an operand that is always canonical, such as the bias.
+TEST(Ways, OfADeviceThatChecksTheQuestions) {
+  expect_right(test::open_device("simulated"), test::convolution(2), 1);
+}
+
 TEST(Ways, PostOperationsThatAreNotFusedAreOperationsOfTheirOwn) {
   const auto device = test::open_device("reference");
   IsolatedOperation isolated = test::convolution(3);

@@ -80,6 +80,19 @@ TEST(DeterministicTarget, RefusesWhatGivesOtherBitsEveryTime) {
   EXPECT_TRUE(same.support(graph, graph.nodes.back()).supported);
 }
 
+// The simulated device refuses to choose the layout of an operand that is always canonical.
+TEST(DeviceTarget, AsksForAnyLayoutOnlyWhereTheContractHasThem) {
+  Graph graph;
+  Build build(graph);
+  const ValueId x = test::add_value(graph, "x", ValueKind::kInput, {4, 6}, RT_FLOAT32);
+  const ValueId b = test::add_value(graph, "b", ValueKind::kParameter, {6}, RT_FLOAT32);
+  graph.value(build.softmax(build.add(x, b))).kind = ValueKind::kOutput;
+  DeviceTarget target(test::open_device("simulated"), {.tune = Tune::kOff});
+  for (const graph::Node& node : graph.nodes)
+    EXPECT_TRUE(target.support(graph, node).supported) << node.op;
+  EXPECT_NO_THROW(graph::choose_layouts(graph, target));
+}
+
 TEST_F(DeviceTargetTest, CandidatesFuseAllPostOperations) {
   const uint64_t packed = packed_weights(*device_);
   ASSERT_NE(packed, RT_LAYOUT_CANONICAL);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "runtime/error.h"
 #include "runtime/graph/build.h"
@@ -301,6 +302,35 @@ TEST_F(LayoutTest, ARememberedDecisionThatIsNoLongerOfferedIsMadeAgain) {
   choose_layouts(graph_, target_);
   EXPECT_NE(target_.memory->at(0).algorithm, 77u);
   check();
+}
+
+// Notes the operands for which it is asked for another layout than the canonical one.
+class AskedTarget : public FakeTarget {
+ public:
+  std::vector<Candidate> candidates(const Graph& graph, const Node& node,
+                                    const std::vector<uint64_t>& inputs,
+                                    const std::vector<uint64_t>& outputs) override {
+    const auto note = [&](const std::vector<uint64_t>& layouts, const char* kind) {
+      for (size_t i = 0; i < layouts.size(); ++i) {
+        if (layouts[i] != RT_LAYOUT_CANONICAL) asked.insert(node.op + kind + std::to_string(i));
+      }
+    };
+    note(inputs, " input ");
+    note(outputs, " output ");
+    return FakeTarget::candidates(graph, node, inputs, outputs);
+  }
+  std::set<std::string> asked;
+};
+
+TEST_F(LayoutTest, OtherLayoutsAreAskedForOnlyWhereTheContractHasThem) {
+  AskedTarget target;
+  target.ways[RT_OP_CONV2D] = {{kFast, {kBlocked, kWeights}, {kBlocked}}};
+  const ValueId h = convolution(image(), "w1");
+  build_.softmax(h);  // the layout of `h` is not asked for either
+  graph_.value(build_.add(h, value("b", {4}, ValueKind::kParameter))).kind = ValueKind::kOutput;
+  choose_layouts(graph_, target);
+  EXPECT_THAT(target.asked, ElementsAre("add input 0", "add output 0", "conv2d input 0",
+                                        "conv2d input 1", "conv2d output 0"));
 }
 
 TEST_F(LayoutTest, NoCandidateAtAllIsAFaultOfThePlugin) {
