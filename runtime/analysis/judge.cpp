@@ -184,8 +184,8 @@ double tolerance_with_claim(double usual, rt_dtype dtype, double claimed) {
   return std::max(usual, std::min(claimed, most));
 }
 
-double claimed_tolerance(plugins::host::Device& device, const IsolatedOperation& isolated) {
-  const plugins::host::Support support = device.query(isolated.operation);
+double claimed_tolerance(plugins::host::Device& device, const Operation& operation) {
+  const plugins::host::Support support = device.query(operation);
   return support.level == RT_SUPPORT_REFUSED ? 0 : support.tolerance;
 }
 
@@ -276,7 +276,8 @@ Verdict Judge::judge(plugins::host::Device& device, const IsolatedOperation& iso
   Verdict first = compare_all(actual, expected, usual, finite);
   if (first.right) return first;
   return compare_all(actual, expected,
-                     bounds(isolated, expected, claimed_tolerance(device, isolated)), finite);
+                     bounds(isolated, expected, claimed_tolerance(device, isolated.operation)),
+                     finite);
 }
 
 }  // namespace runtime::analysis

@@ -87,7 +87,7 @@ class Judge {
 
 // Returns the tolerance that `query` claims for the operation in its layouts, or 0 if it is
 // refused.
-double claimed_tolerance(plugins::host::Device& device, const IsolatedOperation& isolated);
+double claimed_tolerance(plugins::host::Device& device, const plugins::host::Operation& operation);
 
 // Returns the verdict on the first output that is not right, or on the one with the largest error
 // if all are right.

@@ -25,7 +25,7 @@ std::vector<std::string> names_of(const std::vector<Way>& ways) {
 // recorded one.
 std::vector<Bound> bounds_on(Device& device, const Way& way, const Case& c) {
   std::vector<Bound> bounds = c.bounds;
-  const double claimed = claimed_tolerance(device, way.isolated);
+  const double claimed = claimed_tolerance(device, way.isolated.operation);
   for (size_t j = 0; j < bounds.size(); ++j) {
     bounds[j].tolerance =
         tolerance_with_claim(bounds[j].tolerance, c.isolated.operation.outputs[j].dtype, claimed);

@@ -117,7 +117,7 @@ std::optional<Reproduced> reproduce(const Judge& judge,
   r.actual = run_isolated(device, isolated).outputs;
   r.expected = judge.expect(isolated);
   const bool finite = has_finite_operands(isolated);
-  r.bounds = judge.bounds(isolated, r.expected, claimed_tolerance(*device, isolated));
+  r.bounds = judge.bounds(isolated, r.expected, claimed_tolerance(*device, isolated.operation));
   r.verdict = compare_all(r.actual, r.expected, r.bounds, finite);
   r.isolated = std::move(isolated);
   if (r.verdict.right) return std::nullopt;

@@ -4,7 +4,9 @@
 #include <optional>
 #include <set>
 
+#include "runtime/analysis/judge.h"
 #include "runtime/error.h"
+#include "runtime/exec/device_target.h"
 #include "runtime/train/step_programs.h"
 
 namespace runtime::analysis {
@@ -154,6 +156,18 @@ double StepTrace::tolerance() {
     if (value.dtype == RT_FLOAT16 || value.dtype == RT_BFLOAT16) tolerance = 2e-2;
   }
   return tolerance;
+}
+
+double StepTrace::tolerance_with_claims() {
+  const train::StepProgram& p = programs_.any_program();
+  double widest = tolerance();
+  for (const graph::Node& node : p.graph().nodes) {
+    if (node.collective || node.outputs.empty()) continue;
+    const auto operation = exec::to_operation(p.graph(), node, p.program->operation_flags());
+    widest = tolerance_with_claim(widest, operation.outputs[0].dtype,
+                                  claimed_tolerance(*programs_.device(), operation));
+  }
+  return widest;
 }
 
 }  // namespace runtime::analysis

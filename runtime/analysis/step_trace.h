@@ -59,6 +59,10 @@ class StepTrace {
   // A tolerance for the widest rounding in a step: 2e-2 if it has 16-bit values, 1e-4 for float32,
   // 1e-9 for float64.
   double tolerance();
+  // The same for a comparison with another device: what this device claims for an operation of a
+  // step (rt_support.tolerance) if that is more, as far as the contract accepts it. Every later
+  // value of the step inherits the difference.
+  double tolerance_with_claims();
 
  private:
   struct Names;

@@ -170,7 +170,7 @@ void add_step_options(CLI::App& command, VerifyArguments& a, CLI::Option* folder
   command
       .add_option("--rtol", a.rtol,
                   "Allowed ||actual - expected|| / ||expected||; default: 1e-4, 1e-9 with "
-                  "float64, 2e-2 with 16-bit values")
+                  "float64, 2e-2 with 16-bit values, or what a device claims if that is more")
       ->check(CLI::PositiveNumber)
       ->excludes(folder);
   command

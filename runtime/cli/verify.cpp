@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -26,6 +27,8 @@ using analysis::StepComparison;
 using nlohmann::ordered_json;
 
 constexpr double kGiB = 1 << 30;
+constexpr const char* kTolerance = "tolerance";  // in the metadata of a record
+constexpr double kLargestTolerance = 2e-2;       // see StepTrace::tolerance()
 
 // The batches and learning rates of the run, in order.
 class Steps {
@@ -202,7 +205,9 @@ int record(Session& s, const VerifyArguments& arguments, const train::StopSignal
     analysis::add_step(file, step,
                        analysis::record_step(trace, batch, steps.learning_rate(step), step));
   }
-  file.metadata = {{"device", s.device->id()}, {"config", s.config.name}};
+  file.metadata = {{"device", s.device->id()},
+                   {"config", s.config.name},
+                   {kTolerance, fmt::format("{}", trace.tolerance_with_claims())}};
   data::write_safetensors(arguments.record, file);
   std::cout << arguments.record << ": " << count << " steps of " << s.device->id() << ", "
             << std::filesystem::file_size(arguments.record) << " bytes\nnext: runtime verify "
@@ -240,6 +245,15 @@ class Comparison {
   std::optional<Reducer> reducer_;
 };
 
+// The tolerance of the device that has computed the recorded steps; 0 if the file is older than
+// this entry.
+double tolerance_of(const data::TensorFile& file) {
+  const auto found = file.metadata.find(kTolerance);
+  return found == file.metadata.end()
+             ? 0
+             : std::min(std::strtod(found->second.c_str(), nullptr), kLargestTolerance);
+}
+
 void against_file(Session& s, const VerifyArguments& arguments) {
   data::TensorFile file = data::read_safetensors(arguments.against);
   const int64_t recorded = analysis::count_steps(file);
@@ -252,7 +266,8 @@ void against_file(Session& s, const VerifyArguments& arguments) {
   }
   Steps steps(s);
   analysis::StepTrace trace(*s.programs);
-  const auto options = compare_options(arguments, trace.tolerance(), arguments.against);
+  const auto options = compare_options(
+      arguments, std::max(trace.tolerance_with_claims(), tolerance_of(file)), arguments.against);
   Comparison comparison(s, arguments, trace, options);
   for (int64_t step = 0; step < count; ++step) {
     const data::Batch& batch = steps.next();
@@ -269,8 +284,8 @@ void against_device(Session& s, const VerifyArguments& arguments) {
   Steps steps(s);
   analysis::StepTrace trace(*s.programs), expected(*other);
   const std::string name = other->device()->id();
-  const auto options =
-      compare_options(arguments, std::max(trace.tolerance(), expected.tolerance()), name);
+  const auto options = compare_options(
+      arguments, std::max(trace.tolerance_with_claims(), expected.tolerance_with_claims()), name);
   Comparison comparison(s, arguments, trace, options);
   const int64_t count = arguments.steps > 0 ? arguments.steps : kVerifySteps;
   for (int64_t step = 0; step < count; ++step) {

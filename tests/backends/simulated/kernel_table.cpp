@@ -36,6 +36,7 @@ rt_status query(rt_device* device, const rt_op_desc* op, rt_support* support, rt
   return guard(error, [&] {
     expect_canonical_rest(rt::sdk::Operation(op));
     reference::answer_query(op, support);
+    support->tolerance = device->device.options().claim;
     support->deterministic = varies(device->device, *op) ? 0 : 1;
     if (!is_refused(device->device, *op)) return;
     support->level = RT_SUPPORT_REFUSED;

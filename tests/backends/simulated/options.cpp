@@ -1,6 +1,7 @@
 #include "tests/backends/simulated/options.h"
 
 #include <charconv>
+#include <cstdlib>
 #include <limits>
 #include <sstream>
 #include <string_view>
@@ -35,15 +36,18 @@ constexpr rt_option_spec kRefuse = {sizeof(rt_option_spec), RT_OPTION_STRING, "r
 constexpr rt_option_spec kVarying = {
     sizeof(rt_option_spec), RT_OPTION_STRING, "varying", "",
     "operations that give other bits every time, separated by commas"};
+constexpr rt_option_spec kClaim = {sizeof(rt_option_spec), RT_OPTION_STRING, "claim", "0",
+                                   "relative error that is claimed for every operation"};
 constexpr rt_option_spec kRefuseCapture = {sizeof(rt_option_spec), RT_OPTION_STRING,
                                            "refuse_capture", "",
                                            "operation that cannot be recorded"};
 constexpr rt_option_spec kRefuseLaunch = {sizeof(rt_option_spec), RT_OPTION_STRING, "refuse_launch",
                                           "",
                                           "operation whose launches fail before they are queued"};
-constexpr const rt_option_spec* kSpecs[] = {
-    &kMaxDelay, &kSeed, &kMemory,  &kPoison, &kFailLaunch, &kFailAfter,     &kCorrupt,
-    &kWrong,    &kLate, &kOverrun, &kRefuse, &kVarying,    &kRefuseCapture, &kRefuseLaunch};
+constexpr const rt_option_spec* kSpecs[] = {&kMaxDelay,   &kSeed,          &kMemory,      &kPoison,
+                                            &kFailLaunch, &kFailAfter,     &kCorrupt,     &kWrong,
+                                            &kLate,       &kOverrun,       &kRefuse,      &kVarying,
+                                            &kClaim,      &kRefuseCapture, &kRefuseLaunch};
 
 [[noreturn]] void fail(const rt_option& option, const char* expected) {
   throw rt::sdk::Error(
@@ -101,6 +105,8 @@ void apply(const rt_option& option, Options& result) {
     result.refuse = list(option.value);
   } else if (key == kVarying.key) {
     result.varying = list(option.value);
+  } else if (key == kClaim.key) {
+    result.claim = std::strtod(option.value, nullptr);
   } else if (key == kRefuseLaunch.key) {
     result.refuse_launch = option.value;
   } else if (key == kRefuseCapture.key) {

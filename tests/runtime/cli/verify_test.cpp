@@ -161,6 +161,38 @@ TEST_F(Verify, ASmallDifferenceIsFoundInItsStepAndTensor) {
   output({"verify", job_, "--against", "run.safetensors", "--rtol", "1"});
 }
 
+// A tensor of the record differs by more than rounding explains and by less than the device claims.
+TEST_F(Verify, ADeviceMayDifferByWhatItClaims) {
+  const auto simulated = [&](const std::vector<std::string>& more) {
+    return with({"verify", job_, "--set", kSimulated, "--set", "device.backend=simulated"}, more);
+  };
+  const std::vector<std::string> against = {"--against", "run.safetensors", "--json"},
+                                 claim = {"--set", "device.simulated.claim=5e-4"};
+  output(simulated({"--record", "run.safetensors", "--steps", "1"}));
+  const std::string path = (folder_.path() / "run.safetensors").string();
+  data::TensorFile file = data::read_safetensors(path);
+  data::HostTensor& tensor = file.tensors.at("step/000/value/fc2.weight.gradient");
+  for (size_t at = 0; at < tensor.bytes.size(); at += sizeof(float)) {
+    float number = 0;
+    std::memcpy(&number, tensor.bytes.data() + at, sizeof(number));
+    number *= 1.0003F;
+    std::memcpy(tensor.bytes.data() + at, &number, sizeof(number));
+  }
+  data::write_safetensors(path, file);
+  EXPECT_EQ(run(simulated(against)).exit_code, 6);
+  const json claimed = json::parse(output(simulated(with(claim, against))));
+  EXPECT_EQ(claimed["rtol"], 5e-4);
+  EXPECT_GT(claimed["worst"], 2e-4);
+  // What the user says counts more.
+  EXPECT_EQ(run(simulated(with(with(claim, against), {"--rtol", "1e-4"}))).exit_code, 6);
+  // The claim of the device that has recorded, or of the other device, counts as much.
+  file.metadata["tolerance"] = "5e-4";
+  data::write_safetensors(path, file);
+  EXPECT_EQ(json::parse(output(simulated(against)))["rtol"], 5e-4);
+  const std::vector<std::string> other = {"--set", kSimulated, "--against", "simulated", "--json"};
+  EXPECT_EQ(json::parse(output(with(with({"verify", job_}, claim), other)))["rtol"], 5e-4);
+}
+
 TEST_F(Verify, WhatCannotBeIsRefused) {
   EXPECT_EQ(run({"verify", job_}).exit_code, 2);
   EXPECT_EQ(run({"verify", job_, "--against", "cpu", "--record", "f"}).exit_code, 2);
