@@ -8,6 +8,7 @@
 #include "backends/cpu/layouts.h"
 #include "backends/cpu/onednn_isa.h"
 #include "backends/cpu/parallel.h"
+#include "rt/sdk/post_ops.h"
 
 namespace backends::cpu {
 namespace {
@@ -77,6 +78,8 @@ EngineAnswer Engine::query(const Operation& op) {
   if (const int32_t operand = unsupported_operand(op); operand >= 0) {
     return {refuse_type(op, operand), {}};
   }
+  const uint32_t fusible = rt::sdk::fusible_post_ops(op);
+  if (fusible < op.post_op_count()) return query_part(op, fusible);
   EngineAnswer merged;
   for (size_t i = 0; i < providers_.size(); ++i) {
     Answer answer = providers_[i]->query(op);
@@ -109,6 +112,18 @@ EngineAnswer Engine::query(const Operation& op) {
                     "is in plugins/operations.md";
   }
   return merged;
+}
+
+EngineAnswer Engine::query_part(const Operation& op, uint32_t post_ops) {
+  const rt_op_desc part = rt::sdk::with_post_ops(op, post_ops);
+  EngineAnswer answer = query(Operation(&part));
+  for (Candidate& c : answer.candidates) {
+    for (uint32_t i = part.input_count; i < op.input_count(); ++i) {
+      const uint64_t layout = op.input(i).layout;
+      c.input_layouts[i] = layout == RT_LAYOUT_ANY ? RT_LAYOUT_CANONICAL : layout;
+    }
+  }
+  return answer;
 }
 
 std::unique_ptr<Plan> Engine::create(const Operation& op) {

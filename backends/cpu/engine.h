@@ -87,6 +87,9 @@ class Engine {
   std::atomic<uint64_t> allocated_bytes{0};
 
  private:
+  // The answer for `op` with only its first `post_ops` post-operations.
+  EngineAnswer query_part(const Operation& op, uint32_t post_ops);
+
   EngineOptions options_;
   Isa isa_;
   double peak_ = 1, bandwidth_ = 10;

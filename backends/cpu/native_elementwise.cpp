@@ -21,8 +21,8 @@ int64_t flat_count(const NativeContext& context, const rt_tensor_desc& tensor) {
 
 int32_t read_function(const Operation& op) {
   const int64_t function = op.integer(RT_ATTR_FUNCTION);
-  if (function < RT_ACTIVATION_RELU || function > RT_ACTIVATION_SIGMOID) {
-    op.fail(rt::sdk::format("function %ld is unknown; known are 1 to 5", function));
+  if (function < RT_ACTIVATION_RELU || function > RT_ACTIVATION_RECIPROCAL) {
+    op.fail(rt::sdk::format("function %ld is unknown; known are 1 to 9", function));
   }
   return static_cast<int32_t>(function);
 }

@@ -4,6 +4,7 @@
 
 #include "backends/cpu/post_chain.h"
 #include "rt/operations.h"
+#include "rt/sdk/post_ops.h"
 
 namespace backends::cpu {
 namespace {
@@ -60,6 +61,13 @@ std::optional<Refusal> rest_canonical(const Operation& op, Candidate& c, Allowed
   return refusal;
 }
 
+// Whether the operation makes another number of 0, which the padding of a foreign layout holds.
+bool moves_zero(const Operation& op) {
+  if (!op.is(RT_OP_ACTIVATION)) return op.is(RT_OP_DIVIDE);
+  const int64_t function = op.integer(RT_ATTR_FUNCTION);
+  return function >= RT_ACTIVATION_SIGMOID && function != RT_ACTIVATION_SQRT;
+}
+
 // Gives all operands shaped like output 0 the same layout: the first foreign one among them, or the
 // canonical layout if there is none.
 std::optional<Refusal> shared_layout(const NativeContext& context, const Operation& op, bool image,
@@ -89,10 +97,7 @@ std::optional<Refusal> shared_layout(const NativeContext& context, const Operati
       refusal = Refusal{number, "is broadcast, which is only done in the canonical layout"};
     }
   });
-  const bool moves_zero =
-      op.is(RT_OP_DIVIDE) ||
-      (op.is(RT_OP_ACTIVATION) && op.integer(RT_ATTR_FUNCTION) == RT_ACTIVATION_SIGMOID);
-  if (moves_zero && layout != RT_LAYOUT_CANONICAL) {
+  if (moves_zero(op) && layout != RT_LAYOUT_CANONICAL) {
     return Refusal{0, "has padding that this function would not keep zero"};
   }
   return refusal;
@@ -188,6 +193,10 @@ Answer NativeProvider::query(const Operation& op) {
   const NativeKernel* kernel = find_kernel(op);
   if (kernel == nullptr) return answer;
   check_post_ops(op);
+  if (op.is(RT_OP_ACTIVATION_BACKWARD) && rt::sdk::is_forward_only(op.integer(RT_ATTR_FUNCTION))) {
+    answer.reason = "activation_backward: exp, log, sqrt and reciprocal exist for activation only";
+    return answer;
+  }
   const bool other_layouts = op.is(RT_OP_COPY) && op.input(0).layout != op.output(0).layout;
   if (other_layouts && op.input(0).layout != RT_LAYOUT_ANY &&
       op.output(0).layout != RT_LAYOUT_ANY) {

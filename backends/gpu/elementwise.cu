@@ -41,10 +41,27 @@ void map(const Launch& l, const void* x, const void* s, int64_t count, Function 
   check_launch("map");
 }
 
+// The functions of activate(), and those that only the operation `activation` has.
+template <typename C>
+GPU_DEVICE C evaluate(int32_t function, C x) {
+  switch (function) {
+    case RT_ACTIVATION_EXP:
+      return exp_of(x);
+    case RT_ACTIVATION_LOG:
+      return log_of(x);
+    case RT_ACTIVATION_SQRT:
+      return sqrt_of(x);
+    case RT_ACTIVATION_RECIPROCAL:
+      return C(1) / x;
+    default:
+      return activate(function, x);
+  }
+}
+
 template <typename C>
 struct Activate {
   int32_t function;
-  GPU_DEVICE C operator()(C x, C) const { return activate(function, x); }
+  GPU_DEVICE C operator()(C x, C) const { return evaluate(function, x); }
 };
 template <typename C>
 struct ActivateBackward {

@@ -17,7 +17,7 @@ GPU_DEVICE C normal_cdf_by_tanh(C x) {
   return C(1) / (C(1) + exp_of(C(-2 * 0.79788456080286535588) * (x + C(0.044715) * x * x * x)));
 }
 
-// f(x). The formulas are in plugins/operations.md.
+// f(x) for the functions that post-operations have. The formulas are in plugins/operations.md.
 template <typename C>
 GPU_DEVICE C activate(int32_t function, C x) {
   switch (function) {

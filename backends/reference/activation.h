@@ -18,7 +18,7 @@ inline constexpr double kGeluCubic = 0.044715;
 
 // Each struct below is one function: value(x) is its value, and backward(dy, s) is dy times its
 // derivative, where s is the operand that plugins/operations.md names (the result y, or x for the
-// gelus).
+// gelus). The last four have no backward.
 struct Relu {
   static double value(double x) { return x > 0 ? x : (x != x ? x : 0.0); }  // NaN gives NaN
   // A NaN lets the gradient through, as in PyTorch.
@@ -60,12 +60,30 @@ struct Sigmoid {
   static double backward(double dy, double y) { return dy * y * (1.0 - y); }
 };
 
+struct Exp {
+  static double value(double x) { return std::exp(x); }
+};
+
+struct Log {
+  static double value(double x) { return std::log(x); }
+};
+
+struct Sqrt {
+  static double value(double x) { return std::sqrt(x); }
+};
+
+struct Reciprocal {
+  static double value(double x) { return 1.0 / x; }
+};
+
 // Fails (see check.h) unless `function` is one of RT_ACTIVATION_*.
 void expect_activation(const Operation& op, int64_t function);
+// The same, and throws Refusal if the function has no backward.
+void expect_differentiable(const Operation& op, int64_t function);
 
-// Calls body(Function{}) with one of the structs above.
+// Calls body(Function{}) with one of the structs above that have a backward.
 template <typename Body>
-void with_activation(int64_t function, Body&& body) {
+void with_differentiable(int64_t function, Body&& body) {
   switch (function) {
     case RT_ACTIVATION_RELU:
       return body(Relu{});
@@ -77,6 +95,23 @@ void with_activation(int64_t function, Body&& body) {
       return body(Tanh{});
     case RT_ACTIVATION_SIGMOID:
       return body(Sigmoid{});
+  }
+}
+
+// Calls body(Function{}) with any of the structs above.
+template <typename Body>
+void with_activation(int64_t function, Body&& body) {
+  switch (function) {
+    case RT_ACTIVATION_EXP:
+      return body(Exp{});
+    case RT_ACTIVATION_LOG:
+      return body(Log{});
+    case RT_ACTIVATION_SQRT:
+      return body(Sqrt{});
+    case RT_ACTIVATION_RECIPROCAL:
+      return body(Reciprocal{});
+    default:
+      return with_differentiable(function, body);
   }
 }
 

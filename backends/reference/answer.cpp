@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "rt/sdk/post_ops.h"
+
 namespace backends::reference {
 
 using rt::sdk::copy_text;
@@ -17,14 +19,6 @@ constexpr char kImplementation[] = "reference";
 // Relative, in the norm of an output. It is 0 because other backends are compared with the
 // reference.
 constexpr double kTolerance = 0.0;
-
-// The description of the operation without its post-operations and their operands.
-rt_op_desc without_post_operations(const Operation& op) {
-  rt_op_desc desc = op.desc();
-  desc.input_count = op.own_input_count();
-  desc.post_op_count = 0;
-  return desc;
-}
 
 void accept(const Operation& op, uint32_t post_ops_fused, rt_support* support) {
   support->level = RT_SUPPORT_NATIVE;
@@ -65,14 +59,10 @@ void answer_query(const rt_op_desc* desc, rt_support* support) {
   support->candidate_count = 0;
   support->reason[0] = '\0';
   try {
-    if (op.post_op_count() > 0 && !takes_post_operations(desc->name)) {
-      const rt_op_desc plain = without_post_operations(op);
-      make_kernel(Operation(&plain));
-      accept(op, 0, support);
-    } else {
-      make_kernel(op);
-      accept(op, op.post_op_count(), support);
-    }
+    const uint32_t fused = takes_post_operations(desc->name) ? rt::sdk::fusible_post_ops(op) : 0;
+    const rt_op_desc part = rt::sdk::with_post_ops(op, fused);
+    make_kernel(Operation(&part));
+    accept(op, fused, support);
   } catch (const Refusal& refusal) {
     support->reason_operand = refusal.operand();
     copy_text(support->reason, refusal.what());

@@ -2,13 +2,22 @@
 #include "backends/reference/activation.h"
 #include "backends/reference/families.h"
 #include "backends/reference/strided.h"
+#include "rt/sdk/post_ops.h"
 
 namespace backends::reference {
 
 void expect_activation(const Operation& op, int64_t function) {
-  if (function >= RT_ACTIVATION_RELU && function <= RT_ACTIVATION_SIGMOID) return;
-  op.fail(rt::sdk::format("activation function is %lld, expected 1 (relu) to 5 (sigmoid)",
+  if (function >= RT_ACTIVATION_RELU && function <= RT_ACTIVATION_RECIPROCAL) return;
+  op.fail(rt::sdk::format("activation function is %lld, expected 1 (relu) to 9 (reciprocal)",
                           static_cast<long long>(function)));
+}
+
+void expect_differentiable(const Operation& op, int64_t function) {
+  expect_activation(op, function);
+  if (!rt::sdk::is_forward_only(function)) return;
+  throw Refusal(-1, rt::sdk::format("%s: function %lld is one of the operation activation alone; "
+                                    "emit it there, and its gradient as products",
+                                    op.desc().name, static_cast<long long>(function)));
 }
 
 namespace {
@@ -88,13 +97,13 @@ Kernel make_activation_backward(const Operation& op) {
   expect_input(op, 1, "s", dtype, dims_of(op.input(0)));
   expect_output(op, 0, "dx", dtype, dims_of(op.input(0)));
   const int64_t function = op.integer(RT_ATTR_FUNCTION);
-  expect_activation(op, function);
+  expect_differentiable(op, function);
   const int64_t count = rt::sdk::element_count(op.input(0));
   return for_floating(dtype, [&]<typename T>() {
     Kernel kernel;
     kernel.in_place[0] = 1u << 0 | 1u << 1;
     kernel.run = [count, function](const Buffers& b) {
-      with_activation(function, [&](auto f) {
+      with_differentiable(function, [&](auto f) {
         const T* dy = b.input<T>(0);
         const T* s = b.input<T>(1);
         T* dx = b.output<T>(0);

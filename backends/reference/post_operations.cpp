@@ -19,10 +19,10 @@ PostOperation check(const Operation& op, uint32_t i, rt_dtype dtype, const Dims&
       expect_input(op, operand, "bias", dtype, {dims.back()});
       break;
     case RT_POST_ACTIVATION:
-      expect_activation(op, post.function);
+      expect_differentiable(op, post.function);
       break;
     case RT_POST_ACTIVATION_BACKWARD:
-      expect_activation(op, post.function);
+      expect_differentiable(op, post.function);
       expect_input(op, operand, "s", dtype, dims);
       break;
     case RT_POST_RESIDUAL_ADD:
@@ -48,7 +48,7 @@ void apply(const PostOperation& post, int64_t count, int64_t width, const Buffer
       }
       break;
     case RT_POST_ACTIVATION:
-      with_activation(post.function, [&](auto f) {
+      with_differentiable(post.function, [&](auto f) {
         for (int64_t i = 0; i < count; ++i) y[i] = static_cast<T>(f.value(y[i]));
       });
       break;
@@ -56,7 +56,7 @@ void apply(const PostOperation& post, int64_t count, int64_t width, const Buffer
       for (int64_t i = 0; i < count; ++i) y[i] += operand[i];
       break;
     case RT_POST_ACTIVATION_BACKWARD:
-      with_activation(post.function, [&](auto f) {
+      with_differentiable(post.function, [&](auto f) {
         for (int64_t i = 0; i < count; ++i) y[i] = static_cast<T>(f.backward(y[i], operand[i]));
       });
       break;

@@ -30,6 +30,31 @@ void add_activations(Cases& cases, rt_dtype dtype) {
   }
 }
 
+// The functions that only the operation `activation` has, each where it is finite.
+void add_functions(Cases& cases, rt_dtype dtype) {
+  const std::vector<std::pair<int64_t, Values>> functions = {
+      {RT_ACTIVATION_EXP, {-4.0, 4.0}},
+      {RT_ACTIVATION_LOG, {0.1, 8.0}},
+      {RT_ACTIVATION_SQRT, {0.0, 8.0}},
+      {RT_ACTIVATION_RECIPROCAL, {-8.0, -0.25}}};
+  for (const auto& [f, values] : functions) {
+    for (const Dims& dims : shapes()) {
+      cases.push_back(Builder(RT_OP_ACTIVATION, dtype, std::to_string(f) + " " + label(dims))
+                          .in(dims, values)
+                          .out(dims)
+                          .integer(RT_ATTR_FUNCTION, f));
+    }
+    if (is_sixteen_bit(dtype)) continue;
+    const Dims dims = {2, 4, 4, 6};
+    cases.push_back(Builder(RT_OP_ADD, dtype, "relu and no " + std::to_string(f))
+                        .in(dims)
+                        .in(dims)
+                        .out(dims)
+                        .activation(RT_ACTIVATION_RELU)
+                        .activation(static_cast<int32_t>(f)));  // must not be fused
+  }
+}
+
 void add_arithmetic(Cases& cases, rt_dtype dtype) {
   struct Operands {
     Dims a, b, c;
@@ -94,6 +119,7 @@ void add_dropout(Cases& cases, rt_dtype dtype) {
 void add_elementwise(Cases& cases, rt_dtype dtype) {
   add_activations(cases, dtype);
   add_arithmetic(cases, dtype);
+  add_functions(cases, dtype);
   for (const Dims& dims : shapes()) {
     cases.push_back(Builder(RT_OP_SCALE, dtype, label(dims))
                         .in(dims)

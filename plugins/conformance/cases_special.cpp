@@ -33,6 +33,34 @@ void activations_cases(Cases& cases, rt_dtype dtype) {
   }
 }
 
+// Zeros of both signs, negative numbers and numbers near the ends of the type as well.
+void functions_cases(Cases& cases, rt_dtype dtype) {
+  const Values usual{0.25, 4.0};
+  Values zeros = usual;
+  zeros.zero_every = 3;
+  std::vector<std::pair<std::string, Values>> operands = {{"zeros", zeros},
+                                                          {"negative", {-4.0, -0.25}}};
+  for (const auto& [name, number] : special_numbers(dtype))
+    operands.emplace_back("x " + name, with(number, 4, 1, 1, usual));
+  if (!is_sixteen_bit(dtype)) operands.emplace_back("denormals", denormals(dtype));
+  for (int64_t f = RT_ACTIVATION_EXP; f <= RT_ACTIVATION_RECIPROCAL; ++f) {
+    for (const auto& [name, values] : operands) {
+      cases.push_back(Builder(RT_OP_ACTIVATION, dtype, std::to_string(f) + " " + name)
+                          .in({4, 9}, values)
+                          .out({4, 9})
+                          .integer(RT_ATTR_FUNCTION, f));
+    }
+  }
+  if (is_sixteen_bit(dtype)) return;
+  for (const auto& [f, values] : {std::pair<int64_t, Values>{RT_ACTIVATION_EXP, {-80.0, -70.0}},
+                                  {RT_ACTIVATION_LOG, {0.999, 1.001}}}) {
+    cases.push_back(Builder(RT_OP_ACTIVATION, dtype, std::to_string(f) + " small results")
+                        .in({4, 9}, values)
+                        .out({4, 9})
+                        .integer(RT_ATTR_FUNCTION, f));
+  }
+}
+
 // Results in the tails of the activations, where the function is nearly 0, computed alone and
 // behind a product. Their error must be small relative to the result, not to 1. The products are
 // exactly -6, from operands that every type and TF32 represent exactly, because so steep a function
@@ -288,6 +316,7 @@ void updates_cases(Cases& cases, rt_dtype dtype) {
 
 void add_special_numbers(Cases& cases, rt_dtype dtype) {
   activations_cases(cases, dtype);
+  functions_cases(cases, dtype);
   if (!is_sixteen_bit(dtype)) tails_cases(cases, dtype);
   arithmetic_cases(cases, dtype);
   pooling_cases(cases, dtype);

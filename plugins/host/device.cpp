@@ -11,6 +11,7 @@
 #include "plugins/host/options.h"
 #include "plugins/host/printable.h"
 #include "plugins/host/release.h"
+#include "rt/operations.h"
 
 namespace plugins::host {
 namespace {
@@ -50,6 +51,19 @@ rt_device_properties properties_of(const Plugin& plugin, int32_t index) {
   });
   check_properties(properties, what());
   return properties;
+}
+
+// Why a plugin of an earlier minor version is not asked for the operation, whose attributes it
+// would take for a mistake; empty if it knows them.
+std::string beyond_minor_version(const Plugin& plugin, const Operation& operation) {
+  if (plugin.minor() > 0 || operation.name != RT_OP_ACTIVATION) return {};
+  for (const Attribute& a : operation.attributes) {
+    const int64_t* function = std::get_if<int64_t>(&a.value);
+    if (a.name != RT_ATTR_FUNCTION || !function || *function <= RT_ACTIVATION_SIGMOID) continue;
+    return "activation has function " + std::to_string(*function) +
+           " since minor version 1 of the contract; the plugin was compiled against 0";
+  }
+  return {};
 }
 
 // "cpu:0, cpu:1"
@@ -318,6 +332,8 @@ Support Device::query(const Operation& operation) {
   const OperationView view(operation);
   const auto what = [&] { return id_ + ": query " + operation.name; };
   Support support;
+  support.reason = beyond_minor_version(*plugin_, operation);
+  if (!support.reason.empty()) return support;
   rt_support c{};
   // One query is usually enough; a backend with more candidates is queried a second time.
   support.candidates.resize(8);

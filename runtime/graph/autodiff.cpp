@@ -145,7 +145,8 @@ void conv2d_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
 
 // Rule for an operation of one input x whose backward takes (dy) or (dy, operand), has the same
 // attributes and returns dx.
-Rule unary(const char* backward, std::function<ValueId(const Node&)> operand, bool saves = false) {
+Rule unary(const char* backward, const std::function<ValueId(const Node&)>& operand,
+           bool saves = false) {
   return [=](Differentiation& d, size_t index, const Node& n, ValueId dy) {
     std::vector<ValueId> inputs = {dy};
     if (operand) inputs.push_back(operand(n));
@@ -160,6 +161,25 @@ ValueId output(const Node& n) { return n.outputs[0]; }
 ValueId activation_operand(const Node& n) {
   const int64_t f = integer_attribute(n, RT_ATTR_FUNCTION, 0);
   return f == RT_ACTIVATION_GELU || f == RT_ACTIVATION_GELU_TANH ? n.inputs[0] : n.outputs[0];
+}
+
+// exp, log, sqrt and 1/x have no operation of their own for dx.
+void activation_rule(Differentiation& d, size_t index, const Node& n, ValueId dy) {
+  const ValueId x = n.inputs[0], y = n.outputs[0];
+  Build& b = d.build();
+  const auto over = [&](ValueId v) { return b.node1(RT_OP_DIVIDE, {dy, v}, Dims(d.dims(x))); };
+  switch (integer_attribute(n, RT_ATTR_FUNCTION, 0)) {
+    case RT_ACTIVATION_EXP:
+      return d.add(x, b.multiply(dy, y));
+    case RT_ACTIVATION_LOG:
+      return d.add(x, over(x));
+    case RT_ACTIVATION_SQRT:
+      return d.add(x, b.scale(over(y), 0.5));
+    case RT_ACTIVATION_RECIPROCAL:
+      return d.add(x, b.scale(b.multiply(dy, b.multiply(y, y)), -1));
+    default:
+      return unary(RT_OP_ACTIVATION_BACKWARD, activation_operand)(d, index, n, dy);
+  }
 }
 
 void add_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
@@ -339,7 +359,7 @@ std::unordered_map<std::string, Rule> make_rules(ValueId dloss) {
       {RT_OP_MAX_POOL2D, unary(RT_OP_MAX_POOL2D_BACKWARD, nullptr, true)},
       {RT_OP_AVG_POOL2D, unary(RT_OP_AVG_POOL2D_BACKWARD, nullptr)},
       {RT_OP_GLOBAL_AVG_POOL, unary(RT_OP_GLOBAL_AVG_POOL_BACKWARD, nullptr)},
-      {RT_OP_ACTIVATION, unary(RT_OP_ACTIVATION_BACKWARD, activation_operand)},
+      {RT_OP_ACTIVATION, activation_rule},
       {RT_OP_SOFTMAX, unary(RT_OP_SOFTMAX_BACKWARD, output)},
       {RT_OP_LOG_SOFTMAX, unary(RT_OP_LOG_SOFTMAX_BACKWARD, output)},
       {RT_OP_ADD, add_rule},

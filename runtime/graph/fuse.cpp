@@ -27,6 +27,9 @@ bool takes_post_ops(const Node& node) {
                      [&](const char* op) { return node.op == op; });
 }
 
+// Whether post-operations have this function of `activation`; see plugins/operations.md.
+bool is_post_operation(int32_t function) { return function <= RT_ACTIVATION_SIGMOID; }
+
 // Fuses post-operations one consumer at a time; the fused node moves to the consumer's position.
 class Fusion {
  public:
@@ -67,7 +70,8 @@ class Fusion {
       return std::nullopt;
     const Dims& dims = graph_.value(v).dims;
     const auto function = static_cast<int32_t>(integer_attribute(reader, RT_ATTR_FUNCTION, 0));
-    if (reader.op == RT_OP_ACTIVATION) return {{{RT_POST_ACTIVATION, function, -1}, kNone}};
+    if (reader.op == RT_OP_ACTIVATION && is_post_operation(function))
+      return {{{RT_POST_ACTIVATION, function, -1}, kNone}};
     if (reader.op == RT_OP_ACTIVATION_BACKWARD && reader.inputs[0] == v && reader.inputs[1] != v) {
       return {{{RT_POST_ACTIVATION_BACKWARD, function, 0}, reader.inputs[1]}};
     }

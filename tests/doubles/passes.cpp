@@ -16,7 +16,7 @@ double apply(const rt_post_op& post, double y, const T* operand, int64_t i, int6
   const auto value = [&](int64_t at) { return static_cast<double>(operand[at]); };
   if (post.kind == RT_POST_BIAS) return y + value(i % columns);
   if (post.kind == RT_POST_RESIDUAL_ADD) return y + value(i);
-  reference::with_activation(post.function, [&](auto function) {
+  reference::with_differentiable(post.function, [&](auto function) {
     y = post.kind == RT_POST_ACTIVATION ? function.value(y) : function.backward(y, value(i));
   });
   return y;

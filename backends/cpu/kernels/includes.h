@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <limits>
 
+#include "backends/cpu/kernels/activation.h"
 #include "backends/cpu/kernels/math.h"
 #include "backends/cpu/kernels/table.h"
 

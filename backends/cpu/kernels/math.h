@@ -5,8 +5,7 @@
 
 #include <bit>
 #include <cstdint>
-
-#include "rt/operations.h"
+#include <limits>
 
 #define CPU_INLINE inline __attribute__((always_inline))
 
@@ -53,6 +52,33 @@ CPU_INLINE float fast_exp_negative(float x) {
   return p * std::bit_cast<float>((std::bit_cast<int32_t>(shifted) << 23) + 0x3F800000);
 }
 
+// log(x) = n ln 2 + log(m), x = 2^n m, with m from sqrt(1/2) to sqrt(2) and ln 2 in two parts. The
+// polynomial for log(m) in m - 1 is that of Cephes' logf. Denormal x are scaled to normal numbers
+// first.
+CPU_INLINE float fast_log(float x) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const bool denormal = x < std::numeric_limits<float>::min();
+  const auto bits = std::bit_cast<uint32_t>(denormal ? x * 8388608.0f : x);  // 2^23
+  const int32_t n = static_cast<int32_t>(bits - 0x3F3504F3u) >> 23;  // the bits of sqrt(1/2)
+  const float r = std::bit_cast<float>(bits - (static_cast<uint32_t>(n) << 23)) - 1.0f;
+  const float whole = static_cast<float>(denormal ? n - 23 : n);
+  const float square = r * r;
+  float p = 7.0376836292e-2f;
+  p = p * r - 1.1514610310e-1f;
+  p = p * r + 1.1676998740e-1f;
+  p = p * r - 1.2420140846e-1f;
+  p = p * r + 1.4249322787e-1f;
+  p = p * r - 1.6668057665e-1f;
+  p = p * r + 2.0000714765e-1f;
+  p = p * r - 2.4999993993e-1f;
+  p = p * r + 3.3333331174e-1f;
+  const float small = p * r * square + whole * -2.12194440e-4f - 0.5f * square;
+  const float finite = r + small + whole * 0.693359375f;
+  const float positive = x < kInfinity ? finite : x;
+  const float other = x == 0.0f ? -kInfinity : std::numeric_limits<float>::quiet_NaN();
+  return x > 0.0f ? positive : other;
+}
+
 CPU_INLINE float fast_sigmoid(float x) {
   const float e = fast_exp_negative(x < 0.0f ? x : -x);
   return (x < 0.0f ? e : 1.0f) / (1.0f + e);
@@ -73,76 +99,6 @@ CPU_INLINE float fast_tanh(float x) {
   const float small = a + a * s * p;
   const float magnitude = a < 0.625f ? small : large;
   return x < 0.0f ? -magnitude : magnitude;
-}
-
-inline constexpr float kSqrtHalf = 0.70710678118654752f;
-inline constexpr float kInverseSqrtTwoPi = 0.39894228040143268f;
-inline constexpr float kGeluTanhScale = 0.79788456080286536f;  // sqrt(2 / pi)
-inline constexpr float kGeluTanhCubic = 0.044715f;
-
-struct Normal {
-  float cdf, exp;  // the distribution function of the normal distribution, and exp(-x^2 / 2)
-};
-
-// The smaller tail of the cdf is erfc(a) / 2 = t p(t) exp(-a^2), t = 1 / (1 + 0.43 a), a = |x| /
-// sqrt(2). p has degree 7, fitted to a relative error of 1e-7 until the tail is subnormal. The
-// usual form 1 + erf(x / sqrt(2)) has no digits left below x = -5.
-CPU_INLINE Normal fast_normal(float x) {
-  const float a = (x < 0.0f ? -x : x) * kSqrtHalf;
-  const float t = 1.0f / (1.0f + 0.43f * a);
-  float p = 0.0368346237f;
-  p = p * t - 0.155108333f;
-  p = p * t + 0.191721425f;
-  p = p * t - 0.042744983f;
-  p = p * t + 0.123361327f;
-  p = p * t + 0.102493607f;
-  p = p * t + 0.12218488f;
-  p = p * t + 0.121257484f;
-  const float e = fast_exp_negative(-a * a);
-  const float tail = p * t * e;
-  return {x < 0.0f ? tail : 1.0f - tail, e};
-}
-
-// (1 + tanh(z)) / 2 = sigmoid(2 z), where z is the argument of tanh in GELU's approximation.
-CPU_INLINE float gelu_tanh_cdf(float x) {
-  return fast_sigmoid(2.0f * kGeluTanhScale * x * (1.0f + kGeluTanhCubic * x * x));
-}
-
-template <int32_t kFunction>
-CPU_INLINE float activate(float x) {
-  if constexpr (kFunction == RT_ACTIVATION_RELU) {
-    return x < 0.0f ? 0.0f : x;  // NaN gives NaN
-  } else if constexpr (kFunction == RT_ACTIVATION_GELU) {
-    return x * fast_normal(x).cdf;
-  } else if constexpr (kFunction == RT_ACTIVATION_GELU_TANH) {
-    return x * gelu_tanh_cdf(x);
-  } else if constexpr (kFunction == RT_ACTIVATION_TANH) {
-    return fast_tanh(x);
-  } else {
-    return fast_sigmoid(x);
-  }
-}
-
-// dy times the derivative of the activation. s is y for relu, tanh and sigmoid, and x for the
-// gelus.
-template <int32_t kFunction>
-CPU_INLINE float activate_backward(float dy, float s) {
-  if constexpr (kFunction == RT_ACTIVATION_RELU) {
-    return s <= 0.0f ? 0.0f : dy;  // a NaN lets the gradient through, as in PyTorch
-  } else if constexpr (kFunction == RT_ACTIVATION_GELU) {
-    const Normal normal = fast_normal(s);
-    return dy * (normal.cdf + s * kInverseSqrtTwoPi * normal.exp);
-  } else if constexpr (kFunction == RT_ACTIVATION_GELU_TANH) {
-    const float cdf = gelu_tanh_cdf(s);
-    // Limits the slope to finite values, because it is multiplied by 0 where the cdf is 0 or 1.
-    const float near = s < -1e4f ? -1e4f : (s > 1e4f ? 1e4f : s);
-    const float slope = 2.0f * kGeluTanhScale * (1.0f + 3.0f * kGeluTanhCubic * near * near);
-    return dy * (cdf + s * cdf * (1.0f - cdf) * slope);
-  } else if constexpr (kFunction == RT_ACTIVATION_TANH) {
-    return dy * (1.0f - s * s);
-  } else {
-    return dy * s * (1.0f - s);
-  }
 }
 
 }  // namespace backends::cpu::kernels

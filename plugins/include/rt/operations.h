@@ -77,6 +77,12 @@
 #define RT_ACTIVATION_GELU_TANH 3 /* the approximation of gelu that uses tanh */
 #define RT_ACTIVATION_TANH 4
 #define RT_ACTIVATION_SIGMOID 5
+/* Since minor version 1, and for activation alone: plugins refuse them in activation_backward and
+ * as post-operations. */
+#define RT_ACTIVATION_EXP 6
+#define RT_ACTIVATION_LOG 7 /* the natural logarithm */
+#define RT_ACTIVATION_SQRT 8
+#define RT_ACTIVATION_RECIPROCAL 9 /* 1 / x */
 
 /* Values of attribute "function" of reduce */
 #define RT_REDUCE_SUM 1

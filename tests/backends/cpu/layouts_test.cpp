@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 
 #include "plugins/host/error.h"
@@ -151,6 +152,50 @@ TEST(CpuKernels, ReluAndClippingKeepNaN) {
   clip.inputs = clip.outputs = {tensor({1})};
   clip.attributes = {{RT_ATTR_MAX_NORM, 1.0}};
   EXPECT_TRUE(std::isnan(run(*device, clip, {{nan}})[0]));
+}
+
+TEST(CpuKernels, FunctionsOfActivationAloneAreNothingElse) {
+  const auto device = open({1, {}});
+  for (int32_t f = RT_ACTIVATION_EXP; f <= RT_ACTIVATION_RECIPROCAL; ++f) {
+    host::Operation op = convolution();
+    op.inputs.push_back(tensor({64}));
+    op.inputs.push_back(op.outputs[0]);
+    op.post_ops = {{RT_POST_BIAS, 0, 2}, {RT_POST_ACTIVATION, f, -1}, {RT_POST_RESIDUAL_ADD, 0, 3}};
+    const host::Support support = device->query(op);
+    EXPECT_EQ(support.post_ops_fused, 1u);
+    EXPECT_FALSE(support.candidates.empty());
+    op.name = RT_OP_ACTIVATION_BACKWARD;
+    op.inputs = {tensor({9}), tensor({9})};
+    op.outputs = {tensor({9})};
+    op.post_ops.clear();
+    op.attributes = {{RT_ATTR_FUNCTION, int64_t{f}}};
+    EXPECT_EQ(device->query(op).level, RT_SUPPORT_REFUSED);
+    EXPECT_THAT(device->query(op).reason, HasSubstr("activation only"));
+    EXPECT_THAT(error_of([&] { device->create_kernel(op); }), HasSubstr("activation only"));
+  }
+}
+
+// Each number is far from a multiple of ln 2 or close to one, denormal, or near an end of the type.
+TEST(CpuKernels, LogAndExpAreRightOverTheWholeType) {
+  const auto device = open({1, {}});
+  Floats x;
+  for (float v = 1e-44f; v < 2e38f; v *= 1.37f) x.push_back(v);
+  for (float v = 0.6f; v < 1.5f; v += 0.01f) x.push_back(v);
+  host::Operation op;
+  op.name = RT_OP_ACTIVATION;
+  op.inputs = op.outputs = {tensor({static_cast<int64_t>(x.size())})};
+  op.attributes = {{RT_ATTR_FUNCTION, int64_t{RT_ACTIVATION_LOG}}};
+  const Floats y = run(*device, op, {x});
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double expected = std::log(static_cast<double>(x[i]));
+    EXPECT_NEAR(y[i], expected, 3e-7 * std::abs(expected)) << "log(" << x[i] << ")";
+  }
+  op.attributes = {{RT_ATTR_FUNCTION, int64_t{RT_ACTIVATION_EXP}}};
+  const Floats z = run(*device, op, {y});
+  for (size_t i = 0; i < y.size(); ++i) {
+    const double expected = std::exp(static_cast<double>(y[i]));
+    EXPECT_NEAR(z[i], expected, 3e-7 * expected + 1.3e-38) << "exp(" << y[i] << ")";
+  }
 }
 
 TEST(CpuKernels, EmbeddingNamesTheBadIndex) {

@@ -72,6 +72,19 @@ TEST(NotFinite, GeluTanhHasADerivativeFarOut) {
   EXPECT_THAT(run1(op, {{2, 2, 2}, {1e200, -1e200, kInfinity}}), ElementsAre(2, 0, IsNan()));
 }
 
+TEST(NotFinite, FunctionsAreThoseOfIeee) {
+  const auto values = [](int64_t function) {
+    return run1(operation(RT_OP_ACTIVATION, {{6}}, {{6}}, {{RT_ATTR_FUNCTION, function}}),
+                {{kNaN, kInfinity, -kInfinity, 0.0, -0.0, -4.0}});
+  };
+  EXPECT_THAT(values(RT_ACTIVATION_EXP), ElementsAre(IsNan(), kInfinity, 0, 1, 1, std::exp(-4.0)));
+  EXPECT_THAT(values(RT_ACTIVATION_LOG),
+              ElementsAre(IsNan(), kInfinity, IsNan(), -kInfinity, -kInfinity, IsNan()));
+  EXPECT_THAT(values(RT_ACTIVATION_SQRT), ElementsAre(IsNan(), kInfinity, IsNan(), 0, 0, IsNan()));
+  EXPECT_THAT(values(RT_ACTIVATION_RECIPROCAL),
+              ElementsAre(IsNan(), 0, 0, kInfinity, -kInfinity, -0.25));
+}
+
 // 1 + erf and 1 + tanh lose all digits here. P(X <= -9) of the normal distribution is
 // 1.128588405953841e-19; (1 + tanh(z)) / 2 = 1 / (1 + exp(-2 z)).
 TEST(NotFinite, GelusKeepTheirDigitsWhereTheyAreSmall) {

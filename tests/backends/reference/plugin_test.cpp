@@ -108,6 +108,22 @@ TEST_F(PluginTest, FusesNothingIntoOperationsThatTakeNoPostOperations) {
   EXPECT_EQ(support.post_ops_fused, 0u);
 }
 
+// matmul with a bias, a function of `activation` alone and a residual.
+TEST_F(PluginTest, FusesWhatStandsBeforeAFunctionThatIsNoPostOperation) {
+  Operation op = operation(RT_OP_MATMUL, {{2, 3}, {3, 5}, {5}, {2, 5}}, {{2, 5}});
+  op.post_ops = {{RT_POST_BIAS, 0, 2},
+                 {RT_POST_ACTIVATION, RT_ACTIVATION_EXP, -1},
+                 {RT_POST_RESIDUAL_ADD, 0, 3}};
+  const Support support = device_->query(op);
+  EXPECT_EQ(support.level, RT_SUPPORT_NATIVE);
+  EXPECT_EQ(support.post_ops_fused, 1u);
+  EXPECT_EQ(support.candidates.size(), 1u);
+  const Support backward = device_->query(
+      operation(RT_OP_ACTIVATION_BACKWARD, {{2}, {2}}, {{2}}, {{RT_ATTR_FUNCTION, int64_t{6}}}));
+  EXPECT_EQ(backward.level, RT_SUPPORT_REFUSED);
+  EXPECT_THAT(backward.reason, HasSubstr("activation alone"));
+}
+
 TEST_F(PluginTest, RefusesATypeAsAnAnswerNotAnError) {
   const Support support =
       device_->query(operation(RT_OP_MATMUL, {{2, 3}, {3, 5}}, {{2, 5}}, {}, RT_INT8));

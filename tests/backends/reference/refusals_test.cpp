@@ -92,8 +92,8 @@ TEST(Refusal, Pooling) {
 }
 
 TEST(Refusal, Attributes) {
-  EXPECT_THAT(refusal(operation(RT_OP_ACTIVATION, {{2}}, {{2}}, {{RT_ATTR_FUNCTION, int64_t{9}}})),
-              HasSubstr("activation function is 9, expected 1 (relu) to 5 (sigmoid)"));
+  EXPECT_THAT(refusal(operation(RT_OP_ACTIVATION, {{2}}, {{2}}, {{RT_ATTR_FUNCTION, int64_t{10}}})),
+              HasSubstr("activation function is 10, expected 1 (relu) to 9 (reciprocal)"));
   EXPECT_THAT(refusal(operation(RT_OP_REDUCE, {{2}}, {{1}},
                                 {{RT_ATTR_FUNCTION, int64_t{1}}, {RT_ATTR_AXES, int64_t{2}}})),
               HasSubstr("axes is the mask 0x2"));
@@ -144,6 +144,22 @@ TEST(Refusal, PostOperations) {
   Operation scale = operation(RT_OP_SCALE, {{2}}, {{2}});
   scale.post_ops = {{RT_POST_ACTIVATION, RT_ACTIVATION_RELU, -1}};
   EXPECT_THAT(refusal(scale), HasSubstr("takes no post-operations"));
+}
+
+TEST(Refusal, FunctionsOfActivationAlone) {
+  for (int32_t f = RT_ACTIVATION_EXP; f <= RT_ACTIVATION_RECIPROCAL; ++f) {
+    const Attributes function = {{RT_ATTR_FUNCTION, int64_t{f}}};
+    const std::string number = std::to_string(f) + " is one of the operation activation alone";
+    EXPECT_EQ(refusal(operation(RT_OP_ACTIVATION, {{2}}, {{2}}, function)), "");
+    EXPECT_THAT(refusal(operation(RT_OP_ACTIVATION_BACKWARD, {{2}, {2}}, {{2}}, function)),
+                HasSubstr("activation_backward: function " + number));
+    Operation add = operation(RT_OP_ADD, {{2}, {2}}, {{2}});
+    add.post_ops = {{RT_POST_ACTIVATION, f, -1}};
+    EXPECT_THAT(refusal(add), HasSubstr("add: function " + number));
+    add.inputs.push_back(add.inputs[0]);
+    add.post_ops = {{RT_POST_ACTIVATION_BACKWARD, f, 2}};
+    EXPECT_THAT(refusal(add), HasSubstr("add: function " + number));
+  }
 }
 
 TEST(Refusal, UnknownOperationAndForeignLayout) {

@@ -101,6 +101,21 @@ TEST_P(KeptPlugins, Compute) {
   EXPECT_EQ(y[2], 6);
 }
 
+// A function that came later is refused without a question, because the plugin would answer with an
+// error.
+TEST_P(KeptPlugins, AreNotAskedForWhatCameLater) {
+  const auto device = Device::open(load("backend_reference"), 0, {});
+  Operation activation;
+  activation.name = "activation";
+  activation.inputs = activation.outputs = {plugins::host::make_tensor_desc(RT_FLOAT32, {3})};
+  activation.attributes = {{"function", int64_t{5}}};
+  EXPECT_EQ(device->query(activation).level, RT_SUPPORT_NATIVE);
+  activation.attributes = {{"function", int64_t{6}}};
+  const auto support = device->query(activation);
+  EXPECT_EQ(support.level, RT_SUPPORT_REFUSED);
+  EXPECT_THAT(support.reason, HasSubstr("since minor version 1"));
+}
+
 TEST_P(KeptPlugins, Train) {
   const auto reference = losses({"device.backend=reference"});
   const auto example = losses({"device.backend=example"});

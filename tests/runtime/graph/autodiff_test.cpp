@@ -163,6 +163,19 @@ TEST_F(GradientTest, LayerNormGeluAndLinearOnSequences) {
   expect_gradients(weighted_sum(build_.activation(y, RT_ACTIVATION_SIGMOID)));
 }
 
+TEST_F(GradientTest, FunctionsWithoutABackwardOperation) {
+  const ValueId a = parameter("a", {3, 4}, 0.5, 1), b = parameter("b", {2, 4}, 0.5, 1);
+  ValueId sum = kNone;
+  for (const int32_t f :
+       {RT_ACTIVATION_EXP, RT_ACTIVATION_LOG, RT_ACTIVATION_SQRT, RT_ACTIVATION_RECIPROCAL}) {
+    const ValueId own = parameter("own" + std::to_string(f), {3, 2}, 0.5, 1.5);
+    const ValueId y = build_.activation(build_.multiply(build_.matmul(a, b, false, true), own), f);
+    sum = sum == kNone ? y : build_.add(sum, y);
+  }
+  expect_gradients(weighted_sum(sum));
+  for (const Node& n : graph_.nodes) EXPECT_NE(n.op, RT_OP_ACTIVATION_BACKWARD);
+}
+
 TEST_F(GradientTest, MatmulInAllTranspositions) {
   ValueId sum = kNone;
   for (const bool ta : {false, true}) {

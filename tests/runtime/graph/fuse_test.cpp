@@ -104,6 +104,17 @@ TEST_F(FuseTest, TheAddTakesTheActivationWhereTheConvolutionTakesNothing) {
   EXPECT_THAT(post_kinds(1), ElementsAre(RT_POST_ACTIVATION));
 }
 
+TEST_F(FuseTest, AFunctionThatIsNoPostOperationStays) {
+  target_.fuses[RT_OP_CONV2D] = 8;
+  for (int32_t f = RT_ACTIVATION_EXP; f <= RT_ACTIVATION_RECIPROCAL; ++f) {
+    graph_ = Graph();
+    output(build_.activation(build_.add(convolution(image()), value("b", {4})), f));
+    fuse_graph();
+    EXPECT_EQ(operations(graph_), "conv2d activation");
+    EXPECT_THAT(post_kinds(0), ElementsAre(RT_POST_BIAS));
+  }
+}
+
 TEST_F(FuseTest, AValueWithTwoReadersStays) {
   target_.fuses[RT_OP_CONV2D] = 8;
   const ValueId y = convolution(image());

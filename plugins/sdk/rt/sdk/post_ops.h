@@ -1,0 +1,38 @@
+// Which post-operations exist, and descriptions with only the first of them.
+#ifndef RT_SDK_POST_OPS_H_
+#define RT_SDK_POST_OPS_H_
+
+#include <cstdint>
+
+#include "rt/operations.h"
+#include "rt/sdk/operation.h"
+
+namespace rt::sdk {
+
+// Whether `function` (RT_ACTIVATION_*) is one that neither activation_backward nor post-operations
+// have; see plugins/operations.md, "Element by element".
+inline bool is_forward_only(int64_t function) {
+  return function >= RT_ACTIVATION_EXP && function <= RT_ACTIVATION_RECIPROCAL;
+}
+
+// The number of post-operations in front of the first one with such a function. A plugin fuses at
+// most these.
+inline uint32_t fusible_post_ops(const Operation& op) {
+  uint32_t count = 0;
+  while (count < op.post_op_count() && !is_forward_only(op.post_op(count).function)) ++count;
+  return count;
+}
+
+// The description with only the first `count` post-operations and their operands. It is valid while
+// `op` lives.
+inline rt_op_desc with_post_ops(const Operation& op, uint32_t count) {
+  rt_op_desc desc = op.desc();
+  desc.input_count = op.own_input_count();
+  desc.post_op_count = count;
+  for (uint32_t i = 0; i < count; ++i) desc.input_count += op.post_op(i).operand >= 0 ? 1 : 0;
+  return desc;
+}
+
+}  // namespace rt::sdk
+
+#endif  // RT_SDK_POST_OPS_H_
