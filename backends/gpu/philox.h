@@ -1,5 +1,5 @@
 // Philox-4x32-10 on the device: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011.
-// It gives the same numbers as backends/reference/philox.h.
+// It gives the same numbers as rt/sdk/philox.h.
 #ifndef BACKENDS_GPU_PHILOX_H_
 #define BACKENDS_GPU_PHILOX_H_
 

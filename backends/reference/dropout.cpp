@@ -2,10 +2,13 @@
 // base + n of a sample, so it is the same however a batch is split.
 #include "backends/reference/check.h"
 #include "backends/reference/families.h"
-#include "backends/reference/philox.h"
+#include "rt/sdk/philox.h"
 
 namespace backends::reference {
 namespace {
+
+using rt::sdk::PhiloxCounter;
+using rt::sdk::PhiloxKey;
 
 struct Dropout {
   int64_t samples, sample_elements;
@@ -35,7 +38,7 @@ void dropout(const Dropout& d, const Buffers& b) {
       const int64_t number = d.number_of(e);
       if (number / 4 != group) {
         group = number / 4;
-        words = philox4x32_10(
+        words = rt::sdk::philox4x32_10(
             {static_cast<uint32_t>(group), static_cast<uint32_t>(base + n), step, d.stream}, d.key);
       }
       const double u = (words[number % 4] >> 8) * 0x1p-24;

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "runtime/error.h"
+#include "runtime/exec/encode.h"
 #include "runtime/graph/graph.h"
 #include "runtime/train/weights.h"
 
@@ -90,7 +91,7 @@ std::string prefix(int64_t step) {
 }
 
 data::HostTensor scalar(double value) {
-  return {RT_FLOAT64, {1}, train::encode({value}, RT_FLOAT64)};
+  return {RT_FLOAT64, {1}, exec::encode({value}, RT_FLOAT64)};
 }
 
 // The norm of the whole gradient: of all values that are gradients of parameters.

@@ -1,6 +1,7 @@
 #include <limits>
 
 #include "runtime/analysis/reduce.h"
+#include "runtime/exec/encode.h"
 #include "runtime/train/step_programs.h"
 #include "runtime/train/weights.h"
 
@@ -29,7 +30,7 @@ analysis::Tensors run_step(train::StepPrograms& programs, const StepStart& start
     loss = programs.read_scalar(p, p.values.loss);
   }
   analysis::Tensors left = trace.state();
-  left[kLoss] = {RT_FLOAT64, {1}, train::encode({loss}, RT_FLOAT64)};
+  left[kLoss] = {RT_FLOAT64, {1}, exec::encode({loss}, RT_FLOAT64)};
   return left;
 }
 

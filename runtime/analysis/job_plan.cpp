@@ -5,11 +5,11 @@
 
 #include "plugins/host/error.h"
 #include "runtime/error.h"
+#include "runtime/exec/encode.h"
 #include "runtime/model/layer_types.h"
 #include "runtime/parallel/efficiency.h"
 #include "runtime/step/ranks.h"
 #include "runtime/train/step_programs.h"
-#include "runtime/train/weights.h"
 
 namespace runtime::analysis {
 
@@ -68,7 +68,7 @@ class RolePlanner {
       train::StepProgram& p = programs_.get(key);
       // With a factor of 0 an optimizer would skip the update.
       if (void* const one = p.address(p.values.one))
-        programs_.write(one, train::encode({1.0}, programs_.dtype()));
+        programs_.write(one, exec::encode({1.0}, programs_.dtype()));
       const data::Batch zeros =
           data::zero_batch(planner_.spec, key.rows * programs_.strategy().batch.shards_of_rank());
       input_seconds_[key] =

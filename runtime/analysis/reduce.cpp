@@ -9,6 +9,7 @@
 #include "runtime/analysis/witness.h"
 #include "runtime/exec/device_target.h"
 #include "runtime/exec/layout_copy.h"
+#include "runtime/graph/host_operations.h"
 #include "runtime/graph/print.h"
 #include "runtime/train/step_programs.h"
 
@@ -86,7 +87,7 @@ class PassSearch {
 
   void read_inputs(size_t node) {
     inputs_.clear();
-    complete_ = !graph_.nodes[node].collective;
+    complete_ = graph::has_kernel(graph_.nodes[node]);
     if (!complete_) return;
     for (const ValueId id : graph_.nodes[node].inputs) {
       auto tensor = read(id);

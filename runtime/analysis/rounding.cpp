@@ -9,6 +9,7 @@
 #include <string>
 
 #include "rt/operations.h"
+#include "runtime/exec/encode.h"
 #include "runtime/graph/graph.h"
 #include "runtime/train/weights.h"
 
@@ -60,7 +61,7 @@ void change_numbers(data::HostTensor& tensor, Change&& change) {
   if (tensor.dtype != RT_FLOAT64) return;
   std::vector<double> numbers = numbers_of(tensor);
   for (double& number : numbers) number = change(number);
-  tensor.bytes = train::encode(numbers, RT_FLOAT64);
+  tensor.bytes = exec::encode(numbers, RT_FLOAT64);
 }
 
 // Makes each element a little larger or smaller at random, in the same way every time.

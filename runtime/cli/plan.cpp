@@ -78,9 +78,9 @@ void print_operations(const Graph& graph, plugins::host::Device& device) {
 void print_buffers(const exec::MemoryReport& m) {
   fmt::print("\n{:<44} {:>12} {:>12} {:>6} {:>6}\n", "buffer", "bytes", "offset", "first", "last");
   for (const exec::BufferInfo& b : m.buffers) {
-    const bool persistent = b.kind == graph::ValueKind::kParameter ||
-                            b.kind == graph::ValueKind::kState ||
-                            b.kind == graph::ValueKind::kPacked;
+    const bool persistent =
+        b.kind == graph::ValueKind::kParameter || b.kind == graph::ValueKind::kState ||
+        b.kind == graph::ValueKind::kPacked || b.kind == graph::ValueKind::kConstant;
     fmt::print("{:<44} {:>12} {:>12} {:>6} {:>6}\n", b.name, b.bytes,
                persistent ? "own" : std::to_string(b.offset), b.first, b.last);
   }

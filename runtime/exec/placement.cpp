@@ -13,7 +13,8 @@ using graph::ValueId;
 using graph::ValueKind;
 
 bool is_persistent(ValueKind kind) {
-  return kind == ValueKind::kParameter || kind == ValueKind::kState || kind == ValueKind::kPacked;
+  return kind == ValueKind::kParameter || kind == ValueKind::kState || kind == ValueKind::kPacked ||
+         kind == ValueKind::kConstant;
 }
 
 namespace {

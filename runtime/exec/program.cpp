@@ -6,7 +6,9 @@
 
 #include "runtime/error.h"
 #include "runtime/exec/device_target.h"
+#include "runtime/exec/encode.h"
 #include "runtime/exec/placement.h"
+#include "runtime/graph/host_operations.h"
 
 namespace runtime::exec {
 
@@ -76,6 +78,12 @@ void Program::create_kernels() {
       calls_[node.collective->token] = collectives_->prepare(graph_, node, device_);
       continue;
     }
+    if (graph::is_host_operation(node.op)) {
+      host_kernels_.emplace(kernels_.size(), HostKernel(graph_, node));
+      kernels_.emplace_back();
+      node.implementation = "the host";
+      continue;
+    }
     const bool backward = node.saved != kNone && node.is_backward();
     const rt_plan* const forward = backward ? forward_plans[node.saved] : nullptr;
     named(node,
@@ -108,6 +116,7 @@ void Program::place() {
       needs[i].in_place.assign(1, sums && in_place ? 1 : 0);
       continue;
     }
+    if (!graph::has_kernel(graph_.nodes[i])) continue;
     const rt_plan_info& info = kernels_[i].info();
     needs[i].workspace_bytes = info.workspace_bytes;
     needs[i].in_place.assign(info.in_place, info.in_place + RT_MAX_OUTPUTS);
@@ -199,15 +208,28 @@ void Program::bind() {
     if (node.saved != kNone && graph_.value(node.saved).bytes > 0)
       launch.saved = address(node.saved);
   }
+  write_constants();
   bound_arena_ = arena_.data();
   bound_ = true;
   cut_segments();
 }
 
+void Program::write_constants() {
+  for (size_t v = 0; v < slots_.size(); ++v) {
+    const Value& value = graph_.values[v];
+    if (value.kind != ValueKind::kConstant || !slots_[v].persistent) continue;
+    storage_.write_once(value.name, [&] {
+      const std::vector<int64_t> elements = value.contents->elements();
+      return encode({elements.begin(), elements.end()}, value.dtype);
+    });
+  }
+}
+
 // Whether the node may be captured into a device graph. Collectives may not, because the host
-// watches them; nor may the packing of weights, which is skipped if the weights have not changed.
+// watches them; nor what the host computes; nor may the packing of weights, which is skipped if the
+// weights have not changed.
 bool Program::is_recordable(size_t node) const {
-  return record_ && !graph_.nodes[node].collective && packed_versions_[node] == nullptr &&
+  return record_ && graph::has_kernel(graph_.nodes[node]) && packed_versions_[node] == nullptr &&
          (kernels_[node].info().flags & RT_PLAN_CAPTURABLE) != 0;
 }
 
@@ -250,7 +272,15 @@ void Program::launch(size_t node, plugins::host::Stream& stream) {
     collectives_->progress();
   }
   if (packed_versions_[node] != nullptr && !pack_is_stale(node)) return;
-  named(graph_.nodes[node], [&] { kernels_[node].launch(stream, launches_[node]); });
+  launch_kernel(node, stream);
+}
+
+void Program::launch_kernel(size_t node, plugins::host::Stream& stream) {
+  named(graph_.nodes[node], [&] {
+    if (const auto host = host_kernels_.find(node); host != host_kernels_.end())
+      return host->second.launch(stream, inputs_[node], outputs_[node][0]);
+    kernels_[node].launch(stream, launches_[node]);
+  });
 }
 
 void Program::check_collectives() const {

@@ -1,15 +1,17 @@
 // A graph made executable on one device: kernels, addresses and order. Running it allocates
-// nothing.
+// nothing, unless the host computes some of its nodes.
 #ifndef RUNTIME_EXEC_PROGRAM_H_
 #define RUNTIME_EXEC_PROGRAM_H_
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "plugins/host/recording.h"
 #include "runtime/exec/compile_options.h"
+#include "runtime/exec/host_kernel.h"
 #include "runtime/exec/storage.h"
 #include "runtime/graph/graph.h"
 
@@ -101,6 +103,7 @@ class Program {
   void place();
   void check_promise(const rt_plan_info& info, const graph::Node& node) const;
   void bind();
+  void write_constants();
   bool is_recordable(size_t node) const;
   void cut_segments();
   bool record(Segment& segment, plugins::host::Stream& stream);
@@ -108,6 +111,7 @@ class Program {
   void check_collectives() const;
   double fill_received(size_t node, plugins::host::Stream& stream);
   void launch(size_t node, plugins::host::Stream& stream);
+  void launch_kernel(size_t node, plugins::host::Stream& stream);
   void launch_collective(const graph::Node& node, plugins::host::Stream& stream);
   bool pack_is_stale(size_t node);
 
@@ -119,8 +123,9 @@ class Program {
   uint32_t flags_;                     // RT_OP_* flags of every operation
   std::vector<CollectiveCall> calls_;  // by collective token
   std::vector<plugins::host::Kernel> kernels_;
-  std::vector<Slot> slots_;                  // by value
-  std::vector<uint64_t> workspace_offsets_;  // by node
+  std::map<size_t, HostKernel> host_kernels_;  // by node
+  std::vector<Slot> slots_;                    // by value
+  std::vector<uint64_t> workspace_offsets_;    // by node
   std::vector<std::vector<const void*>> inputs_;
   std::vector<std::vector<void*>> outputs_;
   std::vector<rt_launch> launches_;

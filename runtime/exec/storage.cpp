@@ -32,6 +32,16 @@ void Storage::materialise() {
   }
 }
 
+void Storage::write_once(const std::string& name,
+                         const std::function<std::vector<std::byte>()>& contents) {
+  Buffer& buffer = buffers_.at(name);
+  if (buffer.written) return;
+  const std::vector<std::byte> bytes = contents();
+  stream_.copy(buffer.memory.data(), bytes.data(), bytes.size());
+  stream_.synchronize();
+  buffer.written = true;
+}
+
 void* Storage::find(const std::string& name) const {
   const auto it = buffers_.find(name);
   return it == buffers_.end() ? nullptr : it->second.memory.data();

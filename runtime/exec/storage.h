@@ -4,9 +4,11 @@
 #define RUNTIME_EXEC_STORAGE_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "plugins/host/device.h"
 
@@ -23,6 +25,8 @@ class Storage {
   void* buffer(const std::string& name, uint64_t bytes);
   // Allocates all planned buffers. Throws plugins::host::Error if memory is short.
   void materialise();
+  // Writes a buffer of buffer() at the first call for its name; later calls do nothing.
+  void write_once(const std::string& name, const std::function<std::vector<std::byte>()>& contents);
   // An existing buffer and its size; null and 0 if there is none.
   void* find(const std::string& name) const;
   uint64_t bytes(const std::string& name) const;
@@ -39,6 +43,7 @@ class Storage {
  private:
   struct Buffer {
     uint64_t bytes = 0;
+    bool written = false;  // by write_once()
     plugins::host::Memory memory;
   };
   void allocate(Buffer& buffer);

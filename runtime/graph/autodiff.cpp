@@ -6,6 +6,8 @@
 
 #include "runtime/error.h"
 #include "runtime/graph/build.h"
+#include "runtime/graph/compositions.h"
+#include "runtime/graph/formula.h"
 
 namespace runtime::graph {
 
@@ -143,28 +145,13 @@ void conv2d_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
     d.add(x, d.build().node1(RT_OP_CONV2D_BACKWARD_DATA, {dy, w}, Dims(d.dims(x)), attributes));
 }
 
-// Rule for an operation of one input x whose backward takes (dy) or (dy, operand), has the same
-// attributes and returns dx.
-Rule unary(const char* backward, const std::function<ValueId(const Node&)>& operand,
-           bool saves = false) {
-  return [=](Differentiation& d, size_t index, const Node& n, ValueId dy) {
-    std::vector<ValueId> inputs = {dy};
-    if (operand) inputs.push_back(operand(n));
-    const ValueId dx = d.build().node1(backward, inputs, Dims(d.dims(n.inputs[0])), n.attributes);
-    if (saves) d.save(index);
-    d.add(n.inputs[0], dx);
-  };
-}
-
-ValueId output(const Node& n) { return n.outputs[0]; }
-
 ValueId activation_operand(const Node& n) {
   const int64_t f = integer_attribute(n, RT_ATTR_FUNCTION, 0);
   return f == RT_ACTIVATION_GELU || f == RT_ACTIVATION_GELU_TANH ? n.inputs[0] : n.outputs[0];
 }
 
 // exp, log, sqrt and 1/x have no operation of their own for dx.
-void activation_rule(Differentiation& d, size_t index, const Node& n, ValueId dy) {
+void activation_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
   const ValueId x = n.inputs[0], y = n.outputs[0];
   Build& b = d.build();
   const auto over = [&](ValueId v) { return b.node1(RT_OP_DIVIDE, {dy, v}, Dims(d.dims(x))); };
@@ -178,7 +165,8 @@ void activation_rule(Differentiation& d, size_t index, const Node& n, ValueId dy
     case RT_ACTIVATION_RECIPROCAL:
       return d.add(x, b.scale(b.multiply(dy, b.multiply(y, y)), -1));
     default:
-      return unary(RT_OP_ACTIVATION_BACKWARD, activation_operand)(d, index, n, dy);
+      return d.add(x, b.node1(RT_OP_ACTIVATION_BACKWARD, {dy, activation_operand(n)},
+                              Dims(d.dims(x)), n.attributes));
   }
 }
 
@@ -205,21 +193,6 @@ void square_sum_rule(Differentiation& d, size_t, const Node& n, ValueId ds) {
 void dropout_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
   d.add(n.inputs[0], d.build().node1(RT_OP_DROPOUT, {dy, n.inputs[1], n.inputs[2]},
                                      Dims(d.dims(dy)), n.attributes));
-}
-
-// Rule for batch_norm and layer_norm: (dy, x, gamma, saved) -> dx, dgamma, dbeta, the latter two
-// with the type of gamma.
-Rule normalisation(const char* backward) {
-  return [=](Differentiation& d, size_t index, const Node& n, ValueId dy) {
-    const ValueId x = n.inputs[0], gamma = n.inputs[1], beta = n.inputs[2];
-    const std::vector<ValueId> gradients = d.build().node(
-        backward, {dy, x, gamma}, {d.dims(x), d.dims(gamma), d.dims(beta)}, n.attributes);
-    for (size_t i : {1, 2}) d.graph().retype(gradients[i], d.graph().value(gamma).dtype);
-    d.save(index);
-    d.add(x, gradients[0]);
-    d.add(gamma, gradients[1]);
-    d.add(beta, gradients[2]);
-  };
 }
 
 // The weights of the rows from which the statistics of x were computed.
@@ -296,14 +269,6 @@ void embedding_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
                                n.attributes, d.graph().value(dy).dtype));
 }
 
-void attention_rule(Differentiation& d, size_t index, const Node& n, ValueId dy) {
-  const ValueId qkv = n.inputs[0];
-  const ValueId dqkv = d.build().node1(RT_OP_ATTENTION_BACKWARD, {dy, qkv, n.outputs[0]},
-                                       Dims(d.dims(qkv)), n.attributes);
-  d.save(index);
-  d.add(qkv, dqkv);
-}
-
 void transpose_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
   const int64_t packed = integer_attribute(n, RT_ATTR_PERMUTATION, 0);
   std::vector<int> inverse(d.dims(dy).size());
@@ -352,29 +317,55 @@ void reduce_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
                          d.graph().reshape(share == 1 ? dy : d.build().scale(dy, share), kept)));
 }
 
+// The operand of `n` with a name of its formula; kNone if it has none.
+ValueId operand(const Node& n, const OperandNames& names, const std::string& name) {
+  const auto find = [&](const std::vector<std::string>& list, const std::vector<ValueId>& values) {
+    const auto at = static_cast<size_t>(std::find(list.begin(), list.end(), name) - list.begin());
+    return at < std::min(list.size(), values.size()) ? values[at] : kNone;
+  };
+  const ValueId input = find(names.inputs, n.inputs);
+  return input != kNone ? input : find(names.outputs, n.outputs);
+}
+
+// Rule for an operation whose backward operation is a row of the table of compositions. The names
+// of its operands say what they are: dy is the gradient of the first output y, an output dx is the
+// gradient of x, and all others are operands of the forward operation.
+void rule_of_table(Differentiation& d, size_t index, const Node& n, ValueId dy) {
+  const Formula* const forward = find_formula(n.op);
+  const Formula* const backward = find_formula(n.op + "_backward");
+  if (forward == nullptr || backward == nullptr)
+    throw InternalError("layer '" + n.layer + "': operation " + n.op + " has no gradient");
+  const OperandNames names = operand_names(*forward), own = operand_names(*backward);
+  std::vector<ValueId> inputs, of;
+  for (const std::string& name : own.inputs)
+    inputs.push_back(name == "d" + names.outputs[0] ? dy : operand(n, names, name));
+  std::vector<Dims> shapes;
+  for (const std::string& name : own.outputs) {
+    of.push_back(operand(n, names, name.substr(1)));
+    shapes.push_back(d.dims(of.back()));
+  }
+  const std::vector<ValueId> gradients = d.build().node(backward->op, inputs, shapes, n.attributes);
+  for (size_t i = 0; i < of.size(); ++i)
+    d.graph().retype(gradients[i], d.graph().value(of[i]).dtype);
+  if (!own.forward_terms.empty()) d.save(index);
+  for (size_t i = 0; i < of.size(); ++i) d.add(of[i], gradients[i]);
+}
+
 std::unordered_map<std::string, Rule> make_rules(ValueId dloss) {
   return {
       {RT_OP_MATMUL, matmul_rule},
       {RT_OP_CONV2D, conv2d_rule},
-      {RT_OP_MAX_POOL2D, unary(RT_OP_MAX_POOL2D_BACKWARD, nullptr, true)},
-      {RT_OP_AVG_POOL2D, unary(RT_OP_AVG_POOL2D_BACKWARD, nullptr)},
-      {RT_OP_GLOBAL_AVG_POOL, unary(RT_OP_GLOBAL_AVG_POOL_BACKWARD, nullptr)},
       {RT_OP_ACTIVATION, activation_rule},
-      {RT_OP_SOFTMAX, unary(RT_OP_SOFTMAX_BACKWARD, output)},
-      {RT_OP_LOG_SOFTMAX, unary(RT_OP_LOG_SOFTMAX_BACKWARD, output)},
       {RT_OP_ADD, add_rule},
       {RT_OP_MULTIPLY, multiply_rule},
       {RT_OP_SCALE, scale_rule},
       {RT_OP_SQUARE_SUM, square_sum_rule},
       {RT_OP_REDUCE, reduce_rule},
       {RT_OP_DROPOUT, dropout_rule},
-      {RT_OP_BATCH_NORM, normalisation(RT_OP_BATCH_NORM_BACKWARD)},
       {RT_OP_BATCH_NORM_APPLY, batch_norm_apply_rule},
-      {RT_OP_LAYER_NORM, normalisation(RT_OP_LAYER_NORM_BACKWARD)},
       {RT_OP_CROSS_ENTROPY, loss(RT_OP_CROSS_ENTROPY_BACKWARD, dloss)},
       {RT_OP_CROSS_ENTROPY_MERGE, cross_entropy_merge_rule(dloss)},
       {RT_OP_MEAN_SQUARED_ERROR, loss(RT_OP_MEAN_SQUARED_ERROR_BACKWARD, dloss)},
-      {RT_OP_ATTENTION, attention_rule},
       {RT_OP_EMBEDDING, embedding_rule},
       {RT_OP_TRANSPOSE, transpose_rule},
       {RT_OP_CONCAT, concat_rule},
@@ -430,10 +421,7 @@ std::map<ValueId, ValueId> differentiate(Graph& graph, ValueId loss_value, Value
     const ValueId dy = d.gradient(n.outputs[0]);
     if (dy == kNone) continue;
     const auto rule = rules.find(n.op);
-    if (rule == rules.end()) {
-      throw InternalError("layer '" + n.layer + "': operation " + n.op + " has no gradient");
-    }
-    rule->second(d, i, n, dy);
+    rule == rules.end() ? rule_of_table(d, i, n, dy) : rule->second(d, i, n, dy);
     for (size_t k = first; k < graph.nodes.size(); ++k) graph.nodes[k].origin = n.origin;
   }
   std::map<ValueId, ValueId> result;

@@ -12,7 +12,7 @@ namespace {
 
 bool is_persistent(ValueKind kind) {
   return kind == ValueKind::kInput || kind == ValueKind::kParameter || kind == ValueKind::kState ||
-         kind == ValueKind::kPacked;
+         kind == ValueKind::kPacked || kind == ValueKind::kConstant;
 }
 
 class Check {

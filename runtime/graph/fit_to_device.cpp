@@ -1,5 +1,6 @@
 #include "runtime/graph/fuse.h"
 #include "runtime/graph/layout.h"
+#include "runtime/graph/lower.h"
 
 namespace runtime::graph {
 

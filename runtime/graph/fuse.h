@@ -1,5 +1,4 @@
-// Passes that fit a graph to what a device can do: fusion of post-operations, and composition of
-// operations that the device refuses.
+// Passes that fit a graph to what a device can do: fusion of post-operations.
 #ifndef RUNTIME_GRAPH_FUSE_H_
 #define RUNTIME_GRAPH_FUSE_H_
 
@@ -21,17 +20,13 @@ void fuse(Graph& graph, Target& target);
 // candidates may fuse less than Target::support() said.
 void unfuse(Graph& graph, Target& target);
 
-// Replaces operations that the target refuses by equivalent ones that it supports. Returns one line
-// for the log for each kind of replacement. Throws DeviceError, which names layer, operation,
-// device and reason, where there is no replacement.
-std::vector<std::string> lower(Graph& graph, Target& target);
-
 // Removes nodes whose outputs no node reads. Values that outlive the step (outputs of the graph,
 // parameters, state) count as read.
 void remove_dead_nodes(Graph& graph);
 
-// All of the above and choose_layouts() (layout.h), in their order, for a graph that is not a step;
-// a step has a list of passes of its own. Returns the lines of lower().
+// lower(), all of the above and choose_layouts() (layout.h), in their order, for a graph that is
+// not a step; a step has a list of passes of its own. The caller may distribute the graph, and then
+// calls lower_rest(). Returns the lines of lower().
 std::vector<std::string> fit_to_device(Graph& graph, Target& target);
 
 }  // namespace runtime::graph

@@ -3,6 +3,7 @@
 #define RUNTIME_GRAPH_GRAPH_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -12,6 +13,7 @@
 #include "rt/communicator.h"
 #include "rt/kernel.h"
 #include "rt/operations.h"
+#include "runtime/graph/constant.h"
 
 namespace runtime::graph {
 
@@ -29,6 +31,7 @@ enum class ValueKind {
   kParameter,  // persistent, trained
   kState,      // persistent: running statistics, optimizer state, gradients
   kPacked,     // persistent copy of a parameter in a foreign layout, renewed when that changes
+  kConstant,   // persistent, written once, see Value::contents
 };
 
 // A tensor of the step, or a view of one.
@@ -41,6 +44,7 @@ struct Value {
   uint64_t bytes = 0;                     // in its layout; 0 until known
   ValueId base = kNone;                   // if not kNone, this value is a view of `base`
   uint64_t offset = 0;                    // bytes from the beginning of `base` to this view
+  std::shared_ptr<const Constant> contents = nullptr;  // of a constant
 };
 
 // A named constant of an operation (RT_ATTR_*).

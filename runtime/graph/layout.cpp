@@ -8,6 +8,7 @@
 
 #include "rt/sdk/foreign_layout.h"
 #include "runtime/error.h"
+#include "runtime/graph/host_operations.h"
 
 namespace runtime::graph {
 
@@ -27,6 +28,12 @@ struct Use {
 bool may_be_foreign(const Graph& graph, ValueId v) {
   const Value& value = graph.value(v);
   return value.kind == ValueKind::kTemporary && value.base == kNone;
+}
+
+// Whether a kernel of the device is chosen for the node. The others are collectives, what the host
+// computes, and what lower_rest() composes.
+bool is_chosen(const Graph& graph, Target& target, const Node& node) {
+  return has_kernel(node) && target.support(graph, node).supported;
 }
 
 // Nanoseconds of a copy between two layouts. A copy between two foreign layouts (any but the
@@ -130,7 +137,7 @@ class LayoutChoice {
     drop_widowed();
   }
 
-  // The only candidate of a collective, whose operands stay canonical.
+  // The only candidate of a node without a kernel, whose operands stay canonical.
   Candidate canonical_candidate(const Node& n) const {
     Candidate c;
     for (ValueId v : n.inputs) {
@@ -158,7 +165,7 @@ class LayoutChoice {
     std::vector<std::set<uint64_t>> seen(graph_.values.size());
     for (size_t i = 0; i < node_count(); ++i) {
       const Node& n = graph_.nodes[i];
-      if (n.collective) {
+      if (!is_chosen(graph_, target_, n)) {
         candidates_[i] = {canonical_candidate(n)};
         continue;
       }
@@ -345,7 +352,7 @@ class LayoutChoice {
 bool is_offered(const Graph& graph, Target& target, const LayoutDecision& decision) {
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];
-    if (node.collective) continue;
+    if (!is_chosen(graph, target, node)) continue;
     const Candidate& wanted = decision[i];
     if (wanted.input_layouts.size() != node.inputs.size() ||
         wanted.output_layouts.size() != node.outputs.size())

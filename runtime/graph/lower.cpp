@@ -1,114 +1,138 @@
-// Composes operations that a device refuses from others, by the formulas of plugins/operations.md.
-#include <functional>
+#include "runtime/graph/lower.h"
+
+#include <algorithm>
+#include <map>
 #include <set>
 #include <unordered_map>
 #include <utility>
 
+#include "rt/sdk/tensor.h"
 #include "runtime/error.h"
 #include "runtime/graph/build.h"
-#include "runtime/graph/fuse.h"
+#include "runtime/graph/compositions.h"
+#include "runtime/graph/formula.h"
+#include "runtime/graph/host_operations.h"
 
 namespace runtime::graph {
 
 namespace {
 
-using Composition = std::function<void(Build&, const Node&)>;
+constexpr const char* kBaseSet =
+    "a device that supports the base set of plugins/operations.md (the mandatory operations, "
+    "embedding and embedding_backward, and exp, log, sqrt and reciprocal of activation) runs every "
+    "model in float32 and float64";
 
-constexpr uint64_t kHeightWidth = 0b110;
+class Lowering {
+ public:
+  Lowering(Graph& graph, Target& target, bool all)
+      : graph_(graph), target_(target), all_(all), build_(graph) {}
 
-void global_avg_pool(Build& b, const Node& n) {
-  b.node_into(RT_OP_REDUCE, {n.inputs[0]}, {n.outputs[0]},
-              {{RT_ATTR_FUNCTION, int64_t{RT_REDUCE_MEAN}},
-               {RT_ATTR_AXES, static_cast<int64_t>(kHeightWidth)}});
-}
+  std::vector<std::string> run() {
+    NodeList nodes = std::exchange(graph_.nodes, {});
+    for (const Node& node : nodes) {
+      if (node.saved != kNone && has_kernel(node) && refusal(node)) composed_.insert(node.saved);
+    }
+    for (Node& node : nodes) lower(std::move(node));
+    if (!missing_.empty()) refuse();
+    return {report_.begin(), report_.end()};
+  }
 
-void global_avg_pool_backward(Build& b, const Node& n) {
-  Graph& g = b.graph();
-  const Dims dx = g.value(n.outputs[0]).dims;
-  const ValueId dy = b.scale(n.inputs[0], 1.0 / static_cast<double>(dx[1] * dx[2]));
-  const ValueId zeros = b.node1(RT_OP_FILL, {}, dx, {{RT_ATTR_VALUE, 0.0}}, g.value(dy).dtype);
-  b.node_into(RT_OP_ADD, {zeros, g.reshape(dy, {dx[0], 1, 1, dx[3]})}, {n.outputs[0]});
-}
-
-void square_sum(Build& b, const Node& n) {
-  const ValueId x = n.inputs[0];
-  const ValueId flat = b.graph().reshape(x, {1, element_count(b.graph().value(x).dims)});
-  b.node_into(RT_OP_REDUCE, {b.multiply(flat, flat)}, {n.outputs[0]},
-              {{RT_ATTR_FUNCTION, int64_t{RT_REDUCE_SUM}}, {RT_ATTR_AXES, int64_t{0b10}}});
-}
-
-// [N, ...] -> [N, D]
-ValueId as_rows(Build& b, ValueId v) {
-  const Dims& d = b.graph().value(v).dims;
-  return b.graph().reshape(v, {d[0], element_count(d) / d[0]});
-}
-
-ValueId difference(Build& b, const Node& n) {
-  const ValueId y = as_rows(b, n.inputs[0]);
-  return b.node1(RT_OP_SUBTRACT, {y, as_rows(b, n.inputs[1])}, Dims(b.graph().value(y).dims));
-}
-
-void mean_squared_error(Build& b, const Node& n) {
-  const ValueId d = difference(b, n);
-  const ValueId mean = b.reduce(b.multiply(d, d), RT_REDUCE_MEAN, 0b10);
-  b.node_into(RT_OP_REDUCE, {b.multiply(mean, n.inputs[2])}, {b.graph().reshape(n.outputs[0], {})},
-              {{RT_ATTR_FUNCTION, int64_t{RT_REDUCE_SUM}}, {RT_ATTR_AXES, int64_t{0b1}}});
-}
-
-void mean_squared_error_backward(Build& b, const Node& n) {
-  const ValueId d = difference(b, n);
-  const Dims rows = b.graph().value(d).dims;
-  const ValueId weight =
-      b.multiply(b.scale(n.inputs[2], 2.0 / static_cast<double>(rows[1])), n.inputs[3]);
-  b.node_into(RT_OP_MULTIPLY, {d, b.graph().reshape(weight, {rows[0], 1})},
-              {b.graph().reshape(n.outputs[0], rows)});
-}
-
-const std::unordered_map<std::string, Composition>& compositions() {
-  static const std::unordered_map<std::string, Composition> kCompositions = {
-      {RT_OP_GLOBAL_AVG_POOL, global_avg_pool},
-      {RT_OP_GLOBAL_AVG_POOL_BACKWARD, global_avg_pool_backward},
-      {RT_OP_SQUARE_SUM, square_sum},
-      {RT_OP_MEAN_SQUARED_ERROR, mean_squared_error},
-      {RT_OP_MEAN_SQUARED_ERROR_BACKWARD, mean_squared_error_backward},
+ private:
+  using NodeList = std::vector<Node>;
+  struct Missing {
+    std::string layer, reason;
+    std::string of;  // the operation that is composed of it; empty: the model has it
+    std::set<std::string> layers;
   };
-  return kCompositions;
-}
+
+  // Why the target refuses the node; nullopt if it does not.
+  std::optional<std::string> refusal(const Node& node) {
+    const Support support = target_.support(graph_, node);
+    return support.supported ? std::nullopt : std::optional(support.reason);
+  }
+
+  bool in_sixteen_bits(const Node& node) const {
+    const auto is = [&](ValueId v) {
+      return v != kNone && rt::sdk::is_sixteen_bit(graph_.value(v).dtype);
+    };
+    return std::any_of(node.inputs.begin(), node.inputs.end(), is) ||
+           std::any_of(node.outputs.begin(), node.outputs.end(), is);
+  }
+
+  void lower(Node node) {
+    if (!has_kernel(node) || (all_ && !node.implementation.empty())) return keep(std::move(node));
+    const Support support = target_.support(graph_, node);
+    if (support.emulated) {
+      report_.insert(node.op + " of layer '" + node.layer + "' is slow: " + target_.name() +
+                     " emulates it (" + support.reason + ")");
+    }
+    const bool saves = node.saved != kNone && composed_.contains(node.saved);
+    if (support.supported && !saves) return keep(std::move(node));
+    const std::optional<Formula> formula = formula_of(graph_, node);
+    if (!formula || in_sixteen_bits(node)) return miss(node, support.reason, "");
+    if (!all_ && is_composed_late(node.op)) return keep(std::move(node));
+    compose(node, *formula);
+    report_.insert(node.op + " is composed of other operations: " + target_.name() + " refuses " +
+                   (support.supported ? (node.is_backward() ? "its forward" : "its backward") +
+                                            std::string(" operation")
+                                      : "it (" + support.reason + ")"));
+  }
+
+  void keep(Node node) { graph_.nodes.push_back(std::move(node)); }
+
+  void compose(const Node& node, const Formula& formula) {
+    build_.layer = node.layer;
+    build_.phase = node.phase;
+    const size_t first = graph_.nodes.size();
+    const bool saves = node.saved != kNone;
+    const Terms terms =
+        expand(build_, node, formula, saves && node.is_backward() ? saved_[node.saved] : Terms{});
+    if (saves && !node.is_backward()) saved_[node.saved] = terms;
+    for (size_t i = first; i < graph_.nodes.size(); ++i) {
+      Node& made = graph_.nodes[i];
+      made.origin = node.origin;
+      if (!has_kernel(made)) continue;
+      if (const auto reason = refusal(made)) miss(made, *reason, node.op);
+    }
+  }
+
+  void miss(const Node& node, const std::string& reason, const std::string& of) {
+    Missing& missing =
+        missing_.try_emplace(node.op, Missing{node.layer, reason, of, {}}).first->second;
+    missing.layers.insert(node.layer);
+  }
+
+  [[noreturn]] void refuse() const {
+    std::string text = target_.name() + " lacks operations that this model needs:";
+    for (const auto& [op, m] : missing_) {
+      text += "\n  " + op + " for layer '" + m.layer + "'";
+      if (m.layers.size() > 1) text += " and " + std::to_string(m.layers.size() - 1) + " more";
+      if (!m.of.empty()) text += ", of which " + m.of + " is composed";
+      text +=
+          ": " + (m.reason.empty() ? "it saves data for an operation that is refused" : m.reason);
+    }
+    throw DeviceError(text + "\n" + kBaseSet +
+                      "; choose another device.backend (runtime devices lists them)");
+  }
+
+  Graph& graph_;
+  Target& target_;
+  bool all_;
+  Build build_;
+  std::set<ValueId> composed_;                // data that composed operations would save
+  std::unordered_map<ValueId, Terms> saved_;  // the terms that take their place
+  std::map<std::string, Missing> missing_;    // by operation
+  std::set<std::string> report_;
+};
 
 }  // namespace
 
 std::vector<std::string> lower(Graph& graph, Target& target) {
-  std::set<std::string> report;
-  Build build(graph);
-  for (Node& node : std::exchange(graph.nodes, {})) {
-    if (node.collective) {
-      graph.nodes.push_back(std::move(node));
-      continue;
-    }
-    const Support support = target.support(graph, node);
-    if (support.emulated) {
-      report.insert(node.op + " of layer '" + node.layer + "' is slow: " + target.name() +
-                    " emulates it (" + support.reason + ")");
-    }
-    if (support.supported) {
-      graph.nodes.push_back(std::move(node));
-      continue;
-    }
-    const auto composition = compositions().find(node.op);
-    if (composition == compositions().end()) {
-      throw DeviceError("layer '" + node.layer + "' needs operation " + node.op + ", which " +
-                        target.name() + " refuses: " + support.reason +
-                        "; choose another device.backend (runtime devices lists them)");
-    }
-    build.layer = node.layer;
-    build.phase = node.phase;
-    const size_t first = graph.nodes.size();
-    composition->second(build, node);
-    for (size_t i = first; i < graph.nodes.size(); ++i) graph.nodes[i].origin = node.origin;
-    report.insert(node.op + " is composed of other operations: " + target.name() + " refuses it (" +
-                  support.reason + ")");
-  }
-  return {report.begin(), report.end()};
+  return Lowering(graph, target, false).run();
+}
+
+std::vector<std::string> lower_rest(Graph& graph, Target& target) {
+  return Lowering(graph, target, true).run();
 }
 
 }  // namespace runtime::graph

@@ -18,6 +18,8 @@ const char* kind_of(ValueKind kind) {
       return "state";
     case ValueKind::kPacked:
       return "packed";
+    case ValueKind::kConstant:
+      return "constant";
     case ValueKind::kTemporary:
       break;
   }

@@ -40,7 +40,7 @@ Replicate::Replicate(graph::Graph& graph, graph::Rewriter& rewriter, const StepB
 bool Replicate::is_shared(ValueId storage) const {
   const ValueKind kind = graph_.value(storage).kind;
   if (shared_.contains(storage) || kind == ValueKind::kParameter || kind == ValueKind::kPacked ||
-      kind == ValueKind::kState)
+      kind == ValueKind::kState || kind == ValueKind::kConstant)
     return true;
   return kind == ValueKind::kInput && storage != inputs_.features && storage != inputs_.target &&
          storage != inputs_.weight && storage != inputs_.sample_base;

@@ -4,15 +4,24 @@
 #include "runtime/graph/check.h"
 #include "runtime/graph/fuse.h"
 #include "runtime/graph/layout.h"
+#include "runtime/graph/lower.h"
 #include "runtime/step/passes.h"
 
 namespace runtime::step {
 
 namespace {
 
+void take_notes(Step& step, std::vector<std::string> notes) {
+  std::move(notes.begin(), notes.end(), std::back_inserter(step.notes));
+}
+
 void lower(Step& step, graph::Target& target) {
   graph::remove_dead_nodes(step.graph);
-  for (std::string& note : graph::lower(step.graph, target)) step.notes.push_back(std::move(note));
+  take_notes(step, graph::lower(step.graph, target));
+}
+
+void lower_rest(Step& step, graph::Target& target) {
+  take_notes(step, graph::lower_rest(step.graph, target));
 }
 
 void fuse(Step& step, graph::Target& target) {
@@ -49,13 +58,18 @@ constexpr Pass<graph::Target> kFit[] = {
     {"layouts", choose_layouts},
 };
 
-// No kernel is chosen from here on: copies of a node share its kernel.
+// No layout is chosen from here on: copies of a node share its kernel.
 constexpr Pass<const StepInput> kDistribute[] = {
     {"recompute", recompute},
     {"gradient partitions", partition_gradients},
     {"repetition", repeat_step},
     {"parameter gathers", gather_parameters},
     {"collectives", schedule_collectives},
+};
+
+// What the list above has made, and what it had to recognise.
+constexpr Pass<graph::Target> kFinish[] = {
+    {"lower the rest", lower_rest},
 };
 
 template <typename With, size_t n>
@@ -82,6 +96,7 @@ Step compile_step(const StepInput& input, graph::Target& target, const AfterPass
   Step step = build_step(input, after);
   run(kFit, step, target, after);
   run(kDistribute, step, input, after);
+  run(kFinish, step, target, after);
   return step;
 }
 

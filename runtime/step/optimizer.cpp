@@ -1,6 +1,7 @@
 #include "runtime/step/optimizer.h"
 
 #include "runtime/graph/fuse.h"
+#include "runtime/graph/lower.h"
 #include "runtime/parallel/update.h"
 
 namespace runtime::step {
@@ -75,6 +76,7 @@ Update compile_update(const config::Optimizer& optimizer, int64_t elements, rt_d
     buffers.gradients = u.values.gradients;
     parallel::cut_update(u.graph, buffers);
   }
+  graph::lower_rest(u.graph, target);
   return u;
 }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "runtime/error.h"
+#include "runtime/exec/encode.h"
 #include "runtime/model/layer_types.h"
 #include "runtime/step/make_strategy.h"
 #include "runtime/step/ranks.h"
@@ -171,9 +172,9 @@ StepProgram& StepPrograms::get(const StepForm& form, const step::AfterPass& afte
     if (std::find(notes_.begin(), notes_.end(), note) == notes_.end())
       notes_.push_back(std::move(note));
   }
-  if (void* const one = p.address(p.values.one)) write(one, encode({1.0}, dtype()));
+  if (void* const one = p.address(p.values.one)) write(one, exec::encode({1.0}, dtype()));
   if (void* const state = p.address(p.values.loss_scaling); state != nullptr && !loss_scaled)
-    write(state, encode({RT_LOSS_SCALE_INITIAL, 0, 0}, dtype()));
+    write(state, exec::encode({RT_LOSS_SCALE_INITIAL, 0, 0}, dtype()));
   return programs_.emplace(form, std::move(p)).first->second;
 }
 

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "runtime/error.h"
+#include "runtime/exec/encode.h"
 #include "runtime/step/freeze.h"
 #include "runtime/train/loss_window.h"
 #include "runtime/train/step_programs.h"
@@ -73,7 +74,7 @@ void Trainer::State::initialise() {
   for (const model::Parameter& parameter : p.values.parameters) {
     const std::vector<double> values = initial_values(
         parameter, graph::element_count(parameter.view), programs.config().debug.seed);
-    parameters.write(p, parameter, encode(values, programs.dtype()));
+    parameters.write(p, parameter, exec::encode(values, programs.dtype()));
   }
   programs.storage().parameters_changed();
 }

@@ -9,6 +9,7 @@
 #include "rt/sdk/float16.h"
 #include "runtime/data/philox.h"
 #include "runtime/error.h"
+#include "runtime/exec/encode.h"
 #include "runtime/graph/graph.h"
 #include "runtime/step/freeze.h"
 
@@ -31,9 +32,9 @@ uint32_t name_hash(const std::string& name) {
 
 // Four 32-bit random numbers, for the numbers 4*block .. 4*block+3 of a parameter.
 data::PhiloxCounter words(const std::string& name, uint64_t seed, uint64_t block) {
-  return data::philox4x32({static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32),
-                           name_hash(name), kInitialisation},
-                          {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)});
+  return rt::sdk::philox4x32_10({static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32),
+                                 name_hash(name), kInitialisation},
+                                {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)});
 }
 
 // A number in (0, 1): the middle of one of 2^32 intervals.
@@ -174,26 +175,11 @@ bool is_floating(rt_dtype dtype) {
   return dtype == RT_FLOAT32 || dtype == RT_FLOAT64 || dtype == RT_FLOAT16 || dtype == RT_BFLOAT16;
 }
 
-std::vector<std::byte> encode(const std::vector<double>& values, rt_dtype dtype) {
-  const uint64_t size = graph::dtype_bytes(dtype);
-  std::vector<std::byte> bytes(values.size() * size);
-  for (size_t i = 0; i < values.size(); ++i) {
-    std::byte* const at = &bytes[i * size];
-    const auto v = static_cast<float>(values[i]);
-    const auto store = [&](const auto& number) { std::memcpy(at, &number, sizeof(number)); };
-    if (dtype == RT_FLOAT64) store(values[i]);
-    if (dtype == RT_FLOAT32) store(v);
-    if (dtype == RT_FLOAT16) store(rt::sdk::to_float16(v));
-    if (dtype == RT_BFLOAT16) store(rt::sdk::to_bfloat16(v));
-  }
-  return bytes;
-}
-
 std::vector<std::byte> converted(const data::HostTensor& tensor, rt_dtype dtype) {
   if (tensor.dtype == dtype) return tensor.bytes;
   std::vector<double> values(graph::element_count(tensor.dims));
   for (size_t i = 0; i < values.size(); ++i) values[i] = number_at(tensor, i);
-  return encode(values, dtype);
+  return exec::encode(values, dtype);
 }
 
 std::vector<double> numbers_of(const data::HostTensor& tensor) {

@@ -20,9 +20,6 @@ std::vector<std::byte> to_file_order(const model::Parameter& parameter,
 std::vector<std::byte> from_file_order(const model::Parameter& parameter,
                                        const std::vector<std::byte>& file, uint64_t element);
 
-// The numbers as bytes of type `dtype` (any floating type).
-std::vector<std::byte> encode(const std::vector<double>& values, rt_dtype dtype);
-
 // Checks that the file has exactly these parameters, with these shapes, in a floating type; names
 // that match `except` may be missing or different on either side. Throws DataError that lists
 // missing and unexpected tensors and differing shapes, ConfigurationError for a pattern that

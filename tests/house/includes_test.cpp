@@ -43,20 +43,21 @@ Rooms include_graph(const std::string& folder) {
 const Rooms kAllowed = {
     {"runtime/system", {}},
     {"runtime/config", {"plugins/host"}},
-    {"runtime/data", {"runtime/system", "plugins/include"}},
-    {"runtime/graph", {"plugins/include", "plugins/sdk"}},  // rt/sdk/foreign_layout.h
+    // The sdk for rt/sdk/philox.h (data, exec), foreign_layout.h (graph), float16.h (exec, train).
+    {"runtime/data", {"runtime/system", "plugins/include", "plugins/sdk"}},
+    {"runtime/graph", {"plugins/include", "plugins/sdk"}},
     {"runtime/model", {"runtime/config", "runtime/graph"}},
     {"runtime/parallel", {"runtime/graph"}},
     {"runtime/step",
      {"runtime/config", "runtime/model", "runtime/parallel", "runtime/graph", "plugins/include"}},
     {"runtime/watch", {"plugins/host", "plugins/include"}},
     {"runtime/exec",
-     {"runtime/graph", "runtime/watch", "runtime/system", "plugins/host", "plugins/include"}},
+     {"runtime/graph", "runtime/watch", "runtime/system", "plugins/host", "plugins/include",
+      "plugins/sdk"}},
     {"runtime/tensor", {"plugins/host", "plugins/include"}},
     {"runtime/train",
      {"runtime/config", "runtime/data", "runtime/model", "runtime/parallel", "runtime/step",
-      "runtime/exec", "runtime/graph", "runtime/system", "plugins/host",
-      "plugins/sdk"}},  // rt/sdk/float16.h
+      "runtime/exec", "runtime/graph", "runtime/system", "plugins/host", "plugins/sdk"}},
     {"runtime/launch",
      {"runtime/step", "runtime/parallel", "runtime/config", "runtime/exec", "runtime/watch",
       "plugins/host"}},

@@ -25,11 +25,11 @@ constexpr size_t kLongHeaderLines = 150;
 // number when code goes; when one has to rise, say why in the commit. runtime/README.md has the
 // table with what the rooms do.
 const std::map<std::string, size_t> kRoomLines = {
-    {"plugins/host", 3270},     {"plugins/include", 630}, {"plugins/sdk", 530},
+    {"plugins/host", 3270},     {"plugins/include", 630}, {"plugins/sdk", 535},
     {"runtime/analysis", 2890}, {"runtime/cli", 2880},    {"runtime/config", 2680},
-    {"runtime/data", 4130},     {"runtime/exec", 2160},   {"runtime/graph", 2640},
+    {"runtime/data", 4130},     {"runtime/exec", 2370},   {"runtime/graph", 3880},
     {"runtime/launch", 3290},   {"runtime/model", 1040},  {"runtime/parallel", 3100},
-    {"runtime/step", 1080},     {"runtime/system", 280},  {"runtime/tensor", 700},
+    {"runtime/step", 1090},     {"runtime/system", 280},  {"runtime/tensor", 700},
     {"runtime/train", 2740},    {"runtime/watch", 950},
 };
 // A function does one thing: the longest body, and how many lines the median and nine of ten may

@@ -1,6 +1,6 @@
 #include "runtime/train/asynchronous/owned_update.h"
 
-#include "runtime/train/weights.h"
+#include "runtime/exec/encode.h"
 
 namespace runtime::train {
 
@@ -23,7 +23,7 @@ OwnedUpdate::OwnedUpdate(const config::Optimizer& optimizer, std::vector<std::by
   alone.collectives = nullptr;
   program_ = std::make_unique<exec::Program>(std::move(update.graph), std::move(device), storage_,
                                              arena_, alone);
-  const std::vector<std::byte> scale = encode({static_cast<double>(items)}, dtype);
+  const std::vector<std::byte> scale = exec::encode({static_cast<double>(items)}, dtype);
   stream_.copy(address(values_.scale), scale.data(), scale.size());
   stream_.copy(address(values_.parameters), parameters.data(), bytes_);
   stream_.synchronize();
@@ -31,7 +31,7 @@ OwnedUpdate::OwnedUpdate(const config::Optimizer& optimizer, std::vector<std::by
 
 void OwnedUpdate::apply(const std::vector<std::byte>& gradient, double learning_rate) {
   ++updates_;
-  const std::vector<std::byte> rate = encode({learning_rate / items_}, dtype_);
+  const std::vector<std::byte> rate = exec::encode({learning_rate / items_}, dtype_);
   stream_.copy(address(values_.gradients), gradient.data(), bytes_);
   stream_.copy(address(values_.learning_rate), rate.data(), rate.size());
   if (values_.step != kNone) stream_.copy(address(values_.step), &updates_, sizeof(updates_));

@@ -13,8 +13,31 @@ bool lists(const std::vector<std::string>& names, const char* name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-bool is_refused(const Device& device, const rt_op_desc& op) {
-  return lists(device.options().refuse, op.name);
+bool is_in_base_set(const rt_op_desc& op) {
+  static const std::vector<std::string> names = {RT_OP_MATMUL,
+                                                 RT_OP_ACTIVATION,
+                                                 RT_OP_ACTIVATION_BACKWARD,
+                                                 RT_OP_ADD,
+                                                 RT_OP_SUBTRACT,
+                                                 RT_OP_MULTIPLY,
+                                                 RT_OP_DIVIDE,
+                                                 RT_OP_SCALE,
+                                                 RT_OP_REDUCE,
+                                                 RT_OP_CROSS_ENTROPY,
+                                                 RT_OP_CROSS_ENTROPY_BACKWARD,
+                                                 RT_OP_CORRECT_COUNT,
+                                                 RT_OP_COPY,
+                                                 RT_OP_FILL,
+                                                 RT_OP_EMBEDDING,
+                                                 RT_OP_EMBEDDING_BACKWARD};
+  const bool plain_sgd = op.name == std::string_view(RT_OP_SGD) && op.output_count == 1;
+  return plain_sgd || lists(names, op.name);
+}
+
+// The option because of which the device refuses the operation; nullptr if it does not.
+const char* refused_by(const Device& device, const rt_op_desc& op) {
+  if (lists(device.options().refuse, op.name)) return "refuse";
+  return device.options().base_set && !is_in_base_set(op) ? "base_set" : nullptr;
 }
 
 bool varies(const Device& device, const rt_op_desc& op) {
@@ -38,10 +61,12 @@ rt_status query(rt_device* device, const rt_op_desc* op, rt_support* support, rt
     reference::answer_query(op, support);
     support->tolerance = device->device.options().claim;
     support->deterministic = varies(device->device, *op) ? 0 : 1;
-    if (!is_refused(device->device, *op)) return;
+    const char* const option = refused_by(device->device, *op);
+    if (option == nullptr) return;
     support->level = RT_SUPPORT_REFUSED;
     support->candidate_count = 0;
-    rt::sdk::copy_text(support->reason, format("%s is refused by the option 'refuse'", op->name));
+    rt::sdk::copy_text(support->reason,
+                       format("%s is refused by the option '%s'", op->name, option));
   });
 }
 
@@ -50,9 +75,9 @@ rt_status create(rt_device* device, const rt_op_desc* op, rt_plan** plan, rt_err
     rt::sdk::check_input(op);
     const reference::Planned* forward = op->forward ? op->forward->planned.get() : nullptr;
     auto planned = std::make_shared<const reference::Planned>(op, forward);
-    if (is_refused(device->device, *op)) {
+    if (const char* const option = refused_by(device->device, *op)) {
       throw rt::sdk::Error(RT_ERROR_UNSUPPORTED,
-                           format("%s is refused by the option 'refuse'", op->name));
+                           format("%s is refused by the option '%s'", op->name, option));
     }
     const bool varying = varies(device->device, *op);
     if (varying && (op->flags & RT_OP_DETERMINISTIC) != 0) {

@@ -33,6 +33,9 @@ constexpr rt_option_spec kOverrun = {sizeof(rt_option_spec), RT_OPTION_STRING, "
                                      "operation that writes behind its output"};
 constexpr rt_option_spec kRefuse = {sizeof(rt_option_spec), RT_OPTION_STRING, "refuse", "",
                                     "operations that are refused, separated by commas"};
+constexpr rt_option_spec kBaseSet = {
+    sizeof(rt_option_spec), RT_OPTION_BOOLEAN, "base_set", "false",
+    "refuse all operations outside of the base set of plugins/operations.md"};
 constexpr rt_option_spec kVarying = {
     sizeof(rt_option_spec), RT_OPTION_STRING, "varying", "",
     "operations that give other bits every time, separated by commas"};
@@ -44,10 +47,10 @@ constexpr rt_option_spec kRefuseCapture = {sizeof(rt_option_spec), RT_OPTION_STR
 constexpr rt_option_spec kRefuseLaunch = {sizeof(rt_option_spec), RT_OPTION_STRING, "refuse_launch",
                                           "",
                                           "operation whose launches fail before they are queued"};
-constexpr const rt_option_spec* kSpecs[] = {&kMaxDelay,   &kSeed,          &kMemory,      &kPoison,
-                                            &kFailLaunch, &kFailAfter,     &kCorrupt,     &kWrong,
-                                            &kLate,       &kOverrun,       &kRefuse,      &kVarying,
-                                            &kClaim,      &kRefuseCapture, &kRefuseLaunch};
+constexpr const rt_option_spec* kSpecs[] = {
+    &kMaxDelay, &kSeed,  &kMemory,        &kPoison,      &kFailLaunch, &kFailAfter,
+    &kCorrupt,  &kWrong, &kLate,          &kOverrun,     &kRefuse,     &kVarying,
+    &kBaseSet,  &kClaim, &kRefuseCapture, &kRefuseLaunch};
 
 [[noreturn]] void fail(const rt_option& option, const char* expected) {
   throw rt::sdk::Error(
@@ -103,6 +106,8 @@ void apply(const rt_option& option, Options& result) {
     result.overrun = option.value;
   } else if (key == kRefuse.key) {
     result.refuse = list(option.value);
+  } else if (key == kBaseSet.key) {
+    result.base_set = boolean(option);
   } else if (key == kVarying.key) {
     result.varying = list(option.value);
   } else if (key == kClaim.key) {

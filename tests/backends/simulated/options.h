@@ -25,6 +25,7 @@ struct Options {
   std::string overrun;  // launches of this operation write one byte behind output 0
   std::vector<std::string> refuse;   // operations that query refuses
   double claim = 0;                  // relative error that query claims for every operation
+  bool base_set = false;             // query refuses all but the base set of plugins/operations.md
   std::vector<std::string> varying;  // operations that give other bits every time
   std::string refuse_launch;         // launches of this operation fail before they are queued
   std::string refuse_capture;        // recordings with a launch of this operation fail

@@ -9,6 +9,8 @@
 
 #include "runtime/analysis/shrink.h"
 #include "runtime/error.h"
+#include "runtime/exec/encode.h"
+#include "runtime/train/weights.h"
 #include "tests/runtime/analysis/operations.h"
 #include "tests/runtime/support/devices.h"
 
@@ -21,7 +23,7 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 data::HostTensor tensor(const std::vector<double>& numbers, rt_dtype dtype = RT_FLOAT32) {
-  return {dtype, {static_cast<int64_t>(numbers.size())}, train::encode(numbers, dtype)};
+  return {dtype, {static_cast<int64_t>(numbers.size())}, exec::encode(numbers, dtype)};
 }
 data::HostTensor expected(const std::vector<double>& numbers) {
   return tensor(numbers, RT_FLOAT64);
@@ -70,7 +72,7 @@ TEST(Judge, ASumThatCancelsIsExcusedByItsTerms) {
   const IsolatedOperation op = test::dot_product({1e4, -1e4, 1}, {1, 1, 1});
   const HostTensors right = judge.expect(op);
   const auto verdict = [&](double result) {
-    return judge.judge(*device, op, {{RT_FLOAT32, {1, 1}, train::encode({result}, RT_FLOAT32)}},
+    return judge.judge(*device, op, {{RT_FLOAT32, {1, 1}, exec::encode({result}, RT_FLOAT32)}},
                        right);
   };
   EXPECT_TRUE(verdict(1.0).right);
@@ -79,8 +81,7 @@ TEST(Judge, ASumThatCancelsIsExcusedByItsTerms) {
   // Without cancellation, rounding does not explain an error of the same size.
   const IsolatedOperation plain = test::dot_product({1, 1, 1}, {1, 1, 1});
   EXPECT_FALSE(judge
-                   .judge(*device, plain,
-                          {{RT_FLOAT32, {1, 1}, train::encode({3.004}, RT_FLOAT32)}},
+                   .judge(*device, plain, {{RT_FLOAT32, {1, 1}, exec::encode({3.004}, RT_FLOAT32)}},
                           judge.expect(plain))
                    .right);
 }

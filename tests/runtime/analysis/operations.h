@@ -6,8 +6,8 @@
 
 #include "rt/operations.h"
 #include "runtime/analysis/isolated.h"
+#include "runtime/exec/encode.h"
 #include "runtime/exec/layout_copy.h"
-#include "runtime/train/weights.h"
 
 namespace runtime::test {
 
@@ -23,7 +23,7 @@ inline data::HostTensor random_tensor(const rt_tensor_desc& tensor, uint32_t see
                                                                : tensor.dtype == RT_FLOAT32 ? 4
                                                                                             : 2));
   for (double& number : numbers) number = uniform(random);
-  return {tensor.dtype, dims_of(tensor), train::encode(numbers, tensor.dtype)};
+  return {tensor.dtype, dims_of(tensor), exec::encode(numbers, tensor.dtype)};
 }
 
 inline IsolatedOperation with_random_inputs(plugins::host::Operation operation) {
@@ -73,7 +73,7 @@ inline IsolatedOperation dot_product(const std::vector<double>& a, const std::ve
   op.name = RT_OP_MATMUL;
   op.inputs = {make_tensor_desc(dtype, {1, n}), make_tensor_desc(dtype, {n, 1})};
   op.outputs = {make_tensor_desc(dtype, {1, 1})};
-  return {op, {{dtype, {1, n}, train::encode(a, dtype)}, {dtype, {n, 1}, train::encode(b, dtype)}}};
+  return {op, {{dtype, {1, n}, exec::encode(a, dtype)}, {dtype, {n, 1}, exec::encode(b, dtype)}}};
 }
 
 }  // namespace runtime::test

@@ -3,13 +3,13 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/train/weights.h"
+#include "runtime/exec/encode.h"
 
 namespace runtime::analysis {
 namespace {
 
 data::HostTensor tensor(const std::vector<double>& numbers) {
-  return {RT_FLOAT32, {static_cast<int64_t>(numbers.size())}, train::encode(numbers, RT_FLOAT32)};
+  return {RT_FLOAT32, {static_cast<int64_t>(numbers.size())}, exec::encode(numbers, RT_FLOAT32)};
 }
 
 graph::Value value(const std::string& name, graph::Dims dims) {

@@ -96,7 +96,7 @@ TEST_F(BadInput, AFaultOfTheDevice) {
   }
   expect_fails({"train", job_, "--set", "device.backend=simulated", "--set",
                 "device.simulated.refuse=matmul"},
-               3, {"layer 'fc1'", "matmul", "refuses"}, simulated);
+               3, {"layer 'fc1'", "matmul", "lacks operations that this model needs"}, simulated);
   EXPECT_EQ(run({"train", job_, "--set", "device.backend=simulated"}, simulated).exit_code, 0);
 }
 

@@ -26,7 +26,7 @@ class GradientTest : public testing::Test {
  protected:
   GradientTest() { build_.layer = "test"; }
 
-  ValueId parameter(const std::string& name, Dims dims, double low = -1, double high = 1) {
+  ValueId parameter(const std::string& name, const Dims& dims, double low = -1, double high = 1) {
     const ValueId v = test::add_value(graph_, name, ValueKind::kParameter, dims);
     parameters_.push_back(v);
     numbers_[v] = test::random_numbers(element_count(dims), 7 * parameters_.size() + 1, low, high);

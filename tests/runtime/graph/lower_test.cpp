@@ -1,10 +1,11 @@
 // Operations that a device refuses are composed from others, with the same results.
+#include "runtime/graph/lower.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "runtime/error.h"
 #include "runtime/graph/autodiff.h"
-#include "runtime/graph/fuse.h"
 #include "tests/runtime/graph/fake_target.h"
 #include "tests/runtime/support/devices.h"
 #include "tests/runtime/support/graph_run.h"
@@ -76,18 +77,71 @@ TEST(Lower, ComposesEachOperationOnItsOwn) {
   }
 }
 
-TEST(Lower, ARefusalWithoutCompositionNamesLayerOperationDeviceAndReason) {
+TEST(Lower, ARefusalNamesAllMissingOperationsAndWhatWouldDo) {
   Graph graph;
   Build build(graph);
-  build.layer = "layer3.conv";
   const ValueId x = test::add_value(graph, "x", ValueKind::kInput, {1, 5, 5, 1});
   const ValueId w = test::add_value(graph, "w", ValueKind::kParameter, {1, 3, 3, 1});
-  build.conv2d(x, w, {});
+  const ValueId table = test::add_value(graph, "table", ValueKind::kParameter, {5, 5});
+  build.layer = "head";
+  build.matmul(table, table);
+  for (const char* layer : {"layer3.conv", "layer4.conv"}) {
+    build.layer = layer;
+    build.conv2d(x, w, {});
+  }
   FakeTarget target;
-  target.refuses = {RT_OP_CONV2D};
+  target.refuses = {RT_OP_CONV2D, RT_OP_MATMUL, RT_OP_EMBEDDING};
+  EXPECT_EQ(test::message_of<DeviceError>([&] { lower(graph, target); }),
+            "fake:0 lacks operations that this model needs:\n"
+            "  embedding for layer 'layer3.conv' and 1 more, of which conv2d is composed: it is "
+            "refused here\n"
+            "  matmul for layer 'head' and 2 more: it is refused here\n"
+            "a device that supports the base set of plugins/operations.md (the mandatory "
+            "operations, embedding and embedding_backward, and exp, log, sqrt and reciprocal of "
+            "activation) runs every model in float32 and float64; choose another device.backend "
+            "(runtime devices lists them)");
+}
+
+TEST(Lower, SixteenBitsAreNotComposed) {
+  Graph graph;
+  Build build(graph);
+  build.layer = "head";
+  build.softmax(test::add_value(graph, "x", ValueKind::kInput, {4, 4}, RT_BFLOAT16));
+  FakeTarget target;
+  target.refuses = {RT_OP_SOFTMAX};
   EXPECT_THAT(test::message_of<DeviceError>([&] { lower(graph, target); }),
-              AllOf(HasSubstr("layer 'layer3.conv'"), HasSubstr("conv2d"), HasSubstr("fake:0"),
-                    HasSubstr("it is refused here"), HasSubstr("device.backend")));
+              HasSubstr("softmax for layer 'head': it is refused here"));
+}
+
+TEST(Lower, AnOperationThatSavesIsComposedWithItsBackward) {
+  Graph graph;
+  Build build(graph);
+  const ValueId x = test::add_value(graph, "x", ValueKind::kParameter, {4, 8});
+  const ValueId gamma = test::add_value(graph, "gamma", ValueKind::kParameter, {8});
+  const ValueId one = test::add_value(graph, "one", ValueKind::kState, {1});
+  const ValueId loss = build.square_sum(build.layer_norm(x, gamma, gamma, 1e-5));
+  differentiate(graph, loss, one, {x});
+  FakeTarget target;
+  target.refuses = {RT_OP_LAYER_NORM_BACKWARD};
+  EXPECT_THAT(lower(graph, target),
+              testing::UnorderedElementsAre(
+                  HasSubstr("layer_norm is composed of other operations: fake:0 refuses its "
+                            "backward operation"),
+                  HasSubstr("layer_norm_backward is composed of other operations: fake:0 refuses "
+                            "it (it is refused here)")));
+  for (const Node& node : graph.nodes) EXPECT_EQ(node.saved, kNone);
+}
+
+TEST(Lower, WhatOtherPassesLookForIsComposedBehindThem) {
+  Graph graph;
+  Build build(graph);
+  build.square_sum(test::add_value(graph, "x", ValueKind::kInput, {4, 4}));
+  FakeTarget target;
+  target.refuses = {RT_OP_SQUARE_SUM};
+  EXPECT_TRUE(lower(graph, target).empty());
+  EXPECT_EQ(operations(graph), "square_sum");
+  EXPECT_EQ(lower_rest(graph, target).size(), 1u);
+  EXPECT_EQ(operations(graph), "multiply reduce");
 }
 
 TEST(Lower, AnEmulatedOperationStaysAndIsNamed) {
@@ -109,10 +163,10 @@ TEST(Lower, OneLineForEachKindOfReplacement) {
   Graph graph;
   Build build(graph);
   const ValueId x = test::add_value(graph, "x", ValueKind::kInput, {4, 4});
-  build.square_sum(x);
-  build.square_sum(build.add(x, x));
+  build.softmax(x);
+  build.softmax(build.add(x, x));
   FakeTarget target;
-  target.refuses = {RT_OP_SQUARE_SUM};
+  target.refuses = {RT_OP_SOFTMAX};
   EXPECT_EQ(lower(graph, target).size(), 1u);
 }
 

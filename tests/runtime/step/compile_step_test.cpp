@@ -34,7 +34,7 @@ TEST(CompileStep, RunsEachPassOnce) {
                                            "16-bit activations", "gradients", "pipeline stages",
                                            "flat buffers", "update", "lower", "fuse", "layouts",
                                            "recompute", "gradient partitions", "repetition",
-                                           "parameter gathers", "collectives"));
+                                           "parameter gathers", "collectives", "lower the rest"));
   EXPECT_LT(nodes[0], nodes[1]);  // the loss
   EXPECT_LT(nodes[1], nodes[5]);  // the backward pass
   EXPECT_EQ(nodes.back(), step.graph.nodes.size());

@@ -6,6 +6,7 @@
 
 #include "plugins/host/error.h"
 #include "runtime/error.h"
+#include "runtime/exec/encode.h"
 #include "runtime/train/reporter.h"
 #include "runtime/train/step_programs.h"
 #include "runtime/train/weights.h"
@@ -51,7 +52,7 @@ void set_loss_scaling(Job& job, double scale, double good) {
   StepPrograms& programs = *job.programs;
   void* const state = programs.storage().find(step::kLossScaling);
   ASSERT_NE(state, nullptr);
-  programs.write(state, encode({scale, good, 0}, RT_FLOAT32));
+  programs.write(state, exec::encode({scale, good, 0}, RT_FLOAT32));
 }
 
 struct Form {

@@ -171,6 +171,28 @@ TEST(RanksJob, RecomputationChangesNothing) {
   }
 }
 
+// A device with the base set alone gives the numbers of one with all operations. This covers what
+// passes add or look for when they distribute a step: the rows of batch normalisation, concat, the
+// parts of the optimizer.
+TEST(RanksJob, TheBaseSetIsEnough) {
+  const Settings base = {{"device.backend", "simulated"},
+                         {"device.simulated.base_set", "true"},
+                         {"device.simulated.max_delay_us", "0"}};
+  const Settings zero3 = {{"parallelism.zero_stage", "3"}};
+  const Settings tensor = {{"parallelism.tensor", "2"}};
+  const Settings pipeline = {{"parallelism.pipeline", "2"}};
+  for (const Settings& settings : {kDeterministic, kZero + kAdamw + kClip, zero3 + kMomentum,
+                                   tensor + kAdamw, pipeline + kMomentum + kClip}) {
+    const Trace expected = trace(kSmallResNet, 2, 4, settings);
+    const Difference d = largest_difference(trace(kSmallResNet, 2, 4, settings + base), expected);
+    EXPECT_LT(d.relative, kFloat64Tolerance) << d.name << ", " << settings[0].key;
+  }
+  const Settings language = kNextToken + tensor;
+  const Difference d = largest_difference(trace(kLanguageModel, 2, 4, language + base),
+                                          trace(kLanguageModel, 2, 4, language));
+  EXPECT_LT(d.relative, kFloat64Tolerance) << d.name;
+}
+
 TEST(RanksJob, BatchSizePerRank) {
   const auto per_rank = [](int rows) {
     TraceOptions o = traced(kSmallLeNet, 14 / rows, 5);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "runtime/exec/encode.h"
 #include "runtime/launch/open_device.h"
 #include "runtime/launch/run_ranks.h"
 #include "runtime/step/ranks.h"
@@ -219,7 +220,7 @@ TEST(ZeroFaults, InAShardIsSeen) {
     o.after_step = [name = buffer](StepPrograms& programs, Trainer&, int rank, int step) {
       if (rank != 1 || step != 1) return;
       auto* const shard = static_cast<double*>(programs.storage().find(name));
-      programs.write(shard + 3, encode({0.5}, RT_FLOAT64));
+      programs.write(shard + 3, exec::encode({0.5}, RT_FLOAT64));
     };
     EXPECT_GT(largest_difference(record(o).trace, one).relative, 1e-2) << stage << buffer;
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "runtime/exec/encode.h"
 #include "runtime/train/weights.h"
 #include "tests/runtime/support/devices.h"
 #include "tests/runtime/support/graph_run.h"
@@ -23,8 +24,8 @@ Numbers decode(const std::vector<std::byte>& bytes) {
 class OwnedUpdateTest : public testing::TestWithParam<std::string> {
  protected:
   OwnedUpdate make(const config::Optimizer& optimizer, int items) {
-    return {optimizer, encode(start_, RT_FLOAT64),    RT_FLOAT64,
-            items,     test::open_device(GetParam()), {{.tune = exec::Tune::kOff}}};
+    return {optimizer, exec::encode(start_, RT_FLOAT64), RT_FLOAT64,
+            items,     test::open_device(GetParam()),    {{.tune = exec::Tune::kOff}}};
   }
   const Numbers start_ = test::random_numbers(40, 1);
 };
@@ -41,7 +42,7 @@ TEST_P(OwnedUpdateTest, Sgd) {
   for (int i = 0; i < 6; ++i) {
     const Numbers g = test::random_numbers(w.size(), 10 + i);
     const double lr = 0.1 * (i + 1);
-    range.apply(encode(g, RT_FLOAT64), lr);
+    range.apply(exec::encode(g, RT_FLOAT64), lr);
     for (size_t k = 0; k < w.size(); ++k) {
       v[k] = 0.9 * v[k] + kItems * g[k] + 0.01 * w[k];
       w[k] -= lr / kItems * v[k];
@@ -61,7 +62,7 @@ TEST_P(OwnedUpdateTest, AdamW) {
   Numbers w = start_, m(w.size(), 0.0), v(w.size(), 0.0);
   for (int i = 1; i <= 5; ++i) {
     const Numbers g = test::random_numbers(w.size(), 20 + i);
-    range.apply(encode(g, RT_FLOAT64), 0.03);
+    range.apply(exec::encode(g, RT_FLOAT64), 0.03);
     for (size_t k = 0; k < w.size(); ++k) {
       const double whole = kItems * g[k];
       m[k] = beta1 * m[k] + (1 - beta1) * whole;
@@ -85,10 +86,10 @@ TEST_P(OwnedUpdateTest, VectorsHaveNoWeightDecay) {
   const Numbers start = test::random_numbers(160, 4);
   for (const int rank : {0, 1}) {
     const parallel::FlatLayout layout = parallel::part_of(whole, rank, 2);
-    OwnedUpdate range(optimizer, encode(start, RT_FLOAT64), RT_FLOAT64, 1,
+    OwnedUpdate range(optimizer, exec::encode(start, RT_FLOAT64), RT_FLOAT64, 1,
                       test::open_device(GetParam()), {{.tune = exec::Tune::kOff}}, layout);
     const Numbers g = test::random_numbers(160, 5);
-    range.apply(encode(g, RT_FLOAT64), 0.1);
+    range.apply(exec::encode(g, RT_FLOAT64), 0.1);
     Numbers w = start;
     for (int k = 0; k < 160; ++k) {
       const int at = rank * 160 + k;
@@ -106,8 +107,8 @@ TEST_P(OwnedUpdateTest, ItemsAddUpToAStep) {
   Numbers half = g;
   for (double& x : half) x /= 2;
   OwnedUpdate whole = make({}, 1), items = make({}, 2);
-  whole.apply(encode(g, RT_FLOAT64), 0.5);
-  for (int i = 0; i < 2; ++i) items.apply(encode(half, RT_FLOAT64), 0.5);
+  whole.apply(exec::encode(g, RT_FLOAT64), 0.5);
+  for (int i = 0; i < 2; ++i) items.apply(exec::encode(half, RT_FLOAT64), 0.5);
   EXPECT_LT(test::relative_error(decode(items.parameters()), decode(whole.parameters())), 1e-15);
 }
 

@@ -1,0 +1,76 @@
+#include "runtime/exec/host_kernel.h"
+
+#include <cmath>
+
+#include "rt/sdk/philox.h"
+#include "runtime/error.h"
+#include "runtime/exec/encode.h"
+#include "runtime/graph/host_operations.h"
+
+namespace runtime::exec {
+
+namespace {
+
+// The factors of dropout, see plugins/operations.md.
+std::vector<double> dropout_mask(const graph::Node& node, const std::vector<int64_t>& dims,
+                                 int64_t step, int64_t base) {
+  const auto integer = [&](const char* name, int64_t fallback) {
+    return graph::integer_attribute(node, name, fallback);
+  };
+  const double probability = graph::number_attribute(node, RT_ATTR_PROBABILITY, 0);
+  const auto seed = static_cast<uint64_t>(integer(RT_ATTR_SEED, 0));
+  const auto stream = static_cast<uint32_t>(integer(RT_ATTR_STREAM, 0));
+  const int64_t columns = integer(RT_ATTR_COLUMNS, 0);
+  const int64_t first = integer(RT_ATTR_FIRST_COLUMN, 0);
+  const int64_t whole = integer(RT_ATTR_WHOLE_COLUMNS, columns);
+  const int64_t size = graph::element_count(dims) / dims[0];
+  std::vector<double> mask(static_cast<size_t>(dims[0] * size));
+  for (int64_t n = 0; n < dims[0]; ++n) {
+    for (int64_t e = 0; e < size; ++e) {
+      const int64_t number = columns == 0 ? e : e / columns * whole + first + e % columns;
+      const rt::sdk::PhiloxCounter words = rt::sdk::philox4x32_10(
+          {static_cast<uint32_t>(number / 4), static_cast<uint32_t>(base + n),
+           static_cast<uint32_t>(step), stream},
+          {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)});
+      const double u = (words[number % 4] >> 8) * 0x1p-24;
+      mask[n * size + e] = u >= probability ? 1 / (1 - probability) : 0;
+    }
+  }
+  return mask;
+}
+
+}  // namespace
+
+HostKernel::HostKernel(const graph::Graph& graph, const graph::Node& node)
+    : node_(node), output_value_(graph.value(node.outputs.at(0))) {
+  for (const graph::ValueId v : node.inputs) input_values_.push_back(graph.value(v));
+  if (node.op != graph::kDropoutMask && node.op != graph::kBiasCorrection &&
+      node.op != graph::kHostCast)
+    throw InternalError("the host does not know the operation '" + node.op + "'");
+}
+
+std::vector<double> HostKernel::compute(const std::vector<std::vector<double>>& inputs) const {
+  const auto number = [&](size_t i) { return static_cast<int64_t>(inputs.at(i).at(0)); };
+  if (node_.op == graph::kHostCast) return inputs.at(0);
+  if (node_.op == graph::kDropoutMask)
+    return dropout_mask(node_, output_value_.dims, number(0), number(1));
+  const double beta = graph::number_attribute(node_, RT_ATTR_BETA, 0);
+  return {1 - std::pow(beta, static_cast<double>(number(0)))};
+}
+
+void HostKernel::launch(plugins::host::Stream& stream, const std::vector<const void*>& inputs,
+                        void* output) {
+  std::vector<std::vector<std::byte>> bytes;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    bytes.emplace_back(graph::canonical_bytes(input_values_[i]));
+    stream.copy(bytes[i].data(), inputs[i], bytes[i].size());
+  }
+  stream.synchronize();  // the last copy from output_ has also ended
+  std::vector<std::vector<double>> numbers;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    numbers.push_back(decode(bytes[i], input_values_[i].dtype));
+  output_ = encode(compute(numbers), output_value_.dtype);
+  stream.copy(output, output_.data(), output_.size());
+}
+
+}  // namespace runtime::exec
