@@ -164,7 +164,7 @@ StepComparison compare_step(StepTrace& trace, const RecordedStep& expected,
                   "both must come from the same configuration");
 }
 
-void add_step(data::TensorFile& file, int64_t step, RecordedStep recorded) {
+void add_step(data::TensorFile& file, int64_t step, RecordedStep&& recorded) {
   const std::string at = prefix(step);
   for (auto& [name, tensor] : recorded.state)
     file.tensors[at + "state/" + name] = std::move(tensor);
@@ -178,10 +178,11 @@ RecordedStep take_step(data::TensorFile& file, int64_t step, const std::string& 
   const std::string at = prefix(step);
   RecordedStep recorded;
   for (auto& [name, tensor] : file.tensors) {
-    if (name.starts_with(at + "state/"))
+    if (name.starts_with(at + "state/")) {
       recorded.state[name.substr(at.size() + 6)] = std::move(tensor);
-    if (name.starts_with(at + "value/"))
+    } else if (name.starts_with(at + "value/")) {
       recorded.values[name.substr(at.size() + 6)] = std::move(tensor);
+    }
   }
   for (const auto& [name, number] :
        {std::pair{"loss", &recorded.loss}, {"batch", &recorded.batch}}) {

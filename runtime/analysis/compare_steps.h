@@ -60,7 +60,7 @@ StepComparison compare_step(StepTrace& trace, const RecordedStep& expected,
                             const CompareOptions& options);
 
 // Stores a step in a file: "step/000/state/NAME", "step/000/value/NAME" and its numbers.
-void add_step(data::TensorFile& file, int64_t step, RecordedStep recorded);
+void add_step(data::TensorFile& file, int64_t step, RecordedStep&& recorded);
 // Removes a step from the file's tensors and returns it. Throws DataError, which names `path`, if
 // the file lacks it.
 RecordedStep take_step(data::TensorFile& file, int64_t step, const std::string& path);

@@ -318,7 +318,8 @@ bool Collectives::probe() {
     run_here(plugins::host::make_collective(RT_ALL_REDUCE, RT_FLOAT32, &sum, &sum, 1, RT_SUM),
              kJob);
   }
-  double agrees = sum == static_cast<float>(world_size_ * (world_size_ + 1) / 2) ? 1 : 0;
+  const int expected = world_size_ * (world_size_ + 1) / 2;
+  double agrees = sum == static_cast<float>(expected) ? 1 : 0;
   all_reduce(&agrees, 1, RT_MIN);
   return agrees == 1;
 }

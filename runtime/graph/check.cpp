@@ -37,12 +37,12 @@ class Check {
   std::string fault_of(const Node& node) {
     for (const auto* operands : {&node.inputs, &node.outputs}) {
       for (ValueId v : *operands) {
-        if (const std::string fault = fault_of_operand(v); !fault.empty()) return fault;
+        if (std::string fault = fault_of_operand(v); !fault.empty()) return fault;
       }
     }
     const bool waits = node.collective && node.collective->wait;
     if (node.collective) {
-      if (const std::string fault = fault_of_collective(node); !fault.empty()) return fault;
+      if (std::string fault = fault_of_collective(node); !fault.empty()) return fault;
     }
     // All ranks list what a broadcast sends as its input; only the root must have it.
     const bool receives = node.collective && node.collective->kind == RT_BROADCAST;

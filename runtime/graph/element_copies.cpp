@@ -55,8 +55,8 @@ Constant offsets(const Dims& loop, const std::vector<Linear>& at, const Dims& of
 // The constant as the indices of rows of a table.
 ValueId row_indices(Build& build, Constant constant, int64_t rows) {
   if (rows > std::numeric_limits<int32_t>::max()) {
-    throw DeviceError("layer '" + build.layer + "' cannot be composed of other operations: " +
-                      std::to_string(rows) +
+    throw DeviceError("layer '" + build.layer +
+                      "' cannot be composed of other operations: " + std::to_string(rows) +
                       " rows are more than an index of 32 bits can count; use a smaller batch, or "
                       "choose another device.backend (runtime devices lists them)");
   }

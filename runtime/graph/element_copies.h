@@ -14,8 +14,8 @@ namespace runtime::graph {
 ValueId add_constant(Graph& graph, Constant constant, rt_dtype dtype);
 
 // y[loop] = from[at]: a tensor with the dims of the loop. Position i of it holds the element of
-// `from` whose index along each dimension is at[...](i), or 0 if one of them lies outside. Returns a
-// view where nothing has to be copied. Throws DeviceError if `from` has too many rows for int32.
+// `from` whose index along each dimension is at[...](i), or 0 if one of them lies outside. Returns
+// a view where nothing has to be copied. Throws DeviceError if `from` has too many rows for int32.
 ValueId copy_elements(Build& build, ValueId from, const Dims& loop, const std::vector<Linear>& at);
 
 // to[at] += from[loop]: a tensor with the dims `to`, in which each element of `from` has been added
