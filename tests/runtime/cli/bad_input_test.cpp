@@ -150,10 +150,10 @@ TEST_F(BadInput, Weights) {
   folder_.write("nonsense.safetensors", "nonsense and more of it");
   expect_fails({"train", job_, "--weights", "nonsense.safetensors"}, 5, {"nonsense.safetensors"});
   output({"train", job_, "--set", "job.dump_folder=run", "--max-steps", "1"});
-  expect_fails({"evaluate", job_, "--weights", "run/weights.safetensors", "--set",
-                "model.layers=[{ type = \"linear\", features = 4 }, { type = \"linear\", name = "
-                "\"out\", features = 3 }]"},
-               5,
+  const std::string layers =
+      "model.layers=[{ type = \"linear\", features = 4 }, { type = \"linear\", name = \"out\", "
+      "features = 3 }]";
+  expect_fails({"evaluate", job_, "--weights", "run/weights.safetensors", "--set", layers}, 5,
                {"missing: out.weight [3, 4]", "fc1.weight is [5, 6], the model has [4, 6]",
                 "not in the model: fc2.bias"});
   const std::string whole = test::read_text(folder_.path() / "run/weights.safetensors");

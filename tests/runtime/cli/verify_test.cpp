@@ -25,7 +25,7 @@ class Verify : public ProgramTest {
  protected:
   // LeNet and a GPT, so small that the reference needs almost no time.
   std::vector<std::string> lenet() const {
-    return {"verify", CONFIGS_FOLDER "/bench_lenet.toml",
+    return {"verify", std::string(CONFIGS_FOLDER) + "/bench_lenet.toml",
             "--set",  "training.global_batch_size=4",
             "--set",  "dataset.samples=16"};
   }
@@ -109,7 +109,7 @@ TEST_F(Verify, AFaultyOperationIsNamed) {
 // The signal comes while the file is written, or just behind it on a fast machine.
 TEST_F(Verify, ASignalLeavesNoHalfOfARecord) {
   test::RuntimeProcess process(
-      folder_.path(), {"verify", CONFIGS_FOLDER "/bench_mlp.toml", "--set",
+      folder_.path(), {"verify", std::string(CONFIGS_FOLDER) + "/bench_mlp.toml", "--set",
                        "device.backend=reference", "--set", "training.global_batch_size=4", "--set",
                        "dataset.samples=16", "--record", "record", "--steps", "8"});
   const auto begun = [&] {

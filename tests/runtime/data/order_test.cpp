@@ -59,7 +59,8 @@ TEST(EpochOrder, IsFair) {
   }
   double chi_squared = 0;
   for (const double count : counts) {
-    chi_squared += (count - kEpochs / kSize) * (count - kEpochs / kSize) / (kEpochs / kSize);
+    constexpr double kExpected = static_cast<double>(kEpochs) / kSize;
+    chi_squared += (count - kExpected) * (count - kExpected) / kExpected;
   }
   EXPECT_LT(chi_squared, 27.9);  // exceeded with probability 0.001
 }

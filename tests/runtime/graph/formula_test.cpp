@@ -23,7 +23,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 // The numbers that a formula "x[A,B] -> y[P,Q]" gives for x = 0, 1, 2, ...
-Numbers computed(const std::string& text, Dims x_dims, Dims y_dims,
+Numbers computed(const std::string& text, const Dims& x_dims, const Dims& y_dims,
                  std::vector<Attribute> attributes = {}) {
   Graph graph;
   Build build(graph);
