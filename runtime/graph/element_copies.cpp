@@ -43,7 +43,7 @@ int64_t widen(Constant& constant) {
   return width;
 }
 
-// Offsets into a tensor with the dims `of`.
+// Returns the offset of each position of the loop in a tensor with the dims `of`.
 Constant offsets(const Dims& loop, const std::vector<Linear>& at, const Dims& of) {
   Constant constant{loop, {}};
   int64_t stride = 1;

@@ -47,7 +47,7 @@ struct OperandNames {
 };
 OperandNames operand_names(const Formula& formula);
 
-// What a name of a formula stands for: a number, or a value of the graph.
+// A term is what a name of a formula stands for: a number, or a value of the graph.
 struct Term {
   double number = 0;
   ValueId value = kNone;  // kNone: it is a number

@@ -67,7 +67,7 @@ constexpr Pass<const StepInput> kDistribute[] = {
     {"collectives", schedule_collectives},
 };
 
-// What the list above has made, and what it had to recognise.
+// The last pass composes nodes that the list above has made, or had to recognise.
 constexpr Pass<graph::Target> kFinish[] = {
     {"lower the rest", lower_rest},
 };

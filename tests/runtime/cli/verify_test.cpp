@@ -183,7 +183,7 @@ TEST_F(Verify, ADeviceMayDifferByWhatItClaims) {
   const json claimed = json::parse(output(simulated(with(claim, against))));
   EXPECT_EQ(claimed["rtol"], 5e-4);
   EXPECT_GT(claimed["worst"], 2e-4);
-  // What the user says counts more.
+  // The tolerance that the user gives counts more than the claim.
   EXPECT_EQ(run(simulated(with(with(claim, against), {"--rtol", "1e-4"}))).exit_code, 6);
   // The claim of the device that has recorded, or of the other device, counts as much.
   file.metadata["tolerance"] = "5e-4";

@@ -93,7 +93,6 @@ class Composed {
     Without target(device, refused);
     graph::fit_to_device(graph, target);
     graph::lower_rest(graph, target);
-    operations_ = graph.nodes.size();
     for (const graph::Node& node : graph.nodes) EXPECT_NE(node.op, refused);
     program_ = std::make_unique<Program>(std::move(graph), device, storage_, arena_,
                                          CompileOptions{.target = {.tune = Tune::kOff}});
@@ -126,7 +125,6 @@ class Composed {
   Arena arena_;
   Operands forward_, own_;
   std::unique_ptr<Program> program_;
-  size_t operations_ = 0;
 };
 
 std::vector<Bytes> expected(Device& reference, const Case& c) {
@@ -137,7 +135,7 @@ std::vector<Bytes> expected(Device& reference, const Case& c) {
   return Execution(reference, c.operation, &forward).run(data_of(c.operation, c.inputs));
 }
 
-// What differs; empty if nothing does.
+// Returns a text that says what differs; it is empty if nothing does.
 std::string difference(const std::shared_ptr<Device>& device, Device& reference, const Case& c) {
   try {
     const std::vector<Bytes> actual = Composed(device, c, c.operation.name).run(c);
