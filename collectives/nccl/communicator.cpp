@@ -1,6 +1,7 @@
 #include "communicator.h"
 
 #include <algorithm>
+#include <set>
 #include <thread>
 
 namespace collectives::nccl {
@@ -8,7 +9,10 @@ namespace {
 
 using rt::sdk::format;
 
-// A wait polls without pauses for kSpin, then with pauses of kPause.
+using Clock = std::chrono::steady_clock;
+
+// A wait looks again at once for kSpin, then after pauses of kPause. The library queues a call in a
+// thread of its own within kSpin, except for the first call, which makes connections.
 constexpr std::chrono::microseconds kSpin{200}, kPause{20};
 constexpr int64_t kStartNs = 60'000'000'000;  // time limit for the library to start a call
 
@@ -75,8 +79,16 @@ std::string key_of(const std::string& prefix, const std::string& what) {
   return prefix + "/nccl/" + what;
 }
 
+// Between two looks of a wait that began at `begin`.
+void pause(Clock::time_point begin) {
+  if (Clock::now() - begin < kSpin)
+    std::this_thread::yield();
+  else
+    std::this_thread::sleep_for(kPause);
+}
+
 int64_t left_until(Deadline deadline) {
-  const auto left = deadline - std::chrono::steady_clock::now();
+  const auto left = deadline - Clock::now();
   return std::max<int64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(left).count(), 0);
 }
 
@@ -163,7 +175,7 @@ int32_t device_of(const rt_comm_options& o) {
 }  // namespace
 
 Deadline deadline_in(int64_t timeout_ns) {
-  return std::chrono::steady_clock::now() + std::chrono::nanoseconds(timeout_ns);
+  return Clock::now() + std::chrono::nanoseconds(timeout_ns);
 }
 
 Completion::Completion() {
@@ -184,8 +196,12 @@ bool Completion::done() const {
   return true;
 }
 
+Communicator::Communicator(const rt_host& host, int32_t device, std::string prefix,
+                           std::chrono::nanoseconds timeout)
+    : host_(host), device_(device), prefix_(std::move(prefix)), timeout_(timeout) {}
+
 Communicator::Communicator(const rt_host& host, const rt_comm_options& o)
-    : host_(host), device_(device_of(o)), prefix_(o.prefix), timeout_(o.timeout_ns) {
+    : Communicator(host, device_of(o), o.prefix, std::chrono::nanoseconds(o.timeout_ns)) {
   if (host.kv_set == nullptr || host.kv_get == nullptr) {
     throw Error(RT_ERROR_UNAVAILABLE, "the host offers no key-value store to meet in");
   }
@@ -201,12 +217,9 @@ Communicator::Communicator(const rt_host& host, const rt_comm_options& o)
 
 Communicator::Communicator(const Communicator& parent, ncclComm_t comm, std::string prefix,
                            Deadline deadline)
-    : host_(parent.host_),
-      device_(parent.device_),
-      prefix_(std::move(prefix)),
-      timeout_(parent.timeout_),
-      comm_(comm) {
-  settle(comm_, ncclInProgress, "split", deadline);
+    : Communicator(parent.host_, parent.device_, std::move(prefix), parent.timeout_) {
+  comm_ = comm;
+  settle(comm_, "split", deadline);
   prepare();
 }
 
@@ -215,9 +228,9 @@ ncclComm_t Communicator::join(const std::string& key, int rank, int size, Deadli
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
   ncclComm_t comm = nullptr;
-  const ncclResult_t started = ncclCommInitRankConfig(&comm, size, id, rank, &config);
   try {
-    settle(comm, started, "join", deadline);
+    check_nccl(ncclCommInitRankConfig(&comm, size, id, rank, &config), "join", comm);
+    settle(comm, "join", deadline);
   } catch (const Error&) {
     if (comm != nullptr) static_cast<void>(ncclCommAbort(comm));
     throw;
@@ -231,15 +244,18 @@ void Communicator::prepare() {
   check_gpu(GPU(StreamCreateWithFlags)(&own_stream_, GPU(StreamNonBlocking)), "create a stream");
   check_gpu(GPU(Malloc)(&barrier_, sizeof(int32_t)), "allocate memory");
   check_gpu(GPU(MemsetAsync)(barrier_, 0, sizeof(int32_t), own_stream_), "clear memory");
+  prepared_ = true;
 }
 
 Communicator::~Communicator() {
   static_cast<void>(GPU(SetDevice)(device_));
+  bool idle = prepared_;
   try {
-    std::erase_if(unfinished_, [](const auto& completion) { return completion->done(); });
+    for (const auto& [comm, completion] : last_) idle = idle && completion->done();
   } catch (const Error&) {  // the device failed: its work will never complete
+    idle = false;
   }
-  if (unfinished_.empty() && !failure()) {
+  if (idle && !failure()) {
     for (ncclComm_t comm : comms()) static_cast<void>(ncclCommDestroy(comm));
   } else {
     abort();
@@ -257,19 +273,18 @@ std::vector<ncclComm_t> Communicator::comms() const {
   return all;
 }
 
-void Communicator::settle(ncclComm_t comm, ncclResult_t started, const char* what,
-                          Deadline deadline) {
-  check_nccl(started, what, comm);
+void Communicator::settle(ncclComm_t comm, const char* what, Deadline deadline) {
+  const auto begin = Clock::now();
   while (true) {
-    expect_alive();
-    ncclResult_t state = ncclSuccess;
     {
       const std::lock_guard lock(mutex_);
-      if (!aborted_) check_nccl(ncclCommGetAsyncError(comm, &state), what, comm);
+      expect_alive();
+      ncclResult_t state = ncclSuccess;
+      check_nccl(ncclCommGetAsyncError(comm, &state), what, comm);
+      check_nccl(state, what, comm);
+      if (state != ncclInProgress) return;
     }
-    check_nccl(state, what);
-    if (state != ncclInProgress) return;
-    if (std::chrono::steady_clock::now() > deadline) {
+    if (Clock::now() > deadline) {
       abort();
       throw Error(
           RT_ERROR_TIMEOUT,
@@ -277,24 +292,34 @@ void Communicator::settle(ncclComm_t comm, ncclResult_t started, const char* wha
                  kName, prefix_.c_str(), what),
           RT_SCOPE_COMMUNICATOR);
     }
-    std::this_thread::sleep_for(kPause);
+    pause(begin);
   }
 }
 
-void Communicator::expect_alive() {
+void Communicator::expect_alive() const {
   if (aborted_)
     throw Error(RT_ERROR_ABORTED, "the communicator was aborted", RT_SCOPE_COMMUNICATOR);
 }
 
 std::unique_ptr<Communicator> Communicator::split(int32_t color, int32_t key, Deadline deadline) {
-  expect_alive();
   use_device();
-  ncclComm_t part = nullptr;
-  const ncclResult_t started =
-      ncclCommSplit(comm_, color < 0 ? NCCL_SPLIT_NOCOLOR : color, key, &part, nullptr);
-  settle(comm_, started, "split", deadline);
+  ncclComm_t whole = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    expect_alive();
+    whole = comm_;
+    check_nccl(ncclCommSplit(whole, color < 0 ? NCCL_SPLIT_NOCOLOR : color, key, &part_, nullptr),
+               "split", whole);
+  }
+  settle(whole, "split", deadline);
   const std::string prefix = format("%s/%d.%d", prefix_.c_str(), splits_++, color);
-  if (color < 0 || part == nullptr) return nullptr;
+  ncclComm_t part = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    expect_alive();  // abort() has freed the part
+    part = std::exchange(part_, nullptr);
+  }
+  if (part == nullptr) return nullptr;
   return std::unique_ptr<Communicator>(new Communicator(*this, part, prefix, deadline));
 }
 
@@ -331,15 +356,33 @@ void Communicator::all_to_all(const rt_collective& call, GPU(Stream_t) stream) {
   group.end(comm_);
 }
 
-ncclComm_t Communicator::comm_of(const rt_collective& call) {
-  if (!is_transfer(call.kind)) return comm_;
-  const bool sends = call.kind == RT_SEND;
-  const Pair pair = sends ? Pair(rank_, call.peer) : Pair(call.peer, rank_);
-  if (const auto found = pairs_.find(pair); found != pairs_.end()) return found->second;
-  ncclComm_t comm = join(format("pair/%d-%d", pair.first, pair.second), sends ? 0 : 1, 2,
-                         std::chrono::steady_clock::now() + timeout_);
-  const std::lock_guard lock(mutex_);
-  return pairs_[pair] = comm;
+Communicator::Pair Communicator::pair_of(const rt_collective& call) const {
+  return call.kind == RT_SEND ? Pair(rank_, call.peer) : Pair(call.peer, rank_);
+}
+
+ncclComm_t Communicator::comm_of(const rt_collective& call) const {
+  return is_transfer(call.kind) ? pairs_.at(pair_of(call)) : comm_;
+}
+
+// Creates the NCCL communicators of pairs that do not exist yet: in the same order on all ranks,
+// and outside groups of the library.
+void Communicator::join_pairs(const std::vector<Pending>& calls) {
+  std::set<Pair> missing;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const Pending& p : calls) {
+      if (is_transfer(p.call.kind) && !pairs_.contains(pair_of(p.call)))
+        missing.insert(pair_of(p.call));
+    }
+  }
+  for (const Pair& pair : missing) {
+    const ncclComm_t comm = join(format("pair/%d-%d", pair.first, pair.second),
+                                 pair.first == rank_ ? 0 : 1, 2, Clock::now() + timeout_);
+    const std::lock_guard lock(mutex_);
+    if (aborted_) static_cast<void>(ncclCommAbort(comm));
+    expect_alive();
+    pairs_[pair] = comm;
+  }
 }
 
 void Communicator::start(const rt_collective& c, GPU(Stream_t) stream) {
@@ -380,9 +423,7 @@ std::shared_ptr<Completion> Communicator::enqueue(const rt_collective& call) {
   use_device();
   auto* const given = reinterpret_cast<const rt_gpu_stream*>(call.stream);
   GPU(Stream_t) stream = given != nullptr ? static_cast<GPU(Stream_t)>(given->native) : own_stream_;
-  std::erase_if(unfinished_, [](const auto& earlier) { return earlier->done(); });
   auto completion = std::make_shared<Completion>();
-  unfinished_.push_back(completion);
   if (open_groups_ > 0) {
     grouped_.push_back({call, completion, stream});
   } else {
@@ -392,22 +433,25 @@ std::shared_ptr<Completion> Communicator::enqueue(const rt_collective& call) {
 }
 
 void Communicator::issue(const std::vector<Pending>& calls) {
-  // The communicators of pairs are created in the same order on all ranks, and outside groups of
-  // the library.
-  std::map<Pair, const rt_collective*> pairs;
+  join_pairs(calls);
+  for (ncclComm_t comm : start_all(calls))
+    settle(comm, "start a collective", deadline_in(kStartNs));
+  for (const Pending& p : calls) p.completion->record(p.stream);
+}
+
+// Starts the calls as one group of the library, and returns the NCCL communicators that they use.
+std::vector<ncclComm_t> Communicator::start_all(const std::vector<Pending>& calls) {
+  const std::lock_guard lock(mutex_);
+  expect_alive();
+  std::set<ncclComm_t> used;
   for (const Pending& p : calls) {
-    if (!is_transfer(p.call.kind)) continue;
-    const bool sends = p.call.kind == RT_SEND;
-    pairs[sends ? Pair(rank_, p.call.peer) : Pair(p.call.peer, rank_)] = &p.call;
+    last_[comm_of(p.call)] = p.completion;
+    used.insert(comm_of(p.call));
   }
-  for (const auto& [pair, call] : pairs) comm_of(*call);
   LibraryGroup group;
   for (const Pending& p : calls) start(p.call, p.stream);
   group.end(comm_);
-  for (const Pending& p : calls) {
-    settle(comm_of(p.call), ncclSuccess, "start a collective", deadline_in(kStartNs));
-    p.completion->record(p.stream);
-  }
+  return {used.begin(), used.end()};
 }
 
 void Communicator::begin_group() {
@@ -430,18 +474,17 @@ bool Communicator::poll(const Completion& completion) {
 }
 
 void Communicator::wait(const Completion& completion, int64_t timeout_ns) {
-  const auto begin = std::chrono::steady_clock::now();
+  const auto begin = Clock::now();
   const Deadline deadline = begin + std::chrono::nanoseconds(timeout_ns);
   while (!poll(completion)) {
-    const auto now = std::chrono::steady_clock::now();
-    if (now > deadline) {
+    if (Clock::now() > deadline) {
       throw Error(RT_ERROR_TIMEOUT,
                   format("rank %d of communicator '%s': not complete after %.3g s: not all ranks "
                          "have come, or the "
                          "connection is slow",
                          rank_, prefix_.c_str(), static_cast<double>(timeout_ns) * 1e-9));
     }
-    if (now - begin > kSpin) std::this_thread::sleep_for(kPause);
+    pause(begin);
   }
 }
 
@@ -449,7 +492,9 @@ void Communicator::abort() {
   const std::lock_guard lock(mutex_);
   if (aborted_.exchange(true)) return;
   for (ncclComm_t comm : comms()) static_cast<void>(ncclCommAbort(comm));  // abort frees it too
-  comm_ = nullptr;
+  // The abort of comm_ has ended the thread that writes part_.
+  if (part_ != nullptr) static_cast<void>(ncclCommAbort(part_));
+  comm_ = part_ = nullptr;
   pairs_.clear();
 }
 

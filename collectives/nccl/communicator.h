@@ -4,6 +4,10 @@
 // NCCL runs the calls of one of its communicators one after the other, whatever their streams.
 // Sends and receives must not wait for each other or for collectives, so each ordered pair of ranks
 // that uses them has an NCCL communicator of its own, which is created at the first call.
+//
+// Any thread may abort, and an aborted NCCL communicator is freed. So every call of the library
+// that uses one is made under a mutex, groups as a whole, and no thread waits while it holds the
+// mutex: calls with non-blocking NCCL communicators return before the other ranks have come.
 #ifndef COLLECTIVES_NCCL_COMMUNICATOR_H_
 #define COLLECTIVES_NCCL_COMMUNICATOR_H_
 
@@ -46,7 +50,8 @@ class Completion {
   bool recorded_ = false;
 };
 
-// The caller serialises all calls except abort and failure, which any thread may call.
+// The caller serialises all calls except abort and failure, which any thread may call until the
+// destructor begins.
 class Communicator {
  public:
   // Joins. The library's identifier is passed through the host's key-value store under
@@ -82,19 +87,26 @@ class Communicator {
     std::shared_ptr<Completion> completion;
     GPU(Stream_t) stream;
   };
+  // The first part of the other two constructors: if one of them throws, the destructor runs.
+  Communicator(const rt_host& host, int32_t device, std::string prefix,
+               std::chrono::nanoseconds timeout);
+  // Takes ownership of `comm`, a part of `parent`.
   Communicator(const Communicator& parent, ncclComm_t comm, std::string prefix, Deadline deadline);
   void prepare();
   void use_device() const;
   ncclComm_t join(const std::string& key, int rank, int size, Deadline deadline);
-  // Waits until the library has finished an operation that it has started (its communicators do not
-  // block).
-  void settle(ncclComm_t comm, ncclResult_t started, const char* what, Deadline deadline);
+  // Waits until the library has carried out what was asked of `comm`.
+  void settle(ncclComm_t comm, const char* what, Deadline deadline);
   void check(const rt_collective& call) const;
+  Pair pair_of(const rt_collective& call) const;
+  void join_pairs(const std::vector<Pending>& calls);
   void issue(const std::vector<Pending>& calls);
-  ncclComm_t comm_of(const rt_collective& call);
+  std::vector<ncclComm_t> start_all(const std::vector<Pending>& calls);
+  void expect_alive() const;
+  // The caller holds the mutex.
+  ncclComm_t comm_of(const rt_collective& call) const;
   void start(const rt_collective& call, GPU(Stream_t) stream);
   void all_to_all(const rt_collective& call, GPU(Stream_t) stream);
-  void expect_alive();
   std::vector<ncclComm_t> comms() const;
 
   const rt_host& host_;
@@ -102,15 +114,19 @@ class Communicator {
   const std::string prefix_;
   const std::chrono::nanoseconds timeout_;  // time limit of joining
   int rank_ = 0, size_ = 1, splits_ = 0;
-  std::mutex mutex_;  // guards comm_ and pairs_, which abort() frees
+  // Held by abort() and by every call of the library that uses one of the next three.
+  std::mutex mutex_;
   ncclComm_t comm_ = nullptr;
   std::map<Pair, ncclComm_t> pairs_;  // the source is rank 0, the destination rank 1
+  ncclComm_t part_ = nullptr;  // of an unfinished split: the library writes it in its own thread
   std::atomic<bool> aborted_ = false;
   GPU(Stream_t) own_stream_{};  // for calls that name no stream
   void* barrier_ = nullptr;     // one int32 in device memory
   int open_groups_ = 0;
   std::vector<Pending> grouped_;  // the calls of the open group
-  std::vector<std::shared_ptr<Completion>> unfinished_;
+  // The last call of each NCCL communicator: once it has completed, all earlier ones have.
+  std::map<ncclComm_t, std::shared_ptr<Completion>> last_;
+  bool prepared_ = false;
 };
 
 }  // namespace collectives::nccl

@@ -1,14 +1,18 @@
-// Simulates NCCL with ranks as threads. A call waits until all ranks of its communicator have
-// made it; the last rank carries it out.
+// Simulates NCCL with ranks as threads, all of whose communicators are non-blocking. A call waits
+// until all ranks of its communicator have made it; the last rank carries it out. The use of a
+// communicator that was freed ends the process.
 #include <nccl.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <functional>
 #include <map>
 #include <string>
+#include <thread>
 
 #include "rt/sdk/float16.h"
 #include "tests/doubles/cudart.h"
@@ -33,8 +37,12 @@ struct World;
 }  // namespace
 
 struct ncclComm {
-  std::shared_ptr<World> world;  // of a split one: null until all ranks have called ncclCommSplit
+  std::shared_ptr<World> world;
   int rank = 0;
+  std::atomic<bool> freed = false;
+  // How often ncclCommGetAsyncError still answers that a call is in progress. It is no atomic, so
+  // that ThreadSanitizer finds two threads that use the communicator at the same time.
+  int unseen = 0;
   std::size_t calls = 0;
   std::atomic<ncclResult_t> state = ncclInProgress;
   std::size_t fails_at = 0;  // 0: never
@@ -50,7 +58,7 @@ struct Transfer {
 
 struct Split {
   int color, key;
-  ncclComm_t result;
+  ncclComm_t* result;
 };
 
 struct World {
@@ -63,8 +71,44 @@ struct World {
 
 std::mutex everything;  // guards all worlds
 std::map<std::string, std::shared_ptr<World>> worlds;
+std::vector<std::unique_ptr<ncclComm>> freed;  // their memory is kept, so that a later use is seen
 thread_local int open_groups = 0;
 thread_local std::vector<std::function<void()>> grouped;
+
+void expect_alive(ncclComm_t comm, const char* call) {
+  if (!comm->freed) return;
+  std::fprintf(stderr, "double of NCCL: %s used a communicator that was freed\n", call);
+  std::abort();
+}
+
+// NCCL_DOUBLE_SLOW: the microseconds that a call takes in the library.
+void take_time() {
+  const char* set = std::getenv("NCCL_DOUBLE_SLOW");
+  if (set != nullptr) std::this_thread::sleep_for(std::chrono::microseconds(std::atoi(set)));
+}
+
+// Returns false if the library refuses the call, because an earlier one is still in progress.
+bool begin(ncclComm_t comm, const char* call) {
+  expect_alive(comm, call);
+  take_time();
+  expect_alive(comm, call);
+  return comm->unseen == 0 && comm->state != ncclInProgress;
+}
+
+// The caller does not hold the lock.
+ncclResult_t act_or_group(ncclComm_t comm, const std::function<void()>& act) {
+  const auto started = [comm, act] {
+    expect_alive(comm, "ncclGroupEnd");
+    act();
+    comm->unseen = 2;
+  };
+  if (open_groups > 0) {
+    grouped.push_back(started);
+    return ncclSuccess;
+  }
+  started();
+  return ncclInProgress;
+}
 
 std::size_t bytes_of(ncclDataType_t type) {
   switch (type) {
@@ -206,25 +250,21 @@ void arrive(ncclComm_t comm, Call call) {
 }
 
 ncclResult_t post(ncclComm_t comm, cudaStream_t stream, Call call) {
+  if (!begin(comm, "a collective")) return ncclInvalidArgument;
   call.done = std::make_shared<std::atomic<bool>>(false);
   stream->add(call.done);
-  const auto act = [comm, call] {
+  return act_or_group(comm, [comm, call] {
     const std::lock_guard lock(everything);
     arrive(comm, call);
-  };
-  if (open_groups > 0) {
-    grouped.push_back(act);
-  } else {
-    act();
-  }
-  return ncclSuccess;
+  });
 }
 
 ncclResult_t transfer(ncclComm_t comm, int peer, bool sends, void* memory, std::size_t bytes,
                       cudaStream_t stream) {
+  if (!begin(comm, "a send or receive")) return ncclInvalidArgument;
   const Transfer mine{memory, bytes, std::make_shared<std::atomic<bool>>(false)};
   stream->add(mine.done);
-  const auto act = [=] {
+  return act_or_group(comm, [=] {
     const std::lock_guard lock(everything);
     const std::pair<int, int> pair =
         sends ? std::pair(comm->rank, peer) : std::pair(peer, comm->rank);
@@ -238,13 +278,7 @@ ncclResult_t transfer(ncclComm_t comm, int peer, bool sends, void* memory, std::
     if (bytes > 0)
       std::memcpy(sends ? theirs.memory : memory, sends ? memory : theirs.memory, bytes);
     *mine.done = *theirs.done = true;
-  };
-  if (open_groups > 0) {
-    grouped.push_back(act);
-  } else {
-    act();
-  }
-  return ncclSuccess;
+  });
 }
 
 std::size_t failing_call() {
@@ -258,11 +292,14 @@ void join(World& world, ncclComm_t comm) {
   for (ncclComm_t member : world.members) member->state = ncclSuccess;
 }
 
-// Called when all ranks have given their colours.
+// Called when all ranks have given their colours. As in NCCL, the caller's variable has no value
+// before.
 void split_up(World& world) {
   std::map<int, std::vector<std::pair<std::pair<int, int>, ncclComm_t>>> teams;  // key and rank
   for (const auto& [rank, split] : world.splits) {
-    if (split.result != nullptr) teams[split.color].push_back({{split.key, rank}, split.result});
+    if (split.color == NCCL_SPLIT_NOCOLOR) continue;
+    *split.result = new ncclComm;
+    teams[split.color].push_back({{split.key, rank}, *split.result});
   }
   for (auto& [color, team] : teams) {
     std::sort(team.begin(), team.end());
@@ -308,30 +345,38 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqueId id,
   return ncclInProgress;
 }
 ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* part, ncclConfig_t*) {
+  *part = nullptr;
+  if (!begin(comm, "ncclCommSplit")) return ncclInvalidArgument;
   const std::lock_guard lock(everything);
-  *part = color == NCCL_SPLIT_NOCOLOR ? nullptr : new ncclComm;
   comm->state = ncclInProgress;
-  comm->world->splits[comm->rank] = {color, key, *part};
+  comm->world->splits[comm->rank] = {color, key, part};
   if (comm->world->splits.size() == static_cast<std::size_t>(comm->world->size))
     split_up(*comm->world);
   return ncclInProgress;
 }
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   const std::lock_guard lock(everything);
-  if (comm->world) std::erase(comm->world->members, comm);
-  delete comm;
+  expect_alive(comm, "ncclCommDestroy or ncclCommAbort");
+  std::erase(comm->world->members, comm);
+  comm->world->splits.erase(comm->rank);
+  comm->freed = true;
+  freed.emplace_back(comm);
   return ncclSuccess;
 }
 ncclResult_t ncclCommAbort(ncclComm_t comm) { return ncclCommDestroy(comm); }
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
+  expect_alive(comm, "ncclCommGetAsyncError");
   *state = comm->state;
+  if (*state == ncclSuccess && comm->unseen > 0 && --comm->unseen > 0) *state = ncclInProgress;
   return ncclSuccess;
 }
 ncclResult_t ncclCommUserRank(const ncclComm_t comm, int* rank) {
+  expect_alive(comm, "ncclCommUserRank");
   *rank = comm->rank;
   return ncclSuccess;
 }
 ncclResult_t ncclCommCount(const ncclComm_t comm, int* size) {
+  expect_alive(comm, "ncclCommCount");
   *size = comm->world->size;
   return ncclSuccess;
 }
@@ -345,7 +390,7 @@ ncclResult_t ncclGroupEnd() {
   std::vector<std::function<void()>> calls;
   calls.swap(grouped);
   for (const auto& call : calls) call();
-  return ncclSuccess;
+  return calls.empty() ? ncclSuccess : ncclInProgress;
 }
 
 ncclResult_t ncclAllReduce(const void* send, void* receive, std::size_t count, ncclDataType_t type,
