@@ -68,7 +68,7 @@ def check_links(c):
 
 STEPS = {f.__name__: f for f in (
     facts, correct.devices, speed.limits, correct.train, correct.conformance, speed.layers, speed.bench, speed.pytorch,
-    correct.racecheck, correct.verify, correct.ranks, correct.memory, correct.memcheck, speed.capture, speed.sizes,
+    correct.racecheck, correct.verify, correct.ranks, correct.nccl, correct.memory, correct.memcheck, speed.capture, speed.sizes,
     counters.ncu)}
 
 # The steps of each call in their order: name, seconds, and arguments. A step may also use the time that earlier steps
@@ -78,7 +78,7 @@ CALLS = {
           ("conformance", 110, {"operations": correct.FIRST_OPERATIONS, "options": ("",)}), ("layers", 80, {"first": 3}),
           ("bench", 100, {}), ("pytorch", 180, {"turns": 1, "judged_only": True, "first": 3}), ("racecheck", 120, {})),
     "b": (("conformance", 240, {}), ("verify", 150, {}), ("train", 60, {"models": ["gpt", "resnet18"]}), ("ranks", 40, {}),
-          ("memory", 40, {}), ("memcheck", 60, {}), ("capture", 60, {}), ("sizes", 120, {})),
+          ("nccl", 40, {}), ("memory", 40, {}), ("memcheck", 60, {}), ("capture", 60, {}), ("sizes", 120, {})),
     "c": (("ncu", 300, {}), ("pytorch", 540, {"turns": 2})),
 }
 

@@ -56,8 +56,8 @@ def shard(c, program, report, options, pattern, index, count):
         return [t for suite in json.load(f)["testsuites"] for t in suite["testsuite"]], done
 
 
-def suite(c, program, what, options, pattern):
-    count = max(1, min(MOST_SHARDS, (os.cpu_count() or 1) - 1))
+def suite(c, program, what, options="", pattern="*", most_shards=MOST_SHARDS):
+    count = max(1, min(most_shards, (os.cpu_count() or 1) - 1))
     with tempfile.TemporaryDirectory() as folder:
         parts = c.all_of([functools.partial(shard, c, program, os.path.join(folder, f"{i}.json"), options, pattern, i, count)
                           for i in range(count)])
@@ -164,6 +164,16 @@ def ranks(c):
     two = trained(c, "lenet", 10, 64, 180, "--nproc", "2", comm__backend="gloo",
                   launch__devices=json.dumps([c.device, c.other]))
     compare_losses(c, f"lenet, ranks on {c.device} and {c.other} over Gloo beside one rank", two, one, 1e-4)
+
+
+def nccl(c):
+    """NCCL refuses two ranks on one device, so one rank runs the suite of communicators."""
+    program = c.path("tests", "collectives_nccl_gpu_test")
+    if c.device != "cuda":
+        return c.skip("nccl", "for CUDA")
+    if not os.path.exists(program):
+        return c.skip("nccl", f"{program} is not there; build with tests where NCCL is installed")
+    return suite(c, program, "plugin nccl, one rank", most_shards=1)
 
 
 def memory(c):

@@ -64,7 +64,8 @@ class Steps(unittest.TestCase):
         self.log, self.out = os.path.join(self.folder, "calls"), os.path.join(self.folder, "out")
         build = os.path.join(self.folder, "build")
         put(os.path.join(build, "lib/runtime/plugins/libbackend_cuda.so"))
-        put(os.path.join(build, "tests/backends_cuda_conformance_test"), SUITE, program=True)
+        for name in ("backends_cuda_conformance_test", "collectives_nccl_gpu_test"):
+            put(os.path.join(build, "tests", name), SUITE, program=True)
         put(os.path.join(build, "bin/gpu_limits"), "#!/bin/sh\necho '{\"bf16_flops_per_second\": 7.8e14}'\n", program=True)
         program = put(os.path.join(build, "bin/runtime"))
         shutil.copy(os.path.join(HERE, "fake_runtime.py"), program)
@@ -118,6 +119,15 @@ class Steps(unittest.TestCase):
         self.assertEqual([row["verdict"] for row in rows], ["ok", "ok", "FAILED"])
         self.assertIn("claims a tolerance of 0.002", rows[2]["detail"])
         self.assertEqual(code, 1)
+
+    def test_the_plugin_nccl_fails_with_its_suite_or_is_not_there(self):
+        code, results = self.run_check("--only", "nccl", FAKE_FAILS="")
+        self.assertEqual([row["verdict"] for row in self.rows(results, "nccl")], ["FAILED"])
+        self.assertEqual(code, 1)
+        os.remove(os.path.join(self.folder, "build/tests/collectives_nccl_gpu_test"))
+        code, results = self.run_check("--only", "nccl")
+        self.assertEqual([row["verdict"] for row in self.rows(results, "nccl")], ["skipped"])
+        self.assertEqual(code, 0)
 
     def test_hazards_fail(self):
         _, results = self.run_check("--only", "racecheck,memcheck", FAKE_HAZARDS="3")
