@@ -126,6 +126,29 @@ std::vector<uint64_t> bytes_of(const rt_tensor_desc* const* tensors, uint32_t co
   return bytes;
 }
 
+// What the kernels of a plan cost, for rt_plan_info.
+std::vector<rt_kernel_work> work_of(const Operation& op, const Kernel& kernel,
+                                    const std::vector<uint64_t>& inputs,
+                                    const std::vector<uint64_t>& outputs) {
+  std::vector<Work> list = kernel.work;
+  if (list.empty()) {
+    Work all{op.desc().name};
+    for (const uint64_t bytes : inputs) all.bytes += static_cast<double>(bytes);
+    for (const uint64_t bytes : outputs) all.bytes += static_cast<double>(bytes);
+    if (all.bytes > 0) list.push_back(all);  // an operation without elements queues nothing
+  }
+  std::vector<rt_kernel_work> work;
+  for (const Work& w : list) {
+    rt_kernel_work one{};
+    one.size = sizeof(one);
+    one.bytes = w.bytes;
+    one.flops = w.flops;
+    copy_text(one.name, w.name);
+    work.push_back(one);
+  }
+  return work;
+}
+
 void check_post_ops(const Operation& op) {
   const uint32_t most = most_post_ops(op);
   if (op.post_op_count() <= most) return;
@@ -173,6 +196,7 @@ rt_status create(rt_device* device, const rt_op_desc* desc, rt_plan** plan, rt_e
     made->in_place = definition.in_place;
     made->input_bytes = bytes_of(desc->inputs, desc->input_count);
     made->output_bytes = bytes_of(desc->outputs, desc->output_count);
+    made->work = work_of(op, made->kernel, made->input_bytes, made->output_bytes);
     *plan = made.release();
   });
 }
@@ -187,6 +211,8 @@ rt_status info(const rt_plan* plan, rt_plan_info* info, rt_error* error) {
     value.saved_bytes = plan->kernel.saved_bytes;
     std::copy(plan->in_place.begin(), plan->in_place.end(), value.in_place);
     copy_text(value.implementation, plan->kernel.implementation);
+    value.work = plan->work.data();
+    value.work_count = static_cast<uint32_t>(plan->work.size());
     rt::sdk::write_output(info, value);
   });
 }

@@ -50,6 +50,7 @@ struct rt_plan {
   backends::gpu::Kernel kernel;
   std::array<uint32_t, RT_MAX_OUTPUTS> in_place{};
   std::vector<uint64_t> input_bytes, output_bytes;
+  std::vector<rt_kernel_work> work;  // rt_plan_info.work
 };
 
 namespace backends::gpu {

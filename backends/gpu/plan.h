@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "backends/gpu/api.h"
 #include "rt/kernel.h"
@@ -38,6 +39,12 @@ struct Launch {
   }
 };
 
+// A kernel that a plan queues, as in rt_kernel_work. `bytes`: read from and written to device memory.
+struct Work {
+  std::string name;
+  double bytes = 0, flops = 0;
+};
+
 // One operation on fixed shapes. Immutable after creation: `run` may be called concurrently with
 // different buffers, allocates nothing and waits for nothing.
 struct Kernel {
@@ -47,6 +54,9 @@ struct Kernel {
   uint64_t reads_saved = 0;  // of a backward: bytes that it expects its forward to have saved
   double tolerance = 0;      // if larger than what the rounding of the result's type allows
   std::string implementation = "own";
+  // The kernels that `run` queues, in their order. Empty: one kernel, which reads and writes every
+  // operand once.
+  std::vector<Work> work;
 };
 
 // The properties of the opened device that kernels depend on.

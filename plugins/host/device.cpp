@@ -242,6 +242,8 @@ Kernel::Kernel(std::shared_ptr<Device> device, const Operation& operation)
   try {
     call(what, [&](rt_error* e) { return api.info(plan_, &info_, e); });
     check_plan(info_, operation, what());
+    work_ = checked_work(info_, what());
+    info_.work = nullptr;  // the checked copy is work_
   } catch (...) {
     call_release(device_->plugin(), "destroy", [&] { api.destroy(plan_); });
     throw;
@@ -254,6 +256,7 @@ Kernel& Kernel::operator=(Kernel&& other) noexcept {
   std::swap(device_, other.device_);
   std::swap(plan_, other.plan_);
   std::swap(info_, other.info_);
+  std::swap(work_, other.work_);
   return *this;
 }
 

@@ -77,6 +77,12 @@ class Event {
   rt_event* event_ = nullptr;
 };
 
+// A kernel that one launch of a plan queues on the device; see rt_kernel_work.
+struct KernelWork {
+  std::string name;
+  double bytes = 0, flops = 0;
+};
+
 // A plan: one operation on fixed shapes, ready to run. Movable; keeps its device open. launch() may
 // be called concurrently on different streams.
 class Kernel {
@@ -88,6 +94,8 @@ class Kernel {
   Kernel& operator=(Kernel&& other) noexcept;
   ~Kernel();
   const rt_plan_info& info() const { return info_; }
+  // The kernels that one launch queues, in their order. Empty if the plugin does not tell.
+  const std::vector<KernelWork>& work() const { return work_; }
   const rt_plan* get() const { return plan_; }
   // Queues one run of the plan; allocates nothing. The host does not check `launch`, the plugin
   // does.
@@ -98,6 +106,7 @@ class Kernel {
   std::shared_ptr<Device> device_;
   rt_plan* plan_ = nullptr;
   rt_plan_info info_{};
+  std::vector<KernelWork> work_;
 };
 
 // The answer of Device::query; see rt_support.

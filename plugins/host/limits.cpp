@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "plugins/host/device.h"
 #include "plugins/host/error.h"
 #include "plugins/host/printable.h"
 
@@ -38,6 +39,18 @@ void keep_filled(T& output, uint32_t size_v1) {
 
 void check_all_bytes(const uint64_t* bytes, std::size_t count, const std::string& what) {
   for (std::size_t i = 0; i < count; ++i) check_bytes(bytes[i], what);
+}
+
+// An element of rt_plan_info.work, whose elements are work[0].size bytes apart.
+const rt_kernel_work& work_at(const rt_plan_info& info, uint32_t i) {
+  const auto* bytes = reinterpret_cast<const char*>(info.work);
+  return *reinterpret_cast<const rt_kernel_work*>(bytes + std::size_t{i} * info.work[0].size);
+}
+
+void check_amount(double amount, const char* name, const std::string& what) {
+  if (std::isfinite(amount) && amount >= 0) return;
+  refuse(what, std::string(name) + " of a kernel that are " + std::to_string(amount),
+         "a number that is not negative");
 }
 
 }  // namespace
@@ -110,7 +123,26 @@ void check_candidate(rt_candidate& candidate, const Operation& operation, const 
                   std::min<std::size_t>(operation.outputs.size(), RT_MAX_OUTPUTS), what);
 }
 
+std::vector<KernelWork> checked_work(const rt_plan_info& info, const std::string& what) {
+  std::vector<KernelWork> work;
+  if (info.work == nullptr || info.work_count == 0) return work;
+  check_count(info.work_count, kMaxKernels, what + ": work_count");
+  if (info.work[0].size < RT_KERNEL_WORK_SIZE_V1) {
+    refuse(what, "an rt_kernel_work of " + std::to_string(info.work[0].size) + " bytes",
+           "at least " + std::to_string(RT_KERNEL_WORK_SIZE_V1));
+  }
+  for (uint32_t i = 0; i < info.work_count; ++i) {
+    const rt_kernel_work& kernel = work_at(info, i);
+    check_amount(kernel.bytes, "bytes", what);
+    check_amount(kernel.flops, "flops", what);
+    const std::size_t length = strnlen(kernel.name, sizeof(kernel.name));
+    work.push_back({printable(std::string_view(kernel.name, length)), kernel.bytes, kernel.flops});
+  }
+  return work;
+}
+
 void check_plan(rt_plan_info& info, const Operation& operation, const std::string& what) {
+  keep_filled(info, RT_PLAN_INFO_SIZE_V1);
   make_printable(info.implementation);
   check_bytes(info.workspace_bytes, what + ": workspace_bytes");
   check_bytes(info.saved_bytes, what + ": saved_bytes");

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "plugins/host/operation.h"
 #include "rt/communicator.h"
@@ -13,6 +14,8 @@
 #include "rt/kernel.h"
 
 namespace plugins::host {
+
+struct KernelWork;  // device.h
 
 constexpr std::size_t kMaxNameLength = 31;    // fits rt_comm_properties.device_plugin with its NUL
 constexpr std::size_t kMaxTextLength = 1023;  // bytes
@@ -25,6 +28,7 @@ constexpr int32_t kMaxThreads = 65536;
 constexpr int64_t kMaxLatency = 60'000'000'000;  // nanoseconds
 constexpr uint32_t kMaxCandidates = 1024;
 constexpr uint32_t kMaxCapabilities = 1024;
+constexpr uint32_t kMaxKernels = 65536;  // that one launch of a plan queues
 
 // Every function below throws Error (RT_ERROR_INTERNAL) if a value is out of bounds. The message
 // begins with `what` and says the value, the expected value, and that the plugin has to be
@@ -49,6 +53,9 @@ void check_properties(rt_device_properties& properties, const std::string& what)
 void check_properties(rt_comm_properties& properties, const std::string& what);
 void check_candidate(rt_candidate& candidate, const Operation& operation, const std::string& what);
 void check_plan(rt_plan_info& info, const Operation& operation, const std::string& what);
+
+// A copy of rt_plan_info.work, checked and with printable names. Empty if the plugin does not tell.
+std::vector<KernelWork> checked_work(const rt_plan_info& info, const std::string& what);
 
 }  // namespace plugins::host
 

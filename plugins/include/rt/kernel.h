@@ -37,6 +37,9 @@ typedef struct rt_attribute {
 #define RT_POST_ACTIVATION 2          /* y = f(y), f given by `function` */
 #define RT_POST_RESIDUAL_ADD 3        /* y += r; r has the shape of y */
 #define RT_POST_ACTIVATION_BACKWARD 4 /* y = y * f'(s), s the saved operand, shaped like y */
+/* Since minor version 1: y is also stored in the last output, which has the shape of y; the
+ * post-operations that follow do not change what is stored. */
+#define RT_POST_STORE 5
 typedef struct rt_post_op {
   uint32_t size;
   int32_t kind;
@@ -115,6 +118,18 @@ typedef struct rt_support {
 #define RT_PLAN_CAPTURABLE 0x1u    /* launches may be recorded, see rt/capture.h */
 #define RT_PLAN_DETERMINISTIC 0x2u /* the result has the same bits every time */
 
+/* A kernel that one launch of a plan queues on the device, and what it costs at least. */
+typedef struct rt_kernel_work {
+  uint32_t size;
+  uint32_t reserved;
+  /* Bytes that the kernel reads from and writes to device memory. What it reads again while a cache
+   * still holds it does not count; a second pass over a tensor does. */
+  double bytes;
+  double flops; /* floating-point operations of products (matrices, convolutions, attention) */
+  char name[48];
+} rt_kernel_work;
+#define RT_KERNEL_WORK_SIZE_V1 72
+
 /* What the host must know of a plan to launch it. Sizes are in bytes. */
 typedef struct rt_plan_info {
   uint32_t size;
@@ -124,6 +139,12 @@ typedef struct rt_plan_info {
   /* In-place pairs: if bit i of in_place[j] is set, output j may use the memory of input i. */
   uint32_t in_place[RT_MAX_OUTPUTS];
   char implementation[64];
+  /* Since minor version 1: the kernels that one launch queues, in their order. The array belongs to
+   * the plan and lives as long as it; its elements are work[0].size bytes apart. NULL: the plugin
+   * does not tell. */
+  const rt_kernel_work* work;
+  uint32_t work_count;
+  uint32_t reserved;
 } rt_plan_info;
 #define RT_PLAN_INFO_SIZE_V1 120
 
