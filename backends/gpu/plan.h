@@ -39,7 +39,8 @@ struct Launch {
   }
 };
 
-// A kernel that a plan queues, as in rt_kernel_work. `bytes`: read from and written to device memory.
+// A kernel that a plan queues, as in rt_kernel_work. `bytes`: read from and written to device
+// memory.
 struct Work {
   std::string name;
   double bytes = 0, flops = 0;

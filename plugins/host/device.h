@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "plugins/host/kernel_work.h"
 #include "plugins/host/operation.h"
 #include "plugins/host/plugin.h"
 
@@ -75,12 +76,6 @@ class Event {
  private:
   std::shared_ptr<Device> device_;
   rt_event* event_ = nullptr;
-};
-
-// A kernel that one launch of a plan queues on the device; see rt_kernel_work.
-struct KernelWork {
-  std::string name;
-  double bytes = 0, flops = 0;
 };
 
 // A plan: one operation on fixed shapes, ready to run. Movable; keeps its device open. launch() may

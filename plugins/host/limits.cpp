@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstring>
 
-#include "plugins/host/device.h"
 #include "plugins/host/error.h"
 #include "plugins/host/printable.h"
 

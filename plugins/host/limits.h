@@ -8,14 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "plugins/host/kernel_work.h"
 #include "plugins/host/operation.h"
 #include "rt/communicator.h"
 #include "rt/device.h"
 #include "rt/kernel.h"
 
 namespace plugins::host {
-
-struct KernelWork;  // device.h
 
 constexpr std::size_t kMaxNameLength = 31;    // fits rt_comm_properties.device_plugin with its NUL
 constexpr std::size_t kMaxTextLength = 1023;  // bytes

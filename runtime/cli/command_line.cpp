@@ -257,6 +257,23 @@ void add_plan(CLI::App& app) {
   command->add_flag("--passes", arguments->passes,
                     "Lists the passes that compile the step of rank 0, in order, with operations, "
                     "memory and FLOPs after each");
+  CLI::Option* memory =
+      command
+          ->add_option("--memory-tbps", arguments->memory_tbps,
+                       "The memory bandwidth of the device in TB/s; with --tflops: lists the "
+                       "kernels of a step of rank 0 with their bytes and FLOPs, and the least time "
+                       "that they take")
+          ->check(CLI::PositiveNumber);
+  CLI::Option* rate =
+      command->add_option("--tflops", arguments->tflops, "The arithmetic of the device, in TFLOP/s")
+          ->check(CLI::PositiveNumber)
+          ->needs(memory);
+  memory->needs(rate);
+  command
+      ->add_option("--launch-us", arguments->launch_us,
+                   "The gap between two kernels, in microseconds; default: 2")
+      ->check(CLI::NonNegativeNumber)
+      ->needs(memory);
   command->add_option("--dump-graph", arguments->dump_graph,
                       "Writes the graph after each pass into this folder: as text for diff, and "
                       "for Graphviz (dot -Tsvg)");
@@ -266,7 +283,8 @@ void add_plan(CLI::App& app) {
       "runtime plan configs/cifar10_resnet18.toml --world-size 8 --set comm.backend=gloo "
       "--bandwidth-gbps 10\n  runtime plan configs/bench_gpt.toml --world-size 4 --set "
       "parallelism.tensor=2 --set parallelism.pipeline=2\n  runtime plan configs/bench_gpt.toml "
-      "--world-size 8 --set parallelism.search=true");
+      "--world-size 8 --set parallelism.search=true\n  runtime plan tools/gpu/gpt2.toml --set "
+      "device.backend=cuda --set training.mixed_precision=bf16 --memory-tbps 4.3 --tflops 790");
   command->callback([arguments] { run_plan(*arguments); });
 }
 

@@ -105,6 +105,8 @@ struct PlanArguments {
   ConfigArguments config;
   int world_size = 1;
   double latency_us = 0, bandwidth_gbps = 0;  // 0: the default
+  double memory_tbps = 0, tflops = 0;         // limits of a device; 0: its least time is not told
+  double launch_us = 2;                       // between two kernels
   bool passes = false;                        // list the passes that compile the step
   std::string dump_graph;                     // a folder for the graph after each pass; empty: none
 };

@@ -6,6 +6,7 @@
 #include "runtime/analysis/job_plan.h"
 #include "runtime/analysis/scaling.h"
 #include "runtime/cli/commands.h"
+#include "runtime/cli/kernels.h"
 #include "runtime/cli/passes.h"
 #include "runtime/cli/session.h"
 #include "runtime/error.h"
@@ -255,6 +256,7 @@ void plan_ranks(const launch::Rank& rank, const PlanArguments& arguments) {
   const exec::Program& program =
       print_rank(programs, ranks == 1 ? "" : fmt::format(", rank 0 of {}", ranks));
   print_buffers(program.memory());
+  show_kernels(programs, arguments);
   for (const std::string& note : plan.notes) fmt::print("note: {}\n", note);
   print_roles(plan);
   if (ranks > 1) {

@@ -39,6 +39,7 @@ std::vector<Pending> calls_of(cudaStream_t stream) {
 
 // Runs the work now; during a capture, records it to run at each launch.
 cudaError_t queue(cudaStream_t stream, std::function<void()> work) {
+  ++stream->launches;
   if (stream->capture) {
     stream->capture->push_back(std::move(work));
     return cudaSuccess;
@@ -49,7 +50,13 @@ cudaError_t queue(cudaStream_t stream, std::function<void()> work) {
 }
 
 constexpr int kDevices = 2;
+#if defined(CUDART_DOUBLE_IS_H100)  // the size of that device, for plans; nothing is computed on it
+constexpr std::size_t kMemory = std::size_t{80} << 30;
+constexpr int kMultiprocessors = 132;
+#else
 constexpr std::size_t kMemory = std::size_t{1} << 30;
+constexpr int kMultiprocessors = 2;
+#endif
 
 }  // namespace
 
@@ -63,7 +70,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   *properties = {};
   std::strcpy(properties->name, "Test double");
   properties->totalGlobalMem = kMemory;
-  properties->multiProcessorCount = 2;
+  properties->multiProcessorCount = kMultiprocessors;
   return cudaSuccess;
 }
 const char* cudaGetErrorString(cudaError_t error) {

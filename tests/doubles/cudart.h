@@ -6,6 +6,7 @@
 #include <cuda_runtime_api.h>
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -19,6 +20,7 @@ struct CUstream_st {
   std::mutex mutex;
   std::vector<Pending> calls;
   std::optional<std::vector<std::function<void()>>> capture;  // recorded work
+  std::atomic<int64_t> launches{0};  // kernels, copies and fills that were queued so far
   void add(Pending call) {
     const std::lock_guard lock(mutex);
     calls.push_back(std::move(call));

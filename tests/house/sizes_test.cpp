@@ -17,6 +17,7 @@ constexpr size_t kHeaderLines = 120;
 const std::set<std::string> kLongHeaders = {
     "backends/cpu/onednn.h",              // RAII handles of one library
     "plugins/host/device.h",              // the handles for one table of the contract
+    "plugins/include/rt/kernel.h",        // one table of the contract with its structs
     "runtime/config/config.h",            // one struct for each section
     "tests/runtime/graph/fake_target.h",  // one device made of tables
 };
@@ -25,8 +26,8 @@ constexpr size_t kLongHeaderLines = 150;
 // number when code goes; when one has to rise, say why in the commit. runtime/README.md has the
 // table with what the rooms do.
 const std::map<std::string, size_t> kRoomLines = {
-    {"plugins/host", 3270},     {"plugins/include", 630}, {"plugins/sdk", 535},
-    {"runtime/analysis", 2890}, {"runtime/cli", 2880},    {"runtime/config", 2680},
+    {"plugins/host", 3310},     {"plugins/include", 650}, {"plugins/sdk", 535},
+    {"runtime/analysis", 2990}, {"runtime/cli", 2960},    {"runtime/config", 2680},
     {"runtime/data", 4130},     {"runtime/exec", 2370},   {"runtime/graph", 3880},
     {"runtime/launch", 3290},   {"runtime/model", 1040},  {"runtime/parallel", 3100},
     {"runtime/step", 1090},     {"runtime/system", 280},  {"runtime/tensor", 700},

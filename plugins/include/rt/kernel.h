@@ -6,6 +6,7 @@
 
 #include "rt/common.h"
 #include "rt/device.h"
+#include "rt/kernel_work.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -117,18 +118,6 @@ typedef struct rt_support {
 /* rt_plan_info.flags */
 #define RT_PLAN_CAPTURABLE 0x1u    /* launches may be recorded, see rt/capture.h */
 #define RT_PLAN_DETERMINISTIC 0x2u /* the result has the same bits every time */
-
-/* A kernel that one launch of a plan queues on the device, and what it costs at least. */
-typedef struct rt_kernel_work {
-  uint32_t size;
-  uint32_t reserved;
-  /* Bytes that the kernel reads from and writes to device memory. What it reads again while a cache
-   * still holds it does not count; a second pass over a tensor does. */
-  double bytes;
-  double flops; /* floating-point operations of products (matrices, convolutions, attention) */
-  char name[48];
-} rt_kernel_work;
-#define RT_KERNEL_WORK_SIZE_V1 72
 
 /* What the host must know of a plan to launch it. Sizes are in bytes. */
 typedef struct rt_plan_info {

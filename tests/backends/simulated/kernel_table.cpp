@@ -70,6 +70,16 @@ rt_status query(rt_device* device, const rt_op_desc* op, rt_support* support, rt
   });
 }
 
+// One kernel that reads and writes every operand once.
+rt_kernel_work work_of(const reference::Planned& planned) {
+  rt_kernel_work work{};
+  work.size = sizeof(work);
+  for (const uint64_t bytes : planned.input_bytes()) work.bytes += static_cast<double>(bytes);
+  for (const uint64_t bytes : planned.output_bytes()) work.bytes += static_cast<double>(bytes);
+  rt::sdk::copy_text(work.name, planned.name());
+  return work;
+}
+
 rt_status create(rt_device* device, const rt_op_desc* op, rt_plan** plan, rt_error* error) {
   return guard(error, [&] {
     rt::sdk::check_input(op);
@@ -84,7 +94,8 @@ rt_status create(rt_device* device, const rt_op_desc* op, rt_plan** plan, rt_err
       throw rt::sdk::Error(RT_ERROR_UNSUPPORTED,
                            format("a deterministic %s; the option 'varying' forbids it", op->name));
     }
-    *plan = new rt_plan{std::move(planned), varying};
+    const rt_kernel_work work = work_of(*planned);
+    *plan = new rt_plan{std::move(planned), varying, work};
   });
 }
 
@@ -92,9 +103,14 @@ void destroy(rt_plan* plan) { delete plan; }
 
 rt_status info(const rt_plan* plan, rt_plan_info* info, rt_error* error) {
   return guard(error, [&] {
-    plan->planned->fill_info(info);
-    info->flags |= RT_PLAN_CAPTURABLE;
-    if (plan->varying) info->flags &= ~RT_PLAN_DETERMINISTIC;
+    rt_plan_info known{};
+    known.size = sizeof(known);
+    plan->planned->fill_info(&known);
+    known.flags |= RT_PLAN_CAPTURABLE;
+    if (plan->varying) known.flags &= ~RT_PLAN_DETERMINISTIC;
+    known.work = &plan->work;
+    known.work_count = 1;
+    rt::sdk::write_output(info, known);
   });
 }
 

@@ -26,7 +26,8 @@ struct rt_recording {
 };
 struct rt_plan {
   std::shared_ptr<const backends::reference::Planned> planned;
-  bool varying;  // by the option of that name
+  bool varying;         // by the option of that name
+  rt_kernel_work work;  // rt_plan_info.work
 };
 
 namespace backends::simulated {

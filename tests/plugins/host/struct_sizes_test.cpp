@@ -1,6 +1,7 @@
 // Structs that grew after version 1: plugins that know fewer or more fields than the host, and
 // hosts that know fewer or more fields than the plugins of this tree.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "plugins/host/communicator.h"
@@ -76,6 +77,53 @@ TEST(CommunicatorProperties, AreRefusedIfTheyCannotBeTrue) {
   EXPECT_THAT(refusal([](auto& p) { p.latency_ns = -1; }).what(), HasSubstr("latency_ns"));
   EXPECT_THAT(refusal([](auto& p) { p.bytes_per_second = -1; }).what(),
               HasSubstr("bytes_per_second"));
+}
+
+// ---- the kernels that a plan tells
+
+struct LaterWork {
+  rt_kernel_work known;
+  uint64_t appended;
+};
+
+TEST(PlanInfo, KernelsOfALaterVersionAreFurtherApart) {
+  LaterWork work[2] = {{{sizeof(LaterWork), 0, 10, 20, "first"}, 1},
+                       {{sizeof(LaterWork), 0, 30, 0, "sec\nond"}, 1}};
+  rt_plan_info info{};
+  info.size = sizeof(info);
+  info.work = &work[0].known;
+  info.work_count = 2;
+  const std::vector<KernelWork> told = checked_work(info, "a plan");
+  ASSERT_EQ(told.size(), 2u);
+  EXPECT_EQ(told[0].name, "first");
+  EXPECT_EQ(told[0].bytes, 10);
+  EXPECT_EQ(told[0].flops, 20);
+  EXPECT_EQ(told[1].bytes, 30);
+  EXPECT_EQ(told[1].name.find('\n'), std::string::npos);
+}
+
+TEST(PlanInfo, OfAnOlderPluginTellsNoKernels) {
+  rt_kernel_work work{sizeof(work), 0, 1, 1, "x"};
+  rt_plan_info info{};
+  info.size = RT_PLAN_INFO_SIZE_V1;  // what the plugin says that it knows
+  info.work = &work;
+  info.work_count = 1;
+  check_plan(info, {}, "a plan");
+  EXPECT_TRUE(checked_work(info, "a plan").empty());
+}
+
+TEST(PlanInfo, KernelsAreRefusedIfTheyCannotBeTrue) {
+  const auto refusal = [](rt_kernel_work work, uint32_t count) {
+    rt_plan_info info{};
+    info.work = &work;
+    info.work_count = count;
+    return std::string(error_of([&] { checked_work(info, "fake"); }).what());
+  };
+  constexpr uint32_t kSize = sizeof(rt_kernel_work);
+  EXPECT_THAT(refusal({kSize, 0, -1, 0, ""}, 1), HasSubstr("bytes"));
+  EXPECT_THAT(refusal({kSize, 0, 0, NAN, ""}, 1), HasSubstr("flops"));
+  EXPECT_THAT(refusal({8, 0, 0, 0, ""}, 1), HasSubstr("at least 72"));
+  EXPECT_THAT(refusal({kSize, 0, 0, 0, ""}, 1u << 30), HasSubstr("work_count"));
 }
 
 // ---- the plugins of this tree under hosts of other versions

@@ -192,6 +192,22 @@ TEST_F(Commands, PlanTellsOperationsMemoryAndFlops) {
   EXPECT_FALSE(std::filesystem::exists(folder_.path() / "outputs"));
 }
 
+TEST_F(Commands, PlanListsTheKernelsOfADeviceThatTellsThem) {
+  const std::vector<std::string> limits = {"--memory-tbps", "4", "--tflops", "100"};
+  const auto plan = [&](const std::string& backend) {
+    std::vector<std::string> arguments = {"plan", job_, "--set", "device.backend=" + backend};
+    arguments.insert(arguments.end(), limits.begin(), limits.end());
+    return run(arguments, {{"RUNTIME_PLUGIN_PATH", SIMULATED_FOLDER}});
+  };
+  EXPECT_THAT(plan("simulated").out,
+              AllOf(HasSubstr("launches"), ContainsRegex("least time: [0-9.]+ ms a step"),
+                    HasSubstr("at 4 TB/s and 100 TFLOP/s; gaps of 2 us")));
+  EXPECT_THAT(plan("reference").out, HasSubstr("does not tell which kernels it queues"));
+  const test::ProcessResult refused = run({"plan", job_, "--memory-tbps", "4"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("--tflops"));
+}
+
 TEST_F(Commands, PlanShowsThePassesAndTheGraphAfterEach) {
   const std::string text = output({"plan", job_, "--passes", "--dump-graph", "graphs"});
   EXPECT_THAT(text, AllOf(HasSubstr("pass  "), HasSubstr("\nforward "), HasSubstr("\ngradients "),
