@@ -212,6 +212,8 @@ class Cudnn : public gpu::Vendor {
     }
   }
 
+  void forget(cudaStream_t stream) override { session_->forget(stream); }
+
  private:
   bool uses_tf32(const Convolution& c) const { return tf32_ && c.dtype == RT_FLOAT32; }
 

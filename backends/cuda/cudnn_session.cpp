@@ -98,6 +98,14 @@ Session::~Session() {
   if (handle != nullptr) call.destroy(handle);
 }
 
+void Session::forget(cudaStream_t ending) {
+  const std::lock_guard lock(mutex);
+  if (handle == nullptr || stream != ending) return;
+  // After an error, which nobody can handle here, the next launch chooses its stream all the same.
+  static_cast<void>(call.set_stream(handle, nullptr));
+  stream = nullptr;
+}
+
 void Graph::finalize(const Session& session) {
   whole.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
             static_cast<int64_t>(operations.size()), operations.data());
@@ -130,7 +138,10 @@ void run(Session& session, const Plan& plan, const std::vector<void*>& addresses
       .set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, launch.workspace)
       .finalize();
   const std::lock_guard lock(session.mutex);
-  session.call.check(session.call.set_stream(session.handle, launch.stream), "choose the stream");
+  if (session.stream != launch.stream) {
+    session.call.check(session.call.set_stream(session.handle, launch.stream), "choose the stream");
+    session.stream = launch.stream;
+  }
   session.call.check(session.call.execute(session.handle, plan.plan.get(), pack.get()),
                      "launch a graph");
 }

@@ -14,7 +14,9 @@
 
 namespace backends::cuda {
 
-// The library and its handle for one device. One thread at a time may launch with the handle.
+// The library and its handle for one device. One thread at a time may launch with the handle. The
+// handle keeps the stream of the latest launch, and the library's documentation does not say when
+// it uses that stream again. So the handle never keeps a stream that has been destroyed.
 struct Session {
   // Opens the library for the calling thread's device. Throws RT_ERROR_UNAVAILABLE if the library
   // is missing or does not start.
@@ -22,6 +24,8 @@ struct Session {
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
+  // Lets go of the stream, which is about to be destroyed.
+  void forget(cudaStream_t ending);
 
   gpu::Library library;
   CudnnFunctions call;
@@ -29,6 +33,7 @@ struct Session {
   std::vector<Descriptor> device;  // for tests: the device to plan for, instead of the handle's; at
                                    // most one
   std::mutex mutex;                // guards the handle's stream and launches with the handle
+  cudaStream_t stream = nullptr;   // the handle's; nullptr: the default stream, as at first
 };
 
 // A graph of operations. It owns the descriptors that it refers to.

@@ -151,7 +151,9 @@ rt_status stream_create(rt_device* device, rt_stream** stream, rt_error* error) 
 }
 
 void stream_destroy(rt_stream* stream) {
+  static_cast<void>(GPU(SetDevice)(stream->device->gpu.index));
   static_cast<void>(GPU(StreamSynchronize)(stream->native()));
+  if (stream->device->vendor) stream->device->vendor->forget(stream->native());
   static_cast<void>(GPU(StreamDestroy)(stream->native()));
   delete stream;
 }

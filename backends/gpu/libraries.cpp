@@ -65,6 +65,10 @@ std::vector<Kernel> Libraries::kernels(const Operation& op, size_t most, std::st
   return {begin, begin + static_cast<std::ptrdiff_t>(std::min(most, answer.kernels.size()))};
 }
 
+void Libraries::forget(GPU(Stream_t) stream) {
+  for (const auto& library : libraries_) library->forget(stream);
+}
+
 Libraries::Answer Libraries::ask(const Operation& op) const {
   Answer answer;
   for (const auto& library : libraries_) {

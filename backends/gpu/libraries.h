@@ -31,6 +31,7 @@ class Libraries : public Vendor {
   // error's text follows.
   void add(const Open& open, const char* without, const rt_host* host);
   std::vector<Kernel> kernels(const Operation& op, size_t most, std::string* without) override;
+  void forget(GPU(Stream_t) stream) override;
 
  private:
   struct Answer {

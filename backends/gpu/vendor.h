@@ -23,6 +23,10 @@ class Vendor {
   // operation; if a library serves operations of this kind but not this one, `without` receives the
   // reason. The order is the same in every process with the same versions of the libraries.
   virtual std::vector<Kernel> kernels(const Operation& op, size_t most, std::string* without) = 0;
+
+  // The stream is about to be destroyed. A library whose handle keeps the stream of the latest
+  // launch must not keep this one.
+  virtual void forget(GPU(Stream_t) stream) { static_cast<void>(stream); }
 };
 
 // The keys of [device.<plugin>], as rt_plugin.options returns them.

@@ -33,6 +33,7 @@ void wait_for(const std::vector<Pending>& calls) {
 }
 
 std::vector<Pending> calls_of(cudaStream_t stream) {
+  expect_stream(stream, "a call");
   const std::lock_guard lock(stream->mutex);
   return stream->calls;
 }
@@ -108,10 +109,16 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  delete stream;
+  static std::mutex mutex;
+  static std::vector<std::unique_ptr<CUstream_st>> destroyed;
+  expect_stream(stream, "cudaStreamDestroy");
+  stream->destroyed = true;
+  const std::lock_guard lock(mutex);
+  destroyed.emplace_back(stream);
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  expect_stream(stream, "cudaStreamSynchronize");
   if (stream->capture) return cudaErrorStreamCaptureUnsupported;
   wait_for(calls_of(stream));
   return cudaSuccess;

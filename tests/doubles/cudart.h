@@ -7,6 +7,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -17,6 +19,8 @@
 using Pending = std::shared_ptr<std::atomic<bool>>;
 
 struct CUstream_st {
+  // The memory of a stream is kept, so that the use of a destroyed stream is seen.
+  std::atomic<bool> destroyed = false;
   std::mutex mutex;
   std::vector<Pending> calls;
   std::optional<std::vector<std::function<void()>>> capture;  // recorded work
@@ -26,5 +30,12 @@ struct CUstream_st {
     calls.push_back(std::move(call));
   }
 };
+
+// Ends the process if the stream (nullptr: the default one) was destroyed.
+inline void expect_stream(const CUstream_st* stream, const char* call) {
+  if (stream == nullptr || !stream->destroyed) return;
+  std::fprintf(stderr, "double: %s used a stream that was destroyed\n", call);
+  std::abort();
+}
 
 #endif  // TESTS_DOUBLES_CUDART_H_

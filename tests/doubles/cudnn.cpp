@@ -14,6 +14,11 @@
 #include "rt/sdk/float16.h"
 #include "tests/doubles/cudart.h"
 
+// A handle. It keeps the stream of the latest launch, and every call may use that stream.
+struct cudnnContext {
+  cudaStream_t stream = nullptr;
+};
+
 namespace {
 
 using Sizes = std::array<int64_t, 4>;
@@ -290,11 +295,6 @@ constexpr int kGraphOf = -1, kEngineOf = -2;
 constexpr int64_t kExact = 7, kTensorCores = 8;  // engines
 Node& node_of(cudnnBackendDescriptor_t d) { return *static_cast<Node*>(d); }
 
-struct Handle {
-  cudaStream_t stream = nullptr;
-};
-Handle& handle_of(cudnnHandle_t handle) { return *reinterpret_cast<Handle*>(handle); }
-
 template <typename T>
 cudnnStatus_t answer(int64_t* count, void* values, T value) {
   *count = 1;
@@ -307,15 +307,18 @@ cudnnStatus_t answer(int64_t* count, void* values, T value) {
 extern "C" {
 
 cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
-  *handle = reinterpret_cast<cudnnHandle_t>(new Handle);
+  *handle = new cudnnContext;
   return CUDNN_STATUS_SUCCESS;
 }
 cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) {
-  delete &handle_of(handle);
+  expect_stream(handle->stream, "cudnnDestroy");
+  delete handle;
   return CUDNN_STATUS_SUCCESS;
 }
 cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream) {
-  handle_of(handle).stream = stream;
+  expect_stream(handle->stream, "cudnnSetStream, with the former stream,");
+  expect_stream(stream, "cudnnSetStream");
+  handle->stream = stream;
   return CUDNN_STATUS_SUCCESS;
 }
 const char* cudnnGetErrorString(cudnnStatus_t) { return "an error of the test double"; }
@@ -372,9 +375,10 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor,
 
 cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan,
                                   cudnnBackendDescriptor_t pack) {
+  expect_stream(handle->stream, "cudnnBackendExecute");
   const Node& configuration = node_of(plan).node(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
   const Node& graph = configuration.node(kGraphOf);
-  ++handle_of(handle).stream->launches;
+  ++handle->stream->launches;
   Run run(node_of(pack), configuration.get<int64_t>(kEngineOf) == kTensorCores);
   const size_t count = graph.bytes(CUDNN_ATTR_OPERATIONGRAPH_OPS) / 8;
   for (size_t i = 0; i < count; ++i) run(graph.node(CUDNN_ATTR_OPERATIONGRAPH_OPS, i));

@@ -179,6 +179,42 @@ TEST(CudaVendor, WithoutLibrariesOnlyTheOwnKernelsAreLeft) {
   EXPECT_THAT(ask(*device, {{RT_POST_BIAS, 0, 2}}).reason, HasSubstr("has no kernels"));
 }
 
+// The stand-ins end the process if a handle uses a stream that was destroyed, as the one on which
+// candidates are measured is.
+TEST(CudaVendor, LibrariesKeepNoDestroyedStream) {
+  const auto device = open(CUDA_VENDOR_DOUBLE);
+  host::Operation op;
+  op.name = RT_OP_CONV2D;
+  op.inputs = {tensor(RT_FLOAT32, {1, 4, 4, 1}), tensor(RT_FLOAT32, {1, 3, 3, 1})};
+  op.outputs = {tensor(RT_FLOAT32, {1, 2, 2, 1})};
+  host::Kernel kernel = device->create_kernel(op);
+  ASSERT_THAT(kernel.info().implementation, HasSubstr("cudnn"));
+  const host::Memory x = device->allocate(64), w = device->allocate(36), y = device->allocate(16),
+                     workspace = device->allocate(kernel.info().workspace_bytes);
+  const void* inputs[] = {x.data(), w.data()};
+  void* outputs[] = {y.data()};
+  rt_launch launch{};
+  launch.size = sizeof(launch);
+  launch.inputs = inputs, launch.input_count = 2;
+  launch.outputs = outputs, launch.output_count = 1;
+  launch.workspace = workspace.data();
+  host::Stream lasting = device->create_stream();
+  const std::vector<float> ones(16, 1.0f);
+  lasting.copy(x.data(), ones.data(), 64);
+  lasting.copy(w.data(), ones.data(), 36);
+  kernel.launch(lasting, launch);
+  for (int i = 0; i < 3; ++i) {
+    host::Stream measuring = device->create_stream();
+    kernel.launch(measuring, launch);
+  }
+  lasting.copy(y.data(), ones.data(), 16);
+  kernel.launch(lasting, launch);
+  std::vector<float> sums(4);
+  lasting.copy(sums.data(), y.data(), 16);
+  lasting.synchronize();
+  EXPECT_THAT(sums, ::testing::Each(9.0f));
+}
+
 TEST(CudaVendor, OptionsAreChecked) {
   EXPECT_THAT(
       words_of_open({{"vendor_librarys", "true"}}),
