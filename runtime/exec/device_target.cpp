@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 #include <limits>
 
 #include "plugins/host/error.h"
@@ -19,6 +20,11 @@ using plugins::host::Operation;
 
 // Enough to hide the clock's resolution and one disturbance, few enough for the time budget.
 constexpr int kMeasuredLaunches = 3;
+// A candidate that takes this many times as long as the best one so far is not launched again, so
+// that a slow one for a large product does not use up the budget of all nodes. Its first launch may
+// include the loading of its code, for which kLoadingNs are allowed in addition.
+constexpr double kHopeless = 3;
+constexpr double kLoadingNs = 5e7;
 // Bytes per second that a copy reads and writes if the device gives no estimate.
 constexpr double kCopyBandwidth = 8e9;
 
@@ -65,6 +71,23 @@ DecisionCache cache_for(const TargetOptions& options, const plugins::host::Devic
                         const Graph& graph) {
   return {options.cache_folder,
           decision_key(device, graph, options.tune == Tune::kFull ? "full" : "quick")};
+}
+
+// Nanoseconds of `launch`, which is called kMeasuredLaunches times after a first call, or fewer
+// times if it is hopeless beside `best`. The first call counts only if it is the last one.
+double time_launches(const std::function<void()>& launch, double best) {
+  const auto time = [&] {
+    const auto begin = std::chrono::steady_clock::now();
+    launch();
+    return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin)
+        .count();
+  };
+  const double first = time();
+  if (first > kHopeless * best + kLoadingNs) return first;
+  double shortest = time();
+  for (int i = 1; i < kMeasuredLaunches && shortest <= kHopeless * best; ++i)
+    shortest = std::min(shortest, time());
+  return shortest;
 }
 
 }  // namespace
@@ -145,6 +168,7 @@ void DeviceTarget::measure(const Graph& graph, const Node& node,
   // A backward plan needs its forward plan; its layouts follow those of the forward node anyway.
   if (node.saved != graph::kNone && node.is_backward()) return;
   std::vector<graph::Candidate> working;
+  double best = std::numeric_limits<double>::infinity();
   for (const graph::Candidate& c : candidates) {
     const std::string key = graph::signature(graph, node) + '@' + std::to_string(c.algorithm) +
                             layouts_text(c.input_layouts) + '>' + layouts_text(c.output_layouts);
@@ -152,22 +176,23 @@ void DeviceTarget::measure(const Graph& graph, const Node& node,
     if (known == measured_.end()) {
       if (budget_.count() <= 0) return;  // estimates and times are not mixed within a node
       const auto begin = std::chrono::steady_clock::now();
-      known = measured_.emplace(key, try_measure(operation(graph, node), c)).first;
+      known = measured_.emplace(key, try_measure(operation(graph, node), c, best)).first;
       budget_ -= std::chrono::steady_clock::now() - begin;
     }
     if (known->second.outcome == Measurement::Outcome::kNoMemory) return;
     if (known->second.outcome == Measurement::Outcome::kFailed) continue;
     working.push_back(c);
     working.back().ns = known->second.ns;
+    best = std::min(best, known->second.ns);
   }
   if (!working.empty()) candidates = std::move(working);
 }
 
-DeviceTarget::Measurement DeviceTarget::try_measure(Operation op,
-                                                    const graph::Candidate& candidate) {
+DeviceTarget::Measurement DeviceTarget::try_measure(Operation op, const graph::Candidate& candidate,
+                                                    double best) {
   using Outcome = Measurement::Outcome;
   try {
-    return {Outcome::kTime, measure_one(std::move(op), candidate)};
+    return {Outcome::kTime, measure_one(std::move(op), candidate, best)};
   } catch (const plugins::host::Error& e) {
     if (e.code() == RT_ERROR_OUT_OF_MEMORY) return {Outcome::kNoMemory, 0};
     if (e.scope() != RT_SCOPE_OPERATION && e.scope() != RT_SCOPE_STREAM) throw;
@@ -176,7 +201,7 @@ DeviceTarget::Measurement DeviceTarget::try_measure(Operation op,
   }
 }
 
-double DeviceTarget::measure_one(Operation op, const graph::Candidate& candidate) {
+double DeviceTarget::measure_one(Operation op, const graph::Candidate& candidate, double best) {
   std::vector<plugins::host::Memory> memory;
   std::vector<const void*> inputs;
   std::vector<void*> outputs;
@@ -207,17 +232,13 @@ double DeviceTarget::measure_one(Operation op, const graph::Candidate& candidate
   launch.workspace =
       kernel.info().workspace_bytes ? buffer(kernel.info().workspace_bytes) : nullptr;
   launch.saved = kernel.info().saved_bytes ? buffer(kernel.info().saved_bytes) : nullptr;
-  kernel.launch(stream_, launch);
-  stream_.synchronize();
-  double best = 0;
-  for (int i = 0; i < kMeasuredLaunches; ++i) {
-    const auto begin = std::chrono::steady_clock::now();
-    kernel.launch(stream_, launch);
-    stream_.synchronize();
-    const std::chrono::duration<double, std::nano> time = std::chrono::steady_clock::now() - begin;
-    best = i == 0 ? time.count() : std::min(best, time.count());
-  }
-  return best;
+  stream_.synchronize();  // the buffers are filled
+  return time_launches(
+      [&] {
+        kernel.launch(stream_, launch);
+        stream_.synchronize();
+      },
+      best);
 }
 
 double DeviceTarget::copy_ns(const graph::Value& value, uint64_t from, uint64_t to) {

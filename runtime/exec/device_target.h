@@ -66,9 +66,12 @@ class DeviceTarget : public graph::Target {
   };
 
   plugins::host::Operation operation(const graph::Graph& graph, const graph::Node& node) const;
-  // Throws only if the device itself has failed.
-  Measurement try_measure(plugins::host::Operation operation, const graph::Candidate& candidate);
-  double measure_one(plugins::host::Operation operation, const graph::Candidate& candidate);
+  // `best` is the shortest time of the node's other candidates so far, in nanoseconds. Throws only
+  // if the device itself has failed.
+  Measurement try_measure(plugins::host::Operation operation, const graph::Candidate& candidate,
+                          double best);
+  double measure_one(plugins::host::Operation operation, const graph::Candidate& candidate,
+                     double best);
 
   std::shared_ptr<plugins::host::Device> device_;
   plugins::host::Stream stream_;

@@ -1,8 +1,10 @@
 #include "tests/backends/simulated/device.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 #include "rt/sdk/error.h"
 
@@ -128,6 +130,8 @@ bool Device::is_pageable(const void* address) const {
 }
 
 void Device::count_launch(const std::string& operation) {
+  if (options_.slow_launch > 0 && ++all_launches_ == options_.slow_launch)
+    std::this_thread::sleep_for(std::chrono::milliseconds(options_.slow_ms));
   if (options_.fail_after < 0) return;
   if (!options_.fail_launch.empty() && options_.fail_launch != operation) return;
   const std::lock_guard lock(mutex_);

@@ -2,6 +2,7 @@
 #ifndef TESTS_BACKENDS_SIMULATED_DEVICE_H_
 #define TESTS_BACKENDS_SIMULATED_DEVICE_H_
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -65,7 +66,8 @@ class Device {
   // Whether the address is host memory that this device has not allocated as pinned.
   bool is_pageable(const void* address) const;
 
-  // Counts the launch, and throws the injected fault when it is due.
+  // Counts the launch. Throws the injected fault, or takes the time of the slow launch, when it is
+  // due.
   void count_launch(const std::string& operation);
   // A seed for the delays of a new stream.
   uint64_t next_stream_seed();
@@ -81,7 +83,8 @@ class Device {
   mutable std::mutex mutex_;
   std::map<const std::byte*, uint64_t> pinned_;  // address -> bytes, guarded by mutex_
   int64_t launches_ = 0;                         // guarded by mutex_
-  uint64_t streams_ = 0;                         // guarded by mutex_
+  std::atomic<int64_t> all_launches_ = 0;
+  uint64_t streams_ = 0;  // guarded by mutex_
 };
 
 }  // namespace backends::simulated

@@ -23,6 +23,10 @@ constexpr rt_option_spec kFailLaunch = {sizeof(rt_option_spec), RT_OPTION_STRING
                                         "operation whose launches fail"};
 constexpr rt_option_spec kFailAfter = {sizeof(rt_option_spec), RT_OPTION_INTEGER, "fail_after",
                                        "-1", "launches that succeed before they fail"};
+constexpr rt_option_spec kSlowLaunch = {sizeof(rt_option_spec), RT_OPTION_INTEGER, "slow_launch",
+                                        "0", "number of the launch that is slow; 0: none"};
+constexpr rt_option_spec kSlowMs = {sizeof(rt_option_spec), RT_OPTION_INTEGER, "slow_ms", "0",
+                                    "milliseconds of the slow launch"};
 constexpr rt_option_spec kCorrupt = {sizeof(rt_option_spec), RT_OPTION_STRING, "corrupt", "",
                                      "operation that leaves a NaN in its first element"};
 constexpr rt_option_spec kWrong = {sizeof(rt_option_spec), RT_OPTION_STRING, "wrong", "",
@@ -48,9 +52,9 @@ constexpr rt_option_spec kRefuseLaunch = {sizeof(rt_option_spec), RT_OPTION_STRI
                                           "",
                                           "operation whose launches fail before they are queued"};
 constexpr const rt_option_spec* kSpecs[] = {
-    &kMaxDelay, &kSeed,  &kMemory,        &kPoison,      &kFailLaunch, &kFailAfter,
-    &kCorrupt,  &kWrong, &kLate,          &kOverrun,     &kRefuse,     &kVarying,
-    &kBaseSet,  &kClaim, &kRefuseCapture, &kRefuseLaunch};
+    &kMaxDelay, &kSeed,  &kMemory,        &kPoison,       &kFailLaunch, &kFailAfter,
+    &kCorrupt,  &kWrong, &kLate,          &kOverrun,      &kRefuse,     &kVarying,
+    &kBaseSet,  &kClaim, &kRefuseCapture, &kRefuseLaunch, &kSlowLaunch, &kSlowMs};
 
 [[noreturn]] void fail(const rt_option& option, const char* expected) {
   throw rt::sdk::Error(
@@ -96,6 +100,10 @@ void apply(const rt_option& option, Options& result) {
     result.fail_launch = option.value;
   } else if (key == kFailAfter.key) {
     result.fail_after = integer(option, -1, "a number of launches >= -1");
+  } else if (key == kSlowLaunch.key) {
+    result.slow_launch = integer(option, 0, "a number of launches >= 0");
+  } else if (key == kSlowMs.key) {
+    result.slow_ms = integer(option, 0, "a number of milliseconds >= 0");
   } else if (key == kCorrupt.key) {
     result.corrupt = option.value;
   } else if (key == kWrong.key) {

@@ -19,6 +19,8 @@ struct Options {
   std::string fail_launch;  // only launches of this operation fail; empty: of any
   int64_t fail_after = -1;  // launches (of fail_launch) that succeed first; -1: none fails, or with
                             // fail_launch the first one
+  int64_t slow_launch = 0;  // this launch (1, 2, ...; of all operations) takes slow_ms milliseconds
+  int64_t slow_ms = 0;
   std::string corrupt;  // launches of this operation write a NaN to the first element of output 0
   std::string wrong;    // launches of this operation are wrong by about a tenth in every element
   std::string late;     // launches of this operation run when the host next waits for the stream
