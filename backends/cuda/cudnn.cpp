@@ -197,7 +197,7 @@ class Cudnn : public gpu::Vendor {
 
   std::vector<Kernel> kernels(const Operation& op, size_t most, std::string* without) override {
     if (op.is(RT_OP_ATTENTION) || op.is(RT_OP_ATTENTION_BACKWARD)) {
-      return attention_kernels(session_, op, most, without);
+      return attention_kernels(session_, op, most, kMostAttentionWorkspace, without);
     }
     // With bias and activation in the graph there are fewer engines, so the graph gets fewer
     // post-operations until there is an engine.

@@ -5,10 +5,13 @@
 // different kernels.
 #include "backends/cuda/cudnn_attention.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
 #include <optional>
+
+#include "backends/gpu/attention.h"
 
 namespace backends::cuda {
 namespace {
@@ -20,28 +23,18 @@ using rt::sdk::Error;
 using rt::sdk::format;
 using Sizes = std::array<int64_t, 4>;
 
-// The largest workspace. The limit is this high because the deterministic backward keeps
-// intermediate products of n * heads * t^2 elements in its workspace.
-constexpr int64_t kMostAttentionWorkspace = int64_t{4} << 30;  // bytes
 constexpr size_t kMostPlans = 2;  // few, because making a plan compiles its kernel for about 1 s
 
-struct Shape {
+// How many times longer our own kernel is expected to take than cuDNN's. This is an estimate from
+// the code and not a measurement: our kernel multiplies on no tensor cores and reads every operand
+// element by element.
+constexpr int kOwnIsSlower = 100;
+
+struct Shape : gpu::AttentionShape {
   rt_dtype dtype;
-  int64_t n, heads, t, d;
-  bool causal;
-  int64_t c() const { return heads * d; }
-  int64_t rows() const { return n * heads * t; }
 };
 
-Shape shape_of(const Operation& op, const rt_tensor_desc& qkv) {
-  const int64_t heads = op.integer(RT_ATTR_HEADS);
-  return {qkv.dtype,
-          qkv.dims[0],
-          heads,
-          qkv.dims[1],
-          qkv.dims[2] / (3 * heads),
-          op.integer(RT_ATTR_CAUSAL, 0) != 0};
-}
+Shape shape_of(const Operation& op) { return {gpu::attention_shape(op), op.input(0).dtype}; }
 
 // Tensors in memory and numbers that are passed by value. The enumerators are their unique ids in
 // the graph.
@@ -270,33 +263,34 @@ struct Numbers {
   float scale, lowest = std::numeric_limits<float>::lowest(), one = 1;
 };
 
+// Addresses for the graph of a slice of the batch that begins with sample `first`.
 std::vector<void*> addresses_of(const Graph& graph, const Shape& s, bool backward,
-                                const Numbers& numbers, const Launch& l) {
-  const auto third = [&](const void* qkv, int64_t i) -> void* {
-    return static_cast<uint16_t*>(const_cast<void*>(qkv)) + i * s.c();
+                                const Numbers& numbers, const Launch& l, int64_t first) {
+  // Sample `first` of a tensor of 16-bit numbers [n, t, thirds * c], from its third number `i` on.
+  const auto sample = [&](const void* tensor, int64_t thirds, int64_t i) -> void* {
+    return static_cast<uint16_t*>(const_cast<void*>(tensor)) + (first * s.t * thirds + i) * s.c();
   };
-  const void* qkv = l.inputs[backward ? 1 : 0];
   std::vector<void*> addresses;
   for (const int64_t id : graph.ids) {
     switch (id) {
       case kQ:
       case kK:
       case kV:
-        addresses.push_back(third(qkv, id - kQ));
+        addresses.push_back(sample(l.inputs[backward ? 1 : 0], 3, id - kQ));
         break;
       case kY:
-        addresses.push_back(backward ? const_cast<void*>(l.inputs[2]) : l.outputs[0]);
+        addresses.push_back(sample(backward ? l.inputs[2] : l.outputs[0], 1, 0));
         break;
       case kSaved:
-        addresses.push_back(l.saved);
+        addresses.push_back(static_cast<float*>(l.saved) + first * s.heads * s.t);
         break;
       case kDy:
-        addresses.push_back(const_cast<void*>(l.inputs[0]));
+        addresses.push_back(sample(l.inputs[0], 1, 0));
         break;
       case kDq:
       case kDk:
       case kDv:
-        addresses.push_back(third(l.outputs[0], id - kDq));
+        addresses.push_back(sample(l.outputs[0], 3, id - kDq));
         break;
       default: {
         const float& value = id == kScale    ? numbers.scale
@@ -309,17 +303,115 @@ std::vector<void*> addresses_of(const Graph& graph, const Shape& s, bool backwar
   return addresses;
 }
 
+using Plans = std::vector<std::shared_ptr<const Plan>>;
+
+// Plans for the graph of s, whatever workspace they need.
+Plans plans_of(const Session& session, const Shape& s, bool backward, size_t most) {
+  Builder builder(session, s);
+  const auto graph = backward ? builder.backward(session) : builder.forward(session);
+  const Wishes wishes = {false, true, std::numeric_limits<int64_t>::max()};
+  return find_plans(session, graph, wishes, std::min(most, kMostPlans));
+}
+
+Shape with_samples(Shape s, int64_t samples) {
+  s.n = samples;
+  return s;
+}
+
+// The batch in slices of `samples` samples each; the last one may be smaller. plans[i] computes a
+// full slice; rest[i], of the same engine, computes the last one if it is smaller.
+struct Slices {
+  int64_t samples = 0;
+  Plans plans, rest;
+};
+
+// The number of samples to try after the plan for `samples` samples was found to need `needed`
+// bytes of workspace: the workspace is taken to grow with the samples, and the slices of the batch
+// are made about equal. Each try compiles a kernel, so the number falls by an eighth at least.
+int64_t fewer_samples(int64_t n, int64_t samples, int64_t needed, int64_t most_workspace) {
+  const double fitting = static_cast<double>(samples) * static_cast<double>(most_workspace) /
+                         static_cast<double>(needed);
+  const int64_t most = std::min(static_cast<int64_t>(fitting), samples - (samples + 7) / 8);
+  if (most < 1) return 1;
+  const int64_t slices = (n + most - 1) / most;
+  return (n + slices - 1) / slices;
+}
+
+// The largest slices whose workspace is within `most_workspace`. If there are no plans, `without`
+// receives the reason.
+Slices find_slices(const Session& session, const Shape& s, bool backward, size_t most,
+                   int64_t most_workspace, std::string* without) {
+  Slices slices;
+  const auto needs_less = [](const auto& a, const auto& b) { return a->workspace < b->workspace; };
+  for (int64_t samples = s.n;;) {
+    Plans found = plans_of(session, with_samples(s, samples), backward, most);
+    if (found.empty()) {
+      *without = "cuDNN has no engine for this attention";
+      return {};
+    }
+    const int64_t needed = (*std::min_element(found.begin(), found.end(), needs_less))->workspace;
+    if (needed <= most_workspace) {
+      std::erase_if(found, [&](const auto& plan) { return plan->workspace > most_workspace; });
+      slices = {samples, found, {}};
+      break;
+    }
+    if (samples == 1) {
+      *without =
+          format("cuDNN's attention needs %.3g GB of workspace for one sample, at most %.3g",
+                 static_cast<double>(needed) / 1e9, static_cast<double>(most_workspace) / 1e9);
+      return {};
+    }
+    samples = fewer_samples(s.n, samples, needed, most_workspace);
+  }
+  if (s.n % slices.samples == 0) return slices;
+  const Plans rest = plans_of(session, with_samples(s, s.n % slices.samples), backward, most);
+  for (auto plan = slices.plans.begin(); plan != slices.plans.end();) {
+    const auto same = std::find_if(rest.begin(), rest.end(), [&](const auto& other) {
+      return other->engine == (*plan)->engine && other->workspace <= most_workspace;
+    });
+    if (same != rest.end()) slices.rest.push_back(*same);
+    plan = same != rest.end() ? plan + 1 : slices.plans.erase(plan);
+  }
+  if (slices.plans.empty()) *without = "cuDNN has no engine for the last slice of this batch";
+  return slices;
+}
+
+// What the graph of one slice costs: the products, the operands in 16 bits, and for the backward
+// operation delta, the sum of dy y of each row, which is written and read again.
+gpu::Work work_of(const Shape& s, bool backward) {
+  const auto rows = static_cast<double>(s.rows());
+  const auto y = rows * static_cast<double>(s.d) * sizeof(uint16_t), saved = rows * sizeof(float);
+  if (!backward) return {"cudnn attention", 4 * y + saved, 2 * s.product_flops()};
+  return {"cudnn attention_backward", 8 * y + 3 * saved, 5 * s.product_flops()};
+}
+
+// The kernel that queues plan `way` of the slices, one slice after another in the same workspace.
 Kernel make(const std::shared_ptr<Session>& session, const Shape& s, bool backward,
-            const std::shared_ptr<const Plan>& plan) {
+            const Slices& slices, size_t way) {
+  struct Step {
+    std::shared_ptr<const Plan> plan;
+    int64_t first;
+  };
   Kernel kernel;
+  std::vector<Step> steps;
+  for (int64_t first = 0; first < s.n; first += slices.samples) {
+    const int64_t samples = std::min(slices.samples, s.n - first);
+    steps.push_back({(samples < slices.samples ? slices.rest : slices.plans)[way], first});
+    const auto workspace = static_cast<uint64_t>(steps.back().plan->workspace);
+    kernel.workspace_bytes = std::max(kernel.workspace_bytes, workspace);
+    kernel.work.push_back(work_of(with_samples(s, samples), backward));
+  }
   kernel.implementation =
-      format("cudnn attention engine %lld", static_cast<long long>(plan->engine));
-  kernel.workspace_bytes = static_cast<uint64_t>(plan->workspace);
+      format("cudnn attention engine %lld", static_cast<long long>(slices.plans[way]->engine));
+  if (steps.size() > 1) kernel.implementation += format(", %zu slices", steps.size());
   (backward ? kernel.reads_saved : kernel.saved_bytes) =
       static_cast<uint64_t>(s.rows()) * sizeof(float);
   const Numbers numbers = {1.0f / std::sqrt(static_cast<float>(s.d))};
   kernel.run = [=](const Launch& l) {
-    run(*session, *plan, addresses_of(*plan->graph, s, backward, numbers, l), l);
+    for (const Step& step : steps) {
+      const Graph& graph = *step.plan->graph;
+      run(*session, *step.plan, addresses_of(graph, s, backward, numbers, l, step.first), l);
+    }
   };
   return kernel;
 }
@@ -327,27 +419,27 @@ Kernel make(const std::shared_ptr<Session>& session, const Shape& s, bool backwa
 }  // namespace
 
 std::vector<Kernel> attention_kernels(const std::shared_ptr<Session>& session, const Operation& op,
-                                      size_t most, std::string* without) {
+                                      size_t most, int64_t most_workspace, std::string* without) {
   const bool backward = op.is(RT_OP_ATTENTION_BACKWARD);
-  const Shape s = shape_of(op, op.input(backward ? 1 : 0));
+  const Shape s = shape_of(op);
   if ((s.dtype != RT_FLOAT16 && s.dtype != RT_BFLOAT16) || s.rows() == 0) return {};
-  if (s.d % 8 != 0) {
-    *without = format("cuDNN's attention needs heads of a multiple of 8 columns, not %lld",
-                      static_cast<long long>(s.d));
-    return {};
-  }
-  *without = "cuDNN has no engine for this attention";
   std::vector<Kernel> kernels;
+  without->clear();
   try {
-    Builder builder(*session, s);
-    const auto graph = backward ? builder.backward(*session) : builder.forward(*session);
-    const Wishes wishes = {false, true, kMostAttentionWorkspace};
-    for (const auto& plan : find_plans(*session, graph, wishes, std::min(most, kMostPlans))) {
-      kernels.push_back(make(session, s, backward, plan));
+    if (s.d % 8 != 0) {
+      *without = format("cuDNN's attention needs heads of a multiple of 8 columns, not %lld",
+                        static_cast<long long>(s.d));
+    } else {
+      const Slices slices = find_slices(*session, s, backward, most, most_workspace, without);
+      for (size_t way = 0; way < slices.plans.size(); ++way) {
+        kernels.push_back(make(session, s, backward, slices, way));
+      }
     }
-    if (!kernels.empty()) without->clear();
   } catch (const Error& refusal) {  // this version of the library does not support the graph
     *without = refusal.what();
+  }
+  if (!without->empty()) {
+    *without += format("; by estimate, ours takes about %d times as long", kOwnIsSlower);
   }
   return kernels;
 }

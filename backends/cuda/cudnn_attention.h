@@ -6,11 +6,17 @@
 
 namespace backends::cuda {
 
-// Returns candidates as gpu::Vendor::kernels does. For types other than float16 and bfloat16 there
-// are none, and `without` stays as it is.
+// The usual limit of the workspace in bytes. It is this high because the deterministic backward
+// keeps intermediate products of n * heads * t^2 elements in its workspace.
+inline constexpr int64_t kMostAttentionWorkspace = int64_t{4} << 30;
+
+// Returns candidates as gpu::Vendor::kernels does. If the workspace for the whole batch is larger
+// than `most_workspace` bytes, a candidate computes the batch in slices, each by a launch of its
+// own. For types other than float16 and bfloat16 there are no candidates, and `without` stays as
+// it is.
 std::vector<gpu::Kernel> attention_kernels(const std::shared_ptr<Session>& session,
                                            const gpu::Operation& op, size_t most,
-                                           std::string* without);
+                                           int64_t most_workspace, std::string* without);
 
 }  // namespace backends::cuda
 

@@ -295,6 +295,24 @@ constexpr int kGraphOf = -1, kEngineOf = -2;
 constexpr int64_t kExact = 7, kTensorCores = 8;  // engines
 Node& node_of(cudnnBackendDescriptor_t d) { return *static_cast<Node*>(d); }
 
+const Node& graph_of(const Node& plan) {
+  return plan.node(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG).node(kGraphOf);
+}
+// The bytes of workspace that the plan of a graph needs: 64, and for attention (the only graphs
+// with products of matrices) two for each element of a t x t matrix.
+int64_t workspace_of(const Node& graph) {
+  const size_t count = graph.bytes(CUDNN_ATTR_OPERATIONGRAPH_OPS) / 8;
+  int64_t largest = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const Node& op = graph.node(CUDNN_ATTR_OPERATIONGRAPH_OPS, i);
+    if (op.type != CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR) continue;
+    const Sizes dims =
+        op.node(CUDNN_ATTR_OPERATION_MATMUL_CDESC).sizes(CUDNN_ATTR_TENSOR_DIMENSIONS);
+    if (dims[2] == dims[3]) largest = std::max(largest, dims[0] * dims[1] * dims[2] * dims[3]);
+  }
+  return 64 + 2 * largest;
+}
+
 template <typename T>
 cudnnStatus_t answer(int64_t* count, void* values, T value) {
   *count = 1;
@@ -344,8 +362,7 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor,
   return CUDNN_STATUS_SUCCESS;
 }
 
-// Offers two engines, which differ in that the first uses tensor cores; both need 64 bytes of
-// workspace.
+// Offers two engines, which differ in that the first uses tensor cores.
 cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor,
                                        cudnnBackendAttributeName_t name,
                                        cudnnBackendAttributeType_t, int64_t, int64_t* count,
@@ -369,16 +386,20 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor,
     return answer(count, values, CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
   if (name == CUDNN_ATTR_ENGINE_GLOBAL_INDEX)
     return answer(count, values, node.get<int64_t>(kEngineOf));
-  if (name == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE) return answer(count, values, int64_t{64});
+  if (name == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE)
+    return answer(count, values, workspace_of(graph_of(node)));
   return CUDNN_STATUS_SUCCESS;
 }
 
+// Overwrites the whole workspace, as the library may.
 cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan,
                                   cudnnBackendDescriptor_t pack) {
   expect_stream(handle->stream, "cudnnBackendExecute");
   const Node& configuration = node_of(plan).node(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
-  const Node& graph = configuration.node(kGraphOf);
   ++handle->stream->launches;
+  const Node& graph = graph_of(node_of(plan));
+  std::memset(node_of(pack).get<void*>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE), 0xff,
+              static_cast<size_t>(workspace_of(graph)));
   Run run(node_of(pack), configuration.get<int64_t>(kEngineOf) == kTensorCores);
   const size_t count = graph.bytes(CUDNN_ATTR_OPERATIONGRAPH_OPS) / 8;
   for (size_t i = 0; i < count; ++i) run(graph.node(CUDNN_ATTR_OPERATIONGRAPH_OPS, i));

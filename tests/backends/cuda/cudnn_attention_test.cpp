@@ -1,0 +1,156 @@
+// Attention by cuDNN in slices of the batch, with a stand-in for the library (tests/doubles). The
+// stand-in computes each sample by itself, so the slices must give the bits of the whole batch.
+#include "backends/cuda/cudnn_attention.h"
+
+#include <gmock/gmock.h>
+
+#include <numeric>
+#include <random>
+
+#include "plugins/host/operation.h"
+#include "rt/sdk/float16.h"
+
+namespace {
+
+namespace host = plugins::host;
+using backends::cuda::attention_kernels;
+using backends::cuda::kMostAttentionWorkspace;
+using backends::cuda::Session;
+using backends::gpu::Kernel;
+using ::testing::HasSubstr;
+using Numbers = std::vector<uint16_t>;
+
+constexpr int64_t kSamples = 5, kLength = 6, kHeads = 2, kColumns = 8;
+constexpr int64_t kWidth = kHeads * kColumns;
+// Bytes of workspace that the stand-in asks for that many samples.
+constexpr int64_t workspace_of(int64_t samples) {
+  return 64 + 2 * samples * kHeads * kLength * kLength;
+}
+
+host::Operation attention(bool backward, int64_t columns = kColumns) {
+  const auto tensor = [&](int64_t thirds) {
+    return host::make_tensor_desc(RT_BFLOAT16, {kSamples, kLength, thirds * kHeads * columns});
+  };
+  host::Operation op;
+  op.name = backward ? RT_OP_ATTENTION_BACKWARD : RT_OP_ATTENTION;
+  op.attributes = {{RT_ATTR_HEADS, kHeads}, {RT_ATTR_CAUSAL, int64_t{1}}};
+  op.inputs = {tensor(3)};
+  op.outputs = {tensor(1)};
+  if (backward) {
+    op.inputs = {tensor(1), tensor(3), tensor(1)};
+    op.outputs = {tensor(3)};
+  }
+  return op;
+}
+
+struct Answer {
+  std::vector<Kernel> kernels;
+  std::string without;
+};
+Answer ask(const host::Operation& op, int64_t most_workspace) {
+  const host::OperationView view(op);
+  Answer answer;
+  answer.kernels = attention_kernels(std::make_shared<Session>(), rt::sdk::Operation(view.get()), 2,
+                                     most_workspace, &answer.without);
+  return answer;
+}
+
+Numbers random_numbers(int64_t count, unsigned seed) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<float> uniform(-1, 1);
+  Numbers numbers(static_cast<size_t>(count));
+  for (uint16_t& x : numbers) x = rt::sdk::to_bfloat16(uniform(random));
+  return numbers;
+}
+
+// Runs the kernel on random operands with exactly the workspace that it asks for, and returns its
+// output. `saved` is written by the forward and read by the backward operation.
+Numbers run(const Kernel& kernel, const host::Operation& op, std::vector<float>& saved) {
+  std::vector<Numbers> operands;
+  std::vector<const void*> inputs;
+  for (const rt_tensor_desc& input : op.inputs) {
+    const auto seed = static_cast<unsigned>(operands.size());
+    operands.push_back(random_numbers(rt::sdk::element_count(input), seed));
+  }
+  for (const Numbers& operand : operands) inputs.push_back(operand.data());
+  Numbers result(static_cast<size_t>(rt::sdk::element_count(op.outputs[0])));
+  void* output = result.data();
+  std::vector<std::byte> workspace(kernel.workspace_bytes + 1, std::byte{7});
+  saved.resize(static_cast<size_t>(kSamples * kHeads * kLength));
+  kernel.run({inputs.data(), &output, workspace.data(), saved.data(), nullptr});
+  EXPECT_EQ(workspace.back(), std::byte{7});
+  return result;
+}
+
+double flops_of(const Kernel& kernel) {
+  return std::accumulate(kernel.work.begin(), kernel.work.end(), 0.0,
+                         [](double sum, const auto& work) { return sum + work.flops; });
+}
+
+// The samples whose workspace the limit allows, and how many slices the batch then has.
+struct Limit {
+  int64_t samples;
+  size_t slices;
+};
+class CudnnAttentionSlices : public testing::TestWithParam<Limit> {
+ protected:
+  // Runs both engines in slices and for the whole batch at once. `saved` is as for run().
+  static void compare(const host::Operation& op, std::vector<float>& saved) {
+    const int64_t limit = workspace_of(GetParam().samples);
+    const size_t slices = GetParam().slices;
+    const auto whole = ask(op, kMostAttentionWorkspace).kernels;
+    const Answer sliced = ask(op, limit);
+    ASSERT_EQ(sliced.kernels.size(), 2u) << sliced.without;
+    EXPECT_EQ(sliced.without, "");
+    for (size_t i = 0; i < 2; ++i) {
+      const Kernel& kernel = sliced.kernels[i];
+      EXPECT_EQ(kernel.work.size(), slices);
+      EXPECT_LE(kernel.workspace_bytes, static_cast<uint64_t>(limit));
+      EXPECT_DOUBLE_EQ(flops_of(kernel), flops_of(whole.at(i)));
+      std::vector<float> whole_saved = saved;
+      const Numbers result = run(kernel, op, saved);
+      EXPECT_EQ(result, run(whole.at(i), op, whole_saved));
+      EXPECT_EQ(saved, whole_saved);
+      const std::string words = std::to_string(slices) + " slices";
+      EXPECT_EQ(kernel.implementation.find(words) != std::string::npos, slices > 1);
+    }
+  }
+};
+
+TEST_P(CudnnAttentionSlices, AreTheWholeBatch) {
+  std::vector<float> saved;
+  compare(attention(false), saved);
+  compare(attention(true), saved);
+}
+
+// Slices are as equal as possible: where 4 of the 5 samples would fit, they are of 3 and 2.
+INSTANTIATE_TEST_SUITE_P(Limits, CudnnAttentionSlices,
+                         testing::Values(Limit{5, 1}, Limit{4, 2}, Limit{3, 2}, Limit{2, 3},
+                                         Limit{1, 5}),
+                         [](const auto& info) { return std::to_string(info.param.samples); });
+
+TEST(CudnnAttention, WithoutItTheReasonSaysHowMuchSlowerOursIs) {
+  const Answer none = ask(attention(true), workspace_of(1) - 1);
+  EXPECT_TRUE(none.kernels.empty());
+  EXPECT_THAT(none.without, HasSubstr("workspace for one sample"));
+  EXPECT_THAT(none.without, HasSubstr("times as long"));
+  const Answer odd = ask(attention(false, 9), kMostAttentionWorkspace);
+  EXPECT_THAT(odd.without, HasSubstr("multiple of 8 columns, not 9"));
+  EXPECT_THAT(odd.without, HasSubstr("times as long"));
+}
+
+// Two products forward, five backward; each query sees (t + 1) / 2 keys on average.
+TEST(CudnnAttention, WorkIsThatOfTheOperands) {
+  const double rows = kSamples * kHeads * kLength, y = rows * kColumns * 2, row = rows * 4,
+               product = 2 * rows * kColumns * (kLength + 1) / 2;
+  const Kernel forward = ask(attention(false), kMostAttentionWorkspace).kernels.at(0),
+               backward = ask(attention(true), kMostAttentionWorkspace).kernels.at(0);
+  ASSERT_EQ(forward.work.size(), 1u);
+  EXPECT_DOUBLE_EQ(forward.work[0].bytes, 4 * y + row);
+  EXPECT_DOUBLE_EQ(forward.work[0].flops, 2 * product);
+  ASSERT_EQ(backward.work.size(), 1u);
+  EXPECT_DOUBLE_EQ(backward.work[0].bytes, 8 * y + 3 * row);
+  EXPECT_DOUBLE_EQ(backward.work[0].flops, 5 * product);
+}
+
+}  // namespace
