@@ -43,6 +43,7 @@ Kernel make_log_softmax_backward(const rt::sdk::Operation& op);
 // losses.cpp
 Kernel make_cross_entropy(const rt::sdk::Operation& op);
 Kernel make_cross_entropy_backward(const rt::sdk::Operation& op);
+Kernel make_cross_entropy_with_gradient(const rt::sdk::Operation& op);
 Kernel make_mean_squared_error(const rt::sdk::Operation& op);
 Kernel make_mean_squared_error_backward(const rt::sdk::Operation& op);
 Kernel make_correct_count(const rt::sdk::Operation& op);

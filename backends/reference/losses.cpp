@@ -1,6 +1,6 @@
-// cross_entropy, mean_squared_error, their gradients, and correct_count. `weight` has one number
-// per row. The rows of logits are the vectors along their last dimension; a row of
-// mean_squared_error is a sample (dimension 0).
+// cross_entropy, mean_squared_error, their gradients, correct_count, and
+// cross_entropy_with_gradient. `weight` has one number per row. The rows of logits are the vectors
+// along their last dimension; a row of mean_squared_error is a sample (dimension 0).
 #include <algorithm>
 #include <cmath>
 
@@ -49,14 +49,14 @@ void cross_entropy(const Shape& s, const Buffers& b) {
 }
 
 template <typename T>
-void cross_entropy_backward(const Shape& s, const Buffers& b) {
+void cross_entropy_backward(const Shape& s, const Buffers& b, uint32_t output = 0) {
   const T* logits = b.input<T>(0);
   const int32_t* labels = b.input<int32_t>(1);
   const T* weight = b.input<T>(2);
   const double dloss = *b.input<T>(3);
   for (int64_t i = 0; i < s.rows; ++i) {
     const T* row = logits + i * s.width;
-    T* result = b.output<T>(0) + i * s.width;
+    T* result = b.output<T>(output) + i * s.width;
     if (weight[i] == T(0)) {
       std::fill_n(result, s.width, T(0));
       continue;
@@ -103,7 +103,7 @@ void mean_squared_error_backward(const Shape& s, const Buffers& b) {
 }
 
 template <typename T>
-void correct_count(const Shape& s, const Buffers& b) {
+void correct_count(const Shape& s, const Buffers& b, uint32_t output = 0) {
   const T* logits = b.input<T>(0);
   const int32_t* labels = b.input<int32_t>(1);
   const T* weight = b.input<T>(2);
@@ -113,7 +113,16 @@ void correct_count(const Shape& s, const Buffers& b) {
     const bool correct = first_largest(row, s.width) == labels[i];
     if (weight[i] > T(0) && correct) ++count;
   }
-  *b.output<T>(0) = static_cast<T>(count);
+  *b.output<T>(output) = static_cast<T>(count);
+}
+
+// The gradient is written last, and each of its elements after the logit that it depends on was
+// read, so it may use the memory of the logits.
+template <typename T>
+void cross_entropy_with_gradient(const Shape& s, bool counts, const Buffers& b) {
+  cross_entropy<T>(s, b);
+  if (counts) correct_count<T>(s, b, 2);
+  cross_entropy_backward<T>(s, b, 1);
 }
 
 // The checks of operations that compute a loss [1] or a count [1] from three operands.
@@ -152,6 +161,23 @@ Kernel make_cross_entropy_backward(const Operation& op) {
   return for_floating(dtype, [&]<typename T>() {
     Kernel kernel;
     kernel.run = [s](const Buffers& b) { cross_entropy_backward<T>(s, b); };
+    return kernel;
+  });
+}
+
+Kernel make_cross_entropy_with_gradient(const Operation& op) {
+  const rt_dtype dtype = floating_input(op, 0, "logits");
+  const bool counts = op.output_count() == 3;
+  expect_counts(op, 4, counts ? 3 : 2);
+  const Shape s = classification_shape(op, dtype);
+  expect_input(op, 3, "dloss", dtype, {1});
+  expect_output(op, 0, "loss", dtype, {1});
+  expect_output(op, 1, "dlogits", dtype, dims_of(op.input(0)));
+  if (counts) expect_output(op, 2, "count", dtype, {1});
+  return for_floating(dtype, [&]<typename T>() {
+    Kernel kernel;
+    kernel.run = [s, counts](const Buffers& b) { cross_entropy_with_gradient<T>(s, counts, b); };
+    kernel.in_place[1] = 1;
     return kernel;
   });
 }

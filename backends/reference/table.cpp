@@ -57,6 +57,7 @@ const std::map<std::string, Entry, std::less<>>& table() {
       {RT_OP_LOG_SOFTMAX_BACKWARD, {make_log_softmax_backward}},
       {RT_OP_CROSS_ENTROPY, {make_cross_entropy, false, 0b100, 0b1}},
       {RT_OP_CROSS_ENTROPY_BACKWARD, {make_cross_entropy_backward, false, 0b1100}},
+      {RT_OP_CROSS_ENTROPY_WITH_GRADIENT, {make_cross_entropy_with_gradient, false, 0b1100, 0b101}},
       {RT_OP_CROSS_ENTROPY_STATISTICS, {make_cross_entropy_statistics, false, 0, 0b1}},
       {RT_OP_CROSS_ENTROPY_MERGE, without_sixteen_bits(make_cross_entropy_merge)},
       {RT_OP_CROSS_ENTROPY_BACKWARD_APPLY, {make_cross_entropy_backward_apply, false, 0b11100}},

@@ -45,6 +45,14 @@ void add_empty_batches(Cases& cases, rt_dtype dtype) {
                       .in_of(RT_INT32, {0}, Values{0, 10})
                       .wide_in({0})
                       .wide_out({1}));
+  cases.push_back(empty(RT_OP_CROSS_ENTROPY_WITH_GRADIENT)
+                      .in({0, 10})
+                      .in_of(RT_INT32, {0}, Values{0, 10})
+                      .wide_in({0})
+                      .wide_in({1})
+                      .wide_out({1})
+                      .out({0, 10})
+                      .wide_out({1}));
   cases.push_back(empty(RT_OP_SQUARE_SUM).in({0}).wide_out({1}));
   cases.push_back(empty(RT_OP_COPY).in({0, 3}).out({0, 3}));
 }

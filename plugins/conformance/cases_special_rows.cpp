@@ -81,6 +81,11 @@ void classification_cases(Cases& cases, rt_dtype dtype, const std::string& name,
   cases.push_back(weighted(RT_OP_CROSS_ENTROPY).wide_out({1}).mandatory());
   cases.push_back(weighted(RT_OP_CROSS_ENTROPY_BACKWARD).wide_in({1}).out(dims).mandatory());
   cases.push_back(weighted(RT_OP_CORRECT_COUNT).wide_out({1}).mandatory());
+  cases.push_back(weighted(RT_OP_CROSS_ENTROPY_WITH_GRADIENT)
+                      .wide_in({1})
+                      .wide_out({1})
+                      .out(dims)
+                      .wide_out({1}));
   cases.push_back(classes(RT_OP_CROSS_ENTROPY_STATISTICS, dtype, name, logits)
                       .wide_out({1, kRows, 4})
                       .integer(RT_ATTR_FIRST_CLASS, 0));

@@ -92,7 +92,7 @@ void check_indices(const Operation& operation, const HostTensors& inputs, const 
                    const std::string& prefix) {
   const std::string& name = operation.name;
   const bool loss = name == RT_OP_CROSS_ENTROPY || name == RT_OP_CROSS_ENTROPY_BACKWARD ||
-                    name == RT_OP_CORRECT_COUNT;
+                    name == RT_OP_CROSS_ENTROPY_WITH_GRADIENT || name == RT_OP_CORRECT_COUNT;
   const bool table = name == RT_OP_EMBEDDING || name == RT_OP_EMBEDDING_BACKWARD;
   if (inputs.size() < 2 || operation.outputs.empty()) return;
   if (!loss && (!table || has_part_of_table(operation))) return;

@@ -180,6 +180,20 @@ TEST(KnownAnswer, RowsOfWeightZeroDoNotCountWhateverTheyHold) {
               ElementsAre(0.5, -0.5, 0, 0));
 }
 
+TEST(KnownAnswer, CrossEntropyWithGradientIsThreeOperations) {
+  const Array logits = {0, 0, kNaN, kNaN, 3, 3}, labels = {1, 0, 0}, weight = {0.5, 0, 0.25};
+  const auto run_with = [&](const std::vector<Dims>& outputs) {
+    Operation op = operation(RT_OP_CROSS_ENTROPY_WITH_GRADIENT, {{3, 2}, {3}, {3}, {1}}, outputs);
+    op.inputs[1].dtype = RT_INT32;
+    return run(op, {logits, labels, weight, {2}});
+  };
+  const auto outputs = run_with({{1}, {3, 2}, {1}});
+  EXPECT_DOUBLE_EQ(outputs[0][0], 0.75 * std::log(2.0));
+  EXPECT_THAT(outputs[1], ElementsAre(0.5, -0.5, 0, 0, -0.25, 0.25));
+  EXPECT_THAT(outputs[2], ElementsAre(1));
+  EXPECT_EQ(run_with({{1}, {3, 2}}), (std::vector<Array>{outputs[0], outputs[1]}));
+}
+
 TEST(KnownAnswer, CorrectCountTakesTheFirstLargest) {
   const Operation op = classification(RT_OP_CORRECT_COUNT, {4, 2}, {{4}, {4}}, {1});
   // Rows: a tie whose first class is the label, a tie whose second class is, a hit, and a hit of

@@ -87,6 +87,25 @@ Family classification_family(const char* operation, bool backward) {
   return f;
 }
 
+// Loss, gradient and number of correct predictions in one.
+Family with_gradient() {
+  Family f{.operation = RT_OP_CROSS_ENTROPY_WITH_GRADIENT, .parameters = weighted_parameters()};
+  f.build = [](const Sizes& s, rt_dtype dtype) -> std::optional<Case> {
+    return classification(RT_OP_CROSS_ENTROPY_WITH_GRADIENT, s, dtype)
+        .wide_in({1})
+        .wide_out({1})
+        .out(logits_of(s))
+        .wide_out({1})
+        .get();
+  };
+  f.terms = [](const Sizes& s, const std::vector<std::vector<double>>& inputs) {
+    return weights_of_ones(s, inputs) + weighted_ones(s, inputs);
+  };
+  f.not_finite = NotFinite::kAny;
+  f.huge = 1e15;
+  return f;
+}
+
 // The operand holds classes from first_class on of a larger set; some labels are classes before or
 // behind these.
 Values labels_of_part(const Sizes& s) {
@@ -169,6 +188,7 @@ void add_losses(Families& families) {
   families.push_back(classification_family(RT_OP_CROSS_ENTROPY, false));
   families.push_back(classification_family(RT_OP_CROSS_ENTROPY_BACKWARD, true));
   families.push_back(classification_family(RT_OP_CORRECT_COUNT, false));
+  families.push_back(with_gradient());
   families.push_back(statistics());
   families.push_back(merge());
   families.push_back(backward_apply());

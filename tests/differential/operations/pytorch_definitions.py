@@ -301,6 +301,12 @@ def correct_count(a, inputs, _, name):
     return [right.sum().reshape(1).to(flat.dtype)]
 
 
+@operation("cross_entropy_with_gradient")
+def cross_entropy_with_gradient(a, inputs, _, name):
+    rows = inputs[:3]
+    return [cross_entropy_loss(*rows), *cross_entropy_backward(a, inputs, _, name), *correct_count(a, rows, _, name)]
+
+
 @operation("cross_entropy_statistics")
 def cross_entropy_statistics(a, inputs, _, name):
     logits, labels = inputs
