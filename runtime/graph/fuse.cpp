@@ -141,9 +141,62 @@ class Fusion {
   std::unordered_map<ValueId, std::vector<size_t>> readers_;
 };
 
+// The first node behind node `loss` that is an operation `op` on the same logits, labels and
+// weight.
+std::optional<size_t> with_operands_of(const Graph& graph, size_t loss, const char* op) {
+  const std::vector<ValueId>& rows = graph.nodes[loss].inputs;
+  for (size_t i = loss + 1; i < graph.nodes.size(); ++i) {
+    const Node& n = graph.nodes[i];
+    if (n.op == op && n.inputs.size() >= rows.size() &&
+        std::equal(rows.begin(), rows.end(), n.inputs.begin()))
+      return i;
+  }
+  return std::nullopt;
+}
+
+// Whether a node from number `first` to number `last` writes `v` or a part of its memory.
+bool is_written(const Graph& graph, size_t first, size_t last, ValueId v) {
+  for (size_t i = first; i <= last; ++i) {
+    for (ValueId output : graph.nodes[i].outputs) {
+      if (output != kNone && graph.storage(output) == graph.storage(v)) return true;
+    }
+  }
+  return false;
+}
+
+// Computes the loss, its gradient and, if there is one, the number of correct predictions in one
+// node where the target can, so that the logits are read once. The node runs where the loss was
+// computed, in the forward phase, so the gradient of the loss must be known there.
+void fuse_losses(Graph& graph, Target& target) {
+  std::vector<char> dead(graph.nodes.size());
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    if (graph.nodes[i].op != RT_OP_CROSS_ENTROPY) continue;
+    const auto backward = with_operands_of(graph, i, RT_OP_CROSS_ENTROPY_BACKWARD);
+    if (!backward) continue;
+    const ValueId dloss = graph.nodes[*backward].inputs[3];
+    if (is_written(graph, i, *backward, dloss)) continue;
+    Node fused = graph.nodes[i];
+    fused.op = RT_OP_CROSS_ENTROPY_WITH_GRADIENT;
+    fused.inputs.push_back(dloss);
+    fused.outputs.push_back(graph.nodes[*backward].outputs[0]);
+    Node counting = fused;
+    const auto count = with_operands_of(graph, i, RT_OP_CORRECT_COUNT);
+    if (count) counting.outputs.push_back(graph.nodes[*count].outputs[0]);
+    const bool counts = count && target.support(graph, counting).supported;
+    if (!counts && !target.support(graph, fused).supported) continue;
+    graph.nodes[i] = counts ? std::move(counting) : std::move(fused);
+    dead[*backward] = true;
+    if (counts) dead[*count] = true;
+  }
+  remove_marked(graph.nodes, dead);
+}
+
 }  // namespace
 
-void fuse(Graph& graph, Target& target) { Fusion(graph, target).run(); }
+void fuse(Graph& graph, Target& target) {
+  Fusion(graph, target).run();
+  fuse_losses(graph, target);
+}
 
 void remove_dead_nodes(Graph& graph) {
   std::set<ValueId> needed;

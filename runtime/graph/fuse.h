@@ -11,8 +11,9 @@
 namespace runtime::graph {
 
 // Turns bias adds, activations, residual adds and activation backwards into post-operations of the
-// node that produces their operand, as far as the target fuses them, and turns bias gradients into
-// a second output of the convolution's weight gradient.
+// node that produces their operand, as far as the target fuses them, turns bias gradients into a
+// second output of the convolution's weight gradient, and computes a cross entropy together with
+// its gradient.
 void fuse(Graph& graph, Target& target);
 
 // Turns post-operations that no candidate of the target fuses back into nodes of their own, the

@@ -25,6 +25,7 @@ class FakeTarget : public Target {
   std::set<int32_t> post_kinds = {RT_POST_BIAS, RT_POST_ACTIVATION, RT_POST_RESIDUAL_ADD,
                                   RT_POST_ACTIVATION_BACKWARD};
   std::set<std::string> refuses, emulates;
+  std::map<std::string, size_t> most_outputs;  // refuses an operation with more outputs
   bool bias_gradients = true;  // whether conv2d_backward_weights may have a second output
   // Implementations of an operation in foreign layouts. There is also a canonical one, which takes
   // `plain_ns`.
@@ -48,6 +49,9 @@ class FakeTarget : public Target {
 
   Support support(const Graph&, const Node& node) override {
     if (refuses.contains(node.op)) return {.reason = "it is refused here"};
+    if (const auto it = most_outputs.find(node.op);
+        it != most_outputs.end() && node.outputs.size() > it->second)
+      return {.reason = "too many outputs"};
     if (emulates.contains(node.op)) {
       return {.supported = true, .emulated = true, .reason = "without the library"};
     }

@@ -327,5 +327,64 @@ TEST_F(UnfuseTest, WhatIsOfferedStaysFused) {
   EXPECT_EQ(graph_.nodes[0].post_ops.size(), 2u);
 }
 
+class FuseLossTest : public FuseTest {
+ protected:
+  FuseLossTest() {
+    graph_.value(labels_).dtype = RT_INT32;
+    graph_.value(one_).kind = ValueKind::kState;
+    const ValueId logits = build_.matmul(value("h", {4, 3}, ValueKind::kInput), w_);
+    loss_ = output(build_.cross_entropy(logits, labels_, weight_));
+  }
+  // Adds the backward nodes and fuses.
+  std::string fused() {
+    const auto gradients = differentiate(graph_, loss_, one_, {w_});
+    output(gradients.at(w_));
+    fuse_graph();
+    return operations(graph_);
+  }
+
+  ValueId w_ = value("w", {3, 5}), labels_ = value("labels", {4}, ValueKind::kInput),
+          weight_ = value("weight", {4}, ValueKind::kInput), one_ = value("one", {1}),
+          loss_ = kNone;
+};
+
+TEST_F(FuseLossTest, TheGradientIsComputedWithTheLoss) {
+  EXPECT_EQ(fused(), "matmul cross_entropy_with_gradient matmul");
+  const Node& n = graph_.nodes[1];
+  EXPECT_THAT(n.inputs, ElementsAre(graph_.nodes[0].outputs[0], labels_, weight_, one_));
+  EXPECT_THAT(n.outputs, ElementsAre(loss_, graph_.nodes[2].inputs[1]));
+  EXPECT_EQ(n.phase, Phase::kForward);
+}
+
+TEST_F(FuseLossTest, TheNumberOfCorrectPredictionsComesAlong) {
+  const ValueId count = output(build_.correct_count(graph_.nodes[0].outputs[0], labels_, weight_));
+  EXPECT_EQ(fused(), "matmul cross_entropy_with_gradient matmul");
+  EXPECT_EQ(graph_.nodes[1].outputs.at(2), count);
+}
+
+TEST_F(FuseLossTest, ACountOfOtherRowsStaysAlone) {
+  const ValueId others = value("other weight", {4}, ValueKind::kInput);
+  output(build_.correct_count(graph_.nodes[0].outputs[0], labels_, others));
+  EXPECT_EQ(fused(), "matmul cross_entropy_with_gradient correct_count matmul");
+}
+
+TEST_F(FuseLossTest, ATargetThatRefusesKeepsTheThreeOperations) {
+  target_.refuses = {RT_OP_CROSS_ENTROPY_WITH_GRADIENT};
+  output(build_.correct_count(graph_.nodes[0].outputs[0], labels_, weight_));
+  EXPECT_EQ(fused(), "matmul cross_entropy correct_count cross_entropy_backward matmul");
+}
+
+TEST_F(FuseLossTest, ATargetMayRefuseTheCountAlone) {
+  target_.most_outputs[RT_OP_CROSS_ENTROPY_WITH_GRADIENT] = 2;
+  output(build_.correct_count(graph_.nodes[0].outputs[0], labels_, weight_));
+  EXPECT_EQ(fused(), "matmul cross_entropy_with_gradient correct_count matmul");
+}
+
+// The node could only run behind the node that computes the gradient of the loss.
+TEST_F(FuseLossTest, AGradientThatDependsOnTheLossIsNotMovedBeforeIt) {
+  one_ = build_.scale(loss_, 2);
+  EXPECT_EQ(fused(), "matmul cross_entropy scale cross_entropy_backward matmul");
+}
+
 }  // namespace
 }  // namespace runtime::graph
