@@ -8,6 +8,7 @@
 #include "backends/gpu/gemm.h"
 #include "backends/gpu/library.h"
 #include "backends/gpu/passes.h"
+#include "rt/sdk/post_ops.h"
 
 #if !defined(BACKENDS_GPU_BLAS_LT)
 #error "BACKENDS_GPU_BLAS_LT is the file name of the library"
@@ -260,11 +261,13 @@ class BlasLt : public Vendor {
   std::vector<Kernel> kernels(const Operation& op, size_t most, std::string* without) override {
     std::vector<Kernel> kernels;
     if (!op.is(RT_OP_MATMUL)) return kernels;
+    const bool stores = rt::sdk::stored_outputs(op) > 0;
+    const uint32_t in_front = rt::sdk::fusible_post_ops(op);
     // The available epilogues depend on types and device, so the library is asked with fewer
     // post-operations until it agrees.
     for (uint32_t fused = op.post_op_count();; --fused) {
       const auto gemm = gemm_of(op, fused);
-      if (!gemm) return kernels;
+      if (!gemm || (stores && gemm->fused <= in_front)) return kernels;
       const auto product = std::make_shared<Product>(blas_, *gemm);
       for (const Algorithm& algorithm : product->algorithms(most, without)) {
         kernels.push_back(make(op, *gemm, product, algorithm));

@@ -6,6 +6,7 @@
 
 #include "backends/gpu/objects.h"
 #include "backends/reference/answer.h"
+#include "rt/sdk/post_ops.h"
 
 namespace backends::gpu {
 namespace {
@@ -84,11 +85,18 @@ void list(const Operation& op, const std::vector<Kernel>& ways, rt_support* supp
   }
 }
 
-// The description with only the first `fused` post-operations.
-rt_op_desc fusible(const Operation& op, uint32_t fused) {
-  rt_op_desc desc = op.desc();
-  desc.post_op_count = fused;
-  return desc;
+// Whether RT_POST_STORE is worth fusing: a library stores on the way, while our own pass behind a
+// library's call writes more than an operation of its own.
+bool stores(const rt_device& device, const Operation& op) {
+  std::string ignored;
+  return device.vendor != nullptr && !device.vendor->kernels(op, 1, &ignored).empty();
+}
+
+// The number of post-operations, of at most `most`, that all candidates fuse.
+uint32_t fusible(const rt_device& device, const Operation& op, uint32_t most) {
+  const rt_op_desc part = rt::sdk::with_post_ops(op, most);
+  const uint32_t in_front = std::min(most, rt::sdk::fusible_post_ops(op));
+  return in_front == most || stores(device, Operation(&part)) ? most : in_front;
 }
 
 rt_status query(rt_device* device, const rt_op_desc* desc, rt_support* support, rt_error* error) {
@@ -96,11 +104,12 @@ rt_status query(rt_device* device, const rt_op_desc* desc, rt_support* support, 
     reference::answer_query(desc, support);
     if (support->level == RT_SUPPORT_REFUSED) return;
     const Operation op(desc);
-    support->post_ops_fused = std::min(support->post_ops_fused, most_post_ops(op));
+    use(*device);
+    support->post_ops_fused =
+        fusible(*device, op, std::min(support->post_ops_fused, most_post_ops(op)));
     support->tolerance = tolerance_of(op);
     try {
-      const rt_op_desc part = fusible(op, support->post_ops_fused);
-      use(*device);
+      const rt_op_desc part = rt::sdk::with_post_ops(op, support->post_ops_fused);
       std::string without;
       const std::vector<Kernel> ways = make(*device, Operation(&part), kMostWays, &without);
       if (!without.empty()) {

@@ -59,7 +59,9 @@ void answer_query(const rt_op_desc* desc, rt_support* support) {
   support->candidate_count = 0;
   support->reason[0] = '\0';
   try {
-    const uint32_t fused = takes_post_operations(desc->name) ? rt::sdk::fusible_post_ops(op) : 0;
+    const bool stores = op.is(RT_OP_MATMUL);
+    const uint32_t fused =
+        takes_post_operations(desc->name) ? rt::sdk::fusible_post_ops(op, stores) : 0;
     const rt_op_desc part = rt::sdk::with_post_ops(op, fused);
     make_kernel(Operation(&part));
     accept(op, fused, support);

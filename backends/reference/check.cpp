@@ -2,6 +2,8 @@
 
 #include <limits>
 
+#include "rt/sdk/post_ops.h"
+
 namespace backends::reference {
 
 using rt::sdk::format;
@@ -99,12 +101,19 @@ void expect_post_operations(const Operation& op) {
       op.fail(format("post-operation %u names operand %d, but there are %u inputs", i,
                      post->operand, desc.input_count));
     }
-    if (has_operand == (post->kind == RT_POST_ACTIVATION)) {
+    const bool takes_none = post->kind == RT_POST_ACTIVATION || post->kind == RT_POST_STORE;
+    if (has_operand == takes_none) {
       op.fail(
-          format("post-operation %u of kind %d has operand %d; an activation takes none (-1), "
-                 "every other kind one",
+          format("post-operation %u of kind %d has operand %d; an activation and a store take none "
+                 "(-1), every other kind one",
                  i, post->kind, post->operand));
     }
+  }
+  if (const uint32_t stores = rt::sdk::stored_outputs(op); stores > (op.is(RT_OP_MATMUL) ? 1 : 0)) {
+    op.fail(
+        format("has %u post-operations that store (kind %d); matmul may have one, other "
+               "operations none",
+               stores, RT_POST_STORE));
   }
   if (op.own_input_count() > desc.input_count) op.fail("more post-operands than inputs");
 }
@@ -112,9 +121,12 @@ void expect_post_operations(const Operation& op) {
 }  // namespace
 
 void expect_counts(const Operation& op, uint32_t inputs, uint32_t outputs) {
-  if (op.own_input_count() != inputs || op.output_count() != outputs) {
-    op.fail(format("%u inputs and %u outputs given (post-operands not counted), expected %u and %u",
-                   op.own_input_count(), op.output_count(), inputs, outputs));
+  const uint32_t given = rt::sdk::own_output_count(op);
+  if (op.own_input_count() != inputs || given != outputs) {
+    op.fail(
+        format("%u inputs and %u outputs given (those of post-operations not counted), expected "
+               "%u and %u",
+               op.own_input_count(), given, inputs, outputs));
   }
 }
 

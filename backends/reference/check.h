@@ -23,7 +23,7 @@ Dims strides_of(const Dims& dims);
 // For messages, for example "[2, 3]".
 std::string to_string(const Dims& dims);
 
-// Checks the number of the operation's own inputs (without those of post-operations) and outputs.
+// Checks the number of the operation's own inputs and outputs (without those of post-operations).
 void expect_counts(const Operation& op, uint32_t inputs, uint32_t outputs);
 
 // Check the type and the dims of input or output i.

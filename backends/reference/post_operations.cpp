@@ -1,10 +1,13 @@
 // Post-operations are applied to output 0, one after the other, after the operation has stored it.
+#include <algorithm>
+
 #include "backends/reference/activation.h"
 #include "backends/reference/families.h"
 
 namespace backends::reference {
 namespace {
 
+// `operand` is an input of the operation, or for RT_POST_STORE an output.
 struct PostOperation {
   int32_t kind, function;
   uint32_t operand;
@@ -28,11 +31,14 @@ PostOperation check(const Operation& op, uint32_t i, rt_dtype dtype, const Dims&
     case RT_POST_RESIDUAL_ADD:
       expect_input(op, operand, "residual", dtype, dims);
       break;
+    case RT_POST_STORE: {
+      const uint32_t last = op.output_count() - 1;
+      expect_output(op, last, "stored", dtype, dims);
+      return {post.kind, 0, last};
+    }
     default:
-      op.fail(
-          rt::sdk::format("post-operation %u has kind %d, expected 1 (bias) to 4 (activation "
-                          "backward)",
-                          i, post.kind));
+      op.fail(rt::sdk::format("post-operation %u has kind %d, expected 1 (bias) to 5 (store)", i,
+                              post.kind));
   }
   return {post.kind, post.function, operand};
 }
@@ -40,6 +46,10 @@ PostOperation check(const Operation& op, uint32_t i, rt_dtype dtype, const Dims&
 template <typename T>
 void apply(const PostOperation& post, int64_t count, int64_t width, const Buffers& b) {
   T* y = b.output<T>(0);
+  if (post.kind == RT_POST_STORE) {
+    std::copy_n(y, count, b.output<T>(post.operand));
+    return;
+  }
   const T* operand = b.input<T>(post.operand);
   switch (post.kind) {
     case RT_POST_BIAS:

@@ -60,11 +60,16 @@ class Builder {
     all.insert(all.end(), more.begin(), more.end());
     return *this;
   }
-  // Post-operations on output 0; their operands are appended to the inputs.
+  // Post-operations on output 0; their operands are appended to the inputs, and what they store to
+  // the outputs.
   Builder& bias() { return post(RT_POST_BIAS, 0, {result_dims().back()}); }
   Builder& activation(int32_t function) {
     case_.operation.post_ops.push_back({RT_POST_ACTIVATION, function, -1});
     return *this;
+  }
+  Builder& store() {
+    case_.operation.post_ops.push_back({RT_POST_STORE, 0, -1});
+    return out(result_dims());
   }
   Builder& residual() { return post(RT_POST_RESIDUAL_ADD, 0, result_dims()); }
   Builder& activation_backward(int32_t function) {

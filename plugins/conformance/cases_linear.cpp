@@ -35,6 +35,29 @@ std::vector<Convolution> convolutions() {
   return list;
 }
 
+// Products whose result is stored before an activation. Vendors' libraries need rows of a multiple
+// of 8 elements for that; 16 columns are, 13 are not.
+void add_stores(Cases& cases, rt_dtype dtype) {
+  for (const Product& p :
+       {Product{{}, 9, 13, 11}, Product{{}, 9, 16, 11}, Product{{3}, 4, 16, 5}}) {
+    const auto with = [&](const std::string& suffix) {
+      return product(dtype, p, false, true, false).rename(suffix);
+    };
+    for (const int32_t f : {RT_ACTIVATION_GELU, RT_ACTIVATION_GELU_TANH}) {
+      const std::string function = std::to_string(f);
+      cases.push_back(with("store activation " + function).store().activation(f));
+      cases.push_back(with("bias store activation " + function).bias().store().activation(f));
+      cases.push_back(with("activation backward " + function).activation_backward(f));
+    }
+    cases.push_back(with("bias residual store activation")
+                        .bias()
+                        .residual()
+                        .store()
+                        .activation(RT_ACTIVATION_GELU_TANH));
+    cases.push_back(with("bias store").bias().store());
+  }
+}
+
 }  // namespace
 
 void add_matmul(Cases& cases, rt_dtype dtype) {
@@ -65,6 +88,7 @@ void add_matmul(Cases& cases, rt_dtype dtype) {
   for (int32_t f = RT_ACTIVATION_RELU; f <= RT_ACTIVATION_SIGMOID; ++f) {
     with("bias activation " + std::to_string(f), [f](Builder& b) { b.bias().activation(f); });
   }
+  add_stores(cases, dtype);
 }
 
 void add_convolution(Cases& cases, rt_dtype dtype) {

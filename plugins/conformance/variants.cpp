@@ -98,6 +98,7 @@ void trim_post_operations(Case& c, uint32_t fused) {
       c.operation.inputs.pop_back();
       c.inputs.pop_back();
     }
+    if (c.operation.post_ops.back().kind == RT_POST_STORE) c.operation.outputs.pop_back();
     c.operation.post_ops.pop_back();
   }
 }

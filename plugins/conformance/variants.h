@@ -17,8 +17,8 @@ namespace plugins::conformance {
 // Violation if the answers of the device contradict each other.
 std::vector<host::Operation> variants(host::Device& device, const host::Operation& operation);
 
-// Keeps only the first `fused` post-operations and their operands, which follow the operation's own
-// inputs in order.
+// Keeps only the first `fused` post-operations, their operands and their outputs, which follow the
+// operation's own inputs and outputs in order.
 void trim_post_operations(Case& c, uint32_t fused);
 
 // The ways to run a plan in place: each pair that the plan offers alone and, because several

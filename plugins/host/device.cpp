@@ -66,6 +66,22 @@ std::string beyond_minor_version(const Plugin& plugin, const Operation& operatio
   return {};
 }
 
+bool stores(const Operation& operation) {
+  return std::any_of(operation.post_ops.begin(), operation.post_ops.end(),
+                     [](const PostOp& post_op) { return post_op.kind == RT_POST_STORE; });
+}
+
+// The operation with only the post-operations in front of the first one that stores, which plugins
+// of minor version 0 do not know, and without what the others store and read.
+Operation without_stores(Operation operation) {
+  while (stores(operation)) {
+    if (operation.post_ops.back().operand >= 0) operation.inputs.pop_back();
+    if (operation.post_ops.back().kind == RT_POST_STORE) operation.outputs.pop_back();
+    operation.post_ops.pop_back();
+  }
+  return operation;
+}
+
 // "cpu:0, cpu:1"
 std::string existing(const Plugin& plugin, int32_t count) {
   std::vector<std::string> ids;
@@ -332,6 +348,7 @@ rt_utilisation Device::utilisation() {
 
 Support Device::query(const Operation& operation) {
   const rt_kernel_api& api = kernels_of(*this);
+  if (plugin_->minor() == 0 && stores(operation)) return query(without_stores(operation));
   const OperationView view(operation);
   const auto what = [&] { return id_ + ": query " + operation.name; };
   Support support;

@@ -31,7 +31,8 @@ struct Name {
 constexpr Name<int32_t> kPostOps[] = {{RT_POST_BIAS, "bias"},
                                       {RT_POST_ACTIVATION, "activation"},
                                       {RT_POST_RESIDUAL_ADD, "residual_add"},
-                                      {RT_POST_ACTIVATION_BACKWARD, "activation_backward"}};
+                                      {RT_POST_ACTIVATION_BACKWARD, "activation_backward"},
+                                      {RT_POST_STORE, "store"}};
 constexpr Name<int32_t> kFunctions[] = {{0, ""},
                                         {RT_ACTIVATION_RELU, "relu"},
                                         {RT_ACTIVATION_GELU, "gelu"},

@@ -85,7 +85,7 @@ IsolatedOperation magnitudes(IsolatedOperation isolated) {
   std::vector<plugins::host::PostOp> kept;
   for (plugins::host::PostOp post : operation.post_ops) {
     const bool linear = post.kind == RT_POST_BIAS || post.kind == RT_POST_RESIDUAL_ADD;
-    if (linear) kept.push_back(post);
+    if (linear || post.kind == RT_POST_STORE) kept.push_back(post);
     if (linear || post.operand < 0) continue;
     operation.inputs.erase(operation.inputs.begin() + post.operand);
     isolated.inputs.erase(isolated.inputs.begin() + post.operand);
@@ -95,8 +95,12 @@ IsolatedOperation magnitudes(IsolatedOperation isolated) {
   }
   // The operands of the post-operations that are kept follow the operation's own inputs, in their
   // order.
-  auto next = static_cast<int32_t>(operation.inputs.size() - kept.size());
-  for (plugins::host::PostOp& post : kept) post.operand = next++;
+  const auto has_operand = [](const plugins::host::PostOp& post) { return post.operand >= 0; };
+  auto next = static_cast<int32_t>(operation.inputs.size()) -
+              static_cast<int32_t>(std::count_if(kept.begin(), kept.end(), has_operand));
+  for (plugins::host::PostOp& post : kept) {
+    if (has_operand(post)) post.operand = next++;
+  }
   operation.post_ops = std::move(kept);
   for (data::HostTensor& tensor : isolated.inputs)
     change_numbers(tensor, [](double number) { return std::abs(number); });

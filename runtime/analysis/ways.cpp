@@ -117,13 +117,16 @@ IsolatedOperation as_operation(const plugins::host::PostOp& post, const rt_tenso
   return alone;
 }
 
-// Removes the post-operations from `fused` on and their operands, which are the last inputs.
+// Removes the post-operations from `fused` on, their operands, which are the last inputs, and what
+// they store, which is the last output.
 IsolatedOperation trimmed(IsolatedOperation isolated, uint32_t fused) {
   while (isolated.operation.post_ops.size() > fused) {
     if (isolated.operation.post_ops.back().operand >= 0) {
       isolated.operation.inputs.pop_back();
       isolated.inputs.pop_back();
     }
+    if (isolated.operation.post_ops.back().kind == RT_POST_STORE)
+      isolated.operation.outputs.pop_back();
     isolated.operation.post_ops.pop_back();
   }
   return isolated;
@@ -172,8 +175,12 @@ HostTensors run_way(const std::shared_ptr<Device>& device, const Way& way) {
   rt_tensor_desc tensor = whole.operation.outputs[0];
   tensor.layout = RT_LAYOUT_CANONICAL;
   for (size_t i = way.fused; i < whole.operation.post_ops.size(); ++i) {
-    const IsolatedOperation alone =
-        as_operation(whole.operation.post_ops[i], tensor, std::move(outputs[0]), whole);
+    const plugins::host::PostOp& post = whole.operation.post_ops[i];
+    if (post.kind == RT_POST_STORE) {
+      outputs.push_back(outputs[0]);
+      continue;
+    }
+    const IsolatedOperation alone = as_operation(post, tensor, std::move(outputs[0]), whole);
     outputs[0] = std::move(run_isolated(device, in_canonical_layouts(alone)).outputs[0]);
   }
   return outputs;

@@ -33,6 +33,8 @@ const char* post_op_name(const graph::PostOp& p) {
       return "activation";
     case RT_POST_RESIDUAL_ADD:
       return "residual add";
+    case RT_POST_STORE:
+      return "store";
     default:
       return "activation backward";
   }

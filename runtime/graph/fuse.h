@@ -16,6 +16,10 @@ namespace runtime::graph {
 // its gradient.
 void fuse(Graph& graph, Target& target);
 
+// The part of fuse() for matrix products with more than one result: one whose result v goes through
+// a gelu stores v beside it for the backward operation. Follows the other fusions.
+void fuse_products(Graph& graph, Target& target);
+
 // Turns post-operations that no candidate of the target fuses back into nodes of their own, the
 // last ones first. This is needed because what a device fuses may depend on layouts, so that its
 // candidates may fuse less than Target::support() said.

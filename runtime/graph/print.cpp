@@ -58,6 +58,8 @@ const char* name_of(const PostOp& post_op) {
       return "activation";
     case RT_POST_RESIDUAL_ADD:
       return "residual_add";
+    case RT_POST_STORE:
+      return "store";
     default:
       return "activation_backward";
   }

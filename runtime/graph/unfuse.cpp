@@ -38,8 +38,21 @@ const char* operation_of(const PostOp& post) {
 Node split_last_post_op(Graph& graph, Node& node) {
   const PostOp post = node.post_ops.back();
   Rewriter rewriter(graph);
+  if (post.kind == RT_POST_STORE) {
+    Node copy = rewriter.node(RT_OP_COPY, node, {node.outputs[0]}, {node.outputs.back()});
+    node.outputs.pop_back();
+    node.post_ops.pop_back();
+    return copy;
+  }
   const ValueId result = node.outputs[0];
-  node.outputs[0] = rewriter.temporary(result);
+  if (node.post_ops.size() > 1 && node.post_ops.end()[-2].kind == RT_POST_STORE) {
+    // What is stored is what `post` reads, so nothing needs to be stored beside it.
+    node.outputs[0] = node.outputs.back();
+    node.outputs.pop_back();
+    node.post_ops.erase(node.post_ops.end() - 2);
+  } else {
+    node.outputs[0] = rewriter.temporary(result);
+  }
   Node last = rewriter.node(operation_of(post), node, {node.outputs[0]}, {result});
   // Operands of post-operations are appended in order, so this is the last input.
   if (post.operand >= 0) {

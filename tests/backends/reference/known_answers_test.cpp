@@ -44,6 +44,13 @@ TEST(KnownAnswer, PostOperationsRunInOrder) {
   EXPECT_THAT(run1(op, {{2}, {1, -3}, {1, 1}, {10, 20}}), ElementsAre(13, 20));
 }
 
+TEST(KnownAnswer, AStoreKeepsWhatStandsInFrontOfIt) {
+  Operation op = operation(RT_OP_MATMUL, {{1, 1}, {1, 2}, {2}}, {{1, 2}, {1, 2}});
+  op.post_ops = {
+      {RT_POST_BIAS, 0, 2}, {RT_POST_STORE, 0, -1}, {RT_POST_ACTIVATION, RT_ACTIVATION_RELU, -1}};
+  EXPECT_THAT(run(op, {{2}, {1, -3}, {1, 1}}), ElementsAre(ElementsAre(3, 0), ElementsAre(3, -5)));
+}
+
 Attributes pooling(int64_t kernel, int64_t stride, int64_t pad_top_left) {
   return {{RT_ATTR_KERNEL_H, kernel},      {RT_ATTR_KERNEL_W, kernel},
           {RT_ATTR_STRIDE_H, stride},      {RT_ATTR_STRIDE_W, stride},

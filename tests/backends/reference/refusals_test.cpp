@@ -23,6 +23,20 @@ TEST(Refusal, MatmulShapes) {
   EXPECT_THAT(refusal(operation(RT_OP_MATMUL, {{2, 3}}, {{2, 2}})), HasSubstr("1 inputs"));
 }
 
+TEST(Refusal, Stores) {
+  Operation op = operation(RT_OP_MATMUL, {{2, 3}, {3, 5}}, {{2, 5}, {5, 2}});
+  op.post_ops = {{RT_POST_STORE, 0, -1}};
+  EXPECT_THAT(refusal(op),
+              AllOf(HasSubstr("output 1 (stored) is float64 [5, 2]"), HasSubstr("[2, 5]")));
+  op.outputs.pop_back();
+  EXPECT_THAT(refusal(op), HasSubstr("0 outputs given (those of post-operations not counted)"));
+  op.post_ops.push_back(op.post_ops[0]);
+  EXPECT_THAT(refusal(op), HasSubstr("2 post-operations that store"));
+  Operation add = operation(RT_OP_ADD, {{2}, {2}}, {{2}, {2}});
+  add.post_ops = {{RT_POST_STORE, 0, -1}};
+  EXPECT_THAT(refusal(add), HasSubstr("matmul may have one, other operations none"));
+}
+
 TEST(Refusal, MixedTypes) {
   Operation op = operation(RT_OP_ADD, {{2}, {2}}, {{2}});
   op.inputs[1].dtype = RT_FLOAT32;

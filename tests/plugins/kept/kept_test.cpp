@@ -116,6 +116,23 @@ TEST_P(KeptPlugins, AreNotAskedForWhatCameLater) {
   EXPECT_THAT(support.reason, HasSubstr("since minor version 1"));
 }
 
+// A post-operation that came later is not fused, nor are those behind it.
+TEST_P(KeptPlugins, FuseWhatStandsInFrontOfWhatCameLater) {
+  const auto device = Device::open(load("backend_reference"), 0, {});
+  Operation matmul;
+  matmul.name = "matmul";
+  const auto square = plugins::host::make_tensor_desc(RT_FLOAT32, {3, 3});
+  matmul.inputs = {square, square, plugins::host::make_tensor_desc(RT_FLOAT32, {3}), square};
+  matmul.outputs = {square, square};
+  matmul.post_ops = {{RT_POST_BIAS, 0, 2},
+                     {RT_POST_STORE, 0, -1},
+                     {RT_POST_ACTIVATION, 1, -1},
+                     {RT_POST_RESIDUAL_ADD, 0, 3}};
+  const auto support = device->query(matmul);
+  EXPECT_EQ(support.level, RT_SUPPORT_NATIVE);
+  EXPECT_EQ(support.post_ops_fused, 1U);
+}
+
 TEST_P(KeptPlugins, Train) {
   const auto reference = losses({"device.backend=reference"});
   const auto example = losses({"device.backend=example"});

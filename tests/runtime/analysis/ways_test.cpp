@@ -70,6 +70,28 @@ TEST(Ways, PostOperationsThatAreNotFusedAreOperationsOfTheirOwn) {
   }
 }
 
+TEST(Ways, WhatIsStoredIsAnOutputEvenWhereNothingIsFused) {
+  const auto device = test::open_device("reference");
+  plugins::host::Operation op;
+  op.name = RT_OP_MATMUL;
+  const rt_tensor_desc square = test::make_tensor_desc(RT_FLOAT32, {3, 3});
+  op.inputs = {square, square, test::make_tensor_desc(RT_FLOAT32, {3}), square};
+  op.outputs = {square, square};
+  op.post_ops = {{RT_POST_BIAS, 0, 2},
+                 {RT_POST_STORE, 0, -1},
+                 {RT_POST_ACTIVATION, RT_ACTIVATION_GELU, -1},
+                 {RT_POST_RESIDUAL_ADD, 0, 3}};
+  const IsolatedOperation isolated = test::with_random_inputs(op);
+  const Judge judge(device);
+  const HostTensors expected = judge.expect(isolated);
+  for (uint32_t fused = 0; fused <= 4; ++fused) {
+    const HostTensors actual = run_way(device, {isolated, "reference", fused});
+    ASSERT_EQ(actual.size(), 2u) << fused << " fused";
+    EXPECT_TRUE(compare_all(actual, expected, {{1e-5}, {1e-5}}, true).right) << fused << " fused";
+  }
+  EXPECT_EQ(judge.bounds(isolated, expected, 0).size(), 2u);
+}
+
 TEST(Ways, ARefusalHasItsReason) {
   const auto device = test::open_device("simulated", {{"refuse", "max_pool2d"}});
   std::string reason;
