@@ -78,6 +78,18 @@ bool sums_nothing(const Operation& op) {
   return rt::sdk::element_count(op.output(0)) == 0;
 }
 
+// The form of matmul with the sums over the rows of a.
+bool has_row_sums(const Operation& op) { return op.is(RT_OP_MATMUL) && op.output_count() > 1; }
+constexpr char kNoRowSums[] =
+    "only output c of matmul is computed here, not the sums over the rows of a; use reduce";
+
+Answer refuse_row_sums() {
+  Answer answer;
+  answer.reason = kNoRowSums;
+  answer.reason_operand = 101;
+  return answer;
+}
+
 Answer query_empty(const Operation& op) {
   Answer answer;
   check_post_ops(op);
@@ -147,6 +159,7 @@ OnednnProvider::OnednnProvider(Engine& engine, Layouts& layouts)
 
 Answer OnednnProvider::query(const Operation& op) {
   return call_onednn(op.desc().name, [&]() -> Answer {
+    if (has_row_sums(op)) return refuse_row_sums();
     if ((is_convolution(op) || op.is(RT_OP_MATMUL)) && sums_nothing(op)) return query_empty(op);
     if (is_convolution(op)) return query_convolution(context_, op);
     if (op.is(RT_OP_MATMUL)) return query_matmul(context_, op);
@@ -156,6 +169,7 @@ Answer OnednnProvider::query(const Operation& op) {
 
 std::unique_ptr<Plan> OnednnProvider::create(const Operation& op, uint32_t algorithm) {
   return call_onednn(op.desc().name, [&]() -> std::unique_ptr<Plan> {
+    if (has_row_sums(op)) op.fail(kNoRowSums);
     if ((is_convolution(op) || op.is(RT_OP_MATMUL)) && sums_nothing(op)) {
       return create_empty(context_, op);
     }

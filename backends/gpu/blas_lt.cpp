@@ -261,6 +261,8 @@ class BlasLt : public Vendor {
   std::vector<Kernel> kernels(const Operation& op, size_t most, std::string* without) override {
     std::vector<Kernel> kernels;
     if (!op.is(RT_OP_MATMUL)) return kernels;
+    if (rt::sdk::own_output_count(op) > 1 || op.output(0).dtype != op.input(0).dtype)
+      return kernels;
     const bool stores = rt::sdk::stored_outputs(op) > 0;
     const uint32_t in_front = rt::sdk::fusible_post_ops(op);
     // The available epilogues depend on types and device, so the library is asked with fewer

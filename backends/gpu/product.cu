@@ -5,6 +5,7 @@
 #include "backends/gpu/columns.h"
 #include "backends/gpu/post_ops.h"
 #include "backends/reference/window.h"
+#include "rt/sdk/post_ops.h"
 
 namespace backends::gpu {
 namespace {
@@ -103,6 +104,42 @@ struct AddSplits {
   }
 };
 
+// What product() queues, if the operands are `left` and `right` bytes, and the result with the
+// operands of its post-operations `result` bytes. A row of blocks reads the right operand at the
+// same time, so it comes from memory once; the left one comes once for each column of blocks.
+template <typename T>
+std::vector<Work> product_work(const Extent& e, double left, double right, double result,
+                               const char* name) {
+  if (e.results() == 0) return {};
+  const double read = left * static_cast<double>(divide_up(e.n, kTile)) + right;
+  const double flops = 2.0 * static_cast<double>(e.results()) * static_cast<double>(e.k);
+  if (e.splits == 1) return {{name, read + result, flops}};
+  const auto partial = static_cast<double>(workspace_of<T>(e));
+  return {{name, read + partial, flops}, {std::string(name) + " sum", partial + result, 0}};
+}
+
+double bytes_of(const rt_tensor_desc& t) {
+  return static_cast<double>(rt::sdk::element_count(t)) *
+         static_cast<double>(rt::sdk::dtype_bytes(t.dtype));
+}
+// Bytes of the result, of what post-operations store, and of their operands.
+double result_bytes(const Operation& op, uint32_t own_inputs) {
+  double bytes = bytes_of(op.output(0));
+  for (uint32_t i = own_inputs; i < op.input_count(); ++i) bytes += bytes_of(op.input(i));
+  for (uint32_t i = rt::sdk::own_output_count(op); i < op.output_count(); ++i)
+    bytes += bytes_of(op.output(i));
+  return bytes;
+}
+
+// What column_sums() of a matrix of `read` bytes queues.
+void add_column_work(std::vector<Work>& work, double read, uint64_t workspace, double written,
+                     const char* name) {
+  if (written == 0) return;
+  const auto partial = static_cast<double>(workspace);
+  work.push_back({std::string(name) + " columns", read + partial, 0});
+  work.push_back({std::string(name) + " columns sum", partial + written, 0});
+}
+
 template <typename C, typename A, typename B, typename Store>
 void product(const Launch& l, const Extent& e, A a, B b, Store store, const char* name) {
   if (e.results() == 0) return;
@@ -144,31 +181,75 @@ struct StoreMatrix {
   }
 };
 
-Kernel make_matmul(const Properties& properties, const Operation& op) {
+template <typename T>
+struct StoreBias {
+  T* db;
+  GPU_DEVICE void operator()(int64_t c, Compute<T> (&totals)[1]) const {
+    db[c] = static_cast<T>(totals[0]);
+  }
+};
+
+struct MatmulShape {
+  Extent e;
+  bool ta, tb, shared_b;
+  bool row_sums;  // whether the sums over the rows of a transposed a are an output
+};
+
+MatmulShape matmul_shape(const Properties& properties, const Operation& op) {
   const rt_tensor_desc &a = op.input(0), &b = op.input(1);
-  const bool ta = op.integer(RT_ATTR_TRANSPOSE_A, 0) != 0,
-             tb = op.integer(RT_ATTR_TRANSPOSE_B, 0) != 0;
-  const int64_t k = a.dims[a.rank - (ta ? 2 : 1)], n = b.dims[b.rank - (tb ? 2 : 1)];
-  int64_t m = a.dims[a.rank - (ta ? 1 : 2)];
-  int64_t batch = 1;
+  MatmulShape s{};
+  s.ta = op.integer(RT_ATTR_TRANSPOSE_A, 0) != 0;
+  s.tb = op.integer(RT_ATTR_TRANSPOSE_B, 0) != 0;
+  s.shared_b = b.rank == 2;
+  s.row_sums = rt::sdk::own_output_count(op) > 1;
+  const int64_t k = a.dims[a.rank - (s.ta ? 2 : 1)], n = b.dims[b.rank - (s.tb ? 2 : 1)];
+  int64_t m = a.dims[a.rank - (s.ta ? 1 : 2)], batch = 1;
   for (int32_t d = 0; d + 2 < a.rank; ++d) batch *= a.dims[d];
-  if (b.rank == 2 && !ta) {  // the rows of all matrices form one matrix
+  if (s.shared_b && !s.ta) {  // the rows of all matrices form one matrix
     m *= batch;
     batch = 1;
   }
-  const int64_t b_step = b.rank > 2 ? k * n : 0;
-  const Extent e = extent_of(properties, m, n, k, batch);
+  s.e = extent_of(properties, m, n, k, batch);
+  return s;
+}
+
+// The results are of type Out.
+template <typename T, typename Out>
+Kernel matmul_kernel(const MatmulShape& s, const Operation& op) {
+  using C = Compute<T>;
+  const Extent e = s.e;
   const PostPlan post(op);
-  return for_floating(a.dtype, [&]<typename T>() {
-    Kernel kernel;
-    kernel.workspace_bytes = workspace_of<T>(e);
-    kernel.run = [=](const Launch& l) {
-      const Matrix<T> left{l.input<T>(0), ta ? 1 : k, ta ? m : 1, m * k, !ta};
-      const Matrix<T> right{l.input<T>(1), tb ? 1 : n, tb ? k : 1, b_step, tb};
-      product<Compute<T>>(l, e, left, right, StoreMatrix<T>{l.output<T>(0), m, n, post.bind(l)},
-                          "matmul");
-    };
-    return kernel;
+  const uint64_t column_bytes = s.row_sums ? column_workspace<C>(e.k, e.m, 1) : 0;
+  const double a_bytes = bytes_of(op.input(0)), b_bytes = bytes_of(op.input(1));
+  Kernel kernel;
+  kernel.workspace_bytes = std::max(workspace_of<T>(e), column_bytes);
+  kernel.work = product_work<T>(e, a_bytes, b_bytes, result_bytes(op, 2), "matmul");
+  if (s.row_sums)
+    add_column_work(kernel.work, a_bytes, column_bytes, bytes_of(op.output(1)), "matmul");
+  kernel.run = [=](const Launch& l) {
+    const Matrix<T> left{l.input<T>(0), s.ta ? 1 : e.k, s.ta ? e.m : 1, e.m * e.k, !s.ta};
+    const Matrix<T> right{l.input<T>(1), s.tb ? 1 : e.n, s.tb ? e.k : 1, s.shared_b ? 0 : e.k * e.n,
+                          s.tb};
+    product<C>(l, e, left, right, StoreMatrix<Out>{l.output<Out>(0), e.m, e.n, post.bind(l)},
+               "matmul");
+    if (!s.row_sums) return;
+    column_sums<C, 1>(l, e.k, e.m, static_cast<C*>(l.workspace), ColumnOf<T>(l.input<T>(0), e.m),
+                      StoreBias<Out>{l.output<Out>(1)}, "matmul");
+  };
+  return kernel;
+}
+
+Kernel make_matmul(const Properties& properties, const Operation& op) {
+  // The post-operations of post_ops.h do not store.
+  if (rt::sdk::stored_outputs(op) > 0)
+    throw rt::sdk::Error(RT_ERROR_UNSUPPORTED, "matmul: the own kernel does not store");
+  const MatmulShape s = matmul_shape(properties, op);
+  const bool widens = op.output(0).dtype == RT_FLOAT32;
+  return for_floating(op.input(0).dtype, [&]<typename T>() {
+    if constexpr (sizeof(T) == 2) {
+      if (widens) return matmul_kernel<T, float>(s, op);
+    }
+    return matmul_kernel<T, T>(s, op);
   });
 }
 
@@ -293,6 +374,8 @@ Kernel make_conv2d(const Properties& properties, const Operation& op) {
   return for_floating(op.input(0).dtype, [&]<typename T>() {
     Kernel kernel;
     kernel.workspace_bytes = workspace_of<T>(e);
+    kernel.work = product_work<T>(e, bytes_of(op.input(0)), bytes_of(op.input(1)),
+                                  result_bytes(op, 2), "conv2d");
     kernel.run = [=](const Launch& l) {
       product<Compute<T>>(l, e, PatchRows<T>{l.input<T>(0), s},
                           Matrix<T>{l.input<T>(1), 1, taps, s.og * taps, true},
@@ -309,6 +392,8 @@ Kernel make_conv2d_backward_data(const Properties& properties, const Operation& 
   return for_floating(op.input(0).dtype, [&]<typename T>() {
     Kernel kernel;
     kernel.workspace_bytes = workspace_of<T>(e);
+    kernel.work = product_work<T>(e, bytes_of(op.input(0)), bytes_of(op.input(1)),
+                                  result_bytes(op, 2), "conv2d_backward_data");
     kernel.run = [=](const Launch& l) {
       product<Compute<T>>(
           l, e, GradientPatches<T>{l.input<T>(0), s}, WeightsForData<T>{l.input<T>(1), s},
@@ -318,14 +403,6 @@ Kernel make_conv2d_backward_data(const Properties& properties, const Operation& 
   });
 }
 
-template <typename T>
-struct StoreBias {
-  T* db;
-  GPU_DEVICE void operator()(int64_t c, Compute<T> (&totals)[1]) const {
-    db[c] = static_cast<T>(totals[0]);
-  }
-};
-
 Kernel make_conv2d_backward_weights(const Properties& properties, const Operation& op) {
   const ConvShape s = conv_shape(op, op.input(0), op.output(0), op.input(1));
   const int64_t pixels = s.n * s.p * s.q, taps = s.kh * s.kw * s.cg;
@@ -334,8 +411,14 @@ Kernel make_conv2d_backward_weights(const Properties& properties, const Operatio
   return for_floating(op.input(0).dtype, [&]<typename T>() {
     using C = Compute<T>;
     Kernel kernel;
-    kernel.workspace_bytes =
-        std::max(workspace_of<T>(e), bias ? column_workspace<C>(pixels, s.o, 1) : 0);
+    const uint64_t column_bytes = bias ? column_workspace<C>(pixels, s.o, 1) : 0;
+    kernel.workspace_bytes = std::max(workspace_of<T>(e), column_bytes);
+    kernel.work = product_work<T>(e, bytes_of(op.input(1)), bytes_of(op.input(0)),
+                                  bytes_of(op.output(0)), "conv2d_backward_weights");
+    if (bias) {
+      add_column_work(kernel.work, bytes_of(op.input(1)), column_bytes, bytes_of(op.output(1)),
+                      "conv2d_backward_weights");
+    }
     kernel.run = [=](const Launch& l) {
       // Batch b is group b, whose rows of dw follow those of the group before.
       product<C>(l, e, Matrix<T>{l.input<T>(1), 1, s.o, s.og, false},

@@ -1,7 +1,9 @@
-// matmul: c [..., M, N] = a [..., M, K] b [..., K, N]
+// matmul: c [..., M, N] = a [..., M, K] b [..., K, N]; optionally d [M], the sums over the rows of
+// a transposed a.
 #include "backends/reference/check.h"
 #include "backends/reference/families.h"
 #include "backends/reference/product.h"
+#include "rt/sdk/post_ops.h"
 
 namespace backends::reference {
 namespace {
@@ -10,10 +12,20 @@ struct Shape {
   int64_t batch, m, n, k;
   bool transpose_a, transpose_b;
   bool b_has_batch;
+  bool sums_rows;
 };
 
+// The second output, if there is one.
+void check_row_sums(const Operation& op, Shape& s, rt_dtype dtype) {
+  s.sums_rows = rt::sdk::own_output_count(op) > 1;
+  expect_counts(op, 2, s.sums_rows ? 2 : 1);
+  if (!s.sums_rows) return;
+  if (!s.transpose_a) op.fail("has sums over the rows of a as output 1, which needs transpose_a");
+  input_of_rank(op, 0, "a", 2);
+  expect_output(op, 1, "d", dtype, {s.m});
+}
+
 Shape check(const Operation& op, rt_dtype dtype) {
-  expect_counts(op, 2, 1);
   const Dims a = dims_of(input_of_min_rank(op, 0, "a", 2));
   const Dims b = dims_of(input_of_min_rank(op, 1, "b", 2));
   Shape s{};
@@ -32,6 +44,7 @@ Shape check(const Operation& op, rt_dtype dtype) {
   Dims c = leading;
   c.insert(c.end(), {s.m, s.n});
   expect_output(op, 0, "c", dtype, c);
+  check_row_sums(op, s, dtype);
   return s;
 }
 
@@ -48,6 +61,16 @@ void run(const Shape& s, const T* a, const T* b, T* c, double* panel) {
   }
 }
 
+// a is [K, M].
+template <typename T>
+void sum_rows(const Shape& s, const T* a, T* d) {
+  for (int64_t j = 0; j < s.m; ++j) {
+    double sum = 0;
+    for (int64_t row = 0; row < s.k; ++row) sum += static_cast<double>(a[row * s.m + j]);
+    d[j] = static_cast<T>(sum);
+  }
+}
+
 }  // namespace
 
 Kernel make_matmul(const Operation& op) {
@@ -58,6 +81,7 @@ Kernel make_matmul(const Operation& op) {
     kernel.workspace_bytes = panel_elements(s.k) * sizeof(double);
     kernel.run = [s](const Buffers& b) {
       run(s, b.input<T>(0), b.input<T>(1), b.output<T>(0), b.scratch<double>());
+      if (s.sums_rows) sum_rows(s, b.input<T>(0), b.output<T>(1));
     };
     return kernel;
   });

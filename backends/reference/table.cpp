@@ -92,6 +92,18 @@ const std::map<std::string, Entry, std::less<>>& table() {
   return entries;
 }
 
+// Whether a product of matrices in 16 bits has its results in float32. Its results and the operands
+// of its post-operations are then in float32.
+bool has_wide_results(const Operation& op) {
+  return op.is(RT_OP_MATMUL) && op.output_count() > 0 && op.output(0).dtype == RT_FLOAT32;
+}
+
+Kernel make_with_sixteen_bits(const Operation& op, const Entry& entry) {
+  if (entry.sixteen == Sixteen::kNone) refuse_sixteen_bit(op);
+  if (has_wide_results(op)) return make_sixteen_bit(op, ~0b11U, ~0U);
+  return make_sixteen_bit(op, entry.wide_inputs, entry.wide_outputs);
+}
+
 }  // namespace
 
 Kernel make_kernel(const Operation& op) {
@@ -105,8 +117,7 @@ Kernel make_kernel(const Operation& op) {
     op.fail("takes no post-operations; emit them as operations");
   }
   if (entry->second.sixteen != Sixteen::kOwn && has_sixteen_bit_operands(op)) {
-    if (entry->second.sixteen == Sixteen::kNone) refuse_sixteen_bit(op);
-    return make_sixteen_bit(op, entry->second.wide_inputs, entry->second.wide_outputs);
+    return make_with_sixteen_bits(op, entry->second);
   }
   return with_post_operations(op, entry->second.make(op));
 }

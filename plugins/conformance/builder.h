@@ -69,7 +69,7 @@ class Builder {
   }
   Builder& store() {
     case_.operation.post_ops.push_back({RT_POST_STORE, 0, -1});
-    return out(result_dims());
+    return out_of(result_dtype(), result_dims());
   }
   Builder& residual() { return post(RT_POST_RESIDUAL_ADD, 0, result_dims()); }
   Builder& activation_backward(int32_t function) {
@@ -100,13 +100,14 @@ class Builder {
     if (values.seed == 1) values.seed = case_.inputs.size() + 1;
     return values;
   }
+  rt_dtype result_dtype() const { return case_.operation.outputs.at(0).dtype; }
   Dims result_dims() const {
     const rt_tensor_desc& y = case_.operation.outputs.at(0);
     return Dims(y.dims, y.dims + y.rank);
   }
   Builder& post(int32_t kind, int32_t function, const Dims& operand) {
     const auto index = static_cast<int32_t>(case_.operation.inputs.size());
-    in(operand);
+    in_of(result_dtype(), operand, seeded({}));
     case_.operation.post_ops.push_back({kind, function, index});
     return *this;
   }

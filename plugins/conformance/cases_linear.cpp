@@ -58,6 +58,27 @@ void add_stores(Cases& cases, rt_dtype dtype) {
   }
 }
 
+// Gradients of weights, with the gradient of the bias and, of operands in 16 bits, also in float32.
+void add_weight_gradients(Cases& cases, rt_dtype dtype) {
+  std::vector<rt_dtype> results = {dtype};
+  if (is_sixteen_bit(dtype)) results.push_back(RT_FLOAT32);
+  for (const rt_dtype result : results) {
+    for (const Product& p :
+         {Product{{}, 5, 7, 3}, Product{{}, 24, 16, 300}, Product{{}, 1, 9, 1},
+          Product{{}, 40, 3, 1000}, Product{{}, 4, 6, 0}, Product{{}, 5, 0, 7}}) {
+      if (result != dtype) cases.push_back(weight_gradient(dtype, p, result, false));
+      cases.push_back(weight_gradient(dtype, p, result, true));
+    }
+    const Product fused{{}, 9, 16, 11};
+    cases.push_back(weight_gradient(dtype, fused, result, true).rename("residual").residual());
+    cases.push_back(weight_gradient(dtype, fused, result, result != dtype)
+                        .rename("bias store activation")
+                        .bias()
+                        .store()
+                        .activation(RT_ACTIVATION_GELU_TANH));
+  }
+}
+
 }  // namespace
 
 void add_matmul(Cases& cases, rt_dtype dtype) {
@@ -89,6 +110,7 @@ void add_matmul(Cases& cases, rt_dtype dtype) {
     with("bias activation " + std::to_string(f), [f](Builder& b) { b.bias().activation(f); });
   }
   add_stores(cases, dtype);
+  add_weight_gradients(cases, dtype);
 }
 
 void add_convolution(Cases& cases, rt_dtype dtype) {

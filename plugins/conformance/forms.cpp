@@ -17,6 +17,16 @@ Builder product(rt_dtype dtype, const Product& p, bool ta, bool tb, bool b_has_b
   return builder;
 }
 
+Builder weight_gradient(rt_dtype dtype, const Product& p, rt_dtype result, bool with_sums) {
+  const Dims a = {p.k, p.m}, b = {p.k, p.n};
+  Builder builder(RT_OP_MATMUL, dtype,
+                  label(a) + "t " + label(b) + " to " + rt::sdk::to_string(result) +
+                      (with_sums ? " with d" : ""));
+  builder.in(a).in(b).out_of(result, {p.m, p.n}).integer(RT_ATTR_TRANSPOSE_A, 1);
+  if (with_sums) builder.out_of(result, {p.m});
+  return builder;
+}
+
 Builder convolution_forward(rt_dtype dtype, const Convolution& v) {
   Builder b(RT_OP_CONV2D, dtype, v.name());
   b.in(v.x()).in(v.weights()).out(v.y()).attributes(v.attributes());

@@ -19,6 +19,9 @@ struct Product {
 // a is [leading..., m, k]; b is [k, n], or [leading..., k, n] if `b_has_batch`. With `ta` or `tb`
 // the last two dims of a or b are stored swapped.
 Builder product(rt_dtype dtype, const Product& p, bool ta, bool tb, bool b_has_batch);
+// The same of two matrices, the first one transposed, with its results in another type; with
+// `with_sums` the sums over the rows of a as second output.
+Builder weight_gradient(rt_dtype dtype, const Product& p, rt_dtype result, bool with_sums);
 
 // A convolution, given by its sizes; the output height P and width Q follow from them.
 struct Convolution {

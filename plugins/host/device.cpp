@@ -53,10 +53,23 @@ rt_device_properties properties_of(const Plugin& plugin, int32_t index) {
   return properties;
 }
 
-// Why a plugin of an earlier minor version is not asked for the operation, whose attributes it
-// would take for a mistake; empty if it knows them.
+// beyond_minor_version() for `matmul`.
+std::string beyond_products(const Operation& matmul) {
+  const char* const since =
+      " since minor version 1 of the contract; the plugin was compiled against 0";
+  if (matmul.outputs.size() > 1) return "matmul may have a second output" + std::string(since);
+  const bool typed = !matmul.outputs.empty() && !matmul.inputs.empty();
+  if (typed && matmul.outputs[0].dtype != matmul.inputs[0].dtype)
+    return "matmul may have a result of another type" + std::string(since);
+  return {};
+}
+
+// Why a plugin of an earlier minor version is not asked for the operation, whose attributes or
+// operands it would take for a mistake; empty if it knows them.
 std::string beyond_minor_version(const Plugin& plugin, const Operation& operation) {
-  if (plugin.minor() > 0 || operation.name != RT_OP_ACTIVATION) return {};
+  if (plugin.minor() > 0) return {};
+  if (operation.name == RT_OP_MATMUL) return beyond_products(operation);
+  if (operation.name != RT_OP_ACTIVATION) return {};
   for (const Attribute& a : operation.attributes) {
     const int64_t* function = std::get_if<int64_t>(&a.value);
     if (a.name != RT_ATTR_FUNCTION || !function || *function <= RT_ACTIVATION_SIGMOID) continue;

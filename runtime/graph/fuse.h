@@ -16,8 +16,10 @@ namespace runtime::graph {
 // its gradient.
 void fuse(Graph& graph, Target& target);
 
-// The part of fuse() for matrix products with more than one result: one whose result v goes through
-// a gelu stores v beside it for the backward operation. Follows the other fusions.
+// The part of fuse() for matrix products alone, which follows the other fusions: products of
+// matrices in 16 bits write gradients of parameters in float32; bias gradients become a second
+// output of the weight's gradient; and a product whose result v goes through a gelu stores v beside
+// it for the backward operation.
 void fuse_products(Graph& graph, Target& target);
 
 // Turns post-operations that no candidate of the target fuses back into nodes of their own, the

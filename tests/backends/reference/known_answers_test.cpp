@@ -23,6 +23,18 @@ TEST(KnownAnswer, Matmul) {
   EXPECT_THAT(run1(op, {{1, 2, 3, 4, 5, 6}, {7, 8, 9, 10, 11, 12}}), ElementsAre(58, 64, 139, 154));
 }
 
+TEST(KnownAnswer, MatmulAddsUpTheRowsOfATransposedOperand) {
+  Operation op =
+      operation(RT_OP_MATMUL, {{2, 3}, {2, 1}}, {{3, 1}, {3}}, {{RT_ATTR_TRANSPOSE_A, int64_t{1}}});
+  const std::vector<Array> inputs = {{1, 2, 3, 4, 5, 6}, {1, 10}};
+  EXPECT_THAT(run(op, inputs), ElementsAre(ElementsAre(41, 52, 63), ElementsAre(5, 7, 9)));
+  // In front of what a post-operation stores.
+  op.outputs.push_back(op.outputs[0]);
+  op.post_ops = {{RT_POST_STORE, 0, -1}, {RT_POST_ACTIVATION, RT_ACTIVATION_RELU, -1}};
+  EXPECT_THAT(run(op, inputs),
+              ElementsAre(ElementsAre(41, 52, 63), ElementsAre(5, 7, 9), ElementsAre(41, 52, 63)));
+}
+
 TEST(KnownAnswer, MatmulWithoutRowsOrInnerDimension) {
   EXPECT_TRUE(
       run1(operation(RT_OP_MATMUL, {{0, 3}, {3, 2}}, {{0, 2}}), {{}, Array(6, 1.0)}).empty());

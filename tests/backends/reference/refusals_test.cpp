@@ -23,6 +23,15 @@ TEST(Refusal, MatmulShapes) {
   EXPECT_THAT(refusal(operation(RT_OP_MATMUL, {{2, 3}}, {{2, 2}})), HasSubstr("1 inputs"));
 }
 
+TEST(Refusal, SumsOverTheRowsOfAMatrix) {
+  Operation op =
+      operation(RT_OP_MATMUL, {{3, 2}, {3, 5}}, {{2, 5}, {3}}, {{RT_ATTR_TRANSPOSE_A, int64_t{1}}});
+  EXPECT_THAT(refusal(op), AllOf(HasSubstr("output 1 (d) is float64 [3]"), HasSubstr("[2]")));
+  op.attributes.clear();
+  op.inputs[0] = operation(RT_OP_MATMUL, {{2, 3}}, {}).inputs[0];
+  EXPECT_THAT(refusal(op), HasSubstr("needs transpose_a"));
+}
+
 TEST(Refusal, Stores) {
   Operation op = operation(RT_OP_MATMUL, {{2, 3}, {3, 5}}, {{2, 5}, {5, 2}});
   op.post_ops = {{RT_POST_STORE, 0, -1}};

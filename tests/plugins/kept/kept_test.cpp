@@ -133,6 +133,21 @@ TEST_P(KeptPlugins, FuseWhatStandsInFrontOfWhatCameLater) {
   EXPECT_EQ(support.post_ops_fused, 1U);
 }
 
+TEST_P(KeptPlugins, AreNotAskedForFormsThatCameLater) {
+  const auto device = Device::open(load("backend_reference"), 0, {});
+  Operation matmul;
+  matmul.name = "matmul";
+  matmul.attributes = {{"transpose_a", int64_t{1}}};
+  const auto square = plugins::host::make_tensor_desc(RT_BFLOAT16, {3, 3});
+  matmul.inputs = {square, square};
+  matmul.outputs = {square};
+  EXPECT_EQ(device->query(matmul).level, RT_SUPPORT_NATIVE);
+  matmul.outputs = {square, plugins::host::make_tensor_desc(RT_BFLOAT16, {3})};
+  EXPECT_THAT(device->query(matmul).reason, HasSubstr("second output since minor version 1"));
+  matmul.outputs = {plugins::host::make_tensor_desc(RT_FLOAT32, {3, 3})};
+  EXPECT_THAT(device->query(matmul).reason, HasSubstr("another type since minor version 1"));
+}
+
 TEST_P(KeptPlugins, Train) {
   const auto reference = losses({"device.backend=reference"});
   const auto example = losses({"device.backend=example"});

@@ -2,6 +2,7 @@
 #ifndef TESTS_RUNTIME_GRAPH_FAKE_TARGET_H_
 #define TESTS_RUNTIME_GRAPH_FAKE_TARGET_H_
 
+#include <algorithm>
 #include <functional>
 #include <limits>
 #include <map>
@@ -27,6 +28,7 @@ class FakeTarget : public Target {
   std::set<std::string> refuses, emulates;
   std::map<std::string, size_t> most_outputs;  // refuses an operation with more outputs
   bool bias_gradients = true;  // whether conv2d_backward_weights may have a second output
+  bool product_forms = false;  // whether matmul has a second output or a result in another type
   // Implementations of an operation in foreign layouts. There is also a canonical one, which takes
   // `plain_ns`.
   struct Way {
@@ -47,7 +49,7 @@ class FakeTarget : public Target {
 
   std::string name() const override { return "fake:0"; }
 
-  Support support(const Graph&, const Node& node) override {
+  Support support(const Graph& graph, const Node& node) override {
     if (refuses.contains(node.op)) return {.reason = "it is refused here"};
     if (const auto it = most_outputs.find(node.op);
         it != most_outputs.end() && node.outputs.size() > it->second)
@@ -57,6 +59,8 @@ class FakeTarget : public Target {
     }
     if (node.op == RT_OP_CONV2D_BACKWARD_WEIGHTS && node.outputs.size() == 2 && !bias_gradients)
       return {.reason = "no bias gradient"};
+    if (node.op == RT_OP_MATMUL && !product_forms && is_special_product(graph, node))
+      return {.reason = "no such form"};
     const auto it = fuses.find(node.op);
     uint32_t prefix = 0;
     while (it != fuses.end() && prefix < it->second && prefix < node.post_ops.size() &&
@@ -113,6 +117,13 @@ class FakeTarget : public Target {
   static constexpr uint64_t kPadding = 256;
 
  private:
+  static bool is_special_product(const Graph& graph, const Node& node) {
+    const bool stores = std::any_of(node.post_ops.begin(), node.post_ops.end(),
+                                    [](const PostOp& post) { return post.kind == RT_POST_STORE; });
+    return node.outputs.size() > (stores ? 2 : 1) ||
+           graph.value(node.outputs[0]).dtype != graph.value(node.inputs[0]).dtype;
+  }
+
   static bool fits(const std::vector<uint64_t>& way, const std::vector<uint64_t>& asked) {
     for (size_t i = 0; i < asked.size(); ++i) {
       if (i >= way.size() || (asked[i] != RT_LAYOUT_ANY && asked[i] != way[i])) return false;

@@ -116,5 +116,132 @@ TEST_F(FuseProductsTest, AStoreAtTheEndIsSplitIntoACopy) {
   EXPECT_THAT(graph_.nodes[1].outputs, ElementsAre(v_));
 }
 
+TEST_F(FuseProductsTest, BiasGradientsBecomeASecondOutput) {
+  target_.product_forms = true;
+  make(RT_ACTIVATION_GELU_TANH);
+  fuse_graph();
+  EXPECT_EQ(count(RT_OP_REDUCE), 0);
+  int fused = 0;
+  for (const Node& n : graph_.nodes) {
+    if (n.op != RT_OP_MATMUL || integer_attribute(n, RT_ATTR_TRANSPOSE_A, 0) == 0) continue;
+    ASSERT_EQ(n.outputs.size(), 2u);
+    EXPECT_EQ(graph_.value(n.outputs[1]).dims, Dims{graph_.value(n.inputs[0]).dims[1]});
+    ++fused;
+  }
+  EXPECT_EQ(fused, 2);
+}
+
+TEST_F(FuseProductsTest, BiasGradientsStayWhereTheTargetRefusesOrEmulates) {
+  for (const bool refuses : {true, false}) {
+    graph_ = Graph();
+    target_.product_forms = !refuses;
+    if (!refuses) target_.emulates = {RT_OP_MATMUL};
+    make(RT_ACTIVATION_GELU_TANH);
+    fuse_graph();
+    EXPECT_EQ(count(RT_OP_REDUCE), 2);
+  }
+}
+
+// dw = dy^T x and db = the sum over the rows of dy, with something between the two.
+class BiasGradientTest : public FuseProductsTest {
+ protected:
+  BiasGradientTest() {
+    target_.product_forms = true;
+    dy_ = value("dy", {2, 3, 4}, ValueKind::kInput);
+    x_ = value("x", {6, 5}, ValueKind::kInput);
+  }
+  ValueId sum_rows() { return output(build_.reduce(dy_, RT_REDUCE_SUM, 0b11, false)); }
+  ValueId multiply() { return output(build_.matmul(graph_.reshape(dy_, {6, 4}), x_, true, false)); }
+  ValueId output(ValueId v) {
+    graph_.value(v).kind = ValueKind::kOutput;
+    return v;
+  }
+
+  ValueId dy_ = kNone, x_ = kNone;
+};
+
+TEST_F(BiasGradientTest, InEitherOrder) {
+  for (const bool sum_first : {true, false}) {
+    graph_.nodes.clear();
+    ValueId db = sum_first ? sum_rows() : kNone;
+    const ValueId dw = multiply();
+    if (!sum_first) db = sum_rows();
+    fuse_graph();
+    ASSERT_EQ(operations(graph_), "matmul");
+    EXPECT_THAT(graph_.nodes[0].outputs, ElementsAre(dw, db));
+  }
+}
+
+TEST_F(BiasGradientTest, StaysIfAnOperandIsWrittenInBetween) {
+  const ValueId x = value("x of this step", {6, 5}, ValueKind::kTemporary);
+  sum_rows();
+  build_.node_into(RT_OP_COPY, {x_}, {x});
+  x_ = x;
+  multiply();
+  fuse_graph();
+  EXPECT_EQ(operations(graph_), "reduce copy matmul");
+}
+
+TEST_F(BiasGradientTest, StaysIfAResultIsReadInBetween) {
+  const ValueId w = value("dw", {4, 5}, ValueKind::kState);
+  sum_rows();
+  output(build_.scale(w, 2, 0));
+  build_.node_into(RT_OP_MATMUL, {graph_.reshape(dy_, {6, 4}), x_}, {w},
+                   {{RT_ATTR_TRANSPOSE_A, int64_t{1}}});
+  fuse_graph();
+  EXPECT_EQ(operations(graph_), "reduce scale matmul");
+}
+
+TEST_F(BiasGradientTest, OtherSumsStay) {
+  output(build_.reduce(dy_, RT_REDUCE_SUM, 0b01, false));
+  output(build_.reduce(dy_, RT_REDUCE_MEAN, 0b11, false));
+  multiply();
+  fuse_graph();
+  EXPECT_EQ(operations(graph_), "reduce reduce matmul");
+}
+
+// Products of bfloat16 matrices.
+class WideResultTest : public BiasGradientTest {
+ protected:
+  WideResultTest() {
+    graph_.retype(dy_, RT_BFLOAT16);
+    graph_.retype(x_, RT_BFLOAT16);
+  }
+  ValueId to_float32(ValueId v) {
+    graph_.value(v).kind = ValueKind::kTemporary;
+    return output(build_.cast(v, RT_FLOAT32));
+  }
+};
+
+TEST_F(WideResultTest, GradientsAreWrittenInFloat32) {
+  const ValueId db = to_float32(sum_rows()), dw = to_float32(multiply());
+  fuse_graph();
+  ASSERT_EQ(operations(graph_), "matmul");
+  EXPECT_THAT(graph_.nodes[0].outputs, ElementsAre(dw, db));
+}
+
+TEST_F(WideResultTest, CastsStayWhereTheTargetRefuses) {
+  target_.product_forms = false;
+  to_float32(sum_rows());
+  to_float32(multiply());
+  fuse_graph();
+  EXPECT_EQ(operations(graph_), "reduce cast matmul cast");
+}
+
+TEST_F(WideResultTest, ASumInAnotherTypeThanTheProductStays) {
+  sum_rows();
+  to_float32(multiply());
+  fuse_graph();
+  EXPECT_EQ(operations(graph_), "reduce matmul");
+}
+
+TEST_F(WideResultTest, AResultWithAnotherReaderStaysNarrow) {
+  const ValueId dw = multiply();
+  to_float32(dw);
+  output(build_.scale(dw, 2, 0));
+  fuse_graph();
+  EXPECT_EQ(operations(graph_), "matmul cast scale");
+}
+
 }  // namespace
 }  // namespace runtime::graph
