@@ -1,6 +1,7 @@
 // Sources: "cuBLAS", chapter "Using the cuBLASLt API", NVIDIA; "hipBLASLt API reference", AMD.
 #include "backends/gpu/blas_lt.h"
 
+#include <algorithm>
 #include <mutex>
 #include <type_traits>
 
@@ -111,33 +112,53 @@ BlasNumber type_of(rt_dtype dtype) {
   }
 }
 
-uint32_t epilogue_of(const Gemm& gemm) {
+// What the library does to the product before it stores it, and a name for it.
+struct Epilogue {
+  uint32_t id;
+  const char* name;
+};
+
+Epilogue epilogue_of(const Gemm& gemm) {
   const bool bias = gemm.bias >= 0;
+  if (gemm.row_sums >= 0) return {LT_CONSTANT(EPILOGUE_BGRADB), " bgradb"};
+  if (gemm.gelu_gradient >= 0) return {LT_CONSTANT(EPILOGUE_DGELU), " dgelu"};
+  if (gemm.stored >= 0) {
+    return bias ? Epilogue{LT_CONSTANT(EPILOGUE_GELU_AUX_BIAS), " gelu_aux_bias"}
+                : Epilogue{LT_CONSTANT(EPILOGUE_GELU_AUX), " gelu_aux"};
+  }
   if (gemm.activation == RT_ACTIVATION_RELU) {
-    return bias ? LT_CONSTANT(EPILOGUE_RELU_BIAS) : LT_CONSTANT(EPILOGUE_RELU);
+    return bias ? Epilogue{LT_CONSTANT(EPILOGUE_RELU_BIAS), " relu_bias"}
+                : Epilogue{LT_CONSTANT(EPILOGUE_RELU), " relu"};
   }
   if (gemm.activation == RT_ACTIVATION_GELU_TANH) {
-    return bias ? LT_CONSTANT(EPILOGUE_GELU_BIAS) : LT_CONSTANT(EPILOGUE_GELU);
+    return bias ? Epilogue{LT_CONSTANT(EPILOGUE_GELU_BIAS), " gelu_bias"}
+                : Epilogue{LT_CONSTANT(EPILOGUE_GELU), " gelu"};
   }
-  return bias ? LT_CONSTANT(EPILOGUE_BIAS) : LT_CONSTANT(EPILOGUE_DEFAULT);
+  return bias ? Epilogue{LT_CONSTANT(EPILOGUE_BIAS), " bias"}
+              : Epilogue{LT_CONSTANT(EPILOGUE_DEFAULT), ""};
 }
+
+// Whether the epilogue reads or writes a vector (a bias or its gradient), or a matrix beside d (the
+// operand of a gelu).
+bool has_vector(const Gemm& gemm) { return gemm.bias >= 0 || gemm.row_sums >= 0; }
+bool has_matrix(const Gemm& gemm) { return gemm.gelu_gradient >= 0 || gemm.stored >= 0; }
 
 // Owns one of the library's descriptors, which the library allocates, and frees it with the
 // library's function.
 template <typename Pointer>
 using Owned = std::unique_ptr<std::remove_pointer_t<Pointer>, Status (*)(Pointer)>;
 
-// The library's description of a product. Each launch stores the address of the bias in it, so only
-// one thread at a time launches.
+// The library's description of a product. Each launch stores the addresses of the epilogue's
+// operands in it, so only one thread at a time launches.
 class Product {
  public:
   Product(std::shared_ptr<const Blas> blas, const Gemm& gemm)
       : blas_(std::move(blas)),
         gemm_(gemm),
         description_(describe()),
-        left_(lay(gemm.left)),
-        right_(lay(gemm.right)),
-        d_(lay(gemm.d)) {}
+        left_(lay(gemm.left, gemm.dtype)),
+        right_(lay(gemm.right, gemm.dtype)),
+        d_(lay(gemm.d, gemm.result)) {}
 
   // The library's preferred algorithms first. Empty, with the reason in `without`, if the library
   // does not do this product.
@@ -165,7 +186,7 @@ class Product {
     const float one = 1, beta = residual;
     const void* c = residual ? l.inputs[gemm_.residual] : l.outputs[0];
     const std::lock_guard lock(mutex_);
-    if (gemm_.bias >= 0) set_bias(description_.get(), l.inputs[gemm_.bias]);
+    set_operands(description_.get(), l);
     call().check(
         call().matmul(blas_->handle, description_.get(),
                       wide ? static_cast<const void*>(&one64) : &one, l.inputs[1], left_.get(),
@@ -187,8 +208,18 @@ class Product {
     call().check(call().set_description(d, key, &value, sizeof(value)),
                  "an attribute of the product");
   }
-  void set_bias(LT(MatmulDesc_t) d, const void* bias) const {
-    set(d, LT_CONSTANT(MATMUL_DESC_BIAS_POINTER), bias);
+  // The addresses that the epilogue reads or writes.
+  void set_operands(LT(MatmulDesc_t) d, const Launch& l) const {
+    if (gemm_.bias >= 0) set_vector(d, l.inputs[gemm_.bias]);
+    if (gemm_.row_sums >= 0) set_vector(d, l.outputs[gemm_.row_sums]);
+    if (gemm_.gelu_gradient >= 0) set_matrix(d, l.inputs[gemm_.gelu_gradient]);
+    if (gemm_.stored >= 0) set_matrix(d, l.outputs[gemm_.stored]);
+  }
+  void set_vector(LT(MatmulDesc_t) d, const void* vector) const {
+    set(d, LT_CONSTANT(MATMUL_DESC_BIAS_POINTER), vector);
+  }
+  void set_matrix(LT(MatmulDesc_t) d, const void* matrix) const {
+    set(d, LT_CONSTANT(MATMUL_DESC_EPILOGUE_AUX_POINTER), matrix);
   }
 
   Description describe() const {
@@ -206,18 +237,25 @@ class Product {
     };
     set(d, LT_CONSTANT(MATMUL_DESC_TRANSA), transpose(gemm_.transpose_left));
     set(d, LT_CONSTANT(MATMUL_DESC_TRANSB), transpose(gemm_.transpose_right));
-    set(d, LT_CONSTANT(MATMUL_DESC_EPILOGUE), epilogue_of(gemm_));
-    if (gemm_.bias < 0) return owned;
-    set(d, LT_CONSTANT(MATMUL_DESC_BIAS_DATA_TYPE), static_cast<int32_t>(type_of(gemm_.dtype)));
-    // The choice of an algorithm depends on the alignment of the bias, not on its address.
-    // NOLINTNEXTLINE(performance-no-int-to-ptr): an address that nobody reads
-    set_bias(d, reinterpret_cast<const void*>(kAlignment));
+    set(d, LT_CONSTANT(MATMUL_DESC_EPILOGUE), epilogue_of(gemm_).id);
+    // The choice of an algorithm depends on the alignment of these operands, not on their
+    // addresses. NOLINTNEXTLINE(performance-no-int-to-ptr): an address that nobody reads
+    const auto* const aligned = reinterpret_cast<const void*>(kAlignment);
+    if (has_vector(gemm_)) {
+      set(d, LT_CONSTANT(MATMUL_DESC_BIAS_DATA_TYPE), static_cast<int32_t>(type_of(gemm_.result)));
+      set_vector(d, aligned);
+    }
+    if (has_matrix(gemm_)) {  // its type is that of d if nothing else is said
+      set(d, LT_CONSTANT(MATMUL_DESC_EPILOGUE_AUX_LD), gemm_.aux.ld);
+      set(d, LT_CONSTANT(MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE), gemm_.aux.batch_stride);
+      set_matrix(d, aligned);
+    }
     return owned;
   }
 
-  Layout lay(const ColumnMajor& m) const {
+  Layout lay(const ColumnMajor& m, rt_dtype type) const {
     LT(MatrixLayout_t) layout = nullptr;
-    call().check(call().create_layout(&layout, type_of(gemm_.dtype), static_cast<uint64_t>(m.rows),
+    call().check(call().create_layout(&layout, type_of(type), static_cast<uint64_t>(m.rows),
                                       static_cast<uint64_t>(m.columns), m.ld),
                  "a matrix");
     Layout owned(layout, call().destroy_layout);
@@ -254,6 +292,33 @@ class Product {
   Layout left_, right_, d_;
 };
 
+double bytes_of(const rt_tensor_desc& t) {
+  return static_cast<double>(rt::sdk::element_count(t)) *
+         static_cast<double>(rt::sdk::dtype_bytes(t.dtype));
+}
+
+// Bytes of the operands and outputs of the post-operations from `first` on, but before `end`.
+double post_bytes(const Operation& op, uint32_t first, uint32_t end) {
+  double bytes = 0;
+  for (uint32_t i = first; i < end; ++i) {
+    const rt_post_op& post = op.post_op(i);
+    if (post.operand >= 0) bytes += bytes_of(op.input(static_cast<uint32_t>(post.operand)));
+    if (post.kind == RT_POST_STORE) bytes += bytes_of(op.output(op.output_count() - 1));
+  }
+  return bytes;
+}
+
+// The library's kernel; how often it runs one to add up a sum that it split is not known.
+Work work_of(const Operation& op, const Gemm& gemm) {
+  Work work{std::string(kBlasLtName) + epilogue_of(gemm).name};
+  work.bytes = bytes_of(op.input(0)) + bytes_of(op.input(1)) + bytes_of(op.output(0)) +
+               post_bytes(op, 0, gemm.fused);
+  if (gemm.row_sums >= 0) work.bytes += bytes_of(op.output(1));
+  work.flops = 2.0 * static_cast<double>(gemm.m) * static_cast<double>(gemm.n) *
+               static_cast<double>(gemm.k) * gemm.batch;
+  return work;
+}
+
 class BlasLt : public Vendor {
  public:
   explicit BlasLt(bool tf32) : blas_(std::make_shared<const Blas>(tf32)) {}
@@ -261,18 +326,17 @@ class BlasLt : public Vendor {
   std::vector<Kernel> kernels(const Operation& op, size_t most, std::string* without) override {
     std::vector<Kernel> kernels;
     if (!op.is(RT_OP_MATMUL)) return kernels;
-    if (rt::sdk::own_output_count(op) > 1 || op.output(0).dtype != op.input(0).dtype)
-      return kernels;
     const bool stores = rt::sdk::stored_outputs(op) > 0;
     const uint32_t in_front = rt::sdk::fusible_post_ops(op);
     // The available epilogues depend on types and device, so the library is asked with fewer
-    // post-operations until it agrees.
+    // post-operations until it agrees, and without the sums of rows, which a pass can compute too.
     for (uint32_t fused = op.post_op_count();; --fused) {
-      const auto gemm = gemm_of(op, fused);
+      auto gemm = gemm_of(op, fused);
       if (!gemm || (stores && gemm->fused <= in_front)) return kernels;
-      const auto product = std::make_shared<Product>(blas_, *gemm);
-      for (const Algorithm& algorithm : product->algorithms(most, without)) {
-        kernels.push_back(make(op, *gemm, product, algorithm));
+      kernels = kernels_of(op, *gemm, most, without);
+      if (kernels.empty() && gemm->row_sums >= 0) {
+        gemm->row_sums = -1;
+        kernels = kernels_of(op, *gemm, most, without);
       }
       fused = gemm->fused;
       if (!kernels.empty()) without->clear();
@@ -281,18 +345,47 @@ class BlasLt : public Vendor {
   }
 
  private:
+  std::vector<Kernel> kernels_of(const Operation& op, const Gemm& gemm, size_t most,
+                                 std::string* without) const {
+    std::vector<Kernel> kernels;
+    const auto product = std::make_shared<Product>(blas_, gemm);
+    for (const Algorithm& algorithm : product->algorithms(most, without)) {
+      kernels.push_back(make(op, gemm, product, algorithm));
+    }
+    return kernels;
+  }
+
   Kernel make(const Operation& op, const Gemm& gemm, const std::shared_ptr<Product>& product,
               const Algorithm& algorithm) const {
     const bool tf32 = blas_->uses_tf32(gemm);
     Kernel kernel;
-    kernel.workspace_bytes = algorithm.workspaceSize;
     kernel.implementation = std::string(kBlasLtName) + (tf32 ? " tf32" : "");
     if (tf32) kernel.tolerance = kToleranceTf32;
-    kernel.run = [product, algorithm, rest = post_pass(op, gemm.fused)](const Launch& l) {
+    kernel.work = {work_of(op, gemm)};
+    const Pass sums = add_row_sums(op, gemm, kernel), rest = post_pass(op, gemm.fused);
+    kernel.workspace_bytes = std::max<uint64_t>(kernel.workspace_bytes, algorithm.workspaceSize);
+    if (rest) {
+      kernel.work.push_back(
+          {"post-operations",
+           2 * bytes_of(op.output(0)) + post_bytes(op, gemm.fused, op.post_op_count())});
+    }
+    kernel.run = [product, algorithm, sums, rest](const Launch& l) {
       product->run(algorithm, l);
+      if (sums) sums(l);
       if (rest) rest(l);
     };
     return kernel;
+  }
+
+  // The pass for the sums of rows that the library does not compute, which adds its workspace and
+  // its work to `kernel`; null if there are none.
+  static Pass add_row_sums(const Operation& op, const Gemm& gemm, Kernel& kernel) {
+    if (rt::sdk::own_output_count(op) < 2 || gemm.row_sums >= 0) return nullptr;
+    Pass pass = row_sum_pass(op, &kernel.workspace_bytes);
+    const auto partial = static_cast<double>(kernel.workspace_bytes);
+    kernel.work.push_back({"sums of rows", bytes_of(op.input(0)) + partial});
+    kernel.work.push_back({"sums of rows, added up", partial + bytes_of(op.output(1))});
+    return pass;
   }
 
   std::shared_ptr<const Blas> blas_;

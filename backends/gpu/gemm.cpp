@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "rt/sdk/post_ops.h"
+
 namespace backends::gpu {
 namespace {
 
@@ -11,23 +13,60 @@ ColumnMajor transposed(int64_t rows, int64_t columns, int64_t batch_stride) {
   return {columns, rows, columns, batch_stride};
 }
 
-// Adds the next post-operation to `gemm` if the library's epilogue gives the same result: bias and
-// residual in any order, each at most once, then the activation.
-bool take(Gemm& gemm, const rt_post_op& post) {
-  if (gemm.activation != 0) return false;
-  if (post.kind == RT_POST_BIAS && gemm.bias < 0) {
-    gemm.bias = post.operand;
-    return true;
+// The libraries read and write the operand of a gelu only if its columns and matrices begin at
+// multiples of 8 elements ("Leading dimension for epilogue auxiliary buffer", cublasLt.h), and by
+// 16 bytes at a time, at which all buffers of this contract begin.
+bool takes_gelu_operand(const Gemm& gemm) {
+  return gemm.aux.ld % 8 == 0 && gemm.aux.batch_stride % 8 == 0;
+}
+
+bool is_gelu_tanh(const rt_post_op& post, int32_t kind) {
+  return post.kind == kind && post.function == RT_ACTIVATION_GELU_TANH;
+}
+
+bool take_once(int32_t& taken, int32_t operand) {
+  if (taken >= 0) return false;
+  taken = operand;
+  return true;
+}
+
+// Adds the next post-operations to `gemm` if an epilogue of the library gives the same result: bias
+// and residual in any order, each at most once, then the activation, in front of which the library
+// may store if it is gelu_tanh; or the gradient of gelu_tanh alone. Returns how many were added.
+uint32_t take(Gemm& gemm, const Operation& op, uint32_t most) {
+  const rt_post_op& post = op.post_op(gemm.fused);
+  if (gemm.activation != 0 || gemm.gelu_gradient >= 0) return 0;
+  if (post.kind == RT_POST_BIAS) return take_once(gemm.bias, post.operand) ? 1 : 0;
+  if (post.kind == RT_POST_RESIDUAL_ADD) return take_once(gemm.residual, post.operand) ? 1 : 0;
+  if (is_gelu_tanh(post, RT_POST_ACTIVATION_BACKWARD)) {
+    if (gemm.fused > 0 || !takes_gelu_operand(gemm)) return 0;
+    gemm.gelu_gradient = post.operand;
+    return 1;
   }
-  if (post.kind == RT_POST_RESIDUAL_ADD && gemm.residual < 0) {
-    gemm.residual = post.operand;
-    return true;
+  if (post.kind == RT_POST_STORE) {
+    const bool gelu = gemm.fused + 1 < most &&
+                      is_gelu_tanh(op.post_op(gemm.fused + 1), RT_POST_ACTIVATION) &&
+                      takes_gelu_operand(gemm);
+    if (!gelu) return 0;
+    gemm.stored = static_cast<int32_t>(op.output_count()) - 1;
+    gemm.activation = RT_ACTIVATION_GELU_TANH;
+    return 2;
   }
   const bool known =
       post.function == RT_ACTIVATION_RELU || post.function == RT_ACTIVATION_GELU_TANH;
-  if (post.kind != RT_POST_ACTIVATION || !known) return false;
+  if (post.kind != RT_POST_ACTIVATION || !known) return 0;
   gemm.activation = post.function;
-  return true;
+  return 1;
+}
+
+void take_all(Gemm& gemm, const Operation& op, uint32_t most) {
+  while (gemm.fused < most) {
+    const uint32_t taken = take(gemm, op, most);
+    if (taken == 0) break;
+    gemm.fused += taken;
+  }
+  const bool plain = gemm.bias < 0 && gemm.activation == 0 && gemm.gelu_gradient < 0;
+  if (plain && rt::sdk::own_output_count(op) > 1) gemm.row_sums = 1;
 }
 
 }  // namespace
@@ -48,15 +87,15 @@ std::optional<Gemm> gemm_of(const Operation& op, uint32_t most_fused) {
 
   Gemm gemm{};
   gemm.dtype = a.dtype;
+  gemm.result = op.output(0).dtype;
   gemm.m = n, gemm.n = m, gemm.k = k, gemm.batch = static_cast<int32_t>(batch);
   const int64_t b_stride = b.rank > 2 ? k * n : 0;
   gemm.left = tb ? transposed(n, k, b_stride) : transposed(k, n, b_stride);
   gemm.right = ta ? transposed(k, m, m * k) : transposed(m, k, m * k);
-  gemm.d = transposed(m, n, m * n);
+  gemm.d = gemm.aux = transposed(m, n, m * n);
   gemm.transpose_left = tb;
   gemm.transpose_right = ta;
-  const uint32_t most = std::min(most_fused, op.post_op_count());
-  while (gemm.fused < most && take(gemm, op.post_op(gemm.fused))) ++gemm.fused;
+  take_all(gemm, op, std::min(most_fused, op.post_op_count()));
   return gemm;
 }
 

@@ -23,7 +23,8 @@ struct ColumnMajor {
 // d = f(op(left) op(right) + residual + bias), with sums in float32 (in float64 for float64). bias
 // has one number for each row of d; residual is in memory like d.
 struct Gemm {
-  rt_dtype dtype;
+  rt_dtype dtype;   // of left and right
+  rt_dtype result;  // of everything else
   int64_t m, n, k;  // d is m x n
   int32_t batch;
   ColumnMajor left, right, d;
@@ -31,11 +32,18 @@ struct Gemm {
   // Inputs of the operation; -1: none.
   int32_t bias = -1, residual = -1;
   int32_t activation = 0;  // RT_ACTIVATION_RELU or RT_ACTIVATION_GELU_TANH; 0: none
-  uint32_t fused = 0;      // number of post-operations that this includes, from the first
+  // Input: d is the product times the derivative of gelu_tanh there; -1: it is not.
+  int32_t gelu_gradient = -1;
+  // Outputs of the operation; -1: none. `stored` receives what the activation is applied to,
+  // `row_sums` the sums of op(right) over k, one number for each column of d.
+  int32_t stored = -1, row_sums = -1;
+  ColumnMajor aux;     // the matrix of `gelu_gradient` or `stored`
+  uint32_t fused = 0;  // number of post-operations that this includes, from the first
 };
 
-// Describes the product with at most `most_fused` post-operations. Empty if there is nothing to
-// multiply, or if a size exceeds what the libraries count with.
+// Describes the product with at most `most_fused` post-operations, and with the sums of rows that
+// it has as second output if no post-operation but a residual stands in the way. Empty if there is
+// nothing to multiply, or if a size exceeds what the libraries count with.
 std::optional<Gemm> gemm_of(const Operation& matmul, uint32_t most_fused);
 
 }  // namespace backends::gpu

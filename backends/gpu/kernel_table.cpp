@@ -104,11 +104,11 @@ rt_status query(rt_device* device, const rt_op_desc* desc, rt_support* support, 
     reference::answer_query(desc, support);
     if (support->level == RT_SUPPORT_REFUSED) return;
     const Operation op(desc);
-    use(*device);
-    support->post_ops_fused =
-        fusible(*device, op, std::min(support->post_ops_fused, most_post_ops(op)));
     support->tolerance = tolerance_of(op);
+    use(*device);
     try {
+      support->post_ops_fused =
+          fusible(*device, op, std::min(support->post_ops_fused, most_post_ops(op)));
       const rt_op_desc part = rt::sdk::with_post_ops(op, support->post_ops_fused);
       std::string without;
       const std::vector<Kernel> ways = make(*device, Operation(&part), kMostWays, &without);

@@ -23,6 +23,20 @@ struct StoreSum {
   }
 };
 
+// Sums of the columns of input `input`, of type T, as output 1, of type Out.
+template <typename T, typename Out>
+Pass column_pass(const rt_tensor_desc& matrix, uint32_t input, uint64_t* workspace_bytes,
+                 const char* name) {
+  using C = Compute<T>;
+  const int64_t rows = row_count(matrix), columns = last_dim(matrix);
+  *workspace_bytes = column_workspace<C>(rows, columns, 1);
+  return [=](const Launch& l) {
+    column_sums<C, 1>(l, rows, columns, static_cast<C*>(l.workspace),
+                      ColumnOf<T>(l.input<T>(input), columns), StoreSum<Out>{l.output<Out>(1)},
+                      name);
+  };
+}
+
 }  // namespace
 
 Pass post_pass(const Operation& op, uint32_t first) {
@@ -40,15 +54,18 @@ Pass post_pass(const Operation& op, uint32_t first) {
 }
 
 Pass bias_gradient_pass(const Operation& op, uint64_t* workspace_bytes) {
-  const int64_t rows = row_count(op.input(1)), columns = last_dim(op.input(1));
-  return for_floating(op.input(1).dtype, [&]<typename T>() -> Pass {
-    using C = Compute<T>;
-    *workspace_bytes = column_workspace<C>(rows, columns, 1);
-    return [=](const Launch& l) {
-      column_sums<C, 1>(l, rows, columns, static_cast<C*>(l.workspace),
-                        ColumnOf<T>(l.input<T>(1), columns), StoreSum<T>{l.output<T>(1)},
-                        "conv2d_backward_weights");
-    };
+  return for_floating(op.input(1).dtype, [&]<typename T>() {
+    return column_pass<T, T>(op.input(1), 1, workspace_bytes, "conv2d_backward_weights");
+  });
+}
+
+Pass row_sum_pass(const Operation& op, uint64_t* workspace_bytes) {
+  return for_floating(op.input(0).dtype, [&]<typename T>() {
+    if constexpr (sizeof(T) == 2) {
+      if (op.output(1).dtype == RT_FLOAT32)
+        return column_pass<T, float>(op.input(0), 0, workspace_bytes, "matmul");
+    }
+    return column_pass<T, T>(op.input(0), 0, workspace_bytes, "matmul");
   });
 }
 

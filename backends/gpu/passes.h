@@ -20,6 +20,10 @@ Pass post_pass(const Operation& op, uint32_t first);
 // workspace that it needs.
 Pass bias_gradient_pass(const Operation& op, uint64_t* workspace_bytes);
 
+// A pass that sets output 1 [columns] to the sums of the columns of input 0 [rows, columns], which
+// is the second output of matmul. `workspace_bytes` as above.
+Pass row_sum_pass(const Operation& op, uint64_t* workspace_bytes);
+
 }  // namespace backends::gpu
 
 #endif  // BACKENDS_GPU_PASSES_H_

@@ -23,7 +23,15 @@ struct Description {
   int32_t transpose_a, transpose_b;
   uint32_t epilogue;
   int32_t bias_type;
-  const void* bias;
+  const void* bias;  // or the gradient of a bias, which is written
+  const void* aux;   // the operand of a gelu, which is read or written
+  int64_t aux_ld, aux_stride;
+
+  bool has(uint32_t bits) const { return (epilogue & bits) == bits; }
+  bool sums_right() const { return epilogue == LT_CONSTANT(EPILOGUE_BGRADB); }
+  bool gradient() const { return epilogue == LT_CONSTANT(EPILOGUE_DGELU); }
+  bool has_bias() const { return !sums_right() && !gradient() && has(LT_CONSTANT(EPILOGUE_BIAS)); }
+  bool has_aux() const { return gradient() || has(LT_CONSTANT(EPILOGUE_GELU_AUX)); }
 };
 struct Layout {
   BlasNumber type;
@@ -90,11 +98,20 @@ double as_tf32(double x) {
       std::bit_cast<float>(std::bit_cast<uint32_t>(static_cast<float>(x)) & 0xffffe000u));
 }
 
-double activate(uint32_t epilogue, double x) {
-  if ((epilogue & LT_CONSTANT(EPILOGUE_RELU)) != 0) return x > 0 || std::isnan(x) ? x : 0;
-  if ((epilogue & LT_CONSTANT(EPILOGUE_GELU)) == 0) return x;
-  // x (1 + tanh(z)) / 2, in the form that keeps its digits where the result is small.
-  return x / (1 + std::exp(-2 * std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
+// x (1 + tanh(z)) / 2 and its derivative, in the form that keeps its digits where it is small.
+double gelu_factor(double x) {
+  return 1 / (1 + std::exp(-2 * std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
+}
+double gelu_derivative(double x) {
+  const double p = gelu_factor(x);
+  const double slope = 2 * std::sqrt(2 / std::acos(-1.0)) * (1 + 3 * 0.044715 * x * x);
+  return p + (p > 0 && p < 1 ? x * p * (1 - p) * slope : 0);
+}
+
+double activate(const Description& p, double x) {
+  if (p.gradient() || p.sums_right()) return x;
+  if (p.has(LT_CONSTANT(EPILOGUE_RELU))) return x > 0 || std::isnan(x) ? x : 0;
+  return p.has(LT_CONSTANT(EPILOGUE_GELU)) ? x * gelu_factor(x) : x;
 }
 
 // op(a) is m x k, op(b) k x n, c and d m x n.
@@ -106,22 +123,67 @@ struct Shape {
   uint64_t m, n, k;
 };
 
+bool is_narrow(BlasNumber type) {
+  return type == BLAS_NUMBER(R_16F) || type == BLAS_NUMBER(R_16BF);
+}
+
+// Whether the types of the matrices are those of one row of the table of types of cublasLtMatmul().
+bool types_fit(const Layout& a, const Layout& b, const Layout& c, const Layout& d) {
+  const bool same = d.type == a.type || (is_narrow(a.type) && d.type == BLAS_NUMBER(R_32F));
+  return b.type == a.type && c.type == d.type && same;
+}
+
+// Whether the operands of the epilogue are what cublasLt.h asks for.
+bool epilogue_fits(const Description& p, const Layout& d) {
+  const bool vector = p.has_bias() || p.sums_right();
+  if (vector && p.bias_type != static_cast<int32_t>(d.type)) return false;
+  if (vector != (p.bias != nullptr) || p.has_aux() != (p.aux != nullptr)) return false;
+  if (!p.has_aux()) return true;
+  const auto address = reinterpret_cast<uintptr_t>(p.aux);
+  return p.aux_ld % 8 == 0 && p.aux_ld >= static_cast<int64_t>(d.rows) && p.aux_stride % 8 == 0 &&
+         address % 16 == 0;
+}
+
 bool is_lawful(const Description& p, const Layout& a, const Layout& b, const Layout& c,
                const Layout& d) {
   const Shape s(p, a, b);
   for (const Layout* x : {&a, &b, &c, &d}) {
-    if (x->ld < static_cast<int64_t>(x->rows) || x->type != a.type || x->batch != d.batch)
-      return false;
+    if (x->ld < static_cast<int64_t>(x->rows) || x->batch != d.batch) return false;
   }
+  if (!types_fit(a, b, c, d) || !epilogue_fits(p, d)) return false;
   const bool wide = a.type == BLAS_NUMBER(R_64F);
   const bool tf32 =
       p.compute == BLAS_CONSTANT(COMPUTE_32F_FAST_TF32) && a.type == BLAS_NUMBER(R_32F);
-  const bool bias = (p.epilogue & LT_CONSTANT(EPILOGUE_BIAS)) != 0;
-  if (bias && p.bias_type != static_cast<int32_t>(d.type)) return false;
   return (p.transpose_b == BLAS_CONSTANT(OP_T) ? b.columns : b.rows) == s.k && c.rows == s.m &&
          c.columns == s.n && d.rows == s.m && d.columns == s.n &&
          p.scale == (wide ? BLAS_NUMBER(R_64F) : BLAS_NUMBER(R_32F)) &&
          (tf32 || p.compute == (wide ? BLAS_CONSTANT(COMPUTE_64F) : BLAS_CONSTANT(COMPUTE_32F)));
+}
+
+// Element (row, column) of matrix `batch` of `x`, or of its transpose.
+int64_t place(const Layout& x, bool transposed, int64_t batch, int64_t row, int64_t column) {
+  return batch * x.stride + (transposed ? row * x.ld + column : column * x.ld + row);
+}
+
+// The gradient of the bias: the sums of op(b) over k, for each column of d.
+void sum_right(const Description& p, const Shape& s, const void* b_data, const Layout& b,
+               const Layout& d) {
+  for (int64_t j = 0; j < static_cast<int64_t>(s.n); ++j) {
+    double sum = 0;
+    for (int64_t k = 0; k < static_cast<int64_t>(s.k); ++k)
+      sum += load(b_data, b.type, place(b, p.transpose_b == BLAS_CONSTANT(OP_T), 0, k, j));
+    save(const_cast<void*>(p.bias), d.type, j, sum);
+  }
+}
+
+// What the epilogue makes of a product y, which is element (i, j) of matrix `batch`.
+double finish(const Description& p, const Layout& d, int64_t batch, int64_t i, int64_t j,
+              double y) {
+  const int64_t aux = batch * p.aux_stride + j * p.aux_ld + i;
+  if (p.has_bias()) y += load(p.bias, d.type, i);
+  if (p.gradient()) return y * gelu_derivative(load(p.aux, d.type, aux));
+  if (p.has_aux()) save(const_cast<void*>(p.aux), d.type, aux, y);
+  return activate(p, y);
 }
 
 }  // namespace
@@ -136,7 +198,7 @@ const char* cublasLtGetStatusString(Status) { return "an error of the test doubl
 
 Status LT(MatmulDescCreate)(LT(MatmulDesc_t) * p, BLAS(ComputeType_t) compute, BlasNumber scale) {
   return create(p, Description{compute, scale, BLAS_CONSTANT(OP_N), BLAS_CONSTANT(OP_N),
-                               LT_CONSTANT(EPILOGUE_DEFAULT), -1, nullptr});
+                               LT_CONSTANT(EPILOGUE_DEFAULT), -1, nullptr, nullptr, 0, 0});
 }
 Status LT(MatmulDescDestroy)(LT(MatmulDesc_t) p) { return destroy<Description>(p); }
 Status LT(MatmulDescSetAttribute)(LT(MatmulDesc_t) desc, LT(MatmulDescAttributes_t) key,
@@ -153,6 +215,12 @@ Status LT(MatmulDescSetAttribute)(LT(MatmulDesc_t) desc, LT(MatmulDescAttributes
       return store(p.bias_type, value, bytes);
     case LT_CONSTANT(MATMUL_DESC_BIAS_POINTER):
       return store(p.bias, value, bytes);
+    case LT_CONSTANT(MATMUL_DESC_EPILOGUE_AUX_POINTER):
+      return store(p.aux, value, bytes);
+    case LT_CONSTANT(MATMUL_DESC_EPILOGUE_AUX_LD):
+      return store(p.aux_ld, value, bytes);
+    case LT_CONSTANT(MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE):
+      return store(p.aux_stride, value, bytes);
     default:
       return BLAS_CONSTANT(STATUS_INVALID_VALUE);
   }
@@ -195,8 +263,6 @@ Status LT(MatmulAlgoGetHeuristic)(LT(Handle_t), LT(MatmulDesc_t) desc, LT(Matrix
     return BLAS_CONSTANT(STATUS_INVALID_VALUE);
   if (p.epilogue != LT_CONSTANT(EPILOGUE_DEFAULT) && inside<Layout>(a).type == BLAS_NUMBER(R_64F))
     return BLAS_CONSTANT(STATUS_NOT_SUPPORTED);
-  const bool bias = (p.epilogue & LT_CONSTANT(EPILOGUE_BIAS)) != 0;
-  if (bias != (p.bias != nullptr)) return BLAS_CONSTANT(STATUS_INVALID_VALUE);
   for (int i = 0; i < wanted && i < 2; ++i) {
     if (inside<Preference>(preference).workspace < kScratch * static_cast<unsigned>(i)) break;
     results[i] = {};
@@ -232,22 +298,20 @@ Status LT(Matmul)(LT(Handle_t), LT(MatmulDesc_t) desc, const void* alpha, const 
     const double value = load(data, x.type, i);
     return tf32 ? as_tf32(value) : value;
   };
-  const auto at = [](const Layout& x, bool t, int64_t batch, int64_t row, int64_t column) {
-    return batch * x.stride + (t ? row * x.ld + column : column * x.ld + row);
-  };
+  const bool ta = p.transpose_a == BLAS_CONSTANT(OP_T), tb = p.transpose_b == BLAS_CONSTANT(OP_T);
+  if (p.sums_right()) sum_right(p, s, b_data, b, d);
   for (int64_t batch = 0; batch < d.batch; ++batch) {
     for (int64_t i = 0; i < static_cast<int64_t>(s.m); ++i) {
       for (int64_t j = 0; j < static_cast<int64_t>(s.n); ++j) {
         double sum = 0;
         for (int64_t k = 0; k < static_cast<int64_t>(s.k); ++k) {
-          sum += operand(a_data, a, at(a, p.transpose_a == BLAS_CONSTANT(OP_T), batch, i, k)) *
-                 operand(b_data, b, at(b, p.transpose_b == BLAS_CONSTANT(OP_T), batch, k, j));
+          sum += operand(a_data, a, place(a, ta, batch, i, k)) *
+                 operand(b_data, b, place(b, tb, batch, k, j));
         }
         const double scale = load(beta, p.scale, 0);
         double y = load(alpha, p.scale, 0) * sum;
-        if (scale != 0) y += scale * load(c_data, c.type, at(c, false, batch, i, j));
-        if ((p.epilogue & LT_CONSTANT(EPILOGUE_BIAS)) != 0) y += load(p.bias, d.type, i);
-        save(d_data, d.type, at(d, false, batch, i, j), activate(p.epilogue, y));
+        if (scale != 0) y += scale * load(c_data, c.type, place(c, false, batch, i, j));
+        save(d_data, d.type, place(d, false, batch, i, j), finish(p, d, batch, i, j, y));
       }
     }
   }

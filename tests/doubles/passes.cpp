@@ -55,19 +55,37 @@ Pass post_pass(const Operation& op, uint32_t first) {
   }
 }
 
+namespace {
+
+// Sums of the columns of input `input` [rows, columns] as output 1.
+template <typename T>
+Pass column_pass(const rt_tensor_desc& matrix, uint32_t input, int64_t columns) {
+  const int64_t count = element_count(matrix);
+  return [=](const Launch& l) {
+    std::vector<double> sums(static_cast<size_t>(columns));
+    for (int64_t i = 0; i < count; ++i) {
+      sums[static_cast<size_t>(i % columns)] += static_cast<double>(l.input<T>(input)[i]);
+    }
+    std::copy(sums.begin(), sums.end(), l.output<T>(1));
+  };
+}
+
+}  // namespace
+
 Pass bias_gradient_pass(const Operation& op, uint64_t* workspace_bytes) {
   if (op.input(1).dtype != RT_FLOAT32) {
     throw rt::sdk::Error(RT_ERROR_UNSUPPORTED, "the test double has this pass in float32 only");
   }
   *workspace_bytes = 0;
-  const int64_t count = element_count(op.input(1)), columns = element_count(op.output(1));
-  return [=](const Launch& l) {
-    std::vector<double> sums(static_cast<size_t>(columns));
-    for (int64_t i = 0; i < count; ++i) {
-      sums[static_cast<size_t>(i % columns)] += static_cast<double>(l.input<float>(1)[i]);
-    }
-    std::copy(sums.begin(), sums.end(), l.output<float>(1));
-  };
+  return column_pass<float>(op.input(1), 1, element_count(op.output(1)));
+}
+
+Pass row_sum_pass(const Operation& op, uint64_t* workspace_bytes) {
+  *workspace_bytes = 0;
+  const int64_t columns = element_count(op.output(1));
+  if (op.input(0).dtype == RT_FLOAT64) return column_pass<double>(op.input(0), 0, columns);
+  if (op.input(0).dtype == RT_FLOAT32) return column_pass<float>(op.input(0), 0, columns);
+  throw rt::sdk::Error(RT_ERROR_UNSUPPORTED, "the test double has no 16-bit passes");
 }
 
 }  // namespace backends::gpu

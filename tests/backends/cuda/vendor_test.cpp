@@ -99,7 +99,7 @@ TEST_P(CudaVendorConformance, AgreesWithTheReference) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Operations, CudaVendorConformance,
-                         testing::Values(Expected{RT_OP_MATMUL, 50}, Expected{RT_OP_CONV2D, 30},
+                         testing::Values(Expected{RT_OP_MATMUL, 170}, Expected{RT_OP_CONV2D, 30},
                                          Expected{RT_OP_CONV2D_BACKWARD_DATA, 28},
                                          Expected{RT_OP_CONV2D_BACKWARD_WEIGHTS, 40},
                                          Expected{RT_OP_ATTENTION, 6},
@@ -136,6 +136,92 @@ host::Support ask(host::Device& device, std::vector<host::PostOp> post_ops) {
   op.outputs = {tensor(RT_FLOAT32, {4, 5})};
   op.post_ops = std::move(post_ops);
   return device.query(op);
+}
+
+// The kernels of the plan for a product with all its post-operations, as "name + name"; "refused"
+// if the device fuses fewer.
+std::string kernels_of(host::Device& device, const host::Operation& op) {
+  const host::Support support = device.query(op);
+  if (support.level != RT_SUPPORT_NATIVE || support.post_ops_fused < op.post_ops.size())
+    return "refused";
+  std::string names;
+  const host::Kernel kernel(device.shared_from_this(), op);
+  for (const auto& work : kernel.work()) names += (names.empty() ? "" : " + ") + work.name;
+  return names;
+}
+
+// A product with n columns and the given post-operations.
+host::Operation layer(rt_dtype dtype, int64_t n, const std::vector<host::PostOp>& post_ops) {
+  host::Operation op;
+  op.name = RT_OP_MATMUL;
+  op.inputs = {tensor(dtype, {4, 3}), tensor(dtype, {3, n})};
+  op.outputs = {tensor(dtype, {4, n})};
+  for (host::PostOp post : post_ops) {
+    const bool operand = post.kind != RT_POST_ACTIVATION && post.kind != RT_POST_STORE;
+    post.operand = operand ? static_cast<int32_t>(op.inputs.size()) : -1;
+    if (operand) op.inputs.push_back(tensor(dtype, {4, n}));
+    if (post.kind == RT_POST_BIAS) op.inputs.back() = tensor(dtype, {n});
+    if (post.kind == RT_POST_STORE) op.outputs.push_back(op.outputs[0]);
+    op.post_ops.push_back(post);
+  }
+  return op;
+}
+
+TEST(CudaVendor, TheOperandOfAGeluIsStoredByTheLibrary) {
+  const auto device = open(CUDA_VENDOR_DOUBLE);
+  const host::PostOp bias = {RT_POST_BIAS, 0, 0}, store = {RT_POST_STORE, 0, -1},
+                     tanh = {RT_POST_ACTIVATION, RT_ACTIVATION_GELU_TANH, -1};
+  const auto kernels = [&](int64_t n, const std::vector<host::PostOp>& post_ops,
+                           rt_dtype dtype = RT_BFLOAT16) {
+    return kernels_of(*device, layer(dtype, n, post_ops));
+  };
+  EXPECT_EQ(kernels(16, {bias, store, tanh}), "cublaslt gelu_aux_bias");
+  EXPECT_EQ(kernels(16, {store, tanh}, RT_FLOAT32), "cublaslt gelu_aux");
+  // Its rows are no multiples of 8 elements.
+  EXPECT_EQ(kernels(12, {bias, store, tanh}), "refused");
+  // The library has the tanh formula only.
+  EXPECT_EQ(kernels(16, {bias, store, {RT_POST_ACTIVATION, RT_ACTIVATION_GELU, -1}}), "refused");
+  EXPECT_EQ(kernels(16, {bias, store}), "refused");
+  EXPECT_EQ(device->query(layer(RT_BFLOAT16, 12, {bias, store, tanh})).post_ops_fused, 1u);
+  // It has no epilogues in float64.
+  EXPECT_EQ(kernels(16, {bias, store, tanh}, RT_FLOAT64), "refused");
+}
+
+TEST(CudaVendor, TheGradientOfAGeluIsAnEpilogue) {
+  const auto device = open(CUDA_VENDOR_DOUBLE);
+  const host::PostOp tanh = {RT_POST_ACTIVATION_BACKWARD, RT_ACTIVATION_GELU_TANH, 0};
+  EXPECT_EQ(kernels_of(*device, layer(RT_BFLOAT16, 16, {tanh})), "cublaslt dgelu");
+  EXPECT_EQ(kernels_of(*device, layer(RT_FLOAT32, 13, {tanh})), "cublaslt + post-operations");
+  EXPECT_EQ(kernels_of(*device, layer(RT_FLOAT32, 16, {{RT_POST_BIAS, 0, 0}, tanh})),
+            "cublaslt bias + post-operations");
+}
+
+TEST(CudaVendor, TheGradientOfABiasIsAnEpilogue) {
+  const auto device = open(CUDA_VENDOR_DOUBLE);
+  const auto kernels = [&](rt_dtype dtype, rt_dtype result) {
+    host::Operation op;
+    op.name = RT_OP_MATMUL;
+    op.attributes = {{RT_ATTR_TRANSPOSE_A, int64_t{1}}};
+    op.inputs = {tensor(dtype, {6, 5}), tensor(dtype, {6, 7})};
+    op.outputs = {tensor(result, {5, 7}), tensor(result, {5})};
+    return kernels_of(*device, op);
+  };
+  EXPECT_EQ(kernels(RT_FLOAT32, RT_FLOAT32), "cublaslt bgradb");
+  EXPECT_EQ(kernels(RT_BFLOAT16, RT_BFLOAT16), "cublaslt bgradb");
+  EXPECT_EQ(kernels(RT_BFLOAT16, RT_FLOAT32), "cublaslt bgradb");
+  EXPECT_EQ(kernels(RT_FLOAT64, RT_FLOAT64), "cublaslt + sums of rows + sums of rows, added up");
+}
+
+TEST(CudaVendor, TellsWhatItsKernelsReadAndMultiply) {
+  const auto device = open(CUDA_VENDOR_DOUBLE);
+  const host::PostOp tanh = {RT_POST_ACTIVATION, RT_ACTIVATION_TANH, -1};
+  const host::Kernel kernel(
+      device, layer(RT_FLOAT32, 16, {{RT_POST_BIAS, 0, 0}, {RT_POST_RESIDUAL_ADD, 0, 0}, tanh}));
+  ASSERT_EQ(kernel.work().size(), 2u);
+  EXPECT_EQ(kernel.work()[0].bytes, 4 * (4 * 3 + 3 * 16 + 4 * 16 + 16 + 4 * 16));
+  EXPECT_EQ(kernel.work()[0].flops, 2 * 4 * 16 * 3);
+  EXPECT_EQ(kernel.work()[1].bytes, 4 * (2 * 4 * 16));
+  EXPECT_EQ(kernel.work()[1].flops, 0);
 }
 
 TEST(CudaVendor, ListsTheLibrarysAlgorithms) {
