@@ -8,6 +8,7 @@
 #include "backends/cuda/cudnn_session.h"
 #include "backends/cuda/provider.h"
 #include "backends/gpu/convolution.h"
+#include "backends/gpu/convolution_work.h"
 #include "backends/gpu/passes.h"
 
 namespace backends::cuda {
@@ -236,10 +237,14 @@ class Cudnn : public gpu::Vendor {
     kernel.implementation = format("cudnn engine %lld%s", static_cast<long long>(plan->engine),
                                    uses_tf32(c) ? " tf32" : "");
     if (uses_tf32(c)) kernel.tolerance = kToleranceTf32;
+    kernel.work = {gpu::convolution_work(op, c, kernel.implementation)};
     gpu::Pass rest = gpu::post_pass(op, c.fused);
+    if (rest) kernel.work.push_back(gpu::post_pass_work(op, c.fused));
     if (c.direction == Direction::kBackwardWeights && op.output_count() > 1) {
       uint64_t bytes = 0;
       rest = gpu::bias_gradient_pass(op, &bytes);
+      for (gpu::Work& work : gpu::bias_gradient_work(op, bytes))
+        kernel.work.push_back(std::move(work));
       kernel.workspace_bytes = std::max(kernel.workspace_bytes, bytes);
     }
     kernel.run = [session = session_, plan, rest](const Launch& l) {

@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include "backends/gpu/convolution.h"
+#include "backends/gpu/convolution_work.h"
 #include "backends/gpu/library.h"
 #include "backends/gpu/passes.h"
 
@@ -275,10 +276,14 @@ class Miopen : public gpu::Vendor {
     kernel.workspace_bytes = solution.workspace_size;
     kernel.implementation =
         format("miopen solution %llu", static_cast<unsigned long long>(solution.solution_id));
+    kernel.work = {gpu::convolution_work(op, c, kernel.implementation)};
     gpu::Pass rest = gpu::post_pass(op, 0);
+    if (rest) kernel.work.push_back(gpu::post_pass_work(op, 0));
     if (c.direction == Direction::kBackwardWeights && op.output_count() > 1) {
       uint64_t bytes = 0;
       rest = gpu::bias_gradient_pass(op, &bytes);
+      for (gpu::Work& work : gpu::bias_gradient_work(op, bytes))
+        kernel.work.push_back(std::move(work));
       kernel.workspace_bytes = std::max(kernel.workspace_bytes, bytes);
     }
     kernel.run = [problem, solution, rest](const Launch& l) {

@@ -301,6 +301,47 @@ TEST(CudaVendor, LibrariesKeepNoDestroyedStream) {
   EXPECT_THAT(sums, ::testing::Each(9.0f));
 }
 
+// A convolution [2,5,5,4] by weights [8,3,3,4] of float32.
+host::Operation convolution(const char* name) {
+  const rt_tensor_desc x = tensor(RT_FLOAT32, {2, 5, 5, 4}), w = tensor(RT_FLOAT32, {8, 3, 3, 4}),
+                       y = tensor(RT_FLOAT32, {2, 3, 3, 8});
+  host::Operation op;
+  op.name = name;
+  if (op.name == RT_OP_CONV2D) op.inputs = {x, w}, op.outputs = {y};
+  if (op.name == RT_OP_CONV2D_BACKWARD_DATA) op.inputs = {y, w}, op.outputs = {x};
+  if (op.name == RT_OP_CONV2D_BACKWARD_WEIGHTS)
+    op.inputs = {x, y}, op.outputs = {w, tensor(RT_FLOAT32, {8})};
+  return op;
+}
+
+constexpr double kOperands = 4 * (2 * 5 * 5 * 4 + 8 * 3 * 3 * 4 + 2 * 3 * 3 * 8),  // bytes
+    kResult = 4 * 2 * 3 * 3 * 8, kConvolutionFlops = 2.0 * (2 * 3 * 3 * 8) * (3 * 3 * 4);
+
+TEST(CudaVendor, AConvolutionTellsItsKernels) {
+  const auto device = open(CUDA_VENDOR_DOUBLE);
+  host::Operation forward = convolution(RT_OP_CONV2D);
+  forward.inputs.push_back(tensor(RT_FLOAT32, {8}));
+  forward.post_ops = {{RT_POST_BIAS, 0, 2}, {RT_POST_ACTIVATION, RT_ACTIVATION_RELU, -1}};
+  const host::Kernel fused = device->create_kernel(forward);
+  ASSERT_EQ(fused.work().size(), 1u);
+  EXPECT_THAT(fused.work()[0].name, HasSubstr("cudnn engine"));
+  EXPECT_EQ(fused.work()[0].bytes, kOperands + 4 * 8);
+  EXPECT_EQ(fused.work()[0].flops, kConvolutionFlops);
+  forward.inputs.push_back(forward.outputs[0]);
+  forward.post_ops.push_back({RT_POST_RESIDUAL_ADD, 0, 3});  // after the activation: a pass
+  const host::Kernel passed = device->create_kernel(forward);
+  ASSERT_EQ(passed.work().size(), 2u);
+  EXPECT_EQ(passed.work()[1].bytes, 3 * kResult);
+  EXPECT_EQ(passed.work()[1].flops, 0);
+  const host::Kernel data = device->create_kernel(convolution(RT_OP_CONV2D_BACKWARD_DATA));
+  ASSERT_EQ(data.work().size(), 1u);
+  EXPECT_EQ(data.work()[0].bytes, kOperands);
+  const host::Kernel weights = device->create_kernel(convolution(RT_OP_CONV2D_BACKWARD_WEIGHTS));
+  ASSERT_EQ(weights.work().size(), 3u);
+  EXPECT_EQ(weights.work()[0].flops, kConvolutionFlops);
+  EXPECT_GE(weights.work()[1].bytes, kResult) << "the sums of the columns read the gradient";
+}
+
 TEST(CudaVendor, OptionsAreChecked) {
   EXPECT_THAT(
       words_of_open({{"vendor_librarys", "true"}}),
