@@ -5,6 +5,39 @@
 namespace backends::gpu {
 namespace {
 
+// An update that also stores the new parameter in 16 bits.
+template <typename Update, typename N>
+struct WithNarrow {
+  Update update;
+  N* narrow;
+  GPU_DEVICE void operator()(int64_t i) const {
+    update(i);
+    narrow[i] = static_cast<N>(static_cast<float>(update.result[i]));
+  }
+};
+
+// The type of the output `narrow`, output `index`; 0 if there is none.
+rt_dtype narrow_type(const Operation& op, uint32_t index) {
+  if (op.output_count() == index) return 0;
+  const rt_dtype dtype = op.output(index).dtype;
+  if (dtype == RT_FLOAT16 || dtype == RT_BFLOAT16) return dtype;
+  throw rt::sdk::Error(RT_ERROR_UNSUPPORTED,
+                       std::string(op.name()) + " writes a copy of param in 16 bits only");
+}
+
+// Queues an update with its output `narrow`, which has type `dtype` (0: there is none).
+template <typename Update>
+void queue(const Launch& l, int64_t count, const Update& update, rt_dtype dtype, uint32_t index,
+           const char* name) {
+  if (dtype == RT_FLOAT16) {
+    for_each(l, count, WithNarrow<Update, Float16>{update, l.output<Float16>(index)}, name);
+  } else if (dtype == RT_BFLOAT16) {
+    for_each(l, count, WithNarrow<Update, BFloat16>{update, l.output<BFloat16>(index)}, name);
+  } else {
+    for_each(l, count, update, name);
+  }
+}
+
 template <typename T>
 struct Sgd {
   using C = Compute<T>;
@@ -36,6 +69,8 @@ Kernel make_sgd(const Properties&, const Operation& op) {
   const double momentum = op.number(RT_ATTR_MOMENTUM, 0.0),
                decay = op.number(RT_ATTR_WEIGHT_DECAY, 0.0);
   const bool nesterov = op.integer(RT_ATTR_NESTEROV, 0) != 0;
+  const uint32_t outputs = momentum != 0.0 ? 2 : 1;
+  const rt_dtype narrow = narrow_type(op, outputs);
   return for_wide(op.input(0).dtype, [&]<typename T>() {
     using C = Compute<T>;
     Kernel kernel;
@@ -54,7 +89,7 @@ Kernel make_sgd(const Properties&, const Operation& op) {
         sgd.velocity = l.input<T>(4);
         sgd.new_velocity = l.output<T>(1);
       }
-      for_each(l, count, sgd, "sgd");
+      queue(l, count, sgd, narrow, outputs, "sgd");
     };
     return kernel;
   });
@@ -102,20 +137,25 @@ Kernel make_adamw(const Properties&, const Operation& op) {
   const int64_t count = rt::sdk::element_count(op.input(0));
   const double beta1 = op.number(RT_ATTR_BETA1), beta2 = op.number(RT_ATTR_BETA2);
   const double epsilon = op.number(RT_ATTR_EPSILON), decay = op.number(RT_ATTR_WEIGHT_DECAY, 0.0);
+  const rt_dtype narrow = narrow_type(op, 3);
   return for_wide(op.input(0).dtype, [&]<typename T>() {
     using C = Compute<T>;
     Kernel kernel;
     kernel.workspace_bytes = 2 * sizeof(C);
+    kernel.work = {{"adamw corrections", sizeof(int64_t) + 2 * sizeof(C)}};
+    if (count > 0) {
+      const double each = 7 * sizeof(T) + (narrow == 0 ? 0 : sizeof(Float16));
+      kernel.work.push_back({"adamw", static_cast<double>(count) * each});
+    }
     kernel.run = [=](const Launch& l) {
       C* const corrections = static_cast<C*>(l.workspace);
       for_each(l, 1, Corrections<C>{l.input<int64_t>(6), corrections, beta1, beta2}, "adamw");
-      for_each(
-          l, count,
-          AdamW<T>{l.input<T>(0), l.input<T>(1), l.input<T>(2), l.input<T>(3), l.input<T>(4),
-                   l.input<T>(5), l.output<T>(0), l.output<T>(1), l.output<T>(2), corrections,
-                   static_cast<C>(beta1), static_cast<C>(beta2), static_cast<C>(1.0 - beta1),
-                   static_cast<C>(1.0 - beta2), static_cast<C>(epsilon), static_cast<C>(decay)},
-          "adamw");
+      queue(l, count,
+            AdamW<T>{l.input<T>(0), l.input<T>(1), l.input<T>(2), l.input<T>(3), l.input<T>(4),
+                     l.input<T>(5), l.output<T>(0), l.output<T>(1), l.output<T>(2), corrections,
+                     static_cast<C>(beta1), static_cast<C>(beta2), static_cast<C>(1.0 - beta1),
+                     static_cast<C>(1.0 - beta2), static_cast<C>(epsilon), static_cast<C>(decay)},
+            narrow, 3, "adamw");
     };
     return kernel;
   });

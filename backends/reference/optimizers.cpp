@@ -1,12 +1,23 @@
-// sgd and adamw. Each output may share the memory of the input of the same name.
+// sgd and adamw. Each output but `narrow` may share the memory of the input of the same name.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "backends/reference/check.h"
 #include "backends/reference/families.h"
+#include "backends/reference/sixteen_bit.h"
 
 namespace backends::reference {
 namespace {
+
+// Returns the type that the update computes in. Throws Refusal for an input in 16 bits.
+rt_dtype type_of(const Operation& op) {
+  for (uint32_t i = 0; i < op.input_count(); ++i) {
+    if (rt::sdk::is_sixteen_bit(op.input(i).dtype)) refuse_sixteen_bit(op);
+  }
+  return floating_input(op, 0, "param");
+}
 
 // Checks the operands that every optimizer begins with: param, grad, lr, scale.
 void expect_common(const Operation& op, rt_dtype dtype) {
@@ -97,6 +108,30 @@ void adamw(const AdamW& a, const Buffers& b) {
   }
 }
 
+// The output `narrow` follows `others` outputs, or is absent.
+bool has_narrow(const Operation& op, uint32_t others) { return op.output_count() == others + 1; }
+
+// Adds the output `narrow`, output i, to a kernel: the new parameter, rounded once. Its type is
+// float16 or bfloat16, or that of the parameter, so that a judge can compute all of it in float64.
+template <typename T>
+void write_narrow(const Operation& op, uint32_t i, Kernel& kernel) {
+  const rt_dtype wide = op.input(0).dtype, dtype = op.output(i).dtype;
+  const bool is_narrow = wide == RT_FLOAT32 && rt::sdk::is_sixteen_bit(dtype);
+  expect_output(op, i, "narrow", is_narrow ? dtype : wide, dims_of(op.input(0)));
+  const auto add = [&]<typename To>() {
+    kernel.run = [i, count = rt::sdk::element_count(op.input(0)),
+                  update = std::move(kernel.run)](const Buffers& b) {
+      update(b);
+      const T* param = b.output<T>(0);
+      std::transform(param, param + count, b.output<To>(i),
+                     [](T value) { return static_cast<To>(value); });
+    };
+  };
+  if (dtype == RT_FLOAT16) return add.template operator()<Float16>();
+  if (dtype == RT_BFLOAT16) return add.template operator()<BFloat16>();
+  add.template operator()<T>();
+}
+
 void expect_beta(const Operation& op, const char* name, double beta) {
   if (!(beta >= 0 && beta < 1)) {
     op.fail(rt::sdk::format("%s is %g, expected 0 <= %s < 1", name, beta, name));
@@ -106,14 +141,16 @@ void expect_beta(const Operation& op, const char* name, double beta) {
 }  // namespace
 
 Kernel make_sgd(const Operation& op) {
-  const rt_dtype dtype = floating_input(op, 0, "param");
+  const rt_dtype dtype = type_of(op);
   Sgd s{};
   s.count = rt::sdk::element_count(op.input(0));
   s.momentum = op.number(RT_ATTR_MOMENTUM, 0.0);
   s.weight_decay = op.number(RT_ATTR_WEIGHT_DECAY, 0.0);
   s.nesterov = op.integer(RT_ATTR_NESTEROV, 0) != 0;
   const bool momentum = s.momentum != 0.0;
-  expect_counts(op, momentum ? 5 : 4, momentum ? 2 : 1);
+  const uint32_t outputs = momentum ? 2 : 1;
+  const bool narrow = has_narrow(op, outputs);
+  expect_counts(op, momentum ? 5 : 4, outputs + narrow);
   expect_common(op, dtype);
   if (momentum) {
     expect_input(op, 4, "velocity", dtype, dims_of(op.input(0)));
@@ -123,17 +160,19 @@ Kernel make_sgd(const Operation& op) {
     Kernel kernel;
     kernel.in_place[0] = 1u << 0;
     if (momentum) kernel.in_place[1] = 1u << 4;
-    kernel.run = [s, momentum](const Buffers& b) {
-      if (left_out<T>(b, s.count, momentum ? 2 : 1)) return;
+    kernel.run = [s, momentum, outputs](const Buffers& b) {
+      if (left_out<T>(b, s.count, outputs)) return;
       momentum ? sgd_momentum<T>(s, b) : sgd<T>(s, b);
     };
+    if (narrow) write_narrow<T>(op, outputs, kernel);
     return kernel;
   });
 }
 
 Kernel make_adamw(const Operation& op) {
-  const rt_dtype dtype = floating_input(op, 0, "param");
-  expect_counts(op, 7, 3);
+  const rt_dtype dtype = type_of(op);
+  const bool narrow = has_narrow(op, 3);
+  expect_counts(op, 7, 3 + narrow);
   expect_common(op, dtype);
   const Dims dims = dims_of(op.input(0));
   expect_input(op, 4, "m", dtype, dims);
@@ -151,6 +190,7 @@ Kernel make_adamw(const Operation& op) {
     kernel.run = [a](const Buffers& b) {
       if (!left_out<T>(b, a.count, 3)) adamw<T>(a, b);
     };
+    if (narrow) write_narrow<T>(op, 3, kernel);
     return kernel;
   });
 }

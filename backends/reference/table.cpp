@@ -24,8 +24,9 @@ struct Entry {
 };
 
 constexpr Entry without_sixteen_bits(Factory make) { return {make, false, 0, 0, Sixteen::kNone}; }
-// For operations that move elements unchanged, or that convert them themselves.
-constexpr Entry moves(Factory make) { return {make, false, 0, 0, Sixteen::kOwn}; }
+// For operations that move elements unchanged, or that convert them themselves: a cast, and the
+// optimizers, which round one output only.
+constexpr Entry as_they_are(Factory make) { return {make, false, 0, 0, Sixteen::kOwn}; }
 
 const std::map<std::string, Entry, std::less<>>& table() {
   static const std::map<std::string, Entry, std::less<>> entries = {
@@ -79,15 +80,15 @@ const std::map<std::string, Entry, std::less<>>& table() {
       {RT_OP_ATTENTION_BACKWARD, {make_attention_backward}},
       {RT_OP_EMBEDDING, {make_embedding}},
       {RT_OP_EMBEDDING_BACKWARD, {make_embedding_backward}},
-      {RT_OP_TRANSPOSE, moves(make_transpose)},
-      {RT_OP_CONCAT, moves(make_concat)},
-      {RT_OP_SLICE, moves(make_slice)},
-      {RT_OP_PAD, moves(make_pad)},
-      {RT_OP_CAST, moves(make_cast)},
-      {RT_OP_COPY, moves(make_copy)},
-      {RT_OP_FILL, moves(make_fill)},
-      {RT_OP_SGD, without_sixteen_bits(make_sgd)},
-      {RT_OP_ADAMW, without_sixteen_bits(make_adamw)},
+      {RT_OP_TRANSPOSE, as_they_are(make_transpose)},
+      {RT_OP_CONCAT, as_they_are(make_concat)},
+      {RT_OP_SLICE, as_they_are(make_slice)},
+      {RT_OP_PAD, as_they_are(make_pad)},
+      {RT_OP_CAST, as_they_are(make_cast)},
+      {RT_OP_COPY, as_they_are(make_copy)},
+      {RT_OP_FILL, as_they_are(make_fill)},
+      {RT_OP_SGD, as_they_are(make_sgd)},
+      {RT_OP_ADAMW, as_they_are(make_adamw)},
   };
   return entries;
 }

@@ -129,9 +129,9 @@ void add_normalisation(Cases& cases, rt_dtype dtype);     // cases_normalisation
 void add_batch_norm_parts(Cases& cases, rt_dtype dtype);  // cases_batch_norm_parts.cpp
 void add_attention(Cases& cases, rt_dtype dtype);         // cases_attention.cpp
 void add_movement(Cases& cases, rt_dtype dtype);          // cases_movement.cpp
-void add_optimizers(Cases& cases, rt_dtype dtype);  // cases_optimizers.cpp; no cases in 16 bits
-void add_special_numbers(Cases& cases, rt_dtype dtype);  // cases_special.cpp
-void add_special_rows(Cases& cases, rt_dtype dtype);     // cases_special_rows.cpp
+void add_optimizers(Cases& cases, rt_dtype dtype);        // cases_optimizers.cpp
+void add_special_numbers(Cases& cases, rt_dtype dtype);   // cases_special.cpp
+void add_special_rows(Cases& cases, rt_dtype dtype);      // cases_special_rows.cpp
 
 }  // namespace plugins::conformance
 

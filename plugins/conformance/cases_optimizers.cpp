@@ -15,12 +15,12 @@ Builder common(const char* op, rt_dtype dtype, const Dims& dims, const std::stri
 
 // The other inputs and the outputs of adamw: moments and step.
 Builder with_moments(Builder b, const Dims& dims, double decay) {
-  b.in(dims)
-      .in(dims, Values{0.01, 1.0})
+  b.wide_in(dims)
+      .wide_in(dims, Values{0.01, 1.0})
       .in_of(RT_INT64, {1}, Values{3, 4, 7})
-      .out(dims)
-      .out(dims)
-      .out(dims)
+      .wide_out(dims)
+      .wide_out(dims)
+      .wide_out(dims)
       .number(RT_ATTR_BETA1, 0.9)
       .number(RT_ATTR_BETA2, 0.999)
       .number(RT_ATTR_EPSILON, 1e-8)
@@ -64,10 +64,32 @@ void add_left_out(Cases& cases, rt_dtype dtype) {
   cases.push_back(with_moments(begin(RT_OP_ADAMW, "adamw"), dims, 0.1));
 }
 
+// Updates in float32 that also write the new parameter in 16 bits, with scale 0 the unchanged one.
+void add_narrow(Cases& cases, rt_dtype narrow) {
+  for (const Dims& dims : {Dims{1}, Dims{37}, Dims{50, 5, 5, 20}}) {
+    for (const double scale : {0.75, 0.0}) {
+      const auto begin = [&](const char* op, const std::string& name) {
+        Builder b(op, narrow, label(dims) + " " + name + (scale == 0 ? " left out" : ""));
+        b.wide_in(dims).wide_in(dims).wide_in({1}, {0.05, 0.2}).wide_in({1}, {scale, scale});
+        return b;
+      };
+      cases.push_back(begin(RT_OP_SGD, "plain").wide_out(dims).out(dims));
+      cases.push_back(begin(RT_OP_SGD, "momentum")
+                          .wide_in(dims)
+                          .wide_out(dims)
+                          .wide_out(dims)
+                          .out(dims)
+                          .number(RT_ATTR_MOMENTUM, 0.9)
+                          .number(RT_ATTR_WEIGHT_DECAY, 0.1));
+      cases.push_back(with_moments(begin(RT_OP_ADAMW, "adamw"), dims, 0.1).out(dims));
+    }
+  }
+}
+
 }  // namespace
 
 void add_optimizers(Cases& cases, rt_dtype dtype) {
-  if (is_sixteen_bit(dtype)) return;
+  if (is_sixteen_bit(dtype)) return add_narrow(cases, dtype);
   add_loss_scale(cases, dtype);
   add_left_out(cases, dtype);
   for (const Dims& dims : {Dims{1}, Dims{37}, Dims{50, 5, 5, 20}}) {

@@ -133,6 +133,7 @@ void Program::place() {
     if (node.phase == Phase::kPack)
       packed_versions_[i] = &storage_.packed_version(graph_.value(node.outputs[0]).name);
   }
+  find_kept_packs();
   for (ValueId v : used) {
     const Value& value = graph_.value(v);
     if (!is_persistent(value.kind)) continue;
@@ -261,6 +262,33 @@ bool Program::pack_is_stale(size_t node) {
   return true;
 }
 
+// After the update a packed value is right if the update has written it, or if it is a copy of what
+// the update has not changed. All others are made again before they are read.
+void Program::find_kept_packs() {
+  std::set<ValueId> written;
+  for (const Node& node : graph_.nodes) {
+    if (node.phase != Phase::kUpdate) continue;
+    for (ValueId v : node.outputs) written.insert(graph_.storage(v));
+  }
+  std::set<ValueId> changed = written;
+  for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+    const Node& node = graph_.nodes[i];
+    if (packed_versions_[i] == nullptr) continue;
+    const ValueId packed = graph_.storage(node.outputs[0]);
+    if (written.contains(packed) || !changed.contains(graph_.storage(node.inputs[0]))) {
+      kept_versions_.push_back(packed_versions_[i]);
+    } else {
+      changed.insert(packed);
+    }
+  }
+}
+
+void Program::finish_update() {
+  if (!updates_parameters_) return;
+  storage_.parameters_changed();
+  for (uint64_t* version : kept_versions_) *version = storage_.parameter_version();
+}
+
 void Program::launch_collective(const Node& node, plugins::host::Stream& stream) {
   CollectiveCall& call = calls_[node.collective->token];
   node.collective->wait ? collectives_->wait(call, stream) : collectives_->start(call, stream);
@@ -322,7 +350,7 @@ void Program::run(plugins::host::Stream& stream) {
   bind();
   for (Segment& segment : segments_) run(segment, stream);
   warm_ = true;
-  if (updates_parameters_) storage_.parameters_changed();
+  finish_update();
 }
 
 void Program::run_timed(plugins::host::Stream& stream, std::vector<double>& ns) {
@@ -339,7 +367,7 @@ void Program::run_timed(plugins::host::Stream& stream, std::vector<double>& ns) 
     ns[i] +=
         std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count();
   }
-  if (updates_parameters_) storage_.parameters_changed();
+  finish_update();
 }
 
 void Program::run_observed(plugins::host::Stream& stream,
@@ -351,7 +379,7 @@ void Program::run_observed(plugins::host::Stream& stream,
     stream.synchronize();
     observe(i);
   }
-  if (updates_parameters_) storage_.parameters_changed();
+  finish_update();
 }
 
 // Fills the buffers that a collective would write with zeros, because arbitrary bytes may be slow
@@ -383,7 +411,7 @@ double Program::measure(plugins::host::Stream& stream, const std::function<void(
       else
         launch(i, stream);
     }
-    if (updates_parameters_) storage_.parameters_changed();
+    finish_update();
     stream.synchronize();
     wholes.push_back(Seconds(Clock::now() - begin).count() - inputs.back() - filling);
     return inputs.back() + wholes.back();

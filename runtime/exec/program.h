@@ -114,6 +114,8 @@ class Program {
   void launch_kernel(size_t node, plugins::host::Stream& stream);
   void launch_collective(const graph::Node& node, plugins::host::Stream& stream);
   bool pack_is_stale(size_t node);
+  void find_kept_packs();
+  void finish_update();
 
   graph::Graph graph_;
   std::shared_ptr<plugins::host::Device> device_;
@@ -130,6 +132,7 @@ class Program {
   std::vector<std::vector<void*>> outputs_;
   std::vector<rt_launch> launches_;
   std::vector<uint64_t*> packed_versions_;  // by node; null unless the node packs a parameter
+  std::vector<uint64_t*> kept_versions_;    // of the packed values that are right after the update
   std::vector<Segment> segments_;           // of all nodes, made by bind()
   bool record_;
   bool warm_ = false;  // has run since bind()

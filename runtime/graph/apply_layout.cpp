@@ -31,8 +31,9 @@ class LayoutApplication {
         node.outputs[k] =
             written_in(node.outputs[k], c.output_layouts[k], c.output_bytes[k], node, after);
       }
-      rest.push_back(std::move(node));
-      append(rest, after);
+      NodeList& list = node.phase == Phase::kPack ? pack : rest;
+      list.push_back(std::move(node));
+      append(list, after);
     }
     graph_.nodes = std::move(pack);
     append(graph_.nodes, rest);
@@ -75,7 +76,8 @@ class LayoutApplication {
     const ValueId copy = variant(v, layout, bytes);
     copies_[{v, layout}] = copy;
     Node node = copy_node(from, copy, reader);
-    if (graph_.value(graph_.storage(v)).kind == ValueKind::kParameter) {
+    const ValueKind kind = graph_.value(graph_.storage(v)).kind;
+    if (kind == ValueKind::kParameter || kind == ValueKind::kPacked) {
       Value& packed = graph_.value(copy);
       packed.kind = ValueKind::kPacked;
       packed.name += "#" + std::to_string(layout);

@@ -30,7 +30,7 @@ enum class ValueKind {
   kOutput,     // read by the caller after a step
   kParameter,  // persistent, trained
   kState,      // persistent: running statistics, optimizer state, gradients
-  kPacked,     // persistent copy of a parameter in a foreign layout, renewed when that changes
+  kPacked,     // persistent copy of parameters in another layout or type, renewed when they change
   kConstant,   // persistent, written once, see Value::contents
 };
 

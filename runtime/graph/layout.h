@@ -23,7 +23,7 @@ LayoutDecision decide_layouts(const Graph& graph, Target& target);
 
 // Gives each node its algorithm and inserts the copies. Inputs, outputs, parameters, state and
 // views stay canonical. A parameter that a node reads in a foreign layout gets a kPacked copy,
-// which a Phase::kPack node at the front of the graph makes.
+// which a Phase::kPack node at the front of the graph makes; so does a kPacked copy of a parameter.
 void apply_layouts(Graph& graph, Target& target, const LayoutDecision& decision);
 
 // The pass: decide_layouts(), or the decision that the target remembers if it still offers every

@@ -51,6 +51,8 @@ struct DistributeOptions {
 struct StepBuffers {
   FlatLayout layout = {};
   graph::ValueId parameters = graph::kNone;
+  // The copy of `parameters` in 16 bits that is kept between steps; kNone: the step has none.
+  graph::ValueId narrow = graph::kNone;
   // kNone: no backward pass. schedule_collectives() may append an element for the loss, at byte
   // layout.bytes.
   graph::ValueId gradients = graph::kNone;

@@ -110,17 +110,7 @@ void Replicate::emit_merge(const Node& node, int first, int count, NodeList& out
   out.back().inputs[0] = rows;
 }
 
-// Whether the node makes the 16-bit copy of a parameter, which all copies share.
-bool Replicate::casts_parameter(const Node& node) const {
-  return node.op == RT_OP_CAST && node.phase == Phase::kForward &&
-         graph_.value(graph_.storage(node.inputs[0])).kind == ValueKind::kParameter;
-}
-
 void Replicate::copy(const Node& node, int first, int count, NodeList& out) {
-  if (casts_parameter(node)) {
-    if (shared_.insert(node.outputs[0]).second) out.push_back(node);
-    return;
-  }
   if (merges(node)) return emit_merge(node, first, count, out);
   if (makes_rows(node)) rows_.insert(node.outputs[0]);
   for (int s = first; s < first + count; ++s) {

@@ -84,6 +84,12 @@ class Update {
     return rewriter_.view(base, begin, static_cast<int64_t>(range.bytes() / element_));
   }
 
+  // The same range of the 16-bit copy of the parameters, which lies at proportional offsets.
+  ValueId narrow_view(const Bucket& range) {
+    const uint64_t bytes = graph::dtype_bytes(graph_.value(buffers_.narrow).dtype);
+    return view(buffers_.narrow, range.begin / element_ * bytes, range);
+  }
+
   // The gradients without the loss, which may be stored after them so that one collective reduces
   // both.
   ValueId whole_gradients() {
@@ -127,6 +133,7 @@ class Update {
     if (range.bytes() == 0) return;
     node.estimated_ns *= share(range);
     const auto cut = [&](ValueId v) {
+      if (v == buffers_.narrow) return narrow_view(range);
       const bool parameters = v == buffers_.parameters;
       if (!parameters && v != buffers_.gradients && !is_flat_state(v)) return v;
       const bool whole =

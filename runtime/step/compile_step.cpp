@@ -49,10 +49,12 @@ constexpr Pass<const StepInput> kBuild[] = {
     {"gradients", differentiate},
     {"pipeline stages", cut_stages},
     {"flat buffers", place_in_flat_buffers},
+    {"16-bit parameters", narrow_parameters},
     {"update", add_update},
 };
 
 constexpr Pass<graph::Target> kFit[] = {
+    {"16-bit update", narrow_in_update},
     {"lower", lower},
     {"fuse", fuse},
     {"layouts", choose_layouts},

@@ -24,6 +24,7 @@ void add_sgd(graph::Build& build, const config::Optimizer& o, const UpdateValues
     inputs.push_back(add_state(build.graph(), "momentum", v.parameters));
     outputs.push_back(inputs.back());
   }
+  if (v.narrow != graph::kNone) outputs.push_back(v.narrow);
   build.node_into(RT_OP_SGD, inputs, outputs,
                   {{RT_ATTR_MOMENTUM, o.momentum},
                    {RT_ATTR_NESTEROV, int64_t{o.nesterov}},
@@ -34,10 +35,12 @@ void add_adamw(graph::Build& build, const config::Optimizer& o, UpdateValues& va
   const ValueId m = add_state(build.graph(), "adam_m", values.parameters);
   const ValueId v = add_state(build.graph(), "adam_v", values.parameters);
   values.step = build.graph().add_value("optimizer_step", ValueKind::kInput, {1}, RT_INT64);
+  std::vector<ValueId> outputs = {values.parameters, m, v};
+  if (values.narrow != graph::kNone) outputs.push_back(values.narrow);
   build.node_into(
       RT_OP_ADAMW,
       {values.parameters, values.gradients, values.learning_rate, values.scale, m, v, values.step},
-      {values.parameters, m, v},
+      std::move(outputs),
       {{RT_ATTR_BETA1, o.betas.at(0)},
        {RT_ATTR_BETA2, o.betas.at(1)},
        {RT_ATTR_EPSILON, o.eps},

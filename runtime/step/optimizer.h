@@ -13,6 +13,7 @@ namespace runtime::step {
 struct UpdateValues {
   graph::ValueId parameters = graph::kNone, gradients = graph::kNone;
   graph::ValueId learning_rate = graph::kNone, scale = graph::kNone;
+  graph::ValueId narrow = graph::kNone;  // the 16-bit copy that the update writes; kNone: none
   graph::ValueId step = graph::kNone;  // int64 [1], counts from 1, for AdamW; made by add_optimizer
 };
 

@@ -3,6 +3,7 @@
 #ifndef RUNTIME_STEP_PASSES_H_
 #define RUNTIME_STEP_PASSES_H_
 
+#include "runtime/graph/target.h"
 #include "runtime/step/step_input.h"
 
 namespace runtime::step {
@@ -27,8 +28,18 @@ void differentiate(Step& step, const StepInput& input);
 void cut_stages(Step& step, const StepInput& input);
 // Parameters and gradients become views of flat buffers.
 void place_in_flat_buffers(Step& step, const StepInput& input);
-// Loss scaling, clipping and the optimizer.
+// The casts of parameters to 16 bits become one cast of each flat buffer. Its result is kept
+// between steps (graph::ValueKind::kPacked) and made again when the parameters have changed; the
+// operations read views of it. With ZeRO stage 3 a rank holds no whole parameters, and the casts
+// remain.
+void narrow_parameters(Step& step, const StepInput& input);
+// Loss scaling, clipping and the optimizer, which writes the 16-bit copy of what it updates unless
+// ZeRO lets it update a part only.
 void add_update(Step& step, const StepInput& input);
+
+// Takes the 16-bit copy from an optimizer that the device cannot run with it. The cast then makes
+// the copy again after each update.
+void narrow_in_update(Step& step, graph::Target& target);
 
 // Activations of blocks are computed again in the backward pass (graph/recompute.h).
 void recompute(Step& step, const StepInput& input);

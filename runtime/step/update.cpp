@@ -31,6 +31,7 @@ class AddUpdate {
       return;
     }
     UpdateValues operands{buffers_.parameters, buffers_.gradients, values_.learning_rate, scale};
+    if (!input_.strategy.sharded(1)) operands.narrow = buffers_.narrow;
     add_optimizer(build_, input_.recipe.optimizer, operands);
     values_.step = operands.step;
   }

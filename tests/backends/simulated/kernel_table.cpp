@@ -34,9 +34,16 @@ bool is_in_base_set(const rt_op_desc& op) {
   return plain_sgd || lists(names, op.name);
 }
 
+// Whether the operation is an optimizer that also writes the parameters in 16 bits.
+bool writes_narrow(const rt_op_desc& op) {
+  const bool optimizer = lists({RT_OP_SGD, RT_OP_ADAMW}, op.name);
+  return optimizer && rt::sdk::is_sixteen_bit(op.outputs[op.output_count - 1]->dtype);
+}
+
 // The option because of which the device refuses the operation; nullptr if it does not.
 const char* refused_by(const Device& device, const rt_op_desc& op) {
-  if (lists(device.options().refuse, op.name)) return "refuse";
+  const std::vector<std::string>& refuse = device.options().refuse;
+  if (lists(refuse, op.name) || (lists(refuse, "narrow") && writes_narrow(op))) return "refuse";
   return device.options().base_set && !is_in_base_set(op) ? "base_set" : nullptr;
 }
 

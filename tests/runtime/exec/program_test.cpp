@@ -200,6 +200,63 @@ TEST_F(PackedTest, EveryUpdateIsSeenByEveryProgram) {
   EXPECT_EQ(run(evaluation), (Floats{7, 17, 27, 37}));
 }
 
+// Two parameters, each with a packed copy of which another copy is made. The update changes `w`; it
+// writes the packed copy of `w` too, but another value, so that a test sees who has written it.
+class PackedByUpdateTest : public PackedTest {
+ protected:
+  Graph make(bool update) {
+    Graph g;
+    Build build(g);
+    for (const std::string name : {"w", "frozen"}) {
+      const ValueId from = test::add_value(g, name, ValueKind::kParameter, {2}, RT_FLOAT32);
+      const ValueId packed = test::add_value(g, name + "#1", ValueKind::kPacked, {2}, RT_FLOAT32);
+      const ValueId again = test::add_value(g, name + "#2", ValueKind::kPacked, {2}, RT_FLOAT32);
+      build.phase = Phase::kPack;
+      build.node_into(RT_OP_COPY, {from}, {packed});
+      build.node_into(RT_OP_COPY, {packed}, {again});
+      build.phase = Phase::kForward;
+      const ValueId y = build.add(packed, again);
+      g.value(y).kind = ValueKind::kOutput;
+      (name == "w" ? w_ : frozen_) = from;
+      (name == "w" ? y_ : y_of_frozen_) = y;
+      if (name != "w" || !update) continue;
+      build.phase = Phase::kUpdate;
+      build.node_into(RT_OP_SCALE, {from}, {from}, {{RT_ATTR_ALPHA, 1.0}, {RT_ATTR_BETA, -1.0}});
+      build.node_into(RT_OP_SCALE, {from}, {packed}, {{RT_ATTR_ALPHA, 1.0}, {RT_ATTR_BETA, 0.5}});
+    }
+    return g;
+  }
+  std::vector<float> get(Program& p, ValueId id) {
+    std::vector<float> numbers(2);
+    stream_.copy(numbers.data(), p.address(id), 2 * sizeof(float));
+    stream_.synchronize();
+    return numbers;
+  }
+  // Runs; the sums of the two copies of `w`, then those of the frozen parameter.
+  std::vector<float> run(Program& p) {
+    p.run(stream_);
+    std::vector<float> all = get(p, y_);
+    const std::vector<float> more = get(p, y_of_frozen_);
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+  ValueId frozen_ = 0, y_of_frozen_ = 0;
+};
+
+TEST_F(PackedByUpdateTest, OnlyWhatTheUpdateHasNotWrittenIsPackedAgain) {
+  Program training(make(true), device_, storage_, arena_);
+  Program evaluation(make(false), device_, storage_, arena_);
+  set(training, w_, {10, 20});
+  set(training, frozen_, {1, 2});
+  EXPECT_EQ(run(training), (Floats{20, 40, 2, 4}));
+  set(training, frozen_, {7, 7});  // without parameters_changed()
+  EXPECT_EQ(run(evaluation), (Floats{19, 39, 2, 4})) << "9 and 19, and 0.5 that the update added";
+  EXPECT_EQ(run(training), (Floats{19, 39, 2, 4}));
+  EXPECT_EQ(run(training), (Floats{17, 37, 2, 4}));
+  storage_.parameters_changed();
+  EXPECT_EQ(run(evaluation), (Floats{14, 34, 14, 14})) << "all copies are those of the parameters";
+}
+
 // Packing is not part of the recordings.
 class RecordedPackedTest : public PackedTest {
  protected:

@@ -158,6 +158,30 @@ TEST_F(LayoutTest, PartsOfTheFlatParameterArePackedToo) {
   EXPECT_EQ(graph_.value(graph_.nodes.front().outputs[0]).base, kNone);
 }
 
+// The cast of the flat buffer comes first, because the copy in the foreign layout is made of it.
+TEST_F(LayoutTest, PartsOfA16BitCopyOfTheParametersArePackedBehindTheirCast) {
+  offer_blocked();
+  const ValueId flat = value("parameters", {1000}, ValueKind::kParameter);
+  const ValueId narrow = value("parameters.bfloat16", {1000}, ValueKind::kPacked);
+  build_.phase = Phase::kPack;
+  build_.node_into(RT_OP_CAST, {flat}, {narrow});
+  build_.phase = Phase::kForward;
+  const ValueId y = convolution(image(), "w1");
+  Value& w = graph_.value(node(RT_OP_CONV2D).inputs[1]);
+  w.kind = ValueKind::kTemporary;
+  w.base = narrow;
+  w.offset = 64;
+  graph_.value(y).kind = ValueKind::kOutput;
+  apply();
+  EXPECT_EQ(graph_.nodes[0].op, RT_OP_CAST);
+  EXPECT_EQ(graph_.nodes[1].op, RT_OP_COPY);
+  EXPECT_EQ(graph_.nodes[1].phase, Phase::kPack);
+  const Value& packed = graph_.value(graph_.nodes[1].outputs[0]);
+  EXPECT_EQ(packed.kind, ValueKind::kPacked);
+  EXPECT_EQ(packed.base, kNone);
+  EXPECT_EQ(node(RT_OP_CONV2D).inputs[1], graph_.nodes[1].outputs[0]);
+}
+
 TEST_F(LayoutTest, AViewReadsACanonicalCopy) {
   offer_blocked();
   const ValueId h = convolution(image(), "w1");

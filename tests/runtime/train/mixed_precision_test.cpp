@@ -155,6 +155,47 @@ TEST(MixedPrecisionForms, RecomputationAndMicroStepsAreTheSameTraining) {
             kTolerance);
 }
 
+// ---- the 16-bit copies of parameters
+
+// The gradients of a job whose parameters have just been loaded, so that no update has written its
+// copies.
+data::TensorFile gradients_of_fresh_job(const data::TensorFile& weights, const Settings& settings) {
+  Job job(kSmallLeNet, "reference", settings);
+  job.trainer->set_weights(weights, "", {});
+  return job.trainer->gradients(job.loader->next());
+}
+
+TEST(NarrowCopies, FollowUpdatesAndLoadedWeights) {
+  for (const Settings& more :
+       {Settings{}, Settings{{"optimizer.name", "adamw"}, {"training.micro_batch_size", "2"}}}) {
+    const Settings settings = mixed("bf16") + more;
+    Job job(kSmallLeNet, "reference", settings);
+    const data::Batch batch = job.loader->next();
+    const data::TensorFile before = job.trainer->weights();
+    const data::TensorFile first = gradients_of_fresh_job(before, settings);
+    EXPECT_TRUE(same_bits(job.trainer->gradients(batch), first));
+    job.step(3);
+    const data::TensorFile after = job.trainer->weights();
+    const data::TensorFile second = job.trainer->gradients(batch);
+    EXPECT_FALSE(same_bits(second, first));
+    EXPECT_TRUE(same_bits(second, gradients_of_fresh_job(after, settings))) << "of the update";
+    job.trainer->set_weights(before, "", {});
+    EXPECT_TRUE(same_bits(job.trainer->gradients(batch), first)) << "of the loaded weights";
+  }
+}
+
+// On the simulated device every operand must be aligned to 256 bytes.
+TEST(NarrowCopies, ADeviceThatCannotWriteThemTrainsWithTheSameBits) {
+  const Settings settings = mixed("bf16") + Settings{{"optimizer.name", "adamw"}};
+  const auto losses = [&](const std::string& refuse) {
+    Job job(kSmallLeNet, test::open_device("simulated", {{"refuse", refuse}}), settings);
+    return job.step(4);
+  };
+  const Numbers expected = losses("dropout");
+  EXPECT_NE(expected.back(), expected.front());
+  EXPECT_EQ(losses("narrow"), expected);
+}
+
 class LossScale : public testing::TestWithParam<std::string> {
  protected:
   Settings settings() const {
