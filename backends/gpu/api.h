@@ -31,11 +31,21 @@ inline hipError_t hipEventQuery(hipEvent_t event) { return hipEventSynchronize(e
 #define GPU_DEVICE inline
 #define GPU_BOTH
 #define GPU_KERNEL static
+#define GPU_KERNEL_OF(threads) static
 #else
 #define GPU_DEVICE __device__ __forceinline__
 #define GPU_BOTH __host__ __device__
+// A kernel that is launched with blocks of at most `threads` threads. hipcc prepares every kernel
+// for blocks of 1024 threads unless told otherwise, so that a thread has at most 128 vector
+// registers on gfx90a and some kernels spill; nvcc needs no telling.
+#define GPU_KERNEL_OF(threads) static __global__ __launch_bounds__(threads)
+#if defined(BACKENDS_GPU_HIP)
+#define GPU_KERNEL GPU_KERNEL_OF(GPU_MOST_THREADS)
+#else
 #define GPU_KERNEL static __global__
 #endif
+#endif
+#define GPU_MOST_THREADS 256  // of a block of a GPU_KERNEL
 
 #include "rt/sdk/error.h"
 

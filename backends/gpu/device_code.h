@@ -38,6 +38,7 @@ auto for_floating(rt_dtype dtype, Body&& body) {
 }
 
 inline constexpr int kBlock = 256;            // threads of a block
+static_assert(kBlock <= GPU_MOST_THREADS);
 inline constexpr int64_t kMostBlocks = 8192;  // of the grid of a grid-stride loop
 
 inline int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }

@@ -1,6 +1,8 @@
-// The convolutions by MIOpen's immediate mode. The library ranks solutions by its own estimates,
-// without measuring, and compiles a solution when it is chosen and not when it runs. Source:
-// "MIOpen", chapter "Using the find APIs and immediate mode", AMD.
+// The convolutions by MIOpen's immediate mode, which compiles a solution when it is chosen and not
+// when it runs. Before, the library's search ("Find") measures the solutions of a convolution once,
+// and keeps their times in a database of the user from which immediate mode ranks them. Without the
+// search, immediate mode ranks by what its database has, else by estimates. Source: "MIOpen",
+// chapter "Using the find APIs and immediate mode", AMD.
 #include "backends/rocm/miopen.h"
 
 #include <miopen/miopen.h>
@@ -77,6 +79,14 @@ struct Functions {
     library.find("miopenInitConvolutionNdDescriptor", set_window);
     library.find("miopenSetConvolutionGroupCount", set_groups);
     library.find("miopenSetConvolutionAttribute", set_attribute);
+    library.find("miopenCreateConvProblem", create_problem);
+    library.find("miopenDestroyProblem", destroy_problem);
+    library.find("miopenSetProblemTensorDescriptor", set_problem_tensor);
+    library.find("miopenCreateFindOptions", create_find_options);
+    library.find("miopenDestroyFindOptions", destroy_find_options);
+    library.find("miopenSetFindOptionWorkspaceLimit", set_workspace_limit);
+    library.find("miopenFindSolutions", find_solutions);
+    library.find("miopenDestroySolution", destroy_solution);
   }
   void check(miopenStatus_t status, const char* what) const {
     if (status == miopenStatusSuccess) return;
@@ -98,6 +108,14 @@ struct Functions {
   decltype(&miopenInitConvolutionNdDescriptor) set_window;
   decltype(&miopenSetConvolutionGroupCount) set_groups;
   decltype(&miopenSetConvolutionAttribute) set_attribute;
+  decltype(&miopenCreateConvProblem) create_problem;
+  decltype(&miopenDestroyProblem) destroy_problem;
+  decltype(&miopenSetProblemTensorDescriptor) set_problem_tensor;
+  decltype(&miopenCreateFindOptions) create_find_options;
+  decltype(&miopenDestroyFindOptions) destroy_find_options;
+  decltype(&miopenSetFindOptionWorkspaceLimit) set_workspace_limit;
+  decltype(&miopenFindSolutions) find_solutions;
+  decltype(&miopenDestroySolution) destroy_solution;
 };
 
 // The library and its handle, which keeps the compiled kernels. One thread at a time may use the
@@ -111,11 +129,27 @@ struct Session {
   ~Session() { call.destroy(handle); }
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
+  // Chooses the stream of the handle. The caller holds the mutex.
+  void use(hipStream_t wanted) {
+    if (stream == wanted) return;
+    call.check(call.set_stream(handle, wanted), "choose the stream");
+    stream = wanted;
+  }
+  // Lets go of the stream, which is about to be destroyed.
+  void forget(hipStream_t ending) {
+    const std::lock_guard lock(mutex);
+    if (stream != ending) return;
+    // After an error, which nobody can handle here, the next launch chooses its stream all the
+    // same.
+    static_cast<void>(call.set_stream(handle, nullptr));
+    stream = nullptr;
+  }
 
   gpu::Library library;
   Functions call;
   miopenHandle_t handle = nullptr;
-  std::mutex mutex;  // guards the handle's stream and everything that uses the handle
+  std::mutex mutex;              // guards the handle's stream and everything that uses the handle
+  hipStream_t stream = nullptr;  // the handle's; nullptr: the default stream, as at first
 };
 
 miopenDataType_t type_of(rt_dtype dtype) {
@@ -139,10 +173,37 @@ class Problem {
       : session_(std::move(session)),
         tensors_(in_order(c)),
         functions_(functions_of(c.direction)),
+        direction_(search_direction(c.direction)),
+        roles_(roles_of(c.direction)),
         first_(describe(tensors_[0], c.dtype)),
         second_(describe(tensors_[1], c.dtype)),
         made_(describe(tensors_[2], c.dtype)),
         window_(window(c)) {}
+
+  // Has the library measure its solutions, unless its database has their times. That takes seconds
+  // once, and memory of the device for the tensors while it lasts. An error is no reason to stop:
+  // immediate mode does without.
+  void search() const {
+    const std::lock_guard lock(session_->mutex);
+    session_->use(nullptr);
+    miopenProblem_t problem = nullptr;
+    if (call().create_problem(&problem, window_.get(), direction_) != miopenStatusSuccess) return;
+    const Owned<miopenProblem_t> owned(problem, call().destroy_problem);
+    const auto set = [&](size_t i, const Tensor& tensor) {
+      return call().set_problem_tensor(problem, roles_[i], tensor.get()) == miopenStatusSuccess;
+    };
+    if (!set(0, first_) || !set(1, second_) || !set(2, made_)) return;
+    miopenFindOptions_t options = nullptr;
+    if (call().create_find_options(&options) != miopenStatusSuccess) return;
+    const Owned<miopenFindOptions_t> owned_options(options, call().destroy_find_options);
+    if (call().set_workspace_limit(options, kMostWorkspace) != miopenStatusSuccess) return;
+    std::vector<miopenSolution_t> found(kMostSolutions);
+    size_t count = 0;
+    if (call().find_solutions(session_->handle, problem, options, found.data(), &count,
+                              found.size()) != miopenStatusSuccess)
+      return;
+    for (size_t i = 0; i < count; ++i) static_cast<void>(call().destroy_solution(found[i]));
+  }
 
   // Compiled solutions, at most `most`, the library's preferred one first. Only implicit GEMM is
   // taken. Of the library's other algorithms for this layout, Winograd rounds more, GEMM uses
@@ -168,7 +229,7 @@ class Problem {
     const auto read = [&](size_t i) { return l.inputs[tensors_[i].index]; };
     void* const scratch = chosen.workspace_size > 0 ? l.workspace : nullptr;
     const std::lock_guard lock(session_->mutex);
-    call().check(call().set_stream(session_->handle, l.stream), "choose the stream");
+    session_->use(l.stream);
     call().check(functions_.launch(session_->handle, first_.get(), read(0), second_.get(), read(1),
                                    window_.get(), made_.get(), l.outputs[0], scratch,
                                    chosen.workspace_size, chosen.solution_id),
@@ -188,6 +249,18 @@ class Problem {
       default:
         return {c.result, c.image, c.weights};
     }
+  }
+  static std::array<miopenTensorArgumentId_t, 3> roles_of(Direction direction) {
+    constexpr auto kImage = miopenTensorConvolutionX, kWeights = miopenTensorConvolutionW,
+                   kResult = miopenTensorConvolutionY;
+    if (direction == Direction::kForward) return {kWeights, kImage, kResult};
+    if (direction == Direction::kBackwardData) return {kResult, kWeights, kImage};
+    return {kResult, kImage, kWeights};
+  }
+  static miopenProblemDirection_t search_direction(Direction direction) {
+    if (direction == Direction::kForward) return miopenProblemDirectionForward;
+    return direction == Direction::kBackwardData ? miopenProblemDirectionBackward
+                                                 : miopenProblemDirectionBackwardWeights;
   }
   const Functions& call() const { return session_->call; }
   const DirectionFunctions& functions_of(Direction direction) const {
@@ -236,12 +309,16 @@ class Problem {
   std::shared_ptr<Session> session_;
   std::array<Tensor4, 3> tensors_;  // in the order of the library's functions
   const DirectionFunctions& functions_;
+  const miopenProblemDirection_t direction_;
+  const std::array<miopenTensorArgumentId_t, 3> roles_;  // of `tensors_` in the search
   Tensor first_, second_, made_;
   Window window_;
 };
 
 class Miopen : public gpu::Vendor {
  public:
+  explicit Miopen(bool search) : search_(search) {}
+
   std::vector<Kernel> kernels(const gpu::Operation& op, size_t most,
                               std::string* without) override {
     std::vector<Kernel> kernels;
@@ -252,6 +329,8 @@ class Miopen : public gpu::Vendor {
     *without = "MIOpen has no deterministic implicit GEMM for this convolution";
     try {
       const auto problem = std::make_shared<const Problem>(session_, *c);
+      // With RT_OP_DETERMINISTIC nothing is measured, so that every run makes the same choice.
+      if (search_ && (op.desc().flags & RT_OP_DETERMINISTIC) == 0) problem->search();
       for (const Solution& s : problem->solutions(most))
         kernels.push_back(make(op, *c, problem, s));
       if (!kernels.empty()) without->clear();
@@ -260,6 +339,8 @@ class Miopen : public gpu::Vendor {
     }
     return kernels;
   }
+
+  void forget(hipStream_t stream) override { session_->forget(stream); }
 
  private:
   static std::string refusal(const Convolution& c) {
@@ -293,11 +374,12 @@ class Miopen : public gpu::Vendor {
     return kernel;
   }
 
+  const bool search_;
   std::shared_ptr<Session> session_ = std::make_shared<Session>();
 };
 
 }  // namespace
 
-std::unique_ptr<gpu::Vendor> open_miopen() { return std::make_unique<Miopen>(); }
+std::unique_ptr<gpu::Vendor> open_miopen(bool search) { return std::make_unique<Miopen>(search); }
 
 }  // namespace backends::rocm

@@ -9,8 +9,9 @@
 namespace backends::rocm {
 
 // Opens MIOpen for the calling thread's device. Throws RT_ERROR_UNAVAILABLE if the library or one
-// of its functions is missing, or if it does not start.
-std::unique_ptr<gpu::Vendor> open_miopen();
+// of its functions is missing, or if it does not start. `search`: the library measures the
+// solutions of each convolution once (about seconds each), instead of ranking them by estimates.
+std::unique_ptr<gpu::Vendor> open_miopen(bool search);
 
 }  // namespace backends::rocm
 

@@ -7,11 +7,24 @@
 
 namespace backends::gpu {
 
+#if defined(BACKENDS_ROCM_MIOPEN)
+namespace {
+constexpr char kSearch[] = "miopen_find";
+}  // namespace
+#endif
+
 const rt_option_spec* const* vendor_options(void*, uint32_t* count) {
   static const rt_option_spec libraries = {
       sizeof(rt_option_spec), RT_OPTION_BOOLEAN, kLibrariesKey, "true",
       "hipBLASLt multiplies matrices and MIOpen convolves; false: own kernels, slower"};
+#if defined(BACKENDS_ROCM_MIOPEN)
+  static const rt_option_spec search = {
+      sizeof(rt_option_spec), RT_OPTION_BOOLEAN, kSearch, "true",
+      "MIOpen measures the kernels of each convolution once; false: it estimates"};
+  static const rt_option_spec* const specs[] = {&libraries, &search};
+#else
   static const rt_option_spec* const specs[] = {&libraries};
+#endif
   *count = std::size(specs);
   return specs;
 }
@@ -24,7 +37,9 @@ std::unique_ptr<Vendor> open_vendor(const rt_device_options& options, const Prop
   libraries->add([] { return open_blas_lt(false); }, "matmul is without hipBLASLt", host);
 #endif
 #if defined(BACKENDS_ROCM_MIOPEN)
-  libraries->add([] { return rocm::open_miopen(); }, "convolutions are without MIOpen", host);
+  const bool search = boolean_option(options, kSearch, true);
+  libraries->add([=] { return rocm::open_miopen(search); }, "convolutions are without MIOpen",
+                 host);
 #endif
   return libraries;
 }
