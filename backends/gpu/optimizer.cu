@@ -20,7 +20,7 @@ struct WithNarrow {
 rt_dtype narrow_type(const Operation& op, uint32_t index) {
   if (op.output_count() == index) return 0;
   const rt_dtype dtype = op.output(index).dtype;
-  if (dtype == RT_FLOAT16 || dtype == RT_BFLOAT16) return dtype;
+  if (rt::sdk::is_sixteen_bit(dtype)) return dtype;
   throw rt::sdk::Error(RT_ERROR_UNSUPPORTED,
                        std::string(op.name()) + " writes a copy of param in 16 bits only");
 }
@@ -29,13 +29,14 @@ rt_dtype narrow_type(const Operation& op, uint32_t index) {
 template <typename Update>
 void queue(const Launch& l, int64_t count, const Update& update, rt_dtype dtype, uint32_t index,
            const char* name) {
-  if (dtype == RT_FLOAT16) {
-    for_each(l, count, WithNarrow<Update, Float16>{update, l.output<Float16>(index)}, name);
-  } else if (dtype == RT_BFLOAT16) {
-    for_each(l, count, WithNarrow<Update, BFloat16>{update, l.output<BFloat16>(index)}, name);
-  } else {
-    for_each(l, count, update, name);
+  if constexpr (std::is_same_v<typename Update::C, float>) {
+    const auto with = [&]<typename N>() {
+      for_each(l, count, WithNarrow<Update, N>{update, l.output<N>(index)}, name);
+    };
+    if (dtype == RT_FLOAT16) return with.template operator()<Float16>();
+    if (dtype == RT_BFLOAT16) return with.template operator()<BFloat16>();
   }
+  for_each(l, count, update, name);
 }
 
 template <typename T>

@@ -42,7 +42,7 @@ bool FlatLayout::has_vectors() const {
 }
 
 FlatLayout lay_out(const std::vector<uint64_t>& parameter_bytes, const FlatLayoutOptions& options,
-                   const std::vector<bool>& vectors) {
+                   const std::vector<bool>& vectors, const std::vector<bool>& whole) {
   const std::vector<size_t> bucket = buckets_from_the_end(parameter_bytes, options);
   const uint64_t unit = options.alignment * static_cast<uint64_t>(options.world_size);
   const size_t count = parameter_bytes.size();
@@ -52,16 +52,19 @@ FlatLayout lay_out(const std::vector<uint64_t>& parameter_bytes, const FlatLayou
   for (size_t first = 0, next = 0; first < count; first = next) {
     while (next < count && bucket[next] == bucket[first]) ++next;
     Bucket b{layout.bytes, layout.bytes};
-    const auto place = [&](bool of_vectors) {
+    const auto place = [&](bool of_vectors, bool of_whole) {
       for (size_t i = first; i < next; ++i) {
         if ((!vectors.empty() && vectors[i]) != of_vectors) continue;
+        if ((!whole.empty() && whole[i]) != of_whole) continue;
         layout.offsets[i] = b.end;
         b.end += round_up(parameter_bytes[i], options.alignment);
       }
     };
-    place(false);
+    place(false, false);
+    place(false, true);
     const uint64_t border = b.end;
-    place(true);
+    place(true, true);
+    place(true, false);
     if (border < b.end) b.vectors = border;
     layout.used_bytes = b.end;
     b.end = layout.bytes = b.begin + round_up(b.end - b.begin, unit);

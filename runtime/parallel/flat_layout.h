@@ -55,9 +55,11 @@ struct FlatLayoutOptions {
 // Lays out parameters (bytes of each, in the order of the layers), each at a multiple of
 // options.alignment. Each bucket can be cut into world_size equal ranges that are so aligned, too.
 // `vectors` says for each parameter whether it goes behind the others of its bucket, because the
-// update treats it differently; empty: none.
+// update treats it differently; empty: none. Those for which `whole` says that all ranks of the
+// tensor axis have them lie together in each bucket, so that the sum over their gradients, which
+// counts them once, takes few launches; empty: none.
 FlatLayout lay_out(const std::vector<uint64_t>& parameter_bytes, const FlatLayoutOptions& options,
-                   const std::vector<bool>& vectors = {});
+                   const std::vector<bool>& vectors = {}, const std::vector<bool>& whole = {});
 
 // The index of the bucket that contains byte `offset`.
 size_t bucket_of(const FlatLayout& layout, uint64_t offset);

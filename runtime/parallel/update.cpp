@@ -177,13 +177,27 @@ class Update {
     }
   }
 
+  // What the rank has of a range of the gradients. From stage 2 on its partitions of all buckets
+  // lie one behind the other, so that pieces of several buckets are one.
+  std::vector<Held> own_pieces(const Bucket& range) const {
+    std::vector<Held> pieces;
+    for (const Held& h : held(buffers_.layout, range, options_.rank, options_.world_size)) {
+      if (!options_.sharded(2) || pieces.empty() ||
+          pieces.back().at + pieces.back().end - pieces.back().begin != h.at)
+        pieces.push_back(h);
+      else
+        pieces.back().end += h.end - h.begin;
+    }
+    return pieces;
+  }
+
   // The squares of those bytes of the node's range that lie in this rank's ZeRO partition.
   void square_sum(const Node& node) {
     Bucket range;
     for (ValueId v = node.inputs[0]; v != buffers_.gradients; v = graph_.value(v).base)
       range.begin += graph_.value(v).offset;
     range.end = range.begin + graph::canonical_bytes(graph_.value(node.inputs[0]));
-    const std::vector<Held> own = held(buffers_.layout, range, options_.rank, options_.world_size);
+    const std::vector<Held> own = own_pieces(range);
     const ValueId total = node.outputs[0];
     if (own.empty()) {
       graph_.nodes.push_back(rewriter_.node(RT_OP_FILL, node.layer, node.phase, {}, {total}));

@@ -45,15 +45,16 @@ class FlatBuffers {
   parallel::FlatLayout place(const std::string& name, bool of_frozen, ValueId& flat) {
     std::vector<uint64_t> bytes;
     std::vector<size_t> which;
-    std::vector<bool> vectors;
+    std::vector<bool> vectors, whole;
     for (size_t i = 0; i < values_.parameters.size(); ++i) {
       const model::Parameter& p = values_.parameters[i];
       if (!p.trainable || frozen(p) != of_frozen || !holds(step_, i)) continue;
       which.push_back(i);
       bytes.push_back(graph::canonical_bytes(graph_.value(p.value)));
       vectors.push_back(vectors_apart() && p.file_dims.size() < 2);
+      whole.push_back(!values_.sharded.empty() && values_.sharded[i].split.is_whole());
     }
-    parallel::FlatLayout layout = parallel::lay_out(bytes, input_.strategy.buckets, vectors);
+    parallel::FlatLayout layout = parallel::lay_out(bytes, input_.strategy.buckets, vectors, whole);
     flat =
         graph_.add_value(name, ValueKind::kParameter,
                          {static_cast<int64_t>(layout.bytes / graph::dtype_bytes(dtype_))}, dtype_);

@@ -2,8 +2,8 @@
 #include <map>
 #include <utility>
 
-#include "rt/sdk/tensor.h"
 #include "runtime/graph/build.h"
+#include "runtime/graph/print.h"
 #include "runtime/graph/rewriter.h"
 #include "runtime/step/passes.h"
 
@@ -72,7 +72,7 @@ class NarrowParameters {
     return copy->second;
   }
 
-  std::string suffix() const { return std::string(".") + rt::sdk::to_string(dtype_); }
+  std::string suffix() const { return "." + graph::name_of(dtype_); }
 
   graph::Graph& graph_;
   parallel::StepBuffers& buffers_;
@@ -99,9 +99,9 @@ void narrow_in_update(Step& step, graph::Target& target) {
     if (support.supported && !support.emulated) continue;
     node.outputs.pop_back();
     step.notes.push_back("after each update the parameters are cast to " +
-                         std::string(rt::sdk::to_string(step.graph.value(narrow).dtype)) + ": " +
-                         node.op + " of " + target.name() + " does not write them in 16 bits (" +
-                         support.reason + ")");
+                         graph::name_of(step.graph.value(narrow).dtype) + ": " + node.op + " of " +
+                         target.name() + " does not write them in 16 bits (" + support.reason +
+                         ")");
   }
 }
 

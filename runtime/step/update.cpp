@@ -1,4 +1,7 @@
 // The pass that appends the update: loss scaling, clipping, optimizer.
+#include <algorithm>
+#include <map>
+
 #include "runtime/graph/build.h"
 #include "runtime/step/optimizer.h"
 #include "runtime/step/passes.h"
@@ -60,20 +63,50 @@ class AddUpdate {
     return v;
   }
 
+  // A range of the gradients of which as many ranks have a copy, in bytes.
+  struct Range {
+    uint64_t begin, end;
+    int copies;
+  };
+
+  // The gradients of this rank in as few ranges as possible. Padding between parameters is zero.
+  std::vector<Range> ranges() const {
+    std::vector<Range> all;
+    for (size_t i = 0; i < values_.parameters.size(); ++i) {
+      if (values_.gradients[i] == kNone) continue;
+      const uint64_t begin = values_.offsets[i];
+      all.push_back({begin,
+                     begin + graph::canonical_bytes(graph_.value(values_.parameters[i].value)),
+                     copies_of_gradient(values_, i, input_.strategy)});
+    }
+    std::sort(all.begin(), all.end(),
+              [](const Range& a, const Range& b) { return a.begin < b.begin; });
+    std::vector<Range> joined;
+    for (const Range& range : all) {
+      if (!joined.empty() && joined.back().copies == range.copies)
+        joined.back().end = range.end;
+      else
+        joined.push_back(range);
+    }
+    return joined;
+  }
+
   // The sum of the squares of the whole gradient, over the ranks of the tensor and pipeline axes.
   ValueId square_sum() {
     const Strategy& strategy = input_.strategy;
     // Leaves out the padding at the end, whose size depends on the number of ranks.
     if (!strategy.model_parallel())
       return build_.square_sum(gradient_view(0, buffers_.layout.used_bytes));
+    std::map<int, ValueId> sums;  // by number of copies
+    for (const Range& range : ranges()) {
+      const ValueId square = build_.square_sum(gradient_view(range.begin, range.end - range.begin));
+      const auto [sum, is_first] = sums.try_emplace(range.copies, square);
+      if (!is_first) sum->second = build_.add(sum->second, square);
+    }
     ValueId sum = kNone;
-    for (size_t i = 0; i < values_.parameters.size(); ++i) {
-      if (values_.gradients[i] == kNone) continue;
-      const uint64_t bytes = graph::canonical_bytes(graph_.value(values_.parameters[i].value));
-      ValueId square = build_.square_sum(gradient_view(values_.offsets[i], bytes));
-      const int copies = copies_of_gradient(values_, i, strategy);
-      if (copies > 1) square = build_.scale(square, 1.0 / copies);
-      sum = sum == kNone ? square : build_.add(sum, square);
+    for (const auto& [copies, squares] : sums) {
+      const ValueId share = copies > 1 ? build_.scale(squares, 1.0 / copies) : squares;
+      sum = sum == kNone ? share : build_.add(sum, share);
     }
     if (sum == kNone) sum = build_.scale(values_.one, 0);  // this rank has no gradient
     if (strategy.mesh.tensor > 1) sum = build_.all_reduce(sum, parallel::kTensorCommunicator);

@@ -50,6 +50,17 @@ TEST(FlatLayout, BucketsCoverTheBufferAndCanBeCut) {
   }
 }
 
+TEST(FlatLayout, ParametersThatAllRanksHaveLieTogether) {
+  const std::vector<bool> whole = {true, false, false, true, true, false};
+  const FlatLayout plain = lay_out({64, 64, 64, 64, 64, 64}, {}, {}, whole);
+  EXPECT_EQ(plain.offsets, (std::vector<uint64_t>{192, 0, 64, 256, 320, 128}));
+  EXPECT_FALSE(plain.has_vectors());
+  const FlatLayout apart =
+      lay_out({64, 64, 64, 64, 64, 64}, {}, {true, false, true, true, false, true}, whole);
+  EXPECT_EQ(apart.offsets, (std::vector<uint64_t>{128, 0, 256, 192, 64, 320}));
+  EXPECT_EQ(apart.buckets.at(0).vectors, 128u);
+}
+
 TEST(FlatLayout, VectorsGoBehindTheOthersOfTheirBucket) {
   const FlatLayout layout = lay_out({64, 8, 256, 64, 128, 4},
                                     {.world_size = 2, .bucket_bytes = 400, .first_bucket_bytes = 1},

@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "runtime/error.h"
+#include "runtime/exec/device_target.h"
 #include "runtime/step/compile_step.h"
 #include "tests/runtime/support/devices.h"
 
@@ -62,6 +64,53 @@ TEST(BuildStep, GradientsKeepTheOutputAndUpdateNothing) {
   const Step s = build(Purpose::kGradients);
   for (const graph::Node& n : s.graph.nodes) EXPECT_NE(n.phase, graph::Phase::kUpdate) << n.op;
   EXPECT_EQ(s.graph.value(s.values.output).kind, ValueKind::kOutput);
+}
+
+int64_t squares(const Step& s) {
+  return std::count_if(s.graph.nodes.begin(), s.graph.nodes.end(),
+                       [](const graph::Node& n) { return n.op == RT_OP_SQUARE_SUM; });
+}
+
+// Of six layers, every second one gives biases to all ranks of the tensor axis.
+TEST(BuildStep, TheNormOfTheGradientTakesFewLaunches) {
+  model::Model model = two_layers();
+  for (int i = 0; i < 4; ++i) {
+    model.layers.push_back(model.layers[i % 2]);
+    model.layers.back().name = "c" + std::to_string(i);
+  }
+  Recipe recipe;
+  recipe.max_norm = 1;
+  Strategy strategy;
+  const StepForm form{Purpose::kTraining, 4};
+  EXPECT_EQ(squares(build_step({model, recipe, strategy, form})), 1);
+  strategy.mesh.tensor = 2;
+  for (const char* vectors_apart : {"all", "matrices"}) {
+    recipe.optimizer.weight_decay = 0.1;
+    recipe.optimizer.weight_decay_on = vectors_apart;
+    const Step s = build_step({model, recipe, strategy, form});
+    std::set<bool> whole;
+    for (const parallel::ShardedParameter& p : s.values.sharded) whole.insert(p.split.is_whole());
+    EXPECT_EQ(whole.size(), 2u) << "some are whole, some are split";
+    EXPECT_EQ(squares(s), std::string(vectors_apart) == "all" ? 2 : 3);
+  }
+}
+
+TEST(BuildStep, ARankAddsUpTheSquaresOfAllItsPartitionsAtOnce) {
+  const model::Model model = two_layers();
+  Recipe recipe;
+  recipe.max_norm = 1;
+  Strategy strategy;
+  strategy.mesh.data = strategy.batch.world_size = strategy.buckets.world_size = 2;
+  strategy.buckets.bucket_bytes = strategy.buckets.first_bucket_bytes = 64;
+  const StepForm form{Purpose::kTraining, 4};
+  for (const int stage : {1, 2, 3}) {
+    strategy.data.zero_stage = stage;
+    exec::DeviceTarget target(test::open_device("reference"), {.tune = exec::Tune::kOff});
+    const Step s = compile_step({model, recipe, strategy, form}, target);
+    EXPECT_GT(s.values.buffers.layout.buckets.size(), 1u);
+    EXPECT_EQ(squares(s),
+              stage == 1 ? static_cast<int64_t>(s.values.buffers.layout.buckets.size()) : 1);
+  }
 }
 
 // Without the copy, the memory of the view's base would be reused after the loss.
