@@ -3,14 +3,18 @@
 #include <algorithm>
 #include <limits>
 
+#include "backends/gpu/row_layout.h"
 #include "rt/sdk/post_ops.h"
 
 namespace backends::gpu {
 namespace {
 
-// A row-major matrix [rows, columns] as BLAS sees it.
-ColumnMajor transposed(int64_t rows, int64_t columns, int64_t batch_stride) {
-  return {columns, rows, columns, batch_stride};
+// The row-major matrices [rows, columns] of `tensor` as BLAS sees them; each begins one matrix of
+// the tensor behind the one before, unless all are the same.
+ColumnMajor transposed(const rt_tensor_desc& tensor, int64_t rows, int64_t columns,
+                       bool one = false) {
+  const int64_t stride = row_stride(tensor);
+  return {columns, rows, stride, one ? 0 : rows * stride};
 }
 
 // The libraries read and write the operand of a gelu only if its columns and matrices begin at
@@ -89,10 +93,10 @@ std::optional<Gemm> gemm_of(const Operation& op, uint32_t most_fused) {
   gemm.dtype = a.dtype;
   gemm.result = op.output(0).dtype;
   gemm.m = n, gemm.n = m, gemm.k = k, gemm.batch = static_cast<int32_t>(batch);
-  const int64_t b_stride = b.rank > 2 ? k * n : 0;
-  gemm.left = tb ? transposed(n, k, b_stride) : transposed(k, n, b_stride);
-  gemm.right = ta ? transposed(k, m, m * k) : transposed(m, k, m * k);
-  gemm.d = gemm.aux = transposed(m, n, m * n);
+  const bool one_b = b.rank == 2;
+  gemm.left = tb ? transposed(b, n, k, one_b) : transposed(b, k, n, one_b);
+  gemm.right = ta ? transposed(a, k, m) : transposed(a, m, k);
+  gemm.d = gemm.aux = transposed(op.output(0), m, n);
   gemm.transpose_left = tb;
   gemm.transpose_right = ta;
   take_all(gemm, op, std::min(most_fused, op.post_op_count()));

@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <optional>
 
+#include "backends/gpu/estimate.h"
 #include "backends/gpu/objects.h"
+#include "backends/gpu/row_layout.h"
 #include "backends/reference/answer.h"
 #include "rt/sdk/post_ops.h"
 
@@ -45,6 +48,18 @@ double tolerance_of(const Operation& op) {
   return wide ? kTolerance64 : kTolerance;
 }
 
+// Our own kernel of the operation; nullopt if there is none.
+std::optional<Kernel> make_own(const rt_device& device, const Operation& op) {
+  const bool rows = has_row_layout(op);
+  if (rows && op.is(RT_OP_COPY)) return make_row_copy(op);
+  const Entry* entry = find_entry(op);
+  if (entry == nullptr) return std::nullopt;
+  if (rows && op.is(RT_OP_MATMUL)) {
+    throw Error(RT_ERROR_UNSUPPORTED, "matmul: only the library multiplies padded rows");
+  }
+  return entry->make(device.properties, op);
+}
+
 // At most `most` candidates for the operation, the default first: those of the vendor's libraries,
 // then our own kernel. Throws the error of our own kernel if there is no candidate. `without`
 // receives the reason if a library that should serve the operation does not.
@@ -54,10 +69,9 @@ std::vector<Kernel> make(const rt_device& device, const Operation& op, size_t mo
   if (device.vendor != nullptr) {
     ways = device.vendor->kernels(op, std::min(most, kMostWays - 1), without);
   }
-  const Entry* entry = find_entry(op);
   try {
-    if (entry != nullptr && ways.size() < most) {
-      ways.push_back(entry->make(device.properties, op));
+    if (ways.size() < most) {
+      if (auto own = make_own(device, op)) ways.push_back(std::move(*own));
     }
   } catch (const Error& refusal) {
     if (refusal.code() != RT_ERROR_UNSUPPORTED || ways.empty()) throw;
@@ -73,15 +87,54 @@ uint32_t most_post_ops(const Operation& op) {
   return entry != nullptr && entry->fuses ? kMostPostOps : 0;
 }
 
-// Writes the candidates; algorithm i + 1 is ways[i].
-void list(const Operation& op, const std::vector<Kernel>& ways, rt_support* support) {
+// A candidate and the kernel that it stands for.
+struct Way {
+  rt_candidate candidate;
+  double tolerance;
+};
+
+// Adds the candidates for the layouts of `op`; algorithm i + 1 is kernels[i].
+void add_ways(const rt_device& device, const Operation& op, const std::vector<Kernel>& kernels,
+              std::vector<Way>& ways) {
+  rt_candidate candidate = reference::candidate_of(op);
+  for (uint32_t i = 0; i < op.input_count(); ++i) {
+    candidate.input_layouts[i] = op.input(i).layout;
+    candidate.input_bytes[i] = stored_bytes(op.input(i));
+  }
+  for (uint32_t i = 0; i < op.output_count(); ++i) {
+    candidate.output_layouts[i] = op.output(i).layout;
+    candidate.output_bytes[i] = stored_bytes(op.output(i));
+  }
+  for (uint32_t i = 0; i < kernels.size(); ++i) {
+    candidate.algorithm = i + 1;
+    candidate.estimated_ns = estimated_ns(device.properties, op, kernels[i]);
+    copy_text(candidate.implementation, kernels[i].implementation);
+    ways.push_back({candidate, kernels[i].tolerance});
+  }
+}
+
+// The candidates in all layouts that the host leaves open: the canonical one and, for a product of
+// large matrices, aligned rows. `without` as in make().
+std::vector<Way> find_ways(const rt_device& device, const Operation& op, std::string* without) {
+  const Relaid plain(op, [](const rt_tensor_desc&) { return RT_LAYOUT_CANONICAL; });
+  const Operation canonical(plain.desc());
+  std::vector<Way> ways;
+  add_ways(device, canonical, make(device, canonical, kMostWays, without), ways);
+  const Relaid aligned(op, layout_for_products);
+  if (device.vendor == nullptr || !op.is(RT_OP_MATMUL) || op.post_op_count() > 0 ||
+      op.output_count() > 1 || aligned == plain)
+    return ways;
+  const Operation rows(aligned.desc());
+  std::string reason;
+  add_ways(device, rows, device.vendor->kernels(rows, kMostWays - 1, &reason), ways);
+  return ways;
+}
+
+void list(const std::vector<Way>& ways, rt_support* support) {
   support->candidate_count = static_cast<uint32_t>(ways.size());
   if (support->candidates == nullptr) return;
-  rt_candidate candidate = reference::candidate_of(op);
   for (uint32_t i = 0; i < ways.size() && i < support->candidate_capacity; ++i) {
-    candidate.algorithm = i + 1;
-    copy_text(candidate.implementation, ways[i].implementation);
-    rt::sdk::write_element(support->candidates, i, candidate);
+    rt::sdk::write_element(support->candidates, i, ways[i].candidate);
   }
 }
 
@@ -94,44 +147,54 @@ bool stores(const rt_device& device, const Operation& op) {
 
 // The number of post-operations, of at most `most`, that all candidates fuse.
 uint32_t fusible(const rt_device& device, const Operation& op, uint32_t most) {
-  const rt_op_desc part = rt::sdk::with_post_ops(op, most);
+  const Relaid plain(op, [](const rt_tensor_desc&) { return RT_LAYOUT_CANONICAL; });
+  const rt_op_desc part = rt::sdk::with_post_ops(Operation(plain.desc()), most);
   const uint32_t in_front = std::min(most, rt::sdk::fusible_post_ops(op));
   return in_front == most || stores(device, Operation(&part)) ? most : in_front;
 }
 
+void refuse(const char* reason, rt_support* support) {
+  support->level = RT_SUPPORT_REFUSED;
+  support->post_ops_fused = 0;
+  support->candidate_count = 0;
+  copy_text(support->reason, reason);
+}
+
+void answer(rt_device& device, const Operation& op, rt_support* support) {
+  reference::answer_query(Relaid::canonical(op).desc(), support);
+  if (support->level == RT_SUPPORT_REFUSED) return;
+  support->tolerance = tolerance_of(op);
+  use(device);
+  support->post_ops_fused =
+      fusible(device, op, std::min(support->post_ops_fused, most_post_ops(op)));
+  const rt_op_desc part = rt::sdk::with_post_ops(op, support->post_ops_fused);
+  std::string without;
+  const std::vector<Way> ways = find_ways(device, Operation(&part), &without);
+  if (!without.empty()) {
+    support->level = RT_SUPPORT_EMULATED;
+    copy_text(support->reason, without + "; an own, slower kernel does it");
+  }
+  for (const Way& way : ways) support->tolerance = std::max(support->tolerance, way.tolerance);
+  list(ways, support);
+}
+
 rt_status query(rt_device* device, const rt_op_desc* desc, rt_support* support, rt_error* error) {
   return guard(error, [&] {
-    reference::answer_query(desc, support);
-    if (support->level == RT_SUPPORT_REFUSED) return;
     const Operation op(desc);
-    support->tolerance = tolerance_of(op);
-    use(*device);
+    rt::sdk::check_size(support);
     try {
-      support->post_ops_fused =
-          fusible(*device, op, std::min(support->post_ops_fused, most_post_ops(op)));
-      const rt_op_desc part = rt::sdk::with_post_ops(op, support->post_ops_fused);
-      std::string without;
-      const std::vector<Kernel> ways = make(*device, Operation(&part), kMostWays, &without);
-      if (!without.empty()) {
-        support->level = RT_SUPPORT_EMULATED;
-        copy_text(support->reason, without + "; an own, slower kernel does it");
-      }
-      for (const Kernel& way : ways) {
-        support->tolerance = std::max(support->tolerance, way.tolerance);
-      }
-      list(op, ways, support);
+      support->reason_operand = -1;
+      answer(*device, op, support);
     } catch (const Error& refusal) {
       if (refusal.code() != RT_ERROR_UNSUPPORTED) throw;
-      support->level = RT_SUPPORT_REFUSED;
-      support->candidate_count = 0;
-      copy_text(support->reason, refusal.what());
+      refuse(refusal.what(), support);
     }
   });
 }
 
 std::vector<uint64_t> bytes_of(const rt_tensor_desc* const* tensors, uint32_t count) {
   std::vector<uint64_t> bytes;
-  for (uint32_t i = 0; i < count; ++i) bytes.push_back(reference::tensor_bytes(*tensors[i]));
+  for (uint32_t i = 0; i < count; ++i) bytes.push_back(stored_bytes(*tensors[i]));
   return bytes;
 }
 
@@ -143,8 +206,10 @@ std::vector<rt_kernel_work> work_of(const Operation& op, const Kernel& kernel,
   if (list.empty()) {
     Work all{op.desc().name};
     for (const uint64_t bytes : inputs) all.bytes += static_cast<double>(bytes);
-    for (const uint64_t bytes : outputs) all.bytes += static_cast<double>(bytes);
-    if (all.bytes > 0) list.push_back(all);  // an operation without elements queues nothing
+    double written = 0;
+    for (const uint64_t bytes : outputs) written += static_cast<double>(bytes);
+    all.bytes += written;
+    if (written > 0) list.push_back(all);  // an operation without results queues nothing
   }
   std::vector<rt_kernel_work> work;
   for (const Work& w : list) {
@@ -188,7 +253,8 @@ Kernel make_chosen(const rt_device& device, const Operation& op) {
 rt_status create(rt_device* device, const rt_op_desc* desc, rt_plan** plan, rt_error* error) {
   return guard(error, [&] {
     const Operation op(desc);
-    const reference::Kernel definition = reference::make_kernel(op);
+    const Relaid plain = Relaid::canonical(op);
+    const reference::Kernel definition = reference::make_kernel(Operation(plain.desc()));
     for (uint32_t i = 0; i < op.input_count() + op.output_count(); ++i) {
       const bool in = i < op.input_count();
       if ((in ? op.input(i) : op.output(i - op.input_count())).layout == RT_LAYOUT_ANY) {
@@ -264,41 +330,29 @@ rt_status launch(rt_plan* plan, rt_stream* stream, const rt_launch* given, rt_er
   });
 }
 
-void expect_canonical(const rt_tensor_desc* tensor) {
-  rt::sdk::check_input(tensor);
-  if (tensor->layout == RT_LAYOUT_CANONICAL) return;
-  throw Error(RT_ERROR_INVALID_ARGUMENT,
-              format("layout 0x%llx is not one of this device; it knows the canonical one (0)",
-                     static_cast<unsigned long long>(tensor->layout)));
-}
-
 rt_status layout_bytes(rt_device*, const rt_tensor_desc* tensor, uint64_t* bytes, rt_error* error) {
   return guard(error, [&] {
-    expect_canonical(tensor);
-    *bytes = reference::tensor_bytes(*tensor);
+    const rt_tensor_desc known = rt::sdk::read_input(tensor);
+    expect_known_layout(known);
+    *bytes = stored_bytes(known);
   });
 }
 
-rt_status layout_name(rt_device*, const rt_tensor_desc* tensor, char* name, uint64_t capacity,
-                      rt_error* error) {
+rt_status name_of_layout(rt_device*, const rt_tensor_desc* tensor, char* name, uint64_t capacity,
+                         rt_error* error) {
   return guard(error, [&] {
-    expect_canonical(tensor);
-    if (capacity > 0) std::snprintf(name, capacity, "canonical");
+    const rt_tensor_desc known = rt::sdk::read_input(tensor);
+    expect_known_layout(known);
+    if (capacity > 0) std::snprintf(name, capacity, "%s", layout_name(known).c_str());
   });
 }
 
 }  // namespace
 
 const rt_kernel_api& kernel_api() {
-  static const rt_kernel_api api = {sizeof(rt_kernel_api),
-                                    RT_KERNEL_API_VERSION,
-                                    query,
-                                    create,
-                                    destroy,
-                                    info,
-                                    launch,
-                                    layout_bytes,
-                                    layout_name};
+  static const rt_kernel_api api = {
+      sizeof(rt_kernel_api), RT_KERNEL_API_VERSION, query, create, destroy, info, launch,
+      layout_bytes,          name_of_layout};
   return api;
 }
 

@@ -14,8 +14,12 @@ constexpr size_t kMostKept = 4;  // candidates of the libraries for an operation
 // A text with everything that the answer of a library depends on.
 std::string signature(const Operation& op) {
   std::string text(op.name());
-  for (uint32_t i = 0; i < op.input_count(); ++i) text += rt::sdk::to_string(op.input(i));
-  for (uint32_t i = 0; i < op.output_count(); ++i) text += '>' + rt::sdk::to_string(op.output(i));
+  const auto add = [&](const rt_tensor_desc& t) {
+    text += rt::sdk::to_string(t) + format("%llx", static_cast<unsigned long long>(t.layout));
+  };
+  for (uint32_t i = 0; i < op.input_count(); ++i) add(op.input(i));
+  text += '>';
+  for (uint32_t i = 0; i < op.output_count(); ++i) add(op.output(i));
   for (uint32_t i = 0; i < op.desc().attribute_count; ++i) {
     const rt_attribute& a = *op.desc().attributes[i];
     text += format(" %s=%lld,%a", a.name, static_cast<long long>(a.integer), a.number);

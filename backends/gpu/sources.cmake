@@ -4,7 +4,8 @@
 # or hipBLASLt, and GPU_CONVOLUTION if they use cuDNN or MIOpen.
 set(GPU_KERNELS
   attention.cu elementwise.cu loss.cu movement.cu normalisation.cu optimizer.cu pooling.cu product.cu reduction.cu)
-set(GPU_HOST_SOURCES capture.cpp device_table.cpp kernel_table.cpp plugin.cpp telemetry.cpp)
+set(GPU_HOST_SOURCES
+  capture.cpp device_table.cpp estimate.cpp kernel_table.cpp plugin.cpp row_layout.cpp telemetry.cpp)
 list(TRANSFORM GPU_KERNELS PREPEND ${CMAKE_CURRENT_LIST_DIR}/)
 list(TRANSFORM GPU_HOST_SOURCES PREPEND ${CMAKE_CURRENT_LIST_DIR}/)
 set(GPU_NO_VENDOR ${CMAKE_CURRENT_LIST_DIR}/no_vendor.cpp)

@@ -8,6 +8,7 @@
 #include "plugins/conformance/conformance.h"
 #include "plugins/host/error.h"
 #include "rt/operations.h"
+#include "rt/sdk/foreign_layout.h"
 
 namespace {
 
@@ -259,6 +260,108 @@ INSTANTIATE_TEST_SUITE_P(Operations, Tf32Conformance,
                          testing::Values(RT_OP_MATMUL, RT_OP_CONV2D, RT_OP_CONV2D_BACKWARD_DATA,
                                          RT_OP_CONV2D_BACKWARD_WEIGHTS),
                          [](const auto& info) { return std::string(info.param); });
+
+// A product of which one matrix [1024,2051] is so large and so odd that its rows are to be padded.
+// The stand-in multiplies with the leading dimensions that it is given.
+enum class Padded { kResult, kLeft, kLeftTransposed };
+class CudaVendorPadded : public testing::TestWithParam<Padded> {
+ protected:
+  static Case product() {
+    const bool result = GetParam() == Padded::kResult, ta = GetParam() == Padded::kLeftTransposed;
+    constexpr int64_t kRows = 256, kBatch = 4, kColumns = 2051, kOther = 2;
+    Case c;
+    c.dtype = RT_BFLOAT16;
+    host::Operation& op = c.operation;
+    op.name = RT_OP_MATMUL;
+    op.attributes = {{RT_ATTR_TRANSPOSE_A, int64_t{ta}}, {RT_ATTR_TRANSPOSE_B, int64_t{result}}};
+    const rt_tensor_desc padded = ta ? tensor(c.dtype, {kBatch * kRows, kColumns})
+                                     : tensor(c.dtype, {kBatch, kRows, kColumns});
+    if (result) {
+      op.inputs = {tensor(c.dtype, {kBatch, kRows, kOther}), tensor(c.dtype, {kColumns, kOther})};
+      op.outputs = {padded};
+    } else if (ta) {
+      op.inputs = {padded, tensor(c.dtype, {kBatch * kRows, kOther})};
+      op.outputs = {tensor(c.dtype, {kColumns, kOther})};
+    } else {
+      op.inputs = {padded, tensor(c.dtype, {kColumns, kOther})};
+      op.outputs = {tensor(c.dtype, {kBatch, kRows, kOther})};
+    }
+    c.inputs = {{-1, 1, 1}, {-1, 1, 2}};
+    return c;
+  }
+};
+
+TEST_P(CudaVendorPadded, AgreesWithTheReference) {
+  const auto device = open(CUDA_VENDOR_DOUBLE), reference = open(REFERENCE_PLUGIN);
+  const conformance::Result result = run_case(*device, *reference, product());
+  EXPECT_EQ(result.outcome, conformance::Outcome::kPassed) << result.detail;
+  EXPECT_EQ(result.candidates, 5);  // the default, and both algorithms in both layouts
+}
+
+TEST_P(CudaVendorPadded, IsOfferedForThatMatrixAlone) {
+  host::Operation op = product().operation;
+  for (auto* list : {&op.inputs, &op.outputs}) {
+    for (rt_tensor_desc& t : *list) t.layout = RT_LAYOUT_ANY;
+  }
+  const host::Support support = open(CUDA_VENDOR_DOUBLE)->query(op);
+  ASSERT_EQ(support.candidates.size(), 4u);
+  const rt_candidate &plain = support.candidates[0], &padded = support.candidates[2];
+  const bool result = GetParam() == Padded::kResult;
+  EXPECT_EQ(result ? padded.output_layouts[0] : padded.input_layouts[0], rt::sdk::row_layout(2112));
+  EXPECT_EQ(result ? padded.output_bytes[0] : padded.input_bytes[0], 2112u * 1024 * 2);
+  EXPECT_EQ(result ? padded.input_layouts[0] : padded.output_layouts[0], RT_LAYOUT_CANONICAL);
+  EXPECT_EQ(plain.input_layouts[0], RT_LAYOUT_CANONICAL);
+  EXPECT_GT(padded.estimated_ns, 0);
+  EXPECT_GT(plain.estimated_ns, 0);
+}
+
+std::string name_of(const testing::TestParamInfo<Padded>& info) {
+  if (info.param == Padded::kResult) return "Result";
+  return info.param == Padded::kLeft ? "Left" : "LeftTransposed";
+}
+INSTANTIATE_TEST_SUITE_P(Matrices, CudaVendorPadded,
+                         testing::Values(Padded::kResult, Padded::kLeft, Padded::kLeftTransposed),
+                         name_of);
+
+// The logits of GPT-2 124M at 8 sequences of 1024 tokens. What padding gains is more than what the
+// copies of a whole matrix would cost.
+TEST(CudaVendor, LogitsOfALanguageModelArePadded) {
+  const auto device = open(CUDA_VENDOR_DOUBLE);
+  host::Operation op;
+  op.name = RT_OP_MATMUL;
+  op.attributes = {{RT_ATTR_TRANSPOSE_B, int64_t{1}}};
+  op.inputs = {host::make_tensor_desc(RT_BFLOAT16, {8, 1024, 768}, RT_LAYOUT_ANY),
+               host::make_tensor_desc(RT_BFLOAT16, {50257, 768}, RT_LAYOUT_ANY)};
+  op.outputs = {host::make_tensor_desc(RT_BFLOAT16, {8, 1024, 50257}, RT_LAYOUT_ANY)};
+  const host::Support support = device->query(op);
+  ASSERT_EQ(support.candidates.size(), 4u);
+  const rt_candidate &plain = support.candidates[0], &padded = support.candidates[2];
+  EXPECT_EQ(padded.output_layouts[0], rt::sdk::row_layout(50304));
+  EXPECT_EQ(padded.input_layouts[1], RT_LAYOUT_CANONICAL);
+  host::Operation copy;
+  copy.name = RT_OP_COPY;
+  copy.inputs = copy.outputs = op.outputs;
+  copy.inputs[0].layout = RT_LAYOUT_CANONICAL;
+  copy.outputs[0].layout = padded.output_layouts[0];
+  const double moving = device->query(copy).candidates.at(0).estimated_ns;
+  EXPECT_GT(plain.estimated_ns, padded.estimated_ns + moving);
+}
+
+TEST(CudaVendor, SmallAndAlignedMatricesStayCanonical) {
+  const auto device = open(CUDA_VENDOR_DOUBLE);
+  for (const std::vector<int64_t>& c : {std::vector<int64_t>{64, 51}, {4096, 2048}}) {
+    host::Operation op;
+    op.name = RT_OP_MATMUL;
+    op.inputs = {host::make_tensor_desc(RT_BFLOAT16, {c[0], 8}, RT_LAYOUT_ANY),
+                 host::make_tensor_desc(RT_BFLOAT16, {8, c[1]}, RT_LAYOUT_ANY)};
+    op.outputs = {host::make_tensor_desc(RT_BFLOAT16, c, RT_LAYOUT_ANY)};
+    const host::Support support = device->query(op);
+    EXPECT_EQ(support.candidates.size(), 2u);
+    for (const rt_candidate& candidate : support.candidates) {
+      EXPECT_EQ(candidate.output_layouts[0], RT_LAYOUT_CANONICAL);
+    }
+  }
+}
 
 TEST(CudaVendor, WithoutLibrariesOnlyTheOwnKernelsAreLeft) {
   const auto device = open(CUDA_VENDOR_DOUBLE, {{"vendor_libraries", "false"}});
