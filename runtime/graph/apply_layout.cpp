@@ -2,6 +2,7 @@
 #include <cmath>
 #include <map>
 
+#include "rt/sdk/foreign_layout.h"
 #include "runtime/graph/layout.h"
 #include "runtime/graph/rewriter.h"
 
@@ -59,12 +60,16 @@ class LayoutApplication {
   ValueId in_layout(ValueId v, uint64_t layout, uint64_t bytes, const Node& reader, NodeList& pack,
                     NodeList& rest) {
     // A view needs its base canonical: if the base has a foreign layout, a canonical copy is
-    // viewed.
-    if (const ValueId s = graph_.storage(v);
-        s != v && graph_.value(s).layout != RT_LAYOUT_CANONICAL) {
-      const ValueId plain = in_layout(s, RT_LAYOUT_CANONICAL, 0, reader, pack, rest);
+    // viewed. But a view of the same rows may see them in a row layout.
+    const ValueId s = graph_.storage(v);
+    const bool rows = s != v && rt::sdk::is_row_layout(layout) && owner_of_rows(graph_, v) == s;
+    if (rows || (s != v && graph_.value(s).layout != RT_LAYOUT_CANONICAL)) {
+      const uint64_t of_base = rows ? layout : RT_LAYOUT_CANONICAL;
+      const ValueId base = in_layout(s, of_base, rows ? bytes : 0, reader, pack, rest);
       Value view = graph_.value(v);
-      view.base = plain;
+      view.base = base;
+      view.layout = of_base;
+      if (rows) view.bytes = bytes;
       v = graph_.add_value(std::move(view));
     }
     if (graph_.value(v).layout == layout) return v;

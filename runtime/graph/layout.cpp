@@ -30,6 +30,25 @@ bool may_be_foreign(const Graph& graph, ValueId v) {
   return value.kind == ValueKind::kTemporary && value.base == kNone;
 }
 
+// Whether a use of `v` in the layout sees the memory of another value without a copy.
+bool sees_rows_of_owner(const Graph& graph, ValueId v, uint64_t layout) {
+  return rt::sdk::is_row_layout(layout) && owner_of_rows(graph, v) != v;
+}
+
+// The layouts of the operands if a loss follows its logits into a row layout: that of the first
+// input, also for outputs with its dims.
+std::vector<uint64_t> following(const Graph& graph, const Node& node,
+                                const std::vector<ValueId>& operands, uint64_t layout) {
+  const Dims& logits = graph.value(node.inputs[0]).dims;
+  std::vector<uint64_t> layouts;
+  for (ValueId v : operands) {
+    const bool follows =
+        v == node.inputs[0] || (&operands == &node.outputs && graph.value(v).dims == logits);
+    layouts.push_back(follows ? layout : RT_LAYOUT_CANONICAL);
+  }
+  return layouts;
+}
+
 // Whether a kernel of the device is chosen for the node. The others are collectives, what the host
 // computes, and what lower_rest() composes.
 bool is_chosen(const Graph& graph, Target& target, const Node& node) {
@@ -83,13 +102,20 @@ class LayoutChoice {
 
   void find_uses() {
     uses_.resize(graph_.values.size());
+    row_uses_.resize(graph_.values.size());
     written_by_.resize(graph_.values.size(), {node_count(), 0});
     viewed_.resize(graph_.values.size());
     for (size_t i = 0; i < node_count(); ++i) {
       const Node& n = graph_.nodes[i];
       for (size_t k = 0; k < n.inputs.size(); ++k) {
         uses_[n.inputs[k]].push_back({i, k});
-        if (graph_.value(n.inputs[k]).base != kNone) viewed_[graph_.storage(n.inputs[k])] = true;
+        if (graph_.value(n.inputs[k]).base == kNone) continue;
+        const ValueId owner = owner_of_rows(graph_, n.inputs[k]);
+        if (owner != n.inputs[k]) {
+          row_uses_[owner].push_back({i, k});
+        } else {
+          viewed_[graph_.storage(n.inputs[k])] = true;
+        }
       }
       for (size_t k = 0; k < n.outputs.size(); ++k) {
         written_by_[n.outputs[k]] = {i, k};
@@ -161,6 +187,16 @@ class LayoutChoice {
     }
   }
 
+  // Asks whether loss i can read its logits in the row layouts that their producer offers.
+  void follow_logits(size_t i, const std::set<uint64_t>& layouts) {
+    const Node& n = graph_.nodes[i];
+    for (uint64_t layout : layouts) {
+      if (!rt::sdk::is_row_layout(layout)) continue;
+      merge(candidates_[i], target_.candidates(graph_, n, following(graph_, n, n.inputs, layout),
+                                               following(graph_, n, n.outputs, layout)));
+    }
+  }
+
   void collect_candidates() {
     std::vector<std::set<uint64_t>> seen(graph_.values.size());
     for (size_t i = 0; i < node_count(); ++i) {
@@ -175,9 +211,14 @@ class LayoutChoice {
           plain_out(n.outputs.size(), RT_LAYOUT_CANONICAL);
       merge(candidates_[i], target_.candidates(graph_, n, plain_in, plain_out));
       merge(candidates_[i], target_.candidates(graph_, n, any_in, any_out));
+      if (rt::sdk::follows_row_layout(n.op)) {
+        follow_logits(i, seen[owner_of_rows(graph_, n.inputs[0])]);
+      }
       for (size_t k = 0; k < n.inputs.size(); ++k) {
         if (any_in[k] != RT_LAYOUT_ANY) continue;
-        for (uint64_t layout : seen[n.inputs[k]]) {
+        const ValueId owner = owner_of_rows(graph_, n.inputs[k]);
+        for (uint64_t layout : seen[owner]) {
+          if (owner != n.inputs[k] && !rt::sdk::is_row_layout(layout)) continue;
           std::vector<uint64_t> in = any_in;
           in[k] = layout;
           merge(candidates_[i], target_.candidates(graph_, n, in, any_out));
@@ -244,7 +285,14 @@ class LayoutChoice {
     }
     std::vector<uint64_t> wanted;
     if (viewed_[v]) wanted.push_back(RT_LAYOUT_CANONICAL);
-    for (const Use& use : uses_[v]) wanted.push_back(choice(use.node).input_layouts[use.operand]);
+    for (const Use& use : uses_[v]) {
+      const uint64_t layout = choice(use.node).input_layouts[use.operand];
+      if (!sees_rows_of_owner(graph_, v, layout)) wanted.push_back(layout);
+    }
+    for (const Use& use : row_uses_[v]) {
+      const uint64_t layout = choice(use.node).input_layouts[use.operand];
+      wanted.push_back(rt::sdk::is_row_layout(layout) ? layout : RT_LAYOUT_CANONICAL);
+    }
     std::sort(wanted.begin(), wanted.end());
     wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
     for (uint64_t layout : wanted) {
@@ -259,7 +307,7 @@ class LayoutChoice {
     if (has_partner(i)) cost += node_cost(partner_[i]);
     std::set<ValueId> touched;
     const auto touch = [&](size_t n) {
-      touched.insert(graph_.nodes[n].inputs.begin(), graph_.nodes[n].inputs.end());
+      for (ValueId v : graph_.nodes[n].inputs) touched.insert({v, owner_of_rows(graph_, v)});
       touched.insert(graph_.nodes[n].outputs.begin(), graph_.nodes[n].outputs.end());
     };
     touch(i);
@@ -295,8 +343,10 @@ class LayoutChoice {
       for (size_t k = 0; k < candidates_[i].size(); ++k) {
         double cost = std::max(candidates_[i][k].ns, 0.0);
         for (size_t o = 0; start == 2 && o < graph_.nodes[i].inputs.size(); ++o) {
-          const ValueId v = graph_.nodes[i].inputs[o];
-          const uint64_t at = home(v), wanted = candidates_[i][k].input_layouts[o];
+          const uint64_t wanted = candidates_[i][k].input_layouts[o];
+          ValueId v = graph_.nodes[i].inputs[o];
+          if (sees_rows_of_owner(graph_, v, wanted)) v = owner_of_rows(graph_, v);
+          const uint64_t at = home(v);
           if (at != wanted) cost += reorder_ns(target_, graph_.value(v), at, wanted);
         }
         if (cost < best_cost) {
@@ -343,6 +393,7 @@ class LayoutChoice {
   std::vector<size_t> partner_;  // by forward node: its backward node, or node_count()
   std::set<size_t> follows_;     // backward nodes, whose choice follows their forward node
   std::vector<std::vector<Use>> uses_;
+  std::vector<std::vector<Use>> row_uses_;  // by value: uses of views whose owner it is
   std::vector<Use> written_by_;
   std::vector<char> viewed_;
 };
@@ -372,6 +423,21 @@ bool is_offered(const Graph& graph, Target& target, const LayoutDecision& decisi
 }
 
 }  // namespace
+
+ValueId owner_of_rows(const Graph& graph, ValueId v) {
+  const Value& view = graph.value(v);
+  uint64_t offset = 0;
+  ValueId owner = v;
+  for (; graph.value(owner).base != kNone; owner = graph.value(owner).base) {
+    offset += graph.value(owner).offset;
+  }
+  const Value& whole = graph.value(owner);
+  const bool same_rows = !view.dims.empty() && !whole.dims.empty() &&
+                         view.dims.back() == whole.dims.back() &&
+                         element_count(view.dims) == element_count(whole.dims);
+  const bool same = offset == 0 && view.dtype == whole.dtype && same_rows;
+  return same && whole.kind == ValueKind::kTemporary ? owner : v;
+}
 
 std::vector<uint64_t> any_layouts(const Graph& graph, const Node& node,
                                   const std::vector<ValueId>& operands) {

@@ -14,6 +14,11 @@ namespace runtime::graph {
 std::vector<uint64_t> any_layouts(const Graph& graph, const Node& node,
                                   const std::vector<ValueId>& operands);
 
+// The value whose memory `v` has as rows: if v is a view of a whole temporary with the same last
+// dimension and other leading ones, that temporary, else v. In a row layout
+// (rt/sdk/foreign_layout.h) both are the same in memory.
+ValueId owner_of_rows(const Graph& graph, ValueId v);
+
 // Chooses candidates with a small sum of node times and of copies between different layouts, by
 // repeated local improvement from several starting points. The problem is a discrete energy over a
 // sparse graph; the exact formulation is NP-hard (Anderson and Gregg, "Optimal DNN primitive
@@ -22,8 +27,9 @@ std::vector<uint64_t> any_layouts(const Graph& graph, const Node& node,
 LayoutDecision decide_layouts(const Graph& graph, Target& target);
 
 // Gives each node its algorithm and inserts the copies. Inputs, outputs, parameters, state and
-// views stay canonical. A parameter that a node reads in a foreign layout gets a kPacked copy,
-// which a Phase::kPack node at the front of the graph makes; so does a kPacked copy of a parameter.
+// views stay canonical, but views may see the rows of their owner. A parameter that a node reads in
+// a foreign layout gets a kPacked copy, which a Phase::kPack node at the front of the graph makes;
+// so does a kPacked copy of a parameter.
 void apply_layouts(Graph& graph, Target& target, const LayoutDecision& decision);
 
 // The pass: decide_layouts(), or the decision that the target remembers if it still offers every

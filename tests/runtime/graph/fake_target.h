@@ -41,9 +41,10 @@ class FakeTarget : public Target {
   std::set<std::string> only_foreign;   // operations without a canonical implementation
   std::map<std::string, bool> follows;  // accepts any layout that all operands have
   double reorder = 10;
-  bool foreign_copies = true;  // whether foreign layouts can be copied to each other directly
-  bool measuring = false;      // whether candidates are measured
-  int measured = 0;            // how often
+  bool foreign_copies = true;       // whether foreign layouts can be copied to each other directly
+  bool measuring = false;           // whether candidates are measured
+  int measured = 0;                 // how often
+  std::set<std::string> asked_any;  // operations that it was asked to choose a layout for
 
   // ---- Target
 
@@ -72,6 +73,9 @@ class FakeTarget : public Target {
   std::vector<Candidate> candidates(const Graph& graph, const Node& node,
                                     const std::vector<uint64_t>& inputs,
                                     const std::vector<uint64_t>& outputs) override {
+    for (const auto* asked : {&inputs, &outputs}) {
+      if (std::count(asked->begin(), asked->end(), RT_LAYOUT_ANY) > 0) asked_any.insert(node.op);
+    }
     if (const auto it = offers.find(node.op); it != offers.end()) {
       if (node.post_ops.size() > it->second) return {};
     }

@@ -6,8 +6,11 @@
 #include <algorithm>
 #include <set>
 
+#include "rt/sdk/foreign_layout.h"
 #include "runtime/error.h"
+#include "runtime/graph/autodiff.h"
 #include "runtime/graph/build.h"
+#include "runtime/graph/fuse.h"
 #include "tests/runtime/graph/fake_target.h"
 #include "tests/runtime/support/devices.h"
 #include "tests/runtime/support/graph_run.h"
@@ -53,14 +56,14 @@ class LayoutTest : public testing::Test {
     for (const Value& v : graph_.values) {
       if (v.layout == RT_LAYOUT_CANONICAL) continue;
       EXPECT_TRUE(v.kind == ValueKind::kTemporary || v.kind == ValueKind::kPacked) << v.name;
-      EXPECT_EQ(v.base, kNone) << v.name;
+      if (!rt::sdk::is_row_layout(v.layout)) EXPECT_EQ(v.base, kNone) << v.name;
       EXPECT_EQ(v.bytes, canonical_bytes(v) + FakeTarget::kPadding) << v.name;
     }
     for (const Node& n : graph_.nodes) {
       for (ValueId v : n.inputs) {
         const Value& view = graph_.value(v);
         if (view.base == kNone) continue;
-        EXPECT_EQ(graph_.value(graph_.storage(v)).layout, RT_LAYOUT_CANONICAL) << n.op;
+        EXPECT_EQ(graph_.value(graph_.storage(v)).layout, view.layout) << n.op;
       }
     }
   }
@@ -364,6 +367,112 @@ TEST_F(LayoutTest, NoCandidateAtAllIsAFaultOfThePlugin) {
       test::message_of<DeviceError>([&] { decide_layouts(graph_, target_); });
   EXPECT_THAT(message, HasSubstr("offers no layout"));
   EXPECT_THAT(message, HasSubstr("layer 'test'"));
+}
+
+// The end of a language model: products with logits [4,8,33], whose rows are 64 long in a layout in
+// which products are fast.
+class RowLayoutTest : public LayoutTest {
+ protected:
+  static constexpr uint64_t kRows = rt::sdk::row_layout(64);
+
+  RowLayoutTest() {
+    target_.plain_ns[RT_OP_MATMUL] = kPlain;
+    target_.reorder = kPlain / 2;
+    target_.ways[RT_OP_MATMUL] = {{kFast, {0, 0}, {kRows}}, {kFast, {kRows, 0}, {0}}};
+  }
+  // The loss accepts the layout, and its gradient has it too.
+  void loss_follows() {
+    target_.ways[RT_OP_CROSS_ENTROPY_WITH_GRADIENT] = {{0, {kRows, 0, 0, 0}, {0, kRows}, 1}};
+  }
+  void build() {
+    const ValueId w = value("w", {33, 16}, ValueKind::kParameter),
+                  one = value("one", {1}, ValueKind::kState),
+                  labels = value("labels", {4, 8}, ValueKind::kInput),
+                  weight = value("weight", {4, 8}, ValueKind::kInput);
+    const ValueId h = build_.scale(value("x", {4, 8, 16}, ValueKind::kInput), 2);
+    graph_.value(labels).dtype = RT_INT32;
+    const ValueId loss = build_.cross_entropy(build_.matmul(h, w, false, true), labels, weight);
+    graph_.value(loss).kind = ValueKind::kOutput;
+    const auto gradients = differentiate(graph_, loss, one, {w, h});
+    for (const auto& [parameter, gradient] : gradients) {
+      graph_.value(graph_.storage(gradient)).kind = ValueKind::kOutput;
+    }
+    fuse(graph_, target_);
+  }
+};
+
+TEST_F(RowLayoutTest, LogitsLossAndBothGradientsStayInOneLayout) {
+  loss_follows();
+  build();
+  apply();
+  EXPECT_EQ(copies(), 0);
+  const Node& loss = node(RT_OP_CROSS_ENTROPY_WITH_GRADIENT);
+  EXPECT_EQ(layout_of_output(RT_OP_MATMUL), kRows);
+  EXPECT_EQ(loss.inputs[0], node(RT_OP_MATMUL).outputs[0]);
+  const ValueId gradient = loss.outputs[1];
+  EXPECT_EQ(graph_.value(gradient).layout, kRows);
+  // One product reads the gradient itself, and one reads a view of its rows as a matrix.
+  int views = 0;
+  for (int number : {1, 2}) {
+    const ValueId read = node(RT_OP_MATMUL, number).inputs[0];
+    EXPECT_EQ(graph_.storage(read), gradient);
+    EXPECT_EQ(graph_.value(read).layout, kRows);
+    if (read != gradient) {
+      ++views;
+      EXPECT_THAT(graph_.value(read).dims, ElementsAre(32, 33));
+    }
+  }
+  EXPECT_EQ(views, 1);
+  EXPECT_FALSE(target_.asked_any.contains(RT_OP_CROSS_ENTROPY_WITH_GRADIENT));
+}
+
+TEST_F(RowLayoutTest, ADecisionThatIsRememberedIsOfferedAgain) {
+  loss_follows();
+  build();
+  Graph again = graph_;
+  apply();
+  const auto remembered = target_.memory;
+  choose_layouts(again, target_);
+  ASSERT_EQ(again.nodes.size(), graph_.nodes.size());
+  for (size_t i = 0; i < again.nodes.size(); ++i) {
+    EXPECT_EQ(again.nodes[i].inputs, graph_.nodes[i].inputs);
+  }
+}
+
+// A device of an earlier version refuses losses in this layout, so their operands are copied, where
+// the products gain more.
+TEST_F(RowLayoutTest, LogitsAreCopiedForALossThatStaysCanonical) {
+  build();
+  apply();
+  EXPECT_GT(copies(), 0);
+  const Node& loss = node(RT_OP_CROSS_ENTROPY_WITH_GRADIENT);
+  EXPECT_EQ(graph_.value(loss.inputs[0]).layout, RT_LAYOUT_CANONICAL);
+  EXPECT_EQ(graph_.value(loss.outputs[1]).layout, RT_LAYOUT_CANONICAL);
+}
+
+TEST_F(RowLayoutTest, NothingIsInRowsWhereCopiesCostMore) {
+  target_.reorder = 10 * kPlain;
+  build();
+  apply();
+  EXPECT_EQ(copies(), 0);
+  EXPECT_EQ(layout_of_output(RT_OP_MATMUL), RT_LAYOUT_CANONICAL);
+}
+
+TEST_F(RowLayoutTest, OnlyViewsOfWholeRowsShareTheLayout) {
+  const ValueId x = value("x", {4, 8, 33}, ValueKind::kTemporary);
+  EXPECT_EQ(owner_of_rows(graph_, x), x);
+  const ValueId matrix = graph_.reshape(x, {32, 33});
+  EXPECT_EQ(owner_of_rows(graph_, matrix), x);
+  EXPECT_EQ(owner_of_rows(graph_, graph_.reshape(matrix, {2, 16, 33})), x);
+  const ValueId wide = graph_.reshape(x, {16, 66});
+  EXPECT_EQ(owner_of_rows(graph_, wide), wide);
+  Value part = graph_.value(matrix);
+  part.dims = {16, 33};
+  const ValueId first = graph_.add_value(part);
+  EXPECT_EQ(owner_of_rows(graph_, first), first);
+  const ValueId input = value("input", {4, 8, 33}, ValueKind::kInput);
+  const ValueId view = graph_.reshape(input, {32, 33});
+  EXPECT_EQ(owner_of_rows(graph_, view), view);
 }
 
 }  // namespace
