@@ -348,6 +348,8 @@ class BlasLt : public Vendor {
   std::vector<Kernel> kernels_of(const Operation& op, const Gemm& gemm, size_t most,
                                  std::string* without) const {
     std::vector<Kernel> kernels;
+    // The pass for sums of rows reads rows that follow each other without gaps.
+    if (sums_by_pass(op, gemm) && op.input(0).layout != RT_LAYOUT_CANONICAL) return kernels;
     const auto product = std::make_shared<Product>(blas_, gemm);
     for (const Algorithm& algorithm : product->algorithms(most, without)) {
       kernels.push_back(make(op, gemm, product, algorithm));
@@ -377,10 +379,14 @@ class BlasLt : public Vendor {
     return kernel;
   }
 
+  static bool sums_by_pass(const Operation& op, const Gemm& gemm) {
+    return rt::sdk::own_output_count(op) > 1 && gemm.row_sums < 0;
+  }
+
   // The pass for the sums of rows that the library does not compute, which adds its workspace and
   // its work to `kernel`; null if there are none.
   static Pass add_row_sums(const Operation& op, const Gemm& gemm, Kernel& kernel) {
-    if (rt::sdk::own_output_count(op) < 2 || gemm.row_sums >= 0) return nullptr;
+    if (!sums_by_pass(op, gemm)) return nullptr;
     Pass pass = row_sum_pass(op, &kernel.workspace_bytes);
     const auto partial = static_cast<double>(kernel.workspace_bytes);
     kernel.work.push_back({"sums of rows", bytes_of(op.input(0)) + partial});

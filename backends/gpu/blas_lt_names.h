@@ -32,8 +32,7 @@ inline constexpr uint64_t kMostBlasWorkspace = 32 << 20;
 #else
 using BlasNumber = hipDataType;
 inline constexpr char kBlasName[] = "hipBLAS", kBlasLtName[] = "hipblaslt";
-// No workspace, so that no sum over k is split. How hipBLASLt adds up split sums is not documented,
-// and some of its kernels count in memory of the handle, which launches on two streams would share.
+// No workspace, so that no sum over k is split; backends/rocm/README.md says why.
 inline constexpr uint64_t kMostBlasWorkspace = 0;
 #endif
 
