@@ -148,7 +148,8 @@ bool stores(const rt_device& device, const Operation& op) {
 // The number of post-operations, of at most `most`, that all candidates fuse.
 uint32_t fusible(const rt_device& device, const Operation& op, uint32_t most) {
   const Relaid plain(op, [](const rt_tensor_desc&) { return RT_LAYOUT_CANONICAL; });
-  const rt_op_desc part = rt::sdk::with_post_ops(Operation(plain.desc()), most);
+  const Operation canonical(plain.desc());
+  const rt_op_desc part = rt::sdk::with_post_ops(canonical, most);
   const uint32_t in_front = std::min(most, rt::sdk::fusible_post_ops(op));
   return in_front == most || stores(device, Operation(&part)) ? most : in_front;
 }
