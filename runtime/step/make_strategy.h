@@ -18,7 +18,8 @@ struct RankOfJob {
   int rank = 0, world_size = 1;
   uint64_t least_memory = 0;  // bytes of the device that has the fewest; 0: unknown
   // The alignment, in bytes, of the device that asks for the largest one; a power of two.
-  // Parameters are aligned to it, and to kParameterAlignment.
+  // Parameters are aligned to it, and to kParameterAlignment; to twice as much if they have copies
+  // in 16 bits.
   uint64_t alignment = 1;
   bool only_planned = false;  // no rank exists, see PipelineParallel::only_planned
 };
