@@ -19,8 +19,10 @@ namespace collectives::nccl {
 
 #if defined(COLLECTIVES_NCCL_HIP)
 inline constexpr char kName[] = "rccl", kDevicePlugin[] = "rocm", kApiName[] = "HIP";
+inline constexpr bool kCapturable = false;  // not looked into yet
 #else
 inline constexpr char kName[] = "nccl", kDevicePlugin[] = "cuda", kApiName[] = "CUDA";
+inline constexpr bool kCapturable = true;
 #endif
 
 // Throws rt::sdk::Error (RT_ERROR_DEVICE) unless `status` is success. `what` says what was tried.

@@ -11,9 +11,10 @@ using rt::sdk::format;
 
 using Clock = std::chrono::steady_clock;
 
-// A wait looks again at once for kSpin, then after pauses of kPause. The library queues a call in a
-// thread of its own within kSpin, except for the first call, which makes connections.
-constexpr std::chrono::microseconds kSpin{200}, kPause{20};
+// A wait for another rank looks again at once for kSpin, then after pauses of kPause. The library
+// queues a call in a thread of its own, which takes microseconds but on a busy machine up to
+// kStartSpin, except for the first call, which makes connections.
+constexpr std::chrono::microseconds kSpin{200}, kStartSpin{2000}, kPause{20};
 constexpr int64_t kStartNs = 60'000'000'000;  // time limit for the library to start a call
 
 ncclDataType_t type_of(rt_dtype dtype) {
@@ -80,8 +81,8 @@ std::string key_of(const std::string& prefix, const std::string& what) {
 }
 
 // Between two looks of a wait that began at `begin`.
-void pause(Clock::time_point begin) {
-  if (Clock::now() - begin < kSpin)
+void pause(Clock::time_point begin, std::chrono::microseconds spin) {
+  if (Clock::now() - begin < spin)
     std::this_thread::yield();
   else
     std::this_thread::sleep_for(kPause);
@@ -165,6 +166,12 @@ class LibraryGroup {
   bool open_ = true;
 };
 
+bool is_capturing(GPU(Stream_t) stream) {
+  auto status = GPU(StreamCaptureStatusNone);
+  check_gpu(GPU(StreamIsCapturing)(stream, &status), "see whether a stream is captured");
+  return status != GPU(StreamCaptureStatusNone);
+}
+
 int32_t device_of(const rt_comm_options& o) {
   if (o.device != nullptr) return reinterpret_cast<const rt_gpu_device*>(o.device)->index;
   throw Error(RT_ERROR_UNSUPPORTED, format("%s reads memory of %s devices only; choose another "
@@ -178,17 +185,22 @@ Deadline deadline_in(int64_t timeout_ns) {
   return Clock::now() + std::chrono::nanoseconds(timeout_ns);
 }
 
-Completion::Completion() {
+Completion::Completion(bool captured) : captured_(captured) {
+  if (captured) return;
   check_gpu(GPU(EventCreateWithFlags)(&event_, GPU(EventDisableTiming)), "create an event");
 }
-Completion::~Completion() { static_cast<void>(GPU(EventDestroy)(event_)); }
+Completion::~Completion() {
+  if (!captured_) static_cast<void>(GPU(EventDestroy)(event_));
+}
 
 void Completion::record(GPU(Stream_t) stream) {
+  if (captured_) return;
   check_gpu(GPU(EventRecord)(event_, stream), "record an event");
   recorded_ = true;
 }
 
 bool Completion::done() const {
+  if (captured_) return true;
   if (!recorded_) return false;
   const GPU(Error_t) status = GPU(EventQuery)(event_);
   if (status == GPU(ErrorNotReady)) return false;
@@ -260,6 +272,7 @@ Communicator::~Communicator() {
   } else {
     abort();
   }
+  for (std::thread& thread : aborting_) thread.join();
   if (barrier_ != nullptr) static_cast<void>(GPU(Free)(barrier_));
   if (own_stream_ != nullptr) static_cast<void>(GPU(StreamDestroy)(own_stream_));
 }
@@ -292,7 +305,7 @@ void Communicator::settle(ncclComm_t comm, const char* what, Deadline deadline) 
                  kName, prefix_.c_str(), what),
           RT_SCOPE_COMMUNICATOR);
     }
-    pause(begin);
+    pause(begin, kStartSpin);
   }
 }
 
@@ -423,7 +436,12 @@ std::shared_ptr<Completion> Communicator::enqueue(const rt_collective& call) {
   use_device();
   auto* const given = reinterpret_cast<const rt_gpu_stream*>(call.stream);
   GPU(Stream_t) stream = given != nullptr ? static_cast<GPU(Stream_t)>(given->native) : own_stream_;
-  auto completion = std::make_shared<Completion>();
+  const bool captured = given != nullptr && is_capturing(stream);
+  if (captured && !is_capturable(call.kind)) {
+    throw Error(RT_ERROR_UNSUPPORTED,
+                format("%s: collective %d cannot be captured into a graph", kName, call.kind));
+  }
+  auto completion = std::make_shared<Completion>(captured);
   if (open_groups_ > 0) {
     grouped_.push_back({call, completion, stream});
   } else {
@@ -445,7 +463,8 @@ std::vector<ncclComm_t> Communicator::start_all(const std::vector<Pending>& call
   expect_alive();
   std::set<ncclComm_t> used;
   for (const Pending& p : calls) {
-    last_[comm_of(p.call)] = p.completion;
+    captured_ = captured_ || p.completion->captured();
+    if (!p.completion->captured()) last_[comm_of(p.call)] = p.completion;
     used.insert(comm_of(p.call));
   }
   LibraryGroup group;
@@ -484,18 +503,36 @@ void Communicator::wait(const Completion& completion, int64_t timeout_ns) {
                          "connection is slow",
                          rank_, prefix_.c_str(), static_cast<double>(timeout_ns) * 1e-9));
     }
-    pause(begin);
+    pause(begin, kSpin);
   }
 }
 
+// ncclCommAbort tells the kernels on the device to end, and then waits until no graph has calls of
+// the communicator any more (src/init.cc of 2.18 to 2.30, commDestroySync). The host may need this
+// thread to destroy these graphs, so abort() does not wait then; the destructor does. Each
+// communicator has a thread of its own, because the end of one may wait for the device, and with
+// it for kernels of the others.
 void Communicator::abort() {
   const std::lock_guard lock(mutex_);
   if (aborted_.exchange(true)) return;
-  for (ncclComm_t comm : comms()) static_cast<void>(ncclCommAbort(comm));  // abort frees it too
-  // The abort of comm_ has ended the thread that writes part_.
-  if (part_ != nullptr) static_cast<void>(ncclCommAbort(part_));
-  comm_ = part_ = nullptr;
+  for (ncclComm_t comm : comms()) {
+    aborting_.emplace_back([this, comm, first = comm == comm_] {
+      static_cast<void>(GPU(SetDevice)(device_));
+      static_cast<void>(ncclCommAbort(comm));  // abort frees it too
+      // The abort of comm_ has ended the thread that writes part_.
+      if (first && part_ != nullptr) static_cast<void>(ncclCommAbort(part_));
+    });
+  }
+  comm_ = nullptr;
   pairs_.clear();
+  if (captured_) return;
+  for (std::thread& thread : aborting_) thread.join();
+  aborting_.clear();
+}
+
+bool Communicator::is_capturable(int32_t kind) {
+  return kCapturable && (kind == RT_ALL_REDUCE || kind == RT_REDUCE_SCATTER ||
+                         kind == RT_ALL_GATHER || kind == RT_BROADCAST || kind == RT_REDUCE);
 }
 
 std::optional<Error> Communicator::failure() {

@@ -18,6 +18,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -35,17 +36,20 @@ using Deadline = std::chrono::steady_clock::time_point;
 Deadline deadline_in(int64_t timeout_ns);
 
 // An event that is recorded after a call. If the call is in a group, the event is recorded when the
-// group ends. The communicator and the caller's rt_work share it.
+// group ends. The communicator and the caller's rt_work share it. A call that is captured into a
+// graph has no event and is complete at once: an event would exist in the graph only.
 class Completion {
  public:
-  Completion();
+  explicit Completion(bool captured);
   ~Completion();
   Completion(const Completion&) = delete;
   Completion& operator=(const Completion&) = delete;
   void record(GPU(Stream_t) stream);
   bool done() const;  // throws an error of the device
+  bool captured() const { return captured_; }
 
  private:
+  const bool captured_;
   GPU(Event_t) event_{};
   bool recorded_ = false;
 };
@@ -75,6 +79,10 @@ class Communicator {
   // Calls between these two start together, at the outermost end_group().
   void begin_group();
   void end_group();
+
+  // Whether a collective of this kind may be captured into a graph: those that need no other NCCL
+  // communicator and are not made of sends and receives.
+  static bool is_capturable(int32_t kind);
 
   // Aborts the library's communicators; failure() is the error of the communicator, if any.
   void abort();
@@ -120,8 +128,10 @@ class Communicator {
   std::map<Pair, ncclComm_t> pairs_;  // the source is rank 0, the destination rank 1
   ncclComm_t part_ = nullptr;  // of an unfinished split: the library writes it in its own thread
   std::atomic<bool> aborted_ = false;
-  GPU(Stream_t) own_stream_{};  // for calls that name no stream
-  void* barrier_ = nullptr;     // one int32 in device memory
+  bool captured_ = false;              // a call was captured; guarded by mutex_
+  std::vector<std::thread> aborting_;  // see abort()
+  GPU(Stream_t) own_stream_{};         // for calls that name no stream
+  void* barrier_ = nullptr;            // one int32 in device memory
   int open_groups_ = 0;
   std::vector<Pending> grouped_;  // the calls of the open group
   // The last call of each NCCL communicator: once it has completed, all earlier ones have.

@@ -52,6 +52,7 @@ rt_status capabilities(void*, rt_comm_capability* rows, uint32_t* count, rt_erro
       // An all-to-all is made of sends and receives, which in place would read data that other
       // ranks have already overwritten.
       if (rows[i].collective == RT_ALL_TO_ALL) rows[i].flags &= ~RT_COMM_IN_PLACE;
+      if (Communicator::is_capturable(rows[i].collective)) rows[i].flags |= RT_COMM_CAPTURABLE;
     }
   });
 }

@@ -226,9 +226,10 @@ void Program::write_constants() {
   }
 }
 
-// Whether the node may be captured into a device graph. Collectives may not, because the host
-// watches them; nor what the host computes; nor may the packing of weights, which is skipped if the
-// weights have not changed.
+// Whether the node may be captured into a device graph. Collectives may not, because all ranks
+// would have to replay them in the same step, and a rank may run another program than others in it,
+// or may just have lost its recordings because its arena has moved; nor what the host computes; nor
+// may the packing of weights, which is skipped if the weights have not changed.
 bool Program::is_recordable(size_t node) const {
   return record_ && graph::has_kernel(graph_.nodes[node]) && packed_versions_[node] == nullptr &&
          (kernels_[node].info().flags & RT_PLAN_CAPTURABLE) != 0;

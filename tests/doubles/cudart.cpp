@@ -7,6 +7,8 @@
 
 struct CUevent_st {
   std::vector<Pending> calls;
+  std::shared_ptr<Capture> capture;  // in which it was recorded
+  CUstream_st* stream = nullptr;     // on which it was recorded in the capture
 };
 
 struct CUgraph_st {
@@ -42,7 +44,7 @@ std::vector<Pending> calls_of(cudaStream_t stream) {
 cudaError_t queue(cudaStream_t stream, std::function<void()> work) {
   ++stream->launches;
   if (stream->capture) {
-    stream->capture->push_back(std::move(work));
+    stream->record(std::move(work));
     return cudaSuccess;
   }
   wait_for(calls_of(stream));
@@ -123,7 +125,18 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   wait_for(calls_of(stream));
   return cudaSuccess;
 }
-cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t event, unsigned) {
+// A stream that waits for an event of a capture takes part in the capture.
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  expect_stream(stream, "cudaStreamWaitEvent");
+  if (event->capture) {
+    if (stream->capture && stream->capture != event->capture) return cudaErrorStreamCaptureMerge;
+    if (!stream->capture) event->capture->streams.push_back(stream);
+    stream->capture = event->capture;
+    stream->open = true;
+    event->stream->open = event->stream == event->capture->streams[0];
+    return cudaSuccess;
+  }
+  if (stream->capture) return cudaErrorStreamCaptureIsolation;
   wait_for(event->calls);
   return cudaSuccess;
 }
@@ -158,13 +171,17 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
   return cudaSuccess;
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  event->capture = stream->capture;
+  event->stream = stream;
   event->calls = calls_of(stream);
   return cudaSuccess;
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
+  if (event->capture) return cudaErrorCapturedEvent;
   return all_done(event->calls) ? cudaSuccess : cudaErrorNotReady;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  if (event->capture) return cudaErrorCapturedEvent;
   wait_for(event->calls);
   return cudaSuccess;
 }
@@ -176,13 +193,26 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t, cudaEvent_t) 
 cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }  // work runs as soon as it is queued
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
   if (stream->capture) return cudaErrorIllegalState;
-  stream->capture.emplace();
+  stream->capture = std::make_shared<Capture>();
+  stream->capture->streams = {stream};
+  return cudaSuccess;
+}
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
+  *status = stream->capture ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
   return cudaSuccess;
 }
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   if (!stream->capture) return cudaErrorIllegalState;
-  *graph = new CUgraph_st{std::move(*stream->capture)};
-  stream->capture.reset();
+  const std::shared_ptr<Capture> capture = stream->capture;
+  if (capture->streams[0] != stream) return cudaErrorStreamCaptureUnmatched;
+  bool joined = true;
+  for (CUstream_st* member : capture->streams) {
+    joined = joined && (member == stream || !member->open);
+    member->capture.reset();
+    member->open = false;
+  }
+  if (!joined) return cudaErrorStreamCaptureUnjoined;
+  *graph = new CUgraph_st{std::move(capture->work)};
   return cudaSuccess;
 }
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* made, cudaGraph_t graph,

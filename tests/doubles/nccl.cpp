@@ -45,7 +45,8 @@ struct ncclComm {
   int unseen = 0;
   std::size_t calls = 0;
   std::atomic<ncclResult_t> state = ncclInProgress;
-  std::size_t fails_at = 0;  // 0: never
+  std::size_t fails_at = 0;       // 0: never
+  std::atomic<int> recorded = 0;  // calls in graphs that exist
 };
 
 namespace {
@@ -249,8 +250,26 @@ void arrive(ncclComm_t comm, Call call) {
   world.calls.erase(number);
 }
 
+// A call that is captured runs at each launch of the graph. The launch waits for the other ranks,
+// or until the communicator is aborted: then the call ends without a result.
+std::function<void()> recorded(ncclComm_t comm, const Call& call) {
+  ++comm->recorded;
+  const std::shared_ptr<void> reference(nullptr, [comm](void*) { --comm->recorded; });
+  return [comm, call, reference] {
+    Call again = call;
+    again.done = std::make_shared<std::atomic<bool>>(false);
+    {
+      const std::lock_guard lock(everything);
+      if (comm->freed) return;
+      arrive(comm, again);
+    }
+    while (!*again.done && !comm->freed) std::this_thread::yield();
+  };
+}
+
 ncclResult_t post(ncclComm_t comm, cudaStream_t stream, Call call) {
   if (!begin(comm, "a collective")) return ncclInvalidArgument;
+  if (stream->capture) return act_or_group(comm, [=] { stream->record(recorded(comm, call)); });
   call.done = std::make_shared<std::atomic<bool>>(false);
   stream->add(call.done);
   return act_or_group(comm, [comm, call] {
@@ -354,13 +373,17 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* part
     split_up(*comm->world);
   return ncclInProgress;
 }
+// As NCCL, waits until no graph has calls of the communicator.
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
-  const std::lock_guard lock(everything);
-  expect_alive(comm, "ncclCommDestroy or ncclCommAbort");
-  std::erase(comm->world->members, comm);
-  comm->world->splits.erase(comm->rank);
-  comm->freed = true;
-  freed.emplace_back(comm);
+  {
+    const std::lock_guard lock(everything);
+    expect_alive(comm, "ncclCommDestroy or ncclCommAbort");
+    std::erase(comm->world->members, comm);
+    comm->world->splits.erase(comm->rank);
+    comm->freed = true;
+    freed.emplace_back(comm);
+  }
+  while (comm->recorded > 0) std::this_thread::yield();
   return ncclSuccess;
 }
 ncclResult_t ncclCommAbort(ncclComm_t comm) { return ncclCommDestroy(comm); }

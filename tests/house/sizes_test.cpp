@@ -28,7 +28,7 @@ constexpr size_t kLongHeaderLines = 150;
 const std::map<std::string, size_t> kRoomLines = {
     {"plugins/host", 3310},     {"plugins/include", 650}, {"plugins/sdk", 535},
     {"runtime/analysis", 2990}, {"runtime/cli", 2960},    {"runtime/config", 2680},
-    {"runtime/data", 4130},     {"runtime/exec", 2395},   {"runtime/graph", 3880},
+    {"runtime/data", 4130},     {"runtime/exec", 2405},   {"runtime/graph", 3880},
     {"runtime/launch", 3290},   {"runtime/model", 1040},  {"runtime/parallel", 3110},
     {"runtime/step", 1225},     {"runtime/system", 280},  {"runtime/tensor", 700},
     {"runtime/train", 2740},    {"runtime/watch", 950},

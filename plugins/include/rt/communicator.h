@@ -46,6 +46,13 @@ typedef struct rt_work rt_work; /* a started collective; equivalent to: MPI_Requ
 /* Runs in order with the work of a device stream. Without the flag, the host waits for the stream
  * before the collective, and for the collective before later work of the stream. */
 #define RT_COMM_ON_STREAM 0x2u
+/* With RT_COMM_ON_STREAM: the collective may be queued on a stream that is being captured (see
+ * rt/capture.h). It is then recorded, and each replay runs it again. Its work is complete at once
+ * and knows nothing of replays; the host follows those by events behind them and by
+ * asynchronous_error. All ranks record and replay the same collectives in the same order. The host
+ * destroys the recordings before the communicator; abort does not wait for them, and ends replays
+ * that wait for other ranks. The host of this version captures no collectives yet. */
+#define RT_COMM_CAPTURABLE 0x8u
 
 /* One row of what a plugin can do: the collective with each of these types and each of these
  * reductions. A collective may have several rows, for example for types with other reductions. */

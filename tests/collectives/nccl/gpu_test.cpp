@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "plugins/conformance/communicator.h"
-#include "tests/collectives/nccl/ranks.h"
+#include "tests/collectives/nccl/on_stream.h"
 
 namespace collectives::nccl::testing {
 namespace {
@@ -30,6 +30,24 @@ TEST_F(NcclOnAGpu, ConformsWithOneRank) {
         {it.communicator, rank, 1, it.device}, conformance::communicator_cases());
     EXPECT_EQ(summary.failed, 0) << summary.text();
     EXPECT_GT(summary.passed, 100) << summary.text();
+  });
+}
+
+TEST_F(NcclOnAGpu, RecordsCollectives) {
+  for (const int32_t kind : {RT_ALL_REDUCE, RT_REDUCE_SCATTER, RT_ALL_GATHER, RT_BROADCAST})
+    on_ranks(1, [&](const Rank& it, int32_t) { expect_replays_like_calls(it, kind); });
+}
+
+TEST_F(NcclOnAGpu, AbortDoesNotWaitForARecording) {
+  on_ranks(1, [](const Rank& it, int32_t) {
+    OnStream on(it, RT_ALL_REDUCE);
+    it.communicator->enqueue(on.call.collective).wait(kLong);
+    host::Recording recording(on.stream, [&] { it.communicator->enqueue(on.call.collective); });
+    recording.replay(on.stream);
+    on.stream.synchronize();
+    it.communicator->abort();
+    EXPECT_TRUE(it.communicator->asynchronous_error().has_value());
+    recording = {};
   });
 }
 
