@@ -6,6 +6,10 @@
 
 namespace backends::gpu {
 
+// Where our own kernels have tensor cores (16-bit types on NVIDIA's devices), they use them for
+// heads of at most this many columns.
+inline constexpr int64_t kMostTensorColumns = 128;
+
 // qkv is [n, t, 3 c] and y is [n, t, c] with c = heads * d.
 struct AttentionShape {
   int64_t n, t, heads, d;

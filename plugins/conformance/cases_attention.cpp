@@ -46,7 +46,8 @@ void add_scores_of_minus_infinity(Cases& cases, rt_dtype dtype) {
 
 }  // namespace
 
-// Lengths near multiples of 16 and 64 rows, heads of one feature and of odd widths.
+// Lengths near multiples of 16, 32 and 64 rows; heads of one feature, of odd widths, of multiples
+// of 8 and 16, and wider than 256, which some kernels compute in parts.
 void add_attention(Cases& cases, rt_dtype dtype) {
   struct Shape {
     Dims y;
@@ -54,7 +55,9 @@ void add_attention(Cases& cases, rt_dtype dtype) {
   };
   for (const Shape& s :
        {Shape{{2, 1, 4}, 2}, Shape{{1, 5, 3}, 3}, Shape{{2, 33, 20}, 1}, Shape{{1, 64, 32}, 2},
-        Shape{{2, 67, 34}, 2}, Shape{{1, 150, 64}, 1}, Shape{{1, 16, 80}, 1}}) {
+        Shape{{2, 67, 34}, 2}, Shape{{1, 150, 64}, 1}, Shape{{1, 16, 80}, 1}, Shape{{1, 70, 24}, 3},
+        Shape{{1, 65, 80}, 2}, Shape{{1, 70, 128}, 1}, Shape{{1, 34, 192}, 2},
+        Shape{{1, 33, 136}, 1}, Shape{{1, 18, 300}, 1}}) {
     for (const bool causal : {false, true}) {
       add_both(cases, attention(dtype, s.y, s.heads, causal));
     }

@@ -1,0 +1,95 @@
+// The forward kernel of attention: y and the logarithms of the softmax's sums.
+#ifndef BACKENDS_GPU_ATTENTION_FORWARD_H_
+#define BACKENDS_GPU_ATTENTION_FORWARD_H_
+
+#include "backends/gpu/attention_tiles.h"
+
+namespace backends::gpu {
+
+// y. Scores are taken to base 2, because devices compute powers of 2.
+template <typename Tiles>
+struct AttentionForward {
+  using C = typename Tiles::C;
+  static constexpr bool kLastFirst = true;
+  AttentionOperands<typename Tiles::Element> o;
+
+  struct Rows {
+    C largest[Tiles::kRows], sum[Tiles::kRows];  // sum: of this thread's columns
+    typename Tiles::Result y;
+  };
+
+  GPU_DEVICE void operator()(Tiles& tiles, const BlockPlace& at) const {
+    const auto queries = tiles.keep(o.part_of(o.qkv, at.line, 0), at.outer);
+    const int t = static_cast<int>(o.s.t),
+              end = o.s.causal ? lesser(t, at.outer + Tiles::kOuter) : t;
+    Rows rows;
+    GPU_UNROLL for (int r = 0; r < Tiles::kRows; ++r) {
+      rows.largest[r] = -INFINITY;
+      rows.sum[r] = 0;
+    }
+    clear(rows.y);
+    tiles.walk(0, end, o.part_of(o.qkv, at.line, 1), o.part_of(o.qkv, at.line, 2), [&](int first) {
+      GPU_UNROLL for (int slice = 0; slice < Tiles::kSlices; ++slice) {
+        const int key = first + slice * Tiles::kSlice;
+        if (key >= end) break;
+        typename Tiles::Scores s;
+        tiles.scores(s, queries, kFirst, slice);
+        if (key + Tiles::kSlice > t || (o.s.causal && key + Tiles::kSlice > at.outer + 1)) {
+          hide(tiles, s, at.outer, key);
+        }
+        to_weights(s, rows);
+        tiles.accumulate(rows.y, s, kSecond, slice);
+      }
+    });
+    finish(tiles, rows, at);
+  }
+
+  // Keys that a query does not see have the score -infinity.
+  GPU_DEVICE void hide(const Tiles& tiles, typename Tiles::Scores& s, int query0, int key0) const {
+    GPU_UNROLL for (int r = 0; r < Tiles::kRows; ++r) {
+      GPU_UNROLL for (int k = 0; k < Tiles::kScores; ++k) {
+        const int query = query0 + tiles.row(r), key = key0 + tiles.score_column(k);
+        if (key >= o.length() || (o.s.causal && key > query)) s[r][k] = -INFINITY;
+      }
+    }
+  }
+
+  // Replaces scores by exp(score - largest score) and fades what was summed with a smaller largest
+  // score. If all scores so far are -infinity, their weights are 0 and not exp(-inf + inf) = NaN,
+  // because a finite score may follow.
+  GPU_DEVICE void to_weights(typename Tiles::Scores& s, Rows& rows) const {
+    const C factor = o.scale * C(kLog2E);
+    GPU_UNROLL for (int r = 0; r < Tiles::kRows; ++r) {
+      C largest = rows.largest[r];
+      GPU_UNROLL for (int k = 0; k < Tiles::kScores; ++k) largest = larger(largest, s[r][k]);
+      largest = reduce_lanes<Larger, Tiles::kLanes>(largest);
+      const C base = largest == C(-INFINITY) ? C(0) : largest * factor;
+      const C fade =
+          largest == rows.largest[r] ? C(1) : exp2_of((rows.largest[r] - largest) * factor);
+      C added = 0;
+      GPU_UNROLL for (int k = 0; k < Tiles::kScores; ++k) {
+        s[r][k] = exp2_of(s[r][k] * factor - base);
+        added += s[r][k];
+      }
+      rows.sum[r] = rows.sum[r] * fade + added;
+      rows.largest[r] = largest;
+      GPU_UNROLL for (int k = 0; k < Tiles::kResults; ++k) rows.y[r][k] *= fade;
+    }
+  }
+
+  GPU_DEVICE void finish(Tiles& tiles, Rows& rows, const BlockPlace& at) const {
+    GPU_UNROLL for (int r = 0; r < Tiles::kRows; ++r) {
+      const C sum = reduce_lanes<Sum, Tiles::kLanes>(rows.sum[r]), inverse = C(1) / sum;
+      GPU_UNROLL for (int k = 0; k < Tiles::kResults; ++k) rows.y[r][k] *= inverse;
+      const int query = at.outer + tiles.row(r);
+      if (at.column == 0 && query < o.length() && threadIdx.x % Tiles::kLanes == 0) {
+        o.log_sums[at.line * o.s.t + query] = rows.largest[r] * o.scale + log_of(sum);
+      }
+    }
+    tiles.store(o.rows_of(o.result, at.line), at.outer, rows.y);
+  }
+};
+
+}  // namespace backends::gpu
+
+#endif  // BACKENDS_GPU_ATTENTION_FORWARD_H_

@@ -1,0 +1,18 @@
+// Words for the compilers of device code: loops that must be unrolled, because they index arrays
+// that are to lie in registers, loops that must not be, and kernels with a known number of threads.
+#ifndef BACKENDS_GPU_UNROLL_H_
+#define BACKENDS_GPU_UNROLL_H_
+
+#include "backends/gpu/api.h"
+
+#if defined(__HIP_CPU_RT__)
+#define GPU_UNROLL
+#define GPU_ROLL
+#define GPU_KERNEL_OF(threads) static
+#else
+#define GPU_UNROLL _Pragma("unroll")
+#define GPU_ROLL _Pragma("unroll 1")
+#define GPU_KERNEL_OF(threads) static __global__ __launch_bounds__(threads)
+#endif
+
+#endif  // BACKENDS_GPU_UNROLL_H_
