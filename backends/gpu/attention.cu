@@ -54,13 +54,13 @@ void queue_delta(const Launch& l, const AttentionOperands<T>& o) {
 }
 
 AttentionShape shape_of(const Operation& op) {
-  constexpr int64_t kMostRows = int64_t{1} << 30;  // positions in a sample are counted in 32 bits
+  constexpr int64_t kMost = int64_t{1} << 30;  // kernels count rows, columns and tiles in 32 bits
   const AttentionShape s = attention_shape(op);
-  if (s.t <= kMostRows && s.d <= kMostRows) return s;
+  if (s.n == 0 || s.t <= kMost / s.d) return s;
   throw rt::sdk::Error(
       RT_ERROR_UNSUPPORTED,
-      rt::sdk::format("%s: %lld positions and heads of %lld columns; at most 2^30", op.desc().name,
-                      static_cast<long long>(s.t), static_cast<long long>(s.d)));
+      rt::sdk::format("%s: heads of %lld positions and %lld columns; at most 2^30 numbers",
+                      op.desc().name, static_cast<long long>(s.t), static_cast<long long>(s.d)));
 }
 
 template <typename T>
