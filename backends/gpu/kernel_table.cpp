@@ -214,6 +214,7 @@ std::vector<rt_kernel_work> work_of(const Operation& op, const Kernel& kernel,
   }
   std::vector<rt_kernel_work> work;
   for (const Work& w : list) {
+    if (w.bytes <= 0) continue;  // an operation without elements queues nothing
     rt_kernel_work one{};
     one.size = sizeof(one);
     one.bytes = w.bytes;

@@ -9,9 +9,9 @@
 
 namespace backends::gpu {
 
-// Number `word` (0 to 3) of the four random 32-bit numbers for a counter and a seed.
-GPU_DEVICE uint32_t philox_word(const uint32_t (&counter)[4], uint64_t seed, int word) {
-  uint32_t c[4] = {counter[0], counter[1], counter[2], counter[3]};
+// Sets `c` to the four random 32-bit numbers for a counter and a seed.
+GPU_DEVICE void philox(const uint32_t (&counter)[4], uint64_t seed, uint32_t (&c)[4]) {
+  for (int i = 0; i < 4; ++i) c[i] = counter[i];
   uint32_t key0 = static_cast<uint32_t>(seed), key1 = static_cast<uint32_t>(seed >> 32);
   for (int round = 0; round < 10; ++round) {
     const uint64_t product0 = uint64_t{0xD2511F53} * c[0], product1 = uint64_t{0xCD9E8D57} * c[2];
@@ -22,7 +22,6 @@ GPU_DEVICE uint32_t philox_word(const uint32_t (&counter)[4], uint64_t seed, int
     key0 += 0x9E3779B9;
     key1 += 0xBB67AE85;
   }
-  return c[word];
 }
 
 }  // namespace backends::gpu

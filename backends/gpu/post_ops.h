@@ -1,97 +1,99 @@
-// Activations, and the post-operations that a kernel applies to its result before it stores it.
+// The post-operations that a kernel applies to its result before it stores it.
 #ifndef BACKENDS_GPU_POST_OPS_H_
 #define BACKENDS_GPU_POST_OPS_H_
 
-#include "backends/gpu/device_code.h"
+#include "backends/gpu/activation.h"
+#include "backends/gpu/vector_kernel.h"
 
 namespace backends::gpu {
 
-// P(X <= x) of the normal distribution, and its approximation by tanh. Both are in a form that
-// keeps its digits where the result is small.
-template <typename C>
-GPU_DEVICE C normal_cdf(C x) {
-  return C(0.5) * erfc_of(x * C(-0.70710678118654752440));
-}
-template <typename C>
-GPU_DEVICE C normal_cdf_by_tanh(C x) {
-  return C(1) / (C(1) + exp_of(C(-2 * 0.79788456080286535588) * (x + C(0.044715) * x * x * x)));
-}
+// The place of N neighbouring elements of a result: `index` is the row-major number of the first,
+// which is in column `column` of `columns`; those behind the last column are in the next row.
+struct Place {
+  int64_t index, column, columns;
+};
 
-// f(x) for the functions that post-operations have. The formulas are in plugins/operations.md.
-template <typename C>
-GPU_DEVICE C activate(int32_t function, C x) {
-  switch (function) {
-    case RT_ACTIVATION_RELU:
-      return x > C(0) ? x : (x != x ? x : C(0));
-    case RT_ACTIVATION_GELU:
-      return x * normal_cdf(x);
-    case RT_ACTIVATION_GELU_TANH:
-      return x * normal_cdf_by_tanh(x);
-    case RT_ACTIVATION_TANH:
-      return tanh_of(x);
-    default:
-      return C(1) / (C(1) + exp_of(-x));
+// y += b, b [columns]
+template <typename T, int N>
+GPU_DEVICE void add_bias(const T* b, const Place& at, Compute<T> (&y)[N]) {
+  if (at.columns % N == 0) {
+    const Pack<T, N> bias = load<N>(b + at.column);
+    GPU_UNROLL
+    for (int k = 0; k < N; ++k) y[k] += static_cast<Compute<T>>(bias.value[k]);
+    return;
+  }
+  int64_t column = at.column;
+  GPU_UNROLL
+  for (int k = 0; k < N; ++k) {
+    y[k] += static_cast<Compute<T>>(b[column]);
+    if (++column == at.columns) column = 0;
   }
 }
 
-// dy times the derivative of f. s is y for relu, tanh and sigmoid, and x for the two gelus.
-template <typename C>
-GPU_DEVICE C activate_backward(int32_t function, C dy, C s) {
-  switch (function) {
-    case RT_ACTIVATION_RELU:
-      return s <= C(0) ? C(0) : dy;  // a NaN lets the gradient through, as in PyTorch
-    case RT_ACTIVATION_GELU:
-      return dy * (normal_cdf(s) + s * C(0.39894228040143267794) * exp_of(C(-0.5) * s * s));
-    case RT_ACTIVATION_GELU_TANH: {
-      const C cdf = normal_cdf_by_tanh(s);
-      // Limits the slope to finite values, because it is multiplied by 0 where the cdf is 0 or 1.
-      const C near = s < C(-1e4) ? C(-1e4) : (s > C(1e4) ? C(1e4) : s);
-      const C slope = C(2 * 0.79788456080286535588) * (C(1) + C(3 * 0.044715) * near * near);
-      return dy * (cdf + s * cdf * (C(1) - cdf) * slope);
-    }
-    case RT_ACTIVATION_TANH:
-      return dy * (C(1) - s * s);
-    default:
-      return dy * s * (C(1) - s);
-  }
-}
-
-// The post-operations of one launch. apply() applies them to the element with the row-major number
-// `index` in column `column`.
+// The post-operations of one launch. They are known at run time only, so every one costs a few
+// branches. FixedPosts (fixed_posts.h) has the frequent ones.
 struct PostOps {
   struct Step {
     int32_t kind, function;
-    const void* operand;
+    const void* operand;  // for RT_POST_STORE the address that is written
   };
   int32_t count = 0;
   Step steps[kMostPostOps];
 
+  // Applies them to the elements at `at`.
+  template <typename T, int N>
+  GPU_DEVICE void apply(const Place& at, Compute<T> (&y)[N]) const {
+    for (int32_t i = 0; i < count; ++i) apply_step<T, N>(step(i), at, y);
+  }
+  // Applies them to the element with the row-major number `index` in column `column`.
   template <typename T>
   GPU_DEVICE Compute<T> apply(Compute<T> y, int64_t index, int64_t column) const {
-    for (int32_t i = 0; i < count; ++i) {
-      const T* operand = static_cast<const T*>(steps[i].operand);
-      switch (steps[i].kind) {
-        case RT_POST_BIAS:
-          y += static_cast<Compute<T>>(operand[column]);
-          break;
-        case RT_POST_ACTIVATION:
-          y = activate(steps[i].function, y);
-          break;
-        case RT_POST_RESIDUAL_ADD:
-          y += static_cast<Compute<T>>(operand[index]);
-          break;
-        default:
-          y = activate_backward(steps[i].function, y, static_cast<Compute<T>>(operand[index]));
-      }
+    Compute<T> one[1] = {y};
+    apply<T, 1>(Place{index, column, 1}, one);
+    return one[0];
+  }
+
+ private:
+  // An index that is not a constant would copy all steps to the memory of the thread.
+  GPU_DEVICE Step step(int32_t i) const {
+    Step chosen = steps[0];
+    GPU_UNROLL
+    for (int32_t k = 1; k < kMostPostOps; ++k) {
+      if (i == k) chosen = steps[k];
     }
-    return y;
+    return chosen;
+  }
+  template <typename T, int N>
+  GPU_DEVICE static void apply_step(const Step& step, const Place& at, Compute<T> (&y)[N]) {
+    const T* operand = static_cast<const T*>(step.operand);
+    if (step.kind == RT_POST_BIAS) return add_bias<T, N>(operand, at, y);
+    if (step.kind == RT_POST_ACTIVATION) return activate<T, N>(step.function, y);
+    if (step.kind == RT_POST_STORE) {
+      T* const to = const_cast<T*>(operand);
+      return store<N>(to + at.index, narrow<T, N>(y));
+    }
+    Compute<T> other[N];
+    widen<T, N>(load<N>(operand + at.index), other);
+    if (step.kind == RT_POST_ACTIVATION_BACKWARD) {
+      return activate_backward<T, N>(step.function, y, other);
+    }
+    GPU_UNROLL
+    for (int k = 0; k < N; ++k) y[k] += other[k];
   }
 };
+
+// Are the addresses of all operands multiples of 16?
+inline bool aligned(const PostOps& posts) {
+  for (int32_t i = 0; i < posts.count; ++i) {
+    if (!aligned({posts.steps[i].operand})) return false;
+  }
+  return true;
+}
 
 // The post-operations of an operation; bind() adds the addresses of a launch.
 class PostPlan {
  public:
-  explicit PostPlan(const Operation& op) {
+  explicit PostPlan(const Operation& op) : stored_(op.output_count() - 1) {
     steps_.count = static_cast<int32_t>(op.post_op_count());
     for (int32_t i = 0; i < steps_.count; ++i) {
       const rt_post_op& post = op.post_op(static_cast<uint32_t>(i));
@@ -102,14 +104,21 @@ class PostPlan {
   PostOps bind(const Launch& launch) const {
     PostOps bound = steps_;
     for (int32_t i = 0; i < bound.count; ++i) {
-      if (operands_[i] >= 0) bound.steps[i].operand = launch.inputs[operands_[i]];
+      PostOps::Step& step = bound.steps[i];
+      if (step.kind == RT_POST_STORE) {
+        step.operand = launch.outputs[stored_];
+      } else if (operands_[i] >= 0) {
+        step.operand = launch.inputs[operands_[i]];
+      }
     }
     return bound;
   }
+  bool empty() const { return steps_.count == 0; }
 
  private:
   PostOps steps_;
   int32_t operands_[kMostPostOps] = {};
+  uint32_t stored_;  // the output of RT_POST_STORE
 };
 
 }  // namespace backends::gpu

@@ -5,7 +5,7 @@ namespace plugins::conformance {
 namespace {
 
 const std::vector<Dims>& shapes() {
-  static const std::vector<Dims> list = {{1},      {7},          {1000},        {3, 5},
+  static const std::vector<Dims> list = {{1},      {7},          {1000},        {3, 5}, {70, 129},
                                          {64, 10}, {2, 3, 5, 7}, {2, 4, 4, 20}, {}};
   return list;
 }
@@ -70,6 +70,14 @@ void add_arithmetic(Cases& cases, rt_dtype dtype) {
       {{6, 7}, {}, {6, 7}},
       {{1, 7}, {1, 7}, {6, 7}},  // both operands are repeated, as when the core expands a gradient
       {{}, {}, {}},
+      // Rows of 24 columns, which may be read several at a time.
+      {{3, 24}, {24}, {3, 24}},
+      {{24}, {3, 24}, {3, 24}},
+      {{3, 1}, {3, 24}, {3, 24}},
+      {{1, 24}, {3, 1}, {3, 24}},
+      {{2, 1, 5, 24}, {3, 1, 24}, {2, 3, 5, 24}},
+      {{5, 2, 4, 8}, {2, 1, 8}, {5, 2, 4, 8}},
+      {{40, 192}, {192}, {40, 192}},
   };
   for (const char* op : {RT_OP_ADD, RT_OP_SUBTRACT, RT_OP_MULTIPLY, RT_OP_DIVIDE}) {
     for (const Operands& o : list) {
@@ -90,6 +98,28 @@ void add_arithmetic(Cases& cases, rt_dtype dtype) {
                       .activation_backward(RT_ACTIVATION_RELU));
 }
 
+// Sums with post-operations, of operands that are repeated and of rows with an odd number of
+// columns.
+void add_sums_with_post_operations(Cases& cases, rt_dtype dtype) {
+  for (const Dims& dims : {Dims{6, 40}, Dims{6, 41}}) {
+    const Dims row = {dims[1]};
+    const std::string name = label(dims);
+    const auto sum = [&](const std::string& what, const Dims& b) {
+      return Builder(RT_OP_ADD, dtype, name + " " + what).in(dims).in(b).out(dims);
+    };
+    cases.push_back(sum("residual", dims).residual());
+    cases.push_back(sum("row, relu", row).activation(RT_ACTIVATION_RELU));
+    cases.push_back(
+        sum("residual, relu backward", dims).residual().activation_backward(RT_ACTIVATION_RELU));
+    cases.push_back(sum("bias, gelu", dims).bias().activation(RT_ACTIVATION_GELU));
+    cases.push_back(sum("row, bias, residual, tanh, sigmoid backward", row)
+                        .bias()
+                        .residual()
+                        .activation(RT_ACTIVATION_TANH)
+                        .activation_backward(RT_ACTIVATION_SIGMOID));
+  }
+}
+
 Builder dropout(rt_dtype dtype, const Dims& dims, double probability, const std::string& what) {
   Builder b(RT_OP_DROPOUT, dtype, label(dims) + " " + what);
   b.in(dims).in_of(RT_INT64, {1}, Values{0, 1000, 3});
@@ -107,7 +137,13 @@ void add_dropout(Cases& cases, rt_dtype dtype) {
                           .integer(RT_ATTR_FIRST_COLUMN, first));
     }
   }
-  for (const Dims& dims : {Dims{5}, Dims{4, 7}, Dims{3, 4, 4, 5}}) {
+  // All rows in fours: a slice of columns, and samples of which the second begins in the middle of
+  // a vector of eight elements.
+  cases.push_back(dropout(dtype, {3, 5, 8}, 0.5, "columns in fours")
+                      .integer(RT_ATTR_COLUMNS, 8)
+                      .integer(RT_ATTR_WHOLE_COLUMNS, 20)
+                      .integer(RT_ATTR_FIRST_COLUMN, 4));
+  for (const Dims& dims : {Dims{5}, Dims{4, 7}, Dims{5, 12}, Dims{3, 4, 4, 5}, Dims{7, 40, 36}}) {
     for (const double probability : {0.0, 0.25, 0.5}) {
       cases.push_back(dropout(dtype, dims, probability, std::to_string(probability)));
     }
@@ -119,6 +155,7 @@ void add_dropout(Cases& cases, rt_dtype dtype) {
 void add_elementwise(Cases& cases, rt_dtype dtype) {
   add_activations(cases, dtype);
   add_arithmetic(cases, dtype);
+  add_sums_with_post_operations(cases, dtype);
   add_functions(cases, dtype);
   for (const Dims& dims : shapes()) {
     cases.push_back(Builder(RT_OP_SCALE, dtype, label(dims))
@@ -149,6 +186,9 @@ void add_reductions(Cases& cases, rt_dtype dtype) {
       {{2, 3, 4, 5}, 8, {2, 3, 4}},
       {{2, 3, 4, 5}, 5, {1, 3, 1, 5}},
       {{2, 3}, 0, {2, 3}},
+      {{7, 40}, 2, {7}},  // rows that may be read several elements at a time
+      {{20011}, 1, {1}},  // enough for several blocks of threads
+      {{30, 700}, 3, {1, 1}},
   };
   for (const int64_t function : {RT_REDUCE_SUM, RT_REDUCE_MEAN, RT_REDUCE_MAX}) {
     for (const Shape& s : list) {
@@ -162,7 +202,9 @@ void add_reductions(Cases& cases, rt_dtype dtype) {
                           .mandatory());
     }
   }
-  for (const Dims& dims : shapes()) {
+  std::vector<Dims> more = shapes();
+  more.push_back({20011});
+  for (const Dims& dims : more) {
     cases.push_back(Builder(RT_OP_SQUARE_SUM, dtype, label(dims)).in(dims).wide_out({1}));
   }
   if (is_sixteen_bit(dtype)) return;

@@ -363,6 +363,35 @@ TEST(CudaVendor, SmallAndAlignedMatricesStayCanonical) {
   }
 }
 
+// cuDNN fuses nothing into a gradient, and cuBLASLt no exact gelu: a pass over the result, inside
+// the plan, applies all of it (backends/gpu/README.md, "Post-operations"), on the library's fast
+// path.
+TEST(CudaVendor, WhatTheLibraryLacksIsAPassOfItsPlan) {
+  const auto device = open(CUDA_VENDOR_DOUBLE), reference = open(REFERENCE_PLUGIN);
+  Case gradient;
+  gradient.dtype = RT_FLOAT32;
+  host::Operation& op = gradient.operation;
+  const rt_tensor_desc image = tensor(RT_FLOAT32, {2, 5, 5, 4});
+  op.name = RT_OP_CONV2D_BACKWARD_DATA;
+  op.inputs = {tensor(RT_FLOAT32, {2, 3, 3, 6}), tensor(RT_FLOAT32, {6, 3, 3, 4}), image, image};
+  op.outputs = {image};
+  op.post_ops = {{RT_POST_RESIDUAL_ADD, 0, 2},
+                 {RT_POST_ACTIVATION_BACKWARD, RT_ACTIVATION_RELU, 3}};
+  for (uint64_t i = 0; i < 4; ++i) gradient.inputs.push_back({-1, 1, i + 1});
+  const host::Support support = device->query(op);
+  EXPECT_EQ(support.level, RT_SUPPORT_NATIVE) << support.reason;
+  EXPECT_EQ(support.post_ops_fused, 2u);
+  ASSERT_FALSE(support.candidates.empty());
+  EXPECT_THAT(support.candidates[0].implementation, HasSubstr("cudnn"));
+  const conformance::Result result = run_case(*device, *reference, gradient);
+  EXPECT_EQ(result.outcome, conformance::Outcome::kPassed) << result.detail;
+
+  const host::Support product =
+      ask(*device, {{RT_POST_BIAS, 0, 2}, {RT_POST_ACTIVATION, RT_ACTIVATION_GELU, -1}});
+  EXPECT_EQ(product.level, RT_SUPPORT_NATIVE) << product.reason;
+  EXPECT_EQ(product.post_ops_fused, 2u);
+}
+
 TEST(CudaVendor, WithoutLibrariesOnlyTheOwnKernelsAreLeft) {
   const auto device = open(CUDA_VENDOR_DOUBLE, {{"vendor_libraries", "false"}});
   EXPECT_THAT(ask(*device, {{RT_POST_BIAS, 0, 2}}).reason, HasSubstr("has no kernels"));
