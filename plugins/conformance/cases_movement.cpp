@@ -9,7 +9,11 @@ void add_embedding(Cases& cases, rt_dtype dtype) {
     Dims indices;
     int64_t rows, width;
   };
-  const std::vector<Lookup> lookups = {{{5}, 3, 4}, {{4, 7}, 50, 20}, {{1}, 1, 1}};
+  const std::vector<Lookup> lookups = {
+      {{5}, 3, 4},    {{4, 7}, 50, 20}, {{1}, 1, 1},
+      {{64}, 40, 32}, {{9}, 5, 520},  // rows longer than a warp loads at once
+      {{9}, 5, 333},                  // and of odd length
+      {{4000}, 2, 8}};                // one row is named thousands of times
   for (const Lookup& l : lookups) {
     const Values indices{0.0, static_cast<double>(l.rows), 5};
     Dims y = l.indices;
@@ -52,6 +56,11 @@ void add_transpose(Cases& cases, rt_dtype dtype) {
                         .out(y)
                         .integer(RT_ATTR_PERMUTATION, permutation));
   }
+  // The last dimension stays the last, as when heads of attention are moved.
+  cases.push_back(Builder(RT_OP_TRANSPOSE, dtype, "of rows")
+                      .in({2, 3, 5, 16})
+                      .out({2, 5, 3, 16})
+                      .integer(RT_ATTR_PERMUTATION, 0x3120));
   cases.push_back(Builder(RT_OP_TRANSPOSE, dtype, "matrix")
                       .in({33, 17})
                       .out({17, 33})
@@ -59,6 +68,23 @@ void add_transpose(Cases& cases, rt_dtype dtype) {
 }
 
 void add_parts(Cases& cases, rt_dtype dtype) {
+  // Slices of 16 columns from column 16 on, which may be moved several elements at a time.
+  const Dims rows = {5, 48}, columns = {5, 16};
+  cases.push_back(Builder(RT_OP_SLICE, dtype, "columns")
+                      .in(rows)
+                      .out(columns)
+                      .integer(RT_ATTR_AXIS, 1)
+                      .integer(RT_ATTR_START, 16));
+  cases.push_back(Builder(RT_OP_PAD, dtype, "columns")
+                      .in(columns)
+                      .out(rows)
+                      .integer(RT_ATTR_AXIS, 1)
+                      .integer(RT_ATTR_START, 16));
+  cases.push_back(Builder(RT_OP_CONCAT, dtype, "columns")
+                      .in(columns)
+                      .in({5, 32})
+                      .out(rows)
+                      .integer(RT_ATTR_AXIS, 1));
   for (int64_t axis = 0; axis < 3; ++axis) {
     const auto length = [axis](int64_t l) {
       Dims dims = {3, 4, 5};
