@@ -91,6 +91,15 @@ void column_sums(const Launch& l, int64_t rows, int64_t columns, C* workspace, F
            ColumnFinish<C, Width, Function, Finish>{workspace, columns, chunks, f, finish}, name);
 }
 
+// Appends the kernels that column_sums queues to the list of a plan: `read` and `written` are the
+// bytes of the operands, `partial` those of the workspace.
+inline void column_work(std::vector<Work>& work, int64_t, int64_t columns, double read,
+                        double written, uint64_t partial) {
+  if (columns == 0) return;
+  work.push_back({"sums of columns", read + static_cast<double>(partial)});
+  work.push_back({"sums of chunks", static_cast<double>(partial) + written});
+}
+
 // The base of functions whose combination is addition.
 template <typename C>
 struct Adds {

@@ -1,18 +1,25 @@
 // sgd and adamw, in place. lr, scale and step are read on the device, because they change from step
 // to step.
-#include "backends/gpu/rows.h"
+#include "backends/gpu/vector_kernel.h"
+#include "backends/gpu/work.h"
 
 namespace backends::gpu {
 namespace {
 
-// An update that also stores the new parameter in 16 bits.
-template <typename Update, typename N>
-struct WithNarrow {
-  Update update;
-  N* narrow;
-  GPU_DEVICE void operator()(int64_t i) const {
-    update(i);
-    narrow[i] = static_cast<N>(static_cast<float>(update.result[i]));
+// An update that also stores the new parameters in 16 bits.
+template <typename Update, typename N16>
+struct WithNarrow : Update {
+  N16* narrow;
+  template <int N>
+  GPU_DEVICE void store(int64_t i, typename Update::template Loaded<N> x,
+                        const typename Update::State& state) const {
+    const auto param = Update::template store<N>(i, x, state);
+    Pack<N16, N> narrowed;
+    GPU_UNROLL
+    for (int k = 0; k < N; ++k) {
+      narrowed.value[k] = static_cast<N16>(static_cast<float>(param.value[k]));
+    }
+    gpu::store<N>(narrow + i, narrowed);
   }
 };
 
@@ -25,43 +32,73 @@ rt_dtype narrow_type(const Operation& op, uint32_t index) {
                        std::string(op.name()) + " writes a copy of param in 16 bits only");
 }
 
-// Queues an update with its output `narrow`, which has type `dtype` (0: there is none).
+// Queues an update with its output `narrow`, which has type `dtype` (0: there is none). `in_vectors`:
+// are the other operands aligned?
 template <typename Update>
-void queue(const Launch& l, int64_t count, const Update& update, rt_dtype dtype, uint32_t index,
-           const char* name) {
+void queue(const Launch& l, int64_t count, bool in_vectors, const Update& update, rt_dtype dtype,
+           uint32_t index, const char* name) {
+  using T = std::remove_pointer_t<decltype(update.result)>;
   if constexpr (std::is_same_v<typename Update::C, float>) {
-    const auto with = [&]<typename N>() {
-      for_each(l, count, WithNarrow<Update, N>{update, l.output<N>(index)}, name);
+    const auto with = [&]<typename N16>() {
+      N16* const narrow = l.output<N16>(index);
+      for_vectors<kVector<T>>(l, count, in_vectors && aligned({narrow}),
+                              WithNarrow<Update, N16>{update, narrow}, name);
     };
     if (dtype == RT_FLOAT16) return with.template operator()<Float16>();
     if (dtype == RT_BFLOAT16) return with.template operator()<BFloat16>();
   }
-  for_each(l, count, update, name);
+  for_vectors<kVector<T>>(l, count, in_vectors, update, name);
 }
 
 template <typename T>
 struct Sgd {
   using C = Compute<T>;
-  const T *param, *grad, *lr, *scale, *velocity;
+  const T *param, *grad, *lr, *scale, *velocity;  // velocity is null without momentum
   T *result, *new_velocity;
   C momentum, weight_decay;
   bool nesterov;
-  GPU_DEVICE void operator()(int64_t i) const {
-    if (static_cast<C>(*scale) == C(0)) {  // a step without an update
-      result[i] = param[i];
-      if (velocity) new_velocity[i] = velocity[i];
-      return;
+
+  static constexpr bool kWhole = false;
+  static constexpr int kAhead = 2;
+  struct State {
+    C rate, scale;
+  };
+  GPU_DEVICE State begin() const { return {static_cast<C>(*lr), static_cast<C>(*scale)}; }
+  template <int N>
+  struct Loaded {
+    Pack<T, N> param, grad, velocity;
+  };
+  template <int N>
+  GPU_DEVICE void load(int64_t i, Loaded<N>& loaded) const {
+    loaded.param = gpu::load<N>(param + i);
+    loaded.grad = gpu::load<N>(grad + i);
+    if (velocity) loaded.velocity = gpu::load<N>(velocity + i);
+  }
+  // Returns the new parameters.
+  template <int N>
+  GPU_DEVICE Pack<T, N> store(int64_t i, Loaded<N> x, const State& state) const {
+    if (state.scale != C(0)) {  // else a step without an update
+      GPU_UNROLL
+      for (int k = 0; k < N; ++k)
+        update(x.param.value[k], x.grad.value[k], x.velocity.value[k], state);
     }
-    const C p = static_cast<C>(param[i]);
-    C g = static_cast<C>(*scale) * static_cast<C>(grad[i]);
+    gpu::store<N>(result + i, x.param);
+    if (velocity) gpu::store<N>(new_velocity + i, x.velocity);
+    return x.param;
+  }
+
+ private:
+  GPU_DEVICE void update(T& param_of, T gradient, T& velocity_of, const State& state) const {
+    const C p = static_cast<C>(param_of);
+    C g = state.scale * static_cast<C>(gradient);
     if (weight_decay != C(0)) g += weight_decay * p;  // else 0 times infinity would give NaN
     C step = g;
     if (velocity) {
-      const C v = momentum * static_cast<C>(velocity[i]) + g;
-      new_velocity[i] = static_cast<T>(v);
+      const C v = momentum * static_cast<C>(velocity_of) + g;
+      velocity_of = static_cast<T>(v);
       step = nesterov ? g + momentum * v : v;
     }
-    result[i] = static_cast<T>(p - static_cast<C>(*lr) * step);
+    param_of = static_cast<T>(p - state.rate * step);
   }
 };
 
@@ -75,6 +112,7 @@ Kernel make_sgd(const Properties&, const Operation& op) {
   return for_wide(op.input(0).dtype, [&]<typename T>() {
     using C = Compute<T>;
     Kernel kernel;
+    kernel.work = work_unless_empty(op, count);
     kernel.run = [=](const Launch& l) {
       Sgd<T> sgd{l.input<T>(0),
                  l.input<T>(1),
@@ -90,47 +128,86 @@ Kernel make_sgd(const Properties&, const Operation& op) {
         sgd.velocity = l.input<T>(4);
         sgd.new_velocity = l.output<T>(1);
       }
-      queue(l, count, sgd, narrow, outputs, "sgd");
+      const bool vectors =
+          aligned({sgd.param, sgd.grad, sgd.velocity, sgd.result, sgd.new_velocity});
+      queue(l, count, vectors, sgd, narrow, outputs, "sgd");
     };
     return kernel;
   });
 }
 
-// Loshchilov and Hutter, "Decoupled weight decay regularization", 2019. One thread computes 1 -
-// beta^step once per launch and stores it in the workspace.
-template <typename C>
-struct Corrections {
-  const int64_t* step;
-  C* to;
-  double beta1, beta2;
-  GPU_DEVICE void operator()(int64_t) const {
-    to[0] = static_cast<C>(1.0 - pow(beta1, static_cast<double>(*step)));
-    to[1] = static_cast<C>(1.0 - pow(beta2, static_cast<double>(*step)));
+// base^exponent for exponent >= 0, by squaring: about 40 dependent products at a million, where the
+// library's pow takes hundreds of instructions.
+GPU_DEVICE double power(double base, int64_t exponent) {
+  double result = 1;
+  for (int64_t rest = exponent; rest > 0; rest >>= 1) {
+    if (rest & 1) result *= base;
+    base *= base;
   }
-};
+  return result;
+}
 
+// Loshchilov and Hutter, "Decoupled weight decay regularization", 2019.
 template <typename T>
 struct AdamW {
   using C = Compute<T>;
   const T *param, *grad, *lr, *scale, *m, *v;
+  const int64_t* step;
   T *result, *new_m, *new_v;
-  const C* corrections;
+  double decay1, decay2;  // beta1 and beta2, for the powers
   C beta1, beta2, rest1, rest2, epsilon, weight_decay;
-  GPU_DEVICE void operator()(int64_t i) const {
-    if (static_cast<C>(*scale) == C(0)) {  // a step without an update
-      result[i] = param[i];
-      new_m[i] = m[i];
-      new_v[i] = v[i];
-      return;
+
+  static constexpr bool kWhole = false;
+  static constexpr int kAhead = 1;  // four loads each
+  struct State {
+    C rate, scale;
+    C correction1, correction2;  // 1 - beta^step
+  };
+  // One thread of each block computes the powers, so that no kernel of its own has to.
+  GPU_DEVICE State begin() const {
+    __shared__ C corrections[2];
+    if (threadIdx.x == 0) {
+      corrections[0] = static_cast<C>(1.0 - power(decay1, *step));
+      corrections[1] = static_cast<C>(1.0 - power(decay2, *step));
     }
-    const C rate = static_cast<C>(*lr), g = static_cast<C>(*scale) * static_cast<C>(grad[i]);
-    const C p = static_cast<C>(param[i]);
-    const C next_m = beta1 * static_cast<C>(m[i]) + rest1 * g;
-    const C next_v = beta2 * static_cast<C>(v[i]) + rest2 * g * g;
-    const C size = (next_m / corrections[0]) / (sqrt_of(next_v / corrections[1]) + epsilon);
-    new_m[i] = static_cast<T>(next_m);
-    new_v[i] = static_cast<T>(next_v);
-    result[i] = static_cast<T>((C(1) - rate * weight_decay) * p - rate * size);
+    __syncthreads();
+    return {static_cast<C>(*lr), static_cast<C>(*scale), corrections[0], corrections[1]};
+  }
+  template <int N>
+  struct Loaded {
+    Pack<T, N> param, grad, m, v;
+  };
+  template <int N>
+  GPU_DEVICE void load(int64_t i, Loaded<N>& loaded) const {
+    loaded.param = gpu::load<N>(param + i);
+    loaded.grad = gpu::load<N>(grad + i);
+    loaded.m = gpu::load<N>(m + i);
+    loaded.v = gpu::load<N>(v + i);
+  }
+  // Returns the new parameters.
+  template <int N>
+  GPU_DEVICE Pack<T, N> store(int64_t i, Loaded<N> x, const State& state) const {
+    if (state.scale != C(0)) {  // else a step without an update
+      GPU_UNROLL
+      for (int k = 0; k < N; ++k) {
+        update(x.param.value[k], x.grad.value[k], x.m.value[k], x.v.value[k], state);
+      }
+    }
+    gpu::store<N>(result + i, x.param);
+    gpu::store<N>(new_m + i, x.m);
+    gpu::store<N>(new_v + i, x.v);
+    return x.param;
+  }
+
+ private:
+  GPU_DEVICE void update(T& param_of, T gradient, T& m_of, T& v_of, const State& state) const {
+    const C g = state.scale * static_cast<C>(gradient), p = static_cast<C>(param_of);
+    const C next_m = beta1 * static_cast<C>(m_of) + rest1 * g;
+    const C next_v = beta2 * static_cast<C>(v_of) + rest2 * g * g;
+    const C size = (next_m / state.correction1) / (sqrt_of(next_v / state.correction2) + epsilon);
+    m_of = static_cast<T>(next_m);
+    v_of = static_cast<T>(next_v);
+    param_of = static_cast<T>((C(1) - state.rate * weight_decay) * p - state.rate * size);
   }
 };
 
@@ -142,21 +219,29 @@ Kernel make_adamw(const Properties&, const Operation& op) {
   return for_wide(op.input(0).dtype, [&]<typename T>() {
     using C = Compute<T>;
     Kernel kernel;
-    kernel.workspace_bytes = 2 * sizeof(C);
-    kernel.work = {{"adamw corrections", sizeof(int64_t) + 2 * sizeof(C)}};
-    if (count > 0) {
-      const double each = 7 * sizeof(T) + (narrow == 0 ? 0 : sizeof(Float16));
-      kernel.work.push_back({"adamw", static_cast<double>(count) * each});
-    }
+    kernel.work = work_unless_empty(op, count);
     kernel.run = [=](const Launch& l) {
-      C* const corrections = static_cast<C*>(l.workspace);
-      for_each(l, 1, Corrections<C>{l.input<int64_t>(6), corrections, beta1, beta2}, "adamw");
-      queue(l, count,
-            AdamW<T>{l.input<T>(0), l.input<T>(1), l.input<T>(2), l.input<T>(3), l.input<T>(4),
-                     l.input<T>(5), l.output<T>(0), l.output<T>(1), l.output<T>(2), corrections,
-                     static_cast<C>(beta1), static_cast<C>(beta2), static_cast<C>(1.0 - beta1),
-                     static_cast<C>(1.0 - beta2), static_cast<C>(epsilon), static_cast<C>(decay)},
-            narrow, 3, "adamw");
+      const AdamW<T> adamw{l.input<T>(0),
+                           l.input<T>(1),
+                           l.input<T>(2),
+                           l.input<T>(3),
+                           l.input<T>(4),
+                           l.input<T>(5),
+                           l.input<int64_t>(6),
+                           l.output<T>(0),
+                           l.output<T>(1),
+                           l.output<T>(2),
+                           beta1,
+                           beta2,
+                           static_cast<C>(beta1),
+                           static_cast<C>(beta2),
+                           static_cast<C>(1.0 - beta1),
+                           static_cast<C>(1.0 - beta2),
+                           static_cast<C>(epsilon),
+                           static_cast<C>(decay)};
+      const bool vectors = aligned(
+          {adamw.param, adamw.grad, adamw.m, adamw.v, adamw.result, adamw.new_m, adamw.new_v});
+      queue(l, count, vectors, adamw, narrow, 3, "adamw");
     };
     return kernel;
   });

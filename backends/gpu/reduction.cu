@@ -1,5 +1,7 @@
 // reduce, square_sum, clip_scale, loss_scale.
 #include "backends/gpu/columns.h"
+#include "backends/gpu/vector_kernel.h"
+#include "backends/gpu/work.h"
 
 namespace backends::gpu {
 namespace {
@@ -51,27 +53,151 @@ GPU_DEVICE int64_t offset_of(int64_t index, int32_t rank, const int64_t* dims,
   return offset;
 }
 
-// A block of threads computes one result.
-template <typename T>
+// What is combined to one result, and how the parts of a result are combined.
+struct Values {
+  using Combine = Sum;
+  using Parts = Values;
+  template <typename C>
+  GPU_DEVICE static C start() {
+    return C(0);
+  }
+  template <typename C>
+  GPU_DEVICE static C add(C total, C x) {
+    return total + x;
+  }
+};
+struct Squares : Values {
+  template <typename C>
+  GPU_DEVICE static C add(C total, C x) {
+    return total + x * x;
+  }
+};
+struct Largest {
+  using Combine = Max;
+  using Parts = Largest;
+  template <typename C>
+  GPU_DEVICE static C start() {
+    return C(-INFINITY);
+  }
+  template <typename C>
+  GPU_DEVICE static C add(C total, C x) {
+    return Max::combine(total, x);
+  }
+};
+
+constexpr int kLoads = 4;  // vectors that a thread of fold loads before it uses the first
+
+// Combines from[0] to from[count - 1] by all threads of a block, in an order that depends on the
+// arguments only; returned in every thread.
+template <typename How, typename T>
+GPU_DEVICE Compute<T> fold(const T* from, int64_t count, bool in_vectors, Compute<T>* scratch) {
+  using C = Compute<T>;
+  constexpr int N = kVector<T>;
+  const int64_t vectors = in_vectors ? count / N : 0;
+  C total = How::template start<C>();
+  const auto add = [&](const Pack<T, N>& pack) {
+    GPU_UNROLL
+    for (int k = 0; k < N; ++k) total = How::add(total, static_cast<C>(pack.value[k]));
+  };
+  int64_t v = threadIdx.x;
+  GPU_ROLLED
+  for (; v + (kLoads - 1) * kBlock < vectors; v += kLoads * kBlock) {
+    Pack<T, N> loaded[kLoads];
+    GPU_UNROLL
+    for (int a = 0; a < kLoads; ++a) loaded[a] = load<N>(from + (v + a * kBlock) * N);
+    GPU_UNROLL
+    for (int a = 0; a < kLoads; ++a) add(loaded[a]);
+  }
+  GPU_ROLLED
+  for (; v < vectors; v += kBlock) add(load<N>(from + v * N));
+  GPU_ROLLED
+  for (int64_t i = vectors * N + threadIdx.x; i < count; i += kBlock) {
+    total = How::add(total, static_cast<C>(from[i]));
+  }
+  return block_reduce<typename How::Combine>(total, scratch);
+}
+
+// A block of threads computes one result, of elements that need not be neighbours.
+template <typename T, typename How>
 struct ReduceAny {
   using C = Compute<T>;
   const T* x;
   T* y;
   Axes a;
-  bool max;
   C divisor;
   GPU_DEVICE void operator()(int64_t result, C* scratch) const {
     const T* from = x + offset_of(result, a.kept_rank, a.kept, a.kept_stride);
-    C total = max ? C(-INFINITY) : C(0);
+    C total = How::template start<C>();
+    GPU_ROLLED
     for (int64_t i = threadIdx.x; i < a.terms; i += kBlock) {
-      const C value =
-          static_cast<C>(from[offset_of(i, a.reduced_rank, a.reduced, a.reduced_stride)]);
-      total = max ? Max::combine(total, value) : total + value;
+      const int64_t offset = offset_of(i, a.reduced_rank, a.reduced, a.reduced_stride);
+      total = How::add(total, static_cast<C>(from[offset]));
     }
-    total = max ? block_reduce<Max>(total, scratch) : block_reduce<Sum>(total, scratch);
+    total = block_reduce<typename How::Combine>(total, scratch);
     if (threadIdx.x == 0) y[result] = static_cast<T>(total / divisor);
   }
 };
+
+// A block of threads computes one result, of `terms` neighbouring elements; the last result may
+// have less, so that all results are those of `count` elements.
+template <typename T, typename To, typename How>
+struct ReduceRows {
+  using C = Compute<T>;
+  const T* x;
+  To* y;
+  int64_t count, terms;
+  bool in_vectors;
+  C divisor;
+  GPU_DEVICE void operator()(int64_t result, C* scratch) const {
+    const int64_t first = result * terms, rest = count - first;
+    const C total = fold<How>(x + first, rest < terms ? rest : terms, in_vectors, scratch);
+    if (threadIdx.x == 0) y[result] = static_cast<To>(total / divisor);
+  }
+};
+
+// How many parts the elements of one result are divided into, one for each block of threads, and
+// how many elements a part has. A second kernel combines the parts.
+struct Parts {
+  int64_t count, parts, share;
+  template <typename T>
+  static Parts of(const Properties& properties, int64_t count) {
+    constexpr int64_t kTile = int64_t{kBlock} * kVector<T> * kLoads;
+    const int64_t blocks = 4 * int64_t{properties.multiprocessors};
+    const int64_t share = std::max<int64_t>(divide_up(divide_up(count, blocks), kTile), 1) * kTile;
+    return {count, std::max<int64_t>(divide_up(count, share), 1), share};
+  }
+  template <typename C>
+  uint64_t workspace() const {
+    return parts == 1 ? 0 : static_cast<uint64_t>(parts) * sizeof(C);
+  }
+  // Appends the kernels of reduce_all() to the list of a plan.
+  template <typename T, typename To>
+  std::vector<Work> work(const char* name) const {
+    const double read = static_cast<double>(count) * sizeof(T);
+    if (parts == 1) return {{name, read + sizeof(To)}};
+    const auto between = static_cast<double>(workspace<Compute<T>>());
+    return {{name, read + between}, {name, between + sizeof(To)}};
+  }
+};
+
+// Combines all elements to one number.
+template <typename T, typename To, typename How>
+void reduce_all(const Launch& l, const Parts& p, Compute<T> divisor, const char* name) {
+  using C = Compute<T>;
+  const T* const x = l.input<T>(0);
+  const bool in_vectors = aligned({x});
+  if (p.parts == 1) {
+    const ReduceRows<T, To, How> all{x, l.output<To>(0), p.count, p.count, in_vectors, divisor};
+    return for_rows<C>(l, 1, all, name);
+  }
+  auto* const partial = static_cast<C*>(l.workspace);
+  for_rows<C>(l, p.parts, ReduceRows<T, C, How>{x, partial, p.count, p.share, in_vectors, C(1)},
+              name);
+  for_rows<C>(l, 1,
+              ReduceRows<C, To, typename How::Parts>{partial, l.output<To>(0), p.parts, p.parts,
+                                                     aligned({partial}), divisor},
+              name);
+}
 
 // Reduces the leading axes, as sums over columns.
 template <typename T>
@@ -95,7 +221,52 @@ struct StoreColumn {
   }
 };
 
-Kernel make_reduce(const Properties&, const Operation& op) {
+template <typename T>
+Kernel reduce_columns(const Axes& a, bool max, Compute<T> divisor) {
+  using C = Compute<T>;
+  Kernel kernel;
+  kernel.workspace_bytes = column_workspace<C>(a.terms, a.results, 1);
+  kernel.run = [=](const Launch& l) {
+    column_sums<C, 1>(l, a.terms, a.results, static_cast<C*>(l.workspace),
+                      ReduceColumns<T>{l.input<T>(0), a.results, max},
+                      StoreColumn<T>{l.output<T>(0), divisor}, "reduce");
+  };
+  column_work(kernel.work, a.terms, a.results, static_cast<double>(a.terms * a.results) * sizeof(T),
+              static_cast<double>(a.results) * sizeof(T), kernel.workspace_bytes);
+  return kernel;
+}
+
+template <typename T, typename How>
+Kernel reduce_rows(const Properties& properties, const Operation& op, const Axes& a,
+                   Compute<T> divisor) {
+  using C = Compute<T>;
+  Kernel kernel;
+  kernel.work = work_unless_empty(op, a.results);
+  const bool rows = a.reduced_rank <= 1 && (a.reduced_rank == 0 || a.reduced_stride[0] == 1) &&
+                    a.kept_rank <= 1 && (a.kept_rank == 0 || a.kept_stride[0] == a.terms);
+  if (!rows) {
+    kernel.run = [=](const Launch& l) {
+      for_rows<C>(l, a.results, ReduceAny<T, How>{l.input<T>(0), l.output<T>(0), a, divisor},
+                  "reduce");
+    };
+  } else if (a.results == 1) {
+    const Parts parts = Parts::of<T>(properties, a.terms);
+    kernel.workspace_bytes = parts.workspace<C>();
+    kernel.work = parts.work<T, T>("reduce");
+    kernel.run = [=](const Launch& l) { reduce_all<T, T, How>(l, parts, divisor, "reduce"); };
+  } else {
+    kernel.run = [=](const Launch& l) {
+      const bool in_vectors = a.terms % kVector<T> == 0 && aligned({l.inputs[0]});
+      for_rows<C>(l, a.results,
+                  ReduceRows<T, T, How>{l.input<T>(0), l.output<T>(0), a.terms * a.results, a.terms,
+                                        in_vectors, divisor},
+                  "reduce");
+    };
+  }
+  return kernel;
+}
+
+Kernel make_reduce(const Properties& properties, const Operation& op) {
   const Axes a = axes_of(op);
   const int64_t function = op.integer(RT_ATTR_FUNCTION);
   const bool max = function == RT_REDUCE_MAX;
@@ -104,56 +275,21 @@ Kernel make_reduce(const Properties&, const Operation& op) {
   return for_floating(op.input(0).dtype, [&]<typename T>() {
     using C = Compute<T>;
     const C divisor = function == RT_REDUCE_MEAN ? static_cast<C>(a.terms) : C(1);
-    Kernel kernel;
-    if (columns) {
-      kernel.workspace_bytes = column_workspace<C>(a.terms, a.results, 1);
-      kernel.run = [=](const Launch& l) {
-        column_sums<C, 1>(l, a.terms, a.results, static_cast<C*>(l.workspace),
-                          ReduceColumns<T>{l.input<T>(0), a.results, max},
-                          StoreColumn<T>{l.output<T>(0), divisor}, "reduce");
-      };
-    } else {
-      kernel.run = [=](const Launch& l) {
-        for_rows<C>(l, a.results, ReduceAny<T>{l.input<T>(0), l.output<T>(0), a, max, divisor},
-                    "reduce");
-      };
-    }
-    return kernel;
+    if (columns) return reduce_columns<T>(a, max, divisor);
+    return max ? reduce_rows<T, Largest>(properties, op, a, divisor)
+               : reduce_rows<T, Values>(properties, op, a, divisor);
   });
 }
 
-// Each block writes its sum to `partial`.
-template <typename T>
-struct SquareSum {
-  using C = Compute<T>;
-  const T* x;
-  C* partial;
-  int64_t count, share;
-  GPU_DEVICE void operator()(int64_t part, C* scratch) const {
-    const T* from = x + part * share;
-    const int64_t rest = count - part * share;
-    const C sum = block_sum(rest < share ? rest : share, scratch, [&](int64_t i) {
-      const C value = static_cast<C>(from[i]);
-      return value * value;
-    });
-    if (threadIdx.x == 0) partial[part] = sum;
-  }
-};
-
 Kernel make_square_sum(const Properties& properties, const Operation& op) {
   const int64_t count = rt::sdk::element_count(op.input(0));
-  const int64_t share =
-      std::max<int64_t>(divide_up(count, 4 * properties.multiprocessors), 4 * kBlock);
-  const int64_t parts = divide_up(count, share);
   return for_floating(op.input(0).dtype, [&]<typename T>() {
     using C = Compute<T>;
+    const Parts parts = Parts::of<T>(properties, count);
     Kernel kernel;
-    kernel.workspace_bytes = static_cast<uint64_t>(parts) * sizeof(C);
-    kernel.run = [=](const Launch& l) {
-      auto* partial = static_cast<C*>(l.workspace);
-      for_rows<C>(l, parts, SquareSum<T>{l.input<T>(0), partial, count, share}, "square_sum");
-      for_rows<C>(l, 1, SumOf<C, 1>{partial, parts, {l.output<C>(0)}}, "square_sum");
-    };
+    kernel.workspace_bytes = parts.workspace<C>();
+    kernel.work = parts.work<T, C>("square_sum");
+    kernel.run = [=](const Launch& l) { reduce_all<T, C, Squares>(l, parts, C(1), "square_sum"); };
     return kernel;
   });
 }
