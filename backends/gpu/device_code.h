@@ -37,7 +37,7 @@ auto for_floating(rt_dtype dtype, Body&& body) {
   return for_wide(dtype, body);
 }
 
-inline constexpr int kBlock = 256;            // threads of a block
+inline constexpr int kBlock = 256;  // threads of a block
 static_assert(kBlock <= GPU_MOST_THREADS);
 inline constexpr int64_t kMostBlocks = 8192;  // of the grid of a grid-stride loop
 

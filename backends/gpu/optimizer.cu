@@ -32,8 +32,8 @@ rt_dtype narrow_type(const Operation& op, uint32_t index) {
                        std::string(op.name()) + " writes a copy of param in 16 bits only");
 }
 
-// Queues an update with its output `narrow`, which has type `dtype` (0: there is none). `in_vectors`:
-// are the other operands aligned?
+// Queues an update with its output `narrow`, which has type `dtype` (0: there is none).
+// `in_vectors`: are the other operands aligned?
 template <typename Update>
 void queue(const Launch& l, int64_t count, bool in_vectors, const Update& update, rt_dtype dtype,
            uint32_t index, const char* name) {

@@ -2,8 +2,9 @@
 // Gradients gather: the thread of a pixel of dx adds up the contributions of all windows that
 // contain the pixel. So no two threads write to one element, and the result has the same bits every
 // time.
-#include "backends/gpu/post_ops.h"
-#include "backends/gpu/rows.h"
+#include "backends/gpu/divisor.h"
+#include "backends/gpu/fixed_posts.h"
+#include "backends/gpu/work.h"
 #include "backends/reference/window.h"
 
 namespace backends::gpu {
@@ -43,147 +44,332 @@ struct Inside {
   }
 };
 
-// Max pooling saves the pixel of each winner, row * W + column, as int32 [N,P,Q,C].
-template <typename T>
-struct Pool {
-  using C = Compute<T>;
-  const T* x;
+// The image, the row, the column and the channel of an element of [N,height,width,C].
+struct Position {
+  int64_t n, row, column, c;
+};
+struct Shape4 {
+  Divisor height, width, channels;
+  GPU_DEVICE Position at(int64_t i) const {
+    const int64_t pixel = channels.quotient(i), line = width.quotient(pixel),
+                  n = height.quotient(line);
+    return {n, line - n * height.value(), pixel - line * width.value(),
+            i - pixel * channels.value()};
+  }
+};
+
+// The base of the functions here. They compute vectors of channels, whose number is a multiple of
+// the vector, or single channels, and load what they need in store().
+template <typename T, typename Posts>
+struct PoolBase : WholeVectors {
+  static constexpr int kAhead = 1;
+  Shape4 result;
+  Posts posts;
   T* y;
+  PoolBase(const Launch& l, int64_t height, int64_t width, int64_t channels, Posts list)
+      : result{Divisor(height), Divisor(width), Divisor(channels)},
+        posts(list),
+        y(l.output<T>(0)) {}
+
+  template <int N>
+  using Loaded = typename Posts::template Loaded<N>;
+  template <int N>
+  GPU_DEVICE void load(int64_t i, Loaded<N>& loaded) const {
+    posts.template load<N>(i, loaded);
+  }
+  template <int N>
+  GPU_DEVICE void finish(int64_t i, int64_t c, const Loaded<N>& loaded,
+                         Compute<T> (&values)[N]) const {
+    posts.template apply<N>(gpu::Place{i, c, result.channels.value()}, loaded, values);
+    gpu::store<N>(y + i, narrow<T, N>(values));
+  }
+};
+
+// Max pooling saves the pixel of each winner, row * W + column, as int32 [N,P,Q,C].
+template <typename T, typename Posts>
+struct MaxPool : PoolBase<T, Posts> {
+  using C = Compute<T>;
+  using Base = PoolBase<T, Posts>;
+  const T* x;
   int32_t* winners;
   PoolShape s;
-  PostOps post;
-  GPU_DEVICE void operator()(int64_t i) const {
-    const int64_t c = i % s.c, q = i / s.c % s.q, p = i / s.c / s.q % s.p, n = i / s.c / s.q / s.p;
-    const Inside in = Inside::of(s, p, q);
-    const T* image = x + n * s.h * s.w * s.c + c;
-    int64_t best = in.row_begin * s.w + in.column_begin;
-    C sum = C(0);
+  MaxPool(const Launch& l, const PoolShape& shape, Posts list)
+      : Base(l, shape.p, shape.q, shape.c, list),
+        x(l.input<T>(0)),
+        winners(static_cast<int32_t*>(l.saved)),
+        s(shape) {}
+  template <int N>
+  GPU_DEVICE void store(int64_t i, const typename Base::template Loaded<N>& loaded, NoState) const {
+    const Position at = this->result.at(i);
+    const Inside in = Inside::of(s, at.row, at.column);
+    const T* image = x + at.n * s.h * s.w * s.c + at.c;
+    const auto first = static_cast<int32_t>(in.row_begin * s.w + in.column_begin);
+    C best[N];
+    widen<T, N>(gpu::load<N>(image + first * s.c), best);
+    Pack<int32_t, N> winner;
+    GPU_UNROLL
+    for (int k = 0; k < N; ++k) winner.value[k] = first;
     for (int64_t row = in.row_begin; row < in.row_end; ++row) {
       for (int64_t column = in.column_begin; column < in.column_end; ++column) {
         const int64_t pixel = row * s.w + column;
-        const C value = static_cast<C>(image[pixel * s.c]);
-        sum += value;
-        if (value > static_cast<C>(image[best * s.c]) || value != value) best = pixel;
-      }
-    }
-    if (s.max) winners[i] = static_cast<int32_t>(best);
-    const C result =
-        s.max ? static_cast<C>(image[best * s.c]) : sum / static_cast<C>(in.divisor(s));
-    y[i] = static_cast<T>(post.apply<T>(result, i, c));
-  }
-};
-
-template <typename T>
-struct PoolBackward {
-  using C = Compute<T>;
-  const T* dy;
-  const int32_t* winners;
-  T* dx;
-  PoolShape s;
-  PostOps post;
-  GPU_DEVICE void operator()(int64_t i) const {
-    const int64_t c = i % s.c, column = i / s.c % s.w, row = i / s.c / s.w % s.h,
-                  n = i / s.c / s.w / s.h;
-    // The windows p for which p stride - pad <= row < p stride - pad + kernel.
-    const int64_t top = row + s.pad_top - s.kh + 1, left = column + s.pad_left - s.kw + 1;
-    const int64_t p0 = top <= 0 ? 0 : (top + s.stride_h - 1) / s.stride_h;
-    const int64_t q0 = left <= 0 ? 0 : (left + s.stride_w - 1) / s.stride_w;
-    C sum = C(0);
-    for (int64_t p = p0; p < s.p && p * s.stride_h <= row + s.pad_top; ++p) {
-      for (int64_t q = q0; q < s.q && q * s.stride_w <= column + s.pad_left; ++q) {
-        const int64_t from = ((n * s.p + p) * s.q + q) * s.c + c;
-        if (s.max) {
-          if (winners[from] == row * s.w + column) sum += static_cast<C>(dy[from]);
-        } else {
-          sum += static_cast<C>(dy[from]) / static_cast<C>(Inside::of(s, p, q).divisor(s));
+        C value[N];
+        widen<T, N>(gpu::load<N>(image + pixel * s.c), value);
+        GPU_UNROLL
+        for (int k = 0; k < N; ++k) {
+          if (!(value[k] > best[k] || value[k] != value[k])) continue;
+          best[k] = value[k];
+          winner.value[k] = static_cast<int32_t>(pixel);
         }
       }
     }
-    dx[i] = static_cast<T>(post.apply<T>(sum, i, c));
+    gpu::store<N>(winners + i, winner);
+    this->template finish<N>(i, at.c, loaded, best);
   }
 };
 
+template <typename T, typename Posts>
+struct AveragePool : PoolBase<T, Posts> {
+  using C = Compute<T>;
+  using Base = PoolBase<T, Posts>;
+  const T* x;
+  PoolShape s;
+  AveragePool(const Launch& l, const PoolShape& shape, Posts list)
+      : Base(l, shape.p, shape.q, shape.c, list), x(l.input<T>(0)), s(shape) {}
+  template <int N>
+  GPU_DEVICE void store(int64_t i, const typename Base::template Loaded<N>& loaded, NoState) const {
+    const Position at = this->result.at(i);
+    const Inside in = Inside::of(s, at.row, at.column);
+    const T* image = x + at.n * s.h * s.w * s.c + at.c;
+    C sums[N] = {};
+    for (int64_t row = in.row_begin; row < in.row_end; ++row) {
+      for (int64_t column = in.column_begin; column < in.column_end; ++column) {
+        C value[N];
+        widen<T, N>(gpu::load<N>(image + (row * s.w + column) * s.c), value);
+        GPU_UNROLL
+        for (int k = 0; k < N; ++k) sums[k] += value[k];
+      }
+    }
+    GPU_UNROLL
+    for (int k = 0; k < N; ++k) sums[k] /= static_cast<C>(in.divisor(s));
+    this->template finish<N>(i, at.c, loaded, sums);
+  }
+};
+
+template <typename T, bool kMax, typename Posts>
+struct PoolBackward : PoolBase<T, Posts> {
+  using C = Compute<T>;
+  using Base = PoolBase<T, Posts>;
+  const T* dy;
+  const int32_t* winners;
+  PoolShape s;
+  Divisor stride_h, stride_w;
+  PoolBackward(const Launch& l, const PoolShape& shape, Posts list)
+      : Base(l, shape.h, shape.w, shape.c, list),
+        dy(l.input<T>(0)),
+        winners(static_cast<const int32_t*>(l.saved)),
+        s(shape),
+        stride_h(shape.stride_h),
+        stride_w(shape.stride_w) {}
+  template <int N>
+  GPU_DEVICE void store(int64_t i, const typename Base::template Loaded<N>& loaded, NoState) const {
+    const Position at = this->result.at(i);
+    // The windows p for which p stride - pad <= row < p stride - pad + kernel.
+    const int64_t top = at.row + s.pad_top - s.kh + 1, left = at.column + s.pad_left - s.kw + 1;
+    const int64_t p0 = top <= 0 ? 0 : stride_h.quotient(top + s.stride_h - 1);
+    const int64_t q0 = left <= 0 ? 0 : stride_w.quotient(left + s.stride_w - 1);
+    C sums[N] = {};
+    for (int64_t p = p0; p < s.p && p * s.stride_h <= at.row + s.pad_top; ++p) {
+      for (int64_t q = q0; q < s.q && q * s.stride_w <= at.column + s.pad_left; ++q) {
+        add<N>(p, q, at, sums);
+      }
+    }
+    this->template finish<N>(i, at.c, loaded, sums);
+  }
+
+ private:
+  // Adds what the window (p, q) contributes.
+  template <int N>
+  GPU_DEVICE void add(int64_t p, int64_t q, const Position& at, C (&sums)[N]) const {
+    const int64_t from = ((at.n * s.p + p) * s.q + q) * s.c + at.c;
+    C value[N];
+    widen<T, N>(gpu::load<N>(dy + from), value);
+    if constexpr (kMax) {
+      const auto pixel = static_cast<int32_t>(at.row * s.w + at.column);
+      const Pack<int32_t, N> winner = gpu::load<N>(winners + from);
+      GPU_UNROLL
+      for (int k = 0; k < N; ++k) {
+        if (winner.value[k] == pixel) sums[k] += value[k];
+      }
+    } else {
+      const C divisor = static_cast<C>(Inside::of(s, p, q).divisor(s));
+      GPU_UNROLL
+      for (int k = 0; k < N; ++k) sums[k] += value[k] / divisor;
+    }
+  }
+};
+
+template <typename T, typename Posts>
+struct GlobalPool : PoolBase<T, Posts> {
+  using C = Compute<T>;
+  using Base = PoolBase<T, Posts>;
+  static constexpr int kLoads = 4;  // pixels that are loaded before the first is added
+  const T* x;
+  int64_t pixels;
+  GlobalPool(const Launch& l, const PoolShape& shape, Posts list)
+      : Base(l, 1, 1, shape.c, list), x(l.input<T>(0)), pixels(shape.h * shape.w) {}
+  template <int N>
+  GPU_DEVICE void store(int64_t i, const typename Base::template Loaded<N>& loaded, NoState) const {
+    const Position at = this->result.at(i);
+    const int64_t channels = this->result.channels.value();
+    const T* image = x + at.n * pixels * channels + at.c;
+    C sums[N] = {};
+    for (int64_t pixel = 0; pixel < pixels; pixel += kLoads) {
+      Pack<T, N> several[kLoads] = {};
+      GPU_UNROLL
+      for (int a = 0; a < kLoads; ++a) {
+        if (pixel + a < pixels) several[a] = gpu::load<N>(image + (pixel + a) * channels);
+      }
+      GPU_UNROLL
+      for (int a = 0; a < kLoads; ++a) {
+        if (pixel + a >= pixels) break;
+        GPU_UNROLL
+        for (int k = 0; k < N; ++k) sums[k] += static_cast<C>(several[a].value[k]);
+      }
+    }
+    GPU_UNROLL
+    for (int k = 0; k < N; ++k) sums[k] /= static_cast<C>(pixels);
+    this->template finish<N>(i, at.c, loaded, sums);
+  }
+};
+
+template <typename T, typename Posts>
+struct GlobalPoolBackward : PoolBase<T, Posts> {
+  using C = Compute<T>;
+  using Base = PoolBase<T, Posts>;
+  const T* dy;
+  int64_t pixels;
+  GlobalPoolBackward(const Launch& l, const PoolShape& shape, Posts list)
+      : Base(l, 1, shape.h * shape.w, shape.c, list),
+        dy(l.input<T>(0)),
+        pixels(shape.h * shape.w) {}
+  template <int N>
+  GPU_DEVICE void store(int64_t i, const typename Base::template Loaded<N>& loaded, NoState) const {
+    const Position at = this->result.at(i);
+    C values[N];
+    widen<T, N>(gpu::load<N>(dy + at.n * this->result.channels.value() + at.c), values);
+    GPU_UNROLL
+    for (int k = 0; k < N; ++k) values[k] /= static_cast<C>(pixels);
+    this->template finish<N>(i, at.c, loaded, values);
+  }
+};
+
+// The post-operation that follows in the models of configs/: relu, or its gradient if the pooling
+// is a gradient. Float64 is for tests.
+template <typename T, int32_t kKind>
+struct AfterPool {
+  using Lists = PostLists<FixedPosts<T, Fixed<kKind, RT_ACTIVATION_RELU>>>;
+};
+template <int32_t kKind>
+struct AfterPool<double, kKind> {
+  using Lists = PostLists<>;
+};
+
+// The functions as templates of the post-operations alone.
+template <typename T>
+struct Functions {
+  template <typename Posts>
+  using Max = MaxPool<T, Posts>;
+  template <typename Posts>
+  using MaxBackward = PoolBackward<T, true, Posts>;
+  template <typename Posts>
+  using Average = AveragePool<T, Posts>;
+  template <typename Posts>
+  using AverageBackward = PoolBackward<T, false, Posts>;
+  template <typename Posts>
+  using Global = GlobalPool<T, Posts>;
+  template <typename Posts>
+  using GlobalBackward = GlobalPoolBackward<T, Posts>;
+};
+
+// Makes the kernel that computes Function<Posts> for the `count` elements of the result: in vectors
+// of channels if there are no post-operations or those of AfterPool, else in single channels.
+template <typename T, template <typename> typename Function, int32_t kAfter>
+Kernel pool_kernel(const Operation& op, const PoolShape& s, int64_t count) {
+  Kernel kernel;
+  kernel.run = [=, post = PostPlan(op), name = std::string(op.name())](const Launch& l) {
+    constexpr int N = kVector<T>;
+    const PostOps bound = post.bind(l);
+    const bool in_vectors =
+        s.c % N == 0 && aligned(bound) && aligned({l.inputs[0], l.outputs[0], l.saved});
+    const auto launch = [&]<typename Posts>(const Posts& posts) {
+      if constexpr (std::is_same_v<Posts, AnyPosts<T>>) {
+        for_vectors<1>(l, count, true, Function<Posts>(l, s, posts), name.c_str());
+      } else {
+        for_vectors<N>(l, count, true, Function<Posts>(l, s, posts), name.c_str());
+      }
+    };
+    if (!in_vectors) return launch(AnyPosts<T>{bound});
+    if (post.empty()) return launch(NoPosts{});
+    with_posts<T>(bound, typename AfterPool<T, kAfter>::Lists{}, launch);
+  };
+  return kernel;
+}
+
+// The one kernel of an operation that writes or reads `saved` bytes beside its operands.
+std::vector<Work> work_with_saved(const Operation& op, uint64_t saved) {
+  if (saved == 0) return work_unless_empty(op, 0);
+  Work work{op.desc().name, static_cast<double>(saved)};
+  for (uint32_t i = 0; i < op.input_count(); ++i) work.bytes += bytes_of(op.input(i));
+  for (uint32_t i = 0; i < op.output_count(); ++i) work.bytes += bytes_of(op.output(i));
+  return {work};
+}
+
 Kernel make_pool(const Properties&, const Operation& op) {
   const PoolShape s = shape_of(op, op.input(0), op.output(0));
-  const PostPlan post(op);
   return for_floating(op.input(0).dtype, [&]<typename T>() {
-    Kernel kernel;
-    if (s.max) kernel.saved_bytes = static_cast<uint64_t>(s.result()) * sizeof(int32_t);
-    kernel.run = [=](const Launch& l) {
-      for_each(
-          l, s.result(),
-          Pool<T>{l.input<T>(0), l.output<T>(0), static_cast<int32_t*>(l.saved), s, post.bind(l)},
-          "pool2d");
-    };
+    using F = Functions<T>;
+    if (!s.max) {
+      Kernel kernel = pool_kernel<T, F::template Average, RT_POST_ACTIVATION>(op, s, s.result());
+      kernel.work = work_unless_empty(op, s.result());
+      return kernel;
+    }
+    Kernel kernel = pool_kernel<T, F::template Max, RT_POST_ACTIVATION>(op, s, s.result());
+    kernel.saved_bytes = static_cast<uint64_t>(s.result()) * sizeof(int32_t);
+    kernel.work = work_with_saved(op, kernel.saved_bytes);
     return kernel;
   });
 }
 
 Kernel make_pool_backward(const Properties&, const Operation& op) {
+  constexpr int32_t kAfter = RT_POST_ACTIVATION_BACKWARD;
   const PoolShape s = shape_of(op, op.output(0), op.input(0));
-  const PostPlan post(op);
   return for_floating(op.input(0).dtype, [&]<typename T>() {
-    Kernel kernel;
-    if (s.max) kernel.reads_saved = static_cast<uint64_t>(s.result()) * sizeof(int32_t);
-    kernel.run = [=](const Launch& l) {
-      for_each(l, s.image(),
-               PoolBackward<T>{l.input<T>(0), static_cast<const int32_t*>(l.saved), l.output<T>(0),
-                               s, post.bind(l)},
-               "pool2d_backward");
-    };
+    using F = Functions<T>;
+    if (!s.max) {
+      Kernel kernel = pool_kernel<T, F::template AverageBackward, kAfter>(op, s, s.image());
+      kernel.work = work_unless_empty(op, s.image());
+      return kernel;
+    }
+    Kernel kernel = pool_kernel<T, F::template MaxBackward, kAfter>(op, s, s.image());
+    kernel.reads_saved = static_cast<uint64_t>(s.result()) * sizeof(int32_t);
+    kernel.work = work_with_saved(op, kernel.reads_saved);
     return kernel;
   });
 }
 
-template <typename T>
-struct GlobalPool {
-  using C = Compute<T>;
-  const T* x;
-  T* y;
-  int64_t pixels, channels;
-  PostOps post;
-  GPU_DEVICE void operator()(int64_t i) const {
-    const int64_t c = i % channels;
-    const T* image = x + i / channels * pixels * channels + c;
-    C sum = C(0);
-    for (int64_t pixel = 0; pixel < pixels; ++pixel) sum += static_cast<C>(image[pixel * channels]);
-    y[i] = static_cast<T>(post.apply<T>(sum / static_cast<C>(pixels), i, c));
-  }
-};
-
-template <typename T>
-struct GlobalPoolBackward {
-  using C = Compute<T>;
-  const T* dy;
-  T* dx;
-  int64_t pixels, channels;
-  PostOps post;
-  GPU_DEVICE void operator()(int64_t i) const {
-    const int64_t c = i % channels, n = i / channels / pixels;
-    const C mean = static_cast<C>(dy[n * channels + c]) / static_cast<C>(pixels);
-    dx[i] = static_cast<T>(post.apply<T>(mean, i, c));
-  }
-};
-
 Kernel make_global_pool(const Properties&, const Operation& op) {
   const bool backward = op.is(RT_OP_GLOBAL_AVG_POOL_BACKWARD);
   const rt_tensor_desc& image = backward ? op.output(0) : op.input(0);
-  const int64_t n = image.dims[0], pixels = image.dims[1] * image.dims[2], channels = image.dims[3];
-  const PostPlan post(op);
+  PoolShape s{};
+  s.n = image.dims[0], s.h = image.dims[1], s.w = image.dims[2], s.c = image.dims[3];
+  const int64_t count = backward ? s.image() : s.n * s.c;
   return for_floating(image.dtype, [&]<typename T>() {
-    Kernel kernel;
-    kernel.run = [=](const Launch& l) {
-      if (backward) {
-        for_each(
-            l, n * pixels * channels,
-            GlobalPoolBackward<T>{l.input<T>(0), l.output<T>(0), pixels, channels, post.bind(l)},
-            "global_avg_pool_backward");
-      } else {
-        for_each(l, n * channels,
-                 GlobalPool<T>{l.input<T>(0), l.output<T>(0), pixels, channels, post.bind(l)},
-                 "global_avg_pool");
-      }
-    };
+    using F = Functions<T>;
+    Kernel kernel =
+        backward
+            ? pool_kernel<T, F::template GlobalBackward, RT_POST_ACTIVATION_BACKWARD>(op, s, count)
+            : pool_kernel<T, F::template Global, RT_POST_ACTIVATION>(op, s, count);
+    kernel.work = work_unless_empty(op, count);
     return kernel;
   });
 }

@@ -28,19 +28,31 @@ void add_pooling(Cases& cases, rt_dtype dtype) {
     if (p.count_include_pad) cases.insert(cases.end(), {max.get(), max_backward.get()});
     cases.insert(cases.end(), {average.get(), average_backward.get()});
   }
-  const Pooling p = poolings().front();
-  cases.push_back(pooling_forward(RT_OP_MAX_POOL2D, dtype, p, false)
-                      .rename("relu")
-                      .activation(RT_ACTIVATION_RELU));
-  cases.push_back(pooling_forward(RT_OP_AVG_POOL2D, dtype, p, true)
-                      .rename("relu")
-                      .activation(RT_ACTIVATION_RELU));
-  cases.push_back(pooling_backward(RT_OP_AVG_POOL2D_BACKWARD, dtype, p, true)
-                      .rename("relu backward")
-                      .activation_backward(RT_ACTIVATION_RELU));
+  for (const Pooling& p : {poolings()[0], poolings()[2]}) {
+    const Builder max = pooling_forward(RT_OP_MAX_POOL2D, dtype, p, false);
+    cases.push_back(Builder(max).rename("relu").activation(RT_ACTIVATION_RELU));
+    cases.push_back(pooling_forward(RT_OP_AVG_POOL2D, dtype, p, true)
+                        .rename("relu")
+                        .activation(RT_ACTIVATION_RELU));
+    cases.push_back(pooling_forward(RT_OP_AVG_POOL2D, dtype, p, true)
+                        .rename("bias tanh")
+                        .bias()
+                        .activation(RT_ACTIVATION_TANH));
+    cases.push_back(pooling_backward(RT_OP_MAX_POOL2D_BACKWARD, dtype, p, false)
+                        .forward(max)
+                        .rename("relu backward")
+                        .activation_backward(RT_ACTIVATION_RELU));
+    cases.push_back(pooling_backward(RT_OP_AVG_POOL2D_BACKWARD, dtype, p, true)
+                        .rename("relu backward")
+                        .activation_backward(RT_ACTIVATION_RELU));
+  }
   for (const Dims& x : {Dims{2, 7, 5, 20}, Dims{1, 1, 1, 3}, Dims{3, 4, 4, 64}}) {
     const Dims y = {x[0], x[3]};
     cases.push_back(Builder(RT_OP_GLOBAL_AVG_POOL, dtype, label(x)).in(x).out(y));
+    cases.push_back(Builder(RT_OP_GLOBAL_AVG_POOL, dtype, label(x) + " relu")
+                        .in(x)
+                        .out(y)
+                        .activation(RT_ACTIVATION_RELU));
     cases.push_back(Builder(RT_OP_GLOBAL_AVG_POOL_BACKWARD, dtype, label(x)).in(y).out(x));
   }
 }
