@@ -9,6 +9,7 @@
 #include "backends/gpu/gemm.h"
 #include "backends/gpu/library.h"
 #include "backends/gpu/passes.h"
+#include "backends/gpu/work.h"
 #include "rt/sdk/post_ops.h"
 
 #if !defined(BACKENDS_GPU_BLAS_LT)
@@ -292,11 +293,6 @@ class Product {
   Layout left_, right_, d_;
 };
 
-double bytes_of(const rt_tensor_desc& t) {
-  return static_cast<double>(rt::sdk::element_count(t)) *
-         static_cast<double>(rt::sdk::dtype_bytes(t.dtype));
-}
-
 // Bytes of the operands and outputs of the post-operations from `first` on, but before `end`.
 double post_bytes(const Operation& op, uint32_t first, uint32_t end) {
   double bytes = 0;
@@ -388,9 +384,7 @@ class BlasLt : public Vendor {
   static Pass add_row_sums(const Operation& op, const Gemm& gemm, Kernel& kernel) {
     if (!sums_by_pass(op, gemm)) return nullptr;
     Pass pass = row_sum_pass(op, &kernel.workspace_bytes);
-    const auto partial = static_cast<double>(kernel.workspace_bytes);
-    kernel.work.push_back({"sums of rows", bytes_of(op.input(0)) + partial});
-    kernel.work.push_back({"sums of rows, added up", partial + bytes_of(op.output(1))});
+    column_work(kernel.work, bytes_of(op.input(0)), bytes_of(op.output(1)), kernel.workspace_bytes);
     return pass;
   }
 

@@ -1,122 +1,138 @@
-// Sums over the rows of a [rows, columns] view, one for each column. Neighbouring threads read
-// neighbouring columns. Chunks of rows are added up in their order, so the result has the same bits
-// every time.
+// Sums over the rows of a [rows, columns] view, one for each column. A thread owns V neighbouring
+// columns, which it loads at once, and neighbouring threads own neighbouring columns. Blocks add up
+// chunks of rows, and chunks are added up in a fixed order, so the result has the same bits every
+// time.
 #ifndef BACKENDS_GPU_COLUMNS_H_
 #define BACKENDS_GPU_COLUMNS_H_
 
+#include "backends/gpu/column_grid.h"
 #include "backends/gpu/rows.h"
 
 namespace backends::gpu {
 
-inline constexpr int kColumnLanes = 32;                  // columns of a block
-inline constexpr int kRowLanes = kBlock / kColumnLanes;  // rows that a block reads at a time
-inline constexpr int64_t kMostChunks = 256;              // of rows
+// Combines the totals of the threads of a block that own the same columns; those of line 0 receive
+// the result. A block has `lines` lines of `lanes` threads. scratch: kBlock / 2 * Width * V.
+template <typename C, int Width, int V, typename Function>
+GPU_DEVICE void combine_lines(int lanes, C (&mine)[V][Width], C* scratch, const Function& f) {
+  constexpr int kHalf = kBlock / 2;
+  const int t = static_cast<int>(threadIdx.x);
+  for (int step = kHalf; step >= lanes; step /= 2) {
+    if (t >= step && t < 2 * step) {
+      for (int v = 0; v < V; ++v)
+        for (int k = 0; k < Width; ++k) scratch[(v * Width + k) * kHalf + t - step] = mine[v][k];
+    }
+    __syncthreads();
+    if (t < step) {
+      for (int v = 0; v < V; ++v) {
+        C other[Width];
+        for (int k = 0; k < Width; ++k) other[k] = scratch[(v * Width + k) * kHalf + t];
+        f.combine(mine[v], other);
+      }
+    }
+    __syncthreads();
+  }
+}
 
-// The number of rows in a chunk. It is a power of two, so that adding rows of zeros at the end
-// seldom changes the order of the sum.
-inline int64_t rows_of_chunk(int64_t rows) {
-  int64_t size = 64;
-  while (size * kMostChunks < rows) size *= 2;
-  return size;
-}
-// The number of chunks that the rows are divided into; at least 1.
-inline int64_t column_chunks(int64_t rows) {
-  return std::max<int64_t>(divide_up(rows, rows_of_chunk(rows)), 1);
-}
-// Bytes of workspace that column_sums needs: [chunks][Width][columns] of C.
-template <typename C>
-uint64_t column_workspace(int64_t rows, int64_t columns, int width) {
-  return static_cast<uint64_t>(column_chunks(rows) * columns * width) * sizeof(C);
-}
-
-// partial[chunk][k][column] = sum k of the function over the rows of the chunk.
-template <typename C, int Width, typename Function>
-GPU_KERNEL void column_kernel(int64_t rows, int64_t columns, int64_t chunk_rows, C* partial,
-                              Function f) {
-  __shared__ C scratch[kRowLanes][kColumnLanes];
-  const int lane = static_cast<int>(threadIdx.x) % kColumnLanes,
-            line = static_cast<int>(threadIdx.x) / kColumnLanes;
-  const int64_t column = static_cast<int64_t>(blockIdx.x) * kColumnLanes + lane;
-  const int64_t begin = blockIdx.y * chunk_rows;
-  const int64_t end = begin + chunk_rows < rows ? begin + chunk_rows : rows;
-  C sums[Width];
-  for (int k = 0; k < Width; ++k) sums[k] = f.start();
+// partial[chunk][k][column] = sum k of the function over the rows of the chunk. If there is only
+// one chunk, calls finish(column, sums) instead.
+template <typename C, int Width, int V, typename Function, typename Finish>
+GPU_KERNEL void __launch_bounds__(kBlock)
+    column_kernel(int64_t rows, int64_t columns, int64_t chunk_rows, int lanes, C* partial,
+                  Function f, Finish finish) {
+  __shared__ C scratch[kBlock / 2 * Width * V];
+  constexpr int kAhead = Function::kAhead;
+  const int lines = kBlock / lanes, line = static_cast<int>(threadIdx.x) / lanes;
+  const int lane = static_cast<int>(threadIdx.x) - line * lanes;
+  const int64_t column = (static_cast<int64_t>(blockIdx.x) * lanes + lane) * V;
+  const int64_t all = f.rows(rows), begin = blockIdx.y * chunk_rows;
+  const int64_t end = begin + chunk_rows < all ? begin + chunk_rows : all;
+  auto state = f.template start<V>(column < columns ? column : 0);
   if (column < columns) {
-    for (int64_t row = begin + line; row < end; row += kRowLanes) f(row, column, sums);
+    int64_t row = begin + line;
+    for (; row + (kAhead - 1) * lines < end; row += kAhead * lines)
+      f.template add<V, kAhead>(row, lines, column, state);
+    for (; row < end; row += lines) f.template add<V, 1>(row, lines, column, state);
   }
-  for (int k = 0; k < Width; ++k) {
-    scratch[line][lane] = sums[k];
-    __syncthreads();
-    if (line == 0 && column < columns) {
-      C sum = scratch[0][lane];
-      for (int i = 1; i < kRowLanes; ++i) sum = f.combine(sum, scratch[i][lane]);
-      partial[(static_cast<int64_t>(blockIdx.y) * Width + k) * columns + column] = sum;
+  C mine[V][Width];
+  f.template totals<V>(state, mine);
+  combine_lines<C, Width, V>(lanes, mine, scratch, f);
+  if (line > 0 || column >= columns) return;
+  for (int v = 0; v < V; ++v) {
+    if (gridDim.y == 1) {
+      finish(column + v, mine[v]);
+    } else {
+      for (int k = 0; k < Width; ++k)
+        partial[(static_cast<int64_t>(blockIdx.y) * Width + k) * columns + column + v] = mine[v][k];
     }
-    __syncthreads();
   }
 }
 
-// Calls finish(column, totals) for each column, in one thread.
+// Combines the chunks of kFinishLanes columns in a block, and calls finish(column, totals) for
+// each.
 template <typename C, int Width, typename Function, typename Finish>
-struct ColumnFinish {
-  const C* partial;
-  int64_t columns, chunks;
-  Function f;
-  Finish finish;
-  GPU_DEVICE void operator()(int64_t column) const {
-    C totals[Width];
-    for (int k = 0; k < Width; ++k) {
-      totals[k] = partial[k * columns + column];
-      for (int64_t c = 1; c < chunks; ++c)
-        totals[k] = f.combine(totals[k], partial[(c * Width + k) * columns + column]);
+GPU_KERNEL void __launch_bounds__(kBlock)
+    finish_kernel(int64_t columns, int64_t chunks, const C* partial, Function f, Finish finish) {
+  __shared__ C scratch[kBlock / 2 * Width];
+  constexpr int kAhead = 4, kLines = kBlock / kFinishLanes;
+  const int lane = static_cast<int>(threadIdx.x) % kFinishLanes;
+  const int line = static_cast<int>(threadIdx.x) / kFinishLanes;
+  const int64_t column = static_cast<int64_t>(blockIdx.x) * kFinishLanes + lane;
+  C mine[1][Width];
+  f.none(mine[0]);
+  for (int64_t c = line; c < chunks && column < columns; c += kAhead * kLines) {
+    C next[kAhead][Width];
+    for (int i = 0; i < kAhead; ++i) {
+      const int64_t chunk = c + i * kLines;
+      f.none(next[i]);
+      if (chunk >= chunks) continue;
+      for (int k = 0; k < Width; ++k) next[i][k] = partial[(chunk * Width + k) * columns + column];
     }
-    finish(column, totals);
+    for (int i = 0; i < kAhead; ++i) f.combine(mine[0], next[i]);
   }
-};
+  combine_lines<C, Width, 1>(kFinishLanes, mine, scratch, f);
+  if (line == 0 && column < columns) finish(column, mine[0]);
+}
 
-// Queues two kernels. `Function` has start(), combine(a, b) and operator()(row, column, C
-// (&sums)[Width]), which adds the terms of one element to `sums`. `workspace` has column_workspace
-// bytes.
+// Queues the second kernel of column_sums, for partial sums that another kernel has written.
+template <typename C, int Width, typename Function, typename Finish>
+void finish_columns(const Launch& l, int64_t columns, int64_t chunks, const C* partial, Function f,
+                    Finish finish, const char* name) {
+  GPU_LAUNCH((finish_kernel<C, Width, Function, Finish>),
+             dim3(static_cast<uint32_t>(divide_up(columns, kFinishLanes))), dim3(kBlock), l.stream,
+             columns, chunks, partial, f, finish);
+  check_launch(name);
+}
+
+// Queues the first kernel of column_sums; a thread owns V columns.
+template <typename C, int Width, int V, typename Function, typename Finish>
+void start_columns(const Launch& l, const ColumnGrid& grid, C* workspace, Function f, Finish finish,
+                   const char* name) {
+  const int lanes = lanes_of_columns(grid.columns, V);
+  GPU_LAUNCH((column_kernel<C, Width, V, Function, Finish>),
+             dim3(static_cast<uint32_t>(divide_up(grid.columns, int64_t{lanes} * V)),
+                  static_cast<uint32_t>(grid.chunks)),
+             dim3(kBlock), l.stream, grid.rows, grid.columns, grid.chunk_rows, lanes, workspace, f,
+             finish);
+  check_launch(name);
+}
+
+// Queues one or two kernels (column_work tells). `Function` is like Adds and has add() in addition.
+// `finish(column, C (&totals)[Width])` is called in one thread for each column. `workspace` has
+// column_workspace bytes.
 template <typename C, int Width, typename Function, typename Finish>
 void column_sums(const Launch& l, int64_t rows, int64_t columns, C* workspace, Function f,
                  Finish finish, const char* name) {
   if (columns == 0) return;
-  const int64_t chunks = column_chunks(rows);
-  GPU_LAUNCH(
-      (column_kernel<C, Width, Function>),
-      dim3(static_cast<uint32_t>(divide_up(columns, kColumnLanes)), static_cast<uint32_t>(chunks)),
-      dim3(kBlock), l.stream, rows, columns, rows_of_chunk(rows), workspace, f);
-  check_launch(name);
-  for_each(l, columns,
-           ColumnFinish<C, Width, Function, Finish>{workspace, columns, chunks, f, finish}, name);
-}
-
-// Appends the kernels that column_sums queues to the list of a plan: `read` and `written` are the
-// bytes of the operands, `partial` those of the workspace.
-inline void column_work(std::vector<Work>& work, int64_t, int64_t columns, double read,
-                        double written, uint64_t partial) {
-  if (columns == 0) return;
-  work.push_back({"sums of columns", read + static_cast<double>(partial)});
-  work.push_back({"sums of chunks", static_cast<double>(partial) + written});
-}
-
-// The base of functions whose combination is addition.
-template <typename C>
-struct Adds {
-  GPU_DEVICE C start() const { return C(0); }
-  GPU_DEVICE C combine(C a, C b) const { return a + b; }
-};
-
-// Sums the elements of a column.
-template <typename T>
-struct ColumnOf : Adds<Compute<T>> {
-  const T* x;
-  int64_t columns;
-  ColumnOf(const T* data, int64_t width) : x(data), columns(width) {}
-  GPU_DEVICE void operator()(int64_t row, int64_t c, Compute<T> (&sums)[1]) const {
-    sums[0] += static_cast<Compute<T>>(x[row * columns + c]);
+  constexpr int kWide = kVector<typename Function::Element>;
+  const ColumnGrid grid(rows, columns);
+  if (columns % kWide == 0) {
+    start_columns<C, Width, kWide>(l, grid, workspace, f, finish, name);
+  } else {
+    start_columns<C, Width, 1>(l, grid, workspace, f, finish, name);
   }
-};
+  if (grid.chunks > 1)
+    finish_columns<C, Width>(l, columns, grid.chunks, workspace, f, finish, name);
+}
 
 }  // namespace backends::gpu
 

@@ -7,14 +7,9 @@
 #include <vector>
 
 #include "backends/gpu/convolution.h"
-#include "backends/gpu/plan.h"
+#include "backends/gpu/work.h"
 
 namespace backends::gpu {
-
-inline double bytes_of(const rt_tensor_desc& t) {
-  return static_cast<double>(rt::sdk::element_count(t)) *
-         static_cast<double>(rt::sdk::dtype_bytes(t.dtype));
-}
 
 // The kernels of passes.h, which must be told here in the number and order in which they are
 // queued.
@@ -26,11 +21,11 @@ inline Work post_pass_work(const Operation& op, uint32_t first) {
   }
   return {"post-operations", bytes, 0};
 }
-// `workspace_bytes` holds the sums of each chunk of rows.
+// `workspace_bytes` are those of the pass.
 inline std::vector<Work> bias_gradient_work(const Operation& op, uint64_t workspace_bytes) {
-  const auto partial = static_cast<double>(workspace_bytes);
-  return {{"bias gradient", bytes_of(op.input(1)) + partial, 0},
-          {"bias gradient, finish", partial + bytes_of(op.output(1)), 0}};
+  std::vector<Work> work;
+  column_work(work, bytes_of(op.input(1)), bytes_of(op.output(1)), workspace_bytes);
+  return work;
 }
 
 // The library's call is told as one kernel, though some of its algorithms queue more: it reads

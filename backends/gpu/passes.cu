@@ -1,4 +1,4 @@
-#include "backends/gpu/columns.h"
+#include "backends/gpu/column_functions.h"
 #include "backends/gpu/divisor.h"
 #include "backends/gpu/fixed_posts.h"
 #include "backends/gpu/passes.h"

@@ -2,7 +2,7 @@
 // them. It computes its operands from their indices, so a convolution is a product with patches
 // that never exist in memory (implicit GEMM; Chetlur et al., "cuDNN: efficient primitives for deep
 // learning", 2014).
-#include "backends/gpu/columns.h"
+#include "backends/gpu/column_functions.h"
 #include "backends/gpu/post_ops.h"
 #include "backends/reference/window.h"
 #include "rt/sdk/post_ops.h"
@@ -118,10 +118,6 @@ std::vector<Work> product_work(const Extent& e, double left, double right, doubl
   return {{name, read + partial, flops}, {std::string(name) + " sum", partial + result, 0}};
 }
 
-double bytes_of(const rt_tensor_desc& t) {
-  return static_cast<double>(rt::sdk::element_count(t)) *
-         static_cast<double>(rt::sdk::dtype_bytes(t.dtype));
-}
 // Bytes of the result, of what post-operations store, and of their operands.
 double result_bytes(const Operation& op, uint32_t own_inputs) {
   double bytes = bytes_of(op.output(0));
@@ -129,15 +125,6 @@ double result_bytes(const Operation& op, uint32_t own_inputs) {
   for (uint32_t i = rt::sdk::own_output_count(op); i < op.output_count(); ++i)
     bytes += bytes_of(op.output(i));
   return bytes;
-}
-
-// What column_sums() of a matrix of `read` bytes queues.
-void add_column_work(std::vector<Work>& work, double read, uint64_t workspace, double written,
-                     const char* name) {
-  if (written == 0) return;
-  const auto partial = static_cast<double>(workspace);
-  work.push_back({std::string(name) + " columns", read + partial, 0});
-  work.push_back({std::string(name) + " columns sum", partial + written, 0});
 }
 
 template <typename C, typename A, typename B, typename Store>
@@ -224,8 +211,7 @@ Kernel matmul_kernel(const MatmulShape& s, const Operation& op) {
   Kernel kernel;
   kernel.workspace_bytes = std::max(workspace_of<T>(e), column_bytes);
   kernel.work = product_work<T>(e, a_bytes, b_bytes, result_bytes(op, 2), "matmul");
-  if (s.row_sums)
-    add_column_work(kernel.work, a_bytes, column_bytes, bytes_of(op.output(1)), "matmul");
+  if (s.row_sums) column_work(kernel.work, a_bytes, bytes_of(op.output(1)), column_bytes);
   kernel.run = [=](const Launch& l) {
     const Matrix<T> left{l.input<T>(0), s.ta ? 1 : e.k, s.ta ? e.m : 1, e.m * e.k, !s.ta};
     const Matrix<T> right{l.input<T>(1), s.tb ? 1 : e.n, s.tb ? e.k : 1, s.shared_b ? 0 : e.k * e.n,
@@ -416,8 +402,7 @@ Kernel make_conv2d_backward_weights(const Properties& properties, const Operatio
     kernel.work = product_work<T>(e, bytes_of(op.input(1)), bytes_of(op.input(0)),
                                   bytes_of(op.output(0)), "conv2d_backward_weights");
     if (bias) {
-      add_column_work(kernel.work, bytes_of(op.input(1)), column_bytes, bytes_of(op.output(1)),
-                      "conv2d_backward_weights");
+      column_work(kernel.work, bytes_of(op.input(1)), bytes_of(op.output(1)), column_bytes);
     }
     kernel.run = [=](const Launch& l) {
       // Batch b is group b, whose rows of dw follow those of the group before.

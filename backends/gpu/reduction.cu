@@ -1,5 +1,5 @@
 // reduce, square_sum, clip_scale, loss_scale.
-#include "backends/gpu/columns.h"
+#include "backends/gpu/column_functions.h"
 #include "backends/gpu/vector_kernel.h"
 #include "backends/gpu/work.h"
 
@@ -201,15 +201,36 @@ void reduce_all(const Launch& l, const Parts& p, Compute<T> divisor, const char*
 
 // Reduces the leading axes, as sums over columns.
 template <typename T>
-struct ReduceColumns {
+struct ReduceColumns : Adds<T, 1> {
   using C = Compute<T>;
   const T* x;
   int64_t columns;
   bool max;
-  GPU_DEVICE C start() const { return max ? C(-INFINITY) : C(0); }
-  GPU_DEVICE C combine(C a, C b) const { return max ? Max::combine(a, b) : a + b; }
-  GPU_DEVICE void operator()(int64_t row, int64_t column, C (&sums)[1]) const {
-    sums[0] = combine(sums[0], static_cast<C>(x[row * columns + column]));
+  ReduceColumns(const T* data, int64_t width, bool largest)
+      : x(data), columns(width), max(largest) {}
+  template <int V>
+  using State = typename Adds<T, 1>::template State<V>;
+
+  GPU_DEVICE void none(C (&sums)[1]) const { sums[0] = max ? C(-INFINITY) : C(0); }
+  GPU_DEVICE void combine(C (&into)[1], const C (&other)[1]) const {
+    into[0] = max ? Max::combine(into[0], other[0]) : into[0] + other[0];
+  }
+  template <int V>
+  GPU_DEVICE State<V> start(int64_t) const {
+    State<V> state;
+    for (int v = 0; v < V; ++v) none(state.sums[v]);
+    return state;
+  }
+  template <int V, int R>
+  GPU_DEVICE void add(int64_t row, int64_t step, int64_t column, State<V>& state) const {
+    Pack<T, V> loaded[R];
+    load_rows<V, R>(x, columns, row, step, column, loaded);
+    for (int i = 0; i < R; ++i) {
+      for (int v = 0; v < V; ++v) {
+        const C one[1] = {static_cast<C>(loaded[i].value[v])};
+        combine(state.sums[v], one);
+      }
+    }
   }
 };
 template <typename T>
@@ -228,10 +249,10 @@ Kernel reduce_columns(const Axes& a, bool max, Compute<T> divisor) {
   kernel.workspace_bytes = column_workspace<C>(a.terms, a.results, 1);
   kernel.run = [=](const Launch& l) {
     column_sums<C, 1>(l, a.terms, a.results, static_cast<C*>(l.workspace),
-                      ReduceColumns<T>{l.input<T>(0), a.results, max},
+                      ReduceColumns<T>(l.input<T>(0), a.results, max),
                       StoreColumn<T>{l.output<T>(0), divisor}, "reduce");
   };
-  column_work(kernel.work, a.terms, a.results, static_cast<double>(a.terms * a.results) * sizeof(T),
+  column_work(kernel.work, static_cast<double>(a.terms * a.results) * sizeof(T),
               static_cast<double>(a.results) * sizeof(T), kernel.workspace_bytes);
   return kernel;
 }

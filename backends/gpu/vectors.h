@@ -21,8 +21,22 @@ template <int N, typename T>
 GPU_DEVICE Pack<T, N> load(const T* from) {
   return *reinterpret_cast<const Pack<T, N>*>(from);
 }
+// `to` is in device memory.
 template <int N, typename T>
 GPU_DEVICE void store(T* to, const Pack<T, N>& pack) {
+#if defined(__CUDA_ARCH__)
+  // Without this, nvcc splits some stores into those of the words that it computed one by one.
+  if constexpr (sizeof(pack) == sizeof(uint4)) {
+    const uint4 words = __builtin_bit_cast(uint4, pack);
+    asm volatile(
+        "{ .reg .u64 address; cvta.to.global.u64 address, %0;"
+        " st.global.v4.b32 [address], {%1, %2, %3, %4}; }"
+        :
+        : "l"(to), "r"(words.x), "r"(words.y), "r"(words.z), "r"(words.w)
+        : "memory");
+    return;
+  }
+#endif
   *reinterpret_cast<Pack<T, N>*>(to) = pack;
 }
 

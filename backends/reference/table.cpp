@@ -75,7 +75,7 @@ const std::map<std::string, Entry, std::less<>>& table() {
        {make_batch_norm_backward_statistics, false, 0b100, 0b1}},
       {RT_OP_BATCH_NORM_BACKWARD_APPLY, {make_batch_norm_backward_apply, false, 0b111100}},
       {RT_OP_LAYER_NORM, {make_layer_norm, false, 0b110}},
-      {RT_OP_LAYER_NORM_BACKWARD, {make_layer_norm_backward, false, 0b100, 0b110}},
+      {RT_OP_LAYER_NORM_BACKWARD, {make_layer_norm_backward, true, 0b100, 0b110}},
       {RT_OP_ATTENTION, {make_attention}},
       {RT_OP_ATTENTION_BACKWARD, {make_attention_backward}},
       {RT_OP_EMBEDDING, {make_embedding}},

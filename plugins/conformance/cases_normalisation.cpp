@@ -45,7 +45,7 @@ Builder backward(const char* op, rt_dtype dtype, const Dims& x, const Case& forw
 
 void add_normalisation(Cases& cases, rt_dtype dtype) {
   for (const Dims& x : {Dims{6, 5}, Dims{64, 50}, Dims{2, 5, 7, 3}, Dims{3, 4, 4, 64},
-                        Dims{2, 3, 20}, Dims{1, 3, 3, 1}}) {
+                        Dims{2, 3, 20}, Dims{1, 3, 3, 1}, Dims{700, 64}, Dims{150, 264}}) {
     const Builder forward = batch_norm(dtype, x);
     cases.push_back(forward);
     cases.push_back(backward(RT_OP_BATCH_NORM_BACKWARD, dtype, x, forward));
@@ -59,10 +59,20 @@ void add_normalisation(Cases& cases, rt_dtype dtype) {
                       .rename("residual relu")
                       .residual()
                       .activation(RT_ACTIVATION_RELU));
-  for (const Dims& x : {Dims{6, 5}, Dims{4, 128}, Dims{2, 3, 50}, Dims{7}, Dims{2, 3, 3, 20}}) {
+  // Rows of many lengths, since a backend may hold a row in registers; 768 and 1600 are those of
+  // GPT-2.
+  for (const Dims& x :
+       {Dims{6, 5}, Dims{4, 128}, Dims{2, 3, 50}, Dims{7}, Dims{2, 3, 3, 20}, Dims{37, 768},
+        Dims{3, 1600}, Dims{5, 400}, Dims{2, 4104}, Dims{2, 20000}}) {
     const Builder forward = layer_norm(dtype, x);
     cases.push_back(forward);
     cases.push_back(backward(RT_OP_LAYER_NORM_BACKWARD, dtype, x, forward));
+  }
+  for (const Dims& x : {Dims{5, 20}, Dims{20, 768}, Dims{3, 50}}) {
+    const Builder plain = backward(RT_OP_LAYER_NORM_BACKWARD, dtype, x, layer_norm(dtype, x));
+    cases.push_back(Builder(plain).rename("residual").residual());
+    cases.push_back(
+        Builder(plain).rename("residual relu").residual().activation(RT_ACTIVATION_RELU));
   }
 }
 

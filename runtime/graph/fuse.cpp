@@ -22,7 +22,8 @@ bool takes_post_ops(const Node& node) {
                                          RT_OP_AVG_POOL2D_BACKWARD,
                                          RT_OP_BATCH_NORM,
                                          RT_OP_BATCH_NORM_INFERENCE,
-                                         RT_OP_BATCH_NORM_APPLY};
+                                         RT_OP_BATCH_NORM_APPLY,
+                                         RT_OP_LAYER_NORM_BACKWARD};
   return std::any_of(std::begin(kOps), std::end(kOps),
                      [&](const char* op) { return node.op == op; });
 }
@@ -63,6 +64,17 @@ class Fusion {
     return it->second[0];
   }
 
+  // Whether the node at `at` may move to `to`, as far as the readers of its other outputs go.
+  bool others_can_wait(size_t at, size_t to) const {
+    const std::vector<ValueId>& outputs = graph_.nodes[at].outputs;
+    return std::all_of(outputs.begin() + 1, outputs.end(), [&](ValueId v) {
+      const auto it = readers_.find(graph_.storage(v));
+      return it == readers_.end() ||
+             std::none_of(it->second.begin(), it->second.end(),
+                          [&](size_t i) { return !dead_[i] && i > at && i <= to; });
+    });
+  }
+
   // `reader` as a post-operation on its operand v, with the post-operation's own operand (or
   // kNone).
   std::optional<std::pair<PostOp, ValueId>> as_post_op(const Node& reader, ValueId v) const {
@@ -90,7 +102,7 @@ class Fusion {
     if (!reader || dead_[*reader]) return std::nullopt;
     const Node& next = graph_.nodes[*reader];
     auto post_op = as_post_op(next, node.outputs[0]);
-    if (!post_op || next.phase != node.phase) return std::nullopt;
+    if (!post_op || next.phase != node.phase || !others_can_wait(at, *reader)) return std::nullopt;
     Node fused = node;
     if (post_op->first.operand >= 0) {
       post_op->first.operand = static_cast<int32_t>(fused.inputs.size());

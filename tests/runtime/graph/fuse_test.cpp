@@ -182,6 +182,39 @@ TEST_F(FuseTest, PhasesAreNotMixed) {
   EXPECT_EQ(operations(graph_), "conv2d activation");
 }
 
+// The gradient of layer_norm(x) by which `other`, another gradient of x, is to be increased.
+class LayerNormGradientTest : public FuseTest {
+ protected:
+  LayerNormGradientTest() {
+    target_.fuses[RT_OP_LAYER_NORM_BACKWARD] = 8;
+    const ValueId x = value("x", {6, 4}, ValueKind::kInput);
+    const ValueId dy = value("dy", {6, 4}, ValueKind::kInput), gamma = value("gamma", {4});
+    gradients_ = build_.node(RT_OP_LAYER_NORM_BACKWARD, {dy, x, gamma}, {{6, 4}, {4}, {4}},
+                             {{RT_ATTR_EPSILON, 1e-5}});
+    other_ = value("other", {6, 4}, ValueKind::kInput);
+  }
+  ValueId other_;
+  std::vector<ValueId> gradients_;  // dx, dgamma, dbeta
+};
+
+TEST_F(LayerNormGradientTest, TheGradientOfTheResidualConnectionIsAddedByIt) {
+  output(build_.add(other_, gradients_[0]));
+  output(build_.square_sum(gradients_[1]));
+  output(build_.square_sum(gradients_[2]));
+  fuse_graph();
+  EXPECT_EQ(operations(graph_), "layer_norm_backward square_sum square_sum");
+  EXPECT_THAT(post_kinds(0), ElementsAre(RT_POST_RESIDUAL_ADD));
+  EXPECT_EQ(graph_.nodes[0].inputs.at(3), other_);
+}
+
+TEST_F(LayerNormGradientTest, StaysInFrontOfTheReadersOfItsOtherGradients) {
+  output(build_.square_sum(gradients_[1]));
+  output(build_.add(other_, gradients_[0]));
+  output(build_.square_sum(gradients_[2]));
+  fuse_graph();
+  EXPECT_EQ(operations(graph_), "layer_norm_backward square_sum add square_sum");
+}
+
 class TrainingFuseTest : public FuseTest {
  protected:
   // conv + bias + relu, conv + bias -> loss, with the gradients of all parameters.
