@@ -16,6 +16,7 @@ constexpr size_t kHeaderLines = 120;
 // Headers with one list or one table each, which would be worse as two files.
 const std::set<std::string> kLongHeaders = {
     "backends/cpu/onednn.h",              // RAII handles of one library
+    "backends/gpu/held_row.h",            // a row in registers, with what is asked of it
     "plugins/host/device.h",              // the handles for one table of the contract
     "plugins/include/rt/kernel.h",        // one table of the contract with its structs
     "runtime/config/config.h",            // one struct for each section
@@ -26,9 +27,9 @@ constexpr size_t kLongHeaderLines = 150;
 // number when code goes; when one has to rise, say why in the commit. runtime/README.md has the
 // table with what the rooms do.
 const std::map<std::string, size_t> kRoomLines = {
-    {"plugins/host", 3310},     {"plugins/include", 650}, {"plugins/sdk", 535},
-    {"runtime/analysis", 2990}, {"runtime/cli", 2960},    {"runtime/config", 2680},
-    {"runtime/data", 4130},     {"runtime/exec", 2405},   {"runtime/graph", 3880},
+    {"plugins/host", 3340},     {"plugins/include", 650}, {"plugins/sdk", 560},
+    {"runtime/analysis", 3000}, {"runtime/cli", 2960},    {"runtime/config", 2680},
+    {"runtime/data", 4130},     {"runtime/exec", 2410},   {"runtime/graph", 4180},
     {"runtime/launch", 3290},   {"runtime/model", 1040},  {"runtime/parallel", 3110},
     {"runtime/step", 1225},     {"runtime/system", 280},  {"runtime/tensor", 700},
     {"runtime/train", 2740},    {"runtime/watch", 950},

@@ -1,10 +1,9 @@
 // The passes over a library's result, run on the processor (HIP-CPU), give what the formulas give.
-#include "backends/gpu/passes.h"
-
 #include <gtest/gtest.h>
 
 #include <random>
 
+#include "backends/gpu/passes.h"
 #include "backends/gpu/sixteen_bit.h"
 #include "backends/reference/activation.h"
 #include "plugins/host/operation.h"
