@@ -231,7 +231,7 @@ struct Finder {
     Operands at;
     GPU_UNROLL
     for (int32_t d = 0; d < RT_MAX_RANK; ++d) {
-      if (d >= rank) break;
+      if (d >= rank) continue;
       Index rows;
       if constexpr (sizeof(Index) == 4) {
         rows = dims[d].small_quotient(vector);

@@ -102,7 +102,7 @@ struct Transpose : Moves<Word> {
     int64_t rest = i, from = 0;
     GPU_UNROLL
     for (int32_t d = 0; d < RT_MAX_RANK; ++d) {
-      if (d >= rank) break;
+      if (d >= rank) continue;
       const int64_t next = dims[d].quotient(rest);
       from += (rest - next * dims[d].value()) * strides[d];
       rest = next;

@@ -231,7 +231,7 @@ struct GlobalPool : PoolBase<T, Posts> {
       }
       GPU_UNROLL
       for (int a = 0; a < kLoads; ++a) {
-        if (pixel + a >= pixels) break;
+        if (pixel + a >= pixels) continue;
         GPU_UNROLL
         for (int k = 0; k < N; ++k) sums[k] += static_cast<C>(several[a].value[k]);
       }
