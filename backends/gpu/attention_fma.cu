@@ -4,8 +4,6 @@
 #include "backends/gpu/attention_forward.h"
 
 namespace backends::gpu {
-namespace {
-
 // A block computes kWidth columns of the results; the heads may have more, for which it computes
 // the scores as well.
 template <typename T, int kWidth>
@@ -179,6 +177,8 @@ class FmaTiles {
   const bool by_vector_;
   const int row_, side_;
 };
+
+namespace {
 
 template <typename T, int kWidth>
 AttentionLaunches<T> launches(int64_t times) {

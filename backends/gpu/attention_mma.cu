@@ -11,8 +11,6 @@
 namespace backends::gpu {
 
 #if defined(BACKENDS_GPU_MMA)
-namespace {
-
 // T is a 16-bit type; a head has at most kWidth columns, a multiple of 16. Columns behind those of
 // the head are zeros. `kOfSlice` is the number of inner rows of a slice, a multiple of 16.
 template <typename T, int kWidth, int kOfSlice>
@@ -200,6 +198,8 @@ class MmaTiles {
   const bool by_vector_;
   const int warp_, lane_;
 };
+
+namespace {
 
 // Inner rows of a slice. The forward keeps the score of a whole tile, so that it fades its sums
 // seldom; the gradients have two scores and more sums to keep in registers.
