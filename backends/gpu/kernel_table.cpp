@@ -93,7 +93,9 @@ struct Way {
   double tolerance;
 };
 
-// Adds the candidates for the layouts of `op`; algorithm i + 1 is kernels[i].
+// Adds the candidates for the layouts of `op`; algorithm i + 1 is kernels[i]. The kernels are in
+// the order of preference, the library's first, and a guess from bytes and operations does not know
+// how well a kernel uses the device: a later kernel never counts as faster than an earlier one.
 void add_ways(const rt_device& device, const Operation& op, const std::vector<Kernel>& kernels,
               std::vector<Way>& ways) {
   rt_candidate candidate = reference::candidate_of(op);
@@ -105,9 +107,11 @@ void add_ways(const rt_device& device, const Operation& op, const std::vector<Ke
     candidate.output_layouts[i] = op.output(i).layout;
     candidate.output_bytes[i] = stored_bytes(op.output(i));
   }
+  candidate.estimated_ns = 0;
   for (uint32_t i = 0; i < kernels.size(); ++i) {
     candidate.algorithm = i + 1;
-    candidate.estimated_ns = estimated_ns(device.properties, op, kernels[i]);
+    candidate.estimated_ns =
+        std::max(candidate.estimated_ns, estimated_ns(device.properties, op, kernels[i]));
     copy_text(candidate.implementation, kernels[i].implementation);
     ways.push_back({candidate, kernels[i].tolerance});
   }

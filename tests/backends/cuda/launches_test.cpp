@@ -91,8 +91,7 @@ TEST_P(Launches, AreThoseThatThePlanTells) {
   EXPECT_GT(plans, 0u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Operations, Launches,
-                         testing::ValuesIn(conformance::covered_operations()),
+INSTANTIATE_TEST_SUITE_P(Operations, Launches, testing::ValuesIn(conformance::covered_operations()),
                          [](const auto& info) { return info.param; });
 
 }  // namespace
