@@ -383,6 +383,9 @@ TEST(CudaVendor, WhatTheLibraryLacksIsAPassOfItsPlan) {
   EXPECT_EQ(support.post_ops_fused, 2u);
   ASSERT_FALSE(support.candidates.empty());
   EXPECT_THAT(support.candidates[0].implementation, HasSubstr("cudnn"));
+  // Without measurements the estimates decide; they must not prefer our own kernel.
+  for (const rt_candidate& candidate : support.candidates)
+    EXPECT_GE(candidate.estimated_ns, support.candidates[0].estimated_ns);
   const conformance::Result result = run_case(*device, *reference, gradient);
   EXPECT_EQ(result.outcome, conformance::Outcome::kPassed) << result.detail;
 
