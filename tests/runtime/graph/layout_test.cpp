@@ -56,7 +56,7 @@ class LayoutTest : public testing::Test {
     for (const Value& v : graph_.values) {
       if (v.layout == RT_LAYOUT_CANONICAL) continue;
       EXPECT_TRUE(v.kind == ValueKind::kTemporary || v.kind == ValueKind::kPacked) << v.name;
-      if (!rt::sdk::is_row_layout(v.layout)) EXPECT_EQ(v.base, kNone) << v.name;
+      EXPECT_TRUE(rt::sdk::is_row_layout(v.layout) || v.base == kNone) << v.name;
       EXPECT_EQ(v.bytes, canonical_bytes(v) + FakeTarget::kPadding) << v.name;
     }
     for (const Node& n : graph_.nodes) {
