@@ -280,7 +280,7 @@ Status LT(Matmul)(LT(Handle_t), LT(MatmulDesc_t) desc, const void* alpha, const 
                   LT(MatrixLayout_t) d_layout, const LT(MatmulAlgo_t) * algo, void* workspace,
                   size_t workspace_bytes, GPU(Stream_t) stream) {
 #if defined(BACKENDS_GPU_CUDA)
-  ++stream->launches;
+  if (stream != nullptr) ++stream->launches;
 #else
   static_cast<void>(stream);
 #endif

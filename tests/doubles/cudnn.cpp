@@ -396,7 +396,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
                                   cudnnBackendDescriptor_t pack) {
   expect_stream(handle->stream, "cudnnBackendExecute");
   const Node& configuration = node_of(plan).node(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
-  ++handle->stream->launches;
+  if (handle->stream != nullptr) ++handle->stream->launches;
   const Node& graph = graph_of(node_of(plan));
   std::memset(node_of(pack).get<void*>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE), 0xff,
               static_cast<size_t>(workspace_of(graph)));

@@ -92,6 +92,9 @@ struct Limit {
   int64_t samples;
   size_t slices;
 };
+std::ostream& operator<<(std::ostream& to, const Limit& limit) {
+  return to << "at most " << limit.samples;
+}
 class CudnnAttentionSlices : public testing::TestWithParam<Limit> {
  protected:
   // Runs both engines in slices and for the whole batch at once. `saved` is as for run().

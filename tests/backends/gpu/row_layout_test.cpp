@@ -21,10 +21,19 @@ using conformance::Bytes;
 using conformance::Case;
 
 // RUNTIME_TEST_PLUGINS names the folder of the plugins, for a build that was moved.
-std::shared_ptr<host::Device> open(const std::filesystem::path& built) {
+std::shared_ptr<host::Plugin> load(const std::filesystem::path& built) {
   const char* const folder = std::getenv("RUNTIME_TEST_PLUGINS");
-  const auto library = folder == nullptr ? built : folder / built.filename();
-  return host::Device::open(host::Plugin::load(library, {}), 0, {});
+  return host::Plugin::load(folder == nullptr ? built : folder / built.filename(), {});
+}
+
+std::shared_ptr<host::Device> open(const std::filesystem::path& built) {
+  return host::Device::open(load(built), 0, {});
+}
+
+// Why the plugin cannot be tested on this machine; empty if it can.
+std::string unusable() {
+  const host::DeviceInfo found = host::list_devices(*load(GPU_PLUGIN)).at(0);
+  return found.usable() ? "" : found.properties.unusable_reason;
 }
 
 // The operation with its logits, and the operands of the same dims, in rows of `length` elements.
@@ -43,7 +52,11 @@ uint32_t width_of(const host::Operation& op) {
 
 class RowLayout : public testing::TestWithParam<const char*> {
  protected:
-  std::shared_ptr<host::Device> device_ = open(GPU_PLUGIN), reference_ = open(REFERENCE_PLUGIN);
+  void SetUp() override {
+    if (const std::string reason = unusable(); !reason.empty()) GTEST_SKIP() << reason;
+    device_ = open(GPU_PLUGIN);
+    reference_ = open(REFERENCE_PLUGIN);
+  }
 
   // Runs the case in rows of `length`, in every way that the plan offers, and compares it with the
   // reference. What padding holds at first may not matter.
@@ -72,6 +85,8 @@ class RowLayout : public testing::TestWithParam<const char*> {
       }
     }
   }
+
+  std::shared_ptr<host::Device> device_, reference_;
 };
 
 TEST_P(RowLayout, GivesTheSameResults) {
@@ -103,6 +118,7 @@ INSTANTIATE_TEST_SUITE_P(Losses, RowLayout,
                          [](const auto& info) { return std::string(info.param); });
 
 TEST(RowLayoutOfTheDevice, HasASizeAndAName) {
+  if (const std::string reason = unusable(); !reason.empty()) GTEST_SKIP() << reason;
   const auto device = open(GPU_PLUGIN);
   rt_tensor_desc t = host::make_tensor_desc(RT_BFLOAT16, {2, 3, 17}, rt::sdk::row_layout(64));
   EXPECT_EQ(device->layout_bytes(t), 2u * 3 * 64 * 2);

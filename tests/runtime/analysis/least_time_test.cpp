@@ -42,7 +42,7 @@ TEST(LeastTime, IsTheSumOverTheKernels) {
     launches += k.launches;
     EXPECT_DOUBLE_EQ(k.seconds, k.bytes / kLimits.bytes_per_second) << k.operation;
   }
-  EXPECT_GT(launches, 4);
+  EXPECT_GE(launches, 3);  // at least a product, a loss and the update
   EXPECT_EQ(step.launches, launches);
   EXPECT_DOUBLE_EQ(step.bytes, bytes);
   EXPECT_DOUBLE_EQ(step.kernel_seconds, seconds);
