@@ -64,12 +64,12 @@ parallel::BatchSplit batch_split(const config::Config& config, const Strategy& s
 }
 
 // The copies of parameters in 16 bits lie at half the offsets of the parameters and must be aligned
-// alike.
+// as the device asks.
 parallel::FlatLayoutOptions bucket_sizes(const config::Config& config,
                                          const parallel::BatchSplit& batch, uint64_t alignment) {
   parallel::FlatLayoutOptions buckets;
   const uint64_t narrowest = config.training.mixed_precision == "none" ? 1 : 2;
-  buckets.alignment = std::max(alignment, kParameterAlignment) * narrowest;
+  buckets.alignment = std::max(alignment * narrowest, kParameterAlignment);
   buckets.world_size = batch.world_size;
   if (batch.world_size == 1 || batch.virtual_shards > 0) return buckets;
   buckets.bucket_bytes = static_cast<uint64_t>(config.comm.bucket_mb * (1 << 20));

@@ -9,17 +9,18 @@
 
 namespace runtime::step {
 
-// The least alignment of a parameter, in bytes. It suffices for CPUs and GPUs, so that both have
-// the same flat buffers, which `runtime verify` compares.
-constexpr uint64_t kParameterAlignment = 256;
+// The least alignment of a parameter, in bytes. It suffices for CPUs and GPUs, also for copies in
+// 16 bits at half the offsets, so that all have the same flat buffers, which `runtime verify`
+// compares.
+constexpr uint64_t kParameterAlignment = 512;
 
 // The rank that a strategy is for, and what is known of the others.
 struct RankOfJob {
   int rank = 0, world_size = 1;
   uint64_t least_memory = 0;  // bytes of the device that has the fewest; 0: unknown
   // The alignment, in bytes, of the device that asks for the largest one; a power of two.
-  // Parameters are aligned to it, and to kParameterAlignment; to twice as much if they have copies
-  // in 16 bits.
+  // Parameters are aligned to it, or to twice as much if they have copies in 16 bits, and to
+  // kParameterAlignment.
   uint64_t alignment = 1;
   bool only_planned = false;  // no rank exists, see PipelineParallel::only_planned
 };

@@ -67,9 +67,10 @@ TEST_F(Plans, OneRank) {
   const JobPlan p = plan(kByHand, 1);
   ASSERT_EQ(p.roles.size(), 1u);
   const RankMemory& m = p.roles[0].memory;
-  EXPECT_EQ(m.parameters, 192 * kFloat);
-  EXPECT_EQ(m.gradients, 192 * kFloat);
-  EXPECT_EQ(m.state, (2 * 192 + 1) * kFloat);  // two moments, and the 1 that gradients begin with
+  // 128 numbers of a, and 64 of b, which take 512 bytes because parameters are aligned to that.
+  EXPECT_EQ(m.parameters, 256 * kFloat);
+  EXPECT_EQ(m.gradients, 256 * kFloat);
+  EXPECT_EQ(m.state, (2 * 256 + 1) * kFloat);  // two moments, and the 1 that gradients begin with
   EXPECT_EQ(p.roles[0].layers, "a to loss");
   // Two products in the forward pass; in the backward pass one for each weight and one for the
   // hidden layer.
@@ -81,7 +82,7 @@ TEST_F(Plans, OneRank) {
 TEST_F(Plans, DataParallelRanksSendGradientsAndTheLoss) {
   const JobPlan p = plan(kByHand, 2);
   EXPECT_EQ(p.roles[0].ranks, (std::vector<int>{0, 1}));
-  // The bucket is padded, so that each rank's half is a multiple of 256 bytes.
+  // The bucket is padded, so that each rank's half is a multiple of 512 bytes.
   EXPECT_EQ(p.roles[0].memory.parameters, 256 * kFloat);
   EXPECT_DOUBLE_EQ(p.prediction.ranks[0].wire_bytes[parallel::kDataAxis], 257 * kFloat);
 }
@@ -90,9 +91,9 @@ TEST_F(Plans, TensorParallelRanksHoldHalf) {
   const JobPlan p = plan(kByHand, 2, mesh(2, 1));
   ASSERT_EQ(p.roles.size(), 1u);
   EXPECT_EQ(p.roles[0].ranks, (std::vector<int>{0, 1}));
-  // 64 numbers of a, and 32 of b, which take 256 bytes because parameters are aligned to that.
-  EXPECT_EQ(p.roles[0].memory.parameters, 128 * kFloat);
-  EXPECT_EQ(p.roles[0].memory.gradients, 128 * kFloat);
+  // 64 numbers of a and 32 of b take 512 bytes each.
+  EXPECT_EQ(p.roles[0].memory.parameters, 256 * kFloat);
+  EXPECT_EQ(p.roles[0].memory.gradients, 256 * kFloat);
   const parallel::RankPrediction& rank = p.prediction.ranks[0];
   EXPECT_DOUBLE_EQ(rank.wire_bytes[parallel::kDataAxis], 0);
   EXPECT_DOUBLE_EQ(rank.wire_bytes[parallel::kTensorAxis], 8 * 4 * kFloat);  // output sum
@@ -104,7 +105,7 @@ TEST_F(Plans, StagesOfAPipelineHoldTheirLayers) {
   EXPECT_EQ(p.roles[0].layers, "a to a");
   EXPECT_EQ(p.roles[1].layers, "b to loss");
   EXPECT_EQ(p.roles[0].memory.parameters, 128 * kFloat);
-  EXPECT_EQ(p.roles[1].memory.parameters, 64 * kFloat);
+  EXPECT_EQ(p.roles[1].memory.parameters, 128 * kFloat);
   // The hidden layer of all micro-batches is sent forward, its gradient and the loss are sent back.
   const auto sent = [&](int place) {
     return p.prediction.ranks[place].wire_bytes[parallel::kPipelineAxis];
