@@ -7,7 +7,8 @@
 
 namespace backends::gpu {
 
-// What a row of queries saved, to base 2, and its delta = dy . y.
+// The data of one query that its gradient needs: the logarithm that the forward saved, to base 2,
+// and delta = dy . y.
 template <typename C>
 struct SavedOfQuery {
   C log_sum, delta;

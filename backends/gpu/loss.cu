@@ -317,7 +317,7 @@ Kernel make_softmax_backward(const Properties&, const Operation& op) {
   });
 }
 
-// What a kernel computes for each row of logits.
+// The results that a kernel computes for each row of logits.
 struct Wanted {
   bool loss, gradient, count;
 };

@@ -100,7 +100,7 @@ GPU_DEVICE Compute<T> fold(const T* from, int64_t count, bool in_vectors, Comput
     for (int k = 0; k < N; ++k) total = How::add(total, static_cast<C>(pack.value[k]));
   };
   int64_t v = threadIdx.x;
-  GPU_ROLLED
+  GPU_ROLL
   for (; v + (kLoads - 1) * kBlock < vectors; v += kLoads * kBlock) {
     Pack<T, N> loaded[kLoads];
     GPU_UNROLL
@@ -108,9 +108,9 @@ GPU_DEVICE Compute<T> fold(const T* from, int64_t count, bool in_vectors, Comput
     GPU_UNROLL
     for (int a = 0; a < kLoads; ++a) add(loaded[a]);
   }
-  GPU_ROLLED
+  GPU_ROLL
   for (; v < vectors; v += kBlock) add(load<N>(from + v * N));
-  GPU_ROLLED
+  GPU_ROLL
   for (int64_t i = vectors * N + threadIdx.x; i < count; i += kBlock) {
     total = How::add(total, static_cast<C>(from[i]));
   }
@@ -128,7 +128,7 @@ struct ReduceAny {
   GPU_DEVICE void operator()(int64_t result, C* scratch) const {
     const T* from = x + offset_of(result, a.kept_rank, a.kept, a.kept_stride);
     C total = How::template start<C>();
-    GPU_ROLLED
+    GPU_ROLL
     for (int64_t i = threadIdx.x; i < a.terms; i += kBlock) {
       const int64_t offset = offset_of(i, a.reduced_rank, a.reduced, a.reduced_stride);
       total = How::add(total, static_cast<C>(from[offset]));

@@ -64,29 +64,6 @@ template <typename C>
 struct RowSum {
   C largest, sum;
 };
-template <typename C, typename T>
-GPU_DEVICE RowSum<C> sum_row(const T* row, int64_t width, C* scratch) {
-  C largest = -INFINITY;
-  for (int64_t j = threadIdx.x; j < width; j += kBlock) {
-    largest = Max::combine(largest, static_cast<C>(row[j]));
-  }
-  largest = block_reduce<Max>(largest, scratch);
-  const C sum = block_sum(width, scratch,
-                          [&](int64_t j) { return exp_of(static_cast<C>(row[j]) - largest); });
-  return {largest, sum};
-}
-
-// The index of the first element equal to `largest`. If the row contains NaN, `largest` is NaN and
-// the result is the index of the first NaN.
-template <typename C, typename T>
-GPU_DEVICE int64_t first_largest(const T* row, int64_t width, C largest, C* scratch) {
-  C first = static_cast<C>(-width);
-  for (int64_t j = threadIdx.x; j < width; j += kBlock) {
-    const C x = static_cast<C>(row[j]);
-    if (x == largest || x != x) first = Max::combine(first, static_cast<C>(-j));
-  }
-  return static_cast<int64_t>(-block_reduce<Max>(first, scratch));
-}
 
 }  // namespace backends::gpu
 

@@ -6,13 +6,6 @@
 
 #include "backends/gpu/vectors.h"
 
-// In front of a loop that is not to be unrolled.
-#if defined(__HIP_CPU_RT__)
-#define GPU_ROLLED
-#else
-#define GPU_ROLLED _Pragma("unroll 1")
-#endif
-
 namespace backends::gpu {
 
 // Are all addresses multiples of 16? Those of operands are (rt_launch in rt/kernel.h), but parts of
@@ -33,7 +26,7 @@ GPU_KERNEL_OF(kBlock)
 void vector_kernel(int64_t vectors, int64_t count, F f) {
   constexpr int64_t kTile = static_cast<int64_t>(kBlock) * F::kAhead;
   const auto state = f.begin();
-  GPU_ROLLED
+  GPU_ROLL
   for (int64_t first = blockIdx.x * kTile + threadIdx.x; first < vectors;
        first += gridDim.x * kTile) {
     typename F::template Loaded<N> loaded[F::kAhead] = {};
@@ -49,7 +42,7 @@ void vector_kernel(int64_t vectors, int64_t count, F f) {
     }
   }
   if constexpr (!F::kWhole) {
-    GPU_ROLLED
+    GPU_ROLL
     for (int64_t i = vectors * N + global_thread(); i < count; i += global_threads()) {
       typename F::template Loaded<1> loaded = {};
       f.template load<1>(i, loaded);

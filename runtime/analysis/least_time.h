@@ -10,7 +10,7 @@
 
 namespace runtime::analysis {
 
-// What a device can do at most.
+// The limits of a device: its bandwidth, its arithmetic and how close kernels follow each other.
 struct DeviceLimits {
   double bytes_per_second = 0, flops_per_second = 0;
   double launch_seconds = 0;  // from the end of one kernel to the begin of the next

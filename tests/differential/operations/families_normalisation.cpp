@@ -137,7 +137,7 @@ void add_layer_norm(Families& families) {
       }));
   families.push_back(
       norm(RT_OP_LAYER_NORM_BACKWARD, 2, [](const Sizes& s, rt_dtype dtype) -> std::optional<Case> {
-        // Of two elements the gradient is zero but for epsilon, so it is mostly rounding.
+        // If a row has two elements, its gradient is zero but for epsilon, so rounding decides it.
         if (s["c"] == 2) return std::nullopt;
         return norm_backward(RT_OP_LAYER_NORM_BACKWARD, s, dtype, layer_norm_forward(s, dtype))
             .get();

@@ -71,7 +71,7 @@ int64_t squares(const Step& s) {
                        [](const graph::Node& n) { return n.op == RT_OP_SQUARE_SUM; });
 }
 
-// Of six layers, every second one gives biases to all ranks of the tensor axis.
+// The model has six layers; the biases of every second one lie on all ranks of the tensor axis.
 TEST(BuildStep, TheNormOfTheGradientTakesFewLaunches) {
   model::Model model = two_layers();
   for (int i = 0; i < 4; ++i) {
