@@ -223,7 +223,7 @@ class Cudnn : public gpu::Vendor {
     *without = "cuDNN has no deterministic engine in this precision";
     const Wishes wishes = {c.dtype == RT_FLOAT32 && !tf32_, false, kMostConvolutionWorkspace};
     try {
-      return find_plans(*session_, Builder(*session_, c).get(), wishes, most);
+      return find_plans(session_, Builder(*session_, c).get(), wishes, most);
     } catch (const Error& refusal) {  // this version of the library does not support the graph
       *without = refusal.what();
       return {};
@@ -247,12 +247,12 @@ class Cudnn : public gpu::Vendor {
         kernel.work.push_back(std::move(work));
       kernel.workspace_bytes = std::max(kernel.workspace_bytes, bytes);
     }
-    kernel.run = [session = session_, plan, rest](const Launch& l) {
+    kernel.run = [plan, rest](const Launch& l) {
       std::vector<void*> addresses;
       for (const int64_t id : plan->graph->ids) {
         addresses.push_back(id >= 100 ? l.outputs[id - 100] : const_cast<void*>(l.inputs[id - 1]));
       }
-      run(*session, *plan, addresses, l);
+      run(*plan, addresses, l);
       if (rest) rest(l);
     };
     return kernel;

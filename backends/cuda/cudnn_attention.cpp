@@ -308,9 +308,10 @@ std::vector<void*> addresses_of(const Graph& graph, const Shape& s, bool backwar
 using Plans = std::vector<std::shared_ptr<const Plan>>;
 
 // Plans for the graph of s, whatever workspace they need.
-Plans plans_of(const Session& session, const Shape& s, bool backward, size_t most) {
-  Builder builder(session, s);
-  const auto graph = backward ? builder.backward(session) : builder.forward(session);
+Plans plans_of(const std::shared_ptr<Session>& session, const Shape& s, bool backward,
+               size_t most) {
+  Builder builder(*session, s);
+  const auto graph = backward ? builder.backward(*session) : builder.forward(*session);
   const Wishes wishes = {false, true, std::numeric_limits<int64_t>::max()};
   return find_plans(session, graph, wishes, std::min(most, kMostPlans));
 }
@@ -341,8 +342,8 @@ int64_t fewer_samples(int64_t n, int64_t samples, int64_t needed, int64_t most_w
 
 // The largest slices whose workspace is within `most_workspace`. If there are no plans, `without`
 // receives the reason.
-Slices find_slices(const Session& session, const Shape& s, bool backward, size_t most,
-                   int64_t most_workspace, std::string* without) {
+Slices find_slices(const std::shared_ptr<Session>& session, const Shape& s, bool backward,
+                   size_t most, int64_t most_workspace, std::string* without) {
   Slices slices;
   const auto needs_less = [](const auto& a, const auto& b) { return a->workspace < b->workspace; };
   for (int64_t samples = s.n;;) {
@@ -388,8 +389,7 @@ gpu::Work work_of(const Shape& s, bool backward) {
 }
 
 // The kernel that queues plan `way` of the slices, one slice after another in the same workspace.
-Kernel make(const std::shared_ptr<Session>& session, const Shape& s, bool backward,
-            const Slices& slices, size_t way) {
+Kernel make(const Shape& s, bool backward, const Slices& slices, size_t way) {
   struct Step {
     std::shared_ptr<const Plan> plan;
     int64_t first;
@@ -412,7 +412,7 @@ Kernel make(const std::shared_ptr<Session>& session, const Shape& s, bool backwa
   kernel.run = [=](const Launch& l) {
     for (const Step& step : steps) {
       const Graph& graph = *step.plan->graph;
-      run(*session, *step.plan, addresses_of(graph, s, backward, numbers, l, step.first), l);
+      run(*step.plan, addresses_of(graph, s, backward, numbers, l, step.first), l);
     }
   };
   return kernel;
@@ -432,9 +432,9 @@ std::vector<Kernel> attention_kernels(const std::shared_ptr<Session>& session, c
       *without = format("cuDNN's attention needs heads of a multiple of 8 columns, not %lld",
                         static_cast<long long>(s.d));
     } else {
-      const Slices slices = find_slices(*session, s, backward, most, most_workspace, without);
+      const Slices slices = find_slices(session, s, backward, most, most_workspace, without);
       for (size_t way = 0; way < slices.plans.size(); ++way) {
-        kernels.push_back(make(session, s, backward, slices, way));
+        kernels.push_back(make(s, backward, slices, way));
       }
     }
   } catch (const Error& refusal) {  // this version of the library does not support the graph

@@ -51,9 +51,10 @@ std::vector<Descriptor> configurations(const Session& session, const Graph& grap
   return found;
 }
 
-std::shared_ptr<const Plan> make_plan(const Session& session,
+std::shared_ptr<const Plan> make_plan(const std::shared_ptr<Session>& shared,
                                       const std::shared_ptr<const Graph>& graph,
                                       const Wishes& wishes, Descriptor configuration) {
+  const Session& session = *shared;
   std::vector<Descriptor> engine;
   engine.emplace_back(session.call, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   if (configuration.read(CUDNN_ATTR_ENGINECFG_ENGINE, engine) != 1) return nullptr;
@@ -73,7 +74,7 @@ std::shared_ptr<const Plan> make_plan(const Session& session,
   if (workspace > wishes.most_workspace) return nullptr;
   const int64_t number = one(engine[0], CUDNN_ATTR_ENGINE_GLOBAL_INDEX);
   return std::make_shared<const Plan>(
-      Plan{graph, std::move(configuration), std::move(plan), number, workspace});
+      Plan{shared, graph, std::move(configuration), std::move(plan), number, workspace});
 }
 
 }  // namespace
@@ -115,12 +116,12 @@ void Graph::finalize(const Session& session) {
   whole.finalize();
 }
 
-std::vector<std::shared_ptr<const Plan>> find_plans(const Session& session,
+std::vector<std::shared_ptr<const Plan>> find_plans(const std::shared_ptr<Session>& session,
                                                     const std::shared_ptr<const Graph>& graph,
                                                     const Wishes& wishes, size_t most) {
   std::vector<std::shared_ptr<const Plan>> found;
   for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
-    for (Descriptor& configuration : configurations(session, *graph, mode)) {
+    for (Descriptor& configuration : configurations(*session, *graph, mode)) {
       if (found.size() == most) return found;
       auto plan = make_plan(session, graph, wishes, std::move(configuration));
       if (plan) found.push_back(std::move(plan));
@@ -129,8 +130,8 @@ std::vector<std::shared_ptr<const Plan>> find_plans(const Session& session,
   return found;
 }
 
-void run(Session& session, const Plan& plan, const std::vector<void*>& addresses,
-         const gpu::Launch& launch) {
+void run(const Plan& plan, const std::vector<void*>& addresses, const gpu::Launch& launch) {
+  Session& session = *plan.session;
   Descriptor pack(session.call, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
   pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR,
            static_cast<int64_t>(addresses.size()), addresses.data())

@@ -60,8 +60,10 @@ struct Wishes {
   int64_t most_workspace = 0;         // bytes
 };
 
-// A plan that can be launched. It keeps what it was made from.
+// A plan that can be launched. It keeps what it was made from, and the library that its descriptors
+// belong to: the members are destroyed from the last to the first, and the session ends last.
 struct Plan {
+  std::shared_ptr<Session> session;
   std::shared_ptr<const Graph> graph;
   Descriptor configuration, plan;
   int64_t engine, workspace;  // workspace: bytes
@@ -69,14 +71,13 @@ struct Plan {
 
 // At most `most` plans, the library's preferred one first. Each gives the same bits every time.
 // Throws RT_ERROR_DEVICE.
-std::vector<std::shared_ptr<const Plan>> find_plans(const Session& session,
+std::vector<std::shared_ptr<const Plan>> find_plans(const std::shared_ptr<Session>& session,
                                                     const std::shared_ptr<const Graph>& graph,
                                                     const Wishes& wishes, size_t most);
 
 // Queues the plan on the stream of the launch. `addresses` are in the order of the graph's ids. Any
 // thread may call it. Throws RT_ERROR_DEVICE.
-void run(Session& session, const Plan& plan, const std::vector<void*>& addresses,
-         const gpu::Launch& launch);
+void run(const Plan& plan, const std::vector<void*>& addresses, const gpu::Launch& launch);
 
 }  // namespace backends::cuda
 
