@@ -144,7 +144,7 @@ class FmaTiles {
   // sums[r][kAt + k] += the sum over i of left[i][row + r] right[i][side + k].
   template <int kAt, int kCount>
   GPU_DEVICE void multiply(C (&sums)[kRows][kCount], const C* left) const {
-    GPU_UNROLL for (int i = 0; i < kDepth; ++i) {
+    GPU_UNROLL_BY_4 for (int i = 0; i < kDepth; ++i) {
       C a[kEach], b[kEach];
       GPU_UNROLL for (int e = 0; e < kEach; ++e) {
         a[e] = left[i * kStride + row_ + e];

@@ -7,14 +7,7 @@
 #include <cstring>
 
 #include "backends/gpu/device_code.h"
-
-// Before a loop over packs, which only stay in registers if the loop is unrolled. HIP-CPU, whose
-// compiler is an ordinary one, needs no such thing.
-#if defined(__HIP_CPU_RT__)
-#define GPU_UNROLL
-#else
-#define GPU_UNROLL _Pragma("unroll")
-#endif
+#include "backends/gpu/unroll.h"
 
 namespace backends::gpu {
 

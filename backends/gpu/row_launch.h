@@ -2,6 +2,8 @@
 #ifndef BACKENDS_GPU_ROW_LAUNCH_H_
 #define BACKENDS_GPU_ROW_LAUNCH_H_
 
+#include <type_traits>
+
 #include "backends/gpu/held_row.h"
 
 namespace backends::gpu {
@@ -51,17 +53,17 @@ void for_held_rows(const Launch& l, int64_t rows, Function f, const char* name) 
 
 // Calls body.operator()<packs, whole>() with the smallest of the given numbers of packs for each
 // thread that hold a row of `width` elements of type T; if there is none, with kPacksOfPart and
-// false.
+// false. So it does for float64, which serves to check results: its rows are read again instead of
+// compiling each kernel more often.
 template <typename T, int kFirst, int... kMore, typename Body>
 auto for_width(int64_t width, Body&& body) {
-  if (width / kPerPack<T> <= int64_t{kFirst} * kBlock) {
-    return body.template operator()<kFirst, true>();
+  if constexpr (!std::is_same_v<T, double>) {
+    if (width / kPerPack<T> <= int64_t{kFirst} * kBlock) {
+      return body.template operator()<kFirst, true>();
+    }
+    if constexpr (sizeof...(kMore) > 0) return for_width<T, kMore...>(width, body);
   }
-  if constexpr (sizeof...(kMore) > 0) {
-    return for_width<T, kMore...>(width, body);
-  } else {
-    return body.template operator()<kPacksOfPart, false>();
-  }
+  return body.template operator()<kPacksOfPart, false>();
 }
 
 }  // namespace backends::gpu
