@@ -10,9 +10,9 @@ from report import sets
 from speed import JOBS
 
 # The plugin's own kernels that take most of the time outside cuBLASLt and cuDNN: purpose, a word of the kernel's name
-# (backends/gpu/*.cu), and the model in whose step it runs.
-KERNELS = (("cross-entropy's gradient", "CrossEntropyBackward", "gpt2"), ("layer norm", "LayerNorm", "gpt2"),
-           ("post-operations", "ApplyPostOps", "gpt2"), ("AdamW", "AdamW", "gpt2"),
+# (backends/gpu), and the model in whose step it runs.
+KERNELS = (("cross-entropy and its gradient", "CrossEntropy", "gpt2"), ("layer norm", "LayerNorm", "gpt2"),
+           ("post-operations", "ApplyPosts", "resnet18"), ("AdamW", "AdamW", "gpt2"),
            ("sums of batch norm's gradient", "GradientSums", "resnet18"))
 
 # Maps ncu's names of figures to those of the report; from the sections of `--set full`.

@@ -155,7 +155,7 @@ class Steps(unittest.TestCase):
 
     def test_names_are_those_of_the_sources(self):
         kernels = ""
-        for path in glob.glob(os.path.join(ROOT, "backends/gpu/*.cu")):
+        for path in glob.glob(os.path.join(ROOT, "backends/gpu/*.cu")) + glob.glob(os.path.join(ROOT, "backends/gpu/*.h")):
             with open(path, encoding="utf-8") as f:
                 kernels += f.read()
         for _, word, _ in counters.KERNELS:
