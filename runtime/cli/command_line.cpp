@@ -33,6 +33,9 @@ void add_train(CLI::App& app, Outcome& outcome) {
   arguments->config.add_ranks_to(*command);
   command->add_option("--weights", arguments->weights,
                       "The safetensors file whose weights training starts from");
+  command->add_option("--resume", arguments->resume,
+                      "Go on from a checkpoint: auto (the newest of the run, or of the newest run; "
+                      "step 0 if there is none), or the folder of a run or of a checkpoint");
   command
       ->add_option("--max-steps", arguments->max_steps,
                    "The number of steps after which training stops")
@@ -44,6 +47,7 @@ void add_train(CLI::App& app, Outcome& outcome) {
       "training.epochs=3\n"
       "  runtime train configs/cifar10_resnet18.toml --weights resnet18.safetensors --max-steps "
       "100\n"
+      "  runtime train configs/fashion_mnist_lenet.toml --resume auto\n"
       "  runtime train configs/fashion_mnist_lenet.toml --nproc 2\n"
       "  runtime train configs/fashion_mnist_lenet.toml --nproc 2 --set comm.backend=gloo\n"
       "  mpirun -n 4 runtime train configs/fashion_mnist_lenet.toml");
@@ -392,6 +396,37 @@ void add_plugins(CLI::App& app) {
   command->footer("Examples:\n  runtime plugins list\n  runtime plugins info cpu");
 }
 
+void add_checkpoint(CLI::App& app) {
+  CLI::App* command =
+      app.add_subcommand("checkpoint", "Describes, checks, exports and joins checkpoints");
+  command->require_subcommand(1);
+  auto path = std::make_shared<std::string>(), output = std::make_shared<std::string>();
+  const auto add = [&](const char* name, const char* help) {
+    CLI::App* const sub = command->add_subcommand(name, help);
+    sub->add_option("PATH", *path, "The folder of a checkpoint or of a run")->required();
+    return sub;
+  };
+  add("info", "Prints step, ranks, size and device of a checkpoint, or of all of a run")
+      ->callback([path] { checkpoint_info(*path); });
+  add("verify", "Reads every byte and compares it with the checksums of the manifest")
+      ->callback([path] { checkpoint_verify(*path); });
+  CLI::App* const exported =
+      add("export", "Writes the weights with PyTorch's names and layouts; needs no device");
+  exported->add_option("--output", *output, "The safetensors file to write")->required();
+  exported->callback([path, output] { checkpoint_export(*path, *output); });
+  CLI::App* const reshard =
+      add("reshard",
+          "Joins the files of all ranks to one of whole tensors (--resume cuts them anew for any "
+          "number of ranks by itself)");
+  reshard->add_option("--output", *output, "The folder to make")->required();
+  reshard->callback([path, output] { checkpoint_reshard(*path, *output); });
+  command->footer(
+      "Examples:\n"
+      "  runtime checkpoint info outputs/fashion_mnist_lenet/20261121-093509\n"
+      "  runtime checkpoint verify outputs/run/checkpoints/step-000002350\n"
+      "  runtime checkpoint export outputs/run --output weights.safetensors");
+}
+
 void add_config(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "config", "Checks a configuration, shows the resolved file, prints the JSON schema");
@@ -469,6 +504,7 @@ int run_command_line(int argc, char** argv) {
   add_bench(app, outcome);
   add_devices(app);
   add_plugins(app);
+  add_checkpoint(app);
   add_config(app);
   if (argc > 1) check_command(app, argv[1]);
   // A file that grows beyond `ulimit -f` is then an error of write(), which has a message, and does

@@ -49,6 +49,7 @@ plugins::host::HostServices host_services();
 struct TrainArguments {
   ConfigArguments config;
   std::string weights;
+  std::string resume;     // "", "auto" or a path
   int64_t max_steps = 0;  // 0: as the configuration says
 };
 // Trains, and saves weights in the folder of the run.
@@ -138,6 +139,14 @@ struct CommArguments {
 std::vector<std::string> comm_collectives();
 // Prints time and bandwidth of each collective and size.
 void run_bench_comm(const CommArguments& arguments, Outcome& outcome);
+
+// What `runtime checkpoint` does. `path` names a checkpoint or a run. All throw DataError.
+void checkpoint_info(const std::string& path);    // prints what is in each
+void checkpoint_verify(const std::string& path);  // reads every byte, and says which are whole
+// Writes the weights with PyTorch's names and layouts.
+void checkpoint_export(const std::string& path, const std::string& output);
+// Writes a new checkpoint of whole tensors, as one rank saves it.
+void checkpoint_reshard(const std::string& path, const std::string& output);
 
 using Folders = std::vector<std::string>;   // more folders or files with plugins
 void list_devices(const Folders& folders);  // prints them, and why one is not usable

@@ -33,6 +33,20 @@ std::vector<std::string> common_items(const Session& s) {
   return items;
 }
 
+// Rank 0 looks for the checkpoint, which may take long, and tells the others.
+std::string agreed_checkpoint(const launch::Rank& rank,
+                              const std::function<std::string()>& find_checkpoint) {
+  if (!find_checkpoint) return {};
+  std::string found;
+  rank.on_main("checking the checkpoint", [&] { found = find_checkpoint(); });
+  if (rank.collectives == nullptr) return found;
+  uint64_t size = found.size();
+  rank.collectives->broadcast(&size, sizeof(size), 0);
+  found.resize(size);
+  if (size > 0) rank.collectives->broadcast(found.data(), size, 0);
+  return found;
+}
+
 // Runs `work`. If device memory is exhausted, the trainer is released, and the error is thrown
 // again with sizes and a batch that fits.
 template <class Work>
@@ -64,7 +78,8 @@ data::DatasetPair Datasets::get(const config::Config& config) {
   return pair_;
 }
 
-Session::Session(const launch::Rank& r, Datasets& datasets)
+Session::Session(const launch::Rank& r, Datasets& datasets,
+                 const std::function<std::string()>& find_checkpoint)
     : rank(r), config(step::resolve_ranks(r.config, r.place.world_size)) {
   // Reading the data and opening the device take about equally long and are independent, so they
   // run at the same time.
@@ -77,12 +92,21 @@ Session::Session(const launch::Rank& r, Datasets& datasets)
   data = reading.get();
   if (rank.collectives != nullptr)
     rank.collectives->compare("item of the configuration", common_items(*this));
+  if (const std::string path = agreed_checkpoint(rank, find_checkpoint); !path.empty()) {
+    resumed = train::open_checkpoint(path);
+    resume_notes = train::check_resumable(*resumed, config, *data.train);
+  }
+  with_memory_advice(*this, [&] { open_trainer(); });
+}
+
+void Session::open_trainer() {
   exec::CompileOptions options = train::compile_options(config);
   options.collectives = rank.collectives;
-  with_memory_advice(*this, [&] {
-    programs = std::make_shared<train::StepPrograms>(config, data.train->spec(), device, options);
-    trainer = std::make_unique<train::Trainer>(programs);
-  });
+  if (resumed) options = train::with_decisions(options, *resumed, rank.place.rank);
+  programs = std::make_shared<train::StepPrograms>(config, data.train->spec(), device, options);
+  if (resumed) train::take_decisions(*programs, *resumed);
+  trainer = std::make_unique<train::Trainer>(programs);
+  if (resumed) train::restore(*resumed, *programs, *trainer);
 }
 
 analysis::Planner make_planner(const config::Config& config, const data::DatasetPair& data,
@@ -104,7 +128,8 @@ analysis::Planner Session::planner() const {
 }
 
 void run_sessions(launch::RunRanks run, Outcome& outcome, const std::function<void(Session&)>& body,
-                  const std::function<void(const analysis::Candidate&)>& chosen) {
+                  const std::function<void(const analysis::Candidate&)>& chosen,
+                  const std::function<std::string()>& find_checkpoint) {
   Datasets datasets;
   run.choose_mesh = [&](const launch::Rank& rank, int world_size) {
     const auto device =
@@ -120,7 +145,7 @@ void run_sessions(launch::RunRanks run, Outcome& outcome, const std::function<vo
   run.arguments = outcome.arguments;
   run.services = host_services();
   run.body = [&](launch::Rank& rank) {
-    Session session(rank, datasets);
+    Session session(rank, datasets, find_checkpoint);
     with_memory_advice(session, [&] { body(session); });
   };
   if (const int code = launch::run_ranks(run); code != 0) outcome.exit_code = code;

@@ -5,7 +5,9 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "runtime/analysis/job_plan.h"
 #include "runtime/cli/commands.h"
@@ -13,6 +15,7 @@
 #include "runtime/data/open.h"
 #include "runtime/launch/communicators.h"
 #include "runtime/launch/run_ranks.h"
+#include "runtime/train/checkpoint/checkpoints.h"
 #include "runtime/train/step_programs.h"
 #include "runtime/train/trainer.h"
 
@@ -38,12 +41,21 @@ struct Session {
   std::shared_ptr<train::StepPrograms> programs;
   std::unique_ptr<train::Trainer> trainer;
 
+  // The checkpoint that the trainer was restored from.
+  std::optional<train::Resumed> resumed;
+  std::vector<std::string> resume_notes;  // lines about it for the log
+
   // Opens everything. The ranks compare their configurations and data, and all of them throw if
-  // these differ.
-  Session(const launch::Rank& rank, Datasets& datasets);
+  // these differ. `find_checkpoint` is called by rank 0 and returns the folder of the checkpoint to
+  // go on from, empty for none; null: none.
+  Session(const launch::Rank& rank, Datasets& datasets,
+          const std::function<std::string()>& find_checkpoint = nullptr);
 
   // Returns the input of the job's plans: the data's shape, the device and the options.
   analysis::Planner planner() const;
+
+ private:
+  void open_trainer();
 };
 
 // Makes the input of `plan` and of the search for a mesh. `device` is that of the ranks, or one
@@ -57,8 +69,10 @@ analysis::Planner make_planner(const config::Config& config, const data::Dataset
 // it in the process of rank 0, before the folder of the run is made.
 void run_sessions(const ConfigArguments& arguments, Outcome& outcome,
                   const std::function<void(Session&)>& body);
+// `find_checkpoint` is that of Session.
 void run_sessions(launch::RunRanks run, Outcome& outcome, const std::function<void(Session&)>& body,
-                  const std::function<void(const analysis::Candidate&)>& chosen = nullptr);
+                  const std::function<void(const analysis::Candidate&)>& chosen = nullptr,
+                  const std::function<std::string()>& find_checkpoint = nullptr);
 
 }  // namespace runtime::cli
 

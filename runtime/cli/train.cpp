@@ -15,6 +15,7 @@
 #include "runtime/error.h"
 #include "runtime/launch/environment.h"
 #include "runtime/system/atomic_file.h"
+#include "runtime/train/checkpoint/find.h"
 #include "runtime/train/open.h"
 #include "runtime/train/run.h"
 #include "runtime/train/run_folder.h"
@@ -74,6 +75,11 @@ void announce(const Session& s, train::Reporter& reporter) {
                     " a device is mostly idle: use a larger batch or fewer ranks");
   }
   for (const std::string& note : s.programs->notes()) reporter.note("note: " + note);
+  if (s.resumed) {
+    reporter.note("resumed from " + s.resumed->path.string() + ", saved after step " +
+                  std::to_string(s.resumed->manifest.state.step));
+    for (const std::string& note : s.resume_notes) reporter.note("note: " + note);
+  }
   reporter.note("run folder: " + s.rank.run_folder);
 }
 
@@ -144,13 +150,35 @@ std::unique_ptr<train::Reporter> begin_run(Run& run, const Session& session, int
                                            int64_t steps) {
   std::unique_ptr<train::Reporter> reporter = train::make_tee({});
   session.rank.on_main("making the files of the run", [&] {
-    run.folder->begin(run.ranks.config);
+    const uint64_t kept = session.resumed ? session.resumed->manifest.state.metrics_bytes : 0;
+    run.folder->begin(run.ranks.config, kept);
     reporter = make_reporter(session.config, session.rank.run_folder,
                              (steps + per_epoch - 1) / per_epoch, steps);
   });
   if (!run.choice.empty()) reporter->note(run.choice);
   announce(session, *reporter);
   return reporter;
+}
+
+// How the run is saved while it goes on.
+void add_checkpoints(train::RunOptions& options, const Session& session,
+                     train::Reporter& reporter) {
+  options.resumed = session.resumed ? &*session.resumed : nullptr;
+  const config::Checkpoint& c = session.config.checkpoint;
+  if (!c.any()) return;
+  const std::filesystem::path folder = session.rank.run_folder;
+  options.checkpoints = {folder / train::kCheckpoints,
+                         {c.keep_latest, c.keep_best, c.monitor == "validation_accuracy"},
+                         config::to_toml(session.config),
+                         [&session](const char* what, const std::function<void()>& work) {
+                           session.rank.on_main(what, work);
+                         },
+                         [&reporter](const std::string& text) { reporter.note(text); }};
+  options.metrics_bytes = [file = folder / "metrics.jsonl"] {
+    std::error_code error;
+    const uint64_t bytes = std::filesystem::file_size(file, error);
+    return error ? 0 : bytes;
+  };
 }
 
 void train_rank(Session& session, Run& run, Outcome& outcome) {
@@ -165,11 +193,14 @@ void train_rank(Session& session, Run& run, Outcome& outcome) {
   // Ranks that are threads receive one signal together, so only rank 0 looks for it.
   if (session.rank.main() || !session.rank.one_process)
     options.stop = [&] { return run.stop->pending(); };
+  add_checkpoints(options, session, *reporter);
   const train::RunResult result = train::run_training(
       session.config, session.data, *session.programs, *session.trainer, *reporter, options);
   session.trainer->share_statistics();
   const std::string file = session.rank.run_folder + "/weights.safetensors";
   save_weights(session, result, file, *reporter);
+  if (!result.checkpoint_error.empty())
+    throw DataError(result.checkpoint_error + "; the weights are saved: " + file);
   report_scaling(session, result, *reporter);
   if (session.rank.main()) {
     finish(run.arguments, session, result, file, *reporter, outcome);
@@ -179,6 +210,14 @@ void train_rank(Session& session, Run& run, Outcome& outcome) {
   if (result.signal != 0 && !session.rank.one_process) outcome.exit_code = 128 + result.signal;
 }
 
+// A run begins with weights or goes on from a checkpoint.
+void check_begin(const config::Config& config) {
+  if (config.checkpoint.resume.empty() || config.model.init_from.empty()) return;
+  if (config.checkpoint.resume == "auto") return;  // the weights are those of step 0
+  throw ConfigurationError("--resume " + config.checkpoint.resume + " and the weights " +
+                           config.model.init_from + " are two beginnings; leave one of them out");
+}
+
 }  // namespace
 
 void run_train(const TrainArguments& arguments, Outcome& outcome) {
@@ -186,6 +225,8 @@ void run_train(const TrainArguments& arguments, Outcome& outcome) {
   config::Config& config = run.ranks.config;
   config = arguments.config.load();
   if (!arguments.weights.empty()) config.model.init_from = arguments.weights;
+  if (!arguments.resume.empty()) config.checkpoint.resume = arguments.resume;
+  check_begin(config);
   run.ranks.prepare = [&] { run.stop.emplace(); };
   run.ranks.make_run_folder = [&] {
     const char* const launch = std::getenv(launch::kLaunchVariable);
@@ -198,6 +239,12 @@ void run_train(const TrainArguments& arguments, Outcome& outcome) {
         config.parallelism = best.config.parallelism;  // the configuration that is saved
         run.choice = "parallelism.search takes " + to_string(best.mesh) + " (predicted " +
                      fmt::format("{:.3f}", best.plan.prediction.times.step() * 1e3) + " ms a step)";
+      },
+      [&] {
+        return run.folder
+            ->find_checkpoint(config,
+                              [](const std::string& text) { std::cerr << text << std::endl; })
+            .string();
       });
 }
 

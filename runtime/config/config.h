@@ -12,6 +12,7 @@
 
 #include "runtime/config/layer.h"
 #include "runtime/config/ranks.h"
+#include "runtime/config/training.h"
 
 namespace runtime::config {
 
@@ -82,51 +83,6 @@ struct Dataset {
   bool standardize = false;  // csv, npy: each column, with statistics of the training samples
 };
 
-// [training]: how long, in which steps and on which loss.
-struct Training {
-  int64_t global_batch_size = 0;    // samples; either this or the next is given
-  int64_t batch_size_per_rank = 0;  // samples
-  int micro_batch_size = 0;         // samples; "auto": 0, the whole local batch of a rank
-  int64_t epochs = 0;               // either epochs or steps; both 0: 1 epoch
-  int64_t steps = 0;
-  std::string dtype = "float32";         // float32 | float64
-  std::string mixed_precision = "none";  // none | bf16 | f16, of activations
-  double max_norm = 0;                   // of the whole gradient; 0: no clipping
-  std::string recompute = "none";        // none | blocks
-  std::string loss = "auto";             // auto | cross_entropy | mean_squared_error
-};
-
-// [optimizer]: the update of the weights.
-struct Optimizer {
-  std::string name = "sgd";  // sgd | adamw
-  double lr = 0.01;
-  double momentum = 0;
-  bool nesterov = false;
-  std::vector<double> betas = {0.9, 0.999};
-  double eps = 1e-8;
-  double weight_decay = 0;
-  std::string weight_decay_on = "all";  // all | matrices
-};
-
-// [lr_scheduler]: the learning rate over time.
-struct LrScheduler {
-  std::string name = "constant";    // constant | step | multi_step | cosine | linear
-  int64_t step_size = 1;            // step: epochs between decays
-  std::vector<int64_t> milestones;  // multi_step: epochs of the decays
-  double gamma = 0.1;
-  int64_t decay_steps = 0;  // cosine, linear: step at which min_lr is reached; 0: the last step
-  double min_lr = 0;
-  int64_t warmup_steps = 0;
-  std::string scale_with_batch = "none";  // none | linear | sqrt
-  int64_t reference_batch_size = 0;
-};
-
-// [validation]: when the validation samples are evaluated.
-struct Validation {
-  int64_t every_epochs = 1;  // 0: not at the ends of epochs
-  int64_t every_steps = 0;   // 0: not by steps
-};
-
 // [metrics]: what is reported during the run.
 struct Metrics {
   int64_t log_every_steps = 50;
@@ -158,6 +114,7 @@ struct Config {
   Comm comm;
   Launch launch;
   Validation validation;
+  Checkpoint checkpoint;
   Metrics metrics;
   Debug debug;
 };

@@ -277,6 +277,34 @@ Section validation() {
                       .in(at_least(0, kMaxCount))});
 }
 
+Section checkpoint() {
+  return section(
+      "checkpoint", &Config::checkpoint,
+      "When the run is saved in checkpoints/ of its folder, so that --resume can go on from there. "
+      "It is saved at its end and after a signal, too. All intervals 0: never.",
+      {key("interval_steps", &Checkpoint::interval_steps, "steps between two checkpoints; 0: none")
+           .in(at_least(0, kMaxCount)),
+       key("interval_epochs", &Checkpoint::interval_epochs,
+           "epochs between two checkpoints; 0: none")
+           .in(at_least(0, kMaxCount)),
+       key("interval_minutes", &Checkpoint::interval_minutes,
+           "minutes between two checkpoints; 0: none")
+           .in(at_least(0, 1e6)),
+       key("keep_latest", &Checkpoint::keep_latest,
+           "newest checkpoints that are kept; 0: all of them")
+           .in(at_least(0, kMaxCount)),
+       key("keep_best", &Checkpoint::keep_best,
+           "checkpoints that are kept besides because monitor was best after them; a validation "
+           "that is among the best is saved")
+           .in(at_least(0, 1000)),
+       key("monitor", &Checkpoint::monitor, "what makes a checkpoint the best")
+           .one_of({"validation_loss", "validation_accuracy"}),
+       key("resume", &Checkpoint::resume,
+           "--resume: \"auto\" goes on from the newest checkpoint of dump_folder, or of the newest "
+           "run of this configuration, and begins if there is none; else the folder of a run or "
+           "of a checkpoint")});
+}
+
 Section metrics() {
   return section(
       "metrics", &Config::metrics, "What is reported while it trains.",
@@ -308,9 +336,10 @@ Section debug() {
 }  // namespace
 
 const std::vector<Section>& sections() {
-  static const std::vector<Section> all = {
-      job(),          plugins(),     device(), model(),  dataset(),    training(), optimizer(),
-      lr_scheduler(), parallelism(), comm(),   launch(), validation(), metrics(),  debug()};
+  static const std::vector<Section> all = {job(),         plugins(),  device(),    model(),
+                                           dataset(),     training(), optimizer(), lr_scheduler(),
+                                           parallelism(), comm(),     launch(),    validation(),
+                                           checkpoint(),  metrics(),  debug()};
   return all;
 }
 
@@ -337,7 +366,7 @@ const Key& extends_key() {
 }
 
 const std::vector<std::string>& unsupported_sections() {
-  static const std::vector<std::string> all = {"checkpoint", "early_stopping", "profiling"};
+  static const std::vector<std::string> all = {"early_stopping", "profiling"};
   return all;
 }
 

@@ -53,6 +53,8 @@ struct LoaderOptions {
   int prefetch = 2;                // batches made ahead in a background thread; 0: in next()
   Augmentation augmentation = {};  // of images
   int64_t first_epoch = 0;
+  // Batches of the first epoch that are left out, because they were used before the run was saved.
+  int64_t skip = 0;
   // The batches of an epoch that are loaded: first_batch, first_batch + batch_stride, ... A rank
   // whose first batch does not exist loads the last one instead, which is not used.
   int64_t first_batch = 0, batch_stride = 1;

@@ -59,7 +59,7 @@ BatchMaker::BatchMaker(std::shared_ptr<const Dataset> dataset, const LoaderOptio
   if (options_.augmentation.any()) scratch_.resize(static_cast<std::size_t>(features_));
   batches_ = count_batches(size_, options_);
   options_.first_batch = std::min(options_.first_batch, batches_ - 1);
-  index_ = options_.first_batch;
+  index_ = options_.first_batch + options_.skip * options_.batch_stride;
   order_.resize(static_cast<std::size_t>(size_));
   for (const int64_t rows : {rows_of_batch(0), rows_of_batch(batches_ - 1)}) {
     for (int part = 0; part < options_.parts; ++part) {

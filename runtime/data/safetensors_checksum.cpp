@@ -1,10 +1,9 @@
 #include "runtime/data/safetensors_checksum.h"
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <cstdio>
 
+#include "runtime/data/crc32.h"
 #include "runtime/error.h"
 
 namespace runtime::data {
@@ -41,20 +40,17 @@ std::array<uint8_t, kLengthSize> length_bytes(uint64_t header_size) {
   return bytes;
 }
 
-Checksum::Checksum(const std::string& header) : crc_(crc32_z(0, nullptr, 0)) {
+Checksum::Checksum(const std::string& header) {
   const std::array<uint8_t, kLengthSize> length = length_bytes(header.size());
   add(length.data(), length.size());
   add(header.data(), header.size());
 }
 
-void Checksum::add(const void* data, std::size_t size) {
-  // zlib takes a null pointer as the request for an initial value.
-  if (size > 0) crc_ = crc32_z(crc_, static_cast<const Bytef*>(data), size);
-}
+void Checksum::add(const void* data, std::size_t size) { crc_ = crc32(data, size, crc_); }
 
 std::string Checksum::text() const {
   char digits[32];
-  std::snprintf(digits, sizeof digits, "%s%08lx", kKind, crc_);
+  std::snprintf(digits, sizeof digits, "%s%08x", kKind, crc_);
   return digits;
 }
 

@@ -35,7 +35,7 @@ class Checksum {
                                                    std::string header, const std::string& file);
   std::string text() const;
 
-  unsigned long crc_;  // type of zlib's checksums
+  uint32_t crc_ = 0;
   std::string expected_;
 };
 

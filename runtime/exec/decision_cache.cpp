@@ -44,17 +44,35 @@ bool read_operands(std::istream& in, std::vector<uint64_t>* layouts, std::vector
 
 }  // namespace
 
-DecisionCache::DecisionCache(std::filesystem::path folder, std::string key) : key_(std::move(key)) {
-  if (folder.empty()) return;
+const std::string* DecisionBook::find(const std::string& name) const {
+  const auto found = texts_.find(name);
+  return found == texts_.end() ? nullptr : &found->second;
+}
+
+DecisionCache::DecisionCache(std::filesystem::path folder, std::string key, DecisionBook& book)
+    : folder_(std::move(folder)), key_(std::move(key)), book_(book) {
   char name[40];
   std::snprintf(name, sizeof(name), "layouts-%016" PRIx64, hash(key_));
-  file_ = folder / name;
+  name_ = name;
 }
 
 std::optional<graph::LayoutDecision> DecisionCache::read(size_t nodes) const {
-  std::ifstream in(file_);
+  if (const std::string* const text = book_.find(name_)) {
+    if (auto decision = parse(*text, nodes)) return decision;
+  }
+  if (folder_.empty()) return std::nullopt;
+  std::ostringstream text;
+  text << std::ifstream(folder_ / name_).rdbuf();
+  auto decision = parse(text.str(), nodes);
+  if (decision) book_.keep(name_, text.str());
+  return decision;
+}
+
+std::optional<graph::LayoutDecision> DecisionCache::parse(const std::string& text,
+                                                          size_t nodes) const {
+  std::istringstream in(text);
   std::string line;
-  if (!in || !std::getline(in, line) || line != kMagic || !std::getline(in, line) ||
+  if (!std::getline(in, line) || line != kMagic || !std::getline(in, line) ||
       line != std::to_string(hash(key_ + "."))) {
     return std::nullopt;
   }
@@ -74,9 +92,6 @@ std::optional<graph::LayoutDecision> DecisionCache::read(size_t nodes) const {
 }
 
 void DecisionCache::write(const graph::LayoutDecision& decision) const {
-  if (file_.empty()) return;
-  std::error_code ignored;
-  std::filesystem::create_directories(file_.parent_path(), ignored);
   std::ostringstream out;
   out.precision(std::numeric_limits<double>::max_digits10);
   out << kMagic << '\n' << hash(key_ + ".") << '\n';
@@ -87,8 +102,12 @@ void DecisionCache::write(const graph::LayoutDecision& decision) const {
     out << '\n';
   }
   out << kEnd << '\n';
+  book_.keep(name_, out.str());
+  if (folder_.empty()) return;
+  std::error_code ignored;
+  std::filesystem::create_directories(folder_, ignored);
   try {
-    system::write_file(file_.string(), out.str());
+    system::write_file((folder_ / name_).string(), out.str());
   } catch (const DataError&) {
     // A folder that cannot be written is no error: the next run only measures again.
   }

@@ -70,7 +70,8 @@ std::chrono::nanoseconds time_limit(Tune tune) {
 DecisionCache cache_for(const TargetOptions& options, const plugins::host::Device& device,
                         const Graph& graph) {
   return {options.cache_folder,
-          decision_key(device, graph, options.tune == Tune::kFull ? "full" : "quick")};
+          decision_key(device, graph, options.tune == Tune::kFull ? "full" : "quick"),
+          *options.decisions};
 }
 
 // Nanoseconds of `launch`, which is called kMeasuredLaunches times after a first call, or fewer

@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "plugins/host/device.h"
+#include "runtime/exec/decision_cache.h"
 #include "runtime/graph/target.h"
 
 namespace runtime::exec {
@@ -36,6 +37,8 @@ struct TargetOptions {
   // Where measured decisions are kept, one for each backend build, device, threads and graph.
   // Empty: they are not kept.
   std::filesystem::path cache_folder = {};
+  // The decisions of this rank, which its programs share; never null.
+  std::shared_ptr<DecisionBook> decisions = std::make_shared<DecisionBook>();
 };
 
 // A target belongs to one thread. It caches its answers, because layers repeat. The total time of

@@ -11,6 +11,8 @@ namespace {
 using graph::ValueId;
 using graph::ValueKind;
 
+constexpr char kMomentum[] = "momentum", kFirstMoment[] = "adam_m", kSecondMoment[] = "adam_v";
+
 // A state buffer with the dims and type of the parameters.
 ValueId add_state(graph::Graph& graph, const char* name, ValueId parameters) {
   const graph::Value& like = graph.value(parameters);
@@ -21,7 +23,7 @@ void add_sgd(graph::Build& build, const config::Optimizer& o, const UpdateValues
   std::vector<ValueId> inputs = {v.parameters, v.gradients, v.learning_rate, v.scale};
   std::vector<ValueId> outputs = {v.parameters};
   if (o.momentum != 0) {
-    inputs.push_back(add_state(build.graph(), "momentum", v.parameters));
+    inputs.push_back(add_state(build.graph(), kMomentum, v.parameters));
     outputs.push_back(inputs.back());
   }
   if (v.narrow != graph::kNone) outputs.push_back(v.narrow);
@@ -32,8 +34,8 @@ void add_sgd(graph::Build& build, const config::Optimizer& o, const UpdateValues
 }
 
 void add_adamw(graph::Build& build, const config::Optimizer& o, UpdateValues& values) {
-  const ValueId m = add_state(build.graph(), "adam_m", values.parameters);
-  const ValueId v = add_state(build.graph(), "adam_v", values.parameters);
+  const ValueId m = add_state(build.graph(), kFirstMoment, values.parameters);
+  const ValueId v = add_state(build.graph(), kSecondMoment, values.parameters);
   values.step = build.graph().add_value("optimizer_step", ValueKind::kInput, {1}, RT_INT64);
   std::vector<ValueId> outputs = {values.parameters, m, v};
   if (values.narrow != graph::kNone) outputs.push_back(values.narrow);
@@ -48,6 +50,12 @@ void add_adamw(graph::Build& build, const config::Optimizer& o, UpdateValues& va
 }
 
 }  // namespace
+
+std::vector<std::string> optimizer_state(const config::Optimizer& optimizer) {
+  if (optimizer.name == "adamw") return {kFirstMoment, kSecondMoment};
+  if (optimizer.momentum != 0) return {kMomentum};
+  return {};
+}
 
 void add_optimizer(graph::Build& build, const config::Optimizer& optimizer, UpdateValues& values) {
   build.phase = graph::Phase::kUpdate;

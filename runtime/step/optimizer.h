@@ -2,6 +2,9 @@
 #ifndef RUNTIME_STEP_OPTIMIZER_H_
 #define RUNTIME_STEP_OPTIMIZER_H_
 
+#include <string>
+#include <vector>
+
 #include "runtime/config/config.h"
 #include "runtime/graph/build.h"
 #include "runtime/graph/target.h"
@@ -17,7 +20,11 @@ struct UpdateValues {
   graph::ValueId step = graph::kNone;  // int64 [1], counts from 1, for AdamW; made by add_optimizer
 };
 
-// Appends the update with its optimizer state: "momentum", or "adam_m" and "adam_v".
+// The names of the buffers of optimizer state, each as large as the parameters: "momentum", or
+// "adam_m" and "adam_v"; none for SGD without momentum.
+std::vector<std::string> optimizer_state(const config::Optimizer& optimizer);
+
+// Appends the update with its optimizer state, optimizer_state().
 void add_optimizer(graph::Build& build, const config::Optimizer& optimizer, UpdateValues& values);
 
 // The update of a buffer of parameters alone. Persistent values: "parameters", "gradients",

@@ -18,25 +18,31 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Makes ranks that get a signal in different steps stop after the same step. The ranks look for
-// signals together, every quarter of a second, so that it costs next to nothing.
+// Makes ranks that get a signal in different steps stop after the same step, and ranks whose clocks
+// differ save after the same step. The ranks ask each other every quarter of a second, so that it
+// costs next to nothing.
 class StopAgreement {
  public:
   explicit StopAgreement(const StepPrograms& programs) : programs_(programs) {}
 
-  int ask(const std::function<int()>& stop, int64_t step) {
+  struct Answer {
+    int signal = 0;
+    bool save = false;  // by the clock of a rank
+  };
+  Answer ask(const std::function<int()>& stop, bool save, int64_t step) {
     const int signal = stop ? stop() : 0;
-    if (programs_.strategy().mesh.size() == 1) return signal;
+    if (programs_.strategy().mesh.size() == 1) return {signal, save};
     if (signal != 0) pending_ = signal;
-    if (step < next_) return 0;
+    if (step < next_) return {};
     const std::chrono::duration<double> elapsed = Clock::now() - mark_;
     const double per_step =
         elapsed.count() / static_cast<double>(std::max<int64_t>(1, step - last_));
-    const std::vector<double> all = programs_.maximum({static_cast<double>(pending_), per_step});
+    const std::vector<double> all =
+        programs_.maximum({static_cast<double>(pending_), per_step, save ? 1.0 : 0.0});
     last_ = step;
     next_ = step + std::clamp<int64_t>(static_cast<int64_t>(0.25 / all[1]), 1, 10000);
     mark_ = Clock::now();
-    return static_cast<int>(all[0]);
+    return {static_cast<int>(all[0]), all[2] != 0};
   }
 
  private:
@@ -85,12 +91,22 @@ class Run {
         stop_(programs),
         device_(programs.device()),
         steps_per_epoch_(open_training_data(data.train)),
-        total_(total_steps(config, steps_per_epoch_)) {
+        total_(total_steps(config, steps_per_epoch_)),
+        train_size_(data.train->size()) {
     if (options.max_steps) total_ = std::min(total_, *options.max_steps);
     if (data.validation != nullptr) {
       validation_.emplace(data.validation, validation_loader_options(config, trainer.split().rank,
                                                                      trainer.split().world_size));
     }
+    if (!options.checkpoints.folder.empty() && asynchronous_) {
+      reporter.note(
+          "note: asynchronous training is not saved in checkpoints, so that it cannot go on after "
+          "it was stopped; set checkpoint.interval_minutes = 0 if that is meant");
+    } else if (!options.checkpoints.folder.empty()) {
+      checkpoints_.emplace(config, programs, *data.train, steps_per_epoch_, options.checkpoints,
+                           options.resumed);
+    }
+    if (options.resumed != nullptr) resume(options.resumed->manifest.state);
   }
 
   RunResult run() {
@@ -100,10 +116,9 @@ class Run {
       const int64_t epoch = trainer_.steps_done() / steps_per_epoch_;
       const int64_t end = (epoch + 1) * steps_per_epoch_;
       asynchronous_ ? items_until(std::min(end, total_)) : steps_until(std::min(end, total_));
-      const int64_t every = config_.validation.every_epochs;
-      if (trainer_.steps_done() == end && every > 0 && (epoch + 1) % every == 0) validate();
     }
     if (asynchronous_) asynchronous_->close();
+    finish_checkpoints();
     take_results(true);
     if (interval_steps_ > 0) log();
     result_.steps = trainer_.steps_done();
@@ -120,9 +135,76 @@ class Run {
       const auto begin = Clock::now();
       one_step();
       cost_.add(begin);
-      const int64_t every = config_.validation.every_steps;
-      if (every > 0 && trainer_.steps_done() % every == 0) validate();
-      result_.signal = stop_.ask(options_.stop, trainer_.steps_done());
+      validate_if_due();
+      const StopAgreement::Answer answer = stop_.ask(
+          options_.stop, checkpoints_ && checkpoints_->minutes_passed(), trainer_.steps_done());
+      result_.signal = answer.signal;
+      if (checkpoints_ && !ended() && checkpoints_->due(trainer_.steps_done(), answer.save)) save();
+    }
+  }
+
+  void validate_if_due() {
+    const int64_t step = trainer_.steps_done(), steps = config_.validation.every_steps,
+                  epochs = config_.validation.every_epochs * steps_per_epoch_;
+    if ((steps > 0 && step % steps == 0) || (epochs > 0 && step % epochs == 0)) validate();
+  }
+
+  // ---- checkpoints
+
+  void resume(const SavedState& state) {
+    interval_loss_ = state.log.loss;
+    interval_steps_ = state.log.steps;
+    interval_samples_ = state.log.samples;
+    validated_ = state.validated;
+    metrics_.step = state.step;
+    if (state.step == 0) return;
+    metrics_.epoch = (state.step - 1) / steps_per_epoch_;
+    metrics_.lr = learning_rate(config_, state.step - 1, steps_per_epoch_);
+  }
+
+  SavedState state() {
+    take_results(true);
+    SavedState s;
+    s.step = trainer_.steps_done();
+    s.log = {interval_loss_, interval_steps_, interval_samples_};
+    s.validated = validated_;
+    if (options_.metrics_bytes) s.metrics_bytes = options_.metrics_bytes();
+    return s;
+  }
+
+  // What the first checkpoint saves must be all that was measured, so that a run that goes on from
+  // it decides nothing in another way.
+  void decide_all_forms() {
+    if (decided_) return;
+    decided_ = true;
+    const int64_t rows = config_.training.global_batch_size, samples = train_size_;
+    const int64_t rest = samples % rows, last = loader_->rows_of_batch(steps_per_epoch_ - 1);
+    for (const auto& form : programs_.full_step()) programs_.get(form);
+    for (const auto& form : programs_.training_step(last, rest == 0 ? last : std::min(last, rest)))
+      programs_.get(form);
+    for (int64_t i = 0; validation_ && i < validation_->batches_per_epoch();
+         i += std::max<int64_t>(1, validation_->batches_per_epoch() - 1)) {
+      programs_.get(programs_.whole(step::Purpose::kEvaluation, validation_->rows_of_batch(i)));
+    }
+  }
+
+  void save() {
+    decide_all_forms();
+    checkpoints_->save(state());
+  }
+
+  // A loss that is not finite leaves nothing worth saving; what was begun is completed.
+  void finish_checkpoints() {
+    if (!checkpoints_) return;
+    result_.checkpoint_step = checkpoints_->last_step();
+    try {
+      if (result_.numeric_error.empty()) decide_all_forms();
+      SavedState last = state();
+      if (!result_.numeric_error.empty()) last.step = checkpoints_->last_step();
+      checkpoints_->finish(last);
+      result_.checkpoint_step = checkpoints_->last_step();
+    } catch (const DataError& error) {
+      result_.checkpoint_error = error.what();
     }
   }
 
@@ -148,6 +230,7 @@ class Run {
     take_progress();
     metrics_.step = trainer_.steps_done();
     if (config_.debug.check_replicas_every > 0) trainer_.check_replicas();
+    validate_if_due();
   }
 
   int item_done(const WorkItem& item) {
@@ -232,7 +315,13 @@ class Run {
       asynchronous_.emplace(config_, train, programs_, trainer_);
       return asynchronous_->batches_per_epoch();
     }
-    loader_.emplace(train, train_loader_options(config_, trainer_.split()));
+    data::LoaderOptions options = train_loader_options(config_, trainer_.split());
+    if (options_.resumed != nullptr) {
+      const SavedState& state = options_.resumed->manifest.state;
+      options.first_epoch = state.epoch();
+      options.skip = state.step % state.steps_per_epoch;
+    }
+    loader_.emplace(train, options);
     return loader_->batches_per_epoch();
   }
 
@@ -244,6 +333,7 @@ class Run {
     take_loss_scaling();
     const Evaluation e = trainer_.evaluate(*validation_);
     result_.validation = e;
+    if (checkpoints_) checkpoints_->validated(validated_, e.loss, e.accuracy);
     Metrics m = metrics_;
     m.validation_loss = e.loss;
     if (programs_.spec().classes > 0) m.validation_accuracy = e.accuracy;
@@ -276,6 +366,9 @@ class Run {
   std::optional<Asynchronous> asynchronous_;
   std::optional<data::Loader> validation_;
   int64_t steps_per_epoch_, total_;
+  const int64_t train_size_;
+  std::optional<Checkpoints> checkpoints_;
+  bool decided_ = false;  // whether decide_all_forms() was called
   Metrics metrics_;
   RunResult result_;
   CostMeter cost_;

@@ -9,6 +9,7 @@
 
 #include "runtime/config/config.h"
 #include "runtime/data/open.h"
+#include "runtime/train/checkpoint/checkpoints.h"
 #include "runtime/train/reporter.h"
 #include "runtime/train/step_cost.h"
 #include "runtime/train/trainer.h"
@@ -21,6 +22,10 @@ struct RunOptions {
   // Called after every step. A result other than 0 is the signal that ends the run; all ranks then
   // stop after the same step.
   std::function<int()> stop;
+  // Where the run is saved and with what; without a folder it is not.
+  SaverOptions checkpoints = {};
+  const Resumed* resumed = nullptr;         // what the run goes on from; restore() has been called
+  std::function<uint64_t()> metrics_bytes;  // the present length of metrics.jsonl; null: none
 };
 
 // What run_training() returns.
@@ -34,6 +39,10 @@ struct RunResult {
   // "stop"). The parameters may still be good, so the caller can save them before it throws this as
   // an error.
   std::string numeric_error;
+  // Not "": the checkpoint at the end could not be saved. The caller saves the weights before it
+  // throws this as an error.
+  std::string checkpoint_error;
+  int64_t checkpoint_step = -1;  // of the last checkpoint; -1: none
 };
 
 // Trains. Throws NumericError if the loss of a step is not finite (debug.nan = "stop").

@@ -7,10 +7,14 @@
 #include <array>
 #include <cerrno>
 #include <ctime>
+#include <fstream>
 #include <system_error>
+#include <vector>
 
 #include "runtime/error.h"
 #include "runtime/system/atomic_file.h"
+#include "runtime/train/checkpoint/find.h"
+#include "runtime/train/checkpoint/folder.h"
 
 namespace runtime::train {
 
@@ -24,7 +28,8 @@ constexpr char kFirstLine[] = "runtime run 1\n";
 constexpr char kConfiguration[] = "config.toml";
 constexpr char kWeights[] = "weights.safetensors";
 // The results of a run. A folder without any of them has nothing to lose.
-constexpr std::array<const char*, 3> kResults = {kWeights, "metrics.jsonl", "scaling.json"};
+constexpr char kMetrics[] = "metrics.jsonl";
+constexpr std::array<const char*, 4> kResults = {kWeights, kMetrics, "scaling.json", kCheckpoints};
 
 [[noreturn]] void cannot_write(const fs::path& folder, int error) {
   throw DataError(folder.string() + ": cannot write the folder of the run (" +
@@ -47,9 +52,13 @@ std::string time_text() {
   return time;
 }
 
+// Where the folders of runs without dump_folder lie.
+fs::path parent_of_runs(const std::string& config_name) {
+  return fs::path("outputs") / config_name;
+}
+
 // If several runs begin in the same second, only one of them makes a folder of that name.
-fs::path make_new_folder(const std::string& config_name) {
-  const fs::path parent = fs::path("outputs") / config_name;
+fs::path make_new_folder(const fs::path& parent) {
   make_folders(parent);
   const std::string time = time_text();
   for (int i = 1;; ++i) {
@@ -61,12 +70,13 @@ fs::path make_new_folder(const std::string& config_name) {
 }
 
 // The first existing file of those that a run writes, "" if there is none. Symbolic links count,
-// empty files do not.
+// empty files and folders do not.
 std::string found_in(const fs::path& folder, bool with_configuration) {
   std::error_code ignored;
   const auto there = [&](const char* name) {
     const fs::file_status status = fs::symlink_status(folder / name, ignored);
-    return fs::exists(status) && !(fs::is_regular_file(status) && fs::is_empty(folder / name));
+    return fs::exists(status) && !((fs::is_regular_file(status) || fs::is_directory(status)) &&
+                                   fs::is_empty(folder / name));
   };
   for (const char* name : kResults) {
     if (there(name)) return name;
@@ -84,17 +94,34 @@ std::string read_all(int fd) {
 }  // namespace
 
 RunFolder::RunFolder(const config::Config& config, const std::string& launch) : launch_(launch) {
-  if (config.job.dump_folder.empty()) {
-    path_ = make_new_folder(config.name);
-  } else {
-    path_ = config.job.dump_folder;
-    make_folders(path_);
-  }
+  const fs::path parent = parent_of_runs(config.name), earlier = earlier_run(config, parent);
+  path_ = config.job.dump_folder;
+  if (path_.empty()) path_ = earlier;
+  if (path_.empty()) path_ = make_new_folder(parent);
+  make_folders(path_);
+  std::error_code ignored;
+  goes_on_ = config.checkpoint.resume == "auto" ||
+             (!earlier.empty() && fs::equivalent(path_, earlier, ignored));
   marker_.file = path_ / kMarker;
   const bool marked = open_marker();
   check_contents(config, marked);
   if (!marked) make_marker();
   write_marker();
+}
+
+// The folder of the run that goes on, or of an earlier attempt of the same launcher; empty: none.
+fs::path RunFolder::earlier_run(const config::Config& config, const fs::path& parent) const {
+  const std::string& resume = config.checkpoint.resume;
+  if (!resume.empty() && resume != "auto") return run_of(resume);
+  if (!resume.empty() || launch_.empty()) return resume.empty() ? fs::path{} : newest_run(parent);
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(parent, error)) {
+    std::string first, second;
+    std::ifstream marker(entry.path() / kMarker);
+    if (std::getline(marker, first) && std::getline(marker, second) && second == launch_)
+      return entry.path();
+  }
+  return {};
 }
 
 RunFolder::Marker::~Marker() {
@@ -134,6 +161,9 @@ void RunFolder::make_marker() {
 void RunFolder::check_contents(const config::Config& config, bool marked) const {
   const std::string found = found_in(path_, !marked);
   if (found.empty() || same_launch_) return;
+  // Weights without a checkpoint are those of a run that has ended and cannot go on.
+  if (marked && goes_on_ && (found != kWeights || !list_checkpoints(path_ / kCheckpoints).empty()))
+    return;
   const std::string what = "job.dump_folder = \"" + path_.string() + "\" holds " + found;
   if (!marked) {
     throw ConfigurationError(
@@ -158,12 +188,34 @@ void RunFolder::write_marker() {
   }
 }
 
-void RunFolder::begin(const config::Config& config) {
+fs::path RunFolder::find_checkpoint(const config::Config& config,
+                                    const std::function<void(const std::string&)>& warn) const {
+  const std::string& resume = config.checkpoint.resume;
+  if (resume.empty() && !same_launch_) return {};
+  if (resume.empty() || resume == "auto") return newest_checkpoint(path_, warn);
+  const fs::path found = checkpoint_at(resume, warn);
+  const std::vector<fs::path> here = list_checkpoints(path_ / kCheckpoints);
   std::error_code ignored;
+  if (here.empty() || !goes_on_ || fs::equivalent(found, here.front(), ignored)) return found;
+  throw DataError("--resume " + resume + ": the run has a newer checkpoint, " +
+                  here.front().string() +
+                  "; go on from that (--resume auto), or set job.dump_folder to another folder, in "
+                  "which training goes on from the older one");
+}
+
+void RunFolder::begin(const config::Config& config, uint64_t metrics_bytes) {
+  std::error_code ignored;
+  if (!goes_on_ && !same_launch_) metrics_bytes = 0;  // the file of another run
   for (const char* name : kResults) {
-    if (name != kWeights) fs::remove(path_ / name, ignored);
+    const bool stays = name == kWeights || (name == kMetrics && metrics_bytes > 0) ||
+                       (name == kCheckpoints && (goes_on_ || same_launch_));
+    if (!stays) fs::remove_all(path_ / name, ignored);
   }
-  system::write_file((path_ / kConfiguration).string(), config::to_toml(config));
+  if (metrics_bytes > 0 && fs::file_size(path_ / kMetrics, ignored) > metrics_bytes)
+    fs::resize_file(path_ / kMetrics, metrics_bytes, ignored);
+  config::Config saved = config;
+  saved.checkpoint.resume.clear();  // whoever trains with this file begins anew
+  system::write_file((path_ / kConfiguration).string(), config::to_toml(saved));
   marker_.unused = false;
 }
 

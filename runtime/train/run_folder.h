@@ -3,7 +3,9 @@
 #ifndef RUNTIME_TRAIN_RUN_FOLDER_H_
 #define RUNTIME_TRAIN_RUN_FOLDER_H_
 
+#include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 
 #include "runtime/config/config.h"
@@ -16,23 +18,34 @@ namespace runtime::train {
 class RunFolder {
  public:
   // `launch` identifies the launcher that has started the ranks and starts them again after a
-  // failure, "" if there is none: its attempts are one run, and each may replace the files of the
-  // one before. The constructor makes the folder and its parents and changes nothing else in it.
-  // Throws ConfigurationError if dump_folder has files of an earlier run and job.overwrite is
-  // false, if it has files with a run's names that no run has written, or if another run is using
-  // it; DataError if it cannot be written.
+  // failure, "" if there is none: its attempts are one run, and each goes on in the folder of the
+  // one before. With checkpoint.resume the folder is that of the run that goes on, unless
+  // dump_folder names another one. The constructor makes the folder and its parents and changes
+  // nothing else in it. Throws ConfigurationError if dump_folder has files of an earlier run that
+  // does not go on and job.overwrite is false, if it has files with a run's names that no run has
+  // written, or if another run is using it; DataError if it cannot be written.
   RunFolder(const config::Config& config, const std::string& launch);
   RunFolder(const RunFolder&) = delete;
   RunFolder& operator=(const RunFolder&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
 
+  // The checkpoint to go on from; empty: none, training begins at step 0. Reads every byte of it.
+  // Damaged ones are passed over with a line to `warn`. Throws DataError if the one that
+  // checkpoint.resume names is damaged or not there, or if the folder has a newer one, whose run
+  // would be mixed up with this one.
+  std::filesystem::path find_checkpoint(const config::Config& config,
+                                        const std::function<void(const std::string&)>& warn) const;
+
   // To call once training can begin: writes config.toml and removes the files of an earlier run or
-  // attempt except its weights, which are replaced when there are new ones. An attempt begins with
-  // step 0, so metrics.jsonl has the lines of one attempt.
-  void begin(const config::Config& config);
+  // attempt except its weights, which are replaced when there are new ones, and its checkpoints if
+  // it does not go on. metrics.jsonl keeps its first `metrics_bytes` bytes, those of the steps that
+  // are not made again.
+  void begin(const config::Config& config, uint64_t metrics_bytes = 0);
 
  private:
+  std::filesystem::path earlier_run(const config::Config& config,
+                                    const std::filesystem::path& parent) const;
   bool open_marker();
   void make_marker();
   void check_contents(const config::Config& config, bool marked) const;
@@ -52,6 +65,7 @@ class RunFolder {
   std::filesystem::path path_;
   const std::string launch_;
   bool same_launch_ = false;  // an earlier attempt of this run has made the folder
+  bool goes_on_ = false;      // the folder is that of the run that checkpoint.resume names
   Marker marker_;
 };
 

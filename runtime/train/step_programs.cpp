@@ -141,13 +141,20 @@ const std::vector<StepForm>& StepPrograms::forms(Purpose purpose, const data::Ba
   return forms;
 }
 
+const std::vector<StepForm>& StepPrograms::training_step(int64_t global_rows,
+                                                         int64_t global_valid) {
+  data::Batch batch;
+  batch.global_rows = global_rows;
+  const std::vector<int64_t> rows = parallel::rows_of_rank(global_rows, strategy_.batch);
+  batch.rows = static_cast<int64_t>(rows.size());
+  batch.valid = std::count_if(rows.begin(), rows.end(), [&](int64_t position) {
+    return position >= 0 && position < global_valid;
+  });
+  return forms(Purpose::kTraining, batch);
+}
+
 const std::vector<StepForm>& StepPrograms::full_step() {
-  data::Batch full;
-  full.global_rows = config_.training.global_batch_size;
-  const std::vector<int64_t> rows = parallel::rows_of_rank(full.global_rows, strategy_.batch);
-  full.rows = static_cast<int64_t>(rows.size());
-  full.valid = full.rows - std::count(rows.begin(), rows.end(), -1);
-  return forms(Purpose::kTraining, full);
+  return training_step(config_.training.global_batch_size, config_.training.global_batch_size);
 }
 
 StepProgram& StepPrograms::get(const StepForm& form, const step::AfterPass& after) {

@@ -56,7 +56,9 @@ class StepPrograms {
 
   // The step forms of a rank's micro-steps of a global batch, in order. Owned by this object.
   const std::vector<step::StepForm>& forms(step::Purpose purpose, const data::Batch& batch);
-  // The same for a training step of a full global batch.
+  // The same for a training step of a global batch of so many rows, of which the first
+  // `global_valid` are samples, and for a full one.
+  const std::vector<step::StepForm>& training_step(int64_t global_rows, int64_t global_valid);
   const std::vector<step::StepForm>& full_step();
   // The step form of `rows` rows that are not accumulated.
   step::StepForm whole(step::Purpose purpose, int64_t rows) const;
@@ -88,8 +90,11 @@ class StepPrograms {
   const step::Recipe& recipe() const { return recipe_; }
   const step::Strategy& strategy() const { return strategy_; }  // of this rank
   // Gives ranks shares of a batch in proportion to these speeds, one for each rank of the data
-  // axis. To be called before the first program is made.
+  // axis; cuts the pipeline as given. To be called before the first program is made.
   void set_speeds(std::vector<double> speeds) { strategy_.batch.weights = std::move(speeds); }
+  void set_stages(std::vector<parallel::StagedLayer> stages) {
+    strategy_.pipeline.stages = std::move(stages);
+  }
   plugins::host::Stream& stream() { return stream_; }
   exec::Storage& storage() { return storage_; }
   exec::Arena& arena() { return arena_; }

@@ -36,7 +36,7 @@ std::vector<std::byte> slice(const std::vector<std::byte>& flat, const StepProgr
 // Other characters would give the token ids another meaning.
 void check_characters(const data::TensorFile& file, const std::string& characters,
                       const std::string& path) {
-  const auto it = file.metadata.find("characters");
+  const auto it = file.metadata.find(kCharacters);
   if (it == file.metadata.end() || characters.empty() || it->second == characters) return;
   throw DataError(path + ": the weights were trained on the characters \"" + it->second +
                   "\", the data set has \"" + characters +
@@ -175,7 +175,9 @@ Trainer::Trainer(std::shared_ptr<StepPrograms> programs)
   State& s = *state_;
   const config::Config& config = s.programs.config();
   s.losses = std::make_unique<LossWindow>(s.programs.device(), s.programs.dtype());
-  if (s.collectives() != nullptr && config.parallelism.share == "by_speed") s.measure_speed();
+  if (s.collectives() != nullptr && config.parallelism.share == "by_speed" &&
+      s.programs.strategy().batch.weights.empty())
+    s.measure_speed();
   s.initialise();
   if (!config.model.init_from.empty())
     set_weights(data::read_safetensors(config.model.init_from), config.model.init_from,
@@ -314,7 +316,7 @@ data::TensorFile Trainer::weights() {
   }
   file.metadata["format"] = "pt";
   if (!s.programs.spec().characters.empty())
-    file.metadata["characters"] = s.programs.spec().characters;
+    file.metadata[kCharacters] = s.programs.spec().characters;
   return file;
 }
 
@@ -377,6 +379,6 @@ void Trainer::check_replicas() {
 
 int64_t Trainer::steps_done() const { return state_->steps; }
 
-void Trainer::set_steps_done(int64_t steps) { state_->steps = steps; }
+void Trainer::set_steps_done(int64_t steps) { state_->steps = state_->results = steps; }
 
 }  // namespace runtime::train

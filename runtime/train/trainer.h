@@ -84,7 +84,8 @@ class Trainer {
   void check_replicas();
 
   int64_t steps_done() const;
-  // Continues after so many steps that were not made by step(), see asynchronous/run.h.
+  // Continues after so many steps that were not made by step(): those of asynchronous/run.h, or
+  // those before a checkpoint.
   void set_steps_done(int64_t steps);
 
  private:

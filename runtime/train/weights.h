@@ -10,6 +10,10 @@
 
 namespace runtime::train {
 
+// In the metadata of weights of a language model of characters: those characters, in the order of
+// their ids.
+inline constexpr const char* kCharacters = "characters";
+
 // The `count` initial values of a parameter in file order (PyTorch's layout). They are drawn with
 // Philox from the seed and the parameter's name only, so they depend on no backend, thread or rank.
 std::vector<double> initial_values(const model::Parameter& parameter, int64_t count, uint64_t seed);

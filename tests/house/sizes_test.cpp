@@ -19,7 +19,6 @@ const std::set<std::string> kLongHeaders = {
     "backends/gpu/held_row.h",            // a row in registers, with what is asked of it
     "plugins/host/device.h",              // the handles for one table of the contract
     "plugins/include/rt/kernel.h",        // one table of the contract with its structs
-    "runtime/config/config.h",            // one struct for each section
     "tests/runtime/graph/fake_target.h",  // one device made of tables
 };
 constexpr size_t kLongHeaderLines = 150;
@@ -28,11 +27,11 @@ constexpr size_t kLongHeaderLines = 150;
 // table with what the rooms do.
 const std::map<std::string, size_t> kRoomLines = {
     {"plugins/host", 3340},     {"plugins/include", 650}, {"plugins/sdk", 560},
-    {"runtime/analysis", 3000}, {"runtime/cli", 2960},    {"runtime/config", 2680},
-    {"runtime/data", 4130},     {"runtime/exec", 2410},   {"runtime/graph", 4180},
+    {"runtime/analysis", 3000}, {"runtime/cli", 3200},    {"runtime/config", 2720},
+    {"runtime/data", 4190},     {"runtime/exec", 2440},   {"runtime/graph", 4180},
     {"runtime/launch", 3290},   {"runtime/model", 1040},  {"runtime/parallel", 3110},
-    {"runtime/step", 1225},     {"runtime/system", 280},  {"runtime/tensor", 700},
-    {"runtime/train", 2740},    {"runtime/watch", 950},
+    {"runtime/step", 1235},     {"runtime/system", 280},  {"runtime/tensor", 700},
+    {"runtime/train", 4150},    {"runtime/watch", 950},
 };
 // A function does one thing: the longest body, and how many lines the median and nine of ten may
 // have.

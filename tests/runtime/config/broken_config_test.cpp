@@ -75,8 +75,8 @@ INSTANTIATE_TEST_SUITE_P(
         Broken{"section_of_the_wider_design", whole("[profiling]\nwait = 2"),
                "test.toml:4:2: section [profiling] is not supported by this version; remove it, "
                "supported are [job]"},
-        Broken{"checkpoint_section", whole("checkpoint.folder = \"x\""),
-               "test.toml:4:1: section [checkpoint] is not supported by this version"},
+        Broken{"early_stopping_section", whole("early_stopping.patience = \"x\""),
+               "test.toml:4:1: section [early_stopping] is not supported by this version"},
         Broken{"section_is_a_number", whole("optimizer = 3"),
                "test.toml:4:1: optimizer: wrong value: got integer 3, expected a section "
                "[optimizer]"},

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <deque>
 #include <fstream>
 
 #include "tests/runtime/support/compile.h"
@@ -42,11 +43,13 @@ void expect_same(const graph::LayoutDecision& a, const graph::LayoutDecision& b)
 
 class DecisionCacheTest : public testing::Test {
  protected:
-  DecisionCache cache(const std::string& key = "key") const {
-    return DecisionCache(folder_.path() / "new", key);
+  // The cache of a run that begins, whose book is empty.
+  DecisionCache cache(const std::string& key = "key") {
+    return DecisionCache(folder_.path() / "new", key, books_.emplace_back());
   }
   fs::path only_file() const { return fs::directory_iterator(folder_.path() / "new")->path(); }
   test::TemporaryFolder folder_;
+  std::deque<DecisionBook> books_;
 };
 
 TEST_F(DecisionCacheTest, RoundTrip) {
@@ -96,17 +99,39 @@ TEST_F(DecisionCacheTest, NonsenseIsNoDecision) {
   }
 }
 
-TEST_F(DecisionCacheTest, WithoutFolderNothingIsKept) {
-  const DecisionCache none({}, "key");
-  none.write(decision());
-  EXPECT_FALSE(none.read(2));
+TEST_F(DecisionCacheTest, WithoutFolderTheBookKeepsDecisions) {
+  DecisionBook book, other;
+  DecisionCache({}, "key", book).write(decision());
+  const auto read = DecisionCache({}, "key", book).read(2);
+  ASSERT_TRUE(read);
+  expect_same(*read, decision());
+  EXPECT_FALSE(DecisionCache({}, "other", book).read(2));
+  EXPECT_FALSE(DecisionCache({}, "key", other).read(2));
+}
+
+// A run that goes on from a checkpoint brings a book, and the machine may have decided otherwise.
+TEST_F(DecisionCacheTest, TheBookIsUsedBeforeTheDisk) {
+  auto other = decision();
+  other[0].algorithm += 1;
+  cache().write(other);
+  DecisionBook book;
+  DecisionCache({}, "key", book).write(decision());
+  const auto read = DecisionCache(folder_.path() / "new", "key", book).read(2);
+  ASSERT_TRUE(read);
+  expect_same(*read, decision());
+}
+
+TEST_F(DecisionCacheTest, WhatIsReadFromTheDiskIsPutIntoTheBook) {
+  cache().write(decision());
+  ASSERT_TRUE(cache().read(2));
+  EXPECT_EQ(books_.back().all(), books_.front().all());
+  ASSERT_EQ(books_.back().all().size(), 1u);
 }
 
 TEST_F(DecisionCacheTest, AFolderThatCannotBeWrittenIsNoError) {
   const std::string file = folder_.write("file", "");
-  const DecisionCache cache(fs::path(file) / "below", "key");
-  cache.write(decision());
-  EXPECT_FALSE(cache.read(2));
+  DecisionCache(fs::path(file) / "below", "key", books_.emplace_back()).write(decision());
+  EXPECT_FALSE(DecisionCache(fs::path(file) / "below", "key", books_.emplace_back()).read(2));
 }
 
 // A file whose content was changed by hand is ignored and the device measured again: too small a
@@ -120,12 +145,14 @@ TEST_F(DecisionCacheTest, ADecisionThatTheDeviceDoesNotOfferIsMadeAgain) {
   const auto device = test::open_device("reference");
   Storage storage(device);
   Arena arena(device);
-  const CompileOptions options = {{Tune::kQuick, false, folder_.path() / "new"}};
-  test::compile(g, device, storage, arena, options);
+  const auto new_run = [&] {
+    return CompileOptions{{Tune::kQuick, false, folder_.path() / "new"}};
+  };
+  test::compile(g, device, storage, arena, new_run());
   std::string text = test::read_text(only_file());
   for (size_t at; (at = text.find("32768")) != std::string::npos;) text.replace(at, 5, "64");
   std::ofstream(only_file(), std::ios::trunc) << text;
-  test::compile(g, device, storage, arena, options);
+  test::compile(g, device, storage, arena, new_run());
   EXPECT_NE(test::read_text(only_file()), text);
 }
 

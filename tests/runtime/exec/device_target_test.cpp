@@ -118,7 +118,8 @@ TEST_F(DeviceTargetTest, ADecisionThatCannotBeMadeIsNotTakenFromTheCache) {
   graph::LayoutDecision decision = graph::decide_layouts(graph, target);
   decision[0].input_layouts = {packed, packed};
   decision[0].output_layouts = {packed};
-  DecisionCache(folder.path(), decision_key(*device_, graph, "quick")).write(decision);
+  DecisionBook book;
+  DecisionCache(folder.path(), decision_key(*device_, graph, "quick"), book).write(decision);
   Storage storage(device_);
   Arena arena(device_);
   const test::Compiled compiled =

@@ -159,7 +159,7 @@ class Steps(unittest.TestCase):
             with open(path, encoding="utf-8") as f:
                 kernels += f.read()
         for _, word, _ in counters.KERNELS:
-            self.assertIn(f"struct {word}", kernels)
+            self.assertTrue(f"struct {word}" in kernels, f"struct {word}")
         with open(os.path.join(ROOT, "plugins/include/rt/operations.h"), encoding="utf-8") as f:
             operations = re.findall(r'#define RT_OP_\w+ "(\w+)"', f.read())
         for pattern in correct.SHARED:

@@ -1,0 +1,74 @@
+// The sections of a configuration that say how a model is trained.
+#ifndef RUNTIME_CONFIG_TRAINING_H_
+#define RUNTIME_CONFIG_TRAINING_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace runtime::config {
+
+// [training]: how long, in which steps and on which loss.
+struct Training {
+  int64_t global_batch_size = 0;    // samples; either this or the next is given
+  int64_t batch_size_per_rank = 0;  // samples
+  int micro_batch_size = 0;         // samples; "auto": 0, the whole local batch of a rank
+  int64_t epochs = 0;               // either epochs or steps; both 0: 1 epoch
+  int64_t steps = 0;
+  std::string dtype = "float32";         // float32 | float64
+  std::string mixed_precision = "none";  // none | bf16 | f16, of activations
+  double max_norm = 0;                   // of the whole gradient; 0: no clipping
+  std::string recompute = "none";        // none | blocks
+  std::string loss = "auto";             // auto | cross_entropy | mean_squared_error
+};
+
+// [optimizer]: the update of the weights.
+struct Optimizer {
+  std::string name = "sgd";  // sgd | adamw
+  double lr = 0.01;
+  double momentum = 0;
+  bool nesterov = false;
+  std::vector<double> betas = {0.9, 0.999};
+  double eps = 1e-8;
+  double weight_decay = 0;
+  std::string weight_decay_on = "all";  // all | matrices
+};
+
+// [lr_scheduler]: the learning rate over time.
+struct LrScheduler {
+  std::string name = "constant";    // constant | step | multi_step | cosine | linear
+  int64_t step_size = 1;            // step: epochs between decays
+  std::vector<int64_t> milestones;  // multi_step: epochs of the decays
+  double gamma = 0.1;
+  int64_t decay_steps = 0;  // cosine, linear: step at which min_lr is reached; 0: the last step
+  double min_lr = 0;
+  int64_t warmup_steps = 0;
+  std::string scale_with_batch = "none";  // none | linear | sqrt
+  int64_t reference_batch_size = 0;
+};
+
+// [validation]: when the validation samples are evaluated.
+struct Validation {
+  int64_t every_epochs = 1;  // 0: not at the ends of epochs
+  int64_t every_steps = 0;   // 0: not by steps
+};
+
+// [checkpoint]: when the run is saved so that it can go on later, and where it goes on.
+struct Checkpoint {
+  int64_t interval_steps = 0;    // 0: not by steps
+  int64_t interval_epochs = 0;   // 0: not by epochs
+  double interval_minutes = 10;  // 0: not by time
+  int64_t keep_latest = 2;       // 0: all
+  int64_t keep_best = 0;
+  std::string monitor = "validation_loss";  // validation_loss | validation_accuracy
+  std::string resume;  // "": a new run; "auto": the newest checkpoint; or a path
+
+  // Whether the run is saved at all.
+  bool any() const {
+    return interval_steps > 0 || interval_epochs > 0 || interval_minutes > 0 || keep_best > 0;
+  }
+};
+
+}  // namespace runtime::config
+
+#endif  // RUNTIME_CONFIG_TRAINING_H_

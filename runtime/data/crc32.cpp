@@ -1,0 +1,13 @@
+#include "runtime/data/crc32.h"
+
+#include <zlib.h>
+
+namespace runtime::data {
+
+uint32_t crc32(const void* data, std::size_t size, uint32_t before) {
+  // zlib takes a null pointer as the request for an initial value.
+  if (size == 0) return before;
+  return static_cast<uint32_t>(::crc32_z(before, static_cast<const Bytef*>(data), size));
+}
+
+}  // namespace runtime::data

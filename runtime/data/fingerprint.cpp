@@ -1,0 +1,43 @@
+#include "runtime/data/fingerprint.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <vector>
+
+#include "runtime/data/crc32.h"
+
+namespace runtime::data {
+
+namespace {
+
+constexpr int64_t kSamples = 64;
+
+template <typename T>
+uint32_t add(uint32_t crc, const std::vector<T>& numbers) {
+  return crc32(numbers.data(), numbers.size() * sizeof(T), crc);
+}
+
+}  // namespace
+
+std::string fingerprint(const Dataset& dataset) {
+  const SampleSpec& spec = dataset.spec();
+  std::size_t size = 1;
+  for (const int64_t dim : spec.shape) size *= static_cast<std::size_t>(dim);
+  std::vector<float> features(size), targets(static_cast<std::size_t>(spec.targets));
+  std::vector<int32_t> labels(spec.classes > 0 ? static_cast<std::size_t>(spec.labels) : 0);
+  uint32_t crc = 0;
+  const int64_t count = std::min(dataset.size(), kSamples);
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t sample = i * dataset.size() / count;
+    dataset.read_features(sample, features.data());
+    if (!labels.empty()) dataset.read_labels(sample, labels.data());
+    if (!targets.empty()) dataset.read_targets(sample, targets.data());
+    crc = add(add(add(crc, features), labels), targets);
+  }
+  char text[64];
+  std::snprintf(text, sizeof(text), "%lld samples, checksum %08x",
+                static_cast<long long>(dataset.size()), crc);
+  return text;
+}
+
+}  // namespace runtime::data

@@ -1,0 +1,74 @@
+// Puts slices of tensors together from the files of a checkpoint.
+#ifndef RUNTIME_TRAIN_CHECKPOINT_ASSEMBLY_H_
+#define RUNTIME_TRAIN_CHECKPOINT_ASSEMBLY_H_
+
+#include <cstddef>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "runtime/data/safetensors.h"
+#include "runtime/train/checkpoint/folder.h"
+#include "runtime/train/checkpoint/slice.h"
+
+namespace runtime::train {
+
+// The beginnings of the names of tensors: "<group>/<parameter>". Each buffer of optimizer state is
+// a group, too ("momentum/", "adam_m/", ...). Each rank of the data axis has running statistics of
+// its own.
+inline constexpr const char* kParametersGroup = "parameters/";
+inline constexpr const char* kStatisticsGroup = "statistics/";
+
+// A slice that is asked for.
+struct WantedSlice {
+  std::string name;
+  rt_dtype dtype = RT_FLOAT32;  // of the result; files may have another floating type
+  Slice slice;
+};
+
+// Says in the metadata of a file which slice of a tensor it holds; nothing if it is the whole one.
+void describe_slice(data::TensorFile& file, const std::string& name, const Slice& slice);
+// Which slice a tensor of a file is. `path` is for messages. Throws DataError.
+Slice slice_in(const data::TensorFile& file, const std::string& name, const std::string& path);
+
+// The bytes of wanted slices. Used by one thread.
+class Assembly {
+ public:
+  explicit Assembly(std::vector<WantedSlice> wanted);
+
+  // Takes what is wanted from a file; `path` is for messages. Files may come in any order. Running
+  // statistics are left out if not `with_statistics`. Throws DataError if a tensor has another
+  // shape than the wanted one.
+  void add(const data::TensorFile& file, const std::string& path, bool with_statistics = true);
+  // Throws DataError that names the first slice that the files lacked.
+  void check_complete() const;
+  // The bytes of wanted slice `i`.
+  const std::vector<std::byte>& bytes(size_t i) const { return parts_[i].bytes; }
+
+ private:
+  struct Part {
+    WantedSlice wanted;
+    std::vector<std::byte> bytes;
+    std::map<int64_t, int64_t> found;  // begin -> end of disjoint ranges of the slice's elements
+  };
+  void add(Part& part, const data::HostTensor& tensor, const Slice& slice,
+           const std::string& where);
+
+  std::vector<Part> parts_;
+  std::multimap<std::string, size_t> by_name_;
+};
+
+// Reads all files of a checkpoint into the slices, and checks that nothing is missing. Statistics
+// are those of rank `statistics_of` of the data axis. Throws DataError.
+Assembly assemble(const std::filesystem::path& checkpoint, const Manifest& manifest,
+                  std::vector<WantedSlice> wanted, int statistics_of);
+
+// All tensors of a checkpoint, whole, with the types that they were saved in, in the order of their
+// names. Reads every file. Throws DataError.
+std::vector<WantedSlice> whole_tensors(const std::filesystem::path& checkpoint,
+                                       const Manifest& manifest);
+
+}  // namespace runtime::train
+
+#endif  // RUNTIME_TRAIN_CHECKPOINT_ASSEMBLY_H_

@@ -1,0 +1,221 @@
+#include "runtime/train/checkpoint/checkpoints.h"
+
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "runtime/data/fingerprint.h"
+#include "runtime/error.h"
+#include "runtime/train/checkpoint/rank_state.h"
+
+namespace runtime::train {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string time_text() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  char text[32];
+  std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return text;
+}
+
+// What decides how numbers are rounded.
+std::string environment_of(const StepPrograms& programs) {
+  const plugins::host::Device& device = *programs.device();
+  return device.id() + " (" + device.properties().name + "), " +
+         std::to_string(device.properties().threads) + " threads, " + device.plugin().build_id();
+}
+
+std::map<std::string, std::string> read_decisions(const fs::path& file) {
+  std::ifstream in(file);
+  std::stringstream text;
+  text << in.rdbuf();
+  try {
+    return nlohmann::json::parse(text.str()).get<std::map<std::string, std::string>>();
+  } catch (const nlohmann::json::exception& error) {
+    throw DataError(file.string() + ": the decisions cannot be read: " + error.what());
+  }
+}
+
+// The lines of a configuration as "section.key" -> value. Nested tables keep their lines in order.
+std::map<std::string, std::string> lines_of(const std::string& toml) {
+  std::map<std::string, std::string> lines;
+  std::istringstream in(toml);
+  std::string section;
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with('[')) {
+      section = line.substr(line.find_first_not_of('['));
+      section = section.substr(0, section.find(']'));
+    } else if (const size_t equals = line.find(" = "); equals != std::string::npos) {
+      std::string& value = lines[section + "." + line.substr(0, equals)];
+      value += (value.empty() ? "" : "\n") + line.substr(equals + 3);
+    }
+  }
+  return lines;
+}
+
+// Whether training with another value would be another training.
+bool must_be_same(const std::string& key) {
+  static const std::set<std::string> free = {"model.init_from",
+                                             "model.init_except",
+                                             "dataset.prefetch",
+                                             "dataset.path",
+                                             "dataset.target_path",
+                                             "dataset.validation_path",
+                                             "dataset.validation_target_path"};
+  static const std::set<std::string> same = {"optimizer.name", "training.global_batch_size",
+                                             "training.loss", "debug.seed"};
+  if (key.starts_with("model.") || key.starts_with("dataset.")) return !free.contains(key);
+  return same.contains(key);
+}
+
+// Whether a difference is of no interest: it belongs to the machine or to what is printed.
+bool is_ignored(const std::string& key) {
+  const std::string section = key.substr(0, key.find('.'));
+  static const std::set<std::string> ignored = {"job",        "plugins", "metrics",
+                                                "checkpoint", "launch",  "validation"};
+  return ignored.contains(section) || key == "model.init_from" || key == "model.init_except";
+}
+
+std::vector<double> best_of(const std::vector<double>& values, int64_t count) {
+  std::vector<double> best = values;
+  std::sort(best.begin(), best.end());
+  best.resize(std::min(best.size(), static_cast<size_t>(count)));
+  return best;
+}
+
+}  // namespace
+
+Resumed open_checkpoint(const fs::path& path) { return {path, read_manifest(path)}; }
+
+exec::CompileOptions with_decisions(exec::CompileOptions options, const Resumed& from, int rank) {
+  const int saved = from.manifest.state.mesh.size();
+  std::map<std::string, std::string> all;
+  if (rank < saved) all = read_decisions(from.path / decisions_file(rank));
+  for (int r = 0; r < saved; ++r) all.merge(read_decisions(from.path / decisions_file(r)));
+  options.target.decisions = std::make_shared<exec::DecisionBook>(std::move(all));
+  return options;
+}
+
+void take_decisions(StepPrograms& programs, const Resumed& from) {
+  const SavedState& state = from.manifest.state;
+  const parallel::Mesh& mesh = programs.strategy().mesh;
+  if (state.mesh.data == mesh.data && programs.config().parallelism.share == "by_speed")
+    programs.set_speeds(state.speeds);
+  if (state.mesh.pipeline == mesh.pipeline && mesh.pipeline > 1) programs.set_stages(state.stages);
+}
+
+std::vector<std::string> check_resumable(const Resumed& from, const config::Config& config,
+                                         const data::Dataset& dataset) {
+  std::ostringstream saved_text;
+  saved_text << std::ifstream(from.path / kSavedConfiguration).rdbuf();
+  const auto saved = lines_of(saved_text.str()), now = lines_of(config::to_toml(config));
+  std::set<std::string> keys;
+  for (const auto& lines : {saved, now}) {
+    for (const auto& [key, value] : lines) keys.insert(key);
+  }
+  const auto value_in = [](const std::map<std::string, std::string>& lines,
+                           const std::string& key) {
+    const auto found = lines.find(key);
+    return found == lines.end() ? std::string("unset") : found->second;
+  };
+  std::vector<std::string> notes;
+  std::string faults;
+  for (const std::string& key : keys) {
+    const std::string a = value_in(saved, key), b = value_in(now, key);
+    if (a == b || is_ignored(key)) continue;
+    const std::string line = key + " is " + b + "; in the checkpoint it is " + a;
+    if (must_be_same(key)) {
+      faults += "\n  " + line;
+    } else {
+      notes.push_back(line);
+    }
+  }
+  const std::string data = data::fingerprint(dataset);
+  if (data != from.manifest.state.data)
+    faults +=
+        "\n  the training data have " + data + "; in the checkpoint " + from.manifest.state.data;
+  if (faults.empty()) return notes;
+  throw DataError(from.path.string() + ": training cannot go on with these differences:" + faults +
+                  "\n  use the configuration of the checkpoint (" +
+                  (from.path / kSavedConfiguration).string() +
+                  "), or start a new run from its weights: runtime checkpoint export " +
+                  from.path.string() + " --output weights.safetensors");
+}
+
+void restore(const Resumed& from, StepPrograms& programs, Trainer& trainer) {
+  const SavedState& saved = from.manifest.state;
+  const step::Strategy& mine = programs.strategy();
+  // Each rank of the data axis goes on with its own statistics; another number of ranks with those
+  // of the first, which an evaluation takes.
+  const int statistics_of = saved.mesh.data == mine.mesh.data ? mine.place.data : 0;
+  write_state(programs, assemble(from.path, from.manifest, wanted_slices(programs), statistics_of));
+  trainer.set_steps_done(saved.step);
+}
+
+Checkpoints::Checkpoints(const config::Config& config, StepPrograms& programs,
+                         const data::Dataset& dataset, int64_t steps_per_epoch,
+                         SaverOptions options, const Resumed* from)
+    : config_(config.checkpoint),
+      programs_(programs),
+      steps_per_epoch_(steps_per_epoch),
+      data_(data::fingerprint(dataset)),
+      saver_(programs, std::move(options)) {
+  if (from == nullptr) return;
+  resumed_step_ = from->manifest.state.step;
+  best_ = best_of(from->manifest.state.best, config_.keep_best);
+}
+
+bool Checkpoints::due(int64_t step, bool minutes_passed) const {
+  if (step == saver_.last_step() || step == resumed_step_) return false;
+  return minutes_passed || among_best_ ||
+         (config_.interval_steps > 0 && step % config_.interval_steps == 0) ||
+         (config_.interval_epochs > 0 && step % (config_.interval_epochs * steps_per_epoch_) == 0);
+}
+
+bool Checkpoints::minutes_passed() const {
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - last_;
+  return config_.interval_minutes > 0 && elapsed.count() >= config_.interval_minutes * 60;
+}
+
+void Checkpoints::validated(int64_t step, double loss, double accuracy) {
+  const bool by_accuracy = config_.monitor == "validation_accuracy";
+  monitored_ = {step, by_accuracy ? accuracy : loss};
+  const double rating = by_accuracy ? -accuracy : loss;
+  if (config_.keep_best == 0 || std::isnan(rating)) return;
+  best_.push_back(rating);
+  best_ = best_of(best_, config_.keep_best + 1);
+  among_best_ = best_.size() <= static_cast<size_t>(config_.keep_best) || rating < best_.back();
+  best_ = best_of(best_, config_.keep_best);
+}
+
+void Checkpoints::save(SavedState state) {
+  state.steps_per_epoch = steps_per_epoch_;
+  state.mesh = programs_.strategy().mesh;
+  state.speeds = programs_.strategy().batch.weights;
+  state.stages = programs_.strategy().pipeline.stages;
+  if (monitored_.first == state.step) state.monitored = monitored_.second;
+  state.best = best_;
+  state.data = data_;
+  state.environment = environment_of(programs_);
+  state.created = time_text();
+  saver_.save(state);
+  among_best_ = false;
+  last_ = std::chrono::steady_clock::now();
+}
+
+void Checkpoints::finish(const SavedState& state) {
+  if (state.step != saver_.last_step() && state.step != resumed_step_) save(state);
+  saver_.finish();
+}
+
+}  // namespace runtime::train

@@ -1,0 +1,77 @@
+// The checkpoints of one run: when one is due, what is in it, and how a run goes on from one.
+#ifndef RUNTIME_TRAIN_CHECKPOINT_CHECKPOINTS_H_
+#define RUNTIME_TRAIN_CHECKPOINT_CHECKPOINTS_H_
+
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "runtime/config/config.h"
+#include "runtime/data/dataset.h"
+#include "runtime/train/checkpoint/saver.h"
+#include "runtime/train/trainer.h"
+
+namespace runtime::train {
+
+// A checkpoint that a run goes on from, as every rank has read it.
+struct Resumed {
+  std::filesystem::path path;
+  Manifest manifest;
+};
+
+// Reads the manifest. Throws DataError.
+Resumed open_checkpoint(const std::filesystem::path& path);
+
+// To call before the programs are made: gives them what was decided in the run that was saved, as
+// far as it fits this number of ranks. `rank` is that of the job.
+exec::CompileOptions with_decisions(exec::CompileOptions options, const Resumed& from, int rank);
+void take_decisions(StepPrograms& programs, const Resumed& from);
+
+// Compares the configuration of the checkpoint and the data with those of this run. Throws
+// DataError that lists what must be the same and is not. Returns the lines that differ otherwise,
+// for the log.
+std::vector<std::string> check_resumable(const Resumed& from, const config::Config& config,
+                                         const data::Dataset& dataset);
+
+// Gives the trainer the state of the checkpoint. Every rank calls it. Throws DataError.
+void restore(const Resumed& from, StepPrograms& programs, Trainer& trainer);
+
+// Saves the checkpoints of a run. Every rank makes the same calls; used by the thread of the
+// trainer, which must outlive it.
+class Checkpoints {
+ public:
+  Checkpoints(const config::Config& config, StepPrograms& programs, const data::Dataset& dataset,
+              int64_t steps_per_epoch, SaverOptions options, const Resumed* from);
+
+  // Whether a checkpoint is due after so many steps; by time only if `minutes_passed`, which the
+  // ranks have agreed on.
+  bool due(int64_t step, bool minutes_passed) const;
+  // Whether interval_minutes have passed on this rank since the last checkpoint.
+  bool minutes_passed() const;
+  // Takes the result of the validation after a step.
+  void validated(int64_t step, double loss, double accuracy);
+  // Begins to save. `state` has the step, the sums of the log and the length of metrics.jsonl; the
+  // rest is filled in.
+  void save(SavedState state);
+  // Saves the last step, if that has not been done, and waits. Throws DataError.
+  void finish(const SavedState& state);
+  // The step of the last checkpoint that was begun; -1: none.
+  int64_t last_step() const { return saver_.last_step(); }
+
+ private:
+  const config::Checkpoint& config_;
+  StepPrograms& programs_;
+  const int64_t steps_per_epoch_;
+  const std::string data_;
+  CheckpointSaver saver_;
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+  int64_t resumed_step_ = -1;
+  std::pair<int64_t, double> monitored_ = {-1, 0};  // step and value of the last validation
+  std::vector<double> best_;                        // ascending; accuracies are negated
+  bool among_best_ = false;
+};
+
+}  // namespace runtime::train
+
+#endif  // RUNTIME_TRAIN_CHECKPOINT_CHECKPOINTS_H_

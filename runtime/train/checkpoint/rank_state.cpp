@@ -1,0 +1,137 @@
+#include "runtime/train/checkpoint/rank_state.h"
+
+#include "runtime/step/optimizer.h"
+#include "runtime/train/weights.h"
+
+namespace runtime::train {
+
+using graph::kNone;
+
+namespace {
+
+class Collect {
+ public:
+  explicit Collect(StepPrograms& programs)
+      : programs_(programs),
+        program_(programs.any_program()),
+        strategy_(programs.strategy()),
+        element_(graph::dtype_bytes(programs.dtype())) {}
+
+  std::vector<HeldTensor> run() {
+    for (size_t i = 0; i < program_.values.parameters.size(); ++i) add_parameter(i);
+    if (void* const scaling = programs_.storage().find(step::kLossScaling)) {
+      const uint64_t bytes = programs_.storage().bytes(step::kLossScaling);
+      add({step::kLossScaling, RT_FLOAT32,
+           whole_slice({static_cast<int64_t>(bytes / sizeof(float))}),
+           static_cast<std::byte*>(scaling), strategy_.place == parallel::MeshPlace{}});
+    }
+    return std::move(held_);
+  }
+
+ private:
+  void add(HeldTensor held) { held_.push_back(std::move(held)); }
+
+  void add_parameter(size_t i) {
+    const model::Parameter& parameter = program_.values.parameters[i];
+    void* const address = program_.program->address(parameter.value);
+    if (address == nullptr) return;  // of another stage
+    const graph::Value& view = program_.graph().value(parameter.value);
+    const Slice slice = slice_of(i, view);
+    if (!parameter.trainable) {
+      add({std::string(kStatisticsGroup) + parameter.name, programs_.dtype(), slice,
+           static_cast<std::byte*>(address), first_of_tensor_axis(slice)});
+      return;
+    }
+    const parallel::StepBuffers& b = program_.values.buffers;
+    const bool frozen = view.base == b.frozen;
+    const parallel::FlatLayout& layout = frozen ? b.frozen_layout : b.layout;
+    add_of_buffer(i, kParametersGroup, frozen ? "frozen" : "parameters", layout, view, slice);
+    if (frozen) return;
+    for (const std::string& state : step::optimizer_state(programs_.config().optimizer))
+      add_of_buffer(i, state + "/", state, layout, view, slice);
+  }
+
+  // Adds what this rank has of parameter `i` in a flat buffer, which is whole or a ZeRO partition.
+  void add_of_buffer(size_t i, const std::string& group, const std::string& buffer,
+                     const parallel::FlatLayout& layout, const graph::Value& view,
+                     const Slice& slice) {
+    const exec::Storage& storage = programs_.storage();
+    auto* const base = static_cast<std::byte*>(storage.find(buffer));
+    if (base == nullptr) return;
+    const std::string name = group + program_.values.parameters[i].name;
+    if (storage.bytes(buffer) >= layout.bytes) {
+      const bool mine =
+          static_cast<int>(i % static_cast<size_t>(strategy_.mesh.data)) == strategy_.place.data;
+      add({name, programs_.dtype(), slice, base + view.offset,
+           mine && first_of_tensor_axis(slice)});
+      return;
+    }
+    const uint64_t end = view.offset + static_cast<uint64_t>(slice.elements()) * element_;
+    for (const parallel::Held& h :
+         parallel::held(layout, {view.offset, end}, programs_.rank(), programs_.world_size())) {
+      Slice part = slice;
+      part.begin = static_cast<int64_t>((h.begin - view.offset) / element_);
+      part.end = static_cast<int64_t>((h.end - view.offset) / element_);
+      add({name, programs_.dtype(), part, base + h.at, first_of_tensor_axis(slice)});
+    }
+  }
+
+  Slice slice_of(size_t i, const graph::Value& view) const {
+    if (program_.values.sharded.empty()) return whole_slice(view.dims);
+    const parallel::ShardedParameter& sharded = program_.values.sharded[i];
+    return {sharded.dims, sharded.split, 0, graph::element_count(view.dims)};
+  }
+
+  // All ranks of the tensor axis have a tensor that is not cut; the first of them writes it.
+  bool first_of_tensor_axis(const Slice& slice) const {
+    return !slice.split.is_whole() || strategy_.place.tensor == 0;
+  }
+
+  StepPrograms& programs_;
+  StepProgram& program_;
+  const step::Strategy& strategy_;
+  const uint64_t element_;
+  std::vector<HeldTensor> held_;
+};
+
+}  // namespace
+
+uint64_t HeldTensor::bytes() const {
+  return static_cast<uint64_t>(slice.elements()) * graph::dtype_bytes(dtype);
+}
+
+std::vector<HeldTensor> held_tensors(StepPrograms& programs) { return Collect(programs).run(); }
+
+void read_state(StepPrograms& programs, data::TensorFile& file) {
+  for (const HeldTensor& held : held_tensors(programs)) {
+    if (!held.writes) continue;
+    data::HostTensor& tensor = file.tensors[held.name];
+    tensor.dtype = held.dtype;
+    tensor.dims = held.slice.is_whole() ? held.slice.dims : graph::Dims{held.slice.elements()};
+    tensor.bytes.resize(held.bytes());
+    describe_slice(file, held.name, held.slice);
+    if (!tensor.bytes.empty())
+      programs.stream().copy(tensor.bytes.data(), held.address, tensor.bytes.size());
+  }
+  programs.stream().synchronize();
+  if (!programs.spec().characters.empty()) file.metadata[kCharacters] = programs.spec().characters;
+}
+
+std::vector<WantedSlice> wanted_slices(StepPrograms& programs) {
+  std::vector<WantedSlice> wanted;
+  for (HeldTensor& held : held_tensors(programs))
+    wanted.push_back({std::move(held.name), held.dtype, std::move(held.slice)});
+  return wanted;
+}
+
+void write_state(StepPrograms& programs, const Assembly& state) {
+  const std::vector<HeldTensor> held = held_tensors(programs);
+  for (size_t i = 0; i < held.size(); ++i) {
+    const std::vector<std::byte>& bytes = state.bytes(i);
+    if (!bytes.empty()) programs.stream().copy(held[i].address, bytes.data(), bytes.size());
+  }
+  programs.stream().synchronize();
+  programs.storage().parameters_changed();
+}
+
+}  // namespace runtime::train

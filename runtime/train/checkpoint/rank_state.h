@@ -1,0 +1,45 @@
+// What a rank must save so that training can go on as if it had not been interrupted: parameters,
+// optimizer state, loss scaling and running statistics, as named slices.
+#ifndef RUNTIME_TRAIN_CHECKPOINT_RANK_STATE_H_
+#define RUNTIME_TRAIN_CHECKPOINT_RANK_STATE_H_
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "runtime/data/safetensors.h"
+#include "runtime/train/checkpoint/assembly.h"
+#include "runtime/train/step_programs.h"
+
+namespace runtime::train {
+
+// A slice in device memory. Names are "<group>/<parameter>"; groups are "parameters", "statistics",
+// and one for each buffer of optimizer state ("momentum", "adam_m", ...).
+struct HeldTensor {
+  std::string name;
+  rt_dtype dtype = RT_FLOAT32;
+  Slice slice;
+  std::byte* address = nullptr;  // in the storage of the programs; contiguous
+  // Whether this rank writes the slice; otherwise another rank with the same numbers does.
+  bool writes = true;
+
+  uint64_t bytes() const;
+};
+
+// Everything that this rank has. Makes the rank's program if there is none yet. The ranks of the
+// data axis share the writing of what all of them have.
+std::vector<HeldTensor> held_tensors(StepPrograms& programs);
+
+// Copies what the rank writes to `file`; a file that is given again keeps its memory. Slices that
+// are not whole tensors are described in the metadata. Waits for queued steps.
+void read_state(StepPrograms& programs, data::TensorFile& file);
+
+// Gives the rank the state of a checkpoint, whatever mesh has saved it. `state` has what
+// wanted_slices() says. Waits for queued steps.
+void write_state(StepPrograms& programs, const Assembly& state);
+// What a rank needs of a checkpoint, in the order of held_tensors().
+std::vector<WantedSlice> wanted_slices(StepPrograms& programs);
+
+}  // namespace runtime::train
+
+#endif  // RUNTIME_TRAIN_CHECKPOINT_RANK_STATE_H_

@@ -1,0 +1,75 @@
+#include "runtime/train/checkpoint/saved_state.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "runtime/error.h"
+
+namespace runtime::train {
+
+namespace {
+
+// JSON has no NaN: null stands for it.
+double number(const nlohmann::json& j) { return j.is_null() ? std::nan("") : j.get<double>(); }
+
+SavedState from_json(const nlohmann::json& j) {
+  SavedState s;
+  j.at("step").get_to(s.step);
+  j.at("steps_per_epoch").get_to(s.steps_per_epoch);
+  const auto& mesh = j.at("mesh");
+  s.mesh = {mesh.at("data").get<int>(), mesh.at("tensor").get<int>(),
+            mesh.at("pipeline").get<int>()};
+  j.at("speeds").get_to(s.speeds);
+  for (const auto& stage : j.at("stages"))
+    s.stages.push_back({stage.at(0).get<std::string>(), stage.at(1).get<int>()});
+  const auto& log = j.at("log");
+  s.log = {number(log.at("loss")), log.at("steps").get<int64_t>(),
+           log.at("samples").get<int64_t>()};
+  j.at("metrics_bytes").get_to(s.metrics_bytes);
+  j.at("validated").get_to(s.validated);
+  if (j.contains("monitored")) s.monitored = number(j.at("monitored"));
+  j.at("best").get_to(s.best);
+  j.at("data").get_to(s.data);
+  j.at("environment").get_to(s.environment);
+  j.at("created").get_to(s.created);
+  return s;
+}
+
+bool is_sane(const SavedState& s) {
+  return s.step >= 0 && s.steps_per_epoch >= 1 && s.mesh.data >= 1 && s.mesh.tensor >= 1 &&
+         s.mesh.pipeline >= 1;
+}
+
+}  // namespace
+
+std::string to_json(const SavedState& s) {
+  nlohmann::ordered_json j;
+  j["step"] = s.step;
+  j["steps_per_epoch"] = s.steps_per_epoch;
+  j["mesh"] = {{"data", s.mesh.data}, {"tensor", s.mesh.tensor}, {"pipeline", s.mesh.pipeline}};
+  j["speeds"] = s.speeds;
+  j["stages"] = nlohmann::ordered_json::array();
+  for (const parallel::StagedLayer& stage : s.stages)
+    j["stages"].push_back(nlohmann::ordered_json::array({stage.layer, stage.stage}));
+  j["log"] = {{"loss", s.log.loss}, {"steps", s.log.steps}, {"samples", s.log.samples}};
+  j["metrics_bytes"] = s.metrics_bytes;
+  j["validated"] = s.validated;
+  if (s.monitored) j["monitored"] = *s.monitored;
+  j["best"] = s.best;
+  j["data"] = s.data;
+  j["environment"] = s.environment;
+  j["created"] = s.created;
+  return j.dump();
+}
+
+SavedState parse_saved_state(const std::string& json, const std::string& where) {
+  try {
+    SavedState state = from_json(nlohmann::json::parse(json));
+    if (is_sane(state)) return state;
+  } catch (const nlohmann::json::exception& error) {
+    throw DataError(where + ": the state of the run cannot be read: " + error.what());
+  }
+  throw DataError(where + ": the state of the run has impossible numbers: " + json);
+}
+
+}  // namespace runtime::train

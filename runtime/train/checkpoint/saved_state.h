@@ -1,0 +1,48 @@
+// What a checkpoint says of the job as a whole, beside the numbers of the ranks.
+#ifndef RUNTIME_TRAIN_CHECKPOINT_SAVED_STATE_H_
+#define RUNTIME_TRAIN_CHECKPOINT_SAVED_STATE_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/parallel/mesh.h"
+#include "runtime/parallel/stages.h"
+
+namespace runtime::train {
+
+// The open sums of the next line of metrics.
+struct LogSums {
+  double loss = 0;
+  int64_t steps = 0, samples = 0;
+};
+
+// Where a run was when it was saved. From the step follow the epoch, the batch, the learning rate
+// and all random numbers.
+struct SavedState {
+  int64_t step = 0;  // steps done
+  int64_t steps_per_epoch = 1;
+  parallel::Mesh mesh = {};
+  // Samples of the ranks of the data axis in relation to each other; empty: equal.
+  std::vector<double> speeds = {};
+  std::vector<parallel::StagedLayer> stages = {};  // the cut of the pipeline
+  LogSums log = {};
+  uint64_t metrics_bytes = 0;            // of metrics.jsonl
+  int64_t validated = 0;                 // step of the last validation
+  std::optional<double> monitored = {};  // checkpoint.monitor, if it was measured after this step
+  std::vector<double> best = {};         // the best values of checkpoint.monitor so far
+  std::string data;                      // fingerprint of the training data
+  std::string environment;  // device, threads and build; other ones round in another way
+  std::string created;      // time as in ISO 8601
+
+  int64_t epoch() const { return step / steps_per_epoch; }
+};
+
+// As a JSON object, and back. parse_saved_state() throws DataError, which begins with `where`.
+std::string to_json(const SavedState& state);
+SavedState parse_saved_state(const std::string& json, const std::string& where);
+
+}  // namespace runtime::train
+
+#endif  // RUNTIME_TRAIN_CHECKPOINT_SAVED_STATE_H_

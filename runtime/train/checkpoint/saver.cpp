@@ -1,0 +1,156 @@
+#include "runtime/train/checkpoint/saver.h"
+
+#include <chrono>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <sstream>
+
+#include "runtime/error.h"
+#include "runtime/system/atomic_file.h"
+#include "runtime/train/checkpoint/rank_state.h"
+
+namespace runtime::train {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// How long an object that ends waits for files of other ranks.
+constexpr std::chrono::seconds kPatience{5};
+
+// A text that is the same on all ranks and that no other run has.
+std::string make_attempt(const StepPrograms& programs) {
+  uint64_t bits = std::random_device{}();
+  bits = bits << 32 | std::random_device{}();
+  if (programs.collectives() != nullptr) programs.collectives()->broadcast(&bits, sizeof(bits), 0);
+  char text[17];
+  std::snprintf(text, sizeof(text), "%016llx", static_cast<unsigned long long>(bits));
+  return text;
+}
+
+std::string read_text(const fs::path& file) {
+  std::ostringstream text;
+  text << std::ifstream(file).rdbuf();
+  return text.str();
+}
+
+std::string to_json(const std::vector<SavedFile>& files) {
+  auto list = nlohmann::json::array();
+  for (const SavedFile& f : files) list.push_back({f.name, f.bytes, f.crc32});
+  return list.dump();
+}
+
+}  // namespace
+
+CheckpointSaver::CheckpointSaver(StepPrograms& programs, SaverOptions options)
+    : programs_(programs),
+      options_(std::move(options)),
+      rank_(programs.strategy().mesh.rank_of(programs.strategy().place)),
+      world_size_(programs.strategy().mesh.size()),
+      attempt_(make_attempt(programs)) {
+  if (rank_ == 0) remove_temporary_folders(options_.folder);
+}
+
+CheckpointSaver::~CheckpointSaver() {
+  ending_ = true;
+  if (thread_.joinable()) thread_.join();
+}
+
+fs::path CheckpointSaver::done_file(int rank) const {
+  return temporary_ / (".rank-" + std::to_string(rank) + ".done");
+}
+fs::path CheckpointSaver::failed_file(int rank) const {
+  return temporary_ / (".rank-" + std::to_string(rank) + ".failed");
+}
+
+void CheckpointSaver::save(const SavedState& state) {
+  if (!wait()) {
+    options_.note("warning: the checkpoint of step " + std::to_string(last_step_) +
+                  " was not saved: " + failure_ +
+                  "; training goes on, and the next one is tried as planned");
+  }
+  read_state(programs_, state_);
+  decisions_ = nlohmann::json(programs_.options().target.decisions->all()).dump();
+  checkpoint_ = options_.folder / checkpoint_name(state.step);
+  temporary_ = options_.folder / ("." + checkpoint_name(state.step) + "." + attempt_ + ".tmp");
+  last_step_ = state.step;
+  thread_ = std::thread([this, state] { write(state); });
+}
+
+void CheckpointSaver::finish() {
+  if (wait()) return;
+  throw DataError("the checkpoint of step " + std::to_string(last_step_) +
+                  " was not saved: " + (failure_.empty() ? "see the message of rank 0" : failure_));
+}
+
+// Waits for the checkpoint in progress, if there is one. Returns on every rank whether it was
+// saved.
+bool CheckpointSaver::wait() {
+  if (!thread_.joinable()) return true;
+  options_.on_main("writing a checkpoint", [this] { thread_.join(); });
+  if (thread_.joinable()) thread_.join();
+  const bool failed = programs_.maximum({failure_.empty() ? 0.0 : 1.0})[0] != 0;
+  std::error_code ignored;
+  if (failed && rank_ == 0) fs::remove_all(temporary_, ignored);
+  return !failed;
+}
+
+void CheckpointSaver::write(const SavedState& state) {
+  failure_.clear();
+  try {
+    write_rank();
+    if (rank_ == 0) lead(state);
+  } catch (const std::exception& error) {
+    failure_ = error.what();
+    std::ofstream(failed_file(rank_)) << failure_;
+  }
+}
+
+void CheckpointSaver::write_rank() const {
+  std::error_code error;
+  fs::create_directories(temporary_, error);
+  if (error) {
+    throw DataError("cannot write " + temporary_.string() + ": " + error.message() +
+                    "; choose a job.dump_folder that can be written");
+  }
+  data::write_safetensors((temporary_ / rank_file(rank_)).string(), state_);
+  system::write_file((temporary_ / decisions_file(rank_)).string(), decisions_);
+  const std::vector<SavedFile> files = {describe_file(temporary_, rank_file(rank_)),
+                                        describe_file(temporary_, decisions_file(rank_))};
+  if (rank_ != 0) system::write_file(done_file(rank_).string(), to_json(files));
+}
+
+// Completes the checkpoint, on rank 0.
+void CheckpointSaver::lead(const SavedState& state) const {
+  system::write_file((temporary_ / kSavedConfiguration).string(), options_.configuration);
+  Manifest manifest{state, collect()};
+  manifest.files.push_back(describe_file(temporary_, kSavedConfiguration));
+  write_manifest(temporary_, manifest);
+  publish_checkpoint(temporary_, checkpoint_);
+  prune_checkpoints(options_.folder, options_.keep);
+}
+
+// Waits for the files of all ranks.
+std::vector<SavedFile> CheckpointSaver::collect() const {
+  std::vector<SavedFile> files = {describe_file(temporary_, rank_file(0)),
+                                  describe_file(temporary_, decisions_file(0))};
+  auto given_up = std::chrono::steady_clock::time_point::max();
+  for (int rank = 1; rank < world_size_; ++rank) {
+    while (!fs::exists(done_file(rank))) {
+      const auto now = std::chrono::steady_clock::now();
+      if (fs::exists(failed_file(rank)))
+        throw DataError("rank " + std::to_string(rank) + ": " + read_text(failed_file(rank)));
+      if (ending_) given_up = std::min(given_up, now + kPatience);
+      if (now > given_up)
+        throw DataError("rank " + std::to_string(rank) + " has not written its part");
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    for (const auto& f : nlohmann::json::parse(read_text(done_file(rank))))
+      files.push_back({f.at(0), f.at(1), f.at(2)});
+    fs::remove(done_file(rank));
+  }
+  return files;
+}
+
+}  // namespace runtime::train
