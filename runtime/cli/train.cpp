@@ -129,6 +129,14 @@ void finish(const TrainArguments& arguments, const Session& session, const train
     outcome.exit_code = 128 + result.signal;
     return;
   }
+  if (result.stopped_early) {
+    reporter.note("stopped early after step " + std::to_string(result.steps) + ": the validation " +
+                  session.config.validation.monitor + " has not got better " +
+                  std::to_string(session.config.early_stopping.patience) + " times in a row");
+  }
+  if (session.config.early_stopping.restore_best)
+    reporter.note(
+        "the weights are those of the best validation; checkpoints/ also has the last step");
   reporter.note("done: " + std::to_string(result.steps) + " steps, weights: " + file +
                 "\nnext: runtime " +
                 (session.data.train->spec().labels > 1 ? "predict " : "evaluate ") +
@@ -167,13 +175,14 @@ void add_checkpoints(train::RunOptions& options, const Session& session,
   const config::Checkpoint& c = session.config.checkpoint;
   if (!c.any()) return;
   const std::filesystem::path folder = session.rank.run_folder;
-  options.checkpoints = {folder / train::kCheckpoints,
-                         {c.keep_latest, c.keep_best, c.monitor == "validation_accuracy"},
-                         config::to_toml(session.config),
-                         [&session](const char* what, const std::function<void()>& work) {
-                           session.rank.on_main(what, work);
-                         },
-                         [&reporter](const std::string& text) { reporter.note(text); }};
+  options.checkpoints = {
+      folder / train::kCheckpoints,
+      {c.keep_latest, c.keep_best, session.config.validation.monitor == "accuracy"},
+      config::to_toml(session.config),
+      [&session](const char* what, const std::function<void()>& work) {
+        session.rank.on_main(what, work);
+      },
+      [&reporter](const std::string& text) { reporter.note(text); }};
   options.metrics_bytes = [file = folder / "metrics.jsonl"] {
     std::error_code error;
     const uint64_t bytes = std::filesystem::file_size(file, error);

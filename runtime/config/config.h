@@ -114,6 +114,7 @@ struct Config {
   Comm comm;
   Launch launch;
   Validation validation;
+  EarlyStopping early_stopping;
   Checkpoint checkpoint;
   Metrics metrics;
   Debug debug;

@@ -274,7 +274,25 @@ Section validation() {
                       .in(at_least(0, kMaxCount)),
                   key("every_steps", &Validation::every_steps,
                       "steps between evaluations, besides those of every_epochs; 0: none")
-                      .in(at_least(0, kMaxCount))});
+                      .in(at_least(0, kMaxCount)),
+                  key("monitor", &Validation::monitor,
+                      "what says which validation is the best: for early stopping, for the "
+                      "checkpoints that are kept, and for the schedule plateau")
+                      .one_of({"loss", "accuracy"})});
+}
+
+Section early_stopping() {
+  return section(
+      "early_stopping", &Config::early_stopping,
+      "When the run ends because validation.monitor no longer gets better, as Keras does it.",
+      {key("patience", &EarlyStopping::patience,
+           "the run ends after so many validations in a row that are no improvement; 0: never")
+           .in(at_least(0, kMaxCount)),
+       key("min_delta", &EarlyStopping::min_delta, "a smaller change is no improvement")
+           .in(at_least(0)),
+       key("restore_best", &EarlyStopping::restore_best,
+           "save the weights of the best validation at the end, also of a run that was not stopped "
+           "early; needs checkpoint.keep_best of at least 1")});
 }
 
 Section checkpoint() {
@@ -294,11 +312,9 @@ Section checkpoint() {
            "newest checkpoints that are kept; 0: all of them")
            .in(at_least(0, kMaxCount)),
        key("keep_best", &Checkpoint::keep_best,
-           "checkpoints that are kept besides because monitor was best after them; a validation "
-           "that is among the best is saved")
+           "checkpoints that are kept besides because validation.monitor was best after them; a "
+           "validation that is among the best is saved")
            .in(at_least(0, 1000)),
-       key("monitor", &Checkpoint::monitor, "what makes a checkpoint the best")
-           .one_of({"validation_loss", "validation_accuracy"}),
        key("resume", &Checkpoint::resume,
            "--resume: \"auto\" goes on from the newest checkpoint of dump_folder, or of the newest "
            "run of this configuration, and begins if there is none; else the folder of a run or "
@@ -336,10 +352,11 @@ Section debug() {
 }  // namespace
 
 const std::vector<Section>& sections() {
-  static const std::vector<Section> all = {job(),         plugins(),  device(),    model(),
-                                           dataset(),     training(), optimizer(), lr_scheduler(),
-                                           parallelism(), comm(),     launch(),    validation(),
-                                           checkpoint(),  metrics(),  debug()};
+  static const std::vector<Section> all = {
+      job(),      plugins(),    device(),         model(),       dataset(),
+      training(), optimizer(),  lr_scheduler(),   parallelism(), comm(),
+      launch(),   validation(), early_stopping(), checkpoint(),  metrics(),
+      debug()};
   return all;
 }
 
@@ -366,7 +383,7 @@ const Key& extends_key() {
 }
 
 const std::vector<std::string>& unsupported_sections() {
-  static const std::vector<std::string> all = {"early_stopping", "profiling"};
+  static const std::vector<std::string> all = {"profiling"};
   return all;
 }
 

@@ -63,37 +63,84 @@ Section optimizer() {
                       .one_of({"all", "matrices"})});
 }
 
+namespace {
+
+// The keys of [lr_scheduler] that belong to one schedule only.
+std::vector<KeyOf<LrScheduler>> keys_of_one_schedule() {
+  return {
+      key("period_steps", &LrScheduler::period_steps,
+          "cosine_restarts: steps of the first period, in which the rate falls as with cosine")
+          .in(at_least(0, kMaxCount)),
+      key("period_factor", &LrScheduler::period_factor,
+          "cosine_restarts: a period is so many times as long as the one before")
+          .in(at_least(1, 1000)),
+      key("power", &LrScheduler::power, "polynomial: the exponent").in(above_zero()),
+      key("warmup_share", &LrScheduler::warmup_share,
+          "one_cycle: share of the steps in which the rate rises to lr; then it falls, both as a "
+          "half cosine")
+          .in({.minimum = 0, .maximum = 1}),
+      key("first_factor", &LrScheduler::first_factor,
+          "one_cycle: the first rate divided by lr (1 / div_factor in PyTorch)")
+          .in({.minimum = 0, .maximum = 1, .open_minimum = true}),
+      key("last_factor", &LrScheduler::last_factor,
+          "one_cycle: the last rate divided by lr (1 / (div_factor * final_div_factor) in "
+          "PyTorch)")
+          .in(at_least(0, 1)),
+      key("stable_steps", &LrScheduler::stable_steps,
+          "warmup_stable_decay: steps at lr between warm-up and decay, which ends with "
+          "decay_steps")
+          .in(at_least(0, kMaxCount)),
+      key("decay", &LrScheduler::decay, "warmup_stable_decay: the form of the decay")
+          .one_of({"cosine", "linear"}),
+      key("patience", &LrScheduler::patience,
+          "plateau: the rate is multiplied by gamma after more than so many validations without "
+          "improvement of validation.monitor")
+          .in(at_least(0, kMaxCount)),
+      key("threshold", &LrScheduler::threshold, "plateau: relative change that is an improvement")
+          .in(at_least(0, 1)),
+      key("cooldown", &LrScheduler::cooldown,
+          "plateau: validations after a decay that are not counted")
+          .in(at_least(0, kMaxCount))};
+}
+
+}  // namespace
+
 Section lr_scheduler() {
-  return section(
-      "lr_scheduler", &Config::lr_scheduler, "The learning rate over time.",
-      {key("name", &LrScheduler::name,
-           "the factor f below, with which step s (from 0) in epoch e (from 0) has the rate "
-           "max(min_lr, lr * f); p = (s - warmup_steps) / (decay_steps - warmup_steps), within "
-           "0..1")
-           .one_of({"constant", "step", "multi_step", "cosine", "linear"}),
-       key("step_size", &LrScheduler::step_size,
-           "step: epochs between two decays, f = gamma^floor(e / step_size)")
-           .in(at_least(1, kMaxCount)),
-       key("milestones", &LrScheduler::milestones,
-           "multi_step: epochs of the decays, f = gamma^(how many are <= e)")
-           .in(at_least(1, kMaxCount)),
-       key("gamma", &LrScheduler::gamma, "step, multi_step: factor of a decay")
-           .in({.minimum = 0, .maximum = 1, .open_minimum = true}),
-       key("decay_steps", &LrScheduler::decay_steps,
-           "cosine: rate min_lr + (lr - min_lr) * (1 + cos(pi * p)) / 2; linear: lr + (min_lr - "
-           "lr) * p; so min_lr from step decay_steps on. 0: all steps of the run")
-           .in(at_least(0, kMaxCount)),
-       key("min_lr", &LrScheduler::min_lr, "the rate does not fall below it; at most optimizer.lr")
-           .in(at_least(0)),
-       key("warmup_steps", &LrScheduler::warmup_steps,
-           "during the first so many steps the rate is multiplied by (s + 1) / warmup_steps")
-           .in(at_least(0, kMaxCount)),
-       key("scale_with_batch", &LrScheduler::scale_with_batch,
-           "multiplies the rate by global batch / reference_batch_size, or by its square root")
-           .one_of({"none", "linear", "sqrt"}),
-       key("reference_batch_size", &LrScheduler::reference_batch_size,
-           "global batch for which optimizer.lr was chosen; scale_with_batch needs it")
-           .in(at_least(0, 16777216))});
+  std::vector<KeyOf<LrScheduler>> keys = {
+      key("name", &LrScheduler::name,
+          "the factor f below, with which step s (from 0) in epoch e (from 0) has the rate "
+          "max(min_lr, lr * f); p = (s - warmup_steps) / (decay_steps - warmup_steps), within "
+          "0..1")
+          .one_of({"constant", "step", "multi_step", "exponential", "cosine", "cosine_restarts",
+                   "linear", "polynomial", "one_cycle", "warmup_stable_decay", "plateau"}),
+      key("step_size", &LrScheduler::step_size,
+          "step: epochs between two decays, f = gamma^floor(e / step_size)")
+          .in(at_least(1, kMaxCount)),
+      key("milestones", &LrScheduler::milestones,
+          "multi_step: epochs of the decays, f = gamma^(how many are <= e)")
+          .in(at_least(1, kMaxCount)),
+      key("gamma", &LrScheduler::gamma,
+          "step, multi_step, plateau: factor of a decay; exponential: f = gamma^e")
+          .in({.minimum = 0, .maximum = 1, .open_minimum = true}),
+      key("decay_steps", &LrScheduler::decay_steps,
+          "cosine: rate min_lr + (lr - min_lr) * (1 + cos(pi * p)) / 2; linear: lr + (min_lr - "
+          "lr) * p; polynomial: min_lr + (lr - min_lr) * (1 - p)^power; so min_lr from step "
+          "decay_steps on, which is also the length of one_cycle. 0: all steps of the run")
+          .in(at_least(0, kMaxCount)),
+      key("min_lr", &LrScheduler::min_lr, "the rate does not fall below it; at most optimizer.lr")
+          .in(at_least(0)),
+      key("warmup_steps", &LrScheduler::warmup_steps,
+          "during the first so many steps the rate is multiplied by (s + 1) / warmup_steps")
+          .in(at_least(0, kMaxCount)),
+      key("scale_with_batch", &LrScheduler::scale_with_batch,
+          "multiplies the rate by global batch / reference_batch_size, or by its square root")
+          .one_of({"none", "linear", "sqrt"}),
+      key("reference_batch_size", &LrScheduler::reference_batch_size,
+          "global batch for which optimizer.lr was chosen; scale_with_batch needs it")
+          .in(at_least(0, 16777216))};
+  for (KeyOf<LrScheduler>& k : keys_of_one_schedule()) keys.push_back(std::move(k));
+  return section("lr_scheduler", &Config::lr_scheduler, "The learning rate over time.",
+                 std::move(keys));
 }
 
 }  // namespace runtime::config

@@ -36,11 +36,23 @@ struct Optimizer {
 
 // [lr_scheduler]: the learning rate over time.
 struct LrScheduler {
-  std::string name = "constant";    // constant | step | multi_step | cosine | linear
+  // constant | step | multi_step | exponential | cosine | cosine_restarts | linear | polynomial |
+  // one_cycle | warmup_stable_decay | plateau
+  std::string name = "constant";
   int64_t step_size = 1;            // step: epochs between decays
   std::vector<int64_t> milestones;  // multi_step: epochs of the decays
   double gamma = 0.1;
-  int64_t decay_steps = 0;  // cosine, linear: step at which min_lr is reached; 0: the last step
+  int64_t decay_steps = 0;    // step at which min_lr is reached; 0: the last step
+  int64_t period_steps = 0;   // cosine_restarts: steps of the first period
+  int64_t period_factor = 1;  // cosine_restarts: length of a period to that before
+  double power = 1;           // polynomial
+  double warmup_share = 0.3;  // one_cycle: of the steps
+  double first_factor = 0.04, last_factor = 4e-6;  // one_cycle: first and last rate to the highest
+  int64_t stable_steps = 0;                        // warmup_stable_decay
+  std::string decay = "cosine";                    // warmup_stable_decay: cosine | linear
+  int64_t patience = 10;                           // plateau: validations
+  double threshold = 1e-4;                         // plateau: relative
+  int64_t cooldown = 0;                            // plateau: validations
   double min_lr = 0;
   int64_t warmup_steps = 0;
   std::string scale_with_batch = "none";  // none | linear | sqrt
@@ -49,8 +61,16 @@ struct LrScheduler {
 
 // [validation]: when the validation samples are evaluated.
 struct Validation {
-  int64_t every_epochs = 1;  // 0: not at the ends of epochs
-  int64_t every_steps = 0;   // 0: not by steps
+  int64_t every_epochs = 1;      // 0: not at the ends of epochs
+  int64_t every_steps = 0;       // 0: not by steps
+  std::string monitor = "loss";  // loss | accuracy
+};
+
+// [early_stopping]: when the validation no longer gets better.
+struct EarlyStopping {
+  int64_t patience = 0;  // validations; 0: never
+  double min_delta = 0;
+  bool restore_best = false;  // the run ends with the weights of the best checkpoint
 };
 
 // [checkpoint]: when the run is saved so that it can go on later, and where it goes on.
@@ -60,7 +80,6 @@ struct Checkpoint {
   double interval_minutes = 10;  // 0: not by time
   int64_t keep_latest = 2;       // 0: all
   int64_t keep_best = 0;
-  std::string monitor = "validation_loss";  // validation_loss | validation_accuracy
   std::string resume;  // "": a new run; "auto": the newest checkpoint; or a path
 
   // Whether the run is saved at all.

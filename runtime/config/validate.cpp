@@ -1,6 +1,7 @@
 #include "runtime/config/validate.h"
 
 #include <algorithm>
+#include <set>
 
 #include "runtime/config/format.h"
 #include "runtime/config/read.h"
@@ -23,6 +24,7 @@ class Rules {
     check_mixed_precision();
     check_optimizer();
     check_schedule();
+    check_validation();
     check_batch();
     check_ranks();
   }
@@ -173,8 +175,16 @@ class Rules {
             "missing: name = \"multi_step\" needs the epochs of its decays");
     require(std::is_sorted(milestones.begin(), milestones.end()), "lr_scheduler", "milestones",
             "expected epochs in rising order");
-    const bool smooth = schedule.name == "cosine" || schedule.name == "linear";
-    require(smooth || schedule.decay_steps == 0, "lr_scheduler", "decay_steps", unused);
+    const std::set<std::string> to_an_end = {"cosine", "linear", "polynomial", "one_cycle",
+                                             "warmup_stable_decay"};
+    require(to_an_end.contains(schedule.name) || schedule.decay_steps == 0, "lr_scheduler",
+            "decay_steps", unused);
+    require(schedule.name != "cosine_restarts" || schedule.period_steps > 0, "lr_scheduler",
+            "period_steps",
+            "missing: name = \"cosine_restarts\" needs the steps of its first period");
+    require(schedule.name != "one_cycle" || schedule.warmup_steps == 0, "lr_scheduler",
+            "warmup_steps",
+            "is not used by name = \"one_cycle\", which has warmup_share; remove it");
     require(schedule.decay_steps == 0 || schedule.decay_steps > schedule.warmup_steps,
             "lr_scheduler", "decay_steps",
             "got " + std::to_string(schedule.decay_steps) + ", expected more than warmup_steps, " +
@@ -182,6 +192,23 @@ class Rules {
     require(schedule.min_lr <= config_.optimizer.lr, "lr_scheduler", "min_lr",
             "got " + toml_number(schedule.min_lr) + ", expected at most optimizer.lr, " +
                 toml_number(config_.optimizer.lr));
+  }
+
+  void check_validation() const {
+    const Validation& validation = config_.validation;
+    const bool validates = validation.every_epochs > 0 || validation.every_steps > 0;
+    const EarlyStopping& stopping = config_.early_stopping;
+    require(stopping.patience == 0 || validates, "early_stopping", "patience",
+            "needs validations; set validation.every_epochs or every_steps");
+    require(config_.lr_scheduler.name != "plateau" || validates, "lr_scheduler", "name",
+            "got \"plateau\", which needs validations; set validation.every_epochs or every_steps");
+    require(!stopping.restore_best || config_.checkpoint.keep_best > 0, "early_stopping",
+            "restore_best", "needs the best checkpoint; set checkpoint.keep_best = 1 or more");
+    const bool asynchronous = config_.parallelism.update == "asynchronous";
+    require(!asynchronous || config_.lr_scheduler.name != "plateau", "lr_scheduler", "name",
+            "got \"plateau\", which parallelism.update = \"asynchronous\" has not");
+    require(!asynchronous || !stopping.restore_best, "early_stopping", "restore_best",
+            "is not possible with parallelism.update = \"asynchronous\", which has no checkpoints");
   }
 
   void check_batch() const {

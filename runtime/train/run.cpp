@@ -9,6 +9,7 @@
 #include "runtime/train/asynchronous/run.h"
 #include "runtime/train/device_meter.h"
 #include "runtime/train/open.h"
+#include "runtime/train/progress.h"
 #include "runtime/train/schedule.h"
 #include "runtime/train/step_programs.h"
 
@@ -92,7 +93,9 @@ class Run {
         device_(programs.device()),
         steps_per_epoch_(open_training_data(data.train)),
         total_(total_steps(config, steps_per_epoch_)),
-        train_size_(data.train->size()) {
+        train_size_(data.train->size()),
+        plateau_(config),
+        early_stopping_(config) {
     if (options.max_steps) total_ = std::min(total_, *options.max_steps);
     if (data.validation != nullptr) {
       validation_.emplace(data.validation, validation_loader_options(config, trainer.split().rank,
@@ -128,7 +131,9 @@ class Run {
 
  private:
   // Whether the run has ended before its last step.
-  bool ended() const { return result_.signal != 0 || !result_.numeric_error.empty(); }
+  bool ended() const {
+    return result_.signal != 0 || !result_.numeric_error.empty() || result_.stopped_early;
+  }
 
   void steps_until(int64_t end) {
     while (trainer_.steps_done() < end && !ended()) {
@@ -139,7 +144,9 @@ class Run {
       const StopAgreement::Answer answer = stop_.ask(
           options_.stop, checkpoints_ && checkpoints_->minutes_passed(), trainer_.steps_done());
       result_.signal = answer.signal;
-      if (checkpoints_ && !ended() && checkpoints_->due(trainer_.steps_done(), answer.save)) save();
+      if (checkpoints_ && result_.signal == 0 && result_.numeric_error.empty() &&
+          checkpoints_->due(trainer_.steps_done(), answer.save))
+        save();
     }
   }
 
@@ -156,10 +163,13 @@ class Run {
     interval_steps_ = state.log.steps;
     interval_samples_ = state.log.samples;
     validated_ = state.validated;
+    plateau_.set_state(state.plateau);
+    early_stopping_.set_state(state.early_stopping);
+    result_.stopped_early = early_stopping_.ended();
     metrics_.step = state.step;
     if (state.step == 0) return;
     metrics_.epoch = (state.step - 1) / steps_per_epoch_;
-    metrics_.lr = learning_rate(config_, state.step - 1, steps_per_epoch_);
+    metrics_.lr = learning_rate(config_, state.step - 1, steps_per_epoch_) * plateau_.factor();
   }
 
   SavedState state() {
@@ -168,6 +178,8 @@ class Run {
     s.step = trainer_.steps_done();
     s.log = {interval_loss_, interval_steps_, interval_samples_};
     s.validated = validated_;
+    s.plateau = plateau_.state();
+    s.early_stopping = early_stopping_.state();
     if (options_.metrics_bytes) s.metrics_bytes = options_.metrics_bytes();
     return s;
   }
@@ -203,6 +215,9 @@ class Run {
       if (!result_.numeric_error.empty()) last.step = checkpoints_->last_step();
       checkpoints_->finish(last);
       result_.checkpoint_step = checkpoints_->last_step();
+      if (config_.early_stopping.restore_best && result_.signal == 0 &&
+          result_.numeric_error.empty())
+        restore_best(options_.checkpoints.folder, options_.checkpoints.keep, programs_);
     } catch (const DataError& error) {
       result_.checkpoint_error = error.what();
     }
@@ -211,7 +226,8 @@ class Run {
   void one_step() {
     const data::Batch& batch = loader_->next();
     metrics_.epoch = batch.epoch;
-    metrics_.lr = learning_rate(config_, trainer_.steps_done(), steps_per_epoch_);
+    metrics_.lr =
+        learning_rate(config_, trainer_.steps_done(), steps_per_epoch_) * plateau_.factor();
     trainer_.step(batch, metrics_.lr);
     interval_samples_ += batch.global_valid;
     take_results(false);
@@ -333,13 +349,17 @@ class Run {
     take_loss_scaling();
     const Evaluation e = trainer_.evaluate(*validation_);
     result_.validation = e;
-    if (checkpoints_) checkpoints_->validated(validated_, e.loss, e.accuracy);
     Metrics m = metrics_;
     m.validation_loss = e.loss;
     if (programs_.spec().classes > 0) m.validation_accuracy = e.accuracy;
     reporter_.line(m);
     restart_interval();
-    if (!std::isfinite(e.loss)) validation_not_finite(e.loss);
+    if (!std::isfinite(e.loss)) return validation_not_finite(e.loss);
+    const double value = config_.validation.monitor == "accuracy" ? e.accuracy : e.loss;
+    if (checkpoints_) checkpoints_->validated(validated_, value);
+    plateau_.add(value);
+    early_stopping_.add(value);
+    result_.stopped_early = early_stopping_.ended();
   }
 
   // The loss is the same on every rank, so all of them end after the same step.
@@ -367,6 +387,8 @@ class Run {
   std::optional<data::Loader> validation_;
   int64_t steps_per_epoch_, total_;
   const int64_t train_size_;
+  Plateau plateau_;
+  EarlyStopping early_stopping_;
   std::optional<Checkpoints> checkpoints_;
   bool decided_ = false;  // whether decide_all_forms() was called
   Metrics metrics_;

@@ -42,6 +42,7 @@ struct RunResult {
   // Not "": the checkpoint at the end could not be saved. The caller saves the weights before it
   // throws this as an error.
   std::string checkpoint_error;
+  bool stopped_early = false;    // by [early_stopping]
   int64_t checkpoint_step = -1;  // of the last checkpoint; -1: none
 };
 

@@ -17,17 +17,58 @@ double base_rate(const config::Config& config) {
          (scheduler.scale_with_batch == "linear" ? factor : std::sqrt(factor));
 }
 
-// The progress of the decay, from 0 to 1.
-double progress(const config::LrScheduler& scheduler, int64_t step, int64_t total) {
+// A half cosine from 1 at p = 0 to 0 at p = 1.
+double half_cosine(double p) { return (1 + std::cos(std::numbers::pi * p)) / 2; }
+
+// The progress from step `begin` to the end of the decay, from 0 to 1.
+double progress(const config::LrScheduler& scheduler, int64_t begin, int64_t step, int64_t total) {
   const int64_t end = scheduler.decay_steps > 0 ? scheduler.decay_steps : total;
-  const auto whole = static_cast<double>(std::max<int64_t>(1, end - scheduler.warmup_steps));
-  return std::clamp(static_cast<double>(step - scheduler.warmup_steps) / whole, 0.0, 1.0);
+  const auto whole = static_cast<double>(std::max<int64_t>(1, end - begin));
+  return std::clamp(static_cast<double>(step - begin) / whole, 0.0, 1.0);
 }
 
-int64_t decays(const config::LrScheduler& scheduler, int64_t epoch) {
-  if (scheduler.name == "step") return epoch / scheduler.step_size;
-  return std::count_if(scheduler.milestones.begin(), scheduler.milestones.end(),
-                       [&](int64_t milestone) { return milestone <= epoch; });
+// The decays by gamma so far.
+double decays(const config::LrScheduler& scheduler, int64_t epoch) {
+  if (scheduler.name == "step") return static_cast<double>(epoch / scheduler.step_size);
+  if (scheduler.name == "exponential") return static_cast<double>(epoch);
+  return static_cast<double>(std::count_if(scheduler.milestones.begin(), scheduler.milestones.end(),
+                                           [&](int64_t milestone) { return milestone <= epoch; }));
+}
+
+// The progress within a period, from 0 to just below 1.
+double progress_in_period(const config::LrScheduler& scheduler, int64_t step) {
+  int64_t length = scheduler.period_steps;
+  while (scheduler.period_factor > 1 && step >= length) {
+    step -= length;
+    length *= scheduler.period_factor;
+  }
+  return static_cast<double>(step % length) / static_cast<double>(length);
+}
+
+// The share of the way from min_lr to lr at which the rate is.
+double height(const config::LrScheduler& s, int64_t step, int64_t total) {
+  const double p = progress(s, s.warmup_steps, step, total);
+  if (s.name == "cosine") return half_cosine(p);
+  if (s.name == "linear") return 1 - p;
+  if (s.name == "polynomial") return std::pow(1 - p, s.power);
+  if (s.name == "cosine_restarts")
+    return half_cosine(progress_in_period(s, std::max<int64_t>(0, step - s.warmup_steps)));
+  const double late = progress(s, s.warmup_steps + s.stable_steps, step, total);
+  return s.decay == "linear" ? 1 - late : half_cosine(late);
+}
+
+// Up from first_factor to 1 and down to last_factor; the last step has the last rate.
+double one_cycle(const config::LrScheduler& s, int64_t step, int64_t total) {
+  const int64_t steps = s.decay_steps > 0 ? s.decay_steps : total;
+  const double up = s.warmup_share * static_cast<double>(steps) - 1,
+               last = static_cast<double>(steps - 1), at = static_cast<double>(step);
+  if (at <= up) return 1 + (s.first_factor - 1) * half_cosine(up > 0 ? at / up : 1);
+  const double down = last > up ? std::min(1.0, (at - up) / (last - up)) : 1;
+  return s.last_factor + (1 - s.last_factor) * half_cosine(down);
+}
+
+bool decays_by_epochs(const std::string& name) {
+  return name == "step" || name == "multi_step" || name == "exponential";
 }
 
 }  // namespace
@@ -40,14 +81,15 @@ int64_t total_steps(const config::Config& config, int64_t steps_per_epoch) {
 double learning_rate(const config::Config& config, int64_t step, int64_t steps_per_epoch) {
   const config::LrScheduler& scheduler = config.lr_scheduler;
   const double start = base_rate(config), end = std::min(scheduler.min_lr, start);
+  const int64_t total = total_steps(config, steps_per_epoch);
+  if (scheduler.name == "one_cycle")
+    return std::max(end, start * one_cycle(scheduler, step, total));
   double lr = start;
-  if (scheduler.name == "step" || scheduler.name == "multi_step") {
-    const auto count = static_cast<double>(decays(scheduler, step / steps_per_epoch));
-    lr = std::max(end, start * std::pow(scheduler.gamma, count));
-  } else if (scheduler.name != "constant") {
-    const double p = progress(scheduler, step, total_steps(config, steps_per_epoch));
-    lr = end + (start - end) *
-                   (scheduler.name == "linear" ? 1 - p : (1 + std::cos(std::numbers::pi * p)) / 2);
+  if (decays_by_epochs(scheduler.name)) {
+    lr =
+        std::max(end, start * std::pow(scheduler.gamma, decays(scheduler, step / steps_per_epoch)));
+  } else if (scheduler.name != "constant" && scheduler.name != "plateau") {
+    lr = end + (start - end) * height(scheduler, step, total);
   }
   if (step < scheduler.warmup_steps)
     lr *= static_cast<double>(step + 1) / static_cast<double>(scheduler.warmup_steps);

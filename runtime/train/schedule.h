@@ -15,8 +15,10 @@ int64_t total_steps(const config::Config& config, int64_t steps_per_epoch);
 // lr_scheduler.scale_with_batch says so (Goyal et al., "Accurate, large minibatch SGD", 2017; for
 // the square root Krizhevsky, "One weird trick", 2014), then scheduled by the formulas of
 // configs/README.md, which are those of PyTorch's schedulers (cosine: Loshchilov and Hutter,
-// "SGDR", 2017, without restarts). A run that is ended early (RunOptions::max_steps) has the rates
-// of the whole run.
+// "SGDR", 2017; one_cycle: Smith and Topin, "Super-convergence", 2018, for the learning rate alone)
+// and, for warmup_stable_decay, of get_wsd_schedule in transformers. The rate of "plateau" depends
+// on validations: it is that of "constant" times Plateau::factor() (progress.h). A run that is
+// ended early (RunOptions::max_steps) has the rates of the whole run.
 double learning_rate(const config::Config& config, int64_t step, int64_t steps_per_epoch);
 
 }  // namespace runtime::train

@@ -158,14 +158,30 @@ void restore(const Resumed& from, StepPrograms& programs, Trainer& trainer) {
   // Each rank of the data axis goes on with its own statistics; another number of ranks with those
   // of the first, which an evaluation takes.
   const int statistics_of = saved.mesh.data == mine.mesh.data ? mine.place.data : 0;
-  write_state(programs, assemble(from.path, from.manifest, wanted_slices(programs), statistics_of));
+  const std::vector<HeldTensor> held = held_tensors(programs);
+  write_state(programs, held,
+              assemble(from.path, from.manifest, wanted_slices(held), statistics_of));
   trainer.set_steps_done(saved.step);
+}
+
+void restore_best(const std::filesystem::path& folder, const Retention& keep,
+                  StepPrograms& programs) {
+  const fs::path best = best_checkpoint(folder, keep);
+  if (best.empty())
+    throw DataError(folder.string() + ": there is no checkpoint behind a validation");
+  const Manifest manifest = read_manifest(best);
+  std::vector<HeldTensor> held = held_tensors(programs);
+  std::erase_if(held, [](const HeldTensor& tensor) {
+    return !tensor.name.starts_with(kParametersGroup) && !tensor.name.starts_with(kStatisticsGroup);
+  });
+  write_state(programs, held, assemble(best, manifest, wanted_slices(held), 0));
 }
 
 Checkpoints::Checkpoints(const config::Config& config, StepPrograms& programs,
                          const data::Dataset& dataset, int64_t steps_per_epoch,
                          SaverOptions options, const Resumed* from)
     : config_(config.checkpoint),
+      larger_is_better_(options.keep.larger_is_better),
       programs_(programs),
       steps_per_epoch_(steps_per_epoch),
       data_(data::fingerprint(dataset)),
@@ -187,10 +203,9 @@ bool Checkpoints::minutes_passed() const {
   return config_.interval_minutes > 0 && elapsed.count() >= config_.interval_minutes * 60;
 }
 
-void Checkpoints::validated(int64_t step, double loss, double accuracy) {
-  const bool by_accuracy = config_.monitor == "validation_accuracy";
-  monitored_ = {step, by_accuracy ? accuracy : loss};
-  const double rating = by_accuracy ? -accuracy : loss;
+void Checkpoints::validated(int64_t step, double value) {
+  monitored_ = {step, value};
+  const double rating = larger_is_better_ ? -value : value;
   if (config_.keep_best == 0 || std::isnan(rating)) return;
   best_.push_back(rating);
   best_ = best_of(best_, config_.keep_best + 1);

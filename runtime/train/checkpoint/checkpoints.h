@@ -37,6 +37,11 @@ std::vector<std::string> check_resumable(const Resumed& from, const config::Conf
 // Gives the trainer the state of the checkpoint. Every rank calls it. Throws DataError.
 void restore(const Resumed& from, StepPrograms& programs, Trainer& trainer);
 
+// Gives the programs the parameters and running statistics of the best checkpoint in a folder.
+// Every rank calls it. Throws DataError if no checkpoint has a monitored value.
+void restore_best(const std::filesystem::path& folder, const Retention& keep,
+                  StepPrograms& programs);
+
 // Saves the checkpoints of a run. Every rank makes the same calls; used by the thread of the
 // trainer, which must outlive it.
 class Checkpoints {
@@ -49,8 +54,8 @@ class Checkpoints {
   bool due(int64_t step, bool minutes_passed) const;
   // Whether interval_minutes have passed on this rank since the last checkpoint.
   bool minutes_passed() const;
-  // Takes the result of the validation after a step.
-  void validated(int64_t step, double loss, double accuracy);
+  // Takes the value of validation.monitor after a step.
+  void validated(int64_t step, double value);
   // Begins to save. `state` has the step, the sums of the log and the length of metrics.jsonl; the
   // rest is filled in.
   void save(SavedState state);
@@ -61,6 +66,7 @@ class Checkpoints {
 
  private:
   const config::Checkpoint& config_;
+  const bool larger_is_better_;
   StepPrograms& programs_;
   const int64_t steps_per_epoch_;
   const std::string data_;

@@ -90,6 +90,22 @@ fs::path hidden(const fs::path& checkpoint) {
   return checkpoint.parent_path() / ("." + checkpoint.filename().string() + ".old.tmp");
 }
 
+// The checkpoints that have a monitored value, the best first.
+std::vector<std::pair<double, fs::path>> by_rating(const fs::path& folder, const Retention& keep) {
+  std::vector<std::pair<double, fs::path>> rated;
+  for (const fs::path& path : list_checkpoints(folder)) {
+    try {
+      const std::optional<double> value = read_manifest(path).state.monitored;
+      if (value && !std::isnan(*value))
+        rated.emplace_back(keep.larger_is_better ? -*value : *value, path);
+    } catch (const DataError&) {  // a damaged one is none of the best
+    }
+  }
+  std::stable_sort(rated.begin(), rated.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  return rated;
+}
+
 }  // namespace
 
 std::string rank_file(int rank) { return "rank-" + std::to_string(rank) + ".safetensors"; }
@@ -195,20 +211,15 @@ void publish_checkpoint(const fs::path& temporary, const fs::path& checkpoint) {
   if (replaces) fs::remove_all(temporary, error);
 }
 
+fs::path best_checkpoint(const fs::path& folder, const Retention& keep) {
+  const auto rated = by_rating(folder, keep);
+  return rated.empty() ? fs::path{} : rated.front().second;
+}
+
 void prune_checkpoints(const fs::path& folder, const Retention& keep) {
   if (keep.latest == 0) return;
-  std::vector<fs::path> list = list_checkpoints(folder);
-  std::vector<std::pair<double, fs::path>> rated;
-  for (const fs::path& path : list) {
-    try {
-      const std::optional<double> value = read_manifest(path).state.monitored;
-      if (value && !std::isnan(*value))
-        rated.emplace_back(keep.larger_is_better ? -*value : *value, path);
-    } catch (const DataError&) {  // a damaged one is none of the best
-    }
-  }
-  std::stable_sort(rated.begin(), rated.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  const std::vector<fs::path> list = list_checkpoints(folder);
+  const auto rated = by_rating(folder, keep);
   std::set<fs::path> kept;
   for (size_t i = 0; i < list.size() && i < static_cast<size_t>(keep.latest); ++i)
     kept.insert(list[i]);

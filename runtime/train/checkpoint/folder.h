@@ -61,6 +61,8 @@ struct Retention {
   int64_t best = 0;    // as many more, by SavedState::monitored
   bool larger_is_better = false;
 };
+// The checkpoint with the best monitored value, the newest of equal ones; empty if none has one.
+std::filesystem::path best_checkpoint(const std::filesystem::path& folder, const Retention& keep);
 // Removes the others; each disappears under its name at once. What cannot be removed stays.
 void prune_checkpoints(const std::filesystem::path& folder, const Retention& keep);
 // Removes temporary folders that were left behind by a run that was killed.

@@ -117,15 +117,14 @@ void read_state(StepPrograms& programs, data::TensorFile& file) {
   if (!programs.spec().characters.empty()) file.metadata[kCharacters] = programs.spec().characters;
 }
 
-std::vector<WantedSlice> wanted_slices(StepPrograms& programs) {
+std::vector<WantedSlice> wanted_slices(const std::vector<HeldTensor>& held) {
   std::vector<WantedSlice> wanted;
-  for (HeldTensor& held : held_tensors(programs))
-    wanted.push_back({std::move(held.name), held.dtype, std::move(held.slice)});
+  for (const HeldTensor& one : held) wanted.push_back({one.name, one.dtype, one.slice});
   return wanted;
 }
 
-void write_state(StepPrograms& programs, const Assembly& state) {
-  const std::vector<HeldTensor> held = held_tensors(programs);
+void write_state(StepPrograms& programs, const std::vector<HeldTensor>& held,
+                 const Assembly& state) {
   for (size_t i = 0; i < held.size(); ++i) {
     const std::vector<std::byte>& bytes = state.bytes(i);
     if (!bytes.empty()) programs.stream().copy(held[i].address, bytes.data(), bytes.size());

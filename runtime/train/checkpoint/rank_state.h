@@ -34,11 +34,12 @@ std::vector<HeldTensor> held_tensors(StepPrograms& programs);
 // are not whole tensors are described in the metadata. Waits for queued steps.
 void read_state(StepPrograms& programs, data::TensorFile& file);
 
-// Gives the rank the state of a checkpoint, whatever mesh has saved it. `state` has what
+// Writes to the device what a checkpoint has, whatever mesh has saved it. `state` has what
 // wanted_slices() says. Waits for queued steps.
-void write_state(StepPrograms& programs, const Assembly& state);
-// What a rank needs of a checkpoint, in the order of held_tensors().
-std::vector<WantedSlice> wanted_slices(StepPrograms& programs);
+void write_state(StepPrograms& programs, const std::vector<HeldTensor>& held,
+                 const Assembly& state);
+// What is needed of a checkpoint, in the order of `held`.
+std::vector<WantedSlice> wanted_slices(const std::vector<HeldTensor>& held);
 
 }  // namespace runtime::train
 

@@ -12,6 +12,15 @@ namespace {
 // JSON has no NaN: null stands for it.
 double number(const nlohmann::json& j) { return j.is_null() ? std::nan("") : j.get<double>(); }
 
+nlohmann::ordered_json to_json(const ProgressState& s) {
+  return {{"best", s.best}, {"bad", s.bad}, {"cooldown", s.cooldown}, {"factor", s.factor}};
+}
+
+ProgressState progress_from(const nlohmann::json& j) {
+  return {number(j.at("best")), j.at("bad").get<int64_t>(), j.at("cooldown").get<int64_t>(),
+          j.at("factor").get<double>()};
+}
+
 SavedState from_json(const nlohmann::json& j) {
   SavedState s;
   j.at("step").get_to(s.step);
@@ -29,6 +38,8 @@ SavedState from_json(const nlohmann::json& j) {
   j.at("validated").get_to(s.validated);
   if (j.contains("monitored")) s.monitored = number(j.at("monitored"));
   j.at("best").get_to(s.best);
+  s.plateau = progress_from(j.at("plateau"));
+  s.early_stopping = progress_from(j.at("early_stopping"));
   j.at("data").get_to(s.data);
   j.at("environment").get_to(s.environment);
   j.at("created").get_to(s.created);
@@ -56,6 +67,8 @@ std::string to_json(const SavedState& s) {
   j["validated"] = s.validated;
   if (s.monitored) j["monitored"] = *s.monitored;
   j["best"] = s.best;
+  j["plateau"] = to_json(s.plateau);
+  j["early_stopping"] = to_json(s.early_stopping);
   j["data"] = s.data;
   j["environment"] = s.environment;
   j["created"] = s.created;

@@ -9,6 +9,7 @@
 
 #include "runtime/parallel/mesh.h"
 #include "runtime/parallel/stages.h"
+#include "runtime/train/progress.h"
 
 namespace runtime::train {
 
@@ -30,9 +31,10 @@ struct SavedState {
   LogSums log = {};
   uint64_t metrics_bytes = 0;            // of metrics.jsonl
   int64_t validated = 0;                 // step of the last validation
-  std::optional<double> monitored = {};  // checkpoint.monitor, if it was measured after this step
-  std::vector<double> best = {};         // the best values of checkpoint.monitor so far
-  std::string data;                      // fingerprint of the training data
+  std::optional<double> monitored = {};  // validation.monitor, if it was measured after this step
+  std::vector<double> best = {};         // the best values of validation.monitor so far
+  ProgressState plateau = {}, early_stopping = {};
+  std::string data;         // fingerprint of the training data
   std::string environment;  // device, threads and build; other ones round in another way
   std::string created;      // time as in ISO 8601
 

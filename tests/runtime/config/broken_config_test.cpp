@@ -75,8 +75,14 @@ INSTANTIATE_TEST_SUITE_P(
         Broken{"section_of_the_wider_design", whole("[profiling]\nwait = 2"),
                "test.toml:4:2: section [profiling] is not supported by this version; remove it, "
                "supported are [job]"},
-        Broken{"early_stopping_section", whole("early_stopping.patience = \"x\""),
-               "test.toml:4:1: section [early_stopping] is not supported by this version"},
+        Broken{"best_weights_without_checkpoints", whole("early_stopping.restore_best = true"),
+               "early_stopping.restore_best: needs the best checkpoint; set checkpoint.keep_best = "
+               "1 or more"},
+        Broken{"restarts_without_a_period", whole("lr_scheduler.name = \"cosine_restarts\""),
+               "lr_scheduler.period_steps: missing"},
+        Broken{"two_warm_ups",
+               whole("lr_scheduler.name = \"one_cycle\"\nlr_scheduler.warmup_steps = 3"),
+               "lr_scheduler.warmup_steps: is not used by name = \"one_cycle\""},
         Broken{"section_is_a_number", whole("optimizer = 3"),
                "test.toml:4:1: optimizer: wrong value: got integer 3, expected a section "
                "[optimizer]"},

@@ -133,5 +133,93 @@ TEST(Schedule, KeysThatDoNotFitAreRefused) {
   }
 }
 
+// The rates of the first steps.
+std::vector<double> rates(const config::Config& c, size_t count, int64_t epoch = kEpoch) {
+  std::vector<double> list;
+  for (size_t step = 0; step < count; ++step)
+    list.push_back(learning_rate(c, static_cast<int64_t>(step), epoch));
+  return list;
+}
+void expect_rates(const config::Config& c, const std::vector<double>& expected,
+                  int64_t epoch = kEpoch) {
+  EXPECT_THAT(rates(c, expected.size(), epoch),
+              testing::Pointwise(testing::DoubleNear(1e-12), expected));
+}
+
+// The numbers of the following four tests were printed by PyTorch 2.15.
+
+TEST(Schedule, ExponentialLR) {
+  config::Config c = with("exponential", 0.4);
+  c.lr_scheduler.gamma = 0.9;
+  expect_rates(c, {0.4, 0.36, 0.324, 0.2916, 0.26244, 0.236196}, 1);
+}
+
+TEST(Schedule, PolynomialLR) {
+  config::Config c = with("polynomial", 0.4);
+  c.lr_scheduler.power = 2;
+  c.lr_scheduler.decay_steps = 10;
+  expect_rates(c, {0.4, 0.324, 0.256, 0.196, 0.144, 0.1, 0.064, 0.036, 0.016, 0.004, 0, 0, 0});
+}
+
+TEST(Schedule, CosineAnnealingWarmRestarts) {
+  config::Config c = with("cosine_restarts", 0.4);
+  c.lr_scheduler.period_steps = 4;
+  c.lr_scheduler.period_factor = 2;
+  c.lr_scheduler.min_lr = 0.1;
+  expect_rates(
+      c, {0.4, 0.35606601717798214, 0.25, 0.1439339828220179, 0.4, 0.38858192987669304,
+          0.35606601717798214, 0.30740251485476355, 0.25, 0.19259748514523656, 0.1439339828220179,
+          0.111418070123307, 0.4, 0.3971177920604846, 0.38858192987669304, 0.3747204418453819});
+  c = with("cosine_restarts", 0.4);
+  c.lr_scheduler.period_steps = 5;
+  expect_rates(c, {0.4, 0.3618033988749895, 0.2618033988749895, 0.13819660112501053,
+                   0.03819660112501053, 0.4, 0.3618033988749895});
+}
+
+TEST(Schedule, OneCycleLR) {
+  config::Config c = with("one_cycle", 0.4);
+  c.training.steps = 20;
+  expect_rates(c, {0.016,
+                   0.05266873708001013,
+                   0.1486687370800101,
+                   0.2673312629199899,
+                   0.3633312629199899,
+                   0.4,
+                   0.39498560249403497,
+                   0.38019385280538953,
+                   0.35636647102842,
+                   0.3246982615799052,
+                   0.28677720071652035,
+                   0.24450480877451572,
+                   0.2000008,
+                   0.1554967912254843,
+                   0.11322439928347969,
+                   0.0753033384200948,
+                   0.04363512897158001,
+                   0.019807747194610516,
+                   0.005015997505965022,
+                   1.6e-06});
+  c.lr_scheduler.decay_steps = 16;
+  c.lr_scheduler.warmup_share = 0.25;
+  c.lr_scheduler.first_factor = 0.1;
+  c.lr_scheduler.last_factor = 0.001;
+  expect_rates(c, {0.04, 0.13, 0.31, 0.4, 0.39319198009255585, 0.3732318756761309,
+                   0.3414799348810722, 0.3001, 0.25191204521148364, 0.2002, 0.14848795478851634,
+                   0.1003, 0.05892006511892782, 0.02716812432386915, 0.007208019907444174, 0.0004});
+}
+
+// The decay of transformers' get_wsd_schedule; the warm-up is that of all schedules here.
+TEST(Schedule, WarmupStableDecay) {
+  config::Config c = with("warmup_stable_decay", 0.8);
+  c.lr_scheduler.warmup_steps = 4;
+  c.lr_scheduler.stable_steps = 3;
+  c.lr_scheduler.decay_steps = 11;
+  c.lr_scheduler.decay = "linear";
+  c.lr_scheduler.min_lr = 0.4;
+  expect_rates(c, {0.2, 0.4, 0.6, 0.8, 0.8, 0.8, 0.8, 0.8, 0.7, 0.6, 0.5, 0.4, 0.4});
+  c.lr_scheduler.decay = "cosine";
+  EXPECT_NEAR(learning_rate(c, 8, kEpoch), 0.4 + 0.2 * (1 + std::cos(std::numbers::pi / 4)), 1e-12);
+}
+
 }  // namespace
 }  // namespace runtime::train

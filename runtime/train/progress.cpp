@@ -1,0 +1,47 @@
+#include "runtime/train/progress.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace runtime::train {
+
+namespace {
+
+bool by_accuracy(const config::Config& config) { return config.validation.monitor == "accuracy"; }
+
+}  // namespace
+
+Plateau::Plateau(const config::Config& config)
+    : config_(config.lr_scheduler),
+      larger_is_better_(by_accuracy(config)),
+      least_factor_(config.optimizer.lr > 0 ? config_.min_lr / config.optimizer.lr : 0) {}
+
+void Plateau::add(double value) {
+  if (config_.name != "plateau") return;
+  const double t = config_.threshold;
+  const bool better = std::isnan(state_.best) || (larger_is_better_ ? value > state_.best * (1 + t)
+                                                                    : value < state_.best * (1 - t));
+  if (better) state_.best = value;
+  state_.bad = better ? 0 : state_.bad + 1;
+  if (state_.cooldown > 0) {
+    --state_.cooldown;
+    state_.bad = 0;
+  }
+  if (state_.bad <= config_.patience) return;
+  state_.factor = std::max(state_.factor * config_.gamma, least_factor_);
+  state_.cooldown = config_.cooldown;
+  state_.bad = 0;
+}
+
+EarlyStopping::EarlyStopping(const config::Config& config)
+    : config_(config.early_stopping), larger_is_better_(by_accuracy(config)) {}
+
+void EarlyStopping::add(double value) {
+  const bool better = std::isnan(state_.best) ||
+                      (larger_is_better_ ? value - config_.min_delta > state_.best
+                                         : value + config_.min_delta < state_.best);
+  if (better) state_.best = value;
+  state_.bad = better ? 0 : state_.bad + 1;
+}
+
+}  // namespace runtime::train
