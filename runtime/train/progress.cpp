@@ -19,8 +19,9 @@ Plateau::Plateau(const config::Config& config)
 void Plateau::add(double value) {
   if (config_.name != "plateau") return;
   const double t = config_.threshold;
-  const bool better = std::isnan(state_.best) || (larger_is_better_ ? value > state_.best * (1 + t)
-                                                                    : value < state_.best * (1 - t));
+  const bool better =
+      std::isnan(state_.best) ||
+      (larger_is_better_ ? value > state_.best * (1 + t) : value < state_.best * (1 - t));
   if (better) state_.best = value;
   state_.bad = better ? 0 : state_.bad + 1;
   if (state_.cooldown > 0) {
@@ -37,9 +38,9 @@ EarlyStopping::EarlyStopping(const config::Config& config)
     : config_(config.early_stopping), larger_is_better_(by_accuracy(config)) {}
 
 void EarlyStopping::add(double value) {
-  const bool better = std::isnan(state_.best) ||
-                      (larger_is_better_ ? value - config_.min_delta > state_.best
-                                         : value + config_.min_delta < state_.best);
+  const bool better =
+      std::isnan(state_.best) || (larger_is_better_ ? value - config_.min_delta > state_.best
+                                                    : value + config_.min_delta < state_.best);
   if (better) state_.best = value;
   state_.bad = better ? 0 : state_.bad + 1;
 }

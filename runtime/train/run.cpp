@@ -105,7 +105,7 @@ class Run {
       reporter.note(
           "note: asynchronous training is not saved in checkpoints, so that it cannot go on after "
           "it was stopped; set checkpoint.interval_minutes = 0 if that is meant");
-    } else if (!options.checkpoints.folder.empty()) {
+    } else if (!options.checkpoints.folder.empty() && folder_is_shared()) {
       checkpoints_.emplace(config, programs, *data.train, steps_per_epoch_, options.checkpoints,
                            options.resumed);
     }
@@ -157,6 +157,16 @@ class Run {
   }
 
   // ---- checkpoints
+
+  // Ranks without a common folder train all the same, as if there were no [checkpoint].
+  bool folder_is_shared() {
+    if (all_see(options_.checkpoints.folder, programs_, options_.checkpoints.on_main)) return true;
+    reporter_.note(
+        "warning: not every rank sees " + options_.checkpoints.folder.string() +
+        ", so that the run is saved at its end only; set job.dump_folder to a folder that "
+        "all machines share");
+    return false;
+  }
 
   void resume(const SavedState& state) {
     interval_loss_ = state.log.loss;
@@ -210,7 +220,9 @@ class Run {
     if (!checkpoints_) return;
     result_.checkpoint_step = checkpoints_->last_step();
     try {
-      if (result_.numeric_error.empty()) decide_all_forms();
+      if (result_.numeric_error.empty() &&
+          trainer_.steps_done() < total_steps(config_, steps_per_epoch_))
+        decide_all_forms();  // the run is to go on
       SavedState last = state();
       if (!result_.numeric_error.empty()) last.step = checkpoints_->last_step();
       checkpoints_->finish(last);

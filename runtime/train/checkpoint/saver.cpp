@@ -43,6 +43,20 @@ std::string to_json(const std::vector<SavedFile>& files) {
 
 }  // namespace
 
+bool all_see(const fs::path& folder, const StepPrograms& programs, const OnMain& on_main) {
+  if (programs.collectives() == nullptr) return true;
+  const fs::path probe = folder / (".probe." + make_attempt(programs) + ".tmp");
+  std::error_code error;
+  on_main("making the folder of the checkpoints", [&] {
+    fs::create_directories(folder, error);
+    if (!std::ofstream(probe)) error = std::make_error_code(std::errc::permission_denied);
+  });
+  const std::vector<double> any =
+      programs.maximum({error ? 1.0 : 0.0, fs::exists(probe, error) ? 0.0 : 1.0});
+  fs::remove(probe, error);  // all have looked
+  return any[0] != 0 || any[1] == 0;
+}
+
 CheckpointSaver::CheckpointSaver(StepPrograms& programs, SaverOptions options)
     : programs_(programs),
       options_(std::move(options)),

@@ -26,6 +26,11 @@ struct SaverOptions {
   std::function<void(const std::string&)> note;  // prints a line on rank 0, nothing on others
 };
 
+// Whether every rank sees the same folder, which rank 0 makes. Every rank calls it. True if rank 0
+// cannot make it: saving then says why.
+bool all_see(const std::filesystem::path& folder, const StepPrograms& programs,
+             const OnMain& on_main);
+
 // One rank's part in saving. Every rank makes the same calls, from the thread of the programs,
 // which must outlive this object. The numbers are copied to host memory first; then each rank
 // writes its file in a thread of its own, and rank 0 completes the checkpoint when the files of all

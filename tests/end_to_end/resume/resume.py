@@ -6,6 +6,7 @@
     resume.py damage    a bit flipped in each file: the checkpoint is passed over, and the one before is taken
     resume.py disk      a full disk and a folder that cannot be written: a warning, and exit code 5 at the end
     resume.py signals   SIGTERM, SIGHUP and SIGINT save; a rank that dies is started again and goes on
+    resume.py machines  ranks that see different folders train as if there were no checkpoints
     resume.py commands  checkpoint info, verify, export and reshard
 
 All of them need --runtime; --seed (default: 1) draws the moments. Prints what was done, and exits with 1 at the first difference."""
@@ -285,6 +286,25 @@ def signals(runs, _):
     print("a rank that was killed was started again and went on; the weights have the bits of the uninterrupted run")
 
 
+def machines(runs, _):
+    """Two ranks in two working folders, whose relative run folders are therefore two."""
+    processes = []
+    for rank in range(2):
+        os.makedirs(runs.path(f"machine{rank}"))
+        command = [runs.runtime, "train", runs.configuration, "--set", "job.dump_folder=run", "--set", "comm.backend=gloo", "--set",
+                   "comm.rendezvous=file", "--set", "comm.rendezvous_address=" + runs.path("meeting"), "--max-steps", "12"]
+        environment = {**os.environ, "RUNTIME_RANK": str(rank), "RUNTIME_WORLD_SIZE": "2", "XDG_CACHE_HOME": runs.path("cache")}
+        processes.append(subprocess.Popen(command, cwd=runs.path(f"machine{rank}"), env=environment, stdout=subprocess.PIPE,
+                                          stderr=subprocess.PIPE, text=True))
+    for process in processes:
+        _, err = process.communicate(timeout=120)
+        expect(process.returncode == 0, f"exit code {process.returncode}\n{err}")
+        expect(process is processes[1] or "warning: not every rank sees run/checkpoints" in err, err)
+    expect(os.path.exists(runs.path("machine0", "run", "weights.safetensors")), "there are no weights")
+    expect(not glob.glob(runs.path("machine*", "run", "checkpoints", "*")), "there is a checkpoint")
+    print("ranks without a common folder trained to the end")
+
+
 def commands(runs, _):
     runs.settings += ["--set", "training.steps=12", "--set", "device.tune=off"]
     runs.train("run", "--nproc", "4", "--set", "comm.backend=local", "--set", "parallelism.tensor=2", "--set",
@@ -316,7 +336,7 @@ def commands(runs, _):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    cases = {f.__name__: f for f in (kills, meshes, damage, disk, signals, commands)}
+    cases = {f.__name__: f for f in (kills, meshes, damage, disk, signals, machines, commands)}
     parser.add_argument("case", choices=cases)
     parser.add_argument("--runtime", required=True)
     parser.add_argument("--ranks", type=int, default=1)

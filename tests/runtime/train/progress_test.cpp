@@ -33,19 +33,18 @@ TEST(Plateau, IsReduceLROnPlateau) {
   c.lr_scheduler.cooldown = 1;
   c.lr_scheduler.min_lr = 0.06;
   c.lr_scheduler.threshold = 0.01;
-  EXPECT_THAT(rates(c, {1, .9, .95, .91, .92, .93, .94, .8, .81, .82, .83, .84, .85, .86, .87, .88,
-                        .89}),
-              testing::Pointwise(testing::DoubleNear(1e-12),
-                                 {0.4, 0.4, 0.4, 0.4, 0.2, 0.2, 0.2, 0.2, 0.2, 0.2, 0.1, 0.1, 0.1,
-                                  0.1, 0.06, 0.06, 0.06}));
+  EXPECT_THAT(
+      rates(c, {1, .9, .95, .91, .92, .93, .94, .8, .81, .82, .83, .84, .85, .86, .87, .88, .89}),
+      testing::Pointwise(testing::DoubleNear(1e-12), {0.4, 0.4, 0.4, 0.4, 0.2, 0.2, 0.2, 0.2, 0.2,
+                                                      0.2, 0.1, 0.1, 0.1, 0.1, 0.06, 0.06, 0.06}));
   c.validation.monitor = "accuracy";
   c.lr_scheduler = {};
   c.lr_scheduler.name = "plateau";
   c.lr_scheduler.patience = 0;
   c.lr_scheduler.threshold = 0.5;
-  EXPECT_THAT(rates(c, {.1, .14, .16, .2, .25, .3}),
-              testing::Pointwise(testing::DoubleNear(1e-12),
-                                 {0.4, 0.04, 0.04, 0.004, 0.004, 0.0004}));
+  EXPECT_THAT(
+      rates(c, {.1, .14, .16, .2, .25, .3}),
+      testing::Pointwise(testing::DoubleNear(1e-12), {0.4, 0.04, 0.04, 0.004, 0.004, 0.0004}));
 }
 
 TEST(Plateau, OtherSchedulesHaveNone) {
