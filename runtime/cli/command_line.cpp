@@ -396,6 +396,18 @@ void add_plugins(CLI::App& app) {
   command->footer("Examples:\n  runtime plugins list\n  runtime plugins info cpu");
 }
 
+void add_model(CLI::App& app) {
+  auto arguments = std::make_shared<ConfigArguments>();
+  CLI::App* command =
+      app.add_subcommand("model", "Prints the layers of a model with shapes, parameters and FLOPs");
+  arguments->add_to(*command);
+  command->footer(
+      "Examples:\n"
+      "  runtime model configs/fashion_mnist_lenet.toml\n"
+      "  runtime model configs/bench_gpt.toml --set model.input=[128]");
+  command->callback([arguments] { show_model(*arguments); });
+}
+
 void add_checkpoint(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("checkpoint", "Describes, checks, exports and joins checkpoints");
@@ -504,6 +516,7 @@ int run_command_line(int argc, char** argv) {
   add_bench(app, outcome);
   add_devices(app);
   add_plugins(app);
+  add_model(app);
   add_checkpoint(app);
   add_config(app);
   if (argc > 1) check_command(app, argv[1]);

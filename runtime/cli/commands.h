@@ -140,6 +140,10 @@ std::vector<std::string> comm_collectives();
 // Prints time and bandwidth of each collective and size.
 void run_bench_comm(const CommArguments& arguments, Outcome& outcome);
 
+// Prints the layers of the model with shapes, parameters and FLOPs. Opens no device and no data.
+// Equivalent to: Model.summary() of Keras.
+void show_model(const ConfigArguments& arguments);
+
 // What `runtime checkpoint` does. `path` names a checkpoint or a run. All throw DataError.
 void checkpoint_info(const std::string& path);    // prints what is in each
 void checkpoint_verify(const std::string& path);  // reads every byte, and says which are whole

@@ -22,7 +22,7 @@ TEST_F(Commands, EveryCommandExplainsItself) {
   EXPECT_THAT(output({"--help"}),
               AllOf(HasSubstr("train"), HasSubstr("Exit codes"), HasSubstr("Examples")));
   for (const char* command : {"train", "evaluate", "predict", "gradients", "verify", "plan",
-                              "bench", "devices", "plugins", "config"}) {
+                              "bench", "devices", "plugins", "config", "model", "checkpoint"}) {
     const std::string help = output({command, "--help"});
     EXPECT_THAT(help, HasSubstr("Example")) << command;
     EXPECT_THAT(help, HasSubstr(std::string("runtime ") + command)) << command;
@@ -181,6 +181,15 @@ TEST_F(Commands, ConfigShowResolvesAndLoadsAgain) {
 TEST_F(Commands, ConfigSchemaIsJson) {
   const json schema = json::parse(output({"config", "schema"}));
   EXPECT_TRUE(schema["properties"].contains("training"));
+}
+
+// 6 inputs, 5 hidden units, 3 outputs.
+TEST_F(Commands, ModelListsTheLayers) {
+  const std::string shown = output({"model", job_, "--set", "model.freeze=['*.bias']"});
+  EXPECT_THAT(
+      shown, AllOf(HasSubstr("matmul, add"), HasSubstr("[5]               35"),
+                   HasSubstr("[3]               18"), HasSubstr("53 parameters (0.00 MiB in float"),
+                   HasSubstr("of which 45 are trained")));
 }
 
 TEST_F(Commands, PlanTellsOperationsMemoryAndFlops) {

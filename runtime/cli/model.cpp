@@ -1,0 +1,110 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "runtime/cli/commands.h"
+#include "runtime/config/config.h"
+#include "runtime/model/layer_types.h"
+#include "runtime/model/network.h"
+#include "runtime/step/freeze.h"
+
+namespace runtime::cli {
+
+namespace {
+
+// A line of the table.
+struct LayerRow {
+  std::string name, operations, output;
+  int64_t parameters = 0, trained = 0;
+  double flops = 0;
+};
+
+// "[26, 26, 20]" from [1, 26, 26, 20]: without the batch.
+std::string shape_of(const graph::Value& value) {
+  return graph::to_string(graph::Dims(value.dims.begin() + 1, value.dims.end()));
+}
+
+// Consecutive nodes of a layer are one row. Parameters belong to the layer whose node reads them
+// first, so that a shared one counts once.
+class Rows {
+ public:
+  Rows(const model::Network& network, const std::vector<std::string>& freeze)
+      : network_(network), freeze_(freeze) {}
+
+  std::vector<LayerRow> make() {
+    for (const graph::Node& node : network_.graph.nodes) add(node);
+    return std::move(rows_);
+  }
+
+ private:
+  void add(const graph::Node& node) {
+    if (rows_.empty() || rows_.back().name != node.layer) {
+      rows_.emplace_back();
+      rows_.back().name = node.layer;
+    }
+    LayerRow& row = rows_.back();
+    const std::string operation(node.op);
+    if (row.operations.find(operation) == std::string::npos)
+      row.operations += (row.operations.empty() ? "" : ", ") + operation;
+    row.output = shape_of(network_.graph.value(node.outputs[0]));
+    row.flops += graph::flops(network_.graph, node);
+    for (const graph::ValueId input : node.inputs) add_parameter(row, input);
+  }
+
+  void add_parameter(LayerRow& row, graph::ValueId input) {
+    const graph::ValueId storage = network_.graph.storage(input);
+    for (const model::Parameter& parameter : network_.parameters) {
+      if (network_.graph.storage(parameter.value) != storage || !counted_.insert(storage).second)
+        continue;
+      const int64_t count = graph::element_count(parameter.file_dims);
+      row.parameters += count;
+      if (parameter.trainable && !step::matches_any(freeze_, parameter.name)) row.trained += count;
+    }
+  }
+
+  const model::Network& network_;
+  const std::vector<std::string>& freeze_;
+  std::set<graph::ValueId> counted_;
+  std::vector<LayerRow> rows_;
+};
+
+void print(const std::vector<LayerRow>& rows) {
+  size_t name = 5, operations = 10, output = 6;
+  for (const LayerRow& row : rows) {
+    name = std::max(name, row.name.size());
+    operations = std::max(operations, row.operations.size());
+    output = std::max(output, row.output.size());
+  }
+  fmt::print("{:<{}}  {:<{}}  {:<{}}  {:>12}  {:>12}\n", "layer", name, "operations", operations,
+             "output", output, "parameters", "MFLOP");
+  for (const LayerRow& row : rows) {
+    fmt::print("{:<{}}  {:<{}}  {:<{}}  {:>12}  {:>12.3f}\n", row.name, name, row.operations,
+               operations, row.output, output, row.parameters, row.flops / 1e6);
+  }
+}
+
+}  // namespace
+
+void show_model(const ConfigArguments& arguments) {
+  const config::Config config = arguments.load();
+  const model::Model model = model::model_from_config(config.model);
+  const model::Network network = model::build_network(model, {.training = false});
+  const std::vector<LayerRow> rows = Rows(network, config.model.freeze).make();
+  int64_t parameters = 0, trained = 0;
+  double flops = 0;
+  for (const LayerRow& row : rows) {
+    parameters += row.parameters;
+    trained += row.trained;
+    flops += row.flops;
+  }
+  print(rows);
+  fmt::print("\ninput {}: {} parameters ({:.2f} MiB in {}), of which {} are trained; {:.3f} MFLOP a "
+             "sample forward\n",
+             graph::to_string(model.input), parameters,
+             static_cast<double>(parameters) * (config.training.dtype == "float64" ? 8 : 4) /
+                 (1 << 20),
+             config.training.dtype, trained, flops / 1e6);
+}
+
+}  // namespace runtime::cli
