@@ -99,12 +99,12 @@ void show_model(const ConfigArguments& arguments) {
     flops += row.flops;
   }
   print(rows);
-  fmt::print("\ninput {}: {} parameters ({:.2f} MiB in {}), of which {} are trained; {:.3f} MFLOP a "
-             "sample forward\n",
-             graph::to_string(model.input), parameters,
-             static_cast<double>(parameters) * (config.training.dtype == "float64" ? 8 : 4) /
-                 (1 << 20),
-             config.training.dtype, trained, flops / 1e6);
+  fmt::print(
+      "\ninput {}: {} parameters ({:.2f} MiB in {}), of which {} are trained; {:.3f} MFLOP a "
+      "sample forward\n",
+      graph::to_string(model.input), parameters,
+      static_cast<double>(parameters) * (config.training.dtype == "float64" ? 8 : 4) / (1 << 20),
+      config.training.dtype, trained, flops / 1e6);
 }
 
 }  // namespace runtime::cli

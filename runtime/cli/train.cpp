@@ -134,7 +134,7 @@ void finish(const TrainArguments& arguments, const Session& session, const train
                   session.config.validation.monitor + " has not got better " +
                   std::to_string(session.config.early_stopping.patience) + " times in a row");
   }
-  if (session.config.early_stopping.restore_best)
+  if (result.restored_best)
     reporter.note(
         "the weights are those of the best validation; checkpoints/ also has the last step");
   reporter.note("done: " + std::to_string(result.steps) + " steps, weights: " + file +
@@ -158,7 +158,11 @@ std::unique_ptr<train::Reporter> begin_run(Run& run, const Session& session, int
                                            int64_t steps) {
   std::unique_ptr<train::Reporter> reporter = train::make_tee({});
   session.rank.on_main("making the files of the run", [&] {
-    const uint64_t kept = session.resumed ? session.resumed->manifest.state.metrics_bytes : 0;
+    std::error_code ignored;
+    const bool same =
+        session.resumed && std::filesystem::equivalent(train::run_of(session.resumed->path),
+                                                       session.rank.run_folder, ignored);
+    const uint64_t kept = same ? session.resumed->manifest.state.metrics_bytes : 0;
     run.folder->begin(run.ranks.config, kept);
     reporter = make_reporter(session.config, session.rank.run_folder,
                              (steps + per_epoch - 1) / per_epoch, steps);
@@ -175,10 +179,14 @@ void add_checkpoints(train::RunOptions& options, const Session& session,
   const config::Checkpoint& c = session.config.checkpoint;
   if (!c.any()) return;
   const std::filesystem::path folder = session.rank.run_folder;
+  config::Config saved = session.config;
+  saved.checkpoint.resume.clear();  // whoever trains with that file begins anew
   options.checkpoints = {
       folder / train::kCheckpoints,
-      {c.keep_latest, c.keep_best, session.config.validation.monitor == "accuracy"},
-      config::to_toml(session.config),
+      {c.keep_latest, c.keep_best, session.config.validation.monitor == "accuracy",
+       session.config.validation.monitor},
+      config::to_toml(saved),
+      session.config.debug.nan == "stop",
       [&session](const char* what, const std::function<void()>& work) {
         session.rank.on_main(what, work);
       },

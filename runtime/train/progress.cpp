@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "runtime/train/schedule.h"
+
 namespace runtime::train {
 
 namespace {
@@ -14,7 +16,7 @@ bool by_accuracy(const config::Config& config) { return config.validation.monito
 Plateau::Plateau(const config::Config& config)
     : config_(config.lr_scheduler),
       larger_is_better_(by_accuracy(config)),
-      least_factor_(config.optimizer.lr > 0 ? config_.min_lr / config.optimizer.lr : 0) {}
+      least_factor_(base_rate(config) > 0 ? config_.min_lr / base_rate(config) : 0) {}
 
 void Plateau::add(double value) {
   if (config_.name != "plateau") return;

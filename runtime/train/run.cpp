@@ -24,7 +24,9 @@ using Clock = std::chrono::steady_clock;
 // costs next to nothing.
 class StopAgreement {
  public:
-  explicit StopAgreement(const StepPrograms& programs) : programs_(programs) {}
+  // `step`: the steps that are done already.
+  StopAgreement(const StepPrograms& programs, int64_t step)
+      : programs_(programs), last_(step), next_(step + 1) {}
 
   struct Answer {
     int signal = 0;
@@ -49,7 +51,7 @@ class StopAgreement {
  private:
   const StepPrograms& programs_;
   int pending_ = 0;
-  int64_t last_ = 0, next_ = 1;
+  int64_t last_, next_;
   Clock::time_point mark_ = Clock::now();
 };
 
@@ -89,7 +91,7 @@ class Run {
         trainer_(trainer),
         reporter_(reporter),
         options_(options),
-        stop_(programs),
+        stop_(programs, trainer.steps_done()),
         device_(programs.device()),
         steps_per_epoch_(open_training_data(data.train)),
         total_(total_steps(config, steps_per_epoch_)),
@@ -173,9 +175,11 @@ class Run {
     interval_steps_ = state.log.steps;
     interval_samples_ = state.log.samples;
     validated_ = state.validated;
-    plateau_.set_state(state.plateau);
-    early_stopping_.set_state(state.early_stopping);
-    result_.stopped_early = early_stopping_.ended();
+    if (state.monitor == config_.validation.monitor) {
+      plateau_.set_state(state.plateau);
+      early_stopping_.set_state(state.early_stopping);
+      result_.stopped_early = early_stopping_.ended();
+    }
     metrics_.step = state.step;
     if (state.step == 0) return;
     metrics_.epoch = (state.step - 1) / steps_per_epoch_;
@@ -188,6 +192,7 @@ class Run {
     s.step = trainer_.steps_done();
     s.log = {interval_loss_, interval_steps_, interval_samples_};
     s.validated = validated_;
+    s.monitor = config_.validation.monitor;
     s.plateau = plateau_.state();
     s.early_stopping = early_stopping_.state();
     if (options_.metrics_bytes) s.metrics_bytes = options_.metrics_bytes();
@@ -229,7 +234,8 @@ class Run {
       result_.checkpoint_step = checkpoints_->last_step();
       if (config_.early_stopping.restore_best && result_.signal == 0 &&
           result_.numeric_error.empty())
-        restore_best(options_.checkpoints.folder, options_.checkpoints.keep, programs_);
+        result_.restored_best =
+            restore_best(options_.checkpoints.folder, options_.checkpoints.keep, programs_);
     } catch (const DataError& error) {
       result_.checkpoint_error = error.what();
     }
@@ -367,7 +373,9 @@ class Run {
     reporter_.line(m);
     restart_interval();
     if (!std::isfinite(e.loss)) return validation_not_finite(e.loss);
-    const double value = config_.validation.monitor == "accuracy" ? e.accuracy : e.loss;
+    // Ranks whose devices round differently must not decide differently.
+    const double value =
+        programs_.maximum({config_.validation.monitor == "accuracy" ? e.accuracy : e.loss})[0];
     if (checkpoints_) checkpoints_->validated(validated_, value);
     plateau_.add(value);
     early_stopping_.add(value);

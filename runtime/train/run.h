@@ -43,6 +43,7 @@ struct RunResult {
   // throws this as an error.
   std::string checkpoint_error;
   bool stopped_early = false;    // by [early_stopping]
+  bool restored_best = false;    // the weights are those of the best checkpoint
   int64_t checkpoint_step = -1;  // of the last checkpoint; -1: none
 };
 

@@ -106,22 +106,21 @@ RunFolder::RunFolder(const config::Config& config, const std::string& launch) : 
   const bool marked = open_marker();
   check_contents(config, marked);
   if (!marked) make_marker();
-  write_marker();
 }
 
 // The folder of the run that goes on, or of an earlier attempt of the same launcher; empty: none.
 fs::path RunFolder::earlier_run(const config::Config& config, const fs::path& parent) const {
-  const std::string& resume = config.checkpoint.resume;
-  if (!resume.empty() && resume != "auto") return run_of(resume);
-  if (!resume.empty() || launch_.empty()) return resume.empty() ? fs::path{} : newest_run(parent);
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(parent, error)) {
     std::string first, second;
     std::ifstream marker(entry.path() / kMarker);
-    if (std::getline(marker, first) && std::getline(marker, second) && second == launch_)
+    if (!launch_.empty() && std::getline(marker, first) && std::getline(marker, second) &&
+        second == launch_)
       return entry.path();
   }
-  return {};
+  const std::string& resume = config.checkpoint.resume;
+  if (resume.empty()) return {};
+  return resume == "auto" ? newest_run(parent) : run_of(resume);
 }
 
 RunFolder::Marker::~Marker() {
@@ -191,21 +190,29 @@ void RunFolder::write_marker() {
 fs::path RunFolder::find_checkpoint(const config::Config& config,
                                     const std::function<void(const std::string&)>& warn) const {
   const std::string& resume = config.checkpoint.resume;
+  const bool own = resume.empty() || resume == "auto";
   if (resume.empty() && !same_launch_) return {};
-  if (resume.empty() || resume == "auto") return newest_checkpoint(path_, warn);
+  const bool any = !list_checkpoints(path_ / kCheckpoints).empty();
+  const fs::path newest =
+      any && (goes_on_ || same_launch_) ? newest_checkpoint(path_, warn) : fs::path{};
+  if (own && any && newest.empty()) {
+    throw DataError((path_ / kCheckpoints).string() +
+                    ": none of the checkpoints is whole, so that training cannot go on; look at "
+                    "the warnings, or set job.dump_folder to another folder to begin at step 0");
+  }
+  if (own || (same_launch_ && !newest.empty())) return newest;
   const fs::path found = checkpoint_at(resume, warn);
-  const std::vector<fs::path> here = list_checkpoints(path_ / kCheckpoints);
   std::error_code ignored;
-  if (here.empty() || !goes_on_ || fs::equivalent(found, here.front(), ignored)) return found;
-  throw DataError("--resume " + resume + ": the run has a newer checkpoint, " +
-                  here.front().string() +
+  if (newest.empty() || !is_checkpoint(resume) || fs::equivalent(found, newest, ignored))
+    return found;
+  throw DataError("--resume " + resume + ": the run has a newer checkpoint, " + newest.string() +
                   "; go on from that (--resume auto), or set job.dump_folder to another folder, in "
                   "which training goes on from the older one");
 }
 
 void RunFolder::begin(const config::Config& config, uint64_t metrics_bytes) {
   std::error_code ignored;
-  if (!goes_on_ && !same_launch_) metrics_bytes = 0;  // the file of another run
+  write_marker();
   for (const char* name : kResults) {
     const bool stays = name == kWeights || (name == kMetrics && metrics_bytes > 0) ||
                        (name == kCheckpoints && (goes_on_ || same_launch_));

@@ -32,15 +32,15 @@ class RunFolder {
 
   // The checkpoint to go on from; empty: none, training begins at step 0. Reads every byte of it.
   // Damaged ones are passed over with a line to `warn`. Throws DataError if the one that
-  // checkpoint.resume names is damaged or not there, or if the folder has a newer one, whose run
-  // would be mixed up with this one.
+  // checkpoint.resume names is damaged or not there, if all are damaged, or if the folder has a
+  // newer one than that which is named, whose run would be mixed up with this one.
   std::filesystem::path find_checkpoint(const config::Config& config,
                                         const std::function<void(const std::string&)>& warn) const;
 
   // To call once training can begin: writes config.toml and removes the files of an earlier run or
   // attempt except its weights, which are replaced when there are new ones, and its checkpoints if
   // it does not go on. metrics.jsonl keeps its first `metrics_bytes` bytes, those of the steps that
-  // are not made again.
+  // are not made again; 0 if the checkpoint is of another run.
   void begin(const config::Config& config, uint64_t metrics_bytes = 0);
 
  private:

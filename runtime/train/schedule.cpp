@@ -8,15 +8,6 @@ namespace runtime::train {
 
 namespace {
 
-double base_rate(const config::Config& config) {
-  const config::LrScheduler& scheduler = config.lr_scheduler;
-  const double factor = static_cast<double>(config.training.global_batch_size) /
-                        static_cast<double>(scheduler.reference_batch_size);
-  if (scheduler.scale_with_batch == "none") return config.optimizer.lr;
-  return config.optimizer.lr *
-         (scheduler.scale_with_batch == "linear" ? factor : std::sqrt(factor));
-}
-
 // A half cosine from 1 at p = 0 to 0 at p = 1.
 double half_cosine(double p) { return (1 + std::cos(std::numbers::pi * p)) / 2; }
 
@@ -72,6 +63,15 @@ bool decays_by_epochs(const std::string& name) {
 }
 
 }  // namespace
+
+double base_rate(const config::Config& config) {
+  const config::LrScheduler& scheduler = config.lr_scheduler;
+  const double factor = static_cast<double>(config.training.global_batch_size) /
+                        static_cast<double>(scheduler.reference_batch_size);
+  if (scheduler.scale_with_batch == "none") return config.optimizer.lr;
+  return config.optimizer.lr *
+         (scheduler.scale_with_batch == "linear" ? factor : std::sqrt(factor));
+}
 
 int64_t total_steps(const config::Config& config, int64_t steps_per_epoch) {
   if (config.training.steps > 0) return config.training.steps;

@@ -11,6 +11,9 @@ namespace runtime::train {
 // The number of steps of the run, from the configuration: steps, or epochs of `steps_per_epoch`.
 int64_t total_steps(const config::Config& config, int64_t steps_per_epoch);
 
+// optimizer.lr, scaled with the global batch: what a schedule begins with.
+double base_rate(const config::Config& config);
+
 // The learning rate of step `step` (from 0): optimizer.lr, scaled with the global batch if
 // lr_scheduler.scale_with_batch says so (Goyal et al., "Accurate, large minibatch SGD", 2017; for
 // the square root Krizhevsky, "One weird trick", 2014), then scheduled by the formulas of

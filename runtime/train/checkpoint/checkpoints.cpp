@@ -81,8 +81,8 @@ bool must_be_same(const std::string& key) {
 // Whether a difference is of no interest: it belongs to the machine or to what is printed.
 bool is_ignored(const std::string& key) {
   const std::string section = key.substr(0, key.find('.'));
-  static const std::set<std::string> ignored = {"job",        "plugins", "metrics",
-                                                "checkpoint", "launch",  "validation"};
+  static const std::set<std::string> ignored = {"job", "plugins", "metrics", "checkpoint",
+                                                "launch"};
   return ignored.contains(section) || key == "model.init_from" || key == "model.init_except";
 }
 
@@ -164,23 +164,24 @@ void restore(const Resumed& from, StepPrograms& programs, Trainer& trainer) {
   trainer.set_steps_done(saved.step);
 }
 
-void restore_best(const std::filesystem::path& folder, const Retention& keep,
+bool restore_best(const std::filesystem::path& folder, const Retention& keep,
                   StepPrograms& programs) {
   const fs::path best = best_checkpoint(folder, keep);
-  if (best.empty())
-    throw DataError(folder.string() + ": there is no checkpoint behind a validation");
+  if (best.empty()) return false;
   const Manifest manifest = read_manifest(best);
   std::vector<HeldTensor> held = held_tensors(programs);
   std::erase_if(held, [](const HeldTensor& tensor) {
     return !tensor.name.starts_with(kParametersGroup) && !tensor.name.starts_with(kStatisticsGroup);
   });
   write_state(programs, held, assemble(best, manifest, wanted_slices(held), 0));
+  return true;
 }
 
 Checkpoints::Checkpoints(const config::Config& config, StepPrograms& programs,
                          const data::Dataset& dataset, int64_t steps_per_epoch,
                          SaverOptions options, const Resumed* from)
     : config_(config.checkpoint),
+      monitor_(config.validation.monitor),
       larger_is_better_(options.keep.larger_is_better),
       programs_(programs),
       steps_per_epoch_(steps_per_epoch),
@@ -188,7 +189,8 @@ Checkpoints::Checkpoints(const config::Config& config, StepPrograms& programs,
       saver_(programs, std::move(options)) {
   if (from == nullptr) return;
   resumed_step_ = from->manifest.state.step;
-  best_ = best_of(from->manifest.state.best, config_.keep_best);
+  if (from->manifest.state.monitor == monitor_)
+    best_ = best_of(from->manifest.state.best, config_.keep_best);
 }
 
 bool Checkpoints::due(int64_t step, bool minutes_passed) const {

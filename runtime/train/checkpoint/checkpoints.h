@@ -38,8 +38,8 @@ std::vector<std::string> check_resumable(const Resumed& from, const config::Conf
 void restore(const Resumed& from, StepPrograms& programs, Trainer& trainer);
 
 // Gives the programs the parameters and running statistics of the best checkpoint in a folder.
-// Every rank calls it. Throws DataError if no checkpoint has a monitored value.
-void restore_best(const std::filesystem::path& folder, const Retention& keep,
+// Every rank calls it. Returns false if no checkpoint has a monitored value. Throws DataError.
+bool restore_best(const std::filesystem::path& folder, const Retention& keep,
                   StepPrograms& programs);
 
 // Saves the checkpoints of a run. Every rank makes the same calls; used by the thread of the
@@ -66,6 +66,7 @@ class Checkpoints {
 
  private:
   const config::Checkpoint& config_;
+  const std::string monitor_;
   const bool larger_is_better_;
   StepPrograms& programs_;
   const int64_t steps_per_epoch_;

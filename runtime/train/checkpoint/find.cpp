@@ -34,8 +34,10 @@ fs::path newest_checkpoint(const fs::path& run_folder,
   return {};
 }
 
+bool is_checkpoint(const fs::path& path) { return is_there(path / kManifest); }
+
 fs::path checkpoint_at(const fs::path& path, const std::function<void(const std::string&)>& warn) {
-  if (is_there(path / kManifest)) {
+  if (is_checkpoint(path)) {
     verify_checkpoint(path);
     return path;
   }
@@ -64,7 +66,7 @@ fs::path newest_run(const fs::path& parent) {
 
 fs::path run_of(const fs::path& path) {
   if (is_there(path / kCheckpoints)) return path;
-  const fs::path folder = fs::path(path / "").parent_path().parent_path();
+  const fs::path folder = fs::absolute(path / "").lexically_normal().parent_path().parent_path();
   return folder.filename() == kCheckpoints ? folder.parent_path() : fs::path{};
 }
 

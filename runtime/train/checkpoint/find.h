@@ -16,6 +16,9 @@ inline constexpr const char* kCheckpoints = "checkpoints";
 std::filesystem::path newest_checkpoint(const std::filesystem::path& run_folder,
                                         const std::function<void(const std::string&)>& warn);
 
+// Whether `path` is the folder of one checkpoint.
+bool is_checkpoint(const std::filesystem::path& path);
+
 // The checkpoint that `path` names: one itself, which must be whole, or the newest of a run. Throws
 // DataError if there is none.
 std::filesystem::path checkpoint_at(const std::filesystem::path& path,

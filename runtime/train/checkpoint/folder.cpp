@@ -95,8 +95,9 @@ std::vector<std::pair<double, fs::path>> by_rating(const fs::path& folder, const
   std::vector<std::pair<double, fs::path>> rated;
   for (const fs::path& path : list_checkpoints(folder)) {
     try {
-      const std::optional<double> value = read_manifest(path).state.monitored;
-      if (value && !std::isnan(*value))
+      const SavedState state = read_manifest(path).state;
+      const std::optional<double> value = state.monitored;
+      if (value && !std::isnan(*value) && state.monitor == keep.monitor)
         rated.emplace_back(keep.larger_is_better ? -*value : *value, path);
     } catch (const DataError&) {  // a damaged one is none of the best
     }
@@ -200,9 +201,14 @@ void publish_checkpoint(const fs::path& temporary, const fs::path& checkpoint) {
   sync_folder(temporary);
   std::error_code error;
   const bool replaces = fs::exists(fs::symlink_status(checkpoint, error));
-  const int result = replaces ? ::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD,
-                                            checkpoint.c_str(), RENAME_EXCHANGE)
-                              : ::rename(temporary.c_str(), checkpoint.c_str());
+  int result = replaces ? ::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, checkpoint.c_str(),
+                                      RENAME_EXCHANGE)
+                        : ::rename(temporary.c_str(), checkpoint.c_str());
+  if (result != 0 && replaces && (errno == EINVAL || errno == ENOSYS)) {  // as on NFS
+    fs::rename(checkpoint, hidden(checkpoint), error);
+    result = ::rename(temporary.c_str(), checkpoint.c_str());
+    if (result == 0) fs::remove_all(hidden(checkpoint), error);
+  }
   if (result != 0) {
     throw DataError("cannot write " + checkpoint.string() + ": renaming " + temporary.string() +
                     ": " + std::generic_category().message(errno));
@@ -216,9 +222,11 @@ fs::path best_checkpoint(const fs::path& folder, const Retention& keep) {
   return rated.empty() ? fs::path{} : rated.front().second;
 }
 
-void prune_checkpoints(const fs::path& folder, const Retention& keep) {
+void prune_checkpoints(const fs::path& folder, const Retention& keep, int64_t newest) {
   if (keep.latest == 0) return;
-  const std::vector<fs::path> list = list_checkpoints(folder);
+  std::vector<fs::path> list = list_checkpoints(folder);
+  std::erase_if(
+      list, [&](const fs::path& path) { return step_of_name(path.filename().string()) > newest; });
   const auto rated = by_rating(folder, keep);
   std::set<fs::path> kept;
   for (size_t i = 0; i < list.size() && i < static_cast<size_t>(keep.latest); ++i)

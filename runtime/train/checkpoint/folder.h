@@ -60,11 +60,13 @@ struct Retention {
   int64_t latest = 0;  // 0: all
   int64_t best = 0;    // as many more, by SavedState::monitored
   bool larger_is_better = false;
+  std::string monitor = "loss";  // values of another SavedState::monitor do not count
 };
 // The checkpoint with the best monitored value, the newest of equal ones; empty if none has one.
 std::filesystem::path best_checkpoint(const std::filesystem::path& folder, const Retention& keep);
-// Removes the others; each disappears under its name at once. What cannot be removed stays.
-void prune_checkpoints(const std::filesystem::path& folder, const Retention& keep);
+// Removes the others up to step `newest`; each disappears under its name at once. What cannot be
+// removed stays, and so do those of later steps, which a run that goes on has passed over.
+void prune_checkpoints(const std::filesystem::path& folder, const Retention& keep, int64_t newest);
 // Removes temporary folders that were left behind by a run that was killed.
 void remove_temporary_folders(const std::filesystem::path& folder);
 

@@ -36,6 +36,7 @@ SavedState from_json(const nlohmann::json& j) {
            log.at("samples").get<int64_t>()};
   j.at("metrics_bytes").get_to(s.metrics_bytes);
   j.at("validated").get_to(s.validated);
+  j.at("monitor").get_to(s.monitor);
   if (j.contains("monitored")) s.monitored = number(j.at("monitored"));
   j.at("best").get_to(s.best);
   s.plateau = progress_from(j.at("plateau"));
@@ -65,6 +66,7 @@ std::string to_json(const SavedState& s) {
   j["log"] = {{"loss", s.log.loss}, {"steps", s.log.steps}, {"samples", s.log.samples}};
   j["metrics_bytes"] = s.metrics_bytes;
   j["validated"] = s.validated;
+  j["monitor"] = s.monitor;
   if (s.monitored) j["monitored"] = *s.monitored;
   j["best"] = s.best;
   j["plateau"] = to_json(s.plateau);

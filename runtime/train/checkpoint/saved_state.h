@@ -31,6 +31,7 @@ struct SavedState {
   LogSums log = {};
   uint64_t metrics_bytes = 0;            // of metrics.jsonl
   int64_t validated = 0;                 // step of the last validation
+  std::string monitor = "loss";          // validation.monitor, which the next values belong to
   std::optional<double> monitored = {};  // validation.monitor, if it was measured after this step
   std::vector<double> best = {};         // the best values of validation.monitor so far
   ProgressState plateau = {}, early_stopping = {};

@@ -9,6 +9,7 @@
 #include "runtime/error.h"
 #include "runtime/system/atomic_file.h"
 #include "runtime/train/checkpoint/rank_state.h"
+#include "runtime/train/weights.h"
 
 namespace runtime::train {
 
@@ -51,8 +52,11 @@ bool all_see(const fs::path& folder, const StepPrograms& programs, const OnMain&
     fs::create_directories(folder, error);
     if (!std::ofstream(probe)) error = std::make_error_code(std::errc::permission_denied);
   });
-  const std::vector<double> any =
-      programs.maximum({error ? 1.0 : 0.0, fs::exists(probe, error) ? 0.0 : 1.0});
+  const int rank = programs.strategy().mesh.rank_of(programs.strategy().place);
+  const fs::path own = probe.string() + std::to_string(rank);
+  const bool writes = fs::exists(probe) && std::ofstream(own);
+  const std::vector<double> any = programs.maximum({error ? 1.0 : 0.0, writes ? 0.0 : 1.0});
+  fs::remove(own, error);
   fs::remove(probe, error);  // all have looked
   return any[0] != 0 || any[1] == 0;
 }
@@ -128,11 +132,19 @@ void CheckpointSaver::write_rank() const {
     throw DataError("cannot write " + temporary_.string() + ": " + error.message() +
                     "; choose a job.dump_folder that can be written");
   }
+  const std::string bad = options_.finite ? first_not_finite(state_) : "";
+  if (!bad.empty()) throw NumericError("tensor '" + bad + "' has a NaN or an infinity");
   data::write_safetensors((temporary_ / rank_file(rank_)).string(), state_);
   system::write_file((temporary_ / decisions_file(rank_)).string(), decisions_);
   const std::vector<SavedFile> files = {describe_file(temporary_, rank_file(rank_)),
                                         describe_file(temporary_, decisions_file(rank_))};
-  if (rank_ != 0) system::write_file(done_file(rank_).string(), to_json(files));
+  if (rank_ == 0) return;
+  // Rank 0 may rename the folder once it sees the file, so nothing follows.
+  const fs::path draft = done_file(rank_).string() + ".draft";
+  const bool written = static_cast<bool>(std::ofstream(draft) << to_json(files) << std::flush);
+  fs::rename(draft, done_file(rank_), error);
+  if (!written || error)
+    throw DataError("cannot write " + done_file(rank_).string() + ": " + error.message());
 }
 
 // Completes the checkpoint, on rank 0.
@@ -142,7 +154,7 @@ void CheckpointSaver::lead(const SavedState& state) const {
   manifest.files.push_back(describe_file(temporary_, kSavedConfiguration));
   write_manifest(temporary_, manifest);
   publish_checkpoint(temporary_, checkpoint_);
-  prune_checkpoints(options_.folder, options_.keep);
+  prune_checkpoints(options_.folder, options_.keep, state.step);
 }
 
 // Waits for the files of all ranks.
@@ -155,6 +167,7 @@ std::vector<SavedFile> CheckpointSaver::collect() const {
       const auto now = std::chrono::steady_clock::now();
       if (fs::exists(failed_file(rank)))
         throw DataError("rank " + std::to_string(rank) + ": " + read_text(failed_file(rank)));
+      if (programs_.collectives() != nullptr) programs_.collectives()->watchdog().check();
       if (ending_) given_up = std::min(given_up, now + kPatience);
       if (now > given_up)
         throw DataError("rank " + std::to_string(rank) + " has not written its part");

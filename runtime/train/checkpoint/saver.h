@@ -22,12 +22,13 @@ struct SaverOptions {
   std::filesystem::path folder;  // of the checkpoints; a file system that all ranks share
   Retention keep = {};
   std::string configuration;  // the text of config.toml
+  bool finite = false;        // numbers that are not finite are not saved
   OnMain on_main;
   std::function<void(const std::string&)> note;  // prints a line on rank 0, nothing on others
 };
 
-// Whether every rank sees the same folder, which rank 0 makes. Every rank calls it. True if rank 0
-// cannot make it: saving then says why.
+// Whether every rank can write to the same folder, which rank 0 makes. Every rank calls it. True if
+// rank 0 cannot make it: saving then says why.
 bool all_see(const std::filesystem::path& folder, const StepPrograms& programs,
              const OnMain& on_main);
 

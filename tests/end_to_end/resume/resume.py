@@ -116,6 +116,18 @@ class Runs:
         return found
 
 
+def step_of(checkpoint):
+    return int(os.path.basename(checkpoint)[len("step-"):])
+
+
+def last_step(metrics):
+    """The step of the last whole line of metrics.jsonl; 0 without one."""
+    try:
+        return json.loads(read(metrics).rsplit(b"\n", 2)[-2])["step"]
+    except (OSError, IndexError, ValueError):
+        return 0
+
+
 def kill(process):
     os.killpg(process.pid, signal.SIGKILL)
     return process.communicate()
@@ -225,6 +237,20 @@ def damage(runs, _):
             expect(runs.weights("copy") == weights, f"{path} {kind}: the weights differ")
             with open(os.path.join(newest, path), "wb") as f:
                 f.write(good)
+    # A run is named whose newest checkpoint is damaged; and one that has no whole one.
+    shutil.rmtree(copy)
+    shutil.copytree(runs.path("whole"), copy)
+    for path in runs.checkpoints("copy"):
+        os.remove(os.path.join(path, "rank-0.safetensors"))
+        if path == runs.checkpoints("copy")[0]:
+            text = runs.train("copy", "--resume", copy, "--set", "training.steps=21")
+            expect(os.path.basename(before) + ", saved after" in text, text)
+            shutil.rmtree(copy)
+            shutil.copytree(runs.path("whole"), copy)
+            os.remove(os.path.join(path, "rank-0.safetensors"))
+    text = runs.train("copy", "--resume", "auto", code=5)
+    expect("none of the checkpoints is whole" in text, text)
+    expect(runs.weights("copy") == weights and len(runs.losses("copy")) == 20, "the files of the run have changed")
     print("a flipped bit, a cut and a missing file are found in each of the files of a checkpoint, and the one before is taken")
 
 
@@ -271,6 +297,18 @@ def signals(runs, _):
         text = runs.train(name, *long, "--resume", "auto", "--max-steps", str(int(step[5:]) + 3))
         expect(f"saved after step {int(step[5:])}" in text, text)
         print(f"{name}: saved and ended in {seconds:.2f} s")
+    # Ranks ask each other for signals as often after a resume as before.
+    ranks = ["--nproc", "2", "--set", "comm.backend=gloo", "--resume", "auto", *long]
+    for attempt in range(2):
+        process = runs.start("again", *ranks)
+        before = step_of(runs.checkpoints("again")[0]) if attempt else 0
+        while process.poll() is None and last_step(runs.path("again", "metrics.jsonl")) < before + 1500:
+            time.sleep(0.01)
+        begin = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=60)
+        expect(process.returncode == 143, f"exit code {process.returncode}\n{err}")
+        expect(time.monotonic() - begin < 5, f"the ranks went on for {time.monotonic() - begin:.1f} s")
     settings = ["--set", "training.steps=400", "--nproc", "2", "--set", "comm.backend=gloo", "--set", "comm.timeout_s=20",
                 "--max-restarts", "3", "--set", "device.tune=off"]
     runs.train("restarts-whole", *settings)
@@ -283,6 +321,18 @@ def signals(runs, _):
     expect(process.returncode == 0, f"exit code {process.returncode}\n{out}{err}")
     expect("resumed from" in out + err, out + err)
     expect(runs.weights("restarts") == runs.weights("restarts-whole"), "the weights differ after a restart")
+    # Also a run that has begun with a checkpoint of another one.
+    runs.train("begun", *settings, "--max-steps", "50")
+    settings += ["--resume", runs.path("begun")]
+    process = runs.start("fork", *settings)
+    while process.poll() is None and len(runs.checkpoints("fork")) < 2:
+        time.sleep(0.01)
+    ranks = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True, check=True).stdout.split()
+    os.kill(int(random.choice(ranks)), signal.SIGKILL)
+    out, err = process.communicate(timeout=120)
+    expect(process.returncode == 0 and "resumed from " + runs.path("fork") in out + err, out + err)
+    expect(runs.weights("fork") == runs.weights("restarts-whole"), "the weights differ after a restart")
+    runs.losses("fork")
     print("a rank that was killed was started again and went on; the weights have the bits of the uninterrupted run")
 
 

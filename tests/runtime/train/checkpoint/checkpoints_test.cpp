@@ -73,6 +73,7 @@ SaverOptions saver_options(const config::Config& config, const fs::path& folder,
   return {folder,
           {config.checkpoint.keep_latest, config.checkpoint.keep_best},
           config::to_toml(config),
+          true,
           [](const char*, const std::function<void()>& work) { work(); },
           [&done](const std::string& text) { done.notes.push_back(text); }};
 }

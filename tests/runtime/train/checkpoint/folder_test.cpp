@@ -137,14 +137,15 @@ TEST(CheckpointFolder, TheLatestAndTheBestStay) {
   const double losses[] = {0.5, 0.2, 0.9, 0.1, 0.7};
   for (int64_t step = 1; step <= 5; ++step) make(folder.path(), step, losses[step - 1]);
   make(folder.path(), 6);
-  prune_checkpoints(folder.path(), {.latest = 0, .best = 0});
+  prune_checkpoints(folder.path(), {.latest = 0, .best = 0}, 6);
   EXPECT_THAT(steps_in(folder.path()), ElementsAre(6, 5, 4, 3, 2, 1));
-  prune_checkpoints(folder.path(), {.latest = 2, .best = 2});
+  prune_checkpoints(folder.path(), {.latest = 2, .best = 2}, 6);
   EXPECT_THAT(steps_in(folder.path()), ElementsAre(6, 5, 4, 2));
-  prune_checkpoints(folder.path(), {.latest = 1, .best = 1, .larger_is_better = true});
+  prune_checkpoints(folder.path(), {.latest = 1, .best = 1, .larger_is_better = true}, 6);
   EXPECT_THAT(steps_in(folder.path()), ElementsAre(6, 5));
-  prune_checkpoints(folder.path(), {.latest = 1});
-  EXPECT_THAT(steps_in(folder.path()), ElementsAre(6));
+  make(folder.path(), 9);  // of a run that was passed over
+  prune_checkpoints(folder.path(), {.latest = 1}, 6);
+  EXPECT_THAT(steps_in(folder.path()), ElementsAre(9, 6));
 }
 
 TEST(CheckpointFolder, WhatAKilledRunLeftIsRemoved) {
