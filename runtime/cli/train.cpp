@@ -16,6 +16,7 @@
 #include "runtime/launch/environment.h"
 #include "runtime/system/atomic_file.h"
 #include "runtime/train/checkpoint/find.h"
+#include "runtime/train/metrics_files.h"
 #include "runtime/train/open.h"
 #include "runtime/train/run.h"
 #include "runtime/train/run_folder.h"
@@ -27,9 +28,10 @@ namespace runtime::cli {
 
 namespace {
 
+// `after`: the step that the run goes on after, 0 if it begins.
 std::unique_ptr<train::Reporter> make_reporter(const config::Config& config,
                                                const std::filesystem::path& folder, int64_t epochs,
-                                               int64_t steps) {
+                                               int64_t steps, int64_t after) {
   std::vector<std::unique_ptr<train::Reporter>> list;
   const std::string& kind = config.metrics.progress;
   if (kind == "bar" || (kind == "auto" && isatty(STDOUT_FILENO))) {
@@ -39,6 +41,10 @@ std::unique_ptr<train::Reporter> make_reporter(const config::Config& config,
   }
   if (config.metrics.jsonl)
     list.push_back(train::make_metrics_file((folder / "metrics.jsonl").string(), std::cerr));
+  if (config.metrics.csv)
+    list.push_back(train::make_csv((folder / "metrics.csv").string(), after, std::cerr));
+  if (config.metrics.tensorboard)
+    list.push_back(train::make_tensorboard((folder / "tensorboard").string(), after, std::cerr));
   return train::make_tee(std::move(list));
 }
 
@@ -164,8 +170,9 @@ std::unique_ptr<train::Reporter> begin_run(Run& run, const Session& session, int
                                                        session.rank.run_folder, ignored);
     const uint64_t kept = same ? session.resumed->manifest.state.metrics_bytes : 0;
     run.folder->begin(run.ranks.config, kept);
-    reporter = make_reporter(session.config, session.rank.run_folder,
-                             (steps + per_epoch - 1) / per_epoch, steps);
+    reporter =
+        make_reporter(session.config, session.rank.run_folder, (steps + per_epoch - 1) / per_epoch,
+                      steps, session.resumed ? session.resumed->manifest.state.step : 0);
   });
   if (!run.choice.empty()) reporter->note(run.choice);
   announce(session, *reporter);

@@ -88,6 +88,8 @@ struct Metrics {
   int64_t log_every_steps = 50;
   std::string progress = "auto";  // auto | bar | lines | off
   bool jsonl = true;              // whether metrics.jsonl is written
+  bool csv = false;               // whether metrics.csv is written
+  bool tensorboard = false;       // whether event files of TensorBoard are written
 };
 
 // [debug]: seed, reproducibility and checks.

@@ -328,7 +328,11 @@ Section metrics() {
            .in(at_least(1, kMaxCount)),
        key("progress", &Metrics::progress, "\"auto\": a bar on a terminal, else JSON lines")
            .one_of({"auto", "bar", "lines", "off"}),
-       key("jsonl", &Metrics::jsonl, "write metrics.jsonl into the run's folder")});
+       key("jsonl", &Metrics::jsonl, "write metrics.jsonl into the run's folder"),
+       key("csv", &Metrics::csv, "write metrics.csv into the run's folder, for spreadsheets"),
+       key("tensorboard", &Metrics::tensorboard,
+           "write event files into tensorboard/ of the run's folder; tensorboard --logdir outputs "
+           "shows all runs")});
 }
 
 Section debug() {

@@ -1,18 +1,14 @@
 #include "runtime/train/reporter.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <exception>
 #include <nlohmann/json.hpp>
 #include <ostream>
-#include <system_error>
 
 #include "runtime/error.h"
+#include "runtime/train/write_failure.h"
 
 namespace runtime::train {
 
@@ -42,37 +38,6 @@ std::string load_text(const DeviceLoad& load) {
     text += (text.empty() ? "" : ", ") + std::to_string(std::lround(*load.power_watts)) + " W";
   return text.empty() ? "" : "  device " + text;
 }
-
-// Remembers that an output could not be written during training, and warns once.
-class WriteFailure {
- public:
-  WriteFailure(std::string name, std::ostream& warnings)
-      : name_(std::move(name)), warnings_(warnings) {}
-
-  // `reason` may be empty.
-  void add(const std::string& reason) {
-    if (!text_.empty()) return;
-    text_ = name_ + " could not be written" + (reason.empty() ? "" : ": " + reason);
-    warnings_ << "warning: " << text_ << "; training goes on without it" << std::endl;
-  }
-  // To call after each write. Clears the error, because later writes may succeed.
-  void look(std::ostream& out) {
-    if (out.good()) return;
-    add("");
-    out.clear();
-  }
-  void throw_if_any() const {
-    if (text_.empty()) return;
-    throw DataError(text_ +
-                    "; part of it is missing. See how full the file system is (df), and whether "
-                    "whatever reads it has ended");
-  }
-
- private:
-  const std::string name_;
-  std::ostream& warnings_;
-  std::string text_;
-};
 
 constexpr const char* kProgress = "the progress of training (standard output)";
 
@@ -159,51 +124,6 @@ class JsonLines : public Reporter {
   WriteFailure failure_;
 };
 
-class MetricsFile : public Reporter {
- public:
-  MetricsFile(const std::string& path, std::ostream& warnings)
-      : failure_(path, warnings),
-        fd_(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666)) {
-    if (fd_ >= 0) return;
-    throw DataError(path + ": cannot be opened for writing: " + reason(errno) +
-                    "; set job.dump_folder to a folder that can be written");
-  }
-  ~MetricsFile() override { ::close(fd_); }
-  MetricsFile(const MetricsFile&) = delete;
-  MetricsFile& operator=(const MetricsFile&) = delete;
-
-  void note(const std::string&) override {}
-  void step(const Metrics&, int64_t, int64_t) override {}
-  // If the previous line was cut off, ends it first, so that readers lose only that line.
-  void line(const Metrics& metrics) override {
-    const std::string text = (cut_ ? "\n" : "") + to_json(metrics) + "\n";
-    size_t done = 0;
-    while (done < text.size()) {
-      const ssize_t n = ::write(fd_, text.data() + done, text.size() - done);
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) break;
-      done += static_cast<size_t>(n);
-    }
-    if (done < text.size()) failure_.add(reason(errno));
-    if (done > 0) cut_ = done < text.size();
-  }
-  void finish() override {
-    int result = 0;
-    do {
-      result = ::fsync(fd_);
-    } while (result != 0 && errno == EINTR);
-    if (result != 0 && errno != EINVAL && errno != EROFS) failure_.add(reason(errno));
-    failure_.throw_if_any();
-  }
-
- private:
-  static std::string reason(int error) { return std::generic_category().message(error); }
-
-  WriteFailure failure_;
-  const int fd_;
-  bool cut_ = false;
-};
-
 class Tee : public Reporter {
  public:
   explicit Tee(std::vector<std::unique_ptr<Reporter>> reporters)
@@ -262,10 +182,6 @@ std::unique_ptr<Reporter> make_progress_bar(std::ostream& out, std::ostream& war
 
 std::unique_ptr<Reporter> make_json_lines(std::ostream& out, std::ostream& notes) {
   return std::make_unique<JsonLines>(out, notes);
-}
-
-std::unique_ptr<Reporter> make_metrics_file(const std::string& path, std::ostream& warnings) {
-  return std::make_unique<MetricsFile>(path, warnings);
 }
 
 std::unique_ptr<Reporter> make_tee(std::vector<std::unique_ptr<Reporter>> reporters) {

@@ -61,8 +61,6 @@ std::unique_ptr<Reporter> make_progress_bar(std::ostream& out, std::ostream& war
 std::unique_ptr<Reporter> make_json_lines(std::ostream& out, std::ostream& notes);
 // Passes every call on to several reporters.
 std::unique_ptr<Reporter> make_tee(std::vector<std::unique_ptr<Reporter>> reporters);
-// Appends lines to a file. Throws DataError if it cannot be opened.
-std::unique_ptr<Reporter> make_metrics_file(const std::string& path, std::ostream& warnings);
 
 }  // namespace runtime::train
 

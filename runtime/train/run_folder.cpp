@@ -4,6 +4,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <ctime>
@@ -29,7 +30,10 @@ constexpr char kConfiguration[] = "config.toml";
 constexpr char kWeights[] = "weights.safetensors";
 // The results of a run. A folder without any of them has nothing to lose.
 constexpr char kMetrics[] = "metrics.jsonl";
-constexpr std::array<const char*, 4> kResults = {kWeights, kMetrics, "scaling.json", kCheckpoints};
+// What a run that goes on keeps beside metrics.jsonl.
+constexpr std::array<const char*, 3> kGrowing = {kCheckpoints, "metrics.csv", "tensorboard"};
+constexpr std::array<const char*, 6> kResults = {kWeights,     kMetrics,      "scaling.json",
+                                                 kCheckpoints, "metrics.csv", "tensorboard"};
 
 [[noreturn]] void cannot_write(const fs::path& folder, int error) {
   throw DataError(folder.string() + ": cannot write the folder of the run (" +
@@ -215,7 +219,8 @@ void RunFolder::begin(const config::Config& config, uint64_t metrics_bytes) {
   write_marker();
   for (const char* name : kResults) {
     const bool stays = name == kWeights || (name == kMetrics && metrics_bytes > 0) ||
-                       (name == kCheckpoints && (goes_on_ || same_launch_));
+                       ((goes_on_ || same_launch_) &&
+                        std::find(kGrowing.begin(), kGrowing.end(), name) != kGrowing.end());
     if (!stays) fs::remove_all(path_ / name, ignored);
   }
   if (metrics_bytes > 0 && fs::file_size(path_ / kMetrics, ignored) > metrics_bytes)

@@ -13,6 +13,7 @@
 #include "runtime/error.h"
 #include "runtime/train/device_meter.h"
 #include "runtime/train/loss_window.h"
+#include "runtime/train/metrics_files.h"
 #include "runtime/train/run.h"
 #include "runtime/train/schedule.h"
 #include "runtime/train/stop_signal.h"
@@ -107,6 +108,18 @@ TEST(Reporter, TheBarShowsTheRunAndCleansUp) {
   EXPECT_THAT(out.str(), HasSubstr("epoch 1/3 [============            ] 50/100  loss 0.5000"));
   EXPECT_THAT(out.str(), HasSubstr("ETA"));
   EXPECT_THAT(out.str(), HasSubstr("accuracy 0.8750"));
+}
+
+TEST(Reporter, TheTableLosesTheRowsThatAreMadeAgain) {
+  test::TemporaryFolder folder;
+  const std::string file = (folder.path() / "metrics.csv").string();
+  const auto table = make_csv(file, 0, std::cerr);
+  table->line({5, 0, 0.5, 0.1, 100, std::nullopt, std::nullopt});
+  table->line({10, 1, 0.25, 0.1, 100, 0.125, 0.75});
+  make_csv(file, 5, std::cerr)->line({6, 0, 0.1, 1e-5, 100, std::nullopt, std::nullopt});
+  EXPECT_EQ(test::read_text(file),
+            "step,epoch,loss,lr,samples_per_second,validation_loss,validation_accuracy\n"
+            "5,0,0.5,0.1,100.0,,\n6,0,0.1,1e-05,100.0,,\n");
 }
 
 TEST(Reporter, MetricsFileAppends) {

@@ -1,0 +1,175 @@
+#include "runtime/train/metrics_files.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
+#include <system_error>
+
+#include "runtime/error.h"
+#include "runtime/system/atomic_file.h"
+#include "runtime/train/tensorboard.h"
+#include "runtime/train/write_failure.h"
+
+namespace runtime::train {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string reason(int error) { return std::generic_category().message(error); }
+
+// A file that grows by records. Not thread-safe.
+class AppendedFile {
+ public:
+  AppendedFile(const std::string& path, std::ostream& warnings)
+      : failure_(path, warnings),
+        fd_(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666)) {
+    if (fd_ >= 0) return;
+    throw DataError(path + ": cannot be opened for writing: " + reason(errno) +
+                    "; set job.dump_folder to a folder that can be written");
+  }
+  ~AppendedFile() { ::close(fd_); }
+  AppendedFile(const AppendedFile&) = delete;
+  AppendedFile& operator=(const AppendedFile&) = delete;
+
+  // If the previous record was cut off, `separator` goes before this one, so that readers of lines
+  // lose only that one.
+  void add(std::string record, const char* separator) {
+    if (cut_) record = separator + record;
+    size_t done = 0;
+    while (done < record.size()) {
+      const ssize_t n = ::write(fd_, record.data() + done, record.size() - done);
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) break;
+      done += static_cast<size_t>(n);
+    }
+    if (done < record.size()) failure_.add(reason(errno));
+    if (done > 0) cut_ = done < record.size();
+  }
+  // Puts everything on the disk. Throws DataError if something was lost.
+  void finish() {
+    int result = 0;
+    do {
+      result = ::fsync(fd_);
+    } while (result != 0 && errno == EINTR);
+    if (result != 0 && errno != EINVAL && errno != EROFS) failure_.add(reason(errno));
+    failure_.throw_if_any();
+  }
+
+ private:
+  WriteFailure failure_;
+  const int fd_;
+  bool cut_ = false;
+};
+
+// Writes one record for each line of metrics.
+class FileReporter : public Reporter {
+ public:
+  FileReporter(const std::string& path, std::ostream& warnings) : file_(path, warnings) {}
+  void note(const std::string&) override {}
+  void step(const Metrics&, int64_t, int64_t) override {}
+  void finish() override { file_.finish(); }
+
+ protected:
+  AppendedFile file_;
+};
+
+class JsonFile : public FileReporter {
+ public:
+  using FileReporter::FileReporter;
+  void line(const Metrics& metrics) override { file_.add(to_json(metrics) + "\n", "\n"); }
+};
+
+constexpr char kColumns[] =
+    "step,epoch,loss,lr,samples_per_second,validation_loss,validation_accuracy\n";
+
+// The shortest text that reads back as the same number.
+std::string text_of(double value) {
+  return std::isfinite(value) ? nlohmann::json(value).dump() : std::to_string(value);
+}
+
+class CsvFile : public FileReporter {
+ public:
+  using FileReporter::FileReporter;
+  void line(const Metrics& m) override {
+    std::string row = std::to_string(m.step) + "," + std::to_string(m.epoch);
+    for (const std::optional<double>& value :
+         {std::optional(m.loss), std::optional(m.lr), std::optional(m.samples_per_second),
+          m.validation_loss, m.validation_accuracy})
+      row += "," + (value ? text_of(*value) : std::string());
+    file_.add(row + "\n", "\n");
+  }
+};
+
+// The rows of a table up to a step, with the names of the columns.
+std::string rows_until(const std::string& path, int64_t after) {
+  std::string kept = kColumns;
+  std::ifstream in(path);
+  for (std::string line; std::getline(in, line);) {
+    std::istringstream field(line);
+    int64_t step = 0;
+    if (field >> step && step <= after) kept += line + "\n";
+  }
+  return kept;
+}
+
+double seconds_since_1970() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+class EventFile : public FileReporter {
+ public:
+  EventFile(const std::string& path, int64_t after, std::ostream& warnings)
+      : FileReporter(path, warnings) {
+    file_.add(tensorboard::first_record(seconds_since_1970()), "");
+    if (after > 0) file_.add(tensorboard::restart_record(seconds_since_1970(), after + 1), "");
+  }
+  void line(const Metrics& m) override {
+    std::vector<tensorboard::Scalar> scalars = {{"train/loss", m.loss},
+                                                {"train/learning_rate", m.lr},
+                                                {"train/samples_per_second", m.samples_per_second}};
+    if (m.validation_loss) scalars.push_back({"validation/loss", *m.validation_loss});
+    if (m.validation_accuracy) scalars.push_back({"validation/accuracy", *m.validation_accuracy});
+    file_.add(tensorboard::scalar_record(seconds_since_1970(), m.step, scalars), "");
+  }
+};
+
+// TensorBoard reads the files of a folder in the order of their names.
+fs::path new_event_file(const fs::path& folder) {
+  char host[256] = "host";
+  ::gethostname(host, sizeof(host) - 1);
+  char time[40];
+  std::snprintf(time, sizeof(time), "%.6f", seconds_since_1970());
+  return folder / (std::string("events.out.tfevents.") + time + "." + host + "." +
+                   std::to_string(::getpid()));
+}
+
+}  // namespace
+
+std::unique_ptr<Reporter> make_metrics_file(const std::string& path, std::ostream& warnings) {
+  return std::make_unique<JsonFile>(path, warnings);
+}
+
+std::unique_ptr<Reporter> make_csv(const std::string& path, int64_t after, std::ostream& warnings) {
+  system::write_file(path, rows_until(path, after));
+  return std::make_unique<CsvFile>(path, warnings);
+}
+
+std::unique_ptr<Reporter> make_tensorboard(const std::string& folder, int64_t after,
+                                           std::ostream& warnings) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) throw DataError(folder + ": cannot be made: " + error.message());
+  return std::make_unique<EventFile>(new_event_file(folder).string(), after, warnings);
+}
+
+}  // namespace runtime::train

@@ -1,0 +1,30 @@
+// Reporters that write the metrics of a run to files. A file that cannot be written gives one
+// warning, and an error at the end of the run.
+#ifndef RUNTIME_TRAIN_METRICS_FILES_H_
+#define RUNTIME_TRAIN_METRICS_FILES_H_
+
+#include <cstdint>
+#include <iosfwd>
+#include <memory>
+#include <string>
+
+#include "runtime/train/reporter.h"
+
+namespace runtime::train {
+
+// All functions throw DataError if the file cannot be opened. `warnings` must outlive the reporter.
+// `after`: the run goes on after this step, and what the file has of later ones is void.
+
+// Appends one JSON object for each line of metrics; whoever goes on has cut the file.
+std::unique_ptr<Reporter> make_metrics_file(const std::string& path, std::ostream& warnings);
+// A table with one row for each line of metrics. Fields that were not measured are empty.
+std::unique_ptr<Reporter> make_csv(const std::string& path, int64_t after, std::ostream& warnings);
+// A new event file of TensorBoard in `folder`, which is made, with the scalars train/loss,
+// train/learning_rate, train/samples_per_second, validation/loss and validation/accuracy.
+// Equivalent to: torch.utils.tensorboard.SummaryWriter.
+std::unique_ptr<Reporter> make_tensorboard(const std::string& folder, int64_t after,
+                                           std::ostream& warnings);
+
+}  // namespace runtime::train
+
+#endif  // RUNTIME_TRAIN_METRICS_FILES_H_
