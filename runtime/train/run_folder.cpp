@@ -197,15 +197,14 @@ fs::path RunFolder::find_checkpoint(const config::Config& config,
   const bool own = resume.empty() || resume == "auto";
   if (resume.empty() && !same_launch_) return {};
   const bool any = !list_checkpoints(path_ / kCheckpoints).empty();
-  const fs::path newest =
-      any && (goes_on_ || same_launch_) ? newest_checkpoint(path_, warn) : fs::path{};
+  fs::path newest = any && (goes_on_ || same_launch_) ? newest_checkpoint(path_, warn) : fs::path{};
   if (own && any && newest.empty()) {
     throw DataError((path_ / kCheckpoints).string() +
                     ": none of the checkpoints is whole, so that training cannot go on; look at "
                     "the warnings, or set job.dump_folder to another folder to begin at step 0");
   }
   if (own || (same_launch_ && !newest.empty())) return newest;
-  const fs::path found = checkpoint_at(resume, warn);
+  fs::path found = checkpoint_at(resume, warn);
   std::error_code ignored;
   if (newest.empty() || !is_checkpoint(resume) || fs::equivalent(found, newest, ignored))
     return found;

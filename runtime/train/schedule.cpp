@@ -20,7 +20,8 @@ double progress(const config::LrScheduler& scheduler, int64_t begin, int64_t ste
 
 // The decays by gamma so far.
 double decays(const config::LrScheduler& scheduler, int64_t epoch) {
-  if (scheduler.name == "step") return static_cast<double>(epoch / scheduler.step_size);
+  const int64_t periods = epoch / scheduler.step_size;
+  if (scheduler.name == "step") return static_cast<double>(periods);
   if (scheduler.name == "exponential") return static_cast<double>(epoch);
   return static_cast<double>(std::count_if(scheduler.milestones.begin(), scheduler.milestones.end(),
                                            [&](int64_t milestone) { return milestone <= epoch; }));

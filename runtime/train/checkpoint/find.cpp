@@ -41,7 +41,7 @@ fs::path checkpoint_at(const fs::path& path, const std::function<void(const std:
     verify_checkpoint(path);
     return path;
   }
-  const fs::path found = newest_checkpoint(path, warn);
+  fs::path found = newest_checkpoint(path, warn);
   if (!found.empty()) return found;
   throw DataError("--resume " + path.string() +
                   ": there is no whole checkpoint; expected the folder of a checkpoint (" +

@@ -5,8 +5,6 @@
 
 namespace runtime::train {
 
-using graph::kNone;
-
 namespace {
 
 class Collect {

@@ -179,12 +179,12 @@ TEST_P(Second, EndsRanksThatOpenTheirFiles) {
 
 // A step takes half a minute or longer.
 TEST_P(Second, EndsRanksInALongStep) {
-  const Process job =
-      ranks(GetParam(), 2,
-            {"model.input=[3000]", "dataset.samples=4000", "training.global_batch_size=2000",
-             "comm.timeout_s=100",
-             "model.layers=[{ type = \"linear\", features = 3000 }, { type = "
-             "\"linear\", features = 3000 }, { type = \"linear\", features = 3 }]"});
+  const std::string layers =
+      R"(model.layers=[{ type = "linear", features = 3000 }, { type = "linear", features = 3000 },)"
+      R"( { type = "linear", features = 3 }])";
+  const Process job = ranks(GetParam(), 2,
+                            {"model.input=[3000]", "dataset.samples=4000",
+                             "training.global_batch_size=2000", "comm.timeout_s=100", layers});
   ASSERT_TRUE(job->wait_for_text("run folder: ", seconds(30)));
   expect_end_at_second(job, SIGTERM);
 }

@@ -19,7 +19,7 @@ void write(const fs::path& file, const std::string& text) { std::ofstream(file) 
 
 // A checkpoint of three small files.
 fs::path make(const fs::path& folder, int64_t step, std::optional<double> monitored = {}) {
-  const fs::path path = folder / checkpoint_name(step);
+  fs::path path = folder / checkpoint_name(step);
   fs::create_directories(path);
   Manifest manifest;
   manifest.state.step = step;
@@ -92,7 +92,8 @@ TEST(CheckpointFolder, AFlippedBitInEachByteAndEveryCutAreFound) {
 
 TEST(CheckpointFolder, DamagedOnesArePassedOver) {
   test::TemporaryFolder folder;
-  const fs::path run = folder.path(), all = run / kCheckpoints;
+  const fs::path& run = folder.path();
+  const fs::path all = run / kCheckpoints;
   std::vector<std::string> warnings;
   const auto warn = [&](const std::string& text) { warnings.push_back(text); };
   EXPECT_EQ(newest_checkpoint(run, warn), "");
