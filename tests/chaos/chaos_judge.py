@@ -11,6 +11,9 @@ from chaos_expect import STOPS, describe, expected, takes_signals
 from chaos_run import Run, copy_folder, is_result
 
 TEMPORARY = re.compile(r"(^|/)\.[^/]+\.[0-9a-f]{16}\.tmp$")
+CHECKPOINT = re.compile(r"run/checkpoints/step-\d{9}/(rank-\d+\.(safetensors|decisions\.json)|config\.toml|manifest\.json)")
+# A checkpoint that is not complete. The next run removes it.
+INCOMPLETE = re.compile(r"run/checkpoints/\.(step-\d{9}|probe)\.[0-9a-f]{16}\.tmp")
 STOP_CODES = {129, 130, 143, -1, -2, -15}
 # Seconds beyond the duration of an undisturbed run: one allowance for a machine with other work; one for several ranks, with
 # their deadlines and the time that they give each other to end (launch/README.md: 2 s, then SIGTERM, then 2 s; watch/watchdog.h:
@@ -119,12 +122,16 @@ class Judge:
         temporary = [name for name in self.done.files if TEMPORARY.search(name)]
         if temporary and not self._was_killed():
             self.say(f"temporary files are left: {temporary}")
+        incomplete = [name for name in self.done.files if INCOMPLETE.match(name)]
+        if incomplete and self.code == 0:
+            self.say(f"checkpoints that are not complete are left: {incomplete}")
         strays = [n for n in self.done.files if not self._is_known(n)]
         if strays:
             self.say(f"files that nobody knows: {strays}")
 
     def _is_known(self, name):
         return (name in self.baselines.old or name in self.undisturbed["results"] or TEMPORARY.search(name) is not None
+                or CHECKPOINT.fullmatch(name) is not None or INCOMPLETE.match(name) is not None
                 or name.startswith(("cache/", "tmp/", "before/")) or re.fullmatch(r"run/rank-\d+-collectives\.txt", name)
                 or name in ("chaos.log", "watch.log", "run/scaling.json") or re.fullmatch(r"(rank\d\.)?std(out|err)", name) is not None)
 

@@ -20,6 +20,9 @@ namespace fs = std::filesystem;
 // How long an object that ends waits for files of other ranks.
 constexpr std::chrono::seconds kPatience{5};
 
+// The end of the text by which a rank says that its files are written.
+constexpr char kEndOfText = '\n';
+
 // A text that is the same on all ranks and that no other run has.
 std::string make_attempt(const StepPrograms& programs) {
   uint64_t bits = std::random_device{}();
@@ -72,7 +75,10 @@ CheckpointSaver::CheckpointSaver(StepPrograms& programs, SaverOptions options)
 
 CheckpointSaver::~CheckpointSaver() {
   ending_ = true;
-  if (thread_.joinable()) thread_.join();
+  if (!thread_.joinable()) return;
+  thread_.join();
+  std::error_code ignored;
+  if (rank_ == 0 && !failure_.empty()) fs::remove_all(temporary_, ignored);
 }
 
 fs::path CheckpointSaver::done_file(int rank) const {
@@ -139,12 +145,10 @@ void CheckpointSaver::write_rank() const {
   const std::vector<SavedFile> files = {describe_file(temporary_, rank_file(rank_)),
                                         describe_file(temporary_, decisions_file(rank_))};
   if (rank_ == 0) return;
-  // Rank 0 may rename the folder once it sees the file, so nothing follows.
-  const fs::path draft = done_file(rank_).string() + ".draft";
-  const bool written = static_cast<bool>(std::ofstream(draft) << to_json(files) << std::flush);
-  fs::rename(draft, done_file(rank_), error);
-  if (!written || error)
-    throw DataError("cannot write " + done_file(rank_).string() + ": " + error.message());
+  // Rank 0 may rename the folder once the text is whole, so nothing follows; the text says nothing
+  // that must survive.
+  if (!(std::ofstream(done_file(rank_)) << to_json(files) << kEndOfText << std::flush))
+    throw DataError("cannot write " + done_file(rank_).string());
 }
 
 // Completes the checkpoint, on rank 0.
@@ -163,7 +167,8 @@ std::vector<SavedFile> CheckpointSaver::collect() const {
                                   describe_file(temporary_, decisions_file(0))};
   auto given_up = std::chrono::steady_clock::time_point::max();
   for (int rank = 1; rank < world_size_; ++rank) {
-    while (!fs::exists(done_file(rank))) {
+    std::string text;
+    while (!(text = read_text(done_file(rank))).ends_with(kEndOfText)) {
       const auto now = std::chrono::steady_clock::now();
       if (fs::exists(failed_file(rank)))
         throw DataError("rank " + std::to_string(rank) + ": " + read_text(failed_file(rank)));
@@ -173,8 +178,7 @@ std::vector<SavedFile> CheckpointSaver::collect() const {
         throw DataError("rank " + std::to_string(rank) + " has not written its part");
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
-    for (const auto& f : nlohmann::json::parse(read_text(done_file(rank))))
-      files.push_back({f.at(0), f.at(1), f.at(2)});
+    for (const auto& f : nlohmann::json::parse(text)) files.push_back({f.at(0), f.at(1), f.at(2)});
     fs::remove(done_file(rank));
   }
   return files;
