@@ -14,13 +14,14 @@ int64_t product(Dims::const_iterator begin, Dims::const_iterator end) {
   return std::accumulate(begin, end, int64_t{1}, std::multiplies<>());
 }
 
-// Calls f(offset in the tensor, offset in the slice, bytes) for each contiguous run of the slice.
+// Calls f(offset in the tensor, offset in the slice, bytes) for each contiguous run of the slice,
+// which may have none.
 template <typename F>
 void for_each_run(uint64_t bytes, const Dims& dims, const Split& s, F&& f) {
   const auto axis = dims.begin() + s.axis;
   const int64_t element = static_cast<int64_t>(bytes) / product(dims.begin(), dims.end());
   const int64_t inner = product(axis + 1, dims.end()) * element;
-  const int64_t blocks = product(dims.begin(), axis) * s.blocks;
+  const int64_t blocks = s.length == 0 ? 0 : product(dims.begin(), axis) * s.blocks;
   for (int64_t b = 0; b < blocks; ++b)
     f((b * s.whole + s.begin) * inner, b * s.length * inner, s.length * inner);
 }
