@@ -22,8 +22,7 @@ using train::Manifest;
 
 // The checkpoints that `path` names: one, or all of a run, the newest first.
 std::vector<fs::path> checkpoints_at(const fs::path& path) {
-  std::error_code ignored;
-  if (fs::exists(path / train::kManifest, ignored)) return {path};
+  if (train::is_checkpoint(path)) return {path};
   std::vector<fs::path> list = train::list_checkpoints(path / train::kCheckpoints);
   if (!list.empty()) return list;
   throw DataError(path.string() +
@@ -56,18 +55,6 @@ std::string describe(const fs::path& path) {
   return text;
 }
 
-// Every tensor of a checkpoint, whole, as one rank would have saved it.
-data::TensorFile joined(const fs::path& path, const Manifest& manifest) {
-  const std::vector<train::WantedSlice> wanted = train::whole_tensors(path, manifest);
-  const train::Assembly assembly = train::assemble(path, manifest, wanted, 0);
-  data::TensorFile file;
-  for (size_t i = 0; i < wanted.size(); ++i)
-    file.tensors[wanted[i].name] = {wanted[i].dtype, wanted[i].slice.dims, assembly.bytes(i)};
-  auto metadata = data::read_safetensors((path / train::rank_file(0)).string()).metadata;
-  file.metadata.insert(metadata.extract(train::kCharacters));
-  return file;
-}
-
 }  // namespace
 
 void checkpoint_info(const std::string& path) {
@@ -98,7 +85,7 @@ void checkpoint_verify(const std::string& path) {
 // Needs no device: layouts and names come from the model of the saved configuration.
 void checkpoint_export(const std::string& path, const std::string& output) {
   const fs::path from = checkpoint_at(path);
-  const data::TensorFile all = joined(from, train::read_manifest(from));
+  const data::TensorFile all = train::join_checkpoint(from, train::read_manifest(from));
   const config::Config config = config::load((from / train::kSavedConfiguration).string(), {},
                                              preset_folder(), model::layer_types());
   const model::Network network =
@@ -130,7 +117,8 @@ void checkpoint_reshard(const std::string& path, const std::string& output) {
     throw DataError(output + " exists already; name a folder that does not");
   if (!fs::create_directories(folder, error))
     throw DataError("cannot make the folder " + output + ": " + error.message());
-  data::write_safetensors((folder / train::rank_file(0)).string(), joined(from, manifest));
+  data::write_safetensors((folder / train::rank_file(0)).string(),
+                          train::join_checkpoint(from, manifest));
   system::write_file((folder / train::decisions_file(0)).string(), "{}");
   fs::copy_file(from / train::kSavedConfiguration, folder / train::kSavedConfiguration);
   manifest.state.mesh = {};

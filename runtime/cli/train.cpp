@@ -188,16 +188,14 @@ void add_checkpoints(train::RunOptions& options, const Session& session,
   const std::filesystem::path folder = session.rank.run_folder;
   config::Config saved = session.config;
   saved.checkpoint.resume.clear();  // whoever trains with that file begins anew
-  options.checkpoints = {
-      folder / train::kCheckpoints,
-      {c.keep_latest, c.keep_best, session.config.validation.monitor == "accuracy",
-       session.config.validation.monitor},
-      config::to_toml(saved),
-      session.config.debug.nan == "stop",
-      [&session](const char* what, const std::function<void()>& work) {
-        session.rank.on_main(what, work);
-      },
-      [&reporter](const std::string& text) { reporter.note(text); }};
+  options.checkpoints = {folder / train::kCheckpoints,
+                         {c.keep_latest, c.keep_best, session.config.validation.monitor},
+                         config::to_toml(saved),
+                         session.config.debug.nan == "stop",
+                         [&session](const char* what, const std::function<void()>& work) {
+                           session.rank.on_main(what, work);
+                         },
+                         [&reporter](const std::string& text) { reporter.note(text); }};
   options.metrics_bytes = [file = folder / "metrics.jsonl"] {
     std::error_code error;
     const uint64_t bytes = std::filesystem::file_size(file, error);

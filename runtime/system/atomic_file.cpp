@@ -50,6 +50,11 @@ std::string remedy_for(int error) {
   }
 }
 
+[[noreturn]] void cannot_write(const std::string& path, const std::string& doing, int error) {
+  throw DataError("cannot write " + path + ": " + doing + ": " +
+                  std::generic_category().message(error) + remedy_for(error));
+}
+
 std::string random_digits() {
   uint64_t bits = 0;
   while (::getrandom(&bits, sizeof bits, 0) < 0 && errno == EINTR) {
@@ -117,8 +122,7 @@ void AtomicFile::open_temporary() {
 }
 
 void AtomicFile::fail(const std::string& doing, int error) const {
-  throw DataError("cannot write " + path_ + ": " + doing + ": " +
-                  std::generic_category().message(error) + remedy_for(error));
+  cannot_write(path_, doing, error);
 }
 
 void AtomicFile::write(const void* data, std::size_t size) {
@@ -149,20 +153,18 @@ void AtomicFile::commit() {
   if (temporary_.empty()) return;
   if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail("renaming " + temporary_, errno);
   temporary_.clear();
-  sync_folder();
+  sync_folder(folder_, path_);
 }
 
-// Some file systems cannot sync folders, and a folder may be writable but not readable. Neither is
-// an error, because the rename itself is done.
-void AtomicFile::sync_folder() const {
-  const int folder = ::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder < 0 && errno == EACCES) return;
-  if (folder < 0) fail("opening the folder " + folder_, errno);
-  const int result = ::fsync(folder);
+void sync_folder(const std::string& folder, const std::string& path) {
+  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0 && errno == EACCES) return;
+  if (fd < 0) cannot_write(path, "opening the folder " + folder, errno);
+  const int result = ::fsync(fd);
   const int error = errno;
-  ::close(folder);
+  ::close(fd);
   if (result != 0 && error != EINVAL && error != ENOTSUP)
-    fail("fsync of the folder " + folder_, error);
+    cannot_write(path, "fsync of the folder " + folder, error);
 }
 
 void write_file(const std::string& path, std::string_view text) {

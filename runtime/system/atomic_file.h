@@ -33,7 +33,6 @@ class AtomicFile {
   [[noreturn]] void fail(const std::string& doing, int error) const;
   void open_through();
   void open_temporary();
-  void sync_folder() const;
 
   const std::string path_;  // as the caller gave it, for messages
   std::string target_;      // what `path_` leads to through links
@@ -41,6 +40,11 @@ class AtomicFile {
   std::string temporary_;   // empty if the target is written to directly
   int fd_ = -1;
 };
+
+// Puts the names of a folder's files on the disk. Some file systems cannot sync folders, and a
+// folder may be writable but not readable; neither is an error. Throws DataError, which begins with
+// "cannot write " and `path`, the file or folder that is being written. Any thread.
+void sync_folder(const std::string& folder, const std::string& path);
 
 // Writes `text` as the whole content of a file, and commits it.
 void write_file(const std::string& path, std::string_view text);

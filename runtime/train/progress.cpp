@@ -7,15 +7,11 @@
 
 namespace runtime::train {
 
-namespace {
-
-bool by_accuracy(const config::Config& config) { return config.validation.monitor == "accuracy"; }
-
-}  // namespace
+bool larger_is_better(const std::string& monitor) { return monitor == "accuracy"; }
 
 Plateau::Plateau(const config::Config& config)
     : config_(config.lr_scheduler),
-      larger_is_better_(by_accuracy(config)),
+      larger_is_better_(larger_is_better(config.validation.monitor)),
       least_factor_(base_rate(config) > 0 ? config_.min_lr / base_rate(config) : 0) {}
 
 void Plateau::add(double value) {
@@ -37,7 +33,8 @@ void Plateau::add(double value) {
 }
 
 EarlyStopping::EarlyStopping(const config::Config& config)
-    : config_(config.early_stopping), larger_is_better_(by_accuracy(config)) {}
+    : config_(config.early_stopping),
+      larger_is_better_(larger_is_better(config.validation.monitor)) {}
 
 void EarlyStopping::add(double value) {
   const bool better =

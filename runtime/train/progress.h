@@ -4,12 +4,17 @@
 
 #include <cstdint>
 #include <limits>
+#include <string>
 
 #include "runtime/config/config.h"
 
 namespace runtime::train {
 
-// What Plateau and EarlyStopping know of the validations so far; saved in checkpoints.
+// Whether a larger value of validation.monitor is the better one: of "accuracy", not of "loss".
+bool larger_is_better(const std::string& monitor);
+
+// ProgressState is what Plateau and EarlyStopping know of the validations so far. Checkpoints save
+// it.
 struct ProgressState {
   double best = std::numeric_limits<double>::quiet_NaN();  // NaN: no validation yet
   int64_t bad = 0;                                         // validations since then

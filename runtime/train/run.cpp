@@ -202,12 +202,10 @@ class Run {
   // What the first checkpoint saves must be all that was measured, so that a run that goes on from
   // it decides nothing in another way.
   void decide_all_forms() {
-    if (decided_) return;
-    decided_ = true;
-    const int64_t rows = config_.training.global_batch_size, samples = train_size_;
-    const int64_t rest = samples % rows, last = loader_->rows_of_batch(steps_per_epoch_ - 1);
+    const int64_t last = loader_->rows_of_batch(steps_per_epoch_ - 1);
+    const int64_t before = (steps_per_epoch_ - 1) * config_.training.global_batch_size;
     for (const auto& form : programs_.full_step()) programs_.get(form);
-    for (const auto& form : programs_.training_step(last, rest == 0 ? last : std::min(last, rest)))
+    for (const auto& form : programs_.training_step(last, std::min(last, train_size_ - before)))
       programs_.get(form);
     for (int64_t i = 0; validation_ && i < validation_->batches_per_epoch();
          i += std::max<int64_t>(1, validation_->batches_per_epoch() - 1)) {
@@ -215,25 +213,20 @@ class Run {
     }
   }
 
+  // A run that has come to its end runs no other form.
   void save() {
-    decide_all_forms();
+    if (trainer_.steps_done() < total_steps(config_, steps_per_epoch_)) decide_all_forms();
     checkpoints_->save(state());
   }
 
   // A loss that is not finite leaves nothing worth saving; what was begun is completed.
   void finish_checkpoints() {
     if (!checkpoints_) return;
-    result_.checkpoint_step = checkpoints_->last_step();
+    const bool finite = result_.numeric_error.empty();
     try {
-      if (result_.numeric_error.empty() &&
-          trainer_.steps_done() < total_steps(config_, steps_per_epoch_))
-        decide_all_forms();  // the run is to go on
-      SavedState last = state();
-      if (!result_.numeric_error.empty()) last.step = checkpoints_->last_step();
-      checkpoints_->finish(last);
-      result_.checkpoint_step = checkpoints_->last_step();
-      if (config_.early_stopping.restore_best && result_.signal == 0 &&
-          result_.numeric_error.empty())
+      if (finite && !checkpoints_->has(trainer_.steps_done())) save();
+      checkpoints_->finish();
+      if (config_.early_stopping.restore_best && result_.signal == 0 && finite)
         result_.restored_best =
             restore_best(options_.checkpoints.folder, options_.checkpoints.keep, programs_);
     } catch (const DataError& error) {
@@ -410,7 +403,6 @@ class Run {
   Plateau plateau_;
   EarlyStopping early_stopping_;
   std::optional<Checkpoints> checkpoints_;
-  bool decided_ = false;  // whether decide_all_forms() was called
   Metrics metrics_;
   RunResult result_;
   CostMeter cost_;

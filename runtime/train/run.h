@@ -42,9 +42,8 @@ struct RunResult {
   // Not "": the checkpoint at the end could not be saved. The caller saves the weights before it
   // throws this as an error.
   std::string checkpoint_error;
-  bool stopped_early = false;    // by [early_stopping]
-  bool restored_best = false;    // the weights are those of the best checkpoint
-  int64_t checkpoint_step = -1;  // of the last checkpoint; -1: none
+  bool stopped_early = false;  // by [early_stopping]
+  bool restored_best = false;  // the weights are those of the best checkpoint
 };
 
 // Trains. Throws NumericError if the loss of a step is not finite (debug.nan = "stop").

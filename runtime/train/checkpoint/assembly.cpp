@@ -12,6 +12,11 @@ namespace {
 // In the metadata of a file, before the name of a tensor that is only a slice.
 constexpr char kSliceKey[] = "slice:";
 
+std::map<std::string, std::string> without_slices(std::map<std::string, std::string> metadata) {
+  std::erase_if(metadata, [](const auto& entry) { return entry.first.starts_with(kSliceKey); });
+  return metadata;
+}
+
 // Adds a range to disjoint ranges.
 void add_range(std::map<int64_t, int64_t>& ranges, int64_t begin, int64_t end) {
   auto next = ranges.upper_bound(begin);
@@ -42,12 +47,14 @@ Slice slice_in(const data::TensorFile& file, const std::string& name, const std:
 }
 
 Assembly::Assembly(std::vector<WantedSlice> wanted) {
-  for (WantedSlice& one : wanted) {
-    by_name_.emplace(one.name, parts_.size());
-    const auto elements = static_cast<uint64_t>(one.slice.elements());
-    std::vector<std::byte> bytes(elements * graph::dtype_bytes(one.dtype));
-    parts_.push_back({std::move(one), std::move(bytes), {}});
-  }
+  for (WantedSlice& one : wanted) want(std::move(one));
+}
+
+void Assembly::want(WantedSlice wanted) {
+  by_name_.emplace(wanted.name, parts_.size());
+  const auto elements = static_cast<uint64_t>(wanted.slice.elements());
+  std::vector<std::byte> bytes(elements * graph::dtype_bytes(wanted.dtype));
+  parts_.push_back({std::move(wanted), std::move(bytes), {}});
 }
 
 void Assembly::add(const data::TensorFile& file, const std::string& path, bool with_statistics) {
@@ -103,19 +110,27 @@ Assembly assemble(const std::filesystem::path& checkpoint, const Manifest& manif
   return assembly;
 }
 
-std::vector<WantedSlice> whole_tensors(const std::filesystem::path& checkpoint,
-                                       const Manifest& manifest) {
-  std::map<std::string, WantedSlice> found;
-  for (int rank = 0; rank < manifest.state.mesh.size(); ++rank) {
+data::TensorFile join_checkpoint(const std::filesystem::path& checkpoint,
+                                 const Manifest& manifest) {
+  Assembly assembly({});
+  data::TensorFile joined;
+  const parallel::Mesh& mesh = manifest.state.mesh;
+  for (int rank = 0; rank < mesh.size(); ++rank) {
     const std::string path = (checkpoint / rank_file(rank)).string();
     const data::TensorFile file = data::read_safetensors(path);
-    for (const auto& [name, tensor] : file.tensors)
-      found.try_emplace(
-          name, WantedSlice{name, tensor.dtype, whole_slice(slice_in(file, name, path).dims)});
+    if (rank == 0) joined.metadata = without_slices(file.metadata);
+    for (const auto& [name, tensor] : file.tensors) {
+      if (!assembly.wants(name))
+        assembly.want({name, tensor.dtype, whole_slice(slice_in(file, name, path).dims)});
+    }
+    assembly.add(file, path, mesh.place_of(rank).data == 0);
   }
-  std::vector<WantedSlice> list;
-  for (auto& [name, wanted] : found) list.push_back(std::move(wanted));
-  return list;
+  assembly.check_complete();
+  for (size_t i = 0; i < assembly.size(); ++i) {
+    const WantedSlice& one = assembly.wanted(i);
+    joined.tensors[one.name] = {one.dtype, one.slice.dims, assembly.bytes(i)};
+  }
+  return joined;
 }
 
 }  // namespace runtime::train

@@ -36,6 +36,12 @@ Slice slice_in(const data::TensorFile& file, const std::string& name, const std:
 class Assembly {
  public:
   explicit Assembly(std::vector<WantedSlice> wanted);
+  // One more slice.
+  void want(WantedSlice wanted);
+  bool wants(const std::string& name) const { return by_name_.contains(name); }
+  // The number of slices, and slice `i`.
+  size_t size() const { return parts_.size(); }
+  const WantedSlice& wanted(size_t i) const { return parts_[i].wanted; }
 
   // Takes what is wanted from a file; `path` is for messages. Files may come in any order. Running
   // statistics are left out if not `with_statistics`. Throws DataError if a tensor has another
@@ -64,10 +70,9 @@ class Assembly {
 Assembly assemble(const std::filesystem::path& checkpoint, const Manifest& manifest,
                   std::vector<WantedSlice> wanted, int statistics_of);
 
-// All tensors of a checkpoint, whole, with the types that they were saved in, in the order of their
-// names. Reads every file. Throws DataError.
-std::vector<WantedSlice> whole_tensors(const std::filesystem::path& checkpoint,
-                                       const Manifest& manifest);
+// All tensors of a checkpoint, whole, as one rank would have saved them, with the metadata of the
+// first rank's file. Reads every file once. Throws DataError.
+data::TensorFile join_checkpoint(const std::filesystem::path& checkpoint, const Manifest& manifest);
 
 }  // namespace runtime::train
 

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <ctime>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 
 #include "runtime/data/fingerprint.h"
+#include "runtime/data/source.h"
 #include "runtime/error.h"
 #include "runtime/train/checkpoint/rank_state.h"
 
@@ -36,11 +36,9 @@ std::string environment_of(const StepPrograms& programs) {
 }
 
 std::map<std::string, std::string> read_decisions(const fs::path& file) {
-  std::ifstream in(file);
-  std::stringstream text;
-  text << in.rdbuf();
   try {
-    return nlohmann::json::parse(text.str()).get<std::map<std::string, std::string>>();
+    return nlohmann::json::parse(data::read_text(file.string()))
+        .get<std::map<std::string, std::string>>();
   } catch (const nlohmann::json::exception& error) {
     throw DataError(file.string() + ": the decisions cannot be read: " + error.what());
   }
@@ -116,9 +114,8 @@ void take_decisions(StepPrograms& programs, const Resumed& from) {
 
 std::vector<std::string> check_resumable(const Resumed& from, const config::Config& config,
                                          const data::Dataset& dataset) {
-  std::ostringstream saved_text;
-  saved_text << std::ifstream(from.path / kSavedConfiguration).rdbuf();
-  const auto saved = lines_of(saved_text.str()), now = lines_of(config::to_toml(config));
+  const auto saved = lines_of(data::read_text((from.path / kSavedConfiguration).string())),
+             now = lines_of(config::to_toml(config));
   std::set<std::string> keys;
   for (const auto& lines : {saved, now}) {
     for (const auto& [key, value] : lines) keys.insert(key);
@@ -182,7 +179,6 @@ Checkpoints::Checkpoints(const config::Config& config, StepPrograms& programs,
                          SaverOptions options, const Resumed* from)
     : config_(config.checkpoint),
       monitor_(config.validation.monitor),
-      larger_is_better_(options.keep.larger_is_better),
       programs_(programs),
       steps_per_epoch_(steps_per_epoch),
       data_(data::fingerprint(dataset)),
@@ -193,8 +189,12 @@ Checkpoints::Checkpoints(const config::Config& config, StepPrograms& programs,
     best_ = best_of(from->manifest.state.best, config_.keep_best);
 }
 
+bool Checkpoints::has(int64_t step) const {
+  return step == saver_.last_step() || step == resumed_step_;
+}
+
 bool Checkpoints::due(int64_t step, bool minutes_passed) const {
-  if (step == saver_.last_step() || step == resumed_step_) return false;
+  if (has(step)) return false;
   return minutes_passed || among_best_ ||
          (config_.interval_steps > 0 && step % config_.interval_steps == 0) ||
          (config_.interval_epochs > 0 && step % (config_.interval_epochs * steps_per_epoch_) == 0);
@@ -207,7 +207,7 @@ bool Checkpoints::minutes_passed() const {
 
 void Checkpoints::validated(int64_t step, double value) {
   monitored_ = {step, value};
-  const double rating = larger_is_better_ ? -value : value;
+  const double rating = larger_is_better(monitor_) ? -value : value;
   if (config_.keep_best == 0 || std::isnan(rating)) return;
   best_.push_back(rating);
   best_ = best_of(best_, config_.keep_best + 1);
@@ -228,11 +228,6 @@ void Checkpoints::save(SavedState state) {
   saver_.save(state);
   among_best_ = false;
   last_ = std::chrono::steady_clock::now();
-}
-
-void Checkpoints::finish(const SavedState& state) {
-  if (state.step != saver_.last_step() && state.step != resumed_step_) save(state);
-  saver_.finish();
 }
 
 }  // namespace runtime::train

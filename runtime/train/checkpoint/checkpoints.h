@@ -49,6 +49,8 @@ class Checkpoints {
   Checkpoints(const config::Config& config, StepPrograms& programs, const data::Dataset& dataset,
               int64_t steps_per_epoch, SaverOptions options, const Resumed* from);
 
+  // Whether the state after so many steps is in a checkpoint, or being saved.
+  bool has(int64_t step) const;
   // Whether a checkpoint is due after so many steps; by time only if `minutes_passed`, which the
   // ranks have agreed on.
   bool due(int64_t step, bool minutes_passed) const;
@@ -59,15 +61,12 @@ class Checkpoints {
   // Begins to save. `state` has the step, the sums of the log and the length of metrics.jsonl; the
   // rest is filled in.
   void save(SavedState state);
-  // Saves the last step, if that has not been done, and waits. Throws DataError.
-  void finish(const SavedState& state);
-  // The step of the last checkpoint that was begun; -1: none.
-  int64_t last_step() const { return saver_.last_step(); }
+  // Waits for the last checkpoint. Throws DataError on every rank if it failed.
+  void finish() { saver_.finish(); }
 
  private:
   const config::Checkpoint& config_;
   const std::string monitor_;
-  const bool larger_is_better_;
   StepPrograms& programs_;
   const int64_t steps_per_epoch_;
   const std::string data_;

@@ -1,7 +1,6 @@
 #include "runtime/train/checkpoint/folder.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -73,18 +72,6 @@ Manifest parse_manifest(const std::string& body, const fs::path& file) {
   return manifest;
 }
 
-void sync_folder(const fs::path& folder) {
-  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return;  // a folder that may be written, but not read
-  const int result = ::fsync(fd);
-  const int error = errno;
-  ::close(fd);
-  if (result != 0 && error != EINVAL && error != ENOTSUP) {
-    throw DataError("cannot write " + folder.string() +
-                    ": fsync: " + std::generic_category().message(error));
-  }
-}
-
 // A name under which nobody looks for a checkpoint.
 fs::path hidden(const fs::path& checkpoint) {
   return checkpoint.parent_path() / ("." + checkpoint.filename().string() + ".old.tmp");
@@ -98,7 +85,7 @@ std::vector<std::pair<double, fs::path>> by_rating(const fs::path& folder, const
       const SavedState state = read_manifest(path).state;
       const std::optional<double> value = state.monitored;
       if (value && !std::isnan(*value) && state.monitor == keep.monitor)
-        rated.emplace_back(keep.larger_is_better ? -*value : *value, path);
+        rated.emplace_back(larger_is_better(keep.monitor) ? -*value : *value, path);
     } catch (const DataError&) {  // a damaged one is none of the best
     }
   }
@@ -155,11 +142,8 @@ void write_manifest(const fs::path& folder, const Manifest& manifest) {
 
 Manifest read_manifest(const fs::path& checkpoint) {
   const fs::path path = checkpoint / kManifest;
-  const data::File file(path.string());
   constexpr uint64_t kMost = 1 << 28;
-  if (file.size() > kMost) damaged(path, "it has " + std::to_string(file.size()) + " bytes");
-  std::string text(file.size(), '\0');
-  text.resize(file.read_at(0, text.data(), text.size()));
+  const std::string text = data::read_text(path.string(), kMost);
   const size_t begin = std::strlen(kBeforeDigits) + 8 + std::strlen(kBehindDigits);
   const size_t end = std::strlen(kLast);
   if (text.size() < begin + end || !text.ends_with(kLast)) damaged(path, "it is cut");
@@ -198,7 +182,7 @@ std::vector<fs::path> list_checkpoints(const fs::path& folder) {
 }
 
 void publish_checkpoint(const fs::path& temporary, const fs::path& checkpoint) {
-  sync_folder(temporary);
+  system::sync_folder(temporary.string(), checkpoint.string());
   std::error_code error;
   const bool replaces = fs::exists(fs::symlink_status(checkpoint, error));
   int result = replaces ? ::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, checkpoint.c_str(),
@@ -213,7 +197,7 @@ void publish_checkpoint(const fs::path& temporary, const fs::path& checkpoint) {
     throw DataError("cannot write " + checkpoint.string() + ": renaming " + temporary.string() +
                     ": " + std::generic_category().message(errno));
   }
-  sync_folder(checkpoint.parent_path());
+  system::sync_folder(checkpoint.parent_path().string(), checkpoint.string());
   if (replaces) fs::remove_all(temporary, error);
 }
 
@@ -245,9 +229,7 @@ void remove_temporary_folders(const fs::path& folder) {
   std::vector<fs::path> left;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with("." + std::string(kPrefix)) && name.ends_with(".tmp"))
-      left.push_back(entry.path());
+    if (entry.path().filename().string().starts_with('.')) left.push_back(entry.path());
   }
   for (const fs::path& path : left) fs::remove_all(path, error);
 }

@@ -57,9 +57,8 @@ void publish_checkpoint(const std::filesystem::path& temporary,
 
 // Which checkpoints stay when a new one is there.
 struct Retention {
-  int64_t latest = 0;  // 0: all
-  int64_t best = 0;    // as many more, by SavedState::monitored
-  bool larger_is_better = false;
+  int64_t latest = 0;            // 0: all
+  int64_t best = 0;              // as many more, by SavedState::monitored
   std::string monitor = "loss";  // values of another SavedState::monitor do not count
 };
 // The checkpoint with the best monitored value, the newest of equal ones; empty if none has one.
@@ -67,7 +66,7 @@ std::filesystem::path best_checkpoint(const std::filesystem::path& folder, const
 // Removes the others up to step `newest`; each disappears under its name at once. What cannot be
 // removed stays, and so do those of later steps, which a run that goes on has passed over.
 void prune_checkpoints(const std::filesystem::path& folder, const Retention& keep, int64_t newest);
-// Removes temporary folders that were left behind by a run that was killed.
+// Removes what a run that was killed has left behind: everything whose name begins with a dot.
 void remove_temporary_folders(const std::filesystem::path& folder);
 
 }  // namespace runtime::train

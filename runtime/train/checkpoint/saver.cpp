@@ -4,8 +4,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <random>
-#include <sstream>
 
+#include "runtime/data/source.h"
 #include "runtime/error.h"
 #include "runtime/system/atomic_file.h"
 #include "runtime/train/checkpoint/rank_state.h"
@@ -31,12 +31,6 @@ std::string make_attempt(const StepPrograms& programs) {
   char text[17];
   std::snprintf(text, sizeof(text), "%016llx", static_cast<unsigned long long>(bits));
   return text;
-}
-
-std::string read_text(const fs::path& file) {
-  std::ostringstream text;
-  text << std::ifstream(file).rdbuf();
-  return text.str();
 }
 
 std::string to_json(const std::vector<SavedFile>& files) {
@@ -168,10 +162,12 @@ std::vector<SavedFile> CheckpointSaver::collect() const {
   auto given_up = std::chrono::steady_clock::time_point::max();
   for (int rank = 1; rank < world_size_; ++rank) {
     std::string text;
-    while (!(text = read_text(done_file(rank))).ends_with(kEndOfText)) {
+    while (!fs::exists(done_file(rank)) ||
+           !(text = data::read_text(done_file(rank).string())).ends_with(kEndOfText)) {
       const auto now = std::chrono::steady_clock::now();
       if (fs::exists(failed_file(rank)))
-        throw DataError("rank " + std::to_string(rank) + ": " + read_text(failed_file(rank)));
+        throw DataError("rank " + std::to_string(rank) + ": " +
+                        data::read_text(failed_file(rank).string()));
       if (programs_.collectives() != nullptr) programs_.collectives()->watchdog().check();
       if (ending_) given_up = std::min(given_up, now + kPatience);
       if (now > given_up)

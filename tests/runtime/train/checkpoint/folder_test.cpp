@@ -18,12 +18,14 @@ using testing::HasSubstr;
 void write(const fs::path& file, const std::string& text) { std::ofstream(file) << text; }
 
 // A checkpoint of three small files.
-fs::path make(const fs::path& folder, int64_t step, std::optional<double> monitored = {}) {
+fs::path make(const fs::path& folder, int64_t step, std::optional<double> monitored = {},
+              const std::string& monitor = "loss") {
   fs::path path = folder / checkpoint_name(step);
   fs::create_directories(path);
   Manifest manifest;
   manifest.state.step = step;
   manifest.state.monitored = monitored;
+  manifest.state.monitor = monitor;
   for (const std::string& name :
        {rank_file(0), decisions_file(0), std::string(kSavedConfiguration)}) {
     write(path / name, "the contents of " + name + " after step " + std::to_string(step));
@@ -142,7 +144,9 @@ TEST(CheckpointFolder, TheLatestAndTheBestStay) {
   EXPECT_THAT(steps_in(folder.path()), ElementsAre(6, 5, 4, 3, 2, 1));
   prune_checkpoints(folder.path(), {.latest = 2, .best = 2}, 6);
   EXPECT_THAT(steps_in(folder.path()), ElementsAre(6, 5, 4, 2));
-  prune_checkpoints(folder.path(), {.latest = 1, .best = 1, .larger_is_better = true}, 6);
+  for (const int64_t step : {2, 4, 5})
+    make(folder.path(), step, static_cast<double>(step) / 10, "accuracy");
+  prune_checkpoints(folder.path(), {.latest = 1, .best = 1, .monitor = "accuracy"}, 6);
   EXPECT_THAT(steps_in(folder.path()), ElementsAre(6, 5));
   make(folder.path(), 9);  // of a run that was passed over
   prune_checkpoints(folder.path(), {.latest = 1}, 6);
@@ -153,6 +157,7 @@ TEST(CheckpointFolder, WhatAKilledRunLeftIsRemoved) {
   test::TemporaryFolder folder;
   make(folder.path(), 6);
   fs::create_directories(folder.path() / ".step-000000007.0123.tmp" / "x");
+  write(folder.path() / ".probe.0123.tmp0", "");
   fs::create_directories(folder.path() / "mine");
   EXPECT_THAT(steps_in(folder.path()), ElementsAre(6));
   remove_temporary_folders(folder.path());
