@@ -144,7 +144,8 @@ void run_bench_comm(const CommArguments& arguments, Outcome& outcome);
 // Equivalent to: Model.summary() of Keras.
 void show_model(const ConfigArguments& arguments);
 
-// What `runtime checkpoint` does. `path` names a checkpoint or a run. All throw DataError.
+// These functions are the commands of `runtime checkpoint`. `path` names a checkpoint or a run. All
+// of them throw DataError.
 void checkpoint_info(const std::string& path);    // prints what is in each
 void checkpoint_verify(const std::string& path);  // reads every byte, and says which are whole
 // Writes the weights with PyTorch's names and layouts.

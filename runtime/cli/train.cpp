@@ -168,7 +168,8 @@ std::unique_ptr<train::Reporter> begin_run(Run& run, const Session& session, int
     const bool same =
         session.resumed && std::filesystem::equivalent(train::run_of(session.resumed->path),
                                                        session.rank.run_folder, ignored);
-    const uint64_t kept = same ? session.resumed->manifest.state.metrics_bytes : 0;
+    std::optional<uint64_t> kept;
+    if (same) kept = session.resumed->manifest.state.metrics_bytes;
     run.folder->begin(run.ranks.config, kept);
     reporter =
         make_reporter(session.config, session.rank.run_folder, (steps + per_epoch - 1) / per_epoch,

@@ -7,7 +7,7 @@
 
 namespace runtime::data {
 
-// The checksum of `size` bytes behind those that `before` is the checksum of; 0: of none.
+// Returns the checksum of `size` bytes behind those that `before` is the checksum of; 0: of none.
 uint32_t crc32(const void* data, std::size_t size, uint32_t before = 0);
 
 }  // namespace runtime::data

@@ -10,7 +10,7 @@ namespace runtime::data {
 
 // The number of samples, and a checksum of 64 of them, evenly spread, as the data set returns them.
 // Data sets with the same fingerprint may still differ in other samples. Throws what reading a
-// sample throws.
+// sample throws. Any thread may call it.
 std::string fingerprint(const Dataset& dataset);
 
 }  // namespace runtime::data

@@ -4,7 +4,6 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <ctime>
@@ -28,11 +27,9 @@ constexpr char kMarker[] = ".runtime-run";
 constexpr char kFirstLine[] = "runtime run 1\n";
 constexpr char kConfiguration[] = "config.toml";
 constexpr char kWeights[] = "weights.safetensors";
-// The results of a run. A folder without any of them has nothing to lose.
-constexpr char kMetrics[] = "metrics.jsonl";
-// What a run that goes on keeps beside metrics.jsonl.
-constexpr std::array<const char*, 3> kGrowing = {kCheckpoints, "metrics.csv", "tensorboard"};
-constexpr std::array<const char*, 6> kResults = {kWeights,     kMetrics,      "scaling.json",
+constexpr char kMetrics[] = "metrics.jsonl", kScaling[] = "scaling.json";
+// These are the results of a run. A folder without any of them has nothing to lose.
+constexpr std::array<const char*, 6> kResults = {kWeights,     kMetrics,      kScaling,
                                                  kCheckpoints, "metrics.csv", "tensorboard"};
 
 [[noreturn]] void cannot_write(const fs::path& folder, int error) {
@@ -213,17 +210,15 @@ fs::path RunFolder::find_checkpoint(const config::Config& config,
                   "which training goes on from the older one");
 }
 
-void RunFolder::begin(const config::Config& config, uint64_t metrics_bytes) {
+void RunFolder::begin(const config::Config& config, std::optional<uint64_t> metrics_bytes) {
   std::error_code ignored;
   write_marker();
   for (const char* name : kResults) {
-    const bool stays = name == kWeights || (name == kMetrics && metrics_bytes > 0) ||
-                       ((goes_on_ || same_launch_) &&
-                        std::find(kGrowing.begin(), kGrowing.end(), name) != kGrowing.end());
+    const bool stays = name == kWeights || (metrics_bytes && name != kScaling);
     if (!stays) fs::remove_all(path_ / name, ignored);
   }
-  if (metrics_bytes > 0 && fs::file_size(path_ / kMetrics, ignored) > metrics_bytes)
-    fs::resize_file(path_ / kMetrics, metrics_bytes, ignored);
+  if (metrics_bytes && fs::file_size(path_ / kMetrics, ignored) > *metrics_bytes && !ignored)
+    fs::resize_file(path_ / kMetrics, *metrics_bytes, ignored);
   config::Config saved = config;
   saved.checkpoint.resume.clear();  // whoever trains with this file begins anew
   system::write_file((path_ / kConfiguration).string(), config::to_toml(saved));

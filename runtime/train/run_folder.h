@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "runtime/config/config.h"
@@ -38,10 +39,10 @@ class RunFolder {
                                         const std::function<void(const std::string&)>& warn) const;
 
   // To call once training can begin: writes config.toml and removes the files of an earlier run or
-  // attempt except its weights, which are replaced when there are new ones, and its checkpoints if
-  // it does not go on. metrics.jsonl keeps its first `metrics_bytes` bytes, those of the steps that
-  // are not made again; 0 if the checkpoint is of another run.
-  void begin(const config::Config& config, uint64_t metrics_bytes = 0);
+  // attempt except its weights, which are replaced when there are new ones. If training goes on
+  // from a checkpoint in this folder, only scaling.json is removed, and metrics.jsonl keeps its
+  // first `metrics_bytes` bytes, those of the steps that are not made again.
+  void begin(const config::Config& config, std::optional<uint64_t> metrics_bytes = std::nullopt);
 
  private:
   std::filesystem::path earlier_run(const config::Config& config,

@@ -36,7 +36,7 @@ Slice slice_in(const data::TensorFile& file, const std::string& name, const std:
 class Assembly {
  public:
   explicit Assembly(std::vector<WantedSlice> wanted);
-  // One more slice.
+  // Asks for one more slice, which files that were added before do not count for.
   void want(WantedSlice wanted);
   bool wants(const std::string& name) const { return by_name_.contains(name); }
   // The number of slices, and slice `i`.

@@ -28,7 +28,7 @@ std::string time_text() {
   return text;
 }
 
-// What decides how numbers are rounded.
+// Names what decides how numbers are rounded.
 std::string environment_of(const StepPrograms& programs) {
   const plugins::host::Device& device = *programs.device();
   return device.id() + " (" + device.properties().name + "), " +

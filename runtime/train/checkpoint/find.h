@@ -1,4 +1,4 @@
-// Finds the checkpoint that a run goes on from.
+// Finds the checkpoint that a run goes on from. Any thread may call the functions.
 #ifndef RUNTIME_TRAIN_CHECKPOINT_FIND_H_
 #define RUNTIME_TRAIN_CHECKPOINT_FIND_H_
 

@@ -1,5 +1,6 @@
 // Checkpoints on disk. Each is a folder "step-<number>" that is complete or not there: it is
-// written under a temporary name, its manifest last, and renamed.
+// written under a temporary name, its manifest last, and renamed. Any thread may call the
+// functions, one at a time for each folder.
 #ifndef RUNTIME_TRAIN_CHECKPOINT_FOLDER_H_
 #define RUNTIME_TRAIN_CHECKPOINT_FOLDER_H_
 
@@ -25,7 +26,8 @@ struct Manifest {
   std::vector<SavedFile> files;
 };
 
-// Names of the files of one checkpoint. A rank's number has no leading zeros.
+// These functions return the names of the files of one checkpoint. A rank's number has no leading
+// zeros.
 std::string rank_file(int rank);       // safetensors
 std::string decisions_file(int rank);  // layout decisions, JSON
 inline constexpr const char* kSavedConfiguration = "config.toml";
@@ -55,7 +57,7 @@ std::vector<std::filesystem::path> list_checkpoints(const std::filesystem::path&
 void publish_checkpoint(const std::filesystem::path& temporary,
                         const std::filesystem::path& checkpoint);
 
-// Which checkpoints stay when a new one is there.
+// Retention says which checkpoints stay when a new one is there.
 struct Retention {
   int64_t latest = 0;            // 0: all
   int64_t best = 0;              // as many more, by SavedState::monitored

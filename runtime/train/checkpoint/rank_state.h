@@ -1,5 +1,6 @@
-// What a rank must save so that training can go on as if it had not been interrupted: parameters,
-// optimizer state, loss scaling and running statistics, as named slices.
+// A rank must save its parameters, optimizer state, loss scaling and running statistics, so that
+// training can go on as if it had not been interrupted. They are named slices. The functions are
+// called by the thread of the programs.
 #ifndef RUNTIME_TRAIN_CHECKPOINT_RANK_STATE_H_
 #define RUNTIME_TRAIN_CHECKPOINT_RANK_STATE_H_
 
@@ -38,7 +39,7 @@ void read_state(StepPrograms& programs, data::TensorFile& file);
 // wanted_slices() says. Waits for queued steps.
 void write_state(StepPrograms& programs, const std::vector<HeldTensor>& held,
                  const Assembly& state);
-// What is needed of a checkpoint, in the order of `held`.
+// Returns what is needed of a checkpoint, in the order of `held`.
 std::vector<WantedSlice> wanted_slices(const std::vector<HeldTensor>& held);
 
 }  // namespace runtime::train

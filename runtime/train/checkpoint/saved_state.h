@@ -1,4 +1,4 @@
-// What a checkpoint says of the job as a whole, beside the numbers of the ranks.
+// This header has what a checkpoint says of the job as a whole, beside the tensors of the ranks.
 #ifndef RUNTIME_TRAIN_CHECKPOINT_SAVED_STATE_H_
 #define RUNTIME_TRAIN_CHECKPOINT_SAVED_STATE_H_
 
@@ -13,14 +13,14 @@
 
 namespace runtime::train {
 
-// The open sums of the next line of metrics.
+// These sums belong to the next line of metrics, which is not written yet.
 struct LogSums {
   double loss = 0;
   int64_t steps = 0, samples = 0;
 };
 
-// Where a run was when it was saved. From the step follow the epoch, the batch, the learning rate
-// and all random numbers.
+// SavedState says where a run was when it was saved. From the step follow the epoch, the batch, the
+// learning rate and all random numbers.
 struct SavedState {
   int64_t step = 0;  // steps done
   int64_t steps_per_epoch = 1;
@@ -42,7 +42,8 @@ struct SavedState {
   int64_t epoch() const { return step / steps_per_epoch; }
 };
 
-// As a JSON object, and back. parse_saved_state() throws DataError, which begins with `where`.
+// These functions write a state as a JSON object and read it; any thread may call them.
+// parse_saved_state() throws DataError, which begins with `where`.
 std::string to_json(const SavedState& state);
 SavedState parse_saved_state(const std::string& json, const std::string& where);
 

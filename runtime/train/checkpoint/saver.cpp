@@ -23,7 +23,7 @@ constexpr std::chrono::seconds kPatience{5};
 // The end of the text by which a rank says that its files are written.
 constexpr char kEndOfText = '\n';
 
-// A text that is the same on all ranks and that no other run has.
+// Returns a text that is the same on all ranks and that no other run has.
 std::string make_attempt(const StepPrograms& programs) {
   uint64_t bits = std::random_device{}();
   bits = bits << 32 | std::random_device{}();

@@ -280,6 +280,19 @@ def disk(runs, _):
     print("a disk without room and a folder that cannot be made give warnings, exit code 5 at the end, and lose nothing")
 
 
+def kill_a_rank(runs, run, settings):
+    """A rank is killed behind the second checkpoint; the launcher starts all again, and the weights are those of "whole"."""
+    process = runs.start(run, *settings)
+    while process.poll() is None and len(runs.checkpoints(run)) < 2:
+        time.sleep(0.01)
+    ranks = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True, check=True).stdout.split()
+    os.kill(int(random.choice(ranks)), signal.SIGKILL)
+    out, err = process.communicate(timeout=120)
+    expect(process.returncode == 0, f"exit code {process.returncode}\n{out}{err}")
+    expect("resumed from " + runs.path(run) in out + err, out + err)
+    expect(runs.weights(run) == runs.weights("whole"), "the weights differ after a restart")
+
+
 def signals(runs, _):
     long = ["--set", "training.steps=1000000", "--set", "checkpoint.interval_steps=1000000"]
     for name in ("SIGTERM", "SIGHUP", "SIGINT"):
@@ -311,27 +324,11 @@ def signals(runs, _):
         expect(time.monotonic() - begin < 5, f"the ranks went on for {time.monotonic() - begin:.1f} s")
     settings = ["--set", "training.steps=400", "--nproc", "2", "--set", "comm.backend=gloo", "--set", "comm.timeout_s=20",
                 "--max-restarts", "3", "--set", "device.tune=off"]
-    runs.train("restarts-whole", *settings)
-    process = runs.start("restarts", *settings)
-    while process.poll() is None and len(runs.checkpoints("restarts")) < 2:
-        time.sleep(0.01)
-    ranks = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True, check=True).stdout.split()
-    os.kill(int(random.choice(ranks)), signal.SIGKILL)
-    out, err = process.communicate(timeout=120)
-    expect(process.returncode == 0, f"exit code {process.returncode}\n{out}{err}")
-    expect("resumed from" in out + err, out + err)
-    expect(runs.weights("restarts") == runs.weights("restarts-whole"), "the weights differ after a restart")
+    runs.train("whole", *settings)
+    kill_a_rank(runs, "restarts", settings)
     # Also a run that has begun with a checkpoint of another one.
     runs.train("begun", *settings, "--max-steps", "50")
-    settings += ["--resume", runs.path("begun")]
-    process = runs.start("fork", *settings)
-    while process.poll() is None and len(runs.checkpoints("fork")) < 2:
-        time.sleep(0.01)
-    ranks = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True, check=True).stdout.split()
-    os.kill(int(random.choice(ranks)), signal.SIGKILL)
-    out, err = process.communicate(timeout=120)
-    expect(process.returncode == 0 and "resumed from " + runs.path("fork") in out + err, out + err)
-    expect(runs.weights("fork") == runs.weights("restarts-whole"), "the weights differ after a restart")
+    kill_a_rank(runs, "fork", settings + ["--resume", runs.path("begun")])
     runs.losses("fork")
     print("a rank that was killed was started again and went on; the weights have the bits of the uninterrupted run")
 
