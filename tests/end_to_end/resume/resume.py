@@ -12,6 +12,7 @@
 All of them need --runtime; --seed (default: 1) draws the moments. Prints what was done, and exits with 1 at the first difference."""
 
 import argparse
+import contextlib
 import glob
 import json
 import os
@@ -272,9 +273,10 @@ def disk(runs, _):
     process = runs.start("blocked", "--set", "training.steps=600")
     while process.poll() is None and not runs.checkpoints("blocked"):
         time.sleep(0.01)
-    os.rename(runs.path("blocked", "checkpoints"), runs.path("blocked", "aside"))
-    with open(runs.path("blocked", "checkpoints"), "w", encoding="utf-8"):
-        pass
+    while not os.path.isfile(runs.path("blocked", "checkpoints")):  # the run may make the folder again in between
+        os.rename(runs.path("blocked", "checkpoints"), runs.path("blocked", f"aside{time.monotonic_ns()}"))
+        with contextlib.suppress(IsADirectoryError), open(runs.path("blocked", "checkpoints"), "w", encoding="utf-8"):
+            pass
     _, err = process.communicate(timeout=120)
     expect(process.returncode == 5, f"exit code {process.returncode}\n{err}")
     expect("was not saved: cannot write" in err and "the weights are saved" in err, err)
