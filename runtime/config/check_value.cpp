@@ -100,6 +100,23 @@ void check_init(const Value& value, const std::string& path) {
   check_number(member.value, number, path + "." + member.key, false);
 }
 
+void check_table(const Value& table, const Key& key, const std::string& path) {
+  if (!table.is(Kind::kTable)) {
+    fail(table.position, path,
+         "wrong value: got " + describe(table) + ", expected a table with the keys " +
+             join_names(names_of(key.item_keys)));
+  }
+  check_known(table, key.item_keys, path);
+  for (const Key& item : key.item_keys) {
+    const std::string of_item = path + "." + item.name;
+    if (const Member* member = table.find(item.name)) {
+      check_value(member->value, item, of_item);
+    } else if (item.required) {
+      fail(table.position, of_item, "missing: it has no default; expected " + describe_type(item));
+    }
+  }
+}
+
 }  // namespace
 
 void check_value(const Value& value, const Key& key, const std::string& path) {
@@ -139,6 +156,8 @@ void check_value(const Value& value, const Key& key, const std::string& path) {
     case Type::kPadding:
       if (value.is(Kind::kString) && value.string == "same") return;
       return check_pair(value, key, path);
+    case Type::kTables:
+      return check_list(value, key, path, check_table);
     case Type::kLayers:
       if (!value.is(Kind::kArray)) wrong(value, key, path);
       return;

@@ -99,7 +99,8 @@ Section section(const std::string& name, S Config::*member, const std::string& d
   return all;
 }
 
-// These sections are defined in schema_training.cpp.
+// These are defined in schema_training.cpp.
+const std::vector<KeyOf<OptimizerGroup>>& optimizer_group_keys();  // of a table of optimizer.group
 Section training();
 Section optimizer();
 Section lr_scheduler();

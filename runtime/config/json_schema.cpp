@@ -42,6 +42,9 @@ Json pair_of(const Key& key) {
   return any_of({item, list_of(item, 2, 2)});
 }
 
+Json properties(const std::vector<Key>& keys);
+Json tables_of(const Key& key);
+
 Json type_of(const Key& key) {
   const Json text = {{"type", "string"}};
   switch (key.type) {
@@ -70,6 +73,8 @@ Json type_of(const Key& key) {
       return pair_of(key);
     case Type::kPadding:
       return any_of({pair_of(key), {{"const", "same"}}});
+    case Type::kTables:
+      return tables_of(key);
     case Type::kLayers:
       return {{"type", "array"}, {"items", reference("layer")}};
     case Type::kString:
@@ -78,6 +83,18 @@ Json type_of(const Key& key) {
       break;
   }
   return text;
+}
+
+Json tables_of(const Key& key) {
+  Json required = Json::array();
+  for (const Key& item : key.item_keys) {
+    if (item.required) required.push_back(item.name);
+  }
+  const Json table = {{"type", "object"},
+                      {"properties", properties(key.item_keys)},
+                      {"required", std::move(required)},
+                      {"additionalProperties", false}};
+  return list_of(table, 0, key.max_items);
 }
 
 // Required keys are not marked in sections, because a file may leave them to one that it extends or

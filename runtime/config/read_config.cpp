@@ -1,5 +1,6 @@
 #include <concepts>
 
+#include "runtime/config/declare.h"
 #include "runtime/config/format.h"
 #include "runtime/config/read.h"
 
@@ -27,6 +28,11 @@ class Assign {
   void operator()(const Value& value, std::vector<Layer>& target) const {
     target = read_layers(value, path_, types_);
   }
+  // Groups get what they leave out from [optimizer] later, see inherit().
+  void operator()(const Value& value, std::vector<OptimizerGroup>& target) const {
+    target.assign(value.items.size(), OptimizerGroup{});
+    for (size_t i = 0; i < target.size(); ++i) read_group(value.items[i], target[i]);
+  }
   template <class Item>
   void operator()(const Value& value, std::vector<Item>& target) const {
     if (value.is(Kind::kString)) return target.clear();  // "auto"
@@ -36,6 +42,13 @@ class Assign {
     }
     target.assign(value.items.size(), Item{});
     for (size_t i = 0; i < value.items.size(); ++i) (*this)(value.items[i], target[i]);
+  }
+
+  void read_group(const Value& table, OptimizerGroup& group) const {
+    for (const KeyOf<OptimizerGroup>& key : optimizer_group_keys()) {
+      if (const Member* member = table.find(key.declared.name))
+        std::visit([&](auto* field) { (*this)(member->value, *field); }, key.field(group));
+    }
   }
 
  private:
@@ -54,6 +67,26 @@ void read_key(const Value& root, const std::string& section, const Key& key, con
   } else if (key.required) {
     fail(table == nullptr ? root.position : table->value.position, path,
          "missing: it has no default; expected " + describe_type(key));
+  }
+}
+
+// A group has the keys of [optimizer] that its table does not give. Those that belong to one rule
+// keep their defaults if the table names another rule.
+void inherit(const Value& root, Optimizer& optimizer, const LayerTypes& types) {
+  const Member* const section = root.find("optimizer");
+  const Member* const groups = section == nullptr ? nullptr : section->value.find("group");
+  for (size_t i = 0; i < optimizer.groups.size(); ++i) {
+    const Value& table = groups->value.items[i];
+    const Member* const name = table.find("name");
+    UpdateRule rule = optimizer;
+    if (name != nullptr && name->value.string != optimizer.name) {
+      rule = UpdateRule{};
+      rule.lr = optimizer.lr;
+      rule.weight_decay = optimizer.weight_decay;
+      rule.weight_decay_on = optimizer.weight_decay_on;
+    }
+    static_cast<UpdateRule&>(optimizer.groups[i]) = rule;
+    Assign(types, "").read_group(table, optimizer.groups[i]);
   }
 }
 
@@ -105,6 +138,7 @@ Config read_config(const Value& root, const LayerTypes& types) {
   for (const Section& section : sections()) {
     for (const Key& key : section.keys) read_key(root, section.name, key, key.field(config), types);
   }
+  inherit(root, config.optimizer, types);
   config.device.options = read_plugin_options(root, "device");
   config.comm.options = read_plugin_options(root, "comm");
   return config;

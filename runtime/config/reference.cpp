@@ -44,13 +44,23 @@ std::string exclusive_notes(const std::string& section) {
   return text;
 }
 
+// The keys of the tables of a section's lists.
+std::string tables_of_lists(const Section& section) {
+  std::string text;
+  for (const Key& key : section.keys) {
+    if (!key.item_keys.empty())
+      text += "### [[" + section.name + "." + key.name + "]]\n\n" + table(key.item_keys);
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string reference_markdown(const LayerTypes& types) {
   std::string text = "\n## Before the sections\n\n" + table({extends_key()});
   for (const Section& section : sections()) {
     text += "## [" + section.name + "]\n\n" + section.documentation + "\n\n" +
-            exclusive_notes(section.name) + table(section.keys);
+            exclusive_notes(section.name) + table(section.keys) + tables_of_lists(section);
   }
   text += "## Layers\n\nA layer is a table with `type` and the keys of that type.\n\n";
   for (const LayerType& type : types) {

@@ -16,11 +16,12 @@ namespace runtime::config {
 struct Config;
 struct Init;
 struct Layer;
+struct OptimizerGroup;
 
 // The member of a Config that holds the value of a key: one pointer for each type of a member.
-using Field =
-    std::variant<bool*, int*, int64_t*, uint64_t*, double*, std::string*, std::vector<int64_t>*,
-                 std::vector<double>*, std::vector<std::string>*, Init*, std::vector<Layer>*>;
+using Field = std::variant<bool*, int*, int64_t*, uint64_t*, double*, std::string*,
+                           std::vector<int64_t>*, std::vector<double>*, std::vector<std::string>*,
+                           Init*, std::vector<Layer>*, std::vector<OptimizerGroup>*>;
 
 // The type of a key's value.
 enum class Type {
@@ -41,6 +42,7 @@ enum class Type {
   kPair,     // an integer for both, or [h, w]; stored as key_h and key_w
   kPadding,  // as kPair, or "same"
   kLayers,
+  kTables,  // a list of tables with the keys Key::item_keys
 };
 
 // The numbers that a key may have. A bound belongs to the range unless it is open.
@@ -64,6 +66,7 @@ struct Key {
   std::vector<std::string> choices = {};  // of a string; empty: any string
   size_t max_items = 1024;                // of a list
   std::string documentation = {};         // shown to users
+  std::vector<Key> item_keys = {};        // of each table of kTables
   bool brief = false;  // of a layer: left out of resolved configurations where it has its default
   // Returns the key's member; empty for keys of layers and for `extends`. The key's type and
   // default are those of this member.

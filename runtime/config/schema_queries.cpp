@@ -59,6 +59,8 @@ std::string type_text(Type type) {
       return "integer or [h, w]";
     case Type::kPadding:
       return "integer, [h, w] or \"same\"";
+    case Type::kTables:
+      return "list of tables";
     case Type::kLayers:
       break;
   }
@@ -83,6 +85,7 @@ Type type_of_member(const std::vector<int64_t>*) { return Type::kIntegers; }
 Type type_of_member(const std::vector<double>*) { return Type::kNumbers; }
 Type type_of_member(const std::vector<std::string>*) { return Type::kStrings; }
 Type type_of_member(const std::vector<Layer>*) { return Type::kLayers; }
+Type type_of_member(const std::vector<OptimizerGroup>*) { return Type::kTables; }
 template <std::integral Integer>
 Type type_of_member(const Integer*) {
   return Type::kInteger;
@@ -100,6 +103,8 @@ std::string default_text(const Field& field, Type type) {
       [](const auto* member) -> std::string {
         if constexpr (std::is_same_v<decltype(member), const std::vector<Layer>*>)
           return "";
+        else if constexpr (std::is_same_v<decltype(member), const std::vector<OptimizerGroup>*>)
+          return "[]";
         else
           return toml_text(*member);
       },

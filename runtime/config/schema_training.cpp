@@ -33,6 +33,9 @@ Section training() {
        key("max_norm", &Training::max_norm,
            "gradients with a larger global norm are scaled down to it; 0: never")
            .in(at_least(0)),
+       key("max_value", &Training::max_value,
+           "each number of the gradient is kept between -max_value and max_value; 0: as it is")
+           .in(at_least(0)),
        key("recompute", &Training::recompute,
            "\"blocks\": what is inside a residual or a repeated block, unless prefix = false "
            "there, is computed again for the backward pass instead of being kept: less memory, "
@@ -43,24 +46,89 @@ Section training() {
            .one_of({"auto", "cross_entropy", "mean_squared_error"})});
 }
 
+namespace {
+
+// The keys of an UpdateRule, for a section or a table that is one.
+template <class S>
+std::vector<KeyOf<S>> keys_of_rule() {
+  std::vector<KeyOf<UpdateRule>> keys = {
+      key("name", &UpdateRule::name, "the rule, as in PyTorch; lion as in its paper")
+          .one_of({"sgd", "adam", "adamw", "rmsprop", "adagrad", "lion"}),
+      key("lr", &UpdateRule::lr, "learning rate before the schedule").in(at_least(0)),
+      key("momentum", &UpdateRule::momentum, "sgd, rmsprop: momentum").in(from_zero_to_below(1)),
+      key("dampening", &UpdateRule::dampening,
+          "sgd with momentum: the momentum gets (1 - dampening) * gradient from the second step on")
+          .in(at_least(0, 1)),
+      key("nesterov", &UpdateRule::nesterov, "sgd: Nesterov's momentum"),
+      key("betas", &UpdateRule::betas,
+          "adam, adamw: decay of the first and the second moment, [0.9, 0.999] if empty; lion: "
+          "weight of the momentum in the update, and its decay, [0.9, 0.99] if empty")
+          .in(from_zero_to_below(1))
+          .at_most(2),
+      key("eps", &UpdateRule::eps,
+          "adam, adamw, rmsprop, adagrad: added to the root in the denominator; 0: 1e-8, with "
+          "adagrad 1e-10")
+          .in(at_least(0)),
+      key("alpha", &UpdateRule::alpha, "rmsprop: decay of the mean square")
+          .in(from_zero_to_below(1)),
+      key("centered", &UpdateRule::centered,
+          "rmsprop: the square of the mean gradient is subtracted from the mean square"),
+      key("initial_accumulator", &UpdateRule::initial_accumulator,
+          "adagrad: value with which the sum of squares begins")
+          .in(at_least(0)),
+      key("weight_decay", &UpdateRule::weight_decay,
+          "sgd, adam, rmsprop, adagrad: adds weight_decay * w to the gradient; adamw, lion: "
+          "decoupled")
+          .in(at_least(0)),
+      key("weight_decay_on", &UpdateRule::weight_decay_on,
+          "\"matrices\": parameters of two or more dimensions only, so neither biases nor "
+          "normalisations")
+          .one_of({"all", "matrices"})};
+  std::vector<KeyOf<S>> all;
+  for (KeyOf<UpdateRule>& k : keys) {
+    KeyOf<S> made;
+    made.declared = std::move(k.declared);
+    made.field = std::move(k.field);
+    all.push_back(std::move(made));
+  }
+  return all;
+}
+
+std::vector<Key> declared(const std::vector<KeyOf<OptimizerGroup>>& keys) {
+  std::vector<Key> all;
+  OptimizerGroup defaults;
+  for (const KeyOf<OptimizerGroup>& k : keys) {
+    all.push_back(k.declared);
+    if (!k.declared.required) all.back().default_text = "as in [optimizer]";
+  }
+  return all;
+}
+
+}  // namespace
+
+const std::vector<KeyOf<OptimizerGroup>>& optimizer_group_keys() {
+  static const std::vector<KeyOf<OptimizerGroup>> keys = [] {
+    std::vector<KeyOf<OptimizerGroup>> all = {
+        key("parameters", &OptimizerGroup::parameters,
+            "patterns of the names of the group's parameters, * and ? as in a shell")
+            .required()};
+    for (KeyOf<OptimizerGroup>& k : keys_of_rule<OptimizerGroup>()) all.push_back(std::move(k));
+    return all;
+  }();
+  return keys;
+}
+
 Section optimizer() {
-  return section("optimizer", &Config::optimizer, "The update of the weights.",
-                 {key("name", &Optimizer::name, "the rule, as in PyTorch").one_of({"sgd", "adamw"}),
-                  key("lr", &Optimizer::lr, "learning rate before the schedule").in(at_least(0)),
-                  key("momentum", &Optimizer::momentum, "sgd: momentum").in(from_zero_to_below(1)),
-                  key("nesterov", &Optimizer::nesterov, "sgd: Nesterov's momentum"),
-                  key("betas", &Optimizer::betas, "adamw: decay of the first and the second moment")
-                      .in(from_zero_to_below(1))
-                      .at_most(2),
-                  key("eps", &Optimizer::eps, "adamw: added to the root of the second moment")
-                      .in(above_zero()),
-                  key("weight_decay", &Optimizer::weight_decay,
-                      "sgd: adds weight_decay * w to the gradient; adamw: decoupled")
-                      .in(at_least(0)),
-                  key("weight_decay_on", &Optimizer::weight_decay_on,
-                      "\"matrices\": parameters of two or more dimensions only, so neither biases "
-                      "nor normalisations")
-                      .one_of({"all", "matrices"})});
+  std::vector<KeyOf<Optimizer>> keys = keys_of_rule<Optimizer>();
+  KeyOf<Optimizer> groups =
+      key("group", &Optimizer::groups,
+          "tables [[optimizer.group]], each for the parameters that its patterns match and no "
+          "earlier group has; a key that a table leaves out is as in [optimizer], or has its "
+          "default where the table names another rule and the key is neither lr nor weight decay. "
+          "The schedule multiplies every lr by the same factor");
+  groups.declared.item_keys = declared(optimizer_group_keys());
+  keys.push_back(std::move(groups));
+  return section("optimizer", &Config::optimizer, "The update of the weights.", std::move(keys));
 }
 
 namespace {

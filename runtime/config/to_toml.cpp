@@ -1,8 +1,7 @@
 #include <algorithm>
 
-#include "runtime/config/config.h"
+#include "runtime/config/declare.h"
 #include "runtime/config/format.h"
-#include "runtime/config/schema.h"
 #include "runtime/config/toml_text.h"
 
 namespace runtime::config {
@@ -48,6 +47,36 @@ std::string text_of_layers(const std::vector<Layer>& layers, int indent) {
   return text + std::string(indent - 2, ' ') + "]";
 }
 
+// A group takes one line.
+std::string text_of_groups(const std::vector<OptimizerGroup>& groups);
+
+// The value of a key's member as TOML.
+struct TextOf {
+  std::string operator()(const std::vector<Layer>* layers) const {
+    return text_of_layers(*layers, 2);
+  }
+  std::string operator()(const std::vector<OptimizerGroup>* groups) const {
+    return text_of_groups(*groups);
+  }
+  template <class Member>
+  std::string operator()(const Member* member) const {
+    return toml_text(*member);
+  }
+};
+
+std::string text_of_groups(const std::vector<OptimizerGroup>& groups) {
+  if (groups.empty()) return "[]";
+  std::string text = "[";
+  for (OptimizerGroup group : groups) {  // a copy, because the schema's members are not const
+    std::string keys;
+    for (const KeyOf<OptimizerGroup>& key : optimizer_group_keys())
+      keys += (keys.empty() ? " " : ", ") + key.declared.name + " = " +
+              std::visit(TextOf(), key.field(group));
+    text += "\n  {" + keys + " },";
+  }
+  return text + "\n]";
+}
+
 // Returns `text` as one comment line; a line break would end the comment.
 std::string comment(std::string text) {
   std::replace(text.begin(), text.end(), '\n', ' ');
@@ -84,14 +113,12 @@ class Writer {
 
   template <class Member>
   void key(const Section& section, const Key& key, const Member& member) {
-    if constexpr (std::is_same_v<Member, std::vector<Layer>>) {
-      line(key, text_of_layers(member, 2));
-    } else {
-      // Two keys of an exclusive pair cannot both be written, so the one that has its default is
-      // left out.
+    // Two keys of an exclusive pair cannot both be written, so the one that has its default is left
+    // out.
+    if constexpr (std::is_arithmetic_v<Member> || std::is_same_v<Member, std::string>) {
       if (is_exclusive(section, key) && member == Member{}) return;
-      line(key, toml_text(member));
     }
+    line(key, TextOf()(&member));
   }
 
   void line(const Key& key, const std::string& value) {

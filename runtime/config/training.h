@@ -18,20 +18,43 @@ struct Training {
   std::string dtype = "float32";         // float32 | float64
   std::string mixed_precision = "none";  // none | bf16 | f16, of activations
   double max_norm = 0;                   // of the whole gradient; 0: no clipping
+  double max_value = 0;                  // of each number of the gradient; 0: no clipping
   std::string recompute = "none";        // none | blocks
   std::string loss = "auto";             // auto | cross_entropy | mean_squared_error
 };
 
-// [optimizer]: the update of the weights.
-struct Optimizer {
-  std::string name = "sgd";  // sgd | adamw
+// The update of the weights of some parameters.
+struct UpdateRule {
+  std::string name = "sgd";  // sgd | adam | adamw | rmsprop | adagrad | lion
   double lr = 0.01;
   double momentum = 0;
+  double dampening = 0;
   bool nesterov = false;
-  std::vector<double> betas = {0.9, 0.999};
-  double eps = 1e-8;
+  std::vector<double> betas;  // as betas_of() says where it is empty
+  double eps = 0;             // as eps_of() says where it is 0
+  double alpha = 0.99;
+  bool centered = false;
+  double initial_accumulator = 0;
   double weight_decay = 0;
   std::string weight_decay_on = "all";  // all | matrices
+  bool operator==(const UpdateRule&) const = default;
+};
+
+// The decay of the moments: what the rule says, or the defaults of its authors.
+std::vector<double> betas_of(const UpdateRule& rule);
+// What is added to a root in a denominator: what the rule says, or PyTorch's default.
+double eps_of(const UpdateRule& rule);
+
+// [[optimizer.group]]: parameters with an update of their own. Equivalent to: a parameter group of
+// PyTorch's optimizers, which can have another rule as well.
+struct OptimizerGroup : UpdateRule {
+  std::vector<std::string> parameters;  // patterns of names
+  bool operator==(const OptimizerGroup&) const = default;
+};
+
+// [optimizer]: the update of the weights.
+struct Optimizer : UpdateRule {
+  std::vector<OptimizerGroup> groups;  // of the groups that match a parameter, the first counts
 };
 
 // [lr_scheduler]: the learning rate over time.

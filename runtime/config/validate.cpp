@@ -1,6 +1,7 @@
 #include "runtime/config/validate.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "runtime/config/format.h"
@@ -23,6 +24,7 @@ class Rules {
     check_loss();
     check_mixed_precision();
     check_optimizer();
+    check_clipping();
     check_schedule();
     check_validation();
     check_batch();
@@ -30,15 +32,29 @@ class Rules {
   }
 
  private:
-  void require(bool condition, const std::string& section, const std::string& key,
+  // A section, or a table in a list of a section.
+  struct Place {
+    std::string path;
+    const Value* table;  // nullptr: the file does not have it
+  };
+
+  Place section(const std::string& name) const {
+    const Member* const member = root_.find(name);
+    return {name, member == nullptr ? nullptr : &member->value};
+  }
+
+  void require(bool condition, const Place& place, const std::string& key,
                const std::string& message) const {
     if (condition) return;
-    const Member* table = root_.find(section);
-    const Member* member = table == nullptr ? nullptr : table->value.find(key);
-    const Position& position = member != nullptr  ? member->value.position
-                               : table != nullptr ? table->value.position
-                                                  : root_.position;
-    fail(position, section + "." + key, message);
+    const Member* member = place.table == nullptr ? nullptr : place.table->find(key);
+    const Position& position = member != nullptr        ? member->value.position
+                               : place.table != nullptr ? place.table->position
+                                                        : root_.position;
+    fail(position, place.path + "." + key, message);
+  }
+  void require(bool condition, const std::string& section_name, const std::string& key,
+               const std::string& message) const {
+    require(condition, section(section_name), key, message);
   }
 
   void check_model() const {
@@ -150,19 +166,46 @@ class Rules {
   }
 
   void check_optimizer() const {
-    const Optimizer& optimizer = config_.optimizer;
-    const Optimizer defaults;
-    const bool sgd = optimizer.name == "sgd";
-    const std::string other = "is not used by " + optimizer.name + "; remove it, or set ";
-    require(sgd || optimizer.momentum == 0, "optimizer", "momentum", other + "it to 0");
-    require(sgd || !optimizer.nesterov, "optimizer", "nesterov", other + "it to false");
-    require(!sgd || optimizer.betas == defaults.betas, "optimizer", "betas",
-            other + "name = \"adamw\"");
-    require(!sgd || optimizer.eps == defaults.eps, "optimizer", "eps", other + "name = \"adamw\"");
-    require(optimizer.betas.size() == 2, "optimizer", "betas",
-            "got " + std::to_string(optimizer.betas.size()) + " numbers, expected 2");
-    require(!optimizer.nesterov || optimizer.momentum > 0, "optimizer", "nesterov",
+    const Place optimizer = section("optimizer");
+    check_rule(config_.optimizer, optimizer);
+    for (size_t i = 0; i < config_.optimizer.groups.size(); ++i) {
+      const OptimizerGroup& group = config_.optimizer.groups[i];
+      const Place place = {"optimizer.group[" + std::to_string(i) + "]",
+                           &optimizer.table->find("group")->value.items[i]};
+      check_rule(group, place);
+      require(!group.parameters.empty(), place, "parameters",
+              "got an empty list, expected patterns of names of parameters");
+      require(group.lr == config_.optimizer.lr || config_.optimizer.lr > 0, place, "lr",
+              "got " + toml_number(group.lr) +
+                  ", but optimizer.lr is 0, to which the schedule sets it in proportion; set "
+                  "optimizer.lr above 0");
+    }
+  }
+
+  void check_rule(const UpdateRule& rule, const Place& place) const {
+    const UpdateRule defaults;
+    const auto used_by = [&](bool given, const char* key, const std::set<std::string>& rules) {
+      require(
+          !given || rules.contains(rule.name), place, key,
+          "is not used by " + rule.name + "; remove it, or set name = \"" + *rules.begin() + "\"");
+    };
+    used_by(rule.momentum != 0, "momentum", {"sgd", "rmsprop"});
+    used_by(rule.dampening != 0, "dampening", {"sgd"});
+    used_by(rule.nesterov, "nesterov", {"sgd"});
+    used_by(!rule.betas.empty(), "betas", {"adamw", "adam", "lion"});
+    used_by(rule.eps != 0, "eps", {"adamw", "adam", "rmsprop", "adagrad"});
+    used_by(rule.alpha != defaults.alpha, "alpha", {"rmsprop"});
+    used_by(rule.centered, "centered", {"rmsprop"});
+    used_by(rule.initial_accumulator != 0, "initial_accumulator", {"adagrad"});
+    require(rule.betas.empty() || rule.betas.size() == 2, place, "betas",
+            "got " + std::to_string(rule.betas.size()) + " numbers, expected 2");
+    require(!rule.nesterov || rule.momentum > 0, place, "nesterov",
             "got true, but momentum is 0; set momentum above 0");
+    require(!rule.nesterov || rule.dampening == 0, place, "nesterov",
+            "got true, but dampening is " + toml_number(rule.dampening) +
+                "; Nesterov's momentum has none, set it to 0");
+    require(rule.dampening == 0 || rule.momentum > 0, place, "dampening",
+            "got " + toml_number(rule.dampening) + ", but momentum is 0; set momentum above 0");
   }
 
   void check_schedule() const {
@@ -211,6 +254,20 @@ class Rules {
             "is not possible with parallelism.update = \"asynchronous\", which has no checkpoints");
   }
 
+  void check_clipping() const {
+    const Training& training = config_.training;
+    require(training.max_value == 0 || training.max_norm == 0, "training", "max_value",
+            "got " + toml_number(training.max_value) + ", but max_norm is " +
+                toml_number(training.max_norm) + "; expected one of the two, set the other to 0");
+    const bool asynchronous = config_.parallelism.update == "asynchronous";
+    for (const auto& [key, limit] : std::map<std::string, double>{
+             {"max_norm", training.max_norm}, {"max_value", training.max_value}}) {
+      require(!asynchronous || limit == 0, "training", key,
+              "is not possible with parallelism.update = \"asynchronous\": no rank sees the whole "
+              "gradient; set it to 0");
+    }
+  }
+
   void check_batch() const {
     const Training& training = config_.training;
     require(training.global_batch_size > 0 || training.batch_size_per_rank > 0, "training",
@@ -241,9 +298,6 @@ class Rules {
             "of their own range already; remove it");
     require(!asynchronous || !parallelism.sync_batch_norm, "parallelism", "sync_batch_norm",
             "got true, but with update = \"asynchronous\" ranks do not wait for each other");
-    require(!asynchronous || config_.training.max_norm == 0, "training", "max_norm",
-            "is not possible with parallelism.update = \"asynchronous\": no rank sees the whole "
-            "gradient; set it to 0");
     require(
         !asynchronous || config_.validation.every_steps == 0, "validation", "every_steps",
         "is not possible with parallelism.update = \"asynchronous\", whose ranks meet at the ends "

@@ -9,6 +9,7 @@
 #include "runtime/exec/decision_cache.h"
 #include "runtime/graph/layout.h"
 #include "runtime/graph/print.h"
+#include "runtime/graph/update_operations.h"
 
 namespace runtime::exec {
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "runtime/graph/update_operations.h"
+
 namespace runtime::graph {
 
 namespace {
@@ -16,6 +18,10 @@ const std::vector<Formula> kFunctions = {
     // 1 where w equals y, the largest number of its row, else 0. A NaN is larger than any number.
     {"is_largest", "w y -> e",
      "d = y - w; e = 1 - positive(d) + is_nan(w) + is_nan(d) * (1 - is_nan(y))"},
+    // The gradient that an optimizer uses, and what it keeps in a step with the scale 0.
+    {"scaled_gradient", "grad scale -> g", "g = gate(grad, scale) * scale"},
+    {"unless_skipped", "a before scale -> b",
+     "b = gate(a, scale) + gate(before, 1 - positive(scale))"},
     // 1 at the first of the largest numbers of each row, else 0.
     {"first_largest", "w[R*,K] -> first[R*,K]", R"(
       order[k<K] = K - k;
@@ -332,6 +338,72 @@ const std::vector<Formula> kOptimizers = {
       p = p * (1 - weight_decay * rate) - rate * (mhat / (sqrt(vhat) + epsilon)))"},
 };
 
+// With a scale of 0 the padding between gradients must stay 0 all the same, because their norm
+// includes it.
+const std::vector<Formula> kUpdates = {
+    {kSgdDampened,
+     "p[E*] grad[E*] lr[1] scale[1] velocity[E*] first[1] {momentum dampening scaled=1}"
+     "-> p[E*] velocity[E*]",
+     R"(
+      g = scaled ? scaled_gradient(grad, scale) : grad;
+      v = momentum * velocity + (1 - dampening + dampening * first) * g;
+      velocity = scaled ? unless_skipped(v, velocity, scale) : v;
+      p = p - (scaled ? gate(lr * v, scale) : lr * v))"},
+    {kRmsprop,
+     "p[E*] grad[E*] lr[1] scale[1] squares[E*] velocity[E*]?"
+     "{alpha epsilon momentum=0 scaled=1} -> p[E*] squares[E*] velocity[E*]?",
+     R"(
+      g = scaled ? scaled_gradient(grad, scale) : grad;
+      s = alpha * squares + (1 - alpha) * (g * g);
+      u = g / (sqrt(s) + epsilon);
+      v = momentum ? momentum * velocity + u : u;
+      squares = scaled ? unless_skipped(s, squares, scale) : s;
+      velocity = scaled ? unless_skipped(v, velocity, scale) : v;
+      p = p - (scaled ? gate(lr * v, scale) : lr * v))"},
+    {kRmspropCentered,
+     "p[E*] grad[E*] lr[1] scale[1] squares[E*] centre[E*] velocity[E*]?"
+     "{alpha epsilon momentum=0 scaled=1} -> p[E*] squares[E*] centre[E*] velocity[E*]?",
+     R"(
+      g = scaled ? scaled_gradient(grad, scale) : grad;
+      s = alpha * squares + (1 - alpha) * (g * g);
+      m = alpha * centre + (1 - alpha) * g;
+      u = g / (sqrt(s - m * m) + epsilon);
+      v = momentum ? momentum * velocity + u : u;
+      squares = scaled ? unless_skipped(s, squares, scale) : s;
+      centre = scaled ? unless_skipped(m, centre, scale) : m;
+      velocity = scaled ? unless_skipped(v, velocity, scale) : v;
+      p = p - (scaled ? gate(lr * v, scale) : lr * v))"},
+    {kAdagrad,
+     "p[E*] grad[E*] lr[1] scale[1] squares[E*] {epsilon initial=0 scaled=1} -> p[E*] squares[E*]",
+     R"(
+      g = scaled ? scaled_gradient(grad, scale) : grad;
+      s = squares + g * g;
+      u = g / (sqrt(initial ? s + initial : s) + epsilon);
+      squares = scaled ? unless_skipped(s, squares, scale) : s;
+      p = p - (scaled ? gate(lr * u, scale) : lr * u))"},
+    // `sign` is NaN where the step is.
+    {kLion,
+     "p[E*] grad[E*] lr[1] scale[1] m[E*] {beta1 beta2 weight_decay=0 scaled=1} -> p[E*] m[E*]", R"(
+      g = scaled ? scaled_gradient(grad, scale) : grad;
+      u = beta1 * m + (1 - beta1) * g;
+      sign = positive(u) - positive(-u) + gate(u, is_nan(u));
+      next = beta2 * m + (1 - beta2) * g;
+      rate = scaled ? gate(lr, scale) : lr;
+      m = scaled ? unless_skipped(next, m, scale) : next;
+      decayed = weight_decay ? p * (1 - weight_decay * rate) : p;
+      p = decayed - (scaled ? gate(rate * sign, scale) : rate * sign))"},
+    {kAddWeightDecay, "g[E*] p[E*] scale[1] {weight_decay scaled=1} -> g[E*]",
+     "g = g + (scaled ? gate(weight_decay / scale, scale) : weight_decay) * p"},
+    // `over` and `under` are both 1 where the number is NaN, which stays.
+    {kClipValue, "g[E*] scale[1] {max_value scaled=1} -> g[E*]", R"(
+      x = scaled ? g * scale : g;
+      over = positive(x - max_value);
+      under = positive(-max_value - x);
+      y = gate(x, 1 - over - under) + max_value * (over - under) + gate(x, over * under);
+      g = scaled ? y / (scale + 1 - positive(scale)) : y)"},
+    {kMovingAverage, "a[E*] p[E*] {decay} -> a[E*]", "a = decay * a + (1 - decay) * p"},
+};
+
 std::string numbered(const char* name, size_t i) { return name + std::to_string(i); }
 
 // The permutation as a formula for the number of dimensions: y[i1<D1, i0<D0] = x[i0, i1].
@@ -365,7 +437,7 @@ std::vector<Formula> all_rows() {
   std::vector<Formula> rows;
   for (const auto* family :
        {&kFunctions, &kConvolutions, &kPoolings, &kElementsAndSums, &kSoftmaxAndLosses,
-        &kNormalisations, &kAttention, &kMovement, &kOptimizers})
+        &kNormalisations, &kAttention, &kMovement, &kOptimizers, &kUpdates})
     rows.insert(rows.end(), family->begin(), family->end());
   return rows;
 }
@@ -395,7 +467,8 @@ bool is_composed_late(std::string_view op) {
   constexpr std::string_view kSums[] = {
       RT_OP_SQUARE_SUM, RT_OP_CLIP_SCALE, RT_OP_BATCH_NORM_STATISTICS,
       RT_OP_BATCH_NORM_BACKWARD_STATISTICS, RT_OP_BATCH_NORM_MERGE};
-  return is_optimizer(op) || std::find(std::begin(kSums), std::end(kSums), op) != std::end(kSums);
+  return is_elementwise_update(op) ||
+         std::find(std::begin(kSums), std::end(kSums), op) != std::end(kSums);
 }
 
 }  // namespace runtime::graph

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/error.h"
+#include "runtime/graph/update_operations.h"
 
 namespace runtime::graph {
 
@@ -116,7 +117,19 @@ const Attribute* find_attribute(const Node& node, std::string_view name) {
   return nullptr;
 }
 
-bool is_optimizer(std::string_view op) { return op == RT_OP_SGD || op == RT_OP_ADAMW; }
+bool is_optimizer(std::string_view op) {
+  constexpr std::string_view kOps[] = {RT_OP_SGD,        RT_OP_ADAMW, kSgdDampened, kRmsprop,
+                                       kRmspropCentered, kAdagrad,    kLion};
+  return std::find(std::begin(kOps), std::end(kOps), op) != std::end(kOps);
+}
+
+bool is_always_composed(std::string_view op) {
+  return is_elementwise_update(op) && op != RT_OP_SGD && op != RT_OP_ADAMW;
+}
+
+bool is_elementwise_update(std::string_view op) {
+  return is_optimizer(op) || op == kAddWeightDecay || op == kClipValue || op == kMovingAverage;
+}
 
 int64_t integer_attribute(const Node& node, std::string_view name, int64_t fallback) {
   const Attribute* a = find_attribute(node, name);

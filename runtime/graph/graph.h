@@ -147,10 +147,6 @@ const Attribute* find_attribute(const Node& node, std::string_view name);
 int64_t integer_attribute(const Node& node, std::string_view name, int64_t fallback);
 double number_attribute(const Node& node, std::string_view name, double fallback);
 
-// Whether operation `op` is an optimizer: it updates a buffer of parameters, and its state buffers
-// have an element for each parameter. ZeRO cuts all of them alike.
-bool is_optimizer(std::string_view op);
-
 // Floating-point operations of one execution, counted as usual (a multiply-add is two); 0 for pure
 // data movement.
 double flops(const Graph& graph, const Node& node);

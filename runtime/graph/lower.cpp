@@ -12,6 +12,7 @@
 #include "runtime/graph/compositions.h"
 #include "runtime/graph/formula.h"
 #include "runtime/graph/host_operations.h"
+#include "runtime/graph/update_operations.h"
 
 namespace runtime::graph {
 
@@ -72,6 +73,7 @@ class Lowering {
     if (!formula || in_sixteen_bits(node)) return miss(node, support.reason, "");
     if (!all_ && is_composed_late(node.op)) return keep(std::move(node));
     compose(node, *formula);
+    if (is_always_composed(node.op)) return;
     report_.insert(node.op + " is composed of other operations: " + target_.name() + " refuses " +
                    (support.supported ? (node.is_backward() ? "its forward" : "its backward") +
                                             std::string(" operation")

@@ -36,36 +36,38 @@ std::vector<size_t> buckets_from_the_end(const std::vector<uint64_t>& parameter_
 
 }  // namespace
 
-bool FlatLayout::has_vectors() const {
-  return std::any_of(buckets.begin(), buckets.end(),
-                     [](const Bucket& bucket) { return bucket.vectors < bucket.end; });
+Bucket Bucket::of_group(size_t group) const {
+  const auto at = [&](uint64_t place) { return std::clamp(place, begin, end); };
+  const uint64_t first = group == 0 ? begin : group <= groups.size() ? at(groups[group - 1]) : end;
+  return {first, group < groups.size() ? at(groups[group]) : end};
 }
 
 FlatLayout lay_out(const std::vector<uint64_t>& parameter_bytes, const FlatLayoutOptions& options,
-                   const std::vector<bool>& vectors, const std::vector<bool>& whole) {
+                   const std::vector<size_t>& groups, const std::vector<bool>& whole) {
   const std::vector<size_t> bucket = buckets_from_the_end(parameter_bytes, options);
   const uint64_t unit = options.alignment * static_cast<uint64_t>(options.world_size);
   const size_t count = parameter_bytes.size();
+  const size_t last_group = groups.empty() ? 0 : *std::max_element(groups.begin(), groups.end());
   FlatLayout layout;
   layout.alignment = options.alignment;
   layout.offsets.resize(count);
   for (size_t first = 0, next = 0; first < count; first = next) {
     while (next < count && bucket[next] == bucket[first]) ++next;
     Bucket b{layout.bytes, layout.bytes};
-    const auto place = [&](bool of_vectors, bool of_whole) {
+    const auto place = [&](size_t group, bool of_whole) {
       for (size_t i = first; i < next; ++i) {
-        if ((!vectors.empty() && vectors[i]) != of_vectors) continue;
+        if ((groups.empty() ? 0 : groups[i]) != group) continue;
         if ((!whole.empty() && whole[i]) != of_whole) continue;
         layout.offsets[i] = b.end;
         b.end += round_up(parameter_bytes[i], options.alignment);
       }
     };
-    place(false, false);
-    place(false, true);
-    const uint64_t border = b.end;
-    place(true, true);
-    place(true, false);
-    if (border < b.end) b.vectors = border;
+    for (size_t group = 0; group <= last_group; ++group) {
+      if (group > 0) b.groups.push_back(b.end);
+      // In every other group they come first, so that those of two groups lie together.
+      place(group, group % 2 == 1);
+      place(group, group % 2 == 0);
+    }
     layout.used_bytes = b.end;
     b.end = layout.bytes = b.begin + round_up(b.end - b.begin, unit);
     layout.buckets.push_back(b);
@@ -109,7 +111,9 @@ FlatLayout part_of(const FlatLayout& layout, int rank, int world_size) {
   part.bytes = part.used_bytes = own.bytes();
   part.alignment = layout.alignment;
   for (const Bucket& b : layout.buckets) {
-    if (at(b.begin) < at(b.end)) part.buckets.push_back({at(b.begin), at(b.end), at(b.vectors)});
+    if (at(b.begin) == at(b.end)) continue;
+    part.buckets.push_back({at(b.begin), at(b.end)});
+    for (const uint64_t group : b.groups) part.buckets.back().groups.push_back(at(group));
   }
   return part;
 }

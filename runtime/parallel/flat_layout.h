@@ -13,16 +13,19 @@ namespace runtime::parallel {
 // PyTorch's DistributedDataParallel.
 struct Bucket {
   uint64_t begin = 0, end = 0;
-  // Where the bucket's vectors (biases, scales) begin, behind all its other parameters. At or
-  // behind `end`: the bucket does not separate vectors.
-  uint64_t vectors = UINT64_MAX;
+  // Where parameter groups 1, 2 and so on begin. Group 0 begins with the bucket, and each ends
+  // where the next one begins. They may lie outside of the bucket if it is a part of another one.
+  std::vector<uint64_t> groups = {};
   uint64_t bytes() const { return end - begin; }
   // The ZeRO partition of `rank`: the bucket cut into world_size equal ranges. bytes() must be a
   // multiple of world_size.
   Bucket part(int rank, int world_size) const {
     const uint64_t size = bytes() / world_size;
-    return {begin + rank * size, begin + (rank + 1) * size, vectors};
+    return {begin + rank * size, begin + (rank + 1) * size, groups};
   }
+  // The bytes of a parameter group in the bucket, of its padding too if the group is the last one;
+  // none if the group has no parameter here.
+  Bucket of_group(size_t group) const;
 };
 
 // The layout of the flat buffers of one rank; what lay_out() returns.
@@ -32,8 +35,6 @@ struct FlatLayout {
   uint64_t bytes = 0;             // of one flat buffer, with the padding that collectives need
   uint64_t used_bytes = 0;        // up to the end of the last parameter
   uint64_t alignment = 64;        // of parameters, buckets and ZeRO partitions, in bytes
-  // Whether a bucket keeps vectors apart.
-  bool has_vectors() const;
 };
 
 // How lay_out() cuts a flat buffer.
@@ -54,12 +55,12 @@ struct FlatLayoutOptions {
 
 // Lays out parameters (bytes of each, in the order of the layers), each at a multiple of
 // options.alignment. Each bucket can be cut into world_size equal ranges that are so aligned, too.
-// `vectors` says for each parameter whether it goes behind the others of its bucket, because the
-// update treats it differently; empty: none. Those for which `whole` says that all ranks of the
-// tensor axis have them lie together in each bucket, so that the sum over their gradients, which
-// counts them once, takes few launches; empty: none.
+// `groups` says for each parameter to which group it belongs: the groups lie one behind the other
+// in each bucket, because the update treats them differently; empty: all belong to group 0. Those
+// for which `whole` says that all ranks of the tensor axis have them lie together in each group, so
+// that the sum over their gradients, which counts them once, takes few launches; empty: none.
 FlatLayout lay_out(const std::vector<uint64_t>& parameter_bytes, const FlatLayoutOptions& options,
-                   const std::vector<bool>& vectors = {}, const std::vector<bool>& whole = {});
+                   const std::vector<size_t>& groups = {}, const std::vector<bool>& whole = {});
 
 // The index of the bucket that contains byte `offset`.
 size_t bucket_of(const FlatLayout& layout, uint64_t offset);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/error.h"
+#include "runtime/graph/update_operations.h"
 
 namespace runtime::parallel {
 
@@ -25,14 +26,19 @@ class Update {
   }
 
   void run(NodeList waits, NodeList updates) {
-    const bool norm = std::any_of(updates.begin(), updates.end(),
-                                  [](const Node& n) { return !graph::is_optimizer(n.op); });
+    const bool norm = std::any_of(updates.begin(), updates.end(), [](const Node& n) {
+      return !graph::is_elementwise_update(n.op);
+    });
+    const bool groups = std::count_if(updates.begin(), updates.end(),
+                                      [](const Node& n) { return graph::is_optimizer(n.op); }) > 1;
     const bool in_one_go = norm || options_.shards > 0 || buffers_.layout.buckets.size() == 1;
-    if (!sharded() && in_one_go && !buffers_.layout.has_vectors()) {
+    if (!sharded() && in_one_go && !groups) {
       append(std::move(waits));
       const ValueId gradients = whole_gradients();
-      for (Node& n : updates)
+      for (Node& n : updates) {
         std::replace(n.inputs.begin(), n.inputs.end(), buffers_.gradients, gradients);
+        std::replace(n.outputs.begin(), n.outputs.end(), buffers_.gradients, gradients);
+      }
       return append(std::move(updates));
     }
     if (sharded()) shrink_state(updates);
@@ -41,7 +47,7 @@ class Update {
       waits.clear();
     }
     for (Node& n : updates) {
-      if (!graph::is_optimizer(n.op)) norm_node(std::move(n));
+      if (!graph::is_elementwise_update(n.op)) norm_node(std::move(n));
     }
     by_bucket(std::move(waits), updates);
     append(std::move(gathers_));
@@ -109,15 +115,14 @@ class Update {
     const Bucket part = own_part(bucket);
     const uint64_t state = sharded() ? bucket.begin / options_.world_size : bucket.begin;
     const bool gathers = sharded() && !options_.sharded(3) && !updates.empty();
-    const uint64_t border = std::clamp(part.vectors, part.begin, part.end);
+    size_t group = 0;  // of the next optimizer
     for (const Node& node : updates) {
-      if (!graph::is_optimizer(node.op)) continue;
-      update_range(node, {part.begin, border}, state);
-      Node vectors = node;
-      for (graph::Attribute& a : vectors.attributes) {
-        if (a.name == RT_ATTR_WEIGHT_DECAY) a.value = 0.0;
-      }
-      update_range(vectors, {border, part.end}, state + border - part.begin);
+      if (!graph::is_elementwise_update(node.op)) continue;
+      const bool optimizer = graph::is_optimizer(node.op);
+      const bool of_group = optimizer || node.op == graph::kAddWeightDecay;
+      const Bucket range = of_group ? part.of_group(group) : part;
+      update_range(node, range, state + range.begin - part.begin);
+      if (optimizer) ++group;
     }
     if (!gathers) return;
     graph::CollectivePair gather = rewriter_.collective(
@@ -149,7 +154,7 @@ class Update {
     for (const Node& node : updates) {
       for (ValueId v : node.inputs) {
         graph::Value& state = graph_.value(v);
-        if (!graph::is_optimizer(node.op) || !is_flat_state(v)) continue;
+        if (!graph::is_elementwise_update(node.op) || !is_flat_state(v)) continue;
         state.dims = {static_cast<int64_t>(buffers_.layout.bytes / element_) / options_.world_size};
         state.bytes = graph::canonical_bytes(state);
       }

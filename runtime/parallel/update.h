@@ -10,7 +10,8 @@ namespace runtime::parallel {
 // Appends `waits` (the waits for gradients) and `updates` (nodes of phase kUpdate of the
 // undistributed step) to the graph. Where the update allows it, each bucket is updated as soon as
 // its gradients arrive. With zero_stage a rank updates its ZeRO partition only; below stage 3 the
-// parameters are all-gathered afterwards. Vectors (Bucket::vectors) get no weight decay. Throws
+// parameters are all-gathered afterwards. The n-th optimizer among `updates`, and weight decay in
+// front of it, is for parameter group n of each bucket; all others are for whole buckets. Throws
 // Error if the update has an operation that cannot be cut.
 void distribute_update(graph::Graph& graph, graph::Rewriter& rewriter, const StepBuffers& buffers,
                        const DistributeOptions& options, graph::NodeList waits,

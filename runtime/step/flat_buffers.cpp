@@ -3,6 +3,7 @@
 
 #include "runtime/graph/build.h"
 #include "runtime/step/freeze.h"
+#include "runtime/step/parameter_groups.h"
 #include "runtime/step/passes.h"
 
 namespace runtime::step {
@@ -37,24 +38,20 @@ class FlatBuffers {
  private:
   bool frozen(const model::Parameter& p) const { return matches_any(input_.recipe.freeze, p.name); }
 
-  bool vectors_apart() const {
-    const config::Optimizer& o = input_.recipe.optimizer;
-    return o.weight_decay != 0 && o.weight_decay_on == "matrices";
-  }
-
   parallel::FlatLayout place(const std::string& name, bool of_frozen, ValueId& flat) {
     std::vector<uint64_t> bytes;
     std::vector<size_t> which;
-    std::vector<bool> vectors, whole;
+    std::vector<size_t> groups;
+    std::vector<bool> whole;
     for (size_t i = 0; i < values_.parameters.size(); ++i) {
       const model::Parameter& p = values_.parameters[i];
       if (!p.trainable || frozen(p) != of_frozen || !holds(step_, i)) continue;
       which.push_back(i);
       bytes.push_back(graph::canonical_bytes(graph_.value(p.value)));
-      vectors.push_back(vectors_apart() && p.file_dims.size() < 2);
+      groups.push_back(group_of(input_.recipe.optimizer, p));
       whole.push_back(!values_.sharded.empty() && values_.sharded[i].split.is_whole());
     }
-    parallel::FlatLayout layout = parallel::lay_out(bytes, input_.strategy.buckets, vectors, whole);
+    parallel::FlatLayout layout = parallel::lay_out(bytes, input_.strategy.buckets, groups, whole);
     flat =
         graph_.add_value(name, ValueKind::kParameter,
                          {static_cast<int64_t>(layout.bytes / graph::dtype_bytes(dtype_))}, dtype_);

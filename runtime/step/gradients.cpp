@@ -12,13 +12,14 @@ using graph::ValueKind;
 
 namespace {
 
-void check_patterns(const std::vector<std::string>& patterns,
+// `key` is the key of the configuration that has the patterns.
+void check_patterns(const std::vector<std::string>& patterns, const std::string& key,
                     const std::vector<model::Parameter>& parameters) {
   for (const std::string& pattern : patterns) {
     bool found = false;
     for (const model::Parameter& p : parameters) found |= matches_any({pattern}, p.name);
     if (found) continue;
-    throw ConfigurationError("model.freeze: no parameter matches '" + pattern +
+    throw ConfigurationError(key + ": no parameter matches '" + pattern +
                              "'; the first one is named '" +
                              (parameters.empty() ? "" : parameters.front().name) + "'");
   }
@@ -44,7 +45,9 @@ void differentiate(Step& step, const StepInput& input) {
   if (!input.form.backward()) return;
   const std::vector<std::string>& freeze = input.recipe.freeze;
   StepValues& values = step.values;
-  check_patterns(freeze, values.parameters);
+  check_patterns(freeze, "model.freeze", values.parameters);
+  for (const config::OptimizerGroup& group : input.recipe.optimizer.groups)
+    check_patterns(group.parameters, "optimizer.group.parameters", values.parameters);
   std::vector<ValueId> wanted;
   for (const model::Parameter& p : values.parameters) {
     if (p.trainable && !matches_any(freeze, p.name)) wanted.push_back(p.value);

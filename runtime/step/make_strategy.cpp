@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/step/compile_step.h"
+#include "runtime/step/optimizer.h"
 #include "runtime/step/ranks.h"
 
 namespace runtime::step {
@@ -47,8 +48,8 @@ PipelineParallel pipeline(const config::Config& config, int ranks, const RankOfJ
   if (ranks == 1) return p;
   p.schedule = schedule(config.parallelism, ranks);
   p.stage_memory = rank.least_memory / p.schedule.chunks;
-  const config::Optimizer& o = config.optimizer;
-  p.parameter_copies = o.name == "adamw" ? 4 : o.momentum != 0 ? 3 : 2;
+  // The parameters, their gradients and the optimizer's state.
+  p.parameter_copies = 2 + static_cast<double>(optimizer_state(config.optimizer).size());
   if (config.training.mixed_precision != "none") p.parameter_copies += 0.5;
   return p;
 }

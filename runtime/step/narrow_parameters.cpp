@@ -5,6 +5,7 @@
 #include "runtime/graph/build.h"
 #include "runtime/graph/print.h"
 #include "runtime/graph/rewriter.h"
+#include "runtime/graph/update_operations.h"
 #include "runtime/step/passes.h"
 
 namespace runtime::step {

@@ -1,67 +1,195 @@
 #include "runtime/step/optimizer.h"
 
+#include <algorithm>
+#include <map>
+
 #include "runtime/graph/fuse.h"
 #include "runtime/graph/lower.h"
+#include "runtime/graph/update_operations.h"
 #include "runtime/parallel/update.h"
+#include "runtime/step/parameter_groups.h"
 
 namespace runtime::step {
 
 namespace {
 
+using graph::kNone;
 using graph::ValueId;
 using graph::ValueKind;
 
 constexpr char kMomentum[] = "momentum", kFirstMoment[] = "adam_m", kSecondMoment[] = "adam_v";
+constexpr char kMeanSquare[] = "mean_square", kMeanGradient[] = "mean_gradient";
+constexpr char kSquares[] = "sum_of_squares", kLionMoment[] = "lion_m";
 
-// A state buffer with the dims and type of the parameters.
-ValueId add_state(graph::Graph& graph, const char* name, ValueId parameters) {
-  const graph::Value& like = graph.value(parameters);
-  return graph.add_value(name, ValueKind::kState, graph::Dims(like.dims), like.dtype);
+// The names of a rule's state buffers, in the order of the operation's operands.
+std::vector<std::string> state_of(const config::UpdateRule& rule) {
+  std::vector<std::string> names;
+  if (rule.name == "adam" || rule.name == "adamw") names = {kFirstMoment, kSecondMoment};
+  if (rule.name == "rmsprop") names = {kMeanSquare};
+  if (rule.centered) names.push_back(kMeanGradient);
+  if (rule.name == "adagrad") names = {kSquares};
+  if (rule.name == "lion") names = {kLionMoment};
+  if (rule.momentum != 0) names.push_back(kMomentum);
+  return names;
 }
 
-void add_sgd(graph::Build& build, const config::Optimizer& o, const UpdateValues& v) {
-  std::vector<ValueId> inputs = {v.parameters, v.gradients, v.learning_rate, v.scale};
-  std::vector<ValueId> outputs = {v.parameters};
-  if (o.momentum != 0) {
-    inputs.push_back(add_state(build.graph(), kMomentum, v.parameters));
-    outputs.push_back(inputs.back());
+// Appends the updates of all groups.
+class AddOptimizer {
+ public:
+  AddOptimizer(graph::Build& build, const config::Optimizer& optimizer, UpdateValues& values)
+      : build_(build), graph_(build.graph()), optimizer_(optimizer), values_(values) {}
+
+  void run(double max_value) {
+    if (max_value > 0) {
+      build_.node_into(graph::kClipValue, {values_.gradients, values_.scale}, {values_.gradients},
+                       {{graph::kMaxValue, max_value}, scaled()});
+    }
+    for (const config::UpdateRule& rule : update_rules(optimizer_)) {
+      if (rule.name == "sgd") add_sgd(rule);
+      if (rule.name == "adam" || rule.name == "adamw") add_adam(rule);
+      if (rule.name == "rmsprop") add_rmsprop(rule);
+      if (rule.name == "adagrad") add_adagrad(rule);
+      if (rule.name == "lion") add_lion(rule);
+    }
   }
-  if (v.narrow != graph::kNone) outputs.push_back(v.narrow);
-  build.node_into(RT_OP_SGD, inputs, outputs,
-                  {{RT_ATTR_MOMENTUM, o.momentum},
-                   {RT_ATTR_NESTEROV, int64_t{o.nesterov}},
-                   {RT_ATTR_WEIGHT_DECAY, o.weight_decay}});
-}
 
-void add_adamw(graph::Build& build, const config::Optimizer& o, UpdateValues& values) {
-  const ValueId m = add_state(build.graph(), kFirstMoment, values.parameters);
-  const ValueId v = add_state(build.graph(), kSecondMoment, values.parameters);
-  values.step = build.graph().add_value("optimizer_step", ValueKind::kInput, {1}, RT_INT64);
-  std::vector<ValueId> outputs = {values.parameters, m, v};
-  if (values.narrow != graph::kNone) outputs.push_back(values.narrow);
-  build.node_into(
-      RT_OP_ADAMW,
-      {values.parameters, values.gradients, values.learning_rate, values.scale, m, v, values.step},
-      std::move(outputs),
-      {{RT_ATTR_BETA1, o.betas.at(0)},
-       {RT_ATTR_BETA2, o.betas.at(1)},
-       {RT_ATTR_EPSILON, o.eps},
-       {RT_ATTR_WEIGHT_DECAY, o.weight_decay}});
-}
+ private:
+  using Attributes = std::vector<graph::Attribute>;
+
+  graph::Attribute scaled() const { return {graph::kScaled, int64_t{values_.scaled}}; }
+
+  ValueId scalar(const char* name, rt_dtype dtype) {
+    return graph_.add_value(name, ValueKind::kInput, {1}, dtype);
+  }
+  rt_dtype dtype() const { return graph_.value(values_.parameters).dtype; }
+
+  // The learning rate of a rule; rules with the same rate share the value.
+  ValueId learning_rate(const config::UpdateRule& rule) {
+    const double factor = rule.lr == optimizer_.lr ? 1 : rule.lr / optimizer_.lr;
+    std::vector<UpdateInputs::LearningRate>& rates = values_.inputs.learning_rates;
+    const auto known = std::find_if(rates.begin(), rates.end(),
+                                    [&](const auto& rate) { return rate.factor == factor; });
+    if (known != rates.end()) return known->value;
+    const std::string name =
+        factor == 1 ? "learning_rate" : "learning_rate." + std::to_string(rates.size());
+    rates.push_back({graph_.add_value(name, ValueKind::kInput, {1}, dtype()), factor});
+    return rates.back().value;
+  }
+
+  // A state buffer with the dims and type of the parameters; rules share those of one name.
+  ValueId state(const std::string& name) {
+    const auto [made, is_new] = states_.try_emplace(name);
+    if (is_new) {
+      const graph::Value& like = graph_.value(values_.parameters);
+      made->second = graph_.add_value(name, ValueKind::kState, graph::Dims(like.dims), like.dtype);
+    }
+    return made->second;
+  }
+
+  // Appends the operation `op` with the rule's state; `more`: operands behind it.
+  void add(const config::UpdateRule& rule, const char* op, Attributes attributes,
+           const std::vector<ValueId>& more = {}) {
+    std::vector<ValueId> inputs = {values_.parameters, values_.gradients, learning_rate(rule),
+                                   values_.scale};
+    std::vector<ValueId> outputs = {values_.parameters};
+    for (const std::string& name : state_of(rule)) {
+      inputs.push_back(state(name));
+      outputs.push_back(inputs.back());
+    }
+    inputs.insert(inputs.end(), more.begin(), more.end());
+    if (values_.narrow != kNone) outputs.push_back(values_.narrow);
+    build_.node_into(op, inputs, std::move(outputs), std::move(attributes));
+  }
+
+  // Weight decay as an addition to the gradient, for operations that have none of their own.
+  void add_weight_decay(const config::UpdateRule& rule) {
+    if (rule.weight_decay == 0) return;
+    build_.node_into(graph::kAddWeightDecay, {values_.gradients, values_.parameters, values_.scale},
+                     {values_.gradients}, {{RT_ATTR_WEIGHT_DECAY, rule.weight_decay}, scaled()});
+  }
+
+  void add_sgd(const config::UpdateRule& rule) {
+    if (rule.dampening != 0) return add_dampened(rule);
+    add(rule, RT_OP_SGD,
+        {{RT_ATTR_MOMENTUM, rule.momentum},
+         {RT_ATTR_NESTEROV, int64_t{rule.nesterov}},
+         {RT_ATTR_WEIGHT_DECAY, rule.weight_decay}});
+  }
+
+  void add_dampened(const config::UpdateRule& rule) {
+    add_weight_decay(rule);
+    ValueId& first = values_.inputs.first;
+    if (first == kNone) first = scalar("first_step", dtype());
+    add(rule, graph::kSgdDampened,
+        {{RT_ATTR_MOMENTUM, rule.momentum}, {graph::kDampening, rule.dampening}, scaled()},
+        {first});
+  }
+
+  // Adam is AdamW whose weight decay is in the gradient.
+  void add_adam(const config::UpdateRule& rule) {
+    const bool decoupled = rule.name == "adamw";
+    if (!decoupled) add_weight_decay(rule);
+    ValueId& step = values_.inputs.step;
+    if (step == kNone) step = scalar("optimizer_step", RT_INT64);
+    const std::vector<double> betas = config::betas_of(rule);
+    add(rule, RT_OP_ADAMW,
+        {{RT_ATTR_BETA1, betas.at(0)},
+         {RT_ATTR_BETA2, betas.at(1)},
+         {RT_ATTR_EPSILON, config::eps_of(rule)},
+         {RT_ATTR_WEIGHT_DECAY, decoupled ? rule.weight_decay : 0}},
+        {step});
+  }
+
+  void add_rmsprop(const config::UpdateRule& rule) {
+    add_weight_decay(rule);
+    add(rule, rule.centered ? graph::kRmspropCentered : graph::kRmsprop,
+        {{graph::kAlpha, rule.alpha},
+         {RT_ATTR_EPSILON, config::eps_of(rule)},
+         {RT_ATTR_MOMENTUM, rule.momentum},
+         scaled()});
+  }
+
+  void add_adagrad(const config::UpdateRule& rule) {
+    add_weight_decay(rule);
+    add(rule, graph::kAdagrad,
+        {{RT_ATTR_EPSILON, config::eps_of(rule)},
+         {graph::kInitial, rule.initial_accumulator},
+         scaled()});
+  }
+
+  void add_lion(const config::UpdateRule& rule) {
+    const std::vector<double> betas = config::betas_of(rule);
+    add(rule, graph::kLion,
+        {{RT_ATTR_BETA1, betas.at(0)},
+         {RT_ATTR_BETA2, betas.at(1)},
+         {RT_ATTR_WEIGHT_DECAY, rule.weight_decay},
+         scaled()});
+  }
+
+  graph::Build& build_;
+  graph::Graph& graph_;
+  const config::Optimizer& optimizer_;
+  UpdateValues& values_;
+  std::map<std::string, ValueId> states_;
+};
 
 }  // namespace
 
 std::vector<std::string> optimizer_state(const config::Optimizer& optimizer) {
-  if (optimizer.name == "adamw") return {kFirstMoment, kSecondMoment};
-  if (optimizer.momentum != 0) return {kMomentum};
-  return {};
+  std::vector<std::string> names;
+  for (const config::UpdateRule& rule : update_rules(optimizer)) {
+    for (const std::string& name : state_of(rule)) {
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    }
+  }
+  return names;
 }
 
-void add_optimizer(graph::Build& build, const config::Optimizer& optimizer, UpdateValues& values) {
+void add_optimizer(graph::Build& build, const config::Optimizer& optimizer, UpdateValues& values,
+                   double max_value) {
   build.phase = graph::Phase::kUpdate;
   build.layer = "optimizer";
-  optimizer.name == "adamw" ? add_adamw(build, optimizer, values)
-                            : add_sgd(build, optimizer, values);
+  AddOptimizer(build, optimizer, values).run(max_value);
 }
 
 Update build_update(const config::Optimizer& optimizer, int64_t elements, rt_dtype dtype) {
@@ -69,7 +197,6 @@ Update build_update(const config::Optimizer& optimizer, int64_t elements, rt_dty
   UpdateValues& v = u.values;
   v.parameters = u.graph.add_value("parameters", ValueKind::kParameter, {elements}, dtype);
   v.gradients = u.graph.add_value("gradients", ValueKind::kState, {elements}, dtype);
-  v.learning_rate = u.graph.add_value("learning_rate", ValueKind::kInput, {1}, dtype);
   v.scale = u.graph.add_value("scale", ValueKind::kState, {1}, dtype);
   graph::Build build(u.graph);
   add_optimizer(build, optimizer, v);
@@ -80,7 +207,7 @@ Update compile_update(const config::Optimizer& optimizer, int64_t elements, rt_d
                       const parallel::FlatLayout& layout, graph::Target& target) {
   Update u = build_update(optimizer, elements, dtype);
   graph::fit_to_device(u.graph, target);
-  if (layout.has_vectors()) {
+  if (update_rules(optimizer).size() > 1) {
     parallel::StepBuffers buffers;
     buffers.layout = layout;
     buffers.parameters = u.values.parameters;

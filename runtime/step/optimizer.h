@@ -12,20 +12,35 @@
 
 namespace runtime::step {
 
-// The operands of the update. `scale` [1] multiplies the gradient.
-struct UpdateValues {
-  graph::ValueId parameters = graph::kNone, gradients = graph::kNone;
-  graph::ValueId learning_rate = graph::kNone, scale = graph::kNone;
-  graph::ValueId narrow = graph::kNone;  // the 16-bit copy that the update writes; kNone: none
-  graph::ValueId step = graph::kNone;  // int64 [1], counts from 1, for AdamW; made by add_optimizer
+// The inputs of an update that change from step to step; add_optimizer() makes them.
+struct UpdateInputs {
+  struct LearningRate {
+    graph::ValueId value = graph::kNone;  // [1]
+    double factor = 1;                    // to the rate of the schedule
+  };
+  std::vector<LearningRate> learning_rates;  // one for each different rate of a parameter group
+  graph::ValueId step = graph::kNone;        // int64 [1], counts from 1; kNone: not needed
+  graph::ValueId first = graph::kNone;       // [1]: 1 in the first step, else 0; kNone: not needed
 };
 
-// The names of the buffers of optimizer state, each as large as the parameters: "momentum", or
-// "adam_m" and "adam_v"; none for SGD without momentum.
+// The operands of the update.
+struct UpdateValues {
+  graph::ValueId parameters = graph::kNone, gradients = graph::kNone;
+  graph::ValueId scale = graph::kNone;   // [1], multiplies the gradient
+  bool scaled = true;                    // false: `scale` is 1 in all steps
+  graph::ValueId narrow = graph::kNone;  // the 16-bit copy that the update writes; kNone: none
+  UpdateInputs inputs;                   // made by add_optimizer()
+};
+
+// The names of the buffers of optimizer state of all parameter groups, each as large as the
+// parameters: "momentum", or "adam_m" and "adam_v"; none for SGD without momentum.
 std::vector<std::string> optimizer_state(const config::Optimizer& optimizer);
 
-// Appends the update with its optimizer state, optimizer_state().
-void add_optimizer(graph::Build& build, const config::Optimizer& optimizer, UpdateValues& values);
+// Appends the update with its optimizer state, optimizer_state(): an optimizer for each parameter
+// group, in the order of update_rules(). With max_value above 0, each number of the gradient is
+// clipped to it first.
+void add_optimizer(graph::Build& build, const config::Optimizer& optimizer, UpdateValues& values,
+                   double max_value = 0);
 
 // The update of a buffer of parameters alone. Persistent values: "parameters", "gradients",
 // "scale".
@@ -37,9 +52,8 @@ struct Update {
 // Builds the update of `elements` parameters of type `dtype`.
 Update build_update(const config::Optimizer& optimizer, int64_t elements, rt_dtype dtype);
 
-// Builds the same update, fitted to a device. If the layout keeps vectors (biases, scales) apart,
-// the update is split into ranges, and those of the vectors have no weight decay. Throws
-// DeviceError if the device cannot run it.
+// Builds the same update, fitted to a device. If there are several parameter groups, the update is
+// split into the ranges of the layout. Throws DeviceError if the device cannot run it.
 Update compile_update(const config::Optimizer& optimizer, int64_t elements, rt_dtype dtype,
                       const parallel::FlatLayout& layout, graph::Target& target);
 

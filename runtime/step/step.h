@@ -12,6 +12,7 @@
 #include "runtime/model/network.h"
 #include "runtime/parallel/distribution.h"
 #include "runtime/parallel/shard.h"
+#include "runtime/step/optimizer.h"
 
 namespace runtime::step {
 
@@ -50,6 +51,7 @@ struct Recipe {
   int64_t classes = 0, labels = 1, targets = 0;
   config::Optimizer optimizer = {};
   double max_norm = 0;                   // of the whole gradient; 0: not clipped
+  double max_value = 0;                  // of each number of the gradient; 0: not clipped
   std::vector<std::string> freeze = {};  // patterns of parameter names, * and ? as in a shell
   uint64_t seed = 0;                     // of dropout
 };
@@ -59,7 +61,7 @@ struct Recipe {
 //
 // All trained parameters lie in one persistent buffer "parameters", and their gradients at the same
 // offsets in "gradients", so that the optimizer is one launch and buckets are byte ranges.
-// Optimizer state: "momentum", or "adam_m" and "adam_v".
+// The optimizer's state lies in the buffers optimizer_state() at these offsets, too.
 //
 // With float16 activations the gradient of the loss is a scale instead of 1, and the update divides
 // by it; the scale is kept in "loss_scaling", see loss_scale in plugins/operations.md.
@@ -76,9 +78,8 @@ struct StepValues {
   graph::ValueId loss = graph::kNone;
   graph::ValueId correct = graph::kNone;  // [1], only in an evaluation of a classification
   graph::ValueId output = graph::kNone;
-  int64_t predictions = 0;                      // last dimension of the output of the whole model
-  graph::ValueId learning_rate = graph::kNone;  // [1]
-  graph::ValueId step = graph::kNone;           // int64 [1], counts from 1; for AdamW
+  int64_t predictions = 0;  // last dimension of the output of the whole model
+  UpdateInputs update;
   graph::ValueId dropout_step = graph::kNone;   // int64 [1]
   graph::ValueId one = graph::kNone;            // persistent [1] that must hold 1
   graph::ValueId loss_scaling = graph::kNone;   // persistent [3], with float16 only

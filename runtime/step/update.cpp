@@ -27,16 +27,19 @@ class AddUpdate {
   void run() {
     build_.phase = graph::Phase::kUpdate;
     build_.layer = "optimizer";
-    values_.learning_rate = graph_.add_value("learning_rate", ValueKind::kInput, {1}, dtype_);
     const ValueId scale = gradient_scale();
     if (buffers_.layout.bytes == 0) {  // a stage without parameters; other ranks wait for its norm
       if (scale != values_.one) keep_output(graph_, scale, "gradient_scale");
       return;
     }
-    UpdateValues operands{buffers_.parameters, buffers_.gradients, values_.learning_rate, scale};
+    UpdateValues operands;
+    operands.parameters = buffers_.parameters;
+    operands.gradients = buffers_.gradients;
+    operands.scale = scale;
+    operands.scaled = scale != values_.one;
     if (!input_.strategy.sharded(1)) operands.narrow = buffers_.narrow;
-    add_optimizer(build_, input_.recipe.optimizer, operands);
-    values_.step = operands.step;
+    add_optimizer(build_, input_.recipe.optimizer, operands, input_.recipe.max_value);
+    values_.update = operands.inputs;
   }
 
  private:

@@ -62,6 +62,7 @@ step::Recipe make_recipe(const config::Config& config, const data::SampleSpec& s
   r.targets = spec.targets;
   r.optimizer = config.optimizer;
   r.max_norm = config.training.max_norm;
+  r.max_value = config.training.max_value;
   r.freeze = config.model.freeze;
   r.seed = config.debug.seed;
   return r;
@@ -304,8 +305,10 @@ void StepPrograms::upload(StepProgram& p, const data::Batch& batch, int64_t firs
                   static_cast<double>(std::max<int64_t>(0, batch.positions[first_row])));
     first_row += rows;
   }
-  upload_scalar(p, p.values.learning_rate, learning_rate);
-  upload_scalar(p, p.values.step, static_cast<double>(step + 1));
+  for (const auto& rate : p.values.update.learning_rates)
+    upload_scalar(p, rate.value, learning_rate * rate.factor);
+  upload_scalar(p, p.values.update.step, static_cast<double>(step + 1));
+  upload_scalar(p, p.values.update.first, step == 0 ? 1 : 0);
   upload_scalar(p, p.values.dropout_step, static_cast<double>(step));
   upload_.end_step();
 }

@@ -31,10 +31,18 @@ OwnedUpdate::OwnedUpdate(const config::Optimizer& optimizer, std::vector<std::by
 
 void OwnedUpdate::apply(const std::vector<std::byte>& gradient, double learning_rate) {
   ++updates_;
-  const std::vector<std::byte> rate = exec::encode({learning_rate / items_}, dtype_);
+  const step::UpdateInputs& inputs = values_.inputs;
+  std::vector<std::vector<std::byte>> scalars;  // live until the copies have ended
+  const auto upload = [&](graph::ValueId id, double value) {
+    if (id == kNone) return;
+    scalars.push_back(exec::encode({value}, dtype_));
+    stream_.copy(address(id), scalars.back().data(), scalars.back().size());
+  };
   stream_.copy(address(values_.gradients), gradient.data(), bytes_);
-  stream_.copy(address(values_.learning_rate), rate.data(), rate.size());
-  if (values_.step != kNone) stream_.copy(address(values_.step), &updates_, sizeof(updates_));
+  for (const auto& rate : inputs.learning_rates)
+    upload(rate.value, learning_rate * rate.factor / items_);
+  upload(inputs.first, updates_ == 1 ? 1 : 0);
+  if (inputs.step != kNone) stream_.copy(address(inputs.step), &updates_, sizeof(updates_));
   program_->run(stream_);
   stream_.synchronize();
 }

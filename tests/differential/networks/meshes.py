@@ -146,9 +146,14 @@ def noise_of_steps(case, size, gradient):
     optimizer = case["config"]["optimizer"]
     steps = 5 * optimizer["lr"]
     rounding = ROUNDINGS * 2.0**-53 * gradient
-    if optimizer["name"] != "adamw":
-        return steps * rounding
-    return 2 * steps * np.sqrt(size) * min(1.0, rounding / optimizer.get("eps", 1e-8))
+    rules = [optimizer] + optimizer.get("group", [])
+    if all(rule.get("name", "sgd") == "sgd" for rule in rules):
+        return steps * rounding * max(rule.get("lr", 0) / optimizer["lr"] if optimizer["lr"] else 1 for rule in rules)
+    # These rules divide by about the size of the gradient, so that noise moves weights as far as gradients do; Lion takes
+    # the sign of noise.
+    largest = max([rule.get("lr", 0) for rule in rules])
+    eps = 0 if any(rule.get("name") == "lion" for rule in rules) else min(rule.get("eps", 1e-10) for rule in rules)
+    return 2 * 5 * largest * 10 * np.sqrt(size) * min(1.0, rounding / eps if eps else 1.0)
 
 
 def distances(case, one, several):

@@ -198,6 +198,9 @@ def complete(case):
         wide = names[0].split(".")[0] + ".*"
         patterns = [wide] if r.random() < 0.3 and not all(fnmatch.fnmatchcase(n, wide) for n in trainable) else names
         config["model"]["freeze"] = patterns
+    for group in config["optimizer"].get("group", []):
+        names = r.sample(trainable, r.randint(1, len(trainable)))
+        group["parameters"] = names[:3] if r.random() < 0.5 else ["*." + names[0].split(".")[-1]]
     config.setdefault("validation", {"every_epochs": 0})
     if data.get("validation"):
         # Every other case once, at the end; the others after each step, so that loaders begin anew.

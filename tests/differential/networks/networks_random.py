@@ -325,23 +325,39 @@ class Networks:
 
 # ---- options
 
-def optimizer(r):
-    if r.random() < 0.55:
-        found = {"name": "sgd", "lr": r.choice((0.0, 0.001, 0.01, 0.05))}
-        if r.random() < 0.5:
-            found["momentum"] = r.choice((0.0, 0.5, 0.9))
-            if found["momentum"] and r.random() < 0.5:
-                found["nesterov"] = True
-    else:
-        found = {"name": "adamw", "lr": r.choice((1e-4, 1e-3, 5e-3))}
-        if r.random() < 0.5:
-            found["betas"] = [r.choice((0.0, 0.5, 0.9, 0.95)), r.choice((0.9, 0.99, 0.999, 0.9999))]
-        if r.random() < 0.5:
-            found["eps"] = r.choice((1e-8, 1e-6, 1e-3))
+def update_rule(r):
+    name = r.choice(("sgd",) * 8 + ("adamw",) * 4 + ("adam", "adam", "rmsprop", "rmsprop", "adagrad", "lion"))
+    found = {"name": name, "lr": r.choice((0.0, 0.001, 0.01, 0.05) if name == "sgd" else (1e-4, 1e-3, 5e-3))}
+    if name in ("sgd", "rmsprop") and r.random() < 0.5:
+        found["momentum"] = r.choice((0.0, 0.5, 0.9))
+        if name == "sgd" and found["momentum"] and r.random() < 0.5:
+            found.update(r.choice(({"nesterov": True}, {"dampening": r.choice((0.1, 0.5, 1.0))})))
+    if name in ("adam", "adamw", "lion") and r.random() < 0.5:
+        found["betas"] = [r.choice((0.0, 0.5, 0.9, 0.95)), r.choice((0.9, 0.99, 0.999, 0.9999))]
+    if name not in ("sgd", "lion") and r.random() < 0.5:
+        found["eps"] = r.choice((1e-8, 1e-6, 1e-3))
+    if name == "rmsprop" and r.random() < 0.5:
+        found["alpha"] = r.choice((0.5, 0.9, 0.99))
+        found["centered"] = r.random() < 0.5 and found.get("eps", 0) == 1e-3  # the root of a rounded zero is not compared
+    if name == "adagrad" and r.random() < 0.5:
+        found["initial_accumulator"] = r.choice((0.0, 0.1, 1.0))
     if r.random() < 0.4:
         found["weight_decay"] = r.choice((0.0, 1e-4, 0.01, 0.1))
         if r.random() < 0.5:
             found["weight_decay_on"] = r.choice(("all", "matrices"))
+    return found
+
+
+def optimizer(r):
+    """One rule; or, every fifth time, some for groups of parameters, whose patterns are chosen when the names are known."""
+    found = update_rule(r)
+    if r.random() < 0.2 and found["lr"]:
+        found["group"] = []
+        for _ in range(r.choice((1, 1, 2, 3))):
+            group = update_rule(r) if r.random() < 0.5 else {"lr": found["lr"] * r.choice((0.0, 0.1, 3.0))}
+            if r.random() < 0.3:
+                group["weight_decay"] = r.choice((0.0, 0.1))
+            found["group"].append(group)
     return found
 
 
@@ -408,6 +424,8 @@ def finish(r, seed, networks, kind, samples, data, training):
         model["init"] = networks.init()
     if r.random() < 0.1:
         training["max_norm"] = r.choice((0.01, 0.1, 1.0))
+    elif r.random() < 0.07:
+        training["max_value"] = r.choice((0.001, 0.01, 0.1))
     if r.random() < 0.3 and has_blocks(layers):
         training["recompute"] = "blocks"
     config["optimizer"] = optimizer(r)

@@ -131,6 +131,12 @@ def repaired(case):
         config["model"]["freeze"] = freeze
     if not [n for n in trained if not any(fnmatch.fnmatchcase(n, p) for p in freeze)]:
         return None
+    groups = config["optimizer"].pop("group", [])
+    for group in groups:
+        group["parameters"] = [p for p in group["parameters"] if any(fnmatch.fnmatchcase(n, p) for n in parameters)]
+    groups = [group for group in groups if group["parameters"]]
+    if groups:
+        config["optimizer"]["group"] = groups
     if data["kind"] == "language_model":
         return case if len(output) == 3 and output[2] == config["dataset"]["classes"] else None
     if len(output) != 2 or ("targets" not in data and output[1] < 2):

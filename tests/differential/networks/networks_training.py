@@ -87,6 +87,42 @@ class Batches:
         return self.features[begin:begin + size], self.labels[begin:begin + size]
 
 
+class Lion(torch.optim.Optimizer):
+    """The rule of "Symbolic Discovery of Optimization Algorithms" (Chen and others, 2023), algorithm 2."""
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            for p in group["params"]:
+                m = self.state[p].setdefault("m", torch.zeros_like(p))
+                direction = torch.sign(group["betas"][0] * m + (1 - group["betas"][0]) * p.grad)
+                p.sub_(group["lr"] * (direction + group["weight_decay"] * p))
+                m.copy_(group["betas"][1] * m + (1 - group["betas"][1]) * p.grad)
+
+
+def torch_optimizer(rule, groups):
+    """PyTorch's optimizer of a rule, with the default values of configs/README.md."""
+    given = {key: rule[key] for key in ("momentum", "dampening", "nesterov", "alpha", "centered") if key in rule}
+    if rule["name"] in ("adam", "adamw", "rmsprop", "adagrad"):
+        given["eps"] = rule.get("eps", 1e-10 if rule["name"] == "adagrad" else 1e-8)
+    if rule["name"] in ("adam", "adamw", "lion"):
+        given["betas"] = tuple(rule.get("betas", (0.9, 0.99 if rule["name"] == "lion" else 0.999)))
+    if rule["name"] == "adagrad":
+        given["initial_accumulator_value"] = rule.get("initial_accumulator", 0.0)
+    if rule["name"] == "lion":
+        return Lion(groups, dict(given, lr=1.0))
+    kinds = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "rmsprop": torch.optim.RMSprop,
+             "adagrad": torch.optim.Adagrad}
+    return kinds[rule["name"]](groups, lr=1.0, **given)
+
+
+def rule_of_group(base, group):
+    """The rule of a table of optimizer.group with what it leaves out."""
+    same = group.get("name", base["name"]) == base["name"]
+    kept = [key for key in base if key != "group" and (same or key in ("lr", "weight_decay", "weight_decay_on"))]
+    return {**{key: base[key] for key in kept}, **group}
+
+
 class Training:
     """`rounding` is the 16-bit type of activations; `noise` is the relative size of the disturbances of stored numbers and
     sums."""
@@ -136,16 +172,25 @@ class Training:
             total += penalty.item()
         return total, output.detach()
 
-    def optimizer(self, tensors):
-        o, trained = self.config["optimizer"], self.trained()
-        decay = o.get("weight_decay", 0.0)
-        small = o.get("weight_decay_on", "all") == "matrices"
-        decayed = [tensors[n] for n in trained if not small or tensors[n].dim() >= 2]
-        others = [tensors[n] for n in trained if small and tensors[n].dim() < 2]
-        groups = [g for g in ({"params": decayed, "weight_decay": decay}, {"params": others, "weight_decay": 0.0}) if g["params"]]
-        if o["name"] == "sgd":
-            return torch.optim.SGD(groups, lr=1.0, momentum=o.get("momentum", 0.0), nesterov=o.get("nesterov", False))
-        return torch.optim.AdamW(groups, lr=1.0, betas=tuple(o.get("betas", (0.9, 0.999))), eps=o.get("eps", 1e-8))
+    def optimizers(self, tensors):
+        """One optimizer for each rule. Its groups have the factor of their learning rate to that of the schedule."""
+        base = self.config["optimizer"]
+        tables = base.get("group", [])
+        members = [[] for _ in range(len(tables) + 1)]
+        for name in self.trained():
+            own = [i for i, table in enumerate(tables) if any(fnmatch.fnmatchcase(name, p) for p in table["parameters"])]
+            members[own[0] + 1 if own else 0].append(tensors[name])
+        found = []
+        for rule, parameters in zip([base] + [rule_of_group(base, table) for table in tables], members):
+            decay, small = rule.get("weight_decay", 0.0), rule.get("weight_decay_on", "all") == "matrices"
+            decayed = [t for t in parameters if not small or t.dim() >= 2]
+            others = [t for t in parameters if small and t.dim() < 2]
+            factor = rule["lr"] / base["lr"] if rule["lr"] != base["lr"] else 1.0
+            groups = [{"params": decayed, "weight_decay": decay, "factor": factor},
+                      {"params": others, "weight_decay": 0.0, "factor": factor}]
+            if parameters:
+                found.append(torch_optimizer(rule, [g for g in groups if g["params"]]))
+        return found
 
     def run(self, start, jitter=0.0, steps=5):
         """All compared results as float64 arrays by name. `jitter` is the relative noise of weights and features."""
@@ -155,18 +200,23 @@ class Training:
                 t *= 1 + jitter * torch.randn(t.shape, dtype=t.dtype)
         for name in self.trained():
             tensors[name].requires_grad_(True)
-        optimizer, found = self.optimizer(tensors), {}
+        optimizers, found = self.optimizers(tensors), {}
         for step in range(steps):
-            optimizer.zero_grad()
+            for t in tensors.values():
+                t.grad = None
             loss, logits = self.backward(tensors, step)
             if step == 0:
                 self.note_first(found, tensors, loss, logits)
             found[f"loss of step {step}"] = np.array([loss])
             if self.config["training"].get("max_norm", 0) > 0:
                 torch.nn.utils.clip_grad_norm_([tensors[n] for n in self.trained()], self.config["training"]["max_norm"])
-            for group in optimizer.param_groups:
-                group["lr"] = learning_rate(self.config, step, step // self.batches.per_epoch())
-            optimizer.step()
+            if self.config["training"].get("max_value", 0) > 0:
+                torch.nn.utils.clip_grad_value_([tensors[n] for n in self.trained()], self.config["training"]["max_value"])
+            rate = learning_rate(self.config, step, step // self.batches.per_epoch())
+            for optimizer in optimizers:
+                for group in optimizer.param_groups:
+                    group["lr"] = rate * group["factor"]
+                optimizer.step()
         for name, t in tensors.items():
             found["final " + name] = t.detach().double().numpy().copy()
         self.validate(found, tensors)

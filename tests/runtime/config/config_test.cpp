@@ -8,6 +8,7 @@ namespace runtime::config::test {
 namespace {
 
 using testing::ElementsAre;
+using testing::IsEmpty;
 
 TEST(Config, FillsDefaultsWhereAFileSaysNothing) {
   const Config config = read(kWhole);
@@ -16,9 +17,47 @@ TEST(Config, FillsDefaultsWhereAFileSaysNothing) {
   EXPECT_EQ(config.device.threads, 0);
   EXPECT_EQ(config.training.global_batch_size, 8);
   EXPECT_EQ(config.training.dtype, "float32");
-  EXPECT_THAT(config.optimizer.betas, ElementsAre(0.9, 0.999));
+  EXPECT_THAT(config.optimizer.betas, IsEmpty());
   EXPECT_EQ(config.debug.seed, 42u);
   EXPECT_TRUE(config.dataset.shuffle);
+}
+
+// What a group leaves out is as in [optimizer], but not the keys of another rule.
+TEST(Config, GroupsOfTheOptimizerInherit) {
+  const std::string groups = R"(
+optimizer = { lr = 0.5, momentum = 0.9, weight_decay = 0.1, group = [
+  { parameters = ["*.bias"], weight_decay = 0 },
+  { parameters = ["head.*", "ln_?.*"], name = "adam", eps = 1e-6 } ] })";
+  const Config config = read(kWhole + groups);
+  ASSERT_EQ(config.optimizer.groups.size(), 2u);
+  const OptimizerGroup& biases = config.optimizer.groups[0];
+  const OptimizerGroup& head = config.optimizer.groups[1];
+  EXPECT_THAT(biases.parameters, ElementsAre("*.bias"));
+  EXPECT_EQ(biases.lr, 0.5);
+  EXPECT_EQ(biases.momentum, 0.9);
+  EXPECT_EQ(biases.weight_decay, 0);
+  EXPECT_THAT(head.parameters, ElementsAre("head.*", "ln_?.*"));
+  EXPECT_EQ(head.name, "adam");
+  EXPECT_EQ(head.lr, 0.5);
+  EXPECT_EQ(head.momentum, 0);
+  EXPECT_EQ(head.weight_decay, 0.1);
+  EXPECT_EQ(head.eps, 1e-6);
+  const Config again = load_text(to_toml(config), "again", {}, "", model::layer_types());
+  EXPECT_EQ(again.optimizer.groups, config.optimizer.groups);
+}
+
+TEST(Config, EachRuleHasTheDefaultsOfItsAuthors) {
+  UpdateRule rule;
+  EXPECT_THAT(betas_of(rule), ElementsAre(0.9, 0.999));
+  EXPECT_EQ(eps_of(rule), 1e-8);
+  rule.name = "lion";
+  EXPECT_THAT(betas_of(rule), ElementsAre(0.9, 0.99));
+  rule.name = "adagrad";
+  EXPECT_EQ(eps_of(rule), 1e-10);
+  rule.eps = 1e-3;
+  rule.betas = {0.5, 0.6};
+  EXPECT_THAT(betas_of(rule), ElementsAre(0.5, 0.6));
+  EXPECT_EQ(eps_of(rule), 1e-3);
 }
 
 TEST(Config, ReadsEverySection) {

@@ -54,38 +54,48 @@ TEST(FlatLayout, ParametersThatAllRanksHaveLieTogether) {
   const std::vector<bool> whole = {true, false, false, true, true, false};
   const FlatLayout plain = lay_out({64, 64, 64, 64, 64, 64}, {}, {}, whole);
   EXPECT_EQ(plain.offsets, (std::vector<uint64_t>{192, 0, 64, 256, 320, 128}));
-  EXPECT_FALSE(plain.has_vectors());
-  const FlatLayout apart =
-      lay_out({64, 64, 64, 64, 64, 64}, {}, {true, false, true, true, false, true}, whole);
+  EXPECT_TRUE(plain.buckets.at(0).groups.empty());
+  const FlatLayout apart = lay_out({64, 64, 64, 64, 64, 64}, {}, {1, 0, 1, 1, 0, 1}, whole);
   EXPECT_EQ(apart.offsets, (std::vector<uint64_t>{128, 0, 256, 192, 64, 320}));
-  EXPECT_EQ(apart.buckets.at(0).vectors, 128u);
+  EXPECT_EQ(apart.buckets.at(0).groups, (std::vector<uint64_t>{128}));
 }
 
-TEST(FlatLayout, VectorsGoBehindTheOthersOfTheirBucket) {
-  const FlatLayout layout = lay_out({64, 8, 256, 64, 128, 4},
-                                    {.world_size = 2, .bucket_bytes = 400, .first_bucket_bytes = 1},
-                                    {false, true, false, true, false, true});
+// The bytes of each group in a bucket.
+std::vector<std::pair<uint64_t, uint64_t>> ranges(const Bucket& bucket, size_t groups) {
+  std::vector<std::pair<uint64_t, uint64_t>> all;
+  for (size_t group = 0; group < groups; ++group) {
+    const Bucket range = bucket.of_group(group);
+    all.emplace_back(range.begin, range.end);
+  }
+  return all;
+}
+
+using Ranges = std::vector<std::pair<uint64_t, uint64_t>>;
+
+TEST(FlatLayout, GroupsLieOneBehindTheOtherInEachBucket) {
+  const FlatLayout layout =
+      lay_out({64, 8, 256, 64, 128, 4},
+              {.world_size = 2, .bucket_bytes = 400, .first_bucket_bytes = 1}, {0, 2, 0, 1, 0, 2});
   EXPECT_EQ(layout.offsets, (std::vector<uint64_t>{0, 64, 128, 512, 384, 640}));
   ASSERT_EQ(layout.buckets.size(), 3u);
-  EXPECT_EQ(layout.buckets[0].vectors, 64u);
-  EXPECT_EQ(layout.buckets[1].vectors, 512u);
-  EXPECT_EQ(layout.buckets[2].vectors, 640u);
-  EXPECT_EQ(layout.buckets[2].end, 768u);
-  EXPECT_TRUE(layout.has_vectors());
-  EXPECT_FALSE(lay_out({64, 8}, {}).has_vectors());
+  EXPECT_EQ(ranges(layout.buckets[0], 3), (Ranges{{0, 64}, {64, 64}, {64, 128}}));
+  EXPECT_EQ(ranges(layout.buckets[1], 3), (Ranges{{128, 512}, {512, 576}, {576, 640}}));
+  EXPECT_EQ(ranges(layout.buckets[2], 3), (Ranges{{640, 640}, {640, 640}, {640, 768}}));
+  const Bucket second = layout.buckets[1].part(1, 2);
+  EXPECT_EQ(ranges(second, 3), (Ranges{{384, 512}, {512, 576}, {576, 640}}));
+  EXPECT_EQ(ranges(lay_out({64, 8}, {}).buckets[0], 2), (Ranges{{0, 128}, {128, 128}}));
 }
 
 TEST(FlatLayout, APartOfTheWholeHasPartsOfBuckets) {
   FlatLayout layout;
   layout.bytes = 1024;
-  layout.buckets = {{0, 256, 128}, {256, 768, 640}, {768, 1024}};
+  layout.buckets = {{0, 256, {128}}, {256, 768, {640}}, {768, 1024, {1024}}};
   const FlatLayout part = part_of(layout, 1, 2);  // bytes 512..1023
   EXPECT_EQ(part.bytes, 512u);
   ASSERT_EQ(part.buckets.size(), 2u);
   EXPECT_EQ(part.buckets[0].end, 256u);
-  EXPECT_EQ(part.buckets[0].vectors, 128u);
-  EXPECT_EQ(part.buckets[1].begin, 256u);
-  EXPECT_GE(part.buckets[1].vectors, part.buckets[1].end);
+  EXPECT_EQ(ranges(part.buckets[0], 2), (Ranges{{0, 128}, {128, 256}}));
+  EXPECT_EQ(ranges(part.buckets[1], 2), (Ranges{{256, 512}, {512, 512}}));
 }
 
 TEST(FlatLayout, NothingHasNoBucket) {

@@ -57,7 +57,7 @@ TEST(BuildStep, EvaluationHasNeitherGradientsNorUpdate) {
   for (const graph::Node& n : s.graph.nodes) EXPECT_EQ(n.phase, graph::Phase::kForward) << n.op;
   EXPECT_TRUE(s.values.gradients.empty());
   EXPECT_NE(s.values.correct, kNone);
-  EXPECT_EQ(s.values.learning_rate, kNone);
+  EXPECT_TRUE(s.values.update.learning_rates.empty());
 }
 
 TEST(BuildStep, GradientsKeepTheOutputAndUpdateNothing) {

@@ -211,10 +211,14 @@ class LossScale : public testing::TestWithParam<std::string> {
   Settings settings() const {
     const Settings adamw = {{"optimizer.name", "adamw"}, {"optimizer.lr", "0.01"}};
     const Settings sgd = {{"optimizer.momentum", "0.9"}, {"training.max_norm", "5"}};
-    return mixed("f16") + (GetParam() == "adamw" ? adamw : sgd);
+    const Settings decay = {{"optimizer.weight_decay", "1e-4"}, {"training.max_value", "5"}};
+    const Settings others = {{"optimizer.name", GetParam()}, {"optimizer.lr", "0.001"}};
+    if (GetParam() == "sgd") return mixed("f16") + sgd;
+    return mixed("f16") + (GetParam() == "adamw" ? adamw : others + decay);
   }
 };
-INSTANTIATE_TEST_SUITE_P(Optimizers, LossScale, testing::Values("sgd", "adamw"),
+INSTANTIATE_TEST_SUITE_P(Optimizers, LossScale,
+                         testing::Values("sgd", "adamw", "adam", "rmsprop", "adagrad", "lion"),
                          [](const auto& info) { return info.param; });
 
 TEST_P(LossScale, AnOverflowChangesNothingButTheScaleAndTrainingGoesOn) {

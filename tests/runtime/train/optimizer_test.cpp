@@ -15,6 +15,12 @@ constexpr double kTolerance = 1e-12;
 constexpr int kSteps = 6;
 
 using Tensors = std::map<std::string, Numbers>;
+using Settings = std::vector<config::Override>;
+
+Settings operator+(Settings a, const Settings& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
 
 Tensors all_numbers(const data::TensorFile& file) {
   Tensors tensors;
@@ -32,15 +38,17 @@ void expect_near(const Tensors& actual, const Tensors& expected) {
 // element in a loop; the weights must agree.
 struct NumberState {
   double a = 0, b = 0;
-  bool matrix = false;  // whether the element belongs to a matrix; otherwise to a bias
+  bool matrix = false;    // whether the element belongs to a matrix; otherwise to a bias
+  std::string name = "";  // of the parameter
+  double c = 0;
 };
 template <typename Update>
-void compare(const std::vector<config::Override>& overrides, Update update, double max_norm = 0) {
+void compare(const Settings& overrides, Update update, double max_norm = 0) {
   Job job(kTiny, "reference", overrides);
   Tensors weights = all_numbers(job.trainer->weights());
   std::map<std::string, std::vector<NumberState>> states;
   for (const auto& [name, w] : weights)
-    states[name].resize(w.size(), {0, 0, name.ends_with(".weight")});
+    states[name].resize(w.size(), {0, 0, name.ends_with(".weight"), name});
   for (int step = 1; step <= kSteps; ++step) {
     const data::Batch& batch = job.loader->next();
     const Tensors gradients = all_numbers(job.trainer->gradients(batch));
@@ -117,14 +125,168 @@ TEST(Optimizer, WeightDecayOnMatricesOnly) {
           });
 }
 
+TEST(Optimizer, WeightDecayInTheGradientOfMatricesOnly) {
+  compare({{"optimizer.name", "adagrad"},
+           {"optimizer.weight_decay", "0.2"},
+           {"optimizer.weight_decay_on", "matrices"}},
+          [](int, double& w, double g, NumberState& s) {
+            if (s.matrix) g += 0.2 * w;
+            s.a += g * g;
+            w -= 0.1 * g / (std::sqrt(s.a) + 1e-10);
+          });
+}
+
+// The first gradient enters the momentum whole, as in PyTorch.
+TEST(Optimizer, Dampening) {
+  const auto update = [](int step, double& w, double g, NumberState& s) {
+    g += 0.05 * w;
+    s.a = step == 1 ? g : 0.9 * s.a + (1 - 0.3) * g;
+    w -= 0.1 * s.a;
+  };
+  const Settings settings = {{"optimizer.momentum", "0.9"},
+                             {"optimizer.dampening", "0.3"},
+                             {"optimizer.weight_decay", "0.05"}};
+  compare(settings, update);
+  compare(settings + Settings{{"training.max_norm", "0.05"}}, update, 0.05);
+}
+
+// Weight decay is part of the gradient.
+TEST(Optimizer, Adam) {
+  const auto update = [](int step, double& w, double g, NumberState& s) {
+    g += 0.2 * w;
+    s.a = 0.8 * s.a + 0.2 * g;
+    s.b = 0.95 * s.b + 0.05 * g * g;
+    w -= 0.1 * (s.a / (1 - std::pow(0.8, step))) /
+         (std::sqrt(s.b / (1 - std::pow(0.95, step))) + 1e-8);
+  };
+  const Settings settings = {{"optimizer.name", "adam"},
+                             {"optimizer.betas", "[0.8, 0.95]"},
+                             {"optimizer.weight_decay", "0.2"}};
+  compare(settings, update);
+  compare(settings + Settings{{"training.max_norm", "0.05"}}, update, 0.05);
+}
+
+TEST(Optimizer, RmsProp) {
+  for (const bool centered : {false, true}) {
+    for (const double momentum : {0.0, 0.7}) {
+      const auto update = [&](int, double& w, double g, NumberState& s) {
+        g += 0.01 * w;
+        s.a = 0.9 * s.a + 0.1 * g * g;
+        s.b = 0.9 * s.b + 0.1 * g;
+        const double step = g / (std::sqrt(centered ? s.a - s.b * s.b : s.a) + 1e-3);
+        s.c = momentum * s.c + step;
+        w -= 0.1 * s.c;
+      };
+      const Settings settings = {{"optimizer.name", "rmsprop"},
+                                 {"optimizer.alpha", "0.9"},
+                                 {"optimizer.eps", "1e-3"},
+                                 {"optimizer.centered", centered ? "true" : "false"},
+                                 {"optimizer.momentum", std::to_string(momentum)},
+                                 {"optimizer.weight_decay", "0.01"}};
+      compare(settings, update);
+      compare(settings + Settings{{"training.max_norm", "0.05"}}, update, 0.05);
+    }
+  }
+}
+
+TEST(Optimizer, Adagrad) {
+  const auto update = [](int, double& w, double g, NumberState& s) {
+    g += 0.01 * w;
+    s.a += g * g;
+    w -= 0.1 * g / (std::sqrt(s.a + 0.25) + 1e-10);
+  };
+  const Settings settings = {{"optimizer.name", "adagrad"},
+                             {"optimizer.initial_accumulator", "0.25"},
+                             {"optimizer.weight_decay", "0.01"}};
+  compare(settings, update);
+  compare(settings + Settings{{"training.max_norm", "0.05"}}, update, 0.05);
+}
+
+// Algorithm 2 of Chen and others, "Symbolic Discovery of Optimization Algorithms".
+TEST(Optimizer, Lion) {
+  const auto update = [](int, double& w, double g, NumberState& s) {
+    const double u = 0.9 * s.a + 0.1 * g;
+    w -= 0.01 * ((u > 0) - (u < 0) + 0.1 * w);
+    s.a = 0.99 * s.a + 0.01 * g;
+  };
+  const Settings settings = {
+      {"optimizer.name", "lion"}, {"optimizer.lr", "0.01"}, {"optimizer.weight_decay", "0.1"}};
+  compare(settings, update);
+  compare(settings + Settings{{"training.max_norm", "0.05"}}, update, 0.05);
+}
+
+// A number that is not one stays visible, though its sign is not.
+TEST(Optimizer, LionShowsThatAGradientIsNotANumber) {
+  Job job(kTiny, "reference", {{"optimizer.name", "lion"}});
+  data::Batch batch = job.loader->next();
+  batch.features[0] = std::nanf("");
+  job.trainer->step(batch, 0.01);
+  const Tensors weights = all_numbers(job.trainer->weights());
+  EXPECT_TRUE(std::any_of(weights.at("fc1.weight").begin(), weights.at("fc1.weight").end(),
+                          [](double w) { return std::isnan(w); }));
+}
+
+TEST(Optimizer, EachNumberOfTheGradientIsClipped) {
+  constexpr double kMost = 0.02;
+  int clipped = 0, whole = 0;
+  for (const char* name : {"sgd", "lion"}) {
+    compare({{"optimizer.name", name}, {"training.max_value", "0.02"}},
+            [&](int, double& w, double g, NumberState& s) {
+              std::abs(g) > kMost ? ++clipped : ++whole;
+              g = std::clamp(g, -kMost, kMost);
+              const double u = 0.9 * s.a + 0.1 * g;
+              s.a = 0.99 * s.a + 0.01 * g;
+              w -= 0.1 * (std::string(name) == "sgd" ? g : (u > 0) - (u < 0));
+            });
+  }
+  EXPECT_GT(clipped, 10);
+  EXPECT_GT(whole, 10);
+}
+
+// Equivalent to parameter groups of PyTorch, with an optimizer for each rule. The first group that
+// matches counts; what a group leaves out is as in [optimizer].
+TEST(Optimizer, GroupsHaveTheirOwnRules) {
+  const std::string groups =
+      "[{ parameters = [\"*2.bias\"], lr = 0.4 },"
+      " { parameters = [\"fc1.*\"], name = \"adamw\", lr = 0.02, weight_decay_on = \"all\" },"
+      " { parameters = [\"*.bias\"], weight_decay = 0.7 }]";
+  const Settings settings = {{"optimizer.momentum", "0.9"},
+                             {"optimizer.weight_decay", "0.1"},
+                             {"optimizer.weight_decay_on", "matrices"},
+                             {"optimizer.group", groups}};
+  const auto update = [](int step, double& w, double g, NumberState& s) {
+    if (s.name.starts_with("fc1.")) {
+      w -= 0.02 * 0.1 * w;
+      s.a = 0.9 * s.a + 0.1 * g;
+      s.b = 0.999 * s.b + 0.001 * g * g;
+      w -= 0.02 * (s.a / (1 - std::pow(0.9, step))) /
+           (std::sqrt(s.b / (1 - std::pow(0.999, step))) + 1e-8);
+      return;
+    }
+    s.a = 0.9 * s.a + g + (s.matrix ? 0.1 * w : 0);
+    w -= (s.matrix ? 0.1 : 0.4) * s.a;
+  };
+  compare(settings, update);
+  compare(settings + Settings{{"training.max_norm", "0.05"}}, update, 0.05);
+}
+
+TEST(Optimizer, PatternsOfGroupsMustMatch) {
+  EXPECT_THAT(test::message_of<ConfigurationError>([] {
+                Job job(kTiny, "reference",
+                        {{"optimizer.group", "[{ parameters = [\"conv*\"], lr = 1 }]"}});
+              }),
+              testing::AllOf(testing::HasSubstr("optimizer.group.parameters"),
+                             testing::HasSubstr("'conv*'")));
+}
+
 TEST(Optimizer, WeightDecayOnMatricesIsTheSameOnTheCpu) {
   if (!test::has_backend("cpu")) GTEST_SKIP() << "the cpu backend was not built";
   for (const char* name : {"sgd", "adamw"}) {
-    const std::vector<config::Override> settings = {{"training.dtype", "float32"},
-                                                    {"optimizer.name", name},
-                                                    {"optimizer.weight_decay", "0.2"},
-                                                    {"optimizer.weight_decay_on", "matrices"},
-                                                    {"model.freeze", "[\"fc2.bias\"]"}};
+    const Settings settings = {{"training.dtype", "float32"},
+                               {"optimizer.name", name},
+                               {"optimizer.weight_decay", "0.2"},
+                               {"optimizer.weight_decay_on", "matrices"},
+                               {"model.freeze", "[\"fc2.bias\"]"}};
     Job reference(kTiny, "reference", settings), cpu(kTiny, "cpu", settings);
     reference.step(kSteps);
     cpu.step(kSteps);
@@ -193,7 +355,7 @@ TEST(Optimizer, PatternsOfFreezeMustMatch) {
 // A padded batch and its real samples alone give the same gradients and the same step.
 class LastBatchTest : public testing::Test {
  protected:
-  static std::vector<config::Override> with(const std::string& mode) {
+  static Settings with(const std::string& mode) {
     return {{"dataset.last_batch", mode}, {"dataset.shuffle", "false"}};
   }
   // The third batch: 20 samples in batches of 8 leave 4 for it.

@@ -1,0 +1,47 @@
+// Operations of the update that are not in the contract: each is a row of compositions(), so that
+// every device runs it.
+//
+// `scale` [1] multiplies the gradient; with 0 a step changes nothing. With the attribute "scaled" =
+// 0 it is 1 in every step, and is not read.
+#ifndef RUNTIME_GRAPH_UPDATE_OPERATIONS_H_
+#define RUNTIME_GRAPH_UPDATE_OPERATIONS_H_
+
+#include <string_view>
+
+namespace runtime::graph {
+
+// Optimizers. Their operands begin with parameters, gradients, learning rate [1] and scale [1], as
+// those of `sgd`; state buffers follow.
+inline constexpr const char* kSgdDampened = "sgd_dampened";
+inline constexpr const char* kRmsprop = "rmsprop";
+inline constexpr const char* kRmspropCentered = "rmsprop_centered";
+inline constexpr const char* kAdagrad = "adagrad";
+inline constexpr const char* kLion = "lion";
+
+// gradients, parameters, scale -> gradients: adds weight_decay * parameters to what the optimizer
+// makes of the gradients with this scale.
+inline constexpr const char* kAddWeightDecay = "add_weight_decay";
+// gradients, scale -> gradients: each number times the scale is kept within +-max_value.
+inline constexpr const char* kClipValue = "clip_value";
+// average, parameters -> average: decay * average + (1 - decay) * parameters.
+inline constexpr const char* kMovingAverage = "moving_average";
+
+inline constexpr const char* kScaled = "scaled";
+inline constexpr const char* kDampening = "dampening";
+inline constexpr const char* kAlpha = "alpha";
+inline constexpr const char* kInitial = "initial";
+inline constexpr const char* kMaxValue = "max_value";
+inline constexpr const char* kDecay = "decay";
+
+// Whether `op` updates parameters, in place. Its state buffers have an element for each parameter.
+// ZeRO cuts all of them alike.
+bool is_optimizer(std::string_view op);
+// Whether `op` is one of the above, which no plugin knows.
+bool is_always_composed(std::string_view op);
+// Whether `op` is an optimizer or another operation of the update that computes each element of the
+// flat buffers by itself, so that it can be cut into ranges.
+bool is_elementwise_update(std::string_view op);
+
+}  // namespace runtime::graph
+
+#endif  // RUNTIME_GRAPH_UPDATE_OPERATIONS_H_
