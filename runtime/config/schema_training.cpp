@@ -42,8 +42,19 @@ Section training() {
            "about a third more work, the same results")
            .one_of({"none", "blocks"}),
        key("loss", &Training::loss,
-           "\"auto\": cross_entropy for classification, mean_squared_error for regression")
-           .one_of({"auto", "cross_entropy", "mean_squared_error"})});
+           "\"auto\": cross_entropy for classification, mean_squared_error for regression, for "
+           "which there are all the others too. binary_cross_entropy: of sigmoid(output) to "
+           "targets from 0 to 1; kl_divergence: of softmax(output) from targets that sum to 1; "
+           "both expect outputs without sigmoid or softmax, as cross_entropy does")
+           .one_of({"auto", "cross_entropy", "mean_squared_error", "mean_absolute_error", "huber",
+                    "binary_cross_entropy", "kl_divergence"}),
+       key("label_smoothing", &Training::label_smoothing,
+           "cross_entropy: the target has this probability spread evenly over all classes, and the "
+           "label has the rest")
+           .in(from_zero_to_below(1)),
+       key("huber_delta", &Training::huber_delta,
+           "huber: the size of a difference from which the loss grows linearly")
+           .in(above_zero())});
 }
 
 namespace {

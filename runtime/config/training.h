@@ -20,7 +20,11 @@ struct Training {
   double max_norm = 0;                   // of the whole gradient; 0: no clipping
   double max_value = 0;                  // of each number of the gradient; 0: no clipping
   std::string recompute = "none";        // none | blocks
-  std::string loss = "auto";             // auto | cross_entropy | mean_squared_error
+  // auto | cross_entropy | mean_squared_error | mean_absolute_error | huber | binary_cross_entropy
+  // | kl_divergence
+  std::string loss = "auto";
+  double label_smoothing = 0;  // cross_entropy
+  double huber_delta = 1;      // huber
 };
 
 // The update of the weights of some parameters.

@@ -144,13 +144,18 @@ class Rules {
   }
 
   void check_loss() const {
-    const std::string& loss = config_.training.loss;
+    const Training& training = config_.training;
+    const std::string& loss = training.loss;
     const bool regression = config_.dataset.task == "regression";
     require(loss != "cross_entropy" || !regression, "training", "loss",
             "got \"cross_entropy\", but dataset.task is \"regression\"; use \"auto\"");
-    require(loss != "mean_squared_error" || regression, "training", "loss",
-            "got \"mean_squared_error\", but dataset.task is \"" + config_.dataset.task +
-                "\"; use \"auto\"");
+    require(
+        loss == "auto" || loss == "cross_entropy" || regression, "training", "loss",
+        "got \"" + loss + "\", but dataset.task is \"" + config_.dataset.task + "\"; use \"auto\"");
+    require(training.label_smoothing == 0 || !regression, "training", "label_smoothing",
+            "is used by classification only, but dataset.task is \"regression\"; remove it");
+    require(training.huber_delta == Training().huber_delta || loss == "huber", "training",
+            "huber_delta", "is used by loss = \"huber\" only; remove it");
   }
 
   void check_mixed_precision() const {

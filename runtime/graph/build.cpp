@@ -276,11 +276,16 @@ ValueId Build::cross_entropy(ValueId logits, ValueId labels, ValueId weight) {
 }
 
 ValueId Build::mean_squared_error(ValueId y, ValueId target, ValueId weight) {
+  return regression_loss(RT_OP_MEAN_SQUARED_ERROR, y, target, weight);
+}
+
+ValueId Build::regression_loss(const char* op, ValueId y, ValueId target, ValueId weight,
+                               std::vector<Attribute> attributes) {
   if (dims(y) != dims(target)) {
-    fail("mean_squared_error: the model's output is " + to_string(dims(y)) + ", the targets are " +
+    fail(std::string(op) + ": the model's output is " + to_string(dims(y)) + ", the targets are " +
          to_string(dims(target)) + "; the last layer must have one feature for each target");
   }
-  return node1(RT_OP_MEAN_SQUARED_ERROR, {y, target, weight}, {1});
+  return node1(op, {y, target, weight}, {1}, std::move(attributes));
 }
 
 ValueId Build::correct_count(ValueId logits, ValueId labels, ValueId weight) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "runtime/graph/loss_operations.h"
 #include "runtime/graph/update_operations.h"
 
 namespace runtime::graph {
@@ -143,6 +144,44 @@ const std::vector<Formula> kSoftmaxAndLosses = {
      "d = y - target; loss = sum(gate(weight * mean(d * d, 1), weight), 0)"},
     {RT_OP_MEAN_SQUARED_ERROR_BACKWARD, "y[N,D*] target[N,D*] weight[N,1] dloss[1] -> dy[N,D*]",
      "dy = gate((y - target) * (weight * dloss * (2 / D)), weight)"},
+    // 1 where x > 0, -1 where x < 0, else 0.
+    {"sign_of", "x -> s", "s = positive(x) - positive(-x)"},
+    {kMeanAbsoluteError, "y[N,D*] target[N,D*] weight[N,1] -> loss[1]",
+     "d = y - target; loss = sum(gate(weight * mean(d * sign_of(d), 1), weight), 0)"},
+    {"mean_absolute_error_backward", "y[N,D*] target[N,D*] weight[N,1] dloss[1] -> dy[N,D*]",
+     "dy = gate(sign_of(y - target) * (weight * dloss / D), weight)"},
+    // `far` is 1 where the difference is above delta, or is NaN.
+    {kHuber, "y[N,D*] target[N,D*] weight[N,1] {delta=1} -> loss[1]", R"(
+      d = y - target;
+      a = d * sign_of(d);
+      far = positive(a - delta);
+      l = gate(d * d / 2, 1 - far) + gate(delta * (a - delta / 2), far);
+      loss = sum(gate(weight * mean(l, 1), weight), 0))"},
+    {"huber_backward", "y[N,D*] target[N,D*] weight[N,1] dloss[1] {delta=1} -> dy[N,D*]", R"(
+      d = y - target;
+      s = sign_of(d);
+      far = positive(d * s - delta);
+      slope = gate(d, 1 - far) + gate(delta * s, far);
+      dy = gate(slope * (weight * dloss / D), weight))"},
+    {kBinaryCrossEntropy, "y[N,D*] target[N,D*] weight[N,1] -> loss[1]", R"(
+      l = relu(y) - y * target + log(1 + exp(-(y * sign_of(y))));
+      loss = sum(gate(weight * mean(l, 1), weight), 0))"},
+    {"binary_cross_entropy_backward", "y[N,D*] target[N,D*] weight[N,1] dloss[1] -> dy[N,D*]",
+     "dy = gate((sigmoid(y) - target) * (weight * dloss / D), weight)"},
+    {kKlDivergence, "y[N,D*] target[N,D*] weight[N,1] -> loss[1]", R"(
+      d = y - max(y, 1);
+      l = target * (log(target) - d + log(sum(exp(d), 1)));
+      loss = sum(gate(weight * sum(gate(l, target), 1), weight), 0))"},
+    {"kl_divergence_backward", "y[N,D*] target[N,D*] weight[N,1] dloss[1] -> dy[N,D*]", R"(
+      e = exp(y - max(y, 1));
+      dy = gate((e / sum(e, 1) * sum(target, 1) - target) * (weight * dloss), weight))"},
+    {kUniformCrossEntropy, "y[R*,C] weight[R*,1] -> loss[1]", R"(
+      d = y - max(y, 1);
+      loss = sum(gate(weight * (log(sum(exp(d), 1)) - mean(d, 1)), weight), 0))"},
+    {"uniform_cross_entropy_backward", "y[R*,C] weight[R*,1] dloss[1] -> dy[R*,C]", R"(
+      e = exp(y - max(y, 1));
+      dy = gate((e / sum(e, 1) - 1 / C) * (weight * dloss), weight))"},
+    {kShareOfWeight, "w {factor} -> s", "s = factor * w"},
     // `lowest` is 1 for a row of only -infinity. Classes are numbered from 1 in `number`, so that
     // `label` is 0 where another slice has the label.
     {RT_OP_CROSS_ENTROPY_STATISTICS, "logits[R*,C] labels[R*] {first_class=0} -> part[A,R,B]", R"(
@@ -461,6 +500,20 @@ std::optional<Formula> formula_of(const Graph& graph, const Node& node) {
   if (node.op == RT_OP_CONCAT) return concat(graph, node);
   const Formula* const row = find_formula(node.op);
   return row == nullptr ? std::nullopt : std::optional(*row);
+}
+
+bool is_composed_loss(std::string_view op) {
+  constexpr std::string_view kLosses[] = {kMeanAbsoluteError,   kHuber,
+                                          kBinaryCrossEntropy,  kKlDivergence,
+                                          kUniformCrossEntropy, kShareOfWeight};
+  return std::find(std::begin(kLosses), std::end(kLosses), op) != std::end(kLosses);
+}
+
+bool is_always_composed(std::string_view op) {
+  constexpr std::string_view kBackward = "_backward";
+  if (op.ends_with(kBackward)) op.remove_suffix(kBackward.size());
+  return is_composed_loss(op) ||
+         (is_elementwise_update(op) && op != RT_OP_SGD && op != RT_OP_ADAMW);
 }
 
 bool is_composed_late(std::string_view op) {

@@ -30,6 +30,9 @@ const Formula* find_formula(std::string_view op);
 // number of its dimensions or inputs. nullopt if there is none.
 std::optional<Formula> formula_of(const Graph& graph, const Node& node);
 
+// Whether `op` is of the core alone (loss_operations.h, update_operations.h): no plugin knows it.
+bool is_always_composed(std::string_view op);
+
 // Whether passes that distribute a step over ranks and micro-batches look for this operation, so
 // that it may be composed only behind them.
 bool is_composed_late(std::string_view op);

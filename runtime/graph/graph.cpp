@@ -123,10 +123,6 @@ bool is_optimizer(std::string_view op) {
   return std::find(std::begin(kOps), std::end(kOps), op) != std::end(kOps);
 }
 
-bool is_always_composed(std::string_view op) {
-  return is_elementwise_update(op) && op != RT_OP_SGD && op != RT_OP_ADAMW;
-}
-
 bool is_elementwise_update(std::string_view op) {
   return is_optimizer(op) || op == kAddWeightDecay || op == kClipValue || op == kMovingAverage;
 }

@@ -12,7 +12,6 @@
 #include "runtime/graph/compositions.h"
 #include "runtime/graph/formula.h"
 #include "runtime/graph/host_operations.h"
-#include "runtime/graph/update_operations.h"
 
 namespace runtime::graph {
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "runtime/graph/build.h"
+#include "runtime/graph/loss_operations.h"
 
 namespace runtime::graph {
 
@@ -14,13 +15,18 @@ bool is_one_of(const std::string& op, std::initializer_list<const char*> list) {
   return std::any_of(list.begin(), list.end(), [&](const char* o) { return op == o; });
 }
 
+// Whether the node is a loss that reads float32 predictions.
+bool is_wide_loss(const Node& node) {
+  return node.op == RT_OP_MEAN_SQUARED_ERROR || is_composed_loss(node.op);
+}
+
 // How many of the inputs, counted from the first, are activations by plugins/operations.md. Targets
-// of mean_squared_error are not (they keep the data set's type), and its predictions are cast
-// separately. A reduction in a forward graph is over the weights of predictions, which stay
-// float32.
+// of a regression are not (they keep the data set's type), and its predictions are cast separately.
+// A reduction in a forward graph is over the weights of predictions, which stay float32.
 size_t activations_of(const Node& node) {
-  if (is_one_of(node.op, {RT_OP_SQUARE_SUM, RT_OP_REDUCE, RT_OP_MEAN_SQUARED_ERROR,
-                          RT_OP_BATCH_NORM_MERGE, RT_OP_CROSS_ENTROPY_MERGE})) {
+  if (is_wide_loss(node) ||
+      is_one_of(node.op, {RT_OP_SQUARE_SUM, RT_OP_REDUCE, RT_OP_BATCH_NORM_MERGE,
+                          RT_OP_CROSS_ENTROPY_MERGE})) {
     return 0;
   }
   const bool one =
@@ -74,7 +80,7 @@ class Narrowing {
     if (narrow) {
       for (auto v = node.inputs.begin(); v != end; ++v) *v = cast(*v, RT_FLOAT32, dtype_);
       if (makes_activation(node)) make_narrow(node.outputs[0]);
-    } else if (node.op == RT_OP_MEAN_SQUARED_ERROR) {
+    } else if (is_wide_loss(node)) {
       node.inputs[0] = cast(node.inputs[0], dtype_, RT_FLOAT32);
     }
   }

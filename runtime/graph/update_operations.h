@@ -36,8 +36,6 @@ inline constexpr const char* kDecay = "decay";
 // Whether `op` updates parameters, in place. Its state buffers have an element for each parameter.
 // ZeRO cuts all of them alike.
 bool is_optimizer(std::string_view op);
-// Whether `op` is one of the above, which no plugin knows.
-bool is_always_composed(std::string_view op);
 // Whether `op` is an optimizer or another operation of the update that computes each element of the
 // flat buffers by itself, so that it can be cut into ranges.
 bool is_elementwise_update(std::string_view op);

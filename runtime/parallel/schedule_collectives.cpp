@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 #include <utility>
 
 #include "runtime/error.h"
@@ -101,10 +102,12 @@ class Collectives {
   }
 
   size_t last_writer(const std::vector<ValueId>& values) const {
+    std::set<ValueId> storages;  // a composed operation writes its output through a view
+    for (ValueId v : values) storages.insert(graph_.storage(v));
     size_t last = 0;
     for (size_t i = 0; i < nodes_.size(); ++i) {
       for (ValueId v : nodes_[i].outputs) {
-        if (std::find(values.begin(), values.end(), v) != values.end()) last = i;
+        if (v != kNone && storages.contains(graph_.storage(v))) last = i;
       }
     }
     return last;

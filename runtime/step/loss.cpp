@@ -3,6 +3,7 @@
 
 #include "runtime/error.h"
 #include "runtime/graph/build.h"
+#include "runtime/graph/loss_operations.h"
 #include "runtime/graph/mixed_precision.h"
 #include "runtime/step/passes.h"
 
@@ -44,21 +45,41 @@ class Loss {
   }
 
  private:
-  bool classification() const { return input_.recipe.loss == "cross_entropy"; }
+  bool classification() const { return input_.recipe.loss.name == "cross_entropy"; }
 
   void compare_with_labels(const Dims& out) {
     values_.target =
         graph_.add_value("labels", ValueKind::kInput, Dims(out.begin(), out.end() - 1), RT_INT32);
-    values_.loss = build_.cross_entropy(values_.output, values_.target, values_.weight);
+    values_.loss = cross_entropy();
     if (input_.form.purpose != Purpose::kEvaluation) return;
     values_.correct = build_.correct_count(values_.output, values_.target, values_.weight);
     graph_.value(values_.correct).kind = ValueKind::kOutput;
   }
 
+  // With label smoothing s: (1 - s) * cross entropy to the label + s * cross entropy to the uniform
+  // distribution.
+  ValueId cross_entropy() {
+    const double smoothing = input_.recipe.loss.label_smoothing;
+    if (smoothing == 0) return build_.cross_entropy(values_.output, values_.target, values_.weight);
+    return build_.add(
+        build_.cross_entropy(values_.output, values_.target, share_of_weight(1 - smoothing)),
+        build_.node1(graph::kUniformCrossEntropy, {values_.output, share_of_weight(smoothing)},
+                     {1}));
+  }
+
+  ValueId share_of_weight(double factor) {
+    return build_.node1(graph::kShareOfWeight, {values_.weight},
+                        Dims(graph_.value(values_.weight).dims), {{graph::kFactor, factor}});
+  }
+
   void compare_with_targets() {
+    const LossRecipe& loss = input_.recipe.loss;
     values_.target = graph_.add_value("targets", ValueKind::kInput,
                                       {input_.form.rows, input_.recipe.targets}, dtype_);
-    values_.loss = build_.mean_squared_error(values_.output, values_.target, values_.weight);
+    std::vector<graph::Attribute> attributes;
+    if (loss.name == graph::kHuber) attributes = {{graph::kDelta, loss.huber_delta}};
+    values_.loss = build_.regression_loss(loss.name.c_str(), values_.output, values_.target,
+                                          values_.weight, attributes);
   }
 
   // The caller gives one weight for each prediction. Batch normalisation runs before the loss and
@@ -109,7 +130,7 @@ class Loss {
 };
 
 void check_predictions(const Step& step, const Recipe& recipe) {
-  if (recipe.loss != "cross_entropy") return;
+  if (recipe.loss.name != "cross_entropy") return;
   const Dims& out = step.graph.value(step.values.output).dims;
   const int64_t predictions = graph::element_count(out) / (out[0] * out.back());
   if (predictions != recipe.labels) {

@@ -43,9 +43,16 @@ struct StepForm {
   bool update() const { return purpose == Purpose::kTraining; }
 };
 
+// The loss, with "auto" resolved, see [training].
+struct LossRecipe {
+  std::string name = "cross_entropy";
+  double label_smoothing = 0;  // of cross_entropy
+  double huber_delta = 1;      // of huber
+};
+
 // The recipe says what a run trains; it is the same for all of its steps and ranks.
 struct Recipe {
-  std::string loss = "cross_entropy";  // or "mean_squared_error"
+  LossRecipe loss = {};
   // A sample of the data set has `labels` labels of `classes` classes in a classification, or
   // `targets` numbers in a regression.
   int64_t classes = 0, labels = 1, targets = 0;

@@ -56,7 +56,8 @@ void agree_on_devices(step::RankOfJob& rank, plugins::host::Device& device,
 
 step::Recipe make_recipe(const config::Config& config, const data::SampleSpec& spec) {
   step::Recipe r;
-  r.loss = resolve_loss(config.training, spec);
+  r.loss = {resolve_loss(config.training, spec), config.training.label_smoothing,
+            config.training.huber_delta};
   r.classes = spec.classes;
   r.labels = spec.labels;
   r.targets = spec.targets;
@@ -88,7 +89,8 @@ step::RankOfJob rank_of_job(plugins::host::Device& device, exec::Collectives* co
 
 std::string resolve_loss(const config::Training& training, const data::SampleSpec& spec) {
   std::string natural = spec.classes > 0 ? "cross_entropy" : "mean_squared_error";
-  if (training.loss == "auto" || training.loss == natural) return natural;
+  if (training.loss == "auto") return natural;
+  if ((training.loss == "cross_entropy") == (spec.classes > 0)) return training.loss;
   throw ConfigurationError("training.loss = \"" + training.loss +
                            "\" does not fit a data set for " +
                            (spec.classes > 0 ? "classification" : "regression") + "; use \"" +

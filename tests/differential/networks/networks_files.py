@@ -47,6 +47,16 @@ def read_case(path):
     return case
 
 
+def draw_targets(random, shape, loss):
+    """Numbers in the range that the loss expects; some probabilities are 0 or 1."""
+    if loss == "binary_cross_entropy":
+        return np.clip(random.random(shape) * 1.4 - 0.2, 0, 1).astype(np.float32)
+    if loss == "kl_divergence":
+        weights = np.maximum(random.random(shape) - 0.2, 0) + 1e-9
+        return (weights / weights.sum(1, keepdims=True)).astype(np.float32)
+    return random.standard_normal(shape).astype(np.float32)
+
+
 def draw_data(case, part, draw):
     """Features as the runtime reads them ([N, H, W, C]), and labels or targets. Another `draw` gives other data."""
     config, data = case["config"], case["data"]
@@ -61,7 +71,7 @@ def draw_data(case, part, draw):
         shape = [shape[1], shape[2], shape[0]] if len(shape) == 3 else shape
         features = random.standard_normal((samples, *shape)).astype(np.float32)
     if "targets" in data:
-        return features, random.standard_normal((samples, data["targets"])).astype(np.float32)
+        return features, draw_targets(random, (samples, data["targets"]), case["config"]["training"].get("loss", "auto"))
     return features, random.integers(0, data["classes"], samples)
 
 

@@ -1,7 +1,7 @@
 """Random sets of options on a few small models, compared with PyTorch. The number of ranks must not change the results."""
 import random
 
-from networks_random import fewest_rows, has_blocks, lr_scheduler, optimizer
+from networks_random import fewest_rows, has_blocks, lr_scheduler, optimizer, regression_loss
 
 
 def conv(name, channels, kernel, **keys):
@@ -77,10 +77,11 @@ def options_case(seed):
         if r.random() < 0.2:
             config["dataset"]["task"] = "regression"
             data["targets"] = classes
-            if r.random() < 0.5:
-                config["training"]["loss"] = "mean_squared_error"
+            config["training"].update(regression_loss(r))
         else:
             config["dataset"]["classes"] = data["classes"] = classes
+            if r.random() < 0.3:
+                config["training"]["label_smoothing"] = r.choice((0.1, 0.3))
     if r.random() < 0.3 and "update" not in config["parallelism"]:  # asynchronous ranks synchronise at the ends of epochs only
         data["validation"] = r.randint(1, 9)
     if r.random() < 0.2:

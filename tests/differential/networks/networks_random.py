@@ -325,6 +325,14 @@ class Networks:
 
 # ---- options
 
+def regression_loss(r):
+    found = r.choice(({}, {"loss": "mean_squared_error"}, {"loss": "mean_absolute_error"}, {"loss": "huber"},
+                      {"loss": "binary_cross_entropy"}, {"loss": "kl_divergence"}))
+    if found.get("loss") == "huber" and r.random() < 0.5:
+        return {"loss": "huber", "huber_delta": r.choice((0.1, 0.5, 2.0))}
+    return found
+
+
 def update_rule(r):
     name = r.choice(("sgd",) * 8 + ("adamw",) * 4 + ("adam", "adam", "rmsprop", "rmsprop", "adagrad", "lion"))
     found = {"name": name, "lr": r.choice((0.0, 0.001, 0.01, 0.05) if name == "sgd" else (1e-4, 1e-3, 5e-3))}
@@ -465,7 +473,10 @@ def describe_targets(r, config, drawn, after):
     if r.random() < 0.2:
         dataset["task"] = "regression"
         drawn["targets"] = after[1]
+        config["training"].update(regression_loss(r))
     else:
         dataset["classes"] = drawn["classes"] = after[1]
         if r.random() < 0.3:
             config["training"]["loss"] = "cross_entropy"
+        if r.random() < 0.2:
+            config["training"]["label_smoothing"] = r.choice((0.05, 0.1, 0.5))

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from networks_files import draw_data
-from networks_twin import Network, Pass
+from networks_twin import Network, Pass, Rounding
 
 STATISTICS = ("running_mean", "running_var")
 
@@ -148,11 +148,33 @@ class Training:
 
     def losses(self, output, labels):
         """The sum over the samples of the mean loss of each sample."""
+        training = self.config["training"]
         if "targets" in self.case["data"]:
-            return ((output - labels.to(output.dtype)) ** 2).mean(1).sum()
+            return self.regression_losses(training, output, labels.to(output.dtype)).sum()
+        smoothing = training.get("label_smoothing", 0.0)
+        if smoothing and self.rounding:  # the gradients of the two terms are rounded before they are added
+            label, uniform = (Rounding.apply(output, self.rounding).flatten(0, -2) for _ in range(2))
+            whole = (1 - smoothing) * F.cross_entropy(label, labels.flatten().long(), reduction="sum")
+            whole = whole - smoothing * F.log_softmax(uniform, 1).mean(1).sum()
+            return whole / (labels.shape[1] if labels.dim() == 2 else 1)
         if labels.dim() == 2:
-            return F.cross_entropy(output.flatten(0, 1), labels.flatten().long(), reduction="sum") / labels.shape[1]
-        return F.cross_entropy(output, labels.long(), reduction="sum")
+            whole = F.cross_entropy(output.flatten(0, 1), labels.flatten().long(), reduction="sum", label_smoothing=smoothing)
+            return whole / labels.shape[1]
+        return F.cross_entropy(output, labels.long(), reduction="sum", label_smoothing=smoothing)
+
+    @staticmethod
+    def regression_losses(training, output, targets):
+        """The loss of each sample."""
+        name = training.get("loss", "auto")
+        if name == "mean_absolute_error":
+            return F.l1_loss(output, targets, reduction="none").mean(1)
+        if name == "huber":
+            return F.huber_loss(output, targets, reduction="none", delta=training.get("huber_delta", 1.0)).mean(1)
+        if name == "binary_cross_entropy":
+            return F.binary_cross_entropy_with_logits(output, targets, reduction="none").mean(1)
+        if name == "kl_divergence":
+            return F.kl_div(F.log_softmax(output, 1), targets, reduction="none").sum(1)
+        return F.mse_loss(output, targets, reduction="none").mean(1)
 
     def backward(self, tensors, step):
         """Accumulates the gradients of a batch; returns its loss, and the logits of its last pass."""

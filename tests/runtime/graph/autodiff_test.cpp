@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "runtime/error.h"
+#include "runtime/graph/loss_operations.h"
 #include "tests/runtime/support/devices.h"
 #include "tests/runtime/support/graph_run.h"
 
@@ -263,6 +264,22 @@ TEST_F(GradientTest, MeanSquaredErrorThroughReshapes) {
   const ValueId target = constant("target", {4, 3}, test::random_numbers(12, 6));
   const ValueId weight = constant("weight", {4}, {0.25, 0.25, 0.4, 0.1});
   expect_gradients(build_.mean_squared_error(y, target, weight));
+}
+
+TEST_F(GradientTest, LossesOfRegressions) {
+  const ValueId y = build_.scale(parameter("y", {4, 3}, -2, 2), 1.5);
+  const ValueId weight = constant("weight", {4}, {0.25, 0, 0.4, 0.1});
+  const ValueId targets = constant("targets", {4, 3}, test::random_numbers(12, 6));
+  const ValueId shares =
+      constant("shares", {4, 3}, {0.2, 0.3, 0.5, 1, 0, 0, 0.1, 0.9, 0, 0.4, 0.4, 0.2});
+  const auto loss = [&](const char* op, ValueId of, std::vector<Attribute> attributes = {}) {
+    return build_.regression_loss(op, y, of, weight, std::move(attributes));
+  };
+  ValueId sum = loss(kMeanAbsoluteError, targets);
+  sum = build_.add(sum, loss(kHuber, targets, {{kDelta, 0.7}}));
+  sum = build_.add(sum, loss(kBinaryCrossEntropy, shares));
+  sum = build_.add(sum, loss(kKlDivergence, shares));
+  expect_gradients(build_.add(sum, build_.node1(kUniformCrossEntropy, {y, weight}, {1})));
 }
 
 TEST_F(GradientTest, DropoutUsesTheSameMaskBackwards) {
