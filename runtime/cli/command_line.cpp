@@ -10,6 +10,7 @@
 #include "plugins/host/nearest.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/output.h"
+#include "runtime/config/advice.h"
 #include "runtime/error.h"
 #include "runtime/model/layer_types.h"
 
@@ -479,7 +480,8 @@ void add_config(CLI::App& app) {
   check->add_to(*check_command);
   check_command->footer("Example:\n  runtime config check my.toml");
   check_command->callback([check] {
-    check->load();
+    for (const std::string& sentence : config::advice(check->load()))
+      std::cerr << "warning: " << sentence << std::endl;
     std::cout << check->path << ": ok" << std::endl;
   });
 

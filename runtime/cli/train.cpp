@@ -13,6 +13,7 @@
 #include "runtime/cli/commands.h"
 #include "runtime/cli/session.h"
 #include "runtime/cli/terminal.h"
+#include "runtime/config/advice.h"
 #include "runtime/config/metrics.h"
 #include "runtime/error.h"
 #include "runtime/launch/environment.h"
@@ -81,6 +82,8 @@ constexpr int64_t kFewSamples = 16;
 
 void announce(const Session& s, train::Reporter& reporter) {
   if (!s.choice.empty()) reporter.note(s.choice);
+  for (const std::string& sentence : config::advice(s.config))
+    reporter.note("warning: " + sentence);
   reporter.note("training " + s.config.name + " on " + s.device->id() + " (" +
                 s.device->properties().name +
                 "): " + std::to_string(s.programs->parameter_count()) + " parameters, " +
