@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "plugins/host/nearest.h"
+#include "runtime/cli/command_table.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/output.h"
 #include "runtime/config/advice.h"
@@ -553,6 +554,7 @@ int run_command_line(int argc, char** argv) {
   add_model(app);
   add_checkpoint(app);
   add_config(app);
+  add_completion(app);
   if (argc > 1) check_command(app, argv[1]);
   // A file that grows beyond `ulimit -f` is then an error of write(), which has a message, and does
   // not end the process.
