@@ -169,8 +169,13 @@ class EpochLines : public Reporter {
       : out_(out), failure_(kProgress, warnings), epochs_(epochs) {}
   void note(const std::string& text) override { print(text); }
   void step(const Metrics&, int64_t, int64_t) override {}
-  void line(const Metrics&) override {}
-  void epoch(const Metrics& m) override { print(line_text(m, epochs_)); }
+  // A validation in the middle of an epoch, or of one that the run has gone on in.
+  void line(const Metrics& m) override {
+    if (m.validation_loss && !m.epoch_seconds) print(line_text(m, epochs_));
+  }
+  void epoch(const Metrics& m) override {
+    if (!m.validation_loss || m.epoch_seconds) print(line_text(m, epochs_));
+  }
   void finish() override { failure_.throw_if_any(); }
 
  private:

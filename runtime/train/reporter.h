@@ -78,7 +78,8 @@ struct TerminalStyle {
 std::unique_ptr<Reporter> make_progress_bar(std::ostream& out, std::ostream& warnings,
                                             int64_t epochs, int64_t total_steps,
                                             TerminalStyle style = {});
-// One line for each epoch, and notes. Equivalent to: verbose = 2 of Keras.
+// One line for each epoch and for each validation within one, and notes. Equivalent to: verbose = 2
+// of Keras.
 std::unique_ptr<Reporter> make_epoch_lines(std::ostream& out, std::ostream& warnings,
                                            int64_t epochs);
 // Nothing but notes that begin with "warning", to `warnings`. Equivalent to: verbose = 0 of Keras.

@@ -1,6 +1,7 @@
 #include "runtime/train/summary.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <vector>
 
@@ -18,7 +19,7 @@ std::string formatted(const char* format, Arguments... arguments) {
 std::string time_text(double seconds) {
   if (seconds < 1) return formatted("%.0f ms", seconds * 1e3);
   if (seconds < 60) return formatted("%.1f s", seconds);
-  const auto whole = static_cast<long>(seconds + 0.5);
+  const long whole = std::lround(seconds);
   if (whole < 3600) return formatted("%ld min %ld s", whole / 60, whole % 60);
   return formatted("%ld h %ld min", whole / 3600, whole / 60 % 60);
 }

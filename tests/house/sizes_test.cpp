@@ -31,7 +31,7 @@ const std::map<std::string, size_t> kRoomLines = {
     {"runtime/data", 4190},     {"runtime/exec", 2440},   {"runtime/graph", 4180},
     {"runtime/launch", 3290},   {"runtime/model", 1040},  {"runtime/parallel", 3110},
     {"runtime/step", 1235},     {"runtime/system", 280},  {"runtime/tensor", 700},
-    {"runtime/train", 5490},    {"runtime/watch", 950},
+    {"runtime/train", 5500},    {"runtime/watch", 950},
 };
 // A function does one thing: the longest body, and how many lines the median and nine of ten may
 // have.

@@ -57,6 +57,18 @@ TEST(Reporter, OneLineForEachEpoch) {
             "0.8750  f1 0.7500  auroc 0.9375  2000 samples/s  1.2 s\n");
 }
 
+TEST(Reporter, AValidationWithinAnEpochHasItsLineOnce) {
+  Metrics m = validated();
+  m.epoch_seconds.reset();
+  std::ostringstream out;
+  const auto lines = make_epoch_lines(out, std::cerr, 3);
+  lines->line(m);
+  EXPECT_THAT(out.str(), HasSubstr("epoch 2/3  step 100  loss 0.2500  validation loss 0.5000"));
+  const size_t size = out.str().size();
+  lines->epoch(m);
+  EXPECT_EQ(out.str().size(), size);
+}
+
 TEST(Reporter, ALineHasFourMetricsAtMost) {
   Metrics m = validated();
   m.validation.numbers = {{"a", 1}, {"b", 2}, {"c", 3}, {"d", 4}, {"e", 5}};
