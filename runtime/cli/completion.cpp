@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "runtime/error.h"
 
@@ -54,9 +55,20 @@ std::string path_patterns(const Commands& all) {
   return patterns;
 }
 
-// The `case` with the values of options, which bash and zsh share: `offer` for those with choices,
-// `files` for others.
-std::string value_cases(const Commands& all, const std::string& offer, const std::string& files) {
+std::string joined(const std::vector<std::string>& words) {
+  return fmt::format("{}", fmt::join(words, " "));
+}
+
+// Whether more text follows a chosen value at once: "training.epochs=".
+bool is_continued(const CompletedOption& option) {
+  return !option.choices.empty() && option.choices[0].ends_with('=');
+}
+
+// The `case` with the values of options, which bash and zsh share: what `offer` says for those with
+// choices, `files` for others.
+std::string value_cases(const Commands& all,
+                        const std::function<std::string(const CompletedOption&)>& offer,
+                        const std::string& files) {
   std::string cases;
   for (const CompletedCommand& command : all) {
     for (const CompletedOption& option : command.options) {
@@ -64,13 +76,22 @@ std::string value_cases(const Commands& all, const std::string& offer, const std
       std::string patterns;
       for (const std::string& name : option.names)
         patterns += (patterns.empty() ? "" : "|") + in_bash(command.path + ":" + name);
-      const std::string words = in_bash(fmt::format("{}", fmt::join(option.choices, " ")));
-      cases +=
-          fmt::format("    {}) {}; return ;;\n", patterns,
-                      option.choices.empty() ? files : fmt::format(fmt::runtime(offer), words));
+      cases += fmt::format("    {}) {}; return ;;\n", patterns,
+                           option.choices.empty() ? files : offer(option));
     }
   }
   return cases;
+}
+
+std::string bash_offer(const CompletedOption& option) {
+  return "COMPREPLY=($(compgen -W " + in_bash(joined(option.choices)) + " -- \"$cur\"))" +
+         (is_continued(option) ? "; compopt -o nospace" : "");
+}
+
+std::string zsh_offer(const CompletedOption& option) {
+  std::string words;
+  for (const std::string& choice : option.choices) words += " " + in_bash(choice);
+  return std::string("compadd ") + (is_continued(option) ? "-S '' --" : "--") + words;
 }
 
 // The names of a command's own commands or the choices of its argument, then those of its options.
@@ -107,10 +128,7 @@ std::string bash_script(const Commands& all) {
          "  done\n"
          "  COMPREPLY=()\n"
          "  case \"$command:$prev\" in\n" +
-         value_cases(all,
-                     "COMPREPLY=($(compgen -W {} -- \"$cur\")); [[ ${{COMPREPLY-}} == *= ]] && "
-                     "compopt -o nospace",
-                     ":") +
+         value_cases(all, bash_offer, ":") +
          "  esac\n"
          "  case \"$command\" in\n" +
          words +
@@ -156,8 +174,7 @@ std::string zsh_script(const Commands& all) {
          "    esac\n"
          "  done\n"
          "  case \"$command:$words[CURRENT-1]\" in\n" +
-         value_cases(all, "compadd -S '' -- ${{=:-{}}}", "_files") + "  esac\n" +
-         "  case \"$command\" in\n" + items +
+         value_cases(all, zsh_offer, "_files") + "  esac\n" + "  case \"$command\" in\n" + items +
          "  esac\n"
          "  if [[ $PREFIX == -* ]]; then\n"
          "    _describe -o option options\n"
@@ -179,14 +196,12 @@ std::string fish_lines(const Commands& all, const CompletedCommand& command) {
     lines += fmt::format("{} -f -a {} -d {}\n", begin, last_word(sub->path),
                          in_fish(in_short(sub->help)));
   if (!command.arguments.empty())
-    lines += fmt::format("{} -f -a {}\n", begin,
-                         in_fish(fmt::format("{}", fmt::join(command.arguments, " "))));
+    lines += fmt::format("{} -f -a {}\n", begin, in_fish(joined(command.arguments)));
   for (const CompletedOption& option : command.options) {
     std::string names, value = option.takes_value ? " -r" : "";
     for (const std::string& name : option.names)
       names += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
-    if (!option.choices.empty())
-      value = " -x -a " + in_fish(fmt::format("{}", fmt::join(option.choices, " ")));
+    if (!option.choices.empty()) value = " -x -a " + in_fish(joined(option.choices));
     lines += begin + names + value + " -d " + in_fish(in_short(option.help)) + "\n";
   }
   return lines;

@@ -50,9 +50,18 @@ double area_under_roc(const std::vector<float>& scores, const std::vector<bool>&
          (static_cast<double>(positives) * static_cast<double>(negatives));
 }
 
-double log_odds(const double* logits, int64_t width, int64_t c) {
-  if (width == 2) return logits[c] - logits[1 - c];
-  return logits[c] - log_sum_of_others(logits, width, c);
+void log_odds(const double* logits, int64_t width, double* odds) {
+  if (width == 2) {
+    odds[0] = logits[0] - logits[1];
+    odds[1] = -odds[0];
+    return;
+  }
+  const int64_t first = std::max_element(logits, logits + width) - logits;
+  double sum = 0;
+  for (int64_t i = 0; i < width; ++i) sum += odds[i] = std::exp(logits[i] - logits[first]);
+  // The sum of the others has the largest term, 1, and so loses no digits, except for the largest.
+  for (int64_t i = 0; i < width; ++i) odds[i] = logits[i] - logits[first] - std::log(sum - odds[i]);
+  odds[first] = logits[first] - log_sum_of_others(logits, width, first);
 }
 
 ClassScores::ClassScores(int64_t classes) {
@@ -63,10 +72,11 @@ ClassScores::ClassScores(int64_t classes) {
 
 void ClassScores::add(const Predictions& p) {
   labels_.insert(labels_.end(), p.labels, p.labels + p.rows);
+  std::vector<double> odds(p.width);
   for (int64_t row = 0; row < p.rows; ++row) {
-    const double* const logits = p.outputs + row * p.width;
+    log_odds(p.outputs + row * p.width, p.width, odds.data());
     for (size_t i = 0; i < classes_.size(); ++i)
-      scores_[i].push_back(static_cast<float>(log_odds(logits, p.width, classes_[i])));
+      scores_[i].push_back(static_cast<float>(odds[classes_[i]]));
   }
 }
 

@@ -14,9 +14,9 @@ namespace runtime::train {
 // no positives or no negatives, or if a score is NaN. Equivalent to: roc_auc_score of scikit-learn.
 double area_under_roc(const std::vector<float>& scores, const std::vector<bool>& positive);
 
-// The logarithm of p / (1 - p), where p is the softmax of class `c`: it ranks samples as p does,
-// but keeps apart what rounds to the same p near 0 and 1.
-double log_odds(const double* logits, int64_t width, int64_t c);
+// Writes the logarithms of p / (1 - p) for the softmax p of `width` logits: they rank samples as p
+// does, but keep apart what rounds to the same p near 0 and 1. `odds` has `width` numbers.
+void log_odds(const double* logits, int64_t width, double* odds);
 
 // auroc: with two classes the area for class 1; with more the mean over the classes of the area for
 // one class against the rest. Classes without a positive or without a negative sample are left out;

@@ -78,13 +78,25 @@ TEST_F(Completion, BashOffersCommandsOfCommandsAndValues) {
   EXPECT_THAT(in_bash("runtime train --weights x"), IsEmpty());
 }
 
-TEST_F(Completion, ZshTakesTheScript) {
+// Outside of a completion zsh has no compadd; functions of its names print what they are given.
+TEST_F(Completion, ZshOffersCommandsOptionsAndValues) {
   if (!has("zsh")) GTEST_SKIP() << "zsh is not installed";
-  const test::ProcessResult r = shell(
-      "runtime completion zsh >_runtime\nzsh -n _runtime && zsh -fc 'fpath=(. $fpath); autoload -U "
-      "compinit; compinit -u; source ./_runtime; print $_comps[runtime]'");
-  EXPECT_EQ(r.exit_code, 0) << r.err;
-  EXPECT_EQ(r.out, "_runtime\n");
+  const auto offered = [&](const std::string& words) {
+    const test::ProcessResult r = shell(
+        "runtime completion zsh >_runtime\nzsh -n _runtime && zsh -fc 'compdef() {}\n"
+        "compadd() { print -l -- $@ }\n_describe() { print -l -- ${(P)@[-1]} }\n"
+        "_files() { print files }\nsource ./_runtime\nwords=(" +
+        words + ")\nCURRENT=$#words\nPREFIX=$words[-1]\n_runtime'");
+    EXPECT_EQ(r.exit_code, 0) << r.err;
+    return lines_of(r.out);
+  };
+  EXPECT_THAT(offered("runtime \"\""), Contains("train:Trains the model of a TOML file"));
+  EXPECT_THAT(offered("runtime plugins \"\""), ElementsAre(HasSubstr("list:"), HasSubstr("info:")));
+  EXPECT_THAT(offered("runtime train -"), Contains(testing::StartsWith("--weights:")));
+  EXPECT_THAT(offered("runtime train --progress \"\""),
+              ElementsAre("--", "auto", "bar", "epochs", "lines", "off"));
+  EXPECT_THAT(offered("runtime train --set \"\""), Contains("training.epochs="));
+  EXPECT_THAT(offered("runtime train \"\""), ElementsAre("files"));
 }
 
 TEST_F(Completion, FishOffersCommandsOptionsAndValues) {

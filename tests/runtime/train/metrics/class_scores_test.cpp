@@ -51,17 +51,28 @@ TEST(AreaUnderRoc, IsNotDefinedForOneClassOrNan) {
       std::isnan(area_under_roc({1, std::numeric_limits<float>::quiet_NaN()}, {true, false})));
 }
 
+std::vector<double> odds_of(const std::vector<double>& logits) {
+  std::vector<double> odds(logits.size());
+  log_odds(logits.data(), static_cast<int64_t>(logits.size()), odds.data());
+  return odds;
+}
+
 TEST(LogOdds, AreThoseOfTheSoftmax) {
-  const double two[] = {0.3, 1.5}, three[] = {1.0, -2.0, 0.5};
-  EXPECT_DOUBLE_EQ(log_odds(two, 2, 1), 1.2);
-  for (int c = 0; c < 3; ++c) {
-    double sum = 0;
-    for (const double z : three) sum += std::exp(z);
-    const double p = std::exp(three[c]) / sum;
-    EXPECT_NEAR(log_odds(three, 3, c), std::log(p / (1 - p)), 1e-12);
+  EXPECT_THAT(odds_of({0.25, 1.5}), testing::ElementsAre(-1.25, 1.25));
+  for (const std::vector<double>& logits :
+       {std::vector<double>{1.0, -2.0, 0.5}, std::vector<double>{2.0, 2.0, 2.0, -7.0},
+        std::vector<double>{-1000.0, -1001.0, -1000.5, -1003.0}}) {
+    const std::vector<double> odds = odds_of(logits);
+    for (size_t c = 0; c < logits.size(); ++c) {
+      double others = 0;
+      for (size_t i = 0; i < logits.size(); ++i) {
+        if (i != c) others += std::exp(logits[i] - logits[c]);
+      }
+      EXPECT_NEAR(odds[c], -std::log(others), 1e-12);
+    }
   }
-  const double certain[] = {100, 0, 0};
-  EXPECT_NEAR(log_odds(certain, 3, 0), 100 - std::log(2), 1e-12) << "p rounds to 1";
+  EXPECT_NEAR(odds_of({100, 0, 0})[0], 100 - std::log(2), 1e-12) << "p rounds to 1";
+  EXPECT_NEAR(odds_of({100, 0, -3})[2], -103, 1e-12) << "1 - p rounds to 1";
 }
 
 Samples random_samples(int64_t classes, int64_t present) {
@@ -80,7 +91,8 @@ double mean_area(const Samples& s, const std::vector<int>& classes) {
     std::vector<float> scores;
     std::vector<bool> positive;
     for (int64_t row = 0; row < s.rows(); ++row) {
-      scores.push_back(static_cast<float>(log_odds(s.outputs.data() + row * s.width, s.width, c)));
+      const auto begin = s.outputs.begin() + row * s.width;
+      scores.push_back(static_cast<float>(odds_of({begin, begin + s.width})[c]));
       positive.push_back(s.labels[row] == c);
     }
     total += by_pairs(scores, positive);
