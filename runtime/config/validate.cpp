@@ -229,6 +229,11 @@ class Rules {
       check_fits_task(*metric, "metrics", got);
       require(names[i] != "perplexity" || is_language(), "validation", "metrics",
               got + ", which is for language models, but the data set is none; use accuracy or f1");
+      const std::string& loss = config_.training.loss;
+      require(names[i] != "perplexity" || loss == "auto" || loss == "cross_entropy", "validation",
+              "metrics",
+              got + ", which follows from the loss cross_entropy, but training.loss is \"" + loss +
+                  "\"; remove it");
       require(names[i] != "auroc" || !is_language(), "validation", "metrics",
               got + ", which needs a score of every class for every token; use perplexity");
     }
