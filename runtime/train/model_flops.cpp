@@ -34,4 +34,10 @@ double model_flops(const StepPrograms& programs) {
   return sum;
 }
 
+double model_flops_utilisation(const StepPrograms& programs, double flops,
+                               double samples_per_second) {
+  const double peak = programs.config().device.peak_tflops * 1e12;
+  return samples_per_second * flops / (peak * programs.strategy().mesh.size());
+}
+
 }  // namespace runtime::train

@@ -13,6 +13,11 @@ namespace runtime::train {
 // Equivalent to: the "model FLOPs" of Chowdhery et al., "PaLM", 2022, counted exactly.
 double model_flops(const StepPrograms& programs);
 
+// The function returns the share of device.peak_tflops, which must be above 0, that training takes
+// on all ranks together. `flops` is model_flops().
+double model_flops_utilisation(const StepPrograms& programs, double flops,
+                               double samples_per_second);
+
 }  // namespace runtime::train
 
 #endif  // RUNTIME_TRAIN_MODEL_FLOPS_H_

@@ -185,9 +185,7 @@ class Run {
     m.samples_per_second = samples_per_second;
     const int64_t labels = programs_.spec().labels;
     if (labels > 1) m.tokens_per_second = samples_per_second * static_cast<double>(labels);
-    if (flops_ == 0) return;
-    const int devices = programs_.strategy().mesh.size();
-    m.mfu = samples_per_second * flops_ / (config_.device.peak_tflops * 1e12 * devices);
+    if (flops_ > 0) m.mfu = model_flops_utilisation(programs_, flops_, samples_per_second);
   }
 
   void steps_until(int64_t end) {

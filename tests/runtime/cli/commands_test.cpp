@@ -275,7 +275,13 @@ TEST_F(Commands, BenchPrintsOneJsonObject) {
     EXPECT_TRUE(j.contains(key)) << key;
   EXPECT_GT(j["step_ms_median"], 0);
   EXPECT_EQ(j["device"], "reference:0");
+  EXPECT_FALSE(j.contains("mfu")) << "the peak of the device is not known";
   EXPECT_THAT(output({"bench", job_, "--steps", "5", "--layers"}), HasSubstr("matmul"));
+  // 210 operations a sample, see model_flops_test.
+  const json k = json::parse(
+      output({"bench", job_, "--steps", "5", "--json", "--set", "device.peak_tflops=1e-3"}));
+  const double share = k["samples_per_second"].get<double>() * 210 / 1e9;
+  EXPECT_NEAR(k["mfu"].get<double>(), share, 1e-9 * share);
 }
 
 TEST_F(Commands, DecisionsAreKeptInTheCacheOnly) {
