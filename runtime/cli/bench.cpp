@@ -12,6 +12,7 @@
 #include "runtime/cli/session.h"
 #include "runtime/error.h"
 #include "runtime/step/ranks.h"
+#include "runtime/train/model_flops.h"
 #include "runtime/train/open.h"
 
 namespace runtime::cli {
@@ -114,19 +115,24 @@ void print_bench(const Session& s, const BenchArguments& arguments, double step_
   const double samples = static_cast<double>(s.config.training.global_batch_size) / step_s;
   const int64_t labels = s.data.train->spec().labels;  // above 1: samples are sequences of tokens
   const double tokens = samples * static_cast<double>(labels);
+  const bool has_peak = s.config.device.peak_tflops > 0;
+  const double mfu = has_peak ? train::model_flops_utilisation(
+                                    *s.programs, train::model_flops(*s.programs), samples)
+                              : 0;
   const exec::Recorded recorded = (*s.programs->any_program().program).recorded();
   if (!arguments.json) {
     const bool several = s.rank.collectives != nullptr;
     const std::string ranks =
         several ? fmt::format(", {} ranks over {}", s.rank.place.world_size, s.rank.backend) : "";
     fmt::print(
-        "{} on {}{}: {:.3f} ms a step (median of {}{}), {:.0f} samples/s{}, {:.1f} GFLOP/s, peak "
+        "{} on {}{}: {:.3f} ms a step (median of {}{}), {:.0f} samples/s{}, {:.1f} GFLOP/s{}, peak "
         "memory {:.0f} MiB{}{}\n{}\n",
         s.config.name, s.device->id(), ranks, step_s * 1e3, arguments.steps,
         scaling.predicted ? fmt::format(", predicted {:.3f} ms", scaling.predicted->step() * 1e3)
                           : "",
         samples, labels > 1 ? fmt::format(" ({:.0f} tokens/s)", tokens) : "",
-        all.flops / step_s / 1e9, static_cast<double>(all.peak) / (1 << 20),
+        all.flops / step_s / 1e9, has_peak ? fmt::format(" (MFU {:.1f}%)", mfu * 100) : "",
+        static_cast<double>(all.peak) / (1 << 20),
         several && s.rank.one_process ? " of the process with all ranks" : " of the process",
         recorded.operations > 0
             ? fmt::format(", {} of {} operations replayed as {} recording{}", recorded.operations,
@@ -147,6 +153,7 @@ void print_bench(const Session& s, const BenchArguments& arguments, double step_
   j["samples_per_second"] = samples;
   if (labels > 1) j["tokens_per_second"] = tokens;
   j["flops_per_second"] = all.flops / step_s;
+  if (has_peak) j["mfu"] = mfu;
   j["peak_memory_bytes"] = all.own_peak;
   j["peak_memory_bytes_all_ranks"] = all.peak;
   j["operations"] = (*s.programs->any_program().program).graph().nodes.size();

@@ -8,8 +8,10 @@
 #include <system_error>
 
 #include "plugins/host/nearest.h"
+#include "runtime/cli/command_table.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/output.h"
+#include "runtime/config/advice.h"
 #include "runtime/error.h"
 #include "runtime/model/layer_types.h"
 
@@ -40,6 +42,16 @@ void add_train(CLI::App& app, Outcome& outcome) {
       ->add_option("--max-steps", arguments->max_steps,
                    "The number of steps after which training stops")
       ->check(CLI::PositiveNumber);
+  auto progress = std::make_shared<std::string>();
+  CLI::Option* const shown =
+      command
+          ->add_option("--progress", *progress,
+                       "What is printed (metrics.progress); default: a bar on a terminal, "
+                       "otherwise JSON lines")
+          ->check(CLI::IsMember({"auto", "bar", "epochs", "lines", "off"}));
+  auto quiet = std::make_shared<bool>(false);
+  command->add_flag("-q,--quiet", *quiet, "Prints warnings and errors only: --progress off")
+      ->excludes(shown);
   command->footer(
       "Examples:\n"
       "  runtime train configs/fashion_mnist_lenet.toml\n"
@@ -51,13 +63,17 @@ void add_train(CLI::App& app, Outcome& outcome) {
       "  runtime train configs/fashion_mnist_lenet.toml --nproc 2\n"
       "  runtime train configs/fashion_mnist_lenet.toml --nproc 2 --set comm.backend=gloo\n"
       "  mpirun -n 4 runtime train configs/fashion_mnist_lenet.toml");
-  command->callback([arguments, &outcome] { run_train(*arguments, outcome); });
+  command->callback([arguments, quiet, progress, &outcome] {
+    if (*quiet) *progress = "off";
+    if (!progress->empty()) arguments->config.overrides.push_back("metrics.progress=" + *progress);
+    run_train(*arguments, outcome);
+  });
 }
 
 void add_evaluate(CLI::App& app, Outcome& outcome) {
   auto arguments = std::make_shared<EvaluateArguments>();
-  CLI::App* command = app.add_subcommand(
-      "evaluate", "Prints loss and accuracy of saved weights as one JSON object");
+  CLI::App* command =
+      app.add_subcommand("evaluate", "Prints loss, accuracy and other metrics of saved weights");
   arguments->config.add_to(*command);
   arguments->config.add_ranks_to(*command);
   command
@@ -65,9 +81,19 @@ void add_evaluate(CLI::App& app, Outcome& outcome) {
       ->required();
   command->add_option("--part", arguments->part, "The samples to evaluate: validation or train")
       ->check(CLI::IsMember({"validation", "train"}));
+  command
+      ->add_option("--metrics", arguments->metrics,
+                   "Names separated by commas, instead of validation.metrics: f1,auroc,confusion")
+      ->delimiter(',');
+  command
+      ->add_option("--format", arguments->format,
+                   "The output format; default: a table on a terminal, otherwise one JSON object")
+      ->check(CLI::IsMember({"table", "json"}));
   command->footer(
-      "Example:\n  runtime evaluate configs/fashion_mnist_lenet.toml --weights "
-      "outputs/run/weights.safetensors");
+      "Examples:\n  runtime evaluate configs/fashion_mnist_lenet.toml --weights "
+      "outputs/run/weights.safetensors\n"
+      "  runtime evaluate configs/fashion_mnist_lenet.toml --weights "
+      "outputs/run/weights.safetensors --metrics top_3,f1,auroc,confusion --format table");
   command->callback([arguments, &outcome] { run_evaluate(*arguments, outcome); });
 }
 
@@ -388,10 +414,12 @@ void add_plugins(CLI::App& app) {
   CLI::App* list_command = command->add_subcommand(
       "list",
       "Lists every plugin that was found, and every file that was rejected, with the reason");
+  list_command->footer("Example:\n  runtime plugins list");
   list_command->callback([folders] { list_plugins(*folders); });
   CLI::App* info_command =
       command->add_subcommand("info", "Prints version, interfaces, keys and devices of one plugin");
   info_command->add_option("NAME", *name, "The plugin's name")->required();
+  info_command->footer("Example:\n  runtime plugins info cpu");
   info_command->callback([folders, name] { describe_plugin(*folders, *name); });
   command->footer("Examples:\n  runtime plugins list\n  runtime plugins info cpu");
 }
@@ -416,6 +444,9 @@ void add_checkpoint(CLI::App& app) {
   const auto add = [&](const char* name, const char* help) {
     CLI::App* const sub = command->add_subcommand(name, help);
     sub->add_option("PATH", *path, "The folder of a checkpoint or of a run")->required();
+    const bool writes = std::string(name) == "export" || std::string(name) == "reshard";
+    sub->footer("Example:\n  runtime checkpoint " + std::string(name) + " outputs/run" +
+                (writes ? " --output NAME" : ""));
     return sub;
   };
   add("info", "Prints step, ranks, size and device of a checkpoint, or of all of a run")
@@ -448,8 +479,10 @@ void add_config(CLI::App& app) {
   CLI::App* check_command =
       command->add_subcommand("check", "Loads and checks a file; opens no plugin and no data");
   check->add_to(*check_command);
+  check_command->footer("Example:\n  runtime config check my.toml");
   check_command->callback([check] {
-    check->load();
+    for (const std::string& sentence : config::advice(check->load()))
+      std::cerr << "warning: " << sentence << std::endl;
     std::cout << check->path << ": ok" << std::endl;
   });
 
@@ -457,10 +490,12 @@ void add_config(CLI::App& app) {
   CLI::App* show_command = command->add_subcommand(
       "show", "Prints the file with extends, presets, overrides and defaults resolved");
   show->add_to(*show_command);
+  show_command->footer("Example:\n  runtime config show my.toml --set optimizer.lr=0.1");
   show_command->callback([show] { std::cout << config::to_toml(show->load()) << std::flush; });
 
   CLI::App* schema_command = command->add_subcommand(
       "schema", "Prints the JSON schema of configuration files, for editors");
+  schema_command->footer("Example:\n  runtime config schema > runtime.schema.json");
   schema_command->callback(
       [] { std::cout << config::json_schema(model::layer_types()) << std::endl; });
 
@@ -519,6 +554,7 @@ int run_command_line(int argc, char** argv) {
   add_model(app);
   add_checkpoint(app);
   add_config(app);
+  add_completion(app);
   if (argc > 1) check_command(app, argv[1]);
   // A file that grows beyond `ulimit -f` is then an error of write(), which has a message, and does
   // not end the process.

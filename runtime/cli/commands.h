@@ -59,8 +59,11 @@ struct EvaluateArguments {
   ConfigArguments config;
   std::string weights;
   std::string part = "validation";  // of the data set: "training" or "validation"
+  // Instead of validation.metrics; empty: as the configuration says.
+  std::vector<std::string> metrics;
+  std::string format = "auto";  // json | table | auto: a table on a terminal, else json
 };
-// Prints the loss and the accuracy of saved weights.
+// Prints the loss, the accuracy and validation.metrics of saved weights.
 void run_evaluate(const EvaluateArguments& arguments, Outcome& outcome);
 
 struct PredictArguments {

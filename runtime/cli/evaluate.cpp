@@ -1,3 +1,7 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <cmath>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -11,14 +15,67 @@ namespace runtime::cli {
 
 namespace {
 
+// Larger confusion matrices are printed as JSON only.
+constexpr size_t kMostPrintedClasses = 20;
+
 // JSON cannot represent NaN, so it becomes null.
-void print(const train::Evaluation& e, const Session& session) {
+void print_json(const train::Evaluation& e, const Session& session) {
   nlohmann::ordered_json j;
   j["samples"] = e.samples;
   j["loss"] = e.loss;
   if (session.programs->spec().classes > 0) j["accuracy"] = e.accuracy;
+  for (const train::NamedValue& number : e.metrics.numbers) j[number.name] = number.value;
+  if (!e.metrics.confusion.empty()) j["confusion"] = e.metrics.confusion;
   j["device"] = session.device->id();
   std::cout << j.dump() << std::endl;
+}
+
+void print_confusion(const train::ConfusionMatrix& matrix) {
+  if (matrix.empty()) return;
+  const size_t predicted = matrix[0].size();
+  if (predicted > kMostPrintedClasses)
+    return fmt::print("\nconfusion matrix: {} classes are too many to print, see --format json\n",
+                      predicted);
+  int64_t largest = static_cast<int64_t>(predicted);
+  for (const auto& row : matrix)
+    largest = std::max(largest, *std::max_element(row.begin(), row.end()));
+  const size_t width = std::to_string(largest).size() + 2;
+  fmt::print("\nconfusion matrix: a row for each label, a column for each predicted class\n{:>9}",
+             "");
+  for (size_t c = 0; c < predicted; ++c) fmt::print("{:>{}}", c, width);
+  for (size_t label = 0; label < matrix.size(); ++label) {
+    fmt::print("\n{:>7} |", label);
+    for (const int64_t count : matrix[label]) fmt::print("{:>{}}", count, width);
+  }
+  fmt::print("\n");
+}
+
+void print_table(const train::Evaluation& e, const Session& session, const std::string& part) {
+  fmt::print("{} on {}: {} samples of the {} part\n\n", session.config.name, session.device->id(),
+             e.samples, part);
+  const auto row = [](const std::string& name, double value) {
+    fmt::print("{:<18}{:>12.6g}\n", name, value);
+  };
+  row("loss", e.loss);
+  if (session.programs->spec().classes > 0) row("accuracy", e.accuracy);
+  for (const train::NamedValue& number : e.metrics.numbers) row(number.name, number.value);
+  print_confusion(e.metrics.confusion);
+}
+
+void print(const train::Evaluation& e, const Session& session, const EvaluateArguments& arguments) {
+  const bool table =
+      arguments.format == "table" || (arguments.format == "auto" && isatty(STDOUT_FILENO) != 0);
+  table ? print_table(e, session, arguments.part) : print_json(e, session);
+}
+
+// The arguments with --metrics as values of the configuration, which checks them.
+ConfigArguments with_metrics(const EvaluateArguments& arguments) {
+  ConfigArguments config = arguments.config;
+  if (arguments.metrics.empty()) return config;
+  config.overrides.push_back(
+      fmt::format("validation.metrics=[\"{}\"]", fmt::join(arguments.metrics, "\", \"")));
+  config.overrides.push_back("validation.monitor=loss");  // that of training may not be among them
+  return config;
 }
 
 void evaluate_rank(Session& session, const EvaluateArguments& arguments) {
@@ -32,7 +89,7 @@ void evaluate_rank(Session& session, const EvaluateArguments& arguments) {
   data::Loader loader(
       dataset, train::validation_loader_options(session.config, split.rank, split.world_size));
   const train::Evaluation e = session.trainer->evaluate(loader);
-  if (session.rank.main()) print(e, session);
+  if (session.rank.main()) print(e, session, arguments);
   if (std::isfinite(e.loss)) return;
   throw NumericError("the loss of the " + arguments.part + " part is " + std::to_string(e.loss) +
                      "; " + arguments.weights +
@@ -43,7 +100,7 @@ void evaluate_rank(Session& session, const EvaluateArguments& arguments) {
 
 void run_evaluate(const EvaluateArguments& arguments, Outcome& outcome) {
   launch::RunRanks run;
-  run.config = arguments.config.load();
+  run.config = with_metrics(arguments).load();
   run.config.model.init_from = arguments.weights;
   run.config.model.init_except.clear();  // it is about the file that training started from
   run_sessions(run, outcome, [&](Session& session) { evaluate_rank(session, arguments); });

@@ -12,6 +12,9 @@
 #include "runtime/analysis/scaling.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/session.h"
+#include "runtime/cli/terminal.h"
+#include "runtime/config/advice.h"
+#include "runtime/config/metrics.h"
 #include "runtime/error.h"
 #include "runtime/launch/environment.h"
 #include "runtime/system/atomic_file.h"
@@ -22,27 +25,43 @@
 #include "runtime/train/run_folder.h"
 #include "runtime/train/schedule.h"
 #include "runtime/train/stop_signal.h"
+#include "runtime/train/summary.h"
 #include "runtime/train/weights.h"
 
 namespace runtime::cli {
 
 namespace {
 
+std::unique_ptr<train::Reporter> make_progress(const std::string& kind, int64_t epochs,
+                                               int64_t steps) {
+  const bool automatic = kind == "auto";
+  if (kind == "off") return train::make_silence(std::cerr);
+  if (kind == "bar" || (automatic && can_redraw()))
+    return train::make_progress_bar(std::cout, std::cerr, epochs, steps, terminal_style());
+  if (kind == "epochs" || (automatic && isatty(STDOUT_FILENO) != 0))
+    return train::make_epoch_lines(std::cout, std::cerr, epochs);
+  return train::make_json_lines(std::cout, std::cerr);
+}
+
+// The metrics that are numbers and that the table has no column of its own for.
+std::vector<std::string> numbers_of(std::vector<std::string> metrics) {
+  std::erase_if(metrics, [](const std::string& name) {
+    return name == "accuracy" || config::find_metric(name)->table;
+  });
+  return metrics;
+}
+
 // `after`: the step that the run goes on after, 0 if it begins.
 std::unique_ptr<train::Reporter> make_reporter(const config::Config& config,
                                                const std::filesystem::path& folder, int64_t epochs,
                                                int64_t steps, int64_t after) {
   std::vector<std::unique_ptr<train::Reporter>> list;
-  const std::string& kind = config.metrics.progress;
-  if (kind == "bar" || (kind == "auto" && isatty(STDOUT_FILENO))) {
-    list.push_back(train::make_progress_bar(std::cout, std::cerr, epochs, steps));
-  } else if (kind != "off") {
-    list.push_back(train::make_json_lines(std::cout, std::cerr));
-  }
+  list.push_back(make_progress(config.metrics.progress, epochs, steps));
   if (config.metrics.jsonl)
     list.push_back(train::make_metrics_file((folder / "metrics.jsonl").string(), std::cerr));
   if (config.metrics.csv)
-    list.push_back(train::make_csv((folder / "metrics.csv").string(), after, std::cerr));
+    list.push_back(train::make_csv((folder / "metrics.csv").string(), after, std::cerr,
+                                   numbers_of(config.validation.metrics)));
   if (config.metrics.tensorboard)
     list.push_back(train::make_tensorboard((folder / "tensorboard").string(), after, std::cerr));
   return train::make_tee(std::move(list));
@@ -63,6 +82,8 @@ constexpr int64_t kFewSamples = 16;
 
 void announce(const Session& s, train::Reporter& reporter) {
   if (!s.choice.empty()) reporter.note(s.choice);
+  for (const std::string& sentence : config::advice(s.config))
+    reporter.note("warning: " + sentence);
   reporter.note("training " + s.config.name + " on " + s.device->id() + " (" +
                 s.device->properties().name +
                 "): " + std::to_string(s.programs->parameter_count()) + " parameters, " +
@@ -143,6 +164,7 @@ void finish(const TrainArguments& arguments, const Session& session, const train
   if (result.restored_best)
     reporter.note(
         "the weights are those of the best validation; checkpoints/ also has the last step");
+  reporter.note(train::summary(result, session.config.validation.monitor, session.rank.run_folder));
   reporter.note("done: " + std::to_string(result.steps) + " steps, weights: " + file +
                 "\nnext: runtime " +
                 (session.data.train->spec().labels > 1 ? "predict " : "evaluate ") +

@@ -36,6 +36,7 @@ struct Device {
   int threads = 0;             // "auto": 0, the device decides
   std::string tune = "quick";  // off | quick | full
   bool graph_capture = true;   // where the device supports it (rt/capture.h)
+  double peak_tflops = 0;      // of one device, for reports of its use; 0: unknown
   PluginOptions options;       // of [device.<plugin>]
 };
 
@@ -86,7 +87,7 @@ struct Dataset {
 // [metrics]: what is reported during the run.
 struct Metrics {
   int64_t log_every_steps = 50;
-  std::string progress = "auto";  // auto | bar | lines | off
+  std::string progress = "auto";  // auto | bar | epochs | lines | off
   bool jsonl = true;              // whether metrics.jsonl is written
   bool csv = false;               // whether metrics.csv is written
   bool tensorboard = false;       // whether event files of TensorBoard are written

@@ -44,7 +44,12 @@ Section device() {
                       .one_of({"off", "quick", "full"}),
                   key("graph_capture", &Device::graph_capture,
                       "record a step once and replay it with one call, where the device can; a "
-                      "step that cannot be recorded says why")});
+                      "step that cannot be recorded says why"),
+                  key("peak_tflops", &Device::peak_tflops,
+                      "what one device computes at most in the type of the products, in TFLOP/s, "
+                      "from its data sheet; then mfu is reported, the share of it that the model's "
+                      "forward and backward pass take; 0: unknown")
+                      .in(at_least(0))});
 }
 
 Section model() {
@@ -275,10 +280,18 @@ Section validation() {
                   key("every_steps", &Validation::every_steps,
                       "steps between evaluations, besides those of every_epochs; 0: none")
                       .in(at_least(0, kMaxCount)),
+                  key("metrics", &Validation::metrics,
+                      "what is computed over all validation samples besides the loss and, for "
+                      "classes, the accuracy. Classes: accuracy, top_2, top_3, ... (any k), "
+                      "precision, recall, f1 (means over the classes), precision_micro, "
+                      "recall_micro, f1_micro, confusion (a table), auroc (2 classes: of class 1; "
+                      "more: the mean of one class against the rest); language models: perplexity; "
+                      "numbers: mse, mae, r2. All are scikit-learn's; "
+                      "runtime/train/metrics/README.md has the definitions"),
                   key("monitor", &Validation::monitor,
                       "what says which validation is the best: for early stopping, for the "
-                      "checkpoints that are kept, and for the schedule plateau")
-                      .one_of({"loss", "accuracy"})});
+                      "checkpoints that are kept, and for the schedule plateau: loss, accuracy, "
+                      "or one of metrics")});
 }
 
 Section early_stopping() {
@@ -326,8 +339,10 @@ Section metrics() {
       "metrics", &Config::metrics, "What is reported while it trains.",
       {key("log_every_steps", &Metrics::log_every_steps, "steps between two reports")
            .in(at_least(1, kMaxCount)),
-       key("progress", &Metrics::progress, "\"auto\": a bar on a terminal, else JSON lines")
-           .one_of({"auto", "bar", "lines", "off"}),
+       key("progress", &Metrics::progress,
+           "\"auto\": a bar on a terminal, else JSON lines; \"epochs\": one line for each epoch; "
+           "\"off\": warnings and errors only")
+           .one_of({"auto", "bar", "epochs", "lines", "off"}),
        key("jsonl", &Metrics::jsonl, "write metrics.jsonl into the run's folder"),
        key("csv", &Metrics::csv, "write metrics.csv into the run's folder, for spreadsheets"),
        key("tensorboard", &Metrics::tensorboard,

@@ -88,9 +88,10 @@ struct LrScheduler {
 
 // [validation]: when the validation samples are evaluated.
 struct Validation {
-  int64_t every_epochs = 1;      // 0: not at the ends of epochs
-  int64_t every_steps = 0;       // 0: not by steps
-  std::string monitor = "loss";  // loss | accuracy
+  int64_t every_epochs = 1;          // 0: not at the ends of epochs
+  int64_t every_steps = 0;           // 0: not by steps
+  std::vector<std::string> metrics;  // names of metrics.h, besides loss and accuracy
+  std::string monitor = "loss";      // loss | accuracy | one of `metrics`
 };
 
 // [early_stopping]: when the validation no longer gets better.

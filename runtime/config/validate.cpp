@@ -4,7 +4,9 @@
 #include <map>
 #include <set>
 
+#include "plugins/host/nearest.h"
 #include "runtime/config/format.h"
+#include "runtime/config/metrics.h"
 #include "runtime/config/read.h"
 
 namespace runtime::config {
@@ -27,6 +29,8 @@ class Rules {
     check_clipping();
     check_schedule();
     check_validation();
+    check_metrics();
+    check_monitor();
     check_batch();
     check_ranks();
   }
@@ -112,7 +116,6 @@ class Rules {
     const Dataset& data = config_.dataset;
     const bool tokens = data.format == "tokens";
     const bool text = data.format == "text" || data.name == "tiny_shakespeare";
-    const bool either = tokens || text || data.task == "next_token";
     const std::string other = "is not used by " + data.name + data.format + "; remove it";
     require(tokens || text || data.tokenizer.empty(), "dataset", "tokenizer", other);
     require(tokens || text || data.stride == 0, "dataset", "stride", other);
@@ -126,7 +129,7 @@ class Rules {
                                      : "is used by tokenizer = \"gpt2\" only; remove it");
     require(data.task != "next_token" || data.name == "synthetic" || data.format == "synthetic",
             "dataset", "task", "got \"next_token\", which is for synthetic data; remove it");
-    require(!either || config_.model.input.size() == 1, "model", "input",
+    require(!is_language() || config_.model.input.size() == 1, "model", "input",
             "got " + std::to_string(config_.model.input.size()) +
                 " numbers, expected [length]: the tokens that a language model sees at once");
   }
@@ -271,6 +274,69 @@ class Rules {
               "is not possible with parallelism.update = \"asynchronous\": no rank sees the whole "
               "gradient; set it to 0");
     }
+  }
+
+  void check_metrics() const {
+    const std::vector<std::string>& names = config_.validation.metrics;
+    for (size_t i = 0; i < names.size(); ++i) {
+      const std::string got = "got " + toml_string(shorten(names[i]));
+      const Metric* const metric = find_metric(names[i]);
+      std::vector<std::string> known;
+      for (const Metric& m : metrics()) known.push_back(m.name == "top_k" ? "top_5" : m.name);
+      require(
+          metric != nullptr, "validation", "metrics",
+          got + plugins::host::suggestion(names[i], known) + " (top_k with any k of 2 or more)");
+      require(std::count(names.begin(), names.end(), names[i]) == 1, "validation", "metrics",
+              got + " twice; remove one");
+      check_fits_task(*metric, "metrics", got);
+      require(names[i] != "perplexity" || is_language(), "validation", "metrics",
+              got + ", which is for language models, but the data set is none; use accuracy or f1");
+      const std::string& loss = config_.training.loss;
+      require(names[i] != "perplexity" || loss == "auto" || loss == "cross_entropy", "validation",
+              "metrics",
+              got + ", which follows from the loss cross_entropy, but training.loss is \"" + loss +
+                  "\"; remove it");
+      require(names[i] != "perplexity" || config_.training.label_smoothing == 0, "validation",
+              "metrics",
+              got + ", which is the exponential of the cross entropy to the labels, but "
+                    "training.label_smoothing is above 0; remove one of them");
+      require(names[i] != "auroc" || !is_language(), "validation", "metrics",
+              got + ", which needs a score of every class for every token; use perplexity");
+    }
+  }
+
+  bool is_regression() const { return config_.dataset.task == "regression"; }
+
+  bool is_language() const {
+    const Dataset& data = config_.dataset;
+    return data.format == "tokens" || data.format == "text" || data.name == "tiny_shakespeare" ||
+           data.task == "next_token";
+  }
+
+  void check_fits_task(const Metric& metric, const std::string& key, const std::string& got) const {
+    require(metric.regression == is_regression(), "validation", key,
+            got + ", which compares " + (metric.regression ? "numbers" : "classes") +
+                ", but dataset.task is \"" + config_.dataset.task + "\"; use " +
+                (is_regression() ? "mse, mae or r2"
+                                 : "accuracy, f1, auroc or another one for classes"));
+  }
+
+  void check_monitor() const {
+    const Validation& validation = config_.validation;
+    const std::string& monitor = validation.monitor;
+    if (monitor == "loss") return;
+    const std::string got = "got " + toml_string(shorten(monitor));
+    const Metric* const metric = find_metric(monitor);
+    std::vector<std::string> known = {"loss", "accuracy"};
+    known.insert(known.end(), validation.metrics.begin(), validation.metrics.end());
+    require(metric != nullptr, "validation", "monitor",
+            got + plugins::host::suggestion(monitor, known));
+    require(!metric->table, "validation", "monitor",
+            got + ", which is a table and no number; use accuracy, f1 or another metric");
+    check_fits_task(*metric, "monitor", got);
+    const auto& names = validation.metrics;
+    require(monitor == "accuracy" || std::count(names.begin(), names.end(), monitor) > 0,
+            "validation", "monitor", got + ", which is not computed; add it to validation.metrics");
   }
 
   void check_batch() const {

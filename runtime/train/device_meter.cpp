@@ -9,12 +9,22 @@ const DeviceLoad& DeviceMeter::read() {
   load_ = {};
   const rt_utilisation u = device_->utilisation();
   if (u.compute_percent >= 0) load_.utilisation = u.compute_percent;
-  if (u.power_milliwatts >= 0) load_.power_watts = static_cast<double>(u.power_milliwatts) / 1e3;
+  if (u.power_milliwatts >= 0) {
+    load_.power_watts = static_cast<double>(u.power_milliwatts) / 1e3;
+    add_energy(*load_.power_watts, now);
+  }
   if (!device_->host_memory()) {
     const rt_memory_info memory = device_->memory_info();
     load_.memory_bytes = memory.total_bytes - memory.free_bytes;
   }
   return load_;
+}
+
+void DeviceMeter::add_energy(double watts, std::chrono::steady_clock::time_point now) {
+  if (joules_) *joules_ += watts_ * std::chrono::duration<double>(now - measured_).count();
+  if (!joules_) joules_ = 0;
+  watts_ = watts;
+  measured_ = now;
 }
 
 }  // namespace runtime::train

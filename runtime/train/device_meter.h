@@ -18,11 +18,20 @@ class DeviceMeter {
   // The answer of the last time. On a device with host memory it is empty unless the plugin
   // measures something.
   const DeviceLoad& read();
+  // The energy in joules that the device has drawn since the first answer with a power, as the sum
+  // of the powers that were read, each for the time until the next reading. Empty where the device
+  // does not tell its power.
+  const std::optional<double>& joules() const { return joules_; }
 
  private:
+  void add_energy(double watts, std::chrono::steady_clock::time_point now);
+
   std::shared_ptr<plugins::host::Device> device_;
   std::chrono::steady_clock::time_point next_{};
   DeviceLoad load_;
+  std::chrono::steady_clock::time_point measured_{};
+  double watts_ = 0;
+  std::optional<double> joules_;
 };
 
 }  // namespace runtime::train

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cmath>
@@ -89,35 +90,79 @@ class JsonFile : public FileReporter {
   void line(const Metrics& metrics) override { file_.add(to_json(metrics) + "\n", "\n"); }
 };
 
-constexpr char kColumns[] =
-    "step,epoch,loss,lr,samples_per_second,validation_loss,validation_accuracy\n";
+using Fields = std::vector<std::string>;
+
+Fields columns_with(const Fields& validation) {
+  Fields columns = {"step",
+                    "epoch",
+                    "loss",
+                    "lr",
+                    "samples_per_second",
+                    "validation_loss",
+                    "validation_accuracy"};
+  for (const std::string& name : validation) columns.push_back("validation_" + name);
+  return columns;
+}
+
+// No field has a comma or a quote.
+Fields fields_of(const std::string& line) {
+  Fields fields;
+  std::istringstream in(line);
+  for (std::string field; std::getline(in, field, ',');) fields.push_back(field);
+  return fields;
+}
+
+std::string row_of(const Fields& fields) {
+  std::string row;
+  for (size_t i = 0; i < fields.size(); ++i) row += (i > 0 ? "," : "") + fields[i];
+  return row + "\n";
+}
 
 // The shortest text that reads back as the same number.
-std::string text_of(double value) {
-  return std::isfinite(value) ? nlohmann::json(value).dump() : std::to_string(value);
+std::string text_of(const std::optional<double>& value) {
+  if (!value) return "";
+  return std::isfinite(*value) ? nlohmann::json(*value).dump() : std::to_string(*value);
 }
 
 class CsvFile : public FileReporter {
  public:
-  using FileReporter::FileReporter;
+  CsvFile(const std::string& path, std::ostream& warnings, Fields validation)
+      : FileReporter(path, warnings), validation_(std::move(validation)) {}
   void line(const Metrics& m) override {
-    std::string row = std::to_string(m.step) + "," + std::to_string(m.epoch);
+    Fields row = {std::to_string(m.step), std::to_string(m.epoch)};
     for (const std::optional<double>& value :
          {std::optional(m.loss), std::optional(m.lr), std::optional(m.samples_per_second),
           m.validation_loss, m.validation_accuracy})
-      row += "," + (value ? text_of(*value) : std::string());
-    file_.add(row + "\n", "\n");
+      row.push_back(text_of(value));
+    for (const std::string& name : validation_) {
+      const double* const value = m.validation.find(name);
+      row.push_back(value == nullptr ? "" : text_of(*value));
+    }
+    file_.add(row_of(row), "\n");
   }
+
+ private:
+  const Fields validation_;
 };
 
-// The rows of a table up to a step, with the names of the columns.
-std::string rows_until(const std::string& path, int64_t after) {
-  std::string kept = kColumns;
+// The rows of a table up to a step, under these columns; a field goes where its name is now.
+std::string rows_until(const std::string& path, int64_t after, const Fields& columns) {
+  std::string kept = row_of(columns);
   std::ifstream in(path);
-  for (std::string line; std::getline(in, line);) {
-    std::istringstream field(line);
+  std::string line;
+  std::getline(in, line);
+  const Fields names = fields_of(line);
+  while (std::getline(in, line)) {
+    std::istringstream first(line);
     int64_t step = 0;
-    if (field >> step && step <= after) kept += line + "\n";
+    if (!(first >> step) || step > after) continue;
+    const Fields fields = fields_of(line);
+    Fields row;
+    for (const std::string& column : columns) {
+      const size_t i = std::find(names.begin(), names.end(), column) - names.begin();
+      row.push_back(i < fields.size() ? fields[i] : "");
+    }
+    kept += row_of(row);
   }
   return kept;
 }
@@ -137,8 +182,12 @@ class EventFile : public FileReporter {
     std::vector<tensorboard::Scalar> scalars = {{"train/loss", m.loss},
                                                 {"train/learning_rate", m.lr},
                                                 {"train/samples_per_second", m.samples_per_second}};
+    if (m.tokens_per_second) scalars.push_back({"train/tokens_per_second", *m.tokens_per_second});
+    if (m.mfu) scalars.push_back({"train/mfu", *m.mfu});
     if (m.validation_loss) scalars.push_back({"validation/loss", *m.validation_loss});
     if (m.validation_accuracy) scalars.push_back({"validation/accuracy", *m.validation_accuracy});
+    for (const NamedValue& number : m.validation.numbers)
+      scalars.push_back({"validation/" + number.name, number.value});
     file_.add(tensorboard::scalar_record(seconds_since_1970(), m.step, scalars), "");
   }
 };
@@ -159,9 +208,10 @@ std::unique_ptr<Reporter> make_metrics_file(const std::string& path, std::ostrea
   return std::make_unique<JsonFile>(path, warnings);
 }
 
-std::unique_ptr<Reporter> make_csv(const std::string& path, int64_t after, std::ostream& warnings) {
-  system::write_file(path, rows_until(path, after));
-  return std::make_unique<CsvFile>(path, warnings);
+std::unique_ptr<Reporter> make_csv(const std::string& path, int64_t after, std::ostream& warnings,
+                                   const std::vector<std::string>& validation) {
+  system::write_file(path, rows_until(path, after, columns_with(validation)));
+  return std::make_unique<CsvFile>(path, warnings, validation);
 }
 
 std::unique_ptr<Reporter> make_tensorboard(const std::string& folder, int64_t after,

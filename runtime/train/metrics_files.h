@@ -7,6 +7,7 @@
 #include <iosfwd>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "runtime/train/reporter.h"
 
@@ -18,9 +19,12 @@ namespace runtime::train {
 // Appends one JSON object for each line of metrics; whoever goes on has cut the file.
 std::unique_ptr<Reporter> make_metrics_file(const std::string& path, std::ostream& warnings);
 // A table with one row for each line of metrics. Fields that were not measured are empty.
-std::unique_ptr<Reporter> make_csv(const std::string& path, int64_t after, std::ostream& warnings);
+// `validation`: the metrics of validation.metrics that are numbers, which get a column each.
+std::unique_ptr<Reporter> make_csv(const std::string& path, int64_t after, std::ostream& warnings,
+                                   const std::vector<std::string>& validation = {});
 // A new event file of TensorBoard in `folder`, which is made, with the scalars train/loss,
-// train/learning_rate, train/samples_per_second, validation/loss and validation/accuracy.
+// train/learning_rate, train/samples_per_second, train/tokens_per_second, train/mfu,
+// validation/loss, validation/accuracy and validation/<metric> for those of validation.metrics.
 // Equivalent to: torch.utils.tensorboard.SummaryWriter.
 std::unique_ptr<Reporter> make_tensorboard(const std::string& folder, int64_t after,
                                            std::ostream& warnings);

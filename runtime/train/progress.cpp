@@ -7,8 +7,6 @@
 
 namespace runtime::train {
 
-bool larger_is_better(const std::string& monitor) { return monitor == "accuracy"; }
-
 Plateau::Plateau(const config::Config& config)
     : config_(config.lr_scheduler),
       larger_is_better_(larger_is_better(config.validation.monitor)),

@@ -4,14 +4,13 @@
 
 #include <cstdint>
 #include <limits>
-#include <string>
 
 #include "runtime/config/config.h"
+#include "runtime/config/metrics.h"
 
 namespace runtime::train {
 
-// Whether a larger value of validation.monitor is the better one: of "accuracy", not of "loss".
-bool larger_is_better(const std::string& monitor);
+using config::larger_is_better;
 
 // ProgressState is what Plateau and EarlyStopping know of the validations so far. Checkpoints save
 // it.

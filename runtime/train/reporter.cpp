@@ -17,7 +17,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kRedrawInterval = std::chrono::milliseconds(100);
-constexpr int kBarWidth = 24;
+constexpr int kBarWidth = 24, kLeastBarWidth = 6;
 
 std::string duration_text(double seconds) {
   const int64_t s = std::lround(seconds);
@@ -41,16 +41,58 @@ std::string load_text(const DeviceLoad& load) {
 
 constexpr const char* kProgress = "the progress of training (standard output)";
 
+template <class... Arguments>
+std::string formatted(const char* format, Arguments... arguments) {
+  char text[256];
+  std::snprintf(text, sizeof(text), format, arguments...);
+  return text;
+}
+
+std::string rate_text(const Metrics& m) {
+  const std::string mfu = m.mfu ? formatted("  MFU %.1f%%", *m.mfu * 100) : "";
+  if (m.tokens_per_second) return formatted("%.0f tokens/s", *m.tokens_per_second) + mfu;
+  return formatted("%.0f samples/s", m.samples_per_second) + mfu;
+}
+
+// The first metrics of a validation; a line has no place for more.
+constexpr size_t kShownMetrics = 4;
+
+std::string validation_text(const Metrics& m) {
+  if (!m.validation_loss) return "";
+  std::string text = formatted("  validation loss %.4f", *m.validation_loss);
+  if (m.validation_accuracy) text += formatted("  accuracy %.4f", *m.validation_accuracy);
+  for (size_t i = 0; i < std::min(kShownMetrics, m.validation.numbers.size()); ++i) {
+    const NamedValue& number = m.validation.numbers[i];
+    text += formatted("  %s %.4f", number.name.c_str(), number.value);
+  }
+  return text;
+}
+
+// "epoch 1/10  step 235  loss 0.6730  validation loss 0.7119  accuracy 0.7199  3731 samples/s".
+std::string line_text(const Metrics& m, int64_t epochs) {
+  std::string text =
+      formatted("epoch %ld/%ld  step %ld  loss %.4f", m.epoch + 1, epochs, m.step, m.loss);
+  text += validation_text(m) + "  " + rate_text(m);
+  if (m.epoch_seconds) text += formatted("  %.1f s", *m.epoch_seconds);
+  return text;
+}
+
 class ProgressBar : public Reporter {
  public:
-  ProgressBar(std::ostream& out, std::ostream& warnings, int64_t epochs, int64_t total_steps)
-      : out_(out), failure_(kProgress, warnings), epochs_(epochs), total_steps_(total_steps) {}
+  ProgressBar(std::ostream& out, std::ostream& warnings, int64_t epochs, int64_t total_steps,
+              TerminalStyle style)
+      : out_(out),
+        failure_(kProgress, warnings),
+        epochs_(epochs),
+        total_steps_(total_steps),
+        style_(std::move(style)) {}
 
   ~ProgressBar() override { clear(); }
 
   void note(const std::string& text) override {
     clear();
-    out_ << text << std::endl;
+    const bool marked = style_.colour && text.starts_with("warning");
+    out_ << (marked ? "\x1b[33m" : "") << text << (marked ? "\x1b[0m" : "") << std::endl;
     failure_.look(out_);
   }
 
@@ -60,40 +102,54 @@ class ProgressBar : public Reporter {
     const Clock::time_point now = Clock::now();
     if (now - last_ < kRedrawInterval) return;
     last_ = now;
-    const auto filled =
-        static_cast<int>(kBarWidth * step_in_epoch / std::max<int64_t>(steps_per_epoch, 1));
+    if (first_step_ < 0) first_step_ = m.step - 1;
     const std::chrono::duration<double> elapsed = now - begin_;
-    const double remaining = elapsed.count() / static_cast<double>(std::max<int64_t>(m.step, 1)) *
+    const double remaining = elapsed.count() /
+                             static_cast<double>(std::max<int64_t>(m.step - first_step_, 1)) *
                              static_cast<double>(total_steps_ - m.step);
-    char text[256];
-    std::snprintf(
-        text, sizeof(text), "epoch %ld/%ld [%s%s] %ld/%ld  loss %.4f  %.0f samples/s%s  ETA %s",
-        m.epoch + 1, epochs_, std::string(filled, '=').c_str(),
-        std::string(kBarWidth - filled, ' ').c_str(), step_in_epoch, steps_per_epoch, m.loss,
-        m.samples_per_second, load_text(m.device).c_str(), duration_text(remaining).c_str());
-    out_ << '\r' << text << "\x1b[K" << std::flush;
-    failure_.look(out_);
-    drawn_ = true;
+    draw(formatted("epoch %ld/%ld ", m.epoch + 1, epochs_), step_in_epoch, steps_per_epoch,
+         formatted(" %ld/%ld  loss %.4f  ", step_in_epoch, steps_per_epoch, m.loss) + rate_text(m) +
+             load_text(m.device) + "  ETA " + duration_text(remaining));
   }
 
   // Lines during an epoch are not kept on the screen.
   void line(const Metrics& m) override {
-    if (!m.validation_loss) return;
-    clear();
-    char text[256];
-    std::snprintf(text, sizeof(text), "epoch %ld/%ld  step %ld  loss %.4f  validation loss %.4f",
-                  m.epoch + 1, epochs_, m.step, m.loss, *m.validation_loss);
-    out_ << text;
-    if (m.validation_accuracy) {
-      std::snprintf(text, sizeof(text), "  accuracy %.4f", *m.validation_accuracy);
-      out_ << text;
-    }
-    std::snprintf(text, sizeof(text), "  %.0f samples/s", m.samples_per_second);
-    out_ << text << std::endl;
-    failure_.look(out_);
+    if (m.validation_loss) print(m);
+  }
+  void epoch(const Metrics& m) override {
+    if (!m.validation_loss) print(m);
   }
 
  private:
+  void print(const Metrics& m) {
+    clear();
+    out_ << line_text(m, epochs_) << std::endl;
+    failure_.look(out_);
+  }
+
+  // The bar is as wide as the terminal leaves room for. A text that is wider than the terminal
+  // would begin a new line, which cannot be drawn over, so it is cut.
+  void draw(const std::string& before, int64_t done, int64_t all, std::string behind) {
+    const int columns = style_.columns ? style_.columns() : 0;
+    const int text = static_cast<int>(before.size() + behind.size());
+    const int room = columns > 0 ? columns - 1 - text - 2 : kBarWidth;
+    const int width = room < kLeastBarWidth ? 0 : std::min(room, kBarWidth);
+    out_ << '\r' << before;
+    if (width > 0) draw_bar(width, static_cast<int>(width * done / std::max<int64_t>(all, 1)));
+    if (columns > 0 && width == 0) {
+      const auto left = std::max(columns - 1 - static_cast<int>(before.size()), 0);
+      behind.resize(std::min(behind.size(), static_cast<size_t>(left)));
+    }
+    out_ << behind << "\x1b[K" << std::flush;
+    failure_.look(out_);
+    drawn_ = true;
+  }
+
+  void draw_bar(int width, int filled) {
+    out_ << (style_.colour ? "[\x1b[32m" : "[") << std::string(filled, '=')
+         << std::string(width - filled, ' ') << (style_.colour ? "\x1b[0m]" : "]");
+  }
+
   void clear() {
     if (drawn_) out_ << "\r\x1b[K" << std::flush;
     drawn_ = false;
@@ -101,9 +157,49 @@ class ProgressBar : public Reporter {
 
   std::ostream& out_;
   WriteFailure failure_;
-  int64_t epochs_, total_steps_;
+  int64_t epochs_, total_steps_, first_step_ = -1;
+  const TerminalStyle style_;
   Clock::time_point begin_ = Clock::now(), last_{};
   bool drawn_ = false;
+};
+
+class EpochLines : public Reporter {
+ public:
+  EpochLines(std::ostream& out, std::ostream& warnings, int64_t epochs)
+      : out_(out), failure_(kProgress, warnings), epochs_(epochs) {}
+  void note(const std::string& text) override { print(text); }
+  void step(const Metrics&, int64_t, int64_t) override {}
+  // A validation in the middle of an epoch, or of one that the run has gone on in.
+  void line(const Metrics& m) override {
+    if (m.validation_loss && !m.epoch_seconds) print(line_text(m, epochs_));
+  }
+  void epoch(const Metrics& m) override {
+    if (!m.validation_loss || m.epoch_seconds) print(line_text(m, epochs_));
+  }
+  void finish() override { failure_.throw_if_any(); }
+
+ private:
+  void print(const std::string& text) {
+    out_ << text << std::endl;
+    failure_.look(out_);
+  }
+
+  std::ostream& out_;
+  WriteFailure failure_;
+  const int64_t epochs_;
+};
+
+class Silence : public Reporter {
+ public:
+  explicit Silence(std::ostream& warnings) : warnings_(warnings) {}
+  void note(const std::string& text) override {
+    if (text.starts_with("warning")) warnings_ << text << std::endl;
+  }
+  void step(const Metrics&, int64_t, int64_t) override {}
+  void line(const Metrics&) override {}
+
+ private:
+  std::ostream& warnings_;
 };
 
 class JsonLines : public Reporter {
@@ -137,6 +233,9 @@ class Tee : public Reporter {
   void line(const Metrics& m) override {
     for (auto& r : reporters_) r->line(m);
   }
+  void epoch(const Metrics& m) override {
+    for (auto& r : reporters_) r->epoch(m);
+  }
   // Finishes all reporters, though one fails; throws the error of the first that failed.
   void finish() override {
     std::exception_ptr first;
@@ -165,6 +264,12 @@ std::string to_json(const Metrics& m) {
   j["samples_per_second"] = m.samples_per_second;
   if (m.validation_loss) j["validation_loss"] = *m.validation_loss;
   if (m.validation_accuracy) j["validation_accuracy"] = *m.validation_accuracy;
+  for (const NamedValue& number : m.validation.numbers)
+    j["validation_" + number.name] = number.value;
+  if (!m.validation.confusion.empty()) j["validation_confusion"] = m.validation.confusion;
+  if (m.tokens_per_second) j["tokens_per_second"] = *m.tokens_per_second;
+  if (m.mfu) j["mfu"] = *m.mfu;
+  if (m.epoch_seconds) j["epoch_seconds"] = *m.epoch_seconds;
   if (m.device.utilisation) j["device_utilisation"] = *m.device.utilisation;
   if (m.device.memory_bytes) j["device_memory_bytes"] = *m.device.memory_bytes;
   if (m.device.power_watts) j["device_power_watts"] = *m.device.power_watts;
@@ -176,8 +281,18 @@ std::string to_json(const Metrics& m) {
 }
 
 std::unique_ptr<Reporter> make_progress_bar(std::ostream& out, std::ostream& warnings,
-                                            int64_t epochs, int64_t total_steps) {
-  return std::make_unique<ProgressBar>(out, warnings, epochs, total_steps);
+                                            int64_t epochs, int64_t total_steps,
+                                            TerminalStyle style) {
+  return std::make_unique<ProgressBar>(out, warnings, epochs, total_steps, std::move(style));
+}
+
+std::unique_ptr<Reporter> make_epoch_lines(std::ostream& out, std::ostream& warnings,
+                                           int64_t epochs) {
+  return std::make_unique<EpochLines>(out, warnings, epochs);
+}
+
+std::unique_ptr<Reporter> make_silence(std::ostream& warnings) {
+  return std::make_unique<Silence>(warnings);
 }
 
 std::unique_ptr<Reporter> make_json_lines(std::ostream& out, std::ostream& notes) {

@@ -4,11 +4,14 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <iosfwd>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "runtime/train/metrics/values.h"
 
 namespace runtime::train {
 
@@ -33,6 +36,12 @@ struct Metrics {
   // skipped.
   std::optional<double> loss_scale = {};
   int64_t skipped_steps = 0;
+  std::optional<double> tokens_per_second = {};  // of a language model
+  // Model FLOPs utilisation: the share of device.peak_tflops that forward and backward pass of the
+  // model, without recomputation, take. Empty where the peak is not known.
+  std::optional<double> mfu = {};
+  MetricValues validation = {};              // of validation.metrics, beside loss and accuracy
+  std::optional<double> epoch_seconds = {};  // at the end of an epoch, its validation included
 };
 
 // The metrics as one JSON object; empty fields are left out.
@@ -48,15 +57,33 @@ class Reporter {
   virtual void step(const Metrics& metrics, int64_t step_in_epoch, int64_t steps_per_epoch) = 0;
   // Called every log_every_steps steps and at the end of an epoch.
   virtual void line(const Metrics& metrics) = 0;
+  // Called at the end of an epoch, behind the line of its validation, with the values of that
+  // validation, if there was one, and the mean loss of the epoch.
+  virtual void epoch(const Metrics&) {}
   // Called at the end of the run. Throws DataError if something that was reported could not be
   // written. Until then training goes on, and one warning has been printed.
   virtual void finish() {}
 };
 
-// A bar with epoch, step, loss, samples/s and remaining time, redrawn at most ten times a second.
-// `warnings` gets the message that `out` cannot be written. The streams must outlive the reporter.
+// How a terminal is written to.
+struct TerminalStyle {
+  bool colour = false;
+  std::function<int()> columns = {};  // of the terminal at this moment; empty or 0: unknown
+};
+
+// A bar with epoch, step, loss, samples/s (tokens/s for language models) and remaining time,
+// redrawn at most ten times a second and cut to the width of the terminal; and a line for each
+// validation and each epoch. `warnings` gets the message that `out` cannot be written. The streams
+// must outlive the reporter. Equivalent to: verbose = 1 of Keras.
 std::unique_ptr<Reporter> make_progress_bar(std::ostream& out, std::ostream& warnings,
-                                            int64_t epochs, int64_t total_steps);
+                                            int64_t epochs, int64_t total_steps,
+                                            TerminalStyle style = {});
+// One line for each epoch and for each validation within one, and notes. Equivalent to: verbose = 2
+// of Keras.
+std::unique_ptr<Reporter> make_epoch_lines(std::ostream& out, std::ostream& warnings,
+                                           int64_t epochs);
+// Nothing but notes that begin with "warning", to `warnings`. Equivalent to: verbose = 0 of Keras.
+std::unique_ptr<Reporter> make_silence(std::ostream& warnings);
 // One JSON object for each line of metrics to `out`; notes to `notes`.
 std::unique_ptr<Reporter> make_json_lines(std::ostream& out, std::ostream& notes);
 // Passes every call on to several reporters.

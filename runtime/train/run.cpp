@@ -8,6 +8,7 @@
 #include "runtime/step/ranks.h"
 #include "runtime/train/asynchronous/run.h"
 #include "runtime/train/device_meter.h"
+#include "runtime/train/model_flops.h"
 #include "runtime/train/open.h"
 #include "runtime/train/progress.h"
 #include "runtime/train/schedule.h"
@@ -98,6 +99,7 @@ class Run {
         train_size_(data.train->size()),
         plateau_(config),
         early_stopping_(config) {
+    if (config.device.peak_tflops > 0) flops_ = model_flops(programs);
     if (options.max_steps) total_ = std::min(total_, *options.max_steps);
     if (data.validation != nullptr) {
       validation_.emplace(data.validation, validation_loader_options(config, trainer.split().rank,
@@ -115,12 +117,14 @@ class Run {
   }
 
   RunResult run() {
-    mark_ = Clock::now();
+    begin_ = mark_ = Clock::now();
     cost_.begin(programs_, total_);
     while (trainer_.steps_done() < total_ && !ended()) {
       const int64_t epoch = trainer_.steps_done() / steps_per_epoch_;
       const int64_t end = (epoch + 1) * steps_per_epoch_;
+      begin_epoch();
       asynchronous_ ? items_until(std::min(end, total_)) : steps_until(std::min(end, total_));
+      if (trainer_.steps_done() == end) end_epoch();
     }
     if (asynchronous_) asynchronous_->close();
     finish_checkpoints();
@@ -128,6 +132,7 @@ class Run {
     if (interval_steps_ > 0) log();
     result_.steps = trainer_.steps_done();
     result_.cost = cost_.end();
+    take_totals();
     return result_;
   }
 
@@ -135,6 +140,52 @@ class Run {
   // Whether the run has ended before its last step.
   bool ended() const {
     return result_.signal != 0 || !result_.numeric_error.empty() || result_.stopped_early;
+  }
+
+  // ---- epochs
+
+  // An epoch that a run has gone on in has no time.
+  void begin_epoch() {
+    epoch_begin_.reset();
+    epoch_loss_ = 0;
+    epoch_steps_ = 0;
+    if (trainer_.steps_done() % steps_per_epoch_ == 0) epoch_begin_ = Clock::now();
+  }
+
+  std::optional<double> epoch_seconds() const {
+    if (!epoch_begin_ || trainer_.steps_done() % steps_per_epoch_ != 0) return std::nullopt;
+    return std::chrono::duration<double>(Clock::now() - *epoch_begin_).count();
+  }
+
+  void end_epoch() {
+    take_results(true);
+    const bool validated = validated_ == trainer_.steps_done();
+    Metrics m = validated ? validated_metrics_ : current();
+    if (!validated) m.epoch_seconds = epoch_seconds();
+    if (epoch_steps_ > 0) m.loss = epoch_loss_ / static_cast<double>(epoch_steps_);
+    if (m.epoch_seconds) {
+      const auto before = static_cast<double>(result_.epochs++);
+      result_.epoch_seconds = (result_.epoch_seconds * before + *m.epoch_seconds) / (before + 1);
+    }
+    reporter_.epoch(m);
+  }
+
+  void take_totals() {
+    result_.seconds = std::chrono::duration<double>(Clock::now() - begin_).count();
+    device_.read();
+    result_.joules = device_.joules();
+    if (result_.cost.steps == 0) return;
+    Metrics m;
+    set_rates(m, static_cast<double>(config_.training.global_batch_size) / result_.cost.seconds);
+    result_.tokens_per_second = m.tokens_per_second;
+    result_.mfu = m.mfu;
+  }
+
+  void set_rates(Metrics& m, double samples_per_second) const {
+    m.samples_per_second = samples_per_second;
+    const int64_t labels = programs_.spec().labels;
+    if (labels > 1) m.tokens_per_second = samples_per_second * static_cast<double>(labels);
+    if (flops_ > 0) m.mfu = model_flops_utilisation(programs_, flops_, samples_per_second);
   }
 
   void steps_until(int64_t end) {
@@ -275,6 +326,8 @@ class Run {
     const WorkProgress p = asynchronous_->take_progress();
     if (p.items == 0) return;
     const int ranks = trainer_.split().world_size;
+    epoch_loss_ += p.loss * ranks;
+    epoch_steps_ += p.items;
     interval_loss_ += p.loss * ranks;
     interval_steps_ += p.items;
     interval_samples_ += p.samples;
@@ -289,6 +342,8 @@ class Run {
     while (const std::optional<StepResult> r = trainer_.next_result(wait)) {
       result_.last_loss = r->loss;
       if (!std::isfinite(r->loss)) not_finite(*r);
+      epoch_loss_ += r->loss;
+      ++epoch_steps_;
       interval_loss_ += r->loss;
       ++interval_steps_;
     }
@@ -310,7 +365,7 @@ class Run {
     if (interval_samples_ == 0) return m;
     const std::chrono::duration<double> elapsed = Clock::now() - mark_;
     if (interval_steps_ > 0) m.loss = interval_loss_ / static_cast<double>(interval_steps_);
-    m.samples_per_second = static_cast<double>(interval_samples_) / std::max(elapsed.count(), 1e-9);
+    set_rates(m, static_cast<double>(interval_samples_) / std::max(elapsed.count(), 1e-9));
     return m;
   }
 
@@ -363,12 +418,30 @@ class Run {
     Metrics m = metrics_;
     m.validation_loss = e.loss;
     if (programs_.spec().classes > 0) m.validation_accuracy = e.accuracy;
+    m.validation = e.metrics;
+    m.epoch_seconds = epoch_seconds();
+    validated_metrics_ = m;
     reporter_.line(m);
     restart_interval();
     if (!std::isfinite(e.loss)) return validation_not_finite(e.loss);
+    take_monitored(e);
+  }
+
+  void take_monitored(const Evaluation& e) {
+    const std::string& monitor = config_.validation.monitor;
+    if (std::isnan(e.monitored(monitor))) {
+      throw DataError(
+          "validation.monitor = \"" + monitor +
+          "\" is not defined for the validation samples, which are all of one class, or "
+          "predictions are NaN; use other samples, or monitor = \"loss\"");
+    }
     // Ranks whose devices round differently must not decide differently.
-    const double value =
-        programs_.maximum({config_.validation.monitor == "accuracy" ? e.accuracy : e.loss})[0];
+    const double value = programs_.maximum({e.monitored(monitor)})[0];
+    if (!result_.best_value ||
+        (larger_is_better(monitor) ? value > *result_.best_value : value < *result_.best_value)) {
+      result_.best_value = value;
+      result_.best_step = validated_;
+    }
     if (checkpoints_) checkpoints_->validated(validated_, value);
     plateau_.add(value);
     early_stopping_.add(value);
@@ -406,7 +479,12 @@ class Run {
   Metrics metrics_;
   RunResult result_;
   CostMeter cost_;
-  Clock::time_point mark_;
+  Clock::time_point begin_, mark_;
+  double flops_ = 0;  // of the model for one sample; 0: not needed
+  std::optional<Clock::time_point> epoch_begin_;
+  double epoch_loss_ = 0;
+  int64_t epoch_steps_ = 0;
+  Metrics validated_metrics_;
   double interval_loss_ = 0;
   int64_t interval_steps_ = 0, interval_samples_ = 0, items_ = 0;
   int64_t validated_ = 0;  // number of steps at the last validation

@@ -44,6 +44,19 @@ struct RunResult {
   std::string checkpoint_error;
   bool stopped_early = false;  // by [early_stopping]
   bool restored_best = false;  // the weights are those of the best checkpoint
+  // What the whole run took on this rank, validations and checkpoints included.
+  double seconds = 0;
+  // The whole epochs of this run, and the mean time of one, its validation included.
+  int64_t epochs = 0;
+  double epoch_seconds = 0;
+  // The best validation of this run by validation.monitor: its value, and the step behind which it
+  // was made.
+  std::optional<double> best_value;
+  int64_t best_step = 0;
+  std::optional<double> joules;  // that the device of this rank has drawn, see DeviceMeter
+  // The mean rates over the steps of `cost`, as in Metrics; empty: not a language model, or the
+  // peak is not known.
+  std::optional<double> tokens_per_second, mfu;
 };
 
 // Trains. Throws NumericError if the loss of a step is not finite (debug.nan = "stop").

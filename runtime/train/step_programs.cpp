@@ -8,6 +8,7 @@
 #include "runtime/model/layer_types.h"
 #include "runtime/step/make_strategy.h"
 #include "runtime/step/ranks.h"
+#include "runtime/train/metrics/validation_metrics.h"
 #include "runtime/train/weights.h"
 
 namespace runtime::train {
@@ -114,6 +115,7 @@ StepPrograms::StepPrograms(const config::Config& config, const data::SampleSpec&
   const step::Precision precision{to_dtype(config.training.dtype),
                                   activation_type(config.training, *device_)};
   check_input(model_, spec);
+  check_metrics(config.validation.metrics, spec);
   strategy_ = step::make_strategy(config, model_, recipe_, precision,
                                   rank_of_job(*device_, options.collectives, planned));
   if (config.debug.deterministic && has_batch_norm_ && world_size() > 1) {

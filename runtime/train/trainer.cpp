@@ -10,6 +10,7 @@
 #include "runtime/exec/encode.h"
 #include "runtime/step/freeze.h"
 #include "runtime/train/loss_window.h"
+#include "runtime/train/metrics/validation_metrics.h"
 #include "runtime/train/step_programs.h"
 #include "runtime/train/weights.h"
 #include "runtime/train/whole_parameters.h"
@@ -57,6 +58,9 @@ struct Trainer::State {
   StepProgram& run(const std::vector<StepForm>& forms, const data::Batch& batch,
                    double learning_rate, int64_t step);
   StepProgram& infer(const data::Batch& batch);
+  std::vector<double> read_outputs(const StepProgram& p);
+  bool reports_outputs() const;
+  void add_predictions(ValidationMetrics& metrics, const StepProgram& p, const data::Batch& batch);
   std::vector<const model::Parameter*> statistics();
   std::vector<int> replicas() const;
 
@@ -161,6 +165,43 @@ StepProgram& Trainer::State::infer(const data::Batch& batch) {
   return p;
 }
 
+std::vector<double> Trainer::State::read_outputs(const StepProgram& p) {
+  const graph::Value& value = p.program->graph().value(p.values.output);
+  const std::vector<std::byte> bytes =
+      converted({value.dtype, value.dims,
+                 programs.read(p.program->address(p.values.output), graph::canonical_bytes(value))},
+                RT_FLOAT64);
+  std::vector<double> numbers(bytes.size() / sizeof(double));
+  std::memcpy(numbers.data(), bytes.data(), bytes.size());
+  return numbers;
+}
+
+// Whether this rank is the one of those with the same samples whose outputs the metrics count. The
+// last stage of a pipeline has them, and all ranks of the tensor axis have the same.
+bool Trainer::State::reports_outputs() const {
+  const step::Strategy& strategy = programs.strategy();
+  int last = 0;
+  if (strategy.mesh.pipeline > 1) {
+    const int stages = parallel::make_schedule(strategy.pipeline.schedule).stages();
+    last = (stages - 1) % strategy.mesh.pipeline;
+  }
+  return strategy.place.tensor == 0 && strategy.place.pipeline == last;
+}
+
+void Trainer::State::add_predictions(ValidationMetrics& metrics, const StepProgram& p,
+                                     const data::Batch& batch) {
+  const std::vector<double> outputs = read_outputs(p);
+  const int64_t labels = programs.spec().labels;
+  Predictions predictions;
+  predictions.batch = batch.index;
+  predictions.rows = batch.valid * labels;
+  predictions.width = static_cast<int64_t>(outputs.size()) / (batch.rows * labels);
+  predictions.outputs = outputs.data();
+  predictions.labels = batch.labels.data();
+  predictions.targets = batch.targets.data();
+  metrics.add(predictions);
+}
+
 std::vector<const model::Parameter*> Trainer::State::statistics() {
   std::vector<const model::Parameter*> result;
   for (const model::Parameter& parameter : programs.any_program().values.parameters) {
@@ -211,6 +252,12 @@ std::optional<StepResult> Trainer::next_result(bool wait) {
   return StepResult{s.results++, *loss};
 }
 
+double Evaluation::monitored(const std::string& monitor) const {
+  if (monitor == "loss") return loss;
+  const double* const value = metrics.find(monitor);
+  return value == nullptr ? accuracy : *value;
+}
+
 std::optional<LossScaling> Trainer::loss_scaling() { return state_->programs.loss_scaling(); }
 
 Evaluation Trainer::evaluate(data::Loader& loader) {
@@ -218,12 +265,16 @@ Evaluation Trainer::evaluate(data::Loader& loader) {
   share_statistics();
   const int64_t batches = loader.batches_per_epoch();
   std::vector<double> sums(3 * batches, 0.0);  // for each batch: loss, correct answers, samples
+  ValidationMetrics metrics(s.programs.config().validation.metrics, s.programs.spec(),
+                            s.programs.any_program().values.predictions);
+  const bool reads = metrics.reads_predictions() && s.reports_outputs();
   for (int64_t i = s.programs.rank(); i < batches; i += s.programs.world_size()) {
     const data::Batch& batch = loader.next();
     const StepProgram& p = s.infer(batch);
     sums[3 * i] = s.programs.read_scalar(p, p.values.loss) * static_cast<double>(batch.valid);
     if (p.values.correct != kNone) sums[3 * i + 1] = s.programs.read_scalar(p, p.values.correct);
     sums[3 * i + 2] = static_cast<double>(batch.valid);
+    if (reads) s.add_predictions(metrics, p, batch);
   }
   // Other ranks may need this rank's ZeRO partition of the parameters once more.
   if (s.parameters.holds_parts(3) && batches % s.programs.world_size() > 0 &&
@@ -242,21 +293,15 @@ Evaluation Trainer::evaluate(data::Loader& loader) {
     samples += sums[3 * i + 2];
   }
   const double divisor = std::max(samples, 1.0);
-  return {loss / divisor, correct / (divisor * static_cast<double>(s.programs.spec().labels)),
-          static_cast<int64_t>(samples)};
+  Evaluation e{loss / divisor, correct / (divisor * static_cast<double>(s.programs.spec().labels)),
+               static_cast<int64_t>(samples)};
+  e.metrics = metrics.combine(gather_over(s.collectives()), e.loss);
+  return e;
 }
 
 std::vector<double> Trainer::outputs(const data::Batch& batch) {
   State& s = *state_;
-  const StepProgram& p = s.infer(batch);
-  const graph::Value& value = p.program->graph().value(p.values.output);
-  const std::vector<std::byte> bytes = converted(
-      {value.dtype, value.dims,
-       s.programs.read(p.program->address(p.values.output), graph::canonical_bytes(value))},
-      RT_FLOAT64);
-  std::vector<double> numbers(bytes.size() / sizeof(double));
-  std::memcpy(numbers.data(), bytes.data(), bytes.size());
-  return numbers;
+  return s.read_outputs(s.infer(batch));
 }
 
 data::TensorFile Trainer::gradients(const data::Batch& batch, std::optional<int64_t> step) {

@@ -11,6 +11,7 @@
 #include "runtime/data/loader.h"
 #include "runtime/data/safetensors.h"
 #include "runtime/parallel/batch_split.h"
+#include "runtime/train/metrics/values.h"
 
 namespace runtime::train {
 
@@ -22,6 +23,10 @@ struct Evaluation {
   double loss = 0;      // mean over the samples and their labels
   double accuracy = 0;  // classification only
   int64_t samples = 0;
+  MetricValues metrics = {};  // those of validation.metrics
+
+  // The value of validation.monitor.
+  double monitored(const std::string& monitor) const;
 };
 
 // The result of a finished step.
@@ -55,9 +60,9 @@ class Trainer {
   // otherwise nullopt.
   std::optional<LossScaling> loss_scaling();
 
-  // Evaluates every sample once: the ranks take whole batches of the data set in turn. The result
-  // is the same on every rank, and for any number of ranks. `loader` is made with
-  // validation_loader_options().
+  // Evaluates every sample once: the ranks take whole batches of the data set in turn. The result,
+  // with validation.metrics, is the same on every rank, and for any number of ranks. `loader` is
+  // made with validation_loader_options().
   Evaluation evaluate(data::Loader& loader);
 
   // The model's output in inference mode for the rows of a batch, [rows, ...]. Runs on this rank

@@ -21,8 +21,9 @@ class Commands : public ProgramTest {};
 TEST_F(Commands, EveryCommandExplainsItself) {
   EXPECT_THAT(output({"--help"}),
               AllOf(HasSubstr("train"), HasSubstr("Exit codes"), HasSubstr("Examples")));
-  for (const char* command : {"train", "evaluate", "predict", "gradients", "verify", "plan",
-                              "bench", "devices", "plugins", "config", "model", "checkpoint"}) {
+  for (const char* command :
+       {"train", "evaluate", "predict", "gradients", "verify", "plan", "bench", "devices",
+        "plugins", "config", "model", "checkpoint", "completion"}) {
     const std::string help = output({command, "--help"});
     EXPECT_THAT(help, HasSubstr("Example")) << command;
     EXPECT_THAT(help, HasSubstr(std::string("runtime ") + command)) << command;
@@ -178,6 +179,42 @@ TEST_F(Commands, ConfigShowResolvesAndLoadsAgain) {
   EXPECT_THAT(output({"config", "check", job_}), HasSubstr("tiny.toml: ok"));
 }
 
+// Keras's Sequential of 16, 32 and 2 units with a sigmoid at its end.
+TEST_F(Commands, ASigmoidBeforeCrossEntropyGetsAWarning) {
+  const std::string layers =
+      "model.layers=[{ type = 'linear', features = 16, activation = 'relu', l2 = 0.01 }, { type = "
+      "'linear', features = 32, activation = 'relu', l2 = 0.01 }, { type = 'linear', features = 3, "
+      "activation = 'sigmoid' }]";
+  const test::ProcessResult check = run({"config", "check", job_, "--set", layers});
+  EXPECT_EQ(check.exit_code, 0);
+  EXPECT_THAT(check.err, AllOf(HasSubstr("warning: --set:1:"), HasSubstr("ends with \"sigmoid\""),
+                               HasSubstr("remove the sigmoid")));
+  EXPECT_THAT(check.out, HasSubstr(": ok"));
+  const test::ProcessResult train =
+      run({"train", job_, "--max-steps", "1", "--quiet", "--set", layers});
+  EXPECT_EQ(train.exit_code, 0) << train.err;
+  EXPECT_THAT(train.err, HasSubstr("warning: --set:1:"));
+  EXPECT_EQ(run({"config", "check", job_}).err, "");
+}
+
+TEST_F(Commands, EvaluatePrintsTheMetricsThatAreAskedFor) {
+  output({"train", job_, "--set", "job.dump_folder=run", "--quiet"});
+  const std::vector<std::string> evaluate = {"evaluate", job_, "--weights",
+                                             "run/weights.safetensors", "--metrics"};
+  const auto with = [&](const std::string& metrics) {
+    std::vector<std::string> arguments = evaluate;
+    arguments.push_back(metrics);
+    return run(arguments);
+  };
+  const json j = json::parse(with("f1,top_2,confusion,auroc").out);
+  for (const char* key : {"loss", "accuracy", "f1", "top_2", "auroc"})
+    EXPECT_TRUE(j[key].is_number()) << key;
+  EXPECT_EQ(j["confusion"].size(), 3u);
+  EXPECT_EQ(with("top_3").exit_code, 2) << "there are three classes";
+  EXPECT_THAT(with("f3").err, HasSubstr("did you mean \"f1\""));
+  EXPECT_THAT(with("mse").err, HasSubstr("compares numbers"));
+}
+
 TEST_F(Commands, ConfigSchemaIsJson) {
   const json schema = json::parse(output({"config", "schema"}));
   EXPECT_TRUE(schema["properties"].contains("training"));
@@ -238,7 +275,13 @@ TEST_F(Commands, BenchPrintsOneJsonObject) {
     EXPECT_TRUE(j.contains(key)) << key;
   EXPECT_GT(j["step_ms_median"], 0);
   EXPECT_EQ(j["device"], "reference:0");
+  EXPECT_FALSE(j.contains("mfu")) << "the peak of the device is not known";
   EXPECT_THAT(output({"bench", job_, "--steps", "5", "--layers"}), HasSubstr("matmul"));
+  // 210 operations a sample, see model_flops_test.
+  const json k = json::parse(
+      output({"bench", job_, "--steps", "5", "--json", "--set", "device.peak_tflops=1e-3"}));
+  const double share = k["samples_per_second"].get<double>() * 210 / 1e9;
+  EXPECT_NEAR(k["mfu"].get<double>(), share, 1e-9 * share);
 }
 
 TEST_F(Commands, DecisionsAreKeptInTheCacheOnly) {

@@ -111,8 +111,10 @@ class Recorder {
     data::Loader loader(data_.validation,
                         validation_loader_options(config_, split.rank, split.world_size));
     const Evaluation e = trainer_->evaluate(loader);
-    result_.trace.tensors.emplace("validation",
-                                  vector({e.loss, e.accuracy, static_cast<double>(e.samples)}));
+    std::vector<double> values = {e.loss, e.accuracy, static_cast<double>(e.samples)};
+    for (const NamedValue& number : e.metrics.numbers) values.push_back(number.value);
+    for (const auto& row : e.metrics.confusion) values.insert(values.end(), row.begin(), row.end());
+    result_.trace.tensors.emplace("validation", vector(values));
   }
 
   void keep(const std::string& what, int step, data::HostTensor tensor) {

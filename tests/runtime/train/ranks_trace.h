@@ -17,8 +17,8 @@ class Trainer;
 
 // For every step the loss ("003 loss"), the reduced gradients ("003 gradient fc1.weight") and the
 // parameters and statistics after the step ("003 weight fc1.weight"); at the end "validation"
-// (loss, accuracy, samples). The loss is that of the step itself; "loss of gradients" is the one
-// that is reported with the gradients.
+// (loss, accuracy, samples, then validation.metrics and the confusion matrix). The loss is that of
+// the step itself; "loss of gradients" is the one that is reported with the gradients.
 using Trace = data::TensorFile;
 
 struct TraceOptions {

@@ -62,6 +62,7 @@ class Lines : public Reporter {
   void line(const Metrics& metrics) override {
     Metrics m = metrics;
     m.samples_per_second = 0;
+    m.epoch_seconds.reset();
     done_.lines.push_back(to_json(m));
   }
 

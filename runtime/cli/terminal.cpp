@@ -1,0 +1,31 @@
+#include "runtime/cli/terminal.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string_view>
+
+namespace runtime::cli {
+
+namespace {
+
+std::string_view variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+int columns() {
+  winsize size{};
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+}  // namespace
+
+bool can_redraw() { return isatty(STDOUT_FILENO) != 0 && variable("TERM") != "dumb"; }
+
+train::TerminalStyle terminal_style() {
+  return {can_redraw() && variable("NO_COLOR").empty(), columns};
+}
+
+}  // namespace runtime::cli

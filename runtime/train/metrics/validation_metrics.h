@@ -1,0 +1,59 @@
+// The metrics of validation.metrics, which one validation computes.
+#ifndef RUNTIME_TRAIN_METRICS_VALIDATION_METRICS_H_
+#define RUNTIME_TRAIN_METRICS_VALIDATION_METRICS_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/data/dataset.h"
+#include "runtime/train/metrics/family.h"
+#include "runtime/train/metrics/values.h"
+
+namespace runtime::train {
+
+class ClassCounts;
+class ClassScores;
+class TargetSums;
+class TopK;
+
+// What a model is trained for. Losses may be of any kind; only this decides which metrics fit.
+enum class Task { kClassification, kRegression };
+Task task_of(const data::SampleSpec& spec);
+
+// The function throws ConfigurationError if a metric does not fit the data set: top_5 needs more
+// than 5 classes, the confusion matrix at most kMostConfusionClasses.
+void check_metrics(const std::vector<std::string>& names, const data::SampleSpec& spec);
+inline constexpr int64_t kMostConfusionClasses = 1000;
+
+// One rank's object for one validation, used by one thread; see MetricFamily for the calls that the
+// ranks make.
+class ValidationMetrics {
+ public:
+  // `outputs`: the numbers that the model outputs for a row. `names` have passed check_metrics().
+  ValidationMetrics(const std::vector<std::string>& names, const data::SampleSpec& spec,
+                    int64_t outputs);
+  ~ValidationMetrics();
+
+  // Whether a metric needs add(), for which outputs are copied from the device. Loss, accuracy and
+  // perplexity need no predictions.
+  bool reads_predictions() const { return !families_.empty(); }
+  void add(const Predictions& predictions);
+  // The function returns the values over all ranks. `loss` is that of the validation, which must be
+  // the mean cross entropy where perplexity, its exponential, is asked for.
+  MetricValues combine(const Gather& gather, double loss);
+
+ private:
+  const MetricFamily& family_of(const std::string& name) const;
+
+  const std::vector<std::string> names_;
+  std::unique_ptr<TargetSums> targets_;  // these four: null where no metric needs it
+  std::unique_ptr<TopK> top_;
+  std::unique_ptr<ClassScores> scores_;
+  std::unique_ptr<ClassCounts> counts_;
+  std::vector<MetricFamily*> families_;  // those that exist
+};
+
+}  // namespace runtime::train
+
+#endif  // RUNTIME_TRAIN_METRICS_VALIDATION_METRICS_H_

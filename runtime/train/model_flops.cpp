@@ -1,0 +1,43 @@
+#include "runtime/train/model_flops.h"
+
+#include "runtime/step/compile_step.h"
+#include "runtime/step/make_strategy.h"
+
+namespace runtime::train {
+
+namespace {
+
+// One of the five products in the backward pass of attention recomputes the scores.
+constexpr double kAttentionBackward = 4.0 / 5.0;
+
+double product_flops(const graph::Graph& graph, const graph::Node& node) {
+  if (node.op == RT_OP_ATTENTION_BACKWARD) return graph::flops(graph, node) * kAttentionBackward;
+  const bool product = node.op == RT_OP_MATMUL || node.op == RT_OP_ATTENTION ||
+                       node.op == RT_OP_CONV2D || node.op == RT_OP_CONV2D_BACKWARD_DATA ||
+                       node.op == RT_OP_CONV2D_BACKWARD_WEIGHTS;
+  return product ? graph::flops(graph, node) : 0;
+}
+
+}  // namespace
+
+double model_flops(const StepPrograms& programs) {
+  config::Config config = programs.config();
+  config.parallelism = {};
+  config.debug.deterministic = false;
+  const step::Precision precision{programs.dtype(), 0};
+  const step::Strategy whole =
+      step::make_strategy(config, programs.model(), programs.recipe(), precision, {});
+  const step::StepForm form{step::Purpose::kGradients, 1};
+  const step::Step step = step::build_step({programs.model(), programs.recipe(), whole, form});
+  double sum = 0;
+  for (const graph::Node& node : step.graph.nodes) sum += product_flops(step.graph, node);
+  return sum;
+}
+
+double model_flops_utilisation(const StepPrograms& programs, double flops,
+                               double samples_per_second) {
+  const double peak = programs.config().device.peak_tflops * 1e12;
+  return samples_per_second * flops / (peak * programs.strategy().mesh.size());
+}
+
+}  // namespace runtime::train

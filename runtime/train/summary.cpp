@@ -1,0 +1,66 @@
+#include "runtime/train/summary.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <vector>
+
+namespace runtime::train {
+
+namespace {
+
+template <class... Arguments>
+std::string formatted(const char* format, Arguments... arguments) {
+  char text[256];
+  std::snprintf(text, sizeof(text), format, arguments...);
+  return text;
+}
+
+std::string time_text(double seconds) {
+  if (seconds < 1) return formatted("%.0f ms", seconds * 1e3);
+  if (seconds < 60) return formatted("%.1f s", seconds);
+  const long whole = std::lround(seconds);
+  if (whole < 3600) return formatted("%ld min %ld s", whole / 60, whole % 60);
+  return formatted("%ld h %ld min", whole / 3600, whole / 60 % 60);
+}
+
+// One watt-hour is 3600 joules.
+std::string energy_text(double joules) {
+  return joules < 3600 ? formatted("%.0f J", joules) : formatted("%.1f Wh", joules / 3600);
+}
+
+std::string time_line(const RunResult& r) {
+  std::string text = "time: " + time_text(r.seconds);
+  if (r.epochs > 0) text += " (" + time_text(r.epoch_seconds) + " an epoch)";
+  if (r.cost.steps > 0) text += formatted(", %.3f ms a step", r.cost.seconds * 1e3);
+  if (r.tokens_per_second) text += formatted(", %.0f tokens/s", *r.tokens_per_second);
+  if (r.mfu) text += formatted(", MFU %.1f%%", *r.mfu * 100);
+  if (r.joules) text += ", about " + energy_text(*r.joules) + " of the device";
+  return text;
+}
+
+std::string files_line(const std::filesystem::path& folder) {
+  std::vector<std::string> names;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored))
+    names.push_back(entry.path().filename().string() + (entry.is_directory(ignored) ? "/" : ""));
+  std::sort(names.begin(), names.end());
+  std::string text = "files in " + folder.string() + ":";
+  for (const std::string& name : names) {
+    if (!name.starts_with('.')) text += " " + name;
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string summary(const RunResult& r, const std::string& monitor,
+                    const std::filesystem::path& folder) {
+  std::string text;
+  if (r.best_value)
+    text = formatted("best validation %s: %.4f, after step %ld\n", monitor.c_str(), *r.best_value,
+                     r.best_step);
+  return text + time_line(r) + "\n" + files_line(folder);
+}
+
+}  // namespace runtime::train

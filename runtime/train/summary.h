@@ -1,0 +1,20 @@
+// What is said at the end of a run.
+#ifndef RUNTIME_TRAIN_SUMMARY_H_
+#define RUNTIME_TRAIN_SUMMARY_H_
+
+#include <filesystem>
+#include <string>
+
+#include "runtime/train/run.h"
+
+namespace runtime::train {
+
+// The function returns lines without a newline at the end: the best validation, the time with the
+// energy and the use of the device where these are known, and the files of the run. Lines about
+// what was not measured are left out.
+std::string summary(const RunResult& result, const std::string& monitor,
+                    const std::filesystem::path& folder);
+
+}  // namespace runtime::train
+
+#endif  // RUNTIME_TRAIN_SUMMARY_H_

@@ -1,0 +1,44 @@
+#include "runtime/train/summary.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/runtime/support/devices.h"
+
+namespace runtime::train {
+namespace {
+
+TEST(Summary, SaysWhatWasMeasured) {
+  test::TemporaryFolder folder;
+  folder.write("weights.safetensors", "");
+  folder.write("metrics.jsonl", "");
+  std::filesystem::create_directory(folder.path() / "checkpoints");
+  RunResult r;
+  r.seconds = 83.4;
+  r.epochs = 4;
+  r.epoch_seconds = 20.5;
+  r.cost = {100, 0.0125, {}};
+  r.best_value = 0.875;
+  r.best_step = 1200;
+  r.joules = 7200;
+  r.tokens_per_second = 128000;
+  r.mfu = 0.4125;
+  EXPECT_EQ(summary(r, "f1", folder.path()),
+            "best validation f1: 0.8750, after step 1200\n"
+            "time: 1 min 23 s (20.5 s an epoch), 12.500 ms a step, 128000 tokens/s, MFU 41.2%, "
+            "about 2.0 Wh of the device\n"
+            "files in " +
+                folder.path().string() + ": checkpoints/ metrics.jsonl weights.safetensors");
+}
+
+TEST(Summary, LeavesOutWhatIsNotKnown) {
+  test::TemporaryFolder folder;
+  RunResult r;
+  r.seconds = 0.25;
+  EXPECT_EQ(summary(r, "loss", folder.path()),
+            "time: 250 ms\nfiles in " + folder.path().string() + ":");
+  r.seconds = 7260;
+  EXPECT_THAT(summary(r, "loss", folder.path()), testing::HasSubstr("time: 2 h 1 min\n"));
+}
+
+}  // namespace
+}  // namespace runtime::train
