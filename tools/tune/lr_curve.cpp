@@ -31,12 +31,12 @@ std::vector<double> smoothed(const std::vector<LrPoint>& points, size_t radius) 
 
 namespace {
 
-// The end of the part of a curve that counts: where the loss, once it has fallen by half of its whole
-// fall, has risen again by as much.
+// The end of the part of a curve that counts: where the loss, once it has fallen by half of its
+// whole fall, has risen again by as much.
 size_t end_of(const std::vector<double>& losses, size_t first) {
   const double half =
-      (losses[first] - *std::min_element(losses.begin() + static_cast<std::ptrdiff_t>(first),
-                                         losses.end())) /
+      (losses[first] -
+       *std::min_element(losses.begin() + static_cast<std::ptrdiff_t>(first), losses.end())) /
       2;
   double lowest = losses[first];
   for (size_t i = first; i < losses.size(); ++i) {
@@ -52,9 +52,9 @@ std::optional<LrSuggestion> suggest(const std::vector<LrPoint>& points) {
   if (points.size() < 10) return std::nullopt;
   const std::vector<double> losses = smoothed(points, radius_for(points.size()));
   const size_t first = points.size() / 10;
-  const auto lowest = std::min_element(
-      losses.begin() + static_cast<std::ptrdiff_t>(first),
-      losses.begin() + static_cast<std::ptrdiff_t>(end_of(losses, first)));
+  const auto lowest =
+      std::min_element(losses.begin() + static_cast<std::ptrdiff_t>(first),
+                       losses.begin() + static_cast<std::ptrdiff_t>(end_of(losses, first)));
   const auto last = static_cast<size_t>(lowest - losses.begin());
   LrSuggestion found;
   found.lowest = points[last].lr;

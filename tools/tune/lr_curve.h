@@ -42,9 +42,9 @@ size_t radius_for(size_t points);
 
 // Returns what the smoothed curve says; nullopt if the loss falls nowhere, or for fewer than ten
 // points. The first tenth is left out, because the loss of a network that has just begun falls at
-// any rate; so is what comes after the lowest loss, and after a loss that has jumped up again by half
-// of its whole fall: it may fall once more, but not because of a good rate.
-// Rates must ascend, and losses must be finite.
+// any rate; so is what comes after the lowest loss, and after a loss that has jumped up again by
+// half of its whole fall: it may fall once more, but not because of a good rate. Rates must ascend,
+// and losses must be finite.
 std::optional<LrSuggestion> suggest(const std::vector<LrPoint>& points);
 
 }  // namespace tools::tune
