@@ -8,6 +8,7 @@
 #include <fstream>
 #include <functional>
 #include <map>
+#include <optional>
 #include <sstream>
 
 #include "plugins/host/nearest.h"
@@ -232,9 +233,12 @@ Table::Reader table(Table::Readers readers) {
   };
 }
 
-// Larger values of these fields of metrics.jsonl are better.
-bool is_maximized(const std::string& monitor) {
-  return monitor == "validation_accuracy" || monitor == "samples_per_second";
+// Whether larger values of a field of metrics.jsonl are better; nullopt for a field that this
+// program does not know.
+std::optional<bool> is_maximized(const std::string& monitor) {
+  if (monitor.ends_with("accuracy") || monitor == "samples_per_second") return true;
+  if (monitor.ends_with("loss")) return false;
+  return std::nullopt;
 }
 
 std::string read_text(const std::string& path) {
@@ -246,11 +250,12 @@ std::string read_text(const std::string& path) {
 }
 
 // What several keys together must fulfil.
-void check(const Sweep& sweep, const Value& root, const std::string& path) {
+void check(const Sweep& sweep, bool mode_is_known, const std::string& path) {
   const auto require = [&](bool holds, const std::string& key, const std::string& message) {
-    if (!holds)
-      fail({std::make_shared<const std::string>(path), root.position.line, 1}, key, message);
+    if (!holds) fail({std::make_shared<const std::string>(path)}, key, message);
   };
+  require(mode_is_known, "mode",
+          "missing: whether \"min\" or \"max\" is better of monitor = \"" + sweep.monitor + "\"");
   require(!sweep.config.empty(), "config", "missing: the configuration whose keys are varied");
   require(!sweep.parameters.empty(), "parameters", "missing: the keys that are varied");
   require(!sweep.random || sweep.trials > 0, "search.trials",
@@ -294,8 +299,10 @@ Sweep read_sweep(const std::string& path) {
                {"search", table(search)},
                {"halving", table(halving)},
                {"parameters", parameters(sweep.parameters)}});
-  sweep.maximize = root.find("mode") == nullptr ? is_maximized(sweep.monitor) : maximize;
-  check(sweep, root, path);
+  const std::optional<bool> usual = is_maximized(sweep.monitor);
+  const bool is_given = root.find("mode") != nullptr;
+  sweep.maximize = is_given ? maximize : usual.value_or(false);
+  check(sweep, is_given || usual, path);
   sweep.name = fs::path(path).stem().string();
   sweep.config = (fs::path(path).parent_path() / sweep.config).lexically_normal().string();
   if (sweep.folder.empty()) sweep.folder = "outputs/sweeps/" + sweep.name;

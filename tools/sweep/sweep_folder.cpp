@@ -45,7 +45,7 @@ std::vector<Trial> trials_of(const Json& plan) {
 
 Json read_plan(const fs::path& file) {
   std::ifstream in(file);
-  const Json plan = Json::parse(in, nullptr, /*allow_exceptions=*/false);
+  Json plan = Json::parse(in, nullptr, /*allow_exceptions=*/false);
   if (plan.is_object() && plan.contains("sweep") && plan.contains("trials")) return plan;
   throw runtime::DataError(file.string() + ": is no plan of a sweep; begin anew in another folder");
 }
