@@ -12,6 +12,7 @@
 #include "runtime/cli/session.h"
 #include "runtime/error.h"
 #include "runtime/step/ranks.h"
+#include "runtime/train/device_meter.h"
 #include "runtime/train/model_flops.h"
 #include "runtime/train/open.h"
 
@@ -96,9 +97,11 @@ void print_layers(Session& s, int64_t steps) {
 struct Totals {
   double flops = 0;
   uint64_t own_peak = 0, peak = 0;  // bytes; of this process, and of all processes
+  train::DeviceLoad load = {};      // of this rank's device, just after the steps
 };
 
 Totals totals(const Session& s) {
+  const train::DeviceLoad load = train::DeviceMeter(s.device).read();
   const int64_t passes =
       parallel::micro_steps(s.config.training.global_batch_size, s.trainer->split());
   const uint64_t own = peak_memory_bytes();
@@ -107,7 +110,7 @@ Totals totals(const Session& s) {
   const bool one_process = s.rank.one_process;
   if (s.rank.collectives != nullptr)
     s.rank.collectives->all_reduce(values, one_process ? 1 : 2, RT_SUM);
-  return {values[0], own, one_process ? own : static_cast<uint64_t>(values[1])};
+  return {values[0], own, one_process ? own : static_cast<uint64_t>(values[1]), load};
 }
 
 void print_bench(const Session& s, const BenchArguments& arguments, double step_s,
@@ -156,6 +159,8 @@ void print_bench(const Session& s, const BenchArguments& arguments, double step_
   if (has_peak) j["mfu"] = mfu;
   j["peak_memory_bytes"] = all.own_peak;
   j["peak_memory_bytes_all_ranks"] = all.peak;
+  if (all.load.utilisation) j["device_utilisation"] = *all.load.utilisation;
+  if (all.load.memory_bytes) j["device_memory_bytes"] = *all.load.memory_bytes;
   j["operations"] = (*s.programs->any_program().program).graph().nodes.size();
   j["recorded_operations"] = recorded.operations;
   auto measured = nlohmann::ordered_json::parse(analysis::to_json(scaling));

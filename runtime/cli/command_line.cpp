@@ -10,6 +10,7 @@
 #include "plugins/host/nearest.h"
 #include "runtime/cli/command_table.h"
 #include "runtime/cli/commands.h"
+#include "runtime/cli/external.h"
 #include "runtime/cli/output.h"
 #include "runtime/config/advice.h"
 #include "runtime/error.h"
@@ -505,12 +506,17 @@ void add_config(CLI::App& app) {
       "  runtime config schema > runtime.schema.json");
 }
 
-// Names the command that was probably meant; CLI11 would only say that a command is missing.
-void check_command(const CLI::App& app, const std::string& word) {
+// Becomes the program of a command that this one does not have, or else names the command that was
+// probably meant; CLI11 would only say that a command is missing.
+void check_command(const CLI::App& app, const std::string& word, char** argv) {
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
     names.push_back(command->get_name());
   if (word.starts_with('-') || std::find(names.begin(), names.end(), word) != names.end()) return;
+  for (const ExternalCommand& command : external_commands()) {
+    if (command.name == word) become(command, argv + 2);
+    names.push_back(command.name);
+  }
   throw ConfigurationError("command '" + word + "' is unknown" +
                            plugins::host::suggestion(word, names) + " (runtime --help)");
 }
@@ -537,7 +543,7 @@ void ConfigArguments::add_ranks_to(CLI::App& app) {
 int run_command_line(int argc, char** argv) {
   CLI::App app{"Trains deep-learning models on the hardware that plugins provide."};
   app.name("runtime");
-  app.footer(kExamples);
+  app.footer([] { return list_of(external_commands()) + kExamples; });
   app.require_subcommand(1);
   app.set_version_flag("--version", RUNTIME_VERSION);
   Outcome outcome;
@@ -555,7 +561,7 @@ int run_command_line(int argc, char** argv) {
   add_checkpoint(app);
   add_config(app);
   add_completion(app);
-  if (argc > 1) check_command(app, argv[1]);
+  if (argc > 1) check_command(app, argv[1], argv);
   // A file that grows beyond `ulimit -f` is then an error of write(), which has a message, and does
   // not end the process.
   std::signal(SIGXFSZ, SIG_IGN);

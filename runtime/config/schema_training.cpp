@@ -199,12 +199,14 @@ Section lr_scheduler() {
           "multi_step: epochs of the decays, f = gamma^(how many are <= e)")
           .in(at_least(1, kMaxCount)),
       key("gamma", &LrScheduler::gamma,
-          "step, multi_step, plateau: factor of a decay; exponential: f = gamma^e")
-          .in({.minimum = 0, .maximum = 1, .open_minimum = true}),
+          "step, multi_step, plateau: factor of a decay; exponential: f = gamma^e, or "
+          "gamma^(s / decay_steps), which may grow: gamma above 1")
+          .in({.minimum = 0, .open_minimum = true}),
       key("decay_steps", &LrScheduler::decay_steps,
           "cosine: rate min_lr + (lr - min_lr) * (1 + cos(pi * p)) / 2; linear: lr + (min_lr - "
           "lr) * p; polynomial: min_lr + (lr - min_lr) * (1 - p)^power; so min_lr from step "
-          "decay_steps on, which is also the length of one_cycle. 0: all steps of the run")
+          "decay_steps on, which is also the length of one_cycle. 0: all steps of the run. "
+          "exponential: steps in which the rate is multiplied by gamma; 0: an epoch")
           .in(at_least(0, kMaxCount)),
       key("min_lr", &LrScheduler::min_lr, "the rate does not fall below it; at most optimizer.lr")
           .in(at_least(0)),

@@ -226,10 +226,13 @@ class Rules {
             "missing: name = \"multi_step\" needs the epochs of its decays");
     require(std::is_sorted(milestones.begin(), milestones.end()), "lr_scheduler", "milestones",
             "expected epochs in rising order");
-    const std::set<std::string> to_an_end = {"cosine", "linear", "polynomial", "one_cycle",
-                                             "warmup_stable_decay"};
-    require(to_an_end.contains(schedule.name) || schedule.decay_steps == 0, "lr_scheduler",
+    const std::set<std::string> with_decay_steps = {
+        "cosine", "linear", "polynomial", "one_cycle", "exponential", "warmup_stable_decay"};
+    require(with_decay_steps.contains(schedule.name) || schedule.decay_steps == 0, "lr_scheduler",
             "decay_steps", unused);
+    require(schedule.gamma <= 1 || schedule.name == "exponential", "lr_scheduler", "gamma",
+            "got " + toml_number(schedule.gamma) +
+                ", expected at most 1; only name = \"exponential\" lets the rate grow");
     require(schedule.name != "cosine_restarts" || schedule.period_steps > 0, "lr_scheduler",
             "period_steps",
             "missing: name = \"cosine_restarts\" needs the steps of its first period");

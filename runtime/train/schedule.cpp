@@ -18,11 +18,14 @@ double progress(const config::LrScheduler& scheduler, int64_t begin, int64_t ste
   return std::clamp(static_cast<double>(step - begin) / whole, 0.0, 1.0);
 }
 
-// The decays by gamma so far.
-double decays(const config::LrScheduler& scheduler, int64_t epoch) {
+// The decays by gamma so far; those of "exponential" come gradually if decay_steps is given.
+double decays(const config::LrScheduler& scheduler, int64_t step, int64_t steps_per_epoch) {
+  const int64_t epoch = step / steps_per_epoch;
+  if (scheduler.name == "exponential" && scheduler.decay_steps > 0)
+    return static_cast<double>(step) / static_cast<double>(scheduler.decay_steps);
+  if (scheduler.name == "exponential") return static_cast<double>(epoch);
   const int64_t periods = epoch / scheduler.step_size;
   if (scheduler.name == "step") return static_cast<double>(periods);
-  if (scheduler.name == "exponential") return static_cast<double>(epoch);
   return static_cast<double>(std::count_if(scheduler.milestones.begin(), scheduler.milestones.end(),
                                            [&](int64_t milestone) { return milestone <= epoch; }));
 }
@@ -87,8 +90,7 @@ double learning_rate(const config::Config& config, int64_t step, int64_t steps_p
     return std::max(end, start * one_cycle(scheduler, step, total));
   double lr = start;
   if (decays_by_epochs(scheduler.name)) {
-    lr =
-        std::max(end, start * std::pow(scheduler.gamma, decays(scheduler, step / steps_per_epoch)));
+    lr = std::max(end, start * std::pow(scheduler.gamma, decays(scheduler, step, steps_per_epoch)));
   } else if (scheduler.name != "constant" && scheduler.name != "plateau") {
     lr = end + (start - end) * height(scheduler, step, total);
   }

@@ -122,6 +122,7 @@ TEST(Schedule, KeysThatDoNotFitAreRefused) {
       {"name = \"multi_step\"\nmilestones = [5, 3]", "rising"},
       {"name = \"step\"\ndecay_steps = 7", "lr_scheduler.decay_steps: is not used"},
       {"name = \"cosine\"\ndecay_steps = 7\nwarmup_steps = 7", "more than warmup_steps, 7"},
+      {"name = \"step\"\ngamma = 1.5", "lr_scheduler.gamma: got 1.5, expected at most 1"},
       {"name = \"linear\"\nmin_lr = 0.5", "at most optimizer.lr, 0.01"}};
   for (const auto& [lines, message] : cases) {
     const std::string toml =
@@ -152,6 +153,15 @@ TEST(Schedule, ExponentialLR) {
   config::Config c = with("exponential", 0.4);
   c.lr_scheduler.gamma = 0.9;
   expect_rates(c, {0.4, 0.36, 0.324, 0.2916, 0.26244, 0.236196}, 1);
+}
+
+// The rate grows by the same factor each step, as the learning-rate range test needs it.
+TEST(Schedule, ExponentialByStepsMayGrow) {
+  config::Config c = with("exponential", 1e-3);
+  c.lr_scheduler.gamma = 1000;
+  c.lr_scheduler.decay_steps = 6;
+  expect_rates(
+      c, {1e-3, 0.0031622776601683795, 1e-2, 0.031622776601683795, 1e-1, 0.31622776601683794, 1.0});
 }
 
 TEST(Schedule, PolynomialLR) {

@@ -1,0 +1,128 @@
+#include "runtime/cli/external.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <sstream>
+#include <system_error>
+
+#include "runtime/error.h"
+#include "runtime/launch/child.h"
+
+namespace runtime::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::string_view kPrefix = "runtime-";
+
+bool is_program(const fs::path& file) {
+  std::error_code ignored;
+  return fs::is_regular_file(file, ignored) && ::access(file.c_str(), X_OK) == 0;
+}
+
+void add_folder(const fs::path& folder, bool own, std::map<std::string, ExternalCommand>& found) {
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    const std::string file = it->path().filename().string();
+    if (!file.starts_with(kPrefix) || !is_program(it->path())) continue;
+    const std::string name = file.substr(kPrefix.size());
+    found.emplace(name, ExternalCommand{name, it->path(), own});
+  }
+}
+
+// What a process prints until it ends or `limit` has passed.
+std::string output_until(const launch::Child& child, Clock::time_point limit) {
+  std::string text;
+  for (;;) {
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(limit - Clock::now()).count();
+    pollfd wait{child.out.get(), POLLIN, 0};
+    if (left <= 0 || poll(&wait, 1, static_cast<int>(left)) == 0) return text;
+    char buffer[4096];
+    const ssize_t bytes = read(child.out.get(), buffer, sizeof(buffer));
+    if (bytes == 0 || (bytes < 0 && errno != EAGAIN && errno != EINTR)) return text;
+    if (bytes > 0) text.append(buffer, static_cast<size_t>(bytes));
+  }
+}
+
+std::string help_of(const ExternalCommand& command) {
+  launch::ChildSpec spec;
+  spec.name = spec.program = command.program.string();
+  spec.arguments = {spec.program, "--help"};
+  for (char** variable = environ; *variable != nullptr; ++variable)
+    spec.environment.emplace_back(*variable);
+  const launch::Child child = launch::start(spec);
+  std::string text = output_until(child, Clock::now() + std::chrono::seconds(2));
+  kill(-child.pid, SIGKILL);
+  while (waitpid(child.pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  return text;
+}
+
+std::string description_of(const ExternalCommand& command) {
+  if (!command.own) return command.program.string();
+  try {
+    std::istringstream lines(help_of(command));
+    std::string line;
+    while (std::getline(lines, line) && line.empty()) {
+    }
+    return line;
+  } catch (const Error& error) {  // a program that cannot be started is still listed
+    return error.what();
+  }
+}
+
+}  // namespace
+
+std::vector<ExternalCommand> external_commands() {
+  std::map<std::string, ExternalCommand> found;
+  std::error_code error;
+  const fs::path here = fs::read_symlink("/proc/self/exe", error).parent_path();
+  if (!error) {
+    add_folder(here, true, found);
+    add_folder((here / "../libexec/runtime").lexically_normal(), true, found);
+  }
+  const char* const path = std::getenv("PATH");
+  std::istringstream folders(path == nullptr ? "" : path);
+  // A relative folder would make the command depend on where the program was started.
+  for (std::string folder; std::getline(folders, folder, ':');)
+    if (folder.starts_with('/')) add_folder(folder, false, found);
+  std::vector<ExternalCommand> list;
+  for (auto& [name, command] : found) list.push_back(std::move(command));
+  return list;
+}
+
+void become(const ExternalCommand& command, char** arguments) {
+  const std::string program = command.program.string();
+  std::string name = program;
+  std::vector<char*> list = {name.data()};
+  for (; *arguments != nullptr; ++arguments) list.push_back(*arguments);
+  list.push_back(nullptr);
+  std::signal(SIGPIPE, SIG_DFL);  // main() ignores it, and exec would pass that on
+  execv(program.c_str(), list.data());
+  throw ConfigurationError("cannot start " + program + ", the program of the command '" +
+                           command.name + "': " + std::strerror(errno) +
+                           "; install it again, or remove it");
+}
+
+std::string list_of(const std::vector<ExternalCommand>& commands) {
+  if (commands.empty()) return "";
+  std::string text = "Commands that are programs of their own:\n";
+  for (const ExternalCommand& command : commands)
+    text += fmt::format("  {:<27} {}\n", command.name, description_of(command));
+  return text + "\n";
+}
+
+}  // namespace runtime::cli

@@ -1,0 +1,37 @@
+// Commands that are programs of their own: `runtime NAME ...` becomes the program `runtime-NAME`.
+// Equivalent to: how git and cargo find commands that they do not have themselves.
+#ifndef RUNTIME_CLI_EXTERNAL_H_
+#define RUNTIME_CLI_EXTERNAL_H_
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace runtime::cli {
+
+// One program that was found.
+struct ExternalCommand {
+  std::string name;               // "sweep"
+  std::filesystem::path program;  // absolute
+  // Whether the program lies beside this one, or in its libexec folder, and so belongs to it.
+  bool own = false;
+};
+
+// Returns the programs whose names begin with "runtime-", sorted by name: those beside this
+// executable, then those of <folder of the executable>/../libexec/runtime, then those of the
+// absolute folders of PATH. If a name is there twice, the first one counts. Folders that cannot be
+// read are passed over.
+std::vector<ExternalCommand> external_commands();
+
+// Replaces this process by the program, with `arguments` (ended by a null pointer) behind its name.
+// Throws ConfigurationError if the system cannot start it.
+[[noreturn]] void become(const ExternalCommand& command, char** arguments);
+
+// Returns the text of `runtime --help` about the commands, "" if there are none. The description of
+// an own command is the first line that its --help prints within two seconds; a command that was
+// found in PATH is not started, and its path stands there instead.
+std::string list_of(const std::vector<ExternalCommand>& commands);
+
+}  // namespace runtime::cli
+
+#endif  // RUNTIME_CLI_EXTERNAL_H_

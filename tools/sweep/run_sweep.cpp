@@ -1,0 +1,227 @@
+#include "tools/sweep/run_sweep.h"
+
+#include <fmt/format.h>
+
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <numeric>
+
+#include "runtime/error.h"
+#include "runtime/launch/cores.h"
+#include "tools/sweep/rungs.h"
+#include "tools/trials/pool.h"
+
+namespace tools::sweep {
+
+namespace {
+
+namespace fs = std::filesystem;
+using trials::Json;
+
+// The processors of each of `count` runs at the same time: equal numbers of cores, so that the
+// threads of a run, and with them the rounding of its sums, do not depend on its place. Empty lists
+// if there are fewer cores than runs; the system then shares them.
+std::vector<std::vector<int>> shares_of_cores(size_t count) {
+  std::vector<std::vector<int>> shares(count);
+  const runtime::launch::Cores cores = runtime::launch::allowed_cores();
+  const size_t each = cores.size() / count;
+  for (size_t i = 0; count > 1 && i < count; ++i) {
+    for (size_t core = i * each; core < (i + 1) * each; ++core)
+      shares[i].insert(shares[i].end(), cores[core].begin(), cores[core].end());
+  }
+  return shares;
+}
+
+// A validation at the end of each rung, where the file does not say when to validate.
+trials::Settings validation_of(const Sweep& sweep) {
+  if (sweep.halving.unit != "steps") return {};
+  for (const auto& [key, value] : sweep.set)
+    if (key.starts_with("validation.every_")) return {};
+  int64_t every = 0;
+  for (const int64_t rung : sweep.halving.rungs) every = std::gcd(every, rung);
+  return {{"validation.every_steps", every}};
+}
+
+trials::Settings device_of(const std::string& device) {
+  const size_t colon = device.find(':');
+  trials::Settings settings = {{"device.backend", device.substr(0, colon)}};
+  if (colon != std::string::npos)
+    settings.emplace_back("device.index", std::atoi(device.c_str() + colon + 1));
+  return settings;
+}
+
+std::string text_of(const Trial& trial) {
+  std::string text;
+  for (const auto& [key, value] : trial.settings)
+    text += fmt::format("{}{}={}", text.empty() ? "" : ", ", key, trials::short_text(value));
+  return text;
+}
+
+// The runs of one rung.
+class Rung {
+ public:
+  Rung(const Sweep& sweep, const std::vector<Trial>& trials, SweepFolder& folder, int64_t rung)
+      : sweep_(sweep),
+        trials_(trials),
+        folder_(folder),
+        rung_(rung),
+        pool_(trials::runtime_program()),
+        shares_(shares_of_cores(static_cast<size_t>(sweep.parallel))) {
+    for (size_t slot = 0; slot < shares_.size(); ++slot) free_.push_back(slot);
+  }
+
+  // Returns the signal that ended it, 0: all have a record now.
+  int run(const std::vector<int64_t>& numbers) {
+    std::deque<int64_t> waiting;
+    for (const int64_t trial : numbers)
+      if (folder_.records().find(trial, rung_) == nullptr) waiting.push_back(trial);
+    total_ = numbers.size();
+    finished_ = total_ - waiting.size();
+    while (pool_.signal() == 0 && (!waiting.empty() || pool_.running() > 0)) {
+      for (; !waiting.empty() && !free_.empty(); waiting.pop_front()) start(waiting.front());
+      take(*pool_.wait());
+    }
+    while (const std::optional<trials::Ended> ended = pool_.wait()) take(*ended);
+    return pool_.signal();
+  }
+
+ private:
+  struct Running {
+    int64_t trial = 0;
+    size_t slot = 0;
+  };
+
+  std::string run_folder(int64_t trial) const {
+    return (fs::path(folder_.path()) / SweepFolder::run_of(trial)).string();
+  }
+
+  void start(int64_t trial) {
+    const size_t slot = free_.front();
+    free_.pop_front();
+    trials::Task task;
+    task.name = fmt::format("trial {}", trial);
+    task.arguments =
+        arguments_of(sweep_, trials_.at(static_cast<size_t>(trial)), rung_, run_folder(trial));
+    if (!sweep_.devices.empty())
+      trials::add_settings(task.arguments, device_of(sweep_.devices[slot % sweep_.devices.size()]));
+    task.timeout_s = sweep_.timeout_s;
+    task.log = run_folder(trial) + ".log";
+    task.processors = shares_[slot];
+    running_[pool_.start(std::move(task))] = {trial, slot};
+  }
+
+  void take(const trials::Ended& ended) {
+    const Running run = running_.at(ended.id);
+    running_.erase(ended.id);
+    free_.push_back(run.slot);
+    // A run that was stopped has saved itself, and goes on when the sweep does.
+    if (ended.stopped && ended.exit_code != 0) return;
+    const Record record = record_of(run.trial, ended);
+    folder_.records().add(record);
+    std::cerr << fmt::format("[{}/{}] trial {}: {}: {}", ++finished_, total_, run.trial,
+                             text_of(trials_[static_cast<size_t>(run.trial)]),
+                             record.value ? fmt::format("{} {:.6g}, {:.1f} s", sweep_.monitor,
+                                                        *record.value, record.seconds)
+                                          : "failed: " + record.error)
+              << std::endl;
+  }
+
+  Record record_of(int64_t trial, const trials::Ended& ended) const {
+    Record record;
+    record.trial = trial;
+    record.settings = trials_[static_cast<size_t>(trial)].settings;
+    record.run = SweepFolder::run_of(trial);
+    record.rung = rung_;
+    record.monitor = sweep_.monitor;
+    record.seconds = ended.seconds;
+    record.status = "failed";
+    if (ended.timed_out) {
+      record.error = fmt::format("not done after {:.0f} s (timeout_s)", ended.seconds);
+    } else if (ended.signal != 0) {
+      record.error = fmt::format("ended by signal {}: {}", ended.signal, ended.error);
+    } else if (ended.exit_code != 0) {
+      record.error = fmt::format("exit code {}: {}", ended.exit_code, ended.error);
+    } else {
+      take_value(record, trial);
+    }
+    return record;
+  }
+
+  void take_value(Record& record, int64_t trial) const {
+    try {
+      record.value = value_of(sweep_, run_folder(trial));
+      record.status = "done";
+    } catch (const runtime::DataError& error) {
+      record.error = error.what();
+    }
+  }
+
+  const Sweep& sweep_;
+  const std::vector<Trial>& trials_;
+  SweepFolder& folder_;
+  const int64_t rung_;
+  trials::Pool pool_;
+  const std::vector<std::vector<int>> shares_;
+  std::deque<size_t> free_;
+  std::map<int, Running> running_;
+  size_t total_ = 0, finished_ = 0;
+};
+
+}  // namespace
+
+std::vector<std::string> arguments_of(const Sweep& sweep, const Trial& trial, int64_t rung,
+                                      const std::string& run_folder) {
+  std::vector<std::string> arguments = {"train", sweep.config, "--resume", "auto"};
+  const std::vector<int64_t>& rungs = sweep.halving.rungs;
+  trials::add_settings(arguments, validation_of(sweep));
+  trials::add_settings(arguments, sweep.set);
+  trials::add_settings(arguments, trial.settings);
+  if (!rungs.empty())
+    trials::add_settings(arguments,
+                         {{"training." + sweep.halving.unit, rungs.at(static_cast<size_t>(rung))}});
+  // overwrite: what a killed run has left without a checkpoint is of no use.
+  trials::add_settings(arguments, {{"job.dump_folder", run_folder},
+                                   {"job.overwrite", true},
+                                   {"metrics.jsonl", true},
+                                   {"metrics.progress", "lines"}});
+  return arguments;
+}
+
+double value_of(const Sweep& sweep, const std::string& run_folder) {
+  const std::string path = run_folder + "/metrics.jsonl";
+  std::ifstream file(path);
+  std::optional<double> value;
+  for (std::string line; std::getline(file, line);) {
+    const Json j = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!j.is_object() || !j.contains(sweep.monitor) || !j[sweep.monitor].is_number()) continue;
+    const double now = j[sweep.monitor];
+    const bool better = !value || (sweep.maximize ? now > *value : now < *value);
+    if (better || !sweep.take_best) value = now;
+  }
+  if (value) return *value;
+  throw runtime::DataError(
+      path + ": no line has a number \"" + sweep.monitor +
+      "\"; set monitor to a field that the runs report, or [validation] so that it is measured");
+}
+
+int run_trials(const Sweep& sweep, const std::vector<Trial>& trials, SweepFolder& folder) {
+  std::vector<int64_t> numbers(trials.size());
+  std::iota(numbers.begin(), numbers.end(), 0);
+  const auto rungs = static_cast<int64_t>(std::max<size_t>(1, sweep.halving.rungs.size()));
+  for (int64_t rung = 0; rung < rungs && !numbers.empty(); ++rung) {
+    if (rungs > 1)
+      std::cerr << fmt::format("rung {} of {}: {} trials, {} {}", rung + 1, rungs, numbers.size(),
+                               sweep.halving.rungs[static_cast<size_t>(rung)], sweep.halving.unit)
+                << std::endl;
+    if (const int signal = Rung(sweep, trials, folder, rung).run(numbers); signal != 0)
+      return signal;
+    if (rung + 1 < rungs)
+      numbers = promoted(sweep.halving, folder.records(), numbers, rung, sweep.maximize);
+  }
+  return 0;
+}
+
+}  // namespace tools::sweep
