@@ -2,16 +2,20 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdio>
+#include <numeric>
 #include <set>
 
 #include "tools/report/chart.h"
 #include "tools/report/section.h"
+#include "tools/report/table.h"
 
 namespace tools::report {
 
 namespace {
 
 constexpr char kValidation[] = "validation_";
+constexpr size_t kMostClasses = 100;  // of a table of confusion
 // All lines of a chart together have about this many points.
 constexpr size_t kPointsOfChart = 6000;
 
@@ -24,10 +28,12 @@ struct Shown {
 };
 
 // The keys of the section about speed, in its order. All others are metrics.
-constexpr std::array<Shown, 8> kSpeed = {{
+constexpr std::array<Shown, 10> kSpeed = {{
     {"lr", "Learning rate", Unit::kNumber, true},
     {"samples_per_second", "Samples per second", Unit::kCount, true},
     {"tokens_per_second", "Tokens per second", Unit::kCount, true},
+    {"mfu", "Model FLOP utilisation (MFU)", Unit::kFraction, true},
+    {"epoch_seconds", "Seconds per epoch, with validation", Unit::kSeconds, true},
     {"device_memory_bytes", "Device memory in use", Unit::kBytes, true},
     {"device_utilisation", "Device utilisation, percent", Unit::kNumber, true},
     {"device_power_watts", "Device power, watts", Unit::kNumber, true},
@@ -127,6 +133,41 @@ Html epoch_chart(const std::vector<Run>& runs) {
   return draw(chart);
 }
 
+// The share of a class that was predicted as another one, with the number of samples.
+Cell confusion_cell(double count, double of_class) {
+  Cell cell(count, Unit::kCount);
+  char style[40];
+  const double share = of_class > 0 ? std::clamp(count / of_class, 0.0, 1.0) : 0;
+  std::snprintf(style, sizeof(style), "--share:%.3f", share);
+  cell.content = element("span", cell.content,
+                         {{"class", "heat"},
+                          {"style", style},
+                          {"title", to_text(share, Unit::kFraction) + " of the class"}});
+  return cell;
+}
+
+// Which classes are taken for which, after the last validation that says it.
+Html confusion_table(const std::vector<Run>& runs, size_t index) {
+  const Metrics& metrics = runs[index].metrics;
+  const size_t classes = metrics.confusion.size();
+  if (classes == 0 || classes > kMostClasses) return {};
+  Table table;
+  table.caption = "Samples by true and predicted class";
+  table.columns = {{"true class"}};
+  for (size_t i = 0; i < classes; ++i) table.columns.push_back({std::to_string(i), true});
+  for (size_t i = 0; i < classes; ++i) {
+    const std::vector<double>& row = metrics.confusion[i];
+    const double sum = std::accumulate(row.begin(), row.end(), 0.0);
+    std::vector<Cell> cells = {Cell(std::to_string(i))};
+    for (const double count : row) cells.push_back(confusion_cell(count, sum));
+    table.rows.push_back(std::move(cells));
+  }
+  const std::string title = "Confusion after step " + to_text(metrics.confusion_step, Unit::kCount);
+  const Html of_run = runs.size() > 1 ? Html::text(": ") + badge(runs, index) : Html();
+  return element("h3", Html::text(title) + of_run) +
+         element("p", "A row is a true class, a column a predicted one.") + to_html(table);
+}
+
 Html grid_of(const Html& charts) {
   return charts.empty() ? Html() : element("div", charts, {{"class", "charts"}});
 }
@@ -148,7 +189,9 @@ Section curves_section(const std::vector<Run>& runs, const std::string& id,
     chart.id = id + chart.id;
     charts += draw(chart);
   }
-  return {id, title, grid_of(charts)};
+  Html confusions;
+  for (size_t i = 0; i < runs.size(); ++i) confusions += confusion_table(runs, i);
+  return {id, title, grid_of(charts) + confusions};
 }
 
 Section speed_section(const std::vector<Run>& runs) {

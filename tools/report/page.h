@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "tools/report/bench_json.h"
-#include "tools/report/run_files.h"
-#include "tools/report/sweep_jsonl.h"
+#include "tools/report/read_bench.h"
+#include "tools/report/read_run.h"
+#include "tools/report/read_sweep.h"
 
 namespace tools::report {
 

@@ -13,6 +13,12 @@ namespace tools::report {
 namespace {
 
 constexpr double kNs = 1e-9;
+// The part of a step that is exposed communication, see parts_of().
+constexpr size_t kWaiting = 4;
+// Parts may add up to a little more than the step, because each is a mean.
+constexpr double kRounding = 1.01;
+// Parts of a step below this share are not drawn.
+constexpr double kLeastShare = 0.004;
 constexpr size_t kMostRanks = 64, kMostLive = 40, kMostOperations = 500;
 
 struct Part {
@@ -21,17 +27,27 @@ struct Part {
   int colour;
 };
 
-// What a step consists of. Phases that are not known take no time.
+// What a step consists of. Phases that are not known take no time. Exposed communication is a part
+// of its own only if it is not within the phases already.
 std::vector<Part> parts_of(const RankProfile& rank) {
   std::vector<Part> parts = {{"forward", rank.forward_ns, 0},
                              {"backward", rank.backward_ns, 2},
                              {"update", rank.update_ns, 3},
+                             {"packing", rank.pack_ns, 6},
                              {"waiting for ranks", rank.exposed_ns, 1},
-                             {"waiting for data", rank.data_wait_ns, 4}};
+                             {"waiting for data", rank.data_wait_ns, 4},
+                             {"preparing", rank.prepare_ns, 5},
+                             {"copying in", rank.upload_ns, 0},
+                             {"reporting", rank.report_ns, 2}};
   double sum = 0;
   for (Part& part : parts) {
     if (!(part.ns > 0)) part.ns = 0;
     sum += part.ns;
+  }
+  Part& waiting = parts[kWaiting];
+  if (sum > rank.step_ns * kRounding) {  // the phases contain it
+    sum -= waiting.ns;
+    waiting.ns = 0;
   }
   parts.push_back({"other", std::max(0.0, rank.step_ns - sum), 7});
   return parts;
@@ -47,7 +63,7 @@ Html stack(const std::vector<Part>& parts) {
   for (const Part& part : parts) sum += part.ns;
   Html html;
   for (const Part& part : parts) {
-    if (!(part.ns > 0) || !std::isfinite(sum)) continue;
+    if (!(part.ns > kLeastShare * sum) || !std::isfinite(sum)) continue;
     char width[40];
     std::snprintf(width, sizeof(width), "width:%.4g%%", part.ns / sum * 100);
     const std::string tip = std::string(part.name) + ": " + to_text(part.ns * kNs, Unit::kSeconds) +
@@ -61,22 +77,33 @@ Html stack(const std::vector<Part>& parts) {
   return element("div", html, {{"class", "stack"}, {"aria-hidden", "true"}});
 }
 
+// The parts that take time on any rank.
+std::vector<bool> shown_parts(const Profile& profile) {
+  std::vector<bool> shown(parts_of(profile.ranks[0]).size());
+  for (const RankProfile& rank : profile.ranks) {
+    const std::vector<Part> parts = parts_of(rank);
+    for (size_t i = 0; i < parts.size(); ++i) shown[i] = shown[i] || parts[i].ns > 0;
+  }
+  return shown;
+}
+
 Html step_table(const Profile& profile) {
   Table table;
   table.caption = "Time of a step, by rank";
   table.columns = {{"rank"}, {"a step"}, {"step", true}};
-  for (const Part& part : parts_of(profile.ranks[0])) table.columns.push_back({part.name, true});
-  table.columns.push_back({"hidden communication", true});
-  table.columns.push_back({"sent and received", true});
+  const std::vector<bool> shown = shown_parts(profile);
+  const std::vector<Part> names = parts_of(profile.ranks[0]);
+  for (size_t part = 0; part < names.size(); ++part)
+    if (shown[part]) table.columns.push_back({names[part].name, true});
   table.columns.push_back({"cores in use", true});
   table.columns.push_back({"device in use", true});
   for (size_t i = 0; i < std::min(profile.ranks.size(), kMostRanks); ++i) {
     const RankProfile& rank = profile.ranks[i];
     std::vector<Cell> row = {Cell(std::to_string(rank.rank) + " " + rank.device),
                              Cell(stack(parts_of(rank))), Cell(rank.step_ns * kNs, Unit::kSeconds)};
-    for (const Part& part : parts_of(rank)) row.emplace_back(part.ns * kNs, Unit::kSeconds);
-    row.emplace_back(rank.hidden_ns * kNs, Unit::kSeconds);
-    row.emplace_back(rank.communicated_bytes, Unit::kBytes);
+    const std::vector<Part> parts = parts_of(rank);
+    for (size_t part = 0; part < parts.size(); ++part)
+      if (shown[part]) row.emplace_back(parts[part].ns * kNs, Unit::kSeconds);
     row.emplace_back(rank.cpu_utilisation, Unit::kNumber);
     row.emplace_back(rank.device_utilisation, Unit::kFraction);
     table.rows.push_back(std::move(row));
@@ -93,8 +120,9 @@ Html communication_table(const Profile& profile) {
   }
   if (most <= 0) return {};
   Table table;
-  table.caption = "Communication of a step: exposed (the rank waits) and hidden behind computation";
-  table.columns = {{"rank"}, {"exposed"}, {"hidden"}, {"exposed share of the step", true}};
+  table.caption = "Communication of a step, exposed and hidden";
+  table.columns = {
+      {"rank"}, {"exposed"}, {"hidden"}, {"exposed share of the step", true}, {"bytes sent", true}};
   for (size_t i = 0; i < std::min(profile.ranks.size(), kMostRanks); ++i) {
     const RankProfile& rank = profile.ranks[i];
     const auto cell = [&](double ns, int colour) {
@@ -102,9 +130,11 @@ Html communication_table(const Profile& profile) {
     };
     table.rows.push_back({Cell(std::to_string(rank.rank)), cell(rank.exposed_ns, 1),
                           cell(rank.hidden_ns, 2),
-                          Cell(rank.exposed_ns / rank.step_ns, Unit::kFraction)});
+                          Cell(rank.exposed_ns / rank.step_ns, Unit::kFraction),
+                          Cell(rank.communicated_bytes, Unit::kBytes)});
   }
-  return element("h4", "Communication") + to_html(table);
+  return element("h4", "Communication") +
+         element("p", "Exposed: the rank waits. Hidden: it computes meanwhile.") + to_html(table);
 }
 
 // An amount in each second that an operation takes.

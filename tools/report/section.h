@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "tools/report/html.h"
-#include "tools/report/run_files.h"
-#include "tools/report/sweep_jsonl.h"
+#include "tools/report/read_run.h"
+#include "tools/report/read_sweep.h"
 
 namespace tools::report {
 

@@ -277,7 +277,9 @@ Html trial_table(const Sweep& sweep) {
     }
     row.emplace_back(trial.rung, Unit::kNumber);
     row.emplace_back(trial.seconds, Unit::kSeconds);
-    row.emplace_back(trial.status.empty() ? "-" : trial.status);
+    const Html why =
+        trial.error.empty() ? Html() : element("small", trial.error, {{"class", "why"}});
+    row.emplace_back(Html::text(trial.status.empty() ? "-" : trial.status) + why);
     row.emplace_back(trial.run.empty() ? "-" : trial.run);
     table.rows.push_back(std::move(row));
   }

@@ -77,8 +77,8 @@ Inputs forged_inputs() {
   Sweep sweep;
   sweep.name = sweep.monitor = kForged;
   sweep.keys = {kForged};
-  sweep.trials = {{1, {{kForged, kForged}}, kForged, kForged, 0, 0.5, 1},
-                  {2, {{kForged, "2"}}, kForged, kForged, 0, 0.6, 1}};
+  sweep.trials = {{1, {{kForged, kForged}}, kForged, kForged, kForged, 0, 0.5, 1},
+                  {2, {{kForged, "2"}}, kForged, kForged, kForged, 0, 0.6, 1}};
   sweep.notes = {kForged};
   inputs.sweeps = {sweep};
   return inputs;
@@ -122,6 +122,37 @@ TEST(Page, OneRunHasTrainingAndValidationInOneChart) {
   const std::string html = page(inputs);
   EXPECT_THAT(html, HasSubstr("<h3>Loss</h3>"));
   EXPECT_THAT(html, Not(HasSubstr("<h3>Validation loss</h3>")));
+}
+
+TEST(Page, ConfusionIsATable) {
+  Inputs inputs;
+  inputs.runs = {small_run("only")};
+  inputs.runs[0].metrics.confusion = {{30, 10}, {0, 5}};
+  inputs.runs[0].metrics.confusion_step = 20;
+  const std::string html = page(inputs);
+  EXPECT_THAT(html, HasSubstr("Confusion after step 20"));
+  EXPECT_THAT(html, HasSubstr("style=\"--share:0.750\" title=\"75 % of the class\">30<"));
+}
+
+RankProfile timed_rank(double step_ns) {
+  RankProfile rank{};
+  rank.step_ns = step_ns;
+  rank.forward_ns = 3e6;
+  rank.backward_ns = 6e6;
+  rank.exposed_ns = 2e6;
+  return rank;
+}
+
+// Whether the rank waits within the phases or besides them, the parts add up to the step.
+TEST(Page, PartsOfAStepAddUpToIt) {
+  Inputs inputs;
+  inputs.runs = {small_run("only")};
+  inputs.runs[0].profile = Profile{1, {timed_rank(11e6)}};
+  EXPECT_THAT(page(inputs), HasSubstr("waiting for ranks: 2 ms, 18.2 %"));
+  inputs.runs[0].profile = Profile{1, {timed_rank(9e6)}};
+  EXPECT_THAT(page(inputs), Not(HasSubstr("waiting for ranks")));
+  EXPECT_THAT(page(inputs), HasSubstr("backward: 6 ms, 66.7 %"));
+  EXPECT_THAT(page(inputs), HasSubstr("22.2 %")) << "the exposed share has its own table";
 }
 
 TEST(Page, TooManyPathsAreRefused) {

@@ -1,4 +1,4 @@
-#include "tools/report/run_files.h"
+#include "tools/report/read_run.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "tools/report/metrics_jsonl.h"
+#include "tools/report/read_metrics.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -118,6 +118,16 @@ TEST_F(MetricsTest, TooManyKeysAreLeftOut) {
   const Metrics m = read(line + "}\n");
   EXPECT_EQ(m.curves.size(), kMostCurves);
   EXPECT_THAT(m.notes.back(), HasSubstr("more than 100 metrics"));
+}
+
+TEST_F(MetricsTest, TheLastTableOfConfusionCounts) {
+  const Metrics m = read(
+      "{\"step\":1,\"validation_confusion\":[[1,2],[3,4]]}\n"
+      "{\"step\":2,\"validation_confusion\":[[5,6],[7,8]]}\n"
+      "{\"step\":3,\"validation_confusion\":[[5,6],[7]]}\n"
+      "{\"step\":4,\"validation_confusion\":\"no table\"}\n");
+  EXPECT_THAT(m.confusion, ElementsAre(ElementsAre(5, 6), ElementsAre(7, 8)));
+  EXPECT_EQ(m.confusion_step, 2);
 }
 
 TEST_F(MetricsTest, AFileWithoutAnyLineIsRefused) {

@@ -1,7 +1,7 @@
 // What `runtime bench --json`, `runtime bench --scaling --json` and a run of several ranks
 // (scaling.json) have measured, and what was predicted. Numbers that a file lacks are NaN.
-#ifndef TOOLS_REPORT_BENCH_JSON_H_
-#define TOOLS_REPORT_BENCH_JSON_H_
+#ifndef TOOLS_REPORT_READ_BENCH_H_
+#define TOOLS_REPORT_READ_BENCH_H_
 
 #include <filesystem>
 #include <optional>
@@ -39,4 +39,4 @@ Bench read_bench(const std::filesystem::path& file);
 
 }  // namespace tools::report
 
-#endif  // TOOLS_REPORT_BENCH_JSON_H_
+#endif  // TOOLS_REPORT_READ_BENCH_H_

@@ -1,4 +1,4 @@
-#include "tools/report/run_files.h"
+#include "tools/report/read_run.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "tools/report/metrics_jsonl.h"
+#include "tools/report/read_metrics.h"
 
 #include <algorithm>
 #include <cmath>
@@ -33,6 +33,8 @@ class Reader {
     if (step < last_step_) forget_after(step);
     add_time(line, step);
     last_step_ = step;
+    if (const auto table = line.find("validation_confusion"); table != line.end())
+      add_confusion(*table, step);
     for (const auto& [key, value] : line.items()) {
       if (key != "step" && key != "epoch") add(key, value, step);
     }
@@ -125,6 +127,21 @@ class Reader {
     }
     if (!points.empty() && points.back().x == step) points.pop_back();  // the line of a validation
     points.push_back({step, y, kUnknown, seconds_});
+  }
+
+  // A table that is no square of numbers is left out.
+  void add_confusion(const Json& table, double step) {
+    std::vector<std::vector<double>> rows;
+    for (const Json& line : table) {
+      if (!line.is_array() || line.size() != table.size()) return;
+      rows.emplace_back();
+      for (const Json& value : line) {
+        if (!value.is_number()) return;
+        rows.back().push_back(value.get<double>());
+      }
+    }
+    metrics_.confusion = std::move(rows);
+    metrics_.confusion_step = step;
   }
 
   // An epoch ends with a line. Later epochs tell that the first one is whole.

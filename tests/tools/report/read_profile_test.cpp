@@ -1,4 +1,4 @@
-#include "tools/report/profile_json.h"
+#include "tools/report/read_profile.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // What the profiler has written about the steps of a run: profile.json, format 1. Times are
 // nanoseconds of one step; numbers that the file lacks are NaN.
-#ifndef TOOLS_REPORT_PROFILE_JSON_H_
-#define TOOLS_REPORT_PROFILE_JSON_H_
+#ifndef TOOLS_REPORT_READ_PROFILE_H_
+#define TOOLS_REPORT_READ_PROFILE_H_
 
 #include <filesystem>
 #include <string>
@@ -32,9 +32,10 @@ struct RankProfile {
   int rank = 0;
   std::string device;
   double first_step, last_step, step_ns;
-  double forward_ns, backward_ns, update_ns;
+  double forward_ns, backward_ns, update_ns, pack_ns;
   double exposed_ns, hidden_ns, communicated_bytes;
-  double data_wait_ns, cpu_utilisation, device_utilisation;
+  double data_wait_ns, prepare_ns, upload_ns, report_ns;  // of the host
+  double cpu_utilisation, device_utilisation;
   std::vector<ProfiledOperation> operations;  // the longest first
   double persistent_bytes, peak_bytes;
   std::vector<MemoryPoint> timeline;
@@ -51,4 +52,4 @@ Profile read_profile(const std::filesystem::path& file);
 
 }  // namespace tools::report
 
-#endif  // TOOLS_REPORT_PROFILE_JSON_H_
+#endif  // TOOLS_REPORT_READ_PROFILE_H_

@@ -1,4 +1,4 @@
-#include "tools/report/sweep_jsonl.h"
+#include "tools/report/read_sweep.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -55,6 +55,27 @@ TEST(Sweep, OfALineAndALaterOneTheLaterCounts) {
   const Sweep sweep = read(line(1, "0.5", "loss") + line(1, "0.2", "loss"));
   ASSERT_EQ(sweep.trials.size(), 1u);
   EXPECT_EQ(sweep.trials[0].value, 0.2);
+}
+
+// A trial that was given up early may have a better value than one that went on.
+TEST(Sweep, AHigherRungIsBeforeALowerOne) {
+  const Sweep sweep = read(
+      "{\"trial\":1,\"rung\":0,\"value\":0.2}\n{\"trial\":2,\"rung\":0,\"value\":0.9}\n"
+      "{\"trial\":2,\"rung\":1,\"value\":0.5}\n{\"trial\":3,\"rung\":1,\"value\":0.4}\n"
+      "{\"trial\":4,\"rung\":1,\"status\":\"failed\",\"error\":\"why\"}\n");
+  EXPECT_THAT(numbers(sweep), ElementsAre(3, 2, 1, 4));
+  EXPECT_EQ(sweep.trials[3].error, "why");
+}
+
+TEST(Sweep, ResultsSayWhichValuesAreBetter) {
+  const test::Folder folder;
+  folder.write("sweep.jsonl", line(1, "0.5", "score") + line(2, "0.7", "score"));
+  EXPECT_THAT(numbers(read_sweep(folder.path())), ElementsAre(1, 2));
+  folder.write("results.json", R"({"mode":"max"})");
+  EXPECT_THAT(numbers(read_sweep(folder.path())), ElementsAre(2, 1));
+  folder.write("results.json", R"({"mode":"up"})");
+  EXPECT_THAT(test::message_of<runtime::DataError>([&] { read_sweep(folder.path()); }),
+              HasSubstr("results.mode: expected \"min\" or \"max\", got \"up\""));
 }
 
 TEST(Sweep, CutAndDamagedLinesAreNoted) {

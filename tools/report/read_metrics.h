@@ -1,6 +1,6 @@
 // The metrics of a run: what metrics.jsonl holds.
-#ifndef TOOLS_REPORT_METRICS_JSONL_H_
-#define TOOLS_REPORT_METRICS_JSONL_H_
+#ifndef TOOLS_REPORT_READ_METRICS_H_
+#define TOOLS_REPORT_READ_METRICS_H_
 
 #include <cstdint>
 #include <filesystem>
@@ -24,7 +24,11 @@ struct EpochTime {
 struct Metrics {
   std::map<std::string, std::vector<Point>> curves;  // by step, ascending
   std::vector<EpochTime> epochs;                     // empty if the speed is not known
-  int64_t steps = 0;                                 // of the last line
+  // The last "validation_confusion": a row for each true class, with the number of samples by
+  // predicted class. Empty if there is none.
+  std::vector<std::vector<double>> confusion;
+  double confusion_step = 0;
+  int64_t steps = 0;               // of the last line
   double seconds = 0;              // of training, without validation; NaN if it is not known
   double steps_per_epoch = 0;      // NaN if it is not known
   std::vector<std::string> notes;  // what was left out or was not finite
@@ -48,4 +52,4 @@ inline constexpr size_t kMostCurves = 100;
 
 }  // namespace tools::report
 
-#endif  // TOOLS_REPORT_METRICS_JSONL_H_
+#endif  // TOOLS_REPORT_READ_METRICS_H_

@@ -1,4 +1,4 @@
-#include "tools/report/sweep_jsonl.h"
+#include "tools/report/read_sweep.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,7 @@
 
 #include "runtime/error.h"
 #include "tools/report/json_input.h"
-#include "tools/report/run_files.h"
+#include "tools/report/read_run.h"
 
 namespace tools::report {
 
@@ -34,6 +34,7 @@ Trial read_trial(const Fields& f, const Json& line) {
   }
   trial.run = f.text("run");
   trial.status = f.text("status");
+  trial.error = f.text("error");
   trial.rung = f.number("rung");
   trial.value = f.number("value");
   trial.seconds = f.number("seconds");
@@ -43,6 +44,8 @@ Trial read_trial(const Fields& f, const Json& line) {
 // Whether a trial belongs before another one.
 bool is_before(const Trial& a, const Trial& b, bool larger_is_better) {
   if (std::isnan(a.value) != std::isnan(b.value)) return std::isnan(b.value);
+  const double rung = std::isnan(a.rung) ? 0 : a.rung, other = std::isnan(b.rung) ? 0 : b.rung;
+  if (rung != other && !std::isnan(a.value)) return rung > other;
   if (std::isnan(a.value) || a.value == b.value) return a.number < b.number;
   return larger_is_better ? a.value > b.value : a.value < b.value;
 }
@@ -54,6 +57,19 @@ void find_keys(Sweep& sweep) {
       if (seen.insert(s.key).second) sweep.keys.push_back(s.key);
     }
   }
+}
+
+// Whether larger values are better.
+bool is_maximized(const Sweep& sweep) {
+  const fs::path results = sweep.folder / "results.json";
+  std::error_code error;
+  if (!fs::exists(results, error)) return is_larger_better(sweep.monitor);
+  const Json json = read_json(results);
+  const Fields f(json, results.string() + ": results");
+  const std::string mode = f.text("mode");
+  if (!mode.empty() && mode != "min" && mode != "max")
+    f.fail("mode", "expected \"min\" or \"max\", got \"" + mode + "\"");
+  return mode.empty() ? is_larger_better(sweep.monitor) : mode == "max";
 }
 
 void note_bad_lines(Sweep& sweep, const std::vector<BadLine>& bad) {
@@ -80,8 +96,9 @@ bool is_below(const fs::path& path, const fs::path& folder) {
 }  // namespace
 
 bool is_larger_better(const std::string& metric) {
-  for (const char* part : {"accuracy", "f1", "precision", "recall", "auc", "r2", "bleu", "mcc",
-                           "top", "samples_per_second", "tokens_per_second", "correlation"}) {
+  for (const char* part :
+       {"accuracy", "f1", "precision", "recall", "auc", "auroc", "mfu", "r2", "bleu", "mcc", "top",
+        "samples_per_second", "tokens_per_second", "correlation"}) {
     if (metric.find(part) != std::string::npos) return true;
   }
   return false;
@@ -110,7 +127,7 @@ Sweep read_sweep(const fs::path& folder) {
                              "the first trial of the sweep, or name another folder");
   }
   note_bad_lines(sweep, bad);
-  sweep.larger_is_better = is_larger_better(sweep.monitor);
+  sweep.larger_is_better = is_maximized(sweep);
   for (auto& [number, trial] : trials) sweep.trials.push_back(std::move(trial));
   find_keys(sweep);
   std::stable_sort(sweep.trials.begin(), sweep.trials.end(), [&](const Trial& a, const Trial& b) {

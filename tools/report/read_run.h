@@ -1,15 +1,15 @@
 // The folder of a run of `runtime train`, as a report shows it.
-#ifndef TOOLS_REPORT_RUN_FILES_H_
-#define TOOLS_REPORT_RUN_FILES_H_
+#ifndef TOOLS_REPORT_READ_RUN_H_
+#define TOOLS_REPORT_READ_RUN_H_
 
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "tools/report/bench_json.h"
-#include "tools/report/metrics_jsonl.h"
-#include "tools/report/profile_json.h"
+#include "tools/report/read_bench.h"
+#include "tools/report/read_metrics.h"
+#include "tools/report/read_profile.h"
 #include "tools/report/settings.h"
 
 namespace tools::report {
@@ -43,4 +43,4 @@ void make_names_differ(std::vector<Run>& runs);
 
 }  // namespace tools::report
 
-#endif  // TOOLS_REPORT_RUN_FILES_H_
+#endif  // TOOLS_REPORT_READ_RUN_H_

@@ -1,4 +1,4 @@
-#include "tools/report/profile_json.h"
+#include "tools/report/read_profile.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -67,10 +67,14 @@ RankProfile read_rank(const Fields& f) {
   out.forward_ns = inner_number(f, "phases", "forward_ns");
   out.backward_ns = inner_number(f, "phases", "backward_ns");
   out.update_ns = inner_number(f, "phases", "update_ns");
+  out.pack_ns = inner_number(f, "phases", "pack_ns");
   out.exposed_ns = inner_number(f, "communication", "exposed_ns");
   out.hidden_ns = inner_number(f, "communication", "hidden_ns");
   out.communicated_bytes = inner_number(f, "communication", "bytes");
   out.data_wait_ns = f.number("data_wait_ns");
+  out.prepare_ns = f.number("prepare_ns");
+  out.upload_ns = f.number("upload_ns");
+  out.report_ns = f.number("report_ns");
   out.cpu_utilisation = f.number("cpu_utilisation");
   out.device_utilisation = f.number("device_utilisation");
   for (const Fields& operation : f.list("operations"))

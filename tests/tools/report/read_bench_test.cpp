@@ -1,4 +1,4 @@
-#include "tools/report/bench_json.h"
+#include "tools/report/read_bench.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
