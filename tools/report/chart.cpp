@@ -45,13 +45,18 @@ Axes axes_of(const Chart& chart) {
   return {linear_axis(x, kXTicks, chart.x_unit), rounded_axis(y, kYTicks, chart.y_unit)};
 }
 
-std::string path_of(const Chart& chart, const Line& line, const Axes& axes) {
+bool is_decimated(const Line& line) {
+  return !line.points.empty() && std::isfinite(line.points.front().mean);
+}
+
+// `member`: what is drawn of each point, its y or the mean of those that it stands for.
+std::string path_of(const Chart& chart, const Line& line, const Axes& axes, double Point::*member) {
   std::string path;
   double before = 0;
   for (const Point& p : line.points) {
     if (chart.stepped && !path.empty()) path += "L" + axes.point(p.x, before);
-    path += (path.empty() ? "M" : "L") + axes.point(p.x, p.y);
-    before = p.y;
+    path += (path.empty() ? "M" : "L") + axes.point(p.x, p.*member);
+    before = p.*member;
   }
   return path;
 }
@@ -79,7 +84,12 @@ Html curves(const Chart& chart, const Axes& axes) {
     const std::string classes =
         "line " + colour_class(line.colour) + (line.dashed ? " dashed" : "");
     Html parts;
-    if (line.connected) parts += path(path_of(chart, line, axes), classes, title);
+    if (line.connected && is_decimated(line))
+      parts += path(path_of(chart, line, axes, &Point::y), "line raw " + colour_class(line.colour));
+    if (line.connected) {
+      const auto member = is_decimated(line) ? &Point::mean : &Point::y;
+      parts += path(path_of(chart, line, axes, member), classes, title);
+    }
     if (has_dots(line))
       parts += path(dots_of(line, axes), "dots " + colour_class(line.colour), title);
     html += element("g", parts, {{"data-line", std::to_string(i)}});
@@ -212,6 +222,7 @@ std::string data_of(const Chart& chart) {
     for (const Point& p : line.points) {
       j["step"].push_back(number_or_null(p.x));
       j["value"].push_back(number_or_null(p.y));
+      if (is_decimated(line)) j["mean"].push_back(number_or_null(p.mean));
       if (!chart.over_steps) continue;
       j["epoch"].push_back(number_or_null(p.epoch));
       j["time"].push_back(number_or_null(p.seconds));

@@ -163,15 +163,17 @@
       this.over = known ? over : "step";
       this.unit = this.over === "time" ? "seconds" : this.over === "epoch" ? "number" : this.data.x;
       this.lines = this.data.lines.map((line, i) => {
-        const x = [], y = [];
+        const x = [], y = [], mean = [];
         line.value.forEach((v, k) => {
           const at = line[this.over][k];
           if (at === null || v === null || (this.log && v <= 0)) return;
           x.push(at);
           y.push(v);
+          if (line.mean) mean.push(line.mean[k]);
         });
+        const base = line.mean ? mean : y;
         const smooth = this.data.over_steps && view.smoothing > 0 && y.length > 2;
-        return { name: line.name, key: line.key, x, raw: y, y: smooth ? smoothed(y, view.smoothing) : y, smooth,
+        return { name: line.name, key: line.key, x, raw: y, y: smooth ? smoothed(base, view.smoothing) : base, faint: smooth || line.mean,
                  shown: !this.hidden.has(i) && y.length > 0, dots: line.dots, connected: line.connected };
       });
       const shown = this.lines.filter((line) => line.shown);
@@ -205,7 +207,7 @@
         const group = this.groups[i], classes = this.classes[i];
         group.replaceChildren();
         if (!line.shown) return;
-        if (line.smooth) group.append(path(this.curve(line, line.raw), "line raw " + classes));
+        if (line.faint && line.connected) group.append(path(this.curve(line, line.raw), "line raw " + classes));
         if (line.connected) group.append(path(this.curve(line, line.y), "line " + classes + (this.dashed[i] ? " dashed" : "")));
         if (line.dots) group.append(path(line.raw.map((v, k) => "M" + this.at(line.x[k], v) + "h0").join(""), "dots " + classes));
       });

@@ -1,8 +1,20 @@
 #include "tools/report/series.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace tools::report {
+
+namespace {
+
+// Divides first, so that large values do not become infinite.
+double mean_of(std::vector<Point>::const_iterator begin, std::vector<Point>::const_iterator end) {
+  const auto count = static_cast<double>(end - begin);
+  return std::accumulate(begin, end, 0.0,
+                         [&](double sum, const Point& p) { return sum + p.y / count; });
+}
+
+}  // namespace
 
 std::vector<Point> decimate(const std::vector<Point>& points, size_t most) {
   most = std::max<size_t>(most, 4);
@@ -16,10 +28,16 @@ std::vector<Point> decimate(const std::vector<Point>& points, size_t most) {
     auto [least, largest] =
         std::minmax_element(begin, end, [](const Point& a, const Point& b) { return a.y < b.y; });
     if (largest < least) std::swap(least, largest);
+    const double mean = mean_of(begin, end);
     kept.push_back(*least);
-    if (largest != least) kept.push_back(*largest);
+    kept.back().mean = mean;
+    if (largest == least) continue;
+    kept.push_back(*largest);
+    kept.back().mean = mean;
   }
   kept.push_back(points.back());
+  kept.front().mean = kept[1].mean;
+  kept.back().mean = kept[kept.size() - 2].mean;
   return kept;
 }
 

@@ -117,14 +117,19 @@ class Browser(unittest.TestCase):
         self.assertEqual(result["log"], ["0.5", "1", "2"])
 
     def test_the_script_draws_what_the_program_has_drawn(self):
-        before, after = self.open(self.runs_page(), """
+        support.write_run(os.path.join(self.folder, "long"), rate=0.0001, steps=60000, per_epoch=20000)
+        self.same_drawing(self.runs_page(), 7)
+        self.same_drawing(support.page_of(["long"], self.folder), 4)
+
+    def same_drawing(self, page, charts):
+        before, after = self.open(page, """
           const state = () => [...document.querySelectorAll('figure.chart')].map((figure) => [
             [...figure.querySelectorAll('.y-labels span, .x-labels span, .ends span')].map((e) => e.textContent),
             [...figure.querySelectorAll('g[data-line] path')].map((e) => e.getAttribute('d'))]);
           const before = state();
           for (const b of document.querySelectorAll('figure.chart .log')) { b.click(); b.click(); }
           return [before, state()];""")
-        self.assertGreaterEqual(len(before), 7)
+        self.assertGreaterEqual(len(before), charts)
         for (labels, paths), (new_labels, new_paths) in zip(before, after, strict=True):
             self.assertEqual(labels, new_labels)
             for path, new_path in zip(paths, new_paths, strict=True):

@@ -35,6 +35,15 @@ TEST(Series, NoPeakGetsLost) {
   EXPECT_EQ(largest->x, 123457);
 }
 
+TEST(Series, PointsHaveTheMeanOfThoseTheyStandFor) {
+  std::vector<Point> points;
+  for (int i = 0; i < 3002; ++i) points.push_back({1.0 * i, i % 3 == 0 ? 9.0 : 0.0});
+  for (const Point& p : decimate(points, 202))
+    EXPECT_NEAR(p.mean, 3, 1e-9)
+        << p.x;  // 100 runs of 30 points, and the ends have that beside them
+  EXPECT_TRUE(std::isnan(decimate(wave(10), 20)[5].mean));
+}
+
 TEST(Series, TheEndsStayAndTheOrderToo) {
   const std::vector<Point> kept = decimate(wave(12345), 40);
   EXPECT_EQ(kept.front().x, 0);
