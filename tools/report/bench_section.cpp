@@ -98,9 +98,9 @@ Unit unit_of(Comparison::Kind kind) {
 
 // "+12 %": how much more was measured than predicted.
 std::string deviation(const Comparison& c) {
-  if (c.predicted == c.measured) return "0 %";
   if (c.predicted == 0) return "-";
   const double share = c.measured / c.predicted - 1;
+  if (std::abs(share) < 5e-4) return "0 %";
   return (share > 0 ? "+" : "") + to_text(share, Unit::kFraction);
 }
 

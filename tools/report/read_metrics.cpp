@@ -50,7 +50,7 @@ class Reader {
     }
     if (other_keys_ > 0)
       note("more than " + std::to_string(kMostCurves) + " metrics: the others are left out");
-    metrics_.steps = static_cast<int64_t>(std::max(last_step_, 0.0));
+    metrics_.steps = static_cast<int64_t>(std::clamp(last_step_, 0.0, 9e18));
     metrics_.steps_per_epoch = steps_per_epoch();
     metrics_.seconds = size_.batch > 0 && times_known_ ? seconds_ : kUnknown;
     finish_epochs();
