@@ -1,0 +1,76 @@
+#include "tools/report/html.h"
+
+#include <utility>
+
+namespace tools::report {
+
+namespace {
+
+std::string escape(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (const char c : text) {
+    const auto code = static_cast<unsigned char>(c);
+    if (c == '&') {
+      out += "&amp;";
+    } else if (c == '<') {
+      out += "&lt;";
+    } else if (c == '>') {
+      out += "&gt;";
+    } else if (c == '"') {
+      out += "&quot;";
+    } else if (c == '\'') {
+      out += "&#39;";
+    } else if ((code < 0x20 && c != '\n' && c != '\t') || code == 0x7f) {
+      out += "\xEF\xBF\xBD";  // U+FFFD, the replacement character
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+Html Html::text(std::string_view text) { return markup(escape(text)); }
+
+Html Html::markup(std::string markup) {
+  Html html;
+  html.markup_ = std::move(markup);
+  return html;
+}
+
+Html& Html::operator+=(const Html& other) {
+  markup_ += other.markup_;
+  return *this;
+}
+
+Html element(std::string_view name, const Html& content, const std::vector<Attribute>& attributes) {
+  std::string out = "<" + std::string(name);
+  for (const Attribute& a : attributes) {
+    out += " " + std::string(a.name);
+    if (!a.value.empty()) out += "=\"" + escape(a.value) + "\"";
+  }
+  out += ">" + content.str() + "</" + std::string(name) + ">";
+  return Html::markup(std::move(out));
+}
+
+Html element(std::string_view name, std::string_view text,
+             const std::vector<Attribute>& attributes) {
+  return element(name, Html::text(text), attributes);
+}
+
+Html json_script(std::string_view json) {
+  std::string safe;
+  safe.reserve(json.size());
+  for (const char c : json) {
+    if (c == '<') {
+      safe += "\\u003c";
+    } else {
+      safe += c;
+    }
+  }
+  return Html::markup("<script type=\"application/json\">" + safe + "</script>");
+}
+
+}  // namespace tools::report

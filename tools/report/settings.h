@@ -1,0 +1,42 @@
+// The resolved configuration of a run, key by key.
+#ifndef TOOLS_REPORT_SETTINGS_H_
+#define TOOLS_REPORT_SETTINGS_H_
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tools::report {
+
+// One key with its value as TOML writes it.
+struct Setting {
+  std::string key;  // "optimizer.lr"; "model.layers[0]" for a table in a list
+  std::string value;
+};
+
+// In the order of the file.
+class Settings {
+ public:
+  Settings() = default;
+  explicit Settings(std::vector<Setting> all) : all_(std::move(all)) {}
+  const std::vector<Setting>& all() const { return all_; }
+  // "" if there is no such key.
+  std::string find(std::string_view key) const;
+  // NaN if there is no such key, or if its value is no number.
+  double number(std::string_view key) const;
+
+ private:
+  std::vector<Setting> all_;
+};
+
+// Reads config.toml. Throws DataError if it cannot be read, ConfigurationError if it is no TOML.
+Settings read_settings(const std::filesystem::path& file);
+
+// The keys in which the settings of runs differ, in the order of their first appearance. A run
+// without any settings is not compared.
+std::vector<std::string> differing_keys(const std::vector<const Settings*>& runs);
+
+}  // namespace tools::report
+
+#endif  // TOOLS_REPORT_SETTINGS_H_

@@ -1,0 +1,29 @@
+// Numbers as people read them.
+#ifndef TOOLS_REPORT_UNITS_H_
+#define TOOLS_REPORT_UNITS_H_
+
+#include <string>
+
+namespace tools::report {
+
+// What a number counts, which decides how it is written.
+enum class Unit {
+  kNumber,    // a loss, a learning rate: 0.418, 1e-05
+  kCount,     // a step, a number of samples: 25,177
+  kBytes,     // 1.5 MiB
+  kSeconds,   // 1 h 02 min, 3.2 s, 12 us
+  kFraction,  // 0.5 is 50 %
+};
+
+// The value with about four significant digits. "-" if there is none (NaN); "infinite" for an
+// infinity.
+std::string to_text(double value, Unit unit);
+// The same, shorter, for the labels of an axis: 25k for 25,000. `step` is the distance of two
+// labels, which decides how many digits are needed.
+std::string to_label(double value, Unit unit, double step);
+// The name under which the page's script knows the unit.
+std::string name_of(Unit unit);
+
+}  // namespace tools::report
+
+#endif  // TOOLS_REPORT_UNITS_H_
