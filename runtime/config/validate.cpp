@@ -9,6 +9,8 @@
 namespace runtime::config {
 namespace {
 
+constexpr int64_t kMostProfiledSteps = 1000;
+
 class Rules {
  public:
   Rules(const Config& config, const Value& root) : config_(config), root_(root) {}
@@ -25,6 +27,7 @@ class Rules {
     check_optimizer();
     check_schedule();
     check_validation();
+    check_profiling();
     check_batch();
     check_ranks();
   }
@@ -209,6 +212,16 @@ class Rules {
             "got \"plateau\", which parallelism.update = \"asynchronous\" has not");
     require(!asynchronous || !stopping.restore_best, "early_stopping", "restore_best",
             "is not possible with parallelism.update = \"asynchronous\", which has no checkpoints");
+  }
+
+  void check_profiling() const {
+    const Profiling& profiling = config_.profiling;
+    const int64_t steps = profiling.active * profiling.repeat;
+    require(steps <= kMostProfiledSteps, "profiling", "repeat",
+            "got " + std::to_string(profiling.repeat) + " cycles of " +
+                std::to_string(profiling.active) + " active steps, which are " +
+                std::to_string(steps) + " steps in memory; expected at most " +
+                std::to_string(kMostProfiledSteps) + "; lower active or repeat");
   }
 
   void check_batch() const {
