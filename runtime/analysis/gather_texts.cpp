@@ -2,8 +2,8 @@
 
 namespace runtime::analysis {
 
-std::vector<std::string> gather_texts(std::string own, exec::Collectives* collectives) {
-  if (collectives == nullptr) return {std::move(own)};
+std::vector<std::string> gather_texts(const std::string& own, exec::Collectives* collectives) {
+  if (collectives == nullptr) return {own};
   const bool main = collectives->rank() == 0;
   std::vector<uint64_t> sizes(collectives->world_size());
   const uint64_t size = own.size();
@@ -11,7 +11,7 @@ std::vector<std::string> gather_texts(std::string own, exec::Collectives* collec
   std::vector<std::string> all;
   // A broadcast takes each text to every rank, but unlike a message every plugin has it.
   for (int r = 0; r < collectives->world_size(); ++r) {
-    std::string text = r == collectives->rank() ? std::move(own) : std::string(sizes[r], '\0');
+    std::string text = r == collectives->rank() ? own : std::string(sizes[r], '\0');
     if (sizes[r] > 0) collectives->broadcast(text.data(), text.size(), r);
     if (main) all.push_back(std::move(text));
   }

@@ -11,7 +11,7 @@ namespace runtime::analysis {
 
 // Called by all ranks at the same time; nullptr: one rank. Returns the texts in the order of ranks
 // on rank 0, and nothing on the others. Equivalent to: torch.distributed.gather_object.
-std::vector<std::string> gather_texts(std::string own, exec::Collectives* collectives);
+std::vector<std::string> gather_texts(const std::string& own, exec::Collectives* collectives);
 
 }  // namespace runtime::analysis
 

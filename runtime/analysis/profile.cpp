@@ -70,7 +70,7 @@ CommunicationProfile communication_of(const train::Recording& recording,
 using OperationKey = std::tuple<std::string, std::string, std::string, std::string>;
 
 std::vector<OperationProfile> operations_of(const std::vector<Span>& operations, double steps,
-                                            const std::optional<DeviceLimits>& limits) {
+                                            const std::optional<Roofline>& limits) {
   struct Sum {
     OperationProfile operation;
     double least_ns = 0;
@@ -84,10 +84,7 @@ std::vector<OperationProfile> operations_of(const std::vector<Span>& operations,
     sum.operation.ns += length(span) / steps;
     sum.operation.flops += cost.flops / steps;
     sum.operation.bytes += cost.bytes / steps;
-    if (limits)
-      sum.least_ns +=
-          1e9 / steps *
-          std::max(cost.bytes / limits->bytes_per_second, cost.flops / limits->flops_per_second);
+    if (limits) sum.least_ns += 1e9 / steps * limits->least_seconds(cost.flops, cost.bytes);
   }
   std::vector<OperationProfile> list;
   for (auto& [key, sum] : sums) {
@@ -151,7 +148,7 @@ std::vector<uint64_t> alive_bytes(const exec::Program& program) {
 }
 
 RankProfile make_profile(const train::Recording& recording, train::StepPrograms& programs, int rank,
-                         const std::optional<DeviceLimits>& limits) {
+                         const std::optional<Roofline>& limits) {
   const std::vector<Span> operations = spans_of(recording, SpanKind::kOperation);
   const auto steps = static_cast<double>(recording.steps());
   RankProfile p;

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/analysis/least_time.h"
+#include "runtime/analysis/roofline.h"
 #include "runtime/train/profiler.h"
 
 namespace runtime::analysis {
@@ -25,7 +25,7 @@ struct OperationProfile {
   std::string name, layer, phase, implementation;
   double calls = 0, ns = 0, flops = 0, bytes = 0;
   // The least time by the limits of the device, divided by `ns`; empty without limits or costs.
-  // Above 1 if operands came from a cache whose bandwidth is higher than that of the memory.
+  // Above 1 if an algorithm, like Winograd's, needs less than the FLOPs of the definition.
   std::optional<double> roofline_share;
 };
 
@@ -63,15 +63,15 @@ struct RankProfile {
   double data_wait_ns = 0, prepare_ns = 0, upload_ns = 0, report_ns = 0;
   double cpu_utilisation = 0;  // cores that the process kept busy
   std::optional<double> device_utilisation;
-  exec::ClockOffset clock;                   // of the last cycle
-  std::optional<DeviceLimits> limits;        // of the roofline
+  exec::ClockOffset clock;  // of the last cycle
+  std::optional<Roofline> limits;
   std::vector<OperationProfile> operations;  // the longest first
   MemoryProfile memory;
 };
 
 // `recording` has at least one step.
 RankProfile make_profile(const train::Recording& recording, train::StepPrograms& programs, int rank,
-                         const std::optional<DeviceLimits>& limits);
+                         const std::optional<Roofline>& limits);
 // One JSON object: an element of "ranks" of profile.json.
 std::string to_json(const RankProfile& profile);
 

@@ -44,10 +44,12 @@ ordered_json phases_json(const RankProfile& p) {
   return all;
 }
 
-ordered_json limits_json(const std::optional<DeviceLimits>& limits) {
+ordered_json limits_json(const std::optional<Roofline>& limits) {
   if (!limits) return nullptr;
-  return {{"bytes_per_second", limits->bytes_per_second},
-          {"flops_per_second", limits->flops_per_second}};
+  ordered_json bandwidths = ordered_json::array();
+  for (const Bandwidth& b : limits->bandwidths)
+    bandwidths.push_back({{"bytes", b.bytes}, {"bytes_per_second", b.bytes_per_second}});
+  return {{"flops_per_second", limits->flops_per_second}, {"bandwidths", std::move(bandwidths)}};
 }
 
 }  // namespace

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "runtime/analysis/device_limits.h"
 #include "runtime/analysis/gather_texts.h"
 #include "runtime/analysis/profile.h"
+#include "runtime/analysis/roofline.h"
 #include "runtime/analysis/trace.h"
 #include "runtime/system/atomic_file.h"
 #include "runtime/system/available_memory.h"
@@ -107,8 +107,10 @@ std::string summary(const RankProfile& p) {
                         mib(static_cast<uint64_t>(p.communication.bytes)));
   text += "\n" + memory_line(p);
   if (p.limits)
-    text += fmt::format("\nroofline: {:.1f} GB/s, {:.1f} GFLOP/s", p.limits->bytes_per_second / 1e9,
-                        p.limits->flops_per_second / 1e9);
+    text += fmt::format(
+        "\nroofline: {:.1f} GFLOP/s; {:.1f} GB/s for small operands, {:.1f} for large",
+        p.limits->flops_per_second / 1e9, p.limits->bandwidths.front().bytes_per_second / 1e9,
+        p.limits->bandwidths.back().bytes_per_second / 1e9);
   return text;
 }
 
@@ -149,8 +151,8 @@ void report_profile(const Session& s, const train::RunResult& result, train::Rep
   }
   train::StepPrograms& programs = *s.programs;
   programs.maximum({0});  // so that ranks that share a processor measure together
-  const std::optional<analysis::DeviceLimits> limits =
-      analysis::device_limits(profiling, s.device, arithmetic_type(programs.strategy().precision));
+  const std::optional<analysis::Roofline> limits = analysis::measure_roofline(
+      profiling, s.device, arithmetic_type(programs.strategy().precision));
   const RankProfile profile =
       analysis::make_profile(result.recording, programs, s.rank.place.rank, limits);
   const auto first = static_cast<double>(analysis::first_ns(result.recording));

@@ -353,8 +353,8 @@ Section profiling() {
            "cycles; all of them are reported together, at most 1000 active steps")
            .in(at_least(1, 1000)),
        key("memory_gbps", &Profiling::memory_gbps,
-           "bandwidth of the memory for the roofline, in 1e9 bytes a second; 0: that of a large "
-           "addition, measured at the end of the run")
+           "bandwidth for the roofline, in 1e9 bytes a second; 0: those of additions of several "
+           "sizes, measured at the end of the run")
            .in(at_least(0)),
        key("gflops", &Profiling::gflops,
            "arithmetic for the roofline, in 1e9 operations a second; 0: that of a large product, "

@@ -298,6 +298,8 @@ void Collectives::wait(CollectiveCall& call, Stream& stream) {
   }
   // The time for which the device still computed is not communication, so the timer starts here.
   const Timer timer(times_.exposed_ns.at(call.communicator));
+  // Until now it has made no progress.
+  if (!recorded_.empty() && !ends_early_) call.started_ns = SpanRecorder::now();
   wait_for(call.work, call.sequence);
   if (std::erase(recorded_, &call) > 0)
     spans_->add_collective(&call, call.started_ns, SpanRecorder::now());

@@ -92,8 +92,9 @@ class Collectives {
   void progress();
   CollectiveTimes take_times();
   // Adds a span of each collective of programs to `spans` from now on; nullptr: no longer. The end
-  // of a collective that the host waits for is noticed when the next node is launched, if the
-  // communicator works in the background, else when a wait ends. No collective may be under way.
+  // of a collective that the host waits for is noticed when the next node is launched. If the
+  // communicator does not work in the background, its collectives last as long as the waits for
+  // them. No collective may be under way.
   void record(SpanRecorder* spans);
 
   // Blocking collectives outside of programs, on host memory (run() also takes memory of the

@@ -16,7 +16,7 @@ using exec::SpanKind;
 using train::Job;
 using train::Recording;
 
-constexpr DeviceLimits kLimits = {1e9, 1e10, 0};
+const Roofline kLimits{{{0, 1e9}}, 1e10};
 
 std::vector<config::Override> overrides(const std::string& micro_batch = "auto") {
   return {{"profiling.enabled", "true"},

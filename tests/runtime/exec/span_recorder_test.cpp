@@ -71,6 +71,27 @@ TEST_P(SpanRecorderTest, WhatWasRecordedBeforeBeginIsForgotten) {
   EXPECT_TRUE(spans.take().empty());
 }
 
+TEST(SpansOfReplays, AreThoseOfSingleOperations) {
+  const auto device = test::open_device("simulated");
+  Storage storage(device);
+  Arena arena(device);
+  const test::Compiled compiled =
+      test::compile(example(), device, storage, arena, {{.tune = Tune::kOff}, nullptr, true});
+  Program& program = *compiled.program;
+  plugins::host::Stream stream(device);
+  SpanRecorder spans(stream);
+  program.run(stream);
+  program.run(stream);
+  const size_t replayed = program.recorded().operations;
+  ASSERT_GT(replayed, 0u);
+  spans.begin(1);
+  program.run(stream, &spans);
+  EXPECT_EQ(spans.take().size(), program.graph().nodes.size());
+  program.run(stream);
+  EXPECT_EQ(program.recorded().operations, replayed) << "the recordings are still there";
+  stream.synchronize();
+}
+
 INSTANTIATE_TEST_SUITE_P(Devices, SpanRecorderTest, testing::Values("reference", "simulated"),
                          [](const auto& info) { return std::string(info.param); });
 
