@@ -181,7 +181,7 @@ class Writer {
       }
       const int64_t started = s.begin_ns;
       s.begin_ns = std::clamp(track.end_ns, s.begin_ns, s.end_ns);
-      track.end_ns = s.end_ns;
+      track.end_ns = std::max(track.end_ns, s.end_ns);
       span("communication", describe(*s.call), track.tid, s,
            {{"bytes", s.call->send_bytes}, {"started", microseconds(time(started, s.step))}});
     }

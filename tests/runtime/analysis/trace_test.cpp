@@ -94,6 +94,41 @@ TEST_P(TraceTest, TheClockOfTheRankIsCorrected) {
             trace_events(recording_, *job_.programs, 0, origin));
 }
 
+// The second collective ends before the first one is seen to have ended.
+TEST_P(TraceTest, CollectivesOfACommunicatorFollowEachOther) {
+  exec::CollectiveCall sum, sent, received;
+  sum.name = "bucket 0";
+  sum.collective.kind = RT_ALL_REDUCE;
+  sent.communicator = received.communicator = 3;
+  sent.collective.kind = RT_SEND;
+  received.collective.kind = RT_RECEIVE;
+  sent.collective.peer = received.collective.peer = 1;
+  Recording recording;
+  recording.cycles.resize(1);
+  recording.cycles[0].steps = 1;
+  const auto add = [&](const exec::CollectiveCall& call, int64_t begin, int64_t end) {
+    exec::Span span;
+    span.kind = exec::SpanKind::kCollective;
+    span.call = &call;
+    span.begin_ns = begin;
+    span.end_ns = end;
+    recording.spans.push_back(span);
+  };
+  add(sum, 0, 200'000);
+  add(sum, 10'000, 100'000);
+  add(sum, 50'000, 250'000);
+  add(sent, 0, 120'000);
+  add(received, 20'000, 90'000);
+  const auto tracks = test::read_trace(trace_of(job_, recording, 0));
+  ASSERT_EQ(tracks.size(), 3u) << "one of the sums, one for each direction of the pipeline";
+  const auto& sums = tracks.at({0, 4});
+  ASSERT_EQ(sums.size(), 3u);
+  EXPECT_EQ(sums.front().begin, 0);
+  EXPECT_EQ(sums.front().end, 200);
+  EXPECT_EQ(sums.back().begin, 200) << "it has waited for the first one";
+  EXPECT_EQ(sums.back().end, 250);
+}
+
 INSTANTIATE_TEST_SUITE_P(Devices, TraceTest, testing::Values("reference", "simulated"),
                          [](const auto& info) { return std::string(info.param); });
 
