@@ -22,11 +22,13 @@ using graph::ValueKind;
 using plugins::host::Device;
 
 // A problem is enlarged until it takes this long, so that what a launch costs does not count.
-constexpr double kLongEnough = 0.01;
+constexpr double kLongEnough = 0.002;
 constexpr int kRounds = 3;
 constexpr double kRoundSeconds = 1e-3, kLeastRuns = 3, kMostRuns = 100;
 // Elements of additions: the first lies in a cache, and one that no cache holds is always measured.
 constexpr int64_t kFirstElements = 64 << 10, kManyElements = 16 << 20, kMostElements = 64 << 20;
+// The part of the free memory that an addition may take, because other ranks may do the same.
+constexpr uint64_t kPartOfMemory = 16;
 // Rows of products.
 constexpr int64_t kLeastRows = 256, kMostRows = 4096;
 
@@ -69,13 +71,15 @@ double seconds_of(const std::string& op, const Dims& dims, rt_dtype dtype,
 }
 
 std::vector<Bandwidth> bandwidths(rt_dtype dtype, const std::shared_ptr<Device>& device) {
+  const uint64_t most_bytes = device->memory_info().free_bytes / kPartOfMemory;
   std::vector<Bandwidth> list;
   double seconds = 0;
   for (int64_t n = kFirstElements;
        n <= kManyElements || (n <= kMostElements && seconds < kLongEnough); n *= 4) {
+    const uint64_t bytes = 3 * static_cast<uint64_t>(n) * graph::dtype_bytes(dtype);
+    if (!list.empty() && bytes > most_bytes) break;
     seconds = seconds_of(RT_OP_ADD, {n}, dtype, device);
-    const double bytes = 3 * static_cast<double>(n * graph::dtype_bytes(dtype));
-    list.push_back({bytes, bytes / seconds});
+    list.push_back({static_cast<double>(bytes), static_cast<double>(bytes) / seconds});
   }
   // Small operations can be as fast as larger ones, if it were not for their launch.
   for (size_t i = list.size() - 1; i > 0; --i)

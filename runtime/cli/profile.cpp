@@ -150,9 +150,12 @@ void report_profile(const Session& s, const train::RunResult& result, train::Rep
                          " steps, so that none was recorded; lower profiling.wait or warmup");
   }
   train::StepPrograms& programs = *s.programs;
-  programs.maximum({0});  // so that ranks that share a processor measure together
-  const std::optional<analysis::Roofline> limits = analysis::measure_roofline(
-      profiling, s.device, arithmetic_type(programs.strategy().precision));
+  std::optional<analysis::Roofline> limits;
+  if (result.signal == 0) {  // whoever stops a run does not wait for measurements
+    programs.maximum({0});   // so that ranks that share a processor measure together
+    limits = analysis::measure_roofline(profiling, s.device,
+                                        arithmetic_type(programs.strategy().precision));
+  }
   const RankProfile profile =
       analysis::make_profile(result.recording, programs, s.rank.place.rank, limits);
   const auto first = static_cast<double>(analysis::first_ns(result.recording));
