@@ -29,7 +29,7 @@ std::string cut(const std::string& text, size_t width) {
 }
 
 std::string row(const std::string& what, double ns, double step_ns) {
-  return fmt::format("{:<78}{:>9} {:>9.3f} {:>5.1f}%\n", what, "", ns / 1e6,
+  return fmt::format("{:<80}{:>9} {:>9.3f} {:>5.1f}%\n", what, "", ns / 1e6,
                      step_ns > 0 ? 100 * ns / step_ns : 0);
 }
 
@@ -37,8 +37,8 @@ std::string row(const OperationProfile& o, double step_ns) {
   const auto rate = [&](double amount) {
     return amount > 0 && o.ns > 0 ? fmt::format("{:.1f}", amount / o.ns) : std::string("-");
   };
-  return fmt::format("{:<20} {:<18} {:<8} {:<28} {:>9.1f} {:>9.3f} {:>5.1f}% {:>8} {:>7} {:>8}\n",
-                     cut(o.layer, 20), cut(o.name, 18), o.phase, cut(o.implementation, 28), o.calls,
+  return fmt::format("{:<18} {:<24} {:<8} {:<26} {:>9.1f} {:>9.3f} {:>5.1f}% {:>8} {:>7} {:>8}\n",
+                     cut(o.layer, 18), cut(o.name, 24), o.phase, cut(o.implementation, 26), o.calls,
                      o.ns / 1e6, step_ns > 0 ? 100 * o.ns / step_ns : 0, rate(o.flops),
                      rate(o.bytes),
                      o.roofline_share ? fmt::format("{:.0f}%", 100 * *o.roofline_share) : "-");
@@ -63,7 +63,7 @@ std::string other_rows(const RankProfile& p, double operations_ns, bool is_inlin
 }
 
 std::string table(const RankProfile& p, bool is_inline) {
-  std::string text = fmt::format("{:<20} {:<18} {:<8} {:<28} {:>9} {:>9} {:>6} {:>8} {:>7} {:>8}\n",
+  std::string text = fmt::format("{:<18} {:<24} {:<8} {:<26} {:>9} {:>9} {:>6} {:>8} {:>7} {:>8}\n",
                                  "layer", "operation", "phase", "implementation", "calls", "ms",
                                  "share", "GFLOP/s", "GB/s", "roofline");
   double all = 0, rest = 0;
