@@ -61,6 +61,7 @@ void add_train(CLI::App& app, Outcome& outcome) {
       "  runtime train configs/cifar10_resnet18.toml --weights resnet18.safetensors --max-steps "
       "100\n"
       "  runtime train configs/fashion_mnist_lenet.toml --resume auto\n"
+      "  runtime train configs/fashion_mnist_lenet.toml --set profiling.enabled=true\n"
       "  runtime train configs/fashion_mnist_lenet.toml --nproc 2\n"
       "  runtime train configs/fashion_mnist_lenet.toml --nproc 2 --set comm.backend=gloo\n"
       "  mpirun -n 4 runtime train configs/fashion_mnist_lenet.toml");

@@ -11,6 +11,7 @@
 
 #include "runtime/analysis/scaling.h"
 #include "runtime/cli/commands.h"
+#include "runtime/cli/profile.h"
 #include "runtime/cli/session.h"
 #include "runtime/cli/terminal.h"
 #include "runtime/config/advice.h"
@@ -247,6 +248,7 @@ void train_rank(Session& session, Run& run, Outcome& outcome) {
   if (!result.checkpoint_error.empty())
     throw DataError(result.checkpoint_error + "; the weights are saved: " + file);
   report_scaling(session, result, *reporter);
+  report_profile(session, result, *reporter);
   if (session.rank.main()) {
     finish(run.arguments, session, result, file, *reporter, outcome);
     return reporter->finish();

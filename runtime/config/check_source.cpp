@@ -1,7 +1,5 @@
 #include "runtime/config/check_source.h"
 
-#include <algorithm>
-
 #include "plugins/host/nearest.h"
 #include "runtime/config/read.h"
 #include "runtime/config/schema.h"
@@ -23,13 +21,7 @@ std::string listed_sections() {
 }
 
 [[noreturn]] void refuse_section(const Member& member) {
-  const auto& unsupported = unsupported_sections();
   const std::string name = "[" + shorten(member.key) + "]";
-  if (std::find(unsupported.begin(), unsupported.end(), member.key) != unsupported.end()) {
-    fail(member.position, "",
-         "section " + name + " is not supported by this version; remove it, supported are " +
-             listed_sections());
-  }
   const std::string near = plugins::host::nearest_name(member.key, names_of(sections()));
   fail(member.position, "",
        "unknown section " + name + (near.empty() ? "" : ", did you mean [" + near + "]?") +

@@ -120,6 +120,7 @@ struct Config {
   EarlyStopping early_stopping;
   Checkpoint checkpoint;
   Metrics metrics;
+  Profiling profiling;
   Debug debug;
 };
 

@@ -102,8 +102,6 @@ const std::vector<Section>& sections();
 const std::vector<Exclusive>& exclusives();
 // The one key outside of sections.
 const Key& extends_key();
-// Names of sections that are planned but not supported yet; messages tell them from typing errors.
-const std::vector<std::string>& unsupported_sections();
 
 // The find functions return the entry with this name, or nullptr.
 const Section* find_section(std::string_view name);

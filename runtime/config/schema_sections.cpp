@@ -350,6 +350,33 @@ Section metrics() {
            "shows all runs")});
 }
 
+Section profiling() {
+  return section(
+      "profiling", &Config::profiling,
+      "Steps whose operations are timed one by one: a table at the end of the run, and "
+      "profile.json "
+      "and trace.json (for Perfetto or chrome://tracing) in its folder. A cycle is wait + warmup + "
+      "active steps, as in torch.profiler.schedule.",
+      {key("enabled", &Profiling::enabled, "profile the run; not with asynchronous updates"),
+       key("wait", &Profiling::wait, "steps of a cycle that come first and are not recorded")
+           .in(at_least(0, kMaxCount)),
+       key("warmup", &Profiling::warmup, "steps that are recorded next and not reported")
+           .in(at_least(0, 1000)),
+       key("active", &Profiling::active, "steps that are recorded and reported")
+           .in(at_least(1, 1000)),
+       key("repeat", &Profiling::repeat,
+           "cycles; all of them are reported together, at most 1000 active steps")
+           .in(at_least(1, 1000)),
+       key("memory_gbps", &Profiling::memory_gbps,
+           "bandwidth for the roofline, in 1e9 bytes a second; 0: those of additions of several "
+           "sizes, measured at the end of the run")
+           .in(at_least(0)),
+       key("gflops", &Profiling::gflops,
+           "arithmetic for the roofline, in 1e9 operations a second; 0: that of a large product, "
+           "measured at the end of the run")
+           .in(at_least(0))});
+}
+
 Section debug() {
   return section(
       "debug", &Config::debug, "Repeatability and checks.",
@@ -372,10 +399,10 @@ Section debug() {
 
 const std::vector<Section>& sections() {
   static const std::vector<Section> all = {
-      job(),      plugins(),    device(),         model(),       dataset(),
-      training(), optimizer(),  lr_scheduler(),   parallelism(), comm(),
-      launch(),   validation(), early_stopping(), checkpoint(),  metrics(),
-      debug()};
+      job(),       plugins(),    device(),         model(),       dataset(),
+      training(),  optimizer(),  lr_scheduler(),   parallelism(), comm(),
+      launch(),    validation(), early_stopping(), checkpoint(),  metrics(),
+      profiling(), debug()};
   return all;
 }
 
@@ -399,11 +426,6 @@ const Key& extends_key() {
                               "files merged before this one, in order, relative to "
                               "it; arrays and layer lists replace"};
   return key;
-}
-
-const std::vector<std::string>& unsupported_sections() {
-  static const std::vector<std::string> all = {"profiling"};
-  return all;
 }
 
 }  // namespace runtime::config

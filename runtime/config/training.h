@@ -116,6 +116,17 @@ struct Checkpoint {
   }
 };
 
+// [profiling]: which steps are measured operation by operation. Equivalent to:
+// torch.profiler.schedule.
+struct Profiling {
+  bool enabled = false;
+  int64_t wait = 10;                   // steps that a cycle begins with and that are not recorded
+  int64_t warmup = 2;                  // recorded, but not reported
+  int64_t active = 10;                 // recorded and reported
+  int64_t repeat = 1;                  // cycles
+  double memory_gbps = 0, gflops = 0;  // limits of the device; 0: measured
+};
+
 }  // namespace runtime::config
 
 #endif  // RUNTIME_CONFIG_TRAINING_H_

@@ -12,6 +12,8 @@
 namespace runtime::config {
 namespace {
 
+constexpr int64_t kMostProfiledSteps = 1000;
+
 class Rules {
  public:
   Rules(const Config& config, const Value& root) : config_(config), root_(root) {}
@@ -31,6 +33,7 @@ class Rules {
     check_validation();
     check_metrics();
     check_monitor();
+    check_profiling();
     check_batch();
     check_ranks();
   }
@@ -301,8 +304,9 @@ class Rules {
                   "\"; remove it");
       require(names[i] != "perplexity" || config_.training.label_smoothing == 0, "validation",
               "metrics",
-              got + ", which is the exponential of the cross entropy to the labels, but "
-                    "training.label_smoothing is above 0; remove one of them");
+              got +
+                  ", which is the exponential of the cross entropy to the labels, but "
+                  "training.label_smoothing is above 0; remove one of them");
       require(names[i] != "auroc" || !is_language(), "validation", "metrics",
               got + ", which needs a score of every class for every token; use perplexity");
     }
@@ -340,6 +344,16 @@ class Rules {
     const auto& names = validation.metrics;
     require(monitor == "accuracy" || std::count(names.begin(), names.end(), monitor) > 0,
             "validation", "monitor", got + ", which is not computed; add it to validation.metrics");
+  }
+
+  void check_profiling() const {
+    const Profiling& profiling = config_.profiling;
+    const int64_t steps = profiling.active * profiling.repeat;
+    require(steps <= kMostProfiledSteps, "profiling", "repeat",
+            "got " + std::to_string(profiling.repeat) + " cycles of " +
+                std::to_string(profiling.active) + " active steps, which are " +
+                std::to_string(steps) + " steps in memory; expected at most " +
+                std::to_string(kMostProfiledSteps) + "; lower active or repeat");
   }
 
   void check_batch() const {

@@ -197,9 +197,16 @@ void Collectives::start_on_stream(CollectiveCall& call) {
   guarded([&] { look(); });
   if (flying_.size() == kMostFlying) take_oldest();
   call.computed->wait(*call.stream);
+  const SpanRecorder::Mark begin = spans_ == nullptr ? 0 : spans_->mark(*call.stream);
   copy_sent(call, *call.stream);
   enqueue(call);
   call.copied->record(*call.stream);
+  if (spans_ != nullptr) {
+    Span span;
+    span.kind = SpanKind::kCollective;
+    span.call = &call;
+    spans_->add(span, begin, spans_->mark(*call.stream));
+  }
   flying_.push_back({std::exchange(call.work, {}), call.sequence});
 }
 
@@ -231,9 +238,28 @@ void Collectives::look() {
   }
 }
 
-void Collectives::progress() {
-  if (queue_.empty()) return;
+void Collectives::record(SpanRecorder* spans) {
   const std::lock_guard lock(mutex_);
+  spans_ = spans;
+  recorded_.clear();
+  if (spans == nullptr) return;
+  ends_early_ =
+      (plugins::host::communicator_properties(job_->plugin()).flags & RT_COMM_BACKGROUND) != 0;
+}
+
+void Collectives::notice_ends() {
+  std::erase_if(recorded_, [this](CollectiveCall* call) {
+    bool ended = false;
+    guarded([&] { ended = call->work.poll(); });
+    if (ended) spans_->add_collective(call, call->started_ns, SpanRecorder::now());
+    return ended;
+  });
+}
+
+void Collectives::progress() {
+  if (queue_.empty() && recorded_.empty()) return;
+  const std::lock_guard lock(mutex_);
+  if (ends_early_) notice_ends();
   while (!queue_.empty() && queue_.front()->copied->query()) {
     CollectiveCall& call = *queue_.front();
     queue_.pop_front();
@@ -251,6 +277,10 @@ void Collectives::enqueue(CollectiveCall& call) {
   if (call.receive_copy) collective.receive = call.receive_copy.data();
   if (check_) check_call(call);
   call.sequence = recorder_.begin(collective, static_cast<uint64_t>(call.communicator));
+  if (spans_ != nullptr && call.stream == nullptr) {
+    call.started_ns = SpanRecorder::now();
+    recorded_.push_back(&call);
+  }
   guarded([&] { call.work = communicators_[call.communicator]->enqueue(collective); });
   // running() is not called for a call on a stream, so the recorder goes on counting the rank as
   // waiting and the watchdog's deadline applies: the stream does wait for the other ranks.
@@ -268,7 +298,11 @@ void Collectives::wait(CollectiveCall& call, Stream& stream) {
   }
   // The time for which the device still computed is not communication, so the timer starts here.
   const Timer timer(times_.exposed_ns.at(call.communicator));
+  // Until now it has made no progress.
+  if (!recorded_.empty() && !ends_early_) call.started_ns = SpanRecorder::now();
   wait_for(call.work, call.sequence);
+  if (std::erase(recorded_, &call) > 0)
+    spans_->add_collective(&call, call.started_ns, SpanRecorder::now());
   call.work = {};
   if (call.receive_copy) {
     copies_->copy(call.collective.receive, call.receive_copy.data(), call.receive_bytes);

@@ -14,6 +14,7 @@
 
 #include "plugins/host/communicator.h"
 #include "runtime/exec/comm_access.h"
+#include "runtime/exec/span_recorder.h"
 #include "runtime/graph/graph.h"
 #include "runtime/watch/watchdog.h"
 
@@ -41,7 +42,8 @@ struct CollectiveCall {
   // While the collective is under way.
   plugins::host::Work work;
   uint64_t sequence = 0;
-  bool queued = false;  // not started yet: the device still computes its operands
+  bool queued = false;     // not started yet: the device still computes its operands
+  int64_t started_ns = 0;  // while it is recorded, see Collectives::record()
 };
 
 // Totals of the collectives of programs since the last take_times().
@@ -89,6 +91,11 @@ class Collectives {
   // Starts queued calls whose operands are ready. Cheap if there are none.
   void progress();
   CollectiveTimes take_times();
+  // Adds a span of each collective of programs to `spans` from now on; nullptr: no longer. The end
+  // of a collective that the host waits for is noticed when the next node is launched. If the
+  // communicator does not work in the background, its collectives last as long as the waits for
+  // them. No collective may be under way.
+  void record(SpanRecorder* spans);
 
   // Blocking collectives outside of programs, on host memory (run() also takes memory of the
   // communicator's device), over one communicator or among all ranks of the job.
@@ -116,6 +123,7 @@ class Collectives {
   plugins::host::Stream& stream_of(const CollectiveCall& call,
                                    const std::shared_ptr<plugins::host::Device>& device);
   void look();
+  void notice_ends();
   void take_oldest();
   bool probe();
   void run_here(rt_collective collective, int communicator);
@@ -143,6 +151,9 @@ class Collectives {
   std::deque<CollectiveCall*> queue_;  // in start order
   std::optional<plugins::host::Stream> copies_;
   CollectiveTimes times_;
+  SpanRecorder* spans_ = nullptr;
+  bool ends_early_ = false;                // whether a collective can end before it is waited for
+  std::vector<CollectiveCall*> recorded_;  // under way, not on a stream
 };
 
 // "bucket 0: all_reduce (431080 float32), reduction 1, communicator 0", for compare().

@@ -295,13 +295,18 @@ void Program::launch_collective(const Node& node, plugins::host::Stream& stream)
   node.collective->wait ? collectives_->wait(call, stream) : collectives_->start(call, stream);
 }
 
-void Program::launch(size_t node, plugins::host::Stream& stream) {
+// Returns false if there was nothing to do: the packed weights are still right.
+bool Program::launch(size_t node, plugins::host::Stream& stream) {
   if (collectives_ != nullptr) {
-    if (graph_.nodes[node].collective) return launch_collective(graph_.nodes[node], stream);
+    if (graph_.nodes[node].collective) {
+      launch_collective(graph_.nodes[node], stream);
+      return true;
+    }
     collectives_->progress();
   }
-  if (packed_versions_[node] != nullptr && !pack_is_stale(node)) return;
+  if (packed_versions_[node] != nullptr && !pack_is_stale(node)) return false;
   launch_kernel(node, stream);
+  return true;
 }
 
 void Program::launch_kernel(size_t node, plugins::host::Stream& stream) {
@@ -346,12 +351,31 @@ void Program::run(Segment& segment, plugins::host::Stream& stream) {
   for (size_t i = segment.begin; i < segment.end; ++i) launch(i, stream);
 }
 
-void Program::run(plugins::host::Stream& stream) {
+void Program::run(plugins::host::Stream& stream, SpanRecorder* spans) {
   if (!bound_) check_collectives();
   bind();
-  for (Segment& segment : segments_) run(segment, stream);
+  if (spans != nullptr) {
+    run_all(stream, *spans);
+  } else {
+    for (Segment& segment : segments_) run(segment, stream);
+  }
   warm_ = true;
   finish_update();
+}
+
+// A span begins where the one before it ends, so that the spans of a run add up to its time.
+void Program::run_all(plugins::host::Stream& stream, SpanRecorder& spans) {
+  Span span;
+  span.kind = SpanKind::kOperation;
+  span.program = this;
+  SpanRecorder::Mark begin = spans.mark(stream);
+  for (size_t i = 0; i < launches_.size(); ++i) {
+    if (!launch(i, stream)) continue;
+    const SpanRecorder::Mark end = spans.mark(stream);
+    span.node = static_cast<int32_t>(i);
+    spans.add(span, begin, end);
+    begin = end;
+  }
 }
 
 void Program::run_timed(plugins::host::Stream& stream, std::vector<double>& ns) {

@@ -12,6 +12,7 @@
 #include "plugins/host/recording.h"
 #include "runtime/exec/compile_options.h"
 #include "runtime/exec/host_kernel.h"
+#include "runtime/exec/span_recorder.h"
 #include "runtime/exec/storage.h"
 #include "runtime/graph/graph.h"
 
@@ -57,8 +58,9 @@ class Program {
   Program& operator=(const Program&) = delete;
 
   // Queues one step on the stream: packs parameters that changed, then launches every node in
-  // order. Allocates nothing.
-  void run(plugins::host::Stream& stream);
+  // order. Allocates nothing. With `spans`, records a span of each node that it launches, for which
+  // it replays no recording.
+  void run(plugins::host::Stream& stream, SpanRecorder* spans = nullptr);
   // As run(), but waits after every node and adds each node's nanoseconds to `ns`, which has one
   // entry for each node. For measuring; without `collectives` collectives are skipped.
   void run_timed(plugins::host::Stream& stream, std::vector<double>& ns);
@@ -108,9 +110,10 @@ class Program {
   void cut_segments();
   bool record(Segment& segment, plugins::host::Stream& stream);
   void run(Segment& segment, plugins::host::Stream& stream);
+  void run_all(plugins::host::Stream& stream, SpanRecorder& spans);
   void check_collectives() const;
   double fill_received(size_t node, plugins::host::Stream& stream);
-  void launch(size_t node, plugins::host::Stream& stream);
+  bool launch(size_t node, plugins::host::Stream& stream);
   void launch_kernel(size_t node, plugins::host::Stream& stream);
   void launch_collective(const graph::Node& node, plugins::host::Stream& stream);
   bool pack_is_stale(size_t node);

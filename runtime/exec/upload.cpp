@@ -54,11 +54,17 @@ void Upload::copy(void* to, const void* from, uint64_t bytes) {
   s.used += rounded(bytes);
 }
 
-void Upload::end_step() {
+void Upload::end_step(SpanRecorder* spans) {
   if (!sending_ || slot().copies.empty()) return;
   Slot& s = slot();
   s.taken.wait(*sending_);
+  const SpanRecorder::Mark begin = spans == nullptr ? 0 : spans->mark(*sending_);
   sending_->copy(s.sent.data(), s.pinned.data(), s.used);
+  if (spans != nullptr) {
+    Span span;
+    span.kind = SpanKind::kTransfer;
+    spans->add(span, begin, spans->mark(*sending_));
+  }
   s.arrived.record(*sending_);
   s.arrived.wait(stream_);
   for (const Copy& c : s.copies)

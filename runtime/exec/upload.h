@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "plugins/host/device.h"
+#include "runtime/exec/span_recorder.h"
 
 namespace runtime::exec {
 
@@ -31,8 +32,9 @@ class Upload {
   void begin_step(uint64_t bytes);
   // Adds a copy. The caller may overwrite `from` when this returns.
   void copy(void* to, const void* from, uint64_t bytes);
-  // Queues the copies: work queued on the step's stream from now on sees them.
-  void end_step();
+  // Queues the copies: work queued on the step's stream from now on sees them. With `spans`, the
+  // transfer on the stream of its own is recorded.
+  void end_step(SpanRecorder* spans = nullptr);
 
  private:
   static constexpr uint64_t kAlignment = 256;

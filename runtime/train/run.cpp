@@ -114,6 +114,13 @@ class Run {
                            options.resumed);
     }
     if (options.resumed != nullptr) resume(options.resumed->manifest.state);
+    if (config.profiling.enabled && asynchronous_) {
+      throw ConfigurationError(
+          "profiling.enabled = true, but only synchronous steps are profiled, and "
+          "parallelism.update is \"asynchronous\"; set profiling.enabled = false, or "
+          "parallelism.update = \"synchronous\"");
+    }
+    if (config.profiling.enabled) profiler_.emplace(programs, trainer);
   }
 
   RunResult run() {
@@ -133,6 +140,7 @@ class Run {
     result_.steps = trainer_.steps_done();
     result_.cost = cost_.end();
     take_totals();
+    if (profiler_) result_.recording = profiler_->take();
     return result_;
   }
 
@@ -190,9 +198,11 @@ class Run {
 
   void steps_until(int64_t end) {
     while (trainer_.steps_done() < end && !ended()) {
+      exec::SpanRecorder* const spans = profiler_ ? profiler_->begin_step() : nullptr;
       const auto begin = Clock::now();
-      one_step();
+      one_step(spans);
       cost_.add(begin);
+      if (profiler_) profiler_->end_step();
       validate_if_due();
       const StopAgreement::Answer answer = stop_.ask(
           options_.stop, checkpoints_ && checkpoints_->minutes_passed(), trainer_.steps_done());
@@ -285,12 +295,20 @@ class Run {
     }
   }
 
-  void one_step() {
-    const data::Batch& batch = loader_->next();
+  const data::Batch& next_batch(exec::SpanRecorder* spans) {
+    const exec::HostSpan span(spans, exec::SpanKind::kData);
+    return loader_->next();
+  }
+
+  // `spans`: where the step is recorded, or nullptr.
+  void one_step(exec::SpanRecorder* spans) {
+    const exec::HostSpan step(spans, exec::SpanKind::kStep);
+    const data::Batch& batch = next_batch(spans);
     metrics_.epoch = batch.epoch;
     metrics_.lr =
         learning_rate(config_, trainer_.steps_done(), steps_per_epoch_) * plateau_.factor();
     trainer_.step(batch, metrics_.lr);
+    const exec::HostSpan rest(spans, exec::SpanKind::kReport);
     interval_samples_ += batch.global_valid;
     take_results(false);
     metrics_.step = trainer_.steps_done();
@@ -485,6 +503,7 @@ class Run {
   double epoch_loss_ = 0;
   int64_t epoch_steps_ = 0;
   Metrics validated_metrics_;
+  std::optional<Profiler> profiler_;
   double interval_loss_ = 0;
   int64_t interval_steps_ = 0, interval_samples_ = 0, items_ = 0;
   int64_t validated_ = 0;  // number of steps at the last validation

@@ -10,6 +10,7 @@
 #include "runtime/config/config.h"
 #include "runtime/data/open.h"
 #include "runtime/train/checkpoint/checkpoints.h"
+#include "runtime/train/profiler.h"
 #include "runtime/train/reporter.h"
 #include "runtime/train/step_cost.h"
 #include "runtime/train/trainer.h"
@@ -34,6 +35,7 @@ struct RunResult {
   double last_loss = 0;
   std::optional<Evaluation> validation;  // the last one
   StepCost cost;                         // without warm-up and validation
+  Recording recording;                   // with profiling.enabled; it names programs of the run
   int signal = 0;                        // the signal that stopped the run; 0: it ran to its end
   // Not "": a validation loss that is not finite has ended the run on every rank (debug.nan =
   // "stop"). The parameters may still be good, so the caller can save them before it throws this as

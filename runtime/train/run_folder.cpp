@@ -29,8 +29,9 @@ constexpr char kConfiguration[] = "config.toml";
 constexpr char kWeights[] = "weights.safetensors";
 constexpr char kMetrics[] = "metrics.jsonl", kScaling[] = "scaling.json";
 // These are the results of a run. A folder without any of them has nothing to lose.
-constexpr std::array<const char*, 6> kResults = {kWeights,     kMetrics,      kScaling,
-                                                 kCheckpoints, "metrics.csv", "tensorboard"};
+constexpr std::array<const char*, 8> kResults = {kWeights,       kMetrics,      kScaling,
+                                                 kCheckpoints,   "metrics.csv", "tensorboard",
+                                                 "profile.json", "trace.json"};
 
 [[noreturn]] void cannot_write(const fs::path& folder, int error) {
   throw DataError(folder.string() + ": cannot write the folder of the run (" +

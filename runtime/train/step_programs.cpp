@@ -290,7 +290,8 @@ void StepPrograms::upload_weights(StepProgram& p, ValueId id, const data::Batch&
 }
 
 void StepPrograms::upload(StepProgram& p, const data::Batch& batch, int64_t first_row,
-                          double learning_rate, int64_t step) {
+                          double learning_rate, int64_t step, exec::SpanRecorder* spans) {
+  const exec::HostSpan span(spans, exec::SpanKind::kUpload);
   const int64_t rows = p.graph().value(p.values.weight).dims[0];
   const size_t features = batch.features.size() / batch.rows;
   const size_t targets = batch.targets.size() / batch.rows;
@@ -314,7 +315,7 @@ void StepPrograms::upload(StepProgram& p, const data::Batch& batch, int64_t firs
   upload_scalar(p, p.values.update.step, static_cast<double>(step + 1));
   upload_scalar(p, p.values.update.first, step == 0 ? 1 : 0);
   upload_scalar(p, p.values.dropout_step, static_cast<double>(step));
-  upload_.end_step();
+  upload_.end_step(spans);
 }
 
 }  // namespace runtime::train

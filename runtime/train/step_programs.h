@@ -73,7 +73,7 @@ class StepPrograms {
   // Copies rows of a batch, from `first_row` on, to where the program reads them, and the other
   // inputs that change from step to step. `step` counts from 0.
   void upload(StepProgram& program, const data::Batch& batch, int64_t first_row,
-              double learning_rate, int64_t step);
+              double learning_rate, int64_t step, exec::SpanRecorder* spans = nullptr);
   // Copy to and from device memory; they wait for the stream.
   void write(void* address, const std::vector<std::byte>& bytes);
   std::vector<std::byte> read(const void* address, uint64_t bytes);

@@ -54,6 +54,7 @@ struct Trainer::State {
   void initialise();
   void broadcast_parameters();
   void measure_speed();
+  const std::vector<StepForm>& prepare(const data::Batch& batch);
   void agree(const data::Batch& batch, const std::vector<StepForm>& forms);
   StepProgram& run(const std::vector<StepForm>& forms, const data::Batch& batch,
                    double learning_rate, int64_t step);
@@ -70,6 +71,7 @@ struct Trainer::State {
   std::unique_ptr<LossWindow> losses;
   std::set<int64_t> agreed;      // global batch sizes whose collectives have been compared
   std::deque<StepResult> early;  // results taken out of `losses` to make room
+  exec::SpanRecorder* spans = nullptr;
   int64_t steps = 0, results = 0;
 };
 
@@ -151,8 +153,9 @@ StepProgram& Trainer::State::run(const std::vector<StepForm>& forms, const data:
   int64_t row = 0;
   for (const StepForm& form : forms) {
     StepProgram& p = programs.get(form);
-    programs.upload(p, batch, row, learning_rate, step);
-    p.program->run(programs.stream());
+    programs.upload(p, batch, row, learning_rate, step, spans);
+    const exec::HostSpan span(spans, exec::SpanKind::kLaunch);
+    p.program->run(programs.stream(), spans);
     row += form.rows * programs.strategy().batch.shards_of_rank();
   }
   return programs.get(forms.back());
@@ -230,14 +233,27 @@ Trainer::~Trainer() = default;
 
 const parallel::BatchSplit& Trainer::split() const { return state_->programs.strategy().batch; }
 
+const std::vector<StepForm>& Trainer::State::prepare(const data::Batch& batch) {
+  const exec::HostSpan span(spans, exec::SpanKind::kPrepare);
+  const std::vector<StepForm>& forms = programs.forms(Purpose::kTraining, batch);
+  for (const StepForm& form : forms) programs.get(form);
+  agree(batch, forms);
+  return forms;
+}
+
 void Trainer::step(const data::Batch& batch, double learning_rate) {
   State& s = *state_;
-  const std::vector<StepForm>& forms = s.programs.forms(Purpose::kTraining, batch);
-  s.agree(batch, forms);
+  const std::vector<StepForm>& forms = s.prepare(batch);
   StepProgram& last = s.run(forms, batch, learning_rate, s.steps);
+  const exec::HostSpan span(s.spans, exec::SpanKind::kReport);
   if (s.losses->full()) s.early.push_back({s.results++, *s.losses->pop(true)});
   s.losses->push(s.programs.stream(), last.program->address(last.values.loss));
   ++s.steps;
+}
+
+void Trainer::record(exec::SpanRecorder* spans) {
+  state_->spans = spans;
+  if (state_->collectives() != nullptr) state_->collectives()->record(spans);
 }
 
 std::optional<StepResult> Trainer::next_result(bool wait) {

@@ -10,6 +10,7 @@
 
 #include "runtime/data/loader.h"
 #include "runtime/data/safetensors.h"
+#include "runtime/exec/span_recorder.h"
 #include "runtime/parallel/batch_split.h"
 #include "runtime/train/metrics/values.h"
 
@@ -52,6 +53,8 @@ class Trainer {
   // Queues one optimizer step on this rank's rows of a global batch. Allocates nothing after the
   // first step of its batch size, before which the ranks compare their collectives.
   void step(const data::Batch& batch, double learning_rate);
+  // Records what steps do from now on; nullptr: no longer. Evaluations are not recorded.
+  void record(exec::SpanRecorder* spans);
   // The losses of finished steps, in order. `wait` blocks until the oldest queued step is finished.
   // nullopt if no step is queued, or (without `wait`) finished.
   std::optional<StepResult> next_result(bool wait);

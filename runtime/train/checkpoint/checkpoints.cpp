@@ -79,8 +79,8 @@ bool must_be_same(const std::string& key) {
 // Whether a difference is of no interest: it belongs to the machine or to what is printed.
 bool is_ignored(const std::string& key) {
   const std::string section = key.substr(0, key.find('.'));
-  static const std::set<std::string> ignored = {"job", "plugins", "metrics", "checkpoint",
-                                                "launch"};
+  static const std::set<std::string> ignored = {"job",        "plugins", "metrics",
+                                                "checkpoint", "launch",  "profiling"};
   return ignored.contains(section) || key == "model.init_from" || key == "model.init_except";
 }
 

@@ -72,9 +72,13 @@ INSTANTIATE_TEST_SUITE_P(
             "misspelt_section", whole("[optimiser]"),
             "test.toml:4:2: unknown section [optimiser], did you mean [optimizer]?; known: [job]"},
         Broken{"unknown_section", whole("[zzz]"), "test.toml:4:2: unknown section [zzz]; known:"},
-        Broken{"section_of_the_wider_design", whole("[profiling]\nwait = 2"),
-               "test.toml:4:2: section [profiling] is not supported by this version; remove it, "
-               "supported are [job]"},
+        Broken{"profile_of_too_many_steps", whole("[profiling]\nactive = 500\nrepeat = 3"),
+               "test.toml:6:10: profiling.repeat: got 3 cycles of 500 active steps, which are 1500 "
+               "steps in memory; expected at most 1000; lower active or repeat"},
+        Broken{"profile_without_steps", whole("profiling.active = 0"),
+               "profiling.active: out of range: got integer 0, expected at least 1, at most 1000"},
+        Broken{"misspelt_key_of_a_profile", whole("profiling.warm_up = 1"),
+               "profiling.warm_up: unknown key, did you mean \"warmup\"?"},
         Broken{"best_weights_without_checkpoints", whole("early_stopping.restore_best = true"),
                "early_stopping.restore_best: needs the best checkpoint; set checkpoint.keep_best = "
                "1 or more"},
@@ -476,9 +480,9 @@ INSTANTIATE_TEST_SUITE_P(
                        "both epochs and steps are given"},
         BrokenOverride{
             "extends", {{"extends.a", "b"}}, "extends.a: wrong key, expected section.key=value"},
-        BrokenOverride{"unsupported",
-                       {{"profiling.wait", "2"}},
-                       "section [profiling] is not supported by this version"}),
+        BrokenOverride{"profile_of_a_word",
+                       {{"profiling.enabled", "yes"}},
+                       "profiling.enabled: wrong value: got string \"yes\""}),
     [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

@@ -121,6 +121,40 @@ TEST(OnStream, TheHostWaitsForNothing) {
   EXPECT_THAT(errors, Each(""));
 }
 
+// A recorded collective lies between the work before it and the wait for it, and nothing waits.
+TEST(OnStream, CollectivesAreRecordedByEvents) {
+  const auto errors = on_ranks(2, [](Rank& rank) {
+    Sum sum(rank);
+    SpanRecorder spans(sum.stream);
+    spans.begin(1);
+    rank.collectives.record(&spans);
+    std::vector<SpanRecorder::Mark> marks;
+    for (int i = 0; i < 3; ++i) {
+      sum.set(1);
+      marks.push_back(spans.mark(sum.stream));
+      rank.collectives.start(sum.call, sum.stream);
+      rank.collectives.wait(sum.call, sum.stream);
+      marks.push_back(spans.mark(sum.stream));
+      spans.add({}, marks[2 * i], marks[2 * i + 1]);  // what the program's stream sees
+    }
+    rank.collectives.record(nullptr);
+    rank.collectives.start(sum.call, sum.stream);  // is not recorded
+    rank.collectives.wait(sum.call, sum.stream);
+    const std::vector<Span> all = spans.take();
+    ASSERT_EQ(all.size(), 6u);
+    for (size_t i = 0; i < 3; ++i) {
+      const Span &collective = all[2 * i], &around = all[2 * i + 1];
+      EXPECT_EQ(collective.kind, SpanKind::kCollective);
+      EXPECT_EQ(collective.call, &sum.call);
+      EXPECT_LE(around.begin_ns, collective.begin_ns);
+      EXPECT_LE(collective.begin_ns, collective.end_ns);
+      EXPECT_LE(collective.end_ns, around.end_ns);
+    }
+    sum.stream.synchronize();
+  });
+  EXPECT_THAT(errors, Each(""));
+}
+
 TEST(OnStream, WhatTheHostSendsGoesThroughTheDevice) {
   const auto errors = on_ranks(3, [](Rank& rank) {
     Collectives& all = rank.collectives;

@@ -1,0 +1,179 @@
+#include "runtime/cli/profile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "runtime/analysis/gather_texts.h"
+#include "runtime/analysis/profile.h"
+#include "runtime/analysis/roofline.h"
+#include "runtime/analysis/trace.h"
+#include "runtime/system/atomic_file.h"
+#include "runtime/system/available_memory.h"
+
+namespace runtime::cli {
+
+namespace {
+
+using analysis::OperationProfile;
+using analysis::RankProfile;
+using system::mib;
+
+// The most operations, values and other ranks that are printed; the files have all of them.
+constexpr size_t kOperations = 12, kValues = 4, kRanks = 8;
+
+// At most `width` characters, with the end left out if there are more.
+std::string cut(const std::string& text, size_t width) {
+  return text.size() <= width ? text : text.substr(0, width - 2) + "..";
+}
+
+std::string row(const std::string& what, double ns, double step_ns) {
+  return fmt::format("{:<80}{:>9} {:>9.3f} {:>5.1f}%\n", what, "", ns / 1e6,
+                     step_ns > 0 ? 100 * ns / step_ns : 0);
+}
+
+std::string row(const OperationProfile& o, double step_ns) {
+  const auto rate = [&](double amount) {
+    return amount > 0 && o.ns > 0 ? fmt::format("{:.1f}", amount / o.ns) : std::string("-");
+  };
+  return fmt::format("{:<18} {:<24} {:<8} {:<26} {:>9.1f} {:>9.3f} {:>5.1f}% {:>8} {:>7} {:>8}\n",
+                     cut(o.layer, 18), cut(o.name, 24), o.phase, cut(o.implementation, 26), o.calls,
+                     o.ns / 1e6, step_ns > 0 ? 100 * o.ns / step_ns : 0, rate(o.flops),
+                     rate(o.bytes),
+                     o.roofline_share ? fmt::format("{:.0f}%", 100 * *o.roofline_share) : "-");
+}
+
+// The rows below the operations, and what is left of the step.
+std::string other_rows(const RankProfile& p, double operations_ns, bool is_inline) {
+  std::string text;
+  double left = p.step_ns - operations_ns;
+  // On a device with queues the host does this while the device computes.
+  if (is_inline) {
+    for (const auto& [name, ns] : {std::pair{"waiting for data", p.data_wait_ns},
+                                   {"finding or making the programs", p.prepare_ns},
+                                   {"upload of the batch", p.upload_ns},
+                                   {"results and reports", p.report_ns}}) {
+      text += row(name, ns, p.step_ns);
+      left -= ns;
+    }
+  }
+  return text + row(is_inline ? "between these" : "idle", left, p.step_ns) +
+         row("step", p.step_ns, p.step_ns);
+}
+
+std::string table(const RankProfile& p, bool is_inline) {
+  std::string text = fmt::format("{:<18} {:<24} {:<8} {:<26} {:>9} {:>9} {:>6} {:>8} {:>7} {:>8}\n",
+                                 "layer", "operation", "phase", "implementation", "calls", "ms",
+                                 "share", "GFLOP/s", "GB/s", "roofline");
+  double all = 0, rest = 0;
+  for (size_t i = 0; i < p.operations.size(); ++i) {
+    all += p.operations[i].ns;
+    if (i < kOperations)
+      text += row(p.operations[i], p.step_ns);
+    else
+      rest += p.operations[i].ns;
+  }
+  if (p.operations.size() > kOperations)
+    text +=
+        row(fmt::format("{} more operations", p.operations.size() - kOperations), rest, p.step_ns);
+  return text + other_rows(p, all, is_inline);
+}
+
+std::string memory_line(const RankProfile& p) {
+  std::string values;
+  for (size_t i = 0; i < std::min(kValues, p.memory.alive_at_peak.size()); ++i) {
+    const analysis::NamedBytes& value = p.memory.alive_at_peak[i];
+    values += (i == 0 ? "" : ", ") + value.name + " " + mib(value.bytes);
+  }
+  return fmt::format("memory at the peak: {}, of which {} stay; the largest of {} values: {}",
+                     mib(p.memory.peak), mib(p.memory.persistent), p.memory.alive_at_peak.size(),
+                     values);
+}
+
+std::string summary(const RankProfile& p) {
+  std::string phases;
+  for (const char* name : {"forward", "backward", "update", "pack"}) {
+    if (const auto phase = p.phases.find(name); phase != p.phases.end())
+      phases +=
+          fmt::format("{}{} {:.3f} ms", phases.empty() ? "" : ", ", name, phase->second / 1e6);
+  }
+  std::string text = phases + fmt::format("; {:.2f} cores busy", p.cpu_utilisation);
+  if (p.device_utilisation)
+    text += fmt::format(", device busy for {:.0f}% of the time", 100 * *p.device_utilisation);
+  if (p.communication.bytes > 0 || p.communication.exposed_ns > 0)
+    text += fmt::format("\ncommunication: {:.3f} ms exposed, {:.3f} ms hidden, {} sent",
+                        p.communication.exposed_ns / 1e6, p.communication.hidden_ns / 1e6,
+                        mib(static_cast<uint64_t>(p.communication.bytes)));
+  text += "\n" + memory_line(p);
+  if (p.limits)
+    text += fmt::format(
+        "\nroofline: {:.1f} GFLOP/s; {:.1f} GB/s for small operands, {:.1f} for large",
+        p.limits->flops_per_second / 1e9, p.limits->bandwidths.front().bytes_per_second / 1e9,
+        p.limits->bandwidths.back().bytes_per_second / 1e9);
+  return text;
+}
+
+std::string other_ranks(const std::vector<std::string>& ranks) {
+  std::string text;
+  for (size_t r = 1; r < std::min(ranks.size(), kRanks); ++r) {
+    const auto j = nlohmann::json::parse(ranks[r]);
+    text += fmt::format(
+        "\nrank {}: {:.3f} ms a step, {:.3f} ms of it exposed communication, {:.3f} ms waiting for "
+        "data; its clock is known to {:.0f} us",
+        r, j["step_ns"].get<double>() / 1e6, j["communication"]["exposed_ns"].get<double>() / 1e6,
+        j["data_wait_ns"].get<double>() / 1e6, j["clock"]["error_ns"].get<double>() / 1e3);
+  }
+  return text;
+}
+
+std::string profile_file(const std::vector<std::string>& ranks) {
+  std::string text =
+      "{\"format\": 1, \"world_size\": " + std::to_string(ranks.size()) + ", \"ranks\": [\n";
+  for (size_t r = 0; r < ranks.size(); ++r) text += (r == 0 ? "" : ",\n") + ranks[r];
+  return text + "\n]}\n";
+}
+
+// The operation types of the arithmetic that a step has most of.
+rt_dtype arithmetic_type(const step::Precision& precision) {
+  return precision.activations != 0 ? precision.activations : precision.parameters;
+}
+
+}  // namespace
+
+void report_profile(const Session& s, const train::RunResult& result, train::Reporter& reporter) {
+  const config::Profiling& profiling = s.config.profiling;
+  if (!profiling.enabled) return;
+  if (result.recording.steps() == 0) {
+    return reporter.note("profiling: the run made fewer than " +
+                         std::to_string(profiling.wait + profiling.warmup + 1) +
+                         " steps, so that none was recorded; lower profiling.wait or warmup");
+  }
+  train::StepPrograms& programs = *s.programs;
+  std::optional<analysis::Roofline> limits;
+  if (result.signal == 0) {  // whoever stops a run does not wait for measurements
+    programs.maximum({0});   // so that ranks that share a processor measure together
+    limits = analysis::measure_roofline(profiling, s.device,
+                                        arithmetic_type(programs.strategy().precision));
+  }
+  const RankProfile profile =
+      analysis::make_profile(result.recording, programs, s.rank.place.rank, limits);
+  const auto first = static_cast<double>(analysis::first_ns(result.recording));
+  const auto origin = static_cast<int64_t>(-programs.maximum({-first})[0]);
+  const std::vector<std::string> ranks =
+      analysis::gather_texts(analysis::to_json(profile), s.rank.collectives);
+  const std::vector<std::string> events = analysis::gather_texts(
+      analysis::trace_events(result.recording, programs, s.rank.place.rank, origin),
+      s.rank.collectives);
+  s.rank.on_main("writing the profile", [&] {
+    system::write_file(s.rank.run_folder + "/profile.json", profile_file(ranks));
+    system::write_file(s.rank.run_folder + "/trace.json", analysis::trace_file(events));
+    reporter.note(fmt::format("profile of rank 0, {} steps ({} to {}), for one step:\n",
+                              profile.steps, profile.first_step, profile.last_step) +
+                  table(profile, s.device->is_inline()) + summary(profile) + other_ranks(ranks) +
+                  "\nprofile: " + s.rank.run_folder + "/profile.json, trace: " + s.rank.run_folder +
+                  "/trace.json (open it in https://ui.perfetto.dev or chrome://tracing)");
+  });
+}
+
+}  // namespace runtime::cli

@@ -1,0 +1,95 @@
+#include "runtime/train/profiler.h"
+
+#include <sys/resource.h>
+
+#include <utility>
+
+namespace runtime::train {
+
+namespace {
+
+double wall_seconds() { return static_cast<double>(exec::SpanRecorder::now()) * 1e-9; }
+
+// The processor time of all threads of this process.
+double cpu_seconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+}  // namespace
+
+StepUse use_of_step(const config::Profiling& profiling, int64_t done) {
+  const int64_t before = profiling.wait + profiling.warmup, length = before + profiling.active;
+  if (done / length >= profiling.repeat || done % length < profiling.wait) return StepUse::kIgnored;
+  return done % length < before ? StepUse::kWarmUp : StepUse::kRecorded;
+}
+
+int64_t Recording::steps() const {
+  int64_t sum = 0;
+  for (const RecordedCycle& cycle : cycles) sum += cycle.steps;
+  return sum;
+}
+
+Profiler::Profiler(StepPrograms& programs, Trainer& trainer)
+    : profiling_(programs.config().profiling),
+      programs_(programs),
+      trainer_(trainer),
+      spans_(programs.stream()),
+      device_(programs.device()),
+      first_(trainer.steps_done()) {}
+
+Profiler::~Profiler() { trainer_.record(nullptr); }
+
+exec::SpanRecorder* Profiler::begin_step() {
+  const StepUse before =
+      std::exchange(use_, use_of_step(profiling_, trainer_.steps_done() - first_));
+  if (use_ == StepUse::kIgnored) return nullptr;
+  if (before == StepUse::kIgnored) {
+    spans_.begin(1);
+    trainer_.record(&spans_);
+  }
+  if (use_ == StepUse::kRecorded && !in_cycle_) begin_cycle();
+  spans_.set_step(trainer_.steps_done());
+  return &spans_;
+}
+
+void Profiler::begin_cycle() {
+  in_cycle_ = true;
+  if (profiling_.warmup > 0)
+    spans_.begin((profiling_.active + profiling_.warmup - 1) / profiling_.warmup);
+  cycle_ = {};
+  cycle_.first_step = trainer_.steps_done();
+  cycle_.wall_seconds = wall_seconds();
+  cycle_.cpu_seconds = cpu_seconds();
+}
+
+void Profiler::end_step() {
+  if (!in_cycle_) return;
+  ++cycle_.steps;
+  if (cycle_.steps == profiling_.active) end_cycle();
+}
+
+void Profiler::end_cycle() {
+  in_cycle_ = false;
+  use_ = StepUse::kIgnored;
+  trainer_.record(nullptr);
+  const std::vector<exec::Span> spans = spans_.take();
+  cycle_.wall_seconds = wall_seconds() - cycle_.wall_seconds;
+  cycle_.cpu_seconds = cpu_seconds() - cycle_.cpu_seconds;
+  cycle_.clock = exec::measure_clock_offset(programs_.collectives());
+  recording_.spans.insert(recording_.spans.end(), spans.begin(), spans.end());
+  recording_.cycles.push_back(cycle_);
+  if (const std::optional<int> percent = device_.read().utilisation)
+    recording_.device_utilisation = *percent / 100.0;
+}
+
+Recording Profiler::take() {
+  if (in_cycle_ && cycle_.steps > 0) end_cycle();
+  return std::move(recording_);
+}
+
+}  // namespace runtime::train

@@ -1,0 +1,79 @@
+// Records steps of a run: which ones, and what they did.
+#ifndef RUNTIME_TRAIN_PROFILER_H_
+#define RUNTIME_TRAIN_PROFILER_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "runtime/config/config.h"
+#include "runtime/exec/clock_offset.h"
+#include "runtime/exec/span_recorder.h"
+#include "runtime/train/device_meter.h"
+#include "runtime/train/step_programs.h"
+#include "runtime/train/trainer.h"
+
+namespace runtime::train {
+
+// What is done with a step of a run.
+enum class StepUse { kIgnored, kWarmUp, kRecorded };
+
+// Of the step that follows `done` steps of this run. Equivalent to: torch.profiler.schedule, whose
+// `repeat` is at least 1 here.
+StepUse use_of_step(const config::Profiling& profiling, int64_t done);
+
+// The recorded steps of one cycle on one rank.
+struct RecordedCycle {
+  int64_t first_step = 0, steps = 0;  // counted from 0
+  exec::ClockOffset clock;            // measured when the cycle ended
+  // From the first recorded step to the end of the last: the time, and what all threads of the
+  // process computed. Ranks that are threads share a process.
+  double wall_seconds = 0, cpu_seconds = 0;
+};
+
+// All that was recorded on one rank. The spans name programs, which must outlive it.
+struct Recording {
+  std::vector<RecordedCycle> cycles;
+  std::vector<exec::Span> spans;
+  std::optional<double> device_utilisation;  // 0..1; empty: the device does not measure it
+
+  int64_t steps() const;
+};
+
+// Decides which steps of a run are recorded, and keeps what they did. Used by the rank's thread;
+// every rank makes the same calls. Programs and trainer must outlive it.
+class Profiler {
+ public:
+  Profiler(StepPrograms& programs, Trainer& trainer);
+  ~Profiler();
+  Profiler(const Profiler&) = delete;
+  Profiler& operator=(const Profiler&) = delete;
+
+  // Called before a step, outside of its time. Between the last step of a warm-up and the first
+  // recorded one, it waits for the device. Returns where the step is to be recorded; nullptr:
+  // nowhere.
+  exec::SpanRecorder* begin_step();
+  // Called after a step. After the last one of a cycle it waits for the device and for all ranks.
+  void end_step();
+  // Called at the end of the run, which may lie within a cycle.
+  Recording take();
+
+ private:
+  void begin_cycle();
+  void end_cycle();
+
+  const config::Profiling& profiling_;
+  StepPrograms& programs_;
+  Trainer& trainer_;
+  exec::SpanRecorder spans_;
+  DeviceMeter device_;
+  const int64_t first_;  // steps done before this run
+  StepUse use_ = StepUse::kIgnored;
+  bool in_cycle_ = false;
+  RecordedCycle cycle_;  // while steps are recorded: times when it began
+  Recording recording_;
+};
+
+}  // namespace runtime::train
+
+#endif  // RUNTIME_TRAIN_PROFILER_H_
