@@ -175,6 +175,10 @@ class Rules {
 
   void check_optimizer() const {
     const Place optimizer = section("optimizer");
+    require(config_.optimizer.average_decay == 0 || config_.parallelism.update == "synchronous",
+            optimizer, "average_decay",
+            "is not possible with parallelism.update = \"asynchronous\", where no rank has all "
+            "weights after a step; set it to 0");
     check_rule(config_.optimizer, optimizer);
     for (size_t i = 0; i < config_.optimizer.groups.size(); ++i) {
       const OptimizerGroup& group = config_.optimizer.groups[i];
@@ -301,8 +305,9 @@ class Rules {
                   "\"; remove it");
       require(names[i] != "perplexity" || config_.training.label_smoothing == 0, "validation",
               "metrics",
-              got + ", which is the exponential of the cross entropy to the labels, but "
-                    "training.label_smoothing is above 0; remove one of them");
+              got +
+                  ", which is the exponential of the cross entropy to the labels, but "
+                  "training.label_smoothing is above 0; remove one of them");
       require(names[i] != "auroc" || !is_language(), "validation", "metrics",
               got + ", which needs a score of every class for every token; use perplexity");
     }

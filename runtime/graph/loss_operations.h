@@ -21,8 +21,8 @@ inline constexpr const char* kBinaryCrossEntropy = "binary_cross_entropy";
 // The sum of target * (log target - log softmax(output)); targets are probabilities that sum to 1.
 // Equivalent to: torch.nn.KLDivLoss(reduction="batchmean") on the log-softmax of the output.
 inline constexpr const char* kKlDivergence = "kl_divergence";
-// logits [.., C], weight [..] -> the weighted sum of the mean of -log softmax over the classes: what
-// label smoothing adds.
+// logits [.., C], weight [..] -> the weighted sum of the mean of -log softmax over the classes:
+// what label smoothing adds.
 inline constexpr const char* kUniformCrossEntropy = "uniform_cross_entropy";
 
 // weight [..] -> factor * weight: a share of the weights of rows, which stay float32 beside 16-bit

@@ -21,8 +21,10 @@ if [ "$size" -gt 100 ]; then
 fi
 echo "{\"samples_per_second\":$((size < 60 ? size : 120 - size)),\"step_ms_median\":1,\"peak_memory_bytes_all_ranks\":1048576}"
 )");
-    return shell("chmod +x bin/runtime; cp '" TUNE_PROGRAM "' bin/runtime-tune\n"
-                 "bin/runtime-tune batch job.toml --precision 0 " + options);
+    return shell("chmod +x bin/runtime; cp '" TUNE_PROGRAM
+                 "' bin/runtime-tune\n"
+                 "bin/runtime-tune batch job.toml --precision 0 " +
+                 options);
   }
 };
 
@@ -51,8 +53,7 @@ TEST_F(FakeRuntime, OtherFailuresEndIt) {
 }
 
 TEST_F(FakeRuntime, ASignalEndsTheTrialAndTheSearch) {
-  const test::ProcessResult r =
-      tune("echo $$ >trial; kill -INT $PPID; exec sleep 100", "");
+  const test::ProcessResult r = tune("echo $$ >trial; kill -INT $PPID; exec sleep 100", "");
   EXPECT_EQ(r.exit_code, 130) << r.err;
   EXPECT_EQ(shell("[ -s trial ] && [ ! -e /proc/$(cat trial) ]").exit_code, 0)
       << "the trial was left behind";
