@@ -127,9 +127,8 @@ void report_scaling(const Session& s, const train::RunResult& result, train::Rep
 
 // Saves the weights, which all ranks have; all ranks must call it. Weights that are not finite are
 // useless and must not replace good ones.
-void save_weights(const Session& s, const train::RunResult& result, const std::string& file,
-                  train::Reporter& reporter) {
-  const data::TensorFile weights = s.trainer->weights();
+void save_weights(const Session& s, const train::RunResult& result, const data::TensorFile& weights,
+                  const std::string& file, train::Reporter& reporter) {
   const std::string bad = train::first_not_finite(weights);
   if (!bad.empty() && s.config.debug.nan == "stop") {
     const std::string what = result.numeric_error.empty() ? "" : result.numeric_error + "; ";
@@ -147,10 +146,11 @@ void save_weights(const Session& s, const train::RunResult& result, const std::s
     throw NumericError(result.numeric_error + "; the parameters are finite, and saved: " + file);
 }
 
-// Says at the end of training what was done, where the weights are and which command comes next.
-// Only rank 0 calls it.
+// Says at the end of training what was done, where the weights are and which command comes next:
+// it uses the file `best`, the average if there is one. Only rank 0 calls it.
 void finish(const TrainArguments& arguments, const Session& session, const train::RunResult& result,
-            const std::string& file, train::Reporter& reporter, Outcome& outcome) {
+            const std::string& file, const std::string& best, train::Reporter& reporter,
+            Outcome& outcome) {
   if (result.signal != 0) {
     reporter.note("stopped by SIG" + std::string(sigabbrev_np(result.signal)) + " after step " +
                   std::to_string(result.steps) + "; weights saved: " + file);
@@ -169,7 +169,7 @@ void finish(const TrainArguments& arguments, const Session& session, const train
   reporter.note("done: " + std::to_string(result.steps) + " steps, weights: " + file +
                 "\nnext: runtime " +
                 (session.data.train->spec().labels > 1 ? "predict " : "evaluate ") +
-                arguments.config.path + " --weights " + file);
+                arguments.config.path + " --weights " + best);
 }
 
 // The training that the ranks of this process do, and the folder of its files.
@@ -244,13 +244,18 @@ void train_rank(Session& session, Run& run, Outcome& outcome) {
       session.config, session.data, *session.programs, *session.trainer, *reporter, options);
   session.trainer->share_statistics();
   const std::string file = session.rank.run_folder + "/weights.safetensors";
-  save_weights(session, result, file, *reporter);
+  save_weights(session, result, session.trainer->weights(), file, *reporter);
+  std::string best = file;
+  if (session.trainer->has_average()) {
+    best = session.rank.run_folder + "/average.safetensors";
+    save_weights(session, result, session.trainer->average(), best, *reporter);
+  }
   if (!result.checkpoint_error.empty())
     throw DataError(result.checkpoint_error + "; the weights are saved: " + file);
   report_scaling(session, result, *reporter);
   report_profile(session, result, *reporter);
   if (session.rank.main()) {
-    finish(run.arguments, session, result, file, *reporter, outcome);
+    finish(run.arguments, session, result, file, best, *reporter, outcome);
     return reporter->finish();
   }
   // If ranks are threads, rank 0 sets the exit code.

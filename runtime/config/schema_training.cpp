@@ -131,6 +131,12 @@ const std::vector<KeyOf<OptimizerGroup>>& optimizer_group_keys() {
 
 Section optimizer() {
   std::vector<KeyOf<Optimizer>> keys = keys_of_rule<Optimizer>();
+  keys.push_back(
+      key("average_decay", &Optimizer::average_decay,
+          "keeps a moving average of the weights, average_decay * average + (1 - average_decay) * "
+          "weights after each step, which begins with the initial weights; validations have it in "
+          "place of the weights, and the run ends with average.safetensors, too. 0: none")
+          .in(from_zero_to_below(1)));
   KeyOf<Optimizer> groups =
       key("group", &Optimizer::groups,
           "tables [[optimizer.group]], each for the parameters that its patterns match and no "

@@ -58,6 +58,7 @@ struct OptimizerGroup : UpdateRule {
 
 // [optimizer]: the update of the weights.
 struct Optimizer : UpdateRule {
+  double average_decay = 0;            // of the moving average of the weights; 0: none
   std::vector<OptimizerGroup> groups;  // of the groups that match a parameter, the first counts
 };
 

@@ -178,6 +178,10 @@ class Rules {
 
   void check_optimizer() const {
     const Place optimizer = section("optimizer");
+    require(config_.optimizer.average_decay == 0 || config_.parallelism.update == "synchronous",
+            optimizer, "average_decay",
+            "is not possible with parallelism.update = \"asynchronous\", where no rank has all "
+            "weights after a step; set it to 0");
     check_rule(config_.optimizer, optimizer);
     for (size_t i = 0; i < config_.optimizer.groups.size(); ++i) {
       const OptimizerGroup& group = config_.optimizer.groups[i];

@@ -51,6 +51,10 @@ class AddOptimizer {
       if (rule.name == "adagrad") add_adagrad(rule);
       if (rule.name == "lion") add_lion(rule);
     }
+    if (optimizer_.average_decay == 0) return;
+    const ValueId average = state(kAverage);
+    build_.node_into(graph::kMovingAverage, {average, values_.parameters}, {average},
+                     {{graph::kDecay, optimizer_.average_decay}});
   }
 
  private:
@@ -182,6 +186,7 @@ std::vector<std::string> optimizer_state(const config::Optimizer& optimizer) {
       if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
     }
   }
+  if (optimizer.average_decay > 0) names.emplace_back(kAverage);
   return names;
 }
 

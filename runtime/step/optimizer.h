@@ -32,8 +32,12 @@ struct UpdateValues {
   UpdateInputs inputs;                   // made by add_optimizer()
 };
 
+// The buffer of the moving average of the parameters.
+inline constexpr const char* kAverage = "average";
+
 // The names of the buffers of optimizer state of all parameter groups, each as large as the
-// parameters: "momentum", or "adam_m" and "adam_v"; none for SGD without momentum.
+// parameters: "momentum", or "adam_m" and "adam_v"; none for SGD without momentum. kAverage is one
+// of them where there is an average.
 std::vector<std::string> optimizer_state(const config::Optimizer& optimizer);
 
 // Appends the update with its optimizer state, optimizer_state(): an optimizer for each parameter

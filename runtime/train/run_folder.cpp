@@ -26,12 +26,12 @@ constexpr char kMarker[] = ".runtime-run";
 // First line of the marker; the second is the launch.
 constexpr char kFirstLine[] = "runtime run 1\n";
 constexpr char kConfiguration[] = "config.toml";
-constexpr char kWeights[] = "weights.safetensors";
+constexpr char kWeights[] = "weights.safetensors", kAverage[] = "average.safetensors";
 constexpr char kMetrics[] = "metrics.jsonl", kScaling[] = "scaling.json";
 // These are the results of a run. A folder without any of them has nothing to lose.
-constexpr std::array<const char*, 8> kResults = {kWeights,       kMetrics,      kScaling,
-                                                 kCheckpoints,   "metrics.csv", "tensorboard",
-                                                 "profile.json", "trace.json"};
+constexpr std::array<const char*, 9> kResults = {kWeights,      kAverage,       kMetrics,
+                                                 kScaling,      kCheckpoints,   "metrics.csv",
+                                                 "tensorboard", "profile.json", "trace.json"};
 
 [[noreturn]] void cannot_write(const fs::path& folder, int error) {
   throw DataError(folder.string() + ": cannot write the folder of the run (" +
@@ -215,7 +215,7 @@ void RunFolder::begin(const config::Config& config, std::optional<uint64_t> metr
   std::error_code ignored;
   write_marker();
   for (const char* name : kResults) {
-    const bool stays = name == kWeights || (metrics_bytes && name != kScaling);
+    const bool stays = name == kWeights || name == kAverage || (metrics_bytes && name != kScaling);
     if (!stays) fs::remove_all(path_ / name, ignored);
   }
   if (metrics_bytes && fs::file_size(path_ / kMetrics, ignored) > *metrics_bytes && !ignored)

@@ -12,6 +12,7 @@
 #include "runtime/train/loss_window.h"
 #include "runtime/train/metrics/validation_metrics.h"
 #include "runtime/train/step_programs.h"
+#include "runtime/train/weight_average.h"
 #include "runtime/train/weights.h"
 #include "runtime/train/whole_parameters.h"
 
@@ -68,6 +69,7 @@ struct Trainer::State {
   std::shared_ptr<StepPrograms> programs_of;
   StepPrograms& programs;
   WholeParameters parameters;
+  WeightAverage average{programs, parameters};
   std::unique_ptr<LossWindow> losses;
   std::set<int64_t> agreed;      // global batch sizes whose collectives have been compared
   std::deque<StepResult> early;  // results taken out of `losses` to make room
@@ -227,6 +229,7 @@ Trainer::Trainer(std::shared_ptr<StepPrograms> programs)
     set_weights(data::read_safetensors(config.model.init_from), config.model.init_from,
                 config.model.init_except);
   s.broadcast_parameters();
+  s.average.start();
 }
 
 Trainer::~Trainer() = default;
@@ -276,7 +279,24 @@ double Evaluation::monitored(const std::string& monitor) const {
 
 std::optional<LossScaling> Trainer::loss_scaling() { return state_->programs.loss_scaling(); }
 
+bool Trainer::has_average() const { return state_->average.exists(); }
+
+data::TensorFile Trainer::average() {
+  const std::vector<std::byte> trained = state_->average.put_in_place();
+  data::TensorFile file = weights();
+  state_->average.restore(trained);
+  return file;
+}
+
 Evaluation Trainer::evaluate(data::Loader& loader) {
+  if (!has_average()) return evaluate_present(loader);
+  const std::vector<std::byte> trained = state_->average.put_in_place();
+  const Evaluation evaluation = evaluate_present(loader);
+  state_->average.restore(trained);
+  return evaluation;
+}
+
+Evaluation Trainer::evaluate_present(data::Loader& loader) {
   State& s = *state_;
   share_statistics();
   const int64_t batches = loader.batches_per_epoch();
@@ -393,6 +413,7 @@ void Trainer::set_weights(const data::TensorFile& file, const std::string& path,
                        converted(file.tensors.at(parameter.name), s.programs.dtype()));
   }
   s.programs.storage().parameters_changed();
+  s.average.start();
 }
 
 void Trainer::share_statistics() {

@@ -63,9 +63,14 @@ class Trainer {
   // otherwise nullopt.
   std::optional<LossScaling> loss_scaling();
 
-  // Evaluates every sample once: the ranks take whole batches of the data set in turn. The result,
-  // with validation.metrics, is the same on every rank, and for any number of ranks. `loader` is
-  // made with validation_loader_options().
+  // Whether the run keeps a moving average of the weights.
+  bool has_average() const;
+  // The moving average with the running statistics, as weights().
+  data::TensorFile average();
+
+  // Evaluates the moving average if there is one, else the weights, on every sample once: the ranks
+  // take whole batches of the data set in turn. The result, with validation.metrics, is the same on
+  // every rank, and for any number of ranks. `loader` is made with validation_loader_options().
   Evaluation evaluate(data::Loader& loader);
 
   // The model's output in inference mode for the rows of a batch, [rows, ...]. Runs on this rank
@@ -97,6 +102,9 @@ class Trainer {
   void set_steps_done(int64_t steps);
 
  private:
+  // Evaluates what is in the place of the weights.
+  Evaluation evaluate_present(data::Loader& loader);
+
   struct State;
   std::unique_ptr<State> state_;
 };

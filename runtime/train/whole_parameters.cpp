@@ -51,6 +51,11 @@ std::vector<std::byte> WholeParameters::flat_bytes(const StepProgram& p, ValueId
   const void* const address = p.program->address(flat);
   if (address == nullptr || layout.bytes == 0) return {};
   if (!holds_parts(zero_stage)) return programs_.read(address, layout.bytes);
+  return gathered(address, layout);
+}
+
+std::vector<std::byte> WholeParameters::gathered(const void* address,
+                                                 const parallel::FlatLayout& layout) {
   const std::vector<std::byte> own =
       programs_.read(address, layout.bytes / programs_.strategy().batch.world_size);
   std::vector<std::byte> all(layout.bytes);

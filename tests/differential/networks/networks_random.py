@@ -359,6 +359,8 @@ def update_rule(r):
 def optimizer(r):
     """One rule; or, every fifth time, some for groups of parameters, whose patterns are chosen when the names are known."""
     found = update_rule(r)
+    if r.random() < 0.15:
+        found["average_decay"] = r.choice((0.5, 0.9, 0.99))
     if r.random() < 0.2 and found["lr"]:
         found["group"] = []
         for _ in range(r.choice((1, 1, 2, 3))):

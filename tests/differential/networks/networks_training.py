@@ -119,7 +119,7 @@ def torch_optimizer(rule, groups):
 def rule_of_group(base, group):
     """The rule of a table of optimizer.group with what it leaves out."""
     same = group.get("name", base["name"]) == base["name"]
-    kept = [key for key in base if key != "group" and (same or key in ("lr", "weight_decay", "weight_decay_on"))]
+    kept = [key for key in base if key not in ("group", "average_decay") and (same or key in ("lr", "weight_decay", "weight_decay_on"))]
     return {**{key: base[key] for key in kept}, **group}
 
 
@@ -223,6 +223,8 @@ class Training:
         for name in self.trained():
             tensors[name].requires_grad_(True)
         optimizers, found = self.optimizers(tensors), {}
+        decay = self.config["optimizer"].get("average_decay", 0.0)
+        average = {name: tensors[name].detach().clone() for name in self.trained()}
         for step in range(steps):
             for t in tensors.values():
                 t.grad = None
@@ -239,9 +241,11 @@ class Training:
                 for group in optimizer.param_groups:
                     group["lr"] = rate * group["factor"]
                 optimizer.step()
+            for name in average:
+                average[name].mul_(decay).add_(tensors[name].detach(), alpha=1 - decay)
         for name, t in tensors.items():
             found["final " + name] = t.detach().double().numpy().copy()
-        self.validate(found, tensors)
+        self.validate(found, {**tensors, **average})  # without decay the average is the weights
         return found
 
     def note_first(self, found, tensors, loss, logits):

@@ -270,6 +270,28 @@ TEST(Optimizer, GroupsHaveTheirOwnRules) {
   compare(settings + Settings{{"training.max_norm", "0.05"}}, update, 0.05);
 }
 
+// Validations have the average; training goes on with the weights.
+TEST(Optimizer, TheMovingAverageOfTheWeights) {
+  Job plain(kTiny, "reference"), job(kTiny, "reference", {{"optimizer.average_decay", "0.8"}});
+  Tensors average = all_numbers(job.trainer->weights());
+  data::Loader validation(job.data.train, validation_loader_options(job.config));
+  for (int step = 0; step < kSteps; ++step) {
+    plain.step();
+    job.step();
+    const Tensors weights = all_numbers(job.trainer->weights());
+    EXPECT_EQ(weights, all_numbers(plain.trainer->weights()));
+    for (auto& [name, a] : average) {
+      for (size_t i = 0; i < a.size(); ++i) a[i] = 0.8 * a[i] + 0.2 * weights.at(name)[i];
+    }
+    expect_near(all_numbers(job.trainer->average()), average);
+    const double loss = job.trainer->evaluate(validation).loss;
+    plain.trainer->set_weights(job.trainer->average(), "the average");
+    EXPECT_NEAR(loss, plain.trainer->evaluate(validation).loss, kTolerance);
+    plain.trainer->set_weights(job.trainer->weights(), "the weights");
+  }
+  EXPECT_FALSE(plain.trainer->has_average());
+}
+
 TEST(Optimizer, PatternsOfGroupsMustMatch) {
   EXPECT_THAT(test::message_of<ConfigurationError>([] {
                 Job job(kTiny, "reference",
