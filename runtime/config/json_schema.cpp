@@ -46,7 +46,7 @@ Json properties(const std::vector<Key>& keys);
 Json tables_of(const Key& key);
 
 Json type_of(const Key& key) {
-  const Json text = {{"type", "string"}};
+  Json text = {{"type", "string"}};
   switch (key.type) {
     case Type::kBoolean:
       return {{"type", "boolean"}};

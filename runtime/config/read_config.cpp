@@ -78,7 +78,7 @@ void inherit(const Value& root, Optimizer& optimizer, const LayerTypes& types) {
   for (size_t i = 0; i < optimizer.groups.size(); ++i) {
     const Value& table = groups->value.items[i];
     const Member* const name = table.find("name");
-    UpdateRule rule = optimizer;
+    UpdateRule rule = static_cast<const UpdateRule&>(optimizer);
     if (name != nullptr && name->value.string != optimizer.name) {
       rule = UpdateRule{};
       rule.lr = optimizer.lr;

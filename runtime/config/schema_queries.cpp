@@ -122,7 +122,7 @@ bool Range::contains(double value) const {
 
 std::string Range::text() const {
   if (std::isinf(minimum) && std::isinf(maximum)) return "";
-  const std::string least = (open_minimum ? "above " : "at least ") + bound(minimum);
+  std::string least = (open_minimum ? "above " : "at least ") + bound(minimum);
   if (std::isinf(maximum)) return least;
   return least + ", " + (open_maximum ? "below " : "at most ") + bound(maximum);
 }

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <optional>
 #include <system_error>
+#include <vector>
 
 #include "runtime/error.h"
 
@@ -165,6 +166,21 @@ void sync_folder(const std::string& folder, const std::string& path) {
   ::close(fd);
   if (result != 0 && error != EINVAL && error != ENOTSUP)
     cannot_write(path, "fsync of the folder " + folder, error);
+}
+
+std::error_code make_folders(const std::string& folder) {
+  std::error_code error;
+  std::vector<fs::path> above;  // of those that are missing
+  fs::path path = folder;
+  if (!path.has_filename()) path = path.parent_path();
+  while (!path.empty() && !fs::exists(path, error)) {
+    path = path.parent_path();
+    above.emplace_back(path.empty() ? "." : path.string());
+  }
+  fs::create_directories(folder, error);
+  if (error) return error;
+  for (const fs::path& parent : above) sync_folder(parent.string(), folder);
+  return {};
 }
 
 void write_file(const std::string& path, std::string_view text) {

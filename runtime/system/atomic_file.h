@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 namespace runtime::system {
 
@@ -45,6 +46,10 @@ class AtomicFile {
 // folder may be writable but not readable; neither is an error. Throws DataError, which begins with
 // "cannot write " and `path`, the file or folder that is being written. Any thread.
 void sync_folder(const std::string& folder, const std::string& path);
+
+// Makes a folder and those above it that are missing, and puts their names on the disk. Returns why
+// it cannot be made; throws DataError as sync_folder() does. Any thread.
+std::error_code make_folders(const std::string& folder);
 
 // Writes `text` as the whole content of a file, and commits it.
 void write_file(const std::string& path, std::string_view text);

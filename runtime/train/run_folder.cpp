@@ -40,9 +40,8 @@ constexpr std::array<const char*, 9> kResults = {kWeights,      kAverage,       
 }
 
 void make_folders(const fs::path& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) cannot_write(folder, error.value());
+  if (const std::error_code error = system::make_folders(folder.string()))
+    cannot_write(folder, error.value());
 }
 
 std::string time_text() {
@@ -66,7 +65,10 @@ fs::path make_new_folder(const fs::path& parent) {
   for (int i = 1;; ++i) {
     fs::path folder = parent / (i == 1 ? time : time + "-" + std::to_string(i));
     std::error_code error;
-    if (fs::create_directory(folder, error)) return folder;
+    if (fs::create_directory(folder, error)) {
+      system::sync_folder(parent.string(), folder.string());
+      return folder;
+    }
     if (error && error != std::errc::file_exists) cannot_write(folder, error.value());
   }
 }

@@ -46,7 +46,7 @@ bool all_see(const fs::path& folder, const StepPrograms& programs, const OnMain&
   const fs::path probe = folder / (".probe." + make_attempt(programs) + ".tmp");
   std::error_code error;
   on_main("making the folder of the checkpoints", [&] {
-    fs::create_directories(folder, error);
+    error = system::make_folders(folder.string());
     if (!std::ofstream(probe)) error = std::make_error_code(std::errc::permission_denied);
   });
   const int rank = programs.strategy().mesh.rank_of(programs.strategy().place);
@@ -126,8 +126,8 @@ void CheckpointSaver::write(const SavedState& state) {
 }
 
 void CheckpointSaver::write_rank() const {
-  std::error_code error;
-  fs::create_directories(temporary_, error);
+  std::error_code error = system::make_folders(temporary_.parent_path().string());
+  if (!error) fs::create_directory(temporary_, error);
   if (error) {
     throw DataError("cannot write " + temporary_.string() + ": " + error.message() +
                     "; choose a job.dump_folder that can be written");
