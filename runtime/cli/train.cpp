@@ -148,12 +148,14 @@ void save_weights(const Session& s, const train::RunResult& result, const data::
 
 // Says at the end of training what was done, where the weights are and which command comes next:
 // it uses the file `best`, the average if there is one. Only rank 0 calls it.
-void finish(const TrainArguments& arguments, const Session& session, const train::RunResult& result,
-            const std::string& file, const std::string& best, train::Reporter& reporter,
-            Outcome& outcome) {
+void finish(const Session& session, const train::RunResult& result, const std::string& file,
+            const std::string& best, train::Reporter& reporter, Outcome& outcome) {
   if (result.signal != 0) {
     reporter.note("stopped by SIG" + std::string(sigabbrev_np(result.signal)) + " after step " +
                   std::to_string(result.steps) + "; weights saved: " + file);
+    if (session.config.checkpoint.any())
+      reporter.note("go on with: runtime train " + session.rank.run_folder +
+                    "/config.toml --resume auto");
     outcome.exit_code = 128 + result.signal;
     return;
   }
@@ -163,13 +165,13 @@ void finish(const TrainArguments& arguments, const Session& session, const train
                   std::to_string(session.config.early_stopping.patience) + " times in a row");
   }
   if (result.restored_best)
-    reporter.note(
-        "the weights are those of the best validation; checkpoints/ also has the last step");
+    reporter.note(std::string("the weights") + (best == file ? " are" : " and their average are") +
+                  " those of the best validation; checkpoints/ also has the last step");
   reporter.note(train::summary(result, session.config.validation.monitor, session.rank.run_folder));
   reporter.note("done: " + std::to_string(result.steps) + " steps, weights: " + file +
                 "\nnext: runtime " +
                 (session.data.train->spec().labels > 1 ? "predict " : "evaluate ") +
-                arguments.config.path + " --weights " + best);
+                session.rank.run_folder + "/config.toml --weights " + best);
 }
 
 // The training that the ranks of this process do, and the folder of its files.
@@ -255,7 +257,7 @@ void train_rank(Session& session, Run& run, Outcome& outcome) {
   report_scaling(session, result, *reporter);
   report_profile(session, result, *reporter);
   if (session.rank.main()) {
-    finish(run.arguments, session, result, file, best, *reporter, outcome);
+    finish(session, result, file, best, *reporter, outcome);
     return reporter->finish();
   }
   // If ranks are threads, rank 0 sets the exit code.

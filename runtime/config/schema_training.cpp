@@ -50,7 +50,7 @@ Section training() {
                     "binary_cross_entropy", "kl_divergence"}),
        key("label_smoothing", &Training::label_smoothing,
            "cross_entropy: the target has this probability spread evenly over all classes, and the "
-           "label has the rest")
+           "label has the rest; in validations too")
            .in(from_zero_to_below(1)),
        key("huber_delta", &Training::huber_delta,
            "huber: the size of a difference from which the loss grows linearly")

@@ -199,10 +199,11 @@ class Rules {
 
   void check_rule(const UpdateRule& rule, const Place& place) const {
     const UpdateRule defaults;
-    const auto used_by = [&](bool given, const char* key, const std::set<std::string>& rules) {
+    const auto used_by = [&](bool given, const char* key, const std::vector<std::string>& rules) {
+      const bool uses = std::find(rules.begin(), rules.end(), rule.name) != rules.end();
       require(
-          !given || rules.contains(rule.name), place, key,
-          "is not used by " + rule.name + "; remove it, or set name = \"" + *rules.begin() + "\"");
+          !given || uses, place, key,
+          "is not used by " + rule.name + "; remove it, or set name = \"" + rules.front() + "\"");
     };
     used_by(rule.momentum != 0, "momentum", {"sgd", "rmsprop"});
     used_by(rule.dampening != 0, "dampening", {"sgd"});

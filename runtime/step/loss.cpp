@@ -12,7 +12,6 @@ namespace runtime::step {
 using graph::Dims;
 using graph::Graph;
 using graph::kNone;
-using graph::Value;
 using graph::ValueId;
 using graph::ValueKind;
 

@@ -1,6 +1,7 @@
 #include "runtime/train/open.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 #include "runtime/error.h"
@@ -63,8 +64,46 @@ data::DatasetOptions data_options(const config::Config& config, const char* sear
   return o;
 }
 
+namespace {
+
+constexpr double kNearlyOne = 1e-3;  // how far the sum of rounded probabilities may be from 1
+
+// What is wrong with the targets of a sample for a loss that compares probabilities; "": nothing.
+std::string fault_of_targets(const std::vector<float>& targets, bool of_one_choice) {
+  double sum = 0;
+  for (size_t i = 0; i < targets.size(); ++i) {
+    sum += targets[i];
+    if (targets[i] >= 0 && targets[i] <= 1) continue;
+    return "target " + std::to_string(i) + " is " + std::to_string(targets[i]) +
+           "; expected a probability, from 0 to 1";
+  }
+  if (!of_one_choice || std::abs(sum - 1) <= kNearlyOne) return "";
+  return "its targets sum to " + std::to_string(sum) + "; expected probabilities that sum to 1";
+}
+
+// Throws DataError if the loss has no meaning for a target.
+void check_targets(const data::Dataset& part, const std::string& loss) {
+  const bool of_one_choice = loss == "kl_divergence";
+  if (!of_one_choice && loss != "binary_cross_entropy") return;
+  std::vector<float> targets(static_cast<size_t>(part.spec().targets));
+  for (int64_t i = 0; i < part.size(); ++i) {
+    part.read_targets(i, targets.data());
+    const std::string fault = fault_of_targets(targets, of_one_choice);
+    if (fault.empty()) continue;
+    throw DataError("training.loss = \"" + loss + "\", " + part.description() + ": sample " +
+                    std::to_string(i) + ": " + fault +
+                    "; change the data, or use training.loss = \"mean_squared_error\"");
+  }
+}
+
+}  // namespace
+
 data::DatasetPair open_data(const config::Config& config, const char* search_path) {
-  return data::open_dataset(data_options(config, search_path));
+  data::DatasetPair pair = data::open_dataset(data_options(config, search_path));
+  for (const auto& part : {pair.train, pair.validation}) {
+    if (part != nullptr) check_targets(*part, config.training.loss);
+  }
+  return pair;
 }
 
 exec::CompileOptions compile_options(const config::Config& config) {

@@ -175,9 +175,10 @@ void RunFolder::check_contents(const config::Config& config, bool marked) const 
   }
   if (config.job.overwrite) return;
   throw ConfigurationError(
-      what +
-      " of an earlier run; set job.dump_folder to another folder, or say --set "
-      "job.overwrite=true to replace the files of that run");
+      what + " of an earlier run; set job.dump_folder to another folder, or say " +
+      (list_checkpoints(path_ / kCheckpoints).empty() ? ""
+                                                      : "--resume auto to go on with it, or ") +
+      "--set job.overwrite=true to replace the files of that run");
 }
 
 void RunFolder::write_marker() {

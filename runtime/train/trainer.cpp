@@ -291,7 +291,7 @@ data::TensorFile Trainer::average() {
 Evaluation Trainer::evaluate(data::Loader& loader) {
   if (!has_average()) return evaluate_present(loader);
   const std::vector<std::byte> trained = state_->average.put_in_place();
-  const Evaluation evaluation = evaluate_present(loader);
+  Evaluation evaluation = evaluate_present(loader);
   state_->average.restore(trained);
   return evaluation;
 }

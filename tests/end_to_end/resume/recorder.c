@@ -1,5 +1,6 @@
-/* Preloaded into a process: writes down what the process does to files below $RECORD_BELOW, in order, to the file
- * $RECORD_TO. A record is a line: the operation, then its operands, separated by tabs; data are hexadecimal. */
+/* Preloaded into a process: writes down what the process does to files below $RECORD_BELOW, in
+ * order, to the file $RECORD_TO. A record is a line: the operation, then its operands, separated by
+ * tabs; data are hexadecimal. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -23,7 +24,8 @@ static FILE* record_file(void) {
   return file;
 }
 
-/* The path of a file descriptor, or of a name in a folder; empty if it is not one that is recorded. */
+/* The path of a file descriptor, or of a name in a folder; empty if it is not one that is recorded.
+ */
 static void path_of(int fd, const char* name, char* path) {
   char link[64], folder[PATH_MAX] = "";
   path[0] = '\0';
@@ -40,7 +42,8 @@ static void path_of(int fd, const char* name, char* path) {
     snprintf(whole, sizeof(whole), "%s%s%s", folder, folder[0] ? "/" : "", name);
   }
   const char* const below = getenv("RECORD_BELOW");
-  if (below == NULL || strncmp(whole, below, strlen(below)) != 0 || strlen(whole) >= PATH_MAX) return;
+  if (below == NULL || strncmp(whole, below, strlen(below)) != 0 || strlen(whole) >= PATH_MAX)
+    return;
   strcpy(path, whole);
 }
 
@@ -73,13 +76,13 @@ static int opened(int fd, int flags) {
   return fd;
 }
 
-#define MODE                                            \
-  mode_t mode = 0;                                      \
-  if (flags & (O_CREAT | __O_TMPFILE)) {                \
-    va_list list;                                       \
-    va_start(list, flags);                              \
-    mode = va_arg(list, mode_t);                        \
-    va_end(list);                                       \
+#define MODE                             \
+  mode_t mode = 0;                       \
+  if (flags & (O_CREAT | __O_TMPFILE)) { \
+    va_list list;                        \
+    va_start(list, flags);               \
+    mode = va_arg(list, mode_t);         \
+    va_end(list);                        \
   }
 
 int open(const char* path, int flags, ...) {

@@ -56,6 +56,18 @@ class OpenData : public testing::Test {
   std::string search_path_;
 };
 
+TEST_F(OpenData, LossesOfProbabilitiesRefuseOtherTargets) {
+  write("first/a.csv", 3);  // targets 0, 2, 4
+  config::Config config = table("a.csv");
+  config.training.loss = "binary_cross_entropy";
+  EXPECT_THAT(message_of(config), AllOf(HasSubstr("sample 1: target 0 is 2.0"),
+                                        HasSubstr("expected a probability, from 0 to 1")));
+  write("first/a.csv", 1);
+  EXPECT_EQ(message_of(config), "");
+  config.training.loss = "kl_divergence";
+  EXPECT_THAT(message_of(config), HasSubstr("its targets sum to 0.0"));
+}
+
 TEST_F(OpenData, RelativeFilesAreFoundInTheSearchPath) {
   write("second/tables/a.csv", 3);
   write("first/v.csv", 5);

@@ -38,8 +38,8 @@ void expect_near(const Tensors& actual, const Tensors& expected) {
 // element in a loop; the weights must agree.
 struct NumberState {
   double a = 0, b = 0;
-  bool matrix = false;    // whether the element belongs to a matrix; otherwise to a bias
-  std::string name = "";  // of the parameter
+  bool matrix = false;  // whether the element belongs to a matrix; otherwise to a bias
+  std::string name;     // of the parameter
   double c = 0;
 };
 template <typename Update>
