@@ -97,16 +97,20 @@ done
 for package in "${packages[@]}"; do
   mkdir "$work/tree"
   dpkg-deb -x "$work/$package.deb" "$work/tree"
-  while read -r library; do
-    owners=$(dpkg -S "*/$library" 2>/dev/null | sed 's/:.*//' | sort -u) || true
+  mapfile -t libraries < <(find "$work/tree" -type f \( -name '*.so' -o -perm -u+x \) -exec readelf -d {} + 2>/dev/null |
+    sed -n 's/.*Shared library: \[\(.*\)\]$/\1/p' | sort -u)
+  # "package: path" or "package:architecture: path" for every file of such a name; one call, because each reads all lists.
+  [ ${#libraries[@]} -eq 0 ] || dpkg -S "${libraries[@]/#/*/}" >"$work/owners" 2>/dev/null || true
+  depends=" $(field "$package" Depends | tr ',|' '  ') "
+  for library in "${libraries[@]}"; do
+    owners=$(awk -v end="/$library" 'substr($0, length($0) - length(end) + 1) == end {sub(/:.*/, ""); print}' "$work/owners")
     [ -n "$owners" ] || { echo "$package: no package of this system has $library" && continue; }
     found=
     for owner in $owners; do
-      [[ " $(field "$package" Depends | tr ',|' '  ') " == *" $owner "* ]] && found=1
+      [[ $depends == *" $owner "* ]] && found=1
     done
-    [ -n "$found" ] || fail "$package needs $library of $owners and depends on $(field "$package" Depends)"
-  done < <(find "$work/tree" -type f \( -name '*.so' -o -perm -u+x \) -exec readelf -d {} + 2>/dev/null |
-    sed -n 's/.*Shared library: \[\(.*\)\]$/\1/p' | sort -u)
+    [ -n "$found" ] || fail "$package needs $library of $owners and depends on $depends"
+  done
   rm -rf "$work/tree"
 done
 
