@@ -3,7 +3,8 @@
 #
 #   tools/setup.sh --minimal   to build and to train
 #   tools/setup.sh --ranks     the same, and Gloo and Open MPI, for ranks that are processes
-#   tools/setup.sh             the same, and what the tests need
+#   tools/setup.sh --packages  the same as --ranks, and what tools/package.sh needs, for packages with every rendezvous
+#   tools/setup.sh             as --minimal, and what the tests need
 #   tools/setup.sh --dev       the same, and clang: fuzzing, formatting, linting
 #
 # Installed packages are left alone. If no package is missing, the script needs neither the network nor root.
@@ -14,8 +15,9 @@ train=(ca-certificates cmake ninja-build g++ libdnnl-dev libtomlplusplus-dev lib
 tests=(libgtest-dev libgmock-dev python3)
 # Some distributions lack some of these packages. The tests that need them then report that they are skipped.
 optional_tests=(python3-numpy python3-torch python3-sklearn zsh fish strace libgloo-dev libopenmpi-dev openmpi-bin libmpich-dev mpich libpmix-dev
-  libhiredis-dev redis-server iproute2 netcat-openbsd hipcc libamdhip64-dev)
+  libhiredis-dev redis-server iproute2 netcat-openbsd hipcc libamdhip64-dev dpkg-dev file)
 ranks=(libgloo-dev libopenmpi-dev openmpi-bin)
+packages=(dpkg-dev file)
 dev=(clang clang-format clang-tidy libclang-rt-dev ccache git)
 
 wanted=("${train[@]}" "${tests[@]}")
@@ -23,9 +25,10 @@ optional=("${optional_tests[@]}")
 case "${1:-}" in
   --minimal) wanted=("${train[@]}") optional=() ;;
   --ranks) wanted=("${train[@]}") optional=("${ranks[@]}") ;;
+  --packages) wanted=("${train[@]}" "${packages[@]}") optional=("${ranks[@]}" libhiredis-dev libpmix-dev) ;;
   --dev) wanted+=("${dev[@]}") ;;
   "") ;;
-  *) die "unknown argument $1; expected --minimal, --ranks, --dev or nothing" ;;
+  *) die "unknown argument $1; expected --minimal, --ranks, --packages, --dev or nothing" ;;
 esac
 
 as_root() {

@@ -1,14 +1,19 @@
-# runtime_add_plugin(<target> SOURCES <file>... [LIBRARIES <library>...] [OUTPUT_DIRECTORY <folder>] [NO_INSTALL])
+# runtime_add_plugin(<target> SOURCES <file>... [LIBRARIES <library>...] [OUTPUT_DIRECTORY <folder>] [COMPONENT <name>]
+#                    [NO_INSTALL])
 #
 # Adds a plugin: a shared library that exports only rt_plugin_entry. It must link everything that it needs, so that
 # undefined symbols fail at link time and not in a training step. Its RUNPATH holds only the folders of the libraries
 # that it links; by default CMake would append an empty entry, for which the loader searches the working folder. The
 # library is built in <build>/lib/runtime/plugins unless OUTPUT_DIRECTORY names another folder, and is installed to
-# <prefix>/lib/runtime/plugins unless NO_INSTALL is given.
+# <prefix>/lib/runtime/plugins, as part of the component `plugins` unless COMPONENT names another, unless NO_INSTALL is
+# given.
 function(runtime_add_plugin target)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "NO_INSTALL" "OUTPUT_DIRECTORY" "SOURCES;LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "NO_INSTALL" "OUTPUT_DIRECTORY;COMPONENT" "SOURCES;LIBRARIES")
   if(NOT arg_OUTPUT_DIRECTORY)
     set(arg_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib/runtime/plugins)
+  endif()
+  if(NOT arg_COMPONENT)
+    set(arg_COMPONENT plugins)
   endif()
   add_library(${target} MODULE ${arg_SOURCES})
   target_link_libraries(${target} PRIVATE runtime::plugin ${arg_LIBRARIES})
@@ -24,6 +29,6 @@ function(runtime_add_plugin target)
     target_link_options(${target} PRIVATE -Wl,-z,defs)
   endif()
   if(NOT arg_NO_INSTALL)
-    install(TARGETS ${target} LIBRARY DESTINATION lib/runtime/plugins COMPONENT plugins)
+    install(TARGETS ${target} LIBRARY DESTINATION lib/runtime/plugins COMPONENT ${arg_COMPONENT})
   endif()
 endfunction()

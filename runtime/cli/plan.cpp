@@ -255,8 +255,8 @@ void plan_ranks(const launch::Rank& rank, const PlanArguments& arguments) {
   train::StepPrograms programs(config, planner.spec, device, planner.options,
                                train::PlannedRank{0, ranks});
   if (arguments.passes || !arguments.dump_graph.empty()) show_passes(programs, arguments);
-  const exec::Program& program =
-      print_rank(programs, ranks == 1 ? "" : fmt::format(", rank 0 of {}", ranks));
+  const std::string which = ranks == 1 ? "" : fmt::format(", rank 0 of {}", ranks);
+  const exec::Program& program = print_rank(programs, which);
   print_buffers(program.memory());
   show_kernels(programs, arguments);
   for (const std::string& note : plan.notes) fmt::print("note: {}\n", note);

@@ -376,8 +376,9 @@ int run_ranks(const RunRanks& run) {
   std::vector<std::string> offers;
   for (int r = 0; r < run.config.launch.ranks && run.config.comm.backend == "auto"; ++r)
     offers.push_back(device_offer(run.config, *registry, r, run.config.launch.ranks));
+  const std::string offer = common_offer(offers);
   const plugins::host::PluginDescription& chosen =
-      choose_communicator(run.config, place, *registry, common_offer(offers));
+      choose_communicator(run.config, place, *registry, offer);
   if (in_one_process(chosen)) {
     registry->log_rejections();
     prepare();

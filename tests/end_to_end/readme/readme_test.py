@@ -5,8 +5,8 @@ usage: readme_test.py <source folder> <build folder>
 
 Every block of README.md that is marked as sh is run line by line in one folder, whose folder `build` has the programs and
 plugins of the build folder. Two kinds of lines are left out and printed: lines that set a machine up (SET_UP: the scripts of
-tools/ and CMake's configuring and building of the whole tree, which .ci/run and the first build do), and lines whose plugin was
-not built or whose data set is not on this machine. To take seconds only, `runtime train` stops after a few steps and `runtime
+tools/, packages, and CMake's configuring and building of the whole tree, which .ci/run and the first build do), and lines
+whose plugin was not built or whose data set is not on this machine. To take seconds only, `runtime train` stops after a few steps and `runtime
 predict` after a few tokens.
 Exit code 0: every line that was run succeeded; 1: one failed; 77: the data set Fashion-MNIST is not on this machine.
 """
@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 
-SET_UP = ("tools/", "cmake --preset")
+SET_UP = ("tools/", "cmake --preset", "sudo apt-get")
 FEW_STEPS = " --max-steps 3"
 LINE_LIMIT_S = 120
 
