@@ -56,9 +56,9 @@ TEST_F(Outputs, TrainingGoesOnWithoutThem) {
 
 TEST_F(Outputs, TrainingGoesOnWithoutItsMetrics) {
   const test::ProcessResult r =
-      limited("-f 16",
+      limited("-f 40",
               "runtime train tiny.toml --set job.dump_folder=run --set metrics.log_every_steps=1 "
-              "--set training.epochs=200");
+              "--set training.epochs=500");
   EXPECT_EQ(r.exit_code, 5) << r.err;
   EXPECT_THAT(r.err, HasSubstr("warning: run/metrics.jsonl could not be written: File too large"));
   EXPECT_THAT(r.err, HasSubstr("error: run/metrics.jsonl could not be written: File too large"));
