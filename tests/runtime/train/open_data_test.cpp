@@ -19,14 +19,15 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 class OpenData : public testing::Test {
+ public:
+  ~OpenData() override { fs::remove_all(folder_); }
+
  protected:
   OpenData() : folder_(fs::temp_directory_path() / ("open_data_test_" + std::to_string(getpid()))) {
     fs::create_directories(folder_ / "first");
     fs::create_directories(folder_ / "second" / "tables");
     search_path_ = (folder_ / "first").string() + ":" + (folder_ / "second").string();
   }
-  ~OpenData() override { fs::remove_all(folder_); }
-
   // Writes a table with so many rows.
   void write(const std::string& name, int rows) const {
     std::ofstream file(folder_ / name);
