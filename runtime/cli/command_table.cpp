@@ -5,6 +5,7 @@
 #include <memory>
 #include <sstream>
 
+#include "runtime/cli/external.h"
 #include "runtime/config/schema.h"
 
 namespace runtime::cli {
@@ -75,8 +76,13 @@ void add_completion(CLI::App& app) {
       "  source <(runtime completion bash)      # this shell; put it into ~/.bashrc for all\n"
       "  source <(runtime completion zsh)       # behind compinit in ~/.zshrc\n"
       "  runtime completion fish > ~/.config/fish/completions/runtime.fish");
-  command->callback(
-      [&app, shell] { std::cout << completion_script(*shell, command_table(app)) << std::flush; });
+  command->callback([&app, shell] {
+    std::vector<CompletedCommand> table = command_table(app);
+    for (const ExternalCommand& own : external_commands()) {
+      if (own.own) table.push_back({own.name, description_of(own), {}, {}});
+    }
+    std::cout << completion_script(*shell, table) << std::flush;
+  });
 }
 
 }  // namespace runtime::cli

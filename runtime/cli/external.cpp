@@ -71,19 +71,6 @@ std::string help_of(const ExternalCommand& command) {
   return text;
 }
 
-std::string description_of(const ExternalCommand& command) {
-  if (!command.own) return command.program.string();
-  try {
-    std::istringstream lines(help_of(command));
-    std::string line;
-    while (std::getline(lines, line) && line.empty()) {
-    }
-    return line;
-  } catch (const Error& error) {  // a program that cannot be started is still listed
-    return error.what();
-  }
-}
-
 }  // namespace
 
 std::vector<ExternalCommand> external_commands() {
@@ -102,6 +89,19 @@ std::vector<ExternalCommand> external_commands() {
   std::vector<ExternalCommand> list;
   for (auto& [name, command] : found) list.push_back(std::move(command));
   return list;
+}
+
+std::string description_of(const ExternalCommand& command) {
+  if (!command.own) return command.program.string();
+  try {
+    std::istringstream lines(help_of(command));
+    std::string line;
+    while (std::getline(lines, line) && line.empty()) {
+    }
+    return line;
+  } catch (const Error& error) {  // a program that cannot be started is still listed
+    return error.what();
+  }
 }
 
 void become(const ExternalCommand& command, char** arguments) {

@@ -27,9 +27,11 @@ std::vector<ExternalCommand> external_commands();
 // Throws ConfigurationError if the system cannot start it.
 [[noreturn]] void become(const ExternalCommand& command, char** arguments);
 
-// Returns the text of `runtime --help` about the commands, "" if there are none. The description of
-// an own command is the first line that its --help prints within two seconds; a command that was
-// found in PATH is not started, and its path stands there instead.
+// Returns what the command does: the first line that the --help of an own command prints within two
+// seconds. A command that was found in PATH is not started, and its path stands there instead.
+std::string description_of(const ExternalCommand& command);
+
+// Returns the text of `runtime --help` about the commands, "" if there are none.
 std::string list_of(const std::vector<ExternalCommand>& commands);
 
 }  // namespace runtime::cli
