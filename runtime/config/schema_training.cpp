@@ -52,6 +52,15 @@ Section training() {
            "cross_entropy: the target has this probability spread evenly over all classes, and the "
            "label has the rest; in validations too")
            .in(from_zero_to_below(1)),
+       key("class_weights", &Training::class_weights,
+           "cross_entropy: the weight of each class in the mean loss, which is divided by the sum "
+           "of the weights of the labels, as in PyTorch; in validations too. []: all 1")
+           .in(above_zero())
+           .at_most(1 << 20),
+       key("ignore_label", &Training::ignore_label,
+           "cross_entropy of language models: a token, for example padding, that counts neither in "
+           "the loss nor in the accuracy where it is the label; -1: none")
+           .in(at_least(-1, 16777216)),
        key("huber_delta", &Training::huber_delta,
            "huber: the size of a difference from which the loss grows linearly")
            .in(above_zero())});

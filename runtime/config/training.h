@@ -23,8 +23,10 @@ struct Training {
   // auto | cross_entropy | mean_squared_error | mean_absolute_error | huber | binary_cross_entropy
   // | kl_divergence
   std::string loss = "auto";
-  double label_smoothing = 0;  // cross_entropy
-  double huber_delta = 1;      // huber
+  double label_smoothing = 0;         // cross_entropy
+  std::vector<double> class_weights;  // cross_entropy; empty: all 1
+  int64_t ignore_label = -1;          // cross_entropy of tokens; -1: none
+  double huber_delta = 1;             // huber
 };
 
 // The update of the weights of some parameters.

@@ -160,6 +160,12 @@ class Rules {
         "got \"" + loss + "\", but dataset.task is \"" + config_.dataset.task + "\"; use \"auto\"");
     require(training.label_smoothing == 0 || !regression, "training", "label_smoothing",
             "is used by classification only, but dataset.task is \"regression\"; remove it");
+    require(training.class_weights.empty() || !regression, "training", "class_weights",
+            "is used by classification only, but dataset.task is \"regression\"; remove it");
+    require(training.class_weights.empty() || training.label_smoothing == 0, "training",
+            "class_weights", "is not possible with label_smoothing; remove one of them");
+    require(training.ignore_label < 0 || is_language(), "training", "ignore_label",
+            "is for language models, but the data set is none; remove it");
     require(training.huber_delta == Training().huber_delta || loss == "huber", "training",
             "huber_delta", "is used by loss = \"huber\" only; remove it");
   }
@@ -307,6 +313,17 @@ class Rules {
               "metrics",
               got + ", which follows from the loss cross_entropy, but training.loss is \"" + loss +
                   "\"; remove it");
+      require(
+          config_.training.ignore_label < 0 || names[i] == "perplexity" || names[i] == "accuracy",
+          "validation", "metrics",
+          got +
+              ", which counts all labels, but training.ignore_label leaves some out; use "
+              "accuracy or perplexity");
+      require(names[i] != "perplexity" || config_.training.class_weights.empty(), "validation",
+              "metrics",
+              got +
+                  ", which weighs all tokens alike, but training.class_weights is given; remove "
+                  "one of them");
       require(names[i] != "perplexity" || config_.training.label_smoothing == 0, "validation",
               "metrics",
               got +

@@ -26,14 +26,34 @@ struct Batch {
   int64_t rows = 0;
   int64_t valid = 0;                          // rows that are not padding
   int64_t global_rows = 0, global_valid = 0;  // rows and valid of the global batch
-  int64_t epoch = 0;                          // from 0
-  int64_t index = 0;                          // number of the batch in its epoch
-  int part = 0;                               // work item of the global batch, see Pick
-  std::pmr::vector<int64_t> positions;        // [rows]: position of each row in the global batch
-  std::pmr::vector<float> features;           // [rows, shape...]
-  std::pmr::vector<int32_t> labels;           // [rows, labels], for classification
-  std::pmr::vector<float> targets;            // [rows, targets], for regression
+  // The sum of the weights of all labels of the global batch, divided by the labels of a sample; as
+  // many as there are samples where labels have no weights.
+  std::optional<double> weight = {};
+  int64_t epoch = 0;                    // from 0
+  int64_t index = 0;                    // number of the batch in its epoch
+  int part = 0;                         // work item of the global batch, see Pick
+  std::pmr::vector<int64_t> positions;  // [rows]: position of each row in the global batch
+  std::pmr::vector<float> features;     // [rows, shape...]
+  std::pmr::vector<int32_t> labels;     // [rows, labels], for classification
+  std::pmr::vector<float> targets;      // [rows, targets], for regression
 };
+
+// The weights of labels in the mean loss, by class.
+struct LabelWeights {
+  std::vector<double> of_classes = {};  // above 0; empty: all are 1
+  int32_t ignored = -1;                 // a label that has the weight 0; -1: none
+
+  bool any() const { return !of_classes.empty() || ignored >= 0; }
+  double of(int32_t label) const {
+    if (label == ignored) return 0;
+    return of_classes.empty() ? 1 : of_classes[static_cast<size_t>(label)];
+  }
+};
+
+// The weight of all labels of the global batch, see Batch::weight.
+inline double weight_of(const Batch& batch) {
+  return batch.weight.value_or(static_cast<double>(batch.global_valid));
+}
 
 // Returns a batch of zeros, all of them valid rows; 0 is valid as token id and as label.
 Batch zero_batch(const SampleSpec& spec, int64_t rows);
@@ -50,8 +70,9 @@ struct LoaderOptions {
   bool shuffle = true;
   uint64_t seed = 0;
   LastBatch last_batch = LastBatch::kKeep;
-  int prefetch = 2;                // batches made ahead in a background thread; 0: in next()
-  Augmentation augmentation = {};  // of images
+  int prefetch = 2;                 // batches made ahead in a background thread; 0: in next()
+  Augmentation augmentation = {};   // of images
+  LabelWeights label_weights = {};  // of a classification
   int64_t first_epoch = 0;
   // Batches of the first epoch that are left out, because they were used before the run was saved.
   int64_t skip = 0;

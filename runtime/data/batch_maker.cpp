@@ -36,6 +36,18 @@ void check_options(const Dataset& dataset, const LoaderOptions& options) {
         "set " +
         dataset.description() + " has none; remove them");
   }
+  const std::size_t weights = options.label_weights.of_classes.size();
+  if (weights != 0 && weights != static_cast<std::size_t>(dataset.spec().classes)) {
+    throw ConfigurationError(
+        "training.class_weights has " + std::to_string(weights) + " numbers; the data set has " +
+        std::to_string(dataset.spec().classes) + " classes; give one for each");
+  }
+  if (options.label_weights.ignored >= 0 && dataset.spec().labels == 1) {
+    throw ConfigurationError(
+        "training.ignore_label is for tokens, of which a sample has several; leave the samples of "
+        "that class out of the data set " +
+        dataset.description());
+  }
   if (count_batches(dataset.size(), options) == 0) {
     throw DataError("no batch of " + std::to_string(options.batch_size) +
                     " can be made with last_batch = \"drop\" from the data set " +
@@ -54,6 +66,7 @@ BatchMaker::BatchMaker(std::shared_ptr<const Dataset> dataset, const LoaderOptio
       features_(count_features(dataset_->spec())),
       epoch_(options.first_epoch),
       scratch_(memory),
+      labels_of_sample_(memory),
       order_(memory) {
   check_options(*dataset_, options_);
   if (options_.augmentation.any()) scratch_.resize(static_cast<std::size_t>(features_));
@@ -123,6 +136,7 @@ void BatchMaker::fill(Batch& batch, int64_t epoch, int64_t index, int number) {
   batch.features.resize(rows * static_cast<std::size_t>(features_));
   if (spec.classes > 0) batch.labels.resize(rows * static_cast<std::size_t>(spec.labels));
   if (spec.targets > 0) batch.targets.resize(rows * static_cast<std::size_t>(spec.targets));
+  if (options_.label_weights.any()) batch.weight = weight_of_labels(first, batch.global_valid);
   batch.positions.assign(part.begin(), part.end());
   for (int64_t row = 0; row < batch.rows; ++row) {
     int64_t& position = batch.positions[static_cast<std::size_t>(row)];
@@ -131,6 +145,17 @@ void BatchMaker::fill(Batch& batch, int64_t epoch, int64_t index, int number) {
     const int64_t source = position >= 0 ? position : batch.global_valid - 1;
     read_row(batch, row, order_[static_cast<std::size_t>(first + source)]);
   }
+}
+
+double BatchMaker::weight_of_labels(int64_t first, int64_t count) {
+  const auto labels = static_cast<std::size_t>(dataset_->spec().labels);
+  labels_of_sample_.resize(labels);
+  double sum = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    dataset_->read_labels(order_[static_cast<std::size_t>(first + i)], labels_of_sample_.data());
+    for (const int32_t label : labels_of_sample_) sum += options_.label_weights.of(label);
+  }
+  return sum / static_cast<double>(labels);
 }
 
 void BatchMaker::read_row(Batch& batch, int64_t row, int64_t sample) {

@@ -31,6 +31,8 @@ class BatchMaker {
  private:
   void fill(Batch& batch, int64_t epoch, int64_t index, int part);
   void read_row(Batch& batch, int64_t row, int64_t sample);
+  // The weight of the labels of `count` samples, `order_[first]` and those behind it.
+  double weight_of_labels(int64_t first, int64_t count);
   void advance();
 
   std::shared_ptr<const Dataset> dataset_;
@@ -41,9 +43,10 @@ class BatchMaker {
   int64_t batches_;
   int64_t epoch_;
   int64_t index_ = 0;
-  std::pmr::vector<float> scratch_;  // copy of an image during augmentation
-  std::pmr::vector<int64_t> order_;  // sample numbers in the order of one epoch
-  int64_t order_epoch_ = -1;         // the epoch that order_ belongs to
+  std::pmr::vector<float> scratch_;             // copy of an image during augmentation
+  std::pmr::vector<int32_t> labels_of_sample_;  // for label weights
+  std::pmr::vector<int64_t> order_;             // sample numbers in the order of one epoch
+  int64_t order_epoch_ = -1;                    // the epoch that order_ belongs to
   // Positions in the global batch, for each pair of rows of the global batch and work item.
   std::map<std::pair<int64_t, int>, std::vector<int64_t>> parts_;
 };

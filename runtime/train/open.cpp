@@ -117,9 +117,14 @@ exec::CompileOptions compile_options(const config::Config& config) {
   return o;
 }
 
+data::LabelWeights label_weights(const config::Config& config) {
+  return {config.training.class_weights, static_cast<int32_t>(config.training.ignore_label)};
+}
+
 data::LoaderOptions train_loader_options(const config::Config& config,
                                          const parallel::BatchSplit& split) {
   data::LoaderOptions o;
+  o.label_weights = label_weights(config);
   o.batch_size = config.training.global_batch_size;
   o.shuffle = config.dataset.shuffle;
   o.seed = config.debug.seed;

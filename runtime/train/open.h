@@ -23,6 +23,9 @@ data::DatasetPair open_data(const config::Config& config, const char* search_pat
 // Tuning, determinism, decision cache and recording, from [device] and [debug].
 exec::CompileOptions compile_options(const config::Config& config);
 
+// The weights of labels, from training.class_weights and ignore_label.
+data::LabelWeights label_weights(const config::Config& config);
+
 // For training batches of the rank that `split` describes.
 data::LoaderOptions train_loader_options(const config::Config& config,
                                          const parallel::BatchSplit& split = {});

@@ -9,6 +9,7 @@
 #include "runtime/step/make_strategy.h"
 #include "runtime/step/ranks.h"
 #include "runtime/train/metrics/validation_metrics.h"
+#include "runtime/train/open.h"
 #include "runtime/train/weights.h"
 
 namespace runtime::train {
@@ -111,7 +112,8 @@ StepPrograms::StepPrograms(const config::Config& config, const data::SampleSpec&
       stream_(device_->create_stream()),
       storage_(device_, planned.has_value()),
       arena_(device_, planned.has_value()),
-      has_batch_norm_(step::has_batch_norm(model_)) {
+      has_batch_norm_(step::has_batch_norm(model_)),
+      label_weights_(label_weights(config)) {
   const step::Precision precision{to_dtype(config.training.dtype),
                                   activation_type(config.training, *device_)};
   check_input(model_, spec);
@@ -278,10 +280,15 @@ void StepPrograms::upload_weights(StepProgram& p, ValueId id, const data::Batch&
   void* const to = p.address(id);
   if (to == nullptr) return;
   weight_wide_.assign(rows * spec_.labels, 0.0);
+  const double all = data::weight_of(batch) * static_cast<double>(spec_.labels);
   for (int64_t i = 0; i < rows; ++i) {
-    if (batch.positions[first_row + i] >= 0)
-      std::fill_n(weight_wide_.begin() + i * spec_.labels, spec_.labels,
-                  1.0 / static_cast<double>(batch.global_valid * spec_.labels));
+    if (batch.positions[first_row + i] < 0) continue;
+    for (int64_t k = 0; k < spec_.labels; ++k) {
+      const double weight =
+          label_weights_.any() ? label_weights_.of(batch.labels[(first_row + i) * spec_.labels + k])
+                               : 1;
+      if (weight > 0) weight_wide_[i * spec_.labels + k] = weight / all;
+    }
   }
   weight_.assign(weight_wide_.begin(), weight_wide_.end());
   const void* from =

@@ -132,6 +132,7 @@ class StepPrograms {
   uint64_t most_input_bytes_ = 0;
   std::vector<std::string> notes_;
   bool has_batch_norm_ = false;
+  data::LabelWeights label_weights_;
   std::map<step::StepForm, StepProgram> programs_;
   // By purpose, rows of the global batch, rows of this rank, and whether some rows are padding.
   std::map<std::tuple<step::Purpose, int64_t, int64_t, bool>, std::vector<step::StepForm>> forms_;

@@ -1,6 +1,7 @@
 #include "runtime/train/trainer.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstring>
 #include <deque>
@@ -11,6 +12,7 @@
 #include "runtime/step/freeze.h"
 #include "runtime/train/loss_window.h"
 #include "runtime/train/metrics/validation_metrics.h"
+#include "runtime/train/open.h"
 #include "runtime/train/step_programs.h"
 #include "runtime/train/weight_average.h"
 #include "runtime/train/weights.h"
@@ -63,6 +65,8 @@ struct Trainer::State {
   std::vector<double> read_outputs(const StepProgram& p);
   bool reports_outputs() const;
   void add_predictions(ValidationMetrics& metrics, const StepProgram& p, const data::Batch& batch);
+  // The labels of a batch, which begins with its valid rows, without those that are ignored.
+  double counted_labels(const data::Batch& batch) const;
   std::vector<const model::Parameter*> statistics();
   std::vector<int> replicas() const;
 
@@ -207,6 +211,14 @@ void Trainer::State::add_predictions(ValidationMetrics& metrics, const StepProgr
   metrics.add(predictions);
 }
 
+double Trainer::State::counted_labels(const data::Batch& batch) const {
+  const int64_t labels = batch.valid * programs.spec().labels;
+  const int32_t ignored = label_weights(programs.config()).ignored;
+  if (ignored < 0) return static_cast<double>(labels);
+  return static_cast<double>(
+      labels - std::count(batch.labels.begin(), batch.labels.begin() + labels, ignored));
+}
+
 std::vector<const model::Parameter*> Trainer::State::statistics() {
   std::vector<const model::Parameter*> result;
   for (const model::Parameter& parameter : programs.any_program().values.parameters) {
@@ -300,16 +312,21 @@ Evaluation Trainer::evaluate_present(data::Loader& loader) {
   State& s = *state_;
   share_statistics();
   const int64_t batches = loader.batches_per_epoch();
-  std::vector<double> sums(3 * batches, 0.0);  // for each batch: loss, correct answers, samples
+  // For each batch: loss, correct answers, samples, weight of the samples, labels that count.
+  constexpr int64_t kSums = 5;
+  std::vector<double> sums(kSums * batches, 0.0);
   ValidationMetrics metrics(s.programs.config().validation.metrics, s.programs.spec(),
                             s.programs.any_program().values.predictions);
   const bool reads = metrics.reads_predictions() && s.reports_outputs();
   for (int64_t i = s.programs.rank(); i < batches; i += s.programs.world_size()) {
     const data::Batch& batch = loader.next();
     const StepProgram& p = s.infer(batch);
-    sums[3 * i] = s.programs.read_scalar(p, p.values.loss) * static_cast<double>(batch.valid);
-    if (p.values.correct != kNone) sums[3 * i + 1] = s.programs.read_scalar(p, p.values.correct);
-    sums[3 * i + 2] = static_cast<double>(batch.valid);
+    double* const own = &sums[kSums * i];
+    own[3] = data::weight_of(batch);
+    own[0] = s.programs.read_scalar(p, p.values.loss) * own[3];
+    if (p.values.correct != kNone) own[1] = s.programs.read_scalar(p, p.values.correct);
+    own[2] = static_cast<double>(batch.valid);
+    own[4] = s.counted_labels(batch);
     if (reads) s.add_predictions(metrics, p, batch);
   }
   // Other ranks may need this rank's ZeRO partition of the parameters once more.
@@ -322,15 +339,10 @@ Evaluation Trainer::evaluate_present(data::Loader& loader) {
   if (s.collectives() != nullptr) {
     s.collectives()->all_reduce(sums.data(), sums.size(), RT_SUM, parallel::kGradientsCommunicator);
   }
-  double loss = 0, correct = 0, samples = 0;
-  for (int64_t i = 0; i < batches; ++i) {
-    loss += sums[3 * i];
-    correct += sums[3 * i + 1];
-    samples += sums[3 * i + 2];
-  }
-  const double divisor = std::max(samples, 1.0);
-  Evaluation e{loss / divisor, correct / (divisor * static_cast<double>(s.programs.spec().labels)),
-               static_cast<int64_t>(samples)};
+  std::array<double, kSums> all = {};
+  for (size_t i = 0; i < sums.size(); ++i) all[i % kSums] += sums[i];
+  const auto mean = [](double sum, double weight) { return weight > 0 ? sum / weight : sum; };
+  Evaluation e{mean(all[0], all[3]), mean(all[1], all[4]), static_cast<int64_t>(all[2])};
   e.metrics = metrics.combine(gather_over(s.collectives()), e.loss);
   return e;
 }

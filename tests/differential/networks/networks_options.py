@@ -71,6 +71,8 @@ def options_case(seed):
     if name == "gpt":
         data["kind"] = "language_model"
         config["dataset"].update(format="tokens", path="x.tokens", classes=classes)
+        if r.random() < 0.3:
+            config["training"]["ignore_label"] = r.randint(0, classes - 1)
     else:
         data["kind"] = "vectors" if name == "mlp" else "images"
         config["dataset"].update(format="npy", path="x.npy", target_path="y.npy")
@@ -82,6 +84,8 @@ def options_case(seed):
             config["dataset"]["classes"] = data["classes"] = classes
             if r.random() < 0.3:
                 config["training"]["label_smoothing"] = r.choice((0.1, 0.3))
+            elif r.random() < 0.3:
+                config["training"]["class_weights"] = [r.choice((0.2, 1.0, 2.5)) for _ in range(classes)]
     if r.random() < 0.3 and "update" not in config["parallelism"]:  # asynchronous ranks synchronise at the ends of epochs only
         data["validation"] = r.randint(1, 9)
     if r.random() < 0.2:

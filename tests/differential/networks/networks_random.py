@@ -468,6 +468,8 @@ def describe_targets(r, config, drawn, after):
     dataset["shuffle"] = r.random() < 0.15
     if drawn["kind"] == "language_model":
         dataset.update(format="tokens", path="x.tokens", classes=after[-1])
+        if r.random() < 0.25 and config["training"].get("label_smoothing", 0) == 0:
+            config["training"]["ignore_label"] = r.randint(0, after[-1] - 1)
         if r.random() < 0.3:
             dataset["token_type"] = "uint32"
         return
@@ -482,3 +484,5 @@ def describe_targets(r, config, drawn, after):
             config["training"]["loss"] = "cross_entropy"
         if r.random() < 0.2:
             config["training"]["label_smoothing"] = r.choice((0.05, 0.1, 0.5))
+        elif r.random() < 0.15:
+            config["training"]["class_weights"] = [r.choice((0.1, 0.5, 1.0, 3.0)) for _ in range(after[1])]

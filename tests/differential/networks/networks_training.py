@@ -146,9 +146,27 @@ class Training:
     def pass_of(self, tensors, training, step=0, base=0):
         return Pass(tensors, training, step, base, self.config.get("debug", {}).get("seed", 42), self.rounding, self.noise)
 
+    def weight_of_labels(self, labels):
+        """The sum of the weights of the labels, divided by the labels of a sample: what losses() of a batch is divided by."""
+        training = self.config["training"]
+        if "targets" in self.case["data"]:
+            return len(labels)
+        weights = torch.ones(max(self.config["dataset"].get("classes", 0), int(labels.max()) + 1), dtype=torch.float64)
+        if training.get("class_weights"):
+            weights = torch.tensor(training["class_weights"], dtype=torch.float64)
+        if training.get("ignore_label", -1) >= 0:
+            weights[training["ignore_label"]] = 0
+        return weights[labels.long()].sum().item() * len(labels) / labels.numel()
+
     def losses(self, output, labels):
         """The sum over the samples of the mean loss of each sample."""
         training = self.config["training"]
+        if training.get("class_weights") or training.get("ignore_label", -1) >= 0:
+            weights = torch.tensor(training["class_weights"], dtype=output.dtype) if training.get("class_weights") else None
+            whole = F.cross_entropy(output.flatten(0, -2), labels.flatten().long(), weights, reduction="sum",
+                                    ignore_index=training.get("ignore_label", -100),
+                                    label_smoothing=training.get("label_smoothing", 0.0))
+            return whole * len(labels) / labels.numel()
         if "targets" in self.case["data"]:
             return self.regression_losses(training, output, labels.to(output.dtype)).sum()
         smoothing = training.get("label_smoothing", 0.0)
@@ -184,7 +202,7 @@ class Training:
         for begin in range(0, len(features), micro):
             part = features[begin:begin + micro]
             output = self.output(self.pass_of(tensors, True, step, begin), part)
-            loss = self.losses(output, labels[begin:begin + micro]) / len(features)
+            loss = self.losses(output, labels[begin:begin + micro]) / self.weight_of_labels(labels)
             loss.backward()
             total += loss.item()
         for name, factor in self.penalties:
@@ -262,4 +280,4 @@ class Training:
         features, labels = self.batches.validation
         with torch.no_grad():
             output = self.output(self.pass_of(tensors, False), features)
-            found["validation loss"] = np.array([self.losses(output, labels).item() / len(features)])
+            found["validation loss"] = np.array([self.losses(output, labels).item() / self.weight_of_labels(labels)])

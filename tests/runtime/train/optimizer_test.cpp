@@ -374,6 +374,29 @@ TEST(Optimizer, PatternsOfFreezeMustMatch) {
               testing::HasSubstr("no parameter to train"));
 }
 
+// The mean loss with weights of classes is divided by the weights of the labels.
+TEST(Optimizer, ClassWeights) {
+  const std::string weights = "[0.5, 2, 1]";
+  Job plain(kTiny, "reference"),
+      weighted(kTiny, "reference", {{"training.class_weights", weights}});
+  const data::Batch& batch = weighted.loader->next();
+  const Tensors a = all_numbers(plain.trainer->gradients(batch));
+  const Numbers& logits = a.at("logits");
+  const std::vector<double> of = {0.5, 2, 1};
+  double sum = 0, weight = 0;
+  for (int64_t i = 0; i < batch.rows; ++i) {
+    double all = 0;
+    for (int k = 0; k < 3; ++k) all += std::exp(logits[i * 3 + k]);
+    sum += of[batch.labels[i]] * (std::log(all) - logits[i * 3 + batch.labels[i]]);
+    weight += of[batch.labels[i]];
+  }
+  EXPECT_NEAR(all_numbers(weighted.trainer->gradients(batch)).at("loss")[0], sum / weight, 1e-12);
+  EXPECT_THAT(test::message_of<ConfigurationError>([] {
+                Job job(kTiny, "reference", {{"training.class_weights", "[1, 2]"}});
+              }),
+              testing::HasSubstr("training.class_weights has 2 numbers"));
+}
+
 // A padded batch and its real samples alone give the same gradients and the same step.
 class LastBatchTest : public testing::Test {
  protected:
