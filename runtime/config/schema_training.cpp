@@ -2,68 +2,79 @@
 
 namespace runtime::config {
 
+namespace {
+
+// The keys of [training] about the loss.
+std::vector<KeyOf<Training>> keys_of_loss() {
+  return {
+      key("loss", &Training::loss,
+          "\"auto\": cross_entropy for classification, mean_squared_error for regression, for "
+          "which there are all the others too. binary_cross_entropy: of sigmoid(output) to "
+          "targets from 0 to 1; kl_divergence: of softmax(output) from targets that sum to 1; "
+          "both expect outputs without sigmoid or softmax, as cross_entropy does")
+          .one_of({"auto", "cross_entropy", "mean_squared_error", "mean_absolute_error", "huber",
+                   "binary_cross_entropy", "kl_divergence"}),
+      key("label_smoothing", &Training::label_smoothing,
+          "cross_entropy: the target has this probability spread evenly over all classes, and the "
+          "label has the rest; in validations too")
+          .in(from_zero_to_below(1)),
+      key("class_weights", &Training::class_weights,
+          "cross_entropy: the weight of each class in the mean loss, which is divided by the sum "
+          "of the weights of the labels, as in PyTorch; in validations too. []: all 1")
+          .in(above_zero())
+          .at_most(1 << 20),
+      key("ignore_label", &Training::ignore_label,
+          "cross_entropy of language models: a token, for example padding, that counts neither in "
+          "the loss nor in the accuracy where it is the label; -1: none")
+          .in(at_least(-1, 16777216)),
+      key("huber_delta", &Training::huber_delta,
+          "huber: the size of a difference from which the loss grows linearly")
+          .in(above_zero())};
+}
+
+}  // namespace
+
 Section training() {
-  return section(
-      "training", &Config::training, "How long, in which steps and on which loss.",
-      {key("global_batch_size", &Training::global_batch_size,
-           "samples in a step, of all ranks together; or batch_size_per_rank")
-           .in(at_least(1, 16777216)),
-       key("batch_size_per_rank", &Training::batch_size_per_rank,
-           "samples in a step of each rank: the global batch grows with the ranks; see "
-           "lr_scheduler.scale_with_batch")
-           .in(at_least(1, 16777216)),
-       key("micro_batch_size", &Training::micro_batch_size,
-           "samples that a rank computes at once; a larger share of a batch is cut, and gradients "
-           "are added up; \"auto\": the whole share")
-           .as(Type::kIntegerOrAuto)
-           .in(at_least(0, 16777216)),
-       key("epochs", &Training::epochs,
-           "passes over the training samples; or steps; without both, 1 epoch")
-           .in(at_least(0, kMaxCount)),
-       key("steps", &Training::steps, "number of steps, instead of epochs")
-           .in(at_least(0, kMaxCount)),
-       key("dtype", &Training::dtype,
-           "type of weights and activations; float64 where the device has it")
-           .one_of({"float32", "float64"}),
-       key("mixed_precision", &Training::mixed_precision,
-           "type of activations and of what matmul, convolution and attention read; weights, their "
-           "updates, normalisation statistics and the loss stay float32. f16 scales the loss and "
-           "leaves out steps that overflow, as PyTorch's GradScaler does")
-           .one_of({"none", "bf16", "f16"}),
-       key("max_norm", &Training::max_norm,
-           "gradients with a larger global norm are scaled down to it; 0: never")
-           .in(at_least(0)),
-       key("max_value", &Training::max_value,
-           "each number of the gradient is kept between -max_value and max_value; 0: as it is")
-           .in(at_least(0)),
-       key("recompute", &Training::recompute,
-           "\"blocks\": what is inside a residual or a repeated block, unless prefix = false "
-           "there, is computed again for the backward pass instead of being kept: less memory, "
-           "about a third more work, the same results")
-           .one_of({"none", "blocks"}),
-       key("loss", &Training::loss,
-           "\"auto\": cross_entropy for classification, mean_squared_error for regression, for "
-           "which there are all the others too. binary_cross_entropy: of sigmoid(output) to "
-           "targets from 0 to 1; kl_divergence: of softmax(output) from targets that sum to 1; "
-           "both expect outputs without sigmoid or softmax, as cross_entropy does")
-           .one_of({"auto", "cross_entropy", "mean_squared_error", "mean_absolute_error", "huber",
-                    "binary_cross_entropy", "kl_divergence"}),
-       key("label_smoothing", &Training::label_smoothing,
-           "cross_entropy: the target has this probability spread evenly over all classes, and the "
-           "label has the rest; in validations too")
-           .in(from_zero_to_below(1)),
-       key("class_weights", &Training::class_weights,
-           "cross_entropy: the weight of each class in the mean loss, which is divided by the sum "
-           "of the weights of the labels, as in PyTorch; in validations too. []: all 1")
-           .in(above_zero())
-           .at_most(1 << 20),
-       key("ignore_label", &Training::ignore_label,
-           "cross_entropy of language models: a token, for example padding, that counts neither in "
-           "the loss nor in the accuracy where it is the label; -1: none")
-           .in(at_least(-1, 16777216)),
-       key("huber_delta", &Training::huber_delta,
-           "huber: the size of a difference from which the loss grows linearly")
-           .in(above_zero())});
+  std::vector<KeyOf<Training>> keys = {
+      key("global_batch_size", &Training::global_batch_size,
+          "samples in a step, of all ranks together; or batch_size_per_rank")
+          .in(at_least(1, 16777216)),
+      key("batch_size_per_rank", &Training::batch_size_per_rank,
+          "samples in a step of each rank: the global batch grows with the ranks; see "
+          "lr_scheduler.scale_with_batch")
+          .in(at_least(1, 16777216)),
+      key("micro_batch_size", &Training::micro_batch_size,
+          "samples that a rank computes at once; a larger share of a batch is cut, and gradients "
+          "are added up; \"auto\": the whole share")
+          .as(Type::kIntegerOrAuto)
+          .in(at_least(0, 16777216)),
+      key("epochs", &Training::epochs,
+          "passes over the training samples; or steps; without both, 1 epoch")
+          .in(at_least(0, kMaxCount)),
+      key("steps", &Training::steps, "number of steps, instead of epochs")
+          .in(at_least(0, kMaxCount)),
+      key("dtype", &Training::dtype,
+          "type of weights and activations; float64 where the device has it")
+          .one_of({"float32", "float64"}),
+      key("mixed_precision", &Training::mixed_precision,
+          "type of activations and of what matmul, convolution and attention read; weights, their "
+          "updates, normalisation statistics and the loss stay float32. f16 scales the loss and "
+          "leaves out steps that overflow, as PyTorch's GradScaler does")
+          .one_of({"none", "bf16", "f16"}),
+      key("max_norm", &Training::max_norm,
+          "gradients with a larger global norm are scaled down to it; 0: never")
+          .in(at_least(0)),
+      key("max_value", &Training::max_value,
+          "each number of the gradient is kept between -max_value and max_value; 0: as it is")
+          .in(at_least(0)),
+      key("recompute", &Training::recompute,
+          "\"blocks\": what is inside a residual or a repeated block, unless prefix = false "
+          "there, is computed again for the backward pass instead of being kept: less memory, "
+          "about a third more work, the same results")
+          .one_of({"none", "blocks"})};
+  for (KeyOf<Training>& k : keys_of_loss()) keys.push_back(std::move(k));
+  return section("training", &Config::training, "How long, in which steps and on which loss.",
+                 std::move(keys));
 }
 
 namespace {
