@@ -5,13 +5,12 @@
 #
 #   tools/try_packages.sh [RELEASE...]   bookworm and trixie, unless others are named
 #
-# The packages go to build-packages/<release>/. MIRROR names another mirror. If CCACHE_DIR is set, the builds use that folder of
-# ccache's. Exit code 77: root or debootstrap is missing.
+# The packages go to build-packages/<release>/. MIRROR names another mirror than that of debootstrap. If CCACHE_DIR is set, the
+# builds use that folder of ccache's. Exit code 77: root or debootstrap is missing.
 . "$(dirname "$0")/common.sh"
 
 [ "$(id -u)" = 0 ] || { echo "skipped: fresh systems are made by root only" && exit 77; }
 command -v debootstrap >/dev/null || { echo "skipped: debootstrap not found (Debian: debootstrap)" && exit 77; }
-mirror=${MIRROR:-http://deb.debian.org/debian}
 releases=("$@")
 [ $# -gt 0 ] || releases=(bookworm trixie)
 for release in "${releases[@]}"; do
@@ -61,7 +60,7 @@ make_packages() {
 
 for release in "${releases[@]}"; do
   say "$release: a bare system"
-  debootstrap --variant=minbase "$release" "$work/bare" "$mirror" >"$work/log" 2>&1 || die "debootstrap: $(tail -5 "$work/log")"
+  debootstrap --variant=minbase "$release" "$work/bare" ${MIRROR:+"$MIRROR"} >"$work/log" 2>&1 || die "debootstrap: $(tail -5 "$work/log")"
   say "$release: build"
   cp -a "$work/bare" "$work/build"
   make_packages "$release"

@@ -59,7 +59,7 @@ struct RankProfile {
   double step_ns = 0;
   std::map<std::string, double> phases;  // "forward", ..., see phase_name()
   CommunicationProfile communication;
-  // Of the host: see exec::SpanKind.
+  // These are what the host does in a step, see exec::SpanKind.
   double data_wait_ns = 0, prepare_ns = 0, upload_ns = 0, report_ns = 0;
   double cpu_utilisation = 0;  // cores that the process kept busy
   std::optional<double> device_utilisation;

@@ -18,8 +18,8 @@ namespace runtime::train {
 // What is done with a step of a run.
 enum class StepUse { kIgnored, kWarmUp, kRecorded };
 
-// Of the step that follows `done` steps of this run. Equivalent to: torch.profiler.schedule, whose
-// `repeat` is at least 1 here.
+// Returns what is done with the step that follows `done` steps of this run. Equivalent to:
+// torch.profiler.schedule, whose `repeat` is at least 1 here.
 StepUse use_of_step(const config::Profiling& profiling, int64_t done);
 
 // The recorded steps of one cycle on one rank.

@@ -34,10 +34,10 @@ struct Sweep {
 
 bool is_sweep_folder(const std::filesystem::path& folder);
 
-// Of several lines about one trial the last counts. Whether larger values are better is what
-// results.json says, and is_larger_better() if it is not there. A cut or damaged line is left out,
-// with a note. Throws DataError if sweep.jsonl cannot be read, if no line is a trial, or if a value
-// has another kind.
+// Reads a sweep's folder. If several lines are about one trial, the last one counts. Whether larger
+// values are better is what results.json says, and is_larger_better() if it is not there. A cut or
+// damaged line is left out, with a note. Throws DataError if sweep.jsonl cannot be read, if no line
+// is a trial, or if a value has another kind.
 Sweep read_sweep(const std::filesystem::path& folder);
 
 // Where the run of a trial lies; empty if there is no such folder below that of the sweep.

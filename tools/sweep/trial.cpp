@@ -16,7 +16,7 @@ namespace {
 using trials::Json;
 
 constexpr size_t kMaxGrid = 100000;
-// Of a sampled number, so that it can be read and typed.
+// A sampled number has so many digits, so that it can be read and typed.
 constexpr int kDigits = 4;
 
 // A number from 0 to below 1. The distributions of the standard library differ from one library to

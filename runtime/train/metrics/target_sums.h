@@ -24,7 +24,7 @@ class TargetSums : public MetricFamily {
   double value(const std::string& name) const override;
 
  private:
-  // Of one target over some samples.
+  // The sums of one target over some samples.
   struct Sums {
     double absolute = 0, squared = 0;  // of the errors
     double mean = 0, deviations = 0;   // of the targets; squared deviations from their mean

@@ -33,7 +33,7 @@ TEST_F(FakeRuntime, TrialsThatAreKilledDoNotFit) {
   ASSERT_EQ(r.exit_code, 0) << r.err;
   EXPECT_THAT(r.out, HasSubstr("largest that fits: training.global_batch_size = 100\n"));
   EXPECT_THAT(r.out, HasSubstr("128  killed (SIGKILL)"));
-  // Of the sizes that fit, 64 has the most samples a second.
+  // The size 64 has the most samples a second of those that fit.
   EXPECT_THAT(r.out, testing::EndsWith("\n[training]\nglobal_batch_size = 64\n"));
 }
 
