@@ -8,6 +8,7 @@
 #include <ostream>
 
 #include "runtime/error.h"
+#include "runtime/train/formatted.h"
 #include "runtime/train/write_failure.h"
 
 namespace runtime::train {
@@ -40,13 +41,6 @@ std::string load_text(const DeviceLoad& load) {
 }
 
 constexpr const char* kProgress = "the progress of training (standard output)";
-
-template <class... Arguments>
-std::string formatted(const char* format, Arguments... arguments) {
-  char text[256];
-  std::snprintf(text, sizeof(text), format, arguments...);
-  return text;
-}
 
 std::string rate_text(const Metrics& m) {
   const std::string mfu = m.mfu ? formatted("  MFU %.1f%%", *m.mfu * 100) : "";

@@ -5,16 +5,11 @@
 #include <cstdio>
 #include <vector>
 
+#include "runtime/train/formatted.h"
+
 namespace runtime::train {
 
 namespace {
-
-template <class... Arguments>
-std::string formatted(const char* format, Arguments... arguments) {
-  char text[256];
-  std::snprintf(text, sizeof(text), format, arguments...);
-  return text;
-}
 
 std::string time_text(double seconds) {
   if (seconds < 1) return formatted("%.0f ms", seconds * 1e3);
