@@ -48,4 +48,13 @@ bool larger_is_better(std::string_view monitor) {
   return metric != nullptr && metric->larger_is_better;
 }
 
+std::optional<bool> larger_field_is_better(std::string_view field) {
+  constexpr std::string_view kValidation = "validation_";
+  if (field.starts_with(kValidation)) field.remove_prefix(kValidation.size());
+  if (field == "loss") return false;
+  if (field == "mfu" || field.ends_with("_per_second")) return true;
+  if (find_metric(field) == nullptr) return std::nullopt;
+  return larger_is_better(field);
+}
+
 }  // namespace runtime::config

@@ -3,6 +3,7 @@
 #define RUNTIME_CONFIG_METRICS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +32,10 @@ int64_t k_of(std::string_view name);
 
 // Whether a larger value of validation.monitor is the better one: of "accuracy", not of "loss".
 bool larger_is_better(std::string_view monitor);
+
+// The same for a field of metrics.jsonl ("validation_f1", "samples_per_second"); nullopt for a
+// field that no run writes.
+std::optional<bool> larger_field_is_better(std::string_view field);
 
 }  // namespace runtime::config
 

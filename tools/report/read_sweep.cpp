@@ -7,6 +7,7 @@
 #include <set>
 #include <system_error>
 
+#include "runtime/config/metrics.h"
 #include "runtime/error.h"
 #include "tools/report/json_input.h"
 #include "tools/report/read_run.h"
@@ -96,12 +97,7 @@ bool is_below(const fs::path& path, const fs::path& folder) {
 }  // namespace
 
 bool is_larger_better(const std::string& metric) {
-  for (const char* part :
-       {"accuracy", "f1", "precision", "recall", "auc", "auroc", "mfu", "r2", "bleu", "mcc", "top",
-        "samples_per_second", "tokens_per_second", "correlation"}) {
-    if (metric.find(part) != std::string::npos) return true;
-  }
-  return false;
+  return runtime::config::larger_field_is_better(metric).value_or(false);
 }
 
 bool is_sweep_folder(const fs::path& folder) {

@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "plugins/host/nearest.h"
+#include "runtime/config/metrics.h"
 #include "runtime/error.h"
 
 namespace tools::sweep {
@@ -233,14 +234,6 @@ Table::Reader table(Table::Readers readers) {
   };
 }
 
-// Whether larger values of a field of metrics.jsonl are better; nullopt for a field that this
-// program does not know.
-std::optional<bool> is_maximized(const std::string& monitor) {
-  if (monitor.ends_with("accuracy") || monitor == "samples_per_second") return true;
-  if (monitor.ends_with("loss")) return false;
-  return std::nullopt;
-}
-
 std::string read_text(const std::string& path) {
   std::ifstream file(path);
   std::ostringstream text;
@@ -299,7 +292,7 @@ Sweep read_sweep(const std::string& path) {
                {"search", table(search)},
                {"halving", table(halving)},
                {"parameters", parameters(sweep.parameters)}});
-  const std::optional<bool> usual = is_maximized(sweep.monitor);
+  const std::optional<bool> usual = runtime::config::larger_field_is_better(sweep.monitor);
   const bool is_given = root.find("mode") != nullptr;
   sweep.maximize = is_given ? maximize : usual.value_or(false);
   check(sweep, is_given || usual, path);

@@ -113,9 +113,9 @@ TEST(Sweep, RunsAreFoundBelowTheFolderOnly) {
 }
 
 TEST(Sweep, WhichMetricsAreBetterWhenLarger) {
-  for (const char* metric : {"accuracy", "validation_accuracy", "validation_f1", "auc"})
+  for (const char* metric : {"accuracy", "validation_accuracy", "validation_f1", "auroc"})
     EXPECT_TRUE(is_larger_better(metric)) << metric;
-  for (const char* metric : {"loss", "validation_loss", "perplexity", "mean_absolute_error"})
+  for (const char* metric : {"loss", "validation_loss", "perplexity", "validation_mae"})
     EXPECT_FALSE(is_larger_better(metric)) << metric;
 }
 

@@ -133,7 +133,7 @@ TEST(SweepFile, ErrorsNameThePlaceAndWhatIsExpected) {
       {head + "[set]\n\"checkpoint.resume\" = \"auto\"\n" + some, "is set by the sweep itself"},
       {head + "[set]\noptimizer.lr = 1\n" + some, "is in [parameters] and in [set]"},
       {head + "[set]\na.b = 2020-01-01\n" + some, "got date"},
-      {head + "monitor = \"validation_f1\"\n" + some, "mode: missing: whether \"min\" or"},
+      {head + "monitor = \"epoch_seconds\"\n" + some, "mode: missing: whether \"min\" or"},
       {head, "parameters: missing"},
       {some, "config: missing"},
       {"= 3", "my.toml:1:"}};
