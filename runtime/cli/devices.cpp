@@ -40,6 +40,8 @@ void print_device(const PluginDescription& plugin, size_t index) {
     fmt::print(", {:.1f} GiB", static_cast<double>(d.properties.memory_bytes) / (1 << 30));
   if (d.properties.threads > 0)
     fmt::print(", {} thread{}", d.properties.threads, d.properties.threads == 1 ? "" : "s");
+  if (plugin.devices.size() > 1 && d.properties.stable_id[0] != '\0')
+    fmt::print(", stable id {}", d.properties.stable_id);
   if (!d.usable()) fmt::print(" - {}", d.properties.unusable_reason);
   if (index < plugin.states.size() && plugin.states[index])
     fmt::print("{}", state_text(*plugin.states[index]));

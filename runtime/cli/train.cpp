@@ -239,8 +239,10 @@ void train_rank(Session& session, Run& run, Outcome& outcome) {
   }
   const std::unique_ptr<train::Reporter> reporter = begin_run(run, session, per_epoch, steps);
   // Ranks that are threads receive one signal together, so only rank 0 looks for it.
-  if (session.rank.main() || !session.rank.one_process)
+  if (session.rank.main() || !session.rank.one_process) {
     options.stop = [&] { return run.stop->pending(); };
+    options.stop_after_checkpoint = [&] { return run.stop->after_checkpoint(); };
+  }
   add_checkpoints(options, session, *reporter);
   const train::RunResult result = train::run_training(
       session.config, session.data, *session.programs, *session.trainer, *reporter, options);

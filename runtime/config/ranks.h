@@ -49,6 +49,8 @@ struct Launch {
   int ranks = 1;
   std::vector<std::string> devices;
   int max_restarts = 0;
+  int min_ranks = 0;  // 0: a rank that is lost is never left out
+  double rejoin_minutes = 10;
   std::string mpiexec = "mpiexec";
 };
 

@@ -266,8 +266,18 @@ Section launch() {
            "device of each rank on this machine as \"backend\" or \"backend:index\", instead of "
            "device.backend and device.index"),
        key("max_restarts", &Launch::max_restarts,
-           "times that all ranks are started again after one was lost")
+           "times that all ranks are started again after one was lost; they go on from the last "
+           "checkpoint")
            .in(at_least(0, 1000000)),
+       key("min_ranks", &Launch::min_ranks,
+           "when a rank was lost once more than max_restarts times, the others go on from the last "
+           "checkpoint without it, with the same global batch, as long as there are so many; 0: "
+           "the run ends")
+           .in(at_least(0, 4096)),
+       key("rejoin_minutes", &Launch::rejoin_minutes,
+           "minutes between looks at the device of a rank that was left out; if it is usable, the "
+           "rank is taken in after the next checkpoint; 0: never")
+           .in(at_least(0, 1e6)),
        key("mpiexec", &Launch::mpiexec,
            "program that starts the ranks of comm.backend = \"mpi\"")});
 }

@@ -442,7 +442,19 @@ class Rules {
             "batch_norm over each rank's own share has other statistics on each number; remove the "
             "key (deterministic implies it), or set debug.deterministic = false");
     check_zero();
-    const size_t devices = config_.launch.devices.size();
+    check_launch();
+  }
+
+  void check_launch() const {
+    const Launch& launch = config_.launch;
+    require(launch.min_ranks <= launch.ranks, "launch", "min_ranks",
+            "got " + std::to_string(launch.min_ranks) + ", but launch.ranks (--nproc) is " +
+                std::to_string(launch.ranks) + "; expected at most that");
+    require(launch.min_ranks == 0 || config_.training.batch_size_per_rank == 0, "training",
+            "batch_size_per_rank",
+            "is given, but with launch.min_ranks the global batch must not depend on the number of "
+            "ranks; set training.global_batch_size instead");
+    const size_t devices = launch.devices.size();
     require(devices == 0 || config_.device.index.empty(), "launch", "devices",
             "given together with device.index; remove one of them");
   }

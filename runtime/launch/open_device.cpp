@@ -84,8 +84,20 @@ const Item& item_of_rank(const std::vector<Item>& items, int local_rank, const c
                            " on this machine; give one for each rank, or start fewer ranks");
 }
 
-// The backend and the index of a rank's device.
-std::pair<std::string, int> device_of_rank(const config::Config& config, int local_rank) {
+ConfigurationError no_such_device(const std::string& text) {
+  return ConfigurationError("launch.devices: \"" + text +
+                            "\" is no device; expected backend, backend:index or backend:stable "
+                            "id, as `runtime devices` lists them");
+}
+
+// What the configuration says about the device of a rank.
+struct Wanted {
+  std::string backend;
+  int index = kOwnIndex;
+  std::string stable_id = {};  // not "": given instead of the index
+};
+
+Wanted device_of_rank(const config::Config& config, int local_rank) {
   const config::Device& device = config.device;
   if (config.launch.devices.empty()) {
     if (device.index.size() <= 1)
@@ -96,14 +108,20 @@ std::pair<std::string, int> device_of_rank(const config::Config& config, int loc
   const std::string& text = item_of_rank(config.launch.devices, local_rank, "launch.devices");
   const size_t colon = text.find(':');
   if (colon == std::string::npos) return {text, 0};
-  const std::string digits = text.substr(colon + 1);
-  if (digits.empty() || digits.size() > 4 ||
-      digits.find_first_not_of("0123456789") != std::string::npos) {
-    throw ConfigurationError("launch.devices: \"" + text +
-                             "\" is no device; expected backend or backend:index, as `runtime "
-                             "devices` lists them");
+  const std::string device_text = text.substr(colon + 1);
+  if (device_text.empty()) throw no_such_device(text);
+  const bool is_index =
+      device_text.size() <= 4 && device_text.find_first_not_of("0123456789") == std::string::npos;
+  if (is_index) return {text.substr(0, colon), std::stoi(device_text)};
+  return {text.substr(0, colon), kOwnIndex, device_text};
+}
+
+int index_of(const PluginDescription& plugin, const Wanted& wanted, int local_rank) {
+  if (wanted.stable_id.empty()) return resolve_index(plugin.devices, wanted.index, local_rank);
+  for (const DeviceInfo& device : plugin.devices) {
+    if (device.properties.stable_id == wanted.stable_id) return device.index;
   }
-  return {text.substr(0, colon), std::stoi(digits)};
+  throw no_such_device(wanted.backend + ":" + wanted.stable_id);
 }
 
 }  // namespace
@@ -132,10 +150,10 @@ namespace {
 Choice find_device(const config::Config& config, const Registry& registry, int local_rank,
                    std::string* choice) {
   for (const std::string& name : config.plugins.require) registry.require(name);
-  const auto [backend, index] = device_of_rank(config, local_rank);
-  if (backend == "auto") return choose_backend(registry, index, local_rank, choice);
-  const PluginDescription& plugin = registry.require(backend);
-  return {&plugin, resolve_index(plugin.devices, index, local_rank)};
+  const Wanted wanted = device_of_rank(config, local_rank);
+  if (wanted.backend == "auto") return choose_backend(registry, wanted.index, local_rank, choice);
+  const PluginDescription& plugin = registry.require(wanted.backend);
+  return {&plugin, index_of(plugin, wanted, local_rank)};
 }
 
 }  // namespace

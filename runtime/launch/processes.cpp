@@ -4,6 +4,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -15,6 +16,7 @@
 #include "runtime/launch/environment.h"
 #include "runtime/launch/job_board.h"
 #include "runtime/launch/rendezvous_folder.h"
+#include "runtime/launch/slots.h"
 #include "runtime/launch/supervisor.h"
 
 namespace runtime::launch {
@@ -22,6 +24,7 @@ namespace runtime::launch {
 namespace {
 
 constexpr int kLostRank = static_cast<int>(ExitCode::kCommunication);
+constexpr int kFailedDevice = static_cast<int>(ExitCode::kPlugin);
 
 using Variables = std::map<std::string, std::string>;
 
@@ -48,9 +51,10 @@ std::vector<std::string> words(std::vector<std::string> first,
   return first;
 }
 
-ChildSpec rank_of(const LaunchOptions& options, int rank, const std::string& rendezvous) {
-  Variables variables =
-      variables_of({rank, options.ranks, rank, options.ranks, std::string(), false});
+ChildSpec rank_of(const LaunchOptions& options, const Slots& slots, int rank,
+                  const std::string& rendezvous) {
+  const int ranks = slots.ranks();
+  Variables variables = variables_of({rank, ranks, rank, ranks, std::string(), false});
   variables[kRendezvousVariable] = rendezvous;
   variables[kLaunchVariable] = options.launch_id;
   const std::string prefix = "[rank " + std::to_string(rank) + "] ";
@@ -59,6 +63,8 @@ ChildSpec rank_of(const LaunchOptions& options, int rank, const std::string& ren
   spec.rank = rank;
   spec.program = "/proc/self/exe";  // works even if the file has been replaced since the start
   spec.arguments = words({path_of_this_program()}, options.arguments);
+  if (!slots.complete())
+    spec.arguments = words(spec.arguments, options.elastic.arguments(slots.of_ranks()));
   spec.environment = environment_with(variables);
   spec.remedy = "see that /proc is mounted and that the program may be executed";
   spec.pipe_out = rank != 0 || isatty(STDOUT_FILENO) == 0;
@@ -133,50 +139,128 @@ bool is_documented(int exit_code) {
           exit_code <= static_cast<int>(ExitCode::kNumeric));
 }
 
-using MakeSpecs = std::function<std::vector<ChildSpec>(const std::string& rendezvous)>;
+using MakeSpecs =
+    std::function<std::vector<ChildSpec>(const Slots& slots, const std::string& rendezvous)>;
 
-int run(const LaunchOptions& options, const MakeSpecs& make_specs) {
-  std::fflush(nullptr);
-  const Signals signals;
-  for (int restart = 1;; ++restart) {
+// The attempts to run one job.
+class Job {
+ public:
+  Job(const LaunchOptions& options, const MakeSpecs& make_specs)
+      : options_(options),
+        make_specs_(make_specs),
+        slots_(options.ranks, options.elastic.min_ranks, options.elastic.replica) {}
+
+  int run() {
+    std::fflush(nullptr);
+    Ending ending = attempt();
+    while (goes_on(ending)) ending = attempt();
+    if (ending.exit_code == 0 && ending.output_error != 0) throw lost_output(ending.output_error);
+    return ending.exit_code;
+  }
+
+ private:
+  bool is_elastic() const { return options_.elastic.min_ranks > 0; }
+
+  Ending attempt() {
     const RendezvousFolder folder;
     Supervision supervision;
-    supervision.patience = options.patience;
-    supervision.ending_limit = options.ending_limit;
-    supervision.saving = options.saving;
+    supervision.patience = options_.patience;
+    supervision.ending_limit = options_.ending_limit;
+    supervision.saving = options_.saving;
     supervision.is_saving = [&] { return is_saving(folder.path()); };
     supervision.on_loss = [&](int rank, const std::string& how, bool gave_up) {
-      post_loss(folder, options.ranks, rank, how, gave_up);
+      post_loss(folder, slots_.ranks(), rank, how, gave_up);
     };
-    Ending ending = supervise(make_specs(folder.address()), signals, supervision);
+    if (!slots_.complete() && options_.elastic.rejoin.count() > 0) {
+      supervision.regroup_interval = options_.elastic.rejoin;
+      supervision.should_regroup = [&] { return has_saved(folder.path()) && some_are_back(); };
+    }
+    Ending ending = supervise(make_specs_(slots_, folder.address()), signals_, supervision);
     // If the user has asked the ranks to stop, their exit codes are kept as they are.
     if (!ending.asked && !is_documented(ending.exit_code)) ending.exit_code = kLostRank;
-    if (ending.exit_code != kLostRank || ending.asked || restart > options.max_restarts) {
-      if (ending.exit_code == 0 && ending.output_error != 0) throw lost_output(ending.output_error);
-      return ending.exit_code;
-    }
-    std::fprintf(stderr, "restart %d of %d\n", restart, options.max_restarts);
+    had_met_ |= has_saved(folder.path());
+    return ending;
   }
-}
+
+  // A device that fails in an elastic job is lost like a rank, once it has worked in the job.
+  bool is_loss(const Ending& ending) const {
+    if (ending.asked) return false;
+    return ending.exit_code == kLostRank ||
+           (is_elastic() && had_met_ && ending.exit_code == kFailedDevice);
+  }
+
+  // Decides with which slots the next attempt is made. Returns false if there is none.
+  bool goes_on(const Ending& ending) {
+    if (ending.regroups) {
+      slots_.take_back();
+      restarts_ = 0;
+      std::fprintf(stderr, "all %d ranks go on from that checkpoint\n", slots_.ranks());
+      return true;
+    }
+    if (!is_loss(ending)) return false;
+    if (restarts_ < options_.max_restarts) {
+      std::fprintf(stderr, "restart %d of %d\n", ++restarts_, options_.max_restarts);
+      return true;
+    }
+    return is_elastic() && leave_out(ending.lost);
+  }
+
+  bool leave_out(int rank) {
+    const int before = slots_.ranks();
+    if (rank < 0) {
+      std::fprintf(stderr,
+                   "error: it is not known which rank was lost, so that none can be left out\n");
+      return false;
+    }
+    if (!slots_.leave_out(rank)) {
+      std::fprintf(stderr,
+                   "error: without rank %d fewer ranks are left than launch.min_ranks = %d and a "
+                   "whole replica of the model (%d) need\n",
+                   rank, options_.elastic.min_ranks, options_.elastic.replica);
+      return false;
+    }
+    restarts_ = 0;
+    std::fprintf(stderr, "rank %d is left out: %d of %d ranks go on from the last checkpoint\n",
+                 rank, slots_.ranks(), before);
+    return true;
+  }
+
+  bool some_are_back() const {
+    const std::vector<int>& out = slots_.left_out();
+    const bool back = std::any_of(out.begin(), out.end(), options_.elastic.is_back);
+    if (back)
+      std::fprintf(stderr,
+                   "a device that was left out can be used again: its rank is taken in "
+                   "after the next checkpoint\n");
+    return back;
+  }
+
+  const LaunchOptions& options_;
+  const MakeSpecs& make_specs_;
+  const Signals signals_;
+  Slots slots_;
+  int restarts_ = 0;      // with the present slots
+  bool had_met_ = false;  // the ranks of an attempt have met and opened their devices
+};
 
 }  // namespace
 
 int launch_processes(const LaunchOptions& options) {
-  const auto specs = [&](const std::string& rendezvous) {
+  const auto specs = [&](const Slots& slots, const std::string& rendezvous) {
     std::vector<ChildSpec> list;
-    list.reserve(static_cast<size_t>(options.ranks));
-    for (int rank = 0; rank < options.ranks; ++rank)
-      list.push_back(rank_of(options, rank, rendezvous));
+    list.reserve(static_cast<size_t>(slots.ranks()));
+    for (int rank = 0; rank < slots.ranks(); ++rank)
+      list.push_back(rank_of(options, slots, rank, rendezvous));
     return list;
   };
-  return run(options, specs);
+  return Job(options, specs).run();
 }
 
 int launch_mpi(const LaunchOptions& options) {
-  const auto specs = [&](const std::string& rendezvous) {
+  const auto specs = [&](const Slots&, const std::string& rendezvous) {
     return std::vector<ChildSpec>{mpiexec_of(options, rendezvous)};
   };
-  return run(options, specs);
+  return Job(options, specs).run();
 }
 
 void end_with_parent() { prctl(PR_SET_PDEATHSIG, SIGKILL); }

@@ -3,10 +3,25 @@
 #define RUNTIME_LAUNCH_PROCESSES_H_
 
 #include <chrono>
+#include <functional>
 #include <string>
 #include <vector>
 
 namespace runtime::launch {
+
+// How a job goes on without a rank that is lost for good. Slots are explained in slots.h.
+struct Elastic {
+  // The ranks with which the job may go on; 0: with all of them only, and the rest is not used.
+  int min_ranks = 0;
+  int replica = 1;  // ranks that hold one replica of the model together
+  // Returns the arguments that a rank gets besides LaunchOptions::arguments while slots are left
+  // out; `slots` has the slot of each rank.
+  std::function<std::vector<std::string>(const std::vector<int>& slots)> arguments;
+  // A slot that was left out is looked at this often; 0: never.
+  std::chrono::nanoseconds rejoin{0};
+  // Returns whether the device of a slot can be used again. Must not throw.
+  std::function<bool(int slot)> is_back;
+};
 
 // What to start, and how long to wait for it.
 struct LaunchOptions {
@@ -15,6 +30,7 @@ struct LaunchOptions {
   // How often all ranks are started again after a rank was lost (exit code 4, or killed by a signal
   // that the user did not send), each time with a new rendezvous.
   int max_restarts = 0;
+  Elastic elastic;        // for launch_processes() only
   std::string launch_id;  // the value of kLaunchVariable for the ranks
   // A rank is lost if it is still stopped (SIGSTOP) this long after another rank has ended with 0.
   std::chrono::nanoseconds patience = std::chrono::seconds(30);

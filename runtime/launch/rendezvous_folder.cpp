@@ -107,4 +107,6 @@ bool is_saving(const std::string& folder) {
   return file.get() >= 0 && flock(file.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
+bool has_saved(const std::string& folder) { return access(saving_file(folder).c_str(), F_OK) == 0; }
+
 }  // namespace runtime::launch

@@ -43,6 +43,9 @@ class SavingLock {
 // Returns whether a process holds the lock now.
 bool is_saving(const std::string& folder);
 
+// Returns whether a process has ever held the lock. All ranks have met by then.
+bool has_saved(const std::string& folder);
+
 }  // namespace runtime::launch
 
 #endif  // RUNTIME_LAUNCH_RENDEZVOUS_FOLDER_H_

@@ -23,6 +23,8 @@
 #include "runtime/launch/open_device.h"
 #include "runtime/launch/processes.h"
 #include "runtime/launch/rendezvous.h"
+#include "runtime/launch/rendezvous_folder.h"
+#include "runtime/launch/slot_devices.h"
 #include "runtime/launch/stores.h"
 #include "runtime/launch/threads.h"
 #include "runtime/step/ranks.h"
@@ -180,11 +182,18 @@ std::shared_ptr<Registry> find_plugins(const config::Config& config,
   return registry;
 }
 
+// The folder of "file:<folder>"; "" if it is another address.
+std::string folder_in(const std::string& address) {
+  const std::string begin = "file:";
+  return address.starts_with(begin) ? address.substr(begin.size()) : "";
+}
+
 int run_alone(const RunRanks& run) {
   Meeting meeting;
   meeting.registry = find_plugins(run.config, run.services, 0);
   if (run.make_run_folder) meeting.run_folder = run.make_run_folder();
   Rank rank = make_rank(run, meeting, {});
+  if (const char* address = std::getenv(kRendezvousVariable)) rank.job_folder = folder_in(address);
   run.body(rank);
   return 0;
 }
@@ -247,9 +256,22 @@ int run_threads(RunRanks run, std::shared_ptr<Registry> registry, const std::str
   return 0;
 }
 
-// Starts them by mpiexec if `by_mpi` is true.
-int start_processes(const RunRanks& run, bool by_mpi) {
+// Returns how the job goes on without ranks that are lost. `devices` must outlive the result.
+Elastic elastic_options(const config::Config& config, const SlotDevices& devices) {
+  Elastic e;
+  e.min_ranks = config.launch.min_ranks;
+  if (!config.parallelism.search)
+    e.replica = config.parallelism.tensor * config.parallelism.pipeline;
+  e.arguments = [&](const std::vector<int>& slots) { return devices.arguments(slots); };
+  e.rejoin = seconds(60 * config.launch.rejoin_minutes);
+  e.is_back = [&](int slot) { return devices.is_back(slot); };
+  return e;
+}
+
+// Starts them by mpiexec if `by_mpi` is true. `devices` is null unless launch.min_ranks is given.
+int start_processes(const RunRanks& run, bool by_mpi, const SlotDevices* devices) {
   LaunchOptions o;
+  if (devices != nullptr) o.elastic = elastic_options(run.config, *devices);
   o.ranks = run.config.launch.ranks;
   o.arguments = run.arguments;
   // Ranks of mpiexec cannot know what mpiexec writes to.
@@ -352,10 +374,36 @@ int run_as_rank(RunRanks run, const RankEnvironment& place) {
   return 0;
 }
 
+// Only ranks that this program starts as processes can be started again without one of them.
+void check_elastic(const config::Config& config, const RankEnvironment& place) {
+  if (config.launch.min_ranks == 0 || std::getenv(kLaunchVariable) != nullptr) return;
+  throw ConfigurationError("launch.min_ranks = " + std::to_string(config.launch.min_ranks) +
+                           ", but the ranks were started by " + place.source +
+                           ", which alone can start them again: set launch.min_ranks = 0, let "
+                           "that launcher start the rest again after a loss (torchrun: "
+                           "--nnodes=MIN:MAX --max-restarts), and give --resume auto");
+}
+
+void check_elastic(const config::Config& config,
+                   const plugins::host::PluginDescription& communicator) {
+  if (config.launch.min_ranks == 0) return;
+  std::string why;
+  if (in_one_process(communicator)) why = "runs the ranks as threads, which are lost together";
+  if (communicator.communicator->ranks == RT_RANKS_MPI)
+    why = "leaves the ranks to mpiexec, which ends all of them when one is lost";
+  if (why.empty()) return;
+  throw ConfigurationError("launch.min_ranks = " + std::to_string(config.launch.min_ranks) +
+                           ", but comm.backend = \"" + communicator.name + "\" " + why +
+                           "; choose one whose ranks are processes that this program starts "
+                           "(runtime plugins list), or set launch.min_ranks = 0");
+}
+
 }  // namespace
 
 void Rank::on_main(const char* what, const std::function<void()>& work) const {
-  main_work == nullptr ? work() : main_work->run(what, work);
+  if (main_work != nullptr) return main_work->run(what, work);
+  const SavingLock lock(job_folder);
+  work();
 }
 
 int run_ranks(const RunRanks& run) {
@@ -365,6 +413,7 @@ int run_ranks(const RunRanks& run) {
     if (run.prepare) run.prepare();
   };
   if (place.world_size > 1) {
+    check_elastic(run.config, place);
     prepare();
     return run_as_rank(run, place);
   }
@@ -379,6 +428,7 @@ int run_ranks(const RunRanks& run) {
   const std::string offer = common_offer(offers);
   const plugins::host::PluginDescription& chosen =
       choose_communicator(run.config, place, *registry, offer);
+  check_elastic(run.config, chosen);
   if (in_one_process(chosen)) {
     registry->log_rejections();
     prepare();
@@ -386,8 +436,10 @@ int run_ranks(const RunRanks& run) {
     return run_threads(run, std::move(registry), backend);
   }
   const bool by_mpi = chosen.communicator->ranks == RT_RANKS_MPI;
+  std::optional<SlotDevices> devices;
+  if (run.config.launch.min_ranks > 0) devices.emplace(run.config, run.services, *registry);
   registry.reset();
-  return start_processes(run, by_mpi);
+  return start_processes(run, by_mpi, devices ? &*devices : nullptr);
 }
 
 }  // namespace runtime::launch

@@ -30,6 +30,7 @@ struct Rank {
   std::shared_ptr<plugins::host::Device> device = nullptr;
   std::string device_choice = {};
   MainWork* main_work = nullptr;  // nullptr for one rank
+  std::string job_folder = {};    // that of the launcher of this program; "" if there is none
   bool main() const { return place.rank == 0; }
   // Rank 0 runs `work`, and on_main() returns on the other ranks when it is done; see main_work.h.
   // Every rank must call it.

@@ -23,7 +23,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kLostRank = static_cast<int>(ExitCode::kCommunication);
-constexpr int kStops[] = {SIGINT, SIGTERM, SIGHUP};
+constexpr int kStops[] = {SIGINT, SIGTERM, SIGHUP, kAfterCheckpoint};
 
 // How a process has ended: with an exit code, or by a signal that killed it.
 struct Status {
@@ -51,7 +51,9 @@ struct Stream {
 class Supervisor {
  public:
   Supervisor(const Signals& signals, const Supervision& supervision)
-      : signals_(signals), options_(supervision) {}
+      : signals_(signals), options_(supervision) {
+    if (options_.should_regroup) next_look_ = Clock::now() + options_.regroup_interval;
+  }
   Ending run(const std::vector<ChildSpec>& specs);
 
  private:
@@ -64,6 +66,8 @@ class Supervisor {
   void read_some(Stream& stream);
   void on_signal(int signal);
   void on_stop(int signal);
+  void send_to_ranks(int signal);
+  void look_whether_to_regroup();
   void on_deaths();
   void judge(const Child& child, Status status);
   void fail();
@@ -84,9 +88,12 @@ class Supervisor {
   std::vector<Stream> streams_;
   Phase phase_ = Phase::kRunning;
   std::optional<Clock::time_point> deadline_;
+  std::optional<Clock::time_point> next_look_;  // for should_regroup()
   Clock::time_point failed_at_;                 // valid from kFailed on
   std::optional<Clock::time_point> first_end_;  // when the first process ended with 0
   std::optional<Status> cause_;
+  int lost_ = -1;               // Ending::lost
+  bool regroups_ = false;       // the ranks were asked to end after a checkpoint
   bool found_stopped_ = false;  // a rank for which others have probably waited in vain was stopped
   int asked_ = 0;               // the first signal that the user has sent
   int stops_ = 0;               // number of such signals
@@ -104,8 +111,10 @@ void Supervisor::add(const ChildSpec& spec) {
 }
 
 int Supervisor::timeout_ms() const {
-  if (!deadline_) return -1;
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline_ - Clock::now());
+  if (!deadline_ && !next_look_) return -1;
+  const auto next = std::min(deadline_.value_or(Clock::time_point::max()),
+                             next_look_.value_or(Clock::time_point::max()));
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now());
   return static_cast<int>(std::max<int64_t>(left.count(), 0));
 }
 
@@ -124,7 +133,24 @@ void Supervisor::step() {
   for (size_t i = 0; i < streams_.size(); ++i)
     if (polled[first + i].revents != 0) read_some(streams_[i]);
   while (const int signal = signals_.take()) on_signal(signal);
+  if (next_look_ && Clock::now() >= *next_look_) look_whether_to_regroup();
   if (deadline_ && Clock::now() >= *deadline_) on_deadline();
+}
+
+void Supervisor::look_whether_to_regroup() {
+  next_look_.reset();
+  if (phase_ != Phase::kRunning || first_end_ || asked_ != 0) return;
+  regroups_ = options_.should_regroup();
+  if (regroups_) {
+    send_to_ranks(kAfterCheckpoint);
+  } else {
+    next_look_ = Clock::now() + options_.regroup_interval;
+  }
+}
+
+void Supervisor::send_to_ranks(int signal) {
+  if (tree_.send_to_ranks(signal)) return;
+  for (const Child& child : children_) kill(child.pid, signal);
 }
 
 // Forwards output, and closes the stream at its end. If the launcher's own output fails, what ranks
@@ -139,6 +165,10 @@ void Supervisor::read_some(Stream& stream) {
 
 void Supervisor::on_signal(int signal) {
   if (signal == SIGCHLD) return on_deaths();
+  if (signal == kAfterCheckpoint) {
+    if (asked_ == 0) asked_ = signal;
+    return send_to_ranks(signal);
+  }
   if (signal != SIGTSTP) return on_stop(signal);
   tree_.send(SIGSTOP);
   raise(SIGSTOP);
@@ -149,8 +179,7 @@ void Supervisor::on_signal(int signal) {
 void Supervisor::on_stop(int signal) {
   if (++stops_ == 1) {
     asked_ = signal;
-    if (!tree_.send_to_ranks(signal))
-      for (const Child& child : children_) kill(child.pid, signal);
+    send_to_ranks(signal);
   } else {
     stopped_ = 128 + asked_;
     end_children(Phase::kEnding, std::nullopt);
@@ -193,6 +222,7 @@ void Supervisor::judge(const Child& child, Status status) {
   }
   if (cause_ && (!cause_->is_consequence() || status.is_consequence())) return;
   cause_ = status;
+  if (!status.is_consequence()) lost_ = child.rank;
   err_.add("error: " + child.name + " (pid " + std::to_string(child.pid) + ") " + status.text() +
            "\n");
   fail();
@@ -210,6 +240,7 @@ void Supervisor::end_stopped() {
     if (child.rank < 0 || child.given_up || !is_stopped(child.pid)) continue;
     child.given_up = true;
     found_stopped_ = true;
+    if (lost_ < 0) lost_ = child.rank;
     err_.add("error: " + child.name + " (pid " + std::to_string(child.pid) +
              ") is stopped, as by SIGSTOP: killed\n");
     if (options_.on_loss) options_.on_loss(child.rank, "it was stopped, as by SIGSTOP", false);
@@ -221,6 +252,8 @@ void Supervisor::end_stopped() {
 void Supervisor::end_children(Phase phase, std::optional<int> signal) {
   phase_ = phase;
   deadline_ = Clock::now() + kTermination;
+  // The others have noticed that a rank is gone, and ended: it is the one that still runs.
+  if (lost_ < 0 && cause_ && children_.size() == 1) lost_ = children_[0].rank;
   for (const Child& child : children_) kill(child.pid, signal.value_or(child.end_signal));
 }
 
@@ -295,7 +328,13 @@ Ending Supervisor::run(const std::vector<ChildSpec>& specs) {
   // Ranks that were told to stop, and then lost a rank that had ended already, have done as they
   // were told.
   const bool only_stopped = !cause_ || (stopped_ != 0 && cause_->is_consequence());
-  return {only_stopped ? stopped_ : cause_->exit_code(), asked_ != 0, out_.error()};
+  Ending ending;
+  ending.exit_code = only_stopped ? stopped_ : cause_->exit_code();
+  ending.asked = asked_ != 0;
+  ending.regroups = regroups_ && !ending.asked && ending.exit_code == kEndedAfterCheckpoint;
+  ending.lost = lost_;
+  ending.output_error = out_.error();
+  return ending;
 }
 
 }  // namespace
@@ -312,7 +351,7 @@ Signals::Signals() {
   sigset_t read, blocked;
   sigemptyset(&read);
   sigaddset(&read, SIGCHLD);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGTSTP}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, kAfterCheckpoint, SIGTSTP}) {
     struct sigaction action;
     if (sigaction(signal, nullptr, &action) == 0 && action.sa_handler != SIG_IGN)
       sigaddset(&read, signal);

@@ -19,10 +19,14 @@ inline constexpr std::chrono::seconds kGrace{2}, kTermination{2};
 // Returns whether the code is 128 + a signal that asks a process to stop.
 bool is_stop_code(int exit_code);
 
+// The signal that asks ranks to end after their next checkpoint, and the exit code of a rank that
+// has done so.
+inline constexpr int kAfterCheckpoint = SIGUSR1, kEndedAfterCheckpoint = 128 + SIGUSR1;
+
 // While this object exists, the signals that a launcher handles are blocked in this thread and in
 // threads made later, and are read from fd(): SIGINT, SIGTERM and SIGHUP, which stop the job,
-// SIGTSTP and SIGCHLD. SIGPIPE is blocked too, so that write() reports an error if the reader of
-// the output is gone.
+// SIGUSR1, which stops it after its next checkpoint, SIGTSTP and SIGCHLD. SIGPIPE is blocked too,
+// so that write() reports an error if the reader of the output is gone.
 class Signals {
  public:
   Signals();
@@ -40,7 +44,10 @@ class Signals {
 // How an attempt has ended.
 struct Ending {
   int exit_code = 0;
-  bool asked = false;    // the user has sent a signal
+  bool asked = false;  // the user has sent a signal
+  // The ranks have ended after a checkpoint, because Supervision::should_regroup() was true.
+  bool regroups = false;
+  int lost = -1;  // the rank that failed first by itself, or that was stopped or hung; -1: unknown
   int output_error = 0;  // errno if a part of the standard output was lost; 0: none
 };
 
@@ -61,6 +68,10 @@ struct Supervision {
   // then not ended before it has finished or `saving` has passed. Must not throw.
   std::function<bool()> is_saving;
   std::chrono::nanoseconds saving{0};
+  // While all ranks run, should_regroup() is called at this interval until it returns true: then
+  // the ranks get kAfterCheckpoint. Null: never. Must not throw.
+  std::chrono::nanoseconds regroup_interval{0};
+  std::function<bool()> should_regroup;
 };
 
 // Starts all processes, forwards their output, ends them as README.md says, and returns when no

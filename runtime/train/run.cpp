@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <csignal>
 
 #include "runtime/error.h"
 #include "runtime/step/ranks.h"
@@ -31,27 +32,31 @@ class StopAgreement {
 
   struct Answer {
     int signal = 0;
-    bool save = false;  // by the clock of a rank
+    bool save = false;              // by the clock of a rank
+    bool after_checkpoint = false;  // the run ends after its next checkpoint
   };
-  Answer ask(const std::function<int()>& stop, bool save, int64_t step) {
-    const int signal = stop ? stop() : 0;
-    if (programs_.strategy().mesh.size() == 1) return {signal, save};
+  Answer ask(const RunOptions& options, bool save, int64_t step) {
+    const int signal = options.stop ? options.stop() : 0;
+    const bool after = options.stop_after_checkpoint && options.stop_after_checkpoint();
+    if (programs_.strategy().mesh.size() == 1) return {signal, save, after};
     if (signal != 0) pending_ = signal;
-    if (step < next_) return {};
+    if (step < next_) return {0, false, after_checkpoint_};
     const std::chrono::duration<double> elapsed = Clock::now() - mark_;
     const double per_step =
         elapsed.count() / static_cast<double>(std::max<int64_t>(1, step - last_));
-    const std::vector<double> all =
-        programs_.maximum({static_cast<double>(pending_), per_step, save ? 1.0 : 0.0});
+    const std::vector<double> all = programs_.maximum(
+        {static_cast<double>(pending_), per_step, save ? 1.0 : 0.0, after ? 1.0 : 0.0});
+    after_checkpoint_ = all[3] != 0;
     last_ = step;
     next_ = step + std::clamp<int64_t>(static_cast<int64_t>(0.25 / all[1]), 1, 10000);
     mark_ = Clock::now();
-    return {static_cast<int>(all[0]), all[2] != 0};
+    return {static_cast<int>(all[0]), all[2] != 0, after_checkpoint_};
   }
 
  private:
   const StepPrograms& programs_;
   int pending_ = 0;
+  bool after_checkpoint_ = false;  // as agreed
   int64_t last_, next_;
   Clock::time_point mark_ = Clock::now();
 };
@@ -205,11 +210,13 @@ class Run {
       if (profiler_) profiler_->end_step();
       validate_if_due();
       const StopAgreement::Answer answer = stop_.ask(
-          options_.stop, checkpoints_ && checkpoints_->minutes_passed(), trainer_.steps_done());
+          options_, checkpoints_ && checkpoints_->minutes_passed(), trainer_.steps_done());
       result_.signal = answer.signal;
       if (checkpoints_ && result_.signal == 0 && result_.numeric_error.empty() &&
-          checkpoints_->due(trainer_.steps_done(), answer.save))
+          checkpoints_->due(trainer_.steps_done(), answer.save)) {
         save();
+        if (answer.after_checkpoint) result_.signal = SIGUSR1;
+      }
     }
   }
 

@@ -23,6 +23,9 @@ struct RunOptions {
   // Called after every step. A result other than 0 is the signal that ends the run; all ranks then
   // stop after the same step.
   std::function<int()> stop;
+  // Called like `stop`. Once it has returned true on a rank, the run ends as by SIGUSR1 after its
+  // next periodic checkpoint. Null: never.
+  std::function<bool()> stop_after_checkpoint;
   // Where the run is saved and with what; without a folder it is not.
   SaverOptions checkpoints = {};
   const Resumed* resumed = nullptr;         // what the run goes on from; restore() has been called

@@ -19,7 +19,7 @@ namespace {
 sigset_t signals_that_are_not_ignored() {
   sigset_t set;
   sigemptyset(&set);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) {
     struct sigaction action;
     if (sigaction(signal, nullptr, &action) == 0 && action.sa_handler != SIG_IGN)
       sigaddset(&set, signal);
@@ -56,6 +56,10 @@ void StopSignal::take(int signals, int end) {
     if (polled[1].revents != 0) break;
     signalfd_siginfo info;
     if (read(signals, &info, sizeof(info)) != sizeof(info)) continue;
+    if (info.ssi_signo == SIGUSR1) {
+      after_checkpoint_ = true;
+      continue;
+    }
     if (first_ != 0) _exit(128 + first_);
     first_ = static_cast<int>(info.ssi_signo);
   }

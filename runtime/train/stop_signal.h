@@ -1,4 +1,5 @@
-// Turns the signals SIGINT, SIGTERM and SIGHUP into a request to stop that is polled between steps.
+// Turns the signals SIGINT, SIGTERM and SIGHUP into a request to stop that is polled between steps,
+// and SIGUSR1 into a request to stop after the next checkpoint.
 #ifndef RUNTIME_TRAIN_STOP_SIGNAL_H_
 #define RUNTIME_TRAIN_STOP_SIGNAL_H_
 
@@ -22,12 +23,15 @@ class StopSignal {
 
   // The first signal received, or 0. Does not wait. Any thread.
   int pending() const { return first_; }
+  // Whether SIGUSR1 has been received. Does not wait. Any thread.
+  bool after_checkpoint() const { return after_checkpoint_; }
 
  private:
   void take(int signals, int end);
 
   sigset_t before_;
   std::atomic<int> first_ = 0;
+  std::atomic<bool> after_checkpoint_ = false;
   int end_ = -1;  // an eventfd
   std::thread taker_;
 };

@@ -170,6 +170,14 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Broken{"epochs_and_steps", whole("training.epochs = 1\ntraining.steps = 2"),
                "test.toml:5:10: training.steps: both epochs and steps are given, expected one"},
+        Broken{"more_ranks_left_than_started", whole("launch.ranks = 2\nlaunch.min_ranks = 3"),
+               "launch.min_ranks: got 3, but launch.ranks (--nproc) is 2; expected at most that"},
+        Broken{"elastic_batch_per_rank",
+               kDataset + kModel +
+                   "training = { epochs = 1, batch_size_per_rank = 4 }\n"
+                   "launch = { ranks = 2, min_ranks = 1 }\n",
+               "training.batch_size_per_rank: is given, but with launch.min_ranks the global batch "
+               "must not depend on the number of ranks"},
         Broken{"preset_and_layers", whole("model.layers = []"),
                "test.toml:4:7: model.layers: both preset and layers are given"},
         Broken{"name_and_format", whole("dataset.format = \"csv\""),

@@ -1,5 +1,8 @@
 // launch_program processes|mpi RANKS MAX_RESTARTS ACTION...
 //   starts RANKS ranks of this program; its exit code is that of the launcher.
+// launch_program elastic RANKS MAX_RESTARTS MIN_RANKS ACTION...
+//   the same with Elastic::min_ranks. A rank whose slot was left out is back after 50 ms if there
+//   is a file "back" in the working folder.
 // launch_program rank ACTION...
 //   runs one rank. An action is WORD, WORD=VALUE or RANK:WORD=VALUE, the last for this rank only.
 #include <fcntl.h>
@@ -24,6 +27,7 @@
 #include "runtime/launch/cores.h"
 #include "runtime/launch/environment.h"
 #include "runtime/launch/processes.h"
+#include "runtime/launch/rendezvous_folder.h"
 #include "runtime/train/stop_signal.h"
 
 namespace {
@@ -48,14 +52,21 @@ void write_lines(int count) {
 }
 
 // Behaves as a training: "saves" for VALUE ms after the first signal; a second signal would kill
-// it.
+// it. SIGUSR1 ends it at its next "checkpoint".
 void train_until_stopped(int save_ms) {
   runtime::train::StopSignal stop;
   std::cout << "training" << std::endl;
-  while (stop.pending() == 0) sleep_ms(2);
+  while (stop.pending() == 0 && !stop.after_checkpoint()) sleep_ms(2);
   sleep_ms(save_ms);
+  if (stop.pending() == 0) std::_Exit(128 + SIGUSR1);
   std::cerr << "saved" << std::endl;
   std::_Exit(128 + stop.pending());
+}
+
+// Does what rank 0 of a job does once all ranks have met.
+void save_something() {
+  const std::string address = getenv(runtime::launch::kRendezvousVariable);
+  const runtime::launch::SavingLock lock(address.substr(std::strlen("file:")));
 }
 
 void start_child() {
@@ -103,6 +114,7 @@ void act(const RankEnvironment& environment, const std::string& word, const std:
       {"raise", [&] { raise(number); }},
       {"ignore", [&] { signal(number, SIG_IGN); }},
       {"train", [&] { train_until_stopped(number); }},
+      {"save", [] { save_something(); }},
       {"child", [] { start_child(); }},
       {"fail_once", [&] { fail_until(1, number); }},
       {"fail_twice", [&] { fail_until(2, number); }},
@@ -125,15 +137,32 @@ int run_rank(const std::vector<std::string>& actions) {
   return 0;
 }
 
-int run_launcher(const std::string& kind, const std::vector<std::string>& words) {
+runtime::launch::Elastic elastic_with(int min_ranks) {
+  runtime::launch::Elastic elastic;
+  elastic.min_ranks = min_ranks;
+  elastic.arguments = [](const std::vector<int>& slots) {
+    std::string text;
+    for (const int slot : slots) text += " " + std::to_string(slot);
+    return std::vector<std::string>{"0:err=slots" + text};
+  };
+  elastic.rejoin = std::chrono::milliseconds(50);
+  elastic.is_back = [](int) { return std::ifstream("back").good(); };
+  return elastic;
+}
+
+int run_launcher(const std::string& kind, std::vector<std::string> words) {
   runtime::launch::LaunchOptions options;
   options.ranks = std::atoi(words.at(0).c_str());
   options.max_restarts = std::atoi(words.at(1).c_str());
   options.patience = std::chrono::seconds(1);
   options.ending_limit = std::chrono::seconds(8);
+  if (kind == "elastic") {
+    options.elastic = elastic_with(std::atoi(words.at(2).c_str()));
+    words.erase(words.begin() + 2);
+  }
   options.arguments = {"rank"};
   options.arguments.insert(options.arguments.end(), words.begin() + 2, words.end());
-  if (kind == "processes") return runtime::launch::launch_processes(options);
+  if (kind != "mpi") return runtime::launch::launch_processes(options);
   if (const char* mpiexec = getenv("TEST_MPIEXEC")) options.mpiexec = mpiexec;
   return runtime::launch::launch_mpi(options);
 }

@@ -100,6 +100,8 @@ void Program::wait_for(const std::string& text, int times) const {
                                                            << out() << err();
 }
 
+void Program::make_file(const std::string& name) const { std::ofstream(folder_ / name) << name; }
+
 void Program::send(int signal) const { kill(pid_, signal); }
 
 void Program::type(const std::string& keys) const {

@@ -33,7 +33,8 @@ class Program {
   // Waits until out() or err() contains `text` at least `times` times; fails the test after 20 s.
   void wait_for(const std::string& text, int times = 1) const;
   void send(int signal) const;
-  void type(const std::string& keys) const;  // for a terminal only
+  void make_file(const std::string& name) const;  // in the working folder of the program
+  void type(const std::string& keys) const;       // for a terminal only
   // Returns the exit code, or 128 + signal if a signal ended the program; fails the test after
   // `limit`.
   int wait(std::chrono::seconds limit = std::chrono::seconds(20));
