@@ -32,6 +32,17 @@ TEST_F(BadInput, CommandLine) {
   expect_fails({"train"}, 2, {"CONFIG"});
   expect_fails({"train", job_, "--unknown"}, 2, {"--unknown"});
   expect_fails({"train", job_, "--max-steps", "-1"}, 2, {"max-steps"});
+  for (const char* value : {"0", "1.5", "many"}) {
+    expect_fails(
+        {"train", job_, "--max-steps", value}, 2,
+        {std::string("--max-steps: got ") + value + ", expected a whole number of at least 1\n"});
+  }
+  expect_fails({"verify", job_, "--against", "reference", "--rtol", "0"}, 2,
+               {"--rtol: got 0, expected a number above 0\n"});
+  expect_fails({"train", job_, "--max-restarts", "-1"}, 2,
+               {"--max-restarts: got -1, expected a whole number of at least 0\n"});
+  expect_fails({"predict", job_, "--weights", "w", "--temperature", "inf"}, 2,
+               {"--temperature: got inf, expected a number from 0 to 1000000\n"});
   expect_fails({"train", job_, "--set", "optimizer.lr"}, 2, {"expected section.key=value"});
   expect_fails({"evaluate", job_}, 2, {"--weights"});
   expect_fails({"bench", job_, "--steps", "0"}, 2, {"steps"});
