@@ -241,6 +241,9 @@ class Tee : public Reporter {
       }
     }
     if (first) std::rethrow_exception(first);
+  void sync() override {
+    for (auto& r : reporters_) r->sync();
+  }
   }
 
  private:

@@ -63,6 +63,9 @@ class Reporter {
   // Called at the end of the run. Throws DataError if something that was reported could not be
   // written. Until then training goes on, and one warning has been printed.
   virtual void finish() {}
+  // Puts on the disk what was reported so far. Called before a checkpoint is saved, because a run
+  // goes on with the lines before it.
+  virtual void sync() {}
 };
 
 // How a terminal is written to.

@@ -274,6 +274,7 @@ class Run {
     }
   }
 
+    reporter_.sync();
   // A run that has come to its end runs no other form.
   void save() {
     if (trainer_.steps_done() < total_steps(config_, steps_per_epoch_)) decide_all_forms();
