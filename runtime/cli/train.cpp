@@ -281,7 +281,7 @@ void run_train(const TrainArguments& arguments, Outcome& outcome) {
   if (!arguments.weights.empty()) config.model.init_from = arguments.weights;
   if (!arguments.resume.empty()) config.checkpoint.resume = arguments.resume;
   check_begin(config);
-  run.ranks.prepare = [&] { run.stop.emplace(); };
+  run.ranks.prepare = [&] { run.stop.emplace(stop_texts(config)); };
   run.ranks.make_run_folder = [&] {
     const char* const launch = std::getenv(launch::kLaunchVariable);
     run.folder.emplace(config, launch == nullptr ? "" : launch);
@@ -289,6 +289,19 @@ void run_train(const TrainArguments& arguments, Outcome& outcome) {
   };
   run_sessions(
       run.ranks, outcome, [&](Session& session) { train_rank(session, run, outcome); },
+// What a person reads who stops the run. Only rank 0 says it.
+train::StopSignal::Texts stop_texts(const config::Config& config) {
+  if (launch::detect().rank != 0) return {};
+  const bool saves = config.checkpoint.any();
+  const std::string before = saves ? "the newest checkpoint is one that was whole before"
+                                   : "there is no checkpoint to go on from";
+  return {std::string("stopping after this step, then saving the weights") +
+              (saves ? " and a checkpoint" : "") +
+              "; a second signal ends the program at once without them",
+          "a second signal, so that the program ends at once; what was not saved yet is lost, " +
+              before};
+}
+
       [&](const analysis::Candidate& best) {
         config.parallelism = best.config.parallelism;  // the configuration that is saved
         run.choice = "parallelism.search takes " + to_string(best.mesh) + " (predicted " +

@@ -312,7 +312,8 @@ class Signals : public ProgramTest {
     process.send(signal);
     const test::ProcessResult r = process.wait();
     EXPECT_EQ(r.exit_code, code);
-    EXPECT_THAT(r.err, AllOf(HasSubstr("stopped by"), HasSubstr("weights saved")));
+    EXPECT_THAT(r.err, AllOf(HasSubstr("stopping after this step, then saving"),
+                             HasSubstr("stopped by"), HasSubstr("weights saved")));
     EXPECT_EQ(data::read_safetensors((folder_.path() / "run/weights.safetensors").string())
                   .tensors.size(),
               4u);

@@ -304,14 +304,16 @@ int first_of(const StopSignal& stop) {
 TEST(StopSignalTest, TheFirstIsPendingAndTheSecondEndsTheProcess) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     const auto twice = [&] {
-      const StopSignal stop;
+      const StopSignal stop({"saving", "gone"});
       if (stop.pending() != 0) _exit(1);
       kill(getpid(), signal);
       if (first_of(stop) != signal) _exit(2);
       kill(getpid(), signal);
       for (;;) pause();  // this code never asks for the signal
     };
-    EXPECT_EXIT(twice(), testing::ExitedWithCode(128 + signal), "") << signal;
+    const std::string name = std::string("SIG") + sigabbrev_np(signal);
+    EXPECT_EXIT(twice(), testing::ExitedWithCode(128 + signal),
+                name + ": saving\n+" + name + ": gone\n");
   }
 }
 
