@@ -55,17 +55,20 @@ class Reporter {
   virtual void note(const std::string& text) = 0;
   // Called after every step.
   virtual void step(const Metrics& metrics, int64_t step_in_epoch, int64_t steps_per_epoch) = 0;
-  // Called every log_every_steps steps and at the end of an epoch.
+  // Called before each of the `batches` of a validation that this rank computes; `batch` counts
+  // from 0. The metrics are those of the step before.
+  virtual void validation(const Metrics&, int64_t /*batch*/, int64_t /*batches*/) {}
+  // Called every log_every_steps steps and after a validation, once for a step.
   virtual void line(const Metrics& metrics) = 0;
   // Called at the end of an epoch, behind the line of its validation, with the values of that
   // validation, if there was one, and the mean loss of the epoch.
   virtual void epoch(const Metrics&) {}
-  // Called at the end of the run. Throws DataError if something that was reported could not be
-  // written. Until then training goes on, and one warning has been printed.
-  virtual void finish() {}
   // Puts on the disk what was reported so far. Called before a checkpoint is saved, because a run
   // goes on with the lines before it.
   virtual void sync() {}
+  // Called at the end of the run. Throws DataError if something that was reported could not be
+  // written. Until then training goes on, and one warning has been printed.
+  virtual void finish() {}
 };
 
 // How a terminal is written to.

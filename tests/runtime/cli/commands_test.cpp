@@ -299,6 +299,27 @@ TEST_F(Commands, AutoTakesADeviceAndSaysWhich) {
   EXPECT_THAT(r.err, ContainsRegex("device.backend = \"auto\" takes (cuda:0|rocm:0|" + best + ")"));
 }
 
+TEST_F(Commands, ResumingARunThatIsAtItsEndSaysHowToTrainLonger) {
+  const auto resume = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"train", job_,    "--resume",
+                                          "auto",  "--set", "job.dump_folder=run"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const test::ProcessResult r = run(arguments);
+    EXPECT_EQ(r.exit_code, 0) << r.err;
+    return r.err;
+  };
+  EXPECT_THAT(resume({"--max-steps", "8"}),
+              AllOf(HasSubstr("training loss: "), HasSubstr("the mean of steps 7 to 8"),
+                    Not(HasSubstr("nothing was left"))));
+  EXPECT_THAT(
+      resume({"--max-steps", "8"}),
+      HasSubstr("nothing was left to do: the run was already at step 8, and --max-steps is 8"));
+  EXPECT_THAT(resume({}), Not(HasSubstr("nothing was left")));
+  EXPECT_THAT(resume({}), AllOf(HasSubstr("already at step 12, and training.epochs is 2"),
+                                HasSubstr("--set training.epochs=N")));
+  EXPECT_THAT(resume({"--set", "training.epochs=3"}), HasSubstr("done: 18 steps"));
+}
+
 // ---- signals
 
 class Signals : public ProgramTest {
