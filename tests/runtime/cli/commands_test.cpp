@@ -169,6 +169,18 @@ TEST_F(Commands, Plugins) {
               HasSubstr("ranks are threads of one process, latency 5.0 us, bandwidth 64.0 Gbit/s"));
   EXPECT_THAT(output({"plugins", "--path", SIMULATED_FOLDER, "info", "simulated"}),
               HasSubstr("device.simulated.fail_launch"));
+  const std::string version = output({"--version"});
+  for (const char* name : {"reference", "local"})
+    EXPECT_THAT(output({"plugins", "info", name}), HasSubstr("\nversion      " + version));
+}
+
+TEST_F(Commands, CheckpointInfoNamesTheMonitoredValueAndTheBuildOfTheDevice) {
+  const std::string backend = test::has_backend("cpu") ? "cpu" : "reference";
+  output({"train", job_, "--set", "job.dump_folder=run", "--set", "device.backend=" + backend,
+          "--set", "validation.metrics=[\"f1\"]", "--set", "validation.monitor=f1"});
+  const std::string info = output({"checkpoint", "info", "run"});
+  EXPECT_THAT(info, ContainsRegex("\n  validation f1: [0-9.e-]+\n"));
+  EXPECT_THAT(info, AllOf(HasSubstr(backend + ":0"), Not(HasSubstr("N/A"))));
 }
 
 TEST_F(Commands, ConfigShowResolvesAndLoadsAgain) {
