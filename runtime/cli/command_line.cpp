@@ -13,7 +13,6 @@
 #include "runtime/cli/external.h"
 #include "runtime/cli/number_checks.h"
 #include "runtime/cli/output.h"
-#include "runtime/config/advice.h"
 #include "runtime/error.h"
 #include "runtime/model/layer_types.h"
 
@@ -480,15 +479,11 @@ void add_config(CLI::App& app) {
   command->require_subcommand(1);
 
   auto check = std::make_shared<ConfigArguments>();
-  CLI::App* check_command =
-      command->add_subcommand("check", "Loads and checks a file; opens no plugin and no data");
+  CLI::App* check_command = command->add_subcommand(
+      "check", "Loads and checks a file and its model; opens no plugin and no data");
   check->add_to(*check_command);
   check_command->footer("Example:\n  runtime config check my.toml");
-  check_command->callback([check] {
-    for (const std::string& sentence : config::advice(check->load()))
-      std::cerr << "warning: " << sentence << std::endl;
-    std::cout << check->path << ": ok" << std::endl;
-  });
+  check_command->callback([check] { check_config(*check); });
 
   auto show = std::make_shared<ConfigArguments>();
   CLI::App* show_command = command->add_subcommand(

@@ -147,6 +147,9 @@ void run_bench_comm(const CommArguments& arguments, Outcome& outcome);
 // Equivalent to: Model.summary() of Keras.
 void show_model(const ConfigArguments& arguments);
 
+// Loads the configuration, makes its model and prints advice. Throws ConfigurationError if it
+// cannot be trained, as far as that is known without data and devices.
+void check_config(const ConfigArguments& arguments);
 // These functions are the commands of `runtime checkpoint`. `path` names a checkpoint or a run. All
 // of them throw DataError.
 void checkpoint_info(const std::string& path);    // prints what is in each
