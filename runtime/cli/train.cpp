@@ -85,6 +85,8 @@ void announce(const Session& s, train::Reporter& reporter) {
   if (!s.choice.empty()) reporter.note(s.choice);
   for (const std::string& sentence : config::advice(s.config))
     reporter.note("warning: " + sentence);
+  const std::string batch = train::batch_advice(s.config, *s.data.train);
+  if (!batch.empty()) reporter.note("warning: " + batch);
   reporter.note("training " + s.config.name + " on " + s.device->id() + " (" +
                 s.device->properties().name +
                 "): " + std::to_string(s.programs->parameter_count()) + " parameters, " +
