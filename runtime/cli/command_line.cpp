@@ -68,7 +68,8 @@ void add_train(CLI::App& app, Outcome& outcome) {
       "  mpirun -n 4 runtime train configs/fashion_mnist_lenet.toml");
   command->callback([arguments, quiet, progress, &outcome] {
     if (*quiet) *progress = "off";
-    if (!progress->empty()) arguments->config.overrides.push_back("metrics.progress=" + *progress);
+    if (!progress->empty())
+      arguments->config.options.push_back({"metrics.progress", *progress, "--progress"});
     run_train(*arguments, outcome);
   });
 }

@@ -199,13 +199,14 @@ TEST_F(Commands, ASigmoidBeforeCrossEntropyGetsAWarning) {
       "activation = 'sigmoid' }]";
   const test::ProcessResult check = run({"config", "check", job_, "--set", layers});
   EXPECT_EQ(check.exit_code, 0);
-  EXPECT_THAT(check.err, AllOf(HasSubstr("warning: --set:1:"), HasSubstr("ends with \"sigmoid\""),
-                               HasSubstr("remove the sigmoid")));
+  EXPECT_THAT(check.err,
+              AllOf(HasSubstr("warning: --set model.layers: "), HasSubstr("ends with \"sigmoid\""),
+                    HasSubstr("remove the sigmoid")));
   EXPECT_THAT(check.out, HasSubstr(": ok"));
   const test::ProcessResult train =
       run({"train", job_, "--max-steps", "1", "--quiet", "--set", layers});
   EXPECT_EQ(train.exit_code, 0) << train.err;
-  EXPECT_THAT(train.err, HasSubstr("warning: --set:1:"));
+  EXPECT_THAT(train.err, HasSubstr("warning: --set model.layers: "));
   EXPECT_EQ(run({"config", "check", job_}).err, "");
 }
 
