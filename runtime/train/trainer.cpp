@@ -316,7 +316,8 @@ Evaluation Trainer::evaluate_present(data::Loader& loader, const BatchBegins& be
   constexpr int64_t kSums = 5;
   std::vector<double> sums(kSums * batches, 0.0);
   ValidationMetrics metrics(s.programs.config().validation.metrics, s.programs.spec(),
-                            s.programs.any_program().values.predictions);
+                            s.programs.any_program().values.predictions,
+                            label_weights(s.programs.config()).ignored);
   const bool reads = metrics.reads_predictions() && s.reports_outputs();
   for (int64_t i = s.programs.rank(); i < batches; i += s.programs.world_size()) {
     if (begins) begins(i, batches);
