@@ -248,7 +248,8 @@ void add_checkpoints(train::RunOptions& options, const Session& session,
                          [&session](const char* what, const std::function<void()>& work) {
                            session.rank.on_main(what, work);
                          },
-                         [&reporter](const std::string& text) { reporter.note(text); }};
+                         [&reporter](const std::string& text) { reporter.note(text); },
+                         session.config.metrics.jsonl ? (folder / "metrics.jsonl").string() : ""};
   options.metrics_bytes = [file = folder / "metrics.jsonl"] {
     std::error_code error;
     const uint64_t bytes = std::filesystem::file_size(file, error);

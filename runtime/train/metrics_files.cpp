@@ -56,17 +56,13 @@ class AppendedFile {
     if (done < record.size()) failure_.add(reason(errno));
     if (done > 0) cut_ = done < record.size();
   }
-  // Puts everything on the disk.
-  void sync() {
+  // Puts everything on the disk. Throws DataError if something was lost.
+  void finish() {
     int result = 0;
     do {
       result = ::fsync(fd_);
     } while (result != 0 && errno == EINTR);
     if (result != 0 && errno != EINVAL && errno != EROFS) failure_.add(reason(errno));
-  }
-  // Puts everything on the disk. Throws DataError if something was lost.
-  void finish() {
-    sync();
     failure_.throw_if_any();
   }
 
@@ -82,7 +78,6 @@ class FileReporter : public Reporter {
   FileReporter(const std::string& path, std::ostream& warnings) : file_(path, warnings) {}
   void note(const std::string&) override {}
   void step(const Metrics&, int64_t, int64_t) override {}
-  void sync() override { file_.sync(); }
   void finish() override { file_.finish(); }
 
  protected:

@@ -241,9 +241,6 @@ class Tee : public Reporter {
   void epoch(const Metrics& m) override {
     for (auto& r : reporters_) r->epoch(m);
   }
-  void sync() override {
-    for (auto& r : reporters_) r->sync();
-  }
   // Finishes all reporters, though one fails; throws the error of the first that failed.
   void finish() override {
     std::exception_ptr first;

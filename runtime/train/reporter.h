@@ -63,9 +63,6 @@ class Reporter {
   // Called at the end of an epoch, behind the line of its validation, with the values of that
   // validation, if there was one, and the mean loss of the epoch.
   virtual void epoch(const Metrics&) {}
-  // Puts on the disk what was reported so far. Called before a checkpoint is saved, because a run
-  // goes on with the lines before it.
-  virtual void sync() {}
   // Called at the end of the run. Throws DataError if something that was reported could not be
   // written. Until then training goes on, and one warning has been printed.
   virtual void finish() {}

@@ -274,7 +274,6 @@ class Run {
     s.monitor = config_.validation.monitor;
     s.plateau = plateau_.state();
     s.early_stopping = early_stopping_.state();
-    reporter_.sync();
     if (options_.metrics_bytes) s.metrics_bytes = options_.metrics_bytes();
     return s;
   }

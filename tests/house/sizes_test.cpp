@@ -27,10 +27,10 @@ constexpr size_t kLongHeaderLines = 150;
 // table with what the rooms do.
 const std::map<std::string, size_t> kRoomLines = {
     {"plugins/host", 3340},     {"plugins/include", 650}, {"plugins/sdk", 560},
-    {"runtime/analysis", 3721}, {"runtime/cli", 4218},    {"runtime/config", 3361},
+    {"runtime/analysis", 3721}, {"runtime/cli", 4219},    {"runtime/config", 3361},
     {"runtime/data", 4205},     {"runtime/exec", 2710},   {"runtime/graph", 4360},
     {"runtime/launch", 3290},   {"runtime/model", 1040},  {"runtime/parallel", 3130},
-    {"runtime/step", 1500},     {"runtime/system", 290},  {"runtime/tensor", 700},
+    {"runtime/step", 1500},     {"runtime/system", 302},  {"runtime/tensor", 700},
     {"runtime/train", 5938},    {"runtime/watch", 950},
 };
 // A function does one thing: the longest body, and how many lines the median and nine of ten may
