@@ -24,12 +24,14 @@ namespace fs = std::filesystem;
 using testing::HasSubstr;
 
 class AtomicFiles : public testing::Test {
+ public:
+  ~AtomicFiles() override { fs::remove_all(folder_); }
+
  protected:
   AtomicFiles() {
     std::string name = (fs::temp_directory_path() / "runtime-files-XXXXXX").string();
     folder_ = mkdtemp(name.data());
   }
-  ~AtomicFiles() override { fs::remove_all(folder_); }
 
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
   std::string content(const std::string& name) const {
