@@ -41,12 +41,19 @@ const rt_option_spec* const* options(void* self, uint32_t* count) {
 
 void shutdown(void* self) { delete static_cast<Instance*>(self); }
 
+// Builds of a distribution have no hash of git, so that the version has to tell them apart.
+std::string build_of(const dnnl_version_t& onednn) {
+  const std::string hash = onednn.hash;
+  return rt::sdk::format("%d.%d.%d", onednn.major, onednn.minor, onednn.patch) +
+         (hash.empty() || hash == "N/A" ? "" : "-" + hash);
+}
+
 std::unique_ptr<Instance> make_instance() {
   auto instance = std::make_unique<Instance>();
   const dnnl_version_t* onednn = dnnl_version();
-  instance->version =
-      rt::sdk::format("0.1.0 (oneDNN %d.%d.%d)", onednn->major, onednn->minor, onednn->patch);
-  instance->build_id = std::string("cpu-") + kKernelRevision + "-onednn-" + onednn->hash;
+  instance->version = rt::sdk::format(RUNTIME_PLUGIN_VERSION " (oneDNN %d.%d.%d)", onednn->major,
+                                      onednn->minor, onednn->patch);
+  instance->build_id = std::string("cpu-") + kKernelRevision + "-onednn-" + build_of(*onednn);
   instance->winograd = {sizeof(rt_option_spec), RT_OPTION_BOOLEAN, "winograd", "true",
                         "offer Winograd convolutions: faster, less exact"};
   instance->isa = {sizeof(rt_option_spec), RT_OPTION_STRING, "isa", "native",

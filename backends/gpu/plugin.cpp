@@ -29,7 +29,7 @@ rt_plugin* make_plugin(const rt_host* host) {
   plugin->self = instance;
   plugin->name = kPluginName;
   plugin->vendor = "runtime";
-  plugin->version = "0.1.0";
+  plugin->version = RUNTIME_PLUGIN_VERSION;
   plugin->build_id = kBuildId;
   plugin->description = BACKENDS_GPU_DESCRIPTION;
   plugin->get_interface = get_interface;

@@ -27,7 +27,7 @@ rt_plugin* make_plugin() {
   plugin->self = plugin;
   plugin->name = "reference";
   plugin->vendor = "runtime";
-  plugin->version = "0.1.0";
+  plugin->version = RUNTIME_PLUGIN_VERSION;
   plugin->build_id = "reference-1";
   plugin->description = "plain C++ on one thread: the definition of every operation";
   plugin->get_interface = get_interface;

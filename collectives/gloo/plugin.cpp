@@ -164,7 +164,7 @@ extern "C" rt_status rt_plugin_entry(const rt_host* host, rt_negotiation* negoti
                   self,
                   "gloo",
                   "runtime",
-                  "1",
+                  RUNTIME_PLUGIN_VERSION,
                   "1",
                   "ranks as processes joined by TCP, over Gloo; host memory",
                   rt::sdk::get_communicator_api<kApi>,

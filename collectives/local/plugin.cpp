@@ -161,7 +161,7 @@ rt_status rt_plugin_entry(const rt_host*, rt_negotiation* negotiation, const rt_
                   self,
                   "local",
                   "runtime",
-                  "0.1.0",
+                  RUNTIME_PLUGIN_VERSION,
                   "1",
                   "ranks as threads of one process",
                   rt::sdk::get_communicator_api<kApi>,

@@ -354,7 +354,7 @@ extern "C" rt_status rt_plugin_entry(const rt_host* host, rt_negotiation* negoti
     rt::sdk::negotiate(negotiation, "mpi");
     auto* self = new Instance;
     self->host = host;
-    self->version = "0.1.0 (" + mpi::library() + ")";
+    self->version = RUNTIME_PLUGIN_VERSION " (" + mpi::library() + ")";
     self->build_id = "mpi-" + mpi::library();
     self->view = {sizeof(rt_plugin),
                   0,

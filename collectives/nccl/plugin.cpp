@@ -139,8 +139,8 @@ void shutdown(void* self) { delete static_cast<Instance*>(self); }
 std::string library_version() {
   int version = 0;
   collectives::nccl::check_nccl(ncclGetVersion(&version), "read the version");
-  return rt::sdk::format("0.1.0 (%s %d.%d.%d)", kName, version / 10000, version / 100 % 100,
-                         version % 100);
+  return rt::sdk::format(RUNTIME_PLUGIN_VERSION " (%s %d.%d.%d)", kName, version / 10000,
+                         version / 100 % 100, version % 100);
 }
 
 }  // namespace

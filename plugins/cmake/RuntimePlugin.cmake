@@ -6,7 +6,7 @@
 # that it links; by default CMake would append an empty entry, for which the loader searches the working folder. The
 # library is built in <build>/lib/runtime/plugins unless OUTPUT_DIRECTORY names another folder, and is installed to
 # <prefix>/lib/runtime/plugins, as part of the component `plugins` unless COMPONENT names another, unless NO_INSTALL is
-# given.
+# given. The sources have RUNTIME_PLUGIN_VERSION, a string with the version of the project that adds the plugin.
 function(runtime_add_plugin target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "NO_INSTALL" "OUTPUT_DIRECTORY;COMPONENT" "SOURCES;LIBRARIES")
   if(NOT arg_OUTPUT_DIRECTORY)
@@ -17,6 +17,7 @@ function(runtime_add_plugin target)
   endif()
   add_library(${target} MODULE ${arg_SOURCES})
   target_link_libraries(${target} PRIVATE runtime::plugin ${arg_LIBRARIES})
+  target_compile_definitions(${target} PRIVATE RUNTIME_PLUGIN_VERSION="${PROJECT_VERSION}")
   set_target_properties(${target} PROPERTIES
     C_VISIBILITY_PRESET hidden
     CXX_VISIBILITY_PRESET hidden

@@ -26,7 +26,7 @@ double sum_of(const train::Recording& recording, SpanKind kind) {
 // operation to its last.
 double all_steps_ns(const train::Recording& recording, const std::vector<Span>& operations,
                     bool is_inline) {
-  if (is_inline) return sum_of(recording, SpanKind::kStep);
+  if (is_inline) return sum_of(recording, SpanKind::kStep) + sum_of(recording, SpanKind::kBetween);
   double ns = 0;
   for (const train::RecordedCycle& cycle : recording.cycles) {
     int64_t begin = INT64_MAX, end = 0;
@@ -165,6 +165,7 @@ RankProfile make_profile(const train::Recording& recording, train::StepPrograms&
   p.prepare_ns = sum_of(recording, SpanKind::kPrepare) / steps;
   p.upload_ns = sum_of(recording, SpanKind::kUpload) / steps;
   p.report_ns = sum_of(recording, SpanKind::kReport) / steps;
+  p.between_ns = sum_of(recording, SpanKind::kBetween) / steps;
   double wall = 0, cpu = 0;
   for (const train::RecordedCycle& cycle : recording.cycles) {
     wall += cycle.wall_seconds;

@@ -56,11 +56,11 @@ struct RankProfile {
   int rank = 0;
   std::string device;
   int64_t first_step = 0, last_step = 0, steps = 0;  // the first two counted from 1
-  double step_ns = 0;
+  double step_ns = 0;                    // from the beginning of a step to that of the next one
   std::map<std::string, double> phases;  // "forward", ..., see phase_name()
   CommunicationProfile communication;
-  // These are what the host does in a step, see exec::SpanKind.
-  double data_wait_ns = 0, prepare_ns = 0, upload_ns = 0, report_ns = 0;
+  // These are what the host does in a step and behind it, see exec::SpanKind.
+  double data_wait_ns = 0, prepare_ns = 0, upload_ns = 0, report_ns = 0, between_ns = 0;
   double cpu_utilisation = 0;  // cores that the process kept busy
   std::optional<double> device_utilisation;
   exec::ClockOffset clock;  // of the last cycle

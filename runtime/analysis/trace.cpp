@@ -99,7 +99,8 @@ class Writer {
                                      {SpanKind::kPrepare, "programs"},
                                      {SpanKind::kUpload, "upload"},
                                      {SpanKind::kLaunch, "launch"},
-                                     {SpanKind::kReport, "results"}}) {
+                                     {SpanKind::kReport, "results"},
+                                     {SpanKind::kBetween, "between steps"}}) {
       if (kind == SpanKind::kLaunch && stream_ == kHost) continue;  // the operations lie there
       for (const Span& s : spans_of(recording_, kind)) span("host", name, kHost, s);
     }

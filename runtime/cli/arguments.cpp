@@ -9,8 +9,9 @@ namespace runtime::cli {
 
 std::vector<config::Override> ConfigArguments::all_overrides() const {
   std::vector<config::Override> list;
-  if (ranks > 0) list.push_back({"launch.ranks", std::to_string(ranks)});
-  if (max_restarts >= 0) list.push_back({"launch.max_restarts", std::to_string(max_restarts)});
+  if (ranks > 0) list.push_back({"launch.ranks", std::to_string(ranks), "--nproc"});
+  if (max_restarts >= 0)
+    list.push_back({"launch.max_restarts", std::to_string(max_restarts), "--max-restarts"});
   for (const std::string& text : overrides) {
     const size_t equals = text.find('=');
     if (equals == std::string::npos || equals == 0) {
@@ -19,6 +20,7 @@ std::vector<config::Override> ConfigArguments::all_overrides() const {
     }
     list.push_back({text.substr(0, equals), text.substr(equals + 1)});
   }
+  list.insert(list.end(), options.begin(), options.end());
   return list;
 }
 

@@ -147,7 +147,7 @@ Row make_row(ordered_json bench) {
 // Compares a run with that of one rank, which is the first row.
 parallel::ComparedRuns compare(const Plan& plan, const Row& row, const Row& one) {
   const auto step_s = [](const Row& r) { return r.bench["step_ms_median"].get<double>() / 1e3; };
-  return {row.times.ranks, step_s(row), step_s(one), !plan.bench.weak};
+  return {row.times.ranks, step_s(row), step_s(one), !plan.bench.weak, row.times.exposed};
 }
 
 void print_json(const Plan& plan, const std::vector<Row>& rows) {

@@ -51,7 +51,7 @@ std::string describe(const fs::path& path) {
       path.string(), s.step, s.epoch(), mebibytes(manifest), s.created, s.mesh.size(),
       s.mesh.size() == 1 ? "" : "s", s.mesh.data, s.mesh.tensor, s.mesh.pipeline, s.environment,
       s.data);
-  if (s.monitored) text += fmt::format("  monitored: {:.6g}\n", *s.monitored);
+  if (s.monitored) text += fmt::format("  validation {}: {:.6g}\n", s.monitor, *s.monitored);
   return text;
 }
 

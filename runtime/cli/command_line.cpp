@@ -11,8 +11,8 @@
 #include "runtime/cli/command_table.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/external.h"
+#include "runtime/cli/number_checks.h"
 #include "runtime/cli/output.h"
-#include "runtime/config/advice.h"
 #include "runtime/error.h"
 #include "runtime/model/layer_types.h"
 
@@ -26,8 +26,9 @@ constexpr const char* kExamples = R"(Examples:
   runtime evaluate configs/fashion_mnist_lenet.toml --weights outputs/.../weights.safetensors
   runtime devices
 
-Exit codes: 0 done, 2 configuration, 3 plugin or device, 4 communication, 5 data or checkpoint, 6 numeric (NaN),
-129, 130 or 143 stopped by a signal after saving.)";
+Exit codes: 0 done, 1 a fault of the program itself, 2 configuration or command line, 3 plugin or device,
+4 communication, 5 data, weights, checkpoint or output, 6 numeric (NaN, devices that disagree), 129, 130 or
+143 stopped by SIGHUP, SIGINT or SIGTERM after saving; a second signal ends the program at once.)";
 
 void add_train(CLI::App& app, Outcome& outcome) {
   auto arguments = std::make_shared<TrainArguments>();
@@ -42,7 +43,7 @@ void add_train(CLI::App& app, Outcome& outcome) {
   command
       ->add_option("--max-steps", arguments->max_steps,
                    "The number of steps after which training stops")
-      ->check(CLI::PositiveNumber);
+      ->check(positive(arguments->max_steps));
   auto progress = std::make_shared<std::string>();
   CLI::Option* const shown =
       command
@@ -67,7 +68,8 @@ void add_train(CLI::App& app, Outcome& outcome) {
       "  mpirun -n 4 runtime train configs/fashion_mnist_lenet.toml");
   command->callback([arguments, quiet, progress, &outcome] {
     if (*quiet) *progress = "off";
-    if (!progress->empty()) arguments->config.overrides.push_back("metrics.progress=" + *progress);
+    if (!progress->empty())
+      arguments->config.options.push_back({"metrics.progress", *progress, "--progress"});
     run_train(*arguments, outcome);
   });
 }
@@ -115,17 +117,17 @@ void add_predict(CLI::App& app) {
   command
       ->add_option("--tokens", a.tokens,
                    "Language models: the number of tokens to generate; default 500")
-      ->check(CLI::NonNegativeNumber);
+      ->check(non_negative(a.tokens));
   command
       ->add_option("--temperature", a.sampling.temperature,
                    "Divides the logits: below 1 likely tokens become likelier, 0 takes the most "
                    "likely one; default 0.8")
-      ->check(CLI::Range(0.0, 1e6));
+      ->check(between(a.sampling.temperature, 0.0, 1e6));
   command
       ->add_option(
           "--top-k", a.sampling.top_k,
           "Tokens are drawn from this number of the most likely ones; 0: from all; default 200")
-      ->check(CLI::NonNegativeNumber);
+      ->check(non_negative(a.sampling.top_k));
   command->add_option("--seed", a.sampling.seed,
                       "Language models: the seed with which tokens are drawn; default 42");
   command->add_option("--part", a.part, "Other models: the samples to predict, validation or train")
@@ -135,7 +137,7 @@ void add_predict(CLI::App& app) {
   command
       ->add_option("--samples", a.samples,
                    "The number of samples, counted from the first; default: all")
-      ->check(CLI::PositiveNumber);
+      ->check(positive(a.samples));
   command->footer(
       "Text is written as it comes; the same seed gives the same text.\n"
       "Examples:\n"
@@ -160,7 +162,7 @@ void add_gradients(CLI::App& app, Outcome& outcome) {
   arguments->config.add_ranks_to(*command);
   command->add_option("--weights", arguments->weights, "The safetensors file with the weights");
   command->add_option("--batch", arguments->batch, "The index of the batch in the run, from 0")
-      ->check(CLI::NonNegativeNumber);
+      ->check(non_negative(arguments->batch));
   command->add_option("--output", arguments->output, "The safetensors file to write")->required();
   command->footer(
       "The file holds every parameter's gradient under its name, over all ranks, `loss`, the "
@@ -197,13 +199,13 @@ CLI::Option* add_case_options(CLI::App& command, VerifyArguments& a) {
 void add_step_options(CLI::App& command, VerifyArguments& a, CLI::Option* folder) {
   command
       .add_option("--steps", a.steps, "The number of steps; default: 3, or all that the file has")
-      ->check(CLI::Range(1, 999))
+      ->check(between(a.steps, 1, 999))
       ->excludes(folder);
   command
       .add_option("--rtol", a.rtol,
                   "Allowed ||actual - expected|| / ||expected||; default: 1e-4, 1e-9 with "
                   "float64, 2e-2 with 16-bit values, or what a device claims if that is more")
-      ->check(CLI::PositiveNumber)
+      ->check(positive(a.rtol))
       ->excludes(folder);
   command
       .add_flag(
@@ -215,7 +217,7 @@ void add_step_options(CLI::App& command, VerifyArguments& a, CLI::Option* folder
       .add_option("--max-gib", a.max_gib,
                   "Refuses when the values of a step, or of all recorded steps, take more host "
                   "memory; default 8")
-      ->check(CLI::PositiveNumber)
+      ->check(positive(a.max_gib))
       ->excludes(folder);
 }
 
@@ -273,18 +275,18 @@ void add_plan(CLI::App& app) {
               "Plans this number of ranks, of any mesh: rank 0 in detail, memory, traffic and "
               "times of all, and whether they pay; starts none of them. With "
               "parallelism.search = true: all meshes of that many ranks, and the fastest")
-          ->check(CLI::Range(1, 1 << 20));
+          ->check(between(arguments->world_size, 1, 1 << 20));
   command
       ->add_option("--latency-us", arguments->latency_us,
                    "The latency of a message between ranks, in microseconds; default: what the "
                    "communication plugin says (runtime plugins info NAME)")
-      ->check(CLI::PositiveNumber)
+      ->check(positive(arguments->latency_us))
       ->needs(ranks);
   command
       ->add_option("--bandwidth-gbps", arguments->bandwidth_gbps,
                    "The bandwidth of a rank, in Gbit/s; default: what the communication plugin "
                    "says; runtime bench comm measures both")
-      ->check(CLI::PositiveNumber)
+      ->check(positive(arguments->bandwidth_gbps))
       ->needs(ranks);
   command->add_flag("--passes", arguments->passes,
                     "Lists the passes that compile the step of rank 0, in order, with operations, "
@@ -295,16 +297,16 @@ void add_plan(CLI::App& app) {
                        "The memory bandwidth of the device in TB/s; with --tflops: lists the "
                        "kernels of a step of rank 0 with their bytes and FLOPs, and the least time "
                        "that they take")
-          ->check(CLI::PositiveNumber);
+          ->check(positive(arguments->memory_tbps));
   CLI::Option* rate =
       command->add_option("--tflops", arguments->tflops, "The arithmetic of the device, in TFLOP/s")
-          ->check(CLI::PositiveNumber)
+          ->check(positive(arguments->tflops))
           ->needs(memory);
   memory->needs(rate);
   command
       ->add_option("--launch-us", arguments->launch_us,
                    "The gap between two kernels, in microseconds; default: 2")
-      ->check(CLI::NonNegativeNumber)
+      ->check(non_negative(arguments->launch_us))
       ->needs(memory);
   command->add_option("--dump-graph", arguments->dump_graph,
                       "Writes the graph after each pass into this folder: as text for diff, and "
@@ -335,10 +337,10 @@ void add_bench_comm(CLI::App& bench, Outcome& outcome) {
   // Sizes may end in K, M or G for powers of 1024.
   command->add_option("--min-bytes", arguments->min_bytes, "The smallest size, default 4K")
       ->transform(CLI::AsSizeValue(false))
-      ->check(CLI::Range(uint64_t{4}, uint64_t{1} << 32));
+      ->check(between(arguments->min_bytes, uint64_t{4}, uint64_t{1} << 32));
   command->add_option("--max-bytes", arguments->max_bytes, "The largest size, default 64M")
       ->transform(CLI::AsSizeValue(false))
-      ->check(CLI::Range(uint64_t{4}, uint64_t{1} << 32));
+      ->check(between(arguments->max_bytes, uint64_t{4}, uint64_t{1} << 32));
   command->add_flag("--json", arguments->json, "Prints one JSON object instead of a table");
   command->footer(
       "Sizes are of the larger buffer and grow fourfold. algbw is size / time, busbw what each "
@@ -360,7 +362,7 @@ void add_bench(CLI::App& app, Outcome& outcome) {
   command->get_option("CONFIG")->required(false);
   arguments->config.add_ranks_to(*command);
   command->add_option("--steps", arguments->steps, "The number of measured steps, after a warm-up")
-      ->check(CLI::Range(1, 1000000));
+      ->check(between(arguments->steps, 1, 1000000));
   command->add_flag("--json", arguments->json, "Prints one JSON object instead of a table");
   CLI::Option* layers = command->add_flag(
       "--layers", arguments->layers,
@@ -371,7 +373,7 @@ void add_bench(CLI::App& app, Outcome& outcome) {
                        "Numbers of ranks, e.g. 1,2,4: one run of this program each, the same "
                        "threads for every rank, and a table: does adding ranks pay?")
           ->delimiter(',')
-          ->check(CLI::Range(1, 4096))
+          ->check(between(int(), 1, 4096))
           ->excludes(layers)
           ->excludes("--nproc");
   command
@@ -382,7 +384,7 @@ void add_bench(CLI::App& app, Outcome& outcome) {
       ->add_option("--rounds", arguments->rounds,
                    "With --scaling: the number of runs of each number of ranks, in turn; the "
                    "median run counts")
-      ->check(CLI::Range(1, 1000))
+      ->check(between(arguments->rounds, 1, 1000))
       ->needs(scaling);
   command->footer(
       "Examples:\n  runtime bench configs/bench_lenet.toml --steps 100 --json\n  runtime bench "
@@ -478,15 +480,11 @@ void add_config(CLI::App& app) {
   command->require_subcommand(1);
 
   auto check = std::make_shared<ConfigArguments>();
-  CLI::App* check_command =
-      command->add_subcommand("check", "Loads and checks a file; opens no plugin and no data");
+  CLI::App* check_command = command->add_subcommand(
+      "check", "Loads and checks a file and its model; opens no plugin and no data");
   check->add_to(*check_command);
   check_command->footer("Example:\n  runtime config check my.toml");
-  check_command->callback([check] {
-    for (const std::string& sentence : config::advice(check->load()))
-      std::cerr << "warning: " << sentence << std::endl;
-    std::cout << check->path << ": ok" << std::endl;
-  });
+  check_command->callback([check] { check_config(*check); });
 
   auto show = std::make_shared<ConfigArguments>();
   CLI::App* show_command = command->add_subcommand(
@@ -535,10 +533,10 @@ void ConfigArguments::add_ranks_to(CLI::App& app) {
   app.add_option("--nproc", ranks,
                  "Ranks on this machine (launch.ranks): threads with comm.backend=local, the "
                  "default, else processes")
-      ->check(CLI::PositiveNumber);
+      ->check(positive(ranks));
   app.add_option("--max-restarts", max_restarts,
                  "How often all ranks are started again after one was lost (launch.max_restarts)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(non_negative(max_restarts));
 }
 
 int run_command_line(int argc, char** argv) {

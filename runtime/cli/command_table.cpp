@@ -21,6 +21,21 @@ std::vector<std::string> keys_to_set() {
   return keys;
 }
 
+// What a key has as its values, if these are few: "optimizer.name=sgd".
+std::vector<std::string> values_to_set() {
+  std::vector<std::string> values;
+  for (const config::Section& section : config::sections()) {
+    for (const config::Key& key : section.keys) {
+      std::vector<std::string> list = key.choices;
+      if (key.type == config::Type::kBoolean) list = {"true", "false"};
+      for (const std::string& value : list) {
+        if (!value.empty()) values.push_back(section.name + "." + key.name + "=" + value);
+      }
+    }
+  }
+  return values;
+}
+
 // The parser tells choices in the type of an option only: "TEXT:{bar,epochs,lines}".
 std::vector<std::string> choices_of(const CLI::Option& option) {
   const std::string type = option.get_type_name();
@@ -38,7 +53,9 @@ CompletedOption completed(const CLI::Option& option) {
   for (const std::string& name : option.get_lnames()) result.names.push_back("--" + name);
   result.help = option.get_description();
   result.takes_value = option.get_items_expected_max() > 0;
-  result.choices = option.check_lname("set") ? keys_to_set() : choices_of(option);
+  const bool sets_keys = option.check_lname("set");
+  result.choices = sets_keys ? keys_to_set() : choices_of(option);
+  if (sets_keys) result.values = values_to_set();
   return result;
 }
 

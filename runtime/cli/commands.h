@@ -31,8 +31,9 @@ int run_command_line(int argc, char** argv);
 struct ConfigArguments {
   std::string path;
   std::vector<std::string> overrides;
-  int ranks = 0;          // --nproc; 0: not given
-  int max_restarts = -1;  // --max-restarts; -1: not given
+  int ranks = 0;                               // --nproc; 0: not given
+  int max_restarts = -1;                       // --max-restarts; -1: not given
+  std::vector<config::Override> options = {};  // of other options; they count after `overrides`
 
   void add_to(CLI::App& app);
   void add_ranks_to(CLI::App& app);
@@ -146,6 +147,9 @@ void run_bench_comm(const CommArguments& arguments, Outcome& outcome);
 // Prints the layers of the model with shapes, parameters and FLOPs. Opens no device and no data.
 // Equivalent to: Model.summary() of Keras.
 void show_model(const ConfigArguments& arguments);
+// Loads the configuration, makes its model and prints advice. Throws ConfigurationError if it
+// cannot be trained, as far as that is known without data and devices.
+void check_config(const ConfigArguments& arguments);
 
 // These functions are the commands of `runtime checkpoint`. `path` names a checkpoint or a run. All
 // of them throw DataError.

@@ -84,14 +84,22 @@ std::string value_cases(const Commands& all,
 }
 
 std::string bash_offer(const CompletedOption& option) {
-  return "COMPREPLY=($(compgen -W " + in_bash(joined(option.choices)) + " -- \"$cur\"))" +
-         (is_continued(option) ? "; compopt -o nospace" : "");
+  if (is_continued(option))
+    return "_runtime_key " + in_bash(joined(option.choices)) + " " + in_bash(joined(option.values));
+  return "COMPREPLY=($(compgen -W " + in_bash(joined(option.choices)) + " -- \"$cur\"))";
+}
+
+std::string zsh_words(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += " " + in_bash(word);
+  return text;
 }
 
 std::string zsh_offer(const CompletedOption& option) {
-  std::string words;
-  for (const std::string& choice : option.choices) words += " " + in_bash(choice);
-  return std::string("compadd ") + (is_continued(option) ? "-S '' --" : "--") + words;
+  if (is_continued(option))
+    return "if [[ $PREFIX == *=* ]]; then compadd --" + zsh_words(option.values) +
+           "; else compadd -S '' --" + zsh_words(option.choices) + "; fi";
+  return "compadd --" + zsh_words(option.choices);
 }
 
 // The names of a command's own commands or the choices of its argument, then those of its options.
@@ -110,14 +118,28 @@ std::string options_of(const CompletedCommand& command) {
   return words;
 }
 
+// bash cuts a word at "=": the words of `key=value` are three, and only the last is replaced.
+constexpr const char* kBashKey =
+    "# Completes the command line of runtime in bash; printed by `runtime completion bash`.\n"
+    "_runtime_key() {\n"
+    "  local list=$1\n"
+    "  if [[ $head$cur == *=* ]]; then list=$2; else compopt -o nospace; fi\n"
+    "  COMPREPLY=($(compgen -W \"$list\" -- \"$head$cur\"))\n"
+    "  COMPREPLY=(\"${COMPREPLY[@]#\"$head\"}\")\n"
+    "}\n";
+
 std::string bash_script(const Commands& all) {
   std::string words;
   for (const CompletedCommand& command : all)
     words += fmt::format("    {}) words={} options={} ;;\n", in_bash(command.path),
                          in_bash(words_of(all, command)), in_bash(options_of(command)));
-  return "# Completes the command line of runtime in bash; printed by `runtime completion bash`.\n"
+  return std::string(kBashKey) +
          "_runtime() {\n"
-         "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
+         "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} head=\n"
+         "  if [[ $cur == = ]]; then head=$prev= prev=${COMP_WORDS[COMP_CWORD-2]} cur=\n"
+         "  elif [[ $prev == = ]]; then head=${COMP_WORDS[COMP_CWORD-2]}= "
+         "prev=${COMP_WORDS[COMP_CWORD-3]}; fi\n"
+         "  if [[ $head == -* ]]; then prev=${head%=} head=; fi\n"
          "  local command= words= options= i\n"
          "  for ((i = 1; i < COMP_CWORD; ++i)); do\n"
          "    case \"$command ${COMP_WORDS[i]}\" in\n"
@@ -203,6 +225,12 @@ std::string fish_lines(const Commands& all, const CompletedCommand& command) {
       names += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
     if (!option.choices.empty()) value = " -x -a " + in_fish(joined(option.choices));
     lines += begin + names + value + " -d " + in_fish(in_short(option.help)) + "\n";
+    if (!option.values.empty()) {
+      lines += "complete -c runtime -n " +
+               in_fish("test (__runtime_command) = \"" + command.path +
+                       "\"; and string match -q \"*=*\" -- (commandline -ct)") +
+               names + " -x -a " + in_fish(joined(option.values)) + "\n";
+    }
   }
   return lines;
 }

@@ -13,6 +13,8 @@ struct CompletedOption {
   std::string help;
   bool takes_value = false;
   std::vector<std::string> choices;  // of the value; empty: file names are offered
+  // Of choices that end with "=": what may stand there in their place, as "optimizer.name=sgd".
+  std::vector<std::string> values = {};
 };
 
 // A command, or a command of a command ("plugins info"). The program itself has the path "".

@@ -72,9 +72,11 @@ void print(const train::Evaluation& e, const Session& session, const EvaluateArg
 ConfigArguments with_metrics(const EvaluateArguments& arguments) {
   ConfigArguments config = arguments.config;
   if (arguments.metrics.empty()) return config;
-  config.overrides.push_back(
-      fmt::format("validation.metrics=[\"{}\"]", fmt::join(arguments.metrics, "\", \"")));
-  config.overrides.push_back("validation.monitor=loss");  // that of training may not be among them
+  config.options.push_back({"validation.metrics",
+                            fmt::format("[\"{}\"]", fmt::join(arguments.metrics, "\", \"")),
+                            "--metrics"});
+  // The monitored value of training may not be among them.
+  config.options.push_back({"validation.monitor", "loss", "--metrics"});
   return config;
 }
 

@@ -1,9 +1,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iostream>
 #include <set>
 
 #include "runtime/cli/commands.h"
+#include "runtime/config/advice.h"
 #include "runtime/config/config.h"
 #include "runtime/model/layer_types.h"
 #include "runtime/model/network.h"
@@ -105,6 +107,16 @@ void show_model(const ConfigArguments& arguments) {
       graph::to_string(model.input), parameters,
       static_cast<double>(parameters) * (config.training.dtype == "float64" ? 8 : 4) / (1 << 20),
       config.training.dtype, trained, flops / 1e6);
+}
+
+void check_config(const ConfigArguments& arguments) {
+  const config::Config config = arguments.load();
+  const model::Network network =
+      model::build_network(model::model_from_config(config.model), {.training = false});
+  step::check_patterns(config.model.freeze, config.optimizer, network.parameters);
+  for (const std::string& sentence : config::advice(config))
+    std::cerr << "warning: " << sentence << std::endl;
+  std::cout << arguments.path << ": ok" << std::endl;
 }
 
 }  // namespace runtime::cli

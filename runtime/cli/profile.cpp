@@ -28,8 +28,20 @@ std::string cut(const std::string& text, size_t width) {
   return text.size() <= width ? text : text.substr(0, width - 2) + "..";
 }
 
+// The same with the beginning left out: the end tells layers and implementations apart.
+std::string end_of(const std::string& text, size_t width) {
+  return text.size() <= width ? text : ".." + text.substr(text.size() - (width - 2));
+}
+
+// A row fits a terminal of 100 columns, so names are short.
+std::string short_phase(const std::string& phase) {
+  if (phase == "forward") return "fwd";
+  if (phase == "backward") return "bwd";
+  return phase == "update" ? "upd" : phase;
+}
+
 std::string row(const std::string& what, double ns, double step_ns) {
-  return fmt::format("{:<80}{:>9} {:>9.3f} {:>5.1f}%\n", what, "", ns / 1e6,
+  return fmt::format("{:<64} {:>8.3f} {:>5.1f}%\n", what, ns / 1e6,
                      step_ns > 0 ? 100 * ns / step_ns : 0);
 }
 
@@ -37,10 +49,10 @@ std::string row(const OperationProfile& o, double step_ns) {
   const auto rate = [&](double amount) {
     return amount > 0 && o.ns > 0 ? fmt::format("{:.1f}", amount / o.ns) : std::string("-");
   };
-  return fmt::format("{:<18} {:<24} {:<8} {:<26} {:>9.1f} {:>9.3f} {:>5.1f}% {:>8} {:>7} {:>8}\n",
-                     cut(o.layer, 18), cut(o.name, 24), o.phase, cut(o.implementation, 26), o.calls,
-                     o.ns / 1e6, step_ns > 0 ? 100 * o.ns / step_ns : 0, rate(o.flops),
-                     rate(o.bytes),
+  return fmt::format("{:<11} {:<23} {:<5} {:<17} {:>4.1f} {:>8.3f} {:>5.1f}% {:>7} {:>6} {:>4}\n",
+                     end_of(o.layer, 11), cut(o.name, 23), short_phase(o.phase),
+                     end_of(o.implementation, 17), o.calls, o.ns / 1e6,
+                     step_ns > 0 ? 100 * o.ns / step_ns : 0, rate(o.flops), rate(o.bytes),
                      o.roofline_share ? fmt::format("{:.0f}%", 100 * *o.roofline_share) : "-");
 }
 
@@ -50,10 +62,12 @@ std::string other_rows(const RankProfile& p, double operations_ns, bool is_inlin
   double left = p.step_ns - operations_ns;
   // On a device with queues the host does this while the device computes.
   if (is_inline) {
-    for (const auto& [name, ns] : {std::pair{"waiting for data", p.data_wait_ns},
-                                   {"finding or making the programs", p.prepare_ns},
-                                   {"upload of the batch", p.upload_ns},
-                                   {"results and reports", p.report_ns}}) {
+    for (const auto& [name, ns] :
+         {std::pair{"waiting for data", p.data_wait_ns},
+          {"finding or making the programs", p.prepare_ns},
+          {"upload of the batch", p.upload_ns},
+          {"results and reports", p.report_ns},
+          {"between steps (validation, checkpoint, agreeing to go on)", p.between_ns}}) {
       text += row(name, ns, p.step_ns);
       left -= ns;
     }
@@ -63,9 +77,9 @@ std::string other_rows(const RankProfile& p, double operations_ns, bool is_inlin
 }
 
 std::string table(const RankProfile& p, bool is_inline) {
-  std::string text = fmt::format("{:<18} {:<24} {:<8} {:<26} {:>9} {:>9} {:>6} {:>8} {:>7} {:>8}\n",
+  std::string text = fmt::format("{:<11} {:<23} {:<5} {:<16} {:>5} {:>8} {:>6} {:>7} {:>6} {:>4}\n",
                                  "layer", "operation", "phase", "implementation", "calls", "ms",
-                                 "share", "GFLOP/s", "GB/s", "roofline");
+                                 "share", "GFLOP/s", "GB/s", "roof");
   double all = 0, rest = 0;
   for (size_t i = 0; i < p.operations.size(); ++i) {
     all += p.operations[i].ns;
@@ -119,10 +133,12 @@ std::string other_ranks(const std::vector<std::string>& ranks) {
   for (size_t r = 1; r < std::min(ranks.size(), kRanks); ++r) {
     const auto j = nlohmann::json::parse(ranks[r]);
     text += fmt::format(
-        "\nrank {}: {:.3f} ms a step, {:.3f} ms of it exposed communication, {:.3f} ms waiting for "
-        "data; its clock is known to {:.0f} us",
+        "\nrank {}: {:.3f} ms a step: {:.3f} exposed communication, {:.3f} waiting for data, "
+        "{:.3f} "
+        "between steps; clock +-{:.0f} us",
         r, j["step_ns"].get<double>() / 1e6, j["communication"]["exposed_ns"].get<double>() / 1e6,
-        j["data_wait_ns"].get<double>() / 1e6, j["clock"]["error_ns"].get<double>() / 1e3);
+        j["data_wait_ns"].get<double>() / 1e6, j["between_ns"].get<double>() / 1e6,
+        j["clock"]["error_ns"].get<double>() / 1e3);
   }
   return text;
 }

@@ -85,6 +85,8 @@ void announce(const Session& s, train::Reporter& reporter) {
   if (!s.choice.empty()) reporter.note(s.choice);
   for (const std::string& sentence : config::advice(s.config))
     reporter.note("warning: " + sentence);
+  const std::string batch = train::batch_advice(s.config, *s.data.train);
+  if (!batch.empty()) reporter.note("warning: " + batch);
   reporter.note("training " + s.config.name + " on " + s.device->id() + " (" +
                 s.device->properties().name +
                 "): " + std::to_string(s.programs->parameter_count()) + " parameters, " +
@@ -146,12 +148,35 @@ void save_weights(const Session& s, const train::RunResult& result, const data::
     throw NumericError(result.numeric_error + "; the parameters are finite, and saved: " + file);
 }
 
+// Why the run has made no step, and how to train longer; "" if it has made one.
+std::string nothing_left(const Session& s, const train::RunResult& result, int64_t max_steps) {
+  if (!s.resumed || result.steps != s.resumed->manifest.state.step) return "";
+  const config::Training& t = s.config.training;
+  std::string last = "training.epochs is " + std::to_string(t.epochs);
+  std::string more = "--resume auto --set training.epochs=N with a larger N";
+  if (result.stopped_early) {
+    last = "early_stopping.patience is " + std::to_string(s.config.early_stopping.patience);
+    more = "--resume auto --set early_stopping.patience=N with a larger N";
+  } else if (max_steps > 0 && max_steps <= result.steps) {
+    last = "--max-steps is " + std::to_string(max_steps);
+    more = "--resume auto with a larger --max-steps, or without it";
+  } else if (t.steps > 0) {
+    last = "training.steps is " + std::to_string(t.steps);
+    more = "--resume auto --set training.steps=N with a larger N";
+  }
+  return "nothing was left to do: the run was already at step " + std::to_string(result.steps) +
+         ", and " + last + "; to train longer: runtime train " + s.rank.run_folder +
+         "/config.toml " + more;
+}
+
 // Says at the end of training what was done, where the weights are and which command comes next:
 // it uses the file `best`, the average if there is one. Only rank 0 calls it.
 void finish(const Session& session, const train::RunResult& result, const std::string& file,
-            const std::string& best, train::Reporter& reporter, Outcome& outcome) {
+            const std::string& best, int64_t max_steps, train::Reporter& reporter,
+            Outcome& outcome) {
   if (result.signal != 0) {
-    reporter.note("stopped by SIG" + std::string(sigabbrev_np(result.signal)) + " after step " +
+    reporter.note(train::unfinished_epoch(result) + "stopped by SIG" +
+                  std::string(sigabbrev_np(result.signal)) + " after step " +
                   std::to_string(result.steps) + "; weights saved: " + file);
     if (session.config.checkpoint.any())
       reporter.note("go on with: runtime train " + session.rank.run_folder +
@@ -168,6 +193,8 @@ void finish(const Session& session, const train::RunResult& result, const std::s
     reporter.note(std::string("the weights") + (best == file ? " are" : " and their average are") +
                   " those of the best validation; checkpoints/ also has the last step");
   reporter.note(train::summary(result, session.config.validation.monitor, session.rank.run_folder));
+  const std::string nothing = nothing_left(session, result, max_steps);
+  if (!nothing.empty()) reporter.note(nothing);
   reporter.note("done: " + std::to_string(result.steps) + " steps, weights: " + file +
                 "\nnext: runtime " +
                 (session.data.train->spec().labels > 1 ? "predict " : "evaluate ") +
@@ -221,7 +248,8 @@ void add_checkpoints(train::RunOptions& options, const Session& session,
                          [&session](const char* what, const std::function<void()>& work) {
                            session.rank.on_main(what, work);
                          },
-                         [&reporter](const std::string& text) { reporter.note(text); }};
+                         [&reporter](const std::string& text) { reporter.note(text); },
+                         session.config.metrics.jsonl ? (folder / "metrics.jsonl").string() : ""};
   options.metrics_bytes = [file = folder / "metrics.jsonl"] {
     std::error_code error;
     const uint64_t bytes = std::filesystem::file_size(file, error);
@@ -259,11 +287,24 @@ void train_rank(Session& session, Run& run, Outcome& outcome) {
   report_scaling(session, result, *reporter);
   report_profile(session, result, *reporter);
   if (session.rank.main()) {
-    finish(session, result, file, best, *reporter, outcome);
+    finish(session, result, file, best, run.arguments.max_steps, *reporter, outcome);
     return reporter->finish();
   }
   // If ranks are threads, rank 0 sets the exit code.
   if (result.signal != 0 && !session.rank.one_process) outcome.exit_code = 128 + result.signal;
+}
+
+// What a person reads who stops the run. Only rank 0 says it.
+train::StopSignal::Texts stop_texts(const config::Config& config) {
+  if (launch::detect().rank != 0) return {};
+  const bool saves = config.checkpoint.any();
+  const std::string before = saves ? "the newest checkpoint is one that was whole before"
+                                   : "there is no checkpoint to go on from";
+  return {std::string("stopping after this step, then saving the weights") +
+              (saves ? " and a checkpoint" : "") +
+              "; a second signal ends the program at once without them",
+          "a second signal, so that the program ends at once; what was not saved yet is lost, " +
+              before};
 }
 
 // A run begins with weights or goes on from a checkpoint.
@@ -283,7 +324,7 @@ void run_train(const TrainArguments& arguments, Outcome& outcome) {
   if (!arguments.weights.empty()) config.model.init_from = arguments.weights;
   if (!arguments.resume.empty()) config.checkpoint.resume = arguments.resume;
   check_begin(config);
-  run.ranks.prepare = [&] { run.stop.emplace(); };
+  run.ranks.prepare = [&] { run.stop.emplace(stop_texts(config)); };
   run.ranks.make_run_folder = [&] {
     const char* const launch = std::getenv(launch::kLaunchVariable);
     run.folder.emplace(config, launch == nullptr ? "" : launch);

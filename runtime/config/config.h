@@ -129,6 +129,8 @@ struct Config {
 struct Override {
   std::string key;
   std::string value;
+  // The name of another option that stands for the key; messages then say it instead of --set.
+  std::string option = {};
 };
 
 // Reads the file, merges what it extends, applies the overrides, fills in the preset and checks

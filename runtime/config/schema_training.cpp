@@ -25,7 +25,7 @@ std::vector<KeyOf<Training>> keys_of_loss() {
           .at_most(1 << 20),
       key("ignore_label", &Training::ignore_label,
           "cross_entropy of language models: a token, for example padding, that counts neither in "
-          "the loss nor in the accuracy where it is the label; -1: none")
+          "the loss nor in metrics of a validation where it is the label; -1: none")
           .in(at_least(-1, 16777216)),
       key("huber_delta", &Training::huber_delta,
           "huber: the size of a difference from which the loss grows linearly")

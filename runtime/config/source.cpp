@@ -187,6 +187,13 @@ Value wrap(const std::vector<std::string>& parts, Value value, const Position& p
   return value;
 }
 
+// What the user wrote, without the value, which may be long.
+Position place_of(const Override& override) {
+  std::string text = override.option;
+  if (text.empty()) text = "--set" + (override.key.empty() ? "" : " " + shorten(override.key));
+  return {std::make_shared<const std::string>(std::move(text)), 0, 0};
+}
+
 bool names_other_data(const Value& base, const Value& later) {
   const auto text = [](const Value& table, const char* key) {
     const Member* member = table.find(key);
@@ -278,13 +285,12 @@ Value read_text(std::string_view text, const std::string& file) {
 }
 
 Value read_overrides(const std::vector<Override>& overrides) {
-  const auto file = std::make_shared<const std::string>("--set");
   Value all;
-  all.position = {file, 1, 1};
-  for (size_t i = 0; i < overrides.size(); ++i) {
-    const Position position{file, static_cast<int>(i) + 1, 1};
-    const auto parts = key_parts(overrides[i], position);
-    Value one = wrap(parts, override_value(overrides[i], position), position);
+  all.position = {std::make_shared<const std::string>("--set"), 0, 0};
+  for (const Override& override : overrides) {
+    const Position position = place_of(override);
+    const auto parts = key_parts(override, position);
+    Value one = wrap(parts, override_value(override, position), position);
     check_source(one);
     Member& section = one.members.front();
     if (Member* old = all.find(section.key)) {

@@ -313,12 +313,6 @@ class Rules {
               "metrics",
               got + ", which follows from the loss cross_entropy, but training.loss is \"" + loss +
                   "\"; remove it");
-      require(
-          config_.training.ignore_label < 0 || names[i] == "perplexity" || names[i] == "accuracy",
-          "validation", "metrics",
-          got +
-              ", which counts all labels, but training.ignore_label leaves some out; use "
-              "accuracy or perplexity");
       require(names[i] != "perplexity" || config_.training.class_weights.empty(), "validation",
               "metrics",
               got +

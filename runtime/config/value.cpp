@@ -8,6 +8,7 @@
 namespace runtime::config {
 
 std::string Location::text() const {
+  if (line == 0) return file;
   return file + ":" + std::to_string(line) + ":" + std::to_string(column);
 }
 
@@ -57,9 +58,11 @@ std::string describe(const Value& value) {
 }
 
 void fail(const Position& position, std::string_view key, const std::string& message) {
-  std::string text = position.location().text() + ": ";
-  if (!key.empty()) text += shorten(key) + ": ";
-  throw ConfigurationError(text + message);
+  std::string text = position.location().text();
+  const std::string name = shorten(key);
+  // "--set optimizer.lr" names the key already.
+  if (!name.empty() && !(position.line == 0 && text.ends_with(" " + name))) text += ": " + name;
+  throw ConfigurationError(text + ": " + message);
 }
 
 }  // namespace runtime::config

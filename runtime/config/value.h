@@ -17,10 +17,11 @@ struct Location {
   std::string file;
   int line = 0;
   int column = 0;
-  std::string text() const;  // "lenet.toml:12:9"
+  std::string text() const;  // "lenet.toml:12:9"; without a line only the file
 };
 
-// A Location whose file name is shared by all values of the file.
+// A Location whose file name is shared by all values of the file. A value of the command line has
+// line 0, and what the user wrote as its file: "--set optimizer.lr".
 struct Position {
   std::shared_ptr<const std::string> file;
   int line = 1;

@@ -12,7 +12,7 @@ namespace runtime::exec {
 class Program;
 struct CollectiveCall;
 
-// The kinds of work. kStep to kReport are work of the host; on an inline device kLaunch lies over
+// The kinds of work. kStep to kBetween are work of the host; on an inline device kLaunch lies over
 // the operations themselves.
 enum class SpanKind {
   kStep,        // everything below, of one step
@@ -21,6 +21,7 @@ enum class SpanKind {
   kUpload,      // copies a batch to the device, or queues that
   kLaunch,      // runs a program, or queues it
   kReport,      // takes results and reports them
+  kBetween,     // from the end of a step to the beginning of the next one
   kTransfer,    // a batch on its way to the device, on a stream of its own
   kOperation,   // one node of a program, on the stream of the programs
   kCollective,  // from the start of a collective to its end, beside the operations

@@ -12,6 +12,8 @@ namespace {
 
 // The fraction of a step's time above which waiting is worth advice.
 constexpr double kMuchExposed = 0.1, kMuchBubble = 0.25;
+// The share of one rank's speed that each further rank has to bring to be worth it.
+constexpr double kWorthwhile = 0.5;
 
 // The number of messages that follow each other.
 double rounds(int32_t kind, int ranks) {
@@ -93,11 +95,27 @@ std::string next_step(const Explanation& e) {
          std::to_string(t.ranks) + "," + std::to_string(2 * t.ranks);
 }
 
-std::string answer(bool fixed_global_batch, bool pays, const std::string& left,
-                   const std::string& right) {
-  return std::string(fixed_global_batch ? "fixed global batch" : "fixed batch per rank") +
-         (pays ? ": adding ranks pays: " : ": adding ranks does not pay: ") + left +
-         (pays ? " < " : " >= ") + right;
+// "adding ranks pays little (efficiency 0.52)".
+std::string verdict(double speed_up, int ranks) {
+  const bool little = speed_up - 1 < kWorthwhile * (ranks - 1);
+  return std::string(speed_up <= 1 ? "adding ranks does not pay"
+                     : little      ? "adding ranks pays little"
+                                   : "adding ranks pays") +
+         " (efficiency " + fixed(speed_up / ranks, 2) + ")";
+}
+
+std::string answer(bool fixed_global_batch, const std::string& verdict, bool pays,
+                   const std::string& left, const std::string& right) {
+  return std::string(fixed_global_batch ? "fixed global batch: " : "fixed batch per rank: ") +
+         verdict + ": " + left + (pays ? " < " : " >= ") + right;
+}
+
+// What the time above `ideal`, which is that of one rank divided by the number of ranks, goes into;
+// "" if it is short.
+std::string lost(double step, double ideal, double exposed) {
+  if (step - ideal <= kMuchExposed * step) return "";
+  return "; ideal would be " + ms(ideal) + ": " + ms(exposed) + " more are exposed T_sync, " +
+         ms(std::max(0.0, step - exposed - ideal)) + " slower computing of a rank among others";
 }
 
 }  // namespace
@@ -129,19 +147,23 @@ double collective_seconds(int32_t kind, uint64_t bytes, int ranks, const Link& l
 
 std::string decide(const StepTimes& t, bool fixed_global_batch) {
   if (fixed_global_batch)
-    return answer(true, t.pays(), "T_comp(B/R) + exposed T_sync = " + ms(t.step()),
-                  "T_comp(B) = " + ms(t.compute_alone));
-  return answer(false, t.pays_per_rank(),
-                "(T_comp + T_sync) / R = " + ms((t.compute + t.sync) / t.ranks),
+    return answer(true, verdict(t.speed_up(), t.ranks), t.pays(),
+                  "T_comp(B/R) + exposed T_sync = " + ms(t.step()),
+                  "T_comp(B) = " + ms(t.compute_alone)) +
+           lost(t.step(), t.compute_alone / t.ranks, t.exposed);
+  return answer(false, verdict(t.ranks * t.compute / (t.compute + t.sync), t.ranks),
+                t.pays_per_rank(), "(T_comp + T_sync) / R = " + ms((t.compute + t.sync) / t.ranks),
                 "T_comp = " + ms(t.compute));
 }
 
 std::string decide(const ComparedRuns& r) {
   const std::string ranks = std::to_string(r.ranks);
-  return answer(r.fixed_global_batch, r.pays(),
+  const double share = r.step_of_same_work() / r.step_s;
+  return answer(r.fixed_global_batch, verdict(r.speed_up(), r.ranks), r.pays(),
                 "a step of " + ranks + " ranks" + (r.fixed_global_batch ? "" : " / " + ranks) +
                     " = " + ms(r.step_of_same_work()),
-                "a step of one rank = " + ms(r.alone_s));
+                "a step of one rank = " + ms(r.alone_s)) +
+         lost(r.step_of_same_work(), r.alone_s / r.ranks, r.exposed_s * share);
 }
 
 std::string explain(const Explanation& e) {

@@ -57,8 +57,10 @@ struct StepTimes {
   bool pays_per_rank() const { return (compute + sync) / ranks < compute; }
 };
 
-// The inequality with its values, for people: "fixed global batch: adding ranks pays: ... = 1.2 ms
-// < ... = 2.0 ms", or the inequality for a fixed batch per rank.
+// The inequality with its values, for people: "fixed global batch: adding ranks pays (efficiency
+// 0.83): ... = 1.2 ms < ... = 2.0 ms", or the inequality for a fixed batch per rank. Adding ranks
+// "pays little" where each further rank brings less than half of what one rank does; where the
+// fixed global batch loses much, the text ends with what it is lost to.
 std::string decide(const StepTimes& times, bool fixed_global_batch);
 
 // The step time of a run of several ranks beside the step time of a run of one rank.
@@ -69,6 +71,7 @@ struct ComparedRuns {
   // True: both runs have the same global batch. False: each rank has a batch as large as that of
   // the one rank.
   bool fixed_global_batch = true;
+  double exposed_s = 0;  // of step_s: the exposed T_sync
 
   // Seconds that the ranks take for the samples that the one rank processes in a step.
   double step_of_same_work() const { return fixed_global_batch ? step_s : step_s / ranks; }
@@ -77,8 +80,9 @@ struct ComparedRuns {
   bool pays() const { return speed_up() > 1; }
 };
 
-// The comparison with its values, for people: "fixed batch per rank: adding ranks does not pay: a
-// step of 2 ranks / 2 = 3.0 ms >= a step of one rank = 2.5 ms".
+// The comparison with its values, for people: "fixed batch per rank: adding ranks does not pay
+// (efficiency 0.42): a step of 2 ranks / 2 = 3.0 ms >= a step of one rank = 2.5 ms; ...", in the
+// words of the function above.
 std::string decide(const ComparedRuns& runs);
 
 // What explain() reports about one run.

@@ -5,10 +5,18 @@
 #include <string>
 #include <vector>
 
+#include "runtime/config/training.h"
+#include "runtime/model/network.h"
+
 namespace runtime::step {
 
 // Whether a pattern (* and ? as in a shell) matches the name.
 bool matches_any(const std::vector<std::string>& patterns, const std::string& name);
+
+// Throws ConfigurationError if a pattern of model.freeze or of a group of the optimizer matches
+// none of the parameters; the message names those that exist.
+void check_patterns(const std::vector<std::string>& freeze, const config::Optimizer& optimizer,
+                    const std::vector<model::Parameter>& parameters);
 
 }  // namespace runtime::step
 

@@ -12,19 +12,6 @@ using graph::ValueKind;
 
 namespace {
 
-// `key` is the key of the configuration that has the patterns.
-void check_patterns(const std::vector<std::string>& patterns, const std::string& key,
-                    const std::vector<model::Parameter>& parameters) {
-  for (const std::string& pattern : patterns) {
-    bool found = false;
-    for (const model::Parameter& p : parameters) found |= matches_any({pattern}, p.name);
-    if (found) continue;
-    throw ConfigurationError(key + ": no parameter matches '" + pattern +
-                             "'; the first one is named '" +
-                             (parameters.empty() ? "" : parameters.front().name) + "'");
-  }
-}
-
 // The gradient of the loss: a persistent 1, or with float16 the scale of the loss.
 ValueId loss_gradient(Step& step, const Precision& precision) {
   StepValues& values = step.values;
@@ -45,9 +32,7 @@ void differentiate(Step& step, const StepInput& input) {
   if (!input.form.backward()) return;
   const std::vector<std::string>& freeze = input.recipe.freeze;
   StepValues& values = step.values;
-  check_patterns(freeze, "model.freeze", values.parameters);
-  for (const config::OptimizerGroup& group : input.recipe.optimizer.groups)
-    check_patterns(group.parameters, "optimizer.group.parameters", values.parameters);
+  check_patterns(freeze, input.recipe.optimizer, values.parameters);
   std::vector<ValueId> wanted;
   for (const model::Parameter& p : values.parameters) {
     if (p.trainable && !matches_any(freeze, p.name)) wanted.push_back(p.value);

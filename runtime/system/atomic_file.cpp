@@ -168,6 +168,20 @@ void sync_folder(const std::string& folder, const std::string& path) {
     cannot_write(path, "fsync of the folder " + folder, error);
 }
 
+void sync_file(const std::string& path) {
+  // O_NONBLOCK: a pipe is not waited for.
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (fd < 0 && (errno == ENOENT || errno == EACCES)) return;
+  if (fd < 0) cannot_write(path, "opening it to sync it", errno);
+  int result = 0;
+  do {
+    result = ::fsync(fd);
+  } while (result != 0 && errno == EINTR);
+  const int error = errno;
+  ::close(fd);
+  if (result != 0 && error != EINVAL && error != EROFS) cannot_write(path, "fsync", error);
+}
+
 std::error_code make_folders(const std::string& folder) {
   std::error_code error;
   std::vector<fs::path> above;  // of those that are missing

@@ -47,6 +47,10 @@ class AtomicFile {
 // "cannot write " and `path`, the file or folder that is being written. Any thread.
 void sync_folder(const std::string& folder, const std::string& path);
 
+// Puts the content of a file on the disk, whoever has written it. A file that does not exist or
+// must not be read, and what cannot be synced, are no errors. Throws DataError. Any thread.
+void sync_file(const std::string& path);
+
 // Makes a folder and those above it that are missing, and puts their names on the disk. Returns why
 // it cannot be made; throws DataError as sync_folder() does. Any thread.
 std::error_code make_folders(const std::string& folder);

@@ -106,6 +106,15 @@ data::DatasetPair open_data(const config::Config& config, const char* search_pat
   return pair;
 }
 
+std::string batch_advice(const config::Config& config, const data::Dataset& train) {
+  const int64_t batch = config.training.global_batch_size;
+  if (batch <= train.size()) return "";
+  const std::string size = std::to_string(train.size());
+  return "training.global_batch_size = " + std::to_string(batch) + ", but there are " + size +
+         " samples to train on, so that an epoch is one step with " + size +
+         " of them; expected at most " + size + ": set a smaller batch, or use more data";
+}
+
 exec::CompileOptions compile_options(const config::Config& config) {
   exec::CompileOptions o;
   o.target.tune = config.device.tune == "off"    ? exec::Tune::kOff

@@ -20,6 +20,10 @@ namespace runtime::train {
 data::DatasetOptions data_options(const config::Config& config, const char* search_path);
 data::DatasetPair open_data(const config::Config& config, const char* search_path);
 
+// Returns a sentence if the training data cannot fill a global batch, with the sizes and a remedy;
+// "" if they can.
+std::string batch_advice(const config::Config& config, const data::Dataset& train);
+
 // Tuning, determinism, decision cache and recording, from [device] and [debug].
 exec::CompileOptions compile_options(const config::Config& config);
 

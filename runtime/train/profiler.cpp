@@ -44,7 +44,16 @@ Profiler::Profiler(StepPrograms& programs, Trainer& trainer)
 
 Profiler::~Profiler() { trainer_.record(nullptr); }
 
+// What lies behind a recorded step belongs to it, so that the times of a rank add up to those of
+// the others: whoever is done early with a step waits here or in the next one.
+void Profiler::end_time_between() {
+  if (!in_cycle_) return;
+  spans_.add_host(exec::SpanKind::kBetween, ended_ns_, exec::SpanRecorder::now());
+  if (cycle_.steps == profiling_.active) end_cycle();
+}
+
 exec::SpanRecorder* Profiler::begin_step() {
+  end_time_between();
   const StepUse before =
       std::exchange(use_, use_of_step(profiling_, trainer_.steps_done() - first_));
   if (use_ == StepUse::kIgnored) return nullptr;
@@ -63,14 +72,16 @@ void Profiler::begin_cycle() {
     spans_.begin((profiling_.active + profiling_.warmup - 1) / profiling_.warmup);
   cycle_ = {};
   cycle_.first_step = trainer_.steps_done();
-  cycle_.wall_seconds = wall_seconds();
-  cycle_.cpu_seconds = cpu_seconds();
+  begin_wall_ = wall_seconds();
+  begin_cpu_ = cpu_seconds();
 }
 
 void Profiler::end_step() {
   if (!in_cycle_) return;
   ++cycle_.steps;
-  if (cycle_.steps == profiling_.active) end_cycle();
+  cycle_.wall_seconds = wall_seconds() - begin_wall_;
+  cycle_.cpu_seconds = cpu_seconds() - begin_cpu_;
+  ended_ns_ = exec::SpanRecorder::now();
 }
 
 void Profiler::end_cycle() {
@@ -78,8 +89,6 @@ void Profiler::end_cycle() {
   use_ = StepUse::kIgnored;
   trainer_.record(nullptr);
   const std::vector<exec::Span> spans = spans_.take();
-  cycle_.wall_seconds = wall_seconds() - cycle_.wall_seconds;
-  cycle_.cpu_seconds = cpu_seconds() - cycle_.cpu_seconds;
   cycle_.clock = exec::measure_clock_offset(programs_.collectives());
   recording_.spans.insert(recording_.spans.end(), spans.begin(), spans.end());
   recording_.cycles.push_back(cycle_);

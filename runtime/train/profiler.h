@@ -49,16 +49,18 @@ class Profiler {
   Profiler(const Profiler&) = delete;
   Profiler& operator=(const Profiler&) = delete;
 
-  // Called before a step, outside of its time. Between the last step of a warm-up and the first
-  // recorded one, it waits for the device. Returns where the step is to be recorded; nullptr:
-  // nowhere.
+  // Called before a step, outside of its time; ends the time between it and the step before.
+  // Between the last step of a warm-up and the first recorded one, it waits for the device, and
+  // behind the last step of a cycle for the device and all ranks. Returns where the step is to be
+  // recorded; nullptr: nowhere.
   exec::SpanRecorder* begin_step();
-  // Called after a step. After the last one of a cycle it waits for the device and for all ranks.
+  // Called after a step.
   void end_step();
   // Called at the end of the run, which may lie within a cycle.
   Recording take();
 
  private:
+  void end_time_between();
   void begin_cycle();
   void end_cycle();
 
@@ -70,7 +72,9 @@ class Profiler {
   const int64_t first_;  // steps done before this run
   StepUse use_ = StepUse::kIgnored;
   bool in_cycle_ = false;
-  RecordedCycle cycle_;  // while steps are recorded: times when it began
+  RecordedCycle cycle_;
+  double begin_wall_ = 0, begin_cpu_ = 0;  // seconds, when the cycle began
+  int64_t ended_ns_ = 0;                   // when the last recorded step ended
   Recording recording_;
 };
 

@@ -106,6 +106,14 @@ class ProgressBar : public Reporter {
              load_text(m.device) + "  ETA " + duration_text(remaining));
   }
 
+  void validation(const Metrics& m, int64_t batch, int64_t batches) override {
+    const Clock::time_point now = Clock::now();
+    if (batch > 0 && now - last_ < kRedrawInterval) return;
+    last_ = now;
+    draw(formatted("epoch %ld/%ld ", m.epoch + 1, epochs_), batch, batches,
+         formatted(" validation, batch %ld/%ld  training loss %.4f", batch + 1, batches, m.loss));
+  }
+
   // Lines during an epoch are not kept on the screen.
   void line(const Metrics& m) override {
     if (m.validation_loss) print(m);
@@ -223,6 +231,9 @@ class Tee : public Reporter {
   }
   void step(const Metrics& m, int64_t step, int64_t steps) override {
     for (auto& r : reporters_) r->step(m, step, steps);
+  }
+  void validation(const Metrics& m, int64_t batch, int64_t batches) override {
+    for (auto& r : reporters_) r->validation(m, batch, batches);
   }
   void line(const Metrics& m) override {
     for (auto& r : reporters_) r->line(m);

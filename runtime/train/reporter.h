@@ -55,7 +55,10 @@ class Reporter {
   virtual void note(const std::string& text) = 0;
   // Called after every step.
   virtual void step(const Metrics& metrics, int64_t step_in_epoch, int64_t steps_per_epoch) = 0;
-  // Called every log_every_steps steps and at the end of an epoch.
+  // Called before each of the `batches` of a validation that this rank computes; `batch` counts
+  // from 0. The metrics are those of the step before.
+  virtual void validation(const Metrics&, int64_t /*batch*/, int64_t /*batches*/) {}
+  // Called every log_every_steps steps and after a validation, once for a step.
   virtual void line(const Metrics& metrics) = 0;
   // Called at the end of an epoch, behind the line of its validation, with the values of that
   // validation, if there was one, and the mean loss of the epoch.

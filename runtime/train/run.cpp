@@ -144,6 +144,7 @@ class Run {
     if (interval_steps_ > 0) log();
     result_.steps = trainer_.steps_done();
     result_.cost = cost_.end();
+    take_epoch_so_far();
     take_totals();
     if (profiler_) result_.recording = profiler_->take();
     return result_;
@@ -162,6 +163,7 @@ class Run {
     epoch_begin_.reset();
     epoch_loss_ = 0;
     epoch_steps_ = 0;
+    epoch_after_ = trainer_.steps_done();
     if (trainer_.steps_done() % steps_per_epoch_ == 0) epoch_begin_ = Clock::now();
   }
 
@@ -181,6 +183,13 @@ class Run {
       result_.epoch_seconds = (result_.epoch_seconds * before + *m.epoch_seconds) / (before + 1);
     }
     reporter_.epoch(m);
+  }
+
+  // The loss of an epoch that has not come to its end, of which no line was reported.
+  void take_epoch_so_far() {
+    if (epoch_steps_ == 0 || trainer_.steps_done() % steps_per_epoch_ == 0) return;
+    result_.unfinished_loss = epoch_loss_ / static_cast<double>(epoch_steps_);
+    result_.unfinished_after = epoch_after_;
   }
 
   void take_totals() {
@@ -220,10 +229,19 @@ class Run {
     }
   }
 
-  void validate_if_due() {
-    const int64_t step = trainer_.steps_done(), steps = config_.validation.every_steps,
+  bool validation_due(int64_t step) const {
+    const int64_t steps = config_.validation.every_steps,
                   epochs = config_.validation.every_epochs * steps_per_epoch_;
-    if ((steps > 0 && step % steps == 0) || (epochs > 0 && step % epochs == 0)) validate();
+    return validation_ && ((steps > 0 && step % steps == 0) || (epochs > 0 && step % epochs == 0));
+  }
+
+  void validate_if_due() {
+    if (validation_due(trainer_.steps_done())) validate();
+  }
+
+  // A validation reports a line itself, so that no step has two.
+  bool line_due(int64_t step) const {
+    return step % config_.metrics.log_every_steps == 0 && !validation_due(step);
   }
 
   // ---- checkpoints
@@ -323,7 +341,7 @@ class Run {
         metrics_.step % config_.debug.check_replicas_every == 0)
       trainer_.check_replicas();
     reporter_.step(current(), batch.index + 1, steps_per_epoch_);
-    if (metrics_.step % config_.metrics.log_every_steps == 0) log();
+    if (line_due(metrics_.step)) log();
   }
 
   // Asynchronous training: every rank goes on by itself, and all meet at the end.
@@ -360,7 +378,8 @@ class Run {
     items_ += p.items;
     const int64_t lines = metrics_.step / config_.metrics.log_every_steps;
     metrics_.step = items_ / ranks;
-    if (metrics_.step / config_.metrics.log_every_steps > lines) log();
+    const bool passed = metrics_.step / config_.metrics.log_every_steps > lines;
+    if (passed && !validation_due(metrics_.step)) log();
   }
 
   void take_results(bool wait) {
@@ -433,12 +452,14 @@ class Run {
   }
 
   void validate() {
-    if (!validation_ || validated_ == trainer_.steps_done()) return;
+    if (validated_ == trainer_.steps_done()) return;
     validated_ = trainer_.steps_done();
     take_results(true);
     metrics_ = current();
     take_loss_scaling();
-    const Evaluation e = trainer_.evaluate(*validation_);
+    const Evaluation e = trainer_.evaluate(*validation_, [this](int64_t batch, int64_t batches) {
+      reporter_.validation(metrics_, batch, batches);
+    });
     result_.validation = e;
     Metrics m = metrics_;
     m.validation_loss = e.loss;
@@ -508,7 +529,7 @@ class Run {
   double flops_ = 0;  // of the model for one sample; 0: not needed
   std::optional<Clock::time_point> epoch_begin_;
   double epoch_loss_ = 0;
-  int64_t epoch_steps_ = 0;
+  int64_t epoch_steps_ = 0, epoch_after_ = 0;  // epoch_after_: the step that it goes on after
   Metrics validated_metrics_;
   std::optional<Profiler> profiler_;
   double interval_loss_ = 0;

@@ -58,6 +58,10 @@ struct RunResult {
   // was made.
   std::optional<double> best_value;
   int64_t best_step = 0;
+  // The mean training loss of the steps from `unfinished_after` (not included) to `steps`, if the
+  // run has ended inside an epoch.
+  std::optional<double> unfinished_loss;
+  int64_t unfinished_after = 0;
   std::optional<double> joules;  // that the device of this rank has drawn, see DeviceMeter
   // The mean rates over the steps of `cost`, as in Metrics; empty: not a language model, or the
   // peak is not known.

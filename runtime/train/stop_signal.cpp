@@ -7,8 +7,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "runtime/error.h"
 
@@ -27,9 +29,16 @@ sigset_t signals_that_are_not_ignored() {
   return set;
 }
 
+// Begins a new line on a terminal, where the cursor may stand behind a bar or behind "^C".
+void say(int signal, const std::string& text) {
+  if (text.empty()) return;
+  dprintf(STDERR_FILENO, "%sSIG%s: %s\n", isatty(STDERR_FILENO) != 0 ? "\n" : "",
+          sigabbrev_np(signal), text.c_str());
+}
+
 }  // namespace
 
-StopSignal::StopSignal() {
+StopSignal::StopSignal(Texts texts) : texts_(std::move(texts)) {
   const sigset_t stops = signals_that_are_not_ignored();
   const int signals = signalfd(-1, &stops, SFD_CLOEXEC);
   end_ = signals < 0 ? -1 : eventfd(0, EFD_CLOEXEC);
@@ -56,12 +65,16 @@ void StopSignal::take(int signals, int end) {
     if (polled[1].revents != 0) break;
     signalfd_siginfo info;
     if (read(signals, &info, sizeof(info)) != sizeof(info)) continue;
-    if (info.ssi_signo == SIGUSR1) {
+    const int signal = static_cast<int>(info.ssi_signo);
+    if (signal == SIGUSR1) {
       after_checkpoint_ = true;
-      continue;
+    } else if (first_ == 0) {
+      say(signal, texts_.first);
+      first_ = signal;
+    } else {
+      say(signal, texts_.second);
+      _exit(128 + first_);
     }
-    if (first_ != 0) _exit(128 + first_);
-    first_ = static_cast<int>(info.ssi_signo);
   }
   close(signals);
 }

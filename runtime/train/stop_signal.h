@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <csignal>
+#include <string>
 #include <thread>
 
 namespace runtime::train {
@@ -12,11 +13,18 @@ namespace runtime::train {
 // While it lives, these signals are blocked in the constructing thread and in every thread made
 // after it; so make it first. A thread of its own receives them: pending() returns the first, and
 // the second ends the process at once with exit code 128 + the first, whatever its other threads
-// do. Signals that were ignored before (nohup, background jobs) stay ignored.
+// do. What the user should know then goes to the standard error as a line. Signals that were
+// ignored before (nohup, background jobs) stay ignored.
 class StopSignal {
  public:
+  // What is said after the first signal and after the second one, behind the name of the signal; ""
+  // says nothing.
+  struct Texts {
+    std::string first, second;
+  };
+
   // Throws DeviceError if the system has no file descriptor left.
-  StopSignal();
+  explicit StopSignal(Texts texts = {});
   ~StopSignal();
   StopSignal(const StopSignal&) = delete;
   StopSignal& operator=(const StopSignal&) = delete;
@@ -29,6 +37,7 @@ class StopSignal {
  private:
   void take(int signals, int end);
 
+  const Texts texts_;
   sigset_t before_;
   std::atomic<int> first_ = 0;
   std::atomic<bool> after_checkpoint_ = false;

@@ -49,12 +49,18 @@ std::string files_line(const std::filesystem::path& folder) {
 
 }  // namespace
 
+std::string unfinished_epoch(const RunResult& r) {
+  if (!r.unfinished_loss) return "";
+  return formatted("training loss: %.4f, the mean of steps %ld to %ld of an unfinished epoch\n",
+                   *r.unfinished_loss, r.unfinished_after + 1, r.steps);
+}
+
 std::string summary(const RunResult& r, const std::string& monitor,
                     const std::filesystem::path& folder) {
-  std::string text;
+  std::string text = unfinished_epoch(r);
   if (r.best_value)
-    text = formatted("best validation %s: %.4f, after step %ld\n", monitor.c_str(), *r.best_value,
-                     r.best_step);
+    text += formatted("best validation %s: %.4f, after step %ld\n", monitor.c_str(), *r.best_value,
+                      r.best_step);
   return text + time_line(r) + "\n" + files_line(folder);
 }
 

@@ -300,15 +300,15 @@ data::TensorFile Trainer::average() {
   return file;
 }
 
-Evaluation Trainer::evaluate(data::Loader& loader) {
-  if (!has_average()) return evaluate_present(loader);
+Evaluation Trainer::evaluate(data::Loader& loader, const BatchBegins& begins) {
+  if (!has_average()) return evaluate_present(loader, begins);
   const std::vector<std::byte> trained = state_->average.put_in_place();
-  Evaluation evaluation = evaluate_present(loader);
+  Evaluation evaluation = evaluate_present(loader, begins);
   state_->average.restore(trained);
   return evaluation;
 }
 
-Evaluation Trainer::evaluate_present(data::Loader& loader) {
+Evaluation Trainer::evaluate_present(data::Loader& loader, const BatchBegins& begins) {
   State& s = *state_;
   share_statistics();
   const int64_t batches = loader.batches_per_epoch();
@@ -316,9 +316,11 @@ Evaluation Trainer::evaluate_present(data::Loader& loader) {
   constexpr int64_t kSums = 5;
   std::vector<double> sums(kSums * batches, 0.0);
   ValidationMetrics metrics(s.programs.config().validation.metrics, s.programs.spec(),
-                            s.programs.any_program().values.predictions);
+                            s.programs.any_program().values.predictions,
+                            label_weights(s.programs.config()).ignored);
   const bool reads = metrics.reads_predictions() && s.reports_outputs();
   for (int64_t i = s.programs.rank(); i < batches; i += s.programs.world_size()) {
+    if (begins) begins(i, batches);
     const data::Batch& batch = loader.next();
     const StepProgram& p = s.infer(batch);
     double* const own = &sums[kSums * i];

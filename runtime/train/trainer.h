@@ -3,6 +3,7 @@
 #define RUNTIME_TRAIN_TRAINER_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -70,8 +71,10 @@ class Trainer {
 
   // Evaluates the moving average if there is one, else the weights, on every sample once: the ranks
   // take whole batches of the data set in turn. The result, with validation.metrics, is the same on
-  // every rank, and for any number of ranks. `loader` is made with validation_loader_options().
-  Evaluation evaluate(data::Loader& loader);
+  // every rank, and for any number of ranks. `loader` is made with validation_loader_options();
+  // `begins` is called with the index of each batch that this rank takes and the number of all.
+  using BatchBegins = std::function<void(int64_t batch, int64_t batches)>;
+  Evaluation evaluate(data::Loader& loader, const BatchBegins& begins = {});
 
   // The model's output in inference mode for the rows of a batch, [rows, ...]. Runs on this rank
   // alone, but with zero_stage 3 every rank must call it at the same time.
@@ -103,7 +106,7 @@ class Trainer {
 
  private:
   // Evaluates what is in the place of the weights.
-  Evaluation evaluate_present(data::Loader& loader);
+  Evaluation evaluate_present(data::Loader& loader, const BatchBegins& begins);
 
   struct State;
   std::unique_ptr<State> state_;

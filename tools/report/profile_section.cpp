@@ -38,7 +38,8 @@ std::vector<Part> parts_of(const RankProfile& rank) {
                              {"waiting for data", rank.data_wait_ns, 4},
                              {"preparing", rank.prepare_ns, 5},
                              {"copying in", rank.upload_ns, 0},
-                             {"reporting", rank.report_ns, 2}};
+                             {"reporting", rank.report_ns, 2},
+                             {"between steps", rank.between_ns, 6}};
   double sum = 0;
   for (Part& part : parts) {
     if (!(part.ns > 0)) part.ns = 0;

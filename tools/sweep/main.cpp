@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <fstream>
 #include <sstream>
 
@@ -34,19 +33,8 @@ void list_devices(Sweep& sweep) {
   }
 }
 
-// Checks the command line of a trial as `runtime config check` does, before anything is started.
-void check(const Sweep& sweep, const Trial& trial) {
-  std::vector<std::string> arguments = arguments_of(sweep, trial, 0, "run");
-  arguments.erase(std::find(arguments.begin(), arguments.end(), "--resume"),
-                  std::find(arguments.begin(), arguments.end(), "auto") + 1);
-  arguments.erase(arguments.begin());
-  arguments.insert(arguments.begin(), {"config", "check"});
-  trials::output_of(arguments);
-}
-
-void dry_run(const Sweep& sweep, const std::vector<Trial>& trials) {
+void dry_run(const std::vector<Trial>& trials) {
   for (size_t number = 0; number < trials.size(); ++number) {
-    check(sweep, trials[number]);
     std::string line = fmt::format("trial {}:", number);
     for (const auto& [key, value] : trials[number].settings)
       line += fmt::format(" {}={}", key, trials::short_text(value));
@@ -59,8 +47,8 @@ int run(const Arguments& arguments) {
   if (!arguments.folder.empty()) sweep.folder = arguments.folder;
   list_devices(sweep);
   std::vector<Trial> trials = make_trials(sweep);
-  if (arguments.dry_run) return dry_run(sweep, trials), 0;
-  check(sweep, trials.at(0));
+  check_trials(sweep, trials, arguments.path);
+  if (arguments.dry_run) return dry_run(trials), 0;
   SweepFolder folder(sweep.folder, text_of(arguments.path), arguments.resume, trials);
   const int signal = run_trials(sweep, trials, folder);
   if (signal != 0) {

@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <deque>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <map>
 #include <numeric>
+#include <set>
+#include <string_view>
 
 #include "runtime/error.h"
 #include "runtime/launch/cores.h"
@@ -170,6 +173,40 @@ class Rung {
   size_t total_ = 0, finished_ = 0;
 };
 
+// So many trials are checked whatever they are; of those behind them, only the ones that bring a
+// value of a list that no trial before has.
+constexpr size_t kAllChecked = 1000;
+
+bool has_new_value(const Sweep& sweep, const Trial& trial, std::set<std::string>& seen) {
+  bool is_new = false;
+  for (size_t i = 0; i < sweep.parameters.size(); ++i) {
+    const Parameter::Kind kind = sweep.parameters[i].kind;
+    if (kind != Parameter::Kind::kValues && kind != Parameter::Kind::kDevices) continue;
+    const auto& [key, value] = trial.settings[i];
+    is_new |= seen.insert(key + "=" + value.dump()).second;
+  }
+  return is_new;
+}
+
+// Checks the command line of a trial as `runtime config check` does.
+void check(const Sweep& sweep, const Trial& trial, size_t number, const std::string& path) {
+  std::vector<std::string> arguments = arguments_of(sweep, trial, 0, "run");
+  const auto resume = std::find(arguments.begin(), arguments.end(), "--resume");
+  arguments.erase(resume, resume + 2);
+  arguments.erase(arguments.begin());
+  arguments.insert(arguments.begin(), {"config", "check"});
+  try {
+    trials::output_of(arguments);
+  } catch (const runtime::Error& error) {
+    // The file of the sweep has the key, not the option.
+    constexpr std::string_view kOption = "--set ";
+    std::string what = error.what();
+    if (what.starts_with(kOption)) what.erase(0, kOption.size());
+    throw runtime::Error(error.exit_code(),
+                         fmt::format("{}: trial {} ({}): {}", path, number, text_of(trial), what));
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> arguments_of(const Sweep& sweep, const Trial& trial, int64_t rung,
@@ -188,6 +225,14 @@ std::vector<std::string> arguments_of(const Sweep& sweep, const Trial& trial, in
                                    {"metrics.jsonl", true},
                                    {"metrics.progress", "lines"}});
   return arguments;
+}
+
+void check_trials(const Sweep& sweep, const std::vector<Trial>& trials, const std::string& path) {
+  std::set<std::string> seen;
+  for (size_t number = 0; number < trials.size(); ++number) {
+    const bool is_new = has_new_value(sweep, trials[number], seen);
+    if (number < kAllChecked || is_new) check(sweep, trials[number], number, path);
+  }
 }
 
 double value_of(const Sweep& sweep, const std::string& run_folder) {

@@ -43,6 +43,11 @@ class SweepFolder {
 std::vector<std::string> arguments_of(const Sweep& sweep, const Trial& trial, int64_t rung,
                                       const std::string& run_folder);
 
+// Checks the configurations of the trials as `runtime config check` does: the first thousand, and
+// of the others those that bring a value of a list which no trial before has. `path` is the file of
+// the sweep. Throws ConfigurationError that names the trial with its settings.
+void check_trials(const Sweep& sweep, const std::vector<Trial>& trials, const std::string& path);
+
 // Returns the monitor of a finished run, from its metrics.jsonl. Throws DataError if the file has
 // no such number.
 double value_of(const Sweep& sweep, const std::string& run_folder);

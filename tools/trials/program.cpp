@@ -5,6 +5,7 @@
 #include <exception>
 #include <iostream>
 
+#include "runtime/cli/number_checks.h"
 #include "runtime/error.h"
 #include "runtime/system/atomic_file.h"
 #include "tools/trials/pool.h"
@@ -55,7 +56,7 @@ void ConfigArguments::add_to(CLI::App& app) {
   app.add_option("--set", overrides, "section.key=value, overrides the file; may be repeated")
       ->allow_extra_args(false);
   app.add_option("--nproc", ranks, "Ranks on this machine (launch.ranks)")
-      ->check(CLI::PositiveNumber);
+      ->check(runtime::cli::positive(ranks));
 }
 
 void ConfigArguments::append_to(std::vector<std::string>& arguments) const {

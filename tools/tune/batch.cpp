@@ -151,16 +151,18 @@ Json json_of(const BatchArguments& arguments, const std::string& key, int64_t la
   return j;
 }
 
-void print(const std::map<int64_t, BatchTrial>& done, const std::string& key, int64_t largest) {
+// `most`: the bound of the search, which says nothing of what does not fit.
+void print(const std::map<int64_t, BatchTrial>& done, const std::string& key, int64_t largest,
+           int64_t most) {
   fmt::print("{:>11} {:>11} {:>10} {:>12} {:>12} {:>12}\n", "batch size", "samples/s", "step ms",
              "memory MiB", "device MiB", "utilisation");
   for (const auto& [size, trial] : done) fmt::print("{}", row_of(trial));
   fmt::print("\n{}\n", trials::text_plot(plot_of(done, key)));
   const BatchTrial& fastest = fastest_of(done);
-  fmt::print(
-      "largest that fits: {} = {}\nfastest that was measured: {} = {}, {:.0f} samples/s\n\n{}", key,
-      largest, key, fastest.size, fastest.speed->samples_per_second,
-      trials::toml_lines({{key, fastest.size}}));
+  fmt::print("{}: {} = {}\nfastest that was measured: {} = {}, {:.0f} samples/s\n\n{}",
+             largest < most ? "largest that fits" : "fits, and no larger one was tried (--most)",
+             key, largest, key, fastest.size, fastest.speed->samples_per_second,
+             trials::toml_lines({{key, fastest.size}}));
 }
 
 }  // namespace
@@ -183,7 +185,7 @@ int tune_batch(const BatchArguments& arguments) {
         "no batch size fits, not even {}: {}; use a smaller model, or allow more memory or time",
         smallest.size, smallest.reason));
   }
-  print(trials.done(), key, largest);
+  print(trials.done(), key, largest, search.most);
   arguments.output.write(plot_of(trials.done(), key),
                          json_of(arguments, key, largest, trials.done()));
   return 0;

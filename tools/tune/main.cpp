@@ -1,31 +1,34 @@
 // The program `runtime-tune`, which `runtime tune` becomes.
 #include <CLI/CLI.hpp>
 
+#include "runtime/cli/number_checks.h"
 #include "tools/tune/batch.h"
 #include "tools/tune/lr.h"
 
 namespace tools::tune {
 namespace {
 
+using runtime::cli::between;
+using runtime::cli::positive;
+
 void add_batch(CLI::App& app, BatchArguments& a, int& exit_code) {
   CLI::App* command = app.add_subcommand(
       "batch", "Finds the largest batch size that fits, and the fastest; each trial is a process");
   a.config.add_to(*command);
   command->add_option("--start", a.start, "The first batch size; default: 16 for each rank")
-      ->check(CLI::PositiveNumber);
-  command->add_option("--most", a.most, "No larger batch size is tried")
-      ->check(CLI::PositiveNumber);
+      ->check(positive(a.start));
+  command->add_option("--most", a.most, "No larger batch size is tried")->check(positive(a.most));
   command->add_option("--steps", a.steps, "The measured steps of each trial; default 10")
-      ->check(CLI::Range(1, 1000000));
+      ->check(between(a.steps, 1, 1000000));
   command
       ->add_option("--precision", a.precision,
                    "How far the result may be from the largest size that fits, as a share of it; "
                    "default 0.05, 0: not at all")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(between(a.precision, 0.0, 1.0));
   command
       ->add_option("--timeout", a.timeout_s,
                    "Seconds after which a trial counts as one that does not fit; default 300")
-      ->check(CLI::PositiveNumber);
+      ->check(positive(a.timeout_s));
   command
       ->add_option("--memory-limit", a.memory_limit,
                    "The address space of each process in bytes (ulimit -v); K, M and G are powers "
@@ -48,15 +51,14 @@ void add_lr(CLI::App& app, LrArguments& a, int& exit_code) {
       "lr", "Finds a learning rate: trains while the rate grows, and looks at the loss");
   a.config.add_to(*command);
   command->add_option("--from", a.from, "The rate of the first step; default 1e-6")
-      ->check(CLI::PositiveNumber);
-  command->add_option("--to", a.to, "The rate of the last step; default 10")
-      ->check(CLI::PositiveNumber);
+      ->check(positive(a.from));
+  command->add_option("--to", a.to, "The rate of the last step; default 10")->check(positive(a.to));
   command->add_option("--steps", a.steps, "The number of steps; default 100")
-      ->check(CLI::Range(10, 1000000));
+      ->check(between(a.steps, 10, 1000000));
   command
       ->add_option("--diverged", a.diverged,
                    "Ends when the smoothed loss is so many times the lowest one; default 4")
-      ->check(CLI::Range(1.0, 1e9));
+      ->check(between(a.diverged, 1.0, 1e9));
   a.output.add_to(*command);
   command->footer(
       "The learning-rate range test of Leslie Smith, with rates that grow by the same factor each "

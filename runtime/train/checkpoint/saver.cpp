@@ -150,6 +150,7 @@ void CheckpointSaver::lead(const SavedState& state) const {
   system::write_file((temporary_ / kSavedConfiguration).string(), options_.configuration);
   Manifest manifest{state, collect()};
   manifest.files.push_back(describe_file(temporary_, kSavedConfiguration));
+  if (!options_.metrics_file.empty()) system::sync_file(options_.metrics_file);
   write_manifest(temporary_, manifest);
   publish_checkpoint(temporary_, checkpoint_);
   prune_checkpoints(options_.folder, options_.keep, state.step);

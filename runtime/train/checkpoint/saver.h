@@ -25,6 +25,9 @@ struct SaverOptions {
   bool finite = false;        // numbers that are not finite are not saved
   OnMain on_main;
   std::function<void(const std::string&)> note;  // prints a line on rank 0, nothing on others
+  // metrics.jsonl, whose first SavedState::metrics_bytes bytes are put on the disk before the
+  // checkpoint counts; "": none.
+  std::string metrics_file = {};
 };
 
 // Whether every rank can write to the same folder, which rank 0 makes. Every rank calls it. True if

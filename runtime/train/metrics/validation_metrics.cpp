@@ -54,8 +54,8 @@ void check_metrics(const Names& names, const data::SampleSpec& spec) {
 }
 
 ValidationMetrics::ValidationMetrics(const Names& names, const data::SampleSpec& spec,
-                                     int64_t outputs)
-    : names_(names) {
+                                     int64_t outputs, int32_t ignored)
+    : names_(names), ignored_(ignored) {
   std::vector<int64_t> ks;
   bool numbers = false, areas = false, counts = false;
   for (const std::string& name : names_) {
@@ -88,8 +88,26 @@ const MetricFamily& ValidationMetrics::family_of(const std::string& name) const 
   return *counts_;
 }
 
+// The rows of a batch that count, in memory of this object.
+Predictions ValidationMetrics::counted(const Predictions& all) {
+  outputs_.clear();
+  labels_.clear();
+  for (int64_t row = 0; row < all.rows; ++row) {
+    if (all.labels[row] == ignored_) continue;
+    labels_.push_back(all.labels[row]);
+    const double* const outputs = all.outputs + row * all.width;
+    outputs_.insert(outputs_.end(), outputs, outputs + all.width);
+  }
+  Predictions some = all;
+  some.rows = static_cast<int64_t>(labels_.size());
+  some.outputs = outputs_.data();
+  some.labels = labels_.data();
+  return some;
+}
+
 void ValidationMetrics::add(const Predictions& predictions) {
-  for (MetricFamily* family : families_) family->add(predictions);
+  const Predictions some = ignored_ < 0 ? predictions : counted(predictions);
+  for (MetricFamily* family : families_) family->add(some);
 }
 
 MetricValues ValidationMetrics::combine(const Gather& gather, double loss) {

@@ -31,8 +31,10 @@ inline constexpr int64_t kMostConfusionClasses = 1000;
 class ValidationMetrics {
  public:
   // `outputs`: the numbers that the model outputs for a row. `names` have passed check_metrics().
+  // Rows with the label `ignored` do not count; -1: all count. Equivalent to: leaving these rows
+  // out before scikit-learn's functions are called.
   ValidationMetrics(const std::vector<std::string>& names, const data::SampleSpec& spec,
-                    int64_t outputs);
+                    int64_t outputs, int32_t ignored = -1);
   ~ValidationMetrics();
 
   // Whether a metric needs add(), for which outputs are copied from the device. Loss, accuracy and
@@ -45,8 +47,12 @@ class ValidationMetrics {
 
  private:
   const MetricFamily& family_of(const std::string& name) const;
+  Predictions counted(const Predictions& all);
 
   const std::vector<std::string> names_;
+  const int32_t ignored_;
+  std::vector<double> outputs_;  // of the rows of a batch that count, where some are ignored
+  std::vector<int32_t> labels_;
   std::unique_ptr<TargetSums> targets_;  // these four: null where no metric needs it
   std::unique_ptr<TopK> top_;
   std::unique_ptr<ClassScores> scores_;

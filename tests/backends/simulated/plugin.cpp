@@ -58,7 +58,7 @@ const rt_plugin* make_plugin() {
   plugin.self = static_cast<Simulator*>(instance);
   plugin.name = "simulated";
   plugin.vendor = "runtime";
-  plugin.version = "0.1.0";
+  plugin.version = RUNTIME_PLUGIN_VERSION;
   plugin.build_id = "simulated-1";
   plugin.description = "accelerators made of the reference kernels, for tests";
   plugin.get_interface = get_interface;

@@ -11,6 +11,7 @@ up to half of what was written. `runtime checkpoint verify` reads every byte of 
 of them training goes on to the end and must give the weights of the run that was not stopped."""
 
 import argparse
+import json
 import os
 import random
 import shutil
@@ -37,6 +38,8 @@ interval_steps = 3
 interval_minutes = 0
 keep_latest = 2
 keep_best = 1
+[metrics]
+log_every_steps = 1
 """
 
 
@@ -181,8 +184,20 @@ class Crashes:
             sys.exit(f"{what}: expected a whole checkpoint, {published} or a newer one; found {newest}; kept in {kept}; "
                      f"runtime checkpoint verify ({done.returncode}):\n{done.stdout}")
         self.partial += newest > published
+        self.check_metrics(target, saved, what)
         if self.random.random() < self.resumes:
             self.resume(target, what)
+
+    @staticmethod
+    def check_metrics(target, saved, what):
+        """The lines before each checkpoint are on the disk: whoever goes on from it keeps them."""
+        path = os.path.join(target, "metrics.jsonl")
+        size = os.path.getsize(path) if os.path.exists(path) else 0
+        for name in saved:
+            with open(os.path.join(target, "checkpoints", name, "manifest.json"), encoding="utf-8") as f:
+                expected = json.load(f)["manifest"]["state"]["metrics_bytes"]
+            if size < expected or expected == 0:
+                sys.exit(f"{what}: metrics.jsonl has {size} bytes; expected the {expected} of {name}, and more than 0")
 
     def resume(self, target, what):
         self.resumed += 1

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 #include <set>
+#include <tuple>
 
 #include "tests/runtime/train/profiled_steps.h"
 
@@ -56,6 +57,21 @@ TEST_P(ProfileTest, OperationsAddUpToTheirSpans) {
   EXPECT_NEAR(flops, graph::step_flops(graph, 1), 1e-6 * flops);
   EXPECT_LE(ns, p.step_ns);
   EXPECT_EQ(p.communication.bytes, 0);
+}
+
+// Spans of the host: a step of 10 ns, 5 ns behind it, a step of 20 ns that the cycle ends with.
+TEST(StepTime, IsFromTheBeginningOfAStepToThatOfTheNext) {
+  Job job(train::kTiny, "reference", overrides());
+  Recording recording = profile_steps(job, 4);
+  recording.spans.clear();
+  recording.cycles[0].steps = 2;
+  for (const auto& [kind, begin, end] : {std::tuple{SpanKind::kStep, 0, 10},
+                                         {SpanKind::kBetween, 10, 15},
+                                         {SpanKind::kStep, 15, 35}})
+    recording.spans.push_back({.kind = kind, .begin_ns = begin, .end_ns = end});
+  const RankProfile p = make_profile(recording, *job.programs, 0, std::nullopt);
+  EXPECT_DOUBLE_EQ(p.step_ns, 17.5);
+  EXPECT_DOUBLE_EQ(p.between_ns, 2.5);
 }
 
 TEST_P(ProfileTest, MicroStepsCountAsOften) {

@@ -32,6 +32,17 @@ TEST_F(BadInput, CommandLine) {
   expect_fails({"train"}, 2, {"CONFIG"});
   expect_fails({"train", job_, "--unknown"}, 2, {"--unknown"});
   expect_fails({"train", job_, "--max-steps", "-1"}, 2, {"max-steps"});
+  for (const char* value : {"0", "1.5", "many"}) {
+    expect_fails(
+        {"train", job_, "--max-steps", value}, 2,
+        {std::string("--max-steps: got ") + value + ", expected a whole number of at least 1\n"});
+  }
+  expect_fails({"verify", job_, "--against", "reference", "--rtol", "0"}, 2,
+               {"--rtol: got 0, expected a number above 0\n"});
+  expect_fails({"train", job_, "--max-restarts", "-1"}, 2,
+               {"--max-restarts: got -1, expected a whole number of at least 0\n"});
+  expect_fails({"predict", job_, "--weights", "w", "--temperature", "inf"}, 2,
+               {"--temperature: got inf, expected a number from 0 to 1000000\n"});
   expect_fails({"train", job_, "--set", "optimizer.lr"}, 2, {"expected section.key=value"});
   expect_fails({"evaluate", job_}, 2, {"--weights"});
   expect_fails({"bench", job_, "--steps", "0"}, 2, {"steps"});
@@ -51,6 +62,40 @@ TEST_F(BadInput, Configuration) {
   expect_fails(train("model.preset=lenet5"), 2, {"lenet"});
   expect_fails({"config", "check", "typo.toml"}, 2, {"typo.toml:16:1"});
   EXPECT_FALSE(std::filesystem::exists(folder_.path() / "run"));
+}
+
+// config check makes the model, but opens neither data nor a device.
+TEST_F(BadInput, PatternsAndModelsAreCheckedWithoutData) {
+  folder_.write("group.toml", kTinyJob + "[[optimizer.group]]\nparameters = [\"conv*\"]\n");
+  for (const char* command : {"config check", "train"}) {
+    std::vector<std::string> arguments = {"train", "group.toml"};
+    if (command != std::string("train")) arguments = {"config", "check", "group.toml"};
+    expect_fails(arguments, 2,
+                 {"optimizer.group[0].parameters: no parameter matches \"conv*\"",
+                  "of these: fc1.weight, fc1.bias, fc2.weight, fc2.bias"});
+  }
+  expect_fails({"config", "check", job_, "--set", "model.freeze=[\"x\"]"}, 2,
+               {"model.freeze: no parameter matches \"x\"", "fc1.weight"});
+  expect_fails({"config", "check", job_, "--set",
+                "model.layers=[{ type = \"conv2d\", channels = 1, kernel = 3 }]"},
+               2, {"layer 'conv1'", "needs an image"});
+  folder_.write("good.toml", kTinyJob + "[[optimizer.group]]\nparameters = [\"*.bias\"]\n");
+  output({"config", "check", "good.toml"});
+}
+
+TEST_F(BadInput, MessagesNameTheOptionThatTheUserWrote) {
+  expect_fails(train("optimizer.lr=fast"), 2,
+               {"error: --set optimizer.lr: wrong value: got string \"fast\""});
+  expect_fails({"evaluate", job_, "--weights", "w", "--metrics", "f2"}, 2,
+               {"error: --metrics: validation.metrics: got \"f2\", did you mean \"f1\""});
+  expect_fails({"train", job_, "--nproc", "5000"}, 2, {"error: --nproc: launch.ranks: "});
+}
+
+TEST_F(BadInput, ABatchAboveTheDataIsAWarning) {
+  const test::ProcessResult r = run(train("training.global_batch_size=100"));
+  EXPECT_EQ(r.exit_code, 0);
+  EXPECT_THAT(r.err, HasSubstr("warning: training.global_batch_size = 100, but there are 48 "
+                               "samples to train on"));
 }
 
 TEST_F(BadInput, ModelAndDataThatDoNotFit) {

@@ -169,6 +169,18 @@ TEST_F(Commands, Plugins) {
               HasSubstr("ranks are threads of one process, latency 5.0 us, bandwidth 64.0 Gbit/s"));
   EXPECT_THAT(output({"plugins", "--path", SIMULATED_FOLDER, "info", "simulated"}),
               HasSubstr("device.simulated.fail_launch"));
+  const std::string version = output({"--version"});
+  for (const char* name : {"reference", "local"})
+    EXPECT_THAT(output({"plugins", "info", name}), HasSubstr("\nversion      " + version));
+}
+
+TEST_F(Commands, CheckpointInfoNamesTheMonitoredValueAndTheBuildOfTheDevice) {
+  const std::string backend = test::has_backend("cpu") ? "cpu" : "reference";
+  output({"train", job_, "--set", "job.dump_folder=run", "--set", "device.backend=" + backend,
+          "--set", "validation.metrics=[\"f1\"]", "--set", "validation.monitor=f1"});
+  const std::string info = output({"checkpoint", "info", "run"});
+  EXPECT_THAT(info, ContainsRegex("\n  validation f1: [0-9.e-]+\n"));
+  EXPECT_THAT(info, AllOf(HasSubstr(backend + ":0"), Not(HasSubstr("N/A"))));
 }
 
 TEST_F(Commands, ConfigShowResolvesAndLoadsAgain) {
@@ -187,13 +199,14 @@ TEST_F(Commands, ASigmoidBeforeCrossEntropyGetsAWarning) {
       "activation = 'sigmoid' }]";
   const test::ProcessResult check = run({"config", "check", job_, "--set", layers});
   EXPECT_EQ(check.exit_code, 0);
-  EXPECT_THAT(check.err, AllOf(HasSubstr("warning: --set:1:"), HasSubstr("ends with \"sigmoid\""),
-                               HasSubstr("remove the sigmoid")));
+  EXPECT_THAT(check.err,
+              AllOf(HasSubstr("warning: --set model.layers: "), HasSubstr("ends with \"sigmoid\""),
+                    HasSubstr("remove the sigmoid")));
   EXPECT_THAT(check.out, HasSubstr(": ok"));
   const test::ProcessResult train =
       run({"train", job_, "--max-steps", "1", "--quiet", "--set", layers});
   EXPECT_EQ(train.exit_code, 0) << train.err;
-  EXPECT_THAT(train.err, HasSubstr("warning: --set:1:"));
+  EXPECT_THAT(train.err, HasSubstr("warning: --set model.layers: "));
   EXPECT_EQ(run({"config", "check", job_}).err, "");
 }
 
@@ -299,6 +312,27 @@ TEST_F(Commands, AutoTakesADeviceAndSaysWhich) {
   EXPECT_THAT(r.err, ContainsRegex("device.backend = \"auto\" takes (cuda:0|rocm:0|" + best + ")"));
 }
 
+TEST_F(Commands, ResumingARunThatIsAtItsEndSaysHowToTrainLonger) {
+  const auto resume = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"train", job_,    "--resume",
+                                          "auto",  "--set", "job.dump_folder=run"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const test::ProcessResult r = run(arguments);
+    EXPECT_EQ(r.exit_code, 0) << r.err;
+    return r.err;
+  };
+  EXPECT_THAT(resume({"--max-steps", "8"}),
+              AllOf(HasSubstr("training loss: "), HasSubstr("the mean of steps 7 to 8"),
+                    Not(HasSubstr("nothing was left"))));
+  EXPECT_THAT(
+      resume({"--max-steps", "8"}),
+      HasSubstr("nothing was left to do: the run was already at step 8, and --max-steps is 8"));
+  EXPECT_THAT(resume({}), Not(HasSubstr("nothing was left")));
+  EXPECT_THAT(resume({}), AllOf(HasSubstr("already at step 12, and training.epochs is 2"),
+                                HasSubstr("--set training.epochs=N")));
+  EXPECT_THAT(resume({"--set", "training.epochs=3"}), HasSubstr("done: 18 steps"));
+}
+
 // ---- signals
 
 class Signals : public ProgramTest {
@@ -312,7 +346,8 @@ class Signals : public ProgramTest {
     process.send(signal);
     const test::ProcessResult r = process.wait();
     EXPECT_EQ(r.exit_code, code);
-    EXPECT_THAT(r.err, AllOf(HasSubstr("stopped by"), HasSubstr("weights saved")));
+    EXPECT_THAT(r.err, AllOf(HasSubstr("stopping after this step, then saving"),
+                             HasSubstr("stopped by"), HasSubstr("weights saved")));
     EXPECT_EQ(data::read_safetensors((folder_.path() / "run/weights.safetensors").string())
                   .tensors.size(),
               4u);

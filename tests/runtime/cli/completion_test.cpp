@@ -75,6 +75,16 @@ TEST_F(Completion, BashOffersCommandsOfCommandsAndValues) {
   EXPECT_THAT(in_bash("runtime train a.toml --progress ''"),
               ElementsAre("auto", "bar", "epochs", "lines", "off"));
   EXPECT_THAT(in_bash("runtime train a.toml --set training.ep"), ElementsAre("training.epochs="));
+  // bash cuts words at "=".
+  for (const char* words : {"--set optimizer.name = ad", "--set optimizer.name=ad"}) {
+    const std::string head = std::string(words).ends_with("=ad") ? "optimizer.name=" : "";
+    EXPECT_THAT(in_bash(std::string("runtime train a.toml ") + words),
+                ElementsAre(head + "adam", head + "adamw", head + "adagrad"));
+  }
+  EXPECT_THAT(in_bash("runtime bench a.toml --set dataset.shuffle ="),
+              ElementsAre("true", "false"));
+  EXPECT_THAT(in_bash("runtime train a.toml --set training.epochs ="), IsEmpty());
+  EXPECT_THAT(in_bash("runtime train a.toml --progress = b"), ElementsAre("bar"));
   EXPECT_THAT(in_bash("runtime completion ''"),
               testing::UnorderedElementsAre("bash", "zsh", "fish"));
   EXPECT_THAT(in_bash("runtime train ''"), IsEmpty()) << "bash then offers the names of files";
@@ -98,7 +108,10 @@ TEST_F(Completion, ZshOffersCommandsOptionsAndValues) {
   EXPECT_THAT(offered("runtime train -"), Contains(testing::StartsWith("--weights:")));
   EXPECT_THAT(offered("runtime train --progress \"\""),
               ElementsAre("--", "auto", "bar", "epochs", "lines", "off"));
-  EXPECT_THAT(offered("runtime train --set \"\""), Contains("training.epochs="));
+  EXPECT_THAT(offered("runtime train --set \"\""),
+              AllOf(Contains("training.epochs="), Not(Contains("optimizer.name=sgd"))));
+  EXPECT_THAT(offered("runtime train --set optimizer.name="),
+              AllOf(Contains("optimizer.name=sgd"), Not(Contains("optimizer.name="))));
   EXPECT_THAT(offered("runtime train \"\""), ElementsAre("files"));
 }
 
@@ -116,6 +129,9 @@ TEST_F(Completion, FishOffersCommandsOptionsAndValues) {
   EXPECT_THAT(offered("plugins i"), HasSubstr("info\t"));
   EXPECT_THAT(offered("train a.toml --progress e"),
               HasSubstr("epochs\tWhat is printed (metrics.progress)\n"));
+  EXPECT_THAT(offered("train a.toml --set training.ep"), HasSubstr("training.epochs="));
+  EXPECT_THAT(offered("train a.toml --set optimizer.name=s"), HasSubstr("optimizer.name=sgd"));
+  EXPECT_THAT(offered("train a.toml --set optimizer.na"), Not(HasSubstr("optimizer.name=sgd")));
   EXPECT_THAT(offered("train --we"), AllOf(HasSubstr("--weights\t"), Not(HasSubstr("--prompt"))));
 }
 

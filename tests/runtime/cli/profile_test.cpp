@@ -1,5 +1,6 @@
 // `train` with [profiling]: the table, profile.json and trace.json of whole runs.
 #include <cmath>
+#include <sstream>
 
 #include "tests/runtime/cli/program.h"
 #include "tests/runtime/support/trace.h"
@@ -74,9 +75,19 @@ void expect_profile_adds_up(const json& rank) {
   for (const auto& [name, ns] : rank["phases"].items()) parts += ns.get<double>();
   for (const auto& o : rank["operations"]) operations += o["time_ns"].get<double>();
   EXPECT_NEAR(operations, parts, 1e-6 * parts);
-  for (const char* key : {"data_wait_ns", "prepare_ns", "upload_ns", "report_ns"})
+  for (const char* key : {"data_wait_ns", "prepare_ns", "upload_ns", "report_ns", "between_ns"})
     parts += rank[key].get<double>();
   EXPECT_NEAR(parts, rank["step_ns"].get<double>(), 0.05 * rank["step_ns"].get<double>());
+}
+
+// A terminal of 100 columns shows a row of the table as one line.
+void expect_table_fits(const std::string& text) {
+  std::istringstream lines(text.substr(text.find("\nlayer ") + 1));
+  size_t widest = 0;
+  for (std::string line; std::getline(lines, line) && !line.starts_with("step ");)
+    widest = std::max(widest, line.size());
+  EXPECT_LE(widest, 100u);
+  EXPECT_GT(widest, 90u) << "the table was not found";
 }
 
 TEST_F(Profile, OfOneRank) {
@@ -89,9 +100,11 @@ TEST_F(Profile, OfOneRank) {
   EXPECT_EQ(profile["ranks"][0]["device"], "reference:0");
   expect_profile_adds_up(profile["ranks"][0]);
   expect_steps_add_up(file("trace.json"), 1, 1);
-  EXPECT_THAT(err_, AllOf(HasSubstr("profile of rank 0, 5 steps (4 to 8)"), HasSubstr("conv2"),
-                          HasSubstr("memory at the peak: "), HasSubstr("waiting for data"),
-                          HasSubstr("trace: run/trace.json")));
+  expect_table_fits(err_);
+  EXPECT_THAT(
+      err_, AllOf(HasSubstr("profile of rank 0, 5 steps (4 to 8)"), HasSubstr("conv2"),
+                  HasSubstr("memory at the peak: "), HasSubstr("waiting for data"),
+                  HasSubstr("\nbetween steps (validation, "), HasSubstr("trace: run/trace.json")));
 }
 
 TEST_F(Profile, OfTwoRanks) {

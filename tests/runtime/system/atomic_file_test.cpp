@@ -24,12 +24,14 @@ namespace fs = std::filesystem;
 using testing::HasSubstr;
 
 class AtomicFiles : public testing::Test {
+ public:
+  ~AtomicFiles() override { fs::remove_all(folder_); }
+
  protected:
   AtomicFiles() {
     std::string name = (fs::temp_directory_path() / "runtime-files-XXXXXX").string();
     folder_ = mkdtemp(name.data());
   }
-  ~AtomicFiles() override { fs::remove_all(folder_); }
 
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
   std::string content(const std::string& name) const {
@@ -165,6 +167,19 @@ TEST_F(AtomicFiles, ALimitForTheSizeIsSaidAndNothingIsLeft) {
 }
 
 // Another user could have created a link with a name that can be guessed.
+// That the content is then on the disk, tests/end_to_end/resume/crash.py shows.
+TEST_F(AtomicFiles, WhatCannotBeSyncedIsNoErrorAndIsNotWaitedFor) {
+  write_file(path("file"), "text");
+  sync_file(path("file"));
+  EXPECT_EQ(content("file"), "text");
+  sync_file(path("absent"));
+  sync_file("/dev/null");
+  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+  sync_file(path("pipe"));
+  EXPECT_THROW(sync_file(path("file") + "/below"), DataError);
+  EXPECT_EQ(files(), 2u);
+}
+
 TEST_F(AtomicFiles, TheTemporaryNameCannotBeGuessed) {
   std::string first;
   for (int i = 0; i < 2; ++i) {

@@ -187,7 +187,10 @@ class Recorder : public Reporter {
   void line(const Metrics& m) override { lines.push_back(m); }
   std::vector<std::string> notes;
   std::vector<double> rates;
+  void validation(const Metrics&, int64_t batch, int64_t) override { validations.push_back(batch); }
+
   std::vector<Metrics> lines;
+  std::vector<int64_t> validations;
 };
 
 RunResult train_job(Job& job, Recorder& recorder, const RunOptions& options = {}) {
@@ -216,6 +219,29 @@ TEST(Run, EpochsStepsAndValidation) {
   }
   EXPECT_THAT(validated, ElementsAre(2, 4, 6));
   EXPECT_EQ(recorder.lines.back().validation_loss, result.validation->loss);
+}
+
+// 16 samples of training in batches of 8, and 4 of validation, in one batch.
+TEST(Run, AStepHasOneLineAndTheLossOfAnUnfinishedEpochIsKnown) {
+  Job job(kTiny, "reference",
+          {{"training.epochs", "3"},
+           {"dataset.validation_split", "0.2"},
+           {"metrics.log_every_steps", "1"}});
+  Recorder recorder;
+  RunOptions options;
+  options.max_steps = 5;
+  const RunResult result =
+      run_training(job.config, job.data, *job.programs, *job.trainer, recorder, options);
+  std::vector<int64_t> steps;
+  for (const Metrics& m : recorder.lines) steps.push_back(m.step);
+  EXPECT_THAT(steps, ElementsAre(1, 2, 3, 4, 5));
+  EXPECT_TRUE(recorder.lines[3].validation_loss);
+  EXPECT_THAT(recorder.validations, ElementsAre(0, 0)) << "the only batch, after steps 2 and 4";
+  ASSERT_TRUE(result.unfinished_loss);
+  EXPECT_EQ(*result.unfinished_loss, recorder.lines.back().loss);
+  EXPECT_EQ(result.unfinished_after, 4);
+  Job whole(kTiny, "reference", {{"training.epochs", "1"}});
+  EXPECT_FALSE(train_job(whole, recorder).unfinished_loss);
 }
 
 TEST(Run, EveryLineHasALossWhereTheDeviceIsBehind) {
@@ -304,14 +330,16 @@ int first_of(const StopSignal& stop) {
 TEST(StopSignalTest, TheFirstIsPendingAndTheSecondEndsTheProcess) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     const auto twice = [&] {
-      const StopSignal stop;
+      const StopSignal stop({"saving", "gone"});
       if (stop.pending() != 0) _exit(1);
       kill(getpid(), signal);
       if (first_of(stop) != signal) _exit(2);
       kill(getpid(), signal);
       for (;;) pause();  // this code never asks for the signal
     };
-    EXPECT_EXIT(twice(), testing::ExitedWithCode(128 + signal), "") << signal;
+    const std::string name = std::string("SIG") + sigabbrev_np(signal);
+    EXPECT_EXIT(twice(), testing::ExitedWithCode(128 + signal),
+                name + ": saving\n+" + name + ": gone\n");
   }
 }
 

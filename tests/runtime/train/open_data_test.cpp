@@ -57,6 +57,20 @@ class OpenData : public testing::Test {
   std::string search_path_;
 };
 
+TEST_F(OpenData, ABatchThatTheDataCannotFillGetsAdvice) {
+  write("one.csv", 1);
+  write("two.csv", 2);
+  const auto advice = [&](const char* name) {
+    const config::Config config = table((folder_ / name).string());
+    return batch_advice(config, *open_data(config, nullptr).train);
+  };
+  EXPECT_EQ(advice("two.csv"), "");
+  EXPECT_EQ(advice("one.csv"),
+            "training.global_batch_size = 2, but there are 1 samples to train on, so that an epoch "
+            "is one step with 1 of them; expected at most 1: set a smaller batch, or use more "
+            "data");
+}
+
 TEST_F(OpenData, LossesOfProbabilitiesRefuseOtherTargets) {
   write("first/a.csv", 3);  // targets 0, 2, 4
   config::Config config = table("a.csv");

@@ -297,8 +297,8 @@ TEST(Optimizer, PatternsOfGroupsMustMatch) {
                 Job job(kTiny, "reference",
                         {{"optimizer.group", "[{ parameters = [\"conv*\"], lr = 1 }]"}});
               }),
-              testing::AllOf(testing::HasSubstr("optimizer.group.parameters"),
-                             testing::HasSubstr("'conv*'")));
+              testing::AllOf(testing::HasSubstr("optimizer.group[0].parameters"),
+                             testing::HasSubstr("\"conv*\"")));
 }
 
 TEST(Optimizer, WeightDecayOnMatricesIsTheSameOnTheCpu) {
@@ -367,7 +367,7 @@ TEST(Optimizer, PatternsOfFreezeMustMatch) {
   EXPECT_THAT(test::message_of<ConfigurationError>([] {
                 Job job(kTiny, "reference", {{"model.freeze", "[\"conv*\"]"}});
               }),
-              testing::AllOf(testing::HasSubstr("'conv*'"), testing::HasSubstr("fc1.weight")));
+              testing::AllOf(testing::HasSubstr("\"conv*\""), testing::HasSubstr("fc1.weight")));
   EXPECT_THAT(test::message_of<ConfigurationError>([] {
                 Job job(kTiny, "reference", {{"model.freeze", "[\"*\"]"}});
               }),

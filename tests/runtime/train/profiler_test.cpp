@@ -70,6 +70,24 @@ TEST_P(ProfilerTest, RecordsTheStepsOfTheSchedule) {
   }
 }
 
+// No hole is left between the beginning of a recorded step and that of the next one, except that
+// the last step of the run has none.
+TEST_P(ProfilerTest, TheTimeBehindAStepBelongsToIt) {
+  Job job(kTiny, GetParam(), overrides("1"));
+  const Recording recording = profile_steps(job, 5);
+  EXPECT_THAT(steps_of(recording, SpanKind::kBetween), ElementsAre(2, 3));
+  int64_t end = 0;
+  for (const exec::Span& span : recording.spans) {
+    if (span.kind == SpanKind::kStep) end = span.end_ns;
+    if (span.kind != SpanKind::kBetween) continue;
+    EXPECT_GE(span.begin_ns, end) << "behind the step";
+    EXPECT_GE(span.end_ns, span.begin_ns);
+    end = span.end_ns;
+  }
+  Job last(kTiny, GetParam(), overrides("1"));
+  EXPECT_THAT(steps_of(profile_steps(last, 4), SpanKind::kBetween), ElementsAre(2));
+}
+
 TEST_P(ProfilerTest, ARunThatEndsInACycleKeepsWhatItHas) {
   Job job(kTiny, GetParam(), overrides("1"));
   const Recording recording = profile_steps(job, 3);

@@ -78,5 +78,23 @@ TEST(RanksMetrics, OfALanguageModel) {
   expect_near(validation(file.toml(), 4, settings + mesh(2, 2)), one, "mesh");
 }
 
+TEST(RanksMetrics, OfALanguageModelThatIgnoresAToken) {
+  const GptFile file;
+  const Settings all = {{"validation.metrics", "['top_3', 'f1', 'confusion']"},
+                        {"dataset.validation_split", "0.5"}};
+  const Settings settings = all + Settings{{"training.ignore_label", "2"}};
+  const Numbers counted = validation(file.toml(), 1, all);
+  const Numbers one = validation(file.toml(), 1, settings);
+  ASSERT_EQ(one.size(), counted.size());
+  const auto classes = static_cast<size_t>(std::lround(std::sqrt(one.size() - 5)));
+  ASSERT_EQ(5 + classes * classes, one.size());
+  // The weights were not trained, so that the predictions are the same: one row is left out.
+  for (size_t i = 0; i < classes * classes; ++i)
+    EXPECT_EQ(one[5 + i], i / classes == 2 ? 0 : counted[5 + i]) << i;
+  EXPECT_NE(one[4], counted[4]) << "f1";
+  for (const int ranks : {2, 3}) EXPECT_EQ(validation(file.toml(), ranks, settings), one) << ranks;
+  expect_near(validation(file.toml(), 4, settings + mesh(2, 2)), one, "mesh");
+}
+
 }  // namespace
 }  // namespace runtime::train

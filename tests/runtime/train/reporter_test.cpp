@@ -113,6 +113,19 @@ TEST(Reporter, TheBarHasALineForAnEpochWithoutValidation) {
   EXPECT_THAT(out.str(), HasSubstr("\nepoch 1/3  step 100  loss 0.2500  2000 samples/s  3.0 s\n"));
 }
 
+TEST(Reporter, TheBarShowsTheValidation) {
+  Metrics m{100, 0, 0.25, 0.1, 2000, {}, {}};
+  std::ostringstream out;
+  const auto bar = make_progress_bar(out, std::cerr, 3, 100);
+  bar->step(m, 100, 100);
+  bar->validation(m, 0, 40);
+  const std::string text = out.str();
+  const std::string last = text.substr(text.rfind('\r'));
+  EXPECT_THAT(last, HasSubstr("epoch 1/3 [                        ] validation, batch 1/40"));
+  EXPECT_THAT(last, HasSubstr("training loss 0.2500"));
+  EXPECT_THAT(last, Not(HasSubstr("ETA")));
+}
+
 // The width of what is drawn, without control sequences.
 size_t drawn_columns(int columns) {
   std::ostringstream out;

@@ -36,6 +36,12 @@ TEST(Summary, LeavesOutWhatIsNotKnown) {
   r.seconds = 0.25;
   EXPECT_EQ(summary(r, "loss", folder.path()),
             "time: 250 ms\nfiles in " + folder.path().string() + ":");
+  r.unfinished_loss = 0.5;
+  r.unfinished_after = 40;
+  r.steps = 55;
+  EXPECT_THAT(summary(r, "loss", folder.path()),
+              testing::StartsWith("training loss: 0.5000, the mean of steps 41 to 55 of an "
+                                  "unfinished epoch\ntime: "));
   r.seconds = 7260;
   EXPECT_THAT(summary(r, "loss", folder.path()), testing::HasSubstr("time: 2 h 1 min\n"));
 }

@@ -66,6 +66,21 @@ class Sweeps : public SweepTest {
   }
 };
 
+TEST_F(Sweeps, AnImpossibleValueIsFoundBeforeTheFirstTrial) {
+  const auto refuses = [&](const std::string& parameter, const std::string& message) {
+    folder_.write("wrong.toml", "config = \"job.toml\"\n[parameters]\n" + parameter + "\n");
+    const test::ProcessResult r = run({"sweep", "wrong.toml", "--folder", "wrong"});
+    EXPECT_EQ(r.exit_code, 2) << r.err;
+    EXPECT_EQ(r.err.find("error: wrong.toml: trial " + message), 0u) << r.err;
+    EXPECT_FALSE(fs::exists(folder_.path() / "wrong"));
+  };
+  refuses("optimizer.lr = [0.1, \"fast\"]",
+          "1 (optimizer.lr=fast): optimizer.lr: wrong value: got string \"fast\"");
+  refuses("optimizer.lrr = [0.1, 0.2]", "0 (optimizer.lrr=0.1): optimizer.lrr: unknown key");
+  refuses("optimizer.name = [\"adamw\", \"sdg\"]\noptimizer.weight_decay = [0.0, 0.5]",
+          "2 (optimizer.name=sdg, optimizer.weight_decay=0.0): optimizer.name: unknown choice");
+}
+
 TEST_F(Sweeps, KilledAndResumedHasTheResultsOfOneThatWasNot) {
   write_sweep();
   const auto begin = std::chrono::steady_clock::now();

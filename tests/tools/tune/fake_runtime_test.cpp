@@ -37,6 +37,14 @@ TEST_F(FakeRuntime, TrialsThatAreKilledDoNotFit) {
   EXPECT_THAT(r.out, testing::EndsWith("\n[training]\nglobal_batch_size = 64\n"));
 }
 
+TEST_F(FakeRuntime, TheBoundOfTheSearchIsNotCalledTheLargest) {
+  const test::ProcessResult r = tune("exit 1", "--most 90");
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  EXPECT_THAT(r.out, HasSubstr("\nfits, and no larger one was tried (--most): "
+                               "training.global_batch_size = 90\n"));
+  EXPECT_THAT(r.out, Not(HasSubstr("largest that fits")));
+}
+
 TEST_F(FakeRuntime, TrialsThatTakeTooLongDoNotFit) {
   const test::ProcessResult r = tune("exec sleep 100", "--timeout 2 --most 104");
   ASSERT_EQ(r.exit_code, 0) << r.err;

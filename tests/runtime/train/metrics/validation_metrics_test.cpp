@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "runtime/error.h"
@@ -46,6 +47,89 @@ TEST(ValidationMetrics, AccuracyAndPerplexityReadNoPredictions) {
   ASSERT_EQ(values.numbers.size(), 1u);
   EXPECT_EQ(values.numbers[0].name, "perplexity");
   EXPECT_NEAR(values.numbers[0].value, 7, 1e-12);
+}
+
+// 90 rows of 4 classes from a small generator; class 2 is ignored where it is the label, and still
+// is predicted.
+Samples ignoring_samples() {
+  Samples s{.width = 4, .batch = 7, .outputs = {}, .labels = {}, .targets = {}};
+  uint32_t x = 1;
+  const auto next = [&] { return (x = x * 1664525u + 1013904223u) >> 8; };
+  for (int row = 0; row < 90; ++row) {
+    s.labels.push_back(static_cast<int32_t>(next() % 4));
+    for (int c = 0; c < 4; ++c) s.outputs.push_back(next() % 1000 / 100.0);
+  }
+  return s;
+}
+
+// The definitions, written out over the rows that count.
+struct Direct {
+  double precision = 0, recall = 0, f1 = 0, f1_micro = 0, top_2 = 0;
+  ConfusionMatrix confusion = ConfusionMatrix(4, std::vector<int64_t>(4));
+};
+
+Direct direct_metrics(const Samples& s, int32_t ignored) {
+  Direct d;
+  double rows = 0, first_two = 0;
+  for (size_t row = 0; row < s.labels.size(); ++row) {
+    const int32_t label = s.labels[row];
+    if (label == ignored) continue;
+    const double* const logits = &s.outputs[4 * row];
+    ++d.confusion[label][std::max_element(logits, logits + 4) - logits];
+    ++rows;
+    first_two += std::count_if(logits, logits + 4, [&](double l) { return l > logits[label]; }) < 2;
+  }
+  double all_hits = 0;
+  const auto ratio = [](double a, double b) { return b > 0 ? a / b : 0; };
+  for (int c = 0; c < 4; ++c) {
+    double hits = 0, labels = 0, predicted = 0;
+    for (int i = 0; i < 4; ++i) {
+      labels += static_cast<double>(d.confusion[c][i]);
+      predicted += static_cast<double>(d.confusion[i][c]);
+    }
+    hits = static_cast<double>(d.confusion[c][c]);
+    all_hits += hits;
+    d.precision += ratio(hits, predicted) / 4;
+    d.recall += ratio(hits, labels) / 4;
+    d.f1 += ratio(2 * hits, labels + predicted) / 4;
+  }
+  d.f1_micro = all_hits / rows;  // every row has one prediction
+  d.top_2 = first_two / rows;
+  return d;
+}
+
+TEST(ValidationMetrics, LeaveOutIgnoredLabelsOnAnyNumberOfRanks) {
+  const Samples s = ignoring_samples();
+  const Direct expected = direct_metrics(s, 2);
+  const std::vector<std::string> names = {"precision", "recall", "f1",
+                                          "f1_micro",  "top_2",  "confusion"};
+  for (const int ranks : {1, 2, 5}) {
+    on_ranks(ranks, [&](int rank, const Gather& gather) {
+      ValidationMetrics metrics(names, classes(4), 4, 2);
+      for (int64_t i = rank; i < s.batches(); i += ranks) metrics.add(s.of(i));
+      const MetricValues values = metrics.combine(gather, 0);
+      EXPECT_NEAR(*values.find("precision"), expected.precision, 1e-14);
+      EXPECT_NEAR(*values.find("recall"), expected.recall, 1e-14);
+      EXPECT_NEAR(*values.find("f1"), expected.f1, 1e-14);
+      EXPECT_NEAR(*values.find("f1_micro"), expected.f1_micro, 1e-14);
+      EXPECT_NEAR(*values.find("top_2"), expected.top_2, 1e-14);
+      EXPECT_EQ(values.confusion, expected.confusion);
+    });
+  }
+  EXPECT_EQ(expected.confusion[2], std::vector<int64_t>(4)) << "no row has the ignored label";
+  EXPECT_NE(direct_metrics(s, -1).f1, expected.f1);
+}
+
+// A batch may have no row that counts; a class without rows is left out of the mean of areas.
+TEST(ValidationMetrics, TheAreaLeavesOutIgnoredLabels) {
+  const Samples s{.width = 3,
+                  .batch = 2,
+                  .outputs = {5, 0, 0, 0, 5, 0, 9, 0, 0, 0, 0, 9, 0, 4, 1, 6, 0, 2},
+                  .labels = {0, 1, 2, 2, 1, 0},
+                  .targets = {}};
+  ValidationMetrics metrics({"auroc"}, classes(3), 3, 2);
+  for (int64_t i = 0; i < s.batches(); ++i) metrics.add(s.of(i));
+  EXPECT_EQ(*metrics.combine(gather_over(nullptr), 0).find("auroc"), 1) << "0 and 1 are kept apart";
 }
 
 TEST(ValidationMetrics, HaveTheOrderOfTheConfiguration) {
