@@ -2,6 +2,7 @@
 """Kills, damages and moves runs of `runtime train`, and compares what `--resume auto` makes of them.
 
     resume.py kills --ranks N [--comm NAME] [--mesh KEY=VALUE ...] --kills K   as if it had never been killed: the same bits
+    resume.py asynchronous [--ranks N] [--comm NAME] --kills K   ranks that do not wait for each other: they end, and have learned
     resume.py meshes    saved by four ranks, resumed by one, two and eight in float64: the losses of one uninterrupted run
     resume.py damage    a bit flipped in each file: the checkpoint is passed over, and the one before is taken
     resume.py disk      a full disk and a folder that cannot be written: a warning, and exit code 5 at the end
@@ -172,6 +173,35 @@ def kills(runs, arguments):
         expect(runs.losses("run") == losses, "metrics.jsonl differs from that of the uninterrupted run")
     print(f"{count} kills, {writing} of them while a checkpoint was written, in {whole_runs} runs, of which {resumed} ended "
           "after a resume; all weights and losses have the bits of the uninterrupted run")
+
+
+def asynchronous(runs, arguments):
+    """Nothing promises the bits of another run, because the order of updates depends on timing."""
+    runs.settings += ["--set", "parallelism.update=asynchronous", "--set", "parallelism.max_staleness=2"]
+    begin = time.monotonic()
+    runs.train("whole")
+    seconds = time.monotonic() - begin
+    resumed = 0
+    for _ in range(arguments.kills):
+        before = [step_of(c) for c in runs.checkpoints("run")[:1]]
+        process = runs.start("run", "--resume", "auto")
+        try:
+            process.communicate(timeout=random.uniform(0.3, 0.8) * seconds)
+        except subprocess.TimeoutExpired:
+            kill(process)
+        else:
+            expect(process.returncode == 0, f"exit code {process.returncode}")
+        after = [step_of(c) for c in runs.checkpoints("run")[:1]]
+        expect(after >= before, f"the newest checkpoint is of step {after}, before it was {before}")
+        resumed += bool(before)
+    text = runs.train("run", "--resume", "auto")
+    expect("resumed from" in text, f"the run began again\n{text}")
+    expect(step_of(runs.checkpoints("run")[0]) == 200, f"ended at {runs.checkpoints('run')[0]}")
+    losses, first = runs.losses("run"), runs.losses("whole")
+    expect(max(losses) == 200, f"the last line is of step {max(losses)}")
+    begun, ended = (sum(values) / len(values) for values in (list(first.values())[:5], list(losses.values())[-5:]))
+    expect(ended < 0.5 * begun, f"the loss was {begun:.3f} at first and is {ended:.3f}")
+    print(f"{arguments.kills} kills, {resumed} of runs that had been resumed; the last resume ended at step 200, loss {ended:.3f}")
 
 
 def meshes(runs, _):
@@ -387,7 +417,7 @@ def commands(runs, _):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    cases = {f.__name__: f for f in (kills, meshes, damage, disk, signals, machines, commands)}
+    cases = {f.__name__: f for f in (kills, asynchronous, meshes, damage, disk, signals, machines, commands)}
     parser.add_argument("case", choices=cases)
     parser.add_argument("--runtime", required=True)
     parser.add_argument("--ranks", type=int, default=1)
