@@ -43,6 +43,8 @@ class Asynchronous {
   // trainer.steps_done() counts the steps that were done. Returns the signal that has ended the
   // run, or 0.
   int run(int64_t end, const std::function<int(const WorkItem&)>& done);
+  // The number of updates of this rank's range, those before the checkpoint included.
+  int64_t updates() const { return owned_->updates(); }
   // Makes run() return on all ranks before `end`. Only rank 0's call does so.
   void pause();
   // On rank 0 the work of all ranks since the last call; empty on other ranks.

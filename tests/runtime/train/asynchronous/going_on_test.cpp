@@ -70,8 +70,10 @@ struct RankJob {
 };
 
 // 160 samples in batches of 8 give 20 steps an epoch.
-const Overrides kData = {{"dataset.samples", "160"},     {"dataset.prefetch", "2"},
-                         {"training.epochs", "2"},       {"checkpoint.interval_minutes", "0"},
+const Overrides kData = {{"dataset.samples", "160"},
+                         {"dataset.prefetch", "2"},
+                         {"training.epochs", "2"},
+                         {"checkpoint.interval_minutes", "0"},
                          {"checkpoint.keep_latest", "0"}};
 const Overrides kAsynchronous = {{"parallelism.update", "\"asynchronous\""},
                                  {"parallelism.max_staleness", "2"}};
@@ -134,8 +136,7 @@ RunResult train(const Part& part, const Overrides& overrides, const fs::path& fo
 std::vector<int> fingerprint_reads() {
   std::vector<int> reads(160);
   std::mutex mutex;
-  data::fingerprint(
-      Recorder(open_data(test::parse(kTiny, kData), nullptr).train, reads, mutex));
+  data::fingerprint(Recorder(open_data(test::parse(kTiny, kData), nullptr).train, reads, mutex));
   return reads;
 }
 
@@ -161,11 +162,24 @@ TEST(AsynchronousCheckpoints, EachSampleOnceOverBothParts) {
     const RunResult first =
         train({.ranks = before, .most = 33}, kAsynchronous, folder.path(), reads);
     EXPECT_EQ(first.steps, 33);
-    const RunResult rest =
-        train({.ranks = after, .from = folder.path() / checkpoint_name(33)}, kAsynchronous,
-              folder.path(), reads);
+    const RunResult rest = train({.ranks = after, .from = folder.path() / checkpoint_name(33)},
+                                 kAsynchronous, folder.path(), reads);
     EXPECT_EQ(rest.steps, 40);
     expect_uses(reads, before + after, 2);
+  }
+}
+
+// A synchronous loader that prefetches would read samples that are not used.
+TEST(AsynchronousCheckpoints, EachSampleOnceInPartsOfWhichOneIsSynchronous) {
+  const Overrides synchronous = {{"dataset.prefetch", "0"}};
+  for (const bool first_is : {true, false}) {
+    test::TemporaryFolder folder;
+    std::vector<int> reads(160);
+    train({.ranks = 2, .most = 33}, first_is ? kAsynchronous : synchronous, folder.path(), reads);
+    const RunResult rest = train({.ranks = 3, .from = folder.path() / checkpoint_name(33)},
+                                 first_is ? synchronous : kAsynchronous, folder.path(), reads);
+    EXPECT_EQ(rest.steps, 40);
+    expect_uses(reads, 5, 2);
   }
 }
 
@@ -174,9 +188,8 @@ TEST(AsynchronousCheckpoints, ASignalEndsAWholeStepThatIsSaved) {
     test::TemporaryFolder folder;
     std::vector<int> reads(160);
     std::atomic<int> asked = 0;
-    const Part first = {.ranks = ranks, .stop = [&](int rank) {
-                          return rank == 1 && ++asked >= 3 ? SIGTERM : 0;
-                        }};
+    const Part first = {.ranks = ranks,
+                        .stop = [&](int rank) { return rank == 1 && ++asked >= 3 ? SIGTERM : 0; }};
     const RunResult stopped = train(first, kAsynchronous, folder.path(), reads);
     EXPECT_EQ(stopped.signal, SIGTERM);
     EXPECT_LT(stopped.steps, 40);
@@ -220,6 +233,10 @@ data::TensorFile saved_again(const fs::path& from, int ranks, const Overrides& o
     std::optional<Asynchronous> run;
     if (step::is_asynchronous(job.config, ranks))
       run.emplace(job.config, job.data.train, *job.programs, job.trainer, &resumed);
+    EXPECT_EQ(job.trainer.steps_done(), 25);
+    if (run) {
+      EXPECT_EQ(run->updates(), 25 * ranks);
+    }
     Checkpoints checkpoints(job.config, *job.programs, *job.data.train, 20,
                             job.saver(folder.path()), nullptr);
     job.programs->maximum({0});  // rank 0 has removed what other runs have left in the folder
@@ -251,6 +268,37 @@ TEST(AsynchronousCheckpoints, AreLoadedBitForBitByAnyNumberOfRanks) {
       EXPECT_TRUE(same_bits(saved_again(saved, 1, kAsynchronous + optimizer), expected));
     }
   }
+}
+
+// With weight decay the loss comes to rest, but for the noise of the batches.
+TEST(AsynchronousCheckpoints, GiveTheWeightsOfTheBestValidation) {
+  test::TemporaryFolder folder;
+  const Overrides overrides = kAsynchronous + Overrides{{"dataset.validation_split", "0.2"},
+                                                        {"training.epochs", "200"},
+                                                        {"optimizer.lr", "0.5"},
+                                                        {"optimizer.weight_decay", "0.1"},
+                                                        {"checkpoint.keep_best", "1"},
+                                                        {"early_stopping.patience", "2"},
+                                                        {"early_stopping.restore_best", "true"}};
+  std::vector<data::TensorFile> weights(2);
+  on_ranks(2, overrides, [&](RankJob& job) {
+    RunOptions options;
+    options.checkpoints = job.saver(folder.path());
+    options.checkpoints.keep = {.best = 1};
+    Quiet reporter;
+    const RunResult r =
+        run_training(job.config, job.data, *job.programs, job.trainer, reporter, options);
+    EXPECT_TRUE(r.stopped_early);
+    EXPECT_TRUE(r.restored_best);
+    weights[job.rank.rank] = job.trainer.weights();
+  });
+  const fs::path best = best_checkpoint(folder.path(), {.best = 1});
+  ASSERT_NE(best, list_checkpoints(folder.path())[0]) << "the last one is the best";
+  Job job(kTiny, "reference");
+  restore(open_checkpoint(best), *job.programs, *job.trainer);
+  EXPECT_THAT(weights, Each(testing::Truly([&](const data::TensorFile& file) {
+                return same_bits(file, job.trainer->weights());
+              })));
 }
 
 // On one rank steps are the synchronous ones.
