@@ -275,8 +275,6 @@ class Rules {
     const bool asynchronous = config_.parallelism.update == "asynchronous";
     require(!asynchronous || config_.lr_scheduler.name != "plateau", "lr_scheduler", "name",
             "got \"plateau\", which parallelism.update = \"asynchronous\" has not");
-    require(!asynchronous || !stopping.restore_best, "early_stopping", "restore_best",
-            "is not possible with parallelism.update = \"asynchronous\", which has no checkpoints");
   }
 
   void check_clipping() const {

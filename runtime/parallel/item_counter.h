@@ -16,10 +16,13 @@ namespace runtime::parallel {
 // One thread at a time.
 class ItemCounter {
  public:
-  ItemCounter(int items_of_step, int64_t max_staleness)
-      : items_of_step_(items_of_step), max_staleness_(max_staleness) {}
+  // All items below `first` have been applied before.
+  ItemCounter(int items_of_step, int64_t max_staleness, int64_t first = 0)
+      : items_of_step_(items_of_step), max_staleness_(max_staleness), next_(first) {}
 
   int64_t next() const { return next_; }
+  // Whether every item of the steps that have been begun was taken.
+  bool at_whole_step() const { return next_ % items_of_step_ == 0; }
   bool all_applied() const { return outstanding_.empty(); }
 
   // Takes the next work item; nullopt if more items must be applied first.
@@ -35,7 +38,7 @@ class ItemCounter {
  private:
   const int items_of_step_;
   const int64_t max_staleness_;
-  int64_t next_ = 0;
+  int64_t next_;
   std::set<int64_t> outstanding_;  // taken and not yet applied
 };
 

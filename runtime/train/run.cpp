@@ -110,11 +110,7 @@ class Run {
       validation_.emplace(data.validation, validation_loader_options(config, trainer.split().rank,
                                                                      trainer.split().world_size));
     }
-    if (!options.checkpoints.folder.empty() && asynchronous_) {
-      reporter.note(
-          "note: asynchronous training is not saved in checkpoints, so that it cannot go on after "
-          "it was stopped; set checkpoint.interval_minutes = 0 if that is meant");
-    } else if (!options.checkpoints.folder.empty() && folder_is_shared()) {
+    if (!options.checkpoints.folder.empty() && folder_is_shared()) {
       checkpoints_.emplace(config, programs, *data.train, steps_per_epoch_, options.checkpoints,
                            options.resumed);
     }
@@ -267,6 +263,7 @@ class Run {
       result_.stopped_early = early_stopping_.ended();
     }
     metrics_.step = state.step;
+    items_ = state.step * trainer_.split().world_size;
     if (state.step == 0) return;
     metrics_.epoch = (state.step - 1) / steps_per_epoch_;
     metrics_.lr = learning_rate(config_, state.step - 1, steps_per_epoch_) * plateau_.factor();
@@ -288,6 +285,7 @@ class Run {
   // What the first checkpoint saves must be all that was measured, so that a run that goes on from
   // it decides nothing in another way.
   void decide_all_forms() {
+    if (asynchronous_) return;  // another order of updates rounds in another way, too
     const int64_t last = loader_->rows_of_batch(steps_per_epoch_ - 1);
     const int64_t before = (steps_per_epoch_ - 1) * config_.training.global_batch_size;
     for (const auto& form : programs_.full_step()) programs_.get(form);
@@ -344,14 +342,22 @@ class Run {
     if (line_due(metrics_.step)) log();
   }
 
-  // Asynchronous training: every rank goes on by itself, and all meet at the end.
+  // Asynchronous training: every rank goes on by itself, and all meet where the run is saved and at
+  // the end.
   void items_until(int64_t end) {
-    result_.signal =
-        asynchronous_->run(end, [this](const WorkItem& item) { return item_done(item); });
-    take_progress();
-    metrics_.step = trainer_.steps_done();
-    if (config_.debug.check_replicas_every > 0) trainer_.check_replicas();
-    validate_if_due();
+    while (trainer_.steps_done() < end && !ended()) {
+      const int64_t meeting =
+          checkpoints_ ? std::min(end, checkpoints_->next_due(trainer_.steps_done())) : end;
+      result_.signal =
+          asynchronous_->run(meeting, [this](const WorkItem& item) { return item_done(item); });
+      take_progress();
+      const int64_t step = metrics_.step = trainer_.steps_done();
+      if (config_.debug.check_replicas_every > 0) trainer_.check_replicas();
+      validate_if_due();
+      if (checkpoints_ && result_.signal == 0 && result_.numeric_error.empty() &&
+          checkpoints_->due(step, step < meeting))
+        save();
+    }
   }
 
   int item_done(const WorkItem& item) {
@@ -359,6 +365,7 @@ class Run {
     metrics_.epoch = item.epoch;
     metrics_.lr = item.learning_rate;
     take_progress();
+    if (checkpoints_ && checkpoints_->minutes_passed()) asynchronous_->pause();
     reporter_.step(current(), metrics_.step - item.epoch * steps_per_epoch_, steps_per_epoch_);
     return options_.stop ? options_.stop() : 0;
   }
@@ -438,7 +445,7 @@ class Run {
   // Opens the loader and returns the number of steps in an epoch.
   int64_t open_training_data(const std::shared_ptr<const data::Dataset>& train) {
     if (step::is_asynchronous(config_, trainer_.split().world_size)) {
-      asynchronous_.emplace(config_, train, programs_, trainer_);
+      asynchronous_.emplace(config_, train, programs_, trainer_, options_.resumed);
       return asynchronous_->batches_per_epoch();
     }
     data::LoaderOptions options = train_loader_options(config_, trainer_.split());

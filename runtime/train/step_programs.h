@@ -98,6 +98,10 @@ class StepPrograms {
   plugins::host::Stream& stream() { return stream_; }
   exec::Storage& storage() { return storage_; }
   exec::Arena& arena() { return arena_; }
+  // In asynchronous training the optimizer state of the range of the flat buffer that this rank
+  // owns (parallel::part_of); nullptr: the optimizer state is in storage(). Not owned.
+  const exec::Storage* owned_state() const { return owned_state_; }
+  void set_owned_state(const exec::Storage* storage) { owned_state_ = storage; }
   uint64_t most_input_bytes() const { return most_input_bytes_; }  // of the programs so far
   // Lines for the log: replaced operations, layers that are not split.
   const std::vector<std::string>& notes() const { return notes_; }
@@ -129,6 +133,7 @@ class StepPrograms {
   plugins::host::Stream stream_;
   exec::Storage storage_;
   exec::Arena arena_;
+  const exec::Storage* owned_state_ = nullptr;
   uint64_t most_input_bytes_ = 0;
   std::vector<std::string> notes_;
   bool has_batch_norm_ = false;

@@ -31,7 +31,7 @@ const std::map<std::string, size_t> kRoomLines = {
     {"runtime/data", 4205},     {"runtime/exec", 2710},   {"runtime/graph", 4360},
     {"runtime/launch", 3610},   {"runtime/model", 1040},  {"runtime/parallel", 3130},
     {"runtime/step", 1500},     {"runtime/system", 302},  {"runtime/tensor", 700},
-    {"runtime/train", 6025},    {"runtime/watch", 950},
+    {"runtime/train", 6095},    {"runtime/watch", 950},
 };
 // A function does one thing: the longest body, and how many lines the median and nine of ten may
 // have.

@@ -26,7 +26,7 @@ WorkExchange::WorkExchange(std::shared_ptr<plugins::host::Communicator> communic
     : options_(std::move(options)),
       watchdog_(watchdog),
       ranges_(options_.world_size),
-      counter_(options_.world_size, options_.max_staleness),
+      counter_(options_.world_size, options_.max_staleness, options_.first_item),
       messenger_(std::move(communicator), options_.rank, options_.world_size, options_.owned_bytes,
                  watchdog,
                  [this](int from, exec::Message message) { receive(from, std::move(message)); }) {}
@@ -44,19 +44,20 @@ void WorkExchange::wait(std::unique_lock<std::mutex>& lock, Predicate predicate)
 void WorkExchange::open(int64_t limit) {
   const std::lock_guard lock(mutex_);
   limit_ = limit;
+  ++opened_;
   changed_.notify_all();
 }
 
 std::optional<int64_t> WorkExchange::next_item() {
   std::unique_lock lock(mutex_);
-  wait(lock, [this] { return released_ || limit_ > ended_; });
+  wait(lock, [this] { return released_ || opened_ > ended_; });
   if (released_) return std::nullopt;
-  const int64_t limit = limit_;
+  const int64_t opened = opened_;
   ticket_.reset();
-  messenger_.send(0, {.kind = kRequest, .number = limit});
+  messenger_.send(0, {.kind = kRequest, .number = limit_});
   wait(lock, [this] { return released_ || ticket_.has_value(); });
   if (ticket_.value_or(-1) >= 0) return ticket_;
-  ended_ = limit;
+  ended_ = opened;
   return std::nullopt;
 }
 
@@ -81,6 +82,17 @@ void WorkExchange::stop(int signal) { messenger_.send(0, {.kind = kStop, .number
 void WorkExchange::drain() {
   std::unique_lock lock(mutex_);
   wait(lock, [this] { return counter_.all_applied(); });
+}
+
+void WorkExchange::pause() {
+  const std::lock_guard lock(mutex_);
+  paused_ = true;
+  grant();
+}
+
+void WorkExchange::go_on() {
+  const std::lock_guard lock(mutex_);
+  paused_ = false;
 }
 
 WorkProgress WorkExchange::take_progress() {
@@ -160,12 +172,14 @@ void WorkExchange::receive_done(const exec::Message& message) {
   changed_.notify_all();
 }
 
-// Answers requests for work items, in order, until one has to wait.
+// Answers requests for work items, in order, until one has to wait. A run ends between two steps,
+// so that one that goes on from there uses each sample once.
 void WorkExchange::grant() {
   for (; !requests_.empty(); requests_.pop_front()) {
     const Request& request = requests_.front();
     std::optional<int64_t> item = -1;
-    if (signal_ == 0 && counter_.next() < request.limit) item = counter_.take();
+    const bool ends = (signal_ != 0 || paused_) && counter_.at_whole_step();
+    if (!ends && counter_.next() < request.limit) item = counter_.take();
     if (!item) return;
     messenger_.send(request.rank, {.kind = kTicket, .number = *item});
   }

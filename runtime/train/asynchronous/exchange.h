@@ -45,6 +45,7 @@ class WorkExchange {
   struct Options {
     int rank = 0, world_size = 1;
     int64_t max_staleness = 1;
+    int64_t first_item = 0;  // the first one of a step; those before were applied in another run
     // Bytes of a rank's owned range.
     uint64_t owned_bytes = 0;
     // Applies a gradient to this rank's owned range and returns its new parameters. Called in the
@@ -58,21 +59,27 @@ class WorkExchange {
   // Allows work items below `limit` to be taken. Every rank passes the same limits.
   void open(int64_t limit);
   // Waits for the next work item. Returns nullopt when none is left below the limit (once for each
-  // limit), after stop() and after release(). Called by any one thread.
+  // open()), after stop() and pause(), and after release(). Called by any one thread.
   std::optional<int64_t> next_item();
   // Sends each owner its range of the gradient. Does not wait.
   void push(ItemGradient gradient);
   // Waits until all owners have applied the pushed gradient; returns their ranges as of then, by
   // owner.
   std::vector<Bytes> pull();
-  // Ends the run on all ranks: no rank gets another work item.
+  // Ends the run on all ranks: no rank gets a work item of a step that has not begun.
   void stop(int signal);
   // On rank 0: waits until every work item that was taken has been applied.
   void drain();
+  // On rank 0: ends what open() has begun as stop() does, but the ranks may open() again. They do
+  // so after rank 0 has called go_on(), which it calls when every rank's next_item() has returned
+  // nullopt.
+  void pause();
+  void go_on();
 
   // These three functions are for rank 0; on other ranks they return an empty progress or 0.
   WorkProgress take_progress();
-  // The number of work items taken so far, and the signal of stop() or 0.
+  // The number of work items taken so far, Options::first_item included, and the signal of stop()
+  // or 0.
   int64_t taken();
   int signal();
 
@@ -94,9 +101,9 @@ class WorkExchange {
   watch::Watchdog& watchdog_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  // Used by the worker's functions. Work items may be taken below limit_; ended_ is the limit that
-  // has been reached.
-  int64_t limit_ = 0, ended_ = 0;
+  // Used by the worker's functions. Work items may be taken below limit_. opened_ counts the calls
+  // of open(), and ended_ those that have been worked off.
+  int64_t limit_ = 0, opened_ = 0, ended_ = 0;
   bool released_ = false;
   std::optional<int64_t> ticket_;  // rank 0's answer; -1: no work item is left
   exec::Message done_;             // to be sent to rank 0 when all ranges are back
@@ -111,6 +118,7 @@ class WorkExchange {
   std::deque<Request> requests_;
   WorkProgress progress_;
   int signal_ = 0;
+  bool paused_ = false;
   exec::Messenger messenger_;  // last member: its thread uses the others
 };
 

@@ -28,6 +28,8 @@ class OwnedUpdate {
   OwnedUpdate(const config::Optimizer& optimizer, std::vector<std::byte> parameters, rt_dtype dtype,
               int items, std::shared_ptr<plugins::host::Device> device,
               const exec::CompileOptions& options, const parallel::FlatLayout& layout = {});
+  OwnedUpdate(const OwnedUpdate&) = delete;
+  OwnedUpdate& operator=(const OwnedUpdate&) = delete;
 
   // `gradient`: what a work item adds to the gradient of its step. `learning_rate`: that of the
   // step.
@@ -35,6 +37,11 @@ class OwnedUpdate {
   // The present parameters of the range; waits for the stream.
   std::vector<std::byte> parameters();
   uint64_t bytes() const { return bytes_; }
+  // The optimizer state of the range, in buffers of the names that step::optimizer_state() has.
+  const exec::Storage& storage() const { return storage_; }
+  // The number of updates so far. Whoever writes the optimizer state of a checkpoint sets it.
+  int64_t updates() const { return updates_; }
+  void set_updates(int64_t updates) { updates_ = updates; }
 
  private:
   void* address(graph::ValueId id) const { return program_->address(id); }

@@ -28,7 +28,7 @@ const std::byte* start_of(const StepProgram& p, graph::ValueId buffer) {
 
 Asynchronous::Asynchronous(const config::Config& config,
                            std::shared_ptr<const data::Dataset> dataset, StepPrograms& programs,
-                           Trainer& trainer)
+                           Trainer& trainer, const Resumed* resumed)
     : config_(config),
       trainer_(trainer),
       programs_(programs),
@@ -41,10 +41,14 @@ Asynchronous::Asynchronous(const config::Config& config,
   owned_ = std::make_unique<OwnedUpdate>(config.optimizer, programs_.read(own, bytes),
                                          programs_.dtype(), programs_.world_size(),
                                          programs_.device(), programs_.options(), layout);
+  programs_.set_owned_state(&owned_->storage());
+  if (resumed != nullptr) restore_owned(*resumed, programs_);
+  const int64_t first_item = trainer.steps_done() * programs_.world_size();
+  owned_->set_updates(first_item);
   exchange_ = std::make_unique<WorkExchange>(
       collectives_.communicator(parallel::kUpdatesCommunicator), collectives_.watchdog(),
       WorkExchange::Options{programs_.rank(), programs_.world_size(),
-                            config.parallelism.max_staleness, bytes,
+                            config.parallelism.max_staleness, first_item, bytes,
                             [this](const Bytes& gradient, double learning_rate) {
                               owned_->apply(gradient, learning_rate);
                               return owned_->parameters();
@@ -52,7 +56,10 @@ Asynchronous::Asynchronous(const config::Config& config,
   loader_ = std::make_unique<data::Loader>(std::move(dataset), loader_options());
 }
 
-Asynchronous::~Asynchronous() { exchange_->release(); }
+Asynchronous::~Asynchronous() {
+  exchange_->release();
+  programs_.set_owned_state(nullptr);
+}
 
 data::LoaderOptions Asynchronous::loader_options() {
   data::LoaderOptions o = train_loader_options(config_);
@@ -147,11 +154,16 @@ int Asynchronous::synchronise() {
   }
   const std::vector<double> agreed = programs_.maximum(
       {static_cast<double>(exchange_->signal()), static_cast<double>(exchange_->taken())});
+  exchange_->go_on();  // no rank opens again before the next collective
   Bytes all(owned_->bytes() * programs_.world_size());
   collectives_.all_gather(owned_->parameters().data(), all.data(), owned_->bytes());
   write_parameters({all});
   trainer_.set_steps_done(static_cast<int64_t>(agreed[1]) / programs_.world_size());
   return static_cast<int>(agreed[0]);
+}
+
+void Asynchronous::pause() {
+  if (programs_.rank() == 0) exchange_->pause();
 }
 
 void Asynchronous::close() {

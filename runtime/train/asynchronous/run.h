@@ -9,6 +9,7 @@
 #include "runtime/data/loader.h"
 #include "runtime/train/asynchronous/exchange.h"
 #include "runtime/train/asynchronous/owned_update.h"
+#include "runtime/train/checkpoint/checkpoints.h"
 #include "runtime/train/trainer.h"
 
 namespace runtime::train {
@@ -28,17 +29,24 @@ struct WorkItem {
 // communicator is aborted, as after an error.
 class Asynchronous {
  public:
+  // Goes on after trainer.steps_done() steps. `resumed`: the checkpoint that has the optimizer
+  // state of then, whose parameters the trainer has got; nullptr: none, the run begins.
   Asynchronous(const config::Config& config, std::shared_ptr<const data::Dataset> dataset,
-               StepPrograms& programs, Trainer& trainer);
+               StepPrograms& programs, Trainer& trainer, const Resumed* resumed = nullptr);
   ~Asynchronous();
 
   int64_t batches_per_epoch() const { return loader_->batches_per_epoch(); }
 
   // Computes work items of the steps before `end` until none is left. Calls `done` after each; it
-  // returns the signal that ends the run, or 0. On return all ranks have the same parameters, and
-  // trainer.steps_done() counts the whole steps that were done. Returns the signal that has ended
-  // the run, or 0.
+  // returns the signal that ends the run, or 0. A signal and pause() let the steps that were begun
+  // be done first. On return no update is in flight, all ranks have the same parameters, and
+  // trainer.steps_done() counts the steps that were done. Returns the signal that has ended the
+  // run, or 0.
   int run(int64_t end, const std::function<int(const WorkItem&)>& done);
+  // The number of updates of this rank's range, those before the checkpoint included.
+  int64_t updates() const { return owned_->updates(); }
+  // Makes run() return on all ranks before `end`. Only rank 0's call does so.
+  void pause();
   // On rank 0 the work of all ranks since the last call; empty on other ranks.
   WorkProgress take_progress() { return exchange_->take_progress(); }
   // To call when nothing is left to run. Waits for the other ranks.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <ctime>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -91,6 +92,11 @@ std::vector<double> best_of(const std::vector<double>& values, int64_t count) {
   return best;
 }
 
+// Whether a tensor belongs to the model, and not to its optimizer.
+bool is_of_model(const HeldTensor& tensor) {
+  return tensor.name.starts_with(kParametersGroup) || tensor.name.starts_with(kStatisticsGroup);
+}
+
 }  // namespace
 
 Resumed open_checkpoint(const fs::path& path) { return {path, read_manifest(path)}; }
@@ -161,15 +167,19 @@ void restore(const Resumed& from, StepPrograms& programs, Trainer& trainer) {
   trainer.set_steps_done(saved.step);
 }
 
+void restore_owned(const Resumed& from, StepPrograms& programs) {
+  std::vector<HeldTensor> held = held_tensors(programs);
+  std::erase_if(held, is_of_model);
+  write_state(programs, held, assemble(from.path, from.manifest, wanted_slices(held), 0));
+}
+
 bool restore_best(const std::filesystem::path& folder, const Retention& keep,
                   StepPrograms& programs) {
   const fs::path best = best_checkpoint(folder, keep);
   if (best.empty()) return false;
   const Manifest manifest = read_manifest(best);
   std::vector<HeldTensor> held = held_tensors(programs);
-  std::erase_if(held, [](const HeldTensor& tensor) {
-    return !tensor.name.starts_with(kParametersGroup) && !tensor.name.starts_with(kStatisticsGroup);
-  });
+  std::erase_if(held, [](const HeldTensor& tensor) { return !is_of_model(tensor); });
   write_state(programs, held, assemble(best, manifest, wanted_slices(held), 0));
   return true;
 }
@@ -198,6 +208,13 @@ bool Checkpoints::due(int64_t step, bool minutes_passed) const {
   return minutes_passed || among_best_ ||
          (config_.interval_steps > 0 && step % config_.interval_steps == 0) ||
          (config_.interval_epochs > 0 && step % (config_.interval_epochs * steps_per_epoch_) == 0);
+}
+
+int64_t Checkpoints::next_due(int64_t step) const {
+  const auto next = [&](int64_t interval) {
+    return interval > 0 ? (step / interval + 1) * interval : std::numeric_limits<int64_t>::max();
+  };
+  return std::min(next(config_.interval_steps), next(config_.interval_epochs * steps_per_epoch_));
 }
 
 bool Checkpoints::minutes_passed() const {

@@ -37,6 +37,10 @@ std::vector<std::string> check_resumable(const Resumed& from, const config::Conf
 // Gives the trainer the state of the checkpoint. Every rank calls it. Throws DataError.
 void restore(const Resumed& from, StepPrograms& programs, Trainer& trainer);
 
+// Writes the optimizer state of the range that this rank owns, see StepPrograms::owned_state(),
+// from the checkpoint. Throws DataError.
+void restore_owned(const Resumed& from, StepPrograms& programs);
+
 // Gives the programs the parameters and running statistics of the best checkpoint in a folder.
 // Every rank calls it. Returns false if no checkpoint has a monitored value. Throws DataError.
 bool restore_best(const std::filesystem::path& folder, const Retention& keep,
@@ -54,6 +58,8 @@ class Checkpoints {
   // Whether a checkpoint is due after so many steps; by time only if `minutes_passed`, which the
   // ranks have agreed on.
   bool due(int64_t step, bool minutes_passed) const;
+  // The first step after `step` whose number makes a checkpoint due.
+  int64_t next_due(int64_t step) const;
   // Whether interval_minutes have passed on this rank since the last checkpoint.
   bool minutes_passed() const;
   // Takes the value of validation.monitor after a step.

@@ -45,8 +45,13 @@ class Collect {
     const parallel::FlatLayout& layout = frozen ? b.frozen_layout : b.layout;
     add_of_buffer(i, kParametersGroup, frozen ? "frozen" : "parameters", layout, view, slice);
     if (frozen) return;
-    for (const std::string& state : step::optimizer_state(programs_.config().optimizer))
-      add_of_buffer(i, state + "/", state, layout, view, slice);
+    for (const std::string& state : step::optimizer_state(programs_.config().optimizer)) {
+      if (const exec::Storage* const owned = programs_.owned_state()) {
+        add_of_owned(i, state, *owned, layout, view, slice);
+      } else {
+        add_of_buffer(i, state + "/", state, layout, view, slice);
+      }
+    }
   }
 
   // Adds what this rank has of parameter `i` in a flat buffer, which is whole or a ZeRO partition.
@@ -64,6 +69,21 @@ class Collect {
            mine && first_of_tensor_axis(slice)});
       return;
     }
+    add_partitions(name, base, layout, view, slice);
+  }
+
+  // Adds what this rank owns of parameter `i` in asynchronous training.
+  void add_of_owned(size_t i, const std::string& state, const exec::Storage& owned,
+                    parallel::FlatLayout layout, const graph::Value& view, const Slice& slice) {
+    auto* const base = static_cast<std::byte*>(owned.find(state));
+    if (base == nullptr) return;
+    layout.buckets = {{0, layout.bytes}};  // an owned range is one of the whole buffer
+    add_partitions(state + "/" + program_.values.parameters[i].name, base, layout, view, slice);
+  }
+
+  // Adds what lies in this rank's partitions of the buckets, which are at `base`.
+  void add_partitions(const std::string& name, std::byte* base, const parallel::FlatLayout& layout,
+                      const graph::Value& view, const Slice& slice) {
     const uint64_t end = view.offset + static_cast<uint64_t>(slice.elements()) * element_;
     for (const parallel::Held& h :
          parallel::held(layout, {view.offset, end}, programs_.rank(), programs_.world_size())) {

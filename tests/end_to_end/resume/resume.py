@@ -2,6 +2,7 @@
 """Kills, damages and moves runs of `runtime train`, and compares what `--resume auto` makes of them.
 
     resume.py kills --ranks N [--comm NAME] [--mesh KEY=VALUE ...] --kills K   as if it had never been killed: the same bits
+    resume.py asynchronous [--ranks N] [--comm NAME] --kills K   ranks that do not wait for each other: they end, and have learned
     resume.py meshes    saved by four ranks, resumed by one, two and eight in float64: the losses of one uninterrupted run
     resume.py damage    a bit flipped in each file: the checkpoint is passed over, and the one before is taken
     resume.py disk      a full disk and a folder that cannot be written: a warning, and exit code 5 at the end
@@ -174,6 +175,39 @@ def kills(runs, arguments):
           "after a resume; all weights and losses have the bits of the uninterrupted run")
 
 
+def asynchronous(runs, arguments):
+    """Nothing promises the bits of another run, because the order of updates depends on timing."""
+    runs.settings += ["--set", "parallelism.update=asynchronous", "--set", "parallelism.max_staleness=2"]
+    begin = time.monotonic()
+    runs.train("whole")
+    seconds = time.monotonic() - begin
+    resumed = 0
+    for _ in range(arguments.kills):
+        before = [step_of(c) for c in runs.checkpoints("run")[:1]]
+        process = runs.start("run", "--resume", "auto")
+        try:
+            process.communicate(timeout=random.uniform(0.3, 0.8) * seconds)
+        except subprocess.TimeoutExpired:
+            kill(process)
+        else:
+            expect(process.returncode == 0, f"exit code {process.returncode}")
+        after = [step_of(c) for c in runs.checkpoints("run")[:1]]
+        expect(after >= before, f"the newest checkpoint is of step {after}, before it was {before}")
+        resumed += bool(before)
+    text = runs.train("run", "--resume", "auto")
+    expect("resumed from" in text, f"the run began again\n{text}")
+    expect(step_of(runs.checkpoints("run")[0]) == 200, f"ended at {runs.checkpoints('run')[0]}")
+    losses, first = runs.losses("run"), runs.losses("whole")
+    expect(max(losses) == 200, f"the last line is of step {max(losses)}")
+    begun, ended = (sum(values) / len(values) for values in (list(first.values())[:5], list(losses.values())[-5:]))
+    expect(ended < 0.5 * begun, f"the loss was {begun:.3f} at first and is {ended:.3f}")
+    print(f"{arguments.kills} kills, {resumed} of runs that had been resumed; the last resume ended at step 200, loss {ended:.3f}")
+    if arguments.comm == "gloo":  # ranks of `local` are threads of one process
+        kill_a_rank(runs, "restarts", ["--set", "training.steps=400", "--max-restarts", "3"])
+        expect(step_of(runs.checkpoints("restarts")[0]) == 400, f"ended at {runs.checkpoints('restarts')[0]}")
+        print("a rank that was killed was started again, and the job went on to its end")
+
+
 def meshes(runs, _):
     """The reference device in float64, on which the number of ranks changes the order of sums only. In a pipeline batch_norm
     normalises over micro-batches, so pipelines have none."""
@@ -285,7 +319,7 @@ def disk(runs, _):
 
 
 def kill_a_rank(runs, run, settings):
-    """A rank is killed behind the second checkpoint; the launcher starts all again, and the weights are those of "whole"."""
+    """A rank is killed behind the second checkpoint; the launcher starts all again, and they go on to the end."""
     process = runs.start(run, *settings)
     while process.poll() is None and len(runs.checkpoints(run)) < 2:
         time.sleep(0.01)
@@ -294,7 +328,6 @@ def kill_a_rank(runs, run, settings):
     out, err = process.communicate(timeout=120)
     expect(process.returncode == 0, f"exit code {process.returncode}\n{out}{err}")
     expect("resumed from " + runs.path(run) in out + err, out + err)
-    expect(runs.weights(run) == runs.weights("whole"), "the weights differ after a restart")
 
 
 def signals(runs, _):
@@ -330,9 +363,11 @@ def signals(runs, _):
                 "--max-restarts", "3", "--set", "device.tune=off"]
     runs.train("whole", *settings)
     kill_a_rank(runs, "restarts", settings)
+    expect(runs.weights("restarts") == runs.weights("whole"), "the weights differ after a restart")
     # Also a run that has begun with a checkpoint of another one.
     runs.train("begun", *settings, "--max-steps", "50")
     kill_a_rank(runs, "fork", settings + ["--resume", runs.path("begun")])
+    expect(runs.weights("fork") == runs.weights("whole"), "the weights differ after a restart")
     runs.losses("fork")
     print("a rank that was killed was started again and went on; the weights have the bits of the uninterrupted run")
 
@@ -387,7 +422,7 @@ def commands(runs, _):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    cases = {f.__name__: f for f in (kills, meshes, damage, disk, signals, machines, commands)}
+    cases = {f.__name__: f for f in (kills, asynchronous, meshes, damage, disk, signals, machines, commands)}
     parser.add_argument("case", choices=cases)
     parser.add_argument("--runtime", required=True)
     parser.add_argument("--ranks", type=int, default=1)

@@ -11,6 +11,16 @@ TEST(ItemCounter, ItemsComeInOrderEachOnce) {
   EXPECT_EQ(counter.next(), 4);
 }
 
+TEST(ItemCounter, GoesOnFromALaterItem) {
+  ItemCounter counter(2, 0, 6);
+  EXPECT_TRUE(counter.at_whole_step());
+  EXPECT_EQ(counter.take(), 6);
+  EXPECT_FALSE(counter.at_whole_step());
+  EXPECT_EQ(counter.take(), 7);
+  EXPECT_TRUE(counter.at_whole_step());
+  EXPECT_EQ(counter.take(), std::nullopt) << "items 6 and 7 have not been applied";
+}
+
 // Step s may begin when all work items of step s - 1 - max_staleness have been applied, and not
 // before.
 TEST(ItemCounter, TheBound) {

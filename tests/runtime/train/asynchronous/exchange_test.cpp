@@ -62,8 +62,9 @@ struct Range {
 };
 
 WorkExchange::Options options(const LocalRank& r, int64_t staleness, Range& range) {
-  return {r.rank, r.world_size, staleness, sizeof(double),
-          [&](const Bytes& gradient, double) { return range.apply(gradient); }};
+  return {r.rank,         r.world_size,
+          staleness,      0,
+          sizeof(double), [&](const Bytes& gradient, double) { return range.apply(gradient); }};
 }
 
 ItemGradient gradient(int64_t item, int ranks) {

@@ -75,6 +75,33 @@ TEST_P(OwnedUpdateTest, AdamW) {
   EXPECT_LT(test::relative_error(decode(range.parameters()), w), 1e-13);
 }
 
+// Adam's corrections depend on the number of updates, and the first update of momentum is another
+// one.
+TEST_P(OwnedUpdateTest, GoesOnWithTheSameBits) {
+  config::Optimizer adamw, momentum;
+  adamw.name = "adamw";
+  momentum.momentum = 0.9;
+  momentum.dampening = 0.5;
+  for (const config::Optimizer& optimizer : {adamw, momentum}) {
+    const auto gradient = [&](int i) {
+      return exec::encode(test::random_numbers(start_.size(), 30 + i), RT_FLOAT64);
+    };
+    OwnedUpdate whole = make(optimizer, 2);
+    for (int i = 0; i < 3; ++i) whole.apply(gradient(i), 0.1);
+    const auto device = whole.storage().device();
+    OwnedUpdate rest(optimizer, whole.parameters(), RT_FLOAT64, 2, device,
+                     {{.tune = exec::Tune::kOff}});
+    plugins::host::Stream stream = device->create_stream();
+    for (const std::string& state : step::optimizer_state(optimizer))
+      stream.copy(rest.storage().find(state), whole.storage().find(state), whole.bytes());
+    stream.synchronize();
+    rest.set_updates(whole.updates());
+    for (OwnedUpdate* const range : {&whole, &rest}) range->apply(gradient(3), 0.1);
+    EXPECT_EQ(rest.updates(), 4);
+    EXPECT_EQ(rest.parameters(), whole.parameters()) << optimizer.name;
+  }
+}
+
 // Two ranges of a buffer of two buckets. The last 32 numbers of the first bucket and the last 64 of
 // the second are vectors; the ranges are cut inside the first bucket.
 TEST_P(OwnedUpdateTest, VectorsHaveNoWeightDecay) {
