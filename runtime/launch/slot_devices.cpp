@@ -32,8 +32,8 @@ std::string list_setting(const std::string& key, const std::vector<std::string>&
 
 }  // namespace
 
-SlotDevices::SlotDevices(const config::Config& config,
-                         const plugins::host::HostServices& services, const Registry& registry)
+SlotDevices::SlotDevices(const config::Config& config, const plugins::host::HostServices& services,
+                         const Registry& registry)
     : config_(config), services_(services) {
   for (int slot = 0; slot < config.launch.ranks; ++slot)
     devices_.push_back(name_of(choose_device(config, registry, slot, nullptr), registry));
@@ -47,8 +47,7 @@ std::vector<std::string> SlotDevices::arguments(const std::vector<int>& slots) c
       devices.push_back(std::to_string(config_.device.index[static_cast<size_t>(slot)]));
     settings.push_back(list_setting("device.index", devices));
   } else if (config_.device.index.empty()) {
-    for (const int slot : slots)
-      devices.push_back('"' + devices_[static_cast<size_t>(slot)] + '"');
+    for (const int slot : slots) devices.push_back('"' + devices_[static_cast<size_t>(slot)] + '"');
     settings.push_back(list_setting("launch.devices", devices));
   }
   if (!config_.parallelism.search) settings.emplace_back("parallelism.data=-1");

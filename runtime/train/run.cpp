@@ -355,8 +355,11 @@ class Run {
       if (config_.debug.check_replicas_every > 0) trainer_.check_replicas();
       validate_if_due();
       if (checkpoints_ && result_.signal == 0 && result_.numeric_error.empty() &&
-          checkpoints_->due(step, step < meeting))
+          checkpoints_->due(step, step < meeting)) {
         save();
+        const bool ends = options_.stop_after_checkpoint && options_.stop_after_checkpoint();
+        if (programs_.maximum({ends ? 1.0 : 0.0})[0] != 0) result_.signal = SIGUSR1;
+      }
     }
   }
 

@@ -20,8 +20,8 @@ class ElasticJob : public JobTest {
   // A job that saves every 20 steps and keeps all checkpoints.
   Process job(int count, Words settings, int steps = 4000) {
     settings.insert(settings.end(),
-                    {"training.steps=" + std::to_string(steps), "optimizer.name=adamw", "checkpoint.interval_steps=20",
-                     "checkpoint.keep_latest=0"});
+                    {"training.steps=" + std::to_string(steps), "optimizer.name=adamw",
+                     "checkpoint.interval_steps=20", "checkpoint.keep_latest=0"});
     return ranks("gloo", count, settings);
   }
 
@@ -68,15 +68,15 @@ TEST_F(ElasticJob, ARankThatIsBackIsTakenInAfterTheNextCheckpoint) {
   EXPECT_THAT(result.err, HasSubstr("all 2 ranks go on from that checkpoint"));
   int step = 0;
   ASSERT_EQ(std::sscanf(resumed_from(result.err, 1).c_str(), "step-%d", &step), 1) << result.err;
-  EXPECT_THAT(result.err,
-              HasSubstr("stopped by SIGUSR1 after step " + std::to_string(step) + ";"));
+  EXPECT_THAT(result.err, HasSubstr("stopped by SIGUSR1 after step " + std::to_string(step) + ";"));
 }
 
 // With two ranks in a replica of the model, three ranks are no whole number of replicas.
 TEST_F(ElasticJob, TheRanksThatAreLeftMakeWholeReplicas) {
-  const Process four = job(4, {"parallelism.tensor=2", "launch.min_ranks=2",
-                               "launch.rejoin_minutes=0", "model.layers=[{type=\"linear\", "
-                               "features=6, activation=\"relu\"}, {type=\"linear\", features=3}]"});
+  const Process four =
+      job(4, {"parallelism.tensor=2", "launch.min_ranks=2", "launch.rejoin_minutes=0",
+              "model.layers=[{type=\"linear\", "
+              "features=6, activation=\"relu\"}, {type=\"linear\", features=3}]"});
   ASSERT_TRUE(four->wait_for_text("\"step\":60,", seconds(30)));
   signal_rank(3, SIGKILL);
   const ProcessResult result = four->wait(seconds(60));

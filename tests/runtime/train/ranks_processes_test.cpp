@@ -42,7 +42,7 @@ class RanksProcesses : public testing::Test {
                           launcher + RANKS_PROBE " " + file + " " + std::to_string(steps) + " - " +
                           config;
     settings.push_back({"plugins.path", folders_});
-    for (const auto& [key, value] : settings) command += " '" + key + "=" + value + "'";
+    for (const config::Override& o : settings) command += " '" + o.key + "=" + o.value + "'";
     const std::string output = (folder_.path() / "output").string();
     const int status = std::system((command + " >" + output + " 2>&1").c_str());
     EXPECT_EQ(status, 0) << command << "\n" << test::read_text(output);
