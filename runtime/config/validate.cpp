@@ -253,7 +253,8 @@ class Rules {
     require(schedule.name != "one_cycle" || schedule.warmup_steps == 0, "lr_scheduler",
             "warmup_steps",
             "is not used by name = \"one_cycle\", which has warmup_share; remove it");
-    require(schedule.decay_steps == 0 || schedule.decay_steps > schedule.warmup_steps,
+    require(schedule.decay_steps == 0 || schedule.decay_steps > schedule.warmup_steps ||
+                schedule.name == "exponential",
             "lr_scheduler", "decay_steps",
             "got " + std::to_string(schedule.decay_steps) + ", expected more than warmup_steps, " +
                 std::to_string(schedule.warmup_steps));

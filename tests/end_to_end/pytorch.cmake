@@ -4,7 +4,7 @@ find_program(SYSTEM_PYTHON python3 PATHS /usr/bin NO_DEFAULT_PATH)
 
 # These repeat on another device, type or path what others compare for each change.
 set(pytorch_long cpu.float32.tanh.resnet18 cpu_without_winograd.lenet cpu_without_winograd.residual reference.mlp
-    reference.residual reference.residual_relu reference.bf16.lenet reference.bf16.residual)
+    reference.residual reference.residual_relu reference.bf16.lenet reference.bf16.residual reference.float32.ten_steps)
 
 # pytorch_label(<name> <variable>): the label of the comparison.
 function(pytorch_label name variable)
@@ -43,6 +43,18 @@ if(SYSTEM_PYTHON AND NOT RUNTIME_SANITIZE)
         COMMAND ${SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/gpt_losses.py $<TARGET_FILE:runtime> ${backend})
       set_tests_properties(end_to_end.pytorch.${backend}.gpt_losses PROPERTIES LABELS end_to_end TIMEOUT 300 SKIP_RETURN_CODE 77
         ENVIRONMENT OMP_WAIT_POLICY=PASSIVE)
+    endif()
+  endforeach()
+  # Each optimizer, schedule and loss by itself.
+  foreach(form reference.float64 reference.float32 cpu.float32)
+    string(REPLACE "." ";" form_list ${form})
+    list(GET form_list 0 backend)
+    list(GET form_list 1 dtype)
+    if(TARGET backend_${backend})
+      add_test(NAME end_to_end.pytorch.${form}.ten_steps
+        COMMAND ${SYSTEM_PYTHON} -B ${CMAKE_CURRENT_SOURCE_DIR}/ten_steps.py $<TARGET_FILE:runtime> ${backend} ${dtype})
+      pytorch_label(${form}.ten_steps label)
+      set_tests_properties(end_to_end.pytorch.${form}.ten_steps PROPERTIES LABELS ${label} TIMEOUT 300 SKIP_RETURN_CODE 77)
     endif()
   endforeach()
   # In float32 rounding must not decide the sign of a ReLU's input, so float32 uses tanh. By hand: resnet_gradients.py

@@ -147,7 +147,7 @@ void expect_rates(const config::Config& c, const std::vector<double>& expected,
               testing::Pointwise(testing::DoubleNear(1e-12), expected));
 }
 
-// The numbers of the following four tests were printed by PyTorch 2.15.
+// The numbers of the following five tests were printed by PyTorch 2.15.
 
 TEST(Schedule, ExponentialLR) {
   config::Config c = with("exponential", 0.4);
@@ -162,6 +162,15 @@ TEST(Schedule, ExponentialByStepsMayGrow) {
   c.lr_scheduler.decay_steps = 6;
   expect_rates(
       c, {1e-3, 0.0031622776601683795, 1e-2, 0.031622776601683795, 1e-1, 0.31622776601683794, 1.0});
+}
+
+// Its decay_steps are no end, so the warm-up may last as long: LinearLR times ExponentialLR.
+TEST(Schedule, ExponentialByStepsMayWarmUpForLonger) {
+  const config::Config c = test::parse(
+      "model.preset = \"lenet\"\ndataset.name = \"synthetic\"\ndataset.samples = 8\n"
+      "dataset.classes = 10\ntraining.global_batch_size = 4\noptimizer.lr = 0.4\n"
+      "[lr_scheduler]\nname = \"exponential\"\ngamma = 0.25\ndecay_steps = 2\nwarmup_steps = 4\n");
+  expect_rates(c, {0.1, 0.1, 0.075, 0.05, 0.025});
 }
 
 TEST(Schedule, PolynomialLR) {
