@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "runtime/data/crc32.h"
 #include "runtime/data/safetensors_checksum.h"
 #include "runtime/data/safetensors_header.h"
 #include "runtime/data/source.h"
@@ -118,14 +119,24 @@ TensorFile parse_safetensors(const std::byte* data, std::size_t size, const std:
   return parse(*memory_source(data, size, name));
 }
 
-void write_safetensors(const std::string& path, const TensorFile& file) {
+// From here on a file is not worth the room that it would take in the page cache.
+constexpr uint64_t kLarge = uint64_t{64} << 20;
+
+WrittenFile write_safetensors(const std::string& path, const TensorFile& file) {
   const std::vector<const Named*> order = file_order(path, file);
   std::string header = header_text(path, file, order);
+  // The tensors may be large: one pass over them serves both checksums.
+  uint32_t crc = 0;
+  uint64_t bytes = 0;
+  for (const Named* named : order) {
+    crc = crc32(named->second.bytes.data(), named->second.bytes.size(), crc);
+    bytes += named->second.bytes.size();
+  }
   Checksum checksum(header);
-  for (const Named* named : order)
-    checksum.add(named->second.bytes.data(), named->second.bytes.size());
+  checksum.add_known(crc, bytes);
   checksum.write_into(header);
-  system::AtomicFile out(path);
+  using Size = system::AtomicFile::Size;
+  system::AtomicFile out(path, bytes >= kLarge ? Size::kLarge : Size::kOrdinary);
   const std::array<uint8_t, kLengthSize> length = length_bytes(header.size());
   out.write(length.data(), length.size());
   out.write(header);
@@ -133,6 +144,8 @@ void write_safetensors(const std::string& path, const TensorFile& file) {
     out.write(named->second.bytes.data(), named->second.bytes.size());
   }
   out.commit();
+  const uint32_t before = crc32(header.data(), header.size(), crc32(length.data(), length.size()));
+  return {length.size() + header.size() + bytes, joined_crc32(before, crc, bytes)};
 }
 
 }  // namespace runtime::data

@@ -32,9 +32,15 @@ TensorFile read_safetensors(const std::string& path);
 // Reads the same from memory; `name` is used in messages.
 TensorFile parse_safetensors(const std::byte* data, std::size_t size, const std::string& name);
 
+// A file as it was written.
+struct WrittenFile {
+  uint64_t bytes = 0;
+  uint32_t crc32 = 0;  // of the whole file
+};
+
 // Writes to a temporary file beside `path`, which is synced and renamed, so that `path` is the old
 // or the new file and never a mixture. Throws DataError.
-void write_safetensors(const std::string& path, const TensorFile& file);
+WrittenFile write_safetensors(const std::string& path, const TensorFile& file);
 
 }  // namespace runtime::data
 

@@ -48,6 +48,8 @@ Checksum::Checksum(const std::string& header) {
 
 void Checksum::add(const void* data, std::size_t size) { crc_ = crc32(data, size, crc_); }
 
+void Checksum::add_known(uint32_t crc, std::size_t size) { crc_ = joined_crc32(crc_, crc, size); }
+
 std::string Checksum::text() const {
   char digits[32];
   std::snprintf(digits, sizeof digits, "%s%08x", kKind, crc_);

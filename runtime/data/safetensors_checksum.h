@@ -25,6 +25,8 @@ class Checksum {
   // Begins with the length and the header, whose digits must be zeros.
   explicit Checksum(const std::string& header);
   void add(const void* data, std::size_t size);
+  // Adds `size` bytes that `crc` is the CRC-32 of.
+  void add_known(uint32_t crc, std::size_t size);
   // Writes the digits into their place in the header.
   void write_into(std::string& header) const;
   // Throws DataError with both checksums if this one is not the one in the file's header.

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <optional>
 #include <system_error>
@@ -28,6 +29,8 @@ constexpr int kAttempts = 100;
 // Bytes of the target's name in the temporary name. A file's name may have 255 bytes; the temporary
 // name adds two dots, 16 digits and ".tmp".
 constexpr std::size_t kMaxStem = 200;
+// The alignment that every file system accepts, and the bytes of one write past the page cache.
+constexpr std::size_t kPage = 4096, kStage = std::size_t{4} << 20;
 
 std::string remedy_for(int error) {
   switch (error) {
@@ -81,7 +84,7 @@ std::optional<fs::path> follow_links(fs::path path) {
 
 }  // namespace
 
-AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
+AtomicFile::AtomicFile(std::string path, Size size) : path_(std::move(path)) {
   const std::optional<fs::path> target = follow_links(path_);
   if (!target) fail("following symbolic links", ELOOP);
   target_ = target->string();
@@ -94,6 +97,7 @@ AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
   }
   const bool through = exists && (!S_ISREG(info.st_mode) || target_.starts_with("/proc/"));
   through ? open_through() : open_temporary();
+  if (size == Size::kLarge && !through) stage();
 }
 
 AtomicFile::~AtomicFile() {
@@ -126,12 +130,51 @@ void AtomicFile::fail(const std::string& doing, int error) const {
   cannot_write(path_, doing, error);
 }
 
+// Without memory for the stage, or on a file system that cannot do it, the file is written as
+// others are.
+void AtomicFile::stage() {
+  stage_.reset(static_cast<std::byte*>(std::aligned_alloc(kPage, kStage)));
+  if (stage_ != nullptr) bypass_cache(true);
+}
+
+void AtomicFile::bypass_cache(bool bypass) {
+  const int flags = ::fcntl(fd_, F_GETFL);
+  bypasses_ = ::fcntl(fd_, F_SETFL, bypass ? flags | O_DIRECT : flags & ~O_DIRECT) == 0 && bypass;
+}
+
 void AtomicFile::write(const void* data, std::size_t size) {
+  const auto* bytes = static_cast<const std::byte*>(data);
+  if (stage_ == nullptr) return write_now(bytes, size);
+  while (size > 0) {
+    const std::size_t n = std::min(size, kStage - staged_);
+    std::memcpy(stage_.get() + staged_, bytes, n);
+    staged_ += n;
+    bytes += n;
+    size -= n;
+    if (staged_ == kStage) write_staged();
+  }
+}
+
+// Writes what is staged. At the end of the file the last page is not whole.
+void AtomicFile::write_staged() {
+  const std::size_t whole = staged_ / kPage * kPage;
+  write_now(stage_.get(), whole);
+  if (staged_ > whole) {
+    if (bypasses_) bypass_cache(false);
+    write_now(stage_.get() + whole, staged_ - whole);
+  }
+  staged_ = 0;
+}
+
+void AtomicFile::write_now(const std::byte* bytes, std::size_t size) {
   constexpr std::size_t kMaxCall = std::size_t{1} << 30;
-  const auto* bytes = static_cast<const char*>(data);
   while (size > 0) {
     const ssize_t written = ::write(fd_, bytes, std::min(size, kMaxCall));
     if (written < 0 && errno == EINTR) continue;
+    if (written < 0 && errno == EINVAL && bypasses_) {
+      bypass_cache(false);
+      continue;
+    }
     if (written < 0) fail("writing", errno);
     bytes += written;
     size -= static_cast<std::size_t>(written);
@@ -139,6 +182,7 @@ void AtomicFile::write(const void* data, std::size_t size) {
 }
 
 void AtomicFile::commit() {
+  write_staged();
   int result = 0;
   do {
     result = ::fsync(fd_);

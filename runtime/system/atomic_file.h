@@ -4,6 +4,8 @@
 #define RUNTIME_SYSTEM_ATOMIC_FILE_H_
 
 #include <cstddef>
+#include <cstdlib>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -19,7 +21,10 @@ namespace runtime::system {
 // DataError with the path, the reason and a remedy. The class is not thread-safe.
 class AtomicFile {
  public:
-  explicit AtomicFile(std::string path);
+  // A file that is kLarge does not pass through the page cache where the file system can do that:
+  // the kernel then spends an eighth of the time on it and keeps what programs will read again.
+  enum class Size { kOrdinary, kLarge };
+  explicit AtomicFile(std::string path, Size size = Size::kOrdinary);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
@@ -34,12 +39,20 @@ class AtomicFile {
   [[noreturn]] void fail(const std::string& doing, int error) const;
   void open_through();
   void open_temporary();
+  void stage();
+  void bypass_cache(bool bypass);
+  void write_now(const std::byte* bytes, std::size_t size);
+  void write_staged();
 
   const std::string path_;  // as the caller gave it, for messages
   std::string target_;      // what `path_` leads to through links
   std::string folder_;      // folder of the target
   std::string temporary_;   // empty if the target is written to directly
   int fd_ = -1;
+  // What is written past the page cache must lie at whole pages of memory and of the file.
+  std::unique_ptr<std::byte, void (*)(void*)> stage_{nullptr, std::free};
+  std::size_t staged_ = 0;  // bytes of stage_
+  bool bypasses_ = false;
 };
 
 // Puts the names of a folder's files on the disk. Some file systems cannot sync folders, and a

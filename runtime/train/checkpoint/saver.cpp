@@ -20,9 +20,6 @@ namespace fs = std::filesystem;
 // How long an object that ends waits for files of other ranks.
 constexpr std::chrono::seconds kPatience{5};
 
-// The end of the text by which a rank says that its files are written.
-constexpr char kEndOfText = '\n';
-
 // Returns a text that is the same on all ranks and that no other run has.
 std::string make_attempt(const StepPrograms& programs) {
   uint64_t bits = std::random_device{}();
@@ -117,15 +114,16 @@ bool CheckpointSaver::wait() {
 void CheckpointSaver::write(const SavedState& state) {
   failure_.clear();
   try {
-    write_rank();
-    if (rank_ == 0) lead(state);
+    std::vector<SavedFile> files = write_rank();
+    rank_ == 0 ? lead(state, std::move(files)) : tell(files);
   } catch (const std::exception& error) {
     failure_ = error.what();
     std::ofstream(failed_file(rank_)) << failure_;
   }
 }
 
-void CheckpointSaver::write_rank() const {
+// Returns what this rank has written.
+std::vector<SavedFile> CheckpointSaver::write_rank() const {
   std::error_code error = system::make_folders(temporary_.parent_path().string());
   if (!error) fs::create_directory(temporary_, error);
   if (error) {
@@ -134,21 +132,27 @@ void CheckpointSaver::write_rank() const {
   }
   const std::string bad = options_.finite ? first_not_finite(state_) : "";
   if (!bad.empty()) throw NumericError("tensor '" + bad + "' has a NaN or an infinity");
-  data::write_safetensors((temporary_ / rank_file(rank_)).string(), state_);
+  const data::WrittenFile written =
+      data::write_safetensors((temporary_ / rank_file(rank_)).string(), state_);
   system::write_file((temporary_ / decisions_file(rank_)).string(), decisions_);
-  const std::vector<SavedFile> files = {describe_file(temporary_, rank_file(rank_)),
-                                        describe_file(temporary_, decisions_file(rank_))};
-  if (rank_ == 0) return;
-  // Rank 0 may rename the folder once the text is whole, so nothing follows; the text says nothing
-  // that must survive.
-  if (!(std::ofstream(done_file(rank_)) << to_json(files) << kEndOfText << std::flush))
-    throw DataError("cannot write " + done_file(rank_).string());
+  return {{rank_file(rank_), written.bytes, written.crc32},
+          describe_file(temporary_, decisions_file(rank_))};
 }
 
-// Completes the checkpoint, on rank 0.
-void CheckpointSaver::lead(const SavedState& state) const {
+// Tells rank 0 that the files of this rank are written. Rank 0 may rename the folder as soon as
+// the file with the text is there, so nothing follows; the text says nothing that must survive.
+void CheckpointSaver::tell(const std::vector<SavedFile>& files) const {
+  const fs::path unfinished = done_file(rank_).string() + ".part";
+  if (!(std::ofstream(unfinished) << to_json(files) << std::flush))
+    throw DataError("cannot write " + unfinished.string());
+  fs::rename(unfinished, done_file(rank_));
+}
+
+// Completes the checkpoint, on rank 0, whose own files are given.
+void CheckpointSaver::lead(const SavedState& state, std::vector<SavedFile> files) const {
   system::write_file((temporary_ / kSavedConfiguration).string(), options_.configuration);
-  Manifest manifest{state, collect()};
+  for (int rank = 1; rank < world_size_; ++rank) add_files_of(rank, files);
+  Manifest manifest{state, std::move(files)};
   manifest.files.push_back(describe_file(temporary_, kSavedConfiguration));
   if (!options_.metrics_file.empty()) system::sync_file(options_.metrics_file);
   write_manifest(temporary_, manifest);
@@ -156,29 +160,23 @@ void CheckpointSaver::lead(const SavedState& state) const {
   prune_checkpoints(options_.folder, options_.keep, state.step);
 }
 
-// Waits for the files of all ranks.
-std::vector<SavedFile> CheckpointSaver::collect() const {
-  std::vector<SavedFile> files = {describe_file(temporary_, rank_file(0)),
-                                  describe_file(temporary_, decisions_file(0))};
+// Waits for the files of another rank.
+void CheckpointSaver::add_files_of(int rank, std::vector<SavedFile>& files) const {
   auto given_up = std::chrono::steady_clock::time_point::max();
-  for (int rank = 1; rank < world_size_; ++rank) {
-    std::string text;
-    while (!fs::exists(done_file(rank)) ||
-           !(text = data::read_text(done_file(rank).string())).ends_with(kEndOfText)) {
-      const auto now = std::chrono::steady_clock::now();
-      if (fs::exists(failed_file(rank)))
-        throw DataError("rank " + std::to_string(rank) + ": " +
-                        data::read_text(failed_file(rank).string()));
-      if (programs_.collectives() != nullptr) programs_.collectives()->watchdog().check();
-      if (ending_) given_up = std::min(given_up, now + kPatience);
-      if (now > given_up)
-        throw DataError("rank " + std::to_string(rank) + " has not written its part");
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    }
-    for (const auto& f : nlohmann::json::parse(text)) files.push_back({f.at(0), f.at(1), f.at(2)});
-    fs::remove(done_file(rank));
+  while (!fs::exists(done_file(rank))) {
+    const auto now = std::chrono::steady_clock::now();
+    if (fs::exists(failed_file(rank)))
+      throw DataError("rank " + std::to_string(rank) + ": " +
+                      data::read_text(failed_file(rank).string()));
+    if (programs_.collectives() != nullptr) programs_.collectives()->watchdog().check();
+    if (ending_) given_up = std::min(given_up, now + kPatience);
+    if (now > given_up)
+      throw DataError("rank " + std::to_string(rank) + " has not written its part");
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
-  return files;
+  for (const auto& f : nlohmann::json::parse(data::read_text(done_file(rank).string())))
+    files.push_back({f.at(0), f.at(1), f.at(2)});
+  fs::remove(done_file(rank));
 }
 
 }  // namespace runtime::train

@@ -59,9 +59,10 @@ class CheckpointSaver {
  private:
   bool wait();
   void write(const SavedState& state);
-  void write_rank() const;
-  void lead(const SavedState& state) const;
-  std::vector<SavedFile> collect() const;
+  std::vector<SavedFile> write_rank() const;
+  void lead(const SavedState& state, std::vector<SavedFile> files) const;
+  void tell(const std::vector<SavedFile>& files) const;
+  void add_files_of(int rank, std::vector<SavedFile>& files) const;
   std::filesystem::path done_file(int rank) const;
   std::filesystem::path failed_file(int rank) const;
 

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <thread>
 
+#include "runtime/data/crc32.h"
 #include "tests/runtime/data/files.h"
 
 namespace runtime::data {
@@ -55,6 +56,21 @@ TEST(Safetensors, WritesWhatItReads) {
   const std::string path = folder.path("a.safetensors");
   write_safetensors(path, example());
   expect_equal(example(), read_safetensors(path));
+}
+
+TEST(Safetensors, SaysWhatItHasWritten) {
+  const test::TempFolder folder;
+  const std::string path = folder.path("a.safetensors");
+  TensorFile large;  // above the size from which a file bypasses the page cache
+  large.tensors["a"] = tensor(RT_UINT8, {70'000'001}, 70'000'001, 17);
+  large.tensors["b"] = tensor(RT_FLOAT32, {3}, 12, 5);
+  for (const TensorFile& file : {example(), TensorFile{}, large}) {
+    const WrittenFile written = write_safetensors(path, file);
+    const std::string content = content_of(path);
+    EXPECT_EQ(written.bytes, content.size());
+    EXPECT_EQ(written.crc32, crc32(content.data(), content.size()));
+    expect_equal(file, read_safetensors(path));
+  }
 }
 
 TEST(Safetensors, HeaderIsAlignedAndWideTypesComeFirst) {

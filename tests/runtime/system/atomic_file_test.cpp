@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -145,7 +146,13 @@ TEST_F(AtomicFiles, WhatAProcessHasOpenIsWrittenThrough) {
 }
 
 // Like `ulimit -f`, with the signal ignored, as the program does.
-TEST_F(AtomicFiles, ALimitForTheSizeIsSaidAndNothingIsLeft) {
+class LimitedFiles : public AtomicFiles, public testing::WithParamInterface<AtomicFile::Size> {};
+
+INSTANTIATE_TEST_SUITE_P(Sizes, LimitedFiles,
+                         testing::Values(AtomicFile::Size::kOrdinary, AtomicFile::Size::kLarge));
+
+TEST_P(LimitedFiles, ALimitForTheSizeIsSaidAndNothingIsLeft) {
+  const AtomicFile::Size size = GetParam();
   write_file(path("a"), "old");
   const pid_t child = fork();
   if (child == 0) {
@@ -153,7 +160,9 @@ TEST_F(AtomicFiles, ALimitForTheSizeIsSaidAndNothingIsLeft) {
     const rlimit limit{4096, 4096};
     setrlimit(RLIMIT_FSIZE, &limit);
     try {
-      write_file(path("a"), std::string(10000, 'x'));
+      AtomicFile file(path("a"), size);
+      file.write(std::string(10000, 'x'));
+      file.commit();
       _exit(1);
     } catch (const DataError& error) {
       _exit(std::string(error.what()).find("ulimit -f") == std::string::npos ? 2 : 0);
@@ -164,6 +173,44 @@ TEST_F(AtomicFiles, ALimitForTheSizeIsSaidAndNothingIsLeft) {
   EXPECT_EQ(status, 0);
   EXPECT_EQ(content("a"), "old");
   EXPECT_EQ(files(), 1u);
+}
+
+std::string pattern(size_t size) {
+  std::string text(size, '\0');
+  for (size_t i = 0; i < size; ++i) text[i] = static_cast<char>(i * 7 + i / 4096);
+  return text;
+}
+
+// The sizes are those at which pages and stages end.
+TEST_F(AtomicFiles, ALargeFileHasTheSameContent) {
+  constexpr size_t kStage = size_t{4} << 20;
+  for (const size_t size : {size_t{0}, size_t{1}, size_t{4095}, size_t{4096}, size_t{4097}, kStage,
+                            kStage + 1, 2 * kStage + 4096, 3 * kStage - 777}) {
+    for (const size_t piece : {size_t{1000}, size_t{1} << 20, size + 1}) {
+      const std::string text = pattern(size);
+      AtomicFile file(path("large"), AtomicFile::Size::kLarge);
+      for (size_t at = 0; at < size; at += piece)
+        file.write(text.data() + at, std::min(piece, size - at));
+      file.commit();
+      ASSERT_TRUE(content("large") == text) << size << " bytes in pieces of " << piece;
+    }
+  }
+  EXPECT_EQ(files(), 1u);
+}
+
+// The memory file system of some kernels refuses to bypass the page cache.
+TEST_F(AtomicFiles, ALargeFileInMemoryHasTheSameContent) {
+  std::string name = "/dev/shm/runtime-files-XXXXXX";
+  if (mkdtemp(name.data()) == nullptr) GTEST_SKIP() << "/dev/shm cannot be written";
+  const std::string text = pattern((size_t{5} << 20) + 3);
+  {
+    AtomicFile file(name + "/large", AtomicFile::Size::kLarge);
+    file.write(text);
+    file.commit();
+  }
+  std::ifstream file(name + "/large", std::ios::binary);
+  EXPECT_TRUE(std::string(std::istreambuf_iterator<char>(file), {}) == text);
+  fs::remove_all(name);
 }
 
 // Another user could have created a link with a name that can be guessed.

@@ -6,8 +6,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
+#include <map>
 
 #include "runtime/error.h"
+#include "runtime/exec/encode.h"
 #include "tests/runtime/train/job.h"
 
 namespace runtime::train {
@@ -16,6 +19,39 @@ namespace {
 using model::Parameter;
 using testing::AllOf;
 using testing::HasSubstr;
+
+// ---- numbers that are not finite
+
+// A tensor of 100 numbers, one of which is `value`.
+data::TensorFile with(rt_dtype dtype, double value, size_t at) {
+  std::vector<double> numbers(100, 1.5);
+  numbers[at] = value;
+  data::TensorFile file;
+  file.tensors["some"] = {dtype, {100}, exec::encode(numbers, dtype)};
+  return file;
+}
+
+TEST(NotFinite, IsFoundInEveryTypeAndPlace) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const std::map<rt_dtype, double> largest = {{RT_FLOAT64, std::numeric_limits<double>::max()},
+                                              {RT_FLOAT32, std::numeric_limits<float>::max()},
+                                              {RT_FLOAT16, 65504},
+                                              {RT_BFLOAT16, 3.3895313892515355e38}};
+  for (const auto& [dtype, most] : largest) {
+    for (const size_t at : {0, 1, 37, 98, 99}) {
+      for (const double bad : {kInfinity, -kInfinity, std::nan("")})
+        EXPECT_EQ(first_not_finite(with(dtype, bad, at)), "some") << dtype << " " << bad;
+      for (const double good : {0.0, -0.0, most, -most, most / 3e4})
+        EXPECT_EQ(first_not_finite(with(dtype, good, at)), "") << dtype << " " << good;
+    }
+  }
+}
+
+TEST(NotFinite, IntegersAreNever) {
+  data::TensorFile file;
+  file.tensors["ids"] = {RT_INT32, {2}, std::vector<std::byte>(8, std::byte{0x7f})};
+  EXPECT_EQ(first_not_finite(file), "");
+}
 
 // ---- initial values
 
