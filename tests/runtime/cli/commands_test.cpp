@@ -152,10 +152,13 @@ TEST_F(Commands, Devices) {
   if (test::has_backend("cpu")) {
     EXPECT_THAT(out, ContainsRegex("cpu:0 .* GiB, [0-9]+ threads?, computes in float32, "));
   }
-  EXPECT_THAT(output({"devices", "--path", SIMULATED_FOLDER}, {{"RUNTIME_SIMULATED_DEVICES", "3"}}),
-              AllOf(HasSubstr("simulated:0"), Not(HasSubstr("simulated:3")),
-                    ContainsRegex("simulated:2 .*1.0 GiB, stable id simulated:2, 1.0 GiB free, 42% busy, 55 C, 123 W, "
-                                  "computes in float32, ")));
+  EXPECT_THAT(
+      output({"devices", "--path", SIMULATED_FOLDER}, {{"RUNTIME_SIMULATED_DEVICES", "3"}}),
+      AllOf(
+          HasSubstr("simulated:0"), Not(HasSubstr("simulated:3")),
+          ContainsRegex(
+              "simulated:2 .*1.0 GiB, stable id simulated:2, 1.0 GiB free, 42% busy, 55 C, 123 W, "
+              "computes in float32, ")));
   EXPECT_THAT(output({"devices", "--path", FIXTURE_FOLDER "/libbroken_major.so"}),
               AllOf(HasSubstr("rejected: "), HasSubstr("libbroken_major.so")));
 }
