@@ -163,6 +163,7 @@ const std::map<std::string, std::vector<std::string>> kLibraries = {
     {"CLI/", {"runtime/cli/"}},
     {"zlib.h", {"runtime/data/"}},
     {"utf8proc.h", {"runtime/data/utf8.cpp"}},
+    {"libdeflate.h", {"runtime/data/crc32.cpp"}},
     {"png.h", {"runtime/data/image_file.cpp"}},
     {"jpeglib.h", {"runtime/data/image_file.cpp"}},
     {"jerror.h", {"runtime/data/image_file.cpp"}},
