@@ -28,7 +28,8 @@ constexpr const char* kExamples = R"(Examples:
 
 Exit codes: 0 done, 1 a fault of the program itself, 2 configuration or command line, 3 plugin or device,
 4 communication, 5 data, weights, checkpoint or output, 6 numeric (NaN, devices that disagree), 129, 130 or
-143 stopped by SIGHUP, SIGINT or SIGTERM after saving; a second signal ends the program at once.)";
+143 stopped by SIGHUP, SIGINT or SIGTERM after saving, 138 by SIGUSR1 after the next checkpoint; a second
+signal ends the program at once.)";
 
 void add_train(CLI::App& app, Outcome& outcome) {
   auto arguments = std::make_shared<TrainArguments>();

@@ -21,6 +21,9 @@ using testing::Not;
 
 // Three simulated devices, which exist while the object does.
 class SlotDevicesTest : public testing::Test {
+ public:
+  ~SlotDevicesTest() override { unsetenv("RUNTIME_SIMULATED_DEVICES"); }
+
  protected:
   SlotDevicesTest() {
     set_count(3);
@@ -28,7 +31,6 @@ class SlotDevicesTest : public testing::Test {
     config_.launch.ranks = 3;
     config_.plugins.path = {std::filesystem::path(SIMULATED_PLUGIN).parent_path().string()};
   }
-  ~SlotDevicesTest() override { unsetenv("RUNTIME_SIMULATED_DEVICES"); }
 
   static void set_count(int count) {
     setenv("RUNTIME_SIMULATED_DEVICES", std::to_string(count).c_str(), 1);
