@@ -200,13 +200,14 @@ void Collectives::start_on_stream(CollectiveCall& call) {
   const SpanRecorder::Mark begin = spans_ == nullptr ? 0 : spans_->mark(*call.stream);
   copy_sent(call, *call.stream);
   enqueue(call);
-  call.copied->record(*call.stream);
   if (spans_ != nullptr) {
     Span span;
     span.kind = SpanKind::kCollective;
     span.call = &call;
+    // It ends before whoever waits for `copied` goes on.
     spans_->add(span, begin, spans_->mark(*call.stream));
   }
+  call.copied->record(*call.stream);
   flying_.push_back({std::exchange(call.work, {}), call.sequence});
 }
 

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <random>
 
@@ -19,6 +20,15 @@ namespace fs = std::filesystem;
 
 // How long an object that ends waits for files of other ranks.
 constexpr std::chrono::seconds kPatience{5};
+
+// The end of the text by which a rank says that its files are written.
+constexpr char kEndOfText = '\n';
+
+// What is in a file that another process may be writing; "" if there is no such file.
+std::string present_text(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
 
 // Returns a text that is the same on all ranks and that no other run has.
 std::string make_attempt(const StepPrograms& programs) {
@@ -139,13 +149,11 @@ std::vector<SavedFile> CheckpointSaver::write_rank() const {
           describe_file(temporary_, decisions_file(rank_))};
 }
 
-// Tells rank 0 that the files of this rank are written. Rank 0 may rename the folder as soon as
-// the file with the text is there, so nothing follows; the text says nothing that must survive.
+// Tells rank 0 that the files of this rank are written. Rank 0 may rename the folder once the text
+// is whole, so nothing follows; the text says nothing that must survive.
 void CheckpointSaver::tell(const std::vector<SavedFile>& files) const {
-  const fs::path unfinished = done_file(rank_).string() + ".part";
-  if (!(std::ofstream(unfinished) << to_json(files) << std::flush))
-    throw DataError("cannot write " + unfinished.string());
-  fs::rename(unfinished, done_file(rank_));
+  if (!(std::ofstream(done_file(rank_)) << to_json(files) << kEndOfText << std::flush))
+    throw DataError("cannot write " + done_file(rank_).string());
 }
 
 // Completes the checkpoint, on rank 0, whose own files are given.
@@ -163,7 +171,8 @@ void CheckpointSaver::lead(const SavedState& state, std::vector<SavedFile> files
 // Waits for the files of another rank.
 void CheckpointSaver::add_files_of(int rank, std::vector<SavedFile>& files) const {
   auto given_up = std::chrono::steady_clock::time_point::max();
-  while (!fs::exists(done_file(rank))) {
+  std::string text;
+  while (!(text = present_text(done_file(rank))).ends_with(kEndOfText)) {
     const auto now = std::chrono::steady_clock::now();
     if (fs::exists(failed_file(rank)))
       throw DataError("rank " + std::to_string(rank) + ": " +
@@ -174,8 +183,7 @@ void CheckpointSaver::add_files_of(int rank, std::vector<SavedFile>& files) cons
       throw DataError("rank " + std::to_string(rank) + " has not written its part");
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
-  for (const auto& f : nlohmann::json::parse(data::read_text(done_file(rank).string())))
-    files.push_back({f.at(0), f.at(1), f.at(2)});
+  for (const auto& f : nlohmann::json::parse(text)) files.push_back({f.at(0), f.at(1), f.at(2)});
   fs::remove(done_file(rank));
 }
 
