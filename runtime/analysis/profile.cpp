@@ -166,6 +166,7 @@ RankProfile make_profile(const train::Recording& recording, train::StepPrograms&
   p.upload_ns = sum_of(recording, SpanKind::kUpload) / steps;
   p.report_ns = sum_of(recording, SpanKind::kReport) / steps;
   p.between_ns = sum_of(recording, SpanKind::kBetween) / steps;
+  p.exchange_ns = sum_of(recording, SpanKind::kExchange) / steps;
   double wall = 0, cpu = 0;
   for (const train::RecordedCycle& cycle : recording.cycles) {
     wall += cycle.wall_seconds;

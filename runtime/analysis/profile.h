@@ -60,7 +60,8 @@ struct RankProfile {
   std::map<std::string, double> phases;  // "forward", ..., see phase_name()
   CommunicationProfile communication;
   // These are what the host does in a step and behind it, see exec::SpanKind.
-  double data_wait_ns = 0, prepare_ns = 0, upload_ns = 0, report_ns = 0, between_ns = 0;
+  double data_wait_ns = 0, prepare_ns = 0, upload_ns = 0, report_ns = 0, between_ns = 0,
+         exchange_ns = 0;
   double cpu_utilisation = 0;  // cores that the process kept busy
   std::optional<double> device_utilisation;
   exec::ClockOffset clock;  // of the last cycle

@@ -70,6 +70,7 @@ std::string to_json(const RankProfile& p) {
   j["upload_ns"] = p.upload_ns;
   j["report_ns"] = p.report_ns;
   j["between_ns"] = p.between_ns;
+  j["exchange_ns"] = p.exchange_ns;
   j["cpu_utilisation"] = p.cpu_utilisation;
   j["device_utilisation"] = optional(p.device_utilisation);
   j["clock"] = {{"offset_ns", p.clock.offset_ns}, {"error_ns", p.clock.error_ns}};

@@ -100,6 +100,7 @@ class Writer {
                                      {SpanKind::kUpload, "upload"},
                                      {SpanKind::kLaunch, "launch"},
                                      {SpanKind::kReport, "results"},
+                                     {SpanKind::kExchange, "exchange"},
                                      {SpanKind::kBetween, "between steps"}}) {
       if (kind == SpanKind::kLaunch && stream_ == kHost) continue;  // the operations lie there
       for (const Span& s : spans_of(recording_, kind)) span("host", name, kHost, s);

@@ -67,8 +67,9 @@ std::string other_rows(const RankProfile& p, double operations_ns, bool is_inlin
           {"finding or making the programs", p.prepare_ns},
           {"upload of the batch", p.upload_ns},
           {"results and reports", p.report_ns},
+          {"asynchronous updates: copies, and waiting for parameters", p.exchange_ns},
           {"between steps (validation, checkpoint, agreeing to go on)", p.between_ns}}) {
-      text += row(name, ns, p.step_ns);
+      if (ns > 0) text += row(name, ns, p.step_ns);
       left -= ns;
     }
   }
@@ -160,12 +161,13 @@ rt_dtype arithmetic_type(const step::Precision& precision) {
 void report_profile(const Session& s, const train::RunResult& result, train::Reporter& reporter) {
   const config::Profiling& profiling = s.config.profiling;
   if (!profiling.enabled) return;
-  if (result.recording.steps() == 0) {
-    return reporter.note("profiling: the run made fewer than " +
+  train::StepPrograms& programs = *s.programs;
+  // In asynchronous training a rank may have made more steps than another one.
+  if (programs.maximum({result.recording.steps() == 0 ? 1.0 : 0.0})[0] != 0) {
+    return reporter.note("profiling: a rank made fewer than " +
                          std::to_string(profiling.wait + profiling.warmup + 1) +
                          " steps, so that none was recorded; lower profiling.wait or warmup");
   }
-  train::StepPrograms& programs = *s.programs;
   std::optional<analysis::Roofline> limits;
   if (result.signal == 0) {  // whoever stops a run does not wait for measurements
     programs.maximum({0});   // so that ranks that share a processor measure together

@@ -367,7 +367,7 @@ Section profiling() {
       "profile.json "
       "and trace.json (for Perfetto or chrome://tracing) in its folder. A cycle is wait + warmup + "
       "active steps, as in torch.profiler.schedule.",
-      {key("enabled", &Profiling::enabled, "profile the run; not with asynchronous updates"),
+      {key("enabled", &Profiling::enabled, "profile the run"),
        key("wait", &Profiling::wait, "steps of a cycle that come first and are not recorded")
            .in(at_least(0, kMaxCount)),
        key("warmup", &Profiling::warmup, "steps that are recorded next and not reported")

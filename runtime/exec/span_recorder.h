@@ -21,6 +21,7 @@ enum class SpanKind {
   kUpload,      // copies a batch to the device, or queues that
   kLaunch,      // runs a program, or queues it
   kReport,      // takes results and reports them
+  kExchange,    // asynchronous updates: copies gradients and parameters, and waits for the latter
   kBetween,     // from the end of a step to the beginning of the next one
   kTransfer,    // a batch on its way to the device, on a stream of its own
   kOperation,   // one node of a program, on the stream of the programs

@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "runtime/step/ranks.h"
+
 namespace runtime::train {
 
 namespace {
@@ -40,6 +42,7 @@ Profiler::Profiler(StepPrograms& programs, Trainer& trainer)
       trainer_(trainer),
       spans_(programs.stream()),
       device_(programs.device()),
+      asynchronous_(step::is_asynchronous(programs.config(), programs.world_size())),
       first_(trainer.steps_done()) {}
 
 Profiler::~Profiler() { trainer_.record(nullptr); }
@@ -48,21 +51,22 @@ Profiler::~Profiler() { trainer_.record(nullptr); }
 // the others: whoever is done early with a step waits here or in the next one.
 void Profiler::end_time_between() {
   if (!in_cycle_) return;
-  spans_.add_host(exec::SpanKind::kBetween, ended_ns_, exec::SpanRecorder::now());
+  const int64_t now = exec::SpanRecorder::now();
+  spans_.add_host(exec::SpanKind::kBetween, ended_ns_, now);
+  ended_ns_ = now;
   if (cycle_.steps == profiling_.active) end_cycle();
 }
 
 exec::SpanRecorder* Profiler::begin_step() {
   end_time_between();
-  const StepUse before =
-      std::exchange(use_, use_of_step(profiling_, trainer_.steps_done() - first_));
+  const StepUse before = std::exchange(use_, use_of_step(profiling_, done_));
   if (use_ == StepUse::kIgnored) return nullptr;
   if (before == StepUse::kIgnored) {
     spans_.begin(1);
     trainer_.record(&spans_);
   }
   if (use_ == StepUse::kRecorded && !in_cycle_) begin_cycle();
-  spans_.set_step(trainer_.steps_done());
+  spans_.set_step(first_ + done_);
   return &spans_;
 }
 
@@ -71,12 +75,14 @@ void Profiler::begin_cycle() {
   if (profiling_.warmup > 0)
     spans_.begin((profiling_.active + profiling_.warmup - 1) / profiling_.warmup);
   cycle_ = {};
-  cycle_.first_step = trainer_.steps_done();
+  cycle_.first_step = first_ + done_;
+  ended_ns_ = exec::SpanRecorder::now();
   begin_wall_ = wall_seconds();
   begin_cpu_ = cpu_seconds();
 }
 
 void Profiler::end_step() {
+  ++done_;
   if (!in_cycle_) return;
   ++cycle_.steps;
   cycle_.wall_seconds = wall_seconds() - begin_wall_;
@@ -89,7 +95,7 @@ void Profiler::end_cycle() {
   use_ = StepUse::kIgnored;
   trainer_.record(nullptr);
   const std::vector<exec::Span> spans = spans_.take();
-  cycle_.clock = exec::measure_clock_offset(programs_.collectives());
+  if (!asynchronous_) cycle_.clock = exec::measure_clock_offset(programs_.collectives());
   recording_.spans.insert(recording_.spans.end(), spans.begin(), spans.end());
   recording_.cycles.push_back(cycle_);
   if (const std::optional<int> percent = device_.read().utilisation)
@@ -98,6 +104,10 @@ void Profiler::end_cycle() {
 
 Recording Profiler::take() {
   if (in_cycle_ && cycle_.steps > 0) end_cycle();
+  if (asynchronous_) {  // only here do all ranks meet
+    const exec::ClockOffset clock = exec::measure_clock_offset(programs_.collectives());
+    for (RecordedCycle& cycle : recording_.cycles) cycle.clock = clock;
+  }
   return std::move(recording_);
 }
 

@@ -25,7 +25,7 @@ StepUse use_of_step(const config::Profiling& profiling, int64_t done);
 // The recorded steps of one cycle on one rank.
 struct RecordedCycle {
   int64_t first_step = 0, steps = 0;  // counted from 0
-  exec::ClockOffset clock;            // measured when the cycle ended
+  exec::ClockOffset clock;  // measured when the cycle ended, or at the end of asynchronous training
   // From the first recorded step to the end of the last: the time, and what all threads of the
   // process computed. Ranks that are threads share a process.
   double wall_seconds = 0, cpu_seconds = 0;
@@ -41,7 +41,8 @@ struct Recording {
 };
 
 // Decides which steps of a run are recorded, and keeps what they did. Used by the rank's thread;
-// every rank makes the same calls. Programs and trainer must outlive it.
+// every rank makes the same calls. In asynchronous training the steps of a rank are its work items,
+// of which every rank has as many as it can do. Programs and trainer must outlive it.
 class Profiler {
  public:
   Profiler(StepPrograms& programs, Trainer& trainer);
@@ -51,7 +52,8 @@ class Profiler {
 
   // Called before a step, outside of its time; ends the time between it and the step before.
   // Between the last step of a warm-up and the first recorded one, it waits for the device, and
-  // behind the last step of a cycle for the device and all ranks. Returns where the step is to be
+  // behind the last step of a cycle for the device and, in synchronous training, all ranks. A call
+  // that no step follows is made up for by the next one. Returns where the step is to be
   // recorded; nullptr: nowhere.
   exec::SpanRecorder* begin_step();
   // Called after a step.
@@ -69,7 +71,9 @@ class Profiler {
   Trainer& trainer_;
   exec::SpanRecorder spans_;
   DeviceMeter device_;
+  const bool asynchronous_;
   const int64_t first_;  // steps done before this run
+  int64_t done_ = 0;     // steps of this run
   StepUse use_ = StepUse::kIgnored;
   bool in_cycle_ = false;
   RecordedCycle cycle_;

@@ -115,12 +115,6 @@ class Run {
                            options.resumed);
     }
     if (options.resumed != nullptr) resume(options.resumed->manifest.state);
-    if (config.profiling.enabled && asynchronous_) {
-      throw ConfigurationError(
-          "profiling.enabled = true, but only synchronous steps are profiled, and "
-          "parallelism.update is \"asynchronous\"; set profiling.enabled = false, or "
-          "parallelism.update = \"synchronous\"");
-    }
     if (config.profiling.enabled) profiler_.emplace(programs, trainer);
   }
 
@@ -348,8 +342,9 @@ class Run {
     while (trainer_.steps_done() < end && !ended()) {
       const int64_t meeting =
           checkpoints_ ? std::min(end, checkpoints_->next_due(trainer_.steps_done())) : end;
-      result_.signal =
-          asynchronous_->run(meeting, [this](const WorkItem& item) { return item_done(item); });
+      result_.signal = asynchronous_->run(
+          meeting, [this](const WorkItem& item) { return item_done(item); },
+          profiler_ ? &*profiler_ : nullptr);
       take_progress();
       const int64_t step = metrics_.step = trainer_.steps_done();
       if (config_.debug.check_replicas_every > 0) trainer_.check_replicas();

@@ -31,7 +31,7 @@ const std::map<std::string, size_t> kRoomLines = {
     {"runtime/data", 4225},     {"runtime/exec", 2710},   {"runtime/graph", 4360},
     {"runtime/launch", 3610},   {"runtime/model", 1040},  {"runtime/parallel", 3135},
     {"runtime/step", 1500},     {"runtime/system", 350},  {"runtime/tensor", 700},
-    {"runtime/train", 6095},    {"runtime/watch", 950},
+    {"runtime/train", 6125},    {"runtime/watch", 950},
 };
 // A function does one thing: the longest body, and how many lines the median and nine of ten may
 // have.

@@ -39,7 +39,8 @@ std::vector<Part> parts_of(const RankProfile& rank) {
                              {"preparing", rank.prepare_ns, 5},
                              {"copying in", rank.upload_ns, 0},
                              {"reporting", rank.report_ns, 2},
-                             {"between steps", rank.between_ns, 6}};
+                             {"between steps", rank.between_ns, 6},
+                             {"asynchronous updates", rank.exchange_ns, 1}};
   double sum = 0;
   for (Part& part : parts) {
     if (!(part.ns > 0)) part.ns = 0;

@@ -76,6 +76,7 @@ RankProfile read_rank(const Fields& f) {
   out.upload_ns = f.number("upload_ns");
   out.report_ns = f.number("report_ns");
   out.between_ns = f.number("between_ns");
+  out.exchange_ns = f.number("exchange_ns");
   out.cpu_utilisation = f.number("cpu_utilisation");
   out.device_utilisation = f.number("device_utilisation");
   for (const Fields& operation : f.list("operations"))

@@ -34,7 +34,7 @@ struct RankProfile {
   double first_step, last_step, step_ns;
   double forward_ns, backward_ns, update_ns, pack_ns;
   double exposed_ns, hidden_ns, communicated_bytes;
-  double data_wait_ns, prepare_ns, upload_ns, report_ns, between_ns;  // of the host
+  double data_wait_ns, prepare_ns, upload_ns, report_ns, between_ns, exchange_ns;  // of the host
   double cpu_utilisation, device_utilisation;
   std::vector<ProfiledOperation> operations;  // the longest first
   double persistent_bytes, peak_bytes;

@@ -79,21 +79,45 @@ data::LoaderOptions Asynchronous::loader_options() {
   return o;
 }
 
-int Asynchronous::run(int64_t end, const std::function<int(const WorkItem&)>& done) {
+int Asynchronous::run(int64_t end, const std::function<int(const WorkItem&)>& done,
+                      Profiler* profiler) {
   exchange_->open(end * programs_.world_size());
-  // The gradient of one work item is sent while the next item is computed.
-  bool pushed = false;
-  for (;; pushed = true) {
-    const data::Batch& batch = next_batch();
-    if (batch.rows == 0) break;
-    const WorkItem item = compute(batch);
-    ItemGradient gradient = gradient_of(item, batch);
-    if (pushed) receive_parameters();
-    exchange_->push(std::move(gradient));
-    if (const int signal = done(item); signal != 0) exchange_->stop(signal);
-  }
-  if (pushed) receive_parameters();
+  pushed_ = false;
+  do {
+    spans_ = profiler == nullptr ? nullptr : profiler->begin_step();
+    if (!one_item(done)) break;
+    if (profiler != nullptr) profiler->end_step();
+  } while (true);
+  if (pushed_) receive_parameters();
   return synchronise();
+}
+
+// Computes the next work item. Returns false if there is none. The gradient of one work item is
+// sent while the next item is computed.
+bool Asynchronous::one_item(const std::function<int(const WorkItem&)>& done) {
+  const int64_t begin = exec::SpanRecorder::now();
+  const data::Batch& batch = next_batch();
+  if (batch.rows == 0) return false;
+  add_span(exec::SpanKind::kData, begin);
+  const WorkItem item = compute(batch);
+  exchange(gradient_of(item, batch));
+  const int64_t computed = exec::SpanRecorder::now();
+  if (const int signal = done(item); signal != 0) exchange_->stop(signal);
+  add_span(exec::SpanKind::kReport, computed);
+  add_span(exec::SpanKind::kStep, begin);
+  return true;
+}
+
+// Adds a span of the host that ends now, if the work item is recorded.
+void Asynchronous::add_span(exec::SpanKind kind, int64_t begin) {
+  if (spans_ != nullptr) spans_->add_host(kind, begin, exec::SpanRecorder::now());
+}
+
+void Asynchronous::exchange(ItemGradient gradient) {
+  const exec::HostSpan span(spans_, exec::SpanKind::kExchange);
+  if (pushed_) receive_parameters();
+  exchange_->push(std::move(gradient));
+  pushed_ = true;
 }
 
 const data::Batch& Asynchronous::next_batch() {
@@ -108,16 +132,23 @@ WorkItem Asynchronous::compute(const data::Batch& batch) {
   item.learning_rate = learning_rate(config_, item.step, batches_per_epoch());
   int64_t row = 0;
   for (const step::StepForm& key : programs_.forms(step::Purpose::kMicroStep, batch)) {
+    const int64_t begin = exec::SpanRecorder::now();
     StepProgram& p = programs_.get(key);
-    programs_.upload(p, batch, row, 0, item.step);
-    p.program->run(programs_.stream());
+    add_span(exec::SpanKind::kPrepare, begin);
+    programs_.upload(p, batch, row, 0, item.step, spans_);
+    {
+      const exec::HostSpan span(spans_, exec::SpanKind::kLaunch);
+      p.program->run(programs_.stream(), spans_);
+    }
     row += key.rows;
+    const exec::HostSpan span(spans_, exec::SpanKind::kReport);
     item.loss = programs_.read_scalar(p, p.values.loss);  // of the rows so far
   }
   return item;
 }
 
 ItemGradient Asynchronous::gradient_of(const WorkItem& item, const data::Batch& batch) {
+  const exec::HostSpan span(spans_, exec::SpanKind::kExchange);
   ItemGradient gradient{item.step * programs_.world_size() + batch.part,
                         item.learning_rate,
                         item.loss,

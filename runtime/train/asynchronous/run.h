@@ -10,6 +10,7 @@
 #include "runtime/train/asynchronous/exchange.h"
 #include "runtime/train/asynchronous/owned_update.h"
 #include "runtime/train/checkpoint/checkpoints.h"
+#include "runtime/train/profiler.h"
 #include "runtime/train/trainer.h"
 
 namespace runtime::train {
@@ -41,8 +42,9 @@ class Asynchronous {
   // returns the signal that ends the run, or 0. A signal and pause() let the steps that were begun
   // be done first. On return no update is in flight, all ranks have the same parameters, and
   // trainer.steps_done() counts the steps that were done. Returns the signal that has ended the
-  // run, or 0.
-  int run(int64_t end, const std::function<int(const WorkItem&)>& done);
+  // run, or 0. `profiler`, unless it is nullptr, is told of each work item as of a step.
+  int run(int64_t end, const std::function<int(const WorkItem&)>& done,
+          Profiler* profiler = nullptr);
   // The number of updates of this rank's range, those before the checkpoint included.
   int64_t updates() const { return owned_->updates(); }
   // Makes run() return on all ranks before `end`. Only rank 0's call does so.
@@ -55,6 +57,9 @@ class Asynchronous {
  private:
   data::LoaderOptions loader_options();
   const data::Batch& next_batch();
+  bool one_item(const std::function<int(const WorkItem&)>& done);
+  void exchange(ItemGradient gradient);
+  void add_span(exec::SpanKind kind, int64_t begin);
   WorkItem compute(const data::Batch& batch);
   ItemGradient gradient_of(const WorkItem& item, const data::Batch& batch);
   void receive_parameters();
@@ -68,6 +73,8 @@ class Asynchronous {
   std::unique_ptr<OwnedUpdate> owned_;
   std::unique_ptr<WorkExchange> exchange_;
   std::unique_ptr<data::Loader> loader_;  // its thread requests work items from exchange_
+  bool pushed_ = false;  // run() has pushed a gradient whose parameters have not been received
+  exec::SpanRecorder* spans_ = nullptr;  // where the work item is recorded; nullptr: nowhere
 };
 
 }  // namespace runtime::train
