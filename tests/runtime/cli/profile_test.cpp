@@ -166,7 +166,7 @@ TEST_F(Profile, IsOffByDefault) {
 
 TEST_F(Profile, ARunThatIsTooShortSaysSo) {
   train({"--set", "device.backend=reference", "--max-steps", "3"});
-  EXPECT_THAT(err_, HasSubstr("profiling: the run made fewer than 4 steps, so that none was "
+  EXPECT_THAT(err_, HasSubstr("profiling: a rank made fewer than 4 steps, so that none was "
                               "recorded; lower profiling.wait or warmup"));
   EXPECT_FALSE(std::filesystem::exists(folder_.path() / "run/profile.json"));
 }
