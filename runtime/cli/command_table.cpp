@@ -21,7 +21,7 @@ std::vector<std::string> keys_to_set() {
   return keys;
 }
 
-// What a key has as its values, if these are few: "optimizer.name=sgd".
+// Returns the values of the keys that have only a few, as "optimizer.name=sgd".
 std::vector<std::string> values_to_set() {
   std::vector<std::string> values;
   for (const config::Section& section : config::sections()) {

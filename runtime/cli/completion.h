@@ -13,7 +13,8 @@ struct CompletedOption {
   std::string help;
   bool takes_value = false;
   std::vector<std::string> choices;  // of the value; empty: file names are offered
-  // Of choices that end with "=": what may stand there in their place, as "optimizer.name=sgd".
+  // A choice that ends with "=" needs a value. This list has the whole words that are known for
+  // such choices, as "optimizer.name=sgd".
   std::vector<std::string> values = {};
 };
 

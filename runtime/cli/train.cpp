@@ -294,7 +294,7 @@ void train_rank(Session& session, Run& run, Outcome& outcome) {
   if (result.signal != 0 && !session.rank.one_process) outcome.exit_code = 128 + result.signal;
 }
 
-// What a person reads who stops the run. Only rank 0 says it.
+// Returns what is said to a person who stops the run. Only rank 0 says it.
 train::StopSignal::Texts stop_texts(const config::Config& config) {
   if (launch::detect().rank != 0) return {};
   const bool saves = config.checkpoint.any();

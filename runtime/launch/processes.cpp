@@ -173,7 +173,7 @@ class Job {
     };
     if (!slots_.complete() && options_.elastic.rejoin.count() > 0) {
       supervision.regroup_interval = options_.elastic.rejoin;
-      supervision.should_regroup = [&] { return has_saved(folder.path()) && some_are_back(); };
+      supervision.should_regroup = [&] { return has_saved(folder.path()) && regroup(); };
     }
     Ending ending = supervise(make_specs_(slots_, folder.address()), signals_, supervision);
     // If the user has asked the ranks to stop, their exit codes are kept as they are.
@@ -225,7 +225,8 @@ class Job {
     return true;
   }
 
-  bool some_are_back() const {
+  // Says that the ranks are to end after a checkpoint, if a device that was left out is back.
+  bool regroup() const {
     const std::vector<int>& out = slots_.left_out();
     const bool back = std::any_of(out.begin(), out.end(), options_.elastic.is_back);
     if (back)

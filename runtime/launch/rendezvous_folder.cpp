@@ -19,6 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kScheme = "file:";  // of the address, as stores.cpp reads it
 // Folders of one job begin with this. The folder that jobs share is runtime-<user id>, see
 // stores.cpp.
 constexpr const char* kBegin = "runtime-job-";
@@ -86,6 +87,12 @@ RendezvousFolder::RendezvousFolder() {
 }
 
 RendezvousFolder::~RendezvousFolder() { remove(path_); }
+
+std::string RendezvousFolder::address() const { return kScheme + path_; }
+
+std::string folder_of(const std::string& address) {
+  return address.starts_with(kScheme) ? address.substr(std::strlen(kScheme)) : "";
+}
 
 SavingLock::SavingLock(const std::string& folder) {
   if (folder.empty()) return;

@@ -18,13 +18,16 @@ class RendezvousFolder {
   ~RendezvousFolder();
   RendezvousFolder(const RendezvousFolder&) = delete;
   RendezvousFolder& operator=(const RendezvousFolder&) = delete;
-  std::string address() const { return "file:" + path_; }
+  std::string address() const;
   const std::string& path() const { return path_; }
 
  private:
   std::string path_;
   FileDescriptor lock_;
 };
+
+// Returns the folder that an address() names; "" for an address of another kind.
+std::string folder_of(const std::string& address);
 
 // The process of rank 0 holds this lock in the rendezvous folder while it writes files, so that the
 // launcher gives it time if another rank fails meanwhile. The kernel releases the lock when the

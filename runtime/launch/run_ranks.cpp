@@ -182,18 +182,12 @@ std::shared_ptr<Registry> find_plugins(const config::Config& config,
   return registry;
 }
 
-// The folder of "file:<folder>"; "" if it is another address.
-std::string folder_in(const std::string& address) {
-  const std::string begin = "file:";
-  return address.starts_with(begin) ? address.substr(begin.size()) : "";
-}
-
 int run_alone(const RunRanks& run) {
   Meeting meeting;
   meeting.registry = find_plugins(run.config, run.services, 0);
   if (run.make_run_folder) meeting.run_folder = run.make_run_folder();
   Rank rank = make_rank(run, meeting, {});
-  if (const char* address = std::getenv(kRendezvousVariable)) rank.job_folder = folder_in(address);
+  if (const char* address = std::getenv(kRendezvousVariable)) rank.job_folder = folder_of(address);
   run.body(rank);
   return 0;
 }

@@ -59,6 +59,15 @@ std::string remedy_for(int error) {
                   std::generic_category().message(error) + remedy_for(error));
 }
 
+// Does what fsync() does, and again if a signal has interrupted it.
+int sync(int fd) {
+  int result = 0;
+  do {
+    result = ::fsync(fd);
+  } while (result != 0 && errno == EINTR);
+  return result;
+}
+
 std::string random_digits() {
   uint64_t bits = 0;
   while (::getrandom(&bits, sizeof bits, 0) < 0 && errno == EINTR) {
@@ -183,10 +192,7 @@ void AtomicFile::write_now(const std::byte* bytes, std::size_t size) {
 
 void AtomicFile::commit() {
   write_staged();
-  int result = 0;
-  do {
-    result = ::fsync(fd_);
-  } while (result != 0 && errno == EINTR);
+  int result = sync(fd_);
   // Device nodes and pipes cannot be synced.
   const bool no_sync = !temporary_.empty() ? false : errno == EINVAL || errno == EROFS;
   if (result != 0 && !no_sync) fail("fsync", errno);
@@ -205,7 +211,7 @@ void sync_folder(const std::string& folder, const std::string& path) {
   const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0 && errno == EACCES) return;
   if (fd < 0) cannot_write(path, "opening the folder " + folder, errno);
-  const int result = ::fsync(fd);
+  const int result = sync(fd);
   const int error = errno;
   ::close(fd);
   if (result != 0 && error != EINVAL && error != ENOTSUP)
@@ -217,10 +223,7 @@ void sync_file(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0 && (errno == ENOENT || errno == EACCES)) return;
   if (fd < 0) cannot_write(path, "opening it to sync it", errno);
-  int result = 0;
-  do {
-    result = ::fsync(fd);
-  } while (result != 0 && errno == EINTR);
+  const int result = sync(fd);
   const int error = errno;
   ::close(fd);
   if (result != 0 && error != EINVAL && error != EROFS) cannot_write(path, "fsync", error);

@@ -49,7 +49,8 @@ class AtomicFile {
   std::string folder_;      // folder of the target
   std::string temporary_;   // empty if the target is written to directly
   int fd_ = -1;
-  // What is written past the page cache must lie at whole pages of memory and of the file.
+  // Writing past the page cache takes whole pages only, in memory and in the file, so bytes are
+  // collected here first.
   std::unique_ptr<std::byte, void (*)(void*)> stage_{nullptr, std::free};
   std::size_t staged_ = 0;  // bytes of stage_
   bool bypasses_ = false;

@@ -17,8 +17,8 @@ namespace runtime::train {
 // ignored before (nohup, background jobs) stay ignored.
 class StopSignal {
  public:
-  // What is said after the first signal and after the second one, behind the name of the signal; ""
-  // says nothing.
+  // The line after the first signal and the one after the second begin with the signal's name,
+  // which these texts follow. Nothing is said for "".
   struct Texts {
     std::string first, second;
   };

@@ -83,11 +83,11 @@ int Asynchronous::run(int64_t end, const std::function<int(const WorkItem&)>& do
                       Profiler* profiler) {
   exchange_->open(end * programs_.world_size());
   pushed_ = false;
-  do {
+  for (;;) {
     spans_ = profiler == nullptr ? nullptr : profiler->begin_step();
     if (!one_item(done)) break;
     if (profiler != nullptr) profiler->end_step();
-  } while (true);
+  }
   if (pushed_) receive_parameters();
   return synchronise();
 }

@@ -24,7 +24,7 @@ constexpr std::chrono::seconds kPatience{5};
 // The end of the text by which a rank says that its files are written.
 constexpr char kEndOfText = '\n';
 
-// What is in a file that another process may be writing; "" if there is no such file.
+// Returns the present content of a file that another process may be writing; "" if there is none.
 std::string present_text(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};

@@ -65,8 +65,8 @@ void train_until_stopped(int save_ms) {
 
 // Does what rank 0 of a job does once all ranks have met.
 void save_something() {
-  const std::string address = getenv(runtime::launch::kRendezvousVariable);
-  const runtime::launch::SavingLock lock(address.substr(std::strlen("file:")));
+  namespace launch = runtime::launch;
+  const launch::SavingLock lock(launch::folder_of(getenv(launch::kRendezvousVariable)));
 }
 
 void start_child() {
