@@ -83,11 +83,17 @@ std::vector<Case> cases_of(const std::string& operation, const host::Device& dev
 // "59 operations x 4 types, 2100 cases"
 std::string count_text(const std::vector<Case>& cases);
 
+// What the refusal of a mandatory operation is: a failure for a finished plugin, a skipped case for
+// one that is being written.
+enum class Mandatory { kFails, kSkipped };
+
 // Runs one case. Never throws: an error of either device is a failure. Waits for the device.
 // `reference` must be a device of the plugin `reference`.
-Result run_case(host::Device& device, host::Device& reference, const Case& c);
+Result run_case(host::Device& device, host::Device& reference, const Case& c,
+                Mandatory mandatory = Mandatory::kFails);
 
-Summary run_cases(host::Device& device, host::Device& reference, const std::vector<Case>& cases);
+Summary run_cases(host::Device& device, host::Device& reference, const std::vector<Case>& cases,
+                  Mandatory mandatory = Mandatory::kFails);
 
 }  // namespace plugins::conformance
 

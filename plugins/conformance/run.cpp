@@ -103,18 +103,20 @@ bool must_support(const host::Device& device, const Case& c) {
   return c.mandatory && c.operation.post_ops.empty() && c.dtype == first;
 }
 
-Result refused(const host::Device& device, const Case& c, const host::Support& support) {
+Result refused(const host::Device& device, const Case& c, const host::Support& support,
+               Mandatory mandatory) {
   if (support.reason.empty()) return {Outcome::kFailed, "refuses without a reason", 0, 0.0};
-  if (!must_support(device, c)) return {Outcome::kSkipped, support.reason, 0, 0.0};
+  if (mandatory == Mandatory::kSkipped || !must_support(device, c))
+    return {Outcome::kSkipped, support.reason, 0, 0.0};
   return {Outcome::kFailed, "refuses a mandatory operation: " + support.reason, 0, 0.0};
 }
 
-Result run_checked(host::Device& device, host::Device& reference, Case c) {
+Result run_checked(host::Device& device, host::Device& reference, Case c, Mandatory mandatory) {
   const host::Support support = device.query(c.operation);
-  if (support.level == RT_SUPPORT_REFUSED) return refused(device, c, support);
+  if (support.level == RT_SUPPORT_REFUSED) return refused(device, c, support, mandatory);
   if (c.forward) {
     const host::Support forward = device.query(*c.forward);
-    if (forward.level == RT_SUPPORT_REFUSED) return refused(device, c, forward);
+    if (forward.level == RT_SUPPORT_REFUSED) return refused(device, c, forward, mandatory);
   }
   if (support.post_ops_fused > c.operation.post_ops.size()) {
     throw Violation("fuses more post-operations than it was asked for");
@@ -132,18 +134,19 @@ Result run_checked(host::Device& device, host::Device& reference, Case c) {
 
 }  // namespace
 
-Result run_case(host::Device& device, host::Device& reference, const Case& c) {
+Result run_case(host::Device& device, host::Device& reference, const Case& c, Mandatory mandatory) {
   try {
-    return run_checked(device, reference, c);
+    return run_checked(device, reference, c, mandatory);
   } catch (const std::exception& e) {
     return {Outcome::kFailed, e.what(), 0, 0.0};
   }
 }
 
-Summary run_cases(host::Device& device, host::Device& reference, const std::vector<Case>& cases) {
+Summary run_cases(host::Device& device, host::Device& reference, const std::vector<Case>& cases,
+                  Mandatory mandatory) {
   Summary summary;
   for (const Case& c : cases) {
-    const Result result = run_case(device, reference, c);
+    const Result result = run_case(device, reference, c, mandatory);
     summary.candidates += result.candidates;
     if (result.outcome == Outcome::kPassed) ++summary.passed;
     if (result.outcome == Outcome::kSkipped) {

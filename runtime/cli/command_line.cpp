@@ -426,7 +426,9 @@ void add_plugins(CLI::App& app) {
   info_command->add_option("NAME", *name, "The plugin's name")->required();
   info_command->footer("Example:\n  runtime plugins info cpu");
   info_command->callback([folders, name] { describe_plugin(*folders, *name); });
-  command->footer("Examples:\n  runtime plugins list\n  runtime plugins info cpu");
+  command->footer(
+      "Examples:\n  runtime plugins list\n  runtime plugins info cpu\n"
+      "  runtime plugins check ./my_device.so   (tries a plugin against the contract)");
 }
 
 void add_model(CLI::App& app) {
@@ -509,6 +511,11 @@ void add_config(CLI::App& app) {
 // Becomes the program of a command that this one does not have, or else names the command that was
 // probably meant; CLI11 would only say that a command is missing.
 void check_command(const CLI::App& app, const std::string& word, char** argv) {
+  // The second word of a command may also name a program: `plugins check` is runtime-plugins-check.
+  if (argv[2] != nullptr) {
+    for (const ExternalCommand& command : external_commands())
+      if (command.name == word + "-" + argv[2]) become(command, argv + 3);
+  }
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
     names.push_back(command->get_name());

@@ -1,4 +1,5 @@
-// Commands that are programs of their own: `runtime NAME ...` becomes the program `runtime-NAME`.
+// Commands that are programs of their own: `runtime NAME ...` becomes the program `runtime-NAME`,
+// and `runtime plugins check ...` becomes `runtime-plugins-check`.
 // Equivalent to: how git and cargo find commands that they do not have themselves.
 #ifndef RUNTIME_CLI_EXTERNAL_H_
 #define RUNTIME_CLI_EXTERNAL_H_

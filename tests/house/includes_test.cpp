@@ -72,6 +72,7 @@ const Rooms kAllowed = {
     {"plugins/sdk", {"plugins/include"}},
     {"plugins/host", {"plugins/include"}},
     {"plugins/conformance", {"plugins/host", "plugins/include", "plugins/sdk"}},
+    {"plugins/check", {"plugins/conformance", "plugins/host", "plugins/include", "plugins/sdk"}},
     {"plugins/examples", {"plugins/include", "plugins/sdk"}},
 };
 
@@ -158,9 +159,9 @@ const std::map<std::string, std::vector<std::string>> kLibraries = {
     {"toml++/", {"runtime/config/"}},
     {"nlohmann/",
      {"runtime/config/json_schema.cpp", "runtime/data/", "runtime/train/", "runtime/analysis/",
-      "runtime/cli/"}},
-    {"fmt/", {"runtime/cli/"}},
-    {"CLI/", {"runtime/cli/"}},
+      "runtime/cli/", "plugins/check/"}},
+    {"fmt/", {"runtime/cli/", "plugins/check/"}},
+    {"CLI/", {"runtime/cli/", "plugins/check/main.cpp"}},
     {"zlib.h", {"runtime/data/"}},
     {"utf8proc.h", {"runtime/data/utf8.cpp"}},
     {"libdeflate.h", {"runtime/data/crc32.cpp"}},
@@ -172,6 +173,8 @@ const std::map<std::string, std::vector<std::string>> kLibraries = {
     {"dlfcn.h", {"plugins/host/"}},
     {"link.h", {"plugins/host/"}},
     {"execinfo.h", {"runtime/cli/main.cpp"}},
+    {"elf.h", {"plugins/check/library.cpp"}},
+    {"malloc.h", {"plugins/check/launches.cpp"}},
 };
 const std::set<std::string> kPosix = {"fcntl.h", "fnmatch.h", "pthread.h", "unistd.h",
                                       "errno.h", "time.h",    "signal.h",  "poll.h",

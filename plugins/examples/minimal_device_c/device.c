@@ -28,6 +28,9 @@ static rt_status properties(void* self, int32_t index, rt_device_properties* res
     return example_fail(error, RT_ERROR_INVALID_ARGUMENT, "device %d does not exist, only 0",
                         index);
   }
+  const rt_status status =
+      example_check_size(result, RT_DEVICE_PROPERTIES_SIZE_V1, "rt_device_properties", error);
+  if (status != RT_OK) return status;
   rt_device_properties value = {
       .flags = RT_DEVICE_USABLE | RT_DEVICE_INLINE | RT_DEVICE_HOST_MEMORY,
       .name = "example device, 1 thread",
@@ -206,7 +209,9 @@ static rt_status event_elapsed(rt_event* begin, rt_event* end, int64_t* nanoseco
 }
 
 static rt_status memory_info(rt_device* device, rt_memory_info* info, rt_error* error) {
-  (void)error;
+  const rt_status status =
+      example_check_size(info, RT_MEMORY_INFO_SIZE_V1, "rt_memory_info", error);
+  if (status != RT_OK) return status;
   const uint64_t used = atomic_load(&device->allocated_bytes);
   rt_memory_info value = {
       .total_bytes = device->limit_bytes,

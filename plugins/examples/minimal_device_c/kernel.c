@@ -78,7 +78,8 @@ static rt_status create(rt_device* device, const rt_op_desc* op, rt_plan** resul
 static void destroy(rt_plan* plan) { free(plan); }
 
 static rt_status info(const rt_plan* plan, rt_plan_info* result, rt_error* error) {
-  (void)error;
+  const rt_status status = example_check_size(result, RT_PLAN_INFO_SIZE_V1, "rt_plan_info", error);
+  if (status != RT_OK) return status;
   rt_plan_info value = {
       .flags = RT_PLAN_DETERMINISTIC,
       .workspace_bytes = plan->workspace_bytes,

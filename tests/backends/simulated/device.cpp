@@ -79,7 +79,8 @@ void Device::release(void* address, int32_t kind) {
 }
 
 void* Device::allocate_pinned(uint64_t bytes) {
-  auto* address = static_cast<std::byte*>(std::malloc(bytes));
+  const uint64_t whole = (bytes + Arena::kAlignment - 1) / Arena::kAlignment * Arena::kAlignment;
+  auto* address = static_cast<std::byte*>(std::aligned_alloc(Arena::kAlignment, whole));
   if (address == nullptr) {
     throw Error(RT_ERROR_OUT_OF_MEMORY,
                 format("%s: allocate %llu bytes of pinned host memory "

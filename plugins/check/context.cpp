@@ -1,0 +1,38 @@
+#include "plugins/check/context.h"
+
+namespace plugins::check {
+
+std::shared_ptr<host::Plugin> Context::plugin() {
+  if (!plugin_) plugin_ = host::Plugin::load(setup_.library, {});
+  return plugin_;
+}
+
+const rt_device_api& Context::device_api() {
+  const rt_device_api* const api = plugin()->device_api();
+  if (api == nullptr) throw Skip("the plugin offers no devices (rt.device)");
+  return *api;
+}
+
+const rt_kernel_api& Context::kernel_api() {
+  device_api();
+  const rt_kernel_api* const api = plugin()->kernel_api();
+  if (api == nullptr) throw Skip("the plugin offers no kernels (rt.kernel)");
+  return *api;
+}
+
+std::shared_ptr<host::Device> Context::device() {
+  if (!device_) {
+    device_api();
+    if (host::list_devices(*plugin()).empty()) throw Skip("the plugin lists no devices");
+    device_ = host::Device::open(plugin(), setup_.device, {0, setup_.options});
+  }
+  return device_;
+}
+
+std::shared_ptr<host::Device> Context::reference() {
+  if (!reference_)
+    reference_ = host::Device::open(host::Plugin::load(setup_.reference, {}), 0, {});
+  return reference_;
+}
+
+}  // namespace plugins::check
