@@ -32,8 +32,7 @@ std::string replays(Context& context) {
   stream.fill(source.data(), 1, kBytes);
   stream.fill(copy.data(), 2, kBytes);
   stream.synchronize();
-  host::Recording recording(
-      stream, [&] { stream.copy(copy.data(), source.data(), kBytes); });
+  host::Recording recording(stream, [&] { stream.copy(copy.data(), source.data(), kBytes); });
   require(first_byte(stream, copy) == 2, "recorded work ran while it was recorded");
   for (const int value : {3, 4, 5}) {
     stream.fill(source.data(), value, kBytes);
@@ -99,8 +98,8 @@ std::string works_after_a_discarded_capture(Context& context) {
 
 void add_capture_checks(std::vector<Check>& checks) {
   checks.push_back({"capture", "records work instead of running it, and replays it", replays});
-  checks.push_back({"capture", "takes in the streams that wait for the captured one",
-                    records_other_streams});
+  checks.push_back(
+      {"capture", "takes in the streams that wait for the captured one", records_other_streams});
   checks.push_back({"capture", "leaves a stream that works when it is given up",
                     works_after_a_discarded_capture});
 }

@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -85,8 +86,8 @@ void wait_for(std::list<host::Child>& children) {
   }
 }
 
-// Open MPI refuses to start ranks for root, which is the user of most containers, or more ranks than
-// there are processors. Other MPIs do not know these variables.
+// Open MPI refuses to start ranks for root, which is the user of most containers, or more ranks
+// than there are processors. Other MPIs do not know these variables.
 void allow_everything_in_mpi() {
   ::setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 0);
   ::setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 0);
@@ -162,20 +163,28 @@ std::string claims_something(Context& context) {
   properties_of(context);
   const auto rows = host::list_capabilities(*context.plugin());
   require(!rows.empty(), "the communicator claims no collective");
-  uint32_t collectives = 0;
-  for (const rt_comm_capability& row : rows) collectives |= 1U << row.collective;
-  require((collectives & (1U << RT_ALL_REDUCE)) != 0,
-          "the communicator does not claim all_reduce, without which no gradients can be averaged");
+  const auto claims = [&](int32_t collective, rt_dtype dtype) {
+    return std::any_of(rows.begin(), rows.end(), [&](const rt_comm_capability& row) {
+      return row.collective == collective && (row.dtypes & RT_DTYPE_BIT(dtype)) != 0;
+    });
+  };
+  require(claims(RT_ALL_REDUCE, RT_FLOAT32) || claims(RT_ALL_REDUCE, RT_FLOAT64),
+          "the communicator does not claim all_reduce in float32 or float64, without which no "
+          "gradients can be averaged");
+  require(claims(RT_ALL_GATHER, RT_UINT8),
+          "the communicator does not claim all_gather of bytes (uint8), with which the ranks of "
+          "every job compare their configurations");
   return fmt::format("{} rows", rows.size());
 }
 
 }  // namespace
 
 void add_communicator_checks(std::vector<Check>& checks) {
-  checks.push_back({"communicator", "claims the collectives of data parallelism", claims_something});
+  checks.push_back(
+      {"communicator", "claims the collectives of data parallelism", claims_something});
   for (const int32_t size : {1, 2, 3, 4}) {
-    checks.push_back({"communicator", fmt::format("every collective on {} rank{}", size,
-                                                  size == 1 ? "" : "s"),
+    checks.push_back({"communicator",
+                      fmt::format("every collective on {} rank{}", size, size == 1 ? "" : "s"),
                       [size](Context& context) { return agrees_on_ranks(context, size); }});
   }
 }

@@ -30,8 +30,7 @@ std::shared_ptr<host::Device> Context::device() {
 }
 
 std::shared_ptr<host::Device> Context::reference() {
-  if (!reference_)
-    reference_ = host::Device::open(host::Plugin::load(setup_.reference, {}), 0, {});
+  if (!reference_) reference_ = host::Device::open(host::Plugin::load(setup_.reference, {}), 0, {});
   return reference_;
 }
 

@@ -22,11 +22,11 @@ class Skip : public std::runtime_error {
 
 // What the user asked for.
 struct Setup {
-  std::filesystem::path library;                // absolute
-  std::filesystem::path reference;              // library of the plugin `reference`
-  int32_t device = 0;                           // index of the device
-  std::map<std::string, std::string> options;   // of the device or the communicator
-  bool quick = false;                           // fewer cases of each operation
+  std::filesystem::path library;               // absolute
+  std::filesystem::path reference;             // library of the plugin `reference`
+  int32_t device = 0;                          // index of the device
+  std::map<std::string, std::string> options;  // of the device or the communicator
+  bool quick = false;                          // fewer cases of each operation
 };
 
 // Loads and opens at first use. One thread at a time; the objects that it returns may be used by

@@ -79,8 +79,9 @@ void copy_between(const std::shared_ptr<host::Device>& device, const Place& from
   stream.synchronize();
   Bytes expected = around;
   std::memcpy(expected.data() + kBefore, data.data() + kBefore, bytes);
-  expect_equal(result, expected, fmt::format("a copy of {} bytes from {} to {}, both at offset {}",
-                                             bytes, from.name, to.name, kBefore));
+  expect_equal(result, expected,
+               fmt::format("a copy of {} bytes from {} to {}, both at offset {}", bytes, from.name,
+                           to.name, kBefore));
 }
 
 std::string copies_everywhere(Context& context) {
@@ -162,10 +163,11 @@ std::string reads_pageable_sources_at_once(Context& context) {
     stream.synchronize();
     stream.copy(result.data(), memory.data(), bytes);
     stream.synchronize();
-    expect_equal(result, expected,
-                 fmt::format("a copy of {} bytes from pageable host memory, which was written again "
-                             "after the call had returned",
-                             bytes));
+    expect_equal(
+        result, expected,
+        fmt::format("a copy of {} bytes from pageable host memory, which was written again "
+                    "after the call had returned",
+                    bytes));
   }
   return "";
 }

@@ -89,19 +89,19 @@ std::string refuses_absent_devices(Context& context) {
     rt_error error = host::make_error();
     rt_device_properties properties{};
     properties.size = sizeof(properties);
-    rt_status status = context.device_api().properties(context.plugin()->self(), index, &properties,
-                                                       &error);
+    rt_status status =
+        context.device_api().properties(context.plugin()->self(), index, &properties, &error);
     require(status != RT_OK, fmt::format("properties answered RT_OK for device {} of {}; expected "
                                          "RT_ERROR_INVALID_ARGUMENT",
                                          index, count));
-    require(error.message[0] != '\0', "properties of a device that does not exist fails without a "
-                                      "message");
+    require(error.message[0] != '\0',
+            "properties of a device that does not exist fails without a "
+            "message");
     error = host::make_error();
     status = try_open(context, index, {0, context.setup().options}, error);
-    require(status != RT_OK,
-            fmt::format("open answered RT_OK for device {} of {}; expected "
-                        "RT_ERROR_INVALID_ARGUMENT, and not another device",
-                        index, count));
+    require(status != RT_OK, fmt::format("open answered RT_OK for device {} of {}; expected "
+                                         "RT_ERROR_INVALID_ARGUMENT, and not another device",
+                                         index, count));
   }
   return "";
 }

@@ -226,9 +226,10 @@ std::string may_go_before_its_work(Context& context) {
   }
   second.copy(copy.data(), source.data(), kBytes);
   const int found = first_byte(second, copy);
-  require(found == 9, fmt::format("a stream copied {}, expected 9: its wait was lost when the event "
-                                  "was destroyed",
-                                  found));
+  require(found == 9,
+          fmt::format("a stream copied {}, expected 9: its wait was lost when the event "
+                      "was destroyed",
+                      found));
   return "";
 }
 

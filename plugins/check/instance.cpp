@@ -56,8 +56,7 @@ rt_host silent_host(uint32_t size = sizeof(rt_host)) {
 }
 
 std::string refuses_other_major(Context& context) {
-  const rt_plugin_entry_fn entry =
-      host::open_library(host::check_library(context.setup().library));
+  const rt_plugin_entry_fn entry = host::open_library(host::check_library(context.setup().library));
   const rt_host host = silent_host();
   rt_negotiation negotiation{};
   negotiation.size = sizeof(negotiation);
@@ -117,9 +116,9 @@ std::string knows_its_interfaces(Context& context) {
             fmt::format("get_interface(\"{}\", 1000) answered a table; expected NULL for a version "
                         "that the plugin does not know",
                         name));
-    require(plugin.get_interface(plugin.self, name, 1) ==
-                plugin.get_interface(plugin.self, name, 1),
-            fmt::format("get_interface(\"{}\", 1) answered two different tables", name));
+    require(
+        plugin.get_interface(plugin.self, name, 1) == plugin.get_interface(plugin.self, name, 1),
+        fmt::format("get_interface(\"{}\", 1) answered two different tables", name));
   }
   return "";
 }

@@ -13,7 +13,7 @@ namespace plugins::check {
 
 namespace {
 
-constexpr size_t kQuickCases = 6;    // of each type
+constexpr size_t kQuickCases = 6;  // of each type
 constexpr size_t kShownFailures = 3;
 
 std::vector<conformance::Case> cases_of(Context& context, const std::string& operation) {
@@ -62,8 +62,7 @@ bool is_basic(const conformance::Case& c) {
   });
   const std::string& name = c.operation.name;
   return c.operation.post_ops.empty() &&
-         (c.mandatory ||
-          ((name == RT_OP_EMBEDDING || name == RT_OP_EMBEDDING_BACKWARD) && !slice));
+         (c.mandatory || ((name == RT_OP_EMBEDDING || name == RT_OP_EMBEDDING_BACKWARD) && !slice));
 }
 
 // One of the functions of `activation` that are in the base set but not mandatory.

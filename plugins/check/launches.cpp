@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 #include <malloc.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
-
-#include <algorithm>
 #include <thread>
 
 #include "plugins/check/busy.h"
@@ -125,8 +124,7 @@ void launch_in_threads(const std::shared_ptr<host::Device>& device, const Case& 
   std::vector<std::unique_ptr<Operands>> operands;
   std::vector<std::vector<Bytes>> expected;
   for (int i = 0; i < kThreads; ++i) {
-    operands.push_back(
-        std::make_unique<Operands>(device, c, kernel, static_cast<uint64_t>(i)));
+    operands.push_back(std::make_unique<Operands>(device, c, kernel, static_cast<uint64_t>(i)));
     kernel.launch(operands.back()->stream(), operands.back()->launch());
     expected.push_back(operands.back()->results());
   }
@@ -217,9 +215,10 @@ std::string gives_everything_back(Context& context) {
   constexpr int kRounds = 10;
   rounds(kRounds);
   const int64_t each = (heap_bytes() - before) / (kRounds * static_cast<int64_t>(cases.size()));
-  require(each < 64, fmt::format("each plan, event and stream that was made and destroyed leaves {} "
-                                 "bytes of the host's memory behind",
-                                 each));
+  require(each < 64,
+          fmt::format("each plan, event and stream that was made and destroyed leaves {} "
+                      "bytes of the host's memory behind",
+                      each));
   return "";
 }
 
@@ -274,9 +273,10 @@ std::string refuses_unknown_operations(Context& context) {
   operation.name = "org.example.unknown";
   operation.inputs = operation.outputs = {host::make_tensor_desc(RT_FLOAT32, {4})};
   const host::Support support = device->query(operation);
-  require(support.level == RT_SUPPORT_REFUSED && !support.reason.empty(),
-          "query of an operation of an unknown name; expected a refusal with a reason, because later "
-          "releases have operations that this plugin does not know");
+  require(
+      support.level == RT_SUPPORT_REFUSED && !support.reason.empty(),
+      "query of an operation of an unknown name; expected a refusal with a reason, because later "
+      "releases have operations that this plugin does not know");
   try {
     device->create_kernel(operation);
   } catch (const host::Error& error) {
@@ -301,8 +301,9 @@ std::string refuses_bad_shapes(Context& context) {
   } catch (const host::Error&) {
     return "an error";
   }
-  throw Fault("add of [4, 3] and [5, 3], which do not fit: a plan was made; expected a refusal or "
-              "RT_ERROR_INVALID_ARGUMENT");
+  throw Fault(
+      "add of [4, 3] and [5, 3], which do not fit: a plan was made; expected a refusal or "
+      "RT_ERROR_INVALID_ARGUMENT");
 }
 
 }  // namespace

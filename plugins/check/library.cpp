@@ -136,8 +136,8 @@ std::string loads(Context& context) {
 
 void add_library_checks(std::vector<Check>& checks) {
   checks.push_back({"library", "exports rt_plugin_entry and nothing else", exports_entry_alone});
-  checks.push_back({"library", "searches no relative folder for libraries",
-                    has_no_relative_run_path});
+  checks.push_back(
+      {"library", "searches no relative folder for libraries", has_no_relative_run_path});
   checks.push_back({"library", "loads, with complete tables and texts", loads});
 }
 

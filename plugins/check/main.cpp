@@ -28,14 +28,16 @@ namespace fs = std::filesystem;
 enum ExitCode { kDone = 0, kConfiguration = 2, kPlugin = 3 };
 
 constexpr char kHelp[] =
-    "Tries a plugin against the contract: exports, sizes, memory, streams, events, kernels, ranks.\n"
+    "Tries a plugin against the contract: exports, sizes, memory, streams, events, kernels, "
+    "ranks.\n"
     "Every check runs in a child process, so that a crash or an endless loop costs one check only."
     "\n\nexamples:\n"
     "  runtime plugins check build/lib/runtime/plugins/my_device.so\n"
     "  runtime plugins check cpu --quick\n"
     "  runtime plugins check my_device.so --only events --only streams\n"
     "  runtime plugins check my_device.so --require lenet --junit check.xml   (for CI)\n\n"
-    "Exit code: 0 if no check failed and the required models train, 3 if not, 2 for a wrong command.";
+    "Exit code: 0 if no check failed and the required models train, 3 if not, 2 for a wrong "
+    "command.";
 
 struct Arguments {
   std::string library;
@@ -166,7 +168,8 @@ int run(int argc, char** argv) {
   }
   if (arguments.list) return list(check::list_checks(arguments.groups)), kDone;
   if (arguments.library.empty())
-    throw UsageError("LIBRARY is missing: name a plugin's library; see runtime plugins check --help");
+    throw UsageError(
+        "LIBRARY is missing: name a plugin's library; see runtime plugins check --help");
   complete_setup(arguments);
   const std::vector<check::Check> checks = check::list_checks(arguments.groups);
   if (!arguments.child.empty() || arguments.rank >= 0 || arguments.mpi_rank)

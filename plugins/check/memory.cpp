@@ -147,9 +147,9 @@ std::string tells_its_load(Context& context) {
   if (context.device_api().utilisation == nullptr) throw Skip("the plugin does not tell the load");
   const rt_utilisation load = device->utilisation();
   for (const int32_t percent : {load.compute_percent, load.memory_percent}) {
-    require(percent >= -1 && percent <= 100,
-            fmt::format("utilisation says {} percent; expected 0 to 100, or -1 for unknown",
-                        percent));
+    require(
+        percent >= -1 && percent <= 100,
+        fmt::format("utilisation says {} percent; expected 0 to 100, or -1 for unknown", percent));
   }
   require(load.power_milliwatts >= -1,
           fmt::format("utilisation says {} milliwatts; expected -1 for unknown",

@@ -32,8 +32,8 @@ std::string indented(const std::string& text, const char* indent) {
 }
 
 int count(const std::vector<Row>& rows, Outcome outcome) {
-  return static_cast<int>(std::count_if(
-      rows.begin(), rows.end(), [&](const Row& row) { return row.outcome == outcome; }));
+  return static_cast<int>(std::count_if(rows.begin(), rows.end(),
+                                        [&](const Row& row) { return row.outcome == outcome; }));
 }
 
 bool has_kernels(const std::vector<Row>& rows) {
@@ -51,9 +51,9 @@ std::string first_names(const std::vector<std::string>& names) {
 
 std::string line_of(const ModelState& state) {
   const size_t all = state.own.size() + state.others.size() + state.faulty.size();
-  std::string text = fmt::format("  {:<16}{:<8}{} of {} operations by kernels of the plugin",
-                                 state.preset, state.trains ? "trains" : "no", state.own.size(),
-                                 all);
+  std::string text =
+      fmt::format("  {:<16}{:<8}{} of {} operations by kernels of the plugin", state.preset,
+                  state.trains ? "trains" : "no", state.own.size(), all);
   if (!state.faulty.empty()) text += "; faulty: " + first_names(state.faulty);
   if (!state.others.empty())
     text += (state.trains ? "; composed: " : "; missing: ") + first_names(state.others);
@@ -71,12 +71,23 @@ std::string escaped(const std::string& text) {
   std::string result;
   for (const char c : text) {
     switch (c) {
-      case '<': result += "&lt;"; break;
-      case '>': result += "&gt;"; break;
-      case '&': result += "&amp;"; break;
-      case '"': result += "&quot;"; break;
-      case '\n': result += "&#10;"; break;
-      default: result += c;
+      case '<':
+        result += "&lt;";
+        break;
+      case '>':
+        result += "&gt;";
+        break;
+      case '&':
+        result += "&amp;";
+        break;
+      case '"':
+        result += "&quot;";
+        break;
+      case '\n':
+        result += "&#10;";
+        break;
+      default:
+        result += c;
     }
   }
   return result;
@@ -141,9 +152,9 @@ std::string junit_of(const Setup& setup, const std::vector<Row>& rows) {
     if (row.outcome == Outcome::kPassed) {
       text += "/>\n";
     } else {
-      text += fmt::format("><{} message=\"{}\"/></testcase>\n",
-                          row.outcome == Outcome::kFailed ? "failure" : "skipped",
-                          escaped(row.detail));
+      text +=
+          fmt::format("><{} message=\"{}\"/></testcase>\n",
+                      row.outcome == Outcome::kFailed ? "failure" : "skipped", escaped(row.detail));
     }
   }
   return text + "</testsuite>\n";

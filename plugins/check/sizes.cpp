@@ -90,8 +90,8 @@ std::string inputs_of_open(Context& context) {
   Grown<rt_device_options> options;
   check_input("rt_device_options", options, RT_DEVICE_OPTIONS_SIZE_V1, [&](rt_error* error) {
     rt_device* device = nullptr;
-    const rt_status status = api.open(context.plugin()->self(), context.setup().device,
-                                      &options.value, &device, error);
+    const rt_status status =
+        api.open(context.plugin()->self(), context.setup().device, &options.value, &device, error);
     if (status == RT_OK) api.close(device);
     return status;
   });
@@ -211,9 +211,9 @@ std::string outputs_of_kernels(Context& context) {
     return api.query(device->get(), view.get(), support, error);
   });
   const host::Kernel kernel = device->create_kernel(scale);
-  check_output<rt_plan_info>("info", RT_PLAN_INFO_SIZE_V1, [&](rt_plan_info* info, rt_error* error) {
-    return api.info(kernel.get(), info, error);
-  });
+  check_output<rt_plan_info>(
+      "info", RT_PLAN_INFO_SIZE_V1,
+      [&](rt_plan_info* info, rt_error* error) { return api.info(kernel.get(), info, error); });
   return "";
 }
 
@@ -232,8 +232,7 @@ std::string writes_candidates_apart(Context& context) {
   });
   require(status == RT_OK, "query with room for one candidate answered " +
                                host::status_name(status) + "; expected RT_OK");
-  require(!elements[0].written_beyond(sizeof(rt_candidate)) &&
-              !elements[1].written_beyond(0),
+  require(!elements[0].written_beyond(sizeof(rt_candidate)) && !elements[1].written_beyond(0),
           "query wrote behind the candidate for which there was room");
   return fmt::format("{} candidates of `scale`", support.candidate_count);
 }
@@ -256,7 +255,8 @@ std::string inputs_of_launches(Context& context) {
   host::Stream stream = device->create_stream();
   const host::Memory x = device->allocate(64), y = device->allocate(64);
   host::Memory workspace;
-  if (kernel.info().workspace_bytes > 0) workspace = device->allocate(kernel.info().workspace_bytes);
+  if (kernel.info().workspace_bytes > 0)
+    workspace = device->allocate(kernel.info().workspace_bytes);
   stream.fill(x.data(), 0, 64);
   const void* const inputs[] = {x.data()};
   void* const outputs[] = {y.data()};

@@ -58,8 +58,8 @@ class Run {
   bool wait_and_read() {
     pollfd descriptors[] = {{child_.answer_descriptor(), POLLIN, 0},
                             {child_.output_descriptor(), POLLIN, 0}};
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(since_ + command_.limit -
-                                                                   Clock::now());
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(since_ + command_.limit - Clock::now());
     late_ = left.count() <= 0;
     if (late_) return true;
     ::poll(descriptors, 2, static_cast<int>(left.count()));
@@ -94,9 +94,9 @@ class Run {
     const std::string ending = child_.end();
     if (child_.output_descriptor() >= 0) child_.read_output();
     const std::string words = child_.last_words();
-    const std::string how =
-        late_ ? fmt::format("did not end within {} s", command_.limit.count())
-              : ending.empty() ? "closed the pipe to this program" : ending;
+    const std::string how = late_ ? fmt::format("did not end within {} s", command_.limit.count())
+                            : ending.empty() ? "closed the pipe to this program"
+                                             : ending;
     return how + (words.empty() ? "" : "; the last line that it printed: " + words);
   }
 

@@ -19,8 +19,9 @@ class Endings : public testing::TestWithParam<Ending> {};
 
 // `query` is the function that ends the process; checks that need no kernel go on.
 TEST_P(Endings, CostTheirChecksOnly) {
-  const ProgramResult result = run_check(
-      {MUTANT, "--quick", "--limit", "3", "--only", "plans", "--only", "library"}, GetParam().mutant);
+  const ProgramResult result =
+      run_check({MUTANT, "--quick", "--limit", "3", "--only", "plans", "--only", "library"},
+                GetParam().mutant);
   EXPECT_EQ(result.exit_code, 3) << result.text;
   EXPECT_NE(result.text.find(GetParam().words), std::string::npos) << result.text;
   EXPECT_NE(result.text.find("passed  library"), std::string::npos) << result.text;
@@ -56,15 +57,15 @@ TEST(Check, RefusesWrongCommands) {
 }
 
 TEST(Check, FailsIfARequiredModelDoesNotTrain) {
-  const ProgramResult result =
-      run_check({FIXTURES "/libexample.so", "--quick", "--only", "kernels", "--require", "lenet"}, "");
+  const ProgramResult result = run_check(
+      {FIXTURES "/libexample.so", "--quick", "--only", "kernels", "--require", "lenet"}, "");
   EXPECT_EQ(result.exit_code, 3) << result.text;
   EXPECT_NE(result.text.find("required: lenet does not train: missing are"), std::string::npos)
       << result.text;
-  EXPECT_EQ(run_check({FIXTURES "/libexample.so", "--quick", "--only", "kernels", "--require", "mlp"},
-                      "")
-                .exit_code,
-            0);
+  EXPECT_EQ(
+      run_check({FIXTURES "/libexample.so", "--quick", "--only", "kernels", "--require", "mlp"}, "")
+          .exit_code,
+      0);
 }
 
 TEST(Check, WritesJsonAndJUnit) {

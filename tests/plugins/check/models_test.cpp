@@ -36,8 +36,8 @@ std::set<std::string> compiled_operations(const std::string& preset) {
   std::snprintf(text, sizeof(text), kConfig, preset.c_str(),
                 tokens ? "task = \"next_token\"\nlast_batch = \"drop\"" : "");
   std::ofstream(folder / "config.toml") << text;
-  const ProgramResult result =
-      run_program(RUNTIME_PROGRAM, {"plan", folder / "config.toml", "--dump-graph", folder / "graph"});
+  const ProgramResult result = run_program(
+      RUNTIME_PROGRAM, {"plan", folder / "config.toml", "--dump-graph", folder / "graph"});
   EXPECT_EQ(result.exit_code, 0) << result.text;
   std::set<std::string> found;
   for (const auto& file : fs::directory_iterator(folder / "graph")) {

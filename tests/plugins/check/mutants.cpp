@@ -135,7 +135,8 @@ rt_status allocate(rt_device* on, uint64_t bytes, int32_t kind, void** address, 
   if (is("refuses_with_another_code") && bytes > (uint64_t{1} << 34))
     return fail(error, RT_ERROR_DEVICE, "no 17179869184 bytes");
   const bool shifted = is("aligns_to_eight");
-  const rt_status status = good_device->allocate(on, shifted ? bytes + 8 : bytes, kind, address, error);
+  const rt_status status =
+      good_device->allocate(on, shifted ? bytes + 8 : bytes, kind, address, error);
   if (status == RT_OK && shifted) *address = static_cast<char*>(*address) + 8;
   const std::lock_guard lock(late_mutex);
   if (status == RT_OK) allocated[reinterpret_cast<uintptr_t>(*address)] = bytes;
@@ -344,9 +345,12 @@ RT_PLUGIN_EXPORT rt_status rt_plugin_entry(const rt_host* host, rt_negotiation* 
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
   good_plugin = made;
-  good_device = static_cast<const rt_device_api*>(made->get_interface(made->self, RT_INTERFACE_DEVICE, 1));
-  good_kernel = static_cast<const rt_kernel_api*>(made->get_interface(made->self, RT_INTERFACE_KERNEL, 1));
-  good_capture = static_cast<const rt_capture_api*>(made->get_interface(made->self, RT_INTERFACE_CAPTURE, 1));
+  good_device =
+      static_cast<const rt_device_api*>(made->get_interface(made->self, RT_INTERFACE_DEVICE, 1));
+  good_kernel =
+      static_cast<const rt_kernel_api*>(made->get_interface(made->self, RT_INTERFACE_KERNEL, 1));
+  good_capture =
+      static_cast<const rt_capture_api*>(made->get_interface(made->self, RT_INTERFACE_CAPTURE, 1));
   replace_functions();
   instances.push_back(*made);
   instances.back().get_interface = get_interface;

@@ -110,7 +110,8 @@ TEST_P(GoodPlugins, Pass) {
 INSTANTIATE_TEST_SUITE_P(Libraries, GoodPlugins,
                          testing::Values(PLUGINS "/libbackend_reference.so",
                                          FIXTURES "/libexample.so",
-                                         PLUGINS "/libcollectives_local.so"));
+                                         PLUGINS "/libcollectives_local.so",
+                                         FIXTURES "/libtemplate_communicator.so"));
 
 }  // namespace
 }  // namespace plugins::check

@@ -10,8 +10,7 @@ namespace {
 
 std::vector<Row> kernels(const std::vector<std::string>& passed, const std::string& failed = "") {
   std::vector<Row> rows;
-  for (const std::string& name : passed)
-    rows.push_back({"kernels", name, Outcome::kPassed, "", 0});
+  for (const std::string& name : passed) rows.push_back({"kernels", name, Outcome::kPassed, "", 0});
   if (!failed.empty()) rows.push_back({"kernels", failed, Outcome::kFailed, "wrong", 0});
   return rows;
 }
@@ -23,9 +22,9 @@ const ModelState& state_of(const std::vector<ModelState>& states, const std::str
 }
 
 TEST(Models, TrainWithOwnKernelsOrWithTheBaseSet) {
-  const auto own = model_states(kernels(
-      {"activation", "activation_backward", "add", "cross_entropy", "cross_entropy_backward",
-       "matmul", "reduce", "sgd"}));
+  const auto own =
+      model_states(kernels({"activation", "activation_backward", "add", "cross_entropy",
+                            "cross_entropy_backward", "matmul", "reduce", "sgd"}));
   EXPECT_TRUE(state_of(own, "mlp").trains);
   EXPECT_FALSE(state_of(own, "lenet").trains);
   EXPECT_EQ(state_of(own, "lenet").others.size(), 5U);
@@ -60,8 +59,7 @@ TEST(Report, CountsAndNamesFailures) {
                                  {"events", "query", Outcome::kSkipped, "inline", 0}};
   EXPECT_EQ(failures_in(rows), 1);
   EXPECT_EQ(line_of(rows[0]), "failed  events       wait\n    one\n    two\n");
-  EXPECT_EQ(summary_of(rows),
-            "\n2 checks: 0 passed, 1 skipped, 1 failed\nfailed: events: wait\n");
+  EXPECT_EQ(summary_of(rows), "\n2 checks: 0 passed, 1 skipped, 1 failed\nfailed: events: wait\n");
 }
 
 }  // namespace
