@@ -1,5 +1,4 @@
 // The program `runtime`, which trains deep-learning models on the hardware that plugins provide.
-#include <execinfo.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -16,6 +15,7 @@
 
 #include "plugins/host/error.h"
 #include "runtime/cli/commands.h"
+#include "runtime/cli/crash.h"
 #include "runtime/error.h"
 #include "runtime/system/available_memory.h"
 
@@ -40,13 +40,6 @@ void open_standard_streams() {
 void bound_polling_of_threads() {
   if (std::getenv("OMP_WAIT_POLICY") != nullptr) return;
   setenv("GOMP_SPINCOUNT", "10000", /*overwrite=*/0);
-}
-
-// Makes the C library load what pthread_exit() needs, which it otherwise does in the first thread
-// that ends this way. libgomp's threads do; without memory at that moment the process aborts.
-void prepare_ends_of_threads() {
-  void* frame = nullptr;
-  backtrace(&frame, 1);
 }
 
 // Whether main() still works. A plugin that calls exit() would end the program with a code of its
@@ -123,7 +116,10 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   open_standard_streams();
   bound_polling_of_threads();
-  prepare_ends_of_threads();
+  // This also makes the C library load what pthread_exit() needs, which it otherwise does in the
+  // first thread that ends this way. Those of libgomp do; without memory at that moment they would
+  // abort.
+  runtime::cli::report_crashes();
   std::set_terminate(end_of_what_nobody_caught);
   std::atexit(refuse_exit_of_others);
   const int code = run(argc, argv);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/error.h"
+
 namespace runtime::exec {
 namespace {
 
@@ -21,6 +23,12 @@ CommAccess::CommAccess(const plugins::host::Communicator& communicator)
                             [](const auto& row) { return (row.memory_kinds & kHostMemory) != 0; });
   reads_device_ =
       communicator.device() != nullptr && communicator.device()->plugin().name() == claimed_;
+  if (reads_host_ || reads_device_) return;
+  throw DeviceError("the communicator " + communicator.plugin().name() +
+                    " claims no collective on memory of the host" +
+                    (claimed_.empty() ? "" : " and works with devices of " + claimed_ + " only") +
+                    ", expected at least one row of its capabilities with RT_MEMORY_PINNED_HOST; "
+                    "choose another comm.backend");
 }
 
 // `memory`: a mask of 1 << RT_MEMORY_*, one of which the row must have.

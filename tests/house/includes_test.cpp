@@ -73,6 +73,7 @@ const Rooms kAllowed = {
     {"plugins/host", {"plugins/include"}},
     {"plugins/conformance", {"plugins/host", "plugins/include", "plugins/sdk"}},
     {"plugins/check", {"plugins/conformance", "plugins/host", "plugins/include", "plugins/sdk"}},
+    {"plugins/new", {"plugins/host"}},
     {"plugins/examples", {"plugins/include", "plugins/sdk"}},
 };
 
@@ -160,8 +161,8 @@ const std::map<std::string, std::vector<std::string>> kLibraries = {
     {"nlohmann/",
      {"runtime/config/json_schema.cpp", "runtime/data/", "runtime/train/", "runtime/analysis/",
       "runtime/cli/", "plugins/check/"}},
-    {"fmt/", {"runtime/cli/", "plugins/check/"}},
-    {"CLI/", {"runtime/cli/", "plugins/check/main.cpp"}},
+    {"fmt/", {"runtime/cli/", "plugins/check/", "plugins/new/main.cpp"}},
+    {"CLI/", {"runtime/cli/", "plugins/check/main.cpp", "plugins/new/main.cpp"}},
     {"zlib.h", {"runtime/data/"}},
     {"utf8proc.h", {"runtime/data/utf8.cpp"}},
     {"libdeflate.h", {"runtime/data/crc32.cpp"}},
@@ -172,7 +173,7 @@ const std::map<std::string, std::vector<std::string>> kLibraries = {
     {"pmix.h", {"runtime/launch/"}},
     {"dlfcn.h", {"plugins/host/"}},
     {"link.h", {"plugins/host/"}},
-    {"execinfo.h", {"runtime/cli/main.cpp"}},
+    {"execinfo.h", {"runtime/cli/crash.cpp"}},
     {"elf.h", {"plugins/check/library.cpp"}},
     {"malloc.h", {"plugins/check/launches.cpp"}},
 };

@@ -58,10 +58,14 @@ void reduce(const rt_collective& call, const Place& place, const std::vector<Byt
 void reduce_in_type(const rt_collective& call, const Place& place,
                     const std::vector<Bytes>& messages) {
   switch (call.dtype) {
-    case RT_FLOAT32: return reduce<float>(call, place, messages);
-    case RT_FLOAT64: return reduce<double>(call, place, messages);
-    case RT_INT32: return reduce<int32_t>(call, place, messages);
-    default: return reduce<int64_t>(call, place, messages);
+    case RT_FLOAT32:
+      return reduce<float>(call, place, messages);
+    case RT_FLOAT64:
+      return reduce<double>(call, place, messages);
+    case RT_INT32:
+      return reduce<int32_t>(call, place, messages);
+    default:
+      return reduce<int64_t>(call, place, messages);
   }
 }
 

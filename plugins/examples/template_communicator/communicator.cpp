@@ -65,7 +65,8 @@ std::string rt_communicator::label_of(const rt_collective& call) {
 
 std::shared_ptr<template_communicator::Call> rt_communicator::start(const rt_collective& given) {
   check(given, place_);
-  if (aborted_) throw Error(RT_ERROR_ABORTED, "the communicator was aborted", RT_SCOPE_COMMUNICATOR);
+  if (aborted_)
+    throw Error(RT_ERROR_ABORTED, "the communicator was aborted", RT_SCOPE_COMMUNICATOR);
   auto call = std::make_shared<Call>(given, label_of(given));
   const size_t bytes = sent_bytes(given, place_, place_.rank);
   if (bytes > 0) transport_.send(call->label, given.kind == RT_BARRIER ? "b" : given.send, bytes);

@@ -1,7 +1,8 @@
 // The entry and the table of C functions.
+#include "rt/sdk/plugin.h"
+
 #include "communicator.h"
 #include "rt/sdk/communicator.h"
-#include "rt/sdk/plugin.h"
 
 using rt::sdk::Error;
 using rt::sdk::guard;
@@ -68,9 +69,8 @@ rt_status group_end(rt_communicator*, rt_error*) { return RT_OK; }
 
 rt_status enqueue(rt_communicator* communicator, const rt_collective* given, rt_work** work,
                   rt_error* error) {
-  return guard(error, [&] {
-    *work = new rt_work{communicator->start(rt::sdk::read_input(given))};
-  });
+  return guard(error,
+               [&] { *work = new rt_work{communicator->start(rt::sdk::read_input(given))}; });
 }
 
 rt_status work_poll(rt_work* work, rt_error* error) {
@@ -95,15 +95,21 @@ rt_status asynchronous_error(rt_communicator* communicator, rt_error* error) {
   });
 }
 
-constexpr rt_communicator_api kApi = {
-    sizeof(rt_communicator_api), RT_COMMUNICATOR_API_VERSION,
-    properties,                  capabilities,
-    create,                      split,
-    [](rt_communicator* communicator) { delete communicator; },
-    group_begin,                 group_end,
-    enqueue,                     work_poll,
-    work_wait,                   [](rt_work* work) { delete work; },
-    abort,                       asynchronous_error};
+constexpr rt_communicator_api kApi = {sizeof(rt_communicator_api),
+                                      RT_COMMUNICATOR_API_VERSION,
+                                      properties,
+                                      capabilities,
+                                      create,
+                                      split,
+                                      [](rt_communicator* communicator) { delete communicator; },
+                                      group_begin,
+                                      group_end,
+                                      enqueue,
+                                      work_poll,
+                                      work_wait,
+                                      [](rt_work* work) { delete work; },
+                                      abort,
+                                      asynchronous_error};
 
 void shutdown(void* self) { delete static_cast<Instance*>(self); }
 
