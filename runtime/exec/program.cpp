@@ -172,6 +172,11 @@ void* Program::address(ValueId id) const {
     id = graph_.values[id].base;
   }
   const Slot& slot = slots_[id];
+  // A program that was only planned may have got its memory since.
+  if (slot.persistent && slot.memory == nullptr) {
+    void* const memory = storage_.find(graph_.values[id].name);
+    return memory == nullptr ? nullptr : static_cast<std::byte*>(memory) + offset;
+  }
   if (slot.memory != nullptr) return static_cast<std::byte*>(slot.memory) + offset;
   return slot.placed ? arena_.data() + slot.offset + offset : nullptr;
 }
