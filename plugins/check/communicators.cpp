@@ -65,7 +65,7 @@ fs::path find_program(const char* name) {
   const char* const path = std::getenv("PATH");
   for (std::string_view rest = path == nullptr ? "" : path; !rest.empty();) {
     const size_t end = std::min(rest.find(':'), rest.size());
-    const fs::path file = fs::path(rest.substr(0, end)) / name;
+    fs::path file = fs::path(rest.substr(0, end)) / name;
     if (file.is_absolute() && ::access(file.c_str(), X_OK) == 0) return file;
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }

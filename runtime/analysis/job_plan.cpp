@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "plugins/host/error.h"
 #include "runtime/error.h"
@@ -87,6 +88,15 @@ class RolePlanner {
       list.push_back(std::move(graph));
     }
     return list;
+  }
+
+  void add_fallback(RolePlan& role, bool measured) {
+    std::set<const exec::Program*> known;  // several micro-steps may run one program
+    for (const step::StepForm& key : keys_) {
+      const exec::Program& program = *programs_.get(key).program;
+      add_fallback_uses(program, measured, role.fallback);
+      if (known.insert(&program).second) role.fallback_bytes += program.fallback().bytes();
+    }
   }
 
   const std::vector<std::string>& notes() const { return programs_.notes(); }
@@ -186,9 +196,10 @@ JobPlan Planner::plan(const config::Config& config, int world_size) const {
     RolePlanner planner(*this, config, {first, world_size});
     RolePlan role = planner.describe();
     for (int i = 0; i < result.mesh.data * result.mesh.tensor; ++i) role.ranks.push_back(first + i);
-    result.roles.push_back(std::move(role));
     result.measured = result.measured && planner.has_room();
     if (result.measured) planner.measure();
+    planner.add_fallback(role, result.measured);
+    result.roles.push_back(std::move(role));
     graphs.push_back(planner.graphs());
     add_notes(planner.notes(), result.notes);
   }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/analysis/fallback_use.h"
 #include "runtime/config/config.h"
 #include "runtime/data/dataset.h"
 #include "runtime/exec/compile_options.h"
@@ -36,7 +37,9 @@ struct RolePlan {
   std::vector<int> ranks;
   std::string layers;  // first and last layer of each stage, e.g. "wte to h.2"
   RankMemory memory;
-  double flops = 0;  // of one step
+  double flops = 0;                        // of one step
+  std::vector<FallbackUse> fallback = {};  // of one step
+  uint64_t fallback_bytes = 0;             // host memory for these
 };
 
 // The predicted memory and step time of a job.

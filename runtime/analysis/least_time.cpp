@@ -68,7 +68,8 @@ LeastTime least_time(const exec::Program& program, int64_t passes, const DeviceL
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const graph::Node& node = graph.nodes[i];
     const bool once = node.phase == graph::Phase::kUpdate || node.phase == graph::Phase::kPack;
-    const auto* work = graph::has_kernel(node) ? &program.kernel(i).work() : nullptr;
+    const bool own = graph::has_kernel(node) && !node.on_fallback;
+    const auto* work = own ? &program.kernel(i).work() : nullptr;
     if (work == nullptr || work->empty()) {
       if (has_elements(graph, node)) sum.leave_out(node);
       continue;

@@ -87,7 +87,8 @@ class PassSearch {
 
   void read_inputs(size_t node) {
     inputs_.clear();
-    complete_ = graph::has_kernel(graph_.nodes[node]);
+    // What a fallback device computes is not at fault of this one.
+    complete_ = graph::has_kernel(graph_.nodes[node]) && !graph_.nodes[node].on_fallback;
     if (!complete_) return;
     for (const ValueId id : graph_.nodes[node].inputs) {
       auto tensor = read(id);
@@ -132,7 +133,7 @@ class PassSearch {
       witness_.wrote(id, *tensor, node);
       outputs.push_back(std::move(*tensor));
     }
-    const bool saves = n.saved != graph::kNone && !n.is_backward();
+    const bool saves = n.saved != graph::kNone && !n.is_backward() && !n.on_fallback;
     if (saves) witness_.wrote(n.saved, saved_bytes(n.saved), node);
     if (!complete_) return;
     const Operation operation = exec::to_operation(graph_, n, program_.operation_flags());

@@ -164,8 +164,10 @@ double StepTrace::tolerance_with_claims() {
   for (const graph::Node& node : p.graph().nodes) {
     if (node.collective || node.outputs.empty()) continue;
     const auto operation = exec::to_operation(p.graph(), node, p.program->operation_flags());
+    const auto& device =
+        node.on_fallback ? programs_.options().target.fallback : programs_.device();
     widest = tolerance_with_claim(widest, operation.outputs[0].dtype,
-                                  claimed_tolerance(*programs_.device(), operation));
+                                  claimed_tolerance(*device, operation));
   }
   return widest;
 }

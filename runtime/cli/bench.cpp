@@ -176,6 +176,7 @@ void bench_rank(Session& s, const BenchArguments& arguments) {
         "bench measures synchronous steps, but parallelism.update is \"asynchronous\"; take "
         "samples_per_second of runtime train, or --set parallelism.update=synchronous");
   }
+  if (s.rank.main()) print_notes(*s.programs);
   if (arguments.layers) return print_layers(s, arguments.steps);
   const train::StepCost cost = measure(s, arguments.steps);
   const Totals all = totals(s);  // before planning takes memory too

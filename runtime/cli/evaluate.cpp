@@ -91,7 +91,10 @@ void evaluate_rank(Session& session, const EvaluateArguments& arguments) {
   data::Loader loader(
       dataset, train::validation_loader_options(session.config, split.rank, split.world_size));
   const train::Evaluation e = session.trainer->evaluate(loader);
-  if (session.rank.main()) print(e, session, arguments);
+  if (session.rank.main()) {
+    print_notes(*session.programs);
+    print(e, session, arguments);
+  }
   if (std::isfinite(e.loss)) return;
   throw NumericError("the loss of the " + arguments.part + " part is " + std::to_string(e.loss) +
                      "; " + arguments.weights +

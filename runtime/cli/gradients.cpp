@@ -39,6 +39,7 @@ void write_gradients(Session& session, const GradientsArguments& arguments) {
   data::TensorFile weights = session.trainer->weights();  // before running statistics change
   data::TensorFile file = session.trainer->gradients(*batch, arguments.batch);
   if (!session.rank.main()) return;
+  print_notes(*session.programs);
   for (auto& [name, t] : weights.tensors) file.tensors["weights." + name] = std::move(t);
   if (session.rank.place.world_size == 1) add_batch(*batch, session.data.train->spec(), file);
   data::write_safetensors(arguments.output, file);

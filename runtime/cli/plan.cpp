@@ -141,6 +141,33 @@ void print_roles(const analysis::JobPlan& plan) {
     fmt::print("warning: a rank needs {} and has {}\n", mib(plan.peak()), mib(plan.memory_limit));
 }
 
+// Prints what each rank of a role lets another device compute, and what that costs.
+void print_fallback(const analysis::RolePlan& role, const std::string& device, bool measured) {
+  if (role.fallback.empty()) return;
+  fmt::print("\n{:<9} {:<22} {:<26} {:>8} {:>14} {:>14} {:>12} {:>12}\n", "phase", "layer",
+             "on " + device, "launches", "bytes to host", "and back", "copies us", "kernel us");
+  const auto line = [](const analysis::FallbackUse& u) {
+    fmt::print("{:<9} {:<22} {:<26} {:>8} {:>14} {:>14} {:>12.1f} {:>12}\n", u.phase, u.layer,
+               u.operation, u.launches, u.bytes_to_host, u.bytes_from_host, u.copy_ns * 1e-3,
+               u.kernel_ns > 0 ? fmt::format("{:.1f}", u.kernel_ns * 1e-3) : "-");
+  };
+  analysis::FallbackUse sum;
+  sum.phase = "sum";
+  for (const analysis::FallbackUse& use : role.fallback) {
+    line(use);
+    sum.launches += use.launches;
+    sum.bytes_to_host += use.bytes_to_host;
+    sum.bytes_from_host += use.bytes_from_host;
+    sum.copy_ns += use.copy_ns;
+    sum.kernel_ns += use.kernel_ns;
+  }
+  line(sum);
+  fmt::print(
+      "device.host_fallback, a step of rank {}: operations that its device refuses; times are {}; "
+      "they take {} of host memory\n",
+      numbers(role.ranks), measured ? "measured" : "estimated", mib(role.fallback_bytes));
+}
+
 void print_collectives(const parallel::RankPrediction& rank) {
   fmt::print("\n{:<44} {:<9} {:>6} {:>14} {:>16} {:>12}\n", "collective, of rank 0", "axis",
              "calls", "bytes", "on the wire", "us");
@@ -243,7 +270,8 @@ void plan_ranks(const launch::Rank& rank, const PlanArguments& arguments) {
   const auto device = launch::open_device(config, *rank.registry, 0, nullptr);
   const data::DatasetPair data = train::open_data(config, std::getenv("RUNTIME_DATA_PATH"));
   const launch::PlannedRanks planned = launch::planned_ranks(*rank.registry, config.comm.backend);
-  analysis::Planner planner = make_planner(config, data, device, planned);
+  const auto fallback = launch::open_fallback(config, *rank.registry, *device, 0);
+  analysis::Planner planner = make_planner(config, data, device, fallback, planned);
   planner.link = make_link(arguments, planned.link);
   if (config.parallelism.search && ranks > 1) {
     const std::vector<analysis::Candidate> candidates = analysis::search(config, ranks, planner);
@@ -261,6 +289,8 @@ void plan_ranks(const launch::Rank& rank, const PlanArguments& arguments) {
   show_kernels(programs, arguments);
   for (const std::string& note : plan.notes) fmt::print("note: {}\n", note);
   print_roles(plan);
+  for (const analysis::RolePlan& role : plan.roles)
+    if (fallback != nullptr) print_fallback(role, fallback->id(), plan.measured);
   if (ranks > 1) {
     print_link(planner.link, planned.backend);
     print_collectives(plan.prediction.ranks[0]);

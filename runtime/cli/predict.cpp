@@ -8,6 +8,7 @@
 #include <set>
 
 #include "runtime/cli/commands.h"
+#include "runtime/cli/session.h"
 #include "runtime/data/tokenizer.h"
 #include "runtime/error.h"
 #include "runtime/launch/open_device.h"
@@ -28,8 +29,12 @@ std::unique_ptr<train::Trainer> open_trainer(const launch::Rank& rank, const con
                                              const data::TensorFile& weights,
                                              const std::string& path) {
   const auto device = launch::open_device(config, *rank.registry, rank.place.local_rank, nullptr);
-  auto trainer = std::make_unique<train::Trainer>(
-      std::make_shared<train::StepPrograms>(config, spec, device, train::compile_options(config)));
+  const auto fallback =
+      launch::open_fallback(config, *rank.registry, *device, rank.place.local_rank);
+  const auto programs = std::make_shared<train::StepPrograms>(
+      config, spec, device, train::compile_options(config, fallback));
+  auto trainer = std::make_unique<train::Trainer>(programs);
+  print_notes(*programs);
   trainer->set_weights(weights, path);
   return trainer;
 }

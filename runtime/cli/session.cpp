@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <future>
+#include <iostream>
 #include <set>
 #include <sstream>
 
@@ -89,6 +90,7 @@ Session::Session(const launch::Rank& r, Datasets& datasets,
   choice = rank.device_choice;
   if (device == nullptr)
     device = launch::open_device(config, *rank.registry, rank.place.local_rank, &choice);
+  fallback = launch::open_fallback(config, *rank.registry, *device, rank.place.local_rank);
   data = reading.get();
   if (rank.collectives != nullptr)
     rank.collectives->compare("item of the configuration", common_items(*this));
@@ -100,7 +102,7 @@ Session::Session(const launch::Rank& r, Datasets& datasets,
 }
 
 void Session::open_trainer() {
-  exec::CompileOptions options = train::compile_options(config);
+  exec::CompileOptions options = train::compile_options(config, fallback);
   options.collectives = rank.collectives;
   if (resumed) options = train::with_decisions(options, *resumed, rank.place.rank);
   programs = std::make_shared<train::StepPrograms>(config, data.train->spec(), device, options);
@@ -111,11 +113,12 @@ void Session::open_trainer() {
 
 analysis::Planner make_planner(const config::Config& config, const data::DatasetPair& data,
                                std::shared_ptr<plugins::host::Device> device,
+                               std::shared_ptr<plugins::host::Device> fallback,
                                const launch::PlannedRanks& ranks) {
   analysis::Planner p;
   p.spec = data.train->spec();
   p.device = std::move(device);
-  p.options = train::compile_options(config);
+  p.options = train::compile_options(config, std::move(fallback));
   p.link = ranks.link;
   p.share_device = ranks.one_process;
   p.evaluates = data.validation != nullptr &&
@@ -124,7 +127,12 @@ analysis::Planner make_planner(const config::Config& config, const data::Dataset
 }
 
 analysis::Planner Session::planner() const {
-  return make_planner(config, data, device, launch::planned_ranks(*rank.registry, rank.backend));
+  return make_planner(config, data, device, fallback,
+                      launch::planned_ranks(*rank.registry, rank.backend));
+}
+
+void print_notes(const train::StepPrograms& programs) {
+  for (const std::string& note : programs.notes()) std::cerr << "note: " << note << '\n';
 }
 
 void run_sessions(launch::RunRanks run, Outcome& outcome, const std::function<void(Session&)>& body,
@@ -134,8 +142,10 @@ void run_sessions(launch::RunRanks run, Outcome& outcome, const std::function<vo
   run.choose_mesh = [&](const launch::Rank& rank, int world_size) {
     const auto device =
         launch::open_device(rank.config, *rank.registry, rank.place.local_rank, nullptr);
+    const auto fallback =
+        launch::open_fallback(rank.config, *rank.registry, *device, rank.place.local_rank);
     const analysis::Planner planner =
-        make_planner(rank.config, datasets.get(rank.config), device,
+        make_planner(rank.config, datasets.get(rank.config), device, fallback,
                      launch::planned_ranks(*rank.registry, rank.backend));
     const auto list = analysis::search(rank.config, world_size, planner);
     const analysis::Candidate& best = analysis::best_of(list);

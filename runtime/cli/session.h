@@ -37,6 +37,7 @@ struct Session {
   config::Config config;  // resolved for the world size
   std::string choice;     // which device "auto" has chosen; "" if the device was named
   std::shared_ptr<plugins::host::Device> device;
+  std::shared_ptr<plugins::host::Device> fallback;  // of device.host_fallback; may be null
   data::DatasetPair data;
   std::shared_ptr<train::StepPrograms> programs;
   std::unique_ptr<train::Trainer> trainer;
@@ -59,10 +60,16 @@ struct Session {
 };
 
 // Makes the input of `plan` and of the search for a mesh. `device` is that of the ranks, or one
-// like it, and `ranks` says how they are connected.
+// like it, `fallback` is that of device.host_fallback (may be null), and `ranks` says how the ranks
+// are connected.
 analysis::Planner make_planner(const config::Config& config, const data::DatasetPair& data,
                                std::shared_ptr<plugins::host::Device> device,
+                               std::shared_ptr<plugins::host::Device> fallback,
                                const launch::PlannedRanks& ranks);
+
+// Prints on the standard error output what the programs made so far compute otherwise than asked
+// for: operations of another device, composed operations. For commands without a log.
+void print_notes(const train::StepPrograms& programs);
 
 // Opens a session on each rank of the job and runs the body in it. Sets the exit code of processes
 // that were started. With parallelism.search the best mesh is chosen first; `chosen` is called with

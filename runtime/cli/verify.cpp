@@ -10,6 +10,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 
 #include "runtime/analysis/compare_steps.h"
 #include "runtime/error.h"
@@ -59,10 +60,12 @@ void check_size(uint64_t bytes, int64_t steps, const VerifyArguments& arguments)
 
 // Makes the programs of the same run on the device that `backend` names, "plugin" or
 // "plugin:index", with initial parameters. A device without bfloat16 computes in float32, whose
-// result has more correct digits.
+// result has more correct digits. Nothing runs on another device: what is compared with must be
+// what `backend` computes.
 std::shared_ptr<train::StepPrograms> other_programs(const Session& s, const std::string& backend) {
   config::Config config = s.config;
   config.launch.devices = {backend};
+  config.device.host_fallback.clear();
   auto device = launch::open_device(config, *s.rank.registry, 0, nullptr);
   if (config.training.mixed_precision == "bf16" &&
       (device->properties().compute_dtypes & RT_DTYPE_BIT(RT_BFLOAT16)) == 0) {
@@ -73,6 +76,26 @@ std::shared_ptr<train::StepPrograms> other_programs(const Session& s, const std:
       config, s.data.train->spec(), std::move(device), train::compile_options(config));
   const train::Trainer sets_the_parameters(programs);
   return programs;
+}
+
+// The operations that the device refuses, so that its fallback device runs them.
+std::set<std::string> fallback_operations(const Session& s) {
+  std::set<std::string> operations;
+  for (const graph::Node& node : s.programs->any_program().graph().nodes) {
+    if (node.on_fallback) operations.insert(node.op);
+  }
+  return operations;
+}
+
+// Says which operations this command cannot tell anything about.
+void say_fallback(const Session& s) {
+  const std::set<std::string> operations = fallback_operations(s);
+  if (operations.empty()) return;
+  std::cerr << fmt::format(
+      "note: {} refuses {}, so that {} runs {} (device.host_fallback); where these agree, it says "
+      "nothing about {}\n",
+      s.device->id(), fmt::join(operations, ", "), s.fallback->id(),
+      operations.size() > 1 ? "them" : "it", s.device->id());
 }
 
 std::string where(const Difference& d) {
@@ -140,6 +163,8 @@ class Report {
              {"device", actual_},
              {"against", expected_},
              {"rtol", tolerance}};
+    if (const auto operations = fallback_operations(s); !operations.empty())
+      json_["host_fallback"] = {{"device", s.fallback->id()}, {"operations", operations}};
   }
 
   // Returns false at the first difference.
@@ -322,6 +347,7 @@ void run_verify(const VerifyArguments& arguments, Outcome& outcome) {
   if (!arguments.record.empty()) run.prepare = [&] { stop.emplace(); };
   int signal = 0;
   run_sessions(std::move(run), outcome, [&](Session& s) {
+    say_fallback(s);
     if (stop) {
       signal = record(s, arguments, *stop);
       return;

@@ -36,6 +36,7 @@ struct Device {
   int threads = 0;             // "auto": 0, the device decides
   std::string tune = "quick";  // off | quick | full
   bool graph_capture = true;   // where the device supports it (rt/capture.h)
+  std::string host_fallback;   // the plugin that runs what the device refuses; "": none
   double peak_tflops = 0;      // of one device, for reports of its use; 0: unknown
   PluginOptions options;       // of [device.<plugin>]
 };

@@ -24,32 +24,37 @@ Section plugins() {
 }
 
 Section device() {
-  return section("device", &Config::device,
-                 "The hardware. A table [device.<plugin>] holds keys of that plugin's own: "
-                 "strings, numbers and booleans, which the plugin checks.",
-                 {key("backend", &Device::backend,
-                      "\"auto\" (the best usable one), \"cpu\", \"reference\" or the name of any "
-                      "device plugin"),
-                  key("index", &Device::index,
-                      "which device of the backend; \"auto\" or []: ranks on this machine take its "
-                      "usable devices in turn; a list gives one to each of them")
-                      .as(Type::kIntegersOrAuto)
-                      .in(at_least(0, 1023)),
-                  key("threads", &Device::threads,
-                      "threads of a CPU backend; \"auto\" or 0: the backend decides")
-                      .as(Type::kIntegerOrAuto)
-                      .in(at_least(0, 4096)),
-                  key("tune", &Device::tune,
-                      "how long layouts and algorithms are measured when the plan is made")
-                      .one_of({"off", "quick", "full"}),
-                  key("graph_capture", &Device::graph_capture,
-                      "record a step once and replay it with one call, where the device can; a "
-                      "step that cannot be recorded says why"),
-                  key("peak_tflops", &Device::peak_tflops,
-                      "what one device computes at most in the type of the products, in TFLOP/s, "
-                      "from its data sheet; then mfu is reported, the share of it that the model's "
-                      "forward and backward pass take; 0: unknown")
-                      .in(at_least(0))});
+  return section(
+      "device", &Config::device,
+      "The hardware. A table [device.<plugin>] holds keys of that plugin's own: "
+      "strings, numbers and booleans, which the plugin checks.",
+      {key("backend", &Device::backend,
+           "\"auto\" (the best usable one), \"cpu\", \"reference\" or the name of any "
+           "device plugin"),
+       key("index", &Device::index,
+           "which device of the backend; \"auto\" or []: ranks on this machine take its "
+           "usable devices in turn; a list gives one to each of them")
+           .as(Type::kIntegersOrAuto)
+           .in(at_least(0, 1023)),
+       key("threads", &Device::threads,
+           "threads of a CPU backend; \"auto\" or 0: the backend decides")
+           .as(Type::kIntegerOrAuto)
+           .in(at_least(0, 4096)),
+       key("tune", &Device::tune,
+           "how long layouts and algorithms are measured when the plan is made")
+           .one_of({"off", "quick", "full"}),
+       key("graph_capture", &Device::graph_capture,
+           "record a step once and replay it with one call, where the device can; a "
+           "step that cannot be recorded says why"),
+       key("host_fallback", &Device::host_fallback,
+           "the plugin of a device in host memory (\"cpu\", \"reference\") that runs the "
+           "operations which the device refuses, before they are composed of others; each "
+           "use copies the operands to the host and back; \"\": none"),
+       key("peak_tflops", &Device::peak_tflops,
+           "what one device computes at most in the type of the products, in TFLOP/s, "
+           "from its data sheet; then mfu is reported, the share of it that the model's "
+           "forward and backward pass take; 0: unknown")
+           .in(at_least(0))});
 }
 
 Section model() {

@@ -128,13 +128,17 @@ std::string option_lines(const plugins::host::Device& device) {
   return lines;
 }
 
+std::string device_lines(const plugins::host::Device& device) {
+  return device.plugin().name() + '\n' + device.plugin().build_id() + '\n' +
+         device.properties().stable_id + '\n' + device.properties().name + '\n';
+}
+
 }  // namespace
 
 std::string decision_key(const plugins::host::Device& device, const graph::Graph& graph,
-                         const std::string& tune) {
-  std::string key = device.plugin().name() + '\n' + device.plugin().build_id() + '\n' +
-                    device.properties().stable_id + '\n' + device.properties().name + '\n' + tune +
-                    '\n' + option_lines(device);
+                         const std::string& tune, const plugins::host::Device* fallback) {
+  std::string key = device_lines(device) + tune + '\n' + option_lines(device);
+  if (fallback != nullptr) key += device_lines(*fallback) + option_lines(*fallback);
   for (const graph::Node& node : graph.nodes) {
     key += graph::signature(graph, node);
     for (graph::ValueId v : node.inputs) key += ' ' + std::to_string(v);

@@ -53,9 +53,9 @@ class DecisionCache {
 };
 
 // Everything that a decision depends on, as text: plugin build, device, its options, graph and
-// tune.
+// tune, and the same of the fallback device (null: none).
 std::string decision_key(const plugins::host::Device& device, const graph::Graph& graph,
-                         const std::string& tune);
+                         const std::string& tune, const plugins::host::Device* fallback = nullptr);
 
 }  // namespace runtime::exec
 

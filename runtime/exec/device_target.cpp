@@ -7,6 +7,7 @@
 
 #include "plugins/host/error.h"
 #include "runtime/exec/decision_cache.h"
+#include "runtime/exec/fallback.h"
 #include "runtime/graph/layout.h"
 #include "runtime/graph/print.h"
 #include "runtime/graph/update_operations.h"
@@ -45,6 +46,26 @@ void set_layouts(Operation& op, const std::vector<uint64_t>& inputs,
   for (size_t i = 0; i < op.outputs.size(); ++i) op.outputs[i].layout = outputs[i];
 }
 
+std::vector<uint64_t> canonical(const std::vector<graph::ValueId>& operands) {
+  return std::vector<uint64_t>(operands.size(), RT_LAYOUT_CANONICAL);
+}
+
+// Whether operands may be canonical where these layouts are asked for.
+bool allow_canonical(const std::vector<uint64_t>& layouts) {
+  return std::all_of(layouts.begin(), layouts.end(), [](uint64_t layout) {
+    return layout == RT_LAYOUT_CANONICAL || layout == RT_LAYOUT_ANY;
+  });
+}
+
+// Nanoseconds of the copies to the host and back that a node on the fallback device takes.
+double copies_ns(const Graph& graph, const Node& node) {
+  uint64_t bytes = 0;
+  for (const auto* operands : {&node.inputs, &node.outputs}) {
+    for (graph::ValueId v : *operands) bytes += graph::canonical_bytes(graph.value(v));
+  }
+  return host_copy_ns(bytes);
+}
+
 graph::Candidate to_candidate(const rt_candidate& c, size_t inputs, size_t outputs) {
   graph::Candidate out;
   out.algorithm = c.algorithm;
@@ -71,7 +92,8 @@ std::chrono::nanoseconds time_limit(Tune tune) {
 DecisionCache cache_for(const TargetOptions& options, const plugins::host::Device& device,
                         const Graph& graph) {
   return {options.cache_folder,
-          decision_key(device, graph, options.tune == Tune::kFull ? "full" : "quick"),
+          decision_key(device, graph, options.tune == Tune::kFull ? "full" : "quick",
+                       options.fallback.get()),
           *options.decisions};
 }
 
@@ -123,14 +145,22 @@ Operation DeviceTarget::operation(const Graph& graph, const Node& node) const {
   return to_operation(graph, node, options_.flags());
 }
 
+plugins::host::Device& DeviceTarget::device_of(const Node& node) const {
+  return node.on_fallback ? *options_.fallback : *device_;
+}
+
 graph::Support DeviceTarget::support(const Graph& graph, const Node& node) {
   const std::string key = graph::signature(graph, node);
   const auto it = supports_.find(key);
   if (it != supports_.end()) return it->second;
   Operation op = operation(graph, node);
-  set_layouts(op, graph::any_layouts(graph, node, node.inputs),
-              graph::any_layouts(graph, node, node.outputs));
-  const plugins::host::Support answer = device_->query(op);
+  if (node.on_fallback) {
+    set_layouts(op, canonical(node.inputs), canonical(node.outputs));
+  } else {
+    set_layouts(op, graph::any_layouts(graph, node, node.inputs),
+                graph::any_layouts(graph, node, node.outputs));
+  }
+  const plugins::host::Support answer = device_of(node).query(op);
   graph::Support support;
   support.supported = answer.level != RT_SUPPORT_REFUSED;
   support.emulated = answer.level == RT_SUPPORT_EMULATED;
@@ -151,6 +181,8 @@ std::vector<graph::Candidate> DeviceTarget::candidates(
                           layouts_text(output_layouts);
   const auto it = candidates_.find(key);
   if (it != candidates_.end()) return it->second;
+  if (node.on_fallback)
+    return candidates_[key] = fallback_candidates(graph, node, input_layouts, output_layouts);
   Operation op = operation(graph, node);
   set_layouts(op, input_layouts, output_layouts);
   std::vector<graph::Candidate> list;
@@ -165,10 +197,30 @@ std::vector<graph::Candidate> DeviceTarget::candidates(
   return candidates_[key] = list;
 }
 
+// A time that the fallback device does not know stays unknown, without that of the copies.
+std::vector<graph::Candidate> DeviceTarget::fallback_candidates(
+    const Graph& graph, const Node& node, const std::vector<uint64_t>& input_layouts,
+    const std::vector<uint64_t>& output_layouts) {
+  std::vector<graph::Candidate> list;
+  if (!allow_canonical(input_layouts) || !allow_canonical(output_layouts)) return list;
+  Operation op = operation(graph, node);
+  set_layouts(op, canonical(node.inputs), canonical(node.outputs));
+  const plugins::host::Support answer = options_.fallback->query(op);
+  if (answer.level == RT_SUPPORT_REFUSED || answer.post_ops_fused < op.post_ops.size()) return list;
+  for (const rt_candidate& c : answer.candidates) {
+    list.push_back(to_candidate(c, op.inputs.size(), op.outputs.size()));
+    graph::Candidate& candidate = list.back();
+    if (candidate.ns > 0) candidate.ns += copies_ns(graph, node);
+    candidate.implementation = fallback_name() + ": " + candidate.implementation;
+  }
+  return list;
+}
+
 void DeviceTarget::measure(const Graph& graph, const Node& node,
                            std::vector<graph::Candidate>& candidates) {
   // A backward plan needs its forward plan; its layouts follow those of the forward node anyway.
   if (node.saved != graph::kNone && node.is_backward()) return;
+  if (node.on_fallback) return;  // estimates of the fallback device stay
   std::vector<graph::Candidate> working;
   double best = std::numeric_limits<double>::infinity();
   for (const graph::Candidate& c : candidates) {

@@ -39,6 +39,8 @@ struct TargetOptions {
   std::filesystem::path cache_folder = {};
   // The decisions of this rank, which its programs share; never null.
   std::shared_ptr<DecisionBook> decisions = std::make_shared<DecisionBook>();
+  // The device that runs what the device of the programs refuses (exec/fallback.h); null: none.
+  std::shared_ptr<plugins::host::Device> fallback = nullptr;
 };
 
 // A target belongs to one thread. It caches its answers, because layers repeat. The total time of
@@ -48,6 +50,9 @@ class DeviceTarget : public graph::Target {
   DeviceTarget(std::shared_ptr<plugins::host::Device> device, TargetOptions options);
 
   std::string name() const override { return device_->id(); }
+  std::string fallback_name() const override {
+    return options_.fallback == nullptr ? "" : options_.fallback->id();
+  }
   graph::Support support(const graph::Graph& graph, const graph::Node& node) override;
   std::vector<graph::Candidate> candidates(const graph::Graph& graph, const graph::Node& node,
                                            const std::vector<uint64_t>& input_layouts,
@@ -69,6 +74,11 @@ class DeviceTarget : public graph::Target {
   };
 
   plugins::host::Operation operation(const graph::Graph& graph, const graph::Node& node) const;
+  plugins::host::Device& device_of(const graph::Node& node) const;
+  std::vector<graph::Candidate> fallback_candidates(const graph::Graph& graph,
+                                                    const graph::Node& node,
+                                                    const std::vector<uint64_t>& input_layouts,
+                                                    const std::vector<uint64_t>& output_layouts);
   // `best` is the shortest time of the node's other candidates so far, in nanoseconds. Throws only
   // if the device itself has failed.
   Measurement try_measure(plugins::host::Operation operation, const graph::Candidate& candidate,

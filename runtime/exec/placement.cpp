@@ -64,7 +64,8 @@ class Placer {
       const Node& n = graph_.nodes[i];
       for (ValueId v : n.inputs) touch(v, static_cast<int>(i));
       for (ValueId v : n.outputs) touch(v, static_cast<int>(i));
-      if (n.saved != kNone) touch(n.saved, static_cast<int>(i));
+      // What an operation saves on a fallback device lies in the memory of the host.
+      if (n.saved != kNone && !n.on_fallback) touch(n.saved, static_cast<int>(i));
     }
   }
 

@@ -45,8 +45,10 @@ Program::Program(graph::Graph graph, std::shared_ptr<plugins::host::Device> devi
       arena_(arena),
       collectives_(options.collectives),
       flags_(options.target.flags()),
+      fallback_(options.target.fallback, device_),
       record_(options.record && device_->plugin().capture_api() != nullptr) {
   create_kernels();
+  fallback_.plan(graph_, kernels_);
   place();
 }
 
@@ -59,11 +61,26 @@ Program::~Program() {
 // A plan says itself whether it keeps the promise that it was asked for.
 void Program::check_promise(const rt_plan_info& info, const Node& node) const {
   if ((flags_ & RT_OP_DETERMINISTIC) == 0 || (info.flags & RT_PLAN_DETERMINISTIC) != 0) return;
+  const std::string& device = node.on_fallback ? fallback_.device()->id() : device_->id();
   throw DeviceError("layer '" + node.layer + "' needs a deterministic " + node.op +
-                    " (debug.deterministic = true), but the plan that " + device_->id() +
+                    " (debug.deterministic = true), but the plan that " + device +
                     " made for it (" + info.implementation +
                     ") gives other bits every time; choose another device.backend, or set "
                     "debug.deterministic = false");
+}
+
+// Appends the kernel of a node.
+void Program::create_kernel(graph::Node& node, const rt_plan* forward) {
+  const auto& device = node.on_fallback ? fallback_.device() : device_;
+  if (device == nullptr) {
+    throw InternalError("layer '" + node.layer + "': " + node.op +
+                        " is to run on a fallback device, and the program has none");
+  }
+  named(node, [&] { kernels_.emplace_back(device, to_operation(graph_, node, flags_, forward)); });
+  const rt_plan_info& info = kernels_.back().info();
+  check_promise(info, node);
+  if (!node.implementation.empty()) return;
+  node.implementation = (node.on_fallback ? device->id() + ": " : "") + info.implementation;
 }
 
 void Program::create_kernels() {
@@ -85,12 +102,8 @@ void Program::create_kernels() {
       continue;
     }
     const bool backward = node.saved != kNone && node.is_backward();
-    const rt_plan* const forward = backward ? forward_plans[node.saved] : nullptr;
-    named(node,
-          [&] { kernels_.emplace_back(device_, to_operation(graph_, node, flags_, forward)); });
+    create_kernel(node, backward ? forward_plans[node.saved] : nullptr);
     const plugins::host::Kernel& kernel = kernels_.back();
-    check_promise(kernel.info(), node);
-    if (node.implementation.empty()) node.implementation = kernel.info().implementation;
     if (node.saved != kNone && !backward) {
       forward_plans[node.saved] = kernel.get();
       graph_.value(node.saved).bytes = kernel.info().saved_bytes;
@@ -106,7 +119,8 @@ void Program::create_kernels() {
   }
 }
 
-void Program::place() {
+// What the nodes need in the arena of the device.
+std::vector<NodeNeeds> Program::needs() {
   std::vector<NodeNeeds> needs(kernels_.size());
   for (size_t i = 0; i < kernels_.size(); ++i) {
     if (const auto& collective = graph_.nodes[i].collective) {
@@ -116,13 +130,17 @@ void Program::place() {
       needs[i].in_place.assign(1, sums && in_place ? 1 : 0);
       continue;
     }
-    if (!graph::has_kernel(graph_.nodes[i])) continue;
+    if (!graph::has_kernel(graph_.nodes[i]) || graph_.nodes[i].on_fallback) continue;
     const rt_plan_info& info = kernels_[i].info();
     needs[i].workspace_bytes = info.workspace_bytes;
     needs[i].in_place.assign(info.in_place, info.in_place + RT_MAX_OUTPUTS);
     memory_.largest_workspace = std::max(memory_.largest_workspace, info.workspace_bytes);
   }
-  const Placement placement = place_values(graph_, needs, device_->properties().alignment);
+  return needs;
+}
+
+void Program::place() {
+  const Placement placement = place_values(graph_, needs(), device_->properties().alignment);
   slots_.resize(graph_.values.size());
   packed_versions_.assign(graph_.nodes.size(), nullptr);
   std::set<ValueId> used;
@@ -172,6 +190,11 @@ void* Program::address(ValueId id) const {
     id = graph_.values[id].base;
   }
   const Slot& slot = slots_[id];
+  // A program that was only planned may have got its memory since.
+  if (slot.persistent && slot.memory == nullptr) {
+    void* const memory = storage_.find(graph_.values[id].name);
+    return memory == nullptr ? nullptr : static_cast<std::byte*>(memory) + offset;
+  }
   if (slot.memory != nullptr) return static_cast<std::byte*>(slot.memory) + offset;
   return slot.placed ? arena_.data() + slot.offset + offset : nullptr;
 }
@@ -204,11 +227,13 @@ void Program::bind() {
     launch.output_count = static_cast<uint32_t>(outputs_[i].size());
     launch.inputs = inputs_[i].data();
     launch.outputs = outputs_[i].data();
+    if (node.on_fallback) continue;  // it has a launch of its own
     if (workspace_offsets_[i] != Placement::kNowhere)
       launch.workspace = arena_.data() + workspace_offsets_[i];
     if (node.saved != kNone && graph_.value(node.saved).bytes > 0)
       launch.saved = address(node.saved);
   }
+  fallback_.bind();
   write_constants();
   bound_arena_ = arena_.data();
   bound_ = true;
@@ -228,10 +253,12 @@ void Program::write_constants() {
 
 // Whether the node may be captured into a device graph. Collectives may not, because all ranks
 // would have to replay them in the same step, and a rank may run another program than others in it,
-// or may just have lost its recordings because its arena has moved; nor what the host computes; nor
-// may the packing of weights, which is skipped if the weights have not changed.
+// or may just have lost its recordings because its arena has moved; nor what the host or a fallback
+// device computes; nor may the packing of weights, which is skipped if the weights have not
+// changed.
 bool Program::is_recordable(size_t node) const {
-  return record_ && graph::has_kernel(graph_.nodes[node]) && packed_versions_[node] == nullptr &&
+  return record_ && graph::has_kernel(graph_.nodes[node]) && !fallback_.runs(node) &&
+         packed_versions_[node] == nullptr &&
          (kernels_[node].info().flags & RT_PLAN_CAPTURABLE) != 0;
 }
 
@@ -313,6 +340,8 @@ void Program::launch_kernel(size_t node, plugins::host::Stream& stream) {
   named(graph_.nodes[node], [&] {
     if (const auto host = host_kernels_.find(node); host != host_kernels_.end())
       return host->second.launch(stream, inputs_[node], outputs_[node][0]);
+    if (fallback_.runs(node))
+      return fallback_.launch(node, kernels_[node], stream, inputs_[node], outputs_[node]);
     kernels_[node].launch(stream, launches_[node]);
   });
 }
@@ -459,6 +488,7 @@ double Program::measure(plugins::host::Stream& stream, const std::function<void(
   // Waiting for each node takes time that a step does not take, so times are scaled to the whole.
   const double scale = sum > 0 ? median(wholes) * 1e9 / sum : 0;
   for (size_t i = 0; i < ns.size(); ++i) graph_.nodes[i].estimated_ns = ns[i] * scale;
+  fallback_.scale_times(scale);
   return median(inputs);
 }
 

@@ -11,7 +11,9 @@
 
 #include "plugins/host/recording.h"
 #include "runtime/exec/compile_options.h"
+#include "runtime/exec/fallback.h"
 #include "runtime/exec/host_kernel.h"
+#include "runtime/exec/placement.h"
 #include "runtime/exec/span_recorder.h"
 #include "runtime/exec/storage.h"
 #include "runtime/graph/graph.h"
@@ -50,7 +52,8 @@ class Program {
   // collectives but without `collectives` is only planned and cannot run. `record`: from the second
   // run on, one call
   // replays what the device can record; the first run launches every node, because libraries may
-  // still load code then. `options.target` says only whether kernels must be deterministic.
+  // still load code then. `options.target` says only whether kernels must be deterministic, and
+  // which device runs the nodes that are marked for it.
   Program(graph::Graph graph, std::shared_ptr<plugins::host::Device> device, Storage& storage,
           Arena& arena, const CompileOptions& options = {});
   ~Program();
@@ -83,6 +86,8 @@ class Program {
   // RT_OP_* flags of rt_op_desc that every kernel was made with.
   uint32_t operation_flags() const { return flags_; }
   const plugins::host::Kernel& kernel(size_t node) const { return kernels_[node]; }
+  // The nodes that another device runs.
+  const Fallback& fallback() const { return fallback_; }
   const MemoryReport& memory() const { return memory_; }
   // How much of a run is replayed at present.
   Recorded recorded() const;
@@ -102,6 +107,8 @@ class Program {
     plugins::host::Recording recording;
   };
   void create_kernels();
+  void create_kernel(graph::Node& node, const rt_plan* forward);
+  std::vector<NodeNeeds> needs();
   void place();
   void check_promise(const rt_plan_info& info, const graph::Node& node) const;
   void bind();
@@ -129,8 +136,9 @@ class Program {
   std::vector<CollectiveCall> calls_;  // by collective token
   std::vector<plugins::host::Kernel> kernels_;
   std::map<size_t, HostKernel> host_kernels_;  // by node
-  std::vector<Slot> slots_;                    // by value
-  std::vector<uint64_t> workspace_offsets_;    // by node
+  Fallback fallback_;
+  std::vector<Slot> slots_;                  // by value
+  std::vector<uint64_t> workspace_offsets_;  // by node
   std::vector<std::vector<const void*>> inputs_;
   std::vector<std::vector<void*>> outputs_;
   std::vector<rt_launch> launches_;

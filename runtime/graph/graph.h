@@ -105,6 +105,7 @@ struct Node {
   // differentiate() ran.
   int32_t origin = kNone;
   PartialGradients partial = {};
+  bool on_fallback = false;  // the target's fallback device runs it (Target::fallback_name)
 
   bool is_backward() const { return op.ends_with("_backward"); }
 };

@@ -29,12 +29,12 @@ class Lowering {
 
   std::vector<std::string> run() {
     NodeList nodes = std::exchange(graph_.nodes, {});
-    for (const Node& node : nodes) {
-      if (node.saved != kNone && has_kernel(node) && refusal(node)) composed_.insert(node.saved);
-    }
+    find_pairs(nodes);
     for (Node& node : nodes) lower(std::move(node));
     if (!missing_.empty()) refuse();
-    return {report_.begin(), report_.end()};
+    std::vector<std::string> lines(report_.begin(), report_.end());
+    for (const auto& [op, line] : fallbacks_) lines.push_back(line);
+    return lines;
   }
 
  private:
@@ -44,6 +44,38 @@ class Lowering {
     std::string of;  // the operation that is composed of it; empty: the model has it
     std::set<std::string> layers;
   };
+
+  // A forward and a backward node that share saved data run on one device, or both are composed.
+  void find_pairs(const NodeList& nodes) {
+    for (const Node& node : nodes) {
+      if (node.saved != kNone && has_kernel(node) && refusal(node)) refused_.insert(node.saved);
+    }
+    for (const Node& node : nodes) {
+      if (node.saved != kNone && refused_.contains(node.saved) && !fits_fallback(node))
+        composed_.insert(node.saved);
+    }
+  }
+
+  bool fits_fallback(Node node) {
+    if (target_.fallback_name().empty() || is_always_composed(node.op)) return false;
+    node.on_fallback = true;
+    return target_.support(graph_, node).supported;
+  }
+
+  // Marks a node that the target refuses, for `reason`, if the fallback device supports it.
+  bool fall_back(Node& node, const std::string& reason) {
+    if (composed_.contains(node.saved) || !fits_fallback(node)) return false;
+    node.on_fallback = true;
+    fallbacks_.try_emplace(node.op, node.op + " runs on " + target_.fallback_name() + ": " +
+                                        target_.name() + " refuses " + reason);
+    return true;
+  }
+
+  // What the target refuses, for the log.
+  static std::string refused(const Node& node, const Support& support) {
+    if (!support.supported) return "it (" + support.reason + ")";
+    return std::string(node.is_backward() ? "its forward" : "its backward") + " operation";
+  }
 
   // Why the target refuses the node; nullopt if it does not.
   std::optional<std::string> refusal(const Node& node) {
@@ -66,17 +98,16 @@ class Lowering {
       report_.insert(node.op + " of layer '" + node.layer + "' is slow: " + target_.name() +
                      " emulates it (" + support.reason + ")");
     }
-    const bool saves = node.saved != kNone && composed_.contains(node.saved);
+    const bool saves = node.saved != kNone && refused_.contains(node.saved);
     if (support.supported && !saves) return keep(std::move(node));
+    if (fall_back(node, refused(node, support))) return keep(std::move(node));
     const std::optional<Formula> formula = formula_of(graph_, node);
     if (!formula || in_sixteen_bits(node)) return miss(node, support.reason, "");
     if (!all_ && is_composed_late(node.op)) return keep(std::move(node));
     compose(node, *formula);
     if (is_always_composed(node.op)) return;
     report_.insert(node.op + " is composed of other operations: " + target_.name() + " refuses " +
-                   (support.supported ? (node.is_backward() ? "its forward" : "its backward") +
-                                            std::string(" operation")
-                                      : "it (" + support.reason + ")"));
+                   refused(node, support));
   }
 
   void keep(Node node) { graph_.nodes.push_back(std::move(node)); }
@@ -93,14 +124,32 @@ class Lowering {
       Node& made = graph_.nodes[i];
       made.origin = node.origin;
       if (!has_kernel(made)) continue;
-      if (const auto reason = refusal(made)) miss(made, *reason, node.op);
+      const auto reason = refusal(made);
+      if (reason && !fall_back(made, "it (" + *reason + ")")) miss(made, *reason, node.op);
     }
   }
 
   void miss(const Node& node, const std::string& reason, const std::string& of) {
+    const std::string why =
+        (reason.empty() ? "it saves data for an operation that is refused" : reason) +
+        refused_by_fallback(node);
     Missing& missing =
-        missing_.try_emplace(node.op, Missing{node.layer, reason, of, {}}).first->second;
+        missing_.try_emplace(node.op, Missing{node.layer, why, of, {}}).first->second;
     missing.layers.insert(node.layer);
+  }
+
+  // What the fallback device says against a node that the target refuses.
+  std::string refused_by_fallback(Node node) {
+    if (target_.fallback_name().empty()) return "";
+    node.on_fallback = true;
+    const Support support = target_.support(graph_, node);
+    if (support.supported) return "";  // its partner is refused
+    return "; " + target_.fallback_name() + " refuses it, too (" + support.reason + ")";
+  }
+
+  std::string other_fallback() const {
+    const std::string name = target_.fallback_name();
+    return name.empty() ? "another one" : "another one than " + name;
   }
 
   [[noreturn]] void refuse() const {
@@ -109,21 +158,24 @@ class Lowering {
       text += "\n  " + op + " for layer '" + m.layer + "'";
       if (m.layers.size() > 1) text += " and " + std::to_string(m.layers.size() - 1) + " more";
       if (!m.of.empty()) text += ", of which " + m.of + " is composed";
-      text +=
-          ": " + (m.reason.empty() ? "it saves data for an operation that is refused" : m.reason);
+      text += ": " + m.reason;
     }
     throw DeviceError(text + "\n" + kBaseSet +
-                      "; choose another device.backend (runtime devices lists them)");
+                      "; choose another device.backend (runtime devices lists them), or let " +
+                      other_fallback() + " run what this one refuses (device.host_fallback)");
   }
 
   Graph& graph_;
   Target& target_;
   bool all_;
   Build build_;
-  std::set<ValueId> composed_;                // data that composed operations would save
+  std::set<ValueId> refused_;                 // data that operations would save or read, one of
+                                              // which the target refuses
+  std::set<ValueId> composed_;                // those of refused_ that composed operations save
   std::unordered_map<ValueId, Terms> saved_;  // the terms that take their place
   std::map<std::string, Missing> missing_;    // by operation
   std::set<std::string> report_;
+  std::map<std::string, std::string> fallbacks_;  // a line for each operation
 };
 
 }  // namespace

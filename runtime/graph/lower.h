@@ -1,4 +1,4 @@
-// Replaces operations that a device refuses by others that it supports.
+// Finds a way for operations that a device refuses: another device, or other operations.
 #ifndef RUNTIME_GRAPH_LOWER_H_
 #define RUNTIME_GRAPH_LOWER_H_
 
@@ -10,11 +10,13 @@
 
 namespace runtime::graph {
 
-// Composes operations that the target refuses of others, by the table of compositions.h. An
-// operation that saves data is composed together with its backward operation, if the target refuses
-// one of the two. What passes that distribute a step look for (is_composed_late) stays until
-// lower_rest(). Returns one line for the log for each kind of replacement. Throws DeviceError,
-// which names all operations that are missing, and where they are needed.
+// Marks operations that the target refuses for its fallback device (Node::on_fallback), if it has
+// one that supports them. Composes the others, by the table of compositions.h; operations that a
+// composition needs may be marked, too. An operation that saves data is marked or composed together
+// with its backward operation, if the target refuses one of the two. What passes that distribute a
+// step look for (is_composed_late) is composed by lower_rest(). Returns one line for the log for
+// each kind of replacement. Throws DeviceError, which names all operations that are missing, and
+// where they are needed.
 std::vector<std::string> lower(Graph& graph, Target& target);
 
 // The same for what lower() left and for nodes that later passes have made: those without an

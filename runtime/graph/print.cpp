@@ -78,6 +78,7 @@ std::string line(const Graph& graph, const Node& node) {
             " token=" + std::to_string(node.collective->token);
     if (node.collective->peer >= 0) text += " peer=" + std::to_string(node.collective->peer);
   }
+  if (node.on_fallback) text += " on the fallback device";
   if (!node.implementation.empty()) text += " by " + node.implementation;
   return text + "\n";
 }
@@ -146,6 +147,7 @@ std::string signature(const Graph& graph, const Node& node) {
     text += " +" + std::to_string(p.kind) + '.' + std::to_string(p.function) + '.' +
             std::to_string(p.operand);
   }
+  if (node.on_fallback) text += " on the fallback";
   return text;
 }
 

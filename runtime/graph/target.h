@@ -36,6 +36,10 @@ class Target {
  public:
   virtual ~Target() = default;
   virtual std::string name() const = 0;  // "cpu:0", for messages
+  // The device that runs nodes with Node::on_fallback, because this one refuses them; "": there is
+  // none. support() and candidates() of such a node are the answers of that device, which takes
+  // canonical layouts only.
+  virtual std::string fallback_name() const { return ""; }
   // Whether the device can run the node in some layout, and what it fuses.
   virtual Support support(const Graph& graph, const Node& node) = 0;
   // Implementations of the node with all its post-operations in the given layouts, where

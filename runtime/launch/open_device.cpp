@@ -165,17 +165,48 @@ DeviceInfo choose_device(const config::Config& config, const Registry& registry,
   return {plugin->name, index, {}};
 }
 
+namespace {
+
+std::shared_ptr<plugins::host::Device> open(const config::Config& config, const Registry& registry,
+                                            const PluginDescription& plugin, int index) {
+  plugins::host::DeviceOptions options;
+  options.threads = config.device.threads;
+  if (config.debug.deterministic) options.threads = std::max(1, options.threads);
+  if (const auto it = config.device.options.find(plugin.name); it != config.device.options.end())
+    options.options = it->second;
+  check_options(plugin, options.options);
+  return plugins::host::Device::open(registry.open(plugin.name), index, options);
+}
+
+}  // namespace
+
 std::shared_ptr<plugins::host::Device> open_device(const config::Config& config,
                                                    const Registry& registry, int local_rank,
                                                    std::string* choice) {
   const auto [plugin, index] = find_device(config, registry, local_rank, choice);
-  plugins::host::DeviceOptions options;
-  options.threads = config.device.threads;
-  if (config.debug.deterministic) options.threads = std::max(1, options.threads);
-  if (const auto it = config.device.options.find(plugin->name); it != config.device.options.end())
-    options.options = it->second;
-  check_options(*plugin, options.options);
-  return plugins::host::Device::open(registry.open(plugin->name), index, options);
+  return open(config, registry, *plugin, index);
+}
+
+std::shared_ptr<plugins::host::Device> open_fallback(const config::Config& config,
+                                                     const Registry& registry,
+                                                     const plugins::host::Device& device,
+                                                     int local_rank) {
+  const std::string& name = config.device.host_fallback;
+  if (name.empty()) return nullptr;
+  const std::string key = "device.host_fallback = \"" + name + "\": ";
+  const PluginDescription& plugin = registry.require(name);
+  if (name == device.plugin().name()) {
+    throw ConfigurationError(key + "the run computes on " + device.id() +
+                             ", which cannot stand in for itself; expected another plugin, or \"\" "
+                             "for none");
+  }
+  auto fallback =
+      open(config, registry, plugin, resolve_index(plugin.devices, kOwnIndex, local_rank));
+  if (fallback->host_memory()) return fallback;
+  throw DeviceError(
+      key + "the host cannot access the memory of " + fallback->id() +
+      "; expected a plugin whose devices compute in host memory (RT_DEVICE_HOST_MEMORY; "
+      "runtime devices lists what is here)");
 }
 
 }  // namespace runtime::launch

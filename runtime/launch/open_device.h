@@ -35,6 +35,15 @@ std::shared_ptr<plugins::host::Device> open_device(const config::Config& config,
                                                    const plugins::host::Registry& registry,
                                                    int local_rank, std::string* choice);
 
+// The device of device.host_fallback beside `device`, one for each call, opened with the options of
+// [device.<plugin>]; null if the key is not set. Throws ConfigurationError if the plugin is that of
+// `device`, DeviceError if the host cannot access the memory of its device, and what open_device()
+// throws.
+std::shared_ptr<plugins::host::Device> open_fallback(const config::Config& config,
+                                                     const plugins::host::Registry& registry,
+                                                     const plugins::host::Device& device,
+                                                     int local_rank);
+
 }  // namespace runtime::launch
 
 #endif  // RUNTIME_LAUNCH_OPEN_DEVICE_H_

@@ -211,7 +211,7 @@ Update build_update(const config::Optimizer& optimizer, int64_t elements, rt_dty
 Update compile_update(const config::Optimizer& optimizer, int64_t elements, rt_dtype dtype,
                       const parallel::FlatLayout& layout, graph::Target& target) {
   Update u = build_update(optimizer, elements, dtype);
-  graph::fit_to_device(u.graph, target);
+  u.notes = graph::fit_to_device(u.graph, target);
   if (update_rules(optimizer).size() > 1) {
     parallel::StepBuffers buffers;
     buffers.layout = layout;
@@ -219,7 +219,7 @@ Update compile_update(const config::Optimizer& optimizer, int64_t elements, rt_d
     buffers.gradients = u.values.gradients;
     parallel::cut_update(u.graph, buffers);
   }
-  graph::lower_rest(u.graph, target);
+  for (std::string& note : graph::lower_rest(u.graph, target)) u.notes.push_back(std::move(note));
   return u;
 }
 

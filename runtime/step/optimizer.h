@@ -51,6 +51,7 @@ void add_optimizer(graph::Build& build, const config::Optimizer& optimizer, Upda
 struct Update {
   graph::Graph graph;
   UpdateValues values;
+  std::vector<std::string> notes = {};  // lines for the log
 };
 
 // Builds the update of `elements` parameters of type `dtype`.

@@ -115,13 +115,15 @@ std::string batch_advice(const config::Config& config, const data::Dataset& trai
          " of them; expected at most " + size + ": set a smaller batch, or use more data";
 }
 
-exec::CompileOptions compile_options(const config::Config& config) {
+exec::CompileOptions compile_options(const config::Config& config,
+                                     std::shared_ptr<plugins::host::Device> fallback) {
   exec::CompileOptions o;
   o.target.tune = config.device.tune == "off"    ? exec::Tune::kOff
                   : config.device.tune == "full" ? exec::Tune::kFull
                                                  : exec::Tune::kQuick;
   o.target.deterministic = config.debug.deterministic;
   o.target.cache_folder = exec::default_cache_folder();
+  o.target.fallback = std::move(fallback);
   o.record = config.device.graph_capture;
   return o;
 }

@@ -24,8 +24,10 @@ data::DatasetPair open_data(const config::Config& config, const char* search_pat
 // "" if they can.
 std::string batch_advice(const config::Config& config, const data::Dataset& train);
 
-// Tuning, determinism, decision cache and recording, from [device] and [debug].
-exec::CompileOptions compile_options(const config::Config& config);
+// Tuning, determinism, decision cache and recording, from [device] and [debug]. `fallback`: the
+// device of device.host_fallback (launch::open_fallback), or null.
+exec::CompileOptions compile_options(const config::Config& config,
+                                     std::shared_ptr<plugins::host::Device> fallback = nullptr);
 
 // The weights of labels, from training.class_weights and ignore_label.
 data::LabelWeights label_weights(const config::Config& config);

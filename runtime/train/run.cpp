@@ -99,6 +99,7 @@ class Run {
         options_(options),
         stop_(programs, trainer.steps_done()),
         device_(programs.device()),
+        noted_(programs.notes().size()),
         steps_per_epoch_(open_training_data(data.train)),
         total_(total_steps(config, steps_per_epoch_)),
         train_size_(data.train->size()),
@@ -421,6 +422,7 @@ class Run {
   void log() {
     // If the device is behind, waits for a loss to report.
     if (interval_steps_ == 0) take_results(true);
+    report_notes();
     metrics_ = current();
     take_loss_scaling();
     reporter_.line(metrics_);
@@ -432,6 +434,12 @@ class Run {
     if (!scaling) return;
     metrics_.loss_scale = scaling->scale;
     metrics_.skipped_steps = scaling->skipped;
+  }
+
+  // Reports what the programs of step forms that came later say, such as that of the validation.
+  void report_notes() {
+    const std::vector<std::string>& notes = programs_.notes();
+    for (; noted_ < notes.size(); ++noted_) reporter_.note("note: " + notes[noted_]);
   }
 
   void restart_interval() {
@@ -465,6 +473,7 @@ class Run {
     const Evaluation e = trainer_.evaluate(*validation_, [this](int64_t batch, int64_t batches) {
       reporter_.validation(metrics_, batch, batches);
     });
+    report_notes();
     result_.validation = e;
     Metrics m = metrics_;
     m.validation_loss = e.loss;
@@ -519,6 +528,7 @@ class Run {
   const RunOptions& options_;
   StopAgreement stop_;
   DeviceMeter device_;
+  size_t noted_;                        // notes of the programs that have been reported
   std::optional<data::Loader> loader_;  // either this one or asynchronous_
   std::optional<Asynchronous> asynchronous_;
   std::optional<data::Loader> validation_;

@@ -23,11 +23,16 @@ using step::StepForm;
 
 rt_dtype to_dtype(const std::string& name) { return name == "float64" ? RT_FLOAT64 : RT_FLOAT32; }
 
-// The type of activations; 0 without mixed precision.
-rt_dtype activation_type(const config::Training& training, plugins::host::Device& device) {
+// The type of activations; 0 without mixed precision. What the device does not compute in it, its
+// fallback may (null: there is none).
+rt_dtype activation_type(const config::Training& training, plugins::host::Device& device,
+                         const plugins::host::Device* fallback) {
   if (training.mixed_precision == "none") return 0;
   const rt_dtype dtype = training.mixed_precision == "f16" ? RT_FLOAT16 : RT_BFLOAT16;
-  if ((device.properties().compute_dtypes & RT_DTYPE_BIT(dtype)) != 0) return dtype;
+  for (const plugins::host::Device* d :
+       {static_cast<const plugins::host::Device*>(&device), fallback}) {
+    if (d != nullptr && (d->properties().compute_dtypes & RT_DTYPE_BIT(dtype)) != 0) return dtype;
+  }
   throw DeviceError("training.mixed_precision = \"" + training.mixed_precision +
                     "\": " + device.id() + " (" + device.properties().name +
                     ") does not compute in " + (dtype == RT_FLOAT16 ? "float16" : "bfloat16") +
@@ -114,8 +119,9 @@ StepPrograms::StepPrograms(const config::Config& config, const data::SampleSpec&
       arena_(device_, planned.has_value()),
       has_batch_norm_(step::has_batch_norm(model_)),
       label_weights_(label_weights(config)) {
-  const step::Precision precision{to_dtype(config.training.dtype),
-                                  activation_type(config.training, *device_)};
+  const step::Precision precision{
+      to_dtype(config.training.dtype),
+      activation_type(config.training, *device_, options_.target.fallback.get())};
   check_input(model_, spec);
   check_metrics(config.validation.metrics, spec);
   strategy_ = step::make_strategy(config, model_, recipe_, precision,
@@ -182,14 +188,17 @@ StepProgram& StepPrograms::get(const StepForm& form, const step::AfterPass& afte
       p.input_bytes += exec::Upload::rounded(graph::canonical_bytes(value));
   }
   most_input_bytes_ = std::max(most_input_bytes_, p.input_bytes);
-  for (std::string& note : step.notes) {
-    if (std::find(notes_.begin(), notes_.end(), note) == notes_.end())
-      notes_.push_back(std::move(note));
-  }
+  add_notes(step.notes);
   if (void* const one = p.address(p.values.one)) write(one, exec::encode({1.0}, dtype()));
   if (void* const state = p.address(p.values.loss_scaling); state != nullptr && !loss_scaled)
     write(state, exec::encode({RT_LOSS_SCALE_INITIAL, 0, 0}, dtype()));
   return programs_.emplace(form, std::move(p)).first->second;
+}
+
+void StepPrograms::add_notes(const std::vector<std::string>& notes) {
+  for (const std::string& note : notes) {
+    if (std::find(notes_.begin(), notes_.end(), note) == notes_.end()) notes_.push_back(note);
+  }
 }
 
 StepProgram& StepPrograms::any_program(const step::AfterPass& after) {

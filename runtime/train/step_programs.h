@@ -105,6 +105,7 @@ class StepPrograms {
   uint64_t most_input_bytes() const { return most_input_bytes_; }  // of the programs so far
   // Lines for the log: replaced operations, layers that are not split.
   const std::vector<std::string>& notes() const { return notes_; }
+  void add_notes(const std::vector<std::string>& notes);  // those that are new
 
   // The rank and the number of ranks on the data axis.
   int world_size() const { return strategy_.batch.world_size; }

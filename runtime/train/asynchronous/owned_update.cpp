@@ -19,6 +19,7 @@ OwnedUpdate::OwnedUpdate(const config::Optimizer& optimizer, std::vector<std::by
   step::Update update = step::compile_update(
       optimizer, static_cast<int64_t>(bytes_ / graph::dtype_bytes(dtype)), dtype, layout, target);
   values_ = update.values;
+  notes_ = std::move(update.notes);
   exec::CompileOptions alone = options;
   alone.collectives = nullptr;
   program_ = std::make_unique<exec::Program>(std::move(update.graph), std::move(device), storage_,

@@ -37,6 +37,8 @@ class OwnedUpdate {
   // The present parameters of the range; waits for the stream.
   std::vector<std::byte> parameters();
   uint64_t bytes() const { return bytes_; }
+  // Lines for the log: replaced operations.
+  const std::vector<std::string>& notes() const { return notes_; }
   // The optimizer state of the range, in buffers of the names that step::optimizer_state() has.
   const exec::Storage& storage() const { return storage_; }
   // The number of updates so far. Whoever writes the optimizer state of a checkpoint sets it.
@@ -53,6 +55,7 @@ class OwnedUpdate {
   exec::Storage storage_;
   exec::Arena arena_;
   step::UpdateValues values_;
+  std::vector<std::string> notes_;
   std::unique_ptr<exec::Program> program_;
   int64_t updates_ = 0;
 };

@@ -41,6 +41,7 @@ Asynchronous::Asynchronous(const config::Config& config,
   owned_ = std::make_unique<OwnedUpdate>(config.optimizer, programs_.read(own, bytes),
                                          programs_.dtype(), programs_.world_size(),
                                          programs_.device(), programs_.options(), layout);
+  programs_.add_notes(owned_->notes());
   programs_.set_owned_state(&owned_->storage());
   if (resumed != nullptr) restore_owned(*resumed, programs_);
   const int64_t first_item = trainer.steps_done() * programs_.world_size();

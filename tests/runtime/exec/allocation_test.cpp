@@ -4,11 +4,15 @@
 #include <cstdio>
 #include <memory>
 
+#include "runtime/exec/program.h"
+#include "runtime/graph/autodiff.h"
+#include "runtime/graph/fuse.h"
 #include "runtime/train/open.h"
 #include "runtime/train/step_programs.h"
 #include "runtime/train/trainer.h"
 #include "tests/runtime/exec/malloc_count.h"
 #include "tests/runtime/support/devices.h"
+#include "tests/runtime/support/graph_run.h"
 
 namespace runtime::exec {
 namespace {
@@ -78,6 +82,42 @@ TEST(Allocation, AStepOnTheReferenceAllocatesNothing) {
 
 TEST(Allocation, AStepInFloat64AllocatesNothing) {
   EXPECT_EQ(allocations_per_step("reference", "float64").by_others, 0);
+}
+
+// The device itself without pooling, whose place another device takes.
+class WithoutPooling : public DeviceTarget {
+ public:
+  using DeviceTarget::DeviceTarget;
+  graph::Support support(const graph::Graph& graph, const graph::Node& node) override {
+    if (node.op.starts_with("max_pool2d") && !node.on_fallback) return {.reason = "not here"};
+    return DeviceTarget::support(graph, node);
+  }
+};
+
+// The simulated device, which refuses operations, allocates in its own threads.
+TEST(Allocation, NodesOnAFallbackDeviceAllocateNothing) {
+  const auto device = test::open_device("reference");
+  CompileOptions options{{.tune = Tune::kOff}};
+  options.target.fallback = test::open_device("reference");
+  graph::Graph graph;
+  graph::Build build(graph);
+  const auto x = test::add_value(graph, "x", graph::ValueKind::kParameter, {2, 4, 4, 3});
+  const auto one = test::add_value(graph, "one", graph::ValueKind::kState, {1});
+  const auto y = build.max_pool2d(
+      x, {.kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2, .padding = {}});
+  const auto dx = graph::differentiate(graph, build.square_sum(y), one, {x}).at(x);
+  test::add_output(graph, dx, "dx");
+  WithoutPooling target(device, options.target);
+  graph::fit_to_device(graph, target);
+  Storage storage(device);
+  Arena arena(device);
+  Program program(std::move(graph), device, storage, arena, options);
+  ASSERT_GT(program.fallback().bytes(), 0u);
+  plugins::host::Stream stream = device->create_stream();
+  program.run(stream);
+  const test::MallocAttribution count;
+  for (int i = 0; i < 20; ++i) program.run(stream);
+  EXPECT_EQ(count.by_others(), 0);
 }
 
 // oneDNN's execute allocates in every call, so its calls are counted separately.

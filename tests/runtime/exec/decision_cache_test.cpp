@@ -177,5 +177,14 @@ TEST_F(DecisionCacheTest, TheKeyKnowsTheOptionsOfTheDevice) {
   EXPECT_NE(key({{"seed", "2"}}), key({}));
 }
 
+TEST_F(DecisionCacheTest, TheKeyKnowsTheFallbackDevice) {
+  const auto device = test::open_device("simulated"), fallback = test::open_device("reference");
+  const auto key = [&](const plugins::host::Device* beside) {
+    return decision_key(*device, graph::Graph(), "", beside);
+  };
+  EXPECT_NE(key(fallback.get()), key(nullptr));
+  EXPECT_NE(key(fallback.get()), key(device.get()));
+}
+
 }  // namespace
 }  // namespace runtime::exec

@@ -120,6 +120,23 @@ TEST(Program, ReplaysWhatTheSecondRunRecorded) {
   EXPECT_EQ(Numbers(last.begin(), last.end()), plain.get(mean));
 }
 
+// What is written before the first run must reach it.
+TEST(Program, APlannedProgramKnowsItsAddressesOnceItHasMemory) {
+  const auto device = test::open_device("reference");
+  Storage storage(device, true);
+  Arena arena(device, true);
+  Example example;
+  Program program(example.graph, device, storage, arena, {});
+  const auto [id, numbers] =
+      *std::find_if(example.given.begin(), example.given.end(), [&](const auto& given) {
+        return example.graph.value(given.first).kind == ValueKind::kParameter;
+      });
+  EXPECT_EQ(program.address(id), nullptr);
+  storage.materialise();
+  EXPECT_EQ(program.address(id), storage.find(example.graph.value(id).name));
+  EXPECT_NE(program.address(id), nullptr);
+}
+
 TEST(Program, LaunchesWhatCannotBeRecorded) {
   Example example;
   RecordedRuns runs(example, {{"refuse_capture", "matmul"}});

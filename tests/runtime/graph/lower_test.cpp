@@ -99,7 +99,8 @@ TEST(Lower, ARefusalNamesAllMissingOperationsAndWhatWouldDo) {
             "a device that supports the base set of plugins/operations.md (the mandatory "
             "operations, embedding and embedding_backward, and exp, log, sqrt and reciprocal of "
             "activation) runs every model in float32 and float64; choose another device.backend "
-            "(runtime devices lists them)");
+            "(runtime devices lists them), or let another one run what this one refuses "
+            "(device.host_fallback)");
 }
 
 TEST(Lower, SixteenBitsAreNotComposed) {

@@ -69,11 +69,12 @@ class Recorder {
     exec::CompileOptions compile{
         {.tune = exec::Tune::kOff, .deterministic = config_.debug.deterministic}};
     compile.collectives = rank.collectives;
-    programs_ = std::make_shared<StepPrograms>(
-        config_, data_.train->spec(),
+    const auto device =
         rank.device ? rank.device
-                    : launch::open_device(config_, *rank.registry, rank.place.local_rank, nullptr),
-        compile);
+                    : launch::open_device(config_, *rank.registry, rank.place.local_rank, nullptr);
+    compile.target.fallback =
+        launch::open_fallback(config_, *rank.registry, *device, rank.place.local_rank);
+    programs_ = std::make_shared<StepPrograms>(config_, data_.train->spec(), device, compile);
     trainer_ = std::make_unique<Trainer>(programs_);
   }
 

@@ -1,0 +1,137 @@
+#include "runtime/exec/fallback.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace runtime::exec {
+
+using graph::Graph;
+using graph::kNone;
+using graph::Node;
+using graph::ValueId;
+
+namespace {
+
+// Bytes per second between a device and the host. No plugin says how fast its copies are; this is
+// what a slow bus reaches.
+constexpr double kHostBandwidth = 8e9;
+
+}  // namespace
+
+double host_copy_ns(uint64_t bytes) { return static_cast<double>(bytes) / kHostBandwidth * 1e9; }
+
+Fallback::Fallback(std::shared_ptr<plugins::host::Device> device,
+                   std::shared_ptr<plugins::host::Device> programs)
+    : device_(std::move(device)), programs_(std::move(programs)) {}
+
+Fallback::~Fallback() {
+  try {
+    if (copied_) copied_->synchronize();
+  } catch (const std::exception&) {
+    // The device has failed, so that no copy runs any more; who waits for the stream learns why.
+  }
+}
+
+size_t Fallback::add_buffer(uint64_t bytes, size_t node) {
+  const int at = static_cast<int>(node);
+  requests_.push_back({std::max<uint64_t>(bytes, 1), at, at});
+  return requests_.size() - 1;
+}
+
+// Operands in the same memory, such as those of an optimizer, which works in place, share a buffer.
+Fallback::Operand Fallback::operand(const Graph& graph, ValueId value, size_t node,
+                                    std::map<Place, size_t>& known) {
+  const uint64_t bytes = graph::canonical_bytes(graph.value(value));
+  uint64_t offset = 0;
+  ValueId storage = value;
+  for (; graph.value(storage).base != kNone; storage = graph.value(storage).base)
+    offset += graph.value(storage).offset;
+  const auto [place, is_new] = known.try_emplace({storage, offset, bytes}, 0);
+  if (is_new) place->second = add_buffer(bytes, node);
+  return {place->second, bytes, !is_new};
+}
+
+void Fallback::add_saved(ValueId saved, uint64_t bytes, size_t node, Work& work) {
+  const auto [known, is_new] = saved_.try_emplace(saved, 0);
+  if (is_new) known->second = add_buffer(bytes, node);
+  requests_[known->second].last = static_cast<int>(node);
+  work.saved = known->second;
+}
+
+void Fallback::add(const Graph& graph, size_t node, const plugins::host::Kernel& kernel) {
+  const Node& n = graph.nodes[node];
+  Work& work = works_[node];
+  std::map<Place, size_t> known;
+  for (ValueId v : n.inputs) {
+    work.inputs.push_back(operand(graph, v, node, known));
+    if (!work.inputs.back().again) work.cost.bytes_to_host += work.inputs.back().bytes;
+  }
+  for (ValueId v : n.outputs) {
+    work.outputs.push_back(operand(graph, v, node, known));
+    work.cost.bytes_from_host += work.outputs.back().bytes;
+  }
+  const rt_plan_info& info = kernel.info();
+  if (info.workspace_bytes > 0) work.workspace = add_buffer(info.workspace_bytes, node);
+  if (n.saved != kNone && graph.value(n.saved).bytes > 0)
+    add_saved(n.saved, graph.value(n.saved).bytes, node, work);
+}
+
+void Fallback::plan(const Graph& graph, const std::vector<plugins::host::Kernel>& kernels) {
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    if (graph.nodes[i].on_fallback) add(graph, i, kernels[i]);
+  }
+  if (works_.empty()) return;
+  plan_ = graph::plan_memory(requests_, device_->properties().alignment);
+}
+
+void* Fallback::address(size_t buffer) const {
+  return static_cast<std::byte*>(memory_.data()) + plan_.offsets[buffer];
+}
+
+// Copies are fastest with pinned memory of the device of the programs, which is aligned as that
+// device wants it. If the fallback device wants more, its own memory is used.
+void Fallback::bind() {
+  if (works_.empty() || memory_) return;
+  const bool aligned = programs_->properties().alignment >= device_->properties().alignment;
+  memory_ = aligned ? programs_->allocate(plan_.bytes, RT_MEMORY_PINNED_HOST)
+                    : device_->allocate(plan_.bytes);
+  stream_.emplace(device_->create_stream());
+  copied_.emplace(programs_->create_event());
+  for (auto& [node, work] : works_) {
+    for (const Operand& o : work.inputs) work.input_addresses.push_back(address(o.buffer));
+    for (const Operand& o : work.outputs) work.output_addresses.push_back(address(o.buffer));
+    rt_launch& launch = work.launch;
+    launch.size = sizeof(rt_launch);
+    launch.inputs = work.input_addresses.data();
+    launch.input_count = static_cast<uint32_t>(work.inputs.size());
+    launch.outputs = work.output_addresses.data();
+    launch.output_count = static_cast<uint32_t>(work.outputs.size());
+    if (work.workspace) launch.workspace = address(*work.workspace);
+    if (work.saved) launch.saved = address(*work.saved);
+  }
+}
+
+void Fallback::launch(size_t node, plugins::host::Kernel& kernel, plugins::host::Stream& stream,
+                      const std::vector<const void*>& inputs, const std::vector<void*>& outputs) {
+  Work& work = works_.at(node);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Operand& o = work.inputs[i];
+    if (!o.again) stream.copy(address(o.buffer), inputs[i], o.bytes);
+  }
+  // The copies of the node before have ended then, too, so that its buffers may be written again.
+  stream.synchronize();
+  const auto begin = std::chrono::steady_clock::now();
+  kernel.launch(*stream_, work.launch);
+  stream_->synchronize();
+  work.cost.kernel_ns =
+      std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count();
+  for (size_t i = 0; i < outputs.size(); ++i)
+    stream.copy(outputs[i], work.output_addresses[i], work.outputs[i].bytes);
+  copied_->record(stream);
+}
+
+void Fallback::scale_times(double factor) {
+  for (auto& [node, work] : works_) work.cost.kernel_ns *= factor;
+}
+
+}  // namespace runtime::exec
