@@ -33,11 +33,12 @@ rt_dtype activation_type(const config::Training& training, plugins::host::Device
        {static_cast<const plugins::host::Device*>(&device), fallback}) {
     if (d != nullptr && (d->properties().compute_dtypes & RT_DTYPE_BIT(dtype)) != 0) return dtype;
   }
-  throw DeviceError("training.mixed_precision = \"" + training.mixed_precision +
-                    "\": " + device.id() + " (" + device.properties().name +
-                    ") does not compute in " + (dtype == RT_FLOAT16 ? "float16" : "bfloat16") +
-                    "; use another device.backend (runtime devices lists their types), or "
-                    "mixed_precision = \"none\"");
+  throw DeviceError(
+      "training.mixed_precision = \"" + training.mixed_precision + "\": " + device.id() + " (" +
+      device.properties().name + ") does not compute in " +
+      (dtype == RT_FLOAT16 ? "float16" : "bfloat16") +
+      "; use another device.backend or a device.host_fallback that does (runtime devices "
+      "lists their types), or mixed_precision = \"none\"");
 }
 
 // Checks that the model's input is that of the data set, whose samples are [H, W, C] instead of [C,

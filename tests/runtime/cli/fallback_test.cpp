@@ -1,5 +1,6 @@
 // device.host_fallback on the command line: what falls back is said, planned and refused.
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "tests/runtime/cli/program.h"
 
@@ -85,6 +86,68 @@ TEST_F(FallbackCommands, CommandsThatCompareSaySo) {
        {std::vector<std::string>{"bench", job_, "--steps", "1"},
         std::vector<std::string>{"gradients", job_, "--output", "g.safetensors"}})
     EXPECT_THAT(run(refusing(command), environment_).err, HasSubstr(line("matmul")));
+}
+
+const std::string kGpt = R"(
+[model]
+input = [6]
+layers = [
+  { type = "embedding", name = "wte", vocabulary = 9, features = 8 },
+  { type = "position_embedding", name = "wpe", length = 6 },
+  { type = "residual", layers = [
+    { type = "layer_norm" },
+    { type = "linear", features = 24 },
+    { type = "attention", heads = 2, causal = true },
+    { type = "linear", features = 8 } ] },
+  { type = "linear", features = 9, activation = "gelu" },
+]
+[dataset]
+name = "synthetic"
+samples = 32
+classes = 9
+task = "next_token"
+[training]
+global_batch_size = 8
+epochs = 3
+[optimizer]
+name = "adamw"
+lr = 0.01
+[metrics]
+log_every_steps = 1
+[device]
+backend = "reference"
+)";
+
+std::vector<double> losses(const std::string& out) {
+  std::vector<double> list;
+  std::istringstream lines(out);
+  for (std::string line; std::getline(lines, line);)
+    list.push_back(nlohmann::json::parse(line)["loss"].get<double>());
+  return list;
+}
+
+// The example for authors of plugins has the mandatory operations in float32, and nothing else.
+TEST_F(FallbackCommands, APluginWithFewOperationsTrainsEveryModelInEveryType) {
+  const std::string gpt = folder_.write("gpt.toml", kGpt);
+  const std::vector<std::string> types = {"training.dtype=float32", "training.dtype=float64",
+                                          "training.mixed_precision=bf16"};
+  for (const std::string& type : types) {
+    const test::ProcessResult few =
+        run({"train", gpt, "--set", type, "--set", "device.backend=example", "--set",
+             "device.host_fallback=reference", "--set",
+             std::string("plugins.path=[\"") + EXAMPLE_PLUGIN + "\"]"});
+    ASSERT_EQ(few.exit_code, 0) << few.err;
+    EXPECT_THAT(few.err, HasSubstr("note: attention runs on reference:0: example:0 refuses it"));
+    const std::vector<double> actual = losses(few.out);
+    const std::vector<double> expected = losses(output({"train", gpt, "--set", type}));
+    ASSERT_EQ(expected.size(), 12u);
+    ASSERT_EQ(actual.size(), expected.size());
+    // Sums of products in another order; one rounding of a weight to bfloat16 may differ.
+    const double tolerance = type.ends_with("bf16") ? 1e-3 : 1e-5;
+    for (size_t i = 0; i < actual.size(); ++i)
+      EXPECT_NEAR(actual[i], expected[i], tolerance * expected[i]) << type << ", step " << i + 1;
+    EXPECT_LT(actual.back(), actual.front());
+  }
 }
 
 TEST_F(FallbackCommands, ADeviceThatCannotStandInIsRefused) {
