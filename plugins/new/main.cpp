@@ -1,4 +1,5 @@
-// The program runtime-plugins-new, which is `runtime plugins new`: makes the folder of a new plugin.
+// The program runtime-plugins-new, which is `runtime plugins new`: makes the folder of a new
+// plugin.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -16,11 +17,13 @@ enum ExitCode { kDone = 0, kInternal = 1, kConfiguration = 2 };
 
 std::string help() {
   std::string text =
-      "Makes the folder of a new plugin: sources that build, a README, a workflow for CI.\n\nkinds:\n";
+      "Makes the folder of a new plugin: sources that build, a README, a workflow for "
+      "CI.\n\nkinds:\n";
   for (const create::Kind& kind : create::kinds())
     text += fmt::format("  {:<14} {}\n", kind.word, kind.what);
-  return text + "\nexamples:\n  runtime plugins new --kind device my_device\n"
-                "  runtime plugins new --kind communicator my_network --output ~/my_network";
+  return text +
+         "\nexamples:\n  runtime plugins new --kind device my_device\n"
+         "  runtime plugins new --kind communicator my_network --output ~/my_network";
 }
 
 fs::path installed_templates() {

@@ -16,7 +16,8 @@ namespace fs = std::filesystem;
 
 // What every new project gets beside the files of its template.
 constexpr char kIgnored[] = "build/\n";
-constexpr char kWorkflow[] = R"(# Builds the plugin and tries it against the contract of the runtime.
+constexpr char kWorkflow[] =
+    R"(# Builds the plugin and tries it against the contract of the runtime.
 #
 # Give the repository a variable RUNTIME_PACKAGES: the address of a .tar.gz with the Debian packages of the runtime
 # (runtime and runtime-dev) that you support.

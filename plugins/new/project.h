@@ -33,9 +33,9 @@ struct Project {
   std::filesystem::path output;  // the folder, which must not exist
 };
 
-// Copies the template, with the name of the plugin in place of that of the template, in contents and
-// names of files, and adds a workflow for CI. Returns the files, relative to the folder and sorted.
-// Throws Refusal for a kind, a name or a folder that cannot be, and leaves nothing behind.
+// Copies the template, with the name of the plugin in place of that of the template, in contents
+// and names of files, and adds a workflow for CI. Returns the files, relative to the folder and
+// sorted. Throws Refusal for a kind, a name or a folder that cannot be, and leaves nothing behind.
 std::vector<std::filesystem::path> make_project(const Project& project);
 
 }  // namespace plugins::create

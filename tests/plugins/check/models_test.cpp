@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <regex>
 #include <set>
 
@@ -54,6 +55,27 @@ TEST(ModelOperations, AreThoseOfTheCompiledSteps) {
   for (const ModelOperations& model : model_operations()) {
     const std::set<std::string> listed(model.operations.begin(), model.operations.end());
     EXPECT_EQ(listed, compiled_operations(model.preset)) << model.preset;
+  }
+}
+
+// The table for authors in plugins/operations.md has a row for each operation, with an x for each
+// preset that uses it.
+TEST(ModelOperations, AreThoseOfTheDocument) {
+  const std::string document = text_of(OPERATIONS_DOCUMENT);
+  std::string head = "| operation |";
+  std::set<std::string> operations;
+  for (const ModelOperations& model : model_operations()) {
+    head += " `" + model.preset + "` |";
+    operations.insert(model.operations.begin(), model.operations.end());
+  }
+  EXPECT_NE(document.find(head), std::string::npos) << head;
+  for (const std::string& operation : operations) {
+    std::string row = "| `" + operation + "` |";
+    for (const ModelOperations& model : model_operations()) {
+      const auto& used = model.operations;
+      row += std::find(used.begin(), used.end(), operation) != used.end() ? " x |" : "  |";
+    }
+    EXPECT_NE(document.find(row + "\n"), std::string::npos) << row;
   }
 }
 

@@ -1,9 +1,10 @@
 // The communicator of plugins/examples, of which every function misbehaves when it is asked to.
+#include "rt/communicator.h"
+
 #include <cstring>
 #include <deque>
 #include <mutex>
 
-#include "rt/communicator.h"
 #include "rt/plugin.h"
 #include "tests/plugins/misbehaving/misbehave.h"
 

@@ -72,7 +72,7 @@ void wrap(Api& api, Result (*Api::*)(Arguments...), const char* function) {
 
 }  // namespace misbehaving
 
-#define MISBEHAVE(api, table, function)                                    \
+#define MISBEHAVE(api, table, function)                                   \
   ::misbehaving::wrap<&std::remove_reference_t<decltype(api)>::function>( \
       api, &std::remove_reference_t<decltype(api)>::function, table "." #function)
 

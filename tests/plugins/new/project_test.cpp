@@ -29,8 +29,8 @@ class NewProject : public testing::Test {
     return "";
   }
 
-  const fs::path folder_ = fs::path(testing::TempDir()) /
-                           testing::UnitTest::GetInstance()->current_test_info()->name();
+  const fs::path folder_ =
+      fs::path(testing::TempDir()) / testing::UnitTest::GetInstance()->current_test_info()->name();
 };
 
 std::string text_of(const fs::path& file) {
