@@ -127,6 +127,7 @@ std::vector<std::string> interfaces_of(const Plugin& plugin) {
   add(plugin.kernel_api(), RT_INTERFACE_KERNEL);
   add(plugin.communicator_api(), RT_INTERFACE_COMMUNICATOR);
   add(plugin.capture_api(), RT_INTERFACE_CAPTURE);
+  add(plugin.native_api(), RT_INTERFACE_NATIVE);
   add(plugin.reader_api(), RT_INTERFACE_READER);
   return names;
 }

@@ -344,6 +344,9 @@ const rt_communicator_api* Plugin::communicator_api() const {
 const rt_capture_api* Plugin::capture_api() const {
   return state_->tables.capture ? &*state_->tables.capture : nullptr;
 }
+const rt_native_api* Plugin::native_api() const {
+  return state_->tables.native ? &*state_->tables.native : nullptr;
+}
 const rt_reader_api* Plugin::reader_api() const {
   return state_->tables.reader ? &*state_->tables.reader : nullptr;
 }

@@ -14,6 +14,7 @@
 #include "rt/communicator.h"
 #include "rt/device.h"
 #include "rt/kernel.h"
+#include "rt/native.h"
 #include "rt/plugin.h"
 #include "rt/reader.h"
 
@@ -75,6 +76,7 @@ class Plugin {
   const rt_kernel_api* kernel_api() const;
   const rt_communicator_api* communicator_api() const;
   const rt_capture_api* capture_api() const;
+  const rt_native_api* native_api() const;
   const rt_reader_api* reader_api() const;
 
   // A key that the plugin understands; see rt_option_spec.

@@ -63,7 +63,7 @@ std::vector<ReaderFormat> list_formats(const Plugin& plugin) {
   const std::string who = plugin.name() + ": formats";
   uint32_t count = 0;
   const rt_reader_format* const* formats = nullptr;
-  call([&] { return who; },
+  call([&] { return plugin.name() + ": formats"; },
        [&](rt_error*) {
          formats = plugin.reader_api()->formats(plugin.self(), &count);
          return RT_OK;

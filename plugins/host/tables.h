@@ -9,6 +9,7 @@
 #include "rt/communicator.h"
 #include "rt/device.h"
 #include "rt/kernel.h"
+#include "rt/native.h"
 #include "rt/plugin.h"
 #include "rt/reader.h"
 
@@ -22,6 +23,7 @@ struct Tables {
   std::optional<rt_kernel_api> kernel;
   std::optional<rt_communicator_api> communicator;
   std::optional<rt_capture_api> capture;
+  std::optional<rt_native_api> native;
   std::optional<rt_reader_api> reader;
 };
 

@@ -8,6 +8,7 @@
 #include "rt/device.h"
 #include "rt/host_process.h"
 #include "rt/kernel.h"
+#include "rt/native.h"
 #include "rt/operations.h"
 #include "rt/plugin.h"
 #include "rt/reader.h"
