@@ -1,6 +1,6 @@
 #include "runtime/train/plugin_records.h"
 
-#include <algorithm>
+#include <utility>
 
 #include "plugins/host/error.h"
 #include "plugins/host/nearest.h"
@@ -49,6 +49,12 @@ class PluginRecords final : public data::Records {
   data::RecordSpec spec_;
 };
 
+// The plugin and the name of a format, "<plugin>.<name>".
+std::pair<std::string, std::string> parts_of(const std::string& format) {
+  const size_t dot = format.find('.');
+  return {format.substr(0, dot), format.substr(dot + 1)};
+}
+
 const ReaderFormat& find_format(const plugins::host::PluginDescription& plugin,
                                 const std::string& name) {
   std::vector<std::string> names;
@@ -90,12 +96,18 @@ std::shared_ptr<const ReaderDataset> open_second_split(
 
 }  // namespace
 
+void check_plugin_format(const config::Config& config, const plugins::host::Registry& registry) {
+  if (!data::is_of_plugin(config.dataset.format)) return;
+  const auto [plugin, name] = parts_of(config.dataset.format);
+  options_for(config, plugin, find_format(registry.require(plugin), name));
+}
+
 data::RecordsPair open_plugin_records(const config::Config& config,
                                       const plugins::host::Registry& registry,
                                       const data::DatasetOptions& options) {
-  const size_t dot = options.format.find('.');
-  const std::string name = options.format.substr(0, dot);
-  const ReaderFormat& format = find_format(registry.require(name), options.format.substr(dot + 1));
+  const std::pair<std::string, std::string> parts = parts_of(options.format);
+  const std::string& name = parts.first;
+  const ReaderFormat& format = find_format(registry.require(name), parts.second);
   plugins::host::ReaderRequest request;
   request.options = options_for(config, name, format);
   const auto plugin = registry.open(name);

@@ -17,6 +17,11 @@ class ReadingStopped : public DataError {
   using DataError::DataError;
 };
 
+// Checks that dataset.format names a format that a plugin of the registry reads, and that it knows
+// the keys of [dataset.<plugin>]. Loads no plugin. Formats of the core are not looked at. Throws
+// ConfigurationError for an unknown format or key, plugins::host::Error for an unknown plugin.
+void check_plugin_format(const config::Config& config, const plugins::host::Registry& registry);
+
 // Opens the records of options.format, "<plugin>.<name>", with the keys of [dataset.<plugin>] in
 // `config`. With the format's flag RT_READER_BOTH_SPLITS the path may hold the validation samples
 // too. Loads the plugin, which the records keep. Throws ConfigurationError for an unknown format or

@@ -27,11 +27,11 @@ constexpr size_t kLongHeaderLines = 150;
 // table with what the rooms do.
 const std::map<std::string, size_t> kRoomLines = {
     {"plugins/host", 3660},     {"plugins/include", 790}, {"plugins/sdk", 595},
-    {"runtime/analysis", 3730}, {"runtime/cli", 4250},    {"runtime/config", 3430},
+    {"runtime/analysis", 3730}, {"runtime/cli", 4260},    {"runtime/config", 3430},
     {"runtime/data", 4510},     {"runtime/exec", 2710},   {"runtime/graph", 4360},
     {"runtime/launch", 3610},   {"runtime/model", 1040},  {"runtime/parallel", 3135},
     {"runtime/step", 1500},     {"runtime/system", 350},  {"runtime/tensor", 700},
-    {"runtime/train", 6220},    {"runtime/watch", 950},
+    {"runtime/train", 6230},    {"runtime/watch", 950},
 };
 // A function does one thing: the longest body, and how many lines the median and nine of ten may
 // have.

@@ -169,6 +169,16 @@ TEST_F(NativeTable, AStreamOfAnotherDeviceIsRefused) {
   EXPECT_THAT(error_.message, HasSubstr("of device 0; expected the communicator's device, 1"));
 }
 
+// A communicator that was compiled before the field existed refuses options that use it, so the
+// host leaves it out.
+TEST_F(NativeTable, ACommunicatorOfTheFirstReleaseGetsOptionsThatItKnows) {
+  const auto fake = host::Plugin::load(FIRST_RELEASE_PLUGIN, store_.services());
+  ASSERT_EQ(fake->minor(), 0u);
+  const auto communicator = host::Communicator::create(
+      fake, {.world_size = 1, .prefix = "first", .device = device_, .timeout = kLong});
+  EXPECT_EQ(communicator->rank(), 0);
+}
+
 // The host passes the table of the device's plugin by itself: only through it can the plugin know
 // which device a stream belongs to.
 TEST_F(NativeTable, TheHostPassesIt) {

@@ -215,6 +215,15 @@ TEST_F(Readers, MistakesInTheConfigurationAreNamedWithTheNearestName) {
                  HasSubstr("dataset.target is given, but is not used with format libsvm.text"));
 }
 
+TEST_F(Readers, TheCheckOfAConfigurationKnowsTheFormatsOfPlugins) {
+  std::filesystem::remove(folder_.path() / "train.svm");  // it opens no data
+  EXPECT_THAT(output({"config", "check", "svm.toml"}), HasSubstr("svm.toml: ok"));
+  expect_refused({"config", "check", "svm.toml", "--set", "dataset.libsvm.first_indx=0"}, 2,
+                 HasSubstr("did you mean \"first_index\"?"));
+  expect_refused({"config", "check", "svm.toml", "--set", "plugins.path=[]"}, 3,
+                 HasSubstr("libsvm"));
+}
+
 TEST_F(Readers, DamagedFilesAreNamedWithTheirLine) {
   const std::string svm = test::read_text(folder_.path() / "train.svm");
   for (const char* line :
