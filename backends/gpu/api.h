@@ -54,7 +54,7 @@ namespace backends::gpu {
 #if defined(BACKENDS_GPU_CUDA)
 // Names for messages, and the two functions that CUDA and HIP name differently.
 inline constexpr char kApiName[] = "CUDA";
-inline constexpr char kPluginName[] = "cuda";
+inline constexpr char kPluginName[] = "cuda", kNativeKind[] = "cuda";
 inline constexpr int32_t kPriority = 400;  // rt_device_properties.priority
 inline constexpr bool kNvidia = true;
 inline auto allocate_pinned(void** address, uint64_t bytes) {
@@ -63,7 +63,7 @@ inline auto allocate_pinned(void** address, uint64_t bytes) {
 inline auto free_pinned(void* address) { return cudaFreeHost(address); }
 #else
 inline constexpr char kApiName[] = "HIP";
-inline constexpr char kPluginName[] = "rocm";
+inline constexpr char kPluginName[] = "rocm", kNativeKind[] = "hip";
 inline constexpr int32_t kPriority = 300;
 inline constexpr bool kNvidia = false;
 inline auto allocate_pinned(void** address, uint64_t bytes) {

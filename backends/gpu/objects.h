@@ -12,6 +12,7 @@
 #include "rt/capture.h"
 #include "rt/device.h"
 #include "rt/gpu.h"
+#include "rt/native.h"
 
 // One opened device.
 struct rt_device {
@@ -64,6 +65,7 @@ struct Instance {
 // The tables of the plugin; they live as long as the process.
 const rt_device_api& device_api();
 const rt_kernel_api& kernel_api();
+const rt_native_api& native_api();
 const rt_capture_api* capture_api();  // null: this build cannot record
 
 // Makes `device` the calling thread's current device. Throws as check() does.

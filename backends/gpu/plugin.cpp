@@ -16,6 +16,7 @@ const void* get_interface(void*, const char* name, uint32_t version) {
   const std::string_view wanted = name;
   if (wanted == RT_INTERFACE_DEVICE && version == RT_DEVICE_API_VERSION) return &device_api();
   if (wanted == RT_INTERFACE_KERNEL && version == RT_KERNEL_API_VERSION) return &kernel_api();
+  if (wanted == RT_INTERFACE_NATIVE && version == RT_NATIVE_API_VERSION) return &native_api();
   if (wanted == RT_INTERFACE_CAPTURE && version == RT_CAPTURE_API_VERSION) return capture_api();
   return nullptr;
 }

@@ -6,7 +6,7 @@ set(GPU_KERNELS
   attention.cu attention_fma.cu attention_mma.cu batch_norm_parts.cu elementwise.cu embedding.cu layer_norm.cu loss.cu
   movement.cu normalisation.cu optimizer.cu pooling.cu product.cu reduction.cu)
 set(GPU_HOST_SOURCES
-  capture.cpp device_table.cpp estimate.cpp kernel_table.cpp plugin.cpp row_layout.cpp telemetry.cpp)
+  capture.cpp device_table.cpp estimate.cpp kernel_table.cpp native.cpp plugin.cpp row_layout.cpp telemetry.cpp)
 list(TRANSFORM GPU_KERNELS PREPEND ${CMAKE_CURRENT_LIST_DIR}/)
 list(TRANSFORM GPU_HOST_SOURCES PREPEND ${CMAKE_CURRENT_LIST_DIR}/)
 set(GPU_NO_VENDOR ${CMAKE_CURRENT_LIST_DIR}/no_vendor.cpp)

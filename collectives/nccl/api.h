@@ -18,10 +18,12 @@
 namespace collectives::nccl {
 
 #if defined(COLLECTIVES_NCCL_HIP)
-inline constexpr char kName[] = "rccl", kDevicePlugin[] = "rocm", kApiName[] = "HIP";
+inline constexpr char kName[] = "rccl", kDevicePlugin[] = "rocm", kApiName[] = "HIP",
+                      kNativeKind[] = "hip";
 inline constexpr bool kCapturable = false;  // not looked into yet
 #else
-inline constexpr char kName[] = "nccl", kDevicePlugin[] = "cuda", kApiName[] = "CUDA";
+inline constexpr char kName[] = "nccl", kDevicePlugin[] = "cuda", kApiName[] = "CUDA",
+                      kNativeKind[] = "cuda";
 inline constexpr bool kCapturable = true;
 #endif
 

@@ -172,13 +172,6 @@ bool is_capturing(GPU(Stream_t) stream) {
   return status != GPU(StreamCaptureStatusNone);
 }
 
-int32_t device_of(const rt_comm_options& o) {
-  if (o.device != nullptr) return reinterpret_cast<const rt_gpu_device*>(o.device)->index;
-  throw Error(RT_ERROR_UNSUPPORTED, format("%s reads memory of %s devices only; choose another "
-                                           "communicator for host memory, such as gloo",
-                                           kName, kDevicePlugin));
-}
-
 }  // namespace
 
 Deadline deadline_in(int64_t timeout_ns) {
@@ -208,12 +201,12 @@ bool Completion::done() const {
   return true;
 }
 
-Communicator::Communicator(const rt_host& host, int32_t device, std::string prefix,
+Communicator::Communicator(const rt_host& host, const Native& native, std::string prefix,
                            std::chrono::nanoseconds timeout)
-    : host_(host), device_(device), prefix_(std::move(prefix)), timeout_(timeout) {}
+    : host_(host), native_(native), prefix_(std::move(prefix)), timeout_(timeout) {}
 
 Communicator::Communicator(const rt_host& host, const rt_comm_options& o)
-    : Communicator(host, device_of(o), o.prefix, std::chrono::nanoseconds(o.timeout_ns)) {
+    : Communicator(host, Native(o), o.prefix, std::chrono::nanoseconds(o.timeout_ns)) {
   if (host.kv_set == nullptr || host.kv_get == nullptr) {
     throw Error(RT_ERROR_UNAVAILABLE, "the host offers no key-value store to meet in");
   }
@@ -229,7 +222,7 @@ Communicator::Communicator(const rt_host& host, const rt_comm_options& o)
 
 Communicator::Communicator(const Communicator& parent, ncclComm_t comm, std::string prefix,
                            Deadline deadline)
-    : Communicator(parent.host_, parent.device_, std::move(prefix), parent.timeout_) {
+    : Communicator(parent.host_, parent.native_, std::move(prefix), parent.timeout_) {
   comm_ = comm;
   settle(comm_, "split", deadline);
   prepare();
@@ -260,7 +253,7 @@ void Communicator::prepare() {
 }
 
 Communicator::~Communicator() {
-  static_cast<void>(GPU(SetDevice)(device_));
+  static_cast<void>(GPU(SetDevice)(native_.device()));
   bool idle = prepared_;
   try {
     for (const auto& [comm, completion] : last_) idle = idle && completion->done();
@@ -277,7 +270,9 @@ Communicator::~Communicator() {
   if (own_stream_ != nullptr) static_cast<void>(GPU(StreamDestroy)(own_stream_));
 }
 
-void Communicator::use_device() const { check_gpu(GPU(SetDevice)(device_), "choose the device"); }
+void Communicator::use_device() const {
+  check_gpu(GPU(SetDevice)(native_.device()), "choose the device");
+}
 
 std::vector<ncclComm_t> Communicator::comms() const {
   std::vector<ncclComm_t> all;
@@ -434,9 +429,9 @@ std::shared_ptr<Completion> Communicator::enqueue(const rt_collective& call) {
   check(call);
   if (const auto error = failure()) throw *error;
   use_device();
-  auto* const given = reinterpret_cast<const rt_gpu_stream*>(call.stream);
-  GPU(Stream_t) stream = given != nullptr ? static_cast<GPU(Stream_t)>(given->native) : own_stream_;
-  const bool captured = given != nullptr && is_capturing(stream);
+  const bool given = call.stream != nullptr;
+  GPU(Stream_t) stream = given ? native_.stream(call.stream) : own_stream_;
+  const bool captured = given && is_capturing(stream);
   if (captured && !is_capturable(call.kind)) {
     throw Error(RT_ERROR_UNSUPPORTED,
                 format("%s: collective %d cannot be captured into a graph", kName, call.kind));
@@ -517,7 +512,7 @@ void Communicator::abort() {
   if (aborted_.exchange(true)) return;
   for (ncclComm_t comm : comms()) {
     aborting_.emplace_back([this, comm, first = comm == comm_] {
-      static_cast<void>(GPU(SetDevice)(device_));
+      static_cast<void>(GPU(SetDevice)(native_.device()));
       static_cast<void>(ncclCommAbort(comm));  // abort frees it too
       // The abort of comm_ has ended the thread that writes part_.
       if (first && part_ != nullptr) static_cast<void>(ncclCommAbort(part_));

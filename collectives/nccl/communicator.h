@@ -23,8 +23,8 @@
 #include <vector>
 
 #include "api.h"
+#include "native.h"
 #include "rt/communicator.h"
-#include "rt/gpu.h"
 #include "rt/plugin.h"
 
 namespace collectives::nccl {
@@ -96,7 +96,7 @@ class Communicator {
     GPU(Stream_t) stream;
   };
   // The first part of the other two constructors: if one of them throws, the destructor runs.
-  Communicator(const rt_host& host, int32_t device, std::string prefix,
+  Communicator(const rt_host& host, const Native& native, std::string prefix,
                std::chrono::nanoseconds timeout);
   // Takes ownership of `comm`, a part of `parent`.
   Communicator(const Communicator& parent, ncclComm_t comm, std::string prefix, Deadline deadline);
@@ -118,7 +118,7 @@ class Communicator {
   std::vector<ncclComm_t> comms() const;
 
   const rt_host& host_;
-  const int32_t device_;
+  const Native native_;
   const std::string prefix_;
   const std::chrono::nanoseconds timeout_;  // time limit of joining
   int rank_ = 0, size_ = 1, splits_ = 0;

@@ -22,6 +22,13 @@ const rt_communicator_api& communicators_of(const Plugin& plugin) {
   return *plugin.communicator_api();
 }
 
+// The table with the native handles of the device. A communicator of minor version 0 would refuse
+// options with a field that it does not know.
+const rt_native_api* native_for(const Plugin& plugin, const CommunicatorOptions& options) {
+  if (plugin.minor() == 0 || options.device == nullptr) return nullptr;
+  return options.device->plugin().native_api();
+}
+
 }  // namespace
 
 Work::Work(std::shared_ptr<Communicator> communicator, rt_work* work)
@@ -132,7 +139,8 @@ std::shared_ptr<Communicator> Communicator::create(std::shared_ptr<Plugin> plugi
                           .timeout_ns = options.timeout.count(),
                           .options = list.data(),
                           .option_count = list.size(),
-                          .reserved = 0};
+                          .reserved = 0,
+                          .native = native_for(*plugin, options)};
   const auto what = [&] {
     return plugin->name() + ": rank " + std::to_string(options.rank) + " of " +
            std::to_string(options.world_size) + " joins communicator '" + options.prefix + "'";

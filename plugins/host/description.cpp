@@ -90,6 +90,14 @@ void option_of(Archive& archive, Option& option) {
   archive.value(option.type);
 }
 
+// What a format has beside its options, which are a list of their own.
+template <typename Archive, typename Format>
+void format_of(Archive& archive, Format& format) {
+  archive.value(format.name);
+  archive.value(format.description);
+  archive.value(format.flags);
+}
+
 template <typename Archive, typename State>
 void state_of(Archive& archive, State& state) {
   archive.value(state.memory);
@@ -119,6 +127,8 @@ std::vector<std::string> interfaces_of(const Plugin& plugin) {
   add(plugin.kernel_api(), RT_INTERFACE_KERNEL);
   add(plugin.communicator_api(), RT_INTERFACE_COMMUNICATOR);
   add(plugin.capture_api(), RT_INTERFACE_CAPTURE);
+  add(plugin.native_api(), RT_INTERFACE_NATIVE);
+  add(plugin.reader_api(), RT_INTERFACE_READER);
   return names;
 }
 
@@ -158,6 +168,10 @@ PluginDescription describe(const std::shared_ptr<Plugin>& plugin, bool states,
     begin("the properties of its communicators were read");
     d.communicator = communicator_properties(*plugin);
   }
+  if (plugin->reader_api() != nullptr) {
+    begin("its formats of data sets were asked for");
+    d.formats = list_formats(*plugin);
+  }
   for (const DeviceInfo& info : d.devices) {
     if (!states) break;
     begin(("the state of " + info.id() + " was read").c_str());
@@ -177,6 +191,10 @@ std::string encode(const PluginDescription& d) {
     write_optional(writer, state, [&](const DeviceState& s) { state_of(writer, s); });
   });
   write_optional(writer, d.communicator, [&](const auto& c) { writer.value(c); });
+  writer.list(d.formats, [&](const ReaderFormat& format) {
+    format_of(writer, format);
+    writer.list(format.options, [&](const Plugin::OptionSpec& o) { option_of(writer, o); });
+  });
   return writer.take();
 }
 
@@ -201,6 +219,11 @@ PluginDescription decode(std::string_view bytes) {
     reader.value(c);
     check_properties(c, kWhat);
   });
+  reader.list(d.formats, kMaxFormats, [&](ReaderFormat& format) {
+    format_of(reader, format);
+    check_name(format.name, kWhat);
+    reader.list(format.options, kMaxOptions, [&](Plugin::OptionSpec& o) { option_of(reader, o); });
+  });
   reader.end();
   if (!d.states.empty() && d.states.size() != d.devices.size())
     throw Error(RT_ERROR_INTERNAL, std::string(kWhat) + " has other devices than states");
@@ -208,7 +231,7 @@ PluginDescription decode(std::string_view bytes) {
 }
 
 std::string encoding_version() {
-  return "2/" + std::to_string(sizeof(rt_device_properties)) + "/" +
+  return "3/" + std::to_string(sizeof(rt_device_properties)) + "/" +
          std::to_string(sizeof(rt_comm_properties)) + "/" + std::to_string(sizeof(rt_memory_info)) +
          "/" + std::to_string(sizeof(rt_utilisation));
 }

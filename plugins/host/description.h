@@ -10,6 +10,7 @@
 
 #include "plugins/host/device.h"
 #include "plugins/host/plugin.h"
+#include "plugins/host/reader.h"
 #include "plugins/host/trust.h"
 
 namespace plugins::host {
@@ -33,6 +34,7 @@ struct PluginDescription {
   // unusable, or its memory is host memory.
   std::vector<std::optional<DeviceState>> states;
   std::optional<rt_comm_properties> communicator;
+  std::vector<ReaderFormat> formats;  // of data sets
 
   // Whether the plugin offers the interface RT_INTERFACE_*.
   bool offers(std::string_view interface) const;

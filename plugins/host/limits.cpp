@@ -113,6 +113,52 @@ void check_properties(rt_comm_properties& properties, const std::string& what) {
   make_printable(properties.description);
 }
 
+namespace {
+
+void check_shape(const rt_dataset_info& info, const std::string& what) {
+  if (info.rank != 1 && info.rank != 3) {
+    refuse(what, "samples of rank " + std::to_string(info.rank),
+           "1, [features], or 3, [height, width, channels]");
+  }
+  int64_t numbers = 1;
+  for (int32_t i = 0; i < info.rank; ++i) {
+    const int64_t dim = info.shape[i];
+    if (dim < 1 || dim > kMaxSampleNumbers / numbers) {
+      refuse(what, "a shape whose number " + std::to_string(i) + " is " + std::to_string(dim),
+             "numbers of at least 1 whose product is at most " + std::to_string(kMaxSampleNumbers));
+    }
+    numbers *= dim;
+  }
+}
+
+}  // namespace
+
+void check_dataset(rt_dataset_info& info, const std::string& what) {
+  if (info.samples < 1 || info.samples > kMaxSamples) {
+    refuse(what, std::to_string(info.samples) + " samples",
+           "a number from 1 to " + std::to_string(kMaxSamples));
+  }
+  if (info.feature_dtype != RT_FLOAT32 && info.feature_dtype != RT_UINT8) {
+    refuse(what, "features of type " + std::to_string(info.feature_dtype),
+           "RT_FLOAT32 or RT_UINT8");
+  }
+  check_shape(info, what);
+  const bool labels = info.target == RT_TARGET_LABELS;
+  if (!labels && info.target != RT_TARGET_NUMBERS) {
+    refuse(what, "targets of kind " + std::to_string(info.target),
+           "RT_TARGET_LABELS or RT_TARGET_NUMBERS");
+  }
+  if (info.classes < (labels ? 1 : 0) || info.classes > (labels ? kMaxClasses : 0)) {
+    refuse(what, std::to_string(info.classes) + " classes",
+           labels ? "a number from 1 to " + std::to_string(kMaxClasses) : "0, for numbers");
+  }
+  if (info.target_count < 1 || info.target_count > kMaxSampleNumbers) {
+    refuse(what, std::to_string(info.target_count) + " numbers in a target",
+           "a number from 1 to " + std::to_string(kMaxSampleNumbers));
+  }
+  make_printable(info.description);
+}
+
 void check_candidate(rt_candidate& candidate, const Operation& operation, const std::string& what) {
   make_printable(candidate.implementation);
   if (std::isnan(candidate.estimated_ns)) refuse(what, "a time that is no number", "nanoseconds");

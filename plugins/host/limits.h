@@ -13,6 +13,7 @@
 #include "rt/communicator.h"
 #include "rt/device.h"
 #include "rt/kernel.h"
+#include "rt/reader.h"
 
 namespace plugins::host {
 
@@ -27,7 +28,11 @@ constexpr int32_t kMaxThreads = 65536;
 constexpr int64_t kMaxLatency = 60'000'000'000;  // nanoseconds
 constexpr uint32_t kMaxCandidates = 1024;
 constexpr uint32_t kMaxCapabilities = 1024;
-constexpr uint32_t kMaxKernels = 65536;  // that one launch of a plan queues
+constexpr uint32_t kMaxFormats = 256;
+constexpr int64_t kMaxSamples = int64_t{1} << 40;
+constexpr int64_t kMaxSampleNumbers = int64_t{1} << 31;  // in the features or target of one sample
+constexpr int64_t kMaxClasses = int64_t{1} << 24;        // as dataset.classes
+constexpr uint32_t kMaxKernels = 65536;                  // that one launch of a plan queues
 
 // Every function below throws Error (RT_ERROR_INTERNAL) if a value is out of bounds. The message
 // begins with `what` and says the value, the expected value, and that the plugin has to be
@@ -52,6 +57,8 @@ void check_properties(rt_device_properties& properties, const std::string& what)
 void check_properties(rt_comm_properties& properties, const std::string& what);
 void check_candidate(rt_candidate& candidate, const Operation& operation, const std::string& what);
 void check_plan(rt_plan_info& info, const Operation& operation, const std::string& what);
+
+void check_dataset(rt_dataset_info& info, const std::string& what);
 
 // A copy of rt_plan_info.work, checked and with printable names. Empty if the plugin does not tell.
 std::vector<KernelWork> checked_work(const rt_plan_info& info, const std::string& what);

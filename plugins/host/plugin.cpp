@@ -12,6 +12,7 @@
 #include "plugins/host/loader.h"
 #include "plugins/host/printable.h"
 #include "plugins/host/tables.h"
+#include "rt/host_process.h"
 
 namespace plugins::host {
 namespace {
@@ -98,10 +99,40 @@ void host_span_end(void* context) {
   });
 }
 
+uint64_t host_available_memory(void* context) {
+  uint64_t bytes = UINT64_MAX;
+  answer(nullptr, [&] {
+    const HostServices& services = services_of(context);
+    if (services.available_memory) bytes = services.available_memory();
+    return RT_OK;
+  });
+  return bytes;
+}
+
+int32_t host_stop_requested(void* context) {
+  int32_t requested = 0;
+  answer(nullptr, [&] {
+    const HostServices& services = services_of(context);
+    requested = services.stop_requested && services.stop_requested() ? 1 : 0;
+    return RT_OK;
+  });
+  return requested;
+}
+
+constexpr rt_host_process_api kProcess = {sizeof(rt_host_process_api), RT_HOST_PROCESS_API_VERSION,
+                                          host_available_memory, host_stop_requested};
+
+const void* host_get_interface(void*, const char* name, uint32_t version) {
+  const bool known = name != nullptr && std::strcmp(name, RT_HOST_INTERFACE_PROCESS) == 0 &&
+                     version == RT_HOST_PROCESS_API_VERSION;
+  return known ? &kProcess : nullptr;
+}
+
 rt_host make_host(HostServices& services) {
   rt_host host{};
   host.size = sizeof(host);
   host.context = &services;
+  host.get_interface = host_get_interface;
   if (services.log) host.log = host_log;
   if (services.kv_set) host.kv_set = host_kv_set;
   if (services.kv_get) host.kv_get = host_kv_get;
@@ -189,7 +220,24 @@ void check_instance(const rt_plugin& plugin, const std::string& who) {
   check_name(std::string(plugin.name, strnlen(plugin.name, 256)), who);
 }
 
-Plugin::OptionSpec copy_option(const rt_option_spec* spec, const std::string& who) {
+std::vector<Plugin::OptionSpec> copy_options(const rt_plugin& plugin, const std::string& who) {
+  uint32_t count = 0;
+  const rt_option_spec* const* specs = nullptr;
+  call([&] { return who + ": options"; },
+       [&](rt_error*) {
+         specs = plugin.options(plugin.self, &count);
+         return RT_OK;
+       });
+  if (specs == nullptr) return {};
+  check_count(count, kMaxOptions, who + ": options");
+  std::vector<Plugin::OptionSpec> options;
+  for (uint32_t i = 0; i < count; ++i) options.push_back(checked_option(specs[i], who));
+  return options;
+}
+
+}  // namespace
+
+Plugin::OptionSpec checked_option(const rt_option_spec* spec, const std::string& who) {
   if (spec == nullptr || spec->size < RT_OPTION_SPEC_SIZE_V1 || spec->key == nullptr ||
       spec->default_value == nullptr || spec->description == nullptr ||
       spec->type < RT_OPTION_BOOLEAN || spec->type > RT_OPTION_STRING) {
@@ -203,23 +251,6 @@ Plugin::OptionSpec copy_option(const rt_option_spec* spec, const std::string& wh
   };
   return {text(spec->key), text(spec->default_value), text(spec->description), spec->type};
 }
-
-std::vector<Plugin::OptionSpec> copy_options(const rt_plugin& plugin, const std::string& who) {
-  uint32_t count = 0;
-  const rt_option_spec* const* specs = nullptr;
-  call([&] { return who + ": options"; },
-       [&](rt_error*) {
-         specs = plugin.options(plugin.self, &count);
-         return RT_OK;
-       });
-  if (specs == nullptr) return {};
-  check_count(count, kMaxOptions, who + ": options");
-  std::vector<Plugin::OptionSpec> options;
-  for (uint32_t i = 0; i < count; ++i) options.push_back(copy_option(specs[i], who));
-  return options;
-}
-
-}  // namespace
 
 struct Plugin::State {
   std::filesystem::path path;
@@ -312,6 +343,12 @@ const rt_communicator_api* Plugin::communicator_api() const {
 }
 const rt_capture_api* Plugin::capture_api() const {
   return state_->tables.capture ? &*state_->tables.capture : nullptr;
+}
+const rt_native_api* Plugin::native_api() const {
+  return state_->tables.native ? &*state_->tables.native : nullptr;
+}
+const rt_reader_api* Plugin::reader_api() const {
+  return state_->tables.reader ? &*state_->tables.reader : nullptr;
 }
 const std::vector<Plugin::OptionSpec>& Plugin::options() const { return state_->options; }
 

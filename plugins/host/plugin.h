@@ -14,7 +14,9 @@
 #include "rt/communicator.h"
 #include "rt/device.h"
 #include "rt/kernel.h"
+#include "rt/native.h"
 #include "rt/plugin.h"
+#include "rt/reader.h"
 
 namespace plugins::host {
 
@@ -30,6 +32,9 @@ struct HostServices {
       nullptr;
   std::function<void(const char* name)> span_begin = nullptr;
   std::function<void()> span_end = nullptr;
+  // The functions of rt_host_process_api; without them the plugin learns that nothing is known.
+  std::function<uint64_t()> available_memory = nullptr;
+  std::function<bool()> stop_requested = nullptr;
 };
 
 // A loaded plugin. Immutable after loading, and so thread-safe. The destructor shuts the *instance*
@@ -71,6 +76,8 @@ class Plugin {
   const rt_kernel_api* kernel_api() const;
   const rt_communicator_api* communicator_api() const;
   const rt_capture_api* capture_api() const;
+  const rt_native_api* native_api() const;
+  const rt_reader_api* reader_api() const;
 
   // A key that the plugin understands; see rt_option_spec.
   struct OptionSpec {
@@ -88,6 +95,10 @@ class Plugin {
   explicit Plugin(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
+
+// Returns a copy of an option that a plugin declares. Throws Error, with `who` at the front, if it
+// is too short, lacks a text, or has an unknown type.
+Plugin::OptionSpec checked_option(const rt_option_spec* spec, const std::string& who);
 
 }  // namespace plugins::host
 

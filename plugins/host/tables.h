@@ -9,7 +9,9 @@
 #include "rt/communicator.h"
 #include "rt/device.h"
 #include "rt/kernel.h"
+#include "rt/native.h"
 #include "rt/plugin.h"
+#include "rt/reader.h"
 
 namespace plugins::host {
 
@@ -21,11 +23,13 @@ struct Tables {
   std::optional<rt_kernel_api> kernel;
   std::optional<rt_communicator_api> communicator;
   std::optional<rt_capture_api> capture;
+  std::optional<rt_native_api> native;
+  std::optional<rt_reader_api> reader;
 };
 
 // Asks for every interface that this host knows. Throws Error, with `who` at the front, for a table
 // of another version, a table that is too short, an empty mandatory slot, a plugin without any
-// device, kernel or communicator table, and a kernel table without a device table.
+// device, kernel, communicator or reader table, and a kernel table without a device table.
 Tables adopt_tables(const rt_plugin& plugin, const std::string& who);
 
 }  // namespace plugins::host

@@ -4,6 +4,7 @@
 #include "runtime/cli/commands.h"
 #include "runtime/error.h"
 #include "runtime/model/layer_types.h"
+#include "runtime/system/available_memory.h"
 
 namespace runtime::cli {
 
@@ -35,8 +36,10 @@ std::string preset_folder() {
       .string();
 }
 
-plugins::host::HostServices host_services() {
+plugins::host::HostServices host_services(std::function<bool()> stop_requested) {
   plugins::host::HostServices services;
+  services.available_memory = system::available_memory;
+  services.stop_requested = std::move(stop_requested);
   services.log = [](int32_t level, const std::string& component, const std::string& text) {
     if (level < RT_LOG_WARNING) return;
     std::fprintf(stderr, "%s: %s: %s\n", level == RT_LOG_WARNING ? "warning" : "error",

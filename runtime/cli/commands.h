@@ -45,7 +45,8 @@ struct ConfigArguments {
 std::string preset_folder();
 
 // Returns services that print the warnings and errors of plugins to the standard error output.
-plugins::host::HostServices host_services();
+// `stop_requested`: whether the user has asked the process to end; null: nothing is known of it.
+plugins::host::HostServices host_services(std::function<bool()> stop_requested = nullptr);
 
 struct TrainArguments {
   ConfigArguments config;

@@ -7,9 +7,11 @@
 #include "runtime/cli/commands.h"
 #include "runtime/config/advice.h"
 #include "runtime/config/config.h"
+#include "runtime/launch/open_device.h"
 #include "runtime/model/layer_types.h"
 #include "runtime/model/network.h"
 #include "runtime/step/freeze.h"
+#include "runtime/train/plugin_records.h"
 
 namespace runtime::cli {
 
@@ -86,6 +88,13 @@ void print(const std::vector<LayerRow>& rows) {
   }
 }
 
+// Looks for plugins only if one of them has to read the samples.
+void check_reader(const config::Config& config) {
+  if (!data::is_of_plugin(config.dataset.format)) return;
+  const plugins::host::Registry registry(launch::plugin_search_path(config), host_services());
+  train::check_plugin_format(config, registry);
+}
+
 }  // namespace
 
 void show_model(const ConfigArguments& arguments) {
@@ -114,6 +123,7 @@ void check_config(const ConfigArguments& arguments) {
   const model::Network network =
       model::build_network(model::model_from_config(config.model), {.training = false});
   step::check_patterns(config.model.freeze, config.optimizer, network.parameters);
+  check_reader(config);
   for (const std::string& sentence : config::advice(config))
     std::cerr << "warning: " << sentence << std::endl;
   std::cout << arguments.path << ": ok" << std::endl;

@@ -268,7 +268,8 @@ void plan_ranks(const launch::Rank& rank, const PlanArguments& arguments) {
   config::Config config = rank.config;
   const int ranks = arguments.world_size;
   const auto device = launch::open_device(config, *rank.registry, 0, nullptr);
-  const data::DatasetPair data = train::open_data(config, std::getenv("RUNTIME_DATA_PATH"));
+  const data::DatasetPair data =
+      train::open_data(config, std::getenv("RUNTIME_DATA_PATH"), rank.registry.get());
   const launch::PlannedRanks planned = launch::planned_ranks(*rank.registry, config.comm.backend);
   const auto fallback = launch::open_fallback(config, *rank.registry, *device, 0);
   analysis::Planner planner = make_planner(config, data, device, fallback, planned);

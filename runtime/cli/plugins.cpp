@@ -50,6 +50,12 @@ void describe_plugin(const Folders& folders, const std::string& name) {
   for (const auto& o : p.options)
     fmt::print("key          device.{}.{} = {}: {}\n", p.name, o.key, o.default_value,
                o.description);
+  for (const auto& format : p.formats) {
+    fmt::print("format       {}.{}: {}\n", p.name, format.name, format.description);
+    for (const auto& o : format.options)
+      fmt::print("key          dataset.{}.{} = {}: {}\n", p.name, o.key, o.default_value,
+                 o.description);
+  }
   if (p.communicator) print_communicator(*p.communicator);
   for (const auto& d : p.devices) {
     fmt::print("device       {} {}: {}\n", d.id(), d.usable() ? "usable" : "unusable",

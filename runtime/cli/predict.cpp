@@ -51,16 +51,16 @@ data::DatasetOptions options_without_files(config::Config config) {
 }
 
 // Opens the data set only if neither the configuration nor the weights tell the vocabulary.
-data::SampleSpec text_spec(const config::Config& config, const data::DatasetOptions& options,
-                           const data::TensorFile& weights) {
+data::SampleSpec text_spec(const config::Config& config, const plugins::host::Registry& registry,
+                           const data::DatasetOptions& options, const data::TensorFile& weights) {
   const auto characters = weights.metadata.find("characters");
   data::SampleSpec spec;
   if (options.tokenizer == "char") {
     if (characters == weights.metadata.end())
-      return train::open_data(config, search_path()).train->spec();
+      return train::open_data(config, search_path(), &registry).train->spec();
     spec.characters = characters->second;
   } else if (options.tokenizer.empty() && options.classes == 0) {
-    return train::open_data(config, search_path()).train->spec();
+    return train::open_data(config, search_path(), &registry).train->spec();
   }
   spec.classes = data::make_tokenizer(options, spec.characters, options.classes)->vocabulary();
   spec.shape = config.model.input;
@@ -86,7 +86,7 @@ void write_text(const launch::Rank& rank, const PredictArguments& arguments,
   config.training.global_batch_size = 1;
   config.training.micro_batch_size = 0;
   config.debug.virtual_shards = 1;
-  const data::SampleSpec spec = text_spec(config, options, weights);
+  const data::SampleSpec spec = text_spec(config, *rank.registry, options, weights);
   const auto tokenizer = data::make_tokenizer(options, spec.characters, spec.classes);
   const std::vector<int32_t> prompt = encode_prompt(*tokenizer, arguments.prompt);
   const auto trainer = open_trainer(rank, config, spec, weights, arguments.weights);
@@ -163,7 +163,7 @@ void print_rows(const data::Batch& batch, const std::vector<double>& outputs, in
 void write_predictions(const launch::Rank& rank, const PredictArguments& arguments,
                        const data::TensorFile& weights) {
   const config::Config config = step::resolve_ranks(rank.config, 1);
-  const data::DatasetPair data = train::open_data(config, search_path());
+  const data::DatasetPair data = train::open_data(config, search_path(), rank.registry.get());
   const auto& part = arguments.part == "train" ? data.train : data.validation;
   if (part == nullptr) {
     throw ConfigurationError(

@@ -73,9 +73,11 @@ void with_memory_advice(Session& session, Work&& work) {
 
 }  // namespace
 
-data::DatasetPair Datasets::get(const config::Config& config) {
-  std::call_once(once_,
-                 [&] { pair_ = train::open_data(config, std::getenv("RUNTIME_DATA_PATH")); });
+data::DatasetPair Datasets::get(const config::Config& config,
+                                const plugins::host::Registry& registry) {
+  std::call_once(once_, [&] {
+    pair_ = train::open_data(config, std::getenv("RUNTIME_DATA_PATH"), &registry);
+  });
   return pair_;
 }
 
@@ -85,7 +87,7 @@ Session::Session(const launch::Rank& r, Datasets& datasets,
   // Reading the data and opening the device take about equally long and are independent, so they
   // run at the same time.
   std::future<data::DatasetPair> reading =
-      std::async(std::launch::async, [&] { return datasets.get(config); });
+      std::async(std::launch::async, [&] { return datasets.get(config, *rank.registry); });
   device = rank.device;
   choice = rank.device_choice;
   if (device == nullptr)
@@ -145,7 +147,7 @@ void run_sessions(launch::RunRanks run, Outcome& outcome, const std::function<vo
     const auto fallback =
         launch::open_fallback(rank.config, *rank.registry, *device, rank.place.local_rank);
     const analysis::Planner planner =
-        make_planner(rank.config, datasets.get(rank.config), device, fallback,
+        make_planner(rank.config, datasets.get(rank.config, *rank.registry), device, fallback,
                      launch::planned_ranks(*rank.registry, rank.backend));
     const auto list = analysis::search(rank.config, world_size, planner);
     const analysis::Candidate& best = analysis::best_of(list);
@@ -153,7 +155,7 @@ void run_sessions(launch::RunRanks run, Outcome& outcome, const std::function<vo
     return best.config.parallelism;
   };
   run.arguments = outcome.arguments;
-  run.services = host_services();
+  run.services = host_services(run.services.stop_requested);
   run.body = [&](launch::Rank& rank) {
     Session session(rank, datasets, find_checkpoint);
     with_memory_advice(session, [&] { body(session); });

@@ -24,7 +24,8 @@ namespace runtime::cli {
 // The data sets of a process, which are read once for all of its ranks. Thread-safe.
 class Datasets {
  public:
-  data::DatasetPair get(const config::Config& config);
+  // `registry` has the plugins that may read the samples.
+  data::DatasetPair get(const config::Config& config, const plugins::host::Registry& registry);
 
  private:
   std::once_flag once_;

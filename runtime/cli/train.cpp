@@ -22,6 +22,7 @@
 #include "runtime/train/checkpoint/find.h"
 #include "runtime/train/metrics_files.h"
 #include "runtime/train/open.h"
+#include "runtime/train/plugin_records.h"
 #include "runtime/train/run.h"
 #include "runtime/train/run_folder.h"
 #include "runtime/train/schedule.h"
@@ -325,24 +326,33 @@ void run_train(const TrainArguments& arguments, Outcome& outcome) {
   if (!arguments.resume.empty()) config.checkpoint.resume = arguments.resume;
   check_begin(config);
   run.ranks.prepare = [&] { run.stop.emplace(stop_texts(config)); };
+  run.ranks.services.stop_requested = [&] { return run.stop && run.stop->pending() != 0; };
   run.ranks.make_run_folder = [&] {
     const char* const launch = std::getenv(launch::kLaunchVariable);
     run.folder.emplace(config, launch == nullptr ? "" : launch);
     return run.folder->path().string();
   };
-  run_sessions(
-      run.ranks, outcome, [&](Session& session) { train_rank(session, run, outcome); },
-      [&](const analysis::Candidate& best) {
-        config.parallelism = best.config.parallelism;  // the configuration that is saved
-        run.choice = "parallelism.search takes " + to_string(best.mesh) + " (predicted " +
-                     fmt::format("{:.3f}", best.plan.prediction.times.step() * 1e3) + " ms a step)";
-      },
-      [&] {
-        return run.folder
-            ->find_checkpoint(config,
-                              [](const std::string& text) { std::cerr << text << std::endl; })
-            .string();
-      });
+  try {
+    run_sessions(
+        run.ranks, outcome, [&](Session& session) { train_rank(session, run, outcome); },
+        [&](const analysis::Candidate& best) {
+          config.parallelism = best.config.parallelism;  // the configuration that is saved
+          run.choice = "parallelism.search takes " + to_string(best.mesh) + " (predicted " +
+                       fmt::format("{:.3f}", best.plan.prediction.times.step() * 1e3) +
+                       " ms a step)";
+        },
+        [&] {
+          return run.folder
+              ->find_checkpoint(config,
+                                [](const std::string& text) { std::cerr << text << std::endl; })
+              .string();
+        });
+  } catch (const train::ReadingStopped& stopped) {
+    const int signal = run.stop ? run.stop->pending() : 0;
+    if (signal == 0) throw;
+    std::cerr << stopped.what() << std::endl;
+    outcome.exit_code = 128 + signal;
+  }
 }
 
 }  // namespace runtime::cli

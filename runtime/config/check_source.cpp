@@ -9,7 +9,7 @@ namespace {
 
 using Kind = Value::Kind;
 
-constexpr size_t kMaxPlugins = 64;   // tables of plugins in [device] or [comm]
+constexpr size_t kMaxPlugins = 64;   // tables of plugins in a section
 constexpr size_t kMaxOptions = 256;  // keys in one of these tables
 
 std::string listed_sections() {

@@ -57,19 +57,21 @@ struct Model {
 
 // [dataset]: the samples, their files and how they are read.
 struct Dataset {
-  std::string name;    // name of a known data set; empty: format and path are given
-  std::string format;  // idx | cifar10 | csv | npy | images | text | tokens | synthetic
-  std::string path;    // the files; the meaning depends on the format, see configs/README.md
+  std::string name;  // name of a known data set; empty: format and path are given
+  // idx | cifar10 | csv | npy | images | text | tokens | synthetic, or "<plugin>.<name>"
+  std::string format;
+  std::string path;  // the files; the meaning depends on the format, see configs/README.md
   std::string target_path;
   std::string validation_path;
   std::string validation_target_path;
-  std::vector<std::string> features;    // CSV columns; empty: all columns but the target
-  std::string target;                   // CSV column
-  std::string task = "classification";  // classification | regression | next_token (synthetic)
-  std::string tokenizer;                // char | byte | gpt2; empty: char for text, none for tokens
-  std::string tokenizer_path;           // gpt2: folder with vocab.json and merges.txt
-  std::string token_type = "uint16";    // tokens: uint16 | uint32
-  int64_t stride = 0;                   // text, tokens: tokens between windows; 0: context length
+  std::vector<std::string> features;  // CSV columns; empty: all columns but the target
+  std::string target;                 // CSV column
+  std::string task =
+      "classification";        // classification | regression | next_token (synthetic, plugin)
+  std::string tokenizer;       // char | byte | gpt2; empty: char for text, none for tokens
+  std::string tokenizer_path;  // gpt2: folder with vocab.json and merges.txt
+  std::string token_type = "uint16";  // tokens: uint16 | uint32
+  int64_t stride = 0;                 // text, tokens: tokens between windows; 0: context length
   bool shuffle = true;
   std::string last_batch = "keep";  // drop | pad | keep
   double validation_split = 0;      // 0..1: taken from the end, before shuffling, as Keras does
@@ -83,6 +85,7 @@ struct Dataset {
   std::vector<double> mean,
       std;                   // of each channel, after scaling to 0..1; empty: not normalised
   bool standardize = false;  // csv, npy: each column, with statistics of the training samples
+  PluginOptions options;     // of [dataset.<plugin>]
 };
 
 // [metrics]: what is reported during the run.

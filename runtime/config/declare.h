@@ -42,6 +42,10 @@ struct Declaration {
     declared.max_items = items;
     return done();
   }
+  Derived or_of_plugin() && {
+    declared.or_of_plugin = true;
+    return done();
+  }
   // The type, where the type of the member does not tell it: a path, or "auto" instead of 0.
   Derived as(Type type) && {
     declared.type = type;

@@ -101,7 +101,12 @@ Json tables_of(const Key& key) {
 // that extends it.
 Json property(const Key& key) {
   Json json = type_of(key);
-  if (!key.choices.empty()) json["enum"] = key.choices;
+  if (key.or_of_plugin) {
+    json = any_of({{{"enum", key.choices}},
+                   {{"type", "string"}, {"pattern", "^[a-z][a-z0-9_]*\\.[a-z][a-z0-9_]*$"}}});
+  } else if (!key.choices.empty()) {
+    json["enum"] = key.choices;
+  }
   json["description"] = key.documentation;
   return json;
 }

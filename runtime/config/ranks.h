@@ -9,8 +9,8 @@
 
 namespace runtime::config {
 
-// Keys that a plugin defines itself, from [device.<plugin>] or [comm.<plugin>]: plugin name to key
-// to value as text.
+// Keys that a plugin defines itself, from [device.<plugin>], [comm.<plugin>] or [dataset.<plugin>]:
+// plugin name to key to value as text.
 using PluginOptions = std::map<std::string, std::map<std::string, std::string>>;
 
 // [parallelism]: how the model and the batch are divided among ranks.

@@ -107,7 +107,7 @@ std::string option_text(const Value& value, const std::string& path) {
        "wrong value: got " + describe(value) + ", expected a string, a number or a boolean");
 }
 
-// Reads the keys of every table [device.<plugin>] or [comm.<plugin>]. The plugin itself checks
+// Reads the keys of every table [device.<plugin>], for example. The plugin itself checks
 // them, so any key is accepted here.
 PluginOptions read_plugin_options(const Value& root, const std::string& section_name) {
   PluginOptions all;
@@ -141,6 +141,7 @@ Config read_config(const Value& root, const LayerTypes& types) {
   inherit(root, config.optimizer, types);
   config.device.options = read_plugin_options(root, "device");
   config.comm.options = read_plugin_options(root, "comm");
+  config.dataset.options = read_plugin_options(root, "dataset");
   return config;
 }
 

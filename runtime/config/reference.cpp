@@ -24,7 +24,7 @@ std::string escaped(const std::string& text) {
 }
 
 std::string row(const Key& key) {
-  return "| `" + key.name + "` | " + describe_type(key) + " | " + default_of(key) + " | " +
+  return "| `" + key.name + "` | " + escaped(describe_type(key)) + " | " + default_of(key) + " | " +
          escaped(key.documentation) + " |\n";
 }
 
@@ -59,7 +59,7 @@ std::string tables_of_lists(const Section& section) {
 std::string reference_markdown(const LayerTypes& types) {
   std::string text = "\n## Before the sections\n\n" + table({extends_key()});
   for (const Section& section : sections()) {
-    text += "## [" + section.name + "]\n\n" + section.documentation + "\n\n" +
+    text += "## [" + section.name + "]\n\n" + escaped(section.documentation) + "\n\n" +
             exclusive_notes(section.name) + table(section.keys) + tables_of_lists(section);
   }
   text += "## Layers\n\nA layer is a table with `type` and the keys of that type.\n\n";

@@ -64,6 +64,7 @@ struct Key {
   bool required = false;
   Range range = {};                       // of the number, or of each item of a list
   std::vector<std::string> choices = {};  // of a string; empty: any string
+  bool or_of_plugin = false;              // or "<plugin>.<name>", besides the choices
   size_t max_items = 1024;                // of a list
   std::string documentation = {};         // shown to users
   std::vector<Key> item_keys = {};        // of each table of kTables
@@ -107,12 +108,16 @@ const Key& extends_key();
 const Section* find_section(std::string_view name);
 const LayerType* find_layer_type(const LayerTypes& all, std::string_view name);
 const Key* find_key(const std::vector<Key>& keys, std::string_view name);
-// Returns whether the section may have tables of plugins: [device.<plugin>], [comm.<plugin>].
+// Returns whether the section may have tables of plugins: [device.<plugin>], [comm.<plugin>],
+// [dataset.<plugin>].
 bool has_plugin_tables(std::string_view section);
 // The names_of functions return the names of all entries, in their order.
 std::vector<std::string> names_of(const std::vector<Section>& all);
 std::vector<std::string> names_of(const LayerTypes& all);
 std::vector<std::string> names_of(const std::vector<Key>& keys);
+
+// Returns whether `text` has the form "<plugin>.<name>"; both are [a-z][a-z0-9_]*.
+bool names_of_plugin(std::string_view text);
 
 // Returns the type and range of a value: `integer, at least 1`, `one of "drop", "pad", "keep"`.
 std::string describe_type(const Key& key);

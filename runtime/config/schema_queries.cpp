@@ -128,7 +128,16 @@ std::string Range::text() const {
 }
 
 bool has_plugin_tables(std::string_view section) {
-  return section == "device" || section == "comm";
+  return section == "device" || section == "comm" || section == "dataset";
+}
+
+bool names_of_plugin(std::string_view text) {
+  const auto is_name = [](std::string_view name) {
+    return !name.empty() && name[0] >= 'a' && name[0] <= 'z' &&
+           name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == name.npos;
+  };
+  const size_t dot = text.find('.');
+  return dot != text.npos && is_name(text.substr(0, dot)) && is_name(text.substr(dot + 1));
 }
 
 const Section* find_section(std::string_view name) { return find_named(sections(), name); }
@@ -143,7 +152,10 @@ std::vector<std::string> names_of(const LayerTypes& all) { return names(all); }
 std::vector<std::string> names_of(const std::vector<Key>& keys) { return names(keys); }
 
 std::string describe_type(const Key& key) {
-  if (!key.choices.empty()) return "one of " + quoted_choices(key.choices);
+  if (!key.choices.empty()) {
+    return "one of " + quoted_choices(key.choices) +
+           (key.or_of_plugin ? " or \"<plugin>.<name>\"" : "");
+  }
   const std::string range = key.range.text();
   return type_text(key.type) + (range.empty() ? "" : ", " + range);
 }

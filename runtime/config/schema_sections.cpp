@@ -98,8 +98,10 @@ std::vector<KeyOf<Dataset>> dataset_files() {
       key("name", &Dataset::name,
           "a known data set, found in the folders of RUNTIME_DATA_PATH; or give format and path")
           .one_of({"", "fashion_mnist", "mnist", "cifar10", "tiny_shakespeare", "synthetic"}),
-      key("format", &Dataset::format, "format of path")
-          .one_of({"", "idx", "cifar10", "csv", "npy", "images", "text", "tokens", "synthetic"}),
+      key("format", &Dataset::format,
+          "format of path; \"<plugin>.<name>\" is one of a plugin, see `runtime plugins info`")
+          .one_of({"", "idx", "cifar10", "csv", "npy", "images", "text", "tokens", "synthetic"})
+          .or_of_plugin(),
       key("path", &Dataset::path,
           "training samples. idx: the image file, or a folder with the four files under MNIST's "
           "names; cifar10: the folder; csv: the table; npy: the features; text: the text; tokens: "
@@ -120,8 +122,8 @@ std::vector<KeyOf<Dataset>> dataset_files() {
       key("target", &Dataset::target,
           "csv: the column to predict, by name or number from 0; \"-1\" is the last"),
       key("task", &Dataset::task,
-          "csv, npy, synthetic: whether a target is a class or a number; \"next_token\": synthetic "
-          "tokens, of `classes` kinds, for a language model")
+          "csv, npy, synthetic, plugins: whether a target is a class or a number; \"next_token\": "
+          "synthetic tokens, of `classes` kinds, or tokens of a plugin, for a language model")
           .one_of({"classification", "regression", "next_token"}),
       key("tokenizer", &Dataset::tokenizer,
           "text, tokens: what a token is. \"char\", the default for text: the characters of the "
@@ -183,7 +185,10 @@ Section dataset() {
   std::vector<KeyOf<Dataset>> keys = dataset_files();
   for (auto& key : dataset_batches()) keys.push_back(std::move(key));
   return section("dataset", &Config::dataset,
-                 "The samples: the name of a known data set, or format and path.", std::move(keys));
+                 "The samples: the name of a known data set, or format and path. A table "
+                 "[dataset.<plugin>] holds keys of the format of a plugin: strings, numbers and "
+                 "booleans, which the plugin checks.",
+                 std::move(keys));
 }
 
 Section parallelism() {

@@ -214,6 +214,7 @@ void drop_replaced(Value& base, const Value& later, const std::string& section) 
                             "standardize", "tokenizer", "tokenizer_path", "token_type", "stride"}) {
       base.remove(key);
     }
+    std::erase_if(base.members, [](const Member& m) { return m.value.is(Kind::kTable); });
   }
   for (const Exclusive& pair : exclusives()) {
     if (pair.section != section) continue;
@@ -230,7 +231,7 @@ void put(Value& table, Member member) {
   }
 }
 
-// Puts a key into a section. Of a table of a plugin ([device.cpu], [comm.gloo]), the options are
+// Puts a key into a section. Of a table of a plugin ([device.cpu], for example), the options are
 // put one by one.
 void put_key(Member& section, Member key) {
   Member* old = section.value.find(key.key);

@@ -136,6 +136,7 @@ std::string to_toml(const Config& config) {
   for (const Section& section : sections()) writer.section(section, copy);
   writer.options("device", config.device.options);
   writer.options("comm", config.comm.options);
+  writer.options("dataset", config.dataset.options);
   return writer.text();
 }
 

@@ -21,6 +21,7 @@ class Rules {
   void check() const {
     check_model();
     check_data_set();
+    check_reader();
     check_synthetic();
     check_files();
     check_text();
@@ -87,6 +88,17 @@ class Rules {
             "missing: format \"" + data.format + "\" needs the path of its files");
   }
 
+  // A table of a plugin that reads no samples is a mistake, because the samples have one format.
+  void check_reader() const {
+    const Dataset& data = config_.dataset;
+    for (const auto& [plugin, options] : data.options) {
+      require(data.format.starts_with(plugin + "."), "dataset", plugin,
+              "is a table of options for a format of the plugin " + plugin +
+                  ", but the data set is " + toml_string(shorten(data.name + data.format)) +
+                  "; remove it, or set format to \"" + plugin + ".<name>\"");
+    }
+  }
+
   void check_synthetic() const {
     const Dataset& data = config_.dataset;
     if (data.name != "synthetic" && data.format != "synthetic") return;
@@ -130,8 +142,10 @@ class Rules {
             data.tokenizer == "gpt2" ? "missing: it must name the folder of vocab.json and "
                                        "merges.txt"
                                      : "is used by tokenizer = \"gpt2\" only; remove it");
-    require(data.task != "next_token" || data.name == "synthetic" || data.format == "synthetic",
-            "dataset", "task", "got \"next_token\", which is for synthetic data; remove it");
+    require(data.task != "next_token" || data.name == "synthetic" || data.format == "synthetic" ||
+                names_of_plugin(data.format),
+            "dataset", "task",
+            "got \"next_token\", which is for synthetic data and formats of plugins; remove it");
     require(!is_language() || config_.model.input.size() == 1, "model", "input",
             "got " + std::to_string(config_.model.input.size()) +
                 " numbers, expected [length]: the tokens that a language model sees at once");

@@ -15,12 +15,6 @@ int64_t count_batches(int64_t size, const LoaderOptions& options) {
   return full + (partial && options.last_batch != LastBatch::kDrop ? 1 : 0);
 }
 
-int64_t count_features(const SampleSpec& spec) {
-  int64_t count = 1;
-  for (const int64_t dim : spec.shape) count *= dim;
-  return count;
-}
-
 void check_options(const Dataset& dataset, const LoaderOptions& options) {
   if (dataset.size() < 1) {
     throw DataError("the data set " + dataset.description() + " is empty; expected samples");
@@ -63,11 +57,12 @@ BatchMaker::BatchMaker(std::shared_ptr<const Dataset> dataset, const LoaderOptio
       options_(options),
       memory_(memory),
       size_(dataset_->size()),
-      features_(count_features(dataset_->spec())),
+      features_(dataset_->spec().features()),
       epoch_(options.first_epoch),
       scratch_(memory),
       labels_of_sample_(memory),
-      order_(memory) {
+      order_(memory),
+      samples_(memory) {
   check_options(*dataset_, options_);
   if (options_.augmentation.any()) scratch_.resize(static_cast<std::size_t>(features_));
   batches_ = count_batches(size_, options_);
@@ -83,6 +78,7 @@ BatchMaker::BatchMaker(std::shared_ptr<const Dataset> dataset, const LoaderOptio
         list.resize(static_cast<std::size_t>(rows));
         std::iota(list.begin(), list.end(), int64_t{0});
       }
+      samples_.reserve(std::max(samples_.capacity(), list.size()));
     }
   }
 }
@@ -138,13 +134,15 @@ void BatchMaker::fill(Batch& batch, int64_t epoch, int64_t index, int number) {
   if (spec.targets > 0) batch.targets.resize(rows * static_cast<std::size_t>(spec.targets));
   if (options_.label_weights.any()) batch.weight = weight_of_labels(first, batch.global_valid);
   batch.positions.assign(part.begin(), part.end());
-  for (int64_t row = 0; row < batch.rows; ++row) {
-    int64_t& position = batch.positions[static_cast<std::size_t>(row)];
+  samples_.resize(rows);
+  for (std::size_t row = 0; row < rows; ++row) {
+    int64_t& position = batch.positions[row];
     if (position >= batch.global_valid) position = -1;
     batch.valid += position >= 0 ? 1 : 0;
     const int64_t source = position >= 0 ? position : batch.global_valid - 1;
-    read_row(batch, row, order_[static_cast<std::size_t>(first + source)]);
+    samples_[row] = order_[static_cast<std::size_t>(first + source)];
   }
+  read_rows(batch);
 }
 
 double BatchMaker::weight_of_labels(int64_t first, int64_t count) {
@@ -158,16 +156,17 @@ double BatchMaker::weight_of_labels(int64_t first, int64_t count) {
   return sum / static_cast<double>(labels);
 }
 
-void BatchMaker::read_row(Batch& batch, int64_t row, int64_t sample) {
+void BatchMaker::read_rows(Batch& batch) {
   const SampleSpec& spec = dataset_->spec();
-  float* features = batch.features.data() + row * features_;
-  dataset_->read_features(sample, features);
-  if (options_.augmentation.any()) {
+  float* features = batch.features.data();
+  dataset_->read_samples(samples_, features, spec.classes > 0 ? batch.labels.data() : nullptr,
+                         spec.targets > 0 ? batch.targets.data() : nullptr);
+  if (!options_.augmentation.any()) return;
+  for (const int64_t sample : samples_) {
     augment(options_.augmentation, spec.shape, options_.seed, batch.epoch, sample, features,
             scratch_.data());
+    features += features_;
   }
-  if (spec.classes > 0) dataset_->read_labels(sample, batch.labels.data() + row * spec.labels);
-  if (spec.targets > 0) dataset_->read_targets(sample, batch.targets.data() + row * spec.targets);
 }
 
 void BatchMaker::advance() {

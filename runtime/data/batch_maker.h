@@ -30,7 +30,7 @@ class BatchMaker {
 
  private:
   void fill(Batch& batch, int64_t epoch, int64_t index, int part);
-  void read_row(Batch& batch, int64_t row, int64_t sample);
+  void read_rows(Batch& batch);  // the samples of samples_
   // The weight of the labels of `count` samples, `order_[first]` and those behind it.
   double weight_of_labels(int64_t first, int64_t count);
   void advance();
@@ -46,6 +46,7 @@ class BatchMaker {
   std::pmr::vector<float> scratch_;             // copy of an image during augmentation
   std::pmr::vector<int32_t> labels_of_sample_;  // for label weights
   std::pmr::vector<int64_t> order_;             // sample numbers in the order of one epoch
+  std::pmr::vector<int64_t> samples_;           // sample numbers of the rows of a batch
   int64_t order_epoch_ = -1;                    // the epoch that order_ belongs to
   // Positions in the global batch, for each pair of rows of the global batch and work item.
   std::map<std::pair<int64_t, int>, std::vector<int64_t>> parts_;

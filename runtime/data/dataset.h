@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct SampleSpec {
   // If tokens are characters: all characters in the order of their ids, in UTF-8. They are saved
   // with the weights.
   std::string characters = {};
+  int64_t features() const;  // numbers in the features of one sample
 };
 
 // A data set, which is immutable after construction; any number of threads may call the read
@@ -37,6 +39,11 @@ class Dataset {
   virtual void read_labels(int64_t index, int32_t* out) const { *out = label(index); }
   // Regression only. Writes spec().targets numbers.
   virtual void read_targets(int64_t index, float* out) const = 0;
+  // Writes what the functions above write for each of the samples `indices`, one after the other.
+  // `labels` or `targets` is null if samples have none. Data sets that read several samples faster
+  // together than one by one override it.
+  virtual void read_samples(std::span<const int64_t> indices, float* features, int32_t* labels,
+                            float* targets) const;
   virtual std::string description()
       // Returns, for example, "Fashion-MNIST, 60000 samples of 28x28x1, 10 classes".
       const = 0;

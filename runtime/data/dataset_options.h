@@ -3,6 +3,7 @@
 #define RUNTIME_DATA_DATASET_OPTIONS_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,11 +12,14 @@
 
 namespace runtime::data {
 
+struct RecordsPair;
+
 // The section [dataset] of the configuration in the types of this room; names and defaults are the
 // same.
 struct DatasetOptions {
-  std::string name;    // a known data set or "synthetic"; "" if a format is given
-  std::string format;  // idx | cifar10 | csv | npy | images | text | tokens | synthetic
+  std::string name;  // a known data set or "synthetic"; "" if a format is given
+  // idx | cifar10 | csv | npy | images | text | tokens | synthetic, or "<plugin>.<name>"
+  std::string format;
   // idx: the file of images, or a folder with the four files under MNIST's names. cifar10: the
   // folder. csv: the table. npy: the features. images: the folder. text, tokens: the file. With the
   // name of a known data set: its folder, or "" to search for it.
@@ -26,7 +30,7 @@ struct DatasetOptions {
   std::vector<std::string> features;  // csv: names or numbers from 0; empty: all but target
   std::string target;                 // csv: name or number from 0; -1: the last column
   bool classification = true;         // classification; otherwise regression
-  bool next_token = false;            // synthetic: the samples are windows of tokens
+  bool next_token = false;            // synthetic, plugins: the samples are windows of tokens
   double validation_split = 0;        // 0..1: taken from the end of the training samples
   int64_t samples = 0;                // synthetic: number of samples
   int64_t classes = 0;                // 0: taken from the data
@@ -44,6 +48,8 @@ struct DatasetOptions {
   std::string token_type = "uint16";     // tokens: uint16 | uint32
   int64_t stride = 0;                    // text, tokens: tokens between samples; 0: context length
   std::vector<std::string> search_path;  // folders that are searched for well-known data sets
+  // Opens the records of a format of a plugin; null: there are no plugins. See records.h.
+  std::function<RecordsPair(const DatasetOptions&)> open_records = nullptr;
 };
 
 // Returns whether the samples are those of a language model.

@@ -6,6 +6,7 @@
 
 #include "runtime/data/formats.h"
 #include "runtime/data/memory_dataset.h"
+#include "runtime/data/records.h"
 #include "runtime/data/standardize.h"
 #include "runtime/data/synthetic.h"
 #include "runtime/data/tokens.h"
@@ -103,22 +104,6 @@ Parts load_parts(const DatasetOptions& options) {
   return load_cifar10(options.path, options.validation_split == 0);
 }
 
-// Returns how many samples stay for training: floor(n * (1 - split)), as in Keras.
-int64_t training_samples(int64_t samples, double split) {
-  const auto training =
-      static_cast<int64_t>(std::floor(static_cast<double>(samples) * (1 - split)));
-  if (split == 0 || (training > 0 && training < samples)) return split == 0 ? samples : training;
-  throw DataError("dataset.validation_split = " + std::to_string(split) + " of " +
-                  std::to_string(samples) +
-                  " samples leaves one part empty; expected samples in both");
-}
-
-DatasetPair split(std::shared_ptr<const Dataset> all, int64_t training) {
-  if (training == all->size()) return {std::move(all), nullptr};
-  auto validation = range_of(all, training, all->size());
-  return {range_of(std::move(all), 0, training), std::move(validation)};
-}
-
 void standardize_parts(Parts& parts, int64_t training) {
   make_floats(parts.train);
   const FeatureStatistics statistics = measure(parts.train, training);
@@ -135,7 +120,7 @@ DatasetPair open_parts(Parts parts, const DatasetOptions& options) {
   const int64_t training = training_samples(parts.train.samples, options.validation_split);
   if (options.standardize) standardize_parts(parts, training);
   const Normalization normalization{options.mean, options.std};
-  DatasetPair pair = split(make_memory_dataset(std::move(parts.train), normalization), training);
+  DatasetPair pair = split_at(make_memory_dataset(std::move(parts.train), normalization), training);
   if (parts.validation) {
     pair.validation = make_memory_dataset(std::move(*parts.validation), normalization);
   }
@@ -171,7 +156,7 @@ DatasetPair open_synthetic(const DatasetOptions& options) {
       options.classification ? options.classes : options.targets;
   auto all = make_synthetic(synthetic);
   const int64_t training = training_samples(all->size(), options.validation_split);
-  return split(std::move(all), training);
+  return split_at(std::move(all), training);
 }
 
 DatasetOptions resolve(const DatasetOptions& options) {
@@ -181,8 +166,18 @@ DatasetOptions resolve(const DatasetOptions& options) {
   if (any_of(resolved.format,
              {"idx", "cifar10", "csv", "npy", "images", "text", "tokens", "synthetic"}))
     return resolved;
+  if (is_of_plugin(resolved.format) && options.open_records) return resolved;
   refuse("dataset.format is \"" + resolved.format +
-         "\"; expected idx, cifar10, csv, npy, images, text, tokens or synthetic, or dataset.name");
+         "\"; expected idx, cifar10, csv, npy, images, text, tokens, synthetic or "
+         "<plugin>.<format>, or dataset.name");
+}
+
+// Opens a data set whose images, if it has any, are resized later.
+DatasetPair open_any(const DatasetOptions& options) {
+  if (options.format == "synthetic") return open_synthetic(options);
+  if (!is_of_plugin(options.format)) return open_parts(load_parts(options), options);
+  need(options.path, "path", options.format);
+  return open_records(options);
 }
 
 }  // namespace
@@ -199,10 +194,9 @@ DatasetPair open_dataset(const DatasetOptions& options) {
     need(resolved.path, "path", resolved.format);
     DatasetPair pair = open_images(resolved);
     const int64_t training = training_samples(pair.train->size(), resolved.validation_split);
-    return training == pair.train->size() ? pair : split(std::move(pair.train), training);
+    return training == pair.train->size() ? pair : split_at(std::move(pair.train), training);
   }
-  DatasetPair pair = resolved.format == "synthetic" ? open_synthetic(resolved)
-                                                    : open_parts(load_parts(resolved), resolved);
+  DatasetPair pair = open_any(resolved);
   if (!resolved.resize.empty()) {
     for (auto* part : {&pair.train, &pair.validation}) {
       if (!*part) continue;

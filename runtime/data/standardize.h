@@ -3,6 +3,7 @@
 #define RUNTIME_DATA_STANDARDIZE_H_
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "runtime/data/part.h"
@@ -19,6 +20,11 @@ struct FeatureStatistics {
 void make_floats(Part& part);
 // Measures the first `samples` samples of a split, which holds floats.
 FeatureStatistics measure(const Part& part, int64_t samples);
+// Calls its argument with the features of each sample, in order; it is called twice.
+using EachSample = std::function<void(const std::function<void(const float*)>&)>;
+// Measures `samples` samples of `features` numbers. The same samples give the same statistics as
+// in a split.
+FeatureStatistics measure(int64_t features, int64_t samples, const EachSample& each);
 // Normalises the features in place.
 void standardize(Part& part, const FeatureStatistics& statistics);
 

@@ -1,6 +1,8 @@
 #include "runtime/data/views.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <mutex>
 
 #include "runtime/data/array.h"
@@ -24,6 +26,21 @@ class RangeView final : public Dataset {
   }
   void read_targets(int64_t index, float* out) const override {
     base_->read_targets(begin_ + index, out);
+  }
+  void read_samples(std::span<const int64_t> indices, float* features, int32_t* labels,
+                    float* targets) const override {
+    if (begin_ == 0) return base_->read_samples(indices, features, labels, targets);
+    std::array<int64_t, 64> shifted;  // in pieces, so that nothing is allocated
+    while (!indices.empty()) {
+      const std::size_t count = std::min(indices.size(), shifted.size());
+      for (std::size_t i = 0; i < count; ++i) shifted[i] = begin_ + indices[i];
+      base_->read_samples({shifted.data(), count}, features, labels, targets);
+      indices = indices.subspan(count);
+      const auto moved = static_cast<int64_t>(count);
+      features += moved * spec().features();
+      if (labels != nullptr) labels += moved * spec().labels;
+      if (targets != nullptr) targets += moved * spec().targets;
+    }
   }
   std::string description() const override {
     return base_->description() + " (" + std::to_string(size_) + " of them, from " +
@@ -103,6 +120,21 @@ std::shared_ptr<const Dataset> range_of(std::shared_ptr<const Dataset> base, int
                     "; expected at least one sample within it");
   }
   return std::make_shared<RangeView>(std::move(base), begin, end);
+}
+
+int64_t training_samples(int64_t samples, double split) {
+  const auto training =
+      static_cast<int64_t>(std::floor(static_cast<double>(samples) * (1 - split)));
+  if (split == 0 || (training > 0 && training < samples)) return split == 0 ? samples : training;
+  throw DataError("dataset.validation_split = " + std::to_string(split) + " of " +
+                  std::to_string(samples) +
+                  " samples leaves one part empty; expected samples in both");
+}
+
+DatasetPair split_at(std::shared_ptr<const Dataset> all, int64_t training) {
+  if (training == all->size()) return {std::move(all), nullptr};
+  auto validation = range_of(all, training, all->size());
+  return {range_of(std::move(all), 0, training), std::move(validation)};
 }
 
 std::shared_ptr<const Dataset> resized(std::shared_ptr<const Dataset> base, ImageSize size,

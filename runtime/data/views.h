@@ -1,11 +1,12 @@
-// Data sets made from another one: a range of its samples, or its images at another size.
+// Data sets made from another one: a range of its samples, its two splits, or its images at another
+// size.
 #ifndef RUNTIME_DATA_VIEWS_H_
 #define RUNTIME_DATA_VIEWS_H_
 
 #include <memory>
 
 #include "runtime/data/bilinear.h"
-#include "runtime/data/dataset.h"
+#include "runtime/data/dataset_options.h"
 
 namespace runtime::data {
 
@@ -13,6 +14,14 @@ namespace runtime::data {
 // the data set.
 std::shared_ptr<const Dataset> range_of(std::shared_ptr<const Dataset> base, int64_t begin,
                                         int64_t end);
+
+// Returns how many of `samples` stay for training: floor(samples * (1 - split)), as in Keras.
+// Throws DataError if one part would be empty.
+int64_t training_samples(int64_t samples, double split);
+
+// Splits a data set: its first `training` samples are for training, the others, if there are any,
+// for validation.
+DatasetPair split_at(std::shared_ptr<const Dataset> all, int64_t training);
 
 // Returns the images of `base`, resized each time they are read; see Bilinear. Throws DataError if
 // the samples are not images.

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "runtime/error.h"
+#include "runtime/train/plugin_records.h"
 
 namespace runtime::train {
 
@@ -98,8 +99,15 @@ void check_targets(const data::Dataset& part, const std::string& loss) {
 
 }  // namespace
 
-data::DatasetPair open_data(const config::Config& config, const char* search_path) {
-  data::DatasetPair pair = data::open_dataset(data_options(config, search_path));
+data::DatasetPair open_data(const config::Config& config, const char* search_path,
+                            const plugins::host::Registry* registry) {
+  data::DatasetOptions options = data_options(config, search_path);
+  if (registry != nullptr) {
+    options.open_records = [&](const data::DatasetOptions& resolved) {
+      return open_plugin_records(config, *registry, resolved);
+    };
+  }
+  data::DatasetPair pair = data::open_dataset(options);
   for (const auto& part : {pair.train, pair.validation}) {
     if (part != nullptr) check_targets(*part, config.training.loss);
   }

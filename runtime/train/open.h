@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "plugins/host/registry.h"
 #include "runtime/config/config.h"
 #include "runtime/data/loader.h"
 #include "runtime/data/open.h"
@@ -18,7 +19,9 @@ namespace runtime::train {
 // are not in the working folder are searched in its folders; throws DataError, which lists all
 // places tried.
 data::DatasetOptions data_options(const config::Config& config, const char* search_path);
-data::DatasetPair open_data(const config::Config& config, const char* search_path);
+// `registry` has the plugins that may read the samples; null: none.
+data::DatasetPair open_data(const config::Config& config, const char* search_path,
+                            const plugins::host::Registry* registry = nullptr);
 
 // Returns a sentence if the training data cannot fill a global batch, with the sizes and a remedy;
 // "" if they can.

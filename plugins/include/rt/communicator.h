@@ -7,6 +7,7 @@
 
 #include "rt/common.h"
 #include "rt/device.h"
+#include "rt/native.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -115,6 +116,10 @@ typedef struct rt_comm_options {
   const rt_option* const* options;
   uint32_t option_count;
   uint32_t reserved;
+  /* Minor version 1: */
+  /* Gives the vendor's handles of `device` and of its streams; NULL if its plugin does not tell
+   * them, or if the buffers are host memory. Valid as long as the device. */
+  const rt_native_api* native;
 } rt_comm_options;
 #define RT_COMM_OPTIONS_SIZE_V1 64
 

@@ -1,6 +1,8 @@
-/* What a communicator plugin may know of devices that run CUDA or HIP. An rt_device of the plugins
- * `cuda` and `rocm` begins with an rt_gpu_device, and their rt_stream begins with an rt_gpu_stream.
- * Both structs belong to the plugin that made them. */
+/* What communicators of minor version 0 know of devices that run CUDA or HIP: an rt_device of the
+ * plugins `cuda` and `rocm` begins with an rt_gpu_device, and their rt_stream begins with an
+ * rt_gpu_stream. Both structs belong to the plugin that made them. They cannot grow, and nothing
+ * tells one library's from another's: since minor version 1, use rt/native.h, and these only with a
+ * device plugin that does not offer it. */
 #ifndef RT_GPU_H_
 #define RT_GPU_H_
 

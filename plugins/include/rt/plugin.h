@@ -42,6 +42,12 @@ typedef struct rt_host {
    * Equivalent to: nvtxRangePush and nvtxRangePop. */
   void (*span_begin)(void* context, const char* name);
   void (*span_end)(void* context);
+
+  /* Minor version 1: */
+  /* Returns the table of further functions of that name and version, or NULL if this host does not
+   * offer it. The first argument of the table's functions is `context` of this struct. The host
+   * owns the table, which is valid as long as this struct. rt/host_process.h has a table. */
+  const void* (*get_interface)(void* context, const char* name, uint32_t version);
 } rt_host;
 #define RT_HOST_SIZE_V1 56
 

@@ -4,6 +4,8 @@
 //   abi_host LIBRARY
 //
 // Exit code 0: everything worked. 1: something did not; standard error says what.
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstring>
 #include <map>
@@ -13,6 +15,7 @@
 #include "plugins/host/communicator.h"
 #include "plugins/host/device.h"
 #include "plugins/host/plugin.h"
+#include "plugins/host/reader.h"
 
 namespace {
 
@@ -41,6 +44,8 @@ class Store {
   HostServices services() {
     HostServices services;
     services.log = [](int32_t, const std::string&, const std::string&) {};
+    services.available_memory = [] { return uint64_t{1} << 30; };
+    services.stop_requested = [] { return false; };
     services.kv_set = [this](const std::string& key, const std::string& value) {
       const std::lock_guard lock(mutex_);
       values_[key] = value;
@@ -173,6 +178,43 @@ void use_communicator(const std::shared_ptr<Plugin>& plugin) {
     if (!failure.empty()) throw std::runtime_error(failure);
 }
 
+// A file of samples, which the destructor removes.
+struct File {
+  std::string path = "/tmp/abi_host_" + std::to_string(::getpid()) + ".txt";
+  File() {
+    std::FILE* const file = std::fopen(path.c_str(), "w");
+    expect(file != nullptr, "to write " + path);
+    std::fputs("1 0:0.5\n-1 1:2\n", file);
+    std::fclose(file);
+  }
+  ~File() { std::remove(path.c_str()); }
+};
+
+void use_reader(const std::shared_ptr<Plugin>& plugin) {
+  const std::vector<ReaderFormat> formats = list_formats(*plugin);
+  expect(formats.size() == 1 && formats[0].name == "text" && formats[0].options.size() == 1,
+         "the format as written");
+  const File file;
+  ReaderRequest request;
+  request.path = file.path;
+  request.shape = {2};
+  request.options["first_index"] = "0";
+  const auto data = ReaderDataset::open(plugin, "text", request);
+  const rt_dataset_info& info = data->info();
+  expect(info.samples == 2 && info.classes == 2 && info.rank == 1 && info.shape[0] == 2 &&
+             info.target_count == 1 && info.description == file.path,
+         "what is known of the samples");
+  const int64_t indices[] = {1, 0};
+  float features[4] = {};
+  int32_t labels[2] = {};
+  data->read(indices, features, labels);
+  expect(features[0] == 0 && features[1] == 2 && features[2] == 0.5f && features[3] == 0 &&
+             labels[0] == 0 && labels[1] == 1,
+         "the samples as written");
+  request.path = "/nowhere";
+  expect_error("cannot be opened", [&] { ReaderDataset::open(plugin, "text", request); });
+}
+
 }  // namespace
 
 int main(int, char** arguments) {
@@ -181,6 +223,7 @@ int main(int, char** arguments) {
     const auto plugin = Plugin::load(arguments[1], store.services());
     if (plugin->device_api() != nullptr) use_device(plugin);
     if (plugin->communicator_api() != nullptr) use_communicator(plugin);
+    if (plugin->reader_api() != nullptr) use_reader(plugin);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;

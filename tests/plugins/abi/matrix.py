@@ -18,15 +18,16 @@ import shutil
 import subprocess
 import sys
 
-HOST = ['communicator', 'device', 'error', 'limits', 'loader', 'nearest', 'operation', 'options', 'plugin', 'printable', 'tables',
-        'text', 'trust']
+HOST = ['communicator', 'device', 'error', 'limits', 'loader', 'nearest', 'operation', 'options', 'plugin', 'printable', 'reader',
+        'tables', 'text', 'trust']
 PLUGINS = {  # the folders of the plugins that are compiled, and what the table calls them
     'C example': 'plugins/examples/minimal_device_c',
     'C++ template': 'plugins/examples/template_device',
     'communicator': 'tests/plugins/fake_communicator',
+    'reader': 'plugins/examples/data_reader',
 }
-# No plugin of the matrix offers rt.capture; struct_sizes_test.cpp tests its table.
-LEFT_OUT = {'rt_capture_api'}
+# No plugin of the matrix offers these: struct_sizes_test.cpp tests rt.capture, native_test.cpp of nccl tests rt.native.
+LEFT_OUT = {'rt_capture_api', 'rt_native_api', 'rt_native_handle'}
 FLAGS = ['-O0', '-g1', '-fPIC', '-fsanitize=address', '-fno-omit-frame-pointer']
 
 
@@ -79,7 +80,7 @@ class Builder:
         if file.suffix == '.c':
             self.run([self.c, '-std=gnu11', *FLAGS, *include, '-c', file, '-o', out])
         else:
-            self.run([self.cpp, '-std=c++20', *FLAGS, '-include', self.common, *include, '-c', file, '-o', out])
+            self.run([self.cpp, '-std=c++20', '-DRUNTIME_PLUGIN_VERSION="1"', *FLAGS, '-include', self.common, *include, '-c', file, '-o', out])
         return out
 
     def build(self, name, names):

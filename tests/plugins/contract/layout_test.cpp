@@ -10,9 +10,12 @@
 #include "rt/common.h"
 #include "rt/communicator.h"
 #include "rt/device.h"
+#include "rt/host_process.h"
 #include "rt/kernel.h"
+#include "rt/native.h"
 #include "rt/operations.h"
 #include "rt/plugin.h"
+#include "rt/reader.h"
 
 #define STRUCT(type, bytes, constant, first) \
   static_assert(sizeof(type) == (bytes));    \

@@ -90,6 +90,12 @@ rt_status create(void* self, const rt_comm_options* options, rt_communicator** r
                  rt_error* error) {
   return guard(error, [&] {
     rt::sdk::check_input(options);
+#ifdef FIRST_RELEASE  // whose rt_comm_options ended here
+    const auto* bytes = reinterpret_cast<const unsigned char*>(options);
+    if (std::any_of(bytes + RT_COMM_OPTIONS_SIZE_V1, bytes + options->size,
+                    [](unsigned char b) { return b != 0; }))
+      throw Error(RT_ERROR_TOO_NEW, "rt_comm_options uses a field that is not known");
+#endif
     const rt_host& host = *static_cast<Instance*>(self)->host;
     if (host.kv_set == nullptr || host.kv_get == nullptr) {
       throw Error(RT_ERROR_UNAVAILABLE, "the host offers no key-value store to meet in");
@@ -224,6 +230,9 @@ extern "C" rt_status rt_plugin_entry(const rt_host* host, rt_negotiation* negoti
                                      const rt_plugin** plugin, rt_error* error) {
   return guard(error, [&] {
     rt::sdk::negotiate(negotiation, "fake");
+#ifdef FIRST_RELEASE
+    negotiation->plugin_minor = 0;
+#endif
     auto* self = new Instance;
     self->host = host;
     self->view = {sizeof(rt_plugin),

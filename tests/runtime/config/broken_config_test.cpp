@@ -100,6 +100,9 @@ INSTANTIATE_TEST_SUITE_P(
                "test.toml:4:5: job.q: unknown key; known: description, dump_folder, overwrite"},
         Broken{"unknown_device_key", whole("device.thread = 2"),
                "test.toml:4:8: device.thread: unknown key, did you mean \"threads\"?"},
+        Broken{"options_of_a_reader_of_other_samples", whole("dataset.libsvm.a = 1"),
+               "test.toml:4:9: dataset.libsvm: is a table of options for a format of the plugin "
+               "libsvm, but the data set is \"fashion_mnist\"; remove it"},
         Broken{"plugin_option_is_a_list", whole("device.cpu.a = [1]"),
                "test.toml:4:16: device.cpu.a: wrong value: got array of 1, expected a string, a "
                "number or a boolean"}),

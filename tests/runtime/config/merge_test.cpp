@@ -120,6 +120,16 @@ TEST_F(Merge, OptionsOfACommunicationPluginMergeOneByOne) {
   EXPECT_THAT(config.comm.options.at("mpi"), ElementsAre(Pair("e", "6")));
 }
 
+TEST_F(Merge, OptionsOfAReaderBelongToItsFormat) {
+  const std::string data = "[dataset]\nformat = \"libsvm.text\"\npath = \"a\"\n";
+  folder_.write("a.toml", kModel + kTraining + data + "[dataset.libsvm]\na = 1\nb = 2\n");
+  const std::string extends = "extends = \"../a.toml\"\n";
+  const Config config = load_file(extends + "[dataset.libsvm]\nb = 3\n");
+  EXPECT_THAT(config.dataset.options.at("libsvm"), ElementsAre(Pair("a", "1"), Pair("b", "3")));
+  EXPECT_EQ(read(to_toml(config)).dataset.options, config.dataset.options);
+  EXPECT_TRUE(load_file(extends + "dataset.name = \"mnist\"\n").dataset.options.empty());
+}
+
 TEST_F(Merge, DeterministicImpliesSyncBatchNormWhereThereIsBatchNorm) {
   const auto resolved = [&](const std::string& layer, const std::string& deterministic) {
     return load_file(kDataset + kTraining + "model = { input = [3], layers = [" + layer + "] }\n",

@@ -12,7 +12,9 @@
 #include "rt/communicator.h"
 #include "rt/device.h"
 #include "rt/kernel.h"
+#include "rt/native.h"
 #include "rt/plugin.h"
+#include "rt/reader.h"
 #include "rt/sdk/error.h"
 
 namespace rt::sdk {
@@ -46,6 +48,10 @@ RT_SDK_STRUCT(rt_comm_capability, RT_COMM_CAPABILITY_SIZE_V1)
 RT_SDK_STRUCT(rt_comm_properties, RT_COMM_PROPERTIES_SIZE_V1)
 RT_SDK_STRUCT(rt_comm_options, RT_COMM_OPTIONS_SIZE_V1)
 RT_SDK_STRUCT(rt_collective, RT_COLLECTIVE_SIZE_V1)
+RT_SDK_STRUCT(rt_native_handle, RT_NATIVE_HANDLE_SIZE_V1)
+RT_SDK_STRUCT(rt_dataset_request, RT_DATASET_REQUEST_SIZE_V1)
+RT_SDK_STRUCT(rt_dataset_info, RT_DATASET_INFO_SIZE_V1)
+RT_SDK_STRUCT(rt_samples, RT_SAMPLES_SIZE_V1)
 #undef RT_SDK_STRUCT
 
 // Throws Error (RT_ERROR_INVALID_ARGUMENT) unless the caller's struct exists and is at least as

@@ -1,0 +1,29 @@
+#include "runtime/data/dataset.h"
+
+namespace runtime::data {
+
+int64_t SampleSpec::features() const {
+  int64_t count = 1;
+  for (const int64_t dim : shape) count *= dim;
+  return count;
+}
+
+void Dataset::read_samples(std::span<const int64_t> indices, float* features, int32_t* labels,
+                           float* targets) const {
+  const SampleSpec& s = spec();
+  const int64_t size = s.features();
+  for (const int64_t index : indices) {
+    read_features(index, features);
+    features += size;
+    if (labels != nullptr) {
+      read_labels(index, labels);
+      labels += s.labels;
+    }
+    if (targets != nullptr) {
+      read_targets(index, targets);
+      targets += s.targets;
+    }
+  }
+}
+
+}  // namespace runtime::data
