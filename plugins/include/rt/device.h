@@ -127,7 +127,8 @@ typedef struct rt_device_api {
   rt_status (*fill)(rt_stream* stream, void* destination, int32_t value, uint64_t bytes,
                     rt_error* error);
 
-  /* Make and free an event. Equivalent to: cudaEventCreate, cudaEventDestroy. */
+  /* Make and free an event. An event may be freed while streams still wait for it: they wait all
+   * the same. Equivalent to: cudaEventCreate, cudaEventDestroy. */
   rt_status (*event_create)(rt_device* device, rt_event** event, rt_error* error);
   void (*event_destroy)(rt_event* event);
   /* The event completes when all work queued on the stream so far has run. Recording an event again
