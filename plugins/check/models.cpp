@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
+#include "plugins/conformance/conformance.h"
 #include "rt/operations.h"
 
 namespace plugins::check {
@@ -40,6 +42,14 @@ const Names kSlowWhenComposed = {RT_OP_CONV2D,
                                  RT_OP_LAYER_NORM,
                                  RT_OP_LAYER_NORM_BACKWARD,
                                  RT_OP_DROPOUT};
+
+// The operations of the base set.
+std::set<std::string> basic_operations() {
+  std::set<std::string> names = {RT_OP_EMBEDDING, RT_OP_EMBEDDING_BACKWARD};
+  for (const conformance::Case& c : conformance::all_cases())
+    if (c.mandatory) names.insert(c.operation.name);
+  return names;
+}
 
 }  // namespace
 
@@ -108,11 +118,13 @@ std::vector<std::string> next_operations(const std::vector<Row>& rows) {
       if (!has(rows, operation)) ++uses[operation];
   std::vector<std::string> names;
   for (const auto& [name, count] : uses) names.push_back(name);
-  const auto rank = [&](const std::string& name) {
+  const std::set<std::string> basic = basic_operations();
+  const auto rank = [&](const std::string& name) -> std::ptrdiff_t {
     const Row* const row = find(rows, name);
-    const bool failed = row != nullptr && row->outcome == Outcome::kFailed;
+    if (row != nullptr && row->outcome == Outcome::kFailed) return -2;
+    if (basic.contains(name)) return -1;
     const auto slow = std::find(kSlowWhenComposed.begin(), kSlowWhenComposed.end(), name);
-    return failed ? std::ptrdiff_t{-1} : slow - kSlowWhenComposed.begin();
+    return slow - kSlowWhenComposed.begin();
   };
   std::sort(names.begin(), names.end(), [&](const std::string& a, const std::string& b) {
     if (rank(a) != rank(b)) return rank(a) < rank(b);

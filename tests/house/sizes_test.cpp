@@ -26,12 +26,12 @@ constexpr size_t kLongHeaderLines = 150;
 // number when code goes; when one has to rise, say why in the commit. runtime/README.md has the
 // table with what the rooms do.
 const std::map<std::string, size_t> kRoomLines = {
-    {"plugins/host", 3660},     {"plugins/include", 790}, {"plugins/sdk", 595},
+    {"plugins/host", 3660},     {"plugins/include", 790}, {"plugins/sdk", 1520},
     {"runtime/analysis", 3800}, {"runtime/cli", 4385},    {"runtime/config", 3435},
     {"runtime/data", 4510},     {"runtime/exec", 2980},   {"runtime/graph", 4390},
     {"runtime/launch", 3640},   {"runtime/model", 1040},  {"runtime/parallel", 3135},
     {"runtime/step", 1500},     {"runtime/system", 350},  {"runtime/tensor", 700},
-    {"runtime/train", 6230},    {"runtime/watch", 950},
+    {"runtime/train", 6260},    {"runtime/watch", 950},
 };
 // A function does one thing: the longest body, and how many lines the median and nine of ten may
 // have.

@@ -110,6 +110,7 @@ TEST_P(GoodPlugins, Pass) {
 INSTANTIATE_TEST_SUITE_P(Libraries, GoodPlugins,
                          testing::Values(PLUGINS "/libbackend_reference.so",
                                          FIXTURES "/libexample.so",
+                                         FIXTURES "/libtemplate_device.so",
                                          PLUGINS "/libcollectives_local.so",
                                          FIXTURES "/libtemplate_communicator.so"));
 

@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "rt/device.h"
+#include "rt/kernel.h"
 #include "rt/plugin.h"
 #include "rt/sdk/error.h"
 #include "rt/sdk/structs.h"
@@ -33,6 +35,61 @@ inline void negotiate(rt_negotiation* negotiation, const char* plugin) {
              "%u; rebuild one of them",
              plugin, RT_ABI_MAJOR, RT_ABI_MINOR, answer.host_major_min, answer.host_major_max),
       RT_SCOPE_PROCESS);
+}
+
+// What a plugin for devices says of itself; the texts of rt_plugin, and its two tables.
+struct DevicePlugin {
+  const char* name;
+  const char* vendor;
+  const char* version;
+  const char* build_id;
+  const char* description;
+  const rt_device_api* device;
+  const rt_kernel_api* kernel;
+};
+
+// One instance of such a plugin. rt_plugin.self points to it, and `state` is what its devices
+// share.
+template <typename State>
+struct DeviceInstance {
+  rt_plugin view{};
+  DevicePlugin what{};
+  const rt_host* host = nullptr;  // host->log(...) for messages
+  State state{};
+};
+
+// The state of the instance that the first argument of rt_device_api.count, properties and open is.
+template <typename State>
+State& state_of(void* self) {
+  return static_cast<DeviceInstance<State>*>(self)->state;
+}
+
+// Implements rt_plugin_entry for a plugin without options.
+template <typename State>
+rt_status make_device_plugin(const DevicePlugin& what, const rt_host* host,
+                             rt_negotiation* negotiation, const rt_plugin** plugin,
+                             rt_error* error) {
+  using Instance = DeviceInstance<State>;
+  return guard(error, [&] {
+    negotiate(negotiation, what.name);
+    auto* const instance = new Instance;
+    instance->what = what;
+    instance->host = host;
+    instance->view = {
+        sizeof(rt_plugin), 0,       instance,   what.name, what.vendor, what.version, what.build_id,
+        what.description,  nullptr, no_options, nullptr};
+    instance->view.get_interface = [](void* self, const char* name,
+                                      uint32_t version) -> const void* {
+      const DevicePlugin& tables = static_cast<Instance*>(self)->what;
+      const auto asked = [&](const char* known, uint32_t its) {
+        return std::strcmp(name, known) == 0 && version == its;
+      };
+      if (asked(RT_INTERFACE_DEVICE, RT_DEVICE_API_VERSION)) return tables.device;
+      return asked(RT_INTERFACE_KERNEL, RT_KERNEL_API_VERSION) ? tables.kernel : nullptr;
+    };
+    instance->view.shutdown = [](void* self) { delete static_cast<Instance*>(self); };
+    *plugin = &instance->view;
+  });
 }
 
 }  // namespace rt::sdk

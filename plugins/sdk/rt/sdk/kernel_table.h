@@ -1,0 +1,70 @@
+// The table rt.kernel of a plugin with one implementation per operation, in canonical layouts.
+#ifndef RT_SDK_KERNEL_TABLE_H_
+#define RT_SDK_KERNEL_TABLE_H_
+
+#include "rt/sdk/answer.h"
+
+namespace rt::sdk {
+
+// What a plan remembers of its operation, so that launches can be checked: the host does not check
+// them. The table fills it.
+struct PlanBase {
+  uint32_t input_count = 0, output_count = 0;
+};
+
+// Throws Error (RT_ERROR_INVALID_ARGUMENT) unless the launch has the operands of the plan.
+inline void check_launch(const PlanBase& plan, const rt_launch* launch) {
+  check_input(launch);
+  if (launch->input_count == plan.input_count && launch->output_count == plan.output_count) return;
+  throw Error(RT_ERROR_INVALID_ARGUMENT,
+              format("launched with %u inputs and %u outputs; the plan has %u and %u",
+                     launch->input_count, launch->output_count, plan.input_count,
+                     plan.output_count));
+}
+
+// Makes the table. The plugin defines
+//   void check(rt_device&, const Operation&): throws what make would throw, and makes nothing;
+//   rt_plan* make(rt_device&, const Operation&): makes a plan, which the table deletes;
+//   rt_plan, derived from PlanBase: rt_plan_info info() const; void launch(rt_stream&, const rt_launch&).
+// `implementation` is what candidates are called. The table offers no post-operations: the host
+// then emits them as operations.
+template <const char* implementation, auto check, auto make, typename Plan = rt_plan>
+rt_kernel_api kernel_table() {
+  rt_kernel_api t{};
+  t.size = sizeof(t);
+  t.version = RT_KERNEL_API_VERSION;
+  t.query = [](rt_device* device, const rt_op_desc* op, rt_support* support, rt_error* error) {
+    return guard(error, [&] {
+      answer_query(Operation(op), {.implementation = implementation}, support,
+                   [&](const Operation& part) { check(*device, part); });
+    });
+  };
+  t.create = [](rt_device* device, const rt_op_desc* desc, Plan** plan, rt_error* error) {
+    return guard(error, [&] {
+      const Operation op(desc);
+      expect_plannable(op);
+      if (op.post_op_count() > 0)
+        refuse(op, "post-operations, of which query says that none fuses");
+      *plan = make(*device, op);
+      (*plan)->input_count = op.input_count();
+      (*plan)->output_count = op.output_count();
+    });
+  };
+  t.destroy = [](Plan* plan) { delete plan; };
+  t.info = [](const Plan* plan, rt_plan_info* info, rt_error* error) {
+    return guard(error, [&] { write_output(info, plan->info()); });
+  };
+  t.launch = [](Plan* plan, rt_stream* stream, const rt_launch* launch, rt_error* error) {
+    return guard(error, [&] {
+      check_launch(*plan, launch);
+      plan->launch(*stream, *launch);
+    });
+  };
+  t.layout_bytes = canonical_layout_bytes;
+  t.layout_name = canonical_layout_name;
+  return t;
+}
+
+}  // namespace rt::sdk
+
+#endif  // RT_SDK_KERNEL_TABLE_H_
