@@ -27,7 +27,11 @@ constexpr int32_t kMaxThreads = 65536;
 constexpr int64_t kMaxLatency = 60'000'000'000;  // nanoseconds
 constexpr uint32_t kMaxCandidates = 1024;
 constexpr uint32_t kMaxCapabilities = 1024;
-constexpr uint32_t kMaxKernels = 65536;  // that one launch of a plan queues
+constexpr std::size_t kMaxFormulaLength = 8191;             // bytes, of a formula or gradient
+constexpr uint32_t kMaxOperations = 256;                    // that a plugin brings
+constexpr uint32_t kMaxAttributes = 32;                     // of one of them
+constexpr uint32_t kMaxParameters = RT_MAX_INPUTS / 2 - 1;  // its backward operation reads more
+constexpr uint32_t kMaxKernels = 65536;                     // that one launch of a plan queues
 
 // Every function below throws Error (RT_ERROR_INTERNAL) if a value is out of bounds. The message
 // begins with `what` and says the value, the expected value, and that the plugin has to be

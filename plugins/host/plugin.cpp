@@ -189,21 +189,6 @@ void check_instance(const rt_plugin& plugin, const std::string& who) {
   check_name(std::string(plugin.name, strnlen(plugin.name, 256)), who);
 }
 
-Plugin::OptionSpec copy_option(const rt_option_spec* spec, const std::string& who) {
-  if (spec == nullptr || spec->size < RT_OPTION_SPEC_SIZE_V1 || spec->key == nullptr ||
-      spec->default_value == nullptr || spec->description == nullptr ||
-      spec->type < RT_OPTION_BOOLEAN || spec->type > RT_OPTION_STRING) {
-    throw Error(RT_ERROR_INVALID_ARGUMENT,
-                who +
-                    ": one of its option descriptions is too short, has an empty text or an "
-                    "unknown type");
-  }
-  const auto text = [&](const char* value) {
-    return checked_text(value, kMaxTextLength, who + ": an option description");
-  };
-  return {text(spec->key), text(spec->default_value), text(spec->description), spec->type};
-}
-
 std::vector<Plugin::OptionSpec> copy_options(const rt_plugin& plugin, const std::string& who) {
   uint32_t count = 0;
   const rt_option_spec* const* specs = nullptr;
@@ -230,6 +215,7 @@ struct Plugin::State {
   std::string name, vendor, version, build_id, description;
   Tables tables;
   std::vector<OptionSpec> options;
+  std::vector<OperationSpec> operations;
 
   void log(int32_t level, const std::string& text) const noexcept {
     answer(nullptr, [&] {
@@ -286,6 +272,10 @@ std::shared_ptr<Plugin> Plugin::load(const CheckedFile& file, const HostServices
   state->tables = adopt_tables(copy, who);
   begin("its options were asked for");
   state->options = copy_options(copy, who);
+  if (state->tables.operations) {
+    begin("its operations were asked for");
+    state->operations = copy_operations(*state->tables.operations, copy.self, who);
+  }
   return std::shared_ptr<Plugin>(new Plugin(std::move(state)));
 }
 
@@ -312,6 +302,13 @@ const rt_communicator_api* Plugin::communicator_api() const {
 }
 const rt_capture_api* Plugin::capture_api() const {
   return state_->tables.capture ? &*state_->tables.capture : nullptr;
+}
+const rt_operations_api* Plugin::operations_api() const {
+  return state_->tables.operations ? &*state_->tables.operations : nullptr;
+}
+const std::vector<OperationSpec>& Plugin::operations() const { return state_->operations; }
+std::vector<int64_t> Plugin::output_dims(const std::string& operation, const Operation& op) const {
+  return host::output_dims(*operations_api(), self(), "plugin " + name(), operation, op);
 }
 const std::vector<Plugin::OptionSpec>& Plugin::options() const { return state_->options; }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "plugins/host/operation_set.h"
 #include "plugins/host/trust.h"
 #include "rt/capture.h"
 #include "rt/communicator.h"
@@ -71,13 +72,14 @@ class Plugin {
   const rt_kernel_api* kernel_api() const;
   const rt_communicator_api* communicator_api() const;
   const rt_capture_api* capture_api() const;
+  const rt_operations_api* operations_api() const;
 
-  // A key that the plugin understands; see rt_option_spec.
-  struct OptionSpec {
-    std::string key, default_value, description;
-    int32_t type;
-  };
+  using OptionSpec = host::OptionSpec;
   const std::vector<OptionSpec>& options() const;
+  // The operations that the plugin brings.
+  const std::vector<OperationSpec>& operations() const;
+  // The dims of the output of one of them that has no formula; see output_dims in operation_set.h.
+  std::vector<int64_t> output_dims(const std::string& operation, const Operation& op) const;
 
   // Logs a message about this plugin through HostServices::log, if there is one. Never throws, so
   // that the destructors of the handles can report what a plugin threw at them.

@@ -46,6 +46,7 @@ constexpr SlotSpec kCommunicatorSlots[] = {
     {"asynchronous_error"}};
 
 constexpr SlotSpec kCaptureSlots[] = {{"begin"}, {"end"}, {"replay"}, {"destroy"}};
+constexpr SlotSpec kOperationsSlots[] = {{"specs"}};
 
 // Every table begins with its size and version, followed by function pointers.
 struct Header {
@@ -70,6 +71,8 @@ constexpr Interface kCommunicator{RT_INTERFACE_COMMUNICATOR, RT_COMMUNICATOR_API
                                   kCommunicatorSlots, RT_COMMUNICATOR_API_SIZE_V1};
 constexpr Interface kCapture{RT_INTERFACE_CAPTURE, RT_CAPTURE_API_VERSION, kCaptureSlots,
                              RT_CAPTURE_API_SIZE_V1};
+constexpr Interface kOperations{RT_INTERFACE_OPERATIONS, RT_OPERATIONS_API_VERSION,
+                                kOperationsSlots, RT_OPERATIONS_API_SIZE_V1};
 
 [[noreturn]] void refuse(const std::string& who, const Interface& interface,
                          const std::string& reason) {
@@ -133,7 +136,7 @@ constexpr bool lists_all(const Interface& interface) {
   return interface.least_size == sizeof(Header) + interface.slots.size() * sizeof(Slot);
 }
 static_assert(lists_all(kDevice) && lists_all(kKernel) && lists_all(kCommunicator) &&
-              lists_all(kCapture));
+              lists_all(kCapture) && lists_all(kOperations));
 
 }  // namespace
 
@@ -143,10 +146,12 @@ Tables adopt_tables(const rt_plugin& plugin, const std::string& who) {
   tables.kernel = adopt<rt_kernel_api>(plugin, kKernel, who);
   tables.communicator = adopt<rt_communicator_api>(plugin, kCommunicator, who);
   tables.capture = adopt<rt_capture_api>(plugin, kCapture, who);
-  if (!tables.device && !tables.kernel && !tables.communicator) {
-    throw Error(RT_ERROR_UNAVAILABLE, who +
-                                          ": offers none of the interfaces rt.device, rt.kernel, "
-                                          "rt.communicator in a version that this host knows");
+  tables.operations = adopt<rt_operations_api>(plugin, kOperations, who);
+  if (!tables.device && !tables.kernel && !tables.communicator && !tables.operations) {
+    throw Error(RT_ERROR_UNAVAILABLE,
+                who +
+                    ": offers none of the interfaces rt.device, rt.kernel, "
+                    "rt.communicator, rt.operations in a version that this host knows");
   }
   if (tables.kernel && !tables.device) {
     throw Error(RT_ERROR_INVALID_ARGUMENT,

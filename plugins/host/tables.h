@@ -9,6 +9,7 @@
 #include "rt/communicator.h"
 #include "rt/device.h"
 #include "rt/kernel.h"
+#include "rt/operation_set.h"
 #include "rt/plugin.h"
 
 namespace plugins::host {
@@ -21,11 +22,12 @@ struct Tables {
   std::optional<rt_kernel_api> kernel;
   std::optional<rt_communicator_api> communicator;
   std::optional<rt_capture_api> capture;
+  std::optional<rt_operations_api> operations;
 };
 
 // Asks for every interface that this host knows. Throws Error, with `who` at the front, for a table
 // of another version, a table that is too short, an empty mandatory slot, a plugin without any
-// device, kernel or communicator table, and a kernel table without a device table.
+// device, kernel, communicator or operations table, and a kernel table without a device table.
 Tables adopt_tables(const rt_plugin& plugin, const std::string& who);
 
 }  // namespace plugins::host

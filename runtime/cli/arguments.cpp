@@ -4,6 +4,7 @@
 #include "runtime/cli/commands.h"
 #include "runtime/error.h"
 #include "runtime/model/layer_types.h"
+#include "runtime/train/open_types.h"
 
 namespace runtime::cli {
 
@@ -25,7 +26,8 @@ std::vector<config::Override> ConfigArguments::all_overrides() const {
 }
 
 config::Config ConfigArguments::load() const {
-  return config::load(path, all_overrides(), preset_folder(), model::layer_types());
+  return config::load(path, all_overrides(), preset_folder(), model::layer_types(),
+                      train::find_open_types(host_services()));
 }
 
 std::string preset_folder() {

@@ -52,6 +52,7 @@ void check_string(const Value& value, const Key& key, const std::string& path) {
   }
   if (key.choices.empty()) return;
   if (std::find(key.choices.begin(), key.choices.end(), value.string) != key.choices.end()) return;
+  if (key.open && value.string.find('.') != std::string::npos) return;
   const std::string near = plugins::host::nearest_name(value.string, key.choices);
   fail(value.position, path,
        "unknown choice: got " + describe(value) + ", expected " + describe_type(key) +

@@ -42,6 +42,11 @@ struct Declaration {
     declared.max_items = items;
     return done();
   }
+  // Beside the choices, the name of what a plugin brings: "<plugin>.<name>".
+  Derived or_of_plugins() && {
+    declared.open = true;
+    return done();
+  }
   // The type, where the type of the member does not tell it: a path, or "auto" instead of 0.
   Derived as(Type type) && {
     declared.type = type;

@@ -128,7 +128,7 @@ std::string Range::text() const {
 }
 
 bool has_plugin_tables(std::string_view section) {
-  return section == "device" || section == "comm";
+  return section == "device" || section == "comm" || section == "optimizer";
 }
 
 const Section* find_section(std::string_view name) { return find_named(sections(), name); }
@@ -143,7 +143,8 @@ std::vector<std::string> names_of(const LayerTypes& all) { return names(all); }
 std::vector<std::string> names_of(const std::vector<Key>& keys) { return names(keys); }
 
 std::string describe_type(const Key& key) {
-  if (!key.choices.empty()) return "one of " + quoted_choices(key.choices);
+  if (!key.choices.empty())
+    return "one of " + quoted_choices(key.choices) + (key.open ? " or \"<plugin>.<name>\"" : "");
   const std::string range = key.range.text();
   return type_text(key.type) + (range.empty() ? "" : ", " + range);
 }

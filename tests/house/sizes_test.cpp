@@ -26,12 +26,12 @@ constexpr size_t kLongHeaderLines = 150;
 // number when code goes; when one has to rise, say why in the commit. runtime/README.md has the
 // table with what the rooms do.
 const std::map<std::string, size_t> kRoomLines = {
-    {"plugins/host", 3340},     {"plugins/include", 650}, {"plugins/sdk", 560},
-    {"runtime/analysis", 3730}, {"runtime/cli", 4225},    {"runtime/config", 3385},
-    {"runtime/data", 4225},     {"runtime/exec", 2710},   {"runtime/graph", 4360},
-    {"runtime/launch", 3610},   {"runtime/model", 1040},  {"runtime/parallel", 3135},
-    {"runtime/step", 1500},     {"runtime/system", 350},  {"runtime/tensor", 700},
-    {"runtime/train", 6125},    {"runtime/watch", 950},
+    {"plugins/host", 3600},     {"plugins/include", 700}, {"plugins/sdk", 560},
+    {"runtime/analysis", 3940}, {"runtime/cli", 4320},    {"runtime/config", 3680},
+    {"runtime/data", 4225},     {"runtime/exec", 2710},   {"runtime/graph", 5040},
+    {"runtime/launch", 3610},   {"runtime/model", 1250},  {"runtime/parallel", 3135},
+    {"runtime/step", 1520},     {"runtime/system", 350},  {"runtime/tensor", 700},
+    {"runtime/train", 6200},    {"runtime/watch", 950},
 };
 // A function does one thing: the longest body, and how many lines the median and nine of ten may
 // have.

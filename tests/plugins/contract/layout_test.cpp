@@ -11,6 +11,7 @@
 #include "rt/communicator.h"
 #include "rt/device.h"
 #include "rt/kernel.h"
+#include "rt/operation_set.h"
 #include "rt/operations.h"
 #include "rt/plugin.h"
 
