@@ -184,7 +184,7 @@ std::vector<int64_t> output_dims(const rt_operations_api& table, void* self,
     if (name != spec.name || spec.shape == nullptr) continue;
     rt_tensor_desc output = make_tensor_desc(op.inputs.at(0).dtype, {});
     const OperationView view(op);
-    call([&] { return who; },
+    call([&] { return std::string(who); },
          [&](rt_error* e) { return spec.shape(self, view.get(), &output, e); });
     check_count(output.rank, RT_MAX_RANK, who + ": rank");
     for (int32_t d = 0; d < output.rank; ++d)

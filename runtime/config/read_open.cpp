@@ -1,5 +1,6 @@
 // Names, keys and values of what plugins bring.
 #include <algorithm>
+#include <map>
 
 #include "plugins/host/nearest.h"
 #include "runtime/config/format.h"
@@ -49,6 +50,7 @@ class OptimizerReader {
       resolve(optimizer.groups[i], name == nullptr ? section_->value.find("name") : name,
               "optimizer.group[" + std::to_string(i) + "].name");
     }
+    check_shared_keys();
     if (section_ == nullptr) return;
     for (const Member& member : section_->value.members) {
       if (member.value.is(Kind::kTable)) check_table(member);
@@ -73,6 +75,25 @@ class OptimizerReader {
     if (const auto decay = rule.attributes.find("weight_decay"); decay != rule.attributes.end())
       decay->second = rule.weight_decay;
     used_.push_back(*found);
+  }
+
+  // Two optimizers of one plugin have one table. A key of both that it leaves out may not have two
+  // values, which a resolved configuration could not say.
+  void check_shared_keys() const {
+    std::map<std::string, std::string> defaults;  // by plugin and key
+    for (const SharedOperation& operation : used_) {
+      const Member* const table = section_->value.find(plugin_of(*operation));
+      for (const Key& key : operation->attributes) {
+        if (key.name == "weight_decay" || (table != nullptr && table->value.find(key.name)))
+          continue;
+        const std::string path = "optimizer." + plugin_of(*operation) + "." + key.name;
+        const auto [known, is_new] = defaults.emplace(path, key.default_text);
+        if (is_new || known->second == key.default_text) continue;
+        fail(section_->value.position, path,
+             "missing: two optimizers have different defaults, " + known->second + " and " +
+                 key.default_text + "; give the key");
+      }
+    }
   }
 
   static std::string plugin_of(const OpenOperation& operation) {

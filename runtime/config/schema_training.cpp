@@ -169,7 +169,10 @@ Section optimizer() {
           "The schedule multiplies every lr by the same factor");
   groups.declared.item_keys = declared(optimizer_group_keys());
   keys.push_back(std::move(groups));
-  return section("optimizer", &Config::optimizer, "The update of the weights.", std::move(keys));
+  return section("optimizer", &Config::optimizer,
+                 "The update of the weights. A table [optimizer.<plugin>] holds the keys of that "
+                 "plugin's own optimizers.",
+                 std::move(keys));
 }
 
 namespace {

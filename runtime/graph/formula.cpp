@@ -6,35 +6,15 @@
 #include <set>
 
 #include "runtime/error.h"
-#include "runtime/graph/compositions.h"
+#include "runtime/graph/broadcast.h"
 #include "runtime/graph/element_copies.h"
+#include "runtime/graph/host_operations.h"
 #include "runtime/graph/index_reader.h"
-#include "runtime/graph/scanner.h"
 #include "runtime/graph/signature.h"
 
 namespace runtime::graph {
 
 namespace {
-
-// The dims of two operands of a broadcasting operation together.
-Dims broadcast(const Dims& a, const Dims& b) {
-  Dims result(std::max(a.size(), b.size()), 1);
-  for (const Dims* dims : {&a, &b}) {
-    for (size_t i = 0; i < dims->size(); ++i) {
-      int64_t& d = result[result.size() - 1 - i];
-      d = std::max(d, (*dims)[dims->size() - 1 - i]);
-    }
-  }
-  return result;
-}
-
-bool broadcasts(const Dims& a, const Dims& b) {
-  for (size_t i = 1; i <= std::min(a.size(), b.size()); ++i) {
-    const int64_t x = a[a.size() - i], y = b[b.size() - i];
-    if (x != y && x != 1 && y != 1) return false;
-  }
-  return true;
-}
 
 // A loop variable of a statement that copies elements, and the number of its values.
 struct Range {
@@ -96,7 +76,7 @@ class Expansion {
   // scanner.
   template <typename Body>
   void guarded(Body&& body) {
-    if (!is_open(formula_.op)) return body();
+    if (!of_plugin_) return body();
     try {
       body();
     } catch (const DeviceError&) {
@@ -142,8 +122,7 @@ class Expansion {
       elements *= static_cast<double>(d);
       positive &= d > 0;
     }
-    if (is_open(formula_.op) && live_ &&
-        (!positive || elements > most || dims.size() > RT_MAX_RANK))
+    if (of_plugin_ && live_ && (!positive || elements > most || dims.size() > RT_MAX_RANK))
       fail("asks for a tensor " + to_string(dims));
     return dims;
   }
@@ -429,10 +408,8 @@ class Expansion {
       if (add || subtract) return scale(b, add ? 1 : -1, a.number);
       return scale(multiply ? b : activation(b, RT_ACTIVATION_RECIPROCAL), a.number, 0);
     }
-    if (!broadcasts(dims(a), dims(b)))
-      fail("combines " + to_string(dims(a)) + " and " + to_string(dims(b)) +
-           ", which do not broadcast,");
-    return {0, build_.node1(op, {a.value, b.value}, broadcast(dims(a), dims(b)))};
+    const Dims shape = broadcast_of(dims(a), dims(b));
+    return {0, build_.node1(op, {a.value, b.value}, shape)};
   }
 
   Term scale(const Term& x, double alpha, double beta) {
@@ -496,8 +473,15 @@ class Expansion {
       for (size_t i = 1; i < a.size(); ++i) shape.push_back(whole(a[i]));
       return fill(a[0].number, asked(std::move(shape)));
     }
-    if (name == "rows") return {0, embed(build_, a.at(1).value, a.at(0).value, whole(a.at(2)))};
+    if (name == "rows") return rows(a.at(0), a.at(1), whole(a.at(2)));
     return other_formula(name, a);
+  }
+
+  Dims broadcast_of(const Dims& a, const Dims& b) const {
+    const std::optional<Dims> both = broadcast(a, b);
+    if (!both)
+      fail("combines " + to_string(a) + " and " + to_string(b) + ", which do not broadcast,");
+    return *both;
   }
 
   int64_t axis(const Term& number, const Dims& of) const {
@@ -508,13 +492,26 @@ class Expansion {
   }
 
   Term gate(const Term& a, const Term& s) {
-    if (!a.is_number()) tensor(a);
-    if (!a.is_number() && !broadcasts(dims(a), dims({0, tensor(s)})))
-      fail("gates " + to_string(dims(a)) + " by " + to_string(dims(s)));
-    const Dims shape = broadcast(a.is_number() ? Dims{} : dims(a), dims(s));
+    const Dims shape =
+        broadcast_of(a.is_number() ? Dims{} : dims({0, tensor(a)}), dims({0, tensor(s)}));
     const Term values = a.is_number() ? fill(a.number, shape) : with_dims(a, shape);
     return {0, build_.node1(RT_OP_ACTIVATION_BACKWARD, {values.value, with_dims(s, shape).value},
                             shape, {{RT_ATTR_FUNCTION, int64_t{RT_ACTIVATION_RELU}}})};
+  }
+
+  Term rows(const Term& table, const Term& indices, int64_t first) {
+    if (dims({0, tensor(table)}).size() != 2) fail("looks for rows in no matrix");
+    if (graph_.value(tensor(indices)).dtype != RT_INT32) fail("looks for rows by no whole numbers");
+    return {0, embed(build_, indices.value, table.value, first)};
+  }
+
+  // The host computes one thing for plugins, from the number of the step.
+  void expect_bias_correction(const std::string& operation, const std::vector<Term>& a) const {
+    if (!of_plugin_) return;
+    const bool right = operation == kBiasCorrection && a.size() == 3 && a[2].is_number() &&
+                       element_count(dims({0, tensor(a[0])})) == 1 &&
+                       graph_.value(tensor(a[1])).dtype == RT_INT64;
+    if (!right) fail("expected host(bias_correction, lr, step, number)");
   }
 
   // host(operation, like, operands...): a value of the type and dims of `like`.
@@ -523,6 +520,7 @@ class Expansion {
     scan_.expect(",");
     const std::vector<Term> a = arguments();
     if (!live_) return {};
+    expect_bias_correction(operation, a);
     std::vector<ValueId> operands;
     std::vector<Attribute> attributes = attributes_;
     for (size_t i = 1; i < a.size(); ++i) {
@@ -543,6 +541,7 @@ class Expansion {
     for (const Term& t : arguments) values.push_back(tensor(t));
     Expansion inner(build_, *formula, {});
     inner.dtype_ = dtype_;
+    inner.of_plugin_ = of_plugin_;
     return inner.call(values, attributes_);
   }
 
@@ -584,6 +583,7 @@ class Expansion {
   std::vector<Range> loop_;
   bool live_ = true;
   int level_ = 0;
+  bool of_plugin_ = is_open(formula_.op);  // or a function in such a formula
 };
 
 }  // namespace

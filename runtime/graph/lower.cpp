@@ -22,6 +22,10 @@ constexpr const char* kBaseSet =
     "embedding and embedding_backward, and exp, log, sqrt and reciprocal of activation) runs every "
     "model in float32 and float64";
 
+constexpr const char* kOpen =
+    "an operation of a plugin that gives no formula for it runs only on devices whose plugin knows "
+    "it by name";
+
 class Lowering {
  public:
   Lowering(Graph& graph, Target& target, bool all)
@@ -112,7 +116,9 @@ class Lowering {
       text +=
           ": " + (m.reason.empty() ? "it saves data for an operation that is refused" : m.reason);
     }
-    throw DeviceError(text + "\n" + kBaseSet +
+    const bool open = std::any_of(missing_.begin(), missing_.end(),
+                                  [](const auto& m) { return is_open(m.first); });
+    throw DeviceError(text + "\n" + (open ? kOpen : kBaseSet) +
                       "; choose another device.backend (runtime devices lists them)");
   }
 

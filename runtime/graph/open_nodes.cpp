@@ -57,7 +57,7 @@ Dims output_dims(const Formula& formula, const SignatureOperand& output, const D
     if (!item.name.empty())
       parts.push_back(known == names.end() ? Dims{computed[i]} : known->second);
   }
-  const Dims dims = all_dims(parts);
+  Dims dims = all_dims(parts);
   if (element_count(dims) == element_count(computed)) return dims;
   fault(formula, "gives '" + output.name + "' as " + to_string(computed) +
                      ", but its brackets are " + to_string(dims));
@@ -167,7 +167,7 @@ OpenOperation make_open_operation(Formula forward, const std::string& gradient,
 }
 
 ValueId add_open_node(Build& build, const std::string& op, const std::vector<ValueId>& inputs,
-                      std::vector<Attribute> attributes) {
+                      const std::vector<Attribute>& attributes) {
   const Graph& graph = build.graph();
   const std::shared_ptr<const OperationSet> set = graph.operations;
   const OpenOperation& operation = *set->find(op);

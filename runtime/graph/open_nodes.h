@@ -22,7 +22,7 @@ OpenOperation make_open_operation(Formula forward, const std::string& gradient,
 // Appends a node of an open operation that the graph of `build` knows; its output has the type of
 // the first input. Throws DeviceError if a formula does not fit the operands.
 ValueId add_open_node(Build& build, const std::string& op, const std::vector<ValueId>& inputs,
-                      std::vector<Attribute> attributes);
+                      const std::vector<Attribute>& attributes);
 
 // Puts the nodes of their formulas in place of the open operations whose gradient is derived, so
 // that differentiate() meets only operations that it knows.

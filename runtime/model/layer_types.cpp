@@ -10,7 +10,6 @@ namespace runtime::model {
 
 namespace {
 
-using config::Key;
 using config::Range;
 using config::Type;
 using config::Value;

@@ -364,6 +364,14 @@ class NetworkBuilder {
     return build_.attention(x, a.heads, a.causal);
   }
 
+  // A matrix begins as the weight [outputs, inputs] of a linear layer, a vector as a row of one.
+  ValueId open_parameter(const OpenLayer::Parameter& p, const Layer& layer,
+                         const std::string& name) {
+    if (p.constant) return parameter(name, p.dims, {"constant", p.value});
+    const int64_t outputs = p.dims.size() > 1 ? p.dims[0] : 1;
+    return weight_called(name, layer, p.dims, graph::element_count(p.dims) / outputs, outputs);
+  }
+
   // A plugin's layer sees the features of a flattened image in PyTorch's order.
   ValueId emit(const Open& open, const Layer& layer, const std::string& name, ValueId x) {
     x = in_order(x);
@@ -371,12 +379,8 @@ class NetworkBuilder {
     const OpenLayer made(*open.operation, open.attributes, dims(x), name);
     graph::add_operation(net_.graph, made.operation());
     std::vector<ValueId> inputs = {x};
-    for (const OpenLayer::Parameter& p : made.parameters()) {
-      inputs.push_back(p.constant
-                           ? parameter(name + "." + p.name, p.dims, {"constant", p.value})
-                           : weight_called(name + "." + p.name, layer, p.dims,
-                                           graph::element_count(p.dims) / p.dims[0], p.dims[0]));
-    }
+    for (const OpenLayer::Parameter& p : made.parameters())
+      inputs.push_back(open_parameter(p, layer, name + "." + p.name));
     const ValueId y = graph::add_open_node(build_, open.operation->name, inputs, made.attributes());
     made.check_output(dims(y));
     return y;

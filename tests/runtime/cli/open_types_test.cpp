@@ -51,6 +51,16 @@ TEST_F(OpenTypes, AreTrainedResumedAndExported) {
               AllOf(HasSubstr("[optimizer.extra]"), HasSubstr("beta1 = 0.8")));
 }
 
+TEST_F(OpenTypes, AreTrainedAsynchronously) {
+  output({"train", job_, "--nproc", "2", "--set", layers("{ type = \"extra.rms_norm\" }"), "--set",
+          "optimizer.name=extra.signum", "--set", "optimizer.weight_decay=0.1", "--set",
+          "parallelism.update=asynchronous", "--set", "comm.backend=local", "--set",
+          "job.dump_folder=run"},
+         kExtra);
+  EXPECT_THAT(test::read_text(folder_.path() / "run/weights.safetensors"),
+              HasSubstr("rms_norm1.weight"));
+}
+
 TEST_F(OpenTypes, AnUnknownOneIsTheConfigurationsFault) {
   const auto r =
       run({"config", "check", job_, "--set", layers("{ type = \"extra.swih\" }")}, kExtra);
@@ -68,6 +78,7 @@ TEST_F(OpenTypes, WithoutAFormulaTheShapeIsThePluginsAndTheKernelADevices) {
   const auto r = run({"train", job_, "--set", set}, kShaped);
   EXPECT_EQ(r.exit_code, 3);
   EXPECT_THAT(r.err, AllOf(HasSubstr("lacks operations that this model needs"),
+                           HasSubstr("only on devices whose plugin knows it by name"),
                            HasSubstr("shaped.halve for layer 'half'"),
                            HasSubstr("shaped.halve_backward for layer 'half'")));
 }

@@ -7,6 +7,9 @@
 #include <random>
 
 #include "runtime/error.h"
+#include "runtime/graph/autodiff.h"
+#include "runtime/graph/lower.h"
+#include "tests/runtime/graph/fake_target.h"
 #include "tests/runtime/support/devices.h"
 #include "tests/runtime/support/graph_run.h"
 
@@ -88,6 +91,59 @@ TEST(OperationSet, CopiesOfAGraphShareItAndAChangeDoesNotReachThem) {
   EXPECT_EQ(copy.operations->find("test.other"), nullptr);
 }
 
+// ---- devices with kernels for it
+
+// The operations of the plugin that are left when a step with gradients is lowered.
+std::vector<std::string> left(const OpenOperation& operation, FakeTarget& target) {
+  Graph graph;
+  add_operation(graph, operation);
+  const ValueId x = test::add_value(graph, "x", ValueKind::kParameter, {2, 3}, RT_FLOAT32);
+  const ValueId one = test::add_value(graph, "one", ValueKind::kState, {1}, RT_FLOAT32);
+  Build build(graph);
+  const ValueId y = add_open_node(build, "test.op", {x}, {});
+  const ValueId sum = graph.reshape(build.reduce(y, RT_REDUCE_SUM, 0b11), {1});
+  test::add_output(graph, differentiate(graph, sum, one, {x}).at(x), "dx");
+  lower(graph, target);
+  std::vector<std::string> names;
+  for (const Node& n : graph.nodes) {
+    if (is_open(n.op)) names.push_back(n.op);
+  }
+  return names;
+}
+
+OpenOperation square(const std::string& gradient) {
+  return make_open_operation({"test.op", "x -> y", "y = x * x"}, gradient, false, {});
+}
+
+using Names = std::vector<std::string>;
+
+TEST(OpenKernels, RunWhatTheDeviceAcceptsAndTheCoreComposesTheRest) {
+  FakeTarget all, no_forward, no_backward;
+  no_forward.refuses = {"test.op"};
+  no_backward.refuses = {"test.op_backward"};
+  const OpenOperation operation = square("dx = 2 * dy * x");
+  EXPECT_EQ(left(operation, all), (Names{"test.op", "test.op_backward"}));
+  EXPECT_EQ(left(operation, no_forward), Names{"test.op_backward"});
+  EXPECT_EQ(left(operation, no_backward), Names{"test.op"});
+}
+
+TEST(OpenKernels, ADerivedGradientIsThatOfTheComposedNodes) {
+  FakeTarget all;
+  EXPECT_EQ(left(square(""), all), Names{});
+}
+
+TEST(OpenKernels, WithoutAFormulaTheDeviceMustAcceptBoth) {
+  OpenOperation operation = make_open_operation({"test.op", "x -> y", ""}, "", true, {});
+  operation.shape = [](const std::vector<Dims>& inputs, rt_dtype, const std::vector<Attribute>&) {
+    return inputs[0];
+  };
+  FakeTarget all, no_backward;
+  no_backward.refuses = {"test.op_backward"};
+  EXPECT_EQ(left(operation, all), (Names{"test.op", "test.op_backward"}));
+  const std::string message = test::message_of<DeviceError>([&] { left(operation, no_backward); });
+  EXPECT_NE(message.find("test.op_backward"), std::string::npos) << message;
+}
+
 struct Fault {
   Texts texts;
   const char* words;
@@ -139,6 +195,10 @@ TEST(OperationSet, FaultsOfTextsAreThePluginsAndNameThePlace) {
       {{s, "y = " + std::string(3000, '(') + "x" + std::string(3000, ')'), ""},
        "nested too deeply"},
       {{s, "y = " + std::string(3000, '-') + "x", ""}, "nested too deeply"},
+      {{s, "y = rows(x, x, 0)", ""}, "looks for rows in no matrix"},
+      {{s, "t[6, 4] = x; y = rows(t, t, 0)", ""}, "by no whole numbers"},
+      {{s, "y = dropout(x, x, x)", ""}, "expected host(bias_correction"},
+      {{s, "y = host(cast, x, x)", ""}, "expected host(bias_correction"},
       {{"x[R*,D] w[E] {k} -> y[R*,E,1]", "y = x", ""}, "but its brackets are"},
       {{"x[R*,D] w[R] {k} -> y", "y = x", ""}, "does not fit input 1"},
       {{s, "y = x", "dz = dy"}, "does not give 'dx'"},
