@@ -185,6 +185,25 @@ ValueId add_open_node(Build& build, const std::string& op, const std::vector<Val
   return y;
 }
 
+double flops_of_node(const Graph& graph, const Node& node) {
+  if (!is_open(node.op)) return flops(graph, node);
+  const Formula* const row = graph.operations->row(node.op);
+  if (row == nullptr) return 0;
+  Graph scratch;
+  const auto copy = [&](ValueId id) {
+    const Value& v = graph.value(id);
+    return scratch.add_value(v.name, ValueKind::kInput, Dims(v.dims), v.dtype);
+  };
+  Node same = node;
+  for (ValueId& v : same.inputs) v = copy(v);
+  for (ValueId& v : same.outputs) v = copy(v);
+  Build build(scratch);
+  expand(build, same, *row);
+  double sum = 0;
+  for (const Node& made : scratch.nodes) sum += flops(scratch, made);
+  return sum;
+}
+
 void expand_derived(Graph& graph) {
   if (graph.operations == nullptr) return;
   Build build(graph);

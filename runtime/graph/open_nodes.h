@@ -24,6 +24,9 @@ OpenOperation make_open_operation(Formula forward, const std::string& gradient,
 ValueId add_open_node(Build& build, const std::string& op, const std::vector<ValueId>& inputs,
                       const std::vector<Attribute>& attributes);
 
+// As flops(), also for open operations: what their formulas take; 0 for those without one.
+double flops_of_node(const Graph& graph, const Node& node);
+
 // Puts the nodes of their formulas in place of the open operations whose gradient is derived, so
 // that differentiate() meets only operations that it knows.
 void expand_derived(Graph& graph);

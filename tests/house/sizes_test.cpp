@@ -28,7 +28,7 @@ constexpr size_t kLongHeaderLines = 150;
 const std::map<std::string, size_t> kRoomLines = {
     {"plugins/host", 3600},     {"plugins/include", 700}, {"plugins/sdk", 560},
     {"runtime/analysis", 3940}, {"runtime/cli", 4320},    {"runtime/config", 3700},
-    {"runtime/data", 4225},     {"runtime/exec", 2710},   {"runtime/graph", 5040},
+    {"runtime/data", 4225},     {"runtime/exec", 2710},   {"runtime/graph", 5060},
     {"runtime/launch", 3610},   {"runtime/model", 1250},  {"runtime/parallel", 3135},
     {"runtime/step", 1520},     {"runtime/system", 350},  {"runtime/tensor", 700},
     {"runtime/train", 6200},    {"runtime/watch", 950},

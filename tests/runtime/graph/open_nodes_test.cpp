@@ -153,9 +153,9 @@ struct Fault {
 void expect_fault(const Fault& fault) {
   const size_t inputs = fault.texts.signature.find(" w") == std::string::npos ? 1 : 2;
   const std::string message = test::message_of<DeviceError>([&] {
-    OneNode(fault.texts,
-            inputs == 1 ? std::vector<Dims>{{2, 3, 4}} : std::vector<Dims>{{2, 3, 4}, {4}},
-            {{"k", 0.5}});
+    const OneNode node(
+        fault.texts, inputs == 1 ? std::vector<Dims>{{2, 3, 4}} : std::vector<Dims>{{2, 3, 4}, {4}},
+        {{"k", 0.5}});
   });
   const std::string of = fault.texts.formula + " | " + fault.texts.gradient + ": " + message;
   EXPECT_NE(message.find("plugin 'test': the formula of its operation 'op"), std::string::npos)
@@ -208,33 +208,59 @@ TEST(OperationSet, FaultsOfTextsAreThePluginsAndNameThePlace) {
   for (const Fault& fault : faults) expect_fault(fault);
 }
 
-// Texts made of the language's own pieces, and of any bytes: each is computed or refused as the
-// plugin's, and nothing else happens.
-TEST(OperationSet, GarbageIsRefused) {
-  const std::vector<std::string> pieces = {
-      "x",         "y",     "k",   "dy",       "R",          "=",
-      ";",         "+",     "-",   "*",        "/",          "@",
-      "'",         "(",     ")",   "[",        "]",          "<",
-      "=>",        ",",     "?",   ":",        "1",          "0",
-      "2",         "1e300", "sum", "max",      "gate",       "fill",
-      "rows",      "host",  "exp", "positive", "softmax",    "bias_correction",
-      "attention", "i",     " ",   "\xff",     "batch_norm", "y = ",
-      "y = x"};
+// A text in which up to two places have become other pieces of the language, or any bytes.
+std::string mutated(std::string text, std::mt19937& random) {
+  static const std::vector<std::string> pieces = {
+      "x",         "w",       "y",   "k",    "dy",   "R",          "=",      ";",        "+",
+      "-",         "*",       "/",   "@",    "'",    "(",          ")",      "[",        "]",
+      "<",         "=>",      ",",   "?",    ":",    "1",          "0",      "2",        "1e300",
+      "9e18",      "sum",     "max", "gate", "fill", "rows",       "host",   "positive", "cast",
+      "exp",       "softmax", "i",   "i<3",  "\xff", "batch_norm", "conv2d", "w[i]",     "y = x",
+      "attention", "dropout", "{",   "}",    "->",   "with "};
+  for (size_t n = random() % 3; n > 0; --n) {
+    const size_t at = random() % (text.size() + 1);
+    text.replace(at, random() % 3, pieces[random() % pieces.size()]);
+  }
+  return text;
+}
+
+// Each is computed or refused as the plugin's, and nothing else happens.
+TEST(OperationSet, MutatedTextsAreComputedOrRefused) {
+  const std::vector<std::string> signatures = {"x[R*,D] w[D] {k} -> y[R*,D]", "x w {k} -> y",
+                                               "x[N,T,D] w[D] {k} -> y"};
+  const std::vector<std::string> texts = {
+      "y = x * reciprocal(sqrt(mean(x * x, 1) + k)) * w",
+      "e = exp(x - max(x, 1)); y = e / sum(e, 1)",
+      "a[r<2, i<3, j<2] = x[r, i, j + 2]; y = a * k",
+      "P = 4 / 2; t[n<2, p<P, q<2, i<3] = x[n, i, 2 * p + q]; y[2, 12] = t",
+      "y = gate(x, w) + positive(-x) * is_nan(x)",
+      "y = k ? x + w : x' @ w",
+      "t[1, 24] = x; y[2,3,4] = softmax(t)",
+      "y = rows(fill(2, 5, 4), w, 0)",
+      "y = layer_norm(x, w, w)"};
   std::mt19937 random(17);
   int computed = 0, refused = 0;
-  for (int i = 0; i < 4000; ++i) {
-    std::string text = random() % 2 == 0 ? "y = " : "";
-    for (size_t n = random() % 14 + 1; n > 0; --n) text += pieces[random() % pieces.size()];
-    const char* const signature = i % 2 == 0 ? "x {k} -> y" : "x[R*,D] {k} -> y[R*,D]";
+  for (int i = 0; i < 6000; ++i) {
+    const std::string gradient =
+        i % 3 == 0 ? mutated("dx = dy * w; dw = sum(dy * x, 0)", random) : "";
+    const std::string signature = signatures[random() % signatures.size()];
     try {
-      OneNode({signature, text, ""}, {{2, 3, 4}}, {{"k", 0.5}});
+      OneNode node({random() % 4 == 0 ? mutated(signature, random) : signature,
+                    mutated(texts[random() % texts.size()], random), gradient},
+                   {{2, 3, 4}, {4}}, {{"k", 0.5}});
+      expand_derived(node.graph);
       ++computed;
     } catch (const DeviceError&) {
       ++refused;
     }
   }
-  EXPECT_GT(computed, 0);
+  EXPECT_GT(computed, 100);
   EXPECT_GT(refused, 100);
+}
+
+TEST(OperationSet, FlopsAreThoseOfTheFormula) {
+  const OneNode node({"x[R*,D] w[F,D] -> y[R*,F]", "y = x @ w'", ""}, {{2, 3, 4}, {5, 4}});
+  EXPECT_EQ(flops_of_node(node.graph, node.graph.nodes.at(0)), 2.0 * 6 * 4 * 5);
 }
 
 }  // namespace

@@ -237,13 +237,9 @@ TEST(OpenTypes, WrongNamesAndKeysNameTheNearest) {
 }
 
 TEST(OpenTypes, AParameterOfNoPossibleSizeIsTheConfigurations) {
-  const config::Config config = test::parse(
-      kOpenNet, {kPath, {"model.layers", "[{ type = \"extra.gated_linear\", features = -3 }]"}});
   const std::string message = test::message_of<ConfigurationError>([&] {
-    StepPrograms(config, open_data(config, nullptr).train->spec(), test::open_device("reference"),
-                 {{.tune = exec::Tune::kOff}});
-    Job job(kOpenNet, "reference",
-            {kPath, {"model.layers", "[{ type = \"extra.gated_linear\", features = -3 }]"}});
+    const Job job(kOpenNet, "reference",
+                  {kPath, {"model.layers", "[{ type = \"extra.gated_linear\", features = -3 }]"}});
   });
   EXPECT_THAT(message, HasSubstr("parameter 'value' would be [-3, 6]"));
 }
