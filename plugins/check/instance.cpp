@@ -10,6 +10,9 @@
 #include "plugins/host/error.h"
 #include "plugins/host/loader.h"
 #include "rt/capture.h"
+#include "rt/native.h"
+#include "rt/operation_set.h"
+#include "rt/reader.h"
 
 namespace plugins::check {
 
@@ -102,8 +105,9 @@ std::string makes_instances_in_threads(Context& context) {
   return "";
 }
 
-constexpr const char* kInterfaces[] = {RT_INTERFACE_DEVICE, RT_INTERFACE_KERNEL,
-                                       RT_INTERFACE_COMMUNICATOR, RT_INTERFACE_CAPTURE};
+constexpr const char* kInterfaces[] = {
+    RT_INTERFACE_DEVICE, RT_INTERFACE_KERNEL,     RT_INTERFACE_COMMUNICATOR, RT_INTERFACE_CAPTURE,
+    RT_INTERFACE_NATIVE, RT_INTERFACE_OPERATIONS, RT_INTERFACE_READER};
 
 std::string knows_its_interfaces(Context& context) {
   const RawInstance instance(context, silent_host());

@@ -26,6 +26,7 @@ class Writer {
     value(static_cast<uint32_t>(text.size()));
     bytes_ += text;
   }
+  void long_text(const std::string& text) { value(text); }
   template <typename T, typename Each>
   void list(const std::vector<T>& items, Each&& each) {
     value(static_cast<uint32_t>(items.size()));
@@ -46,13 +47,8 @@ class Reader {
     static_assert(std::is_trivially_copyable_v<T>);
     std::memcpy(&v, next(sizeof(v)).data(), sizeof(v));
   }
-  void value(std::string& text) {
-    uint32_t length = 0;
-    value(length);
-    // printable() writes some bytes as four characters.
-    check_count(length, kMaxTextLength * 4, std::string(kWhat) + ": length of a text");
-    text = checked_text(std::string(next(length)).c_str(), length, kWhat);
-  }
+  void value(std::string& text) { read_text(text, kMaxTextLength); }
+  void long_text(std::string& text) { read_text(text, kMaxFormulaLength); }
   template <typename T, typename Each>
   void list(std::vector<T>& items, uint32_t most, Each&& each) {
     uint32_t count = 0;
@@ -66,6 +62,14 @@ class Reader {
   }
 
  private:
+  void read_text(std::string& text, std::size_t longest) {
+    uint32_t length = 0;
+    value(length);
+    // printable() writes some bytes as four characters.
+    check_count(length, static_cast<int64_t>(longest) * 4,
+                std::string(kWhat) + ": length of a text");
+    text = checked_text(std::string(next(length)).c_str(), length, kWhat);
+  }
   std::string_view next(std::size_t count) {
     if (count > bytes_.size()) throw Error(RT_ERROR_INTERNAL, std::string(kWhat) + " is cut off");
     const std::string_view part = bytes_.substr(0, count);
@@ -96,6 +100,24 @@ void format_of(Archive& archive, Format& format) {
   archive.value(format.name);
   archive.value(format.description);
   archive.value(format.flags);
+}
+
+template <typename Archive, typename Parameter>
+void parameter_of(Archive& archive, Parameter& parameter) {
+  archive.value(parameter.name);
+  archive.value(parameter.description);
+  archive.value(parameter.init);
+  archive.value(parameter.value);
+}
+
+// All fields but the lists.
+template <typename Archive, typename Spec>
+void operation_of(Archive& archive, Spec& spec) {
+  for (auto* text : {&spec.name, &spec.signature, &spec.description}) archive.value(*text);
+  archive.long_text(spec.formula);
+  archive.long_text(spec.gradient);
+  archive.value(spec.kind);
+  archive.value(spec.flags);
 }
 
 template <typename Archive, typename State>
@@ -129,6 +151,7 @@ std::vector<std::string> interfaces_of(const Plugin& plugin) {
   add(plugin.capture_api(), RT_INTERFACE_CAPTURE);
   add(plugin.native_api(), RT_INTERFACE_NATIVE);
   add(plugin.reader_api(), RT_INTERFACE_READER);
+  add(plugin.operations_api(), RT_INTERFACE_OPERATIONS);
   return names;
 }
 
@@ -163,6 +186,7 @@ PluginDescription describe(const std::shared_ptr<Plugin>& plugin, bool states,
   d.minor = plugin->minor();
   d.interfaces = interfaces_of(*plugin);
   d.options = plugin->options();
+  d.operations = plugin->operations();
   d.devices = list_devices(*plugin, begin);
   if (plugin->communicator_api() != nullptr) {
     begin("the properties of its communicators were read");
@@ -195,6 +219,11 @@ std::string encode(const PluginDescription& d) {
     format_of(writer, format);
     writer.list(format.options, [&](const Plugin::OptionSpec& o) { option_of(writer, o); });
   });
+  writer.list(d.operations, [&](const OperationSpec& o) {
+    operation_of(writer, o);
+    writer.list(o.attributes, [&](const OptionSpec& a) { option_of(writer, a); });
+    writer.list(o.parameters, [&](const ParameterSpec& p) { parameter_of(writer, p); });
+  });
   return writer.take();
 }
 
@@ -223,6 +252,12 @@ PluginDescription decode(std::string_view bytes) {
     format_of(reader, format);
     check_name(format.name, kWhat);
     reader.list(format.options, kMaxOptions, [&](Plugin::OptionSpec& o) { option_of(reader, o); });
+  });
+  reader.list(d.operations, kMaxOperations, [&](OperationSpec& o) {
+    operation_of(reader, o);
+    reader.list(o.attributes, kMaxAttributes, [&](OptionSpec& a) { option_of(reader, a); });
+    reader.list(o.parameters, kMaxParameters, [&](ParameterSpec& p) { parameter_of(reader, p); });
+    check_operation(o, kWhat);
   });
   reader.end();
   if (!d.states.empty() && d.states.size() != d.devices.size())

@@ -29,7 +29,8 @@ struct PluginDescription {
   uint32_t minor = 0;                   // Plugin::minor
   std::vector<std::string> interfaces;  // RT_INTERFACE_*
   std::vector<Plugin::OptionSpec> options;
-  std::vector<DeviceInfo> devices;  // also the unusable ones
+  std::vector<OperationSpec> operations;  // that the plugin brings
+  std::vector<DeviceInfo> devices;        // also the unusable ones
   // The state of each device, if states were asked for, else empty. nullopt: the device is
   // unusable, or its memory is host memory.
   std::vector<std::optional<DeviceState>> states;

@@ -32,7 +32,11 @@ constexpr uint32_t kMaxFormats = 256;
 constexpr int64_t kMaxSamples = int64_t{1} << 40;
 constexpr int64_t kMaxSampleNumbers = int64_t{1} << 31;  // in the features or target of one sample
 constexpr int64_t kMaxClasses = int64_t{1} << 24;        // as dataset.classes
-constexpr uint32_t kMaxKernels = 65536;                  // that one launch of a plan queues
+constexpr std::size_t kMaxFormulaLength = 8191;          // bytes, of a formula or gradient
+constexpr uint32_t kMaxOperations = 256;                 // that a plugin brings
+constexpr uint32_t kMaxAttributes = 32;                  // of one of them
+constexpr uint32_t kMaxParameters = RT_MAX_INPUTS / 2 - 1;  // its backward operation reads more
+constexpr uint32_t kMaxKernels = 65536;                     // that one launch of a plan queues
 
 // Every function below throws Error (RT_ERROR_INTERNAL) if a value is out of bounds. The message
 // begins with `what` and says the value, the expected value, and that the plugin has to be

@@ -231,26 +231,11 @@ std::vector<Plugin::OptionSpec> copy_options(const rt_plugin& plugin, const std:
   if (specs == nullptr) return {};
   check_count(count, kMaxOptions, who + ": options");
   std::vector<Plugin::OptionSpec> options;
-  for (uint32_t i = 0; i < count; ++i) options.push_back(checked_option(specs[i], who));
+  for (uint32_t i = 0; i < count; ++i) options.push_back(copy_option(specs[i], who));
   return options;
 }
 
 }  // namespace
-
-Plugin::OptionSpec checked_option(const rt_option_spec* spec, const std::string& who) {
-  if (spec == nullptr || spec->size < RT_OPTION_SPEC_SIZE_V1 || spec->key == nullptr ||
-      spec->default_value == nullptr || spec->description == nullptr ||
-      spec->type < RT_OPTION_BOOLEAN || spec->type > RT_OPTION_STRING) {
-    throw Error(RT_ERROR_INVALID_ARGUMENT,
-                who +
-                    ": one of its option descriptions is too short, has an empty text or an "
-                    "unknown type");
-  }
-  const auto text = [&](const char* value) {
-    return checked_text(value, kMaxTextLength, who + ": an option description");
-  };
-  return {text(spec->key), text(spec->default_value), text(spec->description), spec->type};
-}
 
 struct Plugin::State {
   std::filesystem::path path;
@@ -261,6 +246,7 @@ struct Plugin::State {
   std::string name, vendor, version, build_id, description;
   Tables tables;
   std::vector<OptionSpec> options;
+  std::vector<OperationSpec> operations;
 
   void log(int32_t level, const std::string& text) const noexcept {
     answer(nullptr, [&] {
@@ -317,6 +303,10 @@ std::shared_ptr<Plugin> Plugin::load(const CheckedFile& file, const HostServices
   state->tables = adopt_tables(copy, who);
   begin("its options were asked for");
   state->options = copy_options(copy, who);
+  if (state->tables.operations) {
+    begin("its operations were asked for");
+    state->operations = copy_operations(*state->tables.operations, copy.self, who);
+  }
   return std::shared_ptr<Plugin>(new Plugin(std::move(state)));
 }
 
@@ -349,6 +339,13 @@ const rt_native_api* Plugin::native_api() const {
 }
 const rt_reader_api* Plugin::reader_api() const {
   return state_->tables.reader ? &*state_->tables.reader : nullptr;
+}
+const rt_operations_api* Plugin::operations_api() const {
+  return state_->tables.operations ? &*state_->tables.operations : nullptr;
+}
+const std::vector<OperationSpec>& Plugin::operations() const { return state_->operations; }
+std::vector<int64_t> Plugin::output_dims(const std::string& operation, const Operation& op) const {
+  return host::output_dims(*operations_api(), self(), "plugin " + name(), operation, op);
 }
 const std::vector<Plugin::OptionSpec>& Plugin::options() const { return state_->options; }
 

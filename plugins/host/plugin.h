@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "plugins/host/operation_set.h"
 #include "plugins/host/trust.h"
 #include "rt/capture.h"
 #include "rt/communicator.h"
@@ -78,13 +79,14 @@ class Plugin {
   const rt_capture_api* capture_api() const;
   const rt_native_api* native_api() const;
   const rt_reader_api* reader_api() const;
+  const rt_operations_api* operations_api() const;
 
-  // A key that the plugin understands; see rt_option_spec.
-  struct OptionSpec {
-    std::string key, default_value, description;
-    int32_t type;
-  };
+  using OptionSpec = host::OptionSpec;
   const std::vector<OptionSpec>& options() const;
+  // The operations that the plugin brings.
+  const std::vector<OperationSpec>& operations() const;
+  // The dims of the output of one of them that has no formula; see output_dims in operation_set.h.
+  std::vector<int64_t> output_dims(const std::string& operation, const Operation& op) const;
 
   // Logs a message about this plugin through HostServices::log, if there is one. Never throws, so
   // that the destructors of the handles can report what a plugin threw at them.
@@ -95,10 +97,6 @@ class Plugin {
   explicit Plugin(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
-
-// Returns a copy of an option that a plugin declares. Throws Error, with `who` at the front, if it
-// is too short, lacks a text, or has an unknown type.
-Plugin::OptionSpec checked_option(const rt_option_spec* spec, const std::string& who);
 
 }  // namespace plugins::host
 

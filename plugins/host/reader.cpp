@@ -7,6 +7,7 @@
 #include "plugins/host/call.h"
 #include "plugins/host/error.h"
 #include "plugins/host/limits.h"
+#include "plugins/host/operation_set.h"
 #include "plugins/host/printable.h"
 #include "plugins/host/release.h"
 
@@ -22,7 +23,7 @@ std::vector<Plugin::OptionSpec> options_of(const rt_reader_format& format, const
   check_count(format.option_count, kMaxOptions, who + ": options");
   std::vector<Plugin::OptionSpec> options;
   for (uint32_t i = 0; i < format.option_count && format.options != nullptr; ++i)
-    options.push_back(checked_option(format.options[i], who));
+    options.push_back(copy_option(format.options[i], who));
   return options;
 }
 

@@ -48,6 +48,7 @@ constexpr SlotSpec kCommunicatorSlots[] = {
 constexpr SlotSpec kCaptureSlots[] = {{"begin"}, {"end"}, {"replay"}, {"destroy"}};
 constexpr SlotSpec kNativeSlots[] = {{"device"}, {"stream"}, {"event"}};
 constexpr SlotSpec kReaderSlots[] = {{"formats"}, {"open"}, {"info"}, {"read"}, {"close"}};
+constexpr SlotSpec kOperationsSlots[] = {{"specs"}};
 
 // Every table begins with its size and version, followed by function pointers.
 struct Header {
@@ -76,6 +77,8 @@ constexpr Interface kNative{RT_INTERFACE_NATIVE, RT_NATIVE_API_VERSION, kNativeS
                             RT_NATIVE_API_SIZE_V1};
 constexpr Interface kReader{RT_INTERFACE_READER, RT_READER_API_VERSION, kReaderSlots,
                             RT_READER_API_SIZE_V1};
+constexpr Interface kOperations{RT_INTERFACE_OPERATIONS, RT_OPERATIONS_API_VERSION,
+                                kOperationsSlots, RT_OPERATIONS_API_SIZE_V1};
 
 [[noreturn]] void refuse(const std::string& who, const Interface& interface,
                          const std::string& reason) {
@@ -139,7 +142,8 @@ constexpr bool lists_all(const Interface& interface) {
   return interface.least_size == sizeof(Header) + interface.slots.size() * sizeof(Slot);
 }
 static_assert(lists_all(kDevice) && lists_all(kKernel) && lists_all(kCommunicator) &&
-              lists_all(kCapture) && lists_all(kNative) && lists_all(kReader));
+              lists_all(kCapture) && lists_all(kNative) && lists_all(kReader) &&
+              lists_all(kOperations));
 
 }  // namespace
 
@@ -151,11 +155,13 @@ Tables adopt_tables(const rt_plugin& plugin, const std::string& who) {
   tables.capture = adopt<rt_capture_api>(plugin, kCapture, who);
   tables.native = adopt<rt_native_api>(plugin, kNative, who);
   tables.reader = adopt<rt_reader_api>(plugin, kReader, who);
-  if (!tables.device && !tables.kernel && !tables.communicator && !tables.reader) {
+  tables.operations = adopt<rt_operations_api>(plugin, kOperations, who);
+  if (!tables.device && !tables.kernel && !tables.communicator && !tables.reader &&
+      !tables.operations) {
     throw Error(RT_ERROR_UNAVAILABLE,
                 who +
                     ": offers none of the interfaces rt.device, rt.kernel, rt.communicator, "
-                    "rt.reader in a version that this host knows");
+                    "rt.operations, rt.reader in a version that this host knows");
   }
   if (tables.kernel && !tables.device) {
     throw Error(RT_ERROR_INVALID_ARGUMENT,

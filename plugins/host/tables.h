@@ -10,6 +10,7 @@
 #include "rt/device.h"
 #include "rt/kernel.h"
 #include "rt/native.h"
+#include "rt/operation_set.h"
 #include "rt/plugin.h"
 #include "rt/reader.h"
 
@@ -25,11 +26,13 @@ struct Tables {
   std::optional<rt_capture_api> capture;
   std::optional<rt_native_api> native;
   std::optional<rt_reader_api> reader;
+  std::optional<rt_operations_api> operations;
 };
 
 // Asks for every interface that this host knows. Throws Error, with `who` at the front, for a table
 // of another version, a table that is too short, an empty mandatory slot, a plugin without any
-// device, kernel, communicator or reader table, and a kernel table without a device table.
+// device, kernel, communicator, operations or reader table, and a kernel table without a device
+// table.
 Tables adopt_tables(const rt_plugin& plugin, const std::string& who);
 
 }  // namespace plugins::host

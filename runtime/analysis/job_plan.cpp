@@ -128,7 +128,8 @@ config::Config with_mesh(config::Config config, const parallel::Mesh& mesh) {
   config.parallelism.tensor = mesh.tensor;
   config.parallelism.pipeline = mesh.pipeline;
   const config::Config checked =
-      config::load_text(config::to_toml(config), config.name, {}, "", model::layer_types());
+      config::load_text(config::to_toml(config), config.name, {}, "", model::layer_types(),
+                        config::open_types_of(config));
   return step::resolve_ranks(checked, mesh.size());
 }
 

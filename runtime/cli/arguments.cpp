@@ -5,6 +5,7 @@
 #include "runtime/error.h"
 #include "runtime/model/layer_types.h"
 #include "runtime/system/available_memory.h"
+#include "runtime/train/open_types.h"
 
 namespace runtime::cli {
 
@@ -26,7 +27,8 @@ std::vector<config::Override> ConfigArguments::all_overrides() const {
 }
 
 config::Config ConfigArguments::load() const {
-  return config::load(path, all_overrides(), preset_folder(), model::layer_types());
+  return config::load(path, all_overrides(), preset_folder(), model::layer_types(),
+                      train::find_open_types(host_services()));
 }
 
 std::string preset_folder() {

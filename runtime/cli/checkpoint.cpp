@@ -11,6 +11,7 @@
 #include "runtime/system/atomic_file.h"
 #include "runtime/train/checkpoint/assembly.h"
 #include "runtime/train/checkpoint/find.h"
+#include "runtime/train/open_types.h"
 #include "runtime/train/weights.h"
 
 namespace runtime::cli {
@@ -86,8 +87,9 @@ void checkpoint_verify(const std::string& path) {
 void checkpoint_export(const std::string& path, const std::string& output) {
   const fs::path from = checkpoint_at(path);
   const data::TensorFile all = train::join_checkpoint(from, train::read_manifest(from));
-  const config::Config config = config::load((from / train::kSavedConfiguration).string(), {},
-                                             preset_folder(), model::layer_types());
+  const config::Config config =
+      config::load((from / train::kSavedConfiguration).string(), {}, preset_folder(),
+                   model::layer_types(), train::find_open_types(host_services()));
   const model::Network network =
       model::build_network(model::model_from_config(config.model), model::NetworkOptions{});
   data::TensorFile weights;

@@ -246,6 +246,13 @@ void add_verify(CLI::App& app, Outcome& outcome) {
   reduce->needs(against);
   CLI::Option* folder = add_case_options(*command, a);
   folder->excludes(against)->excludes(record);
+  command
+      ->add_flag("--gradients", a.gradients,
+                 "Compares the gradients of the operations that plugins bring to the model with "
+                 "central differences, in float64")
+      ->excludes(against)
+      ->excludes(record)
+      ->excludes(folder);
   add_step_options(*command, a, folder);
   command->add_flag("--json", a.json, "Prints one JSON object instead of a table");
   command->footer(

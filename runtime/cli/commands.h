@@ -102,9 +102,10 @@ struct VerifyArguments {
   double rtol = 0;                             // 0: chosen by the types of the step
   double max_gib = 8;                          // of host memory for the values of the steps
   bool isolate = false, json = false;
+  bool gradients = false;  // compare gradients of operations of plugins with central differences
 };
-// Compares steps, records them, or runs a case again. Throws NumericError at the first difference,
-// and for a case that is still wrong.
+// Compares steps, records them, checks gradients, or runs a case again. Throws NumericError at the
+// first difference, for a wrong gradient, and for a case that is still wrong.
 void run_verify(const VerifyArguments& arguments, Outcome& outcome);
 
 struct PlanArguments {

@@ -7,6 +7,7 @@
 #include "runtime/cli/commands.h"
 #include "runtime/config/advice.h"
 #include "runtime/config/config.h"
+#include "runtime/graph/open_nodes.h"
 #include "runtime/launch/open_device.h"
 #include "runtime/model/layer_types.h"
 #include "runtime/model/network.h"
@@ -52,7 +53,7 @@ class Rows {
     if (row.operations.find(operation) == std::string::npos)
       row.operations += (row.operations.empty() ? "" : ", ") + operation;
     row.output = shape_of(network_.graph.value(node.outputs[0]));
-    row.flops += graph::flops(network_.graph, node);
+    row.flops += graph::flops_of_node(network_.graph, node);
     for (const graph::ValueId input : node.inputs) add_parameter(row, input);
   }
 

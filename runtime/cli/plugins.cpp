@@ -25,6 +25,16 @@ void print_communicator(const rt_comm_properties& c) {
              c.description, kRanks[c.ranks], link.latency_s * 1e6, link.bytes_per_second * 8e-9);
 }
 
+// Prints an operation that the plugin brings, with the keys of a configuration.
+void print_operation(const std::string& plugin, const plugins::host::OperationSpec& o) {
+  const bool layer = o.kind == RT_OPERATION_LAYER;
+  fmt::print("{:<12} {}.{}: {}\n", layer ? "layer" : "optimizer", plugin, o.name, o.description);
+  fmt::print("             {}\n", o.signature);
+  for (const auto& a : o.attributes)
+    fmt::print("             {} {}: {}\n", a.key,
+               a.default_value.empty() ? "(required)" : "= " + a.default_value, a.description);
+}
+
 }  // namespace
 
 void print_rejections(const Registry& registry) {
@@ -56,6 +66,7 @@ void describe_plugin(const Folders& folders, const std::string& name) {
       fmt::print("key          dataset.{}.{} = {}: {}\n", p.name, o.key, o.default_value,
                  o.description);
   }
+  for (const plugins::host::OperationSpec& o : p.operations) print_operation(p.name, o);
   if (p.communicator) print_communicator(*p.communicator);
   for (const auto& d : p.devices) {
     fmt::print("device       {} {}: {}\n", d.id(), d.usable() ? "usable" : "unusable",

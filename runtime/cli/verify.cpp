@@ -332,9 +332,11 @@ bool is_file(const std::string& name) {
 // One rank computes the whole model, whatever mesh the configuration gives.
 void run_verify(const VerifyArguments& arguments, Outcome& outcome) {
   if (!arguments.case_folder.empty()) return run_case(arguments);
+  if (arguments.gradients && !arguments.config.path.empty()) return verify_gradients(arguments);
   if (arguments.config.path.empty() || arguments.against.empty() == arguments.record.empty()) {
     throw ConfigurationError(
-        "verify: expected a CONFIG with either --against BACKEND or FILE, or --record FILE; or "
+        "verify: expected a CONFIG with either --against BACKEND or FILE, or --record FILE or "
+        "--gradients; or "
         "--case FOLDER (runtime verify --help has examples)");
   }
   if (!arguments.reduce.empty()) analysis::check_case_folder(arguments.reduce);

@@ -46,6 +46,9 @@ class Reducer {
 // Runs `verify --case`. Throws NumericError if the case is still wrong.
 void run_case(const VerifyArguments& arguments);
 
+// Runs `verify --gradients`. Throws NumericError if a gradient is wrong.
+void verify_gradients(const VerifyArguments& arguments);
+
 // Opens the device of the plugin that defines what every operation computes.
 std::shared_ptr<plugins::host::Device> open_definition(const config::Config& config,
                                                        const plugins::host::Registry& registry);

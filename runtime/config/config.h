@@ -6,11 +6,13 @@
 #define RUNTIME_CONFIG_CONFIG_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "runtime/config/layer.h"
+#include "runtime/config/open_operation.h"
 #include "runtime/config/ranks.h"
 #include "runtime/config/training.h"
 
@@ -46,9 +48,10 @@ struct Model {
   std::string preset;  // "" or a name of configs/presets
   std::vector<int64_t>
       input;  // shape of one sample: [channels, height, width], [features] or [length] in tokens
-  std::vector<Layer> layers;  // those of the preset where one is named
-  int64_t outputs = 0;        // features of the last linear layer; 0: as that layer says
-  double dropout = -1;        // probability of every dropout layer; below 0: as each layer says
+  std::vector<Layer> layers;                // those of the preset where one is named
+  std::shared_ptr<const LayerTypes> types;  // of `layers`, if plugins brought some; else null
+  int64_t outputs = 0;  // features of the last linear layer; 0: as that layer says
+  double dropout = -1;  // probability of every dropout layer; below 0: as each layer says
   Init init;
   std::string init_from;                 // weights file, absolute after loading, "" for none
   std::vector<std::string> init_except;  // patterns of names not read from init_from
@@ -142,14 +145,16 @@ struct Override {
 // ConfigurationError whose text has file:line:column, the key, the actual and the expected value
 // and the nearest valid key.
 // `types` are the types of layers that exist (model::layer_types()); they must outlive the result.
+// `find_open` is asked for those of plugins; without it there are none.
 Config load(const std::string& path, const std::vector<Override>& overrides,
-            const std::string& preset_folder, const std::vector<LayerType>& types);
+            const std::string& preset_folder, const std::vector<LayerType>& types,
+            const FindOpenTypes& find_open = {});
 
 // Does the same as load() with a text instead of a file; messages call it <name>.toml. The text
 // cannot extend files. Its relative paths are taken from the working folder.
 Config load_text(std::string_view text, const std::string& name,
                  const std::vector<Override>& overrides, const std::string& preset_folder,
-                 const std::vector<LayerType>& types);
+                 const std::vector<LayerType>& types, const FindOpenTypes& find_open = {});
 
 // Returns the resolved configuration as TOML, with the documentation of every key. It loads to the
 // same Config without other files: a preset is written out as layers, and `preset` is then empty.

@@ -42,6 +42,7 @@ struct Declaration {
     declared.max_items = items;
     return done();
   }
+  // Beside the choices, the name of what a plugin brings: "<plugin>.<name>".
   Derived or_of_plugin() && {
     declared.or_of_plugin = true;
     return done();

@@ -37,6 +37,11 @@ Json list_of(Json item, size_t minimum, size_t maximum) {
 
 Json any_of(std::initializer_list<Json> forms) { return {{"anyOf", Json::array_t(forms)}}; }
 
+// The name of what a plugin brings.
+Json open_name() {
+  return {{"type", "string"}, {"pattern", "^[a-z][a-z0-9_]*\\.[a-z][a-z0-9_]*$"}};
+}
+
 Json pair_of(const Key& key) {
   const Json item = bounded("integer", key.range);
   return any_of({item, list_of(item, 2, 2)});
@@ -76,7 +81,7 @@ Json type_of(const Key& key) {
     case Type::kTables:
       return tables_of(key);
     case Type::kLayers:
-      return {{"type", "array"}, {"items", reference("layer")}};
+      return {{"type", "array"}, {"items", any_of({reference("layer"), reference("open_layer")})}};
     case Type::kString:
     case Type::kPath:
     case Type::kDataPath:
@@ -102,8 +107,7 @@ Json tables_of(const Key& key) {
 Json property(const Key& key) {
   Json json = type_of(key);
   if (key.or_of_plugin) {
-    json = any_of({{{"enum", key.choices}},
-                   {{"type", "string"}, {"pattern", "^[a-z][a-z0-9_]*\\.[a-z][a-z0-9_]*$"}}});
+    json = any_of({{{"enum", key.choices}}, open_name()});
   } else if (!key.choices.empty()) {
     json["enum"] = key.choices;
   }
@@ -147,6 +151,13 @@ Json layer_schema(const LayerType& type) {
           {"additionalProperties", false}};
 }
 
+// A layer of a plugin, whose keys the schema cannot know.
+Json open_layer_schema() {
+  return {{"type", "object"},
+          {"properties", {{"type", open_name()}}},
+          {"required", Json::array({"type"})}};
+}
+
 Json init_schema() {
   const Json names = {{"enum", Json::array({"default", "xavier_uniform", "xavier_normal",
                                             "kaiming_uniform", "kaiming_normal"})}};
@@ -174,7 +185,10 @@ std::string json_schema(const LayerTypes& types) {
                        {"type", "object"},
                        {"properties", std::move(keys)},
                        {"additionalProperties", false},
-                       {"$defs", {{"init", init_schema()}, {"layer", {{"oneOf", layers}}}}}};
+                       {"$defs",
+                        {{"init", init_schema()},
+                         {"layer", {{"oneOf", layers}}},
+                         {"open_layer", open_layer_schema()}}}};
   return schema.dump(2) + "\n";
 }
 

@@ -37,7 +37,15 @@ int64_t expanded_size(const std::vector<Layer>& layers);
 inline constexpr int64_t kMaxLayers = 10000;  // layers of a model, with every `repeat` written out
 
 // Converts every section of a merged document; keys that it does not give have their defaults.
-Config read_config(const Value& root, const LayerTypes& types);
+// `optimizers` are those of plugins.
+Config read_config(const Value& root, const LayerTypes& types,
+                   const std::vector<SharedOperation>& optimizers);
+
+// Whether a layer or an optimizer of the document has a name with a dot, of a plugin.
+bool uses_open_types(const Value& root);
+// Finds the optimizers of plugins that the rules name, and reads [optimizer.<plugin>].
+void read_open_optimizers(const Value& root, const std::vector<SharedOperation>& known,
+                          Optimizer& optimizer);
 
 }  // namespace runtime::config
 

@@ -133,12 +133,14 @@ void assign(const Value& value, double& target) {
   target = value.is(Kind::kInteger) ? static_cast<double>(value.integer) : value.number;
 }
 
-Config read_config(const Value& root, const LayerTypes& types) {
+Config read_config(const Value& root, const LayerTypes& types,
+                   const std::vector<SharedOperation>& optimizers) {
   Config config;
   for (const Section& section : sections()) {
     for (const Key& key : section.keys) read_key(root, section.name, key, key.field(config), types);
   }
   inherit(root, config.optimizer, types);
+  read_open_optimizers(root, optimizers, config.optimizer);
   config.device.options = read_plugin_options(root, "device");
   config.comm.options = read_plugin_options(root, "comm");
   config.dataset.options = read_plugin_options(root, "dataset");

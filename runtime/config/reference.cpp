@@ -62,7 +62,10 @@ std::string reference_markdown(const LayerTypes& types) {
     text += "## [" + section.name + "]\n\n" + escaped(section.documentation) + "\n\n" +
             exclusive_notes(section.name) + table(section.keys) + tables_of_lists(section);
   }
-  text += "## Layers\n\nA layer is a table with `type` and the keys of that type.\n\n";
+  text +=
+      "## Layers\n\nA layer is a table with `type` and the keys of that type. A type "
+      "`\"<plugin>.<name>\"` is one that a plugin brings; `runtime plugins info` lists its "
+      "keys.\n\n";
   for (const LayerType& type : types) {
     text += "### " + type.name + "\n\n" + type.documentation + "\n\n" + table(type.keys);
   }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -16,6 +17,7 @@ namespace runtime::config {
 struct Config;
 struct Init;
 struct Layer;
+struct OpenOperation;
 struct OptimizerGroup;
 
 // The member of a Config that holds the value of a key: one pointer for each type of a member.
@@ -89,6 +91,7 @@ struct LayerType {
   // Throws ConfigurationError, at the position of a key, if keys of the layer do not fit together.
   // `path` is the layer as messages show it. May be empty.
   std::function<void(const Layer& layer, const std::string& path)> check;
+  std::shared_ptr<const OpenOperation> operation = {};  // of a plugin's type; else null
 };
 using LayerTypes = std::vector<LayerType>;
 
@@ -109,7 +112,7 @@ const Section* find_section(std::string_view name);
 const LayerType* find_layer_type(const LayerTypes& all, std::string_view name);
 const Key* find_key(const std::vector<Key>& keys, std::string_view name);
 // Returns whether the section may have tables of plugins: [device.<plugin>], [comm.<plugin>],
-// [dataset.<plugin>].
+// [dataset.<plugin>], [optimizer.<plugin>].
 bool has_plugin_tables(std::string_view section);
 // The names_of functions return the names of all entries, in their order.
 std::vector<std::string> names_of(const std::vector<Section>& all);

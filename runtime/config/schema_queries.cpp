@@ -128,7 +128,7 @@ std::string Range::text() const {
 }
 
 bool has_plugin_tables(std::string_view section) {
-  return section == "device" || section == "comm" || section == "dataset";
+  return section == "device" || section == "comm" || section == "dataset" || section == "optimizer";
 }
 
 bool names_of_plugin(std::string_view text) {

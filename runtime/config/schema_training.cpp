@@ -83,8 +83,12 @@ namespace {
 template <class S>
 std::vector<KeyOf<S>> keys_of_rule() {
   std::vector<KeyOf<UpdateRule>> keys = {
-      key("name", &UpdateRule::name, "the rule, as in PyTorch; lion as in its paper")
-          .one_of({"sgd", "adam", "adamw", "rmsprop", "adagrad", "lion"}),
+      key("name", &UpdateRule::name,
+          "the rule, as in PyTorch; lion as in its paper; "
+          "\"<plugin>.<name>\" is one that a plugin brings, whose keys are in "
+          "[optimizer.<plugin>]")
+          .one_of({"sgd", "adam", "adamw", "rmsprop", "adagrad", "lion"})
+          .or_of_plugin(),
       key("lr", &UpdateRule::lr, "learning rate before the schedule").in(at_least(0)),
       key("momentum", &UpdateRule::momentum, "sgd, rmsprop: momentum").in(from_zero_to_below(1)),
       key("dampening", &UpdateRule::dampening,
@@ -165,7 +169,10 @@ Section optimizer() {
           "The schedule multiplies every lr by the same factor");
   groups.declared.item_keys = declared(optimizer_group_keys());
   keys.push_back(std::move(groups));
-  return section("optimizer", &Config::optimizer, "The update of the weights.", std::move(keys));
+  return section("optimizer", &Config::optimizer,
+                 "The update of the weights. A table [optimizer.<plugin>] holds the keys of that "
+                 "plugin's own optimizers.",
+                 std::move(keys));
 }
 
 namespace {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 
 #include "runtime/config/declare.h"
 #include "runtime/config/format.h"
@@ -102,9 +103,34 @@ class Writer {
     }
   }
 
+  // [optimizer.<plugin>]: the attributes of the plugins' rules, without those that rules give.
+  void open_optimizers(const Optimizer& optimizer) {
+    std::map<std::string, std::map<std::string, std::string>> tables;
+    const auto add = [&](const UpdateRule& rule) {
+      if (rule.operation == nullptr) return;
+      for (const Key& key : rule.operation->attributes) {
+        if (key.name == "weight_decay") continue;
+        tables[rule.name.substr(0, rule.name.find('.'))][key.name] =
+            attribute_text(rule.attributes.at(key.name), key.type);
+      }
+    };
+    add(optimizer);
+    for (const OptimizerGroup& group : optimizer.groups) add(group);
+    for (const auto& [plugin, keys] : tables) {
+      text_ += "\n[optimizer." + plugin + "]\n";
+      for (const auto& [key, value] : keys) text_ += key + " = " + value + "\n";
+    }
+  }
+
   std::string text() const { return text_; }
 
  private:
+  static std::string attribute_text(const std::variant<int64_t, double>& value, Type type) {
+    if (const auto* number = std::get_if<double>(&value)) return toml_text(*number);
+    const int64_t integer = std::get<int64_t>(value);
+    return type == Type::kBoolean ? toml_text(integer != 0) : toml_text(integer);
+  }
+
   static bool is_exclusive(const Section& section, const Key& key) {
     return std::any_of(exclusives().begin(), exclusives().end(), [&](const Exclusive& pair) {
       return pair.section == section.name && (pair.first == key.name || pair.second == key.name);
@@ -137,6 +163,7 @@ std::string to_toml(const Config& config) {
   writer.options("device", config.device.options);
   writer.options("comm", config.comm.options);
   writer.options("dataset", config.dataset.options);
+  writer.open_optimizers(config.optimizer);
   return writer.text();
 }
 

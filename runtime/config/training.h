@@ -3,10 +3,15 @@
 #define RUNTIME_CONFIG_TRAINING_H_
 
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <string>
+#include <variant>
 #include <vector>
 
 namespace runtime::config {
+
+struct OpenOperation;
 
 // [training]: how long, in which steps and on which loss.
 struct Training {
@@ -31,7 +36,7 @@ struct Training {
 
 // The update of the weights of some parameters.
 struct UpdateRule {
-  std::string name = "sgd";  // sgd | adam | adamw | rmsprop | adagrad | lion
+  std::string name = "sgd";  // sgd | adam | adamw | rmsprop | adagrad | lion, or a plugin's
   double lr = 0.01;
   double momentum = 0;
   double dampening = 0;
@@ -43,6 +48,9 @@ struct UpdateRule {
   double initial_accumulator = 0;
   double weight_decay = 0;
   std::string weight_decay_on = "all";  // all | matrices
+  // Of a plugin's rule, with the values of [optimizer.<plugin>]; else null and empty.
+  std::shared_ptr<const OpenOperation> operation = {};
+  std::map<std::string, std::variant<int64_t, double>> attributes = {};
   bool operator==(const UpdateRule&) const = default;
 };
 

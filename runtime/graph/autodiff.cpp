@@ -8,6 +8,8 @@
 #include "runtime/graph/build.h"
 #include "runtime/graph/compositions.h"
 #include "runtime/graph/formula.h"
+#include "runtime/graph/open_nodes.h"
+#include "runtime/graph/signature.h"
 
 namespace runtime::graph {
 
@@ -182,6 +184,31 @@ void multiply_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
   if (d.needs(b)) d.add(b, d.unbroadcast(d.build().multiply(dy, a), b));
 }
 
+void subtract_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
+  const ValueId a = n.inputs[0], b = n.inputs[1];
+  if (d.needs(a)) d.add(a, d.unbroadcast(dy, a));
+  if (d.needs(b)) d.add(b, d.unbroadcast(d.build().scale(dy, -1), b));
+}
+
+// y = a / b
+void divide_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
+  const ValueId a = n.inputs[0], b = n.inputs[1];
+  Build& build = d.build();
+  const ValueId da = build.node1(RT_OP_DIVIDE, {dy, b}, Dims(d.dims(dy)));
+  if (d.needs(a)) d.add(a, d.unbroadcast(da, a));
+  if (d.needs(b)) d.add(b, d.unbroadcast(build.scale(build.multiply(da, n.outputs[0]), -1), b));
+}
+
+// `gate` of formulas: y = a where s > 0, else 0. It is constant in s.
+void gate_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
+  if (integer_attribute(n, RT_ATTR_FUNCTION, 0) != RT_ACTIVATION_RELU)
+    throw InternalError("activation_backward has a gradient for relu only");
+  d.add(n.inputs[0], d.build().node1(RT_OP_ACTIVATION_BACKWARD, {dy, n.inputs[1]}, Dims(d.dims(dy)),
+                                     n.attributes));
+}
+
+void copy_rule(Differentiation& d, size_t, const Node& n, ValueId dy) { d.add(n.inputs[0], dy); }
+
 void scale_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
   d.add(n.inputs[0], d.build().scale(dy, number_attribute(n, RT_ATTR_ALPHA, 1)));
 }
@@ -269,6 +296,12 @@ void embedding_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
                                n.attributes, d.graph().value(dy).dtype));
 }
 
+// Rows that were added up have the gradient of their sum.
+void embedding_backward_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
+  d.add(n.inputs[1], d.build().node1(RT_OP_EMBEDDING, {n.inputs[0], dy}, Dims(d.dims(n.inputs[1])),
+                                     n.attributes, d.graph().value(dy).dtype));
+}
+
 void transpose_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
   const int64_t packed = integer_attribute(n, RT_ATTR_PERMUTATION, 0);
   std::vector<int> inverse(d.dims(dy).size());
@@ -298,16 +331,35 @@ void cast_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
   d.add(n.inputs[0], d.build().cast(dy, d.graph().value(n.inputs[0]).dtype));
 }
 
+// Equal elements share the gradient of their maximum. Equivalent to: torch.amax. `kept` are the
+// dims of x with 1 for each reduced axis.
+void max_rule(Differentiation& d, const Node& n, ValueId dy, const Dims& kept) {
+  Build& b = d.build();
+  const ValueId x = n.inputs[0];
+  const Dims shape = d.dims(x);
+  const ValueId y = d.graph().reshape(n.outputs[0], kept);
+  const ValueId ones =
+      b.node1(RT_OP_FILL, {}, shape, {{RT_ATTR_VALUE, 1.0}}, d.graph().value(x).dtype);
+  const ValueId below = b.node1(RT_OP_SUBTRACT, {y, x}, shape);
+  const ValueId other = b.node1(RT_OP_ACTIVATION_BACKWARD, {ones, below}, shape,
+                                {{RT_ATTR_FUNCTION, int64_t{RT_ACTIVATION_RELU}}});
+  const ValueId largest = b.scale(other, -1, 1);
+  const ValueId count = b.reduce(
+      largest, RT_REDUCE_SUM, static_cast<uint64_t>(integer_attribute(n, RT_ATTR_AXES, 0)), true);
+  const ValueId share = b.node1(RT_OP_DIVIDE, {d.graph().reshape(dy, kept), count}, kept);
+  d.add(x, b.multiply(largest, share));
+}
+
 // The gradient of a sum is dy for every element of x; that of a mean is dy / count.
 void reduce_rule(Differentiation& d, size_t, const Node& n, ValueId dy) {
   const int64_t function = integer_attribute(n, RT_ATTR_FUNCTION, 0);
-  if (function == RT_REDUCE_MAX) throw InternalError("reduce max has no gradient");
   const ValueId x = n.inputs[0];
   const Dims shape = d.dims(x);
   Dims kept = shape;
   for (size_t i = 0; i < kept.size(); ++i) {
     if (integer_attribute(n, RT_ATTR_AXES, 0) >> i & 1) kept[i] = 1;
   }
+  if (function == RT_REDUCE_MAX) return max_rule(d, n, dy, kept);
   const double share = function == RT_REDUCE_MEAN ? static_cast<double>(element_count(kept)) /
                                                         static_cast<double>(element_count(shape))
                                                   : 1;
@@ -327,10 +379,31 @@ ValueId operand(const Node& n, const OperandNames& names, const std::string& nam
   return input != kNone ? input : find(names.outputs, n.outputs);
 }
 
+// The backward operation of a plugin's operation reads dy, all inputs and y.
+void open_rule(Differentiation& d, const Node& n, ValueId dy) {
+  const OpenOperation* const open = d.graph().operations->find(n.op);
+  if (open->gradient == OpenGradient::kNone) {
+    throw ConfigurationError("layer '" + n.layer + "': " + n.op +
+                             " has no gradient, because its plugin gives neither a formula nor a "
+                             "backward operation; it can be evaluated only. Use another layer, or "
+                             "freeze everything before it (model.freeze)");
+  }
+  std::vector<ValueId> inputs = {dy};
+  inputs.insert(inputs.end(), n.inputs.begin(), n.inputs.end());
+  inputs.push_back(n.outputs[0]);
+  std::vector<Dims> shapes;
+  for (ValueId v : n.inputs) shapes.push_back(d.dims(v));
+  const auto gradients = d.build().node(open->backward.op, inputs, shapes, n.attributes);
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    if (d.needs(n.inputs[i])) d.add(n.inputs[i], gradients[i]);
+  }
+}
+
 // Rule for an operation whose backward operation is a row of the table of compositions. The names
 // of its operands say what they are: dy is the gradient of the first output y, an output dx is the
 // gradient of x, and all others are operands of the forward operation.
 void rule_of_table(Differentiation& d, size_t index, const Node& n, ValueId dy) {
+  if (is_open(n.op)) return open_rule(d, n, dy);
   const Formula* const forward = find_formula(n.op);
   const Formula* const backward = find_formula(n.op + "_backward");
   if (forward == nullptr || backward == nullptr)
@@ -358,6 +431,10 @@ std::unordered_map<std::string, Rule> make_rules(ValueId dloss) {
       {RT_OP_ACTIVATION, activation_rule},
       {RT_OP_ADD, add_rule},
       {RT_OP_MULTIPLY, multiply_rule},
+      {RT_OP_SUBTRACT, subtract_rule},
+      {RT_OP_DIVIDE, divide_rule},
+      {RT_OP_ACTIVATION_BACKWARD, gate_rule},
+      {RT_OP_COPY, copy_rule},
       {RT_OP_SCALE, scale_rule},
       {RT_OP_SQUARE_SUM, square_sum_rule},
       {RT_OP_REDUCE, reduce_rule},
@@ -367,6 +444,7 @@ std::unordered_map<std::string, Rule> make_rules(ValueId dloss) {
       {RT_OP_CROSS_ENTROPY_MERGE, cross_entropy_merge_rule(dloss)},
       {RT_OP_MEAN_SQUARED_ERROR, loss(RT_OP_MEAN_SQUARED_ERROR_BACKWARD, dloss)},
       {RT_OP_EMBEDDING, embedding_rule},
+      {RT_OP_EMBEDDING_BACKWARD, embedding_backward_rule},
       {RT_OP_TRANSPOSE, transpose_rule},
       {RT_OP_CONCAT, concat_rule},
       {RT_OP_SLICE, slice_or_pad(RT_OP_PAD)},
@@ -407,6 +485,7 @@ void start_early(Graph& graph, size_t first) {
 
 std::map<ValueId, ValueId> differentiate(Graph& graph, ValueId loss_value, ValueId dloss,
                                          const std::vector<ValueId>& wanted) {
+  expand_derived(graph);
   for (size_t i = 0; i < graph.nodes.size(); ++i) graph.nodes[i].origin = static_cast<int32_t>(i);
   const size_t forward = graph.nodes.size();
   Differentiation d(graph, wanted);

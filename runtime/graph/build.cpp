@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/error.h"
+#include "runtime/graph/broadcast.h"
 #include "runtime/graph/rewriter.h"
 
 namespace runtime::graph {
@@ -14,17 +15,6 @@ std::vector<Attribute> padding_attributes(const Padding& p) {
           {RT_ATTR_PAD_BOTTOM, p.bottom},
           {RT_ATTR_PAD_LEFT, p.left},
           {RT_ATTR_PAD_RIGHT, p.right}};
-}
-
-bool broadcast_dims(const Dims& a, const Dims& b, Dims* out) {
-  out->assign(std::max(a.size(), b.size()), 1);
-  for (size_t i = 0; i < out->size(); ++i) {
-    const int64_t x = i < a.size() ? a[a.size() - 1 - i] : 1;
-    const int64_t y = i < b.size() ? b[b.size() - 1 - i] : 1;
-    if (x != y && x != 1 && y != 1) return false;
-    (*out)[out->size() - 1 - i] = x == 1 ? y : x;
-  }
-  return true;
 }
 
 }  // namespace
@@ -164,19 +154,19 @@ ValueId Build::activation(ValueId x, int32_t function) {
 }
 
 ValueId Build::add(ValueId a, ValueId b) {
-  Dims out;
-  if (!broadcast_dims(dims(a), dims(b), &out))
+  const std::optional<Dims> out = broadcast(dims(a), dims(b));
+  if (!out)
     fail("add of " + to_string(dims(a)) + " and " + to_string(dims(b)) +
          ": the shapes do not broadcast");
-  return node1(RT_OP_ADD, {a, b}, out);
+  return node1(RT_OP_ADD, {a, b}, *out);
 }
 
 ValueId Build::multiply(ValueId a, ValueId b) {
-  Dims out;
-  if (!broadcast_dims(dims(a), dims(b), &out))
+  const std::optional<Dims> out = broadcast(dims(a), dims(b));
+  if (!out)
     fail("multiply of " + to_string(dims(a)) + " and " + to_string(dims(b)) +
          ": the shapes do not broadcast");
-  return node1(RT_OP_MULTIPLY, {a, b}, out);
+  return node1(RT_OP_MULTIPLY, {a, b}, *out);
 }
 
 ValueId Build::scale(ValueId x, double alpha, double beta) {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "runtime/graph/loss_operations.h"
+#include "runtime/graph/operation_set.h"
 #include "runtime/graph/update_operations.h"
 
 namespace runtime::graph {
@@ -498,7 +499,9 @@ const Formula* find_formula(std::string_view op) {
 std::optional<Formula> formula_of(const Graph& graph, const Node& node) {
   if (node.op == RT_OP_TRANSPOSE) return transpose(graph, node);
   if (node.op == RT_OP_CONCAT) return concat(graph, node);
-  const Formula* const row = find_formula(node.op);
+  const Formula* const row = is_open(node.op) && graph.operations != nullptr
+                                 ? graph.operations->row(node.op)
+                                 : find_formula(node.op);
   return row == nullptr ? std::nullopt : std::optional(*row);
 }
 

@@ -8,16 +8,10 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/graph/formula_row.h"
 #include "runtime/graph/graph.h"
 
 namespace runtime::graph {
-
-// One operation as a formula, in the language of formula.h.
-struct Formula {
-  std::string op;
-  std::string signature;
-  std::string text;
-};
 
 // All rows of the table. They use the base set of plugins/operations.md and each other. A backward
 // operation knows the terms of the forward operation whose saved data it would read.

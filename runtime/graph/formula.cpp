@@ -4,28 +4,17 @@
 #include <cmath>
 #include <limits>
 #include <set>
-#include <vector>
 
 #include "runtime/error.h"
-#include "runtime/graph/compositions.h"
+#include "runtime/graph/broadcast.h"
 #include "runtime/graph/element_copies.h"
-#include "runtime/graph/scanner.h"
+#include "runtime/graph/host_operations.h"
+#include "runtime/graph/index_reader.h"
+#include "runtime/graph/signature.h"
 
 namespace runtime::graph {
 
 namespace {
-
-// The dims of two operands of a broadcasting operation together.
-Dims broadcast(const Dims& a, const Dims& b) {
-  Dims result(std::max(a.size(), b.size()), 1);
-  for (const Dims* dims : {&a, &b}) {
-    for (size_t i = 0; i < dims->size(); ++i) {
-      int64_t& d = result[result.size() - 1 - i];
-      d = std::max(d, (*dims)[dims->size() - 1 - i]);
-    }
-  }
-  return result;
-}
 
 // A loop variable of a statement that copies elements, and the number of its values.
 struct Range {
@@ -45,15 +34,26 @@ class Expansion {
         scan_(formula.op, formula.text) {}
 
   Terms run(const Node& node) {
-    for (const Attribute& a : node.attributes) {
-      std::visit([&](auto v) { terms_[a.name] = {static_cast<double>(v)}; }, a.value);
-    }
-    attributes_ = node.attributes;
+    set_attributes(node.attributes);
     const auto first = static_cast<ValueId>(graph_.values.size());
-    bind(node.inputs, &node.outputs);
-    statements();
-    for (const Output& output : outputs_) write(output, node, first);
+    guarded([&] {
+      bind(node.inputs, &node.outputs);
+      statements();
+      for (const Output& output : outputs_) write(output, node, first);
+    });
     return std::move(terms_);
+  }
+
+  // The value of the first output, for operands of which there is no node.
+  ValueId evaluate(const std::vector<ValueId>& inputs, const std::vector<Attribute>& attributes) {
+    set_attributes(attributes);
+    ValueId result = kNone;
+    guarded([&] {
+      bind(inputs, nullptr);
+      statements();
+      result = tensor(term(result_));
+    });
+    return result;
   }
 
   // The formula as a function; returns its first output.
@@ -71,107 +71,128 @@ class Expansion {
   };
 
   [[noreturn]] void fail(const std::string& what) const { scan_.fail(what); }
+
+  // Whatever a formula of a plugin provokes is a fault of that formula, at the place of the
+  // scanner.
+  template <typename Body>
+  void guarded(Body&& body) {
+    if (!of_plugin_) return body();
+    try {
+      body();
+    } catch (const DeviceError&) {
+      throw;
+    } catch (const std::bad_alloc&) {
+      throw;
+    } catch (const std::exception& e) {
+      fail(std::string("cannot be computed: ") + e.what());
+    }
+  }
+
+  void set_attributes(const std::vector<Attribute>& attributes) {
+    for (const Attribute& a : attributes)
+      std::visit([&](auto v) { terms_[a.name] = {static_cast<double>(v)}; }, a.value);
+    attributes_ = attributes;
+  }
+
+  // A level of nesting, which formulas of plugins may not have without end.
+  class Level {
+   public:
+    explicit Level(Expansion& expansion) : level_(expansion.level_) {
+      if (++level_ > kMaxLevels) expansion.fail("is nested too deeply");
+    }
+    ~Level() { --level_; }
+
+   private:
+    static constexpr int kMaxLevels = 100;
+    int& level_;
+  };
+
+  // The value of a term that must be a tensor, and no transpose of one.
+  ValueId tensor(const Term& t) const {
+    if (t.is_number()) fail("expected a tensor, found a number,");
+    if (t.transposed) fail("transposes what is no factor of '@'");
+    return t.value;
+  }
+
+  // The dims of a tensor that a formula asks for by numbers.
+  Dims asked(Dims dims, double most = 1ll << 31) const {
+    double elements = 1;
+    bool positive = true;
+    for (const int64_t d : dims) {
+      elements *= static_cast<double>(d);
+      positive &= d > 0;
+    }
+    if (of_plugin_ && live_ && (!positive || elements > most || dims.size() > RT_MAX_RANK))
+      fail("asks for a tensor " + to_string(dims));
+    return dims;
+  }
+
   const Dims& dims(const Term& t) const { return graph_.value(t.value).dims; }
 
   // ---- signature
 
   // Without `outputs` the formula is a function, whose outputs are what it assigns.
   void bind(const std::vector<ValueId>& inputs, const std::vector<ValueId>* outputs) {
-    Scanner scan(formula_.op, formula_.signature);
-    size_t index = 0;
-    while (!scan.accept("->")) {
-      if (scan.accept("{")) {
-        defaults(scan);
-        continue;
-      }
-      if (scan.accept("with ")) {
-        while (scan.is_letter()) expect_known(scan.identifier());
-        continue;
-      }
-      const Operand o = operand(scan, inputs, index++);
-      if (o.value == kNone && !o.optional) fail("needs operand '" + o.name + "'");
-      if (o.value == kNone) continue;
-      terms_[o.name] = {0, o.shaped ? graph_.reshape(o.value, o.dims) : o.value};
+    const Signature s = read_signature(formula_);
+    for (const auto& [name, value] : s.defaults) terms_.emplace(name, Term{value});
+    for (const std::string& name : s.forward_terms) {
+      if (!terms_.contains(name)) fail("needs '" + name + "' of the forward operation");
     }
-    if (index < inputs.size()) fail("has too few inputs");
-    for (index = 0; !scan.at_end();) {
-      const Operand o = operand(scan, outputs == nullptr ? inputs : *outputs,
-                                outputs == nullptr ? SIZE_MAX : index++);
-      if (result_.empty()) result_ = o.name;
-      if (outputs == nullptr) continue;
-      if (o.value == kNone) absent_.insert(o.name);
-      if (o.value == kNone) continue;
-      outputs_.push_back({o.name, o.value});
-      terms_.try_emplace(o.name, Term{0, o.value});  // for its type and dims, until it is assigned
-      shapes_[o.name] = o.dims;
+    for (size_t i = 0; i < s.inputs.size(); ++i) {
+      const SignatureOperand& o = s.inputs[i];
+      const ValueId v = i < inputs.size() ? inputs[i] : kNone;
+      if (v == kNone && !o.optional) fail("needs operand '" + o.name + "'");
+      const Dims seen = view_dims(o, v);
+      if (v != kNone) terms_[o.name] = {0, o.shaped ? graph_.reshape(v, seen) : v};
     }
+    if (s.inputs.size() < inputs.size()) fail("has too few inputs");
+    result_ = s.outputs.at(0).name;
+    if (outputs == nullptr) return;
+    for (size_t i = 0; i < s.outputs.size(); ++i)
+      bind_output(s.outputs[i], i < outputs->size() ? (*outputs)[i] : kNone);
   }
 
-  void defaults(Scanner& scan) {
-    while (!scan.accept("}")) {
-      const std::string name(scan.identifier());
-      const double value = scan.accept("=") ? scan.number() : 0;
-      terms_.emplace(name, Term{value});
+  void bind_output(const SignatureOperand& o, ValueId v) {
+    if (v == kNone) {
+      absent_.insert(o.name);
+      return;
     }
+    shapes_[o.name] = view_dims(o, v);
+    outputs_.push_back({o.name, v});
+    terms_.try_emplace(o.name, Term{0, v});  // for its type and dims, until it is assigned
   }
 
-  void expect_known(const std::string& name) const {
-    if (!terms_.contains(name)) fail("needs '" + name + "' of the forward operation");
-  }
-
-  struct Operand {
-    std::string name;
-    ValueId value = kNone;  // kNone: absent
-    bool shaped = false, optional = false;
-    Dims dims = {};  // as the formula sees it, where it is shaped
-  };
-
-  Operand operand(Scanner& scan, const std::vector<ValueId>& values, size_t index) {
-    Operand o{scan.identifier(), index < values.size() ? values[index] : kNone};
-    const Dims actual = o.value == kNone ? Dims{} : graph_.value(o.value).dims;
-    o.shaped = scan.accept("[");
-    if (o.shaped) o.dims = view_dims(scan, o.value == kNone ? nullptr : &actual);
-    o.optional = scan.accept("?");
-    const rt_dtype dtype = o.value == kNone ? 0 : graph_.value(o.value).dtype;
-    if (dtype_ == 0 && (dtype == RT_FLOAT32 || dtype == RT_FLOAT64)) dtype_ = dtype;
-    return o;
-  }
-
-  // Reads "N,S*,1]" and binds its names to `actual`, which is null for an absent operand.
-  Dims view_dims(Scanner& scan, const Dims* actual) {
-    struct Item {
-      std::string name;  // empty: a number
-      size_t takes;      // dimensions; kRest: what the others leave
-    };
-    constexpr size_t kRest = SIZE_MAX;
-    std::vector<Item> items;
-    Dims seen;
+  // The dims with which the formula sees an operand, whose names it binds; empty unless the operand
+  // is there and has brackets.
+  Dims view_dims(const SignatureOperand& o, ValueId v) {
+    if (v == kNone) return {};
+    const Value& value = graph_.value(v);
+    if (dtype_ == 0 && (value.dtype == RT_FLOAT32 || value.dtype == RT_FLOAT64))
+      dtype_ = value.dtype;
+    if (!o.shaped) return {};
+    const Dims actual = value.dims;
     size_t taken = 0;
-    do {
-      if (scan.is_digit()) {
-        items.push_back({"", 0});
-        seen.push_back(std::llround(scan.number()));
-        continue;
-      }
-      Item item{scan.identifier(), 1};
-      if (scan.accept("*")) item.takes = kRest;
-      if (scan.accept("^")) item.takes = static_cast<size_t>(whole(term(scan.identifier())));
-      if (item.takes != kRest) taken += item.takes;
-      items.push_back(std::move(item));
-      seen.push_back(1);
-    } while (scan.accept(","));
-    scan.expect("]");
-    if (actual == nullptr) return seen;
+    for (const ViewItem& item : o.view) taken += takes(item, 0);
+    const size_t rest = actual.size() - std::min(taken, actual.size());
+    Dims seen;
     size_t next = 0;
-    for (size_t i = 0; i < items.size(); ++i) {
-      if (items[i].name.empty()) continue;
-      const size_t takes = items[i].takes == kRest ? actual->size() - taken : items[i].takes;
-      for (size_t k = 0; k < takes && next < actual->size(); ++k) seen[i] *= (*actual)[next++];
-      bind_dimension(items[i].name, seen[i]);
+    for (const ViewItem& item : o.view) {
+      int64_t size = 1;
+      const size_t end = std::min(next + takes(item, rest), actual.size());
+      while (next < end) size *= actual[next++];
+      if (!item.name.empty()) bind_dimension(item.name, size);
+      seen.push_back(size);
     }
-    if (element_count(seen) != element_count(*actual))
-      fail("sees an operand " + to_string(*actual) + " as " + to_string(seen));
+    if (element_count(seen) != element_count(actual))
+      fail("sees an operand " + to_string(actual) + " as " + to_string(seen));
     return seen;
+  }
+
+  size_t takes(const ViewItem& item, size_t rest) const {
+    using Takes = ViewItem::Takes;
+    if (item.takes == Takes::kRest) return rest;
+    if (item.takes == Takes::kAttribute) return static_cast<size_t>(whole(term(item.attribute)));
+    return item.takes == Takes::kOne ? 1 : 0;
   }
 
   void bind_dimension(const std::string& name, int64_t size) {
@@ -197,7 +218,7 @@ class Expansion {
       const Dims shape = numbers("]");
       scan_.expect("=");
       const Term t = expression();
-      return assign(name, live_ ? Term{0, graph_.reshape(t.value, shape)} : t);
+      return assign(name, live_ ? Term{0, graph_.reshape(tensor(t), shape)} : t);
     }
     scan_.expect("=");
     assign(name, expression());
@@ -213,11 +234,12 @@ class Expansion {
       result.push_back(whole(expression()));
     } while (scan_.accept(","));
     scan_.expect(end);
-    return result;
+    return asked(std::move(result), 1e12);
   }
 
   int64_t whole(const Term& t) const {
     if (!t.is_number()) fail("expected a number");
+    if (!(std::abs(t.number) < 1e15)) fail("counts with a number that is not finite or too large");
     return std::llround(t.number);
   }
 
@@ -258,51 +280,12 @@ class Expansion {
     return result;
   }
 
-  // ---- numbers that depend on loop variables
-
   Linear sum() {
-    const bool negative = scan_.accept("-");
-    Linear result = (negative ? -1 : 1) * product();
-    for (;;) {
-      if (scan_.accept("+")) {
-        result = result + product();
-      } else if (scan_.accept("-")) {
-        result = result + -1 * product();
-      } else {
-        return result;
-      }
-    }
-  }
-
-  Linear product() {
-    Linear result = factor();
-    while (scan_.accept("*")) {
-      const Linear next = factor();
-      if (!next.is_number() && !result.is_number()) fail("multiplies two loop variables");
-      result = next.is_number() ? next.first * result : result.first * next;
-    }
-    return result;
-  }
-
-  Linear factor() {
-    Linear result{0, std::vector<int64_t>(loop_.size(), 0)};
-    if (scan_.accept("(")) {
-      result = sum();
-      scan_.expect(")");
-      return result;
-    }
-    if (scan_.is_digit()) {
-      result.first = std::llround(scan_.number());
-      return result;
-    }
-    const std::string name = scan_.identifier();
-    for (size_t i = 0; i < loop_.size(); ++i) {
-      if (loop_[i].name != name) continue;
-      result.factors[i] = 1;
-      return result;
-    }
-    result.first = whole(term(name));
-    return result;
+    std::vector<std::string> variables;
+    for (const Range& range : loop_) variables.push_back(range.name);
+    return IndexReader(scan_, variables,
+                       [this](const std::string& name) { return whole(term(name)); })
+        .sum();
   }
 
   // ---- copies of elements
@@ -310,7 +293,7 @@ class Expansion {
   Dims loop_dims() const {
     Dims result;
     for (const Range& range : loop_) result.push_back(range.count);
-    return result;
+    return asked(std::move(result));
   }
 
   void expect_indices(const std::vector<Linear>& at, const Dims& of) const {
@@ -319,12 +302,15 @@ class Expansion {
 
   Term gather(const Term& from, const std::vector<Linear>& at) {
     if (!live_) return {};
+    tensor(from);
     expect_indices(at, dims(from));
     return {0, copy_elements(build_, from.value, loop_dims(), at)};
   }
 
   void scatter(const Term& from, const std::string& to, const std::vector<Linear>& at) {
     if (absent_.contains(to)) return;
+    tensor(from);
+    if (!shapes_.contains(to)) fail("adds to '" + to + "', which is no output with known dims");
     expect_indices(at, shapes_.at(to));
     const Term added{0, add_elements(build_, from.value, loop_dims(), at, shapes_.at(to))};
     const bool more = !scattered_.insert(to).second;
@@ -341,6 +327,7 @@ class Expansion {
   }
 
   Term expression() {
+    const Level level(*this);
     const Term condition = additive();
     if (!scan_.accept("?")) return condition;
     const bool live = live_, holds = condition.number != 0;
@@ -383,6 +370,7 @@ class Expansion {
   }
 
   Term unary() {
+    const Level level(*this);
     if (scan_.accept("-")) return binary(RT_OP_MULTIPLY, unary(), {-1});
     Term result = primary();
     if (scan_.accept("'")) result.transposed = true;
@@ -402,6 +390,7 @@ class Expansion {
 
   Term binary(const char* op, const Term& a, const Term& b) {
     if (!live_) return {};
+    if (a.transposed || b.transposed) fail("transposes what is no factor of '@'");
     const bool add = op == std::string_view(RT_OP_ADD),
                subtract = op == std::string_view(RT_OP_SUBTRACT),
                multiply = op == std::string_view(RT_OP_MULTIPLY);
@@ -419,7 +408,8 @@ class Expansion {
       if (add || subtract) return scale(b, add ? 1 : -1, a.number);
       return scale(multiply ? b : activation(b, RT_ACTIVATION_RECIPROCAL), a.number, 0);
     }
-    return {0, build_.node1(op, {a.value, b.value}, broadcast(dims(a), dims(b)))};
+    const Dims shape = broadcast_of(dims(a), dims(b));
+    return {0, build_.node1(op, {a.value, b.value}, shape)};
   }
 
   Term scale(const Term& x, double alpha, double beta) {
@@ -429,11 +419,12 @@ class Expansion {
 
   Term matmul(const Term& a, const Term& b) {
     if (!live_) return {};
+    if (a.is_number() || b.is_number()) fail("multiplies a number by '@'");
     return {0, build_.matmul(a.value, b.value, a.transposed, b.transposed)};
   }
 
   Term activation(const Term& x, int32_t function) {
-    return {0, build_.activation(x.value, function)};
+    return {0, build_.activation(tensor(x), function)};
   }
 
   Term fill(double value, const Dims& shape) {
@@ -472,24 +463,55 @@ class Expansion {
       return activation(a[0], it->second);
     if (const auto it = reductions.find(name); it != reductions.end()) {
       uint64_t axes = 0;
-      for (size_t i = 1; i < a.size(); ++i) axes |= uint64_t{1} << whole(a[i]);
+      for (size_t i = 1; i < a.size(); ++i)
+        axes |= uint64_t{1} << axis(a[i], dims({0, tensor(a[0])}));
       return {0, build_.reduce(a[0].value, it->second, axes, true)};
     }
     if (name == "gate") return gate(a.at(0), a.at(1));
     if (name == "fill") {
       Dims shape;
       for (size_t i = 1; i < a.size(); ++i) shape.push_back(whole(a[i]));
-      return fill(a[0].number, shape);
+      return fill(a[0].number, asked(std::move(shape)));
     }
-    if (name == "rows") return {0, embed(build_, a.at(1).value, a.at(0).value, whole(a.at(2)))};
+    if (name == "rows") return rows(a.at(0), a.at(1), whole(a.at(2)));
     return other_formula(name, a);
   }
 
+  Dims broadcast_of(const Dims& a, const Dims& b) const {
+    const std::optional<Dims> both = broadcast(a, b);
+    if (!both)
+      fail("combines " + to_string(a) + " and " + to_string(b) + ", which do not broadcast,");
+    return *both;
+  }
+
+  int64_t axis(const Term& number, const Dims& of) const {
+    const int64_t i = whole(number);
+    if (i < 0 || i >= static_cast<int64_t>(of.size()))
+      fail("reduces axis " + std::to_string(i) + " of " + to_string(of));
+    return i;
+  }
+
   Term gate(const Term& a, const Term& s) {
-    const Dims shape = broadcast(a.is_number() ? Dims{} : dims(a), dims(s));
+    const Dims shape =
+        broadcast_of(a.is_number() ? Dims{} : dims({0, tensor(a)}), dims({0, tensor(s)}));
     const Term values = a.is_number() ? fill(a.number, shape) : with_dims(a, shape);
     return {0, build_.node1(RT_OP_ACTIVATION_BACKWARD, {values.value, with_dims(s, shape).value},
                             shape, {{RT_ATTR_FUNCTION, int64_t{RT_ACTIVATION_RELU}}})};
+  }
+
+  Term rows(const Term& table, const Term& indices, int64_t first) {
+    if (dims({0, tensor(table)}).size() != 2) fail("looks for rows in no matrix");
+    if (graph_.value(tensor(indices)).dtype != RT_INT32) fail("looks for rows by no whole numbers");
+    return {0, embed(build_, indices.value, table.value, first)};
+  }
+
+  // The host computes one thing for plugins, from the number of the step.
+  void expect_bias_correction(const std::string& operation, const std::vector<Term>& a) const {
+    if (!of_plugin_) return;
+    const bool right = operation == kBiasCorrection && a.size() == 3 && a[2].is_number() &&
+                       element_count(dims({0, tensor(a[0])})) == 1 &&
+                       graph_.value(tensor(a[1])).dtype == RT_INT64;
+    if (!right) fail("expected host(bias_correction, lr, step, number)");
   }
 
   // host(operation, like, operands...): a value of the type and dims of `like`.
@@ -498,6 +520,7 @@ class Expansion {
     scan_.expect(",");
     const std::vector<Term> a = arguments();
     if (!live_) return {};
+    expect_bias_correction(operation, a);
     std::vector<ValueId> operands;
     std::vector<Attribute> attributes = attributes_;
     for (size_t i = 1; i < a.size(); ++i) {
@@ -515,9 +538,10 @@ class Expansion {
     const Formula* const formula = find_formula(name);
     if (formula == nullptr) fail("does not know the function '" + name + "'");
     std::vector<ValueId> values;
-    for (const Term& t : arguments) values.push_back(t.value);
+    for (const Term& t : arguments) values.push_back(tensor(t));
     Expansion inner(build_, *formula, {});
     inner.dtype_ = dtype_;
+    inner.of_plugin_ = of_plugin_;
     return inner.call(values, attributes_);
   }
 
@@ -527,6 +551,7 @@ class Expansion {
   // output in the memory of an input, which the formula may still read, is copied.
   void write(const Output& output, const Node& node, ValueId first) {
     const Term result = term(output.name);
+    if (result.transposed) fail("transposes '" + output.name + "'");
     if (result.is_number()) fail("gives a number for '" + output.name + "'");
     if (result.value == output.value) fail("does not give '" + output.name + "'");
     const ValueId made = graph_.storage(result.value), storage = graph_.storage(output.value);
@@ -557,28 +582,15 @@ class Expansion {
   std::set<std::string> absent_, scattered_;
   std::vector<Range> loop_;
   bool live_ = true;
+  int level_ = 0;
+  bool of_plugin_ = is_open(formula_.op);  // or a function in such a formula
 };
 
 }  // namespace
 
-OperandNames operand_names(const Formula& formula) {
-  OperandNames names;
-  Scanner scan(formula.op, formula.signature);
-  std::vector<std::string>* list = &names.inputs;
-  while (!scan.at_end()) {
-    if (scan.accept("->")) {
-      list = &names.outputs;
-    } else if (scan.accept("with ")) {
-      list = &names.forward_terms;
-    } else if (scan.accept("{")) {
-      scan.skip_to("}");
-    } else {
-      list->push_back(scan.identifier());
-      if (scan.accept("[")) scan.skip_to("]");
-      scan.accept("?");
-    }
-  }
-  return names;
+ValueId evaluate(Build& build, const Formula& formula, const std::vector<ValueId>& inputs,
+                 const std::vector<Attribute>& attributes) {
+  return Expansion(build, formula, {}).evaluate(inputs, attributes);
 }
 
 Terms expand(Build& build, const Node& node, const Formula& formula, Terms known) {

@@ -40,13 +40,6 @@
 
 namespace runtime::graph {
 
-// The names of the operands in a formula's signature, in their order, and of the terms behind
-// `with`.
-struct OperandNames {
-  std::vector<std::string> inputs, outputs, forward_terms;
-};
-OperandNames operand_names(const Formula& formula);
-
 // A term is what a name of a formula stands for: a number, or a value of the graph.
 struct Term {
   double number = 0;
@@ -60,8 +53,13 @@ using Terms = std::map<std::string, Term, std::less<>>;
 // Appends the nodes that compute `node` by the formula, in the layer and phase of `build`, to the
 // graph of `build`, which does not contain `node`. The formula knows the terms `known` by their
 // names, as well as its own. Returns all terms. Throws InternalError if the formula does not fit
-// the node's operands.
+// the node's operands, and DeviceError if it is a plugin's.
 Terms expand(Build& build, const Node& node, const Formula& formula, Terms known = {});
+
+// Appends the nodes of the formula for operands of which there is no node; returns the value of the
+// first output with the dims that the formula gives it. Throws as expand() does.
+ValueId evaluate(Build& build, const Formula& formula, const std::vector<ValueId>& inputs,
+                 const std::vector<Attribute>& attributes);
 
 }  // namespace runtime::graph
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -16,6 +17,8 @@
 #include "runtime/graph/constant.h"
 
 namespace runtime::graph {
+
+class OperationSet;
 
 using ValueId = int32_t;
 using NodeId = int32_t;
@@ -114,7 +117,8 @@ struct Node {
 struct Graph {
   std::vector<Value> values;
   std::vector<Node> nodes;
-  int32_t tokens = 0;  // collective tokens given so far
+  std::shared_ptr<const OperationSet> operations = {};  // of plugins; null: none
+  int32_t tokens = 0;                                   // collective tokens given so far
 
   // Appends a value; bytes are filled in if they are 0 and the layout is canonical.
   ValueId add_value(Value value);
@@ -136,6 +140,10 @@ struct CollectivePair {
 };
 CollectivePair make_collective(Graph& graph, int32_t kind, int32_t reduction, int32_t communicator,
                                ValueId send, ValueId receive);
+
+// Whether a plugin brought the operation (operation_set.h): its name, and that of its backward
+// operation, is "<plugin>.<name>", and no other operation has a dot.
+inline bool is_open(std::string_view op) { return op.find('.') != std::string_view::npos; }
 
 // Sizes in elements and bytes.
 int64_t element_count(const Dims& dims);

@@ -22,6 +22,10 @@ constexpr const char* kBaseSet =
     "embedding and embedding_backward, and exp, log, sqrt and reciprocal of activation) runs every "
     "model in float32 and float64";
 
+constexpr const char* kOpen =
+    "an operation of a plugin that gives no formula for it runs only on devices whose plugin knows "
+    "it by name";
+
 class Lowering {
  public:
   Lowering(Graph& graph, Target& target, bool all)
@@ -160,7 +164,9 @@ class Lowering {
       if (!m.of.empty()) text += ", of which " + m.of + " is composed";
       text += ": " + m.reason;
     }
-    throw DeviceError(text + "\n" + kBaseSet +
+    const bool open = std::any_of(missing_.begin(), missing_.end(),
+                                  [](const auto& m) { return is_open(m.first); });
+    throw DeviceError(text + "\n" + (open ? kOpen : kBaseSet) +
                       "; choose another device.backend (runtime devices lists them), or let " +
                       other_fallback() + " run what this one refuses (device.host_fallback)");
   }

@@ -24,7 +24,7 @@ bool is_wide_loss(const Node& node) {
 // of a regression are not (they keep the data set's type), and its predictions are cast separately.
 // A reduction in a forward graph is over the weights of predictions, which stay float32.
 size_t activations_of(const Node& node) {
-  if (is_wide_loss(node) ||
+  if (is_wide_loss(node) || is_open(node.op) ||
       is_one_of(node.op, {RT_OP_SQUARE_SUM, RT_OP_REDUCE, RT_OP_BATCH_NORM_MERGE,
                           RT_OP_CROSS_ENTROPY_MERGE})) {
     return 0;
@@ -80,6 +80,8 @@ class Narrowing {
     if (narrow) {
       for (auto v = node.inputs.begin(); v != end; ++v) *v = cast(*v, RT_FLOAT32, dtype_);
       if (makes_activation(node)) make_narrow(node.outputs[0]);
+    } else if (is_open(node.op)) {
+      for (ValueId& v : node.inputs) v = cast(v, dtype_, RT_FLOAT32);
     } else if (is_wide_loss(node)) {
       node.inputs[0] = cast(node.inputs[0], dtype_, RT_FLOAT32);
     }

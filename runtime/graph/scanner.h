@@ -2,6 +2,7 @@
 #ifndef RUNTIME_GRAPH_SCANNER_H_
 #define RUNTIME_GRAPH_SCANNER_H_
 
+#include <algorithm>
 #include <cctype>
 #include <cstdlib>
 #include <string>
@@ -12,7 +13,8 @@
 namespace runtime::graph {
 
 // A place in a text that moves forward. White space between words and signs is skipped. A text that
-// does not go on as expected throws InternalError, because formulas are part of the program.
+// does not go on as expected throws InternalError, because formulas are part of the program; in a
+// formula of a plugin, whose subject has a dot, it is the plugin's fault, and a DeviceError.
 class Scanner {
  public:
   Scanner(std::string_view subject, std::string_view text) : subject_(subject), text_(text) {}
@@ -64,8 +66,16 @@ class Scanner {
   }
 
   [[noreturn]] void fail(const std::string& what) const {
-    throw InternalError("the formula of " + std::string(subject_) + " " + what + " at '" +
-                        std::string(text_.substr(std::min(at_, text_.size()), 30)) + "'");
+    const std::string place =
+        "at '" + std::string(text_.substr(std::min(at_, text_.size()), 30)) + "'";
+    if (const size_t dot = subject_.find('.'); dot != std::string_view::npos) {
+      throw DeviceError("plugin '" + std::string(subject_.substr(0, dot)) +
+                        "': the formula of its operation '" +
+                        std::string(subject_.substr(dot + 1)) + "' " + what + " " + place +
+                        ", character " + std::to_string(std::min(at_, text_.size()) + 1) +
+                        "; the plugin has to be corrected, see plugins/operations.md");
+    }
+    throw InternalError("the formula of " + std::string(subject_) + " " + what + " " + place);
   }
 
  private:

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/config/layer.h"
+#include "runtime/config/open_operation.h"
 #include "runtime/graph/build.h"
 
 namespace runtime::model {
@@ -107,6 +108,11 @@ struct Attention {
   int64_t heads = 1;
   bool causal = false;
 };
+// An operation that a plugin brings; its learned parameters are those that the plugin declares.
+struct Open {
+  config::SharedOperation operation;
+  config::AttributeValues attributes;
+};
 // Layers in sequence. If `prefix` is true, here and in Residual, the names inside begin with the
 // name of this layer.
 struct Block {
@@ -128,7 +134,7 @@ struct Residual {
 struct Layer {
   std::variant<Conv2d, Linear, Pool2d, AdaptiveAvgPool2d, GlobalAvgPool, Flatten, ImageToTokens,
                Activation, Softmax, Dropout, BatchNorm, LayerNorm, Embedding, PositionEmbedding,
-               Attention, Block, Residual>
+               Attention, Open, Block, Residual>
       kind;
   std::string name;            // empty: the short name of the type and a number, "conv1"
   int32_t activation = 0;      // RT_ACTIVATION_*, applied to the output; 0: none

@@ -1,5 +1,6 @@
 #include "runtime/model/layer_types.h"
 
+#include <algorithm>
 #include <map>
 
 #include "runtime/error.h"
@@ -9,7 +10,6 @@ namespace runtime::model {
 
 namespace {
 
-using config::Key;
 using config::Range;
 using config::Type;
 using config::Value;
@@ -358,7 +358,42 @@ const std::vector<DeclaredLayer>& declared_layers() {
   return all;
 }
 
+// The keys of a plugin's type beside its attributes. Its parameters cannot be split over ranks.
+std::vector<LayerKey<Layer>> keys_beside(const config::OpenOperation& operation) {
+  std::vector<LayerKey<Layer>> keys = common_keys(kActivation | kRepeat);
+  const bool weights = std::any_of(operation.parameters.begin(), operation.parameters.end(),
+                                   [](const config::OpenParameter& p) { return !p.constant; });
+  if (!weights) return keys;
+  for (LayerKey<Layer>& key : common_keys(kWeights)) {
+    if (key.declared.name == "l2" || key.declared.name == "init") keys.push_back(std::move(key));
+  }
+  return keys;
+}
+
+config::LayerType open_layer_type(const config::SharedOperation& operation) {
+  config::LayerType type{operation->name, operation->documentation, operation->attributes, {}};
+  type.operation = operation;
+  for (const LayerKey<Layer>& key : keys_beside(*operation)) {
+    if (key.declared.name == "type" || config::find_key(operation->attributes, key.declared.name)) {
+      throw DeviceError("operation " + operation->name + ": its attribute '" + key.declared.name +
+                        "' has the name of a key that every layer has; the plugin has to be "
+                        "corrected");
+    }
+    type.keys.push_back(key.declared);
+  }
+  return type;
+}
+
+Layer to_open_layer(const config::Layer& from) {
+  const config::SharedOperation& operation = from.type->operation;
+  Layer layer;
+  layer.kind = Open{operation, config::read_attributes(*operation, from.values)};
+  read_keys(keys_beside(*operation), from, layer);
+  return layer;
+}
+
 Layer to_layer(const config::Layer& from) {
+  if (from.type->operation != nullptr) return to_open_layer(from);
   for (const DeclaredLayer& declared : declared_layers())
     if (declared.type.name == from.type->name) return declared.make(from);
   throw ConfigurationError(from.position.location().text() + ": layer type '" + from.type->name +
@@ -399,6 +434,12 @@ std::vector<Layer> to_layers(const std::vector<config::Layer>& layers) {
   std::vector<Layer> list;
   for (const config::Layer& layer : layers) list.push_back(to_layer(layer));
   return list;
+}
+
+config::LayerTypes open_layer_types(const std::vector<config::SharedOperation>& operations) {
+  config::LayerTypes types;
+  for (const config::SharedOperation& o : operations) types.push_back(open_layer_type(o));
+  return types;
 }
 
 const config::LayerTypes& layer_types() {

@@ -12,6 +12,11 @@ namespace runtime::model {
 // program; any thread may read it.
 const config::LayerTypes& layer_types();
 
+// The types of layers of plugins: the keys of their attributes and those that all layers have.
+// Throws DeviceError, which names the plugin and the operation, for an attribute with the name of
+// one of these.
+config::LayerTypes open_layer_types(const std::vector<config::SharedOperation>& operations);
+
 // Makes the model of a configuration that was loaded with layer_types(): its layers, with `outputs`
 // and `dropout` applied. Throws ConfigurationError if model.outputs does not fit the last layer.
 Model model_from_config(const config::Model& config);

@@ -7,6 +7,7 @@
 
 #include "runtime/error.h"
 #include "runtime/graph/build.h"
+#include "runtime/model/open_layer.h"
 
 namespace runtime::model {
 
@@ -76,10 +77,18 @@ class NetworkBuilder {
     }
   }
 
+  template <class Kind>
+  static std::string short_name(const Kind&) {
+    return Kind::kShortName;
+  }
+  static std::string short_name(const Open& open) {
+    return open.operation->name.substr(open.operation->name.find('.') + 1);
+  }
+
   // Numbers are counted for each prefix, so that no two layers have the same name.
   std::string default_name(const Layer& layer, const std::string& prefix) {
     const std::string base =
-        std::visit([](const auto& kind) { return std::string(kind.kShortName); }, layer.kind);
+        std::visit([](const auto& kind) { return short_name(kind); }, layer.kind);
     return base + std::to_string(++counts_[prefix + base]);
   }
 
@@ -123,7 +132,12 @@ class NetworkBuilder {
 
   ValueId weight(const Layer& layer, const std::string& name, const Dims& shape, int64_t fan_in,
                  int64_t fan_out) {
-    const ValueId v = parameter(name + ".weight", shape, layer.init.value_or(model_.init));
+    return weight_called(name + ".weight", layer, shape, fan_in, fan_out);
+  }
+
+  ValueId weight_called(const std::string& name, const Layer& layer, const Dims& shape,
+                        int64_t fan_in, int64_t fan_out) {
+    const ValueId v = parameter(name, shape, layer.init.value_or(model_.init));
     net_.parameters.back().fan_in = fan_in;
     net_.parameters.back().fan_out = fan_out;
     net_.parameters.back().l2 = layer.l2;
@@ -348,6 +362,28 @@ class NetworkBuilder {
 
   ValueId emit(const Attention& a, const Layer&, const std::string&, ValueId x) {
     return build_.attention(x, a.heads, a.causal);
+  }
+
+  // A matrix begins as the weight [outputs, inputs] of a linear layer, a vector as a row of one.
+  ValueId open_parameter(const OpenLayer::Parameter& p, const Layer& layer,
+                         const std::string& name) {
+    if (p.constant) return parameter(name, p.dims, {"constant", p.value});
+    const int64_t outputs = p.dims.size() > 1 ? p.dims[0] : 1;
+    return weight_called(name, layer, p.dims, graph::element_count(p.dims) / outputs, outputs);
+  }
+
+  // A plugin's layer sees the features of a flattened image in PyTorch's order.
+  ValueId emit(const Open& open, const Layer& layer, const std::string& name, ValueId x) {
+    x = in_order(x);
+    build_.layer = name;
+    const OpenLayer made(*open.operation, open.attributes, dims(x), name);
+    graph::add_operation(net_.graph, made.operation());
+    std::vector<ValueId> inputs = {x};
+    for (const OpenLayer::Parameter& p : made.parameters())
+      inputs.push_back(open_parameter(p, layer, name + "." + p.name));
+    const ValueId y = graph::add_open_node(build_, open.operation->name, inputs, made.attributes());
+    made.check_output(dims(y));
+    return y;
   }
 
   // Returns the prefix of the names inside a layer that contains other layers.

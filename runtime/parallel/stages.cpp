@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "runtime/error.h"
+#include "runtime/graph/open_nodes.h"
 
 namespace runtime::parallel {
 
@@ -149,7 +150,7 @@ class Assignment {
     };
     std::for_each(n.inputs.begin(), n.inputs.end(), add);
     std::for_each(n.outputs.begin(), n.outputs.end(), add);
-    return std::max(graph::flops(graph_, n), kFlopsPerByte * bytes);
+    return std::max(graph::flops_of_node(graph_, n), kFlopsPerByte * bytes);
   }
 
   Unit* unit(const Node& n) {

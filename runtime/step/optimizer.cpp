@@ -5,6 +5,7 @@
 
 #include "runtime/graph/fuse.h"
 #include "runtime/graph/lower.h"
+#include "runtime/graph/open_optimizer.h"
 #include "runtime/graph/update_operations.h"
 #include "runtime/parallel/update.h"
 #include "runtime/step/parameter_groups.h"
@@ -21,8 +22,20 @@ constexpr char kMomentum[] = "momentum", kFirstMoment[] = "adam_m", kSecondMomen
 constexpr char kMeanSquare[] = "mean_square", kMeanGradient[] = "mean_gradient";
 constexpr char kSquares[] = "sum_of_squares", kLionMoment[] = "lion_m";
 
+graph::Formula formula_of(const config::OpenOperation& operation) {
+  return {operation.name, operation.signature, operation.formula};
+}
+
+// Buffers of a plugin's optimizer are called "<plugin>.<name>.<operand>".
+std::vector<std::string> open_state(const config::OpenOperation& operation) {
+  std::vector<std::string> names = graph::optimizer_operands(formula_of(operation)).state;
+  for (std::string& name : names) name = operation.name + "." + name;
+  return names;
+}
+
 // The names of a rule's state buffers, in the order of the operation's operands.
 std::vector<std::string> state_of(const config::UpdateRule& rule) {
+  if (rule.operation != nullptr) return open_state(*rule.operation);
   std::vector<std::string> names;
   if (rule.name == "adam" || rule.name == "adamw") names = {kFirstMoment, kSecondMoment};
   if (rule.name == "rmsprop") names = {kMeanSquare};
@@ -50,6 +63,7 @@ class AddOptimizer {
       if (rule.name == "rmsprop") add_rmsprop(rule);
       if (rule.name == "adagrad") add_adagrad(rule);
       if (rule.name == "lion") add_lion(rule);
+      if (rule.operation != nullptr) add_open(rule);
     }
     if (optimizer_.average_decay == 0) return;
     const ValueId average = state(kAverage);
@@ -91,7 +105,7 @@ class AddOptimizer {
   }
 
   // Appends the operation `op` with the rule's state; `more`: operands behind it.
-  void add(const config::UpdateRule& rule, const char* op, Attributes attributes,
+  void add(const config::UpdateRule& rule, const std::string& op, Attributes attributes,
            const std::vector<ValueId>& more = {}) {
     std::vector<ValueId> inputs = {values_.parameters, values_.gradients, learning_rate(rule),
                                    values_.scale};
@@ -133,15 +147,13 @@ class AddOptimizer {
   void add_adam(const config::UpdateRule& rule) {
     const bool decoupled = rule.name == "adamw";
     if (!decoupled) add_weight_decay(rule);
-    ValueId& step = values_.inputs.step;
-    if (step == kNone) step = scalar("optimizer_step", RT_INT64);
     const std::vector<double> betas = config::betas_of(rule);
     add(rule, RT_OP_ADAMW,
         {{RT_ATTR_BETA1, betas.at(0)},
          {RT_ATTR_BETA2, betas.at(1)},
          {RT_ATTR_EPSILON, config::eps_of(rule)},
          {RT_ATTR_WEIGHT_DECAY, decoupled ? rule.weight_decay : 0}},
-        {step});
+        {step()});
   }
 
   void add_rmsprop(const config::UpdateRule& rule) {
@@ -168,6 +180,27 @@ class AddOptimizer {
          {RT_ATTR_BETA2, betas.at(1)},
          {RT_ATTR_WEIGHT_DECAY, rule.weight_decay},
          scaled()});
+  }
+
+  // A plugin's rule whose attributes do not include weight decay has it in the gradient.
+  void add_open(const config::UpdateRule& rule) {
+    const graph::Formula formula = formula_of(*rule.operation);
+    if (!rule.attributes.contains(RT_ATTR_WEIGHT_DECAY)) add_weight_decay(rule);
+    Attributes attributes;
+    for (const auto& [name, value] : rule.attributes) attributes.push_back({name, value});
+    const graph::OpenOperation made = graph::make_open_optimizer(formula, attributes);
+    graph::add_operation(graph_, made);
+    attributes.push_back(scaled());
+    std::vector<ValueId> more;
+    if (graph::optimizer_operands(formula).step) more.push_back(step());
+    add(rule, made.forward.op, std::move(attributes), more);
+  }
+
+  // The number of the step, counted from 1.
+  ValueId step() {
+    ValueId& value = values_.inputs.step;
+    if (value == kNone) value = scalar("optimizer_step", RT_INT64);
+    return value;
   }
 
   graph::Build& build_;

@@ -17,6 +17,7 @@ constexpr size_t kHeaderLines = 120;
 const std::set<std::string> kLongHeaders = {
     "backends/cpu/onednn.h",              // RAII handles of one library
     "backends/gpu/held_row.h",            // a row in registers, with what is asked of it
+    "runtime/config/config.h",            // one struct for each section of a configuration
     "plugins/host/device.h",              // the handles for one table of the contract
     "plugins/include/rt/kernel.h",        // one table of the contract with its structs
     "tests/runtime/graph/fake_target.h",  // one device made of tables
@@ -26,12 +27,12 @@ constexpr size_t kLongHeaderLines = 150;
 // number when code goes; when one has to rise, say why in the commit. runtime/README.md has the
 // table with what the rooms do.
 const std::map<std::string, size_t> kRoomLines = {
-    {"plugins/host", 3660},     {"plugins/include", 790}, {"plugins/sdk", 1520},
-    {"runtime/analysis", 3800}, {"runtime/cli", 4385},    {"runtime/config", 3435},
-    {"runtime/data", 4510},     {"runtime/exec", 2980},   {"runtime/graph", 4390},
-    {"runtime/launch", 3640},   {"runtime/model", 1040},  {"runtime/parallel", 3135},
-    {"runtime/step", 1500},     {"runtime/system", 350},  {"runtime/tensor", 700},
-    {"runtime/train", 6260},    {"runtime/watch", 950},
+    {"plugins/host", 3920},     {"plugins/include", 840}, {"plugins/sdk", 1520},
+    {"runtime/analysis", 4010}, {"runtime/cli", 4480},    {"runtime/config", 3750},
+    {"runtime/data", 4510},     {"runtime/exec", 2980},   {"runtime/graph", 5110},
+    {"runtime/launch", 3640},   {"runtime/model", 1250},  {"runtime/parallel", 3135},
+    {"runtime/step", 1520},     {"runtime/system", 350},  {"runtime/tensor", 700},
+    {"runtime/train", 6350},    {"runtime/watch", 950},
 };
 // A function does one thing: the longest body, and how many lines the median and nine of ten may
 // have.

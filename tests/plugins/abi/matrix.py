@@ -18,16 +18,17 @@ import shutil
 import subprocess
 import sys
 
-HOST = ['communicator', 'device', 'error', 'limits', 'loader', 'nearest', 'operation', 'options', 'plugin', 'printable', 'reader',
-        'tables', 'text', 'trust']
+HOST = ['communicator', 'device', 'error', 'limits', 'loader', 'nearest', 'operation', 'operation_set', 'options', 'plugin', 'printable',
+        'reader', 'tables', 'text', 'trust']
 PLUGINS = {  # the folders of the plugins that are compiled, and what the table calls them
     'C example': 'plugins/examples/minimal_device_c',
     'C++ template': 'plugins/examples/template_device',
     'communicator': 'tests/plugins/fake_communicator',
     'reader': 'plugins/examples/data_reader',
 }
-# No plugin of the matrix offers these: struct_sizes_test.cpp tests rt.capture, native_test.cpp of nccl tests rt.native.
-LEFT_OUT = {'rt_capture_api', 'rt_native_api', 'rt_native_handle'}
+# No plugin of the matrix offers these: struct_sizes_test.cpp tests rt.capture, native_test.cpp of nccl tests rt.native,
+# operation_set_test.cpp tests rt.operations.
+LEFT_OUT = {'rt_capture_api', 'rt_native_api', 'rt_native_handle', 'rt_operations_api', 'rt_operation_spec', 'rt_parameter_spec'}
 FLAGS = ['-O0', '-g1', '-fPIC', '-fsanitize=address', '-fno-omit-frame-pointer']
 
 

@@ -107,12 +107,12 @@ TEST_P(GoodPlugins, Pass) {
   EXPECT_EQ(result.exit_code, 0) << result.text;
 }
 
-INSTANTIATE_TEST_SUITE_P(Libraries, GoodPlugins,
-                         testing::Values(PLUGINS "/libbackend_reference.so",
-                                         FIXTURES "/libexample.so",
-                                         FIXTURES "/libtemplate_device.so",
-                                         PLUGINS "/libcollectives_local.so",
-                                         FIXTURES "/libtemplate_communicator.so"));
+INSTANTIATE_TEST_SUITE_P(
+    Libraries, GoodPlugins,
+    testing::Values(PLUGINS "/libbackend_reference.so", FIXTURES "/libexample.so",
+                    FIXTURES "/libtemplate_device.so", PLUGINS "/libcollectives_local.so",
+                    FIXTURES "/libtemplate_communicator.so", FIXTURES "/libtemplate_operation.so",
+                    FIXTURES "/liboperation_set.so", FIXTURES "/liblibsvm_reader.so"));
 
 }  // namespace
 }  // namespace plugins::check

@@ -13,6 +13,7 @@
 #include "rt/host_process.h"
 #include "rt/kernel.h"
 #include "rt/native.h"
+#include "rt/operation_set.h"
 #include "rt/operations.h"
 #include "rt/plugin.h"
 #include "rt/reader.h"

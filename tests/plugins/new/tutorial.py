@@ -14,6 +14,25 @@ import sys
 import tempfile
 
 
+OPERATION_CONFIG = """
+[model]
+input = [6]
+layers = [ { type = "linear", features = 5 }, { type = "NAME.scaled_tanh", slope = 0.5 }, { type = "linear", features = 3 } ]
+[dataset]
+name = "synthetic"
+samples = 24
+classes = 3
+[training]
+global_batch_size = 8
+epochs = 2
+[optimizer]
+name = "NAME.descent"
+lr = 0.1
+[device]
+backend = "reference"
+"""
+
+
 class Tutorial:
     def __init__(self, arguments, folder, kind):
         self.arguments, self.folder, self.kind = arguments, pathlib.Path(folder), kind
@@ -82,7 +101,10 @@ class Tutorial:
 
     def operation(self):
         self.runtime("plugins", "check", self.library, "--quick", expect=" 0 failed")
-        self.runtime("plugins", "info", self.name, expect=self.name)
+        self.runtime("plugins", "info", self.name, expect=f"{self.name}.scaled_tanh")
+        (self.folder / "config.toml").write_text(OPERATION_CONFIG.replace("NAME", self.name))
+        self.runtime("train", "config.toml", expect="done: 6 steps")
+        self.runtime("verify", "config.toml", "--gradients")
 
 
 def main():

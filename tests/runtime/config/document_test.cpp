@@ -86,7 +86,8 @@ TEST(Document, JsonSchemaRefersOnlyToWhatItDefines) {
     }
   };
   collect(collect, schema);
-  EXPECT_EQ(references, (std::set<std::string>{"#/$defs/init", "#/$defs/layer"}));
+  EXPECT_EQ(references,
+            (std::set<std::string>{"#/$defs/init", "#/$defs/layer", "#/$defs/open_layer"}));
   EXPECT_TRUE(schema.at("$defs").contains("init"));
 }
 

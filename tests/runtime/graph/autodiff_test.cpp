@@ -8,6 +8,7 @@
 
 #include "runtime/error.h"
 #include "runtime/graph/loss_operations.h"
+#include "runtime/graph/open_nodes.h"
 #include "tests/runtime/support/devices.h"
 #include "tests/runtime/support/graph_run.h"
 
@@ -313,15 +314,102 @@ TEST_F(GradientTest, NoBackwardIsMadeForInputs) {
   for (const Node& n : graph_.nodes) EXPECT_NE(n.op, RT_OP_CONV2D_BACKWARD_DATA);
 }
 
-TEST_F(GradientTest, MaximumHasNone) {
+TEST_F(GradientTest, Maximum) {
+  const ValueId x = parameter("x", {2, 3, 4});
+  const ValueId rows = build_.reduce(x, RT_REDUCE_MAX, 0b010);       // [2, 4]
+  const ValueId all = build_.reduce(x, RT_REDUCE_MAX, 0b101, true);  // [1, 3, 1]
+  const ValueId squares = build_.multiply(rows, rows);
+  expect_gradients(build_.add(weighted_sum(squares), weighted_sum(build_.multiply(all, x))));
+}
+
+// Equivalent to: torch.amax.
+TEST_F(GradientTest, EqualElementsShareTheGradientOfTheirMaximum) {
+  const ValueId x = parameter("x", {1, 4});
+  numbers_[x] = {3, 1, 3, 2};
+  const ValueId loss = graph_.reshape(build_.reduce(x, RT_REDUCE_MAX, 0b10), {1});
+  const ValueId one = constant("one", {1}, {1});
+  const auto gradients = differentiate(graph_, loss, one, {x});
+  const ValueId out = test::add_output(graph_, gradients.at(x), "dx");
+  GraphRun run(graph_, test::open_device("reference"));
+  for (const auto& [v, numbers] : numbers_) run.set(v, numbers);
+  run.run();
+  EXPECT_EQ(run.get(out), (Numbers{0.5, 0, 0.5, 0}));
+}
+
+TEST_F(GradientTest, DifferencesAndQuotients) {
+  const ValueId a = parameter("a", {3, 4}), b = parameter("b", {4}, 0.5, 2);
+  const ValueId c = parameter("c", {3, 1}, 0.5, 2);
+  const auto binary = [&](const char* op, ValueId x, ValueId y) {
+    return build_.node1(op, {x, y}, {3, 4});
+  };
+  const ValueId sum =
+      binary(RT_OP_SUBTRACT, binary(RT_OP_DIVIDE, a, b), binary(RT_OP_DIVIDE, c, b));
+  expect_gradients(weighted_sum(binary(RT_OP_SUBTRACT, binary(RT_OP_MULTIPLY, sum, sum), c)));
+}
+
+Attribute number(const char* name, double value) { return {name, value}; }
+
+// The layer of a plugin as a node, with the given texts.
+class OpenGradientTest : public GradientTest {
+ protected:
+  ValueId open(const std::string& signature, const std::string& formula,
+               const std::string& gradient, const std::vector<ValueId>& inputs,
+               const std::vector<Attribute>& attributes = {}) {
+    std::vector<std::string> names;
+    for (const Attribute& a : attributes) names.push_back(a.name);
+    add_operation(graph_,
+                  make_open_operation({"test.layer", signature, formula}, gradient, false, names));
+    return add_open_node(build_, "test.layer", inputs, attributes);
+  }
+};
+
+TEST_F(OpenGradientTest, OfItsOwnFormula) {
   const ValueId x = parameter("x", {2, 3});
-  const ValueId loss = graph_.reshape(build_.reduce(x, RT_REDUCE_MAX, 0b11), {1});
+  expect_gradients(weighted_sum(open("x {beta} -> y", "y = x * sigmoid(beta * x)",
+                                     "s = sigmoid(beta * x); dx = dy * (s + beta * (y - y * s))",
+                                     {x}, {number("beta", 1.7)})));
+}
+
+TEST_F(OpenGradientTest, DerivedFromTheFormula) {
+  const ValueId x = parameter("x", {2, 3, 4}), w = parameter("w", {4}, 0.5, 1.5);
+  const ValueId y = open("x[R*,D] weight[D] {eps} -> y[R*,D]",
+                         "y = x * reciprocal(sqrt(mean(x * x, 1) + eps)) * weight", "", {x, w},
+                         {number("eps", 1e-3)});
+  EXPECT_EQ(graph_.value(y).dims, (Dims{2, 3, 4}));
+  expect_gradients(weighted_sum(build_.multiply(y, y)));
+}
+
+// Copies of elements, gates, quotients and a maximum in one formula.
+TEST_F(OpenGradientTest, DerivedFromEveryKindOfStatement) {
+  const ValueId x = parameter("x", {2, 6}), w = parameter("w", {5, 3});
+  const ValueId y = open("x[R*,F] w[G,H] -> y[R*,G]",
+                         "a[r<R, h<H] = x[r, h]; b[r<R, h<H] = x[r, H + h]; e = exp(a - max(a, 1));"
+                         "s = e / sum(e, 1) - gate(a, b); y = (s * tanh(b) + relu(a)) @ w'",
+                         "", {x, w});
+  EXPECT_EQ(graph_.value(y).dims, (Dims{2, 5}));
+  expect_gradients(weighted_sum(build_.multiply(y, y)));
+}
+
+// What a layer before it needs is the gradient of the composed nodes, too.
+TEST_F(OpenGradientTest, OfALayerBetweenOthers) {
+  const ValueId x = parameter("x", {3, 4}), w = parameter("w", {4, 4});
+  const ValueId h = build_.activation(build_.matmul(x, w), RT_ACTIVATION_TANH);
+  const ValueId y = open("x -> y", "y = x / (1 + x * x)", "", {h});
+  expect_gradients(weighted_sum(build_.matmul(y, w)));
+}
+
+TEST_F(OpenGradientTest, IsRefusedWhereThePluginGivesNone) {
+  const ValueId x = parameter("x", {3, 4});
+  OpenOperation operation = make_open_operation({"test.layer", "x -> y", ""}, "", false, {});
+  operation.shape = [](const std::vector<Dims>& inputs, rt_dtype, const std::vector<Attribute>&) {
+    return inputs[0];
+  };
+  add_operation(graph_, operation);
+  const ValueId loss = weighted_sum(add_open_node(build_, "test.layer", {x}, {}));
   const ValueId one = constant("one", {1}, {1});
   const std::string message =
-      test::message_of<InternalError>([&] { differentiate(graph_, loss, one, {x}); });
-  EXPECT_NE(message.find("not of the configuration: reduce max has no gradient"), std::string::npos)
-      << message;
-  EXPECT_EQ(InternalError("").exit_code(), ExitCode::kInternal);
+      test::message_of<ConfigurationError>([&] { differentiate(graph_, loss, one, {x}); });
+  EXPECT_NE(message.find("layer 'test': test.layer has no gradient"), std::string::npos) << message;
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "runtime/model/layer_types.h"
+#include "runtime/train/open_types.h"
 
 namespace runtime::test {
 
@@ -27,7 +28,8 @@ std::shared_ptr<plugins::host::Device> open_device(const std::string& backend,
 std::string preset_folder() { return PRESET_FOLDER; }
 
 config::Config parse(const std::string& toml, const std::vector<config::Override>& overrides) {
-  return config::load_text(toml, "test", overrides, PRESET_FOLDER, model::layer_types());
+  return config::load_text(toml, "test", overrides, PRESET_FOLDER, model::layer_types(),
+                           train::find_open_types({}));
 }
 
 TemporaryFolder::TemporaryFolder() {
