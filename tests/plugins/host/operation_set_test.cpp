@@ -111,6 +111,28 @@ TEST(OperationSet, WhatCannotBeIsRefused) {
     EXPECT_THAT(refusal(change), AllOf(HasSubstr("plugin test"), HasSubstr(words)));
 }
 
+// A plugin of a later minor version has longer structs; what this host knows of them counts.
+TEST(OperationSet, LongerSpecsAreTakenAsFarAsTheyAreKnown) {
+  struct Longer {
+    rt_operation_spec spec;
+    uint64_t appended;
+  };
+  OneSpec one;
+  Longer longer{one.spec, 77};
+  longer.spec.size = sizeof(longer);
+  one.pointers[0] = &longer.spec;
+  struct {
+    rt_parameter_spec spec;
+    uint64_t appended;
+  } parameter{one.parameter, 77};
+  parameter.spec.size = sizeof(parameter);
+  one.parameters[0] = &parameter.spec;
+  const std::vector<OperationSpec> specs = one.copy();
+  ASSERT_EQ(specs.size(), 1u);
+  EXPECT_EQ(specs[0].name, "layer");
+  EXPECT_EQ(specs[0].parameters[0].name, "weight");
+}
+
 TEST(OperationSet, OfAPluginWithoutADeviceComesThroughTheProbe) {
   SearchPath path;
   path.configured = {fixture("operation_set")};

@@ -243,7 +243,7 @@ TEST(OperationSet, MutatedTextsAreComputedOrRefused) {
   for (int i = 0; i < 6000; ++i) {
     const std::string gradient =
         i % 3 == 0 ? mutated("dx = dy * w; dw = sum(dy * x, 0)", random) : "";
-    const std::string signature = signatures[random() % signatures.size()];
+    const std::string& signature = signatures[random() % signatures.size()];
     try {
       OneNode node({random() % 4 == 0 ? mutated(signature, random) : signature,
                     mutated(texts[random() % texts.size()], random), gradient},
