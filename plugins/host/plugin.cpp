@@ -229,6 +229,7 @@ struct Plugin::State {
   uint32_t minor = 0;
   std::string name, vendor, version, build_id, description;
   Tables tables;
+  std::optional<validate::ValidatedPlugin> validated;
   std::vector<OptionSpec> options;
 
   void log(int32_t level, const std::string& text) const noexcept {
@@ -239,6 +240,7 @@ struct Plugin::State {
   }
 
   ~State() {
+    validated.reset();
     if (!instance) return;
     const auto say = [this](const std::string& text) {
       log(RT_LOG_ERROR, "shutdown threw " + text);
@@ -254,12 +256,15 @@ struct Plugin::State {
 };
 
 std::shared_ptr<Plugin> Plugin::load(const std::filesystem::path& path,
-                                     const HostServices& services) {
-  return load(check_library(path), services, [](const char*) {});
+                                     const HostServices& services,
+                                     std::shared_ptr<validate::Validation> validation) {
+  return load(
+      check_library(path), services, [](const char*) {}, std::move(validation));
 }
 
 std::shared_ptr<Plugin> Plugin::load(const CheckedFile& file, const HostServices& services,
-                                     const std::function<void(const char*)>& begin) {
+                                     const std::function<void(const char*)>& begin,
+                                     std::shared_ptr<validate::Validation> validation) {
   const std::string who = "plugin " + printable(file.named.string());
   auto state = std::make_unique<State>();
   state->path = file.named;
@@ -284,6 +289,10 @@ std::shared_ptr<Plugin> Plugin::load(const CheckedFile& file, const HostServices
   state->description = text(copy.description, "description");
   begin("its tables were asked for");
   state->tables = adopt_tables(copy, who);
+  if (validation != nullptr) {
+    state->validated.emplace(std::move(validation), state->name, copy.self, state->tables);
+    state->tables = state->validated->tables();
+  }
   begin("its options were asked for");
   state->options = copy_options(copy, who);
   return std::shared_ptr<Plugin>(new Plugin(std::move(state)));
@@ -299,7 +308,12 @@ const std::string& Plugin::build_id() const { return state_->build_id; }
 const std::string& Plugin::description() const { return state_->description; }
 uint32_t Plugin::minor() const { return state_->minor; }
 const std::filesystem::path& Plugin::path() const { return state_->path; }
-void* Plugin::self() const { return state_->instance->self; }
+void* Plugin::self() const {
+  return state_->validated ? state_->validated->self() : state_->instance->self;
+}
+void Plugin::name_object(const void* object, const std::string& text) const {
+  if (state_->validated) state_->validated->name(object, text);
+}
 
 const rt_device_api* Plugin::device_api() const {
   return state_->tables.device ? &*state_->tables.device : nullptr;
