@@ -26,7 +26,7 @@ constexpr size_t kLongHeaderLines = 150;
 // number when code goes; when one has to rise, say why in the commit. runtime/README.md has the
 // table with what the rooms do.
 const std::map<std::string, size_t> kRoomLines = {
-    {"plugins/host", 5800},     {"plugins/include", 650}, {"plugins/sdk", 560},
+    {"plugins/host", 5830},     {"plugins/include", 650}, {"plugins/sdk", 560},
     {"runtime/analysis", 3800}, {"runtime/cli", 4350},    {"runtime/config", 3393},
     {"runtime/data", 4225},     {"runtime/exec", 2980},   {"runtime/graph", 4390},
     {"runtime/launch", 3650},   {"runtime/model", 1040},  {"runtime/parallel", 3135},

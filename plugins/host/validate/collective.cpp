@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "plugins/host/text.h"
+#include "plugins/host/validate/blocks.h"
 #include "plugins/host/validate/difference.h"
 #include "plugins/host/validate/memory.h"
 #include "plugins/host/validate/order.h"
@@ -38,17 +39,10 @@ bool is_in_place(const CommunicatorObject& communicator, const rt_collective& co
   return buffers.sent.begin == buffers.received.begin;
 }
 
-// The device of the ledger that has allocated the memory; nullptr: none has.
-DeviceObject* owner_of(const CommunicatorObject& communicator, const Range& range) {
+// The device that has allocated the memory; nullptr: none has.
+DeviceObject* device_of(const CommunicatorObject& communicator, const Range& range) {
   if (communicator.device != nullptr) return communicator.device;
-  for (const auto& [handle, object] : communicator.ledger().objects) {
-    if (object->kind != Kind::kDevice || !object->alive) continue;
-    auto& device = static_cast<DeviceObject&>(*object);
-    const auto next = device.blocks.upper_bound(range.begin);
-    if (next != device.blocks.begin() && range.begin < std::prev(next)->second.range.end())
-      return &device;
-  }
-  return nullptr;
+  return owner_of(communicator.ledger(), range.begin);
 }
 
 void check_buffer(CommunicatorObject& communicator, StreamObject* stream, const Epoch& epoch,
@@ -58,7 +52,7 @@ void check_buffer(CommunicatorObject& communicator, StreamObject* stream, const 
     communicator.findings().fault(Guilty::kRuntime, where,
                                   "is NULL, but has " + std::to_string(range.bytes) + " bytes");
   expect_not_in_flight(communicator.ledger(), range, writes, where);
-  DeviceObject* const owner = owner_of(communicator, range);
+  DeviceObject* const owner = device_of(communicator, range);
   if (owner == nullptr || !expect_any_memory(*owner, range, where)) return;
   if (stream != nullptr) return use(*stream, range, writes, epoch, where);
   use_by_host(*owner, range, writes, where);

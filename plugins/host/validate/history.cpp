@@ -69,7 +69,7 @@ std::optional<Use> History::add(const Range& range, bool writes, const Use& use,
 std::optional<Use> History::conflict(const Range& range, bool writes, const Clock& known) {
   cut(range.end());
   for (auto part = cut(range.begin); part != parts_.end() && part->first < range.end(); ++part) {
-    if (const auto found = conflict(part->second, writes, known)) return found;
+    if (auto found = conflict(part->second, writes, known)) return found;
   }
   return std::nullopt;
 }

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <iterator>
 
+#include "plugins/host/validate/blocks.h"
 #include "plugins/host/validate/order.h"
 
 namespace plugins::host::validate {
@@ -88,14 +89,6 @@ void check_block(DeviceObject& device, const char* call, const Block& block) {
                                 " in front of this allocation" + who_else(device, block));
 }
 
-// The block that contains the address; nullptr if there is none.
-const Block* block_at(const DeviceObject& device, uintptr_t address) {
-  const auto next = device.blocks.upper_bound(address);
-  if (next == device.blocks.begin()) return nullptr;
-  const Block& block = std::prev(next)->second;
-  return address < block.range.end() ? &block : nullptr;
-}
-
 bool was_freed(const DeviceObject& device, const Range& range) {
   return std::any_of(device.freed.begin(), device.freed.end(),
                      [&](const Block& freed) { return freed.range.overlaps(range); });
@@ -109,14 +102,16 @@ void expect_inside(DeviceObject& device, const Block& block, const Range& range,
                               to_string(block.range) + " on " + device.name);
 }
 
-// The device of the same ledger that has allocated the address; nullptr if there is none.
-DeviceObject* owner_of(DeviceObject& device, uintptr_t address) {
-  for (const auto& [handle, object] : device.ledger().objects) {
-    if (object->kind != Kind::kDevice || !object->alive || object.get() == &device) continue;
-    auto& other = static_cast<DeviceObject&>(*object);
-    if (block_at(other, address) != nullptr) return &other;
-  }
-  return nullptr;
+// Whether the memory is host memory that another device has allocated, and this device computes in
+// host memory: so a fallback device gets the operands of the device that it stands in for.
+bool is_shared_host_memory(DeviceObject& device, const Range& range, const std::string& where) {
+  if ((device.properties.flags & RT_DEVICE_HOST_MEMORY) == 0) return false;
+  DeviceObject* const owner = owner_of(device.ledger(), range.begin);
+  if (owner == nullptr) return false;
+  const Block& block = *block_at(*owner, range.begin);
+  if (!host_can_touch(*owner, block.kind)) return false;
+  expect_inside(*owner, block, range, where);
+  return true;
 }
 
 void keep(DeviceObject& device, const Block& block, const std::string& where) {
@@ -207,12 +202,13 @@ void expect_device_memory(DeviceObject& device, const Range& range, const std::s
   const Block* const block = block_at(device, range.begin);
   if (block != nullptr && block->kind == RT_MEMORY_DEVICE)
     return expect_inside(device, *block, range, where);
+  if (block == nullptr && is_shared_host_memory(device, range, where)) return;
   std::string what = to_string(range);
   if (block != nullptr) {
     what += " lie in pinned host memory, which kernels may not use";
   } else if (was_freed(device, range)) {
     what += " lie in memory that was freed";
-  } else if (const DeviceObject* const owner = owner_of(device, range.begin)) {
+  } else if (const DeviceObject* const owner = owner_of(device.ledger(), range.begin)) {
     what += " belong to " + owner->name;
   } else {
     what += " are not memory of " + device.name;
@@ -232,7 +228,7 @@ bool expect_any_memory(DeviceObject& device, const Range& range, const std::stri
   if (std::any_of(device.freed.begin(), device.freed.end(), lost))
     device.findings().fault(Guilty::kRuntime, where,
                             to_string(range) + " lie in memory that was freed");
-  const DeviceObject* const owner = owner_of(device, range.begin);
+  const DeviceObject* const owner = owner_of(device.ledger(), range.begin);
   if (owner == nullptr || host_can_touch(*owner, block_at(*owner, range.begin)->kind)) return false;
   device.findings().fault(Guilty::kRuntime, where,
                           to_string(range) + " are memory of " + owner->name);

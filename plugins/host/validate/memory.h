@@ -21,8 +21,9 @@ void free_guarded(DeviceObject& device, void* address, int32_t kind);
 // recorded, because the device may then not be waited for.
 void check_guards(DeviceObject& device, const char* call);
 
-// Checks that [address, address + bytes) is memory of the device that kernels may use; `where`
-// names the call and the operand. The caller holds Ledger::mutex.
+// Checks that [address, address + bytes) is memory of the device that kernels may use: its own, or,
+// if it computes in host memory, that of another device. `where` names the call and the operand.
+// The caller holds Ledger::mutex.
 void expect_device_memory(DeviceObject& device, const Range& range, const std::string& where);
 // The same for memory that copies and collectives may use. Returns false for memory of the host
 // that no device has allocated.

@@ -1,7 +1,16 @@
 #include "plugins/host/validate/order.h"
 
+#include "plugins/host/validate/blocks.h"
+
 namespace plugins::host::validate {
 namespace {
+
+// The device that keeps the uses of the memory: a fallback device uses host memory of another.
+DeviceObject& keeper_of(DeviceObject& device, const Range& range) {
+  if (block_at(device, range.begin) != nullptr) return device;
+  DeviceObject* const owner = owner_of(device.ledger(), range.begin);
+  return owner != nullptr ? *owner : device;
+}
 
 [[noreturn]] void race(DeviceObject& device, const Range& range, bool writes, const Use& earlier,
                        const std::string& where) {
@@ -32,7 +41,7 @@ Epoch begin_work(StreamObject& stream) {
 void use(StreamObject& stream, const Range& range, bool writes, const Epoch& epoch,
          const std::string& where) {
   if (range.bytes == 0) return;
-  DeviceObject& device = *stream.device;
+  DeviceObject& device = keeper_of(*stream.device, range);
   const auto what = std::make_shared<const std::string>(where);
   if (stream.capture != nullptr) {
     stream.capture->accesses.push_back({range, writes, what});

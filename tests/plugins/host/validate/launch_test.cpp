@@ -97,6 +97,23 @@ TEST_F(ValidatedLaunch, AnotherNumberOfOperands) {
   });
 }
 
+// A fallback device computes in the host memory of the device that it stands in for.
+TEST_F(ValidatedLaunch, HostMemoryOfAnotherDevice) {
+  {
+    Bench host(Device::open(Plugin::load(REFERENCE_PLUGIN, {}, validation_), 0));
+    const auto device = open();
+    const Memory pinned = device->allocate(kBytes, RT_MEMORY_PINNED_HOST);
+    host.run(host.x.data(), pinned.data());
+  }
+  expect_no_finding();
+}
+
+TEST_F(ValidatedLaunch, DeviceMemoryOfAnotherDevice) {
+  Bench bench(Device::open(Plugin::load(REFERENCE_PLUGIN, {}, validation_), 0)), other(open());
+  expect_finding(kRuntimeAtFault, "belong to simulated:0",
+                 [&] { bench.run(bench.x.data(), other.y.data()); });
+}
+
 TEST_F(ValidatedLaunch, AStreamOfAnotherDevice) {
   Bench bench(open()), other(open({}, 1));
   expect_finding(kRuntimeAtFault, "the plan was made for simulated:0",
