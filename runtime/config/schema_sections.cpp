@@ -23,7 +23,7 @@ Section plugins() {
        key("require", &Plugins::require, "names of plugins without which the run must not start"),
        key("validate", &Plugins::validate,
            "check every call between the runtime and its plugins (memory, order, lifetimes, "
-           "determinism) and end with exit code 3 at the first fault; several times slower")});
+           "determinism) and end with exit code 3 at the first fault; much slower")});
 }
 
 Section device() {
