@@ -270,5 +270,35 @@ TEST_F(ValidatedTables, AnElementThatIsNotWritten) {
   EXPECT_THAT(finding, HasSubstr("element 999 is not written"));
 }
 
+TEST_F(ValidatedLaunch, MemoryThatIsGivenOutTwice) {
+  const auto good = Plugin::load(REFERENCE_PLUGIN, {});
+  static decltype(rt_device_api::allocate) plain = nullptr;
+  Tables tables;
+  tables.device = *good->device_api();
+  plain = tables.device->allocate;
+  tables.device->allocate = [](rt_device* device, uint64_t bytes, int32_t kind, void** address,
+                               rt_error* error) -> rt_status {
+    static void* first = nullptr;
+    const rt_status status = first == nullptr ? plain(device, bytes, kind, &first, error) : RT_OK;
+    *address = first;
+    return status;
+  };
+  const validate::ValidatedPlugin plugin(validation_, "faulty", good->self(), tables);
+  const rt_device_api& api = *plugin.tables().device;
+  rt_error error = {};
+  error.size = sizeof(error);
+  rt_device_options options{};
+  options.size = sizeof(options);
+  rt_device* device = nullptr;
+  void *a = nullptr, *b = nullptr;
+  ASSERT_EQ(api.open(plugin.self(), 0, &options, &device, &error), RT_OK) << error.message;
+  ASSERT_EQ(api.allocate(device, kBytes, RT_MEMORY_DEVICE, &a, &error), RT_OK);
+  expect_finding(kPluginAtFault, "overlap memory that is still allocated", [&] {
+    EXPECT_EQ(api.allocate(device, kBytes, RT_MEMORY_DEVICE, &b, &error), RT_ERROR_INTERNAL);
+  });
+  api.free(device, a, RT_MEMORY_DEVICE);
+  api.close(device);
+}
+
 }  // namespace
 }  // namespace plugins::host::testing
