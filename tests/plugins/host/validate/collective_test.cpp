@@ -135,5 +135,28 @@ TEST_F(ValidatedCollective, AGroupThatIsNotOpen) {
   });
 }
 
+TEST_F(ValidatedCollective, AWorkThatOutlivesItsCommunicator) {
+  const auto plugin = Plugin::load(fixture("fake_communicator"), services(), validation_);
+  const rt_communicator_api& api = *plugin->communicator_api();
+  rt_error error = {};
+  error.size = sizeof(error);
+  rt_comm_options options{};
+  options.size = sizeof(options);
+  options.world_size = 1;
+  options.prefix = "outlives";
+  options.interface = "";
+  options.timeout_ns = 10'000'000'000;
+  rt_communicator* communicator = nullptr;
+  ASSERT_EQ(api.create(plugin->self(), &options, &communicator, &error), RT_OK) << error.message;
+  std::vector<float> a(kCount);
+  const rt_collective collective = sum(a.data(), a.data(), kCount);
+  rt_work* work = nullptr;
+  ASSERT_EQ(api.enqueue(communicator, &collective, &work, &error), RT_OK) << error.message;
+  ASSERT_EQ(api.work_wait(work, 10'000'000'000, &error), RT_OK) << error.message;
+  expect_no_finding();
+  expect_finding(kRuntimeAtFault, "a work of the communicator still lives",
+                 [&] { api.destroy(communicator); });
+}
+
 }  // namespace
 }  // namespace plugins::host::testing
