@@ -245,6 +245,7 @@ struct Plugin::State {
   uint32_t minor = 0;
   std::string name, vendor, version, build_id, description;
   Tables tables;
+  std::optional<validate::ValidatedPlugin> validated;
   std::vector<OptionSpec> options;
   std::vector<OperationSpec> operations;
 
@@ -256,6 +257,7 @@ struct Plugin::State {
   }
 
   ~State() {
+    validated.reset();
     if (!instance) return;
     const auto say = [this](const std::string& text) {
       log(RT_LOG_ERROR, "shutdown threw " + text);
@@ -271,12 +273,15 @@ struct Plugin::State {
 };
 
 std::shared_ptr<Plugin> Plugin::load(const std::filesystem::path& path,
-                                     const HostServices& services) {
-  return load(check_library(path), services, [](const char*) {});
+                                     const HostServices& services,
+                                     std::shared_ptr<validate::Validation> validation) {
+  return load(
+      check_library(path), services, [](const char*) {}, std::move(validation));
 }
 
 std::shared_ptr<Plugin> Plugin::load(const CheckedFile& file, const HostServices& services,
-                                     const std::function<void(const char*)>& begin) {
+                                     const std::function<void(const char*)>& begin,
+                                     std::shared_ptr<validate::Validation> validation) {
   const std::string who = "plugin " + printable(file.named.string());
   auto state = std::make_unique<State>();
   state->path = file.named;
@@ -301,6 +306,10 @@ std::shared_ptr<Plugin> Plugin::load(const CheckedFile& file, const HostServices
   state->description = text(copy.description, "description");
   begin("its tables were asked for");
   state->tables = adopt_tables(copy, who);
+  if (validation != nullptr) {
+    state->validated.emplace(std::move(validation), state->name, copy.self, state->tables);
+    state->tables = state->validated->tables();
+  }
   begin("its options were asked for");
   state->options = copy_options(copy, who);
   if (state->tables.operations) {
@@ -320,7 +329,13 @@ const std::string& Plugin::build_id() const { return state_->build_id; }
 const std::string& Plugin::description() const { return state_->description; }
 uint32_t Plugin::minor() const { return state_->minor; }
 const std::filesystem::path& Plugin::path() const { return state_->path; }
-void* Plugin::self() const { return state_->instance->self; }
+void* Plugin::self() const {
+  return state_->validated ? state_->validated->self() : state_->instance->self;
+}
+void* Plugin::plain_self() const { return state_->instance->self; }
+void Plugin::name_object(const void* object, const std::string& text) const {
+  if (state_->validated) state_->validated->name(object, text);
+}
 
 const rt_device_api* Plugin::device_api() const {
   return state_->tables.device ? &*state_->tables.device : nullptr;
@@ -345,7 +360,7 @@ const rt_operations_api* Plugin::operations_api() const {
 }
 const std::vector<OperationSpec>& Plugin::operations() const { return state_->operations; }
 std::vector<int64_t> Plugin::output_dims(const std::string& operation, const Operation& op) const {
-  return host::output_dims(*operations_api(), self(), "plugin " + name(), operation, op);
+  return host::output_dims(*operations_api(), plain_self(), "plugin " + name(), operation, op);
 }
 const std::vector<Plugin::OptionSpec>& Plugin::options() const { return state_->options; }
 

@@ -66,7 +66,7 @@ std::vector<ReaderFormat> list_formats(const Plugin& plugin) {
   const rt_reader_format* const* formats = nullptr;
   call([&] { return plugin.name() + ": formats"; },
        [&](rt_error*) {
-         formats = plugin.reader_api()->formats(plugin.self(), &count);
+         formats = plugin.reader_api()->formats(plugin.plain_self(), &count);
          return RT_OK;
        });
   check_count(formats == nullptr ? 0 : count, kMaxFormats, who);
@@ -102,7 +102,7 @@ std::shared_ptr<const ReaderDataset> ReaderDataset::open(const std::shared_ptr<P
   if (request.training != nullptr) c.training = request.training->dataset_;
   rt_dataset* opened = nullptr;
   call([&] { return what + ": open"; },
-       [&](rt_error* e) { return api.open(plugin->self(), format.c_str(), &c, &opened, e); });
+       [&](rt_error* e) { return api.open(plugin->plain_self(), format.c_str(), &c, &opened, e); });
   if (opened == nullptr)
     throw Error(RT_ERROR_INTERNAL, what + ": open: answered RT_OK without a result");
   // From here on a refusal also closes the data set.

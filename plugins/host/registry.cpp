@@ -162,6 +162,10 @@ SearchPath SearchPath::standard(std::vector<fs::path> configured) {
 Registry::Registry(const SearchPath& path, const HostServices& services,
                    const RegistryOptions& options)
     : path_(path), services_(services) {
+  if (options.validate)
+    validation_ = std::make_shared<validate::Validation>([log = services.log](const auto& text) {
+      if (log) log(RT_LOG_ERROR, "plugins", text);
+    });
   Scan scan;
   for (const auto& entry : path.configured) scan.add_entry(entry, "the configuration", false);
   for (const auto& entry : path.environment) scan.add_entry(entry, "RUNTIME_PLUGIN_PATH", false);
@@ -216,9 +220,14 @@ std::shared_ptr<Plugin> Registry::open(const std::string& name) const {
       throw Error(RT_ERROR_UNAVAILABLE, "plugin " + printable(file.named.string()) +
                                             ": has changed since it was looked at; start again");
     }
-    plugin = Plugin::load(file, services_, [](const char*) {});
+    plugin = Plugin::load(
+        file, services_, [](const char*) {}, validation_);
   }
   return plugin;
+}
+
+void Registry::throw_findings() const {
+  if (validation_ != nullptr) validation_->throw_findings();
 }
 
 const PluginDescription& Registry::require(const std::string& name) const {

@@ -40,10 +40,11 @@ struct Rejection {
   std::string reason;  // made printable already
 };
 
-// How plugins are probed; see ProbeOptions.
+// How plugins are probed, see ProbeOptions, and opened.
 struct RegistryOptions {
   bool states = false;
   std::chrono::milliseconds deadline = kProbeDeadline;
+  bool validate = false;  // whether every call to a plugin is checked, see plugins/host/validate
 };
 
 // The plugins of a search path. Thread-safe. If two plugins have the same name, the first wins and
@@ -72,6 +73,10 @@ class Registry {
   // Plugin::load throw.
   std::shared_ptr<Plugin> open(const std::string& name) const;
 
+  // Throws Error with the first fault that the validation has found, if there is one; call it when
+  // a run is over. A fault in a call that cannot fail may have reached nobody.
+  void throw_findings() const;
+
  private:
   void add(const std::filesystem::path& path, ProbeResult result);
 
@@ -79,6 +84,7 @@ class Registry {
   std::vector<Rejection> rejections_;
   SearchPath path_;
   HostServices services_;
+  std::shared_ptr<validate::Validation> validation_;  // nullptr: nothing is checked
   mutable std::mutex mutex_;
   mutable std::map<std::string, std::shared_ptr<Plugin>> opened_;
 };

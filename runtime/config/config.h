@@ -29,6 +29,7 @@ struct Job {
 struct Plugins {
   std::vector<std::string> path;     // in the file relative to its folder; absolute after loading
   std::vector<std::string> require;  // names of plugins without which the run does not start
+  bool validate = false;             // every call to a plugin is checked; slow
 };
 
 // [device]: the hardware.

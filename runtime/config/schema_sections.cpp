@@ -20,7 +20,10 @@ Section plugins() {
       "Which plugins are loaded, besides RUNTIME_PLUGIN_PATH and the program's own.",
       {key("path", &Plugins::path, "plugin files or folders, relative to the file that says it")
            .as(Type::kPaths),
-       key("require", &Plugins::require, "names of plugins without which the run must not start")});
+       key("require", &Plugins::require, "names of plugins without which the run must not start"),
+       key("validate", &Plugins::validate,
+           "check every call between the runtime and its plugins (memory, order, lifetimes, "
+           "determinism) and end with exit code 3 at the first fault; much slower")});
 }
 
 Section device() {

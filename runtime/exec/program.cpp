@@ -78,6 +78,7 @@ void Program::create_kernel(graph::Node& node, const rt_plan* forward) {
   }
   named(node, [&] { kernels_.emplace_back(device, to_operation(graph_, node, flags_, forward)); });
   const rt_plan_info& info = kernels_.back().info();
+  device->plugin().name_object(kernels_.back().get(), "layer '" + node.layer + "'");
   check_promise(info, node);
   if (!node.implementation.empty()) return;
   node.implementation = (node.on_fallback ? device->id() + ": " : "") + info.implementation;

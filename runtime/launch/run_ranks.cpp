@@ -172,12 +172,19 @@ bool must_choose(const RunRanks& run) {
   return run.config.parallelism.search && run.choose_mesh != nullptr;
 }
 
+std::shared_ptr<Registry> open_registry(const config::Config& config,
+                                        const plugins::host::HostServices& services) {
+  plugins::host::RegistryOptions options;
+  options.validate = config.plugins.validate;
+  return std::make_shared<Registry>(plugin_search_path(config), services, options);
+}
+
 // Finds the plugins. One process on each machine reports those that were rejected; it is a process
 // that computes, not the launcher.
 std::shared_ptr<Registry> find_plugins(const config::Config& config,
                                        const plugins::host::HostServices& services,
                                        int local_rank) {
-  auto registry = std::make_shared<Registry>(plugin_search_path(config), services);
+  auto registry = open_registry(config, services);
   if (local_rank == 0) registry->log_rejections();
   return registry;
 }
@@ -186,9 +193,13 @@ int run_alone(const RunRanks& run) {
   Meeting meeting;
   meeting.registry = find_plugins(run.config, run.services, 0);
   if (run.make_run_folder) meeting.run_folder = run.make_run_folder();
-  Rank rank = make_rank(run, meeting, {});
-  if (const char* address = std::getenv(kRendezvousVariable)) rank.job_folder = folder_of(address);
-  run.body(rank);
+  {
+    Rank rank = make_rank(run, meeting, {});
+    if (const char* address = std::getenv(kRendezvousVariable))
+      rank.job_folder = folder_of(address);
+    run.body(rank);
+  }
+  meeting.registry->throw_findings();  // the device is closed
   return 0;
 }
 
@@ -247,6 +258,7 @@ int run_threads(RunRanks run, std::shared_ptr<Registry> registry, const std::str
     for (const auto& c : all) c->abort();
   };
   run_rank_threads({ranks, body, abort_all});
+  meeting.registry->throw_findings();
   return 0;
 }
 
@@ -355,6 +367,7 @@ int run_as_rank(RunRanks run, const RankEnvironment& place) {
   }
   try {
     run_one_of(run, meeting, place, share.threads, nullptr);
+    meeting.registry->throw_findings();
   } catch (const NumericError& error) {
     // All ranks have this error, or rank 0 says which rank has it, so it is printed once. It is
     // printed before the plugins end: ranks of MPI end together, and mpiexec kills the others when
@@ -415,7 +428,7 @@ int run_ranks(const RunRanks& run) {
     prepare();
     return run_alone(run);
   }
-  auto registry = std::make_shared<Registry>(plugin_search_path(run.config), run.services);
+  auto registry = open_registry(run.config, run.services);
   std::vector<std::string> offers;
   for (int r = 0; r < run.config.launch.ranks && run.config.comm.backend == "auto"; ++r)
     offers.push_back(device_offer(run.config, *registry, r, run.config.launch.ranks));

@@ -1,9 +1,10 @@
 // A layer and an optimizer, written as formulas that every device can run. The language is in
 // plugins/operations.md of the runtime, "Operations of a plugin".
+#include "rt/sdk/plugin.h"
+
 #include <cstring>
 
 #include "rt/operation_set.h"
-#include "rt/sdk/plugin.h"
 
 namespace template_operation {
 namespace {
@@ -47,12 +48,11 @@ rt_operation_spec make_optimizer() {
 const rt_operation_spec kLayer = make_layer(), kOptimizer = make_optimizer();
 const rt_operation_spec* const kSpecs[] = {&kLayer, &kOptimizer};
 
-constexpr rt_operations_api kOperations = {sizeof(rt_operations_api), RT_OPERATIONS_API_VERSION,
-                                           [](void*, uint32_t* count) {
-                                             *count = 2;
-                                             return static_cast<const rt_operation_spec* const*>(
-                                                 kSpecs);
-                                           }};
+constexpr rt_operations_api kOperations = {
+    sizeof(rt_operations_api), RT_OPERATIONS_API_VERSION, [](void*, uint32_t* count) {
+      *count = 2;
+      return static_cast<const rt_operation_spec* const*>(kSpecs);
+    }};
 
 const void* get_interface(void*, const char* name, uint32_t version) {
   const bool known =

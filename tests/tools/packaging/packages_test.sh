@@ -60,7 +60,7 @@ for package in "${packages[@]}"; do
   [ "$package" = runtime ] || grep -qF "runtime (= $version)" <<<"$(field "$package" Depends)" ||
     fail "$package does not depend on its version of runtime: $(field "$package" Depends)"
   for document in copyright changelog.gz; do
-    files_of "$package" | grep -qx "/usr/share/doc/$package/$document" || fail "$package has no $document"
+    grep -qx "/usr/share/doc/$package/$document" <<<"$(files_of "$package")" || fail "$package has no $document"
   done
   dpkg-deb --fsys-tarfile "$work/$package.deb" | tar -xO "./usr/share/doc/$package/changelog.gz" | gunzip |
     cmp - "$source/CHANGELOG.md" || fail "$package: changelog.gz is not CHANGELOG.md; is the build older?"
@@ -79,7 +79,7 @@ expect_same "files" "$work/expected" "$work/actual"
 expect_files() {
   local file
   for file in "${@:2}"; do
-    files_of "$1" | grep -qx "/usr/$file" || fail "$file is not in $1"
+    grep -qx "/usr/$file" <<<"$(files_of "$1")" || fail "$file is not in $1"
   done
 }
 expect_files runtime bin/runtime bin/runtime-report bin/runtime-tune bin/runtime-sweep libexec/runtime/plugin_probe \
@@ -89,7 +89,7 @@ expect_files runtime bin/runtime bin/runtime-report bin/runtime-tune bin/runtime
 expect_files runtime-dev include/rt/plugin.h include/rt/sdk/error.h include/runtime/tensor/tensor.h lib/libruntime_tensor.a \
   lib/cmake/runtime/runtimeConfig.cmake share/doc/runtime/plugins/examples/minimal_device_c/plugin.c
 for package in "${packages[@]}"; do
-  [[ $package != runtime-plugin-* ]] || files_of "$package" | grep -qE "^/usr/lib/runtime/plugins/lib[a-z]+_${package##*-}\.so$" ||
+  [[ $package != runtime-plugin-* ]] || grep -qE "^/usr/lib/runtime/plugins/lib[a-z]+_${package##*-}\.so$" <<<"$(files_of "$package")" ||
     fail "$package has no plugin: $(files_of "$package")"
 done
 

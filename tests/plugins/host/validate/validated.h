@@ -1,0 +1,73 @@
+// Code that the tests of the validation share: validated devices, and the faults that were found.
+#ifndef TESTS_PLUGINS_HOST_VALIDATE_VALIDATED_H_
+#define TESTS_PLUGINS_HOST_VALIDATE_VALIDATED_H_
+
+#include <stdlib.h>
+
+#include "plugins/host/device.h"
+#include "plugins/host/validate/findings.h"
+#include "rt/operations.h"
+#include "tests/plugins/host/support.h"
+
+namespace plugins::host::testing {
+
+using ::testing::HasSubstr;
+using validate::kPluginAtFault;
+using validate::kRuntimeAtFault;
+
+constexpr int64_t kCount = 1000;
+constexpr uint64_t kBytes = kCount * sizeof(float);
+
+class ValidatedTest : public ::testing::Test {
+ protected:
+  std::shared_ptr<Device> open(std::map<std::string, std::string> options = {}, int32_t index = 0) {
+    return Device::open(Plugin::load(SIMULATED_PLUGIN, {}, validation_), index,
+                        {0, std::move(options)});
+  }
+  // A device with one of the faults of tests/plugins/check/mutants.cpp.
+  std::shared_ptr<Device> open_mutant(const char* fault) {
+    ::setenv("RUNTIME_MUTANT", fault, 1);
+    return Device::open(Plugin::load(MUTANT, {}, validation_), 0);
+  }
+
+  // Runs `body`, in which the validation must find what `who` did, described with `text`.
+  template <typename Body>
+  void expect_finding(const char* who, const char* text, Body&& body) {
+    try {
+      body();
+    } catch (const Error&) {  // the same text; faults of calls that cannot fail have only findings
+    }
+    const std::vector<std::string> findings = validation_->findings();
+    ASSERT_FALSE(findings.empty()) << "expected: " << text;
+    EXPECT_THAT(findings.front(), HasSubstr(who));
+    EXPECT_THAT(findings.front(), HasSubstr(text));
+  }
+  void expect_no_finding() { EXPECT_THAT(validation_->findings(), ::testing::IsEmpty()); }
+
+  std::shared_ptr<validate::Validation> validation_ =
+      std::make_shared<validate::Validation>([](const std::string&) {});
+};
+
+// y = 2 x
+inline Operation scale() {
+  Operation op;
+  op.name = RT_OP_SCALE;
+  op.inputs = {make_tensor_desc(RT_FLOAT32, {kCount})};
+  op.outputs = op.inputs;
+  op.attributes = {{RT_ATTR_ALPHA, 2.0}};
+  return op;
+}
+
+inline void launch(Kernel& kernel, Stream& stream, const void* input, void* output) {
+  rt_launch launch{};
+  launch.size = sizeof(launch);
+  launch.inputs = &input;
+  launch.input_count = 1;
+  launch.outputs = &output;
+  launch.output_count = 1;
+  kernel.launch(stream, launch);
+}
+
+}  // namespace plugins::host::testing
+
+#endif  // TESTS_PLUGINS_HOST_VALIDATE_VALIDATED_H_
