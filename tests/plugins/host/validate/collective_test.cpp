@@ -136,6 +136,7 @@ TEST_F(ValidatedCollective, AGroupThatIsNotOpen) {
 }
 
 TEST_F(ValidatedCollective, AWorkThatOutlivesItsCommunicator) {
+  [[maybe_unused]] const LeavesObjectsBehind on_purpose;
   const auto plugin = Plugin::load(fixture("fake_communicator"), services(), validation_);
   const rt_communicator_api& api = *plugin->communicator_api();
   rt_error error = {};

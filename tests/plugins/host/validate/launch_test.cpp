@@ -121,6 +121,7 @@ TEST_F(ValidatedLaunch, AStreamOfAnotherDevice) {
 }
 
 TEST_F(ValidatedLaunch, APlanThatIsDestroyedWhileItRuns) {
+  [[maybe_unused]] const LeavesObjectsBehind on_purpose;
   Bench bench(open());
   launch(bench.kernel, bench.stream, bench.x.data(), bench.y.data());
   expect_finding(kRuntimeAtFault, "may still run", [&] {

@@ -81,6 +81,7 @@ TEST_F(ValidatedMemory, AFreeWithAnotherKind) {
 }
 
 TEST_F(ValidatedMemory, AFreeOfWhatQueuedWorkUses) {
+  [[maybe_unused]] const LeavesObjectsBehind on_purpose;
   const auto device = open();
   Stream stream = device->create_stream();
   void* const address = allocate(*device, kBytes);
@@ -113,6 +114,7 @@ TEST_F(ValidatedMemory, NothingIsAllocated) {
 }
 
 TEST_F(ValidatedMemory, ALeakAtClose) {
+  [[maybe_unused]] const LeavesObjectsBehind on_purpose;
   expect_finding(kRuntimeAtFault, "close: destroy everything first",
                  [&] { allocate(*open(), kBytes); });
   EXPECT_EQ(error_of([&] { validation_->throw_findings(); }).code(), RT_ERROR_INVALID_ARGUMENT);
