@@ -46,4 +46,11 @@ void Busy::copy(host::Stream& stream) {
   stream.copy(begin + half, begin, half);
 }
 
+int first_byte(host::Stream& stream, const host::Memory& memory) {
+  unsigned char byte = 0;
+  stream.copy(&byte, memory.data(), 1);
+  stream.synchronize();
+  return byte;
+}
+
 }  // namespace plugins::check

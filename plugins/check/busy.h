@@ -1,4 +1,5 @@
-// Keeps a stream busy for a known time, so that what the plugin does too early can be seen.
+// Keeps a stream busy for a known time, so that what the plugin does too early can be seen, and
+// reads what it has done.
 #ifndef PLUGINS_CHECK_BUSY_H_
 #define PLUGINS_CHECK_BUSY_H_
 
@@ -25,6 +26,9 @@ class Busy {
   host::Memory memory_;
   std::chrono::nanoseconds one_{};  // the time of one copy
 };
+
+// Waits for the stream and returns the first byte of a buffer of the device.
+int first_byte(host::Stream& stream, const host::Memory& memory);
 
 }  // namespace plugins::check
 

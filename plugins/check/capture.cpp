@@ -1,6 +1,7 @@
 // Checks of recorded work (rt/capture.h).
 #include <fmt/format.h>
 
+#include "plugins/check/busy.h"
 #include "plugins/check/check.h"
 #include "plugins/host/error.h"
 #include "plugins/host/recording.h"
@@ -15,13 +16,6 @@ void require_capture(Context& context) {
   context.device_api();
   if (context.plugin()->capture_api() == nullptr)
     throw Skip("the plugin does not record work (rt.capture)");
-}
-
-int first_byte(host::Stream& stream, const host::Memory& memory) {
-  unsigned char byte = 0;
-  stream.copy(&byte, memory.data(), 1);
-  stream.synchronize();
-  return byte;
 }
 
 std::string replays(Context& context) {

@@ -1,4 +1,4 @@
-// What `runtime plugins check` checks: a list of named checks in groups.
+// The checks of `runtime plugins check` are a list of named functions in groups.
 #ifndef PLUGINS_CHECK_CHECK_H_
 #define PLUGINS_CHECK_CHECK_H_
 

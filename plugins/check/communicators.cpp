@@ -12,6 +12,7 @@
 
 #include "plugins/check/check.h"
 #include "plugins/check/ranks.h"
+#include "plugins/conformance/file_store.h"
 #include "plugins/host/child.h"
 #include "plugins/host/communicator.h"
 
@@ -135,7 +136,7 @@ std::string run_processes(const Setup& setup, int32_t size, bool mpi) {
 // Ranks as threads that share one instance of the plugin.
 std::string run_threads(const Setup& setup, int32_t size) {
   const Folder store;
-  const auto plugin = host::Plugin::load(setup.library, file_store(store.path()));
+  const auto plugin = host::Plugin::load(setup.library, conformance::file_store(store.path()));
   std::vector<std::string> texts(static_cast<size_t>(size));
   std::vector<std::thread> threads;
   for (int32_t rank = 0; rank < size; ++rank) {

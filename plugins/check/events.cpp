@@ -15,13 +15,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr size_t kBytes = 4096;
 
-int first_byte(host::Stream& stream, const host::Memory& memory) {
-  unsigned char byte = 0;
-  stream.copy(&byte, memory.data(), 1);
-  stream.synchronize();
-  return byte;
-}
-
 std::string holds_back_another_stream(Context& context) {
   const auto device = context.device();
   Busy busy(device);

@@ -1,4 +1,4 @@
-// Ranks for the checks of communicators: where each is, and the key-value store by which they meet.
+// Ranks for the checks of communicators: where each is, and what it runs.
 #ifndef PLUGINS_CHECK_RANKS_H_
 #define PLUGINS_CHECK_RANKS_H_
 
@@ -23,9 +23,6 @@ struct Place {
 // Reads rank and size from the variables of Open MPI or MPICH. Throws std::runtime_error if there
 // are none.
 Place place_under_mpi(const std::filesystem::path& store);
-
-// A key-value store with a file for each key in `folder`. Any thread and process.
-host::HostServices file_store(const std::filesystem::path& folder);
 
 // Runs all cases on one rank, in this process; the other ranks do the same. Returns the text of
 // their results, which begins with "failed" if a case failed.

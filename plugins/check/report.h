@@ -1,4 +1,4 @@
-// What `runtime plugins check` prints and writes.
+// The report of `runtime plugins check`: what it prints and the files that it writes.
 #ifndef PLUGINS_CHECK_REPORT_H_
 #define PLUGINS_CHECK_REPORT_H_
 

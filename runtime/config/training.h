@@ -48,7 +48,8 @@ struct UpdateRule {
   double initial_accumulator = 0;
   double weight_decay = 0;
   std::string weight_decay_on = "all";  // all | matrices
-  // Of a plugin's rule, with the values of [optimizer.<plugin>]; else null and empty.
+  // These two describe the rule that a plugin brings: the operation, and the values of
+  // [optimizer.<plugin>]. They are null and empty for the rules of the runtime.
   std::shared_ptr<const OpenOperation> operation = {};
   std::map<std::string, std::variant<int64_t, double>> attributes = {};
   bool operator==(const UpdateRule&) const = default;

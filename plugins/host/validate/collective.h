@@ -14,7 +14,7 @@ struct CommunicatorObject : Object {
   using Object::Object;
   rt_communicator* plain = nullptr;
   DeviceObject* device = nullptr;  // nullptr: host memory
-  // Of this rank; -1 after a split, because the plugin does not tell.
+  // Rank and world size are -1 after a split, because the plugin does not tell them.
   int32_t rank = -1, world_size = -1;
   std::vector<rt_comm_capability> rows;
   bool open_group = false;

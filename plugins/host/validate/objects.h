@@ -71,8 +71,9 @@ struct EventObject : Object {
   using Object::Object;
   rt_event* plain = nullptr;
   DeviceObject* device = nullptr;
-  // Of the latest record: the work that has run when the event completes; between which times it
-  // completed; the capture that it belongs to.
+  // The members below describe the latest record. `clock` is the work that has run when the event
+  // completes, `queued` and `seen_complete` are the times between which it completed, and `capture`
+  // is the capture that the record belongs to.
   Clock clock;
   Epoch epoch;  // of the record itself
   bool recorded = false, captured = false;

@@ -1,4 +1,4 @@
-// What a device refuses is marked for its fallback device, before anything is composed.
+// Operations that a device refuses are marked for its fallback device before any is composed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
